@@ -53,7 +53,7 @@ struct LabelChunk
   TId *          rootsBefore; ///< of each word
 
   __device__ std::int64_t
-  CountWords() const
+             CountWords() const
   {
     return words * rows;
   }
@@ -81,7 +81,7 @@ struct LabelChunk
   }
   /** The number of a row beside another one; -1: there is none. */
   __device__ std::int64_t
-  RowBeside(std::int64_t row, const LabelRow & neighbor) const
+             RowBeside(std::int64_t row, const LabelRow & neighbor) const
   {
     std::int64_t other = 0;
     std::int64_t stride = 1;
@@ -149,6 +149,25 @@ struct LabelChunk
   }
 };
 
+/** Calls f with a pixel of the kind, or, of integers, with an unsigned one of the same bits: whose values are told
+ * apart and copied alike, for half of the code. */
+template <typename TFunctor>
+void
+DispatchBits(PixelKind kind, TFunctor && f)
+{
+  DispatchPixelKind(kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    if constexpr (std::is_signed<Pixel>::value && std::is_integral<Pixel>::value)
+    {
+      f(static_cast<std::make_unsigned_t<Pixel>>(pixel));
+    }
+    else
+    {
+      f(pixel);
+    }
+  });
+}
+
 /** Calls f(word) for words, a warp for some that follow each other. */
 template <typename TFunctor>
 __device__ void
@@ -162,7 +181,7 @@ ForEachWordOfWarp(std::int64_t words, TFunctor && f)
   }
 }
 __device__ std::int64_t
-ThreadNumber()
+           ThreadNumber()
 {
   return static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x;
 }
@@ -276,8 +295,7 @@ PairsOf(const LabelChunk<TId> & chunk, const TPixel * __restrict__ voxels, std::
 /** Joins the runs of a word with those of its neighbors. */
 template <typename TPixel, typename TId, typename TAlike>
 __global__ void
-__launch_bounds__(Threads)
-  JoinKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, TAlike alike)
+__launch_bounds__(Threads) JoinKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, TAlike alike)
 {
   const std::int64_t at = ThreadNumber();
   if (at >= chunk.CountWords())
@@ -288,8 +306,12 @@ __launch_bounds__(Threads)
   const std::int64_t w = at % chunk.words;
   const std::int64_t last = chunk.extent[0] - 1;
   const auto         joinVoxels = [&](std::int64_t x, std::int64_t otherRow, std::int64_t otherX) {
-    if (chunk.IsForeground(row, x) && chunk.IsForeground(otherRow, otherX) &&
-        alike(voxels[row * chunk.extent[0] + x], voxels[otherRow * chunk.extent[0] + otherX]))
+    bool areAlike = chunk.IsForeground(row, x) && chunk.IsForeground(otherRow, otherX);
+    if constexpr (!std::is_same<TAlike, AllAlike>::value)
+    {
+      areAlike = areAlike && alike(voxels[row * chunk.extent[0] + x], voxels[otherRow * chunk.extent[0] + otherX]);
+    }
+    if (areAlike)
     {
       chunk.Join(chunk.RunAt(row, x), chunk.RunAt(otherRow, otherX));
     }
@@ -348,14 +370,12 @@ __launch_bounds__(Threads)
     for (Word bits = pairs.before & ~leftOut; bits != 0; bits &= bits - 1)
     {
       const int i = __ffs(static_cast<int>(bits)) - 1;
-      chunk.Join(chunk.RunOf(at, i),
-                 i == 0 ? chunk.RunOf(otherAt - 1, WordBits - 1) : chunk.RunOf(otherAt, i - 1));
+      chunk.Join(chunk.RunOf(at, i), i == 0 ? chunk.RunOf(otherAt - 1, WordBits - 1) : chunk.RunOf(otherAt, i - 1));
     }
     for (Word bits = pairs.after & ~leftOut; bits != 0; bits &= bits - 1)
     {
       const int i = __ffs(static_cast<int>(bits)) - 1;
-      chunk.Join(chunk.RunOf(at, i),
-                 i == WordBits - 1 ? chunk.RunOf(otherAt + 1, 0) : chunk.RunOf(otherAt, i + 1));
+      chunk.Join(chunk.RunOf(at, i), i == WordBits - 1 ? chunk.RunOf(otherAt + 1, 0) : chunk.RunOf(otherAt, i + 1));
     }
   }
 }
@@ -393,7 +413,7 @@ __launch_bounds__(Threads) FindRootsKernel(LabelChunk<TId> chunk)
 struct OwnLabels
 {
   __device__ std::uint64_t
-  GetLabel(std::int64_t, std::uint64_t inPart) const
+             GetLabel(std::int64_t, std::uint64_t inPart) const
   {
     return inPart;
   }
@@ -414,8 +434,7 @@ __launch_bounds__(Threads) NumberRootsKernel(LabelChunk<TId> chunk, TLabels labe
     if (chunk.parents[run] == run)
     {
       ++label;
-      chunk.parents[run] =
-        static_cast<TId>(labels.GetLabel(at / chunk.words, label)) | LabelChunk<TId>::IsLabel;
+      chunk.parents[run] = static_cast<TId>(labels.GetLabel(at / chunk.words, label)) | LabelChunk<TId>::IsLabel;
     }
   }
 }
@@ -451,9 +470,9 @@ __launch_bounds__(Threads) CountRowsKernel(LabelChunk<TId> chunk, std::uint32_t 
 /** The labels of a face, and its values where `values` is no nullptr. */
 template <typename TPixel, typename TId>
 __global__ void
-__launch_bounds__(Threads) WriteFaceKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, int axis,
-                                           bool isUpper, std::int64_t count, TId * __restrict__ labels,
-                                           TPixel * __restrict__ values)
+__launch_bounds__(Threads)
+  WriteFaceKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, int axis, bool isUpper, std::int64_t count,
+                  TId * __restrict__ labels, TPixel * __restrict__ values)
 {
   const std::int64_t i = ThreadNumber();
   if (i >= count)
@@ -563,19 +582,24 @@ public:
   void
   FindRoots()
   {
-    DispatchPixelKind(m_Call.inputs[0].kind, [this](auto pixel) {
+    const PixelKind kind = m_Call.inputs[0].kind;
+    if (m_Operation.rule == LabelRule::Within)
+    {
+      DispatchPixelKind(kind, [this](auto pixel) {
+        using Pixel = decltype(pixel);
+        this->FindRootsOf<Pixel>(MakeLabelIsWithin<Pixel>(m_Operation.tolerance));
+      });
+      return;
+    }
+    DispatchBits(kind, [this](auto pixel) {
       using Pixel = decltype(pixel);
-      switch (m_Operation.rule)
+      if (m_Operation.rule == LabelRule::Equal)
       {
-        case LabelRule::Foreground:
-          this->FindRootsOf<Pixel>(AllAlike());
-          break;
-        case LabelRule::Equal:
-          this->FindRootsOf<Pixel>(LabelIsEqual<Pixel>());
-          break;
-        case LabelRule::Within:
-          this->FindRootsOf<Pixel>(MakeLabelIsWithin<Pixel>(m_Operation.tolerance));
-          break;
+        this->FindRootsOf<Pixel>(LabelIsEqual<Pixel>());
+      }
+      else
+      {
+        this->FindRootsOf<Pixel>(AllAlike());
       }
     });
   }
@@ -595,12 +619,12 @@ public:
     auto * const             bytes = static_cast<unsigned char *>(m_Call.sideOut);
     CheckCuda(cudaMemsetAsync(bytes, 0, layout.bytes, StreamOf(m_Call)), "cudaMemsetAsync");
     CountRowsKernel<<<BlocksOf(m_Chunk.rows), Threads, 0, StreamOf(m_Call)>>>(m_Chunk,
-                                                                             reinterpret_cast<std::uint32_t *>(bytes));
+                                                                              reinterpret_cast<std::uint32_t *>(bytes));
     CheckLaunch("CountRowsKernel");
     for (int f = 0; f < layout.numberOfFaces; ++f)
     {
       const LabelFace & face = layout.faces[f];
-      DispatchPixelKind(m_Call.inputs[0].kind, [&](auto pixel) {
+      DispatchBits(m_Call.inputs[0].kind, [&](auto pixel) {
         using Pixel = decltype(pixel);
         auto * const values =
           m_Operation.rule == LabelRule::Foreground ? nullptr : reinterpret_cast<Pixel *>(bytes + face.values);
@@ -645,10 +669,19 @@ private:
   Scan(TId * counts)
   {
     std::size_t bytes = m_Scratch.ScanBytes();
-    CheckCuda(
-      cub::DeviceScan::ExclusiveSum(
-        this->At<void>(m_Scratch.scan), bytes, counts, counts, this->CountWords() + 1, StreamOf(m_Call)),
-      "cub::DeviceScan::ExclusiveSum");
+    CheckCuda(cub::DeviceScan::ExclusiveSum(
+                this->At<void>(m_Scratch.scan), bytes, counts, counts, this->CountWords() + 1, StreamOf(m_Call)),
+              "cub::DeviceScan::ExclusiveSum");
+  }
+
+  /** Of the input's kind, with the bits of a TPixel. */
+  template <typename TPixel>
+  TPixel
+  BackgroundOf() const
+  {
+    return DispatchPixelKind(m_Call.inputs[0].kind, [this](auto pixel) {
+      return static_cast<TPixel>(m_Operation.background.template As<decltype(pixel)>());
+    });
   }
 
   template <typename TPixel, typename TAlike>
@@ -658,12 +691,14 @@ private:
     const auto *       voxels = static_cast<const TPixel *>(m_Call.inputs[0].data);
     const unsigned int blocks = BlocksOf(this->CountWords() + 1);
     MakeWordsKernel<<<BlocksOfWords(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(
-      m_Chunk, voxels, m_Operation.background.template As<TPixel>(), m_Operation.labelsBackground, alike);
+      m_Chunk, voxels, BackgroundOf<TPixel>(), m_Operation.labelsBackground, alike);
     CheckLaunch("MakeWordsKernel");
     this->Scan(m_Chunk.firstRuns);
     BeginKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
     CheckLaunch("BeginKernel");
-    JoinKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, voxels, alike);
+    // Words say all of the foreground.
+    using Read = std::conditional_t<std::is_same<TAlike, AllAlike>::value, unsigned char, TPixel>;
+    JoinKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, reinterpret_cast<const Read *>(voxels), alike);
     CheckLaunch("JoinKernel");
     FindRootsKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
     CheckLaunch("FindRootsKernel");
@@ -763,15 +798,17 @@ CostOfLabels(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaLabel(KernelRegistry & registry)
 {
-  Kernel kernel;
+  KernelSet kernels;
+  Kernel    kernel;
   kernel.scratchBytes = ScratchOfLabels;
   kernel.cost = CostOfLabels;
   kernel.run = RunSummary;
-  registry.Register("label.summarise", kernel);
+  kernels.summarize = kernel;
   kernel.run = RunAlone;
-  registry.Register("label.alone", kernel);
+  kernels.alone = kernel;
   kernel.run = RunSolved;
-  registry.Register("label", kernel);
+  kernels.compute = kernel;
+  registry.Register("label", kernels);
 }
 
 // Runs of images that do not fit a memory are the library's; this module has its own copy of the operation.

@@ -4,8 +4,8 @@
 
 #include "chunkwiseGeometry.h"
 
-// What the kernels of both backends share: labels are found for runs of voxels. A row of voxels is words of bits, one for
-// each voxel, and a run lies within a word; so runs are numbered by counting bits.
+// What the kernels of both backends share: labels are found for runs of voxels. A row of voxels is words of bits, one
+// for each voxel, and a run lies within a word; so runs are numbered by counting bits.
 namespace chunkwise
 {
 
@@ -26,8 +26,8 @@ struct LabelNeighbors
   int      count;
   /** x - 1 and x are neighbors. */
   bool links;
-  /** The row one plane before, if all voxels around it are neighbors of what lies in it: what a voxel has there joins all
-   * that lie around it. -1: none. */
+  /** The row one plane before, if all voxels around it are neighbors of what lies in it: what a voxel has there joins
+   * all that lie around it. -1: none. */
   int center;
   /** Rows all of whose voxels around x are neighbors of the voxel x of the center: bit r. */
   std::uint32_t aroundCenter;

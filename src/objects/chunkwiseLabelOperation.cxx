@@ -12,7 +12,7 @@ namespace chunkwise
 namespace
 {
 
-constexpr int           CenterBit = 13;
+constexpr int CenterBit = 13;
 
 
 /** Calls f(bit, offset along the three axes) for all offsets. */
@@ -117,8 +117,8 @@ LabelOperation::GetNeighbors() const
   }
   if (rule == LabelRule::Within || isPeriodic)
   {
-    // What is within a tolerance of the same voxel need not be of each other; and around a periodic image each voxel may
-    // be implied by the next.
+    // What is within a tolerance of the same voxel need not be of each other; and around a periodic image each voxel
+    // may be implied by the next.
     return result;
   }
   const int slowest = axes.empty() ? 0 : axes.back();
@@ -179,17 +179,19 @@ CheckNumberOfLabels(std::uint64_t count, PixelKind kind)
 {
   if (count > LabelOperation::MostLabels(kind))
   {
-    throw Error("the image has " + std::to_string(count) + " components; " + PixelKindName(kind) + " has labels up to " +
-                std::to_string(LabelOperation::MostLabels(kind)) + ": a larger output type has all");
+    throw Error("the image has " + std::to_string(count) + " components; " + PixelKindName(kind) +
+                " has labels up to " + std::to_string(LabelOperation::MostLabels(kind)) +
+                ": a larger output type has all");
   }
 }
 
 std::string
 LabelOperation::GetKey() const
 {
-  std::string key = "label of " + ToString(image) + " " + PixelKindName(inputKind) + " to " + PixelKindName(outputKind) +
-                    " structure " + std::to_string(structure) + " rule " + std::to_string(static_cast<int>(rule)) +
-                    " within " + tolerance.ToText() + (labelsBackground ? "" : " but " + background.ToText()) + " along";
+  std::string key = "label of " + ToString(image) + " " + PixelKindName(inputKind) + " to " +
+                    PixelKindName(outputKind) + " structure " + std::to_string(structure) + " rule " +
+                    std::to_string(static_cast<int>(rule)) + " within " + tolerance.ToText() +
+                    (labelsBackground ? "" : " but " + background.ToText()) + " along";
   for (const int axis : axes)
   {
     key += " " + std::to_string(axis) + (periodic[axis] ? " periodic" : "");

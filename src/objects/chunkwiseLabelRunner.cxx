@@ -12,8 +12,8 @@
 #include <numeric>
 
 // Labels of images that no memory holds, in blocks along the slowest axis. A first pass labels each block by itself and
-// keeps, of the planes where two blocks meet, which of their labels are of one component. A second pass labels each block
-// again, and writes the numbers.
+// keeps, of the planes where two blocks meet, which of their labels are of one component. A second pass labels each
+// block again, and writes the numbers.
 namespace chunkwise
 {
 
@@ -154,9 +154,9 @@ public:
     {
       sets.Join(indexOf(pair.blocks[0], pair.labels[0]), indexOf(pair.blocks[1], pair.labels[1]));
     }
-    std::vector<std::uint64_t> labels(count);
-    auto                       numberings = std::make_shared<Numberings>();
-    std::uint64_t              before = 0;
+    std::vector<std::uint64_t>        labels(count);
+    auto                              numberings = std::make_shared<Numberings>();
+    std::uint64_t                     before = 0;
     static std::atomic<std::uint64_t> keys{ 0 };
     for (std::size_t b = 0; b < m_Blocks.size(); ++b)
     {
@@ -236,7 +236,8 @@ private:
     plane.labels.resize(voxels);
     DispatchPixelKind(labels.kind, [&](auto pixel) {
       const auto * const from = static_cast<const decltype(pixel) *>(labels.data) + labels.Offset(at);
-      std::transform(from, from + voxels, plane.labels.begin(), [](auto label) { return static_cast<std::uint64_t>(label); });
+      std::transform(
+        from, from + voxels, plane.labels.begin(), [](auto label) { return static_cast<std::uint64_t>(label); });
     });
     if (m_Operation.rule != LabelRule::Foreground)
     {
@@ -458,13 +459,14 @@ public:
       std::vector<unsigned char> memory;
       std::size_t                block = 0;
       const auto                 start = Clock::now();
-      report.reading = ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor * ofDivision) {
-        ExecutionRequest run = division;
-        memory.resize(static_cast<std::size_t>(division.region.NumberOfVoxels()) * PixelSize(blocks->outputKind));
-        run.output = DenseView(memory.data(), blocks->outputKind, division.region);
-        manager.Execute(run, ofDivision);
-        joiner.Add(block++, run.inputs.front(), run.output);
-      });
+      report.reading =
+        ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor * ofDivision) {
+          ExecutionRequest run = division;
+          memory.resize(static_cast<std::size_t>(division.region.NumberOfVoxels()) * PixelSize(blocks->outputKind));
+          run.output = DenseView(memory.data(), blocks->outputKind, division.region);
+          manager.Execute(run, ofDivision);
+          joiner.Add(block++, run.inputs.front(), run.output);
+        });
       report.steps.emplace_back("finding components in blocks",
                                 std::chrono::duration<double>(Clock::now() - start).count());
     }

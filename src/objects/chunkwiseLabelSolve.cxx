@@ -259,8 +259,7 @@ private:
     {
       for (const std::uint64_t label : m_Chunks[c].labels)
       {
-        begins.push_back(
-          { this->RowInImage(c, m_Chunks[c].RowOf(label)), m_Chunks[c].box->lower[0], begins.size() });
+        begins.push_back({ this->RowInImage(c, m_Chunks[c].RowOf(label)), m_Chunks[c].box->lower[0], begins.size() });
       }
     }
     std::sort(begins.begin(), begins.end(), [](const Begin & a, const Begin & b) {
@@ -337,8 +336,8 @@ private:
       {
         const int times = rest % 3 - 1;
         isNone = isNone && times == 0;
-        const bool wraps = m_Operation.periodic[axis] && std::find(m_Operation.axes.begin(), m_Operation.axes.end(), axis) !=
-                                                           m_Operation.axes.end();
+        const bool wraps = m_Operation.periodic[axis] &&
+                           std::find(m_Operation.axes.begin(), m_Operation.axes.end(), axis) != m_Operation.axes.end();
         isShift = isShift && (times == 0 || wraps);
         shift[axis] = times * m_Image.Extent(axis);
       }
@@ -441,10 +440,11 @@ private:
         for (std::size_t i = 0; i < m_Chunks[c].labels.size(); ++i)
         {
           const std::uint64_t inBlock = m_Labels[ranks[m_Chunks[c].first + i]];
-          const auto          found = std::lower_bound(
-            numbering->parts.begin(), numbering->parts.end(), inBlock, [](const LabelOfPart & part, std::uint64_t label) {
-              return part.inPart < label;
-            });
+          const auto          found =
+            std::lower_bound(numbering->parts.begin(),
+                             numbering->parts.end(),
+                             inBlock,
+                             [](const LabelOfPart & part, std::uint64_t label) { return part.inPart < label; });
           if (!m_IsGiven[c][i] && found != numbering->parts.end() && found->inPart == inBlock)
           {
             m_IsGiven[c][i] = true;

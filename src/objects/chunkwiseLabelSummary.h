@@ -33,8 +33,8 @@ struct LabelSummaryLayout
   std::size_t bytes;
 };
 
-/** The labels of a chunk's components: for each row an offset of 64 bits, then the parts, ascending, as many as the bytes
- * have. Or, of a block, one offset for all rows. */
+/** The labels of a chunk's components: for each row an offset of 64 bits, then the parts, ascending, as many as the
+ * bytes have. Or, of a block, one offset for all rows. */
 struct LabelSolution
 {
   LabelSolution(const void * data, std::size_t bytes, std::int64_t rows)

@@ -24,8 +24,7 @@ StructureOf(const CheckedParameters & p, int dimension)
   const std::size_t                 size = dimension == 1 ? 3 : dimension == 2 ? 9 : 27;
   if (numbers.size() != size)
   {
-    throw ParameterError(
-      "Structure", std::to_string(numbers.size()) + " numbers", std::to_string(size), " are not ");
+    throw ParameterError("Structure", std::to_string(numbers.size()) + " numbers", std::to_string(size), " are not ");
   }
   // Of one or two axes in the middle of the cube.
   const std::size_t first = dimension == 1 ? 12 : dimension == 2 ? 9 : 0;
@@ -52,9 +51,7 @@ MakeLabel(const CheckedParameters & p, const FilterImage & image)
   std::sort(operation->axes.begin(), operation->axes.end());
   operation->structure = StructureOf(p, static_cast<int>(operation->axes.size()));
   const std::string & rule = p.Choice("Rule");
-  operation->rule = rule == "equal"    ? LabelRule::Equal
-                    : rule == "within" ? LabelRule::Within
-                                       : LabelRule::Foreground;
+  operation->rule = rule == "equal" ? LabelRule::Equal : rule == "within" ? LabelRule::Within : LabelRule::Foreground;
   operation->tolerance = p.Value("Tolerance");
   operation->background = p.Value("Background");
   operation->labelsBackground = p.Flag("LabelBackground");
@@ -132,8 +129,8 @@ AddObjectFilters(std::vector<FilterDescription> & filters)
   periodic.type = ParameterType::Integers;
   periodic.count = ParameterCount::Any;
   periodic.help = "Axes along which the first voxel and the last are neighbors";
-  row.parameters = { connectivity, structure, rule, tolerance, background, labelBackground, periodic,
-                     SpatialAxesParameter() };
+  row.parameters = { connectivity, structure,       rule,     tolerance,
+                     background,   labelBackground, periodic, SpatialAxesParameter() };
   row.make = MakeLabel;
   filters.push_back(row);
 }

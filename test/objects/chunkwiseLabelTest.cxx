@@ -39,10 +39,11 @@ LabelByDefinition(const LabelOperation & operation, const std::vector<T> & voxel
       case LabelRule::Equal:
         return a == b;
       case LabelRule::Within:
-        return a == b || (std::is_integral<T>::value
-                            ? static_cast<long double>(a) - static_cast<long double>(b) <= operation.tolerance.ToDouble() &&
-                                static_cast<long double>(b) - static_cast<long double>(a) <= operation.tolerance.ToDouble()
-                            : std::fabs(static_cast<double>(a) - static_cast<double>(b)) <= operation.tolerance.ToDouble());
+        return a == b ||
+               (std::is_integral<T>::value
+                  ? static_cast<long double>(a) - static_cast<long double>(b) <= operation.tolerance.ToDouble() &&
+                      static_cast<long double>(b) - static_cast<long double>(a) <= operation.tolerance.ToDouble()
+                  : std::fabs(static_cast<double>(a) - static_cast<double>(b)) <= operation.tolerance.ToDouble());
       default:
         return true;
     }
@@ -141,9 +142,8 @@ std::vector<TOut>
 Convert(const std::vector<std::uint64_t> & labels)
 {
   std::vector<TOut> converted(labels.size());
-  std::transform(labels.begin(), labels.end(), converted.begin(), [](std::uint64_t label) {
-    return static_cast<TOut>(label);
-  });
+  std::transform(
+    labels.begin(), labels.end(), converted.begin(), [](std::uint64_t label) { return static_cast<TOut>(label); });
   return converted;
 }
 
@@ -189,8 +189,9 @@ TryAnyLabels(std::mt19937 & random, Manager & manager, BackendChoice backend, in
     operation->axes = RandomAxes(random);
     std::sort(operation->axes.begin(), operation->axes.end());
     const int dimension = static_cast<int>(operation->axes.size());
-    operation->structure = random() % 3 == 0 ? RandomStructure(random, dimension)
-                                             : LabelOperation::MakeStructure(1 + static_cast<int>(random() % 3), dimension);
+    operation->structure = random() % 3 == 0
+                             ? RandomStructure(random, dimension)
+                             : LabelOperation::MakeStructure(1 + static_cast<int>(random() % 3), dimension);
     operation->rule = static_cast<LabelRule>(random() % 3);
     operation->tolerance = std::is_integral<TIn>::value ? PixelValue(random() % 3) : PixelValue(0.25);
     operation->background = PixelValue(random() % 2);
@@ -283,8 +284,8 @@ TEST_P(Labels, OfHardImagesAreThoseOfTheDefinition)
     {
       for (const std::size_t budget : { std::size_t{ 0 }, std::size_t{ 300000 } })
       {
-        LabelTrial<std::uint8_t, std::uint32_t> t(
-          MakeLabel<std::uint8_t>(extent, PixelKind::UInt32, connectivity), voxels);
+        LabelTrial<std::uint8_t, std::uint32_t> t(MakeLabel<std::uint8_t>(extent, PixelKind::UInt32, connectivity),
+                                                  voxels);
         t.request.backend = this->GetBackend();
         t.request.budgets.device = t.request.budgets.host = budget;
         const ExecutionReport report = this->GetManager().Execute(t.request);
@@ -428,8 +429,8 @@ private:
 /** Memory for a part of the image: it goes in blocks. */
 template <typename TIn, typename TOut>
 void
-StreamLabels(Manager & manager, BackendChoice backend, std::shared_ptr<LabelOperation> operation, std::vector<TIn> voxels,
-             std::uint64_t memory)
+StreamLabels(Manager & manager, BackendChoice backend, std::shared_ptr<LabelOperation> operation,
+             std::vector<TIn> voxels, std::uint64_t memory)
 {
   LabelTrial<TIn, TOut> t(operation, std::move(voxels));
   StreamedRequest       request;
@@ -459,11 +460,8 @@ TEST_P(Labels, OfImagesLargerThanMemoryAreThoseOfTheDefinition)
     operation->tolerance = PixelValue(1);
     operation->periodic[2] = trial % 4 == 3;
     operation->periodic[1] = trial % 5 == 3;
-    ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint32_t>(this->GetManager(),
-                                                                       this->GetBackend(),
-                                                                       operation,
-                                                                       RandomVoxels<std::uint8_t>(random, extent),
-                                                                       100000)));
+    ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint32_t>(
+      this->GetManager(), this->GetBackend(), operation, RandomVoxels<std::uint8_t>(random, extent), 100000)));
   }
   const Coordinates flat{ { 70, 700, 1, 1, 1 } };
   for (const auto & voxels : HardImages(flat))
@@ -478,9 +476,9 @@ TEST_P(Labels, OfImagesLargerThanMemoryMayBeTooManyForTheOutput)
   const Coordinates               extent{ { 30, 20, 90, 1, 1 } };
   const std::vector<std::uint8_t> checkers = HardImages(extent)[2];
   const auto                      operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt8, 1);
-  EXPECT_THROW((StreamLabels<std::uint8_t, std::uint8_t>(
-                 this->GetManager(), this->GetBackend(), operation, checkers, 100000)),
-               Error);
+  EXPECT_THROW(
+    (StreamLabels<std::uint8_t, std::uint8_t>(this->GetManager(), this->GetBackend(), operation, checkers, 100000)),
+    Error);
 }
 
 std::shared_ptr<const Operation>

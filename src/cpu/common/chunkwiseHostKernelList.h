@@ -33,8 +33,9 @@ void
 RegisterHostWiener(KernelRegistry & registry);
 void
 RegisterHostReconstruction(KernelRegistry & registry);
-void
-RegisterHostSettle(KernelRegistry & registry);
+/** Of reconstruction. */
+Kernel
+MakeHostSettle();
 void
 RegisterHostStatistics(KernelRegistry & registry);
 void

@@ -29,7 +29,6 @@ GetRegistry()
     RegisterHostRank(*registry);
     RegisterHostWiener(*registry);
     RegisterHostReconstruction(*registry);
-    RegisterHostSettle(*registry);
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
     RegisterHostVaryingConvolution(*registry);

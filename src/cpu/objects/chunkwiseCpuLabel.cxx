@@ -227,8 +227,7 @@ public:
         {
           const std::size_t size = PixelSize(m_Input.kind);
           std::memcpy(bytes + face.values + static_cast<std::size_t>(i) * size,
-                      static_cast<const char *>(m_Input.data) +
-                        m_Input.Offset(at) * static_cast<std::int64_t>(size),
+                      static_cast<const char *>(m_Input.data) + m_Input.Offset(at) * static_cast<std::int64_t>(size),
                       size);
         }
         for (int a = 0; a < MaxDimension && ++at[a] == plane.upper[a]; ++a)
@@ -424,7 +423,7 @@ private:
         {
           const std::int64_t   n = std::min(WordBits, m_Box.Extent(0) - w * WordBits);
           const TPixel * const first = voxels + w * WordBits * stride;
-          const Word           word = all                          ? BitsUpTo(static_cast<int>(n) - 1)
+          const Word           word = all                            ? BitsUpTo(static_cast<int>(n) - 1)
                                       : stride == 1 && n == WordBits ? WholeWord(first, background)
                                                                      : PartOfWord(first, stride, n, background);
           Word                 links = m_Neighbors.links ? word & ShiftedFromBefore(word, before) : 0;
@@ -599,7 +598,8 @@ private:
   JoinRow(std::int64_t row, const TAlike & alike, TTakes && takes)
   {
     const Coordinates  begin = this->BeginOf(row);
-    const std::int64_t center = m_Neighbors.center < 0 ? -1 : this->RowBeside(begin, m_Neighbors.rows[m_Neighbors.center]);
+    const std::int64_t center =
+      m_Neighbors.center < 0 ? -1 : this->RowBeside(begin, m_Neighbors.rows[m_Neighbors.center]);
     for (int r = 0; r < m_Neighbors.count; ++r)
     {
       const LabelRow &   neighbor = m_Neighbors.rows[r];
@@ -616,8 +616,7 @@ private:
         {
           continue;
         }
-        const Word leftOut =
-          isAround ? this->PairsOf<TPixel>(row, center, begin, w, 2, alike).same : Word{ 0 };
+        const Word       leftOut = isAround ? this->PairsOf<TPixel>(row, center, begin, w, 2, alike).same : Word{ 0 };
         LabelPairs<Word> pairs = this->PairsOf<TPixel>(row, other, begin, w, neighbor.shifts, alike);
         RemoveImpliedPairs(pairs, m_Links[at], m_Links[other * m_Scratch.words + w]);
         const std::int64_t otherAt = other * m_Scratch.words + w;
@@ -679,8 +678,8 @@ private:
       const std::int64_t   stride = m_Input.stride[0];
       const TPixel * const values =
         static_cast<const TPixel *>(m_Input.data) + m_Input.Offset(begin) + w * WordBits * stride;
-      const TPixel * const others = static_cast<const TPixel *>(m_Input.data) +
-                                    m_Input.Offset(this->BeginOf(otherRow)) + w * WordBits * stride;
+      const TPixel * const others =
+        static_cast<const TPixel *>(m_Input.data) + m_Input.Offset(this->BeginOf(otherRow)) + w * WordBits * stride;
       const auto keep = [&](Word & bits, std::int64_t shift) {
         for (Word rest = bits; rest != 0; rest &= rest - 1)
         {
@@ -814,11 +813,12 @@ LabelCost(const Operation & operation, const ChunkShape & shape)
 void
 RegisterHostLabel(KernelRegistry & registry)
 {
-  Kernel kernel;
+  KernelSet kernels;
+  Kernel    kernel;
   kernel.scratchBytes = LabelScratchBytes;
   kernel.cost = LabelCost;
   kernel.run = [](const KernelCall & call) { LabelChunk(call, [](auto & labeler) { labeler.WriteSummary(); }); };
-  registry.Register("label.summarise", kernel);
+  kernels.summarize = kernel;
   kernel.run = [](const KernelCall & call) {
     LabelChunk(call, [&](auto & labeler) {
       if (const auto * const numbering = static_cast<const LabelOperation &>(*call.operation).numbering.get())
@@ -828,14 +828,15 @@ RegisterHostLabel(KernelRegistry & registry)
       labeler.WriteLabels();
     });
   };
-  registry.Register("label.alone", kernel);
+  kernels.alone = kernel;
   kernel.run = [](const KernelCall & call) {
     LabelChunk(call, [&](auto & labeler) {
       labeler.Solve(LabelSolution(call.sideIn, call.sideInBytes, CountRows(call.writable)));
       labeler.WriteLabels();
     });
   };
-  registry.Register("label", kernel);
+  kernels.compute = kernel;
+  registry.Register("label", kernels);
 }
 
 } // namespace chunkwise
