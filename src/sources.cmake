@@ -121,6 +121,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx
   itk/itkChunkwiseWindow.cxx
+  itk/itkConnectedComponentLabelEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
   itk/itkSummedAreaTableEnums.cxx
 )

@@ -644,7 +644,7 @@ public:
   void
   WriteLabels()
   {
-    DispatchPixelKind(m_Call.output.kind, [this](auto pixel) {
+    DispatchBits(m_Call.output.kind, [this](auto pixel) {
       using Pixel = decltype(pixel);
       WriteLabelsKernel<<<BlocksOfWords(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(
         m_Chunk, static_cast<Pixel *>(m_Call.output.data));

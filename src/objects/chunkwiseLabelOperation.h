@@ -47,7 +47,7 @@ struct LabelNumbering
  *
  * Source: union-find over runs of voxels (L. He, Y. Chao, K. Suzuki, "A run-based two-scan labeling algorithm", IEEE
  * Trans. Image Processing 17(5), 2008), with a parent that is always the smaller number. */
-class LabelOperation : public Operation
+class Chunkwise_EXPORT LabelOperation : public Operation
 {
 public:
   /** The extent and the kinds of the images, and the axes along which voxels have neighbors: up to three, in ascending

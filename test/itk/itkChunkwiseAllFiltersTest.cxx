@@ -3,6 +3,7 @@
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
+#include "itkConnectedComponentLabelImageFilter.h"
 #include "itkHeapClearBorderImageFilter.h"
 #include "itkHeapClosingByReconstructionImageFilter.h"
 #include "itkHeapFillholeImageFilter.h"
@@ -240,6 +241,7 @@ AllCases()
            CaseOf<ChunkwiseDifferenceImageFilter<ImageType>>(true),
            CaseOf<ChunkwiseIdentityImageFilter<ImageType>>(),
            CaseOf<ChunkwiseSequenceImageFilter<ImageType>>(),
+           CaseOf<ConnectedComponentLabelImageFilter<ImageType, ImageType>>(),
            CaseOf<HeapClearBorderImageFilter<ImageType>>(),
            CaseOf<HeapClosingByReconstructionImageFilter<ImageType>>(),
            CaseOf<HeapFillholeImageFilter<ImageType>>(),

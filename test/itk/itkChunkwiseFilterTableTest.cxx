@@ -3,6 +3,7 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkConnectedComponentLabelImageFilter.h"
 #include "itkHeapClearBorderImageFilter.h"
 #include "itkHeapClosingByReconstructionImageFilter.h"
 #include "itkHeapFillholeImageFilter.h"
@@ -772,6 +773,29 @@ CasesOf(const std::string & row)
     filter->SetMethod(SummedAreaTableEnums::Method::Blocks);
     return { { filter.GetPointer(),
                { { "SummedAxes", "2" }, { "Squares", "on" }, { "Modular", "on" }, { "Method", "blocks" } } } };
+  }
+  if (row == "label")
+  {
+    const auto within = ConnectedComponentLabelImageFilter<Image, Image>::New();
+    within->SetConnectivity(2);
+    within->SetRule(ConnectedComponentLabelEnums::Rule::Within);
+    within->SetTolerance(0.5);
+    within->SetBackground(3.0F);
+    within->SetPeriodicAxes({ 2 });
+    within->SetSpatialAxes({ 2, 0 });
+    const auto structured = ConnectedComponentLabelImageFilter<Image, Image>::New();
+    structured->SetStructure({ 1, 0, 0, 0, 1, 0, 0, 0, 1 });
+    structured->SetSpatialAxes({ 0, 1 });
+    structured->LabelBackgroundOn();
+    return { { within.GetPointer(),
+               { { "Connectivity", "2" },
+                 { "Rule", "within" },
+                 { "Tolerance", "0.5" },
+                 { "Background", "3" },
+                 { "PeriodicAxes", "2" },
+                 { "SpatialAxes", "2,0" } } },
+             { structured.GetPointer(),
+               { { "Structure", "1,0,0,0,1,0,0,0,1" }, { "SpatialAxes", "0,1" }, { "LabelBackground", "on" } } } };
   }
   if (row == "identity")
     return { { ChunkwiseIdentityImageFilter<Image>::New().GetPointer(), {} } };

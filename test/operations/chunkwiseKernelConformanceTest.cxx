@@ -11,6 +11,7 @@
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseLabelOperation.h"
 #include "chunkwiseLaplacianOperation.h"
 #ifdef CHUNKWISE_HAS_NETWORKS
 #  include "chunkwiseNetworkTrial.h"
@@ -921,6 +922,32 @@ public:
   }
 
   void
+  TryLabels()
+  {
+    for (int trial = 0; trial < 12; ++trial)
+    {
+      LabelOperation operation;
+      operation.image = { { 1 + Below(m_Random, 150), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      operation.structure = LabelOperation::MakeStructure(1 + trial % 3, 3);
+      operation.rule = static_cast<LabelRule>(trial / 3 % 3);
+      operation.tolerance = 40;
+      for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+      {
+        const auto input = static_cast<PixelKind>(kind);
+        operation.inputKind = input;
+        operation.outputKind = static_cast<PixelKind>(m_Random() % NumberOfPixelKinds);
+        Compare(operation,
+                { input },
+                operation.outputKind,
+                operation.image,
+                RandomChunk(m_Random, operation.image),
+                0,
+                &KernelSet::alone);
+      }
+    }
+  }
+
+  void
   TryReconstruction(KernelRole role)
   {
     for (int trial = 0; trial < 12; ++trial)
@@ -1111,6 +1138,7 @@ TrialsOfKernels()
           t.Try(cube, &KernelSet::compute, 30);
         }
       } },
+    { "label", [](KernelTrials & t, KernelRole) { t.TryLabels(); } },
     { "wiener",
       [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {
@@ -1141,6 +1169,11 @@ TEST_P(Conformance, EveryRegisteredKernel)
       // the test of global statistics.
       if (!m_Device->GetKernels().Find(name, role) || role == &KernelSet::head || role == &KernelSet::piped ||
           role == &KernelSet::summarize)
+      {
+        continue;
+      }
+      // What is computed from solutions is compared by the family's test.
+      if (role == &KernelSet::compute && m_Device->GetKernels().Find(name, &KernelSet::summarize))
       {
         continue;
       }

@@ -1,0 +1,221 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Labels of connected components of images that are usual, and of those that are worst: on a device, from the host to
+// the host, and on the CPU.
+//
+// Usage: chunkwise_label_benchmark [--csv FILE] [--images FOLDER] [EXTENT, 512]. With a folder the images are left
+// there as raw bytes, for label_peers.py.
+#include "chunkwiseBenchmarkReport.h"
+#include "chunkwiseLabelOperation.h"
+#include "chunkwiseManager.h"
+#include "chunkwiseOperations.h"
+
+#include <cmath>
+#include <fstream>
+#include <map>
+
+using namespace chunkwise;
+
+namespace
+{
+
+using Bytes = std::vector<std::uint8_t>;
+
+class Images
+{
+public:
+  explicit Images(std::int64_t extent)
+    : m_Box(Box::FromExtent({ { extent, extent, extent, 1, 1 } }))
+    , m_Executor(MakeThreadExecutor())
+  {}
+
+  const Box &
+  GetBox() const
+  {
+    return m_Box;
+  }
+
+  std::map<std::string, Bytes>
+  Make()
+  {
+    const std::int64_t           n = m_Box.upper[0];
+    std::map<std::string, Bytes> images;
+    images["smoothed noise above its median"] = this->MakeBlobs();
+    images["random, 50 %"] =
+      this->Fill([](std::int64_t, std::int64_t, std::int64_t, std::uint32_t number) { return number < 0x80000000U; });
+    images["random, 31.2 %"] =
+      this->Fill([](std::int64_t, std::int64_t, std::int64_t, std::uint32_t number) { return number < 1340029796U; });
+    images["all"] = this->Fill([](std::int64_t, std::int64_t, std::int64_t, std::uint32_t) { return true; });
+    images["checkerboard"] =
+      this->Fill([](std::int64_t x, std::int64_t y, std::int64_t z, std::uint32_t) { return (x + y + z) % 2 == 0; });
+    images["comb"] = this->Fill([n](std::int64_t x, std::int64_t y, std::int64_t z, std::uint32_t) {
+      return (x % 2 == 0 && y % 2 == 0) || z + 1 == n;
+    });
+    images["spirals"] = this->Fill([n](std::int64_t x, std::int64_t y, std::int64_t, std::uint32_t) {
+      const std::int64_t ring = std::min({ x, y, n - 1 - x, n - 1 - y });
+      return ring % 2 == 0 ? !(x == ring && y == ring + 1) : x == ring && y == ring + 1;
+    });
+    return images;
+  }
+
+private:
+  template <typename TIsSet>
+  Bytes
+  Fill(TIsSet && isSet)
+  {
+    const std::int64_t n = m_Box.upper[0];
+    Bytes              image(static_cast<std::size_t>(m_Box.NumberOfVoxels()));
+    m_Executor->ParallelFor(n, [&](std::int64_t z, unsigned int) {
+      std::uint32_t state = 1234567U + 2654435761U * static_cast<std::uint32_t>(z);
+      std::size_t   i = static_cast<std::size_t>(z * n * n);
+      for (std::int64_t y = 0; y < n; ++y)
+      {
+        for (std::int64_t x = 0; x < n; ++x, ++i)
+        {
+          state = state * 1664525U + 1013904223U;
+          image[i] = isSet(x, y, z, (state ^ state >> 15) * 2246822519U) ? 1 : 0;
+        }
+      }
+    });
+    return image;
+  }
+
+  Bytes
+  MakeBlobs()
+  {
+    Bytes noise = this->Fill([](std::int64_t, std::int64_t, std::int64_t, std::uint32_t number) { return number & 1; });
+    std::vector<float> smooth(noise.size());
+    for (std::uint8_t & voxel : noise)
+    {
+      voxel = static_cast<std::uint8_t>(voxel * 200);
+    }
+    // Three means are near to a Gaussian.
+    std::vector<float> other(noise.size());
+    const auto         mean = std::make_shared<MeanOperation>();
+    mean->radius = { { 2, 2, 2, 0, 0 } };
+    const auto run = [&](const BufferView & in, float * out) {
+      ExecutionRequest request;
+      request.operation = mean;
+      request.image = request.region = m_Box;
+      request.inputs = { in };
+      request.output = DenseView(out, PixelKind::Float32, m_Box);
+      Manager::GetGlobal().Execute(request);
+    };
+    run(DenseView(noise.data(), PixelKind::UInt8, m_Box), smooth.data());
+    run(DenseView(smooth.data(), PixelKind::Float32, m_Box), other.data());
+    run(DenseView(other.data(), PixelKind::Float32, m_Box), smooth.data());
+    other = smooth;
+    std::nth_element(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(other.size() / 2), other.end());
+    const float median = other[other.size() / 2];
+    std::transform(
+      smooth.begin(), smooth.end(), noise.begin(), [median](float value) { return value > median ? 1 : 0; });
+    return noise;
+  }
+
+  const Box                 m_Box;
+  std::unique_ptr<Executor> m_Executor;
+};
+
+LabelOperation
+MakeLabel(const Box & box, int connectivity)
+{
+  LabelOperation operation;
+  operation.image = box.upper;
+  operation.structure = LabelOperation::MakeStructure(connectivity, 3);
+  return operation;
+}
+
+double
+OnDevice(Device & device, const LabelOperation & operation, const Box & box, const Bytes & image, double & copy)
+{
+  const StreamHandle stream = device.CreateStream();
+  const std::size_t  bytes = image.size() * sizeof(std::uint32_t);
+  void * const       in = device.Allocate(image.size());
+  void * const       out = device.Allocate(bytes);
+  device.CopyToDevice(in, image.data(), image.size(), stream);
+  device.Synchronize(stream);
+  copy = LaunchSeconds(device, stream, [&] { device.CopyOnDevice(out, in, image.size(), stream); });
+  WholeImageCall run(device.GetKernels(),
+                     operation,
+                     { DenseView(in, PixelKind::UInt8, box) },
+                     DenseView(out, PixelKind::UInt32, box),
+                     1,
+                     &KernelSet::alone);
+  run.call.scratch = device.Allocate(std::max<std::size_t>(run.call.scratchBytes, 1));
+  const double seconds = LaunchSeconds(device, stream, [&] { device.Launch(run.kernel, run.call, stream); });
+  device.Free(run.call.scratch);
+  device.Free(in);
+  device.Free(out);
+  device.DestroyStream(stream);
+  return seconds;
+}
+
+double
+OnHost(BackendChoice backend, const LabelOperation & operation, const Box & box, Bytes & image,
+       std::vector<std::uint32_t> & labels)
+{
+  ExecutionRequest request;
+  request.operation = std::make_shared<LabelOperation>(operation);
+  request.image = request.region = box;
+  request.inputs = { DenseView(image.data(), PixelKind::UInt8, box) };
+  request.output = DenseView(labels.data(), PixelKind::UInt32, box);
+  request.backend = backend;
+  return WarmMedianSeconds(5, [&] { Manager::GetGlobal().Execute(request); });
+}
+
+} // namespace
+
+int
+main(int argc, char ** argv)
+{
+  Report       report(argc, argv);
+  std::string  folder;
+  std::int64_t extent = 512;
+  for (int i = 1; i < argc; ++i)
+  {
+    const std::string word = argv[i];
+    if (word == "--images" && i + 1 < argc)
+    {
+      folder = argv[++i];
+    }
+    else
+    {
+      extent = std::atoll(word.c_str());
+    }
+  }
+  Images                     images(extent);
+  const Box &                box = images.GetBox();
+  const auto                 devices = Manager::GetGlobal().GetDevices();
+  std::vector<std::uint32_t> labels(static_cast<std::size_t>(box.NumberOfVoxels()));
+  if (!devices.empty())
+  {
+    report.SetDevice(devices[0]->GetDescription().name);
+  }
+  for (auto & [name, image] : images.Make())
+  {
+    if (!folder.empty())
+    {
+      std::string file = name;
+      std::replace(file.begin(), file.end(), ' ', '_');
+      std::ofstream(folder + "/" + file + ".raw", std::ios::binary)
+        .write(reinterpret_cast<const char *>(image.data()), static_cast<std::streamsize>(image.size()));
+    }
+    for (const int connectivity : { 1, 3 })
+    {
+      const LabelOperation operation = MakeLabel(box, connectivity);
+      const std::string    row = std::string("label, ") + (connectivity == 1 ? "faces, " : "corners, ") + name + "; " +
+                              std::to_string(extent) + "^3 uint8";
+      if (!devices.empty())
+      {
+        double       copy = 0;
+        const double seconds = OnDevice(*devices[0], operation, box, image, copy);
+        report.Add("objects", row, 1e3 * seconds, "ms", {}, { 1e3 * copy, "device copy of the image" });
+        const double transferred = OnHost(BackendChoice::CUDA, operation, box, image, labels);
+        report.Add("objects", row + ", host to host", 1e3 * transferred, "ms");
+      }
+      const double seconds = OnHost(BackendChoice::CPU, operation, box, image, labels);
+      report.Add("objects", row + ", CPU", 1e3 * seconds, "ms");
+      std::printf("  %u components\n", *std::max_element(labels.begin(), labels.end()));
+    }
+  }
+  return 0;
+}
