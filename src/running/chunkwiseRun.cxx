@@ -90,6 +90,7 @@ public:
         }
       });
       WorkAndEnd();
+      m_Context.SetPoll(nullptr);
     }
     else
     {
