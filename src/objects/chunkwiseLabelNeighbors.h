@@ -71,7 +71,7 @@ RemoveImpliedPairs(LabelPairs<TWord> & pairs, TWord own, TWord other)
   const TWord both = own & other;
   const TWord same = pairs.same & ~(later(pairs.same) & both);
   const TWord before =
-    pairs.before & ~(pairs.same & other) & ~(later(pairs.same) & own) & ~(later(pairs.before) & both);
+    pairs.before & ~(pairs.same & other) & ~(later(pairs.same) & own) & ~(later(pairs.before & other) & own);
   const TWord after = pairs.after & ~(pairs.same & earlier(other)) & ~(earlier(pairs.same & own)) &
                       ~(later(pairs.after) & own & earlier(other));
   pairs.same = same;

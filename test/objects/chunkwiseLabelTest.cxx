@@ -166,7 +166,11 @@ struct LabelTrial
   ExpectDefinition(const std::string & where) const
   {
     const auto expected = Convert<TOut>(LabelByDefinition(*operation, voxels, operation->image));
-    ASSERT_EQ(output, expected) << where << ": " << operation->GetKey();
+    const auto different = std::mismatch(output.begin(), output.end(), expected.begin());
+    ASSERT_TRUE(different.first == output.end())
+      << where << ": " << operation->GetKey() << ": voxel " << different.first - output.begin() << " has "
+      << +*different.first << " and not " << +*different.second << " of "
+      << +*std::max_element(expected.begin(), expected.end());
   }
 
   std::shared_ptr<const LabelOperation> operation;
@@ -205,7 +209,7 @@ TryAnyLabels(std::mt19937 & random, Manager & manager, BackendChoice backend, in
     if (random() % 3)
     {
       t.request.budgets.device = 4000 + random() % 200000;
-      t.request.budgets.host = random() % 2 ? 0 : 4000 + random() % 200000;
+      t.request.budgets.host = (std::size_t{ 2000 } << random() % 9) + (extent > 20 ? random() % 400000 : 0);
     }
     try
     {
@@ -216,13 +220,13 @@ TryAnyLabels(std::mt19937 & random, Manager & manager, BackendChoice backend, in
     {
       continue; // the smallest chunk is larger
     }
-    t.ExpectDefinition("trial " + std::to_string(trial) + " image " + ToString(size));
+    t.ExpectDefinition("trial " + std::to_string(trial) + " budget " + std::to_string(t.request.budgets.host));
     if (testing::Test::HasFatalFailure())
     {
       return;
     }
   }
-  EXPECT_GT(chunked, trials / 20);
+  EXPECT_GT(chunked, 0);
 }
 
 TEST_P(Labels, AreThoseOfTheDefinition)
@@ -289,7 +293,7 @@ TEST_P(Labels, OfHardImagesAreThoseOfTheDefinition)
         t.request.backend = this->GetBackend();
         t.request.budgets.device = t.request.budgets.host = budget;
         const ExecutionReport report = this->GetManager().Execute(t.request);
-        EXPECT_EQ(report.plan.chunks.size() > 1, budget > 0);
+        EXPECT_TRUE(budget == 0 || report.plan.chunks.size() > 1);
         ASSERT_NO_FATAL_FAILURE(t.ExpectDefinition("image " + std::to_string(number)));
       }
     }
@@ -307,7 +311,7 @@ TEST_P(Labels, OfARegionAreThoseOfItsVoxelsAlone)
     LabelTrial<std::uint8_t, std::uint32_t> t(operation, RandomVoxels<std::uint8_t>(random, extent));
     t.request.region = RandomRegion(random, extent);
     t.request.backend = this->GetBackend();
-    t.request.budgets.device = random() % 2 ? 0 : 20000;
+    t.request.budgets.device = random() % 2 ? 0 : 60000;
     this->GetManager().Execute(t.request);
     std::vector<std::uint8_t>  part;
     std::vector<std::uint32_t> result;
@@ -362,8 +366,7 @@ TEST_P(Labels, ThatTheOutputCannotHoldAreRefused)
     EXPECT_NE(std::string(error.what()).find("272 components"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("uint8"), std::string::npos) << error.what();
   }
-  voxels[0] = 0;
-  for (std::size_t i = 0; i < 16; ++i)
+  for (std::size_t i = 0; i < 17; ++i)
   {
     voxels[2 * i] = 0;
   }
@@ -461,13 +464,13 @@ TEST_P(Labels, OfImagesLargerThanMemoryAreThoseOfTheDefinition)
     operation->periodic[2] = trial % 4 == 3;
     operation->periodic[1] = trial % 5 == 3;
     ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint32_t>(
-      this->GetManager(), this->GetBackend(), operation, RandomVoxels<std::uint8_t>(random, extent), 100000)));
+      this->GetManager(), this->GetBackend(), operation, RandomVoxels<std::uint8_t>(random, extent), 250000)));
   }
   const Coordinates flat{ { 70, 700, 1, 1, 1 } };
   for (const auto & voxels : HardImages(flat))
   {
     ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::int64_t>(
-      this->GetManager(), this->GetBackend(), MakeLabel<std::uint8_t>(flat, PixelKind::Int64), voxels, 60000)));
+      this->GetManager(), this->GetBackend(), MakeLabel<std::uint8_t>(flat, PixelKind::Int64), voxels, 200000)));
   }
 }
 
@@ -476,9 +479,15 @@ TEST_P(Labels, OfImagesLargerThanMemoryMayBeTooManyForTheOutput)
   const Coordinates               extent{ { 30, 20, 90, 1, 1 } };
   const std::vector<std::uint8_t> checkers = HardImages(extent)[2];
   const auto                      operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt8, 1);
-  EXPECT_THROW(
-    (StreamLabels<std::uint8_t, std::uint8_t>(this->GetManager(), this->GetBackend(), operation, checkers, 100000)),
-    Error);
+  try
+  {
+    StreamLabels<std::uint8_t, std::uint8_t>(this->GetManager(), this->GetBackend(), operation, checkers, 100000);
+    ADD_FAILURE() << "27000 labels in a byte";
+  }
+  catch (const Error & error)
+  {
+    EXPECT_NE(std::string(error.what()).find("27000 components"), std::string::npos) << error.what();
+  }
 }
 
 std::shared_ptr<const Operation>
