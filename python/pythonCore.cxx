@@ -551,7 +551,7 @@ MakeRequest(const OperationPointer & operation, const Integers & extent, const B
 }
 
 nb::dict
-Describe(const Plan & plan, std::size_t dimension)
+DescribePlan(const Plan & plan, std::size_t dimension)
 {
   nb::dict result;
   nb::list chunks;
@@ -674,7 +674,7 @@ MakeThePlan(const OperationHandle & handle, const std::vector<std::string> & inp
 {
   const ExecutionRequest request =
     MakeEmptyRequest(handle, inputKinds, outputKind, extent, ToBox(lower, upper), options);
-  return Describe(Manager::GetGlobal().MakePlanFor(request), extent.size());
+  return DescribePlan(Manager::GetGlobal().MakePlanFor(request), extent.size());
 }
 
 /** The kinds that the operation takes; throws what says why they are none. */
@@ -950,7 +950,7 @@ OpenCapsule(const nb::handle & capsule)
 }
 
 nb::tuple
-ToTuple(const Budgets & budgets)
+DescribeBudgets(const Budgets & budgets)
 {
   return nb::make_tuple(budgets.device, budgets.pinned, budgets.host);
 }
@@ -1051,17 +1051,13 @@ AddExceptions(nb::module_ & module)
   nb::register_exception_translator(Translate, &types);
 }
 
-} // namespace
+//
+// The module, part by part
+//
 
-NB_MODULE(_core, module)
+void
+AddTable(nb::module_ & module)
 {
-  AddExceptions(module);
-  // Filters and their signatures live as long as the process.
-  nb::set_leak_warnings(false);
-
-#ifdef CHUNKWISE_HAS_NETWORKS
-  AddNetworks();
-#endif
   module.def("filters", &DescribeFilters);
   module.def("nearest_word", &NearestWord);
   module.def("word_message", [](const std::string & message, const nb::dict & names, int dimension) {
@@ -1085,7 +1081,11 @@ NB_MODULE(_core, module)
     return false;
 #endif
   });
+}
 
+void
+AddOperations(nb::module_ & module)
+{
   nb::class_<OperationHandle>(module, "Operation")
     .def_prop_ro("key", [](const OperationHandle & handle) { return handle.operation->GetKey(); })
     .def_prop_ro("name", [](const OperationHandle & handle) { return handle.operation->GetName(); })
@@ -1134,6 +1134,11 @@ NB_MODULE(_core, module)
                return ToTuple(GetFilterOutputBox(name, ToParameters(name, parameters), image), extent.size());
              });
   module.def("check_kinds", &CheckKinds);
+}
+
+void
+AddRuns(nb::module_ & module)
+{
   nb::class_<DeviceArray>(module, "DeviceArray")
     .def("__init__",
          [](DeviceArray *       self,
@@ -1159,13 +1164,35 @@ NB_MODULE(_core, module)
   module.def("summarise", &Summarise<DeviceArray>);
   module.def("add_summaries", &AddSummaries);
   module.def("describe_statistics", &DescribeStatistics);
+}
 
+void
+AddManager(nb::module_ & module)
+{
   module.def("devices", &DescribeDevices);
   module.def("reason_for_no_devices", [] { return Manager::GetGlobal().GetReasonForNoDevices(); });
   module.def("set_budgets", [](std::size_t device, std::size_t pinned, std::size_t host) {
     Manager::GetGlobal().SetBudgets({ device, pinned, host });
   });
-  module.def("budgets", [] { return ToTuple(Manager::GetGlobal().GetBudgets()); });
-  module.def("held_memory", [] { return ToTuple(Manager::GetGlobal().GetHeldMemory()); });
+  module.def("budgets", [] { return DescribeBudgets(Manager::GetGlobal().GetBudgets()); });
+  module.def("held_memory", [] { return DescribeBudgets(Manager::GetGlobal().GetHeldMemory()); });
   module.def("release_memory", [] { Unlocked([] { Manager::GetGlobal().ReleaseMemory(); }); });
+}
+
+} // namespace
+
+NB_MODULE(_core, module)
+{
+  AddExceptions(module);
+  // Filters and their signatures live as long as the process.
+  nb::set_leak_warnings(false);
+
+#ifdef CHUNKWISE_HAS_NETWORKS
+  AddNetworks();
+#endif
+  AddTable(module);
+  AddOperations(module);
+  AddRuns(module);
+  AddStreams(module);
+  AddManager(module);
 }

@@ -2,6 +2,7 @@
 // Runs whose images Python reads and writes: functions of a part of an image, and of the array that has its voxels.
 #include "pythonCore.h"
 
+#include "chunkwiseFilters.h"
 #include "chunkwiseStreamedRun.h"
 
 #include <mutex>
@@ -126,9 +127,10 @@ private:
   static nb::dlpack::dtype
   TypeOf(PixelKind kind)
   {
-    const auto code = IsFloatingPoint(kind) ? nb::dlpack::dtype_code::Float
-                      : IsSigned(kind)      ? nb::dlpack::dtype_code::Int
-                                            : nb::dlpack::dtype_code::UInt;
+    // Integers are listed in pairs, with a sign and without.
+    const auto code = IsFloatingPoint(kind)             ? nb::dlpack::dtype_code::Float
+                      : static_cast<int>(kind) % 2 == 1 ? nb::dlpack::dtype_code::Int
+                                                        : nb::dlpack::dtype_code::UInt;
     return { static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * PixelSize(kind)), 1 };
   }
 
