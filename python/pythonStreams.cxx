@@ -7,6 +7,8 @@
 
 #include <mutex>
 
+using namespace nanobind::literals;
+
 namespace chunkwise::python
 {
 
@@ -229,16 +231,25 @@ private:
     try
     {
       m_Plan = MakeStreamedPlan(Manager::GetGlobal(), m_Request);
-      if (m_Plan.divisions < least && !m_Plan.inSlabs)
-      {
-        m_Request.divisions = least;
-        m_Plan = MakeStreamedPlan(Manager::GetGlobal(), m_Request);
-      }
     }
     catch (const DivisionsError & error)
     {
       m_Plan.divisions = error.divisions;
       m_Needed = error.needed;
+      return;
+    }
+    if (m_Plan.divisions < least)
+    {
+      try
+      {
+        StreamedRequest finer = m_Request;
+        finer.divisions = least;
+        m_Plan = MakeStreamedPlan(Manager::GetGlobal(), finer);
+      }
+      catch (const DivisionsError &)
+      {
+        // As it is, then.
+      }
     }
   }
 
@@ -271,7 +282,7 @@ AddStreams(nb::module_ & module)
     .def_prop_ro("blocks", [](const Stream & stream) { return stream.GetPlan().divisions; })
     .def_prop_ro("overlaps",
                  [](const Stream & stream) { return stream.GetPlan().buffers > 1 || stream.GetPlan().divisions == 1; })
-    .def("run", &Stream::Run);
+    .def("run", &Stream::Run, "read"_a, "write"_a, "progress"_a.none());
 }
 
 } // namespace chunkwise::python

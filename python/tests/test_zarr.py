@@ -13,7 +13,7 @@ import pytest
 from conftest import make_image
 
 import chunkwise
-from chunkwise import filters
+from chunkwise import _blocks, filters
 
 zarr = pytest.importorskip("zarr")
 
@@ -198,7 +198,7 @@ def test_a_run_does_not_go_on_with_another_source(random, tmp_path, monkeypatch,
     with pytest.raises(ValueError, match="contents of the source differ"):
         run()
     assert journal.read_text() == before
-    monkeypatch.setattr(chunkwise, "__version__", "0.0.1")
+    monkeypatch.setattr(chunkwise.zarr, "__version__", "0.0.1")
     with pytest.raises(ValueError, match="version, contents of the source|contents of the source, version"):
         run()
     monkeypatch.undo()
@@ -383,13 +383,13 @@ def test_a_run_goes_on_with_another_memory(random, tmp_path, monkeypatch):
     make_source(tmp_path / "in.zarr", image)
     f = filters.Gaussian(sigma=2.0)
     chosen = []
-    choose = chunkwise.zarr._choose_blocks
+    choose = _blocks.Blocks._choose
 
     def note(*given):
-        chosen.append(choose(*given)[0].extents)
-        return choose(*given)
+        chosen.append(choose(*given))
+        return chosen[-1]
 
-    monkeypatch.setattr(chunkwise.zarr, "_choose_blocks", note)
+    monkeypatch.setattr(_blocks.Blocks, "_choose", note)
     # The last run of each size begins where the ones before it ended.
     for memories in (("64M", "17M"), ("17M", "64M"), ("64M", "17M", "64M", "17M")):
         for memory in memories[:-1]:
