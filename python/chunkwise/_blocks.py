@@ -167,7 +167,7 @@ class Blocks:
             finished[tuple(slice(begin // unit, -(-end // unit)) for (begin, end), unit in zip(box, self._output.unit))] = True
         others = tuple(a for a in range(len(self.shape)) if a != self.axis)
         for column in self._columns(self._units):
-            rows = finished[column].all(axis=others)
+            rows = np.atleast_1d(finished[column].all(axis=others))
             for is_finished, group in itertools.groupby(range(len(rows)), key=lambda row: bool(rows[row])):
                 found = list(group)
                 if not is_finished:

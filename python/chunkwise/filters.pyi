@@ -7,6 +7,7 @@ from typing import Literal
 import numpy.typing as npt
 
 from ._filter import Filter as Filter
+from ._filter import Sequence_ as Sequence
 
 class Mean(Filter):
     def __init__(self, radius: int | _Several[int], *, rounding: Literal["nearest", "toward-zero"] = ..., mode: Literal["renormalized", "nearest", "constant", "reflect", "wrap"] = ..., cval: float = ..., axes: int | _Several[int] | None = ..., ignore_nan: bool = ..., empty_value: float | None = ..., output_mask: bool = ...) -> None: ...
