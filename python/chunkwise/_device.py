@@ -17,7 +17,6 @@ from ._containers import is_on_device
 from ._dispatch import Runner, register
 from ._filter import Filter
 from ._regions import Region, box_of, turn
-from ._words import InPython
 
 _LEGACY_STREAM = 1
 
@@ -148,7 +147,8 @@ def resolve(filter: Filter, input: Any, others: tuple[Any, ...], options: dict[s
             ordered.append(further.view(check_dtype(further.dtype, each.own_kind, each.name)))
     operation = filter._operation(array.shape, kind, filter.default_dtype(array.dtype).name,
                                   further=filter._names_of([input, *others]))
-    return list(_core.estimate(operation, ordered, _make_options(array.device, options)))
+    with filter.worded(len(array.shape)):
+        return list(_core.estimate(operation, ordered, _make_options(array.device, options)))
 
 
 def summarise(input: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], bytes]:
@@ -199,8 +199,7 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
     region = filter._output_box(shape, kind, output_kind) or tuple(slice(0, each) for each in shape)
     result_shape = Region(region, region).shape
     run_options = _make_options(first.device, options)
-    with InPython(row, len(shape)):
-        _core.check_kinds(operation, [own for _, own in ordered], output_kind)
+    filter.check_kinds(operation, [own for _, own in ordered], output_kind, len(shape))
     result = output if is_array else _allocate(input, result_shape, dtype)
     target = _open(result, "output", written=True)
     if target.shape != result_shape:
@@ -214,8 +213,9 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
         return output
     if 0 not in result_shape:
         lower, upper = box_of(region)
-        report = _core.execute(operation, [array.view(own) for array, own in ordered], [0] * len(shape),
-                               target.view(output_kind), lower, turn(shape), lower, upper, run_options)
+        with filter.worded(len(shape)):
+            report = _core.execute(operation, [array.view(own) for array, own in ordered], [0] * len(shape),
+                                   target.view(output_kind), lower, turn(shape), lower, upper, run_options)
         if report["warnings"]:
             warn(report)
     return result

@@ -60,11 +60,14 @@ class Plan(NamedTuple):
 
 def _integer(value: Any, name: str) -> int:
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
-        if isinstance(value, float) and value.is_integer():
-            return int(value)
-        raise _core.ParameterError(f"{name}: {value!r} is not a whole number") from None
+        if not isinstance(value, float) or not value.is_integer():
+            raise _core.ParameterError(f"{name}: {value!r} is not a whole number") from None
+        number = int(value)
+    if not -2**63 <= number < 2**63:
+        raise _core.ParameterError(f"{name}: {value!r} is beyond 64-bit integers")
+    return number
 
 
 def _real(value: Any, name: str) -> float:
@@ -148,6 +151,8 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
         shape = array.shape[1:] if stacked else array.shape
         if len(shape) > ndim or not shape or (stacked and array.ndim < 2):
             raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, of an image with {ndim} dimensions")
+        if 0 in array.shape:
+            raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, it has no weights")
         voxels = array.reshape(array.shape[0] if stacked else 1, -1)
         return tuple(reversed(shape)), voxels
     if parameter.type in ("integers", "reals"):
@@ -296,7 +301,7 @@ class Filter:
                 given["UseImageSpacing"] = spacing is not None
             if spacing is not None and len(spacing) != len(shape):
                 raise _core.ParameterError(f"spacing: {len(spacing)} numbers for an image of {len(shape)} dimensions")
-            with InPython(self._row, len(shape)):
+            with self.worded(len(shape)):
                 operation = _core.make_operation(self._row.engine, given, turn(shape), kind, output_kind,
                                                  turn(spacing or ()), turn(origin or ()), list(further))
             self._operations[key] = operation
@@ -304,6 +309,15 @@ class Filter:
             raise _core.ParameterError("output_components: only arrays in memory, and tensors on the CPU, that are "
                                        "filtered whole get an axis more")
         return operation
+
+    def worded(self, ndim: int) -> InPython:
+        """A scope in which the engine's complaints come out in the words of this filter."""
+        return InPython(self._row.names, ndim)
+
+    def check_kinds(self, operation: Any, inputs: Sequence[str], output: str, ndim: int) -> None:
+        """Throws where the operation does not go from and to voxels of these kinds."""
+        with self.worded(ndim):
+            _core.check_kinds(operation, list(inputs), output)
 
     def _to_engine(self, ndim: int, axes: Any, boolean: bool) -> dict[str, Any]:
         values = dict(self._given)
@@ -338,8 +352,10 @@ class Filter:
     def plan(self, shape: Sequence[int], dtype: Any = "float32", output: Any = None, **options: Any) -> Plan:
         """How a run over an image of this shape would be cut; nothing is computed. Takes a run's options."""
         shape, kind, output_kind, operation = self._of(shape, dtype, output)
-        found = _core.plan(operation, [kind] * operation.inputs, output_kind, turn(shape), [0] * len(shape),
-                           turn(shape), make_options(**options))
+        self.check_kinds(operation, [kind] * operation.inputs, output_kind, len(shape))
+        with self.worded(len(shape)):
+            found = _core.plan(operation, [kind] * operation.inputs, output_kind, turn(shape), [0] * len(shape),
+                               turn(shape), make_options(**options))
         return Plan([Region(slices_of(box), slices_of(needed)) for box, needed in found["chunks"]],
                     turn(found["chunk_extent"]), found["device_bytes"], found["scratch_bytes"],
                     found["bytes_to_device"], found["bytes_to_host"], found["seconds"])
@@ -364,7 +380,8 @@ class Filter:
         ordered, kind = self._ordered(arrays)
         operation = stand_in._operation(ordered[0].shape, kind, stand_in.default_dtype(ordered[0].dtype).name,
                                         opened.spacing, self._names_of(arrays), axes=opened.axes)
-        numbers = _core.estimate(operation, ordered, make_options(**options))
+        with self.worded(opened.array.ndim):
+            numbers = _core.estimate(operation, ordered, make_options(**options))
         return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
 
     # Runs
@@ -434,8 +451,9 @@ class Filter:
     def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
         if not self._given.get("valid"):
             return None
-        box = _core.output_box(self._row.engine, self._to_engine(len(shape), None, False), turn(shape), kind,
-                               output_kind)
+        given = self._to_engine(len(shape), None, False)
+        with self.worded(len(shape)):
+            box = _core.output_box(self._row.engine, given, turn(shape), kind, output_kind)
         return slices_of(box)
 
     def _run_whole(self, arrays: list[Any], output: Any, options: Any, opened: Opened | None) -> np.ndarray[Any, Any]:
@@ -465,10 +483,9 @@ class Filter:
         result = _Result(output, result_shape, dtype, ordered)
         if 0 in result_shape:
             # The engine checks the kinds of what it runs over.
-            with InPython(self._row, len(shape)):
-                _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
+            self.check_kinds(operation, [each.dtype.name for each in ordered], output_kind, len(shape))
         else:
-            with InPython(self._row, len(shape)):
+            with self.worded(len(shape)):
                 report = _core.execute(operation, ordered, [0] * len(shape), result.target, lower, turn(shape), lower,
                                        upper, options)
             if report["warnings"]:
@@ -497,9 +514,9 @@ class Filter:
             dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
         output_kind = check_dtype(dtype, self._row.accepts_bool, "output")
         operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean)
-        with InPython(self._row, len(shape)):
-            _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
-        return run_region(operation, ordered, region, shape, output, dtype, make_options(**options))
+        self.check_kinds(operation, [each.dtype.name for each in ordered], output_kind, len(shape))
+        with self.worded(len(shape)):
+            return run_region(operation, ordered, region, shape, output, dtype, make_options(**options))
 
 
 def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Region, shape: tuple[int, ...], output: Any,
@@ -583,6 +600,12 @@ class Sequence_(Filter):
     def _stages(self) -> tuple[Filter, ...]:
         return self.stages
 
+    def worded(self, ndim: int) -> InPython:
+        names: dict[str, str] = {}
+        for each in self.stages:
+            names |= each._row.names
+        return InPython(names, ndim)
+
     def default_dtype(self, dtype: Any) -> np.dtype[Any]:
         result: np.dtype[Any] = np.dtype(dtype)
         for each in self.stages:
@@ -598,7 +621,8 @@ class Sequence_(Filter):
         if operation is None:
             stages = [each._operation(shape, kind if i == 0 else output_kind, output_kind, spacing, (), origin, axes)
                       for i, each in enumerate(self.stages)]
-            operation = _core.make_sequence(stages, turn(shape))
+            with self.worded(len(shape)):
+                operation = _core.make_sequence(stages, turn(shape))
             self._operations[key] = operation
         return operation
 

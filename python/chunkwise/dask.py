@@ -52,8 +52,8 @@ def _compute(filter: Filter, parts: Sequence[Any], region: Region, shape: tuple[
     ordered, kind = filter._ordered(arrays)
     operation = filter._operation(shape, kind, check_dtype(dtype, True), spacing, filter._names_of(arrays), axes=axes,
                                   boolean=arrays[0].dtype.kind == "b")  # type: ignore[union-attr]
-    return run_region(operation, ordered, region, shape, None, dtype,
-                       make_options(**_threads(options)))
+    with filter.worded(len(shape)):
+        return run_region(operation, ordered, region, shape, None, dtype, make_options(**_threads(options)))
 
 
 def _compute_from(source: Any, filter: Filter, shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any,
@@ -145,7 +145,7 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
         sizes = normalise_chunks(shape, chunks if chunks is not None else getattr(x, "shards", None) or
                                  getattr(x, "chunks", None) or shape)
     if operation.schedule in ("fixpoint", "passes") and any(len(each) > 1 for each in sizes or x.chunks):
-        _core.check_kinds(operation, [kind] * (1 + len(given)), check_dtype(dtype, True))
+        filter.check_kinds(operation, [kind] * (1 + len(given)), check_dtype(dtype, True), len(shape))
         x = x if isinstance(x, da.Array) else da.from_array(x, chunks=sizes)
         result = _by_rounds(filter, x, others, options)
         return result if chunks is None else result.rechunk(chunks)

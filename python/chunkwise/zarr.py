@@ -160,7 +160,7 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     given = image.spacing if spacing is None else (tuple(float(each) for each in spacing) if spacing else None)
     shape = read_from.shape
     operation = filter._operation(shape, kind, output_kind, given, axes=image.axes)
-    _core.check_kinds(operation, [kind], output_kind)
+    filter.check_kinds(operation, [kind], output_kind, len(shape))
     sweeps = operation.schedule == "sweep"
     if sweeps and len(shape) - 1 - operation.sweep_axis(turn(shape)) != 0:
         raise _core.ParameterError(f"{filter!r}: sums of an image of {len(shape)} dimensions cannot go on along its first axis")
@@ -168,7 +168,8 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
         raise _core.ParameterError(f"source: its shape is {shape}, it has no voxels")
     # Blocks are chosen for the output's units, which are the source's where it is made; a trial before it is.
     imagined = Imagined(read_from, wanted) if path is not None else Store(output)
-    Blocks(operation, read_from, imagined, limit, options)
+    with filter.worded(len(shape)):
+        Blocks(operation, read_from, imagined, limit, options)
 
     notes = Path(journal) if journal is not None else None
     if notes is None and path is not None and "://" not in path:
