@@ -229,6 +229,24 @@ def test_no_layer_of_chunks_is_read_twice(random, tmp_path):
         assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], filter(image))
 
 
+def test_an_output_may_keep_what_it_is_given(random):
+    image = make_image(random, (64, 32, 32), "uint8")
+
+    class Keeping:
+        shape, dtype, chunks = image.shape, image.dtype, (8, 16, 16)
+        parts = []
+
+        def __setitem__(self, where, data):
+            self.parts.append((where, data))
+
+    output, f = Keeping(), filters.Mean(radius=1)
+    chunkwise.zarr.run(f, image, output, memory="24M")
+    result = np.zeros_like(image)
+    for where, data in output.parts:
+        result[where] = data
+    assert len(output.parts) == 32 and np.array_equal(result, f(image))
+
+
 def test_an_error_ends_a_run(random, tmp_path):
     image = make_image(random, (64, 32, 32), "uint8")
 
