@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -119,39 +119,47 @@ class Blocks:
         units = [min(count, -(-extent // unit)) for count, extent, unit in zip(self._counts, begun or self.shape,
                                                                                self._output.unit)]
         units[self.axis] = self._counts[self.axis]
-        dimension = len(self.shape)
-        whole = {a for a in range(dimension) if a == self.axis or self._operation.schedule in ("fixpoint", "passes", "sweep")
-                 or self._operation.needs_whole_axis(dimension - 1 - a, turn(self.shape))}
         fitting: list[int] | None = None
         while True:
-            tried = [self.stream(self._region(column, 0, self._counts[self.axis])) for column in self._columns(units, True)]
-            needed = max(each.needed for each in tried)
-            if needed == 0 and all(each.overlaps for each in tried):
+            narrowed = max((a for a in range(len(units)) if units[a] > 1 and a != self.axis and not self._is_whole(a)),
+                           key=lambda a: (units[a], -a), default=None)
+            needed, overlaps = 0, True
+            for column in self._columns(units, True):
+                tried = self.stream(self._region(column, 0, self._counts[self.axis]))
+                needed, overlaps = max(needed, tried.needed), overlaps and tried.overlaps
+                if needed > 0 and narrowed is not None:
+                    break
+            if needed == 0 and overlaps:
                 return units
             if needed == 0 and fitting is None:
                 fitting = list(units)
-            # The axis with the most units gives way; the last one last, where voxels lie one after the other.
-            narrowed = max((a for a in range(dimension) if units[a] > 1 and a not in whole),
-                           key=lambda a: (units[a], -a), default=None)
             if narrowed is None:
                 break
+            # The axis with the most units gives way; the last one last, where voxels lie one after the other.
             units[narrowed] = -(-units[narrowed] // 2)
-        if fitting is not None:
-            return fitting
+        if fitting is None:
+            self._refuse(units, needed, memory)
+        return fitting
+
+    def _is_whole(self, axis: int) -> bool:
+        """Whether the operation needs all along an axis."""
+        return self._operation.schedule in ("fixpoint", "passes", "sweep") or self._operation.needs_whole_axis(
+            len(self.shape) - 1 - axis, turn(self.shape))
+
+    def _refuse(self, units: Sequence[int], needed: int, memory: int) -> NoReturn:
         least = _OVERHEAD[1] + -(-4 * (needed + self.reading.one + self.writing.one) // 3)
-        extents = [min(unit * (1 if a == self.axis and not self._operation.needs_whole_axis(
-            dimension - 1 - a, turn(self.shape)) else count), extent)
-            for a, (unit, count, extent) in enumerate(zip(self._output.unit, units, self.shape))]
+        extents = [min(unit * (1 if a == self.axis and not self._is_whole(a) else count), extent)
+                   for a, (unit, count, extent) in enumerate(zip(self._output.unit, units, self.shape))]
         raise _core.BudgetError(
             f"memory: blocks of {' x '.join(map(str, extents))} voxels, the least that holds whole write units of the "
             f"output, need {least} bytes, more than {memory}; smaller chunks or shards of the output need less")
 
     def _columns(self, units: Sequence[int], sample: bool = False) -> Iterator[tuple[slice, ...]]:
-        """Slices of units. A sample has the largest, which is at the image's edge or in the middle."""
+        """Slices of units. A sample has the largest, which is in the middle or at the image's edge."""
         along = []
         for size, count in zip(units, self._counts):
             every = [slice(i, min(i + size, count)) for i in range(0, count, size)]
-            along.append([every[i] for i in sorted({0, len(every) // 2, len(every) - 1})] if sample else every)
+            along.append([every[i] for i in dict.fromkeys((len(every) // 2, 0, len(every) - 1))] if sample else every)
         return itertools.product(*along)
 
     def _region(self, column: Sequence[slice], begin: int, end: int) -> tuple[slice, ...]:
