@@ -107,13 +107,13 @@ CopyInParts(Executor & executor, void * to, const void * from, std::size_t bytes
 }
 
 /** A kernel of the registry and its call for the whole image that `output` holds. The caller adds scratch, of
- * call.scratchBytes, and where it runs. `step`: what comes after the operation's name in the kernel's. */
+ * call.scratchBytes, and where it runs. */
 class WholeImageCall
 {
 public:
   WholeImageCall(const KernelRegistry & kernels, const Operation & operation, const std::vector<BufferView> & inputs,
-                 const BufferView & output, unsigned int concurrency = 1, const char * step = "")
-    : kernel(kernels.Get(operation.GetName() + step, "a benchmark"))
+                 const BufferView & output, unsigned int concurrency = 1, KernelRole role = &KernelSet::compute)
+    : kernel(kernels.Get(operation.GetName(), "a benchmark", role))
   {
     ChunkShape shape;
     shape.inputBox = shape.outputBox = shape.image = output.box;

@@ -165,7 +165,7 @@ double
 TimeSummary(Device & device, const SummaryOperation & operation, const Image<TPixel> & image,
             std::vector<std::uint64_t> & summary)
 {
-  WholeImageCall    run(device.GetKernels(), operation, { image.View() }, image.View(), 1, ".summarise");
+  WholeImageCall    run(device.GetKernels(), operation, { image.View() }, image.View(), 1, &KernelSet::summarize);
   const std::size_t bytes =
     operation.GetSummaryBytes(image.box, std::vector<PixelKind>{ PixelKindOf<TPixel>() }, PixelKindOf<TPixel>());
   const auto scratch = Allocate<char>(run.call.scratchBytes);

@@ -139,9 +139,9 @@ TimeDevice(Device & device, const ReconstructionOperation & operation, const Box
   call.scratchBytes = kernel.scratchBytes(operation, shape);
   call.scratch = allocate(call.scratchBytes);
   const double seconds = WarmMedianSeconds(7, [&] {
-    device.Launch(*device.GetKernels().Find("reconstruction.begin"), call, stream);
+    device.Launch(*device.GetKernels().Find("reconstruction", &KernelSet::begin), call, stream);
     device.Launch(kernel, call, stream);
-    device.Launch(*device.GetKernels().Find("reconstruction.finish"), call, stream);
+    device.Launch(*device.GetKernels().Find("reconstruction", &KernelSet::finish), call, stream);
     device.Synchronize(stream);
   });
   result.resize(mask.size());

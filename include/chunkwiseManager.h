@@ -95,7 +95,7 @@ struct ExecutionReport
   /** Fixpoint: visits to boxes where chunks meet, and their voxels. */
   std::int64_t revisits{ 0 };
   std::int64_t revisitedVoxels{ 0 };
-  bool         settled{ false }; ///< "name.settle" ran, see Operation::GetPatience
+  bool         settled{ false }; ///< the kernel `settle` ran, see Operation::GetPatience
   /** What a user should be told, one line each: devices dropped, fallback to the CPU, a budget that costs much time. */
   std::vector<std::string> warnings;
 };

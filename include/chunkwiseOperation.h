@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace chunkwise
@@ -56,7 +57,7 @@ class Chunkwise_EXPORT Operation
 public:
   virtual ~Operation();
 
-  /** The registry's key: kernels are looked up as Name() (and Name() + ".advance", ".summarise", see Schedule). */
+  /** The registry's key: each backend registers a KernelSet under it. */
   virtual std::string
   GetName() const = 0;
 
@@ -104,9 +105,9 @@ public:
     return extent;
   }
 
-  // Sweep: chunks follow each other along one axis and hold every other axis whole. Kernel "name.advance" makes the
-  // carry for the next chunk (input, carry in -> carry out) and is cheap; kernel "name" makes the output (input, carry
-  // in -> output). If a backend has no "name.advance", its "name" makes both, and one device takes all chunks.
+  // Sweep: chunks follow each other along one axis and hold every other axis whole. Kernel `advance` makes the carry
+  // for the next chunk (input, carry in -> carry out) and is cheap; kernel `compute` makes the output (input, carry in
+  // -> output). If a backend has no `advance`, its `compute` makes both, and one device takes all chunks.
   virtual int
   GetSweepAxis(const Coordinates & image) const;
   /** Bytes of each carry of a run whose output is `box`. */
@@ -124,7 +125,7 @@ public:
     return true;
   }
 
-  // TwoPass: kernels "name.summarise" (input -> summary) and "name" (input, solution -> output).
+  // TwoPass: kernels `summarize` (input -> summary) and `compute` (input, solution -> output).
   /** Bytes of a summary; if there is no output, the same for every box. */
   virtual std::size_t
   GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
@@ -138,19 +139,19 @@ public:
 
   // Fixpoint: the output image is a state that kernels change until nothing more changes.
   //
-  // Kernel "name.begin" (inputs -> state) makes it, voxel by voxel, without halo or scratch.
+  // Kernel `begin` (inputs -> state) makes it, voxel by voxel, without halo or scratch.
   //
-  // Kernel "name" (inputs with halo, state with halo -> state) iterates its box to a fixed point and reports the sides
-  // whose border layer changed. It runs on each chunk first, with no halo but the layers that the chunk before it left
-  // on the same device. Then it visits boxes where chunks meet, as far into the chunks as changes go.
+  // Kernel `compute` (inputs with halo, state with halo -> state) iterates its box to a fixed point and reports the
+  // sides whose border layer changed. It runs on each chunk first, with no halo but the layers that the chunk before it
+  // left on the same device. Then it visits boxes where chunks meet, as far into the chunks as changes go.
   //
-  // Four more kernels may be missing. "name.finish" (inputs, state -> state) works as "name.begin" does, when nothing
-  // changes any more. "name.isopen" of the host (inputs, state) says where visits are needed: it sets changedSides,
-  // to another value than 0, if a voxel of `writable` could change because of its neighbors in output.box.
-  // "name.settle" of the host (inputs, state -> state) gets the whole region where visits would go on for long, and
-  // brings the state to where few of them are left. "name.amend" of the host (inputs, state -> state) gets the whole
-  // region when all else is done: for what only a look at all of it can tell.
-  /** Visits go on until they have taken this many times as long as "name.settle" would; then that runs. */
+  // Four more kernels may be missing. `finish` (inputs, state -> state) works as `begin` does, when nothing changes any
+  // more. `isOpen` of the host (inputs, state) says where visits are needed: it sets changedSides, to another value
+  // than 0, if a voxel of `writable` could change because of its neighbors in output.box. `settle` of the host (inputs,
+  // state -> state) gets the whole region where visits would go on for long, and brings the state to where few of them
+  // are left. `amend` of the host (inputs, state -> state) gets the whole region when all else is done: for what only a
+  // look at all of it can tell.
+  /** Visits go on until they have taken this many times as long as `settle` would; then that runs. */
   virtual double
   GetPatience() const;
 
@@ -174,9 +175,8 @@ public:
   virtual const OutOfCoreRunner *
   GetOutOfCoreRunner() const;
 
-  /** Variants of the operation of which the host computes a part (its kernel "name.head") while a device computes the
-   * rest ("name.piped"), see chunkwiseSpilledMemory.h. A single variant with the operation's own key is one that the
-   * user asked for. */
+  /** Variants of the operation of which the host computes a part (its kernel `head`) while a device computes the rest
+   * (its kernel `piped`). A single variant with the operation's own key is one that the user asked for. */
   virtual std::vector<std::shared_ptr<const Operation>>
   GetPipedVariants() const;
 
@@ -222,8 +222,8 @@ struct KernelCall
   const Operation * operation{ nullptr };
   BufferView        inputs[MaxInputs];
   int               numberOfInputs{ 0 };
-  /** The kernel writes every voxel of output.box and nothing else. Kernels "name.advance" and "name.summarise" have no
-   * output, only its kind. */
+  /** The kernel writes every voxel of output.box and nothing else. Kernels `advance` and `summarize` have no output,
+   * only its kind. */
   BufferView output;
   /** The chunk. Fixpoint: the output also holds the chunk's halo, of which the kernel changes only this box. TwoPass:
    * what the first kernel summarises. */
@@ -249,6 +249,8 @@ struct KernelCall
   DeviceTables * tables{ nullptr };
   /** The backend's kernels, for a kernel that runs others. */
   const KernelRegistry * kernels{ nullptr };
+  /** Where a kernel that chooses among algorithms leaves the name of the one that it ran; nullptr: nobody asks. */
+  const char ** chosen{ nullptr };
 
   /** Keeps nothing of the output but its kind. */
   void
@@ -275,10 +277,21 @@ struct ChunkShape
   const KernelRegistry * kernels{ nullptr };
 };
 
+/** One of a kernel's algorithms, as it would compute a chunk. */
+struct KernelChoice
+{
+  /** Of the algorithm, among those of its kernel. */
+  const char * name{ nullptr };
+  /** What Kernel::run, scratchBytes and cost do and say of the chunk. */
+  void (*run)(const KernelCall & call){ nullptr };
+  std::size_t scratchBytes{ 0 };
+  double      cost{ 0 };
+};
+
 /** One kernel of one backend. */
 struct Kernel
 {
-  /** Enqueues (devices) or does (host) the work. Throws chunkwise::Error. */
+  /** Enqueues (devices) or does (host) the work. Throws chunkwise::Error. nullptr: there is no kernel. */
   void (*run)(const KernelCall & call){ nullptr };
   /** Scratch bytes for a chunk. Must not shrink when the chunk grows. nullptr: none. */
   std::size_t (*scratchBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
@@ -288,9 +301,60 @@ struct Kernel
    * ParameterError if the operation names a library that is not there; `whyNoDevice` says why no device computes, if
    * that is known. nullptr: the kernel takes no transforms. */
   const char * (*provider)(const Operation & operation, const std::string & whyNoDevice){ nullptr };
+  /** Of kernels with several algorithms: the one that a chunk of this shape gets. A pure function; run, scratchBytes
+   * and cost ask it and nothing else (chunkwiseKernelChoice.h). nullptr: there is one algorithm. */
+  KernelChoice (*choose)(const Operation & operation, const ChunkShape & shape){ nullptr };
 };
 
-/** The kernels of one backend, by name. Thread-safe; kernels that are in use must not be replaced. */
+/** All that a backend has for an operation: its kernels by their roles, each of which may be missing. The schedules say
+ * what each role gets, see Operation. */
+struct KernelSet
+{
+  /** The output of a chunk. */
+  Kernel compute{};
+  /** Sweep. */
+  Kernel advance{};
+  /** TwoPass. */
+  Kernel summarize{};
+  /** Fixpoint. */
+  Kernel begin{};
+  Kernel finish{};
+  Kernel isOpen{};
+  Kernel settle{};
+  Kernel amend{};
+  /** Devices, of independent operations: `compute` with a part of its scratch in the host's memory, so that chunks can
+   * be larger. It gets that part, spilledBytes of it, as call.sideOut, in pinned memory. */
+  Kernel spilled{};
+  /** Devices, of independent operations: computes a part of the operation alone, for what the host's `head` computes
+   * meanwhile of the rest (chunkwisePipedCall.h). call.sideOut, exchangedBytes of pinned memory, is where both meet. */
+  Kernel piped{};
+  Kernel head{};
+
+  /** What the kernels take for tables that all chunks share; plans count it once. nullptr: none. */
+  std::size_t (*tableBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
+  /** Devices: whether `compute` takes the chunk's images as they lie if the components of their pixels lie side by
+   * side. nullptr: never. */
+  bool (*supportsInterleaved)(const Operation & operation, const ChunkShape & shape){ nullptr };
+  /** Whether `spilled` may run in place of `compute`, whatever the chunk. */
+  bool (*supportsSpilling)(const Operation & operation){ nullptr };
+  /** The host's memory that `spilled` needs for a chunk, and how often the time of a plan with it counts beside that of
+   * a plan without: 0 means always better. */
+  std::size_t (*spilledBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
+  double (*spilledWeight)(const Operation & operation){ nullptr };
+  /** The host's memory that `piped` needs for a chunk, and the number of parts of the chunk of which one waits for the
+   * other. */
+  std::size_t (*exchangedBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
+  double (*pipedParts)(const Operation & operation, const ChunkShape & shape){ nullptr };
+};
+
+/** What a kernel of a set is for: &KernelSet::compute, ... */
+using KernelRole = Kernel KernelSet::*;
+
+/** All roles, with their names for messages and tests: "compute", ... */
+Chunkwise_EXPORT const std::vector<std::pair<KernelRole, std::string>> &
+                       GetKernelRoles();
+
+/** The kernels of one backend, by operation. Thread-safe; kernels that are in use must not be replaced. */
 class Chunkwise_EXPORT KernelRegistry
 {
 public:
@@ -300,17 +364,25 @@ public:
   KernelRegistry &
   operator=(const KernelRegistry &) = delete;
 
-  /** A later registration under the same name replaces the former. */
+  /** Under the name of an operation, or of a voxel-wise stage of one. A later registration under the same name replaces
+   * the former. */
   void
-  Register(const std::string & name, const Kernel & kernel);
+  Register(const std::string & name, const KernelSet & kernels);
+  /** nullptr if there is none. */
+  const KernelSet *
+  FindSet(const std::string & name) const;
   /** nullptr if there is none. */
   const Kernel *
-  Find(const std::string & name) const;
+  Find(const std::string & name, KernelRole role = &KernelSet::compute) const;
   /** The kernel that another one needs: throws Error, which names both, if there is none. */
   const Kernel &
-  Get(const std::string & name, const std::string & neededBy) const;
+  Get(const std::string & name, const std::string & neededBy, KernelRole role = &KernelSet::compute) const;
   std::vector<std::string>
   GetNames() const;
+
+  /** A kernel as messages name it: "mean", or "sat" (advance). */
+  static std::string
+  Describe(const std::string & name, KernelRole role);
 
 private:
   struct Impl;

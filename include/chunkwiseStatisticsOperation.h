@@ -31,7 +31,7 @@ public:
 };
 
 /** Count, sum, sum of squares, minimum and maximum of an image, or of what another operation makes of it. Kernel
- * "statistics.summarise".
+ * `summarize` of "statistics".
  *
  * The summary is a StatisticsSummary: both sums without rounding, so that its bits depend on neither order, chunks nor
  * backend. NaN is counted and else skipped; infinities are counted by sign and are in no sum. */
@@ -80,8 +80,8 @@ Chunkwise_EXPORT std::size_t
 Chunkwise_EXPORT double
 StatisticsCost(const Operation & operation, const ChunkShape & shape);
 
-/** The histogram of an image. Kernel "histogram.summarise". The summary has a 64-bit count for each bin and, last, the
- * number of NaN. Bins are those of BinOf, see EntropyOperation, but NaN is in none. */
+/** The histogram of an image. Kernel `summarize` of "histogram". The summary has a 64-bit count for each bin and, last,
+ * the number of NaN. Bins are those of BinOf, see EntropyOperation, but NaN is in none. */
 class Chunkwise_EXPORT HistogramOperation : public SummaryOperation
 {
 public:
@@ -113,8 +113,8 @@ public:
 };
 
 /** Histograms of some bits of the voxels' ordinals (chunkwiseOrdinal.h), one of the voxels that begin with each prefix:
- * step by step they find the k-th smallest voxel. Kernel "ordinals.summarise". The summary has a 64-bit count for each
- * prefix and value of the bits. NaN is in none. */
+ * step by step they find the k-th smallest voxel. Kernel `summarize` of "ordinals". The summary has a 64-bit count for
+ * each prefix and value of the bits. NaN is in none. */
 class Chunkwise_EXPORT OrdinalsOperation : public SummaryOperation
 {
 public:

@@ -21,7 +21,7 @@ enum class TableMethod
 
 /** The inclusive summed-area table: at each voxel the sum of all voxels of the image whose index is not greater along
  * any of the first two or three axes. The other axes are independent (a volume's slices each have a table of their own
- * with two summed axes). Kernels "sat" and "sat.advance".
+ * with two summed axes). Kernels `compute` and `advance` of "sat".
  *
  * Arithmetic, the same on every backend so that results are bit-identical:
  * - Accumulator A: 64-bit integers, modulo 2^64, for integers; double for float and double. Each voxel (or its square)
@@ -105,7 +105,7 @@ public:
   std::shared_ptr<const Operation>
   MakeForNextBlock(const FinishedBlock & block) const override;
   /** The carry of a table of kind `output` behind `region`, which begins where this operation's own carry stands: one
-   * read of the region by the kernel "sat.advance" of `kernels`, which are the host's. */
+   * read of the region by the kernel `advance` of `kernels`, which are the host's. */
   SideData
   Advance(const BufferView & input, PixelKind output, const Box & region, Executor & executor,
           const KernelRegistry & kernels) const;

@@ -64,6 +64,12 @@ $(grep -niE '(^|[^a-z])networks?([^a-z]|$)|onnx' $engine_public $(find $engine_f
 $(includes 'chunkwise(Cpu|Cuda)?Network|chunkwiseOnnx' $(find include src cuda -type f ! -path 'src/network/*' ! -path '*/network/*' \
   ! -name 'chunkwiseNetwork*' ! -name 'itkSlidingWindowNetwork*'))
 END
+# Roles of kernels are members of KernelSet, and names are written once and in full.
+complain "a kernel's name is put together from parts" <<END
+$(grep -rnE '"\.[a-zA-Z]+(\.[a-zA-Z]+)*"' $engine_public $(find src/backend src/planning src/running src/arithmetic src/operations \
+  src/reconstruction src/statistics src/network src/cpu cuda test benchmark -name 'chunkwise*' -type f ! -name '*.py') |
+  grep -vE 'chunkwiseModuleFile\.cxx:[0-9]+:constexpr const char \* Suffix = |src/network/onnx/|/chunkwiseOnnx|ModelTest\.cxx')
+END
 complain 'operations include what runs them, or a kernel' <<END
 $(headers=$(ls src/running/*.h src/planning/*.h src/cpu/*/*.h src/reconstruction/*.h src/statistics/*.h 2>/dev/null | xargs -n1 basename | sed 's/\.h$//' | paste -sd '|')
 includes "($headers)\\.h" src/operations src/arithmetic)

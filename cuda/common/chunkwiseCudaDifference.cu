@@ -44,7 +44,7 @@ RegisterCudaDifference(KernelRegistry & registry)
 {
   Kernel kernel;
   kernel.run = RunDifference;
-  registry.Register("difference", kernel);
+  registry.Register("difference", { kernel });
 }
 
 } // namespace chunkwise

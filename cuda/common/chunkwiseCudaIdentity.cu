@@ -54,7 +54,7 @@ RegisterCudaIdentity(KernelRegistry & registry)
 {
   Kernel kernel;
   kernel.run = RunIdentity;
-  registry.Register("identity", kernel);
+  registry.Register("identity", { kernel });
 }
 
 } // namespace chunkwise

@@ -490,11 +490,11 @@ RegisterCudaConvolution(KernelRegistry & registry)
   kernel.run = RunConvolution;
   kernel.scratchBytes = ScratchOfConvolution;
   kernel.cost = CostOfConvolution;
-  registry.Register("convolution", kernel);
+  registry.Register("convolution", { kernel });
   kernel.run = RunDirectConvolution;
   kernel.scratchBytes = ScratchOfDirectConvolution;
   kernel.cost = CostOfDirectConvolution;
-  registry.Register("convolution.direct", kernel);
+  registry.Register("convolution.direct", { kernel });
 }
 
 } // namespace chunkwise

@@ -10,6 +10,7 @@
 #include "chunkwiseCudaTables.h"
 #include "chunkwiseCufft.h"
 #include "chunkwiseError.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseRoundUp.h"
 
@@ -1018,23 +1019,6 @@ TakesCufft(const Operation & operation)
   }
 }
 
-void
-RunConvolution(const KernelCall & call)
-{
-  if (TakesCufft(*call.operation))
-  {
-    RunCufftConvolution(call);
-  }
-  else if (UsesDouble(call.inputs[0].kind))
-  {
-    Run<double>(call);
-  }
-  else
-  {
-    Run<float>(call);
-  }
-}
-
 template <typename T>
 DeviceShape<T>
 LargestShape(const Operation & operation, const ChunkShape & chunk, Coordinates & most)
@@ -1053,25 +1037,11 @@ ScratchOf(const Operation & operation, const ChunkShape & chunk)
   return shape.spectrumBytes + shape.kernelBytes;
 }
 
-std::size_t
-ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
-{
-  if (TakesCufft(operation))
-  {
-    return ScratchOfCufftConvolution(operation, chunk);
-  }
-  return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(operation, chunk) : ScratchOf<float>(operation, chunk);
-}
-
 /** The spectrum is read and written about five times, at about two thirds of the memory's rate; the kernel's is read.
  */
 double
 CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  if (TakesCufft(operation))
-  {
-    return CostOfCufftConvolution(operation, chunk);
-  }
   Coordinates              most{};
   const DeviceShape<float> shape = LargestShape<float>(operation, chunk, most);
   const double             size = UsesDouble(chunk.inputKinds[0]) ? 2 : 1;
@@ -1085,6 +1055,23 @@ CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
          static_cast<double>(PixelSize(chunk.outputKind)) * static_cast<double>(chunk.outputBox.NumberOfVoxels());
 }
 
+KernelChoice
+ChooseConvolution(const Operation & operation, const ChunkShape & chunk)
+{
+  if (TakesCufft(operation))
+  {
+    return { "cufft",
+             RunCufftConvolution,
+             ScratchOfCufftConvolution(operation, chunk),
+             CostOfCufftConvolution(operation, chunk) };
+  }
+  const bool isDouble = UsesDouble(chunk.inputKinds[0]);
+  return { isDouble ? "own of double" : "own of float",
+           isDouble ? Run<double> : Run<float>,
+           isDouble ? ScratchOf<double>(operation, chunk) : ScratchOf<float>(operation, chunk),
+           CostOfConvolution(operation, chunk) };
+}
+
 const char *
 GetProvider(const Operation & operation, const std::string &)
 {
@@ -1096,12 +1083,9 @@ GetProvider(const Operation & operation, const std::string &)
 void
 RegisterCudaFftConvolution(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunConvolution;
-  kernel.scratchBytes = ScratchOfConvolution;
-  kernel.cost = CostOfConvolution;
+  Kernel kernel = MakeChoosingKernel<ChooseConvolution>(true);
   kernel.provider = GetProvider;
-  registry.Register("convolution.fft", kernel);
+  registry.Register("convolution.fft", { kernel });
 }
 
 } // namespace chunkwise

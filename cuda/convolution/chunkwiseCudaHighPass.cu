@@ -51,7 +51,7 @@ RegisterCudaHighPass(KernelRegistry & registry)
 {
   Kernel kernel;
   kernel.run = RunHighPassVoxels;
-  registry.Register("highpass.voxels", kernel);
+  registry.Register("highpass.voxels", { kernel });
 }
 
 } // namespace chunkwise

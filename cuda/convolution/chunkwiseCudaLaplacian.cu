@@ -3,6 +3,7 @@
 #include "chunkwiseCudaLaplacianMarch.cuh"
 #include "chunkwiseCudaLaplacianPasses.cuh"
 #include "chunkwiseError.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseRealOf.h"
 
@@ -124,12 +125,12 @@ struct LaplacianPlan
   /** The first two passes are one kernel. */
   bool fused{ false };
 
-  /** `isFloat`: both images are of float. */
-  LaplacianPlan(const LaplacianOperation & operation, const Box & output, const Box & image,
-                std::size_t accumulatorBytes, bool isFloat)
-    : boxes(output, image, operation.GetRadius(), operation.boundary.mode, true)
-    , marched(isFloat && IsLaplacianMarched(boxes.radius))
+  LaplacianPlan(const LaplacianOperation & operation, const ChunkShape & shape)
+    : boxes(shape.outputBox, shape.image, operation.GetRadius(), operation.boundary.mode, true)
+    , marched(shape.inputKinds[0] == PixelKind::Float32 && shape.outputKind == PixelKind::Float32 &&
+              IsLaplacianMarched(boxes.radius))
   {
+    const std::size_t      accumulatorBytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
     constexpr std::int64_t longest = std::int64_t{ 1 } << 30;
     if (!marched && boxes.count > 2 && boxes.axes[1] == 1 && boxes.radius[0] > 0 && boxes.padded.Extent(0) < longest &&
         boxes.padded.Extent(1) < longest)
@@ -202,7 +203,7 @@ Run(const KernelCall & call)
 {
   constexpr bool      isFloat = std::is_same<TPixel, float>::value && std::is_same<TOut, float>::value;
   const auto &        operation = static_cast<const LaplacianOperation &>(*call.operation);
-  const LaplacianPlan plan(operation, call.output.box, call.image, sizeof(TAcc), isFloat);
+  const LaplacianPlan plan(operation, ShapeOf(call));
   const WindowBoxes & boxes = plan.boxes;
   char *              scratch = static_cast<char *>(call.scratch);
   const auto          pixels = ContinueImage<TPixel>(call, boxes, operation.boundary, scratch);
@@ -282,33 +283,15 @@ RunLaplacian(const KernelCall & call)
   });
 }
 
-LaplacianPlan
-PlanOf(const Operation & operation, const ChunkShape & shape)
-{
-  return LaplacianPlan(static_cast<const LaplacianOperation &>(operation),
-                       shape.outputBox,
-                       shape.image,
-                       UsesDouble(shape.inputKinds[0]) ? 8 : 4,
-                       shape.inputKinds[0] == PixelKind::Float32 && shape.outputKind == PixelKind::Float32);
-}
-
-std::size_t
-ScratchOfLaplacian(const Operation & operation, const ChunkShape & shape)
-{
-  const LaplacianPlan plan = PlanOf(operation, shape);
-  const std::size_t   bytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
-  return 2 * (plan.BytesOfPass(0, bytes) + plan.BytesOfPass(1, bytes)) +
-         ContinuedBytes(plan.boxes,
-                        static_cast<const LaplacianOperation &>(operation).boundary.mode,
-                        PixelSize(shape.inputKinds[0]));
-}
-
 /** Kernels read and write two accumulators, the march one; four taps cost about a byte each. */
-double
-CostOfLaplacian(const Operation & operation, const ChunkShape & shape)
+KernelChoice
+ChooseLaplacian(const Operation & operation, const ChunkShape & shape)
 {
-  const LaplacianPlan plan = PlanOf(operation, shape);
-  const double        accumulator = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
+  const auto &        laplacian = static_cast<const LaplacianOperation &>(operation);
+  const LaplacianPlan plan(laplacian, shape);
+  const std::size_t   accumulatorBytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
+  const std::size_t   continued = ContinuedBytes(plan.boxes, laplacian.boundary.mode, PixelSize(shape.inputKinds[0]));
+  const auto          accumulator = static_cast<double>(accumulatorBytes);
   double              bytes = 0;
   for (int pass = 0; pass < plan.boxes.count; ++pass)
   {
@@ -319,7 +302,12 @@ CostOfLaplacian(const Operation & operation, const ChunkShape & shape)
     bytes += (moved * accumulator + static_cast<double>(2 * plan.boxes.radius[plan.boxes.axes[pass]])) *
              static_cast<double>(plan.boxes.Before(pass).NumberOfVoxels());
   }
-  return bytes;
+  return { plan.marched ? "march"
+           : plan.fused ? "planes"
+                        : "passes",
+           RunLaplacian,
+           2 * (plan.BytesOfPass(0, accumulatorBytes) + plan.BytesOfPass(1, accumulatorBytes)) + continued,
+           bytes };
 }
 
 } // namespace
@@ -327,11 +315,7 @@ CostOfLaplacian(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaLaplacian(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunLaplacian;
-  kernel.scratchBytes = ScratchOfLaplacian;
-  kernel.cost = CostOfLaplacian;
-  registry.Register("laplacian", kernel);
+  registry.Register("laplacian", { MakeChoosingKernel<ChooseLaplacian>(true) });
 }
 
 } // namespace chunkwise

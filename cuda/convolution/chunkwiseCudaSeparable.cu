@@ -3,6 +3,7 @@
 #include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseCudaWeightedMarch.cuh"
 #include "chunkwiseCudaWidePasses.cuh"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseRoundUp.h"
@@ -94,16 +95,23 @@ MakePasses(const KernelCall & call, const PassPlan & plan)
 constexpr int ShortestMarch = 5;
 constexpr int LongestMarch = 17;
 
-PassPlan
-PlanOf(const SeparableOperation & operation, const Box & input, const Box & output, std::size_t accumulatorBytes,
-       bool isMarched)
+std::size_t
+AccumulatorBytes(const ChunkShape & shape)
 {
-  std::int64_t radius[MaxDimension];
+  return UsesDouble(shape.inputKinds[0]) ? 8 : 4;
+}
+
+PassPlan
+PlanOf(const Operation & operation, const ChunkShape & shape)
+{
+  const bool        isMarched = IsMarchedKind(shape.inputKinds[0], shape.outputKind);
+  const std::size_t accumulatorBytes = AccumulatorBytes(shape);
+  std::int64_t      radius[MaxDimension];
   for (int a = 0; a < MaxDimension; ++a)
   {
-    radius[a] = operation.Radius(a);
+    radius[a] = static_cast<const SeparableOperation &>(operation).Radius(a);
   }
-  PassPlan   plan(input, output, radius);
+  PassPlan   plan(shape.inputBox, shape.outputBox, radius);
   const bool areWide = accumulatorBytes == sizeof(float) && HasWideRows(radius[0]) && HasWideColumns(radius[1]);
   plan.FusePlanes(!areWide && PlaneLayout::Make(radius[0], radius[1], accumulatorBytes, true).fits);
   plan.FuseVolumes(isMarched && 2 * radius[0] + 1 >= ShortestMarch, radius, LongestMarch);
@@ -142,10 +150,10 @@ template <typename TIn, typename TAcc, typename TOut>
 void
 Run(const KernelCall & call)
 {
-  constexpr bool                isMarched = IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TOut>());
-  const auto &                  operation = static_cast<const SeparableOperation &>(*call.operation);
-  const PassPlan                plan = PlanOf(operation, call.inputs[0].box, call.output.box, sizeof(TAcc), isMarched);
-  const std::vector<Pass<TAcc>> passes = MakePasses<TAcc>(call, plan);
+  constexpr bool                   isMarched = IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TOut>());
+  const auto &                     operation = static_cast<const SeparableOperation &>(*call.operation);
+  const PassPlan                   plan = PlanOf(operation, ShapeOf(call));
+  const std::vector<Pass<TAcc>>    passes = MakePasses<TAcc>(call, plan);
   const FinishWeighted<TOut, TAcc> finish{ static_cast<TOut *>(call.output.data) };
   if constexpr (isMarched)
   {
@@ -203,29 +211,12 @@ RunSeparable(const KernelCall & call)
   });
 }
 
-PassPlan
-PlanOf(const Operation & operation, const ChunkShape & shape, std::size_t accumulatorBytes)
-{
-  return PlanOf(static_cast<const SeparableOperation &>(operation),
-                shape.inputBox,
-                shape.outputBox,
-                accumulatorBytes,
-                IsMarchedKind(shape.inputKinds[0], shape.outputKind));
-}
-
-std::size_t
-ScratchOfSeparable(const Operation & operation, const ChunkShape & shape)
-{
-  const std::size_t bytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
-  return PlanOf(operation, shape, bytes).ScratchBytes(bytes);
-}
-
 /** Of weights and norms, which are the same for all chunks. */
 std::size_t
 BytesOfTables(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      separable = static_cast<const SeparableOperation &>(operation);
-  const std::size_t number = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
+  const std::size_t number = AccumulatorBytes(shape);
   std::size_t       bytes = 0;
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -240,27 +231,25 @@ BytesOfTables(const Operation & operation, const ChunkShape & shape)
 }
 
 /** Each pass reads and writes its buffers; five taps take as long as two bytes (81 taps on an H200: 1.3 to 2.2). */
-double
-CostOfSeparable(const Operation & operation, const ChunkShape & shape)
+KernelChoice
+ChooseSeparable(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      separable = static_cast<const SeparableOperation &>(operation);
-  const std::size_t bytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
-  const PassPlan    plan = PlanOf(separable, shape, bytes);
+  const std::size_t bytes = AccumulatorBytes(shape);
+  const PassPlan    plan = PlanOf(separable, shape);
   double            cost = plan.AccumulatorsMoved() * static_cast<double>(bytes);
   for (int i = 0; i < plan.count; ++i)
   {
     cost += 0.4 * static_cast<double>(separable.weights[plan.axes[i]].size()) *
             static_cast<double>(plan.after[i].NumberOfVoxels());
   }
-  return cost;
+  return { plan.GetName(), RunSeparable, plan.ScratchBytes(bytes), cost };
 }
 
-/** Of pixels whose components lie side by side. */
-double
-CostOfSeparableOfPixels(const Operation & operation, const ChunkShape & shape)
+bool
+SeparableSupportsInterleaved(const Operation & operation, const ChunkShape & shape)
 {
-  const std::size_t bytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
-  return CostOfPixels(PlanOf(operation, shape, bytes), shape, CostOfSeparable(operation, shape));
+  return SupportsInterleaved(PlanOf(operation, shape), shape);
 }
 
 } // namespace
@@ -268,16 +257,11 @@ CostOfSeparableOfPixels(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaSeparable(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunSeparable;
-  kernel.scratchBytes = ScratchOfSeparable;
-  kernel.cost = CostOfSeparable;
-  registry.Register("separable", kernel);
-  kernel.cost = CostOfSeparableOfPixels;
-  registry.Register("separable.pixels", kernel);
-  Kernel tables;
-  tables.scratchBytes = BytesOfTables;
-  registry.Register("separable.tables", tables);
+  KernelSet kernels;
+  kernels.compute = MakeChoosingKernel<ChooseSeparable>(true);
+  kernels.supportsInterleaved = SeparableSupportsInterleaved;
+  kernels.tableBytes = BytesOfTables;
+  registry.Register("separable", kernels);
 }
 
 } // namespace chunkwise

@@ -417,7 +417,7 @@ RegisterCudaVaryingConvolution(KernelRegistry & registry)
   kernel.run = RunVarying;
   kernel.scratchBytes = ScratchOfVarying;
   kernel.cost = CostOfVarying;
-  registry.Register("convolution.varying", kernel);
+  registry.Register("convolution.varying", { kernel });
 }
 
 } // namespace chunkwise

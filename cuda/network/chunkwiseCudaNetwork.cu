@@ -846,9 +846,15 @@ CudaPipedSlabs(const Operation & operation, const ChunkShape & shape)
 }
 
 double
-CudaSpilledWeight(const Operation & operation, const ChunkShape &)
+CudaSpilledWeight(const Operation & operation)
 {
   return GetWeightOfSpilling(static_cast<const NetworkOperation &>(operation));
+}
+
+bool
+CudaSupportsSpilling(const Operation & operation)
+{
+  return MaySpill(static_cast<const NetworkOperation &>(operation));
 }
 
 } // namespace
@@ -856,16 +862,18 @@ CudaSpilledWeight(const Operation & operation, const ChunkShape &)
 void
 RegisterCudaNetwork(KernelRegistry & registry)
 {
-  registry.Register(
-    "network", { RunCudaNetwork, CudaNetworkBytes<KeptPlanes::InScratch>, CudaNetworkCost<KeptPlanes::InScratch> });
-  registry.Register("network.spilled",
-                    { RunCudaNetwork, CudaNetworkBytes<KeptPlanes::Spilled>, CudaNetworkCost<KeptPlanes::Spilled> });
-  registry.Register("network.spilled.memory", { nullptr, CudaSpilledBytes, CudaSpilledWeight });
-  registry.Register("network.piped",
-                    { RunCudaPiped,
-                      CudaNetworkBytes<KeptPlanes::InScratch, NetworkSide::Tail>,
-                      CudaNetworkCost<KeptPlanes::InScratch, NetworkSide::Tail> });
-  registry.Register("network.piped.memory", { nullptr, CudaExchangeBytes, CudaPipedSlabs });
+  KernelSet kernels;
+  kernels.compute = { RunCudaNetwork, CudaNetworkBytes<KeptPlanes::InScratch>, CudaNetworkCost<KeptPlanes::InScratch> };
+  kernels.spilled = { RunCudaNetwork, CudaNetworkBytes<KeptPlanes::Spilled>, CudaNetworkCost<KeptPlanes::Spilled> };
+  kernels.supportsSpilling = CudaSupportsSpilling;
+  kernels.spilledBytes = CudaSpilledBytes;
+  kernels.spilledWeight = CudaSpilledWeight;
+  kernels.piped = { RunCudaPiped,
+                    CudaNetworkBytes<KeptPlanes::InScratch, NetworkSide::Tail>,
+                    CudaNetworkCost<KeptPlanes::InScratch, NetworkSide::Tail> };
+  kernels.exchangedBytes = CudaExchangeBytes;
+  kernels.pipedParts = CudaPipedSlabs;
+  registry.Register("network", kernels);
 }
 
 } // namespace chunkwise

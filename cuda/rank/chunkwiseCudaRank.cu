@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaRank.cuh"
 
+#include "chunkwiseKernelChoice.h"
+
 namespace chunkwise
 {
 
@@ -67,9 +69,17 @@ ForEachPart(const RankGeometry & g, TTake && take)
   }
 }
 
+enum class RankWay
+{
+  Networks, ///< and lists where windows are cut
+  Lists,
+  Tiles,
+  Bits
+};
+
 template <typename TPixel>
 void
-Run(const KernelCall & call)
+Run(const KernelCall & call, RankWay way)
 {
   using Key = typename RankKey<TPixel>::Type;
   const auto &      operation = static_cast<const RankOperation &>(*call.operation);
@@ -92,80 +102,72 @@ Run(const KernelCall & call)
     g.countBox = call.inputs[1].box;
     g.countStride = call.inputs[1].stride;
   }
-  if (RankMediansTake(g, sizeof(Key)))
+  switch (way)
   {
-    ForEachPart(g, [&](const RankGeometry & part, bool isWhole) {
-      const auto launch = isWhole && RankMediansTake(part, sizeof(Key)) ? LaunchRankMedians<Key> : LaunchRankLists<Key>;
-      launch(part, pixels.data, call.output.data, StreamOf(call));
-    });
-  }
-  else if (RankListsTake(g))
-  {
-    LaunchRankLists<Key>(g, pixels.data, call.output.data, StreamOf(call));
-  }
-  else if (RankTilesTake(g))
-  {
-    LaunchRankTiles<Key>(g, pixels.data, call.output.data, scratch, StreamOf(call));
-  }
-  else
-  {
-    LaunchRankBits<Key>(g, pixels.data, call.output.data, StreamOf(call));
+    case RankWay::Networks:
+      ForEachPart(g, [&](const RankGeometry & part, bool isWhole) {
+        const bool isTaken = isWhole && RankMediansTake(part, sizeof(Key), operation.isCounted);
+        const auto launch = isTaken ? LaunchRankMedians<Key> : LaunchRankLists<Key>;
+        launch(part, pixels.data, call.output.data, StreamOf(call));
+      });
+      break;
+    case RankWay::Lists:
+      LaunchRankLists<Key>(g, pixels.data, call.output.data, StreamOf(call));
+      break;
+    case RankWay::Tiles:
+      LaunchRankTiles<Key>(g, pixels.data, call.output.data, scratch, StreamOf(call));
+      break;
+    case RankWay::Bits:
+      LaunchRankBits<Key>(g, pixels.data, call.output.data, StreamOf(call));
+      break;
   }
 }
 
+template <RankWay VWay>
 void
 RunRank(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) { Run<decltype(pixel)>(call); });
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) { Run<decltype(pixel)>(call, VWay); });
 }
 
-WindowBoxes
-BoxesOf(const Operation & operation, const ChunkShape & shape)
+/** Costs in bytes that take as long (measured on an H200): 2 a tap by networks, 1.2 of two voxels together; 3 a tap
+ * from lists, and where voxels are counted; 210 a voxel in tiles, and for each voxel that is sorted 30 and 45 a byte of
+ * it; 11 a tap and byte of a voxel bit by bit. */
+KernelChoice
+ChooseRank(const Operation & operation, const ChunkShape & shape)
 {
-  const auto & rank = static_cast<const RankOperation &>(operation);
-  return WindowBoxes(shape.outputBox, shape.image, rank.EffectiveRadius(shape.image.Extents()), rank.boundary.mode);
-}
-
-std::size_t
-ScratchOfRank(const Operation & operation, const ChunkShape & shape)
-{
-  const WindowBoxes boxes = BoxesOf(operation, shape);
-  const std::size_t pixelBytes = PixelSize(shape.inputKinds[0]);
-  const std::size_t continued =
-    ContinuedBytes(boxes, static_cast<const RankOperation &>(operation).boundary.mode, pixelBytes);
-  const RankGeometry g = RankGeometryOf(shape.outputBox, boxes.radius);
-  if (RankListsTake(g) || !RankTilesTake(g))
-  {
-    return continued;
-  }
-  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
-    return continued + RankTilesBytes<typename RankKey<decltype(pixel)>::Type>(g);
-  });
-}
-
-/** In bytes that take as long (measured on an H200): 2 a tap by networks, 1.2 of two voxels together; 3 a tap from
- * lists; 210 a voxel in tiles, and for each voxel that is sorted 30 and 45 a byte of it; 11 a tap and byte of a voxel
- * bit by bit. */
-double
-CostOfRank(const Operation & operation, const ChunkShape & shape)
-{
-  const WindowBoxes boxes = BoxesOf(operation, shape);
-  RankGeometry      g = RankGeometryOf(shape.outputBox, boxes.radius);
   const auto &      rank = static_cast<const RankOperation &>(operation);
+  const WindowBoxes boxes(
+    shape.outputBox, shape.image, rank.EffectiveRadius(shape.image.Extents()), rank.boundary.mode);
   const std::size_t pixel = PixelSize(shape.inputKinds[0]);
-  double            taps = 1;
-  double            sorted = 1;
+  RankGeometry      g = RankGeometryOf(shape.outputBox, boxes.radius);
+  g.fraction = rank.fraction;
+  const auto voxels = static_cast<double>(shape.outputBox.NumberOfVoxels());
+  double     taps = 1;
+  double     sorted = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
     taps *= static_cast<double>(2 * boxes.radius[a] + 1);
     sorted *= 1 + static_cast<double>(boxes.radius[a]) / 8;
   }
-  g.fraction = rank.fraction;
-  const double bytes = !rank.isCounted && RankMediansTake(g, pixel) ? (pixel <= 2 ? 1.2 : 2) * taps
-                       : RankListsTake(g)                           ? 3 * taps
-                       : RankTilesTake(g) ? 210 + sorted * static_cast<double>(30 + 45 * pixel)
-                                          : 11 * taps * static_cast<double>(pixel);
-  return bytes * static_cast<double>(shape.outputBox.NumberOfVoxels());
+  const std::size_t continued = ContinuedBytes(boxes, rank.boundary.mode, pixel);
+  if (RankMediansTake(g, pixel, rank.isCounted))
+  {
+    const double bytes = rank.isCounted ? 3 : pixel <= 2 ? 1.2 : 2;
+    return { "networks", RunRank<RankWay::Networks>, continued, bytes * taps * voxels };
+  }
+  if (RankListsTake(g))
+  {
+    return { "lists", RunRank<RankWay::Lists>, continued, 3 * taps * voxels };
+  }
+  if (RankTilesTake(g))
+  {
+    const std::size_t tiles = DispatchPixelKind(
+      shape.inputKinds[0], [&](auto key) { return RankTilesBytes<typename RankKey<decltype(key)>::Type>(g); });
+    const double bytes = 210 + sorted * static_cast<double>(30 + 45 * pixel);
+    return { "tiles", RunRank<RankWay::Tiles>, continued + tiles, bytes * voxels };
+  }
+  return { "bits", RunRank<RankWay::Bits>, continued, 11 * taps * static_cast<double>(pixel) * voxels };
 }
 
 } // namespace
@@ -182,11 +184,7 @@ RankGeometryOf(const Box & output, const Coordinates & radius)
 void
 RegisterCudaRank(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunRank;
-  kernel.scratchBytes = ScratchOfRank;
-  kernel.cost = CostOfRank;
-  registry.Register("rank", kernel);
+  registry.Register("rank", { MakeChoosingKernel<ChooseRank>(true) });
 }
 
 } // namespace chunkwise

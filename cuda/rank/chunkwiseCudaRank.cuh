@@ -257,9 +257,9 @@ DivideLines(RankGeometry & g, int width = 1)
   g.lines = lines * ((extent + g.segment - 1) / g.segment);
 }
 
-/** Medians of small windows of which there are all voxels. */
+/** Medians of small windows of which there are all voxels. `isCounted`: windows see a part of theirs. */
 bool
-RankMediansTake(const RankGeometry & g, std::size_t keyBytes);
+RankMediansTake(const RankGeometry & g, std::size_t keyBytes, bool isCounted);
 template <typename TKey>
 void
 LaunchRankMedians(const RankGeometry & g, const void * in, void * out, cudaStream_t stream);

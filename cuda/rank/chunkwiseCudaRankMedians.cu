@@ -401,19 +401,17 @@ LaunchNetworks(const RankGeometry & g, const void * in, void * out, cudaStream_t
 } // namespace
 
 bool
-RankMediansTake(const RankGeometry & g, std::size_t keyBytes)
+RankMediansTake(const RankGeometry & g, std::size_t keyBytes, bool isCounted)
 {
-  const int plane = g.planeRadii[0];
-  if (g.fraction != 0.5 || plane != g.planeRadii[1] || g.out.Extent(g.planeAxes[0]) < 2)
-  {
-    return false;
-  }
+  const int  plane = g.planeRadii[0];
+  const bool isMedianOfSquares = g.fraction == 0.5 && plane == g.planeRadii[1] && g.out.Extent(g.planeAxes[0]) >= 2;
   // Windows of which only a part is seen are better searched with sorted lists, but for small ones.
-  return plane == 1 && g.lineRadius == 1   ? true
-         : g.counts != nullptr             ? false
-         : plane == 2 && g.lineRadius == 2 ? keyBytes <= 4
-         : g.lineRadius == 0               ? plane == 1 || plane == 2 || (plane == 3 && keyBytes <= 4)
-                                           : false;
+  const bool hasNetwork = plane == 1 && g.lineRadius == 1   ? true
+                          : isCounted                       ? false
+                          : plane == 2 && g.lineRadius == 2 ? keyBytes <= 4
+                          : g.lineRadius == 0               ? plane == 1 || plane == 2 || (plane == 3 && keyBytes <= 4)
+                                                            : false;
+  return isMedianOfSquares && hasNetwork;
 }
 
 template <typename TKey>

@@ -764,16 +764,10 @@ BytesOfBlock(const RankGeometry & g)
 bool
 RankTilesTake(const RankGeometry & g)
 {
-  std::int64_t voxels = 1;
-  for (const int radius : { g.planeRadii[0], g.planeRadii[1], g.lineRadius })
-  {
-    if (2 * radius + TileSide > LargestTile)
-    {
-      return false;
-    }
-    voxels *= 2 * radius + TileSide;
-  }
-  return voxels <= MostVoxels;
+  const std::int64_t sides[] = { 2 * g.planeRadii[0] + TileSide,
+                                 2 * g.planeRadii[1] + TileSide,
+                                 2 * g.lineRadius + TileSide };
+  return std::max({ sides[0], sides[1], sides[2] }) <= LargestTile && sides[0] * sides[1] * sides[2] <= MostVoxels;
 }
 
 template <typename TKey>

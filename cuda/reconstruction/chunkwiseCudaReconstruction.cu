@@ -302,18 +302,15 @@ ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaReconstruction(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunReconstruction;
-  kernel.scratchBytes = ScratchOfReconstruction;
-  registry.Register("reconstruction", kernel);
-  Kernel voxelwise;
-  voxelwise.run = [](const KernelCall & call) {
+  KernelSet kernels;
+  kernels.compute.run = RunReconstruction;
+  kernels.compute.scratchBytes = ScratchOfReconstruction;
+  kernels.begin.run = [](const KernelCall & call) {
     DispatchPixelKind(call.output.kind, [&](auto pixel) {
       LaunchVoxels<decltype(pixel)>(call, BeginKernel<decltype(pixel)>, "reconstruction.begin");
     });
   };
-  registry.Register("reconstruction.begin", voxelwise);
-  voxelwise.run = [](const KernelCall & call) {
+  kernels.finish.run = [](const KernelCall & call) {
     if (static_cast<const ReconstructionOperation &>(*call.operation).result == ReconstructionResult::Reconstruction)
     {
       return;
@@ -322,13 +319,11 @@ RegisterCudaReconstruction(KernelRegistry & registry)
       LaunchVoxels<decltype(pixel)>(call, FinishKernel<decltype(pixel)>, "reconstruction.finish");
     });
   };
-  registry.Register("reconstruction.finish", voxelwise);
-  Kernel amend;
-  amend.run = [](const KernelCall & call) {
+  kernels.amend.run = [](const KernelCall & call) {
     DispatchPixelKind(call.output.kind, [&](auto pixel) { Amend<decltype(pixel)>(call); });
   };
-  amend.scratchBytes = ScratchOfAmendment;
-  registry.Register("reconstruction.amend", amend);
+  kernels.amend.scratchBytes = ScratchOfAmendment;
+  registry.Register("reconstruction", kernels);
 }
 
 // Runs of images that do not fit a memory are the library's; this module has its own copy of the operation.

@@ -208,11 +208,11 @@ RunOrdinals(const KernelCall & call)
 void
 RegisterCudaHistogram(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunHistogram;
-  registry.Register("histogram.summarise", kernel);
-  kernel.run = RunOrdinals;
-  registry.Register("ordinals.summarise", kernel);
+  KernelSet kernels;
+  kernels.summarize.run = RunHistogram;
+  registry.Register("histogram", kernels);
+  kernels.summarize.run = RunOrdinals;
+  registry.Register("ordinals", kernels);
 }
 
 } // namespace chunkwise

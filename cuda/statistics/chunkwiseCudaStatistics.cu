@@ -217,11 +217,9 @@ RunStatistics(const KernelCall & call)
 void
 RegisterCudaStatistics(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunStatistics;
-  kernel.scratchBytes = StatisticsStageBytes;
-  kernel.cost = StatisticsCost;
-  registry.Register("statistics.summarise", kernel);
+  KernelSet kernels;
+  kernels.summarize = { RunStatistics, StatisticsStageBytes, StatisticsCost };
+  registry.Register("statistics", kernels);
 }
 
 } // namespace chunkwise

@@ -53,7 +53,7 @@ RegisterCudaBoxStatistic(KernelRegistry & registry)
   kernel.run = RunBoxStatistic;
   kernel.scratchBytes = BoxStatisticScratch;
   kernel.cost = BoxStatisticCost;
-  registry.Register("boxstatistic", kernel);
+  registry.Register("boxstatistic", { kernel });
 }
 
 } // namespace chunkwise

@@ -167,14 +167,10 @@ CostOfTable(const Operation &, const ChunkShape & shape)
 void
 RegisterCudaSummedAreaTable(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunTable;
-  kernel.scratchBytes = ScratchOfTable;
-  kernel.cost = CostOfTable;
-  registry.Register("sat", kernel);
-  Kernel advance;
-  advance.run = RunAdvance;
-  registry.Register("sat.advance", advance);
+  KernelSet kernels;
+  kernels.compute = { RunTable, ScratchOfTable, CostOfTable };
+  kernels.advance.run = RunAdvance;
+  registry.Register("sat", kernels);
 }
 
 } // namespace chunkwise

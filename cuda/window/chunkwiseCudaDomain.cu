@@ -627,7 +627,7 @@ Register(KernelRegistry & registry, const char * name, void (*run)(const KernelC
   Kernel kernel;
   kernel.run = run;
   kernel.scratchBytes = scratchBytes;
-  registry.Register(name, kernel);
+  registry.Register(name, { kernel });
 }
 
 } // namespace

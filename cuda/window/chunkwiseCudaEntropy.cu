@@ -3,6 +3,7 @@
 #include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseEntropyOperation.h"
+#include "chunkwiseKernelChoice.h"
 
 #include <string>
 #include <type_traits>
@@ -399,9 +400,10 @@ BlocksWithGlobalCounts(const Box & output, int axis, int bins)
   return std::min((lines + Threads - 1) / Threads, most);
 }
 
+/** `inShared`: the histograms are in shared memory. */
 template <typename TPixel, typename TBin>
 void
-Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation & operation)
+Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation & operation, bool inShared)
 {
   const Coordinates  image = call.image.Extents();
   const std::int64_t taps = operation.GetTaps(image);
@@ -443,7 +445,7 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
   DispatchOutput<TPixel>(call.output.kind, [&](auto outPixel) {
     using Out = decltype(outPixel);
     auto * const out = static_cast<Out *>(call.output.data);
-    if (UsesShared(operation, image))
+    if (inShared)
     {
       const auto bytes = static_cast<std::size_t>(CountedBins(operation.bins) * Threads + 8 * taps);
       const auto kernel = EntropyKernel<SharedCounts, TBin, Out>;
@@ -464,6 +466,7 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
   });
 }
 
+template <bool VInShared>
 void
 RunEntropy(const KernelCall & call)
 {
@@ -472,37 +475,32 @@ RunEntropy(const KernelCall & call)
     call.output.box, call.image, operation.EffectiveRadius(call.image.Extents()), operation.boundary.mode);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    operation.bins <= 256 ? Run<Pixel, std::uint8_t>(call, boxes, operation)
-                          : Run<Pixel, std::uint16_t>(call, boxes, operation);
+    operation.bins <= 256 ? Run<Pixel, std::uint8_t>(call, boxes, operation, VInShared)
+                          : Run<Pixel, std::uint16_t>(call, boxes, operation, VInShared);
   });
 }
 
-std::size_t
-ScratchOfEntropy(const Operation & operation, const ChunkShape & shape)
+/** A tap that enters or leaves the histogram costs about 20 bytes. */
+KernelChoice
+ChooseEntropy(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      entropy = static_cast<const EntropyOperation &>(operation);
   const Coordinates image = shape.image.Extents();
   const WindowBoxes boxes(shape.outputBox, shape.image, entropy.EffectiveRadius(image), entropy.boundary.mode);
+  const int         axis = AxisToSlide(boxes.radius);
   const auto        voxels = boxes.padded.NumberOfVoxels();
-  std::size_t       bytes = entropy.bins <= 256 ? BinBytes<std::uint8_t>(voxels) : BinBytes<std::uint16_t>(voxels);
-  if (!UsesShared(entropy, image))
+  const std::size_t bins = entropy.bins <= 256 ? BinBytes<std::uint8_t>(voxels) : BinBytes<std::uint16_t>(voxels);
+  const auto        taps = static_cast<double>(entropy.GetTaps(image));
+  const double      cost = static_cast<double>(shape.outputBox.NumberOfVoxels()) *
+                      (8 + 40 * taps / static_cast<double>(2 * boxes.radius[axis] + 1));
+  if (UsesShared(entropy, image))
   {
-    bytes += static_cast<std::size_t>(BlocksWithGlobalCounts(shape.outputBox, AxisToSlide(boxes.radius), entropy.bins) *
-                                      Threads) *
-             2 * static_cast<std::size_t>(CountedBins(entropy.bins));
+    return { "shared", RunEntropy<true>, bins, cost };
   }
-  return bytes;
-}
-
-/** A tap that enters or leaves the histogram costs about 20 bytes. */
-double
-CostOfEntropy(const Operation & operation, const ChunkShape & shape)
-{
-  const auto &      entropy = static_cast<const EntropyOperation &>(operation);
-  const Coordinates radius = entropy.EffectiveRadius(shape.image.Extents());
-  const auto        taps = static_cast<double>(entropy.GetTaps(shape.image.Extents()));
-  return static_cast<double>(shape.outputBox.NumberOfVoxels()) *
-         (8 + 40 * taps / static_cast<double>(2 * radius[AxisToSlide(radius)] + 1));
+  const auto threads = static_cast<std::size_t>(BlocksWithGlobalCounts(shape.outputBox, axis, entropy.bins) * Threads);
+  return {
+    "global", RunEntropy<false>, bins + threads * 2 * static_cast<std::size_t>(CountedBins(entropy.bins)), cost
+  };
 }
 
 } // namespace
@@ -510,11 +508,7 @@ CostOfEntropy(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaEntropy(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunEntropy;
-  kernel.scratchBytes = ScratchOfEntropy;
-  kernel.cost = CostOfEntropy;
-  registry.Register("entropy", kernel);
+  registry.Register("entropy", { MakeChoosingKernel<ChooseEntropy>(true) });
 }
 
 } // namespace chunkwise

@@ -3,6 +3,7 @@
 #include "chunkwiseCudaMarch.cuh"
 #include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseExtremumOperation.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseOrderedKey.h"
 #include "chunkwiseWindow.h"
 
@@ -71,16 +72,16 @@ struct FinishExtremum
 constexpr int LongestMarch = 7;
 
 PassPlan
-PlanOf(const ExtremumOperation & operation, const Box & input, const Box & output, const Box & image, PixelKind kind,
-       PixelKind outputKind, std::int64_t (&radius)[MaxDimension])
+PlanOf(const Operation & operation, const ChunkShape & shape, std::int64_t (&radius)[MaxDimension])
 {
+  const PixelKind kind = shape.inputKinds[0];
   for (int a = 0; a < MaxDimension; ++a)
   {
-    radius[a] = operation.EffectiveRadius(a, image.Extent(a));
+    radius[a] = static_cast<const ExtremumOperation &>(operation).EffectiveRadius(a, shape.image.Extent(a));
   }
-  PassPlan plan(input, output, radius);
+  PassPlan plan(shape.inputBox, shape.outputBox, radius);
   plan.FusePlanes(PlaneLayout::Make(radius[0], radius[1], PixelSize(kind) <= 4 ? 4 : 8, false).fits);
-  plan.FuseVolumes(outputKind == kind && IsMarchedKind(kind, kind), radius, LongestMarch);
+  plan.FuseVolumes(shape.outputKind == kind && IsMarchedKind(kind, kind), radius, LongestMarch);
   return plan;
 }
 
@@ -89,11 +90,10 @@ void
 Run(const KernelCall & call)
 {
   using Key = typename OrderedKey<TIn>::Type;
-  const auto &   operation = static_cast<const ExtremumOperation &>(*call.operation);
-  const Key      flip = operation.minimum ? -1 : 0;
-  std::int64_t   radius[MaxDimension];
-  const PassPlan plan =
-    PlanOf(operation, call.inputs[0].box, call.output.box, call.image, call.inputs[0].kind, call.output.kind, radius);
+  const auto &           operation = static_cast<const ExtremumOperation &>(*call.operation);
+  const Key              flip = operation.minimum ? -1 : 0;
+  std::int64_t           radius[MaxDimension];
+  const PassPlan         plan = PlanOf(operation, ShapeOf(call), radius);
   const Key              constant = OrderedKey<TIn>::From(ConstantPixel<TIn>(operation.boundary.constant), flip);
   std::vector<Pass<Key>> passes;
   for (int i = 0; i < plan.count; ++i)
@@ -156,36 +156,20 @@ RunExtremum(const KernelCall & call)
   });
 }
 
-PassPlan
-PlanOf(const Operation & operation, const ChunkShape & shape)
+KernelChoice
+ChooseExtremum(const Operation & operation, const ChunkShape & shape)
+{
+  const std::size_t key = PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8;
+  std::int64_t      radius[MaxDimension];
+  const PassPlan    plan = PlanOf(operation, shape, radius);
+  return { plan.GetName(), RunExtremum, plan.ScratchBytes(key), plan.AccumulatorsMoved() * static_cast<double>(key) };
+}
+
+bool
+ExtremumSupportsInterleaved(const Operation & operation, const ChunkShape & shape)
 {
   std::int64_t radius[MaxDimension];
-  return PlanOf(static_cast<const ExtremumOperation &>(operation),
-                shape.inputBox,
-                shape.outputBox,
-                shape.image,
-                shape.inputKinds[0],
-                shape.outputKind,
-                radius);
-}
-
-std::size_t
-ScratchOfExtremum(const Operation & operation, const ChunkShape & shape)
-{
-  return PlanOf(operation, shape).ScratchBytes(PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);
-}
-
-double
-CostOfExtremum(const Operation & operation, const ChunkShape & shape)
-{
-  return PlanOf(operation, shape).AccumulatorsMoved() * (PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);
-}
-
-/** Of pixels whose components lie side by side. */
-double
-CostOfExtremumOfPixels(const Operation & operation, const ChunkShape & shape)
-{
-  return CostOfPixels(PlanOf(operation, shape), shape, CostOfExtremum(operation, shape));
+  return SupportsInterleaved(PlanOf(operation, shape, radius), shape);
 }
 
 } // namespace
@@ -193,13 +177,10 @@ CostOfExtremumOfPixels(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaExtremum(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunExtremum;
-  kernel.scratchBytes = ScratchOfExtremum;
-  kernel.cost = CostOfExtremum;
-  registry.Register("extremum", kernel);
-  kernel.cost = CostOfExtremumOfPixels;
-  registry.Register("extremum.pixels", kernel);
+  KernelSet kernels;
+  kernels.compute = MakeChoosingKernel<ChooseExtremum>(true);
+  kernels.supportsInterleaved = ExtremumSupportsInterleaved;
+  registry.Register("extremum", kernels);
 }
 
 } // namespace chunkwise

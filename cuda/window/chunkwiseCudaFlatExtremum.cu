@@ -122,7 +122,7 @@ RegisterCudaFlatExtremum(KernelRegistry & registry)
   kernel.run = RunFlatExtremum;
   kernel.scratchBytes = ScratchOfFlatExtremum;
   kernel.cost = CostOfFlatExtremum;
-  registry.Register("extremum.flat", kernel);
+  registry.Register("extremum.flat", { kernel });
 }
 
 } // namespace chunkwise

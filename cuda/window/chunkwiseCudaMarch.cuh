@@ -499,14 +499,14 @@ StepOf(const BufferView & view)
   return static_cast<int>(view.stride[0]);
 }
 
-/** What a plan costs of pixels whose components lie side by side; without end, if they have to be taken apart. */
-inline double
-CostOfPixels(const PassPlan & plan, const ChunkShape & shape, double cost)
+/** Whether a plan takes pixels whose components lie side by side: otherwise they have to be taken apart. */
+inline bool
+SupportsInterleaved(const PassPlan & plan, const ChunkShape & shape)
 {
   const Box &        box = shape.inputBox;
   const std::int64_t plane = box.Extent(0) * box.Extent(1);
   const std::int64_t most = (std::int64_t{ 1 } << 31) / box.Extent(MaxDimension - 1);
-  return plan.marched && plane < most ? cost : std::numeric_limits<double>::infinity();
+  return plan.marched && plane < most;
 }
 
 /** Calls launch(MarchPasses) for windows of VTaps, the ones that have a kernel. `weight(a, t)` is that of tap t along

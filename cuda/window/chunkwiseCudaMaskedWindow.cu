@@ -8,6 +8,7 @@
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseMaskedStages.h"
 #include "chunkwiseMoments.h"
 #include "chunkwiseOperations.h"
@@ -586,21 +587,13 @@ IsByteMask(const KernelCall & call, const Box & box)
 }
 
 void
-RunDomain(const KernelCall & call)
+RunMarched(const KernelCall & call)
 {
   const DomainOperation & domain = MaskedDomainOf(*call.operation);
   const ChunkShape        shape = ShapeOfMasked(call);
-  if (MaskedMediansTake(domain, shape))
-  {
-    return RunMaskedMedians(call);
-  }
-  const MarchedWindows marched(domain, shape);
-  if (!marched.AreTaken())
-  {
-    return MakeCompositeKernel().run(call);
-  }
-  const MarchedImages images(marched, shape, call.scratch);
-  KernelCall          part = call;
+  const MarchedWindows    marched(domain, shape);
+  const MarchedImages     images(marched, shape, call.scratch);
+  KernelCall              part = call;
   for (std::size_t i = 0; i < marched.windows.size(); ++i)
   {
     const Box box = part.inputs[0].box;
@@ -616,28 +609,22 @@ RunDomain(const KernelCall & call)
   }
 }
 
-std::size_t
-ScratchOfDomain(const Operation & operation, const ChunkShape & shape)
+/** The march reads and writes accumulators of 32 bits and the mask of 8. */
+KernelChoice
+ChooseDomain(const Operation & operation, const ChunkShape & shape)
 {
-  if (MaskedMediansTake(MaskedDomainOf(operation), shape))
+  const DomainOperation & domain = MaskedDomainOf(operation);
+  if (MaskedMediansTake(domain, shape))
   {
-    return ScratchOfMaskedMedians(MaskedDomainOf(operation), shape);
+    return { "medians", RunMaskedMedians, ScratchOfMaskedMedians(domain, shape), CostOfMaskedMedians(domain, shape) };
   }
-  const MarchedWindows marched(MaskedDomainOf(operation), shape);
-  return marched.AreTaken() ? MarchedImages(marched, shape, nullptr).bytes
-                            : MakeCompositeKernel().scratchBytes(operation, shape);
-}
-
-/** Accumulators have 32 bits, the mask 8. */
-double
-CostOfDomain(const Operation & operation, const ChunkShape & shape)
-{
-  if (MaskedMediansTake(MaskedDomainOf(operation), shape))
+  const MarchedWindows marched(domain, shape);
+  if (marched.AreTaken())
   {
-    return CostOfMaskedMedians(MaskedDomainOf(operation), shape);
+    return { "march", RunMarched, MarchedImages(marched, shape, nullptr).bytes, 5 * marched.moved };
   }
-  const MarchedWindows marched(MaskedDomainOf(operation), shape);
-  return marched.AreTaken() ? 5 * marched.moved : MakeCompositeKernel().cost(operation, shape);
+  const Kernel stages = MakeCompositeKernel();
+  return { "stages", stages.run, stages.scratchBytes(operation, shape), stages.cost(operation, shape) };
 }
 
 } // namespace
@@ -645,11 +632,7 @@ CostOfDomain(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaMaskedWindows(KernelRegistry & registry)
 {
-  Kernel kernel = MakeCompositeKernel();
-  kernel.run = RunDomain;
-  kernel.scratchBytes = ScratchOfDomain;
-  kernel.cost = CostOfDomain;
-  registry.Register("domain", kernel);
+  registry.Register("domain", { MakeChoosingKernel<ChooseDomain>(true) });
 }
 
 } // namespace chunkwise

@@ -2,6 +2,7 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaMarch.cuh"
 #include "chunkwiseCudaPlanes.cuh"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseWideMean.h"
 #include "chunkwiseWindow.h"
@@ -268,16 +269,16 @@ AmendMeans(const KernelCall & call, WideFlags * flags)
 
 /** The passes of a chunk; `accumulatorBytes` decide whether planes fit. */
 PassPlan
-PlanOf(const MeanOperation & operation, const Box & input, const Box & output, const Box & image,
-       std::size_t accumulatorBytes, bool isMarched, std::int64_t (&radius)[MaxDimension])
+PlanOf(const MeanOperation & operation, const ChunkShape & shape, std::size_t accumulatorBytes,
+       std::int64_t (&radius)[MaxDimension])
 {
   for (int a = 0; a < MaxDimension; ++a)
   {
-    radius[a] = operation.EffectiveRadius(a, image.Extent(a));
+    radius[a] = operation.EffectiveRadius(a, shape.image.Extent(a));
   }
-  PassPlan plan(input, output, radius);
+  PassPlan plan(shape.inputBox, shape.outputBox, radius);
   plan.FusePlanes(PlaneLayout::Make(radius[0], radius[1], accumulatorBytes, false).fits);
-  plan.FuseVolumes(isMarched, radius, LongestMarch);
+  plan.FuseVolumes(IsMarchedKind(shape.inputKinds[0], shape.outputKind) && accumulatorBytes == 4, radius, LongestMarch);
   return plan;
 }
 
@@ -354,13 +355,8 @@ Run(const KernelCall & call)
 {
   constexpr bool isMarched = IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TOut>()) && sizeof(TAcc) == 4;
   std::int64_t   radius[MaxDimension];
-  const PassPlan plan = PlanOf(static_cast<const MeanOperation &>(*call.operation),
-                               call.inputs[0].box,
-                               call.output.box,
-                               call.image,
-                               sizeof(TAcc),
-                               isMarched,
-                               radius);
+  const PassPlan plan =
+    PlanOf(static_cast<const MeanOperation &>(*call.operation), ShapeOf(call), sizeof(TAcc), radius);
   if constexpr (std::is_same<TAcc, float>::value)
   {
     auto * const flags =
@@ -435,38 +431,26 @@ RunMean(const KernelCall & call)
   });
 }
 
-PassPlan
-PlanOf(const MeanOperation & operation, const ChunkShape & shape, std::size_t accumulatorBytes)
-{
-  const bool   isMarched = IsMarchedKind(shape.inputKinds[0], shape.outputKind) && accumulatorBytes == 4;
-  std::int64_t radius[MaxDimension];
-  return PlanOf(operation, shape.inputBox, shape.outputBox, shape.image, accumulatorBytes, isMarched, radius);
-}
-
-std::size_t
-ScratchOfMean(const Operation & operation, const ChunkShape & shape)
+KernelChoice
+ChooseMean(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      mean = static_cast<const MeanOperation &>(operation);
   const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
-  const std::size_t passes = PlanOf(mean, shape, bytes).ScratchBytes(bytes);
-  return passes + (shape.inputKinds[0] == PixelKind::Float32 ? RoundUp(sizeof(WideFlags)) : 0);
+  const std::size_t flags = shape.inputKinds[0] == PixelKind::Float32 ? RoundUp(sizeof(WideFlags)) : 0;
+  std::int64_t      radius[MaxDimension];
+  const PassPlan    plan = PlanOf(mean, shape, bytes, radius);
+  return {
+    plan.GetName(), RunMean, plan.ScratchBytes(bytes) + flags, plan.AccumulatorsMoved() * static_cast<double>(bytes)
+  };
 }
 
-double
-CostOfMean(const Operation & operation, const ChunkShape & shape)
+bool
+MeanSupportsInterleaved(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      mean = static_cast<const MeanOperation &>(operation);
   const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
-  return PlanOf(mean, shape, bytes).AccumulatorsMoved() * static_cast<double>(bytes);
-}
-
-/** Of pixels whose components lie side by side. */
-double
-CostOfMeanOfPixels(const Operation & operation, const ChunkShape & shape)
-{
-  const auto &      mean = static_cast<const MeanOperation &>(operation);
-  const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
-  return CostOfPixels(PlanOf(mean, shape, bytes), shape, CostOfMean(operation, shape));
+  std::int64_t      radius[MaxDimension];
+  return SupportsInterleaved(PlanOf(mean, shape, bytes, radius), shape);
 }
 
 /** The reducer at every voxel: as slow as its definition, and the reference on the device. */
@@ -564,16 +548,13 @@ RunGenericMean(const KernelCall & call)
 void
 RegisterCudaMean(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunMean;
-  kernel.scratchBytes = ScratchOfMean;
-  kernel.cost = CostOfMean;
-  registry.Register("mean", kernel);
-  kernel.cost = CostOfMeanOfPixels;
-  registry.Register("mean.pixels", kernel);
+  KernelSet kernels;
+  kernels.compute = MakeChoosingKernel<ChooseMean>(true);
+  kernels.supportsInterleaved = MeanSupportsInterleaved;
+  registry.Register("mean", kernels);
   Kernel generic;
   generic.run = RunGenericMean;
-  registry.Register("mean.generic", generic);
+  registry.Register("mean.generic", { generic });
 }
 
 } // namespace chunkwise

@@ -895,7 +895,7 @@ RegisterCudaNonLocalMeans(KernelRegistry & registry)
   kernel.run = RunNonLocalMeans;
   kernel.scratchBytes = ScratchOfNonLocalMeans;
   kernel.cost = CostOfNonLocalMeans;
-  registry.Register("nonlocalmeans", kernel);
+  registry.Register("nonlocalmeans", { kernel });
 }
 
 } // namespace chunkwise

@@ -842,6 +842,13 @@ public:
     return pass;
   }
 
+  /** What the plan is called where kernels choose. */
+  const char *
+  GetName() const
+  {
+    return marched ? "march" : fused ? "planes" : "passes";
+  }
+
   int  count{ 0 };
   bool fused{ false };
   bool marched{ false };

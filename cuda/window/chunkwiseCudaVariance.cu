@@ -92,7 +92,7 @@ RegisterCudaVariance(KernelRegistry & registry)
   kernel.run = RunVariance;
   kernel.scratchBytes = ScratchOfVariance;
   kernel.cost = CostOfVariance;
-  registry.Register("variance", kernel);
+  registry.Register("variance", { kernel });
 }
 
 } // namespace chunkwise

@@ -102,10 +102,10 @@ RegisterCudaWiener(KernelRegistry & registry)
 {
   Kernel whole = MakeCompositeKernel();
   whole.run = RunWiener;
-  registry.Register("wiener", whole);
+  registry.Register("wiener", { whole });
   Kernel kernel;
   kernel.run = RunWienerVoxels;
-  registry.Register("wiener.voxels", kernel);
+  registry.Register("wiener.voxels", { kernel });
 }
 
 } // namespace chunkwise

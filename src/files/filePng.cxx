@@ -120,6 +120,43 @@ private:
   char          m_Why[128]{};
 };
 
+/** The unsigned integer of the format at `bytes`. */
+std::uint32_t
+IntegerAt(const unsigned char * bytes)
+{
+  return std::uint32_t{ bytes[0] } << 24 | std::uint32_t{ bytes[1] } << 16 | std::uint32_t{ bytes[2] } << 8 | bytes[3];
+}
+
+/** Throws FileError if a chunk claims more bytes than the file has, or the chunk of the spacing more than a spacing can
+ * have: libpng allocates and clears what a chunk claims before it reads it. */
+void
+CheckChunks(const Descriptor & file)
+{
+  constexpr std::uint64_t signature = 8;
+  constexpr std::uint64_t beside = 12; // length, name and checksum
+  const std::uint64_t     size = file.GetSize();
+  for (std::uint64_t at = signature; at + beside <= size;)
+  {
+    unsigned char bytes[8];
+    file.ReadAt(bytes, sizeof(bytes), at);
+    const std::uint64_t length = IntegerAt(bytes);
+    const std::string   name(bytes + 4, bytes + 8);
+    if (length > size - at - beside)
+    {
+      Fail(file.GetName(), "is no complete PNG file: it ends before its last chunk");
+    }
+    if (length > MostBytesOfChunk && name == "sCAL")
+    {
+      Fail(file.GetName(), "is no valid PNG file: its spacing is a text of " + std::to_string(length) + " bytes");
+    }
+    if (name == "IEND")
+    {
+      break;
+    }
+    at += beside + length;
+  }
+}
+
 /** Numbers of a header, as they can be had where libpng may jump. */
 struct PngHeader
 {
@@ -161,6 +198,9 @@ Begin(PngFile & file, PngHeader & header)
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_set_chunk_cache_max(png, MostChunks);
   png_set_chunk_malloc_max(png, MostBytesOfChunk);
+  // Text, profiles and the like are passed over without memory; the spacing is read.
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_AS_DEFAULT, reinterpret_cast<png_const_bytep>("sCAL"), 1);
   png_read_info(png, info);
   header.storedRowBytes = png_get_rowbytes(png, info);
   header.isGrayPalette = HasGrayPalette(png, info);
@@ -211,6 +251,7 @@ public:
   {
     PngFile   file(name);
     PngHeader header{ 0, 0, 0, 0, false, 0, { 1, 1 } };
+    CheckChunks(file.GetFile());
     file.Try([&] { Begin(file, header); });
     m_Header.dimension = 2;
     m_Header.extent[0] = header.width;

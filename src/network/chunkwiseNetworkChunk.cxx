@@ -556,9 +556,13 @@ GetWeightOfSpilling(const NetworkOperation & operation)
 {
   // What is expected to be hardly faster is not worth the host's memory.
   constexpr double ofGain = 1.03;
-  return operation.planes == NetworkPlanes::Automatic  ? ofGain
-         : operation.planes == NetworkPlanes::OnDevice ? std::numeric_limits<double>::infinity()
-                                                       : 0.0;
+  return operation.planes == NetworkPlanes::Automatic ? ofGain : 0.0;
+}
+
+bool
+MaySpill(const NetworkOperation & operation)
+{
+  return operation.planes != NetworkPlanes::OnDevice;
 }
 
 double

@@ -113,6 +113,8 @@ CountPipedSlabs(const NetworkOperation & operation, const Box & output, const Bo
 /** How often the time of a plan with spilled planes counts beside that of one without, see chunkwiseSpilledMemory.h. */
 double
 GetWeightOfSpilling(const NetworkOperation & operation);
+bool
+MaySpill(const NetworkOperation & operation);
 
 /** Where a call keeps its planes. */
 KeptPlanes

@@ -2,11 +2,10 @@
 #include "chunkwiseCompositeOperation.h"
 
 #include "chunkwiseError.h"
-#include "chunkwiseExecutor.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseRunControls.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace chunkwise
 {
@@ -227,37 +226,21 @@ CompositeCost(const Operation & operation, const ChunkShape & shape)
   return cost;
 }
 
-/** Of pixels whose components lie side by side: without end, if one of the stages does not take them. */
-double
-CompositeCostOfPixels(const Operation & operation, const ChunkShape & shape)
+/** Whether each of the stages takes pixels whose components lie side by side. */
+bool
+CompositeSupportsInterleaved(const Operation & operation, const ChunkShape & shape)
 {
   const CompositeLayout layout(CompositeOf(operation), shape);
-  double                cost = 0;
   for (std::size_t i = 0; i < layout.stages.size(); ++i)
   {
-    const std::string    name = layout.stages[i].operation ? layout.stages[i].operation->GetName() : "";
-    const Kernel * const kernel = shape.kernels->Find(name + ".pixels");
-    cost += kernel ? kernel->cost(layout.OperationOf(i), layout.ShapeOf(i)) : std::numeric_limits<double>::infinity();
+    const Operation * const stage = layout.stages[i].operation.get();
+    const KernelSet * const kernels = stage ? shape.kernels->FindSet(stage->GetName()) : nullptr;
+    if (!kernels || !kernels->supportsInterleaved || !kernels->supportsInterleaved(*stage, layout.ShapeOf(i)))
+    {
+      return false;
+    }
   }
-  return cost;
-}
-
-ChunkShape
-ShapeOf(const KernelCall & call)
-{
-  ChunkShape shape;
-  shape.inputBox = call.inputs[0].box;
-  shape.outputBox = call.output.box;
-  shape.image = call.image;
-  shape.numberOfInputs = call.numberOfInputs;
-  for (int i = 0; i < call.numberOfInputs; ++i)
-  {
-    shape.inputKinds[i] = call.inputs[i].kind;
-  }
-  shape.outputKind = call.output.kind;
-  shape.concurrency = call.executor ? static_cast<int>(call.executor->GetConcurrency()) : 1;
-  shape.kernels = call.kernels;
-  return shape;
+  return true;
 }
 
 /** The call of a stage, all but who is to be told of it. */
@@ -344,14 +327,14 @@ MakeCompositeKernel()
 void
 RegisterCompositeKernels(KernelRegistry & registry)
 {
-  const Kernel kernel = MakeCompositeKernel();
-  for (const char * const name : { "domain", "highpass", "range", "sequence", "wiener" })
+  KernelSet kernels;
+  kernels.compute = MakeCompositeKernel();
+  for (const char * const name : { "domain", "highpass", "range", "wiener" })
   {
-    registry.Register(name, kernel);
+    registry.Register(name, kernels);
   }
-  Kernel pixels = kernel;
-  pixels.cost = CompositeCostOfPixels;
-  registry.Register("sequence.pixels", pixels);
+  kernels.supportsInterleaved = CompositeSupportsInterleaved;
+  registry.Register("sequence", kernels);
 }
 
 } // namespace chunkwise

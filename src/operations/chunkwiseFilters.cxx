@@ -120,7 +120,8 @@ private:
     }
     AddVoxelFilters(*rows);
     CheckNames(*rows);
-    m_Rows = rows.release();
+    m_Rows = rows.get();
+    m_Tables.push_back(std::move(rows));
   }
 
   std::mutex                                          m_Mutex;
@@ -129,6 +130,8 @@ private:
                                               AddReconstructionFilters,
                                               AddTableFilters };
   std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
+  /** The one in m_Rows, and those before it. */
+  std::vector<std::unique_ptr<const std::vector<FilterDescription>>> m_Tables;
 };
 
 /** The number of letters to change, add or leave out, to come from one word to the other (V. Levenshtein, 1966). */

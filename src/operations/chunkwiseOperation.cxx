@@ -3,6 +3,7 @@
 
 #include "chunkwiseError.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -107,10 +108,22 @@ Operation::GetObjectionToDevices() const
   return std::string();
 }
 
+const std::vector<std::pair<KernelRole, std::string>> &
+GetKernelRoles()
+{
+  static const std::vector<std::pair<KernelRole, std::string>> roles = {
+    { &KernelSet::compute, "compute" }, { &KernelSet::advance, "advance" }, { &KernelSet::summarize, "summarize" },
+    { &KernelSet::begin, "begin" },     { &KernelSet::finish, "finish" },   { &KernelSet::isOpen, "isOpen" },
+    { &KernelSet::settle, "settle" },   { &KernelSet::amend, "amend" },     { &KernelSet::spilled, "spilled" },
+    { &KernelSet::piped, "piped" },     { &KernelSet::head, "head" },
+  };
+  return roles;
+}
+
 struct KernelRegistry::Impl
 {
-  mutable std::shared_mutex     mutex;
-  std::map<std::string, Kernel> kernels;
+  mutable std::shared_mutex        mutex;
+  std::map<std::string, KernelSet> kernels;
 };
 
 KernelRegistry::KernelRegistry()
@@ -120,29 +133,45 @@ KernelRegistry::KernelRegistry()
 KernelRegistry::~KernelRegistry() = default;
 
 void
-KernelRegistry::Register(const std::string & name, const Kernel & kernel)
+KernelRegistry::Register(const std::string & name, const KernelSet & kernels)
 {
   const std::unique_lock<std::shared_mutex> lock(m_Impl->mutex);
-  m_Impl->kernels[name] = kernel;
+  m_Impl->kernels[name] = kernels;
 }
 
-const Kernel *
-KernelRegistry::Find(const std::string & name) const
+const KernelSet *
+KernelRegistry::FindSet(const std::string & name) const
 {
   const std::shared_lock<std::shared_mutex> lock(m_Impl->mutex);
   const auto                                found = m_Impl->kernels.find(name);
   return found == m_Impl->kernels.end() ? nullptr : &found->second;
 }
 
-const Kernel &
-KernelRegistry::Get(const std::string & name, const std::string & neededBy) const
+const Kernel *
+KernelRegistry::Find(const std::string & name, KernelRole role) const
 {
-  const Kernel * const kernel = Find(name);
+  const KernelSet * const kernels = this->FindSet(name);
+  return kernels && (kernels->*role).run ? &(kernels->*role) : nullptr;
+}
+
+const Kernel &
+KernelRegistry::Get(const std::string & name, const std::string & neededBy, KernelRole role) const
+{
+  const Kernel * const kernel = Find(name, role);
   if (!kernel)
   {
-    throw Error("there is no kernel \"" + name + "\", which \"" + neededBy + "\" needs");
+    throw Error("there is no kernel " + Describe(name, role) + ", which \"" + neededBy + "\" needs");
   }
   return *kernel;
+}
+
+std::string
+KernelRegistry::Describe(const std::string & name, KernelRole role)
+{
+  const auto & roles = GetKernelRoles();
+  const auto   found =
+    std::find_if(roles.begin(), roles.end(), [role](const auto & named) { return named.first == role; });
+  return '"' + name + '"' + (role == &KernelSet::compute || found == roles.end() ? "" : " (" + found->second + ')');
 }
 
 std::vector<std::string>

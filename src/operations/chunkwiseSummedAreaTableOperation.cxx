@@ -159,7 +159,7 @@ SummedAreaTableOperation::Advance(const BufferView & input, PixelKind output, co
   shape.outputKind = output;
   shape.numberOfInputs = 1;
   shape.concurrency = static_cast<int>(executor.GetConcurrency());
-  const Kernel &             kernel = kernels.Get("sat.advance", GetName());
+  const Kernel &             kernel = kernels.Get(GetName(), GetName(), &KernelSet::advance);
   std::vector<std::uint64_t> scratch((kernel.scratchBytes(*this, shape) + 7) / 8);
   KernelCall                 call;
   call.operation = this;

@@ -166,7 +166,7 @@ SlabKernels::SlabKernels(Manager & manager, const SlabRequest & request, const R
 {}
 
 void
-SlabKernels::CallOf(const char * name, const Operation & operation, const std::vector<BufferView> & inputs,
+SlabKernels::CallOf(KernelRole role, const Operation & operation, const std::vector<BufferView> & inputs,
                     const BufferView & state, const Box & image)
 {
   KernelCall    call;
@@ -183,7 +183,7 @@ SlabKernels::CallOf(const char * name, const Operation & operation, const std::v
   call.executor = &m_Executor;
   call.control = &m_Progress;
   call.kernels = &GetHostKernels();
-  GetHostKernels().Get(name, "slabs").run(call);
+  GetHostKernels().Get(operation.GetName(), "slabs", role).run(call);
   m_Progress.CheckStop();
 }
 
@@ -222,7 +222,7 @@ SlabKernels::Flood(char * state, char * mask, const Box & box)
   }
   const bool swaps = m_Operation.spatialDimension > 2 && SlabPlanner::IsThin(box);
   m_Report.execution.backend = "cpu";
-  CallOf("reconstruction",
+  CallOf(&KernelSet::compute,
          *m_Planner.MakeFlood(box),
          { swaps ? SwapAxes(maskView, 1, 2) : maskView },
          swaps ? SwapAxes(stateView, 1, 2) : stateView,
@@ -240,11 +240,11 @@ SlabKernels::Compute(const std::vector<BufferView> & inputs, const BufferView & 
   }
   else
   {
-    Call("reconstruction.begin", inputs, output);
+    Call(&KernelSet::begin, inputs, output);
     Flood(static_cast<char *>(output.data), static_cast<char *>(inputs.back().data), output.box);
     const Stopwatch watch(m_Report.finishing);
-    Call("reconstruction.finish", inputs, output);
-    Call("reconstruction.amend", inputs, output);
+    Call(&KernelSet::finish, inputs, output);
+    Call(&KernelSet::amend, inputs, output);
   }
   m_Progress.EndFlood(static_cast<double>(output.box.NumberOfVoxels()));
 }

@@ -101,9 +101,9 @@ public:
   }
   /** A kernel of the host, of the operation. */
   void
-  Call(const char * name, const std::vector<BufferView> & inputs, const BufferView & state)
+  Call(KernelRole role, const std::vector<BufferView> & inputs, const BufferView & state)
   {
-    CallOf(name, m_Operation, inputs, state, m_Image);
+    CallOf(role, m_Operation, inputs, state, m_Image);
   }
   /** Brings a state to the fixed point that its box has without others. */
   void
@@ -116,8 +116,8 @@ public:
 
 private:
   void
-  CallOf(const char * name, const Operation & operation, const std::vector<BufferView> & inputs,
-         const BufferView & state, const Box & image);
+  CallOf(KernelRole role, const Operation & operation, const std::vector<BufferView> & inputs, const BufferView & state,
+         const Box & image);
   void
   Execute(std::shared_ptr<const Operation> operation, std::vector<BufferView> inputs, BufferView output);
 

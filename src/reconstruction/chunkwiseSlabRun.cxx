@@ -265,7 +265,7 @@ SlabRun::GatherSlab(const Box & volume, const Box & box, SlabRecord & record, Pl
   const double           work = static_cast<double>(m_Plan.planes * m_Plan.planeVoxels);
   {
     const Stopwatch watch(m_Report.flooding);
-    m_Kernels.Call("reconstruction.begin", GetInputs(slot, box), m_Kernels.ViewOf(state, box));
+    m_Kernels.Call(&KernelSet::begin, GetInputs(slot, box), m_Kernels.ViewOf(state, box));
   }
   if (box.upper[m_Plan.axis] < volume.upper[m_Plan.axis])
   {
@@ -349,10 +349,10 @@ SlabRun::Finish(const Box & volume, std::int64_t slabs)
     const BufferView view = m_Kernels.ViewOf(state, box);
     // Kernels look at the mask alone.
     const std::vector<BufferView> inputs(static_cast<std::size_t>(m_Plan.inputs), m_Kernels.ViewOf(mask, box));
-    m_Kernels.Call("reconstruction.finish", inputs, view);
+    m_Kernels.Call(&KernelSet::finish, inputs, view);
     if (m_IsFlat)
     {
-      m_Kernels.Call("reconstruction.amend", inputs, view);
+      m_Kernels.Call(&KernelSet::amend, inputs, view);
     }
     ReleasePiece();
     Box written = box;

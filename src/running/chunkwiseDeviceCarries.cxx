@@ -27,7 +27,7 @@ DeviceCarries::DeviceCarries(DeviceState & state, RunContext & context, CarryCha
   , m_Device(*state.device)
   , m_Context(context)
   , m_Chain(chain)
-  , m_Advance(m_Device.GetKernels().Find(context.request.operation->GetName() + ".advance"))
+  , m_Advance(context.FindKernel(m_Device.GetKernels(), &KernelSet::advance))
   , m_PinnedLimit(pinnedLimit)
 {
   const std::size_t bytes = chain.GetBytes();

@@ -42,7 +42,7 @@ public:
   {
     try
     {
-      Enqueue(step, Find(step.kernel));
+      Enqueue(step, Find(step.role));
       LetGo();
       if (step.reportsVoxels)
       {
@@ -85,14 +85,9 @@ private:
   }
 
   const Kernel &
-  Find(const std::string & name) const
+  Find(KernelRole role) const
   {
-    const Kernel * const kernel = m_Device.GetKernels().Find(name);
-    if (!kernel)
-    {
-      throw DeviceError(DeviceError::Kind::Failed, "look-up of kernel " + name, GetName(), 0, "it has none");
-    }
-    return *kernel;
+    return m_Context.GetDeviceKernel(m_Device, role);
   }
 
   void

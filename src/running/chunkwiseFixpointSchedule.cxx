@@ -20,7 +20,6 @@ public:
   FixpointRun(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunner & host)
     : m_Context(context)
     , m_Operation(*context.request.operation)
-    , m_Name(m_Operation.GetName())
     , m_Halo(m_Operation.GetHalo(context.request.image.Extents()))
     , m_Loop(loop)
     , m_Host(host)
@@ -28,7 +27,7 @@ public:
     , m_Work(context.request.region, m_Halo, m_Parts, plan.sweepAxis, context.mostVoxelsOfVisit,
              [this](const Box & layer, const Box & held) { return IsOpen(layer, held); })
     , m_Progress(&context, context.visitShare, context.visitShare)
-    , m_Patience(HasHostKernel(".settle") ? m_Operation.GetPatience() : WithoutEnd)
+    , m_Patience(HasHostKernel(&KernelSet::settle) ? m_Operation.GetPatience() : WithoutEnd)
   {
     if (context.stateIsTorn)
     {
@@ -65,20 +64,20 @@ private:
   using TaskPointer = std::shared_ptr<Task>;
 
   bool
-  HasHostKernel(const std::string & part) const
+  HasHostKernel(KernelRole role) const
   {
-    return m_Context.hostKernels.Find(m_Name + part) != nullptr;
+    return m_Context.FindKernel(m_Context.hostKernels, role) != nullptr;
   }
 
   bool
   IsOpen(const Box & layer, const Box & held)
   {
-    if (!HasHostKernel(".isopen"))
+    if (!HasHostKernel(&KernelSet::isOpen))
     {
       return true;
     }
     std::uint32_t open = 0;
-    m_Host.Run({ m_Name + ".isopen", { layer, held }, nullptr, nullptr, true, &open });
+    m_Host.Run({ &KernelSet::isOpen, { layer, held }, nullptr, nullptr, true, &open });
     return open != 0;
   }
 
@@ -124,7 +123,7 @@ private:
     const Box & box = task.visit.box;
     try
     {
-      runner.Run({ m_Name,
+      runner.Run({ &KernelSet::compute,
                    { box, PadAndCrop(box, m_Halo, m_Context.request.image) },
                    nullptr,
                    nullptr,
@@ -195,7 +194,7 @@ private:
     try
     {
       std::uint32_t sides = 0;
-      m_Host.Run({ m_Name + ".settle", { region, region }, nullptr, nullptr, true, &sides });
+      m_Host.Run({ &KernelSet::settle, { region, region }, nullptr, nullptr, true, &sides });
       m_Work.MarkAll();
       ++m_Context.settled;
     }
@@ -208,7 +207,7 @@ private:
   void
   Finish()
   {
-    if (!HasHostKernel(".finish"))
+    if (!HasHostKernel(&KernelSet::finish))
     {
       return;
     }
@@ -216,14 +215,13 @@ private:
     {
       if (!m_Context.StandsAlone(part))
       {
-        m_Host.Run({ m_Name + ".finish", { part, part } });
+        m_Host.Run({ &KernelSet::finish, { part, part } });
       }
     }
   }
 
   RunContext &             m_Context;
   const Operation &        m_Operation;
-  const std::string        m_Name;
   const Halo               m_Halo;
   TaskLoop &               m_Loop;
   ChunkRunner &            m_Host;

@@ -22,14 +22,10 @@ public:
   void
   Run(const Step & step) override
   {
-    const Kernel * kernel = m_Context.hostKernels.Find(step.kernel);
-    if (!kernel)
-    {
-      throw ParameterError("the CPU has no kernel \"" + step.kernel + "\"");
-    }
+    const Kernel &    kernel = m_Context.GetHostKernel(step.role);
     const std::size_t bytes =
-      kernel->scratchBytes
-        ? kernel->scratchBytes(
+      kernel.scratchBytes
+        ? kernel.scratchBytes(
             *m_Context.request.operation,
             m_Context.ShapeOf(step.chunk, m_Context.hostKernels, static_cast<int>(m_Executor.GetConcurrency())))
         : 0;
@@ -58,7 +54,7 @@ public:
       call.sideOutBytes = step.sideOut->size();
     }
     call.changedSides = step.changedSides;
-    kernel->run(call);
+    kernel.run(call);
   }
 
   std::string

@@ -15,24 +15,15 @@ HostWorker::HostWorker(RunContext & context, Executor & executor, HostState & me
   , m_Memory(memory)
   , m_MemoryLimit(memoryLimit)
   , m_Chain(chain)
-  , m_Name(context.request.operation->GetName())
-{
-  if (chain && context.hostKernels.Find(m_Name + ".advance"))
-  {
-    m_Advance = m_Name + ".advance";
-  }
-}
+  , m_Kernel(context.GetHostKernel(&KernelSet::compute))
+  , m_Advance(chain ? context.FindKernel(context.hostKernels, &KernelSet::advance) : nullptr)
+{}
 
 std::size_t
-HostWorker::GetScratchBytes(const Chunk & chunk, const std::string & kernelName) const
+HostWorker::GetScratchBytes(const Chunk & chunk, const Kernel & kernel) const
 {
-  const Kernel * const kernel = m_Context.hostKernels.Find(kernelName);
-  if (!kernel)
-  {
-    throw ParameterError("the CPU has no kernel \"" + kernelName + "\"");
-  }
-  return kernel->scratchBytes
-           ? kernel->scratchBytes(
+  return kernel.scratchBytes
+           ? kernel.scratchBytes(
                *m_Context.request.operation,
                m_Context.ShapeOf(chunk, m_Context.hostKernels, static_cast<int>(m_Executor.GetConcurrency())))
            : 0;
@@ -41,8 +32,8 @@ HostWorker::GetScratchBytes(const Chunk & chunk, const std::string & kernelName)
 std::size_t
 HostWorker::GetScratchBytes(const Chunk & chunk) const
 {
-  const std::size_t bytes = GetScratchBytes(chunk, m_Name);
-  return m_Advance.empty() ? bytes : std::max(bytes, GetScratchBytes(chunk, m_Advance));
+  const std::size_t bytes = GetScratchBytes(chunk, m_Kernel);
+  return m_Advance ? std::max(bytes, GetScratchBytes(chunk, *m_Advance)) : bytes;
 }
 
 std::vector<Chunk>
@@ -151,19 +142,19 @@ HostWorker::Sweep(const Chunk & chunk, KernelCall call)
     KernelCall advance = call;
     advance.sideOut = behind.data();
     advance.sideOutBytes = behind.size();
-    if (m_Advance.empty())
-    {
-      call = advance;
-    }
-    else
+    if (m_Advance)
     {
       StopControl control(&m_Context);
       advance.control = &control;
       advance.OmitOutput();
-      m_Context.hostKernels.Find(m_Advance)->run(advance);
+      m_Advance->run(advance);
+    }
+    else
+    {
+      call = advance;
     }
   }
-  m_Context.hostKernels.Find(m_Name)->run(call);
+  m_Kernel.run(call);
   if (!behind.empty())
   {
     m_Chain->Put(m_Chain->End(chunk), CarryChain::Keep(std::move(behind)));

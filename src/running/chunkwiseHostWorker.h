@@ -4,8 +4,6 @@
 
 #include "chunkwiseCarryChain.h"
 
-#include <string>
-
 namespace chunkwise
 {
 
@@ -17,15 +15,14 @@ public:
   HostWorker(RunContext & context, Executor & executor, HostState & memory, std::size_t memoryLimit,
              CarryChain * chain);
 
-  /** Scratch bytes that a chunk needs of one kernel. */
-  std::size_t
-  GetScratchBytes(const Chunk & chunk, const std::string & kernel) const;
   /** Runs the operation's kernel on a chunk, which is halved as often as the memory limit needs. In a sweep the chunk's
    * carry must be known. Throws BudgetError if the smallest chunk does not fit. */
   void
   Run(const Chunk & chunk);
 
 private:
+  std::size_t
+  GetScratchBytes(const Chunk & chunk, const Kernel & kernel) const;
   /** The most scratch that any kernel of the chunk needs. */
   std::size_t
   GetScratchBytes(const Chunk & chunk) const;
@@ -42,8 +39,8 @@ private:
   HostState &       m_Memory;
   const std::size_t m_MemoryLimit;
   CarryChain *      m_Chain;
-  std::string       m_Name;
-  std::string       m_Advance; ///< of a sweep: the kernel that makes a carry alone; empty if there is none
+  const Kernel &    m_Kernel;
+  const Kernel *    m_Advance; ///< of a sweep: the kernel that makes a carry alone; nullptr if there is none
 };
 
 } // namespace chunkwise

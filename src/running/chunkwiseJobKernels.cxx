@@ -33,9 +33,10 @@ struct HeadJob
 const Kernel *
 FindKernel(const RunContext & context, const KernelRegistry & registry)
 {
-  const Operation & operation = *context.request.operation;
-  return context.spilled ? SpillingKernels(registry, operation, context.head ? ".piped" : ".spilled").kernel
-                         : registry.Find(operation.GetName());
+  return context.FindKernel(registry,
+                            !context.spilled ? &KernelSet::compute
+                            : context.head   ? &KernelSet::piped
+                                             : &KernelSet::spilled);
 }
 
 } // namespace

@@ -460,7 +460,7 @@ WorkingState::CheckResidence(const ExecutionRequest & request, const DeviceState
   {
     check(request.output, "the output");
   }
-  if (hostKernels->Find(operation + ".amend") && !state.device->GetKernels().Find(operation + ".amend"))
+  if (hostKernels->Find(operation, &KernelSet::amend) && !state.device->GetKernels().Find(operation, &KernelSet::amend))
   {
     throw ParameterError(operation + " needs a look at the whole result that " + name +
                          " has no kernel for; run it on memory of the host");
@@ -788,7 +788,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   context.spilled = std::move(run.spilled);
   if (run.piped)
   {
-    context.head = hostKernels->Find(run.piped->GetName() + ".head");
+    context.head = hostKernels->Find(run.piped->GetName(), &KernelSet::head);
     context.executor = &GetExecutor(request);
     context.hostMemory = &host;
   }

@@ -95,10 +95,10 @@ Text(const Box & box, const Box & image)
 }
 
 /** The kernel without which a device cannot run the operation. */
-std::string
-MainKernelOf(const Operation & operation)
+KernelRole
+MainRoleOf(const Operation & operation)
 {
-  return operation.HasOutput() ? operation.GetName() : operation.GetName() + ".summarise";
+  return operation.HasOutput() ? &KernelSet::compute : &KernelSet::summarize;
 }
 
 /** The box that the host must hold of an input. */
@@ -117,7 +117,7 @@ NeededInput(const ExecutionRequest & request, const PlannerRequest & plannerRequ
   return box;
 }
 
-/** What an operation's kernels take for tables that all chunks share, as their "name.tables" says. */
+/** What an operation's kernels take for tables that all chunks share, as their sets say. */
 std::size_t
 TableBytes(const Operation & operation, const ChunkShape & shape, const KernelRegistry & kernels)
 {
@@ -131,8 +131,8 @@ TableBytes(const Operation & operation, const ChunkShape & shape, const KernelRe
       bytes += stage.operation ? TableBytes(*stage.operation, shape, kernels) : 0;
     }
   }
-  const Kernel * const tables = kernels.Find(operation.GetName() + ".tables");
-  return bytes + (tables ? tables->scratchBytes(operation, shape) : 0);
+  const KernelSet * const set = kernels.FindSet(operation.GetName());
+  return bytes + (set && set->tableBytes ? set->tableBytes(operation, shape) : 0);
 }
 
 /** Adds the libraries whose transforms the operation's kernels take, or those of its stages. */
@@ -268,7 +268,8 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
     return selected;
   }
   reason = whyNone;
-  const std::string name = MainKernelOf(*request.operation);
+  const std::string name = request.operation->GetName();
+  const KernelRole  role = MainRoleOf(*request.operation);
   for (const int index : request.devices)
   {
     if (index < 0 || static_cast<std::size_t>(index) >= devices.size())
@@ -290,9 +291,9 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
     {
       reason = devices[i]->device->GetDescription().name + " was lost earlier; restart the process to use it again";
     }
-    else if (!devices[i]->device->GetKernels().Find(name))
+    else if (!devices[i]->device->GetKernels().Find(name, role))
     {
-      reason = devices[i]->device->GetDescription().name + " has no kernel \"" + name + "\"";
+      reason = devices[i]->device->GetDescription().name + " has no kernel " + KernelRegistry::Describe(name, role);
     }
     else
     {
@@ -302,7 +303,7 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
   if (request.operation->GetSchedule() == Schedule::Sweep && selected.size() > 1)
   {
     const bool canShare = std::all_of(selected.begin(), selected.end(), [&](std::size_t i) {
-      return devices[i]->device->GetKernels().Find(request.operation->GetName() + ".advance") != nullptr;
+      return devices[i]->device->GetKernels().Find(name, &KernelSet::advance) != nullptr;
     });
     selected.resize(canShare ? selected.size() : 1);
   }
@@ -432,7 +433,8 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
     std::copy(kinds.begin(), kinds.end(), shape.inputKinds);
     p.fixedBytes += TableBytes(*operation, shape, *kernels);
   }
-  const Kernel * kernel = kernels ? kernels->Find(MainKernelOf(*operation)) : nullptr;
+  const std::string name = operation->GetName();
+  const Kernel *    kernel = kernels ? kernels->Find(name, MainRoleOf(*operation)) : nullptr;
   if (operation->GetSchedule() == Schedule::Fixpoint)
   {
     // A later visit holds inputs and state with their halo, on the host where they lie; the first one has more buffers,
@@ -469,7 +471,7 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
     };
   }
   const Kernel * const advance =
-    operation->GetSchedule() == Schedule::Sweep && kernels ? kernels->Find(operation->GetName() + ".advance") : nullptr;
+    operation->GetSchedule() == Schedule::Sweep && kernels ? kernels->Find(name, &KernelSet::advance) : nullptr;
   if (advance)
   {
     AddAdvance(p, operation, *advance);
@@ -608,13 +610,13 @@ ManagerState::MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest 
   spilled = SpilledBytes();
   const Operation &      operation = *request.operation;
   const KernelRegistry & kernels = devices[used[0]]->device->GetKernels();
-  const SpillingKernels  spilling(kernels, operation);
-  const double           weight = spilling ? spilling.memory->cost(operation, ChunkShape()) : 0.0;
-  const std::size_t      limit = spilling && std::isfinite(weight) ? SpillLimit(request, used) : 0;
+  const SpillingKernel   spilling(kernels, operation);
+  const std::size_t      limit = spilling && spilling.set->supportsSpilling(operation) ? SpillLimit(request, used) : 0;
   if (limit == 0)
   {
     return MakeReasonablePlan(plannerRequest, warnings);
   }
+  const double             weight = spilling.set->spilledWeight(operation);
   Plan                     plan;
   std::vector<std::string> remarks;
   std::exception_ptr       failure;
@@ -672,9 +674,9 @@ ManagerState::ConsiderPiping(const ExecutionRequest & request, PlannerRequest & 
                              const std::vector<std::size_t> & used, Plan & plan, SpilledBytes & spilled)
 {
   const KernelRegistry & kernels = devices[used[0]]->device->GetKernels();
-  const Kernel * const   head = hostKernels->Find(request.operation->GetName() + ".head");
+  const Kernel * const   head = hostKernels->Find(request.operation->GetName(), &KernelSet::head);
   // The CPU is busy with chunks of its own, or its scratch has no room beside that of other runs.
-  if (!head || !SpillingKernels(kernels, *request.operation, ".piped") || request.hostTakesChunks ||
+  if (!head || !SpillingKernel(kernels, *request.operation, &KernelSet::piped) || request.hostTakesChunks ||
       HostLimit(request) || request.region.IsEmpty())
   {
     return;
@@ -697,21 +699,22 @@ ManagerState::ConsiderPiping(const ExecutionRequest & request, PlannerRequest & 
   double               best = isAskedFor ? std::numeric_limits<double>::infinity() : plan.seconds / 1.03;
   for (const auto & operation : variants)
   {
-    PlannerRequest piped = WithSpilling(without, operation, kernels, limit, ".piped");
+    PlannerRequest piped = WithSpilling(without, operation, kernels, limit, &KernelSet::piped);
     piped.devices = plannerRequest.devices;
-    const Kernel * const parts = SpillingKernels(kernels, *operation, ".piped").memory;
-    piped.cost = [operation, head, parts, ratio, threads, host = hostKernels, ofTail = piped.cost](ChunkShape shape) {
-      const double tail = ofTail(shape);
-      shape.kernels = host;
-      shape.concurrency = static_cast<int>(threads);
-      const double ofHead = ratio * head->cost(*operation, shape);
-      // The first part of the head, or the last one of the tail, has nothing beside it.
-      return std::max(tail, ofHead) + std::min(tail, ofHead) / parts->cost(*operation, shape);
-    };
+    const KernelSet * const ofDevice = kernels.FindSet(operation->GetName());
+    piped.cost =
+      [operation, head, ofDevice, ratio, threads, host = hostKernels, ofTail = piped.cost](ChunkShape shape) {
+        const double tail = ofTail(shape);
+        shape.kernels = host;
+        shape.concurrency = static_cast<int>(threads);
+        const double ofHead = ratio * head->cost(*operation, shape);
+        // The first part of the head, or the last one of the tail, has nothing beside it.
+        return std::max(tail, ofHead) + std::min(tail, ofHead) / ofDevice->pipedParts(*operation, shape);
+      };
     try
     {
       const Plan        other = MakePlan(piped);
-      const std::size_t bytes = GetSpilledBytes(other, piped, *operation, kernels, ".piped");
+      const std::size_t bytes = GetSpilledBytes(other, piped, *operation, kernels, &KernelSet::piped);
       const double      seconds = other.seconds + SecondsToPinByte * static_cast<double>(bytes);
       if (seconds < best)
       {

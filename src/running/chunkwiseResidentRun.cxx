@@ -7,7 +7,6 @@
 #include "chunkwiseInterleaved.h"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <limits>
 
@@ -86,13 +85,13 @@ AreDensePixels(const BufferView & view, const Box & box)
 bool
 TakesPixels(const ExecutionRequest & request, const ChunkShape & shape)
 {
-  const Kernel * const kernel = shape.kernels->Find(request.operation->GetName() + ".pixels");
-  return kernel && request.operation->HasOutput() && shape.image.Contains(shape.inputBox) &&
-         AreDensePixels(request.output, shape.outputBox) &&
+  const KernelSet * const kernels = shape.kernels->FindSet(request.operation->GetName());
+  return kernels && kernels->supportsInterleaved && request.operation->HasOutput() &&
+         shape.image.Contains(shape.inputBox) && AreDensePixels(request.output, shape.outputBox) &&
          std::all_of(request.inputs.begin(),
                      request.inputs.end(),
                      [&](const BufferView & input) { return AreDensePixels(input, shape.inputBox); }) &&
-         std::isfinite(kernel->cost(*request.operation, shape));
+         kernels->supportsInterleaved(*request.operation, shape);
 }
 
 /** Device memory that a chunk of this shape takes beside scratch. */
@@ -308,7 +307,6 @@ public:
     , m_Splits(splits)
     , m_Worker(context, state, memoryLimit)
   {
-    const KernelRegistry & kernels = m_Worker.GetDevice().GetKernels();
     if (chain)
     {
       m_Carries = std::make_unique<DeviceCarries>(state, context, *chain, memoryLimit, 0);
@@ -319,8 +317,9 @@ public:
       const auto parts = SplitChunk(chunk, splits, plan.sweepAxis, context.plannerRequest);
       all.insert(all.end(), parts.begin(), parts.end());
     }
-    m_Worker.Prepare(
-      all, { kernels.Find(context.request.operation->GetName()), m_Carries ? m_Carries->GetAdvance() : nullptr });
+    m_Worker.Prepare(all,
+                     { context.FindKernel(m_Worker.GetDevice().GetKernels(), &KernelSet::compute),
+                       m_Carries ? m_Carries->GetAdvance() : nullptr });
     for (int i = 0; i < MostUnderWay; ++i)
     {
       m_Events.emplace_back(state);
@@ -490,15 +489,11 @@ public:
   void
   Run(const Step & step) override
   {
-    const Kernel * const kernel = m_Worker.GetDevice().GetKernels().Find(step.kernel);
-    if (!kernel)
-    {
-      throw DeviceError(DeviceError::Kind::Failed, "look-up of kernel " + step.kernel, GetName(), 0, "it has none");
-    }
+    const Kernel & kernel = m_Context.GetDeviceKernel(m_Worker.GetDevice(), step.role);
     try
     {
-      m_Worker.Prepare({ step.chunk }, { kernel });
-      Enqueue(step, *kernel);
+      m_Worker.Prepare({ step.chunk }, { &kernel });
+      Enqueue(step, kernel);
     }
     catch (const DeviceError & error)
     {

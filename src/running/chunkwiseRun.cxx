@@ -90,6 +90,7 @@ public:
         }
       });
       WorkAndEnd();
+      m_Context.SetPoll(nullptr);
     }
     else
     {
@@ -249,11 +250,11 @@ private:
   void
   Amend()
   {
-    const Box &       region = m_Context.request.region;
-    const std::string kernel = m_Context.request.operation->GetName() + ".amend";
-    if (m_Context.hostKernels.Find(kernel) && !region.IsEmpty() && !m_Context.ShouldStop())
+    const Box & region = m_Context.request.region;
+    const bool  amends = m_Context.FindKernel(m_Context.hostKernels, &KernelSet::amend) != nullptr;
+    if (amends && !region.IsEmpty() && !m_Context.ShouldStop())
     {
-      MakeHostsRunner()->Run({ kernel, { region, region } });
+      MakeHostsRunner()->Run({ &KernelSet::amend, { region, region } });
     }
   }
 

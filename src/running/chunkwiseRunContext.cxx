@@ -315,28 +315,57 @@ RunContext::MakeHostCall(const Chunk & chunk, Executor & executor, DeviceTables 
 std::vector<const Kernel *>
 RunContext::FindKernels(const KernelRegistry & kernels, const Box & chunk) const
 {
-  const Operation &           operation = *request.operation;
-  const std::string           name = operation.GetName();
-  std::vector<std::string>    names{ name };
+  std::vector<KernelRole>     roles{ &KernelSet::compute };
   std::vector<const Kernel *> found;
-  const bool                  ends = kernels.Find(name + ".finish") != nullptr;
-  if (operation.GetSchedule() == Schedule::Fixpoint)
+  if (request.operation->GetSchedule() == Schedule::Fixpoint)
   {
-    names.insert(names.begin(), name + ".begin");
-    if (ends && StandsAlone(chunk))
+    roles.insert(roles.begin(), &KernelSet::begin);
+    if (this->FindKernel(kernels, &KernelSet::finish) && StandsAlone(chunk))
     {
-      names.push_back(name + ".finish");
+      roles.push_back(&KernelSet::finish);
     }
   }
-  for (const std::string & kernel : names)
+  for (const KernelRole role : roles)
   {
-    found.push_back(kernels.Find(kernel));
+    found.push_back(this->FindKernel(kernels, role));
     if (!found.back())
     {
-      throw ParameterError("there is no kernel \"" + kernel + "\"");
+      throw ParameterError("there is no kernel " + KernelRegistry::Describe(request.operation->GetName(), role));
     }
   }
   return found;
+}
+
+const Kernel *
+RunContext::FindKernel(const KernelRegistry & kernels, KernelRole role) const
+{
+  return kernels.Find(request.operation->GetName(), role);
+}
+
+const Kernel &
+RunContext::GetHostKernel(KernelRole role) const
+{
+  const Kernel * const kernel = this->FindKernel(hostKernels, role);
+  if (!kernel)
+  {
+    throw ParameterError("the CPU has no kernel " + KernelRegistry::Describe(request.operation->GetName(), role));
+  }
+  return *kernel;
+}
+
+const Kernel &
+RunContext::GetDeviceKernel(const Device & device, KernelRole role) const
+{
+  const Kernel * const kernel = this->FindKernel(device.GetKernels(), role);
+  if (!kernel)
+  {
+    throw DeviceError(DeviceError::Kind::Failed,
+                      "look-up of kernel " + KernelRegistry::Describe(request.operation->GetName(), role),
+                      device.GetDescription().name,
+                      0,
+                      "it has none");
+  }
+  return *kernel;
 }
 
 bool

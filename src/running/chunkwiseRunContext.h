@@ -340,6 +340,15 @@ public:
    * tells it, and what ends it if nothing lies beyond. Throws if the main one is not there. */
   std::vector<const Kernel *>
   FindKernels(const KernelRegistry & kernels, const Box & chunk) const;
+  /** A kernel of the operation; nullptr if there is none. */
+  const Kernel *
+  FindKernel(const KernelRegistry & kernels, KernelRole role) const;
+  /** Throws ParameterError if the host has none. */
+  const Kernel &
+  GetHostKernel(KernelRole role) const;
+  /** Throws DeviceError if the device has none. */
+  const Kernel &
+  GetDeviceKernel(const Device & device, KernelRole role) const;
   /** Whether a chunk's result depends on nothing else of the region. */
   bool
   StandsAlone(const Box & chunk) const;

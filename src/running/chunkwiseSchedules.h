@@ -17,8 +17,8 @@ class ChunkRunner
 public:
   struct Step
   {
-    std::string      kernel;
-    Chunk            chunk;
+    KernelRole       role{ &KernelSet::compute };
+    Chunk            chunk{};
     const SideData * sideIn{ nullptr };
     SideData *       sideOut{ nullptr }; ///< its size says how many bytes the kernel writes
     bool             writesOutput{ true };

@@ -17,32 +17,31 @@ namespace
 constexpr std::size_t TooManyBytes = std::size_t{ 1 } << 56;
 
 std::size_t
-GetSpilledBytes(const SpillingKernels & spilling, const Operation & operation, ChunkShape shape,
+GetSpilledBytes(const SpillingKernel & spilling, const Operation & operation, ChunkShape shape,
                 const KernelRegistry & kernels)
 {
   shape.kernels = &kernels;
-  return spilling.memory->scratchBytes(operation, shape);
+  return spilling.bytes(operation, shape);
 }
 
 } // namespace
 
-SpillingKernels::SpillingKernels(const KernelRegistry & kernels, const Operation & operation, const char * variant)
+SpillingKernel::SpillingKernel(const KernelRegistry & kernels, const Operation & operation, KernelRole role)
 {
-  const std::string  name = operation.GetName() + variant;
-  const auto * const ofMemory = kernels.Find(name + ".memory");
-  if (operation.GetSchedule() == Schedule::Independent && ofMemory)
+  if (operation.GetSchedule() == Schedule::Independent && kernels.Find(operation.GetName(), role))
   {
-    kernel = kernels.Find(name);
-    memory = ofMemory;
+    set = kernels.FindSet(operation.GetName());
+    kernel = &(set->*role);
+    bytes = role == &KernelSet::piped ? set->exchangedBytes : set->spilledBytes;
   }
 }
 
 PlannerRequest
 WithSpilling(const PlannerRequest & request, const std::shared_ptr<const Operation> & operation,
-             const KernelRegistry & kernels, std::size_t limit, const char * variant)
+             const KernelRegistry & kernels, std::size_t limit, KernelRole role)
 {
-  const SpillingKernels spilling(kernels, *operation, variant);
-  PlannerRequest        spills = request;
+  const SpillingKernel spilling(kernels, *operation, role);
+  PlannerRequest       spills = request;
   spills.scratchBytes = [operation, spilling, &kernels, limit](ChunkShape shape) {
     shape.kernels = &kernels;
     return GetSpilledBytes(spilling, *operation, shape, kernels) > limit
@@ -58,10 +57,10 @@ WithSpilling(const PlannerRequest & request, const std::shared_ptr<const Operati
 
 std::size_t
 GetSpilledBytes(const Plan & plan, const PlannerRequest & request, const Operation & operation,
-                const KernelRegistry & kernels, const char * variant)
+                const KernelRegistry & kernels, KernelRole role)
 {
-  const SpillingKernels spilling(kernels, operation, variant);
-  std::size_t           most = 0;
+  const SpillingKernel spilling(kernels, operation, role);
+  std::size_t          most = 0;
   for (const Chunk & chunk : plan.chunks)
   {
     ChunkShape shape;

@@ -11,27 +11,24 @@
 
 // Kernels of devices that keep a part of their scratch in the host's memory, so that chunks can be larger.
 //
-// A device that has such a variant of an independent operation's kernel "name" registers two more. "name.spilled" is
-// the variant: it gets that part as call.sideOut, in pinned memory. "name.spilled.memory" does not run: its
-// scratchBytes says how many bytes that are, and its cost how often the time of a plan with them counts beside that of
-// a plan without: 0 means always better, infinity never.
-//
-// In the same way "name.piped" computes a part of the operation alone, for what the host's kernel "name.head" computes
-// meanwhile of the rest (chunkwisePipedCall.h): call.sideOut is where the two meet. The cost of "name.piped.memory" is
-// the number of parts of a chunk of which one waits for the other.
+// A device that has such a variant of an independent operation's kernel registers it as KernelSet::spilled, with what
+// it needs. In the same way KernelSet::piped computes a part of the operation alone, for what the host's
+// KernelSet::head computes meanwhile of the rest (chunkwisePipedCall.h): call.sideOut is where the two meet.
 
 namespace chunkwise
 {
 
 class DeviceState;
 
-/** Both kernels, or nullptr. */
-struct SpillingKernels
+/** A device's kernel that shares memory of the host's, `spilled` or `piped`; nullptr if there is none. */
+struct SpillingKernel
 {
-  const Kernel * kernel{ nullptr };
-  const Kernel * memory{ nullptr };
+  const KernelSet * set{ nullptr };
+  const Kernel *    kernel{ nullptr };
+  /** How many bytes of that memory a chunk needs. */
+  std::size_t (*bytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
 
-  SpillingKernels(const KernelRegistry & kernels, const Operation & operation, const char * variant = ".spilled");
+  SpillingKernel(const KernelRegistry & kernels, const Operation & operation, KernelRole role = &KernelSet::spilled);
 
   explicit
   operator bool() const
@@ -43,12 +40,12 @@ struct SpillingKernels
 /** A request for a plan whose chunks spill no more than `limit` bytes, from one for a plan that does not spill. */
 PlannerRequest
 WithSpilling(const PlannerRequest & request, const std::shared_ptr<const Operation> & operation,
-             const KernelRegistry & kernels, std::size_t limit, const char * variant = ".spilled");
+             const KernelRegistry & kernels, std::size_t limit, KernelRole role = &KernelSet::spilled);
 
 /** The most bytes that a chunk of the plan spills. */
 std::size_t
 GetSpilledBytes(const Plan & plan, const PlannerRequest & request, const Operation & operation,
-                const KernelRegistry & kernels, const char * variant = ".spilled");
+                const KernelRegistry & kernels, KernelRole role = &KernelSet::spilled);
 
 /** What chunks of a plan spill of each device, and what all runs may at a time. */
 struct SpilledBytes

@@ -47,8 +47,8 @@ bool
 HasKernels(const Device & device, const std::string & operation)
 {
   const KernelRegistry & kernels = device.GetKernels();
-  const auto isThere = [&](const std::string & name) { return !GetHostKernels().Find(name) || kernels.Find(name); };
-  return kernels.Find(operation) && isThere(operation + ".amend");
+  const bool             amends = GetHostKernels().Find(operation, &KernelSet::amend) != nullptr;
+  return kernels.Find(operation) && (!amends || kernels.Find(operation, &KernelSet::amend));
 }
 
 /** The request of moving the image, by which reading and writing are divided. */

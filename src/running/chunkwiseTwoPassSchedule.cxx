@@ -51,7 +51,7 @@ RunSummarise(RunContext & context, const Plan & plan, TaskLoop & loop)
     [&](ChunkRunner & runner, std::size_t task) {
       summaries[task].resize(bytes);
       ChunkRunner::Step step;
-      step.kernel = operation.GetName() + ".summarise";
+      step.role = &KernelSet::summarize;
       step.chunk = plan.chunks[task];
       step.sideOut = &summaries[task];
       step.writesOutput = false;
@@ -78,7 +78,6 @@ RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop)
   const auto addFinishedVoxels = [&](std::size_t task) {
     context.AddFinishedVoxels(plan.chunks[task].outputBox.NumberOfVoxels());
   };
-  const std::string     name = operation.GetName();
   std::vector<SideData> summaries(plan.chunks.size());
   std::vector<Box>      boxes;
   for (std::size_t i = 0; i < plan.chunks.size(); ++i)
@@ -90,20 +89,20 @@ RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop)
     plan,
     loop,
     [&](ChunkRunner & runner, std::size_t task) {
-      runner.Run({ name + ".summarise", plan.chunks[task], nullptr, &summaries[task], false, nullptr });
+      runner.Run({ &KernelSet::summarize, plan.chunks[task], nullptr, &summaries[task], false, nullptr });
     },
     addFinishedVoxels);
   const std::vector<SideData> solutions = operation.Solve(boxes, summaries);
   if (solutions.size() != plan.chunks.size())
   {
-    throw Error("operation " + name + " solved " + std::to_string(solutions.size()) + " of " +
+    throw Error("operation " + operation.GetName() + " solved " + std::to_string(solutions.size()) + " of " +
                 std::to_string(plan.chunks.size()) + " chunks");
   }
   Pass(
     plan,
     loop,
     [&](ChunkRunner & runner, std::size_t task) {
-      runner.Run({ name, plan.chunks[task], &solutions[task], nullptr, true, nullptr });
+      runner.Run({ &KernelSet::compute, plan.chunks[task], &solutions[task], nullptr, true, nullptr });
     },
     addFinishedVoxels);
 }

@@ -366,7 +366,8 @@ StatisticsAccumulator::Add(const BufferView & view, const Box & box, Executor * 
   ChunkShape shape;
   shape.inputBox = shape.outputBox = box;
   shape.concurrency = static_cast<int>(call.executor->GetConcurrency());
-  const Kernel &                kernel = GetHostKernels().Get(operation.GetName() + ".summarise", operation.GetName());
+  const std::string             name = operation.GetName();
+  const Kernel &                kernel = GetHostKernels().Get(name, name, &KernelSet::summarize);
   std::vector<std::max_align_t> scratch(kernel.scratchBytes(operation, shape) / sizeof(std::max_align_t) + 1);
   call.scratch = scratch.data();
   call.scratchBytes = scratch.size() * sizeof(std::max_align_t);

@@ -193,14 +193,20 @@ ForEachPairOfKinds(TFunctor && f)
 TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
 {
   const auto namesOf = [](const KernelRegistry & kernels) {
-    std::vector<std::string> names = kernels.GetNames();
-    // What the host alone runs of Fixpoint, and beside a device; and what a device alone reads as it lies.
-    const auto isOfOneSide = [](const std::string & name) {
-      const std::string last = name.substr(name.rfind('.') + 1);
-      return last == "amend" || last == "isopen" || last == "settle" || last == "head" || last == "pixels" ||
-             last == "tables";
-    };
-    names.erase(std::remove_if(names.begin(), names.end(), isOfOneSide), names.end());
+    std::vector<std::string> names;
+    for (const std::string & name : kernels.GetNames())
+    {
+      for (const auto & [role, what] : GetKernelRoles())
+      {
+        // What the host alone runs of Fixpoint, and beside a device.
+        const bool isOfOneSide = role == &KernelSet::amend || role == &KernelSet::isOpen ||
+                                 role == &KernelSet::settle || role == &KernelSet::head;
+        if (!isOfOneSide && kernels.Find(name, role))
+        {
+          names.push_back(KernelRegistry::Describe(name, role));
+        }
+      }
+    }
     return names;
   };
   EXPECT_EQ(namesOf(m_Device->GetKernels()), namesOf(GetHostKernels()));
@@ -669,22 +675,22 @@ public:
     , m_Random(random)
   {}
 
-  /** A random chunk of a random image of each kind. `name`: of the kernel; empty: the operation's. */
+  /** A random chunk of a random image of each kind. */
   void
-  Try(const Operation & operation, const std::string & name = {}, std::int64_t largest = 12)
+  Try(const Operation & operation, KernelRole role = &KernelSet::compute, std::int64_t largest = 12)
   {
     ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
       const Coordinates extent = RandomExtent(m_Random, largest);
-      Compare(operation, inputs, output, extent, RandomChunk(m_Random, extent), 0, name);
+      Compare(operation, inputs, output, extent, RandomChunk(m_Random, extent), 0, role);
     });
   }
 
   void
   Compare(const Operation & operation, const std::vector<PixelKind> & inputs, PixelKind output,
-          const Coordinates & extent, const Box & chunk, double tolerance, const std::string & name = {})
+          const Coordinates & extent, const Box & chunk, double tolerance, KernelRole role = &KernelSet::compute)
   {
     operation.Validate(extent);
-    m_Conformance.Compare(m_Random, { operation, inputs, output, extent, chunk, false, tolerance, name });
+    m_Conformance.Compare(m_Random, { operation, inputs, output, extent, chunk, false, tolerance, role });
   }
 
   /** Windows in every mode, made by make(mode). */
@@ -779,7 +785,7 @@ public:
       {
         auto operation = RandomBoxOperation<BoxStatisticOperation>(m_Random, BoundaryMode::Renormalized, largest);
         operation.statistic = statistic;
-        Try(operation, {}, 40);
+        Try(operation, &KernelSet::compute, 40);
         // The image of radii has any kind of integers.
         BoxStatisticOperation variable = operation;
         variable.variable = true;
@@ -882,7 +888,7 @@ public:
 
   /** Images of several tiles, by both methods, as sweeps and as slices that stand by themselves. */
   void
-  TryTable(const std::string & name)
+  TryTable(KernelRole role)
   {
     for (int trial = 0; trial < 8; ++trial)
     {
@@ -891,7 +897,7 @@ public:
       operation.summedAxes = 2 + trial % 2;
       operation.method = trial / 2 % 2 ? TableMethod::Blocks : TableMethod::SinglePass;
       operation.squares = trial / 4 % 2;
-      const bool sweeps = !name.empty() || m_Random() % 2;
+      const bool sweeps = role == &KernelSet::advance || m_Random() % 2;
       extent[2] = operation.summedAxes == 3 || !sweeps ? 2 + Below(m_Random, 6) : 1;
       extent[3] = sweeps ? 1 : 2;
       operation.image = extent;
@@ -908,14 +914,14 @@ public:
             chunk.lower[axis] = part.lower[axis];
             chunk.upper[axis] = part.upper[axis];
           }
-          Compare(operation, inputs, output, extent, chunk, 0, name);
+          Compare(operation, inputs, output, extent, chunk, 0, role);
         });
       }
     }
   }
 
   void
-  TryReconstruction(const std::string & name)
+  TryReconstruction(KernelRole role)
   {
     for (int trial = 0; trial < 12; ++trial)
     {
@@ -927,7 +933,7 @@ public:
                                           : ReconstructionMarker::Border;
       operation.height = 20;
       operation.result = trial % 2 ? ReconstructionResult::Residue : ReconstructionResult::Reconstruction;
-      Try(operation, name);
+      Try(operation, role);
     }
   }
 
@@ -942,14 +948,14 @@ private:
   std::mt19937 &      m_Random;
 };
 
-/** One line for each kernel of every registry: what is registered and not here fails. */
-const std::map<std::string, void (*)(KernelTrials &)> &
+/** One line for each operation of every registry: what is registered and not here fails. */
+const std::map<std::string, void (*)(KernelTrials &, KernelRole)> &
 TrialsOfKernels()
 {
-  static const std::map<std::string, void (*)(KernelTrials &)> trials = {
-    { "boxstatistic", [](KernelTrials & t) { t.TryBoxStatistic(); } },
+  static const std::map<std::string, void (*)(KernelTrials &, KernelRole)> trials = {
+    { "boxstatistic", [](KernelTrials & t, KernelRole) { t.TryBoxStatistic(); } },
     { "convolution",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {
           ConvolutionOperation operation;
           operation.radius = { { Below(t.Random(), 3), Below(t.Random(), 3), Below(t.Random(), 2), 0, 0 } };
@@ -966,13 +972,13 @@ TrialsOfKernels()
           return operation;
         });
       } },
-    { "convolution.direct", [](KernelTrials & t) { t.TryImageConvolution(ConvolutionMethod::Direct); } },
-    { "convolution.fft", [](KernelTrials & t) { t.TryImageConvolution(ConvolutionMethod::FFT); } },
-    { "convolution.varying", [](KernelTrials & t) { t.TryVaryingConvolution(); } },
-    { "difference", [](KernelTrials & t) { t.Try(DifferenceOperation()); } },
-    { "domain", [](KernelTrials & t) { t.TryDomain(); } },
+    { "convolution.direct", [](KernelTrials & t, KernelRole) { t.TryImageConvolution(ConvolutionMethod::Direct); } },
+    { "convolution.fft", [](KernelTrials & t, KernelRole) { t.TryImageConvolution(ConvolutionMethod::FFT); } },
+    { "convolution.varying", [](KernelTrials & t, KernelRole) { t.TryVaryingConvolution(); } },
+    { "difference", [](KernelTrials & t, KernelRole) { t.Try(DifferenceOperation()); } },
+    { "domain", [](KernelTrials & t, KernelRole) { t.TryDomain(); } },
     { "entropy",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {
           auto operation = RandomBoxOperation<EntropyOperation>(t.Random(), mode, 3);
           operation.bins = 2 + static_cast<int>(Below(t.Random(), 60));
@@ -982,7 +988,7 @@ TrialsOfKernels()
         });
       } },
     { "extremum",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {
           auto operation = RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 4);
           operation.minimum = t.Random()() % 2;
@@ -990,7 +996,7 @@ TrialsOfKernels()
         });
       } },
     { "extremum.flat",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {
           FlatExtremumOperation operation;
           operation.radius = { { 1, 1, 1, 0, 0 } };
@@ -1001,16 +1007,16 @@ TrialsOfKernels()
         });
       } },
     { "highpass",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {
           HighPassOperation operation;
           operation.smoothing = std::make_shared<SeparableOperation>(RandomSeparable(t.Random(), mode, 4));
           return operation;
         });
       } },
-    { "identity", [](KernelTrials & t) { t.Try(IdentityOperation()); } },
+    { "identity", [](KernelTrials & t, KernelRole) { t.Try(IdentityOperation()); } },
     { "laplacian",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {
           LaplacianOperation operation;
           for (int a = 0; a < 1 + static_cast<int>(Below(t.Random(), 3)); ++a)
@@ -1025,13 +1031,15 @@ TrialsOfKernels()
         {
           LaplacianOperation cube;
           cube.weights[0] = cube.weights[1] = cube.weights[2] = RandomWeights(t.Random(), radius);
-          t.Try(cube, {}, 30);
+          t.Try(cube, &KernelSet::compute, 30);
         }
       } },
     { "mean",
-      [](KernelTrials & t) { t.TryInEveryMode([&](BoundaryMode mode) { return RandomMean(t.Random(), mode, 4); }); } },
+      [](KernelTrials & t, KernelRole) {
+        t.TryInEveryMode([&](BoundaryMode mode) { return RandomMean(t.Random(), mode, 4); });
+      } },
     { "mean.generic",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {
           MeanOperation operation = RandomMean(t.Random(), mode, 3);
           operation.generic = true;
@@ -1040,24 +1048,20 @@ TrialsOfKernels()
       } },
 #ifdef CHUNKWISE_HAS_NETWORKS
     { "network",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole role) {
         NetworkOperation operation;
         operation.graph = trial::RandomUNet(t.Random(), 3, 1).graph;
         operation.scale = 0.01;
-        t.Try(operation);
-      } },
-    { "network.spilled",
-      [](KernelTrials & t) {
-        NetworkOperation operation;
-        operation.graph = trial::RandomUNet(t.Random(), 3, 1).graph;
-        operation.scale = 0.01;
-        operation.slab = 1;
-        operation.precision = NetworkPrecision::Reproducible;
-        t.Try(operation, "network.spilled");
+        if (role == &KernelSet::spilled)
+        {
+          operation.slab = 1;
+          operation.precision = NetworkPrecision::Reproducible;
+        }
+        t.Try(operation, role);
       } },
 #endif
     { "nonlocalmeans",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {
           NonLocalMeansOperation operation;
           operation.search = { { 2, 1, 1, 0, 0 } };
@@ -1068,27 +1072,21 @@ TrialsOfKernels()
         });
       } },
     { "range",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) { return RandomBoxOperation<RangeOperation>(t.Random(), mode, 4); });
       } },
     { "rank",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) { return RandomBoxOperation<RankOperation>(t.Random(), mode, 3); });
       } },
-    { "reconstruction", [](KernelTrials & t) { t.TryReconstruction({}); } },
-    { "reconstruction.amend", [](KernelTrials & t) { t.TryReconstruction("reconstruction.amend"); } },
-    { "reconstruction.begin", [](KernelTrials & t) { t.TryReconstruction("reconstruction.begin"); } },
-    { "reconstruction.finish", [](KernelTrials & t) { t.TryReconstruction("reconstruction.finish"); } },
-    { "reconstruction.isopen", [](KernelTrials & t) { t.TryReconstruction("reconstruction.isopen"); } },
-    { "reconstruction.settle", [](KernelTrials & t) { t.TryReconstruction("reconstruction.settle"); } },
-    { "sat", [](KernelTrials & t) { t.TryTable({}); } },
-    { "sat.advance", [](KernelTrials & t) { t.TryTable("sat.advance"); } },
+    { "reconstruction", [](KernelTrials & t, KernelRole role) { t.TryReconstruction(role); } },
+    { "sat", [](KernelTrials & t, KernelRole role) { t.TryTable(role); } },
     { "separable",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) { return RandomSeparable(t.Random(), mode, 4); });
       } },
     { "sequence",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         // Of windows that wrap around chunks hold the axis whole.
         for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
         {
@@ -1100,7 +1098,7 @@ TrialsOfKernels()
         }
       } },
     { "variance",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         for (const std::int64_t largest : { 2, 3, 5, 9 })
         {
           t.TryInEveryMode([&](BoundaryMode mode) {
@@ -1110,11 +1108,11 @@ TrialsOfKernels()
           });
           VarianceOperation cube;
           cube.radius = { { largest, largest, largest, 0, 0 } };
-          t.Try(cube, {}, 30);
+          t.Try(cube, &KernelSet::compute, 30);
         }
       } },
     { "wiener",
-      [](KernelTrials & t) {
+      [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {
           auto operation = RandomBoxOperation<WienerOperation>(t.Random(), mode, 3);
           operation.noise = 500;
@@ -1131,33 +1129,32 @@ TEST_P(Conformance, EveryRegisteredKernel)
   KernelConformance conformance(*m_Device, GetHostKernels());
   for (const std::string & name : m_Device->GetKernels().GetNames())
   {
-    // Those that do not run; and the two that run together, which the networks' test compares.
-    if (!m_Device->GetKernels().Find(name)->run || name == "network.head" || name == "network.piped")
-    {
-      continue;
-    }
-    // Those that make no image are compared, between guards too, by the test of global statistics.
-    if (name == "statistics.summarise" || name == "histogram.summarise" || name == "ordinals.summarise")
-    {
-      continue;
-    }
-    // Voxel-wise stages run in their composite alone, and kernels take pixels that lie side by side as they take
-    // others.
-    const std::string end = name.substr(name.rfind('.') == std::string::npos ? name.size() : name.rfind('.'));
-    if (end == ".voxels" || end == ".pixels" || end == ".tables")
+    // Voxel-wise stages run in their composite alone.
+    if (name.substr(name.rfind('.') + 1) == "voxels")
     {
       EXPECT_EQ(TrialsOfKernels().count(name.substr(0, name.find('.'))), 1U) << name;
       continue;
     }
-    const auto trial = TrialsOfKernels().find(name);
-    ASSERT_NE(trial, TrialsOfKernels().end()) << "no trial of the kernel " << name;
-    std::mt19937 random(71);
-    KernelTrials trials(conformance, random);
-    trial->second(trials);
-    EXPECT_EQ(conformance.GetCompared().count(name), 1U) << "the trial runs another kernel than " << name;
-    if (HasFatalFailure())
+    for (const auto & [role, what] : GetKernelRoles())
     {
-      return;
+      // The two that run together are compared by the networks' test; those that make no image, between guards too, by
+      // the test of global statistics.
+      if (!m_Device->GetKernels().Find(name, role) || role == &KernelSet::head || role == &KernelSet::piped ||
+          role == &KernelSet::summarize)
+      {
+        continue;
+      }
+      const auto trial = TrialsOfKernels().find(name);
+      ASSERT_NE(trial, TrialsOfKernels().end()) << "no trial of the kernel " << name;
+      std::mt19937 random(71);
+      KernelTrials trials(conformance, random);
+      trial->second(trials, role);
+      const std::string kernel = KernelRegistry::Describe(name, role);
+      EXPECT_EQ(conformance.GetCompared().count(kernel), 1U) << "the trial runs another kernel than " << kernel;
+      if (HasFatalFailure())
+      {
+        return;
+      }
     }
   }
 }

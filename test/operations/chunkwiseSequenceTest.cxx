@@ -1,7 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseFakeDevices.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
+
+#include <map>
+#include <mutex>
+#include <set>
 
 using namespace chunkwise;
 
@@ -181,16 +187,113 @@ TEST(KernelRegistry, AMissingKernelIsNamedWithTheOneThatNeedsIt)
   KernelRegistry kernels;
   Kernel         kernel;
   kernel.run = [](const KernelCall &) {};
-  kernels.Register("mean", kernel);
+  kernels.Register("mean", { kernel });
   EXPECT_EQ(&kernels.Get("mean", "wiener"), kernels.Find("mean"));
-  try
+  const auto messageOf = [&](const std::string & name, KernelRole role) -> std::string {
+    try
+    {
+      kernels.Get(name, "wiener", role);
+    }
+    catch (const Error & error)
+    {
+      return error.what();
+    }
+    return "no exception";
+  };
+  EXPECT_NE(messageOf("variance", &KernelSet::compute).find("\"variance\", which \"wiener\" needs"), std::string::npos);
+  EXPECT_NE(messageOf("mean", &KernelSet::advance).find("\"mean\" (advance), which"), std::string::npos);
+}
+
+TEST(KernelRegistry, ASetHasTheRolesThatItWasGivenAndALaterSetReplacesIt)
+{
+  KernelRegistry kernels;
+  KernelSet      set;
+  for (const auto & [role, name] : GetKernelRoles())
   {
-    kernels.Get("variance", "wiener");
-    ADD_FAILURE() << "no exception";
+    EXPECT_EQ(kernels.Find("sum", role), nullptr) << name;
+    (set.*role).run = [](const KernelCall &) {};
   }
-  catch (const Error & error)
+  kernels.Register("sum", set);
+  const KernelSet * const found = kernels.FindSet("sum");
+  ASSERT_NE(found, nullptr);
+  std::set<std::string> names;
+  for (const auto & [role, name] : GetKernelRoles())
   {
-    EXPECT_NE(std::string(error.what()).find("\"variance\", which \"wiener\" needs"), std::string::npos);
+    EXPECT_EQ(kernels.Find("sum", role), &(found->*role)) << name;
+    names.insert(name);
+  }
+  EXPECT_EQ(names.size(), GetKernelRoles().size());
+  set = {};
+  set.summarize.run = [](const KernelCall &) {};
+  kernels.Register("sum", set);
+  EXPECT_EQ(kernels.Find("sum"), nullptr);
+  EXPECT_NE(kernels.Find("sum", &KernelSet::summarize), nullptr);
+  EXPECT_EQ(kernels.GetNames(), std::vector<std::string>{ "sum" });
+}
+
+/** What ran of each chunk, by its box. */
+std::mutex                         notesMutex;
+std::map<std::string, std::string> notes;
+
+constexpr std::size_t ScratchOfSmall = 256;
+constexpr std::size_t ScratchOfLarge = 4096;
+
+template <bool VLarge>
+void
+CopyAndNote(const KernelCall & call)
+{
+  EXPECT_GE(call.scratchBytes, VLarge ? ScratchOfLarge : ScratchOfSmall);
+  GetHostKernels().Get("identity", "the test").run(call);
+  const std::lock_guard<std::mutex> lock(notesMutex);
+  notes[ToString(call.output.box)] = VLarge ? "large" : "small";
+}
+
+KernelChoice
+ChooseBySize(const Operation &, const ChunkShape & shape)
+{
+  const auto voxels = static_cast<double>(shape.outputBox.NumberOfVoxels());
+  return voxels > 300 ? KernelChoice{ "large", CopyAndNote<true>, ScratchOfLarge, 2 * voxels }
+                      : KernelChoice{ "small", CopyAndNote<false>, ScratchOfSmall, 20 * voxels };
+}
+
+TEST(KernelChoice, WhatIsPlannedForAChunkIsWhatRuns)
+{
+  KernelRegistry kernels;
+  const Kernel   kernel = MakeChoosingKernel<ChooseBySize>(true);
+  kernels.Register("identity", { kernel });
+  const Box                 image = Box::FromExtent({ { 10, 10, 23, 1, 1 } });
+  std::vector<std::uint8_t> in(static_cast<std::size_t>(image.NumberOfVoxels()), 5);
+  std::vector<std::uint8_t> out(in.size());
+  ExecutionRequest          request;
+  const auto                operation = std::make_shared<IdentityOperation>();
+  request.operation = operation;
+  request.image = request.region = image;
+  request.inputs.push_back(DenseView(in.data(), PixelKind::UInt8, image));
+  request.output = DenseView(out.data(), PixelKind::UInt8, image);
+  for (const std::size_t devices : { 0, 1 })
+  {
+    const FakeDevices fakes(devices, FakeDevice::Options(), kernels);
+    notes.clear();
+    request.budgets.device = 8192;
+    const ExecutionReport report = fakes.MakeManager()->Execute(request);
+    std::set<std::string> names;
+    for (const Chunk & chunk : report.plan.chunks)
+    {
+      ChunkShape shape;
+      shape.inputBox = chunk.inputBox;
+      shape.outputBox = chunk.outputBox;
+      shape.image = image;
+      const KernelChoice planned = kernel.choose(*operation, shape);
+      EXPECT_EQ(notes[ToString(chunk.outputBox)], planned.name);
+      EXPECT_EQ(kernel.scratchBytes(*operation, shape), planned.scratchBytes);
+      EXPECT_EQ(kernel.cost(*operation, shape), planned.cost);
+      names.insert(planned.name);
+    }
+    EXPECT_EQ(notes.size(), report.plan.chunks.size());
+    // The last chunk on the device is the rest.
+    EXPECT_EQ(names.size(), devices == 0 ? 1U : 2U);
+    EXPECT_EQ(out, in);
+    std::fill(out.begin(), out.end(), std::uint8_t{ 0 });
   }
 }
 

@@ -484,6 +484,33 @@ TEST(RankOperation, BadParametersAreNamed)
   EXPECT_NE(message(operation).find("4 axes"), std::string::npos);
 }
 
+TEST(RankOperation, TheHostChoosesOneOfFourWays)
+{
+  const Kernel & kernel = GetHostKernels().Get("rank", "the test");
+  ChunkShape     shape;
+  shape.outputBox = shape.inputBox = shape.image = Box::FromExtent({ { 60, 50, 40, 1, 1 } });
+  shape.numberOfInputs = 1;
+  const auto nameOf = [&](std::int64_t radius, double fraction, PixelKind kind) {
+    RankOperation operation;
+    operation.radius = { { radius, radius, radius, 0, 0 } };
+    operation.fraction = fraction;
+    shape.inputKinds[0] = shape.outputKind = kind;
+    const KernelChoice choice = kernel.choose(operation, shape);
+    EXPECT_EQ(kernel.scratchBytes(operation, shape), choice.scratchBytes);
+    EXPECT_GT(choice.scratchBytes, 0U);
+    return std::string(choice.name);
+  };
+  EXPECT_EQ(nameOf(1, 0.5, PixelKind::UInt8), "medians and bits");
+  EXPECT_EQ(nameOf(1, 0.5, PixelKind::Float64), "medians and tiles");
+  EXPECT_EQ(nameOf(1, 0.3, PixelKind::UInt8), "bits");
+  EXPECT_EQ(nameOf(5, 0.5, PixelKind::UInt8), "tiles");
+  // Networks do not take voxels that are counted.
+  RankOperation counted;
+  counted.radius = { { 1, 1, 1, 0, 0 } };
+  counted.isCounted = true;
+  EXPECT_EQ(std::string(kernel.choose(counted, shape).name), "bits");
+}
+
 INSTANTIATE_TEST_SUITE_P(Cpu, Rank, testing::Values(Place::Cpu));
 INSTANTIATE_TEST_SUITE_P(Fake, Rank, testing::Values(Place::Fake));
 INSTANTIATE_TEST_SUITE_P(Cuda, Rank, testing::Values(Place::Cuda));

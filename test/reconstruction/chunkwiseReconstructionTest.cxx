@@ -273,8 +273,9 @@ TEST_P(Reconstruction, TheHostSettlesWhatGoesFromChunkToChunk)
   shape.inputBox = shape.outputBox = shape.image = t.box;
   shape.outputKind = PixelKind::UInt8;
   shape.concurrency = 3;
-  const std::size_t bytes = GetHostKernels().Find("reconstruction.settle")->scratchBytes(*t.operation, shape);
-  std::int64_t      visits[3] = {};
+  const std::size_t bytes =
+    GetHostKernels().Find("reconstruction", &KernelSet::settle)->scratchBytes(*t.operation, shape);
+  std::int64_t visits[3] = {};
   for (const int how : { 0, 1, 2 })
   {
     const bool isPatient = how == 1;
@@ -314,7 +315,7 @@ TEST(ReconstructionSettle, BordersOfTilesAreRight)
       t.marker[i] = random() % 15 ? 0 : std::min(t.marker[i], t.mask[i]);
     }
     const auto                 threads = MakeThreadExecutor(3);
-    const Kernel &             kernel = *GetHostKernels().Find("reconstruction.settle");
+    const Kernel &             kernel = *GetHostKernels().Find("reconstruction", &KernelSet::settle);
     std::vector<std::uint16_t> state = t.marker;
     ChunkShape                 shape;
     shape.inputBox = shape.outputBox = shape.image = t.box;

@@ -134,7 +134,7 @@ public:
     call.sideIn = before.data();
     call.sideOut = next->carry.data();
     call.sideInBytes = call.sideOutBytes = before.size();
-    block.kernels->Get("families.sum.advance", GetName()).run(call);
+    block.kernels->Get(GetName(), GetName(), &KernelSet::advance).run(call);
     return next;
   }
 };
@@ -244,18 +244,18 @@ public:
 void
 AddKernels(KernelRegistry & kernels)
 {
-  Kernel kernel;
-  kernel.run = [](const KernelCall & call) {
+  KernelSet sum;
+  sum.compute.run = [](const KernelCall & call) {
     AddUp(call, call.output.box, [&](const Coordinates & index, std::int64_t sum) {
       VoxelOf<std::int64_t>(call.output, index) = sum;
     });
   };
-  kernels.Register("families.sum", kernel);
-  kernel.run = [](const KernelCall & call) {
+  sum.advance.run = [](const KernelCall & call) {
     const std::vector<std::int64_t> sums = AddUp(call, call.writable, [](const Coordinates &, std::int64_t) {});
     std::memcpy(call.sideOut, sums.data(), call.sideOutBytes);
   };
-  kernels.Register("families.sum.advance", kernel);
+  kernels.Register("families.sum", sum);
+  Kernel kernel;
   kernel.run = [](const KernelCall & call) {
     ForEachVoxel(call.output.box, [&](const Coordinates & index) {
       Coordinates from = index;
@@ -264,7 +264,7 @@ AddKernels(KernelRegistry & kernels)
     });
   };
   kernel.provider = [](const Operation &, const std::string &) { return "by hand"; };
-  kernels.Register("families.turn", kernel);
+  kernels.Register("families.turn", { kernel });
 }
 
 void

@@ -64,7 +64,7 @@ protected:
   {
     Kernel kernel;
     kernel.run = AddMade;
-    m_Kernels.Register("test.add-made", kernel);
+    m_Kernels.Register("test.add-made", { kernel });
     m_Device = std::make_shared<FakeDevice>(FakeDevice::Options(), m_Kernels);
     m_Manager = std::make_unique<Manager>(std::vector<std::shared_ptr<Device>>{ m_Device }, "", &m_Kernels);
     made = refused = 0;

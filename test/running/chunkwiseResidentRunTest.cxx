@@ -911,7 +911,7 @@ TEST(ResidentRun, SlabsOfADenseImageAreNotCopied)
   kernel.scratchBytes = [](const Operation &, const ChunkShape & shape) {
     return static_cast<std::size_t>(shape.outputBox.NumberOfVoxels()) * 8;
   };
-  kernels.Register("test.window-sum", kernel);
+  kernels.Register("test.window-sum", { kernel });
   FakeDevices  devices(1, FakeDevice::Options(), kernels);
   const auto   manager = devices.MakeManager();
   FakeDevice & fake = *devices.fakes[0];

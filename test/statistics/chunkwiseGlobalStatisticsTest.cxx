@@ -736,7 +736,7 @@ SummaryOf(Device * device, unsigned int threads, const SummaryOperation & operat
     }
   } tables;
   const KernelRegistry & kernels = device ? device->GetKernels() : GetHostKernels();
-  const Kernel &         kernel = kernels.Get(operation.GetName() + ".summarise", "the test");
+  const Kernel &         kernel = kernels.Get(operation.GetName(), "the test", &KernelSet::summarize);
   const auto             executor = MakeThreadExecutor(threads);
   ChunkShape             shape;
   shape.inputBox = shape.outputBox = shape.image = Box::FromExtent(extent);

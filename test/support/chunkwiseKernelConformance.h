@@ -37,9 +37,8 @@ struct ConformanceTrial
   bool special{ false };
   /** Of operations that state a bound: how far results may be off, in units of the largest magnitude of the input; 0:
    * not at all. */
-  double tolerance{ 0 };
-  /** The kernel's name; empty: the operation's. */
-  std::string kernel{};
+  double     tolerance{ 0 };
+  KernelRole role{ &KernelSet::compute };
   /** The last image has weights: no negative, infinite or NaN numbers, and many zeros. */
   bool lastIsWeights{ false };
 };
@@ -69,7 +68,7 @@ public:
   KernelConformance &
   operator=(const KernelConformance &) = delete;
 
-  /** The names of the kernels that were compared. */
+  /** The kernels that were compared, as KernelRegistry::Describe names them. */
   const std::set<std::string> &
   GetCompared() const
   {
@@ -87,9 +86,9 @@ public:
   void
   Compare(std::mt19937 & random, const ConformanceTrial & trial)
   {
-    const std::string    name = trial.kernel.empty() ? trial.operation.GetName() : trial.kernel;
-    const Kernel * const ours = m_Device.GetKernels().Find(name);
-    const Kernel * const theirs = m_Reference.Find(name);
+    const std::string    name = KernelRegistry::Describe(trial.operation.GetName(), trial.role);
+    const Kernel * const ours = m_Device.GetKernels().Find(trial.operation.GetName(), trial.role);
+    const Kernel * const theirs = m_Reference.Find(trial.operation.GetName(), trial.role);
     ASSERT_TRUE(ours && theirs) << name;
     const std::string where = name + " " + trial.operation.GetKey() + " " + PixelKindName(trial.inputs[0]) + " to " +
                               PixelKindName(trial.output) + " image " + ToString(trial.extent) + " chunk " +
@@ -103,7 +102,7 @@ public:
     {
       MakeWeights(random, trial.inputs.back(), images.back());
     }
-    const Contents before = ContentsOf(trial, name, images);
+    const Contents before = ContentsOf(trial, images);
     const Contents expected = RunOnHost(*theirs, trial, before);
     Contents       result;
     ASSERT_NO_FATAL_FAILURE(RunOnDevice(*ours, trial, before, result, where));
@@ -111,7 +110,7 @@ public:
     EXPECT_TRUE(result.sideOut == expected.sideOut) << "another carry: " << where;
     // Beside layers of others that are no fixed point a kernel of Fixpoint may stop where it likes: only its guards
     // count.
-    const bool isOpen = trial.operation.GetSchedule() == Schedule::Fixpoint && trial.kernel.empty() &&
+    const bool isOpen = trial.operation.GetSchedule() == Schedule::Fixpoint && trial.role == &KernelSet::compute &&
                         !(before.writable == before.shape.image);
     if (!before.omitsOutput && !isOpen)
     {
@@ -350,20 +349,15 @@ private:
     return part;
   }
 
-  static bool
-  EndsWith(const std::string & name, const std::string & end)
-  {
-    return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
-  }
-
   /** What the engine gives a kernel of a schedule. */
   Contents
-  ContentsOf(const ConformanceTrial & trial, const std::string & name, const std::vector<Bytes> & images)
+  ContentsOf(const ConformanceTrial & trial, const std::vector<Bytes> & images)
   {
     const Operation & operation = trial.operation;
+    const KernelRole  role = trial.role;
     const bool        isFixpoint = operation.GetSchedule() == Schedule::Fixpoint;
-    const bool        isWhole = EndsWith(name, ".settle") || EndsWith(name, ".amend");
-    const bool        isVoxelwise = EndsWith(name, ".begin") || EndsWith(name, ".finish");
+    const bool        isWhole = role == &KernelSet::settle || role == &KernelSet::amend;
+    const bool        isVoxelwise = role == &KernelSet::begin || role == &KernelSet::finish;
     Contents          contents;
     ChunkShape &      shape = contents.shape;
     shape.image = Box::FromExtent(trial.extent);
@@ -380,20 +374,20 @@ private:
     contents.outputBox = isFixpoint ? shape.inputBox : shape.outputBox;
     const std::size_t size = PixelSize(trial.output);
     contents.output.assign(static_cast<std::size_t>(contents.outputBox.NumberOfVoxels()) * size, 0xFF);
-    if (isFixpoint && !EndsWith(name, ".begin"))
+    if (isFixpoint && role != &KernelSet::begin)
     {
       contents.output = StateOf(trial, images, contents.outputBox);
     }
     if (operation.GetSchedule() == Schedule::Sweep)
     {
-      contents.omitsOutput = EndsWith(name, ".advance");
+      contents.omitsOutput = role == &KernelSet::advance;
       contents.sideIn = CarryBefore(trial, images);
       contents.sideOut.assign(contents.omitsOutput ? contents.sideIn.size() : 0, 0xFF);
     }
-    if (EndsWith(name, ".spilled"))
+    if (role == &KernelSet::spilled)
     {
       // Memory that a device's kernels reach.
-      contents.sideOut.assign(m_Device.GetKernels().Find(name + ".memory")->scratchBytes(operation, shape), 0xFF);
+      contents.sideOut.assign(m_Device.GetKernels().FindSet(operation.GetName())->spilledBytes(operation, shape), 0xFF);
     }
     return contents;
   }
@@ -404,8 +398,9 @@ private:
   {
     ConformanceTrial begin = trial;
     begin.chunk = box;
-    const std::string name = trial.operation.GetName() + ".begin";
-    return RunOnHost(*m_Reference.Find(name), begin, ContentsOf(begin, name, images)).output;
+    begin.role = &KernelSet::begin;
+    const Kernel & kernel = m_Reference.Get(trial.operation.GetName(), "the test", begin.role);
+    return RunOnHost(kernel, begin, ContentsOf(begin, images)).output;
   }
 
   /** What the host's kernel hands on to a chunk of a Sweep. */
@@ -423,8 +418,9 @@ private:
     ConformanceTrial before = trial;
     before.chunk.lower[axis] = 0;
     before.chunk.upper[axis] = trial.chunk.lower[axis];
-    const std::string name = trial.operation.GetName() + ".advance";
-    return RunOnHost(*m_Reference.Find(name), before, ContentsOf(before, name, images)).sideOut;
+    before.role = &KernelSet::advance;
+    const Kernel & kernel = m_Reference.Get(trial.operation.GetName(), "the test", before.role);
+    return RunOnHost(kernel, before, ContentsOf(before, images)).sideOut;
   }
 
   static KernelCall
@@ -475,7 +471,10 @@ private:
     call.executor = executor.get();
     call.tables = &tables;
     call.kernels = &m_Reference;
+    const char * chosen = nullptr;
+    call.chosen = &chosen;
     kernel.run(call);
+    CheckChoice(kernel, trial, contents.shape, chosen);
     return contents;
   }
 
@@ -513,8 +512,11 @@ private:
     call.sideOutBytes = before.sideOut.size();
     call.changedSides = static_cast<std::uint32_t *>(changedSides.Get());
     call.tables = &tables;
+    const char * chosen = nullptr;
+    call.chosen = &chosen;
     m_Device.Launch(kernel, call, m_Stream);
     m_Device.Synchronize(m_Stream);
+    CheckChoice(kernel, trial, shape, chosen);
 
     after = before;
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -528,6 +530,19 @@ private:
     ASSERT_TRUE(after.sideIn == before.sideIn) << "changes the carry: " << where;
     ASSERT_TRUE(sideOut.Fetch(after.sideOut.data())) << "writes beyond the carry: " << where;
     ASSERT_TRUE(changedSides.Fetch(nullptr)) << "writes beside the changed sides: " << where;
+  }
+
+  /** What was planned is what ran, of kernels that choose among algorithms. */
+  static void
+  CheckChoice(const Kernel & kernel, const ConformanceTrial & trial, const ChunkShape & shape, const char * ran)
+  {
+    if (kernel.choose)
+    {
+      const KernelChoice planned = kernel.choose(trial.operation, shape);
+      EXPECT_EQ(std::string(planned.name), ran ? ran : "nothing") << trial.operation.GetKey();
+      EXPECT_EQ(kernel.scratchBytes(trial.operation, shape), planned.scratchBytes) << planned.name;
+      EXPECT_TRUE(!kernel.cost || kernel.cost(trial.operation, shape) == planned.cost) << planned.name;
+    }
   }
 
   static bool

@@ -245,9 +245,9 @@ GetKernelsWithoutAdvance()
 {
   static const KernelRegistry & kernels = []() -> const KernelRegistry & {
     static KernelRegistry registry;
-    Kernel                kernel;
-    kernel.run = RunRunningSumWithCarry;
-    registry.Register("test.running-sum", kernel);
+    KernelSet             kernels;
+    kernels.compute.run = RunRunningSumWithCarry;
+    registry.Register("test.running-sum", kernels);
     return registry;
   }();
   return kernels;
@@ -258,24 +258,27 @@ GetTestKernels()
 {
   static const KernelRegistry & kernels = [&]() -> const KernelRegistry & {
     static KernelRegistry registry;
-    const auto            add = [](const char * name, void (*run)(const KernelCall &)) {
-      Kernel kernel;
-      kernel.run = run;
-      registry.Register(name, kernel);
-    };
-    add("test.window-sum", RunWindowSum);
-    add("test.running-sum", RunRunningSum);
-    add("test.running-sum.advance", [](const KernelCall & call) {
+    KernelSet             windowSum;
+    windowSum.compute.run = RunWindowSum;
+    registry.Register("test.window-sum", windowSum);
+    KernelSet runningSum;
+    runningSum.compute.run = RunRunningSum;
+    runningSum.advance.run = [](const KernelCall & call) {
       if (call.output.data || call.output.kind != PixelKind::Int64)
       {
-        throw std::logic_error("test.running-sum.advance: only the output's kind is to be there");
+        throw std::logic_error("test.running-sum: only the output's kind is to be there where it advances");
       }
       RunRunningSumAdvance(call);
-    });
-    add("test.above-minimum", RunAboveMinimum);
-    add("test.above-minimum.summarise", RunAboveMinimumSummarise);
-    add("test.flood.begin", RunFloodBegin);
-    add("test.flood", RunFlood);
+    };
+    registry.Register("test.running-sum", runningSum);
+    KernelSet aboveMinimum;
+    aboveMinimum.compute.run = RunAboveMinimum;
+    aboveMinimum.summarize.run = RunAboveMinimumSummarise;
+    registry.Register("test.above-minimum", aboveMinimum);
+    KernelSet flood;
+    flood.compute.run = RunFlood;
+    flood.begin.run = RunFloodBegin;
+    registry.Register("test.flood", flood);
     return registry;
   }();
   return kernels;

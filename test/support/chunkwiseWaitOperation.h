@@ -94,7 +94,7 @@ public:
                     static_cast<std::size_t>(n));
       }
     };
-    registry.Register("test.wait", kernel);
+    registry.Register("test.wait", { kernel });
   }
 };
 

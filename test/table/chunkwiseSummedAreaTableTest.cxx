@@ -454,6 +454,8 @@ TEST(SummedAreaTable, CudaDevicesHandCarriesOn)
   Manager                       twice({ device, device });
   Manager                       host({});
   std::mt19937                  random(91);
+  std::int64_t                  first = 0;
+  std::int64_t                  second = 0;
   for (const Coordinates & extent : { Coordinates{ { 8192, 4096, 1, 1, 1 } }, Coordinates{ { 512, 512, 128, 1, 1 } } })
   {
     const Box          box = Box::FromExtent(extent);
@@ -482,10 +484,13 @@ TEST(SummedAreaTable, CudaDevicesHandCarriesOn)
       const ExecutionReport report = twice.Execute(request);
       EXPECT_TRUE(output == expected) << ToString(extent) << ", pinned budget " << pinned;
       EXPECT_GT(report.plan.chunks.size(), 4u);
-      EXPECT_GT(report.chunksPerDevice[0], 0);
-      EXPECT_GT(report.chunksPerDevice[1], 0);
+      first += report.chunksPerDevice[0];
+      second += report.chunksPerDevice[1];
     }
   }
+  // One that is served late may get none in a run.
+  EXPECT_GT(first, 0);
+  EXPECT_GT(second, 0);
 }
 
 /** Tiles wait for each other. That a wait never ends shows, if at all, in one of some thousand tables: of as many

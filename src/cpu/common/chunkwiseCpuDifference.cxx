@@ -46,7 +46,7 @@ RegisterHostDifference(KernelRegistry & registry)
 {
   Kernel kernel;
   kernel.run = RunDifference;
-  registry.Register("difference", kernel);
+  registry.Register("difference", { kernel });
 }
 
 } // namespace chunkwise

@@ -79,7 +79,7 @@ RegisterHostIdentity(KernelRegistry & registry)
 {
   Kernel kernel;
   kernel.run = RunIdentity;
-  registry.Register("identity", kernel);
+  registry.Register("identity", { kernel });
 }
 
 } // namespace chunkwise

@@ -31,8 +31,9 @@ void
 RegisterHostWiener(KernelRegistry & registry);
 void
 RegisterHostReconstruction(KernelRegistry & registry);
-void
-RegisterHostSettle(KernelRegistry & registry);
+/** Of reconstruction. */
+Kernel
+MakeHostSettle();
 void
 RegisterHostStatistics(KernelRegistry & registry);
 void

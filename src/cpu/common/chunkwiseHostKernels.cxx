@@ -28,7 +28,6 @@ GetRegistry()
     RegisterHostRank(*registry);
     RegisterHostWiener(*registry);
     RegisterHostReconstruction(*registry);
-    RegisterHostSettle(*registry);
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
     RegisterHostVaryingConvolution(*registry);

@@ -355,7 +355,7 @@ RegisterHostConvolution(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunConvolution;
   kernel.scratchBytes = ScratchOfConvolution;
-  registry.Register("convolution", kernel);
+  registry.Register("convolution", { kernel });
 }
 
 void
@@ -364,7 +364,7 @@ RegisterHostDirectConvolution(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunDirectConvolution;
   kernel.scratchBytes = ScratchOfDirectConvolution;
-  registry.Register("convolution.direct", kernel);
+  registry.Register("convolution.direct", { kernel });
 }
 
 } // namespace chunkwise

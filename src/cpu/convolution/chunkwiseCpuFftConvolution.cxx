@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseFftwModule.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseRealOf.h"
 
 namespace chunkwise
@@ -63,7 +64,8 @@ struct BlockNumbers
   }
 };
 
-template <typename T>
+/** `VInPlanes`: blocks of planes, each the work of one worker; else all work on one block after the other. */
+template <typename T, bool VInPlanes>
 void
 Run(const KernelCall & call)
 {
@@ -72,10 +74,11 @@ Run(const KernelCall & call)
   T * const                      factors = static_cast<T *>(call.scratch);
   T * const                      scratch = factors + NumbersOfFactors(operation, image);
   const ScaledConvolutionRows<T> rows(call, factors);
-  Coordinates                    most{};
-  std::int64_t                   planes = 0;
-  if (BlockOfPlane<T>(operation, image, most, planes, call.output.box.Extents()) && planes < FewPlanes)
+  if constexpr (VInPlanes)
   {
+    Coordinates  most{};
+    std::int64_t planes = 0;
+    BlockOfPlane<T>(operation, image, most, planes, call.output.box.Extents());
     const std::vector<Box> blocks = CutIntoBlocks(call.output.box, most);
     const BlockNumbers<T>  largest(ConvolutionBlock::Largest(operation, most, image));
     const std::int64_t     numbers = largest.Of(1);
@@ -95,31 +98,20 @@ Run(const KernelCall & call)
       });
       team.Help(worker, running);
     });
-    return;
-  }
-  for (const Box & block : CutIntoBlocks(call.output.box, LargestBlock<T>(operation, image)))
-  {
-    RunBlock<T>(call, rows, block, scratch);
-  }
-}
-
-void
-RunConvolution(const KernelCall & call)
-{
-  if (UsesDouble(call.inputs[0].kind))
-  {
-    Run<double>(call);
   }
   else
   {
-    Run<float>(call);
+    for (const Box & block : CutIntoBlocks(call.output.box, LargestBlock<T>(operation, image)))
+    {
+      RunBlock<T>(call, rows, block, scratch);
+    }
   }
 }
 
-/** Scratch of the largest block of a chunk, wherever in the image it lies. */
+/** Scratch is that of the largest block of a chunk, wherever in the image it lies. */
 template <typename T>
-std::size_t
-ScratchOf(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
+KernelChoice
+Choose(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
 {
   const Coordinates image = chunk.image.Extents();
   Coordinates       extent = LargestBlock<T>(operation, image);
@@ -130,13 +122,19 @@ ScratchOf(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
   std::int64_t numbers = BlockNumbers<T>(ConvolutionBlock::Largest(operation, extent, image)).Of(chunk.concurrency);
   Coordinates  most{};
   std::int64_t planes = 0;
-  if (BlockOfPlane<T>(operation, image, most, planes, chunk.outputBox.Extents()))
+  const bool   hasPlanes = BlockOfPlane<T>(operation, image, most, planes, chunk.outputBox.Extents());
+  if (hasPlanes)
   {
     // Chunks with more planes count too: what a chunk needs must not shrink when it grows.
     const BlockNumbers<T> largest(ConvolutionBlock::Largest(operation, most, image));
     numbers = std::max(numbers, largest.Of(1) * chunk.concurrency);
   }
-  return static_cast<std::size_t>(NumbersOfFactors(operation, image) + numbers) * sizeof(T);
+  const bool   inPlanes = hasPlanes && planes < FewPlanes;
+  KernelChoice choice;
+  choice.name = inPlanes ? "planes" : "blocks";
+  choice.run = inPlanes ? Run<T, true> : Run<T, false>;
+  choice.scratchBytes = static_cast<std::size_t>(NumbersOfFactors(operation, image) + numbers) * sizeof(T);
+  return choice;
 }
 
 const char *
@@ -163,13 +161,13 @@ GetProvider(const Operation & operation, const std::string & whyNoDevice)
   }
 }
 
-std::size_t
-ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
+KernelChoice
+ChooseConvolution(const Operation & operation, const ChunkShape & chunk)
 {
   const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
   // Wherever a plan is made for the CPU: it throws if the provider that is named is not there.
   (void)GetProvider(convolution, std::string());
-  return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(convolution, chunk) : ScratchOf<float>(convolution, chunk);
+  return UsesDouble(chunk.inputKinds[0]) ? Choose<double>(convolution, chunk) : Choose<float>(convolution, chunk);
 }
 
 } // namespace
@@ -177,11 +175,9 @@ ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 void
 RegisterHostFftConvolution(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunConvolution;
-  kernel.scratchBytes = ScratchOfConvolution;
+  Kernel kernel = MakeChoosingKernel<ChooseConvolution>(false);
   kernel.provider = GetProvider;
-  registry.Register("convolution.fft", kernel);
+  registry.Register("convolution.fft", { kernel });
 }
 
 } // namespace chunkwise

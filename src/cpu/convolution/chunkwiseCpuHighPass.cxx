@@ -39,7 +39,7 @@ RegisterHostHighPass(KernelRegistry & registry)
 {
   Kernel kernel;
   kernel.run = RunHighPassVoxels;
-  registry.Register("highpass.voxels", kernel);
+  registry.Register("highpass.voxels", { kernel });
 }
 
 } // namespace chunkwise

@@ -312,7 +312,7 @@ RegisterHostLaplacian(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunLaplacian;
   kernel.scratchBytes = ScratchOfLaplacian;
-  registry.Register("laplacian", kernel);
+  registry.Register("laplacian", { kernel });
 }
 
 } // namespace chunkwise

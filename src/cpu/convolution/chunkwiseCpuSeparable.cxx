@@ -72,7 +72,7 @@ RegisterHostSeparable(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunSeparable;
   kernel.scratchBytes = ScratchOfSeparable;
-  registry.Register("separable", kernel);
+  registry.Register("separable", { kernel });
 }
 
 } // namespace chunkwise

@@ -457,7 +457,7 @@ RegisterHostVaryingConvolution(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunVaryingConvolution;
   kernel.scratchBytes = ScratchOfVaryingConvolution;
-  registry.Register("convolution.varying", kernel);
+  registry.Register("convolution.varying", { kernel });
 }
 
 } // namespace chunkwise

@@ -619,9 +619,15 @@ HostPipedSlabs(const Operation & operation, const ChunkShape & shape)
 }
 
 double
-HostSpilledWeight(const Operation & operation, const ChunkShape &)
+HostSpilledWeight(const Operation & operation)
 {
   return GetWeightOfSpilling(static_cast<const NetworkOperation &>(operation));
+}
+
+bool
+HostSupportsSpilling(const Operation & operation)
+{
+  return MaySpill(static_cast<const NetworkOperation &>(operation));
 }
 
 } // namespace
@@ -629,21 +635,22 @@ HostSpilledWeight(const Operation & operation, const ChunkShape &)
 void
 RegisterHostNetwork(KernelRegistry & registry)
 {
-  registry.Register(
-    "network", { RunHostNetwork, HostNetworkBytes<KeptPlanes::InScratch>, HostNetworkCost<KeptPlanes::InScratch> });
+  KernelSet kernels;
+  kernels.compute = { RunHostNetwork, HostNetworkBytes<KeptPlanes::InScratch>, HostNetworkCost<KeptPlanes::InScratch> };
+  kernels.head = { RunHostHead,
+                   HostNetworkBytes<KeptPlanes::InScratch, NetworkSide::Head>,
+                   HostNetworkCost<KeptPlanes::InScratch, NetworkSide::Head> };
   // All memory is the host's: these are for devices that run the host's kernels.
-  registry.Register("network.spilled",
-                    { RunHostNetwork, HostNetworkBytes<KeptPlanes::Spilled>, HostNetworkCost<KeptPlanes::Spilled> });
-  registry.Register("network.spilled.memory", { nullptr, HostSpilledBytes, HostSpilledWeight });
-  registry.Register("network.head",
-                    { RunHostHead,
-                      HostNetworkBytes<KeptPlanes::InScratch, NetworkSide::Head>,
-                      HostNetworkCost<KeptPlanes::InScratch, NetworkSide::Head> });
-  registry.Register("network.piped",
-                    { RunHostPiped,
-                      HostNetworkBytes<KeptPlanes::InScratch, NetworkSide::Tail>,
-                      HostNetworkCost<KeptPlanes::InScratch, NetworkSide::Tail> });
-  registry.Register("network.piped.memory", { nullptr, HostExchangeBytes, HostPipedSlabs });
+  kernels.spilled = { RunHostNetwork, HostNetworkBytes<KeptPlanes::Spilled>, HostNetworkCost<KeptPlanes::Spilled> };
+  kernels.supportsSpilling = HostSupportsSpilling;
+  kernels.spilledBytes = HostSpilledBytes;
+  kernels.spilledWeight = HostSpilledWeight;
+  kernels.piped = { RunHostPiped,
+                    HostNetworkBytes<KeptPlanes::InScratch, NetworkSide::Tail>,
+                    HostNetworkCost<KeptPlanes::InScratch, NetworkSide::Tail> };
+  kernels.exchangedBytes = HostExchangeBytes;
+  kernels.pipedParts = HostPipedSlabs;
+  registry.Register("network", kernels);
 }
 
 } // namespace chunkwise

@@ -24,8 +24,9 @@ enum RankStage
   Selected
 };
 
+/** Whether windows are ranks of so few voxels. */
 bool
-TakesMaskedRanks(const DomainOperation & domain, const Box & image, PixelKind)
+HasFewVoxels(const DomainOperation & domain, const Box & image)
 {
   const auto * const rank = dynamic_cast<const RankOperation *>(domain.window.get());
   if (!rank || domain.marksSeen)
@@ -39,6 +40,19 @@ TakesMaskedRanks(const DomainOperation & domain, const Box & image, PixelKind)
     voxels = std::min<std::int64_t>(voxels * (2 * std::min<std::int64_t>(radius[a], 128) + 1), 256);
   }
   return voxels < 256;
+}
+
+bool
+TakesMaskedMedians(const DomainOperation & domain, const Box & image, PixelKind)
+{
+  return HasFewVoxels(domain, image) &&
+         MediansTake(static_cast<const RankOperation &>(*domain.window), image.Extents());
+}
+
+bool
+TakesMaskedRanks(const DomainOperation & domain, const Box & image, PixelKind kind)
+{
+  return HasFewVoxels(domain, image) && !TakesMaskedMedians(domain, image, kind);
 }
 
 struct MaskedImages
@@ -104,14 +118,9 @@ void
 RunMaskedRanks(const KernelCall & call)
 {
   const DomainOperation & domain = MaskedDomainOf(*call.operation);
-  if (MediansTake(static_cast<const RankOperation &>(*domain.window), call.image.Extents()))
-  {
-    RunMaskedMedians(call);
-    return;
-  }
-  const MaskedImages images(domain, call.output.box, call.image, call.inputs[0].kind, call.scratch);
-  const Operation &  counting = *images.stages[Counts].operation;
-  const Operation &  selection = *images.stages[Selected].operation;
+  const MaskedImages      images(domain, call.output.box, call.image, call.inputs[0].kind, call.scratch);
+  const Operation &       counting = *images.stages[Counts].operation;
+  const Operation &       selection = *images.stages[Selected].operation;
   MakeMask(call, images.mask, images.bytes);
   RunMaskedStage(call, "domain.least.voxels", domain, { call.inputs[0], images.mask }, images.voxels, images.bytes);
   RunMaskedStage(call, counting.GetName().c_str(), counting, { images.mask }, images.counts, images.bytes);
@@ -127,18 +136,21 @@ RunMaskedRanks(const KernelCall & call)
 }
 
 std::size_t
+ScratchOfMaskedMedians(const Operation & operation, const ChunkShape & shape)
+{
+  const PixelKind     kind = shape.inputKinds[0];
+  const MaskedMedians medians(MaskedDomainOf(operation), shape.outputBox, shape.image, kind, nullptr);
+  const std::int64_t  bytes = MedianTileBytes(medians.tile, medians.radius, kind, 1, true) * shape.concurrency;
+  return medians.bytes + static_cast<std::size_t>(bytes);
+}
+
+std::size_t
 ScratchOfMaskedRanks(const Operation & operation, const ChunkShape & shape)
 {
   const DomainOperation & domain = MaskedDomainOf(operation);
   const PixelKind         kind = shape.inputKinds[0];
-  if (MediansTake(static_cast<const RankOperation &>(*domain.window), shape.image.Extents()))
-  {
-    const MaskedMedians medians(domain, shape.outputBox, shape.image, kind, nullptr);
-    const std::int64_t  bytes = MedianTileBytes(medians.tile, medians.radius, kind, 1, true) * shape.concurrency;
-    return medians.bytes + static_cast<std::size_t>(bytes);
-  }
-  const MaskedImages images(domain, shape.outputBox, shape.image, kind, nullptr);
-  const auto         scratchOf = [&](const Operation & stage, const ChunkShape & part) {
+  const MaskedImages      images(domain, shape.outputBox, shape.image, kind, nullptr);
+  const auto              scratchOf = [&](const Operation & stage, const ChunkShape & part) {
     const Kernel & kernel = shape.kernels->Get(stage.GetName(), "domain");
     return kernel.scratchBytes ? kernel.scratchBytes(stage, part) : 0;
   };
@@ -157,9 +169,15 @@ ScratchOfMaskedRanks(const Operation & operation, const ChunkShape & shape)
 } // namespace
 
 MaskedWindow
+GetMaskedMedians()
+{
+  return { "medians", TakesMaskedMedians, RunMaskedMedians, ScratchOfMaskedMedians };
+}
+
+MaskedWindow
 GetMaskedRanks()
 {
-  return { TakesMaskedRanks, RunMaskedRanks, ScratchOfMaskedRanks };
+  return { "ranks", TakesMaskedRanks, RunMaskedRanks, ScratchOfMaskedRanks };
 }
 
 } // namespace chunkwise

@@ -4,6 +4,7 @@
 #include "chunkwiseCpuRankCounts.h"
 #include "chunkwiseCpuRankTiles.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseKernelChoice.h"
 
 #include <limits>
 #include <vector>
@@ -228,25 +229,39 @@ BytesOf(const Box & output, const Coordinates & radius)
   return TileBytes(output, radius, [](const WindowBoxes & boxes) { return RankMemory<TKey>().LayOut(boxes, nullptr); });
 }
 
+/** How ranks are found: in sorted tiles or bit by bit, and by networks where no voxel is NaN. */
+struct RankWays
+{
+  bool medians;
+  bool tiles;
+};
+
+RankWays
+ChooseWays(const RankOperation & operation, const Coordinates & image, PixelKind kind)
+{
+  return { !operation.isCounted && MediansTake(operation, image),
+           RankTilesTake(operation.EffectiveRadius(image), kind) };
+}
+
 /** Bytes that each worker needs to find ranks bit by bit or in sorted tiles. */
 std::int64_t
-BytesOfRanks(const Coordinates & radius, const Box & output, PixelKind kind)
+BytesOfRanks(const RankWays & ways, const Coordinates & radius, const Box & output, PixelKind kind)
 {
-  return RankTilesTake(radius, kind) ? RankTilesBytes(radius, output, kind) : DispatchPixelKind(kind, [&](auto pixel) {
+  return ways.tiles ? RankTilesBytes(radius, output, kind) : DispatchPixelKind(kind, [&](auto pixel) {
     return BytesOf<typename RankKey<decltype(pixel)>::Type>(output, radius);
   });
 }
 
 /** Finds the ranks of a part of the output, bit by bit or in sorted tiles, with the memory of one worker. */
 void
-RunRanks(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, const Box & part,
-         char * memory)
+RunRanks(bool inTiles, const KernelCall & call, const Coordinates & radius, const Box & part, char * memory)
 {
-  if (RankTilesTake(radius, call.inputs[0].kind))
+  if (inTiles)
   {
     RunRankTilesOf(call, radius, part, memory);
     return;
   }
+  const auto & operation = static_cast<const RankOperation &>(*call.operation);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Key = typename RankKey<Pixel>::Type;
@@ -260,20 +275,17 @@ RunRanks(const KernelCall & call, const RankOperation & operation, const Coordin
  * however components lie. */
 struct RankWork
 {
-  bool         medians;
   Coordinates  tile;
   std::int64_t bytes;
 
-  RankWork(const RankOperation & operation, const Coordinates & image, const Box & output, PixelKind kind,
+  RankWork(const RankWays & ways, const Coordinates & radius, const Box & output, PixelKind kind,
            std::int64_t components)
-    : medians(!operation.isCounted && MediansTake(operation, image))
+    : tile(ways.medians ? MedianTileExtent(output, radius, kind, components)
+           : ways.tiles ? RankTileExtent(output, radius)
+                        : TileExtent(output, radius))
+    , bytes(BytesOfRanks(ways, radius, output, kind))
   {
-    const Coordinates radius = operation.EffectiveRadius(image);
-    tile = medians                       ? MedianTileExtent(output, radius, kind, components)
-           : RankTilesTake(radius, kind) ? RankTileExtent(output, radius)
-                                         : TileExtent(output, radius);
-    bytes = BytesOfRanks(radius, output, kind);
-    if (medians)
+    if (ways.medians)
     {
       const std::int64_t most =
         MediansTogether(radius, kind, std::min(output.Extent(MaxDimension - 1), MostComponentsTogether));
@@ -314,7 +326,7 @@ SeenPart(const KernelCall & call, const Box & tile)
 
 /** Where windows may see nothing: there the output is 0. */
 void
-RunCountedTile(const KernelCall & call, const Coordinates & radius, const Box & tile, char * memory)
+RunCountedTile(bool inTiles, const KernelCall & call, const Coordinates & radius, const Box & tile, char * memory)
 {
   const Box part = SeenPart(call, tile);
   if (!(part == tile))
@@ -328,42 +340,48 @@ RunCountedTile(const KernelCall & call, const Coordinates & radius, const Box & 
   }
   if (!part.IsEmpty())
   {
-    RunRanks(call, static_cast<const RankOperation &>(*call.operation), radius, part, memory);
+    RunRanks(inTiles, call, radius, part, memory);
   }
 }
 
+template <bool VMedians, bool VTiles>
 void
 RunRank(const KernelCall & call)
 {
   const auto &      operation = static_cast<const RankOperation &>(*call.operation);
-  const Coordinates image = call.image.Extents();
-  const Coordinates radius = operation.EffectiveRadius(image);
+  const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
   const auto        kind = call.inputs[0].kind;
   // Those of voxels that are counted have a kernel of their own, see RunMaskedMedianTile.
-  const auto     components = operation.isCounted || !MediansTake(operation, image)
-                                ? 1
-                                : MediansTogether(radius, kind, ComponentsTogether(call.inputs[0], call.output));
-  const RankWork work(operation, image, call.output.box, kind, components);
+  const std::int64_t components =
+    VMedians ? MediansTogether(radius, kind, ComponentsTogether(call.inputs[0], call.output)) : 1;
+  const RankWork work({ VMedians, VTiles }, radius, call.output.box, kind, components);
   ForEachTileOf(work.tile, call, [&](const Box & tile, unsigned int worker) {
     char * const memory = static_cast<char *>(call.scratch) + work.bytes * worker;
     if (operation.isCounted)
     {
-      RunCountedTile(call, radius, tile, memory);
-      return;
+      RunCountedTile(VTiles, call, radius, tile, memory);
     }
-    if (!work.medians || !RunMedianTile(call, radius, tile, components, memory))
+    else if (!VMedians || !RunMedianTile(call, radius, tile, components, memory))
     {
-      RunRanks(call, operation, radius, tile, memory);
+      RunRanks(VTiles, call, radius, tile, memory);
     }
   });
 }
 
-std::size_t
-ScratchOfRank(const Operation & operation, const ChunkShape & shape)
+KernelChoice
+ChooseRank(const Operation & operation, const ChunkShape & shape)
 {
-  const RankWork work(
-    static_cast<const RankOperation &>(operation), shape.image.Extents(), shape.outputBox, shape.inputKinds[0], 1);
-  return static_cast<std::size_t>(work.bytes * shape.concurrency);
+  const auto &      rank = static_cast<const RankOperation &>(operation);
+  const Coordinates image = shape.image.Extents();
+  const RankWays    ways = ChooseWays(rank, image, shape.inputKinds[0]);
+  const RankWork    work(ways, rank.EffectiveRadius(image), shape.outputBox, shape.inputKinds[0], 1);
+  KernelChoice      choice;
+  choice.name = ways.medians ? (ways.tiles ? "medians and tiles" : "medians and bits") : ways.tiles ? "tiles" : "bits";
+  choice.run = ways.medians ? (ways.tiles ? RunRank<true, true> : RunRank<true, false>)
+               : ways.tiles ? RunRank<false, true>
+                            : RunRank<false, false>;
+  choice.scratchBytes = static_cast<std::size_t>(work.bytes * shape.concurrency);
+  return choice;
 }
 
 } // namespace
@@ -371,10 +389,7 @@ ScratchOfRank(const Operation & operation, const ChunkShape & shape)
 void
 RegisterHostRank(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunRank;
-  kernel.scratchBytes = ScratchOfRank;
-  registry.Register("rank", kernel);
+  registry.Register("rank", { MakeChoosingKernel<ChooseRank>(false) });
 }
 
 } // namespace chunkwise

@@ -408,32 +408,28 @@ ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
 void
 RegisterHostReconstruction(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = [](const KernelCall & call) {
+  KernelSet kernels;
+  kernels.compute.run = [](const KernelCall & call) {
     DispatchPixelKind(call.output.kind, [&](auto pixel) { VolumeRun<decltype(pixel)>(call).Run(); });
   };
-  kernel.scratchBytes = ScratchOfReconstruction;
-  registry.Register("reconstruction", kernel);
-  Kernel voxelwise;
-  voxelwise.run = [](const KernelCall & call) {
+  kernels.compute.scratchBytes = ScratchOfReconstruction;
+  kernels.begin.run = [](const KernelCall & call) {
     DispatchPixelKind(call.output.kind, [&](auto pixel) { Begin<decltype(pixel)>(call); });
   };
-  registry.Register("reconstruction.begin", voxelwise);
-  voxelwise.run = [](const KernelCall & call) {
+  kernels.finish.run = [](const KernelCall & call) {
     DispatchPixelKind(call.output.kind, [&](auto pixel) { Finish<decltype(pixel)>(call); });
   };
-  registry.Register("reconstruction.finish", voxelwise);
-  voxelwise.run = [](const KernelCall & call) {
+  kernels.amend.run = [](const KernelCall & call) {
     DispatchPixelKind(call.output.kind, [&](auto pixel) { Amend<decltype(pixel)>(call); });
   };
-  registry.Register("reconstruction.amend", voxelwise);
-  voxelwise.run = [](const KernelCall & call) {
+  kernels.isOpen.run = [](const KernelCall & call) {
     if (DispatchPixelKind(call.output.kind, [&](auto pixel) { return IsOpen<decltype(pixel)>(call); }))
     {
       *call.changedSides = 1;
     }
   };
-  registry.Register("reconstruction.isopen", voxelwise);
+  kernels.settle = MakeHostSettle();
+  registry.Register("reconstruction", kernels);
 }
 
 } // namespace chunkwise

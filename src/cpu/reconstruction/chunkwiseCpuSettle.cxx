@@ -464,8 +464,8 @@ private:
 
 } // namespace
 
-void
-RegisterHostSettle(KernelRegistry & registry)
+Kernel
+MakeHostSettle()
 {
   Kernel kernel;
   kernel.run = [](const KernelCall & call) {
@@ -479,7 +479,7 @@ RegisterHostSettle(KernelRegistry & registry)
         .bytes;
     });
   };
-  registry.Register("reconstruction.settle", kernel);
+  return kernel;
 }
 
 } // namespace chunkwise

@@ -97,12 +97,12 @@ CounterBytes(const Operation & operation, const ChunkShape & shape)
 void
 RegisterHostHistogram(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.scratchBytes = CounterBytes;
-  kernel.run = RunHistogram;
-  registry.Register("histogram.summarise", kernel);
-  kernel.run = RunOrdinals;
-  registry.Register("ordinals.summarise", kernel);
+  KernelSet kernels;
+  kernels.summarize.scratchBytes = CounterBytes;
+  kernels.summarize.run = RunHistogram;
+  registry.Register("histogram", kernels);
+  kernels.summarize.run = RunOrdinals;
+  registry.Register("ordinals", kernels);
 }
 
 } // namespace chunkwise

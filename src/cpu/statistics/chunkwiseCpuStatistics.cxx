@@ -98,13 +98,13 @@ RunStatistics(const KernelCall & call)
 void
 RegisterHostStatistics(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunStatistics;
-  kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
+  KernelSet kernels;
+  kernels.summarize.run = RunStatistics;
+  kernels.summarize.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
     return WorkerBytes(shape.concurrency) + StatisticsStageBytes(operation, shape);
   };
-  kernel.cost = StatisticsCost;
-  registry.Register("statistics.summarise", kernel);
+  kernels.summarize.cost = StatisticsCost;
+  registry.Register("statistics", kernels);
 }
 
 } // namespace chunkwise

@@ -668,7 +668,7 @@ RegisterHostBoxStatistic(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunBoxStatistic;
   kernel.scratchBytes = BoxStatisticScratch;
-  registry.Register("boxstatistic", kernel);
+  registry.Register("boxstatistic", { kernel });
 }
 
 } // namespace chunkwise

@@ -641,12 +641,11 @@ ScratchOfTable(const Operation & operation, const ChunkShape & shape)
 void
 RegisterHostSummedAreaTable(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = [](const KernelCall & call) { RunTable(call, false); };
-  kernel.scratchBytes = ScratchOfTable;
-  registry.Register("sat", kernel);
-  kernel.run = [](const KernelCall & call) { RunTable(call, true); };
-  registry.Register("sat.advance", kernel);
+  KernelSet kernels;
+  kernels.compute.run = [](const KernelCall & call) { RunTable(call, false); };
+  kernels.advance.run = [](const KernelCall & call) { RunTable(call, true); };
+  kernels.compute.scratchBytes = kernels.advance.scratchBytes = ScratchOfTable;
+  registry.Register("sat", kernels);
 }
 
 } // namespace chunkwise

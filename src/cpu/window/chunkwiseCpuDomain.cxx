@@ -447,7 +447,7 @@ Register(KernelRegistry & registry, const char * name, void (*run)(const KernelC
 {
   Kernel kernel;
   kernel.run = run;
-  registry.Register(name, kernel);
+  registry.Register(name, { kernel });
 }
 
 } // namespace

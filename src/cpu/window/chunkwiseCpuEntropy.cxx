@@ -227,7 +227,7 @@ RegisterHostEntropy(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunEntropy;
   kernel.scratchBytes = ScratchOfEntropy;
-  registry.Register("entropy", kernel);
+  registry.Register("entropy", { kernel });
 }
 
 } // namespace chunkwise

@@ -153,7 +153,7 @@ RegisterHostExtremum(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunExtremum;
   kernel.scratchBytes = ScratchOfExtremum;
-  registry.Register("extremum", kernel);
+  registry.Register("extremum", { kernel });
 }
 
 } // namespace chunkwise

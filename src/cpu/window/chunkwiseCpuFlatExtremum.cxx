@@ -195,7 +195,7 @@ RegisterHostFlatExtremum(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunFlatExtremum;
   kernel.scratchBytes = ScratchOfFlatExtremum;
-  registry.Register("extremum.flat", kernel);
+  registry.Register("extremum.flat", { kernel });
 }
 
 } // namespace chunkwise

@@ -279,7 +279,7 @@ ScratchOfMaskedExtrema(const Operation & operation, const ChunkShape & shape)
 MaskedWindow
 GetMaskedExtrema()
 {
-  return { TakesMaskedExtrema, RunMaskedExtrema, ScratchOfMaskedExtrema };
+  return { "extrema", TakesMaskedExtrema, RunMaskedExtrema, ScratchOfMaskedExtrema };
 }
 
 } // namespace chunkwise

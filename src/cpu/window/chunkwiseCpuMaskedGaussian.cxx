@@ -174,7 +174,7 @@ ScratchOfMaskedGaussian(const Operation & operation, const ChunkShape & shape)
 MaskedWindow
 GetMaskedGaussian()
 {
-  return { TakesMaskedGaussian, RunMaskedGaussian, ScratchOfMaskedGaussian };
+  return { "gaussian", TakesMaskedGaussian, RunMaskedGaussian, ScratchOfMaskedGaussian };
 }
 
 } // namespace chunkwise

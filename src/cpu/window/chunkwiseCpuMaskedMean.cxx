@@ -348,7 +348,7 @@ TakesMaskedMean(const DomainOperation & operation, const Box & image, PixelKind 
 MaskedWindow
 GetMaskedMean()
 {
-  return { TakesMaskedMean, RunMaskedMean, ScratchOfMaskedMean };
+  return { "mean", TakesMaskedMean, RunMaskedMean, ScratchOfMaskedMean };
 }
 
 } // namespace chunkwise

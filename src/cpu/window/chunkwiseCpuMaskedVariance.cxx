@@ -250,7 +250,7 @@ ScratchOfMaskedVariance(const Operation & operation, const ChunkShape & shape)
 MaskedWindow
 GetMaskedVariance()
 {
-  return { TakesMaskedVariance, RunMaskedVariance, ScratchOfMaskedVariance };
+  return { "variance", TakesMaskedVariance, RunMaskedVariance, ScratchOfMaskedVariance };
 }
 
 } // namespace chunkwise

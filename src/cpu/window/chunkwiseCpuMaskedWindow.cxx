@@ -3,6 +3,7 @@
 
 #include "chunkwiseCompositeOperation.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseKernelChoice.h"
 
 namespace chunkwise
 {
@@ -23,30 +24,22 @@ GetByteMask(const KernelCall & call, const BufferView & made, std::size_t bytes)
 namespace
 {
 
-/** The kernel of the stages runs where no other does. */
-MaskedWindow
-WindowOf(const Operation & operation, const Box & image, PixelKind kind)
+/** The stages run where no kernel of a window does. */
+KernelChoice
+ChooseDomain(const Operation & operation, const ChunkShape & shape)
 {
   const Kernel stages = MakeCompositeKernel();
-  MaskedWindow window{ nullptr, stages.run, stages.scratchBytes };
-  for (const MaskedWindow & own :
-       { GetMaskedMean(), GetMaskedExtrema(), GetMaskedGaussian(), GetMaskedRanks(), GetMaskedVariance() })
+  MaskedWindow window{ "stages", nullptr, stages.run, stages.scratchBytes };
+  for (const MaskedWindow & own : { GetMaskedMean(),
+                                    GetMaskedExtrema(),
+                                    GetMaskedGaussian(),
+                                    GetMaskedMedians(),
+                                    GetMaskedRanks(),
+                                    GetMaskedVariance() })
   {
-    window = own.takes(MaskedDomainOf(operation), image, kind) ? own : window;
+    window = own.takes(MaskedDomainOf(operation), shape.image, shape.inputKinds[0]) ? own : window;
   }
-  return window;
-}
-
-void
-RunDomain(const KernelCall & call)
-{
-  WindowOf(*call.operation, call.image, call.inputs[0].kind).run(call);
-}
-
-std::size_t
-ScratchOfDomain(const Operation & operation, const ChunkShape & shape)
-{
-  return WindowOf(operation, shape.image, shape.inputKinds[0]).scratchBytes(operation, shape);
+  return { window.name, window.run, window.scratchBytes(operation, shape), stages.cost(operation, shape) };
 }
 
 } // namespace
@@ -54,10 +47,7 @@ ScratchOfDomain(const Operation & operation, const ChunkShape & shape)
 void
 RegisterHostMaskedWindows(KernelRegistry & registry)
 {
-  Kernel kernel = MakeCompositeKernel();
-  kernel.run = RunDomain;
-  kernel.scratchBytes = ScratchOfDomain;
-  registry.Register("domain", kernel);
+  registry.Register("domain", { MakeChoosingKernel<ChooseDomain>(true) });
 }
 
 } // namespace chunkwise

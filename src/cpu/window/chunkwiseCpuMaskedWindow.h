@@ -12,6 +12,7 @@ namespace chunkwise
 /** One of these kernels. */
 struct MaskedWindow
 {
+  const char * name;
   bool (*takes)(const DomainOperation & operation, const Box & image, PixelKind kind);
   void (*run)(const KernelCall & call);
   std::size_t (*scratchBytes)(const Operation & operation, const ChunkShape & shape);
@@ -23,6 +24,8 @@ MaskedWindow
 GetMaskedExtrema();
 MaskedWindow
 GetMaskedGaussian();
+MaskedWindow
+GetMaskedMedians();
 MaskedWindow
 GetMaskedRanks();
 MaskedWindow

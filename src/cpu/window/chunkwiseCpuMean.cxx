@@ -337,10 +337,10 @@ RegisterHostMean(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunMean;
   kernel.scratchBytes = ScratchOfMean;
-  registry.Register("mean", kernel);
+  registry.Register("mean", { kernel });
   Kernel generic;
   generic.run = RunGenericMean;
-  registry.Register("mean.generic", generic);
+  registry.Register("mean.generic", { generic });
 }
 
 } // namespace chunkwise

@@ -732,7 +732,7 @@ RegisterHostNonLocalMeans(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunNonLocalMeans;
   kernel.scratchBytes = ScratchOfNonLocalMeans;
-  registry.Register("nonlocalmeans", kernel);
+  registry.Register("nonlocalmeans", { kernel });
 }
 
 } // namespace chunkwise

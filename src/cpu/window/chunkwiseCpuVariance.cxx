@@ -552,7 +552,7 @@ RegisterHostVariance(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunVariance;
   kernel.scratchBytes = ScratchOfVariance;
-  registry.Register("variance", kernel);
+  registry.Register("variance", { kernel });
 }
 
 } // namespace chunkwise

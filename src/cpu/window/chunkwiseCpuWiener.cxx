@@ -45,7 +45,7 @@ RegisterHostWiener(KernelRegistry & registry)
 {
   Kernel kernel;
   kernel.run = RunWienerVoxels;
-  registry.Register("wiener.voxels", kernel);
+  registry.Register("wiener.voxels", { kernel });
 }
 
 } // namespace chunkwise
