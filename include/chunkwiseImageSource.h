@@ -18,6 +18,11 @@ struct ImageAccess
   bool inPieces{ true };
   /** Host memory that the source or sink holds itself while it works, beside the views it is given. */
   std::uint64_t heldBytes{ 0 };
+  /** Voxels along each axis that are stored as one, such as a compressed block: a stream reads, and writes, whole ones
+   * along the axis that it divides, so that none is decoded or encoded for two divisions. */
+  Coordinates unit{ Coordinates::Filled(1) };
+  /** A stream passes all of a division to one call, not in pieces: the image has threads of its own. */
+  bool wholeBoxes{ false };
 };
 
 /** An image that is read in boxes. Coordinates begin at 0. Read may be called from several threads at once where

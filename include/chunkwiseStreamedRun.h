@@ -68,6 +68,10 @@ struct StreamedPlan
 {
   int          axis{ 0 }; ///< that is divided: the last with more than one voxel
   std::int64_t divisions{ 1 };
+  /** Divisions begin where a unit of the sink does: at multiples of so many planes of the region. */
+  std::int64_t step{ 1 };
+  /** What is read of each source ends where one of its units does. False also where memory has no room for that. */
+  bool readsWholeUnits{ false };
   /** Divisions in memory at a time: 2 where reading, computing and writing overlap. */
   int buffers{ 1 };
   /** The image does not fit the memory and has no divisions: the operation's own runner cuts it, into slabs that hand

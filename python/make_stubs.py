@@ -36,14 +36,14 @@ from ._core import Error as Error
 from ._core import ParameterError as ParameterError
 from ._filter import Filter as Filter
 from ._filter import Plan as Plan
-from ._filter import Region as Region
 from ._manage import budgets as budgets
 from ._manage import devices as devices
 from ._manage import held_memory as held_memory
 from ._manage import release_memory as release_memory
 from ._manage import set_budgets as set_budgets
 from ._manage import why_no_devices as why_no_devices
-from ._regions import regions as regions
+from ._parts import regions as regions
+from ._regions import Region as Region
 from ._statistics import Statistics as Statistics
 from ._statistics import statistics as statistics
 

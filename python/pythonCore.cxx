@@ -1,13 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// The engine for Python: its table of filters, operations made from it, and runs over arrays. Coordinates are the
-// engine's, x first; the package turns NumPy's order around.
+// The engine for Python: its table of filters, operations made from it, and runs over arrays.
+#include "pythonCore.h"
+
 #include "chunkwiseBlockForest.h"
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
-#include "chunkwiseError.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseHostMemory.h"
-#include "chunkwiseManager.h"
 #include "chunkwiseNetworkModel.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseRegions.h"
@@ -17,70 +16,60 @@
 #include "chunkwiseSummedAreaTableCarry.h"
 #include "chunkwiseWienerOperation.h"
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include <map>
 #include <thread>
 
-namespace nb = nanobind;
-using namespace nb::literals;
+namespace chunkwise::python
+{
+
+Executor *
+GetExecutor(unsigned int threads)
+{
+  static auto & executors = *new std::map<unsigned int, std::unique_ptr<Executor>>;
+  if (threads == 0)
+  {
+    return nullptr;
+  }
+  // Called with Python's lock, which is this map's, too.
+  auto & executor = executors[threads];
+  if (!executor)
+  {
+    executor = MakeThreadExecutor(threads);
+  }
+  return executor.get();
+}
+
+nb::dict
+Describe(const ExecutionReport & report)
+{
+  nb::dict result;
+  result["backend"] = report.backend;
+  result["transforms"] = report.transforms;
+  result["warnings"] = report.warnings;
+  result["chunks"] = report.plan.chunks.size();
+  result["devices"] = report.deviceNames;
+  result["chunks_per_device"] = report.chunksPerDevice;
+  result["chunks_on_host"] = report.chunksOnHost;
+  result["peak_device"] = report.peakDevice;
+  result["peak_pinned"] = report.peakPinned;
+  result["peak_host"] = report.peakHost;
+  result["bytes_to_device"] = report.bytesToDevice;
+  result["bytes_to_host"] = report.bytesToHost;
+  result["retries"] = report.retries;
+  return result;
+}
+
+} // namespace chunkwise::python
 
 namespace
 {
 
 using namespace chunkwise;
+using namespace chunkwise::python;
+using namespace nb::literals;
 
-using OperationPointer = std::shared_ptr<const Operation>;
-using Integers = std::vector<std::int64_t>;
 using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
 using WritableArray = nb::ndarray<nb::device::cpu>;
-
-/** An operation as Python holds it. */
-struct OperationHandle
-{
-  OperationPointer operation;
-  std::int64_t     components{ 0 }; ///< that a filter gives an output voxel; 0: as many as the input has
-};
-
-Coordinates
-ToCoordinates(const Integers & numbers, std::int64_t other)
-{
-  if (numbers.size() > static_cast<std::size_t>(MaxDimension))
-  {
-    throw ParameterError("an array has " + std::to_string(numbers.size()) + " dimensions; up to " +
-                         std::to_string(MaxDimension) + " are possible");
-  }
-  Coordinates coordinates = Coordinates::Filled(other);
-  std::copy(numbers.begin(), numbers.end(), coordinates.axis);
-  return coordinates;
-}
-
-Box
-ToBox(const Integers & lower, const Integers & upper)
-{
-  return { ToCoordinates(lower, 0), ToCoordinates(upper, 1) };
-}
-
-nb::tuple
-ToTuple(const Coordinates & coordinates, std::size_t dimension)
-{
-  nb::list list;
-  for (std::size_t a = 0; a < dimension; ++a)
-  {
-    list.append(coordinates[static_cast<int>(a)]);
-  }
-  return nb::tuple(list);
-}
-
-nb::tuple
-ToTuple(const Box & box, std::size_t dimension)
-{
-  return nb::make_tuple(ToTuple(box.lower, dimension), ToTuple(box.upper, dimension));
-}
 
 PixelKind
 KindOf(const nb::dlpack::dtype & type)
@@ -530,66 +519,6 @@ ScheduleName(const Operation & operation)
 // Runs
 //
 
-/** Threads that Python asked for by their number; kept, as the default's are. */
-Executor *
-GetExecutor(unsigned int threads)
-{
-  static auto & executors = *new std::map<unsigned int, std::unique_ptr<Executor>>;
-  if (threads == 0)
-  {
-    return nullptr;
-  }
-  // Called with Python's lock, which is this map's, too.
-  auto & executor = executors[threads];
-  if (!executor)
-  {
-    executor = MakeThreadExecutor(threads);
-  }
-  return executor.get();
-}
-
-/** Calls Python's function with the progress, and lets Python's signals stop a run. What either raises is thrown, and
- * reaches the caller of the run. */
-class PythonMonitor : public Monitor
-{
-public:
-  explicit PythonMonitor(const nb::object & progress)
-    : m_Progress(progress)
-  {}
-  void
-  UpdateProgress(double fraction) override
-  {
-    if (!m_Progress.is_none())
-    {
-      const nb::gil_scoped_acquire lock;
-      m_Progress(fraction);
-    }
-  }
-  bool
-  ShouldAbort() override
-  {
-    const nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() != 0)
-    {
-      throw nb::python_error();
-    }
-    return false;
-  }
-
-private:
-  const nb::object & m_Progress;
-};
-
-/** How a run is to be done. */
-struct RunOptions
-{
-  BackendChoice    backend{ BackendChoice::Auto };
-  std::vector<int> devices;
-  Budgets          budgets{};
-  unsigned int     threads{ 0 };
-  nb::object       progress{ nb::none() };
-};
-
 RunOptions
 MakeOptions(const std::string & backend, const std::vector<int> & devices, std::size_t deviceMemory,
             std::size_t pinnedMemory, std::size_t hostMemory, unsigned int threads, nb::object progress)
@@ -624,7 +553,7 @@ MakeRequest(const OperationPointer & operation, const Integers & extent, const B
 }
 
 nb::dict
-Describe(const Plan & plan, std::size_t dimension)
+DescribePlan(const Plan & plan, std::size_t dimension)
 {
   nb::dict result;
   nb::list chunks;
@@ -640,35 +569,6 @@ Describe(const Plan & plan, std::size_t dimension)
   result["bytes_to_host"] = plan.bytesToHost;
   result["seconds"] = plan.seconds;
   return result;
-}
-
-nb::dict
-Describe(const ExecutionReport & report)
-{
-  nb::dict result;
-  result["backend"] = report.backend;
-  result["transforms"] = report.transforms;
-  result["warnings"] = report.warnings;
-  result["chunks"] = report.plan.chunks.size();
-  result["devices"] = report.deviceNames;
-  result["chunks_per_device"] = report.chunksPerDevice;
-  result["chunks_on_host"] = report.chunksOnHost;
-  result["peak_device"] = report.peakDevice;
-  result["peak_pinned"] = report.peakPinned;
-  result["peak_host"] = report.peakHost;
-  result["bytes_to_device"] = report.bytesToDevice;
-  result["bytes_to_host"] = report.bytesToHost;
-  result["retries"] = report.retries;
-  return result;
-}
-
-/** Runs `work` without Python's lock. */
-template <typename TWork>
-auto
-Unlocked(TWork && work)
-{
-  const nb::gil_scoped_release unlocked;
-  return work();
 }
 
 template <typename TArray>
@@ -776,7 +676,7 @@ MakeThePlan(const OperationHandle & handle, const std::vector<std::string> & inp
 {
   const ExecutionRequest request =
     MakeEmptyRequest(handle, inputKinds, outputKind, extent, ToBox(lower, upper), options);
-  return Describe(Manager::GetGlobal().MakePlanFor(request), extent.size());
+  return DescribePlan(Manager::GetGlobal().MakePlanFor(request), extent.size());
 }
 
 /** The kinds that the operation takes; throws what says why they are none. */
@@ -1052,7 +952,7 @@ OpenCapsule(const nb::handle & capsule)
 }
 
 nb::tuple
-ToTuple(const Budgets & budgets)
+DescribeBudgets(const Budgets & budgets)
 {
   return nb::make_tuple(budgets.device, budgets.pinned, budgets.host);
 }
@@ -1153,17 +1053,13 @@ AddExceptions(nb::module_ & module)
   nb::register_exception_translator(Translate, &types);
 }
 
-} // namespace
+//
+// The module, part by part
+//
 
-NB_MODULE(_core, module)
+void
+AddTable(nb::module_ & module)
 {
-  AddExceptions(module);
-  // Filters and their signatures live as long as the process.
-  nb::set_leak_warnings(false);
-
-#ifdef CHUNKWISE_HAS_NETWORKS
-  AddNetworks();
-#endif
   module.def("filters", &DescribeFilters);
   module.def("nearest_word", &NearestWord);
   module.def("word_message", [](const std::string & message, const nb::dict & names, int dimension) {
@@ -1187,7 +1083,11 @@ NB_MODULE(_core, module)
     return false;
 #endif
   });
+}
 
+void
+AddOperations(nb::module_ & module)
+{
   nb::class_<OperationHandle>(module, "Operation")
     .def_prop_ro("key", [](const OperationHandle & handle) { return handle.operation->GetKey(); })
     .def_prop_ro("name", [](const OperationHandle & handle) { return handle.operation->GetName(); })
@@ -1236,6 +1136,11 @@ NB_MODULE(_core, module)
                return ToTuple(GetFilterOutputBox(name, ToParameters(name, parameters), image), extent.size());
              });
   module.def("check_kinds", &CheckKinds);
+}
+
+void
+AddRuns(nb::module_ & module)
+{
   nb::class_<DeviceArray>(module, "DeviceArray")
     .def("__init__",
          [](DeviceArray *       self,
@@ -1261,13 +1166,35 @@ NB_MODULE(_core, module)
   module.def("summarise", &Summarise<DeviceArray>);
   module.def("add_summaries", &AddSummaries);
   module.def("describe_statistics", &DescribeStatistics);
+}
 
+void
+AddManager(nb::module_ & module)
+{
   module.def("devices", &DescribeDevices);
   module.def("reason_for_no_devices", [] { return Manager::GetGlobal().GetReasonForNoDevices(); });
   module.def("set_budgets", [](std::size_t device, std::size_t pinned, std::size_t host) {
     Manager::GetGlobal().SetBudgets({ device, pinned, host });
   });
-  module.def("budgets", [] { return ToTuple(Manager::GetGlobal().GetBudgets()); });
-  module.def("held_memory", [] { return ToTuple(Manager::GetGlobal().GetHeldMemory()); });
+  module.def("budgets", [] { return DescribeBudgets(Manager::GetGlobal().GetBudgets()); });
+  module.def("held_memory", [] { return DescribeBudgets(Manager::GetGlobal().GetHeldMemory()); });
   module.def("release_memory", [] { Unlocked([] { Manager::GetGlobal().ReleaseMemory(); }); });
+}
+
+} // namespace
+
+NB_MODULE(_core, module)
+{
+  AddExceptions(module);
+  // Filters and their signatures live as long as the process.
+  nb::set_leak_warnings(false);
+
+#ifdef CHUNKWISE_HAS_NETWORKS
+  AddNetworks();
+#endif
+  AddTable(module);
+  AddOperations(module);
+  AddRuns(module);
+  AddStreams(module);
+  AddManager(module);
 }

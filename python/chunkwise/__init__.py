@@ -19,13 +19,13 @@ from typing import Any
 from . import _core, filters
 from ._arrays import ChunkwiseWarning
 from ._core import Aborted, BudgetError, DeviceError, Error, ParameterError
-from ._filter import Filter, Plan, Region
+from ._filter import Filter, Plan
 from ._manage import budgets, devices, held_memory, release_memory, set_budgets, why_no_devices
-from ._regions import regions
+from ._parts import regions
+from ._regions import Region
 from ._statistics import Statistics, statistics
 from ._table import BY_NAME, COMMON
-
-__version__ = "0.1.0"
+from ._version import __version__
 
 
 def _make_function(row: Any) -> Any:

@@ -134,7 +134,7 @@ def place_of_xarray(image: Any) -> Place:
     return Place(tuple(step for step, _ in found), tuple(begin for _, begin in found), dims=tuple(image.dims))
 
 
-def _spacing_of(image: Any, dim: Any) -> float | None:
+def _step_of(image: Any, dim: Any) -> float | None:
     """Of evenly spaced coordinates; None where there are none."""
     if dim not in image.coords or image.sizes[dim] < 2:
         return None
@@ -149,18 +149,25 @@ def _spacing_of(image: Any, dim: Any) -> float | None:
     return abs(step)
 
 
-def _open_xarray(image: Any) -> Opened:
-    spacing = tuple(_spacing_of(image, dim) for dim in image.dims)
-    known = any(each is not None for each in spacing)
-    axes = tuple(i for i, dim in enumerate(image.dims) if dim in ("x", "y", "z"))
+def spacing_of_xarray(image: Any) -> tuple[float, ...] | None:
+    """Of its coordinates; 1 along axes without, None where there are none at all."""
+    found = [_step_of(image, dim) for dim in image.dims]
+    return tuple(1.0 if each is None else each for each in found) if any(each is not None for each in found) else None
 
+
+def axes_of_xarray(image: Any) -> tuple[int, ...] | None:
+    """Those of space, where there are others too."""
+    axes = tuple(i for i, dim in enumerate(image.dims) if dim in ("x", "y", "z"))
+    return axes if axes and len(axes) < image.ndim else None
+
+
+def _open_xarray(image: Any) -> Opened:
     def wrap(result: np.ndarray[Any, Any]) -> Any:
         _check_shape(result, image.shape)
         return image.copy(data=result)
 
-    return Opened(np.asarray(image.values), wrap,
-                  tuple(1.0 if each is None else each for each in spacing) if known else None, None,
-                  axes if axes and len(axes) < image.ndim else None, place=place_of_xarray(image))
+    return Opened(np.asarray(image.values), wrap, spacing_of_xarray(image), None, axes_of_xarray(image),
+                  place=place_of_xarray(image))
 
 
 def _open_torch(image: Any) -> Opened:
@@ -171,6 +178,21 @@ def _open_torch(image: Any) -> Opened:
     if image.device.type != "cpu":
         raise _core.ParameterError(f"input: the tensor is on {image.device}, where other images are not")
     return Opened(image.numpy(), lambda result: torch.from_numpy(result), can_have_components=True)
+
+
+_CUDA = (2, 13)  # of DLPack: CUDA's own and managed memory
+
+
+def is_on_device(x: Any) -> bool:
+    """Whether an object is an array in a device's memory."""
+    if isinstance(x, np.ndarray):
+        return False
+    if type(x).__module__.partition(".")[0] == "torch":
+        return bool(getattr(x, "is_cuda", False))
+    if hasattr(x, "__cuda_array_interface__"):
+        return True
+    where = getattr(x, "__dlpack_device__", None)
+    return where is not None and where()[0] in _CUDA
 
 
 def open_image(image: Any) -> Opened:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core
 from ._arrays import check_dtype, make_options, overlaps_itself, warn
-from ._words import InPython
+from ._containers import is_on_device
+from ._dispatch import Runner, register
+from ._filter import Filter
+from ._regions import Region, box_of, turn
 
-if TYPE_CHECKING:
-    from ._filter import Filter
-
-_CUDA = (2, 13)  # of DLPack: CUDA's own and managed memory
 _LEGACY_STREAM = 1
 
 
@@ -51,18 +50,6 @@ class _Array(NamedTuple):
 
 def _package(x: Any) -> str:
     return type(x).__module__.partition(".")[0]
-
-
-def is_on_device(x: Any) -> bool:
-    """Whether an object is an array in a device's memory."""
-    if isinstance(x, np.ndarray):
-        return False
-    if _package(x) == "torch":
-        return bool(getattr(x, "is_cuda", False))
-    if hasattr(x, "__cuda_array_interface__"):
-        return True
-    where = getattr(x, "__dlpack_device__", None)
-    return where is not None and where()[0] in _CUDA
 
 
 def _dense(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -160,7 +147,8 @@ def resolve(filter: Filter, input: Any, others: tuple[Any, ...], options: dict[s
             ordered.append(further.view(check_dtype(further.dtype, each.own_kind, each.name)))
     operation = filter._operation(array.shape, kind, filter.default_dtype(array.dtype).name,
                                   further=filter._names_of([input, *others]))
-    return list(_core.estimate(operation, ordered, _make_options(array.device, options)))
+    with filter.worded(len(array.shape)):
+        return list(_core.estimate(operation, ordered, _make_options(array.device, options)))
 
 
 def summarise(input: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], bytes]:
@@ -175,8 +163,6 @@ def summarise(input: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], bytes
 
 def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options: Any) -> Any:
     """Filters an image where it is; the result is an array of the same package on the same device."""
-    from ._filter import Region, _box, _turn
-
     row = filter._row
     first = _open(input, "input")
     shape = first.shape
@@ -213,8 +199,7 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
     region = filter._output_box(shape, kind, output_kind) or tuple(slice(0, each) for each in shape)
     result_shape = Region(region, region).shape
     run_options = _make_options(first.device, options)
-    with InPython(row, len(shape)):
-        _core.check_kinds(operation, [own for _, own in ordered], output_kind)
+    filter.check_kinds(operation, [own for _, own in ordered], output_kind, len(shape))
     result = output if is_array else _allocate(input, result_shape, dtype)
     target = _open(result, "output", written=True)
     if target.shape != result_shape:
@@ -227,9 +212,13 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
         output[...] = run(filter, input, *others, output=dtype, **options)
         return output
     if 0 not in result_shape:
-        lower, upper = _box(region)
-        report = _core.execute(operation, [array.view(own) for array, own in ordered], [0] * len(shape),
-                               target.view(output_kind), lower, _turn(shape), lower, upper, run_options)
+        lower, upper = box_of(region)
+        with filter.worded(len(shape)):
+            report = _core.execute(operation, [array.view(own) for array, own in ordered], [0] * len(shape),
+                                   target.view(output_kind), lower, turn(shape), lower, upper, run_options)
         if report["warnings"]:
             warn(report)
     return result
+
+
+register("device", Runner(run, resolve))

@@ -7,18 +7,18 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from os import fspath
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core
 from ._arrays import as_input, check_dtype, check_output, is_usable, make_options, shares_memory, warn
+from ._containers import Opened, check_place, open_image
+from ._dispatch import runner_of
+from ._regions import Region, box_of, slices_of, turn
 from ._table import MODES, ROWS, Parameter, Row
 from ._words import InPython
-
-if TYPE_CHECKING:
-    from ._containers import Opened
 
 _MOST_OPERATIONS = 64
 
@@ -46,17 +46,6 @@ class Kernel:
         return Kernel, (self.array,)
 
 
-class Region(NamedTuple):
-    """A part of a result, and the part of the image that it needs."""
-
-    output: tuple[slice, ...]
-    input: tuple[slice, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(each.stop - each.start for each in self.output)
-
-
 class Plan(NamedTuple):
     """How a run would cut its work."""
 
@@ -71,11 +60,14 @@ class Plan(NamedTuple):
 
 def _integer(value: Any, name: str) -> int:
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
-        if isinstance(value, float) and value.is_integer():
-            return int(value)
-        raise _core.ParameterError(f"{name}: {value!r} is not a whole number") from None
+        if not isinstance(value, float) or not value.is_integer():
+            raise _core.ParameterError(f"{name}: {value!r} is not a whole number") from None
+        number = int(value)
+    if not -2**63 <= number < 2**63:
+        raise _core.ParameterError(f"{name}: {value!r} is beyond 64-bit integers")
+    return number
 
 
 def _real(value: Any, name: str) -> float:
@@ -159,6 +151,8 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
         shape = array.shape[1:] if stacked else array.shape
         if len(shape) > ndim or not shape or (stacked and array.ndim < 2):
             raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, of an image with {ndim} dimensions")
+        if 0 in array.shape:
+            raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, it has no weights")
         voxels = array.reshape(array.shape[0] if stacked else 1, -1)
         return tuple(reversed(shape)), voxels
     if parameter.type in ("integers", "reals"):
@@ -173,18 +167,6 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
 def _default_dtype(name: str, dtype: np.dtype[Any], accepts_bool: bool) -> np.dtype[Any]:
     kind = check_dtype(dtype, accepts_bool)
     return dtype if dtype.kind == "b" else np.dtype(_core.default_output_kind(name, kind))
-
-
-def _turn(numbers: Sequence[int]) -> tuple[int, ...]:
-    return tuple(reversed(numbers))
-
-
-def _slices(box: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[slice, ...]:
-    return tuple(slice(begin, end) for begin, end in zip(reversed(box[0]), reversed(box[1])))
-
-
-def _box(slices: Sequence[slice]) -> tuple[list[int], list[int]]:
-    return [each.start for each in reversed(slices)], [each.stop for each in reversed(slices)]
 
 
 class Filter:
@@ -319,14 +301,23 @@ class Filter:
                 given["UseImageSpacing"] = spacing is not None
             if spacing is not None and len(spacing) != len(shape):
                 raise _core.ParameterError(f"spacing: {len(spacing)} numbers for an image of {len(shape)} dimensions")
-            with InPython(self._row, len(shape)):
-                operation = _core.make_operation(self._row.engine, given, _turn(shape), kind, output_kind,
-                                                 _turn(spacing or ()), _turn(origin or ()), list(further))
+            with self.worded(len(shape)):
+                operation = _core.make_operation(self._row.engine, given, turn(shape), kind, output_kind,
+                                                 turn(spacing or ()), turn(origin or ()), list(further))
             self._operations[key] = operation
         if operation.components and not can_have_components:
             raise _core.ParameterError("output_components: only arrays in memory, and tensors on the CPU, that are "
                                        "filtered whole get an axis more")
         return operation
+
+    def worded(self, ndim: int) -> InPython:
+        """A scope in which the engine's complaints come out in the words of this filter."""
+        return InPython(self._row.names, ndim)
+
+    def check_kinds(self, operation: Any, inputs: Sequence[str], output: str, ndim: int) -> None:
+        """Throws where the operation does not go from and to voxels of these kinds."""
+        with self.worded(ndim):
+            _core.check_kinds(operation, list(inputs), output)
 
     def _to_engine(self, ndim: int, axes: Any, boolean: bool) -> dict[str, Any]:
         values = dict(self._given)
@@ -353,7 +344,7 @@ class Filter:
         """Voxels that a voxel of the result depends on, before and after it along each axis of an image of this shape;
         ``math.inf`` where that is the whole axis."""
         shape, _, _, operation = self._of(shape, dtype)
-        lower, upper = operation.halo(_turn(shape))
+        lower, upper = operation.halo(turn(shape))
         far = 2**60
         return tuple((math.inf if a >= far else a, math.inf if b >= far else b)  # type: ignore[misc]
                      for a, b in zip(reversed(lower), reversed(upper)))
@@ -361,10 +352,12 @@ class Filter:
     def plan(self, shape: Sequence[int], dtype: Any = "float32", output: Any = None, **options: Any) -> Plan:
         """How a run over an image of this shape would be cut; nothing is computed. Takes a run's options."""
         shape, kind, output_kind, operation = self._of(shape, dtype, output)
-        found = _core.plan(operation, [kind] * operation.inputs, output_kind, _turn(shape), [0] * len(shape),
-                           _turn(shape), make_options(**options))
-        return Plan([Region(_slices(box), _slices(needed)) for box, needed in found["chunks"]],
-                    _turn(found["chunk_extent"]), found["device_bytes"], found["scratch_bytes"],
+        self.check_kinds(operation, [kind] * operation.inputs, output_kind, len(shape))
+        with self.worded(len(shape)):
+            found = _core.plan(operation, [kind] * operation.inputs, output_kind, turn(shape), [0] * len(shape),
+                               turn(shape), make_options(**options))
+        return Plan([Region(slices_of(box), slices_of(needed)) for box, needed in found["chunks"]],
+                    turn(found["chunk_extent"]), found["device_bytes"], found["scratch_bytes"],
                     found["bytes_to_device"], found["bytes_to_host"], found["seconds"])
 
     def resolved(self, image: Any, *others: Any, **options: Any) -> Filter:
@@ -372,16 +365,14 @@ class Filter:
 
         Further images, such as a mask, follow the first one as in a call.
         """
-        from ._containers import open_image
-        from ._device import is_on_device, resolve
-
         if not self.is_automatic:
             return self
         key = next(key for key, value in self._given.items() if isinstance(value, str) and value == "auto")
         provisional: Any = (0.0, 1.0) if self._row.parameters[key].count == "two" else 0.0
         stand_in = self.replaced(**{key: provisional})
-        if is_on_device(image):
-            numbers = resolve(stand_in, image, others, options)
+        runner = runner_of(image)
+        if runner is not None and runner.resolve is not None:
+            numbers = runner.resolve(stand_in, image, others, options)
             return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
         opened = open_image(image)
         arrays: list[Any] = [opened.array]
@@ -389,22 +380,21 @@ class Filter:
         ordered, kind = self._ordered(arrays)
         operation = stand_in._operation(ordered[0].shape, kind, stand_in.default_dtype(ordered[0].dtype).name,
                                         opened.spacing, self._names_of(arrays), axes=opened.axes)
-        numbers = _core.estimate(operation, ordered, make_options(**options))
+        with self.worded(opened.array.ndim):
+            numbers = _core.estimate(operation, ordered, make_options(**options))
         return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
 
     # Runs
 
     def __call__(self, input: Any, *others: Any, output: Any = None, **options: Any) -> Any:
         """Filters an image: see the function of the filter's name. Further images follow the first one."""
-        from ._containers import open_image
-
         if type(input) is np.ndarray:
             opened = None
             array = input
         else:
-            redirect = _lazy(input, output)
-            if redirect is not None:
-                return redirect(self, input, *others, output=output, **options)
+            runner = runner_of(input)
+            if runner is not None:
+                return runner.run(self, input, *others, output=output, **options)
             opened = open_image(input)
             array = opened.array
         arrays: list[Any] = [array]
@@ -420,8 +410,6 @@ class Filter:
 
     def _open_others(self, first: Opened | None, others: tuple[Any, ...]) -> list[Any]:
         """Further images as arrays. An image that knows its place in space must lie where the first one does."""
-        from ._containers import check_place, open_image
-
         arrays: list[Any] = []
         for i, other in enumerate(others):
             if other is None or type(other) is np.ndarray:
@@ -463,9 +451,10 @@ class Filter:
     def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
         if not self._given.get("valid"):
             return None
-        box = _core.output_box(self._row.engine, self._to_engine(len(shape), None, False), _turn(shape), kind,
-                               output_kind)
-        return _slices(box)
+        given = self._to_engine(len(shape), None, False)
+        with self.worded(len(shape)):
+            box = _core.output_box(self._row.engine, given, turn(shape), kind, output_kind)
+        return slices_of(box)
 
     def _run_whole(self, arrays: list[Any], output: Any, options: Any, opened: Opened | None) -> np.ndarray[Any, Any]:
         first = arrays[0]
@@ -487,18 +476,17 @@ class Filter:
             operation = self._operation(shape, kind, output_kind, opened.spacing, names, opened.origin, opened.axes,
                                         boolean, opened.can_have_components)
         region = self._output_box(shape, kind, output_kind) or tuple(slice(0, each) for each in shape)
-        lower, upper = _box(region)
+        lower, upper = box_of(region)
         result_shape = Region(region, region).shape
         if operation.components:
             result_shape += (operation.components,)
         result = _Result(output, result_shape, dtype, ordered)
         if 0 in result_shape:
             # The engine checks the kinds of what it runs over.
-            with InPython(self._row, len(shape)):
-                _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
+            self.check_kinds(operation, [each.dtype.name for each in ordered], output_kind, len(shape))
         else:
-            with InPython(self._row, len(shape)):
-                report = _core.execute(operation, ordered, [0] * len(shape), result.target, lower, _turn(shape), lower,
+            with self.worded(len(shape)):
+                report = _core.execute(operation, ordered, [0] * len(shape), result.target, lower, turn(shape), lower,
                                        upper, options)
             if report["warnings"]:
                 warn(report)
@@ -526,17 +514,17 @@ class Filter:
             dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
         output_kind = check_dtype(dtype, self._row.accepts_bool, "output")
         operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean)
-        with InPython(self._row, len(shape)):
-            _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
-        return _run_region(operation, ordered, region, shape, output, dtype, make_options(**options))
+        self.check_kinds(operation, [each.dtype.name for each in ordered], output_kind, len(shape))
+        with self.worded(len(shape)):
+            return run_region(operation, ordered, region, shape, output, dtype, make_options(**options))
 
 
-def _run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Region, shape: tuple[int, ...], output: Any,
-                dtype: np.dtype[Any], options: Any) -> np.ndarray[Any, Any]:
+def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Region, shape: tuple[int, ...], output: Any,
+               dtype: np.dtype[Any], options: Any) -> np.ndarray[Any, Any]:
     result = _Result(output, region.shape, dtype, ordered)
     if 0 not in region.shape:
-        lower, upper = _box(region.output)
-        report = _core.execute(operation, ordered, _box(region.input)[0], result.target, lower, _turn(shape), lower,
+        lower, upper = box_of(region.output)
+        report = _core.execute(operation, ordered, box_of(region.input)[0], result.target, lower, turn(shape), lower,
                                upper, options)
         if report["warnings"]:
             warn(report)
@@ -612,6 +600,12 @@ class Sequence_(Filter):
     def _stages(self) -> tuple[Filter, ...]:
         return self.stages
 
+    def worded(self, ndim: int) -> InPython:
+        names: dict[str, str] = {}
+        for each in self.stages:
+            names |= each._row.names
+        return InPython(names, ndim)
+
     def default_dtype(self, dtype: Any) -> np.dtype[Any]:
         result: np.dtype[Any] = np.dtype(dtype)
         for each in self.stages:
@@ -627,37 +621,33 @@ class Sequence_(Filter):
         if operation is None:
             stages = [each._operation(shape, kind if i == 0 else output_kind, output_kind, spacing, (), origin, axes)
                       for i, each in enumerate(self.stages)]
-            operation = _core.make_sequence(stages, _turn(shape))
+            with self.worded(len(shape)):
+                operation = _core.make_sequence(stages, turn(shape))
             self._operations[key] = operation
         return operation
 
 
-def _rebuild(name: str, given: dict[str, Any], spacing: Any = None) -> Filter:
-    from . import filters
+_classes: dict[str, type[Filter]] = {}
 
-    made: Filter = Filter.__new__(getattr(filters, ROWS[name].class_name))
-    Filter.__init__(made, name, given, spacing)
+
+def class_of(row: Row) -> type[Filter]:
+    """The class of a row of the table, made when it is used."""
+    made = _classes.get(row.engine)
+    if made is None:
+        given = ", ".join(f"{name}={name}" for name in row.parameters)
+        arguments = row.arguments(stub=False, with_inputs=False)
+        spacing = "spacing" if row.has_spacing else "None"
+        scope: dict[str, Any] = {"Filter": Filter}
+        code = (f"def __init__(self{', ' + arguments if arguments else ''}):\n"
+                f"    Filter.__init__(self, {row.engine!r}, dict({given}), {spacing})")
+        exec(compile(code, f"<chunkwise.filters.{row.class_name}>", "exec"), scope)
+        made = _classes[row.engine] = type(row.class_name, (Filter,), {
+            "__init__": scope["__init__"], "__doc__": row.document(is_class=True), "__slots__": (),
+            "__module__": "chunkwise.filters"})
     return made
 
 
-def _lazy(input: Any, output: Any) -> Any:
-    """What runs over an image that is not in memory; None for all others."""
-    module = type(input).__module__.partition(".")[0]
-    if module == "dask" or (type(input).__name__ == "DataArray" and module == "xarray" and input.chunks is not None):
-        from .dask import apply
-
-        return apply
-    from ._device import is_on_device
-
-    if is_on_device(input):
-        from ._device import run
-
-        return run
-    if module in ("zarr", "tensorstore"):
-        if output is None or type(output).__module__.partition(".")[0] not in ("zarr", "tensorstore"):
-            raise TypeError(f"input: an array of {module} is read piece by piece where output= is one, too "
-                            "(chunkwise.zarr.run); input[...] reads it into memory")
-        from .zarr import _call
-
-        return _call
-    return None
+def _rebuild(name: str, given: dict[str, Any], spacing: Any = None) -> Filter:
+    made: Filter = Filter.__new__(class_of(ROWS[name]))
+    Filter.__init__(made, name, given, spacing)
+    return made

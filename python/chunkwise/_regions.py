@@ -1,91 +1,38 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""A result in parts, for anything that runs functions: Dask, Ray, MPI, job arrays."""
+"""Parts of images, in NumPy's order and in the engine's."""
 from __future__ import annotations
 
-import itertools
-import operator
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from . import _core
-from ._filter import Filter, Region, _box, _slices, _turn
-
-Chunks = Sequence[int] | Sequence[Sequence[int]]
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 
-def normalise_chunks(shape: tuple[int, ...], chunks: Any) -> list[tuple[int, ...]]:
-    """The extents of the chunks along each axis."""
-    if len(chunks) != len(shape):
-        raise _core.ParameterError(f"chunks: {len(chunks)} for {len(shape)} axes")
-    extents = []
-    for extent, chunk in zip(shape, chunks):
-        if isinstance(chunk, Sequence):
-            along = tuple(operator.index(each) for each in chunk)
-            if sum(along) != extent or any(each < 1 for each in along):
-                raise _core.ParameterError(f"chunks: {along} do not make up the extent {extent}")
-        else:
-            size = operator.index(chunk)
-            if size < 1:
-                raise _core.ParameterError(f"chunks: {size} is not at least 1")
-            along = (size,) * (extent // size) + ((extent % size,) if extent % size else ())
-        extents.append(along)
-    return extents
+class Region(NamedTuple):
+    """A part of a result, and the part of the image that it needs."""
+
+    output: tuple[slice, ...]
+    input: tuple[slice, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(each.stop - each.start for each in self.output)
 
 
-def check_independent(filter: Filter, operation: Any, shape: tuple[int, ...], extents: Sequence[Sequence[int]]) -> None:
-    """Throws where parts of a result need more than a part of the image."""
-    if operation.schedule == "sweep":
-        raise _core.ParameterError(f"{filter!r}: each part needs the sums of those before it; chunkwise.zarr.run and "
-                                   "chunkwise.dask.integral_image hand them on")
-    for axis, along in enumerate(extents):
-        if len(along) > 1 and (operation.needs_whole_axis(len(shape) - 1 - axis, _turn(shape))
-                               or operation.schedule in ("fixpoint", "passes")):
-            raise _core.ParameterError(f"{filter!r}: a voxel may depend on the whole image; one chunk along axis {axis} "
-                                       "gives it that, and chunkwise.dask.reconstruction goes in rounds")
+def turn(numbers: Sequence[int]) -> tuple[int, ...]:
+    """From one order of axes to the other."""
+    return tuple(reversed(numbers))
+
+
+def slices_of(box: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[slice, ...]:
+    """Slices from the engine's box, its lower and upper corner."""
+    return tuple(slice(begin, end) for begin, end in zip(reversed(box[0]), reversed(box[1])))
+
+
+def box_of(slices: Sequence[slice]) -> tuple[list[int], list[int]]:
+    """The engine's box from slices."""
+    return [each.start for each in reversed(slices)], [each.stop for each in reversed(slices)]
 
 
 def region_of(operation: Any, output: tuple[slice, ...], shape: tuple[int, ...]) -> Region:
     """A part of the result with what it needs of the image."""
-    lower, upper = _box(output)
-    return Region(output, _slices(operation.input_box(lower, upper, _turn(shape))))
-
-
-def regions(filter: Filter, shape: Sequence[int], chunks: Chunks, dtype: Any = "float32") -> Iterator[Region]:
-    """The parts of a filter's result over an image, each with the part of the image that it needs.
-
-    Parameters
-    ----------
-    filter : Filter
-        A filter as a value, of `chunkwise.filters`.
-    shape : sequence of int
-        The image's shape.
-    chunks : sequence of int, or of sequences of int
-        The extent of the parts along each axis, or the extents, as Dask has them. Parts that are written to a store
-        must be made of its write units (chunks, or shards where there are some).
-
-    Yields
-    ------
-    Region
-        ``output`` and ``input``, tuples of slices. ``filter.run(image[region.input], region, shape)`` computes the
-        part; parts can be computed in any order, by any process.
-
-    Examples
-    --------
-    >>> import numpy as np, chunkwise
-    >>> image = np.random.default_rng(1).random((20, 30, 40), "float32")
-    >>> f = chunkwise.filters.Mean(radius=3)
-    >>> result = np.empty_like(image)
-    >>> for region in chunkwise.regions(f, image.shape, (8, 16, 40)):
-    ...     result[region.output] = f.run(image[region.input], region, image.shape)
-    >>> bool((result == f(image)).all())
-    True
-    """
-    if filter.is_automatic:
-        raise _core.ParameterError(f"{filter!r}: auto needs the whole image; .resolved(image) takes the value from one")
-    shape, _, _, operation = filter._of(shape, dtype)
-    extents = normalise_chunks(shape, chunks)
-    check_independent(filter, operation, shape, extents)
-    edges = [list(itertools.accumulate(along, initial=0)) for along in extents]
-    for corner in itertools.product(*(range(len(along)) for along in extents)):
-        output = tuple(slice(edge[i], edge[i + 1]) for edge, i in zip(edges, corner))
-        yield region_of(operation, output, shape)
+    lower, upper = box_of(output)
+    return Region(output, slices_of(operation.input_box(lower, upper, turn(shape))))

@@ -9,6 +9,9 @@ import numpy as np
 
 from . import _core
 from ._arrays import as_input, check_dtype, make_options
+from ._containers import is_on_device, open_image
+from ._device import summarise as summarise_on_device
+from ._dispatch import runner_of
 
 
 class Statistics(NamedTuple):
@@ -56,14 +59,10 @@ def statistics(input: Any, **options: Any) -> Statistics:
     >>> chunkwise.statistics(np.array([1e20, 1.0, -1e20])).sum
     1.0
     """
-    from ._containers import open_image
-    from ._device import is_on_device
-    from ._device import summarise as summarise_on_device
-
-    if type(input).__module__.partition(".")[0] == "dask":
-        from .dask import statistics as of_dask
-
-        return of_dask(input, **options)
+    runner = runner_of(input)
+    if runner is not None and runner.statistics is not None:
+        found: Statistics = runner.statistics(input, **options)
+        return found
     if is_on_device(input):
         dtype, summary = summarise_on_device(input, options)
         return combine(dtype, [summary])

@@ -156,7 +156,7 @@ class Row:
         self.by_engine = {each.engine: each for each in rows}
         #: Python's names by those of the engine's messages.
         self.names = {each.engine: each.name for each in rows} | {each.engine: each.name for each in self.inputs}
-        self.names["UseImageSpacing"] = "spacing"
+        self.names |= {"UseImageSpacing": "spacing", "Output": "output"}
         self.uses_spacing = "UseImageSpacing" in self.by_engine
         self.has_spacing = self.uses_spacing or "GridSpacing" in self.by_engine
         self.parameters = {each.name: each for each in rows if each.engine != "UseImageSpacing"}

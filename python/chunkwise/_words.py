@@ -2,27 +2,31 @@
 """The engine's messages in Python's words."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from . import _core
-from ._table import Row
 
 
 class InPython:
-    """Turns the engine's complaints about a filter's parameters into Python's words: names, and axes by NumPy's count."""
+    """Turns what the engine says of parameters into Python's words: names, and axes by NumPy's count."""
 
-    __slots__ = ("_dimension", "_row")
+    __slots__ = ("_dimension", "_names")
 
-    def __init__(self, row: Row, dimension: int) -> None:
-        self._row, self._dimension = row, dimension
+    def __init__(self, names: Mapping[str, str], dimension: int) -> None:
+        self._names, self._dimension = names, dimension
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        name = getattr(error, "parameter", None)
-        if kind is not _core.ParameterError or name not in self._row.names:
+        # What Python has raised, such as a function that watches a run, is in its words.
+        if kind is not _core.ParameterError or "parameter" not in vars(error):
             return
-        worded = _core.ParameterError(_core.word_message(str(error), self._row.names, self._dimension))
-        worded.parameter, worded.value, worded.allowed = self._row.names[name], error.value, error.allowed
+        name = error.parameter
+        if name is not None and name not in self._names:
+            return
+        worded = _core.ParameterError(_core.word_message(str(error), self._names, self._dimension))
+        if name is not None:
+            worded.parameter, worded.value, worded.allowed = self._names[name], error.value, error.allowed
         raise worded from None

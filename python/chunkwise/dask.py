@@ -22,8 +22,11 @@ from dask.delayed import delayed
 
 from . import _core, filters
 from ._arrays import check_dtype, make_options
-from ._filter import Filter, Region, _run_region, _turn
-from ._regions import check_independent, normalise_chunks, region_of
+from ._containers import axes_of_xarray, check_place, place_of_xarray, spacing_of_xarray
+from ._dispatch import Runner, register
+from ._filter import Filter, run_region
+from ._parts import check_independent, normalise_chunks
+from ._regions import Region, region_of, turn
 from ._statistics import Statistics, combine, summarise
 
 __all__ = ["apply", "integral_image", "reconstruction", "statistics"]
@@ -49,8 +52,8 @@ def _compute(filter: Filter, parts: Sequence[Any], region: Region, shape: tuple[
     ordered, kind = filter._ordered(arrays)
     operation = filter._operation(shape, kind, check_dtype(dtype, True), spacing, filter._names_of(arrays), axes=axes,
                                   boolean=arrays[0].dtype.kind == "b")  # type: ignore[union-attr]
-    return _run_region(operation, ordered, region, shape, None, dtype,
-                       make_options(**_threads(options)))
+    with filter.worded(len(shape)):
+        return run_region(operation, ordered, region, shape, None, dtype, make_options(**_threads(options)))
 
 
 def _compute_from(source: Any, filter: Filter, shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any,
@@ -105,27 +108,13 @@ def apply(filter: Filter, x: Any, *others: Any, output: Any = None, chunks: Any 
     dask.array.Array, or xarray.DataArray for such
     """
     if type(x).__module__.partition(".")[0] == "xarray":
-        from ._containers import check_place, place_of_xarray
-
         place = place_of_xarray(x)
         for each, other in zip(filter._row.inputs, others):
             if type(other).__module__.partition(".")[0] == "xarray":
                 check_place(place, place_of_xarray(other), each.name)
-        return x.copy(data=_apply(filter, x.data, others, output, chunks, _spacing_of(x) if spacing is None else spacing,
-                                  _axes_of(x), options))
+        return x.copy(data=_apply(filter, x.data, others, output, chunks, spacing_of_xarray(x) if spacing is None else spacing,
+                                  axes_of_xarray(x), options))
     return _apply(filter, x, others, output, chunks, spacing, None, options)
-
-
-def _spacing_of(image: Any) -> tuple[float, ...] | None:
-    from ._containers import _spacing_of as along
-
-    found = [along(image, dim) for dim in image.dims]
-    return tuple(1.0 if each is None else each for each in found) if any(each is not None for each in found) else None
-
-
-def _axes_of(image: Any) -> tuple[int, ...] | None:
-    axes = tuple(i for i, dim in enumerate(image.dims) if dim in ("x", "y", "z"))
-    return axes if axes and len(axes) < image.ndim else None
 
 
 def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks: Any, spacing: Any, axes: Any,
@@ -156,7 +145,7 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
         sizes = normalise_chunks(shape, chunks if chunks is not None else getattr(x, "shards", None) or
                                  getattr(x, "chunks", None) or shape)
     if operation.schedule in ("fixpoint", "passes") and any(len(each) > 1 for each in sizes or x.chunks):
-        _core.check_kinds(operation, [kind] * (1 + len(given)), check_dtype(dtype, True))
+        filter.check_kinds(operation, [kind] * (1 + len(given)), check_dtype(dtype, True), len(shape))
         x = x if isinstance(x, da.Array) else da.from_array(x, chunks=sizes)
         result = _by_rounds(filter, x, others, options)
         return result if chunks is None else result.rechunk(chunks)
@@ -213,7 +202,7 @@ def _advance(filter: Filter, block: Any, begin: int, carry: bytes | None, shape:
     table = _table_at(filter, block, begin, carry, shape, dtype)
     lower = [begin if a == axis else 0 for a in range(len(shape))]
     block = np.ascontiguousarray(block)
-    return bytes(_core.advance(table, block, _turn(lower), dtype.name, _threads(options)["threads"]))
+    return bytes(_core.advance(table, block, turn(lower), dtype.name, _threads(options)["threads"]))
 
 
 def _table_at(filter: Filter, block: Any, begin: int, carry: bytes | None, shape: tuple[int, ...],
@@ -226,7 +215,7 @@ def _table(filter: Filter, block: Any, begin: int, carry: bytes | None, shape: t
            axis: int, options: dict[str, Any]) -> np.ndarray[Any, Any]:
     table = _table_at(filter, block, begin, carry, shape, dtype)
     place = tuple(slice(begin, begin + each) if a == axis else slice(0, each) for a, each in enumerate(block.shape))
-    return _run_region(table, [np.ascontiguousarray(block)], Region(place, place), shape, None, dtype,
+    return run_region(table, [np.ascontiguousarray(block)], Region(place, place), shape, None, dtype,
                        make_options(**_threads(options)))
 
 
@@ -250,7 +239,7 @@ def integral_image(x: Any, filter: Filter | None = None, *, output: Any = None, 
         return _apply(filter, x, (), output, None, None, None, options)
     if not isinstance(x, da.Array):
         x = da.from_array(x, chunks=getattr(x, "chunks", "auto"))
-    axis = len(shape) - 1 - operation.sweep_axis(_turn(shape))
+    axis = len(shape) - 1 - operation.sweep_axis(turn(shape))
     x = x.rechunk({a: -1 for a in range(len(shape)) if a != axis})
     carry: Any = None
     tables = []
@@ -314,8 +303,8 @@ def _layer(block: Any, offset: tuple[int, ...]) -> Any:
 def _contract(state: Any, mask: Any, begin: tuple[int, ...], shape: tuple[int, ...], filter: Filter) -> bytes:
     """What other blocks have to know of one: its border, and the forest on it."""
     operation = filter._operation(shape, state.dtype.name, state.dtype.name, further=filter._names_of([mask, state]))
-    return bytes(_core.contract(operation, np.ascontiguousarray(state), np.ascontiguousarray(mask), _turn(begin),
-                                _turn(shape)))
+    return bytes(_core.contract(operation, np.ascontiguousarray(state), np.ascontiguousarray(mask), turn(begin),
+                                turn(shape)))
 
 
 def _join(contractions: list[bytes], cuts: list[list[int]], shape: tuple[int, ...], dtype: np.dtype[Any],
@@ -331,7 +320,7 @@ def _finish(state: Any, mask: Any, border: bytes, begin: tuple[int, ...], shape:
         return state
     operation = filter._operation(shape, state.dtype.name, state.dtype.name, further=filter._names_of([mask, state]))
     raised = np.array(state, order="C")
-    _core.raise_border(operation, border, raised, _turn(begin), _turn(shape))
+    _core.raise_border(operation, border, raised, turn(begin), turn(shape))
     return filter(mask, raised, **_threads(options))
 
 
@@ -512,3 +501,6 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
             return da.full(x.shape, filter(np.zeros(1, wanted))[0], dtype=wanted, chunks=x.chunks)
         return da.map_blocks(_mark, x, result, pair[1 - erosion], pair[int(erosion)], wanted, dtype=wanted)
     return result.astype(wanted)
+
+
+register("dask", Runner(apply, statistics=statistics))

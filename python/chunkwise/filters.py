@@ -10,20 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._filter import Filter
+from ._filter import Filter, class_of
 from ._filter import Sequence_ as Sequence
 from ._table import ROWS
-
-
-def _make_class(row: Any) -> type[Filter]:
-    given = ", ".join(f"{name}={name}" for name in row.parameters)
-    arguments = row.arguments(stub=False, with_inputs=False)
-    spacing = "spacing" if row.has_spacing else "None"
-    scope: dict[str, Any] = {"Filter": Filter}
-    code = f"def __init__(self{', ' + arguments if arguments else ''}):\n    Filter.__init__(self, {row.engine!r}, dict({given}), {spacing})"
-    exec(compile(code, f"<chunkwise.filters.{row.class_name}>", "exec"), scope)
-    return type(row.class_name, (Filter,), {"__init__": scope["__init__"], "__doc__": row.document(is_class=True),
-                                            "__slots__": (), "__module__": __name__})
 
 
 _BY_CLASS = {row.class_name: row for row in ROWS.values()}
@@ -36,7 +25,7 @@ def __getattr__(name: str) -> Any:
     row = _BY_CLASS.get(name)
     if row is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    made = globals()[name] = _make_class(row)
+    made = globals()[name] = class_of(row)
     return made
 
 

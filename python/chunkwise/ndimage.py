@@ -29,6 +29,8 @@ import numpy as np
 
 from . import _core, filters
 from ._arrays import check_dtype
+from ._containers import is_on_device, open_image
+from ._device import dtype_of
 
 __all__ = [
     "black_tophat", "convolve", "correlate", "gaussian_filter", "gaussian_laplace", "grey_closing", "grey_dilation",
@@ -53,14 +55,10 @@ def _shape_of(image: Any) -> tuple[int, ...]:
 
 
 def _dtype_of(image: Any) -> np.dtype[Any]:
-    from ._device import dtype_of, is_on_device
-
     dtype: np.dtype[Any]
     if is_on_device(image):
         dtype = dtype_of(image)
     elif type(image).__module__.partition(".")[0] in ("itk", "SimpleITK", "torch"):
-        from ._containers import open_image
-
         dtype = open_image(image).array.dtype
     else:
         dtype = np.dtype(image.dtype) if hasattr(image, "dtype") else np.asarray(image).dtype
@@ -256,8 +254,6 @@ def _gaussians(image: Any, sigma: Any, truncate: float, radius: Any, axes: Any) 
 def _correlate_real(image: Any, weights: np.ndarray[Any, Any], output: Any, border: dict[str, Any], what: str,
                     options: dict[str, Any]) -> Any:
     """A correlation whose result is real: a kernel of all axes."""
-    from ._device import is_on_device
-
     is_array = isinstance(output, np.ndarray) or is_on_device(output)
     dtype = _dtype_of(image if output is None else output) if output is None or is_array else np.dtype(output)
     if border.get("cval", 0) != 0:
@@ -440,9 +436,6 @@ def grey_closing(input: Any, size: Any = None, footprint: Any = None, structure:
 
 def _difference(input: Any, output: Any, larger: Any, smaller: Any, options: dict[str, Any]) -> Any:
     """Of two images in the memory of the result; a filter stands for its result of the input."""
-    from ._containers import open_image
-    from ._device import dtype_of, is_on_device
-
     if is_on_device(input):
         check_dtype(dtype_of(input), False)
         first, second = (input if each is None else each(input, output=dtype_of(input), **options)

@@ -1,6 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Arrays of any layout and type, regions, options, threads, what is refused."""
 import multiprocessing
+import re
 import signal
 import threading
 import time
@@ -251,6 +252,37 @@ def test_what_is_refused(random):
         assert chunkwise.why_no_devices()
         with pytest.raises(chunkwise.Error, match="no device"):
             chunkwise.mean(image, 1, backend="cuda")
+
+
+def test_errors_are_in_pythons_words(random):
+    image = make_image(random, (4, 5, 6), "uint8")
+    both = filters.Gaussian(sigma=1.0) | filters.Mean(radius=1)
+    ones = np.ones((1, 3, 3))
+    for call, name, text in (
+        (lambda: both(image.astype("f4"), output="u1"), "output", "output: .* of float32 cannot give uint8; it must be float32"),
+        (lambda: chunkwise.median(image, 1, output="i8"), "output", "output: rank of uint8 cannot give int64; it must be uint8"),
+        (lambda: chunkwise.maximum(image, 1, output="i8"), "output", "output: extremum of uint8 cannot give int64"),
+        (lambda: filters.Median(radius=1).plan(image.shape, "u1", "i8"), "output", "output: rank of uint8 cannot give"),
+        (lambda: chunkwise.sat(image, output="i2"), "output", "output: a summed-area table of uint8 cannot give int16"),
+        (lambda: chunkwise.convolve_image(image, ones * np.nan), "kernel_image", "kernel_image: a weight is nan"),
+        (lambda: chunkwise.convolve_image(image, ones, method="fft", transform_provider="cufft", backend="cpu", output="f4"),
+         "transform_provider", "transform_provider: cufft is asked for, but libcufft"),
+        (lambda: chunkwise.clear_border(image[0], axes=0), "axes",
+         "axes: neighbours lie along axes that follow each other from x on, and axis 1 is missing"),
+        (lambda: chunkwise.closing(image, 1, mask=np.ones(image.shape)), "mask", "mask: its voxels are float64; .* are weights$"),
+        (lambda: chunkwise.convolve(image, kernel=np.ones((0, 3))), None, r"kernel: its shape is \(0, 3\), it has no weights"),
+        (lambda: chunkwise.mean(image, 2**70), None, "radius: 1180591620717411303424 is beyond 64-bit"),
+        (lambda: chunkwise.log(image, 1, spacing=(1e-300, 1, 1), output="f8"), None, "scale along axis 0 is inf"),
+    ):
+        with pytest.raises(chunkwise.ParameterError, match=text) as caught:
+            call()
+        assert caught.value.parameter == name and not re.search("[a-z][A-Z]", str(caught.value).replace("libChunkwise", ""))
+
+    def watch(fraction):
+        raise chunkwise.ParameterError("Radius: along axis 0")
+
+    with pytest.raises(chunkwise.ParameterError, match="^Radius: along axis 0$"):
+        chunkwise.mean(image, 1, progress=watch)
 
 
 def test_budgets(random):

@@ -1,5 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """What the package says of itself: signatures, docstrings, stubs, types, the command line, what an import takes."""
+import ast
 import doctest
 import importlib
 import inspect
@@ -40,7 +41,7 @@ def test_each_row_has_an_example_that_runs(row):
     assert results.failed == 0 and results.attempted == 4
 
 
-@pytest.mark.parametrize("name", ["chunkwise", "chunkwise.filters", "chunkwise.ndimage", "chunkwise._regions",
+@pytest.mark.parametrize("name", ["chunkwise", "chunkwise.filters", "chunkwise.ndimage", "chunkwise._parts",
                                   "chunkwise._statistics", "chunkwise.zarr"])
 @pytest.mark.filterwarnings("ignore")
 def test_modules_have_examples_that_run(name):
@@ -81,6 +82,39 @@ def test_a_users_types():
     expected = [i + 1 for i, line in enumerate((HERE / "typing" / "wrong.py").read_text().splitlines())
                 if line.endswith("# wrong")]
     assert [int(line.split(":")[1]) for line in wrong if ": error:" in line] == expected, wrong
+
+
+def find_circles(folder):
+    """Modules that import each other, wherever in a file and for whatever reason."""
+    imports = {}
+    for file in folder.glob("*.py"):
+        found = imports[file.stem] = set()
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 1:
+                found |= {node.module} if node.module else {each.name for each in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module == "chunkwise":
+                found |= {each.name for each in node.names}
+            elif isinstance(node, ast.Import):
+                found |= {(each.name.split(".") + ["__init__"])[1] for each in node.names
+                          if each.name.split(".")[0] == "chunkwise"}
+    # "from . import name" of what is no module means the package itself.
+    imports = {name: {each if each in imports else "__init__" for each in found - {"_core"}}
+               for name, found in imports.items()}
+    # What imports nothing, and what nothing imports, is in no circle.
+    while True:
+        imported = set().union(*imports.values())
+        left = {name: found & set(imports) for name, found in imports.items() if found & set(imports) and name in imported}
+        if left == imports:
+            return sorted(imports)
+        imports = left
+
+
+def test_no_module_imports_one_that_imports_it(tmp_path):
+    assert find_circles(HERE.parent / "chunkwise") == []
+    for name, text in (("a", "from . import _core\nfrom .b import x"), ("b", "def f():\n    from .c import y"),
+                       ("c", "from . import a"), ("d", "from .a import z")):
+        (tmp_path / f"{name}.py").write_text(text)
+    assert find_circles(tmp_path) == ["a", "b", "c"]
 
 
 def test_an_import_takes_no_other_package():

@@ -13,7 +13,7 @@ import pytest
 from conftest import make_image
 
 import chunkwise
-from chunkwise import filters
+from chunkwise import _blocks, filters
 
 zarr = pytest.importorskip("zarr")
 
@@ -198,7 +198,7 @@ def test_a_run_does_not_go_on_with_another_source(random, tmp_path, monkeypatch,
     with pytest.raises(ValueError, match="contents of the source differ"):
         run()
     assert journal.read_text() == before
-    monkeypatch.setattr(chunkwise, "__version__", "0.0.1")
+    monkeypatch.setattr(chunkwise.zarr, "__version__", "0.0.1")
     with pytest.raises(ValueError, match="version, contents of the source|contents of the source, version"):
         run()
     monkeypatch.undo()
@@ -227,6 +227,24 @@ def test_no_layer_of_chunks_is_read_twice(random, tmp_path):
         report = chunkwise.zarr.run(filter, source, tmp_path / "out.zarr", memory="24M", overwrite=True)
         assert report.blocks > 3 and (source.visits == 1).all() and (source.counts == 1).all()
         assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], filter(image))
+
+
+def test_an_output_may_keep_what_it_is_given(random):
+    image = make_image(random, (64, 32, 32), "uint8")
+
+    class Keeping:
+        shape, dtype, chunks = image.shape, image.dtype, (8, 16, 16)
+        parts = []
+
+        def __setitem__(self, where, data):
+            self.parts.append((where, data))
+
+    output, f = Keeping(), filters.Mean(radius=1)
+    chunkwise.zarr.run(f, image, output, memory="24M")
+    result = np.zeros_like(image)
+    for where, data in output.parts:
+        result[where] = data
+    assert len(output.parts) == 32 and np.array_equal(result, f(image))
 
 
 def test_an_error_ends_a_run(random, tmp_path):
@@ -383,13 +401,13 @@ def test_a_run_goes_on_with_another_memory(random, tmp_path, monkeypatch):
     make_source(tmp_path / "in.zarr", image)
     f = filters.Gaussian(sigma=2.0)
     chosen = []
-    choose = chunkwise.zarr._choose_blocks
+    choose = _blocks.Blocks._choose
 
     def note(*given):
-        chosen.append(choose(*given)[0].extents)
-        return choose(*given)
+        chosen.append(choose(*given))
+        return chosen[-1]
 
-    monkeypatch.setattr(chunkwise.zarr, "_choose_blocks", note)
+    monkeypatch.setattr(_blocks.Blocks, "_choose", note)
     # The last run of each size begins where the ones before it ended.
     for memories in (("64M", "17M"), ("17M", "64M"), ("64M", "17M", "64M", "17M")):
         for memory in memories[:-1]:

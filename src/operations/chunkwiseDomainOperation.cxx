@@ -817,7 +817,7 @@ DomainOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind out
   if (domain == DomainKind::Mask && IsFloatingPoint(inside))
   {
     throw ParameterError(std::string("MaskImage: its voxels are ") + PixelKindName(inside) +
-                         "; a mask has integers, and real numbers are a WeightImage");
+                         "; a mask has integers, and real numbers are weights");
   }
   if (this->HasWeights() && !IsFloatingPoint(inside))
   {

@@ -283,19 +283,18 @@ ImageConvolutionOperation::Validate(const Coordinates & image) const
   }
   if (boundary.mode == BoundaryMode::Constant && !boundary.constant.IsFinite())
   {
-    throw ParameterError("the value beyond the edge is " + std::to_string(boundary.constant.ToDouble()) +
-                         "; it must be finite");
+    throw ParameterError("Constant: it is " + std::to_string(boundary.constant.ToDouble()) + "; it must be finite");
   }
   if (method == ConvolutionMethod::Direct && transforms != TransformProvider::Auto)
   {
-    throw ParameterError(std::string("TransformProvider is ") + TransformProviderName(transforms) +
-                         ", but the method is direct, which takes no transforms");
+    throw ParameterError(std::string("TransformProvider: ") + TransformProviderName(transforms) +
+                         " is asked for, but the method is direct, which takes no transforms");
   }
   for (const double weight : kernel->GetWeights())
   {
     if (!std::isfinite(weight))
     {
-      throw ParameterError("a kernel weight is " + std::to_string(weight) + "; it must be finite");
+      throw ParameterError("KernelImage: a weight is " + std::to_string(weight) + "; it must be finite");
     }
   }
   if (boundary.mode == BoundaryMode::Renormalized && !kernel->GetWeights().empty() &&

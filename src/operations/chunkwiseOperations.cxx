@@ -56,8 +56,15 @@ CheckSameOrFloatingOutput(const std::string & operation, PixelKind input, PixelK
 {
   if (output != input && !IsFloatingPoint(output))
   {
-    throw ParameterError(operation + " of " + PixelKindName(input) + " cannot give " + PixelKindName(output) +
-                         ": the output's kind must be the input's, float32 or float64");
+    // Without what tells the kernels of a filter apart.
+    const std::string title = operation.substr(0, operation.find('.'));
+    const std::string allowed =
+      (IsFloatingPoint(input) ? "" : PixelKindName(input) + std::string(", ")) + "float32 or float64";
+    ParameterError error("Output: " + title + " of " + PixelKindName(input) + " cannot give " + PixelKindName(output) +
+                         "; it must be " + allowed);
+    error.value = PixelKindName(output);
+    error.allowed = allowed;
+    throw error;
   }
 }
 

@@ -66,7 +66,8 @@ MakeReconstruction(const CheckedParameters & parameters, bool erosion, Reconstru
     if (!parameters.IsSpatial(static_cast<int>(a)))
     {
       ThrowParameterError("SpatialAxes",
-                          "neighbours lie along the first axes, and axis " + std::to_string(a) + " is missing");
+                          "neighbours lie along axes that follow each other from x on, and axis " + std::to_string(a) +
+                            " is missing");
     }
   }
   operation->spatialDimension = static_cast<int>(axes.size());

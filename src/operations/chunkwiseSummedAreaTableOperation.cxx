@@ -70,14 +70,14 @@ SummedAreaTableOperation::CheckKinds(const std::vector<PixelKind> & inputs, Pixe
   {
     if (!IsFloatingPoint(output))
     {
-      throw ParameterError(name + " cannot give " + PixelKindName(output) +
+      throw ParameterError("Output: " + name + " cannot give " + PixelKindName(output) +
                            ": the output's kind must be float32 or float64");
     }
     return;
   }
   if (!IsFloatingPoint(output) && PixelSize(output) < 4)
   {
-    throw ParameterError(name + " cannot give " + PixelKindName(output) +
+    throw ParameterError("Output: " + name + " cannot give " + PixelKindName(output) +
                          ": the output's kind must have 32 or 64 bits");
   }
   if (modular)
@@ -91,7 +91,7 @@ SummedAreaTableOperation::CheckKinds(const std::vector<PixelKind> & inputs, Pixe
   const bool isSigned = IsSigned(input);
   if (!squares && isSigned && !IsFloatingPoint(output) && !IsSigned(output))
   {
-    throw ParameterError(name + " cannot give " + PixelKindName(output) + ": sums may be negative");
+    throw ParameterError("Output: " + name + " cannot give " + PixelKindName(output) + ": sums may be negative");
   }
   double count = 1;
   for (int a = 0; a < summedAxes; ++a)

@@ -12,6 +12,10 @@ namespace chunkwise
 OutOfCoreRequest
 MakeOutOfCoreRequest(const StreamedRequest & request, const StreamedPlan & plan);
 
+/** What of an input is read for a run that needs `box` of it, all in the engine's coordinates. */
+Box
+GetReadBox(const StreamedRequest & request, const StreamedPlan & plan, const StreamedInput & input, Box box);
+
 /** MakeStreamedPlan, whatever devices could hold. */
 StreamedPlan
 MakePlanWithoutHolding(Manager & manager, const StreamedRequest & request);

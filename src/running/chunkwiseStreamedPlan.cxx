@@ -25,6 +25,13 @@ constexpr std::int64_t PlanesPerHalo = 8;
 /** What a device has to hold the whole image for is expected to be so many times as fast. */
 constexpr double WorthOfHolding = 1.05;
 
+/** Planes of an input's unit along the divided axis. */
+std::int64_t
+GetUnit(const StreamedInput & input, const StreamedPlan & plan)
+{
+  return input.source->GetAccess().unit[plan.axis + (input.components > 1 ? 1 : 0)];
+}
+
 /** Finds the number of divisions. */
 class DivisionSearch
 {
@@ -45,7 +52,17 @@ public:
     const std::uint64_t available = GetAvailableHostMemory();
     m_Room = request.memory ? request.memory : available ? available / 2 : std::uint64_t{ 1 } << 60;
     const bool whole = request.operation && NeedsWholeAxis(*request.operation, m_Plan.axis, m_Image);
-    m_Most = whole ? 1 : std::max<std::int64_t>(1, request.region.Extent(m_Plan.axis));
+    m_Planes = whole ? 1 : std::max<std::int64_t>(1, request.region.Extent(m_Plan.axis));
+    if (GetWrittenBox(request) == request.region)
+    {
+      const int axisOfSink = m_Plan.axis + (GetComponents(request) > 1 ? 1 : 0);
+      m_Plan.step = std::max<std::int64_t>(1, std::min(m_Planes, request.sinkAccess.unit[axisOfSink]));
+    }
+    m_Most = (m_Planes + m_Plan.step - 1) / m_Plan.step;
+    for (const StreamedInput & input : request.inputs)
+    {
+      m_HasUnits = m_HasUnits || GetUnit(input, m_Plan) > 1;
+    }
   }
 
   /** `mayHold`: also on a device as a whole. */
@@ -58,7 +75,7 @@ public:
     }
     StreamedPlan held;
     std::int64_t high = this->FindFewest();
-    if (high > 0 && m_Most / high < 2 * this->GetPlanesOfHalo())
+    if (high > 0 && m_Planes / high < 2 * this->GetPlanesOfHalo())
     {
       // Thin divisions would mostly compute halos: thicker ones that take turns with reading and writing are faster.
       m_MostBuffers = 1;
@@ -182,7 +199,7 @@ private:
       return 0;
     }
     const Halo halo = m_Request.operation->GetHalo(m_Image.Extents());
-    return std::min(m_Most, halo.lower[m_Plan.axis]) + std::min(m_Most, halo.upper[m_Plan.axis]);
+    return std::min(m_Planes, halo.lower[m_Plan.axis]) + std::min(m_Planes, halo.upper[m_Plan.axis]);
   }
 
   StreamedPlan
@@ -192,6 +209,7 @@ private:
     if (!m_Request.memory)
     {
       m_Plan.buffers = count > 1 ? 2 : 1;
+      m_Plan.readsWholeUnits = m_HasUnits;
       this->SetDivisions(count);
     }
     else if (!this->Fits(count, m_Room))
@@ -223,21 +241,20 @@ private:
     const Box input = m_Request.operation ? MakeDivisionRequest(m_Request, m_Plan, output).inputs.front().box : output;
     for (const StreamedInput & from : m_Request.inputs)
     {
-      const Box part = this->PartOf(input, from);
+      const Box part = this->PartOf(GetReadBox(m_Request, m_Plan, from, input), from);
       bytes += buffers * BytesOf(part, from.kind);
       bytes += from.kind == from.source->GetKind()
                  ? 0
-                 : this->GetStagingBytes(part, from.source->GetKind(), from.kind, from.source->GetAccess().anyOrder);
+                 : this->GetStagingBytes(part, from.source->GetKind(), from.kind, from.source->GetAccess());
     }
     if (m_Request.operation)
     {
       bytes += buffers * BytesOf(output, m_Request.computedKind);
       // What is written of it is copied, wherever it lies.
       bytes += GetWrittenBox(m_Request) == m_Request.region ? 0 : BytesOf(output, m_Request.computedKind);
-      bytes +=
-        m_Request.computedKind == m_Request.writtenKind
-          ? 0
-          : this->GetStagingBytes(output, m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess.anyOrder);
+      bytes += m_Request.computedKind == m_Request.writtenKind
+                 ? 0
+                 : this->GetStagingBytes(output, m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess);
     }
     return bytes;
   }
@@ -254,7 +271,7 @@ private:
   }
 
   std::uint64_t
-  GetStagingBytes(const Box & box, PixelKind kind, PixelKind other, bool anyOrder) const
+  GetStagingBytes(const Box & box, PixelKind kind, PixelKind other, const ImageAccess & access) const
   {
     if (box.IsEmpty())
     {
@@ -262,9 +279,13 @@ private:
     }
     const std::size_t   size = std::max(PixelSize(kind), PixelSize(other));
     const std::uint64_t bytes = static_cast<std::uint64_t>(box.NumberOfVoxels()) * size;
+    if (access.wholeBoxes)
+    {
+      return bytes;
+    }
     const std::uint64_t piece =
-      GetPieceBytes(bytes, bytes / static_cast<std::uint64_t>(box.Extent(m_Plan.axis)), !anyOrder);
-    return std::min(bytes, piece * (anyOrder ? GetFileThreads(m_Request) : 1));
+      GetPieceBytes(bytes, bytes / static_cast<std::uint64_t>(box.Extent(m_Plan.axis)), !access.anyOrder);
+    return std::min(bytes, piece * (access.anyOrder ? GetFileThreads(m_Request) : 1));
   }
 
   bool
@@ -272,9 +293,19 @@ private:
   {
     // Overlap takes twice the memory. Where even the finest divisions do not fit so, they take turns.
     m_Plan.buffers = count > 1 ? m_MostBuffers : 1;
+    m_Plan.readsWholeUnits = m_HasUnits;
     if (this->FitsAsItIs(count, room, withRun))
     {
       return true;
+    }
+    if (m_HasUnits && this->IsFinest(count))
+    {
+      // Units are decoded twice before there is no overlap.
+      m_Plan.readsWholeUnits = false;
+      if (this->FitsAsItIs(count, room, withRun))
+      {
+        return true;
+      }
     }
     m_Plan.buffers = 1;
     return this->IsFinest(count) && this->FitsAsItIs(count, room, withRun);
@@ -372,8 +403,8 @@ private:
     m_Plan.buffers = 1;
     m_Plan.divisions = 1;
     const std::uint64_t all = this->GetBytes(m_Request.region);
-    const std::int64_t  planes = m_Most / std::max<std::int64_t>(1, PlanesPerHalo * this->GetPlanesOfHalo());
-    return std::min(static_cast<std::int64_t>(all / BytesForOverlap), std::max<std::int64_t>(1, planes));
+    const std::int64_t  planes = m_Planes / std::max<std::int64_t>(1, PlanesPerHalo * this->GetPlanesOfHalo());
+    return std::min({ static_cast<std::int64_t>(all / BytesForOverlap), std::max<std::int64_t>(1, planes), m_Most });
   }
 
   /** What the plan says of the whole run. */
@@ -396,12 +427,26 @@ private:
   const StreamedRequest & m_Request;
   Box                     m_Image;
   std::uint64_t           m_Room{ 0 };
+  std::int64_t            m_Planes{ 1 }; ///< that can be divided
   std::int64_t            m_Most{ 1 };
+  bool                    m_HasUnits{ false }; ///< a source has
   int                     m_MostBuffers{ 2 };
   StreamedPlan            m_Plan;
 };
 
 } // namespace
+
+Box
+GetReadBox(const StreamedRequest & request, const StreamedPlan & plan, const StreamedInput & input, Box box)
+{
+  const std::int64_t unit = plan.readsWholeUnits ? GetUnit(input, plan) : 1;
+  if (unit > 1 && !box.IsEmpty())
+  {
+    std::int64_t & end = box.upper[plan.axis];
+    end = std::max(end, std::min(GetImageBox(request).upper[plan.axis], (end + unit - 1) / unit * unit));
+  }
+  return box;
+}
 
 OutOfCoreRequest
 MakeOutOfCoreRequest(const StreamedRequest & request, const StreamedPlan & plan)
@@ -468,12 +513,14 @@ Box
 GetDivision(const Box & region, const StreamedPlan & plan, std::int64_t i)
 {
   Box                division = region;
-  const std::int64_t extent = region.Extent(plan.axis);
+  const std::int64_t steps = (region.Extent(plan.axis) + plan.step - 1) / plan.step;
   // Without a product that could be too large.
-  const std::int64_t each = extent / plan.divisions;
-  const std::int64_t rest = extent % plan.divisions;
-  division.lower[plan.axis] = region.lower[plan.axis] + i * each + std::min(i, rest);
-  division.upper[plan.axis] = division.lower[plan.axis] + each + (i < rest ? 1 : 0);
+  const std::int64_t each = steps / plan.divisions;
+  const std::int64_t rest = steps % plan.divisions;
+  const std::int64_t first = i * each + std::min(i, rest);
+  division.lower[plan.axis] = region.lower[plan.axis] + first * plan.step;
+  division.upper[plan.axis] =
+    std::min(region.upper[plan.axis], division.lower[plan.axis] + (each + (i < rest ? 1 : 0)) * plan.step);
   return division;
 }
 

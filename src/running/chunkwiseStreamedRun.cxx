@@ -79,12 +79,13 @@ public:
     std::vector<std::size_t> largest(m_Inputs.size(), 1);
     for (std::int64_t i = 0; i < plan.divisions; ++i)
     {
-      m_Boxes.push_back(MakeDivisionRequest(request, plan, GetDivision(request.region, plan, i)).inputs.front().box);
+      m_Needed.push_back(MakeDivisionRequest(request, plan, GetDivision(request.region, plan, i)).inputs.front().box);
+      m_Boxes.emplace_back();
       for (std::size_t input = 0; input < m_Inputs.size(); ++input)
       {
-        largest[input] = std::max(largest[input],
-                                  static_cast<std::size_t>(this->GetFileBox(m_Boxes.back(), input).NumberOfVoxels()) *
-                                    PixelSize(m_Inputs[input].kind));
+        const Box box = GetReadBox(request, plan, m_Inputs[input], m_Needed.back());
+        m_Boxes.back().push_back(this->GetFileBox(box, input));
+        largest[input] = std::max(largest[input], BytesOf(m_Boxes.back().back(), m_Inputs[input].kind));
       }
     }
     for (auto & memory : m_Memory)
@@ -104,6 +105,7 @@ public:
     {
       BufferView & view = views[input];
       view = FromFileAxes(view, this->HasComponents(input));
+      view.box.upper[m_Axis] = m_Needed[static_cast<std::size_t>(i)].upper[m_Axis];
       if (m_Components > 1 && !this->HasComponents(input))
       {
         // One value for all.
@@ -120,7 +122,7 @@ protected:
   {
     for (std::size_t input = 0; input < m_Inputs.size(); ++input)
     {
-      const Box        box = this->GetFileBox(m_Boxes[static_cast<std::size_t>(i)], input);
+      const Box &      box = m_Boxes[static_cast<std::size_t>(i)][input];
       const int        axis = m_Axis + (this->HasComponents(input) ? 1 : 0);
       const PixelKind  kind = m_Inputs[input].kind;
       const BufferView view = DenseView(m_Memory[SlotOf(i)][input].Get(), kind, box);
@@ -174,7 +176,8 @@ private:
   std::vector<StreamedInput>               m_Inputs;
   int                                      m_Axis; ///< of the engine
   std::int64_t                             m_Components;
-  std::vector<Box>                         m_Boxes; ///< of the engine
+  std::vector<Box>                         m_Needed; ///< by each division, in the engine's coordinates
+  std::vector<std::vector<Box>>            m_Boxes;  ///< that are read for it, in the coordinates of the files
   std::vector<std::vector<BufferView>>     m_Views;
   std::vector<std::vector<StreamedMemory>> m_Memory;
 };

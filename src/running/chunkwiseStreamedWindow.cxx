@@ -44,10 +44,16 @@ private:
   std::vector<std::vector<unsigned char>> m_Buffers;
 };
 
-} // namespace
-
-namespace
+/** What an image is given of a box by one call. */
+std::vector<Box>
+CutFor(const ImageAccess & access, const Box & box, int axis, std::size_t voxelBytes, std::uint64_t pieceBytes)
 {
+  if (access.wholeBoxes && !box.IsEmpty())
+  {
+    return { box };
+  }
+  return CutIntoPieces(box, axis, voxelBytes, !access.anyOrder, pieceBytes);
+}
 
 Coordinates
 Rotated(const Coordinates & axes, int by)
@@ -200,11 +206,11 @@ CopyPieces(const BufferView & from, const BufferView & to, const Box & common, i
 void
 ReadPieces(ImageSource & source, const Box & box, const BufferView & view, int axis, StreamedThreads & threads)
 {
-  const PixelKind kind = source.GetKind();
-  const bool      anyOrder = source.GetAccess().anyOrder;
-  Staging         staging(threads);
-  threads.ForEach(CutIntoPieces(box, axis, std::max(PixelSize(kind), PixelSize(view.kind)), !anyOrder),
-                  anyOrder,
+  const PixelKind   kind = source.GetKind();
+  const ImageAccess access = source.GetAccess();
+  Staging           staging(threads);
+  threads.ForEach(CutFor(access, box, axis, std::max(PixelSize(kind), PixelSize(view.kind)), StreamedPieceBytes),
+                  access.anyOrder,
                   [&](const Box & piece, unsigned int worker) {
                     void * const place = PlaceOf(view, piece);
                     if (kind == view.kind)
@@ -222,15 +228,15 @@ std::int64_t
 WritePieces(ImageSink & sink, const BufferView & view, const Coordinates & offset, int axis, StreamedThreads & threads)
 {
   const PixelKind           kind = sink.GetKind();
-  const bool                anyOrder = sink.GetAccess().anyOrder;
+  const ImageAccess         access = sink.GetAccess();
   std::atomic<std::int64_t> cut{ 0 };
   Staging                   staging(threads);
-  threads.ForEach(CutIntoPieces(view.box,
-                                axis,
-                                std::max(PixelSize(kind), PixelSize(view.kind)),
-                                !anyOrder,
-                                anyOrder ? SmallPieceBytes : StreamedPieceBytes),
-                  anyOrder,
+  threads.ForEach(CutFor(access,
+                         view.box,
+                         axis,
+                         std::max(PixelSize(kind), PixelSize(view.kind)),
+                         access.anyOrder ? SmallPieceBytes : StreamedPieceBytes),
+                  access.anyOrder,
                   [&](const Box & piece, unsigned int worker) {
                     void * place = PlaceOf(view, piece);
                     if (kind != view.kind)

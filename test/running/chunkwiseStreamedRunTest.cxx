@@ -119,6 +119,8 @@ public:
   int                        roomThereIs{ 5 };
   /** Called with the memory that Read is to fill, or that Write is given, and its bytes. */
   std::function<void(const void * memory, std::size_t bytes)> onMemory;
+  /** What was visited, in the order of the calls. */
+  std::vector<Box> boxes;
 
 private:
   void
@@ -143,6 +145,7 @@ private:
     outOfOrder = outOfOrder || first < m_Next;
     m_Next = first + 1;
     visited += box.NumberOfVoxels();
+    boxes.push_back(box);
     if (visited > failsAfter)
     {
       throw Error("the storage is gone");
@@ -257,6 +260,68 @@ TEST(StreamedRun, AnyDivisionsGiveTheBitsOfTheWholeImage)
     EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
     EXPECT_EQ(monitor.fractions.back(), 1.0);
   }
+}
+
+TEST(StreamedRun, UnitsOfSourcesAndSinksAreTakenWhole)
+{
+  std::mt19937 random(31);
+  Manager      manager({});
+  int          readWhole = 0;
+  int          divided = 0;
+  for (int trial = 0; trial < 80; ++trial)
+  {
+    const auto         below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
+    const Coordinates  extent{ 1 + below(20), 1 + below(15), 30 + below(40), 1, 1 };
+    const bool         isTable = below(4) == 0;
+    const PixelKind    kind = isTable ? PixelKind::Int64 : PixelKind::UInt16;
+    Trial              run(manager,
+              isTable ? "sat" : "mean",
+              isTable ? FilterParameters() : Radius(below(5)),
+              extent,
+              PixelKind::UInt16,
+              kind,
+              random);
+    const std::int64_t ofSource = 1 + below(12);
+    const std::int64_t ofSink = 1 + below(12);
+    run.image->access.unit[2] = ofSource;
+    run.result->access.unit[2] = ofSink;
+    run.image->access.wholeBoxes = run.result->access.wholeBoxes = true;
+    run.request.divisions = below(3) == 0 ? 0 : 1 + below(12);
+    // Mostly too little for what is read and written in units, and then for anything.
+    run.request.memory =
+      below(2) == 0 ? 0 : static_cast<std::uint64_t>(extent[0] * extent[1] * (60 + below(200))) + 4096;
+    run.request.sinkAccess = run.result->access;
+    StreamedPlan plan;
+    try
+    {
+      plan = MakeStreamedPlan(manager, run.request);
+    }
+    catch (const DivisionsError & error)
+    {
+      EXPECT_GT(error.needed, run.request.memory);
+      run.request.memory = error.needed;
+      plan = MakeStreamedPlan(manager, run.request);
+    }
+    EXPECT_LE(plan.bytesAtOnce, run.request.memory ? run.request.memory : plan.bytesAtOnce);
+    ExecuteStreamed(manager, run.request, plan, run.result);
+    EXPECT_EQ(run.result->voxels, run.expected);
+    EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels()) << "each voxel is read once";
+    const auto isEdge = [&](std::int64_t at, std::int64_t unit) { return at % unit == 0 || at == extent[2]; };
+    EXPECT_EQ(run.result->boxes.size(), static_cast<std::size_t>(plan.divisions)) << "a call for each division";
+    for (const Box & box : run.result->boxes)
+    {
+      EXPECT_TRUE(isEdge(box.lower[2], ofSink) && isEdge(box.upper[2], ofSink));
+    }
+    EXPECT_LE(run.image->boxes.size(), static_cast<std::size_t>(plan.divisions));
+    for (const Box & box : run.image->boxes)
+    {
+      EXPECT_TRUE(!plan.readsWholeUnits || isEdge(box.upper[2], ofSource));
+    }
+    readWhole += plan.readsWholeUnits && plan.divisions > 1 ? 1 : 0;
+    divided += plan.divisions > 1 ? 1 : 0;
+  }
+  EXPECT_GT(readWhole, 20);
+  EXPECT_GT(divided, readWhole) << "some have no memory for whole units";
 }
 
 /** Filters of all schedules that are streamed, each in some divisions. */

@@ -33,7 +33,8 @@ GetOpenedFftw()
   const FftwInterface * const fftw = GetFftw(&reason);
   if (!fftw)
   {
-    throw ParameterError("TransformProvider is fftw, but the module ChunkwiseFftw cannot be opened: " + reason);
+    throw ParameterError("TransformProvider: fftw is asked for, but the module ChunkwiseFftw cannot be opened: " +
+                         reason);
   }
   return *fftw;
 }

@@ -144,13 +144,14 @@ GetProvider(const Operation & operation, const std::string & whyNoDevice)
   switch (static_cast<const ImageConvolutionOperation &>(operation).transforms)
   {
     case TransformProvider::CuFFT:
-      throw ParameterError("TransformProvider is cufft, and libcufft serves CUDA devices alone, but the CPU computes" +
-                           (whyNoDevice.empty() ? "" : ": " + whyNoDevice));
+      throw ParameterError(
+        "TransformProvider: cufft is asked for, but libcufft serves CUDA devices alone, and the CPU computes" +
+        (whyNoDevice.empty() ? "" : ": " + whyNoDevice));
     case TransformProvider::FFTW:
       if (!GetFftw(&reason))
       {
         throw ParameterError(
-          "TransformProvider is fftw, but the module ChunkwiseFftw, which CHUNKWISE_USE_FFTW builds, "
+          "TransformProvider: fftw is asked for, but the module ChunkwiseFftw, which CHUNKWISE_USE_FFTW builds, "
           "cannot be opened: " +
           reason);
       }

@@ -1,0 +1,131 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef pythonCore_h
+#define pythonCore_h
+
+#include "chunkwiseError.h"
+#include "chunkwiseManager.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+// What the parts of the binding share: coordinates, and how a run is asked for, watched and told of. Coordinates are
+// the engine's, x first; the package turns NumPy's order around.
+namespace chunkwise::python
+{
+
+namespace nb = nanobind;
+
+using OperationPointer = std::shared_ptr<const Operation>;
+using Integers = std::vector<std::int64_t>;
+
+/** An operation as Python holds it. */
+struct OperationHandle
+{
+  OperationPointer operation;
+  std::int64_t     components{ 0 }; ///< that a filter gives an output voxel; 0: as many as the input has
+};
+
+inline Coordinates
+ToCoordinates(const Integers & numbers, std::int64_t other)
+{
+  if (numbers.size() > static_cast<std::size_t>(MaxDimension))
+  {
+    throw ParameterError("an array has " + std::to_string(numbers.size()) + " dimensions; up to " +
+                         std::to_string(MaxDimension) + " are possible");
+  }
+  Coordinates coordinates = Coordinates::Filled(other);
+  std::copy(numbers.begin(), numbers.end(), coordinates.axis);
+  return coordinates;
+}
+
+inline Box
+ToBox(const Integers & lower, const Integers & upper)
+{
+  return { ToCoordinates(lower, 0), ToCoordinates(upper, 1) };
+}
+
+inline nb::tuple
+ToTuple(const Coordinates & coordinates, std::size_t dimension)
+{
+  nb::list list;
+  for (std::size_t a = 0; a < dimension; ++a)
+  {
+    list.append(coordinates[static_cast<int>(a)]);
+  }
+  return nb::tuple(list);
+}
+
+inline nb::tuple
+ToTuple(const Box & box, std::size_t dimension)
+{
+  return nb::make_tuple(ToTuple(box.lower, dimension), ToTuple(box.upper, dimension));
+}
+
+/** How a run is to be done. */
+struct RunOptions
+{
+  BackendChoice    backend{ BackendChoice::Auto };
+  std::vector<int> devices;
+  Budgets          budgets{};
+  unsigned int     threads{ 0 };
+  nb::object       progress{ nb::none() };
+};
+
+/** Threads that Python asked for by their number; kept, as the default's are. nullptr: the default's. */
+Executor *
+GetExecutor(unsigned int threads);
+
+nb::dict
+Describe(const ExecutionReport & report);
+
+/** Calls Python's function with the progress, and lets Python's signals stop a run. What either raises is thrown, and
+ * reaches the caller of the run. */
+class PythonMonitor : public Monitor
+{
+public:
+  explicit PythonMonitor(const nb::object & progress)
+    : m_Progress(progress)
+  {}
+  void
+  UpdateProgress(double fraction) override
+  {
+    if (!m_Progress.is_none())
+    {
+      const nb::gil_scoped_acquire lock;
+      m_Progress(fraction);
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0)
+    {
+      throw nb::python_error();
+    }
+    return false;
+  }
+
+private:
+  const nb::object & m_Progress;
+};
+
+/** Runs `work` without Python's lock. */
+template <typename TWork>
+auto
+Unlocked(TWork && work)
+{
+  const nb::gil_scoped_release unlocked;
+  return work();
+}
+
+/** Runs from what Python reads to what it writes (pythonStreams.cxx). */
+void
+AddStreams(nb::module_ & module);
+
+} // namespace chunkwise::python
+
+#endif

@@ -1,0 +1,288 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Runs whose images Python reads and writes: functions of a part of an image, and of the array that has its voxels.
+#include "pythonCore.h"
+
+#include "chunkwiseFilters.h"
+#include "chunkwiseStreamedRun.h"
+
+#include <mutex>
+
+using namespace nanobind::literals;
+
+namespace chunkwise::python
+{
+
+namespace
+{
+
+/** What is known of an image that Python reads or writes, before it does. */
+struct ImageDescription
+{
+  Coordinates extent{};
+  PixelKind   kind{ PixelKind::UInt8 };
+  Coordinates unit{ Coordinates::Filled(1) };
+};
+
+/** Calls Python's function for parts of an image: one call at a time, and none after Close. */
+class PythonImage
+  : public ImageSource
+  , public ImageSink
+{
+public:
+  /** `lower` is added to where a part is. */
+  PythonImage(const ImageDescription & description, std::size_t dimension, const Coordinates & lower = {})
+    : m_Description(description)
+    , m_Dimension(dimension)
+    , m_Lower(lower)
+  {}
+  ~PythonImage() override = default;
+  Coordinates
+  GetExtent() const override
+  {
+    return m_Description.extent;
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return m_Description.kind;
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    ImageAccess access;
+    access.unit = m_Description.unit;
+    access.wholeBoxes = true;
+    return access;
+  }
+  void
+  Read(const Box & box, const BufferView & view) override
+  {
+    this->Call<nb::ndarray<nb::numpy>>(box, view);
+  }
+  void
+  Write(const Box & box, const BufferView & view) override
+  {
+    this->Call<nb::ndarray<nb::numpy, nb::ro>>(box, view);
+  }
+  void
+  Finish() override
+  {}
+
+  /** Until Close, which comes before `function` goes. */
+  void
+  Open(const nb::object & function)
+  {
+    m_Function = &function;
+  }
+  /** Waits for the call that is under way. Called without Python's lock. */
+  void
+  Close()
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    m_Function = nullptr;
+  }
+
+private:
+  template <typename TArray>
+  void
+  Call(const Box & box, const BufferView & view)
+  {
+    // Python's lock comes second: who waits for the first one must not keep others from ending their call.
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    if (!m_Function)
+    {
+      throw Aborted();
+    }
+    const nb::gil_scoped_acquire python;
+    (*m_Function)(this->ToSlices(box), this->ToArray<TArray>(box, view));
+  }
+  /** In NumPy's order, as the next one. */
+  nb::tuple
+  ToSlices(const Box & box) const
+  {
+    nb::list slices;
+    for (int a = static_cast<int>(m_Dimension) - 1; a >= 0; --a)
+    {
+      const std::int64_t begin = box.lower[a] + m_Lower[a];
+      const std::int64_t end = box.upper[a] + m_Lower[a];
+      slices.append(nb::steal(PySlice_New(nb::cast(begin).ptr(), nb::cast(end).ptr(), nullptr)));
+    }
+    return nb::tuple(slices);
+  }
+  /** The voxels where they lie; valid during the call. */
+  template <typename TArray>
+  nb::object
+  ToArray(const Box & box, const BufferView & view) const
+  {
+    std::vector<std::size_t>  shape;
+    std::vector<std::int64_t> strides;
+    for (int a = static_cast<int>(m_Dimension) - 1; a >= 0; --a)
+    {
+      shape.push_back(static_cast<std::size_t>(box.Extent(a)));
+      strides.push_back(view.stride[a]);
+    }
+    auto * const place = static_cast<unsigned char *>(view.data) +
+                         view.Offset(box.lower) * static_cast<std::int64_t>(PixelSize(view.kind));
+    const TArray array(place, m_Dimension, shape.data(), nb::handle(), strides.data(), TypeOf(view.kind));
+    return nb::cast(array, nb::rv_policy::reference);
+  }
+  static nb::dlpack::dtype
+  TypeOf(PixelKind kind)
+  {
+    // Integers are listed in pairs, with a sign and without.
+    const auto code = IsFloatingPoint(kind)             ? nb::dlpack::dtype_code::Float
+                      : static_cast<int>(kind) % 2 == 1 ? nb::dlpack::dtype_code::Int
+                                                        : nb::dlpack::dtype_code::UInt;
+    return { static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * PixelSize(kind)), 1 };
+  }
+
+  const ImageDescription m_Description;
+  const std::size_t      m_Dimension;
+  const Coordinates      m_Lower;
+  std::mutex             m_Mutex;
+  const nb::object *     m_Function{ nullptr };
+};
+
+/** Lets an image call a function in a scope that is left without Python's lock. */
+class OpenImage
+{
+public:
+  OpenImage(std::shared_ptr<PythonImage> image, const nb::object & function)
+    : m_Image(std::move(image))
+  {
+    m_Image->Open(function);
+  }
+  ~OpenImage() { m_Image->Close(); }
+  OpenImage(const OpenImage &) = delete;
+  OpenImage &
+  operator=(const OpenImage &) = delete;
+
+private:
+  std::shared_ptr<PythonImage> m_Image;
+};
+
+/** A run over a region of an image, planned for a memory. */
+class Stream
+{
+public:
+  /** `unit`s and extents as the engine has them. `least` divisions at least, if the operation can be divided. */
+  Stream(const OperationHandle & handle, const std::string & inputKind, const std::string & outputKind,
+         const Integers & extent, const Integers & lower, const Integers & upper, const Integers & inputUnit,
+         const Integers & outputUnit, std::uint64_t memory, std::int64_t least, const RunOptions & options)
+    : m_Dimension(extent.size())
+  {
+    m_Source.extent = ToCoordinates(extent, 1);
+    m_Source.kind = PixelKindFromName(inputKind);
+    m_Source.unit = ToCoordinates(inputUnit, 1);
+    m_Request.operation = handle.operation;
+    m_Request.region = ToBox(lower, upper);
+    m_Sink.extent = m_Request.region.Extents();
+    m_Sink.kind = PixelKindFromName(outputKind);
+    m_Sink.unit = ToCoordinates(outputUnit, 1);
+    m_Request.inputs.push_back({ std::make_shared<PythonImage>(m_Source, m_Dimension), m_Source.kind });
+    m_Request.computedKind = m_Request.writtenKind = m_Sink.kind;
+    m_Request.sinkAccess = PythonImage(m_Sink, m_Dimension).GetAccess();
+    m_Request.backend = options.backend;
+    m_Request.devices = options.devices;
+    m_Request.budgets = options.budgets;
+    m_Request.executor = GetExecutor(options.threads);
+    m_Request.memory = memory;
+    // Python's functions have threads of their own.
+    m_Request.fileThreads = 1;
+    Unlocked([&] { this->MakePlan(least); });
+  }
+  /** Bytes that are enough, where the memory is not; else 0. */
+  std::uint64_t
+  GetNeeded() const
+  {
+    return m_Needed;
+  }
+  const StreamedPlan &
+  GetPlan() const
+  {
+    return m_Plan;
+  }
+  /** Calls read(where, array), which fills the array with a part of the source, and write(where, array) with each block
+   * of the result, from other threads than the caller's. None of them runs when this returns. */
+  nb::dict
+  Run(const nb::object & read, const nb::object & write, const nb::object & progress) const
+  {
+    if (m_Needed > 0)
+    {
+      throw DivisionsError(m_Plan.divisions, m_Needed, m_Request.memory);
+    }
+    PythonMonitor        monitor(progress);
+    const StreamedReport report = Unlocked([&] {
+      StreamedRequest request = m_Request;
+      const auto      source = std::make_shared<PythonImage>(m_Source, m_Dimension);
+      const auto      sink = std::make_shared<PythonImage>(m_Sink, m_Dimension, m_Request.region.lower);
+      request.inputs.front().source = source;
+      const OpenImage reading(source, read);
+      const OpenImage writing(sink, write);
+      return ExecuteStreamed(Manager::GetGlobal(), request, m_Plan, sink, &monitor);
+    });
+    return Describe(report.execution);
+  }
+
+private:
+  void
+  MakePlan(std::int64_t least)
+  {
+    try
+    {
+      m_Plan = MakeStreamedPlan(Manager::GetGlobal(), m_Request);
+    }
+    catch (const DivisionsError & error)
+    {
+      m_Plan.divisions = error.divisions;
+      m_Needed = error.needed;
+      return;
+    }
+    if (m_Plan.divisions < least)
+    {
+      try
+      {
+        StreamedRequest finer = m_Request;
+        finer.divisions = least;
+        m_Plan = MakeStreamedPlan(Manager::GetGlobal(), finer);
+      }
+      catch (const DivisionsError &)
+      {
+        // As it is, then.
+      }
+    }
+  }
+
+  std::size_t      m_Dimension;
+  ImageDescription m_Source;
+  ImageDescription m_Sink;
+  StreamedRequest  m_Request;
+  StreamedPlan     m_Plan;
+  std::uint64_t    m_Needed{ 0 };
+};
+
+} // namespace
+
+void
+AddStreams(nb::module_ & module)
+{
+  nb::class_<Stream>(module, "Stream")
+    .def(nb::init<const OperationHandle &,
+                  const std::string &,
+                  const std::string &,
+                  const Integers &,
+                  const Integers &,
+                  const Integers &,
+                  const Integers &,
+                  const Integers &,
+                  std::uint64_t,
+                  std::int64_t,
+                  const RunOptions &>())
+    .def_prop_ro("needed", &Stream::GetNeeded)
+    .def_prop_ro("blocks", [](const Stream & stream) { return stream.GetPlan().divisions; })
+    .def_prop_ro("overlaps",
+                 [](const Stream & stream) { return stream.GetPlan().buffers > 1 || stream.GetPlan().divisions == 1; })
+    .def("run", &Stream::Run, "read"_a, "write"_a, "progress"_a.none());
+}
+
+} // namespace chunkwise::python
