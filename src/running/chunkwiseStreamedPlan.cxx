@@ -357,6 +357,12 @@ private:
       {
         m_Manager.MakePlanFor(m_Request.firstPass(request));
       }
+      // The first one may be a plane thicker, and must fit too.
+      const Box first = GetDivision(m_Request.region, m_Plan, 0);
+      if (first.Extent(m_Plan.axis) > division.Extent(m_Plan.axis))
+      {
+        m_Manager.MakePlanFor(MakeDivisionRequest(m_Request, m_Plan, first));
+      }
     }
     return seconds;
   }

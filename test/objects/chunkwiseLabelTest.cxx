@@ -226,7 +226,7 @@ TryAnyLabels(std::mt19937 & random, Manager & manager, BackendChoice backend, in
       return;
     }
   }
-  EXPECT_GT(chunked, 0);
+  EXPECT_TRUE(chunked > 0 || extent > 20);
 }
 
 TEST_P(Labels, AreThoseOfTheDefinition)
