@@ -196,7 +196,7 @@ main(int argc, char ** argv)
     {
       std::string file = name;
       std::replace(file.begin(), file.end(), ' ', '_');
-      std::ofstream(folder + "/" + file + ".raw", std::ios::binary)
+      std::ofstream(folder + "/" + file + "_uint8.raw", std::ios::binary)
         .write(reinterpret_cast<const char *>(image.data()), static_cast<std::streamsize>(image.size()));
     }
     for (const int connectivity : { 1, 3 })

@@ -18,9 +18,9 @@ namespace itk
  * neighbors.
  *
  * \par Types
- * Integers of 8 to 64 bits, float and double, to any of them; by default to unsigned integers of 32 bits. An output type
- * without a label for each component throws, and names the number of components, before the output is written. NaN are
- * foreground, and equal to nothing.
+ * Integers of 8 to 64 bits, float and double, to any of them; by default to unsigned integers of 32 bits. An output
+ * type without a label for each component throws, and names the number of components, before the output is written. NaN
+ * are foreground, and equal to nothing.
  *
  * \par Memory
  * On the CPU and devices 2.3 bytes a voxel beside input and output for the rule Foreground, 4.3 bytes for the others
@@ -28,15 +28,16 @@ namespace itk
  * chunks, on the host.
  *
  * \par Streaming
- * A label depends on the whole image: the filter computes the largest possible region, whatever is requested. From file to file (ChunkwiseFileToFile) an image of any size goes in blocks, which are read twice.
+ * A label depends on the whole image: the filter computes the largest possible region, whatever is requested. From file
+ * to file (ChunkwiseFileToFile) an image of any size goes in blocks, which are read twice.
  *
  * \par Determinism
  * The same labels for every division into chunks, number of threads and device, on the CPU and on CUDA.
  *
  * \par Source
- * Union-find over runs of voxels: L. He, Y. Chao, K. Suzuki, "A run-based two-scan labeling algorithm", IEEE Trans. Image
- * Processing 17(5), 2008. On CUDA parents are joined as J. Jaiganesh and M. Burtscher do, "A high-performance connected
- * components implementation for GPUs", HPDC 2018.
+ * Union-find over runs of voxels: L. He, Y. Chao, K. Suzuki, "A run-based two-scan labeling algorithm", IEEE Trans.
+ * Image Processing 17(5), 2008. On CUDA parents are joined as J. Jaiganesh and M. Burtscher do, "A high-performance
+ * connected components implementation for GPUs", HPDC 2018.
  *
  * \ingroup Chunkwise
  */
@@ -57,6 +58,7 @@ public:
   itkOverrideGetNameOfClassMacro(ConnectedComponentLabelImageFilter);
 
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+  static_assert(std::is_arithmetic<typename Superclass::OutputPixelType>::value, "labels are numbers");
 
   const char *
   GetFilterName() const override
@@ -68,8 +70,8 @@ public:
   itkSetMacro(Connectivity, unsigned int);
   itkGetConstMacro(Connectivity, unsigned int);
 
-  /** Neighbors as ones in a cube of three voxels along each spatial axis, x fastest, symmetric about its center; it takes
-   * the place of Connectivity. Default: empty. */
+  /** Neighbors as ones in a cube of three voxels along each spatial axis, x fastest, symmetric about its center; it
+   * takes the place of Connectivity. Default: empty. */
   using StructureType = std::vector<int>;
   void
   SetStructure(const StructureType & structure);

@@ -56,9 +56,9 @@ template <typename TInputImage, typename TOutputImage>
 SizeValueType
 ConnectedComponentLabelImageFilter<TInputImage, TOutputImage>::GetObjectCount() const
 {
-  const TOutputImage * const                      output = this->GetOutput();
-  typename TOutputImage::PixelType                largest{};
-  ImageRegionConstIterator<TOutputImage>          voxel(output, output->GetBufferedRegion());
+  const TOutputImage * const             output = this->GetOutput();
+  typename TOutputImage::PixelType       largest{};
+  ImageRegionConstIterator<TOutputImage> voxel(output, output->GetBufferedRegion());
   for (; !voxel.IsAtEnd(); ++voxel)
   {
     largest = std::max(largest, voxel.Get());

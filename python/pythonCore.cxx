@@ -1097,7 +1097,15 @@ AddOperations(nb::module_ & module)
     .def_prop_ro("inputs", [](const OperationHandle & handle) { return handle.operation->GetNumberOfInputs(); })
     .def("halo",
          [](const OperationHandle & handle, const Integers & extent) {
-           const Halo halo = handle.operation->GetHalo(ToCoordinates(extent, 1));
+           Halo halo = handle.operation->GetHalo(ToCoordinates(extent, 1));
+           for (int a = 0; handle.operation->GetSchedule() == Schedule::TwoPass && a < MaxDimension; ++a)
+           {
+             // All of the image is needed, although chunks take nothing of each other.
+             if (NeedsWholeAxis(*handle.operation, a, Box::FromExtent(ToCoordinates(extent, 1))))
+             {
+               halo.lower[a] = halo.upper[a] = WholeAxis;
+             }
+           }
            return nb::make_tuple(ToTuple(halo.lower, extent.size()), ToTuple(halo.upper, extent.size()));
          })
     .def("input_box",

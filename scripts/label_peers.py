@@ -60,7 +60,7 @@ def main():
             image = voxels.reshape((extent,) * 3)
             for connectivity, name in ((1, "faces"), (3, "corners")):
                 structure = np.sum(np.abs(np.indices((3, 3, 3)) - 1), axis=0) <= connectivity
-                row = f"label, {name}, {file.stem.replace('_', ' ')}; {extent}^3 uint8"
+                row = f"label, {name}, {file.stem.removesuffix('_uint8').replace('_', ' ')}; {extent}^3 uint8"
                 on_device(report, row, image, structure)
                 on_cpu(report, row, image, connectivity, structure)
 

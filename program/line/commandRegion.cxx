@@ -67,8 +67,9 @@ GetComputedBox(const chunkwise::Operation & operation, const Box & region, const
   Box                   computed = region;
   for (int a = 0; a < chunkwise::MaxDimension; ++a)
   {
-    const bool whole =
-      operation.GetSchedule() == chunkwise::Schedule::Fixpoint && chunkwise::NeedsWholeAxis(operation, a, image);
+    const bool isJoined = operation.GetSchedule() == chunkwise::Schedule::Fixpoint ||
+                          operation.GetSchedule() == chunkwise::Schedule::TwoPass;
+    const bool whole = isJoined && chunkwise::NeedsWholeAxis(operation, a, image);
     if (whole || halo.lower[a] >= chunkwise::WholeAxis || (sweeps && a == operation.GetSweepAxis(image.Extents())))
     {
       computed.lower[a] = image.lower[a];

@@ -111,7 +111,7 @@ def _normalise(parameter: Parameter, value: Any) -> Any:
     if kind == "value":
         return _value(value, name)
     if kind == "integers":
-        return _several(value, _integer, name)
+        return _several(np.ravel(value) if parameter.count == "any" and np.ndim(value) > 1 else value, _integer, name)
     if kind == "reals":
         return _several(np.ravel(value) if parameter.count == "any" else value, _real, name)
     if kind == "kernel":
@@ -128,12 +128,12 @@ def _normalise(parameter: Parameter, value: Any) -> Any:
     return value
 
 
-def _axes(value: Any, ndim: int) -> list[int]:
+def _axes(value: Any, ndim: int, name: str = "axes") -> list[int]:
     """NumPy's axes as the engine counts them."""
     axes = []
     for axis in (value,) if isinstance(value, int) else value:
         if not -ndim <= axis < ndim:
-            raise _core.ParameterError(f"axes: {axis} is not an axis of an array of {ndim} dimensions")
+            raise _core.ParameterError(f"{name}: {axis} is not an axis of an array of {ndim} dimensions")
         axes.append(ndim - 1 - axis % ndim)
     return axes
 
@@ -141,8 +141,8 @@ def _axes(value: Any, ndim: int) -> list[int]:
 def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> Any:
     if parameter.name == "mode":
         return MODES[value]
-    if parameter.name == "axes":
-        return _axes(value, ndim)
+    if parameter.name in ("axes", "periodic_axes"):
+        return _axes(value, ndim, parameter.name)
     if value == "auto" and parameter.can_be_auto:
         raise _core.ParameterError(f"{parameter.name}: auto needs the whole image; .resolved(image) takes the value from one")
     if parameter.type == "kernel":
@@ -166,7 +166,8 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
 @lru_cache(256)
 def _default_dtype(name: str, dtype: np.dtype[Any], accepts_bool: bool) -> np.dtype[Any]:
     kind = check_dtype(dtype, accepts_bool)
-    return dtype if dtype.kind == "b" else np.dtype(_core.default_output_kind(name, kind))
+    keeps_bool = dtype.kind == "b" and ROWS[name].output != "label"
+    return dtype if keeps_bool else np.dtype(_core.default_output_kind(name, kind))
 
 
 class Filter:

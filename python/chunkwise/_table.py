@@ -80,6 +80,10 @@ class Parameter:
         elif self.engine == "SpatialAxes":
             self.name = "axes"
             self.help = "The axes along which voxels depend on each other, by NumPy's count; the last three"
+        elif self.engine == "PeriodicAxes":
+            self.help = "Axes along which the first voxel and the last are neighbors, by NumPy's count"
+        elif self.engine == "Structure":
+            self.help = "Neighbors as ones in an array of 3 along each of the axes, in place of the connectivity"
 
     @property
     def annotation(self) -> str:
@@ -169,7 +173,7 @@ class Row:
             self.positional = required + [first]
             rest.remove(first)
         self.named = rest
-        self.accepts_bool = self.group in ("Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel")
+        self.accepts_bool = self.group in ("Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel", "Objects")
 
     def arguments(self, stub: bool, with_inputs: bool) -> str:
         """The signature's text, after the parenthesis, as code or as a stub has it."""
@@ -233,6 +237,7 @@ class Row:
             "real-sum": "float32 of 8-bit integers and of float32, else float64.",
             "input-unless-signed": "The input's type; of signed integers float32, or float64 for 32 and 64 bits.",
             "sum": "64-bit integers of integers, else float64.",
+            "label": "uint32.",
         }[self.output]
         lines += ["", "Returns", "-------", "array of the input's shape, in the input's kind of container" +
                   ("; with output_components one axis more, the last one" if "OutputComponents" in self.by_engine else "")]

@@ -34,7 +34,7 @@ from ._device import dtype_of
 
 __all__ = [
     "black_tophat", "convolve", "correlate", "gaussian_filter", "gaussian_laplace", "grey_closing", "grey_dilation",
-    "grey_erosion", "grey_opening", "maximum_filter", "median_filter", "minimum_filter", "morphological_gradient",
+    "grey_erosion", "grey_opening", "label", "maximum_filter", "median_filter", "minimum_filter", "morphological_gradient",
     "percentile_filter", "rank_filter", "uniform_filter", "white_tophat",
 ]
 
@@ -513,3 +513,28 @@ def convolve(input: Any, weights: Any, output: Any = None, mode: Any = "reflect"
              *, axes: Any = None, **options: Any) -> Any:
     """Convolution with weights of odd extents: ``scipy.ndimage.convolve``."""
     return _linear(input, weights, output, mode, cval, origin, axes, False, options)
+
+
+def label(input: Any, structure: Any = None, output: Any = None, **options: Any) -> tuple[Any, int]:
+    """Connected components, 1, 2, ... in raster order, and how many there are: ``scipy.ndimage.label``.
+
+    Labels are int32, or of the type `output`; with an array as `output`, which then has the labels, only their number is
+    returned. Objects are connected along up to three axes, the last ones; `structure` has an axis of three for each.
+    """
+    ndim = len(_shape_of(input))
+    if ndim > 3:
+        raise _core.ParameterError(f"input: it has {ndim} dimensions; objects are connected along three axes. chunkwise.label "
+                                   "labels the volumes of an array one after the other, along the last three")
+    given: dict[str, Any] = {}
+    if structure is not None:
+        neighbors = np.asarray(structure)
+        if neighbors.shape != (3,) * ndim:
+            raise _core.ParameterError(f"structure: its shape is {neighbors.shape}, it should be {(3,) * ndim}")
+        neighbors = neighbors.astype(bool)
+        if not np.array_equal(neighbors, np.flip(neighbors)):
+            raise _core.ParameterError("structure: it is not symmetric about its center")
+        given["structure"] = [int(each) for each in neighbors.ravel()]
+    into = output if output is not None else np.int32
+    labels = filters.Label(**given)(input, output=into, **options)
+    count = int(labels.max()) if math.prod(_shape_of(input)) else 0
+    return count if isinstance(output, np.ndarray) else (labels, count)  # type: ignore[return-value]

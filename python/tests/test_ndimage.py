@@ -7,6 +7,7 @@ import pytest
 from conftest import make_image
 from scipy import ndimage as scipy_ndi
 
+from chunkwise import filters
 from chunkwise import ndimage as ndi
 
 MODES = ("reflect", "grid-mirror", "nearest", "constant", "grid-constant", "wrap", "grid-wrap")
@@ -173,3 +174,38 @@ def test_signatures_are_scipys(name):
         assert (ofOurs.name, ofOurs.default) == (ofTheirs.name, ofTheirs.default)
     for each in theirs.values():
         assert each.name in ours or each.kind == each.VAR_KEYWORD, each.name
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_labels(random, seed):
+    ndim = int(random.integers(1, 4))
+    shape = tuple(int(each) for each in random.integers(1, {1: 300, 2: 60, 3: 24}[ndim], ndim))
+    image = (random.random(shape) < random.choice((0.2, 0.5, 0.8))).astype(random.choice(("bool", "uint8", "int16", "float64")))
+    structure = None if random.random() < 0.3 else scipy_ndi.generate_binary_structure(ndim, int(random.integers(1, ndim + 1)))
+    ours, count = ndi.label(image, structure)
+    theirs, expected = scipy_ndi.label(image, structure)
+    assert count == expected and ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(ours, theirs)
+    output = np.empty(shape, np.uint64)
+    assert ndi.label(image, structure, output=output) == expected
+    np.testing.assert_array_equal(output, theirs)
+
+
+def test_labels_of_what_is_no_image_or_structure():
+    assert ndi.label(np.zeros((0, 3)))[1] == 0
+    with pytest.raises(ValueError, match="symmetric"):
+        ndi.label(np.ones((4, 4)), [[1, 0, 0], [0, 1, 0], [0, 0, 0]])
+    with pytest.raises(ValueError, match=r"structure: its shape is \(3,\)"):
+        ndi.label(np.ones((4, 4)), [1, 1, 1])
+    with pytest.raises(ValueError, match="5 dimensions"):
+        ndi.label(np.ones((2,) * 5))
+    with pytest.raises(RuntimeError, match="uint8 has labels up to 255"):
+        ndi.label(np.arange(1000) % 2, output=np.uint8)
+
+
+def test_periodic_labels_count_axes_as_numpy_does():
+    image = np.zeros((6, 7), np.uint8)
+    image[2, 0] = image[2, -1] = image[0, 3] = image[-1, 3] = 1
+    assert filters.Label(periodic_axes=1)(image).max() == 3
+    assert filters.Label(periodic_axes=(0, 1))(image).max() == 2
+    assert filters.Label(periodic_axes=0)(image)[-1, 3] == filters.Label(periodic_axes=0)(image)[0, 3]

@@ -336,9 +336,8 @@ private:
       {
         const int times = rest % 3 - 1;
         isNone = isNone && times == 0;
-        const bool wraps =
-          m_Operation.periodic[axis] && m_Image.Extent(axis) == m_Operation.image[axis] &&
-          std::find(m_Operation.axes.begin(), m_Operation.axes.end(), axis) != m_Operation.axes.end();
+        const bool wraps = m_Operation.periodic[axis] && m_Image.Extent(axis) == m_Operation.image[axis] &&
+                           std::find(m_Operation.axes.begin(), m_Operation.axes.end(), axis) != m_Operation.axes.end();
         isShift = isShift && (times == 0 || wraps);
         shift[axis] = times * m_Image.Extent(axis);
       }
