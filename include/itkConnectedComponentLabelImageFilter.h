@@ -58,7 +58,9 @@ public:
   itkOverrideGetNameOfClassMacro(ConnectedComponentLabelImageFilter);
 
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
-  static_assert(std::is_arithmetic<typename Superclass::OutputPixelType>::value, "labels are numbers");
+  static_assert(std::is_floating_point<typename Superclass::OutputPixelType>::value ||
+                  std::is_integral<typename Superclass::OutputPixelType>::value,
+                "labels are numbers");
 
   const char *
   GetFilterName() const override
