@@ -41,8 +41,9 @@ def check_independent(filter: Filter, operation: Any, shape: tuple[int, ...], ex
     for axis, along in enumerate(extents):
         if len(along) > 1 and (operation.needs_whole_axis(len(shape) - 1 - axis, turn(shape))
                                or operation.schedule in ("fixpoint", "passes")):
+            rounds = ", and chunkwise.dask.reconstruction goes in rounds" if operation.schedule in ("fixpoint", "passes") else ""
             raise _core.ParameterError(f"{filter!r}: a voxel may depend on the whole image; one chunk along axis {axis} "
-                                       "gives it that, and chunkwise.dask.reconstruction goes in rounds")
+                                       f"gives it that{rounds}")
 
 
 def regions(filter: Filter, shape: Sequence[int], chunks: Chunks, dtype: Any = "float32") -> Iterator[Region]:

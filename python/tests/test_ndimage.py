@@ -7,6 +7,7 @@ import pytest
 from conftest import make_image
 from scipy import ndimage as scipy_ndi
 
+import chunkwise
 from chunkwise import filters
 from chunkwise import ndimage as ndi
 
@@ -209,3 +210,9 @@ def test_periodic_labels_count_axes_as_numpy_does():
     assert filters.Label(periodic_axes=1)(image).max() == 3
     assert filters.Label(periodic_axes=(0, 1))(image).max() == 2
     assert filters.Label(periodic_axes=0)(image)[-1, 3] == filters.Label(periodic_axes=0)(image)[0, 3]
+
+
+def test_parts_of_an_image_have_no_labels_of_the_whole():
+    with pytest.raises(ValueError, match="one chunk along axis 0 gives it that$"):
+        list(chunkwise.regions(filters.Label(), (20, 20), (10, 20), "uint8"))
+    assert filters.Label().halo((20, 20), "uint8") == ((np.inf, np.inf), (np.inf, np.inf))
