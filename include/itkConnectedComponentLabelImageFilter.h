@@ -23,7 +23,7 @@ namespace itk
  * are foreground, and equal to nothing.
  *
  * \par Memory
- * On the CPU and devices 2.3 bytes a voxel beside input and output for the rule Foreground, 4.3 bytes for the others
+ * 2.3 bytes a voxel beside input and output for the rule Foreground, 4.3 bytes for the others
  * (twice as much for images of 2^31 voxels and more). Of an image in chunks also 4 bytes for each voxel on the faces of
  * chunks, on the host.
  *
@@ -32,7 +32,10 @@ namespace itk
  * to file (ChunkwiseFileToFile) an image of any size goes in blocks, which are read twice.
  *
  * \par Determinism
- * The same labels for every division into chunks, number of threads and device, on the CPU and on CUDA.
+ * The same labels for every division into chunks and number of threads.
+ *
+ * \par Backend
+ * The CPU. The kernels of CUDA are there, and not used before they have been tried on a GPU: Backend CUDA throws.
  *
  * \par Source
  * Union-find over runs of voxels: L. He, Y. Chao, K. Suzuki, "A run-based two-scan labeling algorithm", IEEE Trans.

@@ -100,6 +100,7 @@ MakeLabel(const Coordinates & extent, PixelKind output, int connectivity = 3)
   operation->inputKind = PixelKindOf<T>();
   operation->outputKind = output;
   operation->structure = LabelOperation::MakeStructure(connectivity, 3);
+  operation->triesDevices = true;
   return operation;
 }
 
