@@ -3,6 +3,7 @@
 #include "chunkwiseCpuFftBlock.h"
 #include "chunkwiseCpuTeam.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseRunControls.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
@@ -203,6 +204,7 @@ struct PartShape
   }
 };
 
+/** Whether all workers are at one node after the other; else each has one of its own. */
 bool
 SharesNodes(const VaryingConvolutionOperation & operation)
 {
@@ -239,7 +241,7 @@ template <typename T>
 class VaryingConvolution
 {
 public:
-  explicit VaryingConvolution(const KernelCall & call)
+  VaryingConvolution(const KernelCall & call, bool sharesNodes)
     : m_Call(call)
     , m_Operation(static_cast<const VaryingConvolutionOperation &>(*call.operation))
     , m_Sums(static_cast<T *>(call.scratch))
@@ -248,6 +250,7 @@ public:
     , m_Parts(m_Spaces + m_Shape.space * call.executor->GetConcurrency())
     // Spectra that drive each other out of what is kept are better made where they are needed.
     , m_KeepsSpectra(m_Shape.spectraBytes <= MostSpectraBytes)
+    , m_SharesNodes(sharesNodes)
   {}
 
   void
@@ -294,7 +297,7 @@ public:
       RunPart(parts[number], added, executor, memory);
     };
     Executor & executor = *m_Call.executor;
-    if (SharesNodes(m_Operation))
+    if (m_SharesNodes)
     {
       executor.ParallelFor(executor.GetConcurrency(), [&](std::int64_t, unsigned int) { clearing.Take(clear); });
       for (std::int64_t i = 0; i < static_cast<std::int64_t>(parts.size()); ++i)
@@ -416,37 +419,37 @@ private:
   T * const                           m_Spaces;
   T * const                           m_Parts;
   const bool                          m_KeepsSpectra;
+  const bool                          m_SharesNodes;
 };
 
+template <typename T, bool VSharesNodes>
 void
-RunVaryingConvolution(const KernelCall & call)
+Run(const KernelCall & call)
 {
-  if (UsesDouble(call.inputs[0].kind))
-  {
-    VaryingConvolution<double>(call).Run();
-  }
-  else
-  {
-    VaryingConvolution<float>(call).Run();
-  }
+  VaryingConvolution<T>(call, VSharesNodes).Run();
 }
 
 template <typename T>
-std::size_t
-ScratchOf(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
+KernelChoice
+Choose(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
 {
+  const bool         sharesNodes = SharesNodes(operation);
   const PartShape<T> shape(operation, chunk.outputBox, chunk.image.Extents());
   std::int64_t       numbers = (chunk.outputBox.NumberOfVoxels() + 63) / 64 * 64;
   numbers += shape.space * chunk.concurrency;
-  numbers += shape.Part() * (SharesNodes(operation) ? 1 : chunk.concurrency);
-  return static_cast<std::size_t>(numbers) * sizeof(T);
+  numbers += shape.Part() * (sharesNodes ? 1 : chunk.concurrency);
+  KernelChoice choice;
+  choice.name = sharesNodes ? "shared nodes" : "nodes of workers";
+  choice.run = sharesNodes ? Run<T, true> : Run<T, false>;
+  choice.scratchBytes = static_cast<std::size_t>(numbers) * sizeof(T);
+  return choice;
 }
 
-std::size_t
-ScratchOfVaryingConvolution(const Operation & operation, const ChunkShape & chunk)
+KernelChoice
+ChooseVaryingConvolution(const Operation & operation, const ChunkShape & chunk)
 {
   const auto & varying = static_cast<const VaryingConvolutionOperation &>(operation);
-  return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(varying, chunk) : ScratchOf<float>(varying, chunk);
+  return UsesDouble(chunk.inputKinds[0]) ? Choose<double>(varying, chunk) : Choose<float>(varying, chunk);
 }
 
 } // namespace
@@ -454,10 +457,7 @@ ScratchOfVaryingConvolution(const Operation & operation, const ChunkShape & chun
 void
 RegisterHostVaryingConvolution(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunVaryingConvolution;
-  kernel.scratchBytes = ScratchOfVaryingConvolution;
-  registry.Register("convolution.varying", { kernel });
+  registry.Register("convolution.varying", { MakeChoosingKernel<ChooseVaryingConvolution>(false) });
 }
 
 } // namespace chunkwise
