@@ -7,6 +7,7 @@
 #  include "chunkwiseNetworkFilters.h"
 #endif
 
+#include "chunkwiseLabelOperation.h"
 #include "chunkwiseReconstructionOperation.h"
 
 #include <cstdint>
@@ -58,6 +59,11 @@ chunkwise::GetHostKernels()
 
 const chunkwise::OutOfCoreRunner *
 chunkwise::ReconstructionOperation::GetOutOfCoreRunner() const
+{
+  std::abort();
+}
+const chunkwise::OutOfCoreRunner *
+chunkwise::LabelOperation::GetOutOfCoreRunner() const
 {
   std::abort();
 }
