@@ -218,9 +218,8 @@ FindDataFile(const std::string & header, const std::string & name);
 std::string
 NameOfDataFile(const std::string & shown, const std::string & name);
 
-/** Spacings become positive, and axes with a negative one run the other way, as itk::ImageFileReader has it; a spacing
- * of 0 becomes 1, with a warning. Throws FileError if a number of the geometry is not finite, or too large for
- * products. */
+/** Spacings become positive, and axes with a negative one run the other way, as itk::ImageFileReader has it. Throws
+ * FileError if a number of the geometry is not finite, or too large for products, or if an axis has no direction. */
 void
 NormalizeGeometry(const std::string & file, ImageHeader & header);
 

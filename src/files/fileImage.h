@@ -44,8 +44,6 @@ struct ImageHeader
                                                 { 0, 0, 0, 0, 1 } };
   /** Text by key, as in ITK's MetaDataDictionary. */
   std::map<std::string, std::string> metadata;
-  /** What a reader has put in place of what a file says, see FileSource::GetWarnings. */
-  std::vector<std::string> warnings;
   /** What only NIfTI knows, of an image that was read from one. Written again to NIfTI. */
   std::shared_ptr<const NiftiFields> nifti;
 };

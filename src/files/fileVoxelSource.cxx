@@ -29,7 +29,6 @@ public:
     , m_Coding(place.coding)
   {
     m_Header = std::move(place.header);
-    m_Warnings = m_Header.warnings;
     m_Files = std::move(place.files);
   }
   ImageAccess
@@ -94,7 +93,6 @@ public:
     , m_Buffer(SwapBytesAtOnce)
   {
     m_Header = std::move(place.header);
-    m_Warnings = m_Header.warnings;
     m_Files = std::move(place.files);
     m_Axis = LastAxis(GetExtent());
     m_Count = CountVoxels(m_File.GetName(), m_Header);

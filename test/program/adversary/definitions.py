@@ -217,6 +217,7 @@ DEFINITIONS = {
     "closing-by-reconstruction": lambda a, _: reconstruct_down(maximum(a), a),
     "regional-maxima": regional_maxima, "regional-minima": lambda a, _: regional_maxima(255 - a),
     "network": network,
+    "label": lambda a, _: ndimage.label(a != 0)[0].astype(float),
     "sequence": of_windows(numpy.mean),
 }
 # Their results have the type of the input, and no other.
@@ -226,7 +227,7 @@ VOXELS = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-
 
 # They need the whole image at once, so that --divisions is refused.
 WHOLE = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
-         "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction")
+         "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label")
 
 
 class Quantiles(ProgramTest):

@@ -53,7 +53,7 @@ class Labels(ProgramTest):
                 whole = self.folder / "whole.nrrd"
                 self.assert_runs("label", path, whole, *more)
                 expected = whole.read_bytes()
-                for memory in ("32M", "48M"):
+                for memory in ("60M", "72M"):
                     self.assert_runs("label", path, whole, f"--memory={memory}", *more)
                     self.assertEqual(whole.read_bytes(), expected)
 

@@ -94,6 +94,14 @@ TRIALS = {
     "method": [{"method": m} for m in ("direct", "fft")],
     # Another rounding, or an error that names what is not there.
     "transforms": [{"transforms": "cufft"}, ({"fft": None}, {"transforms": "cufft"})],
+    "connectivity": [({"rule": "within", "tolerance": "20"}, {"connectivity": c}) for c in ("2", "3")],
+    "structure": [({"rule": "within", "tolerance": "20"}, {"structure": ",".join("1" * 27)})],
+    "rule": [{"rule": "equal"}, ({"tolerance": "20"}, {"rule": "within"})],
+    "tolerance": [({"rule": "within"}, {"tolerance": "20"})],
+    "+label background": [({"IN": "flat"}, {"background": "7"})],
+    "label-background": [({"IN": "flat", "background": "7"}, {"label-background": None})],
+    "periodic": [({"rule": "within", "tolerance": "20"}, {"periodic": "0"})],
+    "+label axes": [({"rule": "within", "tolerance": "20"}, {"axes": "0,1"})],
     "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
 }
 # They change what is said or refused, not what is done: see chunkwiseCommandLineTest.py and below.
