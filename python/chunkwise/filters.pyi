@@ -111,6 +111,9 @@ class Box(Filter):
 class Sat(Filter):
     def __init__(self, summed_axes: int | None = ..., *, squares: bool = ..., modular: bool = ..., method: Literal["single-pass", "blocks"] = ...) -> None: ...
 
+class Label(Filter):
+    def __init__(self, connectivity: int = ..., *, structure: _Several[int] | None = ..., rule: Literal["foreground", "equal", "within"] = ..., tolerance: float = ..., background: float = ..., label_background: bool = ..., periodic_axes: _Several[int] | None = ..., axes: int | _Several[int] | None = ...) -> None: ...
+
 class Network(Filter):
     def __init__(self, model: str | PathLike[str], *, output_mode: Literal["channel", "argmax", "threshold"] = ..., channel: int = ..., threshold: float = ..., output_components: bool = ..., input_scale: float = ..., input_shift: float = ..., precision: Literal["float32", "tensorfloat32", "half", "reproducible"] = ..., inference_mode: Literal["dense", "patches"] = ..., patch_size: int | _Several[int] = ..., overlap: float = ..., patch_weighting: Literal["constant", "gaussian"] = ..., mode: Literal["nearest", "constant", "reflect"] = ..., cval: float = ...) -> None: ...
 
