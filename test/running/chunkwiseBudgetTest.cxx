@@ -23,6 +23,7 @@
 #  include "chunkwiseSmallNetwork.h"
 #endif
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseLabelOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
@@ -144,6 +145,12 @@ MakeOperations()
   table->image = Extent;
   table->summedAxes = 3;
   all.push_back(table);
+  const auto label = std::make_shared<LabelOperation>();
+  label->image = Extent;
+  label->inputKind = label->outputKind = PixelKind::Float32;
+  label->structure = LabelOperation::MakeStructure(1, 3);
+  label->triesDevices = true;
+  all.push_back(label);
   all.push_back(std::make_shared<ReconstructionOperation>());
   const auto maxima = std::make_shared<ReconstructionOperation>();
   maxima->marker = ReconstructionMarker::Shifted;
