@@ -200,6 +200,14 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
          std::string(format->name) + " cannot be written compressed under this name; what can: " +
            ListEndings([&](const Format & f) { return isWritten(f) && f.canCompress && CanHold(f, header); }));
   }
+  for (int a = 0; a < header.dimension && format->layout == LayOutNrrd; ++a)
+  {
+    // Readers find the direction by dividing by its length, the root of a sum of squares.
+    if (std::abs(header.spacing[a]) < 1e-150)
+    {
+      Fail(file, "NRRD cannot hold the spacing " + Shortest(header.spacing[a]) + " of axis " + std::to_string(a));
+    }
+  }
   CountVoxels(file, header);
   destination = MakeDestination(file, *format, ending, options.compress);
   if (ending == ".mhd" || ending == ".nhdr")

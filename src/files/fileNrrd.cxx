@@ -424,11 +424,6 @@ LayOutNrrd(const ImageHeader & header, const std::string & file, const std::stri
     {
       axis[row] = header.direction[row][a] * header.spacing[a];
     }
-    if (std::abs(header.spacing[a]) < 1e-150)
-    {
-      // Readers find the direction by dividing by its length, the root of a sum of squares.
-      Fail(file, "cannot hold the spacing " + Shortest(header.spacing[a]) + " of axis " + std::to_string(a));
-    }
     directions += " " + Vector(axis, n, 1);
   }
   VoxelLayout layout;

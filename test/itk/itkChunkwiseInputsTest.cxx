@@ -646,7 +646,7 @@ TEST(ChunkwiseInputs, ASumIsCalledASum)
   }
   catch (const chunkwise::ParameterError & error)
   {
-    EXPECT_EQ(std::string(error.what()).find("sum of int16 cannot give uint8"), 0u) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("Output: sum of int16 cannot give uint8"), 0u) << error.what();
   }
 }
 
