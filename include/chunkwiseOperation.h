@@ -253,7 +253,7 @@ struct KernelCall
   DeviceTables * tables{ nullptr };
   /** The backend's kernels, for a kernel that runs others. */
   const KernelRegistry * kernels{ nullptr };
-  /** Where a kernel that chooses among algorithms leaves the name of the one that it ran; nullptr: nobody asks. */
+  /** Receives the name of the algorithm that ran, from kernels that choose among several. nullptr: not asked for. */
   const char ** chosen{ nullptr };
 
   /** Keeps nothing of the output but its kind. */
@@ -284,9 +284,9 @@ struct ChunkShape
 /** One of a kernel's algorithms, as it would compute a chunk. */
 struct KernelChoice
 {
-  /** Of the algorithm, among those of its kernel. */
+  /** The algorithm's name, unique within its kernel. */
   const char * name{ nullptr };
-  /** What Kernel::run, scratchBytes and cost do and say of the chunk. */
+  /** Kernel::run, scratchBytes and cost for the chunk. */
   void (*run)(const KernelCall & call){ nullptr };
   std::size_t scratchBytes{ 0 };
   double      cost{ 0 };
@@ -305,7 +305,7 @@ struct Kernel
    * ParameterError if the operation names a library that is not there; `whyNoDevice` says why no device computes, if
    * that is known. nullptr: the kernel takes no transforms. */
   const char * (*provider)(const Operation & operation, const std::string & whyNoDevice){ nullptr };
-  /** Of kernels with several algorithms: the one that a chunk of this shape gets. A pure function; run, scratchBytes
+  /** Chooses among a kernel's algorithms, for a chunk of this shape. A pure function; run, scratchBytes
    * and cost ask it and nothing else (chunkwiseKernelChoice.h). nullptr: there is one algorithm. */
   KernelChoice (*choose)(const Operation & operation, const ChunkShape & shape){ nullptr };
 };
@@ -335,7 +335,7 @@ struct KernelSet
   Kernel piped{};
   Kernel head{};
 
-  /** What the kernels take for tables that all chunks share; plans count it once. nullptr: none. */
+  /** Memory of lookup tables that all chunks share; plans count it once. nullptr: none. */
   std::size_t (*tableBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
   /** Devices: whether `compute` takes the chunk's images as they lie if the components of their pixels lie side by
    * side. nullptr: never. */
@@ -352,7 +352,7 @@ struct KernelSet
   double (*pipedParts)(const Operation & operation, const ChunkShape & shape){ nullptr };
 };
 
-/** What a kernel of a set is for: &KernelSet::compute, ... */
+/** The role of a kernel in its set: &KernelSet::compute, ... */
 using KernelRole = Kernel KernelSet::*;
 
 /** All roles, with their names for messages and tests: "compute", ... */

@@ -70,7 +70,7 @@ struct StreamedPlan
   std::int64_t divisions{ 1 };
   /** Divisions begin where a unit of the sink does: at multiples of so many planes of the region. */
   std::int64_t step{ 1 };
-  /** What is read of each source ends where one of its units does. False also where memory has no room for that. */
+  /** Reads of each source end where one of its units does. False if memory has no room for whole units. */
   bool readsWholeUnits{ false };
   /** Divisions in memory at a time: 2 where reading, computing and writing overlap. */
   int buffers{ 1 };

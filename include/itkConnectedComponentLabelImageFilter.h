@@ -24,8 +24,8 @@ namespace itk
  *
  * \par Memory
  * 2.3 bytes a voxel beside input and output for the rule Foreground, 4.3 bytes for the others
- * (twice as much for images of 2^31 voxels and more). Of an image in chunks also 4 bytes for each voxel on the faces of
- * chunks, on the host.
+ * (twice as much for images of 2^31 voxels and more). An image in chunks takes 8 bytes more for each voxel on the faces
+ * of chunks, on the host.
  *
  * \par Streaming
  * A label depends on the whole image: the filter computes the largest possible region, whatever is requested. From file

@@ -11,7 +11,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-// What the parts of the binding share: coordinates, and how a run is asked for, watched and told of. Coordinates are
+// Shared by the parts of the binding: coordinates, and how a run is asked for, watched and told of. Coordinates are
 // the engine's, x first; the package turns NumPy's order around.
 namespace chunkwise::python
 {
@@ -81,8 +81,8 @@ GetExecutor(unsigned int threads);
 nb::dict
 Describe(const ExecutionReport & report);
 
-/** Calls Python's function with the progress, and lets Python's signals stop a run. What either raises is thrown, and
- * reaches the caller of the run. */
+/** Calls Python's function with the progress, and lets Python's signals stop a run. An exception of either is thrown,
+ * and reaches the caller of the run. */
 class PythonMonitor : public Monitor
 {
 public:

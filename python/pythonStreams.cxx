@@ -15,7 +15,7 @@ namespace chunkwise::python
 namespace
 {
 
-/** What is known of an image that Python reads or writes, before it does. */
+/** The extent, pixel type and units of an image that Python will read or write. */
 struct ImageDescription
 {
   Coordinates extent{};

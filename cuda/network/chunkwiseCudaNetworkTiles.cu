@@ -337,19 +337,23 @@ NetworkActivateKernel(Step step)
   const std::int64_t length = step.out.FragmentExtent(0) * step.out.FragmentExtent(1) * step.out.FragmentExtent(2);
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t fragment = i / length;
+  const std::int64_t fragments = step.out.fragments[0] * step.out.fragments[1] * step.out.fragments[2];
+  bool               isInside = fragment < fragments;
   // Some fragments have a place more along an axis than the tensor has: nothing was written there.
-  std::int64_t place = i - fragment * length;
-  std::int64_t rest = fragment;
-  bool         isInside = true;
-  for (int a = 0; a < MaxSpatialAxes; ++a)
+  if (fragments > 1)
   {
-    const std::int64_t index =
-      place % step.out.FragmentExtent(a) * step.out.fragments[a] + rest % step.out.fragments[a];
-    isInside = isInside && index < step.out.extent[a];
-    place /= step.out.FragmentExtent(a);
-    rest /= step.out.fragments[a];
+    std::int64_t place = i - fragment * length;
+    std::int64_t rest = fragment;
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      const std::int64_t index =
+        place % step.out.FragmentExtent(a) * step.out.fragments[a] + rest % step.out.fragments[a];
+      isInside = isInside && index < step.out.extent[a];
+      place /= step.out.FragmentExtent(a);
+      rest /= step.out.fragments[a];
+    }
   }
-  if (isInside && rest == 0)
+  if (isInside)
   {
     float & value =
       step.out

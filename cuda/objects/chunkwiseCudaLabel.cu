@@ -38,7 +38,7 @@ struct AtomicOf<std::uint64_t>
 template <typename TId>
 struct LabelChunk
 {
-  /** Of a root, in place of its number: it has a label. */
+  /** Marks the entry of a root that holds a label in place of a parent. */
   static constexpr TId IsLabel = TId{ 1 } << (8 * sizeof(TId) - 1);
 
   std::int64_t   extent[MaxDimension];
@@ -238,7 +238,7 @@ __launch_bounds__(Threads) BeginKernel(LabelChunk<TId> chunk)
   }
 }
 
-/** What asks whether neighbors are of one component: nothing but the foreground. */
+/** The rule Foreground: all neighbors in the foreground are of one component. */
 struct AllAlike
 {
   template <typename TPixel>
@@ -409,7 +409,7 @@ __launch_bounds__(Threads) FindRootsKernel(LabelChunk<TId> chunk)
   chunk.rootsBefore[at] = roots;
 }
 
-/** What replaces labels in the chunk. */
+/** Keeps the labels that components have in their chunk. */
 struct OwnLabels
 {
   __device__ std::uint64_t
@@ -674,7 +674,7 @@ private:
               "cub::DeviceScan::ExclusiveSum");
   }
 
-  /** Of the input's kind, with the bits of a TPixel. */
+  /** The background value of the input's pixel type, as a TPixel of the same bits. */
   template <typename TPixel>
   TPixel
   BackgroundOf() const

@@ -842,7 +842,7 @@ public:
     return pass;
   }
 
-  /** What the plan is called where kernels choose. */
+  /** The plan's name in a KernelChoice. */
   const char *
   GetName() const
   {

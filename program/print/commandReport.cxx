@@ -86,7 +86,7 @@ PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan)
   if (plan.inSlabs)
   {
     os << "slabs: along axis " << plan.axis << ", within " << FormatBytes(static_cast<double>(plan.bytesAtOnce))
-       << ", with a file beside OUT for what is between two passes; ";
+       << ", with a file beside OUT if the filter keeps data between its passes; ";
   }
   else
   {

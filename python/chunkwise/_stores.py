@@ -74,7 +74,7 @@ class Imagined(Store):
         self.takes_threads = True
 
 
-# What stores tell of an object beside its size; where they tell none of these, a change of equal size is not seen.
+# Stores describe an object by these beside its size; without any of them a change of equal size is not noticed.
 _STAMPS = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "content_md5", "Content-MD5")
 
 

@@ -20,7 +20,7 @@ class InPython:
         pass
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        # What Python has raised, such as a function that watches a run, is in its words.
+        # Exceptions that Python code raised, such as a progress function, are in Python's words already.
         if kind is not _core.ParameterError or "parameter" not in vars(error):
             return
         name = error.parameter

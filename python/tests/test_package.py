@@ -100,7 +100,7 @@ def find_circles(folder):
     # "from . import name" of what is no module means the package itself.
     imports = {name: {each if each in imports else "__init__" for each in found - {"_core"}}
                for name, found in imports.items()}
-    # What imports nothing, and what nothing imports, is in no circle.
+    # A module that imports nothing, or that nothing imports, is in no circle.
     while True:
         imported = set().union(*imports.values())
         left = {name: found & set(imports) for name, found in imports.items() if found & set(imports) and name in imported}

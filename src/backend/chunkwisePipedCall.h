@@ -7,7 +7,7 @@
 namespace chunkwise
 {
 
-/** What a device's kernel `piped` finds at call.sideIn: the host's kernel `head` and a call for it that reads
+/** A device's kernel `piped` finds this at call.sideIn: the host's kernel `head` and a call for it that reads
  * the host's images, in which it sets what the two kernels agree on. */
 struct PipedCall
 {

@@ -4,7 +4,7 @@
 
 #include "chunkwiseGeometry.h"
 
-// What the kernels of both backends share: labels are found for runs of voxels. A row of voxels is words of bits, one
+// Shared by the kernels of both backends: labels are found for runs of voxels. A row of voxels is words of bits, one
 // for each voxel, and a run lies within a word; so runs are numbered by counting bits.
 namespace chunkwise
 {
@@ -14,7 +14,7 @@ struct LabelRow
 {
   /** From the other row, along axes 1 and up. */
   std::int8_t offset[MaxDimension];
-  /** Where neighbors of voxel x are: bit 0 at x - 1, bit 1 at x, bit 2 at x + 1. */
+  /** The neighbors of voxel x: bit 0 for x - 1, bit 1 for x, bit 2 for x + 1. */
   std::uint8_t shifts;
 };
 
@@ -115,7 +115,7 @@ struct LabelIsWithin
   }
 };
 
-/** Of a tolerance that is 0 or more; integers differ by whole numbers. */
+/** `tolerance` is 0 or more; integers differ by whole numbers. */
 template <typename TPixel, typename TValue>
 LabelIsWithin<TPixel>
 MakeLabelIsWithin(const TValue & tolerance)

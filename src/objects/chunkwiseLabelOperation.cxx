@@ -5,6 +5,7 @@
 #include "chunkwiseLabelSummary.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace chunkwise
 {
@@ -117,8 +118,8 @@ LabelOperation::GetNeighbors() const
   }
   if (rule == LabelRule::Within || isPeriodic)
   {
-    // What is within a tolerance of the same voxel need not be of each other; and around a periodic image each voxel
-    // may be implied by the next.
+    // Two voxels within the tolerance of a third need not be within that of each other; and around a periodic image
+    // each voxel may be implied by the next.
     return result;
   }
   const int slowest = axes.empty() ? 0 : axes.back();
@@ -151,6 +152,49 @@ LabelOperation::GetNeighbors() const
     result.aroundCenter |= isAround ? std::uint32_t{ 1 } << r : 0;
   }
   return result;
+}
+
+std::vector<Coordinates>
+LabelOperation::GetOffsets() const
+{
+  const LabelNeighbors     neighbors = this->GetNeighbors();
+  std::vector<Coordinates> offsets;
+  if (neighbors.links)
+  {
+    offsets.push_back({ { -1, 0, 0, 0, 0 } });
+  }
+  for (int r = 0; r < neighbors.count; ++r)
+  {
+    for (int d = -1; d <= 1; ++d)
+    {
+      if ((neighbors.rows[r].shifts >> (d + 1) & 1) != 0)
+      {
+        offsets.push_back({ { d, 0, 0, 0, 0 } });
+        for (int a = 1; a < MaxDimension; ++a)
+        {
+          offsets.back()[a] = neighbors.rows[r].offset[a];
+        }
+      }
+    }
+  }
+  return offsets;
+}
+
+bool
+LabelOperation::AreAlike(const void * a, const void * b) const
+{
+  if (rule == LabelRule::Foreground)
+  {
+    return true;
+  }
+  return DispatchPixelKind(inputKind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    Pixel values[2];
+    std::memcpy(&values[0], a, sizeof(Pixel));
+    std::memcpy(&values[1], b, sizeof(Pixel));
+    return rule == LabelRule::Equal ? LabelIsEqual<Pixel>()(values[0], values[1])
+                                    : MakeLabelIsWithin<Pixel>(tolerance)(values[0], values[1]);
+  });
 }
 
 bool

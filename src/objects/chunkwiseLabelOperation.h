@@ -60,7 +60,7 @@ public:
    * neighbor's neighbor is the voxel: the structure is symmetric. */
   std::uint32_t structure{ 0 };
   LabelRule     rule{ LabelRule::Foreground };
-  /** Of the rule Within, 0 or more. */
+  /** The largest difference that the rule Within allows, 0 or more. */
   PixelValue tolerance{ 0 };
   /** The value of voxels without a label; NaN is no such voxel, whatever its value is. */
   PixelValue background{ 0 };
@@ -69,7 +69,7 @@ public:
   /** Axes along which the first voxel and the last are neighbors. */
   bool periodic[MaxDimension]{};
 
-  /** Of an operation for a region that is a block of a larger image. */
+  /** The final labels, if the region is a block of a larger image; else nullptr. */
   std::shared_ptr<const LabelNumbering> numbering;
   /** Lets devices compute. Off until the tests of their kernels, which switch it on, have passed on a GPU. */
   bool triesDevices{ false };
@@ -85,6 +85,12 @@ public:
   /** The neighbors in the order of kernels. */
   LabelNeighbors
   GetNeighbors() const;
+  /** The offsets of the neighbors that precede a voxel in raster order: half of all. */
+  std::vector<Coordinates>
+  GetOffsets() const;
+  /** Whether the rule joins neighbors in the foreground whose values lie at `a` and `b`, at any address. */
+  bool
+  AreAlike(const void * a, const void * b) const;
   /** Positions and labels take 64 bits: the image has 2^31 voxels or more. */
   bool
   IsWide() const;

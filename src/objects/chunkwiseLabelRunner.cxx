@@ -8,7 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <numeric>
 
 // Labels of images that no memory holds, in blocks along the slowest axis. A first pass labels each block by itself and
@@ -62,49 +61,25 @@ struct BlockPlane
   std::vector<unsigned char> values;
 };
 
-/** What blocks have in common, as they come. */
+/** Joins components across the planes where blocks meet. Blocks come in ascending order. */
 class BlockJoiner
 {
 public:
-  BlockJoiner(const LabelOperation & operation, int axis, std::int64_t blocks)
+  /** `mostBytes`: of memory that components in several blocks may take; 0: no limit. */
+  BlockJoiner(const LabelOperation & operation, int axis, std::int64_t blocks, std::uint64_t mostBytes)
     : m_Operation(operation)
     , m_Axis(axis)
     , m_WrapsAround(operation.periodic[axis] && operation.image[axis] > 1)
+    , m_MostBytes(mostBytes)
+    , m_Blocks(static_cast<std::size_t>(blocks))
   {
-    m_Blocks.resize(static_cast<std::size_t>(blocks));
     // Neighbors in the plane before: offsets along the other axes.
-    const LabelNeighbors neighbors = operation.GetNeighbors();
-    const auto           add = [&](Coordinates offset) {
-      if (offset[axis] > 0)
+    for (const Coordinates & offset : operation.GetOffsets())
+    {
+      if (offset[axis] == -1)
       {
-        for (int a = 0; a < MaxDimension; ++a)
-        {
-          offset[a] = -offset[a];
-        }
-      }
-      if (offset[axis] < 0)
-      {
-        offset[axis] = 0;
         m_Offsets.push_back(offset);
-      }
-    };
-    if (neighbors.links)
-    {
-      add({ { -1, 0, 0, 0, 0 } });
-    }
-    for (int r = 0; r < neighbors.count; ++r)
-    {
-      for (int d = -1; d <= 1; ++d)
-      {
-        Coordinates offset{ { d, 0, 0, 0, 0 } };
-        for (int a = 1; a < MaxDimension; ++a)
-        {
-          offset[a] = neighbors.rows[r].offset[a];
-        }
-        if ((neighbors.rows[r].shifts >> (d + 1) & 1) != 0)
-        {
-          add(offset);
-        }
+        m_Offsets.back()[axis] = 0;
       }
     }
   }
@@ -135,6 +110,14 @@ public:
   Number()
   {
     // Components that lie in several blocks, ordered by where they begin.
+    for (const Border & border : m_Borders)
+    {
+      for (const Pair & pair : border.pairs)
+      {
+        m_Blocks[border.before].joined.push_back(pair.first);
+        m_Blocks[border.after].joined.push_back(pair.second);
+      }
+    }
     std::vector<std::size_t> firsts;
     std::size_t              count = 0;
     for (Block & block : m_Blocks)
@@ -150,9 +133,12 @@ public:
       return firsts[block] +
              static_cast<std::size_t>(std::lower_bound(joined.begin(), joined.end(), label) - joined.begin());
     };
-    for (const Pair & pair : m_Pairs)
+    for (const Border & border : m_Borders)
     {
-      sets.Join(indexOf(pair.blocks[0], pair.labels[0]), indexOf(pair.blocks[1], pair.labels[1]));
+      for (const Pair & pair : border.pairs)
+      {
+        sets.Join(indexOf(border.before, pair.first), indexOf(border.after, pair.second));
+      }
     }
     std::vector<std::uint64_t>        labels(count);
     auto                              numberings = std::make_shared<Numberings>();
@@ -186,21 +172,14 @@ public:
   }
 
 private:
-  struct Pair
+  /** Labels of two blocks that meet, which belong to one component. */
+  using Pair = std::pair<std::uint64_t, std::uint64_t>;
+  /** The blocks of which a list has pairs: the one before, and the one after. */
+  struct Border
   {
-    std::size_t   blocks[2];
-    std::uint64_t labels[2];
-    friend bool
-    operator<(const Pair & a, const Pair & b)
-    {
-      return std::tie(a.blocks[0], a.blocks[1], a.labels[0], a.labels[1]) <
-             std::tie(b.blocks[0], b.blocks[1], b.labels[0], b.labels[1]);
-    }
-    friend bool
-    operator==(const Pair & a, const Pair & b)
-    {
-      return !(a < b) && !(b < a);
-    }
+    std::size_t       before;
+    std::size_t       after;
+    std::vector<Pair> pairs;
   };
   struct Block
   {
@@ -250,22 +229,19 @@ private:
     return plane;
   }
 
-  bool
-  AreAlike(const BlockPlane & a, std::int64_t i, const BlockPlane & b, std::int64_t j) const
+  /** The value of a voxel in a plane, for rules that ask for values. */
+  const void *
+  ValueAt(const BlockPlane & plane, std::int64_t i) const
   {
-    if (m_Operation.rule == LabelRule::Foreground)
-    {
-      return true;
-    }
-    return DispatchPixelKind(m_Operation.inputKind, [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      Pixel values[2];
-      std::memcpy(&values[0], a.values.data() + static_cast<std::size_t>(i) * sizeof(Pixel), sizeof(Pixel));
-      std::memcpy(&values[1], b.values.data() + static_cast<std::size_t>(j) * sizeof(Pixel), sizeof(Pixel));
-      return m_Operation.rule == LabelRule::Equal
-               ? LabelIsEqual<Pixel>()(values[0], values[1])
-               : MakeLabelIsWithin<Pixel>(m_Operation.tolerance)(values[0], values[1]);
-    });
+    return plane.values.empty() ? nullptr
+                                : &plane.values[static_cast<std::size_t>(i) * PixelSize(m_Operation.inputKind)];
+  }
+
+  static void
+  SortAndRemoveDuplicates(std::vector<Pair> & pairs)
+  {
+    std::sort(pairs.begin(), pairs.end());
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   }
 
   /** Keeps which labels of the plane before belong to those of the plane after. */
@@ -295,33 +271,47 @@ private:
           j += beside * stride[a];
         }
         const std::uint64_t other = isInside ? before.labels[static_cast<std::size_t>(j)] : 0;
-        const Pair          pair{ { blockBefore, blockAfter }, { other, label } };
-        if (other != 0 && this->AreAlike(before, j, after, i) && (pairs.empty() || !(pairs.back() == pair)))
+        const Pair          pair(other, label);
+        if (other != 0 && (pairs.empty() || pairs.back() != pair) &&
+            m_Operation.AreAlike(this->ValueAt(before, j), this->ValueAt(after, i)))
         {
           pairs.push_back(pair);
         }
+      }
+      if (pairs.size() >= 2 * after.labels.size())
+      {
+        SortAndRemoveDuplicates(pairs);
       }
       for (int a = 0; a < MaxDimension && ++at[a] == extent[a]; ++a)
       {
         at[a] = 0;
       }
     }
-    std::sort(pairs.begin(), pairs.end());
-    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-    for (const Pair & pair : pairs)
+    SortAndRemoveDuplicates(pairs);
+    m_Bytes += pairs.size() * BytesOfPair;
+    if (m_MostBytes && m_Bytes > m_MostBytes)
     {
-      m_Blocks[blockBefore].joined.push_back(pair.labels[0]);
-      m_Blocks[blockAfter].joined.push_back(pair.labels[1]);
+      throw BudgetError("components that lie in several blocks take more than the " + std::to_string(m_MostBytes) +
+                          " bytes of the host's memory that are there for them",
+                        static_cast<std::size_t>(m_Bytes),
+                        static_cast<std::size_t>(m_MostBytes));
     }
-    m_Pairs.insert(m_Pairs.end(), pairs.begin(), pairs.end());
+    pairs.shrink_to_fit();
+    m_Borders.push_back({ blockBefore, blockAfter, std::move(pairs) });
   }
+
+  /** A pair has 16 bytes in the first pass, and gives up to two parts of 16 bytes for the second. Between the passes,
+   * when no block is in memory, it takes 144: PartForComponents leaves room for these. */
+  static constexpr std::uint64_t BytesOfPair = 40;
 
   const LabelOperation &   m_Operation;
   const int                m_Axis;
   const bool               m_WrapsAround;
+  const std::uint64_t      m_MostBytes;
+  std::uint64_t            m_Bytes{ 0 };
   std::vector<Coordinates> m_Offsets;
   std::vector<Block>       m_Blocks;
-  std::vector<Pair>        m_Pairs;
+  std::vector<Border>      m_Borders;
   BlockPlane               m_First;
   BlockPlane               m_Last;
 };
@@ -339,14 +329,18 @@ KindOfBlocks(const LabelOperation & operation)
   return operation.IsWide() ? PixelKind::UInt64 : PixelKind::UInt32;
 }
 
-/** What planes of blocks take beside the blocks, in all: three planes, and what two of them have in common. */
+/** Memory of planes beside that of blocks: three planes, and the pairs of labels of two planes. */
 std::uint64_t
 BytesOfPlanes(const LabelOperation & operation, int axis)
 {
   const auto voxels = static_cast<std::uint64_t>(Box::FromExtent(operation.image).NumberOfVoxels() /
                                                  std::max<std::int64_t>(1, operation.image[axis]));
-  return voxels * (3 * (sizeof(std::uint64_t) + PixelSize(operation.inputKind)) + 2 * sizeof(std::uint64_t));
+  // A list of pairs has twice the voxels' number, and twice that while it grows.
+  return voxels * (3 * (sizeof(std::uint64_t) + PixelSize(operation.inputKind)) + 4 * 2 * sizeof(std::uint64_t));
 }
+
+/** One part in so many of the memory is for components that lie in several blocks. */
+constexpr std::uint64_t PartForComponents = 4;
 
 /** The request of one pass. */
 StreamedRequest
@@ -437,7 +431,8 @@ public:
     {
       least = error.needed;
     }
-    return least + BytesOfPlanes(operation, SlowestAxis(operation.image));
+    least += BytesOfPlanes(operation, SlowestAxis(operation.image));
+    return least + least / (PartForComponents - 1) + 1;
   }
 
   OutOfCoreReport
@@ -446,14 +441,15 @@ public:
     const LabelOperation & operation = GetLabel(request);
     const auto             blocks = MakeFirstPass(operation);
     StreamedRequest        pass = MakePass(request, blocks);
+    const std::uint64_t    forComponents = request.hostBytes / PartForComponents;
     if (request.hostBytes)
     {
-      const std::uint64_t planes = BytesOfPlanes(operation, SlowestAxis(operation.image));
-      pass.memory = request.hostBytes > planes ? request.hostBytes - planes : 1;
+      const std::uint64_t others = forComponents + BytesOfPlanes(operation, SlowestAxis(operation.image));
+      pass.memory = request.hostBytes > others ? request.hostBytes - others : 1;
     }
     const StreamedPlan plan = MakeStreamedPlan(manager, pass);
     OutOfCoreReport    report;
-    BlockJoiner        joiner(operation, plan.axis, plan.divisions);
+    BlockJoiner        joiner(operation, plan.axis, plan.divisions, forComponents);
     {
       PassMonitor                firstPass(monitor, 0);
       std::vector<unsigned char> memory;

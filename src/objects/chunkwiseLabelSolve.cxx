@@ -196,34 +196,14 @@ private:
   void
   FindOffsets()
   {
-    const LabelNeighbors neighbors = m_Operation.GetNeighbors();
-    const auto           add = [this](const Coordinates & offset) {
-      Coordinates back = offset;
+    for (Coordinates offset : m_Operation.GetOffsets())
+    {
+      m_Offsets.push_back(offset);
       for (int a = 0; a < MaxDimension; ++a)
       {
-        back[a] = -offset[a];
+        offset[a] = -offset[a];
       }
       m_Offsets.push_back(offset);
-      m_Offsets.push_back(back);
-    };
-    if (neighbors.links)
-    {
-      add({ { -1, 0, 0, 0, 0 } });
-    }
-    for (int r = 0; r < neighbors.count; ++r)
-    {
-      for (int d = -1; d <= 1; ++d)
-      {
-        if ((neighbors.rows[r].shifts >> (d + 1) & 1) != 0)
-        {
-          Coordinates offset{ { d, 0, 0, 0, 0 } };
-          for (int a = 1; a < MaxDimension; ++a)
-          {
-            offset[a] = neighbors.rows[r].offset[a];
-          }
-          add(offset);
-        }
-      }
     }
   }
 
@@ -296,28 +276,12 @@ private:
     return -1;
   }
 
-  /** Whether the rule lets two voxels of faces be of one component. */
-  bool
-  AreAlike(std::size_t a, int faceA, std::int64_t i, std::size_t b, int faceB, std::int64_t j) const
+  /** The value of a voxel on a face, for rules that ask for values. */
+  const void *
+  ValueAt(std::size_t c, int face, std::int64_t i) const
   {
-    if (m_Operation.rule == LabelRule::Foreground)
-    {
-      return true;
-    }
-    return DispatchPixelKind(m_Operation.inputKind, [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      Pixel      x;
-      Pixel      y;
-      const auto read = [&](std::size_t c, int face, std::int64_t n, Pixel & value) {
-        std::memcpy(&value,
-                    m_Chunks[c].summary + m_Layouts[c].faces[face].values + static_cast<std::size_t>(n) * sizeof(Pixel),
-                    sizeof(Pixel));
-      };
-      read(a, faceA, i, x);
-      read(b, faceB, j, y);
-      return m_Operation.rule == LabelRule::Equal ? LabelIsEqual<Pixel>()(x, y)
-                                                  : MakeLabelIsWithin<Pixel>(m_Operation.tolerance)(x, y);
-    });
+    return m_Chunks[c].summary + m_Layouts[c].faces[face].values +
+           static_cast<std::size_t>(i) * PixelSize(m_Operation.inputKind);
   }
 
   /** Calls join for components of both chunks that have neighbors in each other, also across a periodic edge. */
@@ -325,7 +289,7 @@ private:
   void
   JoinChunks(std::size_t a, std::size_t b, TJoin && join) const
   {
-    // Where b lies for the neighbors of a.
+    // The shift that brings chunk b beside chunk a across a periodic edge.
     Coordinates shift{};
     for (int code = 0; code < 243; ++code)
     {
@@ -395,7 +359,7 @@ private:
           const std::int64_t j = this->OnFace(b, beside, faceB);
           const auto         neighbor =
             j < 0 ? 0 : m_Chunks[b].components[static_cast<std::size_t>(faceB)][static_cast<std::size_t>(j)];
-          if (neighbor == 0 || !this->AreAlike(a, faceA, i, b, faceB, j))
+          if (neighbor == 0 || !m_Operation.AreAlike(this->ValueAt(a, faceA, i), this->ValueAt(b, faceB, j)))
           {
             continue;
           }
@@ -419,7 +383,7 @@ private:
   std::vector<SideData>
   Number(const std::vector<std::size_t> & ranks, LabelSets & sets)
   {
-    // Of components that begin elsewhere the labels are given: those of their sets, or of the block's numbering.
+    // Components that begin elsewhere get the label of their set, or of the block's numbering.
     m_IsGiven.resize(m_Chunks.size());
     for (std::size_t c = 0; c < m_Chunks.size(); ++c)
     {
@@ -497,7 +461,7 @@ private:
     return solutions;
   }
 
-  /** Of a chunk's rows; `before` goes on to the next chunk of the rows. */
+  /** The offsets of a chunk's rows. Advances `before` to the next chunk of the same rows. */
   SideData
   FindOffsetsOfRows(std::size_t c, std::vector<std::uint64_t> & before) const
   {
@@ -564,7 +528,7 @@ private:
   std::vector<ChunkFaces>         m_Chunks;
   std::vector<Coordinates>        m_Offsets;
   std::size_t                     m_NumberOfComponents{ 0 };
-  /** Of each chunk's components, whether they begin elsewhere. */
+  /** For each component of each chunk, whether it begins elsewhere. */
   std::vector<std::vector<bool>> m_IsGiven;
   /** By ranks. */
   std::vector<std::uint64_t> m_Labels;

@@ -26,7 +26,7 @@ StructureOf(const CheckedParameters & p, int dimension)
   {
     throw ParameterError("Structure", std::to_string(numbers.size()) + " numbers", std::to_string(size), " are not ");
   }
-  // Of one or two axes in the middle of the cube.
+  // A structure of one or two axes lies in the middle of the cube.
   const std::size_t first = dimension == 1 ? 12 : dimension == 2 ? 9 : 0;
   std::uint32_t     structure = 0;
   for (std::size_t i = 0; i < size; ++i)

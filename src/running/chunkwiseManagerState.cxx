@@ -117,7 +117,7 @@ NeededInput(const ExecutionRequest & request, const PlannerRequest & plannerRequ
   return box;
 }
 
-/** What an operation's kernels take for tables that all chunks share, as their sets say. */
+/** Memory of lookup tables that all chunks share, for all kernels of an operation. */
 std::size_t
 TableBytes(const Operation & operation, const ChunkShape & shape, const KernelRegistry & kernels)
 {

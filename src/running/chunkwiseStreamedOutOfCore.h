@@ -12,7 +12,7 @@ namespace chunkwise
 OutOfCoreRequest
 MakeOutOfCoreRequest(const StreamedRequest & request, const StreamedPlan & plan);
 
-/** What of an input is read for a run that needs `box` of it, all in the engine's coordinates. */
+/** The box of an input that is read for a run that needs `box` of it, in the engine's coordinates. */
 Box
 GetReadBox(const StreamedRequest & request, const StreamedPlan & plan, const StreamedInput & input, Box box);
 

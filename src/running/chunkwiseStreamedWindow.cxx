@@ -44,7 +44,7 @@ private:
   std::vector<std::vector<unsigned char>> m_Buffers;
 };
 
-/** What an image is given of a box by one call. */
+/** The part of a box that one call of Read or Write gets. */
 std::vector<Box>
 CutFor(const ImageAccess & access, const Box & box, int axis, std::size_t voxelBytes, std::uint64_t pieceBytes)
 {

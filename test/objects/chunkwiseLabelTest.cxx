@@ -3,6 +3,7 @@
 #include "chunkwiseFilters.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseLabelOperation.h"
+#include "chunkwiseMemoryImage.h"
 #include "chunkwiseStreamedRun.h"
 
 #include <deque>
@@ -377,59 +378,6 @@ TEST_P(Labels, ThatTheOutputCannotHoldAreRefused)
   fits.ExpectDefinition("255 labels");
 }
 
-/** An image in memory behind the interfaces of files. */
-class MemoryImage
-  : public ImageSource
-  , public ImageSink
-{
-public:
-  explicit MemoryImage(const BufferView & view)
-    : m_View(view)
-  {}
-  Coordinates
-  GetExtent() const override
-  {
-    return m_View.box.Extents();
-  }
-  PixelKind
-  GetKind() const override
-  {
-    return m_View.kind;
-  }
-  ImageAccess
-  GetAccess() const override
-  {
-    return ImageAccess();
-  }
-  void
-  Read(const Box & box, const BufferView & view) override
-  {
-    Copy(box, m_View, view);
-  }
-  void
-  Write(const Box & box, const BufferView & view) override
-  {
-    Copy(box, view, m_View);
-  }
-  void
-  Finish() override
-  {}
-
-private:
-  static void
-  Copy(const Box & box, const BufferView & from, const BufferView & to)
-  {
-    const auto size = static_cast<std::int64_t>(PixelSize(from.kind));
-    ForEachIndex(box, [&](const Coordinates & index) {
-      std::memcpy(static_cast<char *>(to.data) + to.Offset(index) * size,
-                  static_cast<const char *>(from.data) + from.Offset(index) * size,
-                  static_cast<std::size_t>(size));
-    });
-  }
-
-  const BufferView m_View;
-};
-
 /** Memory for a part of the image: it goes in blocks. */
 template <typename TIn, typename TOut>
 void
@@ -489,6 +437,28 @@ TEST_P(Labels, OfImagesLargerThanMemoryMayBeTooManyForTheOutput)
   {
     EXPECT_NE(std::string(error.what()).find("27000 components"), std::string::npos) << error.what();
   }
+}
+
+TEST(LabelStreams, WithMoreComponentsBetweenBlocksThanMemoryAreRefused)
+{
+  const Coordinates         extent{ { 60, 60, 1000, 1, 1 } };
+  std::vector<std::uint8_t> voxels;
+  ForEachIndex(Box::FromExtent(extent),
+               [&](const Coordinates & at) { voxels.push_back(at[0] % 2 == 0 && at[1] % 2 == 0 ? 1 : 0); });
+  // Columns along the slowest axis cross all blocks: 900 of them.
+  Manager     manager({});
+  std::string message;
+  try
+  {
+    StreamLabels<std::uint8_t, std::uint64_t>(
+      manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64), voxels, 700000);
+  }
+  catch (const BudgetError & error)
+  {
+    message = error.what();
+    EXPECT_GT(error.needed, error.budget);
+  }
+  EXPECT_NE(message.find("components that lie in several blocks"), std::string::npos) << message;
 }
 
 std::shared_ptr<const Operation>

@@ -199,7 +199,7 @@ TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
     {
       for (const auto & [role, what] : GetKernelRoles())
       {
-        // What the host alone runs of Fixpoint, and beside a device.
+        // The host alone runs these roles of Fixpoint, and those beside a device.
         const bool isOfOneSide = role == &KernelSet::amend || role == &KernelSet::isOpen ||
                                  role == &KernelSet::settle || role == &KernelSet::head;
         if (!isOfOneSide && kernels.Find(name, role))
@@ -1172,7 +1172,7 @@ TEST_P(Conformance, EveryRegisteredKernel)
       {
         continue;
       }
-      // What is computed from solutions is compared by the family's test.
+      // The family's own test compares kernels that need a solution.
       if (role == &KernelSet::compute && m_Device->GetKernels().Find(name, &KernelSet::summarize))
       {
         continue;

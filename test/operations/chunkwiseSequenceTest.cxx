@@ -231,7 +231,7 @@ TEST(KernelRegistry, ASetHasTheRolesThatItWasGivenAndALaterSetReplacesIt)
   EXPECT_EQ(kernels.GetNames(), std::vector<std::string>{ "sum" });
 }
 
-/** What ran of each chunk, by its box. */
+/** The algorithm that ran for each chunk, by its box. */
 std::mutex                         notesMutex;
 std::map<std::string, std::string> notes;
 

@@ -119,7 +119,7 @@ public:
   int                        roomThereIs{ 5 };
   /** Called with the memory that Read is to fill, or that Write is given, and its bytes. */
   std::function<void(const void * memory, std::size_t bytes)> onMemory;
-  /** What was visited, in the order of the calls. */
+  /** The boxes of all calls, in their order. */
   std::vector<Box> boxes;
 
 private:

@@ -532,7 +532,7 @@ private:
     ASSERT_TRUE(changedSides.Fetch(nullptr)) << "writes beside the changed sides: " << where;
   }
 
-  /** What was planned is what ran, of kernels that choose among algorithms. */
+  /** Expects that a kernel with several algorithms ran the one that was planned. */
   static void
   CheckChoice(const Kernel & kernel, const ConformanceTrial & trial, const ChunkShape & shape, const char * ran)
   {

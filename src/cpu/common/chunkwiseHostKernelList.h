@@ -33,7 +33,7 @@ void
 RegisterHostWiener(KernelRegistry & registry);
 void
 RegisterHostReconstruction(KernelRegistry & registry);
-/** Of reconstruction. */
+/** Kernels of reconstruction. */
 Kernel
 MakeHostSettle();
 void

@@ -54,7 +54,7 @@ constexpr std::int64_t VoxelsOfTask = std::int64_t{ 1 } << 16;
  * worker alone. */
 constexpr std::int64_t BandsOfWorker = 4;
 
-/** Where the arrays of a chunk lie in scratch. `TId`: 32 bits, or 64 for images of 2^31 voxels and more. */
+/** Offsets of a chunk's arrays in scratch. `TId`: 32 bits, or 64 for images of 2^31 voxels and more. */
 struct LabelScratch
 {
   LabelScratch(const LabelOperation & operation, const Box & box)
@@ -264,7 +264,7 @@ public:
   }
 
 private:
-  /** Of a root, in place of its number: it has a label. */
+  /** Marks the entry of a root that holds a label in place of a parent. */
   static constexpr TId IsLabel = TId{ 1 } << (8 * sizeof(TId) - 1);
 
   template <typename T>
@@ -798,7 +798,7 @@ LabelScratchBytes(const Operation & operation, const ChunkShape & shape)
   return LabelScratch(static_cast<const LabelOperation &>(operation), shape.outputBox).bytes;
 }
 
-/** Of the CPU, as bytes: words and runs are read and written some times beside voxels and labels. */
+/** The cost in bytes of memory traffic: words and runs are read and written several times beside voxels and labels. */
 double
 LabelCost(const Operation & operation, const ChunkShape & shape)
 {
