@@ -121,7 +121,6 @@ MakeLabel(const Box & box, int connectivity)
   LabelOperation operation;
   operation.image = box.upper;
   operation.structure = LabelOperation::MakeStructure(connectivity, 3);
-  operation.triesDevices = true;
   return operation;
 }
 

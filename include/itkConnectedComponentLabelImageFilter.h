@@ -32,10 +32,7 @@ namespace itk
  * to file (ChunkwiseFileToFile) an image of any size goes in blocks, which are read twice.
  *
  * \par Determinism
- * The same labels for every division into chunks and number of threads.
- *
- * \par Backend
- * The CPU. The kernels of CUDA are there, and not used before they have been tried on a GPU: Backend CUDA throws.
+ * The same labels for every division into chunks, number of threads, and backend.
  *
  * \par Source
  * Union-find over runs of voxels: L. He, Y. Chao, K. Suzuki, "A run-based two-scan labeling algorithm", IEEE Trans.

@@ -40,7 +40,11 @@ def on_device(report, row, image, structure):
 
 
 def on_cpu(report, row, image, connectivity, structure):
-    from scipy import ndimage
+    try:
+        from scipy import ndimage
+    except ImportError as error:
+        print(f"no SciPy: {error}")
+        return
     report.add("objects", row + ", CPU", best_ms(lambda: ndimage.label(image, structure, np.int32), 1), "SciPy")
     try:
         import cc3d

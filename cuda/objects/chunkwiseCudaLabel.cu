@@ -120,6 +120,18 @@ struct LabelChunk
     }
     return parent;
   }
+  /** The root of a run while no roots are joined. Only entries of non-roots may change meanwhile, and only to their
+   * root. */
+  __device__ TId
+  FindRoot(TId run) const
+  {
+    TId root = run;
+    for (TId next = __ldcg(parents + root); next != root; next = __ldcg(parents + root))
+    {
+      root = next;
+    }
+    return root;
+  }
   __device__ void
   Join(TId a, TId b) const
   {
@@ -380,7 +392,8 @@ __launch_bounds__(Threads) JoinKernel(LabelChunk<TId> chunk, const TPixel * __re
   }
 }
 
-/** Each run gets its root, each word the number of its roots. */
+/** Each run gets its root, each word the number of its roots. A thread writes the entries of its own runs alone: Find
+ * would write others', and could put an older parent in place of a root that is already there. */
 template <typename TId>
 __global__ void
 __launch_bounds__(Threads) FindRootsKernel(LabelChunk<TId> chunk)
@@ -395,7 +408,7 @@ __launch_bounds__(Threads) FindRootsKernel(LabelChunk<TId> chunk)
   {
     for (TId run = chunk.firstRuns[at]; run < chunk.firstRuns[at + 1]; ++run)
     {
-      const TId root = chunk.Find(run);
+      const TId root = chunk.FindRoot(run);
       if (root == run)
       {
         ++roots;

@@ -420,6 +420,9 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
     bins,
     boxes.padded);
   CheckLaunch("BinKernel");
+  // Read behind the last voxel, and counted nowhere.
+  CheckCuda(cudaMemsetAsync(bins + boxes.padded.NumberOfVoxels(), 0, TapsTogether * sizeof(TBin), StreamOf(call)),
+            "cudaMemsetAsync");
 
   const std::vector<std::int32_t> steps = EntropyOperation::GetSteps(2 * taps);
   const std::vector<double>       logarithms = EntropyOperation::GetLogarithms(taps);

@@ -71,8 +71,6 @@ public:
 
   /** The final labels, if the region is a block of a larger image; else nullptr. */
   std::shared_ptr<const LabelNumbering> numbering;
-  /** Lets devices compute. Off until the tests of their kernels, which switch it on, have passed on a GPU. */
-  bool triesDevices{ false };
 
   /** The structure of neighbors that share a face (connectivity 1), also an edge (2), also a corner (3), along
    * `dimension` axes. */
@@ -128,11 +126,6 @@ public:
   Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const override;
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override;
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return triesDevices ? "" : "the kernels of labels have not been tried on a GPU yet";
-  }
 };
 
 /** Throws Error that names the number and the kind if the labels 1 to `count` are too many for it. */

@@ -53,7 +53,12 @@ FreeHost(void * block)
 void *
 AllocateHost(std::size_t bytes)
 {
-  return ::operator new(bytes, std::align_val_t(256));
+  void * const memory = ::operator new(bytes, std::align_val_t(256), std::nothrow);
+  if (!memory)
+  {
+    throw std::bad_alloc();
+  }
+  return memory;
 }
 
 void

@@ -109,7 +109,7 @@ TEST_P(Reconstruction, AnyHeapsGiveTheSame)
   compare(std::uint16_t{});
   compare(float{});
   compare(double{});
-  EXPECT_GT(most, 3u) << "no image was cut";
+  EXPECT_GT(most, IsUnderComputeSanitizer() ? 1u : 3u) << "no image was cut";
 }
 
 /** Almost every voxel can raise another, which is more than heaps have room for. */

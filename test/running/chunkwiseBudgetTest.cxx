@@ -149,7 +149,6 @@ MakeOperations()
   label->image = Extent;
   label->inputKind = label->outputKind = PixelKind::Float32;
   label->structure = LabelOperation::MakeStructure(1, 3);
-  label->triesDevices = true;
   all.push_back(label);
   all.push_back(std::make_shared<ReconstructionOperation>());
   const auto maxima = std::make_shared<ReconstructionOperation>();

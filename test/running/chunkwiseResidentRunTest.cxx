@@ -581,7 +581,8 @@ TEST_P(Resident, BadRequestsAreRefusedBeforeWorkStarts)
   DeviceImage        input(GetDevice(), PixelKind::Float32, box);
   DeviceImage        output(GetDevice(), PixelKind::Float32, box);
   std::vector<float> host(static_cast<std::size_t>(box.NumberOfVoxels()));
-  ExecutionRequest   request = MakeRequest(operation, PixelKind::Float32, PixelKind::Float32, box);
+  input.Upload(m_Stream.Get());
+  ExecutionRequest request = MakeRequest(operation, PixelKind::Float32, PixelKind::Float32, box);
   request.inputs[0] = input.GetView();
   request.output = output.GetView();
   const auto message = [&](const ExecutionRequest & bad, int device = 0) -> std::string {
@@ -736,6 +737,8 @@ TEST(ResidentRun, FailuresAreRetriedOrReported)
                 << where << ": " << error.what();
             }
             fake.ClearFaults();
+            // After an error copies to the images may still be on their way.
+            fake.Synchronize(stream.Get());
             if (done)
             {
               ++recovered;

@@ -39,6 +39,7 @@ Look(std::int64_t & i, std::int64_t n, BoundaryMode mode)
 }
 
 __extension__ using Wide = __int128;
+__extension__ using UnsignedWide = unsigned __int128;
 
 template <typename T>
 struct MeanParts

@@ -83,12 +83,14 @@ SumUpTo(const BufferView & image, const Coordinates & index, int axes, bool squa
     box.lower[a] = a < axes ? 0 : index[a];
     ++box.upper[a];
   }
-  TWide sum = 0;
+  // Sums of integers wrap around.
+  using Sum = std::conditional_t<std::is_floating_point<TWide>::value, TWide, oracle::UnsignedWide>;
+  Sum sum = 0;
   ForEachIndex(box, [&](const Coordinates & at) {
     const auto value = static_cast<TWide>(At<TIn>(image, at));
-    sum += squares ? value * value : value;
+    sum += static_cast<Sum>(squares ? value * value : value);
   });
-  return sum;
+  return static_cast<TWide>(sum);
 }
 
 /** The sums along one axis, in the order that `order` gives a line of it. */
