@@ -56,6 +56,8 @@ struct PlannerRequest
   /** Each chunk is loaded, run and stored before the next one (Fixpoint with few chunks, the host). So there is one
    * buffer of each kind, and no chunk is cut to let transfers and kernels overlap. */
   bool oneAtATime{ false };
+  /** A region in one chunk needs half of the work (TwoPass that runs alone): it is not cut if it fits each device. */
+  bool wholeIfItFits{ false };
   /** Chunks are used where they lie (the host): only scratch and fixed bytes take memory. */
   bool inPlace{ false };
   /** Threads of the host, for scratch. */

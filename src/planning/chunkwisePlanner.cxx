@@ -634,10 +634,36 @@ FindBestOnce(const PlannerRequest & request)
   return best;
 }
 
+/** The region as one chunk of the device with the least memory; false: it does not fit. */
+bool
+FindWhole(const PlannerRequest & request, Candidate & whole)
+{
+  PlannerRequest one = request;
+  one.devices.assign(
+    1,
+    *std::min_element(request.devices.begin(),
+                      request.devices.end(),
+                      [](const PlannerDevice & a, const PlannerDevice & b) { return a.memory < b.memory; }));
+  one.oneAtATime = true;
+  try
+  {
+    whole = FindBestOnce(one);
+    return whole.chunks == 1;
+  }
+  catch (const BudgetError &)
+  {
+    return false;
+  }
+}
+
 Candidate
 FindBest(const PlannerRequest & request)
 {
   Candidate best;
+  if (request.wholeIfItFits && !request.inPlace && FindWhole(request, best))
+  {
+    return best;
+  }
   try
   {
     best = FindBestOnce(request);

@@ -412,6 +412,8 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   });
   p.oneAtATime = operation->GetSchedule() == Schedule::Fixpoint;
   p.visitSeconds = operation->GetSchedule() == Schedule::Fixpoint ? SecondsOfVisit : 0;
+  p.wholeIfItFits = operation->GetSchedule() == Schedule::TwoPass && p.hasOutput &&
+                    operation->RunsAlone(request.region, request.output.kind);
   std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
   if (operation->GetSchedule() == Schedule::Sweep)
   {

@@ -581,6 +581,20 @@ TEST(Planner, OneAtATimeCutsOnlyForMemory)
   EXPECT_LE(cut.deviceBytes, request.devices[0].memory);
 }
 
+/** A second pass costs more than what overlap and other devices gain. */
+TEST(Planner, WhatFitsIsNotCutWhereOnePassIsEnough)
+{
+  PlannerRequest request = MakeRequest({ { 256, 256, 256, 1, 1 } }, 1, std::size_t{ 1 } << 40);
+  request.devices.push_back(request.devices[0]);
+  EXPECT_GT(MakePlan(request).chunks.size(), 1u);
+  request.wholeIfItFits = true;
+  EXPECT_EQ(MakePlan(request).chunks.size(), 1u);
+  request.devices[1].memory = std::size_t{ 60 } << 20;
+  const Plan cut = MakePlan(request);
+  EXPECT_GT(cut.chunks.size(), 1u);
+  EXPECT_LE(cut.deviceBytes, request.devices[1].memory);
+}
+
 /** What lies in place takes no memory of the budget; scratch does. */
 TEST(Planner, InPlaceOnlyScratchCounts)
 {
