@@ -31,6 +31,7 @@ CAPABILITIES = {
     "reconstruction": "Morphological reconstruction",
     "table": "Summed-area tables and statistics of boxes",
     "statistics": "Statistics and histograms",
+    "objects": "Connected components",
     "network": "Networks",
     "host-to-host": "Host to host",
     "file-to-file": "File to file",
