@@ -180,6 +180,8 @@ struct EarlierNeighbors
           at[k] == ofVoxelBefore || areNeighbors(at[k], ofVoxelBefore) ? std::uint32_t{ 1 } << other : 0;
       }
     }
+    firstImpliesAll =
+      count > 0 && std::all_of(list + 1, list + count, [](const EarlierNeighbor & each) { return each.impliedBy & 1; });
     // The first two without neighbors of their own, as where neighbors share faces, lie at two sides of a square.
     if (count >= 2 && list[1].impliedBy == 0 && list[0].shift == 0 && list[1].shift == 0)
     {
@@ -193,6 +195,8 @@ struct EarlierNeighbors
 
   EarlierNeighbor list[Most];
   int             count{ 0 };
+  /** All others are neighbors of the first. */
+  bool firstImpliesAll{ false };
   /** The row of the voxel that is a neighbor of the first two of the list: where it is foreground these are joined. */
   bool     hasSquare{ false };
   LabelRow square{};
@@ -788,7 +792,7 @@ private:
     const std::int64_t square = m_Earlier.hasSquare && !hasValues ? this->RowBeside(begin, m_Earlier.square) : -1;
     const int          count = m_Earlier.count;
     Word               pairs[EarlierNeighbors::Most]{};
-    Word               before[EarlierNeighbors::Most]{}; // of the word before
+    Word               shifted[EarlierNeighbors::Most]{}; // those of voxels at x - 1
     for (std::int64_t w = 0; w < words; ++w)
     {
       const std::int64_t at = row * words + w;
@@ -797,7 +801,11 @@ private:
       {
         continue;
       }
-      std::copy_n(pairs, count, before);
+      // From the word before, until this word has its pairs.
+      for (int k = 0; k < count; ++k)
+      {
+        shifted[k] = pairs[k] >> (WordBits - 1);
+      }
       const Word links = m_Links[at];
       const auto needless = [&](int k) {
         Word word = 0;
@@ -805,17 +813,12 @@ private:
         {
           word |= pairs[LowestBit(rest)];
         }
-        if (links != 0)
+        Word linked = 0;
+        for (std::uint32_t rest = links != 0 ? m_Earlier.list[k].impliedByBefore : 0; rest != 0; rest &= rest - 1)
         {
-          Word linked = 0;
-          for (std::uint32_t rest = m_Earlier.list[k].impliedByBefore; rest != 0; rest &= rest - 1)
-          {
-            const int other = LowestBit(rest);
-            linked |= ShiftedFromBefore(pairs[other], before[other]);
-          }
-          word |= linked & links;
+          linked |= shifted[LowestBit(rest)];
         }
-        return word;
+        return word | (linked & links);
       };
       const auto pairsOf = [&](int k) {
         const EarlierNeighbor & neighbor = m_Earlier.list[k];
@@ -835,14 +838,19 @@ private:
           return;
         }
         const std::int64_t otherAt = beside[neighbor.row] * words + w;
+        const Word         starts = this->StartsOf(at);
+        const Word         otherStarts = this->StartsOf(otherAt);
+        const TId          first = m_FirstRuns[at] - 1;
+        const TId          otherFirst = m_FirstRuns[otherAt] - 1;
         for (; bits != 0; bits &= bits - 1)
         {
           const int i = LowestBit(bits);
           const int x = i + neighbor.shift;
-          this->Join(this->RunOf(at, i),
+          const TId run = first + static_cast<TId>(CountBits(starts & BitsUpTo(i)));
+          this->Join(run,
                      x < 0           ? this->RunOf(otherAt - 1, WordBits - 1)
                      : x == WordBits ? this->RunOf(otherAt + 1, 0)
-                                     : this->RunOf(otherAt, x));
+                                     : otherFirst + static_cast<TId>(CountBits(otherStarts & BitsUpTo(x))));
         }
       };
       if (hasValues)
@@ -852,17 +860,23 @@ private:
         for (int k = 0; k < count; ++k)
         {
           const Word bits = pairsOf(k) & ~needless(k);
-          pairs[k] = bits == 0 ? bits : this->KeepAlike<TPixel>(bits, begin, beside[m_Earlier.list[k].row], w,
-                                                                m_Earlier.list[k].shift, alike);
+          pairs[k] = bits == 0 ? bits
+                               : this->KeepAlike<TPixel>(
+                                   bits, begin, beside[m_Earlier.list[k].row], w, m_Earlier.list[k].shift, alike);
+          shifted[k] |= pairs[k] << 1;
           join(k, pairs[k] & ~needless(k));
         }
         continue;
       }
+      // Most voxels within objects have all that they need of the first neighbor.
+      Word rest = own;
       for (int k = 0; k < count; ++k)
       {
-        pairs[k] = pairsOf(k);
+        pairs[k] = rest != 0 ? pairsOf(k) & rest : Word{ 0 };
+        shifted[k] |= pairs[k] << 1;
+        rest = k == 0 && m_Earlier.firstImpliesAll ? own & ~pairs[0] : rest;
       }
-      for (int k = 0; k < count; ++k)
+      for (int k = 0; k < (rest != 0 ? count : 1); ++k)
       {
         if (pairs[k] != 0)
         {
@@ -930,6 +944,9 @@ private:
     return pairs;
   }
 
+  /** Words with more runs are written voxel by voxel. */
+  static constexpr int FewRuns = 6;
+
   /** The label of a run, when roots have theirs. */
   TId
   LabelOfRun(TId run) const
@@ -962,10 +979,24 @@ private:
       std::fill_n(voxels, WordBits, foreground == 0 ? TPixel{ 0 } : static_cast<TPixel>(this->LabelOfRun(m_FirstRuns[at])));
       return;
     }
-    // Labels of the word's runs, after that of the background.
-    TPixel    labels[WordBits + 1];
     Word      starts = this->StartsOf(at);
     const int runs = CountBits(starts);
+    if (stride == 1 && runs <= FewRuns)
+    {
+      std::fill_n(voxels, n, TPixel{ 0 });
+      const Word ends = ~foreground | starts;
+      for (TId run = m_FirstRuns[at]; starts != 0; starts &= starts - 1, ++run)
+      {
+        const int  first = LowestBit(starts);
+        const Word later = ends & ~BitsUpTo(first);
+        std::fill(voxels + first,
+                  voxels + (later != 0 ? std::min<std::int64_t>(n, LowestBit(later)) : n),
+                  static_cast<TPixel>(this->LabelOfRun(run)));
+      }
+      return;
+    }
+    // Labels of the word's runs, after that of the background.
+    TPixel labels[WordBits + 1];
     labels[0] = 0;
     for (int i = 0; i < runs; ++i)
     {
