@@ -415,6 +415,11 @@ public:
   {
     return 2;
   }
+  bool
+  NeedsSpool() const override
+  {
+    return false;
+  }
 
   std::uint64_t
   GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
