@@ -442,16 +442,21 @@ TEST_P(Labels, OfImagesLargerThanMemoryMayBeTooManyForTheOutput)
 TEST(LabelStreams, WithMoreComponentsBetweenBlocksThanMemoryAreRefused)
 {
   const Coordinates         extent{ { 60, 60, 1000, 1, 1 } };
-  std::vector<std::uint8_t> voxels;
-  ForEachIndex(Box::FromExtent(extent),
-               [&](const Coordinates & at) { voxels.push_back(at[0] % 2 == 0 && at[1] % 2 == 0 ? 1 : 0); });
-  // Columns along the slowest axis cross all blocks: 900 of them.
-  Manager     manager({});
+  std::vector<std::uint8_t> columns;
+  std::vector<std::uint8_t> more;
+  ForEachIndex(Box::FromExtent(extent), [&](const Coordinates & at) {
+    columns.push_back(at[0] % 2 == 0 && at[1] % 2 == 0 ? 1 : 0);
+    more.push_back((at[0] + at[1]) % 2 == 0 ? 1 : 0);
+  });
+  // Columns along the slowest axis cross all blocks: 900 of them, which take 8 bytes in each block, and 1800.
+  Manager manager({});
+  ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint64_t>(
+    manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64), columns, 2400000)));
   std::string message;
   try
   {
     StreamLabels<std::uint8_t, std::uint64_t>(
-      manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64), voxels, 700000);
+      manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64, 1), more, 700000);
   }
   catch (const BudgetError & error)
   {
