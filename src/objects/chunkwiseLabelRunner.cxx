@@ -61,9 +61,10 @@ private:
 };
 
 /** A plane of a block: labels, and values where the rule asks for them. */
+template <typename TNumber>
 struct BlockPlane
 {
-  std::vector<std::uint64_t> labels;
+  std::vector<TNumber>       labels;
   std::vector<unsigned char> values;
 };
 
@@ -74,6 +75,8 @@ template <typename TNumber>
 class BlockJoiner : public Numberings
 {
 public:
+  using Plane = BlockPlane<TNumber>;
+
   /** `mostBytes`: of memory that components in several blocks may take; 0: no limit. */
   BlockJoiner(const LabelOperation & operation, int axis, std::int64_t blocks, std::uint64_t mostBytes)
     : m_Operation(operation)
@@ -99,7 +102,7 @@ public:
   {
     const Box & box = labels.box;
     m_Begins.push_back(m_Begins.back() + this->GetLargest(labels));
-    BlockPlane first = this->TakePlane(input, labels, box.lower[m_Axis]);
+    Plane first = this->TakePlane(input, labels, box.lower[m_Axis]);
     if (block > 0)
     {
       this->Join(block - 1, m_Last, block, first);
@@ -157,7 +160,7 @@ public:
 
 private:
   /** Labels of two blocks that meet, which belong to one component; or their numbers. */
-  using Pair = std::pair<std::uint64_t, std::uint64_t>;
+  using Pair = std::pair<TNumber, TNumber>;
   /** A component of a block, by its label there, that belongs to one with a smaller number. */
   struct Part
   {
@@ -220,20 +223,20 @@ private:
   }
 
   /** The plane at an index of the slowest axis: its voxels follow each other. */
-  BlockPlane
+  Plane
   TakePlane(const BufferView & input, const BufferView & labels, std::int64_t index) const
   {
     Box box = labels.box;
     box.lower[m_Axis] = index;
     box.upper[m_Axis] = index + 1;
     const auto  voxels = static_cast<std::size_t>(box.NumberOfVoxels());
-    BlockPlane  plane;
+    Plane       plane;
     Coordinates at = box.lower;
     plane.labels.resize(voxels);
     DispatchPixelKind(labels.kind, [&](auto pixel) {
       const auto * const from = static_cast<const decltype(pixel) *>(labels.data) + labels.Offset(at);
       std::transform(
-        from, from + voxels, plane.labels.begin(), [](auto label) { return static_cast<std::uint64_t>(label); });
+        from, from + voxels, plane.labels.begin(), [](auto label) { return static_cast<TNumber>(label); });
     });
     if (m_Operation.rule != LabelRule::Foreground)
     {
@@ -248,7 +251,7 @@ private:
 
   /** The value of a voxel in a plane, for rules that ask for values. */
   const void *
-  ValueAt(const BlockPlane & plane, std::int64_t i) const
+  ValueAt(const Plane & plane, std::int64_t i) const
   {
     return plane.values.empty() ? nullptr
                                 : &plane.values[static_cast<std::size_t>(i) * PixelSize(m_Operation.inputKind)];
@@ -263,7 +266,7 @@ private:
 
   /** Keeps which labels of the plane before belong to those of the plane after. */
   void
-  Join(std::size_t blockBefore, const BlockPlane & before, std::size_t blockAfter, const BlockPlane & after)
+  Join(std::size_t blockBefore, const Plane & before, std::size_t blockAfter, const Plane & after)
   {
     Coordinates extent = m_Operation.image;
     extent[m_Axis] = 1;
@@ -273,7 +276,7 @@ private:
     Coordinates at{};
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(after.labels.size()); ++i)
     {
-      const std::uint64_t label = after.labels[static_cast<std::size_t>(i)];
+      const TNumber label = after.labels[static_cast<std::size_t>(i)];
       for (std::size_t o = 0; o < m_Offsets.size() && label != 0; ++o)
       {
         std::int64_t j = 0;
@@ -288,8 +291,8 @@ private:
           isInside = isInside && beside >= 0 && beside < extent[a];
           j += beside * stride[a];
         }
-        const std::uint64_t other = isInside ? before.labels[static_cast<std::size_t>(j)] : 0;
-        const Pair          pair(other, label);
+        const TNumber other = isInside ? before.labels[static_cast<std::size_t>(j)] : TNumber{ 0 };
+        const Pair    pair(other, label);
         if (other != 0 && (pairs.empty() || pairs.back() != pair) &&
             m_Operation.AreAlike(this->ValueAt(before, j), this->ValueAt(after, i)))
         {
@@ -314,12 +317,12 @@ private:
   void
   JoinNumbers(std::size_t blockBefore, std::size_t blockAfter, std::vector<Pair> & pairs)
   {
-    std::vector<std::uint64_t> numbers;
+    std::vector<TNumber> numbers;
     numbers.reserve(2 * pairs.size());
     for (Pair & pair : pairs)
     {
-      pair.first = this->Find(m_Begins[blockBefore] + pair.first);
-      pair.second = this->Find(m_Begins[blockAfter] + pair.second);
+      pair.first = static_cast<TNumber>(this->Find(m_Begins[blockBefore] + pair.first));
+      pair.second = static_cast<TNumber>(this->Find(m_Begins[blockAfter] + pair.second));
       numbers.push_back(pair.first);
       numbers.push_back(pair.second);
     }
@@ -393,8 +396,8 @@ private:
   std::vector<std::vector<Part>> m_Parts;
   /** Parts in the blocks before each block, and in all. */
   std::vector<std::uint64_t> m_PartsBefore{ 0 };
-  BlockPlane                 m_First;
-  BlockPlane                 m_Last;
+  Plane                      m_First;
+  Plane                      m_Last;
 };
 
 const LabelOperation &
@@ -416,8 +419,10 @@ BytesOfPlanes(const LabelOperation & operation, int axis)
 {
   const auto voxels = static_cast<std::uint64_t>(Box::FromExtent(operation.image).NumberOfVoxels() /
                                                  std::max<std::int64_t>(1, operation.image[axis]));
-  // As many pairs as voxels, the numbers in them, and their sets; and something for pairs in unusual structures.
-  return voxels * (3 * (sizeof(std::uint64_t) + PixelSize(operation.inputKind)) + 4 * 2 * sizeof(std::uint64_t));
+  const std::uint64_t bytes = operation.IsWide() ? 8 : 4;
+  const std::uint64_t values = operation.rule == LabelRule::Foreground ? 0 : PixelSize(operation.inputKind);
+  // As many pairs as voxels, the numbers in them, and the sets of these.
+  return voxels * (3 * (bytes + values) + 4 * bytes + 2 * sizeof(std::size_t));
 }
 
 /** One part in so many of the memory is for components that lie in several blocks. */
