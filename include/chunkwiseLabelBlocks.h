@@ -7,8 +7,8 @@
 
 #include <vector>
 
-// Connected components of an image in blocks that never meet in one memory: each block is summarised, one step joins the
-// summaries, and each block gets its labels alone. The operation is the table's "label", made for the whole image.
+// Connected components of an image in blocks that never meet in one memory: each block is summarised, one step joins
+// the summaries, and each block gets its labels alone. The operation is the table's "label", made for the whole image.
 
 namespace chunkwise
 {
@@ -18,11 +18,11 @@ namespace chunkwise
 Chunkwise_EXPORT SideData
 SummariseLabels(const Operation & operation, const BufferView & block, Executor & executor);
 
-/** Joins the summaries of all blocks of the image. Returns for each what its labels are made of, and in `count` the number
- * of components. Throws Error if there are more than the output's kind has labels. */
+/** Joins the summaries of all blocks of the image. Returns for each what its labels are made of, and in `count` the
+ * number of components. Throws Error if there are more than the output's kind has labels. */
 Chunkwise_EXPORT std::vector<SideData>
-                 JoinLabels(const Operation & operation, const std::vector<Box> & blocks, const std::vector<SideData> & summaries,
-                            std::uint64_t & count);
+JoinLabels(const Operation & operation, const std::vector<Box> & blocks, const std::vector<SideData> & summaries,
+           std::uint64_t & count);
 
 /** The labels of a block, from its voxels and what JoinLabels found for it. */
 Chunkwise_EXPORT void

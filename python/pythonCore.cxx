@@ -869,9 +869,8 @@ JoinTheLabels(const OperationHandle & handle, const std::vector<std::pair<Intege
     parts.push_back(FromBytes(each));
   }
   std::uint64_t               count = 0;
-  const std::vector<SideData> solutions =
-    Unlocked([&] { return JoinLabels(*handle.operation, boxes, parts, count); });
-  nb::list result;
+  const std::vector<SideData> solutions = Unlocked([&] { return JoinLabels(*handle.operation, boxes, parts, count); });
+  nb::list                    result;
   for (const SideData & solution : solutions)
   {
     result.append(ToBytes(solution));

@@ -177,9 +177,10 @@ private:
   typename std::vector<Part>::iterator
   FindPart(std::size_t block, std::uint64_t inBlock)
   {
-    return std::lower_bound(m_Parts[block].begin(), m_Parts[block].end(), inBlock, [](const Part & part, std::uint64_t label) {
-      return part.inBlock < label;
-    });
+    return std::lower_bound(m_Parts[block].begin(),
+                            m_Parts[block].end(),
+                            inBlock,
+                            [](const Part & part, std::uint64_t label) { return part.inBlock < label; });
   }
   /** The part of this number; nullptr: it belongs to no other one so far. */
   Part *
@@ -235,8 +236,7 @@ private:
     plane.labels.resize(voxels);
     DispatchPixelKind(labels.kind, [&](auto pixel) {
       const auto * const from = static_cast<const decltype(pixel) *>(labels.data) + labels.Offset(at);
-      std::transform(
-        from, from + voxels, plane.labels.begin(), [](auto label) { return static_cast<TNumber>(label); });
+      std::transform(from, from + voxels, plane.labels.begin(), [](auto label) { return static_cast<TNumber>(label); });
     });
     if (m_Operation.rule != LabelRule::Foreground)
     {
@@ -346,8 +346,7 @@ private:
         const std::size_t root = sets.Find(i);
         if (root != i)
         {
-          found.push_back(
-            { static_cast<TNumber>(numbers[i] - m_Begins[block]), static_cast<TNumber>(numbers[root]) });
+          found.push_back({ static_cast<TNumber>(numbers[i] - m_Begins[block]), static_cast<TNumber>(numbers[root]) });
         }
       }
       this->AddParts(block, found);
@@ -417,7 +416,7 @@ KindOfBlocks(const LabelOperation & operation)
 std::uint64_t
 BytesOfPlanes(const LabelOperation & operation, int axis)
 {
-  const auto voxels = static_cast<std::uint64_t>(Box::FromExtent(operation.image).NumberOfVoxels() /
+  const auto          voxels = static_cast<std::uint64_t>(Box::FromExtent(operation.image).NumberOfVoxels() /
                                                  std::max<std::int64_t>(1, operation.image[axis]));
   const std::uint64_t bytes = operation.IsWide() ? 8 : 4;
   const std::uint64_t values = operation.rule == LabelRule::Foreground ? 0 : PixelSize(operation.inputKind);
@@ -539,9 +538,8 @@ public:
       pass.memory = request.hostBytes > others ? request.hostBytes - others : 1;
     }
     const StreamedPlan plan = MakeStreamedPlan(manager, pass);
-    return operation.IsWide()
-             ? this->RunPasses<std::uint64_t>(manager, request, pass, plan, forComponents, monitor)
-             : this->RunPasses<std::uint32_t>(manager, request, pass, plan, forComponents, monitor);
+    return operation.IsWide() ? this->RunPasses<std::uint64_t>(manager, request, pass, plan, forComponents, monitor)
+                              : this->RunPasses<std::uint32_t>(manager, request, pass, plan, forComponents, monitor);
   }
 
 private:
@@ -553,8 +551,7 @@ private:
     const LabelOperation & operation = GetLabel(request);
     const PixelKind        kind = pass.computedKind;
     OutOfCoreReport        report;
-    const auto             joiner =
-      std::make_shared<BlockJoiner<TNumber>>(operation, plan.axis, plan.divisions, forComponents);
+    const auto joiner = std::make_shared<BlockJoiner<TNumber>>(operation, plan.axis, plan.divisions, forComponents);
     {
       PassMonitor                firstPass(monitor, 0);
       std::vector<unsigned char> memory;

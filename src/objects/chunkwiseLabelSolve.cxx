@@ -404,8 +404,7 @@ private:
       side[axis] = lower == box.upper[axis] ? 1 : upper == box.lower[axis] ? -1 : 0;
       parting = side[axis] != 0 ? axis : parting;
     }
-    if (parting < 0 ||
-        std::find(m_Operation.axes.begin(), m_Operation.axes.end(), parting) == m_Operation.axes.end())
+    if (parting < 0 || std::find(m_Operation.axes.begin(), m_Operation.axes.end(), parting) == m_Operation.axes.end())
     {
       return;
     }

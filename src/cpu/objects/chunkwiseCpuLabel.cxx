@@ -114,8 +114,8 @@ struct EarlierNeighbor
 };
 
 /** The neighbors that precede a voxel, where two that are joined to a third are joined: a list of those in which a pair
- * with one makes many others needless. What is left out follows from pairs of voxels before it, or of neighbors before it
- * in the list; so no two are left out for each other's sake. */
+ * with one makes many others needless. What is left out follows from pairs of voxels before it, or of neighbors before
+ * it in the list; so no two are left out for each other's sake. */
 struct EarlierNeighbors
 {
   static constexpr int Most = 13;
@@ -157,10 +157,12 @@ struct EarlierNeighbors
     std::pair<std::ptrdiff_t, EarlierNeighbor> byNeighbors[Most];
     for (int k = 0; k < count; ++k)
     {
-      byNeighbors[k] = { std::count_if(list, list + count, [&](const EarlierNeighbor & other) {
-                          return areNeighbors(offsetOf(list[k]), offsetOf(other));
-                        }),
-                        list[k] };
+      byNeighbors[k] = { std::count_if(list,
+                                       list + count,
+                                       [&](const EarlierNeighbor & other) {
+                                         return areNeighbors(offsetOf(list[k]), offsetOf(other));
+                                       }),
+                         list[k] };
     }
     std::stable_sort(
       byNeighbors, byNeighbors + count, [](const auto & a, const auto & b) { return a.first > b.first; });
@@ -860,9 +862,10 @@ private:
         for (int k = 0; k < count; ++k)
         {
           const Word bits = pairsOf(k) & ~needless(k);
-          pairs[k] = bits == 0 ? bits
-                               : this->KeepAlike<TPixel>(
-                                   bits, begin, beside[m_Earlier.list[k].row], w, m_Earlier.list[k].shift, alike);
+          pairs[k] =
+            bits == 0
+              ? bits
+              : this->KeepAlike<TPixel>(bits, begin, beside[m_Earlier.list[k].row], w, m_Earlier.list[k].shift, alike);
           shifted[k] |= pairs[k] << 1;
           join(k, pairs[k] & ~needless(k));
         }
@@ -976,7 +979,8 @@ private:
     if (stride == 1 && n == WordBits && (foreground == 0 || foreground == ~Word{ 0 }) &&
         (this->StartsOf(at) & ~Word{ 1 }) == 0)
     {
-      std::fill_n(voxels, WordBits, foreground == 0 ? TPixel{ 0 } : static_cast<TPixel>(this->LabelOfRun(m_FirstRuns[at])));
+      std::fill_n(
+        voxels, WordBits, foreground == 0 ? TPixel{ 0 } : static_cast<TPixel>(this->LabelOfRun(m_FirstRuns[at])));
       return;
     }
     Word      starts = this->StartsOf(at);
