@@ -384,6 +384,10 @@ def test_labels_of_blocks_that_cannot_be(random):
     operation = filters.Label()._operation((4, 4), "uint8", "uint32")
     with pytest.raises(ValueError, match="a summary has 3 bytes"):
         chunkwise._core.join_labels(operation, [([0, 0], [4, 4])], [b"abc"])
+    with pytest.raises(ValueError, match="a summary has label 16843009 of 0"):
+        chunkwise._core.join_labels(operation, [([0, 0], [4, 4])],
+                                    [b"\0" * 16 + b"\1" * (len(chunkwise._core.summarise_labels(
+                                        operation, np.zeros((4, 4), "uint8"), [0, 0], 1)) - 16)])
     with pytest.raises(ValueError, match="1 summaries of 2 blocks"):
         chunkwise._core.join_labels(operation, [([0, 0], [4, 2]), ([0, 2], [4, 4])], [b"abc"])
     with pytest.raises(ValueError, match="of another block"):

@@ -118,21 +118,6 @@ private:
     return all;
   }
 
-  std::uint64_t
-  LabelAt(std::size_t chunk, const LabelFace & face, std::int64_t i) const
-  {
-    const unsigned char * const at = m_Chunks[chunk].summary + face.labels;
-    if (m_Layouts[chunk].labelBytes == 8)
-    {
-      std::uint64_t label;
-      std::memcpy(&label, at + 8 * i, 8);
-      return label;
-    }
-    std::uint32_t label;
-    std::memcpy(&label, at + 4 * i, 4);
-    return label;
-  }
-
   void
   ReadRows(std::size_t c)
   {
@@ -151,41 +136,105 @@ private:
   {
     ChunkFaces &               chunk = m_Chunks[c];
     const LabelSummaryLayout & layout = m_Layouts[c];
-    std::uint64_t              last = 0;
+    const std::uint64_t        count = chunk.before.back();
+    std::int64_t               voxels = 0;
     for (int f = 0; f < layout.numberOfFaces; ++f)
     {
-      for (std::int64_t i = 0; i < layout.faces[f].voxels; ++i)
+      voxels += layout.faces[f].voxels;
+    }
+    if (count <= 4 * static_cast<std::uint64_t>(voxels))
+    {
+      // A table of all labels: which ones are on a face, and then where they are in the list.
+      std::vector<std::uint32_t> places(static_cast<std::size_t>(count) + 1, 0);
+      this->ForEachLabelOfFaces(c, [&](int, std::int64_t, std::uint64_t label) {
+        CheckLabel(label, count);
+        places[label] = 1;
+      });
+      places[0] = 0;
+      for (std::uint64_t label = 1; label <= count; ++label)
       {
-        const std::uint64_t label = this->LabelAt(c, layout.faces[f], i);
-        if (label != last && label != 0)
+        if (places[label] != 0)
+        {
+          chunk.labels.push_back(label);
+          places[label] = static_cast<std::uint32_t>(chunk.labels.size());
+        }
+      }
+      this->PlaceFaces(c, [&](std::uint64_t label) { return places[label]; });
+    }
+    else
+    {
+      this->ForEachLabelOfFaces(c, [&](int, std::int64_t, std::uint64_t label) {
+        if (label != 0 && (chunk.labels.empty() || chunk.labels.back() != label))
         {
           chunk.labels.push_back(label);
         }
-        last = label;
-      }
+      });
       std::sort(chunk.labels.begin(), chunk.labels.end());
       chunk.labels.erase(std::unique(chunk.labels.begin(), chunk.labels.end()), chunk.labels.end());
+      CheckLabel(chunk.labels.empty() ? 0 : chunk.labels.back(), count);
+      this->PlaceFaces(c, [&](std::uint64_t label) {
+        const auto found = std::lower_bound(chunk.labels.begin(), chunk.labels.end(), label);
+        return label == 0 ? 0 : static_cast<std::uint32_t>(found - chunk.labels.begin()) + 1;
+      });
     }
     chunk.first = m_NumberOfComponents;
     m_NumberOfComponents += chunk.labels.size();
-    for (int f = 0; f < layout.numberOfFaces; ++f)
+  }
+
+  /** Summaries of blocks may come from anywhere. */
+  static void
+  CheckLabel(std::uint64_t label, std::uint64_t count)
+  {
+    if (label > count)
     {
-      std::vector<std::uint32_t> components(static_cast<std::size_t>(layout.faces[f].voxels));
-      last = 0;
-      std::uint32_t component = 0;
-      for (std::int64_t i = 0; i < layout.faces[f].voxels; ++i)
-      {
-        const std::uint64_t label = this->LabelAt(c, layout.faces[f], i);
-        if (label != last)
-        {
-          const auto found = std::lower_bound(chunk.labels.begin(), chunk.labels.end(), label);
-          component = label == 0 ? 0 : static_cast<std::uint32_t>(found - chunk.labels.begin()) + 1;
-          last = label;
-        }
-        components[static_cast<std::size_t>(i)] = component;
-      }
-      chunk.components.push_back(std::move(components));
+      throw ParameterError("a summary has label " + std::to_string(label) + " of " + std::to_string(count));
     }
+  }
+
+  /** Calls f(face, voxel, label) for all voxels of a chunk's faces. */
+  template <typename TFunctor>
+  void
+  ForEachLabelOfFaces(std::size_t c, TFunctor && f) const
+  {
+    const LabelSummaryLayout & layout = m_Layouts[c];
+    const auto                 visit = [&](auto label) {
+      for (int face = 0; face < layout.numberOfFaces; ++face)
+      {
+        const unsigned char * at = m_Chunks[c].summary + layout.faces[face].labels;
+        for (std::int64_t i = 0; i < layout.faces[face].voxels; ++i, at += sizeof(label))
+        {
+          std::memcpy(&label, at, sizeof(label));
+          f(face, i, label);
+        }
+      }
+    };
+    if (layout.labelBytes == 8)
+    {
+      visit(std::uint64_t{});
+    }
+    else
+    {
+      visit(std::uint32_t{});
+    }
+  }
+
+  /** Notes the component of each voxel on the faces: placeOf(label). */
+  template <typename TPlaceOf>
+  void
+  PlaceFaces(std::size_t c, TPlaceOf && placeOf)
+  {
+    ChunkFaces & chunk = m_Chunks[c];
+    for (int f = 0; f < m_Layouts[c].numberOfFaces; ++f)
+    {
+      chunk.components.emplace_back(static_cast<std::size_t>(m_Layouts[c].faces[f].voxels));
+    }
+    std::uint64_t last = 0;
+    std::uint32_t component = 0;
+    this->ForEachLabelOfFaces(c, [&](int face, std::int64_t i, std::uint64_t label) {
+      component = label == last ? component : placeOf(label);
+      last = label;
+      chunk.components[static_cast<std::size_t>(face)][static_cast<std::size_t>(i)] = component;
+    });
   }
 
   /** The offsets of all neighbors. */
