@@ -66,6 +66,12 @@ public:
   /** How often a run reads its inputs at most, for plans. */
   virtual int
   GetNumberOfPasses() const = 0;
+  /** Whether Run leaves something in a file between its passes. */
+  virtual bool
+  NeedsSpool() const
+  {
+    return true;
+  }
   /** The least bytes of host memory that Run takes for the request. Throws ParameterError. */
   virtual std::uint64_t
   GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const = 0;

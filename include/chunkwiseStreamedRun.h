@@ -57,8 +57,8 @@ struct StreamedRequest
   /** 0: chosen, so that they fit `memory` and reading and writing overlap with computing. */
   std::int64_t divisions{ 0 };
   /** Where a file may lie for what an operation's out-of-core runner needs between its passes: an image that does not
-   * fit `memory` goes through it in slabs. It has no name there, and is gone with the run. Empty: the image must fit.
-   */
+   * fit `memory` goes through it in slabs. It has no name there, and is gone with the run. Empty: the image must fit,
+   * unless the runner needs no file. */
   std::string spoolFolder;
   /** Threads that read, and as many that write; 0: 8, or half the cores if that is less. */
   unsigned int fileThreads{ 0 };

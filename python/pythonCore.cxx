@@ -3,6 +3,7 @@
 #include "pythonCore.h"
 
 #include "chunkwiseBlockForest.h"
+#include "chunkwiseLabelBlocks.h"
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseFilters.h"
@@ -838,6 +839,58 @@ RaiseTheBorder(const OperationHandle & handle, const nb::bytes & border, const W
     AsReconstruction(handle), FromBytes(border), ToView(state, lower), Box::FromExtent(ToCoordinates(extent, 1)));
 }
 
+Executor &
+ExecutorFor(unsigned int threads)
+{
+  return *GetExecutor(threads ? threads : GetNumberOfProcessors());
+}
+
+/** A block of an image whose components are wanted, whose first voxel is at `lower`, as others have to know it. */
+nb::bytes
+SummariseTheLabels(const OperationHandle & handle, const AnyArray & block, const Integers & lower, unsigned int threads)
+{
+  const BufferView view = ToView(block, lower);
+  return ToBytes(Unlocked([&] { return SummariseLabels(*handle.operation, view, ExecutorFor(threads)); }));
+}
+
+/** What the labels of each block are made of, and the number of components; `blocks` are where they begin and end. */
+nb::tuple
+JoinTheLabels(const OperationHandle & handle, const std::vector<std::pair<Integers, Integers>> & blocks,
+              const std::vector<nb::bytes> & summaries)
+{
+  std::vector<Box>      boxes;
+  std::vector<SideData> parts;
+  for (const auto & [lower, upper] : blocks)
+  {
+    boxes.push_back(ToBox(lower, upper));
+  }
+  for (const nb::bytes & each : summaries)
+  {
+    parts.push_back(FromBytes(each));
+  }
+  std::uint64_t               count = 0;
+  const std::vector<SideData> solutions = Unlocked([&] { return JoinLabels(*handle.operation, boxes, parts, count); });
+  nb::list                    result;
+  for (const SideData & solution : solutions)
+  {
+    result.append(ToBytes(solution));
+  }
+  return nb::make_tuple(result, count);
+}
+
+void
+WriteTheLabels(const OperationHandle & handle, const AnyArray & block, const nb::bytes & solution,
+               const WritableArray & labels, const Integers & lower, unsigned int threads)
+{
+  const BufferView from = ToView(block, lower);
+  const BufferView to = ToView(labels, lower);
+  const SideData   found = FromBytes(solution);
+  Unlocked([&] {
+    WriteLabels(*handle.operation, from, found, to, ExecutorFor(threads));
+    return 0;
+  });
+}
+
 /** The exact sums of an array, or of what an operation makes of it there, as bytes that add up in any order. */
 template <typename TArray>
 nb::bytes
@@ -1170,6 +1223,9 @@ AddRuns(nb::module_ & module)
   module.def("contract", &Contract);
   module.def("join", &Join);
   module.def("raise_border", &RaiseTheBorder);
+  module.def("summarise_labels", &SummariseTheLabels);
+  module.def("join_labels", &JoinTheLabels);
+  module.def("write_labels", &WriteTheLabels);
   module.def("summarise", &Summarise<AnyArray>);
   module.def("summarise", &Summarise<DeviceArray>);
   module.def("add_summaries", &AddSummaries);

@@ -50,6 +50,7 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseTableFilters.cxx
   operations/chunkwiseWindowFilters.cxx
+  objects/chunkwiseLabelBlocks.cxx
   objects/chunkwiseLabelRunner.cxx
   objects/chunkwiseObjectFilters.cxx
   planning/chunkwiseChunkQueue.cxx

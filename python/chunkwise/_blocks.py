@@ -143,7 +143,7 @@ class Blocks:
 
     def _is_whole(self, axis: int) -> bool:
         """Whether the operation needs all along an axis."""
-        return self._operation.schedule in ("fixpoint", "passes", "sweep") or self._operation.needs_whole_axis(
+        return self._operation.schedule in ("fixpoint", "passes", "sweep", "two-pass") or self._operation.needs_whole_axis(
             len(self.shape) - 1 - axis, turn(self.shape))
 
     def _refuse(self, units: Sequence[int], needed: int, memory: int) -> NoReturn:

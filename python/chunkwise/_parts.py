@@ -38,6 +38,9 @@ def check_independent(filter: Filter, operation: Any, shape: tuple[int, ...], ex
     if operation.schedule == "sweep":
         raise _core.ParameterError(f"{filter!r}: each part needs the sums of those before it; chunkwise.zarr.run and "
                                    "chunkwise.dask.integral_image hand them on")
+    if operation.schedule == "two-pass" and any(len(along) > 1 for along in extents):
+        raise _core.ParameterError(f"{filter!r}: a voxel may depend on the whole image, which parts do not have; "
+                                   "chunkwise.zarr.run, and filters of Dask arrays, join the labels of blocks")
     for axis, along in enumerate(extents):
         if len(along) > 1 and (operation.needs_whole_axis(len(shape) - 1 - axis, turn(shape))
                                or operation.schedule in ("fixpoint", "passes")):

@@ -12,6 +12,7 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import dask
@@ -19,6 +20,7 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 from dask.delayed import delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from . import _core, filters
 from ._arrays import check_dtype, make_options
@@ -26,7 +28,7 @@ from ._containers import axes_of_xarray, check_place, place_of_xarray, spacing_o
 from ._dispatch import Runner, register
 from ._filter import Filter, run_region
 from ._parts import check_independent, normalise_chunks
-from ._regions import Region, region_of, turn
+from ._regions import Region, box_of, region_of, turn
 from ._statistics import Statistics, combine, summarise
 
 __all__ = ["apply", "integral_image", "reconstruction", "statistics"]
@@ -144,6 +146,11 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     if not isinstance(x, da.Array):
         sizes = normalise_chunks(shape, chunks if chunks is not None else getattr(x, "shards", None) or
                                  getattr(x, "chunks", None) or shape)
+    if operation.name == "label" and any(len(each) > 1 for each in sizes or x.chunks):
+        if isinstance(x, da.Array):
+            x = _without_empty(x if chunks is None else x.rechunk(chunks))
+            sizes = [tuple(map(int, along)) for along in x.chunks]
+        return _labels(filter, operation, x, sizes, shape, dtype, spacing, axes, options)
     if operation.schedule in ("fixpoint", "passes") and any(len(each) > 1 for each in sizes or x.chunks):
         filter.check_kinds(operation, [kind] * (1 + len(given)), check_dtype(dtype, True), len(shape))
         x = x if isinstance(x, da.Array) else da.from_array(x, chunks=sizes)
@@ -270,6 +277,88 @@ def statistics(x: Any, **options: Any) -> Statistics:
     return combine(x.dtype, [parts[0].compute()])
 
 
+# Connected components
+
+def _without_empty(x: Any) -> Any:
+    """Some blocks of a selection have no voxels."""
+    return x.rechunk(tuple(tuple(each for each in along if each) or (0,) for along in x.chunks))
+
+
+class _LabelBlocks:
+    """What the tasks of labels have in common. `source`: what they read their blocks from, if that is no Dask array."""
+
+    def __init__(self, filter: Filter, shape: tuple[int, ...], kind: str, dtype: np.dtype[Any], spacing: Any, axes: Any,
+                 boolean: bool, source: Any, threads: Any) -> None:
+        self.filter, self.shape, self.kind, self.dtype = filter, shape, kind, dtype
+        self.spacing, self.axes, self.boolean, self.source, self.threads = spacing, axes, boolean, source, threads
+
+    def operation(self) -> Any:
+        return self.filter._operation(self.shape, self.kind, check_dtype(self.dtype, True), self.spacing, axes=self.axes,
+                                      boolean=self.boolean)
+
+    def _block(self, place: tuple[slice, ...], given: Any) -> np.ndarray[Any, Any]:
+        block = np.asarray(self.source[place] if given is None else given)
+        return np.ascontiguousarray(block.view(np.uint8) if block.dtype.kind == "b" else
+                                    block.astype(block.dtype.newbyteorder("="), copy=False))
+
+    def _number_of_threads(self) -> int:
+        return int(_threads({"threads": self.threads})["threads"])
+
+    def summarise(self, place: tuple[slice, ...], given: Any = None) -> bytes:
+        block = self._block(place, given)
+        return bytes(_core.summarise_labels(self.operation(), block, box_of(place)[0], self._number_of_threads()))
+
+    def join(self, places: list[tuple[slice, ...]], summaries: list[bytes]) -> list[bytes]:
+        with self.filter.worded(len(self.shape)):
+            return list(_core.join_labels(self.operation(), [box_of(each) for each in places], summaries)[0])
+
+    def write(self, place: tuple[slice, ...], i: int, found: list[bytes], given: Any = None) -> np.ndarray[Any, Any]:
+        block = self._block(place, given)
+        labels = np.empty(block.shape, self.dtype)
+        _core.write_labels(self.operation(), block, found[i], labels, box_of(place)[0], self._number_of_threads())
+        return labels
+
+
+# Solutions travel together, so that each takes no task of its own.
+_SOLUTIONS_OF_A_TASK = 8
+
+
+def _labels(filter: Filter, operation: Any, x: Any, sizes: Sequence[tuple[int, ...]], shape: tuple[int, ...],
+            dtype: np.dtype[Any], spacing: Any, axes: Any, options: dict[str, Any]) -> Any:
+    """Labels of the whole image: each block is summarised, one task joins the summaries, and each block is written."""
+    for key in options:
+        if key not in ("threads", "backend"):
+            raise TypeError(f"{key}: tasks of labels have no such option; threads= is possible")
+    if options.get("backend", "auto") == "cuda":
+        raise _core.ParameterError("backend: 'cuda'; labels of blocks are computed on the CPU")
+    if any(each != each for along in sizes for each in along):
+        raise _core.ParameterError("x: the extents of its chunks are not known; x.compute_chunk_sizes() finds them")
+    is_lazy = isinstance(x, da.Array)
+    kind = check_dtype(np.dtype(x.dtype), True)
+    filter.check_kinds(operation, [kind], check_dtype(dtype, True), len(shape))
+    blocks = _LabelBlocks(filter, shape, kind, dtype, spacing, axes, np.dtype(x.dtype).kind == "b",
+                          None if is_lazy else x, options.get("threads"))
+    try:
+        token = tokenize(x, filter, shape, dtype, spacing, axes, sizes, options)
+    except Exception:
+        token = tokenize(object())
+    edges = [[0, *itertools.accumulate(along)] for along in sizes]
+    corners = list(itertools.product(*(range(len(along)) for along in sizes)))
+    places = [tuple(slice(edge[i], edge[i + 1]) for edge, i in zip(edges, corner)) for corner in corners]
+    name, summary, joined, solutions = (f"chunkwise-label{each}-{token}" for each in ("", "-summary", "-join", "-solutions"))
+    graph: dict[Any, Any] = {joined: (partial(blocks.join, places), [(summary, i) for i in range(len(corners))])}
+    for i, (corner, place) in enumerate(zip(corners, places)):
+        group, within = divmod(i, _SOLUTIONS_OF_A_TASK)
+        given = ((x.name, *corner),) if is_lazy else ()
+        graph[summary, i] = (partial(blocks.summarise, place), *given)
+        if within == 0:
+            graph[solutions, group] = (operator.getitem, joined, slice(i, i + _SOLUTIONS_OF_A_TASK))
+        graph[name, *corner] = (partial(blocks.write, place, within), (solutions, group), *given)
+    dependencies = [x] if is_lazy else []
+    return da.Array(HighLevelGraph.from_collections(name, graph, dependencies), name, tuple(sizes),
+                    meta=np.empty((0,) * len(shape), dtype))
+
+
 # Reconstruction
 
 def _visit(state: Any, mask: Any, around: list[tuple[tuple[int, ...], Any, Any]], filter: Filter, lowest: Any,
@@ -358,8 +447,7 @@ def reconstruction(marker: Any, mask: Any, erosion: bool = False, *, fully_conne
     dtype = np.dtype(kind)
     if operator.index(rounds) < 1:
         raise _core.ParameterError(f"rounds: {rounds} is not at least 1")
-    # Some blocks of a selection have no voxels.
-    mask = mask.astype(dtype).rechunk(tuple(tuple(each for each in along if each) or (0,) for along in mask.chunks))
+    mask = _without_empty(mask.astype(dtype))
     marker = marker.astype(dtype).rechunk(mask.chunks)
     if 0 in mask.shape:
         return mask

@@ -112,7 +112,8 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     Parameters
     ----------
     filter : Filter
-        Of `chunkwise.filters`; a summed-area table hands its sums on from block to block.
+        Of `chunkwise.filters`; a summed-area table hands its sums on from block to block. `Label` reads the source twice, in
+        blocks of whole planes.
     source : path, zarr.Array, zarr.Group of OME-Zarr, or a TensorStore handle
         Anything with ``shape``, ``dtype`` and slices. Of OME-Zarr level 0 is read; lengths are in its unit, and windows
         lie along its axes of space.
@@ -161,8 +162,9 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     shape = read_from.shape
     operation = filter._operation(shape, kind, output_kind, given, axes=image.axes)
     filter.check_kinds(operation, [kind], output_kind, len(shape))
-    sweeps = operation.schedule == "sweep"
-    if sweeps and len(shape) - 1 - operation.sweep_axis(turn(shape)) != 0:
+    # What is handed on from block to block, and labels of two passes, is not noted: such a run begins anew.
+    begins_anew = operation.schedule in ("sweep", "two-pass")
+    if operation.schedule == "sweep" and len(shape) - 1 - operation.sweep_axis(turn(shape)) != 0:
         raise _core.ParameterError(f"{filter!r}: sums of an image of {len(shape)} dimensions cannot go on along its first axis")
     if 0 in shape:
         raise _core.ParameterError(f"source: its shape is {shape}, it has no voxels")
@@ -186,14 +188,13 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
                 "filter": filter.key, "spacing": given, "axes": image.axes, "shape": shape, "dtype": kind,
                 "source": read_from.name, "output dtype": output_kind, "unit": imagined.unit, "version": __version__,
                 "contents of the source": state_of(read_from.array)})
-        goes_on = begun is not None and begun.has_output and not sweeps
+        goes_on = begun is not None and begun.has_output and not begins_anew
         write_to = Store(output if path is None else _open_level(path, image) if goes_on else
                           _create(path, image.array, shape, wanted, image))
         _check_output(write_to, read_from, wanted)
         if record is not None and not record.has_output:
             record.add_output()
-        # What a sweep hands on from block to block is not noted: it begins anew.
-        report = run_blocks(operation, read_from, write_to, limit, None if sweeps else record, progress, options)
+        report = run_blocks(operation, read_from, write_to, limit, None if begins_anew else record, progress, options)
         finished = True
         return report
     finally:

@@ -10,6 +10,7 @@ import chunkwise
 from chunkwise import filters
 
 dask = pytest.importorskip("dask")
+ndimage = pytest.importorskip("scipy.ndimage")
 da = pytest.importorskip("dask.array")
 
 SHAPE = (13, 17, 19)
@@ -335,3 +336,62 @@ def test_reconstruction_of_two_types_has_that_of_both(random):
     expected = f(image, marker)
     lazy = f(da.from_array(image, chunks=4), da.from_array(marker, chunks=4))
     assert lazy.dtype == expected.dtype and np.array_equal(lazy.compute(), expected)
+
+
+@pytest.mark.parametrize("trial", range(12))
+def test_labels_of_blocks_are_those_of_the_whole(random, trial):
+    ndim = 2 + trial % 2
+    shape = tuple(int(each) for each in random.integers(8, 28, ndim))
+    connectivity = 1 + trial // 2 % ndim
+    dtype = ["uint8", "bool", "float32"][trial % 3]
+    image = (random.random(shape) < random.uniform(0.2, 0.7)).astype(dtype)
+    expected = ndimage.label(image, ndimage.generate_binary_structure(ndim, connectivity))[0]
+    filter = filters.Label(connectivity=connectivity)
+    lazy = da.from_array(image, chunks=random_chunks(random, shape))
+    labels = filter(lazy)
+    assert labels.chunks == lazy.chunks and labels.dtype == "uint32"
+    with dask.config.set(scheduler="threads"):
+        assert np.array_equal(labels.compute(), expected)
+        # A source is read by the tasks themselves.
+        from_source = chunkwise.dask.apply(filter, image, chunks=random_chunks(random, shape), output="int64")
+        assert from_source.dtype == "int64" and np.array_equal(from_source.compute(), expected)
+
+
+def test_labels_of_values_and_of_periodic_images_in_blocks(random):
+    image = random.integers(0, 3, (17, 19, 23)).astype("int16")
+    lazy = da.from_array(image, chunks=(5, 7, 23))
+    for filter in (filters.Label(rule="equal", connectivity=3), filters.Label(rule="within", tolerance=1, background=2),
+                   filters.Label(label_background=True, rule="equal"), filters.Label(periodic_axes=(0, 2)),
+                   filters.Label(axes=(1, 2))):
+        assert np.array_equal(filter(lazy).compute(scheduler="threads"), filter(image)), filter
+        assert np.array_equal(pickle.loads(pickle.dumps(filter(lazy))).compute(scheduler="sync"), filter(image)), filter
+
+
+def test_labels_take_two_tasks_for_each_block():
+    lazy = da.zeros((100, 100, 100), chunks=10, dtype="uint8")
+    tasks = set(filters.Label()(lazy).__dask_graph__()) - set(lazy.__dask_graph__())
+    assert len(tasks) <= 2200
+
+
+def test_labels_of_blocks_that_cannot_be(random):
+    lazy = da.from_array(np.arange(1000).reshape(10, 100) % 2, chunks=(10, 25))
+    with pytest.raises(RuntimeError, match="500 components; uint8 has labels up to 255"):
+        filters.Label(structure=[0, 0, 0, 0, 1, 0, 0, 0, 0])(lazy, output="uint8").compute(scheduler="sync")
+    with pytest.raises(TypeError, match="memory: tasks of labels have no such option"):
+        filters.Label()(lazy, memory="1G")
+    with pytest.raises(ValueError, match="on the CPU"):
+        filters.Label()(lazy, backend="cuda")
+    operation = filters.Label()._operation((4, 4), "uint8", "uint32")
+    with pytest.raises(ValueError, match="a summary has 3 bytes"):
+        chunkwise._core.join_labels(operation, [([0, 0], [4, 4])], [b"abc"])
+    with pytest.raises(ValueError, match="a summary has label 16843009 of 0"):
+        chunkwise._core.join_labels(operation, [([0, 0], [4, 4])],
+                                    [b"\0" * 16 + b"\1" * (len(chunkwise._core.summarise_labels(
+                                        operation, np.zeros((4, 4), "uint8"), [0, 0], 1)) - 16)])
+    with pytest.raises(ValueError, match="1 summaries of 2 blocks"):
+        chunkwise._core.join_labels(operation, [([0, 0], [4, 2]), ([0, 2], [4, 4])], [b"abc"])
+    with pytest.raises(ValueError, match="of another block"):
+        chunkwise._core.write_labels(operation, np.zeros((4, 4), "uint8"), b"abc", np.zeros((4, 4), "uint32"), [0, 0], 1)
+    with pytest.raises(ValueError, match="finds no components"):
+        chunkwise._core.summarise_labels(filters.Mean(radius=1)._operation((4, 4), "uint8", "uint8"),
+                                         np.zeros((4, 4), "uint8"), [0, 0], 1)

@@ -204,6 +204,17 @@ def test_labels_of_what_is_no_image_or_structure():
         ndi.label(np.arange(1000) % 2, output=np.uint8)
 
 
+@pytest.mark.parametrize("count, dtype", [(0, "uint8"), (255, "uint8"), (256, "uint16"), (65535, "uint16"), (65536, "uint32")])
+def test_labels_of_the_smallest_type(count, dtype):
+    image = np.zeros(2 * 65536 + 1, "uint8")
+    image[1:2 * count:2] = 1
+    labels = filters.Label()(image, output="auto")
+    assert labels.dtype == dtype and labels.max() == count
+    assert np.array_equal(labels, filters.Label()(image))
+    assert chunkwise.label(image.tolist(), output="auto").dtype == dtype
+    assert filters.Label()(np.zeros((0, 3)), output="auto").dtype == "uint8"
+
+
 def test_periodic_labels_count_axes_as_numpy_does():
     image = np.zeros((6, 7), np.uint8)
     image[2, 0] = image[2, -1] = image[0, 3] = image[-1, 3] = 1
@@ -213,6 +224,6 @@ def test_periodic_labels_count_axes_as_numpy_does():
 
 
 def test_parts_of_an_image_have_no_labels_of_the_whole():
-    with pytest.raises(ValueError, match="one chunk along axis 0 gives it that$"):
+    with pytest.raises(ValueError, match="chunkwise.zarr.run, and filters of Dask arrays, join the labels of blocks$"):
         list(chunkwise.regions(filters.Label(), (20, 20), (10, 20), "uint8"))
     assert filters.Label().halo((20, 20), "uint8") == ((np.inf, np.inf), (np.inf, np.inf))

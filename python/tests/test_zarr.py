@@ -423,3 +423,17 @@ def test_a_run_goes_on_with_another_memory(random, tmp_path, monkeypatch):
         chunkwise.zarr.run(f, tmp_path / "in.zarr", tmp_path / "out.zarr", memory="32M", overwrite=True)
         for each in tmp_path.glob("out.zarr*"):
             subprocess.run(["rm", "-r", str(each)], check=True)
+
+
+@pytest.mark.parametrize("chunks", [(8, 32, 32), (5, 96, 17)])
+def test_labels_are_those_of_the_whole(random, tmp_path, chunks):
+    image = (random.random((120, 130, 140)) < 0.4).astype("uint8")
+    make_source(tmp_path / "in.zarr", image, chunks)
+    filter = filters.Label(connectivity=2)
+    with pytest.raises(MemoryError):
+        chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", memory="17M")
+    # Too little for the image, which is read twice then.
+    report = chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", memory="22M")
+    output = zarr.open(str(tmp_path / "out.zarr"), mode="r")
+    assert np.array_equal(output[...], filter(image)) and output.chunks == chunks
+    assert report.blocks > 1 and report.bytes_read == 2 * image.nbytes and report.bytes_written == output.nbytes

@@ -223,9 +223,13 @@ CheckNumberOfLabels(std::uint64_t count, PixelKind kind)
 {
   if (count > LabelOperation::MostLabels(kind))
   {
+    const PixelKind larger[] = { PixelKind::UInt16, PixelKind::UInt32, PixelKind::UInt64 };
+    const auto      enough = std::find_if(std::begin(larger), std::end(larger) - 1, [count](PixelKind each) {
+      return count <= LabelOperation::MostLabels(each);
+    });
     throw Error("the image has " + std::to_string(count) + " components; " + PixelKindName(kind) +
-                " has labels up to " + std::to_string(LabelOperation::MostLabels(kind)) +
-                ": a larger output type has all");
+                " has labels up to " + std::to_string(LabelOperation::MostLabels(kind)) + ": the output type " +
+                PixelKindName(*enough) + " has all");
   }
 }
 

@@ -124,6 +124,9 @@ public:
   /** Throws Error if there are more components than the output's kind has labels. */
   std::vector<SideData>
   Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const override;
+  /** The same, and how many components there are. */
+  std::vector<SideData>
+  SolveAndCount(const std::vector<Box> & chunks, const std::vector<SideData> & summaries, std::uint64_t & count) const;
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override;
 };

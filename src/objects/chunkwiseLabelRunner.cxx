@@ -21,8 +21,14 @@ namespace
 
 using Clock = std::chrono::steady_clock;
 
-/** The labels of blocks, one after the other. */
-using Numberings = std::vector<std::shared_ptr<const LabelNumbering>>;
+/** What the labels of blocks are made of, one after the other. */
+class Numberings
+{
+public:
+  virtual ~Numberings() = default;
+  virtual std::shared_ptr<const LabelNumbering>
+  Make(std::size_t block) const = 0;
+};
 
 /** Labels the blocks of a stream as parts of an image. */
 class LabelBlocks : public LabelOperation
@@ -36,7 +42,7 @@ public:
     , m_Numberings(std::move(numberings))
     , m_Block(block)
   {
-    numbering = m_Numberings->at(block);
+    numbering = m_Numberings->Make(block);
   }
   bool
   HandsOnState() const override
@@ -55,23 +61,30 @@ private:
 };
 
 /** A plane of a block: labels, and values where the rule asks for them. */
+template <typename TNumber>
 struct BlockPlane
 {
-  std::vector<std::uint64_t> labels;
+  std::vector<TNumber>       labels;
   std::vector<unsigned char> values;
 };
 
-/** Joins components across the planes where blocks meet. Blocks come in ascending order. */
-class BlockJoiner
+/** Joins components across the planes where blocks meet. Blocks come in ascending order, and the components of all are
+ * numbered one after the other. Only those that belong to one with a smaller number are kept, with that number.
+ * `TNumber`: 32 bits, or 64 for images of 2^31 voxels and more. */
+template <typename TNumber>
+class BlockJoiner : public Numberings
 {
 public:
+  using Plane = BlockPlane<TNumber>;
+
   /** `mostBytes`: of memory that components in several blocks may take; 0: no limit. */
   BlockJoiner(const LabelOperation & operation, int axis, std::int64_t blocks, std::uint64_t mostBytes)
     : m_Operation(operation)
     , m_Axis(axis)
     , m_WrapsAround(operation.periodic[axis] && operation.image[axis] > 1)
     , m_MostBytes(mostBytes)
-    , m_Blocks(static_cast<std::size_t>(blocks))
+    , m_Begins(1, 0)
+    , m_Parts(static_cast<std::size_t>(blocks))
   {
     // Neighbors in the plane before: offsets along the other axes.
     for (const Coordinates & offset : operation.GetOffsets())
@@ -87,10 +100,9 @@ public:
   void
   Add(std::size_t block, const BufferView & input, const BufferView & labels)
   {
-    std::uint64_t & count = m_Blocks[block].count;
-    const Box &     box = labels.box;
-    count = this->GetLargest(labels);
-    BlockPlane first = this->TakePlane(input, labels, box.lower[m_Axis]);
+    const Box & box = labels.box;
+    m_Begins.push_back(m_Begins.back() + this->GetLargest(labels));
+    Plane first = this->TakePlane(input, labels, box.lower[m_Axis]);
     if (block > 0)
     {
       this->Join(block - 1, m_Last, block, first);
@@ -100,92 +112,101 @@ public:
       m_First = std::move(first);
     }
     m_Last = this->TakePlane(input, labels, box.upper[m_Axis] - 1);
-    if (block + 1 == m_Blocks.size() && m_WrapsAround)
+    if (block + 1 == m_Parts.size() && m_WrapsAround)
     {
       this->Join(block, m_Last, 0, m_First);
     }
   }
 
-  std::shared_ptr<const Numberings>
+  /** When all blocks have come: gives the parts their labels. */
+  void
   Number()
   {
-    // Components that lie in several blocks, ordered by where they begin.
-    for (const Border & border : m_Borders)
+    for (std::vector<Part> & parts : m_Parts)
     {
-      for (const Pair & pair : border.pairs)
+      for (Part & part : parts)
       {
-        m_Blocks[border.before].joined.push_back(pair.first);
-        m_Blocks[border.after].joined.push_back(pair.second);
+        part.number = static_cast<TNumber>(this->Find(part.number));
+      }
+      m_PartsBefore.push_back(m_PartsBefore.back() + parts.size());
+    }
+    for (std::vector<Part> & parts : m_Parts)
+    {
+      for (Part & part : parts)
+      {
+        const std::size_t   block = this->BlockOf(part.number);
+        const std::uint64_t inBlock = part.number - m_Begins[block];
+        const auto          earlier = this->FindPart(block, inBlock) - m_Parts[block].begin();
+        part.number -= static_cast<TNumber>(m_PartsBefore[block] + static_cast<std::uint64_t>(earlier));
       }
     }
-    std::vector<std::size_t> firsts;
-    std::size_t              count = 0;
-    for (Block & block : m_Blocks)
-    {
-      std::sort(block.joined.begin(), block.joined.end());
-      block.joined.erase(std::unique(block.joined.begin(), block.joined.end()), block.joined.end());
-      firsts.push_back(count);
-      count += block.joined.size();
-    }
-    LabelSets  sets(count);
-    const auto indexOf = [&](std::size_t block, std::uint64_t label) {
-      const auto & joined = m_Blocks[block].joined;
-      return firsts[block] +
-             static_cast<std::size_t>(std::lower_bound(joined.begin(), joined.end(), label) - joined.begin());
-    };
-    for (const Border & border : m_Borders)
-    {
-      for (const Pair & pair : border.pairs)
-      {
-        sets.Join(indexOf(border.before, pair.first), indexOf(border.after, pair.second));
-      }
-    }
-    std::vector<std::uint64_t>        labels(count);
-    auto                              numberings = std::make_shared<Numberings>();
-    std::uint64_t                     before = 0;
+    CheckNumberOfLabels(m_Begins.back() - m_PartsBefore.back(), m_Operation.outputKind);
+  }
+
+  std::shared_ptr<const LabelNumbering>
+  Make(std::size_t block) const override
+  {
     static std::atomic<std::uint64_t> keys{ 0 };
-    for (std::size_t b = 0; b < m_Blocks.size(); ++b)
+    auto                              numbering = std::make_shared<LabelNumbering>();
+    numbering->before = m_Begins[block] - m_PartsBefore[block];
+    numbering->key = std::to_string(++keys);
+    numbering->parts.reserve(m_Parts[block].size());
+    for (const Part & part : m_Parts[block])
     {
-      auto          numbering = std::make_shared<LabelNumbering>();
-      std::uint64_t parts = 0;
-      numbering->before = before;
-      numbering->key = std::to_string(++keys);
-      for (std::size_t i = 0; i < m_Blocks[b].joined.size(); ++i)
-      {
-        const std::size_t index = firsts[b] + i;
-        const std::size_t set = sets.Find(index);
-        if (set == index)
-        {
-          labels[index] = before + m_Blocks[b].joined[i] - parts;
-        }
-        else
-        {
-          numbering->parts.push_back({ m_Blocks[b].joined[i], labels[set] });
-          ++parts;
-        }
-      }
-      before += m_Blocks[b].count - parts;
-      numberings->push_back(numbering);
+      numbering->parts.push_back({ part.inBlock, part.number });
     }
-    CheckNumberOfLabels(before, m_Operation.outputKind);
-    return numberings;
+    return numbering;
   }
 
 private:
-  /** Labels of two blocks that meet, which belong to one component. */
-  using Pair = std::pair<std::uint64_t, std::uint64_t>;
-  /** The blocks of which a list has pairs: the one before, and the one after. */
-  struct Border
+  /** Labels of two blocks that meet, which belong to one component; or their numbers. */
+  using Pair = std::pair<TNumber, TNumber>;
+  /** A component of a block, by its label there, that belongs to one with a smaller number. */
+  struct Part
   {
-    std::size_t       before;
-    std::size_t       after;
-    std::vector<Pair> pairs;
+    TNumber inBlock;
+    TNumber number;
   };
-  struct Block
+
+  std::size_t
+  BlockOf(std::uint64_t number) const
   {
-    std::uint64_t              count{ 0 };
-    std::vector<std::uint64_t> joined;
-  };
+    return static_cast<std::size_t>(std::lower_bound(m_Begins.begin(), m_Begins.end(), number) - m_Begins.begin()) - 1;
+  }
+  /** The part with the label, or where it would be. */
+  typename std::vector<Part>::iterator
+  FindPart(std::size_t block, std::uint64_t inBlock)
+  {
+    return std::lower_bound(m_Parts[block].begin(),
+                            m_Parts[block].end(),
+                            inBlock,
+                            [](const Part & part, std::uint64_t label) { return part.inBlock < label; });
+  }
+  /** The part of this number; nullptr: it belongs to no other one so far. */
+  Part *
+  PartOf(std::uint64_t number)
+  {
+    const std::size_t   block = this->BlockOf(number);
+    const std::uint64_t inBlock = number - m_Begins[block];
+    const auto          found = this->FindPart(block, inBlock);
+    return found != m_Parts[block].end() && found->inBlock == inBlock ? &*found : nullptr;
+  }
+  /** The smallest number of the component, so far. */
+  std::uint64_t
+  Find(std::uint64_t number)
+  {
+    std::uint64_t root = number;
+    while (const Part * const part = this->PartOf(root))
+    {
+      root = part->number;
+    }
+    for (Part * part = this->PartOf(number); part; part = this->PartOf(number))
+    {
+      number = part->number;
+      part->number = static_cast<TNumber>(root);
+    }
+    return root;
+  }
 
   static std::uint64_t
   GetLargest(const BufferView & labels)
@@ -203,20 +224,19 @@ private:
   }
 
   /** The plane at an index of the slowest axis: its voxels follow each other. */
-  BlockPlane
+  Plane
   TakePlane(const BufferView & input, const BufferView & labels, std::int64_t index) const
   {
     Box box = labels.box;
     box.lower[m_Axis] = index;
     box.upper[m_Axis] = index + 1;
     const auto  voxels = static_cast<std::size_t>(box.NumberOfVoxels());
-    BlockPlane  plane;
+    Plane       plane;
     Coordinates at = box.lower;
     plane.labels.resize(voxels);
     DispatchPixelKind(labels.kind, [&](auto pixel) {
       const auto * const from = static_cast<const decltype(pixel) *>(labels.data) + labels.Offset(at);
-      std::transform(
-        from, from + voxels, plane.labels.begin(), [](auto label) { return static_cast<std::uint64_t>(label); });
+      std::transform(from, from + voxels, plane.labels.begin(), [](auto label) { return static_cast<TNumber>(label); });
     });
     if (m_Operation.rule != LabelRule::Foreground)
     {
@@ -231,7 +251,7 @@ private:
 
   /** The value of a voxel in a plane, for rules that ask for values. */
   const void *
-  ValueAt(const BlockPlane & plane, std::int64_t i) const
+  ValueAt(const Plane & plane, std::int64_t i) const
   {
     return plane.values.empty() ? nullptr
                                 : &plane.values[static_cast<std::size_t>(i) * PixelSize(m_Operation.inputKind)];
@@ -246,16 +266,17 @@ private:
 
   /** Keeps which labels of the plane before belong to those of the plane after. */
   void
-  Join(std::size_t blockBefore, const BlockPlane & before, std::size_t blockAfter, const BlockPlane & after)
+  Join(std::size_t blockBefore, const Plane & before, std::size_t blockAfter, const Plane & after)
   {
     Coordinates extent = m_Operation.image;
     extent[m_Axis] = 1;
     const Coordinates stride = DenseStrides(extent);
     std::vector<Pair> pairs;
-    Coordinates       at{};
+    pairs.reserve(after.labels.size() + m_Offsets.size());
+    Coordinates at{};
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(after.labels.size()); ++i)
     {
-      const std::uint64_t label = after.labels[static_cast<std::size_t>(i)];
+      const TNumber label = after.labels[static_cast<std::size_t>(i)];
       for (std::size_t o = 0; o < m_Offsets.size() && label != 0; ++o)
       {
         std::int64_t j = 0;
@@ -270,17 +291,18 @@ private:
           isInside = isInside && beside >= 0 && beside < extent[a];
           j += beside * stride[a];
         }
-        const std::uint64_t other = isInside ? before.labels[static_cast<std::size_t>(j)] : 0;
-        const Pair          pair(other, label);
+        const TNumber other = isInside ? before.labels[static_cast<std::size_t>(j)] : TNumber{ 0 };
+        const Pair    pair(other, label);
         if (other != 0 && (pairs.empty() || pairs.back() != pair) &&
             m_Operation.AreAlike(this->ValueAt(before, j), this->ValueAt(after, i)))
         {
           pairs.push_back(pair);
         }
       }
-      if (pairs.size() >= 2 * after.labels.size())
+      if (pairs.size() + m_Offsets.size() > pairs.capacity())
       {
         SortAndRemoveDuplicates(pairs);
+        pairs.reserve(pairs.size() > pairs.capacity() / 2 ? 2 * pairs.capacity() : pairs.capacity());
       }
       for (int a = 0; a < MaxDimension && ++at[a] == extent[a]; ++a)
       {
@@ -288,32 +310,93 @@ private:
       }
     }
     SortAndRemoveDuplicates(pairs);
-    m_Bytes += pairs.size() * BytesOfPair;
-    if (m_MostBytes && m_Bytes > m_MostBytes)
+    this->JoinNumbers(blockBefore, blockAfter, pairs);
+  }
+
+  /** Joins the components of pairs of labels. */
+  void
+  JoinNumbers(std::size_t blockBefore, std::size_t blockAfter, std::vector<Pair> & pairs)
+  {
+    std::vector<TNumber> numbers;
+    numbers.reserve(2 * pairs.size());
+    for (Pair & pair : pairs)
+    {
+      pair.first = static_cast<TNumber>(this->Find(m_Begins[blockBefore] + pair.first));
+      pair.second = static_cast<TNumber>(this->Find(m_Begins[blockAfter] + pair.second));
+      numbers.push_back(pair.first);
+      numbers.push_back(pair.second);
+    }
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    const auto indexOf = [&](std::uint64_t number) {
+      return static_cast<std::size_t>(std::lower_bound(numbers.begin(), numbers.end(), number) - numbers.begin());
+    };
+    LabelSets sets(numbers.size());
+    for (const Pair & pair : pairs)
+    {
+      sets.Join(indexOf(pair.first), indexOf(pair.second));
+    }
+    std::vector<Part> found;
+    for (std::size_t i = 0; i < numbers.size();)
+    {
+      const std::size_t block = this->BlockOf(numbers[i]);
+      found.clear();
+      for (; i < numbers.size() && numbers[i] <= m_Begins[block + 1]; ++i)
+      {
+        const std::size_t root = sets.Find(i);
+        if (root != i)
+        {
+          found.push_back({ static_cast<TNumber>(numbers[i] - m_Begins[block]), static_cast<TNumber>(numbers[root]) });
+        }
+      }
+      this->AddParts(block, found);
+    }
+  }
+
+  /** `found`: in ascending order, and none that is a part already. */
+  void
+  AddParts(std::size_t block, const std::vector<Part> & found)
+  {
+    if (found.empty())
+    {
+      return;
+    }
+    std::vector<Part> all(m_Parts[block].size() + found.size());
+    std::merge(m_Parts[block].begin(),
+               m_Parts[block].end(),
+               found.begin(),
+               found.end(),
+               all.begin(),
+               [](const Part & a, const Part & b) { return a.inBlock < b.inBlock; });
+    m_Parts[block].swap(all);
+    m_Bytes += found.size() * sizeof(Part);
+    // The second pass has what two blocks need at a time.
+    m_BytesOfBlock = std::max(m_BytesOfBlock, std::uint64_t{ 2 * sizeof(LabelOfPart) } * m_Parts[block].size());
+    const std::uint64_t bytes = m_Bytes + m_BytesOfBlock;
+    if (m_MostBytes && bytes > m_MostBytes)
     {
       throw BudgetError("components that lie in several blocks take more than the " + std::to_string(m_MostBytes) +
                           " bytes of the host's memory that are there for them",
-                        static_cast<std::size_t>(m_Bytes),
+                        static_cast<std::size_t>(bytes),
                         static_cast<std::size_t>(m_MostBytes));
     }
-    pairs.shrink_to_fit();
-    m_Borders.push_back({ blockBefore, blockAfter, std::move(pairs) });
   }
-
-  /** A pair has 16 bytes in the first pass, and gives up to two parts of 16 bytes for the second. Between the passes,
-   * when no block is in memory, it takes 144: PartForComponents leaves room for these. */
-  static constexpr std::uint64_t BytesOfPair = 40;
 
   const LabelOperation &   m_Operation;
   const int                m_Axis;
   const bool               m_WrapsAround;
   const std::uint64_t      m_MostBytes;
   std::uint64_t            m_Bytes{ 0 };
+  std::uint64_t            m_BytesOfBlock{ 0 };
   std::vector<Coordinates> m_Offsets;
-  std::vector<Block>       m_Blocks;
-  std::vector<Border>      m_Borders;
-  BlockPlane               m_First;
-  BlockPlane               m_Last;
+  /** Numbers before those of each block, and of all. */
+  std::vector<std::uint64_t> m_Begins;
+  /** Of each block, ascending. */
+  std::vector<std::vector<Part>> m_Parts;
+  /** Parts in the blocks before each block, and in all. */
+  std::vector<std::uint64_t> m_PartsBefore{ 0 };
+  Plane                      m_First;
+  Plane                      m_Last;
 };
 
 const LabelOperation &
@@ -333,10 +416,12 @@ KindOfBlocks(const LabelOperation & operation)
 std::uint64_t
 BytesOfPlanes(const LabelOperation & operation, int axis)
 {
-  const auto voxels = static_cast<std::uint64_t>(Box::FromExtent(operation.image).NumberOfVoxels() /
+  const auto          voxels = static_cast<std::uint64_t>(Box::FromExtent(operation.image).NumberOfVoxels() /
                                                  std::max<std::int64_t>(1, operation.image[axis]));
-  // A list of pairs has twice the voxels' number, and twice that while it grows.
-  return voxels * (3 * (sizeof(std::uint64_t) + PixelSize(operation.inputKind)) + 4 * 2 * sizeof(std::uint64_t));
+  const std::uint64_t bytes = operation.IsWide() ? 8 : 4;
+  const std::uint64_t values = operation.rule == LabelRule::Foreground ? 0 : PixelSize(operation.inputKind);
+  // As many pairs as voxels, the numbers in them, and the sets of these.
+  return voxels * (3 * (bytes + values) + 4 * bytes + 2 * sizeof(std::size_t));
 }
 
 /** One part in so many of the memory is for components that lie in several blocks. */
@@ -415,6 +500,11 @@ public:
   {
     return 2;
   }
+  bool
+  NeedsSpool() const override
+  {
+    return false;
+  }
 
   std::uint64_t
   GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
@@ -448,8 +538,20 @@ public:
       pass.memory = request.hostBytes > others ? request.hostBytes - others : 1;
     }
     const StreamedPlan plan = MakeStreamedPlan(manager, pass);
-    OutOfCoreReport    report;
-    BlockJoiner        joiner(operation, plan.axis, plan.divisions, forComponents);
+    return operation.IsWide() ? this->RunPasses<std::uint64_t>(manager, request, pass, plan, forComponents, monitor)
+                              : this->RunPasses<std::uint32_t>(manager, request, pass, plan, forComponents, monitor);
+  }
+
+private:
+  template <typename TNumber>
+  OutOfCoreReport
+  RunPasses(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass, const StreamedPlan & plan,
+            std::uint64_t forComponents, Monitor * monitor) const
+  {
+    const LabelOperation & operation = GetLabel(request);
+    const PixelKind        kind = pass.computedKind;
+    OutOfCoreReport        report;
+    const auto joiner = std::make_shared<BlockJoiner<TNumber>>(operation, plan.axis, plan.divisions, forComponents);
     {
       PassMonitor                firstPass(monitor, 0);
       std::vector<unsigned char> memory;
@@ -458,17 +560,17 @@ public:
       report.reading =
         ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor * ofDivision) {
           ExecutionRequest run = division;
-          memory.resize(static_cast<std::size_t>(division.region.NumberOfVoxels()) * PixelSize(blocks->outputKind));
-          run.output = DenseView(memory.data(), blocks->outputKind, division.region);
+          memory.resize(static_cast<std::size_t>(division.region.NumberOfVoxels()) * PixelSize(kind));
+          run.output = DenseView(memory.data(), kind, division.region);
           manager.Execute(run, ofDivision);
-          joiner.Add(block++, run.inputs.front(), run.output);
+          joiner->Add(block++, run.inputs.front(), run.output);
         });
       report.steps.emplace_back("finding components in blocks",
                                 std::chrono::duration<double>(Clock::now() - start).count());
     }
-    const auto  numberings = joiner.Number();
+    joiner->Number();
     PassMonitor secondPass(monitor, 0.5);
-    pass.operation = std::make_shared<LabelBlocks>(operation, numberings, 0);
+    pass.operation = std::make_shared<LabelBlocks>(operation, joiner, 0);
     pass.computedKind = pass.writtenKind = operation.outputKind;
     const StreamedReport second = ExecuteStreamed(manager, pass, plan, request.sink, &secondPass);
     report.execution = second.execution;

@@ -3,7 +3,9 @@
 #include "chunkwiseLabelSummary.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <map>
 #include <numeric>
 
 // Joins the components of chunks across their faces, and numbers them in the raster order of their first voxels.
@@ -89,14 +91,15 @@ public:
     {
       ranks[order[rank]] = rank;
     }
-    for (std::size_t a = 0; a < m_Chunks.size(); ++a)
-    {
-      for (std::size_t b = a; b < m_Chunks.size(); ++b)
-      {
-        this->JoinChunks(a, b, [&](std::size_t i, std::size_t j) { sets.Join(ranks[i], ranks[j]); });
-      }
-    }
+    this->JoinChunks([&](std::size_t i, std::size_t j) { sets.Join(ranks[i], ranks[j]); });
     return this->Number(ranks, sets);
+  }
+
+  /** The last label. */
+  std::uint64_t
+  GetCount() const
+  {
+    return m_Count;
   }
 
 private:
@@ -113,28 +116,6 @@ private:
       }
     }
     return all;
-  }
-
-  bool
-  IsPeriodic() const
-  {
-    return std::any_of(
-      m_Operation.axes.begin(), m_Operation.axes.end(), [this](int axis) { return m_Operation.periodic[axis]; });
-  }
-
-  std::uint64_t
-  LabelAt(std::size_t chunk, const LabelFace & face, std::int64_t i) const
-  {
-    const unsigned char * const at = m_Chunks[chunk].summary + face.labels;
-    if (m_Layouts[chunk].labelBytes == 8)
-    {
-      std::uint64_t label;
-      std::memcpy(&label, at + 8 * i, 8);
-      return label;
-    }
-    std::uint32_t label;
-    std::memcpy(&label, at + 4 * i, 4);
-    return label;
   }
 
   void
@@ -155,41 +136,105 @@ private:
   {
     ChunkFaces &               chunk = m_Chunks[c];
     const LabelSummaryLayout & layout = m_Layouts[c];
-    std::uint64_t              last = 0;
+    const std::uint64_t        count = chunk.before.back();
+    std::int64_t               voxels = 0;
     for (int f = 0; f < layout.numberOfFaces; ++f)
     {
-      for (std::int64_t i = 0; i < layout.faces[f].voxels; ++i)
+      voxels += layout.faces[f].voxels;
+    }
+    if (count <= 4 * static_cast<std::uint64_t>(voxels))
+    {
+      // A table of all labels: which ones are on a face, and then where they are in the list.
+      std::vector<std::uint32_t> places(static_cast<std::size_t>(count) + 1, 0);
+      this->ForEachLabelOfFaces(c, [&](int, std::int64_t, std::uint64_t label) {
+        CheckLabel(label, count);
+        places[label] = 1;
+      });
+      places[0] = 0;
+      for (std::uint64_t label = 1; label <= count; ++label)
       {
-        const std::uint64_t label = this->LabelAt(c, layout.faces[f], i);
-        if (label != last && label != 0)
+        if (places[label] != 0)
+        {
+          chunk.labels.push_back(label);
+          places[label] = static_cast<std::uint32_t>(chunk.labels.size());
+        }
+      }
+      this->PlaceFaces(c, [&](std::uint64_t label) { return places[label]; });
+    }
+    else
+    {
+      this->ForEachLabelOfFaces(c, [&](int, std::int64_t, std::uint64_t label) {
+        if (label != 0 && (chunk.labels.empty() || chunk.labels.back() != label))
         {
           chunk.labels.push_back(label);
         }
-        last = label;
-      }
+      });
       std::sort(chunk.labels.begin(), chunk.labels.end());
       chunk.labels.erase(std::unique(chunk.labels.begin(), chunk.labels.end()), chunk.labels.end());
+      CheckLabel(chunk.labels.empty() ? 0 : chunk.labels.back(), count);
+      this->PlaceFaces(c, [&](std::uint64_t label) {
+        const auto found = std::lower_bound(chunk.labels.begin(), chunk.labels.end(), label);
+        return label == 0 ? 0 : static_cast<std::uint32_t>(found - chunk.labels.begin()) + 1;
+      });
     }
     chunk.first = m_NumberOfComponents;
     m_NumberOfComponents += chunk.labels.size();
-    for (int f = 0; f < layout.numberOfFaces; ++f)
+  }
+
+  /** Summaries of blocks may come from anywhere. */
+  static void
+  CheckLabel(std::uint64_t label, std::uint64_t count)
+  {
+    if (label > count)
     {
-      std::vector<std::uint32_t> components(static_cast<std::size_t>(layout.faces[f].voxels));
-      last = 0;
-      std::uint32_t component = 0;
-      for (std::int64_t i = 0; i < layout.faces[f].voxels; ++i)
-      {
-        const std::uint64_t label = this->LabelAt(c, layout.faces[f], i);
-        if (label != last)
-        {
-          const auto found = std::lower_bound(chunk.labels.begin(), chunk.labels.end(), label);
-          component = label == 0 ? 0 : static_cast<std::uint32_t>(found - chunk.labels.begin()) + 1;
-          last = label;
-        }
-        components[static_cast<std::size_t>(i)] = component;
-      }
-      chunk.components.push_back(std::move(components));
+      throw ParameterError("a summary has label " + std::to_string(label) + " of " + std::to_string(count));
     }
+  }
+
+  /** Calls f(face, voxel, label) for all voxels of a chunk's faces. */
+  template <typename TFunctor>
+  void
+  ForEachLabelOfFaces(std::size_t c, TFunctor && f) const
+  {
+    const LabelSummaryLayout & layout = m_Layouts[c];
+    const auto                 visit = [&](auto label) {
+      for (int face = 0; face < layout.numberOfFaces; ++face)
+      {
+        const unsigned char * at = m_Chunks[c].summary + layout.faces[face].labels;
+        for (std::int64_t i = 0; i < layout.faces[face].voxels; ++i, at += sizeof(label))
+        {
+          std::memcpy(&label, at, sizeof(label));
+          f(face, i, label);
+        }
+      }
+    };
+    if (layout.labelBytes == 8)
+    {
+      visit(std::uint64_t{});
+    }
+    else
+    {
+      visit(std::uint32_t{});
+    }
+  }
+
+  /** Notes the component of each voxel on the faces: placeOf(label). */
+  template <typename TPlaceOf>
+  void
+  PlaceFaces(std::size_t c, TPlaceOf && placeOf)
+  {
+    ChunkFaces & chunk = m_Chunks[c];
+    for (int f = 0; f < m_Layouts[c].numberOfFaces; ++f)
+    {
+      chunk.components.emplace_back(static_cast<std::size_t>(m_Layouts[c].faces[f].voxels));
+    }
+    std::uint64_t last = 0;
+    std::uint32_t component = 0;
+    this->ForEachLabelOfFaces(c, [&](int face, std::int64_t i, std::uint64_t label) {
+      component = label == last ? component : placeOf(label);
+      last = label;
+      chunk.components[static_cast<std::size_t>(face)][static_cast<std::size_t>(i)] = component;
+    });
   }
 
   /** The offsets of all neighbors. */
@@ -253,129 +298,223 @@ private:
     return order;
   }
 
-  /** The number of a face's voxel, and the face; -1 where the voxel lies on none. */
-  std::int64_t
-  OnFace(std::size_t c, const Coordinates & index, int & face) const
+  /** A face of a chunk as a plane of voxels: number `first` is where the chunk begins. */
+  struct Plane
   {
-    const Box &                box = *m_Chunks[c].box;
-    const LabelSummaryLayout & layout = m_Layouts[c];
-    for (face = 0; face < layout.numberOfFaces; ++face)
+    const LabelFace *     face;
+    const std::uint32_t * components;
+    Coordinates           stride;
+
+    std::int64_t
+    NumberOf(const Coordinates & index, const Box & box) const
     {
-      const LabelFace & candidate = layout.faces[face];
-      const int         axis = candidate.axis;
-      if (index[axis] == (candidate.isUpper ? box.upper[axis] - 1 : box.lower[axis]))
+      std::int64_t number = 0;
+      for (int a = 0; a < MaxDimension; ++a)
       {
-        std::int64_t number = 0;
-        for (int a = MaxDimension - 1; a >= 0; --a)
-        {
-          number = a == axis ? number : number * box.Extent(a) + index[a] - box.lower[a];
-        }
-        return number;
+        number += (index[a] - box.lower[a]) * stride[a];
+      }
+      return number;
+    }
+  };
+
+  Plane
+  PlaneOf(std::size_t c, int axis, bool isUpper) const
+  {
+    Plane                      plane{};
+    const LabelSummaryLayout & layout = m_Layouts[c];
+    for (int f = 0; f < layout.numberOfFaces; ++f)
+    {
+      if (layout.faces[f].axis == axis && layout.faces[f].isUpper == isUpper)
+      {
+        plane.face = &layout.faces[f];
+        plane.components = m_Chunks[c].components[static_cast<std::size_t>(f)].data();
       }
     }
-    return -1;
+    std::int64_t stride = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      plane.stride[a] = a == axis ? 0 : stride;
+      stride *= a == axis ? 1 : m_Chunks[c].box->Extent(a);
+    }
+    return plane;
   }
 
   /** The value of a voxel on a face, for rules that ask for values. */
   const void *
-  ValueAt(std::size_t c, int face, std::int64_t i) const
+  ValueAt(std::size_t c, const LabelFace & face, std::int64_t i) const
   {
-    return m_Chunks[c].summary + m_Layouts[c].faces[face].values +
-           static_cast<std::size_t>(i) * PixelSize(m_Operation.inputKind);
+    return m_Chunks[c].summary + face.values + static_cast<std::size_t>(i) * PixelSize(m_Operation.inputKind);
   }
 
-  /** Calls join for components of both chunks that have neighbors in each other, also across a periodic edge. */
+  /** Calls join for components of chunks that have neighbors in each other, also across a periodic edge. */
   template <typename TJoin>
   void
-  JoinChunks(std::size_t a, std::size_t b, TJoin && join) const
+  JoinChunks(TJoin && join) const
   {
-    // The shift that brings chunk b beside chunk a across a periodic edge.
-    Coordinates shift{};
+    // Chunks by the cells in which they begin: those of one chunk's neighbors are the same or the next ones.
+    Coordinates cell = Coordinates::Filled(1);
+    for (const ChunkFaces & chunk : m_Chunks)
+    {
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        cell[a] = std::max(cell[a], chunk.box->Extent(a));
+      }
+    }
+    const auto cellOf = [&](const Coordinates & index) {
+      std::array<std::int64_t, MaxDimension> at{};
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const std::int64_t from = index[a] - m_Image.lower[a];
+        at[static_cast<std::size_t>(a)] = from >= 0 ? from / cell[a] : -((cell[a] - 1 - from) / cell[a]);
+      }
+      return at;
+    };
+    std::map<std::array<std::int64_t, MaxDimension>, std::vector<std::size_t>> cells;
+    for (std::size_t c = 0; c < m_Chunks.size(); ++c)
+    {
+      cells[cellOf(m_Chunks[c].box->lower)].push_back(c);
+    }
+    for (const Coordinates & shift : this->FindShifts())
+    {
+      const bool isNone = shift == Coordinates{};
+      for (std::size_t a = 0; a < m_Chunks.size(); ++a)
+      {
+        Coordinates begin = m_Chunks[a].box->lower;
+        for (int axis = 0; axis < MaxDimension; ++axis)
+        {
+          begin[axis] -= shift[axis];
+        }
+        const auto middle = cellOf(begin);
+        auto       near = middle;
+        for (int code = 0; code < 243; ++code)
+        {
+          int rest = code;
+          for (std::size_t axis = 0; axis < MaxDimension; ++axis, rest /= 3)
+          {
+            near[axis] = middle[axis] + rest % 3 - 1;
+          }
+          const auto found = cells.find(near);
+          for (std::size_t n = 0; found != cells.end() && n < found->second.size(); ++n)
+          {
+            const std::size_t b = found->second[n];
+            if (a < b || (a == b && !isNone))
+            {
+              this->JoinShifted(a, b, shift, join);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /** Those that bring a chunk beside another one, across periodic edges; and none. */
+  std::vector<Coordinates>
+  FindShifts() const
+  {
+    std::vector<Coordinates> shifts;
     for (int code = 0; code < 243; ++code)
     {
-      int  rest = code;
-      bool isShift = true;
-      bool isNone = true;
+      Coordinates shift{};
+      int         rest = code;
+      bool        isShift = true;
       for (int axis = 0; axis < MaxDimension; ++axis, rest /= 3)
       {
-        const int times = rest % 3 - 1;
-        isNone = isNone && times == 0;
+        const int  times = rest % 3 - 1;
         const bool wraps = m_Operation.periodic[axis] && m_Image.Extent(axis) == m_Operation.image[axis] &&
                            std::find(m_Operation.axes.begin(), m_Operation.axes.end(), axis) != m_Operation.axes.end();
         isShift = isShift && (times == 0 || wraps);
         shift[axis] = times * m_Image.Extent(axis);
       }
-      if (isShift && !(isNone && a == b))
+      if (isShift)
       {
-        this->JoinShifted(a, b, shift, join);
+        shifts.push_back(shift);
       }
     }
+    return shifts;
   }
 
   template <typename TJoin>
   void
   JoinShifted(std::size_t a, std::size_t b, const Coordinates & shift, TJoin && join) const
   {
-    Box other = *m_Chunks[b].box;
-    Box near = other;
-    for (int axis = 0; axis < MaxDimension; ++axis)
+    const Box & box = *m_Chunks[a].box;
+    const Box & own = *m_Chunks[b].box;
+    // Where the other chunk lies from this one; their faces are those along the first axis that parts them.
+    int side[MaxDimension]{};
+    int parting = -1;
+    for (int axis = MaxDimension - 1; axis >= 0; --axis)
     {
-      other.lower[axis] += shift[axis];
-      other.upper[axis] += shift[axis];
-      near.lower[axis] = other.lower[axis] - 1;
-      near.upper[axis] = other.upper[axis] + 1;
+      const std::int64_t lower = own.lower[axis] + shift[axis];
+      const std::int64_t upper = own.upper[axis] + shift[axis];
+      if (lower > box.upper[axis] || upper < box.lower[axis])
+      {
+        return;
+      }
+      side[axis] = lower == box.upper[axis] ? 1 : upper == box.lower[axis] ? -1 : 0;
+      parting = side[axis] != 0 ? axis : parting;
     }
-    const Box border = Intersect(*m_Chunks[a].box, near);
-    if (border.IsEmpty())
+    if (parting < 0 || std::find(m_Operation.axes.begin(), m_Operation.axes.end(), parting) == m_Operation.axes.end())
     {
       return;
     }
-    std::size_t lastI = 0;
-    std::size_t lastJ = 0;
-    Coordinates at = border.lower;
-    for (std::int64_t n = border.NumberOfVoxels(); n > 0; --n)
+    const Plane planeA = this->PlaneOf(a, parting, side[parting] > 0);
+    const Plane planeB = this->PlaneOf(b, parting, side[parting] < 0);
+    const int   line = parting == 0 ? 1 : 0;
+    for (const Coordinates & offset : m_Offsets)
     {
-      int                faceA = 0;
-      const std::int64_t i = this->OnFace(a, at, faceA);
-      const auto         component =
-        i < 0 ? 0 : m_Chunks[a].components[static_cast<std::size_t>(faceA)][static_cast<std::size_t>(i)];
-      if (component != 0)
+      // The voxels whose neighbor at the offset lies in the other chunk.
+      Box         here = box;
+      Coordinates back{};
+      bool        isOnSide = true;
+      for (int axis = 0; axis < MaxDimension; ++axis)
       {
-        for (const Coordinates & offset : m_Offsets)
+        isOnSide = isOnSide && (side[axis] == 0 || offset[axis] == side[axis]);
+        back[axis] = offset[axis] - shift[axis];
+        here.lower[axis] = std::max(here.lower[axis], own.lower[axis] - back[axis]);
+        here.upper[axis] = std::min(here.upper[axis], own.upper[axis] - back[axis]);
+      }
+      if (!isOnSide || here.IsEmpty())
+      {
+        continue;
+      }
+      const std::int64_t length = here.Extent(line);
+      Box                begins = here;
+      begins.upper[line] = begins.lower[line] + 1;
+      Coordinates at = begins.lower;
+      for (std::int64_t n = begins.NumberOfVoxels(); n > 0; --n)
+      {
+        Coordinates beside = at;
+        for (int axis = 0; axis < MaxDimension; ++axis)
         {
-          Coordinates beside{};
-          bool        isInside = true;
-          for (int axis = 0; axis < MaxDimension; ++axis)
-          {
-            beside[axis] = at[axis] + offset[axis];
-            isInside = isInside && beside[axis] >= other.lower[axis] && beside[axis] < other.upper[axis];
-            beside[axis] -= shift[axis];
-          }
-          if (!isInside)
-          {
-            continue;
-          }
-          int                faceB = 0;
-          const std::int64_t j = this->OnFace(b, beside, faceB);
-          const auto         neighbor =
-            j < 0 ? 0 : m_Chunks[b].components[static_cast<std::size_t>(faceB)][static_cast<std::size_t>(j)];
-          if (neighbor == 0 || !m_Operation.AreAlike(this->ValueAt(a, faceA, i), this->ValueAt(b, faceB, j)))
-          {
-            continue;
-          }
-          const std::size_t first = m_Chunks[a].first + component - 1;
-          const std::size_t second = m_Chunks[b].first + neighbor - 1;
-          if (first != lastI || second != lastJ)
-          {
-            join(first, second);
-            lastI = first;
-            lastJ = second;
-          }
+          beside[axis] += back[axis];
+        }
+        this->JoinLines(
+          a, planeA, planeA.NumberOf(at, box), b, planeB, planeB.NumberOf(beside, own), line, length, join);
+        for (int axis = 0; axis < MaxDimension && ++at[axis] == begins.upper[axis]; ++axis)
+        {
+          at[axis] = begins.lower[axis];
         }
       }
-      for (int axis = 0; axis < MaxDimension && ++at[axis] == border.upper[axis]; ++axis)
+    }
+  }
+
+  /** Joins what lies side by side on two lines of faces, from voxels i and j on. */
+  template <typename TJoin>
+  void
+  JoinLines(std::size_t a, const Plane & planeA, std::int64_t i, std::size_t b, const Plane & planeB, std::int64_t j,
+            int axis, std::int64_t length, TJoin && join) const
+  {
+    std::uint32_t last[2] = { 0, 0 };
+    for (; length > 0; --length, i += planeA.stride[axis], j += planeB.stride[axis])
+    {
+      const std::uint32_t first = planeA.components[i];
+      const std::uint32_t second = planeB.components[j];
+      if (first != 0 && second != 0 && (first != last[0] || second != last[1]) &&
+          m_Operation.AreAlike(this->ValueAt(a, *planeA.face, i), this->ValueAt(b, *planeB.face, j)))
       {
-        at[axis] = border.lower[axis];
+        join(m_Chunks[a].first + first - 1, m_Chunks[b].first + second - 1);
+        last[0] = first;
+        last[1] = second;
       }
     }
   }
@@ -446,7 +585,8 @@ private:
       }
     }
     std::partial_sum(before.begin(), before.end(), before.begin());
-    CheckNumberOfLabels(before.back(), m_Operation.outputKind);
+    m_Count = before.back();
+    CheckNumberOfLabels(m_Count, m_Operation.outputKind);
     std::vector<SideData> solutions(m_Chunks.size());
     // Chunks that have a row in common follow each other along x.
     std::vector<std::size_t> byX(m_Chunks.size());
@@ -528,6 +668,7 @@ private:
   std::vector<ChunkFaces>         m_Chunks;
   std::vector<Coordinates>        m_Offsets;
   std::size_t                     m_NumberOfComponents{ 0 };
+  std::uint64_t                   m_Count{ 0 };
   /** For each component of each chunk, whether it begins elsewhere. */
   std::vector<std::vector<bool>> m_IsGiven;
   /** By ranks. */
@@ -539,7 +680,18 @@ private:
 std::vector<SideData>
 LabelOperation::Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const
 {
-  return LabelSolver(*this, chunks, summaries).Solve();
+  std::uint64_t count = 0;
+  return this->SolveAndCount(chunks, summaries, count);
+}
+
+std::vector<SideData>
+LabelOperation::SolveAndCount(const std::vector<Box> & chunks, const std::vector<SideData> & summaries,
+                              std::uint64_t & count) const
+{
+  LabelSolver           solver(*this, chunks, summaries);
+  std::vector<SideData> solutions = solver.Solve();
+  count = solver.GetCount();
+  return solutions;
 }
 
 } // namespace chunkwise

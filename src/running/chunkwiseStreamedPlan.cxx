@@ -146,8 +146,9 @@ private:
   bool
   GoesOutOfCore() const
   {
-    return !m_Request.spoolFolder.empty() && m_Most == 1 && this->IsWhole() && m_Request.operation &&
-           m_Request.operation->GetOutOfCoreRunner();
+    const OutOfCoreRunner * const runner =
+      m_Most == 1 && m_Request.operation && this->IsWhole() ? m_Request.operation->GetOutOfCoreRunner() : nullptr;
+    return runner && !(runner->NeedsSpool() && m_Request.spoolFolder.empty());
   }
 
   /** What computing so many divisions takes. */

@@ -2,6 +2,7 @@
 #include "chunkwiseFakeDevices.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseKernelTrial.h"
+#include "chunkwiseLabelBlocks.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseMemoryImage.h"
 #include "chunkwiseStreamedRun.h"
@@ -442,16 +443,21 @@ TEST_P(Labels, OfImagesLargerThanMemoryMayBeTooManyForTheOutput)
 TEST(LabelStreams, WithMoreComponentsBetweenBlocksThanMemoryAreRefused)
 {
   const Coordinates         extent{ { 60, 60, 1000, 1, 1 } };
-  std::vector<std::uint8_t> voxels;
-  ForEachIndex(Box::FromExtent(extent),
-               [&](const Coordinates & at) { voxels.push_back(at[0] % 2 == 0 && at[1] % 2 == 0 ? 1 : 0); });
-  // Columns along the slowest axis cross all blocks: 900 of them.
-  Manager     manager({});
+  std::vector<std::uint8_t> columns;
+  std::vector<std::uint8_t> more;
+  ForEachIndex(Box::FromExtent(extent), [&](const Coordinates & at) {
+    columns.push_back(at[0] % 2 == 0 && at[1] % 2 == 0 ? 1 : 0);
+    more.push_back((at[0] + at[1]) % 2 == 0 ? 1 : 0);
+  });
+  // Columns along the slowest axis cross all blocks: 900 of them, which take 8 bytes in each block, and 1800.
+  Manager manager({});
+  ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint64_t>(
+    manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64), columns, 2400000)));
   std::string message;
   try
   {
     StreamLabels<std::uint8_t, std::uint64_t>(
-      manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64), voxels, 700000);
+      manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64, 1), more, 700000);
   }
   catch (const BudgetError & error)
   {
@@ -459,6 +465,166 @@ TEST(LabelStreams, WithMoreComponentsBetweenBlocksThanMemoryAreRefused)
     EXPECT_GT(error.needed, error.budget);
   }
   EXPECT_NE(message.find("components that lie in several blocks"), std::string::npos) << message;
+}
+
+/** Summaries of blocks that are full of components, as no memory holds them. */
+TEST(LabelBlocks, NumberMoreThan2To32Components)
+{
+  const Coordinates extent{ { 1 << 20, 4, 1 << 20, 1, 1 } };
+  const auto        operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt64, 1);
+  const Box         lower{ {}, { { 1 << 20, 4, 1, 1, 1 } } };
+  const Box         upper{ { { 0, 0, 1, 0, 0 } }, { { 1 << 20, 4, 2, 1, 1 } } };
+  const auto        summaryOf = [&](const Box & box, std::uint32_t inRow, std::uint64_t onFace) {
+    SideData summary(operation->GetSummaryBytes(box, { PixelKind::UInt8 }, PixelKind::UInt64));
+    for (std::size_t row = 0; row < 4; ++row)
+    {
+      std::memcpy(&summary[row * sizeof(inRow)], &inRow, sizeof(inRow));
+    }
+    // One voxel of the last row of each face along the last axis: faces have labels of 64 bits.
+    for (const std::size_t end : { std::size_t{ 0 }, std::size_t{ 4 << 20 } * sizeof(onFace) })
+    {
+      std::memcpy(&summary[summary.size() - end - sizeof(onFace)], &onFace, sizeof(onFace));
+    }
+    return summary;
+  };
+  constexpr std::uint32_t     inRow = 0xf0000000U;
+  constexpr std::uint64_t     ofBlock = std::uint64_t{ 4 } * inRow;
+  const std::vector<SideData> summaries{ summaryOf(lower, inRow, ofBlock), summaryOf(upper, inRow, 1) };
+  std::uint64_t               count = 0;
+  const auto                  solutions = JoinLabels(*operation, { lower, upper }, summaries, count);
+  // The upper block's first component is the lower one's last.
+  EXPECT_EQ(count, 2 * ofBlock - 1);
+  std::vector<std::uint64_t> numbers(6);
+  ASSERT_EQ(solutions.at(1).size(), numbers.size() * sizeof(std::uint64_t));
+  std::memcpy(numbers.data(), solutions[1].data(), solutions[1].size());
+  EXPECT_EQ(numbers, (std::vector<std::uint64_t>{ ofBlock, ofBlock, ofBlock, ofBlock, 1, ofBlock }));
+  operation->outputKind = PixelKind::UInt32;
+  try
+  {
+    JoinLabels(*operation, { lower, upper }, summaries, count);
+    ADD_FAILURE() << "more than 2^32 labels in 32 bits";
+  }
+  catch (const Error & error)
+  {
+    const std::string message = error.what();
+    EXPECT_NE(message.find(std::to_string(2 * ofBlock - 1) + " components"), std::string::npos) << message;
+    EXPECT_NE(message.find("the output type uint64 has all"), std::string::npos) << message;
+  }
+}
+
+/** Every second voxel is a component: 2^32 and some. */
+class CheckeredSource : public ImageSource
+{
+public:
+  explicit CheckeredSource(const Coordinates & extent)
+    : m_Extent(extent)
+  {}
+  Coordinates
+  GetExtent() const override
+  {
+    return m_Extent;
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return PixelKind::UInt8;
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    return ImageAccess();
+  }
+  void
+  Read(const Box & box, const BufferView & view) override
+  {
+    auto * voxel = static_cast<std::uint8_t *>(view.data) + view.Offset(box.lower);
+    for (std::int64_t z = box.lower[2]; z < box.upper[2]; ++z)
+    {
+      for (std::int64_t y = box.lower[1]; y < box.upper[1]; ++y)
+      {
+        for (std::int64_t x = box.lower[0]; x < box.upper[0]; ++x)
+        {
+          *voxel++ = (x + y + z) % 2 == 0 ? 1 : 0;
+        }
+      }
+    }
+  }
+
+private:
+  const Coordinates m_Extent;
+};
+
+/** Counts voxels that have not the label they should have there. Lines have an even number of voxels. */
+class CheckeredSink : public ImageSink
+{
+public:
+  explicit CheckeredSink(const Coordinates & extent)
+    : m_Extent(extent)
+  {}
+  Coordinates
+  GetExtent() const override
+  {
+    return m_Extent;
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return PixelKind::UInt64;
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    return ImageAccess();
+  }
+  void
+  Write(const Box & box, const BufferView & view) override
+  {
+    const auto * voxel = static_cast<const std::uint64_t *>(view.data) + view.Offset(box.lower);
+    for (std::int64_t z = box.lower[2]; z < box.upper[2]; ++z)
+    {
+      for (std::int64_t y = box.lower[1]; y < box.upper[1]; ++y)
+      {
+        const std::int64_t before = (z * m_Extent[1] + y) * m_Extent[0] / 2;
+        for (std::int64_t x = box.lower[0]; x < box.upper[0]; ++x)
+        {
+          wrong += *voxel++ != static_cast<std::uint64_t>((x + y + z) % 2 == 0 ? before + x / 2 + 1 : 0) ? 1 : 0;
+          ++written;
+        }
+      }
+    }
+  }
+  void
+  Finish() override
+  {}
+
+  std::int64_t wrong{ 0 };
+  std::int64_t written{ 0 };
+
+private:
+  const Coordinates m_Extent;
+};
+
+TEST(LabelStreams, NumberMoreThan2To32Components)
+{
+  if (!std::getenv("CHUNKWISE_TEST_LARGE"))
+  {
+    GTEST_SKIP() << "CHUNKWISE_TEST_LARGE is not set";
+  }
+  const Coordinates extent{ { 2048, 2048, 2050, 1, 1 } };
+  const auto        operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt64, 1);
+  StreamedRequest   request;
+  request.operation = operation;
+  request.inputs = { { std::make_shared<CheckeredSource>(extent), PixelKind::UInt8 } };
+  request.region = Box::FromExtent(extent);
+  request.computedKind = request.writtenKind = PixelKind::UInt64;
+  request.backend = BackendChoice::CPU;
+  request.memory = std::uint64_t{ 1 } << 30;
+  request.fileThreads = 1;
+  Manager    manager({});
+  const auto sink = std::make_shared<CheckeredSink>(extent);
+  ExecuteStreamed(manager, request, MakeStreamedPlan(manager, request), sink);
+  EXPECT_EQ(sink->wrong, 0);
+  EXPECT_EQ(sink->written, request.region.NumberOfVoxels());
 }
 
 std::shared_ptr<const Operation>

@@ -7,6 +7,10 @@
 #include <atomic>
 #include <cstring>
 
+#if defined(__SSE2__)
+#  include <emmintrin.h>
+#endif
+
 namespace chunkwise
 {
 
@@ -16,22 +20,21 @@ namespace
 using Word = std::uint64_t;
 constexpr std::int64_t WordBits = 64;
 
-int
+/** Without an instruction for it the compiler would call a function, which takes twice as long. */
+inline int
 CountBits(Word word)
 {
-#if defined(__GNUC__)
+#if defined(__POPCNT__)
   return __builtin_popcountll(word);
 #else
-  int count = 0;
-  for (; word != 0; word &= word - 1)
-  {
-    ++count;
-  }
-  return count;
+  word -= word >> 1 & 0x5555555555555555ULL;
+  word = (word & 0x3333333333333333ULL) + (word >> 2 & 0x3333333333333333ULL);
+  word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+  return static_cast<int>(word * 0x0101010101010101ULL >> 56);
 #endif
 }
 
-int
+inline int
 LowestBit(Word word)
 {
 #if defined(__GNUC__)
@@ -42,7 +45,7 @@ LowestBit(Word word)
 }
 
 /** The bits up to and with bit `i`. */
-Word
+inline Word
 BitsUpTo(int i)
 {
   return ~Word{ 0 } >> (WordBits - 1 - i);
@@ -98,6 +101,109 @@ struct LabelScratch
   std::size_t  counts;
 };
 
+/** A neighbor that precedes a voxel: at x + shift of a row of LabelNeighbors. */
+struct EarlierNeighbor
+{
+  int row;
+  int shift;
+  /** Which neighbors, of those before it in the list, are neighbors of it: a voxel that is joined to one of these needs
+   * no pair with this one. Bit k: number k. */
+  std::uint32_t impliedBy;
+  /** The same of neighbors of the voxel before, at x - 1, if that is linked to this one. */
+  std::uint32_t impliedByBefore;
+};
+
+/** The neighbors that precede a voxel, where two that are joined to a third are joined: a list of those in which a pair
+ * with one makes many others needless. What is left out follows from pairs of voxels before it, or of neighbors before
+ * it in the list; so no two are left out for each other's sake. */
+struct EarlierNeighbors
+{
+  static constexpr int Most = 13;
+
+  EarlierNeighbors(const LabelOperation & operation, const LabelNeighbors & neighbors)
+  {
+    const std::vector<Coordinates> offsets = operation.GetOffsets();
+    const auto                     areNeighbors = [&](const Coordinates & a, const Coordinates & b) {
+      Coordinates there;
+      Coordinates back;
+      for (int axis = 0; axis < MaxDimension; ++axis)
+      {
+        there[axis] = a[axis] - b[axis];
+        back[axis] = b[axis] - a[axis];
+      }
+      return std::find(offsets.begin(), offsets.end(), there) != offsets.end() ||
+             std::find(offsets.begin(), offsets.end(), back) != offsets.end();
+    };
+    Coordinates at[Most];
+    const auto  offsetOf = [&](const EarlierNeighbor & neighbor) {
+      Coordinates offset{};
+      offset[0] = neighbor.shift;
+      for (int axis = 1; axis < MaxDimension; ++axis)
+      {
+        offset[axis] = neighbors.rows[neighbor.row].offset[axis];
+      }
+      return offset;
+    };
+    for (int r = 0; r < neighbors.count; ++r)
+    {
+      for (int shift = -1; shift <= 1; ++shift)
+      {
+        if ((neighbors.rows[r].shifts >> (shift + 1) & 1) != 0)
+        {
+          list[count++] = { r, shift, 0, 0 };
+        }
+      }
+    }
+    std::pair<std::ptrdiff_t, EarlierNeighbor> byNeighbors[Most];
+    for (int k = 0; k < count; ++k)
+    {
+      byNeighbors[k] = { std::count_if(list,
+                                       list + count,
+                                       [&](const EarlierNeighbor & other) {
+                                         return areNeighbors(offsetOf(list[k]), offsetOf(other));
+                                       }),
+                         list[k] };
+    }
+    std::stable_sort(
+      byNeighbors, byNeighbors + count, [](const auto & a, const auto & b) { return a.first > b.first; });
+    for (int k = 0; k < count; ++k)
+    {
+      list[k] = byNeighbors[k].second;
+      at[k] = offsetOf(list[k]);
+    }
+    for (int k = 0; k < count; ++k)
+    {
+      for (int other = 0; other < count; ++other)
+      {
+        Coordinates ofVoxelBefore = at[other];
+        --ofVoxelBefore[0];
+        list[k].impliedBy |= other < k && areNeighbors(at[k], at[other]) ? std::uint32_t{ 1 } << other : 0;
+        list[k].impliedByBefore |=
+          at[k] == ofVoxelBefore || areNeighbors(at[k], ofVoxelBefore) ? std::uint32_t{ 1 } << other : 0;
+      }
+    }
+    firstImpliesAll =
+      count > 0 && std::all_of(list + 1, list + count, [](const EarlierNeighbor & each) { return each.impliedBy & 1; });
+    // The first two without neighbors of their own, as where neighbors share faces, lie at two sides of a square.
+    if (count >= 2 && list[1].impliedBy == 0 && list[0].shift == 0 && list[1].shift == 0)
+    {
+      hasSquare = true;
+      for (int axis = 1; axis < MaxDimension; ++axis)
+      {
+        square.offset[axis] = static_cast<std::int8_t>(at[0][axis] + at[1][axis]);
+      }
+    }
+  }
+
+  EarlierNeighbor list[Most];
+  int             count{ 0 };
+  /** All others are neighbors of the first. */
+  bool firstImpliesAll{ false };
+  /** The row of the voxel that is a neighbor of the first two of the list: where it is foreground these are joined. */
+  bool     hasSquare{ false };
+  LabelRow square{};
+};
+
 /** Labels a chunk by itself. Runs of voxels within words are numbered in raster order; each has a parent, which is the
  * run itself or an earlier one, and a component's root is its first run. */
 template <typename TId>
@@ -110,17 +216,21 @@ public:
     , m_Box(call.writable)
     , m_Input(call.inputs[0])
     , m_Neighbors(m_Operation.GetNeighbors())
+    , m_Earlier(m_Operation, m_Neighbors)
     , m_Scratch(m_Operation, m_Box)
     , m_Foreground(this->At<Word>(m_Scratch.foreground))
     , m_Links(this->At<Word>(m_Scratch.links))
     , m_FirstRuns(this->At<TId>(m_Scratch.firstRuns))
     , m_Parents(this->At<TId>(m_Scratch.runs))
     , m_Counts(this->At<std::int64_t>(m_Scratch.counts))
+    , m_IsTransitive(m_Operation.rule != LabelRule::Within)
   {
     for (int a = 0; a < MaxDimension; ++a)
     {
       m_Wraps[a] = m_Operation.periodic[a] && m_Box.Extent(a) == call.image.Extent(a) &&
                    std::find(m_Operation.axes.begin(), m_Operation.axes.end(), a) != m_Operation.axes.end();
+      // Around a periodic image each pair may follow from the next.
+      m_IsTransitive = m_IsTransitive && !m_Wraps[a];
     }
   }
 
@@ -149,14 +259,6 @@ public:
   void
   NumberRoots()
   {
-    this->ForEachTask([this](std::int64_t task) {
-      std::int64_t count = 0;
-      for (TId run = this->FirstRunOf(task); run < this->FirstRunOf(task + 1); ++run)
-      {
-        count += this->Load(run) == run ? 1 : 0;
-      }
-      m_Counts[task] = count;
-    });
     std::int64_t before = 0;
     for (std::int64_t task = 0; task < m_Scratch.CountTasks(); ++task)
     {
@@ -364,6 +466,10 @@ private:
       const std::int64_t end = band + 1 == bands ? m_Scratch.rows : beginOf(band + 1);
       for (std::int64_t row = begin; row < end && !(m_Call.control && m_Call.control->ShouldStop()); ++row)
       {
+        for (TId run = this->FirstRunOfRow(row); run < this->FirstRunOfRow(row + 1); ++run)
+        {
+          m_Parents[run] = run;
+        }
         this->JoinWithinRow<TPixel>(row, alike);
         this->JoinRow<TPixel>(row, alike, [&](std::int64_t other) { return other >= begin && other < row; });
       }
@@ -392,15 +498,22 @@ private:
       }
     }
     this->ForEachTask([this](std::int64_t task) {
+      std::int64_t roots = 0;
       for (TId run = this->FirstRunOf(task); run < this->FirstRunOf(task + 1); ++run)
       {
         TId root = this->Load(run);
+        if (root == run)
+        {
+          ++roots;
+          continue;
+        }
         for (TId next = this->Load(root); next != root; next = this->Load(root))
         {
           root = next;
         }
         this->Store(run, root);
       }
+      m_Counts[task] = roots;
     });
   }
 
@@ -467,9 +580,17 @@ private:
     unsigned char is[WordBits];
     for (std::int64_t i = 0; i < WordBits; ++i)
     {
-      is[i] = voxels[i] != background ? 1 : 0;
+      is[i] = voxels[i] != background ? 0xff : 0;
     }
     Word word = 0;
+#if defined(__SSE2__)
+    for (std::int64_t i = 0; i < WordBits; i += 16)
+    {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i *>(is + i));
+      word |= static_cast<Word>(_mm_movemask_epi8(bytes)) << i;
+    }
+    return word;
+#endif
     for (std::int64_t i = 0; i < WordBits; i += 8)
     {
       Word bytes;
@@ -477,13 +598,13 @@ private:
       if constexpr (IsLittleEndian)
       {
         // Bit 0 of byte j comes to bit 56 + j.
-        word |= (bytes * 0x0102040810204080ULL) >> 56 << i;
+        word |= ((bytes & 0x0101010101010101ULL) * 0x0102040810204080ULL) >> 56 << i;
       }
       else
       {
         for (int j = 0; j < 8; ++j)
         {
-          word |= static_cast<Word>(is[i + j]) << (i + j);
+          word |= static_cast<Word>(is[i + j] & 1) << (i + j);
         }
       }
     }
@@ -508,7 +629,7 @@ private:
     return static_cast<TId>(m_FirstRuns[at] + static_cast<TId>(CountBits(this->StartsOf(at) & BitsUpTo(i)) - 1));
   }
 
-  /** Makes the numbers of runs those of the chunk, and each run a component. */
+  /** Makes the numbers of runs those of the chunk. */
   void
   NumberRuns()
   {
@@ -526,11 +647,6 @@ private:
       for (std::int64_t at = begin; at < end; ++at)
       {
         m_FirstRuns[at] += static_cast<TId>(m_Counts[task]);
-        const int count = CountBits(this->StartsOf(at));
-        for (int i = 0; i < count; ++i)
-        {
-          m_Parents[m_FirstRuns[at] + static_cast<TId>(i)] = m_FirstRuns[at] + static_cast<TId>(i);
-        }
       }
     });
   }
@@ -548,6 +664,10 @@ private:
   void
   Join(TId a, TId b)
   {
+    if (m_Parents[a] == m_Parents[b])
+    {
+      return;
+    }
     a = this->Find(a);
     b = this->Find(b);
     m_Parents[std::max(a, b)] = std::min(a, b);
@@ -597,9 +717,12 @@ private:
   void
   JoinRow(std::int64_t row, const TAlike & alike, TTakes && takes)
   {
-    const Coordinates  begin = this->BeginOf(row);
-    const std::int64_t center =
-      m_Neighbors.center < 0 ? -1 : this->RowBeside(begin, m_Neighbors.rows[m_Neighbors.center]);
+    if (m_IsTransitive)
+    {
+      this->JoinRowByFewPairs<TPixel>(row, alike, takes);
+      return;
+    }
+    const Coordinates begin = this->BeginOf(row);
     for (int r = 0; r < m_Neighbors.count; ++r)
     {
       const LabelRow &   neighbor = m_Neighbors.rows[r];
@@ -608,7 +731,6 @@ private:
       {
         continue;
       }
-      const bool isAround = center >= 0 && (m_Neighbors.aroundCenter >> r & 1) != 0;
       for (std::int64_t w = 0; w < m_Scratch.words; ++w)
       {
         const std::int64_t at = row * m_Scratch.words + w;
@@ -616,21 +738,20 @@ private:
         {
           continue;
         }
-        const Word       leftOut = isAround ? this->PairsOf<TPixel>(row, center, begin, w, 2, alike).same : Word{ 0 };
         LabelPairs<Word> pairs = this->PairsOf<TPixel>(row, other, begin, w, neighbor.shifts, alike);
         RemoveImpliedPairs(pairs, m_Links[at], m_Links[other * m_Scratch.words + w]);
         const std::int64_t otherAt = other * m_Scratch.words + w;
-        for (Word bits = pairs.same & ~leftOut; bits != 0; bits &= bits - 1)
+        for (Word bits = pairs.same; bits != 0; bits &= bits - 1)
         {
           const int i = LowestBit(bits);
           this->Join(this->RunOf(at, i), this->RunOf(otherAt, i));
         }
-        for (Word bits = pairs.before & ~leftOut; bits != 0; bits &= bits - 1)
+        for (Word bits = pairs.before; bits != 0; bits &= bits - 1)
         {
           const int i = LowestBit(bits);
           this->Join(this->RunOf(at, i), i == 0 ? this->RunOf(otherAt - 1, WordBits - 1) : this->RunOf(otherAt, i - 1));
         }
-        for (Word bits = pairs.after & ~leftOut; bits != 0; bits &= bits - 1)
+        for (Word bits = pairs.after; bits != 0; bits &= bits - 1)
         {
           const int i = LowestBit(bits);
           this->Join(this->RunOf(at, i), i == WordBits - 1 ? this->RunOf(otherAt + 1, 0) : this->RunOf(otherAt, i + 1));
@@ -649,6 +770,150 @@ private:
         }
       }
     }
+  }
+
+  /** The same where two that are joined to a third are joined. */
+  template <typename TPixel, typename TAlike, typename TTakes>
+  void
+  JoinRowByFewPairs(std::int64_t row, const TAlike & alike, TTakes && takes)
+  {
+    const Coordinates  begin = this->BeginOf(row);
+    const std::int64_t words = m_Scratch.words;
+    const bool         hasValues = m_Operation.rule != LabelRule::Foreground;
+    std::int64_t       beside[LabelNeighbors::MostRows];
+    bool               isTaken[LabelNeighbors::MostRows];
+    for (int r = 0; r < m_Neighbors.count; ++r)
+    {
+      beside[r] = this->RowBeside(begin, m_Neighbors.rows[r]);
+      isTaken[r] = beside[r] >= 0 && takes(beside[r]);
+    }
+    if (std::none_of(isTaken, isTaken + m_Neighbors.count, [](bool is) { return is; }))
+    {
+      return;
+    }
+    const std::int64_t square = m_Earlier.hasSquare && !hasValues ? this->RowBeside(begin, m_Earlier.square) : -1;
+    const int          count = m_Earlier.count;
+    Word               pairs[EarlierNeighbors::Most]{};
+    Word               shifted[EarlierNeighbors::Most]{}; // those of voxels at x - 1
+    for (std::int64_t w = 0; w < words; ++w)
+    {
+      const std::int64_t at = row * words + w;
+      const Word         own = m_Foreground[at];
+      if (own == 0)
+      {
+        continue;
+      }
+      // From the word before, until this word has its pairs.
+      for (int k = 0; k < count; ++k)
+      {
+        shifted[k] = pairs[k] >> (WordBits - 1);
+      }
+      const Word links = m_Links[at];
+      const auto needless = [&](int k) {
+        Word word = 0;
+        for (std::uint32_t rest = m_Earlier.list[k].impliedBy; rest != 0; rest &= rest - 1)
+        {
+          word |= pairs[LowestBit(rest)];
+        }
+        Word linked = 0;
+        for (std::uint32_t rest = links != 0 ? m_Earlier.list[k].impliedByBefore : 0; rest != 0; rest &= rest - 1)
+        {
+          linked |= shifted[LowestBit(rest)];
+        }
+        return word | (linked & links);
+      };
+      const auto pairsOf = [&](int k) {
+        const EarlierNeighbor & neighbor = m_Earlier.list[k];
+        if (beside[neighbor.row] < 0)
+        {
+          return Word{ 0 };
+        }
+        const Word * const other = m_Foreground + beside[neighbor.row] * words + w;
+        return own & (neighbor.shift == 0  ? *other
+                      : neighbor.shift < 0 ? ShiftedFromBefore(*other, w > 0 ? other[-1] : Word{ 0 })
+                                           : ShiftedFromAfter(*other, w + 1 < words ? other[1] : Word{ 0 }));
+      };
+      const auto join = [&](int k, Word bits) {
+        const EarlierNeighbor & neighbor = m_Earlier.list[k];
+        if (!isTaken[neighbor.row])
+        {
+          return;
+        }
+        const std::int64_t otherAt = beside[neighbor.row] * words + w;
+        const Word         starts = this->StartsOf(at);
+        const Word         otherStarts = this->StartsOf(otherAt);
+        const TId          first = m_FirstRuns[at] - 1;
+        const TId          otherFirst = m_FirstRuns[otherAt] - 1;
+        for (; bits != 0; bits &= bits - 1)
+        {
+          const int i = LowestBit(bits);
+          const int x = i + neighbor.shift;
+          const TId run = first + static_cast<TId>(CountBits(starts & BitsUpTo(i)));
+          this->Join(run,
+                     x < 0           ? this->RunOf(otherAt - 1, WordBits - 1)
+                     : x == WordBits ? this->RunOf(otherAt + 1, 0)
+                                     : otherFirst + static_cast<TId>(CountBits(otherStarts & BitsUpTo(x))));
+        }
+      };
+      if (hasValues)
+      {
+        // Values are compared only where it matters.
+        std::fill_n(pairs, count, Word{ 0 });
+        for (int k = 0; k < count; ++k)
+        {
+          const Word bits = pairsOf(k) & ~needless(k);
+          pairs[k] =
+            bits == 0
+              ? bits
+              : this->KeepAlike<TPixel>(bits, begin, beside[m_Earlier.list[k].row], w, m_Earlier.list[k].shift, alike);
+          shifted[k] |= pairs[k] << 1;
+          join(k, pairs[k] & ~needless(k));
+        }
+        continue;
+      }
+      // Most voxels within objects have all that they need of the first neighbor.
+      Word rest = own;
+      for (int k = 0; k < count; ++k)
+      {
+        pairs[k] = rest != 0 ? pairsOf(k) & rest : Word{ 0 };
+        shifted[k] |= pairs[k] << 1;
+        rest = k == 0 && m_Earlier.firstImpliesAll ? own & ~pairs[0] : rest;
+      }
+      for (int k = 0; k < (rest != 0 ? count : 1); ++k)
+      {
+        if (pairs[k] != 0)
+        {
+          Word bits = pairs[k] & ~needless(k);
+          if (k == 1 && square >= 0)
+          {
+            bits &= ~(pairs[0] & m_Foreground[square * words + w]);
+          }
+          join(k, bits);
+        }
+      }
+    }
+  }
+
+  /** Those of a word's voxels whose values are alike the ones at a shift in another row. */
+  template <typename TPixel, typename TAlike>
+  Word
+  KeepAlike(Word bits, const Coordinates & begin, std::int64_t otherRow, std::int64_t w, std::int64_t shift,
+            const TAlike & alike) const
+  {
+    const std::int64_t   stride = m_Input.stride[0];
+    const TPixel * const values =
+      static_cast<const TPixel *>(m_Input.data) + m_Input.Offset(begin) + w * WordBits * stride;
+    const TPixel * const others =
+      static_cast<const TPixel *>(m_Input.data) + m_Input.Offset(this->BeginOf(otherRow)) + w * WordBits * stride;
+    for (Word rest = bits; rest != 0; rest &= rest - 1)
+    {
+      const int i = LowestBit(rest);
+      if (!alike(values[i * stride], others[(i + shift) * stride]))
+      {
+        bits &= ~(Word{ 1 } << i);
+      }
+    }
+    return bits;
   }
 
   /** The pairs of word `w` of a row with voxels of another row, at these shifts. */
@@ -675,27 +940,15 @@ private:
     }
     if (m_Operation.rule != LabelRule::Foreground && (pairs.before | pairs.same | pairs.after) != 0)
     {
-      const std::int64_t   stride = m_Input.stride[0];
-      const TPixel * const values =
-        static_cast<const TPixel *>(m_Input.data) + m_Input.Offset(begin) + w * WordBits * stride;
-      const TPixel * const others =
-        static_cast<const TPixel *>(m_Input.data) + m_Input.Offset(this->BeginOf(otherRow)) + w * WordBits * stride;
-      const auto keep = [&](Word & bits, std::int64_t shift) {
-        for (Word rest = bits; rest != 0; rest &= rest - 1)
-        {
-          const int i = LowestBit(rest);
-          if (!alike(values[i * stride], others[(i + shift) * stride]))
-          {
-            bits &= ~(Word{ 1 } << i);
-          }
-        }
-      };
-      keep(pairs.before, -1);
-      keep(pairs.same, 0);
-      keep(pairs.after, 1);
+      pairs.before = this->KeepAlike<TPixel>(pairs.before, begin, otherRow, w, -1, alike);
+      pairs.same = this->KeepAlike<TPixel>(pairs.same, begin, otherRow, w, 0, alike);
+      pairs.after = this->KeepAlike<TPixel>(pairs.after, begin, otherRow, w, 1, alike);
     }
     return pairs;
   }
+
+  /** Words with more runs are written voxel by voxel. */
+  static constexpr int FewRuns = 6;
 
   /** The label of a run, when roots have theirs. */
   TId
@@ -722,32 +975,43 @@ private:
   void
   WriteWord(std::int64_t at, TPixel * voxels, std::int64_t stride, std::int64_t n) const
   {
-    Word       rest = m_Foreground[at];
-    const Word starts = this->StartsOf(at);
-    if (stride == 1)
+    const Word foreground = m_Foreground[at];
+    if (stride == 1 && n == WordBits && (foreground == 0 || foreground == ~Word{ 0 }) &&
+        (this->StartsOf(at) & ~Word{ 1 }) == 0)
+    {
+      std::fill_n(
+        voxels, WordBits, foreground == 0 ? TPixel{ 0 } : static_cast<TPixel>(this->LabelOfRun(m_FirstRuns[at])));
+      return;
+    }
+    Word      starts = this->StartsOf(at);
+    const int runs = CountBits(starts);
+    if (stride == 1 && runs <= FewRuns)
     {
       std::fill_n(voxels, n, TPixel{ 0 });
-    }
-    else
-    {
-      for (std::int64_t i = 0; i < n; ++i)
+      const Word ends = ~foreground | starts;
+      for (TId run = m_FirstRuns[at]; starts != 0; starts &= starts - 1, ++run)
       {
-        voxels[i * stride] = 0;
+        const int  first = LowestBit(starts);
+        const Word later = ends & ~BitsUpTo(first);
+        std::fill(voxels + first,
+                  voxels + (later != 0 ? std::min<std::int64_t>(n, LowestBit(later)) : n),
+                  static_cast<TPixel>(this->LabelOfRun(run)));
       }
+      return;
     }
-    TId run = m_FirstRuns[at];
-    while (rest != 0)
+    // Labels of the word's runs, after that of the background.
+    TPixel labels[WordBits + 1];
+    labels[0] = 0;
+    for (int i = 0; i < runs; ++i)
     {
-      const int  first = LowestBit(rest);
-      const auto label = static_cast<TPixel>(this->LabelOfRun(run++));
-      // Up to the first voxel that is background, or begins another run.
-      const Word         ends = (~m_Foreground[at] | starts) & ~BitsUpTo(first);
-      const std::int64_t end = ends != 0 ? LowestBit(ends) : WordBits;
-      for (std::int64_t i = first; i < end; ++i)
-      {
-        voxels[i * stride] = label;
-      }
-      rest = end == WordBits ? 0 : rest & ~BitsUpTo(static_cast<int>(end) - 1);
+      labels[i + 1] = static_cast<TPixel>(this->LabelOfRun(m_FirstRuns[at] + static_cast<TId>(i)));
+    }
+    std::int64_t run = 0;
+    Word         rest = foreground;
+    for (std::int64_t i = 0; i < n; ++i, starts >>= 1, rest >>= 1)
+    {
+      run += static_cast<std::int64_t>(starts & 1);
+      voxels[i * stride] = labels[run & -static_cast<std::int64_t>(rest & 1)];
     }
   }
 
@@ -756,6 +1020,7 @@ private:
   const Box              m_Box;
   const BufferView       m_Input;
   const LabelNeighbors   m_Neighbors;
+  const EarlierNeighbors m_Earlier;
   const LabelScratch     m_Scratch;
   Word * const           m_Foreground;
   Word * const           m_Links;
@@ -763,6 +1028,7 @@ private:
   TId * const            m_Parents;
   std::int64_t * const   m_Counts;
   bool                   m_Wraps[MaxDimension];
+  bool                   m_IsTransitive;
 };
 
 /** Calls f(labeler) with roots numbered in the chunk, unless the run is to stop. */
