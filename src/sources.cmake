@@ -50,7 +50,11 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseTableFilters.cxx
   operations/chunkwiseWindowFilters.cxx
+  objects/chunkwiseLabelQuantiles.cxx
   objects/chunkwiseLabelRunner.cxx
+  objects/chunkwiseMeasureColumns.cxx
+  objects/chunkwiseMeasureTable.cxx
+  objects/chunkwiseMeasurements.cxx
   objects/chunkwiseObjectFilters.cxx
   planning/chunkwiseChunkQueue.cxx
   planning/chunkwisePlanner.cxx
