@@ -112,9 +112,10 @@ public:
   GetSettings() const;
 
   /** The voxels of `box`. Both views have stride 1 along x; with surfaces or contacts that of labels also holds the
-   * voxels before the box, one along each axis, where the image has any. Slabs of the whole image along its last axis,
-   * in ascending order, need not: the last plane is kept. `intensity` is nullptr if there is none. Throws BudgetError
-   * where tables would take more than MeasurementSettings::memory, Aborted once control->ShouldStop(). */
+   * voxels before the box, one along each axis, where the image has any. Slabs of the whole image along its last axis
+   * that has more than one voxel, in ascending order, need not: the last plane is kept. `intensity` is nullptr if there
+   * is none. Throws BudgetError where tables would take more than MeasurementSettings::memory, Aborted once
+   * control->ShouldStop(). */
   void
   Add(const BufferView & labels, const BufferView * intensity, const Box & box, Executor & executor,
       RunControl * control = nullptr);
@@ -128,9 +129,11 @@ public:
   std::uint64_t
   GetBytes() const;
 
-  /** A row for each label in ascending order. Throws ParameterError if a property is unknown, or was not measured. */
+  /** A row for each label in ascending order, or for labels number `begin` to `end` of these: tables of many labels can
+   * be made part by part. Throws ParameterError if a property is unknown, or was not measured. */
   MeasurementTable
-  MakeTable(const MeasurementSpace & space, const std::vector<std::string> & properties) const;
+  MakeTable(const MeasurementSpace & space, const std::vector<std::string> & properties, std::int64_t begin = 0,
+            std::int64_t end = INT64_MAX) const;
   /** The faces between each two labels that touch: label, label of the neighbor (the larger one), faces, area. */
   MeasurementTable
   MakeContacts(const MeasurementSpace & space) const;
@@ -162,7 +165,7 @@ public:
   EndPass();
   /** A column for each fraction: "intensity_quantile-0.25", and "intensity_median" of 0.5. */
   MeasurementTable
-  MakeTable() const;
+  MakeTable(std::int64_t begin = 0, std::int64_t end = INT64_MAX) const;
 
 private:
   struct State;

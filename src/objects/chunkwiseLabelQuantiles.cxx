@@ -33,7 +33,8 @@ struct LabelQuantiles::State
   };
 
   State(const Measurements & measured, std::vector<double> given, std::uint64_t limit)
-    : settings(measured.m_State->settings)
+    : measurements(*measured.m_State)
+    , settings(measured.m_State->settings)
     , rows(measured.m_State->rows)
     , fractions(std::move(given))
     , meter(limit)
@@ -47,6 +48,7 @@ struct LabelQuantiles::State
     return rows.GetRow(slot)[MeasureLayout::count];
   }
 
+  Measurements::State &                  measurements;
   const MeasurementSettings &            settings;
   const MeasureRows &                    rows;
   std::vector<double>                    fractions;
@@ -306,21 +308,11 @@ LabelQuantiles::EndPass()
 }
 
 MeasurementTable
-LabelQuantiles::MakeTable() const
+LabelQuantiles::MakeTable(std::int64_t begin, std::int64_t end) const
 {
-  const State &              state = *m_State;
-  std::vector<std::uint32_t> order(state.places.size());
-  for (std::uint32_t slot = 0; slot < order.size(); ++slot)
-  {
-    order[slot] = slot;
-  }
-  const bool isSigned =
-    DispatchPixelKind(state.settings.labelKind, [](auto pixel) { return std::is_signed<decltype(pixel)>::value; });
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const std::uint64_t first = state.rows.GetLabels()[a];
-    const std::uint64_t second = state.rows.GetLabels()[b];
-    return isSigned ? static_cast<std::int64_t>(first) < static_cast<std::int64_t>(second) : first < second;
-  });
+  const State & state = *m_State;
+  state.measurements.Prepare();
+  const auto       range = state.measurements.GetRange(begin, end);
   MeasurementTable table;
   for (std::size_t f = 0; f < state.fractions.size(); ++f)
   {
@@ -328,12 +320,13 @@ LabelQuantiles::MakeTable() const
     MeasurementColumn column;
     column.name =
       fraction == 0.5 ? std::string("intensity_median") : "intensity_quantile-" + PixelValue(fraction).ToText();
-    for (const std::uint32_t slot : order)
+    for (std::size_t i = range.first; i < range.second; ++i)
     {
+      const std::uint32_t       slot = state.measurements.order[i];
       const State::LabelPlace & place = state.places[slot];
-      const auto                valueOf = [&](std::size_t i) {
+      const auto                valueOf = [&](std::size_t which) {
         return DispatchPixelKind(state.settings.intensityKind, [&](auto pixel) {
-          return static_cast<double>(FromOrdinal<decltype(pixel)>(state.sought[place.firstSought + i].prefix));
+          return static_cast<double>(FromOrdinal<decltype(pixel)>(state.sought[place.firstSought + which].prefix));
         });
       };
       const double position = static_cast<double>(state.GetCount(slot) - 1) * fraction;

@@ -295,7 +295,7 @@ private:
 
   const MeasurementSettings & m_Settings;
   const MeasureLayout &       m_Layout;
-  const MeasurementSpace &    m_Space;
+  const MeasurementSpace      m_Space;
   double                      m_Voxel{ 1 };
 };
 
@@ -331,22 +331,17 @@ MakeColumn(const std::string & name, PixelKind kind)
 class ColumnMaker
 {
 public:
-  ColumnMaker(const MeasurementSettings & settings, const MeasureRows & rows, const MeasurementSpace & space)
+  /** `slots`: the rows that the table has. */
+  ColumnMaker(const MeasurementSettings & settings, const MeasureRows & rows, const MeasurementSpace & space,
+              std::vector<std::uint32_t> slots, bool sumsFit)
     : m_Settings(settings)
     , m_Rows(rows)
     , m_Layout(rows.GetLayout())
     , m_Space(space)
     , m_Reader(settings, m_Layout, space)
-  {
-    // Rows of labels that have voxels.
-    for (std::size_t i = 0; i < rows.GetSize(); ++i)
-    {
-      m_Order.push_back(static_cast<std::uint32_t>(i));
-    }
-    std::sort(m_Order.begin(), m_Order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return IsBefore(settings.labelKind, rows.GetLabels()[a], rows.GetLabels()[b]);
-    });
-  }
+    , m_Order(std::move(slots))
+    , m_SumsFit(sumsFit)
+  {}
 
   void
   Add(const std::string & property, MeasurementTable & table)
@@ -666,21 +661,9 @@ private:
   AddSums(MeasurementTable & table)
   {
     MeasurementColumn column = MakeColumn("intensity_sum", PixelKind::Float64);
-    if (!m_Layout.isReal)
+    if (m_SumsFit)
     {
-      Int128 least = 0;
-      Int128 most = 0;
-      for (const std::uint32_t slot : m_Order)
-      {
-        least = std::min(least, m_Reader.GetWholeSum(m_Rows.GetRow(slot)));
-        most = std::max(most, m_Reader.GetWholeSum(m_Rows.GetRow(slot)));
-      }
-      using Signed = std::numeric_limits<std::int64_t>;
-      if (IsSigned(m_Settings.intensityKind) ? least >= Signed::min() && most <= Signed::max()
-                                             : most <= std::numeric_limits<std::uint64_t>::max())
-      {
-        column.kind = WideKind(m_Settings.intensityKind);
-      }
+      column.kind = WideKind(m_Settings.intensityKind);
     }
     for (const std::uint32_t slot : m_Order)
     {
@@ -696,13 +679,14 @@ private:
     table.push_back(std::move(column));
   }
 
-  const MeasurementSettings & m_Settings;
-  const MeasureRows &         m_Rows;
-  const MeasureLayout &       m_Layout;
-  const MeasurementSpace &    m_Space;
-  const RowReader             m_Reader;
-  std::vector<std::uint32_t>  m_Order;
-  std::vector<MeasuredObject> m_Objects;
+  const MeasurementSettings &      m_Settings;
+  const MeasureRows &              m_Rows;
+  const MeasureLayout &            m_Layout;
+  const MeasurementSpace &         m_Space;
+  const RowReader                  m_Reader;
+  const std::vector<std::uint32_t> m_Order;
+  const bool                       m_SumsFit;
+  std::vector<MeasuredObject>      m_Objects;
 };
 
 const MeasurementProperty &
@@ -803,12 +787,49 @@ SetPartsFor(const std::vector<std::string> & properties, MeasurementSettings & s
   }
 }
 
+void
+Measurements::State::Prepare()
+{
+  if (isPrepared)
+  {
+    return;
+  }
+  meter.Take((rows.GetSize() - order.capacity()) * sizeof(std::uint32_t));
+  order.resize(rows.GetSize());
+  std::iota(order.begin(), order.end(), std::uint32_t{ 0 });
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return IsBefore(settings.labelKind, rows.GetLabels()[a], rows.GetLabels()[b]);
+  });
+  sumsFit = settings.hasIntensity && !IsFloatingPoint(settings.intensityKind);
+  const RowReader reader(settings, rows.GetLayout(), MeasurementSpace());
+  for (std::uint32_t slot = 0; sumsFit && slot < rows.GetSize(); ++slot)
+  {
+    const Int128 sum = reader.GetWholeSum(rows.GetRow(slot));
+    using Signed = std::numeric_limits<std::int64_t>;
+    sumsFit = IsSigned(settings.intensityKind) ? sum >= Signed::min() && sum <= Signed::max()
+                                               : sum <= std::numeric_limits<std::uint64_t>::max();
+  }
+  isPrepared = true;
+}
+
+std::pair<std::size_t, std::size_t>
+Measurements::State::GetRange(std::int64_t begin, std::int64_t end) const
+{
+  const auto size = static_cast<std::int64_t>(order.size());
+  const auto first = std::min(std::max<std::int64_t>(begin, 0), size);
+  return { static_cast<std::size_t>(first), static_cast<std::size_t>(std::max(first, std::min(end, size))) };
+}
+
 MeasurementTable
-Measurements::MakeTable(const MeasurementSpace & space, const std::vector<std::string> & properties) const
+Measurements::MakeTable(const MeasurementSpace & space, const std::vector<std::string> & properties, std::int64_t begin,
+                        std::int64_t end) const
 {
   const MeasurementSettings & settings = m_State->settings;
   MeasurementTable            table;
-  ColumnMaker                 maker(settings, m_State->rows, space);
+  m_State->Prepare();
+  const auto  range = m_State->GetRange(begin, end);
+  const auto  at = [&](std::size_t i) { return m_State->order.begin() + static_cast<std::ptrdiff_t>(i); };
+  ColumnMaker maker(settings, m_State->rows, space, { at(range.first), at(range.second) }, m_State->sumsFit);
   for (const std::string & name : properties)
   {
     const MeasurementProperty & property = FindProperty(name);
@@ -830,7 +851,10 @@ Measurements::MakeContacts(const MeasurementSpace & space) const
 {
   const MeasurementSettings & settings = m_State->settings;
   const RowReader             reader(settings, m_State->rows.GetLayout(), space);
-  std::vector<LabelContact>   contacts = m_State->contacts.List();
+  // The list, and the table made of it.
+  constexpr std::size_t perContact = sizeof(LabelContact) + 4 * sizeof(std::int64_t);
+  m_State->meter.Take(m_State->contacts.GetSize() * perContact);
+  std::vector<LabelContact> contacts = m_State->contacts.List();
   for (LabelContact & contact : contacts)
   {
     if (IsBefore(settings.labelKind, contact.neighbor, contact.label))
@@ -861,6 +885,7 @@ Measurements::MakeContacts(const MeasurementSpace & space) const
     table[2].integers.push_back(faces);
     table[3].reals.push_back(area);
   }
+  m_State->meter.GiveBack(m_State->contacts.GetSize() * perContact);
   return table;
 }
 

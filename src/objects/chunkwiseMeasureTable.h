@@ -350,10 +350,21 @@ struct Measurements::State
     , rows(given, meter)
     , contacts(meter)
   {}
+  /** Before a table is made. */
+  void
+  Prepare();
+  /** Of row numbers in the order of labels. */
+  std::pair<std::size_t, std::size_t>
+  GetRange(std::int64_t begin, std::int64_t end) const;
+
   const MeasurementSettings settings;
   MeasureMeter              meter;
   MeasureRows               rows;
   LabelContacts             contacts;
+  /** Numbers of rows by their labels, ascending, and whether all sums of integers fit 64 bits. */
+  std::vector<std::uint32_t> order;
+  bool                       sumsFit{ false };
+  bool                       isPrepared{ false };
   /** The last plane of the last slab, and which one it is. */
   std::vector<std::max_align_t> plane;
   std::int64_t                  planeIndex{ -1 };

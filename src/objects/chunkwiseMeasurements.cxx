@@ -298,7 +298,7 @@ struct LabelRows
   const TLabel *     plane; ///< before the view along the last axis; nullptr: there is none
   std::int64_t       planeIndex;
   Coordinates        extent;
-  bool               planeIsRow; ///< of an image of two dimensions
+  int                slabAxis; ///< of the plane
 
   /** The row at y, z from x on; nullptr outside of the image. */
   const TLabel *
@@ -308,11 +308,17 @@ struct LabelRows
     {
       return nullptr;
     }
-    if (plane && (planeIsRow ? y : z) == planeIndex)
+    if (plane && slabAxis > 0 && (slabAxis == 1 ? y : z) == planeIndex)
     {
-      return plane + (planeIsRow ? 0 : y) * extent[0] + x;
+      return plane + (slabAxis == 1 ? 0 : y) * extent[0] + x;
     }
     return static_cast<const TLabel *>(view.data) + view.Offset({ { x, y, z, 0, 0 } });
+  }
+  /** The label before that of a row at x. */
+  TLabel
+  GetBefore(const TLabel * row, std::int64_t x) const
+  {
+    return !row || x == 0 ? TLabel(0) : plane && slabAxis == 0 && x - 1 == planeIndex ? plane[0] : row[-1];
   }
 };
 
@@ -450,7 +456,7 @@ private:
     TLabel                before[4]{};
     for (int r = 0; r < 4; ++r)
     {
-      before[r] = rows[r] && x0 > 0 ? rows[r][-1] : TLabel(0);
+      before[r] = m_Labels.GetBefore(rows[r], x0);
     }
     std::int64_t begin = 0;
     bool         isFirst = true;
@@ -608,17 +614,17 @@ Measurements::Add(const BufferView & labels, const BufferView * intensity, const
   }
   const bool looksAround = settings.surfaces || settings.contacts;
   Box        needed = box;
-  const int  last = settings.dimension - 1;
-  const bool usesPlane = looksAround && settings.dimension == 3 && state.planeIndex >= 0 &&
-                         state.planeIndex == box.lower[2] - 1 && !(labels.box.lower[2] < box.lower[2]);
+  int        last = settings.dimension - 1;
+  while (last > 0 && settings.extent[last] == 1)
+  {
+    --last;
+  }
+  const bool usesPlane = looksAround && state.planeIndex >= 0 && state.planeIndex == box.lower[last] - 1 &&
+                         labels.box.lower[last] == box.lower[last];
   for (int a = 0; looksAround && a < settings.dimension; ++a)
   {
-    needed.lower[a] -= box.lower[a] > 0 && !(a == 2 && usesPlane) ? 1 : 0;
+    needed.lower[a] -= box.lower[a] > 0 && !(a == last && usesPlane) ? 1 : 0;
   }
-  // In two dimensions a slab's last row is a plane of one row: kept in the same way.
-  const bool usesRow = looksAround && settings.dimension == 2 && state.planeIndex >= 0 &&
-                       state.planeIndex == box.lower[1] - 1 && !(labels.box.lower[1] < box.lower[1]);
-  needed.lower[1] += usesRow && box.lower[1] > 0 ? 1 : 0;
   CheckMeasuredView("labels", labels, settings.labelKind, needed);
   if (intensity)
   {
@@ -637,10 +643,10 @@ Measurements::Add(const BufferView & labels, const BufferView * intensity, const
     if constexpr (std::is_integral<Label>::value)
     {
       LabelRows<Label>       rows{ labels,
-                             usesPlane || usesRow ? reinterpret_cast<const Label *>(state.plane.data()) : nullptr,
+                             usesPlane ? reinterpret_cast<const Label *>(state.plane.data()) : nullptr,
                              state.planeIndex,
                              settings.extent,
-                             usesRow };
+                             last };
       const LabelScan<Label> scan(settings, rows, intensity);
       executor.ParallelFor(static_cast<std::int64_t>(parts.size()), [&](std::int64_t i, unsigned int w) {
         if (control && control->ShouldStop())
@@ -682,12 +688,13 @@ Measurements::Add(const BufferView & labels, const BufferView * intensity, const
   // The last plane, where the box has all of it.
   Box plane = box;
   plane.lower[last] = plane.upper[last] - 1;
-  bool isWhole = looksAround && last > 0;
+  bool isWhole = looksAround;
   for (int a = 0; a < last; ++a)
   {
     isWhole = isWhole && box.lower[a] == 0 && box.upper[a] == settings.extent[a];
   }
   state.planeIndex = -1;
+  state.isPrepared = false;
   if (isWhole && plane.upper[last] < settings.extent[last])
   {
     const std::size_t pixel = PixelSize(settings.labelKind);
@@ -703,7 +710,7 @@ Measurements::Add(const BufferView & labels, const BufferView * intensity, const
     {
       std::memcpy(to,
                   static_cast<const unsigned char *>(labels.data) +
-                    labels.Offset({ { 0, y, plane.lower[2], 0, 0 } }) * static_cast<std::int64_t>(pixel),
+                    labels.Offset({ { plane.lower[0], y, plane.lower[2], 0, 0 } }) * static_cast<std::int64_t>(pixel),
                   row);
       to += row;
     }
@@ -722,6 +729,7 @@ Measurements::Add(const Measurements & other)
   {
     throw ParameterError("measurements of different settings do not add up");
   }
+  m_State->isPrepared = false;
   m_State->rows.Merge(other.m_State->rows);
   m_State->contacts.Merge(other.m_State->contacts);
 }

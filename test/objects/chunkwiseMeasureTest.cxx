@@ -435,6 +435,15 @@ TestDefinitions(std::uint32_t seed)
     measured.Add(labels, &values, whole, *executor);
     const MeasurementTable table = measured.MakeTable(space, AllProperties());
     ExpectDefinitions(image, table, space);
+    // The same table in two parts.
+    MeasurementTable       halves = measured.MakeTable(space, AllProperties(), 0, 2);
+    const MeasurementTable second = measured.MakeTable(space, AllProperties(), 2);
+    for (std::size_t i = 0; i < table.size(); ++i)
+    {
+      halves[i].integers.insert(halves[i].integers.end(), second[i].integers.begin(), second[i].integers.end());
+      halves[i].reals.insert(halves[i].reals.end(), second[i].reals.begin(), second[i].reals.end());
+    }
+    ExpectEqual(halves, table);
     const MeasurementTable contacts = measured.MakeContacts(space);
     std::size_t            row = 0;
     ASSERT_EQ(contacts[0].GetSize(), image.contacts.size());
@@ -449,19 +458,21 @@ TestDefinitions(std::uint32_t seed)
     // Slabs in order, by several threads; boxes in any order, with what lies before them, added up from two tables.
     const auto   threads = MakeThreadExecutor(3);
     Measurements slabs(image.GetSettings());
-    const int    last = dimension - 1;
+    int          last = dimension - 1;
+    while (last > 0 && image.extent[last] == 1)
+    {
+      --last;
+    }
     for (std::int64_t begin = 0, end = 0; begin < image.extent[last]; begin = end)
     {
       end = std::min(image.extent[last], begin + 1 + static_cast<std::int64_t>(random() % 5));
       Box slab = whole;
       slab.lower[last] = begin;
       slab.upper[last] = end;
-      Box held = slab;
-      held.lower[0] = last == 0 && begin > 0 ? begin - 1 : held.lower[0];
       // A copy, so that nothing else of the image is near.
       std::vector<TLabel> copy;
-      ForEachIndex(held, [&](const Coordinates & i) { copy.push_back(image.Label(i[0], i[1], i[2])); });
-      const BufferView part = DenseView(copy.data(), PixelKindOf<TLabel>(), held);
+      ForEachIndex(slab, [&](const Coordinates & i) { copy.push_back(image.Label(i[0], i[1], i[2])); });
+      const BufferView part = DenseView(copy.data(), PixelKindOf<TLabel>(), slab);
       const BufferView partOfValues = image.ViewOf(image.intensities.data(), PixelKindOf<TPixel>(), slab);
       slabs.Add(part, &partOfValues, slab, *threads);
     }
