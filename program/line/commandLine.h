@@ -77,6 +77,7 @@ enum class Task
   Filter,     ///< stages: one
   Sequence,   ///< stages: one and more
   Statistics, ///< of IN, printed
+  Measure,    ///< the labels of IN, in a table
   Devices     ///< listed
 };
 
@@ -122,6 +123,11 @@ struct CommandLine
   std::string         mask; ///< an image; empty: all voxels count
   std::vector<double> quantiles;
   int                 histogramBins{ 0 };
+
+  // Of measurements, whose table is `output`, or standard output.
+  std::string              intensity; ///< an image; empty: none
+  std::string              contacts;  ///< a second table; empty: none
+  std::vector<std::string> columns;   ///< empty: the default ones
 };
 
 /** Throws ArgumentError, or TextRequested for --help and --version. */

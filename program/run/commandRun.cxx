@@ -8,6 +8,7 @@
 #include "commandInputs.h"
 #include "commandJobNames.h"
 #include "commandJson.h"
+#include "commandMeasure.h"
 #include "commandPlan.h"
 #include "commandProgress.h"
 #include "commandSignals.h"
@@ -271,6 +272,10 @@ Run(const CommandLine & line)
   else if (line.task == Task::Statistics)
   {
     PrintStatistics(line);
+  }
+  else if (line.task == Task::Measure)
+  {
+    Measure(line);
   }
   else if (line.planOnly)
   {
