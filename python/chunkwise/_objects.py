@@ -55,8 +55,9 @@ class _Groups:
         found = rows >= 0
         result = {"found": found}
         for name, values in table.items():
-            result[name] = values[rows] if len(known) else np.zeros(sought.shape, values.dtype)
-            result[name][~found] = 0
+            column: _Array = values[rows] if len(known) else np.zeros(sought.shape, values.dtype)
+            column[~found] = 0
+            result[name] = column
         return result
 
     def _table(self, labels: _Array, array: _Array, columns: tuple[str, ...], quantiles: tuple[float, ...]) -> dict[str, _Array]:
