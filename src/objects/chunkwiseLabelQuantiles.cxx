@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace chunkwise
 {
@@ -285,10 +286,20 @@ LabelQuantiles::EndPass()
     if (place.isCollected)
     {
       const auto first = state.values.begin() + static_cast<std::ptrdiff_t>(place.values);
-      std::sort(first, first + state.GetCount(slot));
-      for (std::uint32_t i = place.firstSought; i < place.endSought; ++i)
+      const auto end = first + state.GetCount(slot);
+      const auto begin = state.sought.begin() + place.firstSought;
+      // What was selected stays where it is: later ranks lie behind.
+      std::vector<std::uint32_t> byRank(place.endSought - place.firstSought);
+      std::iota(byRank.begin(), byRank.end(), std::uint32_t{ 0 });
+      std::sort(
+        byRank.begin(), byRank.end(), [&](std::uint32_t a, std::uint32_t b) { return begin[a].rank < begin[b].rank; });
+      auto from = first;
+      for (const std::uint32_t i : byRank)
       {
-        state.sought[i].prefix = first[state.sought[i].rank];
+        const auto wanted = first + begin[i].rank;
+        std::nth_element(from, wanted, end);
+        begin[i].prefix = *wanted;
+        from = wanted;
       }
       continue;
     }

@@ -37,9 +37,20 @@ MarkChanges(const TLabel * row, std::int64_t n, std::uint64_t * bits)
     if (std::memcmp(
           row + begin + skip - 1, row + begin + skip, static_cast<std::size_t>(count - skip) * sizeof(TLabel)) != 0)
     {
+      unsigned char differs[block]{};
       for (std::int64_t i = skip; i < count; ++i)
       {
-        word |= static_cast<std::uint64_t>(row[begin + i] != row[begin + i - 1]) << i;
+        differs[i] = row[begin + i] != row[begin + i - 1] ? 1 : 0;
+      }
+      for (int byte = 0; byte < 8; ++byte)
+      {
+        // The product has the eight bytes, 0 or 1, as bits of its highest byte.
+        std::uint64_t eight = 0;
+        for (int i = 0; i < 8; ++i)
+        {
+          eight |= static_cast<std::uint64_t>(differs[8 * byte + i]) << (8 * i);
+        }
+        word |= ((eight * 0x0102040810204080u) >> 56) << (8 * byte);
       }
     }
     bits[begin / block] = word | static_cast<std::uint64_t>(skip);
