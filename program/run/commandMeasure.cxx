@@ -148,6 +148,8 @@ private:
   void
   MakeSpace();
   void
+  ShareMemory();
+  void
   Read(Progress & progress, const std::function<void(const ExecutionRequest &)> & add);
   std::vector<std::filesystem::path>
   GetInputFiles() const;
@@ -216,11 +218,37 @@ MeasureRun::MeasureRun(const CommandLine & line)
   chunkwise::StreamedRequest & request = m_Job.GetRequest();
   request.backend = chunkwise::BackendChoice::CPU;
   request.divisions = m_Line.divisions;
-  // Tables may take half of what the program leaves.
+  this->ShareMemory();
+}
+
+/** Tables may take half of what the program leaves; or little, where divisions need more. */
+void
+MeasureRun::ShareMemory()
+{
   const std::uint64_t own = std::max<std::uint64_t>(chunkwise::GetPeakHostMemory(), chunkwise::files::LeastOwnBytes);
-  m_Settings.memory = m_Line.memory == 0 ? chunkwise::GetAvailableHostMemory() / 2
-                                         : std::max<std::uint64_t>(m_Line.memory > own ? (m_Line.memory - own) / 2 : 0,
-                                                                   std::uint64_t{ 1 } << 20);
+  if (m_Line.memory == 0)
+  {
+    m_Settings.memory = chunkwise::GetAvailableHostMemory() / 2;
+    m_Job.MakePlan(0, own);
+    return;
+  }
+  // A few objects, and what each thread has for a part of the image.
+  const std::uint64_t ofThread = 40 * static_cast<std::uint64_t>(m_Settings.extent[0]) + (std::uint64_t{ 1 } << 18);
+  const std::uint64_t least = (std::uint64_t{ 1 } << 20) + ofThread * m_Executor->GetConcurrency();
+  m_Settings.memory = m_Line.memory > own ? (m_Line.memory - own) / 2 : 0;
+  if (m_Settings.memory > least)
+  {
+    try
+    {
+      m_Job.MakePlan(m_Line.memory, own + m_Settings.memory);
+      return;
+    }
+    catch (const chunkwise::files::JobError &)
+    {
+      // With less for tables, then.
+    }
+  }
+  m_Settings.memory = least;
   m_Job.MakePlan(m_Line.memory, own + m_Settings.memory);
 }
 

@@ -21,7 +21,7 @@ _CHOSEN = {
 # Values that are not those of others.
 _OWN = {"convolve": {"radius": "1,0,0"}}
 # They write no image.
-OTHERS = ("statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
+OTHERS = ("measure", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
           "fiji-scripts", "man")
 
 
