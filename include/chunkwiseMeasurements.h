@@ -139,6 +139,7 @@ public:
   MakeContacts(const MeasurementSpace & space) const;
 
 private:
+  friend class LabelMap;
   friend class LabelQuantiles;
   struct State;
   std::unique_ptr<State> m_State;

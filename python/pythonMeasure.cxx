@@ -3,6 +3,7 @@
 #include "pythonCore.h"
 
 #include "chunkwiseFilters.h"
+#include "chunkwiseLabelSelection.h"
 #include "chunkwiseMeasurements.h"
 
 #include <nanobind/stl/optional.h>
@@ -105,6 +106,36 @@ AddColumns(MeasurementTable table, nb::dict & columns)
   }
 }
 
+MeasurementSpace
+MakeSpace(int axes, const Reals & spacing, const Reals & origin, const Reals & direction)
+{
+  MeasurementSpace space;
+  space.slowestFirst = true;
+  const auto dimension = static_cast<std::size_t>(axes);
+  for (std::size_t a = 0; a < dimension; ++a)
+  {
+    space.spacing[a] = spacing.empty() ? 1.0 : spacing.at(a);
+    space.origin[a] = origin.empty() ? 0.0 : origin.at(a);
+    for (std::size_t b = 0; b < dimension && !direction.empty(); ++b)
+    {
+      space.direction[a][b] = direction.at(a * dimension + b);
+    }
+  }
+  return space;
+}
+
+/** The threads that were asked for, or new ones. */
+Executor &
+FindExecutor(const RunOptions & options, std::unique_ptr<Executor> & own)
+{
+  if (Executor * const executor = GetExecutor(options.threads))
+  {
+    return *executor;
+  }
+  own = MakeThreadExecutor();
+  return *own;
+}
+
 /** (the table, the table of contacts or None); spacing, origin and direction are x first. */
 nb::tuple
 Measure(const Array & labels, const std::string & labelKind, const std::optional<Array> & intensity,
@@ -130,30 +161,18 @@ Measure(const Array & labels, const std::string & labelKind, const std::optional
   SetPartsFor(properties, settings);
   settings.contacts = contacts;
   settings.memory = options.budgets.host;
-  MeasurementSpace space;
-  space.slowestFirst = true;
-  const auto dimension = static_cast<std::size_t>(settings.dimension);
-  for (std::size_t a = 0; a < dimension; ++a)
-  {
-    space.spacing[a] = spacing.empty() ? 1.0 : spacing.at(a);
-    space.origin[a] = origin.empty() ? 0.0 : origin.at(a);
-    for (std::size_t b = 0; b < dimension && !direction.empty(); ++b)
-    {
-      space.direction[a][b] = direction.at(a * dimension + b);
-    }
-  }
-  Executor *                executor = GetExecutor(options.threads);
-  std::unique_ptr<Executor> own = executor ? nullptr : MakeThreadExecutor();
-  executor = executor ? executor : own.get();
-  PythonMonitor    monitor(options.progress);
-  MeasurementTable table;
-  MeasurementTable more;
-  MeasurementTable touching;
+  const MeasurementSpace    space = MakeSpace(settings.dimension, spacing, origin, direction);
+  std::unique_ptr<Executor> own;
+  Executor &                executor = FindExecutor(options, own);
+  PythonMonitor             monitor(options.progress);
+  MeasurementTable          table;
+  MeasurementTable          more;
+  MeasurementTable          touching;
   Unlocked([&] {
     Measurements measurements(settings);
     const double first = quantiles.empty() ? 1.0 : 0.5;
     ForEachSlab(view.box, monitor, 0, first, [&](const Box & slab) {
-      measurements.Add(view, intensity ? &values : nullptr, slab, *executor);
+      measurements.Add(view, intensity ? &values : nullptr, slab, executor);
     });
     if (!quantiles.empty())
     {
@@ -165,8 +184,7 @@ Measure(const Array & labels, const std::string & labelKind, const std::optional
                                                            : 1);
       while (search.BeginPass())
       {
-        ForEachSlab(
-          view.box, monitor, first, 1.0, [&](const Box & slab) { search.Add(view, values, slab, *executor); });
+        ForEachSlab(view.box, monitor, first, 1.0, [&](const Box & slab) { search.Add(view, values, slab, executor); });
         search.EndPass();
       }
       more = search.MakeTable();
@@ -180,6 +198,39 @@ Measure(const Array & labels, const std::string & labelKind, const std::optional
   AddColumns(std::move(more), columns);
   AddColumns(std::move(touching), pairs);
   return nb::make_tuple(columns, contacts ? nb::object(pairs) : nb::none());
+}
+
+/** Fills `result` with the labels that are kept. */
+void
+FilterLabels(const Array & labels, const std::string & kind, const nb::ndarray<nb::device::cpu> & result,
+             const std::vector<std::string> & conditions, std::int64_t keepLargest, bool relabel, const Reals & spacing,
+             const Reals & origin, const Reals & direction, const RunOptions & options)
+{
+  const BufferView    view = ToMeasuredView(labels, kind);
+  const BufferView    output = ToMeasuredView(Array(result), kind);
+  MeasurementSettings settings;
+  settings.extent = view.box.upper;
+  settings.dimension = static_cast<int>(labels.ndim());
+  settings.labelKind = view.kind;
+  settings.memory = options.budgets.host;
+  LabelSelection selection;
+  selection.keepLargest = keepLargest;
+  selection.relabel = relabel;
+  for (const std::string & text : conditions)
+  {
+    selection.conditions.push_back(LabelCondition::FromText(text));
+  }
+  SetPartsFor(GetPropertiesOf(selection), settings);
+  const MeasurementSpace    space = MakeSpace(settings.dimension, spacing, origin, direction);
+  std::unique_ptr<Executor> own;
+  Executor &                executor = FindExecutor(options, own);
+  PythonMonitor             monitor(options.progress);
+  Unlocked([&] {
+    Measurements measurements(settings);
+    ForEachSlab(view.box, monitor, 0, 0.5, [&](const Box & slab) { measurements.Add(view, nullptr, slab, executor); });
+    const LabelMap map(measurements, space, selection);
+    ForEachSlab(view.box, monitor, 0.5, 1, [&](const Box & slab) { map.Apply(view, output, slab, executor); });
+  });
 }
 
 nb::list
@@ -211,6 +262,7 @@ AddMeasurements(nb::module_ & module)
              "origin"_a,
              "direction"_a,
              "options"_a);
+  module.def("filter_labels", &FilterLabels);
   module.def("measured_properties", &ListProperties);
 }
 

@@ -52,6 +52,7 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseWindowFilters.cxx
   objects/chunkwiseLabelQuantiles.cxx
   objects/chunkwiseLabelRunner.cxx
+  objects/chunkwiseLabelSelection.cxx
   objects/chunkwiseMeasureColumns.cxx
   objects/chunkwiseMeasureTable.cxx
   objects/chunkwiseMeasurements.cxx

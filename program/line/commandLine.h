@@ -3,6 +3,7 @@
 #define commandLine_h
 
 #include "chunkwiseFilters.h"
+#include "chunkwiseLabelSelection.h"
 #include "chunkwiseManager.h"
 #include "commandReport.h"
 
@@ -74,11 +75,12 @@ enum class ProgressStyle
 /** What a subcommand does. */
 enum class Task
 {
-  Filter,     ///< stages: one
-  Sequence,   ///< stages: one and more
-  Statistics, ///< of IN, printed
-  Measure,    ///< the labels of IN, in a table
-  Devices     ///< listed
+  Filter,       ///< stages: one
+  Sequence,     ///< stages: one and more
+  Statistics,   ///< of IN, printed
+  Measure,      ///< the labels of IN, in a table
+  FilterLabels, ///< those of IN that are kept
+  Devices       ///< listed
 };
 
 /** What the command line says. */
@@ -128,6 +130,8 @@ struct CommandLine
   std::string              intensity; ///< an image; empty: none
   std::string              contacts;  ///< a second table; empty: none
   std::vector<std::string> columns;   ///< empty: the default ones
+  /** Which labels filter-labels keeps. */
+  chunkwise::LabelSelection selection;
 };
 
 /** Throws ArgumentError, or TextRequested for --help and --version. */

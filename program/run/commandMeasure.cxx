@@ -4,11 +4,11 @@
 #include "commandInputs.h"
 #include "commandJobNames.h"
 #include "commandJson.h"
+#include "commandMeasuring.h"
 #include "commandProgress.h"
 #include "commandReport.h"
 #include "commandSignals.h"
 
-#include "chunkwiseHostMemory.h"
 #include "chunkwiseMeasurements.h"
 #include "fileText.h"
 
@@ -23,7 +23,6 @@ namespace command
 namespace
 {
 
-using chunkwise::BufferView;
 using chunkwise::ExecutionRequest;
 using chunkwise::MeasurementTable;
 
@@ -145,12 +144,6 @@ public:
 private:
   void
   ChooseColumns();
-  void
-  MakeSpace();
-  void
-  ShareMemory();
-  void
-  Read(Progress & progress, const std::function<void(const ExecutionRequest &)> & add);
   std::vector<std::filesystem::path>
   GetInputFiles() const;
 
@@ -166,32 +159,9 @@ private:
 MeasureRun::MeasureRun(const CommandLine & line)
   : m_Line(line)
   , m_Executor(chunkwise::MakeThreadExecutor(line.threads))
-  , m_Job(
-      [&] {
-        chunkwise::files::JobNames names = MakeJobNames(line);
-        names.input = "LABELS";
-        names.furtherInput = [](const chunkwise::InputDescription &) { return std::string("INTENSITY"); };
-        return names;
-      }(),
-      *m_Executor)
+  , m_Job(MakeNamesOfLabels(line), *m_Executor)
 {
-  const auto & header = m_Job.SetInput(m_Line.input, OpenInput(m_Line.input, "LABELS", m_Line.raw));
-  m_Settings.labelKind = header.kind;
-  if (chunkwise::IsFloatingPoint(header.kind))
-  {
-    throw ArgumentError("LABELS: " + m_Line.input + " has voxels of " + chunkwise::PixelKindName(header.kind) +
-                        "; labels are integers of 8 to 64 bits");
-  }
-  for (int a = chunkwise::MaxSpatialAxes; a < header.dimension; ++a)
-  {
-    if (header.extent[a] > 1)
-    {
-      throw ArgumentError("LABELS: " + m_Line.input + " has " + std::to_string(header.dimension) +
-                          " axes; objects are measured along up to 3");
-    }
-  }
-  m_Settings.dimension = std::min(header.dimension, +chunkwise::MaxSpatialAxes);
-  m_Settings.extent = header.extent;
+  OpenLabels(m_Line, m_Job, m_Settings);
   if (!m_Line.intensity.empty())
   {
     chunkwise::InputDescription intensity;
@@ -202,7 +172,7 @@ MeasureRun::MeasureRun(const CommandLine & line)
     m_Settings.hasIntensity = true;
   }
   this->ChooseColumns();
-  this->MakeSpace();
+  m_Space = MakeSpaceOf(m_Job.GetHeader());
   for (const std::string & file : { m_Line.output, m_Line.contacts })
   {
     if (!file.empty())
@@ -215,41 +185,8 @@ MeasureRun::MeasureRun(const CommandLine & line)
     throw ArgumentError("--contacts: " + m_Line.contacts + " is the file of --out");
   }
   m_Job.SetReading();
-  chunkwise::StreamedRequest & request = m_Job.GetRequest();
-  request.backend = chunkwise::BackendChoice::CPU;
-  request.divisions = m_Line.divisions;
-  this->ShareMemory();
-}
-
-/** Tables may take half of what the program leaves; or little, where divisions need more. */
-void
-MeasureRun::ShareMemory()
-{
-  const std::uint64_t own = std::max<std::uint64_t>(chunkwise::GetPeakHostMemory(), chunkwise::files::LeastOwnBytes);
-  if (m_Line.memory == 0)
-  {
-    m_Settings.memory = chunkwise::GetAvailableHostMemory() / 2;
-    m_Job.MakePlan(0, own);
-    return;
-  }
-  // A few objects, and what each thread has for a part of the image.
-  const std::uint64_t ofThread = 40 * static_cast<std::uint64_t>(m_Settings.extent[0]) + (std::uint64_t{ 1 } << 18);
-  const std::uint64_t least = (std::uint64_t{ 1 } << 20) + ofThread * m_Executor->GetConcurrency();
-  m_Settings.memory = m_Line.memory > own ? (m_Line.memory - own) / 2 : 0;
-  if (m_Settings.memory > least)
-  {
-    try
-    {
-      m_Job.MakePlan(m_Line.memory, own + m_Settings.memory);
-      return;
-    }
-    catch (const chunkwise::files::JobError &)
-    {
-      // With less for tables, then.
-    }
-  }
-  m_Settings.memory = least;
-  m_Job.MakePlan(m_Line.memory, own + m_Settings.memory);
+  m_Job.GetRequest().divisions = m_Line.divisions;
+  ShareMemoryOfTables(m_Line, m_Job, *m_Executor, m_Settings);
 }
 
 std::vector<std::filesystem::path>
@@ -300,52 +237,9 @@ MeasureRun::ChooseColumns()
 }
 
 void
-MeasureRun::MakeSpace()
-{
-  const auto & header = m_Job.GetHeader();
-  for (int a = 0; a < chunkwise::MaxDimension; ++a)
-  {
-    m_Space.spacing[a] = header.spacing[a];
-    m_Space.origin[a] = header.origin[a];
-    std::copy_n(header.direction[a], chunkwise::MaxDimension, m_Space.direction[a]);
-  }
-}
-
-void
 MeasureRun::PrintPlan() const
 {
-  const auto & header = m_Job.GetHeader();
-  if (m_Line.json)
-  {
-    std::cout << ToText({ { "filter", "measure" },
-                          { "input",
-                            { { "file", m_Line.input },
-                              { "extent", ToJson(header.extent, header.dimension) },
-                              { "type", chunkwise::PixelKindName(header.kind) } } },
-                          { "divisions", ToJson(m_Job.GetPlan()) } });
-    return;
-  }
-  std::ostringstream os;
-  os << "image: " << JoinLines(m_Line.input) << ", " << ToString(header.extent) << " voxels of "
-     << chunkwise::PixelKindName(header.kind) << ", measure\n";
-  PrintDivisions(os, m_Job.GetPlan());
-  os << "tables: up to " << FormatBytes(static_cast<double>(m_Settings.memory)) << "\n";
-  std::cout << os.str();
-}
-
-/** A division at a time, in ascending order. */
-void
-MeasureRun::Read(Progress & progress, const std::function<void(const ExecutionRequest &)> & add)
-{
-  m_Job.Read(&progress, [&](const ExecutionRequest & division, chunkwise::Monitor * ofDivision) {
-    if (ofDivision->ShouldAbort())
-    {
-      throw chunkwise::Aborted();
-    }
-    add(division);
-    ofDivision->UpdateProgress(1.0);
-  });
-  ThrowIfInterrupted();
+  PrintPlanOfLabels(m_Line, m_Job, m_Settings, 1);
 }
 
 void
@@ -355,7 +249,7 @@ MeasureRun::Execute()
   chunkwise::Measurements measurements(m_Settings);
   try
   {
-    this->Read(progress, [&](const ExecutionRequest & division) {
+    ReadLabels(m_Job, progress, [&](const ExecutionRequest & division) {
       measurements.Add(division.inputs.front(),
                        m_Settings.hasIntensity ? &division.inputs.back() : nullptr,
                        division.region,
@@ -368,20 +262,14 @@ MeasureRun::Execute()
       quantiles.emplace(measurements, m_Quantiles, m_Settings.memory > taken ? m_Settings.memory - taken : 1);
       while (quantiles->BeginPass())
       {
-        this->Read(progress, [&](const ExecutionRequest & division) {
+        ReadLabels(m_Job, progress, [&](const ExecutionRequest & division) {
           quantiles->Add(division.inputs.front(), division.inputs.back(), division.region, *m_Executor);
         });
         quantiles->EndPass();
       }
     }
     m_Job.WarnOfSources();
-    for (const std::string & warning : m_Job.TakeWarnings())
-    {
-      if (!m_Line.quiet)
-      {
-        std::cerr << "chunkwise: warning: " << JoinLines(warning) << std::endl;
-      }
-    }
+    PrintWarnings(m_Line, m_Job);
     const auto                 files = this->GetInputFiles();
     std::optional<TableWriter> contacts;
     if (m_Settings.contacts)
@@ -410,13 +298,9 @@ MeasureRun::Execute()
       contacts->Finish();
     }
   }
-  catch (const chunkwise::BudgetError & error)
+  catch (const chunkwise::BudgetError &)
   {
-    throw WorkError("--memory: the tables of " + std::to_string(measurements.GetNumberOfLabels()) +
-                    " labels or more need more than the " + FormatBytes(static_cast<double>(m_Settings.memory)) +
-                    " that are left for them" +
-                    (m_Line.memory > 0 ? " of " + FormatBytes(static_cast<double>(m_Line.memory)) : "") +
-                    "; fewer columns need less");
+    RefuseTables(m_Line, m_Settings, measurements.GetNumberOfLabels());
   }
 }
 

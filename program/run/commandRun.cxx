@@ -5,6 +5,7 @@
 #include "commandComputation.h"
 #include "commandDevices.h"
 #include "commandFiles.h"
+#include "commandFilterLabels.h"
 #include "commandInputs.h"
 #include "commandJobNames.h"
 #include "commandJson.h"
@@ -276,6 +277,14 @@ Run(const CommandLine & line)
   else if (line.task == Task::Measure)
   {
     Measure(line);
+  }
+  else if (line.task == Task::FilterLabels)
+  {
+    if (!line.planOnly)
+    {
+      AskBeforeReplacing(line);
+    }
+    FilterLabels(line);
   }
   else if (line.planOnly)
   {

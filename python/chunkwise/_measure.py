@@ -51,14 +51,26 @@ def tables(labels: np.ndarray[Any, Any], intensity: np.ndarray[Any, Any] | None,
                          list(spacing), list(origin), list(direction), make_options(**options))
 
 
-def _measure(labels: Any, intensity: Any, spacing: Any, columns: Sequence[str], quantiles: Sequence[float], contacts: bool,
-             options: dict[str, Any]) -> Any:
+def _open_labels(labels: Any, spacing: Any) -> tuple[Opened, list[float], list[float], list[float]]:
+    """With the spacing, and origin and direction x first where they are known."""
     opened = _open(labels, "labels")
     array = opened.array
     if not 1 <= array.ndim <= 3:
         raise _core.ParameterError(f"labels: they have {array.ndim} dimensions; objects of 1 to 3 are measured")
     if array.size == 0:
         raise _core.ParameterError(f"labels: an array of shape {array.shape} has no voxels")
+    place = opened.place
+    lengths = _spacing_of(spacing, array.ndim) if spacing is not None else [
+        abs(each) if each else 1.0 for each in opened.spacing or [1.0] * array.ndim]
+    origin = [each or 0.0 for each in place.origin] if place is not None and spacing is None else []
+    direction = list(place.direction) if place is not None and place.direction is not None and spacing is None else []
+    return opened, lengths, origin, direction
+
+
+def _measure(labels: Any, intensity: Any, spacing: Any, columns: Sequence[str], quantiles: Sequence[float], contacts: bool,
+             options: dict[str, Any]) -> Any:
+    opened, lengths, origin, direction = _open_labels(labels, spacing)
+    array = opened.array
     values = None
     if intensity is not None:
         other = _open(intensity, "intensity")
@@ -66,12 +78,6 @@ def _measure(labels: Any, intensity: Any, spacing: Any, columns: Sequence[str], 
         values = other.array
         if values.shape != array.shape:
             raise _core.ParameterError(f"intensity: its shape is {values.shape}, that of labels is {array.shape}")
-    ndim = array.ndim
-    place = opened.place
-    lengths = _spacing_of(spacing, ndim) if spacing is not None else [
-        abs(each) if each else 1.0 for each in opened.spacing or [1.0] * ndim]
-    origin = [each or 0.0 for each in place.origin] if place is not None and spacing is None else []
-    direction = list(place.direction) if place is not None and place.direction is not None and spacing is None else []
     return tables(array, values, columns, quantiles, contacts, lengths[::-1], origin, direction, **options)
 
 
@@ -149,3 +155,65 @@ def contacts(labels: Any, *, spacing: Any = None, memory: int | str | None = Non
     options = {"memory": memory, "threads": threads, "progress": progress}
     found: dict[str, np.ndarray[Any, Any]] = _measure(labels, None, spacing, ("label",), (), True, options)[1]
     return found
+
+
+def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | None = None, where: Sequence[str] | str = (),
+                  remove_border: bool = False, keep_largest: int | None = None, relabel: bool = False, spacing: Any = None,
+                  memory: int | str | None = None, threads: int | None = None, progress: Any = None) -> Any:
+    """The labels without those of objects that do not meet all conditions, which become 0.
+
+    Parameters
+    ----------
+    labels : array_like of integers
+    min_size, max_size : int, optional
+        Voxels.
+    where : str or sequence of str, optional
+        Comparisons of columns of `measure` with a number, such as ``"area > 100"``.
+    remove_border : bool
+        Remove objects at the edge of the image.
+    keep_largest : int, optional
+        Of those that meet all, only so many of the largest ones; of equal ones the lower labels.
+    relabel : bool
+        Number those that are kept 1, 2, ... in the order of their labels.
+    spacing, memory, threads, progress : as of `measure`
+
+    Examples
+    --------
+    >>> import numpy as np, chunkwise
+    >>> chunkwise.filter_labels(np.array([1, 1, 0, 4, 4, 4, 0, 7]), min_size=2, relabel=True)
+    array([1, 1, 0, 2, 2, 2, 0, 0])
+    """
+    conditions = [where] if isinstance(where, str) else list(where)
+    for name, sign, size in (("min_size", ">=", min_size), ("max_size", "<=", max_size)):
+        if size is not None:
+            if int(size) != size or size < 0:
+                raise _core.ParameterError(f"{name}: {size!r} is not a whole number of at least 0")
+            conditions.append(f"num_pixels {sign} {int(size)}")
+    if remove_border:
+        conditions.append("touches_border == 0")
+    if keep_largest is not None and (int(keep_largest) != keep_largest or keep_largest < 1):
+        raise _core.ParameterError(f"keep_largest: {keep_largest!r} is not a whole number above 0")
+    opened, lengths, origin, direction = _open_labels(labels, spacing)
+    array = opened.array
+    kind = check_labels(array)
+    given = as_input(array, kind)
+    result = np.empty(array.shape, kind)
+    options = make_options(memory=memory, threads=threads, progress=progress)
+    try:
+        _core.filter_labels(given, kind, result, conditions, int(keep_largest or 0), relabel, lengths[::-1], origin, direction,
+                            options)
+    except _core.ParameterError as error:
+        raise _core.ParameterError(str(error).replace("Where:", "where:", 1)) from None
+    return opened.wrap(result.view(array.dtype) if array.dtype.kind == "b" else result)
+
+
+def remove_small_objects(labels: Any, min_size: int = 64, **options: Any) -> Any:
+    """The labels without objects of fewer voxels than `min_size`: `filter_labels` with one condition.
+
+    Examples
+    --------
+    >>> import numpy as np, chunkwise
+    >>> chunkwise.remove_small_objects(np.array([1, 1, 0, 4, 4, 4, 0, 7]), 3)
+    array([0, 0, 0, 4, 4, 4, 0, 0])
+    """
+    return filter_labels(labels, min_size=min_size, **options)

@@ -197,6 +197,40 @@ def test_results_do_not_depend_on_threads_or_memory_order(random):
             np.testing.assert_array_equal(other[name], table[name])
 
 
+def test_filtered_labels(random):
+    for labels, _ in trials(random, 15):
+        table = chunkwise.measure(labels, spacing=2.0)
+        column = random.choice(["area", "num_pixels", "surface_area", "bbox-0", "euler_number", "label"])
+        least = float(np.median(table[column])) if len(table["label"]) else 0.0
+        most = int(random.integers(1, 4))
+        kept = [each for each, value in zip(table["label"].tolist(), table[column].tolist()) if value >= least]
+        sizes = dict(zip(table["label"].tolist(), table["num_pixels"].tolist()))
+        kept = sorted(sorted(kept, key=lambda each: (-sizes[each], each))[:most])
+        found = chunkwise.filter_labels(labels, where=f"{column} >= {least!r}", keep_largest=most, spacing=2.0)
+        np.testing.assert_array_equal(found, np.where(np.isin(labels, kept), labels, 0))
+        assert found.dtype == labels.dtype
+        numbered = chunkwise.filter_labels(labels, where=[f"{column} >= {least!r}"], keep_largest=most, relabel=True, spacing=2.0)
+        for number, label in enumerate(kept, 1):
+            np.testing.assert_array_equal(numbered == number, labels == label)
+        assert np.count_nonzero(numbered) == np.count_nonzero(found)
+        inner = chunkwise.filter_labels(labels, remove_border=True, max_size=1000)
+        border = np.ones(labels.shape, bool)
+        border[tuple(slice(1, -1) for _ in labels.shape)] = False
+        np.testing.assert_array_equal(inner, np.where(np.isin(labels, labels[border]), 0, labels))
+    skimage = pytest.importorskip("skimage.morphology")
+    labels = random_labels(random, (30, 30), "int32")
+    counts = np.bincount(labels.ravel())
+    least = int(np.median(counts[counts > 0]))
+    np.testing.assert_array_equal(chunkwise.remove_small_objects(labels, least),
+                                  skimage.remove_small_objects(labels, max_size=least - 1))
+    for match, call in (("where.*colour", lambda: chunkwise.filter_labels(labels, where="colour > 1")),
+                        ("where", lambda: chunkwise.filter_labels(labels, where="area")),
+                        ("min_size", lambda: chunkwise.filter_labels(labels, min_size=-1)),
+                        ("keep_largest", lambda: chunkwise.filter_labels(labels, keep_largest=0))):
+        with pytest.raises(chunkwise.ParameterError, match=match):
+            call()
+
+
 def test_what_cannot_be_measured_is_refused():
     labels = np.ones((3, 4), "uint8")
     for match, call in (

@@ -208,6 +208,55 @@ class Measure(ProgramTest):
             self.assert_failed(result, "table.csv")
             self.assertEqual(result.stdout, "", "left on the full disk")
 
+    def test_labels_that_are_kept(self):
+        labels = self.labels("int16", most=7)
+        path = write(self.folder / "labels.mha", labels)
+        rows = rows_of(self.assert_runs("measure", path).stdout)
+        sizes = {int(row["label"]): int(row["num_pixels"]) for row in rows}
+        surfaces = {int(row["label"]): float(row["surface_area"]) for row in rows}
+        middle = sorted(surfaces.values())[len(surfaces) // 2]
+        order = sorted(sizes, key=lambda label: (-sizes[label], label))
+        for words, kept in (
+            (("--where", f"surface_area >= {middle!r}"), {label for label in sizes if surfaces[label] >= middle}),
+            (("--keep-largest=3",), set(order[:3])),
+            ((f"--min-size={sizes[order[2]]}", f"--max-size={sizes[order[1]]}"),
+             {label for label in sizes if sizes[order[2]] <= sizes[label] <= sizes[order[1]]}),
+            (("--where=label > 1", "--where=label != 3", "--keep-largest=2"), {each for each in order if each > 1 and each != 3}),
+            (("--remove-border",), set()), ((), set(sizes)),
+        ):
+            if "--keep-largest=2" in words:
+                kept = set(sorted(kept, key=lambda label: (-sizes[label], label))[:2])
+            for more in ((), ("--divisions=4",), ("--relabel", "--threads=2")):
+                with self.subTest(words=words, more=more):
+                    self.assert_runs("filter-labels", path, self.out, *words, *more)
+                    names = {each: i for i, each in enumerate(sorted(kept), 1)} if more[:1] == ("--relabel",) else None
+                    found = read(self.out)
+                    self.assertEqual(list(found.values),
+                                     [(names[v] if names else v) if v in kept else 0 for v in labels.values])
+                    self.assertEqual((found.kind, found.spacing, found.origin), (labels.kind, labels.spacing, labels.origin))
+        shown = json.loads(self.assert_runs("filter-labels", path, self.out, "--keep-largest=2", "--json").stdout)
+        self.assertEqual((shown["labels"], shown["kept"]), (len(sizes), 2))
+        self.assertEqual(json.loads(self.assert_runs("plan", "filter-labels", path, self.out, "--json").stdout)["reads"], 2)
+        # An image may be written anew from itself, and not over an image that it does not hold whole.
+        self.assert_runs("filter-labels", path, path, "--keep-largest=2")
+        self.assertEqual(len(objects_of(read(path))), 2)
+
+    def test_labels_that_cannot_be_filtered(self):
+        path = write(self.folder / "labels.mha", self.labels())
+        real = write(self.folder / "real.mha", self.intensities("float32"))
+        for words, names in (
+            ((real,), ("LABELS", "integers")), ((path, "--where=colour > 1"), ("--where", "colour")),
+            ((path, "--where=area"), "--where"), ((path, "--where=area > many"), "--where"),
+            ((path, "--where=area > nan"), "--where"), ((path, "--where=intensity_mean > 1"), ("--where", "intensities")),
+            ((path, "--where=bbox-7 > 1"), ("--where", "bbox-7")), ((path, "--min-size=-1"), "--min-size"),
+            ((path, "--keep-largest=0"), "--keep-largest"), ((path, "--memory=1M"), "--memory"),
+        ):
+            with self.subTest(words=words):
+                self.assert_refused("filter-labels", words[0], self.out, *words[1:], names=names)
+        result = run("filter-labels", path, self.out, preexec_fn=limit_files(600))
+        self.assert_failed(result, "out.mha")
+        self.assertEqual(files_of(self.folder), ["labels.mha", "real.mha"])
+
     def test_a_table_that_is_there_is_replaced_whole(self):
         path = write(self.folder / "labels.mha", self.labels())
         out = self.folder / "table.csv"
