@@ -1260,5 +1260,6 @@ NB_MODULE(_core, module)
   AddOperations(module);
   AddRuns(module);
   AddStreams(module);
+  AddMeasurements(module);
   AddManager(module);
 }

@@ -127,6 +127,10 @@ Unlocked(TWork && work)
 void
 AddStreams(nb::module_ & module);
 
+/** Measurements of labelled objects (pythonMeasure.cxx). */
+void
+AddMeasurements(nb::module_ & module);
+
 } // namespace chunkwise::python
 
 #endif

@@ -51,7 +51,12 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseTableFilters.cxx
   operations/chunkwiseWindowFilters.cxx
   objects/chunkwiseLabelBlocks.cxx
+  objects/chunkwiseLabelQuantiles.cxx
   objects/chunkwiseLabelRunner.cxx
+  objects/chunkwiseLabelSelection.cxx
+  objects/chunkwiseMeasureColumns.cxx
+  objects/chunkwiseMeasureTable.cxx
+  objects/chunkwiseMeasurements.cxx
   objects/chunkwiseObjectFilters.cxx
   planning/chunkwiseChunkQueue.cxx
   planning/chunkwisePlanner.cxx

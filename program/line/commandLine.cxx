@@ -2,6 +2,7 @@
 #include "commandLine.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseMeasurements.h"
 #include "commandCompletion.h"
 #include "commandDescription.h"
 #include "commandInputs.h"
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <sstream>
 
@@ -36,6 +38,7 @@ struct Texts
   std::map<std::string, bool>        flags;
   std::map<std::string, std::string> inputs;
   std::vector<std::string>           steps;
+  std::vector<std::string>           conditions;
   std::vector<std::string>           more; ///< images after the second
   bool                               isBatch{ false };
   std::map<std::string, std::string> common;   ///< by the option's name
@@ -154,6 +157,76 @@ AddCommonOptions(CLI::App & app, Texts & texts)
   }
 }
 
+/** Measurements of labelled objects. */
+void
+AddMeasure(CLI::App & app, Texts & texts)
+{
+  CLI::App * const measure = app.add_subcommand("measure", "Measure the objects of an image of labels, as a table");
+  measure->group("Without an output");
+  measure->add_option("LABELS", texts.input, "Image of integers, 0 where no object is")->required();
+  measure->add_option("INTENSITY", texts.common["intensity"], "Image of LABELS' size whose values are measured too");
+  measure
+    ->add_option(
+      "--out", texts.common["table"], "Write the table to this file, .csv or .json, in place of standard output")
+    ->type_name("FILE");
+  std::string columns;
+  for (const chunkwise::MeasurementProperty & property : chunkwise::GetMeasurementProperties())
+  {
+    columns += std::string(columns.empty() ? "" : ", ") + property.name;
+  }
+  measure->add_option("--columns", texts.common["columns"], "Only these columns: " + columns + ", intensity_median")
+    ->type_name("NAME,...");
+  measure
+    ->add_option(
+      "--quantiles", texts.common["quantiles"], "Quantiles of each object's intensity, exact; 0.5 is the median")
+    ->type_name("F,...");
+  measure
+    ->add_option("--contacts",
+                 texts.common["contacts"],
+                 "Write another table: each two labels that touch, the faces of voxels between them and their area")
+    ->type_name("FILE");
+  measure->add_option("--raw", texts.common["raw"], "LABELS has no header: its type and sizes, as uint16,512,512,300")
+    ->type_name("TYPE,X,Y,Z");
+  measure->add_option("--memory", texts.common["memory"], "Host memory for the run, as 512M or 1.5G")
+    ->type_name("SIZE");
+  measure->add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
+  measure->add_flag("--untrusted", texts.switches["untrusted"], "Read no format whose reader is not fuzzed");
+  measure->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
+  AddJsonFlag(*measure, texts);
+}
+
+/** Labels that are kept by what is measured of them. */
+void
+AddFilterLabels(CLI::App & app, Texts & texts)
+{
+  CLI::App * const filter =
+    app.add_subcommand("filter-labels", "Remove labels by what is measured of their objects, and number the others");
+  filter->group("Objects");
+  filter->add_option("LABELS", texts.input, "Image of integers, 0 where no object is")->required();
+  filter->add_option("OUT", texts.output, "Image to write, of LABELS' type")->required();
+  filter->add_option("--min-size", texts.common["min-size"], "Keep objects of this many voxels or more")
+    ->type_name("VOXELS");
+  filter->add_option("--max-size", texts.common["max-size"], "Keep objects of this many voxels or fewer")
+    ->type_name("VOXELS");
+  filter
+    ->add_option(
+      "--where", texts.conditions, "Keep objects that meet this, with a column of chunkwise measure; once for each")
+    ->allow_extra_args(false)
+    ->type_name("\"COLUMN > NUMBER\"");
+  filter->add_flag("--remove-border", texts.switches["remove-border"], "Remove objects at the edge of the image");
+  filter->add_option("--keep-largest", texts.common["keep-largest"], "Of these keep the largest ones")->type_name("N");
+  filter->add_flag("--relabel", texts.switches["relabel"], "Number those that are kept 1, 2, ...");
+  filter->add_flag("--compress", texts.switches["compress"], "Compress OUT where its format can");
+  filter->add_flag("--overwrite", texts.switches["overwrite"], "Replace OUT without a question");
+  filter->add_option("--raw", texts.common["raw"], "LABELS has no header: its type and sizes, as uint16,512,512,300")
+    ->type_name("TYPE,X,Y,Z");
+  filter->add_option("--memory", texts.common["memory"], "Host memory for the run, as 512M or 1.5G")->type_name("SIZE");
+  filter->add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
+  filter->add_flag("--untrusted", texts.switches["untrusted"], "Read no format whose reader is not fuzzed");
+  filter->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
+  AddJsonFlag(*filter, texts);
+}
+
 void
 AddSubcommands(CLI::App & app, Texts & texts)
 {
@@ -200,6 +273,8 @@ AddSubcommands(CLI::App & app, Texts & texts)
   statistics->add_flag("--untrusted", texts.switches["untrusted"], "Read no format whose reader is not fuzzed");
   statistics->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
   AddJsonFlag(*statistics, texts);
+  AddMeasure(app, texts);
+  AddFilterLabels(app, texts);
 }
 
 [[noreturn]] void
@@ -342,13 +417,10 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
   }
 }
 
-/** Options of statistics alone. */
+/** The value of --quantiles. */
 void
-ReadStatisticsOptions(const Texts & texts, CommandLine & line)
+ReadQuantiles(const Texts & texts, CommandLine & line)
 {
-  line.mask = texts.common.at("mask");
-  const std::string & bins = texts.common.at("histogram");
-  line.histogramBins = bins.empty() ? 0 : static_cast<int>(ParseWhole("histogram", bins, 1, 65536));
   std::istringstream fractions(texts.common.at("quantiles"));
   for (std::string text; std::getline(fractions, text, ',');)
   {
@@ -367,6 +439,83 @@ ReadStatisticsOptions(const Texts & texts, CommandLine & line)
     }
     line.quantiles.push_back(fraction);
   }
+}
+
+/** Options of statistics alone. */
+void
+ReadStatisticsOptions(const Texts & texts, CommandLine & line)
+{
+  line.mask = texts.common.at("mask");
+  const std::string & bins = texts.common.at("histogram");
+  line.histogramBins = bins.empty() ? 0 : static_cast<int>(ParseWhole("histogram", bins, 1, 65536));
+  ReadQuantiles(texts, line);
+}
+
+/** Options of measurements alone. */
+void
+ReadMeasureOptions(const Texts & texts, CommandLine & line)
+{
+  line.intensity = texts.common.at("intensity");
+  line.contacts = texts.common.at("contacts");
+  line.output = texts.common.at("table");
+  std::istringstream names(texts.common.at("columns"));
+  for (std::string name; std::getline(names, name, ',');)
+  {
+    line.columns.push_back(name);
+  }
+  ReadQuantiles(texts, line);
+}
+
+/** Options of filter-labels alone. */
+void
+ReadSelection(const Texts & texts, CommandLine & line)
+{
+  using chunkwise::LabelCondition;
+  using Comparison = LabelCondition::Comparison;
+  line.output = texts.output;
+  const auto whole = [&](const std::string & option) {
+    const std::string & text = texts.common.at(option);
+    return text.empty() ? 0 : ParseWhole(option, text, 1, std::numeric_limits<std::int64_t>::max());
+  };
+  const auto add = [&](const std::string & column, Comparison comparison, std::int64_t value) {
+    LabelCondition condition;
+    condition.column = column;
+    condition.comparison = comparison;
+    condition.value = value;
+    line.selection.conditions.push_back(condition);
+  };
+  if (const std::int64_t least = whole("min-size"))
+  {
+    add("num_pixels", Comparison::GreaterOrEqual, least);
+  }
+  if (const std::int64_t most = whole("max-size"))
+  {
+    add("num_pixels", Comparison::LessOrEqual, most);
+  }
+  if (texts.switches.at("remove-border"))
+  {
+    add("touches_border", Comparison::Equal, 0);
+  }
+  for (const std::string & text : texts.conditions)
+  {
+    try
+    {
+      line.selection.conditions.push_back(LabelCondition::FromText(text));
+      for (const chunkwise::MeasurementProperty & property : chunkwise::GetMeasurementProperties())
+      {
+        if (property.needsIntensity && line.selection.conditions.back().GetProperty() == property.name)
+        {
+          Refuse("where", "'" + text + "': there is no image of intensities");
+        }
+      }
+    }
+    catch (const chunkwise::ParameterError & error)
+    {
+      Refuse("where", error.value + " is not " + error.allowed);
+    }
+  }
+  line.selection.keepLargest = whole("keep-largest");
+  line.selection.relabel = texts.switches.at("relabel");
 }
 
 /** IN and OUT, or all images that are read if there is a pattern for what is written. */
@@ -819,17 +968,29 @@ Parse(const std::vector<std::string> & given)
     return line;
   }
   line.input = texts.input;
-  if (line.name != "statistics")
+  if (line.name == "filter-labels")
+  {
+    line.task = Task::FilterLabels;
+    ReadSelection(texts, line);
+    return line;
+  }
+  const bool givesTable = line.name == "statistics" || line.name == "measure";
+  if (!givesTable)
   {
     ReadImages(texts, line.name, line);
   }
-  if (line.name == "statistics")
+  if (givesTable)
   {
-    line.task = Task::Statistics;
-    ReadStatisticsOptions(texts, line);
+    const bool measures = line.name == "measure";
+    line.task = measures ? Task::Measure : Task::Statistics;
+    (measures ? ReadMeasureOptions : ReadStatisticsOptions)(texts, line);
     if (sub->count("--quantiles") > 0 && line.quantiles.empty())
     {
       Refuse("quantiles", "no number is given; as 0.01,0.5,0.99");
+    }
+    if (measures && sub->count("--columns") > 0 && line.columns.empty())
+    {
+      Refuse("columns", "no name is given; as label,area,centroid");
     }
   }
   else if (line.name == "sequence")

@@ -3,6 +3,7 @@
 #define commandLine_h
 
 #include "chunkwiseFilters.h"
+#include "chunkwiseLabelSelection.h"
 #include "chunkwiseManager.h"
 #include "commandReport.h"
 
@@ -74,10 +75,12 @@ enum class ProgressStyle
 /** What a subcommand does. */
 enum class Task
 {
-  Filter,     ///< stages: one
-  Sequence,   ///< stages: one and more
-  Statistics, ///< of IN, printed
-  Devices     ///< listed
+  Filter,       ///< stages: one
+  Sequence,     ///< stages: one and more
+  Statistics,   ///< of IN, printed
+  Measure,      ///< the labels of IN, in a table
+  FilterLabels, ///< those of IN that are kept
+  Devices       ///< listed
 };
 
 /** What the command line says. */
@@ -122,6 +125,13 @@ struct CommandLine
   std::string         mask; ///< an image; empty: all voxels count
   std::vector<double> quantiles;
   int                 histogramBins{ 0 };
+
+  // Of measurements, whose table is `output`, or standard output.
+  std::string              intensity; ///< an image; empty: none
+  std::string              contacts;  ///< a second table; empty: none
+  std::vector<std::string> columns;   ///< empty: the default ones
+  /** Which labels filter-labels keeps. */
+  chunkwise::LabelSelection selection;
 };
 
 /** Throws ArgumentError, or TextRequested for --help and --version. */

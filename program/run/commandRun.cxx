@@ -5,9 +5,11 @@
 #include "commandComputation.h"
 #include "commandDevices.h"
 #include "commandFiles.h"
+#include "commandFilterLabels.h"
 #include "commandInputs.h"
 #include "commandJobNames.h"
 #include "commandJson.h"
+#include "commandMeasure.h"
 #include "commandPlan.h"
 #include "commandProgress.h"
 #include "commandSignals.h"
@@ -271,6 +273,18 @@ Run(const CommandLine & line)
   else if (line.task == Task::Statistics)
   {
     PrintStatistics(line);
+  }
+  else if (line.task == Task::Measure)
+  {
+    Measure(line);
+  }
+  else if (line.task == Task::FilterLabels)
+  {
+    if (!line.planOnly)
+    {
+      AskBeforeReplacing(line);
+    }
+    FilterLabels(line);
   }
   else if (line.planOnly)
   {

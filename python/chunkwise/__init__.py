@@ -21,6 +21,7 @@ from ._arrays import ChunkwiseWarning
 from ._core import Aborted, BudgetError, DeviceError, Error, ParameterError
 from ._filter import Filter, Plan
 from ._manage import budgets, devices, held_memory, release_memory, set_budgets, why_no_devices
+from ._measure import contacts, filter_labels, measure, remove_small_objects
 from ._parts import regions
 from ._regions import Region
 from ._statistics import Statistics, statistics
@@ -55,8 +56,8 @@ def _make_function(row: Any) -> Any:
 
 __all__ = [
     "Aborted", "BudgetError", "ChunkwiseWarning", "DeviceError", "Error", "Filter", "ParameterError", "Plan", "Region",
-    "Statistics", "budgets", "devices", "filters", "held_memory", "regions", "release_memory", "set_budgets",
-    "statistics", "why_no_devices", *BY_NAME,
+    "Statistics", "budgets", "contacts", "devices", "filter_labels", "filters", "held_memory", "measure", "regions", "release_memory",
+    "remove_small_objects", "set_budgets", "statistics", "why_no_devices", *BY_NAME,
 ]
 
 

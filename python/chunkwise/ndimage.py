@@ -20,6 +20,7 @@ array([0.33333333, 1.        , 2.        , 3.        , 3.66666667])
 """
 from __future__ import annotations
 
+import builtins
 import math
 import operator
 from collections.abc import Sequence
@@ -31,11 +32,15 @@ from . import _core, filters
 from ._arrays import check_dtype
 from ._containers import is_on_device, open_image
 from ._device import dtype_of
+from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
+                       minimum_position, standard_deviation, sum, sum_labels, variance)
 
 __all__ = [
-    "black_tophat", "convolve", "correlate", "gaussian_filter", "gaussian_laplace", "grey_closing", "grey_dilation",
-    "grey_erosion", "grey_opening", "label", "maximum_filter", "median_filter", "minimum_filter", "morphological_gradient",
-    "percentile_filter", "rank_filter", "uniform_filter", "white_tophat",
+    "black_tophat", "center_of_mass", "convolve", "correlate", "extrema", "find_objects", "gaussian_filter",
+    "gaussian_laplace", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening", "histogram", "label",
+    "maximum", "maximum_filter", "maximum_position", "mean", "median", "median_filter", "minimum", "minimum_filter",
+    "minimum_position", "morphological_gradient", "percentile_filter", "rank_filter", "standard_deviation", "sum",
+    "sum_labels", "uniform_filter", "variance", "white_tophat",
 ]
 
 _MODES = {
@@ -327,7 +332,7 @@ def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: Any = "re
         _check_order(_axes(axes, ndim), "sigmas that differ")
     if len(found) != len(_axes(axes, ndim)):
         raise _core.ParameterError(f"sigma: {sigma!r}; each must be above 0")
-    weights = sum(_outer({axis: _kernel1d(width, 2 if axis == along else 0, reach) for axis, width, reach in found}, ndim)
+    weights = builtins.sum(_outer({axis: _kernel1d(width, 2 if axis == along else 0, reach) for axis, width, reach in found}, ndim)
                   for along, _, _ in found)
     return _correlate_real(input, np.asarray(weights), output, {**border, "axes": [axis for axis, _, _ in found]},
                            "second derivatives", options)

@@ -372,6 +372,12 @@ FileJob::Run(Monitor * monitor)
   return m_Report;
 }
 
+std::shared_ptr<FileSink>
+FileJob::CreateSink() const
+{
+  return CreateImage(m_Output, m_OutputHeader, this->GetOutputOptions());
+}
+
 void
 FileJob::WarnOfSources()
 {

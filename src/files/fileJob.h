@@ -174,6 +174,9 @@ public:
   /** Gives the output its name. */
   void
   Finish();
+  /** The output, for callers that write it themselves while they Read, and finish it. */
+  std::shared_ptr<FileSink>
+  CreateSink() const;
   /** Adds what sources say of themselves once they were read; Run does that. */
   void
   WarnOfSources();

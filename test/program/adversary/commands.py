@@ -166,6 +166,7 @@ class Threads(ProgramTest):
         ):
             yield (subcommand, self.inputs.path, out, *self.inputs.arguments(REQUIRED[subcommand]), *more), out
         yield ("statistics", self.inputs.path), None
+        yield ("measure", self.inputs.path), None
         refused = run("h-maxima", large, self.out, "--height=40", "--memory=1M")
         least = re.search(r"needs (\d+) MiB", refused.stderr)
         yield ("h-maxima", large, self.out, "--height=40", f"--memory={int(least.group(1)) + 2}M"), self.out
@@ -299,6 +300,7 @@ class Words(ProgramTest):
         for words in (
             ("mean", source, self.out, "--radius=1", "--verbose"), ("plan", "mean", source, self.out, "--radius=1"),
             ("plan", "mean", source, self.out, "--radius=1", "--json"), ("statistics", source), ("plan", "statistics", source),
+            ("measure", source), ("plan", "measure", source),
             ("mean", bad, self.out, "--radius=1"), ("mean", missing, self.out, "--radius=1"),
             ("mean", source, self.out, "--radius=\x1b[31m1"), ("mean", source, self.out, "--\x1b[31m"), ("\x1b[31m",),
             ("mean", source, self.out, "--radius=1", "--output-type=\x1b[31m"), ("sequence", source, self.out, "--step=\x1b[31m"),
@@ -331,7 +333,7 @@ class Words(ProgramTest):
                   "0x10", "1.5", "auto", "uint8", "float64", "mirror", "constant", "fft", "cpu", "\udcff", "\n", "a" * 5000,
                   "1," * 3000 + "1", "512K", "1T", "0,0,0,1,1,1", "on", "{name}", "--", "=", "mean --radius 1",
                   "uint8,5,5", "uint8,9999999999,9999999999", "uint8,2,2,offset=-1", "\x1b[31m", "%s%n"]
-        others = ["statistics", "devices", "formats", "man", "plan", "network-info", "completion", "slicer-modules",
+        others = ["measure", "filter-labels", "statistics", "devices", "formats", "man", "plan", "network-info", "completion", "slicer-modules",
                   "fiji-scripts", "--xml", "--help", "--version", "help", ""]
 
         def option(subcommand):

@@ -49,6 +49,6 @@ class FullDisk(ProgramTest):
                     self.assertEqual(result.stdout, "", "left on the full disk")
 
     def test_statistics_that_cannot_be_printed(self):
-        for arguments in (("statistics", self.source), ("plan", "identity", self.source, self.out), ("devices",)):
+        for arguments in (("statistics", self.source), ("measure", self.source), ("plan", "identity", self.source, self.out), ("devices",)):
             with self.subTest(arguments=arguments[0]), open("/dev/full", "w") as full:
                 self.assert_failed(run(*arguments, stdout=full))

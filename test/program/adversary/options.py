@@ -265,7 +265,7 @@ class Options(ProgramTest):
             (("mean", inputs.path, self.out, "--radius", 1, "--mask", gone), ("--mask", "gone.mha")),
             (("convolve-image", inputs.path, self.out, "--kernel", gone), ("--kernel", "gone.mha")),
             (("difference", inputs.path, self.out), "--minus"), (("mean", inputs.path, self.out), "--radius"),
-            (("statistics",), "IN"), (("statistics", gone), "gone.mha"),
+            (("statistics",), "IN"), (("statistics", gone), "gone.mha"), (("measure",), "LABELS"), (("measure", gone), "gone.mha"),
             (("mean", inputs.path, self.folder / "none" / "o.mha", "--radius", 1), "none"),
             (("mean", inputs.path, self.folder / "o.unknown", "--radius", 1), "o.unknown"),
             (("mean", inputs.path, self.folder / "o", "--radius", 1), "o"),
@@ -290,7 +290,7 @@ class Options(ProgramTest):
         series.mkdir()
         environment = {**os.environ, "CHUNKWISE_UNTRUSTED": "1"}
         for file in (volume, self.folder / "slice.dcm", self.folder / "slice", series):
-            for words in (["identity", file, self.out], ["statistics", file], ["plan", "identity", file, self.out],
+            for words in (["identity", file, self.out], ["statistics", file], ["measure", file], ["plan", "identity", file, self.out],
                           ["mean", inputs.path, self.out, "--radius=1", f"--mask={file}"]):
                 with self.subTest(words=words):
                     self.assert_refused(*words, "--untrusted", names=[file.name, "--untrusted", ".mha"], status=1)

@@ -117,6 +117,8 @@ class Signals(ProgramTest):
         small = write(self.folder / "in.mha", noise((200, 200, 200), "uint8"))
         long_ones = {
             "statistics": ("statistics", large),
+            "filter-labels": ("filter-labels", large, self.out, "--keep-largest=1"),
+            "measure": ("measure", large, "--out", self.folder / "out.csv"),
             "nlm": ("nlm", small, self.out, "--radius=9", "--patch=2", "--strength=9", "--memory=1G"),
             "median": ("median", small, self.out, "--radius=60", "--memory=1G", "--output-type=float64"),
         }

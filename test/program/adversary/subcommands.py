@@ -20,8 +20,8 @@ _CHOSEN = {
 }
 # Values that are not those of others.
 _OWN = {"convolve": {"radius": "1,0,0"}}
-# They write no image.
-OTHERS = ("statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
+# They write no image, or are no filters (filter-labels, whose tests are in measure.py).
+OTHERS = ("measure", "filter-labels", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
           "fiji-scripts", "man")
 
 

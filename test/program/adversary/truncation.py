@@ -22,7 +22,7 @@ class Truncation(ProgramTest):
                 cut.write_bytes(content[:length])
                 runs = [("identity", path, self.out), ("difference", second, self.out, "--minus", path)]
                 if EXHAUSTIVE or length == len(content) // 2:
-                    runs.append(("statistics", path))
+                    runs += [("statistics", path), ("measure", path), ("measure", second, path)]
                 for arguments in runs:
                     with self.subTest(ending=ending, file=cut.name, length=f"{length} of {len(content)}",
                                       subcommand=arguments[0]):

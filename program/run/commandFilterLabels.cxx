@@ -1,0 +1,118 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandFilterLabels.h"
+
+#include "commandInputs.h"
+#include "commandJobNames.h"
+#include "commandJson.h"
+#include "commandMeasuring.h"
+#include "commandProgress.h"
+#include "commandReport.h"
+#include "commandSignals.h"
+
+#include "chunkwiseLabelSelection.h"
+
+#include <iostream>
+#include <sstream>
+
+namespace command
+{
+
+namespace
+{
+
+using chunkwise::ExecutionRequest;
+
+/** Reads the image twice: for the measurements, then to write it. */
+class FilterLabelsRun
+{
+public:
+  explicit FilterLabelsRun(const CommandLine & line);
+
+  void
+  PrintPlan() const;
+  void
+  Execute();
+
+private:
+  const CommandLine &                  m_Line;
+  std::unique_ptr<chunkwise::Executor> m_Executor;
+  chunkwise::files::FileJob            m_Job;
+  chunkwise::MeasurementSettings       m_Settings;
+  chunkwise::LabelSelection            m_Selection;
+};
+
+FilterLabelsRun::FilterLabelsRun(const CommandLine & line)
+  : m_Line(line)
+  , m_Executor(chunkwise::MakeThreadExecutor(line.threads))
+  , m_Job(MakeNamesOfLabels(line), *m_Executor)
+  , m_Selection(line.selection)
+{
+  OpenLabels(m_Line, m_Job, m_Settings);
+  chunkwise::SetPartsFor(chunkwise::GetPropertiesOf(m_Selection), m_Settings);
+  m_Job.SetReading();
+  m_Job.GetRequest().divisions = m_Line.divisions;
+  m_Job.GetRequest().written = m_Job.GetImage();
+  m_Job.SetOutput(m_Line.output, m_Settings.labelKind, m_Line.compress);
+  ShareMemoryOfTables(m_Line, m_Job, *m_Executor, m_Settings);
+}
+
+void
+FilterLabelsRun::PrintPlan() const
+{
+  PrintPlanOfLabels(m_Line, m_Job, m_Settings, 2);
+}
+
+void
+FilterLabelsRun::Execute()
+{
+  Progress                progress("filter-labels", m_Job.GetImage().NumberOfVoxels(), ProgressStyle::None);
+  chunkwise::Measurements measurements(m_Settings);
+  try
+  {
+    ReadLabels(m_Job, progress, [&](const ExecutionRequest & division) {
+      measurements.Add(division.inputs.front(), nullptr, division.region, *m_Executor);
+    });
+    const chunkwise::LabelMap map(measurements, MakeSpaceOf(m_Job.GetHeader()), m_Selection);
+    const auto                sink = m_Job.CreateSink();
+    ReadLabels(m_Job, progress, [&](const ExecutionRequest & division) {
+      const chunkwise::BufferView & view = division.inputs.front();
+      map.Apply(view, view, division.region, *m_Executor);
+      sink->Write(division.region, view);
+    });
+    m_Job.WarnOfSources();
+    sink->Finish();
+    PrintWarnings(m_Line, m_Job);
+    if (m_Line.json)
+    {
+      std::cout << ToText({ { "filter", "filter-labels" },
+                            { "output", m_Line.output },
+                            { "labels", measurements.GetNumberOfLabels() },
+                            { "kept", map.GetCount() } });
+    }
+  }
+  catch (const chunkwise::ParameterError & error)
+  {
+    // A column of an axis that the image has not.
+    throw ArgumentError("--where: " + error.value + " is not " + error.allowed);
+  }
+  catch (const chunkwise::BudgetError &)
+  {
+    RefuseTables(m_Line, m_Settings, measurements.GetNumberOfLabels());
+  }
+}
+
+} // namespace
+
+void
+FilterLabels(const CommandLine & line)
+{
+  FilterLabelsRun run(line);
+  if (line.planOnly)
+  {
+    run.PrintPlan();
+    return;
+  }
+  run.Execute();
+}
+
+} // namespace command

@@ -1,0 +1,198 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""The measurements of ``scipy.ndimage``: input, labels and index, and results as SciPy gives them."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._containers import open_image
+from ._measure import check_labels, tables
+
+_Array = np.ndarray[Any, Any]
+
+
+class _Groups:
+    """The voxels of each label of an index: of all voxels without labels, of all labels above 0 without an index."""
+
+    def __init__(self, input: Any, labels: Any, index: Any, options: dict[str, Any]) -> None:
+        self.options = options
+        self.array = open_image(input).array
+        self.dtype = self.array.dtype
+        self.isScalar = index is None or np.ndim(index) == 0
+        if labels is None:
+            if index is not None:
+                raise _core.ParameterError("index: it needs labels")
+            self.labels = np.ones(self.array.shape, np.uint8)
+            self.index = np.array(1)
+            return
+        given = open_image(labels).array
+        check_labels(given)
+        try:
+            self.labels = np.broadcast_to(given, self.array.shape)
+        except ValueError:
+            raise _core.ParameterError(f"labels: their shape is {given.shape}, that of the input is {self.array.shape}") from None
+        self.index = np.array(1) if index is None else np.asarray(index)
+        if index is None:
+            self.labels = (self.labels > 0).view(np.uint8)
+        if self.index.dtype.kind not in "iub":
+            raise _core.ParameterError(f"index: {self.index.dtype} is no type of labels")
+
+    def measure(self, columns: tuple[str, ...], quantiles: tuple[float, ...] = (), flat: bool = True) -> dict[str, _Array]:
+        """A row for each of the index; `found` says which labels are there."""
+        sought = self.index.ravel()
+        array, labels = (self.array.reshape(-1), self.labels.reshape(-1)) if flat else (self.array, self.labels)
+        table = self._table(labels, array, columns, quantiles)
+        if 0 in sought:
+            # The engine knows no object 0.
+            background = self._table((labels == 0).view(np.uint8), array, columns, quantiles)
+            background["label"] = np.zeros_like(background["label"])
+            table = {name: np.concatenate([background[name], values]) for name, values in table.items()}
+        known = [int(each) for each in table.pop("label")]
+        places = {label: place for place, label in enumerate(known)}
+        rows = np.array([places.get(int(each), -1) for each in sought], dtype=np.int64)
+        found = rows >= 0
+        result = {"found": found}
+        for name, values in table.items():
+            column: _Array = values[rows] if len(known) else np.zeros(sought.shape, values.dtype)
+            column[~found] = 0
+            result[name] = column
+        return result
+
+    def _table(self, labels: _Array, array: _Array, columns: tuple[str, ...], quantiles: tuple[float, ...]) -> dict[str, _Array]:
+        if array.size == 0:
+            names = [*columns, *(["intensity_median"] if quantiles else [])]
+            return {"label": np.zeros(0, np.int64), **{name: np.zeros(0) for name in names}}
+        found: dict[str, _Array] = tables(labels, array, ("label", *columns), quantiles, **self.options)[0]
+        return found
+
+    def shape(self, values: _Array) -> Any:
+        """As the index is: a number, or an array."""
+        return values[0] if self.isScalar else values.reshape(self.index.shape)
+
+    def positions(self, places: _Array) -> Any:
+        if self.array.size == 0:
+            raise _core.ParameterError("input: it has no voxels")
+        found = list(zip(*(each.tolist() for each in np.unravel_index(places, self.array.shape))))
+        return found[0] if self.isScalar else found
+
+
+def _where_found(values: dict[str, _Array], name: str) -> _Array:
+    return np.where(values["found"], values[name], np.nan)
+
+
+def sum_labels(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """The sum of the voxels of each label, exact and rounded once: ``scipy.ndimage.sum_labels``."""
+    groups = _Groups(input, labels, index, options)
+    return groups.shape(groups.measure(("intensity_sum",))["intensity_sum"])
+
+
+def sum(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """The older name of `sum_labels`."""
+    return sum_labels(input, labels, index, **options)
+
+
+def mean(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """The mean of the voxels of each label, NaN where there are none: ``scipy.ndimage.mean``."""
+    groups = _Groups(input, labels, index, options)
+    return groups.shape(_where_found(groups.measure(("intensity_mean",)), "intensity_mean"))
+
+
+def variance(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """The mean square deviation from the mean: ``scipy.ndimage.variance``."""
+    groups = _Groups(input, labels, index, options)
+    return groups.shape(_where_found(groups.measure(("intensity_variance",)), "intensity_variance"))
+
+
+def standard_deviation(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """The root of the variance: ``scipy.ndimage.standard_deviation``."""
+    groups = _Groups(input, labels, index, options)
+    return groups.shape(_where_found(groups.measure(("intensity_std",)), "intensity_std"))
+
+
+def minimum(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """The least voxel of each label, 0 where there are none: ``scipy.ndimage.minimum``. NaN is less than all."""
+    groups = _Groups(input, labels, index, options)
+    return groups.shape(groups.measure(("intensity_min",))["intensity_min"].astype(groups.dtype))
+
+
+def maximum(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """The largest voxel of each label, 0 where there are none: ``scipy.ndimage.maximum``. NaN is larger than all."""
+    groups = _Groups(input, labels, index, options)
+    return groups.shape(groups.measure(("intensity_max",))["intensity_max"].astype(groups.dtype))
+
+
+def median(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """The median of the voxels of each label, NaN where there are none: ``scipy.ndimage.median``."""
+    groups = _Groups(input, labels, index, options)
+    return groups.shape(_where_found(groups.measure((), (0.5,)), "intensity_median"))
+
+
+def minimum_position(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """Where the least voxel of each label is first: ``scipy.ndimage.minimum_position``."""
+    groups = _Groups(input, labels, index, options)
+    return groups.positions(groups.measure(("position_min",))["position_min-0"])
+
+
+def maximum_position(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """Where the largest voxel of each label is first: ``scipy.ndimage.maximum_position``."""
+    groups = _Groups(input, labels, index, options)
+    return groups.positions(groups.measure(("position_max",))["position_max-0"])
+
+
+def extrema(input: Any, labels: Any = None, index: Any = None, **options: Any) -> tuple[Any, Any, Any, Any]:
+    """Minima, maxima and where they are first: ``scipy.ndimage.extrema``."""
+    groups = _Groups(input, labels, index, options)
+    found = groups.measure(("intensity_min", "intensity_max", "position_min", "position_max"))
+    return (groups.shape(found["intensity_min"].astype(groups.dtype)), groups.shape(found["intensity_max"].astype(groups.dtype)),
+            groups.positions(found["position_min-0"]), groups.positions(found["position_max-0"]))
+
+
+def center_of_mass(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
+    """The mean index of the voxels of each label, weighted by their values: ``scipy.ndimage.center_of_mass``, for images
+    of up to three dimensions."""
+    groups = _Groups(input, labels, index, options)
+    ndim = groups.array.ndim
+    if not 1 <= ndim <= 3:
+        raise _core.ParameterError(f"input: it has {ndim} dimensions; centers of 1 to 3 are found")
+    found = groups.measure(("centroid_weighted",), flat=False)
+    centers = list(zip(*(_where_found(found, f"centroid_weighted-{axis}").tolist() for axis in range(ndim))))
+    return centers[0] if groups.isScalar else centers
+
+
+def find_objects(input: Any, max_label: int = 0, **options: Any) -> list[tuple[slice, ...] | None]:
+    """The box of each label from 1 to the largest one, or `max_label`, as slices; None where there is no such label:
+    ``scipy.ndimage.find_objects``, for images of up to three dimensions."""
+    array = open_image(input).array
+    check_labels(array)
+    if not 1 <= array.ndim <= 3:
+        raise _core.ParameterError(f"input: it has {array.ndim} dimensions; boxes of 1 to 3 are found")
+    if array.size == 0:
+        return [None] * max_label
+    table = tables(array, None, ("label", "bbox"), **options)[0]
+    most = max_label or max(0, int(table["label"].max(initial=0)))
+    boxes: list[tuple[slice, ...] | None] = [None] * most
+    corners = list(zip(*(table[f"bbox-{k}"].tolist() for k in range(2 * array.ndim))))
+    for label, box in zip(table["label"].tolist(), corners):
+        if 1 <= label <= most:
+            boxes[label - 1] = tuple(slice(begin, end) for begin, end in zip(box[:array.ndim], box[array.ndim:]))
+    return boxes
+
+
+def histogram(input: Any, min: float, max: float, bins: int, labels: Any = None, index: Any = None) -> Any:
+    """The histogram of the voxels of each label: ``scipy.ndimage.histogram``, by NumPy's, on one core."""
+    groups = _Groups(input, labels, index, {})
+    edges = np.linspace(min, max, bins + 1)
+    values, of = groups.array.reshape(-1), groups.labels.reshape(-1)
+    order = np.argsort(of, kind="stable")
+    sortedLabels = of[order]
+    found = []
+    for each in groups.index.ravel():
+        begin, end = np.searchsorted(sortedLabels, each, "left"), np.searchsorted(sortedLabels, each, "right")
+        found.append(np.histogram(values[order[begin:end]], edges)[0])
+    if groups.isScalar:
+        return found[0]
+    result = np.empty(len(found), dtype=object)
+    result[:] = found
+    return result.reshape(groups.index.shape)

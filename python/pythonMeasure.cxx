@@ -1,0 +1,269 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Measurements of labelled objects.
+#include "pythonCore.h"
+
+#include "chunkwiseFilters.h"
+#include "chunkwiseLabelSelection.h"
+#include "chunkwiseMeasurements.h"
+
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+using namespace nanobind::literals;
+
+namespace chunkwise::python
+{
+
+namespace
+{
+
+using Array = nb::ndarray<nb::ro, nb::device::cpu>;
+using Reals = std::vector<double>;
+
+/** An array whose axes lie as the image's, the last one x; its kind is known by name. */
+BufferView
+ToMeasuredView(const Array & array, const std::string & kind)
+{
+  if (array.ndim() > static_cast<std::size_t>(MaxSpatialAxes) || array.ndim() < 1)
+  {
+    throw ParameterError("an array has " + std::to_string(array.ndim()) + " dimensions; it must have 1 to 3");
+  }
+  BufferView view;
+  view.data = const_cast<void *>(static_cast<const void *>(array.data()));
+  view.kind = PixelKindFromName(kind);
+  view.box = Box::FromExtent(Coordinates::Filled(1));
+  view.stride = Coordinates::Filled(1);
+  for (std::size_t a = 0; a < array.ndim(); ++a)
+  {
+    const int         axis = static_cast<int>(a);
+    const std::size_t from = array.ndim() - 1 - a;
+    view.box.upper[axis] = static_cast<std::int64_t>(array.shape(from));
+    // The step of an axis of one voxel means nothing.
+    view.stride[axis] = array.shape(from) > 1 ? array.stride(from) : 1;
+  }
+  return view;
+}
+
+/** Calls visit(box) for slabs of some ten million voxels in ascending order; between them Python's signals are heard.
+ */
+template <typename TVisit>
+void
+ForEachSlab(const Box & image, Monitor & monitor, double begin, double end, TVisit && visit)
+{
+  constexpr std::int64_t voxels = std::int64_t{ 1 } << 25;
+  int                    axis = MaxSpatialAxes - 1;
+  while (axis > 0 && image.Extent(axis) == 1)
+  {
+    --axis;
+  }
+  const std::int64_t planes = image.Extent(axis);
+  const std::int64_t step = std::max<std::int64_t>(1, voxels / (image.NumberOfVoxels() / planes));
+  for (std::int64_t first = 0; first < planes; first += step)
+  {
+    monitor.ShouldAbort();
+    Box slab = image;
+    slab.lower[axis] = first;
+    slab.upper[axis] = std::min(planes, first + step);
+    visit(slab);
+    monitor.UpdateProgress(begin + (end - begin) * static_cast<double>(slab.upper[axis]) / static_cast<double>(planes));
+  }
+}
+
+template <typename T>
+nb::object
+ToNumbers(std::vector<T> numbers)
+{
+  auto * const      kept = new std::vector<T>(std::move(numbers));
+  const nb::capsule owner(kept, [](void * p) noexcept { delete static_cast<std::vector<T> *>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), { kept->size() }, owner));
+}
+
+/** Arrays by the names of columns. */
+void
+AddColumns(MeasurementTable table, nb::dict & columns)
+{
+  for (MeasurementColumn & column : table)
+  {
+    if (IsFloatingPoint(column.kind))
+    {
+      columns[column.name.c_str()] = ToNumbers(std::move(column.reals));
+    }
+    else if (column.kind == PixelKind::UInt64)
+    {
+      columns[column.name.c_str()] =
+        ToNumbers(std::vector<std::uint64_t>(column.integers.begin(), column.integers.end()));
+    }
+    else if (column.kind == PixelKind::UInt8)
+    {
+      columns[column.name.c_str()] =
+        ToNumbers(std::vector<std::uint8_t>(column.integers.begin(), column.integers.end()));
+    }
+    else
+    {
+      columns[column.name.c_str()] = ToNumbers(std::move(column.integers));
+    }
+  }
+}
+
+MeasurementSpace
+MakeSpace(int axes, const Reals & spacing, const Reals & origin, const Reals & direction)
+{
+  MeasurementSpace space;
+  space.slowestFirst = true;
+  const auto dimension = static_cast<std::size_t>(axes);
+  for (std::size_t a = 0; a < dimension; ++a)
+  {
+    space.spacing[a] = spacing.empty() ? 1.0 : spacing.at(a);
+    space.origin[a] = origin.empty() ? 0.0 : origin.at(a);
+    for (std::size_t b = 0; b < dimension && !direction.empty(); ++b)
+    {
+      space.direction[a][b] = direction.at(a * dimension + b);
+    }
+  }
+  return space;
+}
+
+/** The threads that were asked for, or new ones. */
+Executor &
+FindExecutor(const RunOptions & options, std::unique_ptr<Executor> & own)
+{
+  if (Executor * const executor = GetExecutor(options.threads))
+  {
+    return *executor;
+  }
+  own = MakeThreadExecutor();
+  return *own;
+}
+
+/** (the table, the table of contacts or None); spacing, origin and direction are x first. */
+nb::tuple
+Measure(const Array & labels, const std::string & labelKind, const std::optional<Array> & intensity,
+        const std::string & intensityKind, std::vector<std::string> properties, const Reals & quantiles, bool contacts,
+        const Reals & spacing, const Reals & origin, const Reals & direction, const RunOptions & options)
+{
+  const BufferView    view = ToMeasuredView(labels, labelKind);
+  MeasurementSettings settings;
+  settings.extent = view.box.upper;
+  settings.dimension = static_cast<int>(labels.ndim());
+  settings.labelKind = view.kind;
+  BufferView values;
+  if (intensity)
+  {
+    values = ToMeasuredView(*intensity, intensityKind);
+    settings.hasIntensity = true;
+    settings.intensityKind = values.kind;
+  }
+  if (properties.empty())
+  {
+    properties = GetDefaultProperties(settings.hasIntensity);
+  }
+  SetPartsFor(properties, settings);
+  settings.contacts = contacts;
+  settings.memory = options.budgets.host;
+  const MeasurementSpace    space = MakeSpace(settings.dimension, spacing, origin, direction);
+  std::unique_ptr<Executor> own;
+  Executor &                executor = FindExecutor(options, own);
+  PythonMonitor             monitor(options.progress);
+  MeasurementTable          table;
+  MeasurementTable          more;
+  MeasurementTable          touching;
+  Unlocked([&] {
+    Measurements measurements(settings);
+    const double first = quantiles.empty() ? 1.0 : 0.5;
+    ForEachSlab(view.box, monitor, 0, first, [&](const Box & slab) {
+      measurements.Add(view, intensity ? &values : nullptr, slab, executor);
+    });
+    if (!quantiles.empty())
+    {
+      const std::uint64_t taken = measurements.GetBytes();
+      LabelQuantiles      search(measurements,
+                            quantiles,
+                            settings.memory == 0      ? 0
+                                 : settings.memory > taken ? settings.memory - taken
+                                                           : 1);
+      while (search.BeginPass())
+      {
+        ForEachSlab(view.box, monitor, first, 1.0, [&](const Box & slab) { search.Add(view, values, slab, executor); });
+        search.EndPass();
+      }
+      more = search.MakeTable();
+    }
+    table = measurements.MakeTable(space, properties);
+    touching = contacts ? measurements.MakeContacts(space) : MeasurementTable();
+  });
+  nb::dict columns;
+  nb::dict pairs;
+  AddColumns(std::move(table), columns);
+  AddColumns(std::move(more), columns);
+  AddColumns(std::move(touching), pairs);
+  return nb::make_tuple(columns, contacts ? nb::object(pairs) : nb::none());
+}
+
+/** Fills `result` with the labels that are kept. */
+void
+FilterLabels(const Array & labels, const std::string & kind, const nb::ndarray<nb::device::cpu> & result,
+             const std::vector<std::string> & conditions, std::int64_t keepLargest, bool relabel, const Reals & spacing,
+             const Reals & origin, const Reals & direction, const RunOptions & options)
+{
+  const BufferView    view = ToMeasuredView(labels, kind);
+  const BufferView    output = ToMeasuredView(Array(result), kind);
+  MeasurementSettings settings;
+  settings.extent = view.box.upper;
+  settings.dimension = static_cast<int>(labels.ndim());
+  settings.labelKind = view.kind;
+  settings.memory = options.budgets.host;
+  LabelSelection selection;
+  selection.keepLargest = keepLargest;
+  selection.relabel = relabel;
+  for (const std::string & text : conditions)
+  {
+    selection.conditions.push_back(LabelCondition::FromText(text));
+  }
+  SetPartsFor(GetPropertiesOf(selection), settings);
+  const MeasurementSpace    space = MakeSpace(settings.dimension, spacing, origin, direction);
+  std::unique_ptr<Executor> own;
+  Executor &                executor = FindExecutor(options, own);
+  PythonMonitor             monitor(options.progress);
+  Unlocked([&] {
+    Measurements measurements(settings);
+    ForEachSlab(view.box, monitor, 0, 0.5, [&](const Box & slab) { measurements.Add(view, nullptr, slab, executor); });
+    const LabelMap map(measurements, space, selection);
+    ForEachSlab(view.box, monitor, 0.5, 1, [&](const Box & slab) { map.Apply(view, output, slab, executor); });
+  });
+}
+
+nb::list
+ListProperties()
+{
+  nb::list rows;
+  for (const MeasurementProperty & property : GetMeasurementProperties())
+  {
+    rows.append(nb::make_tuple(property.name, property.help, property.needsIntensity, property.isDefault));
+  }
+  return rows;
+}
+
+} // namespace
+
+void
+AddMeasurements(nb::module_ & module)
+{
+  module.def("measure",
+             &Measure,
+             "labels"_a,
+             "label_kind"_a,
+             "intensity"_a.none(),
+             "intensity_kind"_a,
+             "properties"_a,
+             "quantiles"_a,
+             "contacts"_a,
+             "spacing"_a,
+             "origin"_a,
+             "direction"_a,
+             "options"_a);
+  module.def("filter_labels", &FilterLabels);
+  module.def("measured_properties", &ListProperties);
+}
+
+} // namespace chunkwise::python
