@@ -26,12 +26,11 @@ enum class ThresholdMethod
   Kittler,
   Shanbhag,
   MultiOtsu,
-  Fixed,     ///< the caller gives the range; no histogram
-  Hysteresis ///< the caller gives both thresholds; no histogram
+  Fixed ///< the caller gives the range; no histogram
 };
 
 /** "otsu", "li", "yen", "triangle", "isodata", "moments", "huang", "max-entropy", "renyi", "kittler", "shanbhag",
- * "multi-otsu", "fixed", "hysteresis", in the order of the enumeration. */
+ * "multi-otsu", "fixed", in the order of the enumeration. */
 Chunkwise_EXPORT const std::vector<std::string> &
                        GetThresholdMethodNames();
 
@@ -86,7 +85,7 @@ struct ThresholdHistogram
  *   and Engineering 17(5), 2001.
  *
  * Those up to IsoData and MultiOtsu are defined as scikit-image has them, the others as ITK's calculators. Throws
- * ParameterError for a histogram without voxels, one with fewer values than classes, and for Fixed and Hysteresis. */
+ * ParameterError for a histogram without voxels, one with fewer values than classes, and for Fixed. */
 Chunkwise_EXPORT std::vector<double>
                  ComputeThresholds(const ThresholdHistogram & histogram, ThresholdMethod method, int classes = 2);
 

@@ -126,6 +126,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseMonitor.cxx
   itk/itkChunkwiseWindow.cxx
   itk/itkConnectedComponentLabelEnums.cxx
+  itk/itkGlobalThresholdEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
   itk/itkSummedAreaTableEnums.cxx
 )

@@ -525,9 +525,9 @@ BinOfThreshold(const BinSums & sums, const std::vector<std::int64_t> & counts, T
 const std::vector<std::string> &
 GetThresholdMethodNames()
 {
-  static const std::vector<std::string> names{ "otsu",     "li",         "yen",         "triangle",  "isodata",
-                                               "moments",  "huang",      "max-entropy", "renyi",     "kittler",
-                                               "shanbhag", "multi-otsu", "fixed",       "hysteresis" };
+  static const std::vector<std::string> names{ "otsu",     "li",         "yen",         "triangle", "isodata",
+                                               "moments",  "huang",      "max-entropy", "renyi",    "kittler",
+                                               "shanbhag", "multi-otsu", "fixed" };
   return names;
 }
 

@@ -74,7 +74,6 @@ AddThresholdFilters(std::vector<FilterDescription> & filters)
   method.help = "How thresholds follow from the histogram of the whole image; or fixed, a range of values";
   method.defaultText = "otsu";
   method.choices = GetThresholdMethodNames();
-  method.choices.pop_back();
   std::string found;
   for (const std::string & name : method.choices)
   {
