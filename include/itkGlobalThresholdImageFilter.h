@@ -61,7 +61,9 @@ public:
   itkOverrideGetNameOfClassMacro(GlobalThresholdImageFilter);
 
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
-  static_assert(std::is_arithmetic<typename Superclass::OutputPixelType>::value, "classes are numbers");
+  static_assert(std::is_floating_point<typename Superclass::OutputPixelType>::value ||
+                  std::is_integral<typename Superclass::OutputPixelType>::value,
+                "classes are numbers");
 
   const char *
   GetFilterName() const override

@@ -25,6 +25,8 @@ from ._parts import regions
 from ._regions import Region
 from ._statistics import Statistics, statistics
 from ._table import BY_NAME, COMMON
+from ._thresholds import (threshold_isodata, threshold_li, threshold_multiotsu, threshold_otsu, threshold_triangle,
+                          threshold_yen)
 from ._version import __version__
 
 
@@ -56,7 +58,8 @@ def _make_function(row: Any) -> Any:
 __all__ = [
     "Aborted", "BudgetError", "ChunkwiseWarning", "DeviceError", "Error", "Filter", "ParameterError", "Plan", "Region",
     "Statistics", "budgets", "devices", "filters", "held_memory", "regions", "release_memory", "set_budgets",
-    "statistics", "why_no_devices", *BY_NAME,
+    "statistics", "threshold_isodata", "threshold_li", "threshold_multiotsu", "threshold_otsu", "threshold_triangle",
+    "threshold_yen", "why_no_devices", *BY_NAME,
 ]
 
 

@@ -268,6 +268,12 @@ class Filter:
     def _stages(self) -> tuple[Filter, ...]:
         return (self,)
 
+    def __getattr__(self, name: str) -> Any:
+        # Parameters by their names, such as the thresholds of a filter that was resolved.
+        if not name.startswith("_") and name in self._row.parameters:
+            return self._given.get(name, self._row.parameters[name].default)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
     def replaced(self, **given: Any) -> Filter:
         """The filter with other values of some parameters."""
         for key in given:

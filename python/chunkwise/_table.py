@@ -266,6 +266,8 @@ class Row:
                 given.append(f'{each.name}="brain.onnx"')
             elif each.engine == "Radius" and "weights" in self.parameters:
                 given.append("kernel=np.ones((1, 3, 3))")
+            elif each.type == "choice":
+                given.append(f'{each.name}="{each.default or each.choices[0]}"')
             elif each.type.startswith("integer"):
                 given.append(f"{each.name}={int(max(each.minimum, 1))}")
             else:
