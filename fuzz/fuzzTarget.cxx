@@ -9,6 +9,7 @@
 
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseThresholdEstimate.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -66,6 +67,33 @@ const chunkwise::OutOfCoreRunner *
 chunkwise::LabelOperation::GetOutOfCoreRunner() const
 {
   std::abort();
+}
+
+namespace
+{
+
+std::vector<double>
+NoEstimate(const chunkwise::Operation &, chunkwise::PixelKind, const chunkwise::SummaryRun &, chunkwise::Monitor *)
+{
+  std::abort();
+}
+
+} // namespace
+
+chunkwise::ParameterEstimate
+chunkwise::GetWienerNoiseEstimate()
+{
+  return { NoEstimate, nullptr };
+}
+chunkwise::ParameterEstimate
+chunkwise::GetEntropyRangeEstimate()
+{
+  return { NoEstimate, nullptr };
+}
+chunkwise::ParameterEstimate
+chunkwise::GetThresholdEstimate()
+{
+  return { NoEstimate, nullptr };
 }
 
 void

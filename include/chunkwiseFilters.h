@@ -54,8 +54,27 @@ enum class ParameterCount
   Any
 };
 
+class Monitor;
+
+/** What an operation without an output says of a whole image: the total of the summaries of its pieces (MergeSummary),
+ * which may be read anew for each call. `monitor` is never nullptr. */
+using SummaryRun = std::function<SideData(const std::shared_ptr<const Operation> & operation, Monitor * monitor)>;
+
+/** How the value of a parameter follows from the whole image, for callers who give it the value "auto". */
+struct ParameterEstimate
+{
+  /** The numbers that stand for "auto". `operation` is the filter's, made with provisional values, `input` the kind of
+   * the image. `run` reads the image with the further inputs of the filter, and is called as often as it takes. Throws
+   * ParameterError if the image gives no value. nullptr: the parameter cannot be "auto". */
+  std::vector<double> (*take)(const Operation & operation, PixelKind input, const SummaryRun & run,
+                              Monitor * monitor){ nullptr };
+  /** The operation among those that `take` runs which needs the most memory, for plans; nullptr if the kind of the
+   * image says the value, so that the image is not read. */
+  std::shared_ptr<const Operation> (*plan)(const Operation & operation, PixelKind input){ nullptr };
+};
+
 /** A row of a filter's parameters. Names are those of ITK's setters. */
-struct ParameterDescription
+struct Chunkwise_EXPORT ParameterDescription
 {
   std::string   name;   ///< "PatchRadius"
   std::string   option; ///< of the program, without dashes: "patch"
@@ -69,16 +88,22 @@ struct ParameterDescription
   double                   maximum{ std::numeric_limits<double>::infinity() };
   bool                     aboveMinimum{ false }; ///< the minimum itself is no value
   std::vector<std::string> choices{};
-  /** The value that stands for the word "auto" until the caller has taken the parameter from the whole image
-   * (chunkwiseStatistics.h); empty: the parameter cannot be "auto". */
-  std::string provisionalText{};
-  /** The name and the value of a choice without which this parameter has no effect; "" and "": it always has. */
+  /** The value that stands for the word "auto" until the caller has taken the parameter from the whole image by
+   * `estimate` (EstimateParameter); empty: the parameter cannot be "auto". A default may be "auto" too. */
+  std::string       provisionalText{};
+  ParameterEstimate estimate{};
+  /** The name and the value of a choice without which this parameter has no effect; "" and "": it always has. Several
+   * values are separated by "|". */
   std::string onlyWithName{};
   std::string onlyWithValue{};
   /** What a form shows where there is no default: a value that a volume's first trial may have. */
   std::string exampleText{};
   /** A Kernel that is several, along an axis that the image has not. */
   bool isStack{ false };
+
+  /** Whether `word` is one of onlyWithValue. */
+  bool
+  HasEffectWith(const std::string & word) const;
 };
 
 /** An image that a filter takes beside its first one. */
@@ -100,7 +125,8 @@ enum class DefaultOutput
   RealSum, ///< Real, but float64 for 16-bit integers too, whose sums float32 would round
   InputUnlessSigned, ///< the input's kind, Real for signed integers: their differences go beyond them
   Sum,               ///< the widest of the input's sort: 64-bit integers or float64
-  Label              ///< uint32
+  Label,             ///< uint32
+  Class              ///< uint8
 };
 
 /** From which image a filter that is a reconstruction starts. */
@@ -227,6 +253,10 @@ struct Chunkwise_EXPORT FilterDescription
   /** nullptr if there is none of the name. */
   const ParameterDescription *
   FindParameter(const std::string & parameterName) const;
+  /** The parameter that is to follow from the whole image: given as the word "auto", or left at that default where it
+   * has an effect; nullptr if there is none. Of the parameters the words alone are looked at. */
+  const ParameterDescription *
+  FindAutomatic(const FilterParameters & parameters) const;
   /** Whether results for an image of this kind can be larger than its largest number, at which the operation cuts them.
    */
   bool

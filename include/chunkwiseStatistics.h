@@ -2,6 +2,7 @@
 #ifndef chunkwiseStatistics_h
 #define chunkwiseStatistics_h
 
+#include "chunkwiseFilters.h"
 #include "chunkwiseManager.h"
 #include "chunkwisePixelValue.h"
 
@@ -156,10 +157,6 @@ ComputeStatistics(Manager & manager, ExecutionRequest request, Monitor * monitor
 Chunkwise_EXPORT ExecutionRequest
 MakeStatisticsRequest(ExecutionRequest request);
 
-/** What an operation without an output says of a whole image: the total of the summaries of its pieces (MergeSummary),
- * which may be read anew for each call. `monitor` is never nullptr. */
-using SummaryRun = std::function<SideData(const std::shared_ptr<const Operation> & operation, Monitor * monitor)>;
-
 /** With 1 to 65536 bins. */
 Chunkwise_EXPORT ImageHistogram
 ComputeHistogram(Manager & manager, ExecutionRequest request, int bins, const ValueRange & range,
@@ -207,6 +204,22 @@ GetWienerNoise(const ImageStatistics & localVariances);
  * variances instead. */
 Chunkwise_EXPORT ExecutionRequest
 MakeLocalVarianceRequest(ExecutionRequest request);
+
+/** The request of a filter with a summary of its first inputs in the place of its operation. */
+Chunkwise_EXPORT ExecutionRequest
+MakeSummaryRequest(ExecutionRequest request, std::shared_ptr<const Operation> summary);
+
+/** The numbers that stand for "auto" in a parameter of a filter, see ParameterEstimate. request.operation is the
+ * filter's, made with the parameter's provisional value; its inputs are the filter's, whole. */
+Chunkwise_EXPORT std::vector<double>
+                 EstimateParameter(Manager & manager, ExecutionRequest request, const ParameterDescription & parameter,
+                                   Monitor * monitor = nullptr);
+
+/** The estimates of WienerOperation's noise and EntropyOperation's range. */
+Chunkwise_EXPORT ParameterEstimate
+GetWienerNoiseEstimate();
+Chunkwise_EXPORT ParameterEstimate
+GetEntropyRangeEstimate();
 
 } // namespace chunkwise
 

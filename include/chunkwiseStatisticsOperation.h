@@ -30,23 +30,14 @@ public:
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
 };
 
-/** Count, sum, sum of squares, minimum and maximum of an image, or of what another operation makes of it. Kernel
- * `summarize` of "statistics".
- *
- * The summary is a StatisticsSummary: both sums without rounding, so that its bits depend on neither order, chunks nor
- * backend. NaN is counted and else skipped; infinities are counted by sign and are in no sum. */
-class Chunkwise_EXPORT StatisticsOperation : public SummaryOperation
+/** Base of summaries of an image, or of what another operation makes of it. */
+class Chunkwise_EXPORT StagedSummaryOperation : public SummaryOperation
 {
 public:
   /** Independent; nullptr: the image itself. Its output is scratch of each chunk and nothing else. */
   std::shared_ptr<const Operation> stage;
   PixelKind                        stageKind{ PixelKind::Float64 };
 
-  std::string
-  GetName() const override
-  {
-    return "statistics";
-  }
   int
   GetNumberOfInputs() const override
   {
@@ -64,13 +55,28 @@ public:
   Validate(const Coordinates & image) const override;
   Coordinates
   RoundChunk(const Coordinates & extent) const override;
+};
+
+/** Count, sum, sum of squares, minimum and maximum of an image, or of what another operation makes of it. Kernel
+ * `summarize` of "statistics".
+ *
+ * The summary is a StatisticsSummary: both sums without rounding, so that its bits depend on neither order, chunks nor
+ * backend. NaN is counted and else skipped; infinities are counted by sign and are in no sum. */
+class Chunkwise_EXPORT StatisticsOperation : public StagedSummaryOperation
+{
+public:
+  std::string
+  GetName() const override
+  {
+    return "statistics";
+  }
   std::size_t
   GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void
   MergeSummary(SideData & total, const SideData & summary) const override;
 };
 
-/** The stage of a StatisticsOperation, for kernels: runs it with the same backend's kernels into the call's scratch,
+/** The stage of a StagedSummaryOperation, for kernels: runs it with the same backend's kernels into the call's scratch,
  * and leaves there what is to be summarised. Without a stage that is the chunk's own part of the input. */
 Chunkwise_EXPORT BufferView
 RunStatisticsStage(const KernelCall & call);
@@ -80,9 +86,10 @@ Chunkwise_EXPORT std::size_t
 Chunkwise_EXPORT double
 StatisticsCost(const Operation & operation, const ChunkShape & shape);
 
-/** The histogram of an image. Kernel `summarize` of "histogram". The summary has a 64-bit count for each bin and, last,
- * the number of NaN. Bins are those of BinOf, see EntropyOperation, but NaN is in none. */
-class Chunkwise_EXPORT HistogramOperation : public SummaryOperation
+/** The histogram of an image, or of what another operation makes of it. Kernel `summarize` of "histogram". The summary
+ * has a 64-bit count for each bin and, last, the number of NaN. Bins are those of BinOf, see EntropyOperation, but NaN
+ * is in none. */
+class Chunkwise_EXPORT HistogramOperation : public StagedSummaryOperation
 {
 public:
   static constexpr int LargestBins = 65536;

@@ -50,6 +50,12 @@ from ._parts import regions as regions
 from ._regions import Region as Region
 from ._statistics import Statistics as Statistics
 from ._statistics import statistics as statistics
+from ._thresholds import threshold_isodata as threshold_isodata
+from ._thresholds import threshold_li as threshold_li
+from ._thresholds import threshold_multiotsu as threshold_multiotsu
+from ._thresholds import threshold_otsu as threshold_otsu
+from ._thresholds import threshold_triangle as threshold_triangle
+from ._thresholds import threshold_yen as threshold_yen
 
 _Image = Any
 

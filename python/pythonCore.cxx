@@ -4,8 +4,6 @@
 
 #include "chunkwiseBlockForest.h"
 #include "chunkwiseLabelBlocks.h"
-#include "chunkwiseDomainOperation.h"
-#include "chunkwiseEntropyOperation.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseNetworkModel.h"
@@ -15,7 +13,6 @@
 #include "chunkwiseStatistics.h"
 #include "chunkwiseStatisticsOperation.h"
 #include "chunkwiseSummedAreaTableCarry.h"
-#include "chunkwiseWienerOperation.h"
 
 #include <map>
 #include <thread>
@@ -250,6 +247,8 @@ OutputName(DefaultOutput output)
       return "input-unless-signed";
     case DefaultOutput::Label:
       return "label";
+    case DefaultOutput::Class:
+      return "class";
     default:
       return "sum";
   }
@@ -266,6 +265,10 @@ DefaultOf(const ParameterDescription & parameter)
   if (parameter.defaultText.empty())
   {
     return nb::none();
+  }
+  if (!parameter.provisionalText.empty() && parameter.defaultText == "auto")
+  {
+    return nb::cast(parameter.defaultText);
   }
   const ParameterValue value = ParseParameter(parameter, parameter.defaultText);
   if (const auto * const integers = std::get_if<Integers>(&value))
@@ -711,10 +714,11 @@ DimensionOf(const DeviceArray & array)
   return array.shape.size();
 }
 
-/** The numbers that stand for "auto" in an operation's parameter, from the image itself. */
+/** The numbers that stand for "auto" in a parameter of a filter, from the image itself. */
 template <typename TArray>
 std::vector<double>
-Estimate(const OperationHandle & handle, const std::vector<TArray> & inputs, const RunOptions & options)
+Estimate(const std::string & filter, const std::string & parameter, const OperationHandle & handle,
+         const std::vector<TArray> & inputs, const RunOptions & options)
 {
   const std::size_t dimension = DimensionOf(inputs.at(0));
   const BufferView  view = ToView(inputs[0], Integers(dimension, 0));
@@ -729,20 +733,13 @@ Estimate(const OperationHandle & handle, const std::vector<TArray> & inputs, con
     request.inputs.push_back(ToView(input, Integers(dimension, 0)));
     PlaceOn(request, input);
   }
-  PythonMonitor monitor(options.progress);
-  if (const auto * const entropy = FindEntropy(*handle.operation))
+  PythonMonitor                      monitor(options.progress);
+  const ParameterDescription * const found = GetFilter(filter).FindParameter(parameter);
+  if (!found)
   {
-    const int bins = entropy->bins;
-    request.operation = nullptr;
-    const ValueRange range =
-      Unlocked([&] { return ComputeEntropyRange(Manager::GetGlobal(), request, bins, &monitor); });
-    return { range.lower, range.upper };
+    throw ParameterError(filter + " has no parameter " + parameter);
   }
-  if (FindWiener(*handle.operation))
-  {
-    return { Unlocked([&] { return ComputeWienerNoise(Manager::GetGlobal(), request, &monitor); }) };
-  }
-  throw ParameterError(handle.operation->GetName() + " has no parameter that an image gives");
+  return Unlocked([&] { return EstimateParameter(Manager::GetGlobal(), request, *found, &monitor); });
 }
 
 //

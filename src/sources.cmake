@@ -36,6 +36,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseTypes.cxx
   operations/chunkwiseVaryingConvolutionOperation.cxx
   operations/chunkwiseWienerOperation.cxx
+  thresholds/chunkwiseThresholdOperation.cxx
 )
 set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_OPERATION_SRCS}
@@ -116,6 +117,9 @@ set(Chunkwise_ENGINE_SRCS
   reconstruction/chunkwiseSlabRun.cxx
   reconstruction/chunkwiseSlabTransfer.cxx
   statistics/chunkwiseStatistics.cxx
+  thresholds/chunkwiseHistogramThresholds.cxx
+  thresholds/chunkwiseThresholdFilters.cxx
+  thresholds/chunkwiseThresholdHistogram.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx
@@ -128,6 +132,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseMonitor.cxx
   itk/itkChunkwiseWindow.cxx
   itk/itkConnectedComponentLabelEnums.cxx
+  itk/itkGlobalThresholdEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
   itk/itkSummedAreaTableEnums.cxx
 )
@@ -154,6 +159,7 @@ set(Chunkwise_CPU_SRCS
   cpu/reconstruction/chunkwiseCpuSettle.cxx
   cpu/statistics/chunkwiseCpuHistogram.cxx
   cpu/statistics/chunkwiseCpuStatistics.cxx
+  cpu/thresholds/chunkwiseCpuThreshold.cxx
   cpu/table/chunkwiseCpuBoxStatistic.cxx
   cpu/table/chunkwiseCpuSummedAreaTable.cxx
   cpu/window/chunkwiseCpuDomain.cxx
@@ -225,6 +231,6 @@ set(Chunkwise_ONNX_SRCS
 )
 set(Chunkwise_ONNX_PROTO network/onnx/chunkwiseOnnx.proto)
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic operations backend running planning reconstruction statistics objects
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations backend running planning reconstruction statistics thresholds objects
   cpu/common cpu/window cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/statistics cpu/objects)
 set(Chunkwise_NETWORK_FOLDERS network network/onnx cpu/network)

@@ -24,6 +24,8 @@ RegisterCudaIdentity(KernelRegistry & registry);
 void
 RegisterCudaLabel(KernelRegistry & registry);
 void
+RegisterCudaThreshold(KernelRegistry & registry);
+void
 RegisterCudaMean(KernelRegistry & registry);
 void
 RegisterCudaNetwork(KernelRegistry & registry);

@@ -30,6 +30,7 @@ public:
     RegisterCudaFlatExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaLabel(m_Kernels);
+    RegisterCudaThreshold(m_Kernels);
     RegisterCudaMean(m_Kernels);
 #if defined(CHUNKWISE_HAS_NETWORKS)
     RegisterCudaNetwork(m_Kernels);

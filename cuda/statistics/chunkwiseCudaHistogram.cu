@@ -152,20 +152,20 @@ __launch_bounds__(Threads)
   }
 }
 
-/** The chunk's input, which has no halo, is dense. */
+/** `values` is dense: the chunk's input, which has no halo, or what a stage made. */
 template <typename TRule>
 void
-LaunchCount(const KernelCall & call, const TRule & rule)
+LaunchCount(const KernelCall & call, const BufferView & values, const TRule & rule)
 {
-  const std::int64_t n = call.inputs[0].box.NumberOfVoxels();
+  const std::int64_t n = values.box.NumberOfVoxels();
   const auto         counters = static_cast<int>(call.sideOutBytes / sizeof(Counter));
   // Blocks have less than 2^32 voxels.
   const auto blocks = static_cast<unsigned int>(
     std::max<std::int64_t>(std::min<std::int64_t>((n + 16 * Threads - 1) / (16 * Threads), 2048), (n >> 31) + 1));
   CheckCuda(cudaMemsetAsync(call.sideOut, 0, call.sideOutBytes, StreamOf(call)), "cudaMemsetAsync");
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelKind(values.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    const auto * const voxels = static_cast<const Pixel *>(call.inputs[0].data);
+    const auto * const voxels = static_cast<const Pixel *>(values.data);
     auto * const       counts = static_cast<Counter *>(call.sideOut);
     const int          shared = IsByte<Pixel> ? NumberOfBytes : counters;
     if (shared > MostSharedCounters)
@@ -191,7 +191,7 @@ void
 RunHistogram(const KernelCall & call)
 {
   const auto & operation = static_cast<const HistogramOperation &>(*call.operation);
-  LaunchCount(call, BinRule{ operation.lower, operation.GetScale(), operation.bins });
+  LaunchCount(call, RunStatisticsStage(call), BinRule{ operation.lower, operation.GetScale(), operation.bins });
 }
 
 void
@@ -200,7 +200,7 @@ RunOrdinals(const KernelCall & call)
   const auto & operation = static_cast<const OrdinalsOperation &>(*call.operation);
   OrdinalRule  rule{ operation.bits, operation.shift, static_cast<int>(operation.prefixes.size()), {} };
   std::copy(operation.prefixes.begin(), operation.prefixes.end(), rule.prefixes);
-  LaunchCount(call, rule);
+  LaunchCount(call, call.inputs[0], rule);
 }
 
 } // namespace
@@ -209,8 +209,9 @@ void
 RegisterCudaHistogram(KernelRegistry & registry)
 {
   KernelSet kernels;
-  kernels.summarize.run = RunHistogram;
+  kernels.summarize = { RunHistogram, StatisticsStageBytes, StatisticsCost };
   registry.Register("histogram", kernels);
+  kernels.summarize = {};
   kernels.summarize.run = RunOrdinals;
   registry.Register("ordinals", kernels);
 }

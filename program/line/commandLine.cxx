@@ -592,7 +592,7 @@ ReadStage(const FilterDescription & filter, const Texts & texts, const CLI::App 
     }
     const ParameterDescription & other = *filter.FindParameter(parameter.onlyWithName);
     const auto                   chosen = stage.texts.find(other.name);
-    if ((chosen == stage.texts.end() ? other.defaultText : chosen->second) != parameter.onlyWithValue)
+    if (!parameter.HasEffectWith(chosen == stage.texts.end() ? other.defaultText : chosen->second))
     {
       Refuse(parameter.option, "it has an effect only with " + TextOfCondition(filter, parameter));
     }

@@ -99,6 +99,10 @@ ToJson(const RunReport & report)
            { "bytesRead", report.bytesRead },
            { "bytesWritten", report.bytesWritten },
            { "peakMemory", report.peakMemory },
+           { "estimate",
+             report.estimate.first.empty()
+               ? Json()
+               : Json{ { "option", report.estimate.first }, { "values", report.estimate.second } } },
            { "warnings", report.warnings } };
 }
 

@@ -24,6 +24,17 @@ GetLongest(const RunReport & report)
 
 } // namespace
 
+std::string
+TextOf(const std::vector<double> & numbers)
+{
+  std::string text;
+  for (const double number : numbers)
+  {
+    text += (text.empty() ? "" : ",") + chunkwise::PixelValue(number).ToText();
+  }
+  return text;
+}
+
 const std::vector<ReportRow> &
 GetReportRows()
 {
@@ -43,7 +54,12 @@ GetReportRows()
       "MiB of memory",
       "The most that the run had of the host's",
       true,
-      [](const RunReport & r) { return std::to_string(static_cast<double>(r.peakMemory) / (1 << 20)); } }
+      [](const RunReport & r) { return std::to_string(static_cast<double>(r.peakMemory) / (1 << 20)); } },
+    { "estimate",
+      "Taken from the image",
+      "What stood for auto, such as thresholds",
+      false,
+      [](const RunReport & r) { return TextOf(r.estimate.second); } }
   };
   return rows;
 }

@@ -30,7 +30,13 @@ struct RunReport
   std::uint64_t                               bytesWritten{ 0 };
   std::uint64_t                               peakMemory{ 0 }; ///< of the host
   std::vector<std::string>                    warnings;
+  /** The option that was "auto" and the numbers that the image gave it; empty: there was none. */
+  std::pair<std::string, std::vector<double>> estimate;
 };
+
+/** Numbers as an option takes them. */
+std::string
+TextOf(const std::vector<double> & numbers);
 
 /** A line of --returnparameterfile. */
 struct ReportRow

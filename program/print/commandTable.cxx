@@ -28,7 +28,7 @@ NameOf(ParameterType type)
 const char *
 NameOf(chunkwise::DefaultOutput output)
 {
-  constexpr const char * names[] = { "input", "real", "real-sum", "input-unless-signed", "sum", "label" };
+  constexpr const char * names[] = { "input", "real", "real-sum", "input-unless-signed", "sum", "label", "class" };
   return names[static_cast<int>(output)];
 }
 

@@ -44,12 +44,12 @@ Computation::Computation(const CommandLine & line, chunkwise::files::FileJob & j
   m_Job.SetOperation(operation, m_InputKind, m_ComputedKind, whole, computed, written);
   if (m_Line.task == Task::Filter)
   {
-    m_Estimate = MakeEstimate(m_Line.stages.front(), *operation, m_InputKind);
+    m_Automatic = m_Line.stages.front().filter->FindAutomatic(ChoicesOf(m_Line.stages.front()));
   }
-  if (m_Estimate && m_Estimate->NeedsImage())
+  if (const Pointer planned = m_Automatic ? m_Automatic->estimate.plan(*operation, m_InputKind) : nullptr)
   {
-    m_Job.SetFirstPass([this](chunkwise::ExecutionRequest ofFilter) {
-      return chunkwise::MakeStatisticsRequest(m_Estimate->MakeRequest(std::move(ofFilter)));
+    m_Job.SetFirstPass([planned](chunkwise::ExecutionRequest ofFilter) {
+      return chunkwise::MakeSummaryRequest(std::move(ofFilter), planned);
     });
   }
 }
@@ -70,8 +70,9 @@ Computation::ChooseKinds()
   const bool isReal = std::any_of(m_Line.stages.begin(), m_Line.stages.end(), [this](const Stage & stage) {
     return chunkwise::GetDefaultOutputKind(*stage.filter, m_InputKind) != m_InputKind;
   });
-  const bool isLabels = first.output == chunkwise::DefaultOutput::Label;
-  PixelKind  natural = isLabels ? chunkwise::GetDefaultOutputKind(first, m_InputKind) : m_InputKind;
+  const bool isLabels =
+    first.output == chunkwise::DefaultOutput::Label || first.output == chunkwise::DefaultOutput::Class;
+  PixelKind natural = isLabels ? chunkwise::GetDefaultOutputKind(first, m_InputKind) : m_InputKind;
   for (const Stage & stage : m_Line.stages)
   {
     const PixelKind kind = chunkwise::GetDefaultOutputKind(*stage.filter, m_InputKind);
@@ -124,18 +125,19 @@ Computation::GetConvertedKind() const
 Computation::Pointer
 Computation::MakeStage(const Stage & stage, chunkwise::FilterImage image)
 {
-  chunkwise::FilterParameters parameters;
+  chunkwise::FilterParameters                   parameters;
+  const chunkwise::ParameterDescription * const automatic = stage.filter->FindAutomatic(ChoicesOf(stage));
+  if (automatic)
+  {
+    const auto known = m_Estimated.find(automatic->name);
+    parameters.Set(automatic->name,
+                   known != m_Estimated.end() ? known->second
+                                              : chunkwise::ParseParameter(*automatic, automatic->provisionalText));
+  }
   for (const auto & given : stage.texts)
   {
     const chunkwise::ParameterDescription & parameter = *stage.filter->FindParameter(given.first);
-    if (IsAutomatic(parameter, given.second))
-    {
-      const auto known = m_Estimated.find(parameter.name);
-      parameters.Set(parameter.name,
-                     known != m_Estimated.end() ? known->second
-                                                : chunkwise::ParseParameter(parameter, parameter.provisionalText));
-    }
-    else
+    if (&parameter != automatic)
     {
       parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension, m_Line.memory));
     }
@@ -220,16 +222,16 @@ Computation::CheckNumberOfImages(const chunkwise::Operation & operation) const
 }
 
 std::vector<double>
-Computation::TakeEstimate(const chunkwise::ImageStatistics & statistics)
+Computation::TakeEstimate(const chunkwise::SummaryRun & run, chunkwise::Monitor * monitor)
 {
-  const std::string & name = m_Estimate->GetParameter().name;
+  const std::string & name = m_Automatic->name;
   try
   {
-    m_Estimated[name] = m_Estimate->GetValue(statistics);
+    m_Estimated[name] = m_Automatic->estimate.take(*m_Job.GetRequest().operation, m_InputKind, run, monitor);
   }
   catch (const chunkwise::ParameterError & error)
   {
-    throw WorkError("--" + m_Estimate->GetParameter().option + " " + AutomaticWord + ": " + error.what());
+    throw WorkError("--" + m_Automatic->option + " " + AutomaticWord + ": " + error.what());
   }
   m_Job.ReplaceOperation(this->MakeStage(m_Line.stages.front(), m_Job.DescribeImage(m_InputKind, m_ComputedKind)));
   return std::get<std::vector<double>>(m_Estimated[name]);

@@ -2,7 +2,7 @@
 #ifndef commandComputation_h
 #define commandComputation_h
 
-#include "commandEstimate.h"
+#include "chunkwiseStatistics.h"
 #include "commandLine.h"
 #include "fileJob.h"
 
@@ -22,16 +22,16 @@ public:
   {
     return m_OutputKind;
   }
-  /** nullptr if no parameter is "auto". */
-  const Estimate *
-  GetEstimate() const
+  /** The parameter that is "auto"; nullptr if there is none. */
+  const chunkwise::ParameterDescription *
+  GetAutomatic() const
   {
-    return m_Estimate.get();
+    return m_Automatic;
   }
-  /** Takes the parameter that was "auto" from the statistics, and gives the job the operation with it. Returns the
+  /** Takes the parameter that is "auto" from the whole image, and gives the job the operation with it. Returns the
    * value. */
   std::vector<double>
-  TakeEstimate(const chunkwise::ImageStatistics & statistics);
+  TakeEstimate(const chunkwise::SummaryRun & run, chunkwise::Monitor * monitor);
 
 private:
   using PixelKind = chunkwise::PixelKind;
@@ -52,9 +52,9 @@ private:
 
   const CommandLine &                              m_Line;
   chunkwise::files::FileJob &                      m_Job;
-  std::unique_ptr<Estimate>                        m_Estimate;  ///< of a parameter that is "auto"
-  std::map<std::string, chunkwise::ParameterValue> m_Estimated; ///< parameters that were, by name
-  std::optional<chunkwise::Box>                    m_OutputBox; ///< of a result of another size than IN
+  const chunkwise::ParameterDescription *          m_Automatic{ nullptr }; ///< the parameter that is "auto"
+  std::map<std::string, chunkwise::ParameterValue> m_Estimated;            ///< those that were, by name
+  std::optional<chunkwise::Box>                    m_OutputBox;            ///< of a result of another size than IN
   PixelKind                                        m_InputKind{ PixelKind::UInt8 };
   PixelKind                                        m_ComputedKind{ PixelKind::UInt8 };
   PixelKind                                        m_OutputKind{ PixelKind::UInt8 };

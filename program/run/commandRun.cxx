@@ -71,6 +71,7 @@ private:
   FileJob                              m_Job;
   std::unique_ptr<Computation>         m_Computation;
   std::vector<std::string>             m_Warnings;
+  decltype(RunReport::estimate)        m_Estimate;
 };
 
 FileRun::FileRun(const CommandLine & line)
@@ -148,29 +149,35 @@ FileRun::WarnOfJob()
   }
 }
 
-/** Sets the parameter that was "auto" by a pass over the image. */
+/** Sets the parameter that is "auto" by passes over the image. */
 void
 FileRun::TakeEstimate(Progress & progress)
 {
-  const Estimate &                 estimate = *m_Computation->GetEstimate();
-  chunkwise::StatisticsAccumulator accumulator(estimate.GetKind());
-  if (estimate.NeedsImage())
-  {
-    progress.BeginPart(0.0, 0.5);
-    m_Job.RunFirstPass(&progress, [&](const chunkwise::ExecutionRequest & division, chunkwise::Monitor * monitor) {
-      accumulator.Add(chunkwise::Manager::GetGlobal(), estimate.MakeRequest(division), monitor);
+  const chunkwise::SummaryRun run = [&](const std::shared_ptr<const chunkwise::Operation> & summary,
+                                        chunkwise::Monitor *                                ofRun) {
+    chunkwise::SideData total;
+    m_Job.RunFirstPass(ofRun, [&](const chunkwise::ExecutionRequest & division, chunkwise::Monitor * monitor) {
+      const chunkwise::SideData part =
+        chunkwise::Manager::GetGlobal().Summarise(chunkwise::MakeSummaryRequest(division, summary), monitor);
+      if (total.empty())
+      {
+        total = part;
+      }
+      else
+      {
+        summary->MergeSummary(total, part);
+      }
     });
-    progress.BeginPart(0.5, 0.5);
-  }
-  const std::vector<double> value = m_Computation->TakeEstimate(accumulator.Get());
-  if (m_Line.verbose)
+    return total;
+  };
+  progress.BeginPart(0.0, 0.5);
+  const std::vector<double> value = m_Computation->TakeEstimate(run, &progress);
+  progress.BeginPart(0.5, 0.5);
+  m_Estimate.first = m_Computation->GetAutomatic()->option;
+  m_Estimate.second = value;
+  if (!m_Line.quiet && m_Line.progress != ProgressStyle::Xml)
   {
-    std::string numbers;
-    for (const double number : value)
-    {
-      numbers += (numbers.empty() ? " " : ",") + chunkwise::PixelValue(number).ToText();
-    }
-    std::cerr << "estimate: --" << estimate.GetParameter().option << numbers << std::endl;
+    std::cerr << "estimate: --" << m_Estimate.first << " " << TextOf(value) << std::endl;
   }
 }
 
@@ -191,7 +198,7 @@ FileRun::Execute()
   const auto start = Clock::now();
   auto       progress = std::make_unique<Progress>(
     m_Line.name, m_Job.GetRequest().region.NumberOfVoxels(), m_Line.quiet ? ProgressStyle::None : m_Line.progress);
-  if (m_Computation->GetEstimate())
+  if (m_Computation->GetAutomatic())
   {
     this->TakeEstimate(*progress);
   }
@@ -232,6 +239,7 @@ FileRun::MakeReport(double seconds) const
   report.bytesWritten = m_Job.GetBytesWritten();
   report.peakMemory = chunkwise::GetPeakHostMemory();
   report.warnings = m_Warnings;
+  report.estimate = m_Estimate;
   return report;
 }
 

@@ -26,6 +26,8 @@ from ._parts import regions
 from ._regions import Region
 from ._statistics import Statistics, statistics
 from ._table import BY_NAME, COMMON
+from ._thresholds import (threshold_isodata, threshold_li, threshold_multiotsu, threshold_otsu, threshold_triangle,
+                          threshold_yen)
 from ._version import __version__
 
 
@@ -56,8 +58,9 @@ def _make_function(row: Any) -> Any:
 
 __all__ = [
     "Aborted", "BudgetError", "ChunkwiseWarning", "DeviceError", "Error", "Filter", "ParameterError", "Plan", "Region",
-    "Statistics", "budgets", "contacts", "devices", "filter_labels", "filters", "held_memory", "measure", "regions", "release_memory",
-    "remove_small_objects", "set_budgets", "statistics", "why_no_devices", *BY_NAME,
+    "Statistics", "budgets", "contacts", "devices", "filter_labels", "filters", "held_memory", "measure", "regions",
+    "release_memory", "remove_small_objects", "set_budgets", "statistics", "threshold_isodata", "threshold_li",
+    "threshold_multiotsu", "threshold_otsu", "threshold_triangle", "threshold_yen", "why_no_devices", *BY_NAME,
 ]
 
 

@@ -134,8 +134,8 @@ def _make_options(device: int, options: dict[str, Any]) -> Any:
     return make_options(**options)
 
 
-def resolve(filter: Filter, input: Any, others: tuple[Any, ...], options: dict[str, Any]) -> list[float]:
-    """The numbers that stand for "auto", from an image on a device; `filter` has others in their place."""
+def resolve(filter: Filter, parameter: str, input: Any, others: tuple[Any, ...], options: dict[str, Any]) -> list[float]:
+    """The numbers that stand for "auto" in a parameter, from an image on a device; `filter` has others in their place."""
     array = _open(input, "input")
     kind = check_dtype(array.dtype, False)
     ordered = [array.view(kind)]
@@ -148,7 +148,7 @@ def resolve(filter: Filter, input: Any, others: tuple[Any, ...], options: dict[s
     operation = filter._operation(array.shape, kind, filter.default_dtype(array.dtype).name,
                                   further=filter._names_of([input, *others]))
     with filter.worded(len(array.shape)):
-        return list(_core.estimate(operation, ordered, _make_options(array.device, options)))
+        return list(_core.estimate(filter._row.engine, parameter, operation, ordered, _make_options(array.device, options)))
 
 
 def summarise(input: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], bytes]:

@@ -20,7 +20,7 @@ class Runner(NamedTuple):
 
     #: run(filter, image, *others, output=, **options): a filter's result.
     run: Callable[..., Any]
-    #: resolve(filter, image, others, options): numbers that stand for "auto"; None: the image is no array.
+    #: resolve(filter, parameter, image, others, options): numbers that stand for "auto"; None: the image is no array.
     resolve: Callable[..., list[float]] | None = None
     #: statistics(image, **options); None: those of an array.
     statistics: Callable[..., Any] | None = None

@@ -166,7 +166,7 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
 @lru_cache(256)
 def _default_dtype(name: str, dtype: np.dtype[Any], accepts_bool: bool) -> np.dtype[Any]:
     kind = check_dtype(dtype, accepts_bool)
-    keeps_bool = dtype.kind == "b" and ROWS[name].output != "label"
+    keeps_bool = dtype.kind == "b" and ROWS[name].output not in ("label", "class")
     return dtype if keeps_bool else np.dtype(_core.default_output_kind(name, kind))
 
 
@@ -195,12 +195,13 @@ class Filter:
             if value != parameter.default:
                 self._given[key] = value
         for key in self._given:
-            name, value = self._row.parameters[key].only_with
-            other = self._row.by_engine.get(name)
-            if other is not None:
+            if not self._has_effect(key):
+                name, value = self._row.parameters[key].only_with
+                other = self._row.by_engine[name]
                 needed = next((mode for mode, word in MODES.items() if word == value), value) if other.name == "mode" else value
-                if self._given.get(other.name, other.default) != needed:
-                    raise _core.ParameterError(f"{key}: it has an effect only with {other.name}={needed!r}")
+                words = needed.split("|") if isinstance(needed, str) else [needed]
+                raise _core.ParameterError(f"{key}: it has an effect only with {other.name}=" +
+                                           " or ".join(repr(word) for word in words))
         if spacing is not None and spacing is not False:
             spacing = tuple(_real(each, "spacing") for each in spacing)
             if not all(each > 0 and math.isfinite(each) for each in spacing):
@@ -267,6 +268,12 @@ class Filter:
     def _stages(self) -> tuple[Filter, ...]:
         return (self,)
 
+    def __getattr__(self, name: str) -> Any:
+        # Parameters by their names, such as the thresholds of a filter that was resolved.
+        if not name.startswith("_") and name in self._row.parameters:
+            return self._given.get(name, self._row.parameters[name].default)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
     def replaced(self, **given: Any) -> Filter:
         """The filter with other values of some parameters."""
         for key in given:
@@ -276,11 +283,28 @@ class Filter:
 
     # What it needs
 
+    def _has_effect(self, key: str) -> bool:
+        """Whether a parameter has an effect with what another one, on which that depends, is set to."""
+        name, wanted = self._row.parameters[key].only_with
+        other = self._row.by_engine.get(name)
+        if other is None:
+            return True
+        value = self._given.get(other.name, other.default)
+        return (MODES[value] if other.name == "mode" else value) in (wanted.split("|") if isinstance(value, str) else (wanted,))
+
+    @property
+    def _automatic(self) -> Parameter | None:
+        """The parameter that is "auto"."""
+        for key, parameter in self._row.parameters.items():
+            value = self._given.get(key, parameter.default)
+            if parameter.can_be_auto and isinstance(value, str) and value == "auto" and self._has_effect(key):
+                return parameter
+        return None
+
     @property
     def is_automatic(self) -> bool:
         """Whether a parameter is "auto", and so needs the whole image."""
-        return any(self._row.parameters[key].can_be_auto and value == "auto" for key, value in self._given.items()
-                   if isinstance(value, str))
+        return self._automatic is not None
 
     def default_dtype(self, dtype: Any) -> np.dtype[Any]:
         """The type of the result where nobody asks for one."""
@@ -366,14 +390,15 @@ class Filter:
 
         Further images, such as a mask, follow the first one as in a call.
         """
-        if not self.is_automatic:
+        parameter = self._automatic
+        if parameter is None:
             return self
-        key = next(key for key, value in self._given.items() if isinstance(value, str) and value == "auto")
-        provisional: Any = (0.0, 1.0) if self._row.parameters[key].count == "two" else 0.0
+        key = parameter.name
+        provisional: Any = (0.0, 1.0) if parameter.count == "two" else 0.0
         stand_in = self.replaced(**{key: provisional})
         runner = runner_of(image)
         if runner is not None and runner.resolve is not None:
-            numbers = runner.resolve(stand_in, image, others, options)
+            numbers = runner.resolve(stand_in, parameter.engine, image, others, options)
             return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
         opened = open_image(image)
         arrays: list[Any] = [opened.array]
@@ -382,7 +407,7 @@ class Filter:
         operation = stand_in._operation(ordered[0].shape, kind, stand_in.default_dtype(ordered[0].dtype).name,
                                         opened.spacing, self._names_of(arrays), axes=opened.axes)
         with self.worded(opened.array.ndim):
-            numbers = _core.estimate(operation, ordered, make_options(**options))
+            numbers = _core.estimate(self._row.engine, parameter.engine, operation, ordered, make_options(**options))
         return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
 
     # Runs

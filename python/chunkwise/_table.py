@@ -173,7 +173,8 @@ class Row:
             self.positional = required + [first]
             rest.remove(first)
         self.named = rest
-        self.accepts_bool = self.group in ("Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel", "Objects")
+        self.accepts_bool = self.group in ("Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel", "Objects",
+                                           "Thresholds")
 
     def arguments(self, stub: bool, with_inputs: bool) -> str:
         """The signature's text, after the parenthesis, as code or as a stub has it."""
@@ -238,6 +239,7 @@ class Row:
             "input-unless-signed": "The input's type; of signed integers float32, or float64 for 32 and 64 bits.",
             "sum": "64-bit integers of integers, else float64.",
             "label": "uint32. Of an array in memory output='auto' gives the smallest unsigned type that has all labels.",
+            "class": "uint8.",
         }[self.output]
         lines += ["", "Returns", "-------", "array of the input's shape, in the input's kind of container" +
                   ("; with output_components one axis more, the last one" if "OutputComponents" in self.by_engine else "")]
@@ -264,6 +266,8 @@ class Row:
                 given.append(f'{each.name}="brain.onnx"')
             elif each.engine == "Radius" and "weights" in self.parameters:
                 given.append("kernel=np.ones((1, 3, 3))")
+            elif each.type == "choice":
+                given.append(f'{each.name}="{each.default or each.choices[0]}"')
             elif each.type.startswith("integer"):
                 given.append(f"{each.name}={int(max(each.minimum, 1))}")
             else:

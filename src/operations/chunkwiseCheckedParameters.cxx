@@ -175,7 +175,7 @@ CheckedParameters::CheckedParameters(const FilterDescription & filter, const Fil
       {
         m_Values[parameter.name] = parameter.defaultText == "on";
       }
-      else if (!parameter.defaultText.empty())
+      else if (!parameter.defaultText.empty() && !(parameter.estimate.take && parameter.defaultText == "auto"))
       {
         m_Values[parameter.name] = ParseParameter(parameter, parameter.defaultText);
       }

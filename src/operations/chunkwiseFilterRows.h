@@ -19,6 +19,9 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters);
 void
 AddObjectFilters(std::vector<FilterDescription> & filters);
 
+void
+AddThresholdFilters(std::vector<FilterDescription> & filters);
+
 /** Element and Kernel of flat morphology. */
 std::vector<ParameterDescription>
 ElementParameters();

@@ -124,12 +124,9 @@ private:
     m_Tables.push_back(std::move(rows));
   }
 
-  std::mutex                                          m_Mutex;
-  std::vector<AddFiltersFunction>                     m_Families{ AddWindowFilters,
-                                              AddConvolutionFilters,
-                                              AddReconstructionFilters,
-                                              AddTableFilters,
-                                              AddObjectFilters };
+  std::mutex                      m_Mutex;
+  std::vector<AddFiltersFunction> m_Families{ AddWindowFilters, AddConvolutionFilters, AddReconstructionFilters,
+                                              AddTableFilters,  AddObjectFilters,      AddThresholdFilters };
   std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
   /** The one in m_Rows, and those before it. */
   std::vector<std::unique_ptr<const std::vector<FilterDescription>>> m_Tables;
@@ -214,6 +211,35 @@ FilterDescription::FindParameter(const std::string & parameterName) const
   return found == parameters.end() ? nullptr : &*found;
 }
 
+bool
+ParameterDescription::HasEffectWith(const std::string & word) const
+{
+  return ("|" + onlyWithValue + "|").find("|" + word + "|") != std::string::npos;
+}
+
+const ParameterDescription *
+FilterDescription::FindAutomatic(const FilterParameters & given) const
+{
+  const auto wordOf = [&](const ParameterDescription & parameter) {
+    const auto found = given.GetValues().find(parameter.name);
+    if (found == given.GetValues().end())
+    {
+      return parameter.defaultText;
+    }
+    const auto * const word = std::get_if<std::string>(&found->second);
+    return word ? *word : std::string();
+  };
+  for (const ParameterDescription & parameter : parameters)
+  {
+    const ParameterDescription * const other = this->FindParameter(parameter.onlyWithName);
+    if (parameter.estimate.take && wordOf(parameter) == "auto" && (!other || parameter.HasEffectWith(wordOf(*other))))
+    {
+      return &parameter;
+    }
+  }
+  return nullptr;
+}
+
 std::shared_ptr<const Operation>
 MakeFilterOperation(const std::string & name, const FilterParameters & parameters, const FilterImage & image)
 {
@@ -257,6 +283,8 @@ GetDefaultOutputKind(const FilterDescription & filter, PixelKind input)
       return PixelSize(input) == 1 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
     case DefaultOutput::Label:
       return PixelKind::UInt32;
+    case DefaultOutput::Class:
+      return PixelKind::UInt8;
     case DefaultOutput::Sum:
       return IsFloatingPoint(input) ? PixelKind::Float64 : isSigned ? PixelKind::Int64 : PixelKind::UInt64;
     default:

@@ -19,7 +19,7 @@ constexpr std::size_t Alignment = 256;
 
 /** What a stage of another operation sees of the chunk. */
 ChunkShape
-StageShape(ChunkShape shape, const StatisticsOperation & operation)
+StageShape(ChunkShape shape, const StagedSummaryOperation & operation)
 {
   shape.outputKind = operation.stageKind;
   return shape;
@@ -58,25 +58,25 @@ SummaryOperation::CheckKinds(const std::vector<PixelKind> &, PixelKind) const
 {}
 
 std::string
-StatisticsOperation::GetKey() const
+StagedSummaryOperation::GetKey() const
 {
-  return "statistics" + (stage ? std::string(" ") + PixelKindName(stageKind) + " " + stage->GetKey() : "");
+  return GetName() + (stage ? std::string(" ") + PixelKindName(stageKind) + " " + stage->GetKey() : "");
 }
 
 Halo
-StatisticsOperation::GetHalo(const Coordinates & image) const
+StagedSummaryOperation::GetHalo(const Coordinates & image) const
 {
   return stage ? stage->GetHalo(image) : Halo::None();
 }
 
 bool
-StatisticsOperation::WrapsAround() const
+StagedSummaryOperation::WrapsAround() const
 {
   return stage && stage->WrapsAround();
 }
 
 void
-StatisticsOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind) const
+StagedSummaryOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind) const
 {
   if (stage)
   {
@@ -85,7 +85,7 @@ StatisticsOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind
 }
 
 void
-StatisticsOperation::Validate(const Coordinates & image) const
+StagedSummaryOperation::Validate(const Coordinates & image) const
 {
   if (!stage)
   {
@@ -100,7 +100,7 @@ StatisticsOperation::Validate(const Coordinates & image) const
 }
 
 Coordinates
-StatisticsOperation::RoundChunk(const Coordinates & extent) const
+StagedSummaryOperation::RoundChunk(const Coordinates & extent) const
 {
   return stage ? stage->RoundChunk(extent) : extent;
 }
@@ -125,7 +125,7 @@ StatisticsOperation::MergeSummary(SideData & total, const SideData & summary) co
 BufferView
 RunStatisticsStage(const KernelCall & call)
 {
-  const auto & operation = static_cast<const StatisticsOperation &>(*call.operation);
+  const auto & operation = static_cast<const StagedSummaryOperation &>(*call.operation);
   if (!operation.stage)
   {
     return call.inputs[0];
@@ -145,7 +145,7 @@ RunStatisticsStage(const KernelCall & call)
 std::size_t
 StatisticsStageBytes(const Operation & operation, const ChunkShape & shape)
 {
-  const auto & statistics = static_cast<const StatisticsOperation &>(operation);
+  const auto & statistics = static_cast<const StagedSummaryOperation &>(operation);
   if (!statistics.stage)
   {
     return 0;
@@ -158,7 +158,7 @@ StatisticsStageBytes(const Operation & operation, const ChunkShape & shape)
 double
 StatisticsCost(const Operation & operation, const ChunkShape & shape)
 {
-  const auto & statistics = static_cast<const StatisticsOperation &>(operation);
+  const auto & statistics = static_cast<const StagedSummaryOperation &>(operation);
   const auto   input =
     static_cast<double>(shape.inputBox.NumberOfVoxels()) * static_cast<double>(PixelSize(shape.inputKinds[0]));
   if (!statistics.stage)
@@ -174,12 +174,14 @@ StatisticsCost(const Operation & operation, const ChunkShape & shape)
 std::string
 HistogramOperation::GetKey() const
 {
-  return "histogram " + std::to_string(bins) + " " + ExactText(lower) + " " + ExactText(upper);
+  return StagedSummaryOperation::GetKey() + " " + std::to_string(bins) + " " + ExactText(lower) + " " +
+         ExactText(upper);
 }
 
 void
-HistogramOperation::Validate(const Coordinates &) const
+HistogramOperation::Validate(const Coordinates & image) const
 {
+  StagedSummaryOperation::Validate(image);
   if (bins < 1 || bins > LargestBins)
   {
     throw ParameterError("Bins is " + std::to_string(bins) + "; it must be from 1 to " + std::to_string(LargestBins));

@@ -9,6 +9,7 @@
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseStatistics.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseWienerOperation.h"
 
@@ -241,6 +242,7 @@ WienerRow()
   noise.help += "; auto: the mean of the local variances";
   noise.required = true;
   noise.provisionalText = "0";
+  noise.estimate = GetWienerNoiseEstimate();
   noise.exampleText = "auto";
   FilterDescription row = BoxRow("wiener", StatisticsGroup, "Adaptive Wiener filter over a box", { noise });
   AddDomain(row);
@@ -332,6 +334,7 @@ EntropyRow()
                "values of 8- and 16-bit integers, with auto too)";
   range.count = ParameterCount::Two;
   range.provisionalText = "0,1";
+  range.estimate = GetEntropyRangeEstimate();
   FilterDescription row =
     BoxRow("entropy", StatisticsGroup, "Entropy of the histogram of a box, in bits", { bins, range });
   row.output = DefaultOutput::Real;

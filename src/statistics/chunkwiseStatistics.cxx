@@ -2,6 +2,7 @@
 #include "chunkwiseStatistics.h"
 
 #include "chunkwiseDomainOperation.h"
+#include "chunkwisePartMonitor.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseSerialExecutor.h"
@@ -36,35 +37,6 @@ InfinityOf(PixelKind kind, double sign)
 {
   return kind == PixelKind::Float32 ? PixelValue(static_cast<float>(sign * Infinity)) : PixelValue(sign * Infinity);
 }
-
-/** One of several runs of a caller: its progress is a part of the whole. */
-class PartMonitor : public Monitor
-{
-public:
-  PartMonitor(Monitor * whole, double begin, double end)
-    : m_Whole(whole)
-    , m_Begin(begin)
-    , m_End(end)
-  {}
-  void
-  UpdateProgress(double fraction) override
-  {
-    if (m_Whole)
-    {
-      m_Whole->UpdateProgress(fraction < 1 ? m_Begin + fraction * (m_End - m_Begin) : m_End);
-    }
-  }
-  bool
-  ShouldAbort() override
-  {
-    return m_Whole && m_Whole->ShouldAbort();
-  }
-
-private:
-  Monitor * const m_Whole;
-  const double    m_Begin;
-  const double    m_End;
-};
 
 PixelKind
 KindOfInput(const ExecutionRequest & request)
@@ -583,6 +555,82 @@ GetWienerNoise(const ImageStatistics & localVariances)
                          std::to_string(localVariances.GetNumberOfInfinities()) + " are infinite");
   }
   return localVariances.GetMean();
+}
+
+namespace
+{
+
+/** The request of the statistics of local variances, for an operation and a kind of image alone. */
+ExecutionRequest
+MakeRequestOfVariances(const Operation & operation, PixelKind input)
+{
+  ExecutionRequest request;
+  request.operation = std::shared_ptr<const Operation>(std::shared_ptr<const Operation>(), &operation);
+  request.inputs.resize(1);
+  request.inputs.front().kind = input;
+  return MakeLocalVarianceRequest(std::move(request));
+}
+
+std::vector<double>
+EstimateNoise(const Operation & operation, PixelKind input, const SummaryRun & run, Monitor * monitor)
+{
+  const ExecutionRequest variances = MakeRequestOfVariances(operation, input);
+  PartMonitor            whole(monitor, 0, 1);
+  const SideData         summary = run(MakeStatisticsRequest(variances).operation, &whole);
+  return { GetWienerNoise(ImageStatistics(variances.output.kind, summary)) };
+}
+
+std::vector<double>
+EstimateRange(const Operation & operation, PixelKind input, const SummaryRun & run, Monitor * monitor)
+{
+  ImageStatistics statistics(input);
+  if (!HasEntropyRange(input))
+  {
+    PartMonitor whole(monitor, 0, 1);
+    statistics = ImageStatistics(input, run(std::make_shared<StatisticsOperation>(), &whole));
+  }
+  const ValueRange range = GetEntropyRange(input, statistics, FindEntropy(operation)->bins);
+  return { range.lower, range.upper };
+}
+
+} // namespace
+
+ParameterEstimate
+GetWienerNoiseEstimate()
+{
+  return { EstimateNoise, [](const Operation & operation, PixelKind input) {
+            return MakeStatisticsRequest(MakeRequestOfVariances(operation, input)).operation;
+          } };
+}
+
+ParameterEstimate
+GetEntropyRangeEstimate()
+{
+  return { EstimateRange, [](const Operation &, PixelKind input) -> std::shared_ptr<const Operation> {
+            return HasEntropyRange(input) ? nullptr : std::make_shared<StatisticsOperation>();
+          } };
+}
+
+ExecutionRequest
+MakeSummaryRequest(ExecutionRequest request, std::shared_ptr<const Operation> summary)
+{
+  request.inputs.resize(std::min(request.inputs.size(), static_cast<std::size_t>(summary->GetNumberOfInputs())));
+  request.operation = std::move(summary);
+  return request;
+}
+
+std::vector<double>
+EstimateParameter(Manager & manager, ExecutionRequest request, const ParameterDescription & parameter,
+                  Monitor * monitor)
+{
+  if (!parameter.estimate.take || !request.operation)
+  {
+    throw ParameterError(parameter.name + ": it does not follow from an image");
+  }
+  const SummaryRun run = [&](const std::shared_ptr<const Operation> & operation, Monitor * ofRun) {
+    return manager.Summarise(MakeSummaryRequest(request, operation), ofRun);
+  };
+  return parameter.estimate.take(*request.operation, KindOfInput(request), run, monitor);
 }
 
 } // namespace chunkwise

@@ -4,6 +4,7 @@
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
+#include "itkGlobalThresholdImageFilter.h"
 #include "itkHeapClearBorderImageFilter.h"
 #include "itkHeapClosingByReconstructionImageFilter.h"
 #include "itkHeapFillholeImageFilter.h"
@@ -114,6 +115,14 @@ MakeUsual(itk::RenormalizedWienerImageFilter<ImageType> *)
 {
   const auto filter = itk::RenormalizedWienerImageFilter<ImageType>::New();
   filter->SetNoiseVariance(300);
+  return filter;
+}
+
+itk::GlobalThresholdImageFilter<ImageType, ImageType>::Pointer
+MakeUsual(itk::GlobalThresholdImageFilter<ImageType, ImageType> *)
+{
+  const auto filter = itk::GlobalThresholdImageFilter<ImageType, ImageType>::New();
+  filter->SetThresholds({ 20, 50 });
   return filter;
 }
 
@@ -242,6 +251,7 @@ AllCases()
            CaseOf<ChunkwiseIdentityImageFilter<ImageType>>(),
            CaseOf<ChunkwiseSequenceImageFilter<ImageType>>(),
            CaseOf<ConnectedComponentLabelImageFilter<ImageType, ImageType>>(),
+           CaseOf<GlobalThresholdImageFilter<ImageType, ImageType>>(),
            CaseOf<HeapClearBorderImageFilter<ImageType>>(),
            CaseOf<HeapClosingByReconstructionImageFilter<ImageType>>(),
            CaseOf<HeapFillholeImageFilter<ImageType>>(),

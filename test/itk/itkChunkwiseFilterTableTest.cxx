@@ -4,6 +4,7 @@
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
+#include "itkGlobalThresholdImageFilter.h"
 #include "itkHeapClearBorderImageFilter.h"
 #include "itkHeapClosingByReconstructionImageFilter.h"
 #include "itkHeapFillholeImageFilter.h"
@@ -796,6 +797,26 @@ CasesOf(const std::string & row)
                  { "SpatialAxes", "2,0" } } },
              { structured.GetPointer(),
                { { "Structure", "1,0,0,0,1,0,0,0,1" }, { "SpatialAxes", "0,1" }, { "LabelBackground", "on" } } } };
+  }
+  if (row == "threshold")
+  {
+    const auto several = GlobalThresholdImageFilter<Image, Image>::New();
+    several->SetMethod(GlobalThresholdEnums::Method::MultiOtsu);
+    several->SetThresholds({ 1.5, 4 });
+    several->SetNumberOfClasses(4);
+    several->SetNumberOfBins(100);
+    several->SetMaskImage(
+      MakeRandomImage<itk::Image<unsigned char, 3>>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
+    const auto range = GlobalThresholdImageFilter<Image, Image>::New();
+    range->SetMethod(GlobalThresholdEnums::Method::Fixed);
+    range->SetLower(-2.5F);
+    range->SetUpper(7.25F);
+    Case ofSeveral{
+      several.GetPointer(),
+      { { "Method", "multi-otsu" }, { "Thresholds", "1.5,4" }, { "NumberOfClasses", "4" }, { "NumberOfBins", "100" } }
+    };
+    ofSeveral.domain = "MaskImage";
+    return { ofSeveral, { range.GetPointer(), { { "Method", "fixed" }, { "Lower", "-2.5" }, { "Upper", "7.25" } } } };
   }
   if (row == "identity")
     return { { ChunkwiseIdentityImageFilter<Image>::New().GetPointer(), {} } };

@@ -18,6 +18,7 @@
 #endif
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRangeOperation.h"
+#include "chunkwiseThresholdOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseSequenceOperation.h"
@@ -948,6 +949,27 @@ public:
   }
 
   void
+  TryThresholds()
+  {
+    for (int trial = 0; trial < 100; ++trial)
+    {
+      const Coordinates  image{ { 1 + Below(m_Random, 150), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      ThresholdOperation operation;
+      operation.thresholds = { 10, 40, 90.5 };
+      operation.thresholds.resize(1 + m_Random() % 3);
+      operation.masked = m_Random() % 2;
+      const auto kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      const auto mask = static_cast<PixelKind>(m_Random() % 8);
+      Compare(operation,
+              operation.masked ? std::vector<PixelKind>{ kind, mask } : std::vector<PixelKind>{ kind },
+              static_cast<PixelKind>(trial / 10),
+              image,
+              RandomChunk(m_Random, image),
+              0);
+    }
+  }
+
+  void
   TryReconstruction(KernelRole role)
   {
     for (int trial = 0; trial < 12; ++trial)
@@ -1139,6 +1161,7 @@ TrialsOfKernels()
         }
       } },
     { "label", [](KernelTrials & t, KernelRole) { t.TryLabels(); } },
+    { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
     { "wiener",
       [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {

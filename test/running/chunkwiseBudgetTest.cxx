@@ -25,6 +25,7 @@
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
+#include "chunkwiseThresholdOperation.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 #include "chunkwiseWienerOperation.h"
@@ -150,6 +151,9 @@ MakeOperations()
   label->inputKind = label->outputKind = PixelKind::Float32;
   label->structure = LabelOperation::MakeStructure(1, 3);
   all.push_back(label);
+  const auto threshold = std::make_shared<ThresholdOperation>();
+  threshold->thresholds = { 30 };
+  all.push_back(threshold);
   all.push_back(std::make_shared<ReconstructionOperation>());
   const auto maxima = std::make_shared<ReconstructionOperation>();
   maxima->marker = ReconstructionMarker::Shifted;

@@ -68,7 +68,7 @@ def is_used(row: Row, parameter: Parameter, controls: dict[str, Widget]) -> bool
     if other is None or other.name not in controls:
         return True
     value = controls[other.name].value  # type: ignore[attr-defined]
-    return bool((MODES[value] if other.name == "mode" else value) == wanted)
+    return str(MODES[value] if other.name == "mode" else value) in wanted.split("|")
 
 
 def make_filter(row: Row, controls: dict[str, Widget], spacing: Any = None) -> chunkwise.Filter:

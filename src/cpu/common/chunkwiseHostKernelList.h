@@ -22,6 +22,8 @@ RegisterHostIdentity(KernelRegistry & registry);
 void
 RegisterHostLabel(KernelRegistry & registry);
 void
+RegisterHostThreshold(KernelRegistry & registry);
+void
 RegisterHostMaskedWindows(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);

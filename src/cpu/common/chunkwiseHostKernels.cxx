@@ -23,6 +23,7 @@ GetRegistry()
     RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);
     RegisterHostLabel(*registry);
+    RegisterHostThreshold(*registry);
     RegisterHostMaskedWindows(*registry); // in the place of a composite
     RegisterHostMean(*registry);
     RegisterHostNonLocalMeans(*registry);

@@ -13,17 +13,17 @@ namespace chunkwise
 namespace
 {
 
-/** Counts into one row of counters for each worker, `counters` of them, in scratch; then adds the rows up. `count` is
+/** Counts the voxels of `view` into one row of counters for each worker, in scratch; then adds the rows up. `count` is
  * called with a voxel and the worker's row. */
 template <typename TPixel, typename TCount>
 void
-CountVoxels(const KernelCall & call, TCount && count)
+CountVoxels(const KernelCall & call, const BufferView & view, bool reports, TCount && count)
 {
   const std::size_t    counters = call.sideOutBytes / sizeof(std::int64_t);
   const std::size_t    workers = call.executor->GetConcurrency();
   std::int64_t * const rows = static_cast<std::int64_t *>(call.scratch);
   std::memset(rows, 0, workers * call.sideOutBytes);
-  ForEachPart<TPixel>(call, call.inputs[0], call.writable, true, [&](unsigned int worker, const auto & forEachRun) {
+  ForEachPart<TPixel>(call, view, call.writable, reports, [&](unsigned int worker, const auto & forEachRun) {
     std::int64_t * const row = rows + worker * counters;
     forEachRun([&](const TPixel * voxels, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i)
@@ -42,13 +42,28 @@ CountVoxels(const KernelCall & call, TCount && count)
   std::memcpy(call.sideOut, rows, call.sideOutBytes);
 }
 
+/** A multiple of 256, so that a stage's scratch behind them is aligned. */
+std::size_t
+CounterBytes(const Operation & operation, std::size_t concurrency)
+{
+  constexpr std::size_t alignment = 256;
+  const std::size_t     bytes = concurrency * operation.GetSummaryBytes({}, {}, PixelKind::UInt8);
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 void
 RunHistogram(const KernelCall & call)
 {
   const auto & operation = static_cast<const HistogramOperation &>(*call.operation);
   const double scale = operation.GetScale();
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    CountVoxels<decltype(pixel)>(call, [&](auto value, std::int64_t * row) {
+  // The counters come first. A stage reports the voxels itself.
+  const std::size_t bytes = CounterBytes(operation, call.executor->GetConcurrency());
+  KernelCall        stage = call;
+  stage.scratch = static_cast<char *>(call.scratch) + bytes;
+  stage.scratchBytes = call.scratchBytes - bytes;
+  const BufferView values = RunStatisticsStage(stage);
+  DispatchPixelKind(values.kind, [&](auto pixel) {
+    CountVoxels<decltype(pixel)>(call, values, !operation.stage, [&](auto value, std::int64_t * row) {
       const bool isNumber = value == value;
       ++row[isNumber ? BinOf(value, operation.lower, scale, operation.bins) : operation.bins];
     });
@@ -66,7 +81,7 @@ RunOrdinals(const KernelCall & call)
   const int             bits = operation.bits;
   const int             shift = operation.shift;
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    CountVoxels<decltype(pixel)>(call, [&](auto value, std::int64_t * row) {
+    CountVoxels<decltype(pixel)>(call, call.inputs[0], true, [&](auto value, std::int64_t * row) {
       const std::uint64_t head = OrdinalOf(value) >> shift;
       const std::uint64_t prefix = head >> bits;
       if (prefix < first || prefix > last || value != value)
@@ -86,21 +101,23 @@ RunOrdinals(const KernelCall & call)
   });
 }
 
-std::size_t
-CounterBytes(const Operation & operation, const ChunkShape & shape)
-{
-  return static_cast<std::size_t>(shape.concurrency) * operation.GetSummaryBytes(shape.outputBox, {}, shape.outputKind);
-}
-
 } // namespace
 
 void
 RegisterHostHistogram(KernelRegistry & registry)
 {
   KernelSet kernels;
-  kernels.summarize.scratchBytes = CounterBytes;
+  kernels.summarize.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
+    return CounterBytes(operation, static_cast<std::size_t>(shape.concurrency)) +
+           StatisticsStageBytes(operation, shape);
+  };
+  kernels.summarize.cost = StatisticsCost;
   kernels.summarize.run = RunHistogram;
   registry.Register("histogram", kernels);
+  kernels.summarize.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
+    return CounterBytes(operation, static_cast<std::size_t>(shape.concurrency));
+  };
+  kernels.summarize.cost = nullptr;
   kernels.summarize.run = RunOrdinals;
   registry.Register("ordinals", kernels);
 }

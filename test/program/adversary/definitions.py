@@ -195,6 +195,13 @@ def network(a, _):
     return out[tuple(slice(0, n) for n in a.shape)]
 
 
+def otsu(a, _):
+    """Above the first value for which the variance between both classes is largest."""
+    values = numpy.unique(a)
+    gains = [(a <= t).mean() * (a > t).mean() * (a[a <= t].mean() - a[a > t].mean()) ** 2 for t in values[:-1]]
+    return (a > values[numpy.argmax(gains)]).astype(float)
+
+
 DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
@@ -218,6 +225,7 @@ DEFINITIONS = {
     "regional-maxima": regional_maxima, "regional-minima": lambda a, _: regional_maxima(255 - a),
     "network": network,
     "label": lambda a, _: ndimage.label(a != 0)[0].astype(float),
+    "threshold": otsu,
     "sequence": of_windows(numpy.mean),
 }
 # Their results have the type of the input, and no other.

@@ -102,6 +102,12 @@ TRIALS = {
     "label-background": [({"IN": "flat", "background": "7"}, {"label-background": None})],
     "periodic": [({"rule": "within", "tolerance": "20"}, {"periodic": "0"})],
     "+label axes": [({"rule": "within", "tolerance": "20"}, {"axes": "0,1"})],
+    "+threshold method": [{"method": m} for m in ("li", "triangle", "multi-otsu")],
+    "thresholds": [{"thresholds": "100"}, {"thresholds": "50,100"}],
+    "classes": [({"method": "multi-otsu"}, {"classes": "4"})],
+    "+threshold bins": [{"bins": "5"}],
+    "lower": [({"method": "fixed", "upper": "200"}, {"lower": "20"})],
+    "upper": [({"method": "fixed", "lower": "20"}, {"upper": "200"})],
     "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
 }
 # They change what is said or refused, not what is done: see chunkwiseCommandLineTest.py and below.
