@@ -612,6 +612,14 @@ TEST(Measure, LongRows)
             std::vector<double>{ static_cast<double>((n - 20) * 0.1L + (n - 20) * (0.1 - 0.1L)) });
   EXPECT_EQ(Find(table, "intensity_variance").reals, std::vector<double>{ 0 });
   EXPECT_EQ(Find(table, "centroid_weighted-0").reals, std::vector<double>{ (n - 1) / 2.0 });
+
+  values[100001] = values[140000] = 7;
+  values[150003] = values[160000] = -7;
+  Measurements changed(settings);
+  changed.Add(view, &intensity, whole, *executor);
+  const MeasurementTable places = changed.MakeTable(MeasurementSpace(), { "position_min", "position_max" });
+  EXPECT_EQ(Find(places, "position_min-0").integers, std::vector<std::int64_t>{ 150003 });
+  EXPECT_EQ(Find(places, "position_max-0").integers, std::vector<std::int64_t>{ 100001 });
 }
 
 TEST(Measure, KeepsItsMemory)
