@@ -25,7 +25,9 @@ from ._manage import release_memory as release_memory
 from ._manage import set_budgets as set_budgets
 from ._manage import why_no_devices as why_no_devices
 from ._measure import contacts as contacts
+from ._measure import filter_labels as filter_labels
 from ._measure import measure as measure
+from ._measure import remove_small_objects as remove_small_objects
 from ._parts import regions as regions
 from ._regions import Region as Region
 from ._statistics import Statistics as Statistics

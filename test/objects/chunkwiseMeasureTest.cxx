@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseError.h"
 #include "chunkwiseKernelTrial.h"
+#include "chunkwiseLabelSelection.h"
 #include "chunkwiseMeasurements.h"
 #include "chunkwiseStatistics.h"
 
@@ -611,6 +612,14 @@ TEST(Measure, LongRows)
             std::vector<double>{ static_cast<double>((n - 20) * 0.1L + (n - 20) * (0.1 - 0.1L)) });
   EXPECT_EQ(Find(table, "intensity_variance").reals, std::vector<double>{ 0 });
   EXPECT_EQ(Find(table, "centroid_weighted-0").reals, std::vector<double>{ (n - 1) / 2.0 });
+
+  values[100001] = values[140000] = 7;
+  values[150003] = values[160000] = -7;
+  Measurements changed(settings);
+  changed.Add(view, &intensity, whole, *executor);
+  const MeasurementTable places = changed.MakeTable(MeasurementSpace(), { "position_min", "position_max" });
+  EXPECT_EQ(Find(places, "position_min-0").integers, std::vector<std::int64_t>{ 150003 });
+  EXPECT_EQ(Find(places, "position_max-0").integers, std::vector<std::int64_t>{ 100001 });
 }
 
 TEST(Measure, KeepsItsMemory)
@@ -641,6 +650,50 @@ TEST(Measure, KeepsItsMemory)
   settings.memory = bytes / 2;
   Measurements tooLittle(settings);
   EXPECT_THROW(tooLittle.Add(view, nullptr, whole, *executor), BudgetError);
+}
+
+TEST(Measure, LabelsAreKeptByConditions)
+{
+  // 3 has four voxels, 5 and 200 two, 7 one.
+  std::vector<std::uint8_t> labels{ 3, 3, 0, 5, 5, 3, 3, 200, 200, 7, 0, 0 };
+  MeasurementSettings       settings;
+  settings.extent = { { 12, 1, 1, 1, 1 } };
+  settings.dimension = 1;
+  settings.labelKind = PixelKind::UInt8;
+  const Box        whole = Box::FromExtent(settings.extent);
+  const BufferView view = DenseView(labels.data(), PixelKind::UInt8, whole);
+  const auto       executor = MakeThreadExecutor(2);
+  Measurements     measured(settings);
+  measured.Add(view, nullptr, whole, *executor);
+  const auto expectKept = [&](const std::vector<std::string> &  conditions,
+                              std::int64_t                      largest,
+                              bool                              relabel,
+                              const std::vector<std::uint8_t> & right) {
+    LabelSelection selection;
+    for (const std::string & text : conditions)
+    {
+      selection.conditions.push_back(LabelCondition::FromText(text));
+    }
+    selection.keepLargest = largest;
+    selection.relabel = relabel;
+    std::vector<std::uint8_t> found(labels.size(), 99);
+    const LabelMap            map(measured, MeasurementSpace(), selection);
+    map.Apply(view, DenseView(found.data(), PixelKind::UInt8, whole), whole, *executor);
+    EXPECT_EQ(found, right);
+  };
+  expectKept({ "num_pixels >= 2", "label<200" }, 0, false, { 3, 3, 0, 5, 5, 3, 3, 0, 0, 0, 0, 0 });
+  expectKept({ "num_pixels > 1" }, 0, true, { 1, 1, 0, 2, 2, 1, 1, 3, 3, 0, 0, 0 });
+  expectKept({ " bbox-0 != 0 " }, 2, false, { 0, 0, 0, 5, 5, 0, 0, 200, 200, 0, 0, 0 });
+  expectKept({ "num_pixels <= 2" }, 1, false, { 0, 0, 0, 5, 5, 0, 0, 0, 0, 0, 0, 0 });
+  expectKept({ "label == 4" }, 0, true, std::vector<std::uint8_t>(12, 0));
+  for (const char * const text : { "", "area", "area >", "area > x", "area > nan", "> 3", "colour > 3", "area ! 3" })
+  {
+    EXPECT_THROW(LabelCondition::FromText(text), ParameterError) << text;
+  }
+  // 64 bits keep all their digits.
+  EXPECT_FALSE(LabelCondition::FromText("label < 18446744073709551615").IsMet(~std::uint64_t{ 0 }));
+  EXPECT_TRUE(LabelCondition::FromText("label >= 18446744073709551615").IsMet(~std::uint64_t{ 0 }));
+  EXPECT_TRUE(LabelCondition::FromText("label > -9223372036854775808").IsMet(std::int64_t{ -9223372036854775807 }));
 }
 
 TEST(Measure, RefusesWhatItCannotMeasure)
