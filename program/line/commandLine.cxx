@@ -90,7 +90,7 @@ std::string
 TextOfCondition(const FilterDescription & filter, const ParameterDescription & parameter)
 {
   const ParameterDescription & other = *filter.FindParameter(parameter.onlyWithName);
-  return "--" + other.option + (other.type == ParameterType::Flag ? "" : " " + parameter.onlyWithValue);
+  return "--" + other.option + (other.type == ParameterType::Flag ? "" : " " + TextOfValues(parameter));
 }
 
 void
@@ -1022,6 +1022,18 @@ Parse(const std::vector<std::string> & given)
 }
 
 } // namespace
+
+std::string
+TextOfValues(const ParameterDescription & parameter)
+{
+  std::string text;
+  for (const char letter : parameter.onlyWithValue)
+  {
+    // Lines break between them.
+    text += letter == '|' ? ", " : std::string(1, letter);
+  }
+  return text;
+}
 
 bool
 IsAutomatic(const ParameterDescription & parameter, const std::string & text)

@@ -44,6 +44,10 @@ struct Stage
   std::map<std::string, std::string> texts;
 };
 
+/** The values of another option with which a parameter has an effect, for people. */
+std::string
+TextOfValues(const chunkwise::ParameterDescription & parameter);
+
 /** The word for a value that is taken from the whole image. */
 constexpr const char * AutomaticWord = "auto";
 

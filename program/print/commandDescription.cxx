@@ -273,7 +273,7 @@ GetFormHelp(const FilterDescription & filter, const ParameterDescription & param
   {
     const ParameterDescription & other = *filter.FindParameter(parameter.onlyWithName);
     help += "; only with " + GetLabel(other.option) +
-            (other.type == ParameterType::Flag ? "" : " " + parameter.onlyWithValue) +
+            (other.type == ParameterType::Flag ? "" : " " + TextOfValues(parameter)) +
             (parameter.defaultText.empty() ? "" : ", then " + parameter.defaultText);
   }
   return help;

@@ -9,7 +9,7 @@ import numpy as np
 from . import filters
 
 
-def _find(method: str, image: Any, mask: Any, nbins: int | None, options: dict[str, Any],
+def _find(method: Any, image: Any, mask: Any, nbins: int | None, options: dict[str, Any],
           **given: Any) -> tuple[float, ...]:
     if nbins is not None:
         given["number_of_bins"] = nbins

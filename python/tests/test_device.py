@@ -82,8 +82,8 @@ class FakeCore:
         output.array[...] = target
         return report
 
-    def estimate(self, operation, arrays, options):
-        return _core.estimate(operation, [np.ascontiguousarray(each.array) for each in arrays], options)
+    def estimate(self, name, parameter, operation, arrays, options):
+        return _core.estimate(name, parameter, operation, [np.ascontiguousarray(each.array) for each in arrays], options)
 
     def summarise(self, array, options):
         return _core.summarise(np.ascontiguousarray(array.array), options)

@@ -160,7 +160,8 @@ def test_the_same_bits_as_the_program(random, tmp_path):
     for row in ROWS:
         if any(each.required for each in row.inputs) or row.engine in ("convolve", "convolve-image", "convolve-varying", "network"):
             continue
-        given = {each.name: {"integer": 2, "integers": 2, "reals": 1.5, "real": 0.75, "value": 9}[each.type] for each in row.positional}
+        given = {each.name: {"integer": 2, "integers": 2, "reals": 1.5, "real": 0.75, "value": 9, "choice": each.default}[each.type]
+                 for each in row.positional}
         options = []
         for each in row.positional:
             option = next(o["option"] for f in _core.filters() if f["name"] == row.engine for o in f["parameters"]

@@ -143,10 +143,6 @@ ThresholdOperation::Validate(const Coordinates &) const
     throw ParameterError("Thresholds: there are " + std::to_string(thresholds.size()) + "; there may be " +
                          std::to_string(MostClasses - 1));
   }
-  if (IsRange() && !hasLower && !hasUpper)
-  {
-    throw ParameterError("Lower: the method fixed needs Lower, Upper or both");
-  }
 }
 
 template <typename TPixel>

@@ -217,7 +217,7 @@ class Hosts(ProgramTest):
         self.assertEqual(self.out.read_bytes(), again.read_bytes())
         rows = dict(line.split(" = ") for line in (self.folder / "réport").read_text().splitlines())
         names = [p.findtext("name") for p in self.describe("mean").parameters if p.tag != "image" and p.findtext("channel") == "output"]
-        self.assertEqual(len(names), 4)
+        self.assertEqual(len(names), 5)
         self.assertEqual(sorted(rows), sorted(names))
         self.assertGreater(float(rows["seconds"]), 0)
         # A second time, over what is there; and where nothing can be written.
