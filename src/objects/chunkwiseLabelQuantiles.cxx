@@ -54,7 +54,7 @@ struct LabelQuantiles::State
   const MeasureRows &                    rows;
   std::vector<double>                    fractions;
   MeasureMeter                           meter;
-  MeteredBytes                           bytes;
+  CountedBytes                           bytes;
   const int                              bitsOfKind;
   int                                    knownBits{ 0 };
   int                                    bits{ 0 }; ///< of the next digit

@@ -46,16 +46,16 @@ private:
 };
 
 /** Bytes that a table has taken of a meter. */
-class MeteredBytes
+class CountedBytes
 {
 public:
-  explicit MeteredBytes(MeasureMeter & meter)
+  explicit CountedBytes(MeasureMeter & meter)
     : m_Meter(meter)
   {}
-  ~MeteredBytes() { m_Meter.GiveBack(m_Bytes); }
-  MeteredBytes(const MeteredBytes &) = delete;
-  MeteredBytes &
-  operator=(const MeteredBytes &) = delete;
+  ~CountedBytes() { m_Meter.GiveBack(m_Bytes); }
+  CountedBytes(const CountedBytes &) = delete;
+  CountedBytes &
+  operator=(const CountedBytes &) = delete;
   void
   Take(std::uint64_t bytes)
   {
@@ -122,7 +122,7 @@ private:
   std::size_t                m_Hashed{ 0 };
   std::size_t                m_Count{ 0 };
   int                        m_Shift{ 64 };
-  MeteredBytes               m_Bytes;
+  CountedBytes               m_Bytes;
 };
 
 /** Where the words of a row lie. Sums of intensities are digits (chunkwiseExactDigits.h) from number `low` to `high`,
@@ -298,7 +298,7 @@ private:
   std::vector<std::uint64_t>                   m_Labels;
   LabelSlots                                   m_Slots;
   std::vector<std::unique_ptr<std::int64_t[]>> m_Blocks;
-  MeteredBytes                                 m_Bytes;
+  CountedBytes                                 m_Bytes;
 };
 
 /** Faces between two labels, for each axis. */
@@ -338,7 +338,7 @@ private:
 
   std::vector<LabelContact> m_Entries; ///< label 0: none
   std::size_t               m_Count{ 0 };
-  MeteredBytes              m_Bytes;
+  CountedBytes              m_Bytes;
 };
 
 /** What Measurements has. */

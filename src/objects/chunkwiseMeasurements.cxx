@@ -296,7 +296,7 @@ struct MeasureWorker
   {}
   MeasureRows                rows;
   LabelContacts              contacts;
-  MeteredBytes               bytes;
+  CountedBytes               bytes;
   std::vector<LabelRun>      runs;
   std::vector<std::uint64_t> bits;
 };
