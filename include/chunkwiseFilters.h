@@ -56,7 +56,7 @@ enum class ParameterCount
 
 class Monitor;
 
-/** What an operation without an output says of a whole image: the total of the summaries of its pieces (MergeSummary),
+/** Runs an operation without an output over a whole image: the total of the summaries of its pieces (MergeSummary),
  * which may be read anew for each call. `monitor` is never nullptr. */
 using SummaryRun = std::function<SideData(const std::shared_ptr<const Operation> & operation, Monitor * monitor)>;
 
@@ -254,7 +254,7 @@ struct Chunkwise_EXPORT FilterDescription
   const ParameterDescription *
   FindParameter(const std::string & parameterName) const;
   /** The parameter that is to follow from the whole image: given as the word "auto", or left at that default where it
-   * has an effect; nullptr if there is none. Of the parameters the words alone are looked at. */
+   * has an effect; nullptr if there is none. Only the words of parameters are looked at. */
   const ParameterDescription *
   FindAutomatic(const FilterParameters & parameters) const;
   /** Whether results for an image of this kind can be larger than its largest number, at which the operation cuts them.

@@ -13,7 +13,7 @@
 namespace chunkwise
 {
 
-/** What the outside has to know of a block, whose voxels the view has: how many components begin in each row, and which
+/** The summary of a block, whose voxels the view has: how many components begin in each row, and which
  * ones lie on its faces. Throws ParameterError if the operation finds no components. */
 Chunkwise_EXPORT SideData
 SummariseLabels(const Operation & operation, const BufferView & block, Executor & executor);

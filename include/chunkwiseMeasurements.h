@@ -17,10 +17,10 @@
 namespace chunkwise
 {
 
-/** What is measured. */
+/** Choices of measurements. */
 struct MeasurementSettings
 {
-  /** Of both images. Up to three axes may have more than one voxel, the first ones. */
+  /** The size of both images. Up to three axes may have more than one voxel, the first ones. */
   Coordinates extent{ Coordinates::Filled(1) };
   int         dimension{ 3 };
   /** Integers. */
@@ -37,7 +37,7 @@ struct MeasurementSettings
   std::uint64_t memory{ 0 };
 };
 
-/** Where voxels lie: the point of index i is origin + direction (spacing i), as ITK has it. */
+/** The places of voxels: the point of index i is origin + direction (spacing i), as ITK has it. */
 struct MeasurementSpace
 {
   double spacing[MaxDimension]{ 1, 1, 1, 1, 1 };
@@ -125,7 +125,7 @@ public:
 
   std::int64_t
   GetNumberOfLabels() const;
-  /** Of tables, at present. */
+  /** The present size of tables. */
   std::uint64_t
   GetBytes() const;
 

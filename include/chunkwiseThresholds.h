@@ -76,7 +76,7 @@ struct ThresholdHistogram
  *   histogram", Computer Vision, Graphics, and Image Processing 29(3), 1985.
  * - RenyiEntropy: a mean of the best thresholds by entropies of order 1/2, 1 and 2. The same paper.
  * - Kittler: the least error where both classes are Gaussian, by steps from the bin of the mean on, with log10 as ITK
- *   has it. Where a step is not possible the threshold stays. J. Kittler, J. Illingworth, "Minimum error thresholding",
+ *   has it. The threshold stays if a step is not possible. J. Kittler, J. Illingworth, "Minimum error thresholding",
  * Pattern Recognition 19(1), 1986.
  * - Shanbhag: both classes give the same information. A. G. Shanbhag, "Utilization of information measure as a means of
  *   image thresholding", CVGIP: Graphical Models and Image Processing 56(5), 1994.

@@ -850,7 +850,7 @@ SummariseTheLabels(const OperationHandle & handle, const AnyArray & block, const
   return ToBytes(Unlocked([&] { return SummariseLabels(*handle.operation, view, ExecutorFor(threads)); }));
 }
 
-/** What the labels of each block are made of, and the number of components; `blocks` are where they begin and end. */
+/** The numberings of the labels of each block, and the number of components; `blocks` are where they begin and end. */
 nb::tuple
 JoinTheLabels(const OperationHandle & handle, const std::vector<std::pair<Integers, Integers>> & blocks,
               const std::vector<nb::bytes> & summaries)

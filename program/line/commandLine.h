@@ -130,7 +130,7 @@ struct CommandLine
   std::vector<double> quantiles;
   int                 histogramBins{ 0 };
 
-  // Of measurements, whose table is `output`, or standard output.
+  // For measurements, whose table is `output`, or standard output.
   std::string              intensity; ///< an image; empty: none
   std::string              contacts;  ///< a second table; empty: none
   std::vector<std::string> columns;   ///< empty: the default ones

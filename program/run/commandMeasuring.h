@@ -10,7 +10,7 @@
 
 #include <functional>
 
-// What all subcommands that measure labels have in common.
+// Common parts of all subcommands that measure labels.
 namespace command
 {
 

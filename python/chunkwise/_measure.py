@@ -40,7 +40,7 @@ def _spacing_of(spacing: Any, ndim: int) -> list[float]:
 def tables(labels: np.ndarray[Any, Any], intensity: np.ndarray[Any, Any] | None, columns: Sequence[str],
            quantiles: Sequence[float] = (), contacts: bool = False, spacing: Sequence[float] = (),
            origin: Sequence[float] = (), direction: Sequence[float] = (), **options: Any) -> Any:
-    """Of arrays, as the engine makes them; lengths x first."""
+    """Facts of arrays, as the engine makes them; lengths x first."""
     kind = check_labels(labels)
     given = as_input(labels, kind)
     other, other_kind = None, ""
@@ -92,11 +92,11 @@ def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, columns:
     Parameters
     ----------
     labels : array_like of integers
-        Of one to three dimensions.
+        Has one to three dimensions.
     intensity : array_like, optional
-        Of the same shape: its values are measured too. NaN makes a label's results NaN.
+        Has the same shape: its values are measured too. NaN makes a label's results NaN.
     spacing : float or sequence of float, optional
-        Of voxels along each axis; by default the image's own, or 1.
+        The distance of voxels along each axis; by default the image's own, or 1.
     columns : sequence of str, optional
         Such as ``("area", "centroid", "intensity_median")``; the label is always there.
     quantiles : sequence of float, optional
@@ -172,7 +172,7 @@ def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | N
     remove_border : bool
         Remove objects at the edge of the image.
     keep_largest : int, optional
-        Of those that meet all, only so many of the largest ones; of equal ones the lower labels.
+        Keeps only so many of the largest ones that meet all; of equal ones the lower labels.
     relabel : bool
         Number those that are kept 1, 2, ... in the order of their labels.
     spacing, memory, threads, progress : as of `measure`

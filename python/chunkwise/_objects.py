@@ -130,13 +130,13 @@ def median(input: Any, labels: Any = None, index: Any = None, **options: Any) ->
 
 
 def minimum_position(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
-    """Where the least voxel of each label is first: ``scipy.ndimage.minimum_position``."""
+    """The first position of the least voxel of each label: ``scipy.ndimage.minimum_position``."""
     groups = _Groups(input, labels, index, options)
     return groups.positions(groups.measure(("position_min",))["position_min-0"])
 
 
 def maximum_position(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
-    """Where the largest voxel of each label is first: ``scipy.ndimage.maximum_position``."""
+    """The first position of the largest voxel of each label: ``scipy.ndimage.maximum_position``."""
     groups = _Groups(input, labels, index, options)
     return groups.positions(groups.measure(("position_max",))["position_max-0"])
 

@@ -238,7 +238,7 @@ class Row:
             "real-sum": "float32 of 8-bit integers and of float32, else float64.",
             "input-unless-signed": "The input's type; of signed integers float32, or float64 for 32 and 64 bits.",
             "sum": "64-bit integers of integers, else float64.",
-            "label": "uint32. Of an array in memory output='auto' gives the smallest unsigned type that has all labels.",
+            "label": "uint32. For an array in memory output='auto' gives the smallest unsigned type that has all labels.",
             "class": "uint8.",
         }[self.output]
         lines += ["", "Returns", "-------", "array of the input's shape, in the input's kind of container" +

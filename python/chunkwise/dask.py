@@ -285,7 +285,7 @@ def _without_empty(x: Any) -> Any:
 
 
 class _LabelBlocks:
-    """What the tasks of labels have in common. `source`: what they read their blocks from, if that is no Dask array."""
+    """Common to the tasks of labels. `source`: what they read their blocks from, if that is no Dask array."""
 
     def __init__(self, filter: Filter, shape: tuple[int, ...], kind: str, dtype: np.dtype[Any], spacing: Any, axes: Any,
                  boolean: bool, source: Any, threads: Any) -> None:

@@ -162,7 +162,7 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     shape = read_from.shape
     operation = filter._operation(shape, kind, output_kind, given, axes=image.axes)
     filter.check_kinds(operation, [kind], output_kind, len(shape))
-    # What is handed on from block to block, and labels of two passes, is not noted: such a run begins anew.
+    # State that blocks hand on, and labels of two passes, are not noted: such a run begins anew.
     begins_anew = operation.schedule in ("sweep", "two-pass")
     if operation.schedule == "sweep" and len(shape) - 1 - operation.sweep_axis(turn(shape)) != 0:
         raise _core.ParameterError(f"{filter!r}: sums of an image of {len(shape)} dimensions cannot go on along its first axis")

@@ -57,7 +57,7 @@ def test_measurements_are_those_of_scikit_image(random):
         for name, column in expected.items():
             mine = found[name.replace("centroid_weighted", "centroid_weighted_physical").replace(
                 "centroid-", "centroid_physical-")]
-            # Of one voxel, or a line of them, all axes serve.
+            # For one voxel, or a line of them, all axes serve.
             if name == "orientation":
                 continue
             # The root takes half of the digits where the true length is 0.

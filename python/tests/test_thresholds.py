@@ -18,7 +18,7 @@ def _image(dtype: str, seed: int = 3) -> np.ndarray:
 
 
 def _otsu(values: np.ndarray) -> float:
-    """Of whole numbers, by the definition."""
+    """For whole numbers, by the definition."""
     candidates = np.unique(values)[:-1].astype(float)
     gains = [(values <= t).mean() * (values > t).mean() * (values[values <= t].mean() - values[values > t].mean()) ** 2
              for t in candidates]

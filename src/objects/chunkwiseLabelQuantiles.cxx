@@ -23,7 +23,7 @@ struct LabelQuantiles::State
     std::size_t   place{ 0 };  ///< of the histogram of the next digit
   };
 
-  /** What a label has in a pass: the values of all its voxels, or histograms for some prefixes. */
+  /** A label in a pass: the values of all its voxels, or histograms for some prefixes. */
   struct LabelPlace
   {
     std::uint32_t firstSought{ 0 };
@@ -288,7 +288,7 @@ LabelQuantiles::EndPass()
       const auto first = state.values.begin() + static_cast<std::ptrdiff_t>(place.values);
       const auto end = first + state.GetCount(slot);
       const auto begin = state.sought.begin() + place.firstSought;
-      // What was selected stays where it is: later ranks lie behind.
+      // Selected values stay in their places: later ranks lie behind.
       std::vector<std::uint32_t> byRank(place.endSought - place.firstSought);
       std::iota(byRank.begin(), byRank.end(), std::uint32_t{ 0 });
       std::sort(

@@ -21,7 +21,7 @@ namespace
 
 using Clock = std::chrono::steady_clock;
 
-/** What the labels of blocks are made of, one after the other. */
+/** The numberings of blocks, one after the other. */
 class Numberings
 {
 public:
@@ -391,7 +391,7 @@ private:
   std::vector<Coordinates> m_Offsets;
   /** Numbers before those of each block, and of all. */
   std::vector<std::uint64_t> m_Begins;
-  /** Of each block, ascending. */
+  /** For each block, ascending. */
   std::vector<std::vector<Part>> m_Parts;
   /** Parts in the blocks before each block, and in all. */
   std::vector<std::uint64_t> m_PartsBefore{ 0 };

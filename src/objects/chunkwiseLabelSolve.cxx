@@ -439,7 +439,7 @@ private:
   {
     const Box & box = *m_Chunks[a].box;
     const Box & own = *m_Chunks[b].box;
-    // Where the other chunk lies from this one; their faces are those along the first axis that parts them.
+    // The direction to the other chunk; their faces are those along the first axis that parts them.
     int side[MaxDimension]{};
     int parting = -1;
     for (int axis = MaxDimension - 1; axis >= 0; --axis)

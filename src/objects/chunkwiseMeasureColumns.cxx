@@ -26,7 +26,7 @@ struct MeasuredObject
   double weighted[MaxSpatialAxes]{};
   /** Mean products of distances from the centroid along the image's axes. */
   double covariance[MaxSpatialAxes][MaxSpatialAxes]{};
-  /** Of the inertia tensor, descending, and the axes: row i is of eigenvalue i. The first moment of inertia is that
+  /** The inertia tensor's, descending, and the axes: row i is of eigenvalue i. The first moment of inertia is that
    * about the shortest axis. */
   double inertia[MaxSpatialAxes][MaxSpatialAxes]{};
   double eigenvalues[MaxSpatialAxes]{};
@@ -118,7 +118,7 @@ Diagonalise(int n, const double (&matrix)[MaxSpatialAxes][MaxSpatialAxes], doubl
   }
 }
 
-/** What makes a table of a label's row. */
+/** Makes columns of a label's row. */
 class RowReader
 {
 public:
@@ -231,7 +231,7 @@ public:
              ? 0
              : RoundDigits(row + m_Layout.GetSum(), m_Layout.high - m_Layout.low, this->GetBias());
   }
-  /** Of integers, modulo 2^128. */
+  /** For integers, modulo 2^128. */
   Int128
   GetWholeSum(const std::int64_t * row) const
   {
@@ -260,7 +260,7 @@ public:
                                        this->GetBias(),
                                        row[MeasureLayout::count]);
   }
-  /** Where the least (of word `minimum`) or the largest voxel is first; of NaN, where that is. */
+  /** The first place of the least (word `minimum`) or the largest voxel, or of NaN. */
   std::int64_t
   GetPlace(const std::int64_t * row, int word) const
   {
@@ -286,7 +286,7 @@ private:
     const int     more = std::isfinite(round(m_Layout.GetWeighted(axis), digits + 2, 0)) ? 0 : further;
     return round(m_Layout.GetWeighted(axis), digits + 2, more) / round(m_Layout.GetSum(), digits, more);
   }
-  /** Of digits, from the lowest one on. */
+  /** Digits, from the lowest one on. */
   int
   GetBias() const
   {
@@ -612,7 +612,7 @@ private:
     }
     return false;
   }
-  /** Of the ellipse, or ellipsoid, that has these moments. */
+  /** Axes of the ellipse, or ellipsoid, that has these moments. */
   static double
   GetAxisLength(const MeasuredObject & object, int dimension, bool isMajor)
   {

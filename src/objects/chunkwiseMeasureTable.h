@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-// What is kept of each label: a row of words of 64 bits, so that rows of parts of an image, whoever made them, add up.
+// Each label has a row of words of 64 bits, so that rows of parts of an image, whoever made them, add up.
 namespace chunkwise
 {
 
@@ -125,7 +125,7 @@ private:
   CountedBytes               m_Bytes;
 };
 
-/** Where the words of a row lie. Sums of intensities are digits (chunkwiseExactDigits.h) from number `low` to `high`,
+/** The layout of a row. Sums of intensities are digits (chunkwiseExactDigits.h) from number `low` to `high`,
  * of squares from 2 low to 2 high, weighted ones from low to high + 2: all rows have the same, as many as intensities
  * need.
  */
@@ -353,7 +353,7 @@ struct Measurements::State
   /** Before a table is made. */
   void
   Prepare();
-  /** Of row numbers in the order of labels. */
+  /** Row numbers in the order of labels. */
   std::pair<std::size_t, std::size_t>
   GetRange(std::int64_t begin, std::int64_t end) const;
 

@@ -226,7 +226,7 @@ AddIntensities(MeasureRows & rows, std::uint32_t slot, const TPixel * run, std::
 using RowIntensities = void (*)(MeasureRows &, const std::vector<LabelRun> &, const BufferView &, const Coordinates &,
                                 std::int64_t);
 
-/** Of the runs of a row that begins at `at`, the voxel `linear` of the image. */
+/** Adds the runs of a row that begins at `at`, the voxel `linear` of the image. */
 template <typename TPixel>
 void
 AddRowIntensities(MeasureRows & rows, const std::vector<LabelRun> & runs, const BufferView & view,
@@ -644,7 +644,7 @@ Measurements::Add(const BufferView & labels, const BufferView * intensity, const
   const std::vector<Box>                      parts = CutIntoParts(box, executor.GetConcurrency());
   std::vector<std::unique_ptr<MeasureWorker>> workers(executor.GetConcurrency());
   std::mutex                                  mutex;
-  // What a worker keeps for itself before it adds to the common table.
+  // A worker keeps this for itself before it adds to the common table.
   const std::uint64_t ofWorker = std::min<std::uint64_t>(
     std::uint64_t{ 4 } << 20,
     settings.memory > 0 ? std::max<std::uint64_t>(settings.memory / (8 * workers.size()), 1 << 16)

@@ -408,7 +408,7 @@ Shanbhag(const BinSums & sums)
   });
 }
 
-/** The thresholds of the classes with the largest variance between them. What is to be largest is the sum of S^2 / N
+/** The thresholds of the classes with the largest variance between them. This is the largest sum of S^2 / N
  * over the classes, S the sum of a class and N its number. By dynamic programming from the last class on; the first end
  * of a class does not fall as its beginning rises, so that it is looked for between those of two others: O(k L log L).
  */

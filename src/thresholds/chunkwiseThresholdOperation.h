@@ -63,7 +63,7 @@ public:
   Validate(const Coordinates & image) const override;
   bool
   IsRange() const;
-  /** A voxel's class is the number of these that are no larger than it. Of a range 1 is within. */
+  /** A voxel's class is the number of these that are no larger than it. In a range 1 is within. */
   template <typename TPixel>
   std::vector<TPixel>
   MakeBounds() const;

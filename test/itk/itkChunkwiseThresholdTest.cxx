@@ -21,7 +21,7 @@ namespace ChunkwiseThresholdTest
 using HistogramType = itk::Statistics::Histogram<double>;
 using chunkwise::ThresholdMethod;
 
-/** What a calculator of ITK makes of a histogram whose bins have whole numbers from 0 on as their centers. */
+/** The result of a calculator of ITK for a histogram whose bins have whole numbers from 0 on as their centers. */
 template <typename TCalculator>
 double
 ThresholdOfItk(const std::vector<std::int64_t> & counts)

@@ -20,7 +20,7 @@ __extension__ using Wide = __int128;
 
 using Index = std::array<std::int64_t, 3>;
 
-/** What the definitions say of one label. */
+/** One label by the definitions. */
 template <typename TPixel>
 struct Expected
 {
@@ -106,7 +106,7 @@ private:
   void
   Define()
   {
-    // Of each label the cells that its closed voxels have: corners at even coordinates, voxels at odd ones.
+    // For each label the cells that its closed voxels have: corners at even coordinates, voxels at odd ones.
     std::map<TLabel, std::set<Index>> cells;
     const std::int64_t                from[3] = { -1, dimension > 1 ? -1 : 0, dimension > 2 ? -1 : 0 };
     for (std::int64_t z = 0; z < extent[2]; ++z)
@@ -712,7 +712,7 @@ TEST(Measure, RefusesWhatItCannotMeasure)
   Box                       second = whole;
   second.lower[1] = 2;
   Measurements measured(settings);
-  // What lies before the box is not there.
+  // Voxels before the box are not there.
   EXPECT_THROW(measured.Add(DenseView(labels.data(), PixelKind::UInt8, second), nullptr, second, *executor),
                ParameterError);
   EXPECT_THROW(measured.Add(DenseView(labels.data(), PixelKind::Int8, whole), nullptr, whole, *executor),

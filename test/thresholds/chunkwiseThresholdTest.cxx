@@ -41,7 +41,7 @@ struct Part
   }
 };
 
-/** What a method makes largest, for the threshold t, from its definition. */
+/** The criterion that a method makes largest, for the threshold t, from its definition. */
 Real
 Criterion(const Counts & counts, ThresholdMethod method, std::size_t t)
 {

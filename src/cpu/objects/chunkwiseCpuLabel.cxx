@@ -114,7 +114,7 @@ struct EarlierNeighbor
 };
 
 /** The neighbors that precede a voxel, where two that are joined to a third are joined: a list of those in which a pair
- * with one makes many others needless. What is left out follows from pairs of voxels before it, or of neighbors before
+ * with one makes many others needless. Pairs left out follow from pairs of voxels before it, or of neighbors before
  * it in the list; so no two are left out for each other's sake. */
 struct EarlierNeighbors
 {

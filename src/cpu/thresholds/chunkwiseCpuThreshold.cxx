@@ -11,7 +11,7 @@ namespace chunkwise
 namespace
 {
 
-/** Of a range 1 is between its two bounds. */
+/** In a range 1 is between its two bounds. */
 template <typename TOut, typename TPixel>
 TOut
 ClassOf(TPixel voxel, const std::vector<TPixel> & bounds, bool isRange)
