@@ -35,16 +35,18 @@ def commands(folder):
     for name, options in REQUIRED.items():
         yield name, [name, inputs.path, folder / f"{name}.mha", "--threads", 2, *inputs.arguments(options)], False
         yield (name + " in blocks",
-               [name, inputs.path, folder / f"{name}2.mha", "--memory", "16M", "--chunk-budget", "64K",
-                *inputs.arguments(options)], True)
+               [name, inputs.path, folder / f"{name}2.mha", "--divisions", 3, *inputs.arguments(options)], True)
     for ending in support.written_formats():
         file = folder / f"written.{ending.lstrip('.')}"
         yield "write " + ending, ["identity", inputs.path, file], True
         yield "read " + ending, ["identity", file, folder / "read.mha"], True
         yield "read a damaged " + ending, ["identity", damaged(file), folder / "read.mha"], True
     yield "statistics", ["statistics", inputs.path], False
+    labels = folder / "label.mha"
+    yield "measure", ["measure", labels, inputs.path, "--quantiles", "0.5", "--contacts", folder / "contacts.csv"], False
+    yield "filter-labels", ["filter-labels", labels, folder / "kept.mha", "--min-size", 2, "--relabel"], False
     for name in OTHERS:
-        if name not in ("statistics", "plan", "network-info", "completion"):
+        if name not in ("statistics", "measure", "filter-labels", "plan", "network-info", "completion"):
             yield name, [name], True
 
 
