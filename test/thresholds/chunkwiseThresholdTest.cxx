@@ -564,9 +564,15 @@ TEST(ThresholdRows, SayWhatIsWrong)
   };
   FilterParameters fixed;
   fixed.Set("Method", "fixed");
-  EXPECT_NO_THROW((void)MakeFilterOperation("threshold", fixed, {})) << "all numbers are inside";
+  expectRefusal(fixed, "Lower");
   EXPECT_EQ(GetFilter("threshold").FindAutomatic(fixed), nullptr);
   fixed.Set("Lower", PixelValue(std::nan("")));
+  expectRefusal(fixed, "Lower");
+  fixed.Set("Lower", PixelValue(5));
+  EXPECT_NO_THROW((void)MakeFilterOperation("threshold", fixed, {}));
+  fixed.Set("Upper", PixelValue(5));
+  EXPECT_NO_THROW((void)MakeFilterOperation("threshold", fixed, {}));
+  fixed.Set("Upper", PixelValue(4));
   expectRefusal(fixed, "Lower");
   FilterParameters thresholds;
   thresholds.Set("Thresholds", std::vector<double>{ 2, 1 });
