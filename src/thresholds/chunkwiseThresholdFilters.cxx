@@ -36,10 +36,6 @@ MakeThreshold(const CheckedParameters & p, const FilterImage & image)
         ThrowParameterError(name, p.Value(name).ToText() + " is not a finite number");
       }
     }
-    if (!operation->hasLower && !operation->hasUpper)
-    {
-      ThrowParameterError("Lower", "fixed takes it, Upper or both; neither is given");
-    }
     if (operation->hasLower && operation->hasUpper && p.Value("Lower").ToDouble() > p.Value("Upper").ToDouble())
     {
       ThrowParameterError("Lower", p.Value("Lower").ToText() + " is more than Upper, " + p.Value("Upper").ToText());

@@ -564,7 +564,7 @@ TEST(ThresholdRows, SayWhatIsWrong)
   };
   FilterParameters fixed;
   fixed.Set("Method", "fixed");
-  expectRefusal(fixed, "Lower");
+  EXPECT_NO_THROW((void)MakeFilterOperation("threshold", fixed, {})) << "all numbers are inside, as ITK has it";
   EXPECT_EQ(GetFilter("threshold").FindAutomatic(fixed), nullptr);
   fixed.Set("Lower", PixelValue(std::nan("")));
   expectRefusal(fixed, "Lower");
