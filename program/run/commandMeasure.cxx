@@ -180,7 +180,8 @@ MeasureRun::MeasureRun(const CommandLine & line)
       chunkwise::files::TextOutput::Check(file, this->GetInputFiles());
     }
   }
-  if (!m_Line.contacts.empty() && m_Line.contacts == m_Line.output)
+  if (!m_Line.contacts.empty() && !m_Line.output.empty() &&
+      chunkwise::files::TextOutput::AreOne(m_Line.contacts, m_Line.output))
   {
     throw ArgumentError("--contacts: " + m_Line.contacts + " is the file of --out");
   }

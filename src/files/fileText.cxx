@@ -33,6 +33,12 @@ struct TextOutput::State
   bool          isComplete{ false };
 };
 
+bool
+TextOutput::AreOne(const std::string & a, const std::string & b)
+{
+  return std::filesystem::weakly_canonical(FollowLinks(a)) == std::filesystem::weakly_canonical(FollowLinks(b));
+}
+
 void
 TextOutput::Check(const std::string & file, const std::vector<std::filesystem::path> & inputFiles)
 {

@@ -20,6 +20,10 @@ public:
   static void
   Check(const std::string & file, const std::vector<std::filesystem::path> & inputFiles);
 
+  /** Whether two names stand for one file, there or not. Throws FileError of a link that leads to itself. */
+  static bool
+  AreOne(const std::string & a, const std::string & b);
+
   /** Checks, and opens the file. */
   TextOutput(const std::string & file, const std::vector<std::filesystem::path> & inputFiles);
   ~TextOutput();

@@ -174,6 +174,7 @@ class Measure(ProgramTest):
         moved.origin = [11.0, -5.0, 1.5]
         moved = write(self.folder / "moved.mha", moved)
         four = write(self.folder / "four.mha", noise((3, 3, 3, 3), "uint8"))
+        (self.folder / "link.csv").symlink_to("t.csv")
         for words, names in (
             ((real,), ("LABELS", "float32", "integers")), ((path, small), ("INTENSITY", "voxels")),
             ((path, moved), ("INTENSITY", "lie")), ((path, self.folder / "none.mha"), ("INTENSITY", "none.mha")),
@@ -184,6 +185,8 @@ class Measure(ProgramTest):
             ((path, "--out", self.folder / "none" / "t.csv"), "none"), ((path, "--out", self.folder), self.folder.name),
             ((path, "--out", path), "labels.mha"), ((path, real, "--contacts", real), "real.mha"),
             ((path, "--out", "t.csv", "--contacts", "t.csv"), "--contacts"),
+            ((path, "--out", "t.csv", "--contacts", "./t.csv"), "--contacts"),
+            ((path, "--out", self.folder / "t.csv", "--contacts", self.folder / "link.csv"), "--contacts"),
         ):
             with self.subTest(words=words):
                 self.assert_refused("measure", *words, names=names)
