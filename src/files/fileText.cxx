@@ -36,7 +36,11 @@ struct TextOutput::State
 bool
 TextOutput::AreOne(const std::string & a, const std::string & b)
 {
-  return std::filesystem::weakly_canonical(FollowLinks(a)) == std::filesystem::weakly_canonical(FollowLinks(b));
+  // Names of files that are not there yet become absolute first: they are told apart by their text.
+  const auto nameOf = [](const std::string & file) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(FollowLinks(file)));
+  };
+  return nameOf(a) == nameOf(b);
 }
 
 void
