@@ -128,6 +128,8 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
         raise _core.ParameterError("valid: the result is smaller than the image; crop the result instead")
     if output is not None and isinstance(output, np.ndarray):
         raise TypeError("output: a lazy result has no array; its type is possible")
+    if any(each != each for each in x.shape):
+        raise _core.ParameterError("x: the extents of its chunks are not known; x.compute_chunk_sizes() finds them")
     shape = tuple(int(each) for each in x.shape)
     for row, each in zip(filter._row.inputs, others):
         if each is not None and tuple(np.shape(each)) != shape:
@@ -165,8 +167,6 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     if chunks is not None:
         x = x.rechunk(chunks)
     sizes = [tuple(int(each) for each in along) for along in x.chunks]
-    if any(each != each for along in sizes for each in along):
-        raise _core.ParameterError("x: the extents of its chunks are not known; x.compute_chunk_sizes() finds them")
     check_independent(filter, operation, shape, sizes)
     others = tuple(each if each is None or isinstance(each, da.Array) else da.from_array(each, chunks=sizes)
                    for each in others)
@@ -331,8 +331,6 @@ def _labels(filter: Filter, operation: Any, x: Any, sizes: Sequence[tuple[int, .
             raise TypeError(f"{key}: tasks of labels have no such option; threads= is possible")
     if options.get("backend", "auto") == "cuda":
         raise _core.ParameterError("backend: 'cuda'; labels of blocks are computed on the CPU")
-    if any(each != each for along in sizes for each in along):
-        raise _core.ParameterError("x: the extents of its chunks are not known; x.compute_chunk_sizes() finds them")
     is_lazy = isinstance(x, da.Array)
     kind = check_dtype(np.dtype(x.dtype), True)
     filter.check_kinds(operation, [kind], check_dtype(dtype, True), len(shape))

@@ -395,3 +395,11 @@ def test_labels_of_blocks_that_cannot_be(random):
     with pytest.raises(ValueError, match="finds no components"):
         chunkwise._core.summarise_labels(filters.Mean(radius=1)._operation((4, 4), "uint8", "uint8"),
                                          np.zeros((4, 4), "uint8"), [0, 0], 1)
+
+
+def test_chunks_of_unknown_extents_are_refused(random):
+    x = da.from_array(random.integers(0, 9, 50), chunks=10)
+    x = x[x > 3]
+    for filter in (filters.Mean(1), filters.Label()):
+        with pytest.raises(chunkwise.ParameterError, match="compute_chunk_sizes"):
+            chunkwise.dask.apply(filter, x)
