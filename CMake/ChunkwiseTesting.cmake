@@ -165,6 +165,9 @@ function(chunkwise_add_packaging_tests)
   find_package(Python3 COMPONENTS Interpreter)
   if(Python3_Interpreter_FOUND)
     set(script ${Chunkwise_SOURCE_DIR}/scripts/benchmarks.py)
+    add_test(NAME Docs.DrawingsAreMadeByTheirScript
+      COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/scripts/make_drawings.py --check)
+    add_test(NAME Docs.EnglishIsPlain COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/scripts/check_english.py)
     add_test(NAME Docs.BenchmarksAreMadeFromTheirResults COMMAND ${Python3_EXECUTABLE} ${script} --check)
     add_test(NAME Docs.BenchmarksScriptKeepsItsRules
       COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/test/benchmark/benchmarksTest.py ${script})

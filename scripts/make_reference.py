@@ -15,7 +15,12 @@ import pathlib
 import re
 import subprocess
 import sys
-import tomllib
+
+try:
+    import tomllib
+except ImportError:
+    print('Skipped: this needs Python 3.11 or newer')
+    sys.exit(77)
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "docs" / "reference"
 HEAD = "<!-- Made by scripts/make_reference.py; not edited by hand. -->\n"
@@ -170,7 +175,7 @@ def make_python(python, package):
     for piece in (piece for _, _, _, text in found for piece in split_entries(text)):
         places.setdefault(piece, len(places))
     common.sort(key=places.get)
-    lines = [HEAD, "# Python", "",
+    lines = [HEAD, "# Python functions", "",
              "The docstrings of the package, which are made from the engine's table of filters. [The guide](../python.md) comes first.", "",
              "## Parameters that many functions share", "", "```text", *common, "```", ""]
     group = None
