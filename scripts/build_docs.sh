@@ -1,7 +1,7 @@
 #!/bin/sh
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
-# Builds the site from docs/. Warnings are errors. Installs the packages of docs/requirements.txt in an environment of its own.
+# Builds the site from docs/. Warnings are errors. Installs the packages of docs/requirements.txt in a separate environment.
 # Usage: build_docs.sh [FOLDER], by default build-docs. The site is FOLDER/html/index.html.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)

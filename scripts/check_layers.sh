@@ -80,7 +80,7 @@ complain 'FFTW is included outside src/fftw, tests and benchmarks' <<END
 $(includes 'fftw3' include cuda program examples python $(find src -mindepth 1 -maxdepth 1 ! -name fftw))
 END
 
-# formatProgram is a process of its own, which needs a small stack and ends where it has no thread.
+# formatProgram is a separate process, which needs a small stack and ends where it has no thread.
 complain 'a thread is started outside chunkwiseThreads, which knows that the system may have none' <<END
 $(grep -rnE 'std::(async|jthread)|std::thread *[({]|std::thread +[a-zA-Z_]+[({]|vector<std::thread>|pthread_create' include src cuda program examples python --include='*.h' --include='*.hxx' --include='*.cxx' --include='*.cu' --include='*.cuh' |
   grep -vE 'chunkwiseThreads\.|src/formats/formatProgram\.')
