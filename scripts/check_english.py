@@ -6,7 +6,7 @@
     check_english.py --all      lists those of the folders that are not checked yet, too
 
 No sentence begins with "Of", "What", "Where", "That" or "As far as", and no text has a phrase of PHRASES. Subject, verb, object; the
-field's own terms. Code, links' targets and quoted options are left alone. NOT_YET names the folders whose comments have not been
+field's own terms. Code, links' targets and quoted options are left alone. HELP names the files whose string literals are texts for users. NOT_YET names the folders whose comments have not been
 rewritten: their numbers are printed, and each folder that is done leaves the list.
 """
 import pathlib
@@ -40,6 +40,9 @@ PHRASES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in
 NOT_YET = [
     "benchmark", "cuda", "examples", "fuzz", "include", "program", "python", "slicer", "src", "test", "wrapping",
 ]
+# Files whose string literals are help: the table of filters and the program. Those of these folders are not checked yet.
+HELP = re.compile(r"(?:src/.*Filters\.cxx|program/.*\.(?:cxx|h))$")
+HELP_NOT_YET = ["src/objects", "src/thresholds"]
 # Made from other files of the repository, which are what must be rewritten.
 MADE = ["docs/reference/commands.md", "docs/reference/formulas.md", "docs/reference/python.md", "docs/benchmarks.md"]
 
@@ -130,6 +133,18 @@ def texts_of_docstrings(path):
         yield text
 
 
+def texts_of_literals(path):
+    """Texts for users: string literals of three words or more; neighbours are one text."""
+    source = path.read_text()
+    literal = r'"((?:[^"\\\n]|\\.)*)"'
+    for found in re.finditer(literal + r"(?:\s*" + literal + ")*", source):
+        words = "".join(re.findall(literal, found[0]))
+        if len(words.split()) >= 3 and "#include" not in source[source.rfind("\n", 0, found.start()) + 1:found.start()]:
+            text = Text()
+            text.add(clean(words), source.count("\n", 0, found.start()) + 1)
+            yield text
+
+
 SLASHES = re.compile(r"(?<![:\"])//[/!]?<?|^\s*/\*\*?|^\s*\*(?!/)|(?<=[;,)}] )/\*\*?<?")
 HASH = re.compile(r"(?:^|\s)#(?!!|\d|include|define|if|el|end|pragma|undef|error)")
 
@@ -145,8 +160,8 @@ def texts_of(path):
             yield from texts_of_docstrings(path)
 
 
-def findings_of(path):
-    for text in texts_of(path):
+def findings_of(texts):
+    for text in texts:
         for found in OPENINGS.finditer(text.words):
             at = found.start()
             yield text.lines[at] if text.lines else 0, f'a sentence begins with "{found[1]}": {text.words[at:at + 60]}'
@@ -171,7 +186,17 @@ def main():
     wrong, later, made, count = 0, {}, 0, 0
     for path, name in files():
         count += 1
-        found = sorted(findings_of(path))
+        found = sorted(findings_of(texts_of(path)))
+        if HELP.match(name):
+            help_found = sorted(findings_of(texts_of_literals(path)))
+            place = next((each for each in HELP_NOT_YET if name.startswith(each + "/")), None)
+            if place:
+                later[place + ": help"] = later.get(place + ": help", 0) + len(help_found)
+            else:
+                wrong += len(help_found)
+            if not place or "--all" in sys.argv:
+                for line, message in help_found:
+                    print(f"{name}:{line}: {message}")
         folder = next((each for each in NOT_YET if (name == each or name.startswith(each + "/")) and path.suffix != ".md"), None)
         if name in MADE:
             made += len(found)
@@ -185,7 +210,7 @@ def main():
         if shown:
             for line, message in found:
                 print(f"{name}:{line}: {message}")
-    print("Not checked yet: the comments of " + ", ".join(f"{folder} ({number})" for folder, number in sorted(later.items())) +
+    print("Not checked yet: comments of " + ", ".join(f"{folder} ({number})" for folder, number in sorted(later.items())) +
           f"; pages that scripts make ({made}).")
     if wrong:
         sys.exit(f"{wrong} sentences and phrases are not plain English.")

@@ -189,7 +189,7 @@ GaussianParameters()
   cutoff.name = "Cutoff";
   cutoff.option = "cutoff";
   cutoff.type = ParameterType::Real;
-  cutoff.help = "Where the kernel ends, in sigmas";
+  cutoff.help = "Radius of the kernel, in sigmas";
   cutoff.defaultText = "4";
   cutoff.minimum = 0;
   cutoff.aboveMinimum = true;
