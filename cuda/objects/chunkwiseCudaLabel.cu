@@ -15,7 +15,8 @@ namespace chunkwise
 namespace
 {
 
-constexpr int          Threads = 256;
+constexpr int          ThreadBits = 8;
+constexpr int          Threads = 1 << ThreadBits;
 constexpr int          WordBits = 32;
 constexpr unsigned int AllLanes = 0xFFFFFFFF;
 /** Words that a warp takes one after the other. */
@@ -32,6 +33,19 @@ template <>
 struct AtomicOf<std::uint64_t>
 {
   using Type = unsigned long long;
+};
+
+/** A quotient of numbers that are not negative: in 32 bits where they allow it, which is far faster. */
+__device__ std::int64_t
+           Quotient(std::int64_t number, std::int64_t by)
+{
+  return ((number | by) >> 32) == 0 ? static_cast<std::uint32_t>(number) / static_cast<std::uint32_t>(by) : number / by;
+}
+
+/** The position of a row along axes 1 and up. */
+struct RowPlace
+{
+  std::int64_t at[MaxDimension];
 };
 
 /** A chunk and its arrays in scratch, see the kernels below. */
@@ -79,16 +93,27 @@ struct LabelChunk
   {
     return RunOf(row * words + x / WordBits, static_cast<int>(x % WordBits));
   }
+  __device__ RowPlace
+  PlaceOf(std::int64_t row) const
+  {
+    RowPlace place{};
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      const std::int64_t rest = Quotient(row, extent[a]);
+      place.at[a] = row - rest * extent[a];
+      row = rest;
+    }
+    return place;
+  }
   /** The number of a row beside another one; -1: there is none. */
   __device__ std::int64_t
-             RowBeside(std::int64_t row, const LabelRow & neighbor) const
+             RowBeside(const RowPlace & place, const LabelRow & neighbor) const
   {
     std::int64_t other = 0;
     std::int64_t stride = 1;
     for (int a = 1; a < MaxDimension; ++a)
     {
-      std::int64_t at = row % extent[a] + neighbor.offset[a];
-      row /= extent[a];
+      std::int64_t at = place.at[a] + neighbor.offset[a];
       if (at < 0 || at >= extent[a])
       {
         if (!wraps[a])
@@ -180,16 +205,26 @@ DispatchBits(PixelKind kind, TFunctor && f)
   });
 }
 
-/** Calls f(word) for words, a warp for some that follow each other. */
+/** Calls f(word) for words, a warp for some that follow each other, whose loads overlap. */
 template <typename TFunctor>
 __device__ void
 ForEachWordOfWarp(std::int64_t words, TFunctor && f)
 {
-  const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x) / 32;
-  const std::int64_t end = min((warp + 1) * WordsOfWarp, words);
-  for (std::int64_t at = warp * WordsOfWarp; at < end; ++at)
+  const std::int64_t begin = (static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x) / 32 * WordsOfWarp;
+  if (begin + WordsOfWarp <= words)
   {
-    f(at);
+#pragma unroll
+    for (int i = 0; i < WordsOfWarp; ++i)
+    {
+      f(begin + i);
+    }
+  }
+  else
+  {
+    for (std::int64_t at = begin; at < words; ++at)
+    {
+      f(at);
+    }
   }
 }
 __device__ std::int64_t
@@ -206,8 +241,9 @@ __launch_bounds__(Threads)
 {
   const int lane = static_cast<int>(threadIdx.x % 32);
   ForEachWordOfWarp(chunk.CountWords(), [&](std::int64_t at) {
-    const std::int64_t   x = at % chunk.words * WordBits + lane;
-    const TPixel * const voxel = voxels + at / chunk.words * chunk.extent[0] + x;
+    const std::int64_t   row = Quotient(at, chunk.words);
+    const std::int64_t   x = (at - row * chunk.words) * WordBits + lane;
+    const TPixel * const voxel = voxels + row * chunk.extent[0] + x;
     const bool           isInside = x < chunk.extent[0];
     const TPixel         value = isInside ? *voxel : background;
     const bool           isForeground = isInside && (all || value != background);
@@ -232,21 +268,6 @@ __launch_bounds__(Threads)
   if (ThreadNumber() == 0)
   {
     chunk.firstRuns[chunk.CountWords()] = 0;
-  }
-}
-
-/** Each run is a component. */
-template <typename TId>
-__global__ void
-__launch_bounds__(Threads) BeginKernel(LabelChunk<TId> chunk)
-{
-  const std::int64_t at = ThreadNumber();
-  if (at < chunk.CountWords())
-  {
-    for (TId run = chunk.firstRuns[at]; run < chunk.firstRuns[at + 1]; ++run)
-    {
-      chunk.parents[run] = run;
-    }
   }
 }
 
@@ -304,40 +325,268 @@ PairsOf(const LabelChunk<TId> & chunk, const TPixel * __restrict__ voxels, std::
   return pairs;
 }
 
-/** Joins the runs of a word with those of its neighbors. */
+/** Blocks of threads join the runs of tiles of as many words in shared memory; most pairs lie within a tile. Words of a
+ * tile are numbered in raster order. */
+struct LabelTiles
+{
+  int          shift[3]; ///< log2 of words along x, and of rows along axes 1 and 2
+  std::int64_t counts[3];
+
+  template <typename TId>
+  static LabelTiles
+  Of(const LabelChunk<TId> & chunk)
+  {
+    const std::int64_t extent[3] = { chunk.words, chunk.extent[1], chunk.extent[2] };
+    LabelTiles         tiles{};
+    int                left = ThreadBits;
+    for (int a = 2; a >= 0; --a)
+    {
+      const int most = a == 2 ? ThreadBits / 2 : left;
+      while (a > 0 && tiles.shift[a] < most && std::int64_t{ 1 } << tiles.shift[a] < extent[a])
+      {
+        ++tiles.shift[a];
+      }
+      tiles.shift[a] = a == 0 ? left : tiles.shift[a];
+      left -= tiles.shift[a];
+      tiles.counts[a] = (extent[a] + (std::int64_t{ 1 } << tiles.shift[a]) - 1) >> tiles.shift[a];
+    }
+    return tiles;
+  }
+  template <typename TId>
+  std::int64_t
+  Count(const LabelChunk<TId> & chunk) const
+  {
+    return chunk.rows / (chunk.extent[1] * chunk.extent[2]) * counts[0] * counts[1] * counts[2];
+  }
+
+  /** Whether a row beside another one, as far as there is one, lies in its tile. */
+  template <typename TId>
+  __device__ bool
+  HaveBoth(const LabelChunk<TId> & chunk, const RowPlace & place, const LabelRow & neighbor) const
+  {
+    bool both = true;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      const std::int64_t other = place.at[a] + neighbor.offset[a];
+      const int          bits = a < 3 ? shift[a] : 0;
+      both = both && other >> bits == place.at[a] >> bits && other < chunk.extent[a];
+    }
+    return both;
+  }
+  /** From a word of a tile to the one at the same x of a row beside it. */
+  __device__ int
+  StepTo(const LabelRow & neighbor) const
+  {
+    return (neighbor.offset[2] * (1 << shift[1]) + neighbor.offset[1]) * (1 << shift[0]);
+  }
+};
+
+/** Calls join(neighbor, other word's number, i, j) for pairs of the bit i of a word with the bit j, -1 to 32, of a word
+ * of another row that `wanted(neighbor)` leaves. */
+template <typename TPixel, typename TId, typename TAlike, typename TWanted, typename TJoin>
+__device__ void
+JoinRows(const LabelChunk<TId> & chunk, const TPixel * __restrict__ voxels, const RowPlace & place, std::int64_t row,
+         std::int64_t w, const TAlike & alike, TWanted && wanted, TJoin && join)
+{
+  const LabelNeighbors & neighbors = chunk.neighbors;
+  const Word             links = chunk.links[row * chunk.words + w];
+  Word                   joinedByCenter = 0;
+  if (neighbors.center >= 0)
+  {
+    const std::int64_t center = chunk.RowBeside(place, neighbors.rows[neighbors.center]);
+    joinedByCenter = center >= 0 ? PairsOf<TPixel>(chunk, voxels, row, center, w, 2, alike).same : 0;
+  }
+  for (int r = 0; r < neighbors.count; ++r)
+  {
+    const LabelRow &       neighbor = neighbors.rows[r];
+    const LabelPairs<Word> mask = wanted(neighbor);
+    if (((neighbor.shifts & 1) != 0 ? mask.before : Word{ 0 }) == 0 &&
+        ((neighbor.shifts & 2) != 0 ? mask.same : Word{ 0 }) == 0 &&
+        ((neighbor.shifts & 4) != 0 ? mask.after : Word{ 0 }) == 0)
+    {
+      continue;
+    }
+    const std::int64_t other = chunk.RowBeside(place, neighbor);
+    if (other < 0)
+    {
+      continue;
+    }
+    LabelPairs<Word>   pairs = PairsOf<TPixel>(chunk, voxels, row, other, w, neighbor.shifts, alike);
+    const std::int64_t otherAt = other * chunk.words + w;
+    RemoveImpliedPairs(pairs, links, chunk.links[otherAt]);
+    const Word left = (neighbors.aroundCenter >> r & 1) != 0 ? ~joinedByCenter : ~Word{ 0 };
+    const auto joinAll = [&](Word bits, int shift) {
+      for (; bits != 0; bits &= bits - 1)
+      {
+        const int i = __ffs(static_cast<int>(bits)) - 1;
+        join(neighbor, otherAt, i, i + shift);
+      }
+    };
+    joinAll(pairs.same & left & mask.same, 0);
+    joinAll(pairs.before & left & mask.before, -1);
+    joinAll(pairs.after & left & mask.after, 1);
+  }
+}
+
+/** The runs of a tile, of at most VMostRuns a word, in shared memory: the run k of the word t has the number
+ * VMostRuns t + k. Roots are joined in rounds. While pairs are visited, `roots` is read alone, and `parents` changed by
+ * atomics alone; then threads set the roots of their own runs. Two rounds at least halve the roots that have pairs. */
+template <typename TId, int VMostRuns>
+struct TileOfRuns
+{
+  unsigned int  parents[Threads * VMostRuns];
+  std::uint16_t roots[Threads * VMostRuns];
+  Word          starts[Threads];
+  TId           firstRuns[Threads];
+
+  /** Where threads do not meet in banks of memory. */
+  __device__ static int
+  EntryOf(unsigned int run)
+  {
+    return run % VMostRuns * Threads + run / VMostRuns;
+  }
+  __device__ unsigned int
+  RootAt(int word, int i) const
+  {
+    const int k = __popc(starts[word] & ~Word{ 0 } >> (WordBits - 1 - i)) - 1;
+    return roots[k * Threads + word];
+  }
+  __device__ void
+  Begin(int t, Word startsOfWord, TId firstRun)
+  {
+    starts[t] = startsOfWord;
+    firstRuns[t] = firstRun;
+    for (int k = 0; k < __popc(startsOfWord); ++k)
+    {
+      parents[k * Threads + t] = t * VMostRuns + k;
+      roots[k * Threads + t] = static_cast<std::uint16_t>(t * VMostRuns + k);
+    }
+  }
+  __device__ void
+  SetRoots(int t)
+  {
+    for (int k = 0; k < __popc(starts[t]); ++k)
+    {
+      unsigned int root = roots[k * Threads + t];
+      for (unsigned int next = parents[EntryOf(root)]; next != root; next = parents[EntryOf(root)])
+      {
+        root = next;
+      }
+      roots[k * Threads + t] = static_cast<std::uint16_t>(root);
+    }
+  }
+};
+
+/** Runs get a parent: the first run of the part of their component that is connected within the tile, by pairs of the
+ * same word along x. */
+template <int VMostRuns, typename TPixel, typename TId, typename TAlike>
+__global__ void
+__launch_bounds__(Threads)
+  JoinInTilesKernel(LabelChunk<TId> chunk, LabelTiles tiles, const TPixel * __restrict__ voxels, TAlike alike)
+{
+  extern __shared__ std::uint64_t memory[];
+  auto &                          runs = *reinterpret_cast<TileOfRuns<TId, VMostRuns> *>(memory);
+
+  const int    t = static_cast<int>(threadIdx.x);
+  RowPlace     place{};
+  std::int64_t further = blockIdx.x;
+  int          inTile = t;
+  const auto   take = [&](int a) {
+    const std::int64_t rest = Quotient(further, tiles.counts[a]);
+    const std::int64_t at =
+      ((further - rest * tiles.counts[a]) << tiles.shift[a]) + (inTile & ((1 << tiles.shift[a]) - 1));
+    further = rest;
+    inTile >>= tiles.shift[a];
+    return at;
+  };
+  const std::int64_t w = take(0);
+  place.at[1] = take(1);
+  place.at[2] = take(2);
+  const bool         isInside = w < chunk.words && place.at[1] < chunk.extent[1] && place.at[2] < chunk.extent[2];
+  const std::int64_t row = (further * chunk.extent[2] + place.at[2]) * chunk.extent[1] + place.at[1];
+  const std::int64_t at = row * chunk.words + w;
+  for (int a = 3; a < MaxDimension; ++a)
+  {
+    const std::int64_t rest = Quotient(further, chunk.extent[a]);
+    place.at[a] = further - rest * chunk.extent[a];
+    further = rest;
+  }
+  runs.Begin(t, isInside ? chunk.StartsOf(at) : 0, isInside ? chunk.firstRuns[at] : 0);
+
+  bool mayJoin = isInside && chunk.foreground[at] != 0;
+  while (__syncthreads_or(mayJoin))
+  {
+    if (mayJoin)
+    {
+      mayJoin = false;
+      JoinRows(
+        chunk,
+        voxels,
+        place,
+        row,
+        w,
+        alike,
+        [&](const LabelRow & neighbor) {
+          const Word all = tiles.HaveBoth(chunk, place, neighbor) ? ~Word{ 0 } : Word{ 0 };
+          return LabelPairs<Word>{ all & ~Word{ 1 }, all, all >> 1 };
+        },
+        [&](const LabelRow & neighbor, std::int64_t, int i, int j) {
+          const unsigned int a = runs.RootAt(t, i);
+          const unsigned int b = runs.RootAt(t + tiles.StepTo(neighbor), j);
+          if (a != b)
+          {
+            atomicMin(&runs.parents[runs.EntryOf(max(a, b))], min(a, b));
+            mayJoin = true;
+          }
+        });
+    }
+    __syncthreads();
+    runs.SetRoots(t);
+  }
+
+  for (int k = 0; k < __popc(runs.starts[t]); ++k)
+  {
+    const unsigned int root = runs.roots[k * Threads + t];
+    chunk.parents[runs.firstRuns[t] + k] = runs.firstRuns[root / VMostRuns] + root % VMostRuns;
+  }
+}
+
+/** Joins the runs of a word with those of its neighbors that lie in other tiles or words. */
 template <typename TPixel, typename TId, typename TAlike>
 __global__ void
-__launch_bounds__(Threads) JoinKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, TAlike alike)
+__launch_bounds__(Threads)
+  JoinKernel(LabelChunk<TId> chunk, LabelTiles tiles, const TPixel * __restrict__ voxels, TAlike alike)
 {
   const std::int64_t at = ThreadNumber();
   if (at >= chunk.CountWords())
   {
     return;
   }
-  const std::int64_t row = at / chunk.words;
-  const std::int64_t w = at % chunk.words;
-  const std::int64_t last = chunk.extent[0] - 1;
-  const auto         joinVoxels = [&](std::int64_t x, std::int64_t otherRow, std::int64_t otherX) {
-    bool areAlike = chunk.IsForeground(row, x) && chunk.IsForeground(otherRow, otherX);
-    if constexpr (!std::is_same<TAlike, AllAlike>::value)
-    {
-      areAlike = areAlike && alike(voxels[row * chunk.extent[0] + x], voxels[otherRow * chunk.extent[0] + otherX]);
-    }
-    if (areAlike)
-    {
-      chunk.Join(chunk.RunAt(row, x), chunk.RunAt(otherRow, otherX));
-    }
-  };
+  const std::int64_t     row = Quotient(at, chunk.words);
+  const std::int64_t     w = at - row * chunk.words;
+  const RowPlace         place = chunk.PlaceOf(row);
   const LabelNeighbors & neighbors = chunk.neighbors;
   if (w == 0 && chunk.wraps[0])
   {
+    const std::int64_t last = chunk.extent[0] - 1;
+    const auto         joinVoxels = [&](std::int64_t x, std::int64_t otherRow, std::int64_t otherX) {
+      bool areAlike = chunk.IsForeground(row, x) && chunk.IsForeground(otherRow, otherX);
+      if constexpr (!std::is_same<TAlike, AllAlike>::value)
+      {
+        areAlike = areAlike && alike(voxels[row * chunk.extent[0] + x], voxels[otherRow * chunk.extent[0] + otherX]);
+      }
+      if (areAlike)
+      {
+        chunk.Join(chunk.RunAt(row, x), chunk.RunAt(otherRow, otherX));
+      }
+    };
     if (neighbors.links)
     {
       joinVoxels(0, row, last);
     }
     for (int r = 0; r < neighbors.count; ++r)
     {
-      const std::int64_t other = chunk.RowBeside(row, neighbors.rows[r]);
+      const std::int64_t other = chunk.RowBeside(place, neighbors.rows[r]);
       if (other >= 0 && (neighbors.rows[r].shifts & 1) != 0)
       {
         joinVoxels(0, other, last);
@@ -352,44 +601,25 @@ __launch_bounds__(Threads) JoinKernel(LabelChunk<TId> chunk, const TPixel * __re
   {
     return;
   }
-  const Word links = chunk.links[at];
-  if ((links & 1) != 0)
+  if ((chunk.links[at] & 1) != 0)
   {
     chunk.Join(chunk.RunOf(at, 0), chunk.RunOf(at - 1, WordBits - 1));
   }
-  Word joinedByCenter = 0;
-  if (neighbors.center >= 0)
-  {
-    const std::int64_t center = chunk.RowBeside(row, neighbors.rows[neighbors.center]);
-    joinedByCenter = center >= 0 ? PairsOf<TPixel>(chunk, voxels, row, center, w, 2, alike).same : 0;
-  }
-  for (int r = 0; r < neighbors.count; ++r)
-  {
-    const std::int64_t other = chunk.RowBeside(row, neighbors.rows[r]);
-    if (other < 0)
-    {
-      continue;
-    }
-    LabelPairs<Word>   pairs = PairsOf<TPixel>(chunk, voxels, row, other, w, neighbors.rows[r].shifts, alike);
-    const std::int64_t otherAt = other * chunk.words + w;
-    RemoveImpliedPairs(pairs, links, chunk.links[otherAt]);
-    const Word leftOut = (neighbors.aroundCenter >> r & 1) != 0 ? joinedByCenter : 0;
-    for (Word bits = pairs.same & ~leftOut; bits != 0; bits &= bits - 1)
-    {
-      const int i = __ffs(static_cast<int>(bits)) - 1;
-      chunk.Join(chunk.RunOf(at, i), chunk.RunOf(otherAt, i));
-    }
-    for (Word bits = pairs.before & ~leftOut; bits != 0; bits &= bits - 1)
-    {
-      const int i = __ffs(static_cast<int>(bits)) - 1;
-      chunk.Join(chunk.RunOf(at, i), i == 0 ? chunk.RunOf(otherAt - 1, WordBits - 1) : chunk.RunOf(otherAt, i - 1));
-    }
-    for (Word bits = pairs.after & ~leftOut; bits != 0; bits &= bits - 1)
-    {
-      const int i = __ffs(static_cast<int>(bits)) - 1;
-      chunk.Join(chunk.RunOf(at, i), i == WordBits - 1 ? chunk.RunOf(otherAt + 1, 0) : chunk.RunOf(otherAt, i + 1));
-    }
-  }
+  JoinRows(
+    chunk,
+    voxels,
+    place,
+    row,
+    w,
+    alike,
+    [&](const LabelRow & neighbor) {
+      const Word others = tiles.HaveBoth(chunk, place, neighbor) ? Word{ 0 } : ~Word{ 0 };
+      return LabelPairs<Word>{ others | 1, others, others | Word{ 1 } << (WordBits - 1) };
+    },
+    [&](const LabelRow &, std::int64_t otherAt, int i, int j) {
+      chunk.Join(chunk.RunOf(at, i),
+                 chunk.RunOf(j < 0 ? otherAt - 1 : (j < WordBits ? otherAt : otherAt + 1), j & (WordBits - 1)));
+    });
 }
 
 /** Each run gets its root, each word the number of its roots. A thread writes the entries of its own runs alone: Find
@@ -458,12 +688,13 @@ __launch_bounds__(Threads) WriteLabelsKernel(LabelChunk<TId> chunk, TPixel * __r
 {
   const int lane = static_cast<int>(threadIdx.x % 32);
   ForEachWordOfWarp(chunk.CountWords(), [&](std::int64_t at) {
-    const std::int64_t x = at % chunk.words * WordBits + lane;
+    const std::int64_t row = Quotient(at, chunk.words);
+    const std::int64_t x = (at - row * chunk.words) * WordBits + lane;
     const bool         isForeground = (chunk.foreground[at] >> lane & 1) != 0;
     const TId          label = isForeground ? chunk.LabelOf(chunk.RunOf(at, lane)) : 0;
     if (x < chunk.extent[0])
     {
-      output[at / chunk.words * chunk.extent[0] + x] = static_cast<TPixel>(label);
+      output[row * chunk.extent[0] + x] = static_cast<TPixel>(label);
     }
   });
 }
@@ -707,11 +938,26 @@ private:
       m_Chunk, voxels, BackgroundOf<TPixel>(), m_Operation.labelsBackground, alike);
     CheckLaunch("MakeWordsKernel");
     this->Scan(m_Chunk.firstRuns);
-    BeginKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
-    CheckLaunch("BeginKernel");
     // Words say all of the foreground.
     using Read = std::conditional_t<std::is_same<TAlike, AllAlike>::value, unsigned char, TPixel>;
-    JoinKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, reinterpret_cast<const Read *>(voxels), alike);
+    const auto * const read = reinterpret_cast<const Read *>(voxels);
+    const LabelTiles   tiles = LabelTiles::Of(m_Chunk);
+    const auto         joinInTiles = [&](auto kernel, std::size_t bytes) {
+      CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+                "cudaFuncSetAttribute");
+      kernel<<<static_cast<unsigned int>(tiles.Count(m_Chunk)), Threads, bytes, StreamOf(m_Call)>>>(
+        m_Chunk, tiles, read, alike);
+      CheckLaunch("JoinInTilesKernel");
+    };
+    if (std::is_same<TAlike, AllAlike>::value && m_Chunk.neighbors.links)
+    {
+      joinInTiles(JoinInTilesKernel<WordBits / 2, Read, TId, TAlike>, sizeof(TileOfRuns<TId, WordBits / 2>));
+    }
+    else
+    {
+      joinInTiles(JoinInTilesKernel<WordBits, Read, TId, TAlike>, sizeof(TileOfRuns<TId, WordBits>));
+    }
+    JoinKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, tiles, read, alike);
     CheckLaunch("JoinKernel");
     FindRootsKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
     CheckLaunch("FindRootsKernel");
