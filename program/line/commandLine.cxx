@@ -615,7 +615,7 @@ LongOptionsOf(const CLI::App & app)
   return names;
 }
 
-/** What a subcommand needs and was not given, all of it. */
+/** All arguments that a subcommand needs and was not given. */
 std::string
 NamesOfMissing(const CLI::App & app)
 {
@@ -715,7 +715,7 @@ constexpr TextWriter TextWriters[] = {
 CommandLine
 Parse(const std::vector<std::string> & words);
 
-/** The steps of a sequence, each parsed as a command line of its own. */
+/** The steps of a sequence, each parsed as a separate command line. */
 void
 ParseSteps(const Texts & texts, CommandLine & line)
 {

@@ -95,7 +95,7 @@ public:
   {
     m_Stream << std::string(2 * m_Tags.size(), ' ') << '<' << tag << '>' << Escape(text) << "</" << tag << ">\n";
   }
-  /** What all parameters begin with; `place` is "longflag" or "index". */
+  /** The beginning of all parameters; `place` is "longflag" or "index". */
   void
   Parameter(const std::string & type, const std::string & attributes, const std::string & name,
             const std::string & place, const std::string & at, const std::string & help, const std::string & label)
