@@ -44,7 +44,7 @@ SHOWN = {
 PAGE_OF = {(ROOT / file).resolve(): page for page, file in SHOWN.items()}
 PAGE_OF[ROOT / "README.md"] = "index"
 # Pages of docs itself that reference/index.md does not list as families.
-OTHERS = {"index", "start", "building", "performance", "benchmarks", "design", "glossary", "filters", "program", *SHOWN}
+OTHERS = {"index", "start", "building", "gallery", "performance", "benchmarks", "design", "glossary", "filters", "program", *SHOWN}
 
 
 def turn_link(match, folder, page):

@@ -5,7 +5,7 @@
     run_snippets.py PROGRAM PYTHON PACKAGE [PAGE...]
 
 PROGRAM is the program chunkwise, PYTHON an interpreter with NumPy, Dask and Zarr, PACKAGE the folder that has the package
-chunkwise. Without pages: README.md, docs/start.md, and all of docs/howto and docs/concepts.
+chunkwise. Without pages: README.md, docs/start.md, docs/gallery.md, and all of docs/howto and docs/concepts.
 
 The blocks of a page run in order in one empty folder: shell blocks by bash, which stops at the first error, Python blocks in one
 interpreter. Comments of the page control them:
@@ -68,8 +68,14 @@ IMAGES = {
     "scan.raw": ((64, 48, 32), 6, 8),
 }
 
+# Images of other packages; pages that need one that is missing do not run, and say so.
+FOUND = {"head.nii.gz": pathlib.Path("/usr/share/mricron/templates/ch2.nii.gz")}
+
 
 def make_image(program, folder, name):
+    if name in FOUND:
+        (folder / name).symlink_to(FOUND[name])
+        return
     size, count, radius = IMAGES[name]
     voxels = spheres(size, count, radius, seed=len(name))
     if name.endswith(".raw"):
@@ -135,6 +141,10 @@ def run_page(path, program, python, package):
     images, blocks = read_page(path)
     ran = left = 0
     name = path.relative_to(ROOT)
+    missing = [str(FOUND[each]) for each in images if each in FOUND and not FOUND[each].exists()]
+    if missing:
+        print(f"  {name}: not run: {', '.join(missing)} is not here (Debian: mricron-data)")
+        return 0, len(blocks)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         for image in images:
@@ -173,7 +183,7 @@ def main():
             print(f"Skipped: {what} is not at {path}")
             sys.exit(77)
     pages = [pathlib.Path(each).resolve() for each in sys.argv[4:]] or [
-        ROOT / "README.md", ROOT / "docs/start.md", *sorted((ROOT / "docs/howto").glob("*.md")),
+        ROOT / "README.md", ROOT / "docs/start.md", ROOT / "docs/gallery.md", *sorted((ROOT / "docs/howto").glob("*.md")),
         *sorted((ROOT / "docs/concepts").glob("*.md"))]
     ran = left = 0
     for page in pages:
