@@ -15,12 +15,10 @@ namespace chunkwise
 namespace
 {
 
-constexpr int          ThreadBits = 8;
-constexpr int          Threads = 1 << ThreadBits;
-constexpr int          WordBits = 32;
-constexpr unsigned int AllLanes = 0xFFFFFFFF;
-/** Words that a warp takes one after the other. */
-constexpr int WordsOfWarp = 8;
+constexpr int Threads = 256;
+constexpr int WordBits = 32;
+/** log2 of the runs that a tile may have: their arrays fit 64 KB of shared memory. */
+constexpr int TileBits = 13;
 
 using Word = std::uint32_t;
 
@@ -205,70 +203,10 @@ DispatchBits(PixelKind kind, TFunctor && f)
   });
 }
 
-/** Calls f(word) for words, a warp for some that follow each other, whose loads overlap. */
-template <typename TFunctor>
-__device__ void
-ForEachWordOfWarp(std::int64_t words, TFunctor && f)
-{
-  const std::int64_t begin = (static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x) / 32 * WordsOfWarp;
-  if (begin + WordsOfWarp <= words)
-  {
-#pragma unroll
-    for (int i = 0; i < WordsOfWarp; ++i)
-    {
-      f(begin + i);
-    }
-  }
-  else
-  {
-    for (std::int64_t at = begin; at < words; ++at)
-    {
-      f(at);
-    }
-  }
-}
 __device__ std::int64_t
            ThreadNumber()
 {
   return static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x;
-}
-
-/** The words of the foreground and of links, and how many runs begin in each. */
-template <typename TPixel, typename TId, typename TAlike>
-__global__ void
-__launch_bounds__(Threads)
-  MakeWordsKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, TPixel background, bool all, TAlike alike)
-{
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  ForEachWordOfWarp(chunk.CountWords(), [&](std::int64_t at) {
-    const std::int64_t   row = Quotient(at, chunk.words);
-    const std::int64_t   x = (at - row * chunk.words) * WordBits + lane;
-    const TPixel * const voxel = voxels + row * chunk.extent[0] + x;
-    const bool           isInside = x < chunk.extent[0];
-    const TPixel         value = isInside ? *voxel : background;
-    const bool           isForeground = isInside && (all || value != background);
-    const Word           word = __ballot_sync(AllLanes, isForeground);
-    Word                 links = 0;
-    if (chunk.neighbors.links)
-    {
-      TPixel before = __shfl_up_sync(AllLanes, value, 1);
-      if (lane == 0 && x > 0 && isInside)
-      {
-        before = voxel[-1];
-      }
-      links = __ballot_sync(AllLanes, isForeground && x > 0 && (all || before != background) && alike(value, before));
-    }
-    if (lane == 0)
-    {
-      chunk.foreground[at] = word;
-      chunk.links[at] = links;
-      chunk.firstRuns[at] = static_cast<TId>(__popc(word & ~(links & ~Word{ 1 })));
-    }
-  });
-  if (ThreadNumber() == 0)
-  {
-    chunk.firstRuns[chunk.CountWords()] = 0;
-  }
 }
 
 /** The rule Foreground: all neighbors in the foreground are of one component. */
@@ -281,6 +219,73 @@ struct AllAlike
     return true;
   }
 };
+
+/** The words of the foreground and of links, and how many runs begin in each: a thread for a word. `isAligned`: rows
+ * begin at multiples of 16 bytes. */
+template <typename TPixel, typename TId, typename TAlike>
+__global__ void
+__launch_bounds__(Threads) MakeWordsKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, bool isAligned,
+                                           TPixel background, bool all, TAlike alike)
+{
+  const std::int64_t at = ThreadNumber();
+  if (at >= chunk.CountWords())
+  {
+    if (at == chunk.CountWords())
+    {
+      chunk.firstRuns[at] = 0;
+    }
+    return;
+  }
+  const std::int64_t   row = Quotient(at, chunk.words);
+  const std::int64_t   x = (at - row * chunk.words) * WordBits;
+  const TPixel * const first = voxels + row * chunk.extent[0] + x;
+  const int            count = static_cast<int>(min(chunk.extent[0] - x, static_cast<std::int64_t>(WordBits)));
+  Word                 word = 0;
+  Word                 links = 0;
+  TPixel               before = chunk.neighbors.links && x > 0 ? first[-1] : background;
+  bool                 isAfterForeground = x > 0 && (all || before != background);
+  const auto           take = [&](TPixel value, int i) {
+    const bool isForeground = all || value != background;
+    word |= static_cast<Word>(isForeground) << i;
+    if constexpr (!std::is_same<TAlike, AllAlike>::value)
+    {
+      links |= static_cast<Word>(isForeground && isAfterForeground && alike(value, before)) << i;
+      isAfterForeground = isForeground;
+      before = value;
+    }
+  };
+  if (isAligned && count == WordBits)
+  {
+    constexpr int Loaded = static_cast<int>(sizeof(uint4) / sizeof(TPixel));
+#pragma unroll
+    for (int i = 0; i < WordBits; i += Loaded)
+    {
+      const uint4 bytes = __ldg(reinterpret_cast<const uint4 *>(first + i));
+      TPixel      values[Loaded];
+      memcpy(values, &bytes, sizeof(bytes));
+#pragma unroll
+      for (int k = 0; k < Loaded; ++k)
+      {
+        take(values[k], i + k);
+      }
+    }
+  }
+  else
+  {
+    for (int i = 0; i < count; ++i)
+    {
+      take(first[i], i);
+    }
+  }
+  if constexpr (std::is_same<TAlike, AllAlike>::value)
+  {
+    links = word & (word << 1 | static_cast<Word>(isAfterForeground));
+  }
+  links = chunk.neighbors.links ? links : 0;
+  chunk.foreground[at] = word;
+  chunk.links[at] = links;
+  chunk.firstRuns[at] = static_cast<TId>(__popc(word & ~(links & ~Word{ 1 })));
+}
 
 /** The pairs of a word with voxels of another row at these shifts. */
 template <typename TPixel, typename TId, typename TAlike>
@@ -332,16 +337,17 @@ struct LabelTiles
   int          shift[3]; ///< log2 of words along x, and of rows along axes 1 and 2
   std::int64_t counts[3];
 
+  /** `bits`: log2 of the words of a tile. */
   template <typename TId>
   static LabelTiles
-  Of(const LabelChunk<TId> & chunk)
+  Make(const LabelChunk<TId> & chunk, int bits)
   {
     const std::int64_t extent[3] = { chunk.words, chunk.extent[1], chunk.extent[2] };
     LabelTiles         tiles{};
-    int                left = ThreadBits;
+    int                left = bits;
     for (int a = 2; a >= 0; --a)
     {
-      const int most = a == 2 ? ThreadBits / 2 : left;
+      const int most = a == 2 ? 4 : left - (bits - 8);
       while (a > 0 && tiles.shift[a] < most && std::int64_t{ 1 } << tiles.shift[a] < extent[a])
       {
         ++tiles.shift[a];
@@ -351,6 +357,11 @@ struct LabelTiles
       tiles.counts[a] = (extent[a] + (std::int64_t{ 1 } << tiles.shift[a]) - 1) >> tiles.shift[a];
     }
     return tiles;
+  }
+  unsigned int
+  CountWords() const
+  {
+    return 1U << (shift[0] + shift[1] + shift[2]);
   }
   template <typename TId>
   std::int64_t
@@ -373,6 +384,16 @@ struct LabelTiles
     }
     return both;
   }
+  __device__ bool
+  IsFirstAlongX(std::int64_t w) const
+  {
+    return (w & ((1 << shift[0]) - 1)) == 0;
+  }
+  __device__ bool
+  IsLastAlongX(std::int64_t w) const
+  {
+    return IsFirstAlongX(w + 1);
+  }
   /** From a word of a tile to the one at the same x of a row beside it. */
   __device__ int
   StepTo(const LabelRow & neighbor) const
@@ -391,11 +412,7 @@ JoinRows(const LabelChunk<TId> & chunk, const TPixel * __restrict__ voxels, cons
   const LabelNeighbors & neighbors = chunk.neighbors;
   const Word             links = chunk.links[row * chunk.words + w];
   Word                   joinedByCenter = 0;
-  if (neighbors.center >= 0)
-  {
-    const std::int64_t center = chunk.RowBeside(place, neighbors.rows[neighbors.center]);
-    joinedByCenter = center >= 0 ? PairsOf<TPixel>(chunk, voxels, row, center, w, 2, alike).same : 0;
-  }
+  bool                   isCenterKnown = neighbors.center < 0;
   for (int r = 0; r < neighbors.count; ++r)
   {
     const LabelRow &       neighbor = neighbors.rows[r];
@@ -410,6 +427,12 @@ JoinRows(const LabelChunk<TId> & chunk, const TPixel * __restrict__ voxels, cons
     if (other < 0)
     {
       continue;
+    }
+    if (!isCenterKnown)
+    {
+      const std::int64_t center = chunk.RowBeside(place, neighbors.rows[neighbors.center]);
+      joinedByCenter = center >= 0 ? PairsOf<TPixel>(chunk, voxels, row, center, w, 2, alike).same : 0;
+      isCenterKnown = true;
     }
     LabelPairs<Word>   pairs = PairsOf<TPixel>(chunk, voxels, row, other, w, neighbor.shifts, alike);
     const std::int64_t otherAt = other * chunk.words + w;
@@ -434,22 +457,24 @@ JoinRows(const LabelChunk<TId> & chunk, const TPixel * __restrict__ voxels, cons
 template <typename TId, int VMostRuns>
 struct TileOfRuns
 {
-  unsigned int  parents[Threads * VMostRuns];
-  std::uint16_t roots[Threads * VMostRuns];
-  Word          starts[Threads];
-  TId           firstRuns[Threads];
+  static constexpr int Words = (1 << TileBits) / VMostRuns;
+
+  unsigned int  parents[Words * VMostRuns];
+  std::uint16_t roots[Words * VMostRuns];
+  Word          starts[Words];
+  TId           firstRuns[Words];
 
   /** Where threads do not meet in banks of memory. */
   __device__ static int
   EntryOf(unsigned int run)
   {
-    return run % VMostRuns * Threads + run / VMostRuns;
+    return run % VMostRuns * Words + run / VMostRuns;
   }
   __device__ unsigned int
   RootAt(int word, int i) const
   {
     const int k = __popc(starts[word] & ~Word{ 0 } >> (WordBits - 1 - i)) - 1;
-    return roots[k * Threads + word];
+    return roots[k * Words + word];
   }
   __device__ void
   Begin(int t, Word startsOfWord, TId firstRun)
@@ -458,8 +483,8 @@ struct TileOfRuns
     firstRuns[t] = firstRun;
     for (int k = 0; k < __popc(startsOfWord); ++k)
     {
-      parents[k * Threads + t] = t * VMostRuns + k;
-      roots[k * Threads + t] = static_cast<std::uint16_t>(t * VMostRuns + k);
+      parents[k * Words + t] = t * VMostRuns + k;
+      roots[k * Words + t] = static_cast<std::uint16_t>(t * VMostRuns + k);
     }
   }
   __device__ void
@@ -467,25 +492,24 @@ struct TileOfRuns
   {
     for (int k = 0; k < __popc(starts[t]); ++k)
     {
-      unsigned int root = roots[k * Threads + t];
+      unsigned int root = roots[k * Words + t];
       for (unsigned int next = parents[EntryOf(root)]; next != root; next = parents[EntryOf(root)])
       {
         root = next;
       }
-      roots[k * Threads + t] = static_cast<std::uint16_t>(root);
+      roots[k * Words + t] = static_cast<std::uint16_t>(root);
     }
   }
 };
 
-/** Runs get a parent: the first run of the part of their component that is connected within the tile, by pairs of the
- * same word along x. */
+/** Runs get a parent: the first run of the part of their component that is connected within the tile. */
 template <int VMostRuns, typename TPixel, typename TId, typename TAlike>
-__global__ void
-__launch_bounds__(Threads)
+__global__ void __launch_bounds__((1 << TileBits) / VMostRuns)
   JoinInTilesKernel(LabelChunk<TId> chunk, LabelTiles tiles, const TPixel * __restrict__ voxels, TAlike alike)
 {
   extern __shared__ std::uint64_t memory[];
-  auto &                          runs = *reinterpret_cast<TileOfRuns<TId, VMostRuns> *>(memory);
+  using Runs = TileOfRuns<TId, VMostRuns>;
+  auto & runs = *reinterpret_cast<Runs *>(memory);
 
   const int    t = static_cast<int>(threadIdx.x);
   RowPlace     place{};
@@ -519,6 +543,17 @@ __launch_bounds__(Threads)
     if (mayJoin)
     {
       mayJoin = false;
+      const auto join = [&](unsigned int a, unsigned int b) {
+        if (a != b)
+        {
+          atomicMin(&runs.parents[runs.EntryOf(max(a, b))], min(a, b));
+          mayJoin = true;
+        }
+      };
+      if ((chunk.links[at] & 1) != 0 && !tiles.IsFirstAlongX(w))
+      {
+        join(runs.RootAt(t, 0), runs.RootAt(t - 1, WordBits - 1));
+      }
       JoinRows(
         chunk,
         voxels,
@@ -528,16 +563,13 @@ __launch_bounds__(Threads)
         alike,
         [&](const LabelRow & neighbor) {
           const Word all = tiles.HaveBoth(chunk, place, neighbor) ? ~Word{ 0 } : Word{ 0 };
-          return LabelPairs<Word>{ all & ~Word{ 1 }, all, all >> 1 };
+          return LabelPairs<Word>{ tiles.IsFirstAlongX(w) ? all & ~Word{ 1 } : all,
+                                   all,
+                                   tiles.IsLastAlongX(w) ? all >> 1 : all };
         },
         [&](const LabelRow & neighbor, std::int64_t, int i, int j) {
-          const unsigned int a = runs.RootAt(t, i);
-          const unsigned int b = runs.RootAt(t + tiles.StepTo(neighbor), j);
-          if (a != b)
-          {
-            atomicMin(&runs.parents[runs.EntryOf(max(a, b))], min(a, b));
-            mayJoin = true;
-          }
+          const int word = t + tiles.StepTo(neighbor) + (j < 0 ? -1 : j / WordBits);
+          join(runs.RootAt(t, i), runs.RootAt(word, j & (WordBits - 1)));
         });
     }
     __syncthreads();
@@ -546,12 +578,12 @@ __launch_bounds__(Threads)
 
   for (int k = 0; k < __popc(runs.starts[t]); ++k)
   {
-    const unsigned int root = runs.roots[k * Threads + t];
+    const unsigned int root = runs.roots[k * Runs::Words + t];
     chunk.parents[runs.firstRuns[t] + k] = runs.firstRuns[root / VMostRuns] + root % VMostRuns;
   }
 }
 
-/** Joins the runs of a word with those of its neighbors that lie in other tiles or words. */
+/** Joins the runs of a word with those of its neighbors that lie in other tiles. */
 template <typename TPixel, typename TId, typename TAlike>
 __global__ void
 __launch_bounds__(Threads)
@@ -601,7 +633,7 @@ __launch_bounds__(Threads)
   {
     return;
   }
-  if ((chunk.links[at] & 1) != 0)
+  if ((chunk.links[at] & 1) != 0 && tiles.IsFirstAlongX(w))
   {
     chunk.Join(chunk.RunOf(at, 0), chunk.RunOf(at - 1, WordBits - 1));
   }
@@ -614,7 +646,9 @@ __launch_bounds__(Threads)
     alike,
     [&](const LabelRow & neighbor) {
       const Word others = tiles.HaveBoth(chunk, place, neighbor) ? Word{ 0 } : ~Word{ 0 };
-      return LabelPairs<Word>{ others | 1, others, others | Word{ 1 } << (WordBits - 1) };
+      return LabelPairs<Word>{ tiles.IsFirstAlongX(w) ? others | 1 : others,
+                               others,
+                               tiles.IsLastAlongX(w) ? others | Word{ 1 } << (WordBits - 1) : others };
     },
     [&](const LabelRow &, std::int64_t otherAt, int i, int j) {
       chunk.Join(chunk.RunOf(at, i),
@@ -682,21 +716,62 @@ __launch_bounds__(Threads) NumberRootsKernel(LabelChunk<TId> chunk, TLabels labe
   }
 }
 
+/** A thread writes the labels of four voxels, at once if rows begin at multiples of four. */
 template <typename TPixel, typename TId>
 __global__ void
-__launch_bounds__(Threads) WriteLabelsKernel(LabelChunk<TId> chunk, TPixel * __restrict__ output)
+__launch_bounds__(Threads) WriteLabelsKernel(LabelChunk<TId> chunk, TPixel * __restrict__ output, bool isAligned)
 {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  ForEachWordOfWarp(chunk.CountWords(), [&](std::int64_t at) {
-    const std::int64_t row = Quotient(at, chunk.words);
-    const std::int64_t x = (at - row * chunk.words) * WordBits + lane;
-    const bool         isForeground = (chunk.foreground[at] >> lane & 1) != 0;
-    const TId          label = isForeground ? chunk.LabelOf(chunk.RunOf(at, lane)) : 0;
+  constexpr int Written = 4;
+  constexpr int Parts = WordBits / Written;
+  struct alignas(std::min<std::size_t>(Written * sizeof(TPixel), 16)) Labels
+  {
+    TPixel of[Written];
+  };
+  const std::int64_t at = ThreadNumber() / Parts;
+  const int          i = static_cast<int>(threadIdx.x % Parts) * Written;
+  if (at >= chunk.CountWords())
+  {
+    return;
+  }
+  Labels     labels{};
+  const Word foreground = chunk.foreground[at] >> i & ((1 << Written) - 1);
+  if (foreground != 0)
+  {
+    const Word starts = chunk.StartsOf(at);
+    TId        run = chunk.firstRuns[at] + static_cast<TId>(__popc(starts & ((Word{ 1 } << i) - 1))) - 1;
+    TId        label = 0;
+    bool       isKnown = false;
+#pragma unroll
+    for (int k = 0; k < Written; ++k)
+    {
+      if ((starts >> (i + k) & 1) != 0)
+      {
+        ++run;
+        isKnown = false;
+      }
+      if ((foreground >> k & 1) != 0)
+      {
+        label = isKnown ? label : chunk.LabelOf(run);
+        isKnown = true;
+        labels.of[k] = static_cast<TPixel>(label);
+      }
+    }
+  }
+  const std::int64_t row = Quotient(at, chunk.words);
+  const std::int64_t x = (at - row * chunk.words) * WordBits + i;
+  TPixel * const     out = output + row * chunk.extent[0] + x;
+  if (isAligned)
+  {
     if (x < chunk.extent[0])
     {
-      output[row * chunk.extent[0] + x] = static_cast<TPixel>(label);
+      *reinterpret_cast<Labels *>(out) = labels;
     }
-  });
+    return;
+  }
+  for (int k = 0; k < Written && x + k < chunk.extent[0]; ++k)
+  {
+    out[k] = labels.of[k];
+  }
 }
 
 template <typename TId>
@@ -747,12 +822,6 @@ BlocksOf(std::int64_t threads)
 {
   return static_cast<unsigned int>((threads + Threads - 1) / Threads);
 }
-unsigned int
-BlocksOfWords(std::int64_t words)
-{
-  return BlocksOf((words + WordsOfWarp - 1) / WordsOfWarp * 32);
-}
-
 /** Arrays in scratch. */
 template <typename TId>
 struct LabelScratch
@@ -890,8 +959,9 @@ public:
   {
     DispatchBits(m_Call.output.kind, [this](auto pixel) {
       using Pixel = decltype(pixel);
-      WriteLabelsKernel<<<BlocksOfWords(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(
-        m_Chunk, static_cast<Pixel *>(m_Call.output.data));
+      auto * const output = static_cast<Pixel *>(m_Call.output.data);
+      WriteLabelsKernel<<<BlocksOf(this->CountWords() * (WordBits / 4)), Threads, 0, StreamOf(m_Call)>>>(
+        m_Chunk, output, this->RowsBeginAtMultiplesOf(4 * sizeof(Pixel), output));
       CheckLaunch("WriteLabelsKernel");
     });
   }
@@ -907,6 +977,13 @@ private:
   CountWords() const
   {
     return m_Scratch.words * m_Scratch.rows;
+  }
+  template <typename TPixel>
+  bool
+  RowsBeginAtMultiplesOf(std::size_t bytes, const TPixel * voxels) const
+  {
+    return reinterpret_cast<std::uintptr_t>(voxels) % bytes == 0 &&
+           static_cast<std::size_t>(m_Box.Extent(0)) * sizeof(TPixel) % bytes == 0;
   }
 
   void
@@ -934,22 +1011,28 @@ private:
   {
     const auto *       voxels = static_cast<const TPixel *>(m_Call.inputs[0].data);
     const unsigned int blocks = BlocksOf(this->CountWords() + 1);
-    MakeWordsKernel<<<BlocksOfWords(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(
-      m_Chunk, voxels, BackgroundOf<TPixel>(), m_Operation.labelsBackground, alike);
+    MakeWordsKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk,
+                                                              voxels,
+                                                              this->RowsBeginAtMultiplesOf(sizeof(uint4), voxels),
+                                                              BackgroundOf<TPixel>(),
+                                                              m_Operation.labelsBackground,
+                                                              alike);
     CheckLaunch("MakeWordsKernel");
     this->Scan(m_Chunk.firstRuns);
     // Words say all of the foreground.
     using Read = std::conditional_t<std::is_same<TAlike, AllAlike>::value, unsigned char, TPixel>;
     const auto * const read = reinterpret_cast<const Read *>(voxels);
-    const LabelTiles   tiles = LabelTiles::Of(m_Chunk);
-    const auto         joinInTiles = [&](auto kernel, std::size_t bytes) {
+    // Where all neighbors along x are linked, every second voxel begins a run at most.
+    const bool       isHalf = std::is_same<TAlike, AllAlike>::value && m_Chunk.neighbors.links;
+    const LabelTiles tiles = LabelTiles::Make(m_Chunk, TileBits - (isHalf ? 4 : 5));
+    const auto       joinInTiles = [&](auto kernel, std::size_t bytes) {
       CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
                 "cudaFuncSetAttribute");
-      kernel<<<static_cast<unsigned int>(tiles.Count(m_Chunk)), Threads, bytes, StreamOf(m_Call)>>>(
+      kernel<<<static_cast<unsigned int>(tiles.Count(m_Chunk)), tiles.CountWords(), bytes, StreamOf(m_Call)>>>(
         m_Chunk, tiles, read, alike);
       CheckLaunch("JoinInTilesKernel");
     };
-    if (std::is_same<TAlike, AllAlike>::value && m_Chunk.neighbors.links)
+    if (isHalf)
     {
       joinInTiles(JoinInTilesKernel<WordBits / 2, Read, TId, TAlike>, sizeof(TileOfRuns<TId, WordBits / 2>));
     }
