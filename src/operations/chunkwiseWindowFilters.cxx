@@ -453,7 +453,7 @@ SpatialAxesParameter()
   axes.name = "SpatialAxes";
   axes.option = "axes";
   axes.type = ParameterType::Integers;
-  axes.help = "The axes along which voxels depend on each other, x is 0 (the first three)";
+  axes.help = "Spatial axes, along which voxels depend on each other; x is 0 (the first three)";
   axes.count = ParameterCount::Any;
   return axes;
 }
