@@ -8,7 +8,7 @@
 No sentence begins with "Of", "What", "Where", "That" or "As far as", and no text has a phrase of PHRASES. Subject, verb, object; the
 field's own terms. Code, links' targets and quoted options are left alone. HELP names the
 files whose string literals are texts for users. NOT_YET names the folders whose comments have not been rewritten: their numbers are
-printed, and each folder that is done leaves the list.
+printed, and each folder that is done leaves the list. The README has at most README_WORDS words.
 """
 import pathlib
 import re
@@ -39,6 +39,7 @@ PHRASES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in
 
 # Folders and files whose comments are not checked yet.
 NOT_YET = ["cuda", "include", "python", "src", "test"]
+README_WORDS = 450
 # Files whose string literals are help: the table of filters and the program. Those of these folders are not checked yet.
 HELP = re.compile(r"(?:src/.*Filters\.cxx|program/.*\.(?:cxx|h))$")
 HELP_NOT_YET = ["src/objects", "src/thresholds"]
@@ -211,6 +212,9 @@ def main():
                 print(f"{name}:{line}: {message}")
     print("Not checked yet: comments of " + ", ".join(f"{folder} ({number})" for folder, number in sorted(later.items())) +
           f"; pages that scripts make ({made}).")
+    words = len((ROOT / "README.md").read_text().split())
+    if words > README_WORDS:
+        sys.exit(f"README.md has {words} words, more than {README_WORDS}: details belong to docs/.")
     if wrong:
         sys.exit(f"{wrong} sentences and phrases are not plain English.")
     print(f"English: {count} files read; nothing is wrong where it is checked.")
