@@ -7,6 +7,7 @@ set(Chunkwise_BACKEND_SRCS
 )
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
+  objects/chunkwiseLabelBoundaryOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
   operations/chunkwiseBoxStatisticOperation.cxx
@@ -36,6 +37,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseTypes.cxx
   operations/chunkwiseVaryingConvolutionOperation.cxx
   operations/chunkwiseWienerOperation.cxx
+  thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
 )
 set(Chunkwise_ENGINE_SRCS
@@ -52,9 +54,11 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseTableFilters.cxx
   operations/chunkwiseWindowFilters.cxx
   objects/chunkwiseLabelBlocks.cxx
+  objects/chunkwiseLabelHoles.cxx
   objects/chunkwiseLabelQuantiles.cxx
   objects/chunkwiseLabelRunner.cxx
   objects/chunkwiseLabelSelection.cxx
+  objects/chunkwiseLabelTable.cxx
   objects/chunkwiseMeasureColumns.cxx
   objects/chunkwiseMeasureTable.cxx
   objects/chunkwiseMeasurements.cxx
@@ -134,6 +138,8 @@ set(Chunkwise_ITK_SRCS
   itk/itkConnectedComponentLabelEnums.cxx
   itk/itkGlobalThresholdEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
+  itk/itkLabelBoundaryEnums.cxx
+  itk/itkLocalThresholdEnums.cxx
   itk/itkSummedAreaTableEnums.cxx
 )
 set(Chunkwise_CPU_SRCS
@@ -150,6 +156,7 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
   cpu/objects/chunkwiseCpuLabel.cxx
+  cpu/objects/chunkwiseCpuLabelBoundary.cxx
   cpu/rank/chunkwiseCpuMaskedRank.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
   cpu/rank/chunkwiseCpuRank.cxx
@@ -159,6 +166,7 @@ set(Chunkwise_CPU_SRCS
   cpu/reconstruction/chunkwiseCpuSettle.cxx
   cpu/statistics/chunkwiseCpuHistogram.cxx
   cpu/statistics/chunkwiseCpuStatistics.cxx
+  cpu/thresholds/chunkwiseCpuLocalThreshold.cxx
   cpu/thresholds/chunkwiseCpuThreshold.cxx
   cpu/table/chunkwiseCpuBoxStatistic.cxx
   cpu/table/chunkwiseCpuSummedAreaTable.cxx

@@ -24,6 +24,10 @@ RegisterCudaIdentity(KernelRegistry & registry);
 void
 RegisterCudaLabel(KernelRegistry & registry);
 void
+RegisterCudaLabelBoundary(KernelRegistry & registry);
+void
+RegisterCudaLocalThreshold(KernelRegistry & registry);
+void
 RegisterCudaThreshold(KernelRegistry & registry);
 void
 RegisterCudaMean(KernelRegistry & registry);

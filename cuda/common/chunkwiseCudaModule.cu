@@ -30,6 +30,8 @@ public:
     RegisterCudaFlatExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaLabel(m_Kernels);
+    RegisterCudaLabelBoundary(m_Kernels);
+    RegisterCudaLocalThreshold(m_Kernels);
     RegisterCudaThreshold(m_Kernels);
     RegisterCudaMean(m_Kernels);
 #if defined(CHUNKWISE_HAS_NETWORKS)

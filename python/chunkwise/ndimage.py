@@ -33,14 +33,14 @@ from ._arrays import check_dtype
 from ._containers import is_on_device, open_image
 from ._device import dtype_of
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
-                       minimum_position, standard_deviation, sum, sum_labels, variance)
+                       minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 
 __all__ = [
     "black_tophat", "center_of_mass", "convolve", "correlate", "extrema", "find_objects", "gaussian_filter",
     "gaussian_laplace", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening", "histogram", "label",
     "maximum", "maximum_filter", "maximum_position", "mean", "median", "median_filter", "minimum", "minimum_filter",
     "minimum_position", "morphological_gradient", "percentile_filter", "rank_filter", "standard_deviation", "sum",
-    "sum_labels", "uniform_filter", "variance", "white_tophat",
+    "sum_labels", "uniform_filter", "value_indices", "variance", "white_tophat",
 ]
 
 _MODES = {

@@ -18,6 +18,9 @@
 #include "itkHeapReconstructionByErosionImageFilter.h"
 #include "itkHeapRegionalMaximaImageFilter.h"
 #include "itkHeapRegionalMinimaImageFilter.h"
+#include "itkHysteresisThresholdImageFilter.h"
+#include "itkLabelBoundaryImageFilter.h"
+#include "itkLocalThresholdImageFilter.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkPrunedFFTGaussianImageFilter.h"
 #include "itkRenormalizedClosingImageFilter.h"
@@ -123,6 +126,24 @@ MakeUsual(itk::GlobalThresholdImageFilter<ImageType, ImageType> *)
 {
   const auto filter = itk::GlobalThresholdImageFilter<ImageType, ImageType>::New();
   filter->SetThresholds({ 20, 50 });
+  return filter;
+}
+
+itk::HysteresisThresholdImageFilter<ImageType, ImageType>::Pointer
+MakeUsual(itk::HysteresisThresholdImageFilter<ImageType, ImageType> *)
+{
+  const auto filter = itk::HysteresisThresholdImageFilter<ImageType, ImageType>::New();
+  filter->SetLow(60);
+  filter->SetHigh(90);
+  return filter;
+}
+
+itk::LocalThresholdImageFilter<ImageType, ImageType>::Pointer
+MakeUsual(itk::LocalThresholdImageFilter<ImageType, ImageType> *)
+{
+  const auto filter = itk::LocalThresholdImageFilter<ImageType, ImageType>::New();
+  filter->SetMethod(itk::LocalThresholdEnums::Method::Sauvola);
+  filter->SetR(60);
   return filter;
 }
 
@@ -265,6 +286,9 @@ AllCases()
            CaseOf<HeapReconstructionByErosionImageFilter<ImageType>>(true),
            CaseOf<HeapRegionalMaximaImageFilter<ImageType>>(),
            CaseOf<HeapRegionalMinimaImageFilter<ImageType>>(),
+           CaseOf<HysteresisThresholdImageFilter<ImageType, ImageType>>(),
+           CaseOf<LabelBoundaryImageFilter<ImageType, ImageType>>(),
+           CaseOf<LocalThresholdImageFilter<ImageType, ImageType>>(),
            CaseOf<PrunedFFTConvolutionImageFilter<ImageType>>(),
            CaseOf<PrunedFFTGaussianImageFilter<ImageType>>(false, true),
            CaseOf<RenormalizedClosingImageFilter<ImageType>>(),

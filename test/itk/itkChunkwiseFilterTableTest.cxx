@@ -18,6 +18,9 @@
 #include "itkHeapReconstructionByErosionImageFilter.h"
 #include "itkHeapRegionalMaximaImageFilter.h"
 #include "itkHeapRegionalMinimaImageFilter.h"
+#include "itkHysteresisThresholdImageFilter.h"
+#include "itkLabelBoundaryImageFilter.h"
+#include "itkLocalThresholdImageFilter.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkPrunedFFTGaussianImageFilter.h"
 #include "itkRenormalizedClosingImageFilter.h"
@@ -817,6 +820,51 @@ CasesOf(const std::string & row)
     };
     ofSeveral.domain = "MaskImage";
     return { ofSeveral, { range.GetPointer(), { { "Method", "fixed" }, { "Lower", "-2.5" }, { "Upper", "7.25" } } } };
+  }
+  if (row == "boundaries")
+  {
+    const auto filter = LabelBoundaryImageFilter<Image, Image>::New();
+    filter->SetMode(LabelBoundaryEnums::Mode::Outer);
+    filter->SetConnectivity(2);
+    filter->SetSpatialAxes({ 2, 0 });
+    return { { filter.GetPointer(),
+               { { "BoundaryMode", "outer" }, { "Connectivity", "2" }, { "SpatialAxes", "2,0" } } } };
+  }
+  if (row == "hysteresis")
+  {
+    auto cases = Reconstruction<HysteresisThresholdImageFilter<Image, Image>>();
+    for (Case & theCase : cases)
+    {
+      auto & filter = dynamic_cast<HysteresisThresholdImageFilter<Image, Image> &>(*theCase.filter);
+      filter.SetLow(10);
+      filter.SetHigh(40.5);
+      theCase.texts.insert({ { "Low", "10" }, { "High", "40.5" } });
+    }
+    return cases;
+  }
+  if (row == "local-threshold")
+  {
+    using Local = LocalThresholdImageFilter<Image, Image>;
+    const auto mean = Local::New();
+    mean->SetOffset(-2.5);
+    mean->SetResult(LocalThresholdEnums::Result::Threshold);
+    const auto phansalkar = Local::New();
+    phansalkar->SetMethod(LocalThresholdEnums::Method::Phansalkar);
+    phansalkar->SetK(0.3);
+    phansalkar->SetR(50);
+    phansalkar->SetP(1.5);
+    phansalkar->SetQ(8);
+    phansalkar->SetMaskImage(MakeRandomImage<Local::MaskImageType>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
+    const auto bernsen = Local::New();
+    bernsen->SetMethod(LocalThresholdEnums::Method::Bernsen);
+    bernsen->SetContrast(20);
+    bernsen->SetLevel(33);
+    Case ofPhansalkar =
+      WithBox(phansalkar, { { "Method", "phansalkar" }, { "K", "0.3" }, { "R", "50" }, { "P", "1.5" }, { "Q", "8" } });
+    ofPhansalkar.domain = "MaskImage";
+    return { WithBox(mean, { { "Method", "mean" }, { "Offset", "-2.5" }, { "Result", "threshold" } }, true),
+             ofPhansalkar,
+             WithBox(bernsen, { { "Method", "bernsen" }, { "Contrast", "20" }, { "Level", "33" } }) };
   }
   if (row == "identity")
     return { { ChunkwiseIdentityImageFilter<Image>::New().GetPointer(), {} } };

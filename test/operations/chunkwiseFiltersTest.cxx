@@ -166,6 +166,8 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
                                        "gaussian",
                                        "own",
                                        "equal",
+                                       "inner",
+                                       "threshold",
                                        "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
       {
         FilterParameters one = changed;

@@ -23,7 +23,9 @@
 #  include "chunkwiseSmallNetwork.h"
 #endif
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseLabelBoundaryOperation.h"
 #include "chunkwiseLabelOperation.h"
+#include "chunkwiseLocalThresholdOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseThresholdOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -154,6 +156,13 @@ MakeOperations()
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
   all.push_back(threshold);
+  const auto boundaries = std::make_shared<LabelBoundaryOperation>();
+  boundaries->triesDevices = true;
+  all.push_back(boundaries);
+  const auto local = MakeBox<LocalThresholdOperation>();
+  local->method = LocalThresholdMethod::Sauvola;
+  local->triesDevices = true;
+  all.push_back(local);
   all.push_back(std::make_shared<ReconstructionOperation>());
   const auto maxima = std::make_shared<ReconstructionOperation>();
   maxima->marker = ReconstructionMarker::Shifted;

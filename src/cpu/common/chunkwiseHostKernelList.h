@@ -22,6 +22,10 @@ RegisterHostIdentity(KernelRegistry & registry);
 void
 RegisterHostLabel(KernelRegistry & registry);
 void
+RegisterHostLabelBoundary(KernelRegistry & registry);
+void
+RegisterHostLocalThreshold(KernelRegistry & registry);
+void
 RegisterHostThreshold(KernelRegistry & registry);
 void
 RegisterHostMaskedWindows(KernelRegistry & registry);

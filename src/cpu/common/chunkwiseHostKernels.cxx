@@ -23,6 +23,8 @@ GetRegistry()
     RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);
     RegisterHostLabel(*registry);
+    RegisterHostLabelBoundary(*registry);
+    RegisterHostLocalThreshold(*registry);
     RegisterHostThreshold(*registry);
     RegisterHostMaskedWindows(*registry); // in the place of a composite
     RegisterHostMean(*registry);

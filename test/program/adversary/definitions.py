@@ -202,6 +202,18 @@ def otsu(a, _):
     return (a > values[numpy.argmax(gains)]).astype(float)
 
 
+def hysteresis(a, _):
+    """The components above the low threshold that have a voxel above the high one."""
+    labels, _ = ndimage.label(a > 100)
+    return (numpy.isin(labels, labels[a > 230]) & (labels > 0)).astype(float)
+
+
+def inner_boundaries(a, _):
+    padded = numpy.pad(a, 1, mode="edge")
+    faces = [numpy.roll(padded, step, axis)[1:-1, 1:-1, 1:-1] for axis in range(3) for step in (-1, 1)]
+    return ((a != 0) & numpy.any([a != each for each in faces], axis=0)).astype(float)
+
+
 DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
@@ -225,7 +237,8 @@ DEFINITIONS = {
     "regional-maxima": regional_maxima, "regional-minima": lambda a, _: regional_maxima(255 - a),
     "network": network,
     "label": lambda a, _: ndimage.label(a != 0)[0].astype(float),
-    "threshold": otsu,
+    "hysteresis": hysteresis, "boundaries": inner_boundaries,
+    "threshold": otsu, "local-threshold": lambda a, _: (a > of_windows(numpy.mean)(a, None)).astype(float),
     "sequence": of_windows(numpy.mean),
 }
 # Their results have the type of the input, and no other.
@@ -235,7 +248,7 @@ VOXELS = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-
 
 # They need the whole image at once, so that --divisions is refused.
 WHOLE = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
-         "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label")
+         "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label", "hysteresis")
 
 
 class Quantiles(ProgramTest):

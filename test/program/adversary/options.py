@@ -105,6 +105,20 @@ TRIALS = {
     "+threshold method": [{"method": m} for m in ("li", "triangle", "multi-otsu")],
     "thresholds": [{"thresholds": "100"}, {"thresholds": "50,100"}],
     "classes": [({"method": "multi-otsu"}, {"classes": "4"})],
+    "+local-threshold method": [{"method": m} for m in ("median", "gaussian", "niblack", "sauvola", "phansalkar", "bernsen")],
+    "+local-threshold result": [{"result": "threshold"}],
+    "+boundaries mode": [({"IN": "@radii"}, {"mode": "outer"}), ({"IN": "@radii"}, {"mode": "thick"})],
+    "+boundaries connectivity": [({"IN": "@radii"}, {"connectivity": "3"})],
+    "+boundaries axes": [({"IN": "@radii"}, {"axes": "0"})],
+    "low": [{"low": "120"}],
+    "high": [{"high": "255"}],
+    "offset": [{"offset": "9"}],
+    "k": [({"method": "niblack"}, {"k": "0.5"})],
+    "r": [({"method": "sauvola"}, {"r": "30"})],
+    "p": [({"method": "phansalkar"}, {"p": "9"})],
+    "q": [({"method": "phansalkar"}, {"q": "3"})],
+    "contrast": [({"method": "bernsen"}, {"contrast": "240"})],
+    "level": [({"method": "bernsen", "contrast": "300"}, {"level": "50"})],
     "+threshold bins": [{"bins": "5"}],
     "lower": [({"method": "fixed", "upper": "200"}, {"lower": "20"})],
     "upper": [({"method": "fixed", "lower": "20"}, {"upper": "200"})],
@@ -121,7 +135,8 @@ class Options(ProgramTest):
         """All that a run shows: its file, or why there is none, and the report."""
         self.out.unlink(missing_ok=True)
         options = dict(options)
-        path = inputs.flat if options.pop("IN", None) == "flat" else inputs.path
+        source = options.pop("IN", None)
+        path = inputs.flat if source == "flat" else inputs.files[source[1:]] if source else inputs.path
         words = [subcommand, path, self.out, *inputs.arguments({"verbose": None, **options})]
         result = run(*words)
         if result.returncode != 0:
