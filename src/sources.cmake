@@ -7,6 +7,7 @@ set(Chunkwise_BACKEND_SRCS
 )
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
+  distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
   operations/chunkwiseBoxStatisticOperation.cxx
@@ -51,6 +52,8 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseTableFilters.cxx
   operations/chunkwiseWindowFilters.cxx
+  distances/chunkwiseDistanceFilters.cxx
+  distances/chunkwiseDistanceRunner.cxx
   objects/chunkwiseLabelBlocks.cxx
   objects/chunkwiseLabelQuantiles.cxx
   objects/chunkwiseLabelRunner.cxx
@@ -149,6 +152,8 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuSeparable.cxx
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
+  cpu/distances/chunkwiseCpuDistance.cxx
+  cpu/distances/chunkwiseCpuDistanceRows.cxx
   cpu/objects/chunkwiseCpuLabel.cxx
   cpu/rank/chunkwiseCpuMaskedRank.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
@@ -182,6 +187,7 @@ set(Chunkwise_CPU_SRCS
 set(Chunkwise_LEVEL_SRCS
   cpu/common/chunkwiseCpuLevelFunctions.cxx
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
+  cpu/distances/chunkwiseCpuDistanceFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx
   cpu/window/chunkwiseCpuMaskedRows.cxx
