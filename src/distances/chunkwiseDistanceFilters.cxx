@@ -14,6 +14,24 @@ namespace chunkwise
 namespace
 {
 
+/** An opening or a closing: the second run needs the whole result of the first. */
+class TwoDistances : public PassesOperation
+{
+public:
+  Halo
+  GetHalo(const Coordinates &) const override
+  {
+    Halo halo = Halo::None();
+    for (const int axis : axes)
+    {
+      halo.lower[axis] = halo.upper[axis] = WholeAxis;
+    }
+    return halo;
+  }
+
+  std::vector<int> axes;
+};
+
 /** What all rows share. */
 std::shared_ptr<DistanceOperation>
 MakeDistance(const CheckedParameters & p, const FilterImage & image, DistanceTo to, DistanceResult result)
@@ -97,7 +115,8 @@ MakeBinaryMorphology(const CheckedParameters & p, const FilterImage & image)
   const auto first = make(name == "closing");
   last->inputKind = image.outputKind;
   last->background = 0;
-  const auto both = std::make_shared<PassesOperation>();
+  const auto both = std::make_shared<TwoDistances>();
+  both->axes = last->axes;
   both->name = name + " with a ball";
   both->stages = { { first }, { last, { 0 } } };
   return both;

@@ -226,7 +226,15 @@ MakeDistancePass(const OutOfCoreRequest & request, const DistanceOperation & ope
 std::uint64_t
 BytesOfSides(const DistanceOperation & operation)
 {
-  return SidesInMemory * operation.GetPlanes(Box::FromExtent(operation.image)).SideBytes();
+  int slowest = MaxDimension - 1;
+  while (slowest > 0 && operation.image[slowest] <= 1)
+  {
+    --slowest;
+  }
+  // Blocks along another axis know nothing of each other.
+  return slowest != operation.GetScanAxis()
+           ? 0
+           : SidesInMemory * operation.GetPlanes(Box::FromExtent(operation.image)).SideBytes();
 }
 
 class DistanceRunner : public OutOfCoreRunner

@@ -115,7 +115,9 @@ TRIALS = {
     "distance": [{"distance": "3"}],
     "operation": [{"operation": each} for each in ("erosion", "opening", "closing")],
     **{f"+{name} background": [{"background": "100"}]
-       for name in ("distance", "nearest", "expand-labels", "binary-morphology")},
+       for name in ("distance", "nearest")},
+    "+expand-labels background": [({"distance": "3"}, {"background": "100"})],
+    "+binary-morphology background": [({"operation": "erosion"}, {"background": "100"})],
     # Few voxels of the image are 0.
     "+expand-labels voxels": [({"distance": "0.6"}, {"voxels": None})],
     "+expand-labels axes": [({"distance": "1", "voxels": None}, {"axes": "0"})],
