@@ -61,8 +61,8 @@ public:
 
   using MorphologyEnum = EuclideanDistanceEnums::Morphology;
   /** What is done. Default: Dilation. */
-  itkSetEnumMacro(Operation, MorphologyEnum);
-  itkGetEnumMacro(Operation, MorphologyEnum);
+  itkSetEnumMacro(Morphology, MorphologyEnum);
+  itkGetEnumMacro(Morphology, MorphologyEnum);
 
   /** The radius of the ball, 0 or more. Default: 1. */
   itkSetMacro(Radius, double);
@@ -81,7 +81,7 @@ protected:
   MakeParameters() const override
   {
     chunkwise::FilterParameters parameters = Superclass::MakeParameters();
-    parameters.Set("Operation", ToWord(m_Operation));
+    parameters.Set("Morphology", ToWord(m_Morphology));
     parameters.SetReal("Radius", m_Radius);
     parameters.Set("ForegroundValue", chunkwise::PixelValue(m_ForegroundValue));
     return parameters;
@@ -90,13 +90,13 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override
   {
     Superclass::PrintSelf(os, indent);
-    os << indent << "Operation: " << m_Operation << std::endl;
+    os << indent << "Morphology: " << m_Morphology << std::endl;
     os << indent << "Radius: " << m_Radius << std::endl;
     os << indent << "ForegroundValue: " << +m_ForegroundValue << std::endl;
   }
 
 private:
-  MorphologyEnum  m_Operation{ MorphologyEnum::Dilation };
+  MorphologyEnum  m_Morphology{ MorphologyEnum::Dilation };
   double          m_Radius{ 1.0 };
   OutputPixelType m_ForegroundValue{ 1 };
 };

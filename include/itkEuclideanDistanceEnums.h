@@ -37,11 +37,11 @@ public:
 extern Chunkwise_EXPORT const char *
 ToWord(EuclideanDistanceEnums::Features value);
 extern Chunkwise_EXPORT const char *
-ToWord(EuclideanDistanceEnums::Morphology value);
+                        ToWord(EuclideanDistanceEnums::Morphology value);
 extern Chunkwise_EXPORT std::ostream &
-operator<<(std::ostream & out, EuclideanDistanceEnums::Features value);
+                        operator<<(std::ostream & out, EuclideanDistanceEnums::Features value);
 extern Chunkwise_EXPORT std::ostream &
-operator<<(std::ostream & out, EuclideanDistanceEnums::Morphology value);
+                        operator<<(std::ostream & out, EuclideanDistanceEnums::Morphology value);
 } // namespace itk
 
 #endif

@@ -135,6 +135,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseMonitor.cxx
   itk/itkChunkwiseWindow.cxx
   itk/itkConnectedComponentLabelEnums.cxx
+  itk/itkEuclideanDistanceEnums.cxx
   itk/itkGlobalThresholdEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
   itk/itkSummedAreaTableEnums.cxx

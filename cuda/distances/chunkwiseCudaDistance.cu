@@ -57,7 +57,7 @@ struct DistanceChunk
   }
   /** Where volume, slice, row and column are in the image. */
   __device__ Coordinates
-             Place(std::int64_t volume, std::int64_t z, std::int64_t row, std::int64_t column) const
+  Place(std::int64_t volume, std::int64_t z, std::int64_t row, std::int64_t column) const
   {
     Coordinates place{};
     for (int a = 0; a < MaxDimension; ++a)
@@ -223,9 +223,11 @@ ValuesKernel(DistanceChunk chunk, DistanceView input, const std::int32_t * __res
   for (std::int64_t i = FirstItem(); i < chunk.CountColumns(); i += ItemStep())
   {
     const std::int64_t row = i % plane / chunk.columns;
-    values[i] = positions[i] < 0 ? 0
-                                 : static_cast<const TBits *>(input.data)[input.Offset(
-                                     chunk.Place(i / plane, positions[i] - chunk.begin, row, i % chunk.columns))];
+    values[i] =
+      positions[i] < 0
+        ? 0
+        : static_cast<const TBits *>(
+            input.data)[input.Offset(chunk.Place(i / plane, positions[i] - chunk.begin, row, i % chunk.columns))];
   }
 }
 
@@ -277,8 +279,8 @@ ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, 
   for (std::int64_t i = FirstItem(); i < chunk.CountColumns(); i += ItemStep())
   {
     const std::int64_t base = i / plane * chunk.slices * plane + i % plane;
-    std::int64_t last = before && before[i] >= 0 ? before[i] : -far;
-    std::int64_t next = -far;
+    std::int64_t       last = before && before[i] >= 0 ? before[i] : -far;
+    std::int64_t       next = -far;
     for (std::int64_t z = 0; z < chunk.slices; ++z)
     {
       const std::int64_t at = base + z * plane;
@@ -293,9 +295,9 @@ ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, 
         {
           ++ahead;
         }
-        next = ahead < chunk.slices           ? chunk.begin + ahead
-               : behind && behind[i] >= 0     ? static_cast<std::int64_t>(behind[i])
-                                              : far;
+        next = ahead < chunk.slices       ? chunk.begin + ahead
+               : behind && behind[i] >= 0 ? static_cast<std::int64_t>(behind[i])
+                                          : far;
       }
       const std::int64_t toLast = position - last + (toOthers ? 1 : 0);
       const std::int64_t toNext = next - position;
@@ -309,8 +311,8 @@ ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, 
       numbers[at] = toOthers && (marks[at] & IsBackground) != 0 ? T{ 0 } : square;
       if (nearest)
       {
-        const Coordinates place =
-          chunk.Place(i / plane, (toLast <= toNext ? last : next) - chunk.begin, i % plane / chunk.columns, i % chunk.columns);
+        const Coordinates place = chunk.Place(
+          i / plane, (toLast <= toNext ? last : next) - chunk.begin, i % plane / chunk.columns, i % chunk.columns);
         std::int64_t index = 0;
         for (int a = 0; a < MaxDimension; ++a)
         {
@@ -322,8 +324,8 @@ ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, 
   }
 }
 
-/** The lowest of what the voxels of a line have, with what they are away. `differs`: the mark of voxels that end runs of
- * equal voxels; 0: lines have no runs. */
+/** The lowest of what the voxels of a line have, with what they are away. `differs`: the mark of voxels that end runs
+ * of equal voxels; 0: lines have no runs. */
 template <typename T>
 __global__ void
 LineKernel(std::int64_t voxels, std::int64_t stride, std::int64_t length, std::uint8_t differs,
@@ -635,8 +637,7 @@ private:
   {
     const auto * const bytes = static_cast<const unsigned char *>(sides);
     const auto * const before = reinterpret_cast<const std::int32_t *>(bytes);
-    const auto * const behind =
-      bytes ? reinterpret_cast<const std::int32_t *>(bytes + m_Planes.SideBytes()) : nullptr;
+    const auto * const behind = bytes ? reinterpret_cast<const std::int32_t *>(bytes + m_Planes.SideBytes()) : nullptr;
     ScanColumnsKernel<T><<<BlocksFor(m_Planes.columns, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
       m_Chunk,
       this->Marks(),
@@ -736,16 +737,16 @@ private:
       const auto values = [&](std::size_t side) {
         return bytes ? reinterpret_cast<const std::uint64_t *>(bytes + side + m_Planes.ValuesOffset()) : nullptr;
       };
-      LabelKernel<T, Bits><<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
-        m_Chunk,
-        ViewOf(m_Call.inputs[0]),
-        ViewOf(m_Call.output),
-        background,
-        beyond,
-        numbers,
-        nearest,
-        values(0),
-        values(m_Planes.SideBytes()));
+      LabelKernel<T, Bits>
+        <<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(m_Chunk,
+                                                                                         ViewOf(m_Call.inputs[0]),
+                                                                                         ViewOf(m_Call.output),
+                                                                                         background,
+                                                                                         beyond,
+                                                                                         numbers,
+                                                                                         nearest,
+                                                                                         values(0),
+                                                                                         values(m_Planes.SideBytes()));
       CheckLaunch("LabelKernel");
     });
   }

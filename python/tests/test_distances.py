@@ -101,7 +101,7 @@ def test_morphology_with_balls(radius):
     for operation, expected in (("dilation", dilated), ("erosion", eroded),
                                 ("opening", scipy_ndi.binary_dilation(eroded, ball)),
                                 ("closing", scipy_ndi.binary_erosion(dilated, ball, border_value=1))):
-        ours = chunkwise.binary_morphology(image, radius=radius, operation=operation)
+        ours = chunkwise.binary_morphology(image, radius=radius, morphology=operation)
         np.testing.assert_array_equal(ours != 0, expected, err_msg=operation)
 
 

@@ -65,8 +65,8 @@ FeaturesOf(const CheckedParameters & p)
 std::shared_ptr<const Operation>
 MakeDistances(const CheckedParameters & p, const FilterImage & image)
 {
-  const auto operation = MakeDistance(
-    p, image, FeaturesOf(p), p.Flag("SquaredDistance") ? DistanceResult::Squared : DistanceResult::Root);
+  const auto operation =
+    MakeDistance(p, image, FeaturesOf(p), p.Flag("SquaredDistance") ? DistanceResult::Squared : DistanceResult::Root);
   operation->insideIsPositive = p.Flag("InsideIsPositive");
   if (p.Has("MaximumDistance"))
   {
@@ -92,7 +92,7 @@ MakeExpandedLabels(const CheckedParameters & p, const FilterImage & image)
 std::shared_ptr<const Operation>
 MakeBinaryMorphology(const CheckedParameters & p, const FilterImage & image)
 {
-  const std::string & name = p.Choice("Operation");
+  const std::string & name = p.Choice("Morphology");
   const auto          make = [&](bool dilates) {
     const auto operation = MakeDistance(p,
                                         image,
@@ -129,9 +129,10 @@ FeaturesParameter(bool all)
   features.name = "Features";
   features.option = "to";
   features.type = ParameterType::Choice;
-  features.help = all ? "To the nearest voxel of the background, of an object, of the contour of objects (negative inside "
-                        "them), or of another value than the voxel's own"
-                      : "The nearest voxel of the background, or of an object";
+  features.help =
+    all ? "To the nearest voxel of the background, of an object, of the contour of objects (negative inside "
+          "them), or of another value than the voxel's own"
+        : "The nearest voxel of the background, or of an object";
   features.defaultText = all ? "background" : "objects";
   features.choices = all ? std::vector<std::string>{ "background", "objects", "contour", "others" }
                          : std::vector<std::string>{ "background", "objects" };
@@ -209,9 +210,11 @@ AddDistanceFilters(std::vector<FilterDescription> & filters)
   row.parameters.insert(row.parameters.begin(), FeaturesParameter(false));
   filters.push_back(row);
 
-  row = DistanceRow("expand-labels", "Each object grows into the background, up to a distance and to where it meets others");
+  row = DistanceRow("expand-labels",
+                    "Each object grows into the background, up to a distance and to where it meets others");
   row.make = MakeExpandedLabels;
-  ParameterDescription distance = LengthParameter("Distance", "distance", "Voxels that are farther from all objects stay background");
+  ParameterDescription distance =
+    LengthParameter("Distance", "distance", "Voxels that are farther from all objects stay background");
   distance.required = true;
   distance.exampleText = "5";
   row.parameters.insert(row.parameters.begin(), distance);
@@ -222,13 +225,14 @@ AddDistanceFilters(std::vector<FilterDescription> & filters)
   row.make = MakeBinaryMorphology;
   row.givesClasses = [](const FilterParameters & parameters) { return !parameters.Has("ForegroundValue"); };
   ParameterDescription operation;
-  operation.name = "Operation";
+  operation.name = "Morphology";
   operation.option = "operation";
   operation.type = ParameterType::Choice;
   operation.help = "What is done to objects";
   operation.defaultText = "dilation";
   operation.choices = { "dilation", "erosion", "opening", "closing" };
-  ParameterDescription radius = LengthParameter("Radius", "radius", "The radius of the ball, which has all voxels up to this distance");
+  ParameterDescription radius =
+    LengthParameter("Radius", "radius", "The radius of the ball, which has all voxels up to this distance");
   radius.required = true;
   radius.exampleText = "5";
   ParameterDescription foreground;

@@ -55,11 +55,13 @@ ReplaceFeatures(unsigned char * known, const unsigned char * from, const Distanc
     if (source.PositionAt(i) >= 0)
     {
       const auto at = static_cast<std::size_t>(i);
-      std::memcpy(target.begin + at * sizeof(std::int32_t), source.begin + at * sizeof(std::int32_t), sizeof(std::int32_t));
+      std::memcpy(
+        target.begin + at * sizeof(std::int32_t), source.begin + at * sizeof(std::int32_t), sizeof(std::int32_t));
       if (planes.hasValues)
       {
-        std::memcpy(
-          target.values + at * sizeof(std::uint64_t), source.values + at * sizeof(std::uint64_t), sizeof(std::uint64_t));
+        std::memcpy(target.values + at * sizeof(std::uint64_t),
+                    source.values + at * sizeof(std::uint64_t),
+                    sizeof(std::uint64_t));
       }
     }
   }
@@ -209,11 +211,10 @@ DistanceOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind o
                          PixelKindName(output));
   }
   const bool   isSmall = PixelSize(output) < 4;
-  const double most = result == DistanceResult::Index
-                        ? static_cast<double>(Box::FromExtent(image).NumberOfVoxels())
-                        : static_cast<double>(this->GetLargestSquare()) + 1;
-  const double largest =
-    DispatchPixelKind(output, [](auto pixel) { return static_cast<double>(std::numeric_limits<decltype(pixel)>::max()); });
+  const double most = result == DistanceResult::Index ? static_cast<double>(Box::FromExtent(image).NumberOfVoxels())
+                                                      : static_cast<double>(this->GetLargestSquare()) + 1;
+  const double largest = DispatchPixelKind(
+    output, [](auto pixel) { return static_cast<double>(std::numeric_limits<decltype(pixel)>::max()); });
   switch (result)
   {
     case DistanceResult::Root:
@@ -240,12 +241,11 @@ DistanceOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind o
       }
       break;
     case DistanceResult::Index:
-      if (isSmall || output == PixelKind::Float32 || most > largest ||
-          (output == PixelKind::Float64 && most > 0x1p53))
+      if (isSmall || (output == PixelKind::Float32 && most > 0x1p24) || most > largest || (output == PixelKind::Float64 && most > 0x1p53))
       {
         throw ParameterError("Output: " + std::string(PixelKindName(output)) + " does not have all indices of " +
                              std::to_string(static_cast<std::int64_t>(most)) +
-                             " voxels: the output's kind must be an integer of 32 or 64 bits, or float64, that has");
+                             " voxels: the output's kind must be an integer of 32 or 64 bits, or a floating-point type, that has");
       }
       break;
     case DistanceResult::Label:

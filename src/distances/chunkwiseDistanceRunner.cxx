@@ -13,8 +13,8 @@
 #include <chrono>
 
 // Distances in images that no memory holds, in blocks along the slowest axis. A first pass notes the first feature of
-// each column in each block. A second pass computes the blocks in ascending order, each with the nearest features before
-// and after it. Openings and closings are two such runs, with an image in a spool between them.
+// each column in each block. A second pass computes the blocks in ascending order, each with the nearest features
+// before and after it. Openings and closings are two such runs, with an image in a spool between them.
 namespace chunkwise
 {
 
@@ -146,7 +146,7 @@ public:
       return nullptr;
     }
     const SideData summary = SummarizeBlock(*this, block.inputs[0], block.box, *block.executor, *block.kernels);
-    SideData       before(outside->begin(), outside->begin() + static_cast<std::ptrdiff_t>(m_After->GetPlanes().SideBytes()));
+    SideData before(outside->begin(), outside->begin() + static_cast<std::ptrdiff_t>(m_After->GetPlanes().SideBytes()));
     ReplaceFeatures(before.data(), summary.data() + m_After->GetPlanes().SideBytes(), m_After->GetPlanes());
     return std::make_shared<DistanceBlocks>(*this, m_After, m_Block + 1, before.data());
   }
@@ -321,8 +321,7 @@ private:
       Executor &                      executor = request.executor ? *request.executor : *own;
       report.reading +=
         ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor *) {
-          after->Add(SummarizeBlock(
-            operation, division.inputs.front(), division.region, executor, GetHostKernels()));
+          after->Add(SummarizeBlock(operation, division.inputs.front(), division.region, executor, GetHostKernels()));
         });
       after->Finish();
       report.spoolWritten += after->GetBytesWritten();

@@ -188,20 +188,19 @@ struct DistanceTrial
   ExpectDefinition(const std::string & where) const
   {
     const DistancesByDefinition<TIn> definition(*operation, voxels);
-    const double                     largest = std::is_integral<TOut>::value && operation->result != DistanceResult::Index
-                                                 ? static_cast<double>(std::numeric_limits<TOut>::max())
-                                               : operation->result != DistanceResult::Index ? Infinite
-                                               : std::is_signed<TOut>::value
-                                                 ? -1.0
-                                                 : static_cast<double>(std::numeric_limits<TOut>::max());
-    int                              wrong = 0;
+    const double largest = std::is_integral<TOut>::value && operation->result != DistanceResult::Index
+                             ? static_cast<double>(std::numeric_limits<TOut>::max())
+                           : operation->result != DistanceResult::Index ? Infinite
+                           : std::is_signed<TOut>::value                ? -1.0
+                                                         : static_cast<double>(std::numeric_limits<TOut>::max());
+    int          wrong = 0;
     ForEachIndex(request.region, [&](const Coordinates & at) {
       const double expected = definition.Expected(at, largest);
       const TOut   result = At<TOut>(request.output, at);
       // The largest number of an integer type is more than that of doubles before it.
       const bool isLargest = std::fabs(expected) == std::fabs(largest);
-      const bool isSame =
-        isLargest ? static_cast<double>(result) == expected : static_cast<double>(static_cast<TOut>(expected)) == static_cast<double>(result);
+      const bool isSame = isLargest ? static_cast<double>(result) == expected
+                                    : static_cast<double>(static_cast<TOut>(expected)) == static_cast<double>(result);
       if (!isSame && ++wrong == 1)
       {
         ADD_FAILURE() << where << ": " << operation->GetKey() << " at " << ToString(at) << ": " << +result
@@ -304,8 +303,9 @@ TryAnyDistances(std::mt19937 & random, Manager & manager, BackendChoice backend,
     operation->foreground = PixelValue(1 + random() % 3);
     if (random() % 2 && result != DistanceResult::Index)
     {
-      operation->limit = random() % 2 ? static_cast<double>(random() % 12)
-                                      : std::is_floating_point<TOut>::value ? 0.37 * static_cast<double>(random() % 40) : 3;
+      operation->limit = random() % 2                          ? static_cast<double>(random() % 12)
+                         : std::is_floating_point<TOut>::value ? 0.37 * static_cast<double>(random() % 40)
+                                                               : 3;
     }
     DistanceTrial<TIn, TOut> t(operation, RandomObjects<TIn>(random, size));
     t.request.backend = backend;
@@ -372,7 +372,8 @@ TEST_P(Distances, OfHardImagesAreThoseOfTheDefinition)
   const Coordinates extent{ { 61, 43, 1, 1, 1 } };
   const auto        make = [&](auto && isSet) {
     std::vector<std::uint8_t> voxels;
-    ForEachIndex(Box::FromExtent(extent), [&](const Coordinates & at) { voxels.push_back(isSet(at[0], at[1]) ? 1 : 0); });
+    ForEachIndex(Box::FromExtent(extent),
+                 [&](const Coordinates & at) { voxels.push_back(isSet(at[0], at[1]) ? 1 : 0); });
     return voxels;
   };
   const std::vector<std::vector<std::uint8_t>> images = {
@@ -522,8 +523,8 @@ TEST_P(Distances, InImagesLargerThanMemoryAreThoseInMemory)
     auto                voxels = RandomObjects<std::uint8_t>(random, extent);
     const auto          operation = MakeDistance<std::uint8_t, float>(extent, static_cast<DistanceTo>(trial % 4));
     SetRandomSpacing(random, *operation);
-    ASSERT_NO_FATAL_FAILURE((StreamDistances<std::uint8_t, float>(
-      this->GetManager(), this->GetBackend(), operation, voxels, extent, 420000)));
+    ASSERT_NO_FATAL_FAILURE((
+      StreamDistances<std::uint8_t, float>(this->GetManager(), this->GetBackend(), operation, voxels, extent, 420000)));
     const auto labels = MakeDistance<std::uint8_t, std::uint8_t>(extent, DistanceTo::Objects, DistanceResult::Label);
     labels->limit = 4 + trial;
     ASSERT_NO_FATAL_FAILURE((StreamDistances<std::uint8_t, std::uint8_t>(
@@ -536,7 +537,7 @@ TEST_P(Distances, InImagesLargerThanMemoryAreThoseInMemory)
     image.extent = extent;
     FilterParameters parameters;
     parameters.SetReal("Radius", 3);
-    parameters.Set("Operation", trial % 2 ? "opening" : "closing");
+    parameters.Set("Morphology", trial % 2 ? "opening" : "closing");
     ASSERT_NO_FATAL_FAILURE(
       (StreamDistances<std::uint8_t, std::uint8_t>(this->GetManager(),
                                                    BackendChoice::CPU,
@@ -550,11 +551,11 @@ TEST_P(Distances, InImagesLargerThanMemoryAreThoseInMemory)
 /** All instruction sets give the same bits. */
 TEST(DistanceLevels, GiveTheSameBits)
 {
-  std::mt19937                                       random(6);
-  Manager                                            manager({});
-  const Coordinates                                  extent{ { 333, 77, 9, 1, 1 } };
+  std::mt19937                                           random(6);
+  Manager                                                manager({});
+  const Coordinates                                      extent{ { 333, 77, 9, 1, 1 } };
   std::map<std::string, std::vector<std::vector<float>>> results;
-  std::vector<std::vector<std::uint8_t>>             images;
+  std::vector<std::vector<std::uint8_t>>                 images;
   for (int trial = 0; trial < 8; ++trial)
   {
     images.push_back(RandomObjects<std::uint8_t>(random, extent));
@@ -589,9 +590,9 @@ TEST(DistanceThreads, GiveTheSameBits)
   std::mt19937 random(7);
   for (int trial = 0; trial < 12; ++trial)
   {
-    const Coordinates  extent{ { 90, trial % 3 == 0 ? 1 : 60, trial % 3 == 1 ? 3 : 40, trial % 4 == 3 ? 3 : 1, 1 } };
-    const auto         voxels = RandomObjects<std::uint8_t>(random, extent);
-    const auto         operation = MakeDistance<std::uint8_t, double>(extent, static_cast<DistanceTo>(trial % 4));
+    const Coordinates   extent{ { 90, trial % 3 == 0 ? 1 : 60, trial % 3 == 1 ? 3 : 40, trial % 4 == 3 ? 3 : 1, 1 } };
+    const auto          voxels = RandomObjects<std::uint8_t>(random, extent);
+    const auto          operation = MakeDistance<std::uint8_t, double>(extent, static_cast<DistanceTo>(trial % 4));
     std::vector<double> first;
     for (const unsigned int threads : { 1u, 3u, 8u })
     {
@@ -625,9 +626,9 @@ TEST(DistanceRows, MakeTheOperation)
   EXPECT_EQ(distance->limit, 7);
   EXPECT_EQ(distance->GetNumber(), DistanceNumber::Double);
   parameters.Set("UseImageSpacing", false);
-  EXPECT_EQ(std::dynamic_pointer_cast<const DistanceOperation>(MakeFilterOperation("distance", parameters, image))
-              ->GetNumber(),
-            DistanceNumber::Int32);
+  EXPECT_EQ(
+    std::dynamic_pointer_cast<const DistanceOperation>(MakeFilterOperation("distance", parameters, image))->GetNumber(),
+    DistanceNumber::Int32);
   image.outputKind = PixelKind::UInt8;
   const auto refuses = [&](const std::string & name, const FilterParameters & given) {
     EXPECT_THROW(MakeFilterOperation(name, given, image)->CheckKinds({ image.inputKind }, image.outputKind),
@@ -639,7 +640,7 @@ TEST(DistanceRows, MakeTheOperation)
   EXPECT_THROW(MakeFilterOperation("expand-labels", FilterParameters(), image), ParameterError);
   FilterParameters morphology;
   morphology.SetReal("Radius", 2.5);
-  morphology.Set("Operation", "opening");
+  morphology.Set("Morphology", "opening");
   const auto opening = MakeFilterOperation("binary-morphology", morphology, image);
   ASSERT_TRUE(opening->AsStaged());
   EXPECT_EQ(opening->AsStaged()->GetStages().size(), 2u);
@@ -662,7 +663,7 @@ TEST_P(Distances, MakeOpeningsAndClosings)
     image.extent = extent;
     FilterParameters parameters;
     parameters.SetReal("Radius", radius);
-    parameters.Set("Operation", isOpening ? "opening" : "closing");
+    parameters.Set("Morphology", isOpening ? "opening" : "closing");
     ExecutionRequest          request;
     std::vector<std::uint8_t> output(voxels.size(), 9);
     request.operation = MakeFilterOperation("binary-morphology", parameters, image);
@@ -674,7 +675,7 @@ TEST_P(Distances, MakeOpeningsAndClosings)
     const auto spread = [&](const std::vector<bool> & set) {
       std::vector<bool> grown;
       ForEachIndex(box, [&](const Coordinates & at) {
-        bool isNear = false;
+        bool        isNear = false;
         std::size_t i = 0;
         ForEachIndex(box, [&](const Coordinates & other) {
           double sum = 0;

@@ -54,9 +54,9 @@ class DistanceScratch
 public:
   DistanceScratch(const DistanceOperation & operation, const Box & box, int concurrency, std::size_t numberBytes)
   {
-    const int          scan = operation.GetScanAxis();
-    const int          x = operation.GetSliceAxis(0);
-    const int          y = operation.GetSliceAxis(1);
+    const int scan = operation.GetScanAxis();
+    const int x = operation.GetSliceAxis(0);
+    const int y = operation.GetSliceAxis(1);
     workers = concurrency;
     columns = x < 0 ? 1 : operation.image[x];
     rows = y < 0 ? 1 : operation.image[y];
@@ -181,9 +181,8 @@ public:
     }
     for (std::int64_t volume = 0; volume < volumes; ++volume)
     {
-      this->RunVolume(volume, sides, 0, [&](std::int64_t count, const Task & task) {
-        m_Call.executor->ParallelFor(count, task);
-      });
+      this->RunVolume(
+        volume, sides, 0, [&](std::int64_t count, const Task & task) { m_Call.executor->ParallelFor(count, task); });
     }
   }
 
@@ -249,7 +248,7 @@ private:
     std::int64_t * const nearest = m_Operation.KeepsNearest()
                                      ? this->At<std::int64_t>(m_Scratch.nearest) + state * m_Scratch.slices * plane
                                      : nullptr;
-    const std::int64_t pieces = this->GetPieces();
+    const std::int64_t   pieces = this->GetPieces();
     for (std::int64_t slab = 0; slab < m_Scratch.slabs && !this->ShouldStop(); ++slab)
     {
       const std::int64_t begin = m_Begin + slab * m_Scratch.slices;
@@ -259,8 +258,12 @@ private:
       });
       const std::int64_t lanes = DistanceTileBytes / static_cast<std::int64_t>(sizeof(T));
       const std::int64_t tiles = (m_Scratch.columns + lanes - 1) / lanes;
-      const auto         slice = [&](std::int64_t z, std::int64_t firstTile, std::int64_t lastTile, std::int64_t firstRow,
-                             std::int64_t lastRow, unsigned int worker) {
+      const auto         slice = [&](std::int64_t z,
+                             std::int64_t firstTile,
+                             std::int64_t lastTile,
+                             std::int64_t firstRow,
+                             std::int64_t lastRow,
+                             unsigned int worker) {
         if (this->ShouldStop())
         {
           return;
@@ -278,9 +281,8 @@ private:
       const std::int64_t slices = end - begin;
       if (slices >= 2 * m_Scratch.workers || m_Scratch.rows == 1)
       {
-        loop(slices, [&](std::int64_t i, unsigned int worker) {
-          slice(begin + i, 0, tiles, 0, m_Scratch.rows, worker);
-        });
+        loop(slices,
+             [&](std::int64_t i, unsigned int worker) { slice(begin + i, 0, tiles, 0, m_Scratch.rows, worker); });
         continue;
       }
       // Few slices: workers share each of them.
@@ -305,11 +307,12 @@ private:
   FindFirst(const Coordinates & base, std::int64_t volume, const void * sides, std::int32_t * next, std::int32_t * last,
             TLoop && loop)
   {
-    const std::int64_t   plane = m_Scratch.plane;
-    const std::int64_t   pieces = this->GetPieces();
-    const auto * const   bytes = static_cast<const unsigned char *>(sides);
-    const auto * const   before = reinterpret_cast<const std::int32_t *>(bytes) + volume * plane;
-    const auto * const   behind = bytes ? reinterpret_cast<const std::int32_t *>(bytes + m_Planes.SideBytes()) + volume * plane : nullptr;
+    const std::int64_t plane = m_Scratch.plane;
+    const std::int64_t pieces = this->GetPieces();
+    const auto * const bytes = static_cast<const unsigned char *>(sides);
+    const auto * const before = reinterpret_cast<const std::int32_t *>(bytes) + volume * plane;
+    const auto * const behind =
+      bytes ? reinterpret_cast<const std::int32_t *>(bytes + m_Planes.SideBytes()) + volume * plane : nullptr;
     loop(m_Scratch.rows * pieces, [&](std::int64_t task, unsigned int worker) {
       const std::int64_t   row = task / pieces;
       const std::int64_t   first = task % pieces * DistancePiece;
@@ -369,7 +372,15 @@ private:
       T * const out = numbers + (z - begin) * m_Scratch.plane + at;
       if (nearest)
       {
-        this->NoteNearest(base, row, first, n, z, features + (z - begin) * n, last + at, out, nearest + (z - begin) * m_Scratch.plane + at);
+        this->NoteNearest(base,
+                          row,
+                          first,
+                          n,
+                          z,
+                          features + (z - begin) * n,
+                          last + at,
+                          out,
+                          nearest + (z - begin) * m_Scratch.plane + at);
       }
       m_Functions.goOn(
         last + at, features + (z - begin) * n, out, n, static_cast<std::int32_t>(z), toOthers ? 1 : 0, m_OfScan);
@@ -396,7 +407,8 @@ private:
       const std::int64_t before = features[i] != 0 ? 0 : z - last[i];
       const auto         behind = static_cast<std::int64_t>(out[i]);
       const std::int64_t nearer = std::min(before, behind);
-      nearest[i] = nearer >= -std::int64_t{ NoneBefore } ? -1 : index + (before <= behind ? z - before : z + behind) * step;
+      nearest[i] =
+        nearer >= -std::int64_t{ NoneBefore } ? -1 : index + (before <= behind ? z - before : z + behind) * step;
     }
   }
 
@@ -412,12 +424,8 @@ private:
     auto * const       parabolas = this->OfWorker<DistanceParabola<T>>(worker, m_Scratch.parabolas);
     if (!nearest && m_Operation.to != DistanceTo::Others)
     {
-      m_Functions.columns(numbers + first,
-                          m_Scratch.columns,
-                          count,
-                          m_OfColumns,
-                          this->OfWorker<T>(worker, m_Scratch.tile),
-                          parabolas);
+      m_Functions.columns(
+        numbers + first, m_Scratch.columns, count, m_OfColumns, this->OfWorker<T>(worker, m_Scratch.tile), parabolas);
       return;
     }
     for (std::int64_t x = first; x < first + count; ++x)
@@ -459,8 +467,8 @@ private:
   }
 
   void
-  Row(const Coordinates & base, std::int64_t z, std::int64_t row, T * slice, std::int64_t * nearest, std::int64_t volume,
-      const void * sides, unsigned int worker)
+  Row(const Coordinates & base, std::int64_t z, std::int64_t row, T * slice, std::int64_t * nearest,
+      std::int64_t volume, const void * sides, unsigned int worker)
   {
     T * const            numbers = slice + row * m_Scratch.columns;
     std::int64_t * const indices = nearest ? nearest + row * m_Scratch.columns : nullptr;
@@ -478,7 +486,8 @@ private:
         this->Line(base, z, row, false, numbers, indices, worker);
       }
     }
-    m_Rows.Store(base, z, row, numbers, indices, m_Beyond, sides, volume, this->OfWorker<std::uint8_t>(worker, m_Scratch.marks));
+    m_Rows.Store(
+      base, z, row, numbers, indices, m_Beyond, sides, volume, this->OfWorker<std::uint8_t>(worker, m_Scratch.marks));
   }
 
   const KernelCall &           m_Call;
@@ -515,7 +524,8 @@ DistanceCost(const Operation & operation, const ChunkShape & shape)
 {
   const bool isSlow = static_cast<const DistanceOperation &>(operation).KeepsNearest();
   return static_cast<double>(shape.outputBox.NumberOfVoxels()) *
-         (static_cast<double>(2 * PixelSize(shape.inputKinds[0]) + PixelSize(shape.outputKind)) + (isSlow ? 160.0 : 40.0));
+         (static_cast<double>(2 * PixelSize(shape.inputKinds[0]) + PixelSize(shape.outputKind)) +
+          (isSlow ? 160.0 : 40.0));
 }
 
 void
@@ -555,16 +565,16 @@ SummarizeDistance(const KernelCall & call)
   const std::int64_t pieces = (scratch.columns + DistancePiece - 1) / DistancePiece;
   call.executor->ParallelFor(
     planes.columns / scratch.plane * scratch.rows * pieces, [&](std::int64_t task, unsigned int worker) {
-      const std::int64_t   lineNumber = task / pieces;
-      const std::int64_t   first = task % pieces * DistancePiece;
-      const std::int64_t   n = std::min(DistancePiece, scratch.columns - first);
-      const Coordinates    base = rows.BaseOf(lineNumber / scratch.rows);
-      const std::int64_t   row = lineNumber % scratch.rows;
+      const std::int64_t    lineNumber = task / pieces;
+      const std::int64_t    first = task % pieces * DistancePiece;
+      const std::int64_t    n = std::min(DistancePiece, scratch.columns - first);
+      const Coordinates     base = rows.BaseOf(lineNumber / scratch.rows);
+      const std::int64_t    row = lineNumber % scratch.rows;
       unsigned char * const memory =
         static_cast<unsigned char *>(call.scratch) + static_cast<std::size_t>(worker) * scratch.workerBytes;
       std::uint8_t * const features = memory + scratch.features;
-      auto * const firstOnes = reinterpret_cast<std::int32_t *>(out) + lineNumber * scratch.columns + first;
-      auto * const lastOnes =
+      auto * const         firstOnes = reinterpret_cast<std::int32_t *>(out) + lineNumber * scratch.columns + first;
+      auto * const         lastOnes =
         reinterpret_cast<std::int32_t *>(out + planes.SideBytes()) + lineNumber * scratch.columns + first;
       std::fill_n(firstOnes, n, -1);
       std::fill_n(lastOnes, n, -1);

@@ -6,8 +6,8 @@
 #include "chunkwiseTypes.h"
 
 // The lower envelope of the parabolas of a line. Where two of them cross is computed in double, with a margin for
-// rounding: a parabola leaves the envelope only if it is the lowest at no voxel even so. All that may be the lowest at a
-// voxel are compared there, so results are exact.
+// rounding: a parabola leaves the envelope only if it is the lowest at no voxel even so. All that may be the lowest at
+// a voxel are compared there, so results are exact.
 namespace chunkwise
 {
 
@@ -54,8 +54,8 @@ FindDistanceEnvelope(const T * line, std::int64_t stride, std::int64_t n, const 
       if (isPart)
       {
         // Both are at least 0 here, but for the second, by less than one.
-        before.high = crossing + margin < last ? static_cast<std::int32_t>(crossing + margin)
-                                               : static_cast<std::int32_t>(n - 1);
+        before.high =
+          crossing + margin < last ? static_cast<std::int32_t>(crossing + margin) : static_cast<std::int32_t>(n - 1);
         const double       begin = crossing - margin;
         const std::int32_t whole = static_cast<std::int32_t>(begin);
         low = static_cast<double>(whole) < begin ? whole + 1 : whole;

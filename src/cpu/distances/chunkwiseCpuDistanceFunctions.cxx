@@ -388,7 +388,9 @@ MakeDistanceFunctions()
 DistanceLevel
 MakeDistanceLevel()
 {
-  return { MakeDistanceFunctions<std::int32_t>(), MakeDistanceFunctions<std::int64_t>(), MakeDistanceFunctions<double>() };
+  return { MakeDistanceFunctions<std::int32_t>(),
+           MakeDistanceFunctions<std::int64_t>(),
+           MakeDistanceFunctions<double>() };
 }
 
 } // namespace CHUNKWISE_CPU_LEVEL

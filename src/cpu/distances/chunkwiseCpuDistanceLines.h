@@ -31,7 +31,7 @@ template <typename T>
 struct DistanceAxis
 {
   /** [k]: what k voxels along the axis add to a squared distance; max(length, DistancePad) + 1 of them. */
-  const T * weights;
+  const T *    weights;
   std::int64_t length;
   /** The length of a voxel in the units of `weights`, and its square. */
   double spacing;

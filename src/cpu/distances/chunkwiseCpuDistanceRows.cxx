@@ -136,8 +136,8 @@ DistanceRows::GetBackground(const Coordinates & base, std::int64_t z, std::int64
 }
 
 void
-DistanceRows::GetFeatures(const Coordinates & base, std::int64_t z, std::int64_t row, std::int64_t first, std::int64_t n,
-                          std::uint8_t * features, std::uint8_t * marks) const
+DistanceRows::GetFeatures(const Coordinates & base, std::int64_t z, std::int64_t row, std::int64_t first,
+                          std::int64_t n, std::uint8_t * features, std::uint8_t * marks) const
 {
   const BufferView & input = m_Call.inputs[0];
   if (m_Operation.to == DistanceTo::Others)
@@ -156,7 +156,8 @@ DistanceRows::GetFeatures(const Coordinates & base, std::int64_t z, std::int64_t
       for (std::int64_t i = 0; i < n; ++i)
       {
         // Bits: NaN is equal to itself.
-        features[i] = static_cast<std::uint8_t>(std::memcmp(voxels + i * step, before + i * step, sizeof(Pixel)) != 0 ? 1 : 0);
+        features[i] =
+          static_cast<std::uint8_t>(std::memcmp(voxels + i * step, before + i * step, sizeof(Pixel)) != 0 ? 1 : 0);
       }
     });
     return;
@@ -203,11 +204,11 @@ std::int64_t
 DistanceRows::EndOfRun(const Coordinates & base, std::int64_t z, std::int64_t number, bool isColumn,
                        std::int64_t begin) const
 {
-  const int                   axis = isColumn ? m_Y : m_X;
-  const std::int64_t          n = this->LengthOf(axis);
-  const BufferView &          input = m_Call.inputs[0];
-  const Coordinates           place = isColumn ? this->Place(base, z, begin, number) : this->Place(base, z, number, begin);
-  const auto                  size = static_cast<std::int64_t>(PixelSize(input.kind));
+  const int          axis = isColumn ? m_Y : m_X;
+  const std::int64_t n = this->LengthOf(axis);
+  const BufferView & input = m_Call.inputs[0];
+  const Coordinates  place = isColumn ? this->Place(base, z, begin, number) : this->Place(base, z, number, begin);
+  const auto         size = static_cast<std::int64_t>(PixelSize(input.kind));
   const unsigned char * const voxel = static_cast<const unsigned char *>(this->InputAt(place));
   const std::int64_t          step = (axis < 0 ? 1 : input.stride[axis]) * size;
   std::int64_t                end = begin + 1;
@@ -254,8 +255,7 @@ DistanceRows::StoreNumbers(TOut * to, std::int64_t step, std::int64_t n, const T
   else
   {
     const double most = static_cast<double>(std::numeric_limits<TOut>::max());
-    const TOut   far =
-      limit * limit < most ? static_cast<TOut>(limit * limit) : std::numeric_limits<TOut>::max();
+    const TOut   far = limit * limit < most ? static_cast<TOut>(limit * limit) : std::numeric_limits<TOut>::max();
     for (std::int64_t i = 0; i < n; ++i)
     {
       to[i * step] = static_cast<TOut>(sign(i, numbers[i] < beyond ? static_cast<TOut>(numbers[i]) : far));
@@ -295,8 +295,7 @@ DistanceRows::StoreLabels(TOut * to, std::int64_t step, std::int64_t n, const T 
       continue;
     }
     const std::size_t  side = z < m_Call.writable.lower[m_Scan] ? 0 : planes.SideBytes();
-    const std::int64_t column =
-      (volume * rows + (m_Y < 0 ? 0 : place[m_Y])) * columns + (m_X < 0 ? 0 : place[m_X]);
+    const std::int64_t column = (volume * rows + (m_Y < 0 ? 0 : place[m_Y])) * columns + (m_X < 0 ? 0 : place[m_X]);
     std::memcpy(to + i * step,
                 bytes + side + planes.ValuesOffset() + static_cast<std::size_t>(column) * sizeof(std::uint64_t),
                 sizeof(TOut));
@@ -338,7 +337,8 @@ DistanceRows::Store(const Coordinates & base, std::int64_t z, std::int64_t row, 
       case DistanceResult::Index:
         for (std::int64_t i = 0; i < n; ++i)
         {
-          const auto none = static_cast<Pixel>(-1) < Pixel{ 0 } ? static_cast<Pixel>(-1) : std::numeric_limits<Pixel>::max();
+          const auto none =
+            static_cast<Pixel>(-1) < Pixel{ 0 } ? static_cast<Pixel>(-1) : std::numeric_limits<Pixel>::max();
           to[i * step] = numbers[i] < beyond ? static_cast<Pixel>(nearest[i]) : none;
         }
         break;

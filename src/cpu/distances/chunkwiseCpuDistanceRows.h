@@ -8,8 +8,8 @@
 namespace chunkwise
 {
 
-/** The images of a chunk, by volumes, which have the axes of distances: slices along the scan axis, and rows and columns
- * in these. Coordinates are those of the image. */
+/** The images of a chunk, by volumes, which have the axes of distances: slices along the scan axis, and rows and
+ * columns in these. Coordinates are those of the image. */
 class DistanceRows
 {
 public:
