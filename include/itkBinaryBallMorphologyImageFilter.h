@@ -53,6 +53,10 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(BinaryBallMorphologyImageFilter);
 
+  static_assert(std::is_floating_point<typename Superclass::Superclass::OutputPixelType>::value ||
+                  std::is_integral<typename Superclass::Superclass::OutputPixelType>::value,
+                "distances, labels and indices are numbers");
+
   const char *
   GetFilterName() const override
   {
@@ -60,7 +64,7 @@ public:
   }
 
   using MorphologyEnum = EuclideanDistanceEnums::Morphology;
-  /** What is done. Default: Dilation. */
+  /** The operation on objects. Default: Dilation. */
   itkSetEnumMacro(Morphology, MorphologyEnum);
   itkGetEnumMacro(Morphology, MorphologyEnum);
 

@@ -57,6 +57,10 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(EuclideanDistanceImageFilter);
 
+  static_assert(std::is_floating_point<typename Superclass::Superclass::OutputPixelType>::value ||
+                  std::is_integral<typename Superclass::Superclass::OutputPixelType>::value,
+                "distances, labels and indices are numbers");
+
   const char *
   GetFilterName() const override
   {

@@ -51,6 +51,10 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(NearestFeatureImageFilter);
 
+  static_assert(std::is_floating_point<typename Superclass::Superclass::OutputPixelType>::value ||
+                  std::is_integral<typename Superclass::Superclass::OutputPixelType>::value,
+                "distances, labels and indices are numbers");
+
   const char *
   GetFilterName() const override
   {

@@ -228,7 +228,7 @@ AddDistanceFilters(std::vector<FilterDescription> & filters)
   operation.name = "Morphology";
   operation.option = "operation";
   operation.type = ParameterType::Choice;
-  operation.help = "What is done to objects";
+  operation.help = "The operation on objects";
   operation.defaultText = "dilation";
   operation.choices = { "dilation", "erosion", "opening", "closing" };
   ParameterDescription radius =

@@ -241,11 +241,13 @@ DistanceOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind o
       }
       break;
     case DistanceResult::Index:
-      if (isSmall || (output == PixelKind::Float32 && most > 0x1p24) || most > largest || (output == PixelKind::Float64 && most > 0x1p53))
+      if (isSmall || (output == PixelKind::Float32 && most > 0x1p24) || most > largest ||
+          (output == PixelKind::Float64 && most > 0x1p53))
       {
-        throw ParameterError("Output: " + std::string(PixelKindName(output)) + " does not have all indices of " +
-                             std::to_string(static_cast<std::int64_t>(most)) +
-                             " voxels: the output's kind must be an integer of 32 or 64 bits, or a floating-point type, that has");
+        throw ParameterError(
+          "Output: " + std::string(PixelKindName(output)) + " does not have all indices of " +
+          std::to_string(static_cast<std::int64_t>(most)) +
+          " voxels: the output's kind must be an integer of 32 or 64 bits, or a floating-point type, that has");
       }
       break;
     case DistanceResult::Label:

@@ -816,9 +816,11 @@ CasesOf(const std::string & row)
     filter->SquaredDistanceOn();
     filter->SetMaximumDistance(2.5);
     filter->InsideIsPositiveOn();
-    return { withAxes(
-      filter,
-      { { "Features", "contour" }, { "SquaredDistance", "on" }, { "MaximumDistance", "2.5" }, { "InsideIsPositive", "on" } }) };
+    return { withAxes(filter,
+                      { { "Features", "contour" },
+                        { "SquaredDistance", "on" },
+                        { "MaximumDistance", "2.5" },
+                        { "InsideIsPositive", "on" } }) };
   }
   if (row == "nearest")
   {
