@@ -8,6 +8,7 @@ set(Chunkwise_BACKEND_SRCS
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
   objects/chunkwiseLabelBoundaryOperation.cxx
+  distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
   operations/chunkwiseBoxStatisticOperation.cxx
@@ -53,6 +54,8 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseTableFilters.cxx
   operations/chunkwiseWindowFilters.cxx
+  distances/chunkwiseDistanceFilters.cxx
+  distances/chunkwiseDistanceRunner.cxx
   objects/chunkwiseLabelBlocks.cxx
   objects/chunkwiseLabelHoles.cxx
   objects/chunkwiseLabelQuantiles.cxx
@@ -136,6 +139,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseMonitor.cxx
   itk/itkChunkwiseWindow.cxx
   itk/itkConnectedComponentLabelEnums.cxx
+  itk/itkEuclideanDistanceEnums.cxx
   itk/itkGlobalThresholdEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
   itk/itkLabelBoundaryEnums.cxx
@@ -155,6 +159,8 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuSeparable.cxx
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
+  cpu/distances/chunkwiseCpuDistance.cxx
+  cpu/distances/chunkwiseCpuDistanceRows.cxx
   cpu/objects/chunkwiseCpuLabel.cxx
   cpu/objects/chunkwiseCpuLabelBoundary.cxx
   cpu/rank/chunkwiseCpuMaskedRank.cxx
@@ -190,6 +196,7 @@ set(Chunkwise_CPU_SRCS
 set(Chunkwise_LEVEL_SRCS
   cpu/common/chunkwiseCpuLevelFunctions.cxx
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
+  cpu/distances/chunkwiseCpuDistanceFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx
   cpu/window/chunkwiseCpuMaskedRows.cxx

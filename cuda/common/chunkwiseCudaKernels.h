@@ -22,6 +22,8 @@ RegisterCudaFlatExtremum(KernelRegistry & registry);
 void
 RegisterCudaIdentity(KernelRegistry & registry);
 void
+RegisterCudaDistance(KernelRegistry & registry);
+void
 RegisterCudaLabel(KernelRegistry & registry);
 void
 RegisterCudaLabelBoundary(KernelRegistry & registry);

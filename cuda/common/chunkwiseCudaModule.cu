@@ -29,6 +29,7 @@ public:
     RegisterCudaExtremum(m_Kernels);
     RegisterCudaFlatExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
+    RegisterCudaDistance(m_Kernels);
     RegisterCudaLabel(m_Kernels);
     RegisterCudaLabelBoundary(m_Kernels);
     RegisterCudaLocalThreshold(m_Kernels);

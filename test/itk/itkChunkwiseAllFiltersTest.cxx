@@ -1,9 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "itkBinaryBallMorphologyImageFilter.h"
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
+#include "itkEuclideanDistanceImageFilter.h"
+#include "itkExpandLabelsImageFilter.h"
 #include "itkGlobalThresholdImageFilter.h"
 #include "itkHeapClearBorderImageFilter.h"
 #include "itkHeapClosingByReconstructionImageFilter.h"
@@ -16,6 +19,7 @@
 #include "itkHeapOpeningByReconstructionImageFilter.h"
 #include "itkHeapReconstructionByDilationImageFilter.h"
 #include "itkHeapReconstructionByErosionImageFilter.h"
+#include "itkNearestFeatureImageFilter.h"
 #include "itkHeapRegionalMaximaImageFilter.h"
 #include "itkHeapRegionalMinimaImageFilter.h"
 #include "itkHysteresisThresholdImageFilter.h"
@@ -272,6 +276,10 @@ AllCases()
            CaseOf<ChunkwiseIdentityImageFilter<ImageType>>(),
            CaseOf<ChunkwiseSequenceImageFilter<ImageType>>(),
            CaseOf<ConnectedComponentLabelImageFilter<ImageType, ImageType>>(),
+           CaseOf<EuclideanDistanceImageFilter<ImageType, ImageType>>(),
+           CaseOf<NearestFeatureImageFilter<ImageType, ImageType>>(),
+           CaseOf<ExpandLabelsImageFilter<ImageType>>(),
+           CaseOf<BinaryBallMorphologyImageFilter<ImageType>>(),
            CaseOf<GlobalThresholdImageFilter<ImageType, ImageType>>(),
            CaseOf<HeapClearBorderImageFilter<ImageType>>(),
            CaseOf<HeapClosingByReconstructionImageFilter<ImageType>>(),

@@ -1,9 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Every row of the engine's table of filters has an ITK filter that makes the same operation of the same parameters.
+#include "itkBinaryBallMorphologyImageFilter.h"
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
+#include "itkEuclideanDistanceImageFilter.h"
+#include "itkExpandLabelsImageFilter.h"
 #include "itkGlobalThresholdImageFilter.h"
 #include "itkHeapClearBorderImageFilter.h"
 #include "itkHeapClosingByReconstructionImageFilter.h"
@@ -16,6 +19,7 @@
 #include "itkHeapOpeningByReconstructionImageFilter.h"
 #include "itkHeapReconstructionByDilationImageFilter.h"
 #include "itkHeapReconstructionByErosionImageFilter.h"
+#include "itkNearestFeatureImageFilter.h"
 #include "itkHeapRegionalMaximaImageFilter.h"
 #include "itkHeapRegionalMinimaImageFilter.h"
 #include "itkHysteresisThresholdImageFilter.h"
@@ -800,6 +804,46 @@ CasesOf(const std::string & row)
                  { "SpatialAxes", "2,0" } } },
              { structured.GetPointer(),
                { { "Structure", "1,0,0,0,1,0,0,0,1" }, { "SpatialAxes", "0,1" }, { "LabelBackground", "on" } } } };
+  }
+  const auto withAxes = [](const auto & filter, std::map<std::string, std::string> texts) {
+    filter->SetBackground(3.0F);
+    filter->UseImageSpacingOff();
+    filter->SetSpatialAxes({ 0, 2 });
+    texts.insert({ { "Background", "3" }, { "UseImageSpacing", "off" }, { "SpatialAxes", "0,2" } });
+    return Case{ filter.GetPointer(), texts };
+  };
+  if (row == "distance")
+  {
+    const auto filter = EuclideanDistanceImageFilter<Image, Image>::New();
+    filter->SetFeatures(EuclideanDistanceEnums::Features::Contour);
+    filter->SquaredDistanceOn();
+    filter->SetMaximumDistance(2.5);
+    filter->InsideIsPositiveOn();
+    return { withAxes(filter,
+                      { { "Features", "contour" },
+                        { "SquaredDistance", "on" },
+                        { "MaximumDistance", "2.5" },
+                        { "InsideIsPositive", "on" } }) };
+  }
+  if (row == "nearest")
+  {
+    const auto filter = NearestFeatureImageFilter<Image, Image>::New();
+    filter->SetFeatures(EuclideanDistanceEnums::Features::Background);
+    return { withAxes(filter, { { "Features", "background" } }) };
+  }
+  if (row == "expand-labels")
+  {
+    const auto filter = ExpandLabelsImageFilter<Image>::New();
+    filter->SetDistance(2.5);
+    return { withAxes(filter, { { "Distance", "2.5" } }) };
+  }
+  if (row == "binary-morphology")
+  {
+    const auto filter = BinaryBallMorphologyImageFilter<Image>::New();
+    filter->SetMorphology(EuclideanDistanceEnums::Morphology::Closing);
+    filter->SetRadius(2.5);
+    filter->SetForegroundValue(7.0F);
+    return { withAxes(filter, { { "Morphology", "closing" }, { "Radius", "2.5" }, { "ForegroundValue", "7" } }) };
   }
   if (row == "threshold")
   {

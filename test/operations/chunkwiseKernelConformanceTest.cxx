@@ -3,6 +3,7 @@
 
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseDistanceOperation.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
@@ -951,6 +952,29 @@ public:
   }
 
   void
+  TryDistances()
+  {
+    for (int trial = 0; trial < 60; ++trial)
+    {
+      DistanceOperation operation;
+      operation.image = { { 1 + Below(m_Random, 150), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      operation.inputKind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      operation.outputKind = trial % 2 ? PixelKind::Float32 : PixelKind::Float64;
+      operation.result = static_cast<DistanceResult>(m_Random() % 5);
+      operation.to = operation.KeepsNearest() ? DistanceTo::Objects : static_cast<DistanceTo>(m_Random() % 4);
+      operation.background = 40;
+      operation.spacing[1] = trial % 3 ? 1 : 0.3;
+      Compare(operation,
+              { operation.inputKind },
+              operation.outputKind,
+              operation.image,
+              Box::FromExtent(operation.image),
+              0,
+              &KernelSet::alone);
+    }
+  }
+
+  void
   TryThresholds()
   {
     for (int trial = 0; trial < 100; ++trial)
@@ -1211,6 +1235,7 @@ TrialsOfKernels()
     { "label", [](KernelTrials & t, KernelRole) { t.TryLabels(); } },
     { "labelboundary", [](KernelTrials & t, KernelRole) { t.TryBoundaries(); } },
     { "localthreshold", [](KernelTrials & t, KernelRole) { t.TryLocalThresholds(); } },
+    { "distance", [](KernelTrials & t, KernelRole) { t.TryDistances(); } },
     { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
     { "wiener",
       [](KernelTrials & t, KernelRole) {

@@ -24,6 +24,7 @@
 #endif
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseLabelBoundaryOperation.h"
+#include "chunkwiseDistanceOperation.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseLocalThresholdOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
@@ -153,6 +154,11 @@ MakeOperations()
   label->inputKind = label->outputKind = PixelKind::Float32;
   label->structure = LabelOperation::MakeStructure(1, 3);
   all.push_back(label);
+  const auto distance = std::make_shared<DistanceOperation>();
+  distance->image = Extent;
+  distance->inputKind = PixelKind::Float32;
+  distance->triesDevices = true;
+  all.push_back(distance);
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
   all.push_back(threshold);

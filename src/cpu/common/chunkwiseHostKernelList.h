@@ -20,6 +20,8 @@ RegisterHostFlatExtremum(KernelRegistry & registry);
 void
 RegisterHostIdentity(KernelRegistry & registry);
 void
+RegisterHostDistance(KernelRegistry & registry);
+void
 RegisterHostLabel(KernelRegistry & registry);
 void
 RegisterHostLabelBoundary(KernelRegistry & registry);

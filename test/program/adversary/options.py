@@ -122,6 +122,23 @@ TRIALS = {
     "+threshold bins": [{"bins": "5"}],
     "lower": [({"method": "fixed", "upper": "200"}, {"lower": "20"})],
     "upper": [({"method": "fixed", "lower": "20"}, {"upper": "200"})],
+    "to": [{"to": "contour"}, {"to": "background"}],
+    "squared": [{"squared": None}],
+    "maximum": [{"maximum": "0.6"}],
+    "inside-positive": [({"to": "contour"}, {"inside-positive": None})],
+    "distance": [{"distance": "3"}],
+    "operation": [{"operation": each} for each in ("erosion", "opening", "closing")],
+    **{f"+{name} background": [{"background": "100"}]
+       for name in ("distance", "nearest")},
+    "+expand-labels background": [({"distance": "3"}, {"background": "100"})],
+    "+binary-morphology background": [({"operation": "erosion"}, {"background": "100"})],
+    # Few voxels of the image are 0.
+    "+expand-labels voxels": [({"distance": "0.6"}, {"voxels": None})],
+    "+expand-labels axes": [({"distance": "1", "voxels": None}, {"axes": "0"})],
+    "+nearest axes": [({"voxels": None}, {"axes": "0"})],
+    "+binary-morphology voxels": [({"operation": "erosion"}, {"voxels": None})],
+    "+binary-morphology axes": [({"operation": "erosion"}, {"axes": "0"})],
+    "+binary-morphology radius": [({"operation": "erosion"}, {"radius": "2"})],
     "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
 }
 # They change what is said or refused, not what is done: see chunkwiseCommandLineTest.py and below.

@@ -9,7 +9,7 @@ from adversary.support import Image, listed_subcommands, noise, run, write
 _VALUES = {
     "radius": "1", "height": "40", "noise": "900", "strength": "30", "percentile": "25", "bins": "8", "sigma": "0.6",
     "weights": "1,2,4", "kernel": "@kernel", "kernels": "@kernels", "grid": "2,1,1", "minus": "@second",
-    "marker": "@marker", "model": "@model", "low": "100", "high": "230",
+    "marker": "@marker", "model": "@model", "low": "100", "high": "230", "distance": "0.3",
 }
 # Where one of several options has to be given, no single one is required.
 _CHOSEN = {
