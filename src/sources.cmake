@@ -37,6 +37,8 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseVaryingConvolutionOperation.cxx
   operations/chunkwiseWienerOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
+  watershed/chunkwiseWatershedOperation.cxx
+  watershed/chunkwiseWatershedSolve.cxx
 )
 set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_OPERATION_SRCS}
@@ -120,6 +122,8 @@ set(Chunkwise_ENGINE_SRCS
   thresholds/chunkwiseHistogramThresholds.cxx
   thresholds/chunkwiseThresholdFilters.cxx
   thresholds/chunkwiseThresholdHistogram.cxx
+  watershed/chunkwiseWatershedFilters.cxx
+  watershed/chunkwiseWatershedRunner.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx
@@ -160,6 +164,7 @@ set(Chunkwise_CPU_SRCS
   cpu/statistics/chunkwiseCpuHistogram.cxx
   cpu/statistics/chunkwiseCpuStatistics.cxx
   cpu/thresholds/chunkwiseCpuThreshold.cxx
+  cpu/watershed/chunkwiseCpuWatershed.cxx
   cpu/table/chunkwiseCpuBoxStatistic.cxx
   cpu/table/chunkwiseCpuSummedAreaTable.cxx
   cpu/window/chunkwiseCpuDomain.cxx
@@ -231,6 +236,6 @@ set(Chunkwise_ONNX_SRCS
 )
 set(Chunkwise_ONNX_PROTO network/onnx/chunkwiseOnnx.proto)
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic operations backend running planning reconstruction statistics thresholds objects
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations backend running planning reconstruction statistics thresholds objects watershed
   cpu/common cpu/window cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/statistics cpu/objects)
 set(Chunkwise_NETWORK_FOLDERS network network/onnx cpu/network)

@@ -21,6 +21,8 @@ AddObjectFilters(std::vector<FilterDescription> & filters);
 
 void
 AddThresholdFilters(std::vector<FilterDescription> & filters);
+void
+AddWatershedFilters(std::vector<FilterDescription> & filters);
 
 /** Element and Kernel of flat morphology. */
 std::vector<ParameterDescription>

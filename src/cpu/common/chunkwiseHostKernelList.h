@@ -24,6 +24,8 @@ RegisterHostLabel(KernelRegistry & registry);
 void
 RegisterHostThreshold(KernelRegistry & registry);
 void
+RegisterHostWatershed(KernelRegistry & registry);
+void
 RegisterHostMaskedWindows(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);

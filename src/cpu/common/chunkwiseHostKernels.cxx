@@ -24,6 +24,7 @@ GetRegistry()
     RegisterHostIdentity(*registry);
     RegisterHostLabel(*registry);
     RegisterHostThreshold(*registry);
+    RegisterHostWatershed(*registry);
     RegisterHostMaskedWindows(*registry); // in the place of a composite
     RegisterHostMean(*registry);
     RegisterHostNonLocalMeans(*registry);
