@@ -123,7 +123,6 @@ set(Chunkwise_ENGINE_SRCS
   thresholds/chunkwiseThresholdFilters.cxx
   thresholds/chunkwiseThresholdHistogram.cxx
   watershed/chunkwiseWatershedFilters.cxx
-  watershed/chunkwiseWatershedRunner.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx

@@ -117,6 +117,9 @@ class Label(Filter):
 class Threshold(Filter):
     def __init__(self, method: Literal["otsu", "li", "yen", "triangle", "isodata", "moments", "huang", "max-entropy", "renyi", "kittler", "shanbhag", "multi-otsu", "fixed"] = ..., *, thresholds: _Several[float] | Literal["auto"] = ..., number_of_classes: int = ..., number_of_bins: int | None = ..., lower: float | None = ..., upper: float | None = ...) -> None: ...
 
+class Watershed(Filter):
+    def __init__(self, connectivity: int = ..., *, height: float = ..., lines: bool = ..., axes: int | _Several[int] | None = ...) -> None: ...
+
 class Network(Filter):
     def __init__(self, model: str | PathLike[str], *, output_mode: Literal["channel", "argmax", "threshold"] = ..., channel: int = ..., threshold: float = ..., output_components: bool = ..., input_scale: float = ..., input_shift: float = ..., precision: Literal["float32", "tensorfloat32", "half", "reproducible"] = ..., inference_mode: Literal["dense", "patches"] = ..., patch_size: int | _Several[int] = ..., overlap: float = ..., patch_weighting: Literal["constant", "gaussian"] = ..., mode: Literal["nearest", "constant", "reflect"] = ..., cval: float = ...) -> None: ...
 

@@ -125,8 +125,8 @@ private:
   }
 
   std::mutex                      m_Mutex;
-  std::vector<AddFiltersFunction> m_Families{ AddWindowFilters, AddConvolutionFilters, AddReconstructionFilters,
-                                              AddTableFilters,  AddObjectFilters,      AddThresholdFilters,
+  std::vector<AddFiltersFunction> m_Families{ AddWindowFilters,   AddConvolutionFilters, AddReconstructionFilters,
+                                              AddTableFilters,    AddObjectFilters,      AddThresholdFilters,
                                               AddWatershedFilters };
   std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
   /** The one in m_Rows, and those before it. */

@@ -61,7 +61,7 @@ WatershedOperation::GetKey() const
   {
     key += " " + std::to_string(axis);
   }
-  return key + (block ? " block " + block->key : "");
+  return key;
 }
 
 void

@@ -10,15 +10,6 @@
 namespace chunkwise
 {
 
-/** What a block of a larger image has to know of the other blocks. */
-struct WatershedBlock
-{
-  /** What Solve gives for a chunk. */
-  SideData solution;
-  /** Another one for each block of the process. */
-  std::string key;
-};
-
 /** Watershed: every voxel gets the label of the marker, or of the minimum, to which a minimum spanning forest joins it.
  *
  * Voxels that are neighbors are joined by an edge. Edges are ordered by the larger value of both voxels, then by the
@@ -58,9 +49,6 @@ public:
   bool lines{ false };
   /** Without markers: by how much a minimum must lie below every path to a lower one; 0: by any difference. */
   PixelValue height{ 0 };
-
-  /** The rest of the image, if the region is a block of a larger one; else nullptr. */
-  std::shared_ptr<const WatershedBlock> block;
 
   /** The offsets of neighbors, in raster order. */
   std::vector<Coordinates>
@@ -105,8 +93,11 @@ public:
   /** Throws Error if there are more minima than the output's kind has labels. */
   std::vector<SideData>
   Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const override;
-  const OutOfCoreRunner *
-  GetOutOfCoreRunner() const override;
+  std::string
+  GetObjectionToDevices() const override
+  {
+    return "the watershed has no kernels for devices";
+  }
 };
 
 /** Throws Error that names the number and the kind if the labels 1 to `count` are too many for it. */

@@ -42,6 +42,7 @@
 #  include "itkSlidingWindowNetworkImageFilter.h"
 #endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
+#include "itkSpanningForestWatershedImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -289,6 +290,7 @@ AllCases()
            CaseOf<SlidingWindowNetworkImageFilter<ImageType, ImageType>>(),
 #endif
            CaseOf<SpatiallyVaryingConvolutionImageFilter<ImageType>>(false, true),
+           CaseOf<SpanningForestWatershedImageFilter<ImageType, ImageType>>(),
            CaseOf<SummedAreaTableImageFilter<ImageType, ImageType>>() };
 }
 

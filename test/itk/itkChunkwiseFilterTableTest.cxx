@@ -42,6 +42,7 @@
 #  include "itkSlidingWindowNetworkImageFilter.h"
 #endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
+#include "itkSpanningForestWatershedImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -817,6 +818,20 @@ CasesOf(const std::string & row)
     };
     ofSeveral.domain = "MaskImage";
     return { ofSeveral, { range.GetPointer(), { { "Method", "fixed" }, { "Lower", "-2.5" }, { "Upper", "7.25" } } } };
+  }
+  if (row == "watershed")
+  {
+    const auto masked = SpanningForestWatershedImageFilter<Image, itk::Image<unsigned short, 3>>::New();
+    masked->SetConnectivity(2);
+    masked->SetHeight(0.5);
+    masked->LinesOn();
+    masked->SetSpatialAxes({ 2, 0 });
+    masked->SetMaskImage(
+      MakeRandomImage<itk::Image<unsigned char, 3>>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
+    Case ofMask{ masked.GetPointer(),
+                 { { "Connectivity", "2" }, { "Height", "0.5" }, { "Lines", "on" }, { "SpatialAxes", "2,0" } } };
+    ofMask.domain = "MaskImage";
+    return { ofMask };
   }
   if (row == "identity")
     return { { ChunkwiseIdentityImageFilter<Image>::New().GetPointer(), {} } };

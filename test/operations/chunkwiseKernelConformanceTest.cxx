@@ -19,6 +19,7 @@
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseThresholdOperation.h"
+#include "chunkwiseWatershedOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseSequenceOperation.h"
@@ -970,6 +971,37 @@ public:
   }
 
   void
+  TryWatershed()
+  {
+    for (int trial = 0; trial < 60; ++trial)
+    {
+      WatershedOperation operation;
+      operation.image = { { 1 + Below(m_Random, 150), 1 + Below(m_Random, 15), 1 + Below(m_Random, 15), 1, 1 } };
+      operation.connectivity = 1 + trial % 3;
+      operation.hasMarkers = m_Random() % 2;
+      operation.hasMask = m_Random() % 2;
+      operation.lines = m_Random() % 2;
+      operation.inputKind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      std::vector<PixelKind> inputs{ operation.inputKind };
+      if (operation.hasMarkers)
+      {
+        inputs.push_back(PixelKind::UInt8);
+      }
+      if (operation.hasMask)
+      {
+        inputs.push_back(static_cast<PixelKind>(m_Random() % 8));
+      }
+      Compare(operation,
+              inputs,
+              operation.outputKind,
+              operation.image,
+              RandomChunk(m_Random, operation.image),
+              0,
+              &KernelSet::alone);
+    }
+  }
+
+  void
   TryReconstruction(KernelRole role)
   {
     for (int trial = 0; trial < 12; ++trial)
@@ -1162,6 +1194,7 @@ TrialsOfKernels()
       } },
     { "label", [](KernelTrials & t, KernelRole) { t.TryLabels(); } },
     { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
+    { "watershed", [](KernelTrials & t, KernelRole) { t.TryWatershed(); } },
     { "wiener",
       [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {

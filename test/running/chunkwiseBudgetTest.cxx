@@ -26,6 +26,7 @@
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseThresholdOperation.h"
+#include "chunkwiseWatershedOperation.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 #include "chunkwiseWienerOperation.h"
@@ -151,6 +152,10 @@ MakeOperations()
   label->inputKind = label->outputKind = PixelKind::Float32;
   label->structure = LabelOperation::MakeStructure(1, 3);
   all.push_back(label);
+  const auto watershed = std::make_shared<WatershedOperation>();
+  watershed->image = Extent;
+  watershed->inputKind = watershed->outputKind = PixelKind::Float32;
+  all.push_back(watershed);
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
   threshold->triesDevices = true;

@@ -55,6 +55,7 @@ struct WatershedScratch
     const std::int64_t trees = layout.border.voxels + voxels / 2 + 1;
     parents = take(voxels, idBytes);
     list = take(voxels, idBytes);
+    leads = take(voxels, 1);
     best = take(trees, sizeof(std::uint64_t));
     finals = take(trees, idBytes);
     nexts = take(trees, idBytes);
@@ -70,6 +71,7 @@ struct WatershedScratch
   std::size_t     bytes{ 0 };
   std::size_t     parents;
   std::size_t     list;
+  std::size_t     leads;
   std::size_t     best;
   std::size_t     finals;
   std::size_t     nexts;
@@ -99,6 +101,7 @@ public:
     , m_Depth(m_Operation.height)
     , m_Parents(this->Array<TId>(m_Scratch.parents))
     , m_List(this->Array<TId>(m_Scratch.list))
+    , m_Leads(this->Array<std::uint8_t>(m_Scratch.leads))
     , m_Best(this->Array<std::uint64_t>(m_Scratch.best))
     , m_Finals(this->Array<TId>(m_Scratch.finals))
     , m_Nexts(this->Array<TId>(m_Scratch.nexts))
@@ -613,24 +616,53 @@ private:
   }
   static constexpr std::uint8_t NoNeighbor = 255;
 
+  /** Calls f(k, x - begin of the first voxel, and of the last) for all neighbors of the voxels that have the same ones,
+   * those that are not at the ends of a row; g(x) for the others. */
+  template <typename TFunctor, typename TEnds>
+  void
+  ForSpan(const Row & row, std::int64_t begin, std::int64_t end, TFunctor && f, TEnds && g) const
+  {
+    const std::int64_t first = std::max<std::int64_t>(begin, 1);
+    const std::int64_t last = std::min(end, m_Nx - 1);
+    for (int i = 0; i < row.count; ++i)
+    {
+      f(row.neighbors[i], first - begin, last - begin);
+    }
+    if (begin == 0)
+    {
+      g(0);
+    }
+    if (end == m_Nx && m_Nx > 1)
+    {
+      g(m_Nx - 1);
+    }
+  }
   void
   FindLeastFast(const Row & row, std::int64_t begin, std::int64_t end, TPixel * least, std::uint8_t * which) const
   {
     std::fill_n(which, end - begin, NoNeighbor);
-    for (int i = 0; i < row.count; ++i)
-    {
-      const auto           k = row.neighbors[i];
-      const Neighbor &     neighbor = m_Neighbors[k];
-      const std::int64_t   first = std::max(begin, -neighbor.offset[0]);
-      const std::int64_t   last = std::min(end, m_Nx - neighbor.offset[0]);
-      const TPixel * const voxels = static_cast<const TPixel *>(m_Input.data) + row.input + neighbor.inputDelta + begin;
-      for (std::int64_t x = first - begin; x < last - begin; ++x)
-      {
-        const bool isLess = (voxels[x] < least[x]) | (which[x] == NoNeighbor);
-        least[x] = isLess ? voxels[x] : least[x];
-        which[x] = isLess ? k : which[x];
-      }
-    }
+    bool isFirst = true;
+    this->ForSpan(
+      row,
+      begin,
+      end,
+      [&](std::uint8_t k, std::int64_t first, std::int64_t last) {
+        const TPixel * const voxels =
+          static_cast<const TPixel *>(m_Input.data) + row.input + m_Neighbors[k].inputDelta + begin;
+        for (std::int64_t x = first; x < last && isFirst; ++x)
+        {
+          least[x] = voxels[x];
+          which[x] = k;
+        }
+        for (std::int64_t x = first; x < last; ++x)
+        {
+          const bool isLess = voxels[x] < least[x];
+          least[x] = isLess ? voxels[x] : least[x];
+          which[x] = isLess ? k : which[x];
+        }
+        isFirst = false;
+      },
+      [&](std::int64_t x) { this->FindLeast(row, x, x + 1, least + x - begin, which + x - begin); });
   }
   void
   FindLeast(const Row & row, std::int64_t begin, std::int64_t end, TPixel * least, std::uint8_t * which) const
@@ -780,36 +812,59 @@ private:
                                                 : std::max(va, qa) < std::max(vb, qb);
   }
 
-  /** Offers its tree the least edge of a voxel that leads to another one. False: there is none. */
-  bool
-  OfferEdge(const Row & row, std::int64_t x, TId code)
+  /** The least of a voxel's edges that leads to another tree; NoNeighbor: none does. */
+  std::uint8_t
+  FindLead(const Row & row, std::int64_t x, TId code) const
   {
-    int    best = -1;
-    TPixel least{};
+    std::uint8_t lead = NoNeighbor;
+    TPixel       least{};
     this->ForNeighbors(row, x, [&](int k, TId q, std::int64_t offset) {
       const TId other = this->CodeOf(m_Parents[q]);
       if (other != code && other != Outside)
       {
         const TPixel value = static_cast<const TPixel *>(m_Input.data)[offset];
-        if (best < 0 || value < least)
+        if (lead == NoNeighbor || value < least)
         {
-          best = k;
+          lead = static_cast<std::uint8_t>(k);
           least = value;
         }
       }
     });
-    if (best < 0)
-    {
-      return false;
-    }
-    const std::uint64_t edge =
-      static_cast<std::uint64_t>(row.first + static_cast<TId>(x)) << EdgeBits | static_cast<std::uint64_t>(best);
-    std::uint64_t & entry = m_Best[code & ~Flag];
-    std::uint64_t   old = Load(entry);
+    return lead;
+  }
+  /** The same for voxels of which each has its tree as its parent. */
+  void
+  FindLeads(const Row & row, std::int64_t begin, std::int64_t end, std::uint8_t * leads) const
+  {
+    TPixel least[Span];
+    std::fill_n(leads, end - begin, NoNeighbor);
+    const TId * const own = m_Parents + row.first + begin;
+    this->ForSpan(
+      row,
+      begin,
+      end,
+      [&](std::uint8_t k, std::int64_t first, std::int64_t last) {
+        const TId * const    others = own + m_Neighbors[k].delta;
+        const TPixel * const voxels =
+          static_cast<const TPixel *>(m_Input.data) + row.input + m_Neighbors[k].inputDelta + begin;
+        for (std::int64_t x = first; x < last; ++x)
+        {
+          const bool isLess = (others[x] != own[x]) & ((voxels[x] < least[x]) | (leads[x] == NoNeighbor));
+          least[x] = isLess ? voxels[x] : least[x];
+          leads[x] = isLess ? k : leads[x];
+        }
+      },
+      [&](std::int64_t x) { leads[x - begin] = this->FindLead(row, x, own[x - begin]); });
+  }
+  void
+  OfferEdge(TId v, std::uint8_t lead, TId code)
+  {
+    const std::uint64_t edge = std::uint64_t{ v } << EdgeBits | lead;
+    std::uint64_t &     entry = m_Best[code & ~Flag];
+    std::uint64_t       old = Load(entry);
     while ((old == NoEdge || this->IsLess(edge, old)) && !Exchange(entry, old, edge))
     {
     }
-    return true;
   }
 
   /** Offers all trees their least edges. Voxels within trees, and of trees that are not open, leave the list. */
@@ -819,46 +874,75 @@ private:
     const auto isOpen = [begin](TId code) { return (code & Flag) != 0 && code != Outside && (code & ~Flag) >= begin; };
     const std::int64_t rowsOfTask = WatershedRowsOfTask(m_Box);
     m_Call.executor->ParallelFor(m_Scratch.tasks, [&](std::int64_t task, unsigned int) {
-      TId * const  list = m_List + task * rowsOfTask * m_Nx;
-      std::int64_t kept = 0;
+      const std::int64_t   at = task * rowsOfTask * m_Nx;
+      TId * const          list = m_List + at;
+      std::uint8_t * const leads = m_Leads + at;
+      std::int64_t         kept = 0;
+      const auto           keep = [&](TId v, std::uint8_t lead, TId code) {
+        if (lead != NoNeighbor)
+        {
+          this->OfferEdge(v, lead, code);
+          list[kept] = v;
+          leads[kept++] = lead;
+        }
+      };
       if (isFirst)
       {
         const std::int64_t end = std::min(m_Rows, (task + 1) * rowsOfTask);
         for (std::int64_t number = task * rowsOfTask; number < end && !this->ShouldStop(); ++number)
         {
-          const Row row = this->MakeRow(number);
-          for (std::int64_t x = 0; x < m_Nx; ++x)
-          {
-            const TId v = row.first + static_cast<TId>(x);
-            const TId code = this->CodeOf(m_Parents[v]);
-            if (isOpen(code) && this->OfferEdge(row, x, code))
-            {
-              list[kept++] = v;
-            }
-          }
+          this->ListRow(this->MakeRow(number), isOpen, keep);
         }
       }
-      else
+      Row row = this->MakeRow(task * rowsOfTask);
+      for (std::int64_t i = 0; i < m_Counts[task] && !isFirst && !this->ShouldStop(); ++i)
       {
-        Row row = this->MakeRow(task * rowsOfTask);
-        for (std::int64_t i = 0; i < m_Counts[task] && !this->ShouldStop(); ++i)
+        const TId v = list[i];
+        const TId code = this->CodeOf(m_Parents[v]);
+        if (!isOpen(code))
         {
-          const TId    v = list[i];
-          std::int64_t x = static_cast<std::int64_t>(v - row.first);
-          if (x >= m_Nx)
+          continue;
+        }
+        std::uint8_t lead = leads[i];
+        if (this->CodeOf(m_Parents[v + static_cast<TId>(m_Neighbors[lead].delta)]) == code)
+        {
+          if (v - row.first >= static_cast<TId>(m_Nx))
           {
             row = this->MakeRow(static_cast<std::int64_t>(v) / m_Nx);
-            x = static_cast<std::int64_t>(v - row.first);
           }
-          const TId code = this->CodeOf(m_Parents[v]);
-          if (isOpen(code) && this->OfferEdge(row, x, code))
-          {
-            list[kept++] = v;
-          }
+          lead = this->FindLead(row, static_cast<std::int64_t>(v - row.first), code);
         }
+        keep(v, lead, code);
       }
       m_Counts[task] = kept;
     });
+  }
+  /** Calls keep(voxel, lead, tree) for the voxels of a row that belong to open trees, each of which is its voxels'
+   * parent.
+   */
+  template <typename TIsOpen, typename TKeep>
+  void
+  ListRow(const Row & row, TIsOpen && isOpen, TKeep && keep)
+  {
+    const TId * const parents = m_Parents + row.first;
+    std::uint8_t      leads[Span];
+    for (std::int64_t begin = 0; begin < m_Nx; begin += Span)
+    {
+      const std::int64_t end = std::min(m_Nx, begin + Span);
+      const bool         isFast = m_IsFast && 2 * std::count_if(parents + begin, parents + end, isOpen) > end - begin;
+      if (isFast)
+      {
+        this->FindLeads(row, begin, end, leads);
+      }
+      for (std::int64_t x = begin; x < end; ++x)
+      {
+        const TId code = parents[x];
+        if (isOpen(code))
+        {
+          keep(row.first + static_cast<TId>(x), isFast ? leads[x - begin] : this->FindLead(row, x, code), code);
+        }
+      }
+    }
   }
 
   /** Joins open trees, of which none has a number below `begin`, along their least edges until none has one. Records
@@ -1059,6 +1143,7 @@ private:
   const WatershedDepth<TPixel> m_Depth;
   TId * const                  m_Parents;
   TId * const                  m_List;
+  std::uint8_t * const         m_Leads;
   std::uint64_t * const        m_Best;
   TId * const                  m_Finals;
   TId * const                  m_Nexts;
@@ -1154,10 +1239,7 @@ RegisterHostWatershed(KernelRegistry & registry)
   kernel.cost = WatershedCost;
   kernel.run = SummarizeWatershed;
   kernels.summarize = kernel;
-  kernel.run = [](const KernelCall & call) {
-    const auto * const block = static_cast<const WatershedOperation &>(*call.operation).block.get();
-    ComputeWatershed(call, block ? block->solution.data() : nullptr, block ? block->solution.size() : 0);
-  };
+  kernel.run = [](const KernelCall & call) { ComputeWatershed(call, nullptr, 0); };
   kernels.alone = kernel;
   kernel.run = [](const KernelCall & call) { ComputeWatershed(call, call.sideIn, call.sideInBytes); };
   kernels.compute = kernel;

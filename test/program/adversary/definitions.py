@@ -202,6 +202,39 @@ def otsu(a, _):
     return (a > values[numpy.argmax(gains)]).astype(float)
 
 
+def watershed(a, _):
+    """Kruskal's algorithm over all edges between faces, from the minima."""
+    lowest = ndimage.minimum_filter(a, footprint=ndimage.generate_binary_structure(3, 1), mode="nearest") == a
+    # Those of the plateaus of equal values none of whose voxels has a lower neighbor.
+    labels = numpy.zeros(a.shape, int)
+    for value in numpy.unique(a[lowest]):
+        plateaus, count = ndimage.label(a == value)
+        for plateau in range(1, count + 1):
+            if lowest[plateaus == plateau].all():
+                labels[plateaus == plateau] = -1
+    labels = ndimage.label(labels)[0].ravel()
+    voxels, index, edges = a.ravel(), numpy.arange(a.size).reshape(a.shape), []
+    for axis in range(3):
+        n = a.shape[axis]
+        first, second = index.take(range(n - 1), axis).ravel(), index.take(range(1, n), axis).ravel()
+        edges.append(numpy.stack([numpy.maximum(voxels[first], voxels[second]), numpy.minimum(voxels[first], voxels[second]),
+                                  first, second], 1))
+    parents = list(range(a.size))
+
+    def find(i):
+        while parents[i] != i:
+            parents[i] = i = parents[parents[i]]
+        return i
+
+    edges = numpy.concatenate(edges)
+    for _, _, first, second in edges[numpy.lexsort(edges.T[::-1])].astype(int):
+        first, second = find(first), find(second)
+        if first != second and (labels[first] == 0 or labels[second] == 0):
+            labels[first] = max(labels[first], labels[second])
+            parents[second] = first
+    return numpy.array([labels[find(i)] for i in range(a.size)], float).reshape(a.shape)
+
+
 DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
@@ -225,7 +258,7 @@ DEFINITIONS = {
     "regional-maxima": regional_maxima, "regional-minima": lambda a, _: regional_maxima(255 - a),
     "network": network,
     "label": lambda a, _: ndimage.label(a != 0)[0].astype(float),
-    "threshold": otsu,
+    "threshold": otsu, "watershed": watershed,
     "sequence": of_windows(numpy.mean),
 }
 # Their results have the type of the input, and no other.
@@ -235,7 +268,7 @@ VOXELS = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-
 
 # They need the whole image at once, so that --divisions is refused.
 WHOLE = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
-         "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label")
+         "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label", "watershed")
 
 
 class Quantiles(ProgramTest):
