@@ -155,6 +155,7 @@ MakeOperations()
   const auto watershed = std::make_shared<WatershedOperation>();
   watershed->image = Extent;
   watershed->inputKind = watershed->outputKind = PixelKind::Float32;
+  watershed->triesDevices = true;
   all.push_back(watershed);
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
