@@ -821,7 +821,7 @@ CasesOf(const std::string & row)
   }
   if (row == "watershed")
   {
-    const auto masked = SpanningForestWatershedImageFilter<Image, itk::Image<unsigned short, 3>>::New();
+    const auto masked = SpanningForestWatershedImageFilter<Image, Image>::New();
     masked->SetConnectivity(2);
     masked->SetHeight(0.5);
     masked->LinesOn();
