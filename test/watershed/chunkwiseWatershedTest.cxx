@@ -174,4 +174,114 @@ TEST_F(Watersheds, AreThoseOfTheDefinition)
   TryAnyWatershed<std::int8_t, std::int16_t, std::uint64_t>(random, 40, 11);
 }
 
+/** Hills of many voxels: chunks are joined over long ways. */
+TEST_F(Watersheds, OfLargerImagesAreThoseOfTheDefinition)
+{
+  Manager           manager({});
+  std::mt19937      random(2);
+  const Coordinates extent{ { 40, 20, 20, 1, 1 } };
+  const auto        count = static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels());
+  for (int trial = 0; trial < 8; ++trial)
+  {
+    auto operation = std::make_shared<WatershedOperation>();
+    operation->image = extent;
+    operation->connectivity = 1 + trial % 3;
+    operation->hasMarkers = trial % 2 == 0;
+    operation->height = operation->hasMarkers ? 0 : trial;
+    operation->lines = trial > 5;
+    std::vector<std::uint8_t>  voxels;
+    std::vector<std::uint16_t> markers(count);
+    ForEachIndex(Box::FromExtent(extent), [&](const Coordinates & at) {
+      const double height = std::sin(0.4 * static_cast<double>(at[0])) + std::sin(0.5 * static_cast<double>(at[1])) +
+                            std::sin(0.3 * static_cast<double>(at[2]));
+      voxels.push_back(static_cast<std::uint8_t>(20 * height + 100 + random() % 4));
+    });
+    for (int i = 0; i < 20; ++i)
+    {
+      markers[random() % count] = static_cast<std::uint16_t>(1 + i);
+    }
+    WatershedTrial<std::uint8_t, std::uint16_t, std::uint32_t> t(operation, voxels, markers);
+    const std::vector<std::uint32_t>                           expected = t.GetExpected();
+    for (const std::size_t budget : { std::size_t{ 0 }, 8 * count, 3 * count })
+    {
+      t.request.budgets.host = budget;
+      EXPECT_TRUE(manager.Execute(t.request).plan.chunks.size() > 1 || budget == 0);
+      ASSERT_TRUE(t.output == expected) << operation->GetKey() << ", budget " << budget;
+    }
+  }
+}
+
+TEST_F(Watersheds, WithLabelsThatTheOutputCannotHoldAreRefused)
+{
+  Manager    manager({});
+  const auto expectError = [&](bool hasMarkers, std::int16_t label, const std::string & words) {
+    auto operation = std::make_shared<WatershedOperation>();
+    operation->image = { { 40, 40, 1, 1, 1 } };
+    operation->outputKind = PixelKind::UInt8;
+    operation->hasMarkers = hasMarkers;
+    std::vector<std::uint8_t> voxels;
+    ForEachIndex(Box::FromExtent(operation->image),
+                 [&](const Coordinates & at) { voxels.push_back((at[0] + at[1]) % 2 == 0 ? 0 : 1); });
+    WatershedTrial<std::uint8_t, std::int16_t, std::uint8_t> t(
+      operation, voxels, std::vector<std::int16_t>(voxels.size(), label));
+    for (const std::size_t budget : { 0, 20000 })
+    {
+      t.request.budgets.host = budget;
+      try
+      {
+        manager.Execute(t.request);
+        ADD_FAILURE() << words;
+      }
+      catch (const Error & error)
+      {
+        EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("uint8"), std::string::npos) << error.what();
+      }
+    }
+  };
+  expectError(true, -3, "the label -3");
+  expectError(true, 300, "the label 300");
+  expectError(false, 0, "800 minima");
+}
+
+TEST_F(Watersheds, AreNotComputedByDevices)
+{
+  Manager manager({ std::make_shared<FakeDevice>(FakeDevice::Options()) });
+  auto    operation = std::make_shared<WatershedOperation>();
+  operation->image = { { 5, 4, 3, 1, 1 } };
+  WatershedTrial<std::uint8_t, std::uint8_t, std::uint32_t> t(operation, std::vector<std::uint8_t>(60, 7));
+  t.request.backend = BackendChoice::CUDA;
+  EXPECT_THROW(manager.Execute(t.request), Error);
+  t.request.backend = BackendChoice::Auto;
+  manager.Execute(t.request);
+  EXPECT_EQ(t.output, std::vector<std::uint32_t>(60, 1));
+}
+
+TEST(WatershedRows, RefuseKindsAndHeights)
+{
+  WatershedOperation operation;
+  operation.hasMarkers = operation.hasMask = true;
+  EXPECT_NO_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Int64, PixelKind::UInt8 }, PixelKind::UInt32));
+  EXPECT_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Float32, PixelKind::UInt8 }, PixelKind::UInt32),
+               ParameterError);
+  EXPECT_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Int64, PixelKind::Float64 }, PixelKind::UInt32),
+               ParameterError);
+  EXPECT_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Int64 }, PixelKind::UInt32), ParameterError);
+  FilterImage image;
+  image.extent = { { 5, 4, 3, 1, 1 } };
+  image.outputKind = PixelKind::UInt32;
+  image.furtherInputs = { "MarkerImage" };
+  FilterParameters parameters;
+  parameters.Set("Height", PixelValue(3));
+  try
+  {
+    MakeFilterOperation("watershed", parameters, image);
+    ADD_FAILURE() << "a height of markers";
+  }
+  catch (const ParameterError & error)
+  {
+    EXPECT_EQ(error.parameter, "Height") << error.what();
+  }
+}
+
 } // namespace
