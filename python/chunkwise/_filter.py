@@ -166,7 +166,7 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
 @lru_cache(256)
 def _default_dtype(name: str, dtype: np.dtype[Any], accepts_bool: bool) -> np.dtype[Any]:
     kind = check_dtype(dtype, accepts_bool)
-    keeps_bool = dtype.kind == "b" and ROWS[name].output not in ("label", "class")
+    keeps_bool = dtype.kind == "b" and ROWS[name].output not in ("label", "class", "real")
     return dtype if keeps_bool else np.dtype(_core.default_output_kind(name, kind))
 
 

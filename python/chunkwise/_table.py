@@ -174,7 +174,7 @@ class Row:
             rest.remove(first)
         self.named = rest
         self.accepts_bool = self.group in ("Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel", "Objects",
-                                           "Thresholds")
+                                           "Thresholds", "Distances")
 
     def arguments(self, stub: bool, with_inputs: bool) -> str:
         """The signature's text, after the parenthesis, as code or as a stub has it."""

@@ -33,14 +33,14 @@ from ._arrays import check_dtype
 from ._containers import is_on_device, open_image
 from ._device import dtype_of
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
-                       minimum_position, standard_deviation, sum, sum_labels, variance)
+                       minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 
 __all__ = [
-    "black_tophat", "center_of_mass", "convolve", "correlate", "extrema", "find_objects", "gaussian_filter",
+    "black_tophat", "center_of_mass", "convolve", "correlate", "distance_transform_edt", "extrema", "find_objects", "gaussian_filter",
     "gaussian_laplace", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening", "histogram", "label",
     "maximum", "maximum_filter", "maximum_position", "mean", "median", "median_filter", "minimum", "minimum_filter",
     "minimum_position", "morphological_gradient", "percentile_filter", "rank_filter", "standard_deviation", "sum",
-    "sum_labels", "uniform_filter", "variance", "white_tophat",
+    "sum_labels", "uniform_filter", "value_indices", "variance", "white_tophat",
 ]
 
 _MODES = {
@@ -543,3 +543,46 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
     labels = filters.Label(**given)(input, output=into, **options)
     count = int(labels.max()) if math.prod(_shape_of(input)) else 0
     return count if isinstance(output, np.ndarray) else (labels, count)  # type: ignore[return-value]
+
+
+def distance_transform_edt(input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False,
+                           distances: Any = None, indices: Any = None, **options: Any) -> Any:
+    """The distance of each voxel to the nearest one that is 0: ``scipy.ndimage.distance_transform_edt``.
+
+    Up to three dimensions. Two results differ from SciPy's. Of several nearest voxels `indices` has the first one in the
+    array. Without any voxel of 0 distances are infinite and indices are -1; SciPy's results are meaningless then.
+    """
+    if not (return_distances or return_indices):
+        raise RuntimeError("at least one of return_distances and return_indices must be True")
+    shape = _shape_of(input) or (1,)
+    if len(shape) > 3:
+        raise _core.ParameterError(f"input: it has {len(shape)} dimensions; distances are taken along three axes. "
+                                   "chunkwise.distance takes those in the volumes of an array, along the last three")
+    if input is None or not hasattr(input, "shape"):
+        input = np.asarray(input) if not hasattr(input, "GetSize") else input
+    if isinstance(input, np.ndarray) and input.ndim == 0:
+        input = np.atleast_1d(input)
+    spacing = False if sampling is None else _per_axis(sampling, len(shape), "sampling")
+    given: dict[str, tuple[Any, tuple[int, ...], Any]] = {
+        "distances": (distances, shape, np.float64), "indices": (indices, (len(shape), *shape), np.int32)}
+    wanted = {"distances": return_distances, "indices": return_indices}
+    for name, (array, expected, dtype) in given.items():
+        if array is not None and not wanted[name]:
+            raise RuntimeError(f"{name}: an array for what is not returned")
+        if array is not None and (not isinstance(array, np.ndarray) or array.shape != expected or array.dtype != dtype):
+            raise RuntimeError(f"{name}: it must be an array of the shape {expected} and the type {np.dtype(dtype)}")
+    results = []
+    if return_distances:
+        found = filters.Distance(spacing=spacing)(input, output=np.float64 if distances is None else distances, **options)
+        if distances is None:
+            results.append(found)
+    if return_indices:
+        near = np.asarray(filters.Nearest(features="background", spacing=spacing)(input, output=np.int64, **options))
+        into = np.empty((len(shape), *shape), np.int32) if indices is None else indices
+        if near.size:
+            is_none = near < 0
+            for axis, each in enumerate(np.unravel_index(np.where(is_none, 0, near), shape)):
+                into[axis] = np.where(is_none, -1, each)
+        if indices is None:
+            results.append(into)
+    return tuple(results) if len(results) > 1 else results[0] if results else None
