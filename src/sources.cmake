@@ -40,6 +40,8 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseWienerOperation.cxx
   thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
+  watershed/chunkwiseWatershedOperation.cxx
+  watershed/chunkwiseWatershedSolve.cxx
 )
 set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_OPERATION_SRCS}
@@ -127,6 +129,7 @@ set(Chunkwise_ENGINE_SRCS
   thresholds/chunkwiseHistogramThresholds.cxx
   thresholds/chunkwiseThresholdFilters.cxx
   thresholds/chunkwiseThresholdHistogram.cxx
+  watershed/chunkwiseWatershedFilters.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx
@@ -174,6 +177,7 @@ set(Chunkwise_CPU_SRCS
   cpu/statistics/chunkwiseCpuStatistics.cxx
   cpu/thresholds/chunkwiseCpuLocalThreshold.cxx
   cpu/thresholds/chunkwiseCpuThreshold.cxx
+  cpu/watershed/chunkwiseCpuWatershed.cxx
   cpu/table/chunkwiseCpuBoxStatistic.cxx
   cpu/table/chunkwiseCpuSummedAreaTable.cxx
   cpu/window/chunkwiseCpuDomain.cxx
@@ -246,6 +250,6 @@ set(Chunkwise_ONNX_SRCS
 )
 set(Chunkwise_ONNX_PROTO network/onnx/chunkwiseOnnx.proto)
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic operations backend running planning reconstruction statistics thresholds objects
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations backend running planning reconstruction statistics thresholds objects watershed
   cpu/common cpu/window cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/statistics cpu/objects)
 set(Chunkwise_NETWORK_FOLDERS network network/onnx cpu/network)

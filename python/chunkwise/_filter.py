@@ -415,7 +415,7 @@ class Filter:
     def __call__(self, input: Any, *others: Any, output: Any = None, **options: Any) -> Any:
         """Filters an image: see the function of the filter's name. Further images follow the first one."""
         if self._row.output == "label" and isinstance(output, str) and output == "auto":
-            return self._smallest(input, options)
+            return self._smallest(input, others, options)
         if type(input) is np.ndarray:
             opened = None
             array = input
@@ -436,13 +436,16 @@ class Filter:
             return output
         return result if opened is None else opened.wrap(result)
 
-    def _smallest(self, input: Any, options: dict[str, Any]) -> Any:
+    def _smallest(self, input: Any, others: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Labels of the smallest unsigned type that has all of them."""
         if runner_of(input) is not None:
             raise TypeError("output: 'auto' needs the number of labels, which is known for arrays in memory; name a type")
         opened = None if type(input) is np.ndarray else open_image(input)
         array = input if opened is None else opened.array
-        result = self._run_whole([array], np.uint32 if array.size < 2**32 else np.uint64, make_options(**options), opened)
+        arrays = [array, *self._open_others(opened, others)]
+        widest = max([each.dtype.itemsize for each in arrays[1:] if each is not None], default=4)
+        dtype = np.uint32 if array.size < 2**32 and widest <= 4 else np.uint64
+        result = self._run_whole(arrays, dtype, make_options(**options), opened)
         count = int(result.max()) if result.size else 0
         result = result.astype(np.min_scalar_type(count), copy=False)
         return result if opened is None else opened.wrap(result)

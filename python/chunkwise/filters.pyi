@@ -138,6 +138,9 @@ class ExpandLabels(Filter):
 class BinaryMorphology(Filter):
     def __init__(self, radius: float, morphology: Literal["dilation", "erosion", "opening", "closing"] = ..., *, foreground_value: float = ..., background: float = ..., axes: int | _Several[int] | None = ..., spacing: _Several[float] | Literal[False] | None = ...) -> None: ...
 
+class Watershed(Filter):
+    def __init__(self, connectivity: int = ..., *, height: float = ..., lines: bool = ..., axes: int | _Several[int] | None = ...) -> None: ...
+
 class Network(Filter):
     def __init__(self, model: str | PathLike[str], *, output_mode: Literal["channel", "argmax", "threshold"] = ..., channel: int = ..., threshold: float = ..., output_components: bool = ..., input_scale: float = ..., input_shift: float = ..., precision: Literal["float32", "tensorfloat32", "half", "reproducible"] = ..., inference_mode: Literal["dense", "patches"] = ..., patch_size: int | _Several[int] = ..., overlap: float = ..., patch_weighting: Literal["constant", "gaussian"] = ..., mode: Literal["nearest", "constant", "reflect"] = ..., cval: float = ...) -> None: ...
 

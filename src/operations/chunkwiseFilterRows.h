@@ -23,6 +23,8 @@ void
 AddDistanceFilters(std::vector<FilterDescription> & filters);
 void
 AddThresholdFilters(std::vector<FilterDescription> & filters);
+void
+AddWatershedFilters(std::vector<FilterDescription> & filters);
 
 /** Element and Kernel of flat morphology. */
 std::vector<ParameterDescription>

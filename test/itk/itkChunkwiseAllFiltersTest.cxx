@@ -49,6 +49,7 @@
 #  include "itkSlidingWindowNetworkImageFilter.h"
 #endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
+#include "itkSpanningForestWatershedImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -321,6 +322,7 @@ AllCases()
            CaseOf<SlidingWindowNetworkImageFilter<ImageType, ImageType>>(),
 #endif
            CaseOf<SpatiallyVaryingConvolutionImageFilter<ImageType>>(false, true),
+           CaseOf<SpanningForestWatershedImageFilter<ImageType, ImageType>>(),
            CaseOf<SummedAreaTableImageFilter<ImageType, ImageType>>() };
 }
 

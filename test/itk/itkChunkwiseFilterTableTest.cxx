@@ -49,6 +49,7 @@
 #  include "itkSlidingWindowNetworkImageFilter.h"
 #endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
+#include "itkSpanningForestWatershedImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -909,6 +910,20 @@ CasesOf(const std::string & row)
     return { WithBox(mean, { { "Method", "mean" }, { "Offset", "-2.5" }, { "Result", "threshold" } }, true),
              ofPhansalkar,
              WithBox(bernsen, { { "Method", "bernsen" }, { "Contrast", "20" }, { "Level", "33" } }) };
+  }
+  if (row == "watershed")
+  {
+    const auto masked = SpanningForestWatershedImageFilter<Image, Image>::New();
+    masked->SetConnectivity(2);
+    masked->SetHeight(0.5);
+    masked->LinesOn();
+    masked->SetSpatialAxes({ 2, 0 });
+    masked->SetMaskImage(
+      MakeRandomImage<itk::Image<unsigned char, 3>>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
+    Case ofMask{ masked.GetPointer(),
+                 { { "Connectivity", "2" }, { "Height", "0.5" }, { "Lines", "on" }, { "SpatialAxes", "2,0" } } };
+    ofMask.domain = "MaskImage";
+    return { ofMask };
   }
   if (row == "identity")
     return { { ChunkwiseIdentityImageFilter<Image>::New().GetPointer(), {} } };

@@ -22,6 +22,7 @@
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseThresholdOperation.h"
+#include "chunkwiseWatershedOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseSequenceOperation.h"
@@ -1042,6 +1043,37 @@ public:
   }
 
   void
+  TryWatershed()
+  {
+    for (int trial = 0; trial < 60; ++trial)
+    {
+      WatershedOperation operation;
+      operation.image = { { 1 + Below(m_Random, 150), 1 + Below(m_Random, 15), 1 + Below(m_Random, 15), 1, 1 } };
+      operation.connectivity = 1 + trial % 3;
+      operation.hasMarkers = m_Random() % 2;
+      operation.hasMask = m_Random() % 2;
+      operation.lines = m_Random() % 2;
+      operation.inputKind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      std::vector<PixelKind> inputs{ operation.inputKind };
+      if (operation.hasMarkers)
+      {
+        inputs.push_back(PixelKind::UInt8);
+      }
+      if (operation.hasMask)
+      {
+        inputs.push_back(static_cast<PixelKind>(m_Random() % 8));
+      }
+      Compare(operation,
+              inputs,
+              operation.outputKind,
+              operation.image,
+              RandomChunk(m_Random, operation.image),
+              0,
+              &KernelSet::alone);
+    }
+  }
+
+  void
   TryReconstruction(KernelRole role)
   {
     for (int trial = 0; trial < 12; ++trial)
@@ -1237,6 +1269,7 @@ TrialsOfKernels()
     { "localthreshold", [](KernelTrials & t, KernelRole) { t.TryLocalThresholds(); } },
     { "distance", [](KernelTrials & t, KernelRole) { t.TryDistances(); } },
     { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
+    { "watershed", [](KernelTrials & t, KernelRole) { t.TryWatershed(); } },
     { "wiener",
       [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) {

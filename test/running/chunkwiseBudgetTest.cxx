@@ -29,6 +29,7 @@
 #include "chunkwiseLocalThresholdOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseThresholdOperation.h"
+#include "chunkwiseWatershedOperation.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 #include "chunkwiseWienerOperation.h"
@@ -159,6 +160,11 @@ MakeOperations()
   distance->inputKind = PixelKind::Float32;
   distance->triesDevices = true;
   all.push_back(distance);
+  const auto watershed = std::make_shared<WatershedOperation>();
+  watershed->image = Extent;
+  watershed->inputKind = watershed->outputKind = PixelKind::Float32;
+  watershed->triesDevices = true;
+  all.push_back(watershed);
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
   all.push_back(threshold);

@@ -30,6 +30,8 @@ RegisterHostLocalThreshold(KernelRegistry & registry);
 void
 RegisterHostThreshold(KernelRegistry & registry);
 void
+RegisterHostWatershed(KernelRegistry & registry);
+void
 RegisterHostMaskedWindows(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);

@@ -27,6 +27,7 @@ GetRegistry()
     RegisterHostLabelBoundary(*registry);
     RegisterHostLocalThreshold(*registry);
     RegisterHostThreshold(*registry);
+    RegisterHostWatershed(*registry);
     RegisterHostMaskedWindows(*registry); // in the place of a composite
     RegisterHostMean(*registry);
     RegisterHostNonLocalMeans(*registry);

@@ -237,6 +237,39 @@ def expand(a, inputs):
     return numpy.where(near, a.ravel()[nearest(a, inputs).astype(int)], 0)
 
 
+def watershed(a, _):
+    """Kruskal's algorithm over all edges between faces, from the minima."""
+    lowest = ndimage.minimum_filter(a, footprint=ndimage.generate_binary_structure(3, 1), mode="nearest") == a
+    # Those of the plateaus of equal values none of whose voxels has a lower neighbor.
+    labels = numpy.zeros(a.shape, int)
+    for value in numpy.unique(a[lowest]):
+        plateaus, count = ndimage.label(a == value)
+        for plateau in range(1, count + 1):
+            if lowest[plateaus == plateau].all():
+                labels[plateaus == plateau] = -1
+    labels = ndimage.label(labels)[0].ravel()
+    voxels, index, edges = a.ravel(), numpy.arange(a.size).reshape(a.shape), []
+    for axis in range(3):
+        n = a.shape[axis]
+        first, second = index.take(range(n - 1), axis).ravel(), index.take(range(1, n), axis).ravel()
+        edges.append(numpy.stack([numpy.maximum(voxels[first], voxels[second]), numpy.minimum(voxels[first], voxels[second]),
+                                  first, second], 1))
+    parents = list(range(a.size))
+
+    def find(i):
+        while parents[i] != i:
+            parents[i] = i = parents[parents[i]]
+        return i
+
+    edges = numpy.concatenate(edges)
+    for _, _, first, second in edges[numpy.lexsort(edges.T[::-1])].astype(int):
+        first, second = find(first), find(second)
+        if first != second and (labels[first] == 0 or labels[second] == 0):
+            labels[first] = max(labels[first], labels[second])
+            parents[second] = first
+    return numpy.array([labels[find(i)] for i in range(a.size)], float).reshape(a.shape)
+
+
 DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
@@ -262,7 +295,7 @@ DEFINITIONS = {
     "label": lambda a, _: ndimage.label(a != 0)[0].astype(float),
     "hysteresis": hysteresis, "boundaries": inner_boundaries,
     "threshold": otsu, "local-threshold": lambda a, _: (a > of_windows(numpy.mean)(a, None)).astype(float),
-    "threshold": otsu,
+    "watershed": watershed,
     "distance": distance(lambda a: a != 0), "nearest": nearest, "expand-labels": expand,
     "binary-morphology": lambda a, inputs: (distance(lambda voxels: voxels == 0)(a, inputs) <= 1).astype(float),
     "sequence": of_windows(numpy.mean),
@@ -275,7 +308,7 @@ VOXELS = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-
 # They need the whole image at once, so that --divisions is refused.
 WHOLE = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
          "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label", "hysteresis",
-         "distance", "nearest", "expand-labels", "binary-morphology")
+         "distance", "nearest", "expand-labels", "binary-morphology", "watershed")
 
 
 class Quantiles(ProgramTest):

@@ -1,0 +1,101 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkSpanningForestWatershedImageFilter_hxx
+#define itkSpanningForestWatershedImageFilter_hxx
+
+#include "itkSpanningForestWatershedImageFilter.h"
+
+#include <algorithm>
+
+namespace itk
+{
+
+template <typename TInputImage, typename TOutputImage>
+SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::SpanningForestWatershedImageFilter()
+{
+  this->AddOptionalInputName("MarkerImage", 1);
+  this->AddOptionalInputName("MaskImage", 2);
+  for (unsigned int axis = 0; axis < std::min<unsigned int>(ImageDimension, chunkwise::MaxSpatialAxes); ++axis)
+  {
+    m_SpatialAxes.push_back(axis);
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::SetSpatialAxes(const AxesType & axes)
+{
+  if (m_SpatialAxes != axes)
+  {
+    m_SpatialAxes = axes;
+    this->Modified();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+chunkwise::FilterParameters
+SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::MakeParameters() const
+{
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  parameters.SetInteger("Connectivity", m_Connectivity);
+  // Integers differ by whole numbers.
+  parameters.Set("Height",
+                 std::is_integral<typename Superclass::InputPixelType>::value && m_Height >= 0 && m_Height < 9e18
+                   ? chunkwise::PixelValue(static_cast<std::int64_t>(m_Height))
+                   : chunkwise::PixelValue(m_Height));
+  parameters.Set("Lines", m_Lines);
+  parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
+  return parameters;
+}
+
+template <typename TInputImage, typename TOutputImage>
+chunkwise::BufferView
+SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::GetInputView(unsigned int i) const
+{
+  if (i == 1 && this->GetMarkerImage())
+  {
+    return this->ViewOf(*this->GetMarkerImage(), "MarkerImage");
+  }
+  return i > 0 && this->GetMaskImage() ? this->ViewOf(*this->GetMaskImage(), "MaskImage") : Superclass::GetInputView(i);
+}
+
+template <typename TInputImage, typename TOutputImage>
+chunkwise::PixelKind
+SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::GetInputKind(unsigned int i) const
+{
+  if (i == 1 && this->GetMarkerImage())
+  {
+    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+  }
+  return i > 0 && this->GetMaskImage() ? chunkwise::PixelKind::UInt8 : Superclass::GetInputKind(i);
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::EnlargeOutputRequestedRegion(DataObject * data)
+{
+  Superclass::EnlargeOutputRequestedRegion(data);
+  if (auto * const output = dynamic_cast<TOutputImage *>(data))
+  {
+    output->SetRequestedRegion(output->GetLargestPossibleRegion());
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream & os, Indent indent) const
+{
+  Superclass::PrintSelf(os, indent);
+  os << indent << "Connectivity: " << m_Connectivity << std::endl;
+  os << indent << "Height: " << m_Height << std::endl;
+  os << indent << "Lines: " << (m_Lines ? "On" : "Off") << std::endl;
+  os << indent << "SpatialAxes:";
+  for (const unsigned int axis : m_SpatialAxes)
+  {
+    os << " " << axis;
+  }
+  os << std::endl;
+}
+
+} // namespace itk
+
+#endif

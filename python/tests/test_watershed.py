@@ -1,0 +1,103 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Watersheds: the definition, and scikit-image's where both have one answer."""
+from __future__ import annotations
+
+import itertools
+
+import chunkwise
+import numpy as np
+import pytest
+
+ndimage = pytest.importorskip("scipy.ndimage")
+
+
+def _forest(image, labels, connectivity, inside):
+    """Kruskal's algorithm over all edges."""
+    voxels, labels, index = image.ravel(), labels.ravel().astype(int).copy(), np.arange(image.size).reshape(image.shape)
+    labels[~inside.ravel()] = 0
+    edges = []
+    for offset in itertools.product((-1, 0, 1), repeat=image.ndim):
+        if offset <= (0,) * image.ndim or sum(map(abs, offset)) > connectivity:
+            continue
+        here = tuple(slice(max(0, -o), n - max(0, o)) for o, n in zip(offset, image.shape))
+        there = tuple(slice(max(0, o), n - max(0, -o)) for o, n in zip(offset, image.shape))
+        edges += [(max(voxels[i], voxels[j]), min(voxels[i], voxels[j]), i, j)
+                  for i, j in zip(index[here].ravel(), index[there].ravel()) if inside.flat[i] and inside.flat[j]]
+    parents = list(range(image.size))
+
+    def find(i):
+        while parents[i] != i:
+            parents[i] = i = parents[parents[i]]
+        return i
+
+    for *_, i, j in sorted(edges):
+        i, j = find(i), find(j)
+        if i != j and (labels[i] == 0 or labels[j] == 0):
+            labels[i] = max(labels[i], labels[j])
+            parents[j] = i
+    return np.array([labels[find(i)] for i in range(image.size)]).reshape(image.shape)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32"])
+@pytest.mark.parametrize("connectivity", [1, 2, 3])
+def test_markers_grow_as_the_definition_says(dtype, connectivity):
+    random = np.random.default_rng(connectivity)
+    image = random.integers(0, 9, (7, 8, 9)).astype(dtype)
+    markers = (random.integers(0, 30, image.shape) == 0) * random.integers(1, 200, image.shape)
+    mask = random.integers(0, 5, image.shape) > 0
+    whole = chunkwise.watershed(image, connectivity, markers=markers)
+    assert whole.dtype == np.uint32
+    np.testing.assert_array_equal(whole, _forest(image, markers, connectivity, np.ones(image.shape, bool)))
+    expected = _forest(image, markers, connectivity, mask)
+    for threads in (1, 3):
+        found = chunkwise.watershed(image, connectivity, markers=markers, mask=mask, threads=threads)
+        np.testing.assert_array_equal(found, expected)
+    smallest = chunkwise.watershed(image, connectivity, markers=markers, mask=mask, output="auto")
+    assert smallest.dtype == np.uint8
+    np.testing.assert_array_equal(smallest, expected)
+
+
+def test_nan_has_no_label_and_parts_basins():
+    image = np.array([[0, 1, np.nan, 1, 0]], np.float32)
+    np.testing.assert_array_equal(chunkwise.watershed(image), [[1, 1, 0, 2, 2]])
+    np.testing.assert_array_equal(chunkwise.watershed(image, markers=np.array([[7, 0, 3, 0, 0]])), [[7, 7, 0, 0, 0]])
+
+
+def test_minima_are_merged_by_height():
+    image = np.array([3, 1, 4, 2, 9, 0, 9], np.uint8)
+    np.testing.assert_array_equal(chunkwise.watershed(image), [1, 1, 1, 2, 3, 3, 3])
+    np.testing.assert_array_equal(chunkwise.watershed(image, height=2), [1, 1, 1, 2, 3, 3, 3])
+    np.testing.assert_array_equal(chunkwise.watershed(image, height=3), [1, 1, 1, 1, 2, 2, 2])
+    np.testing.assert_array_equal(chunkwise.watershed(image, height=200), [1] * 7)
+    np.testing.assert_array_equal(chunkwise.watershed(image, lines=True), [1, 1, 1, 0, 0, 3, 3])
+
+
+def test_minima_of_images_without_ties_are_those_of_scikit_image():
+    segmentation = pytest.importorskip("skimage.segmentation")
+    random = np.random.default_rng(5)
+    image = ndimage.gaussian_filter(random.standard_normal((24, 25, 26)), 1.5).ravel()
+    # Ranks: no two values are equal.
+    image = np.argsort(np.argsort(image)).reshape(24, 25, 26).astype(np.int32)
+    for connectivity in (1, 2, 3):
+        structure = ndimage.generate_binary_structure(3, connectivity)
+        minima = ndimage.label(ndimage.minimum_filter(image, footprint=structure) == image, structure)[0]
+        found = chunkwise.watershed(image, connectivity)
+        assert found.max() == minima.max() > 20
+        np.testing.assert_array_equal(found, segmentation.watershed(image, minima, connectivity))
+        np.testing.assert_array_equal(found, chunkwise.watershed(image, connectivity, markers=minima))
+
+
+def test_wrong_values_are_named():
+    image = np.zeros((4, 5), np.uint8)
+    with pytest.raises(chunkwise.ParameterError, match="markers"):
+        chunkwise.watershed(image, markers=np.zeros((4, 5), np.float32))
+    with pytest.raises(chunkwise.ParameterError, match="markers"):
+        chunkwise.watershed(image, markers=np.zeros((5, 4), np.uint8))
+    with pytest.raises(chunkwise.ParameterError, match="height"):
+        chunkwise.watershed(image, markers=image, height=2)
+    with pytest.raises(chunkwise.ParameterError, match="height"):
+        chunkwise.watershed(image, height=-1)
+    with pytest.raises(chunkwise.Error, match="-3"):
+        chunkwise.watershed(image, markers=np.full((4, 5), -3))
+    with pytest.raises(chunkwise.Error, match="300"):
+        chunkwise.watershed(image, markers=np.full((4, 5), 300), output="uint8")

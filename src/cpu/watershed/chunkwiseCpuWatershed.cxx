@@ -1,0 +1,1249 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseError.h"
+#include "chunkwiseExecutor.h"
+#include "chunkwiseHostKernelList.h"
+#include "chunkwiseWatershedSummary.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <string>
+#include <utility>
+
+// Boruvka's algorithm. A first step joins every voxel along its least edge, which leads to the neighbor of the least
+// value, the first in raster order among several. Trees that have no marker then are joined along their least edges, in
+// rounds, until none is left. All threads work on the whole chunk: which edges are least does not depend on them.
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Rows that a task takes: about so many voxels. */
+constexpr std::int64_t WatershedTaskVoxels = std::int64_t{ 1 } << 15;
+/** Trees that a task takes. */
+constexpr std::int64_t WatershedTaskTrees = std::int64_t{ 1 } << 12;
+constexpr int          WatershedMostNeighbors = 26;
+
+std::int64_t
+WatershedRowsOfTask(const Box & box)
+{
+  return std::max<std::int64_t>(1, WatershedTaskVoxels / std::max<std::int64_t>(1, box.Extent(0)));
+}
+
+/** Whether positions and numbers of trees, and a bit beside, take 64 bits. */
+bool
+IsWideWatershed(const Box & box)
+{
+  return box.NumberOfVoxels() >= (std::int64_t{ 1 } << 31) - 8;
+}
+
+/** Offsets of a chunk's arrays in scratch. */
+struct WatershedScratch
+{
+  WatershedScratch(const WatershedOperation & operation, const Box & box)
+    : layout(operation, box)
+  {
+    const std::int64_t voxels = box.NumberOfVoxels();
+    const std::size_t  idBytes = IsWideWatershed(box) ? 8 : 4;
+    const auto         take = [this](std::int64_t count, std::size_t size) {
+      const std::size_t at = bytes;
+      bytes += (static_cast<std::size_t>(count) * size + 63) / 64 * 64;
+      return at;
+    };
+    // A tree that the first step leaves without a root has two voxels or more.
+    const std::int64_t trees = layout.border.voxels + voxels / 2 + 1;
+    parents = take(voxels, idBytes);
+    list = take(voxels, idBytes);
+    leads = take(voxels, 1);
+    best = take(trees, sizeof(std::uint64_t));
+    finals = take(trees, idBytes);
+    nexts = take(trees, idBytes);
+    open = take(trees, idBytes);
+    lows = take(operation.hasMarkers ? 0 : trees, idBytes);
+    offsets = take(operation.hasMarkers ? 0 : layout.rows, sizeof(std::uint64_t));
+    const std::int64_t rowsOfTask = WatershedRowsOfTask(box);
+    tasks = (layout.rows + rowsOfTask - 1) / rowsOfTask;
+    counts = take(tasks + 1, sizeof(std::int64_t));
+  }
+
+  WatershedLayout layout;
+  std::size_t     bytes{ 0 };
+  std::size_t     parents;
+  std::size_t     list;
+  std::size_t     leads;
+  std::size_t     best;
+  std::size_t     finals;
+  std::size_t     nexts;
+  std::size_t     open;
+  std::size_t     lows;
+  std::size_t     offsets;
+  std::int64_t    tasks;
+  std::size_t     counts;
+};
+
+/** The forest of a chunk. `TId`: 32 bits, or 64 for chunks of nearly 2^31 voxels and more.
+ *
+ * Voxels are numbered in raster order. The parent of a voxel is another voxel, or itself if it is a root, or, with the
+ * highest bit, a tree: first come those of voxels of the border, then those without a root. `finals` says for each tree
+ * which root or tree it belongs to now. */
+template <typename TPixel, typename TId>
+class WatershedForest
+{
+public:
+  explicit WatershedForest(const KernelCall & call)
+    : m_Call(call)
+    , m_Operation(static_cast<const WatershedOperation &>(*call.operation))
+    , m_Box(call.writable)
+    , m_Scratch(m_Operation, m_Box)
+    , m_HasBorder(m_Scratch.layout.border.voxels > 0)
+    , m_Input(call.inputs[0])
+    , m_Depth(m_Operation.height)
+    , m_Parents(this->Array<TId>(m_Scratch.parents))
+    , m_List(this->Array<TId>(m_Scratch.list))
+    , m_Leads(this->Array<std::uint8_t>(m_Scratch.leads))
+    , m_Best(this->Array<std::uint64_t>(m_Scratch.best))
+    , m_Finals(this->Array<TId>(m_Scratch.finals))
+    , m_Nexts(this->Array<TId>(m_Scratch.nexts))
+    , m_Open(this->Array<TId>(m_Scratch.open))
+    , m_Lows(this->Array<TId>(m_Scratch.lows))
+    , m_Offsets(this->Array<std::uint64_t>(m_Scratch.offsets))
+    , m_Counts(this->Array<std::int64_t>(m_Scratch.counts))
+    , m_Nx(m_Box.Extent(0))
+    , m_Rows(m_Scratch.layout.rows)
+    , m_Stride(DenseStrides(m_Box.Extents()))
+    , m_IsDense(m_Input.stride == m_Stride && m_Input.box == m_Box)
+  {
+    for (const Coordinates & offset : m_Operation.GetOffsets())
+    {
+      Neighbor & neighbor = m_Neighbors[m_NumberOfNeighbors++];
+      neighbor.offset = offset;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        neighbor.delta += offset[a] * m_Stride[a];
+        neighbor.inputDelta += offset[a] * m_Input.stride[a];
+      }
+    }
+  }
+
+  /** A chunk as an image of its own has no border. */
+  void
+  IgnoreBorder()
+  {
+    m_HasBorder = false;
+  }
+
+  /** Gives each voxel its root, or the tree of the voxel of the border that is its root. False: the run is to stop. */
+  bool
+  FindRoots()
+  {
+    this->ForRows([this](const Row & row, std::int64_t) { this->Classify(row); });
+    m_IsFast = m_Input.stride[0] == 1 && !m_HasOutside.load(std::memory_order_relaxed);
+    this->ForRows([this](const Row & row, std::int64_t) { this->JoinVoxels(row); });
+    if (this->ShouldStop())
+    {
+      return false;
+    }
+    this->NumberTrees();
+    this->ForRows([this](const Row & row, std::int64_t) { this->Flatten(row); });
+    const TId border = this->BorderTrees();
+    if (!m_Operation.hasMarkers && border > 0)
+    {
+      this->ForRows([this, border](const Row & row, std::int64_t) {
+        for (TId v = row.first; v < row.first + static_cast<TId>(m_Nx); ++v)
+        {
+          const TId code = m_Parents[v];
+          if ((code & Flag) != 0 && (code & ~Flag) < border)
+          {
+            this->Lower(code & ~Flag, v);
+          }
+        }
+      });
+    }
+    for (TId tree = border; tree < m_Trees; ++tree)
+    {
+      m_Open[m_NumberOfOpen++] = tree;
+    }
+    this->JoinTrees(border, m_Trees, nullptr, nullptr);
+    this->ForRows([this](const Row & row, std::int64_t) {
+      for (TId v = row.first; v < row.first + static_cast<TId>(m_Nx); ++v)
+      {
+        m_Parents[v] = this->CodeOf(m_Parents[v]);
+      }
+    });
+    return !this->ShouldStop();
+  }
+
+  void
+  WriteSummary()
+  {
+    const WatershedLayout & layout = m_Scratch.layout;
+    auto * const            summary = static_cast<unsigned char *>(m_Call.sideOut);
+    auto * const            nodes = reinterpret_cast<WatershedNode *>(summary + layout.nodes);
+    auto * const            edges = reinterpret_cast<WatershedEdge *>(summary + layout.edges);
+    this->ForRows([this, nodes](const Row & row, std::int64_t) {
+      this->ForBorderOf(row, [&](std::int64_t x, std::int64_t border) {
+        const TId       v = row.first + static_cast<TId>(x);
+        const TId       tree = static_cast<TId>(border);
+        WatershedNode & node = nodes[border];
+        node = WatershedNode{ PackWatershedValue(this->Value(v)), 0, -1, 0 };
+        if (m_Finals[tree] == Outside)
+        {
+          return;
+        }
+        if (m_Operation.hasMarkers)
+        {
+          Coordinates index = row.index;
+          index[0] += x;
+          node.low = 0;
+          node.label = this->MarkerAt(index);
+          m_Finals[tree] = node.label != 0 ? v : Flag | tree;
+        }
+        else
+        {
+          // The number of the voxel in the chunk, until minima have been counted.
+          node.low = static_cast<std::int64_t>(m_Lows[tree]);
+          node.lowValue = PackWatershedValue(this->Value(m_Lows[tree]));
+        }
+      });
+    });
+    const TId border = this->BorderTrees();
+    for (TId tree = 0; tree < border; ++tree)
+    {
+      if (m_Finals[tree] == (Flag | tree))
+      {
+        m_Open[m_NumberOfOpen++] = tree;
+      }
+    }
+    std::int64_t numberOfEdges = 0;
+    this->JoinTrees(0, border, edges, &numberOfEdges);
+    std::memcpy(summary, &numberOfEdges, sizeof(numberOfEdges));
+    if (!m_Operation.hasMarkers)
+    {
+      auto * const counts = reinterpret_cast<std::uint32_t *>(summary + layout.counts);
+      this->CountMinima(nullptr, nullptr);
+      std::transform(
+        m_Offsets, m_Offsets + m_Rows, counts, [](std::uint64_t count) { return static_cast<std::uint32_t>(count); });
+      const auto raster = [this](std::int64_t v) {
+        return m_Operation.RasterIndex(this->IndexOf(static_cast<TId>(v)));
+      };
+      for (WatershedNode * node = nodes; node != nodes + border; ++node)
+      {
+        node->label = node->low >= 0 ? m_List[node->low] : 0;
+        node->low = node->low >= 0 ? raster(node->low) : -1;
+      }
+      for (WatershedEdge * edge = edges; edge != edges + numberOfEdges; ++edge)
+      {
+        if (edge->b < 0)
+        {
+          edge->rank = m_List[edge->label];
+          edge->label = static_cast<std::uint64_t>(raster(static_cast<std::int64_t>(edge->label)));
+        }
+      }
+    }
+  }
+
+  /** `solution`: nullptr for a chunk as an image of its own. */
+  void
+  WriteLabels(const unsigned char * solution, std::size_t bytes)
+  {
+    const WatershedLayout & layout = m_Scratch.layout;
+    const auto * const labels = reinterpret_cast<const std::uint64_t *>(solution ? solution + layout.labels : nullptr);
+    const unsigned char * lines = solution && m_Operation.lines ? solution + layout.lines : nullptr;
+    if (!m_Operation.hasMarkers)
+    {
+      const auto * const starts = reinterpret_cast<const std::int64_t *>(solution ? solution + layout.starts : nullptr);
+      this->CountMinima(starts, solution ? starts + (bytes - layout.starts) / sizeof(*starts) : nullptr);
+      if (solution)
+      {
+        std::memcpy(m_Offsets, solution + layout.offsets, static_cast<std::size_t>(m_Rows) * sizeof(*m_Offsets));
+      }
+      else
+      {
+        std::uint64_t sum = 0;
+        for (std::int64_t row = 0; row < m_Rows; ++row)
+        {
+          sum += std::exchange(m_Offsets[row], sum);
+        }
+        CheckNumberOfBasins(sum, m_Call.output.kind);
+      }
+    }
+    this->ForRows([&](const Row & row, std::int64_t) {
+      std::uint64_t found[Span];
+      for (std::int64_t begin = 0; begin < m_Nx; begin += Span)
+      {
+        const std::int64_t end = std::min(m_Nx, begin + Span);
+        TId                last = Outside;
+        std::uint64_t      label = 0;
+        for (std::int64_t x = begin; x < end; ++x)
+        {
+          const TId code = m_Parents[row.first + static_cast<TId>(x)];
+          if (code != last)
+          {
+            label = this->LabelOf(code, labels);
+            last = code;
+          }
+          found[x - begin] =
+            label != 0 && m_Operation.lines && this->IsLine(row, x, code, label, labels, lines) ? 0 : label;
+        }
+        this->StoreLabels(row, begin, end, found);
+      }
+    });
+  }
+
+private:
+  static constexpr TId           Flag = TId{ 1 } << (8 * sizeof(TId) - 1);
+  static constexpr TId           Outside = ~TId{ 0 };
+  static constexpr TId           Free = Outside - 1;
+  static constexpr std::uint64_t NoEdge = ~std::uint64_t{ 0 };
+  static constexpr int           EdgeBits = 5;
+  static constexpr std::int64_t  Span = 512;
+
+  struct Neighbor
+  {
+    Coordinates  offset{};
+    std::int64_t delta{ 0 };
+    std::int64_t inputDelta{ 0 };
+  };
+
+  /** A row of voxels, and its neighbors within the chunk. */
+  struct Row
+  {
+    std::int64_t row;
+    TId          first;
+    Coordinates  index;
+    std::int64_t input; ///< the offset of its first voxel
+    int          count{ 0 };
+    std::uint8_t neighbors[WatershedMostNeighbors];
+  };
+
+  template <typename T>
+  T *
+  Array(std::size_t at) const
+  {
+    return reinterpret_cast<T *>(static_cast<char *>(m_Call.scratch) + at);
+  }
+
+  template <typename T>
+  static T
+  Load(const T & entry)
+  {
+    return reinterpret_cast<const std::atomic<T> &>(entry).load(std::memory_order_relaxed);
+  }
+  template <typename T>
+  static void
+  Store(T & entry, T value)
+  {
+    reinterpret_cast<std::atomic<T> &>(entry).store(value, std::memory_order_relaxed);
+  }
+  template <typename T>
+  static bool
+  Exchange(T & entry, T & expected, T value)
+  {
+    return reinterpret_cast<std::atomic<T> &>(entry).compare_exchange_weak(
+      expected, value, std::memory_order_relaxed, std::memory_order_relaxed);
+  }
+
+  bool
+  ShouldStop() const
+  {
+    return m_Call.control && m_Call.control->ShouldStop();
+  }
+  TId
+  BorderTrees() const
+  {
+    return m_HasBorder ? static_cast<TId>(m_Scratch.layout.border.voxels) : 0;
+  }
+
+  Row
+  MakeRow(std::int64_t number) const
+  {
+    Row row;
+    row.row = number;
+    row.first = static_cast<TId>(number * m_Nx);
+    row.index = m_Box.lower;
+    std::int64_t rest = number;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      row.index[a] += rest % m_Box.Extent(a);
+      rest /= m_Box.Extent(a);
+    }
+    row.input = m_Input.Offset(row.index);
+    for (int k = 0; k < m_NumberOfNeighbors; ++k)
+    {
+      bool isInside = true;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        const std::int64_t beside = row.index[a] + m_Neighbors[k].offset[a];
+        isInside = isInside && beside >= m_Box.lower[a] && beside < m_Box.upper[a];
+      }
+      if (isInside)
+      {
+        row.neighbors[row.count++] = static_cast<std::uint8_t>(k);
+      }
+    }
+    return row;
+  }
+  /** Calls f(row, task) for all rows, those of a task one after the other. */
+  template <typename TFunctor>
+  void
+  ForRows(TFunctor && f) const
+  {
+    const std::int64_t rowsOfTask = WatershedRowsOfTask(m_Box);
+    m_Call.executor->ParallelFor(m_Scratch.tasks, [&](std::int64_t task, unsigned int) {
+      const std::int64_t end = std::min(m_Rows, (task + 1) * rowsOfTask);
+      for (std::int64_t row = task * rowsOfTask; row < end && !this->ShouldStop(); ++row)
+      {
+        f(this->MakeRow(row), task);
+      }
+    });
+  }
+  /** Calls f(i) for all i below `count`. */
+  template <typename TFunctor>
+  void
+  ForTrees(std::int64_t count, TFunctor && f) const
+  {
+    const std::int64_t tasks = (count + WatershedTaskTrees - 1) / WatershedTaskTrees;
+    m_Call.executor->ParallelFor(tasks, [&](std::int64_t task, unsigned int) {
+      const std::int64_t end = std::min(count, (task + 1) * WatershedTaskTrees);
+      for (std::int64_t i = task * WatershedTaskTrees; i < end; ++i)
+      {
+        f(i);
+      }
+    });
+  }
+  Coordinates
+  IndexOf(TId v) const
+  {
+    Coordinates  index = m_Box.lower;
+    std::int64_t rest = static_cast<std::int64_t>(v);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      index[a] += rest % m_Box.Extent(a);
+      rest /= m_Box.Extent(a);
+    }
+    return index;
+  }
+  TPixel
+  Value(TId v) const
+  {
+    const auto * const voxels = static_cast<const TPixel *>(m_Input.data);
+    return voxels[m_IsDense ? static_cast<std::int64_t>(v) : m_Input.Offset(this->IndexOf(v))];
+  }
+  /** Whether voxel `a` comes before `b`: has a smaller value, or the same and a smaller number. */
+  bool
+  IsBefore(TId a, TId b) const
+  {
+    const TPixel first = this->Value(a);
+    const TPixel second = this->Value(b);
+    return first < second || (first == second && a < b);
+  }
+
+  /** Calls f(number) with a voxel of an image of integers: 64 bits, signed or not. */
+  template <typename TFunctor>
+  static auto
+  ReadInteger(const BufferView & view, std::int64_t offset, TFunctor && f)
+  {
+    switch (view.kind)
+    {
+      case PixelKind::UInt8:
+        return f(std::uint64_t{ static_cast<const std::uint8_t *>(view.data)[offset] });
+      case PixelKind::UInt16:
+        return f(std::uint64_t{ static_cast<const std::uint16_t *>(view.data)[offset] });
+      case PixelKind::UInt32:
+        return f(std::uint64_t{ static_cast<const std::uint32_t *>(view.data)[offset] });
+      case PixelKind::Int8:
+        return f(std::int64_t{ static_cast<const std::int8_t *>(view.data)[offset] });
+      case PixelKind::Int16:
+        return f(std::int64_t{ static_cast<const std::int16_t *>(view.data)[offset] });
+      case PixelKind::Int32:
+        return f(std::int64_t{ static_cast<const std::int32_t *>(view.data)[offset] });
+      case PixelKind::Int64:
+        return f(static_cast<const std::int64_t *>(view.data)[offset]);
+      default:
+        return f(static_cast<const std::uint64_t *>(view.data)[offset]);
+    }
+  }
+  std::uint64_t
+  MarkerAt(const Coordinates & index) const
+  {
+    const BufferView & markers = m_Call.inputs[1];
+    return ReadInteger(markers, markers.Offset(index), [](auto label) { return static_cast<std::uint64_t>(label); });
+  }
+
+  /** Finds the voxels of a row that are outside the mask, those of the border and markers. */
+  void
+  Classify(const Row & row)
+  {
+    TId * const parents = m_Parents + row.first;
+    bool        hasOutside = false;
+    std::fill_n(parents, m_Nx, Free);
+    if (m_Operation.hasMask)
+    {
+      const BufferView & mask = m_Call.inputs[m_Call.numberOfInputs - 1];
+      const std::int64_t begin = mask.Offset(row.index);
+      DispatchPixelKind(mask.kind, [&](auto pixel) {
+        const auto * const voxels = static_cast<const decltype(pixel) *>(mask.data) + begin;
+        for (std::int64_t x = 0; x < m_Nx; ++x)
+        {
+          parents[x] = voxels[x * mask.stride[0]] == 0 ? Outside : Free;
+        }
+      });
+      hasOutside = std::find(parents, parents + m_Nx, Outside) != parents + m_Nx;
+    }
+    if constexpr (WatershedDepth<TPixel>::IsReal)
+    {
+      const TPixel * const voxels = static_cast<const TPixel *>(m_Input.data) + row.input;
+      for (std::int64_t x = 0; x < m_Nx; ++x)
+      {
+        const TPixel value = voxels[x * m_Input.stride[0]];
+        if (value != value)
+        {
+          parents[x] = Outside;
+          hasOutside = true;
+        }
+      }
+    }
+    if (m_Operation.hasMarkers)
+    {
+      const BufferView & markers = m_Call.inputs[1];
+      const std::int64_t begin = markers.Offset(row.index);
+      DispatchPixelKind(markers.kind, [&](auto pixel) {
+        const auto * const voxels = static_cast<const decltype(pixel) *>(markers.data) + begin;
+        for (std::int64_t x = 0; x < m_Nx; ++x)
+        {
+          const auto label = voxels[x * markers.stride[0]];
+          if (label != 0 && parents[x] != Outside)
+          {
+            parents[x] = row.first + static_cast<TId>(x);
+            CheckLabel(label, m_Call.output.kind);
+          }
+        }
+      });
+    }
+    if (m_HasBorder)
+    {
+      this->ForBorderOf(row, [&](std::int64_t x, std::int64_t border) {
+        const TId tree = static_cast<TId>(border);
+        if (parents[x] != Outside)
+        {
+          parents[x] = Flag | tree;
+          m_Finals[tree] = Flag | tree;
+          if (!m_Operation.hasMarkers)
+          {
+            m_Lows[tree] = row.first + static_cast<TId>(x);
+          }
+        }
+        else
+        {
+          m_Finals[tree] = Outside;
+        }
+      });
+    }
+    if (hasOutside)
+    {
+      m_HasOutside.store(true, std::memory_order_relaxed);
+    }
+  }
+  /** Calls f(x, number) for the voxels of the border in a row. */
+  template <typename TFunctor>
+  void
+  ForBorderOf(const Row & row, TFunctor && f) const
+  {
+    const WatershedBorder & border = m_Scratch.layout.border;
+    Coordinates             index = row.index;
+    ++index[0];
+    const std::int64_t middle = m_Nx > 2 ? border.IndexOf(index) : -1;
+    for (std::int64_t x = 0; x < m_Nx; x += middle >= 0 || x == m_Nx - 1 ? 1 : m_Nx - 1)
+    {
+      index[0] = row.index[0] + x;
+      const std::int64_t found = border.IndexOf(index);
+      if (found >= 0)
+      {
+        f(x, found);
+      }
+    }
+  }
+  template <typename TLabel>
+  static void
+  CheckLabel(TLabel label, PixelKind kind)
+  {
+    const std::uint64_t largest = kind == PixelKind::Float32 ? std::uint64_t{ 1 } << 24
+                                  : kind == PixelKind::Float64
+                                    ? std::uint64_t{ 1 } << 53
+                                    : DispatchPixelKind(kind, [](auto pixel) {
+                                        return static_cast<std::uint64_t>(std::numeric_limits<decltype(pixel)>::max());
+                                      });
+    if (!(label > 0) || static_cast<std::uint64_t>(label) > largest)
+    {
+      throw Error("MarkerImage: the label " + std::to_string(label) + " is not one of " + PixelKindName(kind) +
+                  ", 1 to " + std::to_string(largest));
+    }
+  }
+
+  /** Joins each voxel of a row to its least neighbor. */
+  void
+  JoinVoxels(const Row & row)
+  {
+    TPixel       least[Span];
+    std::uint8_t which[Span];
+    for (std::int64_t begin = 0; begin < m_Nx; begin += Span)
+    {
+      const std::int64_t end = std::min(m_Nx, begin + Span);
+      if (m_IsFast)
+      {
+        this->FindLeastFast(row, begin, end, least, which);
+      }
+      else
+      {
+        this->FindLeast(row, begin, end, least, which);
+      }
+      const TPixel * const voxels = static_cast<const TPixel *>(m_Input.data) + row.input;
+      for (std::int64_t x = begin; x < end; ++x)
+      {
+        const TId v = row.first + static_cast<TId>(x);
+        if (m_Parents[v] != Free)
+        {
+          continue;
+        }
+        const int  k = which[x - begin];
+        const TId  alone = m_Operation.hasMarkers ? Outside : v;
+        const bool isRoot = k == NoNeighbor || (!m_Operation.hasMarkers &&
+                                                m_Depth.IsDeep(least[x - begin], voxels[x * m_Input.stride[0]]));
+        Store(m_Parents[v], isRoot ? alone : static_cast<TId>(v + static_cast<TId>(m_Neighbors[k].delta)));
+      }
+    }
+  }
+  static constexpr std::uint8_t NoNeighbor = 255;
+
+  /** Calls f(k, x - begin of the first voxel, and of the last) for all neighbors of the voxels that have the same ones,
+   * those that are not at the ends of a row; g(x) for the others. */
+  template <typename TFunctor, typename TEnds>
+  void
+  ForSpan(const Row & row, std::int64_t begin, std::int64_t end, TFunctor && f, TEnds && g) const
+  {
+    const std::int64_t first = std::max<std::int64_t>(begin, 1);
+    const std::int64_t last = std::min(end, m_Nx - 1);
+    for (int i = 0; i < row.count; ++i)
+    {
+      f(row.neighbors[i], first - begin, last - begin);
+    }
+    if (begin == 0)
+    {
+      g(0);
+    }
+    if (end == m_Nx && m_Nx > 1)
+    {
+      g(m_Nx - 1);
+    }
+  }
+  void
+  FindLeastFast(const Row & row, std::int64_t begin, std::int64_t end, TPixel * least, std::uint8_t * which) const
+  {
+    std::fill_n(which, end - begin, NoNeighbor);
+    bool isFirst = true;
+    this->ForSpan(
+      row,
+      begin,
+      end,
+      [&](std::uint8_t k, std::int64_t first, std::int64_t last) {
+        const TPixel * const voxels =
+          static_cast<const TPixel *>(m_Input.data) + row.input + m_Neighbors[k].inputDelta + begin;
+        for (std::int64_t x = first; x < last && isFirst; ++x)
+        {
+          least[x] = voxels[x];
+          which[x] = k;
+        }
+        for (std::int64_t x = first; x < last; ++x)
+        {
+          const bool isLess = voxels[x] < least[x];
+          least[x] = isLess ? voxels[x] : least[x];
+          which[x] = isLess ? k : which[x];
+        }
+        isFirst = false;
+      },
+      [&](std::int64_t x) { this->FindLeast(row, x, x + 1, least + x - begin, which + x - begin); });
+  }
+  void
+  FindLeast(const Row & row, std::int64_t begin, std::int64_t end, TPixel * least, std::uint8_t * which) const
+  {
+    for (std::int64_t x = begin; x < end; ++x)
+    {
+      const std::int64_t at = x - begin;
+      which[at] = NoNeighbor;
+      this->ForNeighbors(row, x, [&](int k, TId q, std::int64_t offset) {
+        if (Load(m_Parents[q]) == Outside)
+        {
+          return;
+        }
+        const TPixel value = static_cast<const TPixel *>(m_Input.data)[offset];
+        if (which[at] == NoNeighbor || value < least[at])
+        {
+          least[at] = value;
+          which[at] = static_cast<std::uint8_t>(k);
+        }
+      });
+    }
+  }
+  /** Calls f(k, voxel, its offset in the input) for the neighbors of voxel x of a row. */
+  template <typename TFunctor>
+  void
+  ForNeighbors(const Row & row, std::int64_t x, TFunctor && f) const
+  {
+    const TId          v = row.first + static_cast<TId>(x);
+    const std::int64_t offset = row.input + x * m_Input.stride[0];
+    for (int i = 0; i < row.count; ++i)
+    {
+      const int        k = row.neighbors[i];
+      const Neighbor & neighbor = m_Neighbors[k];
+      const auto       beside = static_cast<std::uint64_t>(x + neighbor.offset[0]);
+      if (beside < static_cast<std::uint64_t>(m_Nx))
+      {
+        f(k, v + static_cast<TId>(neighbor.delta), offset + neighbor.inputDelta);
+      }
+    }
+  }
+
+  /** Two voxels that are each other's least neighbor begin a tree without a root: numbers these trees. */
+  void
+  NumberTrees()
+  {
+    const auto ofRow = [this](const Row & row, auto && f) {
+      for (std::int64_t x = 0; x < m_Nx; ++x)
+      {
+        const TId v = row.first + static_cast<TId>(x);
+        const TId u = Load(m_Parents[v]);
+        if ((u & Flag) == 0 && u != v && Load(m_Parents[u]) == v && this->IsBefore(v, u))
+        {
+          f(v);
+        }
+      }
+    };
+    std::fill_n(m_Counts, m_Scratch.tasks + 1, 0);
+    this->ForRows([&](const Row & row, std::int64_t task) { ofRow(row, [&](TId) { ++m_Counts[task + 1]; }); });
+    m_Counts[0] = static_cast<std::int64_t>(this->BorderTrees());
+    for (std::int64_t task = 0; task < m_Scratch.tasks; ++task)
+    {
+      m_Counts[task + 1] += m_Counts[task];
+    }
+    m_Trees = static_cast<TId>(m_Counts[m_Scratch.tasks]);
+    this->ForRows([&](const Row & row, std::int64_t task) {
+      ofRow(row, [&](TId v) {
+        const TId tree = static_cast<TId>(m_Counts[task]++);
+        m_Finals[tree] = Flag | tree;
+        if (!m_Operation.hasMarkers)
+        {
+          m_Lows[tree] = v;
+        }
+        Store(m_Parents[v], static_cast<TId>(Flag | tree));
+      });
+    });
+  }
+
+  /** Gives the voxels of a row, and those on the way, their roots or trees. */
+  void
+  Flatten(const Row & row)
+  {
+    for (std::int64_t x = 0; x < m_Nx; ++x)
+    {
+      const TId v = row.first + static_cast<TId>(x);
+      TId       root = v;
+      TId       code = Load(m_Parents[root]);
+      while ((code & Flag) == 0 && code != root)
+      {
+        root = code;
+        code = Load(m_Parents[root]);
+      }
+      for (TId at = v; at != root;)
+      {
+        const TId next = Load(m_Parents[at]);
+        Store(m_Parents[at], code);
+        if ((next & Flag) != 0 || next == at)
+        {
+          break;
+        }
+        at = next;
+      }
+    }
+  }
+
+  /** What a voxel of this parent belongs to now. */
+  TId
+  CodeOf(TId parent) const
+  {
+    return (parent & Flag) != 0 && parent != Outside ? Load(m_Finals[parent & ~Flag]) : parent;
+  }
+  /** The first of a tree's least voxels. */
+  void
+  Lower(TId tree, TId v)
+  {
+    TId low = Load(m_Lows[tree]);
+    while (this->IsBefore(v, low) && !Exchange(m_Lows[tree], low, v))
+    {
+    }
+  }
+
+  TId
+  FarEnd(std::uint64_t edge) const
+  {
+    return static_cast<TId>(edge >> EdgeBits) + static_cast<TId>(m_Neighbors[edge & ((1 << EdgeBits) - 1)].delta);
+  }
+  bool
+  IsLess(std::uint64_t a, std::uint64_t b) const
+  {
+    const TId    va = static_cast<TId>(a >> EdgeBits);
+    const TId    qa = this->FarEnd(a);
+    const TId    vb = static_cast<TId>(b >> EdgeBits);
+    const TId    qb = this->FarEnd(b);
+    const TPixel values[4] = { this->Value(va), this->Value(qa), this->Value(vb), this->Value(qb) };
+    const TPixel highA = std::max(values[0], values[1]);
+    const TPixel highB = std::max(values[2], values[3]);
+    if (highA != highB)
+    {
+      return highA < highB;
+    }
+    const TPixel lowA = std::min(values[0], values[1]);
+    const TPixel lowB = std::min(values[2], values[3]);
+    if (lowA != lowB)
+    {
+      return lowA < lowB;
+    }
+    return std::min(va, qa) != std::min(vb, qb) ? std::min(va, qa) < std::min(vb, qb)
+                                                : std::max(va, qa) < std::max(vb, qb);
+  }
+
+  /** The least of a voxel's edges that leads to another tree; NoNeighbor: none does. */
+  std::uint8_t
+  FindLead(const Row & row, std::int64_t x, TId code) const
+  {
+    std::uint8_t lead = NoNeighbor;
+    TPixel       least{};
+    this->ForNeighbors(row, x, [&](int k, TId q, std::int64_t offset) {
+      const TId other = this->CodeOf(m_Parents[q]);
+      if (other != code && other != Outside)
+      {
+        const TPixel value = static_cast<const TPixel *>(m_Input.data)[offset];
+        if (lead == NoNeighbor || value < least)
+        {
+          lead = static_cast<std::uint8_t>(k);
+          least = value;
+        }
+      }
+    });
+    return lead;
+  }
+  /** The same for voxels of which each has its tree as its parent. */
+  void
+  FindLeads(const Row & row, std::int64_t begin, std::int64_t end, std::uint8_t * leads) const
+  {
+    TPixel least[Span];
+    std::fill_n(leads, end - begin, NoNeighbor);
+    const TId * const own = m_Parents + row.first + begin;
+    this->ForSpan(
+      row,
+      begin,
+      end,
+      [&](std::uint8_t k, std::int64_t first, std::int64_t last) {
+        const TId * const    others = own + m_Neighbors[k].delta;
+        const TPixel * const voxels =
+          static_cast<const TPixel *>(m_Input.data) + row.input + m_Neighbors[k].inputDelta + begin;
+        for (std::int64_t x = first; x < last; ++x)
+        {
+          const bool isLess = (others[x] != own[x]) & ((voxels[x] < least[x]) | (leads[x] == NoNeighbor));
+          least[x] = isLess ? voxels[x] : least[x];
+          leads[x] = isLess ? k : leads[x];
+        }
+      },
+      [&](std::int64_t x) { leads[x - begin] = this->FindLead(row, x, own[x - begin]); });
+  }
+  void
+  OfferEdge(TId v, std::uint8_t lead, TId code)
+  {
+    const std::uint64_t edge = std::uint64_t{ v } << EdgeBits | lead;
+    std::uint64_t &     entry = m_Best[code & ~Flag];
+    std::uint64_t       old = Load(entry);
+    while ((old == NoEdge || this->IsLess(edge, old)) && !Exchange(entry, old, edge))
+    {
+    }
+  }
+
+  /** Offers all trees their least edges. Voxels within trees, and of trees that are not open, leave the list. */
+  void
+  FindEdges(bool isFirst, TId begin)
+  {
+    const auto isOpen = [begin](TId code) { return (code & Flag) != 0 && code != Outside && (code & ~Flag) >= begin; };
+    const std::int64_t rowsOfTask = WatershedRowsOfTask(m_Box);
+    m_Call.executor->ParallelFor(m_Scratch.tasks, [&](std::int64_t task, unsigned int) {
+      const std::int64_t   at = task * rowsOfTask * m_Nx;
+      TId * const          list = m_List + at;
+      std::uint8_t * const leads = m_Leads + at;
+      std::int64_t         kept = 0;
+      const auto           keep = [&](TId v, std::uint8_t lead, TId code) {
+        if (lead != NoNeighbor)
+        {
+          this->OfferEdge(v, lead, code);
+          list[kept] = v;
+          leads[kept++] = lead;
+        }
+      };
+      if (isFirst)
+      {
+        const std::int64_t end = std::min(m_Rows, (task + 1) * rowsOfTask);
+        for (std::int64_t number = task * rowsOfTask; number < end && !this->ShouldStop(); ++number)
+        {
+          this->ListRow(this->MakeRow(number), isOpen, keep);
+        }
+      }
+      Row row = this->MakeRow(task * rowsOfTask);
+      for (std::int64_t i = 0; i < m_Counts[task] && !isFirst && !this->ShouldStop(); ++i)
+      {
+        const TId v = list[i];
+        const TId code = this->CodeOf(m_Parents[v]);
+        if (!isOpen(code))
+        {
+          continue;
+        }
+        std::uint8_t lead = leads[i];
+        if (this->CodeOf(m_Parents[v + static_cast<TId>(m_Neighbors[lead].delta)]) == code)
+        {
+          if (v - row.first >= static_cast<TId>(m_Nx))
+          {
+            row = this->MakeRow(static_cast<std::int64_t>(v) / m_Nx);
+          }
+          lead = this->FindLead(row, static_cast<std::int64_t>(v - row.first), code);
+        }
+        keep(v, lead, code);
+      }
+      m_Counts[task] = kept;
+    });
+  }
+  /** Calls keep(voxel, lead, tree) for the voxels of a row that belong to open trees, each of which is its voxels'
+   * parent.
+   */
+  template <typename TIsOpen, typename TKeep>
+  void
+  ListRow(const Row & row, TIsOpen && isOpen, TKeep && keep)
+  {
+    const TId * const parents = m_Parents + row.first;
+    std::uint8_t      leads[Span];
+    for (std::int64_t begin = 0; begin < m_Nx; begin += Span)
+    {
+      const std::int64_t end = std::min(m_Nx, begin + Span);
+      const bool         isFast = m_IsFast && 2 * std::count_if(parents + begin, parents + end, isOpen) > end - begin;
+      if (isFast)
+      {
+        this->FindLeads(row, begin, end, leads);
+      }
+      for (std::int64_t x = begin; x < end; ++x)
+      {
+        const TId code = parents[x];
+        if (isOpen(code))
+        {
+          keep(row.first + static_cast<TId>(x), isFast ? leads[x - begin] : this->FindLead(row, x, code), code);
+        }
+      }
+    }
+  }
+
+  /** Joins open trees, of which none has a number below `begin`, along their least edges until none has one. Records
+   * the edges if `edges` is not nullptr. */
+  void
+  JoinTrees(TId begin, TId end, WatershedEdge * edges, std::int64_t * numberOfEdges)
+  {
+    for (bool isFirst = true; m_NumberOfOpen > 0 && !this->ShouldStop(); isFirst = false)
+    {
+      this->ForTrees(m_NumberOfOpen, [this](std::int64_t i) { m_Best[m_Open[i]] = NoEdge; });
+      this->FindEdges(isFirst, begin);
+      this->ForTrees(m_NumberOfOpen,
+                     [this, edges](std::int64_t i) { m_Nexts[m_Open[i]] = this->NextOf(m_Open[i], edges != nullptr); });
+      this->ForTrees(m_NumberOfOpen, [this](std::int64_t i) {
+        const TId tree = m_Open[i];
+        m_Finals[tree] = this->StaysOpen(tree) ? Flag | tree : m_Nexts[tree];
+      });
+      if (!m_Operation.hasMarkers)
+      {
+        this->ForTrees(m_NumberOfOpen, [this](std::int64_t i) {
+          const TId tree = m_Open[i];
+          const TId code = this->FinalOf(tree);
+          if ((code & Flag) != 0 && code != (Flag | tree))
+          {
+            this->Lower(code & ~Flag, Load(m_Lows[tree]));
+          }
+        });
+      }
+      std::int64_t stillOpen = 0;
+      for (std::int64_t i = 0; i < m_NumberOfOpen; ++i)
+      {
+        const TId tree = m_Open[i];
+        if (this->StaysOpen(tree))
+        {
+          m_Open[stillOpen++] = tree;
+        }
+        else if (edges && m_Nexts[tree] != (Flag | tree) && (m_Operation.hasMarkers || m_Nexts[tree] != m_Lows[tree]))
+        {
+          edges[(*numberOfEdges)++] = this->MakeEdge(m_Best[tree]);
+        }
+      }
+      m_NumberOfOpen = stillOpen;
+      this->ForTrees(static_cast<std::int64_t>(end),
+                     [this](std::int64_t i) { Store(m_Finals[i], this->FinalOf(static_cast<TId>(i))); });
+    }
+  }
+  /** The root or tree to which an open tree's least edge leads; a root of its own, or itself, if none does. */
+  TId
+  NextOf(TId tree, bool isLast) const
+  {
+    const std::uint64_t edge = m_Best[tree];
+    const TId           alone = isLast ? Flag | tree : m_Operation.hasMarkers ? Outside : m_Lows[tree];
+    if (edge == NoEdge)
+    {
+      return alone;
+    }
+    const TId q = this->FarEnd(edge);
+    if (!m_Operation.hasMarkers)
+    {
+      const TPixel high = std::max(this->Value(static_cast<TId>(edge >> EdgeBits)), this->Value(q));
+      if (m_Depth.IsDeep(high, this->Value(m_Lows[tree])))
+      {
+        return m_Lows[tree];
+      }
+    }
+    return this->CodeOf(m_Parents[q]);
+  }
+  /** Of two trees that lead to each other one stays. */
+  bool
+  StaysOpen(TId tree) const
+  {
+    const TId next = m_Nexts[tree];
+    if ((next & Flag) == 0 || next == Outside || (next & ~Flag) <= tree)
+    {
+      return false;
+    }
+    return m_Nexts[next & ~Flag] == (Flag | tree);
+  }
+  TId
+  FinalOf(TId tree) const
+  {
+    TId code = Load(m_Finals[tree]);
+    while ((code & Flag) != 0 && code != Outside && code != (Flag | tree))
+    {
+      tree = code & ~Flag;
+      code = Load(m_Finals[tree]);
+    }
+    return code;
+  }
+  WatershedEdge
+  MakeEdge(std::uint64_t edge) const
+  {
+    const TId     v = static_cast<TId>(edge >> EdgeBits);
+    const TId     q = this->FarEnd(edge);
+    const TId     first = std::min(v, q);
+    const TId     second = std::max(v, q);
+    const TId     other = m_Parents[q];
+    WatershedEdge result{};
+    result.first = m_Operation.RasterIndex(this->IndexOf(first));
+    result.second = m_Operation.RasterIndex(this->IndexOf(second));
+    result.firstValue = PackWatershedValue(this->Value(first));
+    result.secondValue = PackWatershedValue(this->Value(second));
+    result.a = static_cast<std::int64_t>(m_Parents[v] & ~Flag);
+    result.b = -1;
+    if ((other & Flag) != 0)
+    {
+      result.b = static_cast<std::int64_t>(other & ~Flag);
+    }
+    else
+    {
+      // The number of the voxel in the chunk, without markers, until minima have been counted.
+      result.label = m_Operation.hasMarkers ? this->MarkerAt(this->IndexOf(other)) : std::uint64_t{ other };
+    }
+    return result;
+  }
+
+  /** Counts minima: in m_List those that precede each voxel in its row, in m_Offsets those of each row. `starts`:
+   * further minima, ascending, as indices in the raster order of the image. */
+  void
+  CountMinima(const std::int64_t * starts, const std::int64_t * startsEnd)
+  {
+    this->ForRows([&](const Row & row, std::int64_t) {
+      const std::int64_t   first = m_Operation.RasterIndex(row.index);
+      const std::int64_t * next = std::lower_bound(starts, startsEnd, first);
+      TId                  count = 0;
+      for (std::int64_t x = 0; x < m_Nx; ++x)
+      {
+        const TId v = row.first + static_cast<TId>(x);
+        m_List[v] = count;
+        const bool isFurther = next != startsEnd && *next == first + x;
+        next += isFurther ? 1 : 0;
+        count += isFurther || m_Parents[v] == v ? 1 : 0;
+      }
+      m_Offsets[row.row] = count;
+    });
+  }
+
+  std::uint64_t
+  LabelOf(TId code, const std::uint64_t * labels) const
+  {
+    if (code == Outside)
+    {
+      return 0;
+    }
+    if ((code & Flag) != 0)
+    {
+      return labels[code & ~Flag];
+    }
+    return m_Operation.hasMarkers ? this->MarkerAt(this->IndexOf(code))
+                                  : m_Offsets[static_cast<std::int64_t>(code) / m_Nx] + m_List[code] + 1;
+  }
+  /** Whether a voxel with a label has a neighbor with a smaller one. */
+  bool
+  IsLine(const Row & row, std::int64_t x, TId code, std::uint64_t label, const std::uint64_t * labels,
+         const unsigned char * lines) const
+  {
+    if (lines)
+    {
+      Coordinates index = row.index;
+      index[0] += x;
+      const std::int64_t border = m_Scratch.layout.border.IndexOf(index);
+      if (border >= 0 && lines[border] != 0)
+      {
+        return true;
+      }
+    }
+    bool isLine = false;
+    this->ForNeighbors(row, x, [&](int, TId q, std::int64_t) {
+      const TId other = m_Parents[q];
+      if (other != code && other != Outside && !isLine)
+      {
+        const std::uint64_t beside = this->LabelOf(other, labels);
+        isLine = beside != 0 && beside < label;
+      }
+    });
+    return isLine;
+  }
+  void
+  StoreLabels(const Row & row, std::int64_t begin, std::int64_t end, const std::uint64_t * labels) const
+  {
+    const BufferView & output = m_Call.output;
+    const std::int64_t first = output.Offset(row.index);
+    DispatchPixelKind(output.kind, [&](auto pixel) {
+      auto * const voxels = static_cast<decltype(pixel) *>(output.data) + first;
+      for (std::int64_t x = begin; x < end; ++x)
+      {
+        voxels[x * output.stride[0]] = static_cast<decltype(pixel)>(labels[x - begin]);
+      }
+    });
+  }
+
+  const KernelCall &           m_Call;
+  const WatershedOperation &   m_Operation;
+  const Box                    m_Box;
+  const WatershedScratch       m_Scratch;
+  bool                         m_HasBorder;
+  const BufferView             m_Input;
+  const WatershedDepth<TPixel> m_Depth;
+  TId * const                  m_Parents;
+  TId * const                  m_List;
+  std::uint8_t * const         m_Leads;
+  std::uint64_t * const        m_Best;
+  TId * const                  m_Finals;
+  TId * const                  m_Nexts;
+  TId * const                  m_Open;
+  TId * const                  m_Lows;
+  std::uint64_t * const        m_Offsets;
+  std::int64_t * const         m_Counts;
+  const std::int64_t           m_Nx;
+  const std::int64_t           m_Rows;
+  const Coordinates            m_Stride;
+  const bool                   m_IsDense;
+  Neighbor                     m_Neighbors[WatershedMostNeighbors];
+  int                          m_NumberOfNeighbors{ 0 };
+  std::atomic<bool>            m_HasOutside{ false };
+  bool                         m_IsFast{ false };
+  TId                          m_Trees{ 0 };
+  std::int64_t                 m_NumberOfOpen{ 0 };
+};
+
+/** Calls f(forest) for the kinds of the call. */
+template <typename TFunctor>
+void
+WithWatershedForest(const KernelCall & call, TFunctor && f)
+{
+  if (call.writable.IsEmpty())
+  {
+    return;
+  }
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    if (IsWideWatershed(call.writable))
+    {
+      WatershedForest<decltype(pixel), std::uint64_t> forest(call);
+      f(forest);
+    }
+    else
+    {
+      WatershedForest<decltype(pixel), std::uint32_t> forest(call);
+      f(forest);
+    }
+  });
+}
+
+void
+SummarizeWatershed(const KernelCall & call)
+{
+  WithWatershedForest(call, [&](auto & forest) {
+    if (forest.FindRoots())
+    {
+      forest.WriteSummary();
+    }
+  });
+}
+
+void
+ComputeWatershed(const KernelCall & call, const void * solution, std::size_t bytes)
+{
+  WithWatershedForest(call, [&](auto & forest) {
+    if (!solution)
+    {
+      forest.IgnoreBorder();
+    }
+    if (forest.FindRoots())
+    {
+      forest.WriteLabels(static_cast<const unsigned char *>(solution), bytes);
+    }
+  });
+}
+
+std::size_t
+WatershedScratchBytes(const Operation & operation, const ChunkShape & shape)
+{
+  return WatershedScratch(static_cast<const WatershedOperation &>(operation), shape.outputBox).bytes;
+}
+
+/** The cost in bytes of memory traffic: each voxel looks at its neighbors a few times. */
+double
+WatershedCost(const Operation & operation, const ChunkShape & shape)
+{
+  const double voxels = static_cast<double>(shape.outputBox.NumberOfVoxels());
+  const int    connectivity = static_cast<const WatershedOperation &>(operation).connectivity;
+  return voxels * (static_cast<double>(PixelSize(shape.inputKinds[0]) + PixelSize(shape.outputKind)) +
+                   (connectivity == 1 ? 200.0 : 500.0));
+}
+
+} // namespace
+
+void
+RegisterHostWatershed(KernelRegistry & registry)
+{
+  KernelSet kernels;
+  Kernel    kernel;
+  kernel.scratchBytes = WatershedScratchBytes;
+  kernel.cost = WatershedCost;
+  kernel.run = SummarizeWatershed;
+  kernels.summarize = kernel;
+  kernel.run = [](const KernelCall & call) { ComputeWatershed(call, nullptr, 0); };
+  kernels.alone = kernel;
+  kernel.run = [](const KernelCall & call) { ComputeWatershed(call, call.sideIn, call.sideInBytes); };
+  kernels.compute = kernel;
+  registry.Register("watershed", kernels);
+}
+
+} // namespace chunkwise

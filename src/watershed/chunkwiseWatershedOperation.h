@@ -1,0 +1,111 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseWatershedOperation_h
+#define chunkwiseWatershedOperation_h
+
+#include "chunkwiseOperation.h"
+#include "chunkwisePixelValue.h"
+
+#include <vector>
+
+namespace chunkwise
+{
+
+/** Watershed: every voxel gets the label of the marker, or of the minimum, to which a minimum spanning forest joins it.
+ *
+ * Voxels that are neighbors are joined by an edge. Edges are ordered by the larger value of both voxels, then by the
+ * smaller value, then by the voxel that comes first in raster order, then by the other one. No two edges are equal, so
+ * there is one forest of least edges in which each tree has the voxels of one marker, and any algorithm that finds it
+ * gives the same labels: for every division into chunks, every number of threads and every backend. A region is
+ * processed as an image of its own.
+ *
+ * Without markers there is one for each regional minimum, numbered 1, 2, ... in the raster order of the minima's first
+ * voxels. With a height h, minima from which a path leads to a lower one without rising by h are none.
+ *
+ * Voxels outside the mask, and NaN, have no edges and the label 0; so has what no path joins to a marker. -0 is 0.
+ *
+ * Two passes over chunks. The first finds the forest of each chunk, in which every voxel on a face to another chunk is
+ * a root of its own, and keeps the edges that join these roots. Solve adds the edges between chunks, and finds the
+ * labels of the roots. The second pass finds the chunk's forest again, and writes the labels of the roots. A region of
+ * one chunk takes one pass.
+ *
+ * Source: J. Cousty, G. Bertrand, L. Najman, M. Couprie, "Watershed cuts: minimum spanning forests and the drop of
+ * water principle", IEEE Trans. Pattern Analysis and Machine Intelligence 31(8), 2009. */
+class Chunkwise_EXPORT WatershedOperation : public Operation
+{
+public:
+  /** The extent and the kinds of the images, and the axes along which voxels have neighbors: up to three, in ascending
+   * order. */
+  Coordinates      image{};
+  PixelKind        inputKind{ PixelKind::UInt8 };
+  PixelKind        outputKind{ PixelKind::UInt32 };
+  std::vector<int> axes{ 0, 1, 2 };
+  /** Neighbors share a face (1), also an edge (2), also a corner (3). */
+  int connectivity{ 1 };
+  /** The second input has the markers: integers, 0 where there is none. Without it minima are the markers. */
+  bool hasMarkers{ false };
+  /** The last input is 0 outside the mask. */
+  bool hasMask{ false };
+  /** A voxel with a neighbor of a smaller label, other than 0, becomes 0. */
+  bool lines{ false };
+  /** Without markers: by how much a minimum must lie below every path to a lower one; 0: by any difference. */
+  PixelValue height{ 0 };
+  /** Devices with a kernel compute it. Only devices of tests have one so far. */
+  bool triesDevices{ false };
+
+  /** The offsets of neighbors, in raster order. */
+  std::vector<Coordinates>
+  GetOffsets() const;
+  /** An index in the raster order of the image. */
+  std::int64_t
+  RasterIndex(const Coordinates & index) const;
+
+  std::string
+  GetName() const override
+  {
+    return "watershed";
+  }
+  std::string
+  GetKey() const override;
+  Schedule
+  GetSchedule() const override
+  {
+    return Schedule::TwoPass;
+  }
+  Halo
+  GetHalo(const Coordinates &) const override
+  {
+    return Halo::None();
+  }
+  int
+  GetNumberOfInputs() const override
+  {
+    return 1 + (hasMarkers ? 1 : 0) + (hasMask ? 1 : 0);
+  }
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  void
+  Validate(const Coordinates & extent) const override;
+  bool
+  RunsAlone(const Box &, PixelKind) const override
+  {
+    return true;
+  }
+  std::size_t
+  GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  /** Throws Error if there are more minima than the output's kind has labels. */
+  std::vector<SideData>
+  Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const override;
+  std::string
+  GetObjectionToDevices() const override
+  {
+    return triesDevices ? "" : "the watershed has no kernels for devices";
+  }
+};
+
+/** Throws Error that names the number and the kind if the labels 1 to `count` are too many for it. */
+void
+CheckNumberOfBasins(std::uint64_t count, PixelKind kind);
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,287 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseFilters.h"
+#include "chunkwiseKernelTrial.h"
+#include "chunkwiseMemoryImage.h"
+#include "chunkwiseStreamedRun.h"
+#include "chunkwiseWatershedOracle.h"
+
+using namespace chunkwise;
+
+namespace
+{
+
+class Watersheds : public testing::Test
+{};
+
+/** An image, markers and a mask in memory, and a run. */
+template <typename TIn, typename TMarker, typename TOut>
+struct WatershedTrial
+{
+  WatershedTrial(std::shared_ptr<const WatershedOperation> theOperation, std::vector<TIn> theVoxels,
+                 std::vector<TMarker> theMarkers = {}, std::vector<std::uint8_t> theMask = {})
+    : operation(std::move(theOperation))
+    , voxels(std::move(theVoxels))
+    , markers(std::move(theMarkers))
+    , mask(std::move(theMask))
+    , output(voxels.size(), static_cast<TOut>(77))
+  {
+    request.operation = operation;
+    request.image = request.region = Box::FromExtent(operation->image);
+    request.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), request.image) };
+    if (operation->hasMarkers)
+    {
+      request.inputs.push_back(DenseView(markers.data(), PixelKindOf<TMarker>(), request.image));
+    }
+    if (operation->hasMask)
+    {
+      request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, request.image));
+    }
+    request.output = DenseView(output.data(), PixelKindOf<TOut>(), request.image);
+    request.stagingThreads = 1;
+    request.backend = BackendChoice::CPU;
+  }
+  std::vector<TOut>
+  GetExpected() const
+  {
+    const WatershedOracle<TIn> oracle(*operation,
+                                      operation->image,
+                                      voxels,
+                                      std::vector<std::uint64_t>(markers.begin(), markers.end()),
+                                      operation->hasMask ? mask : std::vector<std::uint8_t>());
+    std::vector<TOut>          expected(voxels.size());
+    std::transform(oracle.GetLabels().begin(), oracle.GetLabels().end(), expected.begin(), [](std::uint64_t label) {
+      return static_cast<TOut>(label);
+    });
+    return expected;
+  }
+  void
+  ExpectDefinition(const std::string & where) const
+  {
+    const std::vector<TOut> expected = this->GetExpected();
+    const auto              different = std::mismatch(output.begin(), output.end(), expected.begin());
+    ASSERT_TRUE(different.first == output.end())
+      << where << ": " << operation->GetKey() << ": voxel " << different.first - output.begin() << " has "
+      << +*different.first << " and not " << +*different.second;
+  }
+
+  std::shared_ptr<const WatershedOperation> operation;
+  std::vector<TIn>                          voxels;
+  std::vector<TMarker>                      markers;
+  std::vector<std::uint8_t>                 mask;
+  std::vector<TOut>                         output;
+  ExecutionRequest                          request;
+};
+
+/** From `values` different ones on, up to any. */
+template <typename T>
+std::vector<T>
+RandomTerrain(std::mt19937 & random, std::size_t count)
+{
+  std::vector<T>      voxels(count);
+  const std::uint32_t values[] = { 1, 2, 4, 30, 100000 };
+  const std::uint32_t most = values[random() % 5];
+  for (T & voxel : voxels)
+  {
+    voxel = static_cast<T>(random() % most);
+    if constexpr (!std::is_integral<T>::value)
+    {
+      const std::uint32_t special = random() % 100;
+      voxel = special == 0   ? std::numeric_limits<T>::quiet_NaN()
+              : special == 1 ? -std::numeric_limits<T>::infinity()
+              : special == 2 ? std::numeric_limits<T>::infinity()
+              : special == 3 ? -T(0)
+                             : voxel / T(4) - T(1);
+    }
+    else if (random() % 50 == 0)
+    {
+      voxel = random() % 2 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
+    }
+  }
+  return voxels;
+}
+
+template <typename TMarker>
+std::vector<TMarker>
+RandomMarkers(std::mt19937 & random, std::size_t count)
+{
+  std::vector<TMarker> markers(count);
+  const std::uint32_t  outOf = std::uint32_t{ 1 } << random() % 9;
+  for (TMarker & marker : markers)
+  {
+    marker = random() % outOf == 0 ? static_cast<TMarker>(random() % 100) : TMarker{ 0 };
+  }
+  return markers;
+}
+
+/** Random operations on random images, whole and in chunks, by several numbers of threads. */
+template <typename TIn, typename TMarker, typename TOut>
+void
+TryAnyWatershed(std::mt19937 & random, int trials, int extent)
+{
+  Manager manager({});
+  int     chunked = 0;
+  for (int trial = 0; trial < trials; ++trial)
+  {
+    Coordinates size = RandomExtent(random, extent);
+    auto        operation = std::make_shared<WatershedOperation>();
+    operation->image = size;
+    operation->inputKind = PixelKindOf<TIn>();
+    operation->outputKind = PixelKindOf<TOut>();
+    operation->axes = RandomAxes(random);
+    std::sort(operation->axes.begin(), operation->axes.end());
+    operation->connectivity = 1 + static_cast<int>(random() % 3);
+    operation->hasMarkers = random() % 2;
+    operation->hasMask = random() % 3 == 0;
+    operation->lines = random() % 4 == 0;
+    operation->height = operation->hasMarkers || random() % 2 ? PixelValue(0)
+                        : std::is_integral<TIn>::value        ? PixelValue(random() % 20)
+                                                              : PixelValue(random() % 20 * 0.25);
+    const auto                count = static_cast<std::size_t>(Box::FromExtent(size).NumberOfVoxels());
+    std::vector<std::uint8_t> mask(count);
+    std::generate(mask.begin(), mask.end(), [&] { return random() % 5 == 0 ? 0 : 1 + random() % 2; });
+    WatershedTrial<TIn, TMarker, TOut> t(
+      operation, RandomTerrain<TIn>(random, count), RandomMarkers<TMarker>(random, count), mask);
+    const auto executor = MakeThreadExecutor(1 + random() % 3);
+    t.request.executor = executor.get();
+    for (const bool inChunks : { false, true })
+    {
+      t.request.budgets.host = inChunks ? 3000 + count * (2 + random() % 40) : 0;
+      std::fill(t.output.begin(), t.output.end(), static_cast<TOut>(77));
+      try
+      {
+        const ExecutionReport report = manager.Execute(t.request);
+        chunked += report.plan.chunks.size() > 1 ? 1 : 0;
+      }
+      catch (const BudgetError &)
+      {
+        continue; // the smallest chunk is larger
+      }
+      ASSERT_NO_FATAL_FAILURE(
+        t.ExpectDefinition("trial " + std::to_string(trial) + " budget " + std::to_string(t.request.budgets.host)));
+    }
+  }
+  EXPECT_GT(chunked, trials / 10);
+}
+
+TEST_F(Watersheds, AreThoseOfTheDefinition)
+{
+  std::mt19937 random(1);
+  TryAnyWatershed<std::uint8_t, std::uint8_t, std::uint32_t>(random, 200, 11);
+  TryAnyWatershed<float, std::int32_t, std::uint16_t>(random, 100, 11);
+  TryAnyWatershed<std::int64_t, std::uint64_t, std::int64_t>(random, 60, 11);
+  TryAnyWatershed<double, std::int8_t, float>(random, 60, 11);
+  TryAnyWatershed<std::uint64_t, std::uint16_t, std::int32_t>(random, 40, 11);
+  TryAnyWatershed<std::int8_t, std::int16_t, std::uint64_t>(random, 40, 11);
+}
+
+/** Hills of many voxels: chunks are joined over long ways. */
+TEST_F(Watersheds, OfLargerImagesAreThoseOfTheDefinition)
+{
+  Manager           manager({});
+  std::mt19937      random(2);
+  const Coordinates extent{ { 40, 20, 20, 1, 1 } };
+  const auto        count = static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels());
+  for (int trial = 0; trial < 8; ++trial)
+  {
+    auto operation = std::make_shared<WatershedOperation>();
+    operation->image = extent;
+    operation->connectivity = 1 + trial % 3;
+    operation->hasMarkers = trial % 2 == 0;
+    operation->height = operation->hasMarkers ? 0 : trial;
+    operation->lines = trial > 5;
+    std::vector<std::uint8_t>  voxels;
+    std::vector<std::uint16_t> markers(count);
+    ForEachIndex(Box::FromExtent(extent), [&](const Coordinates & at) {
+      const double height = std::sin(0.4 * static_cast<double>(at[0])) + std::sin(0.5 * static_cast<double>(at[1])) +
+                            std::sin(0.3 * static_cast<double>(at[2]));
+      voxels.push_back(static_cast<std::uint8_t>(20 * height + 100 + random() % 4));
+    });
+    for (int i = 0; i < 20; ++i)
+    {
+      markers[random() % count] = static_cast<std::uint16_t>(1 + i);
+    }
+    WatershedTrial<std::uint8_t, std::uint16_t, std::uint32_t> t(operation, voxels, markers);
+    const std::vector<std::uint32_t>                           expected = t.GetExpected();
+    for (const std::size_t budget : { std::size_t{ 0 }, 8 * count, 3 * count })
+    {
+      t.request.budgets.host = budget;
+      EXPECT_TRUE(manager.Execute(t.request).plan.chunks.size() > 1 || budget == 0);
+      ASSERT_TRUE(t.output == expected) << operation->GetKey() << ", budget " << budget;
+    }
+  }
+}
+
+TEST_F(Watersheds, WithLabelsThatTheOutputCannotHoldAreRefused)
+{
+  Manager    manager({});
+  const auto expectError = [&](bool hasMarkers, std::int16_t label, const std::string & words) {
+    auto operation = std::make_shared<WatershedOperation>();
+    operation->image = { { 40, 40, 1, 1, 1 } };
+    operation->outputKind = PixelKind::UInt8;
+    operation->hasMarkers = hasMarkers;
+    std::vector<std::uint8_t> voxels;
+    ForEachIndex(Box::FromExtent(operation->image),
+                 [&](const Coordinates & at) { voxels.push_back((at[0] + at[1]) % 2 == 0 ? 0 : 1); });
+    WatershedTrial<std::uint8_t, std::int16_t, std::uint8_t> t(
+      operation, voxels, std::vector<std::int16_t>(voxels.size(), label));
+    for (const std::size_t budget : { 0, 20000 })
+    {
+      t.request.budgets.host = budget;
+      try
+      {
+        manager.Execute(t.request);
+        ADD_FAILURE() << words;
+      }
+      catch (const Error & error)
+      {
+        EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("uint8"), std::string::npos) << error.what();
+      }
+    }
+  };
+  expectError(true, -3, "the label -3");
+  expectError(true, 300, "the label 300");
+  expectError(false, 0, "800 minima");
+}
+
+TEST_F(Watersheds, AreNotComputedByDevices)
+{
+  Manager manager({ std::make_shared<FakeDevice>(FakeDevice::Options()) });
+  auto    operation = std::make_shared<WatershedOperation>();
+  operation->image = { { 5, 4, 3, 1, 1 } };
+  WatershedTrial<std::uint8_t, std::uint8_t, std::uint32_t> t(operation, std::vector<std::uint8_t>(60, 7));
+  t.request.backend = BackendChoice::CUDA;
+  EXPECT_THROW(manager.Execute(t.request), Error);
+  t.request.backend = BackendChoice::Auto;
+  manager.Execute(t.request);
+  EXPECT_EQ(t.output, std::vector<std::uint32_t>(60, 1));
+}
+
+TEST(WatershedRows, RefuseKindsAndHeights)
+{
+  WatershedOperation operation;
+  operation.hasMarkers = operation.hasMask = true;
+  EXPECT_NO_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Int64, PixelKind::UInt8 }, PixelKind::UInt32));
+  EXPECT_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Float32, PixelKind::UInt8 }, PixelKind::UInt32),
+               ParameterError);
+  EXPECT_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Int64, PixelKind::Float64 }, PixelKind::UInt32),
+               ParameterError);
+  EXPECT_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Int64 }, PixelKind::UInt32), ParameterError);
+  FilterImage image;
+  image.extent = { { 5, 4, 3, 1, 1 } };
+  image.outputKind = PixelKind::UInt32;
+  image.furtherInputs = { "MarkerImage" };
+  FilterParameters parameters;
+  parameters.Set("Height", PixelValue(3));
+  try
+  {
+    MakeFilterOperation("watershed", parameters, image);
+    ADD_FAILURE() << "a height of markers";
+  }
+  catch (const ParameterError & error)
+  {
+    EXPECT_EQ(error.parameter, "Height") << error.what();
+  }
+}
+
+} // namespace
