@@ -85,23 +85,24 @@ def make_options(backend: str = "auto", devices: Sequence[int] | None = None, me
                               make_progress(progress))
 
 
+#: Types of NumPy that the engine computes as others: bool as 0 and 1.
+_AS_OTHERS = {"bool": "uint8", "float16": "float32"}
+
+
 @lru_cache(256)
-def check_dtype(dtype: np.dtype[Any], accepts_bool: bool, what: str = "input") -> str:
+def check_dtype(dtype: np.dtype[Any], what: str = "input") -> str:
     """The engine's kind of a type; throws what would be right."""
     name = dtype.newbyteorder("=").name
     if name in KINDS:
         return name
-    if name == "bool":
-        if accepts_bool:
-            return "uint8"
-        hint = '; .astype("uint8") or .astype("float32") says which numbers are meant'
-    elif name == "float16":
-        hint = '; .astype("float32") makes it one'
-    elif dtype.kind == "c":
+    if name in _AS_OTHERS:
+        return _AS_OTHERS[name]
+    if dtype.kind == "c":
         hint = "; real and imaginary part can be filtered one after the other"
     else:
         hint = ""
-    raise _core.ParameterError(f"{what}: {dtype} is none of the types of voxels, {', '.join(sorted(KINDS))}{hint}")
+    raise _core.ParameterError(f"{what}: {dtype} is none of the types of voxels, bool, float16, "
+                               f"{', '.join(sorted(KINDS))}{hint}")
 
 
 def is_usable(array: np.ndarray[Any, Any]) -> bool:

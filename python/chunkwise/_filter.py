@@ -164,10 +164,13 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
 
 
 @lru_cache(256)
-def _default_dtype(name: str, dtype: np.dtype[Any], accepts_bool: bool) -> np.dtype[Any]:
-    kind = check_dtype(dtype, accepts_bool)
-    keeps_bool = dtype.kind == "b" and ROWS[name].output not in ("label", "class")
-    return dtype if keeps_bool else np.dtype(_core.default_output_kind(name, kind))
+def _default_dtype(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    kind = check_dtype(dtype)
+    if dtype.kind == "b" and ROWS[name].keeps_bool:
+        return dtype
+    # A mean of truth values is none of them.
+    found = np.dtype(_core.default_output_kind(name, kind))
+    return np.dtype(np.float32) if dtype.kind == "b" and ROWS[name].output == "input" else found
 
 
 class Filter:
@@ -308,7 +311,7 @@ class Filter:
 
     def default_dtype(self, dtype: Any) -> np.dtype[Any]:
         """The type of the result where nobody asks for one."""
-        return _default_dtype(self._row.engine, np.dtype(dtype), self._row.accepts_bool)
+        return _default_dtype(self._row.engine, np.dtype(dtype))
 
     def _operation(self, shape: tuple[int, ...], kind: str, output_kind: str, spacing: Any = None,
                    further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False,
@@ -359,9 +362,8 @@ class Filter:
     def _of(self, shape: Sequence[int], dtype: Any, output: Any = None) -> tuple[tuple[int, ...], str, str, Any]:
         shape = tuple(operator.index(each) for each in shape)
         dtype = np.dtype(dtype)
-        kind = check_dtype(dtype, self._row.accepts_bool)
-        output_kind = check_dtype(np.dtype(output) if output is not None else self.default_dtype(dtype),
-                                  self._row.accepts_bool, "output")
+        kind = check_dtype(dtype)
+        output_kind = check_dtype(np.dtype(output) if output is not None else self.default_dtype(dtype), "output")
         operation = self._operation(shape, kind, output_kind, boolean=dtype.kind == "b")
         return shape, kind, output_kind, operation
 
@@ -474,18 +476,23 @@ class Filter:
     def _ordered(self, arrays: list[Any]) -> tuple[list[np.ndarray[Any, Any]], str]:
         """The images in the engine's order, of kinds that it takes, and the first one's kind."""
         first = arrays[0]
-        kind = check_dtype(first.dtype, self._row.accepts_bool)
+        kind = check_dtype(first.dtype)
         pairs = [(each, array) for each, array in zip(self._row.inputs, arrays[1:]) if array is not None]
         for each, array in pairs:
             if array.shape != first.shape:
                 raise _core.ParameterError(f"{each.name}: its shape is {array.shape}, the input's is {first.shape}")
             if not each.own_kind:
-                kind = _core.common_kind(kind, check_dtype(array.dtype, self._row.accepts_bool, each.name))
+                kind = _core.common_kind(kind, check_dtype(array.dtype, each.name))
         ordered = [as_input(first, kind)]
         for each, array in pairs:
-            own = check_dtype(array.dtype, True, each.name) if each.own_kind else kind
+            own = check_dtype(array.dtype, each.name) if each.own_kind else kind
             ordered.insert(0 if each.before else len(ordered), as_input(array, own))
         return ordered, kind
+
+    def _is_of_bool(self, arrays: Sequence[Any]) -> bool:
+        """Whether all images but those of types of their own, such as masks, are of bool."""
+        return arrays[0].dtype.kind == "b" and all(
+            array is None or each.own_kind or array.dtype.kind == "b" for each, array in zip(self._row.inputs, arrays[1:]))
 
     def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
         if not self._given.get("valid"):
@@ -504,10 +511,10 @@ class Filter:
         boolean = first.dtype.kind == "b"
         ordered, kind = self._ordered(arrays)
         if output is None:
-            dtype = self.default_dtype(first.dtype if boolean and len(arrays) == 1 else kind)
+            dtype = self.default_dtype(first.dtype if self._is_of_bool(arrays) else kind)
         else:
             dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
-        output_kind = check_dtype(dtype, self._row.accepts_bool, "output")
+        output_kind = check_dtype(dtype, "output")
         if opened is None:
             operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean,
                                         can_have_components=True)
@@ -548,10 +555,10 @@ class Filter:
         boolean = arrays[0].dtype.kind == "b"  # type: ignore[union-attr]
         ordered, kind = self._ordered(arrays)
         if output is None:
-            dtype = self.default_dtype(arrays[0].dtype if boolean and len(arrays) == 1 else kind)  # type: ignore[union-attr]
+            dtype = self.default_dtype(arrays[0].dtype if self._is_of_bool(arrays) else kind)  # type: ignore[union-attr]
         else:
             dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
-        output_kind = check_dtype(dtype, self._row.accepts_bool, "output")
+        output_kind = check_dtype(dtype, "output")
         operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean)
         self.check_kinds(operation, [each.dtype.name for each in ordered], output_kind, len(shape))
         with self.worded(len(shape)):
@@ -579,24 +586,27 @@ class _Result:
                  inputs: Sequence[np.ndarray[Any, Any]]) -> None:
         self._dtype = dtype
         self._output = None
-        native = np.dtype("uint8") if dtype.kind == "b" else dtype.newbyteorder("=")
+        native = np.dtype(check_dtype(dtype, "output"))
         if not isinstance(output, np.ndarray):
             self.target = np.empty(shape, native)
             return
         target = check_output(output, shape)
         if dtype.kind == "b":
             target = target.view(np.uint8)
-        if 0 in shape or (is_usable(target) and not any(shares_memory(target, each) for each in inputs)):
+        if 0 in shape or (target.dtype == native and is_usable(target) and not any(shares_memory(target, each) for each in inputs)):
             self.target = target
         else:
             self._output = output
             self.target = np.empty(shape, native)
 
     def finish(self) -> np.ndarray[Any, Any]:
+        if self._dtype.kind == "b":
+            # In the same memory, where anything but 0 is true.
+            np.not_equal(self.target, 0, out=self.target.view(np.bool_))
         if self._output is not None:
             self._output[...] = self.target
             return self._output
-        return self.target.view(np.bool_) if self._dtype.kind == "b" else self.target
+        return self.target.view(np.bool_) if self._dtype.kind == "b" else self.target.astype(self._dtype, copy=False)
 
 
 class Sequence_(Filter):
