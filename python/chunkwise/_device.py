@@ -73,8 +73,6 @@ def _open(x: Any, what: str, written: bool = False) -> _Array:
     if not is_on_device(x):
         raise TypeError(f"{what}: {type(x).__module__}.{type(x).__name__} is not in the device's memory, where other "
                         "images are")
-    if not written and str(getattr(x, "dtype", "")).rpartition(".")[2] == "float16":
-        x = x.float() if hasattr(x, "float") else x.astype(np.float32)
     interface = getattr(x, "__cuda_array_interface__", None)
     owner = x
     if interface is not None:
@@ -96,6 +94,11 @@ def _open(x: Any, what: str, written: bool = False) -> _Array:
         data, shape, steps, kind, owner = _core.open_capsule(x.__dlpack__(stream=_LEGACY_STREAM))
         dtype = np.dtype(kind)
         strides, stream = tuple(step * dtype.itemsize for step in steps), _LEGACY_STREAM
+    if dtype == np.float16:
+        convert = getattr(x, "float", None) or getattr(x, "astype", None)
+        if written or convert is None:
+            raise _core.ParameterError(f"{what}: float16 has no results on a device; float32 has")
+        return _open(convert() if convert == getattr(x, "float", None) else convert(np.float32), what)
     if dtype.byteorder == ">" or (dtype.byteorder == "<" and sys.byteorder == "big"):
         raise _core.ParameterError(f"{what}: {dtype} has another byte order than this machine")
     if any(stride % dtype.itemsize for stride in strides) or int(data or 0) % dtype.itemsize:
@@ -204,7 +207,7 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
             output[...] = truth
         return output if is_array else truth
     if dtype == np.float16:
-        raise _core.ParameterError("output: float16 is possible for arrays in the host's memory; output=np.float32")
+        raise _core.ParameterError("output: float16 has no results on a device; float32 has")
     operation = filter._operation(shape, kind, output_kind, further=names, boolean=boolean)
     region = filter._output_box(shape, kind, output_kind) or tuple(slice(0, each) for each in shape)
     result_shape = Region(region, region).shape

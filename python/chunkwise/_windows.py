@@ -337,7 +337,7 @@ def run_steps(steps: Sequence[Step], image: Any, output: Any, options: dict[str,
             runs[-1][0].append(step.filter)
         else:
             runs.append(([step.filter], step))
-    dtype = output.dtype if isinstance(output, np.ndarray) or is_on_device(output) else output
+    dtype = dtype_of(output) if isinstance(output, np.ndarray) or is_on_device(output) else output
     for number, (these, step) in enumerate(runs):
         last = number == len(runs) - 1
         made = _joined(tuple(these)) if len(these) > 1 else these[0]

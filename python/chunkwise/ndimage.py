@@ -133,7 +133,7 @@ def _constant(cval: Any, dtype: np.dtype[Any]) -> Any:
 
 def _run_plan(plan: _Plan, image: Any, output: Any, options: dict[str, Any]) -> Any:
     dtype = _wanted(image, output)
-    if is_in_memory(image) and (image.dtype, dtype) == (np.float32, np.float64):
+    if is_in_memory(image) and image.dtype == np.float32 and dtype == np.float64:
         # The engine computes in the precision of what it reads.
         image = image.astype(np.float64)
     if dtype.kind in "iub" and plan.is_wide:
@@ -601,11 +601,14 @@ def _key(size: Any, footprint: Any, mode: Any, origin: Any, axes: Any) -> tuple[
 
 @lru_cache(256)
 def _flat(made: str, ndim: int, cval: Any, *key: Any) -> tuple[Step, ...]:
-    """The steps of an extremum, or of an opening or closing. SciPy dilates with the reflected window."""
+    """The steps of an extremum, or of an opening or closing; of a range none where it takes more than one run. SciPy dilates with the reflected window."""
     window = _window(ndim, *key)
     is_centered = all(side.is_centered for side in window.sides)
     one = len(in_groups(side for side in window.sides if side.before or side.after)) <= 1 and all(
         side.mode != "mirror" for side in window.sides)
+    if made == "Range":
+        simple = is_centered and one and window.element is None
+        return tuple(flat_steps(filters.Range, None, window.sides, ndim, cval)) if simple else ()
     if made in ("Opening", "Closing"):
         if is_centered and one:
             window = window if made == "Opening" else window.reflected()
@@ -806,13 +809,15 @@ class _Grey:
 
     def combined(self, result: Any, output: Any) -> Any:
         if output is not None and not is_on_device(output) and not isinstance(output, np.ndarray):
+            if is_on_device(result):
+                raise TypeError("output: of an image in a device's memory an array there, or None")
             result = result.astype(np.dtype(output), copy=False)
         result = _deliver(result, output)
         return result if output is not None and result is output else self.wrap(result)
 
 
 def _minus(first: Any, second: Any) -> Any:
-    return first ^ second if first.dtype == second.dtype == np.bool_ else first - second
+    return first ^ second if dtype_of(first).kind == dtype_of(second).kind == "b" else first - second
 
 
 def grey_erosion(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
@@ -847,6 +852,10 @@ def morphological_gradient(input: Any, size: Any = None, footprint: Any = None, 
     """Dilation minus erosion: ``scipy.ndimage.morphological_gradient``. Signed integers wrap around, as SciPy's do;
     ``chunkwise.range`` gives them as real numbers."""
     grey = _Grey(input, size, footprint, structure, mode, cval, origin, axes, options)
+    if grey.heights is None and output is None and dtype_of(grey.image).kind in "uf":
+        steps = _flat("Range", grey.ndim, grey.cval, *grey.key)
+        if steps:
+            return grey.wrap(run_steps(steps, grey.image, _wanted(grey.image, None), options))
     return grey.combined(_minus(grey.between("Dilation"), grey.between("Minimum")), output)
 
 
