@@ -36,9 +36,12 @@ def _make_function(row: Any) -> Any:
     given = ", ".join([*row.parameters, *(["spacing"] if row.has_spacing else [])])
     others = "".join(f", {each.name}" for each in row.inputs)
     common = ", ".join(f"{name}={name}" for name, _, _ in COMMON)
+    # Small images do not wait for what nobody has set.
+    unset = " is ".join([*(name for name, _, _ in COMMON if name not in ("output", "backend")), *(each.name for each in row.inputs)])
     code = (f"def {row.name}({row.arguments(stub=False, with_inputs=True)}):\n"
             f"    try:\n        _filter = _kept({given})\n"
             f"    except TypeError:\n        _filter = _make({given})\n"
+            f"    if backend == 'auto' and {unset} is None:\n        return _filter(input, output=output)\n"
             f"    return _filter(input{others}, {common})")
     made = getattr(filters, row.class_name)
 

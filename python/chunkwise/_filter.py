@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arrays import as_input, check_dtype, check_output, is_usable, make_options, shares_memory, warn
+from ._arrays import DEFAULT_OPTIONS, as_dtype, as_input, check_dtype, check_output, is_usable, make_options, shares_memory, warn
 from ._containers import Opened, check_place, open_image
 from ._dispatch import runner_of
 from ._regions import Region, box_of, slices_of, turn
@@ -29,7 +29,10 @@ class Kernel:
     __slots__ = ("array", "digest")
 
     def __init__(self, array: Any) -> None:
-        self.array = np.array(array, dtype=np.float64, order="C")
+        given = np.asarray(array)
+        if given.dtype.kind not in "iufb":
+            raise _core.ParameterError(f"kernel: {given.dtype} holds no real numbers")
+        self.array = np.array(given, dtype=np.float64, order="C")
         self.array.setflags(write=False)
         self.digest = hashlib.sha256(repr(self.array.shape).encode() + self.array.tobytes()).hexdigest()
 
@@ -135,6 +138,8 @@ def _axes(value: Any, ndim: int, name: str = "axes") -> list[int]:
         if not -ndim <= axis < ndim:
             raise _core.ParameterError(f"{name}: {axis} is not an axis of an array of {ndim} dimensions")
         axes.append(ndim - 1 - axis % ndim)
+    if len(set(axes)) != len(axes):
+        raise _core.ParameterError(f"{name}: {value!r} names an axis twice")
     return axes
 
 
@@ -180,11 +185,12 @@ class Filter:
     filters with both, ``f.run(part, region, shape)`` computes a region from the part of the image that it needs.
     """
 
-    __slots__ = ("_row", "_given", "_spacing", "_operations")
+    __slots__ = ("_row", "_given", "_spacing", "_operations", "_prepared")
 
     def __init__(self, name: str, given: dict[str, Any], spacing: Any = None) -> None:
         self._row = ROWS[name]
         self._operations: dict[Any, Any] = {}
+        self._prepared: dict[Any, _Prepared] = {}
         self._given: dict[str, Any] = {}
         for key, value in given.items():
             parameter = self._row.parameters[key]
@@ -206,6 +212,8 @@ class Filter:
                 raise _core.ParameterError(f"{key}: it has an effect only with {other.name}=" +
                                            " or ".join(repr(word) for word in words))
         if spacing is not None and spacing is not False:
+            if isinstance(spacing, str) or np.ndim(spacing) != 1:
+                raise TypeError(f"spacing: {spacing!r} is neither False nor a sequence of numbers, one for each axis")
             spacing = tuple(_real(each, "spacing") for each in spacing)
             if not all(each > 0 and math.isfinite(each) for each in spacing):
                 raise _core.ParameterError(f"spacing: {spacing} are not finite numbers above 0")
@@ -329,6 +337,8 @@ class Filter:
                 given["UseImageSpacing"] = spacing is not None
             if spacing is not None and len(spacing) != len(shape):
                 raise _core.ParameterError(f"spacing: {len(spacing)} numbers for an image of {len(shape)} dimensions")
+            if spacing is not None:
+                spacing = self._even(spacing, axes, len(shape))
             with self.worded(len(shape)):
                 operation = _core.make_operation(self._row.engine, given, turn(shape), kind, output_kind,
                                                  turn(spacing or ()), turn(origin or ()), list(further))
@@ -337,6 +347,16 @@ class Filter:
             raise _core.ParameterError("output_components: only arrays in memory, and tensors on the CPU, that are "
                                        "filtered whole get an axis more")
         return operation
+
+    def _even(self, spacing: tuple[float, ...], axes: Any, ndim: int) -> tuple[float, ...]:
+        """The spacing of a container, with numbers along axes that have none and of which none is needed."""
+        used = self._given.get("axes", axes)
+        used = range(max(0, ndim - 3), ndim) if used is None else (used,) if isinstance(used, int) else used
+        for axis in used:
+            if self._row.has_spacing and spacing[axis] != spacing[axis]:
+                raise _core.ParameterError(f"input: the coordinates along axis {axis % ndim} are not evenly spaced; spacing=False "
+                                           "takes lengths in voxels")
+        return tuple(each if each == each else 1.0 for each in spacing)
 
     def worded(self, ndim: int) -> InPython:
         """A scope in which the engine's complaints come out in the words of this filter."""
@@ -416,6 +436,10 @@ class Filter:
 
     def __call__(self, input: Any, *others: Any, output: Any = None, **options: Any) -> Any:
         """Filters an image: see the function of the filter's name. Further images follow the first one."""
+        if type(input) is np.ndarray and not others and not options:
+            prepared = self._prepared.get((input.shape, input.dtype, output if output is None or isinstance(output, np.dtype) else 0))
+            if prepared is not None and input.flags.carray:
+                return prepared.run(input)
         if self._row.output == "label" and isinstance(output, str) and output == "auto":
             return self._smallest(input, options)
         if type(input) is np.ndarray:
@@ -513,7 +537,7 @@ class Filter:
         if output is None:
             dtype = self.default_dtype(first.dtype if self._is_of_bool(arrays) else kind)
         else:
-            dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
+            dtype = output.dtype if isinstance(output, np.ndarray) else as_dtype(output)
         output_kind = check_dtype(dtype, "output")
         if opened is None:
             operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean,
@@ -536,6 +560,11 @@ class Filter:
                                        upper, options)
             if report["warnings"]:
                 warn(report)
+            if len(arrays) == 1 and opened is None and options is DEFAULT_OPTIONS and (output is None or isinstance(output, np.dtype)):
+                if len(self._prepared) >= _MOST_OPERATIONS:
+                    self._prepared.clear()
+                self._prepared[shape, first.dtype, output] = _Prepared(
+                    operation, np.dtype(kind), dtype, result.target.dtype, result_shape, [0] * len(shape), turn(shape), lower, upper)
         return result.finish()
 
     def run(self, part: Any, region: Region, shape: Sequence[int], *others: Any, output: Any = None,
@@ -577,6 +606,37 @@ def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Regi
     return result.finish()
 
 
+class _Prepared(NamedTuple):
+    """What all runs over images of one shape and type have in common, so that small images do not wait for it."""
+
+    operation: Any
+    kind: np.dtype[Any]
+    dtype: np.dtype[Any]
+    target_dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    zeros: list[int]
+    extents: tuple[int, ...]
+    lower: list[int]
+    upper: list[int]
+
+    def run(self, image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        target = np.empty(self.shape, self.target_dtype)
+        report = _core.execute(self.operation, [image if image.dtype == self.kind else as_input(image, self.kind.name)], self.zeros,
+                               target, self.lower, self.extents, self.lower, self.upper, DEFAULT_OPTIONS)
+        if report["warnings"]:
+            warn(report)
+        return target if self.dtype == self.target_dtype else finished(target, self.dtype)
+
+
+def finished(target: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """What the engine wrote, as the type that was asked for."""
+    if dtype.kind == "b":
+        # In the same memory, where anything but 0 is true.
+        truth: np.ndarray[Any, Any] = np.not_equal(target, 0, out=target.view(np.bool_))
+        return truth
+    return target.astype(dtype, copy=False)
+
+
 class _Result:
     """Where the engine writes to: the caller's array, or memory from which that is filled afterwards."""
 
@@ -600,13 +660,11 @@ class _Result:
             self.target = np.empty(shape, native)
 
     def finish(self) -> np.ndarray[Any, Any]:
-        if self._dtype.kind == "b":
-            # In the same memory, where anything but 0 is true.
-            np.not_equal(self.target, 0, out=self.target.view(np.bool_))
+        result = finished(self.target, self._dtype)
         if self._output is not None:
-            self._output[...] = self.target
+            self._output[...] = result
             return self._output
-        return self.target.view(np.bool_) if self._dtype.kind == "b" else self.target.astype(self._dtype, copy=False)
+        return result
 
 
 class Sequence_(Filter):
@@ -617,6 +675,7 @@ class Sequence_(Filter):
     def __init__(self, stages: Sequence[Filter]) -> None:
         self.stages = tuple(stages)
         self._operations = {}
+        self._prepared = {}
         self._given = {}
         self._spacing = None
         self._row = ROWS["identity"]

@@ -59,16 +59,24 @@ class Step(NamedTuple):
 
 def frozen(value: Any) -> Any:
     """An argument as a value that has a hash: sequences are tuples."""
+    try:
+        hash(value)
+        return value
+    except TypeError:
+        pass
     if isinstance(value, (list, tuple)):
         return tuple(frozen(each) for each in value)
-    return tuple(value.tolist()) if isinstance(value, np.ndarray) and value.ndim == 1 else (
-        value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value)
+    # An array of one number, or of a number for each axis.
+    return frozen(value.tolist()) if isinstance(value, np.ndarray) else value
 
 
 # Images
 
 
 def shape_of(image: Any) -> tuple[int, ...]:
+    if type(image) is np.ndarray:
+        shape: tuple[int, ...] = image.shape
+        return shape
     if hasattr(image, "GetLargestPossibleRegion"):
         return tuple(int(each) for each in image.GetLargestPossibleRegion().GetSize())[::-1]
     if type(image).__module__.partition(".")[0] == "SimpleITK":
@@ -331,6 +339,8 @@ def _joined(these: tuple[Filter, ...]) -> Filter:
 
 def run_steps(steps: Sequence[Step], image: Any, output: Any, options: dict[str, Any]) -> Any:
     """Runs one step after the other, and those that need no extension in one pass."""
+    if len(steps) == 1:
+        return _run_extended(steps[0].filter, steps[0], image, output, options)
     runs: list[tuple[list[Filter], Step]] = []
     for step in steps:
         if runs and not step.extended and not runs[-1][1].extended:

@@ -2,8 +2,8 @@
 """Filters over Dask's arrays, on one machine or many: each schedule as a graph.
 
 Results are the same bits as those of one run over the whole image, for any chunks, which may be smaller than a window.
-Do not call filters within ``dask.array.map_overlap``: it pads the image at its edge, copies halos between workers, and
-takes some twenty times as many tasks.
+Sources, and arrays in memory, take one task for each block. Do not call filters within ``dask.array.map_overlap``: it pads the
+image at its edge, and takes some twenty tasks for each block.
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import itertools
 import operator
 import os
 import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -171,6 +172,10 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     others = tuple(each if each is None or isinstance(each, da.Array) else da.from_array(each, chunks=sizes)
                    for each in others)
     edges = [[0, *itertools.accumulate(along)] for along in sizes]
+    arrays = [_InMemory.of(each) for each in (x, *others) if each is not None]
+    if all(each is not None for each in arrays):
+        parts = [arrays.pop(0), *(each if each is None else arrays.pop(0) for each in others)]
+        return _from_memory(operation, filter, x, others, parts, edges, shape, dtype, spacing, axes, options)
     task = delayed(_compute, pure=True)
 
     def block(corner: tuple[int, ...]) -> Any:
@@ -180,6 +185,70 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
         return da.from_delayed(task(filter, parts, region, shape, dtype, spacing, axes, options), region.shape, dtype)
 
     return da.block(_nest(block, [len(along) for along in sizes]))
+
+
+class _InMemory:
+    """Blocks of a Dask array that are arrays already, as those of da.from_array(array) are."""
+
+    def __init__(self, blocks: dict[tuple[int, ...], np.ndarray[Any, Any]], edges: list[list[int]]) -> None:
+        self.blocks, self.edges = blocks, edges
+
+    @classmethod
+    def of(cls, x: Any) -> _InMemory | None:
+        if not isinstance(x, da.Array) or any(0 in along for along in x.chunks):
+            return None
+        graph = x.__dask_graph__()
+        blocks: dict[tuple[int, ...], Any] = {}
+        if len(graph) != x.npartitions:
+            return None
+        for index in np.ndindex(*x.numblocks):
+            node = graph.get((x.name, *index))
+            blocks[index] = getattr(node, "value", node)
+            if type(blocks[index]) is not np.ndarray:
+                return None
+        return cls(blocks, [[0, *itertools.accumulate(along)] for along in x.chunks])
+
+    def pieces(self, region: tuple[slice, ...]) -> list[tuple[tuple[slice, ...], np.ndarray[Any, Any]]]:
+        """Views of the blocks, and where they lie in a region."""
+        along = [range(bisect_right(edge, part.start) - 1, bisect_left(edge, part.stop)) for edge, part in zip(self.edges, region)]
+        found = []
+        for index in itertools.product(*along):
+            bounds = [(max(part.start, edge[i]), min(part.stop, edge[i + 1])) for part, edge, i in zip(region, self.edges, index)]
+            inside = tuple(slice(a - edge[i], b - edge[i]) for (a, b), edge, i in zip(bounds, self.edges, index))
+            found.append((tuple(slice(a - part.start, b - part.start) for (a, b), part in zip(bounds, region)),
+                          self.blocks[index][inside]))
+        return found
+
+
+class _FromPieces:
+    """A task that puts its parts together, and computes a region. It takes no other task: all that it needs is its own."""
+
+    def __init__(self, parts: list[Any], *arguments: Any) -> None:
+        self.parts, self.arguments = parts, arguments
+
+    def __call__(self) -> np.ndarray[Any, Any]:
+        filter, region, *rest = self.arguments
+        arrays = []
+        for pieces in self.parts:
+            whole = None
+            if pieces is not None:
+                whole = np.empty([each.stop - each.start for each in region.input], pieces[0][1].dtype)
+                for place, piece in pieces:
+                    whole[place] = piece
+            arrays.append(whole)
+        return _compute(filter, arrays, region, *rest)
+
+
+def _from_memory(operation: Any, filter: Filter, x: Any, others: Sequence[Any], arrays: list[Any], edges: list[list[int]],
+                 shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any, options: dict[str, Any]) -> Any:
+    """One task for each chunk."""
+    name = f"chunkwise-{filter.name}-{tokenize(x, others, filter, dtype, spacing, axes, options)}"
+    graph: dict[Any, Any] = {}
+    for index in itertools.product(*(range(len(edge) - 1) for edge in edges)):
+        region = region_of(operation, tuple(slice(edge[i], edge[i + 1]) for edge, i in zip(edges, index)), shape)
+        parts = [None if each is None else each.pieces(region.input) for each in arrays]
+        graph[(name, *index)] = (_FromPieces(parts, filter, region, shape, dtype, spacing, axes, options),)
+    return da.Array(HighLevelGraph.from_collections(name, graph, dependencies=[]), name, x.chunks, dtype)
 
 
 def _from_source(source: Any, filter: Filter, shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any,

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core, filters
-from ._arrays import check_output
+from ._arrays import as_dtype, check_output
 from ._containers import is_on_device
 from ._filter import Kernel
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
@@ -118,11 +118,11 @@ def _deliver(result: Any, output: Any) -> Any:
 
 
 def _wanted(image: Any, output: Any) -> np.dtype[Any]:
-    """The type of a result: SciPy's is the input's."""
+    """The type of a result; SciPy's is the input's."""
     if output is None:
         dtype = dtype_of(image)
         return np.dtype(np.float32) if dtype == np.float16 else dtype.newbyteorder("=")
-    return dtype_of(output) if isinstance(output, np.ndarray) or is_on_device(output) else np.dtype(output)
+    return dtype_of(output) if isinstance(output, np.ndarray) or is_on_device(output) else as_dtype(output)
 
 
 def _constant(cval: Any, dtype: np.dtype[Any]) -> Any:
@@ -133,7 +133,7 @@ def _constant(cval: Any, dtype: np.dtype[Any]) -> Any:
 
 def _run_plan(plan: _Plan, image: Any, output: Any, options: dict[str, Any]) -> Any:
     dtype = _wanted(image, output)
-    if is_in_memory(image) and image.dtype == np.float32 and dtype == np.float64:
+    if dtype == np.float64 and is_in_memory(image) and image.dtype == np.float32:
         # The engine computes in the precision of what it reads.
         image = image.astype(np.float64)
     if dtype.kind in "iub" and plan.is_wide:
@@ -290,7 +290,7 @@ def _gaussian(ndim: int, cval: Any, sigma: Any, order: Any, mode: Any, truncate:
             plain[side] = width
     smooth = []
     for group in in_groups(plain):
-        def made(radii: tuple[int, ...], group: list[Side] = group, **given: Any) -> filters.Filter:
+        def made(radii: tuple[int, ...], group: list[Side] = group, **given: Any) -> Any:
             return filters.Gaussian(tuple(plain[side] for side in group), kernel_radius=radii, spacing=False, **given)
 
         smooth += box_steps(made, group, cval)
@@ -887,11 +887,12 @@ def black_tophat(input: Any, size: Any = None, footprint: Any = None, structure:
 
 def generate_binary_structure(rank: int, connectivity: int) -> np.ndarray[Any, Any]:
     """The neighbors that share so many coordinates at most: ``scipy.ndimage.generate_binary_structure``."""
-    rank = whole_number(rank, "rank")
-    if rank < 1:
-        return np.array(True)
-    distance = np.abs(np.indices((3,) * rank) - 1).sum(axis=0)
-    return np.asarray(distance <= max(connectivity, 1))
+    return np.asarray(_neighbors(max(whole_number(rank, "rank"), 0), max(connectivity, 1)).array != 0)
+
+
+@lru_cache
+def _neighbors(rank: int, connectivity: float) -> Kernel:
+    return Kernel(np.abs(np.indices((3,) * rank) - 1).sum(axis=0) <= connectivity)
 
 
 def iterate_structure(structure: Any, iterations: int, origin: Any = None) -> Any:
@@ -918,7 +919,8 @@ class _Binary:
             self.image = self.image != 0
         self.ndim = len(shape_of(self.image))
         self.axes = axes_of(axes, self.ndim)
-        self.structure = (generate_binary_structure(len(self.axes), 1) if structure is None else np.asarray(structure) != 0)
+        self.kernel = _neighbors(len(self.axes), 1) if structure is None else Kernel(np.asarray(structure) != 0)
+        self.structure = self.kernel.array != 0
         if self.structure.size == 0:
             raise _core.ParameterError("structure: it has no voxels")
         self.border = int(bool(border_value))
@@ -932,7 +934,7 @@ class _Binary:
             return (image & False) if dilates else (image | True)
         if self.ndim == 0:
             return np.array(image)
-        steps = _binary_steps(Kernel(self.structure), self.sides, self.ndim, dilates, dilates and reflects, border)
+        steps = _binary_steps(self.kernel, self.sides, self.ndim, dilates, dilates and reflects, border)
         return run_steps(steps * times, image, np.dtype(bool), self.options)
 
     def run(self, dilates: bool, image: Any, iterations: Any, mask: Any) -> Any:

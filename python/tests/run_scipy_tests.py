@@ -2,7 +2,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Runs the tests of the installed SciPy, and compares every call of ``scipy.ndimage`` in them with ``chunkwise.ndimage``.
 
-    run_scipy_tests.py [--limit PERCENT] [--list NAME] [PACKAGE ...]
+    run_scipy_tests.py [--only-existing] [--limit PERCENT] [--list NAME] [PACKAGE ...]
 
 Each call goes to both libraries, with copies of its arguments. The test goes on with SciPy's result, so a refusal hides
 no later call. Packages are those whose tests run: scipy.ndimage, and for example skimage.filters or dask_image, which call
@@ -95,7 +95,8 @@ def is_rounded(result, name, arguments, given):
 class Counts:
     """What the calls came to: of names, and the reasons of those that are not equal."""
 
-    def __init__(self):
+    def __init__(self, only_existing):
+        self.only_existing = only_existing
         self.ways = collections.defaultdict(collections.Counter)
         self.reasons = collections.defaultdict(collections.Counter)
         self.inside = False
@@ -108,7 +109,8 @@ class Counts:
     def compare(self, name, original, arguments, given):
         mine = getattr(ours, name, None)
         if mine is None:
-            self.add(name, "refused", "is missing")
+            if not self.only_existing:
+                self.add(name, "refused", "is missing")
             return original(*arguments, **given)
         try:
             copied, copied_given = copy.deepcopy((arguments, given))
@@ -190,8 +192,9 @@ def main():
     parser.add_argument("packages", nargs="*", default=["scipy.ndimage"])
     parser.add_argument("--limit", type=float, default=100.0, metavar="PERCENT")
     parser.add_argument("--list", metavar="NAME", help="every reason of a function, whole")
+    parser.add_argument("--only-existing", action="store_true", help="leave out the calls of names that are missing")
     options = parser.parse_args()
-    counts = Counts()
+    counts = Counts(options.only_existing)
     names = theirs.__all__
     for name in names:
         counts.wrap(name)

@@ -166,6 +166,36 @@ def test_bool_further_images(random):
     assert filters.Reconstruct()(mask, seeds.astype("uint8")).dtype == np.uint8
 
 
+@pytest.mark.parametrize("given, error, text", [
+    ({"axes": (0, 0)}, ValueError, r"axes: \(0, 0\) names an axis twice"),
+    ({"axes": (0, -3)}, ValueError, r"axes: \(0, -3\) names an axis twice"),
+    ({"axes": "z"}, ValueError, "axes: 'z' is not a whole number"),
+    ({"threads": "4"}, TypeError, "threads: '4' is not a whole number"),
+    ({"threads": 1.5}, TypeError, "threads: 1.5 is not a whole number"),
+    ({"memory": [1]}, TypeError, r"memory: \[1\] is not a whole number"),
+    ({"devices": 0}, TypeError, "devices: 0 is no sequence"),
+    ({"devices": ["a"]}, TypeError, "devices: 'a' is not a whole number"),
+    ({"backend": 1}, TypeError, "backend: 1 is no text"),
+    ({"output": "abc"}, TypeError, "output: 'abc' is neither"),
+    ({"output": [1, 2]}, TypeError, r"output: \[1, 2\] is neither"),
+])
+def test_arguments_of_other_types_are_named(given, error, text):
+    with pytest.raises(error, match=text):
+        chunkwise.mean(np.ones((3, 4, 5)), 1, **given)
+
+
+def test_kernels_and_spacings_are_numbers():
+    image = np.ones((3, 4, 5))
+    for kernel in ("a", np.ones((3, 3, 3)) * 1j, [object()]):
+        with pytest.raises(ValueError, match="kernel: .* no real numbers"):
+            chunkwise.convolve(image, kernel=kernel)
+    for spacing in (2.0, "ab", [[1.0, 2.0]]):
+        with pytest.raises(TypeError, match="spacing: .* a sequence of numbers"):
+            chunkwise.gaussian(image, 1.0, spacing=spacing)
+    with pytest.raises(ValueError, match="periodic_axes: .* twice"):
+        chunkwise.label(image, periodic_axes=(0, 0))
+
+
 def test_half_precision(random):
     x = random.normal(size=(8, 9, 10)).astype("float16")
     for f in (filters.Mean(radius=1), filters.Median(radius=1), filters.Gaussian(sigma=1.0)):
