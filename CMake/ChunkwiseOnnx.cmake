@@ -1,7 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
 # Networks from ONNX files: whether protobuf is here, and how its compiler makes the sources of the format. Included by
-# the library and by the tests, which are scopes of their own in an ITK source tree.
+# the library and by the tests, which are separate scopes in an ITK source tree.
 option(CHUNKWISE_USE_ONNX "Read networks from ONNX files where protobuf is found" ON)
 set(CHUNKWISE_HAS_ONNX OFF)
 if(CHUNKWISE_USE_ONNX AND CHUNKWISE_BUILD_NETWORKS)

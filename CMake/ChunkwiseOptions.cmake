@@ -1,13 +1,13 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
-# What all three ways of building share.
+# Options of all three ways of building.
 if(DEFINED CMAKE_CUDA_COMPILER AND CMAKE_CUDA_COMPILER AND CHUNKWISE_USE_CUDA)
   set(CHUNKWISE_HAS_CUDA ON)
 else()
   set(CHUNKWISE_HAS_CUDA OFF)
 endif()
 
-# Where the generated export header goes: ITK's macros write it themselves in the first two ways.
+# The folder of the generated export header: ITK's macros write it themselves in the first two ways.
 if(CHUNKWISE_BUILD_MODE STREQUAL "Remote")
   set(CHUNKWISE_EXPORT_HEADER_DIR ${ITKCommon_BINARY_DIR})
 else()

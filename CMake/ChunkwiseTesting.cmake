@@ -9,7 +9,7 @@ else()
   itk_module_test()
   set(CHUNKWISE_TEST_LIBRARIES ${Chunkwise-Test_LIBRARIES})
 endif()
-# In an ITK source tree the tests are a scope of their own.
+# In an ITK source tree the tests are a separate scope.
 if(NOT CMAKE_CXX_STANDARD OR CMAKE_CXX_STANDARD LESS 17)
   set(CMAKE_CXX_STANDARD 17)
 endif()
@@ -51,7 +51,7 @@ endif()
 set(CHUNKWISE_LONG_TEST 1000)
 
 # chunkwise_compile_fast(TARGET): a test is templates over all kinds, which take four times as long to compile for speed
-# as they do so. What it tests is in libraries that are.
+# as they do so. The code that it tests is in optimized libraries.
 function(chunkwise_compile_fast target)
   if(NOT MSVC)
     target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Og>)
@@ -111,7 +111,7 @@ function(chunkwise_add_header_library name)
 endfunction()
 
 # chunkwise_add_header_test(): every public header compiles by itself. ITK's macros have a test of the kind, so this one
-# is for plain builds. What includes the filters' base sees all that the base sees, so that is compiled ahead for them:
+# is for plain builds. A header that includes the filters' base sees all that the base sees, so that is compiled ahead for them:
 # it is no more than they ask for.
 function(chunkwise_add_header_test)
   file(GLOB headers RELATIVE ${Chunkwise_SOURCE_DIR}/include CONFIGURE_DEPENDS ${Chunkwise_SOURCE_DIR}/include/*.h)
@@ -165,6 +165,9 @@ function(chunkwise_add_packaging_tests)
   find_package(Python3 COMPONENTS Interpreter)
   if(Python3_Interpreter_FOUND)
     set(script ${Chunkwise_SOURCE_DIR}/scripts/benchmarks.py)
+    add_test(NAME Docs.DrawingsAreMadeByTheirScript
+      COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/scripts/make_drawings.py --check)
+    add_test(NAME Docs.EnglishIsPlain COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/scripts/check_english.py)
     add_test(NAME Docs.BenchmarksAreMadeFromTheirResults COMMAND ${Python3_EXECUTABLE} ${script} --check)
     add_test(NAME Docs.BenchmarksScriptKeepsItsRules
       COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/test/benchmark/benchmarksTest.py ${script})

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-// What benchmarks share: how they take times, call a kernel for a whole image, and report their figures.
+// Functions that benchmarks share: how they take times, call a kernel for a whole image, and report their figures.
 namespace chunkwise
 {
 

@@ -97,7 +97,7 @@ private:
   std::map<std::string, std::vector<char>> m_Made;
 };
 
-/** The host's kernel over a whole image of its own. */
+/** The host's kernel over a separate whole image. */
 template <typename T = float>
 class OperationRun
 {
@@ -131,7 +131,7 @@ TimeOperation(const Operation & operation, const Coordinates & extent, Executor 
   return BestSeconds(repeats, run);
 }
 
-/** A convolution like that of a node of Varying, as many for each thread, with memory of its own: whatever the time
+/** A convolution like that of a node of Varying, as many for each thread, with separate memory: whatever the time
  * grows by with more threads is the machine's. */
 class MachineRun
 {
@@ -168,7 +168,7 @@ private:
   std::vector<std::unique_ptr<OperationRun<>>> m_Runs;
 };
 
-/** What other work that shares nothing loses. */
+/** The loss of other work that shares nothing. */
 void
 Machine(Report & report, unsigned int most)
 {

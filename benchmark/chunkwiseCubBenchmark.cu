@@ -104,7 +104,7 @@ Fill(TPixel * image, std::int64_t n)
   }
 }
 
-/** What one reduction of CUB gathers beside ours. */
+/** The values that one reduction of CUB gathers, beside ours. */
 struct Moments
 {
   double sum;

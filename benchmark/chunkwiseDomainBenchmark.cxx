@@ -26,7 +26,7 @@ struct Filter
   const char * furtherValue{ nullptr };
 };
 
-/** What is compared with the same filter of one component over the whole image. */
+/** Filters to compare with the same filter of one component over the whole image. */
 enum class Pixels
 {
   InBall,   ///< inside a ball, as an organ fills its volume
@@ -40,7 +40,7 @@ TextOf(Pixels pixels)
   return pixels == Pixels::InBall ? " in a mask" : pixels == Pixels::InRandom ? " in a random mask" : " of RGB";
 }
 
-/** What others do on the machine only adds to these. */
+/** Other work on the machine only adds to these. */
 double
 MeasureSeconds(bool ofProcessor, const std::function<void()> & run)
 {

@@ -209,7 +209,7 @@ struct Row
   std::string                name;
   std::shared_ptr<Operation> operation;
   const char *               capability{ "window" };
-  bool                       withMemory{ false }; ///< whether what it needs is a figure of its own
+  bool                       withMemory{ false }; ///< whether its memory is a separate figure
 };
 
 std::string
@@ -609,7 +609,7 @@ Providers(Report & report, Device & device)
         failure = error.what();
       }
     }
-    // What Auto takes is ours.
+    // Auto takes our transforms.
     const bool        byCufft = ofCufft->IsForCufft();
     const std::string size = SizeName(trial.kernel) + ", " + SizeName(trial.image) + " " + PixelKindName(trial.kind);
     const std::string name = byCufft ? "kernels of more than 512 voxels by cuFFT" : "own transforms beside cuFFT's";
@@ -1111,7 +1111,7 @@ LargeConvolution(Report & report, Device & device, std::size_t devices)
 } // namespace
 
 /** Arguments: any of "resident", "ranks", "medians", "variances", "nonlocal", "weighted", "gaussians", "convolution",
- * "cufft", "varying", "host"; none: all of these. Of one device beside all that there are, by name alone:
+ * "cufft", "varying", "host"; none: all of these. Runs of one device beside all devices, only by name:
  * "large-links", "large-copies" (of the host), "large", "large-pinned", "large-convolution", "large-table",
  * "large-table-pinned". And
  * --csv FILE. */

@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Labels of connected components of images that are usual, and of those that are worst: on a device, from the host to
+// Labels of connected components of images that are usual, and of the worst ones: on a device, from the host to
 // the host, and on the CPU.
 //
 // Usage: chunkwise_label_benchmark [--csv FILE] [--images FOLDER] [EXTENT, 512]. With a folder the images are left

@@ -17,7 +17,7 @@ using namespace chunkwise;
 namespace
 {
 
-/** Notes when chunks have come to a fixed point of their own. */
+/** Notes when chunks have come to their fixed points. */
 class Clock : public Monitor
 {
 public:

@@ -153,7 +153,7 @@ public:
     const LayerExtent & margin = operation->graph->GetMargin();
     const Box           image =
       Box::FromExtent({ { extent[0] + margin[0], extent[1] + margin[1], extent[2] + margin[2], 1, 1 } });
-    // Where the whole field of view is inside the image: what a run of the plain network would give.
+    // The part with the whole field of view inside the image: the result of the plain network.
     Box region = image;
     for (int a = 0; a < MaxSpatialAxes; ++a)
     {
@@ -188,7 +188,7 @@ private:
   std::vector<std::uint8_t> m_Voxels;
 };
 
-/** What the plan expects of a network, in Mvoxel/s for each memory of a device. */
+/** The plan's expectation for a network, in Mvoxel/s for each memory of a device. */
 void
 PrintExpected(const char * name, const std::shared_ptr<const NetworkGraph> & graph, NetworkPrecision precision,
               const LayerExtent & extent)
@@ -216,7 +216,7 @@ PrintExpected(const char * name, const std::shared_ptr<const NetworkGraph> & gra
   {
     operation->planes = planes;
     std::printf("| %s, %s |", name, planes == NetworkPlanes::Automatic ? "automatic" : "on the device");
-    // What has no plan takes long to say how much would do: the least comes last.
+    // Without a plan it takes long to find the memory that is enough: the least comes last.
     for (const double memory : { 130.0, 40.0, 16.0, 8.0, 4.0, 3.0, 2.0, 1.0, 0.001 })
     {
       request.budgets.device = static_cast<std::size_t>(memory * 1e9);
@@ -238,8 +238,8 @@ PrintExpected(const char * name, const std::shared_ptr<const NetworkGraph> & gra
   }
 }
 
-/** Layers of one kind between layers that make many channels of one, and one of many. Where `pads`, all of one extent.
- */
+/** Layers of one kind between layers that make many channels of one, and one of many. With `pads`, all have one
+ * extent. */
 std::shared_ptr<const NetworkGraph>
 BuildLayers(int channels, std::int64_t kernel, int layers = 3, bool pads = false)
 {
@@ -272,7 +272,7 @@ BuildLayers(int channels, std::int64_t kernel, int layers = 3, bool pads = false
   return graph;
 }
 
-/** What the plan chooses beside an exhaustive search, and what it expects beside what was measured. */
+/** The plan's choice beside an exhaustive search, and its expectation beside the measurement. */
 void
 ComparePlans(const char * name, NetworkPrecision precision, const LayerExtent & extent, bool onDevices)
 {
@@ -335,7 +335,7 @@ ComparePlans(const char * name, NetworkPrecision precision, const LayerExtent & 
     "%s: chosen/best at most %.2f, expected/measured %.2f to %.2f\n", name, worstChoice, leastExpected, mostExpected);
 }
 
-/** What one more layer takes, and what a run takes beside its layers, in milliseconds. */
+/** The time of one more layer, and of a run beside its layers, in milliseconds. */
 void
 MeasureLayers(const char * name, NetworkPrecision precision, const LayerExtent & extent, bool onDevices)
 {
@@ -536,7 +536,7 @@ main(int argc, char * argv[])
       continue;
     }
     const auto operation = std::make_shared<NetworkOperation>();
-    // Of random weights many outputs are below 0: errors are to be seen in all of them.
+    // With random weights many outputs are below 0: errors are to be seen in all of them.
     operation->graph = Build(architecture, !wantsErrors);
     operation->scale = 1.0 / 255;
     operation->precision = methods[method].second;
@@ -567,7 +567,7 @@ main(int argc, char * argv[])
         const auto   expected = static_cast<double>(reference.results[i]);
         const double error = std::fabs(static_cast<double>(runner.results[i]) - expected);
         largest = std::max(largest, std::fabs(expected));
-        // What is no number is no small error.
+        // NaN is not a small error.
         difference = error <= difference ? difference : error;
       }
       std::printf("%s, %s, %s: largest error over largest output %.2e\n",
@@ -578,7 +578,7 @@ main(int argc, char * argv[])
       continue;
     }
     {
-      // What is done once: the module is loaded, weights go to the device.
+      // Work that is done once: the module is loaded, weights go to the device.
       LayerExtent small = extent;
       for (std::int64_t & each : small)
       {
@@ -588,10 +588,10 @@ main(int argc, char * argv[])
       first();
     }
     ExecutionReport last;
-    // What takes long is run once.
+    // A long run is done once.
     const std::clock_t before = std::clock();
     double             seconds = MedianSeconds(1, [&] { last = runner(); });
-    // Of all threads: what a machine that others use too does not change.
+    // Processor time of all threads, which other users of the machine do not change.
     const double processor = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
     if (seconds < 2)
     {

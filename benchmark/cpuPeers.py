@@ -126,7 +126,7 @@ FILTERS = [
     (("Laplacian of Gaussian", 2.0), "sigma 2"), (("Wiener", 2), "radius 2"), (("h-maxima", 20), "20"), (("fill holes", 0), ""),
     (("non-local means", 10.0), "search 5, patches of 3"), (("entropy", 2), "radius 2"),
 ]
-# Of floats alone, or of bytes alone.
+# Floats only, or bytes only.
 REAL = ("standard deviation", "Laplacian of Gaussian", "Wiener", "non-local means")
 BYTES = ("entropy",)
 FLAT = ("mean", "Gaussian", "maximum", "opening", "median")

@@ -10,10 +10,10 @@ limit is a copy of the file into a new one by as many threads as the program has
 positions. Copies and runs take turns, and a figure is the best of --repeat: storage in memory is as fast as the pages
 that it gets. Times are of the whole process. --devices are the program's.
 
-Where others use the processors too, --processor-time compares what processors did, of the user and in the system. The limit
+If others use the processors too, --processor-time compares what processors did, of the user and in the system. The limit
 is then what cp takes, and what the filter takes of the user in one division, without reading beside it.
 
-Where few processors compute, they bound it: with --in-memory the limit is the larger of cp and of what the filter computes
+Few processors that compute bound it: with --in-memory the limit is the larger of cp and of what the filter computes
 for in one division.
 """
 import argparse
@@ -74,7 +74,7 @@ def copy_by_threads(source, target, threads):
 
 
 def processor_seconds():
-    """Of the programs that have ended: of the user, in the system."""
+    """Times of the programs that have ended: of the user, in the system."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime, usage.ru_stime
 

@@ -47,7 +47,7 @@ def pool_fragments(torch, x):
 
 
 def run_torch(torch, name, weights, extent):
-    """Seconds, seconds of processors, and the best rate of a layer in FLOP a second of processors on all threads. Of the
+    """Seconds, seconds of processors, and the best rate of a layer in FLOP a second of processors on all threads. For the
     fragments behind a pooling, which all take the same time, a batch of some 200 000 voxels is run."""
     x = torch.rand(1, 1, *[extent + FIELDS[name] - 1] * 3)
     best = wall = processor = 0.0

@@ -6,9 +6,9 @@
                  [--threads 2] [--precision float32] [--memory 200M]
 
 MONAI's BasicUNet with batch normalization and random weights. Run it with a Python that has torch, monai, onnx and numpy;
-FOLDER gets the network and the images. Each run is a process of its own. Times are of computing alone, without imports and
+FOLDER gets the network and the images. Each run is a separate process. Times are of computing alone, without imports and
 files, wall and processors; peak memory is the process's, beside what it held before it began (torch) or in all
-(Chunkwise). Where it fits, torch computes the whole volume at once: what the dense result must be, while windows see zeros
+(Chunkwise). If it fits, torch computes the whole volume at once: what the dense result must be, while windows see zeros
 beyond their edges."""
 import argparse
 import json
@@ -26,7 +26,7 @@ def make_network(torch, features):
     torch.manual_seed(1)
     network = BasicUNet(spatial_dims=3, in_channels=1, out_channels=2, features=features, norm="batch").eval()
     for module in network.modules():
-        # Of extents that are no multiples of 16, which are not used here; its export reshapes constants.
+        # For extents that are not multiples of 16, which are not used here; its export reshapes constants.
         if hasattr(module, "is_pad"):
             module.is_pad = False
         if isinstance(module, torch.nn.BatchNorm3d):
@@ -38,7 +38,7 @@ def make_network(torch, features):
 
 
 def run_torch(arguments, overlap):
-    """In a process of its own: overlap < 0 is the whole volume at once. Prints what it took as JSON."""
+    """In a separate process: overlap < 0 is the whole volume at once. Prints what it took as JSON."""
     import monai
     import numpy
     import torch

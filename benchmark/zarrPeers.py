@@ -5,9 +5,9 @@
     zarrPeers.py FOLDER [--gib 32] [--memory 1G] [--threads N] [--sigma 2] [--without-dask] [--csv FILE]
 
 Needs chunkwise, zarr and, for the peer, dask-image. The image is uint16 of 2048 x 2048 planes in chunks of 16 x 256 x 512:
-smoothed noise of which each chunk holds another part, with the codec that zarr chooses. FOLDER needs room for two of it. Each
-run is a process of its own, whose seconds, seconds of processors and largest memory are told; the store that it wrote is
-removed. The limit is the copy: as many threads, each of which reads a chunk and writes it. dask-image has a worker thread for
+smoothed noise of which each chunk holds another part, with the codec that zarr chooses. FOLDER needs room for
+two of it. Each run is a separate process, whose seconds, seconds of processors and largest memory are told; the store that it
+wrote is removed. The limit is the copy: as many threads, each of which reads a chunk and writes it. dask-image has a worker thread for
 each processor. Its result is the image's type after each axis, ours after the last: they are not compared.
 """
 import argparse
@@ -52,7 +52,7 @@ def make(path, planes):
 
 
 def run(what, source, output, options):
-    """What a process of its own does."""
+    """The work of a separate process."""
     if what == "make":
         make(source, int(options.gib * 2**30 / (2048 * 2048 * 2)))
     elif what == "copy":

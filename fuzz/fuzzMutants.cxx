@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 // chunkwise_fuzz_mutants TARGET FOLDER COUNT: runs the target's seeds, FOLDER/seeds/TARGET, and COUNT mutants of them,
-// the same ones with each start. What ends the process is written to the working directory. TARGET FILE...: runs
-// these files alone.
+// the same ones with each start. An input that ends the process is written to the working directory. TARGET FILE...:
+// runs these files alone.
 
 namespace
 {

@@ -43,7 +43,7 @@ TARGET = re.compile(r"(peer|limit)([*/])([0-9]+(?:\.[0-9]+)?)")
 PAGE = """# Benchmarks
 
 `scripts/benchmarks.py` makes this page from [benchmark/results](../benchmark/results), which holds every figure with
-its device, date and commit. What was tried in vain, and why things are as they are: [notes](notes).
+its device, date and commit. Attempts and their results: [notes](notes).
 
 * Ours and the peer run one after the other on the same image and machine. A figure is the median of several repetitions
   after one that warms up; on a CPU that others use, the best of several.
@@ -229,7 +229,7 @@ def line_of(what, rows):
     cases = len({row["row"] for row in rows})
     case = hardest["row"].split("; ")[1] + (f" (of {cases})" if cases > 1 else "")
     ours = hardest["ours"].replace("..", " to ") + ("" if hardest["unit"] == "1" else f" {hardest['unit']}")
-    # Of several peers of a case the one that is named first.
+    # The first of several peers of a case.
     main = {}
     for row in rows:
         if row["peer"]:

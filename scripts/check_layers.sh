@@ -3,7 +3,7 @@
 #
 # Checks what compilers do not: that dependencies point one way (ITK layer -> engine <- backends), that the engine knows
 # no operation, kernel or network by name, that every source file is named in a list of CMake's, that every filter is
-# where a user or a test looks for it (wrapped for Python, in the README's table, in the engine's table of filters, in the
+# where a user or a test looks for it (wrapped for Python, in the table of docs/filters.md, in the engine's table of filters, in the
 # tests over all filters), that threads are started at one place, and that every setter has its getter.
 # Usage: check_layers.sh [source directory]
 set -u
@@ -80,7 +80,7 @@ complain 'FFTW is included outside src/fftw, tests and benchmarks' <<END
 $(includes 'fftw3' include cuda program examples python $(find src -mindepth 1 -maxdepth 1 ! -name fftw))
 END
 
-# formatProgram is a process of its own, which needs a small stack and ends where it has no thread.
+# formatProgram is a separate process, which needs a small stack and ends where it has no thread.
 complain 'a thread is started outside chunkwiseThreads, which knows that the system may have none' <<END
 $(grep -rnE 'std::(async|jthread)|std::thread *[({]|std::thread +[a-zA-Z_]+[({]|vector<std::thread>|pthread_create' include src cuda program examples python --include='*.h' --include='*.hxx' --include='*.cxx' --include='*.cu' --include='*.cuh' |
   grep -vE 'chunkwiseThreads\.|src/formats/formatProgram\.')
@@ -123,10 +123,10 @@ END
 # A filter that can be made is one with itkNewMacro; the others are bases. The sequence is made of rows, the sink runs
 # without the engine.
 filters=$(grep -l '^  itkNewMacro(Self)' include/itk*ImageFilter.h include/itk*ImageSink.h)
-complain 'a filter is not in the table of README.md' <<END
+complain 'a filter is not in the table of docs/filters.md' <<END
 $(for header in $filters; do
   name=$(basename "$header" .h | sed 's/^itk//')
-  grep '^|' README.md | grep -q "itk::$name\`" || echo "$header"
+  grep '^|' docs/filters.md | grep -q "itk::$name\`" || echo "$header"
 done)
 END
 complain 'a filter is not in the tests over all filters' <<END

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
-# That libraries which are opened at run time, or are under another licence, are linked by none of the files given:
+# Checks that none of the given files links a library that is opened at run time or is under another license:
 # FFTW (GPL), cuFFT and the driver. Usage: check_links.sh FILE... Exits with 77 where there is no readelf.
 set -u
 command -v readelf >/dev/null || exit 77

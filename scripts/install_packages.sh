@@ -1,7 +1,7 @@
 #!/bin/sh
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
-# Installs those of the named Debian packages that are missing, as root or with sudo. Where apt is missing it names the
+# Installs those of the named Debian packages that are missing, as root or with sudo. If apt is missing, it names the
 # packages and goes on: the build then says what it lacks.
 set -eu
 if ! command -v dpkg-query >/dev/null; then

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What the Python package costs, and how fast it is beside scipy.ndimage: python_speed.py [EXTENT [THREADS]].
+"""The costs of the Python package, and how fast it is beside scipy.ndimage: python_speed.py [EXTENT [THREADS]].
 
 Prints the time of an import beside NumPy's, what a call on 64^3 float32 costs above the engine's own time, and, for an
 image of EXTENT^3 (256) and THREADS threads (2), the best of three times of both, in turn, and their ratio. SciPy has one
-thread. Where CuPy and the engine find a GPU, the same for CuPy's arrays beside cupyx.scipy.ndimage.
+thread. If CuPy and the engine find a GPU, the same for CuPy's arrays beside cupyx.scipy.ndimage.
 """
 import subprocess
 import sys
@@ -43,7 +43,7 @@ def import_seconds():
 
 
 def overhead(function, made, repeats=300):
-    """Of a call, above that of the engine's run with everything at hand."""
+    """The time of a call, above that of the engine's run with everything at hand."""
     image = np.random.default_rng(1).random((64, 64, 64), "float32")
     output = np.empty_like(image)
     operation = made._operation(image.shape, "float32", "float32")

@@ -21,7 +21,7 @@ volume=/usr/share/mricron/templates/ch2better.nii.gz
 mkdir -p "$demo"
 # The CUDA backend only where it can be used: it is most of the build.
 cuda=OFF
-# What the demo runs, and nothing else.
+# Only the targets that the demo runs.
 targets=chunkwise
 architectures=
 if [ -d /usr/local/cuda/bin ]; then
@@ -44,7 +44,7 @@ build_program() {
   # shellcheck disable=SC2086
   cmake --build "$build" --target $targets >"$log" 2>&1 &
   compiling=$!
-  # What runs in the background does not hear of an interrupt.
+  # Background processes do not receive an interrupt.
   trap 'kill $compiling; exit 130' INT TERM
   seconds=0
   while kill -0 $compiling 2>/dev/null; do

@@ -15,7 +15,7 @@ work=$(cd "$work" && pwd)
 cd "$work"
 
 if [ ! -d source ]; then
-  # Where the machine has its packages from, it has their sources from.
+  # The mirror of the packages has their sources too.
   release=$(. /etc/os-release && echo "$VERSION_CODENAME")
   mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $release" 'Component: main' | head -1)
   [ -n "$mirror" ] || { echo "skipped: apt names no mirror"; exit 77; }

@@ -17,7 +17,7 @@ tools=${CHUNKWISE_SANITIZER_TOOLS:-memcheck racecheck initcheck synccheck}
 filter=${CHUNKWISE_SANITIZER_FILTER:-*}
 failed=
 if [ "${CHUNKWISE_FORCE_PTX:-0}" = 1 ]; then
-  # What is compiled is kept for the programs after, all of it.
+  # All compiled code is kept for the programs after it.
   export CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_MAXSIZE="${CUDA_CACHE_MAXSIZE:-4294967296}"
 fi
 

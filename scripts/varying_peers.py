@@ -4,8 +4,7 @@
 100 x 100 on a grid, bilinear between, zeros beyond the edge, device-resident, the kernels' spectra at hand.
 
 Two ways, all transforms of a kind in one batch: "nodes" convolves the square that a node contributes to, weighs it and
-adds it up; "cells" transforms each square between nodes once, for the four nodes at its corners. Of several lengths of
-the transforms the fastest counts. The values, if there are any, are M."""
+adds it up; "cells" transforms each square between nodes once, for the four nodes at its corners. The fastest of several lengths of the transforms counts. The values, if there are any, are M."""
 
 import statistics
 import sys
@@ -38,7 +37,7 @@ def median_ms(body):
 
 
 def hat(spacing):
-    """What a node weighs over the two cells around it, the nodes half a voxel off the grid of voxels."""
+    """The weight of a node over the two cells around it, the nodes half a voxel off the grid of voxels."""
     at = (torch.arange(2 * spacing, device="cuda", dtype=torch.float32) + 0.5) / spacing
     return torch.minimum(at, 2 - at)
 

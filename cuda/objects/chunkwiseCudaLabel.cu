@@ -15,11 +15,10 @@ namespace chunkwise
 namespace
 {
 
-constexpr int          Threads = 256;
-constexpr int          WordBits = 32;
-constexpr unsigned int AllLanes = 0xFFFFFFFF;
-/** Words that a warp takes one after the other. */
-constexpr int WordsOfWarp = 8;
+constexpr int Threads = 256;
+constexpr int WordBits = 32;
+/** log2 of the runs that a tile may have: their arrays fit 64 KB of shared memory. */
+constexpr int TileBits = 13;
 
 using Word = std::uint32_t;
 
@@ -32,6 +31,19 @@ template <>
 struct AtomicOf<std::uint64_t>
 {
   using Type = unsigned long long;
+};
+
+/** A quotient of numbers that are not negative: in 32 bits where they allow it, which is far faster. */
+__device__ std::int64_t
+           Quotient(std::int64_t number, std::int64_t by)
+{
+  return ((number | by) >> 32) == 0 ? static_cast<std::uint32_t>(number) / static_cast<std::uint32_t>(by) : number / by;
+}
+
+/** The position of a row along axes 1 and up. */
+struct RowPlace
+{
+  std::int64_t at[MaxDimension];
 };
 
 /** A chunk and its arrays in scratch, see the kernels below. */
@@ -79,16 +91,27 @@ struct LabelChunk
   {
     return RunOf(row * words + x / WordBits, static_cast<int>(x % WordBits));
   }
+  __device__ RowPlace
+  PlaceOf(std::int64_t row) const
+  {
+    RowPlace place{};
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      const std::int64_t rest = Quotient(row, extent[a]);
+      place.at[a] = row - rest * extent[a];
+      row = rest;
+    }
+    return place;
+  }
   /** The number of a row beside another one; -1: there is none. */
   __device__ std::int64_t
-             RowBeside(std::int64_t row, const LabelRow & neighbor) const
+             RowBeside(const RowPlace & place, const LabelRow & neighbor) const
   {
     std::int64_t other = 0;
     std::int64_t stride = 1;
     for (int a = 1; a < MaxDimension; ++a)
     {
-      std::int64_t at = row % extent[a] + neighbor.offset[a];
-      row /= extent[a];
+      std::int64_t at = place.at[a] + neighbor.offset[a];
       if (at < 0 || at >= extent[a])
       {
         if (!wraps[a])
@@ -180,74 +203,10 @@ DispatchBits(PixelKind kind, TFunctor && f)
   });
 }
 
-/** Calls f(word) for words, a warp for some that follow each other. */
-template <typename TFunctor>
-__device__ void
-ForEachWordOfWarp(std::int64_t words, TFunctor && f)
-{
-  const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x) / 32;
-  const std::int64_t end = min((warp + 1) * WordsOfWarp, words);
-  for (std::int64_t at = warp * WordsOfWarp; at < end; ++at)
-  {
-    f(at);
-  }
-}
 __device__ std::int64_t
            ThreadNumber()
 {
   return static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x;
-}
-
-/** The words of the foreground and of links, and how many runs begin in each. */
-template <typename TPixel, typename TId, typename TAlike>
-__global__ void
-__launch_bounds__(Threads)
-  MakeWordsKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, TPixel background, bool all, TAlike alike)
-{
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  ForEachWordOfWarp(chunk.CountWords(), [&](std::int64_t at) {
-    const std::int64_t   x = at % chunk.words * WordBits + lane;
-    const TPixel * const voxel = voxels + at / chunk.words * chunk.extent[0] + x;
-    const bool           isInside = x < chunk.extent[0];
-    const TPixel         value = isInside ? *voxel : background;
-    const bool           isForeground = isInside && (all || value != background);
-    const Word           word = __ballot_sync(AllLanes, isForeground);
-    Word                 links = 0;
-    if (chunk.neighbors.links)
-    {
-      TPixel before = __shfl_up_sync(AllLanes, value, 1);
-      if (lane == 0 && x > 0 && isInside)
-      {
-        before = voxel[-1];
-      }
-      links = __ballot_sync(AllLanes, isForeground && x > 0 && (all || before != background) && alike(value, before));
-    }
-    if (lane == 0)
-    {
-      chunk.foreground[at] = word;
-      chunk.links[at] = links;
-      chunk.firstRuns[at] = static_cast<TId>(__popc(word & ~(links & ~Word{ 1 })));
-    }
-  });
-  if (ThreadNumber() == 0)
-  {
-    chunk.firstRuns[chunk.CountWords()] = 0;
-  }
-}
-
-/** Each run is a component. */
-template <typename TId>
-__global__ void
-__launch_bounds__(Threads) BeginKernel(LabelChunk<TId> chunk)
-{
-  const std::int64_t at = ThreadNumber();
-  if (at < chunk.CountWords())
-  {
-    for (TId run = chunk.firstRuns[at]; run < chunk.firstRuns[at + 1]; ++run)
-    {
-      chunk.parents[run] = run;
-    }
-  }
 }
 
 /** The rule Foreground: all neighbors in the foreground are of one component. */
@@ -260,6 +219,73 @@ struct AllAlike
     return true;
   }
 };
+
+/** The words of the foreground and of links, and how many runs begin in each: a thread for a word. `isAligned`: rows
+ * begin at multiples of 16 bytes. */
+template <typename TPixel, typename TId, typename TAlike>
+__global__ void
+__launch_bounds__(Threads) MakeWordsKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, bool isAligned,
+                                           TPixel background, bool all, TAlike alike)
+{
+  const std::int64_t at = ThreadNumber();
+  if (at >= chunk.CountWords())
+  {
+    if (at == chunk.CountWords())
+    {
+      chunk.firstRuns[at] = 0;
+    }
+    return;
+  }
+  const std::int64_t   row = Quotient(at, chunk.words);
+  const std::int64_t   x = (at - row * chunk.words) * WordBits;
+  const TPixel * const first = voxels + row * chunk.extent[0] + x;
+  const int            count = static_cast<int>(min(chunk.extent[0] - x, static_cast<std::int64_t>(WordBits)));
+  Word                 word = 0;
+  Word                 links = 0;
+  TPixel               before = chunk.neighbors.links && x > 0 ? first[-1] : background;
+  bool                 isAfterForeground = x > 0 && (all || before != background);
+  const auto           take = [&](TPixel value, int i) {
+    const bool isForeground = all || value != background;
+    word |= static_cast<Word>(isForeground) << i;
+    if constexpr (!std::is_same<TAlike, AllAlike>::value)
+    {
+      links |= static_cast<Word>(isForeground && isAfterForeground && alike(value, before)) << i;
+      isAfterForeground = isForeground;
+      before = value;
+    }
+  };
+  if (isAligned && count == WordBits)
+  {
+    constexpr int Loaded = static_cast<int>(sizeof(uint4) / sizeof(TPixel));
+#pragma unroll
+    for (int i = 0; i < WordBits; i += Loaded)
+    {
+      const uint4 bytes = __ldg(reinterpret_cast<const uint4 *>(first + i));
+      TPixel      values[Loaded];
+      memcpy(values, &bytes, sizeof(bytes));
+#pragma unroll
+      for (int k = 0; k < Loaded; ++k)
+      {
+        take(values[k], i + k);
+      }
+    }
+  }
+  else
+  {
+    for (int i = 0; i < count; ++i)
+    {
+      take(first[i], i);
+    }
+  }
+  if constexpr (std::is_same<TAlike, AllAlike>::value)
+  {
+    links = word & (word << 1 | static_cast<Word>(isAfterForeground));
+  }
+  links = chunk.neighbors.links ? links : 0;
+  chunk.foreground[at] = word;
+  chunk.links[at] = links;
+  chunk.firstRuns[at] = static_cast<TId>(__popc(word & ~(links & ~Word{ 1 })));
+}
 
 /** The pairs of a word with voxels of another row at these shifts. */
 template <typename TPixel, typename TId, typename TAlike>
@@ -304,40 +330,295 @@ PairsOf(const LabelChunk<TId> & chunk, const TPixel * __restrict__ voxels, std::
   return pairs;
 }
 
-/** Joins the runs of a word with those of its neighbors. */
+/** Blocks of threads join the runs of tiles of as many words in shared memory; most pairs lie within a tile. Words of a
+ * tile are numbered in raster order. */
+struct LabelTiles
+{
+  int          shift[3]; ///< log2 of words along x, and of rows along axes 1 and 2
+  std::int64_t counts[3];
+
+  /** `bits`: log2 of the words of a tile. */
+  template <typename TId>
+  static LabelTiles
+  Make(const LabelChunk<TId> & chunk, int bits)
+  {
+    const std::int64_t extent[3] = { chunk.words, chunk.extent[1], chunk.extent[2] };
+    LabelTiles         tiles{};
+    int                left = bits;
+    for (int a = 2; a >= 0; --a)
+    {
+      const int most = a == 2 ? 4 : left - (bits - 8);
+      while (a > 0 && tiles.shift[a] < most && std::int64_t{ 1 } << tiles.shift[a] < extent[a])
+      {
+        ++tiles.shift[a];
+      }
+      tiles.shift[a] = a == 0 ? left : tiles.shift[a];
+      left -= tiles.shift[a];
+      tiles.counts[a] = (extent[a] + (std::int64_t{ 1 } << tiles.shift[a]) - 1) >> tiles.shift[a];
+    }
+    return tiles;
+  }
+  unsigned int
+  CountWords() const
+  {
+    return 1U << (shift[0] + shift[1] + shift[2]);
+  }
+  template <typename TId>
+  std::int64_t
+  Count(const LabelChunk<TId> & chunk) const
+  {
+    return chunk.rows / (chunk.extent[1] * chunk.extent[2]) * counts[0] * counts[1] * counts[2];
+  }
+
+  /** Whether a row beside another one, as far as there is one, lies in its tile. */
+  template <typename TId>
+  __device__ bool
+  HaveBoth(const LabelChunk<TId> & chunk, const RowPlace & place, const LabelRow & neighbor) const
+  {
+    bool both = true;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      const std::int64_t other = place.at[a] + neighbor.offset[a];
+      const int          bits = a < 3 ? shift[a] : 0;
+      both = both && other >> bits == place.at[a] >> bits && other < chunk.extent[a];
+    }
+    return both;
+  }
+  __device__ bool
+  IsFirstAlongX(std::int64_t w) const
+  {
+    return (w & ((1 << shift[0]) - 1)) == 0;
+  }
+  __device__ bool
+  IsLastAlongX(std::int64_t w) const
+  {
+    return IsFirstAlongX(w + 1);
+  }
+  /** From a word of a tile to the one at the same x of a row beside it. */
+  __device__ int
+  StepTo(const LabelRow & neighbor) const
+  {
+    return (neighbor.offset[2] * (1 << shift[1]) + neighbor.offset[1]) * (1 << shift[0]);
+  }
+};
+
+/** Calls join(neighbor, other word's number, i, j) for pairs of the bit i of a word with the bit j, -1 to 32, of a word
+ * of another row that `wanted(neighbor)` leaves. */
+template <typename TPixel, typename TId, typename TAlike, typename TWanted, typename TJoin>
+__device__ void
+JoinRows(const LabelChunk<TId> & chunk, const TPixel * __restrict__ voxels, const RowPlace & place, std::int64_t row,
+         std::int64_t w, const TAlike & alike, TWanted && wanted, TJoin && join)
+{
+  const LabelNeighbors & neighbors = chunk.neighbors;
+  const Word             links = chunk.links[row * chunk.words + w];
+  Word                   joinedByCenter = 0;
+  bool                   isCenterKnown = neighbors.center < 0;
+  for (int r = 0; r < neighbors.count; ++r)
+  {
+    const LabelRow &       neighbor = neighbors.rows[r];
+    const LabelPairs<Word> mask = wanted(neighbor);
+    if (((neighbor.shifts & 1) != 0 ? mask.before : Word{ 0 }) == 0 &&
+        ((neighbor.shifts & 2) != 0 ? mask.same : Word{ 0 }) == 0 &&
+        ((neighbor.shifts & 4) != 0 ? mask.after : Word{ 0 }) == 0)
+    {
+      continue;
+    }
+    const std::int64_t other = chunk.RowBeside(place, neighbor);
+    if (other < 0)
+    {
+      continue;
+    }
+    if (!isCenterKnown)
+    {
+      const std::int64_t center = chunk.RowBeside(place, neighbors.rows[neighbors.center]);
+      joinedByCenter = center >= 0 ? PairsOf<TPixel>(chunk, voxels, row, center, w, 2, alike).same : 0;
+      isCenterKnown = true;
+    }
+    LabelPairs<Word>   pairs = PairsOf<TPixel>(chunk, voxels, row, other, w, neighbor.shifts, alike);
+    const std::int64_t otherAt = other * chunk.words + w;
+    RemoveImpliedPairs(pairs, links, chunk.links[otherAt]);
+    const Word left = (neighbors.aroundCenter >> r & 1) != 0 ? ~joinedByCenter : ~Word{ 0 };
+    const auto joinAll = [&](Word bits, int shift) {
+      for (; bits != 0; bits &= bits - 1)
+      {
+        const int i = __ffs(static_cast<int>(bits)) - 1;
+        join(neighbor, otherAt, i, i + shift);
+      }
+    };
+    joinAll(pairs.same & left & mask.same, 0);
+    joinAll(pairs.before & left & mask.before, -1);
+    joinAll(pairs.after & left & mask.after, 1);
+  }
+}
+
+/** The runs of a tile, of at most VMostRuns a word, in shared memory: the run k of the word t has the number
+ * VMostRuns t + k. Roots are joined in rounds. While pairs are visited, `roots` is read alone, and `parents` changed by
+ * atomics alone; then threads set the roots of their own runs. Two rounds at least halve the roots that have pairs. */
+template <typename TId, int VMostRuns>
+struct TileOfRuns
+{
+  static constexpr int Words = (1 << TileBits) / VMostRuns;
+
+  unsigned int  parents[Words * VMostRuns];
+  std::uint16_t roots[Words * VMostRuns];
+  Word          starts[Words];
+  TId           firstRuns[Words];
+
+  /** Where threads do not meet in banks of memory. */
+  __device__ static int
+  EntryOf(unsigned int run)
+  {
+    return run % VMostRuns * Words + run / VMostRuns;
+  }
+  __device__ unsigned int
+  RootAt(int word, int i) const
+  {
+    const int k = __popc(starts[word] & ~Word{ 0 } >> (WordBits - 1 - i)) - 1;
+    return roots[k * Words + word];
+  }
+  __device__ void
+  Begin(int t, Word startsOfWord, TId firstRun)
+  {
+    starts[t] = startsOfWord;
+    firstRuns[t] = firstRun;
+    for (int k = 0; k < __popc(startsOfWord); ++k)
+    {
+      parents[k * Words + t] = t * VMostRuns + k;
+      roots[k * Words + t] = static_cast<std::uint16_t>(t * VMostRuns + k);
+    }
+  }
+  __device__ void
+  SetRoots(int t)
+  {
+    for (int k = 0; k < __popc(starts[t]); ++k)
+    {
+      unsigned int root = roots[k * Words + t];
+      for (unsigned int next = parents[EntryOf(root)]; next != root; next = parents[EntryOf(root)])
+      {
+        root = next;
+      }
+      roots[k * Words + t] = static_cast<std::uint16_t>(root);
+    }
+  }
+};
+
+/** Runs get a parent: the first run of the part of their component that is connected within the tile. */
+template <int VMostRuns, typename TPixel, typename TId, typename TAlike>
+__global__ void __launch_bounds__((1 << TileBits) / VMostRuns)
+  JoinInTilesKernel(LabelChunk<TId> chunk, LabelTiles tiles, const TPixel * __restrict__ voxels, TAlike alike)
+{
+  extern __shared__ std::uint64_t memory[];
+  using Runs = TileOfRuns<TId, VMostRuns>;
+  auto & runs = *reinterpret_cast<Runs *>(memory);
+
+  const int    t = static_cast<int>(threadIdx.x);
+  RowPlace     place{};
+  std::int64_t further = blockIdx.x;
+  int          inTile = t;
+  const auto   take = [&](int a) {
+    const std::int64_t rest = Quotient(further, tiles.counts[a]);
+    const std::int64_t at =
+      ((further - rest * tiles.counts[a]) << tiles.shift[a]) + (inTile & ((1 << tiles.shift[a]) - 1));
+    further = rest;
+    inTile >>= tiles.shift[a];
+    return at;
+  };
+  const std::int64_t w = take(0);
+  place.at[1] = take(1);
+  place.at[2] = take(2);
+  const bool         isInside = w < chunk.words && place.at[1] < chunk.extent[1] && place.at[2] < chunk.extent[2];
+  const std::int64_t row = (further * chunk.extent[2] + place.at[2]) * chunk.extent[1] + place.at[1];
+  const std::int64_t at = row * chunk.words + w;
+  for (int a = 3; a < MaxDimension; ++a)
+  {
+    const std::int64_t rest = Quotient(further, chunk.extent[a]);
+    place.at[a] = further - rest * chunk.extent[a];
+    further = rest;
+  }
+  runs.Begin(t, isInside ? chunk.StartsOf(at) : 0, isInside ? chunk.firstRuns[at] : 0);
+
+  bool mayJoin = isInside && chunk.foreground[at] != 0;
+  while (__syncthreads_or(mayJoin))
+  {
+    if (mayJoin)
+    {
+      mayJoin = false;
+      const auto join = [&](unsigned int a, unsigned int b) {
+        if (a != b)
+        {
+          atomicMin(&runs.parents[runs.EntryOf(max(a, b))], min(a, b));
+          mayJoin = true;
+        }
+      };
+      if ((chunk.links[at] & 1) != 0 && !tiles.IsFirstAlongX(w))
+      {
+        join(runs.RootAt(t, 0), runs.RootAt(t - 1, WordBits - 1));
+      }
+      JoinRows(
+        chunk,
+        voxels,
+        place,
+        row,
+        w,
+        alike,
+        [&](const LabelRow & neighbor) {
+          const Word all = tiles.HaveBoth(chunk, place, neighbor) ? ~Word{ 0 } : Word{ 0 };
+          return LabelPairs<Word>{ tiles.IsFirstAlongX(w) ? all & ~Word{ 1 } : all,
+                                   all,
+                                   tiles.IsLastAlongX(w) ? all >> 1 : all };
+        },
+        [&](const LabelRow & neighbor, std::int64_t, int i, int j) {
+          const int word = t + tiles.StepTo(neighbor) + (j < 0 ? -1 : j / WordBits);
+          join(runs.RootAt(t, i), runs.RootAt(word, j & (WordBits - 1)));
+        });
+    }
+    __syncthreads();
+    runs.SetRoots(t);
+  }
+
+  for (int k = 0; k < __popc(runs.starts[t]); ++k)
+  {
+    const unsigned int root = runs.roots[k * Runs::Words + t];
+    chunk.parents[runs.firstRuns[t] + k] = runs.firstRuns[root / VMostRuns] + root % VMostRuns;
+  }
+}
+
+/** Joins the runs of a word with those of its neighbors that lie in other tiles. */
 template <typename TPixel, typename TId, typename TAlike>
 __global__ void
-__launch_bounds__(Threads) JoinKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, TAlike alike)
+__launch_bounds__(Threads)
+  JoinKernel(LabelChunk<TId> chunk, LabelTiles tiles, const TPixel * __restrict__ voxels, TAlike alike)
 {
   const std::int64_t at = ThreadNumber();
   if (at >= chunk.CountWords())
   {
     return;
   }
-  const std::int64_t row = at / chunk.words;
-  const std::int64_t w = at % chunk.words;
-  const std::int64_t last = chunk.extent[0] - 1;
-  const auto         joinVoxels = [&](std::int64_t x, std::int64_t otherRow, std::int64_t otherX) {
-    bool areAlike = chunk.IsForeground(row, x) && chunk.IsForeground(otherRow, otherX);
-    if constexpr (!std::is_same<TAlike, AllAlike>::value)
-    {
-      areAlike = areAlike && alike(voxels[row * chunk.extent[0] + x], voxels[otherRow * chunk.extent[0] + otherX]);
-    }
-    if (areAlike)
-    {
-      chunk.Join(chunk.RunAt(row, x), chunk.RunAt(otherRow, otherX));
-    }
-  };
+  const std::int64_t     row = Quotient(at, chunk.words);
+  const std::int64_t     w = at - row * chunk.words;
+  const RowPlace         place = chunk.PlaceOf(row);
   const LabelNeighbors & neighbors = chunk.neighbors;
   if (w == 0 && chunk.wraps[0])
   {
+    const std::int64_t last = chunk.extent[0] - 1;
+    const auto         joinVoxels = [&](std::int64_t x, std::int64_t otherRow, std::int64_t otherX) {
+      bool areAlike = chunk.IsForeground(row, x) && chunk.IsForeground(otherRow, otherX);
+      if constexpr (!std::is_same<TAlike, AllAlike>::value)
+      {
+        areAlike = areAlike && alike(voxels[row * chunk.extent[0] + x], voxels[otherRow * chunk.extent[0] + otherX]);
+      }
+      if (areAlike)
+      {
+        chunk.Join(chunk.RunAt(row, x), chunk.RunAt(otherRow, otherX));
+      }
+    };
     if (neighbors.links)
     {
       joinVoxels(0, row, last);
     }
     for (int r = 0; r < neighbors.count; ++r)
     {
-      const std::int64_t other = chunk.RowBeside(row, neighbors.rows[r]);
+      const std::int64_t other = chunk.RowBeside(place, neighbors.rows[r]);
       if (other >= 0 && (neighbors.rows[r].shifts & 1) != 0)
       {
         joinVoxels(0, other, last);
@@ -352,44 +633,27 @@ __launch_bounds__(Threads) JoinKernel(LabelChunk<TId> chunk, const TPixel * __re
   {
     return;
   }
-  const Word links = chunk.links[at];
-  if ((links & 1) != 0)
+  if ((chunk.links[at] & 1) != 0 && tiles.IsFirstAlongX(w))
   {
     chunk.Join(chunk.RunOf(at, 0), chunk.RunOf(at - 1, WordBits - 1));
   }
-  Word joinedByCenter = 0;
-  if (neighbors.center >= 0)
-  {
-    const std::int64_t center = chunk.RowBeside(row, neighbors.rows[neighbors.center]);
-    joinedByCenter = center >= 0 ? PairsOf<TPixel>(chunk, voxels, row, center, w, 2, alike).same : 0;
-  }
-  for (int r = 0; r < neighbors.count; ++r)
-  {
-    const std::int64_t other = chunk.RowBeside(row, neighbors.rows[r]);
-    if (other < 0)
-    {
-      continue;
-    }
-    LabelPairs<Word>   pairs = PairsOf<TPixel>(chunk, voxels, row, other, w, neighbors.rows[r].shifts, alike);
-    const std::int64_t otherAt = other * chunk.words + w;
-    RemoveImpliedPairs(pairs, links, chunk.links[otherAt]);
-    const Word leftOut = (neighbors.aroundCenter >> r & 1) != 0 ? joinedByCenter : 0;
-    for (Word bits = pairs.same & ~leftOut; bits != 0; bits &= bits - 1)
-    {
-      const int i = __ffs(static_cast<int>(bits)) - 1;
-      chunk.Join(chunk.RunOf(at, i), chunk.RunOf(otherAt, i));
-    }
-    for (Word bits = pairs.before & ~leftOut; bits != 0; bits &= bits - 1)
-    {
-      const int i = __ffs(static_cast<int>(bits)) - 1;
-      chunk.Join(chunk.RunOf(at, i), i == 0 ? chunk.RunOf(otherAt - 1, WordBits - 1) : chunk.RunOf(otherAt, i - 1));
-    }
-    for (Word bits = pairs.after & ~leftOut; bits != 0; bits &= bits - 1)
-    {
-      const int i = __ffs(static_cast<int>(bits)) - 1;
-      chunk.Join(chunk.RunOf(at, i), i == WordBits - 1 ? chunk.RunOf(otherAt + 1, 0) : chunk.RunOf(otherAt, i + 1));
-    }
-  }
+  JoinRows(
+    chunk,
+    voxels,
+    place,
+    row,
+    w,
+    alike,
+    [&](const LabelRow & neighbor) {
+      const Word others = tiles.HaveBoth(chunk, place, neighbor) ? Word{ 0 } : ~Word{ 0 };
+      return LabelPairs<Word>{ tiles.IsFirstAlongX(w) ? others | 1 : others,
+                               others,
+                               tiles.IsLastAlongX(w) ? others | Word{ 1 } << (WordBits - 1) : others };
+    },
+    [&](const LabelRow &, std::int64_t otherAt, int i, int j) {
+      chunk.Join(chunk.RunOf(at, i),
+                 chunk.RunOf(j < 0 ? otherAt - 1 : (j < WordBits ? otherAt : otherAt + 1), j & (WordBits - 1)));
+    });
 }
 
 /** Each run gets its root, each word the number of its roots. A thread writes the entries of its own runs alone: Find
@@ -452,20 +716,62 @@ __launch_bounds__(Threads) NumberRootsKernel(LabelChunk<TId> chunk, TLabels labe
   }
 }
 
+/** A thread writes the labels of four voxels, at once if rows begin at multiples of four. */
 template <typename TPixel, typename TId>
 __global__ void
-__launch_bounds__(Threads) WriteLabelsKernel(LabelChunk<TId> chunk, TPixel * __restrict__ output)
+__launch_bounds__(Threads) WriteLabelsKernel(LabelChunk<TId> chunk, TPixel * __restrict__ output, bool isAligned)
 {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  ForEachWordOfWarp(chunk.CountWords(), [&](std::int64_t at) {
-    const std::int64_t x = at % chunk.words * WordBits + lane;
-    const bool         isForeground = (chunk.foreground[at] >> lane & 1) != 0;
-    const TId          label = isForeground ? chunk.LabelOf(chunk.RunOf(at, lane)) : 0;
+  constexpr int Written = 4;
+  constexpr int Parts = WordBits / Written;
+  struct alignas(std::min<std::size_t>(Written * sizeof(TPixel), 16)) Labels
+  {
+    TPixel of[Written];
+  };
+  const std::int64_t at = ThreadNumber() / Parts;
+  const int          i = static_cast<int>(threadIdx.x % Parts) * Written;
+  if (at >= chunk.CountWords())
+  {
+    return;
+  }
+  Labels     labels{};
+  const Word foreground = chunk.foreground[at] >> i & ((1 << Written) - 1);
+  if (foreground != 0)
+  {
+    const Word starts = chunk.StartsOf(at);
+    TId        run = chunk.firstRuns[at] + static_cast<TId>(__popc(starts & ((Word{ 1 } << i) - 1))) - 1;
+    TId        label = 0;
+    bool       isKnown = false;
+#pragma unroll
+    for (int k = 0; k < Written; ++k)
+    {
+      if ((starts >> (i + k) & 1) != 0)
+      {
+        ++run;
+        isKnown = false;
+      }
+      if ((foreground >> k & 1) != 0)
+      {
+        label = isKnown ? label : chunk.LabelOf(run);
+        isKnown = true;
+        labels.of[k] = static_cast<TPixel>(label);
+      }
+    }
+  }
+  const std::int64_t row = Quotient(at, chunk.words);
+  const std::int64_t x = (at - row * chunk.words) * WordBits + i;
+  TPixel * const     out = output + row * chunk.extent[0] + x;
+  if (isAligned)
+  {
     if (x < chunk.extent[0])
     {
-      output[at / chunk.words * chunk.extent[0] + x] = static_cast<TPixel>(label);
+      *reinterpret_cast<Labels *>(out) = labels;
     }
-  });
+    return;
+  }
+  for (int k = 0; k < Written && x + k < chunk.extent[0]; ++k)
+  {
+    out[k] = labels.of[k];
+  }
 }
 
 template <typename TId>
@@ -516,12 +822,6 @@ BlocksOf(std::int64_t threads)
 {
   return static_cast<unsigned int>((threads + Threads - 1) / Threads);
 }
-unsigned int
-BlocksOfWords(std::int64_t words)
-{
-  return BlocksOf((words + WordsOfWarp - 1) / WordsOfWarp * 32);
-}
-
 /** Arrays in scratch. */
 template <typename TId>
 struct LabelScratch
@@ -659,8 +959,9 @@ public:
   {
     DispatchBits(m_Call.output.kind, [this](auto pixel) {
       using Pixel = decltype(pixel);
-      WriteLabelsKernel<<<BlocksOfWords(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(
-        m_Chunk, static_cast<Pixel *>(m_Call.output.data));
+      auto * const output = static_cast<Pixel *>(m_Call.output.data);
+      WriteLabelsKernel<<<BlocksOf(this->CountWords() * (WordBits / 4)), Threads, 0, StreamOf(m_Call)>>>(
+        m_Chunk, output, this->RowsBeginAtMultiplesOf(4 * sizeof(Pixel), output));
       CheckLaunch("WriteLabelsKernel");
     });
   }
@@ -676,6 +977,13 @@ private:
   CountWords() const
   {
     return m_Scratch.words * m_Scratch.rows;
+  }
+  template <typename TPixel>
+  bool
+  RowsBeginAtMultiplesOf(std::size_t bytes, const TPixel * voxels) const
+  {
+    return reinterpret_cast<std::uintptr_t>(voxels) % bytes == 0 &&
+           static_cast<std::size_t>(m_Box.Extent(0)) * sizeof(TPixel) % bytes == 0;
   }
 
   void
@@ -703,15 +1011,36 @@ private:
   {
     const auto *       voxels = static_cast<const TPixel *>(m_Call.inputs[0].data);
     const unsigned int blocks = BlocksOf(this->CountWords() + 1);
-    MakeWordsKernel<<<BlocksOfWords(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(
-      m_Chunk, voxels, BackgroundOf<TPixel>(), m_Operation.labelsBackground, alike);
+    MakeWordsKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk,
+                                                              voxels,
+                                                              this->RowsBeginAtMultiplesOf(sizeof(uint4), voxels),
+                                                              BackgroundOf<TPixel>(),
+                                                              m_Operation.labelsBackground,
+                                                              alike);
     CheckLaunch("MakeWordsKernel");
     this->Scan(m_Chunk.firstRuns);
-    BeginKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
-    CheckLaunch("BeginKernel");
     // Words say all of the foreground.
     using Read = std::conditional_t<std::is_same<TAlike, AllAlike>::value, unsigned char, TPixel>;
-    JoinKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, reinterpret_cast<const Read *>(voxels), alike);
+    const auto * const read = reinterpret_cast<const Read *>(voxels);
+    // Where all neighbors along x are linked, every second voxel begins a run at most.
+    const bool       isHalf = std::is_same<TAlike, AllAlike>::value && m_Chunk.neighbors.links;
+    const LabelTiles tiles = LabelTiles::Make(m_Chunk, TileBits - (isHalf ? 4 : 5));
+    const auto       joinInTiles = [&](auto kernel, std::size_t bytes) {
+      CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+                "cudaFuncSetAttribute");
+      kernel<<<static_cast<unsigned int>(tiles.Count(m_Chunk)), tiles.CountWords(), bytes, StreamOf(m_Call)>>>(
+        m_Chunk, tiles, read, alike);
+      CheckLaunch("JoinInTilesKernel");
+    };
+    if (isHalf)
+    {
+      joinInTiles(JoinInTilesKernel<WordBits / 2, Read, TId, TAlike>, sizeof(TileOfRuns<TId, WordBits / 2>));
+    }
+    else
+    {
+      joinInTiles(JoinInTilesKernel<WordBits, Read, TId, TAlike>, sizeof(TileOfRuns<TId, WordBits>));
+    }
+    JoinKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, tiles, read, alike);
     CheckLaunch("JoinKernel");
     FindRootsKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
     CheckLaunch("FindRootsKernel");

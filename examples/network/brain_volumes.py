@@ -24,6 +24,6 @@ def on_grid_of_head(better, shape):
 
 
 def dice(a, b):
-    """Of two masks: 1 where they agree, 0 where they have nothing in common."""
+    """Dice of two masks: 1 where they agree, 0 where they have nothing in common."""
     both = a.sum() + b.sum()
     return float(2 * numpy.logical_and(a, b).sum() / both) if both else 1.0

@@ -5,7 +5,7 @@ masks with ch2bet > 0. Exits with 1 if one agrees less than it should.
 
     check_brain.py CHUNKWISE [--network FILE] [--templates DIR] [-- OPTION...]
 
-What follows -- is given to the program as it is, say "--memory 200M".
+The text after -- is given to the program as it is, say "--memory 200M".
 """
 import argparse
 import os

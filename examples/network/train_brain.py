@@ -37,7 +37,7 @@ def convolution(inputs, outputs, dilation=1):
 
 
 class BrainNetwork(nn.Module):
-    """What is neck and what is brain is decided on the grids of 2, 4 and 8 mm, where a layer costs little and sees far;
+    """Neck and brain are told apart on the grids of 2, 4 and 8 mm, where a layer costs little and sees far;
     that of 1 mm finds the outline."""
 
     def __init__(self):
@@ -55,7 +55,7 @@ class BrainNetwork(nn.Module):
         self.up = nn.Upsample(scale_factor=2, mode="nearest")
 
     def features(self, image):
-        """Of 2 and of 4 mm, of an image of 2 mm."""
+        """Images of 2 and of 4 mm, from an image of 2 mm."""
         middle = self.middle(image)
         coarse = self.coarse(self.down(middle))
         coarsest = self.coarsest(self.down(coarse))
@@ -149,7 +149,7 @@ def train_stage(title, parameters, rate, trial, steps):
 
 
 def train(image, label, steps):
-    """First the layers that see the whole head, for voxels of 4 mm; then those that find the outline, on blocks, given
+    """First the layers that see the whole head, for voxels of 4 mm; then the layers that find the outline, on blocks, given
     the features of the former. After the first stage the normalizations of the former keep their statistics: with those
     of two heads at a time the network would learn to rely on what it does not have when it is run."""
     network = BrainNetwork()

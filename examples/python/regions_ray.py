@@ -16,7 +16,7 @@ output = zarr.create_array(output_path, shape=source.shape, chunks=source.chunks
                            dtype=f.default_dtype(source.dtype))
 
 
-# num_gpus=1 gives each worker a GPU of its own.
+# num_gpus=1 gives each worker a separate GPU.
 @ray.remote(num_cpus=1)
 def fill(region):
     part = zarr.open(source_path, mode="r")[region.input]

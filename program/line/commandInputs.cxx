@@ -16,7 +16,7 @@ namespace command
 namespace
 {
 
-/** What is between separators. */
+/** The words between separators. */
 std::vector<std::string>
 Split(const std::string & text, char separator)
 {
@@ -144,7 +144,7 @@ OpenInputWithComponents(const std::string & file, const std::string & option, co
   }
   catch (const chunkwise::files::FileError & error)
   {
-    // What is wrong may be with another file that this one names.
+    // The error may be in another file that this one names.
     const std::string why = error.what();
     throw WorkError(option + ": " + (why.find(file) == std::string::npos ? file + ": " : std::string()) + why);
   }

@@ -22,7 +22,7 @@ namespace command
 namespace
 {
 
-/** What is held beside the image: throws WorkError if it does not fit into the memory for the run. */
+/** Memory that is held beside the image: throws WorkError if it does not fit into the memory for the run. */
 void
 CheckRoom(const std::string & file, const std::string & option, double bytes, std::uint64_t memory)
 {

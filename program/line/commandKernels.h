@@ -13,7 +13,7 @@ namespace command
 
 /** The kernels in an image: one of `dimension` axes, or as many as its last axis is long where `isStack`. Axes that the
  * file does not have get the size 1. `option` is named in errors. Throws WorkError before the voxels are read if they
- * do not fit into `memory`, bytes for the whole run; 0: half of what there is. */
+ * do not fit into `memory`, bytes for the whole run; 0: half of the available memory. */
 std::shared_ptr<const chunkwise::KernelStack>
 ReadKernels(const std::string & file, const std::string & option, int dimension, bool isStack, std::uint64_t memory);
 
@@ -22,7 +22,7 @@ chunkwise::ParameterValue
 ReadParameter(const chunkwise::ParameterDescription & parameter, const std::string & text, int dimension,
               std::uint64_t memory);
 
-/** What a network's file holds, for a reader. Throws chunkwise::ParameterError. */
+/** The contents of a network's file, for a reader. Throws chunkwise::ParameterError. */
 std::string
 DescribeNetwork(const std::string & file);
 

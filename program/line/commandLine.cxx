@@ -214,8 +214,9 @@ AddFilterLabels(CLI::App & app, Texts & texts)
     ->allow_extra_args(false)
     ->type_name("\"COLUMN > NUMBER\"");
   filter->add_flag("--remove-border", texts.switches["remove-border"], "Remove objects at the edge of the image");
-  filter->add_option("--keep-largest", texts.common["keep-largest"], "Of these keep the largest ones")->type_name("N");
-  filter->add_flag("--relabel", texts.switches["relabel"], "Number those that are kept 1, 2, ...");
+  filter->add_option("--keep-largest", texts.common["keep-largest"], "Keep only the largest of these objects")
+    ->type_name("N");
+  filter->add_flag("--relabel", texts.switches["relabel"], "Number the objects that are kept 1, 2, ...");
   filter->add_flag("--compress", texts.switches["compress"], "Compress OUT where its format can");
   filter->add_flag("--overwrite", texts.switches["overwrite"], "Replace OUT without a question");
   filter->add_option("--raw", texts.common["raw"], "LABELS has no header: its type and sizes, as uint16,512,512,300")
@@ -614,7 +615,7 @@ LongOptionsOf(const CLI::App & app)
   return names;
 }
 
-/** What a subcommand needs and was not given, all of it. */
+/** All arguments that a subcommand needs and was not given. */
 std::string
 NamesOfMissing(const CLI::App & app)
 {
@@ -701,20 +702,20 @@ constexpr TextWriter TextWriters[] = {
     "Write modules for 3D Slicer, one for each filter",
     "FOLDER",
     "FILE",
-    "Where; Slicer is told of it as an additional module path",
+    "Folder to write to; add it to Slicer's additional module paths",
     [](const std::string & folder, const CLI::App &) { return WriteSlicerModules(folder); } },
   { "fiji-scripts",
     "Write scripts for Fiji, one for each filter",
     "FOLDER",
     "FILE",
-    "Where, as scripts/Plugins/Chunkwise of Fiji's folder",
+    "Folder to write to, as scripts/Plugins/Chunkwise of Fiji's folder",
     [](const std::string & folder, const CLI::App &) { return WriteFijiScripts(folder); } },
 };
 
 CommandLine
 Parse(const std::vector<std::string> & words);
 
-/** The steps of a sequence, each parsed as a command line of its own. */
+/** The steps of a sequence, each parsed as a separate command line. */
 void
 ParseSteps(const Texts & texts, CommandLine & line)
 {

@@ -76,7 +76,7 @@ enum class ProgressStyle
   Xml  ///< on standard output, as hosts of command-line modules read it; warnings too
 };
 
-/** What a subcommand does. */
+/** The work of a subcommand. */
 enum class Task
 {
   Filter,       ///< stages: one
@@ -87,7 +87,7 @@ enum class Task
   Devices       ///< listed
 };
 
-/** What the command line says. */
+/** The contents of the command line. */
 struct CommandLine
 {
   Task        task{ Task::Filter };
@@ -102,12 +102,12 @@ struct CommandLine
 
   chunkwise::BackendChoice backend{ chunkwise::BackendChoice::Auto };
   std::vector<int>         devices;           ///< empty: all
-  std::uint64_t            memory{ 0 };       ///< bytes; 0: half of what there is
+  std::uint64_t            memory{ 0 };       ///< bytes; 0: half of the available memory
   std::uint64_t            deviceMemory{ 0 }; ///< bytes; 0: the manager's budget
   std::int64_t             divisions{ 0 };    ///< 0: as many as the memory needs
   /** The part of the result to compute: where it begins along each axis, then its sizes; empty: all. */
   std::vector<std::int64_t> region;
-  /** What IN does not say of itself: the value of --raw; empty: IN has a header. */
+  /** The description of IN, if it has no header: the value of --raw; empty: IN has a header. */
   std::string   raw;
   unsigned int  threads{ 0 }; ///< 0: all
   std::string   outputType;   ///< empty: the filter's default
@@ -119,13 +119,13 @@ struct CommandLine
   bool          json{ false };       ///< plans, lists and reports as JSON on standard output
   std::string   returnParameterFile; ///< the report as lines "name = value"; empty: none
 
-  /** Of several images: what was given as IN, and where results go, with "{stem}"; empty: one image. */
+  /** For several images: the words that were given as IN, and where results go, with "{stem}"; empty: one image. */
   std::vector<std::string> inputs;
   std::string              outputPattern;
   bool                     redo{ false };      ///< results that are there already, too
   bool                     overwrite{ false }; ///< OUT without a question
 
-  // Of statistics.
+  // For statistics.
   std::string         mask; ///< an image; empty: all voxels count
   std::vector<double> quantiles;
   int                 histogramBins{ 0 };
@@ -146,7 +146,7 @@ ParseCommandLine(int argc, char ** argv);
 std::string
 WithOptionNames(const std::string & message, const CommandLine & line);
 
-/** What to say where the system gives no more memory. */
+/** The message if the system gives no more memory. */
 std::string
 TextOfNoMemory(const CommandLine & line);
 

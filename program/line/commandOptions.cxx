@@ -9,16 +9,16 @@ const std::vector<CommonOption> &
 GetCommonOptions()
 {
   static const std::vector<CommonOption> options = [] {
-    const std::string        real = "the input's, or a real one where results are none of its";
+    const std::string        real = "the input's, or floating point if results do not fit it";
     std::vector<std::string> types{ "auto" };
     for (int i = 0; i < chunkwise::NumberOfPixelKinds; ++i)
     {
       types.emplace_back(chunkwise::PixelKindName(static_cast<chunkwise::PixelKind>(i)));
     }
     return std::vector<CommonOption>{
-      { "backend", "auto|cpu|cuda", "Where to compute (auto)", { "auto", "cpu", "cuda" }, true },
+      { "backend", "auto|cpu|cuda", "Device that computes (auto)", { "auto", "cpu", "cuda" }, true },
       { "devices", "N,...", "Ordinals of the CUDA devices to use (all)", {}, true },
-      { "memory", "SIZE", "Host memory for the run, as 512M or 1.5G (half of what there is)", {}, true },
+      { "memory", "SIZE", "Host memory for the run, as 512M or 1.5G (half of the available memory)", {}, true },
       { "device-memory", "SIZE", "Memory of each device (80% of what is free)", {}, true },
       { "divisions", "N", "Stream in this many divisions, whatever the memory" },
       { "threads", "N", "Threads of the CPU (all)", {}, true },
@@ -26,10 +26,7 @@ GetCommonOptions()
         "TYPE,X,Y,Z",
         "IN has no header: voxels of this type alone, in this order, as uint16,512,512,300; beside these also "
         "offset=BYTES before the voxels, big-endian and spacing=X:Y:Z" },
-      { "region",
-        "X,Y,Z,SX,SY,SZ",
-        "Compute this part of the result alone: the voxel where it begins, then its sizes, of each a number for each "
-        "axis (all)" },
+      { "region", "X,Y,Z,SX,SY,SZ", "Compute only this region: start index, then size, for each axis (all)" },
       { "output-type", "TYPE", "uint8, int8, ... uint64, int64, float32 or float64 (" + real + ")", types, true },
       { "compress", "", "Compress what is written, where OUT's format can; .gz always is" },
       { "out",

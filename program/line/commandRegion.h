@@ -20,8 +20,8 @@ ParseRegion(const std::string & text);
 chunkwise::Box
 MakeRegion(const std::vector<std::int64_t> & numbers, const chunkwise::Box & whole, int dimension);
 
-/** What has to be computed so that `region` can be had: more than itself where voxels depend on the whole axis, or
- * where sums are handed on from the image's beginning. */
+/** The region that has to be computed so that `region` can be had: more than itself where voxels depend on the whole
+ * axis, or where sums are handed on from the image's beginning. */
 chunkwise::Box
 GetComputedBox(const chunkwise::Operation & operation, const chunkwise::Box & region, const chunkwise::Box & image);
 

@@ -9,7 +9,7 @@ namespace CLI
 class App;
 }
 
-// What is made from the program's options, whichever there are.
+// Texts that are made from the program's options.
 namespace command
 {
 

@@ -95,7 +95,7 @@ public:
   {
     m_Stream << std::string(2 * m_Tags.size(), ' ') << '<' << tag << '>' << Escape(text) << "</" << tag << ">\n";
   }
-  /** What all parameters begin with; `place` is "longflag" or "index". */
+  /** The beginning of all parameters; `place` is "longflag" or "index". */
   void
   Parameter(const std::string & type, const std::string & attributes, const std::string & name,
             const std::string & place, const std::string & at, const std::string & help, const std::string & label)
@@ -232,7 +232,7 @@ WriteParameter(XmlWriter & xml, const FilterDescription & filter, const Paramete
 void
 WriteReportGroup(XmlWriter & xml)
 {
-  xml.Group("Report", "What the run took");
+  xml.Group("Report", "Time and memory of the run");
   for (const ReportRow & row : GetReportRows())
   {
     xml.Open(row.isNumber ? "double" : "string");
@@ -309,7 +309,7 @@ DescribeModule(const FilterDescription & filter)
   xml.Element("license", "Apache-2.0");
   xml.Element("contributor", "The Chunkwise Contributors");
 
-  xml.Group("Images", "What is read and written");
+  xml.Group("Images", "Input and output images");
   xml.Parameter("image", Volumes, "inputVolume", "index", "0", "Image to read", "Input volume");
   xml.Element("channel", "input");
   xml.Close();
@@ -346,7 +346,7 @@ DescribeModule(const FilterDescription & filter)
     xml.Close();
   }
 
-  xml.Group("Machine", "Where to compute, and with how much memory", " advanced=\"true\"");
+  xml.Group("Machine", "Devices and memory", " advanced=\"true\"");
   for (const CommonOption & option : GetCommonOptions())
   {
     if (!option.inForms)

@@ -17,7 +17,7 @@ GetModuleName(const chunkwise::FilterDescription & filter);
 std::string
 GetFlagName(const std::string & option);
 
-/** What a form shows of a parameter before anybody has changed it; empty: it may be left out. */
+/** The value of a parameter in a form before anybody has changed it; empty: it may be left out. */
 std::string
 GetFormText(const chunkwise::ParameterDescription & parameter);
 

@@ -9,7 +9,7 @@
 
 #include <string>
 
-// What --json prints: names as in the texts, bytes and seconds without units.
+// The output of --json: names as in the texts, bytes and seconds without units.
 namespace command
 {
 
@@ -39,7 +39,7 @@ ToJson(const chunkwise::Plan & plan, int dimension, bool onDevices);
 Json
 ToJson(const RunReport & report);
 
-/** With a line's end. What is no UTF-8 in file names is replaced. */
+/** With a line's end. Bytes of file names that are not UTF-8 are replaced. */
 std::string
 ToText(const Json & json);
 

@@ -32,7 +32,7 @@ GetExpectedSeconds(const FileJob & job)
                            : TimeOnNoise(job.GetRequest(), plan);
 }
 
-/** Of a network, for a chunk. */
+/** The layers of a network, for a chunk. */
 std::vector<chunkwise::NetworkLayerDescription>
 DescribeLayers(const FileJob & job)
 {
@@ -88,7 +88,7 @@ DescribePlan(const CommandLine & line, const FileJob & job)
   return json;
 }
 
-/** What the budget costs, and how much would do. */
+/** The cost of the budget, and the memory that would be enough. */
 void
 PrintCostOfMemory(std::ostream & os, const CommandLine & line, const FileJob & job)
 {

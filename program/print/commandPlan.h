@@ -10,7 +10,7 @@
 namespace command
 {
 
-/** What is read, computed and written. */
+/** The images that are read, computed and written. */
 void
 PrintImage(std::ostream & os, const CommandLine & line, const chunkwise::files::FileJob & job);
 

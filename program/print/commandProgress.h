@@ -25,7 +25,7 @@ public:
   Progress &
   operator=(const Progress &) = delete;
 
-  /** What comes next is this part of the whole. */
+  /** The next work is this part of the whole. */
   void
   BeginPart(double first, double share);
 

@@ -12,7 +12,7 @@
 namespace command
 {
 
-/** What a run took. */
+/** Time and memory of a run. */
 struct RunReport
 {
   std::string  backend;
@@ -24,7 +24,7 @@ struct RunReport
   double       computing{ 0 };
   double       writing{ 0 };
   bool         overlaps{ false }; ///< these three
-  /** Of a run in slabs, see StreamedReport. */
+  /** For a run in slabs, see StreamedReport. */
   std::vector<std::pair<std::string, double>> steps;
   std::uint64_t                               bytesRead{ 0 }; ///< of IN, in its file
   std::uint64_t                               bytesWritten{ 0 };

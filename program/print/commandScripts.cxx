@@ -92,7 +92,7 @@ MakeLauncher(const FilterDescription & filter, const std::string & program)
          "exec " + Quoted(program) + " " + filter.name + " --progress xml \"$@\"\n";
 }
 
-/** What all of Fiji's scripts do; the words between @ are put in. */
+/** The common part of all of Fiji's scripts; the words between @ are put in. */
 constexpr const char * FijiScript = R"GROOVY(
 #@output ImagePlus output
 import ij.IJ
@@ -196,7 +196,7 @@ QuotedForFiji(const std::string & text)
   return quoted + "\"";
 }
 
-/** The lines of a script that ask, and those that hand over what was answered. */
+/** The lines of a script that ask, and the lines that hand over the answers. */
 struct FijiLines
 {
   std::string asked;

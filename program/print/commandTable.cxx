@@ -39,7 +39,7 @@ NameOf(chunkwise::MarkerRule rule)
   return names[static_cast<int>(rule)];
 }
 
-/** Of a list. */
+/** The count of numbers in a list. */
 const char *
 NameOf(ParameterCount count)
 {

@@ -114,7 +114,7 @@ ForgetPeakMemory()
   std::ofstream("/proc/self/clear_refs") << "5";
 }
 
-/** What went wrong, as the program would say it of one image; what concerns all of them goes on as it is. */
+/** The error, as the program would word it for one image; an error of all images goes on as it is. */
 std::string
 MessageOfCurrentException(const CommandLine & line)
 {

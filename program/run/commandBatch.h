@@ -8,7 +8,7 @@ namespace command
 {
 
 /** Filters several images, one after the other. One that fails is reported, and the others go on; then this throws
- * WorkError. What an earlier run has done is left as it is: see commandRecord.h. */
+ * WorkError. Results of an earlier run are left as they are: see commandRecord.h. */
 void
 RunBatch(const CommandLine & line);
 

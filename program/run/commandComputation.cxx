@@ -80,8 +80,8 @@ Computation::ChooseKinds()
   }
   m_OutputKind = m_Line.outputType.empty() ? natural : chunkwise::PixelKindFromName(m_Line.outputType);
 
-  // What the operation gives: the file's kind where it can and cuts nothing, else its natural kind, which is converted;
-  // in the place of float32 float64, whose sums of integers are not rounded.
+  // The pixel type that the operation gives: the file's type where it can and cuts nothing, else its natural kind,
+  // which is converted; in the place of float32 float64, whose sums of integers are not rounded.
   const bool isTable = first.output == chunkwise::DefaultOutput::Sum;
   const bool givesReals = chunkwise::IsFloatingPoint(m_OutputKind);
   const bool isWide = PixelSize(m_InputKind) == 8 && !chunkwise::IsFloatingPoint(m_InputKind);
@@ -198,7 +198,7 @@ Computation::MakeChecked()
   }
   catch (const chunkwise::ParameterError &)
   {
-    // What gives its input's kind alone, as a reconstruction, is converted afterwards.
+    // A result that has only its input's type, as of a reconstruction, is converted afterwards.
     if (m_ComputedKind == m_InputKind || m_Line.stages.front().filter->output != chunkwise::DefaultOutput::Input)
     {
       throw;

@@ -16,7 +16,7 @@ public:
   /** Gives the job its operation. Throws ArgumentError, or ParameterError. */
   Computation(const CommandLine & line, chunkwise::files::FileJob & job);
 
-  /** Of the file. */
+  /** The pixel type of the file. */
   chunkwise::PixelKind
   GetOutputKind() const
   {
@@ -53,7 +53,7 @@ private:
   const CommandLine &                              m_Line;
   chunkwise::files::FileJob &                      m_Job;
   const chunkwise::ParameterDescription *          m_Automatic{ nullptr }; ///< the parameter that is "auto"
-  std::map<std::string, chunkwise::ParameterValue> m_Estimated;            ///< those that were, by name
+  std::map<std::string, chunkwise::ParameterValue> m_Estimated;            ///< values that were estimated, by name
   std::optional<chunkwise::Box>                    m_OutputBox;            ///< of a result of another size than IN
   PixelKind                                        m_InputKind{ PixelKind::UInt8 };
   PixelKind                                        m_ComputedKind{ PixelKind::UInt8 };

@@ -7,7 +7,7 @@
 namespace command
 {
 
-/** Writes an image of labels without those that its measurements exclude, or prints the plan for that. */
+/** Writes an image of labels without the labels that its measurements exclude, or prints the plan for that. */
 void
 FilterLabels(const CommandLine & line);
 

@@ -21,7 +21,7 @@ namespace
 /** Coarser than the times of any file system but FAT's. */
 constexpr std::int64_t GrainSeconds = 2;
 
-/** What changes when a file does; null if it is not there. */
+/** Values that change when a file does; null if it is not there. */
 Json
 IdentityOf(const fs::path & file)
 {

@@ -13,7 +13,7 @@
 namespace command
 {
 
-/** What a result was made of, so that a later run knows whether it would make the same: the filter with its parameters
+/** The sources of a result, so that a later run knows whether it would make the same: the filter with its parameters
  * as they were given, the files that were read, the program, and the files of the result themselves. A file is what it
  * was if its node, size and times are: whoever writes to it, or puts another one in its place, changes the time of its
  * last change, which nobody can set.

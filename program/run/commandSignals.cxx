@@ -36,7 +36,7 @@ EndBy(int number)
   raise(number);
 }
 
-/** Waits for a signal in a thread of its own, where everything may be called. */
+/** Waits for a signal in a separate thread, where everything may be called. */
 void
 Wait(sigset_t set)
 {

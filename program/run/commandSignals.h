@@ -24,7 +24,7 @@ KeepStandardError();
 void
 Say(const char * text) noexcept;
 
-/** From now on SIGINT, SIGTERM and SIGHUP ask the run to end; those that the caller has the program ignore, as nohup
+/** From now on SIGINT, SIGTERM and SIGHUP ask the run to end; signals that the caller has the program ignore, as nohup
  * does, stay ignored. A run that has not ended after half a second, as one that is within a library, is ended where it
  * is. Before other threads begin: they inherit which signals they see. */
 void

@@ -27,7 +27,7 @@ using chunkwise::BufferView;
 using chunkwise::ExecutionRequest;
 using chunkwise::PixelValue;
 
-/** What the run prints. */
+/** The output of the run. */
 struct Results
 {
   chunkwise::ImageStatistics            statistics;
@@ -108,7 +108,7 @@ StatisticsRun::StatisticsRun(const CommandLine & line)
   chunkwise::StreamedRequest & request = m_Job.GetRequest();
   request.backend = chunkwise::BackendChoice::CPU;
   request.divisions = m_Line.divisions;
-  // Each thread has counts of its own, 4 MiB for quantiles, and so has the total.
+  // Each thread has separate counts, 4 MiB for quantiles, and so has the total.
   const std::uint64_t counts = (std::uint64_t{ m_Executor->GetConcurrency() } + 2) << 22;
   const bool          hasCounts = m_Line.histogramBins > 0 || !m_Line.quantiles.empty();
   m_Job.MakePlan(m_Line.memory, chunkwise::GetPeakHostMemory() + (hasCounts ? counts : 0));

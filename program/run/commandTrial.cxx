@@ -28,7 +28,7 @@ PartOf(const chunkwise::StreamedRequest & stream, int axis, const Box & image, s
   {
     if (stream.operation->GetSchedule() != chunkwise::Schedule::Independent)
     {
-      // What is handed on begins where the image does.
+      // The carry begins at the image's beginning.
       part.upper[a] = a == axis ? std::min(part.upper[a], part.lower[a] + extent / 16) : part.upper[a];
       continue;
     }

@@ -30,7 +30,7 @@ class Chunkwise(ScriptedLoadableModule):
 
 
 class SceneHost:
-    """Where the window finds images: volumes of the scene by name, or files that are never loaded."""
+    """The window's sources of images: volumes of the scene by name, or files that are never loaded."""
 
     def __init__(self, ui):
         self.ui = ui
@@ -47,7 +47,7 @@ class SceneHost:
         return file
 
     def visible_region(self, source):
-        """Of the ROI if one is shown, else of the slice in the red view."""
+        """The region of the ROI if one is shown, else of the slice in the red view."""
         volume = self.volume()
         if not volume:
             raise logic.ChunkwiseError("a preview needs a volume in the slice views")

@@ -44,7 +44,7 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
   mode.name = "OutputMode";
   mode.option = "result";
   mode.type = ParameterType::Choice;
-  mode.help = "What a voxel has: the value of one channel, the number of the largest channel, or 1 where a channel is "
+  mode.help = "Value of a voxel: that of one channel, the number of the largest channel, or 1 where a channel is "
               "above a threshold, else 0";
   mode.defaultText = "channel";
   mode.choices = { "channel", "argmax", "threshold" };
@@ -62,7 +62,7 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
   threshold.name = "Threshold";
   threshold.option = "threshold";
   threshold.type = ParameterType::Real;
-  threshold.help = "What the channel must exceed";
+  threshold.help = "Threshold that the channel must exceed";
   threshold.defaultText = "0.5";
   threshold.onlyWithName = mode.name;
   threshold.onlyWithValue = "threshold";
@@ -141,7 +141,7 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
 
   const std::vector<ParameterDescription> boundaries = BoundaryParameters();
   ParameterDescription                    boundary = boundaries.at(0);
-  boundary.help = "What the network sees beyond the image's edge where its layers do not pad: the nearest voxel, a "
+  boundary.help = "Values beyond the image's edge, for layers that do not pad: the nearest voxel, a "
                   "constant, or the image mirrored with its edge voxel repeated";
   boundary.defaultText = "zero-flux";
   boundary.choices = { "zero-flux", "constant", "mirror" };

@@ -83,6 +83,92 @@ CheckValues(const NetworkLayer & layer, const char * name, const std::vector<flo
   }
 }
 
+/** Sizes and padding along each axis. */
+void
+CheckSizes(const NetworkLayer & layer)
+{
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    for (const std::int64_t size : { layer.kernel[a], layer.stride[a], layer.dilation[a] })
+    {
+      if (size < 1 || size > LargestSize)
+      {
+        Refuse(layer,
+               "a kernel, stride or dilation of " + std::to_string(size) + " along axis " + std::to_string(a) +
+                 " is not between 1 and " + std::to_string(LargestSize));
+      }
+    }
+    const std::int64_t least = layer.kind == LayerKind::TransposedConvolution ? -layer.stride[a] : 0;
+    for (const std::int64_t size : { layer.padLower[a], layer.padUpper[a] })
+    {
+      if (size < least || size > LargestSize)
+      {
+        Refuse(layer,
+               "padding of " + std::to_string(size) + " along axis " + std::to_string(a) + " is not between " +
+                 std::to_string(least) + " and " + std::to_string(LargestSize));
+      }
+    }
+    // Nothing has no largest voxel and no mean.
+    const bool takesThoseInside =
+      layer.kind == LayerKind::MaximumPooling || (layer.kind == LayerKind::AveragePooling && !layer.countsPadding);
+    if (takesThoseInside && std::max(layer.padLower[a], layer.padUpper[a]) > layer.dilation[a] * (layer.kernel[a] - 1))
+    {
+      Refuse(layer, "padding along axis " + std::to_string(a) + " leaves windows without a voxel");
+    }
+  }
+}
+
+/** Weights and bias of a layer whose input has `before` channels. */
+void
+CheckWeights(const NetworkLayer & layer, int before)
+{
+  std::int64_t size = layer.channels;
+  if (layer.kind != LayerKind::Scaling && layer.kind != LayerKind::InstanceNormalization)
+  {
+    if (layer.groups < 1 || before % layer.groups != 0 || layer.channels % layer.groups != 0)
+    {
+      Refuse(layer,
+             std::to_string(layer.groups) + " groups do not divide " + std::to_string(before) + " and " +
+               std::to_string(layer.channels) + " channels");
+    }
+    size = static_cast<std::int64_t>(before) * layer.channels / layer.groups;
+    for (const std::int64_t k : layer.kernel)
+    {
+      if (size > (std::int64_t{ 1 } << 40) / k)
+      {
+        Refuse(layer, "its kernel is too large");
+      }
+      size *= k;
+    }
+  }
+  if (!layer.weights)
+  {
+    Refuse(layer, "it has no weights");
+  }
+  CheckValues(layer, "weights", *layer.weights, size);
+  if (layer.bias)
+  {
+    CheckValues(layer, "bias", *layer.bias, layer.channels);
+  }
+}
+
+void
+CheckActivation(const NetworkLayer & layer)
+{
+  if (layer.activation.kind == ActivationKind::PRelu)
+  {
+    if (!layer.activation.slopes)
+    {
+      Refuse(layer, "it has no slopes");
+    }
+    CheckValues(layer, "slopes", *layer.activation.slopes, layer.channels);
+  }
+  if (std::isnan(layer.activation.alpha) || std::isnan(layer.activation.beta))
+  {
+    Refuse(layer, "a parameter of its activation is not a number");
+  }
+}
+
 /** The extent of a layer's result along an axis, from that of its input; 0 if it does not fit. */
 std::int64_t
 ResultExtent(const NetworkLayer & layer, int a, std::int64_t n)
@@ -212,35 +298,7 @@ NetworkGraph::Add(NetworkLayer layer)
   {
     Refuse(layer, m_Layers.empty() ? "the first layer must be the input" : "there is an input already");
   }
-  for (int a = 0; a < MaxSpatialAxes; ++a)
-  {
-    for (const std::int64_t size : { layer.kernel[a], layer.stride[a], layer.dilation[a] })
-    {
-      if (size < 1 || size > LargestSize)
-      {
-        Refuse(layer,
-               "a kernel, stride or dilation of " + std::to_string(size) + " along axis " + std::to_string(a) +
-                 " is not between 1 and " + std::to_string(LargestSize));
-      }
-    }
-    const std::int64_t least = layer.kind == LayerKind::TransposedConvolution ? -layer.stride[a] : 0;
-    for (const std::int64_t size : { layer.padLower[a], layer.padUpper[a] })
-    {
-      if (size < least || size > LargestSize)
-      {
-        Refuse(layer,
-               "padding of " + std::to_string(size) + " along axis " + std::to_string(a) + " is not between " +
-                 std::to_string(least) + " and " + std::to_string(LargestSize));
-      }
-    }
-    // Nothing has no largest voxel and no mean.
-    const bool takesThoseInside =
-      layer.kind == LayerKind::MaximumPooling || (layer.kind == LayerKind::AveragePooling && !layer.countsPadding);
-    if (takesThoseInside && std::max(layer.padLower[a], layer.padUpper[a]) > layer.dilation[a] * (layer.kernel[a] - 1))
-    {
-      Refuse(layer, "padding along axis " + std::to_string(a) + " leaves windows without a voxel");
-    }
-  }
+  CheckSizes(layer);
 
   const int  before = layer.inputs.empty() ? 0 : m_Layers[static_cast<std::size_t>(layer.inputs[0])].channels;
   const bool givesChannels = layer.kind == LayerKind::Input || layer.kind == LayerKind::Convolution ||
@@ -276,51 +334,13 @@ NetworkGraph::Add(NetworkLayer layer)
   }
   if (HasWeights(layer.kind))
   {
-    std::int64_t size = layer.channels;
-    if (layer.kind != LayerKind::Scaling && layer.kind != LayerKind::InstanceNormalization)
-    {
-      if (layer.groups < 1 || before % layer.groups != 0 || layer.channels % layer.groups != 0)
-      {
-        Refuse(layer,
-               std::to_string(layer.groups) + " groups do not divide " + std::to_string(before) + " and " +
-                 std::to_string(layer.channels) + " channels");
-      }
-      size = static_cast<std::int64_t>(before) * layer.channels / layer.groups;
-      for (const std::int64_t k : layer.kernel)
-      {
-        if (size > (std::int64_t{ 1 } << 40) / k)
-        {
-          Refuse(layer, "its kernel is too large");
-        }
-        size *= k;
-      }
-    }
-    if (!layer.weights)
-    {
-      Refuse(layer, "it has no weights");
-    }
-    CheckValues(layer, "weights", *layer.weights, size);
-    if (layer.bias)
-    {
-      CheckValues(layer, "bias", *layer.bias, layer.channels);
-    }
+    CheckWeights(layer, before);
   }
   if (layer.kind == LayerKind::InstanceNormalization && !(layer.epsilon >= 0 && std::isfinite(layer.epsilon)))
   {
     Refuse(layer, "its epsilon is not a number from 0 on");
   }
-  if (layer.activation.kind == ActivationKind::PRelu)
-  {
-    if (!layer.activation.slopes)
-    {
-      Refuse(layer, "it has no slopes");
-    }
-    CheckValues(layer, "slopes", *layer.activation.slopes, layer.channels);
-  }
-  if (std::isnan(layer.activation.alpha) || std::isnan(layer.activation.beta))
-  {
-    Refuse(layer, "a parameter of its activation is not a number");
-  }
+  CheckActivation(layer);
   m_Layers.push_back(std::move(layer));
   return count;
 }

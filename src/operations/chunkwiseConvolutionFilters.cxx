@@ -189,7 +189,7 @@ GaussianParameters()
   cutoff.name = "Cutoff";
   cutoff.option = "cutoff";
   cutoff.type = ParameterType::Real;
-  cutoff.help = "Where the kernel ends, in sigmas";
+  cutoff.help = "Radius of the kernel, in sigmas";
   cutoff.defaultText = "4";
   cutoff.minimum = 0;
   cutoff.aboveMinimum = true;
@@ -269,7 +269,7 @@ ProviderParameter()
   provider.name = "TransformProvider";
   provider.option = "transforms";
   provider.type = ParameterType::Choice;
-  provider.help = "Whose transforms: own; cuFFT's on CUDA devices; FFTW's on the CPU; or the fastest that are there";
+  provider.help = "FFT library: own, cuFFT (CUDA devices), FFTW (CPU), or the fastest available one";
   provider.defaultText = "auto";
   provider.choices = { "auto", "own", "cufft", "fftw" };
   return provider;
@@ -539,8 +539,8 @@ void
 AddGaussians(std::vector<FilterDescription> & filters)
 {
   const std::string          group = "Gaussians";
-  const ParameterDescription transforms = FlagParameter(
-    "Transforms", "fft", "Through transforms: faster where sigma is more than some twenty voxels, rounded differently");
+  const ParameterDescription transforms =
+    FlagParameter("Transforms", "fft", "Use FFTs: faster if sigma exceeds some twenty voxels, and rounded differently");
   ParameterDescription provider = ProviderParameter();
   provider.onlyWithName = transforms.name;
   provider.onlyWithValue = "on";

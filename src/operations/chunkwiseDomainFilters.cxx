@@ -14,7 +14,7 @@ namespace
 InputDescription
 MaskInput()
 {
-  return { "MaskImage", "mask", "Windows see the voxels alone where this image of integers is not 0; of IN's size",
+  return { "MaskImage", "mask", "Windows see only voxels where this image of integers is not 0; of IN's size",
            false,       false,  true };
 }
 
@@ -24,7 +24,7 @@ IgnoreNanParameter()
   ParameterDescription nan;
   nan.name = "IgnoreNaN";
   nan.option = "ignore-nan";
-  nan.help = "Windows do not see voxels that are NaN";
+  nan.help = "Ignore voxels that are NaN";
   return nan;
 }
 
@@ -35,7 +35,7 @@ EmptyValueParameter(const std::string & with)
   empty.name = "EmptyValue";
   empty.option = "empty-value";
   empty.type = ParameterType::PixelValue;
-  empty.help = "The result of windows that see nothing, with " + with + " (NaN, as an integer 0)";
+  empty.help = "Result of windows that see no voxel, with " + with + " (NaN, as an integer 0)";
   return empty;
 }
 
@@ -45,7 +45,7 @@ OutputMaskParameter()
   ParameterDescription mask;
   mask.name = "OutputMask";
   mask.option = "output-mask";
-  mask.help = "The result is 1 where windows see something and 0 where they see nothing, in the place of the statistic";
+  mask.help = "Write 1 where a window sees a voxel and 0 where it sees none, instead of the statistic";
   return mask;
 }
 
@@ -57,8 +57,7 @@ AddDomain(FilterDescription & row, bool canBeEmpty, bool tellsSeen)
   row.furtherInputs.push_back(MaskInput());
   row.furtherInputs.push_back({ "WeightImage",
                                 "weight",
-                                "How much windows count each voxel, 0 or more: an image of float32 or float64 of IN's "
-                                "size",
+                                "Weight of each voxel, 0 or more: an image of float32 or float64 of IN's size",
                                 false,
                                 false,
                                 true });

@@ -32,13 +32,13 @@ ReconstructionParameters()
   ParameterDescription heaps;
   heaps.name = "NumberOfHeaps";
   heaps.type = ParameterType::Integer;
-  heaps.help = "Of the method heaps (as many as the device runs at once)";
+  heaps.help = "Number of heaps, for the method heaps (as many as the device runs at once)";
   heaps.defaultText = "0";
   heaps.minimum = 0;
   ParameterDescription items;
   items.name = "HeapNodeSize";
   items.type = ParameterType::Integer;
-  items.help = "Of the method heaps: voxels in a node (chosen)";
+  items.help = "Voxels in a node of a heap, for the method heaps (chosen)";
   items.defaultText = "0";
   items.minimum = 0;
   items.maximum = ReconstructionOperation::MaxNodeItems;
@@ -238,11 +238,11 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
   foreground.name = "ForegroundValue";
   foreground.option = "foreground";
   foreground.type = ParameterType::PixelValue;
-  foreground.help = "What extrema get (the largest value of an integer type, 1 of floats)";
+  foreground.help = "Value of extrema (the largest value of an integer type, 1 of floats)";
   ParameterDescription background = foreground;
   background.name = "BackgroundValue";
   background.option = "background";
-  background.help = "What all else gets (the lowest value of an integer type, 0 of floats)";
+  background.help = "Value of all other voxels (the lowest value of an integer type, 0 of floats)";
   ParameterDescription flat;
   flat.name = "FlatIsMaxima";
   flat.option = "flat-is-none";
@@ -259,13 +259,13 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
   filters.push_back(row);
 
   ParameterDescription radius = RadiusParameter();
-  radius.help = "Of the structuring element: voxels to either side of its center, one number or one for each axis";
+  radius.help = "Radius of the structuring element in voxels, one number or one for each axis";
   radius.required = false;
   radius.defaultText = "1";
   ParameterDescription preserve;
   preserve.name = "PreserveIntensities";
   preserve.option = "preserve-intensities";
-  preserve.help = "What is kept has its own values again";
+  preserve.help = "Give structures that are kept their original values";
   row = Row("opening-by-reconstruction",
             "Remove what is bright and the structuring element does not fit into; keep the rest whole",
             { MarkerRule::Window });

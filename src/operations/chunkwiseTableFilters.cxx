@@ -20,7 +20,7 @@ AddTableFilters(std::vector<FilterDescription> & filters)
   statistic.name = "Statistic";
   statistic.option = "statistic";
   statistic.type = ParameterType::Choice;
-  statistic.help = "What of the box";
+  statistic.help = "Statistic of the box";
   statistic.defaultText = "mean";
   statistic.choices = { "sum", "mean", "variance", "std" };
   FilterDescription row;

@@ -330,7 +330,8 @@ EntropyRow()
   range.name = "Range";
   range.option = "range";
   range.type = ParameterType::Reals;
-  range.help = "Where the first bin begins and the last one ends; auto: at the least and the largest finite value (all "
+  range.help = "The lower edge of the first bin and the upper edge of the last one; auto: the least and the largest "
+               "finite value (all "
                "values of 8- and 16-bit integers, with auto too)";
   range.count = ParameterCount::Two;
   range.provisionalText = "0,1";
@@ -452,7 +453,7 @@ SpatialAxesParameter()
   axes.name = "SpatialAxes";
   axes.option = "axes";
   axes.type = ParameterType::Integers;
-  axes.help = "The axes along which voxels depend on each other, x is 0 (the first three)";
+  axes.help = "Spatial axes, along which voxels depend on each other; x is 0 (the first three)";
   axes.count = ParameterCount::Any;
   return axes;
 }
@@ -464,9 +465,8 @@ BoundaryParameters()
   boundary.name = "BoundaryCondition";
   boundary.option = "boundary";
   boundary.type = ParameterType::Choice;
-  boundary.help =
-    "What windows see beyond the image's edge: nothing, the nearest voxel (SciPy's nearest), a constant, the "
-    "image mirrored with its edge voxel repeated (SciPy's reflect), or the opposite side (SciPy's wrap)";
+  boundary.help = "Values beyond the image's edge: none, the nearest voxel (SciPy's nearest), a constant, the "
+                  "image mirrored with its edge voxel repeated (SciPy's reflect), or the opposite side (SciPy's wrap)";
   boundary.defaultText = "renormalized";
   boundary.choices = { "renormalized", "zero-flux", "constant", "mirror", "periodic" };
   ParameterDescription constant;

@@ -107,7 +107,7 @@ DeviceCarries::Take(std::size_t number, const Chunk & chunk, const std::function
   {
     m_Device.SetToZero(entry.memory.Get(), m_Chain.GetBytes(), m_Stream);
   }
-  m_Context.bytesToDevice += entry.carry ? static_cast<std::int64_t>(m_Chain.GetBytes()) : 0;
+  m_Context.counts.bytesToDevice += entry.carry ? static_cast<std::int64_t>(m_Chain.GetBytes()) : 0;
   m_Device.Record(entry.copied, m_Stream);
 }
 
@@ -180,7 +180,7 @@ DeviceCarries::HandOn(std::size_t number, const Chunk & chunk, const std::functi
     m_Device.Record(m_HandedOn, m_Stream);
   }
   AwaitEvent(m_Device, m_IsLeftPinned ? m_Advanced : m_HandedOn, mustStop);
-  m_Context.bytesToHost += static_cast<std::int64_t>(m_Chain.GetBytes());
+  m_Context.counts.bytesToHost += static_cast<std::int64_t>(m_Chain.GetBytes());
   m_Chain.Put(m_Chain.End(chunk), m_Left);
 }
 

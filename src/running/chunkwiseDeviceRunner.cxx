@@ -166,7 +166,7 @@ private:
   {
     const DenseSequence to(m_Context.request.output, held.box, m_Context.request.image);
     m_Transfer.ToHost(to, held.data);
-    m_Context.bytesToHost += static_cast<std::int64_t>(to.GetNumberOfBytes());
+    m_Context.counts.bytesToHost += static_cast<std::int64_t>(to.GetNumberOfBytes());
   }
 
   /** Whether a block of this size stays for the next step: such as are nothing beside what other runners need. */
@@ -209,7 +209,7 @@ private:
     const DenseSequence sequence(view, box, m_Context.request.image);
     void * const        memory = Hold(block, sequence.GetNumberOfBytes());
     m_Transfer.ToDevice(memory, sequence);
-    m_Context.bytesToDevice += static_cast<std::int64_t>(sequence.GetNumberOfBytes());
+    m_Context.counts.bytesToDevice += static_cast<std::int64_t>(sequence.GetNumberOfBytes());
     return memory;
   }
 

@@ -23,13 +23,13 @@ public:
     , m_Halo(m_Operation.GetHalo(context.request.image.Extents()))
     , m_Loop(loop)
     , m_Host(host)
-    , m_Parts(context.GetParts())
-    , m_Work(context.request.region, m_Halo, m_Parts, plan.sweepAxis, context.mostVoxelsOfVisit,
+    , m_Parts(context.fixpoint.GetParts())
+    , m_Work(context.request.region, m_Halo, m_Parts, plan.sweepAxis, context.fixpoint.mostVoxelsOfVisit,
              [this](const Box & layer, const Box & held) { return IsOpen(layer, held); })
-    , m_Progress(&context, context.visitShare, context.visitShare)
+    , m_Progress(&context, context.fixpoint.visitShare, context.fixpoint.visitShare)
     , m_Patience(HasHostKernel(&KernelSet::settle) ? m_Operation.GetPatience() : WithoutEnd)
   {
-    if (context.stateIsTorn)
+    if (context.fixpoint.stateIsTorn)
     {
       m_Work.MarkAll();
     }
@@ -46,8 +46,8 @@ public:
       MakeVisits();
     }
     m_Progress.Complete();
-    m_Context.revisits += m_Work.GetVisits();
-    m_Context.revisitedVoxels += m_Work.GetVisitedVoxels();
+    m_Context.counts.revisits += m_Work.GetVisits();
+    m_Context.counts.revisitedVoxels += m_Work.GetVisitedVoxels();
     Finish();
   }
 
@@ -66,7 +66,7 @@ private:
   bool
   HasHostKernel(KernelRole role) const
   {
-    return m_Context.FindKernel(m_Context.hostKernels, role) != nullptr;
+    return m_Context.FindKernel(m_Context.host.kernels, role) != nullptr;
   }
 
   bool
@@ -159,14 +159,14 @@ private:
       m_Work.Shrink(task->visit);
     }
     m_Work.PutBack(task->visit);
-    ++m_Context.retries;
+    ++m_Context.counts.retries;
   }
 
   void
   PutBack(const TaskPointer & task)
   {
     Forget(task);
-    m_Context.stateIsTorn = true;
+    m_Context.fixpoint.stateIsTorn = true;
     m_Work.PutBack(task->visit);
   }
 
@@ -182,7 +182,8 @@ private:
   {
     const auto visited = static_cast<double>(m_Work.GetVisitedVoxels());
     const auto all = static_cast<double>(m_Context.request.region.NumberOfVoxels());
-    const auto now = static_cast<std::int64_t>(static_cast<double>(m_Context.visitShare) * visited / (visited + all));
+    const auto now =
+      static_cast<std::int64_t>(static_cast<double>(m_Context.fixpoint.visitShare) * visited / (visited + all));
     m_Progress.AddFinishedVoxels(now - m_Reported);
     m_Reported = now;
   }
@@ -196,7 +197,7 @@ private:
       std::uint32_t sides = 0;
       m_Host.Run({ &KernelSet::settle, { region, region }, nullptr, nullptr, true, &sides });
       m_Work.MarkAll();
-      ++m_Context.settled;
+      ++m_Context.counts.settled;
     }
     catch (const BudgetError &)
     {

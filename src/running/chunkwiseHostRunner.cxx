@@ -27,10 +27,10 @@ public:
       kernel.scratchBytes
         ? kernel.scratchBytes(
             *m_Context.request.operation,
-            m_Context.ShapeOf(step.chunk, m_Context.hostKernels, static_cast<int>(m_Executor.GetConcurrency())))
+            m_Context.ShapeOf(step.chunk, m_Context.host.kernels, static_cast<int>(m_Executor.GetConcurrency())))
         : 0;
     const HostScratch scratch(m_Context, m_Memory, bytes, m_MemoryLimit);
-    HostTables        tables(m_Memory, m_Context.hostMeter, m_MemoryLimit);
+    HostTables        tables(m_Memory, m_Context.host.meter, m_MemoryLimit);
     KernelCall        call = m_Context.MakeHostCall(step.chunk, m_Executor, tables);
     call.control = step.reportsVoxels ? static_cast<RunControl *>(&m_Context) : &m_Control;
     if (!step.writesOutput)

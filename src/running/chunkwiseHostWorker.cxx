@@ -16,7 +16,7 @@ HostWorker::HostWorker(RunContext & context, Executor & executor, HostState & me
   , m_MemoryLimit(memoryLimit)
   , m_Chain(chain)
   , m_Kernel(context.GetHostKernel(&KernelSet::compute))
-  , m_Advance(chain ? context.FindKernel(context.hostKernels, &KernelSet::advance) : nullptr)
+  , m_Advance(chain ? context.FindKernel(context.host.kernels, &KernelSet::advance) : nullptr)
 {}
 
 std::size_t
@@ -25,7 +25,7 @@ HostWorker::GetScratchBytes(const Chunk & chunk, const Kernel & kernel) const
   return kernel.scratchBytes
            ? kernel.scratchBytes(
                *m_Context.request.operation,
-               m_Context.ShapeOf(chunk, m_Context.hostKernels, static_cast<int>(m_Executor.GetConcurrency())))
+               m_Context.ShapeOf(chunk, m_Context.host.kernels, static_cast<int>(m_Executor.GetConcurrency())))
            : 0;
 }
 
@@ -84,7 +84,7 @@ HostWorker::Run(const Chunk & chunk)
     throw Aborted();
   }
   const HostScratch scratch(m_Context, m_Memory, bytes, m_MemoryLimit);
-  HostTables        tables(m_Memory, m_Context.hostMeter, m_MemoryLimit);
+  HostTables        tables(m_Memory, m_Context.host.meter, m_MemoryLimit);
   KernelCall        call = m_Context.MakeHostCall(chunk, m_Executor, tables);
   call.scratch = scratch.Get();
   call.scratchBytes = bytes;
@@ -104,7 +104,7 @@ HostWorker::Run(const Chunk & chunk)
     {
       call.control = &control;
     }
-    for (const Kernel * const kernel : m_Context.FindKernels(m_Context.hostKernels, chunk.outputBox))
+    for (const Kernel * const kernel : m_Context.FindKernels(m_Context.host.kernels, chunk.outputBox))
     {
       if (!control.ShouldStop())
       {
@@ -122,7 +122,7 @@ HostWorker::Run(const Chunk & chunk)
   }
   if (m_Context.request.operation->GetSchedule() == Schedule::Fixpoint)
   {
-    m_Context.AddPart(chunk.outputBox);
+    m_Context.fixpoint.AddPart(chunk.outputBox);
   }
 }
 

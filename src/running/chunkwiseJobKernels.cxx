@@ -13,12 +13,12 @@ namespace
 struct HeadJob
 {
   HeadJob(RunContext & context, const Chunk & chunk, RunControl & control)
-    : tables(*context.hostMemory, context.hostMeter, 0)
-    , call{ context.head, context.MakeHostCall(chunk, *context.executor, tables) }
-    , scratch(context, *context.hostMemory,
-              context.head->scratchBytes(
-                *context.request.operation,
-                context.ShapeOf(chunk, context.hostKernels, static_cast<int>(context.executor->GetConcurrency()))),
+    : tables(*context.host.memory, context.host.meter, 0)
+    , call{ context.host.head, context.MakeHostCall(chunk, *context.host.executor, tables) }
+    , scratch(context, *context.host.memory,
+              context.host.head->scratchBytes(
+                *context.request.operation, context.ShapeOf(chunk, context.host.kernels,
+                                                            static_cast<int>(context.host.executor->GetConcurrency()))),
               0)
   {
     call.call.control = &control;
@@ -34,9 +34,9 @@ const Kernel *
 FindKernel(const RunContext & context, const KernelRegistry & registry)
 {
   return context.FindKernel(registry,
-                            !context.spilled ? &KernelSet::compute
-                            : context.head   ? &KernelSet::piped
-                                             : &KernelSet::spilled);
+                            !context.spilled    ? &KernelSet::compute
+                            : context.host.head ? &KernelSet::piped
+                                                : &KernelSet::spilled);
 }
 
 } // namespace
@@ -237,7 +237,7 @@ JobKernels::Launch(Job & job, KernelCall & call)
   }
   call.sideOut = m_Context.spilled->Get(m_Worker);
   call.sideOutBytes = m_Context.spilled->GetBytes();
-  if (m_Context.head)
+  if (m_Context.host.head)
   {
     const auto head = std::make_shared<HeadJob>(m_Context, job.chunk, m_Control);
     job.head = head;

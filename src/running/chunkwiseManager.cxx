@@ -732,13 +732,13 @@ void
 WorkingState::FillReport(const RunContext & context, const ExecutionRequest & request,
                          const std::vector<std::size_t> & used, ExecutionReport & report)
 {
-  report.peakHost = context.hostMeter.GetPeak();
-  report.bytesToDevice = static_cast<double>(context.bytesToDevice);
-  report.bytesToHost = static_cast<double>(context.bytesToHost);
-  report.retries = context.retries;
-  report.revisits = context.revisits;
-  report.revisitedVoxels = context.revisitedVoxels;
-  report.settled = context.settled > 0;
+  report.peakHost = context.host.meter.GetPeak();
+  report.bytesToDevice = static_cast<double>(context.counts.bytesToDevice);
+  report.bytesToHost = static_cast<double>(context.counts.bytesToHost);
+  report.retries = context.counts.retries;
+  report.revisits = context.counts.revisits;
+  report.revisitedVoxels = context.counts.revisitedVoxels;
+  report.settled = context.counts.settled > 0;
   const bool devicesWorked = std::any_of(
     report.chunksPerDevice.begin(), report.chunksPerDevice.end(), [](std::int64_t chunks) { return chunks > 0; });
   std::set<std::string> transforms;
@@ -784,23 +784,23 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
                      run.plannerRequest,
                      residence ? devices[residence->device]->device->GetKernels() : *hostKernels);
   context.residence = residence;
-  context.hostMeter.Add(spilledBytes * run.used.size());
+  context.host.meter.Add(spilledBytes * run.used.size());
   context.spilled = std::move(run.spilled);
   if (run.piped)
   {
-    context.head = hostKernels->Find(run.piped->GetName(), &KernelSet::head);
-    context.executor = &GetExecutor(request);
-    context.hostMemory = &host;
+    context.host.head = hostKernels->Find(run.piped->GetName(), &KernelSet::head);
+    context.host.executor = &GetExecutor(request);
+    context.host.memory = &host;
   }
-  context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
+  context.counts.voxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
   if (operation.GetSchedule() == Schedule::TwoPass && operation.HasOutput())
   {
-    context.totalVoxels *= 2;
+    context.counts.voxels *= 2;
   }
   else if (operation.GetSchedule() == Schedule::Fixpoint && report.plan.chunks.size() > 1)
   {
-    context.visitShare = context.totalVoxels / 2;
-    context.totalVoxels += context.visitShare;
+    context.fixpoint.visitShare = context.counts.voxels / 2;
+    context.counts.voxels += context.fixpoint.visitShare;
   }
   for (const std::size_t index : run.used)
   {

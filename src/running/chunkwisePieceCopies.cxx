@@ -86,7 +86,7 @@ PieceCopies::Load(std::size_t lane, std::size_t count, const Job & job, const Pi
     copy(to + piece.begin);
   }
   m_Device.Record(m_Staging->Event(lane, count), m_LoadStream.Get());
-  m_Context.bytesToDevice += static_cast<std::int64_t>(bytes);
+  m_Context.counts.bytesToDevice += static_cast<std::int64_t>(bytes);
 }
 
 bool

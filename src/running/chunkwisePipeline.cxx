@@ -251,7 +251,7 @@ private:
         m_Copies.EndStore(lane, done, *now.job, now.piece);
       }
       ++done;
-      m_Context.bytesToHost += static_cast<std::int64_t>(now.piece.end - now.piece.begin);
+      m_Context.counts.bytesToHost += static_cast<std::int64_t>(now.piece.end - now.piece.begin);
       this->FinishStore(*now.job);
     }
   }
@@ -271,7 +271,7 @@ private:
     }
     if (m_Context.request.operation->GetSchedule() == Schedule::Fixpoint)
     {
-      m_Context.AddPart(job.chunk.outputBox);
+      m_Context.fixpoint.AddPart(job.chunk.outputBox);
     }
     m_Context.AddFinishedVoxels(job.chunk.outputBox.NumberOfVoxels());
     m_Queue.Finish(m_Worker);

@@ -424,7 +424,7 @@ private:
       const Box & box = m_Chunks[m_Finished].outputBox;
       if (IsFixpoint(m_Context.request))
       {
-        m_Context.AddPart(box);
+        m_Context.fixpoint.AddPart(box);
       }
       m_Context.AddFinishedVoxels(box.NumberOfVoxels());
       m_Queue.Finish(m_Number);
@@ -554,7 +554,7 @@ private:
     {
       m_SideIn = ArenaBlock(m_State.memory, step.sideIn->size(), m_Limit);
       device.CopyToDevice(m_SideIn.Get(), step.sideIn->data(), step.sideIn->size(), stream);
-      m_Context.bytesToDevice += static_cast<std::int64_t>(step.sideIn->size());
+      m_Context.counts.bytesToDevice += static_cast<std::int64_t>(step.sideIn->size());
       call.sideIn = m_SideIn.Get();
       call.sideInBytes = step.sideIn->size();
     }
@@ -576,7 +576,7 @@ private:
     if (call.sideOut)
     {
       device.CopyToHost(step.sideOut->data(), call.sideOut, step.sideOut->size(), stream);
-      m_Context.bytesToHost += static_cast<std::int64_t>(step.sideOut->size());
+      m_Context.counts.bytesToHost += static_cast<std::int64_t>(step.sideOut->size());
     }
     m_Worker.Synchronize();
     LetGo();

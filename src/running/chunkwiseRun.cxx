@@ -74,8 +74,8 @@ public:
       }
     };
     const auto getFraction = [this] {
-      const auto total = static_cast<double>(std::max<std::int64_t>(m_Context.totalVoxels, 1));
-      return std::min(static_cast<double>(m_Context.finishedVoxels) / total, 0.999);
+      const auto total = static_cast<double>(std::max<std::int64_t>(m_Context.counts.voxels, 1));
+      return std::min(static_cast<double>(m_Context.counts.finishedVoxels) / total, 0.999);
     };
     std::thread workers;
     if (IsDrivenByOneThread() || !StartThread(workers, [this] { WorkAndEnd(); }))
@@ -195,7 +195,7 @@ private:
       return;
     }
     WorkInAnyOrder();
-    const std::vector<Box> parts = m_Context.GetParts();
+    const std::vector<Box> parts = m_Context.fixpoint.GetParts();
     const bool             alone =
       std::all_of(parts.begin(), parts.end(), [this](const Box & part) { return m_Context.StandsAlone(part); });
     if (schedule != Schedule::Fixpoint || m_Failure || m_Context.ShouldStop())
@@ -251,7 +251,7 @@ private:
   Amend()
   {
     const Box & region = m_Context.request.region;
-    const bool  amends = m_Context.FindKernel(m_Context.hostKernels, &KernelSet::amend) != nullptr;
+    const bool  amends = m_Context.FindKernel(m_Context.host.kernels, &KernelSet::amend) != nullptr;
     if (amends && !region.IsEmpty() && !m_Context.ShouldStop())
     {
       MakeHostsRunner()->Run({ &KernelSet::amend, { region, region } });
@@ -302,7 +302,7 @@ private:
     if (m_Context.spilled)
     {
       // The CPU needs the memory for itself.
-      m_Context.hostMeter.Remove(m_Context.spilled->GetBytes() * m_Devices.size());
+      m_Context.host.meter.Remove(m_Context.spilled->GetBytes() * m_Devices.size());
       m_Context.spilled.reset();
       for (const std::size_t index : m_Devices)
       {
@@ -318,7 +318,7 @@ private:
     try
     {
       // A sweep has two carries at a time: what enters a chunk, and what leaves it.
-      const MeteredBytes carries(m_Context.hostMeter, m_Chain ? 2 * m_Chain->GetBytes() : 0);
+      const MeteredBytes carries(m_Context.host.meter, m_Chain ? 2 * m_Chain->GetBytes() : 0);
       std::size_t        limit = m_Manager.HostLimit(m_Context.request);
       limit -= limit ? std::min(limit - 1, m_Chain ? 2 * m_Chain->GetBytes() : 0) : 0;
       HostWorker worker(m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host, limit, m_Chain.get());
@@ -443,7 +443,7 @@ private:
         m_LastDeviceFailure = failure;
         return;
       }
-      ++m_Context.retries;
+      ++m_Context.counts.retries;
     }
   }
 
@@ -461,8 +461,8 @@ private:
     }
     const double voxels =
       chunks / VisitsOfDevice * static_cast<double>(Box::FromExtent(m_Plan.chunkExtent).NumberOfVoxels());
-    m_Context.mostVoxelsOfVisit =
-      std::min<std::int64_t>(m_Context.mostVoxelsOfVisit, static_cast<std::int64_t>(std::min(voxels, 9e18)));
+    m_Context.fixpoint.mostVoxelsOfVisit =
+      std::min<std::int64_t>(m_Context.fixpoint.mostVoxelsOfVisit, static_cast<std::int64_t>(std::min(voxels, 9e18)));
     return VisitsOfDevice;
   }
 
@@ -494,7 +494,7 @@ private:
         }
         if (ofDevice && ofDevice->kind == DeviceError::Kind::Failed && ++failures < MostFailures)
         {
-          ++m_Context.retries;
+          ++m_Context.counts.retries;
           continue;
         }
         if (runners.empty())
@@ -610,7 +610,7 @@ private:
         throw;
       }
       Warn(std::string("the CPU takes over: ") + error.what());
-      m_Context.finishedVoxels = isFixpoint ? m_Context.finishedVoxels.load() : 0;
+      m_Context.counts.finishedVoxels = isFixpoint ? m_Context.counts.finishedVoxels.load() : 0;
       runOnHost();
       return;
     }
@@ -655,8 +655,8 @@ private:
         state->tables.Clear();
         state->memory.Trim();
       }
-      m_Context.finishedVoxels = 0;
-      ++m_Context.retries;
+      m_Context.counts.finishedVoxels = 0;
+      ++m_Context.counts.retries;
     }
   }
 

@@ -313,7 +313,7 @@ RunContext::MakeHostCall(const Chunk & chunk, Executor & executor, DeviceTables 
   call.executor = &executor;
   call.control = this;
   call.tables = &tables;
-  call.kernels = &hostKernels;
+  call.kernels = &host.kernels;
   return call;
 }
 
@@ -350,7 +350,7 @@ RunContext::FindKernel(const KernelRegistry & kernels, KernelRole role) const
 const Kernel &
 RunContext::GetHostKernel(KernelRole role) const
 {
-  const Kernel * const kernel = this->FindKernel(hostKernels, role);
+  const Kernel * const kernel = this->FindKernel(host.kernels, role);
   if (!kernel)
   {
     throw ParameterError("the CPU has no kernel " + KernelRegistry::Describe(request.operation->GetName(), role));
@@ -378,20 +378,6 @@ RunContext::StandsAlone(const Box & chunk) const
 {
   return Intersect(PadAndCrop(chunk, request.operation->GetHalo(request.image.Extents()), request.image),
                    request.region) == chunk;
-}
-
-void
-RunContext::AddPart(const Box & part)
-{
-  const std::lock_guard<std::mutex> lock(m_Mutex);
-  m_Parts.push_back(part);
-}
-
-std::vector<Box>
-RunContext::GetParts() const
-{
-  const std::lock_guard<std::mutex> lock(m_Mutex);
-  return m_Parts;
 }
 
 ChunkShape
@@ -456,7 +442,7 @@ AwaitHostMemory(const RunContext & context, HostState & state, std::size_t bytes
 
 HostScratch::HostScratch(RunContext & context, HostState & state, std::size_t bytes, std::size_t limit)
   : m_Block(AwaitHostMemory(context, state, bytes, limit))
-  , m_Metered(context.hostMeter, bytes ? Arena::SizeOfBlock(bytes) : 0)
+  , m_Metered(context.host.meter, bytes ? Arena::SizeOfBlock(bytes) : 0)
 {}
 
 void

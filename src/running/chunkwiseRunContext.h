@@ -295,6 +295,63 @@ struct Residence
   EventHandle ready{ nullptr };
 };
 
+/** The host's part of a run. */
+struct HostOfRun
+{
+  /** A run that is resident on a device has that device's: there is no work for the host. */
+  const KernelRegistry & kernels;
+  /** The kernel that computes a part of each chunk of a device, and what it computes with; nullptr: none. */
+  const Kernel * head{ nullptr };
+  Executor *     executor{ nullptr };
+  HostState *    memory{ nullptr };
+  /** What the run has of the host's budget. */
+  MemoryMeter meter;
+};
+
+/** What workers count. */
+struct RunCounts
+{
+  std::int64_t              voxels{ 0 }; ///< the work of a schedule
+  std::atomic<std::int64_t> finishedVoxels{ 0 };
+  std::atomic<std::int64_t> bytesToDevice{ 0 };
+  std::atomic<std::int64_t> bytesToHost{ 0 };
+  std::atomic<int>          retries{ 0 };
+  /** Fixpoint: visits to where parts meet, and their voxels. */
+  std::atomic<std::int64_t> revisits{ 0 };
+  std::atomic<std::int64_t> revisitedVoxels{ 0 };
+  std::atomic<int>          settled{ 0 };
+};
+
+/** What a run with the schedule Fixpoint has beside. */
+class FixpointOfRun
+{
+public:
+  /** What visits are of the work, if some are expected. */
+  std::int64_t visitShare{ 0 };
+  /** What there is memory for. */
+  std::int64_t mostVoxelsOfVisit{ INT64_MAX };
+  /** A visit failed whose neighbours may not know what it has changed. */
+  std::atomic<bool> stateIsTorn{ false };
+
+  /** A chunk, or a part of one, that has its state. */
+  void
+  AddPart(const Box & part)
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    m_Parts.push_back(part);
+  }
+  std::vector<Box>
+  GetParts() const
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    return m_Parts;
+  }
+
+private:
+  mutable std::mutex m_Mutex;
+  std::vector<Box>   m_Parts;
+};
+
 /** What all workers of one run share. */
 class RunContext : public RunControl
 {
@@ -303,7 +360,7 @@ public:
              const KernelRegistry & theHostKernels)
     : request(theRequest)
     , plannerRequest(thePlannerRequest)
-    , hostKernels(theHostKernels)
+    , host{ theHostKernels }
   {
     for (const auto & input : request.inputs)
     {
@@ -314,9 +371,9 @@ public:
   bool
   ShouldStop() const override
   {
-    if (m_Poll && std::this_thread::get_id() == m_Poller)
+    if (m_Poll.ask && std::this_thread::get_id() == m_Poll.thread)
     {
-      m_Poll();
+      m_Poll.ask();
     }
     return stop.load(std::memory_order_relaxed);
   }
@@ -324,13 +381,12 @@ public:
   void
   SetPoll(std::function<void()> poll)
   {
-    m_Poller = std::this_thread::get_id();
-    m_Poll = std::move(poll);
+    m_Poll = { std::this_thread::get_id(), std::move(poll) };
   }
   void
   AddFinishedVoxels(std::int64_t voxels) override
   {
-    finishedVoxels.fetch_add(voxels, std::memory_order_relaxed);
+    counts.finishedVoxels.fetch_add(voxels, std::memory_order_relaxed);
   }
 
   /** A call for a chunk that reads and writes the host's images. */
@@ -352,57 +408,33 @@ public:
   /** Whether a chunk's result depends on nothing else of the region. */
   bool
   StandsAlone(const Box & chunk) const;
-  /** Fixpoint: a chunk, or a part of one, that has its state. */
-  void
-  AddPart(const Box & part);
-  std::vector<Box>
-  GetParts() const;
   /** The shape of a chunk, for scratch functions of one of `kernels`. */
   ChunkShape
   ShapeOf(const Chunk & chunk, const KernelRegistry & kernels, int concurrency) const;
 
   const ExecutionRequest & request;
   const PlannerRequest &   plannerRequest;
-  /** The host's kernels. A run that is resident on a device has that device's: there is no work for the host. */
-  const KernelRegistry & hostKernels;
+  HostOfRun                host;
   /** nullptr: the images are the host's. */
   const Residence *      residence{ nullptr };
   std::vector<PixelKind> inputKinds;
   std::atomic<bool>      stop{ false };
-  /** The work of a schedule in voxels, and what is done of it. */
-  std::int64_t              totalVoxels{ 0 };
-  std::atomic<std::int64_t> finishedVoxels{ 0 };
-  std::atomic<std::int64_t> bytesToDevice{ 0 };
-  std::atomic<std::int64_t> bytesToHost{ 0 };
-  /** What the run has of the host's budget. */
-  MemoryMeter hostMeter;
+  RunCounts              counts;
+  FixpointOfRun          fixpoint;
   /** nullptr: kernels keep all their scratch on the device. */
   std::unique_ptr<SpilledMemory> spilled;
-  /** The host's kernel that computes a part of each chunk of a device, and what it computes with; nullptr: none. */
-  const Kernel *   head{ nullptr };
-  Executor *       executor{ nullptr };
-  HostState *      hostMemory{ nullptr };
-  std::atomic<int> retries{ 0 };
-  /** Fixpoint: what visits are of the work, if some are expected. */
-  std::int64_t visitShare{ 0 };
-  /** Fixpoint: visits to where parts meet, and their voxels. */
-  std::atomic<std::int64_t> revisits{ 0 };
-  std::atomic<std::int64_t> revisitedVoxels{ 0 };
-  std::atomic<int>          settled{ 0 };
-  /** Fixpoint: what there is memory for. */
-  std::int64_t mostVoxelsOfVisit{ INT64_MAX };
   /** The sum of the chunks' summaries, for an operation without an output. */
   SideData total;
   /** TwoPass: the chunks can be halved if memory fails. */
   bool chunksCanShrink{ false };
-  /** Fixpoint: a visit failed whose neighbours may not know what it has changed. */
-  std::atomic<bool> stateIsTorn{ false };
 
 private:
-  mutable std::mutex    m_Mutex;
-  std::vector<Box>      m_Parts;
-  std::function<void()> m_Poll;
-  std::thread::id       m_Poller;
+  struct Poll
+  {
+    std::thread::id       thread;
+    std::function<void()> ask;
+  };
+  Poll m_Poll;
 };
 
 /** Scratch of the host for a chunk. */

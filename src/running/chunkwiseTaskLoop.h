@@ -110,7 +110,7 @@ private:
       const auto * const ofDevice = dynamic_cast<const DeviceError *>(&error);
       if (ofDevice && ofDevice->kind == DeviceError::Kind::Failed && ++m_Failures[r] < MostFailures)
       {
-        ++m_Context.retries;
+        ++m_Context.counts.retries;
         return;
       }
       // Who has no memory may have it for smaller chunks.

@@ -32,8 +32,6 @@ public:
   PixelValue upper;
   /** The second input is an image of integers: voxels are outside where it is 0. */
   bool masked{ false };
-  /** Lets devices compute. Off until the tests of their kernels, which switch it on, have passed on a GPU. */
-  bool triesDevices{ false };
 
   std::string
   GetName() const override
@@ -46,11 +44,6 @@ public:
   GetHalo(const Coordinates &) const override
   {
     return Halo::None();
-  }
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return triesDevices ? "" : "the kernels of thresholds have not been tried on a GPU yet";
   }
   int
   GetNumberOfInputs() const override

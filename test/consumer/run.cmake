@@ -1,7 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
-# Installs BUILD_DIR into an empty prefix, moves the prefix, and builds and runs the consumer and the README's example
-# with what is there.
+# Installs BUILD_DIR into an empty prefix, moves the prefix, and builds and runs the consumer and the C++
+# example of docs/start.md with what is there. The README shows lines of that example.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
@@ -30,16 +30,29 @@ if(NOT USE_ITK)
   return()
 endif()
 
-file(READ ${SOURCE_DIR}/../../README.md readme)
-string(FIND "${readme}" "```cpp\n" begin)
-if(begin EQUAL -1)
-  message(FATAL_ERROR "README.md has no C++ block.")
+# read_cpp_block(FILE VARIABLE): the first C++ block of a page.
+function(read_cpp_block file variable)
+  file(READ ${SOURCE_DIR}/../../${file} page)
+  string(FIND "${page}" "```cpp\n" begin)
+  if(begin EQUAL -1)
+    message(FATAL_ERROR "${file} has no C++ block.")
+  endif()
+  math(EXPR begin "${begin} + 7")
+  string(SUBSTRING "${page}" ${begin} -1 page)
+  string(FIND "${page}" "```" end)
+  string(SUBSTRING "${page}" 0 ${end} block)
+  set(${variable} "${block}" PARENT_SCOPE)
+endfunction()
+
+read_cpp_block(docs/start.md example)
+file(WRITE ${WORK_DIR}/start.cxx "${example}")
+read_cpp_block(README.md shown)
+# The README leaves out the budget, which is optional.
+string(REGEX REPLACE "[^\n]*SetDeviceMemoryBudget[^\n]*\n" "" program "${example}")
+string(FIND "${program}" "${shown}" found)
+if(found EQUAL -1)
+  message(FATAL_ERROR "The README's C++ block is not a part of the example of docs/start.md.")
 endif()
-math(EXPR begin "${begin} + 7")
-string(SUBSTRING "${readme}" ${begin} -1 readme)
-string(FIND "${readme}" "```" end)
-string(SUBSTRING "${readme}" 0 ${end} example)
-file(WRITE ${WORK_DIR}/readme.cxx "${example}")
 
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --config ${CONFIG} --prefix ${WORK_DIR}/staged)
 # A package that still works elsewhere holds no path of the place it was installed to.
@@ -51,7 +64,7 @@ run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE_DIR} -B ${WORK_DIR}/build
   -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix
   -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
   -D ITK_DIR=${ITK_DIR}
-  -D README_EXAMPLE=${WORK_DIR}/readme.cxx)
+  -D START_EXAMPLE=${WORK_DIR}/start.cxx)
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --config ${CONFIG})
 run(${WORK_DIR}/build/consumer)
 if(EXISTS ${WORK_DIR}/build/file_to_file)
@@ -100,7 +113,7 @@ endif()
 string(REPEAT "abcdefgh" 8 voxels)
 file(WRITE ${WORK_DIR}/input.mha
   "ObjectType = Image\nNDims = 3\nDimSize = 4 4 4\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n${voxels}")
-run(${WORK_DIR}/build/readme/readme ${WORK_DIR}/input.mha ${WORK_DIR}/output.mha)
+run(${WORK_DIR}/build/start/start ${WORK_DIR}/input.mha ${WORK_DIR}/output.mha)
 if(NOT EXISTS ${WORK_DIR}/output.mha)
-  message(FATAL_ERROR "The README's example wrote no image.")
+  message(FATAL_ERROR "The example of docs/start.md wrote no image.")
 endif()

@@ -153,7 +153,6 @@ MakeOperations()
   all.push_back(label);
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
-  threshold->triesDevices = true;
   all.push_back(threshold);
   all.push_back(std::make_shared<ReconstructionOperation>());
   const auto maxima = std::make_shared<ReconstructionOperation>();

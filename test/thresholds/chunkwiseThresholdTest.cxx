@@ -322,15 +322,6 @@ HistogramOf(const std::vector<T> & voxels, int bins)
   return histogram;
 }
 
-/** The operation, which devices compute too. */
-std::shared_ptr<const Operation>
-OnDevices(const Operation & operation)
-{
-  auto tried = std::make_shared<ThresholdOperation>(dynamic_cast<const ThresholdOperation &>(operation));
-  tried->triesDevices = true;
-  return tried;
-}
-
 TEST_P(Thresholds, AreThoseOfTheWholeImageHoweverItIsCut)
 {
   std::mt19937 random(21);
@@ -376,7 +367,7 @@ TEST_P(Thresholds, AreThoseOfTheWholeImageHoweverItIsCut)
       const ParameterDescription * const parameter = row.FindAutomatic(parameters);
       ASSERT_NE(parameter, nullptr);
       ExecutionRequest request;
-      request.operation = OnDevices(*MakeFilterOperation("threshold", parameters, about));
+      request.operation = MakeFilterOperation("threshold", parameters, about);
       request.image = request.region = image;
       request.inputs = { DenseView(voxels.data(), PixelKindOf<T>(), image) };
       if (isMasked)
@@ -426,7 +417,7 @@ TEST_P(Thresholds, AreThoseOfTheWholeImageHoweverItIsCut)
 
       parameters.Set("Thresholds", found);
       EXPECT_EQ(row.FindAutomatic(parameters), nullptr);
-      request.operation = OnDevices(*MakeFilterOperation("threshold", parameters, about));
+      request.operation = MakeFilterOperation("threshold", parameters, about);
       request.budgets.device = 60000;
       (void)GetManager().Execute(request);
       for (std::size_t i = 0; i < voxels.size(); ++i)
@@ -469,7 +460,7 @@ TEST_P(Thresholds, AreComparedExactly)
       const auto run = [&](ThresholdOperation operation) {
         std::vector<float> result(voxels.size());
         ExecutionRequest   request;
-        request.operation = OnDevices(operation);
+        request.operation = std::make_shared<ThresholdOperation>(operation);
         request.image = request.region = image;
         request.inputs = { DenseView(voxels.data(), PixelKindOf<T>(), image) };
         request.output = DenseView(result.data(), PixelKind::Float32, image);

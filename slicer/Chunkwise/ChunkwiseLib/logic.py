@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What the module does, without windows: it runs the program chunkwise, whose filters and parameters the program itself
+"""The module's work, without windows: it runs the program chunkwise, whose filters and parameters the program itself
 describes. Needs Python 3.9 and nothing else."""
 import json
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class ChunkwiseError(Exception):
-    """What the user should be told, in the program's words."""
+    """A message for the user, in the program's words."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Filter:
                    root.findtext("description"), parameters)
 
     def words(self, values, machine=True):
-        """The options for values by flag; those that are missing have their defaults. Without `machine` those of the
+        """The options for values by flag; missing ones have their defaults. Without `machine` those of the
         filter alone, as a step of a sequence has them."""
         known = {p.flag for p in self.parameters}
         for flag in values:
@@ -124,7 +124,7 @@ class Job:
 
 
 def steps_from_json(text, filters):
-    """What Job.to_json wrote; refuses what is not that, or names filters and parameters that there are not."""
+    """The job that Job.to_json wrote; refuses any other text, or names filters and parameters that there are not."""
     try:
         steps = [(name, dict(values)) for name, values in json.loads(text)["steps"]]
     except (ValueError, TypeError, KeyError) as error:
@@ -153,7 +153,7 @@ class Program:
         return environment
 
     def ask(self, *words):
-        """What the program prints; throws ChunkwiseError with what it says where it fails."""
+        """The program's output; throws ChunkwiseError with its message if it fails."""
         shown = subprocess.run([self.path, *map(str, words)], capture_output=True, text=True, errors="replace",
                                stdin=subprocess.DEVNULL, env=self._environment())
         if shown.returncode != 0:
@@ -203,14 +203,14 @@ class Program:
         return " ".join(quoted(str(word)) for word in ["chunkwise", *self.words(job)])
 
     def plan(self, job):
-        """What a job would read, write and hold, from the planner; throws what the run would fail with."""
+        """The data that a job would read, write and hold, from the planner; throws the error of the run."""
         return json.loads(self.ask("plan", *self.words(job), "--json"))
 
     def start(self, job, on_progress=None):
         return Run(self, self.words(job), on_progress)
 
     def batch(self, job, sources, pattern, on_progress=None):
-        """A run over several files; `pattern` has {stem}. What is done stays when it is cancelled."""
+        """A run over several files; `pattern` has {stem}. Finished results stay when it is cancelled."""
         words = self.words(Job(job.steps, "IN", "OUT", job.machine))
         return Run(self, [words[0], *sources, "--out", pattern, *words[3:]], on_progress)
 

@@ -217,7 +217,7 @@ class Panel:
         self.ui.statusLabel.setText(text)
 
     def update_plan(self):
-        """What the planner says of what would be done now; red where it cannot be."""
+        """The planner's message on the present settings; red if the run is impossible."""
         self.ui.planLabel.setStyleSheet("")
         self.ui.planLabel.setText("")
         self.ui.commandEdit.setText("")

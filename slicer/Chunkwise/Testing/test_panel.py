@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""The module's window in a Qt of its own, without 3D Slicer: pytest, with CHUNKWISE_PROGRAM naming the program. With
+"""The module's window in a separate Qt, without 3D Slicer: pytest, with CHUNKWISE_PROGRAM naming the program. With
 CHUNKWISE_SCREENSHOT it writes a picture there."""
 import os
 import sys
