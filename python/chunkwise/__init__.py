@@ -13,6 +13,7 @@ into memory. Results do not depend on how the work is cut, and are the same bits
 """
 from __future__ import annotations
 
+import builtins
 from functools import lru_cache
 from typing import Any
 
@@ -63,7 +64,9 @@ __all__ = [
     "Aborted", "BudgetError", "ChunkwiseWarning", "DeviceError", "Error", "Filter", "ParameterError", "Plan", "Region",
     "Statistics", "budgets", "contacts", "devices", "filter_labels", "filters", "held_memory", "measure", "regions",
     "release_memory", "remove_small_objects", "set_budgets", "statistics", "threshold_isodata", "threshold_li",
-    "threshold_multiotsu", "threshold_otsu", "threshold_triangle", "threshold_yen", "why_no_devices", *BY_NAME,
+    "threshold_multiotsu", "threshold_otsu", "threshold_triangle", "threshold_yen", "why_no_devices",
+    # No star hides Python's own range and sum.
+    *(name for name in BY_NAME if not hasattr(builtins, name)),
 ]
 
 
@@ -81,4 +84,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "dask", "ndimage", "zarr"})
+    return sorted({*globals(), *__all__, *BY_NAME, "dask", "ndimage", "zarr"})

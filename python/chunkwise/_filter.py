@@ -2,7 +2,6 @@
 """Filters as values, and how they run over arrays."""
 from __future__ import annotations
 
-import hashlib
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -23,6 +22,13 @@ from ._words import InPython
 _MOST_OPERATIONS = 64
 
 
+def _digest(data: bytes) -> str:
+    # Its library takes as long to load as the rest of the package.
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()
+
+
 class Kernel:
     """An array that is a parameter: it can be compared and has a hash, and nobody changes it."""
 
@@ -34,7 +40,7 @@ class Kernel:
             raise _core.ParameterError(f"kernel: {given.dtype} holds no real numbers")
         self.array = np.array(given, dtype=np.float64, order="C")
         self.array.setflags(write=False)
-        self.digest = hashlib.sha256(repr(self.array.shape).encode() + self.array.tobytes()).hexdigest()
+        self.digest = _digest(repr(self.array.shape).encode() + self.array.tobytes())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Kernel) and self.digest == other.digest
@@ -247,7 +253,7 @@ class Filter:
         for key, value in self._given.items():
             if self._row.parameters[key].type == "network":
                 with open(value, "rb") as file:
-                    given.append(hashlib.sha256(file.read()).hexdigest())
+                    given.append(_digest(file.read()))
         if self._spacing is not None:
             given.append(f"spacing={self._spacing!r}")
         return f"{self._row.name}({', '.join(given)})"
