@@ -130,7 +130,7 @@ def _normalise(parameter: Parameter, value: Any) -> Any:
     if value not in parameter.choices:
         hint = ""
         if name == "mode" and value == "mirror":
-            hint = '; SciPy\'s mirror, which does not repeat the edge voxel, is not there ("reflect" repeats it)'
+            hint = '; SciPy\'s mirror, which does not repeat the edge voxel, is in chunkwise.ndimage alone ("reflect" repeats it)'
         nearest = _core.nearest_word(value, list(parameter.choices)) if isinstance(value, str) and not hint else ""
         raise _core.ParameterError(f"{name}: {value!r} is none of {', '.join(parameter.choices)}{hint}" +
                                    (f"; the nearest is {nearest!r}" if nearest else ""))
