@@ -7,6 +7,7 @@
 #  include "chunkwiseNetworkFilters.h"
 #endif
 
+#include "chunkwiseDistanceOperation.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseThresholdEstimate.h"
@@ -60,6 +61,11 @@ chunkwise::GetHostKernels()
 
 const chunkwise::OutOfCoreRunner *
 chunkwise::ReconstructionOperation::GetOutOfCoreRunner() const
+{
+  std::abort();
+}
+const chunkwise::OutOfCoreRunner *
+chunkwise::DistanceOperation::GetOutOfCoreRunner() const
 {
   std::abort();
 }

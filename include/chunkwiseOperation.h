@@ -165,8 +165,8 @@ public:
   virtual const StagedOperation *
   AsStaged() const;
 
-  /** True if a stream block reads no voxels of other blocks, because a state says all that later blocks need of earlier
-   * ones. */
+  /** True if a stream block reads no voxels of other blocks but for its halo, because a state says all else that later
+   * blocks need of earlier ones. */
   virtual bool
   HandsOnState() const;
   /** With HandsOnState, after each block but the last: the operation that computes the next block, with the state of

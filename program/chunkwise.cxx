@@ -7,6 +7,7 @@
 #include "commandLine.h"
 #include "commandRun.h"
 #include "commandSignals.h"
+#include "commandSteps.h"
 #include "fileImage.h"
 
 #include "itkMacro.h"
@@ -91,6 +92,10 @@ main(int argc, char ** argv)
   catch (const command::TextRequested & requested)
   {
     return Print(requested.text);
+  }
+  catch (const command::StepFailed & failed)
+  {
+    return failed.status;
   }
   catch (const command::ArgumentError & error)
   {

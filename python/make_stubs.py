@@ -43,17 +43,24 @@ from ._manage import release_memory as release_memory
 from ._manage import set_budgets as set_budgets
 from ._manage import why_no_devices as why_no_devices
 from ._measure import contacts as contacts
+from ._measure import fill_label_holes as fill_label_holes
 from ._measure import filter_labels as filter_labels
+from ._measure import find_boundaries as find_boundaries
 from ._measure import measure as measure
 from ._measure import remove_small_objects as remove_small_objects
+from ._measure import write_table as write_table
 from ._parts import regions as regions
 from ._regions import Region as Region
 from ._statistics import Statistics as Statistics
 from ._statistics import statistics as statistics
+from ._thresholds import apply_hysteresis_threshold as apply_hysteresis_threshold
 from ._thresholds import threshold_isodata as threshold_isodata
 from ._thresholds import threshold_li as threshold_li
+from ._thresholds import threshold_local as threshold_local
 from ._thresholds import threshold_multiotsu as threshold_multiotsu
+from ._thresholds import threshold_niblack as threshold_niblack
 from ._thresholds import threshold_otsu as threshold_otsu
+from ._thresholds import threshold_sauvola as threshold_sauvola
 from ._thresholds import threshold_triangle as threshold_triangle
 from ._thresholds import threshold_yen as threshold_yen
 

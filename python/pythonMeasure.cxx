@@ -3,7 +3,9 @@
 #include "pythonCore.h"
 
 #include "chunkwiseFilters.h"
+#include "chunkwiseLabelHoles.h"
 #include "chunkwiseLabelSelection.h"
+#include "chunkwiseLabelTable.h"
 #include "chunkwiseMeasurements.h"
 
 #include <nanobind/stl/optional.h>
@@ -136,11 +138,76 @@ FindExecutor(const RunOptions & options, std::unique_ptr<Executor> & own)
   return *own;
 }
 
-/** (the table, the table of contacts or None); spacing, origin and direction are x first. */
+/** Choices of a table that are no images. */
+struct TableChoices
+{
+  std::vector<std::string> properties;
+  Reals                    quantiles;
+  bool                     contacts;
+  Reals                    spacing;
+  Reals                    origin;
+  Reals                    direction;
+};
+
+/** (the table, the table of contacts or None). forEach(monitor, begin, end, visit) calls visit(labels, intensity or
+ * nullptr, box) for slabs in ascending order. */
+template <typename TForEach>
+nb::tuple
+MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOptions & options, TForEach && forEach)
+{
+  if (choices.properties.empty())
+  {
+    choices.properties = GetDefaultProperties(settings.hasIntensity);
+  }
+  SetPartsFor(choices.properties, settings);
+  settings.contacts = choices.contacts;
+  settings.memory = options.budgets.host;
+  const MeasurementSpace    space = MakeSpace(settings.dimension, choices.spacing, choices.origin, choices.direction);
+  std::unique_ptr<Executor> own;
+  Executor &                executor = FindExecutor(options, own);
+  PythonMonitor             monitor(options.progress);
+  MeasurementTable          table;
+  MeasurementTable          more;
+  MeasurementTable          touching;
+  Unlocked([&] {
+    Measurements measurements(settings);
+    const double first = choices.quantiles.empty() ? 1.0 : 0.5;
+    forEach(monitor, 0.0, first, [&](const BufferView & labels, const BufferView * intensity, const Box & slab) {
+      measurements.Add(labels, intensity, slab, executor);
+    });
+    if (!choices.quantiles.empty())
+    {
+      const std::uint64_t taken = measurements.GetBytes();
+      LabelQuantiles      search(measurements,
+                            choices.quantiles,
+                            settings.memory == 0      ? 0
+                                 : settings.memory > taken ? settings.memory - taken
+                                                           : 1);
+      while (search.BeginPass())
+      {
+        forEach(monitor, first, 1.0, [&](const BufferView & labels, const BufferView * intensity, const Box & slab) {
+          search.Add(labels, *intensity, slab, executor);
+        });
+        search.EndPass();
+      }
+      more = search.MakeTable();
+    }
+    table = measurements.MakeTable(space, choices.properties);
+    touching = choices.contacts ? measurements.MakeContacts(space) : MeasurementTable();
+  });
+  nb::dict columns;
+  nb::dict pairs;
+  AddColumns(std::move(table), columns);
+  AddColumns(std::move(more), columns);
+  AddColumns(std::move(touching), pairs);
+  return nb::make_tuple(columns, choices.contacts ? nb::object(pairs) : nb::none());
+}
+
+/** Of arrays; spacing, origin and direction are x first. */
 nb::tuple
 Measure(const Array & labels, const std::string & labelKind, const std::optional<Array> & intensity,
-        const std::string & intensityKind, std::vector<std::string> properties, const Reals & quantiles, bool contacts,
-        const Reals & spacing, const Reals & origin, const Reals & direction, const RunOptions & options)
+        const std::string & intensityKind, const std::vector<std::string> & properties, const Reals & quantiles,
+        bool contacts, const Reals & spacing, const Reals & origin, const Reals & direction, const RunOptions & options)
 {
   const BufferView    view = ToMeasuredView(labels, labelKind);
   MeasurementSettings settings;
@@ -154,56 +221,78 @@ Measure(const Array & labels, const std::string & labelKind, const std::optional
     settings.hasIntensity = true;
     settings.intensityKind = values.kind;
   }
-  if (properties.empty())
+  return MeasureSlabs(settings,
+                      { properties, quantiles, contacts, spacing, origin, direction },
+                      options,
+                      [&](Monitor & monitor, double begin, double end, auto && visit) {
+                        ForEachSlab(view.box, monitor, begin, end, [&](const Box & slab) {
+                          visit(view, intensity ? &values : nullptr, slab);
+                        });
+                      });
+}
+
+/** Of images that `read(first, end)` gives `planes` of at a time, along the first of the shape's axes: (labels,
+ * intensity or None), arrays of these kinds that lie densely. Quantiles read them again. */
+nb::tuple
+MeasureRead(const nb::callable & read, const std::vector<std::int64_t> & shape, std::int64_t planes,
+            const std::string & labelKind, const std::string & intensityKind,
+            const std::vector<std::string> & properties, const Reals & quantiles, bool contacts, const Reals & spacing,
+            const RunOptions & options)
+{
+  const auto          dimension = static_cast<int>(shape.size());
+  const int           axis = dimension - 1;
+  MeasurementSettings settings;
+  settings.dimension = dimension;
+  for (int a = 0; a < dimension; ++a)
   {
-    properties = GetDefaultProperties(settings.hasIntensity);
+    settings.extent[a] = shape[static_cast<std::size_t>(axis - a)];
   }
-  SetPartsFor(properties, settings);
-  settings.contacts = contacts;
-  settings.memory = options.budgets.host;
-  const MeasurementSpace    space = MakeSpace(settings.dimension, spacing, origin, direction);
-  std::unique_ptr<Executor> own;
-  Executor &                executor = FindExecutor(options, own);
-  PythonMonitor             monitor(options.progress);
-  MeasurementTable          table;
-  MeasurementTable          more;
-  MeasurementTable          touching;
-  Unlocked([&] {
-    Measurements measurements(settings);
-    const double first = quantiles.empty() ? 1.0 : 0.5;
-    ForEachSlab(view.box, monitor, 0, first, [&](const Box & slab) {
-      measurements.Add(view, intensity ? &values : nullptr, slab, executor);
-    });
-    if (!quantiles.empty())
+  settings.labelKind = PixelKindFromName(labelKind);
+  settings.hasIntensity = !intensityKind.empty();
+  settings.intensityKind = settings.hasIntensity ? PixelKindFromName(intensityKind) : PixelKind::UInt8;
+  const Box  image = Box::FromExtent(settings.extent);
+  const auto forEach = [&](Monitor & monitor, double begin, double end, auto && visit) {
+    for (std::int64_t first = 0; first < image.upper[axis]; first += planes)
     {
-      const std::uint64_t taken = measurements.GetBytes();
-      LabelQuantiles      search(measurements,
-                            quantiles,
-                            settings.memory == 0      ? 0
-                                 : settings.memory > taken ? settings.memory - taken
-                                                           : 1);
-      while (search.BeginPass())
+      monitor.ShouldAbort();
+      Box slab = image;
+      slab.lower[axis] = first;
+      slab.upper[axis] = std::min(first + planes, image.upper[axis]);
+      const nb::gil_scoped_acquire locked;
+      const nb::tuple              both = nb::cast<nb::tuple>(read(slab.lower[axis], slab.upper[axis]));
+      const auto                   viewOf = [&](std::size_t i, const std::string & kind) {
+        BufferView view = ToMeasuredView(nb::cast<Array>(both[i]), kind);
+        view.box.lower[axis] += first;
+        view.box.upper[axis] += first;
+        if (!(view.box == slab))
+        {
+          throw ParameterError("the planes " + std::to_string(first) + " to " + std::to_string(slab.upper[axis]) +
+                               " were read as " + ToString(view.box.Extents()) + " voxels");
+        }
+        return view;
+      };
+      const BufferView labels = viewOf(0, labelKind);
+      BufferView       values;
+      if (settings.hasIntensity)
       {
-        ForEachSlab(view.box, monitor, first, 1.0, [&](const Box & slab) { search.Add(view, values, slab, executor); });
-        search.EndPass();
+        values = viewOf(1, intensityKind);
       }
-      more = search.MakeTable();
+      {
+        const nb::gil_scoped_release unlocked;
+        visit(labels, settings.hasIntensity ? &values : nullptr, slab);
+      }
+      monitor.UpdateProgress(begin + (end - begin) * static_cast<double>(slab.upper[axis]) /
+                                       static_cast<double>(image.upper[axis]));
     }
-    table = measurements.MakeTable(space, properties);
-    touching = contacts ? measurements.MakeContacts(space) : MeasurementTable();
-  });
-  nb::dict columns;
-  nb::dict pairs;
-  AddColumns(std::move(table), columns);
-  AddColumns(std::move(more), columns);
-  AddColumns(std::move(touching), pairs);
-  return nb::make_tuple(columns, contacts ? nb::object(pairs) : nb::none());
+  };
+  return MeasureSlabs(settings, { properties, quantiles, contacts, spacing, {}, {} }, options, forEach);
 }
 
 /** Fills `result` with the labels that are kept. */
 void
 FilterLabels(const Array & labels, const std::string & kind, const nb::ndarray<nb::device::cpu> & result,
-             const std::vector<std::string> & conditions, std::int64_t keepLargest, bool relabel, const Reals & spacing,
+             const std::vector<std::string> & conditions, std::int64_t keepLargest, bool relabel,
+             const std::vector<std::pair<std::string, std::string>> & replace, const Reals & spacing,
              const Reals & origin, const Reals & direction, const RunOptions & options)
 {
   const BufferView    view = ToMeasuredView(labels, kind);
@@ -221,16 +310,47 @@ FilterLabels(const Array & labels, const std::string & kind, const nb::ndarray<n
     selection.conditions.push_back(LabelCondition::FromText(text));
   }
   SetPartsFor(GetPropertiesOf(selection), settings);
+  std::vector<LabelTable::Pair> pairs;
+  for (const auto & pair : replace)
+  {
+    pairs.emplace_back(PixelValue::FromText(pair.first), PixelValue::FromText(pair.second));
+  }
+  const LabelTable          table(view.kind, pairs);
   const MeasurementSpace    space = MakeSpace(settings.dimension, spacing, origin, direction);
   std::unique_ptr<Executor> own;
   Executor &                executor = FindExecutor(options, own);
   PythonMonitor             monitor(options.progress);
   Unlocked([&] {
-    Measurements measurements(settings);
-    ForEachSlab(view.box, monitor, 0, 0.5, [&](const Box & slab) { measurements.Add(view, nullptr, slab, executor); });
+    Measurements       measurements(settings);
+    const BufferView & measured = table.GetSize() > 0 ? output : view;
+    ForEachSlab(view.box, monitor, 0, 0.5, [&](const Box & slab) {
+      if (table.GetSize() > 0)
+      {
+        table.Apply(view, output, slab, executor);
+      }
+      measurements.Add(measured, nullptr, slab, executor);
+    });
     const LabelMap map(measurements, space, selection);
-    ForEachSlab(view.box, monitor, 0.5, 1, [&](const Box & slab) { map.Apply(view, output, slab, executor); });
+    ForEachSlab(view.box, monitor, 0.5, 1, [&](const Box & slab) { map.Apply(measured, output, slab, executor); });
   });
+}
+
+/** `labels` get those of the objects around the holes among the parts of the background. */
+std::uint64_t
+FillLabelHoles(const nb::ndarray<nb::device::cpu> & labels, const std::string & kind, const Array & parts,
+               const std::string & partKind, const RunOptions & options)
+{
+  const BufferView view = ToMeasuredView(Array(labels), kind);
+  const BufferView background = ToMeasuredView(parts, partKind);
+  PythonMonitor    monitor(options.progress);
+  std::uint64_t    count = 0;
+  Unlocked([&] {
+    LabelHoles holes(view.kind, background.kind, view.box.Extents(), options.budgets.host);
+    ForEachSlab(view.box, monitor, 0, 0.5, [&](const Box & slab) { holes.Add(view, background, slab); });
+    ForEachSlab(view.box, monitor, 0.5, 1, [&](const Box & slab) { holes.Fill(view, background, slab); });
+    count = holes.GetCount();
+  });
+  return count;
 }
 
 nb::list
@@ -262,7 +382,9 @@ AddMeasurements(nb::module_ & module)
              "origin"_a,
              "direction"_a,
              "options"_a);
+  module.def("measure_read", &MeasureRead);
   module.def("filter_labels", &FilterLabels);
+  module.def("fill_label_holes", &FillLabelHoles);
   module.def("measured_properties", &ListProperties);
 }
 

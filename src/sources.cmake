@@ -7,6 +7,8 @@ set(Chunkwise_BACKEND_SRCS
 )
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
+  objects/chunkwiseLabelBoundaryOperation.cxx
+  distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
   operations/chunkwiseBoxStatisticOperation.cxx
@@ -36,6 +38,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseTypes.cxx
   operations/chunkwiseVaryingConvolutionOperation.cxx
   operations/chunkwiseWienerOperation.cxx
+  thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
 )
 set(Chunkwise_ENGINE_SRCS
@@ -51,10 +54,14 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseTableFilters.cxx
   operations/chunkwiseWindowFilters.cxx
+  distances/chunkwiseDistanceFilters.cxx
+  distances/chunkwiseDistanceRunner.cxx
   objects/chunkwiseLabelBlocks.cxx
+  objects/chunkwiseLabelHoles.cxx
   objects/chunkwiseLabelQuantiles.cxx
   objects/chunkwiseLabelRunner.cxx
   objects/chunkwiseLabelSelection.cxx
+  objects/chunkwiseLabelTable.cxx
   objects/chunkwiseMeasureColumns.cxx
   objects/chunkwiseMeasureTable.cxx
   objects/chunkwiseMeasurements.cxx
@@ -132,8 +139,11 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseMonitor.cxx
   itk/itkChunkwiseWindow.cxx
   itk/itkConnectedComponentLabelEnums.cxx
+  itk/itkEuclideanDistanceEnums.cxx
   itk/itkGlobalThresholdEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
+  itk/itkLabelBoundaryEnums.cxx
+  itk/itkLocalThresholdEnums.cxx
   itk/itkSummedAreaTableEnums.cxx
 )
 set(Chunkwise_CPU_SRCS
@@ -149,7 +159,10 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuSeparable.cxx
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
+  cpu/distances/chunkwiseCpuDistance.cxx
+  cpu/distances/chunkwiseCpuDistanceRows.cxx
   cpu/objects/chunkwiseCpuLabel.cxx
+  cpu/objects/chunkwiseCpuLabelBoundary.cxx
   cpu/rank/chunkwiseCpuMaskedRank.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
   cpu/rank/chunkwiseCpuRank.cxx
@@ -159,6 +172,7 @@ set(Chunkwise_CPU_SRCS
   cpu/reconstruction/chunkwiseCpuSettle.cxx
   cpu/statistics/chunkwiseCpuHistogram.cxx
   cpu/statistics/chunkwiseCpuStatistics.cxx
+  cpu/thresholds/chunkwiseCpuLocalThreshold.cxx
   cpu/thresholds/chunkwiseCpuThreshold.cxx
   cpu/table/chunkwiseCpuBoxStatistic.cxx
   cpu/table/chunkwiseCpuSummedAreaTable.cxx
@@ -182,6 +196,7 @@ set(Chunkwise_CPU_SRCS
 set(Chunkwise_LEVEL_SRCS
   cpu/common/chunkwiseCpuLevelFunctions.cxx
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
+  cpu/distances/chunkwiseCpuDistanceFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx
   cpu/window/chunkwiseCpuMaskedRows.cxx

@@ -22,7 +22,13 @@ RegisterCudaFlatExtremum(KernelRegistry & registry);
 void
 RegisterCudaIdentity(KernelRegistry & registry);
 void
+RegisterCudaDistance(KernelRegistry & registry);
+void
 RegisterCudaLabel(KernelRegistry & registry);
+void
+RegisterCudaLabelBoundary(KernelRegistry & registry);
+void
+RegisterCudaLocalThreshold(KernelRegistry & registry);
 void
 RegisterCudaThreshold(KernelRegistry & registry);
 void

@@ -29,7 +29,10 @@ public:
     RegisterCudaExtremum(m_Kernels);
     RegisterCudaFlatExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
+    RegisterCudaDistance(m_Kernels);
     RegisterCudaLabel(m_Kernels);
+    RegisterCudaLabelBoundary(m_Kernels);
+    RegisterCudaLocalThreshold(m_Kernels);
     RegisterCudaThreshold(m_Kernels);
     RegisterCudaMean(m_Kernels);
 #if defined(CHUNKWISE_HAS_NETWORKS)

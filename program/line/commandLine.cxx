@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <sstream>
@@ -195,6 +197,21 @@ AddMeasure(CLI::App & app, Texts & texts)
   AddJsonFlag(*measure, texts);
 }
 
+/** The options of subcommands that read labels and write labels. */
+void
+AddOptionsOfLabels(CLI::App & app, Texts & texts)
+{
+  app.add_flag("--compress", texts.switches["compress"], "Compress OUT where its format can");
+  app.add_flag("--overwrite", texts.switches["overwrite"], "Replace OUT without a question");
+  app.add_option("--raw", texts.common["raw"], "LABELS has no header: its type and sizes, as uint16,512,512,300")
+    ->type_name("TYPE,X,Y,Z");
+  app.add_option("--memory", texts.common["memory"], "Host memory for the run, as 512M or 1.5G")->type_name("SIZE");
+  app.add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
+  app.add_flag("--untrusted", texts.switches["untrusted"], "Read no format whose reader is not fuzzed");
+  app.add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
+  AddJsonFlag(app, texts);
+}
+
 /** Labels that are kept by what is measured of them. */
 void
 AddFilterLabels(CLI::App & app, Texts & texts)
@@ -217,15 +234,60 @@ AddFilterLabels(CLI::App & app, Texts & texts)
   filter->add_option("--keep-largest", texts.common["keep-largest"], "Keep only the largest of these objects")
     ->type_name("N");
   filter->add_flag("--relabel", texts.switches["relabel"], "Number the objects that are kept 1, 2, ...");
-  filter->add_flag("--compress", texts.switches["compress"], "Compress OUT where its format can");
-  filter->add_flag("--overwrite", texts.switches["overwrite"], "Replace OUT without a question");
-  filter->add_option("--raw", texts.common["raw"], "LABELS has no header: its type and sizes, as uint16,512,512,300")
-    ->type_name("TYPE,X,Y,Z");
-  filter->add_option("--memory", texts.common["memory"], "Host memory for the run, as 512M or 1.5G")->type_name("SIZE");
-  filter->add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
-  filter->add_flag("--untrusted", texts.switches["untrusted"], "Read no format whose reader is not fuzzed");
-  filter->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
-  AddJsonFlag(*filter, texts);
+  filter
+    ->add_option("--replace",
+                 texts.common["replace"],
+                 "First let labels become others, as lines \"old,new\" of this file say; objects of one new label are "
+                 "one")
+    ->type_name("FILE");
+  AddOptionsOfLabels(*filter, texts);
+}
+
+/** Holes of labelled objects. */
+void
+AddFillHoles(CLI::App & app, Texts & texts)
+{
+  CLI::App * const fill = app.add_subcommand(
+    "fill-label-holes", "Fill the holes of labelled objects: background that one object alone encloses");
+  fill->group("Objects");
+  fill->add_option("LABELS", texts.input, "Image of integers, 0 where no object is")->required();
+  fill->add_option("OUT", texts.output, "Image to write, of LABELS' type")->required();
+  AddOptionsOfLabels(*fill, texts);
+}
+
+/** Subcommands one after the other. */
+void
+AddChain(CLI::App & app, Texts & texts)
+{
+  CLI::App * const chain =
+    app.add_subcommand("chain", "Several subcommands one after the other, each over the result of the one before");
+  chain->group("Several at once");
+  chain->add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
+  chain->add_option("OUT", texts.output, "Image to write, or the table of a last step measure")->required();
+  chain
+    ->add_option("--step",
+                 texts.steps,
+                 "A subcommand with its options but IN and OUT, as \"label --connectivity 3\"; once for each")
+    ->required()
+    ->allow_extra_args(false)
+    ->type_name("\"SUBCOMMAND OPTIONS\"");
+  for (const CommonOption & option : GetCommonOptions())
+  {
+    for (const char * const name : { "backend", "devices", "memory", "device-memory", "threads" })
+    {
+      if (option.name == name)
+      {
+        chain->add_option("--" + option.name, texts.common[name], option.help)->type_name(option.type);
+      }
+    }
+    for (const char * const name : { "compress", "overwrite", "quiet", "untrusted" })
+    {
+      if (option.name == name)
+      {
+        chain->add_flag("--" + option.name, texts.switches[name], option.help);
+      }
+    }
+  }
 }
 
 void
@@ -467,6 +529,30 @@ ReadMeasureOptions(const Texts & texts, CommandLine & line)
   ReadQuantiles(texts, line);
 }
 
+/** A small file's content. Devices and pipes, which may have no end, are refused. */
+std::string
+ReadTextFile(const std::string & option, const std::string & path)
+{
+  constexpr std::uintmax_t most = std::uintmax_t{ 1 } << 28;
+  std::error_code          error;
+  if (!std::filesystem::is_regular_file(path, error))
+  {
+    Refuse(option, path + " is not a file that can be read");
+  }
+  if (std::filesystem::file_size(path, error) > most || error)
+  {
+    Refuse(option, path + " is larger than 256 MiB");
+  }
+  std::ifstream      file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || file.bad())
+  {
+    Refuse(option, path + " cannot be read");
+  }
+  return text.str();
+}
+
 /** Options of filter-labels alone. */
 void
 ReadSelection(const Texts & texts, CommandLine & line)
@@ -517,6 +603,19 @@ ReadSelection(const Texts & texts, CommandLine & line)
   }
   line.selection.keepLargest = whole("keep-largest");
   line.selection.relabel = texts.switches.at("relabel");
+  line.replace = texts.common.at("replace");
+  if (!line.replace.empty())
+  {
+    const std::string text = ReadTextFile("replace", line.replace);
+    try
+    {
+      line.replacements = chunkwise::LabelTable::ReadPairs(text);
+    }
+    catch (const chunkwise::ParameterError & error)
+    {
+      Refuse("replace", line.replace + ": " + error.value + " is not " + error.allowed);
+    }
+  }
 }
 
 /** IN and OUT, or all images that are read if there is a pattern for what is written. */
@@ -777,6 +876,91 @@ ParseSteps(const Texts & texts, CommandLine & line)
   }
 }
 
+/** The words of a text; quotation marks hold a word with spaces together. */
+std::vector<std::string>
+SplitWords(const std::string & where, const std::string & text)
+{
+  std::vector<std::string> words;
+  bool                     isWord = false;
+  char                     quote = 0;
+  for (const char letter : text)
+  {
+    const bool isBlank = letter == ' ' || letter == '\t' || letter == '\n';
+    if (quote == 0 && isBlank)
+    {
+      isWord = false;
+      continue;
+    }
+    if (!isWord)
+    {
+      words.emplace_back();
+      isWord = true;
+    }
+    if (quote == 0 && (letter == '"' || letter == '\''))
+    {
+      quote = letter;
+    }
+    else if (letter == quote)
+    {
+      quote = 0;
+    }
+    else
+    {
+      words.back() += letter;
+    }
+  }
+  if (quote != 0)
+  {
+    throw ArgumentError(where + "a quotation mark is missing");
+  }
+  return words;
+}
+
+/** Parses each step of a chain as a separate command line. */
+void
+ParseChain(const Texts & texts, CommandLine & line)
+{
+  line.output = texts.output;
+  for (const std::string & text : texts.steps)
+  {
+    const std::string where = "--step: \"" + text + "\": ";
+    const bool        isLast = &text == &texts.steps.back();
+    ChainStep         step;
+    step.text = text;
+    step.words = SplitWords(where, text);
+    const bool measures = !step.words.empty() && step.words.front() == "measure";
+    if (!step.words.empty())
+    {
+      step.words.insert(step.words.begin() + 1, "IN");
+      step.output = measures ? step.words.size() + 1 : 2;
+      step.words.insert(step.words.begin() + 2, measures ? 0 : 1, "OUT");
+    }
+    if (measures)
+    {
+      step.words.emplace_back("--out");
+      step.words.emplace_back("OUT");
+    }
+    CommandLine parsed;
+    try
+    {
+      parsed = Parse(step.words);
+    }
+    catch (const ArgumentError & error)
+    {
+      throw ArgumentError(where + error.what());
+    }
+    step.task = parsed.task;
+    const bool isImage = parsed.task == Task::Filter || parsed.task == Task::Sequence ||
+                         parsed.task == Task::FilterLabels || parsed.task == Task::FillHoles;
+    if (parsed.planOnly || !parsed.outputPattern.empty() || !(isImage || (measures && isLast)))
+    {
+      throw ArgumentError(where + (measures ? "it writes a table, which only the last step can"
+                                            : "it does not write one image, which a step does"));
+    }
+    line.steps.push_back(step);
+  }
+}
+
 /** The parameter of a filter that is a network; nullptr: it has none, or there is no such filter. */
 const ParameterDescription *
 FindNetworkParameter(const std::string & name)
@@ -893,6 +1077,8 @@ Parse(const std::vector<std::string> & given)
       ->type_name(writer.type)
       ->required();
   }
+  AddFillHoles(app, texts);
+  AddChain(app, texts);
   app.add_subcommand("man", "Print the manual page")->group("For other programs");
   CLI::App * const plan = app.add_subcommand("plan", "Print what a subcommand would do, without doing it");
   plan->group("Without an output");
@@ -973,6 +1159,18 @@ Parse(const std::vector<std::string> & given)
   {
     line.task = Task::FilterLabels;
     ReadSelection(texts, line);
+    return line;
+  }
+  if (line.name == "fill-label-holes")
+  {
+    line.task = Task::FillHoles;
+    line.output = texts.output;
+    return line;
+  }
+  if (line.name == "chain")
+  {
+    line.task = Task::Chain;
+    ParseChain(texts, line);
     return line;
   }
   const bool givesTable = line.name == "statistics" || line.name == "measure";

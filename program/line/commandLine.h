@@ -4,6 +4,7 @@
 
 #include "chunkwiseFilters.h"
 #include "chunkwiseLabelSelection.h"
+#include "chunkwiseLabelTable.h"
 #include "chunkwiseManager.h"
 #include "commandReport.h"
 
@@ -84,7 +85,19 @@ enum class Task
   Statistics,   ///< of IN, printed
   Measure,      ///< the labels of IN, in a table
   FilterLabels, ///< those of IN that are kept
+  FillHoles,    ///< of the labels of IN
+  Chain,        ///< several of these
   Devices       ///< listed
+};
+
+/** A step of a chain: a command line without the images' names, which are at two of its places. */
+struct ChainStep
+{
+  std::string              text;
+  Task                     task{ Task::Filter };
+  std::vector<std::string> words;
+  std::size_t              input{ 1 };
+  std::size_t              output{ 2 };
 };
 
 /** The contents of the command line. */
@@ -136,6 +149,12 @@ struct CommandLine
   std::vector<std::string> columns;   ///< empty: the default ones
   /** Which labels filter-labels keeps. */
   chunkwise::LabelSelection selection;
+  /** Labels that become others before all else, and the file that says so; empty: none. */
+  std::string                              replace;
+  std::vector<chunkwise::LabelTable::Pair> replacements;
+
+  /** The steps of a chain. */
+  std::vector<ChainStep> steps;
 };
 
 /** Throws ArgumentError, or TextRequested for --help and --version. */

@@ -11,7 +11,9 @@
 
 #include "chunkwiseLabelSelection.h"
 
+#include <filesystem>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 namespace command
@@ -34,11 +36,22 @@ public:
   Execute();
 
 private:
+  /** Both passes read the labels that the table gives. */
+  void
+  Replace(const ExecutionRequest & division) const
+  {
+    if (m_Table)
+    {
+      m_Table->Apply(division.inputs.front(), division.inputs.front(), division.region, *m_Executor);
+    }
+  }
+
   const CommandLine &                  m_Line;
   std::unique_ptr<chunkwise::Executor> m_Executor;
   chunkwise::files::FileJob            m_Job;
   chunkwise::MeasurementSettings       m_Settings;
   chunkwise::LabelSelection            m_Selection;
+  std::optional<chunkwise::LabelTable> m_Table;
 };
 
 FilterLabelsRun::FilterLabelsRun(const CommandLine & line)
@@ -48,6 +61,22 @@ FilterLabelsRun::FilterLabelsRun(const CommandLine & line)
   , m_Selection(line.selection)
 {
   OpenLabels(m_Line, m_Job, m_Settings);
+  if (!m_Line.replace.empty())
+  {
+    try
+    {
+      m_Table.emplace(m_Settings.labelKind, m_Line.replacements);
+    }
+    catch (const chunkwise::ParameterError & error)
+    {
+      throw ArgumentError("--replace: " + m_Line.replace + ": " + error.value + " is not " + error.allowed);
+    }
+    std::error_code ignored;
+    if (std::filesystem::equivalent(m_Line.replace, m_Line.output, ignored))
+    {
+      throw ArgumentError("OUT: " + m_Line.output + " is the file of --replace");
+    }
+  }
   chunkwise::SetPartsFor(chunkwise::GetPropertiesOf(m_Selection), m_Settings);
   m_Job.SetReading();
   m_Job.GetRequest().divisions = m_Line.divisions;
@@ -70,12 +99,14 @@ FilterLabelsRun::Execute()
   try
   {
     ReadLabels(m_Job, progress, [&](const ExecutionRequest & division) {
+      this->Replace(division);
       measurements.Add(division.inputs.front(), nullptr, division.region, *m_Executor);
     });
     const chunkwise::LabelMap map(measurements, MakeSpaceOf(m_Job.GetHeader()), m_Selection);
     const auto                sink = m_Job.CreateSink();
     ReadLabels(m_Job, progress, [&](const ExecutionRequest & division) {
       const chunkwise::BufferView & view = division.inputs.front();
+      this->Replace(division);
       map.Apply(view, view, division.region, *m_Executor);
       sink->Write(division.region, view);
     });

@@ -2,9 +2,11 @@
 #include "commandRun.h"
 
 #include "commandBatch.h"
+#include "commandChain.h"
 #include "commandComputation.h"
 #include "commandDevices.h"
 #include "commandFiles.h"
+#include "commandFillHoles.h"
 #include "commandFilterLabels.h"
 #include "commandInputs.h"
 #include "commandJobNames.h"
@@ -293,6 +295,11 @@ Run(const CommandLine & line)
       AskBeforeReplacing(line);
     }
     FilterLabels(line);
+  }
+  else if (line.task == Task::FillHoles || line.task == Task::Chain)
+  {
+    AskBeforeReplacing(line);
+    (line.task == Task::Chain ? RunChain : FillLabelHoles)(line);
   }
   else if (line.planOnly)
   {

@@ -22,13 +22,14 @@ from ._arrays import ChunkwiseWarning
 from ._core import Aborted, BudgetError, DeviceError, Error, ParameterError
 from ._filter import Filter, Plan
 from ._manage import budgets, devices, held_memory, release_memory, set_budgets, why_no_devices
-from ._measure import contacts, filter_labels, measure, remove_small_objects
+from ._measure import (contacts, fill_label_holes, filter_labels, find_boundaries, measure, remove_small_objects,
+                       write_table)
 from ._parts import regions
 from ._regions import Region
 from ._statistics import Statistics, statistics
 from ._table import BY_NAME, COMMON
-from ._thresholds import (threshold_isodata, threshold_li, threshold_multiotsu, threshold_otsu, threshold_triangle,
-                          threshold_yen)
+from ._thresholds import (apply_hysteresis_threshold, threshold_isodata, threshold_li, threshold_local, threshold_multiotsu,
+                          threshold_niblack, threshold_otsu, threshold_sauvola, threshold_triangle, threshold_yen)
 from ._version import __version__
 
 
@@ -62,9 +63,10 @@ def _make_function(row: Any) -> Any:
 
 __all__ = [
     "Aborted", "BudgetError", "ChunkwiseWarning", "DeviceError", "Error", "Filter", "ParameterError", "Plan", "Region",
-    "Statistics", "budgets", "contacts", "devices", "filter_labels", "filters", "held_memory", "measure", "regions",
-    "release_memory", "remove_small_objects", "set_budgets", "statistics", "threshold_isodata", "threshold_li",
-    "threshold_multiotsu", "threshold_otsu", "threshold_triangle", "threshold_yen", "why_no_devices",
+    "Statistics", "apply_hysteresis_threshold", "budgets", "contacts", "devices", "fill_label_holes", "filter_labels", "filters",
+    "find_boundaries", "held_memory", "measure", "regions", "release_memory", "remove_small_objects", "set_budgets",
+    "statistics", "threshold_isodata", "threshold_li", "threshold_local", "threshold_multiotsu", "threshold_niblack",
+    "threshold_otsu", "threshold_sauvola", "threshold_triangle", "threshold_yen", "why_no_devices", "write_table",
     # No star hides Python's own range and sum.
     *(name for name in BY_NAME if not hasattr(builtins, name)),
 ]

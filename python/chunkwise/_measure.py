@@ -2,19 +2,21 @@
 """Measurements of the objects of an image of labels: docs/measurements.md says what each column is."""
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from . import _core
+from . import _core, filters
 from ._arrays import as_input, check_dtype, make_options
 from ._containers import Opened, check_place, open_image
 
 
-def check_labels(array: np.ndarray[Any, Any]) -> str:
+def check_labels(array: Any) -> str:
     """The kind of labels, which are integers; bool is one label."""
-    kind = check_dtype(array.dtype, "labels")
+    kind = check_dtype(np.dtype(array.dtype), "labels")
     if kind.startswith("float"):
         raise _core.ParameterError(f"labels: {array.dtype} is none of the types of labels, integers of 8 to 64 bits; "
                                    '.astype("uint32") makes it one')
@@ -69,6 +71,10 @@ def _open_labels(labels: Any, spacing: Any) -> tuple[Opened, list[float], list[f
 
 def _measure(labels: Any, intensity: Any, spacing: Any, columns: Sequence[str], quantiles: Sequence[float], contacts: bool,
              options: dict[str, Any]) -> Any:
+    if is_read_in_parts(labels) or is_read_in_parts(intensity):
+        if not hasattr(labels, "dtype") or (intensity is not None and not hasattr(intensity, "dtype")):
+            raise _core.ParameterError("labels: beside an image that is read in parts the other one is an array too")
+        return _measure_read(labels, intensity, spacing, columns, quantiles, contacts, options)
     opened, lengths, origin, direction = _open_labels(labels, spacing)
     array = opened.array
     values = None
@@ -81,6 +87,47 @@ def _measure(labels: Any, intensity: Any, spacing: Any, columns: Sequence[str], 
     return tables(array, values, columns, quantiles, contacts, lengths[::-1], origin, direction, **options)
 
 
+def is_read_in_parts(image: Any) -> bool:
+    """Whether an image is not in memory: it has a shape, a type and slices."""
+    return type(image).__module__.partition(".")[0] in ("dask", "zarr", "tensorstore")
+
+
+def _planes_of(images: Sequence[Any], shape: tuple[int, ...]) -> int:
+    """Planes along the first axis to read at a time: whole chunks, some 30 million voxels."""
+    step = 1
+    for image in images:
+        chunks = getattr(image, "shards", None) or getattr(image, "chunks", None)
+        if chunks:
+            step = max(step, int(max(chunks[0]) if isinstance(chunks[0], tuple) else chunks[0]))
+    plane = max(1, int(np.prod(shape[1:], dtype=np.int64)))
+    return min(shape[0], max(step, (1 << 25) // plane // step * step))
+
+
+def _measure_read(labels: Any, intensity: Any, spacing: Any, columns: Sequence[str], quantiles: Sequence[float],
+                  contacts: bool, options: dict[str, Any]) -> Any:
+    images = [labels] if intensity is None else [labels, intensity]
+    for name, image in zip(("labels", "intensity"), images):
+        if any(each != each for each in image.shape):
+            raise _core.ParameterError(f"{name}: the extents of its chunks are not known; x.compute_chunk_sizes() finds them")
+        if tuple(image.shape) != tuple(labels.shape):
+            raise _core.ParameterError(f"{name}: its shape is {tuple(image.shape)}, that of labels is {tuple(labels.shape)}")
+    shape = tuple(int(each) for each in labels.shape)
+    if not 1 <= len(shape) <= 3:
+        raise _core.ParameterError(f"labels: they have {len(shape)} dimensions; objects of 1 to 3 are measured")
+    if 0 in shape:
+        raise _core.ParameterError(f"labels: an array of shape {shape} has no voxels")
+    kind = check_labels(labels)
+    other_kind = "" if intensity is None else check_dtype(np.dtype(intensity.dtype), "intensity")
+
+    def read(first: int, end: int) -> tuple[Any, Any]:
+        parts = [np.ascontiguousarray(np.asarray(image[first:end])) for image in images]
+        return (as_input(parts[0], kind), as_input(parts[1], other_kind) if other_kind else None)
+
+    lengths = _spacing_of(1.0 if spacing is None else spacing, len(shape))
+    return _core.measure_read(read, list(shape), _planes_of(images, shape), kind, other_kind, list(columns),
+                              [float(each) for each in quantiles], contacts, lengths[::-1], make_options(**options))
+
+
 def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, columns: Sequence[str] | None = None,
             quantiles: Sequence[float] = (), memory: int | str | None = None, threads: int | None = None,
             progress: Any = None) -> dict[str, np.ndarray[Any, Any]]:
@@ -91,8 +138,9 @@ def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, columns:
 
     Parameters
     ----------
-    labels : array_like of integers
-        Has one to three dimensions.
+    labels : array_like of integers, or an array of Dask, Zarr or TensorStore
+        Has one to three dimensions. What is not in memory is read in slabs of whole chunks along the first axis, once,
+        and again for quantiles; `chunkwise.zarr.measure` takes paths too.
     intensity : array_like, optional
         Has the same shape: its values are measured too. NaN makes a label's results NaN.
     spacing : float or sequence of float, optional
@@ -157,9 +205,54 @@ def contacts(labels: Any, *, spacing: Any = None, memory: int | str | None = Non
     return found
 
 
+def write_table(table: dict[str, Any], path: Any) -> None:
+    """Writes a table of `measure` or `contacts` to a file, whose ending says the format: .csv and .json, or .parquet,
+    .feather and .arrow, which take pyarrow.
+
+    Examples
+    --------
+    >>> import numpy as np, chunkwise, tempfile, os
+    >>> table = chunkwise.measure(np.array([1, 1, 2]), columns=("area",))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     chunkwise.write_table(table, os.path.join(folder, "table.csv"))
+    ...     print(open(os.path.join(folder, "table.csv")).read().split())
+    ['label,area', '1,2.0', '2,1.0']
+    """
+    name = os.fspath(path)
+    ending = os.path.splitext(name)[1].lower()
+    if ending in (".parquet", ".feather", ".arrow"):
+        import pyarrow
+
+        columns = pyarrow.table(dict(table))
+        if ending == ".parquet":
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(columns, name)
+        else:
+            import pyarrow.feather
+
+            pyarrow.feather.write_feather(columns, name)
+        return
+    rows = list(zip(*(column.tolist() for column in table.values())))
+    if ending == ".csv":
+        lines = [",".join(table)] + [",".join(repr(each) for each in row) for row in rows]
+    elif ending == ".json":
+        def number(each: Any) -> str:
+            # As the program writes what JSON has no number for.
+            return json.dumps(each if each == each and abs(each) != float("inf") else repr(each))
+
+        bodies = ["{" + ", ".join(f"{json.dumps(key)}: {number(each)}" for key, each in zip(table, row)) + "}" for row in rows]
+        lines = ["[", *(body + "," for body in bodies[:-1]), *bodies[-1:], "]"]
+    else:
+        raise ValueError(f"path: {name!r} ends with none of .csv, .json, .parquet, .feather, .arrow")
+    with open(name, "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
 def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | None = None, where: Sequence[str] | str = (),
-                  remove_border: bool = False, keep_largest: int | None = None, relabel: bool = False, spacing: Any = None,
-                  memory: int | str | None = None, threads: int | None = None, progress: Any = None) -> Any:
+                  remove_border: bool = False, keep_largest: int | None = None, relabel: bool = False, replace: Any = None,
+                  spacing: Any = None, memory: int | str | None = None, threads: int | None = None,
+                  progress: Any = None) -> Any:
     """The labels without those of objects that do not meet all conditions, which become 0.
 
     Parameters
@@ -175,6 +268,9 @@ def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | N
         Keeps only so many of the largest ones that meet all; of equal ones the lower labels.
     relabel : bool
         Number those that are kept 1, 2, ... in the order of their labels.
+    replace : mapping or sequence of pairs of int, optional
+        Old labels and new ones. It comes before all else: objects of one new label are one, 0 removes an object, and
+        labels that are not named stay.
     spacing, memory, threads, progress : as of `measure`
 
     Examples
@@ -193,6 +289,11 @@ def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | N
         conditions.append("touches_border == 0")
     if keep_largest is not None and (int(keep_largest) != keep_largest or keep_largest < 1):
         raise _core.ParameterError(f"keep_largest: {keep_largest!r} is not a whole number above 0")
+    pairs = []
+    for pair in (replace.items() if hasattr(replace, "items") else replace if replace is not None else ()):
+        if len(pair) != 2 or any(int(each) != each for each in pair):
+            raise _core.ParameterError(f"replace: {pair!r} is not an old label and a new one, whole numbers")
+        pairs.append(tuple(str(int(each)) for each in pair))
     opened, lengths, origin, direction = _open_labels(labels, spacing)
     array = opened.array
     kind = check_labels(array)
@@ -200,10 +301,10 @@ def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | N
     result = np.empty(array.shape, kind)
     options = make_options(memory=memory, threads=threads, progress=progress)
     try:
-        _core.filter_labels(given, kind, result, conditions, int(keep_largest or 0), relabel, lengths[::-1], origin, direction,
-                            options)
+        _core.filter_labels(given, kind, result, conditions, int(keep_largest or 0), relabel, pairs, lengths[::-1], origin,
+                            direction, options)
     except _core.ParameterError as error:
-        raise _core.ParameterError(str(error).replace("Where:", "where:", 1)) from None
+        raise _core.ParameterError(str(error).replace("Where:", "where:", 1).replace("Replace:", "replace:", 1)) from None
     return opened.wrap(result.view(array.dtype) if array.dtype.kind == "b" else result)
 
 
@@ -217,3 +318,43 @@ def remove_small_objects(labels: Any, min_size: int = 64, **options: Any) -> Any
     array([0, 0, 0, 4, 4, 4, 0, 0])
     """
     return filter_labels(labels, min_size=min_size, **options)
+
+
+def fill_label_holes(labels: Any, *, memory: int | str | None = None, threads: int | None = None, progress: Any = None) -> Any:
+    """The labels with the holes of their objects filled.
+
+    A hole is a part of the background, connected by faces, that does not reach the edge of the image and that one object
+    alone touches: it gets this object's label. What two objects enclose together stays.
+
+    Parameters
+    ----------
+    labels : array_like of integers
+        Has one to three dimensions.
+    memory, threads, progress : as of `measure`
+
+    Examples
+    --------
+    >>> import numpy as np, chunkwise
+    >>> chunkwise.fill_label_holes(np.array([[0, 3, 3, 3], [0, 3, 0, 3], [0, 3, 3, 3]]))
+    array([[0, 3, 3, 3],
+           [0, 3, 3, 3],
+           [0, 3, 3, 3]])
+    """
+    opened, _, _, _ = _open_labels(labels, None)
+    array = opened.array
+    kind = check_labels(array)
+    result = as_input(array, kind).copy()
+    part_kind = "uint32" if array.size < 1 << 32 else "uint64"
+    parts = filters.Label(connectivity=1)((result == 0).view("uint8"), output=part_kind, memory=memory, threads=threads)
+    _core.fill_label_holes(result, kind, np.ascontiguousarray(parts), part_kind,
+                           make_options(memory=memory, threads=threads, progress=progress))
+    return opened.wrap(result.view(array.dtype) if array.dtype.kind == "b" else result)
+
+
+def find_boundaries(labels: Any, connectivity: int = 1, mode: Literal["thick", "inner", "outer"] = "thick",
+                    **options: Any) -> Any:
+    """The boundaries of labelled objects, as bool: ``skimage.segmentation.find_boundaries`` with the background 0.
+
+    ``chunkwise.boundaries`` gives the same as 8-bit integers. The mode "subpixel" is not there.
+    """
+    return filters.Boundaries(boundary_mode=mode, connectivity=connectivity)(labels, **options).astype(bool)

@@ -180,6 +180,24 @@ def find_objects(input: Any, max_label: int = 0, **options: Any) -> list[tuple[s
     return boxes
 
 
+def value_indices(arr: Any, *, ignore_value: int | None = None) -> dict[int, tuple[Any, ...]]:
+    """Where each value of an array of integers is, as ``numpy.nonzero`` says it: ``scipy.ndimage.value_indices``, by
+    NumPy's sorting, on one core."""
+    array = open_image(arr).array
+    if array.dtype.kind not in "iu":
+        raise ValueError("Parameter 'arr' must be an integer array")
+    flat = array.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(ordered) else np.empty(0, np.intp)
+    found = {}
+    for begin, places in zip(starts.tolist(), np.split(order, starts[1:])):
+        value = ordered[begin]
+        if ignore_value is None or value != ignore_value:
+            found[value] = np.unravel_index(places, array.shape)
+    return found
+
+
 def histogram(input: Any, min: float, max: float, bins: int, labels: Any = None, index: Any = None) -> Any:
     """The histogram of the voxels of each label: ``scipy.ndimage.histogram``, by NumPy's, on one core."""
     groups = _Groups(input, labels, index, {})

@@ -174,8 +174,8 @@ class Row:
             rest.remove(first)
         self.named = rest
         #: Results of images of bool are of bool.
-        self.keeps_bool = self.output in ("input", "input-unless-signed") and self.group in (
-            "Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel")
+        self.keeps_bool = self.output not in ("label", "class", "real", "real-sum", "sum") and self.group in (
+            "Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel", "Objects", "Thresholds", "Distances")
 
     def arguments(self, stub: bool, with_inputs: bool) -> str:
         """The signature's text, after the parenthesis, as code or as a stub has it."""

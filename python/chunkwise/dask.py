@@ -615,14 +615,23 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
     height = given.pop("height", None)
     preserves = bool(given.pop("preserve_intensities", False))
     window = {key: given.pop(key) for key in ("radius", "element", "kernel") if key in given}
+    thresholds = tuple(sorted({given.pop(key) for key in ("low", "high") if key in given}))
     for key in ("foreground_value", "background_value", "flat_is_maxima", "flat_is_minima"):
         given.pop(key, None)
-    if row.marker == "none" or given or x.ndim > 3:
+    if (row.marker == "none" and not thresholds) or given or x.ndim > 3:
         raise _core.ParameterError(f"{filter!r}: over several chunks it is not possible with Dask; one chunk is")
     if row.marker == "input":
         reconstructed = reconstruction(others[0], x, erosion, fully_connected=full, **options)
         # By erosion it may have what only the marker's type holds.
         return reconstructed.astype(wanted) if wanted.kind == "b" else reconstructed
+    if thresholds:
+        # What is above the high one is reconstructed under what is above the low one.
+        filter._operation(tuple(x.shape), check_dtype(wanted), "uint8")
+        above = [_apply(filters.Threshold(thresholds=each), x, (), None, None, None, None, options) for each in thresholds]
+        if len(above) == 1:
+            return above[0]
+        low, high = dask.persist(*above)
+        return reconstruction(high, low, fully_connected=full, **options)
     # Some blocks of a selection have no voxels. What is read several times is computed once.
     x = x.rechunk(tuple(tuple(each for each in along if each) or (0,) for along in x.chunks))
     if 0 in x.shape:

@@ -39,21 +39,22 @@ from ._arrays import as_dtype, check_output
 from ._containers import is_on_device
 from ._filter import Kernel
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
-                       minimum_position, standard_deviation, sum, sum_labels, variance)
+                       minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 from ._windows import (Side, Step, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
                        is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, run_steps, shape_of, side_of, sides_of,
                        weighted_step, whole_number)
 
 __all__ = [
     "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_hit_or_miss", "binary_opening",
-    "binary_propagation", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d", "extrema",
+    "binary_propagation", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d",
+    "distance_transform_edt", "extrema",
     "find_objects", "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
     "generate_binary_structure", "generic_gradient_magnitude", "generic_laplace", "grey_closing", "grey_dilation",
     "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label", "laplace", "maximum", "maximum_filter",
     "maximum_filter1d", "maximum_position", "mean", "median", "median_filter", "minimum", "minimum_filter",
     "minimum_filter1d", "minimum_position", "morphological_gradient", "morphological_laplace", "percentile_filter",
     "prewitt", "rank_filter", "sobel", "standard_deviation", "sum", "sum_labels", "uniform_filter", "uniform_filter1d",
-    "variance", "white_tophat",
+    "value_indices", "variance", "white_tophat",
 ]
 
 _FUNCTIONS = ("scipy.ndimage has it. chunkwise.regions cuts an image of any size into regions with the voxels that their windows "
@@ -1113,3 +1114,46 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
     labels = filters.Label(**given)(input, output=into, **options)
     count = int(labels.max()) if math.prod(shape_of(input)) else 0
     return count if isinstance(output, np.ndarray) else (labels, count)  # type: ignore[return-value]
+
+
+def distance_transform_edt(input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False,
+                           distances: Any = None, indices: Any = None, **options: Any) -> Any:
+    """The distance of each voxel to the nearest one that is 0: ``scipy.ndimage.distance_transform_edt``.
+
+    Up to three dimensions. Two results differ from SciPy's. Of several nearest voxels `indices` has the first one in the
+    array. Without any voxel of 0 distances are infinite and indices are -1; SciPy's results are meaningless then.
+    """
+    if not (return_distances or return_indices):
+        raise RuntimeError("at least one of return_distances and return_indices must be True")
+    shape = shape_of(input) or (1,)
+    if len(shape) > 3:
+        raise _core.ParameterError(f"input: it has {len(shape)} dimensions; distances are taken along three axes. "
+                                   "chunkwise.distance takes those in the volumes of an array, along the last three")
+    if input is None or not hasattr(input, "shape"):
+        input = np.asarray(input) if not hasattr(input, "GetSize") else input
+    if isinstance(input, np.ndarray) and input.ndim == 0:
+        input = np.atleast_1d(input)
+    spacing = False if sampling is None else _per_axis(sampling, len(shape), "sampling")
+    given: dict[str, tuple[Any, tuple[int, ...], Any]] = {
+        "distances": (distances, shape, np.float64), "indices": (indices, (len(shape), *shape), np.int32)}
+    wanted = {"distances": return_distances, "indices": return_indices}
+    for name, (array, expected, dtype) in given.items():
+        if array is not None and not wanted[name]:
+            raise RuntimeError(f"{name}: an array for what is not returned")
+        if array is not None and (not isinstance(array, np.ndarray) or array.shape != expected or array.dtype != dtype):
+            raise RuntimeError(f"{name}: it must be an array of the shape {expected} and the type {np.dtype(dtype)}")
+    results = []
+    if return_distances:
+        found = filters.Distance(spacing=spacing)(input, output=np.float64 if distances is None else distances, **options)
+        if distances is None:
+            results.append(found)
+    if return_indices:
+        near = np.asarray(filters.Nearest(features="background", spacing=spacing)(input, output=np.int64, **options))
+        into = np.empty((len(shape), *shape), np.int32) if indices is None else indices
+        if near.size:
+            is_none = near < 0
+            for axis, each in enumerate(np.unravel_index(np.where(is_none, 0, near), shape)):
+                into[axis] = np.where(is_none, -1, each)
+        if indices is None:
+            results.append(into)
+    return tuple(results) if len(results) > 1 else results[0] if results else None

@@ -246,3 +246,20 @@ def _call(filter: Filter, input: Any, *others: Any, output: Any, **options: Any)
 
 
 register("store", Runner(_call))
+
+
+def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, **options: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """The table of `chunkwise.measure` of labels in a store, which are read once, in slabs of whole chunks.
+
+    Parameters
+    ----------
+    labels, intensity : path, zarr.Array, zarr.Group of OME-Zarr, or a TensorStore handle
+        Of OME-Zarr level 0 is read, and its scale is the spacing.
+    spacing, **options
+        As of `chunkwise.measure`.
+    """
+    from ._measure import measure as of_arrays
+
+    image = _open(labels)
+    values = None if intensity is None else _open(intensity).array
+    return of_arrays(image.array, values, spacing=spacing if spacing is not None else image.spacing, **options)

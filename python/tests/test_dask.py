@@ -194,7 +194,8 @@ def test_parts_of_forests_are_checked():
 
 @pytest.mark.parametrize("filter", [
     filters.HMaxima(height=20), filters.HMinima(height=20), filters.HConvex(height=20), filters.HConcave(height=20),
-    filters.FillHoles(), filters.GrindPeaks(), filters.ClearBorder(fully_connected=True)], ids=repr)
+    filters.FillHoles(), filters.GrindPeaks(), filters.ClearBorder(fully_connected=True),
+    filters.Hysteresis(100, 240), filters.Hysteresis(90.5, 90.5)], ids=repr)
 def test_what_is_made_of_reconstructions(random, filter):
     image = make_image(random, (10, 11, 12), "uint8")
     for array in (image, image.astype("float32")):

@@ -252,3 +252,189 @@ def test_what_cannot_be_measured_is_refused():
     with pytest.raises(chunkwise.BudgetError):
         chunkwise.measure(many, memory="4M")
     assert len(chunkwise.measure(many, columns=("label",))["label"]) == 300000
+
+
+def _holes_filled(labels):
+    """By the definition: a breadth-first search through each part of the background."""
+    result = labels.copy()
+    steps = [step for axis in range(labels.ndim) for step in (np.eye(labels.ndim, dtype=int)[axis], -np.eye(labels.ndim, dtype=int)[axis])]
+    seen = np.zeros(labels.shape, bool)
+    for start in zip(*np.nonzero(labels == 0)):
+        if seen[start]:
+            continue
+        seen[start] = True
+        part, touched, is_open = [start], set(), False
+        for at in part:
+            for step in steps:
+                there = tuple(int(i) for i in np.array(at) + step)
+                if not all(0 <= i < n for i, n in zip(there, labels.shape)):
+                    is_open = True
+                elif labels[there] != 0:
+                    touched.add(labels[there])
+                elif not seen[there]:
+                    seen[there] = True
+                    part.append(there)
+        if not is_open and len(touched) == 1:
+            for at in part:
+                result[at] = next(iter(touched))
+    return result
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32", "int64"])
+def test_holes_of_labels_are_filled(dtype):
+    random = np.random.default_rng(12)
+    for shape in ((12, 13, 14), (40, 30), (50,)):
+        labels = random.choice([0, 1, 1, 1, 1, 5], shape).astype(dtype)
+        if np.dtype(dtype).kind == "i":
+            labels[labels == 5] = -5
+        expected = _holes_filled(labels)
+        assert (expected != labels).any() or len(shape) == 3 or len(shape) == 1
+        found = chunkwise.fill_label_holes(labels)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(chunkwise.fill_label_holes(np.asfortranarray(labels)), expected)
+    ring = np.ones((5, 5), dtype)
+    ring[2, 2] = 0
+    assert (chunkwise.fill_label_holes(ring) == 1).all()
+
+
+def test_labels_that_become_others():
+    labels = np.array([[1, 1, 0, 4], [4, 7, 7, 7], [9, 9, 9, 2]], "int16")
+    found = chunkwise.filter_labels(labels, replace={1: 4, 9: 0, 7: -3})
+    np.testing.assert_array_equal(found, [[4, 4, 0, 4], [4, -3, -3, -3], [0, 0, 0, 2]])
+    # Sizes are those of the merged objects, and a table is applied once.
+    np.testing.assert_array_equal(chunkwise.filter_labels(labels, replace=[(1, 4), (4, 1)], min_size=3, relabel=True),
+                                  [[0, 0, 0, 0], [0, 1, 1, 1], [2, 2, 2, 0]])
+    np.testing.assert_array_equal(chunkwise.filter_labels(labels, replace={1: 4}, keep_largest=1),
+                                  np.where(np.isin(labels, (1, 4)), 4, 0))
+    for match, replace in (("replace: 70000", {70000: 1}), ("0 becomes 3", {0: 3}), ("twice", [(1, 2), (1, 3)]), ("replace: .*1.5", {1.5: 2})):
+        with pytest.raises(chunkwise.ParameterError, match=match):
+            chunkwise.filter_labels(labels, replace=replace)
+
+
+def _boundaries(labels, connectivity, mode):
+    result = np.zeros(labels.shape, bool)
+    for at in np.ndindex(*labels.shape):
+        differs = touches = False
+        for step in np.ndindex(*(3,) * labels.ndim):
+            step = np.array(step) - 1
+            there = tuple(int(i) for i in np.array(at) + step)
+            if all(0 <= i < n for i, n in zip(there, labels.shape)) and labels[there] != labels[at]:
+                differs |= abs(step).sum() <= connectivity
+                touches |= labels[there] != 0 and labels[at] != 0
+        result[at] = differs and {"thick": True, "inner": labels[at] != 0, "outer": labels[at] == 0 or touches}[mode]
+    return result
+
+
+@pytest.mark.parametrize("mode", ["thick", "inner", "outer"])
+def test_boundaries_of_labels(mode):
+    segmentation = pytest.importorskip("skimage.segmentation")
+    random = np.random.default_rng(13)
+    for shape in ((9, 10, 11), (30, 20)):
+        labels = chunkwise.median(random.choice([0, 0, 3, 8], shape).astype("uint16"), radius=1)
+        for connectivity in range(1, len(shape) + 1):
+            expected = _boundaries(labels, connectivity, mode)
+            found = chunkwise.find_boundaries(labels, connectivity, mode)
+            assert found.dtype == bool and 0 < found.sum() < found.size
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(found, segmentation.find_boundaries(labels, connectivity, mode))
+            np.testing.assert_array_equal(chunkwise.boundaries(labels, boundary_mode=mode, connectivity=connectivity), expected)
+
+
+def _same_tables(found, expected):
+    assert list(found) == list(expected)
+    for name, column in expected.items():
+        np.testing.assert_array_equal(found[name], column, err_msg=name)
+        assert found[name].dtype == column.dtype
+
+
+def test_arrays_that_are_not_in_memory(tmp_path):
+    da = pytest.importorskip("dask.array")
+    zarr = pytest.importorskip("zarr")
+    random = np.random.default_rng(14)
+    for shape, chunks in (((17, 12, 13), (5, 4, 6)), ((1, 20, 9), (1, 6, 9)), ((40, 30), (7, 11)), ((60,), (13,))):
+        labels = random.choice([0, 0, 3, 8, 70], shape).astype("uint16")
+        values = random.normal(50, 20, shape).astype("float32")
+        lazy, other = da.from_array(labels, chunks=chunks), da.from_array(values, chunks=tuple(2 * each for each in chunks))
+        expected = chunkwise.measure(labels, values, quantiles=(0.5, 0.9), spacing=2.0)
+        _same_tables(chunkwise.measure(lazy, other, quantiles=(0.5, 0.9), spacing=2.0), expected)
+        _same_tables(chunkwise.measure(lazy, values, quantiles=(0.5, 0.9), spacing=2.0), expected)
+        _same_tables(chunkwise.measure(lazy), chunkwise.measure(labels))
+        _same_tables(chunkwise.contacts(lazy), chunkwise.contacts(labels))
+        where = str(tmp_path / f"{len(shape)}{shape[0]}.zarr")
+        stored = zarr.open(where, mode="w", shape=shape, chunks=chunks, dtype="uint16")
+        stored[...] = labels
+        _same_tables(chunkwise.measure(stored, columns=("area", "centroid")), chunkwise.measure(labels, columns=("area", "centroid")))
+        _same_tables(chunkwise.zarr.measure(where, spacing=0.5), chunkwise.measure(labels, spacing=0.5))
+    reads = []
+
+    def block(block_info=None):
+        reads.append(block_info[None]["chunk-location"])
+        return np.ones(block_info[None]["chunk-shape"], "uint8")
+
+    counted = da.map_blocks(block, chunks=((4, 4), (5,)), dtype="uint8", meta=np.empty((0, 0), "uint8"))
+    assert chunkwise.measure(counted, columns="area")["area"].tolist() == [40]
+    assert sorted(reads) == [(0, 0), (1, 0)], "each block is computed once"
+    for match, call in (("float32", lambda: chunkwise.measure(da.zeros((3, 4), dtype="float32"))),
+                        ("shape", lambda: chunkwise.measure(da.zeros((3, 4), dtype="uint8"), da.zeros((3, 5)))),
+                        ("dimensions", lambda: chunkwise.measure(da.zeros((1, 1, 3, 4), dtype="uint8")))):
+        with pytest.raises(ValueError, match=match):
+            call()
+
+
+def test_an_error_of_what_reads_is_its_own():
+    da = pytest.importorskip("dask.array")
+
+    def fail(block):
+        raise RuntimeError("the disk broke")
+
+    lazy = da.zeros((4, 4), dtype="uint8", chunks=2).map_blocks(fail, dtype="uint8", meta=np.empty((0, 0), "uint8"))
+    with pytest.raises(RuntimeError, match="the disk broke"):
+        chunkwise.measure(lazy)
+
+
+def test_tables_are_written(tmp_path):
+    import csv
+    import json
+
+    labels = np.array([[1, 1, 0], [0, 2, 2]], "uint8")
+    table = chunkwise.measure(labels, np.array([[1, np.nan, 0], [0, 2, 4]], "float32"), columns=("area", "intensity_mean"))
+    chunkwise.write_table(table, tmp_path / "t.csv")
+    rows = list(csv.DictReader(open(tmp_path / "t.csv")))
+    assert [row["label"] for row in rows] == ["1", "2"] and [row["intensity_mean"] for row in rows] == ["nan", "3.0"]
+    chunkwise.write_table(table, tmp_path / "t.json")
+    shown = json.load(open(tmp_path / "t.json"))
+    assert shown == [{"label": 1, "area": 2.0, "intensity_mean": "nan"}, {"label": 2, "area": 2.0, "intensity_mean": 3.0}]
+    chunkwise.write_table(chunkwise.measure(np.zeros((2, 2), "uint8")), tmp_path / "none.json")
+    assert json.load(open(tmp_path / "none.json")) == []
+    with pytest.raises(ValueError, match="none of .csv"):
+        chunkwise.write_table(table, tmp_path / "t.txt")
+
+
+def test_tables_are_written_as_arrow(tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    table = chunkwise.measure(np.random.default_rng(3).integers(0, 5, (9, 9)).astype("uint8"))
+    chunkwise.write_table(table, tmp_path / "t.parquet")
+    chunkwise.write_table(table, tmp_path / "t.feather")
+    for found in (pyarrow.parquet.read_table(tmp_path / "t.parquet"), pyarrow.feather.read_table(tmp_path / "t.feather")):
+        _same_tables({name: found[name].to_numpy() for name in found.column_names}, table)
+
+
+def test_value_indices():
+    ndimage = pytest.importorskip("scipy.ndimage")
+    if not hasattr(ndimage, "value_indices"):
+        pytest.skip("this SciPy has none")
+    random = np.random.default_rng(15)
+    for array in (random.integers(-2, 4, (5, 6, 7)), random.integers(0, 9, (40,)).astype("uint8"), np.zeros((0, 3), "int16")):
+        for ignore in (None, 0, 77):
+            found, expected = chunkwise.ndimage.value_indices(array, ignore_value=ignore), ndimage.value_indices(array, ignore_value=ignore)
+            assert set(found) == set(expected)
+            for value, places in expected.items():
+                assert len(found[value]) == len(places)
+                for a, b in zip(found[value], places):
+                    np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError):
+        chunkwise.ndimage.value_indices(np.zeros(3))

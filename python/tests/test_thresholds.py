@@ -98,3 +98,81 @@ def test_scikit_image_has_the_same_thresholds():
     assert chunkwise.threshold_li(image) == pytest.approx(skimage.threshold_li(image.copy()), abs=1e-5)
     for classes in (2, 3, 4):
         np.testing.assert_array_equal(chunkwise.threshold_multiotsu(image, classes), skimage.threshold_multiotsu(image, classes))
+
+
+def _windows(image: np.ndarray, radius: int) -> np.ndarray:
+    """Means and standard deviations of windows that end at the image's edge."""
+    means, deviations = np.empty(image.shape), np.empty(image.shape)
+    for index in np.ndindex(*image.shape):
+        window = image[tuple(slice(max(i - radius, 0), i + radius + 1) for i in index)].astype(float)
+        means[index], deviations[index] = window.mean(), window.std()
+    return np.stack([means, deviations])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32", "float32", "float64"])
+def test_local_thresholds_are_those_of_the_definition(dtype):
+    image = _image(dtype)
+    mean, deviation = _windows(image, 2)
+    found = chunkwise.threshold_niblack(image, 5, 0.3)
+    assert found.dtype == (np.float32 if dtype in ("uint8", "int16", "float32") else np.float64)
+    np.testing.assert_allclose(found, mean - 0.3 * deviation, rtol=1e-4)
+    half = 1.0 if dtype.startswith("float") else (float(np.iinfo(dtype).max) - float(np.iinfo(dtype).min)) / 2
+    np.testing.assert_allclose(chunkwise.threshold_sauvola(image, 5), mean * (1 + 0.2 * (deviation / half - 1)), rtol=1e-4)
+    np.testing.assert_allclose(chunkwise.threshold_sauvola(image, (5, 5, 5), 0.5, 40), mean * (1 + 0.5 * (deviation / 40 - 1)), rtol=1e-4)
+    np.testing.assert_allclose(chunkwise.threshold_local(image, 5, "mean", 3, "renormalized"), mean - 3, rtol=1e-5)
+    # The classes are those of the comparison.
+    classes = chunkwise.local_threshold(image, 2, method="niblack", k=0.3)
+    assert classes.dtype == np.uint8
+    np.testing.assert_array_equal(classes, image > found)
+    mask = np.random.default_rng(4).integers(0, 2, image.shape, "uint8")
+    inside = chunkwise.local_threshold(image, 2, method="median", mask=mask)
+    np.testing.assert_array_equal(inside, (image > chunkwise.threshold_local(image, 5, "median", mode="renormalized", mask=mask)) & (mask != 0))
+
+
+def test_what_is_wrong_with_a_window_is_named():
+    image = _image("uint8")
+    for call, message in ((lambda: chunkwise.threshold_niblack(image, 4), "window_size: 4 is not an odd"),
+                          (lambda: chunkwise.threshold_local(image, 3, "generic"), "method: 'generic' is none of"),
+                          (lambda: chunkwise.threshold_local(image, 3, mode="mirror"), "mirror"),
+                          (lambda: chunkwise.threshold_sauvola(image, r=0), "r: 0")):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_scikit_image_has_the_same_local_thresholds():
+    skimage = pytest.importorskip("skimage.filters")
+    image = _image("uint8")
+    inner = (slice(2, -2),) * 3
+    np.testing.assert_allclose(chunkwise.threshold_niblack(image, 5)[inner], skimage.threshold_niblack(image, 5)[inner], rtol=1e-5)
+    np.testing.assert_allclose(chunkwise.threshold_sauvola(image, 5)[inner], skimage.threshold_sauvola(image, 5)[inner], rtol=1e-5)
+    for method in ("gaussian", "mean", "median"):
+        for mode in ("reflect", "nearest", "wrap", "constant"):
+            ours = chunkwise.threshold_local(image, 5, method, 2.5, mode, cval=7)
+            np.testing.assert_allclose(ours, skimage.threshold_local(image.astype(float), 5, method, 2.5, mode, cval=7), rtol=1e-5)
+
+
+def test_hysteresis():
+    from collections import deque
+    image = np.random.default_rng(8).integers(0, 100, (9, 14, 15)).astype("int16")
+    kept = image > 95
+    queue = deque(zip(*np.nonzero(kept)))
+    while queue:
+        at = np.array(queue.popleft())
+        for step in np.vstack([np.eye(3, dtype=int), -np.eye(3, dtype=int)]):
+            there = tuple(at + step)
+            if all(0 <= i < n for i, n in zip(there, image.shape)) and not kept[there] and image[there] > 60:
+                kept[there] = True
+                queue.append(there)
+    assert 0 < kept.sum() < (image > 60).sum()
+    np.testing.assert_array_equal(chunkwise.hysteresis(image, 60, 95), kept)
+    found = chunkwise.apply_hysteresis_threshold(image, 60, 95)
+    assert found.dtype == bool and (found == kept).all()
+    np.testing.assert_array_equal(chunkwise.apply_hysteresis_threshold(image, 60, 60), image > 60)
+    with pytest.raises(chunkwise.ParameterError, match="low: 3 is more than high, 2|low"):
+        chunkwise.hysteresis(image, 3, 2)
+
+
+def test_scikit_image_has_the_same_hysteresis():
+    skimage = pytest.importorskip("skimage.filters")
+    image = _image("float32") / 7
+    np.testing.assert_array_equal(chunkwise.apply_hysteresis_threshold(image, 9, 14), skimage.apply_hysteresis_threshold(image, 9, 14))

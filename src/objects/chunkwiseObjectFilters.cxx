@@ -2,6 +2,7 @@
 // The rows of what finds objects.
 #include "chunkwiseError.h"
 #include "chunkwiseFilterRows.h"
+#include "chunkwiseLabelBoundaryOperation.h"
 #include "chunkwiseLabelOperation.h"
 
 #include <algorithm>
@@ -69,6 +70,44 @@ MakeLabel(const CheckedParameters & p, const FilterImage & image)
   return operation;
 }
 
+std::shared_ptr<const Operation>
+MakeBoundaries(const CheckedParameters & p, const FilterImage &)
+{
+  const std::string & mode = p.Choice("BoundaryMode");
+  auto                operation = std::make_shared<LabelBoundaryOperation>();
+  operation->mode = mode == "inner"   ? LabelBoundaryMode::Inner
+                    : mode == "outer" ? LabelBoundaryMode::Outer
+                                      : LabelBoundaryMode::Thick;
+  operation->connectivity = static_cast<int>(p.Integer("Connectivity"));
+  operation->axes = p.SpatialAxes();
+  std::sort(operation->axes.begin(), operation->axes.end());
+  return operation;
+}
+
+FilterDescription
+BoundariesRow(const ParameterDescription & connectivity)
+{
+  FilterDescription row;
+  row.name = "boundaries";
+  row.group = "Objects";
+  row.title = "Mark the voxels at the boundaries of labelled objects";
+  row.output = DefaultOutput::Class;
+  row.canBeStage = false;
+  row.givesClasses = [](const FilterParameters &) { return true; };
+  ParameterDescription mode;
+  mode.name = "BoundaryMode";
+  mode.option = "mode";
+  mode.type = ParameterType::Choice;
+  mode.help =
+    "All voxels with a neighbor of another value, those inside of objects, or those outside and where objects "
+    "touch";
+  mode.defaultText = "thick";
+  mode.choices = { "thick", "inner", "outer" };
+  row.parameters = { mode, connectivity, SpatialAxesParameter() };
+  row.make = MakeBoundaries;
+  return row;
+}
+
 } // namespace
 
 void
@@ -133,6 +172,7 @@ AddObjectFilters(std::vector<FilterDescription> & filters)
                      background,   labelBackground, periodic, SpatialAxesParameter() };
   row.make = MakeLabel;
   filters.push_back(row);
+  filters.push_back(BoundariesRow(connectivity));
 }
 
 } // namespace chunkwise

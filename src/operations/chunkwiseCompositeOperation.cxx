@@ -329,7 +329,7 @@ RegisterCompositeKernels(KernelRegistry & registry)
 {
   KernelSet kernels;
   kernels.compute = MakeCompositeKernel();
-  for (const char * const name : { "domain", "highpass", "range", "wiener" })
+  for (const char * const name : { "domain", "highpass", "localthreshold", "range", "wiener" })
   {
     registry.Register(name, kernels);
   }

@@ -3,7 +3,7 @@
 #include "chunkwiseFilterRows.h"
 #include "chunkwiseError.h"
 #include "chunkwisePassesOperation.h"
-#include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseReconstructionRows.h"
 
 namespace chunkwise
 {
@@ -12,74 +12,6 @@ namespace
 {
 
 using Pointer = std::shared_ptr<const Operation>;
-
-std::vector<ParameterDescription>
-ReconstructionParameters()
-{
-  ParameterDescription full;
-  full.name = "FullyConnected";
-  full.option = "full";
-  full.help = "Neighbours share a face, an edge or a corner, not only a face";
-  ParameterDescription axes = SpatialAxesParameter();
-  axes.help = "The axes along which neighbours lie: the first ones, x is 0 (the first three)";
-  // How a CUDA device does it changes no result: no options of the program.
-  ParameterDescription method;
-  method.name = "Method";
-  method.type = ParameterType::Choice;
-  method.help = "How a CUDA device does it; the CPU has one way";
-  method.defaultText = "auto";
-  method.choices = { "auto", "wavefront", "forest", "heaps" };
-  ParameterDescription heaps;
-  heaps.name = "NumberOfHeaps";
-  heaps.type = ParameterType::Integer;
-  heaps.help = "Number of heaps, for the method heaps (as many as the device runs at once)";
-  heaps.defaultText = "0";
-  heaps.minimum = 0;
-  ParameterDescription items;
-  items.name = "HeapNodeSize";
-  items.type = ParameterType::Integer;
-  items.help = "Voxels in a node of a heap, for the method heaps (chosen)";
-  items.defaultText = "0";
-  items.minimum = 0;
-  items.maximum = ReconstructionOperation::MaxNodeItems;
-  for (ParameterDescription * const ofHeaps : { &heaps, &items })
-  {
-    ofHeaps->onlyWithName = method.name;
-    ofHeaps->onlyWithValue = "heaps";
-  }
-  return { full, axes, method, heaps, items };
-}
-
-/** What all rows share. */
-std::shared_ptr<ReconstructionOperation>
-MakeReconstruction(const CheckedParameters & parameters, bool erosion, ReconstructionMarker marker,
-                   ReconstructionResult result = ReconstructionResult::Reconstruction)
-{
-  auto operation = std::make_shared<ReconstructionOperation>();
-  operation->erosion = erosion;
-  operation->marker = marker;
-  operation->result = result;
-  operation->fullyConnected = parameters.Flag("FullyConnected");
-  const auto & axes = parameters.SpatialAxes();
-  for (std::size_t a = 0; a < axes.size(); ++a)
-  {
-    if (!parameters.IsSpatial(static_cast<int>(a)))
-    {
-      ThrowParameterError("SpatialAxes",
-                          "neighbours lie along axes that follow each other from x on, and axis " + std::to_string(a) +
-                            " is missing");
-    }
-  }
-  operation->spatialDimension = static_cast<int>(axes.size());
-  const std::string & method = parameters.Choice("Method");
-  operation->method = method == "wavefront" ? ReconstructionMethod::TileWavefront
-                      : method == "forest"  ? ReconstructionMethod::SpanningForest
-                      : method == "heaps"   ? ReconstructionMethod::ParallelHeapCluster
-                                            : ReconstructionMethod::Auto;
-  operation->heaps = parameters.Integer("NumberOfHeaps");
-  operation->nodeItems = parameters.Integer("HeapNodeSize");
-  return operation;
-}
 
 FilterDescription
 Row(const std::string & name, const std::string & title, const ReconstructionRecipe & recipe)
@@ -173,6 +105,73 @@ MakeOfMorphology(const CheckedParameters & parameters, const FilterImage & image
 }
 
 } // namespace
+
+std::vector<ParameterDescription>
+ReconstructionParameters()
+{
+  ParameterDescription full;
+  full.name = "FullyConnected";
+  full.option = "full";
+  full.help = "Neighbours share a face, an edge or a corner, not only a face";
+  ParameterDescription axes = SpatialAxesParameter();
+  axes.help = "The axes along which neighbours lie: the first ones, x is 0 (the first three)";
+  // How a CUDA device does it changes no result: no options of the program.
+  ParameterDescription method;
+  method.name = "Method";
+  method.type = ParameterType::Choice;
+  method.help = "How a CUDA device does it; the CPU has one way";
+  method.defaultText = "auto";
+  method.choices = { "auto", "wavefront", "forest", "heaps" };
+  ParameterDescription heaps;
+  heaps.name = "NumberOfHeaps";
+  heaps.type = ParameterType::Integer;
+  heaps.help = "Number of heaps, for the method heaps (as many as the device runs at once)";
+  heaps.defaultText = "0";
+  heaps.minimum = 0;
+  ParameterDescription items;
+  items.name = "HeapNodeSize";
+  items.type = ParameterType::Integer;
+  items.help = "Voxels in a node of a heap, for the method heaps (chosen)";
+  items.defaultText = "0";
+  items.minimum = 0;
+  items.maximum = ReconstructionOperation::MaxNodeItems;
+  for (ParameterDescription * const ofHeaps : { &heaps, &items })
+  {
+    ofHeaps->onlyWithName = method.name;
+    ofHeaps->onlyWithValue = "heaps";
+  }
+  return { full, axes, method, heaps, items };
+}
+
+std::shared_ptr<ReconstructionOperation>
+MakeReconstruction(const CheckedParameters & parameters, bool erosion, ReconstructionMarker marker,
+                   ReconstructionResult result)
+{
+  auto operation = std::make_shared<ReconstructionOperation>();
+  operation->erosion = erosion;
+  operation->marker = marker;
+  operation->result = result;
+  operation->fullyConnected = parameters.Flag("FullyConnected");
+  const auto & axes = parameters.SpatialAxes();
+  for (std::size_t a = 0; a < axes.size(); ++a)
+  {
+    if (!parameters.IsSpatial(static_cast<int>(a)))
+    {
+      ThrowParameterError("SpatialAxes",
+                          "neighbours lie along axes that follow each other from x on, and axis " + std::to_string(a) +
+                            " is missing");
+    }
+  }
+  operation->spatialDimension = static_cast<int>(axes.size());
+  const std::string & method = parameters.Choice("Method");
+  operation->method = method == "wavefront" ? ReconstructionMethod::TileWavefront
+                      : method == "forest"  ? ReconstructionMethod::SpanningForest
+                      : method == "heaps"   ? ReconstructionMethod::ParallelHeapCluster
+                                            : ReconstructionMethod::Auto;
+  operation->heaps = parameters.Integer("NumberOfHeaps");
+  operation->nodeItems = parameters.Integer("HeapNodeSize");
+  return operation;
+}
 
 void
 AddReconstructionFilters(std::vector<FilterDescription> & filters)

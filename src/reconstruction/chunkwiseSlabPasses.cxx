@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseSlabPasses.h"
 
+#include "chunkwiseConvertedImage.h"
 #include "chunkwiseError.h"
 #include "chunkwisePassesOperation.h"
 #include "chunkwiseSlabKernels.h"
@@ -15,8 +16,18 @@ namespace chunkwise
 namespace
 {
 
-/** The windows' share of the memory is one part of so many. */
-constexpr std::uint64_t PartsOfMemory = 3;
+bool
+IsWindow(const Stage & stage)
+{
+  return stage.operation && stage.operation->GetSchedule() == Schedule::Independent;
+}
+
+/** The memory has so many parts: one for each stage of windows, and two for the reconstruction that reads these. */
+std::uint64_t
+CountPartsOfMemory(const std::vector<Stage> & stages)
+{
+  return 2 + static_cast<std::uint64_t>(std::count_if(stages.begin(), stages.end(), IsWindow));
+}
 
 /** What an operation without links between chunks gives of another source, some planes at a time. */
 class StageSource : public ImageSource
@@ -25,13 +36,13 @@ public:
   /** Holds its part of the request's memory: half for what it reads, half for its run. Throws BudgetError with the
    * bytes of the whole request that are enough, where `others` are for all else. */
   StageSource(Manager & manager, const SlabRequest & request, std::shared_ptr<const Operation> operation,
-              std::shared_ptr<ImageSource> from, PixelKind kind, std::uint64_t others,
+              std::shared_ptr<ImageSource> from, PixelKind kind, std::uint64_t partsOfMemory, std::uint64_t others,
               std::shared_ptr<Executor> executor, std::shared_ptr<const std::atomic<bool>> stop)
     : m_Manager(manager)
     , m_From(std::move(from))
     , m_Image(Box::FromExtent(m_From->GetExtent()))
     , m_Kind(kind)
-    , m_Bytes(request.hostBytes ? std::max<std::uint64_t>(request.hostBytes / PartsOfMemory, 1) : 0)
+    , m_Bytes(request.hostBytes ? std::max<std::uint64_t>(request.hostBytes / partsOfMemory, 1) : 0)
     , m_Halo(operation->GetHalo(m_Image.Extents()))
     , m_Executor(std::move(executor))
     , m_Stop(std::move(stop))
@@ -50,7 +61,7 @@ public:
     {
       m_Axis = m_Image.Extent(a) > 1 ? a : m_Axis;
     }
-    std::uint64_t needed = std::max<std::uint64_t>(CountBytes(GetPlanes(1)) * 2 * PartsOfMemory, others);
+    std::uint64_t needed = std::max<std::uint64_t>(CountBytes(GetPlanes(1)) * 2 * partsOfMemory, others);
     try
     {
       const Box        piece = GetPlanes(CountPlanes());
@@ -66,7 +77,7 @@ public:
       {
         throw;
       }
-      needed = std::max<std::uint64_t>(needed, error.needed * 2 * PartsOfMemory);
+      needed = std::max<std::uint64_t>(needed, error.needed * 2 * partsOfMemory);
     }
     if (m_Bytes > 0 && needed > request.hostBytes)
     {
@@ -257,9 +268,10 @@ class PassesInSlabs
 {
 public:
   /** Throws what keeps it from running. */
-  PassesInSlabs(Manager & manager, const SlabRequest & request)
+  PassesInSlabs(Manager & manager, const SlabRequest & request, const std::vector<Stage> & stages)
     : m_Manager(manager)
     , m_Request(request)
+    , m_PartsOfMemory(CountPartsOfMemory(stages))
     , m_Extent(request.sink->GetExtent())
     // Windows are computed while the caller's threads flood.
     , m_Executor(MakeThreadExecutor(request.executor ? request.executor->GetConcurrency() : 0))
@@ -280,7 +292,7 @@ public:
   void
   AddStages(const std::vector<Stage> & stages, const std::vector<PixelKind> & kinds)
   {
-    const std::uint64_t                       others = GetBytesOfOthers(stages);
+    const std::uint64_t                       others = GetBytesOfOthers(stages, kinds);
     std::vector<std::shared_ptr<ImageSource>> results(stages.size());
     for (std::size_t i = 0; i < stages.size(); ++i)
     {
@@ -293,7 +305,7 @@ public:
       if (stages[i].operation->GetSchedule() == Schedule::Independent)
       {
         results[i] = std::make_shared<StageSource>(
-          m_Manager, m_Request, stages[i].operation, from[0], kinds[i], others, m_Executor, m_Stop);
+          m_Manager, m_Request, stages[i].operation, from[0], kinds[i], m_PartsOfMemory, others, m_Executor, m_Stop);
         continue;
       }
       m_Parts.push_back(m_Request);
@@ -319,8 +331,8 @@ public:
     for (const auto & copy : m_Copies)
     {
       StoppingPartMonitor part(monitor, 0, 0, *m_Stop);
-      const std::size_t   most =
-        static_cast<std::size_t>(m_Request.hostBytes ? m_Request.hostBytes / PartsOfMemory : std::uint64_t{ 1 } << 28);
+      const std::size_t   most = static_cast<std::size_t>(m_Request.hostBytes ? m_Request.hostBytes / m_PartsOfMemory
+                                                                            : std::uint64_t{ 1 } << 28);
       report.bytesRead += SpoolCopier::Copy(copy.first, copy.second, most, &part);
     }
     const auto count = static_cast<double>(m_Parts.size());
@@ -346,19 +358,26 @@ private:
   }
   /** What the source of a window has not is enough for the run that reads it. */
   std::uint64_t
-  GetBytesOfOthers(const std::vector<Stage> & stages) const
+  GetBytesOfOthers(const std::vector<Stage> & stages, const std::vector<PixelKind> & kinds) const
   {
     std::uint64_t others = 0;
-    for (const Stage & stage : stages)
+    for (std::size_t i = 0; i < stages.size(); ++i)
     {
+      const Stage & stage = stages[i];
       if (m_Request.hostBytes > 0 && stage.operation->GetSchedule() == Schedule::Fixpoint)
       {
+        // A reconstruction reads what has the kind of its result.
+        std::shared_ptr<ImageSource> source = m_Inputs[0];
+        if (source->GetKind() != kinds[i])
+        {
+          source = std::make_shared<ConvertedSource>(source, kinds[i]);
+        }
         SlabRequest part = m_Request;
         part.fileThreads = 1;
         part.operation = stage.operation;
-        part.sources.assign(stage.inputs.size(), m_Inputs[0]);
+        part.sources.assign(stage.inputs.size(), source);
         const std::uint64_t least = GetLeastHostBytes(m_Manager, part);
-        others = std::max(others, least + least / (PartsOfMemory - 1) + PartsOfMemory);
+        others = std::max(others, least + least * (m_PartsOfMemory - 2) / 2 + m_PartsOfMemory);
       }
     }
     return others;
@@ -366,6 +385,7 @@ private:
 
   Manager &                                                                           m_Manager;
   const SlabRequest &                                                                 m_Request;
+  const std::uint64_t                                                                 m_PartsOfMemory;
   const Coordinates                                                                   m_Extent;
   const std::shared_ptr<Executor>                                                     m_Executor;
   const std::shared_ptr<std::atomic<bool>>                                            m_Stop;
@@ -387,7 +407,7 @@ RunPassesInSlabs(Manager & manager, const SlabRequest & request, Monitor * monit
   {
     return SlabReport();
   }
-  PassesInSlabs passes(manager, request);
+  PassesInSlabs passes(manager, request, stages);
   passes.AddStages(stages, kinds);
   return runs ? passes.Run(monitor) : SlabReport();
 }

@@ -542,8 +542,14 @@ MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, 
   result.devices = request.devices;
   result.budgets = plan.budgets;
   result.executor = request.executor;
-  const bool isAlone = !request.operation || request.operation->HandsOnState();
-  const Box  input = isAlone ? division : GetInputBox(*request.operation, division, result.image);
+  Box input = division;
+  if (request.operation)
+  {
+    const Box needed = GetInputBox(*request.operation, division, result.image);
+    input.lower[plan.axis] = needed.lower[plan.axis];
+    input.upper[plan.axis] = needed.upper[plan.axis];
+    input = request.operation->HandsOnState() ? input : needed;
+  }
   for (const StreamedInput & from : request.inputs)
   {
     result.inputs.push_back(DenseView(nullptr, from.kind, input));

@@ -2,6 +2,7 @@
 #include "chunkwiseThresholdOperation.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseOperations.h"
 #include "chunkwiseThresholds.h"
 
 #include <algorithm>

@@ -1,9 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "itkBinaryBallMorphologyImageFilter.h"
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
+#include "itkEuclideanDistanceImageFilter.h"
+#include "itkExpandLabelsImageFilter.h"
 #include "itkGlobalThresholdImageFilter.h"
 #include "itkHeapClearBorderImageFilter.h"
 #include "itkHeapClosingByReconstructionImageFilter.h"
@@ -16,8 +19,12 @@
 #include "itkHeapOpeningByReconstructionImageFilter.h"
 #include "itkHeapReconstructionByDilationImageFilter.h"
 #include "itkHeapReconstructionByErosionImageFilter.h"
+#include "itkNearestFeatureImageFilter.h"
 #include "itkHeapRegionalMaximaImageFilter.h"
 #include "itkHeapRegionalMinimaImageFilter.h"
+#include "itkHysteresisThresholdImageFilter.h"
+#include "itkLabelBoundaryImageFilter.h"
+#include "itkLocalThresholdImageFilter.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkPrunedFFTGaussianImageFilter.h"
 #include "itkRenormalizedClosingImageFilter.h"
@@ -123,6 +130,24 @@ MakeUsual(itk::GlobalThresholdImageFilter<ImageType, ImageType> *)
 {
   const auto filter = itk::GlobalThresholdImageFilter<ImageType, ImageType>::New();
   filter->SetThresholds({ 20, 50 });
+  return filter;
+}
+
+itk::HysteresisThresholdImageFilter<ImageType, ImageType>::Pointer
+MakeUsual(itk::HysteresisThresholdImageFilter<ImageType, ImageType> *)
+{
+  const auto filter = itk::HysteresisThresholdImageFilter<ImageType, ImageType>::New();
+  filter->SetLow(60);
+  filter->SetHigh(90);
+  return filter;
+}
+
+itk::LocalThresholdImageFilter<ImageType, ImageType>::Pointer
+MakeUsual(itk::LocalThresholdImageFilter<ImageType, ImageType> *)
+{
+  const auto filter = itk::LocalThresholdImageFilter<ImageType, ImageType>::New();
+  filter->SetMethod(itk::LocalThresholdEnums::Method::Sauvola);
+  filter->SetR(60);
   return filter;
 }
 
@@ -251,6 +276,10 @@ AllCases()
            CaseOf<ChunkwiseIdentityImageFilter<ImageType>>(),
            CaseOf<ChunkwiseSequenceImageFilter<ImageType>>(),
            CaseOf<ConnectedComponentLabelImageFilter<ImageType, ImageType>>(),
+           CaseOf<EuclideanDistanceImageFilter<ImageType, ImageType>>(),
+           CaseOf<NearestFeatureImageFilter<ImageType, ImageType>>(),
+           CaseOf<ExpandLabelsImageFilter<ImageType>>(),
+           CaseOf<BinaryBallMorphologyImageFilter<ImageType>>(),
            CaseOf<GlobalThresholdImageFilter<ImageType, ImageType>>(),
            CaseOf<HeapClearBorderImageFilter<ImageType>>(),
            CaseOf<HeapClosingByReconstructionImageFilter<ImageType>>(),
@@ -265,6 +294,9 @@ AllCases()
            CaseOf<HeapReconstructionByErosionImageFilter<ImageType>>(true),
            CaseOf<HeapRegionalMaximaImageFilter<ImageType>>(),
            CaseOf<HeapRegionalMinimaImageFilter<ImageType>>(),
+           CaseOf<HysteresisThresholdImageFilter<ImageType, ImageType>>(),
+           CaseOf<LabelBoundaryImageFilter<ImageType, ImageType>>(),
+           CaseOf<LocalThresholdImageFilter<ImageType, ImageType>>(),
            CaseOf<PrunedFFTConvolutionImageFilter<ImageType>>(),
            CaseOf<PrunedFFTGaussianImageFilter<ImageType>>(false, true),
            CaseOf<RenormalizedClosingImageFilter<ImageType>>(),

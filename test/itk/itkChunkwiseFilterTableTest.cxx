@@ -1,9 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Every row of the engine's table of filters has an ITK filter that makes the same operation of the same parameters.
+#include "itkBinaryBallMorphologyImageFilter.h"
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
+#include "itkEuclideanDistanceImageFilter.h"
+#include "itkExpandLabelsImageFilter.h"
 #include "itkGlobalThresholdImageFilter.h"
 #include "itkHeapClearBorderImageFilter.h"
 #include "itkHeapClosingByReconstructionImageFilter.h"
@@ -16,8 +19,12 @@
 #include "itkHeapOpeningByReconstructionImageFilter.h"
 #include "itkHeapReconstructionByDilationImageFilter.h"
 #include "itkHeapReconstructionByErosionImageFilter.h"
+#include "itkNearestFeatureImageFilter.h"
 #include "itkHeapRegionalMaximaImageFilter.h"
 #include "itkHeapRegionalMinimaImageFilter.h"
+#include "itkHysteresisThresholdImageFilter.h"
+#include "itkLabelBoundaryImageFilter.h"
+#include "itkLocalThresholdImageFilter.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkPrunedFFTGaussianImageFilter.h"
 #include "itkRenormalizedClosingImageFilter.h"
@@ -798,6 +805,46 @@ CasesOf(const std::string & row)
              { structured.GetPointer(),
                { { "Structure", "1,0,0,0,1,0,0,0,1" }, { "SpatialAxes", "0,1" }, { "LabelBackground", "on" } } } };
   }
+  const auto withAxes = [](const auto & filter, std::map<std::string, std::string> texts) {
+    filter->SetBackground(3.0F);
+    filter->UseImageSpacingOff();
+    filter->SetSpatialAxes({ 0, 2 });
+    texts.insert({ { "Background", "3" }, { "UseImageSpacing", "off" }, { "SpatialAxes", "0,2" } });
+    return Case{ filter.GetPointer(), texts };
+  };
+  if (row == "distance")
+  {
+    const auto filter = EuclideanDistanceImageFilter<Image, Image>::New();
+    filter->SetFeatures(EuclideanDistanceEnums::Features::Contour);
+    filter->SquaredDistanceOn();
+    filter->SetMaximumDistance(2.5);
+    filter->InsideIsPositiveOn();
+    return { withAxes(filter,
+                      { { "Features", "contour" },
+                        { "SquaredDistance", "on" },
+                        { "MaximumDistance", "2.5" },
+                        { "InsideIsPositive", "on" } }) };
+  }
+  if (row == "nearest")
+  {
+    const auto filter = NearestFeatureImageFilter<Image, Image>::New();
+    filter->SetFeatures(EuclideanDistanceEnums::Features::Background);
+    return { withAxes(filter, { { "Features", "background" } }) };
+  }
+  if (row == "expand-labels")
+  {
+    const auto filter = ExpandLabelsImageFilter<Image>::New();
+    filter->SetDistance(2.5);
+    return { withAxes(filter, { { "Distance", "2.5" } }) };
+  }
+  if (row == "binary-morphology")
+  {
+    const auto filter = BinaryBallMorphologyImageFilter<Image>::New();
+    filter->SetMorphology(EuclideanDistanceEnums::Morphology::Closing);
+    filter->SetRadius(2.5);
+    filter->SetForegroundValue(7.0F);
+    return { withAxes(filter, { { "Morphology", "closing" }, { "Radius", "2.5" }, { "ForegroundValue", "7" } }) };
+  }
   if (row == "threshold")
   {
     const auto several = GlobalThresholdImageFilter<Image, Image>::New();
@@ -817,6 +864,51 @@ CasesOf(const std::string & row)
     };
     ofSeveral.domain = "MaskImage";
     return { ofSeveral, { range.GetPointer(), { { "Method", "fixed" }, { "Lower", "-2.5" }, { "Upper", "7.25" } } } };
+  }
+  if (row == "boundaries")
+  {
+    const auto filter = LabelBoundaryImageFilter<Image, Image>::New();
+    filter->SetMode(LabelBoundaryEnums::Mode::Outer);
+    filter->SetConnectivity(2);
+    filter->SetSpatialAxes({ 2, 0 });
+    return { { filter.GetPointer(),
+               { { "BoundaryMode", "outer" }, { "Connectivity", "2" }, { "SpatialAxes", "2,0" } } } };
+  }
+  if (row == "hysteresis")
+  {
+    auto cases = Reconstruction<HysteresisThresholdImageFilter<Image, Image>>();
+    for (Case & theCase : cases)
+    {
+      auto & filter = dynamic_cast<HysteresisThresholdImageFilter<Image, Image> &>(*theCase.filter);
+      filter.SetLow(10);
+      filter.SetHigh(40.5);
+      theCase.texts.insert({ { "Low", "10" }, { "High", "40.5" } });
+    }
+    return cases;
+  }
+  if (row == "local-threshold")
+  {
+    using Local = LocalThresholdImageFilter<Image, Image>;
+    const auto mean = Local::New();
+    mean->SetOffset(-2.5);
+    mean->SetResult(LocalThresholdEnums::Result::Threshold);
+    const auto phansalkar = Local::New();
+    phansalkar->SetMethod(LocalThresholdEnums::Method::Phansalkar);
+    phansalkar->SetK(0.3);
+    phansalkar->SetR(50);
+    phansalkar->SetP(1.5);
+    phansalkar->SetQ(8);
+    phansalkar->SetMaskImage(MakeRandomImage<Local::MaskImageType>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
+    const auto bernsen = Local::New();
+    bernsen->SetMethod(LocalThresholdEnums::Method::Bernsen);
+    bernsen->SetContrast(20);
+    bernsen->SetLevel(33);
+    Case ofPhansalkar =
+      WithBox(phansalkar, { { "Method", "phansalkar" }, { "K", "0.3" }, { "R", "50" }, { "P", "1.5" }, { "Q", "8" } });
+    ofPhansalkar.domain = "MaskImage";
+    return { WithBox(mean, { { "Method", "mean" }, { "Offset", "-2.5" }, { "Result", "threshold" } }, true),
+             ofPhansalkar,
+             WithBox(bernsen, { { "Method", "bernsen" }, { "Contrast", "20" }, { "Level", "33" } }) };
   }
   if (row == "identity")
     return { { ChunkwiseIdentityImageFilter<Image>::New().GetPointer(), {} } };

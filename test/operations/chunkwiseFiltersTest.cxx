@@ -140,33 +140,15 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
       const std::string with = MakeFilterOperation(filter.name, changed, image)->GetKey();
       // A value that is not the default, as far as one serves all of them.
       bool differs = false;
-      for (const char * const text : { "on",
-                                       "off",
-                                       "0.5",
-                                       "2",
-                                       "3,1",
-                                       "0,1",
-                                       "2,0,1",
-                                       "0,1,1",
-                                       "0,1,0",
-                                       "1,2,1",
-                                       "2,1,3",
-                                       "constant",
-                                       "ball",
-                                       "fft",
-                                       "heaps",
-                                       "blocks",
-                                       "discrete",
-                                       "std",
-                                       "argmax",
-                                       "toward-zero",
-                                       "li",
-                                       "reproducible",
-                                       "patches",
-                                       "gaussian",
-                                       "own",
-                                       "equal",
-                                       "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
+      for (const char * const text :
+           { "contour",      "background", "erosion",     "on",
+             "off",          "0.5",        "2",           "3,1",
+             "0,1",          "2,0,1",      "0,1,1",       "0,1,0",
+             "1,2,1",        "2,1,3",      "constant",    "ball",
+             "fft",          "heaps",      "blocks",      "discrete",
+             "std",          "argmax",     "toward-zero", "li",
+             "reproducible", "patches",    "gaussian",    "own",
+             "equal",        "inner",      "threshold",   "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
       {
         FilterParameters one = changed;
         try

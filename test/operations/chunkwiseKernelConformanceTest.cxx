@@ -3,6 +3,7 @@
 
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseDistanceOperation.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
@@ -11,7 +12,9 @@
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseLabelBoundaryOperation.h"
 #include "chunkwiseLabelOperation.h"
+#include "chunkwiseLocalThresholdOperation.h"
 #include "chunkwiseLaplacianOperation.h"
 #ifdef CHUNKWISE_HAS_NETWORKS
 #  include "chunkwiseNetworkTrial.h"
@@ -949,6 +952,29 @@ public:
   }
 
   void
+  TryDistances()
+  {
+    for (int trial = 0; trial < 60; ++trial)
+    {
+      DistanceOperation operation;
+      operation.image = { { 1 + Below(m_Random, 150), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      operation.inputKind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      operation.outputKind = trial % 2 ? PixelKind::Float32 : PixelKind::Float64;
+      operation.result = static_cast<DistanceResult>(m_Random() % 5);
+      operation.to = operation.KeepsNearest() ? DistanceTo::Objects : static_cast<DistanceTo>(m_Random() % 4);
+      operation.background = 40;
+      operation.spacing[1] = trial % 3 ? 1 : 0.3;
+      Compare(operation,
+              { operation.inputKind },
+              operation.outputKind,
+              operation.image,
+              Box::FromExtent(operation.image),
+              0,
+              &KernelSet::alone);
+    }
+  }
+
+  void
   TryThresholds()
   {
     for (int trial = 0; trial < 100; ++trial)
@@ -966,6 +992,52 @@ public:
               image,
               RandomChunk(m_Random, image),
               0);
+    }
+  }
+
+  void
+  TryBoundaries()
+  {
+    for (int trial = 0; trial < 18; ++trial)
+    {
+      LabelBoundaryOperation operation;
+      operation.mode = static_cast<LabelBoundaryMode>(trial % 3);
+      operation.connectivity = 1 + trial / 3 % 3;
+      operation.axes = RandomAxes(m_Random);
+      operation.axes.resize(std::max<std::size_t>(operation.axes.size(), 1));
+      Try(operation);
+    }
+  }
+
+  void
+  TryLocalThresholds()
+  {
+    for (int trial = 0; trial < 140; ++trial)
+    {
+      const auto mode = AllModes[m_Random() % 4]; // windows that wrap around need the axis whole
+      auto       operation = RandomBoxOperation<LocalThresholdOperation>(m_Random, mode, 3);
+      operation.method = static_cast<LocalThresholdMethod>(trial % 7);
+      operation.imageKind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      operation.masked = m_Random() % 2;
+      operation.givesThresholds = m_Random() % 4 == 0;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        operation.weights[a].assign(static_cast<std::size_t>(2 * operation.radius[a] + 1),
+                                    operation.radius[a] > 0 ? 0.125 : 1);
+      }
+      const Coordinates extent = RandomExtent(m_Random, 14);
+      ConformanceTrial  about{ operation,
+                               { operation.imageKind },
+                              static_cast<PixelKind>(m_Random() % NumberOfPixelKinds),
+                              extent,
+                              RandomChunk(m_Random, extent) };
+      if (operation.masked)
+      {
+        about.inputs.push_back(static_cast<PixelKind>(m_Random() % 8));
+        about.lastIsWeights = true;
+      }
+      operation.Validate(extent);
+      m_Conformance.Compare(m_Random, about);
     }
   }
 
@@ -1161,6 +1233,9 @@ TrialsOfKernels()
         }
       } },
     { "label", [](KernelTrials & t, KernelRole) { t.TryLabels(); } },
+    { "labelboundary", [](KernelTrials & t, KernelRole) { t.TryBoundaries(); } },
+    { "localthreshold", [](KernelTrials & t, KernelRole) { t.TryLocalThresholds(); } },
+    { "distance", [](KernelTrials & t, KernelRole) { t.TryDistances(); } },
     { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
     { "wiener",
       [](KernelTrials & t, KernelRole) {

@@ -23,7 +23,10 @@
 #  include "chunkwiseSmallNetwork.h"
 #endif
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseLabelBoundaryOperation.h"
+#include "chunkwiseDistanceOperation.h"
 #include "chunkwiseLabelOperation.h"
+#include "chunkwiseLocalThresholdOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseThresholdOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -151,9 +154,21 @@ MakeOperations()
   label->inputKind = label->outputKind = PixelKind::Float32;
   label->structure = LabelOperation::MakeStructure(1, 3);
   all.push_back(label);
+  const auto distance = std::make_shared<DistanceOperation>();
+  distance->image = Extent;
+  distance->inputKind = PixelKind::Float32;
+  distance->triesDevices = true;
+  all.push_back(distance);
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
   all.push_back(threshold);
+  const auto boundaries = std::make_shared<LabelBoundaryOperation>();
+  boundaries->triesDevices = true;
+  all.push_back(boundaries);
+  const auto local = MakeBox<LocalThresholdOperation>();
+  local->method = LocalThresholdMethod::Sauvola;
+  local->triesDevices = true;
+  all.push_back(local);
   all.push_back(std::make_shared<ReconstructionOperation>());
   const auto maxima = std::make_shared<ReconstructionOperation>();
   maxima->marker = ReconstructionMarker::Shifted;

@@ -162,7 +162,11 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
   const Box  box = Box::FromExtent(image.extent);
   const auto operationOfOne = MakeFilterOperation(filter.name, parameters, image);
   image.extent[AxisOfComponents] = components;
-  const auto             operation = MakeFilterOperation(filter.name, parameters, image);
+  const auto operation = MakeFilterOperation(filter.name, parameters, image);
+  if (backend == BackendChoice::CUDA && !operation->GetObjectionToDevices().empty())
+  {
+    return;
+  }
   std::vector<PixelKind> kinds(static_cast<std::size_t>(operation->GetNumberOfInputs()), kind);
   if (!domain.empty())
   {

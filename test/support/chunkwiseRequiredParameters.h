@@ -36,6 +36,10 @@ RequiredParameters(const FilterDescription & filter)
       parameters.Set(parameter.name, ParseParameter(parameter, "1"));
     }
   }
+  if (filter.name == "hysteresis")
+  {
+    parameters.SetReal("High", 40);
+  }
   if (filter.name == "convolve")
   {
     parameters.Set("Radius", std::vector<std::int64_t>{ 1, 0, 0 });

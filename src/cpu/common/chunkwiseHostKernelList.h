@@ -20,7 +20,13 @@ RegisterHostFlatExtremum(KernelRegistry & registry);
 void
 RegisterHostIdentity(KernelRegistry & registry);
 void
+RegisterHostDistance(KernelRegistry & registry);
+void
 RegisterHostLabel(KernelRegistry & registry);
+void
+RegisterHostLabelBoundary(KernelRegistry & registry);
+void
+RegisterHostLocalThreshold(KernelRegistry & registry);
 void
 RegisterHostThreshold(KernelRegistry & registry);
 void

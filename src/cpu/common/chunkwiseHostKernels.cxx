@@ -22,7 +22,10 @@ GetRegistry()
     RegisterHostExtremum(*registry);
     RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);
+    RegisterHostDistance(*registry);
     RegisterHostLabel(*registry);
+    RegisterHostLabelBoundary(*registry);
+    RegisterHostLocalThreshold(*registry);
     RegisterHostThreshold(*registry);
     RegisterHostMaskedWindows(*registry); // in the place of a composite
     RegisterHostMean(*registry);

@@ -202,6 +202,41 @@ def otsu(a, _):
     return (a > values[numpy.argmax(gains)]).astype(float)
 
 
+def hysteresis(a, _):
+    """The components above the low threshold that have a voxel above the high one."""
+    labels, _ = ndimage.label(a > 100)
+    return (numpy.isin(labels, labels[a > 230]) & (labels > 0)).astype(float)
+
+
+def inner_boundaries(a, _):
+    padded = numpy.pad(a, 1, mode="edge")
+    faces = [numpy.roll(padded, step, axis)[1:-1, 1:-1, 1:-1] for axis in range(3) for step in (-1, 1)]
+    return ((a != 0) & numpy.any([a != each for each in faces], axis=0)).astype(float)
+
+
+def nearest(a, inputs):
+    """The raster index of the nearest voxel that is not 0; of those at the same distance the lowest."""
+    z, y, x = inputs.image.spacing[::-1]
+    at = numpy.indices(a.shape).reshape(3, -1)
+    features = at[:, a.ravel() != 0]
+    found = []
+    for voxel in at.T:
+        apart = features - voxel[:, None]
+        best = (((apart[0] * z) ** 2 + (apart[1] * y) ** 2) + (apart[2] * x) ** 2).argmin()
+        found.append(numpy.ravel_multi_index(tuple(features[:, best]), a.shape))
+    return numpy.array(found, float).reshape(a.shape)
+
+
+def distance(of):
+    """The distance of each voxel to the nearest one that is 0 in of(image)."""
+    return lambda a, inputs: ndimage.distance_transform_edt(of(a), sampling=inputs.image.spacing[::-1])
+
+
+def expand(a, inputs):
+    near = distance(lambda voxels: voxels == 0)(a, inputs) <= 0.3
+    return numpy.where(near, a.ravel()[nearest(a, inputs).astype(int)], 0)
+
+
 DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
@@ -225,17 +260,22 @@ DEFINITIONS = {
     "regional-maxima": regional_maxima, "regional-minima": lambda a, _: regional_maxima(255 - a),
     "network": network,
     "label": lambda a, _: ndimage.label(a != 0)[0].astype(float),
+    "hysteresis": hysteresis, "boundaries": inner_boundaries,
+    "threshold": otsu, "local-threshold": lambda a, _: (a > of_windows(numpy.mean)(a, None)).astype(float),
     "threshold": otsu,
+    "distance": distance(lambda a: a != 0), "nearest": nearest, "expand-labels": expand,
+    "binary-morphology": lambda a, inputs: (distance(lambda voxels: voxels == 0)(a, inputs) <= 1).astype(float),
     "sequence": of_windows(numpy.mean),
 }
 # Their results have the type of the input, and no other.
 VOXELS = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
-          "opening-by-reconstruction", "closing-by-reconstruction", "regional-maxima", "regional-minima")
+          "opening-by-reconstruction", "closing-by-reconstruction", "regional-maxima", "regional-minima", "expand-labels")
 
 
 # They need the whole image at once, so that --divisions is refused.
 WHOLE = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
-         "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label")
+         "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label", "hysteresis",
+         "distance", "nearest", "expand-labels", "binary-morphology")
 
 
 class Quantiles(ProgramTest):

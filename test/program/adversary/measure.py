@@ -244,6 +244,91 @@ class Measure(ProgramTest):
         self.assert_runs("filter-labels", path, path, "--keep-largest=2")
         self.assertEqual(len(objects_of(read(path))), 2)
 
+    def test_labels_that_become_others(self):
+        labels = self.labels("int16", most=7)
+        path = write(self.folder / "labels.mha", labels)
+        table = self.folder / "table.csv"
+        table.write_text("old,new\n1,5\n2, 5\n3,0\n-4,1\n")
+        names = {1: 5, 2: 5, 3: 0}
+        expected = [names.get(v, v) for v in labels.values]
+        sizes = {v: expected.count(v) for v in set(expected) - {0}}
+        largest = min(sizes, key=lambda v: (-sizes[v], v))
+        for more in ((), ("--divisions=4",), ("--threads=2",)):
+            self.assert_runs("filter-labels", path, self.out, f"--replace={table}", *more)
+            self.assertEqual(list(read(self.out).values), expected)
+            self.assert_runs("filter-labels", path, self.out, f"--replace={table}", "--keep-largest=1", *more)
+            self.assertEqual(list(read(self.out).values), [v if v == largest else 0 for v in expected])
+        for text, names in (("1,2\n1,3\n", "twice"), ("1,2\nx\n", "line 2"), ("1,40000\n", "40000"), ("0,1\n", "background")):
+            table.write_text(text)
+            self.assert_refused("filter-labels", path, self.out, f"--replace={table}", names=("--replace", names))
+        self.assert_refused("filter-labels", path, self.out, "--replace=gone.csv", names="gone.csv")
+
+    def test_holes_of_labels(self):
+        size = (12, 9, 8)
+        values = [0] * (12 * 9 * 8)
+
+        def put(label, low, high):
+            for z in range(low[2], high[2]):
+                for y in range(low[1], high[1]):
+                    for x in range(low[0], high[0]):
+                        values[x + 12 * (y + 9 * z)] = label
+
+        put(3, (1, 1, 1), (6, 6, 6))
+        put(-7, (6, 1, 1), (11, 6, 6))
+        expected = list(values)
+        put(0, (2, 2, 2), (4, 4, 4))  # a hole
+        put(0, (5, 3, 3), (7, 4, 4))  # between both
+        put(0, (9, 3, 3), (11, 4, 4))  # open
+        expected = [b if a == 0 and 2 <= i % 12 < 4 and 2 <= i // 12 % 9 < 4 and 2 <= i // 108 < 4 else a
+                    for i, (a, b) in enumerate(zip(values, expected))]
+        self.assertNotEqual(values, expected)
+        image = Image(size, "int16", values)
+        image.spacing = [0.5, 0.75, 1.25]
+        path = write(self.folder / "labels.mha", image)
+        before = files_of(self.folder)
+        for more in ((), ("--divisions=4",), ("--threads=2", "--memory=200M")):
+            with self.subTest(more=more):
+                self.assert_runs("fill-label-holes", path, self.out, *more)
+                found = read(self.out)
+                self.assertEqual(list(found.values), expected)
+                self.assertEqual((found.kind, found.spacing), (image.kind, image.spacing))
+        shown = json.loads(self.assert_runs("fill-label-holes", path, self.out, "--json").stdout)
+        self.assertEqual(shown["filled"], 1)
+        self.out.unlink()
+        self.assertEqual(files_of(self.folder), before, "what was between the steps is left")
+        self.assert_refused("fill-label-holes", write(self.folder / "real.mha", self.intensities("float32")), self.out, names="integers")
+
+    def test_chains(self):
+        image = self.intensities("uint8")
+        path = write(self.folder / "in.mha", image)
+        self.assert_runs("threshold", path, self.folder / "1.mha", "--method=fixed", "--lower=100")
+        self.assert_runs("label", self.folder / "1.mha", self.folder / "2.mha", "--connectivity=2")
+        self.assert_runs("filter-labels", self.folder / "2.mha", self.folder / "3.mha", "--where=num_pixels > 1", "--relabel")
+        table = self.assert_runs("measure", self.folder / "3.mha", path, "--columns=area,intensity_mean").stdout
+        before = files_of(self.folder)
+        steps = ("--step", "threshold --method fixed --lower 100", "--step", "label --connectivity 2",
+                 "--step", "filter-labels --where 'num_pixels > 1' --relabel")
+        for more in ((), ("--memory=300M", "--threads=2", "--backend=cpu", "--quiet")):
+            self.assert_runs("chain", path, self.out, *steps, *more)
+            self.assertEqual(self.out.read_bytes(), (self.folder / "3.mha").read_bytes())
+        self.out.unlink()
+        self.assert_runs("chain", path, self.folder / "t.csv", *steps, "--step", f"measure {path} --columns area,intensity_mean")
+        self.assertEqual((self.folder / "t.csv").read_text(), table)
+        (self.folder / "t.csv").unlink()
+        self.assertEqual(files_of(self.folder), before, "what was between the steps is left")
+        for words, names in ((("--step", "labels"), "labels"), (("--step", "measure", "--step", "label"), "last"),
+                             (("--step", "label --connectivity 7"), "connectivity"), (("--step", "statistics"), "statistics"),
+                             (("--step", "chain --step label"), "chain"), (("--step", "mean --radius '1"), "quotation"),
+                             (("--step", "mean"), "--radius"), ((), "--step")):
+            with self.subTest(words=words):
+                self.assert_refused("chain", path, self.out, *words, status=2, names=names)
+        # A step that fails ends the chain, and nothing is left.
+        result = run("chain", path, self.out, "--step", "threshold --method fixed --lower 100", "--step", "label",
+                     preexec_fn=limit_files(600))
+        self.assert_failed(result)
+        self.assert_refused("chain", self.folder / "gone.mha", self.out, "--step", "label", status=None, names="gone.mha")
+        self.assertEqual(files_of(self.folder), before)
+
     def test_labels_that_cannot_be_filtered(self):
         path = write(self.folder / "labels.mha", self.labels())
         real = write(self.folder / "real.mha", self.intensities("float32"))

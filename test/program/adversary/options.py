@@ -105,9 +105,40 @@ TRIALS = {
     "+threshold method": [{"method": m} for m in ("li", "triangle", "multi-otsu")],
     "thresholds": [{"thresholds": "100"}, {"thresholds": "50,100"}],
     "classes": [({"method": "multi-otsu"}, {"classes": "4"})],
+    "+local-threshold method": [{"method": m} for m in ("median", "gaussian", "niblack", "sauvola", "phansalkar", "bernsen")],
+    "+local-threshold result": [{"result": "threshold"}],
+    "+boundaries mode": [({"IN": "@radii"}, {"mode": "outer"}), ({"IN": "@radii"}, {"mode": "thick"})],
+    "+boundaries connectivity": [({"IN": "@radii"}, {"connectivity": "3"})],
+    "+boundaries axes": [({"IN": "@radii"}, {"axes": "0"})],
+    "low": [{"low": "120"}],
+    "high": [{"high": "255"}],
+    "offset": [{"offset": "9"}],
+    "k": [({"method": "niblack"}, {"k": "0.5"})],
+    "r": [({"method": "sauvola"}, {"r": "30"})],
+    "p": [({"method": "phansalkar"}, {"p": "9"})],
+    "q": [({"method": "phansalkar"}, {"q": "3"})],
+    "contrast": [({"method": "bernsen"}, {"contrast": "240"})],
+    "level": [({"method": "bernsen", "contrast": "300"}, {"level": "50"})],
     "+threshold bins": [{"bins": "5"}],
     "lower": [({"method": "fixed", "upper": "200"}, {"lower": "20"})],
     "upper": [({"method": "fixed", "lower": "20"}, {"upper": "200"})],
+    "to": [{"to": "contour"}, {"to": "background"}],
+    "squared": [{"squared": None}],
+    "maximum": [{"maximum": "0.6"}],
+    "inside-positive": [({"to": "contour"}, {"inside-positive": None})],
+    "distance": [{"distance": "3"}],
+    "operation": [{"operation": each} for each in ("erosion", "opening", "closing")],
+    **{f"+{name} background": [{"background": "100"}]
+       for name in ("distance", "nearest")},
+    "+expand-labels background": [({"distance": "3"}, {"background": "100"})],
+    "+binary-morphology background": [({"operation": "erosion"}, {"background": "100"})],
+    # Few voxels of the image are 0.
+    "+expand-labels voxels": [({"distance": "0.6"}, {"voxels": None})],
+    "+expand-labels axes": [({"distance": "1", "voxels": None}, {"axes": "0"})],
+    "+nearest axes": [({"voxels": None}, {"axes": "0"})],
+    "+binary-morphology voxels": [({"operation": "erosion"}, {"voxels": None})],
+    "+binary-morphology axes": [({"operation": "erosion"}, {"axes": "0"})],
+    "+binary-morphology radius": [({"operation": "erosion"}, {"radius": "2"})],
     "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
 }
 # They change what is said or refused, not what is done: see chunkwiseCommandLineTest.py and below.
@@ -121,7 +152,8 @@ class Options(ProgramTest):
         """All that a run shows: its file, or why there is none, and the report."""
         self.out.unlink(missing_ok=True)
         options = dict(options)
-        path = inputs.flat if options.pop("IN", None) == "flat" else inputs.path
+        source = options.pop("IN", None)
+        path = inputs.flat if source == "flat" else inputs.files[source[1:]] if source else inputs.path
         words = [subcommand, path, self.out, *inputs.arguments({"verbose": None, **options})]
         result = run(*words)
         if result.returncode != 0:

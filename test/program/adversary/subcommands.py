@@ -9,19 +9,19 @@ from adversary.support import Image, listed_subcommands, noise, run, write
 _VALUES = {
     "radius": "1", "height": "40", "noise": "900", "strength": "30", "percentile": "25", "bins": "8", "sigma": "0.6",
     "weights": "1,2,4", "kernel": "@kernel", "kernels": "@kernels", "grid": "2,1,1", "minus": "@second",
-    "marker": "@marker", "model": "@model",
+    "marker": "@marker", "model": "@model", "low": "100", "high": "230", "distance": "0.3",
 }
 # Where one of several options has to be given, no single one is required.
 _CHOSEN = {
     "gaussian": ("sigma",), "highpass": ("sigma",), "log": ("sigma",), "convolve": ("radius", "weights"),
-    "wiener": ("noise",), "entropy": ("bins",),
+    "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
     # They are tested with what is their default.
     "opening-by-reconstruction": ("radius",), "closing-by-reconstruction": ("radius",),
 }
 # Values that are not those of others.
-_OWN = {"convolve": {"radius": "1,0,0"}}
-# They write no image, or are no filters (filter-labels, whose tests are in measure.py).
-OTHERS = ("measure", "filter-labels", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
+_OWN = {"convolve": {"radius": "1,0,0"}, "boundaries": {"mode": "inner"}}
+# They write no image, or are no filters (filter-labels and its like, whose tests are in measure.py).
+OTHERS = ("measure", "filter-labels", "fill-label-holes", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
           "fiji-scripts", "man")
 
 

@@ -1,0 +1,821 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaPasses.cuh"
+#include "chunkwiseDistanceOperation.h"
+
+#include <algorithm>
+#include <limits>
+
+// Distances in a chunk: features are marked in a byte for each voxel, then a thread scans each column, then a thread
+// searches outwards from each voxel along one axis after the other, until nothing farther away can be nearer. A thread
+// writes its own column, or its own voxel, and nothing else.
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr int DistanceThreads = 256;
+
+/** What a byte of the marks says of a voxel. */
+constexpr std::uint8_t IsFeature = 1;
+constexpr std::uint8_t IsBackground = 2;
+/** It differs from the voxel before it along an axis of the slice. */
+constexpr std::uint8_t DiffersAlongX = 4;
+constexpr std::uint8_t DiffersAlongY = 8;
+
+/** A chunk as volumes of slices: [volume][z][row][column]. */
+struct DistanceChunk
+{
+  std::int64_t volumes;
+  std::int64_t slices;
+  std::int64_t rows;
+  std::int64_t columns;
+  /** Where slice 0 lies in the image, and slices of that. */
+  std::int64_t begin;
+  std::int64_t slicesOfImage;
+  /** The axes in the image; -1: there is none. */
+  int scan;
+  int x;
+  int y;
+  Box writable;
+  /** Along the axes that are no axes of distances the extent of the chunk; 1 along the others. */
+  Coordinates  ofVolumes;
+  Coordinates  dense; ///< strides of the image
+  DistanceTo   to;
+  std::uint8_t hasBackground;
+
+  __device__ std::int64_t
+             CountVoxels() const
+  {
+    return volumes * slices * rows * columns;
+  }
+  __device__ std::int64_t
+             CountColumns() const
+  {
+    return volumes * rows * columns;
+  }
+  /** Where volume, slice, row and column are in the image. */
+  __device__ Coordinates
+  Place(std::int64_t volume, std::int64_t z, std::int64_t row, std::int64_t column) const
+  {
+    Coordinates place{};
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t n = ofVolumes[a];
+      place[a] = writable.lower[a] + volume % n;
+      volume /= n;
+    }
+    if (x >= 0)
+    {
+      place[x] = column;
+    }
+    if (y >= 0)
+    {
+      place[y] = row;
+    }
+    place[scan] = begin + z;
+    return place;
+  }
+  __device__ void
+  Split(std::int64_t i, std::int64_t & volume, std::int64_t & z, std::int64_t & row, std::int64_t & column) const
+  {
+    column = i % columns;
+    i /= columns;
+    row = i % rows;
+    i /= rows;
+    z = i % slices;
+    volume = i / slices;
+  }
+};
+
+struct DistanceView
+{
+  const void * data;
+  Box          box;
+  Coordinates  stride;
+
+  __device__ std::int64_t
+             Offset(const Coordinates & at) const
+  {
+    std::int64_t offset = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      offset += (at[a] - box.lower[a]) * stride[a];
+    }
+    return offset;
+  }
+};
+
+__device__ __forceinline__ std::int64_t
+                           FirstItem()
+{
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ __forceinline__ std::int64_t
+                           ItemStep()
+{
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+/** Whether the bits of two voxels differ; NaN does not differ from itself. */
+template <typename TPixel>
+__device__ bool
+BitsDiffer(TPixel a, TPixel b)
+{
+  if constexpr (static_cast<TPixel>(0.5) != TPixel{ 0 })
+  {
+    if constexpr (sizeof(TPixel) == 4)
+    {
+      return __float_as_uint(a) != __float_as_uint(b);
+    }
+    else
+    {
+      return __double_as_longlong(a) != __double_as_longlong(b);
+    }
+  }
+  else
+  {
+    return a != b;
+  }
+}
+
+template <typename TPixel>
+__global__ void
+MarkKernel(DistanceChunk chunk, DistanceView input, TPixel background, std::uint8_t * __restrict__ marks)
+{
+  const TPixel * const voxels = static_cast<const TPixel *>(input.data);
+  for (std::int64_t i = FirstItem(); i < chunk.CountVoxels(); i += ItemStep())
+  {
+    std::int64_t volume, z, row, column;
+    chunk.Split(i, volume, z, row, column);
+    const std::int64_t at = input.Offset(chunk.Place(volume, z, row, column));
+    const TPixel       voxel = voxels[at];
+    const bool         isBackground = chunk.hasBackground && voxel == background;
+    bool               isFeature = isBackground;
+    std::uint8_t       mark = isBackground ? IsBackground : 0;
+    if (chunk.to == DistanceTo::Objects)
+    {
+      isFeature = !isBackground;
+    }
+    else if (chunk.to == DistanceTo::Others)
+    {
+      isFeature = chunk.begin + z > 0 && BitsDiffer(voxel, voxels[at - input.stride[chunk.scan]]);
+      mark |= column > 0 && BitsDiffer(voxel, voxels[at - input.stride[chunk.x]]) ? DiffersAlongX : 0;
+      mark |= row > 0 && BitsDiffer(voxel, voxels[at - input.stride[chunk.y]]) ? DiffersAlongY : 0;
+    }
+    else if (chunk.to == DistanceTo::Contour)
+    {
+      isFeature = false;
+      for (int dz = -1; dz <= 1 && !isBackground; ++dz)
+      {
+        for (int dy = -1; dy <= 1; ++dy)
+        {
+          for (int dx = -1; dx <= 1; ++dx)
+          {
+            const std::int64_t zz = chunk.begin + z + dz;
+            const std::int64_t yy = row + dy;
+            const std::int64_t xx = column + dx;
+            if (zz >= 0 && zz < chunk.slicesOfImage && yy >= 0 && yy < chunk.rows && xx >= 0 && xx < chunk.columns)
+            {
+              const TPixel beside = voxels[input.Offset(chunk.Place(volume, z + dz, yy, xx))];
+              isFeature = isFeature || (chunk.hasBackground && beside == background);
+            }
+          }
+        }
+      }
+    }
+    marks[i] = mark | (isFeature ? IsFeature : 0);
+  }
+}
+
+/** The first and the last feature of each column. */
+__global__ void
+SummaryKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, std::int32_t * __restrict__ firsts,
+              std::int32_t * __restrict__ lasts)
+{
+  const std::int64_t plane = chunk.rows * chunk.columns;
+  for (std::int64_t i = FirstItem(); i < chunk.CountColumns(); i += ItemStep())
+  {
+    const std::int64_t base = i / plane * chunk.slices * plane + i % plane;
+    std::int32_t       first = -1;
+    std::int32_t       last = -1;
+    for (std::int64_t z = 0; z < chunk.slices; ++z)
+    {
+      if ((marks[base + z * plane] & IsFeature) != 0)
+      {
+        last = static_cast<std::int32_t>(chunk.begin + z);
+        first = first < 0 ? last : first;
+      }
+    }
+    firsts[i] = first;
+    lasts[i] = last;
+  }
+}
+
+/** The bits of the voxels at the positions of a side. */
+template <typename TBits>
+__global__ void
+ValuesKernel(DistanceChunk chunk, DistanceView input, const std::int32_t * __restrict__ positions,
+             std::uint64_t * __restrict__ values)
+{
+  const std::int64_t plane = chunk.rows * chunk.columns;
+  for (std::int64_t i = FirstItem(); i < chunk.CountColumns(); i += ItemStep())
+  {
+    const std::int64_t row = i % plane / chunk.columns;
+    values[i] =
+      positions[i] < 0
+        ? 0
+        : static_cast<const TBits *>(
+            input.data)[input.Offset(chunk.Place(i / plane, positions[i] - chunk.begin, row, i % chunk.columns))];
+  }
+}
+
+/** What a number of voxels adds to squared distances, as the CPU has it. */
+template <typename T>
+struct DistanceWeight
+{
+  double spacing;
+
+  __device__ T
+  operator()(std::int64_t k) const
+  {
+    if constexpr (static_cast<T>(0.5) != T{ 0 })
+    {
+      const double length = __dmul_rn(static_cast<double>(k), spacing);
+      return __dmul_rn(length, length);
+    }
+    else
+    {
+      return static_cast<T>(k * k);
+    }
+  }
+};
+
+template <typename T>
+__device__ T
+AddDistances(T a, T b)
+{
+  if constexpr (static_cast<T>(0.5) != T{ 0 })
+  {
+    return __dadd_rn(a, b);
+  }
+  else
+  {
+    return a + b;
+  }
+}
+
+/** Squared distances along the scan axis. */
+template <typename T>
+__global__ void
+ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, const std::int32_t * before,
+                  const std::int32_t * behind, DistanceWeight<T> weight, T beyond, T * __restrict__ numbers,
+                  std::int64_t * __restrict__ nearest)
+{
+  constexpr std::int64_t far = std::int64_t{ 1 } << 40;
+  const std::int64_t     plane = chunk.rows * chunk.columns;
+  const bool             toOthers = chunk.to == DistanceTo::Others;
+  for (std::int64_t i = FirstItem(); i < chunk.CountColumns(); i += ItemStep())
+  {
+    const std::int64_t base = i / plane * chunk.slices * plane + i % plane;
+    std::int64_t       last = before && before[i] >= 0 ? before[i] : -far;
+    std::int64_t       next = -far;
+    for (std::int64_t z = 0; z < chunk.slices; ++z)
+    {
+      const std::int64_t at = base + z * plane;
+      const std::int64_t position = chunk.begin + z;
+      const bool         isFeature = (marks[at] & IsFeature) != 0;
+      last = isFeature ? position : last;
+      if (next < position + (toOthers ? 1 : 0))
+      {
+        // Every voxel is looked at once for this, and once for itself.
+        std::int64_t ahead = z + (toOthers ? 1 : 0);
+        while (ahead < chunk.slices && (marks[base + ahead * plane] & IsFeature) == 0)
+        {
+          ++ahead;
+        }
+        next = ahead < chunk.slices       ? chunk.begin + ahead
+               : behind && behind[i] >= 0 ? static_cast<std::int64_t>(behind[i])
+                                          : far;
+      }
+      const std::int64_t toLast = position - last + (toOthers ? 1 : 0);
+      const std::int64_t toNext = next - position;
+      const std::int64_t nearer = toLast < toNext ? toLast : toNext;
+      T                  square = beyond;
+      if (nearer < far / 2)
+      {
+        square = weight(nearer);
+        square = square < beyond ? square : beyond;
+      }
+      numbers[at] = toOthers && (marks[at] & IsBackground) != 0 ? T{ 0 } : square;
+      if (nearest)
+      {
+        const Coordinates place = chunk.Place(
+          i / plane, (toLast <= toNext ? last : next) - chunk.begin, i % plane / chunk.columns, i % chunk.columns);
+        std::int64_t index = 0;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          index += place[a] * chunk.dense[a];
+        }
+        nearest[at] = nearer < far / 2 ? index : -1;
+      }
+    }
+  }
+}
+
+/** The lowest of what the voxels of a line have, with what they are away. `differs`: the mark of voxels that end runs
+ * of equal voxels; 0: lines have no runs. */
+template <typename T>
+__global__ void
+LineKernel(std::int64_t voxels, std::int64_t stride, std::int64_t length, std::uint8_t differs,
+           const std::uint8_t * __restrict__ marks, DistanceWeight<T> weight, T beyond, const T * __restrict__ in,
+           const std::int64_t * __restrict__ nearestIn, T * __restrict__ out, std::int64_t * __restrict__ nearestOut)
+{
+  for (std::int64_t i = FirstItem(); i < voxels; i += ItemStep())
+  {
+    const std::int64_t place = i / stride % length;
+    T                  best = in[i];
+    std::int64_t       index = nearestIn ? nearestIn[i] : -1;
+    bool               goesBack = true;
+    bool               goesOn = true;
+    for (std::int64_t k = 1; (goesBack && k <= place) || (goesOn && place + k < length); ++k)
+    {
+      const T more = weight(k);
+      if (nearestIn ? best < more : best <= more)
+      {
+        break;
+      }
+      for (int side = 0; side < 2; ++side)
+      {
+        bool & goes = side == 0 ? goesBack : goesOn;
+        goes = goes && (side == 0 ? k <= place : place + k < length);
+        if (!goes)
+        {
+          continue;
+        }
+        const std::int64_t at = side == 0 ? i - k * stride : i + k * stride;
+        // The run ends between this voxel and the one that is nearer.
+        goes = differs == 0 || (marks[side == 0 ? at + stride : at] & differs) == 0;
+        const T value = goes ? in[at] : T{ 0 };
+        if (value < beyond)
+        {
+          const T sum = AddDistances(value, more);
+          if (sum < best || (nearestIn && sum == best && nearestIn[at] < index))
+          {
+            best = sum;
+            index = nearestIn ? nearestIn[at] : -1;
+          }
+        }
+      }
+    }
+    out[i] = best;
+    if (nearestOut)
+    {
+      nearestOut[i] = index;
+    }
+  }
+}
+
+/** What a result is made of. */
+struct DistanceStore
+{
+  DistanceResult result;
+  bool           isSigned;
+  bool           insideIsPositive;
+  double         square;
+  double         limit;
+};
+
+template <typename T, typename TOut>
+__global__ void
+StoreKernel(DistanceChunk chunk, DistanceView output, DistanceStore store, TOut foreground, TOut none,
+            const std::uint8_t * __restrict__ marks, T beyond, const T * __restrict__ numbers,
+            const std::int64_t * __restrict__ nearest)
+{
+  constexpr bool givesReals = static_cast<TOut>(0.5) != TOut{ 0 };
+  TOut * const   out = const_cast<TOut *>(static_cast<const TOut *>(output.data));
+  for (std::int64_t i = FirstItem(); i < chunk.CountVoxels(); i += ItemStep())
+  {
+    std::int64_t volume, z, row, column;
+    chunk.Split(i, volume, z, row, column);
+    const Coordinates place = chunk.Place(volume, z, row, column);
+    bool              isInside = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      isInside = isInside && place[a] >= output.box.lower[a] && place[a] < output.box.upper[a];
+    }
+    if (!isInside)
+    {
+      continue;
+    }
+    TOut &     to = out[output.Offset(place)];
+    const bool isNear = numbers[i] < beyond;
+    if (store.result == DistanceResult::Within || store.result == DistanceResult::Beyond)
+    {
+      to = isNear == (store.result == DistanceResult::Within) ? foreground : TOut{ 0 };
+      continue;
+    }
+    if (store.result == DistanceResult::Index)
+    {
+      to = isNear ? static_cast<TOut>(nearest[i]) : none;
+      continue;
+    }
+    TOut value = none;
+    if (isNear)
+    {
+      const double square = __dmul_rn(static_cast<double>(numbers[i]), store.square);
+      if constexpr (givesReals)
+      {
+        value = static_cast<TOut>(store.result == DistanceResult::Root ? __dsqrt_rn(square) : square);
+      }
+      else
+      {
+        value = static_cast<TOut>(numbers[i]);
+      }
+    }
+    const bool isObject = (marks[i] & IsBackground) == 0;
+    to = store.isSigned && isObject != store.insideIsPositive && value != TOut{ 0 } ? static_cast<TOut>(-value) : value;
+  }
+}
+
+/** Labels, by their bits. */
+template <typename T, typename TBits>
+__global__ void
+LabelKernel(DistanceChunk chunk, DistanceView input, DistanceView output, TBits background, T beyond,
+            const T * __restrict__ numbers, const std::int64_t * __restrict__ nearest,
+            const std::uint64_t * __restrict__ before, const std::uint64_t * __restrict__ behind)
+{
+  TBits * const out = const_cast<TBits *>(static_cast<const TBits *>(output.data));
+  for (std::int64_t i = FirstItem(); i < chunk.CountVoxels(); i += ItemStep())
+  {
+    std::int64_t volume, z, row, column;
+    chunk.Split(i, volume, z, row, column);
+    const Coordinates place = chunk.Place(volume, z, row, column);
+    bool              isInside = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      isInside = isInside && place[a] >= output.box.lower[a] && place[a] < output.box.upper[a];
+    }
+    if (!isInside)
+    {
+      continue;
+    }
+    TBits label = background;
+    if (numbers[i] < beyond)
+    {
+      Coordinates  from{};
+      std::int64_t rest = nearest[i];
+      for (int a = MaxDimension - 1; a >= 0; --a)
+      {
+        from[a] = rest / chunk.dense[a];
+        rest -= from[a] * chunk.dense[a];
+      }
+      const std::int64_t at = from[chunk.scan] - chunk.begin;
+      const std::int64_t ofColumn =
+        (volume * chunk.rows + (chunk.y < 0 ? 0 : from[chunk.y])) * chunk.columns + (chunk.x < 0 ? 0 : from[chunk.x]);
+      label = at < 0               ? static_cast<TBits>(before[ofColumn])
+              : at >= chunk.slices ? static_cast<TBits>(behind[ofColumn])
+                                   : static_cast<const TBits *>(input.data)[input.Offset(from)];
+    }
+    out[output.Offset(place)] = label;
+  }
+}
+
+DistanceView
+ViewOf(const BufferView & view)
+{
+  return { view.data, view.box, view.stride };
+}
+
+DistanceChunk
+MakeChunk(const DistanceOperation & operation, const Box & box)
+{
+  DistanceChunk chunk{};
+  chunk.scan = operation.GetScanAxis();
+  chunk.x = operation.GetSliceAxis(0);
+  chunk.y = operation.GetSliceAxis(1);
+  chunk.columns = chunk.x < 0 ? 1 : operation.image[chunk.x];
+  chunk.rows = chunk.y < 0 ? 1 : operation.image[chunk.y];
+  chunk.slices = box.Extent(chunk.scan);
+  chunk.volumes = operation.GetPlanes(box).columns / (chunk.columns * chunk.rows);
+  chunk.begin = box.lower[chunk.scan];
+  chunk.slicesOfImage = operation.image[chunk.scan];
+  chunk.writable = box;
+  chunk.dense = DenseStrides(operation.image);
+  chunk.to = operation.to;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    chunk.ofVolumes[a] = operation.IsAlong(a) ? 1 : box.Extent(a);
+  }
+  return chunk;
+}
+
+/** Two images of numbers, and of indices, which take turns. */
+struct CudaDistanceScratch
+{
+  CudaDistanceScratch(const DistanceOperation & operation, const Box & box)
+  {
+    const DistanceChunk chunk = MakeChunk(operation, box);
+    const auto          voxels = static_cast<std::size_t>(chunk.volumes * chunk.slices * chunk.rows * chunk.columns);
+    const std::size_t   size = operation.GetNumber() == DistanceNumber::Int32 ? 4 : 8;
+    const auto          take = [this](std::size_t count) {
+      const std::size_t at = bytes;
+      bytes += (count + 255) / 256 * 256;
+      return at;
+    };
+    marks = take(voxels);
+    for (int i = 0; i < 2; ++i)
+    {
+      numbers[i] = take(voxels * size);
+      nearest[i] = take(operation.KeepsNearest() ? voxels * 8 : 0);
+    }
+  }
+
+  std::size_t marks;
+  std::size_t numbers[2];
+  std::size_t nearest[2];
+  std::size_t bytes{ 0 };
+};
+
+/** Integers of the size of a kind. */
+template <typename TFunctor>
+void
+DispatchBitsOfSize(PixelKind kind, TFunctor && f)
+{
+  switch (PixelSize(kind))
+  {
+    case 1:
+      return f(std::uint8_t{});
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    default:
+      return f(std::uint64_t{});
+  }
+}
+
+class CudaDistances
+{
+public:
+  explicit CudaDistances(const KernelCall & call)
+    : m_Call(call)
+    , m_Operation(static_cast<const DistanceOperation &>(*call.operation))
+    , m_Scratch(m_Operation, call.writable)
+    , m_Planes(m_Operation.GetPlanes(call.writable))
+    , m_Chunk(MakeChunk(m_Operation, call.writable))
+    , m_Voxels(m_Chunk.volumes * m_Chunk.slices * m_Chunk.rows * m_Chunk.columns)
+  {
+    m_Chunk.hasBackground = m_Operation.background.IsOf(call.inputs[0].kind) ? 1 : 0;
+    DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      MarkKernel<<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(call)>>>(
+        m_Chunk, ViewOf(call.inputs[0]), m_Operation.background.As<Pixel>(), this->Marks());
+      CheckLaunch("MarkKernel");
+    });
+  }
+
+  void
+  Summarize()
+  {
+    auto * const bytes = static_cast<unsigned char *>(m_Call.sideOut);
+    auto * const firsts = reinterpret_cast<std::int32_t *>(bytes);
+    auto * const lasts = reinterpret_cast<std::int32_t *>(bytes + m_Planes.SideBytes());
+    SummaryKernel<<<BlocksFor(m_Planes.columns, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
+      m_Chunk, this->Marks(), firsts, lasts);
+    CheckLaunch("SummaryKernel");
+    for (int side = 0; side < 2 && m_Planes.hasValues; ++side)
+    {
+      auto * const values = reinterpret_cast<std::uint64_t *>(
+        bytes + static_cast<std::size_t>(side) * m_Planes.SideBytes() + m_Planes.ValuesOffset());
+      DispatchBitsOfSize(m_Call.inputs[0].kind, [&](auto bits) {
+        ValuesKernel<decltype(bits)>
+          <<<BlocksFor(m_Planes.columns, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
+            m_Chunk, ViewOf(m_Call.inputs[0]), side == 0 ? firsts : lasts, values);
+        CheckLaunch("ValuesKernel");
+      });
+    }
+  }
+
+  /** `sides`, in memory of the device: the nearest features before and after the chunk; nullptr: there are none. */
+  void
+  Run(const void * sides)
+  {
+    switch (m_Operation.GetNumber())
+    {
+      case DistanceNumber::Int32:
+        return this->RunIn<std::int32_t>(sides, static_cast<std::int32_t>(m_Operation.GetBeyond()));
+      case DistanceNumber::Int64:
+        return this->RunIn<std::int64_t>(sides, m_Operation.GetBeyond());
+      default:
+        return this->RunIn<double>(sides, m_Operation.GetBeyondAsDouble());
+    }
+  }
+
+private:
+  template <typename T>
+  T *
+  At(std::size_t offset) const
+  {
+    return reinterpret_cast<T *>(static_cast<unsigned char *>(m_Call.scratch) + offset);
+  }
+  std::uint8_t *
+  Marks() const
+  {
+    return this->At<std::uint8_t>(m_Scratch.marks);
+  }
+  std::int64_t *
+  Nearest(int i) const
+  {
+    return m_Operation.KeepsNearest() ? this->At<std::int64_t>(m_Scratch.nearest[i]) : nullptr;
+  }
+
+  template <typename T>
+  void
+  RunIn(const void * sides, T beyond)
+  {
+    const auto * const bytes = static_cast<const unsigned char *>(sides);
+    const auto * const before = reinterpret_cast<const std::int32_t *>(bytes);
+    const auto * const behind = bytes ? reinterpret_cast<const std::int32_t *>(bytes + m_Planes.SideBytes()) : nullptr;
+    ScanColumnsKernel<T><<<BlocksFor(m_Planes.columns, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
+      m_Chunk,
+      this->Marks(),
+      before,
+      behind,
+      DistanceWeight<T>{ m_Operation.spacing[m_Chunk.scan] },
+      beyond,
+      this->At<T>(m_Scratch.numbers[0]),
+      this->Nearest(0));
+    CheckLaunch("ScanColumnsKernel");
+    int        turn = 0;
+    const auto search = [&](int axis, std::int64_t stride, std::int64_t length, std::uint8_t differs) {
+      if (length == 1)
+      {
+        return;
+      }
+      LineKernel<T><<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
+        m_Voxels,
+        stride,
+        length,
+        m_Operation.to == DistanceTo::Others ? differs : std::uint8_t{ 0 },
+        this->Marks(),
+        DistanceWeight<T>{ m_Operation.spacing[axis] },
+        beyond,
+        this->At<T>(m_Scratch.numbers[turn]),
+        this->Nearest(turn),
+        this->At<T>(m_Scratch.numbers[1 - turn]),
+        this->Nearest(1 - turn));
+      CheckLaunch("LineKernel");
+      turn = 1 - turn;
+    };
+    search(std::max(m_Chunk.y, 0), m_Chunk.columns, m_Chunk.rows, DiffersAlongY);
+    search(std::max(m_Chunk.x, 0), 1, m_Chunk.columns, DiffersAlongX);
+    const T * const            numbers = this->At<T>(m_Scratch.numbers[turn]);
+    const std::int64_t * const nearest = this->Nearest(turn);
+    if (m_Operation.result == DistanceResult::Label)
+    {
+      this->StoreLabels(numbers, nearest, beyond, bytes);
+      return;
+    }
+    DispatchPixelKind(m_Call.output.kind, [&](auto out) {
+      using Out = decltype(out);
+      const bool    isReal = std::is_same<T, double>::value;
+      const double  unit = m_Operation.GetUnit();
+      DistanceStore store{};
+      store.result = m_Operation.result;
+      store.isSigned = m_Operation.to == DistanceTo::Contour;
+      store.insideIsPositive = m_Operation.insideIsPositive;
+      store.square = isReal ? 1.0 : unit * unit;
+      store.limit = m_Operation.limit;
+      StoreKernel<T, Out><<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
+        m_Chunk,
+        ViewOf(m_Call.output),
+        store,
+        m_Operation.foreground.IsOf(m_Call.output.kind) ? m_Operation.foreground.As<Out>() : Out{ 1 },
+        this->NoneOf<Out>(),
+        this->Marks(),
+        beyond,
+        numbers,
+        nearest);
+      CheckLaunch("StoreKernel");
+    });
+  }
+
+  /** What voxels without a feature within the limit have. */
+  template <typename TOut>
+  TOut
+  NoneOf() const
+  {
+    constexpr bool isReal = static_cast<TOut>(0.5) != TOut{ 0 };
+    const double   limit = m_Operation.limit;
+    if (m_Operation.result == DistanceResult::Index)
+    {
+      return static_cast<TOut>(-1) < TOut{ 0 } ? static_cast<TOut>(-1) : std::numeric_limits<TOut>::max();
+    }
+    if (isReal)
+    {
+      return static_cast<TOut>(m_Operation.result == DistanceResult::Root ? limit : limit * limit);
+    }
+    return limit * limit < static_cast<double>(std::numeric_limits<TOut>::max()) ? static_cast<TOut>(limit * limit)
+                                                                                 : std::numeric_limits<TOut>::max();
+  }
+
+  template <typename T>
+  void
+  StoreLabels(const T * numbers, const std::int64_t * nearest, T beyond, const unsigned char * bytes)
+  {
+    DispatchBitsOfSize(m_Call.output.kind, [&](auto bits) {
+      using Bits = decltype(bits);
+      Bits background{};
+      DispatchPixelKind(m_Call.output.kind, [&](auto pixel) {
+        const auto value = m_Operation.background.As<decltype(pixel)>();
+        std::copy_n(reinterpret_cast<const unsigned char *>(&value),
+                    std::min(sizeof(value), sizeof(background)),
+                    reinterpret_cast<unsigned char *>(&background));
+      });
+      const auto values = [&](std::size_t side) {
+        return bytes ? reinterpret_cast<const std::uint64_t *>(bytes + side + m_Planes.ValuesOffset()) : nullptr;
+      };
+      LabelKernel<T, Bits>
+        <<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(m_Chunk,
+                                                                                         ViewOf(m_Call.inputs[0]),
+                                                                                         ViewOf(m_Call.output),
+                                                                                         background,
+                                                                                         beyond,
+                                                                                         numbers,
+                                                                                         nearest,
+                                                                                         values(0),
+                                                                                         values(m_Planes.SideBytes()));
+      CheckLaunch("LabelKernel");
+    });
+  }
+
+  const KernelCall &        m_Call;
+  const DistanceOperation & m_Operation;
+  const CudaDistanceScratch m_Scratch;
+  const DistancePlanes      m_Planes;
+  DistanceChunk             m_Chunk;
+  const std::int64_t        m_Voxels;
+};
+
+std::size_t
+ScratchOfDistances(const Operation & operation, const ChunkShape & shape)
+{
+  return CudaDistanceScratch(static_cast<const DistanceOperation &>(operation), shape.outputBox).bytes;
+}
+
+/** Searches read what is near from the caches. */
+double
+CostOfDistances(const Operation & operation, const ChunkShape & shape)
+{
+  const double perVoxel = static_cast<const DistanceOperation &>(operation).KeepsNearest() ? 200.0 : 80.0;
+  return static_cast<double>(shape.outputBox.NumberOfVoxels()) * perVoxel;
+}
+
+} // namespace
+
+void
+RegisterCudaDistance(KernelRegistry & registry)
+{
+  KernelSet kernels;
+  Kernel    kernel;
+  kernel.scratchBytes = ScratchOfDistances;
+  kernel.cost = CostOfDistances;
+  kernel.run = [](const KernelCall & call) {
+    if (!call.writable.IsEmpty())
+    {
+      CudaDistances(call).Summarize();
+    }
+  };
+  kernels.summarize = kernel;
+  kernel.run = [](const KernelCall & call) {
+    if (call.writable.IsEmpty())
+    {
+      return;
+    }
+    const auto & operation = static_cast<const DistanceOperation &>(*call.operation);
+    CudaDistances(call).Run(operation.outside ? call.tables->Get("distance sides " + operation.outsideKey,
+                                                                 operation.outside->data(),
+                                                                 operation.outside->size())
+                                              : nullptr);
+  };
+  kernels.alone = kernel;
+  kernel.run = [](const KernelCall & call) {
+    if (!call.writable.IsEmpty())
+    {
+      CudaDistances(call).Run(call.sideIn);
+    }
+  };
+  kernels.compute = kernel;
+  registry.Register("distance", kernels);
+}
+
+// Runs of images that do not fit a memory are the library's; this module has its own copy of the operation.
+const OutOfCoreRunner *
+DistanceOperation::GetOutOfCoreRunner() const
+{
+  return nullptr;
+}
+
+} // namespace chunkwise

@@ -1,0 +1,118 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkDistanceImageFilterBase_h
+#define itkDistanceImageFilterBase_h
+
+#include "itkChunkwiseImageToImageFilter.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace itk
+{
+/** \class DistanceImageFilterBase
+ * \brief What filters of exact Euclidean distances have in common.
+ *
+ * Results have the same bits for every division into chunks and requested regions, and number of threads.
+ * docs/distances.md defines them.
+ *
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage>
+class ITK_TEMPLATE_EXPORT DistanceImageFilterBase : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(DistanceImageFilterBase);
+
+  using Self = DistanceImageFilterBase;
+  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+  using InputPixelType = typename Superclass::InputPixelType;
+
+  itkOverrideGetNameOfClassMacro(DistanceImageFilterBase);
+
+  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+  static_assert(std::is_arithmetic<typename Superclass::OutputPixelType>::value, "distances are numbers");
+
+  /** The value of voxels that are no object. Default: 0. */
+  itkSetMacro(Background, InputPixelType);
+  itkGetConstMacro(Background, InputPixelType);
+
+  /** Whether distances are in the image's physical unit, not in voxels. Default: on. */
+  itkSetMacro(UseImageSpacing, bool);
+  itkGetConstMacro(UseImageSpacing, bool);
+  itkBooleanMacro(UseImageSpacing);
+
+  /** Axes along which distances are taken: one to three, 0 is x. Default: the first three. */
+  using AxesType = std::vector<unsigned int>;
+  void
+  SetSpatialAxes(const AxesType & axes)
+  {
+    if (m_SpatialAxes != axes)
+    {
+      m_SpatialAxes = axes;
+      this->Modified();
+    }
+  }
+  const AxesType &
+  GetSpatialAxes() const
+  {
+    return m_SpatialAxes;
+  }
+
+protected:
+  DistanceImageFilterBase()
+  {
+    for (unsigned int axis = 0; axis < std::min<unsigned int>(ImageDimension, chunkwise::MaxSpatialAxes); ++axis)
+    {
+      m_SpatialAxes.push_back(axis);
+    }
+  }
+  ~DistanceImageFilterBase() override = default;
+
+  chunkwise::FilterParameters
+  MakeParameters() const override
+  {
+    chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+    parameters.Set("Background", chunkwise::PixelValue(m_Background));
+    parameters.Set("UseImageSpacing", m_UseImageSpacing);
+    parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
+    return parameters;
+  }
+  /** The operation gives the output's kind itself. */
+  chunkwise::PixelKind
+  GetOperationKind() const override
+  {
+    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+  }
+  void
+  EnlargeOutputRequestedRegion(DataObject * data) override
+  {
+    Superclass::EnlargeOutputRequestedRegion(data);
+    if (auto * const output = dynamic_cast<TOutputImage *>(data))
+    {
+      output->SetRequestedRegion(output->GetLargestPossibleRegion());
+    }
+  }
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override
+  {
+    Superclass::PrintSelf(os, indent);
+    os << indent << "Background: " << +m_Background << std::endl;
+    os << indent << "UseImageSpacing: " << (m_UseImageSpacing ? "On" : "Off") << std::endl;
+    os << indent << "SpatialAxes:";
+    for (const unsigned int axis : m_SpatialAxes)
+    {
+      os << " " << axis;
+    }
+    os << std::endl;
+  }
+
+private:
+  InputPixelType m_Background{};
+  bool           m_UseImageSpacing{ true };
+  AxesType       m_SpatialAxes;
+};
+} // namespace itk
+
+#endif

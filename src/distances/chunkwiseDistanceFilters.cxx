@@ -1,0 +1,248 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The rows of distances, and of what follows from them.
+#include "chunkwiseDistanceOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseFilterRows.h"
+#include "chunkwisePassesOperation.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** An opening or a closing: the second run needs the whole result of the first. */
+class TwoDistances : public PassesOperation
+{
+public:
+  Halo
+  GetHalo(const Coordinates &) const override
+  {
+    Halo halo = Halo::None();
+    for (const int axis : axes)
+    {
+      halo.lower[axis] = halo.upper[axis] = WholeAxis;
+    }
+    return halo;
+  }
+
+  std::vector<int> axes;
+};
+
+/** What all rows share. */
+std::shared_ptr<DistanceOperation>
+MakeDistance(const CheckedParameters & p, const FilterImage & image, DistanceTo to, DistanceResult result)
+{
+  auto operation = std::make_shared<DistanceOperation>();
+  operation->image = image.extent;
+  operation->inputKind = image.inputKind;
+  operation->outputKind = image.outputKind;
+  operation->axes = p.SpatialAxes();
+  std::sort(operation->axes.begin(), operation->axes.end());
+  operation->to = to;
+  operation->result = result;
+  operation->background = p.Value("Background");
+  for (const int axis : operation->axes)
+  {
+    operation->spacing[axis] = p.Flag("UseImageSpacing") ? std::abs(image.spacing[axis]) : 1.0;
+  }
+  return operation;
+}
+
+DistanceTo
+FeaturesOf(const CheckedParameters & p)
+{
+  const std::string & name = p.Choice("Features");
+  return name == "objects"   ? DistanceTo::Objects
+         : name == "contour" ? DistanceTo::Contour
+         : name == "others"  ? DistanceTo::Others
+                             : DistanceTo::Background;
+}
+
+std::shared_ptr<const Operation>
+MakeDistances(const CheckedParameters & p, const FilterImage & image)
+{
+  const auto operation =
+    MakeDistance(p, image, FeaturesOf(p), p.Flag("SquaredDistance") ? DistanceResult::Squared : DistanceResult::Root);
+  operation->insideIsPositive = p.Flag("InsideIsPositive");
+  if (p.Has("MaximumDistance"))
+  {
+    operation->limit = p.Real("MaximumDistance");
+  }
+  return operation;
+}
+
+std::shared_ptr<const Operation>
+MakeNearest(const CheckedParameters & p, const FilterImage & image)
+{
+  return MakeDistance(p, image, FeaturesOf(p), DistanceResult::Index);
+}
+
+std::shared_ptr<const Operation>
+MakeExpandedLabels(const CheckedParameters & p, const FilterImage & image)
+{
+  const auto operation = MakeDistance(p, image, DistanceTo::Objects, DistanceResult::Label);
+  operation->limit = p.Real("Distance");
+  return operation;
+}
+
+std::shared_ptr<const Operation>
+MakeBinaryMorphology(const CheckedParameters & p, const FilterImage & image)
+{
+  const std::string & name = p.Choice("Morphology");
+  const auto          make = [&](bool dilates) {
+    const auto operation = MakeDistance(p,
+                                        image,
+                                        dilates ? DistanceTo::Objects : DistanceTo::Background,
+                                        dilates ? DistanceResult::Within : DistanceResult::Beyond);
+    operation->limit = p.Real("Radius");
+    return operation;
+  };
+  const auto last = make(name == "dilation" || name == "opening");
+  last->foreground = p.Value("ForegroundValue");
+  if (!last->foreground.IsFinite() || last->foreground.ToDouble() == 0)
+  {
+    throw ParameterError("ForegroundValue", last->foreground.ToText(), "a finite number other than 0");
+  }
+  if (name == "dilation" || name == "erosion")
+  {
+    return last;
+  }
+  // The second run reads zeros and ones.
+  const auto first = make(name == "closing");
+  last->inputKind = image.outputKind;
+  last->background = 0;
+  const auto both = std::make_shared<TwoDistances>();
+  both->axes = last->axes;
+  both->name = name + " with a ball";
+  both->stages = { { first }, { last, { 0 } } };
+  return both;
+}
+
+ParameterDescription
+FeaturesParameter(bool all)
+{
+  ParameterDescription features;
+  features.name = "Features";
+  features.option = "to";
+  features.type = ParameterType::Choice;
+  features.help =
+    all ? "To the nearest voxel of the background, of an object, of the contour of objects (negative inside "
+          "them), or of another value than the voxel's own"
+        : "The nearest voxel of the background, or of an object";
+  features.defaultText = all ? "background" : "objects";
+  features.choices = all ? std::vector<std::string>{ "background", "objects", "contour", "others" }
+                         : std::vector<std::string>{ "background", "objects" };
+  return features;
+}
+
+FilterDescription
+DistanceRow(const std::string & name, const std::string & title)
+{
+  FilterDescription row;
+  row.name = name;
+  row.group = "Distances";
+  row.title = title;
+  row.canBeStage = false;
+  row.takesComponents = false;
+
+  ParameterDescription background;
+  background.name = "Background";
+  background.option = "background";
+  background.type = ParameterType::PixelValue;
+  background.help = "The value of voxels that are no object";
+  background.defaultText = "0";
+  ParameterDescription spacing;
+  spacing.name = "UseImageSpacing";
+  spacing.option = "voxels";
+  spacing.help = "Distances are in voxels, not in the image's physical unit";
+  spacing.defaultText = "on";
+  row.parameters = { background, spacing, SpatialAxesParameter() };
+  row.parameters.back().help = "The axes along which distances are taken: the first ones, x is 0 (the first three)";
+  return row;
+}
+
+ParameterDescription
+LengthParameter(const std::string & name, const std::string & option, const std::string & help)
+{
+  ParameterDescription length;
+  length.name = name;
+  length.option = option;
+  length.type = ParameterType::Real;
+  length.help = help;
+  length.minimum = 0;
+  return length;
+}
+
+} // namespace
+
+void
+AddDistanceFilters(std::vector<FilterDescription> & filters)
+{
+  FilterDescription row = DistanceRow("distance", "Exact Euclidean distance of each voxel to the nearest feature");
+  row.output = DefaultOutput::Real;
+  row.make = MakeDistances;
+  ParameterDescription squared;
+  squared.name = "SquaredDistance";
+  squared.option = "squared";
+  squared.help = "Squares of distances";
+  ParameterDescription inside;
+  inside.name = "InsideIsPositive";
+  inside.option = "inside-positive";
+  inside.help = "Distances are positive inside of objects and negative outside";
+  inside.onlyWithName = "Features";
+  inside.onlyWithValue = "contour";
+  row.parameters.insert(
+    row.parameters.begin(),
+    { FeaturesParameter(true),
+      squared,
+      LengthParameter("MaximumDistance", "maximum", "Voxels that are farther away have this distance"),
+      inside });
+  filters.push_back(row);
+
+  row = DistanceRow("nearest", "The raster index of each voxel's nearest feature, x fastest");
+  row.output = DefaultOutput::Label;
+  row.givesIntegers = [](const FilterParameters &, const std::vector<std::string> &) { return true; };
+  row.make = MakeNearest;
+  row.parameters.insert(row.parameters.begin(), FeaturesParameter(false));
+  filters.push_back(row);
+
+  row = DistanceRow("expand-labels",
+                    "Each object grows into the background, up to a distance and to where it meets others");
+  row.make = MakeExpandedLabels;
+  ParameterDescription distance =
+    LengthParameter("Distance", "distance", "Voxels that are farther from all objects stay background");
+  distance.required = true;
+  distance.exampleText = "5";
+  row.parameters.insert(row.parameters.begin(), distance);
+  filters.push_back(row);
+
+  row = DistanceRow("binary-morphology",
+                    "Dilation, erosion, opening or closing of objects with a Euclidean ball of any radius");
+  row.make = MakeBinaryMorphology;
+  row.givesClasses = [](const FilterParameters & parameters) { return !parameters.Has("ForegroundValue"); };
+  ParameterDescription operation;
+  operation.name = "Morphology";
+  operation.option = "operation";
+  operation.type = ParameterType::Choice;
+  operation.help = "The operation on objects";
+  operation.defaultText = "dilation";
+  operation.choices = { "dilation", "erosion", "opening", "closing" };
+  ParameterDescription radius =
+    LengthParameter("Radius", "radius", "The radius of the ball, which has all voxels up to this distance");
+  radius.required = true;
+  radius.exampleText = "5";
+  ParameterDescription foreground;
+  foreground.name = "ForegroundValue";
+  foreground.option = "foreground";
+  foreground.type = ParameterType::PixelValue;
+  foreground.help = "The value of voxels of objects in the result; others are 0";
+  foreground.defaultText = "1";
+  row.parameters.insert(row.parameters.begin(), { operation, radius, foreground });
+  filters.push_back(row);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,143 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseLabelTable.h"
+
+#include "chunkwiseError.h"
+#include "chunkwiseMeasureTable.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+[[noreturn]] void
+RefuseTable(const std::string & value, const std::string & allowed)
+{
+  throw ParameterError("Replace", value, allowed);
+}
+
+std::uint64_t
+LabelBits(const PixelValue & value, PixelKind kind)
+{
+  if (!value.IsOf(kind))
+  {
+    RefuseTable(value.ToText(), std::string("a value of the labels' type, ") + PixelKindName(kind));
+  }
+  return DispatchPixelKind(kind, [&](auto pixel) { return BitsOfLabel(value.As<decltype(pixel)>()); });
+}
+
+} // namespace
+
+LabelTable::LabelTable(PixelKind kind, const std::vector<Pair> & pairs)
+  : m_Kind(kind)
+{
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> sorted;
+  for (const Pair & pair : pairs)
+  {
+    sorted.emplace_back(LabelBits(pair.first, kind), LabelBits(pair.second, kind));
+    if (sorted.back().first == 0 && sorted.back().second != 0)
+    {
+      RefuseTable("0 becomes " + pair.second.ToText(), "possible: the background stays the background");
+    }
+  }
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+  {
+    if (i > 0 && sorted[i].first == sorted[i - 1].first)
+    {
+      const auto twice = std::find_if(
+        pairs.begin(), pairs.end(), [&](const Pair & pair) { return LabelBits(pair.first, kind) == sorted[i].first; });
+      RefuseTable(twice->first.ToText() + ", which is there twice with different new labels,", "possible");
+    }
+    m_Old.push_back(sorted[i].first);
+    m_New.push_back(sorted[i].second);
+  }
+}
+
+std::vector<LabelTable::Pair>
+LabelTable::ReadPairs(const std::string & text)
+{
+  std::vector<Pair>  pairs;
+  std::istringstream lines(text);
+  std::int64_t       number = 0;
+  for (std::string line; std::getline(lines, line);)
+  {
+    ++number;
+    line.erase(std::remove_if(line.begin(), line.end(), [](char c) { return c == ' ' || c == '\t' || c == '\r'; }),
+               line.end());
+    const std::size_t comma = line.find(',');
+    if (line.empty())
+    {
+      continue;
+    }
+    try
+    {
+      if (comma != std::string::npos && line.find(',', comma + 1) == std::string::npos)
+      {
+        const Pair pair(PixelValue::FromText(line.substr(0, comma)), PixelValue::FromText(line.substr(comma + 1)));
+        pairs.push_back(pair);
+        continue;
+      }
+    }
+    catch (const ParameterError &)
+    {
+      // The same words serve.
+    }
+    if (number > 1)
+    {
+      RefuseTable("line " + std::to_string(number) + ", '" + line.substr(0, 40) + "',", "two labels, as 7,3");
+    }
+  }
+  return pairs;
+}
+
+void
+LabelTable::Apply(const BufferView & labels, const BufferView & output, const Box & box, Executor & executor) const
+{
+  if (box.IsEmpty())
+  {
+    return;
+  }
+  CheckMeasuredView("labels", labels, m_Kind, box);
+  CheckMeasuredView("new labels", output, m_Kind, box);
+  const std::vector<Box> parts = CutIntoParts(box, executor.GetConcurrency());
+  DispatchPixelKind(m_Kind, [&](auto pixel) {
+    using Label = decltype(pixel);
+    const auto replaced = [this](Label label) {
+      const std::uint64_t bits = BitsOfLabel(label);
+      const auto          found = std::lower_bound(m_Old.begin(), m_Old.end(), bits);
+      return found == m_Old.end() || *found != bits
+               ? label
+               : static_cast<Label>(m_New[static_cast<std::size_t>(found - m_Old.begin())]);
+    };
+    executor.ParallelFor(static_cast<std::int64_t>(parts.size()), [&](std::int64_t p, unsigned int) {
+      const Box & part = parts[static_cast<std::size_t>(p)];
+      for (std::int64_t z = part.lower[2]; z < part.upper[2]; ++z)
+      {
+        for (std::int64_t y = part.lower[1]; y < part.upper[1]; ++y)
+        {
+          const Coordinates   at{ { part.lower[0], y, z, 0, 0 } };
+          const Label * const from = static_cast<const Label *>(labels.data) + labels.Offset(at);
+          Label * const       to = static_cast<Label *>(output.data) + output.Offset(at);
+          Label               last = 0;
+          Label               becomes = 0;
+          for (std::int64_t x = 0; x < part.Extent(0); ++x)
+          {
+            if (from[x] != last)
+            {
+              last = from[x];
+              becomes = replaced(last);
+            }
+            to[x] = becomes;
+          }
+        }
+      }
+    });
+  });
+}
+
+} // namespace chunkwise

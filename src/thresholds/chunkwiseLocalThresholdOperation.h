@@ -1,0 +1,90 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseLocalThresholdOperation_h
+#define chunkwiseLocalThresholdOperation_h
+
+#include "chunkwiseCompositeOperation.h"
+
+namespace chunkwise
+{
+
+enum class LocalThresholdMethod : std::int32_t
+{
+  Mean,
+  Median,
+  Gaussian,
+  Niblack,
+  Sauvola,
+  Phansalkar,
+  Bernsen
+};
+
+/** 1 where a voxel is above a threshold that its window gives, 0 elsewhere; or that threshold. Kernel "localthreshold",
+ * which ends with "localthreshold.levels.voxels", the thresholds, and "localthreshold.voxels", the comparison.
+ *
+ * Statistics of windows are kept as float for float, 8- and 16-bit integers, as double for the others, and each
+ * operation is rounded to that type. With the mean m and the standard deviation s of the window, thresholds are
+ * - Mean, Median, Gaussian: that of the window, minus `offset`. The Gaussian has `weights`.
+ * - Niblack: m - k s. W. Niblack, An Introduction to Digital Image Processing, 1986.
+ * - Sauvola: m (1 + k (s / r - 1)). J. Sauvola, M. Pietikainen, "Adaptive document image binarization", Pattern
+ *   Recognition 33(2), 2000.
+ * - Phansalkar: m (1 + p exp(-q m / (2 r)) + k (s / r - 1)); the exponential is NonLocalWeight's, 1 where m is
+ *   negative. N. Phansalkar, S. More, A. Sabale, M. Joshi, "Adaptive local thresholding for detection of nuclei in
+ *   diversity stained cytology images", International Conference on Communications and Signal Processing, 2011.
+ * - Bernsen: the middle between the window's least value and its largest, which is itself above; where they differ by
+ *   less than `contrast`, -infinity if that middle is at least `level`, else infinity. J. Bernsen, "Dynamic
+ *   thresholding of gray-level images", International Conference on Pattern Recognition, 1986.
+ *
+ * NaN is 0, as are voxels whose threshold is NaN. With a mask windows see only the voxels inside it, by the rules of
+ * DomainOperation, and the result is 0 outside; thresholds are those of the window everywhere. */
+class Chunkwise_EXPORT LocalThresholdOperation : public BoxCompositeOperation
+{
+public:
+  LocalThresholdMethod method{ LocalThresholdMethod::Mean };
+  double               k{ 0.2 };
+  double               r{ 127.5 };
+  double               offset{ 0 };
+  double               p{ 2 };
+  double               q{ 10 };
+  double               contrast{ 15 };
+  double               level{ 128 };
+  /** Of the Gaussian: see SeparableOperation. */
+  std::vector<double> weights[MaxDimension];
+  /** The second input is an image of integers: voxels are outside where it is 0. */
+  bool masked{ false };
+  /** The image's kind, on which the stages in a mask depend. */
+  PixelKind imageKind{ PixelKind::UInt8 };
+  /** The output has the thresholds. */
+  bool givesThresholds{ false };
+  /** Lets devices compute. Off until the tests of their kernels, which switch it on, have passed on a GPU. */
+  bool triesDevices{ false };
+
+  std::string
+  GetName() const override
+  {
+    return "localthreshold";
+  }
+  std::string
+  GetKey() const override;
+  std::string
+  GetObjectionToDevices() const override;
+  int
+  GetNumberOfInputs() const override
+  {
+    return masked ? 2 : 1;
+  }
+  std::vector<Stage>
+  GetStages() const override;
+  /** Any output. */
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  void
+  Validate(const Coordinates & image) const override;
+
+private:
+  std::shared_ptr<const Operation>
+  InMask(std::shared_ptr<const Operation> window) const;
+};
+
+} // namespace chunkwise
+
+#endif
