@@ -1133,7 +1133,7 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
         input = np.asarray(input) if not hasattr(input, "GetSize") else input
     if isinstance(input, np.ndarray) and input.ndim == 0:
         input = np.atleast_1d(input)
-    spacing = False if sampling is None else _per_axis(sampling, len(shape), "sampling")
+    spacing: Any = False if sampling is None else per_axis(sampling, len(shape), "sampling")
     given: dict[str, tuple[Any, tuple[int, ...], Any]] = {
         "distances": (distances, shape, np.float64), "indices": (indices, (len(shape), *shape), np.int32)}
     wanted = {"distances": return_distances, "indices": return_indices}
