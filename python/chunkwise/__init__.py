@@ -13,6 +13,7 @@ into memory. Results do not depend on how the work is cut, and are the same bits
 """
 from __future__ import annotations
 
+import builtins
 from functools import lru_cache
 from typing import Any
 
@@ -37,9 +38,12 @@ def _make_function(row: Any) -> Any:
     given = ", ".join([*row.parameters, *(["spacing"] if row.has_spacing else [])])
     others = "".join(f", {each.name}" for each in row.inputs)
     common = ", ".join(f"{name}={name}" for name, _, _ in COMMON)
+    # Small images do not wait for what nobody has set.
+    unset = " is ".join([*(name for name, _, _ in COMMON if name not in ("output", "backend")), *(each.name for each in row.inputs)])
     code = (f"def {row.name}({row.arguments(stub=False, with_inputs=True)}):\n"
             f"    try:\n        _filter = _kept({given})\n"
             f"    except TypeError:\n        _filter = _make({given})\n"
+            f"    if backend == 'auto' and {unset} is None:\n        return _filter(input, output=output)\n"
             f"    return _filter(input{others}, {common})")
     made = getattr(filters, row.class_name)
 
@@ -62,7 +66,9 @@ __all__ = [
     "Statistics", "apply_hysteresis_threshold", "budgets", "contacts", "devices", "fill_label_holes", "filter_labels", "filters",
     "find_boundaries", "held_memory", "measure", "regions", "release_memory", "remove_small_objects", "set_budgets",
     "statistics", "threshold_isodata", "threshold_li", "threshold_local", "threshold_multiotsu", "threshold_niblack",
-    "threshold_otsu", "threshold_sauvola", "threshold_triangle", "threshold_yen", "why_no_devices", "write_table", *BY_NAME,
+    "threshold_otsu", "threshold_sauvola", "threshold_triangle", "threshold_yen", "why_no_devices", "write_table",
+    # No star hides Python's own range and sum.
+    *(name for name in BY_NAME if not hasattr(builtins, name)),
 ]
 
 
@@ -80,4 +86,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "dask", "ndimage", "zarr"})
+    return sorted({*globals(), *__all__, *BY_NAME, "dask", "ndimage", "zarr"})

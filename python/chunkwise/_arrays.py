@@ -2,9 +2,10 @@
 """What the engine can take of an array, and what it has to copy."""
 from __future__ import annotations
 
+import operator
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,22 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 class ChunkwiseWarning(UserWarning):
     """What a run wants its caller to know: a device that was dropped, a budget that costs much time."""
+
+
+def _whole(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {value!r} is not a whole number") from None
+
+
+def as_dtype(output: Any) -> np.dtype[Any]:
+    """A type that a caller asks for."""
+    try:
+        dtype: np.dtype[Any] = np.dtype(output)
+    except (TypeError, ValueError):
+        raise TypeError(f"output: {output!r} is neither an array nor a type of voxels") from None
+    return dtype
 
 
 def parse_bytes(value: int | str | None, name: str) -> int:
@@ -34,7 +51,7 @@ def parse_bytes(value: int | str | None, name: str) -> int:
         if not 1 <= number < 2**63:
             raise _core.ParameterError(f"{name}: {value!r} is not a size of at least one byte")
         return int(number)
-    number = int(value)
+    number = int(value) if isinstance(value, float) and value % 1 == 0 else _whole(value, name)
     if number != value or number < 1 or number >= 2**63:
         raise _core.ParameterError(f"{name}: {value!r} is not a whole number of at least one byte")
     return number
@@ -69,7 +86,7 @@ def make_progress(progress: bool | Callable[[float], object] | None) -> Callable
     return show
 
 
-_DEFAULT_OPTIONS = _core.make_options("auto", [], 0, 0, 0, 0, None)
+DEFAULT_OPTIONS = _core.make_options("auto", [], 0, 0, 0, 0, None)
 
 
 def make_options(backend: str = "auto", devices: Sequence[int] | None = None, memory: int | str | None = None,
@@ -77,31 +94,36 @@ def make_options(backend: str = "auto", devices: Sequence[int] | None = None, me
                  threads: int | None = None, progress: Any = None) -> Any:
     if (backend == "auto" and devices is None and memory is None and device_memory is None and pinned_memory is None
             and threads is None and progress is None):
-        return _DEFAULT_OPTIONS
-    if threads is not None and not 1 <= threads <= 4096:
+        return DEFAULT_OPTIONS
+    if threads is not None and not 1 <= _whole(threads, "threads") <= 4096:
         raise _core.ParameterError(f"threads: {threads!r} is not a number from 1 to 4096")
-    return _core.make_options(backend, [int(each) for each in devices or ()], parse_bytes(device_memory, "device_memory"),
+    if not isinstance(backend, str):
+        raise TypeError(f"backend: {backend!r} is no text")
+    if devices is not None and (isinstance(devices, str) or not isinstance(devices, Iterable)):
+        raise TypeError(f"devices: {devices!r} is no sequence of devices' numbers")
+    return _core.make_options(backend, [_whole(each, "devices") for each in devices or ()], parse_bytes(device_memory, "device_memory"),
                               parse_bytes(pinned_memory, "pinned_memory"), parse_bytes(memory, "memory"), threads or 0,
                               make_progress(progress))
 
 
+#: Types of NumPy that the engine computes as others: bool as 0 and 1.
+_AS_OTHERS = {"bool": "uint8", "float16": "float32"}
+
+
 @lru_cache(256)
-def check_dtype(dtype: np.dtype[Any], accepts_bool: bool, what: str = "input") -> str:
+def check_dtype(dtype: np.dtype[Any], what: str = "input") -> str:
     """The engine's kind of a type; throws what would be right."""
     name = dtype.newbyteorder("=").name
     if name in KINDS:
         return name
-    if name == "bool":
-        if accepts_bool:
-            return "uint8"
-        hint = '; .astype("uint8") or .astype("float32") says which numbers are meant'
-    elif name == "float16":
-        hint = '; .astype("float32") makes it one'
-    elif dtype.kind == "c":
+    if name in _AS_OTHERS:
+        return _AS_OTHERS[name]
+    if dtype.kind == "c":
         hint = "; real and imaginary part can be filtered one after the other"
     else:
         hint = ""
-    raise _core.ParameterError(f"{what}: {dtype} is none of the types of voxels, {', '.join(sorted(KINDS))}{hint}")
+    raise _core.ParameterError(f"{what}: {dtype} is none of the types of voxels, bool, float16, "
+                               f"{', '.join(sorted(KINDS))}{hint}")
 
 
 def is_usable(array: np.ndarray[Any, Any]) -> bool:

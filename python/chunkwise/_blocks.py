@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from . import _core
-from ._arrays import make_options, make_progress, warn
+from ._arrays import check_dtype, make_options, make_progress, warn
 from ._journal import Journal
 from ._regions import box_of, turn
 from ._stores import Store
@@ -185,8 +185,8 @@ class Blocks:
         """The engine's run over a region."""
         lower, upper = box_of(region)
         rows = -(-(region[self.axis].stop - region[self.axis].start) // self._output.unit[self.axis])
-        return _core.Stream(self._operation, self._source.dtype.newbyteorder("=").name,
-                            self._output.dtype.newbyteorder("=").name, turn(self.shape), lower, upper,
+        return _core.Stream(self._operation, check_dtype(self._source.dtype),
+                            check_dtype(self._output.dtype), turn(self.shape), lower, upper,
                             turn(self._source.chunks), turn(self._output.unit), self._memory, min(_LEAST_BLOCKS, rows),
                             self._options)
 

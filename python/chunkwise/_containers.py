@@ -108,19 +108,23 @@ def _keep(array: np.ndarray[Any, Any], owner: Any) -> np.ndarray[Any, Any]:
 def _open_sitk(image: Any) -> Opened:
     import SimpleITK
 
-    if image.GetNumberOfComponentsPerPixel() != 1:
-        raise _core.ParameterError(f"input: pixels of {image.GetNumberOfComponentsPerPixel()} components; filter them "
-                                   "one after the other")
     array = _keep(SimpleITK.GetArrayViewFromImage(image), image)
+    has_components = image.GetNumberOfComponentsPerPixel() != 1
 
     def wrap(result: np.ndarray[Any, Any]) -> Any:
         _check_shape(result, array.shape)
-        made = SimpleITK.GetImageFromArray(result.view(np.uint8) if result.dtype.kind == "b" else result)
+        # Without isVector an array of four dimensions becomes an image of three.
+        made = SimpleITK.GetImageFromArray(result.view(np.uint8) if result.dtype.kind == "b" else result, isVector=has_components)
         made.CopyInformation(image)
         return made
 
     place = Place(tuple(image.GetSpacing()), tuple(image.GetOrigin()), tuple(image.GetDirection()))
-    return Opened(array, wrap, place.spacing[::-1], place.origin[::-1], place=place)  # type: ignore[arg-type]
+    spacing: tuple[float, ...] = tuple(image.GetSpacing())[::-1]
+    origin: tuple[float, ...] = tuple(image.GetOrigin())[::-1]
+    if has_components:
+        # Components are the last axis, which no window has.
+        return Opened(array, wrap, (*spacing, 1.0), (*origin, 0.0), tuple(range(array.ndim - 1)), place=place)
+    return Opened(array, wrap, spacing, origin, place=place)
 
 
 def place_of_xarray(image: Any) -> Place:
@@ -134,6 +138,10 @@ def place_of_xarray(image: Any) -> Place:
     return Place(tuple(step for step, _ in found), tuple(begin for _, begin in found), dims=tuple(image.dims))
 
 
+#: The spacing along an axis whose coordinates are not evenly spaced: no filter may take a length along it.
+UNEVEN = float("nan")
+
+
 def _step_of(image: Any, dim: Any) -> float | None:
     """Of evenly spaced coordinates; None where there are none."""
     if dim not in image.coords or image.sizes[dim] < 2:
@@ -143,10 +151,7 @@ def _step_of(image: Any, dim: Any) -> float | None:
         return None
     steps = np.diff(values.astype(np.float64))
     step = float(steps.mean())
-    if step == 0 or not np.allclose(steps, step, rtol=1e-4, atol=0):
-        raise _core.ParameterError(f"input: the coordinates along {dim!r} are not evenly spaced; spacing=False takes "
-                                   "lengths in voxels")
-    return abs(step)
+    return UNEVEN if step == 0 or not np.allclose(steps, step, rtol=1e-4, atol=0) else abs(step)
 
 
 def spacing_of_xarray(image: Any) -> tuple[float, ...] | None:

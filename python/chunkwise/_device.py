@@ -94,6 +94,11 @@ def _open(x: Any, what: str, written: bool = False) -> _Array:
         data, shape, steps, kind, owner = _core.open_capsule(x.__dlpack__(stream=_LEGACY_STREAM))
         dtype = np.dtype(kind)
         strides, stream = tuple(step * dtype.itemsize for step in steps), _LEGACY_STREAM
+    if dtype == np.float16:
+        convert = getattr(x, "float", None) or getattr(x, "astype", None)
+        if written or convert is None:
+            raise _core.ParameterError(f"{what}: float16 has no results on a device; float32 has")
+        return _open(convert() if convert == getattr(x, "float", None) else convert(np.float32), what)
     if dtype.byteorder == ">" or (dtype.byteorder == "<" and sys.byteorder == "big"):
         raise _core.ParameterError(f"{what}: {dtype} has another byte order than this machine")
     if any(stride % dtype.itemsize for stride in strides) or int(data or 0) % dtype.itemsize:
@@ -137,14 +142,14 @@ def _make_options(device: int, options: dict[str, Any]) -> Any:
 def resolve(filter: Filter, parameter: str, input: Any, others: tuple[Any, ...], options: dict[str, Any]) -> list[float]:
     """The numbers that stand for "auto" in a parameter, from an image on a device; `filter` has others in their place."""
     array = _open(input, "input")
-    kind = check_dtype(array.dtype, False)
+    kind = check_dtype(array.dtype)
     ordered = [array.view(kind)]
     for each, other in zip(filter._row.inputs, others):
         if other is not None:
             further = _open(other, each.name)
             if further.shape != array.shape:
                 raise _core.ParameterError(f"{each.name}: its shape is {further.shape}, the input's is {array.shape}")
-            ordered.append(further.view(check_dtype(further.dtype, each.own_kind, each.name)))
+            ordered.append(further.view(check_dtype(further.dtype, each.name)))
     operation = filter._operation(array.shape, kind, filter.default_dtype(array.dtype).name,
                                   further=filter._names_of([input, *others]))
     with filter.worded(len(array.shape)):
@@ -153,7 +158,7 @@ def resolve(filter: Filter, parameter: str, input: Any, others: tuple[Any, ...],
 
 def summarise(input: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], bytes]:
     array = _open(input, "input")
-    kind = check_dtype(array.dtype, True)
+    kind = check_dtype(array.dtype)
     if array.dtype.kind != "b" and not 1 <= len(array.shape) <= 5:
         raise _core.ParameterError(f"input: it has {len(array.shape)} dimensions; images have 1 to 5")
     if 0 in array.shape:
@@ -173,7 +178,7 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
         if 0 in shape:
             raise _core.ParameterError(f"{row.name}: auto takes a value from the image, which has no voxels")
         return run(filter.resolved(input, *others, **options), input, *others, output=output, **options)
-    kind = check_dtype(first.dtype, row.accepts_bool)
+    kind = check_dtype(first.dtype)
     boolean = first.dtype.kind == "b"
     ordered = [(first, kind)]
     for each, other in zip(row.inputs, others):
@@ -182,19 +187,27 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
         array = _open(other, each.name)
         if array.shape != shape:
             raise _core.ParameterError(f"{each.name}: its shape is {array.shape}, the input's is {shape}")
-        own = check_dtype(array.dtype, row.accepts_bool or each.own_kind, each.name)
+        own = check_dtype(array.dtype, each.name)
         if not each.own_kind and own != kind:
             raise _core.ParameterError(f"{each.name}: it is of {array.dtype}, the input of {first.dtype}; on a device they "
                                        "must be of one type")
         ordered.insert(0 if each.before else len(ordered), (array, own))
     is_array = output is not None and (is_on_device(output) or isinstance(output, np.ndarray))
     if output is None:
-        dtype = filter.default_dtype(first.dtype if boolean and len(ordered) == 1 else kind)
+        of_bool = boolean and all(array.dtype.kind == "b" for array, _ in ordered)
+        dtype = filter.default_dtype(first.dtype if of_bool else kind)
     elif is_array:
         dtype = _open(output, "output", written=True).dtype
     else:
         dtype = np.dtype(output)
-    output_kind = check_dtype(dtype, row.accepts_bool, "output")
+    output_kind = check_dtype(dtype, "output")
+    if dtype.kind == "b" and not (boolean and row.keeps_bool):
+        truth = run(filter, input, *others, output=np.uint8, **options) != 0
+        if is_array:
+            output[...] = truth
+        return output if is_array else truth
+    if dtype == np.float16:
+        raise _core.ParameterError("output: float16 has no results on a device; float32 has")
     operation = filter._operation(shape, kind, output_kind, further=names, boolean=boolean)
     region = filter._output_box(shape, kind, output_kind) or tuple(slice(0, each) for each in shape)
     result_shape = Region(region, region).shape

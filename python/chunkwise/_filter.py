@@ -2,7 +2,6 @@
 """Filters as values, and how they run over arrays."""
 from __future__ import annotations
 
-import hashlib
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arrays import as_input, check_dtype, check_output, is_usable, make_options, shares_memory, warn
+from ._arrays import DEFAULT_OPTIONS, as_dtype, as_input, check_dtype, check_output, is_usable, make_options, shares_memory, warn
 from ._containers import Opened, check_place, open_image
 from ._dispatch import runner_of
 from ._regions import Region, box_of, slices_of, turn
@@ -23,15 +22,25 @@ from ._words import InPython
 _MOST_OPERATIONS = 64
 
 
+def _digest(data: bytes) -> str:
+    # Its library takes as long to load as the rest of the package.
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()
+
+
 class Kernel:
     """An array that is a parameter: it can be compared and has a hash, and nobody changes it."""
 
     __slots__ = ("array", "digest")
 
     def __init__(self, array: Any) -> None:
-        self.array = np.array(array, dtype=np.float64, order="C")
+        given = np.asarray(array)
+        if given.dtype.kind not in "iufb":
+            raise _core.ParameterError(f"kernel: {given.dtype} holds no real numbers")
+        self.array = np.array(given, dtype=np.float64, order="C")
         self.array.setflags(write=False)
-        self.digest = hashlib.sha256(repr(self.array.shape).encode() + self.array.tobytes()).hexdigest()
+        self.digest = _digest(repr(self.array.shape).encode() + self.array.tobytes())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Kernel) and self.digest == other.digest
@@ -121,7 +130,7 @@ def _normalise(parameter: Parameter, value: Any) -> Any:
     if value not in parameter.choices:
         hint = ""
         if name == "mode" and value == "mirror":
-            hint = '; SciPy\'s mirror, which does not repeat the edge voxel, is not there ("reflect" repeats it)'
+            hint = '; SciPy\'s mirror, which does not repeat the edge voxel, is in chunkwise.ndimage alone ("reflect" repeats it)'
         nearest = _core.nearest_word(value, list(parameter.choices)) if isinstance(value, str) and not hint else ""
         raise _core.ParameterError(f"{name}: {value!r} is none of {', '.join(parameter.choices)}{hint}" +
                                    (f"; the nearest is {nearest!r}" if nearest else ""))
@@ -135,6 +144,8 @@ def _axes(value: Any, ndim: int, name: str = "axes") -> list[int]:
         if not -ndim <= axis < ndim:
             raise _core.ParameterError(f"{name}: {axis} is not an axis of an array of {ndim} dimensions")
         axes.append(ndim - 1 - axis % ndim)
+    if len(set(axes)) != len(axes):
+        raise _core.ParameterError(f"{name}: {value!r} names an axis twice")
     return axes
 
 
@@ -164,10 +175,13 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
 
 
 @lru_cache(256)
-def _default_dtype(name: str, dtype: np.dtype[Any], accepts_bool: bool) -> np.dtype[Any]:
-    kind = check_dtype(dtype, accepts_bool)
-    keeps_bool = dtype.kind == "b" and ROWS[name].output not in ("label", "class", "real")
-    return dtype if keeps_bool else np.dtype(_core.default_output_kind(name, kind))
+def _default_dtype(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    kind = check_dtype(dtype)
+    if dtype.kind == "b" and ROWS[name].keeps_bool:
+        return dtype
+    # A mean of truth values is none of them.
+    found = np.dtype(_core.default_output_kind(name, kind))
+    return np.dtype(np.float32) if dtype.kind == "b" and ROWS[name].output == "input" else found
 
 
 class Filter:
@@ -177,11 +191,12 @@ class Filter:
     filters with both, ``f.run(part, region, shape)`` computes a region from the part of the image that it needs.
     """
 
-    __slots__ = ("_row", "_given", "_spacing", "_operations")
+    __slots__ = ("_row", "_given", "_spacing", "_operations", "_prepared")
 
     def __init__(self, name: str, given: dict[str, Any], spacing: Any = None) -> None:
         self._row = ROWS[name]
         self._operations: dict[Any, Any] = {}
+        self._prepared: dict[Any, _Prepared] = {}
         self._given: dict[str, Any] = {}
         for key, value in given.items():
             parameter = self._row.parameters[key]
@@ -203,6 +218,8 @@ class Filter:
                 raise _core.ParameterError(f"{key}: it has an effect only with {other.name}=" +
                                            " or ".join(repr(word) for word in words))
         if spacing is not None and spacing is not False:
+            if isinstance(spacing, str) or np.ndim(spacing) != 1:
+                raise TypeError(f"spacing: {spacing!r} is neither False nor a sequence of numbers, one for each axis")
             spacing = tuple(_real(each, "spacing") for each in spacing)
             if not all(each > 0 and math.isfinite(each) for each in spacing):
                 raise _core.ParameterError(f"spacing: {spacing} are not finite numbers above 0")
@@ -236,7 +253,7 @@ class Filter:
         for key, value in self._given.items():
             if self._row.parameters[key].type == "network":
                 with open(value, "rb") as file:
-                    given.append(hashlib.sha256(file.read()).hexdigest())
+                    given.append(_digest(file.read()))
         if self._spacing is not None:
             given.append(f"spacing={self._spacing!r}")
         return f"{self._row.name}({', '.join(given)})"
@@ -308,7 +325,7 @@ class Filter:
 
     def default_dtype(self, dtype: Any) -> np.dtype[Any]:
         """The type of the result where nobody asks for one."""
-        return _default_dtype(self._row.engine, np.dtype(dtype), self._row.accepts_bool)
+        return _default_dtype(self._row.engine, np.dtype(dtype))
 
     def _operation(self, shape: tuple[int, ...], kind: str, output_kind: str, spacing: Any = None,
                    further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False,
@@ -326,6 +343,8 @@ class Filter:
                 given["UseImageSpacing"] = spacing is not None
             if spacing is not None and len(spacing) != len(shape):
                 raise _core.ParameterError(f"spacing: {len(spacing)} numbers for an image of {len(shape)} dimensions")
+            if spacing is not None:
+                spacing = self._even(spacing, axes, len(shape))
             with self.worded(len(shape)):
                 operation = _core.make_operation(self._row.engine, given, turn(shape), kind, output_kind,
                                                  turn(spacing or ()), turn(origin or ()), list(further))
@@ -334,6 +353,16 @@ class Filter:
             raise _core.ParameterError("output_components: only arrays in memory, and tensors on the CPU, that are "
                                        "filtered whole get an axis more")
         return operation
+
+    def _even(self, spacing: tuple[float, ...], axes: Any, ndim: int) -> tuple[float, ...]:
+        """The spacing of a container, with numbers along axes that have none and of which none is needed."""
+        used = self._given.get("axes", axes)
+        used = range(max(0, ndim - 3), ndim) if used is None else (used,) if isinstance(used, int) else used
+        for axis in used:
+            if self._row.has_spacing and spacing[axis] != spacing[axis]:
+                raise _core.ParameterError(f"input: the coordinates along axis {axis % ndim} are not evenly spaced; spacing=False "
+                                           "takes lengths in voxels")
+        return tuple(each if each == each else 1.0 for each in spacing)
 
     def worded(self, ndim: int) -> InPython:
         """A scope in which the engine's complaints come out in the words of this filter."""
@@ -359,9 +388,8 @@ class Filter:
     def _of(self, shape: Sequence[int], dtype: Any, output: Any = None) -> tuple[tuple[int, ...], str, str, Any]:
         shape = tuple(operator.index(each) for each in shape)
         dtype = np.dtype(dtype)
-        kind = check_dtype(dtype, self._row.accepts_bool)
-        output_kind = check_dtype(np.dtype(output) if output is not None else self.default_dtype(dtype),
-                                  self._row.accepts_bool, "output")
+        kind = check_dtype(dtype)
+        output_kind = check_dtype(np.dtype(output) if output is not None else self.default_dtype(dtype), "output")
         operation = self._operation(shape, kind, output_kind, boolean=dtype.kind == "b")
         return shape, kind, output_kind, operation
 
@@ -414,6 +442,10 @@ class Filter:
 
     def __call__(self, input: Any, *others: Any, output: Any = None, **options: Any) -> Any:
         """Filters an image: see the function of the filter's name. Further images follow the first one."""
+        if type(input) is np.ndarray and not others and not options:
+            prepared = self._prepared.get((input.shape, input.dtype, output if output is None or isinstance(output, np.dtype) else 0))
+            if prepared is not None and input.flags.carray:
+                return prepared.run(input)
         if self._row.output == "label" and isinstance(output, str) and output == "auto":
             return self._smallest(input, others, options)
         if type(input) is np.ndarray:
@@ -477,18 +509,23 @@ class Filter:
     def _ordered(self, arrays: list[Any]) -> tuple[list[np.ndarray[Any, Any]], str]:
         """The images in the engine's order, of kinds that it takes, and the first one's kind."""
         first = arrays[0]
-        kind = check_dtype(first.dtype, self._row.accepts_bool)
+        kind = check_dtype(first.dtype)
         pairs = [(each, array) for each, array in zip(self._row.inputs, arrays[1:]) if array is not None]
         for each, array in pairs:
             if array.shape != first.shape:
                 raise _core.ParameterError(f"{each.name}: its shape is {array.shape}, the input's is {first.shape}")
             if not each.own_kind:
-                kind = _core.common_kind(kind, check_dtype(array.dtype, self._row.accepts_bool, each.name))
+                kind = _core.common_kind(kind, check_dtype(array.dtype, each.name))
         ordered = [as_input(first, kind)]
         for each, array in pairs:
-            own = check_dtype(array.dtype, True, each.name) if each.own_kind else kind
+            own = check_dtype(array.dtype, each.name) if each.own_kind else kind
             ordered.insert(0 if each.before else len(ordered), as_input(array, own))
         return ordered, kind
+
+    def _is_of_bool(self, arrays: Sequence[Any]) -> bool:
+        """Whether all images but those of types of their own, such as masks, are of bool."""
+        return arrays[0].dtype.kind == "b" and all(
+            array is None or each.own_kind or array.dtype.kind == "b" for each, array in zip(self._row.inputs, arrays[1:]))
 
     def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
         if not self._given.get("valid"):
@@ -507,10 +544,10 @@ class Filter:
         boolean = first.dtype.kind == "b"
         ordered, kind = self._ordered(arrays)
         if output is None:
-            dtype = self.default_dtype(first.dtype if boolean and len(arrays) == 1 else kind)
+            dtype = self.default_dtype(first.dtype if self._is_of_bool(arrays) else kind)
         else:
-            dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
-        output_kind = check_dtype(dtype, self._row.accepts_bool, "output")
+            dtype = output.dtype if isinstance(output, np.ndarray) else as_dtype(output)
+        output_kind = check_dtype(dtype, "output")
         if opened is None:
             operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean,
                                         can_have_components=True)
@@ -532,6 +569,11 @@ class Filter:
                                        upper, options)
             if report["warnings"]:
                 warn(report)
+            if len(arrays) == 1 and opened is None and options is DEFAULT_OPTIONS and (output is None or isinstance(output, np.dtype)):
+                if len(self._prepared) >= _MOST_OPERATIONS:
+                    self._prepared.clear()
+                self._prepared[shape, first.dtype, output] = _Prepared(
+                    operation, np.dtype(kind), dtype, result.target.dtype, result_shape, [0] * len(shape), turn(shape), lower, upper)
         return result.finish()
 
     def run(self, part: Any, region: Region, shape: Sequence[int], *others: Any, output: Any = None,
@@ -551,10 +593,10 @@ class Filter:
         boolean = arrays[0].dtype.kind == "b"  # type: ignore[union-attr]
         ordered, kind = self._ordered(arrays)
         if output is None:
-            dtype = self.default_dtype(arrays[0].dtype if boolean and len(arrays) == 1 else kind)  # type: ignore[union-attr]
+            dtype = self.default_dtype(arrays[0].dtype if self._is_of_bool(arrays) else kind)  # type: ignore[union-attr]
         else:
             dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
-        output_kind = check_dtype(dtype, self._row.accepts_bool, "output")
+        output_kind = check_dtype(dtype, "output")
         operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean)
         self.check_kinds(operation, [each.dtype.name for each in ordered], output_kind, len(shape))
         with self.worded(len(shape)):
@@ -573,6 +615,37 @@ def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Regi
     return result.finish()
 
 
+class _Prepared(NamedTuple):
+    """What all runs over images of one shape and type have in common, so that small images do not wait for it."""
+
+    operation: Any
+    kind: np.dtype[Any]
+    dtype: np.dtype[Any]
+    target_dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    zeros: list[int]
+    extents: tuple[int, ...]
+    lower: list[int]
+    upper: list[int]
+
+    def run(self, image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        target = np.empty(self.shape, self.target_dtype)
+        report = _core.execute(self.operation, [image if image.dtype == self.kind else as_input(image, self.kind.name)], self.zeros,
+                               target, self.lower, self.extents, self.lower, self.upper, DEFAULT_OPTIONS)
+        if report["warnings"]:
+            warn(report)
+        return target if self.dtype == self.target_dtype else finished(target, self.dtype)
+
+
+def finished(target: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """What the engine wrote, as the type that was asked for."""
+    if dtype.kind == "b":
+        # In the same memory, where anything but 0 is true.
+        truth: np.ndarray[Any, Any] = np.not_equal(target, 0, out=target.view(np.bool_))
+        return truth
+    return target.astype(dtype, copy=False)
+
+
 class _Result:
     """Where the engine writes to: the caller's array, or memory from which that is filled afterwards."""
 
@@ -582,24 +655,25 @@ class _Result:
                  inputs: Sequence[np.ndarray[Any, Any]]) -> None:
         self._dtype = dtype
         self._output = None
-        native = np.dtype("uint8") if dtype.kind == "b" else dtype.newbyteorder("=")
+        native = np.dtype(check_dtype(dtype, "output"))
         if not isinstance(output, np.ndarray):
             self.target = np.empty(shape, native)
             return
         target = check_output(output, shape)
         if dtype.kind == "b":
             target = target.view(np.uint8)
-        if 0 in shape or (is_usable(target) and not any(shares_memory(target, each) for each in inputs)):
+        if 0 in shape or (target.dtype == native and is_usable(target) and not any(shares_memory(target, each) for each in inputs)):
             self.target = target
         else:
             self._output = output
             self.target = np.empty(shape, native)
 
     def finish(self) -> np.ndarray[Any, Any]:
+        result = finished(self.target, self._dtype)
         if self._output is not None:
-            self._output[...] = self.target
+            self._output[...] = result
             return self._output
-        return self.target.view(np.bool_) if self._dtype.kind == "b" else self.target
+        return result
 
 
 class Sequence_(Filter):
@@ -610,6 +684,7 @@ class Sequence_(Filter):
     def __init__(self, stages: Sequence[Filter]) -> None:
         self.stages = tuple(stages)
         self._operations = {}
+        self._prepared = {}
         self._given = {}
         self._spacing = None
         self._row = ROWS["identity"]

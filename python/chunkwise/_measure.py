@@ -16,7 +16,7 @@ from ._containers import Opened, check_place, open_image
 
 def check_labels(array: Any) -> str:
     """The kind of labels, which are integers; bool is one label."""
-    kind = check_dtype(np.dtype(array.dtype), True, "labels")
+    kind = check_dtype(np.dtype(array.dtype), "labels")
     if kind.startswith("float"):
         raise _core.ParameterError(f"labels: {array.dtype} is none of the types of labels, integers of 8 to 64 bits; "
                                    '.astype("uint32") makes it one')
@@ -47,7 +47,7 @@ def tables(labels: np.ndarray[Any, Any], intensity: np.ndarray[Any, Any] | None,
     given = as_input(labels, kind)
     other, other_kind = None, ""
     if intensity is not None:
-        other_kind = check_dtype(intensity.dtype, True, "intensity")
+        other_kind = check_dtype(intensity.dtype, "intensity")
         other = as_input(intensity, other_kind)
     return _core.measure(given, kind, other, other_kind, list(columns), [float(each) for each in quantiles], contacts,
                          list(spacing), list(origin), list(direction), make_options(**options))
@@ -117,7 +117,7 @@ def _measure_read(labels: Any, intensity: Any, spacing: Any, columns: Sequence[s
     if 0 in shape:
         raise _core.ParameterError(f"labels: an array of shape {shape} has no voxels")
     kind = check_labels(labels)
-    other_kind = "" if intensity is None else check_dtype(np.dtype(intensity.dtype), True, "intensity")
+    other_kind = "" if intensity is None else check_dtype(np.dtype(intensity.dtype), "intensity")
 
     def read(first: int, end: int) -> tuple[Any, Any]:
         parts = [np.ascontiguousarray(np.asarray(image[first:end])) for image in images]

@@ -31,7 +31,7 @@ class Statistics(NamedTuple):
 def summarise(array: Any, **options: Any) -> bytes:
     """What statistics need to know of a part of an image; parts add up in any order."""
     array = np.asarray(array)
-    array = as_input(array, check_dtype(array.dtype, True))
+    array = as_input(array, check_dtype(array.dtype))
     if array.ndim > 5:
         raise _core.ParameterError(f"input: it has {array.ndim} dimensions; images have 1 to 5")
     if array.size == 0:
@@ -41,7 +41,7 @@ def summarise(array: Any, **options: Any) -> bytes:
 
 def combine(dtype: Any, summaries: Iterable[bytes]) -> Statistics:
     """The statistics of an image from those of its parts."""
-    kind = check_dtype(np.dtype(dtype), True)
+    kind = check_dtype(np.dtype(dtype))
     found = _core.describe_statistics(kind, _core.add_summaries(list(summaries)))
     if found["count"] == 0:
         raise _core.ParameterError("input: it has no voxel that is a number")

@@ -49,6 +49,10 @@ class Store:
         return np.asarray(self.array[where])
 
     def write(self, where: tuple[slice, ...], data: np.ndarray[Any, Any]) -> None:
+        if self.dtype.kind == "b":
+            data = data != 0
+        elif self.dtype == np.float16:
+            data = data.astype(np.float16)
         if self.is_tensorstore:
             self.array[where].write(data).result()
         else:

@@ -173,8 +173,9 @@ class Row:
             self.positional = required + [first]
             rest.remove(first)
         self.named = rest
-        self.accepts_bool = self.group in ("Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel", "Objects",
-                                           "Thresholds", "Distances")
+        #: Results of images of bool are of bool.
+        self.keeps_bool = self.output not in ("label", "class", "real", "real-sum", "sum") and self.group in (
+            "Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel", "Objects", "Thresholds", "Distances")
 
     def arguments(self, stub: bool, with_inputs: bool) -> str:
         """The signature's text, after the parenthesis, as code or as a stub has it."""
@@ -214,8 +215,8 @@ class Row:
 
         if not is_class:
             entry("input", "array_like, or an image of ITK, SimpleITK, xarray, torch or Dask",
-                  "One to five dimensions, the last one fastest: (z, y, x). 8- to 64-bit integers, float32 or float64" +
-                  ("; bool as 0 and 1." if self.accepts_bool else "."))
+                  "One to five dimensions, the last one fastest: (z, y, x). 8- to 64-bit integers, float32 or float64; bool "
+                  "as 0 and 1, float16 as float32.")
             for other in self.inputs:
                 entry(other.name, "as input" + ("" if other.required else ", optional"), other.help + ".")
         for each in self.positional + self.named:
@@ -233,7 +234,7 @@ class Row:
         for name, annotation, text in COMMON:
             entry(name, "optional", text)
         result = {
-            "input": "The input's type.",
+            "input": "The input's type" + ("." if self.keeps_bool else "; of bool float32."),
             "real": "float32; float64 of 32- and 64-bit integers and of float64.",
             "real-sum": "float32 of 8-bit integers and of float32, else float64.",
             "input-unless-signed": "The input's type; of signed integers float32, or float64 for 32 and 64 bits.",

@@ -2,8 +2,8 @@
 """Filters over Dask's arrays, on one machine or many: each schedule as a graph.
 
 Results are the same bits as those of one run over the whole image, for any chunks, which may be smaller than a window.
-Do not call filters within ``dask.array.map_overlap``: it pads the image at its edge, copies halos between workers, and
-takes some twenty times as many tasks.
+Sources, and arrays in memory, take one task for each block. Do not call filters within ``dask.array.map_overlap``: it pads the
+image at its edge, and takes some twenty tasks for each block.
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import itertools
 import operator
 import os
 import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -23,7 +24,7 @@ from dask.delayed import delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from . import _core, filters
-from ._arrays import check_dtype, make_options
+from ._arrays import as_input, check_dtype, make_options
 from ._containers import axes_of_xarray, check_place, place_of_xarray, spacing_of_xarray
 from ._dispatch import Runner, register
 from ._filter import Filter, run_region
@@ -52,7 +53,7 @@ def _compute(filter: Filter, parts: Sequence[Any], region: Region, shape: tuple[
     """A region of a result, in a task."""
     arrays = [None if each is None else np.asarray(each) for each in parts]
     ordered, kind = filter._ordered(arrays)
-    operation = filter._operation(shape, kind, check_dtype(dtype, True), spacing, filter._names_of(arrays), axes=axes,
+    operation = filter._operation(shape, kind, check_dtype(dtype), spacing, filter._names_of(arrays), axes=axes,
                                   boolean=arrays[0].dtype.kind == "b")  # type: ignore[union-attr]
     with filter.worded(len(shape)):
         return run_region(operation, ordered, region, shape, None, dtype, make_options(**_threads(options)))
@@ -62,8 +63,8 @@ def _compute_from(source: Any, filter: Filter, shape: tuple[int, ...], dtype: np
                   options: dict[str, Any], block_info: Any = None) -> np.ndarray[Any, Any]:
     """A block of a result whose task reads what it needs."""
     place = tuple(slice(int(a), int(b)) for a, b in block_info[None]["array-location"])
-    kind = check_dtype(np.dtype(source.dtype), True)
-    operation = filter._operation(shape, kind, check_dtype(dtype, True), spacing, axes=axes)
+    kind = check_dtype(np.dtype(source.dtype))
+    operation = filter._operation(shape, kind, check_dtype(dtype), spacing, axes=axes)
     region = region_of(operation, place, shape)
     return _compute(filter, [source[region.input]], region, shape, dtype, spacing, axes, options)
 
@@ -79,8 +80,8 @@ def _common_dtype(filter: Filter, arrays: Sequence[Any]) -> np.dtype[Any]:
     """The type in which the images meet; a mask, weights and radii keep their own."""
     kind: np.dtype[Any] = np.dtype(arrays[0].dtype)
     for each, array in zip(filter._row.inputs, arrays[1:]):
-        if array is not None and not each.own_kind:
-            kind = np.dtype(_core.common_kind(check_dtype(kind, True), check_dtype(np.dtype(array.dtype), True)))
+        if array is not None and not each.own_kind and not (kind == array.dtype == bool):
+            kind = np.dtype(_core.common_kind(check_dtype(kind), check_dtype(np.dtype(array.dtype))))
     return kind
 
 
@@ -137,10 +138,10 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     others = tuple(each.data if type(each).__module__.partition(".")[0] == "xarray" else
                    each if each is None or hasattr(each, "dtype") else np.asarray(each) for each in others)
     dtype = _dtype(filter, (x, *others), output)
-    kind = check_dtype(_common_dtype(filter, (x, *others)), True)
+    kind = check_dtype(_common_dtype(filter, (x, *others)))
     names = filter._names_of([x, *others])
     spacing = tuple(float(each) for each in spacing) if spacing else None
-    operation = filter._operation(shape, kind, check_dtype(dtype, True), spacing, names, axes=axes)
+    operation = filter._operation(shape, kind, check_dtype(dtype), spacing, names, axes=axes)
     given = tuple(each for each in others if each is not None)
     if operation.schedule == "sweep":
         return integral_image(x, filter, output=output, **options)
@@ -154,7 +155,7 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
             sizes = [tuple(map(int, along)) for along in x.chunks]
         return _labels(filter, operation, x, sizes, shape, dtype, spacing, axes, options)
     if operation.schedule in ("fixpoint", "passes") and any(len(each) > 1 for each in sizes or x.chunks):
-        filter.check_kinds(operation, [kind] * (1 + len(given)), check_dtype(dtype, True), len(shape))
+        filter.check_kinds(operation, [kind] * (1 + len(given)), check_dtype(dtype), len(shape))
         x = x if isinstance(x, da.Array) else da.from_array(x, chunks=sizes)
         result = _by_rounds(filter, x, others, options)
         return result if chunks is None else result.rechunk(chunks)
@@ -171,6 +172,10 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     others = tuple(each if each is None or isinstance(each, da.Array) else da.from_array(each, chunks=sizes)
                    for each in others)
     edges = [[0, *itertools.accumulate(along)] for along in sizes]
+    arrays = [_InMemory.of(each) for each in (x, *others) if each is not None]
+    if all(each is not None for each in arrays):
+        parts = [arrays.pop(0), *(each if each is None else arrays.pop(0) for each in others)]
+        return _from_memory(operation, filter, x, others, parts, edges, shape, dtype, spacing, axes, options)
     task = delayed(_compute, pure=True)
 
     def block(corner: tuple[int, ...]) -> Any:
@@ -180,6 +185,70 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
         return da.from_delayed(task(filter, parts, region, shape, dtype, spacing, axes, options), region.shape, dtype)
 
     return da.block(_nest(block, [len(along) for along in sizes]))
+
+
+class _InMemory:
+    """Blocks of a Dask array that are arrays already, as those of da.from_array(array) are."""
+
+    def __init__(self, blocks: dict[tuple[int, ...], np.ndarray[Any, Any]], edges: list[list[int]]) -> None:
+        self.blocks, self.edges = blocks, edges
+
+    @classmethod
+    def of(cls, x: Any) -> _InMemory | None:
+        if not isinstance(x, da.Array) or any(0 in along for along in x.chunks):
+            return None
+        graph = x.__dask_graph__()
+        blocks: dict[tuple[int, ...], Any] = {}
+        if len(graph) != x.npartitions:
+            return None
+        for index in np.ndindex(*x.numblocks):
+            node = graph.get((x.name, *index))
+            blocks[index] = getattr(node, "value", node)
+            if type(blocks[index]) is not np.ndarray:
+                return None
+        return cls(blocks, [[0, *itertools.accumulate(along)] for along in x.chunks])
+
+    def pieces(self, region: tuple[slice, ...]) -> list[tuple[tuple[slice, ...], np.ndarray[Any, Any]]]:
+        """Views of the blocks, and where they lie in a region."""
+        along = [range(bisect_right(edge, part.start) - 1, bisect_left(edge, part.stop)) for edge, part in zip(self.edges, region)]
+        found = []
+        for index in itertools.product(*along):
+            bounds = [(max(part.start, edge[i]), min(part.stop, edge[i + 1])) for part, edge, i in zip(region, self.edges, index)]
+            inside = tuple(slice(a - edge[i], b - edge[i]) for (a, b), edge, i in zip(bounds, self.edges, index))
+            found.append((tuple(slice(a - part.start, b - part.start) for (a, b), part in zip(bounds, region)),
+                          self.blocks[index][inside]))
+        return found
+
+
+class _FromPieces:
+    """A task that puts its parts together, and computes a region. It takes no other task: all that it needs is its own."""
+
+    def __init__(self, parts: list[Any], *arguments: Any) -> None:
+        self.parts, self.arguments = parts, arguments
+
+    def __call__(self) -> np.ndarray[Any, Any]:
+        filter, region, *rest = self.arguments
+        arrays = []
+        for pieces in self.parts:
+            whole = None
+            if pieces is not None:
+                whole = np.empty([each.stop - each.start for each in region.input], pieces[0][1].dtype)
+                for place, piece in pieces:
+                    whole[place] = piece
+            arrays.append(whole)
+        return _compute(filter, arrays, region, *rest)
+
+
+def _from_memory(operation: Any, filter: Filter, x: Any, others: Sequence[Any], arrays: list[Any], edges: list[list[int]],
+                 shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any, options: dict[str, Any]) -> Any:
+    """One task for each chunk."""
+    name = f"chunkwise-{filter.name}-{tokenize(x, others, filter, dtype, spacing, axes, options)}"
+    graph: dict[Any, Any] = {}
+    for index in itertools.product(*(range(len(edge) - 1) for edge in edges)):
+        region = region_of(operation, tuple(slice(edge[i], edge[i + 1]) for edge, i in zip(edges, index)), shape)
+        parts = [None if each is None else each.pieces(region.input) for each in arrays]
+        graph[(name, *index)] = (_FromPieces(parts, filter, region, shape, dtype, spacing, axes, options),)
+    return da.Array(HighLevelGraph.from_collections(name, graph, dependencies=[]), name, x.chunks, dtype)
 
 
 def _from_source(source: Any, filter: Filter, shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any,
@@ -208,13 +277,13 @@ def _advance(filter: Filter, block: Any, begin: int, carry: bytes | None, shape:
              axis: int, options: dict[str, Any]) -> bytes:
     table = _table_at(filter, block, begin, carry, shape, dtype)
     lower = [begin if a == axis else 0 for a in range(len(shape))]
-    block = np.ascontiguousarray(block)
+    block = np.ascontiguousarray(as_input(block, check_dtype(block.dtype)))
     return bytes(_core.advance(table, block, turn(lower), dtype.name, _threads(options)["threads"]))
 
 
 def _table_at(filter: Filter, block: Any, begin: int, carry: bytes | None, shape: tuple[int, ...],
               dtype: np.dtype[Any]) -> Any:
-    operation = filter._operation(shape, check_dtype(block.dtype, False), dtype.name)
+    operation = filter._operation(shape, check_dtype(block.dtype), dtype.name)
     return operation if carry is None else _core.with_carry(operation, begin, carry)
 
 
@@ -222,7 +291,7 @@ def _table(filter: Filter, block: Any, begin: int, carry: bytes | None, shape: t
            axis: int, options: dict[str, Any]) -> np.ndarray[Any, Any]:
     table = _table_at(filter, block, begin, carry, shape, dtype)
     place = tuple(slice(begin, begin + each) if a == axis else slice(0, each) for a, each in enumerate(block.shape))
-    return run_region(table, [np.ascontiguousarray(block)], Region(place, place), shape, None, dtype,
+    return run_region(table, [np.ascontiguousarray(as_input(block, check_dtype(block.dtype)))], Region(place, place), shape, None, dtype,
                        make_options(**_threads(options)))
 
 
@@ -240,7 +309,7 @@ def integral_image(x: Any, filter: Filter | None = None, *, output: Any = None, 
     filter = getattr(filters, "Sat")() if filter is None else filter
     shape = tuple(int(each) for each in x.shape)
     dtype = filter.default_dtype(x.dtype) if output is None else np.dtype(output)
-    operation = filter._operation(shape, check_dtype(np.dtype(x.dtype), False), dtype.name)
+    operation = filter._operation(shape, check_dtype(np.dtype(x.dtype)), dtype.name)
     if operation.schedule != "sweep":
         # Each of the other axes' indices has a table of its own.
         return _apply(filter, x, (), output, None, None, None, options)
@@ -293,13 +362,12 @@ class _LabelBlocks:
         self.spacing, self.axes, self.boolean, self.source, self.threads = spacing, axes, boolean, source, threads
 
     def operation(self) -> Any:
-        return self.filter._operation(self.shape, self.kind, check_dtype(self.dtype, True), self.spacing, axes=self.axes,
+        return self.filter._operation(self.shape, self.kind, check_dtype(self.dtype), self.spacing, axes=self.axes,
                                       boolean=self.boolean)
 
     def _block(self, place: tuple[slice, ...], given: Any) -> np.ndarray[Any, Any]:
         block = np.asarray(self.source[place] if given is None else given)
-        return np.ascontiguousarray(block.view(np.uint8) if block.dtype.kind == "b" else
-                                    block.astype(block.dtype.newbyteorder("="), copy=False))
+        return np.ascontiguousarray(as_input(block, self.kind))
 
     def _number_of_threads(self) -> int:
         return int(_threads({"threads": self.threads})["threads"])
@@ -332,8 +400,8 @@ def _labels(filter: Filter, operation: Any, x: Any, sizes: Sequence[tuple[int, .
     if options.get("backend", "auto") == "cuda":
         raise _core.ParameterError("backend: 'cuda'; labels of blocks are computed on the CPU")
     is_lazy = isinstance(x, da.Array)
-    kind = check_dtype(np.dtype(x.dtype), True)
-    filter.check_kinds(operation, [kind], check_dtype(dtype, True), len(shape))
+    kind = check_dtype(np.dtype(x.dtype))
+    filter.check_kinds(operation, [kind], check_dtype(dtype), len(shape))
     blocks = _LabelBlocks(filter, shape, kind, dtype, spacing, axes, np.dtype(x.dtype).kind == "b",
                           None if is_lazy else x, options.get("threads"))
     try:
@@ -441,7 +509,7 @@ def reconstruction(marker: Any, mask: Any, erosion: bool = False, *, fully_conne
         raise _core.ParameterError(f"marker: its shape is {marker.shape}, the mask's is {mask.shape}")
     if mask.ndim > 3:
         raise _core.ParameterError(f"mask: it has {mask.ndim} dimensions; three are possible")
-    kind = _core.common_kind(check_dtype(marker.dtype, True), check_dtype(mask.dtype, True))
+    kind = _core.common_kind(check_dtype(marker.dtype), check_dtype(mask.dtype))
     dtype = np.dtype(kind)
     if operator.index(rounds) < 1:
         raise _core.ParameterError(f"rounds: {rounds} is not at least 1")
@@ -558,7 +626,7 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
         return reconstructed.astype(wanted) if wanted.kind == "b" else reconstructed
     if thresholds:
         # What is above the high one is reconstructed under what is above the low one.
-        filter._operation(tuple(x.shape), check_dtype(wanted, True), "uint8")
+        filter._operation(tuple(x.shape), check_dtype(wanted), "uint8")
         above = [_apply(filters.Threshold(thresholds=each), x, (), None, None, None, None, options) for each in thresholds]
         if len(above) == 1:
             return above[0]
@@ -568,7 +636,7 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
     x = x.rechunk(tuple(tuple(each for each in along if each) or (0,) for along in x.chunks))
     if 0 in x.shape:
         return x
-    dtype = np.dtype(check_dtype(wanted, filter._row.accepts_bool))
+    dtype = np.dtype(check_dtype(wanted))
     x = x.astype(dtype).persist()
     elsewhere = (np.iinfo(dtype).max if erosion else np.iinfo(dtype).min) if dtype.kind in "iu" else (
         np.inf if erosion else -np.inf)

@@ -1,15 +1,20 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Filters with the names, signatures, defaults and meanings of ``scipy.ndimage``.
 
-``from chunkwise import ndimage as ndi`` is the whole switch. What cannot be done as SciPy does it raises an error that
-says what to do instead. Four things differ, and on purpose:
+``from chunkwise import ndimage as ndi`` is the whole switch. A function that is not here raises an AttributeError that says
+which one to use instead. Four things differ, and on purpose:
 
-* Real results become integers by rounding to the nearest, ties to even. SciPy cuts them, for separable filters after
-  each axis, so that a mean of uint8 may be two too low.
+* Real results become integers by rounding to the nearest, ties to even; bool is 0 and 1. SciPy truncates them, for separable
+  filters after each axis, so that a mean of uint8 may be two too low. Sums of integers with whole weights, such as those of
+  `sobel` and `laplace`, wrap around as NumPy's do.
 * NaN has no rank: ranks are those of the voxels that are numbers.
 * A constant beyond the edge, ``cval``, must be a value of the input's type: 1e300 is none of float32, which SciPy makes an
   infinity.
 * Inputs may also be images of ITK, SimpleITK, xarray, torch or Dask. Lengths are in voxels here, whatever their spacing.
+
+Windows may have any extent and an origin, and ``mode`` may be one for each axis where SciPy takes several. Three cases
+need an image in memory, and copy it with its extension beyond the edges: the mode ``mirror``, ranks over windows that are
+even, have an origin or a footprint, and structures that are not flat.
 
 Each function takes as further keywords what all filters take: backend, devices, memory, threads, progress and so on.
 
@@ -20,186 +25,188 @@ array([0.33333333, 1.        , 2.        , 3.        , 3.66666667])
 """
 from __future__ import annotations
 
-import builtins
 import math
 import operator
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core, filters
-from ._arrays import check_dtype
-from ._containers import is_on_device, open_image
-from ._device import dtype_of
+from ._arrays import as_dtype, check_output
+from ._containers import is_on_device
+from ._filter import Kernel
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
                        minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
+from ._windows import (Side, Step, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
+                       is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, run_steps, shape_of, side_of, sides_of,
+                       weighted_step, whole_number)
 
 __all__ = [
-    "black_tophat", "center_of_mass", "convolve", "correlate", "distance_transform_edt", "extrema", "find_objects", "gaussian_filter",
-    "gaussian_laplace", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening", "histogram", "label",
-    "maximum", "maximum_filter", "maximum_position", "mean", "median", "median_filter", "minimum", "minimum_filter",
-    "minimum_position", "morphological_gradient", "percentile_filter", "rank_filter", "standard_deviation", "sum",
-    "sum_labels", "uniform_filter", "value_indices", "variance", "white_tophat",
+    "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_hit_or_miss", "binary_opening",
+    "binary_propagation", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d",
+    "distance_transform_edt", "extrema",
+    "find_objects", "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
+    "generate_binary_structure", "generic_gradient_magnitude", "generic_laplace", "grey_closing", "grey_dilation",
+    "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label", "laplace", "maximum", "maximum_filter",
+    "maximum_filter1d", "maximum_position", "mean", "median", "median_filter", "minimum", "minimum_filter",
+    "minimum_filter1d", "minimum_position", "morphological_gradient", "morphological_laplace", "percentile_filter",
+    "prewitt", "rank_filter", "sobel", "standard_deviation", "sum", "sum_labels", "uniform_filter", "uniform_filter1d",
+    "value_indices", "variance", "white_tophat",
 ]
 
-_MODES = {
-    "reflect": "reflect", "grid-mirror": "reflect", "nearest": "nearest", "constant": "constant",
-    "grid-constant": "constant", "wrap": "wrap", "grid-wrap": "wrap",
+_FUNCTIONS = ("scipy.ndimage has it. chunkwise.regions cuts an image of any size into regions with the voxels that their windows "
+              "need, for a function of your own")
+_FOURIER = "np.fft.fftn of the image, the factor, and np.fft.ifftn; gaussian_filter and uniform_filter need no transform"
+_RESAMPLING = "scipy.ndimage has it; no filter here resamples an image"
+#: Names of SciPy that are not here, and what to use instead.
+_INSTEAD = {
+    "generic_filter": _FUNCTIONS, "generic_filter1d": _FUNCTIONS, "vectorized_filter": _FUNCTIONS,
+    "fourier_ellipsoid": _FOURIER, "fourier_gaussian": _FOURIER, "fourier_shift": _FOURIER, "fourier_uniform": _FOURIER,
+    "spline_filter": _RESAMPLING + ", which spline coefficients are for",
+    "spline_filter1d": _RESAMPLING + ", which spline coefficients are for",
+    "affine_transform": _RESAMPLING, "geometric_transform": _RESAMPLING, "map_coordinates": _RESAMPLING, "rotate": _RESAMPLING,
+    "shift": _RESAMPLING, "zoom": _RESAMPLING,
 }
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"chunkwise.ndimage has no {name}" + (f": {_INSTEAD[name]}" if name in _INSTEAD else ""))
+
+
+# Linear filters
+
 # Sums of more products are faster through transforms.
 _MOST_DIRECT_WEIGHTS = 2500
 
 
-def _shape_of(image: Any) -> tuple[int, ...]:
-    if hasattr(image, "GetLargestPossibleRegion"):
-        return tuple(int(each) for each in image.GetLargestPossibleRegion().GetSize())[::-1]
-    if type(image).__module__.partition(".")[0] == "SimpleITK":
-        return tuple(image.GetSize())[::-1]
-    return tuple(image.shape) if hasattr(image, "shape") else np.shape(image)
+class _Plan(NamedTuple):
+    """Steps of a linear filter, and what becomes of their result where integers are wanted."""
+
+    steps: tuple[Step, ...]
+    divisor: float = 1.0
+    #: Steps of real results, which are rounded once at the end where integers are wanted.
+    is_wide: bool = True
+    #: Sums with whole weights, which wrap around as NumPy's do.
+    wraps: bool = False
 
 
-def _dtype_of(image: Any) -> np.dtype[Any]:
-    dtype: np.dtype[Any]
-    if is_on_device(image):
+def _to_integers(real: Any, dtype: np.dtype[Any], wraps: bool) -> Any:
+    """The nearest integers, ties to even; of sums with whole weights what NumPy's arithmetic gives."""
+    if not hasattr(real, "astype"):
+        raise _core.ParameterError(f"output: real results of {type(real).__module__} cannot become {dtype} here; "
+                                   "output=np.float32 gives them")
+    if dtype.kind == "b":
+        return real != 0 if wraps else real > 0.5
+    real = np.rint(real)
+    limits = np.iinfo(dtype)
+    if wraps:
+        return np.where(real < 0, real.astype(np.int64).astype(dtype), real.astype(np.uint64).astype(dtype))
+    # The largest integers of 64 bits are no real numbers.
+    return np.where(real >= float(limits.max), dtype.type(limits.max), np.clip(real, limits.min, None).astype(dtype))
+
+
+def _deliver(result: Any, output: Any) -> Any:
+    if isinstance(output, np.ndarray):
+        check_output(output, result.shape)[...] = result
+        return output
+    if output is not None and is_on_device(output):
+        output[...] = result
+        return output
+    return result
+
+
+def _wanted(image: Any, output: Any) -> np.dtype[Any]:
+    """The type of a result; SciPy's is the input's."""
+    if output is None:
         dtype = dtype_of(image)
-    elif type(image).__module__.partition(".")[0] in ("itk", "SimpleITK", "torch"):
-        dtype = open_image(image).array.dtype
+        return np.dtype(np.float32) if dtype == np.float16 else dtype.newbyteorder("=")
+    return dtype_of(output) if isinstance(output, np.ndarray) or is_on_device(output) else as_dtype(output)
+
+
+def _constant(cval: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(cval, float) and cval.is_integer() and dtype.kind in "iub":
+        return int(cval)
+    return cval
+
+
+def _run_plan(plan: _Plan, image: Any, output: Any, options: dict[str, Any]) -> Any:
+    dtype = _wanted(image, output)
+    if dtype == np.float64 and is_in_memory(image) and image.dtype == np.float32:
+        # The engine computes in the precision of what it reads.
+        image = image.astype(np.float64)
+    if dtype.kind in "iub" and plan.is_wide:
+        real = run_steps(plan.steps, image, np.dtype(np.float64), options)
+        real = real / plan.divisor if plan.divisor != 1.0 else real
+        return _deliver(_to_integers(real, dtype, plan.wraps), output)
+    return run_steps(plan.steps, image, dtype if output is None else output, options)
+
+
+def _combined(plans: Sequence[_Plan], squares: bool, image: Any, output: Any, options: dict[str, Any]) -> Any:
+    """The sum of the plans' results, or the root of the sum of their squares."""
+    dtype = _wanted(image, output)
+    kind = dtype if dtype.kind == "f" else np.dtype(np.float64)
+    total: Any = None
+    for plan in plans:
+        term = run_steps(plan.steps, image, kind, options)
+        term = term * term if squares else term
+        total = term if total is None else total + term
+    total = total ** 0.5 if squares else total
+    if dtype.kind in "iub":
+        total = _to_integers(total, dtype, plans[0].wraps)
+    return _deliver(total, output)
+
+
+def _complex_type(image_dtype: np.dtype[Any], output: Any) -> np.dtype[Any]:
+    if output is None:
+        return np.promote_types(image_dtype, np.complex64)
+    dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
+    if dtype.kind != "c" and (isinstance(output, np.ndarray) or isinstance(output, str)):
+        raise _core.ParameterError(f"output: it is {dtype}, the result is complex")
+    return dtype if dtype.kind == "c" else np.promote_types(dtype, np.complex64)
+
+
+def _linear(run: Callable[[Any, Any, Any], Any], input: Any, output: Any, cval: Any) -> Any:
+    """Runs a linear filter, run(image, output, cval); of complex images on the real and on the imaginary part."""
+    image, wrap = opened(input)
+    dtype = dtype_of(image)
+    if dtype.kind != "c":
+        if isinstance(cval, complex):
+            raise _core.ParameterError(f"cval: {cval} of a real image")
+        result = run(image, output, _constant(cval, dtype))
     else:
-        dtype = np.dtype(image.dtype) if hasattr(image, "dtype") else np.asarray(image).dtype
-    return dtype
+        if not is_in_memory(image):
+            raise _core.ParameterError(f"input: {dtype} is possible for arrays in memory; its real and imaginary part can be "
+                                       "filtered one after the other")
+        kind = _complex_type(dtype, output)
+        part = np.dtype(np.float32 if kind == np.complex64 else np.float64)
+        result = np.empty(image.shape, kind)
+        result.real = run(image.real, part, float(np.real(cval)))
+        result.imag = run(image.imag, part, float(np.imag(cval)))
+        result = _deliver(result, output)
+    return result if output is not None and result is output else wrap(result)
 
 
-def _mode(mode: Any) -> str:
-    if not isinstance(mode, str):
-        several = set(mode)
-        if len(several) != 1:
-            raise _core.ParameterError(f"mode: {mode!r}; one mode for all axes is possible, or a call for each axis")
-        mode = several.pop()
-    if mode == "mirror":
-        raise _core.ParameterError("mode: 'mirror', which does not repeat the edge voxel, is not there; 'reflect' repeats "
-                                   "it, and np.pad(image, radius, mode='reflect') makes an image whose middle has it")
-    if mode not in _MODES:
-        raise _core.ParameterError(f"mode: {mode!r} is none of {', '.join(_MODES)}")
-    return _MODES[mode]
-
-
-def _border(image: Any, mode: Any, cval: Any) -> dict[str, Any]:
-    mode = _mode(mode)
-    if mode != "constant":
-        return {"mode": mode}
-    if isinstance(cval, float) and cval.is_integer() and _dtype_of(image).kind in "iub":
-        cval = int(cval)
-    return {"mode": mode, "cval": cval}
-
-
-def _check_origin(origin: Any) -> None:
-    if np.any(np.asarray(origin) != 0):
-        raise _core.ParameterError(f"origin: {origin!r}; windows lie around their voxel. np.roll, or padding and "
-                                   "cropping, shifts a result")
-
-
-def _axes(axes: Any, ndim: int) -> tuple[int, ...]:
-    if axes is None:
-        return tuple(range(ndim))
-    given = (axes,) if isinstance(axes, int) else tuple(axes)
-    for axis in given:
-        if not -ndim <= axis < ndim:
-            raise _core.ParameterError(f"axes: {axis} is not an axis of an array of {ndim} dimensions")
-    normal = tuple(axis % ndim for axis in given)
-    if len(set(normal)) != len(normal):
-        raise _core.ParameterError(f"axes: {axes!r} names an axis twice")
-    return normal
-
-
-def _check_order(axes: tuple[int, ...], name: str) -> None:
-    if list(axes) != sorted(axes):
-        raise _core.ParameterError(f"axes: {axes} with {name}; SciPy takes its axes in ascending order, whatever theirs, so "
-                                   "only that order is possible")
-
-
-def _per_axis(value: Any, count: int, name: str) -> tuple[Any, ...]:
-    values = (value,) * count if np.ndim(value) == 0 else tuple(value)
-    if len(values) != count:
-        raise _core.ParameterError(f"{name}: {len(values)} numbers for {count} axes")
-    return values
-
-
-def _window(axes: tuple[int, ...], reach: Sequence[Any], ndim: int, name: str) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-    """The axes along which a window has more than one voxel, and how far; at least one axis."""
-    pairs = [(axis, each) for axis, each in zip(axes, reach) if each != 0]
-    if len(pairs) > 3:
-        raise _core.ParameterError(f"{name}: windows along {len(pairs)} axes; three are possible, axes= names them")
-    if not pairs:
-        pairs = [(ndim - 1, 0)]
-    return tuple(axis for axis, _ in pairs), tuple(each for _, each in pairs)
-
-
-def _radii(size: Any, count: int) -> tuple[int, ...]:
-    radii = []
-    for each in _per_axis(size, count, "size"):
-        try:
-            extent = operator.index(each)
-        except TypeError:
-            raise _core.ParameterError(f"size: {each!r} is not a whole number") from None
-        if extent < 1:
-            raise _core.ParameterError(f"size: {extent} is not at least 1")
-        if extent % 2 == 0:
-            raise _core.ParameterError(f"size: {extent} is even, and such a window has no middle; {extent + 1} has one")
-        radii.append(extent // 2)
-    return tuple(radii)
-
-
-class _Footprint:
-    """A window: a box with radii along axes, or any odd shape of voxels."""
-
-    def __init__(self, image: Any, size: Any, footprint: Any, axes: Any, structure: Any = None) -> None:
-        shape = _shape_of(image)
-        self.ndim = len(shape)
-        self.axes = _axes(axes, self.ndim)
-        self.element: np.ndarray[Any, Any] | None = None
-        if structure is not None:
-            structure = np.asarray(structure)
-            if np.any(structure != 0):
-                raise _core.ParameterError("structure: elements are flat here, so only zeros are possible")
-            # As SciPy: a flat structure is a footprint of its shape.
-            footprint = np.ones(structure.shape, bool) if footprint is None else footprint
-        if footprint is None:
-            if size is None:
-                raise _core.ParameterError("size: neither it nor footprint is set")
-            reach = _radii(size, len(self.axes))
-        else:
-            element = np.asarray(footprint).astype(bool)
-            if element.ndim != len(self.axes):
-                raise _core.ParameterError(f"footprint: it has {element.ndim} dimensions, there should be {len(self.axes)}")
-            _check_order(self.axes, "footprint")
-            if not element.any():
-                raise _core.ParameterError("footprint: it has no voxels")
-            reach = _radii(element.shape, len(self.axes))
-            if not element.all():
-                self.element = element
-        self.voxels = math.prod(2 * each + 1 for each in reach)
-        self.used, self.radius = _window(self.axes, reach, self.ndim, "size" if footprint is None else "footprint")
-
-    def box(self, what: str) -> dict[str, Any]:
-        if what != "means" and len(set(self.radius)) > 1:
-            _check_order(self.axes, "sizes that differ")
-        if self.element is not None:
-            raise _core.ParameterError(f"footprint: {what} are those of boxes here; size= or a footprint of ones is possible")
-        return {"radius": self.radius, "axes": self.used}
-
-    def flat(self, reflected: bool) -> dict[str, Any]:
-        if self.element is None:
-            return {"radius": self.radius, "axes": self.used}
-        element = np.flip(self.element) if reflected else self.element
-        # The engine's kernels have all of the image's axes.
-        whole = np.moveaxis(element.reshape(element.shape + (1,) * (self.ndim - element.ndim)),
-                            range(element.ndim), self.axes)
-        return {"kernel": whole, "axes": self.used}
-
-
-def _run(made: Any, image: Any, output: Any, options: dict[str, Any]) -> Any:
-    return made(image, output=_dtype_of(image) if output is None else output, **options)
+@lru_cache(256)
+def _uniform(ndim: int, is_integer: bool, cval: Any, size: Any, mode: Any, origin: Any, axes: Any) -> _Plan:
+    used = axes_of(axes, ndim)
+    sides = [side for side in sides_of(used, per_axis(size, len(used), "size"), origin, mode, "size") if side.before or side.after]
+    sides = sides or [Side(ndim - 1, 0, 0, "reflect")]
+    if all(side.is_centered for side in sides) and len(in_groups(sides)) == 1:
+        return _Plan(tuple(box_steps(filters.Mean, sides, cval)), is_wide=False)
+    if is_integer:
+        # Sums are exact, so that ties are.
+        extents = [side.before + side.after + 1 for side in sides]
+        return _Plan(tuple(weighted_step(np.ones(extent), [side], ndim, cval) for extent, side in zip(extents, sides)),
+                     float(math.prod(extents)))
+    steps = box_steps(filters.Mean, [side for side in sides if side.is_centered], cval)
+    for side in sides:
+        if not side.is_centered:
+            extent = side.before + side.after + 1
+            steps.append(weighted_step(np.full(extent, 1.0 / extent), [side], ndim, cval))
+    return _Plan(tuple(steps))
 
 
 def uniform_filter(input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: float = 0.0,
@@ -210,17 +217,34 @@ def uniform_filter(input: Any, size: Any = 3, output: Any = None, mode: Any = "r
     ----------
     input : array_like
     size : int or sequence of int
-        Odd, along each of the axes.
+        Along each of the axes.
     output : array or dtype, optional
-    mode : {'reflect', 'constant', 'nearest', 'wrap', 'grid-mirror', 'grid-constant', 'grid-wrap'}
+    mode : {'reflect', 'constant', 'nearest', 'mirror', 'wrap', 'grid-mirror', 'grid-constant', 'grid-wrap'}, or a sequence
+        One for all axes, or one for each.
     cval : scalar
-    origin : 0
+        The value beyond the edge with mode constant.
+    origin : int or sequence of int
+        Shifts the window, towards lower indices where it is positive.
     axes : int or tuple of int, optional
-        All; windows may extend along three.
+        All.
     """
-    _check_origin(origin)
-    window = _Footprint(input, size, None, axes)
-    return _run(filters.Mean(**window.box("means"), **_border(input, mode, cval)), input, output, options)
+    given = frozen((size, mode, origin, axes))
+
+    def run(image: Any, output: Any, cval: Any) -> Any:
+        plan = _uniform(len(shape_of(image)), _wanted(image, output).kind in "iub", cval, *given)
+        return _run_plan(plan, image, output, options)
+
+    return _linear(run, input, output, cval)
+
+
+def uniform_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
+                     origin: int = 0, **options: Any) -> Any:
+    """The mean over a window along one axis: ``scipy.ndimage.uniform_filter1d``. Parameters as of `uniform_filter`."""
+    return uniform_filter(input, size, output, mode, cval, origin, axes=_along(input, axis), **options)
+
+
+def _along(input: Any, axis: Any) -> tuple[int, ...]:
+    return (axis_of(axis, len(shape_of(input))),)
 
 
 def _kernel1d(sigma: float, order: int, radius: int) -> np.ndarray[Any, Any]:
@@ -236,48 +260,43 @@ def _kernel1d(sigma: float, order: int, radius: int) -> np.ndarray[Any, Any]:
     return weights
 
 
-def _gaussians(image: Any, sigma: Any, truncate: float, radius: Any, axes: Any) -> list[tuple[int, float, int]]:
-    """Axis, sigma and radius where something is smoothed, as SciPy chooses them."""
-    used = _axes(axes, len(_shape_of(image)))
-    sigmas = _per_axis(sigma, len(used), "sigma")
-    radii = _per_axis(radius, len(used), "radius")
-    found = []
-    for axis, width, reach in zip(used, sigmas, radii):
-        width = float(width)
-        if not (width >= 0 and math.isfinite(width)):
-            raise _core.ParameterError(f"sigma: {width} is not a finite number of at least 0")
-        if width > 1e-15:
-            reach = int(truncate * width + 0.5) if reach is None else operator.index(reach)
-            if reach < 0:
-                raise _core.ParameterError(f"radius: {reach} is not at least 0")
-            found.append((axis, width, reach))
-    if len(found) > 3:
-        raise _core.ParameterError(f"sigma: windows along {len(found)} axes; three are possible, axes= names them")
-    return found
+def _gaussian_side(axis: int, sigma: Any, radius: Any, mode: str, truncate: float) -> tuple[Side, float] | None:
+    """The window along an axis, as SciPy chooses it; none where nothing is smoothed."""
+    width = float(sigma)
+    if not (width >= 0 and math.isfinite(width)):
+        raise _core.ParameterError(f"sigma: {width} is not a finite number of at least 0")
+    if width <= 1e-15:
+        return None
+    reach = int(truncate * width + 0.5) if radius is None else whole_number(radius, "radius", 0)
+    return Side(axis, reach, reach, mode), width
 
 
-def _correlate_real(image: Any, weights: np.ndarray[Any, Any], output: Any, border: dict[str, Any], what: str,
-                    options: dict[str, Any]) -> Any:
-    """A correlation whose result is real: a kernel of all axes."""
-    is_array = isinstance(output, np.ndarray) or is_on_device(output)
-    dtype = _dtype_of(image if output is None else output) if output is None or is_array else np.dtype(output)
-    if border.get("cval", 0) != 0:
-        raise _core.ParameterError(f"cval: {border['cval']} with {what}; SciPy puts it beyond the edge of each axis' result, "
-                                   "which no single pass does. 0 is possible")
-    if dtype.kind != "f":
-        raise _core.ParameterError(f"output: {what} are real numbers, {dtype} has none; output=np.float32 gives them")
-    if weights.size > _MOST_DIRECT_WEIGHTS:
-        made: Any = filters.ConvolveImage(weights, correlate=True, **border)
-    else:
-        made = filters.Convolve(kernel=weights, correlate=True, **border)
-    return _run(made, image, output, options)
+@lru_cache(256)
+def _gaussian(ndim: int, cval: Any, sigma: Any, order: Any, mode: Any, truncate: float, radius: Any, axes: Any) -> _Plan:
+    used = axes_of(axes, ndim)
+    given = [per_axis(value, len(used), name) for value, name in ((sigma, "sigma"), (radius, "radius"), (order, "order"))]
+    orders = [whole_number(each, "order", 0) for each in given[2]]
+    # A constant beyond the edge is that of the result so far, so that derivatives depend on the order of the axes, SciPy's.
+    in_order = any(orders) and cval != 0
+    plain: dict[Side, float] = {}
+    steps: list[Step] = []
+    for axis, width, reach, derivative, each in zip(used, *given[:2], orders, modes_of(mode, len(used))):
+        found = _gaussian_side(axis, width, reach, each, truncate)
+        if found is None:
+            continue
+        side, width = found
+        if derivative or in_order:
+            steps.append(weighted_step(_kernel1d(width, derivative, side.before), [side], ndim, cval))
+        else:
+            plain[side] = width
+    smooth = []
+    for group in in_groups(plain):
+        def made(radii: tuple[int, ...], group: list[Side] = group, **given: Any) -> Any:
+            return filters.Gaussian(tuple(plain[side] for side in group), kernel_radius=radii, spacing=False, **given)
 
-
-def _outer(kernels: dict[int, np.ndarray[Any, Any]], ndim: int) -> np.ndarray[Any, Any]:
-    weights = np.ones((1,) * ndim)
-    for axis, kernel in kernels.items():
-        weights = weights * kernel.reshape([-1 if a == axis else 1 for a in range(ndim)])
-    return weights
+        smooth += box_steps(made, group, cval)
+    steps = smooth + steps
+    return _Plan(tuple(steps or [Step(filters.Identity())]), is_wide=len(steps) > 1 or any(orders))
 
 
 def gaussian_filter(input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect",
@@ -291,92 +310,324 @@ def gaussian_filter(input: Any, sigma: Any, order: Any = 0, output: Any = None, 
     sigma : float or sequence of float
         Voxels, along each of the axes.
     order : int or sequence of int
-        Of the derivative along each axis; results other than of order 0 must be float32 or float64.
+        Of the derivative along each axis.
     output : array or dtype, optional
+        Derivatives have a sign, so they need a signed or a real type.
     mode, cval : as in `uniform_filter`
     truncate : float
         Where the kernel ends, in sigmas: at ``int(truncate * sigma + 0.5)`` voxels.
     radius : int or sequence of int, optional
         Where it ends, in voxels.
     axes : int or tuple of int, optional
-        All; at most three with a sigma that is not 0.
+        All.
     """
-    border = _border(input, mode, cval)
-    ndim = len(_shape_of(input))
-    found = _gaussians(input, sigma, truncate, radius, axes)
-    orders = dict(zip(_axes(axes, ndim), _per_axis(order, len(_axes(axes, ndim)), "order")))
-    for each in orders.values():
-        if operator.index(each) < 0:
-            raise _core.ParameterError(f"order: {each} is not at least 0")
-    if any(orders[axis] for axis, _, _ in found):
-        weights = _outer({axis: _kernel1d(width, orders[axis], reach) for axis, width, reach in found}, ndim)
-        return _correlate_real(input, weights, output, {**border, "axes": [axis for axis, _, _ in found]}, "derivatives",
-                               options)
-    if not found:
-        return _run(filters.Identity(), input, output, options)
-    made = filters.Gaussian(tuple(each for _, each, _ in found), kernel_radius=tuple(each for _, _, each in found),
-                            axes=tuple(axis for axis, _, _ in found), spacing=False, **border)
-    return _run(made, input, output, options)
+    given = frozen((sigma, order, mode, truncate, radius, axes))
+
+    def run(image: Any, output: Any, cval: Any) -> Any:
+        plan = _gaussian(len(shape_of(image)), cval, *given)
+        if np.any(order):
+            _check_signed(_wanted(image, output), "derivatives")
+        return _run_plan(plan, image, output, options)
+
+    return _linear(run, input, output, cval)
+
+
+def _check_signed(dtype: np.dtype[Any], what: str) -> None:
+    if dtype.kind in "ub":
+        raise _core.ParameterError(f"output: {what} have a sign, which {dtype} has not; output=np.float32 gives them")
+
+
+def gaussian_filter1d(input: Any, sigma: float, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect",
+                      cval: float = 0.0, truncate: float = 4.0, *, radius: Any = None, **options: Any) -> Any:
+    """A Gaussian or its derivative along one axis: ``scipy.ndimage.gaussian_filter1d``. Parameters as of `gaussian_filter`."""
+    return gaussian_filter(input, sigma, order, output, mode, cval, truncate, radius=radius, axes=_along(input, axis), **options)
+
+
+def _gaussian_terms(ndim: int, cval: Any, smooths_others: bool, sigma: Any, order: int, mode: Any, given: tuple[Any, ...],
+                    axes: Any) -> list[_Plan]:
+    """A plan for each of the axes: the derivative along it, of the image smoothed along all."""
+    used = axes_of(axes, ndim)
+    modes = per_axis(mode, len(used), "mode")
+    sigmas = per_axis(sigma, ndim if smooths_others else len(used), "sigma")
+    if not smooths_others:
+        whole = [0.0] * ndim
+        for axis, width in zip(used, sigmas):
+            whole[axis] = width
+        sigmas = tuple(whole)
+    # SciPy has one mode at a time for all axes, that of the derivative.
+    return [_gaussian(ndim, cval, sigmas, tuple(order if axis == along else 0 for axis in range(ndim)), each, *given, None)
+            for along, each in zip(used, modes)]
 
 
 def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *,
                      axes: Any = None, truncate: float = 4.0, radius: Any = None, **options: Any) -> Any:
-    """The sum of second derivatives of Gaussians: ``scipy.ndimage.gaussian_laplace``, for float32 and float64.
+    """The sum of second derivatives of Gaussians: ``scipy.ndimage.gaussian_laplace``.
 
-    ``chunkwise.log`` is faster and exact for polynomials of degree 2; its weights differ from SciPy's.
+    ``chunkwise.log`` is exact for polynomials of degree 2; its weights differ from SciPy's.
     """
-    border = _border(input, mode, cval)
-    ndim = len(_shape_of(input))
-    found = _gaussians(input, sigma, truncate, radius, axes)
-    if len({(width, reach) for _, width, reach in found}) > 1:
-        _check_order(_axes(axes, ndim), "sigmas that differ")
-    if len(found) != len(_axes(axes, ndim)):
-        raise _core.ParameterError(f"sigma: {sigma!r}; each must be above 0")
-    weights = builtins.sum(_outer({axis: _kernel1d(width, 2 if axis == along else 0, reach) for axis, width, reach in found}, ndim)
-                  for along, _, _ in found)
-    return _correlate_real(input, np.asarray(weights), output, {**border, "axes": [axis for axis, _, _ in found]},
-                           "second derivatives", options)
+    given = frozen((sigma, 2, mode, (truncate, radius), axes))
+
+    def run(image: Any, output: Any, cval: Any) -> Any:
+        _check_signed(_wanted(image, output), "second derivatives")
+        return _combined(_gaussian_terms(len(shape_of(image)), cval, False, *given), False, image, output, options)
+
+    return _linear(run, input, output, cval)
 
 
-def median_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
-                  cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
-    """The median over a box: ``scipy.ndimage.median_filter``. Parameters as of `maximum_filter`, footprints of ones."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes)
-    return _run(filters.Median(**window.box("medians"), **_border(input, mode, cval)), input, output, options)
+def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *,
+                                axes: Any = None, truncate: float = 4.0, radius: Any = None, **options: Any) -> Any:
+    """The length of the gradient of Gaussians: ``scipy.ndimage.gaussian_gradient_magnitude``."""
+    given = frozen((sigma, 1, mode, (truncate, radius), axes))
+
+    def run(image: Any, output: Any, cval: Any) -> Any:
+        return _combined(_gaussian_terms(len(shape_of(image)), cval, True, *given), True, image, output, options)
+
+    _check_real(input)
+    return _linear(run, input, output, cval)
 
 
-def _rank(input: Any, rank: int, window: _Footprint, output: Any, border: dict[str, Any], options: dict[str, Any]) -> Any:
-    voxels = window.voxels
-    # The engine takes rank floor(fraction (n - 1)).
-    percentile = 100.0 if rank == voxels - 1 else 100.0 * (rank + 0.5) / (voxels - 1)
-    return _run(filters.Percentile(percentile=percentile, **window.box("ranks"), **border), input, output, options)
+def _check_real(input: Any) -> None:
+    dtype = dtype_of(input)
+    if dtype.kind == "c":
+        raise TypeError(f"input: {dtype} has no order; abs, or real and imaginary part, can be filtered")
 
 
-def rank_filter(input: Any, rank: int, size: Any = None, footprint: Any = None, output: Any = None,
-                mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
-    """The voxel of a rank in a box: ``scipy.ndimage.rank_filter``; a negative rank counts from the largest."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes)
-    number = operator.index(rank)
-    number += window.voxels if number < 0 else 0
-    if not 0 <= number < window.voxels:
-        raise _core.ParameterError(f"rank: {rank} is not a rank among {window.voxels} voxels")
-    return _rank(input, number, window, output, _border(input, mode, cval), options)
+@lru_cache(256)
+def _lines(ndim: int, cval: Any, weights: tuple[tuple[int, tuple[float, ...]], ...], mode: Any) -> _Plan:
+    """Whole weights along one axis after the other; the modes are those of all axes."""
+    modes = modes_of(mode, ndim)
+    return _Plan(tuple(weighted_step(np.array(each), [side_of(axis, len(each), 0, modes[axis])], ndim, cval)
+                       for axis, each in weights), wraps=True)
 
 
-def percentile_filter(input: Any, percentile: float, size: Any = None, footprint: Any = None, output: Any = None,
-                      mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None,
-                      **options: Any) -> Any:
-    """A percentile over a box: ``scipy.ndimage.percentile_filter``, with its rank; a negative one counts from 100."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes)
-    wanted = float(percentile)
-    wanted += 100.0 if wanted < 0.0 else 0.0
-    if not 0.0 <= wanted <= 100.0:
-        raise _core.ParameterError(f"percentile: {percentile} is not from -100 to 100")
-    rank = window.voxels - 1 if wanted == 100.0 else int(float(window.voxels) * wanted / 100.0)
-    return _rank(input, rank, window, output, _border(input, mode, cval), options)
+def _differences(input: Any, axis: Any, across: tuple[float, ...], output: Any, mode: Any, cval: float,
+                 options: dict[str, Any]) -> Any:
+    def run(image: Any, output: Any, cval: Any) -> Any:
+        ndim = len(shape_of(image))
+        along = axis_of(axis, ndim)
+        others = tuple((each, across) for each in range(ndim) if each != along)
+        return _run_plan(_lines(ndim, cval, ((along, (-1.0, 0.0, 1.0)), *others), frozen(mode)), image, output, options)
+
+    return _linear(run, input, output, cval)
+
+
+def sobel(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **options: Any) -> Any:
+    """The difference along an axis, smoothed by 1, 2, 1 along the others: ``scipy.ndimage.sobel``. Integers wrap around, so
+    an unsigned image needs ``output=np.float32`` or a signed type."""
+    return _differences(input, axis, (1.0, 2.0, 1.0), output, mode, cval, options)
+
+
+def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **options: Any) -> Any:
+    """The difference along an axis, smoothed by 1, 1, 1 along the others: ``scipy.ndimage.prewitt``. Integers wrap around, so
+    an unsigned image needs ``output=np.float32`` or a signed type."""
+    return _differences(input, axis, (1.0, 1.0, 1.0), output, mode, cval, options)
+
+
+def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *, axes: Any = None,
+            **options: Any) -> Any:
+    """The sum of the second differences 1, -2, 1: ``scipy.ndimage.laplace``. Integers wrap around, so an unsigned image
+    needs ``output=np.float32`` or a signed type."""
+    given = frozen((mode, axes))
+
+    def run(image: Any, output: Any, cval: Any) -> Any:
+        ndim = len(shape_of(image))
+        used = axes_of(given[1], ndim)
+        if not used:
+            return _run_plan(_Plan((Step(filters.Identity()),)), image, output, options)
+        plans = []
+        for axis, each in zip(used, modes_of(given[0], len(used))):
+            modes = tuple(each for _ in range(ndim))
+            plans.append(_lines(ndim, cval, ((axis, (1.0, -2.0, 1.0)),), modes))
+        return _combined(plans, False, image, output, options)
+
+    return _linear(run, input, output, cval)
+
+
+def _generic(input: Any, derivative: Callable[..., Any], squares: bool, output: Any, mode: Any, cval: float, arguments: Any,
+             keywords: Any, axes: Any) -> Any:
+    image = np.asarray(input)
+    used = axes_of(axes, image.ndim)
+    total = np.array(image, dtype=_wanted(image, output))
+    for number, (axis, each) in enumerate(zip(used, per_axis(mode, len(used), "mode"))):
+        term = derivative(image, axis, total.dtype, each, cval, *arguments, **(keywords or {}))
+        term = term * term if squares else term
+        total = term if number == 0 else total + term
+    if squares and used:
+        total = np.sqrt(total).astype(total.dtype, copy=False)
+    return _deliver(total, output)
+
+
+def generic_laplace(input: Any, derivative2: Callable[..., Any], output: Any = None, mode: Any = "reflect", cval: float = 0.0,
+                    extra_arguments: Any = (), extra_keywords: Any = None, *, axes: Any = None) -> Any:
+    """The sum over the axes of ``derivative2(input, axis, output, mode, cval, ...)``: ``scipy.ndimage.generic_laplace``."""
+    return _generic(input, derivative2, False, output, mode, cval, extra_arguments, extra_keywords, axes)
+
+
+def generic_gradient_magnitude(input: Any, derivative: Callable[..., Any], output: Any = None, mode: Any = "reflect",
+                               cval: float = 0.0, extra_arguments: Any = (), extra_keywords: Any = None, *,
+                               axes: Any = None) -> Any:
+    """The root of the sum over the axes of the squares of ``derivative(input, axis, output, mode, cval, ...)``:
+    ``scipy.ndimage.generic_gradient_magnitude``."""
+    return _generic(input, derivative, True, output, mode, cval, extra_arguments, extra_keywords, axes)
+
+
+@lru_cache(256)
+def _weighted(ndim: int, is_real: bool, cval: Any, weights: Kernel, mode: Any, origin: Any, axes: Any,
+              convolves: bool) -> tuple[Step, ...]:
+    array = weights.array
+    sides = element_sides(array, axes_of(axes, ndim), ndim, origin, mode, "weights")
+    if convolves:
+        array, sides = np.flip(array), tuple(side.reflected() for side in sides)
+    return (weighted_step(array, sides, ndim, cval, is_real and array.size > _MOST_DIRECT_WEIGHTS),)
+
+
+def _weigh(input: Any, weights: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any, convolves: bool,
+           options: dict[str, Any]) -> Any:
+    weights = np.asarray(weights)
+    if weights.size == 0:
+        raise _core.ParameterError("weights: there are none")
+    if weights.dtype.kind == "c":
+        return _weigh_complex(input, weights, output, mode, cval, origin, axes, convolves, options)
+    kernel, given = Kernel(weights), frozen((mode, origin, axes))
+
+    def run(image: Any, output: Any, cval: Any) -> Any:
+        wanted = _wanted(image, output)
+        steps = _weighted(len(shape_of(image)), wanted.kind == "f", cval, kernel, *given, convolves)
+        # The engine rounds to the image's own type.
+        return _run_plan(_Plan(steps, is_wide=wanted != dtype_of(image)), image, output, options)
+
+    return _linear(run, input, output, cval)
+
+
+def _weigh_complex(input: Any, weights: np.ndarray[Any, Any], output: Any, mode: Any, cval: Any, origin: Any, axes: Any,
+                   convolves: bool, options: dict[str, Any]) -> Any:
+    """With complex weights; a correlation takes their conjugates, as NumPy's does."""
+    image, wrap = opened(input)
+    if not is_in_memory(image):
+        raise _core.ParameterError("weights: complex ones are possible for arrays in memory")
+    if image.dtype.kind != "c" and isinstance(cval, complex):
+        raise _core.ParameterError(f"cval: {cval} of a real image")
+    kind = _complex_type(image.dtype, output)
+    part = np.dtype(np.float32 if kind == np.complex64 else np.float64)
+    weights = weights if convolves else weights.conj()
+    # With the imaginary unit outside, real weights do for a complex image.
+    whole = np.complex64 if part == np.float32 else np.complex128
+    given = (mode, cval, origin, axes, convolves, options)
+    if image.dtype.kind != "c":
+        result = np.empty(image.shape, kind)
+        result.real = _weigh(image, weights.real, part, *given)
+        result.imag = _weigh(image, weights.imag, part, *given)
+    else:
+        result = (_weigh(image, weights.real, whole, *given) + 1j * _weigh(image, weights.imag, whole, *given)).astype(kind)
+    result = _deliver(result, output)
+    return result if output is not None and result is output else wrap(result)
+
+
+def correlate(input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0,
+              *, axes: Any = None, **options: Any) -> Any:
+    """Correlation: ``scipy.ndimage.correlate``. The weights' axes are the image's in ascending order; along up to three of
+    them they may have more than one number. Other parameters as of `uniform_filter`, with one mode."""
+    return _weigh(input, weights, output, mode, cval, origin, axes, False, options)
+
+
+def convolve(input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0,
+             *, axes: Any = None, **options: Any) -> Any:
+    """Convolution: ``scipy.ndimage.convolve``. Parameters as of `correlate`."""
+    return _weigh(input, weights, output, mode, cval, origin, axes, True, options)
+
+
+def _weights1d(weights: Any) -> Any:
+    weights = np.asarray(weights)
+    if weights.ndim != 1 or weights.size == 0:
+        raise _core.ParameterError(f"weights: their shape is {weights.shape}; it should be one row of at least one number")
+    return weights
+
+
+def correlate1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
+                origin: int = 0, **options: Any) -> Any:
+    """Correlation along one axis: ``scipy.ndimage.correlate1d``."""
+    return _weigh(input, _weights1d(weights), output, mode, cval, origin, _along(input, axis), False, options)
+
+
+def convolve1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
+               origin: int = 0, **options: Any) -> Any:
+    """Convolution along one axis: ``scipy.ndimage.convolve1d``."""
+    return _weigh(input, _weights1d(weights), output, mode, cval, origin, _along(input, axis), True, options)
+
+
+# Ranks and flat morphology
+
+
+class _Window(NamedTuple):
+    """A box (no element), or the voxels of an element."""
+
+    element: Any
+    sides: tuple[Side, ...]
+
+    @property
+    def voxels(self) -> int:
+        if self.element is not None:
+            return int(np.count_nonzero(self.element))
+        return math.prod(side.before + side.after + 1 for side in self.sides)
+
+    def reflected(self) -> _Window:
+        element = None if self.element is None else np.flip(self.element)
+        return _Window(element, tuple(side.reflected() for side in self.sides))
+
+
+def _window(ndim: int, size: Any, footprint: Any, mode: Any, origin: Any, axes: Any) -> _Window:
+    used = axes_of(axes, ndim)
+    if footprint is None:
+        if size is None:
+            raise _core.ParameterError("size: neither it nor footprint is set")
+        return _Window(None, sides_of(used, per_axis(size, len(used), "size"), origin, mode, "size"))
+    element = footprint.array != 0
+    if element.all() and not isinstance(mode, str) or element.ndim == len(used) and element.all():
+        # As SciPy, which takes the extents of a footprint of ones in the order of the axes.
+        return _window(ndim, element.shape, None, mode, origin, axes)
+    sides = element_sides(element, used, ndim, origin, mode, "footprint")
+    if not element.any():
+        raise _core.ParameterError("footprint: it has no voxels")
+    return _Window(element, sides)
+
+
+def _key(size: Any, footprint: Any, mode: Any, origin: Any, axes: Any) -> tuple[Any, ...]:
+    if footprint is not None:
+        if size is not None:
+            warnings.warn("size: it has no effect, because footprint is set", UserWarning, stacklevel=4)
+            size = None
+        footprint = Kernel(np.asarray(footprint) != 0)
+    return (frozen(size), footprint, *frozen((mode, origin, axes)))
+
+
+@lru_cache(256)
+def _flat(made: str, ndim: int, cval: Any, *key: Any) -> tuple[Step, ...]:
+    """The steps of an extremum, or of an opening or closing; of a range none where it takes more than one run. SciPy dilates with the reflected window."""
+    window = _window(ndim, *key)
+    is_centered = all(side.is_centered for side in window.sides)
+    one = len(in_groups(side for side in window.sides if side.before or side.after)) <= 1 and all(
+        side.mode != "mirror" for side in window.sides)
+    if made == "Range":
+        simple = is_centered and one and window.element is None
+        return tuple(flat_steps(filters.Range, None, window.sides, ndim, cval)) if simple else ()
+    if made in ("Opening", "Closing"):
+        if is_centered and one:
+            window = window if made == "Opening" else window.reflected()
+            return tuple(flat_steps(getattr(filters, made), window.element, window.sides, ndim, cval))
+        erosion, dilation = _flat("Minimum", ndim, cval, *key), _flat("Dilation", ndim, cval, *key)
+        return erosion + dilation if made == "Opening" else dilation + erosion
+    if made == "Dilation":
+        made, window = "Maximum", window.reflected()
+    return tuple(flat_steps(getattr(filters, made), window.element, window.sides, ndim, cval))
+
+
+def _extremum(made: str, input: Any, output: Any, cval: Any, key: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    image, wrap = opened(input)
+    dtype = dtype_of(image)
+    _check_real(image)
+    steps = _flat(made, len(shape_of(image)), _constant(cval, dtype), *key)
+    result = run_steps(steps, image, _wanted(image, None) if output is None else output, options)
+    return result if output is not None and result is output else wrap(result)
 
 
 def maximum_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
@@ -387,78 +638,213 @@ def maximum_filter(input: Any, size: Any = None, footprint: Any = None, output: 
     ----------
     input : array_like
     size : int or sequence of int, optional
-        Odd, along each of the axes.
+        Along each of the axes.
     footprint : array of bool, optional
-        The voxels of the window, of odd extents; instead of size.
+        The voxels of the window, instead of size. Its axes are the image's in ascending order.
     output, mode, cval, origin, axes : as in `uniform_filter`
+        With a footprint there is one mode.
     """
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes)
-    return _run(filters.Maximum(**window.flat(False), **_border(input, mode, cval)), input, output, options)
+    return _extremum("Maximum", input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
 def minimum_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
                    cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The minimum over a box or a footprint: ``scipy.ndimage.minimum_filter``. Parameters as of `maximum_filter`."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes)
-    return _run(filters.Minimum(**window.flat(False), **_border(input, mode, cval)), input, output, options)
+    return _extremum("Minimum", input, output, cval, _key(size, footprint, mode, origin, axes), options)
+
+
+def maximum_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
+                     origin: int = 0, **options: Any) -> Any:
+    """The maximum over a window along one axis: ``scipy.ndimage.maximum_filter1d``."""
+    return maximum_filter(input, size, None, output, mode, cval, origin, axes=_along(input, axis), **options)
+
+
+def minimum_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
+                     origin: int = 0, **options: Any) -> Any:
+    """The minimum over a window along one axis: ``scipy.ndimage.minimum_filter1d``."""
+    return minimum_filter(input, size, None, output, mode, cval, origin, axes=_along(input, axis), **options)
+
+
+@lru_cache(256)
+def _rank_plan(what: str, number: float, ndim: int, cval: Any, *key: Any) -> tuple[tuple[Step, ...], _Window, int]:
+    """Steps of the engine, or none where its windows are not enough; the window; the rank."""
+    size, footprint, mode, origin, axes = key
+    if footprint is None and size is not None:
+        # As SciPy: a footprint of ones, whose axes ascend.
+        axes = axes_of(axes, ndim)
+        footprint = Kernel(np.ones([whole_number(each, "size", 1) for each in per_axis(size, len(axes), "size")]))
+    if footprint is None:
+        raise _core.ParameterError("size: neither it nor footprint is set")
+    element = footprint.array != 0
+    sides = element_sides(element, axes_of(axes, ndim), ndim, origin, mode, "footprint" if size is None else "size")
+    voxels = int(np.count_nonzero(element))
+    if voxels == 0:
+        raise _core.ParameterError("footprint: it has no voxels")
+    if what == "percentile":
+        wanted = number + 100.0 if number < 0.0 else number
+        if not 0.0 <= wanted <= 100.0:
+            raise _core.ParameterError(f"percentile: {number:g} is not from -100 to 100")
+        rank = voxels - 1 if wanted == 100.0 else int(float(voxels) * wanted / 100.0)
+    else:
+        rank = voxels // 2 if what == "median" else int(number) + (voxels if number < 0 else 0)
+        if not 0 <= rank < voxels:
+            raise _core.ParameterError(f"rank: {int(number)} is not a rank among {voxels} voxels")
+    window = _Window(None if element.all() else element, sides)
+    if rank in (0, voxels - 1):
+        made = filters.Minimum if rank == 0 else filters.Maximum
+        return tuple(flat_steps(made, window.element, sides, ndim, cval)), window, rank
+    used = [side for side in sides if side.before or side.after]
+    if window.element is not None or not all(side.is_centered for side in used) or len(in_groups(used)) > 1:
+        return (), _Window(element, sides), rank
+    if what == "median":
+        return tuple(box_steps(filters.Median, used, cval)), window, rank
+    # The engine takes rank floor(fraction (n - 1)).
+    percentile = 100.0 * (rank + 0.5) / (voxels - 1)
+    return tuple(box_steps(lambda radius, **given: filters.Percentile(radius, percentile=percentile, **given), used, cval)), window, rank
+
+
+def _rank(what: str, number: float, input: Any, output: Any, cval: Any, key: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    image, wrap = opened(input)
+    _check_real(image)
+    dtype = dtype_of(image)
+    steps, window, rank = _rank_plan(what, number, len(shape_of(image)), _constant(cval, dtype), *key)
+    wanted = _wanted(image, None) if output is None else output
+    if steps:
+        result = run_steps(steps, image, wanted, options)
+    elif is_in_memory(image):
+        result = rank_of_neighbors(image, window.element, window.sides, rank, wanted, cval, options)
+    else:
+        raise _core.ParameterError("footprint: ranks over windows that are even, have an origin or a footprint need an array in "
+                                   "memory; odd sizes are possible for any image")
+    return result if output is not None and result is output else wrap(result)
+
+
+def median_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
+                  cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
+    """The median: ``scipy.ndimage.median_filter``. Parameters as of `maximum_filter`, with one mode. Fast over odd boxes; NumPy
+    computes other windows, of an array in memory."""
+    return _rank("median", 0, input, output, cval, _key(size, footprint, mode, origin, axes), options)
+
+
+def rank_filter(input: Any, rank: int, size: Any = None, footprint: Any = None, output: Any = None,
+                mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
+    """The voxel of a rank: ``scipy.ndimage.rank_filter``; a negative rank counts from the largest. Windows as of
+    `median_filter`."""
+    return _rank("rank", whole_number(rank, "rank"), input, output, cval, _key(size, footprint, mode, origin, axes), options)
+
+
+def percentile_filter(input: Any, percentile: float, size: Any = None, footprint: Any = None, output: Any = None,
+                      mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None,
+                      **options: Any) -> Any:
+    """A percentile: ``scipy.ndimage.percentile_filter``, with its rank; a negative one counts from 100. Windows as of
+    `median_filter`."""
+    return _rank("percentile", float(percentile), input, output, cval, _key(size, footprint, mode, origin, axes), options)
+
+
+# Grey morphology
+
+
+class _Grey:
+    """An image, a window or a structure, and how the image is eroded and dilated."""
+
+    def __init__(self, input: Any, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any, axes: Any,
+                 options: dict[str, Any]) -> None:
+        self.image, self.wrap = opened(input)
+        _check_real(self.image)
+        self.cval, self.options = _constant(cval, dtype_of(self.image)), options
+        self.ndim = len(shape_of(self.image))
+        self.heights: np.ndarray[Any, Any] | None = None
+        if structure is not None:
+            heights = np.asarray(structure, dtype=np.float64)
+            footprint = np.ones(heights.shape) if footprint is None else np.asarray(footprint)
+            if footprint.shape != heights.shape:
+                raise _core.ParameterError(f"structure: its shape is {heights.shape}, the footprint's is {footprint.shape}")
+            if np.any(heights[footprint != 0] != 0):
+                if dtype_of(self.image).kind == "b":
+                    footprint = (footprint != 0) & (heights != 0)
+                else:
+                    self.heights = heights
+            # As SciPy: the axes of a structure ascend, also where it is flat.
+            axes, origin = ascending(axes_of(axes, self.ndim), origin, self.ndim)
+            size = None
+        self.key = _key(size, footprint, mode, origin, axes)
+
+    def run(self, made: str, image: Any, output: Any) -> Any:
+        if self.heights is None:
+            return run_steps(_flat(made, self.ndim, self.cval, *self.key), image, output, self.options)
+        if made in ("Opening", "Closing"):
+            first, second = ("Minimum", "Dilation") if made == "Opening" else ("Dilation", "Minimum")
+            return self.run(second, self.run(first, image, dtype_of(image)), output)
+        return self._with_heights(made == "Minimum", image, output)
+
+    def _with_heights(self, erodes: bool, image: Any, output: Any) -> Any:
+        if not is_in_memory(image):
+            raise _core.ParameterError("structure: one that is not flat needs an array in memory")
+        _, footprint, mode, origin, axes = self.key
+        element, heights = footprint.array != 0, self.heights
+        sides = element_sides(element, axes_of(axes, self.ndim), self.ndim, origin, mode, "structure")
+        assert heights is not None
+        if not erodes:
+            element, heights, sides = np.flip(element), np.flip(heights), tuple(side.reflected() for side in sides)
+        kind = image.dtype if image.dtype.kind == "f" else np.dtype(np.float64)
+        whole = extend(image, sides, self.cval).astype(kind, copy=False)
+        total = None
+        for place in np.argwhere(element):
+            region = [slice(0, extent) for extent in image.shape]
+            for side, shift in zip(sides, place):
+                region[side.axis] = slice(shift, shift + image.shape[side.axis])
+            height = heights[tuple(place)].astype(kind)
+            term = whole[tuple(region)] - height if erodes else whole[tuple(region)] + height
+            total = term if total is None else (np.fmin if erodes else np.fmax)(total, term, out=total)
+        dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
+        assert total is not None
+        return _deliver(_to_integers(total, dtype, True) if dtype.kind in "iub" else total.astype(dtype, copy=False), output)
+
+    def finished(self, made: str, output: Any) -> Any:
+        result = self.run(made, self.image, _wanted(self.image, None) if output is None else output)
+        return result if output is not None and result is output else self.wrap(result)
+
+    def between(self, made: str) -> Any:
+        """In the input's type."""
+        return self.run(made, self.image, _wanted(self.image, None))
+
+    def combined(self, result: Any, output: Any) -> Any:
+        if output is not None and not is_on_device(output) and not isinstance(output, np.ndarray):
+            if is_on_device(result):
+                raise TypeError("output: of an image in a device's memory an array there, or None")
+            result = result.astype(np.dtype(output), copy=False)
+        result = _deliver(result, output)
+        return result if output is not None and result is output else self.wrap(result)
+
+
+def _minus(first: Any, second: Any) -> Any:
+    return first ^ second if dtype_of(first).kind == dtype_of(second).kind == "b" else first - second
 
 
 def grey_erosion(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
-    """Flat erosion: ``scipy.ndimage.grey_erosion``. A structure of zeros is a footprint of its shape."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes, structure)
-    return _run(filters.Minimum(**window.flat(False), **_border(input, mode, cval)), input, output, options)
+    """Erosion: ``scipy.ndimage.grey_erosion``. Windows as of `maximum_filter`. A structure has a height for each voxel of the
+    window, and integers beyond their type wrap around as SciPy's do; for an image of bool it is the window."""
+    return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Minimum", output)
 
 
 def grey_dilation(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                   mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None,
                   **options: Any) -> Any:
-    """Flat dilation, with the element reflected: ``scipy.ndimage.grey_dilation``."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes, structure)
-    return _run(filters.Maximum(**window.flat(True), **_border(input, mode, cval)), input, output, options)
+    """Dilation, with the window reflected: ``scipy.ndimage.grey_dilation``. Parameters as of `grey_erosion`."""
+    return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Dilation", output)
 
 
 def grey_opening(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
-    """Erosion, then dilation, in one pass: ``scipy.ndimage.grey_opening``."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes, structure)
-    return _run(filters.Opening(**window.flat(False), **_border(input, mode, cval)), input, output, options)
+    """Erosion, then dilation: ``scipy.ndimage.grey_opening``. Parameters as of `grey_erosion`."""
+    return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Opening", output)
 
 
 def grey_closing(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
-    """Dilation, then erosion, in one pass: ``scipy.ndimage.grey_closing``."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes, structure)
-    # SciPy dilates with the reflected element first.
-    return _run(filters.Closing(**window.flat(True), **_border(input, mode, cval)), input, output, options)
-
-
-def _difference(input: Any, output: Any, larger: Any, smaller: Any, options: dict[str, Any]) -> Any:
-    """Of two images in the memory of the result; a filter stands for its result of the input."""
-    if is_on_device(input):
-        check_dtype(dtype_of(input), False)
-        first, second = (input if each is None else each(input, output=dtype_of(input), **options)
-                         for each in (larger, smaller))
-        if output is None:
-            return first - second
-        if not is_on_device(output):
-            raise TypeError("output: of an image in a device's memory an array there, or None")
-        output[...] = first - second
-        return output
-    opened = open_image(input)
-    array = opened.array
-    check_dtype(array.dtype, False)
-    first, second = (each if each is None else each(array, output=array.dtype, **options) for each in (larger, smaller))
-    target = output if isinstance(output, np.ndarray) else None
-    result = np.subtract(array if first is None else first, array if second is None else second, out=target,
-                         dtype=None if output is None or target is not None else np.dtype(output), casting="unsafe")
-    return result if target is not None else opened.wrap(result)
+    """Dilation, then erosion: ``scipy.ndimage.grey_closing``. Parameters as of `grey_erosion`."""
+    return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Closing", output)
 
 
 def morphological_gradient(input: Any, size: Any = None, footprint: Any = None, structure: Any = None,
@@ -466,58 +852,243 @@ def morphological_gradient(input: Any, size: Any = None, footprint: Any = None, 
                            axes: Any = None, **options: Any) -> Any:
     """Dilation minus erosion: ``scipy.ndimage.morphological_gradient``. Signed integers wrap around, as SciPy's do;
     ``chunkwise.range`` gives them as real numbers."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes, structure)
-    border = _border(input, mode, cval)
-    if window.element is None and _dtype_of(input).kind in "uf" and output is None:
-        return _run(filters.Range(**window.flat(False), **border), input, output, options)
-    return _difference(input, output, filters.Maximum(**window.flat(True), **border),
-                       filters.Minimum(**window.flat(False), **border), options)
+    grey = _Grey(input, size, footprint, structure, mode, cval, origin, axes, options)
+    if grey.heights is None and output is None and dtype_of(grey.image).kind in "uf":
+        steps = _flat("Range", grey.ndim, grey.cval, *grey.key)
+        if steps:
+            return grey.wrap(run_steps(steps, grey.image, _wanted(grey.image, None), options))
+    return grey.combined(_minus(grey.between("Dilation"), grey.between("Minimum")), output)
+
+
+def morphological_laplace(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
+                          mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None,
+                          **options: Any) -> Any:
+    """Dilation plus erosion minus twice the image: ``scipy.ndimage.morphological_laplace``. Integers wrap around."""
+    grey = _Grey(input, size, footprint, structure, mode, cval, origin, axes, options)
+    image = grey.image
+    return grey.combined(grey.between("Dilation") + grey.between("Minimum") - image - image, output)
 
 
 def white_tophat(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
-    """The image minus its opening: ``scipy.ndimage.white_tophat``."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes, structure)
-    return _difference(input, output, None, filters.Opening(**window.flat(False), **_border(input, mode, cval)), options)
+    """The image minus its opening: ``scipy.ndimage.white_tophat``. Parameters as of `grey_erosion`."""
+    grey = _Grey(input, size, footprint, structure, mode, cval, origin, axes, options)
+    return grey.combined(_minus(grey.image, grey.between("Opening")), output)
 
 
 def black_tophat(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
-    """The closing minus the image: ``scipy.ndimage.black_tophat``."""
-    _check_origin(origin)
-    window = _Footprint(input, size, footprint, axes, structure)
-    return _difference(input, output, filters.Closing(**window.flat(True), **_border(input, mode, cval)), None, options)
+    """The closing minus the image: ``scipy.ndimage.black_tophat``. Parameters as of `grey_erosion`."""
+    grey = _Grey(input, size, footprint, structure, mode, cval, origin, axes, options)
+    return grey.combined(_minus(grey.between("Closing"), grey.image), output)
 
 
-def _linear(input: Any, weights: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any, correlate: bool,
-            options: dict[str, Any]) -> Any:
-    _check_origin(origin)
-    ndim = len(_shape_of(input))
-    used = _axes(axes, ndim)
-    kernel = np.asarray(weights, dtype=np.float64)
-    if kernel.ndim != len(used):
-        raise _core.ParameterError(f"weights: they have {kernel.ndim} dimensions, there should be {len(used)}")
-    _check_order(used, "weights")
-    if kernel.size == 0:
-        raise _core.ParameterError("weights: there are none")
-    along, _ = _window(used, _radii(kernel.shape, len(used)), ndim, "weights")
-    whole = np.moveaxis(kernel.reshape(kernel.shape + (1,) * (ndim - kernel.ndim)), range(kernel.ndim), used)
-    made = filters.Convolve(kernel=whole, correlate=correlate, axes=along, **_border(input, mode, cval))
-    return _run(made, input, output, options)
+# Binary morphology
 
 
-def correlate(input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0,
-              *, axes: Any = None, **options: Any) -> Any:
-    """Correlation with weights of odd extents: ``scipy.ndimage.correlate``."""
-    return _linear(input, weights, output, mode, cval, origin, axes, True, options)
+def generate_binary_structure(rank: int, connectivity: int) -> np.ndarray[Any, Any]:
+    """The neighbors that share so many coordinates at most: ``scipy.ndimage.generate_binary_structure``."""
+    return np.asarray(_neighbors(max(whole_number(rank, "rank"), 0), max(connectivity, 1)).array != 0)
 
 
-def convolve(input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0,
-             *, axes: Any = None, **options: Any) -> Any:
-    """Convolution with weights of odd extents: ``scipy.ndimage.convolve``."""
-    return _linear(input, weights, output, mode, cval, origin, axes, False, options)
+@lru_cache
+def _neighbors(rank: int, connectivity: float) -> Kernel:
+    return Kernel(np.abs(np.indices((3,) * rank) - 1).sum(axis=0) <= connectivity)
+
+
+def iterate_structure(structure: Any, iterations: int, origin: Any = None) -> Any:
+    """A structure dilated with itself: ``scipy.ndimage.iterate_structure``."""
+    structure = np.asarray(structure)
+    times = whole_number(iterations, "iterations")
+    if times < 2:
+        return structure.copy()
+    whole = structure != 0
+    widths = [((times - 1) * (extent // 2), (times - 1) * (extent - 1 - extent // 2)) for extent in structure.shape]
+    result = binary_dilation(np.pad(whole, widths), whole, iterations=times - 1)
+    if origin is None:
+        return result
+    return result, [times * each for each in per_axis(origin, structure.ndim, "origin")]
+
+
+class _Binary:
+    """A window of ones for a binary image, and what is beyond its edge."""
+
+    def __init__(self, input: Any, structure: Any, origin: Any, border_value: Any, axes: Any, options: dict[str, Any]) -> None:
+        self.image, self.wrap = opened(input)
+        _check_real(self.image)
+        if dtype_of(self.image).kind != "b":
+            self.image = self.image != 0
+        self.ndim = len(shape_of(self.image))
+        self.axes = axes_of(axes, self.ndim)
+        self.kernel = _neighbors(len(self.axes), 1) if structure is None else Kernel(np.asarray(structure) != 0)
+        self.structure = self.kernel.array != 0
+        if self.structure.size == 0:
+            raise _core.ParameterError("structure: it has no voxels")
+        self.border = int(bool(border_value))
+        self.options = options
+        self.origin = frozen(per_axis(origin, len(self.axes), "origin"))
+        self.sides = element_sides(self.structure, self.axes, self.ndim, self.origin, "constant", "structure")
+
+    def repeated(self, times: int, dilates: bool, border: int, image: Any, reflects: bool = True) -> Any:
+        if not self.structure.any():
+            # No voxel is asked for: all of them are there, and none is met.
+            return (image & False) if dilates else (image | True)
+        if self.ndim == 0:
+            return np.array(image)
+        steps = _binary_steps(self.kernel, self.sides, self.ndim, dilates, dilates and reflects, border)
+        return run_steps(steps * times, image, np.dtype(bool), self.options)
+
+    def run(self, dilates: bool, image: Any, iterations: Any, mask: Any) -> Any:
+        try:
+            times = operator.index(iterations)
+        except TypeError:
+            raise TypeError(f"iterations: {iterations!r} is not an integer") from None
+        if mask is not None:
+            mask = opened(mask)[0]
+            if shape_of(mask) != shape_of(image):
+                raise _core.ParameterError(f"mask: its shape is {shape_of(mask)}, the input's is {shape_of(image)}")
+            mask = mask if dtype_of(mask).kind == "b" else mask != 0
+        if times < 1 and (found := self._propagated(dilates, image, mask)) is not None:
+            return found
+        if mask is None and 1 <= times <= _MOST_AT_ONCE:
+            return self.repeated(times, dilates, self.border, image)
+        if not is_in_memory(image):
+            raise _core.ParameterError(f"iterations: {iterations} with a mask, or more than {_MOST_AT_ONCE} or until nothing "
+                                       "changes, needs an array in memory")
+        while True:
+            result = self.repeated(1, dilates, self.border, image)
+            if mask is not None:
+                result = np.where(mask, result, image)
+            times -= 1
+            if times == 0 or np.array_equal(result, image):
+                return result
+            image = result
+
+    def _propagated(self, dilates: bool, image: Any, mask: Any) -> Any:
+        """Repeated until nothing changes, by one reconstruction; none where the structure is not one of its neighborhoods."""
+        count = len(self.axes)
+        full = self.structure.shape == (3,) * count and bool(self.structure.all())
+        faces = np.array_equal(self.structure, generate_binary_structure(count, 1))
+        if not (full or faces) or any(self.origin) or not 1 <= count <= 3 or not is_in_memory(image):
+            return None
+        if not dilates:
+            # What is eroded is the complement, dilated.
+            other = _Binary.__new__(_Binary)
+            other.__dict__.update(self.__dict__, border=1 - self.border)
+            return ~other._propagated(True, ~image, mask)
+        allowed = np.ones_like(image) if mask is None else mask | image
+        around = tuple(Side(axis, 1, 1, "constant") for axis in self.axes)
+        inner: Any = ...
+        if self.border:
+            inner = tuple(slice(1, -1) if axis in self.axes else slice(None) for axis in range(self.ndim))
+            image, allowed = extend(image, around, True), extend(allowed, around, True)
+        # The engine's neighborhoods are along the last axes.
+        last = range(self.ndim - count, self.ndim)
+        image, allowed = (np.moveaxis(each, self.axes, last) for each in (image, allowed))
+        made = filters.Reconstruct(fully_connected=full and not faces, axes=tuple(last))
+        return np.ascontiguousarray(np.moveaxis(made(allowed, image, **self.options), last, self.axes)[inner])
+
+    def finished(self, result: Any, output: Any) -> Any:
+        if output is None:
+            return self.wrap(result)
+        if isinstance(output, np.ndarray):
+            return _deliver(result, output)
+        return self.wrap(result.astype(np.dtype(output), copy=False))
+
+
+#: Repetitions that one pass makes of each chunk, whose halo they widen.
+_MOST_AT_ONCE = 16
+
+
+@lru_cache(256)
+def _binary_steps(structure: Kernel, sides: tuple[Side, ...], ndim: int, dilates: bool, reflects: bool, border: int) -> tuple[Step, ...]:
+    element = structure.array != 0
+    window = _Window(None if element.all() else element, sides)
+    window = window.reflected() if reflects else window
+    return tuple(flat_steps(filters.Maximum if dilates else filters.Minimum, window.element, window.sides, ndim, border))
+
+
+def binary_erosion(input: Any, structure: Any = None, iterations: int = 1, mask: Any = None, output: Any = None,
+                   border_value: int = 0, origin: Any = 0, brute_force: bool = False, *, axes: Any = None,
+                   **options: Any) -> Any:
+    """Erosion of a binary image: ``scipy.ndimage.binary_erosion``.
+
+    Parameters
+    ----------
+    input : array_like
+        All but 0 is an object.
+    structure : array of bool, optional
+        Of the voxel and those that share a face with it.
+    iterations : int
+        So many times; below 1 until nothing changes.
+    mask : array of bool, optional
+        Where voxels may change.
+    output : array or dtype, optional
+        bool.
+    border_value : 0 or 1
+        The value beyond the edge.
+    origin, axes : as in `uniform_filter`
+    brute_force : bool
+        Of no effect.
+    """
+    binary = _Binary(input, structure, origin, border_value, axes, options)
+    return binary.finished(binary.run(False, binary.image, iterations, mask), output)
+
+
+def binary_dilation(input: Any, structure: Any = None, iterations: int = 1, mask: Any = None, output: Any = None,
+                    border_value: int = 0, origin: Any = 0, brute_force: bool = False, *, axes: Any = None,
+                    **options: Any) -> Any:
+    """Dilation of a binary image: ``scipy.ndimage.binary_dilation``. Parameters as of `binary_erosion`."""
+    binary = _Binary(input, structure, origin, border_value, axes, options)
+    return binary.finished(binary.run(True, binary.image, iterations, mask), output)
+
+
+def binary_opening(input: Any, structure: Any = None, iterations: int = 1, output: Any = None, origin: Any = 0,
+                   mask: Any = None, border_value: int = 0, brute_force: bool = False, *, axes: Any = None,
+                   **options: Any) -> Any:
+    """Erosions, then as many dilations: ``scipy.ndimage.binary_opening``. Parameters as of `binary_erosion`."""
+    binary = _Binary(input, structure, origin, border_value, axes, options)
+    return binary.finished(binary.run(True, binary.run(False, binary.image, iterations, mask), iterations, mask), output)
+
+
+def binary_closing(input: Any, structure: Any = None, iterations: int = 1, output: Any = None, origin: Any = 0,
+                   mask: Any = None, border_value: int = 0, brute_force: bool = False, *, axes: Any = None,
+                   **options: Any) -> Any:
+    """Dilations, then as many erosions: ``scipy.ndimage.binary_closing``. Parameters as of `binary_erosion`."""
+    binary = _Binary(input, structure, origin, border_value, axes, options)
+    return binary.finished(binary.run(False, binary.run(True, binary.image, iterations, mask), iterations, mask), output)
+
+
+def binary_hit_or_miss(input: Any, structure1: Any = None, structure2: Any = None, output: Any = None, origin1: Any = 0,
+                       origin2: Any = None, *, axes: Any = None, **options: Any) -> Any:
+    """Voxels whose neighbors are objects where structure1 is, and none where structure2 is, by default everywhere else:
+    ``scipy.ndimage.binary_hit_or_miss``."""
+    hit = _Binary(input, structure1, origin1, 0, axes, options)
+    miss = _Binary(hit.image, ~hit.structure if structure2 is None else structure2, origin1 if origin2 is None else origin2,
+                   0, axes, options)
+    met = miss.repeated(1, True, 0, hit.image, reflects=False)
+    return hit.finished(hit.repeated(1, False, 0, hit.image) & ~met, output)
+
+
+def binary_propagation(input: Any, structure: Any = None, mask: Any = None, output: Any = None, border_value: int = 0,
+                       origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
+    """Dilation within a mask until nothing changes: ``scipy.ndimage.binary_propagation``."""
+    return binary_dilation(input, structure, -1, mask, output, border_value, origin, axes=axes, **options)
+
+
+def binary_fill_holes(input: Any, structure: Any = None, output: Any = None, origin: Any = 0, *, axes: Any = None,
+                      **options: Any) -> Any:
+    """Objects with what no way through the background joins to the image's edge: ``scipy.ndimage.binary_fill_holes``."""
+    binary = _Binary(input, structure, origin, 1, axes, options)
+    if not is_in_memory(binary.image):
+        if structure is not None or origin != 0 or axes is not None:
+            raise _core.ParameterError("structure: it, origin and axes need an array in memory")
+        return binary.finished(filters.FillHoles()(binary.image, **options), output)
+    mask = ~binary.image
+    return binary.finished(~binary.run(True, np.zeros_like(mask), -1, mask), output)
+
+
+# Objects
 
 
 def label(input: Any, structure: Any = None, output: Any = None, **options: Any) -> tuple[Any, int]:
@@ -526,7 +1097,7 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
     Labels are int32, or of the type `output`; with an array as `output`, which then has the labels, only their number is
     returned. Objects are connected along up to three axes, the last ones; `structure` has an axis of three for each.
     """
-    ndim = len(_shape_of(input))
+    ndim = len(shape_of(input))
     if ndim > 3:
         raise _core.ParameterError(f"input: it has {ndim} dimensions; objects are connected along three axes. chunkwise.label "
                                    "labels the volumes of an array one after the other, along the last three")
@@ -541,7 +1112,7 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
         given["structure"] = [int(each) for each in neighbors.ravel()]
     into = output if output is not None else np.int32
     labels = filters.Label(**given)(input, output=into, **options)
-    count = int(labels.max()) if math.prod(_shape_of(input)) else 0
+    count = int(labels.max()) if math.prod(shape_of(input)) else 0
     return count if isinstance(output, np.ndarray) else (labels, count)  # type: ignore[return-value]
 
 
@@ -554,7 +1125,7 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
     """
     if not (return_distances or return_indices):
         raise RuntimeError("at least one of return_distances and return_indices must be True")
-    shape = _shape_of(input) or (1,)
+    shape = shape_of(input) or (1,)
     if len(shape) > 3:
         raise _core.ParameterError(f"input: it has {len(shape)} dimensions; distances are taken along three axes. "
                                    "chunkwise.distance takes those in the volumes of an array, along the last three")
@@ -562,7 +1133,7 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
         input = np.asarray(input) if not hasattr(input, "GetSize") else input
     if isinstance(input, np.ndarray) and input.ndim == 0:
         input = np.atleast_1d(input)
-    spacing = False if sampling is None else _per_axis(sampling, len(shape), "sampling")
+    spacing: Any = False if sampling is None else per_axis(sampling, len(shape), "sampling")
     given: dict[str, tuple[Any, tuple[int, ...], Any]] = {
         "distances": (distances, shape, np.float64), "indices": (indices, (len(shape), *shape), np.int32)}
     wanted = {"distances": return_distances, "indices": return_indices}

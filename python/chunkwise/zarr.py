@@ -157,10 +157,10 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     # What cannot be done is said before anything is made.
     wanted = np.dtype(dtype) if dtype is not None else (filter.default_dtype(read_from.dtype) if path is not None
                                                         else np.dtype(Store(output).dtype))
-    kind, output_kind = check_dtype(read_from.dtype, False, "source"), check_dtype(wanted, False, "output")
+    kind, output_kind = check_dtype(read_from.dtype, "source"), check_dtype(wanted, "output")
     given = image.spacing if spacing is None else (tuple(float(each) for each in spacing) if spacing else None)
     shape = read_from.shape
-    operation = filter._operation(shape, kind, output_kind, given, axes=image.axes)
+    operation = filter._operation(shape, kind, output_kind, given, axes=image.axes, boolean=read_from.dtype.kind == "b")
     filter.check_kinds(operation, [kind], output_kind, len(shape))
     # State that blocks hand on, and labels of two passes, are not noted: such a run begins anew.
     begins_anew = operation.schedule in ("sweep", "two-pass")

@@ -66,8 +66,15 @@ def test_simple_itk(random):
     marker.CopyInformation(image)
     assert np.array_equal(sitk.GetArrayFromImage(chunkwise.reconstruct(image, marker)),
                           chunkwise.reconstruct(voxels, voxels - 1))
-    with pytest.raises(ValueError, match="components"):
-        chunkwise.mean(sitk.Compose(image, image), 1)
+    # Components are filtered one by one; four dimensions stay an image of four.
+    several = chunkwise.gaussian(sitk.Compose(image, image * 2), sigma=1.0)
+    assert several.GetNumberOfComponentsPerPixel() == 2 and several.GetSpacing() == SPACING
+    assert np.array_equal(sitk.GetArrayFromImage(several)[..., 0], in_voxels(voxels))
+    four = sitk.GetImageFromArray(make_image(random, (3, 4, 5, 6), "uint8"), isVector=False)
+    four.SetSpacing((1.0, 2.0, 3.0, 4.0))
+    result = chunkwise.median(four, 1)
+    assert result.GetDimension() == 4 and result.GetSpacing() == four.GetSpacing()
+    assert np.array_equal(sitk.GetArrayFromImage(result), chunkwise.median(sitk.GetArrayFromImage(four), 1))
 
 
 def test_xarray(random):
@@ -84,8 +91,14 @@ def test_xarray(random):
     turned = chunkwise.median(image.transpose("z", "x", "c", "y"), 1)
     assert np.array_equal(turned.transpose("c", "z", "y", "x").values, chunkwise.median(image, 1).values)
     uneven = image.assign_coords(x=np.arange(8.0) ** 2)
-    with pytest.raises(ValueError, match="evenly"):
+    with pytest.raises(ValueError, match="axis 3 are not evenly"):
         chunkwise.gaussian(uneven, sigma=1.0)
+    assert np.array_equal(chunkwise.gaussian(uneven, sigma=1.0, spacing=False).values,
+                          chunkwise.gaussian(voxels, sigma=1.0, axes=(1, 2, 3)))
+    # Where no length lies along them, coordinates may be what they are.
+    assert np.array_equal(chunkwise.gaussian(uneven, sigma=1.0, axes=(1, 2)).values,
+                          chunkwise.gaussian(image, sigma=1.0, axes=(1, 2)).values)
+    assert np.array_equal(chunkwise.mean(uneven, 1).values, chunkwise.mean(image, 1).values)
     with pytest.raises(TypeError, match="Dataset"):
         chunkwise.mean(image.to_dataset(), 1)
 

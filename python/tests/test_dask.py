@@ -8,6 +8,7 @@ from conftest import make_image
 
 import chunkwise
 from chunkwise import filters
+from chunkwise import ndimage as ndi
 
 dask = pytest.importorskip("dask")
 ndimage = pytest.importorskip("scipy.ndimage")
@@ -404,3 +405,37 @@ def test_chunks_of_unknown_extents_are_refused(random):
     for filter in (filters.Mean(1), filters.Label()):
         with pytest.raises(chunkwise.ParameterError, match="compute_chunk_sizes"):
             chunkwise.dask.apply(filter, x)
+
+
+def test_arrays_in_memory_take_one_task_for_each_block(random):
+    image = random.normal(size=(20, 21, 22)).astype("float32")
+    mask = image > 0
+    lazy, lazy_mask = da.from_array(image, chunks=(6, 7, 5)), da.from_array(mask, chunks=(10, 7, 11))
+    for f in (filters.Mean(radius=(1, 9, 2)), filters.Median(radius=1, mode="reflect"), filters.Gaussian(sigma=1.0) | filters.Std(1)):
+        made = chunkwise.dask.apply(f, lazy)
+        assert len(made.__dask_graph__()) == made.npartitions
+        assert np.array_equal(made.compute(), f(image))
+    made = chunkwise.dask.apply(filters.Mean(radius=2), lazy, lazy_mask)
+    assert len(made.__dask_graph__()) == made.npartitions
+    assert np.array_equal(made.compute(), filters.Mean(radius=2)(image, mask), equal_nan=True)
+    assert made.name == chunkwise.dask.apply(filters.Mean(radius=2), lazy, lazy_mask).name
+    assert made.name != chunkwise.dask.apply(filters.Mean(radius=2), lazy).name
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("uniform_filter", (4,)), ("sobel", ()), ("laplace", ()), ("gaussian_filter", (1.0, (0, 1, 0))), ("white_tophat", (3,)),
+    ("morphological_gradient", (4,)), ("gaussian_gradient_magnitude", (1.0,)), ("binary_dilation", ()),
+    ("binary_hit_or_miss", ()), ("binary_fill_holes", ())])
+def test_functions_of_scipy_are_lazy(random, name, arguments):
+    image = random.normal(size=(14, 15, 16)).astype("float32")
+    image = image > 0.3 if name.startswith("binary") else image
+    lazy = getattr(ndi, name)(da.from_array(image, chunks=(6, 7, 16)), *arguments)
+    assert isinstance(lazy, da.Array) and np.array_equal(lazy.compute(), getattr(ndi, name)(image, *arguments))
+
+
+def test_what_needs_an_array_in_memory_is_said():
+    lazy = da.zeros((8, 9), chunks=4)
+    for call in (lambda: ndi.gaussian_filter(lazy, 1, mode="mirror"), lambda: ndi.median_filter(lazy, 4),
+                 lambda: ndi.grey_erosion(lazy, structure=np.ones((3, 3)))):
+        with pytest.raises(ValueError, match="array in memory"):
+            call()

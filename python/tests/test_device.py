@@ -38,6 +38,9 @@ class Fake:
     def __sub__(self, other):
         return Fake(self.array - other.array)
 
+    def __add__(self, other):
+        return Fake(self.array + other.array)
+
     def __setitem__(self, where, other):
         self.array[where] = other.array
 

@@ -11,105 +11,295 @@ import chunkwise
 from chunkwise import filters
 from chunkwise import ndimage as ndi
 
-MODES = ("reflect", "grid-mirror", "nearest", "constant", "grid-constant", "wrap", "grid-wrap")
+MODES = ("reflect", "grid-mirror", "nearest", "mirror", "constant", "grid-constant", "wrap", "grid-wrap")
 TYPES = ("uint8", "int16", "uint16", "int32", "float32", "float64")
 
 MORPHOLOGY = ("maximum_filter", "minimum_filter", "grey_erosion", "grey_dilation", "grey_opening", "grey_closing",
-              "morphological_gradient", "white_tophat", "black_tophat")
+              "morphological_gradient", "morphological_laplace", "white_tophat", "black_tophat")
 
 
-def trial(random, dtypes=TYPES):
-    """An image, and what all functions take."""
-    ndim = int(random.integers(1, 4))
-    shape = tuple(int(each) for each in random.integers(1, {1: 60, 2: 20, 3: 11}[ndim], ndim))
-    image = make_image(random, shape, random.choice(dtypes))
-    common = {"mode": str(random.choice(MODES))}
-    if "constant" in common["mode"]:
-        common["cval"] = float(random.integers(0, 100))
-    axes = None
-    if ndim > 1 and random.random() < 0.4:
-        axes = tuple(int(each) for each in random.permutation(ndim)[: random.integers(1, ndim + 1)])
-        common["axes"] = axes
-    return image, common, ndim if axes is None else len(axes)
+class Trial:
+    """An image, and arguments that SciPy takes of it."""
 
+    def __init__(self, random, dtypes=TYPES):
+        self.random = random
+        self.ndim = int(random.integers(1, 4))
+        self.shape = tuple(int(each) for each in random.integers(1, {1: 60, 2: 20, 3: 11}[self.ndim], self.ndim))
+        self.image = make_image(random, self.shape, random.choice(dtypes))
+        self.axes = tuple(int(each) for each in random.permutation(self.ndim)[: random.integers(1, self.ndim + 1)])
+        if random.random() < 0.6:
+            self.axes = tuple(range(self.ndim))
+        self.count = len(self.axes)
 
-def random_size(random, count, largest=9):
-    """Odd, and now and then larger than the image."""
-    if random.random() < 0.3:
-        return int(random.integers(0, largest // 2 + 1)) * 2 + 1
-    return tuple(int(each) * 2 + 1 for each in random.integers(0, largest // 2 + 1, count))
+    def common(self, several=True):
+        """A mode, or one for each axis where SciPy takes several."""
+        if several and self.random.random() < 0.3:
+            mode = [str(each) for each in self.random.choice(MODES, self.count)]
+        else:
+            mode = str(self.random.choice(MODES))
+        given = {"mode": mode, "cval": float(self.random.integers(0, 100))}
+        return given if len(self.axes) == self.ndim and list(self.axes) == sorted(self.axes) else {**given, "axes": self.axes}
+
+    def extents(self, largest=9):
+        """Even and odd, now and then larger than the image, and an origin."""
+        extents = tuple(int(each) for each in self.random.integers(1, largest + 1, self.count))
+        if self.random.random() < 0.4:
+            return extents, {}
+        return extents, {"origin": [int(self.random.integers(-(each // 2), (each - 1) // 2 + 1)) for each in extents]}
+
+    def element(self, largest=5):
+        """Its axes ascend, and its origins go with the axes' names unless these are all. Of even extents SciPy mistakes one axis for another."""
+        extents, _ = self.extents(largest)
+        if list(self.axes) != sorted(self.axes):
+            extents = tuple(each | 1 for each in extents)
+        element = self.random.random(extents) < 0.6
+        if list(self.axes) != sorted(self.axes):
+            element.flat[0] = False  # of ones it would be a size, in the order of the axes
+        element.flat[-1 if element.size > 1 else 0] = True
+        place = {axis: each for axis, each in zip(sorted(self.axes), extents)}
+        origin = [int(self.random.integers(-(place[axis] // 2), (place[axis] - 1) // 2 + 1)) for axis in
+                  (self.axes if self.count < self.ndim else sorted(self.axes))]
+        return element, {"origin": origin} if self.random.random() < 0.6 else {}
 
 
 def real(image):
     return image if image.dtype.kind == "f" else image.astype(np.float64)
 
 
-def close(ours, theirs, image):
+def close(ours, theirs):
     scale = max(1.0, float(np.abs(theirs).max(initial=0)))
-    tolerance = 3e-6 if ours.dtype == np.float32 else 1e-12
+    tolerance = 3e-6 if ours.dtype in (np.float32, np.complex64) else 1e-12
     assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("seed", range(60))
+def both(name, check, *arguments, **given):
+    check(getattr(ndi, name)(*arguments, **given), getattr(scipy_ndi, name)(*arguments, **given))
+
+
+def equal(ours, theirs):
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("seed", range(80))
 def test_sums(random, seed):
-    image, common, count = trial(random)
-    image = real(image)
-    size = random_size(random, count)
-    close(ndi.uniform_filter(image, size, **common), scipy_ndi.uniform_filter(image, size, **common), image)
+    trial = Trial(random)
+    image, count = real(trial.image), trial.count
+    extents, origin = trial.extents()
+    both("uniform_filter", close, image, extents, **trial.common(), **origin)
     sigma = tuple(float(each) for each in random.choice((0.0, 0.4, 1.0, 1.7, 2.5), count))
     given = {"truncate": float(random.choice((2.0, 4.0, 5.5)))} if random.random() < 0.5 else {}
     if not given and random.random() < 0.5:
         given = {"radius": tuple(int(each) for each in random.integers(0, 7, count))}
-    close(ndi.gaussian_filter(image, sigma, **common, **given),
-          scipy_ndi.gaussian_filter(image, sigma, **common, **given), image)
-    weights = random.normal(size=tuple(2 * int(each) + 1 for each in random.integers(0, 3, count)))
-    if axes := common.pop("axes", None):
-        common["axes"] = tuple(sorted(axes))
-    close(ndi.correlate(image, weights, **common), scipy_ndi.correlate(image, weights, **common), image)
-    close(ndi.convolve(image, weights, **common), scipy_ndi.convolve(image, weights, **common), image)
+    both("gaussian_filter", close, image, sigma, **trial.common(), **given)
+    element, origin = trial.element()
+    weights = random.normal(size=element.shape)
+    for name in ("correlate", "convolve"):
+        both(name, close, image, weights, **trial.common(several=False), **origin)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(40))
 def test_derivatives(random, seed):
-    image, common, count = trial(random, ("float32", "float64"))
-    common.pop("cval", None)
-    sigma = tuple(float(each) for each in random.choice((0.7, 1.0, 1.4), count))
-    order = tuple(int(each) for each in random.integers(0, 4, count))
-    close(ndi.gaussian_filter(image, sigma, order, **common), scipy_ndi.gaussian_filter(image, sigma, order, **common),
-          image)
-    if axes := common.pop("axes", None):
-        common["axes"] = tuple(sorted(axes))
-    if "axes" in inspect.signature(scipy_ndi.gaussian_laplace).parameters or "axes" not in common:
-        close(ndi.gaussian_laplace(image, sigma, **common), scipy_ndi.gaussian_laplace(image, sigma, **common), image)
+    trial = Trial(random, ("float32", "float64"))
+    sigma = tuple(float(each) for each in random.choice((0.0, 0.7, 1.0, 1.4), trial.count))
+    order = tuple(int(each) for each in random.integers(0, 4, trial.count))
+    common = trial.common()
+    both("gaussian_filter", close, trial.image, sigma, order, **common)
+    both("laplace", close, trial.image, **common)
+    common.pop("axes", None)
+    width = float(random.choice((0.7, 1.0, 1.4)))
+    mode = MODES[seed % len(MODES)] if seed % 3 else [MODES[(seed + each) % len(MODES)] for each in range(trial.ndim)]
+    for name in ("gaussian_laplace", "gaussian_gradient_magnitude"):
+        both(name, close, trial.image, width, mode=mode, cval=common["cval"], truncate=3.0)
+    for name in ("sobel", "prewitt"):
+        both(name, close, trial.image, int(random.integers(-trial.ndim, trial.ndim)), mode=mode, cval=common["cval"])
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
+def test_filters_along_one_axis(random, seed):
+    trial = Trial(random)
+    axis = int(random.integers(-trial.ndim, trial.ndim))
+    size = int(random.integers(1, 9))
+    given = {"mode": str(random.choice(MODES)), "cval": float(random.integers(0, 100)), "axis": axis}
+    origin = {"origin": int(random.integers(-(size // 2), (size - 1) // 2 + 1))}
+    for name in ("maximum_filter1d", "minimum_filter1d"):
+        both(name, equal, trial.image, size, **given, **origin)
+    image = real(trial.image)
+    both("uniform_filter1d", close, image, size, **given, **origin)
+    both("gaussian_filter1d", close, image, 1.3, order=int(random.integers(0, 3)), **given)
+    for name in ("correlate1d", "convolve1d"):
+        both(name, close, image, random.normal(size=size), **given, **origin)
+
+
+@pytest.mark.parametrize("seed", range(80))
 def test_ranks_and_morphology_are_equal(random, seed):
-    image, common, count = trial(random)
-    size = random_size(random, count, 7)
-    element = random.random(tuple(2 * int(each) + 1 for each in random.integers(0, 3, count))) < 0.6
-    element.flat[int(random.integers(0, element.size))] = True
-    voxels = int(np.prod(np.broadcast_to(size, count)))
-    rank = int(random.integers(-voxels, voxels))
-    percentile = float(random.choice((0, 1, 10, 25, 33.3, 50, 75, 90, 99, 100, -10, -37.5)))
-
-    def same(name, *arguments, **given):
-        ours = getattr(ndi, name)(image, *arguments, **given, **common)
-        theirs = getattr(scipy_ndi, name)(image, *arguments, **given, **common)
-        assert ours.dtype == theirs.dtype
-        np.testing.assert_array_equal(ours, theirs, err_msg=f"{name} {arguments} {given} {common} {image.shape}")
-
+    trial = Trial(random, TYPES + ("bool",) if seed % 4 == 0 else TYPES)
+    image = trial.image
+    extents, origin = trial.extents(7)
+    element, element_origin = trial.element()
+    heights = random.integers(-5, 6, element.shape)
     for name in MORPHOLOGY:
-        same(name, size)
-    if axes := common.pop("axes", None):
-        common["axes"] = tuple(sorted(axes))
-    same("median_filter", size)
-    same("rank_filter", rank, size)
-    same("percentile_filter", percentile, size)
-    for name in MORPHOLOGY:
-        same(name, footprint=element)
-    same("grey_dilation", structure=np.zeros(element.shape))
+        if image.dtype.kind == "b" and name in ("morphological_gradient", "morphological_laplace"):
+            continue
+        both(name, equal, image, extents, **trial.common(), **origin)
+        both(name, equal, image, footprint=element, **trial.common(several=element.all()), **element_origin)
+    if image.dtype.kind == "f":
+        wide = image.astype(np.float64)
+        for name in MORPHOLOGY[2:]:
+            both(name, close, wide, structure=heights, **trial.common(several=False), **element_origin)
+            both(name, close, wide, structure=heights, footprint=element, **trial.common(several=False), **element_origin)
+    both("grey_dilation", equal, image, structure=np.zeros(element.shape), **trial.common(several=False))
+    for window, shift in ((dict(footprint=element), element_origin), (dict(size=element.shape), element_origin),
+                          (dict(size=int(random.integers(1, 6))), {})):
+        voxels = int(np.count_nonzero(window["footprint"])) if "footprint" in window else int(
+            np.prod(np.broadcast_to(window["size"], trial.count)))
+        common = trial.common(several=False)
+        rank = int(random.integers(-voxels, voxels))
+        percentile = float(random.choice((0, 1, 10, 25, 33.3, 50, 75, 90, 99, 100, -10, -37.5)))
+        for name, *arguments in (("median_filter",), ("rank_filter", rank), ("percentile_filter", percentile)):
+            if trial.ndim == 1 and "footprint" in window:
+                # SciPy takes all voxels of the window of a row, so it gets an image of one row.
+                footprint, origin = window["footprint"][np.newaxis], (0, shift.get("origin", [0])[0])
+                theirs = getattr(scipy_ndi, name)(image[np.newaxis], *arguments, footprint=footprint, origin=origin,
+                                                  mode=common["mode"], cval=common["cval"])[0]
+                equal(getattr(ndi, name)(image, *arguments, **window, **common, **shift), theirs)
+            else:
+                both(name, equal, image, *arguments, **window, **common, **shift)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_binary_morphology_is_equal(random, seed):
+    trial = Trial(random, ("bool", "uint8", "float32"))
+    image = np.where(random.random(trial.shape) < random.choice((0.3, 0.6, 0.9)), trial.image, 0).astype(trial.image.dtype)
+    given = {"axes": trial.axes}
+    structure = None
+    if seed % 3 == 0:
+        structure, origin = trial.element()
+        given |= origin
+    elif seed % 3 == 1:
+        structure = scipy_ndi.generate_binary_structure(trial.count, int(random.integers(1, trial.count + 1)))
+    mask = None if random.random() < 0.5 else random.random(trial.shape) < 0.6
+    border = int(random.integers(0, 2))
+    # SciPy's lists of voxels crash with some structures and masks.
+    given["brute_force"] = True
+    center = structure is None or seed % 3 == 1
+    for name in ("binary_erosion", "binary_dilation", "binary_opening", "binary_closing"):
+        for iterations in (1, 3, 20, -1) if center else (1,):
+            both(name, equal, image, structure, iterations=iterations, mask=mask, border_value=border, **given)
+    given.pop("brute_force")
+    if center:
+        both("binary_propagation", equal, image, structure, mask=mask, border_value=border, **given)
+        both("binary_fill_holes", equal, image, structure, **given)
+    second = None if structure is None else random.random(structure.shape) < 0.3
+    both("binary_hit_or_miss", equal, image, structure, second, axes=trial.axes)
+    both("binary_hit_or_miss", equal, image, structure, axes=trial.axes)
+
+
+def test_structures():
+    for rank in range(4):
+        for connectivity in range(5):
+            equal(ndi.generate_binary_structure(rank, connectivity), scipy_ndi.generate_binary_structure(rank, connectivity))
+    element = np.array([[0, 1, 0], [1, 1, 0]])
+    for iterations in range(4):
+        equal(ndi.iterate_structure(element, iterations), scipy_ndi.iterate_structure(element, iterations))
+    ours, origin = ndi.iterate_structure(element, 2, (0, -1))
+    assert origin == scipy_ndi.iterate_structure(element, 2, (0, -1))[1]
+    equal(ours, scipy_ndi.iterate_structure(element, 2, (0, -1))[0])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_linear_filters_of_complex_images(random, dtype):
+    image = (random.normal(size=(7, 9)) + 1j * random.normal(size=(7, 9))).astype(dtype)
+    weights = random.normal(size=(3, 2)) + 1j * random.normal(size=(3, 2))
+    for name, *arguments in (("uniform_filter", 4), ("gaussian_filter", 1.5), ("gaussian_filter", 1.5, (0, 1)), ("sobel",),
+                             ("laplace",), ("correlate", weights.real), ("convolve", weights.real), ("correlate", weights),
+                             ("convolve", weights), ("correlate1d", weights[0]), ("convolve1d", weights[0])):
+        both(name, close, image, *arguments)
+        both(name, close, image, *arguments, mode="constant", cval=2.0)
+    for name in ("correlate", "convolve"):
+        both(name, close, image, weights, mode="constant", cval=1 - 2j)
+        both(name, close, image.real, weights)
+    output = np.empty(image.shape, dtype)
+    assert ndi.uniform_filter(image, 3, output=output) is output
+    with pytest.raises(TypeError, match="complex"):
+        ndi.median_filter(image, 3)
+    with pytest.raises(ValueError, match="result is complex"):
+        ndi.gaussian_filter(image, 1, output=np.empty(image.shape))
+
+
+def test_types_of_numpy(random):
+    """bool, half precision, byte order, and places that are not aligned."""
+    image = random.random((8, 9)) < 0.5
+    for made in (ndi.maximum_filter, ndi.median_filter, ndi.uniform_filter):
+        assert made(image, 3).dtype == bool and set(np.unique(made(image, 3).view("uint8"))) <= {0, 1}
+    equal(ndi.median_filter(image, 3), scipy_ndi.median_filter(image, 3))
+    assert np.array_equal(ndi.uniform_filter(image, 3), scipy_ndi.uniform_filter(image.astype(float), 3) > 0.5)
+    close(ndi.uniform_filter(image, 3, output=np.float32), scipy_ndi.uniform_filter(image, 3, output=np.float32))
+    half = random.normal(size=(8, 9)).astype(np.float16)
+    for name, argument in (("gaussian_filter", 1.0), ("median_filter", 2), ("grey_opening", 3), ("sobel", 0)):
+        both_of = getattr(ndi, name)
+        close(both_of(half, argument), getattr(scipy_ndi, name)(half.astype(np.float32), argument))
+        assert both_of(half, argument, output=np.float16).dtype == np.float16
+    swapped = random.normal(size=(8, 9)).astype(">f4")
+    buffer = np.zeros(8 * 9 * 4 + 1, "uint8")[1:].view("f4").reshape(8, 9)
+    buffer[...] = swapped
+    for each in (swapped, buffer):
+        close(ndi.gaussian_filter(each, 1.0), scipy_ndi.gaussian_filter(each, 1.0))
+        equal(ndi.rank_filter(each, 2, 4), scipy_ndi.rank_filter(each, 2, 4))
+    assert ndi.gaussian_filter(half.astype(float), 1.0, output=np.dtype(">f8")).dtype == np.dtype(">f8")
+
+
+def test_sums_of_integers(random):
+    image = make_image(random, (9, 10, 11), "uint8")
+    # Even sizes: the sums are exact, and so are ties.
+    exact = scipy_ndi.uniform_filter(image.astype(np.float64), 4)
+    assert np.array_equal(ndi.uniform_filter(image, 4), np.rint(np.round(exact, 9)).astype(np.uint8))
+    both("sobel", equal, image, 1, output=np.int32)
+    both("laplace", equal, image.astype(np.int16))
+    assert np.array_equal(ndi.laplace(image), scipy_ndi.laplace(image.astype(np.int64)).astype(np.uint8))
+    derivative = scipy_ndi.gaussian_filter(image.astype(float), 1.0, (0, 0, 1))
+    assert np.array_equal(ndi.gaussian_filter(image, 1.0, (0, 0, 1), output=np.int16), np.rint(derivative).astype(np.int16))
+
+
+def test_ranks_do_not_see_nan(random):
+    image = random.normal(size=(30, 40)).astype(np.float32)
+    image[random.random(image.shape) < 0.3] = np.nan
+    footprint = np.ones((3, 3), bool)
+    odd = np.zeros((5, 5), bool)
+    odd[1:4, 1:4] = footprint
+    for rank in (2, 4, 7):
+        # The same window by NumPy and by the engine.
+        assert np.array_equal(ndi.rank_filter(image, rank, footprint=odd), ndi.rank_filter(image, rank, 3), equal_nan=True)
+
+
+def test_images_of_more_axes_than_windows_have(random):
+    image = random.normal(size=(5, 6, 4, 7))
+    for name, *arguments in (("uniform_filter", 3), ("gaussian_filter", 1.0), ("maximum_filter", (2, 3, 4, 1)), ("median_filter", 2),
+                             ("sobel",), ("laplace",), ("grey_opening", 3)):
+        both(name, close, image, *arguments)
+
+
+def test_generic_functions(random):
+    image = random.normal(size=(7, 8))
+
+    def difference(input, axis, output, mode, cval, weight, sign=1):
+        return scipy_ndi.correlate1d(input, [weight, 0, sign], axis, output, mode, cval)
+
+    for name in ("generic_laplace", "generic_gradient_magnitude"):
+        both(name, close, image, difference, extra_arguments=(-1,), extra_keywords={"sign": 2})
+        both(name, close, image, difference, mode=["wrap"], extra_arguments=(-1,), axes=1)
+
+
+def test_names_that_are_not_here():
+    with pytest.raises(AttributeError, match="chunkwise.regions"):
+        ndi.generic_filter  # noqa: B018
+    with pytest.raises(AttributeError, match="scipy.ndimage has it"):
+        ndi.spline_filter  # noqa: B018
+    with pytest.raises(AttributeError, match="^chunkwise.ndimage has no median_filters$"):
+        ndi.median_filters  # noqa: B018
+    assert not hasattr(ndi, "zoom")
+    assert not set(ndi._INSTEAD) & set(ndi.__all__) and set(ndi._INSTEAD) <= set(scipy_ndi.__all__)
 
 
 def test_integers_are_rounded_to_the_nearest(random):
@@ -132,34 +322,48 @@ def test_results_go_where_they_are_wanted(random):
 
 
 @pytest.mark.parametrize("call, text", [
-    (lambda x: ndi.uniform_filter(x, 3, mode="mirror"), "does not repeat the edge voxel"),
-    (lambda x: ndi.uniform_filter(x, 3, mode=["reflect", "wrap", "wrap"]), "one mode for all axes"),
+    (lambda x: ndi.uniform_filter(x, 3, mode=["reflect", "wrap"]), "mode: 2 numbers for 3 axes"),
     (lambda x: ndi.uniform_filter(x, 3, mode="periodic"), "is none of"),
-    (lambda x: ndi.uniform_filter(x, 4), "even"),
+    (lambda x: ndi.correlate(x, np.ones((3, 3, 3)), mode=["wrap"] * 3), "not for a footprint, a structure or weights"),
     (lambda x: ndi.uniform_filter(x, 0), "at least 1"),
+    (lambda x: ndi.uniform_filter(x, 2.5), "whole number"),
     (lambda x: ndi.uniform_filter(x, (3, 3)), "2 numbers for 3 axes"),
-    (lambda x: ndi.uniform_filter(x, 3, origin=1), "origin"),
+    (lambda x: ndi.uniform_filter(x, 3, origin=2), "origin: 2 with size 3; it can be from -1 to 1"),
+    (lambda x: ndi.uniform_filter(x, 3, origin=(0, 0)), "origin: 2 numbers for 3 axes"),
     (lambda x: ndi.uniform_filter(x, 3, axes=(0, 0)), "twice"),
-    (lambda x: ndi.uniform_filter(x[None], 3), "4 axes"),
-    (lambda x: ndi.median_filter(x, footprint=[[[0, 1, 1]]]), "those of boxes"),
+    (lambda x: ndi.uniform_filter(x, 3, axes=(0, 3)), "axes: 3 is not an axis of an array of 3 dimensions"),
+    (lambda x: ndi.sobel(x, -4), "axis: -4 is not an axis"),
     (lambda x: ndi.maximum_filter(x, footprint=np.zeros((3, 3, 3))), "no voxels"),
+    (lambda x: ndi.median_filter(x, footprint=np.zeros((3, 3, 3))), "no voxels"),
     (lambda x: ndi.maximum_filter(x), "size"),
-    (lambda x: ndi.grey_erosion(x, structure=np.ones((3, 3, 3))), "flat"),
+    (lambda x: ndi.median_filter(x, footprint=np.ones((3, 3))), "2 dimensions"),
     (lambda x: ndi.rank_filter(x, 27, 3), "27 is not a rank"),
     (lambda x: ndi.percentile_filter(x, 101, 3), "101"),
     (lambda x: ndi.gaussian_filter(x, -1), "sigma"),
+    (lambda x: ndi.gaussian_filter(x, 1, order=-1), "order"),
+    (lambda x: ndi.gaussian_filter(x, 1, radius=-1), "radius"),
     (lambda x: ndi.gaussian_filter(x.astype("uint8"), 1, order=1), "output=np.float32"),
-    (lambda x: ndi.gaussian_filter(x, 1, order=1, mode="constant", cval=2.0), "cval"),
-    (lambda x: ndi.gaussian_filter(x.astype("complex64"), 1), "complex64"),
-    (lambda x: ndi.uniform_filter(x > 0, 3), "bool"),
-    (lambda x: ndi.correlate(x, np.ones((2, 2, 2))), "even"),
-    (lambda x: ndi.correlate(x, np.ones((3, 3)), axes=(1, 0)), "ascending"),
-    (lambda x: ndi.median_filter(x, (3, 5), axes=(1, 0)), "ascending"),
-    (lambda x: ndi.maximum_filter(x, footprint=[[0, 1, 1]], axes=(2, 0)), "ascending"),
     (lambda x: ndi.correlate(x, np.ones((3, 3))), "2 dimensions"),
+    (lambda x: ndi.correlate(x[None], np.ones((3, 3, 3, 3))), "4 axes"),
+    (lambda x: ndi.correlate1d(x, np.ones((3, 3))), "one row"),
+    (lambda x: ndi.binary_erosion(x, np.ones(3)), "1 dimensions"),
+    (lambda x: ndi.binary_erosion(x, mask=np.ones((5, 6))), "mask: its shape"),
+    (lambda x: ndi.grey_erosion(x, structure=np.ones((3, 3, 3)), footprint=np.ones((3, 3, 1))), "structure: its shape"),
+    (lambda x: ndi.sobel(x, output=np.empty((5, 6))), "output: its shape"),
 ])
 def test_what_cannot_be_done_is_said(random, call, text):
     with pytest.raises(ValueError, match=text):
+        call(make_image(random, (5, 6, 7), "float32"))
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda x: ndi.uniform_filter(x, 3, axes="z"), "axes"),
+    (lambda x: ndi.sobel(x, 1.5), "axis: 1.5"),
+    (lambda x: ndi.binary_dilation(x, iterations=1.5), "iterations: 1.5"),
+    (lambda x: ndi.uniform_filter(x, 3, size_=4), "size_"),
+])
+def test_arguments_of_other_types(random, call, text):
+    with pytest.raises(TypeError, match=text):
         call(make_image(random, (5, 6, 7), "float32"))
 
 

@@ -1,0 +1,411 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Windows as SciPy has them, of any extent and with an origin, made of the engine's, which are odd and lie around their voxel.
+
+A footprint or weights that reach further to one side are embedded in an odd array with zeros. Where the engine lacks a
+boundary (``mirror``), or a window cannot be embedded, the image is extended in memory, filtered and cropped: that takes
+the memory of the extended image.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from os import cpu_count
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core, filters
+from ._arrays import check_output
+from ._containers import is_on_device, open_image
+from ._device import dtype_of as dtype_on_device
+from ._dispatch import runner_of
+from ._filter import Filter
+
+ENGINE_MODES = {
+    "reflect": "reflect", "grid-mirror": "reflect", "nearest": "nearest", "constant": "constant",
+    "grid-constant": "constant", "wrap": "wrap", "grid-wrap": "wrap", "mirror": "mirror",
+}
+#: Windows of the engine extend along so many axes.
+_MOST_AXES = 3
+_BYTES_OF_NEIGHBORHOODS = 2**25
+
+
+class Side(NamedTuple):
+    """A window along one axis: so many voxels before its voxel and after it, and what is beyond the image's edge."""
+
+    axis: int
+    before: int
+    after: int
+    mode: str
+
+    @property
+    def is_centered(self) -> bool:
+        return self.before == self.after
+
+    def reflected(self) -> Side:
+        return self._replace(before=self.after, after=self.before)
+
+
+class Step(NamedTuple):
+    """A filter, and how far the image is extended for it along axes whose boundary the engine lacks."""
+
+    filter: Filter
+    extended: tuple[Side, ...] = ()
+    cval: Any = 0.0
+
+
+def frozen(value: Any) -> Any:
+    """An argument as a value that has a hash: sequences are tuples."""
+    try:
+        hash(value)
+        return value
+    except TypeError:
+        pass
+    if isinstance(value, (list, tuple)):
+        return tuple(frozen(each) for each in value)
+    # An array of one number, or of a number for each axis.
+    return frozen(value.tolist()) if isinstance(value, np.ndarray) else value
+
+
+# Images
+
+
+def shape_of(image: Any) -> tuple[int, ...]:
+    if type(image) is np.ndarray:
+        shape: tuple[int, ...] = image.shape
+        return shape
+    if hasattr(image, "GetLargestPossibleRegion"):
+        return tuple(int(each) for each in image.GetLargestPossibleRegion().GetSize())[::-1]
+    if type(image).__module__.partition(".")[0] == "SimpleITK":
+        return tuple(image.GetSize())[::-1]
+    return tuple(image.shape) if hasattr(image, "shape") else np.shape(image)
+
+
+def dtype_of(image: Any) -> np.dtype[Any]:
+    dtype: np.dtype[Any]
+    if type(image) is np.ndarray:
+        dtype = image.dtype
+    elif is_on_device(image):
+        dtype = dtype_on_device(image)
+    elif type(image).__module__.partition(".")[0] in ("itk", "SimpleITK", "torch"):
+        dtype = open_image(image).array.dtype
+    else:
+        dtype = np.dtype(image.dtype) if hasattr(image, "dtype") else np.asarray(image).dtype
+    return dtype
+
+
+def opened(image: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """An array, and what makes a result the kind of image that came. Images beyond the host's memory stay as they are."""
+    if type(image) is np.ndarray or runner_of(image) is not None:
+        return image, _same
+    found = open_image(image)
+    return found.array, found.wrap
+
+
+def _same(result: Any) -> Any:
+    return result
+
+
+def is_in_memory(image: Any) -> bool:
+    return isinstance(image, np.ndarray)
+
+
+# Arguments
+
+
+def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
+    if axes is None:
+        return tuple(range(ndim))
+    try:
+        given = tuple(operator.index(each) for each in (axes if isinstance(axes, Iterable) else (axes,)))
+    except TypeError:
+        raise TypeError(f"axes: {axes!r} is neither an integer nor a sequence of integers") from None
+    for axis in given:
+        if not -ndim <= axis < ndim:
+            raise _core.ParameterError(f"axes: {axis} is not an axis of an array of {ndim} dimensions")
+    normal = tuple(axis % ndim for axis in given)
+    if len(set(normal)) != len(normal):
+        raise _core.ParameterError(f"axes: {axes!r} names an axis twice")
+    return normal
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"axis: {axis!r} is not an integer") from None
+    if not -ndim <= number < ndim:
+        raise _core.ParameterError(f"axis: {number} is not an axis of an array of {ndim} dimensions")
+    return number % ndim
+
+
+def per_axis(value: Any, count: int, name: str) -> tuple[Any, ...]:
+    """A value for each axis, from one for all or from a sequence of as many."""
+    if isinstance(value, str) or not isinstance(value, Iterable) or np.ndim(value) == 0:  # type: ignore[arg-type]
+        return (value,) * count
+    values = tuple(value)
+    if len(values) != count:
+        raise _core.ParameterError(f"{name}: {len(values)} numbers for {count} axes")
+    return values
+
+
+def modes_of(mode: Any, count: int) -> tuple[str, ...]:
+    values = per_axis(mode, count, "mode")
+    for each in values:
+        if not isinstance(each, str) or each not in ENGINE_MODES:
+            raise _core.ParameterError(f"mode: {each!r} is none of {', '.join(ENGINE_MODES)}")
+    return tuple(ENGINE_MODES[each] for each in values)
+
+
+def whole_number(value: Any, name: str, least: int | None = None) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        if not isinstance(value, float) or not value.is_integer():
+            raise _core.ParameterError(f"{name}: {value!r} is not a whole number") from None
+        number = int(value)
+    if least is not None and number < least:
+        raise _core.ParameterError(f"{name}: {number} is not at least {least}")
+    return number
+
+
+def side_of(axis: int, extent: Any, origin: Any, mode: str, name: str = "size") -> Side:
+    """SciPy's window of an extent; its origin shifts it towards lower indices."""
+    extent, origin = whole_number(extent, name, 1), whole_number(origin, "origin")
+    before = extent // 2 + origin
+    if not 0 <= before < extent:
+        raise _core.ParameterError(f"origin: {origin} with {name} {extent}; it can be from {-(extent // 2)} to {(extent - 1) // 2}")
+    return Side(axis, before, extent - 1 - before, mode)
+
+
+def sides_of(axes: Sequence[int], extents: Sequence[Any], origin: Any, mode: Any, name: str) -> tuple[Side, ...]:
+    count = len(axes)
+    return tuple(side_of(axis, extent, shift, each, name) for axis, extent, shift, each in
+                 zip(axes, extents, per_axis(origin, count, "origin"), modes_of(mode, count)))
+
+
+def ascending(axes: tuple[int, ...], origin: Any, ndim: int) -> tuple[list[int], list[Any]]:
+    """Axes and origins in the order of a footprint's axes, by SciPy's rule: the axes ascend, whatever the order in which they
+    are named, and each keeps its origin; where all axes of the image are named, origins are in ascending order already."""
+    origins = per_axis(origin, len(axes), "origin")
+    if len(axes) == ndim:
+        return sorted(axes), list(origins)
+    ordered = sorted(zip(axes, origins))
+    return [axis for axis, _ in ordered], [each for _, each in ordered]
+
+
+def element_sides(element: np.ndarray[Any, Any], axes: tuple[int, ...], ndim: int, origin: Any, mode: Any,
+                  name: str) -> tuple[Side, ...]:
+    """The sides of a footprint."""
+    if element.ndim != len(axes):
+        raise _core.ParameterError(f"{name}: it has {element.ndim} dimensions, there should be {len(axes)}")
+    if element.size == 0:
+        raise _core.ParameterError(f"{name}: it has no voxels")
+    if not isinstance(mode, str):
+        raise _core.ParameterError(f"mode: {mode!r}; a mode for each axis is possible for boxes, not for a footprint, a structure "
+                                   "or weights")
+    ordered, origins = ascending(axes, origin, ndim)
+    return sides_of(ordered, element.shape, origins, mode, name)
+
+
+# What the engine is asked
+
+
+def _in_all_axes(element: np.ndarray[Any, Any], sides: Sequence[Side], ndim: int) -> np.ndarray[Any, Any]:
+    """An element with axes of one voxel where the image has others, odd and with its voxel in the middle."""
+    reach = [max(side.before, side.after) for side in sides]
+    whole = np.zeros([2 * each + 1 for each in reach], element.dtype)
+    whole[tuple(slice(most - side.before, most + side.after + 1) for most, side in zip(reach, sides))] = element
+    # Engine kernels have as many axes as the image; numbers of `sides` ascend or there is one.
+    shape = [1] * ndim
+    for side, extent in zip(sides, whole.shape):
+        shape[side.axis] = extent
+    return whole.reshape(shape)
+
+
+def _mode_for(sides: Sequence[Side], cval: Any) -> tuple[dict[str, Any], tuple[Side, ...]]:
+    """The engine's mode for windows that all have one, and the sides along which the image must be extended."""
+    mode = sides[0].mode
+    if mode == "mirror":
+        return {"mode": "nearest"}, tuple(sides)
+    return {"mode": mode, **({"cval": cval} if mode == "constant" else {})}, ()
+
+
+def in_groups(sides: Iterable[Side]) -> list[list[Side]]:
+    """Sides that one run of the engine can take: of one mode, and few enough."""
+    groups: list[list[Side]] = []
+    for side in sides:
+        for group in groups:
+            if group[0].mode == side.mode and len(group) < _MOST_AXES:
+                group.append(side)
+                break
+        else:
+            groups.append([side])
+    return groups
+
+
+def box_steps(made: Callable[..., Filter], sides: Iterable[Side], cval: Any) -> list[Step]:
+    """Of a filter over boxes around their voxel that can be computed one axis after the other."""
+    steps = []
+    for group in in_groups(sides):
+        border, extended = _mode_for(group, cval)
+        steps.append(Step(made(tuple(side.before for side in group), axes=tuple(side.axis for side in group), **border),
+                          extended, cval))
+    return steps
+
+
+def weighted_step(weights: np.ndarray[Any, Any], sides: Sequence[Side], ndim: int, cval: Any, transforms: bool = False) -> Step:
+    """A correlation with weights whose axes are those of the sides, which ascend."""
+    border, extended = _mode_for(sides, cval)
+    used = _used(sides, ndim, "weights")
+    whole = _in_all_axes(weights, sides, ndim)
+    if transforms:
+        return Step(filters.ConvolveImage(whole, correlate=True, axes=used, **border), extended, cval)
+    return Step(filters.Convolve(kernel=whole, correlate=True, axes=used, **border), extended, cval)
+
+
+def _used(sides: Sequence[Side], ndim: int, name: str) -> tuple[int, ...]:
+    used = tuple(side.axis for side in sides if side.before or side.after) or (ndim - 1,)
+    if len(used) > _MOST_AXES:
+        raise _core.ParameterError(f"{name}: windows along {len(used)} axes; three are possible, axes= names them")
+    return used
+
+
+def flat_steps(made: Callable[..., Filter], element: np.ndarray[Any, Any] | None, sides: Sequence[Side], ndim: int,
+               cval: Any) -> list[Step]:
+    """Of extrema over a box (no element) or over the voxels of an element."""
+    if element is not None:
+        border, extended = _mode_for(sides, cval)
+        return [Step(made(kernel=_in_all_axes(element, sides, ndim), axes=_used(sides, ndim, "footprint"), **border), extended,
+                     cval)]
+    used = [side for side in sides if side.before or side.after]
+    steps = box_steps(made, [side for side in used if side.is_centered], cval)
+    for side in used:
+        if not side.is_centered:
+            steps += flat_steps(made, np.ones(side.before + side.after + 1), [side], ndim, cval)
+    return steps or box_steps(made, [Side(ndim - 1, 0, 0, "reflect")], cval)
+
+
+# Runs
+
+
+def extend(array: np.ndarray[Any, Any], sides: Iterable[Side], cval: Any) -> np.ndarray[Any, Any]:
+    """The image with voxels beyond its edges."""
+    for side in sides:
+        if not (side.before or side.after):
+            continue
+        extent = array.shape[side.axis]
+        if side.mode == "constant":
+            widths = [(0, 0)] * array.ndim
+            widths[side.axis] = (side.before, side.after)
+            array = np.pad(array, widths, constant_values=cval)
+            continue
+        array = np.take(array, _places(extent, side), axis=side.axis)
+    return array
+
+
+def _places(extent: int, side: Side) -> np.ndarray[Any, Any]:
+    """The voxels of an axis that are seen at indices from before its first one to after its last one."""
+    index = np.arange(-side.before, extent + side.after)
+    if side.mode == "nearest":
+        return np.clip(index, 0, extent - 1)
+    if side.mode == "wrap":
+        return index % extent
+    if side.mode == "reflect":
+        index = index % (2 * extent)
+        return np.minimum(index, 2 * extent - 1 - index)
+    period = max(2 * extent - 2, 1)
+    index = index % period
+    return np.minimum(index, period - index) if extent > 1 else np.zeros_like(index)
+
+
+def _inner(shape: tuple[int, ...], sides: Iterable[Side]) -> tuple[slice, ...]:
+    region = [slice(None)] * len(shape)
+    for side in sides:
+        region[side.axis] = slice(side.before, side.before + shape[side.axis])
+    return tuple(region)
+
+
+@lru_cache(256)
+def _joined(these: tuple[Filter, ...]) -> Filter:
+    joined = these[0]
+    for each in these[1:]:
+        joined = joined | each
+    return joined
+
+
+def run_steps(steps: Sequence[Step], image: Any, output: Any, options: dict[str, Any]) -> Any:
+    """Runs one step after the other, and those that need no extension in one pass."""
+    if len(steps) == 1:
+        return _run_extended(steps[0].filter, steps[0], image, output, options)
+    runs: list[tuple[list[Filter], Step]] = []
+    for step in steps:
+        if runs and not step.extended and not runs[-1][1].extended:
+            runs[-1][0].append(step.filter)
+        else:
+            runs.append(([step.filter], step))
+    dtype = dtype_of(output) if isinstance(output, np.ndarray) or is_on_device(output) else output
+    for number, (these, step) in enumerate(runs):
+        last = number == len(runs) - 1
+        made = _joined(tuple(these)) if len(these) > 1 else these[0]
+        image = _run_extended(made, step, image, output if last else dtype, options)
+    return image
+
+
+def _run_extended(made: Filter, step: Step, image: Any, output: Any, options: dict[str, Any]) -> Any:
+    if not step.extended or 0 in image.shape:
+        return made(image, output=output, **options)
+    if not is_in_memory(image):
+        raise _core.ParameterError("mode: 'mirror' needs an array in memory, which is extended; 'reflect', which repeats the "
+                                   "voxel at the edge, is possible for any image")
+    dtype = output.dtype if isinstance(output, np.ndarray) else output
+    result = made(extend(image, step.extended, step.cval), output=dtype, **options)[_inner(image.shape, step.extended)]
+    if isinstance(output, np.ndarray):
+        check_output(output, image.shape)[...] = result
+        return output
+    return np.ascontiguousarray(result)
+
+
+def rank_of_neighbors(image: np.ndarray[Any, Any], element: np.ndarray[Any, Any], sides: Sequence[Side], rank: int, output: Any,
+                      cval: Any, options: dict[str, Any]) -> Any:
+    """Ranks over any footprint, by NumPy: planes of the extended image, and the voxels of the footprint beside each other. NaN
+    has no rank: among the m of n voxels that are numbers it is floor((rank + 1/2) (m - 1) / (n - 1)), as in the engine."""
+    target = check_output(output, image.shape) if isinstance(output, np.ndarray) else np.empty(image.shape, output)
+    if image.size == 0:
+        return target
+    whole = extend(image, sides, cval)
+    places = np.argwhere(element)
+    axes = [side.axis for side in sides]
+    has_nan = whole.dtype.kind == "f" and bool(np.isnan(whole).any())
+    # Along the first axis a few planes at a time.
+    plane = max(1, math.prod(image.shape[1:]) * len(places) * image.itemsize)
+    thickness = max(1, _BYTES_OF_NEIGHBORHOODS // plane)
+
+    result = np.empty(image.shape, target.dtype) if np.may_share_memory(target, image) else target
+
+    def compute(begin: int) -> None:
+        end = min(begin + thickness, image.shape[0])
+        neighbors = np.empty((len(places), end - begin, *image.shape[1:]), whole.dtype)
+        for k, place in enumerate(places):
+            region = [slice(begin, end), *(slice(0, extent) for extent in image.shape[1:])]
+            for axis, shift in zip(axes, place):
+                region[axis] = slice(region[axis].start + shift, region[axis].stop + shift)
+            neighbors[k] = whole[tuple(region)]
+        if not has_nan:
+            neighbors.partition(rank, axis=0)
+            result[begin:end] = neighbors[rank]
+            return
+        neighbors.sort(axis=0)
+        numbers = len(places) - np.isnan(neighbors).sum(axis=0)
+        at = np.clip((2 * rank + 1) * (numbers - 1) // max(2 * len(places) - 2, 1), 0, np.maximum(numbers - 1, 0))
+        result[begin:end] = np.take_along_axis(neighbors, at[np.newaxis], axis=0)[0]
+
+    begins = range(0, image.shape[0], thickness)
+    with ThreadPoolExecutor(min(options.get("threads") or cpu_count() or 1, len(begins))) as pool:
+        list(pool.map(compute, begins))
+    if result is not target:
+        target[...] = result
+    return target

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Runs the tests of the installed SciPy, and compares every call of ``scipy.ndimage`` in them with ``chunkwise.ndimage``.
+
+    run_scipy_tests.py [--only-existing] [--limit PERCENT] [--list NAME] [PACKAGE ...]
+
+Each call goes to both libraries, with copies of its arguments. The test goes on with SciPy's result, so a refusal hides
+no later call. Packages are those whose tests run: scipy.ndimage, and for example skimage.filters or dask_image, which call
+``scipy.ndimage`` themselves. A call ends in one of these ways:
+
+equal      same type and shape, equal integers, real numbers within rounding
+rounded    SciPy truncates real results to integers; ours are the nearest integers of SciPy's own real results. Sums of labelled
+           integers are integers here, and real numbers there.
+undefined  SciPy's result is none: it stores numbers other than 0 and 1 in bool
+both raise both refuse the arguments
+refused    SciPy has a result, and ours says why it has none
+accepted   SciPy refuses the arguments, and ours has a result
+wrong      the results differ
+crashed    an exception that is no refusal
+
+The exit status is 1 if a call is wrong or crashed, if more than PERCENT of the calls are refused (default: any number), and
+77, which is "skipped", without SciPy, pytest or hypothesis.
+"""
+import argparse
+import collections
+import copy
+import functools
+import inspect
+import re
+import sys
+import warnings
+
+SKIPPED = 77
+try:
+    import numpy as np
+    import pytest
+    import scipy
+    from hypothesis import settings  # SciPy's tests need it
+    from scipy import ndimage as theirs
+    from scipy._lib._array_api import xp_capabilities_table
+except ImportError as error:
+    print("skipped:", error)
+    sys.exit(SKIPPED)
+
+import chunkwise
+from chunkwise import ndimage as ours
+
+WAYS = ("equal", "rounded", "undefined", "both raise", "refused", "accepted", "wrong", "crashed")
+REFUSALS = (chunkwise.Error, TypeError, ValueError, NotImplementedError)
+
+
+def is_close(a, b, scale=None):
+    """Whether arrays are equal but for rounding, which is relative to the largest number."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    is_real = a.dtype.kind in "fc"
+    if np.array_equal(a, b, equal_nan=is_real) or not is_real:
+        return np.array_equal(a, b, equal_nan=is_real)
+    finite = np.abs(b[np.isfinite(b)])
+    tolerance = (1e-5 if a.dtype in (np.float32, np.complex64) else 1e-9) * max(1.0, float(finite.max(initial=0)))
+    return np.allclose(a, b, rtol=0, atol=tolerance, equal_nan=True)
+
+
+def same(a, b):
+    if isinstance(b, (tuple, list)):
+        return isinstance(a, (tuple, list)) and len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    if isinstance(b, dict):
+        return isinstance(a, dict) and a.keys() == b.keys() and all(same(a[key], b[key]) for key in b)
+    if isinstance(b, np.ndarray):
+        return isinstance(a, np.ndarray) and is_close(a, b)
+    if isinstance(b, slice) or b is None:
+        return bool(a == b)
+    # Scalars may be Python's or NumPy's.
+    return np.ndim(a) == 0 and np.allclose(a, b, rtol=1e-6, equal_nan=True)
+
+
+def is_rounded(result, name, arguments, given):
+    """Whether integers are the nearest ones of SciPy's real results, or wrap around as these do; ties may be rounded either
+    way. SciPy converts negative numbers to unsigned integers as the machine happens to."""
+    if not isinstance(result, np.ndarray) or result.dtype.kind not in "iub":
+        return False
+    original = getattr(theirs, name).__wrapped__
+    try:
+        bound = inspect.signature(original).bind(*arguments, **given)
+        if "output" not in bound.signature.parameters:
+            return False
+        bound.arguments["output"] = np.float64
+        real = original(*bound.args, **bound.kwargs)
+    except Exception:  # not a function with an output
+        return False
+    if result.dtype.kind != "b" and np.array_equal(result, np.rint(real).astype(np.int64).astype(result.dtype)):
+        return True
+    limits = (0, 1) if result.dtype.kind == "b" else (np.iinfo(result.dtype).min, np.iinfo(result.dtype).max)
+    near = np.clip(real, *limits)
+    return real.shape == result.shape and bool(np.all(np.abs(result - near) <= 0.5 + 1e-9 * np.abs(near)))
+
+
+class Counts:
+    """What the calls came to: of names, and the reasons of those that are not equal."""
+
+    def __init__(self, only_existing):
+        self.only_existing = only_existing
+        self.ways = collections.defaultdict(collections.Counter)
+        self.reasons = collections.defaultdict(collections.Counter)
+        self.inside = False
+
+    def add(self, name, way, reason=""):
+        self.ways[name][way] += 1
+        if reason:
+            self.reasons[way][f"{name}: {reason}"] += 1
+
+    def compare(self, name, original, arguments, given):
+        mine = getattr(ours, name, None)
+        if mine is None:
+            if not self.only_existing:
+                self.add(name, "refused", "is missing")
+            return original(*arguments, **given)
+        try:
+            copied, copied_given = copy.deepcopy((arguments, given))
+            again, again_given = copy.deepcopy((arguments, given))
+        except Exception:  # what cannot be copied can only be used once
+            return original(*arguments, **given)
+        result = failure = None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = mine(*copied, **copied_given)
+        except Exception as error:
+            failure = error
+        try:
+            expected = original(*arguments, **given)
+        except Exception as error:
+            refused = failure is None or isinstance(failure, REFUSALS)
+            self.add(name, "crashed" if not refused else "accepted" if failure is None else "both raise",
+                     repr(failure) if not refused else str(error) if failure is None else "")
+            raise
+        if failure is not None:
+            way = "refused" if isinstance(failure, REFUSALS) else "crashed"
+            self.add(name, way, f"{type(failure).__name__}: {failure}")
+            return expected
+        mine_out, out = ([each for each in (*positional, *named.values()) if isinstance(each, np.ndarray)]
+                         for positional, named in ((copied, copied_given), (arguments, given)))
+        if same(result, expected) and all(is_close(a, b) for a, b in zip(mine_out, out)):
+            self.add(name, "equal")
+        elif name.endswith("_tophat") and again[0].dtype == bool and again_given.get("structure") is not None:
+            self.add(name, "undefined")
+        elif name in ("sum", "sum_labels") and np.asarray(result).dtype.kind in "iu" and np.array_equal(result, expected):
+            self.add(name, "rounded")
+        elif is_rounded(result, name, again, again_given):
+            self.add(name, "rounded")
+        else:
+            shown = [a if np.ndim(a) == 0 or np.size(a) < 30 else f"array{a.shape}:{a.dtype}" for a in again]
+            self.add(name, "wrong", f"{shown} {again_given}: {result!r} is not {expected!r}"
+                     if np.size(expected) < 60 else f"{shown} {again_given}")
+        return expected
+
+    def wrap(self, name):
+        original = getattr(theirs, name)
+
+        @functools.wraps(original)
+        def called(*arguments, **given):
+            if self.inside:  # SciPy's functions call one another
+                return original(*arguments, **given)
+            self.inside = True
+            try:
+                return self.compare(name, original, arguments, given)
+            finally:
+                self.inside = False
+
+        called.__wrapped__ = original
+        if original in xp_capabilities_table:
+            xp_capabilities_table[called] = xp_capabilities_table[original]
+        setattr(theirs, name, called)
+
+    def report(self, listed):
+        total = collections.Counter()
+        print(f"\n{'name':32}" + "".join(f"{way:>11}" for way in WAYS))
+        for name in sorted(self.ways):
+            total += self.ways[name]
+            print(f"{name:32}" + "".join(f"{self.ways[name][way] or '':>11}" for way in WAYS))
+        print(f"{'all':32}" + "".join(f"{total[way]:>11}" for way in WAYS))
+        for way in ("refused", "accepted", "wrong", "crashed"):
+            merged = collections.Counter()
+            for text, count in self.reasons[way].items():
+                if listed and not re.match(listed + ":", text):
+                    continue
+                merged[text[:2000] if listed else re.sub(r"[-+]?\d[\d.e+-]*", "#", text)[:150]] += count
+            if merged:
+                print(f"\n{way}:")
+                for text, count in merged.most_common(None if listed else 60):
+                    print(f"{count:6} {text}")
+        return total
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs SciPy's tests with chunkwise.ndimage beside scipy.ndimage.")
+    parser.add_argument("packages", nargs="*", default=["scipy.ndimage"])
+    parser.add_argument("--limit", type=float, default=100.0, metavar="PERCENT")
+    parser.add_argument("--list", metavar="NAME", help="every reason of a function, whole")
+    parser.add_argument("--only-existing", action="store_true", help="leave out the calls of names that are missing")
+    options = parser.parse_args()
+    counts = Counts(options.only_existing)
+    names = theirs.__all__
+    for name in names:
+        counts.wrap(name)
+    settings.register_profile("same", derandomize=True, deadline=None)
+    settings.load_profile("same")
+    status = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:warnings", "--no-header", "--tb=line", "-n0"
+                          if "xdist" in sys.modules else "-q", "-c", "/dev/null", "--pyargs", *options.packages])
+    total = counts.report(options.list)
+    missing = [each for each in names if not hasattr(ours, each)]
+    advised = [each for each in missing if each in getattr(ours, "_INSTEAD", {})]
+    print(f"\nSciPy {scipy.__version__}: {len(names) - len(missing)} of {len(names)} names exist, {len(advised)} more say "
+          f"what to use instead; missing: {', '.join(each for each in missing if each not in advised) or 'none'}")
+    calls = sum(total.values())
+    refused = 100.0 * total["refused"] / max(calls, 1)
+    print(f"{calls} calls, {refused:.1f} % refused, {total['wrong']} wrong, {total['crashed']} crashed; "
+          f"pytest's status: {int(status)}")
+    sys.exit(int(total["wrong"] > 0 or total["crashed"] > 0 or refused > options.limit or calls == 0))
+
+
+if __name__ == "__main__":
+    main()
