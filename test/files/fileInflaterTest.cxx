@@ -140,10 +140,10 @@ TEST(Inflater, WhatIsNoStreamIsSaid)
 {
   std::mt19937 random(4);
   const auto   inflater = MakeInflater();
-  for (const char * text :
+  for (const std::string text :
        { "these are no voxels", "\x1f\x8c\x08 and so on for a while", "\x78\x9c\xff\xff\xff\xff\xff\xff" })
   {
-    const Outcome outcome = InflateInPieces(*inflater, Bytes(text, text + 18), 100, random);
+    const Outcome outcome = InflateInPieces(*inflater, Bytes(text.begin(), text.end()), 100, random);
     EXPECT_TRUE(outcome.failed) << text;
   }
 }
