@@ -22,7 +22,8 @@ NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "overwrite", "redo"
 
 # Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
 # that has any weight beside its center.
-DEPEND = {("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma")}
+DEPEND = {("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"),
+          ("distance", "insidePositive")}
 
 
 def filters():
@@ -178,6 +179,10 @@ class Hosts(ProgramTest):
                     # Of 8 bits none is NaN, and without a mask windows see all.
                     if (name, *trial) in DEPEND or "ignoreNan" in trial or "outputMask" in trial:
                         self.assert_failed(result, status=2)
+                        continue
+                    # The image has more minima than these types have labels.
+                    if name == "watershed" and trial.get("outputType") in ("int8", "uint8"):
+                        self.assert_failed(result, status=1)
                         continue
                     self.assertEqual((result.returncode, result.stderr), (0, ""), str(result))
 
