@@ -239,6 +239,31 @@ MakeUsual(itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType> *)
   return MakeWithSigma<itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType>>();
 }
 
+/** One voxel of the usual image is the background. */
+float
+BackgroundOfUsualImage()
+{
+  return MakeRandomImage<ImageType>(UsualRegion(), 17)
+    ->GetPixel(UsualRegion().GetIndex() + itk::Offset<3>{ { 3, 2, 1 } });
+}
+
+itk::EuclideanDistanceImageFilter<ImageType, ImageType>::Pointer
+MakeUsual(itk::EuclideanDistanceImageFilter<ImageType, ImageType> *)
+{
+  const auto filter = itk::EuclideanDistanceImageFilter<ImageType, ImageType>::New();
+  filter->SetBackground(BackgroundOfUsualImage());
+  filter->SetMaximumDistance(6); // where nothing is background
+  return filter;
+}
+
+itk::ExpandLabelsImageFilter<ImageType>::Pointer
+MakeUsual(itk::ExpandLabelsImageFilter<ImageType> *)
+{
+  const auto filter = itk::ExpandLabelsImageFilter<ImageType>::New();
+  filter->SetBackground(BackgroundOfUsualImage());
+  return filter;
+}
+
 /** A filter and what a test must know of it. */
 struct Case
 {
