@@ -1212,10 +1212,29 @@ ComputeWatershed(const KernelCall & call, const void * solution, std::size_t byt
   });
 }
 
+/** What joining all chunks of an image takes beside their scratch: at most so many bytes for each voxel on a border
+ * between chunks, of which a plan counts those beyond what it has for the process. */
+std::size_t
+BytesToJoinChunks(const Box & image, const Box & chunk)
+{
+  constexpr double BytesOfBorderVoxel = 450;
+  constexpr double BytesOfProcess = 8 << 20;
+  double           borders = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t chunks = (image.Extent(a) + chunk.Extent(a) - 1) / std::max<std::int64_t>(chunk.Extent(a), 1);
+    borders += 2.0 * static_cast<double>(chunks - 1) * static_cast<double>(image.NumberOfVoxels()) /
+               static_cast<double>(std::max<std::int64_t>(image.Extent(a), 1));
+  }
+  borders = std::min(borders, static_cast<double>(image.NumberOfVoxels()));
+  return static_cast<std::size_t>(std::max(0.0, BytesOfBorderVoxel * borders - BytesOfProcess));
+}
+
 std::size_t
 WatershedScratchBytes(const Operation & operation, const ChunkShape & shape)
 {
-  return WatershedScratch(static_cast<const WatershedOperation &>(operation), shape.outputBox).bytes;
+  return WatershedScratch(static_cast<const WatershedOperation &>(operation), shape.outputBox).bytes +
+         BytesToJoinChunks(shape.image, shape.outputBox);
 }
 
 /** The cost in bytes of memory traffic: each voxel looks at its neighbors a few times. */
