@@ -20,7 +20,7 @@ enum class DistanceTo
   Others      ///< voxels of another value than the voxel's own; voxels of the background have the distance 0
 };
 
-/** What is written of a voxel's distance to the nearest feature. */
+/** The result written for a voxel. */
 enum class DistanceResult
 {
   Root,    ///< the distance
@@ -99,7 +99,7 @@ public:
   double limit{ std::numeric_limits<double>::infinity() };
   /** DistanceTo::Contour: the sign inside of objects. */
   bool insideIsPositive{ false };
-  /** Of Within and Beyond. */
+  /** For Within and Beyond. */
   PixelValue foreground{ 1 };
   /** The nearest features before and after the region, if it is a part of the image along the scan axis: the two sides
    * of a solution; nullptr: there is nothing beyond the region. */
@@ -140,7 +140,7 @@ public:
   GetBeyond() const;
   double
   GetBeyondAsDouble() const;
-  /** What chunks of these boxes know of each other. */
+  /** The knowledge of each other that chunks of these boxes need. */
   DistancePlanes
   GetPlanes(const Box & box) const;
   /** Whether the nearest feature is kept, not its distance alone. */

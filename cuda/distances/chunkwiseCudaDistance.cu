@@ -17,7 +17,7 @@ namespace
 
 constexpr int DistanceThreads = 256;
 
-/** What a byte of the marks says of a voxel. */
+/** The meaning of a byte of the marks, of one voxel. */
 constexpr std::uint8_t IsFeature = 1;
 constexpr std::uint8_t IsBackground = 2;
 /** It differs from the voxel before it along an axis of the slice. */
@@ -31,7 +31,7 @@ struct DistanceChunk
   std::int64_t slices;
   std::int64_t rows;
   std::int64_t columns;
-  /** Where slice 0 lies in the image, and slices of that. */
+  /** The position of slice 0 in the image. */
   std::int64_t begin;
   std::int64_t slicesOfImage;
   /** The axes in the image; -1: there is none. */
@@ -55,7 +55,7 @@ struct DistanceChunk
   {
     return volumes * rows * columns;
   }
-  /** Where volume, slice, row and column are in the image. */
+  /** The position in the image of a volume, slice, row and column. */
   __device__ Coordinates
   Place(std::int64_t volume, std::int64_t z, std::int64_t row, std::int64_t column) const
   {
@@ -231,7 +231,7 @@ ValuesKernel(DistanceChunk chunk, DistanceView input, const std::int32_t * __res
   }
 }
 
-/** What a number of voxels adds to squared distances, as the CPU has it. */
+/** The share of a number of voxels in squared distances, as on the CPU. */
 template <typename T>
 struct DistanceWeight
 {
@@ -377,7 +377,7 @@ LineKernel(std::int64_t voxels, std::int64_t stride, std::int64_t length, std::u
   }
 }
 
-/** What a result is made of. */
+/** The parts of a result. */
 struct DistanceStore
 {
   DistanceResult result;
@@ -702,7 +702,7 @@ private:
     });
   }
 
-  /** What voxels without a feature within the limit have. */
+  /** The value of voxels without a feature within the limit. */
   template <typename TOut>
   TOut
   NoneOf() const

@@ -464,7 +464,7 @@ struct TileOfRuns
   Word          starts[Words];
   TId           firstRuns[Words];
 
-  /** Where threads do not meet in banks of memory. */
+  /** The place of a run's entry: threads do not meet in banks of memory. */
   __device__ static int
   EntryOf(unsigned int run)
   {
@@ -1022,7 +1022,7 @@ private:
     // Words say all of the foreground.
     using Read = std::conditional_t<std::is_same<TAlike, AllAlike>::value, unsigned char, TPixel>;
     const auto * const read = reinterpret_cast<const Read *>(voxels);
-    // Where all neighbors along x are linked, every second voxel begins a run at most.
+    // At most every second voxel begins a run if all neighbors along x are linked.
     const bool       isHalf = std::is_same<TAlike, AllAlike>::value && m_Chunk.neighbors.links;
     const LabelTiles tiles = LabelTiles::Make(m_Chunk, TileBits - (isHalf ? 4 : 5));
     const auto       joinInTiles = [&](auto kernel, std::size_t bytes) {

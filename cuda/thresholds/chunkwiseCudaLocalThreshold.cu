@@ -10,7 +10,7 @@ namespace chunkwise
 namespace
 {
 
-/** What stages give is dense, and so is the output. */
+/** Results of stages are dense, and so is the output. */
 template <typename TReal, typename TOut>
 __global__ void
 LocalLevelKernel(const TReal * __restrict__ a, const TReal * __restrict__ b, TOut * __restrict__ out, std::int64_t n,

@@ -10,7 +10,7 @@
 namespace chunkwise
 {
 
-/** What the kernels of every backend take of a LabelBoundaryOperation. */
+/** The part of a LabelBoundaryOperation that the kernels of every backend take. */
 struct LabelBoundaryRule
 {
   /** The voxels around one: those that are neighbors, and in the mode Outer then all others. */

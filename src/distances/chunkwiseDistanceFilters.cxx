@@ -32,7 +32,7 @@ public:
   std::vector<int> axes;
 };
 
-/** What all rows share. */
+/** Constants of all rows. */
 std::shared_ptr<DistanceOperation>
 MakeDistance(const CheckedParameters & p, const FilterImage & image, DistanceTo to, DistanceResult result)
 {

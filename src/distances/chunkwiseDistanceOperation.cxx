@@ -311,7 +311,7 @@ DistanceOperation::RoundChunk(const Coordinates & extent) const
   }
   for (int axis = 0; axis < MaxDimension && outside; ++axis)
   {
-    // What lies outside of a region is known for the whole of it.
+    // All voxels outside of a region are known at once.
     rounded[axis] = this->IsAlong(axis) ? rounded[axis] : image[axis];
   }
   return rounded;

@@ -75,7 +75,7 @@ private:
   std::uint64_t        m_Blocks{ 0 };
 };
 
-/** What the host's kernel says of a block. */
+/** The summary of a block by the host's kernel. */
 SideData
 SummarizeBlock(const DistanceOperation & operation, const BufferView & input, const Box & box, Executor & executor,
                const KernelRegistry & kernels)

@@ -160,7 +160,7 @@ LabelHoles::AddRow(const BufferView & labels, const BufferView & parts, const Bo
     }
     else if (a == m_Axis && at[a] > 0 && at[a] == box.lower[a])
     {
-      // What is in the plane before the box lies row after row.
+      // The plane before the box lies row after row.
       const std::int64_t row = a == 2 ? at[1] * m_Extent[0] : 0;
       join(reinterpret_cast<const TLabel *>(m_LastLabels.data()) + row,
            reinterpret_cast<const TPart *>(m_LastParts.data()) + row,

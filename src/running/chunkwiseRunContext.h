@@ -304,11 +304,11 @@ struct HostOfRun
   const Kernel * head{ nullptr };
   Executor *     executor{ nullptr };
   HostState *    memory{ nullptr };
-  /** What the run has of the host's budget. */
+  /** The run's share of the host's budget. */
   MemoryMeter meter;
 };
 
-/** What workers count. */
+/** Counts of all workers. */
 struct RunCounts
 {
   std::int64_t              voxels{ 0 }; ///< the work of a schedule
@@ -322,13 +322,13 @@ struct RunCounts
   std::atomic<int>          settled{ 0 };
 };
 
-/** What a run with the schedule Fixpoint has beside. */
+/** The state of a run with the schedule Fixpoint. */
 class FixpointOfRun
 {
 public:
-  /** What visits are of the work, if some are expected. */
+  /** The part of the work that is visits, if some are expected. */
   std::int64_t visitShare{ 0 };
-  /** What there is memory for. */
+  /** The most voxels of a visit that fit the memory. */
   std::int64_t mostVoxelsOfVisit{ INT64_MAX };
   /** A visit failed whose neighbours may not know what it has changed. */
   std::atomic<bool> stateIsTorn{ false };

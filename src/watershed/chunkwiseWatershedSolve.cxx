@@ -344,7 +344,7 @@ private:
     }
     return row;
   }
-  /** Where the rows of a chunk begin in the image, in ascending order. */
+  /** The places in the image at which rows of a chunk begin, in ascending order. */
   std::vector<std::int64_t>
   RowsOf(std::size_t chunk) const
   {

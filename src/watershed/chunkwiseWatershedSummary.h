@@ -68,13 +68,13 @@ struct WatershedEdge
   /** Nodes of the border; `b` is -1 if the other tree has a marker or a minimum of the chunk. */
   std::int64_t a;
   std::int64_t b;
-  /** That marker's label; or, without markers, that minimum: its first voxel, in the raster order of the image. */
+  /** The marker's label; or, without markers, the minimum: its first voxel, in the raster order of the image. */
   std::uint64_t label;
   /** Without markers: how many minima of the chunk precede that one in its row of the chunk. */
   std::uint64_t rank;
 };
 
-/** Where the parts of a chunk's summary and of its solution are.
+/** The places of the parts of a chunk's summary and of its solution.
  *
  * The summary: the number of edges (64 bits), nodes, edges, and, without markers, the number of minima in each row that
  * belong to no tree of a node (32 bits each). The solution: the label of each node (64 bits), with `lines` whether the

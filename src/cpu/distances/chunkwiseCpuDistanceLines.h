@@ -26,7 +26,7 @@ constexpr std::int64_t DistanceTileBytes = 64;
 constexpr std::int32_t NoneBefore = -(std::int32_t{ 1 } << 30);
 constexpr std::int32_t NoneBehind = INT32_MAX;
 
-/** What lines along an axis have in common. */
+/** Constants of all lines along an axis. */
 template <typename T>
 struct DistanceAxis
 {

@@ -15,7 +15,7 @@ class DistanceRows
 public:
   explicit DistanceRows(const KernelCall & call);
 
-  /** Where volume number `volume` of the chunk begins: 0 along the axes of distances. */
+  /** The first voxel of volume number `volume` of the chunk: 0 along the axes of distances. */
   Coordinates
   BaseOf(std::int64_t volume) const;
   /** Ones where there are features, for n columns of a row. To others: where the voxel differs from the one before it

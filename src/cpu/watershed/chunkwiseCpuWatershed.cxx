@@ -767,7 +767,7 @@ private:
     }
   }
 
-  /** What a voxel of this parent belongs to now. */
+  /** The tree of a voxel with this parent. */
   TId
   CodeOf(TId parent) const
   {
@@ -1010,7 +1010,7 @@ private:
     }
     return this->CodeOf(m_Parents[q]);
   }
-  /** Of two trees that lead to each other one stays. */
+  /** One of two trees that lead to each other stays. */
   bool
   StaysOpen(TId tree) const
   {
@@ -1212,7 +1212,7 @@ ComputeWatershed(const KernelCall & call, const void * solution, std::size_t byt
   });
 }
 
-/** What joining all chunks of an image takes beside their scratch: at most so many bytes for each voxel on a border
+/** The bytes to join all chunks of an image, beside their scratch: at most so many for each voxel on a border
  * between chunks, of which a plan counts those beyond what it has for the process. */
 std::size_t
 BytesToJoinChunks(const Box & image, const Box & chunk)
