@@ -46,7 +46,7 @@ engine_headers='ConvertVoxels Device DeviceMemory Error Executor Geometry HostMe
   OutOfCoreRunner PixelValue Planner Regions StagedOperation StreamedRun Threads Types'
 engine_public=$(for name in $engine_headers; do echo "include/chunkwise$name.h"; done)
 engine_folders='src/backend src/planning src/running'
-may_include=$(ls $engine_public src/arithmetic/*.h src/backend/*.h src/planning/*.h src/running/*.h | xargs -n1 basename | sed 's/\.h$//')
+may_include=$(ls $engine_public src/arithmetic/*.h src/backend/*.h src/planning/*.h src/running/*.h src/running/*/*.h | xargs -n1 basename | sed 's/\.h$//')
 complain "the engine includes what is none of its own headers: a concrete operation's, a kernel's, a family's" <<END
 $(includes 'chunkwise' $engine_public $engine_folders | while IFS= read -r line; do
   header=$(printf '%s\n' "$line" | sed 's/.*include *"\(.*\)\.h".*/\1/')
@@ -67,12 +67,12 @@ END
 # Roles of kernels are members of KernelSet, and names are written once and in full.
 complain "a kernel's name is put together from parts" <<END
 $(grep -rnE '"\.[a-zA-Z]+(\.[a-zA-Z]+)*"' $engine_public $(find src/backend src/planning src/running src/arithmetic src/operations \
-  src/reconstruction src/statistics src/network src/cpu cuda test benchmark -name 'chunkwise*' -type f ! -name '*.py') |
+  src/window src/convolution src/table src/reconstruction src/statistics src/network src/cpu cuda test benchmark -name 'chunkwise*' -type f ! -name '*.py') |
   grep -vE 'chunkwiseModuleFile\.cxx:[0-9]+:constexpr const char \* Suffix = |src/network/onnx/|/chunkwiseOnnx|ModelTest\.cxx')
 END
 complain 'operations include what runs them, or a kernel' <<END
-$(headers=$(ls src/running/*.h src/planning/*.h src/cpu/*/*.h src/reconstruction/*.h src/statistics/*.h 2>/dev/null | xargs -n1 basename | sed 's/\.h$//' | paste -sd '|')
-includes "($headers)\\.h" src/operations src/arithmetic)
+$(headers=$(ls src/running/*.h src/running/*/*.h src/planning/*.h src/cpu/*/*.h src/reconstruction/*.h src/statistics/*.h 2>/dev/null | xargs -n1 basename | sed 's/\.h$//' | paste -sd '|')
+includes "($headers)\\.h" src/operations src/window src/convolution src/table src/arithmetic)
 END
 
 # FFTW is under the GPL: the library never links it.
@@ -144,7 +144,7 @@ $(for header in $filters; do
     # Made of several operations.
   esac
   row=$(sed -n '/^  GetFilterName() const override/,/}/s/.*return "\(.*\)";/\1/p' "$header")
-  [ -n "$row" ] && grep -qF "\"$row\"" src/operations/chunkwise*Filters.cxx src/objects/chunkwise*Filters.cxx src/distances/chunkwise*Filters.cxx src/thresholds/chunkwise*Filters.cxx src/watershed/chunkwise*Filters.cxx src/network/chunkwise*Filters.cxx &&
+  [ -n "$row" ] && grep -qF "\"$row\"" src/operations/chunkwise*Filters.cxx src/window/chunkwise*Filters.cxx src/convolution/chunkwise*Filters.cxx src/table/chunkwise*Filters.cxx src/reconstruction/chunkwise*Filters.cxx src/objects/chunkwise*Filters.cxx src/distances/chunkwise*Filters.cxx src/thresholds/chunkwise*Filters.cxx src/watershed/chunkwise*Filters.cxx src/network/chunkwise*Filters.cxx &&
     grep -qF "\"$row\"" test/itk/itkChunkwiseFilterTableTest.cxx &&
     grep -q "$name<" test/itk/itkChunkwiseFilterTableTest.cxx || echo "$header"
 done)

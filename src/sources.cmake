@@ -11,33 +11,33 @@ set(Chunkwise_OPERATION_SRCS
   distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
-  operations/chunkwiseBoxStatisticOperation.cxx
+  table/chunkwiseBoxStatisticOperation.cxx
   operations/chunkwiseCompositeOperation.cxx
-  operations/chunkwiseConvolutionOperation.cxx
+  convolution/chunkwiseConvolutionOperation.cxx
   operations/chunkwiseDifferenceOperation.cxx
-  operations/chunkwiseDomainOperation.cxx
-  operations/chunkwiseDomainRanks.cxx
-  operations/chunkwiseEntropyOperation.cxx
+  window/chunkwiseDomainOperation.cxx
+  window/chunkwiseDomainRanks.cxx
+  window/chunkwiseEntropyOperation.cxx
   operations/chunkwiseError.cxx
-  operations/chunkwiseFlatExtremumOperation.cxx
-  operations/chunkwiseHighPassOperation.cxx
-  operations/chunkwiseImageConvolutionOperation.cxx
-  operations/chunkwiseLaplacianOperation.cxx
-  operations/chunkwiseNonLocalMeansOperation.cxx
+  window/chunkwiseFlatExtremumOperation.cxx
+  convolution/chunkwiseHighPassOperation.cxx
+  convolution/chunkwiseImageConvolutionOperation.cxx
+  convolution/chunkwiseLaplacianOperation.cxx
+  window/chunkwiseNonLocalMeansOperation.cxx
   operations/chunkwiseOperation.cxx
   operations/chunkwiseOperations.cxx
   operations/chunkwisePassesOperation.cxx
   operations/chunkwisePixelValue.cxx
-  operations/chunkwiseRangeOperation.cxx
-  operations/chunkwiseRankOperation.cxx
-  operations/chunkwiseReconstructionOperation.cxx
+  window/chunkwiseRangeOperation.cxx
+  window/chunkwiseRankOperation.cxx
+  reconstruction/chunkwiseReconstructionOperation.cxx
   operations/chunkwiseSequenceOperation.cxx
   operations/chunkwiseStagedOperation.cxx
-  operations/chunkwiseStatisticsOperation.cxx
-  operations/chunkwiseSummedAreaTableOperation.cxx
+  statistics/chunkwiseStatisticsOperation.cxx
+  table/chunkwiseSummedAreaTableOperation.cxx
   operations/chunkwiseTypes.cxx
-  operations/chunkwiseVaryingConvolutionOperation.cxx
-  operations/chunkwiseWienerOperation.cxx
+  convolution/chunkwiseVaryingConvolutionOperation.cxx
+  window/chunkwiseWienerOperation.cxx
   thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
   watershed/chunkwiseWatershedOperation.cxx
@@ -48,14 +48,14 @@ set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_BACKEND_SRCS}
   arithmetic/chunkwiseConvertVoxels.cxx
   operations/chunkwiseCheckedParameters.cxx
-  operations/chunkwiseConvolutionFilters.cxx
-  operations/chunkwiseDomainFilters.cxx
+  convolution/chunkwiseConvolutionFilters.cxx
+  window/chunkwiseDomainFilters.cxx
   operations/chunkwiseFilters.cxx
-  operations/chunkwiseGaussianWeights.cxx
-  operations/chunkwiseReconstructionFilters.cxx
-  operations/chunkwiseSummedAreaTableCarry.cxx
-  operations/chunkwiseTableFilters.cxx
-  operations/chunkwiseWindowFilters.cxx
+  convolution/chunkwiseGaussianWeights.cxx
+  reconstruction/chunkwiseReconstructionFilters.cxx
+  table/chunkwiseSummedAreaTableCarry.cxx
+  table/chunkwiseTableFilters.cxx
+  window/chunkwiseWindowFilters.cxx
   distances/chunkwiseDistanceFilters.cxx
   distances/chunkwiseDistanceRunner.cxx
   objects/chunkwiseLabelBlocks.cxx
@@ -71,54 +71,54 @@ set(Chunkwise_ENGINE_SRCS
   planning/chunkwiseChunkQueue.cxx
   planning/chunkwisePlanner.cxx
   planning/chunkwiseRegions.cxx
-  running/chunkwiseArena.cxx
+  running/memory/chunkwiseArena.cxx
   running/chunkwiseBackend.cxx
-  running/chunkwiseCarryChain.cxx
-  running/chunkwiseConvertedImage.cxx
-  running/chunkwiseDeviceCarries.cxx
-  running/chunkwiseDeviceMemory.cxx
-  running/chunkwiseDeviceRunner.cxx
-  running/chunkwiseExecutor.cxx
-  running/chunkwiseFixpointSchedule.cxx
-  running/chunkwiseFixpointWork.cxx
-  running/chunkwiseFork.cxx
-  running/chunkwiseHostCopy.cxx
-  running/chunkwiseHostMemory.cxx
-  running/chunkwiseHostRates.cxx
-  running/chunkwiseHostRunner.cxx
-  running/chunkwiseHostWorker.cxx
-  running/chunkwiseImageSource.cxx
-  running/chunkwiseImageTransfer.cxx
-  running/chunkwiseJobKernels.cxx
-  running/chunkwiseJobLine.cxx
+  running/schedules/chunkwiseCarryChain.cxx
+  running/memory/chunkwiseConvertedImage.cxx
+  running/schedules/chunkwiseDeviceCarries.cxx
+  running/memory/chunkwiseDeviceMemory.cxx
+  running/pipeline/chunkwiseDeviceRunner.cxx
+  running/threads/chunkwiseExecutor.cxx
+  running/schedules/chunkwiseFixpointSchedule.cxx
+  running/schedules/chunkwiseFixpointWork.cxx
+  running/threads/chunkwiseFork.cxx
+  running/copies/chunkwiseHostCopy.cxx
+  running/memory/chunkwiseHostMemory.cxx
+  running/copies/chunkwiseHostRates.cxx
+  running/pipeline/chunkwiseHostRunner.cxx
+  running/pipeline/chunkwiseHostWorker.cxx
+  running/memory/chunkwiseImageSource.cxx
+  running/copies/chunkwiseImageTransfer.cxx
+  running/pipeline/chunkwiseJobKernels.cxx
+  running/pipeline/chunkwiseJobLine.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
-  running/chunkwiseLocalProcessors.cxx
+  running/threads/chunkwiseLocalProcessors.cxx
   running/chunkwiseModuleFile.cxx
-  running/chunkwiseOutOfCoreRunner.cxx
-  running/chunkwiseOverlap.cxx
-  running/chunkwisePassesRun.cxx
-  running/chunkwisePieceCopies.cxx
-  running/chunkwisePipeline.cxx
-  running/chunkwisePipelineBuffers.cxx
-  running/chunkwisePipelineJob.cxx
+  running/streaming/chunkwiseOutOfCoreRunner.cxx
+  running/copies/chunkwiseOverlap.cxx
+  running/schedules/chunkwisePassesRun.cxx
+  running/copies/chunkwisePieceCopies.cxx
+  running/pipeline/chunkwisePipeline.cxx
+  running/pipeline/chunkwisePipelineBuffers.cxx
+  running/pipeline/chunkwisePipelineJob.cxx
   running/chunkwiseResidentRun.cxx
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx
-  running/chunkwiseSchedules.cxx
-  running/chunkwiseSideThread.cxx
-  running/chunkwiseSpilledMemory.cxx
-  running/chunkwiseSpool.cxx
-  running/chunkwiseSpooledImage.cxx
-  running/chunkwiseSharedMemory.cxx
-  running/chunkwiseStagedTransfer.cxx
-  running/chunkwiseStagingRing.cxx
-  running/chunkwiseStreamedOnDevice.cxx
-  running/chunkwiseStreamedPlan.cxx
-  running/chunkwiseStreamedRun.cxx
-  running/chunkwiseStreamedWindow.cxx
-  running/chunkwiseThreads.cxx
-  running/chunkwiseTwoPassSchedule.cxx
+  running/schedules/chunkwiseSchedules.cxx
+  running/threads/chunkwiseSideThread.cxx
+  running/memory/chunkwiseSpilledMemory.cxx
+  running/memory/chunkwiseSpool.cxx
+  running/memory/chunkwiseSpooledImage.cxx
+  running/memory/chunkwiseSharedMemory.cxx
+  running/copies/chunkwiseStagedTransfer.cxx
+  running/copies/chunkwiseStagingRing.cxx
+  running/streaming/chunkwiseStreamedOnDevice.cxx
+  running/streaming/chunkwiseStreamedPlan.cxx
+  running/streaming/chunkwiseStreamedRun.cxx
+  running/streaming/chunkwiseStreamedWindow.cxx
+  running/threads/chunkwiseThreads.cxx
+  running/schedules/chunkwiseTwoPassSchedule.cxx
   reconstruction/chunkwiseSlabKernels.cxx
   reconstruction/chunkwiseSlabPasses.cxx
   reconstruction/chunkwiseSlabPlan.cxx
@@ -185,11 +185,11 @@ set(Chunkwise_CPU_SRCS
   cpu/window/chunkwiseCpuExtremum.cxx
   cpu/window/chunkwiseCpuFlatExtremum.cxx
   cpu/window/chunkwiseCpuMarch.cxx
-  cpu/window/chunkwiseCpuMaskedExtremum.cxx
-  cpu/window/chunkwiseCpuMaskedGaussian.cxx
-  cpu/window/chunkwiseCpuMaskedMean.cxx
-  cpu/window/chunkwiseCpuMaskedVariance.cxx
-  cpu/window/chunkwiseCpuMaskedWindow.cxx
+  cpu/masked/chunkwiseCpuMaskedExtremum.cxx
+  cpu/masked/chunkwiseCpuMaskedGaussian.cxx
+  cpu/masked/chunkwiseCpuMaskedMean.cxx
+  cpu/masked/chunkwiseCpuMaskedVariance.cxx
+  cpu/masked/chunkwiseCpuMaskedWindow.cxx
   cpu/window/chunkwiseCpuMean.cxx
   cpu/window/chunkwiseCpuNonLocalMeans.cxx
   cpu/window/chunkwiseCpuVariance.cxx
@@ -203,7 +203,7 @@ set(Chunkwise_LEVEL_SRCS
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx
-  cpu/window/chunkwiseCpuMaskedRows.cxx
+  cpu/masked/chunkwiseCpuMaskedRows.cxx
 )
 # Transforms are among these: they promise a bound, not bits.
 set(Chunkwise_BOUNDED_SRCS
@@ -250,6 +250,7 @@ set(Chunkwise_ONNX_SRCS
 )
 set(Chunkwise_ONNX_PROTO network/onnx/chunkwiseOnnx.proto)
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic operations backend running planning reconstruction statistics thresholds objects watershed
-  cpu/common cpu/window cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/statistics cpu/objects)
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations window convolution table backend planning reconstruction statistics thresholds objects
+  running running/memory running/copies running/threads running/schedules running/pipeline running/streaming watershed
+  cpu/common cpu/window cpu/masked cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/statistics cpu/objects)
 set(Chunkwise_NETWORK_FOLDERS network network/onnx cpu/network)
