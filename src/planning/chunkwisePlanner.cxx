@@ -260,19 +260,11 @@ public:
     }
   }
 
-  /** Tries one shape with every number of buffers. */
-  void
-  Try(const AxisCut (&cuts)[MaxDimension])
+  /** What a candidate is whatever its buffers. Whether its chunks can be counted at all. */
+  bool
+  Describe(const AxisCut (&cuts)[MaxDimension], Candidate & c, double & inputVoxels, double & outputVoxels) const
   {
-    if (this->IsHopeless(cuts))
-    {
-      return;
-    }
-    const double devices = static_cast<double>(m_Request.devices.size());
-    Candidate    c;
     std::copy(cuts, cuts + MaxDimension, c.cuts);
-    double inputVoxels = 1;
-    double outputVoxels = 1;
     for (int a = 0; a < MaxDimension; ++a)
     {
       inputVoxels *= static_cast<double>(cuts[a].inputExtent);
@@ -281,9 +273,8 @@ public:
     }
     if (inputVoxels * m_InputVoxelBytes > 9e18 || outputVoxels > 1e18)
     {
-      return;
+      return false;
     }
-    const double chunks = static_cast<double>(c.chunks);
     c.sweepAxis = m_Request.sweepAxis >= 0 ? m_Request.sweepAxis : SlowestAxis(cuts, m_Request);
     c.inputBytes = 0;
     for (int i = 0; i < m_Request.numberOfInputs; ++i)
@@ -291,13 +282,80 @@ public:
       c.inputBytes += RoundUp(static_cast<std::size_t>(inputVoxels) * PixelSize(m_Request.inputKinds[i]));
     }
     c.outputBytes = RoundUp(static_cast<std::size_t>(outputVoxels) * OutputPixelSize(m_Request));
-
     double regionVoxels = 1;
     for (int a = 0; a < MaxDimension; ++a)
     {
       regionVoxels *= static_cast<double>(m_Request.region.Extent(a));
     }
     c.bytesOut = regionVoxels * static_cast<double>(OutputPixelSize(m_Request));
+    return true;
+  }
+
+  /** Sets how many bytes go to devices. Returns what chunks of this size load in all: what devices load twice where
+   * their parts meet does not count. */
+  double
+  SetInput(Candidate & c) const
+  {
+    const double devices = static_cast<double>(m_Request.devices.size());
+    const bool   carry = m_Request.carryHalo && c.inputSlots >= 2 && SlowestAxis(c.cuts, m_Request) == c.sweepAxis;
+    double       bytesOfBuffers = m_InputVoxelBytes;
+    c.bytesIn = m_InputVoxelBytes;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const AxisCut & cut = c.cuts[a];
+      const bool      isCarried = carry && a == c.sweepAxis;
+      const double    runs = std::min(devices, static_cast<double>(cut.count));
+      const auto      once = static_cast<double>(isCarried ? cut.inputUnion : cut.inputSum);
+      c.bytesIn *= once + (isCarried ? (runs - 1) * static_cast<double>(cut.overlap) : 0);
+      bytesOfBuffers *= once;
+    }
+    return bytesOfBuffers;
+  }
+
+  /** Seconds of a run whose transfers and kernels take these. */
+  double
+  Estimate(const Candidate & c, double load, double store, double kernel) const
+  {
+    const double devices = static_cast<double>(m_Request.devices.size());
+    const double chunks = static_cast<double>(c.chunks);
+    // Devices run in rounds: in the last round some may have nothing to do.
+    const double imbalance = std::ceil(chunks / devices) * devices / chunks;
+    // Fixpoint: if the image is cut, each chunk costs visits too.
+    const bool   isVisited = chunks > 1 && (m_Request.inPlace || !m_Request.oneAtATime);
+    const double launches = chunks / devices * (m_LaunchSeconds + (isVisited ? m_Request.visitSeconds : 0));
+    // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both
+    // links.
+    const double handovers =
+      m_Request.sweepAxis >= 0 && devices > 1
+        ? chunks * (HandoverLaunches * m_LaunchSeconds +
+                    static_cast<double>(m_Request.carryBytes) * devices * (1 / m_ToDeviceRate + 1 / m_ToHostRate))
+        : 0;
+    const double all = load + store + kernel;
+    const double longest = std::max({ load, store, kernel });
+    const bool   overlap = c.inputSlots > 1 && !m_Request.oneAtATime;
+    const double steady = overlap ? longest * (c.inputSlots == 2 ? 1.1 : 1.0) : all;
+    // What takes longest goes on without a pause; of the others the first or the last chunk waits.
+    const double ends = overlap ? (all - longest) * devices / chunks : 0;
+    return std::max(steady * imbalance, handovers) + ends + launches;
+  }
+
+  /** Tries one shape with every number of buffers. */
+  void
+  Try(const AxisCut (&cuts)[MaxDimension])
+  {
+    if (this->IsHopeless(cuts))
+    {
+      return;
+    }
+    Candidate c;
+    double    inputVoxels = 1;
+    double    outputVoxels = 1;
+    if (!this->Describe(cuts, c, inputVoxels, outputVoxels))
+    {
+      return;
+    }
+    const double devices = static_cast<double>(m_Request.devices.size());
+    const double chunks = static_cast<double>(c.chunks);
     const double pieces = PiecesPerChunk(cuts) * chunks;
 
     ChunkShape shape;
@@ -313,18 +371,7 @@ public:
       }
       c.inputSlots = slot[0];
       c.outputSlots = slot[1];
-      const bool carry = m_Request.carryHalo && c.inputSlots >= 2 && SlowestAxis(cuts, m_Request) == c.sweepAxis;
-      c.bytesIn = m_InputVoxelBytes;
-      // What small buffers cost. What devices load twice where their parts meet does not count.
-      double bytesOfBuffers = m_InputVoxelBytes;
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        const bool   isCarried = carry && a == c.sweepAxis;
-        const double runs = std::min(devices, static_cast<double>(cuts[a].count));
-        const auto   once = static_cast<double>(isCarried ? cuts[a].inputUnion : cuts[a].inputSum);
-        c.bytesIn *= once + (isCarried ? (runs - 1) * static_cast<double>(cuts[a].overlap) : 0);
-        bytesOfBuffers *= once;
-      }
+      const double bytesOfBuffers = this->SetInput(c);
       c.deviceBytes = RoundUp(m_Request.fixedBytes);
       if (!m_Request.inPlace)
       {
@@ -333,28 +380,8 @@ public:
       }
       const double load = c.bytesIn / m_ToDeviceRate + pieces * m_Request.pieceSeconds / devices;
       const double store = c.bytesOut / m_ToHostRate + pieces * m_Request.pieceSeconds / devices;
-      // Devices run in rounds: in the last round some may have nothing to do.
-      const double imbalance = std::ceil(chunks / devices) * devices / chunks;
-      // Fixpoint: if the image is cut, each chunk costs visits too.
-      const bool   isVisited = chunks > 1 && (m_Request.inPlace || !m_Request.oneAtATime);
-      const double launches = chunks / devices * (m_LaunchSeconds + (isVisited ? m_Request.visitSeconds : 0));
-      // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both
-      // links.
-      const double handovers =
-        m_Request.sweepAxis >= 0 && devices > 1
-          ? chunks * (HandoverLaunches * m_LaunchSeconds +
-                      static_cast<double>(m_Request.carryBytes) * devices * (1 / m_ToDeviceRate + 1 / m_ToHostRate))
-          : 0;
-      const auto estimate = [&](double kernel) {
-        const double all = load + store + kernel;
-        const double longest = std::max({ load, store, kernel });
-        const bool   overlap = c.inputSlots > 1 && !m_Request.oneAtATime;
-        const double steady = overlap ? longest * (c.inputSlots == 2 ? 1.1 : 1.0) : all;
-        // What takes longest goes on without a pause; of the others the first or the last chunk waits.
-        const double ends = overlap ? (all - longest) * devices / chunks : 0;
-        return std::max(steady * imbalance, handovers) + ends + launches;
-      };
-      const bool loadsMore = bytesOfBuffers > m_MostBytes;
+      const auto   estimate = [&](double kernel) { return this->Estimate(c, load, store, kernel); };
+      const bool   loadsMore = bytesOfBuffers > m_MostBytes;
       // A region that is one chunk loads nothing twice. Without a kernel's time known, what the link takes at least.
       if (c.deviceBytes > m_Memory || (loadsMore && (!m_Request.cost || m_IsWhole)) ||
           estimate(kernelSeconds) >= m_Best.seconds)

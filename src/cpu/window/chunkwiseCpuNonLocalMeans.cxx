@@ -634,33 +634,43 @@ private:
   SeenPatches                         m_Seen{ SeenPatches::All };
 };
 
-template <typename TPixel, typename TOut>
+/** Calls f with a voxel of each kind whose arithmetic is in TReal. */
+template <typename TReal, typename TFunctor>
+void
+DispatchKindsOf(PixelKind kind, TFunctor && f)
+{
+  DispatchPixelKind(kind, [&](auto pixel) {
+    if constexpr (std::is_same<RealOf<decltype(pixel)>, TReal>::value)
+    {
+      f(pixel);
+    }
+  });
+}
+
+template <typename TReal>
 void
 RunTile(const KernelCall & call, const NonLocalMeansOperation & operation, const PatchRadii & radii, const Box & box,
-        const PatchMemory<RealOf<TPixel>> & memory)
+        const PatchMemory<TReal> & memory)
 {
-  using Real = RealOf<TPixel>;
-  const bool      cuts = operation.boundary.mode == BoundaryMode::Renormalized;
-  PatchTile<Real> tile(box, call.image, operation, radii, memory);
-  LoadTile<TPixel>(call.inputs[0],
-                   call.image,
-                   tile.GetPadded(),
-                   cuts ? BoundaryMode::Constant : operation.boundary.mode,
-                   cuts ? Real(0) : static_cast<Real>(ConstantPixel<TPixel>(operation.boundary.constant)),
-                   memory.values,
-                   [](TPixel pixel) { return static_cast<Real>(pixel); });
+  const bool         cuts = operation.boundary.mode == BoundaryMode::Renormalized;
+  const BoundaryMode mode = cuts ? BoundaryMode::Constant : operation.boundary.mode;
+  PatchTile<TReal>   tile(box, call.image, operation, radii, memory);
+  DispatchKindsOf<TReal>(call.inputs[0].kind, [&](auto example) {
+    using Pixel = decltype(example);
+    const TReal beyond = cuts ? TReal(0) : static_cast<TReal>(ConstantPixel<Pixel>(operation.boundary.constant));
+    LoadTile<Pixel>(call.inputs[0], call.image, tile.GetPadded(), mode, beyond, memory.values, [](Pixel pixel) {
+      return static_cast<TReal>(pixel);
+    });
+  });
   if (operation.isWeighed)
   {
-    LoadTile<Real>(call.inputs[1],
-                   call.image,
-                   tile.GetPadded(),
-                   cuts ? BoundaryMode::Constant : operation.boundary.mode,
-                   Real(cuts ? 0 : 1),
-                   memory.given,
-                   [](Real weight) { return weight; });
+    LoadTile<TReal>(
+      call.inputs[1], call.image, tile.GetPadded(), mode, TReal(cuts ? 0 : 1), memory.given, [](TReal weight) {
+        return weight;
+      });
     for (std::int64_t i = 0; i < tile.GetPadded().NumberOfVoxels(); ++i)
     {
-      memory.values[i] = memory.given[i] != Real(0) ? memory.values[i] : Real(0);
+      memory.values[i] = memory.given[i] != TReal(0) ? memory.values[i] : TReal(0);
     }
   }
   const bool isEmpty = operation.isWeighed && tile.LookAtWeights() == SeenPatches::Nothing;
@@ -675,12 +685,15 @@ RunTile(const KernelCall & call, const NonLocalMeansOperation & operation, const
   {
     tile.AddShift(TileNumber(shifts, Coordinates::Filled(1), i).lower);
   }
-  const auto empty = EmptyPixel<TOut>(operation.emptyValue);
-  ForEachRow(box, [&](const Coordinates & at) {
-    const Real * const weighted = tile.Weighted(at);
-    const Real * const weights = tile.Weights(at);
-    StoreRow<TOut>(call.output, at, box.Extent(0), [&](std::int64_t i) {
-      return operation.isWeighed && weights[i] == 0 ? empty : ConvertResult<TOut>(weighted[i] / weights[i]);
+  DispatchPixelKind(call.output.kind, [&](auto example) {
+    using Out = decltype(example);
+    const auto empty = EmptyPixel<Out>(operation.emptyValue);
+    ForEachRow(box, [&](const Coordinates & at) {
+      const TReal * const weighted = tile.Weighted(at);
+      const TReal * const weights = tile.Weights(at);
+      StoreRow<Out>(call.output, at, box.Extent(0), [&](std::int64_t i) {
+        return operation.isWeighed && weights[i] == 0 ? empty : ConvertResult<Out>(weighted[i] / weights[i]);
+      });
     });
   });
 }
@@ -698,18 +711,18 @@ RunNonLocalMeans(const KernelCall & call)
   const auto &      operation = static_cast<const NonLocalMeansOperation &>(*call.operation);
   const PatchRadii  radii(operation, call.image.Extents());
   const Coordinates extent = PatchTileExtent(call.output.box, radii);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    using Real = RealOf<Pixel>;
+  const auto        run = [&](auto real) {
+    using Real = decltype(real);
     const std::int64_t bytes = BytesOf<Real>(extent, radii, operation.isWeighed);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      ForEachTileOf(extent, call, [&](const Box & tile, unsigned int worker) {
-        PatchMemory<Real> memory;
-        memory.LayOut(extent, radii, operation.isWeighed, static_cast<char *>(call.scratch) + bytes * worker);
-        RunTile<Pixel, decltype(out)>(call, operation, radii, tile, memory);
-      });
+    ForEachTileOf(extent, call, [&](const Box & tile, unsigned int worker) {
+      PatchMemory<Real> memory;
+      memory.LayOut(extent, radii, operation.isWeighed, static_cast<char *>(call.scratch) + bytes * worker);
+      RunTile<Real>(call, operation, radii, tile, memory);
     });
-  });
+  };
+  const bool isDouble = DispatchPixelKind(
+    call.inputs[0].kind, [](auto pixel) { return std::is_same<RealOf<decltype(pixel)>, double>::value; });
+  isDouble ? run(double{}) : run(float{});
 }
 
 std::size_t
