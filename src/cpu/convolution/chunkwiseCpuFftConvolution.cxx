@@ -44,7 +44,7 @@ BlockOfPlane(const ImageConvolutionOperation & operation, const Coordinates & im
   return true;
 }
 
-/** What a block takes of the scratch, in this order. */
+/** The numbers that a block takes of the scratch, in this order. */
 template <typename T>
 struct BlockNumbers
 {
