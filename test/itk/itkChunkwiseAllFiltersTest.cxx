@@ -66,7 +66,7 @@
 #include <string>
 #include <thread>
 
-// What every filter of this module has in common.
+// The behaviour that every filter of this module shares.
 namespace ChunkwiseAllFiltersTest
 {
 
@@ -269,7 +269,7 @@ struct Case
 {
   std::string name;
   FilterType::Pointer (*make)();
-  /** Of two images: the other one has the same index, size and place in space. */
+  /** Two inputs: the second one has the same index, size and place in space. */
   bool hasTwoInputs;
   /** Results of different divisions differ by rounding. */
   bool isRounded;
@@ -367,7 +367,7 @@ protected:
     return filter;
   }
 
-  /** The whole output, in a buffer of its own. */
+  /** The whole output, in a separate buffer. */
   static ImageType::Pointer
   WholeOutput(FilterType * filter)
   {

@@ -93,7 +93,7 @@ MakeImage()
   return MakeRandomImage<ImageType>(MakeRegion<ImageType>({ -5, 20, 3 }, { 19, 14, 13 }), 17);
 }
 
-/** What the engine must know of that image, without help of the filters. */
+/** The engine's description of that image, without help of the filters. */
 chunkwise::FilterImage
 ExpectedFilterImage(const ImageType * image)
 {
@@ -227,7 +227,7 @@ MakeAlternatingElement(const itk::Size<3> & radius)
   return element;
 }
 
-/** Of filters that take a mask alone. */
+/** Cases of filters that take a mask alone. */
 template <typename TFilter>
 std::vector<Case>
 BoxInMask()

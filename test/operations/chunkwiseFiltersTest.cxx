@@ -105,7 +105,7 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
     const Box         boxBefore = GetFilterOutputBox(filter.name, RequiredParameters(filter), image);
     for (const ParameterDescription & parameter : filter.parameters)
     {
-      // Nor those that only serve ITK's setters of values that the filter refuses.
+      // Nor parameters that only serve ITK's setters of values that the filter refuses.
       const ParameterDescription * const other =
         parameter.onlyWithName.empty() ? nullptr : filter.FindParameter(parameter.onlyWithName);
       if (parameter.type == ParameterType::Kernel || parameter.type == ParameterType::Network ||
@@ -404,7 +404,7 @@ TEST(Filters, RowsSayHowTheyAreMadeOfAReconstruction)
     }
     const auto         operation = MakeFilterOperation(filter.name, RequiredParameters(filter), image);
     const auto * const reconstruction = dynamic_cast<const ReconstructionOperation *>(operation.get());
-    // What is made of a window and a reconstruction is no single one.
+    // A filter that is made of a window and a reconstruction is no single one.
     EXPECT_EQ(reconstruction != nullptr, recipe.marker != MarkerRule::None && recipe.marker != MarkerRule::Window);
     reconstructions += recipe.marker != MarkerRule::None ? 1 : 0;
     if (!reconstruction)

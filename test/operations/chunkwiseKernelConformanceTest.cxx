@@ -540,8 +540,8 @@ TEST_P(Conformance, CubesOfWeights)
   }
 }
 
-/** Windows of so many taps that their passes have kernels of their own: images that fill no tile and several, thinner
- * than the radius too, and windows that are too wide for those kernels. */
+/** Windows of so many taps that their passes have separate kernels: images that fill no tile and several, thinner than
+ * the radius too, and windows that are too wide for those kernels. */
 TEST_P(Conformance, WideWeights)
 {
   std::mt19937      random(81);
@@ -650,7 +650,7 @@ ForEachLegalKinds(const Operation & operation, TFunctor && f)
   }
 }
 
-/** Of operations through transforms, by the accumulator of ImageConvolutionOperation. */
+/** The tolerance of operations through transforms, by the accumulator of ImageConvolutionOperation. */
 double
 ToleranceOfTransforms(PixelKind input)
 {
@@ -1216,7 +1216,7 @@ TrialsOfKernels()
       } },
     { "sequence",
       [](KernelTrials & t, KernelRole) {
-        // Of windows that wrap around chunks hold the axis whole.
+        // Chunks hold the axis whole if windows wrap around.
         for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
         {
           SequenceOperation operation;
@@ -1272,8 +1272,8 @@ TEST_P(Conformance, EveryRegisteredKernel)
     }
     for (const auto & [role, what] : GetKernelRoles())
     {
-      // The two that run together are compared by the networks' test; those that make no image, between guards too, by
-      // the test of global statistics.
+      // The networks' test compares the two roles that run together; the test of global statistics compares the roles
+      // that make no image, between guards too.
       if (!m_Device->GetKernels().Find(name, role) || role == &KernelSet::head || role == &KernelSet::piped ||
           role == &KernelSet::summarize)
       {

@@ -312,7 +312,7 @@ WHOLE = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-h
 
 
 class Quantiles(ProgramTest):
-    """Those that "chunkwise statistics" prints."""
+    """The statistics that "chunkwise statistics" prints."""
 
     def test_as_numpy_has_them(self):
         fractions = [0.0, 0.01, 0.1, 1 / 3, 0.5, 0.77, 0.99, 1.0, 0.123456]

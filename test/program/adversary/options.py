@@ -146,7 +146,7 @@ TRIALS = {
 }
 # They change what is said or refused, not what is done: see chunkwiseCommandLineTest.py and below.
 SAY = ("help", "quiet", "verbose", "version", "json", "progress", "returnparameterfile", "untrusted", "xml")
-# What a report has of the moment.
+# The parts of a report that change from run to run.
 OF_THE_MOMENT = r"(?m)^(time|peak memory|expected|memory):.*$|[\d.]+ (?:M|G|k)?voxels?/s"
 
 

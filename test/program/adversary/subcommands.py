@@ -1,6 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What each subcommand must be given: options by name, None for flags; "@name" is a file that Inputs made. Which options a
-filter must be given is in the program's own table ("chunkwise filters --json"); their values are here."""
+"""The required arguments of each subcommand: options by name, None for flags; "@name" is a file that Inputs made. Which
+options a filter must be given is in the program's own table ("chunkwise filters --json"); their values are here."""
 import json
 
 from adversary.networks import node, small_model
@@ -11,7 +11,7 @@ _VALUES = {
     "weights": "1,2,4", "kernel": "@kernel", "kernels": "@kernels", "grid": "2,1,1", "minus": "@second",
     "marker": "@marker", "model": "@model", "low": "100", "high": "230", "distance": "0.3",
 }
-# Where one of several options has to be given, no single one is required.
+# If one of several options has to be given, no single one is required.
 _CHOSEN = {
     "gaussian": ("sigma",), "highpass": ("sigma",), "log": ("sigma",), "convolve": ("radius", "weights"),
     "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
@@ -87,7 +87,7 @@ class Inputs:
 
 
 def all_subcommands(test):
-    """Those that write an image. One that is neither in the table nor above fails the test."""
+    """The subcommands that write an image. One that is neither in the table nor above fails the test."""
     listed = [name for name in listed_subcommands() if name not in OTHERS]
     test.assertEqual(sorted(listed), sorted(REQUIRED), "the subcommands of the help, and those of the table")
     return listed
