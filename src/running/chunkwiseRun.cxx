@@ -515,10 +515,12 @@ private:
     std::vector<std::unique_ptr<ChunkRunner>> runners;
     std::vector<std::size_t>                  served; ///< the device of each runner
     std::vector<DeviceState *>                turns;
+    Run &                                     run;
     bool                                      isFixpoint;
 
-    explicit Passes(bool fixpoint)
-      : isFixpoint(fixpoint)
+    Passes(Run & ofRun, bool fixpoint)
+      : run(ofRun)
+      , isFixpoint(fixpoint)
     {}
     Passes(const Passes &) = delete;
     Passes &
@@ -532,7 +534,7 @@ private:
       host.reset();
       for (DeviceState * state : turns)
       {
-        EndTurn(*state);
+        run.EndTurn(*state);
       }
       turns.clear();
     }
@@ -547,7 +549,7 @@ private:
     {
       std::rethrow_exception(m_LastDeviceFailure);
     }
-    Passes passes(m_Context.request.operation->GetSchedule() == Schedule::Fixpoint);
+    Passes passes(*this, m_Context.request.operation->GetSchedule() == Schedule::Fixpoint);
     if (devices.empty())
     {
       this->PassOnHost(passes);
