@@ -1,0 +1,48 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef fileZarrOptions_h
+#define fileZarrOptions_h
+
+#include "fileZarrGrid.h"
+
+namespace chunkwise::files
+{
+
+/** How a store is made. */
+struct ZarrOptions
+{
+  /** Of Zarr: 3 with OME-Zarr 0.5, 2 with OME-Zarr 0.4. */
+  int version{ 3 };
+  /** Voxels of a chunk and of a shard along x, y, z and time; empty: chosen for the image. */
+  std::vector<std::int64_t> chunk;
+  std::vector<std::int64_t> shard;
+  bool                      hasShards{ true };
+  bool                      hasCodec{ false };
+  std::vector<ZarrCodec>    codecs;
+};
+
+/** Parts with commas between them: "0.4" or "0.5", "chunks=XxYxZ", "shards=XxYxZ" or "shards=none",
+ * "codec=NAME[:LEVEL]" with zstd, blosc (also blosc-lz4, ...), gzip, zlib, lz4 or none. Throws FileError, which begins
+ * with `name`. */
+std::shared_ptr<const ZarrOptions>
+ParseZarrOptions(const std::string & name, const std::string & text);
+
+/** The array that an image becomes. */
+struct ZarrLayout
+{
+  ZarrArray        array;
+  std::vector<int> fileAxis;
+};
+
+/** Throws FileError if the options cannot be used for the image. */
+ZarrLayout
+MakeZarrLayout(const std::string & file, const ImageHeader & header, const ZarrOptions & options);
+
+/** The text of the array's metadata, and of its group's. */
+std::string
+MakeArrayMetadata(const ZarrLayout & layout);
+std::string
+MakeGroupMetadata(const ZarrLayout & layout, const ImageHeader & header, const std::string & name);
+
+} // namespace chunkwise::files
+
+#endif
