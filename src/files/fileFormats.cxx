@@ -214,6 +214,10 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
          std::string(format->name) + " cannot be written compressed under this name; what can: " +
            ListEndings([&](const Format & f) { return isWritten(f) && f.canCompress && CanHold(f, header); }));
   }
+  if (options.zarr && format->create != CreateZarr)
+  {
+    Fail(file, std::string("options of Zarr are given, for ") + format->name);
+  }
   for (int a = 0; a < header.dimension && format->layout == LayOutNrrd; ++a)
   {
     // Readers find the direction by dividing by its length, the root of a sum of squares.
@@ -382,9 +386,10 @@ GetFormats()
       "",
       "",
       true,
-      "a folder: versions 2 and 3, shards, OME-Zarr 0.4 and 0.5; NAME.zarr/PATH is a level or an array; always compressed",
+      "a folder: versions 2 and 3, shards, OME-Zarr 0.4 and 0.5; NAME.zarr/PATH is a level or an array; always "
+      "compressed",
       AnyComponents,
-      false,
+      true,
       CreateZarr },
     { "GIPL",
       { ".gipl", ".gipl.gz" },

@@ -99,8 +99,8 @@ public:
    * before the first Read; GetAccess then counts the planes. Nothing for other sources. */
   virtual void
   KeepBehind(std::int64_t planes);
-  /** For a source that decodes with several threads: uses so few that it holds at most `bytes`, but at least one. Call it
-   * before the first Read; GetAccess then counts them. Nothing for other sources. */
+  /** For a source that decodes with several threads: uses so few that it holds at most `bytes`, but at least one. Call
+   * it before the first Read; GetAccess then counts them. Nothing for other sources. */
   virtual void
   HoldAtMost(std::uint64_t bytes);
 
@@ -165,6 +165,12 @@ struct RawLayout
 /** Throws FileError unless the voxels are all that follows the offset. */
 std::unique_ptr<FileSource>
 OpenRawImage(const std::string & file, const RawLayout & layout);
+
+/** How a store of Zarr is made, as parts with commas between them: "0.4" or "0.5" (OME-Zarr), "chunks=XxYxZ",
+ * "shards=XxYxZ" or "shards=none", "codec=NAME[:LEVEL]" with zstd, blosc (also blosc-lz4, ...), gzip, zlib, lz4 or
+ * none. Throws FileError, which begins with `name`. */
+std::shared_ptr<const ZarrOptions>
+ParseZarrOptions(const std::string & name, const std::string & text);
 
 struct OutputOptions
 {

@@ -11,7 +11,8 @@ namespace chunkwise::files
 namespace
 {
 
-/** The inputs together, and the output, hold so small a part of the memory for their threads, where they have a choice. */
+/** The inputs together, and the output, hold so small a part of the memory for their threads, where they have a choice.
+ */
 constexpr std::uint64_t PartsForFiles = 8;
 
 std::string

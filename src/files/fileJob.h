@@ -126,11 +126,11 @@ public:
 
   // What is written.
 
-  /** How a store of Zarr is made; call it before SetOutput. */
+  /** How a store of Zarr is made (ParseZarrOptions); call it before SetOutput. Nothing if the text is empty. */
   void
-  SetZarrOptions(std::shared_ptr<const ZarrOptions> options)
+  SetZarrOptions(const std::string & name, const std::string & text)
   {
-    m_Zarr = std::move(options);
+    m_Zarr = text.empty() ? nullptr : ParseZarrOptions(name, text);
   }
   /** Throws FileError if the file cannot be written. */
   void

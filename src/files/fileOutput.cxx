@@ -92,7 +92,7 @@ CheckMayBeReplaced(const std::string & shown, const fs::path & file)
 void
 CheckFolderMayBeReplaced(const Destination & destination, const OutputOptions & options)
 {
-  std::error_code error;
+  std::error_code  error;
   const fs::path & file = destination.file;
   if (!IsThere(file))
   {
@@ -108,7 +108,8 @@ CheckFolderMayBeReplaced(const Destination & destination, const OutputOptions & 
     const fs::path within = fs::weakly_canonical(input, error).lexically_relative(folder);
     if (!error && !within.empty() && *within.begin() != "..")
     {
-      Fail(destination.shown, "would replace the store that has " + input.string() + ", which an input of this run uses");
+      Fail(destination.shown,
+           "would replace the store that has " + input.string() + ", which an input of this run uses");
     }
   }
 }

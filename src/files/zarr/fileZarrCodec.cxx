@@ -106,11 +106,11 @@ FailWithoutLibrary(const ZarrCodec & codec)
 std::size_t
 InflateAll(Inflater & inflater, const char * from, std::size_t bytes, char * to, std::size_t room)
 {
-  const auto *   next = reinterpret_cast<const unsigned char *>(from);
-  auto *         place = reinterpret_cast<unsigned char *>(to);
-  std::size_t    left = bytes;
-  std::size_t    free = room;
-  unsigned char  beyond = 0;
+  const auto *  next = reinterpret_cast<const unsigned char *>(from);
+  auto *        place = reinterpret_cast<unsigned char *>(to);
+  std::size_t   left = bytes;
+  std::size_t   free = room;
+  unsigned char beyond = 0;
   // Members of gzip may follow each other.
   do
   {
@@ -453,11 +453,12 @@ ZarrCoder::EncodeOne(const ZarrCodec & codec, const char * from, std::size_t byt
     case ZarrCodec::Kind::Lz4:
     {
 #ifdef CHUNKWISE_HAS_LZ4
-      const int size = bytes > MostOfInt ? 0
-                                         : LZ4_compress_default(from,
-                                                                to.data() + SumBytes,
-                                                                static_cast<int>(bytes),
-                                                                static_cast<int>(std::min(to.size() - SumBytes, MostOfInt)));
+      const int size = bytes > MostOfInt
+                         ? 0
+                         : LZ4_compress_default(from,
+                                                to.data() + SumBytes,
+                                                static_cast<int>(bytes),
+                                                static_cast<int>(std::min(to.size() - SumBytes, MostOfInt)));
       if (size <= 0)
       {
         throw std::runtime_error("LZ4 cannot compress chunks of " + std::to_string(bytes) + " bytes");

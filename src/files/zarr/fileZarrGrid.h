@@ -57,7 +57,8 @@ public:
         // No sum: chunks may be longer than can be counted from here.
         const std::int64_t left = within.upper[a] - origin[i];
         box.lower[a] = std::max(origin[i], within.lower[a]);
-        box.upper[a] = left > m_Array.levels[level].chunk[i] ? origin[i] + m_Array.levels[level].chunk[i] : within.upper[a];
+        box.upper[a] =
+          left > m_Array.levels[level].chunk[i] ? origin[i] + m_Array.levels[level].chunk[i] : within.upper[a];
       }
     }
     return box;

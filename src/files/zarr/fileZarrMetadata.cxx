@@ -87,9 +87,9 @@ public:
     const double       real = isFloat ? m_Json->get<double>() : 0;
     const bool         isWhole = isFloat && real == std::floor(real) && std::abs(real) < 9e15;
     const bool         isTooLarge = m_Json->is_number_unsigned() && m_Json->get<std::uint64_t>() > INT64_MAX;
-    const std::int64_t value = isWhole                                       ? static_cast<std::int64_t>(real)
+    const std::int64_t value = isWhole                                      ? static_cast<std::int64_t>(real)
                                : m_Json->is_number_integer() && !isTooLarge ? m_Json->get<std::int64_t>()
-                                                                             : least - 1;
+                                                                            : least - 1;
     if (value < least || value > most)
     {
       this->Fail("is no integer from " + std::to_string(least) + " to " + std::to_string(most));
@@ -119,7 +119,8 @@ public:
   [[noreturn]] void
   Fail(const std::string & why) const
   {
-    std::string text = m_Json->is_structured() ? "a structure" : m_Json->dump(-1, ' ', true, Json::error_handler_t::replace);
+    std::string text =
+      m_Json->is_structured() ? "a structure" : m_Json->dump(-1, ' ', true, Json::error_handler_t::replace);
     files::Fail(m_File, "its " + m_Name + " (" + text.substr(0, 60) + ") " + why);
   }
   const std::string &
@@ -238,18 +239,14 @@ SetType(const JsonPart & part, const std::string & name, ZarrArray & array)
     PixelKind    kind;
     ZarrValue    value;
   };
-  static const Type types[] = { { "bool", "b1", PixelKind::UInt8, ZarrValue::Bool },
-                                { "int8", "i1", PixelKind::Int8, ZarrValue::Plain },
-                                { "uint8", "u1", PixelKind::UInt8, ZarrValue::Plain },
-                                { "int16", "i2", PixelKind::Int16, ZarrValue::Plain },
-                                { "uint16", "u2", PixelKind::UInt16, ZarrValue::Plain },
-                                { "int32", "i4", PixelKind::Int32, ZarrValue::Plain },
-                                { "uint32", "u4", PixelKind::UInt32, ZarrValue::Plain },
-                                { "int64", "i8", PixelKind::Int64, ZarrValue::Plain },
-                                { "uint64", "u8", PixelKind::UInt64, ZarrValue::Plain },
-                                { "float16", "f2", PixelKind::Float32, ZarrValue::Half },
-                                { "float32", "f4", PixelKind::Float32, ZarrValue::Plain },
-                                { "float64", "f8", PixelKind::Float64, ZarrValue::Plain } };
+  static const Type types[] = {
+    { "bool", "b1", PixelKind::UInt8, ZarrValue::Bool },       { "int8", "i1", PixelKind::Int8, ZarrValue::Plain },
+    { "uint8", "u1", PixelKind::UInt8, ZarrValue::Plain },     { "int16", "i2", PixelKind::Int16, ZarrValue::Plain },
+    { "uint16", "u2", PixelKind::UInt16, ZarrValue::Plain },   { "int32", "i4", PixelKind::Int32, ZarrValue::Plain },
+    { "uint32", "u4", PixelKind::UInt32, ZarrValue::Plain },   { "int64", "i8", PixelKind::Int64, ZarrValue::Plain },
+    { "uint64", "u8", PixelKind::UInt64, ZarrValue::Plain },   { "float16", "f2", PixelKind::Float32, ZarrValue::Half },
+    { "float32", "f4", PixelKind::Float32, ZarrValue::Plain }, { "float64", "f8", PixelKind::Float64, ZarrValue::Plain }
+  };
   for (const Type & type : types)
   {
     if (name == (array.version == 2 ? type.code : type.name))
@@ -519,8 +516,8 @@ ReadSharding(const JsonPart & codec, ZarrLevel level, ZarrArray & array)
     next.chunk[axis] = inner[i];
     if (level.chunk[axis] % inner[i] != 0)
     {
-      shape.Fail("does not divide a shard of " + std::to_string(level.chunk[axis]) + " voxels into whole chunks along axis " +
-                 std::to_string(axis));
+      shape.Fail("does not divide a shard of " + std::to_string(level.chunk[axis]) +
+                 " voxels into whole chunks along axis " + std::to_string(axis));
     }
   }
   array.levels.push_back(std::move(level));
@@ -566,18 +563,21 @@ ReadCodecs(const JsonPart & list, ZarrLevel level, ZarrArray & array)
 void
 ReadArray3(const JsonPart & part, ZarrArray & array)
 {
-  static const char * const known[] = { "zarr_format",        "node_type",  "shape",      "data_type",
-                                        "chunk_grid",         "fill_value", "codecs",     "attributes",
-                                        "chunk_key_encoding", "dimension_names", "storage_transformers" };
+  static const char * const known[] = { "zarr_format",     "node_type",           "shape",
+                                        "data_type",       "chunk_grid",          "fill_value",
+                                        "codecs",          "attributes",          "chunk_key_encoding",
+                                        "dimension_names", "storage_transformers" };
   for (const auto & field : part.Get().items())
   {
     const bool isKnown =
       std::any_of(std::begin(known), std::end(known), [&](const char * name) { return field.key() == name; });
     const Json & value = field.value();
-    const bool   mayBeIgnored = value.is_object() && value.contains("must_understand") && value["must_understand"] == false;
+    const bool   mayBeIgnored =
+      value.is_object() && value.contains("must_understand") && value["must_understand"] == false;
     if (!isKnown && !mayBeIgnored && !value.is_null())
     {
-      files::Fail(part.GetFile(), "has a field \"" + field.key().substr(0, 60) + "\" that is not known, and must be understood");
+      files::Fail(part.GetFile(),
+                  "has a field \"" + field.key().substr(0, 60) + "\" that is not known, and must be understood");
     }
   }
   if (part.Has("storage_transformers") && part.At("storage_transformers").GetSize() > 0)
@@ -889,8 +889,8 @@ PlaceAxes(const std::string & file, const OmeLevel & level, ZarrImage & image)
     const double unit = level.units[i].empty() ? 1 : GetZarrUnit(level.units[i]);
     if (unit == 0)
     {
-      image.warnings.push_back("the unit \"" + level.units[i].substr(0, 40) + "\" of its axis " + level.names[i].substr(0, 20) +
-                               " is not known and was not applied");
+      image.warnings.push_back("the unit \"" + level.units[i].substr(0, 40) + "\" of its axis " +
+                               level.names[i].substr(0, 20) + " is not known and was not applied");
     }
     header.extent[a] = shape[i];
     header.spacing[a] = level.scale[i] * (unit == 0 ? 1 : unit);
@@ -1051,12 +1051,12 @@ GetZarrUnit(const std::string & unit)
     const char * name;
     double       size;
   };
-  static const Unit whole[] = { { "angstrom", 1e-7 }, { "inch", 25.4 },  { "foot", 304.8 }, { "yard", 914.4 },
+  static const Unit whole[] = { { "angstrom", 1e-7 }, { "inch", 25.4 }, { "foot", 304.8 }, { "yard", 914.4 },
                                 { "mile", 1609344 },  { "minute", 60 }, { "hour", 3600 },  { "day", 86400 } };
-  static const Unit prefixes[] = { { "", 1 },         { "atto", 1e-18 }, { "femto", 1e-15 }, { "pico", 1e-12 },
-                                   { "nano", 1e-9 },  { "micro", 1e-6 }, { "milli", 1e-3 },  { "centi", 1e-2 },
-                                   { "deci", 1e-1 },  { "deca", 1e1 },   { "hecto", 1e2 },   { "kilo", 1e3 },
-                                   { "mega", 1e6 },   { "giga", 1e9 },   { "tera", 1e12 },   { "peta", 1e15 } };
+  static const Unit prefixes[] = { { "", 1 },        { "atto", 1e-18 }, { "femto", 1e-15 }, { "pico", 1e-12 },
+                                   { "nano", 1e-9 }, { "micro", 1e-6 }, { "milli", 1e-3 },  { "centi", 1e-2 },
+                                   { "deci", 1e-1 }, { "deca", 1e1 },   { "hecto", 1e2 },   { "kilo", 1e3 },
+                                   { "mega", 1e6 },  { "giga", 1e9 },   { "tera", 1e12 },   { "peta", 1e15 } };
   for (const Unit & known : whole)
   {
     if (unit == known.name)
@@ -1110,8 +1110,8 @@ bool
 IsZarr(const fs::path & folder)
 {
   std::error_code error;
-  return fs::is_directory(folder, error) &&
-         (IsThereAsFile(folder / "zarr.json") || IsThereAsFile(folder / ".zarray") || IsThereAsFile(folder / ".zgroup"));
+  return fs::is_directory(folder, error) && (IsThereAsFile(folder / "zarr.json") || IsThereAsFile(folder / ".zarray") ||
+                                             IsThereAsFile(folder / ".zgroup"));
 }
 
 ZarrImage

@@ -76,9 +76,12 @@ ParseCodec(const std::string & name, const std::string & text, ZarrOptions & opt
     codec.compressor = codecName.substr(6);
     codecName = "blosc";
     static const char * const compressors[] = { "blosclz", "lz4", "lz4hc", "zlib", "zstd" };
-    if (std::none_of(std::begin(compressors), std::end(compressors), [&](const char * c) { return codec.compressor == c; }))
+    if (std::none_of(
+          std::begin(compressors), std::end(compressors), [&](const char * c) { return codec.compressor == c; }))
     {
-      Fail(name, "'codec=" + text + "': Blosc has no compressor of this name; those that can be used: blosclz, lz4, lz4hc, zlib, zstd");
+      Fail(name,
+           "'codec=" + text +
+             "': Blosc has no compressor of this name; those that can be used: blosclz, lz4, lz4hc, zlib, zstd");
     }
   }
   for (const Known & known : all)
@@ -102,7 +105,8 @@ ParseCodec(const std::string & name, const std::string & text, ZarrOptions & opt
     options.codecs.push_back(codec);
     return;
   }
-  Fail(name, "'codec=" + text + "' is no codec that can be written; those that can: zstd, blosc, gzip, zlib, lz4, none");
+  Fail(name,
+       "'codec=" + text + "' is no codec that can be written; those that can: zstd, blosc, gzip, zlib, lz4, none");
 }
 
 std::vector<ZarrCodec>
@@ -123,7 +127,8 @@ GetDefaultCodecs(int version)
 std::string
 NameAxes(const std::string & file, const ImageHeader & header)
 {
-  std::string names = std::string(header.dimension == 5 ? "xyzct" : "xyzt").substr(0, static_cast<std::size_t>(header.dimension));
+  std::string names =
+    std::string(header.dimension == 5 ? "xyzct" : "xyzt").substr(0, static_cast<std::size_t>(header.dimension));
   if (header.axes.size() >= static_cast<std::size_t>(header.dimension) && header.components == 1)
   {
     names = header.axes.substr(0, static_cast<std::size_t>(header.dimension));
@@ -268,8 +273,7 @@ ParseZarrOptions(const std::string & name, const std::string & text)
     }
     else
     {
-      Fail(name,
-           "'" + part + "' is none of 0.4, 0.5, chunks=XxYxZ, shards=XxYxZ, shards=none, codec=NAME[:LEVEL]");
+      Fail(name, "'" + part + "' is none of 0.4, 0.5, chunks=XxYxZ, shards=XxYxZ, shards=none, codec=NAME[:LEVEL]");
     }
     at = end + 1;
   }
@@ -296,7 +300,9 @@ MakeZarrLayout(const std::string & file, const ImageHeader & header, const ZarrO
   {
     if (given->size() > axes.size())
     {
-      Fail(file, "chunks and shards of " + std::to_string(given->size()) + " axes are asked for, the image has " + std::to_string(axes.size()));
+      Fail(file,
+           "chunks and shards of " + std::to_string(given->size()) + " axes are asked for, the image has " +
+             std::to_string(axes.size()));
     }
   }
   // As NGFF orders them: time, channel, z, y, x.
@@ -313,11 +319,13 @@ MakeZarrLayout(const std::string & file, const ImageHeader & header, const ZarrO
     const int          axis = isComponent ? -1 : static_cast<int>(place);
     const std::int64_t extent = isComponent ? header.components : header.extent[axis];
     const auto         given = [&](const std::vector<std::int64_t> & lengths, std::int64_t otherwise) {
-      return axis >= 0 && static_cast<std::size_t>(axis) < lengths.size() ? lengths[static_cast<std::size_t>(axis)] : otherwise;
+      return axis >= 0 && static_cast<std::size_t>(axis) < lengths.size() ? lengths[static_cast<std::size_t>(axis)]
+                                                                                  : otherwise;
     };
     const std::int64_t chunk = std::min(extent, given(options.chunk, isComponent ? 1 : ChooseChunk(header, axis)));
     const std::int64_t chunks = (extent + chunk - 1) / chunk;
-    const std::int64_t length = header.extent[2] > 1 && ChooseChunk(header, 2) > 16 ? ThickShardLength : ThinShardLength;
+    const std::int64_t length =
+      header.extent[2] > 1 && ChooseChunk(header, 2) > 16 ? ThickShardLength : ThinShardLength;
     const std::int64_t most = axis == 0 || axis == 1 ? std::max<std::int64_t>(1, length / chunk) : 1;
     const std::int64_t shard = given(options.shard, std::min(chunks, most) * chunk);
     if (shard % chunk != 0)
@@ -339,7 +347,8 @@ MakeZarrLayout(const std::string & file, const ImageHeader & header, const ZarrO
   {
     codec.typeSize = static_cast<int>(PixelSize(header.kind));
   }
-  if (options.version == 3 && options.hasShards)
+  // A shard of one chunk is only a chunk with an index.
+  if (options.version == 3 && options.hasShards && (outer.chunk != inner.chunk || !options.shard.empty()))
   {
     outer.isSharded = true;
     array.levels.push_back(outer);
@@ -368,8 +377,12 @@ MakeArrayMetadata(const ZarrLayout & layout)
     json["zarr_format"] = 2;
     json["shape"] = array.shape;
     json["chunks"] = array.levels.back().chunk;
-    json["dtype"] = (PixelSize(array.kind) == 1 ? "|" : array.bigEndian ? ">" : "<") +
-                    std::string(isReal ? "f" : PixelKindName(array.kind)[0] == 'u' ? "u" : "i") +
+    json["dtype"] = (PixelSize(array.kind) == 1 ? "|"
+                     : array.bigEndian          ? ">"
+                                                : "<") +
+                    std::string(isReal                                ? "f"
+                                : PixelKindName(array.kind)[0] == 'u' ? "u"
+                                                                      : "i") +
                     std::to_string(PixelSize(array.kind));
     json["compressor"] =
       array.levels.back().codecs.empty() ? OrderedJson() : DescribeCodec(array.levels.back().codecs[0], 2);
@@ -401,7 +414,9 @@ MakeArrayMetadata(const ZarrLayout & layout)
   json["zarr_format"] = 3;
   json["node_type"] = "array";
   json["shape"] = array.shape;
-  json["data_type"] = (isReal ? "float" : PixelKindName(array.kind)[0] == 'u' ? "uint" : "int") +
+  json["data_type"] = (isReal                                ? "float"
+                       : PixelKindName(array.kind)[0] == 'u' ? "uint"
+                                                             : "int") +
                       std::to_string(8 * PixelSize(array.kind));
   json["chunk_grid"]["name"] = "regular";
   json["chunk_grid"]["configuration"]["chunk_shape"] = array.levels.front().chunk;

@@ -20,12 +20,6 @@ struct ZarrOptions
   std::vector<ZarrCodec>    codecs;
 };
 
-/** Parts with commas between them: "0.4" or "0.5", "chunks=XxYxZ", "shards=XxYxZ" or "shards=none",
- * "codec=NAME[:LEVEL]" with zstd, blosc (also blosc-lz4, ...), gzip, zlib, lz4 or none. Throws FileError, which begins
- * with `name`. */
-std::shared_ptr<const ZarrOptions>
-ParseZarrOptions(const std::string & name, const std::string & text);
-
 /** The array that an image becomes. */
 struct ZarrLayout
 {

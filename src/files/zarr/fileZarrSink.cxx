@@ -47,7 +47,8 @@ public:
     // Units that come in parts, and one of them that is completed.
     const ByteCount unit =
       ByteCount(grid.CountVoxelsOfChunk(0)) * static_cast<std::int64_t>(PixelSize(layout.array.kind));
-    m_Held = m_Threads * worker + WaitingBytes + static_cast<std::uint64_t>(unit.Get()) + (isSharded ? static_cast<std::uint64_t>(grid.CountIndexBytes(0).Get()) : 0);
+    m_Held = m_Threads * worker + WaitingBytes + static_cast<std::uint64_t>(unit.Get()) +
+             (isSharded ? static_cast<std::uint64_t>(grid.CountIndexBytes(0).Get()) : 0);
   }
   unsigned int
   GetThreads() const
@@ -267,10 +268,9 @@ private:
   void
   WriteShard(const ZarrIndex & index, const BufferView & view)
   {
-    const Box unit =
-      m_Grid.GetBox(0, GetZarrOrigin(index, m_Grid.GetLevel(0).chunk), Box::FromExtent(GetExtent()));
-    ZarrIndex          first;
-    ZarrIndex          count;
+    const Box unit = m_Grid.GetBox(0, GetZarrOrigin(index, m_Grid.GetLevel(0).chunk), Box::FromExtent(GetExtent()));
+    ZarrIndex first;
+    ZarrIndex count;
     const std::int64_t number = m_Grid.CountChunks(1, unit, first, count);
     const ZarrIndex    inner = m_Grid.GetInner(0);
     std::vector<char>  places(static_cast<std::size_t>(m_Grid.CountIndexBytes(0).Get()), static_cast<char>(0xff));
@@ -396,7 +396,8 @@ private:
   GetPlaceOfSlot(std::int64_t slot) const
   {
     const Coordinates unit = m_Grid.GetUnit(0, GetExtent());
-    return static_cast<std::uint64_t>(slot) * static_cast<std::uint64_t>(ByteCount::OfImage(unit, 1, PixelSize(m_Header.kind)).Get());
+    return static_cast<std::uint64_t>(slot) *
+           static_cast<std::uint64_t>(ByteCount::OfImage(unit, 1, PixelSize(m_Header.kind)).Get());
   }
   /** Moves the voxels of a unit from memory to a file. */
   void

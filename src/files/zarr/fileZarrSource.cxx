@@ -63,8 +63,8 @@ public:
       m_Bytes.data(), m_Bytes.size(), shard.offset + (about.indexIsAtEnd ? shard.bytes - m_Bytes.size() : 0));
     if (about.indexHasChecksum)
     {
-      const std::size_t  size = m_Bytes.size() - 4;
-      std::uint32_t      sum = 0;
+      const std::size_t size = m_Bytes.size() - 4;
+      std::uint32_t     sum = 0;
       for (std::size_t i = 4; i-- > 0;)
       {
         sum = sum << 8 | static_cast<unsigned char>(m_Bytes[size + i]);
@@ -142,8 +142,8 @@ public:
   void
   HoldAtMost(std::uint64_t bytes) override
   {
-    m_Threads = static_cast<unsigned int>(
-      std::clamp<std::uint64_t>(bytes / this->GetBytesOfWorker(), 1, GetMostThreadsOfZarr()));
+    m_Threads =
+      static_cast<unsigned int>(std::clamp<std::uint64_t>(bytes / this->GetBytesOfWorker(), 1, GetMostThreadsOfZarr()));
   }
   void
   Read(const Box & box, const BufferView & view) override
@@ -267,7 +267,7 @@ private:
       begins.push_back(begins.back() + shard.number);
     }
     m_Executor->ParallelFor(begins.back(), [&](std::int64_t i, unsigned int worker) {
-      const auto        s = static_cast<std::size_t>(std::upper_bound(begins.begin(), begins.end(), i) - begins.begin()) - 1;
+      const auto s = static_cast<std::size_t>(std::upper_bound(begins.begin(), begins.end(), i) - begins.begin()) - 1;
       const OpenShard & shard = shards[s];
       this->ReadInner(0, *shard.places, GetZarrIndex(i - begins[s], shard.first, shard.count), { box, view, worker });
     });
@@ -309,8 +309,8 @@ private:
     }
     Worker &           worker = m_Workers[task.worker];
     const std::size_t  size = PixelSize(m_Header.kind);
-    const char * const voxels = this->Decode(origin, place, worker) + m_Grid.GetOffset(origin, part, m_Strides) *
-                                                                        static_cast<std::int64_t>(size);
+    const char * const voxels =
+      this->Decode(origin, place, worker) + m_Grid.GetOffset(origin, part, m_Strides) * static_cast<std::int64_t>(size);
     CopyStrided(size,
                 part.Extents(),
                 voxels,
@@ -336,8 +336,8 @@ private:
     const ByteCount most = ByteCount::FromUnsigned(place.bytes) * GetZarrRatio(codecs);
     if (!(ByteCount::FromUnsigned(m_ChunkBytes) <= most))
     {
-      refuse("has " + std::to_string(place.bytes) + " bytes, which can expand to at most " + std::to_string(most.Get()) +
-             "; its voxels take " + std::to_string(m_ChunkBytes));
+      refuse("has " + std::to_string(place.bytes) + " bytes, which can expand to at most " +
+             std::to_string(most.Get()) + "; its voxels take " + std::to_string(m_ChunkBytes));
     }
     worker.decoded.resize(bytes);
     if (codecs.empty())
