@@ -2,6 +2,7 @@
 #ifndef fileZarrGrid_h
 #define fileZarrGrid_h
 
+#include "fileByteCount.h"
 #include "fileZarrMetadata.h"
 
 namespace chunkwise::files

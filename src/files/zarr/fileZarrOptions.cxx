@@ -109,6 +109,39 @@ ParseCodec(const std::string & name, const std::string & text, ZarrOptions & opt
        "'codec=" + text + "' is no codec that can be written; those that can: zstd, blosc, gzip, zlib, lz4, none");
 }
 
+ZarrReducer
+ParseReducer(const std::string & name, const std::string & text)
+{
+  static const std::pair<const char *, ZarrReducer> reducers[] = { { "mean", ZarrReducer::Mean },
+                                                                   { "mode", ZarrReducer::Mode },
+                                                                   { "min", ZarrReducer::Minimum },
+                                                                   { "max", ZarrReducer::Maximum },
+                                                                   { "median", ZarrReducer::Median } };
+  for (const auto & known : reducers)
+  {
+    if (text == known.first)
+    {
+      return known.second;
+    }
+  }
+  Fail(name, "'pyramid=" + text + "' is none of mean, mode, min, max, median");
+}
+
+/** Axes of space that get half as many voxels in the next level. */
+Coordinates
+GetFactors(const ImageHeader & header)
+{
+  Coordinates factor = Coordinates::Filled(1);
+  for (int a = 0; a < std::min(3, header.dimension); ++a)
+  {
+    factor[a] = header.extent[a] > 1 ? 2 : 1;
+  }
+  return factor;
+}
+
+/** Levels go on until one has so few voxels along x, y and z. */
+constexpr std::int64_t LastLevelLength = 256;
+
 std::vector<ZarrCodec>
 GetDefaultCodecs(int version)
 {
@@ -177,6 +210,90 @@ DescribeAxes(const ZarrArray & array)
   return axes;
 }
 
+ZarrLayout
+LayOutLevel(const std::string & file, const ImageHeader & header, const ZarrOptions & options)
+{
+  ZarrLayout        layout;
+  ZarrArray &       array = layout.array;
+  const std::string axes = NameAxes(file, header);
+  const bool        hasComponents = header.components > 1;
+  array.version = options.version;
+  array.kind = header.kind;
+  array.bigEndian = IsBigEndianMachine();
+  array.hasPrefix = options.version == 3;
+  array.separator = '/';
+  for (const std::vector<std::int64_t> * given : { &options.chunk, &options.shard })
+  {
+    if (given->size() > axes.size())
+    {
+      Fail(file,
+           "chunks and shards of " + std::to_string(given->size()) + " axes are asked for, the image has " +
+             std::to_string(axes.size()));
+    }
+  }
+  // As NGFF orders them: time, channel, z, y, x.
+  ZarrLevel outer;
+  ZarrLevel inner;
+  for (const char letter : { 't', 'c', 'z', 'y', 'x' })
+  {
+    const bool        isComponent = letter == 'c' && hasComponents;
+    const std::size_t place = axes.find(letter);
+    if (!isComponent && place == std::string::npos)
+    {
+      continue;
+    }
+    const int          axis = isComponent ? -1 : static_cast<int>(place);
+    const std::int64_t extent = isComponent ? header.components : header.extent[axis];
+    const auto         given = [&](const std::vector<std::int64_t> & lengths, std::int64_t otherwise) {
+      return axis >= 0 && static_cast<std::size_t>(axis) < lengths.size() ? lengths[static_cast<std::size_t>(axis)]
+                                                                                  : otherwise;
+    };
+    const std::int64_t asked = given(options.chunk, isComponent ? 1 : ChooseChunk(header, axis));
+    const std::int64_t chunk = std::min(extent, asked);
+    const std::int64_t length =
+      header.extent[2] > 1 && ChooseChunk(header, 2) > 16 ? ThickShardLength : ThinShardLength;
+    const std::int64_t most = axis == 0 || axis == 1 ? std::max<std::int64_t>(1, length / chunk) : 1;
+    const std::int64_t shard = given(options.shard, most * asked);
+    if (shard % asked != 0)
+    {
+      Fail(file,
+           "a shard of " + std::to_string(shard) + " voxels along axis " + std::to_string(axis) +
+             " is no multiple of a chunk of " + std::to_string(asked));
+    }
+    // Neither is larger than the image.
+    const std::int64_t inShard = std::min(shard / asked, (extent + chunk - 1) / chunk);
+    layout.fileAxis.push_back(isComponent ? 0 : axis + (hasComponents ? 1 : 0));
+    array.names.emplace_back(1, letter);
+    array.shape.push_back(extent);
+    outer.chunk.push_back(inShard * chunk);
+    inner.chunk.push_back(chunk);
+    outer.order.push_back(static_cast<int>(outer.order.size()));
+  }
+  inner.order = outer.order;
+  inner.codecs = options.hasCodec ? options.codecs : GetDefaultCodecs(options.version);
+  for (ZarrCodec & codec : inner.codecs)
+  {
+    codec.typeSize = static_cast<int>(PixelSize(header.kind));
+  }
+  // A shard of one chunk is only a chunk with an index.
+  if (options.version == 3 && options.hasShards && (outer.chunk != inner.chunk || !options.shard.empty()))
+  {
+    outer.isSharded = true;
+    array.levels.push_back(outer);
+  }
+  array.levels.push_back(inner);
+  ByteCount bytes(static_cast<std::int64_t>(PixelSize(header.kind)));
+  for (const std::int64_t length : inner.chunk)
+  {
+    bytes = bytes * length;
+  }
+  if (bytes.Get() > std::int64_t{ 1 } << 30)
+  {
+    Fail(file, "chunks of more than 1 GiB are asked for");
+  }
+  return layout;
+}
+
 OrderedJson
 DescribeCodec(const ZarrCodec & codec, int version)
 {
@@ -232,6 +349,40 @@ DescribeCodec(const ZarrCodec & codec, int version)
   return about;
 }
 
+const char *
+NameOfReducer(ZarrReducer reducer)
+{
+  return reducer == ZarrReducer::Mean      ? "mean"
+         : reducer == ZarrReducer::Mode    ? "mode"
+         : reducer == ZarrReducer::Minimum ? "min"
+         : reducer == ZarrReducer::Maximum ? "max"
+                                           : "median";
+}
+
+OrderedJson
+DescribeDataset(const ZarrLayout & layout, const ImageHeader & header, const std::string & path)
+{
+  OrderedJson scale = OrderedJson::array();
+  OrderedJson translation = OrderedJson::array();
+  bool        isMoved = false;
+  for (std::size_t i = 0; i < layout.array.names.size(); ++i)
+  {
+    const bool isChannel = layout.array.names[i] == "c";
+    const int  axis = layout.fileAxis[i] - (header.components > 1 ? 1 : 0);
+    scale.push_back(isChannel ? 1.0 : header.spacing[axis]);
+    translation.push_back(isChannel ? 0.0 : header.origin[axis]);
+    isMoved = isMoved || (!isChannel && header.origin[axis] != 0);
+  }
+  OrderedJson dataset;
+  dataset["path"] = path;
+  dataset["coordinateTransformations"] = OrderedJson::array({ { { "type", "scale" }, { "scale", scale } } });
+  if (isMoved)
+  {
+    dataset["coordinateTransformations"].push_back({ { "type", "translation" }, { "translation", translation } });
+  }
+  return dataset;
+}
+
 std::string
 ToText(const OrderedJson & json)
 {
@@ -267,13 +418,19 @@ ParseZarrOptions(const std::string & name, const std::string & text)
     {
       options->shard = ParseLengths(name, part, value);
     }
+    else if (key == "pyramid" && sign != std::string::npos)
+    {
+      options->reducer = ParseReducer(name, value);
+    }
     else if (key == "codec" && sign != std::string::npos)
     {
       ParseCodec(name, value, *options);
     }
     else
     {
-      Fail(name, "'" + part + "' is none of 0.4, 0.5, chunks=XxYxZ, shards=XxYxZ, shards=none, codec=NAME[:LEVEL]");
+      Fail(name,
+           "'" + part +
+             "' is none of 0.4, 0.5, chunks=XxYxZ, shards=XxYxZ, shards=none, codec=NAME[:LEVEL], pyramid=NAME");
     }
     at = end + 1;
   }
@@ -282,88 +439,6 @@ ParseZarrOptions(const std::string & name, const std::string & text)
     Fail(name, "OME-Zarr 0.4 has no shards");
   }
   return options;
-}
-
-ZarrLayout
-MakeZarrLayout(const std::string & file, const ImageHeader & header, const ZarrOptions & options)
-{
-  ZarrLayout        layout;
-  ZarrArray &       array = layout.array;
-  const std::string axes = NameAxes(file, header);
-  const bool        hasComponents = header.components > 1;
-  array.version = options.version;
-  array.kind = header.kind;
-  array.bigEndian = IsBigEndianMachine();
-  array.hasPrefix = options.version == 3;
-  array.separator = '/';
-  for (const std::vector<std::int64_t> * given : { &options.chunk, &options.shard })
-  {
-    if (given->size() > axes.size())
-    {
-      Fail(file,
-           "chunks and shards of " + std::to_string(given->size()) + " axes are asked for, the image has " +
-             std::to_string(axes.size()));
-    }
-  }
-  // As NGFF orders them: time, channel, z, y, x.
-  ZarrLevel outer;
-  ZarrLevel inner;
-  for (const char letter : { 't', 'c', 'z', 'y', 'x' })
-  {
-    const bool        isComponent = letter == 'c' && hasComponents;
-    const std::size_t place = axes.find(letter);
-    if (!isComponent && place == std::string::npos)
-    {
-      continue;
-    }
-    const int          axis = isComponent ? -1 : static_cast<int>(place);
-    const std::int64_t extent = isComponent ? header.components : header.extent[axis];
-    const auto         given = [&](const std::vector<std::int64_t> & lengths, std::int64_t otherwise) {
-      return axis >= 0 && static_cast<std::size_t>(axis) < lengths.size() ? lengths[static_cast<std::size_t>(axis)]
-                                                                                  : otherwise;
-    };
-    const std::int64_t chunk = std::min(extent, given(options.chunk, isComponent ? 1 : ChooseChunk(header, axis)));
-    const std::int64_t chunks = (extent + chunk - 1) / chunk;
-    const std::int64_t length =
-      header.extent[2] > 1 && ChooseChunk(header, 2) > 16 ? ThickShardLength : ThinShardLength;
-    const std::int64_t most = axis == 0 || axis == 1 ? std::max<std::int64_t>(1, length / chunk) : 1;
-    const std::int64_t shard = given(options.shard, std::min(chunks, most) * chunk);
-    if (shard % chunk != 0)
-    {
-      Fail(file,
-           "a shard of " + std::to_string(shard) + " voxels along axis " + std::to_string(axis) +
-             " is no multiple of a chunk of " + std::to_string(chunk));
-    }
-    layout.fileAxis.push_back(isComponent ? 0 : axis + (hasComponents ? 1 : 0));
-    array.names.emplace_back(1, letter);
-    array.shape.push_back(extent);
-    outer.chunk.push_back(shard);
-    inner.chunk.push_back(chunk);
-    outer.order.push_back(static_cast<int>(outer.order.size()));
-  }
-  inner.order = outer.order;
-  inner.codecs = options.hasCodec ? options.codecs : GetDefaultCodecs(options.version);
-  for (ZarrCodec & codec : inner.codecs)
-  {
-    codec.typeSize = static_cast<int>(PixelSize(header.kind));
-  }
-  // A shard of one chunk is only a chunk with an index.
-  if (options.version == 3 && options.hasShards && (outer.chunk != inner.chunk || !options.shard.empty()))
-  {
-    outer.isSharded = true;
-    array.levels.push_back(outer);
-  }
-  array.levels.push_back(inner);
-  ByteCount bytes(static_cast<std::int64_t>(PixelSize(header.kind)));
-  for (const std::int64_t length : inner.chunk)
-  {
-    bytes = bytes * length;
-  }
-  if (bytes.Get() > std::int64_t{ 1 } << 30)
-  {
-    Fail(file, "chunks of more than 1 GiB are asked for");
-  }
-  return layout;
 }
 
 std::string
@@ -429,27 +504,61 @@ MakeArrayMetadata(const ZarrLayout & layout)
   return ToText(json);
 }
 
-std::string
-MakeGroupMetadata(const ZarrLayout & layout, const ImageHeader & header, const std::string & name)
+ZarrPyramid
+MakeZarrPyramid(const std::string & file, const ImageHeader & header, const ZarrOptions & options)
 {
-  const bool  hasComponents = header.components > 1;
-  OrderedJson scale = OrderedJson::array();
-  OrderedJson translation = OrderedJson::array();
-  bool        isMoved = false;
-  for (std::size_t i = 0; i < layout.array.names.size(); ++i)
+  ZarrPyramid pyramid;
+  pyramid.reducer = options.reducer;
+  pyramid.headers.push_back(header);
+  pyramid.levels.push_back(LayOutLevel(file, header, options));
+  const bool hasComponents = header.components > 1;
+  for (;;)
   {
-    const bool isChannel = layout.array.names[i] == "c";
-    const int  axis = layout.fileAxis[i] - (hasComponents ? 1 : 0);
-    scale.push_back(isChannel ? 1.0 : header.spacing[axis]);
-    translation.push_back(isChannel ? 0.0 : header.origin[axis]);
-    isMoved = isMoved || (!isChannel && header.origin[axis] != 0);
+    const ImageHeader & last = pyramid.headers.back();
+    if (options.reducer == ZarrReducer::None ||
+        std::max({ last.extent[0], last.extent[1], last.extent[2] }) <= LastLevelLength)
+    {
+      return pyramid;
+    }
+    const Coordinates  factor = GetFactors(last);
+    const ZarrLayout & layout = pyramid.levels.back();
+    for (std::size_t i = 0; i < layout.fileAxis.size(); ++i)
+    {
+      const int          axis = layout.fileAxis[i] - (hasComponents ? 1 : 0);
+      const std::int64_t unit = layout.array.levels.front().chunk[i];
+      if (axis >= 0 && factor[axis] == 2 && unit % 2 != 0 && unit < layout.array.shape[i])
+      {
+        Fail(file, "a pyramid needs an even number of voxels in chunks and shards, not " + std::to_string(unit));
+      }
+    }
+    ImageHeader next = last;
+    Coordinates ofFile = factor;
+    for (int a = 0; a < next.dimension; ++a)
+    {
+      next.extent[a] = (last.extent[a] + factor[a] - 1) / factor[a];
+      next.spacing[a] = last.spacing[a] * static_cast<double>(factor[a]);
+      next.origin[a] = last.origin[a] + last.spacing[a] * static_cast<double>(factor[a] - 1) / 2;
+    }
+    if (hasComponents)
+    {
+      ofFile[0] = 1;
+      std::copy_n(factor.axis, MaxDimension - 1, ofFile.axis + 1);
+    }
+    pyramid.factors.push_back(ofFile);
+    pyramid.headers.push_back(next);
+    pyramid.levels.push_back(LayOutLevel(file, next, options));
   }
-  OrderedJson dataset;
-  dataset["path"] = "0";
-  dataset["coordinateTransformations"] = OrderedJson::array({ { { "type", "scale" }, { "scale", scale } } });
-  if (isMoved)
+}
+
+std::string
+MakeGroupMetadata(const ZarrPyramid & pyramid, const std::string & name)
+{
+  const ZarrLayout &  layout = pyramid.levels.front();
+  const ImageHeader & header = pyramid.headers.front();
+  OrderedJson         datasets = OrderedJson::array();
+  for (std::size_t i = 0; i < pyramid.levels.size(); ++i)
   {
-    dataset["coordinateTransformations"].push_back({ { "type", "translation" }, { "translation", translation } });
+    datasets.push_back(DescribeDataset(layout, pyramid.headers[i], std::to_string(i)));
   }
   OrderedJson multiscale;
   if (layout.array.version == 2)
@@ -458,7 +567,11 @@ MakeGroupMetadata(const ZarrLayout & layout, const ImageHeader & header, const s
   }
   multiscale["name"] = name;
   multiscale["axes"] = DescribeAxes(layout.array);
-  multiscale["datasets"] = OrderedJson::array({ dataset });
+  multiscale["datasets"] = datasets;
+  if (pyramid.levels.size() > 1)
+  {
+    multiscale["type"] = NameOfReducer(pyramid.reducer);
+  }
   OrderedJson ome;
   if (layout.array.version == 3)
   {

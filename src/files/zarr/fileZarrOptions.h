@@ -3,6 +3,7 @@
 #define fileZarrOptions_h
 
 #include "fileZarrGrid.h"
+#include "fileZarrReduce.h"
 
 namespace chunkwise::files
 {
@@ -18,6 +19,7 @@ struct ZarrOptions
   bool                      hasShards{ true };
   bool                      hasCodec{ false };
   std::vector<ZarrCodec>    codecs;
+  ZarrReducer               reducer{ ZarrReducer::None };
 };
 
 /** The array that an image becomes. */
@@ -27,15 +29,25 @@ struct ZarrLayout
   std::vector<int> fileAxis;
 };
 
+/** The levels of an image, the whole one first. */
+struct ZarrPyramid
+{
+  ZarrReducer              reducer{ ZarrReducer::None };
+  std::vector<ZarrLayout>  levels;
+  std::vector<ImageHeader> headers;
+  /** 1 or 2 along each of FileSource's axes: from a level to the next. */
+  std::vector<Coordinates> factors;
+};
+
 /** Throws FileError if the options cannot be used for the image. */
-ZarrLayout
-MakeZarrLayout(const std::string & file, const ImageHeader & header, const ZarrOptions & options);
+ZarrPyramid
+MakeZarrPyramid(const std::string & file, const ImageHeader & header, const ZarrOptions & options);
 
 /** The text of the array's metadata, and of its group's. */
 std::string
 MakeArrayMetadata(const ZarrLayout & layout);
 std::string
-MakeGroupMetadata(const ZarrLayout & layout, const ImageHeader & header, const std::string & name);
+MakeGroupMetadata(const ZarrPyramid & pyramid, const std::string & name);
 
 } // namespace chunkwise::files
 

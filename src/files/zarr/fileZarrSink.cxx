@@ -7,6 +7,7 @@
 #include "fileZarrOptions.h"
 #include "fileZarrValues.h"
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <fcntl.h>
@@ -33,22 +34,28 @@ constexpr std::uint64_t EncodingBytes = std::uint64_t{ 1 } << 30;
 class ZarrMemory
 {
 public:
-  ZarrMemory(const ZarrLayout & layout, std::uint64_t most)
+  ZarrMemory(const ZarrPyramid & pyramid, std::uint64_t most)
   {
-    const ZarrGrid      grid(layout.array, layout.fileAxis);
-    const auto &        codecs = layout.array.GetInnermost().codecs;
-    const std::uint64_t chunk =
-      static_cast<std::uint64_t>(grid.CountVoxelsOfChunk(grid.GetLast())) * PixelSize(layout.array.kind);
-    const bool          isSharded = layout.array.levels.front().isSharded;
-    const std::uint64_t outputs = isSharded ? ChunksOfWorker : 1;
-    const std::uint64_t worker = chunk + GetZarrCoderBytes(codecs, chunk, true) + outputs * GetZarrBound(codecs, chunk);
-    const std::uint64_t limit = most == 0 ? EncodingBytes : most - std::min(most, WaitingBytes);
+    std::uint64_t worker = 1;
+    std::uint64_t waiting = 0;
+    for (const ZarrLayout & layout : pyramid.levels)
+    {
+      const ZarrGrid      grid(layout.array, layout.fileAxis);
+      const auto &        codecs = layout.array.GetInnermost().codecs;
+      const std::size_t   size = PixelSize(layout.array.kind);
+      const std::uint64_t chunk = static_cast<std::uint64_t>(grid.CountVoxelsOfChunk(grid.GetLast())) * size;
+      const bool          isSharded = layout.array.levels.front().isSharded;
+      const std::uint64_t outputs = isSharded ? ChunksOfWorker : 1;
+      worker = std::max(worker, chunk + GetZarrCoderBytes(codecs, chunk, true) + outputs * GetZarrBound(codecs, chunk));
+      // Units that come in parts, one of them that is completed, and what it becomes in the next level.
+      const ByteCount unit = ByteCount(grid.CountVoxelsOfChunk(0)) * static_cast<std::int64_t>(size);
+      const bool      isLast = &layout == &pyramid.levels.back();
+      waiting += WaitingBytes + static_cast<std::uint64_t>(unit.Get()) * (isLast ? 2 : 3) / 2 +
+                 (isSharded ? static_cast<std::uint64_t>(grid.CountIndexBytes(0).Get()) : 0);
+    }
+    const std::uint64_t limit = most == 0 ? EncodingBytes : most;
     m_Threads = static_cast<unsigned int>(std::clamp<std::uint64_t>(limit / worker, 1, GetMostThreadsOfZarr()));
-    // Units that come in parts, and one of them that is completed.
-    const ByteCount unit =
-      ByteCount(grid.CountVoxelsOfChunk(0)) * static_cast<std::int64_t>(PixelSize(layout.array.kind));
-    m_Held = m_Threads * worker + WaitingBytes + static_cast<std::uint64_t>(unit.Get()) +
-             (isSharded ? static_cast<std::uint64_t>(grid.CountIndexBytes(0).Get()) : 0);
+    m_Held = m_Threads * worker + waiting;
   }
   unsigned int
   GetThreads() const
@@ -66,6 +73,28 @@ private:
   std::uint64_t m_Held{ 0 };
 };
 
+/** The threads that encode, and their memory. */
+class ZarrTeam
+{
+public:
+  /** Memory of one thread. */
+  struct Worker
+  {
+    ZarrCoder         coder;
+    std::vector<char> voxels;
+    std::vector<char> encoded;
+  };
+
+  explicit ZarrTeam(unsigned int threads)
+    : executor(MakeThreadExecutor(threads))
+    , workers(executor->GetConcurrency())
+  {}
+
+  std::unique_ptr<Executor>      executor;
+  std::vector<Worker>            workers;
+  std::vector<std::vector<char>> encoded;
+};
+
 /** Voxels of a unit, a chunk or a shard with a file of its own, of which not all are there yet. */
 struct WaitingUnit
 {
@@ -75,108 +104,14 @@ struct WaitingUnit
   std::int64_t      slot{ -1 }; ///< in the file for those that memory has no room for
 };
 
-class ZarrSink : public FileSink
+/** Files of a store. */
+class ZarrFolder
 {
 public:
-  ZarrSink(const ImageHeader & header, const Destination & destination, const OutputOptions & options,
-           std::vector<std::string> losses)
-    : m_Layout(MakeZarrLayout(destination.shown, header, options.zarr ? *options.zarr : ZarrOptions()))
-    , m_Grid(m_Layout.array, m_Layout.fileAxis)
-    , m_Strides(m_Grid.GetStrides())
-    , m_Shown(destination.shown)
-    , m_Folder(destination)
-    , m_Root(m_Folder.GetPath(destination.file))
-  {
-    m_Header = header;
-    m_Losses = std::move(losses);
-    m_Layout.array.folder = m_Root / "0";
-    m_Count = CountVoxels(m_Shown, header);
-    m_ChunkBytes = static_cast<std::size_t>(m_Grid.CountVoxelsOfChunk(m_Grid.GetLast())) * PixelSize(header.kind);
-    m_Held = ZarrMemory(m_Layout, options.heldBytes).GetHeld();
-    m_Executor = MakeThreadExecutor(ZarrMemory(m_Layout, options.heldBytes).GetThreads());
-    m_Workers.resize(m_Executor->GetConcurrency());
-    this->MakeFolder(m_Layout.array.folder);
-    this->WriteText(m_Layout.array.folder / (m_Layout.array.version == 2 ? ".zarray" : "zarr.json"),
-                    MakeArrayMetadata(m_Layout));
-  }
-  ImageAccess
-  GetAccess() const override
-  {
-    ImageAccess access;
-    access.unit = m_Grid.GetUnit(0, GetExtent());
-    access.wholeBoxes = true;
-    access.heldBytes = m_Held;
-    return access;
-  }
-  void
-  Write(const Box & box, const BufferView & view) override
-  {
-    CheckBox(GetExtent(), m_Header.kind, box, view);
-    if (box.IsEmpty())
-    {
-      return;
-    }
-    const std::lock_guard<std::mutex> lock(m_Mutex);
-    const Box                         image = Box::FromExtent(GetExtent());
-    ZarrIndex                         first;
-    ZarrIndex                         count;
-    const std::int64_t                units = m_Grid.CountChunks(0, box, first, count);
-    const bool                        isSharded = m_Layout.array.levels.front().isSharded;
-    std::vector<ZarrIndex>            whole;
-    for (std::int64_t i = 0; i < units; ++i)
-    {
-      ZarrIndex index = GetZarrIndex(i, first, count);
-      const Box unit = m_Grid.GetBox(0, GetZarrOrigin(index, m_Grid.GetLevel(0).chunk), image);
-      if (!box.Contains(unit))
-      {
-        this->Keep(index, unit, box, view);
-      }
-      else if (isSharded)
-      {
-        this->WriteShard(index, view);
-      }
-      else
-      {
-        whole.push_back(std::move(index));
-      }
-    }
-    m_Executor->ParallelFor(static_cast<std::int64_t>(whole.size()), [&](std::int64_t i, unsigned int worker) {
-      this->WriteChunkFile(whole[static_cast<std::size_t>(i)], view, m_Workers[worker]);
-    });
-    m_Done += box.NumberOfVoxels();
-  }
-  void
-  Finish() override
-  {
-    if (m_Done != m_Count || !m_Waiting.empty())
-    {
-      throw std::logic_error(m_Shown + ": " + std::to_string(m_Done) + " of " + std::to_string(m_Count) +
-                             " voxels were written");
-    }
-    const std::string name = WithoutEnding(m_Root.filename().string());
-    const std::string text = MakeGroupMetadata(m_Layout, m_Header, name);
-    if (m_Layout.array.version == 2)
-    {
-      this->WriteText(m_Root / ".zattrs", text);
-      this->WriteText(m_Root / ".zgroup", "{\n  \"zarr_format\": 2\n}\n");
-    }
-    else
-    {
-      this->WriteText(m_Root / "zarr.json", text);
-    }
-    this->Sync();
-    m_Folder.Commit();
-  }
-
-private:
-  /** Memory of one thread. */
-  struct Worker
-  {
-    ZarrCoder         coder;
-    std::vector<char> voxels;
-    std::vector<char> encoded;
-  };
-
+  ZarrFolder(const std::string & shown, std::atomic<std::uint64_t> & bytesWritten)
+    : m_Shown(shown)
+    , m_BytesWritten(bytesWritten)
+  {}
   void
   MakeFolder(const fs::path & folder) const
   {
@@ -187,7 +122,7 @@ private:
       FailWithErrno(m_Shown, "cannot be written", error.value());
     }
   }
-  /** A file of the store, whose folder is made when it is missing. */
+  /** A file whose folder is made when it is missing. */
   Descriptor
   CreateFile(const fs::path & file) const
   {
@@ -199,39 +134,125 @@ private:
     return Descriptor::Create(file, m_Shown);
   }
   void
-  WriteText(const fs::path & file, const std::string & text)
+  WriteText(const fs::path & file, const std::string & text) const
   {
     Descriptor descriptor = this->CreateFile(file);
     descriptor.WriteAt(text.data(), text.size(), 0);
     descriptor.Close();
-    m_BytesWritten += text.size();
+    this->CountBytes(text.size());
   }
-  /** All files are on the disk when it returns. */
   void
-  Sync() const
+  CountBytes(std::uint64_t bytes) const
   {
-#ifdef __linux__
-    const int folder = ::open(m_Root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const int result = folder < 0 ? -1 : ::syncfs(folder);
-    const int error = errno;
-    if (folder >= 0)
+    m_BytesWritten += bytes;
+  }
+  const std::string &
+  GetShown() const
+  {
+    return m_Shown;
+  }
+
+private:
+  std::string                  m_Shown;
+  std::atomic<std::uint64_t> & m_BytesWritten;
+};
+
+/** Writes one array, and makes the levels below it of the units that are complete. */
+class ZarrWriter
+{
+public:
+  /** `spool`: the file for voxels that wait. */
+  ZarrWriter(ZarrLayout layout, const Coordinates & extent, const ZarrFolder & folder, ZarrTeam & team, fs::path spool)
+    : m_Layout(std::move(layout))
+    , m_Grid(m_Layout.array, m_Layout.fileAxis)
+    , m_Strides(m_Grid.GetStrides())
+    , m_Extent(extent)
+    , m_Kind(m_Layout.array.kind)
+    , m_Folder(folder)
+    , m_Team(team)
+    , m_SpoolFile(std::move(spool))
+  {
+    m_ChunkBytes = static_cast<std::size_t>(m_Grid.CountVoxelsOfChunk(m_Grid.GetLast())) * PixelSize(m_Kind);
+    m_Folder.MakeFolder(m_Layout.array.folder);
+    m_Folder.WriteText(m_Layout.array.folder / (m_Layout.array.version == 2 ? ".zarray" : "zarr.json"),
+                       MakeArrayMetadata(m_Layout));
+  }
+  ZarrWriter(const ZarrWriter &) = delete;
+  ZarrWriter &
+  operator=(const ZarrWriter &) = delete;
+
+  /** Complete units become a part of the next level. */
+  void
+  SetNext(ZarrWriter & next, ZarrReducer reducer, const Coordinates & factor)
+  {
+    m_Next = &next;
+    m_Reducer = reducer;
+    m_Factor = factor;
+  }
+  void
+  Write(const Box & box, const BufferView & view)
+  {
+    const Box              image = Box::FromExtent(m_Extent);
+    ZarrIndex              first;
+    ZarrIndex              count;
+    const std::int64_t     units = m_Grid.CountChunks(0, box, first, count);
+    const bool             isSharded = m_Layout.array.levels.front().isSharded;
+    std::vector<ZarrIndex> whole;
+    for (std::int64_t i = 0; i < units; ++i)
     {
-      ::close(folder);
+      ZarrIndex index = GetZarrIndex(i, first, count);
+      const Box unit = m_Grid.GetBox(0, GetZarrOrigin(index, m_Grid.GetLevel(0).chunk), image);
+      if (!box.Contains(unit))
+      {
+        this->Keep(index, unit, box, view);
+      }
+      else if (isSharded)
+      {
+        this->WriteShard(index, view);
+        this->Reduce(unit, view);
+      }
+      else
+      {
+        whole.push_back(std::move(index));
+      }
     }
-    if (result != 0)
+    m_Team.executor->ParallelFor(static_cast<std::int64_t>(whole.size()), [&](std::int64_t i, unsigned int worker) {
+      this->WriteChunkFile(whole[static_cast<std::size_t>(i)], view, m_Team.workers[worker]);
+    });
+    for (std::size_t i = 0; i < whole.size() && m_Next; ++i)
     {
-      FailWithErrno(m_Shown, "cannot be written", error);
+      this->Reduce(m_Grid.GetBox(0, GetZarrOrigin(whole[i], m_Grid.GetLevel(0).chunk), image), view);
     }
-#else
-    ::sync();
-#endif
+  }
+  bool
+  IsComplete() const
+  {
+    return m_Waiting.empty();
+  }
+
+private:
+  using Worker = ZarrTeam::Worker;
+
+  /** Makes of a complete unit its part of the next level. */
+  void
+  Reduce(const Box & unit, const BufferView & view)
+  {
+    if (!m_Next)
+    {
+      return;
+    }
+    const Box reduced = GetReducedBox(unit, m_Factor);
+    m_Reduced.resize(static_cast<std::size_t>(reduced.NumberOfVoxels()) * PixelSize(m_Kind));
+    const BufferView to = DenseView(m_Reduced.data(), m_Kind, reduced);
+    ReduceLevel(m_Reducer, unit, view, m_Factor, to, *m_Team.executor);
+    m_Next->Write(reduced, to);
   }
   /** Encodes a chunk of the last level; false if all its bytes are 0, which need not be stored. */
   bool
   Encode(const ZarrIndex & origin, const BufferView & view, Worker & worker, std::vector<char> & encoded)
   {
-    const std::size_t size = PixelSize(m_Header.kind);
-    const Box         part = m_Grid.GetBox(m_Grid.GetLast(), origin, Box::FromExtent(GetExtent()));
+    const std::size_t size = PixelSize(m_Kind);
+    const Box         part = m_Grid.GetBox(m_Grid.GetLast(), origin, Box::FromExtent(m_Extent));
     const bool        isCut = static_cast<std::size_t>(part.NumberOfVoxels()) * size != m_ChunkBytes;
     worker.voxels.resize(m_ChunkBytes);
     if (isCut)
@@ -257,10 +278,10 @@ private:
   {
     if (this->Encode(GetZarrOrigin(index, m_Grid.GetLevel(0).chunk), view, worker, worker.encoded))
     {
-      Descriptor file = this->CreateFile(m_Layout.array.GetChunkFile(index));
+      Descriptor file = m_Folder.CreateFile(m_Layout.array.GetChunkFile(index));
       file.WriteAt(worker.encoded.data(), worker.encoded.size(), 0);
       file.Close();
-      m_BytesWritten += worker.encoded.size();
+      m_Folder.CountBytes(worker.encoded.size());
     }
   }
   /** A shard whose voxels are all in `view`. Its chunks follow each other in the order of its index, however many
@@ -268,23 +289,23 @@ private:
   void
   WriteShard(const ZarrIndex & index, const BufferView & view)
   {
-    const Box unit = m_Grid.GetBox(0, GetZarrOrigin(index, m_Grid.GetLevel(0).chunk), Box::FromExtent(GetExtent()));
+    const Box unit = m_Grid.GetBox(0, GetZarrOrigin(index, m_Grid.GetLevel(0).chunk), Box::FromExtent(m_Extent));
     ZarrIndex first;
     ZarrIndex count;
     const std::int64_t number = m_Grid.CountChunks(1, unit, first, count);
     const ZarrIndex    inner = m_Grid.GetInner(0);
     std::vector<char>  places(static_cast<std::size_t>(m_Grid.CountIndexBytes(0).Get()), static_cast<char>(0xff));
-    const auto         atOnce = static_cast<std::int64_t>(m_Workers.size()) * ChunksOfWorker;
+    const auto         atOnce = static_cast<std::int64_t>(m_Team.workers.size()) * ChunksOfWorker;
     Descriptor         file;
     std::uint64_t      end = 0;
-    m_Encoded.resize(static_cast<std::size_t>(atOnce));
+    m_Team.encoded.resize(static_cast<std::size_t>(atOnce));
     for (std::int64_t i = 0; i < number; i += atOnce)
     {
       const std::int64_t those = std::min(atOnce, number - i);
-      m_Executor->ParallelFor(those, [&](std::int64_t k, unsigned int worker) {
-        auto &          encoded = m_Encoded[static_cast<std::size_t>(k)];
+      m_Team.executor->ParallelFor(those, [&](std::int64_t k, unsigned int worker) {
+        auto &          encoded = m_Team.encoded[static_cast<std::size_t>(k)];
         const ZarrIndex at = GetZarrIndex(i + k, first, count);
-        if (!this->Encode(GetZarrOrigin(at, m_Grid.GetLevel(1).chunk), view, m_Workers[worker], encoded))
+        if (!this->Encode(GetZarrOrigin(at, m_Grid.GetLevel(1).chunk), view, m_Team.workers[worker], encoded))
         {
           encoded.clear();
         }
@@ -293,7 +314,7 @@ private:
       const std::uint64_t begin = end;
       for (std::int64_t k = 0; k < those; ++k)
       {
-        auto & encoded = m_Encoded[static_cast<std::size_t>(k)];
+        auto & encoded = m_Team.encoded[static_cast<std::size_t>(k)];
         if (encoded.empty())
         {
           continue;
@@ -314,7 +335,7 @@ private:
       }
       if (file.GetNumber() < 0)
       {
-        file = this->CreateFile(m_Layout.array.GetChunkFile(index));
+        file = m_Folder.CreateFile(m_Layout.array.GetChunkFile(index));
       }
       file.WritePieces(pieces, begin);
     }
@@ -329,7 +350,7 @@ private:
     }
     file.WriteAt(places.data(), places.size(), end);
     file.Close();
-    m_BytesWritten += end + places.size();
+    m_Folder.CountBytes(end + places.size());
   }
   static void
   PutNumber(std::uint64_t number, char * to)
@@ -347,7 +368,7 @@ private:
   Keep(const ZarrIndex & index, const Box & unit, const Box & box, const BufferView & view)
   {
     WaitingUnit &     waiting = m_Waiting[index];
-    const std::size_t bytes = static_cast<std::size_t>(unit.NumberOfVoxels()) * PixelSize(m_Header.kind);
+    const std::size_t bytes = static_cast<std::size_t>(unit.NumberOfVoxels()) * PixelSize(m_Kind);
     waiting.box = unit;
     if (waiting.voxels.empty())
     {
@@ -359,7 +380,7 @@ private:
       }
     }
     const Box        part = IntersectionOf(unit, box);
-    const BufferView dense = DenseView(waiting.voxels.data(), m_Header.kind, unit);
+    const BufferView dense = DenseView(waiting.voxels.data(), m_Kind, unit);
     CopyBox(part, view, dense);
     waiting.count += part.NumberOfVoxels();
     if (waiting.count == unit.NumberOfVoxels())
@@ -370,8 +391,9 @@ private:
       }
       else
       {
-        this->WriteChunkFile(index, dense, m_Workers.front());
+        this->WriteChunkFile(index, dense, m_Team.workers.front());
       }
+      this->Reduce(unit, dense);
       if (waiting.slot >= 0)
       {
         m_FreeSlots.push_back(waiting.slot);
@@ -395,9 +417,9 @@ private:
   std::uint64_t
   GetPlaceOfSlot(std::int64_t slot) const
   {
-    const Coordinates unit = m_Grid.GetUnit(0, GetExtent());
+    const Coordinates unit = m_Grid.GetUnit(0, m_Extent);
     return static_cast<std::uint64_t>(slot) *
-           static_cast<std::uint64_t>(ByteCount::OfImage(unit, 1, PixelSize(m_Header.kind)).Get());
+           static_cast<std::uint64_t>(ByteCount::OfImage(unit, 1, PixelSize(m_Kind)).Get());
   }
   /** Moves the voxels of a unit from memory to a file. */
   void
@@ -405,7 +427,7 @@ private:
   {
     if (m_Spool.GetNumber() < 0)
     {
-      m_Spool = Descriptor::Create(m_Folder.GetPath(fs::path(".waiting")), m_Shown);
+      m_Spool = m_Folder.CreateFile(m_SpoolFile);
     }
     if (waiting.slot < 0)
     {
@@ -434,23 +456,131 @@ private:
   ZarrLayout                       m_Layout;
   ZarrGrid                         m_Grid;
   Coordinates                      m_Strides;
-  std::string                      m_Shown;
-  OutputFolder                     m_Folder;
-  fs::path                         m_Root;
-  std::int64_t                     m_Count{ 0 };
-  std::int64_t                     m_Done{ 0 };
+  Coordinates                      m_Extent;
+  PixelKind                        m_Kind;
+  const ZarrFolder &               m_Folder;
+  ZarrTeam &                       m_Team;
+  ZarrWriter *                     m_Next{ nullptr };
+  ZarrReducer                      m_Reducer{ ZarrReducer::None };
+  Coordinates                      m_Factor{};
+  std::vector<char>                m_Reduced;
   std::size_t                      m_ChunkBytes{ 0 };
-  std::uint64_t                    m_Held{ 0 };
-  std::mutex                       m_Mutex;
-  std::unique_ptr<Executor>        m_Executor;
-  std::vector<Worker>              m_Workers;
-  std::vector<std::vector<char>>   m_Encoded;
   std::map<ZarrIndex, WaitingUnit> m_Waiting;
   std::deque<ZarrIndex>            m_Order;
   std::uint64_t                    m_InMemory{ 0 };
+  fs::path                         m_SpoolFile;
   Descriptor                       m_Spool;
   std::vector<std::int64_t>        m_FreeSlots;
   std::int64_t                     m_Slots{ 0 };
+};
+
+class ZarrSink : public FileSink
+{
+public:
+  ZarrSink(const ImageHeader & header, const Destination & destination, const OutputOptions & options,
+           std::vector<std::string> losses)
+    : m_Pyramid(MakeZarrPyramid(destination.shown, header, options.zarr ? *options.zarr : ZarrOptions()))
+    , m_Folder(destination)
+    , m_Root(m_Folder.GetPath(destination.file))
+    , m_Files(destination.shown, m_BytesWritten)
+    , m_Held(ZarrMemory(m_Pyramid, options.heldBytes).GetHeld())
+    , m_Team(ZarrMemory(m_Pyramid, options.heldBytes).GetThreads())
+  {
+    m_Header = header;
+    m_Losses = std::move(losses);
+    m_Count = CountVoxels(destination.shown, header);
+    for (std::size_t i = 0; i < m_Pyramid.levels.size(); ++i)
+    {
+      ZarrLayout & layout = m_Pyramid.levels[i];
+      layout.array.folder = m_Root / std::to_string(i);
+      m_Writers.push_back(std::make_unique<ZarrWriter>(layout,
+                                                       GetStoredExtent(m_Pyramid.headers[i]),
+                                                       m_Files,
+                                                       m_Team,
+                                                       m_Folder.GetPath(fs::path(".waiting" + std::to_string(i)))));
+      if (i > 0)
+      {
+        m_Writers[i - 1]->SetNext(*m_Writers[i], m_Pyramid.reducer, m_Pyramid.factors[i - 1]);
+      }
+    }
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    ImageAccess  access;
+    const auto & layout = m_Pyramid.levels.front();
+    access.unit = ZarrGrid(layout.array, layout.fileAxis).GetUnit(0, GetExtent());
+    access.wholeBoxes = true;
+    access.heldBytes = m_Held;
+    return access;
+  }
+  void
+  Write(const Box & box, const BufferView & view) override
+  {
+    CheckBox(GetExtent(), m_Header.kind, box, view);
+    if (!box.IsEmpty())
+    {
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      m_Writers.front()->Write(box, view);
+      m_Done += box.NumberOfVoxels();
+    }
+  }
+  void
+  Finish() override
+  {
+    const bool isComplete =
+      std::all_of(m_Writers.begin(), m_Writers.end(), [](const auto & writer) { return writer->IsComplete(); });
+    if (m_Done != m_Count || !isComplete)
+    {
+      throw std::logic_error(m_Files.GetShown() + ": " + std::to_string(m_Done) + " of " + std::to_string(m_Count) +
+                             " voxels were written");
+    }
+    const std::string text = MakeGroupMetadata(m_Pyramid, WithoutEnding(m_Root.filename().string()));
+    if (m_Pyramid.levels.front().array.version == 2)
+    {
+      m_Files.WriteText(m_Root / ".zattrs", text);
+      m_Files.WriteText(m_Root / ".zgroup", "{\n  \"zarr_format\": 2\n}\n");
+    }
+    else
+    {
+      m_Files.WriteText(m_Root / "zarr.json", text);
+    }
+    this->Sync();
+    m_Folder.Commit();
+  }
+
+private:
+  /** All files are on the disk when it returns. */
+  void
+  Sync() const
+  {
+#ifdef __linux__
+    const int folder = ::open(m_Root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int result = folder < 0 ? -1 : ::syncfs(folder);
+    const int error = errno;
+    if (folder >= 0)
+    {
+      ::close(folder);
+    }
+    if (result != 0)
+    {
+      FailWithErrno(m_Files.GetShown(), "cannot be written", error);
+    }
+#else
+    ::sync();
+#endif
+  }
+
+  ZarrPyramid                              m_Pyramid;
+  OutputFolder                             m_Folder;
+  fs::path                                 m_Root;
+  ZarrFolder                               m_Files;
+  std::uint64_t                            m_Held;
+  ZarrTeam                                 m_Team;
+  std::vector<std::unique_ptr<ZarrWriter>> m_Writers;
+  std::int64_t                             m_Count{ 0 };
+  std::int64_t                             m_Done{ 0 };
+  std::mutex                               m_Mutex;
 };
 
 } // namespace
@@ -458,17 +588,18 @@ private:
 void
 CheckZarrOutput(const std::string & file, const ImageHeader & header, const OutputOptions & options)
 {
-  MakeZarrLayout(file, header, options.zarr ? *options.zarr : ZarrOptions());
+  MakeZarrPyramid(file, header, options.zarr ? *options.zarr : ZarrOptions());
 }
 
 ImageAccess
 GetZarrOutputAccess(const std::string & file, const ImageHeader & header, const OutputOptions & options)
 {
-  const ZarrLayout layout = MakeZarrLayout(file, header, options.zarr ? *options.zarr : ZarrOptions());
-  ImageAccess      access;
+  const ZarrPyramid  pyramid = MakeZarrPyramid(file, header, options.zarr ? *options.zarr : ZarrOptions());
+  const ZarrLayout & layout = pyramid.levels.front();
+  ImageAccess        access;
   access.unit = ZarrGrid(layout.array, layout.fileAxis).GetUnit(0, GetStoredExtent(header));
   access.wholeBoxes = true;
-  access.heldBytes = ZarrMemory(layout, options.heldBytes).GetHeld();
+  access.heldBytes = ZarrMemory(pyramid, options.heldBytes).GetHeld();
   return access;
 }
 
