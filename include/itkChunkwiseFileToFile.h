@@ -87,6 +87,11 @@ public:
   itkGetConstMacro(UseCompression, bool);
   itkBooleanMacro(UseCompression);
 
+  /** How a store of OME-Zarr is written, as the program's --zarr: "0.4,chunks=64x64x64,codec=blosc-lz4". Default:
+   * empty. */
+  itkSetStringMacro(ZarrOptions);
+  itkGetStringMacro(ZarrOptions);
+
   /** Bytes of host memory for the run; 0, the default: half of what is free. */
   itkSetMacro(Memory, SizeValueType);
   itkGetConstMacro(Memory, SizeValueType);
@@ -154,6 +159,7 @@ private:
   std::string                        m_InputFileName;
   std::map<std::string, std::string> m_FurtherInputFileNames;
   std::string                        m_OutputFileName;
+  std::string                        m_ZarrOptions;
   bool                               m_UseCompression{ false };
   SizeValueType                      m_Memory{ 0 };
 

@@ -11,6 +11,10 @@ namespace chunkwise::files
 namespace
 {
 
+/** The inputs together, and the output, hold so small a part of the memory for their threads, where they have a choice.
+ */
+constexpr std::uint64_t PartsForFiles = 8;
+
 std::string
 CountImages(std::size_t count)
 {
@@ -213,6 +217,8 @@ FileJob::GetOutputOptions() const
 {
   OutputOptions options;
   options.compress = m_Compress;
+  options.zarr = m_Zarr;
+  options.heldBytes = m_HeldByOutput;
   for (const auto & source : m_Sources)
   {
     options.inputFiles.insert(options.inputFiles.end(), source->GetFiles().begin(), source->GetFiles().end());
@@ -273,11 +279,26 @@ FileJob::RefuseDivisions(const DivisionsError & error, std::uint64_t memory, con
 }
 
 void
+FileJob::ShareWithFiles(std::uint64_t bytes)
+{
+  for (const auto & source : m_Sources)
+  {
+    source->HoldAtMost(bytes / m_Sources.size());
+  }
+  if (!m_Output.empty())
+  {
+    m_HeldByOutput = bytes;
+    m_Request.sinkAccess = GetOutputAccess(m_Output, m_OutputHeader, this->GetOutputOptions());
+  }
+}
+
+void
 FileJob::MakePlan(std::uint64_t memory, std::uint64_t ownBytes)
 {
   auto & manager = Manager::GetGlobal();
   if (memory > 0)
   {
+    this->ShareWithFiles(memory / PartsForFiles);
     JobMemory parts;
     parts.total = memory;
     parts.own = ownBytes;

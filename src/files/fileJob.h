@@ -126,6 +126,12 @@ public:
 
   // What is written.
 
+  /** How a store of Zarr is made (ParseZarrOptions); call it before SetOutput. Nothing if the text is empty. */
+  void
+  SetZarrOptions(const std::string & name, const std::string & text)
+  {
+    m_Zarr = text.empty() ? nullptr : ParseZarrOptions(name, text);
+  }
   /** Throws FileError if the file cannot be written. */
   void
   SetOutput(const std::string & file, PixelKind kind, bool compress);
@@ -200,6 +206,9 @@ private:
   CheckPieces(const std::string & why) const;
   OutputOptions
   GetOutputOptions() const;
+  /** Inputs and output use so few threads of their own that inputs, and output, hold at most `bytes`. */
+  void
+  ShareWithFiles(std::uint64_t bytes);
   [[noreturn]] void
   RefuseDivisions(const DivisionsError & error, std::uint64_t memory, const std::string & tooLarge) const;
   struct FurtherInput
@@ -216,6 +225,8 @@ private:
   std::int64_t                             m_OutputComponents{ 1 };
   std::string                              m_Output;
   bool                                     m_Compress{ false };
+  std::shared_ptr<const ZarrOptions>       m_Zarr;
+  std::uint64_t                            m_HeldByOutput{ 0 };
   ImageHeader                              m_OutputHeader;
   StreamedRequest                          m_Request;
   StreamedPlan                             m_Plan;

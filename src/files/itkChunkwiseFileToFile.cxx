@@ -107,6 +107,7 @@ ChunkwiseFileToFile::Files::Files(const ChunkwiseFileToFile & filter, chunkwise:
   this->OpenFirst();
   this->OpenFurther();
   this->SetOperation();
+  m_Job.SetZarrOptions("ZarrOptions", m_Filter.m_ZarrOptions);
   m_Job.SetOutput(m_Filter.m_OutputFileName, m_Filter.m_OutputKind, m_Filter.m_UseCompression);
   // What the application holds beside the run is not counted.
   m_Job.MakePlan(m_Filter.m_Memory, chunkwise::files::LeastOwnBytes);
@@ -296,6 +297,7 @@ ChunkwiseFileToFile::PrintSelf(std::ostream & os, Indent indent) const
   }
   os << indent << "OutputFileName: " << m_OutputFileName << std::endl;
   os << indent << "UseCompression: " << (m_UseCompression ? "On" : "Off") << std::endl;
+  os << indent << "ZarrOptions: " << m_ZarrOptions << std::endl;
   os << indent << "Memory: " << m_Memory << std::endl;
   os << indent << "FilterName: " << m_FilterName << std::endl;
   os << indent << "BytesRead: " << m_BytesRead << std::endl;

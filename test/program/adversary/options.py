@@ -20,6 +20,7 @@ TRIALS = {
     "redo": [{"redo": None}],
     "overwrite": [({"out": "{stem}-out.mha"}, {"overwrite": None})],
     "compress": [{"compress": None}],
+    "zarr": [{"zarr": "0.4"}],
     "threads": [{"threads": "1"}, {"threads": "3"}],
     "output-type": [{"output-type": "float64"}, {"output-type": "float32"}],
     "boundary": [{"boundary": b} for b in ("mirror", "periodic", "zero-flux", "constant")],
