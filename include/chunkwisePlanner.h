@@ -36,6 +36,9 @@ struct PlannerRequest
   Box       region{}; ///< the output to compute
   Halo      halo{};
   bool      wraps{ false };
+  /** The input box of an output box, where the output has a grid of its own; empty: the halo says it. Such plans are
+   * for chunks that are used where they lie (inPlace). */
+  std::function<Box(const Box & output)> inputBox;
   PixelKind inputKinds[MaxInputs]{};
   int       numberOfInputs{ 1 };
   PixelKind outputKind{ PixelKind::UInt8 };
