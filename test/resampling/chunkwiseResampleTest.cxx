@@ -359,6 +359,12 @@ CompareCuts(unsigned int seed, int trials)
       // Longer than the boxes that coefficients need.
       operation->image = { { 9, 8, 700, 1, 1 } };
       operation->output = { { 9, 10, 600, 1, 1 } };
+      operation->matrix[2][2] = trial % 2 ? 1.1 : -1.1;
+      operation->offset[2] = trial % 2 ? 0.3 : 660;
+      operation->interpolation = trial % 4 ? Interpolation::Cubic : operation->interpolation;
+      operation->antialias = false;
+      operation->outside = static_cast<ResampleOutside>(trial / 3 % 3);
+      operation->prefilter = true;
     }
     ResampleTrial<TPixel, TPixel> t(operation, {});
     t.voxels = NoiseOf<TPixel>(random, t.operation->image);

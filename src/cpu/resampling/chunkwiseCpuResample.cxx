@@ -24,6 +24,8 @@ constexpr int ResampleAxes = ResampleOperation::Axes;
 constexpr std::int64_t NumbersOfTile = 64 * 1024;
 /** Columns that are filtered together. */
 constexpr std::int64_t SplineColumns = 64;
+/** Offsets of voxels are 32-bit numbers. */
+constexpr std::int64_t FarthestIndex = std::int64_t{ 1 } << 30;
 /** Registers may be stored beyond a row's end. */
 constexpr std::int64_t ResampleSlack = 32;
 
@@ -295,6 +297,31 @@ public:
     m_Load(to + (first - begin), m_View.data, offset + (first - m_View.box.lower[0]) * stride, stride, last - first);
   }
 
+  /** Voxel `box.lower` of the axes, if the image has all of the box as it is to be read, and the distances of voxels;
+   * else nullptr. */
+  const TReal *
+  Find(const Box & box, Coordinates at, std::int64_t (&strides)[ResampleAxes]) const
+  {
+    const int *  axes = m_Tiles.operation.axes;
+    bool         isThere = m_View.kind == PixelKindOf<TReal>() && m_View.stride[0] == 1;
+    std::int64_t reach = 0;
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      isThere = isThere && box.lower[i] >= m_View.box.lower[axes[i]] && box.upper[i] <= m_View.box.upper[axes[i]];
+      reach += std::abs(m_View.stride[axes[i]]) * box.Extent(i);
+      at[axes[i]] = box.lower[i];
+    }
+    if (!isThere || reach > FarthestIndex)
+    {
+      return nullptr;
+    }
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      strides[i] = m_View.stride[axes[i]];
+    }
+    return static_cast<const TReal *>(m_View.data) + m_View.Offset(at);
+  }
+
   /** The voxel along one of the axes whose value stands at `i`; -1: none. */
   std::int64_t
   Map(int axis, std::int64_t i) const
@@ -537,19 +564,24 @@ public:
     const Box          read = m_Tiles.GetReadBox(tile);
     const std::int64_t rowLength = read.Extent(0);
     const std::int64_t planeLength = rowLength * read.Extent(1);
-    for (std::int64_t z = read.lower[2]; z < read.upper[2]; ++z)
+    std::int64_t       strides[ResampleAxes] = { 1, rowLength, planeLength };
+    const TReal *      voxels = m_Source.Find(read, tile.lower, strides);
+    if (!voxels)
     {
-      for (std::int64_t y = read.lower[1]; y < read.upper[1]; ++y)
+      for (std::int64_t z = read.lower[2]; z < read.upper[2]; ++z)
       {
-        m_Source.Load(worker.planes + (z - read.lower[2]) * planeLength + (y - read.lower[1]) * rowLength,
-                      read.lower[0],
-                      read.upper[0],
-                      y,
-                      z,
-                      tile.lower);
+        for (std::int64_t y = read.lower[1]; y < read.upper[1]; ++y)
+        {
+          m_Source.Load(worker.planes + (z - read.lower[2]) * planeLength + (y - read.lower[1]) * rowLength,
+                        read.lower[0],
+                        read.upper[0],
+                        y,
+                        z,
+                        tile.lower);
+        }
       }
+      voxels = worker.planes;
     }
-    const std::int64_t  strides[ResampleAxes] = { 1, rowLength, planeLength };
     ResampleLine<TReal> lines[ResampleAxes];
     for (int i = 0; i < ResampleAxes; ++i)
     {
@@ -574,7 +606,7 @@ public:
         {
           this->FindTaps(i, at, n, lines[i], worker.index);
         }
-        m_Functions.gather(worker.result, worker.planes, worker.index, lines, n);
+        m_Functions.gather(worker.result, voxels, worker.index, lines, n);
         this->SetValue(lines, n, worker.result);
         m_Store(m_Call.output, at, n, worker.result);
       }
