@@ -105,7 +105,7 @@ struct Chunkwise_EXPORT ParameterDescription
   std::string onlyWithName{};
   std::string onlyWithValue{};
   /** What a form shows where there is no default: a value that a volume's first trial may have. */
-  std::string exampleText{};
+  std::string   exampleText{};
   ParameterFile file{ ParameterFile::None };
   /** A Kernel that is several, along an axis that the image has not. */
   bool isStack{ false };

@@ -142,6 +142,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseGeometry.cxx
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx
+  itk/itkChunkwiseResampleEnums.cxx
   itk/itkChunkwiseWindow.cxx
   itk/itkConnectedComponentLabelEnums.cxx
   itk/itkEuclideanDistanceEnums.cxx

@@ -160,7 +160,7 @@ private:
   {
     if (p.Has("Reference"))
     {
-      for (const char * const other : { "Spacing", "Size", "Scale", "Origin", "Direction" })
+      for (const char * const other : { "OutputSpacing", "Size", "Scale", "OutputOrigin", "OutputDirection" })
       {
         if (p.Has(other))
         {
@@ -182,7 +182,7 @@ private:
       to.direction.assign(grid.begin() + 3 * n, grid.end());
       return true;
     }
-    if (p.Has("Spacing") && p.Has("Scale"))
+    if (p.Has("OutputSpacing") && p.Has("Scale"))
     {
       throw ParameterError("Scale", "given", "given without Spacing", ": it must be ");
     }
@@ -194,9 +194,9 @@ private:
       const int    a = axes[k];
       const double length = static_cast<double>(image.extent[a]);
       double       step = 1;
-      if (p.Has("Spacing"))
+      if (p.Has("OutputSpacing"))
       {
-        const double spacing = p.RealsOverAxes("Spacing")[static_cast<std::size_t>(a)];
+        const double spacing = p.RealsOverAxes("OutputSpacing")[static_cast<std::size_t>(a)];
         step = spacing / std::abs(from.spacing[k]);
         to.spacing[k] = std::copysign(spacing, from.spacing[k]);
       }
@@ -208,12 +208,14 @@ private:
       {
         step = length / static_cast<double>(p.OverAxes("Size")[a]);
       }
-      to.spacing[k] = p.Has("Spacing") ? to.spacing[k] : from.spacing[k] * step;
+      to.spacing[k] = p.Has("OutputSpacing") ? to.spacing[k] : from.spacing[k] * step;
       const double wanted = std::floor(length / step + 0.5);
       if (!p.Has("Size") && !(wanted < 9e15))
       {
-        throw ParameterError(
-          p.Has("Spacing") ? "Spacing" : "Scale", "one", "fewer than 9e15 voxels along each axis", " gives no ");
+        throw ParameterError(p.Has("OutputSpacing") ? "OutputSpacing" : "Scale",
+                             "one",
+                             "fewer than 9e15 voxels along each axis",
+                             " gives no ");
       }
       output.extent[a] =
         p.Has("Size") ? p.OverAxes("Size")[a] : std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted));
@@ -229,15 +231,15 @@ private:
           from.Direction(i, k) * from.spacing[static_cast<std::size_t>(k)] * offset[static_cast<std::size_t>(k)];
       }
     }
-    if (p.Has("Origin"))
+    if (p.Has("OutputOrigin"))
     {
-      to.origin = ListOf(p, "Origin", n);
+      to.origin = ListOf(p, "OutputOrigin", n);
     }
-    if (p.Has("Direction"))
+    if (p.Has("OutputDirection"))
     {
-      to.direction = ListOf(p, "Direction", n * n);
+      to.direction = ListOf(p, "OutputDirection", n * n);
     }
-    return p.Has("Origin") || p.Has("Direction");
+    return p.Has("OutputOrigin") || p.Has("OutputDirection");
   }
 
   /** Points of the output go to space, by the transform to other ones, and from there to the image. */
@@ -287,7 +289,7 @@ private:
     }
     if (!SolveLinear(axesInSpace, points, n, n + 1))
     {
-      throw ParameterError("Direction", "that of the image", "linearly independent columns", " has no ");
+      throw ParameterError("OutputDirection", "that of the image", "linearly independent columns", " has no ");
     }
     matrix.assign(static_cast<std::size_t>(n * n), 0.0);
     offset.assign(static_cast<std::size_t>(n), 0.0);
@@ -399,7 +401,7 @@ AddResampleFilters(std::vector<FilterDescription> & filters)
   row.make = MakeResample;
 
   ParameterDescription spacing =
-    GridParameter("Spacing", "spacing", ParameterType::Reals, "Distance of voxels; the image keeps its edges");
+    GridParameter("OutputSpacing", "spacing", ParameterType::Reals, "Distance of voxels; the image keeps its edges");
   spacing.minimum = 0;
   spacing.aboveMinimum = true;
   ParameterDescription size = GridParameter(
@@ -458,8 +460,8 @@ AddResampleFilters(std::vector<FilterDescription> & filters)
     size,
     scale,
     GridParameter(
-      "Origin", "origin", ParameterType::Reals, "Position of the output's first voxel", ParameterCount::Any),
-    GridParameter("Direction",
+      "OutputOrigin", "origin", ParameterType::Reals, "Position of the output's first voxel", ParameterCount::Any),
+    GridParameter("OutputDirection",
                   "direction",
                   ParameterType::Reals,
                   "Directions of the output's axes: the columns of a matrix, which is given by rows",

@@ -548,7 +548,7 @@ TEST(Resample, FindsTheGridThatIsAskedFor)
   image.spacing[2] = 2;
   image.origin[2] = 10;
   FilterParameters spacing;
-  spacing.Set("Spacing", std::vector<double>{ 1 });
+  spacing.Set("OutputSpacing", std::vector<double>{ 1 });
   FilterImage output = GetFilterOutputImage("resample", spacing, image);
   EXPECT_EQ(output.extent, (Coordinates{ { 50, 25, 40, 1, 1 } }));
   EXPECT_EQ(output.spacing[2], 1);
@@ -602,15 +602,15 @@ TEST(Resample, RefusesWhatMakesNoGrid)
       EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
     }
   };
-  expect("Spacing", std::vector<double>{ 0 }, "Spacing: 0");
-  expect("Spacing", std::vector<double>{ 1, 2 }, "Spacing");
-  expect("Spacing", std::vector<double>{ 1e-300 }, "Spacing");
+  expect("OutputSpacing", std::vector<double>{ 0 }, "OutputSpacing: 0");
+  expect("OutputSpacing", std::vector<double>{ 1, 2 }, "Spacing");
+  expect("OutputSpacing", std::vector<double>{ 1e-300 }, "Spacing");
   expect("Size", std::vector<std::int64_t>{ 0 }, "Size: 0");
   expect("Size", std::vector<std::int64_t>{ 1 << 22 }, "2^63");
   expect("Scale", std::vector<double>{ 1e-6 }, "");
   expect("Affine", std::vector<double>{ 1, 2, 3 }, "Affine: 3 numbers");
   expect("Affine", std::vector<double>{ 1e18, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0 }, "2^52");
-  expect("Direction", std::vector<double>{ 1, 0 }, "Direction: 2 numbers");
+  expect("OutputDirection", std::vector<double>{ 1, 0 }, "OutputDirection: 2 numbers");
   expect("Interpolation", std::string("cubical"), "Interpolation");
 }
 
