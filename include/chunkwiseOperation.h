@@ -48,6 +48,21 @@ struct FinishedBlock
   const KernelRegistry * kernels{ nullptr };
 };
 
+/** The grid of an output that has other voxels than the image, see Operation::GetOutputGrid. */
+class Chunkwise_EXPORT OutputGrid
+{
+public:
+  virtual ~OutputGrid();
+
+  /** The extent of the output for an image of this extent. */
+  virtual Coordinates
+  GetExtent(const Coordinates & image) const = 0;
+  /** The box of the image that a box of the output depends on: at least one voxel, inside the image. It does not shrink
+   * when the output's box grows, and moves in one direction along each axis when the output's box does. */
+  virtual Box
+  GetInputBox(const Box & output, const Coordinates & image) const = 0;
+};
+
 /** Says once what the engine must know about a computation; each backend registers kernels under its name.
  *
  * Objects are immutable while a run uses them and are shared between threads.
@@ -82,6 +97,12 @@ public:
   {
     return false;
   }
+
+  /** The output's grid if it is not the image's (Independent alone); it lives as long as the operation. Regions and
+   * chunks are then boxes of the output, and the halo is not asked for. Devices do not compute such operations.
+   * nullptr: the output has the image's voxels. */
+  virtual const OutputGrid *
+  GetOutputGrid() const;
 
   /** Inputs of the run, 1 to MaxInputs. */
   virtual int

@@ -115,6 +115,10 @@ public:
       request.operation = filter->GetOperation(image);
       request.region = name.empty() ? chunkwise::Box::FromExtent(image.extent)
                                     : chunkwise::GetFilterOutputBox(name, filter->MakeParameters(), image);
+      if (!name.empty())
+      {
+        image = chunkwise::GetFilterOutputImage(name, filter->MakeParameters(), image);
+      }
       request.backend = filter->GetBackendChoice();
       request.devices = filter->GetDevices();
       request.budgets.device = filter->GetDeviceMemoryBudget();
@@ -153,6 +157,7 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
+  /** The image becomes the output's. */
   using Describe = std::function<void(chunkwise::FilterImage &, chunkwise::StreamedRequest &)>;
   class Files;
 

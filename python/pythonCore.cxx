@@ -356,6 +356,7 @@ DescribeFilters()
     row["title"] = filter.title;
     row["output"] = OutputName(filter.output);
     row["can_be_stage"] = filter.canBeStage;
+    row["has_grid"] = filter.outputImage != nullptr;
     row["promises_bits"] = filter.promisesBits;
     row["marker"] = MarkerName(filter.reconstruction.marker);
     row["erosion"] = filter.reconstruction.erosion;

@@ -40,6 +40,7 @@ set(Chunkwise_OPERATION_SRCS
   window/chunkwiseWienerOperation.cxx
   thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
+  resampling/chunkwiseResampleOperation.cxx
   watershed/chunkwiseWatershedOperation.cxx
   watershed/chunkwiseWatershedSolve.cxx
 )
@@ -125,6 +126,7 @@ set(Chunkwise_ENGINE_SRCS
   reconstruction/chunkwiseSlabReconstruction.cxx
   reconstruction/chunkwiseSlabRun.cxx
   reconstruction/chunkwiseSlabTransfer.cxx
+  resampling/chunkwiseResampleFilters.cxx
   statistics/chunkwiseStatistics.cxx
   thresholds/chunkwiseHistogramThresholds.cxx
   thresholds/chunkwiseThresholdFilters.cxx
@@ -140,6 +142,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseGeometry.cxx
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx
+  itk/itkChunkwiseResampleEnums.cxx
   itk/itkChunkwiseWindow.cxx
   itk/itkConnectedComponentLabelEnums.cxx
   itk/itkEuclideanDistanceEnums.cxx
@@ -173,6 +176,7 @@ set(Chunkwise_CPU_SRCS
   cpu/reconstruction/chunkwiseCpuReconstruction.cxx
   cpu/reconstruction/chunkwiseBlockForest.cxx
   cpu/reconstruction/chunkwiseCpuSettle.cxx
+  cpu/resampling/chunkwiseCpuResample.cxx
   cpu/statistics/chunkwiseCpuHistogram.cxx
   cpu/statistics/chunkwiseCpuStatistics.cxx
   cpu/thresholds/chunkwiseCpuLocalThreshold.cxx
@@ -201,6 +205,7 @@ set(Chunkwise_LEVEL_SRCS
   cpu/common/chunkwiseCpuLevelFunctions.cxx
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx
+  cpu/resampling/chunkwiseCpuResampleFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx
   cpu/masked/chunkwiseCpuMaskedRows.cxx
@@ -250,7 +255,7 @@ set(Chunkwise_ONNX_SRCS
 )
 set(Chunkwise_ONNX_PROTO network/onnx/chunkwiseOnnx.proto)
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic operations window convolution table backend planning reconstruction statistics thresholds objects
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations window convolution table backend planning reconstruction resampling statistics thresholds objects
   running running/memory running/copies running/threads running/schedules running/pipeline running/streaming watershed
-  cpu/common cpu/window cpu/masked cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/statistics cpu/objects)
+  cpu/common cpu/window cpu/masked cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/resampling cpu/statistics cpu/objects)
 set(Chunkwise_NETWORK_FOLDERS network network/onnx cpu/network)

@@ -149,6 +149,26 @@ def _axes(value: Any, ndim: int, name: str = "axes") -> list[int]:
     return axes
 
 
+def _grid_numbers(parameter: Parameter, values: list[float]) -> list[float]:
+    """Vectors and matrices along NumPy's axes, as the engine has them along its own."""
+    if parameter.engine == "Affine":
+        # Rows of a matrix with the translation behind it, and perhaps a last one of 0 ... 0 1.
+        n = next((n for n in range(1, 6) if len(values) in (n * (n + 1), (n + 1) * (n + 1))), 0)
+        if n == 0 or (len(values) == (n + 1) ** 2 and values[-n - 1:] != [0.0] * n + [1.0]):
+            raise _core.ParameterError(f"affine: {len(values)} numbers; it takes a row for each axis, of the matrix with the "
+                                       "translation behind it, and perhaps one of 0 ... 0 1")
+        rows = [values[row * (n + 1):(row + 1) * (n + 1)] for row in range(n)]
+        return [each for row in reversed(rows) for each in (*reversed(row[:n]), row[n])]
+    if parameter.engine == "Reference":
+        n = next((n for n in range(1, 6) if len(values) == n * (n + 3)), 0)
+        if n == 0:
+            raise _core.ParameterError(f"reference: {len(values)} numbers; it takes sizes, spacing, origin and the rows of the "
+                                       "direction")
+        parts = [values[:n], values[n:2 * n], values[2 * n:3 * n], values[3 * n:]]
+        return [each for part in parts for each in reversed(part)]
+    return values[::-1]
+
+
 def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> Any:
     if parameter.name == "mode":
         return MODES[value]
@@ -166,6 +186,8 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
             raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, it has no weights")
         voxels = array.reshape(array.shape[0] if stacked else 1, -1)
         return tuple(reversed(shape)), voxels
+    if parameter.engine in ("Affine", "OutputOrigin", "OutputDirection", "Reference"):
+        return _grid_numbers(parameter, list(value) if isinstance(value, tuple) else [value])
     if parameter.type in ("integers", "reals"):
         values = list(value) if isinstance(value, tuple) else [value]
         # Along the axes that a caller names, numbers come in their order.
@@ -453,10 +475,14 @@ class Filter:
             array = input
         else:
             runner = runner_of(input)
+            if runner is not None and self._row.has_grid:
+                raise TypeError(f"{self._row.name}: the result has a shape of its own, so it takes arrays in memory")
             if runner is not None:
                 return runner.run(self, input, *others, output=output, **options)
             opened = open_image(input)
             array = opened.array
+            if self._row.has_grid and opened.spacing is not None:
+                raise TypeError(f"{self._row.name}: the image has coordinates, which the result would lose; give its array")
         arrays: list[Any] = [array]
         arrays += self._open_others(opened, others)
         if self.is_automatic:
@@ -528,7 +554,7 @@ class Filter:
             array is None or each.own_kind or array.dtype.kind == "b" for each, array in zip(self._row.inputs, arrays[1:]))
 
     def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
-        if not self._given.get("valid"):
+        if not self._row.has_grid and not self._given.get("valid"):
             return None
         given = self._to_engine(len(shape), None, False)
         with self.worded(len(shape)):

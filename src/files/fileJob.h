@@ -94,6 +94,9 @@ public:
   /** Of a filter whose results have a number of components of their own. */
   void
   SetOutputComponents(std::int64_t components);
+  /** The grid of an output that has other voxels than the image. */
+  void
+  SetOutputImage(const FilterImage & image);
   /** "" if the operation takes as many images as there are; else a message that begins with the name of the first image
    * that is missing, or that is too much. `all`: the filter's further inputs. */
   std::string
@@ -222,6 +225,7 @@ private:
   std::vector<FurtherInput>                m_FurtherInputs;
   Box                                      m_Image{};
   Box                                      m_Whole{};
+  std::optional<FilterImage>               m_OutputImage;
   std::int64_t                             m_OutputComponents{ 1 };
   std::string                              m_Output;
   bool                                     m_Compress{ false };

@@ -170,6 +170,7 @@ ChunkwiseFileToFile::Files::SetOperation()
 {
   chunkwise::FilterImage image = m_Job.DescribeImage(m_Filter.m_InputKind, m_Filter.m_OutputKind);
   image.dimension = m_Filter.m_Dimension;
+  const chunkwise::Coordinates extent = image.extent;
   chunkwise::StreamedRequest & request = m_Job.GetRequest();
   m_Filter.m_Describe(image, request);
   const auto operation = request.operation;
@@ -178,7 +179,8 @@ ChunkwiseFileToFile::Files::SetOperation()
   {
     Refuse(wrong);
   }
-  operation->Validate(image.extent);
+  operation->Validate(extent);
+  m_Job.SetOutputImage(image);
   operation->CheckKinds(m_Job.ListInputKinds(m_Filter.m_InputKind), image.outputKind);
   m_Job.SetOperation(operation, m_Filter.m_InputKind, image.outputKind, region, region, region);
 }

@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "itkChunkwiseGeometry.h"
 
+#include "chunkwiseRegions.h"
+
 namespace itk
 {
 
@@ -27,6 +29,10 @@ ChunkwiseInputBox(const chunkwise::Operation & operation, const chunkwise::Box &
   if (output.IsEmpty())
   {
     return output;
+  }
+  if (operation.GetOutputGrid())
+  {
+    return chunkwise::GetInputBox(operation, output, image);
   }
   const chunkwise::Halo halo = operation.GetHalo(image.Extents());
   chunkwise::Box        input = chunkwise::PadAndCrop(output, halo, image);

@@ -22,6 +22,8 @@ AddObjectFilters(std::vector<FilterDescription> & filters);
 void
 AddDistanceFilters(std::vector<FilterDescription> & filters);
 void
+AddResampleFilters(std::vector<FilterDescription> & filters);
+void
 AddThresholdFilters(std::vector<FilterDescription> & filters);
 void
 AddWatershedFilters(std::vector<FilterDescription> & filters);

@@ -33,6 +33,10 @@ CeilDivide(std::int64_t a, std::int64_t b)
 void
 InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::int64_t & upper)
 {
+  if (request.inputBox)
+  {
+    return;
+  }
   const std::int64_t haloLower = std::min(request.halo.lower[a], WholeAxis);
   const std::int64_t haloUpper = std::min(request.halo.upper[a], WholeAxis);
   if (request.wraps && haloLower < WholeAxis && haloUpper < WholeAxis)
@@ -501,6 +505,10 @@ private:
 Box
 InputBoxOf(const Box & outputBox, const PlannerRequest & request)
 {
+  if (request.inputBox && !outputBox.IsEmpty())
+  {
+    return request.inputBox(outputBox);
+  }
   Box box = outputBox;
   for (int a = 0; a < MaxDimension; ++a)
   {

@@ -445,6 +445,11 @@ WorkingState::CheckResidence(const ExecutionRequest & request, const DeviceState
 {
   const std::string & name = state.device->GetDescription().name;
   const std::string   operation = request.operation->GetName();
+  if (request.operation->GetOutputGrid())
+  {
+    throw ParameterError(operation + " gives other voxels than the input's, which " + name +
+                         " does not compute; run it on memory of the host");
+  }
   const auto          check = [&](const BufferView & view, const std::string & what) {
     const auto range = RangeOf(view);
     if (!view.box.IsEmpty() && (!view.data || !state.device->Owns(range.first, range.second)))

@@ -32,6 +32,15 @@ GetUnit(const StreamedInput & input, const StreamedPlan & plan)
   return input.source->GetAccess().unit[plan.axis + (input.components > 1 ? 1 : 0)];
 }
 
+/** Whether boxes of all sources can be read in any order. */
+bool
+ReadsInAnyOrder(const StreamedRequest & request)
+{
+  return std::all_of(request.inputs.begin(), request.inputs.end(), [](const StreamedInput & input) {
+    return input.source->GetAccess().anyOrder;
+  });
+}
+
 /** Finds the number of divisions. */
 class DivisionSearch
 {
@@ -39,7 +48,7 @@ public:
   DivisionSearch(Manager & manager, const StreamedRequest & request)
     : m_Manager(manager)
     , m_Request(request)
-    , m_Image(GetImageBox(request))
+    , m_Image(GetOutputBox(request))
   {
     // All components of a voxel are in one division.
     m_Plan.axis = MaxDimension - (GetComponents(request) > 1 ? 2 : 1);
@@ -51,7 +60,8 @@ public:
     // Where the system does not tell there is no limit.
     const std::uint64_t available = GetAvailableHostMemory();
     m_Room = request.memory ? request.memory : available ? available / 2 : std::uint64_t{ 1 } << 60;
-    const bool whole = request.operation && NeedsWholeAxis(*request.operation, m_Plan.axis, m_Image);
+    const bool whole =
+      request.operation && (NeedsWholeAxis(*request.operation, m_Plan.axis, m_Image) || this->ReadsBackwards());
     m_Planes = whole ? 1 : std::max<std::int64_t>(1, request.region.Extent(m_Plan.axis));
     if (GetWrittenBox(request) == request.region)
     {
@@ -69,6 +79,7 @@ public:
   StreamedPlan
   Find(bool mayHold)
   {
+    mayHold = mayHold && !(m_Request.operation && m_Request.operation->GetOutputGrid());
     if (m_Request.divisions > 0)
     {
       return this->TakeGiven();
@@ -134,6 +145,23 @@ private:
     return m_Plan;
   }
 
+  /** Whether divisions would read a source from its end to its begin that is read from its begin on alone. */
+  bool
+  ReadsBackwards() const
+  {
+    if (!m_Request.operation->GetOutputGrid() || m_Request.region.IsEmpty() || ReadsInAnyOrder(m_Request))
+    {
+      return false;
+    }
+    Box first = m_Request.region;
+    Box last = m_Request.region;
+    first.upper[m_Plan.axis] = first.lower[m_Plan.axis] + 1;
+    last.lower[m_Plan.axis] = last.upper[m_Plan.axis] - 1;
+    const Box image = GetImageBox(m_Request);
+    return GetInputBox(*m_Request.operation, last, image).lower[m_Plan.axis] <
+           GetInputBox(*m_Request.operation, first, image).lower[m_Plan.axis];
+  }
+
   /** All of the image is computed and written, in one pass. */
   bool
   IsWhole() const
@@ -195,7 +223,7 @@ private:
   std::int64_t
   GetPlanesOfHalo() const
   {
-    if (!m_Request.operation)
+    if (!m_Request.operation || m_Request.operation->GetOutputGrid())
     {
       return 0;
     }
@@ -226,10 +254,22 @@ private:
   {
     m_Plan.divisions = count;
     m_Plan.bytesAtOnce = 0;
+    const auto add = [this](std::int64_t i) {
+      m_Plan.bytesAtOnce = std::max(m_Plan.bytesAtOnce, this->GetBytes(GetDivision(m_Request.region, m_Plan, i)));
+    };
+    if (m_Request.operation && m_Request.operation->GetOutputGrid())
+    {
+      // The parts of the image that equal divisions need differ.
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        add(i);
+      }
+      return;
+    }
     // The first piece is as large as any, the second begins and ends within the image.
     for (const std::int64_t i : { std::int64_t{ 0 }, std::min<std::int64_t>(1, count - 1), count / 2, count - 1 })
     {
-      m_Plan.bytesAtOnce = std::max(m_Plan.bytesAtOnce, this->GetBytes(GetDivision(m_Request.region, m_Plan, i)));
+      add(i);
     }
   }
 
@@ -511,6 +551,13 @@ GetImageBox(const StreamedRequest & request)
 }
 
 Box
+GetOutputBox(const StreamedRequest & request)
+{
+  const Box image = GetImageBox(request);
+  return request.operation ? GetOutputBox(*request.operation, image) : image;
+}
+
+Box
 GetWrittenBox(const StreamedRequest & request)
 {
   return request.written.IsEmpty() ? request.region : request.written;
@@ -549,6 +596,16 @@ MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, 
     input.lower[plan.axis] = needed.lower[plan.axis];
     input.upper[plan.axis] = needed.upper[plan.axis];
     input = request.operation->HandsOnState() ? input : needed;
+    if (request.operation->GetOutputGrid() && !division.IsEmpty() && !ReadsInAnyOrder(request))
+    {
+      // Divisions that follow each other have the same rows, so that no plane is read again.
+      const Box all = GetInputBox(*request.operation, request.region, result.image);
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        input.lower[a] = a == plan.axis ? input.lower[a] : all.lower[a];
+        input.upper[a] = a == plan.axis ? input.upper[a] : all.upper[a];
+      }
+    }
   }
   for (const StreamedInput & from : request.inputs)
   {
