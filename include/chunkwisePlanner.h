@@ -35,7 +35,9 @@ struct PlannerRequest
   Box       image{};  ///< the largest region, from 0
   Box       region{}; ///< the output to compute
   Halo      halo{};
-  bool      wraps{ false };
+  /** Extents of tiles that are computed whole, see Operation::GetTile. */
+  Coordinates tile{ Coordinates::Filled(1) };
+  bool        wraps{ false };
   PixelKind inputKinds[MaxInputs]{};
   int       numberOfInputs{ 1 };
   PixelKind outputKind{ PixelKind::UInt8 };

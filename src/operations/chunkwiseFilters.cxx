@@ -126,7 +126,7 @@ private:
 
   std::mutex                      m_Mutex;
   std::vector<AddFiltersFunction> m_Families{ AddWindowFilters,    AddConvolutionFilters, AddReconstructionFilters,
-                                              AddTableFilters,     AddObjectFilters,      AddDistanceFilters,
+                                              AddTableFilters,     AddObjectFilters,      AddDistanceFilters, AddDeconvolutionFilters,
                                               AddThresholdFilters, AddWatershedFilters };
   std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
   /** The one in m_Rows, and those before it. */
