@@ -27,7 +27,8 @@ enum class DeconvolutionMethod
  * place; only its part inside is the result. H is the convolution with the kernel, b the background, H^T the
  * convolution with the mirrored kernel, or with `backProjector`. One iteration from the point y is
  * - RichardsonLucy: u = y / (H^T w - lambda div(grad y / |grad y|)) * H^T(w d / (H y + b)), 0 where that is negative.
- *   A ratio whose denominator is not above 0 is 0. Voxels that the measured ones see little of (H^T w is at most
+ *   A ratio whose denominator is not above
+ *   leastExpected is 0. Voxels that the measured ones see little of (H^T w is at most
  *   LeastShare of the kernel's sum times the largest weight, taken for 1) are 0.
  * - Landweber: u = y + relaxation * H^T(w (d - b - H y)), cut at 0 by ProjectedLandweber.
  * Without acceleration y is the last u. With it (D. Biggs, M. Andrews, "Acceleration of iterative image restoration
@@ -63,6 +64,8 @@ public:
   std::shared_ptr<const ConvolutionKernel> backProjector;
   std::int64_t                             iterations{ 10 };
   double                                   background{ 0 };
+  /** RichardsonLucy: a voxel of which no more light is expected has no share in corrections. */
+  double leastExpected{ 0 };
   /** RichardsonLucy: lambda of total variation. */
   double totalVariation{ 0 };
   double relaxation{ 1 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 namespace itk
 {
@@ -61,6 +62,10 @@ public:
   itkSetMacro(Background, double);
   itkGetConstMacro(Background, double);
 
+  /** RichardsonLucy: a voxel of which no more light is expected has no share in corrections, 0 or more. Default: 0. */
+  itkSetMacro(LeastExpected, double);
+  itkGetConstMacro(LeastExpected, double);
+
   /** RichardsonLucy: the weight of total variation, 0 or more. Default: 0. */
   itkSetMacro(TotalVariation, double);
   itkGetConstMacro(TotalVariation, double);
@@ -87,9 +92,30 @@ public:
   itkSetMacro(Saturation, double);
   itkGetConstMacro(Saturation, double);
 
+  /** Axes along which kernels may extend: one to three, 0 is x. Default: the first three. */
+  using AxesType = std::vector<unsigned int>;
+  void
+  SetSpatialAxes(const AxesType & axes)
+  {
+    if (m_SpatialAxes != axes)
+    {
+      m_SpatialAxes = axes;
+      this->Modified();
+    }
+  }
+  const AxesType &
+  GetSpatialAxes() const
+  {
+    return m_SpatialAxes;
+  }
+
 protected:
   DeconvolutionImageFilterBase()
   {
+    for (unsigned int axis = 0; axis < std::min<unsigned int>(ImageDimension, chunkwise::MaxSpatialAxes); ++axis)
+    {
+      m_SpatialAxes.push_back(axis);
+    }
     this->AddOptionalInputName("WeightImage", 1);
     this->AddOptionalInputName("StartImage", 2);
   }
@@ -106,6 +132,7 @@ protected:
     parameters.SetInteger("NumberOfIterations", m_NumberOfIterations);
     parameters.Set("Normalize", m_Normalize);
     parameters.SetReal("Background", m_Background);
+    parameters.SetReal("LeastExpected", m_LeastExpected);
     parameters.SetReal("TotalVariation", m_TotalVariation);
     parameters.SetReal("Relaxation", m_Relaxation);
     parameters.Set("Accelerate", m_Accelerate);
@@ -115,6 +142,7 @@ protected:
     {
       parameters.SetReal("Saturation", m_Saturation);
     }
+    parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
     return parameters;
   }
   /** The operation gives the output's kind itself. */
@@ -155,12 +183,19 @@ protected:
     os << indent << "NumberOfIterations: " << m_NumberOfIterations << std::endl;
     os << indent << "Normalize: " << (m_Normalize ? "On" : "Off") << std::endl;
     os << indent << "Background: " << m_Background << std::endl;
+    os << indent << "LeastExpected: " << m_LeastExpected << std::endl;
     os << indent << "TotalVariation: " << m_TotalVariation << std::endl;
     os << indent << "Relaxation: " << m_Relaxation << std::endl;
     os << indent << "Accelerate: " << (m_Accelerate ? "On" : "Off") << std::endl;
     os << indent << "RelativeChange: " << m_RelativeChange << std::endl;
     os << indent << "Discrepancy: " << m_Discrepancy << std::endl;
     os << indent << "Saturation: " << m_Saturation << std::endl;
+    os << indent << "SpatialAxes:";
+    for (const unsigned int axis : m_SpatialAxes)
+    {
+      os << " " << axis;
+    }
+    os << std::endl;
   }
 
 private:
@@ -168,12 +203,14 @@ private:
   unsigned int  m_NumberOfIterations{ 10 };
   bool          m_Normalize{ true };
   double        m_Background{ 0.0 };
+  double        m_LeastExpected{ 0.0 };
   double        m_TotalVariation{ 0.0 };
   double        m_Relaxation{ 1.0 };
   bool          m_Accelerate{ false };
   double        m_RelativeChange{ 0.0 };
   double        m_Discrepancy{ 0.0 };
   double        m_Saturation{ std::numeric_limits<double>::infinity() };
+  AxesType      m_SpatialAxes;
 };
 } // namespace itk
 

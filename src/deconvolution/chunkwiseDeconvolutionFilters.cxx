@@ -99,6 +99,7 @@ MakeDeconvolution(const CheckedParameters & p, const FilterImage & image, bool i
   }
   operation->iterations = p.Integer("NumberOfIterations");
   operation->background = p.Real("Background");
+  operation->leastExpected = p.Real("LeastExpected");
   operation->totalVariation = p.Real("TotalVariation");
   operation->relaxation = p.Real("Relaxation");
   operation->accelerates = p.Flag("Accelerate");
@@ -189,11 +190,16 @@ AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
   relaxation.aboveMinimum = true;
   relaxation.onlyWithName = algorithm.name;
   relaxation.onlyWithValue = "landweber|projected-landweber";
+  ParameterDescription least = NumberParameter(
+    "LeastExpected", "least-expected", "Voxels of which no more light is expected have no share in corrections", "0");
+  least.onlyWithName = algorithm.name;
+  least.onlyWithValue = "richardson-lucy";
   const std::vector<ParameterDescription> common = {
     algorithm,
     iterations,
     normalize,
     NumberParameter("Background", "background", "The image's value without light", "0"),
+    least,
     variation,
     relaxation,
     SwitchParameter("Accelerate", "accelerate", "Extrapolate estimates as Biggs and Andrews do"),
@@ -208,7 +214,7 @@ AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
   };
   InputDescription weights;
   weights.name = "WeightImage";
-  weights.option = "weights";
+  weights.option = "weight";
   weights.help = "Weights of voxels, or a mask; where they are 0 the image is not known";
   weights.required = false;
   weights.ownKind = true;

@@ -62,6 +62,7 @@ DeconvolutionOperation::GetKey() const
   key += backProjector ? " back " + backProjector->GetKey() : std::string();
   for (const double number : { static_cast<double>(iterations),
                                background,
+                               leastExpected,
                                totalVariation,
                                relaxation,
                                relativeChange,
@@ -117,6 +118,7 @@ DeconvolutionOperation::Validate(const Coordinates & extent) const
     throw ParameterError("Iterations", std::to_string(iterations), "a number from 1");
   }
   RequireNumber("Background", background, true);
+  RequireNumber("LeastExpected", leastExpected, true);
   RequireNumber("TotalVariation", totalVariation, true);
   RequireNumber("Relaxation", relaxation, false);
   RequireNumber("RelativeChange", relativeChange, true);

@@ -579,6 +579,7 @@ private:
   Blur(std::int64_t iteration)
   {
     const T    background = static_cast<T>(m_Operation.background);
+    const T    least = static_cast<T>(m_Operation.leastExpected);
     const bool isRatio = IsRichardsonLucy();
     this->ForEachSlab(Part(iteration, 0), Part(iteration, 1), [&](const Box & slab) {
       const Box region = Intersect(slab, m_Measured);
@@ -595,7 +596,7 @@ private:
           {
             const T expected = blurred[i] + background;
             const T difference = d[i] - expected;
-            blurred[i] = isRatio ? (expected > 0 ? w[i] * (d[i] / expected) : T(0)) : w[i] * difference;
+            blurred[i] = isRatio ? (expected > least ? w[i] * (d[i] / expected) : T(0)) : w[i] * difference;
             if (w[i] > 0)
             {
               const double e = expected;
@@ -633,7 +634,9 @@ private:
       const BufferView point = m_Point->Read(around, lambda > 0 ? WideRoom(around) : m_Rooms[1].data());
       const BufferView norm = m_Norm->Read(slab, m_Rooms[2].data());
       const BufferView next = m_Next ? m_Next->Place(slab, m_Rooms[3].data()) : point;
-      const BufferView step = m_Step ? m_Step->Read(slab, m_Rooms[4].data()) : BufferView();
+      const BufferView step = !m_Step           ? BufferView()
+                              : iteration == 0 ? m_Step->Place(slab, m_Rooms[4].data())
+                                               : m_Step->Read(slab, m_Rooms[4].data());
       this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, Sums & sums) {
         const T * const c = RowOf(correction, at);
         const T * const y = RowOf(point, at);
@@ -831,6 +834,20 @@ private:
   OutOfCoreReport            m_Report;
 };
 
+/** body(run), with the numbers that the operation computes in. */
+template <typename TBody>
+auto
+WithDeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor, TBody && body)
+{
+  if (UsesDouble(dynamic_cast<const DeconvolutionOperation &>(*request.operation).inputKind))
+  {
+    DeconvolutionRun<double> run(manager, request, monitor);
+    return body(run);
+  }
+  DeconvolutionRun<float> run(manager, request, monitor);
+  return body(run);
+}
+
 class DeconvolutionRunner : public OutOfCoreRunner
 {
 public:
@@ -844,7 +861,7 @@ public:
   {
     try
     {
-      return Dispatch(manager, request, nullptr, [](auto & run) { return run.MakePlan(1).bytes; });
+      return WithDeconvolutionRun(manager, request, nullptr, [](auto & run) { return run.MakePlan(1).bytes; });
     }
     catch (const BudgetError & error)
     {
@@ -854,21 +871,7 @@ public:
   OutOfCoreReport
   Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
-    return Dispatch(manager, request, monitor, [](auto & run) { return run.Run(); });
-  }
-
-private:
-  template <typename TBody>
-  static auto
-  Dispatch(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor, TBody && body)
-  {
-    if (UsesDouble(dynamic_cast<const DeconvolutionOperation &>(*request.operation).inputKind))
-    {
-      DeconvolutionRun<double> run(manager, request, monitor);
-      return body(run);
-    }
-    DeconvolutionRun<float> run(manager, request, monitor);
-    return body(run);
+    return WithDeconvolutionRun(manager, request, monitor, [](auto & run) { return run.Run(); });
   }
 };
 

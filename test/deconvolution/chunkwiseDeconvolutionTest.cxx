@@ -463,7 +463,7 @@ TEST(Deconvolution, StopsByTheRelativeChangeAndByTheDiscrepancy)
   EXPECT_GT(byChange, 1);
   EXPECT_LT(byChange, 60);
   t.operation->relativeChange = 0;
-  t.operation->discrepancy = 4;
+  t.operation->discrepancy = 12;
   const std::int64_t byDiscrepancy = count();
   EXPECT_GT(byDiscrepancy, 1);
   EXPECT_LT(byDiscrepancy, 60);

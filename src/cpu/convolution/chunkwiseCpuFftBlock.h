@@ -43,7 +43,7 @@ struct CellShape
     , batches(block.role[3].output * block.role[4].output)
     , longest(std::max({ block.role[0].length, block.role[1].length, block.role[2].length }))
     , planeRows(flat ? 0 : std::max({ block.role[1].input, block.role[1].output, block.role[1].kernel }))
-    , column(block.LastRole() > 0 && block.lastTile > 0 ? block.role[block.LastRole()].input : 0)
+    , column(block.LastRole() == 2 && block.lastTile > 0 ? block.role[block.LastRole()].input : 0)
     , rowLength((std::max({ block.role[0].input, block.role[0].output, block.role[0].kernel }) + 15) / 16 * 16)
   {}
 
@@ -326,7 +326,8 @@ LargestBlock(const ImageConvolutionOperation & operation, const Coordinates & im
 {
   const auto  roles = ConvolutionBlock::Largest(operation, tile, image);
   Coordinates extent = image;
-  for (int r = 0; r < roles.LastRole() || r == 0; ++r)
+  // Lines along the first axis are transformed in pairs, which follow each other along the second one.
+  for (int r = 0; r < 2 && roles.role[r].transformed; ++r)
   {
     extent[roles.role[r].axis] = tile[roles.role[r].axis];
   }
