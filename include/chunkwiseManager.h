@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace chunkwise
@@ -96,6 +97,8 @@ struct ExecutionReport
   std::int64_t revisits{ 0 };
   std::int64_t revisitedVoxels{ 0 };
   bool         settled{ false }; ///< the kernel `settle` ran, see Operation::GetPatience
+  /** What an operation says of its run, by name and in order: the divergence after each iteration, for example. */
+  std::vector<std::pair<std::string, double>> figures;
   /** What a user should be told, one line each: devices dropped, fallback to the CPU, a budget that costs much time. */
   std::vector<std::string> warnings;
 };

@@ -91,6 +91,12 @@ public:
   virtual Halo
   GetHalo(const Coordinates & image) const = 0;
 
+  /** The extents of tiles, on a grid that begins at the image's origin, whose voxels are computed together, so that bits
+   * do not depend on chunks: the input of a chunk is that of all tiles that it meets. 1 along axes whose voxels are
+   * computed alone. `image` as in GetHalo. */
+  virtual Coordinates
+  GetTile(const Coordinates & image) const;
+
   /** Axes along which windows wrap around: their halo is loaded from the opposite side. */
   virtual bool
   WrapsAround() const
@@ -199,6 +205,10 @@ public:
    * chunkwiseOutOfCoreRunner.h. It lives as long as the process. nullptr: the image must fit. */
   virtual const OutOfCoreRunner *
   GetOutOfCoreRunner() const;
+  /** True if that runner runs the operation over images in the host's memory, too: then there are no kernels under its
+   * name, and its region is the whole image. */
+  virtual bool
+  IsRunByRunner() const;
 
   /** Variants of the operation of which the host computes a part (its kernel `head`) while a device computes the rest
    * (its kernel `piped`). A single variant with the operation's own key is one that the user asked for. */

@@ -35,7 +35,9 @@ struct PlannerRequest
   Box  image{};  ///< the largest region, from 0
   Box  region{}; ///< the output to compute
   Halo halo{};
-  bool wraps{ false };
+  /** Extents of tiles that are computed whole, see Operation::GetTile. */
+  Coordinates tile{ Coordinates::Filled(1) };
+  bool        wraps{ false };
   /** The input box of an output box, where the output has a grid of its own; empty: the halo says it. Such plans are
    * for chunks that are used where they lie (inPlace). */
   std::function<Box(const Box & output)> inputBox;

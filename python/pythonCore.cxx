@@ -54,6 +54,12 @@ Describe(const ExecutionReport & report)
   result["bytes_to_device"] = report.bytesToDevice;
   result["bytes_to_host"] = report.bytesToHost;
   result["retries"] = report.retries;
+  nb::list figures;
+  for (const auto & figure : report.figures)
+  {
+    figures.append(nb::make_tuple(figure.first, figure.second));
+  }
+  result["figures"] = figures;
   return result;
 }
 

@@ -8,6 +8,7 @@ set(Chunkwise_BACKEND_SRCS
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
   objects/chunkwiseLabelBoundaryOperation.cxx
+  deconvolution/chunkwiseDeconvolutionOperation.cxx
   distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
@@ -57,6 +58,8 @@ set(Chunkwise_ENGINE_SRCS
   table/chunkwiseSummedAreaTableCarry.cxx
   table/chunkwiseTableFilters.cxx
   window/chunkwiseWindowFilters.cxx
+  deconvolution/chunkwiseDeconvolutionFilters.cxx
+  deconvolution/chunkwiseDeconvolutionRunner.cxx
   distances/chunkwiseDistanceFilters.cxx
   distances/chunkwiseDistanceRunner.cxx
   objects/chunkwiseLabelBlocks.cxx
@@ -99,6 +102,7 @@ set(Chunkwise_ENGINE_SRCS
   running/streaming/chunkwiseOutOfCoreRunner.cxx
   running/copies/chunkwiseOverlap.cxx
   running/schedules/chunkwisePassesRun.cxx
+  running/schedules/chunkwiseRunnerRun.cxx
   running/copies/chunkwisePieceCopies.cxx
   running/pipeline/chunkwisePipeline.cxx
   running/pipeline/chunkwisePipelineBuffers.cxx
@@ -145,6 +149,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseResampleEnums.cxx
   itk/itkChunkwiseWindow.cxx
   itk/itkConnectedComponentLabelEnums.cxx
+  itk/itkDeconvolutionEnums.cxx
   itk/itkEuclideanDistanceEnums.cxx
   itk/itkGlobalThresholdEnums.cxx
   itk/itkHeapReconstructionEnums.cxx

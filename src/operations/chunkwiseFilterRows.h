@@ -20,6 +20,8 @@ void
 AddObjectFilters(std::vector<FilterDescription> & filters);
 
 void
+AddDeconvolutionFilters(std::vector<FilterDescription> & filters);
+void
 AddDistanceFilters(std::vector<FilterDescription> & filters);
 void
 AddResampleFilters(std::vector<FilterDescription> & filters);

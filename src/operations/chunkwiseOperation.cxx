@@ -109,6 +109,18 @@ Operation::GetOutOfCoreRunner() const
   return nullptr;
 }
 
+bool
+Operation::IsRunByRunner() const
+{
+  return false;
+}
+
+Coordinates
+Operation::GetTile(const Coordinates &) const
+{
+  return Coordinates::Filled(1);
+}
+
 std::vector<std::shared_ptr<const Operation>>
 Operation::GetPipedVariants() const
 {

@@ -39,6 +39,13 @@ InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::
   }
   const std::int64_t haloLower = std::min(request.halo.lower[a], WholeAxis);
   const std::int64_t haloUpper = std::min(request.halo.upper[a], WholeAxis);
+  const std::int64_t tile = request.tile[a];
+  if (tile > 1)
+  {
+    const std::int64_t origin = request.image.lower[a];
+    lower = origin + (lower - origin) / tile * tile;
+    upper = std::min(origin + CeilDivide(upper - origin, tile) * tile, request.image.upper[a]);
+  }
   if (request.wraps && haloLower < WholeAxis && haloUpper < WholeAxis)
   {
     lower -= haloLower;
@@ -89,8 +96,12 @@ CutAxis(const PlannerRequest & request, int a, std::int64_t extent)
     return upper - lower;
   };
   const std::int64_t reach =
-    std::max(std::min(request.halo.lower[a], WholeAxis), std::min(request.halo.upper[a], WholeAxis)) / extent + 2;
-  if (cut.count <= 2 * reach + 1)
+    (std::max(std::min(request.halo.lower[a], WholeAxis), std::min(request.halo.upper[a], WholeAxis)) +
+     request.tile[a]) /
+      extent +
+    2;
+  // Pieces that cut tiles all have inputs of their own.
+  if (cut.count <= 2 * reach + 1 || (request.tile[a] > 1 && extent % request.tile[a] != 0))
   {
     for (std::int64_t piece = 0; piece < cut.count; ++piece)
     {
@@ -613,6 +624,10 @@ FindBestOnce(const PlannerRequest & request)
         Coordinates all = request.region.Extents();
         all[a] = extent;
         rounded = std::min(request.roundChunk(all)[a], whole);
+      }
+      if (request.tile[a] > 1 && rounded > request.tile[a])
+      {
+        rounded = std::min(CeilDivide(rounded, request.tile[a]) * request.tile[a], whole);
       }
       const AxisCut cut = CutAxis(request, a, rounded);
       if (axes[a].empty() || axes[a].back().extent != cut.extent)

@@ -23,12 +23,13 @@ GetInputBox(const Operation & operation, const Box & output, const Box & image)
     return grid->GetInputBox(output, image.Extents());
   }
   const Halo halo = operation.GetHalo(image.Extents());
-  Box        input = PadAndCrop(output, halo, image);
+  const Box  tiles = AlignToTiles(output, operation.GetTile(image.Extents()), image);
+  Box        input = PadAndCrop(tiles, halo, image);
   if (operation.WrapsAround())
   {
     for (int a = 0; a < MaxDimension; ++a)
     {
-      if (output.lower[a] - halo.lower[a] < image.lower[a] || output.upper[a] + halo.upper[a] > image.upper[a])
+      if (tiles.lower[a] - halo.lower[a] < image.lower[a] || tiles.upper[a] + halo.upper[a] > image.upper[a])
       {
         input.lower[a] = image.lower[a];
         input.upper[a] = image.upper[a];

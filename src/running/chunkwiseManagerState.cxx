@@ -405,6 +405,7 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   }
   // Chunks of Fixpoint come to a fixed point of their own first.
   p.halo = request.operation->GetSchedule() == Schedule::Fixpoint ? Halo::None() : halo;
+  p.tile = request.operation->GetTile(request.image.Extents());
   p.wraps = request.operation->WrapsAround();
   p.numberOfInputs = static_cast<int>(std::min<std::size_t>(request.inputs.size(), MaxInputs));
   for (int i = 0; i < p.numberOfInputs; ++i)

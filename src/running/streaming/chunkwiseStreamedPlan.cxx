@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <thread>
 
 namespace chunkwise
@@ -45,7 +46,7 @@ ReadsInAnyOrder(const StreamedRequest & request)
 class DivisionSearch
 {
 public:
-  DivisionSearch(Manager & manager, const StreamedRequest & request)
+  DivisionSearch(Manager & manager, const StreamedRequest & request, bool cutsAtTiles)
     : m_Manager(manager)
     , m_Request(request)
     , m_Image(GetOutputBox(request))
@@ -67,6 +68,11 @@ public:
     {
       const int axisOfSink = m_Plan.axis + (GetComponents(request) > 1 ? 1 : 0);
       m_Plan.step = std::max<std::int64_t>(1, std::min(m_Planes, request.sinkAccess.unit[axisOfSink]));
+    }
+    if (cutsAtTiles && !whole)
+    {
+      const std::int64_t tile = request.operation->GetTile(m_Image.Extents())[m_Plan.axis];
+      m_Plan.step = std::max<std::int64_t>(1, std::min(m_Planes, std::lcm(m_Plan.step, tile)));
     }
     m_Most = (m_Planes + m_Plan.step - 1) / m_Plan.step;
     for (const StreamedInput & input : request.inputs)
@@ -227,8 +233,11 @@ private:
     {
       return 0;
     }
-    const Halo halo = m_Request.operation->GetHalo(m_Image.Extents());
-    return std::min(m_Planes, halo.lower[m_Plan.axis]) + std::min(m_Planes, halo.upper[m_Plan.axis]);
+    const Halo         halo = m_Request.operation->GetHalo(m_Image.Extents());
+    const std::int64_t tile = m_Request.operation->GetTile(m_Image.Extents())[m_Plan.axis];
+    const std::int64_t ofTiles = m_Plan.step % tile == 0 ? 0 : 2 * (tile - 1);
+    return std::min(m_Planes, halo.lower[m_Plan.axis]) + std::min(m_Planes, halo.upper[m_Plan.axis]) +
+           std::min(m_Planes, ofTiles);
   }
 
   StreamedPlan
@@ -615,16 +624,44 @@ MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, 
   return result;
 }
 
+namespace
+{
+
+/** Divisions that begin where tiles do, if such divisions fit: others compute the tiles that they cut twice. */
+StreamedPlan
+FindDivisions(Manager & manager, const StreamedRequest & request, bool mayHold)
+{
+  const Box    image = GetImageBox(request);
+  Coordinates  tile = request.operation ? request.operation->GetTile(image.Extents()) : Coordinates::Filled(1);
+  bool         hasTiles = false;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    hasTiles = hasTiles || (tile[a] > 1 && tile[a] < image.Extent(a) && request.region.lower[a] % tile[a] == 0);
+  }
+  if (hasTiles && request.divisions == 0)
+  {
+    try
+    {
+      return DivisionSearch(manager, request, true).Find(mayHold);
+    }
+    catch (const DivisionsError &)
+    {}
+  }
+  return DivisionSearch(manager, request, false).Find(mayHold);
+}
+
+} // namespace
+
 StreamedPlan
 MakePlanWithoutHolding(Manager & manager, const StreamedRequest & request)
 {
-  return DivisionSearch(manager, request).Find(false);
+  return FindDivisions(manager, request, false);
 }
 
 StreamedPlan
 MakeStreamedPlan(Manager & manager, const StreamedRequest & request)
 {
-  return DivisionSearch(manager, request).Find(true);
+  return FindDivisions(manager, request, true);
 }
 
 } // namespace chunkwise
