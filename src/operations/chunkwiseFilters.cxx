@@ -125,9 +125,9 @@ private:
   }
 
   std::mutex                      m_Mutex;
-  std::vector<AddFiltersFunction> m_Families{ AddWindowFilters,    AddConvolutionFilters, AddReconstructionFilters,
-                                              AddTableFilters,     AddObjectFilters,      AddDistanceFilters,
-                                              AddThresholdFilters, AddWatershedFilters };
+  std::vector<AddFiltersFunction> m_Families{ AddWindowFilters,         AddConvolutionFilters, AddDerivativeFilters,
+                                              AddReconstructionFilters, AddTableFilters,       AddObjectFilters,
+                                              AddDistanceFilters,       AddThresholdFilters,   AddWatershedFilters };
   std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
   /** The one in m_Rows, and those before it. */
   std::vector<std::unique_ptr<const std::vector<FilterDescription>>> m_Tables;
