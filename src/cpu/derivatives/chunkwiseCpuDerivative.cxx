@@ -219,26 +219,28 @@ public:
     , m_Measure(m_Operation.measure)
   {
     m_Measure.contrast = m_Operation.scales[plan.scale].contrast;
-    const Box & out = boxes.after[0];
-    for (std::int64_t x = out.lower[0]; x < out.upper[0];)
+    // Whole windows and cut ones have other bits, so that a line has either. Each is written before the ones behind it,
+    // whose first voxels it may overwrite.
+    const Box &        out = boxes.after[0];
+    const std::int64_t radius = boxes.axes[0] == 0 ? boxes.radius[0] : 0;
+    const std::int64_t whole =
+      std::min(std::max(boxes.padded.lower[0] + radius, out.lower[0]), out.upper[0]);
+    const std::int64_t end = std::min(std::max(boxes.padded.upper[0] - radius, whole), out.upper[0]);
+    const auto         addCut = [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t x = first; x < last; x += Width)
+      {
+        const std::int64_t n = std::min(Width, last - x);
+        m_Parts.push_back({ x, n, cut });
+        MakeCutWeights(x, x + n - 1, cut);
+        cut += CutWeights(1, radius);
+      }
+    };
+    addCut(out.lower[0], whole);
+    if (whole < end)
     {
-      const std::int64_t last = std::min(x + Width, out.upper[0]) - 1;
-      const bool         isCut = boxes.axes[0] == 0 && (IsCut(x) || IsCut(last));
-      if (isCut || m_Parts.empty() || m_Parts.back().cut)
-      {
-        m_Parts.push_back({ x, last + 1 - x, isCut ? cut : nullptr });
-      }
-      else
-      {
-        m_Parts.back().n += last + 1 - x;
-      }
-      if (isCut)
-      {
-        MakeCutWeights(x, last, cut);
-        cut += CutWeights(1, boxes.radius[0]);
-      }
-      x = last + 1;
+      m_Parts.push_back({ whole, end - whole, nullptr });
     }
+    addCut(end, out.upper[0]);
   }
 
   void
@@ -395,13 +397,6 @@ private:
     }
   }
 
-  bool
-  IsCut(std::int64_t x) const
-  {
-    const std::int64_t radius = m_Boxes.radius[0];
-    return x - radius < m_Boxes.padded.lower[0] || x + radius >= m_Boxes.padded.upper[0];
-  }
-
   void
   MakeCutWeights(std::int64_t x, std::int64_t last, TAcc * cut) const
   {
@@ -481,7 +476,7 @@ BytesOfDerivative(const DerivativePlan<TAcc> & plan, const MarchTiling & tiling)
   memory.fields = plan.fields;
   memory.resultFields = plan.resultFields;
   return memory.LayOut(boxes, tiling.axis, nullptr) +
-         DerivativeMarch<TAcc>::CutWeights(tiling.tile[0], tiling.radius[0]) * static_cast<std::int64_t>(sizeof(TAcc));
+         DerivativeMarch<TAcc>::CutWeights(tiling.tile[0] + DerivativeMarch<TAcc>::Width, tiling.radius[0]) * static_cast<std::int64_t>(sizeof(TAcc));
 }
 
 /** One scale after the other: a measure of later scales is compared with what is in the output. */
