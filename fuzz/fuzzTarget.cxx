@@ -8,6 +8,7 @@
 #endif
 
 #include "chunkwiseDistanceOperation.h"
+#include "chunkwiseHessianContrast.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseThresholdEstimate.h"
@@ -93,6 +94,11 @@ chunkwise::GetWienerNoiseEstimate()
 }
 chunkwise::ParameterEstimate
 chunkwise::GetEntropyRangeEstimate()
+{
+  return { NoEstimate, nullptr };
+}
+chunkwise::ParameterEstimate
+chunkwise::GetHessianContrastEstimate()
 {
   return { NoEstimate, nullptr };
 }

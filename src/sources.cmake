@@ -9,6 +9,7 @@ set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
   objects/chunkwiseLabelBoundaryOperation.cxx
   deconvolution/chunkwiseDeconvolutionOperation.cxx
+  derivatives/chunkwiseDerivativeOperation.cxx
   distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
@@ -60,6 +61,8 @@ set(Chunkwise_ENGINE_SRCS
   window/chunkwiseWindowFilters.cxx
   deconvolution/chunkwiseDeconvolutionFilters.cxx
   deconvolution/chunkwiseDeconvolutionRunner.cxx
+  derivatives/chunkwiseDerivativeFilters.cxx
+  derivatives/chunkwiseHessianContrast.cxx
   distances/chunkwiseDistanceFilters.cxx
   distances/chunkwiseDistanceRunner.cxx
   objects/chunkwiseLabelBlocks.cxx
@@ -155,6 +158,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkHeapReconstructionEnums.cxx
   itk/itkLabelBoundaryEnums.cxx
   itk/itkLocalThresholdEnums.cxx
+  itk/itkRenormalizedDerivativeEnums.cxx
   itk/itkSummedAreaTableEnums.cxx
 )
 set(Chunkwise_CPU_SRCS
@@ -170,6 +174,7 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuSeparable.cxx
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
+  cpu/derivatives/chunkwiseCpuDerivative.cxx
   cpu/distances/chunkwiseCpuDistance.cxx
   cpu/distances/chunkwiseCpuDistanceRows.cxx
   cpu/objects/chunkwiseCpuLabel.cxx
@@ -209,6 +214,7 @@ set(Chunkwise_CPU_SRCS
 set(Chunkwise_LEVEL_SRCS
   cpu/common/chunkwiseCpuLevelFunctions.cxx
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
+  cpu/derivatives/chunkwiseCpuDerivativeFunctions.cxx
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx
   cpu/resampling/chunkwiseCpuResampleFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
@@ -261,6 +267,7 @@ set(Chunkwise_ONNX_SRCS
 set(Chunkwise_ONNX_PROTO network/onnx/chunkwiseOnnx.proto)
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
 set(Chunkwise_PRIVATE_FOLDERS arithmetic operations window convolution table backend planning reconstruction resampling statistics thresholds objects
-  running running/memory running/copies running/threads running/schedules running/pipeline running/streaming watershed
-  cpu/common cpu/window cpu/masked cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/resampling cpu/statistics cpu/objects)
+  derivatives running running/memory running/copies running/threads running/schedules running/pipeline running/streaming watershed
+  cpu/common cpu/window cpu/masked cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/resampling cpu/statistics cpu/objects
+  cpu/derivatives)
 set(Chunkwise_NETWORK_FOLDERS network network/onnx cpu/network)

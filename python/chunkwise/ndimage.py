@@ -277,21 +277,24 @@ def _gaussian(ndim: int, cval: Any, sigma: Any, order: Any, mode: Any, truncate:
     orders = [whole_number(each, "order", 0) for each in given[2]]
     # A constant beyond the edge is that of the result so far, so that derivatives depend on the order of the axes, SciPy's.
     in_order = any(orders) and cval != 0
-    plain: dict[Side, float] = {}
+    windows: dict[Side, tuple[float, int]] = {}
     steps: list[Step] = []
     for axis, width, reach, derivative, each in zip(used, *given[:2], orders, modes_of(mode, len(used))):
         found = _gaussian_side(axis, width, reach, each, truncate)
         if found is None:
             continue
         side, width = found
-        if derivative or in_order:
+        if in_order or derivative > 3 or 2 * side.before < derivative:
             steps.append(weighted_step(_kernel1d(width, derivative, side.before), [side], ndim, cval))
         else:
-            plain[side] = width
+            windows[side] = width, derivative
     smooth = []
-    for group in in_groups(plain):
+    for group in in_groups(windows):
         def made(radii: tuple[int, ...], group: list[Side] = group, **given: Any) -> Any:
-            return filters.Gaussian(tuple(plain[side] for side in group), kernel_radius=radii, spacing=False, **given)
+            widths, order = zip(*(windows[side] for side in group))
+            if any(order):
+                return filters.Derivative(order, sigma=widths, kernel="sampled", kernel_radius=radii, spacing=False, **given)
+            return filters.Gaussian(widths, kernel_radius=radii, spacing=False, **given)
 
         smooth += box_steps(made, group, cval)
     steps = smooth + steps
@@ -358,6 +361,22 @@ def _gaussian_terms(ndim: int, cval: Any, smooths_others: bool, sigma: Any, orde
             for along, each in zip(used, modes)]
 
 
+def _gradient_step(ndim: int, cval: Any, sigma: Any, order: int, mode: Any, given: tuple[Any, ...], axes: Any) -> Step | None:
+    """All derivatives of a gradient in one pass, where the engine has it: along all axes, three at most, of one mode."""
+    modes = set(modes_of(mode, ndim)) if axes_of(axes, ndim) == tuple(range(ndim)) else ()
+    if not 1 <= ndim <= 3 or len(modes) != 1 or modes == {"mirror"} or (modes == {"constant"} and cval != 0):
+        return None
+    truncate, radius = given
+    sides = [_gaussian_side(axis, width, reach, modes_of(mode, ndim)[axis], truncate)
+             for axis, width, reach in zip(range(ndim), per_axis(sigma, ndim, "sigma"), per_axis(radius, ndim, "radius"))]
+    found = [side for side in sides if side is not None and side[0].before > 0]
+    if len(found) < ndim:
+        return None
+    return box_steps(lambda radii, **border: filters.Gradient(tuple(width for _, width in found), kernel="sampled",
+                                                              kernel_radius=radii, spacing=False, **border),
+                     [side for side, _ in found], cval)[0]
+
+
 def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *,
                      axes: Any = None, truncate: float = 4.0, radius: Any = None, **options: Any) -> Any:
     """The sum of second derivatives of Gaussians: ``scipy.ndimage.gaussian_laplace``.
@@ -379,7 +398,11 @@ def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode
     given = frozen((sigma, 1, mode, (truncate, radius), axes))
 
     def run(image: Any, output: Any, cval: Any) -> Any:
-        return _combined(_gaussian_terms(len(shape_of(image)), cval, True, *given), True, image, output, options)
+        ndim = len(shape_of(image))
+        step = _gradient_step(ndim, cval, *given)
+        if step is None:
+            return _combined(_gaussian_terms(ndim, cval, True, *given), True, image, output, options)
+        return _run_plan(_Plan((step,), is_wide=True), image, output, options)
 
     _check_real(input)
     return _linear(run, input, output, cval)

@@ -33,6 +33,10 @@
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedHighPassImageFilter.h"
 #include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
+#include "itkRenormalizedDerivativeImageFilter.h"
+#include "itkRenormalizedGradientImageFilter.h"
+#include "itkRenormalizedHessianImageFilter.h"
+#include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -262,6 +266,34 @@ MakeUsual(itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType> *)
   return MakeWithSigma<itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType>>();
 }
 
+itk::RenormalizedDerivativeImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedDerivativeImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedDerivativeImageFilter<ImageType>>();
+}
+
+itk::RenormalizedGradientImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedGradientImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedGradientImageFilter<ImageType>>();
+}
+
+itk::RenormalizedHessianImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedHessianImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedHessianImageFilter<ImageType>>();
+}
+
+itk::RenormalizedHessianMeasureImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedHessianMeasureImageFilter<ImageType> *)
+{
+  const auto filter = itk::RenormalizedHessianMeasureImageFilter<ImageType>::New();
+  filter->SetScales({ 1.0, 1.5 });
+  filter->UseImageSpacingOff();
+  filter->SetContrast({ 20.0 });
+  return filter;
+}
+
 /** One voxel of the usual image is the background. */
 float
 BackgroundOfUsualImage()
@@ -350,8 +382,12 @@ AllCases()
            CaseOf<PrunedFFTGaussianImageFilter<ImageType>>(false, true),
            CaseOf<RenormalizedClosingImageFilter<ImageType>>(),
            CaseOf<RenormalizedConvolutionImageFilter<ImageType>>(),
+           CaseOf<RenormalizedDerivativeImageFilter<ImageType>>(),
            CaseOf<RenormalizedEntropyImageFilter<ImageType>>(),
            CaseOf<RenormalizedGaussianImageFilter<ImageType>>(),
+           CaseOf<RenormalizedGradientImageFilter<ImageType>>(),
+           CaseOf<RenormalizedHessianImageFilter<ImageType>>(),
+           CaseOf<RenormalizedHessianMeasureImageFilter<ImageType>>(),
            CaseOf<RenormalizedHighPassImageFilter<ImageType>>(),
            CaseOf<RenormalizedLaplacianOfGaussianImageFilter<ImageType>>(),
            CaseOf<RenormalizedMaximumImageFilter<ImageType>>(),

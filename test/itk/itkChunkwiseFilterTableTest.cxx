@@ -33,6 +33,10 @@
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedHighPassImageFilter.h"
 #include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
+#include "itkRenormalizedDerivativeImageFilter.h"
+#include "itkRenormalizedGradientImageFilter.h"
+#include "itkRenormalizedHessianImageFilter.h"
+#include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -549,6 +553,98 @@ CasesOf(const std::string & row)
         filter,
         { { "Sigma", "2.1,1.3" }, { "Cutoff", "3.3" }, { "NormalizeAcrossScale", "on" }, { "UseImageSpacing", "off" } })
     };
+  }
+  if (row == "derivative")
+  {
+    const auto filter = RenormalizedDerivativeImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    FixedArray<unsigned int, 3> order;
+    order[0] = 2;
+    order[1] = 3;
+    order[2] = 1;
+    filter->SetOrder(order);
+    filter->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    filter->SetCutoff(3.3);
+    filter->NormalizeAcrossScaleOn();
+    filter->UseImageSpacingOff();
+    const auto sobel = RenormalizedDerivativeImageFilter<Image>::New();
+    sobel->SetOperator(RenormalizedDerivativeEnums::Operator::Sobel);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "Order", "1,2" },
+                          { "Kernel", "sampled" },
+                          { "Cutoff", "3.3" },
+                          { "NormalizeAcrossScale", "on" },
+                          { "UseImageSpacing", "off" } }),
+             WithWindow(sobel, { { "Order", "0,1" }, { "Operator", "sobel" } }) };
+  }
+  if (row == "gradient")
+  {
+    const auto filter = RenormalizedGradientImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetCutoff(3.3);
+    filter->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    filter->NormalizeAcrossScaleOn();
+    filter->UseImageSpacingOff();
+    const auto scharr = RenormalizedGradientImageFilter<Image>::New();
+    scharr->SetOperator(RenormalizedDerivativeEnums::Operator::Scharr);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "Cutoff", "3.3" },
+                          { "Kernel", "sampled" },
+                          { "NormalizeAcrossScale", "on" },
+                          { "UseImageSpacing", "off" } }),
+             WithWindow(scharr, { { "Operator", "scharr" } }) };
+  }
+  if (row == "hessian")
+  {
+    const auto filter = RenormalizedHessianImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetCutoff(3.3);
+    filter->NormalizeAcrossScaleOn();
+    filter->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    filter->UseImageSpacingOff();
+    filter->SetResult(RenormalizedDerivativeEnums::Result::Elements);
+    filter->SetNumber(2);
+    const auto prewitt = RenormalizedHessianImageFilter<Image>::New();
+    prewitt->SetOperator(RenormalizedDerivativeEnums::Operator::Prewitt);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "Cutoff", "3.3" },
+                          { "NormalizeAcrossScale", "on" },
+                          { "Kernel", "sampled" },
+                          { "UseImageSpacing", "off" },
+                          { "Result", "elements" },
+                          { "Number", "2" } }),
+             WithWindow(prewitt, { { "Operator", "prewitt" } }) };
+  }
+  if (row == "vesselness")
+  {
+    const auto frangi = RenormalizedHessianMeasureImageFilter<Image>::New();
+    frangi->SetScales({ 1.5, 2.5 });
+    frangi->SetAlpha(0.4);
+    frangi->SetBeta(0.7);
+    frangi->SetContrast({ 12.0, 3.0 });
+    frangi->DarkOn();
+    frangi->ScaleByLargestOn();
+    frangi->UseImageSpacingOff();
+    frangi->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    frangi->SetCutoff(3.3);
+    const auto jerman = RenormalizedHessianMeasureImageFilter<Image>::New();
+    jerman->SetMeasure(RenormalizedDerivativeEnums::Measure::Jerman);
+    jerman->SetTau(0.7);
+    jerman->SetContrast({ 5.0 });
+    return { WithWindow(frangi,
+                        { { "Scales", "1.5,2.5" },
+                          { "Alpha", "0.4" },
+                          { "Beta", "0.7" },
+                          { "Contrast", "12,3" },
+                          { "Dark", "on" },
+                          { "ScaleByLargest", "on" },
+                          { "UseImageSpacing", "off" },
+                          { "Kernel", "sampled" },
+                          { "Cutoff", "3.3" } }),
+             WithWindow(jerman, { { "Scales", "1" }, { "Measure", "jerman" }, { "Tau", "0.7" }, { "Contrast", "5" } }) };
   }
 #ifdef CHUNKWISE_HAS_NETWORKS
   if (row == "network")

@@ -24,6 +24,8 @@ RegisterHostDistance(KernelRegistry & registry);
 void
 RegisterHostLabel(KernelRegistry & registry);
 void
+RegisterHostDerivative(KernelRegistry & registry);
+void
 RegisterHostLabelBoundary(KernelRegistry & registry);
 void
 RegisterHostLocalThreshold(KernelRegistry & registry);

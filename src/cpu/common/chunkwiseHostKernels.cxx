@@ -22,6 +22,7 @@ GetRegistry()
     RegisterHostExtremum(*registry);
     RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);
+    RegisterHostDerivative(*registry);
     RegisterHostDistance(*registry);
     RegisterHostLabel(*registry);
     RegisterHostLabelBoundary(*registry);
