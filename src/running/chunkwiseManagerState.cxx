@@ -6,6 +6,7 @@
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseInterleaved.h"
 #include "chunkwiseResidentRun.h"
+#include "chunkwiseSerialExecutor.h"
 #include "chunkwiseSharedMemory.h"
 #include "chunkwiseStagedOperation.h"
 #include "chunkwiseStagingRing.h"
@@ -166,6 +167,11 @@ ManagerState::GetExecutor(const ExecutionRequest & request)
   if (request.executor)
   {
     return *request.executor;
+  }
+  if (request.isShort)
+  {
+    static SerialExecutor alone;
+    return alone;
   }
   const std::lock_guard<std::mutex> lock(mutex);
   if (!executor)
