@@ -70,6 +70,9 @@ struct ExecutionRequest
 
   /** Threads of the CPU backend; nullptr: a thread per core. */
   Executor * executor{ nullptr };
+  /** The run takes less time than waking threads does: if the CPU computes, it is done by the caller's thread, alone
+   * unless there is an executor, and the monitor is asked only before it. The result is the same. */
+  bool isShort{ false };
   /** Host threads that copy to or from one device, per direction; 0: as its link and the host's rate of copies ask. */
   unsigned int stagingThreads{ 0 };
 };

@@ -182,6 +182,7 @@ set(Chunkwise_CPU_SRCS
   cpu/rank/chunkwiseCpuMaskedRank.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
   cpu/rank/chunkwiseCpuRank.cxx
+  cpu/rank/chunkwiseCpuRankLines.cxx
   cpu/rank/chunkwiseCpuRankTiles.cxx
   cpu/reconstruction/chunkwiseCpuReconstruction.cxx
   cpu/reconstruction/chunkwiseBlockForest.cxx

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from os import fspath
@@ -467,7 +468,10 @@ class Filter:
         if type(input) is np.ndarray and not others and not options:
             prepared = self._prepared.get((input.shape, input.dtype, output if output is None or isinstance(output, np.dtype) else 0))
             if prepared is not None and input.flags.carray:
-                return prepared.run(input)
+                result = prepared.run(input)
+                if NOTED.runs is not None:
+                    NOTED.runs.append((input, result, prepared))
+                return result
         if self._row.output == "label" and isinstance(output, str) and output == "auto":
             return self._smallest(input, others, options)
         if type(input) is np.ndarray:
@@ -595,11 +599,19 @@ class Filter:
                                        upper, options)
             if report["warnings"]:
                 warn(report)
+            if NOTED.runs is not None and not (len(arrays) == 1 and opened is None and options is DEFAULT_OPTIONS):
+                NOTED.runs.append((None, None, None))
             if len(arrays) == 1 and opened is None and options is DEFAULT_OPTIONS and (output is None or isinstance(output, np.dtype)):
                 if len(self._prepared) >= _MOST_OPERATIONS:
                     self._prepared.clear()
-                self._prepared[shape, first.dtype, output] = _Prepared(
-                    operation, np.dtype(kind), dtype, result.target.dtype, result_shape, [0] * len(shape), turn(shape), lower, upper)
+                if not operation.components:
+                    prepared = self._prepared[shape, first.dtype, output] = _Prepared(
+                        _core.PreparedRun(operation, kind, output_kind, turn(shape), lower, upper, options).run, np.dtype(kind), dtype,
+                        result.target.dtype, result_shape)
+                    finished_result = result.finish()
+                    if NOTED.runs is not None:
+                        NOTED.runs.append((first, finished_result, prepared))
+                    return finished_result
         return result.finish()
 
     def run(self, part: Any, region: Region, shape: Sequence[int], *others: Any, output: Any = None,
@@ -641,26 +653,32 @@ def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Regi
     return result.finish()
 
 
-class _Prepared(NamedTuple):
+class Noted(threading.local):
+    """What this thread runs while somebody wants to know: whether a function does nothing but one prepared run."""
+
+    #: None: nobody wants to know, and no image is kept alive.
+    runs: list[tuple[Any, Any, Any]] | None = None
+
+
+NOTED = Noted()
+
+
+class _Prepared:
     """What all runs over images of one shape and type have in common, so that small images do not wait for it."""
 
-    operation: Any
-    kind: np.dtype[Any]
-    dtype: np.dtype[Any]
-    target_dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    zeros: list[int]
-    extents: tuple[int, ...]
-    lower: list[int]
-    upper: list[int]
+    __slots__ = ("_run", "_kind", "_dtype", "_target_dtype", "_shape", "_is_same")
+
+    def __init__(self, run: Callable[..., Any], kind: np.dtype[Any], dtype: np.dtype[Any], target_dtype: np.dtype[Any],
+                 shape: tuple[int, ...]) -> None:
+        self._run, self._kind, self._dtype, self._target_dtype, self._shape = run, kind, dtype, target_dtype, shape
+        self._is_same = dtype == target_dtype
 
     def run(self, image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        target = np.empty(self.shape, self.target_dtype)
-        report = _core.execute(self.operation, [image if image.dtype == self.kind else as_input(image, self.kind.name)], self.zeros,
-                               target, self.lower, self.extents, self.lower, self.upper, DEFAULT_OPTIONS)
-        if report["warnings"]:
-            warn(report)
-        return target if self.dtype == self.target_dtype else finished(target, self.dtype)
+        target = np.empty(self._shape, self._target_dtype)
+        warnings = self._run(image if image.dtype == self._kind else as_input(image, self._kind.name), target)
+        if warnings:
+            warn({"warnings": warnings})
+        return target if self._is_same else finished(target, self._dtype)
 
 
 def finished(target: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -37,9 +37,10 @@ import numpy as np
 from . import _core, filters
 from ._arrays import as_dtype, check_output
 from ._containers import is_on_device
-from ._filter import Kernel
+from ._filter import NOTED, Kernel
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
                        minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
+from ._quick import quick
 from ._windows import (Side, Step, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
                        is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, run_steps, shape_of, side_of, sides_of,
                        weighted_step, whole_number)
@@ -208,6 +209,7 @@ def _uniform(ndim: int, is_integer: bool, cval: Any, size: Any, mode: Any, origi
     return _Plan(tuple(steps))
 
 
+@quick
 def uniform_filter(input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: float = 0.0,
                    origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The mean over a box: ``scipy.ndimage.uniform_filter``.
@@ -236,6 +238,7 @@ def uniform_filter(input: Any, size: Any = 3, output: Any = None, mode: Any = "r
     return _linear(run, input, output, cval)
 
 
+@quick
 def uniform_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                      origin: int = 0, **options: Any) -> Any:
     """The mean over a window along one axis: ``scipy.ndimage.uniform_filter1d``. Parameters as of `uniform_filter`."""
@@ -301,6 +304,7 @@ def _gaussian(ndim: int, cval: Any, sigma: Any, order: Any, mode: Any, truncate:
     return _Plan(tuple(steps or [Step(filters.Identity())]), is_wide=len(steps) > 1 or any(orders))
 
 
+@quick
 def gaussian_filter(input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect",
                     cval: float = 0.0, truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
                     **options: Any) -> Any:
@@ -339,6 +343,7 @@ def _check_signed(dtype: np.dtype[Any], what: str) -> None:
         raise _core.ParameterError(f"output: {what} have a sign, which {dtype} has not; output=np.float32 gives them")
 
 
+@quick
 def gaussian_filter1d(input: Any, sigma: float, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect",
                       cval: float = 0.0, truncate: float = 4.0, *, radius: Any = None, **options: Any) -> Any:
     """A Gaussian or its derivative along one axis: ``scipy.ndimage.gaussian_filter1d``. Parameters as of `gaussian_filter`."""
@@ -545,6 +550,7 @@ def _weigh_complex(input: Any, weights: np.ndarray[Any, Any], output: Any, mode:
     return result if output is not None and result is output else wrap(result)
 
 
+@quick
 def correlate(input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0,
               *, axes: Any = None, **options: Any) -> Any:
     """Correlation: ``scipy.ndimage.correlate``. The weights' axes are the image's in ascending order; along up to three of
@@ -552,6 +558,7 @@ def correlate(input: Any, weights: Any, output: Any = None, mode: Any = "reflect
     return _weigh(input, weights, output, mode, cval, origin, axes, False, options)
 
 
+@quick
 def convolve(input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0,
              *, axes: Any = None, **options: Any) -> Any:
     """Convolution: ``scipy.ndimage.convolve``. Parameters as of `correlate`."""
@@ -565,12 +572,14 @@ def _weights1d(weights: Any) -> Any:
     return weights
 
 
+@quick
 def correlate1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                 origin: int = 0, **options: Any) -> Any:
     """Correlation along one axis: ``scipy.ndimage.correlate1d``."""
     return _weigh(input, _weights1d(weights), output, mode, cval, origin, _along(input, axis), False, options)
 
 
+@quick
 def convolve1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                origin: int = 0, **options: Any) -> Any:
     """Convolution along one axis: ``scipy.ndimage.convolve1d``."""
@@ -616,7 +625,10 @@ def _window(ndim: int, size: Any, footprint: Any, mode: Any, origin: Any, axes: 
 def _key(size: Any, footprint: Any, mode: Any, origin: Any, axes: Any) -> tuple[Any, ...]:
     if footprint is not None:
         if size is not None:
-            warnings.warn("size: it has no effect, because footprint is set", UserWarning, stacklevel=4)
+            warnings.warn("size: it has no effect, because footprint is set", UserWarning, stacklevel=5)
+            if NOTED.runs is not None:
+                # Every call warns.
+                NOTED.runs.append((None, None, None))
             size = None
         footprint = Kernel(np.asarray(footprint) != 0)
     return (frozen(size), footprint, *frozen((mode, origin, axes)))
@@ -652,6 +664,7 @@ def _extremum(made: str, input: Any, output: Any, cval: Any, key: tuple[Any, ...
     return result if output is not None and result is output else wrap(result)
 
 
+@quick
 def maximum_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
                    cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The maximum over a box or a footprint: ``scipy.ndimage.maximum_filter``.
@@ -669,18 +682,21 @@ def maximum_filter(input: Any, size: Any = None, footprint: Any = None, output: 
     return _extremum("Maximum", input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
+@quick
 def minimum_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
                    cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The minimum over a box or a footprint: ``scipy.ndimage.minimum_filter``. Parameters as of `maximum_filter`."""
     return _extremum("Minimum", input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
+@quick
 def maximum_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                      origin: int = 0, **options: Any) -> Any:
     """The maximum over a window along one axis: ``scipy.ndimage.maximum_filter1d``."""
     return maximum_filter(input, size, None, output, mode, cval, origin, axes=_along(input, axis), **options)
 
 
+@quick
 def minimum_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                      origin: int = 0, **options: Any) -> Any:
     """The minimum over a window along one axis: ``scipy.ndimage.minimum_filter1d``."""
@@ -741,6 +757,7 @@ def _rank(what: str, number: float, input: Any, output: Any, cval: Any, key: tup
     return result if output is not None and result is output else wrap(result)
 
 
+@quick
 def median_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
                   cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The median: ``scipy.ndimage.median_filter``. Parameters as of `maximum_filter`, with one mode. Fast over odd boxes; NumPy
@@ -748,6 +765,7 @@ def median_filter(input: Any, size: Any = None, footprint: Any = None, output: A
     return _rank("median", 0, input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
+@quick
 def rank_filter(input: Any, rank: int, size: Any = None, footprint: Any = None, output: Any = None,
                 mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The voxel of a rank: ``scipy.ndimage.rank_filter``; a negative rank counts from the largest. Windows as of
@@ -755,6 +773,7 @@ def rank_filter(input: Any, rank: int, size: Any = None, footprint: Any = None, 
     return _rank("rank", whole_number(rank, "rank"), input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
+@quick
 def percentile_filter(input: Any, percentile: float, size: Any = None, footprint: Any = None, output: Any = None,
                       mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None,
                       **options: Any) -> Any:
@@ -843,6 +862,7 @@ def _minus(first: Any, second: Any) -> Any:
     return first ^ second if dtype_of(first).kind == dtype_of(second).kind == "b" else first - second
 
 
+@quick
 def grey_erosion(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """Erosion: ``scipy.ndimage.grey_erosion``. Windows as of `maximum_filter`. A structure has a height for each voxel of the
@@ -850,6 +870,7 @@ def grey_erosion(input: Any, size: Any = None, footprint: Any = None, structure:
     return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Minimum", output)
 
 
+@quick
 def grey_dilation(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                   mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None,
                   **options: Any) -> Any:
@@ -857,18 +878,21 @@ def grey_dilation(input: Any, size: Any = None, footprint: Any = None, structure
     return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Dilation", output)
 
 
+@quick
 def grey_opening(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """Erosion, then dilation: ``scipy.ndimage.grey_opening``. Parameters as of `grey_erosion`."""
     return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Opening", output)
 
 
+@quick
 def grey_closing(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """Dilation, then erosion: ``scipy.ndimage.grey_closing``. Parameters as of `grey_erosion`."""
     return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Closing", output)
 
 
+@quick
 def morphological_gradient(input: Any, size: Any = None, footprint: Any = None, structure: Any = None,
                            output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *,
                            axes: Any = None, **options: Any) -> Any:
@@ -1030,6 +1054,7 @@ def _binary_steps(structure: Kernel, sides: tuple[Side, ...], ndim: int, dilates
     return tuple(flat_steps(filters.Maximum if dilates else filters.Minimum, window.element, window.sides, ndim, border))
 
 
+@quick
 def binary_erosion(input: Any, structure: Any = None, iterations: int = 1, mask: Any = None, output: Any = None,
                    border_value: int = 0, origin: Any = 0, brute_force: bool = False, *, axes: Any = None,
                    **options: Any) -> Any:
@@ -1057,6 +1082,7 @@ def binary_erosion(input: Any, structure: Any = None, iterations: int = 1, mask:
     return binary.finished(binary.run(False, binary.image, iterations, mask), output)
 
 
+@quick
 def binary_dilation(input: Any, structure: Any = None, iterations: int = 1, mask: Any = None, output: Any = None,
                     border_value: int = 0, origin: Any = 0, brute_force: bool = False, *, axes: Any = None,
                     **options: Any) -> Any:

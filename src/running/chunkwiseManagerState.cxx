@@ -7,6 +7,7 @@
 #include "chunkwiseInterleaved.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseResidentRun.h"
+#include "chunkwiseSerialExecutor.h"
 #include "chunkwiseSharedMemory.h"
 #include "chunkwiseStagedOperation.h"
 #include "chunkwiseStagingRing.h"
@@ -167,6 +168,11 @@ ManagerState::GetExecutor(const ExecutionRequest & request)
   if (request.executor)
   {
     return *request.executor;
+  }
+  if (request.isShort)
+  {
+    static SerialExecutor alone;
+    return alone;
   }
   const std::lock_guard<std::mutex> lock(mutex);
   if (!executor)

@@ -78,7 +78,15 @@ public:
       return std::min(static_cast<double>(m_Context.counts.finishedVoxels) / total, 0.999);
     };
     std::thread workers;
-    if (IsDrivenByOneThread() || !StartThread(workers, [this] { WorkAndEnd(); }))
+    if (m_Devices.empty() && m_Context.request.isShort)
+    {
+      look(0.0);
+      if (!m_Context.stop)
+      {
+        WorkAndEnd();
+      }
+    }
+    else if (IsDrivenByOneThread() || !StartThread(workers, [this] { WorkAndEnd(); }))
     {
       look(0.0);
       auto next = std::chrono::steady_clock::now() + BetweenLooks;
