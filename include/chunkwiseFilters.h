@@ -76,8 +76,8 @@ struct ParameterEstimate
    * ParameterError if the image gives no value. nullptr: the parameter cannot be "auto". */
   std::vector<double> (*take)(const Operation & operation, PixelKind input, const SummaryRun & run,
                               Monitor * monitor){ nullptr };
-  /** The operation among those that `take` runs which needs the most memory, for plans; nullptr if the kind of the
-   * image says the value, so that the image is not read. */
+  /** The operation that needs the most memory among the operations that `take` runs, for plans; nullptr if the pixel
+   * type of the image gives the value, so that the image is not read. */
   std::shared_ptr<const Operation> (*plan)(const Operation & operation, PixelKind input){ nullptr };
 };
 
@@ -104,7 +104,7 @@ struct Chunkwise_EXPORT ParameterDescription
    * values are separated by "|". */
   std::string onlyWithName{};
   std::string onlyWithValue{};
-  /** What a form shows where there is no default: a value that a volume's first trial may have. */
+  /** The value that a form shows if there is no default: it suits a first trial on a volume. */
   std::string   exampleText{};
   ParameterFile file{ ParameterFile::None };
   /** A Kernel that is several, along an axis that the image has not. */
@@ -123,10 +123,10 @@ struct InputDescription
   std::string help;
   bool        required{ true };
   bool        before{ false };  ///< it comes before the first image in Operation's inputs
-  bool        ownKind{ false }; ///< it keeps a kind of its own: an image of radii
+  bool        ownKind{ false }; ///< it keeps its own pixel type: an image of radii
 };
 
-/** What an output's voxels are where the caller names no kind. */
+/** The pixel type of an output if the caller names none. */
 enum class DefaultOutput
 {
   Input,   ///< the input's kind: no result is outside of it
@@ -158,7 +158,7 @@ enum class ReconstructionGives
 };
 
 /** How a filter is made of a reconstruction, for callers that run its parts themselves, on blocks that several machines
- * hold. Where it has the parameter PreserveIntensities, a second reconstruction follows. */
+ * hold. If it has the parameter PreserveIntensities, a second reconstruction follows. */
 struct ReconstructionRecipe
 {
   MarkerRule marker{ MarkerRule::None };
@@ -207,7 +207,7 @@ private:
   std::map<std::string, ParameterValue> m_Values;
 };
 
-/** What must be known of an image before a filter can be made for it. */
+/** The properties of an image that decide how a filter is made for it. */
 struct FilterImage
 {
   int         dimension{ 3 };

@@ -19,8 +19,8 @@ enum class Schedule
   Independent, ///< any order, disjoint outputs, no locks
   Sweep,       ///< ordered along one axis; each chunk hands a carry to the next
   TwoPass,     ///< every chunk is summarised, the summaries are solved together, every chunk is finished
-  Fixpoint,    ///< each chunk comes to a fixed point of its own; then visits where chunks meet, until none changes
-  Passes       ///< no chunks of its own: several runs over the whole region, see PassesOperation
+  Fixpoint,    ///< each chunk comes to its own fixed point; then visits where chunks meet, until none changes
+  Passes       ///< no chunks: several runs over the whole region, see PassesOperation
 };
 
 /** The bytes that a chunk hands on: a carry (Sweep), a summary or a solution (TwoPass). */
@@ -330,7 +330,7 @@ struct Kernel
   void (*run)(const KernelCall & call){ nullptr };
   /** Scratch bytes for a chunk. Must not shrink when the chunk grows. nullptr: none. */
   std::size_t (*scratchBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
-  /** What the chunk costs, as the bytes of device memory traffic that take as long. nullptr: input + output. */
+  /** The cost of the chunk, as the bytes of device memory traffic that take as long. nullptr: input + output. */
   double (*cost)(const Operation & operation, const ChunkShape & shape){ nullptr };
   /** The library whose transforms the kernel takes for the operation, for reports ("own", "cufft", "fftw"). Throws
    * ParameterError if the operation names a library that is not there; `whyNoDevice` says why no device computes, if
@@ -368,8 +368,7 @@ struct KernelSet
 
   /** Memory of lookup tables that all chunks share; plans count it once. nullptr: none. */
   std::size_t (*tableBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
-  /** Devices: whether `compute` takes the chunk's images as they lie if the components of their pixels lie side by
-   * side. nullptr: never. */
+  /** Devices: whether `compute` reads and writes interleaved images of the chunk directly. nullptr: never. */
   bool (*supportsInterleaved)(const Operation & operation, const ChunkShape & shape){ nullptr };
   /** Whether `spilled` may run in place of `compute`, whatever the chunk. */
   bool (*supportsSpilling)(const Operation & operation){ nullptr };
@@ -377,8 +376,8 @@ struct KernelSet
    * a plan without: 0 means always better. */
   std::size_t (*spilledBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
   double (*spilledWeight)(const Operation & operation){ nullptr };
-  /** The host's memory that `piped` needs for a chunk, and the number of parts of the chunk of which one waits for the
-   * other. */
+  /** The host's memory that `piped` needs for a chunk, and the number of parts of the chunk of which one waits for
+   * another. */
   std::size_t (*exchangedBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
   double (*pipedParts)(const Operation & operation, const ChunkShape & shape){ nullptr };
 };

@@ -155,7 +155,8 @@ DispatchSize(PixelKind kind, TFunctor && f)
   }
 }
 
-/** What a window sees beyond the image's edge. The edge is the largest possible region's, never a chunk's. */
+/** The values that a window reads beyond the image's edge. The edge is the largest possible region's, never a
+ * chunk's. */
 enum class BoundaryMode : std::int32_t
 {
   Renormalized,    ///< the statistic of the part of the window inside the image

@@ -227,7 +227,7 @@ set(Chunkwise_BOUNDED_SRCS
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
   cpu/network/chunkwiseCpuNetworkTileFunctions.cxx
 )
-# Networks: a library of their own. The CUDA module compiles its part of them, too.
+# Networks: a separate library. The CUDA module compiles its part of them, too.
 set(Chunkwise_NETWORK_OPERATION_SRCS
   network/chunkwiseNetworkChunk.cxx
   network/chunkwiseNetworkGraph.cxx
@@ -255,7 +255,7 @@ set(Chunkwise_NETWORK_LEVEL_SRCS
 set(Chunkwise_NETWORK_ITK_SRCS
   itk/itkSlidingWindowNetworkEnums.cxx
 )
-# What reads ONNX files, where protobuf was found; and the format, from which protoc makes a source.
+# The sources that read ONNX files, if protobuf was found; and the format, from which protoc makes a source.
 set(Chunkwise_ONNX_SRCS
   network/onnx/chunkwiseOnnxImporter.cxx
   network/onnx/chunkwiseOnnxLayers.cxx

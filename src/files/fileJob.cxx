@@ -355,7 +355,7 @@ FileJob::MakePlan(std::uint64_t memory, std::uint64_t ownBytes)
   }
   if (m_Plan.divisions > 1 || m_Plan.inSlabs)
   {
-    // What is only read may be held whole where no limit was set.
+    // An image that is only read may be held whole if no limit was set.
     if (!m_Request.operation && memory == 0)
     {
       return;

@@ -17,7 +17,7 @@ namespace
 using chunkwise::files::FileJob;
 using chunkwise::files::ImageHeader;
 
-/** What is wrong with an image for a filter whose images have so many axes and voxels of a kind; empty: nothing. */
+/** The error of an image for a filter whose images have so many axes and voxels of a kind; empty: none. */
 std::string
 FindMisfit(const ImageHeader & header, int dimension, chunkwise::PixelKind kind)
 {
@@ -109,7 +109,7 @@ ChunkwiseFileToFile::Files::Files(const ChunkwiseFileToFile & filter, chunkwise:
   this->SetOperation();
   m_Job.SetZarrOptions("ZarrOptions", m_Filter.m_ZarrOptions);
   m_Job.SetOutput(m_Filter.m_OutputFileName, m_Filter.m_OutputKind, m_Filter.m_UseCompression);
-  // What the application holds beside the run is not counted.
+  // The application's memory beside the run is not counted.
   m_Job.MakePlan(m_Filter.m_Memory, chunkwise::files::LeastOwnBytes);
 }
 

@@ -56,7 +56,7 @@ InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::
   upper = std::min(upper + haloUpper, request.image.upper[a]);
 }
 
-/** What it means to cut an axis into pieces of one extent. */
+/** The pieces of one extent into which an axis is cut. */
 struct AxisCut
 {
   std::int64_t extent{ 1 };       ///< of an output piece
@@ -275,7 +275,7 @@ public:
     }
   }
 
-  /** What a candidate is whatever its buffers. Whether its chunks can be counted at all. */
+  /** Fills the fields of a candidate that do not depend on its buffers. Whether its chunks can be counted at all. */
   bool
   Describe(const AxisCut (&cuts)[MaxDimension], Candidate & c, double & inputVoxels, double & outputVoxels) const
   {
@@ -349,7 +349,7 @@ public:
     const double longest = std::max({ load, store, kernel });
     const bool   overlap = c.inputSlots > 1 && !m_Request.oneAtATime;
     const double steady = overlap ? longest * (c.inputSlots == 2 ? 1.1 : 1.0) : all;
-    // What takes longest goes on without a pause; of the others the first or the last chunk waits.
+    // The longest stage works without a pause; of the others the first or the last chunk waits.
     const double ends = overlap ? (all - longest) * devices / chunks : 0;
     return std::max(steady * imbalance, handovers) + ends + launches;
   }
@@ -429,7 +429,7 @@ public:
         }
       }
       c.seconds = estimate(kernelSeconds);
-      // What is loaded while longer kernels run costs nothing.
+      // Loads during longer kernels cost nothing.
       if (c.seconds < m_Best.seconds && !(loadsMore && kernelSeconds < std::max(load, store)))
       {
         m_Best = c;
@@ -668,7 +668,7 @@ FindBestOnce(const PlannerRequest & request)
   const Candidate & best = search.GetBest();
   if (!std::isfinite(best.seconds))
   {
-    // What a chunk needs does not shrink when it grows.
+    // The memory of a chunk does not shrink when it grows.
     AxisCut smallest[MaxDimension];
     for (int a = 0; a < MaxDimension; ++a)
     {
@@ -790,7 +790,7 @@ CutAs(const Candidate & best, const PlannerRequest & request)
 /** Times as long as without limit from which a user is told, and from which a run is refused. */
 constexpr double FactorToTell = 8;
 constexpr double FactorToRefuse = 1000;
-/** What nobody waits for. */
+/** The time that nobody minds waiting. */
 constexpr double SecondsOfNoMatter = 0.1;
 /** Times as long as without limit that a user is advised to accept. */
 constexpr double FactorToAdvise = 1.25;

@@ -165,7 +165,7 @@ SlabPlanner::PlanSlabs(SlabPlan & plan, int axis, std::uint64_t & least) const
   return Fit(plan, axis, true, isForced ? wanted : 1, isForced ? wanted : most, least);
 }
 
-/** What numbers of voxels have room for. */
+/** The most planes that numbers of voxels have room for. */
 std::int64_t
 SlabPlanner::GetMostPlanes(int axis) const
 {

@@ -47,7 +47,7 @@ struct SlabPlan
   {
     return GetSlots() * (inputs + 1) + (onDevices && inSlabs ? 1 : 0);
   }
-  /** What the run allocates at its begin: the scratch and buffers. */
+  /** The bytes that the run allocates at its begin: the scratch and buffers. */
   std::size_t
   GetBlockBytes() const
   {

@@ -14,7 +14,7 @@ namespace chunkwise
 namespace
 {
 
-/** Where more of a plane's voxels than one of so many are raised, the whole slab is swept again. */
+/** If more of a plane's voxels than one of so many are raised, the whole slab is swept again. */
 constexpr std::int64_t FewOfPlane = 64;
 
 double

@@ -18,7 +18,7 @@ namespace chunkwise
 namespace
 {
 
-/** Halvings after which a device's lack of memory is no longer taken for a matter of chunk size. */
+/** Maximum number of times a chunk is halved before the device is dropped. */
 constexpr int MostSplits = 12;
 /** Visits of Fixpoint that a device makes at a time: most are small, and wait for one thing after the other. */
 constexpr int VisitsOfDevice = 6;
@@ -225,7 +225,7 @@ private:
     Amend();
   }
 
-  /** What runs the host's part of a schedule: the host, or the device where the images are. */
+  /** The runner for the host's part of a schedule: the host, or the device where the images are. */
   std::unique_ptr<ChunkRunner>
   MakeHostsRunner()
   {
@@ -516,7 +516,7 @@ private:
     return runners;
   }
 
-  /** What a run in passes holds: runners, where each runs, and devices whose turn it is. */
+  /** The state of a run in passes: runners, where each runs, and devices whose turn it is. */
   struct Passes
   {
     std::unique_ptr<ChunkRunner>              host;

@@ -13,8 +13,8 @@
 // A block is a plane array of cells, [batch][plane][row][frequencies]. Planes are transformed along x and y one at a
 // time, rows that are all zero not at all; then each column across the planes is transformed, multiplied by the
 // kernel's and transformed back without leaving the cache; then planes go back, along y and x, and of each step only
-// what is kept is stored. Where kernels extend along two axes the columns are those of a plane: its rows are
-// transformed some at a time, then each column there, times the kernel's, and back, then rows back.
+// what is kept is stored. If kernels extend along two axes, the columns are those of a plane: its rows are transformed
+// some at a time, then each column there, times the kernel's, and back, then rows back.
 namespace chunkwise
 {
 
@@ -65,7 +65,7 @@ struct CellShape
   }
 };
 
-/** What a worker has. */
+/** The memory of a worker. */
 template <typename T>
 struct WorkSpace
 {
@@ -103,7 +103,7 @@ public:
     , m_PlanY(GetFftPlan<T>(HasColumns() ? block.role[1].length : 1, block.transforms))
   {}
 
-  /** Whether planes are transformed along y too; else their rows are tasks of their own, so many at a time. */
+  /** Whether planes are transformed along y too; else rows are separate tasks, so many at a time. */
   bool
   HasColumns() const
   {

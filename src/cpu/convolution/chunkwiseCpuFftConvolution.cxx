@@ -41,7 +41,7 @@ PlanesOf(const ConvolutionBlock & roles, const Coordinates & chunk)
   return planes;
 }
 
-/** What a block takes of the scratch, in this order. */
+/** The numbers that a block takes of the scratch, in this order. */
 template <typename T>
 struct BlockNumbers
 {

@@ -23,7 +23,7 @@ namespace
 constexpr std::uint64_t BytesForOverlap = std::uint64_t{ 32 } << 20;
 /** Planes of the halo are computed with by both divisions that meet; at most one in so many. */
 constexpr std::int64_t PlanesPerHalo = 8;
-/** What a device has to hold the whole image for is expected to be so many times as fast. */
+/** The least expected speedup for which a device holds the whole image. */
 constexpr double WorthOfHolding = 1.05;
 
 /** Planes of an input's unit along the divided axis. */
@@ -58,7 +58,7 @@ public:
       --m_Plan.axis;
     }
     m_Plan.budgets = request.budgets;
-    // Where the system does not tell there is no limit.
+    // If the system does not tell, there is no limit.
     const std::uint64_t available = GetAvailableHostMemory();
     m_Room = request.memory ? request.memory : available ? available / 2 : std::uint64_t{ 1 } << 60;
     const bool whole =
@@ -185,7 +185,7 @@ private:
     return runner && !(runner->NeedsSpool() && m_Request.spoolFolder.empty());
   }
 
-  /** What computing so many divisions takes. */
+  /** The seconds of computing for so many divisions. */
   double
   GetSeconds(std::int64_t divisions)
   {
@@ -300,7 +300,7 @@ private:
     if (m_Request.operation)
     {
       bytes += buffers * BytesOf(output, m_Request.computedKind);
-      // What is written of it is copied, wherever it lies.
+      // The part that is written is copied, wherever it lies.
       bytes += GetWrittenBox(m_Request) == m_Request.region ? 0 : BytesOf(output, m_Request.computedKind);
       bytes += m_Request.computedKind == m_Request.writtenKind
                  ? 0
@@ -309,7 +309,7 @@ private:
     return bytes;
   }
 
-  /** What an input has of a box: its own components. */
+  /** The part of a box that an input has: its own components. */
   Box
   PartOf(Box box, const StreamedInput & input) const
   {
@@ -341,7 +341,7 @@ private:
   bool
   Fits(std::int64_t count, std::uint64_t room, bool withRun = true)
   {
-    // Overlap takes twice the memory. Where even the finest divisions do not fit so, they take turns.
+    // Overlap takes twice the memory. If even the finest divisions do not fit so, they take turns.
     m_Plan.buffers = count > 1 ? m_MostBuffers : 1;
     m_Plan.readsWholeUnits = m_HasUnits;
     if (this->FitsAsItIs(count, room, withRun))
@@ -372,7 +372,7 @@ private:
   FitsAsItIs(std::int64_t count, std::uint64_t room, bool withRun)
   {
     this->SetDivisions(count);
-    // What is left beside a division is for scratch: a quarter of the room, less only for the finest divisions.
+    // The room beside a division is for scratch: a quarter of the room, less only for the finest divisions.
     if (m_Plan.bytesAtOnce >= room || (!this->IsFinest(count) && m_Plan.bytesAtOnce > room - room / 4))
     {
       return false;
@@ -463,11 +463,11 @@ private:
     return std::min({ static_cast<std::int64_t>(all / BytesForOverlap), std::max<std::int64_t>(1, planes), m_Most });
   }
 
-  /** What the plan says of the whole run. */
+  /** The plan of the whole run. */
   StreamedPlan
   Finish()
   {
-    // Where nobody asked for a limit, scratch has none.
+    // If nobody asked for a limit, scratch has none.
     m_Plan.budgets.host = m_Request.memory ? m_Room - std::min(m_Room, m_Plan.bytesAtOnce) : 0;
     m_Plan.bytesWritten = BytesOf(GetWrittenBox(m_Request), m_Request.writtenKind);
     const Box all = m_Request.operation && !m_Request.region.IsEmpty()
