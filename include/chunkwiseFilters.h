@@ -54,6 +54,14 @@ enum class ParameterCount
   Any
 };
 
+/** What a program or a language can read from a file in the place of a list of numbers. */
+enum class ParameterFile
+{
+  None,
+  Numbers, ///< a text file of numbers
+  Grid     ///< an image: its size, spacing, origin and the rows of its direction, each along the spatial axes
+};
+
 class Monitor;
 
 /** Runs an operation without an output over a whole image: the total of the summaries of its pieces (MergeSummary),
@@ -97,7 +105,8 @@ struct Chunkwise_EXPORT ParameterDescription
   std::string onlyWithName{};
   std::string onlyWithValue{};
   /** The value that a form shows if there is no default: it suits a first trial on a volume. */
-  std::string exampleText{};
+  std::string   exampleText{};
+  ParameterFile file{ ParameterFile::None };
   /** A Kernel that is several, along an axis that the image has not. */
   bool isStack{ false };
 
@@ -246,6 +255,9 @@ struct Chunkwise_EXPORT FilterDescription
   bool (*givesIntegers)(const FilterParameters & parameters, const std::vector<std::string> & furtherInputs){ nullptr };
   /** The part of the image that the output covers; nullptr: all. */
   Box (*outputBox)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
+  /** The grid of an output that has other voxels than the image: extent, spacing, origin, direction; nullptr: it has
+   * the image's. */
+  FilterImage (*outputImage)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
   /** Numbers that an output voxel has; 0: as many as an input voxel, as where this is nullptr. */
   std::int64_t (*outputComponents)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
   std::shared_ptr<const Operation> (*make)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
@@ -287,9 +299,15 @@ ParseParameter(const ParameterDescription & parameter, const std::string & text)
 Chunkwise_EXPORT std::shared_ptr<const Operation>
 MakeFilterOperation(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
 
-/** The part of the image that a filter's output has: all, but for convolutions of valid voxels alone. */
+/** The part of the image that a filter's output has: all, but for convolutions of valid voxels alone. A box of
+ * GetFilterOutputImage. */
 Chunkwise_EXPORT Box
 GetFilterOutputBox(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
+
+/** The image as a filter's output has it: extent, spacing, origin and direction; the input's, but for filters that give
+ * other voxels (FilterDescription::outputImage). A filter's outputBox is a box of it. */
+Chunkwise_EXPORT FilterImage
+GetFilterOutputImage(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
 
 /** Numbers that a voxel of a filter's output has; 0: as many as one of the input. The engine has them along its last
  * axis: where there are some, FilterImage::extent must say so before MakeFilterOperation. */

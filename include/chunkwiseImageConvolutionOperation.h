@@ -113,6 +113,9 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
+  /** Of transforms. */
+  Coordinates
+  GetTile(const Coordinates & image) const override;
   void
   Validate(const Coordinates & image) const override;
   Coordinates
@@ -203,6 +206,27 @@ public:
   static ConvolutionBlock
   Largest(const ImageConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image);
 
+  /** The extents of the tiles that ImageConvolutionOperation::GetTile gives. Each is a block, whose rounding depends on
+   * the image's extent and the kernel alone. */
+  static Coordinates
+  Tile(const ImageConvolutionOperation & operation, const Coordinates & image);
+  /** Rows of a tile along role 1 if it is not transformed: lines are transformed in pairs, whose other line they know
+   * by rounding. */
+  static constexpr std::int64_t RowsOfTile = 64;
+  /** Extents of tiles: at least, where tiles share transforms, and at most, unless the kernel is large. */
+  static constexpr std::int64_t LeastTile = 96;
+  static constexpr std::int64_t LongestTile = 640;
+  /** Images of fewer planes have small tiles, so that each is the work of one thread. */
+  static constexpr std::int64_t FewPlanes = 16;
+
+  /** The same for tiles: with the lengths of the largest tile, and with the last axis in tiles that share the transforms
+   * along the others. `output` and `extent` hold whole tiles. */
+  ConvolutionBlock(const ImageConvolutionOperation & operation, const Box & output, const Coordinates & image,
+                   const Coordinates & tile);
+  static ConvolutionBlock
+  Largest(const ImageConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image,
+          const Coordinates & tile);
+
   struct Axis
   {
     int          axis{ 0 };
@@ -216,6 +240,12 @@ public:
   };
   Axis              role[MaxDimension];
   TransformProvider transforms{ TransformProvider::Auto };
+  /** Positions of a tile along the axis that is transformed last; 0: the block is one tile. */
+  std::int64_t lastTile{ 0 };
+
+  /** The role of the axis that is transformed last. */
+  int
+  LastRole() const;
 
   /** Complex values of a row's half spectrum. */
   std::int64_t
@@ -225,8 +255,14 @@ public:
   }
 
 private:
-  ConvolutionBlock(const ImageConvolutionOperation & operation);
+  explicit ConvolutionBlock(const ImageConvolutionOperation & operation);
+  void
+  TakeLengths(const ImageConvolutionOperation & operation, const Coordinates & image, const Coordinates & tile);
 };
+
+/** The tiles that `box` meets, whole, of a grid that begins at the image's lower corner. */
+Chunkwise_EXPORT std::vector<Box>
+CutIntoTiles(const Box & box, const Coordinates & tile, const Box & image);
 
 /** `box` cut into parts of about one extent, at most `most`. */
 Chunkwise_EXPORT std::vector<Box>

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace chunkwise
@@ -69,6 +70,9 @@ struct ExecutionRequest
 
   /** Threads of the CPU backend; nullptr: a thread per core. */
   Executor * executor{ nullptr };
+  /** The run takes less time than waking threads does: if the CPU computes, it is done by the caller's thread, alone
+   * unless there is an executor, and the monitor is asked only before it. The result is the same. */
+  bool isShort{ false };
   /** Host threads that copy to or from one device, per direction; 0: as its link and the host's rate of copies ask. */
   unsigned int stagingThreads{ 0 };
 };
@@ -96,6 +100,8 @@ struct ExecutionReport
   std::int64_t revisits{ 0 };
   std::int64_t revisitedVoxels{ 0 };
   bool         settled{ false }; ///< the kernel `settle` ran, see Operation::GetPatience
+  /** What an operation says of its run, by name and in order: the divergence after each iteration, for example. */
+  std::vector<std::pair<std::string, double>> figures;
   /** Messages for the user, one line each: devices dropped, fallback to the CPU, a budget that costs much time. */
   std::vector<std::string> warnings;
 };

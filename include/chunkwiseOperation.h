@@ -48,6 +48,21 @@ struct FinishedBlock
   const KernelRegistry * kernels{ nullptr };
 };
 
+/** The grid of an output that has other voxels than the image, see Operation::GetOutputGrid. */
+class Chunkwise_EXPORT OutputGrid
+{
+public:
+  virtual ~OutputGrid();
+
+  /** The extent of the output for an image of this extent. */
+  virtual Coordinates
+  GetExtent(const Coordinates & image) const = 0;
+  /** The box of the image that a box of the output depends on: at least one voxel, inside the image. It does not shrink
+   * when the output's box grows, and moves in one direction along each axis when the output's box does. */
+  virtual Box
+  GetInputBox(const Box & output, const Coordinates & image) const = 0;
+};
+
 /** Says once what the engine must know about a computation; each backend registers kernels under its name.
  *
  * Objects are immutable while a run uses them and are shared between threads.
@@ -76,12 +91,24 @@ public:
   virtual Halo
   GetHalo(const Coordinates & image) const = 0;
 
+  /** The extents of tiles, on a grid that begins at the image's origin, whose voxels are computed together, so that bits
+   * do not depend on chunks: the input of a chunk is that of all tiles that it meets. 1 along axes whose voxels are
+   * computed alone. `image` as in GetHalo. */
+  virtual Coordinates
+  GetTile(const Coordinates & image) const;
+
   /** Axes along which windows wrap around: their halo is loaded from the opposite side. */
   virtual bool
   WrapsAround() const
   {
     return false;
   }
+
+  /** The output's grid if it is not the image's (Independent alone); it lives as long as the operation. Regions and
+   * chunks are then boxes of the output, and the halo is not asked for. Devices do not compute such operations.
+   * nullptr: the output has the image's voxels. */
+  virtual const OutputGrid *
+  GetOutputGrid() const;
 
   /** Inputs of the run, 1 to MaxInputs. */
   virtual int
@@ -178,6 +205,10 @@ public:
    * chunkwiseOutOfCoreRunner.h. It lives as long as the process. nullptr: the image must fit. */
   virtual const OutOfCoreRunner *
   GetOutOfCoreRunner() const;
+  /** True if that runner runs the operation over images in the host's memory, too: then there are no kernels under its
+   * name, and its region is the whole image. */
+  virtual bool
+  IsRunByRunner() const;
 
   /** Variants of the operation of which the host computes a part (its kernel `head`) while a device computes the rest
    * (its kernel `piped`). A single variant with the operation's own key is one that the user asked for. */

@@ -32,13 +32,18 @@ struct PlannerDevice
 
 struct PlannerRequest
 {
-  Box       image{};  ///< the largest region, from 0
-  Box       region{}; ///< the output to compute
-  Halo      halo{};
-  bool      wraps{ false };
-  PixelKind inputKinds[MaxInputs]{};
-  int       numberOfInputs{ 1 };
-  PixelKind outputKind{ PixelKind::UInt8 };
+  Box  image{};  ///< the largest region, from 0
+  Box  region{}; ///< the output to compute
+  Halo halo{};
+  /** Extents of tiles that are computed whole, see Operation::GetTile. */
+  Coordinates tile{ Coordinates::Filled(1) };
+  bool        wraps{ false };
+  /** The input box of an output box, where the output has a grid of its own; empty: the halo says it. Such plans are
+   * for chunks that are used where they lie (inPlace). */
+  std::function<Box(const Box & output)> inputBox;
+  PixelKind                              inputKinds[MaxInputs]{};
+  int                                    numberOfInputs{ 1 };
+  PixelKind                              outputKind{ PixelKind::UInt8 };
   /** False: chunks are read, and nothing is written. */
   bool hasOutput{ true };
   /** Scratch bytes of a chunk (empty: none), and its traffic of device memory (empty: input + output). */

@@ -63,6 +63,9 @@ public:
    * the halo is the whole axis. */
   Halo
   GetHalo(const Coordinates & image) const override;
+  /** The tiles of the stages that have some. Where those of two stages differ, the halo holds one of them. */
+  Coordinates
+  GetTile(const Coordinates & image) const override;
   /** True if only stages wrap around that read the operation's inputs, and all that read these do. */
   bool
   WrapsAround() const override;

@@ -121,6 +121,10 @@ Chunkwise_EXPORT std::int64_t
 Chunkwise_EXPORT Box
 GetImageBox(const StreamedRequest & request);
 
+/** What the operation gives of it: the whole image, but for operations with an OutputGrid. */
+Chunkwise_EXPORT Box
+GetOutputBox(const StreamedRequest & request);
+
 /** StreamedRequest::written, or the region. */
 Chunkwise_EXPORT Box
 GetWrittenBox(const StreamedRequest & request);

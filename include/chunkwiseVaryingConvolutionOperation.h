@@ -48,6 +48,8 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
+  Coordinates
+  GetTile(const Coordinates & image) const override;
   void
   Validate(const Coordinates & image) const override;
 

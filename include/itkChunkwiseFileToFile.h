@@ -87,6 +87,11 @@ public:
   itkGetConstMacro(UseCompression, bool);
   itkBooleanMacro(UseCompression);
 
+  /** How a store of OME-Zarr is written, as the program's --zarr: "0.4,chunks=64x64x64,codec=blosc-lz4". Default:
+   * empty. */
+  itkSetStringMacro(ZarrOptions);
+  itkGetStringMacro(ZarrOptions);
+
   /** Bytes of host memory for the run; 0, the default: half of what is free. */
   itkSetMacro(Memory, SizeValueType);
   itkGetConstMacro(Memory, SizeValueType);
@@ -109,6 +114,10 @@ public:
       request.operation = filter->GetOperation(image);
       request.region = name.empty() ? chunkwise::Box::FromExtent(image.extent)
                                     : chunkwise::GetFilterOutputBox(name, filter->MakeParameters(), image);
+      if (!name.empty())
+      {
+        image = chunkwise::GetFilterOutputImage(name, filter->MakeParameters(), image);
+      }
       request.backend = filter->GetBackendChoice();
       request.devices = filter->GetDevices();
       request.budgets.device = filter->GetDeviceMemoryBudget();
@@ -147,12 +156,14 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
+  /** The image becomes the output's. */
   using Describe = std::function<void(chunkwise::FilterImage &, chunkwise::StreamedRequest &)>;
   class Files;
 
   std::string                        m_InputFileName;
   std::map<std::string, std::string> m_FurtherInputFileNames;
   std::string                        m_OutputFileName;
+  std::string                        m_ZarrOptions;
   bool                               m_UseCompression{ false };
   SizeValueType                      m_Memory{ 0 };
 

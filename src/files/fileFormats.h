@@ -64,6 +64,9 @@ struct Format
   unsigned components{ 0 };
   /** fuzz/ has a target for the reader, so that files of unknown origin may be given to it. */
   bool isFuzzed{ false };
+  /** Makes the sink, if the image is a folder of files that this library writes. */
+  std::unique_ptr<FileSink> (*create)(const ImageHeader & header, const struct Destination & destination,
+                                      const OutputOptions & options, std::vector<std::string> losses){ nullptr };
 };
 
 constexpr unsigned AnyComponents = ~0u;

@@ -24,6 +24,7 @@ public:
 };
 
 struct NiftiFields;
+struct ZarrOptions;
 
 /** The properties of an image that a file has beside the voxels. */
 struct ImageHeader
@@ -44,6 +45,8 @@ struct ImageHeader
                                                 { 0, 0, 0, 0, 1 } };
   /** Text by key, as in ITK's MetaDataDictionary. */
   std::map<std::string, std::string> metadata;
+  /** The meaning of the axes, "xyzct" or fewer of these letters, if the file told it; else empty. */
+  std::string axes;
   /** The fields that only NIfTI has, of an image that was read from NIfTI. Written again to NIfTI. */
   std::shared_ptr<const NiftiFields> nifti;
 };
@@ -96,6 +99,10 @@ public:
    * before the first Read; GetAccess then counts the planes. Nothing for other sources. */
   virtual void
   KeepBehind(std::int64_t planes);
+  /** For a source that decodes with several threads: uses so few that it holds at most `bytes`, but at least one. Call
+   * it before the first Read; GetAccess then counts them. Nothing for other sources. */
+  virtual void
+  HoldAtMost(std::uint64_t bytes);
 
 protected:
   ImageHeader                        m_Header;
@@ -160,6 +167,12 @@ struct RawLayout
 std::unique_ptr<FileSource>
 OpenRawImage(const std::string & file, const RawLayout & layout);
 
+/** How a store of Zarr is made, as parts with commas between them: "0.4" or "0.5" (OME-Zarr), "chunks=XxYxZ",
+ * "shards=XxYxZ" or "shards=none", "codec=NAME[:LEVEL]" with zstd, blosc (also blosc-lz4, ...), gzip, zlib, lz4 or
+ * none, "pyramid=NAME" with mean, mode, min, max or median. Throws FileError, which begins with `name`. */
+std::shared_ptr<const ZarrOptions>
+ParseZarrOptions(const std::string & name, const std::string & text);
+
 struct OutputOptions
 {
   /** Compress where the format can; else an error. Names such as x.nii.gz always mean compressed. */
@@ -167,6 +180,10 @@ struct OutputOptions
   /** All files that the inputs of this run use, as GetFiles gives them: never replaced, except a file that holds one
    * whole image and no other, which may be written anew from itself. */
   std::vector<std::filesystem::path> inputFiles;
+  /** How a store of Zarr is made; nothing for other formats. */
+  std::shared_ptr<const ZarrOptions> zarr;
+  /** Memory that a sink with several threads may hold: it uses fewer, but at least one. 0: as it likes. */
+  std::uint64_t heldBytes{ 0 };
 };
 
 /** The files that CreateImage writes for an image of this name, there or not: its header, and its voxels if they have a

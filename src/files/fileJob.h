@@ -94,6 +94,9 @@ public:
   /** For a filter whose results have another number of components than its inputs. */
   void
   SetOutputComponents(std::int64_t components);
+  /** The grid of an output that has other voxels than the image. */
+  void
+  SetOutputImage(const FilterImage & image);
   /** "" if the operation takes as many images as there are; else a message that begins with the name of the first image
    * that is missing, or that is too much. `all`: the filter's further inputs. */
   std::string
@@ -126,6 +129,12 @@ public:
 
   // The output.
 
+  /** How a store of Zarr is made (ParseZarrOptions); call it before SetOutput. Nothing if the text is empty. */
+  void
+  SetZarrOptions(const std::string & name, const std::string & text)
+  {
+    m_Zarr = text.empty() ? nullptr : ParseZarrOptions(name, text);
+  }
   /** Throws FileError if the file cannot be written. */
   void
   SetOutput(const std::string & file, PixelKind kind, bool compress);
@@ -200,6 +209,9 @@ private:
   CheckPieces(const std::string & why) const;
   OutputOptions
   GetOutputOptions() const;
+  /** Inputs and output use so few threads of their own that inputs, and output, hold at most `bytes`. */
+  void
+  ShareWithFiles(std::uint64_t bytes);
   [[noreturn]] void
   RefuseDivisions(const DivisionsError & error, std::uint64_t memory, const std::string & tooLarge) const;
   struct FurtherInput
@@ -213,9 +225,12 @@ private:
   std::vector<FurtherInput>                m_FurtherInputs;
   Box                                      m_Image{};
   Box                                      m_Whole{};
+  std::optional<FilterImage>               m_OutputImage;
   std::int64_t                             m_OutputComponents{ 1 };
   std::string                              m_Output;
   bool                                     m_Compress{ false };
+  std::shared_ptr<const ZarrOptions>       m_Zarr;
+  std::uint64_t                            m_HeldByOutput{ 0 };
   ImageHeader                              m_OutputHeader;
   StreamedRequest                          m_Request;
   StreamedPlan                             m_Plan;

@@ -16,6 +16,8 @@ struct Destination
   std::filesystem::path file;
   /** The voxels' own file beside it; empty where there is none. */
   std::filesystem::path data;
+  /** `file` is a folder: a store of Zarr. */
+  bool isFolder{ false };
 };
 
 /** The file that `name` stands for, through symbolic links, there or not. */
@@ -58,6 +60,8 @@ public:
 private:
   void
   KeepMode(const std::filesystem::path & destination) const;
+  void
+  RemoveFolder();
 
   Destination           m_Destination;
   std::filesystem::path m_Folder;

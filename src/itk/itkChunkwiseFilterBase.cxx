@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "itkChunkwiseFilterBase.h"
 
+#include "chunkwiseRegions.h"
 #include "chunkwiseConvertVoxels.h"
 #include "chunkwiseError.h"
 #include "itkChunkwiseExecutor.h"
@@ -420,7 +421,7 @@ ChunkwiseFilterBase<VDimension>::RequestInputs()
     {
       continue;
     }
-    if (!output.IsEmpty() && !image.Contains(output))
+    if (!output.IsEmpty() && !chunkwise::GetOutputBox(*operation, image).Contains(output))
     {
       input->SetRequestedRegion(this->FindOutput()->GetRequestedRegion());
       InvalidRequestedRegionError error(__FILE__, __LINE__);

@@ -33,8 +33,19 @@ CeilDivide(std::int64_t a, std::int64_t b)
 void
 InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::int64_t & upper)
 {
+  if (request.inputBox)
+  {
+    return;
+  }
   const std::int64_t haloLower = std::min(request.halo.lower[a], WholeAxis);
   const std::int64_t haloUpper = std::min(request.halo.upper[a], WholeAxis);
+  const std::int64_t tile = request.tile[a];
+  if (tile > 1)
+  {
+    const std::int64_t origin = request.image.lower[a];
+    lower = origin + (lower - origin) / tile * tile;
+    upper = std::min(origin + CeilDivide(upper - origin, tile) * tile, request.image.upper[a]);
+  }
   if (request.wraps && haloLower < WholeAxis && haloUpper < WholeAxis)
   {
     lower -= haloLower;
@@ -85,8 +96,12 @@ CutAxis(const PlannerRequest & request, int a, std::int64_t extent)
     return upper - lower;
   };
   const std::int64_t reach =
-    std::max(std::min(request.halo.lower[a], WholeAxis), std::min(request.halo.upper[a], WholeAxis)) / extent + 2;
-  if (cut.count <= 2 * reach + 1)
+    (std::max(std::min(request.halo.lower[a], WholeAxis), std::min(request.halo.upper[a], WholeAxis)) +
+     request.tile[a]) /
+      extent +
+    2;
+  // Pieces that cut tiles all have inputs of their own.
+  if (cut.count <= 2 * reach + 1 || (request.tile[a] > 1 && extent % request.tile[a] != 0))
   {
     for (std::int64_t piece = 0; piece < cut.count; ++piece)
     {
@@ -501,6 +516,10 @@ private:
 Box
 InputBoxOf(const Box & outputBox, const PlannerRequest & request)
 {
+  if (request.inputBox && !outputBox.IsEmpty())
+  {
+    return request.inputBox(outputBox);
+  }
   Box box = outputBox;
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -605,6 +624,10 @@ FindBestOnce(const PlannerRequest & request)
         Coordinates all = request.region.Extents();
         all[a] = extent;
         rounded = std::min(request.roundChunk(all)[a], whole);
+      }
+      if (request.tile[a] > 1 && rounded > request.tile[a])
+      {
+        rounded = std::min(CeilDivide(rounded, request.tile[a]) * request.tile[a], whole);
       }
       const AxisCut cut = CutAxis(request, a, rounded);
       if (axes[a].empty() || axes[a].back().extent != cut.extent)

@@ -10,24 +10,6 @@
 namespace chunkwise
 {
 
-/** Calls f(TKey{}) for voxels of a kind. */
-template <typename TFunctor>
-decltype(auto)
-DispatchKey(PixelKind kind, TFunctor && f)
-{
-  switch (PixelSize(kind))
-  {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
-  }
-}
-
 /** How the image is cut, and what lies in memory. */
 struct SlabPlan
 {

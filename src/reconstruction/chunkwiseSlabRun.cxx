@@ -216,7 +216,7 @@ SlabRun::RunVolume(const Box & volume)
     const Stopwatch watch(m_Report.waiting);
     m_Writer->WaitFor(m_Put, &m_StopMonitor);
   }
-  DispatchKey(m_Kind, [&](auto key) {
+  DispatchSize(m_Kind, [&](auto key) {
     using Key = decltype(key);
     Gather<Key>(volume, slabs);
     Finish<Key>(volume, slabs);

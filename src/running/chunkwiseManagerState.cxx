@@ -5,7 +5,9 @@
 #include "chunkwiseError.h"
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseInterleaved.h"
+#include "chunkwiseRegions.h"
 #include "chunkwiseResidentRun.h"
+#include "chunkwiseSerialExecutor.h"
 #include "chunkwiseSharedMemory.h"
 #include "chunkwiseStagedOperation.h"
 #include "chunkwiseStagingRing.h"
@@ -167,6 +169,11 @@ ManagerState::GetExecutor(const ExecutionRequest & request)
   {
     return *request.executor;
   }
+  if (request.isShort)
+  {
+    static SerialExecutor alone;
+    return alone;
+  }
   const std::lock_guard<std::mutex> lock(mutex);
   if (!executor)
   {
@@ -307,7 +314,11 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
     });
     selected.resize(canShare ? selected.size() : 1);
   }
-  const std::string objection = selected.empty() ? std::string() : request.operation->GetObjectionToDevices();
+  std::string objection = selected.empty() ? std::string() : request.operation->GetObjectionToDevices();
+  if (!selected.empty() && objection.empty() && request.operation->GetOutputGrid())
+  {
+    objection = "devices compute no images with other voxels than the input's";
+  }
   if (!objection.empty())
   {
     reason = objection;
@@ -338,10 +349,11 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
                          std::to_string(request.operation->GetNumberOfInputs()) + " inputs, not " +
                          std::to_string(request.inputs.size()));
   }
-  if (!request.image.Contains(request.region))
+  const Box whole = GetOutputBox(*request.operation, request.image);
+  if (!whole.Contains(request.region))
   {
-    throw ParameterError("the region " + Text(request.region, request.image) + " is not inside the image " +
-                         Text(request.image, request.image));
+    throw ParameterError("the region " + Text(request.region, whole) + " is not inside the image " +
+                         Text(whole, whole));
   }
   if (request.operation->GetSchedule() == Schedule::Fixpoint)
   {
@@ -389,9 +401,17 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   PlannerRequest p;
   p.image = request.image;
   p.region = request.region;
-  const Halo halo = request.operation->GetHalo(request.image.Extents());
+  const Halo halo =
+    request.operation->GetOutputGrid() ? Halo::None() : request.operation->GetHalo(request.image.Extents());
+  if (request.operation->GetOutputGrid())
+  {
+    p.inputBox = [operation = request.operation, image = request.image](const Box & output) {
+      return GetInputBox(*operation, output, image);
+    };
+  }
   // Chunks of Fixpoint come to separate fixed points first.
   p.halo = request.operation->GetSchedule() == Schedule::Fixpoint ? Halo::None() : halo;
+  p.tile = request.operation->GetTile(request.image.Extents());
   p.wraps = request.operation->WrapsAround();
   p.numberOfInputs = static_cast<int>(std::min<std::size_t>(request.inputs.size(), MaxInputs));
   for (int i = 0; i < p.numberOfInputs; ++i)

@@ -78,7 +78,15 @@ public:
       return std::min(static_cast<double>(m_Context.counts.finishedVoxels) / total, 0.999);
     };
     std::thread workers;
-    if (IsDrivenByOneThread() || !StartThread(workers, [this] { WorkAndEnd(); }))
+    if (m_Devices.empty() && m_Context.request.isShort)
+    {
+      look(0.0);
+      if (!m_Context.stop)
+      {
+        WorkAndEnd();
+      }
+    }
+    else if (IsDrivenByOneThread() || !StartThread(workers, [this] { WorkAndEnd(); }))
     {
       look(0.0);
       auto next = std::chrono::steady_clock::now() + BetweenLooks;
@@ -515,10 +523,12 @@ private:
     std::vector<std::unique_ptr<ChunkRunner>> runners;
     std::vector<std::size_t>                  served; ///< the device of each runner
     std::vector<DeviceState *>                turns;
+    Run &                                     run;
     bool                                      isFixpoint;
 
-    explicit Passes(bool fixpoint)
-      : isFixpoint(fixpoint)
+    Passes(Run & ofRun, bool fixpoint)
+      : run(ofRun)
+      , isFixpoint(fixpoint)
     {}
     Passes(const Passes &) = delete;
     Passes &
@@ -532,7 +542,7 @@ private:
       host.reset();
       for (DeviceState * state : turns)
       {
-        EndTurn(*state);
+        run.EndTurn(*state);
       }
       turns.clear();
     }
@@ -547,7 +557,7 @@ private:
     {
       std::rethrow_exception(m_LastDeviceFailure);
     }
-    Passes passes(m_Context.request.operation->GetSchedule() == Schedule::Fixpoint);
+    Passes passes(*this, m_Context.request.operation->GetSchedule() == Schedule::Fixpoint);
     if (devices.empty())
     {
       this->PassOnHost(passes);

@@ -376,8 +376,9 @@ RunContext::GetDeviceKernel(const Device & device, KernelRole role) const
 bool
 RunContext::StandsAlone(const Box & chunk) const
 {
-  return Intersect(PadAndCrop(chunk, request.operation->GetHalo(request.image.Extents()), request.image),
-                   request.region) == chunk;
+  const Coordinates image = request.image.Extents();
+  const Box         tiles = AlignToTiles(chunk, request.operation->GetTile(image), request.image);
+  return Intersect(PadAndCrop(tiles, request.operation->GetHalo(image), request.image), request.region) == chunk;
 }
 
 ChunkShape

@@ -69,6 +69,12 @@ StagedSummaryOperation::GetHalo(const Coordinates & image) const
   return stage ? stage->GetHalo(image) : Halo::None();
 }
 
+Coordinates
+StagedSummaryOperation::GetTile(const Coordinates & image) const
+{
+  return stage ? stage->GetTile(image) : Coordinates::Filled(1);
+}
+
 bool
 StagedSummaryOperation::WrapsAround() const
 {

@@ -233,7 +233,13 @@ private:
 };
 
 template <typename TAcc>
-using LaplacianMemory = MarchMemory<TAcc, LaplacianMarch<TAcc>::Fields>;
+MarchMemory<TAcc>
+MakeMemory()
+{
+  MarchMemory<TAcc> memory;
+  memory.fields = LaplacianMarch<TAcc>::Fields;
+  return memory;
+}
 
 template <typename TAcc>
 MarchTiling
@@ -249,7 +255,7 @@ BytesOf(const MarchTiling & tiling)
 {
   const Box         tile = Box::FromExtent(tiling.tile);
   const WindowBoxes boxes(tile, tile, tiling.radius, BoundaryMode::Mirror);
-  return LaplacianMemory<TAcc>().LayOut(boxes, tiling.axis, nullptr) +
+  return MakeMemory<TAcc>().LayOut(boxes, tiling.axis, nullptr) +
          LaplacianMarch<TAcc>::CutWeights(tiling.tile[0], tiling.radius[0]) * static_cast<std::int64_t>(sizeof(TAcc));
 }
 
@@ -270,7 +276,7 @@ Run(const KernelCall & call, LoadFunction<TAcc> load)
     tiling.Balance(call.output.box, call.executor->GetConcurrency()), call, [&](const Box & tile, unsigned int worker) {
       const WindowBoxes     boxes(tile, call.image, radius, operation.boundary.mode);
       char * const          scratch = static_cast<char *>(call.scratch) + bytes * worker;
-      LaplacianMemory<TAcc> memory;
+      MarchMemory<TAcc>     memory = MakeMemory<TAcc>();
       const auto            cut = reinterpret_cast<TAcc *>(scratch + memory.LayOut(boxes, tiling.axis, scratch));
       PlaneMarch<TAcc, LaplacianMarch<TAcc>>(
         call, LaplacianMarch<TAcc>(call, boxes, tables, load, cut), tiling.axis, boxes, memory)

@@ -481,7 +481,9 @@ BytesOf(const Box & output, const Coordinates & radius)
     const MarchTiling tiling = MakeTiling<TPixel>(output, radius);
     const Box         tile = Box::FromExtent(tiling.tile);
     const WindowBoxes boxes(tile, tile, radius, BoundaryMode::Mirror);
-    return MarchMemory<typename Filter::Real, Filter::Fields>().LayOut(boxes, tiling.axis, nullptr);
+    MarchMemory<typename Filter::Real> memory;
+    memory.fields = Filter::Fields;
+    return memory.LayOut(boxes, tiling.axis, nullptr);
   }
 }
 
@@ -538,7 +540,8 @@ RunVarianceOf(const KernelCall & call, const std::function<Box(const Box & tile)
       ForEachTileOf(tiling.Balance(call.output.box, call.executor->GetConcurrency()),
                     call,
                     run([&](const WindowBoxes & boxes, char * scratch) {
-                      MarchMemory<Real, Filter::Fields> memory;
+                      MarchMemory<Real> memory;
+                      memory.fields = Filter::Fields;
                       memory.LayOut(boxes, tiling.axis, scratch);
                       PlaneMarch<Real, Filter>(call, Filter(call, boxes), tiling.axis, boxes, memory).Run();
                     }));

@@ -974,6 +974,7 @@ private:
     m_Samples[3] = m_Header.extent[3] = order.channels;
     m_Samples[4] = m_Header.extent[4] = order.times;
     m_Header.dimension = order.times > 1 ? 5 : order.channels > 1 ? 4 : order.slices > 1 ? 3 : 2;
+    m_Header.axes = order.directories.empty() ? "" : "xyzct";
     for (int a = 0; a < 3; ++a)
     {
       m_Header.spacing[a] = order.spacing[a] > 0 ? order.spacing[a] : m_Header.spacing[a];

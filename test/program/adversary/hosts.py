@@ -23,7 +23,7 @@ NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "overwrite", "redo"
 
 # Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
 # that has any weight beside its center.
-DEPEND = {("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"),
+DEPEND = {("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"), ("derivative", "sigma"), ("gradient", "sigma"), ("hessian", "sigma"), ("vesselness", "scales"),
           ("distance", "insidePositive")}
 
 
