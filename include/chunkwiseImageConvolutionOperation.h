@@ -113,7 +113,7 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  /** Of transforms. */
+  /** The tile of transforms. */
   Coordinates
   GetTile(const Coordinates & image) const override;
   void

@@ -20,7 +20,7 @@ enum class Interpolation
   Label    ///< the value that has most of the linear weights, of several that have the same the lowest
 };
 
-/** What lies beyond the image. The edge of an axis with n voxels is at -0.5 and n - 0.5. */
+/** The values beyond the image. The edge of an axis with n voxels is at -0.5 and n - 0.5. */
 enum class ResampleOutside
 {
   Renormalized, ///< points move to the nearest point of the image, whose kernel is the part inside the image

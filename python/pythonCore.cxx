@@ -683,7 +683,7 @@ Execute(OperationHandle & handle, const std::vector<TArray> & inputs, const Inte
   return Describe(RunTimed(handle, request, options));
 }
 
-/** What all runs over arrays of one shape and kind have in common, so that small ones do not wait for it. */
+/** The preparation that all runs over arrays of one shape and kind share, so that small ones do not wait for it. */
 class PreparedRun
 {
 public:

@@ -654,7 +654,7 @@ def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Regi
 
 
 class Noted(threading.local):
-    """What this thread runs while somebody wants to know: whether a function does nothing but one prepared run."""
+    """The runs of this thread while somebody wants to know: whether a function does nothing but one prepared run."""
 
     #: None: nobody wants to know, and no image is kept alive.
     runs: list[tuple[Any, Any, Any]] | None = None
@@ -664,7 +664,8 @@ NOTED = Noted()
 
 
 class _Prepared:
-    """What all runs over images of one shape and type have in common, so that small images do not wait for it."""
+    """The preparation that all runs over images of one shape and type share, so that small images do not wait for
+    it."""
 
     __slots__ = ("_run", "_kind", "_dtype", "_target_dtype", "_shape", "_is_same")
 

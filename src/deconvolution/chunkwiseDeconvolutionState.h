@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-// What a deconvolution keeps between its passes: images in memory or in spools, and sums without rounding.
+// The state that a deconvolution keeps between its passes: images in memory or in spools, and sums without rounding.
 namespace chunkwise
 {
 
@@ -115,7 +115,7 @@ public:
     m_Spool->Read(this->OffsetOf(planes), room, view.NumberOfBytes());
     return view;
   }
-  /** Where whole planes are made: in the image, or in `room`. */
+  /** The view in which whole planes are made: in the image, or in `room`. */
   BufferView
   Place(const Box & planes, void * room) const
   {

@@ -12,8 +12,8 @@ namespace chunkwise
 namespace
 {
 
-/** What the largest value over the image is of, at one scale: half the largest norm, the largest measure of Meijering, or
- * the largest eigenvalue. */
+/** The operation whose largest value over the image is the contrast at one scale: half the largest norm, the largest
+ * measure of Meijering, or the largest eigenvalue. */
 std::shared_ptr<StatisticsOperation>
 MakeContrastOperation(const DerivativeOperation & operation, std::size_t scale, PixelKind input)
 {

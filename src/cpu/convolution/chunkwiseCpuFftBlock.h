@@ -163,7 +163,7 @@ public:
     }
   }
 
-  /** Task `task` of a plane of the spectrum to the rows [from, to) of those that are kept, store(row, numbers). */
+  /** Transforms task `task` of a plane of the spectrum to the rows [from, to) of the kept rows, store(row, numbers). */
   template <typename TStore>
   void
   Inverse(std::int64_t task, std::int64_t from, std::int64_t to, T * spectrum, const WorkSpace<T> & space,
@@ -475,7 +475,7 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
         { column, stride }, last.input, factors, { column, stride }, last.crop, last.crop + last.output, space);
       return;
     }
-    // What a tile leaves in place is input of the next one.
+    // A tile's output would overwrite input of the next one, so the input is copied.
     for (std::int64_t i = 0; i < last.input; ++i)
     {
       std::copy_n(column + i * stride * Cell, Cell, space.column + i * Cell);

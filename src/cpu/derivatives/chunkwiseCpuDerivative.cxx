@@ -139,7 +139,7 @@ StoreLargest(const BufferView & output, const Coordinates & at, std::int64_t n, 
   WithStride(output.stride[0], [&](auto step) {
     for (std::int64_t i = 0; i < n; ++i)
     {
-      // What is rounded keeps its order.
+      // Rounding keeps the order.
       const TOut value = ConvertResult<TOut>(results[i]);
       to[i * step] = value > to[i * step] ? value : to[i * step];
     }
@@ -153,7 +153,7 @@ LargestStoreOf(PixelKind kind)
   return DispatchPixelKind(kind, [](auto out) -> RowStore<TFrom> { return StoreLargest<TFrom, decltype(out)>; });
 }
 
-/** What all tiles of a call share at one scale. */
+/** The plan that all tiles of a call share at one scale. */
 template <typename TAcc>
 struct DerivativePlan
 {
