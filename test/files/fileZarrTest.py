@@ -291,7 +291,7 @@ def check_written(i):
     if rng.random() < 0.7:
         parts.append("chunks=" + size())
         if parts[0] == "0.5" and rng.random() < 0.6:
-            chunk = [min(int(k), m) for k, m in zip(parts[1][7:].split("x"), shape[:n][::-1])]
+            chunk = [int(k) for k in parts[1][7:].split("x")]
             parts.append("shards=" + "x".join(str(int(c * rng.integers(1, 4))) for c in chunk))
     if parts[0] == "0.5" and len(parts) < 3 and rng.random() < 0.3:
         parts.append("shards=none")
