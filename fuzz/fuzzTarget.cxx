@@ -186,6 +186,7 @@ GetTargets()
     { "png", RunImage, ".png", MendChecksumsOfPng },
     { "jpeg", RunImage, ".jpg", nullptr },
     { "bmp", RunImage, ".bmp", nullptr },
+    { "zarr", RunStore, ".zarr", nullptr },
     { "format-reply", RunReply, "", nullptr },
 #ifdef CHUNKWISE_HAS_NETWORKS
     { "onnx", RunModel, "", nullptr },

@@ -34,6 +34,8 @@ from ._core import BudgetError as BudgetError
 from ._core import DeviceError as DeviceError
 from ._core import Error as Error
 from ._core import ParameterError as ParameterError
+from ._deconvolution import average_beads as average_beads
+from ._deconvolution import richardson_lucy as richardson_lucy
 from ._filter import Filter as Filter
 from ._filter import Plan as Plan
 from ._manage import budgets as budgets

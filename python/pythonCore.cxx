@@ -14,6 +14,7 @@
 #include "chunkwiseStatisticsOperation.h"
 #include "chunkwiseSummedAreaTableCarry.h"
 
+#include <chrono>
 #include <map>
 #include <thread>
 
@@ -54,6 +55,12 @@ Describe(const ExecutionReport & report)
   result["bytes_to_device"] = report.bytesToDevice;
   result["bytes_to_host"] = report.bytesToHost;
   result["retries"] = report.retries;
+  nb::list figures;
+  for (const auto & figure : report.figures)
+  {
+    figures.append(nb::make_tuple(figure.first, figure.second));
+  }
+  result["figures"] = figures;
   return result;
 }
 
@@ -356,6 +363,7 @@ DescribeFilters()
     row["title"] = filter.title;
     row["output"] = OutputName(filter.output);
     row["can_be_stage"] = filter.canBeStage;
+    row["has_grid"] = filter.outputImage != nullptr;
     row["promises_bits"] = filter.promisesBits;
     row["marker"] = MarkerName(filter.reconstruction.marker);
     row["erosion"] = filter.reconstruction.erosion;
@@ -629,9 +637,27 @@ WithComponentsLast(const BufferView & view)
   return turned;
 }
 
+/** Runs, and lets the operation's handle know how long it took. */
+ExecutionReport
+RunTimed(OperationHandle & handle, ExecutionRequest & request, const RunOptions & options)
+{
+  using Clock = std::chrono::steady_clock;
+  PythonMonitor monitor(options.progress);
+  const auto    voxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
+  const bool    isTimed = options.progress.is_none() && !request.executor && request.imageDevice < 0;
+  request.isShort = isTimed && handle.times.AreShort(voxels);
+  const auto      begin = Clock::now();
+  ExecutionReport report = Unlocked([&] { return Manager::GetGlobal().Execute(request, &monitor); });
+  if (isTimed && report.deviceNames.empty())
+  {
+    handle.times.Add(request.isShort, voxels, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return report;
+}
+
 template <typename TArray, typename TOutput>
 nb::dict
-Execute(const OperationHandle & handle, const std::vector<TArray> & inputs, const Integers & inputLower,
+Execute(OperationHandle & handle, const std::vector<TArray> & inputs, const Integers & inputLower,
         const TOutput & output, const Integers & outputLower, const Integers & extent, const Integers & lower,
         const Integers & upper, const RunOptions & options)
 {
@@ -654,9 +680,51 @@ Execute(const OperationHandle & handle, const std::vector<TArray> & inputs, cons
     request.output = WithComponentsLast(ToView(output, lowerOfAll));
   }
   PlaceOn(request, output);
-  PythonMonitor monitor(options.progress);
-  return Describe(Unlocked([&] { return Manager::GetGlobal().Execute(request, &monitor); }));
+  return Describe(RunTimed(handle, request, options));
 }
+
+/** What all runs over arrays of one shape and kind have in common, so that small ones do not wait for it. */
+class PreparedRun
+{
+public:
+  PreparedRun(OperationHandle handle, const std::string & inputKind, const std::string & outputKind,
+              const Integers & extent, const Integers & lower, const Integers & upper, RunOptions options)
+    : m_Handle(std::move(handle))
+    , m_Options(std::move(options))
+    , m_Request(MakeRequest(m_Handle.operation, extent, ToBox(lower, upper), m_Options))
+    , m_Dimension(extent.size())
+  {
+    m_Request.inputs.push_back(DenseView(nullptr, PixelKindFromName(inputKind), m_Request.image));
+    m_Request.output = DenseView(nullptr, PixelKindFromName(outputKind), m_Request.region);
+  }
+  /** Both arrays are dense, of the kinds and shapes that were said; the caller knows. */
+  std::vector<std::string>
+  Run(const AnyArray & input, const WritableArray & output)
+  {
+    if (input.ndim() != m_Dimension || output.ndim() != m_Dimension || input.size() != CountOf(m_Request.inputs[0]) ||
+        output.size() != CountOf(m_Request.output))
+    {
+      throw ParameterError("an array has another shape than those that the run was prepared for");
+    }
+    // Several threads may run it.
+    ExecutionRequest request = m_Request;
+    request.inputs[0].data = const_cast<void *>(static_cast<const void *>(input.data()));
+    request.output.data = output.data();
+    return RunTimed(m_Handle, request, m_Options).warnings;
+  }
+
+private:
+  static std::size_t
+  CountOf(const BufferView & view)
+  {
+    return static_cast<std::size_t>(view.box.NumberOfVoxels());
+  }
+
+  OperationHandle   m_Handle;
+  const RunOptions  m_Options;
+  ExecutionRequest  m_Request;
+  const std::size_t m_Dimension;
+};
 
 /** Without voxels: what Execute would do. */
 ExecutionRequest
@@ -1212,6 +1280,15 @@ AddRuns(nb::module_ & module)
   module.def("open_capsule", &OpenCapsule);
   module.def("execute", &Execute<AnyArray, WritableArray>);
   module.def("execute", &Execute<DeviceArray, DeviceArray>);
+  nb::class_<PreparedRun>(module, "PreparedRun")
+    .def(nb::init<OperationHandle,
+                  const std::string &,
+                  const std::string &,
+                  const Integers &,
+                  const Integers &,
+                  const Integers &,
+                  RunOptions>())
+    .def("run", &PreparedRun::Run);
   module.def("plan", &MakeThePlan);
   module.def("estimate", &Estimate<AnyArray>);
   module.def("estimate", &Estimate<DeviceArray>);

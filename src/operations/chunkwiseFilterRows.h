@@ -20,9 +20,13 @@ void
 AddObjectFilters(std::vector<FilterDescription> & filters);
 
 void
+AddDeconvolutionFilters(std::vector<FilterDescription> & filters);
+void
 AddDerivativeFilters(std::vector<FilterDescription> & filters);
 void
 AddDistanceFilters(std::vector<FilterDescription> & filters);
+void
+AddResampleFilters(std::vector<FilterDescription> & filters);
 void
 AddThresholdFilters(std::vector<FilterDescription> & filters);
 void

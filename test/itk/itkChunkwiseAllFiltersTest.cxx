@@ -53,7 +53,9 @@
 #  include "itkSlidingWindowNetworkImageFilter.h"
 #endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
+#include "itkRenormalizedDeconvolutionImageFilter.h"
 #include "itkSpanningForestWatershedImageFilter.h"
+#include "itkSpatiallyVaryingDeconvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -184,6 +186,27 @@ MakeUsual(itk::SpatiallyVaryingConvolutionImageFilter<ImageType> *)
   kernels.emplace_back(MakeKernelImage(7));
   filter->SetKernelImages(kernels);
   filter->SetGridSize({ { 2, 1, 1 } });
+  return filter;
+}
+
+itk::RenormalizedDeconvolutionImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedDeconvolutionImageFilter<ImageType> *)
+{
+  const auto filter = itk::RenormalizedDeconvolutionImageFilter<ImageType>::New();
+  filter->SetKernelImage(MakeKernelImage(8));
+  filter->SetNumberOfIterations(2);
+  return filter;
+}
+
+itk::SpatiallyVaryingDeconvolutionImageFilter<ImageType>::Pointer
+MakeUsual(itk::SpatiallyVaryingDeconvolutionImageFilter<ImageType> *)
+{
+  using Varying = itk::SpatiallyVaryingDeconvolutionImageFilter<ImageType>;
+  const auto filter = Varying::New();
+  filter->SetKernelStack(MakeRandomImage<Varying::KernelStackType>(
+    MakeRegion<Varying::KernelStackType>({ 0, 0, 0, 0 }, { 3, 2, 3, 2 }), 9, 0.1, 1));
+  filter->SetGridSize({ { 1, 2, 1 } });
+  filter->SetNumberOfIterations(2);
   return filter;
 }
 
@@ -383,6 +406,8 @@ AllCases()
            CaseOf<SlidingWindowNetworkImageFilter<ImageType, ImageType>>(),
 #endif
            CaseOf<SpatiallyVaryingConvolutionImageFilter<ImageType>>(false, true),
+           CaseOf<SpatiallyVaryingDeconvolutionImageFilter<ImageType>>(),
+           CaseOf<RenormalizedDeconvolutionImageFilter<ImageType>>(),
            CaseOf<SpanningForestWatershedImageFilter<ImageType, ImageType>>(),
            CaseOf<SummedAreaTableImageFilter<ImageType, ImageType>>() };
 }

@@ -53,7 +53,9 @@
 #  include "itkSlidingWindowNetworkImageFilter.h"
 #endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
+#include "itkRenormalizedDeconvolutionImageFilter.h"
 #include "itkSpanningForestWatershedImageFilter.h"
+#include "itkSpatiallyVaryingDeconvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -1007,6 +1009,76 @@ CasesOf(const std::string & row)
     return { WithBox(mean, { { "Method", "mean" }, { "Offset", "-2.5" }, { "Result", "threshold" } }, true),
              ofPhansalkar,
              WithBox(bernsen, { { "Method", "bernsen" }, { "Contrast", "20" }, { "Level", "33" } }) };
+  }
+  if (row == "deconvolve" || row == "deconvolve-varying")
+  {
+    const auto set = [](auto filter, Texts texts) {
+      filter->SetAlgorithm(DeconvolutionEnums::Algorithm::RichardsonLucy);
+      filter->SetNumberOfIterations(7);
+      filter->NormalizeOff();
+      filter->SetBackground(0.5);
+      filter->SetLeastExpected(0.01);
+      filter->SetTotalVariation(0.25);
+      filter->AccelerateOn();
+      filter->SetRelativeChange(0.125);
+      filter->SetDiscrepancy(1.5);
+      filter->SetSaturation(70);
+      filter->SetSpatialAxes({ 2, 1, 0 });
+      for (const auto & text : Texts{ { "Algorithm", "richardson-lucy" },
+                                      { "NumberOfIterations", "7" },
+                                      { "Normalize", "off" },
+                                      { "Background", "0.5" },
+                                      { "LeastExpected", "0.01" },
+                                      { "TotalVariation", "0.25" },
+                                      { "Accelerate", "on" },
+                                      { "RelativeChange", "0.125" },
+                                      { "Discrepancy", "1.5" },
+                                      { "Saturation", "70" },
+                                      { "SpatialAxes", "2,1,0" } })
+      {
+        texts.insert(text);
+      }
+      return Case{ filter.GetPointer(), texts };
+    };
+    if (row == "deconvolve")
+    {
+      const auto filter = RenormalizedDeconvolutionImageFilter<Image>::New();
+      filter->SetKernelImage(MakeKernelImage(6));
+      filter->SetBackProjector(MakeKernelImage(7));
+      Case theCase = set(filter, {});
+      theCase.kernels["KernelImage"] = StackOf({ MakeKernelImage(6) });
+      theCase.kernels["BackProjector"] = StackOf({ MakeKernelImage(7) });
+      const auto landweber = RenormalizedDeconvolutionImageFilter<Image>::New();
+      landweber->SetKernelImage(MakeKernelImage(6));
+      landweber->SetAlgorithm(DeconvolutionEnums::Algorithm::ProjectedLandweber);
+      landweber->SetRelaxation(0.5);
+      landweber->SetWeightImage(MakeImage());
+      Case ofLandweber{ landweber.GetPointer(), { { "Algorithm", "projected-landweber" }, { "Relaxation", "0.5" } } };
+      ofLandweber.kernels["KernelImage"] = StackOf({ MakeKernelImage(6) });
+      ofLandweber.domain = "WeightImage";
+      return { theCase, ofLandweber };
+    }
+    using Varying = SpatiallyVaryingDeconvolutionImageFilter<Image>;
+    const auto filter = Varying::New();
+    const auto stack = Varying::KernelStackType::New();
+    stack->SetRegions(Varying::KernelStackType::SizeType{ { 1, 1, 1, 2 } });
+    stack->Allocate();
+    stack->FillBuffer(0.5f);
+    filter->SetKernelStack(stack);
+    filter->SetGridSize({ { 1, 1, 2 } });
+    Case theCase = set(filter, { { "GridSize", "2,1,1" } });
+    auto kernels = std::make_shared<chunkwise::KernelStack>();
+    kernels->kernels = { { 0.5 }, { 0.5 } };
+    theCase.kernels["KernelImages"] = kernels;
+    const auto landweber = Varying::New();
+    landweber->SetKernelStack(stack);
+    landweber->SetGridSize({ { 2, 1, 1 } });
+    landweber->SetAlgorithm(DeconvolutionEnums::Algorithm::Landweber);
+    landweber->SetRelaxation(0.5);
+    Case ofLandweber{ landweber.GetPointer(),
+                      { { "Algorithm", "landweber" }, { "Relaxation", "0.5" }, { "GridSize", "2,1,1" } } };
+    ofLandweber.kernels["KernelImages"] = kernels;
+    return { theCase, ofLandweber };
   }
   if (row == "watershed")
   {

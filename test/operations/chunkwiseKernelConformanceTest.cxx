@@ -250,22 +250,6 @@ TEST_P(Conformance, MeanOfEveryKindInEveryMode)
   }
 }
 
-TEST_P(Conformance, GenericMeanOfEveryKindInEveryMode)
-{
-  std::mt19937      random(63);
-  KernelConformance conformance(*m_Device, GetHostKernels());
-  for (const BoundaryMode mode : AllModes)
-  {
-    ForEachPairOfKinds([&](auto in, auto out) {
-      const Coordinates extent = RandomExtent(random, 9);
-      MeanOperation     operation = RandomMean(random, mode, 3);
-      operation.generic = true;
-      operation.truncates = random() % 2 == 0;
-      conformance.Compare<decltype(in), decltype(out)>(random, operation, extent, RandomChunk(random, extent), true);
-    });
-  }
-}
-
 TEST_P(Conformance, SeparableOfEveryKindInEveryMode)
 {
   std::mt19937      random(64);
@@ -1222,14 +1206,6 @@ TrialsOfKernels()
     { "mean",
       [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) { return RandomMean(t.Random(), mode, 4); });
-      } },
-    { "mean.generic",
-      [](KernelTrials & t, KernelRole) {
-        t.TryInEveryMode([&](BoundaryMode mode) {
-          MeanOperation operation = RandomMean(t.Random(), mode, 3);
-          operation.generic = true;
-          return operation;
-        });
       } },
 #ifdef CHUNKWISE_HAS_NETWORKS
     { "network",

@@ -75,9 +75,6 @@ MakeOperations()
   std::vector<std::shared_ptr<const Operation>> all;
   all.push_back(std::make_shared<IdentityOperation>());
   all.push_back(MakeBox<MeanOperation>());
-  const auto generic = MakeBox<MeanOperation>();
-  generic->generic = true;
-  all.push_back(generic);
   all.push_back(MakeBox<VarianceOperation>());
   all.push_back(MakeBox<ExtremumOperation>());
   all.push_back(MakeBox<RangeOperation>());
@@ -133,7 +130,7 @@ MakeOperations()
   varying->kernels = { MakeKernel(0.5), MakeKernel(3) };
   all.push_back(varying);
   const auto sequence = std::make_shared<SequenceOperation>();
-  sequence->stages = { separable, generic };
+  sequence->stages = { separable, MakeBox<MeanOperation>() };
   all.push_back(sequence);
   all.push_back(std::make_shared<DifferenceOperation>());
   const auto domain = std::make_shared<DomainOperation>();

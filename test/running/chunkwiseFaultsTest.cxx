@@ -262,7 +262,7 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
         const bool        persistent = variant / 2 % 2;
         const bool        mayFallBack = variant / 4;
         bool              reached = true;
-        for (int at = variant % 3; reached && at < std::min(made, 40); at = 3 * at + 2)
+        for (int at = variant % 3; reached && at < std::min(made, 40); at = 5 * at + 3)
         {
           const std::string when = call + " number " + std::to_string(at) + (persistent ? " and all" : "") +
                                    " failed with kind " + std::to_string(static_cast<int>(kind)) + " on one of " +

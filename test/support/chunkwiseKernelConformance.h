@@ -244,13 +244,14 @@ private:
   InputBox(const Operation & operation, const Box & output, const Box & image)
   {
     const Halo halo = operation.GetHalo(image.Extents());
-    Box        box = PadAndCrop(output, halo, image);
+    const Box  tiles = AlignToTiles(output, operation.GetTile(image.Extents()), image);
+    Box        box = PadAndCrop(tiles, halo, image);
     for (int a = 0; a < MaxDimension && operation.WrapsAround(); ++a)
     {
       if (halo.lower[a] < WholeAxis && halo.upper[a] < WholeAxis)
       {
-        box.lower[a] = output.lower[a] - halo.lower[a];
-        box.upper[a] = output.upper[a] + halo.upper[a];
+        box.lower[a] = tiles.lower[a] - halo.lower[a];
+        box.upper[a] = tiles.upper[a] + halo.upper[a];
       }
     }
     return box;

@@ -165,11 +165,12 @@ public:
   {
     request.region = region;
     const Halo halo = request.operation->GetHalo(request.image.Extents());
-    Box        needed = PadAndCrop(region, halo, request.image);
+    const Box  tiles = AlignToTiles(region, request.operation->GetTile(request.image.Extents()), request.image);
+    Box        needed = PadAndCrop(tiles, halo, request.image);
     for (int a = 0; a < MaxDimension; ++a)
     {
       if (request.operation->WrapsAround() &&
-          (region.lower[a] < halo.lower[a] || region.upper[a] + halo.upper[a] > request.image.upper[a]))
+          (tiles.lower[a] < halo.lower[a] || tiles.upper[a] + halo.upper[a] > request.image.upper[a]))
       {
         needed.lower[a] = 0;
         needed.upper[a] = request.image.upper[a];

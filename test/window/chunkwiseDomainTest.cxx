@@ -660,10 +660,28 @@ TEST_P(DomainDefinition, OfMasksAndWeights)
       ForEachPairOfKinds([&](auto in, auto out) {
         using In = decltype(in);
         using Out = decltype(out);
-        CompareAll<In, Out, std::uint8_t>(random, this->GetManager(), this->GetBackend(), filter, mode);
-        CompareAll<In, Out, std::int16_t>(random, this->GetManager(), this->GetBackend(), filter, mode);
-        CompareAll<In, Out, float>(random, this->GetManager(), this->GetBackend(), filter, mode);
-        CompareAll<In, Out, double>(random, this->GetManager(), this->GetBackend(), filter, mode);
+        // Kernels of fake devices are slow: each pair of kinds has one kind of weights there.
+        const bool         all = this->GetParam() != Place::Fake;
+        const unsigned int one = random() % 4;
+        if (all || one == 0)
+        {
+          CompareAll<In, Out, std::uint8_t>(random, this->GetManager(), this->GetBackend(), filter, mode);
+        }
+        if (all || one == 1)
+        {
+          CompareAll<In, Out, float>(random, this->GetManager(), this->GetBackend(), filter, mode);
+        }
+        if constexpr (std::is_same<In, Out>::value)
+        {
+          if (all || one == 2)
+          {
+            CompareAll<In, Out, std::int16_t>(random, this->GetManager(), this->GetBackend(), filter, mode);
+          }
+          if (all || one == 3)
+          {
+            CompareAll<In, Out, double>(random, this->GetManager(), this->GetBackend(), filter, mode);
+          }
+        }
       });
       if (this->HasFatalFailure())
       {
@@ -787,7 +805,7 @@ CompareChunks(const TFilters & filters, Manager & manager, BackendChoice backend
     }
     for (int mode = 0; mode < 5; ++mode)
     {
-      for (int trial = 0; trial < 6; ++trial)
+      for (int trial = 0; trial < 4; ++trial)
       {
         DomainTrial<float, float, TWeight> t(RandomExtent(random, 24));
         const Case                         c = RandomCase(random, filter, mode);

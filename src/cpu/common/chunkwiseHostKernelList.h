@@ -30,6 +30,8 @@ RegisterHostLabelBoundary(KernelRegistry & registry);
 void
 RegisterHostLocalThreshold(KernelRegistry & registry);
 void
+RegisterHostResample(KernelRegistry & registry);
+void
 RegisterHostThreshold(KernelRegistry & registry);
 void
 RegisterHostWatershed(KernelRegistry & registry);

@@ -27,6 +27,7 @@ GetRegistry()
     RegisterHostLabel(*registry);
     RegisterHostLabelBoundary(*registry);
     RegisterHostLocalThreshold(*registry);
+    RegisterHostResample(*registry);
     RegisterHostThreshold(*registry);
     RegisterHostWatershed(*registry);
     RegisterHostMaskedWindows(*registry); // in the place of a composite

@@ -155,7 +155,7 @@ public:
       cut.n = part.n;
       cut.results[0] = results + (part.x - m_Boxes.after[0].lower[0]);
       cut.centers[0] = row + (part.x - lower);
-      // Of cut windows those that some voxel of the line has.
+      // Cut windows have the taps of any voxel of the line.
       const std::int64_t first = part.cut ? std::max<std::int64_t>(0, lower - (part.x + Width - 1) + radius) : 0;
       const std::int64_t last =
         part.cut ? std::min(2 * radius, m_Boxes.padded.upper[0] - 1 - part.x + radius) : 2 * radius;
@@ -248,7 +248,7 @@ MakeTiling(const Box & output, const Coordinates & radius)
   return { output, radius, LaplacianMarch<TAcc>::Fields * sizeof(TAcc), sizeof(TAcc) };
 }
 
-/** What a worker needs: planes, then weights. */
+/** The memory of a worker: planes, then weights. */
 template <typename TAcc>
 std::int64_t
 BytesOf(const MarchTiling & tiling)

@@ -184,7 +184,7 @@ private:
              : rows;
   }
 
-  /** How many rows, or planes, from position `i` on a pass makes together: those that have all taps. */
+  /** The number of rows, or planes, from position `i` on that a pass makes together because they have all taps. */
   std::int64_t
   CountTogether(int pass, std::int64_t i) const
   {
@@ -254,7 +254,8 @@ private:
     pass();
   }
 
-  /** A row as the first pass reads it, with zeros after it. What the next plane reads in its place is asked for. */
+  /** A row as the first pass reads it, with zeros after it. Prefetches the voxels that the next plane reads in its
+   * place. */
   void
   LoadRow(const Coordinates & at, TReal * to) const
   {
@@ -286,7 +287,7 @@ private:
     m_Filter.Load(row, to);
   }
 
-  /** What all rows of a pass have in common. */
+  /** The part of a step that all rows of a pass share. */
   Step
   MakeStep(int pass, std::int64_t count) const
   {

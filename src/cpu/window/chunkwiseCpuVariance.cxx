@@ -136,7 +136,7 @@ HasFewVoxels(const Coordinates & radius)
   return voxels <= FewVoxels;
 }
 
-/** What sums, and sums of squares, are kept in: as little as holds them, since rows of both go through the caches. */
+/** The types of sums and of sums of squares: the smallest that hold them, since rows of both go through the caches. */
 template <typename TPixel, bool VFew>
 struct SumTypes
 {
@@ -357,7 +357,7 @@ private:
         squares[x - from] = square;
       }
     };
-    // Where windows have all their taps.
+    // The range of windows that have all their taps.
     const std::int64_t begin = std::min(std::max(from, lower + radius), until);
     const std::int64_t end = std::max(std::min(until, upper - radius), begin);
     cut(from, begin);

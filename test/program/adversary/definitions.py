@@ -319,6 +319,30 @@ def watershed(a, _):
     return numpy.array([labels[find(i)] for i in range(a.size)], float).reshape(a.shape)
 
 
+def deconvolved(a, kernels, weights, iterations=2):
+    """Richardson-Lucy on the image's grid, grown by the kernels, each of whose voxels spreads by all kernels."""
+    below, above = zip(*((n - 1 - n // 2, n // 2) for n in kernels[0].shape))
+    grown = [numpy.pad(weight, list(zip(below, above)), mode="edge") for weight in weights]
+
+    def forward(u):
+        return sum(signal.convolve(weight * u, k / k.sum(), "valid", "direct") for weight, k in zip(grown, kernels))
+
+    def backward(r):
+        return sum(weight * signal.correlate(r, k / k.sum(), "full", "direct") for weight, k in zip(grown, kernels))
+
+    norm = backward(numpy.ones(a.shape))
+    u = numpy.where(norm > 0.01, a.mean(), 0)
+    for _ in range(iterations):
+        u = numpy.where(norm > 0.01, u * backward(a / forward(u)) / numpy.where(norm > 0.01, norm, 1), 0)
+    return u[tuple(slice(b, b + n) for b, n in zip(below, a.shape))]
+
+
+def deconvolved_by_two(a, inputs):
+    n = a.shape[2]
+    second = numpy.broadcast_to(numpy.clip((numpy.arange(n) - (n / 2 - 1) / 2) / (n / 2), 0, 1), a.shape)
+    return deconvolved(a, file_of(inputs, "kernels"), (1 - second, second))
+
+
 DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
@@ -347,6 +371,8 @@ DEFINITIONS = {
     "hysteresis": hysteresis, "boundaries": inner_boundaries,
     "threshold": otsu, "local-threshold": lambda a, _: (a > of_windows(numpy.mean)(a, None)).astype(float),
     "watershed": watershed,
+    "deconvolve": lambda a, inputs: deconvolved(a, [file_of(inputs, "kernel")], [numpy.ones(a.shape)]),
+    "deconvolve-varying": deconvolved_by_two,
     "distance": distance(lambda a: a != 0), "nearest": nearest, "expand-labels": expand,
     "binary-morphology": lambda a, inputs: (distance(lambda voxels: voxels == 0)(a, inputs) <= 1).astype(float),
     "sequence": of_windows(numpy.mean),
@@ -359,7 +385,8 @@ VOXELS = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-
 # They need the whole image at once, so that --divisions is refused.
 WHOLE = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
          "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label", "hysteresis",
-         "distance", "nearest", "expand-labels", "binary-morphology", "watershed")
+         "distance", "nearest", "expand-labels", "binary-morphology", "watershed",
+         "deconvolve", "deconvolve-varying")
 
 
 class Quantiles(ProgramTest):
