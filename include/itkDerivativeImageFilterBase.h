@@ -78,10 +78,7 @@ public:
   itkGetConstMacro(Cutoff, double);
 
 protected:
-  DerivativeImageFilterBase()
-  {
-    m_SigmaArray.Fill(1.0);
-  }
+  DerivativeImageFilterBase() { m_SigmaArray.Fill(1.0); }
   ~DerivativeImageFilterBase() override = default;
 
   chunkwise::FilterParameters

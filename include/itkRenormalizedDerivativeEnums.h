@@ -22,9 +22,9 @@ public:
   enum class Operator : std::uint8_t
   {
     Gaussian,
-    Sobel,  ///< 1, 2, 1
+    Sobel,   ///< 1, 2, 1
     Prewitt, ///< 1, 1, 1
-    Scharr  ///< 3, 10, 3
+    Scharr   ///< 3, 10, 3
   };
 
   /** \class Kernel
@@ -64,9 +64,9 @@ public:
 Chunkwise_EXPORT const char *
 ToWord(RenormalizedDerivativeEnums::Operator value);
 Chunkwise_EXPORT const char *
-                 ToWord(RenormalizedDerivativeEnums::Kernel value);
+ToWord(RenormalizedDerivativeEnums::Kernel value);
 Chunkwise_EXPORT const char *
-                 ToWord(RenormalizedDerivativeEnums::Result value);
+ToWord(RenormalizedDerivativeEnums::Result value);
 Chunkwise_EXPORT const char *
                  ToWord(RenormalizedDerivativeEnums::Measure value);
 Chunkwise_EXPORT std::ostream &

@@ -40,7 +40,8 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT RenormalizedDerivativeImageFilter : public DerivativeImageFilterBase<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedDerivativeImageFilter
+  : public DerivativeImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedDerivativeImageFilter);

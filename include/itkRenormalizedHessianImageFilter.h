@@ -36,8 +36,8 @@ namespace itk
  * "Normalized and differential convolution", CVPR 1993.
  *
  * \par Differences from ITK
- * itk::HessianRecursiveGaussianImageFilter approximates the Gaussian by recursion without an end, and gives the elements
- * alone.
+ * itk::HessianRecursiveGaussianImageFilter approximates the Gaussian by recursion without an end, and gives the
+ * elements alone.
  *
  * \ingroup Chunkwise
  */
@@ -106,9 +106,8 @@ protected:
   Components
   GetComponents() const override
   {
-    return HasComponents
-             ? Components{ chunkwise::MaxDimension - 1, this->CountResults() }
-             : Superclass::GetComponents();
+    return HasComponents ? Components{ chunkwise::MaxDimension - 1, this->CountResults() }
+                         : Superclass::GetComponents();
   }
   std::shared_ptr<const chunkwise::Operation>
   MakeOperation(const chunkwise::FilterImage & image) const override

@@ -13,12 +13,12 @@ namespace itk
 /** \class RenormalizedHessianMeasureImageFilter
  * \brief A measure of tubes, blobs or sheets by the eigenvalues of the Hessian, the largest over several scales.
  *
- * The second derivatives are those of RenormalizedDerivativeImageFilter, times sigma squared. docs/derivatives.md has the
- * measures.
+ * The second derivatives are those of RenormalizedDerivativeImageFilter, times sigma squared. docs/derivatives.md has
+ * the measures.
  *
  * \par Boundary
- * Renormalized (the default): second derivatives are exact for polynomials of degree 2, up to the image's edge. In every
- * other boundary condition the image is continued beyond its edge.
+ * Renormalized (the default): second derivatives are exact for polynomials of degree 2, up to the image's edge. In
+ * every other boundary condition the image is continued beyond its edge.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
@@ -105,9 +105,9 @@ public:
   itkSetMacro(Tau, double);
   itkGetConstMacro(Tau, double);
 
-  /** The norm of the Hessian from which on objectness counts, or the largest value that Meijering's and Jerman's measures
-   * are divided by: one number, or one for each scale; 0 leaves it out. Default: none, which takes half the largest norm,
-   * or the largest value, of the whole input. */
+  /** The norm of the Hessian from which on objectness counts, or the largest value that Meijering's and Jerman's
+   * measures are divided by: one number, or one for each scale; 0 leaves it out. Default: none, which takes half the
+   * largest norm, or the largest value, of the whole input. */
   void
   SetContrast(const ScalesType & contrast)
   {
@@ -159,7 +159,10 @@ protected:
     parameters.SetReal("Alpha", m_Alpha);
     parameters.SetReal("Beta", m_Beta);
     parameters.SetReal("Tau", m_Tau);
-    parameters.Set("Contrast", !m_Contrast.empty() ? m_Contrast : this->FollowsFromInput() && m_Found.size() == m_Scales.size() ? m_Found : ScalesType{ 0.0 });
+    parameters.Set("Contrast",
+                   !m_Contrast.empty()                                             ? m_Contrast
+                   : this->FollowsFromInput() && m_Found.size() == m_Scales.size() ? m_Found
+                                                                                   : ScalesType{ 0.0 });
     parameters.Set("Dark", m_Dark);
     parameters.Set("ScaleByLargest", m_ScaleByLargest);
     parameters.Set("UseImageSpacing", m_UseImageSpacing);

@@ -31,8 +31,8 @@ struct HessianMeasureParameters
   double alpha{ 0.5 };
   double beta{ 0.5 };
   double tau{ 0.5 };
-  /** The norm above which objectness grows, or the largest value at this scale (Meijering, Jerman). Objectness: 0 leaves
-   * that factor out. */
+  /** The norm above which objectness grows, or the largest value at this scale (Meijering, Jerman). Objectness: 0
+   * leaves that factor out. */
   double contrast{ 0 };
   bool   dark{ false };
   /** Objectness is multiplied by the largest magnitude of an eigenvalue. */
@@ -131,12 +131,11 @@ EigenvaluesOf(const TVector * h, int dimension, TVector * values, TRoot && root)
   const TVector xy = h[1] * inverse;
   const TVector xz = h[2] * inverse;
   const TVector yz = h[4] * inverse;
-  const TVector determinant =
-    (a1 * (b1 * c1 - yz * yz) - xy * (xy * c1 - yz * xz)) + xz * (xy * yz - b1 * xz);
+  const TVector determinant = (a1 * (b1 * c1 - yz * yz) - xy * (xy * c1 - yz * xz)) + xz * (xy * yz - b1 * xz);
   const TVector r = determinant * 0.5;
   const TVector free = MagnitudeOf(r);
   const TVector s = free > 1.0 ? TVector{} + 1.0 : free;
-  TVector       x = ((s * 0.009443616950108657 - 0.04088122904771546) * s + 0.16540433642362903) * s + 0.8660618516444847;
+  TVector x = ((s * 0.009443616950108657 - 0.04088122904771546) * s + 0.16540433642362903) * s + 0.8660618516444847;
   for (int step = 0; step < 2; ++step)
   {
     const TVector square = x * x;
@@ -154,15 +153,17 @@ EigenvaluesOf(const TVector * h, int dimension, TVector * values, TRoot && root)
 /** The measure of ascending eigenvalues; structures are bright, or dark where the parameters say so.
  *
  * With m_0, m_1, ... the eigenvalues by magnitude, D of them:
- * - Objectness of dimension M, 0 unless all m_i with i >= M are negative: (1 - exp(-A^2 / 2 alpha^2)) exp(-B^2 / 2 beta^2)
- *   (1 - exp(-S^2 / 2 contrast^2)), A = |m_M| / (|m_M+1| ... |m_D-1|)^(1 / (D - M - 1)) if M < D - 1, B = |m_M-1| /
+ * - Objectness of dimension M, 0 unless all m_i with i >= M are negative: (1 - exp(-A^2 / 2 alpha^2)) exp(-B^2 / 2
+ * beta^2) (1 - exp(-S^2 / 2 contrast^2)), A = |m_M| / (|m_M+1| ... |m_D-1|)^(1 / (D - M - 1)) if M < D - 1, B = |m_M-1|
+ * /
  *   (|m_M| ... |m_D-1|)^(1 / (D - M)) if M > 0, S the norm; M = 1 is Frangi's vesselness (A. F. Frangi and others,
  *   MICCAI 1998; L. Antiga, "Generalizing vesselness with respect to dimensionality and shape", Insight Journal 2007).
  * - Sato: the geometric mean of the D - 1 lowest eigenvalues, negated, 0 for positive ones (Y. Sato and others, Medical
  *   Image Analysis 2(2), 1998).
- * - Meijering: of the sums of each eigenvalue and 1 / (D + 1) of the others, negated, the one of the largest magnitude, 0
- *   if it is negative, over `contrast` (E. Meijering and others, Cytometry A 58(2), 2004).
- * - Jerman: with l_2, l_3 the two last eigenvalues by magnitude, negated, and l = max(l_3, tau contrast): 0 if l_2 or l_3
+ * - Meijering: of the sums of each eigenvalue and 1 / (D + 1) of the others, negated, the one of the largest magnitude,
+ * 0 if it is negative, over `contrast` (E. Meijering and others, Cytometry A 58(2), 2004).
+ * - Jerman: with l_2, l_3 the two last eigenvalues by magnitude, negated, and l = max(l_3, tau contrast): 0 if l_2 or
+ * l_3
  *   <= 0, 1 if l_2 >= l / 2, else l_2^2 (l - l_2) 27 / (l + l_2)^3 (T. Jerman and others, IEEE TMI 35(9), 2016). */
 template <typename TVector, typename TBits, typename TRoot>
 CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TVector

@@ -20,7 +20,7 @@ constexpr const char * DerivativesGroup = "Derivatives";
 std::vector<double>
 WindowOfOperator(const std::string & name)
 {
-  return name == "sobel"   ? std::vector<double>{ 1, 2, 1 }
+  return name == "sobel"    ? std::vector<double>{ 1, 2, 1 }
          : name == "scharr" ? std::vector<double>{ 3, 10, 3 }
                             : std::vector<double>{ 1, 1, 1 };
 }
@@ -30,11 +30,11 @@ DerivativeScale
 MakeScale(const CheckedParameters & p, const FilterImage & image, const std::string & parameter,
           const std::vector<double> & sigmas, const DerivativeOrders & order)
 {
-  DerivativeScale    scale;
+  DerivativeScale scale;
   // Measures have no choice: they are of Gaussians, and their scales are compared.
-  const bool         compares = !p.Has("Operator");
-  const std::string  name = compares ? "gaussian" : p.Choice("Operator");
-  constexpr double   largest = 65535;
+  const bool        compares = !p.Has("Operator");
+  const std::string name = compares ? "gaussian" : p.Choice("Operator");
+  constexpr double  largest = 65535;
   for (const int axis : p.SpatialAxes())
   {
     const double unit = UnitOf(p, image, axis);
@@ -55,7 +55,8 @@ MakeScale(const CheckedParameters & p, const FilterImage & image, const std::str
     {
       ThrowParameterError(parameter,
                           PixelValue(given).ToText() + CheckedParameters::Along(axis) + " with Cutoff " +
-                            PixelValue(p.Real("Cutoff")).ToText() + " makes a kernel with a radius of more than 65535 "
+                            PixelValue(p.Real("Cutoff")).ToText() +
+                            " makes a kernel with a radius of more than 65535 "
                             "voxels");
     }
     const double least = most == 0 ? 0.0 : most == DerivativeOperation::LargestOrder ? 2.0 : 1.0;
@@ -259,7 +260,8 @@ MakeHessianMeasure(const CheckedParameters & p, const FilterImage & image)
     order[static_cast<std::size_t>(axis)] = 2;
   }
   const std::vector<double> & scales = p.Reals("Scales");
-  const std::vector<double> & contrasts = p.Reals("Contrast");
+  // Measures without a contrast leave it at "auto".
+  const std::vector<double> contrasts = p.Has("Contrast") ? p.Reals("Contrast") : std::vector<double>{ 0.0 };
   if (scales.empty())
   {
     ThrowParameterError("Scales", "there is none");
@@ -272,8 +274,7 @@ MakeHessianMeasure(const CheckedParameters & p, const FilterImage & image)
   operation->scales.clear();
   for (std::size_t i = 0; i < scales.size(); ++i)
   {
-    operation->scales.push_back(
-      MakeScale(p, image, "Scales", std::vector<double>(MaxDimension, scales[i]), order));
+    operation->scales.push_back(MakeScale(p, image, "Scales", std::vector<double>(MaxDimension, scales[i]), order));
     operation->scales.back().contrast = measure.measure == HessianMeasure::Sato ? 0.0
                                         : contrasts.size() == 1                 ? contrasts.front()
                                                                                 : contrasts[i];
@@ -335,8 +336,8 @@ DerivativeRow(const std::string & name, const std::string & title, const std::ve
 }
 
 ParameterDescription
-RealParameter(const std::string & name, const std::string & option, const std::string & help, const std::string & standard,
-              double minimum, bool aboveMinimum)
+RealParameter(const std::string & name, const std::string & option, const std::string & help,
+              const std::string & standard, double minimum, bool aboveMinimum)
 {
   ParameterDescription real;
   real.name = name;
@@ -369,8 +370,9 @@ HessianMeasureRow()
   measure.name = "Measure";
   measure.option = "measure";
   measure.type = ParameterType::Choice;
-  measure.help = "Frangi's vesselness (Antiga's objectness of tubes), objectness of blobs or sheets, or the tubeness of "
-                 "Sato, Meijering or Jerman";
+  measure.help =
+    "Frangi's vesselness (Antiga's objectness of tubes), objectness of blobs or sheets, or the tubeness of "
+    "Sato, Meijering or Jerman";
   measure.defaultText = "frangi";
   measure.choices = { "frangi", "blobness", "sheetness", "sato", "meijering", "jerman" };
   ParameterDescription alpha =
@@ -379,7 +381,8 @@ HessianMeasureRow()
   ParameterDescription beta =
     RealParameter("Beta", "beta", "How much tubes may look like blobs, and sheets like tubes", "0.5", 0, true);
   beta.onlyWithValue = "frangi|sheetness";
-  ParameterDescription tau = RealParameter("Tau", "tau", "Share of the largest eigenvalue above which all tubes count alike", "0.5", 0, false);
+  ParameterDescription tau =
+    RealParameter("Tau", "tau", "Share of the largest eigenvalue above which all tubes count alike", "0.5", 0, false);
   tau.maximum = 1;
   tau.onlyWithValue = "jerman";
   ParameterDescription contrast;
@@ -387,9 +390,10 @@ HessianMeasureRow()
   contrast.option = "contrast";
   contrast.type = ParameterType::Reals;
   contrast.count = ParameterCount::Any;
-  contrast.help = "Norm of the Hessian from which on objectness counts, or the largest value that others are divided by, "
-                  "one number or one for each scale; 0 leaves it out, auto takes half the largest norm, or the largest "
-                  "value, of the whole image";
+  contrast.help =
+    "Norm of the Hessian from which on objectness counts, or the largest value that others are divided by, "
+    "one number or one for each scale; 0 leaves it out, auto takes half the largest norm, or the largest "
+    "value, of the whole image";
   contrast.defaultText = "auto";
   contrast.provisionalText = "0";
   contrast.minimum = 0;
@@ -406,7 +410,8 @@ HessianMeasureRow()
   byLargest.help = "Multiply by the largest magnitude of an eigenvalue, as ITK does";
   byLargest.onlyWithName = "Measure";
   byLargest.onlyWithValue = "frangi|blobness|sheetness";
-  FilterDescription row = DerivativeRow("vesselness", "Measure of tubes, blobs or sheets by the Hessian's eigenvalues", {});
+  FilterDescription row =
+    DerivativeRow("vesselness", "Measure of tubes, blobs or sheets by the Hessian's eigenvalues", {});
   std::vector<ParameterDescription> windows = row.parameters;
   row.parameters = { scales, measure, alpha, beta, tau, contrast, dark, byLargest };
   for (const ParameterDescription & each : windows)
@@ -451,7 +456,7 @@ AddDerivativeFilters(std::vector<FilterDescription> & filters)
   components.name = "OutputComponents";
   components.option = "output-components";
   components.type = ParameterType::Flag;
-  components.help = "A voxel has the derivatives along all axes, as its components";
+  components.help = "A voxel has the derivatives along all axes, x first, as its components";
   row = DerivativeRow("gradient", "Length of the gradient of the image smoothed by a Gaussian, or its components", {});
   row.parameters.push_back(components);
   row.canBeStage = false;
@@ -487,8 +492,9 @@ AddDerivativeFilters(std::vector<FilterDescription> & filters)
   number.defaultText = "0";
   number.minimum = 0;
   number.maximum = 5;
-  components.help = "A voxel has all results, as its components";
-  row = DerivativeRow("hessian", "Second derivatives of the smoothed image, or their matrix' eigenvalues", { result, number });
+  components.help = "A voxel has all results, as its components; elements along x come first";
+  row = DerivativeRow(
+    "hessian", "Second derivatives of the smoothed image, or their matrix' eigenvalues", { result, number });
   row.parameters.push_back(components);
   row.canBeStage = false;
   row.takesComponents = false;

@@ -46,7 +46,7 @@ FitDerivative(const double * g, std::int64_t first, std::int64_t last, int order
   std::vector<double> current(taps, 1.0);
   double              normBefore = 1;
   double              norm = 0;
-  const auto          u = [&](std::size_t i) { return (static_cast<double>(first) + static_cast<double>(i) - middle) / unit; };
+  const auto u = [&](std::size_t i) { return (static_cast<double>(first) + static_cast<double>(i) - middle) / unit; };
   for (int degree = 0;; ++degree)
   {
     norm = 0;
@@ -104,12 +104,11 @@ MakeDerivativeFields(const std::vector<DerivativeOrders> & components, const std
     for (std::size_t i = 0; i < components.size(); ++i)
     {
       const DerivativeField field{ at[i], components[i][static_cast<std::size_t>(axes[pass])] };
-      const auto            found =
-        pass + 1 == axes.size()
-                     ? fields.end()
-                     : std::find_if(fields.begin(), fields.end(), [&](const DerivativeField & other) {
-              return other.source == field.source && other.order == field.order;
-            });
+      const auto            found = pass + 1 == axes.size()
+                                      ? fields.end()
+                                      : std::find_if(fields.begin(), fields.end(), [&](const DerivativeField & other) {
+                               return other.source == field.source && other.order == field.order;
+                             });
       at[i] = static_cast<int>(found - fields.begin());
       if (found == fields.end())
       {
@@ -128,8 +127,8 @@ DerivativeOperation::GetKey() const
   if (result == DerivativeResult::Measure)
   {
     key += " measure " + std::to_string(static_cast<int>(measure.measure)) + " " +
-           std::to_string(measure.objectDimension) + " " + ExactText(measure.alpha) + " " + ExactText(measure.beta) + " " +
-           ExactText(measure.tau) + (measure.dark ? " dark" : "") + (measure.scales ? " scales" : "");
+           std::to_string(measure.objectDimension) + " " + ExactText(measure.alpha) + " " + ExactText(measure.beta) +
+           " " + ExactText(measure.tau) + (measure.dark ? " dark" : "") + (measure.scales ? " scales" : "");
   }
   for (const DerivativeOrders & orders : components)
   {

@@ -22,8 +22,8 @@ struct DerivativeScale
   /** Weights of order k are multiplied by its k-th power: 1 over the spacing, or sigma in voxels for normalised scales.
    */
   double factor[MaxDimension]{ 1, 1, 1, 1, 1 };
-  /** Above 0: whole windows have the derivative of a Gaussian of this sigma, in voxels, at the taps, times the smoothing
-   * weight there; 0: fitted weights. */
+  /** Above 0: whole windows have the derivative of a Gaussian of this sigma, in voxels, at the taps, times the
+   * smoothing weight there; 0: fitted weights. */
   double sampled[MaxDimension]{};
   /** Windows of the smoothing weights as they are, not divided by their sum; derivatives are multiplied alike. */
   bool keepsSum{ false };
@@ -50,12 +50,12 @@ enum class DerivativeResult
  * image's edge. An axis with k or fewer taps has no derivative of order k: h = 0 there.
  *
  * Arithmetic, the same on every backend so that results are bit-identical:
- * - Accumulator: float for float, 8- and 16-bit integers; double for the others. Weights are found in double, multiplied
- *   by the power of `factor`, then converted.
+ * - Accumulator: float for float, 8- and 16-bit integers; double for the others. Weights are found in double,
+ * multiplied by the power of `factor`, then converted.
  * - Axes in ascending order. A pass has for each voxel the fields that the passes before made, at first the image.
  * - Where the window is whole, acc = +0, then taps at distances t = radius, ..., 1: order 0: acc = fma(g_t, S(+t) +
- *   S(-t), acc); odd orders: fma(h_t, S(+t) - S(-t), acc); order 2: fma(h_t, (S(+t) - S(0)) + (S(-t) - S(0)), acc); then
- *   fma(w, S(0), acc), w being g_0, nothing for odd orders, and the sum of all h for order 2, 0 if they are fitted.
+ *   S(-t), acc); odd orders: fma(h_t, S(+t) - S(-t), acc); order 2: fma(h_t, (S(+t) - S(0)) + (S(-t) - S(0)), acc);
+ * then fma(w, S(0), acc), w being g_0, nothing for odd orders, and the sum of all h for order 2, 0 if they are fitted.
  * - Where the image's edge cuts the window (Renormalized), acc = +0, then taps ascending: fma(g_t, S_t, acc), or
  *   fma(h_t, S_t - S(0), acc) for orders from 1 on.
  * - Eigenvalues and measures: in double, see chunkwiseHessianMeasure.h, and converted to the accumulator.
@@ -103,9 +103,9 @@ public:
   int
   GetNumberOfResults() const
   {
-    return result == DerivativeResult::Components      ? static_cast<int>(components.size())
+    return result == DerivativeResult::Components ? static_cast<int>(components.size())
            : result == DerivativeResult::Eigenvalues || result == DerivativeResult::ByMagnitude ? this->GetMatrixSize()
-                                                                                                 : 1;
+                                                                                                : 1;
   }
   /** Rows of the matrix whose upper triangle the components are. */
   int
@@ -116,8 +116,8 @@ public:
   Coordinates
   GetRadius(std::size_t scale) const;
 
-  /** The weights of an order at a scale along axis `a` of an image with `n` voxels there: rows of 2 radius + 1 weights. Position i
-   * has row WeightRow(i, n, radius, GetNumberOfRows(scale, a, n)) of chunkwiseLaplacianOperation.h. */
+  /** The weights of an order at a scale along axis `a` of an image with `n` voxels there: rows of 2 radius + 1 weights.
+   * Position i has row WeightRow(i, n, radius, GetNumberOfRows(scale, a, n)) of chunkwiseLaplacianOperation.h. */
   std::vector<double>
   GetTable(std::size_t scale, int a, int order, std::int64_t n) const;
   std::int64_t

@@ -22,8 +22,8 @@ MakeContrastOperation(const DerivativeOperation & operation, std::size_t scale, 
   stage->scales.front().contrast = 0;
   if (stage->measure.measure != HessianMeasure::Meijering)
   {
-    stage->measure.measure = stage->measure.measure == HessianMeasure::Jerman ? HessianMeasure::Largest
-                                                                              : HessianMeasure::Norm;
+    stage->measure.measure =
+      stage->measure.measure == HessianMeasure::Jerman ? HessianMeasure::Largest : HessianMeasure::Norm;
   }
   auto statistics = std::make_shared<StatisticsOperation>();
   statistics->stage = stage;
@@ -40,8 +40,8 @@ TakeContrasts(const Operation & operation, PixelKind input, const SummaryRun & r
   std::vector<double> contrasts;
   for (std::size_t scale = 0; scale < derivative.scales.size(); ++scale)
   {
-    const auto      statistics = MakeContrastOperation(derivative, scale, input);
-    PartMonitor     part(monitor,
+    const auto            statistics = MakeContrastOperation(derivative, scale, input);
+    PartMonitor           part(monitor,
                      static_cast<double>(scale) / static_cast<double>(derivative.scales.size()),
                      static_cast<double>(scale + 1) / static_cast<double>(derivative.scales.size()));
     const ImageStatistics found(statistics->stageKind, run(statistics, &part));

@@ -7,8 +7,8 @@
 namespace chunkwise
 {
 
-/** The contrasts of a measure at each of its scales, from the whole image: exact maxima, which do not depend on how it is
- * read. */
+/** The contrasts of a measure at each of its scales, from the whole image: exact maxima, which do not depend on how it
+ * is read. */
 ParameterEstimate
 GetHessianContrastEstimate();
 

@@ -95,8 +95,8 @@ OracleWeights(const DerivativeScale & scale, int a, int order, std::int64_t posi
   {
     all += static_cast<long double>(window[static_cast<std::size_t>(t)]);
   }
-  const auto  size = static_cast<std::size_t>(order + 1);
-  long double factorial = 1;
+  const auto                            size = static_cast<std::size_t>(order + 1);
+  long double                           factorial = 1;
   std::vector<std::vector<long double>> equations(size, std::vector<long double>(size + 1, 0));
   for (std::size_t row = 0; row < size; ++row)
   {
@@ -150,13 +150,11 @@ OracleDerivative(const BufferView & image, const Coordinates & index, const Deri
   {
     window.lower[a] = index[a] - radius[a];
     window.upper[a] = index[a] + radius[a] + 1;
-    weights[a] = operation.scales.front().weights[a].empty() ? std::vector<long double>{ 1 }
-                                                    : OracleWeights(operation.scales.front(),
-                                                                    a,
-                                                                    orders[static_cast<std::size_t>(a)],
-                                                                    index[a],
-                                                                    image.box.upper[a],
-                                                                    clips);
+    weights[a] =
+      operation.scales.front().weights[a].empty()
+        ? std::vector<long double>{ 1 }
+        : OracleWeights(
+            operation.scales.front(), a, orders[static_cast<std::size_t>(a)], index[a], image.box.upper[a], clips);
   }
   long double result = 0;
   long double magnitude = 0;
@@ -251,10 +249,10 @@ TEST_P(Derivatives, MadeTogetherHaveTheBitsOfEachAlone)
   std::mt19937 random(183);
   for (const int radius : { 1, 3, 5 })
   {
-    const auto            together = AllSecondDerivatives(radius);
-    const auto            count = static_cast<std::int64_t>(together->components.size());
-    const Coordinates     extent{ { 70, 21, 19, 1, count } };
-    Trial<float, float>   t(random, together, extent);
+    const auto          together = AllSecondDerivatives(radius);
+    const auto          count = static_cast<std::int64_t>(together->components.size());
+    const Coordinates   extent{ { 70, 21, 19, 1, count } };
+    Trial<float, float> t(random, together, extent);
     t.request.backend = GetBackend();
     for (std::int64_t component = 1; component < count; ++component)
     {
@@ -268,8 +266,7 @@ TEST_P(Derivatives, MadeTogetherHaveTheBitsOfEachAlone)
     t.Prepare(region);
     GetManager().Execute(t.request);
     const std::vector<float> result = t.output;
-    const BufferView         view =
-      DenseView(const_cast<float *>(result.data()), PixelKind::Float32, t.request.output.box);
+    const BufferView view = DenseView(const_cast<float *>(result.data()), PixelKind::Float32, t.request.output.box);
     for (std::int64_t component = region.lower[MaxDimension - 1]; component < count; ++component)
     {
       const auto alone = std::make_shared<DerivativeOperation>(*together);
@@ -434,7 +431,8 @@ OracleEigenvalues(const std::vector<long double> & triangle)
   return values;
 }
 
-/** Matrices with eigenvalues that are equal, or nearly so, in random directions: errors stay below a float's rounding. */
+/** Matrices with eigenvalues that are equal, or nearly so, in random directions: errors stay below a float's rounding.
+ */
 TEST(HessianEigenvalues, AreThoseOfLapackNearMultipleOnesToo)
 {
   std::mt19937 random(187);
@@ -490,8 +488,8 @@ TEST(HessianEigenvalues, AreThoseOfLapackNearMultipleOnesToo)
     }
     double values[3];
     EigenvaluesOf(triangle.data(), 3, values, [](double square) { return std::sqrt(square); });
-    const auto  expected = OracleEigenvalues(exact);
-    const auto  largest = std::max(std::fabs(expected.front()), std::fabs(expected.back()));
+    const auto expected = OracleEigenvalues(exact);
+    const auto largest = std::max(std::fabs(expected.front()), std::fabs(expected.back()));
     for (std::size_t i = 0; i < 3; ++i)
     {
       ASSERT_LE(std::fabs(static_cast<long double>(values[i]) - expected[i]), 3e-8L * largest)
@@ -610,7 +608,8 @@ TEST_P(Derivatives, MeasuresAreWhatTheirDefinitionSays)
     operation->measure.beta = 0.7;
     operation->measure.dark = trial % 3 == 0;
     operation->measure.scales = trial % 5 == 0;
-    operation->scales.front().contrast = trial % 7 == 6 && operation->measure.measure == HessianMeasure::Objectness ? 0 : 30;
+    operation->scales.front().contrast =
+      trial % 7 == 6 && operation->measure.measure == HessianMeasure::Objectness ? 0 : 30;
     Trial<double, double> t(random, operation, { { 10, 5, dimension == 3 ? 6 : 2, 1, 1 } });
     t.request.backend = GetBackend();
     t.Prepare(t.request.image);
@@ -660,7 +659,7 @@ TEST_P(Derivatives, EigenvaluesOfFloatsAreThoseInDoubleOfTheirElements)
       {
         triangle.push_back(static_cast<long double>(At<float>(view, component)));
       }
-      auto expected = OracleEigenvalues(triangle);
+      auto              expected = OracleEigenvalues(triangle);
       const long double largest = std::max(std::fabs(expected.front()), std::fabs(expected.back()));
       if (byMagnitude)
       {
@@ -698,7 +697,7 @@ TEST_P(Derivatives, MeasuresOfSeveralScalesAreTheLargestOfEachAndThoseOfChunks)
   t.Prepare(t.request.image);
   GetManager().Execute(t.request);
   const std::vector<float> result = t.output;
-  const BufferView view = DenseView(const_cast<float *>(result.data()), PixelKind::Float32, t.request.output.box);
+  const BufferView   view = DenseView(const_cast<float *>(result.data()), PixelKind::Float32, t.request.output.box);
   std::vector<float> largest(result.size(), 0);
   for (const DerivativeScale & scale : several->scales)
   {

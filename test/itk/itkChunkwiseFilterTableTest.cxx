@@ -644,7 +644,8 @@ CasesOf(const std::string & row)
                           { "UseImageSpacing", "off" },
                           { "Kernel", "sampled" },
                           { "Cutoff", "3.3" } }),
-             WithWindow(jerman, { { "Scales", "1" }, { "Measure", "jerman" }, { "Tau", "0.7" }, { "Contrast", "5" } }) };
+             WithWindow(jerman,
+                        { { "Scales", "1" }, { "Measure", "jerman" }, { "Tau", "0.7" }, { "Contrast", "5" } }) };
   }
 #ifdef CHUNKWISE_HAS_NETWORKS
   if (row == "network")

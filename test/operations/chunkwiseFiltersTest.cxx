@@ -148,8 +148,8 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
              "fft",          "heaps",      "blocks",      "discrete",
              "std",          "argmax",     "toward-zero", "li",
              "reproducible", "patches",    "gaussian",    "own",
-             "equal",        "inner",      "threshold",   "sobel",       "elements",     "sato",
-             "sampled",      "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
+             "equal",        "inner",      "threshold",   "sobel",
+             "elements",     "sato",       "sampled",     "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
       {
         FilterParameters one = changed;
         try
@@ -259,8 +259,18 @@ TEST(Filters, ARenormalizedRadiusIsCutAtTheImage)
 TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
 {
   const auto kindOf = [](const char * name, PixelKind input) { return GetDefaultOutputKind(GetFilter(name), input); };
-  for (const char * const name :
-       { "variance", "std", "entropy", "log", "derivative", "gradient", "hessian", "vesselness", "highpass", "difference", "convolve", "convolve-image" })
+  for (const char * const name : { "variance",
+                                   "std",
+                                   "entropy",
+                                   "log",
+                                   "derivative",
+                                   "gradient",
+                                   "hessian",
+                                   "vesselness",
+                                   "highpass",
+                                   "difference",
+                                   "convolve",
+                                   "convolve-image" })
   {
     EXPECT_EQ(kindOf(name, PixelKind::UInt8), PixelKind::Float32) << name;
     EXPECT_EQ(kindOf(name, PixelKind::Int32), PixelKind::Float64) << name;

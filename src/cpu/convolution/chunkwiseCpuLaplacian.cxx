@@ -274,10 +274,10 @@ Run(const KernelCall & call, LoadFunction<TAcc> load)
   }
   ForEachTileOf(
     tiling.Balance(call.output.box, call.executor->GetConcurrency()), call, [&](const Box & tile, unsigned int worker) {
-      const WindowBoxes     boxes(tile, call.image, radius, operation.boundary.mode);
-      char * const          scratch = static_cast<char *>(call.scratch) + bytes * worker;
-      MarchMemory<TAcc>     memory = MakeMemory<TAcc>();
-      const auto            cut = reinterpret_cast<TAcc *>(scratch + memory.LayOut(boxes, tiling.axis, scratch));
+      const WindowBoxes boxes(tile, call.image, radius, operation.boundary.mode);
+      char * const      scratch = static_cast<char *>(call.scratch) + bytes * worker;
+      MarchMemory<TAcc> memory = MakeMemory<TAcc>();
+      const auto        cut = reinterpret_cast<TAcc *>(scratch + memory.LayOut(boxes, tiling.axis, scratch));
       PlaneMarch<TAcc, LaplacianMarch<TAcc>>(
         call, LaplacianMarch<TAcc>(call, boxes, tables, load, cut), tiling.axis, boxes, memory)
         .Run();

@@ -80,8 +80,8 @@ struct DerivativeTables
   {
     for (int order = 0; order <= DerivativeOperation::LargestOrder; ++order)
     {
-      const bool isAsked = std::any_of(
-        operation.components.begin(), operation.components.end(), [&](const DerivativeOrders & orders) {
+      const bool isAsked =
+        std::any_of(operation.components.begin(), operation.components.end(), [&](const DerivativeOrders & orders) {
           return order == 0 || orders[static_cast<std::size_t>(a)] == order;
         });
       if (isAsked)
@@ -213,8 +213,8 @@ public:
     , m_Plan(plan)
     , m_Functions(DerivativeFunctionsOf<TAcc>(GetDerivativeLevel()))
     , m_Load(DerivativeLoadOf<TAcc>(call.inputs[0].kind))
-    , m_Convert(GetCpuLevel().convert[static_cast<int>(call.inputs[0].kind)]
-                                     [static_cast<int>(sizeof(TAcc) == 4 ? Accumulator::Float32 : Accumulator::Float64)])
+    , m_Convert(GetCpuLevel().convert[static_cast<int>(call.inputs[0].kind)][static_cast<int>(
+        sizeof(TAcc) == 4 ? Accumulator::Float32 : Accumulator::Float64)])
     , m_Store(plan.scale == 0 ? RowStoreOf<TAcc>(call.output.kind) : LargestStoreOf<TAcc>(call.output.kind))
     , m_Measure(m_Operation.measure)
   {
@@ -223,8 +223,7 @@ public:
     // whose first voxels it may overwrite.
     const Box &        out = boxes.after[0];
     const std::int64_t radius = boxes.axes[0] == 0 ? boxes.radius[0] : 0;
-    const std::int64_t whole =
-      std::min(std::max(boxes.padded.lower[0] + radius, out.lower[0]), out.upper[0]);
+    const std::int64_t whole = std::min(std::max(boxes.padded.lower[0] + radius, out.lower[0]), out.upper[0]);
     const std::int64_t end = std::min(std::max(boxes.padded.upper[0] - radius, whole), out.upper[0]);
     const auto         addCut = [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t x = first; x < last; x += Width)
@@ -271,9 +270,15 @@ public:
       }
       for (int k = 0; k < step.count; ++k)
       {
-        Make(axis, group, position + k, firstTap, step.taps, taps.data() + k, step.centers[k] + shift, step.n, [&](int field) {
-          return step.results[k] + field * step.resultGap;
-        });
+        Make(axis,
+             group,
+             position + k,
+             firstTap,
+             step.taps,
+             taps.data() + k,
+             step.centers[k] + shift,
+             step.n,
+             [&](int field) { return step.results[k] + field * step.resultGap; });
       }
     }
   }
@@ -295,9 +300,9 @@ public:
       {
         taps[t - first] = row + (part.x - radius + t - lower);
       }
-      TAcc * const         to = results + (part.x - m_Boxes.after[0].lower[0]);
-      const TAcc * const   centers = row + (part.x - lower);
-      const auto           place = [&](int field) { return to + field * step.resultGap; };
+      TAcc * const       to = results + (part.x - m_Boxes.after[0].lower[0]);
+      const TAcc * const centers = row + (part.x - lower);
+      const auto         place = [&](int field) { return to + field * step.resultGap; };
       for (const DerivativeGroup & group : m_Plan.passes.front())
       {
         if (!part.cut)
@@ -336,12 +341,8 @@ public:
         m_Functions.measure(results, gap, m_Operation.GetMatrixSize(), m_Measure, n, results);
         break;
       default:
-        m_Functions.eigenvalues(results,
-                                gap,
-                                m_Operation.GetMatrixSize(),
-                                m_Operation.result == DerivativeResult::ByMagnitude,
-                                n,
-                                results);
+        m_Functions.eigenvalues(
+          results, gap, m_Operation.GetMatrixSize(), m_Operation.result == DerivativeResult::ByMagnitude, n, results);
     }
     const int axis = m_Operation.componentAxis;
     if (axis < 0)
@@ -446,22 +447,27 @@ template <typename TAcc>
 MarchTiling
 MakeDerivativeTiling(const Box & output, const Coordinates & radius, int fields)
 {
-  constexpr std::int64_t cache = 448 * 1024;
+  constexpr std::int64_t cache = 640 * 1024;
   constexpr auto         size = static_cast<std::int64_t>(sizeof(TAcc));
   MarchTiling            tiling(output, radius, fields * size, size);
-  std::int64_t           columns = 1;
+  const std::int64_t     planes = 2 * radius[tiling.axis] + MarchTogether;
+  // What two tiles share is passed along x twice, but short rows take long.
+  const std::int64_t shortest = 4 * tiling.line;
+  const std::int64_t usual = 16 * tiling.line;
+  std::int64_t       columns = 1;
   for (int a = 1; a < MaxDimension; ++a)
   {
     if (a != tiling.axis && radius[a] > 0)
     {
-      tiling.tile[a] = std::min(output.Extent(a), std::max<std::int64_t>(columns == 1 ? 16 : 4, radius[a]));
-      columns *= std::max<std::int64_t>(columns == 1 ? 16 : 4, radius[a]);
+      const std::int64_t least = std::max<std::int64_t>(columns == 1 ? 16 : 4, 3 * radius[a] / 2);
+      const std::int64_t fitting = cache / (planes * columns * fields * size * usual);
+      const std::int64_t wanted = std::min<std::int64_t>(std::max(fitting, least), std::max<std::int64_t>(128, least));
+      tiling.tile[a] = std::min(output.Extent(a), wanted);
+      columns *= wanted;
     }
   }
-  const std::int64_t planes = 2 * radius[tiling.axis] + MarchTogether;
   const std::int64_t fitting = cache / (planes * columns * fields * size) / tiling.line * tiling.line;
-  tiling.tile[0] =
-    std::min(output.Extent(0), std::min<std::int64_t>(std::max<std::int64_t>(fitting, 4 * tiling.line), 512));
+  tiling.tile[0] = std::min(output.Extent(0), std::min<std::int64_t>(std::max(fitting, shortest), 512));
   return tiling;
 }
 
@@ -476,7 +482,8 @@ BytesOfDerivative(const DerivativePlan<TAcc> & plan, const MarchTiling & tiling)
   memory.fields = plan.fields;
   memory.resultFields = plan.resultFields;
   return memory.LayOut(boxes, tiling.axis, nullptr) +
-         DerivativeMarch<TAcc>::CutWeights(tiling.tile[0] + DerivativeMarch<TAcc>::Width, tiling.radius[0]) * static_cast<std::int64_t>(sizeof(TAcc));
+         DerivativeMarch<TAcc>::CutWeights(tiling.tile[0] + DerivativeMarch<TAcc>::Width, tiling.radius[0]) *
+           static_cast<std::int64_t>(sizeof(TAcc));
 }
 
 /** One scale after the other: a measure of later scales is compared with what is in the output. */

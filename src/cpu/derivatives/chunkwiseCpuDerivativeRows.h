@@ -49,8 +49,8 @@ struct DerivativeFunctions
   void (*cut)(const CutDerivative<TReal> & step);
   /** out[i]: the root of the sum of squares of `count` rows, `gap` apart; out may be the first of them. */
   void (*magnitude)(const TReal * rows, std::int64_t gap, int count, std::int64_t n, TReal * out);
-  /** The eigenvalues of matrices of `size` rows, of which `rows` have the upper triangles: ascending, or by magnitude; out
-   * may be the first of the rows, `gap` apart too. */
+  /** The eigenvalues of matrices of `size` rows, of which `rows` have the upper triangles: ascending, or by magnitude;
+   * out may be the first of the rows, `gap` apart too. */
   void (*eigenvalues)(const TReal * rows, std::int64_t gap, int size, bool byMagnitude, std::int64_t n, TReal * out);
   /** A measure of them. */
   void (*measure)(const TReal * rows, std::int64_t gap, int size, const HessianMeasureParameters & parameters,

@@ -399,14 +399,14 @@ private:
     });
   }
 
-  const KernelCall &                          m_Call;
-  const TFilter &                             m_Filter;
-  const int                                   m_Axis;
-  const WindowBoxes &                         m_Boxes;
+  const KernelCall &         m_Call;
+  const TFilter &            m_Filter;
+  const int                  m_Axis;
+  const WindowBoxes &        m_Boxes;
   const MarchMemory<TReal> & m_Memory;
-  const Box &                                 m_Output;
-  std::vector<const TReal *>                  m_Planes;
-  std::vector<const TReal *>                  m_Taps;
+  const Box &                m_Output;
+  std::vector<const TReal *> m_Planes;
+  std::vector<const TReal *> m_Taps;
 };
 
 } // namespace chunkwise

@@ -478,9 +478,9 @@ BytesOf(const Box & output, const Coordinates & radius)
   else
   {
     using Filter = MomentMarch<TPixel>;
-    const MarchTiling tiling = MakeTiling<TPixel>(output, radius);
-    const Box         tile = Box::FromExtent(tiling.tile);
-    const WindowBoxes boxes(tile, tile, radius, BoundaryMode::Mirror);
+    const MarchTiling                  tiling = MakeTiling<TPixel>(output, radius);
+    const Box                          tile = Box::FromExtent(tiling.tile);
+    const WindowBoxes                  boxes(tile, tile, radius, BoundaryMode::Mirror);
     MarchMemory<typename Filter::Real> memory;
     memory.fields = Filter::Fields;
     return memory.LayOut(boxes, tiling.axis, nullptr);
