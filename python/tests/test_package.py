@@ -44,7 +44,7 @@ def test_each_row_has_an_example_that_runs(row):
     assert results.failed == 0 and results.attempted == 4
 
 
-@pytest.mark.parametrize("name", ["chunkwise", "chunkwise.filters", "chunkwise.ndimage", "chunkwise._measure",
+@pytest.mark.parametrize("name", ["chunkwise", "chunkwise.filters", "chunkwise.ndimage", "chunkwise.skimage", "chunkwise._measure",
                                   "chunkwise._parts", "chunkwise._statistics", "chunkwise.zarr"])
 @pytest.mark.filterwarnings("ignore")
 def test_modules_have_examples_that_run(name):
