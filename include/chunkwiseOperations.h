@@ -10,7 +10,7 @@
 namespace chunkwise
 {
 
-/** What windows see beyond the image's edge: shared by every windowed operation. */
+/** The boundary condition, shared by every windowed operation. */
 struct WindowBoundary
 {
   BoundaryMode mode{ BoundaryMode::Renormalized };

@@ -113,7 +113,7 @@ struct FinishMean
     NoteOverflow(flags, sum);
     if constexpr (std::is_integral<TOut>::value && sizeof(TOut) == 1)
     {
-      // Of bytes it has fewer than 2^24 of everything: a quotient in float rounds to the same integer.
+      // For bytes both numbers are below 2^24: a quotient in float rounds to the same integer.
       out[offset] = RoundedMean<TOut>(static_cast<float>(sum) / static_cast<float>(count), truncates);
     }
     else
@@ -156,7 +156,7 @@ struct FinishMean
   }
 };
 
-/** What lies beyond the edge of the later axes: the constant added up tap by tap. */
+/** The values beyond the edge of the later axes: the constant added up tap by tap. */
 template <typename TAcc>
 TAcc
 SumOfConstant(TAcc constant, std::int64_t k)

@@ -425,7 +425,7 @@ FoldScaling(const NetworkLayer & layer, std::int64_t inputs, NetworkLayer & prod
 void
 NetworkGraph::Simplify()
 {
-  // What the output does not need uses nothing.
+  // Layers that the output does not need use nothing.
   const auto findNeeded = [this] {
     std::vector<bool> needed(m_Layers.size(), false);
     needed[0] = true;
@@ -628,7 +628,7 @@ NetworkGraph::FindPeriod()
     bool               found = false;
     for (std::int64_t rest = 0; rest < period && !found; ++rest)
     {
-      // Where a large image fits, so do all larger ones, and of the smaller ones those from some extent on.
+      // If a large image fits, so do all larger ones, and the smaller ones from some extent on.
       const std::int64_t first = rest == 0 ? period : rest;
       std::int64_t       fits = (most - first) / period;
       const std::int64_t out = result(first + fits * period);

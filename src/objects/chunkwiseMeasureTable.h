@@ -341,7 +341,7 @@ private:
   CountedBytes              m_Bytes;
 };
 
-/** What Measurements has. */
+/** The state of Measurements. */
 struct Measurements::State
 {
   explicit State(const MeasurementSettings & given)

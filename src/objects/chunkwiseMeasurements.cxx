@@ -75,8 +75,8 @@ AddSigned(int first, Int128 value, TAdd && add)
   }
 }
 
-/** Where VoxelStatistics leaves the sums of a run: in the row of its label, and, times the coordinates that the run
- * has, among the weighted sums. */
+/** The destination of VoxelStatistics' sums of a run: the row of its label, and, times the coordinates that the run
+ * has, the weighted sums. */
 struct RowDigits
 {
   MeasureRows &        rows;

@@ -33,8 +33,19 @@ CeilDivide(std::int64_t a, std::int64_t b)
 void
 InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::int64_t & upper)
 {
+  if (request.inputBox)
+  {
+    return;
+  }
   const std::int64_t haloLower = std::min(request.halo.lower[a], WholeAxis);
   const std::int64_t haloUpper = std::min(request.halo.upper[a], WholeAxis);
+  const std::int64_t tile = request.tile[a];
+  if (tile > 1)
+  {
+    const std::int64_t origin = request.image.lower[a];
+    lower = origin + (lower - origin) / tile * tile;
+    upper = std::min(origin + CeilDivide(upper - origin, tile) * tile, request.image.upper[a]);
+  }
   if (request.wraps && haloLower < WholeAxis && haloUpper < WholeAxis)
   {
     lower -= haloLower;
@@ -45,7 +56,7 @@ InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::
   upper = std::min(upper + haloUpper, request.image.upper[a]);
 }
 
-/** What it means to cut an axis into pieces of one extent. */
+/** The pieces of one extent into which an axis is cut. */
 struct AxisCut
 {
   std::int64_t extent{ 1 };       ///< of an output piece
@@ -85,8 +96,12 @@ CutAxis(const PlannerRequest & request, int a, std::int64_t extent)
     return upper - lower;
   };
   const std::int64_t reach =
-    std::max(std::min(request.halo.lower[a], WholeAxis), std::min(request.halo.upper[a], WholeAxis)) / extent + 2;
-  if (cut.count <= 2 * reach + 1)
+    (std::max(std::min(request.halo.lower[a], WholeAxis), std::min(request.halo.upper[a], WholeAxis)) +
+     request.tile[a]) /
+      extent +
+    2;
+  // Pieces that cut tiles all have different inputs.
+  if (cut.count <= 2 * reach + 1 || (request.tile[a] > 1 && extent % request.tile[a] != 0))
   {
     for (std::int64_t piece = 0; piece < cut.count; ++piece)
     {
@@ -260,7 +275,7 @@ public:
     }
   }
 
-  /** What a candidate is whatever its buffers. Whether its chunks can be counted at all. */
+  /** Fills the fields of a candidate that do not depend on its buffers. Whether its chunks can be counted at all. */
   bool
   Describe(const AxisCut (&cuts)[MaxDimension], Candidate & c, double & inputVoxels, double & outputVoxels) const
   {
@@ -334,7 +349,7 @@ public:
     const double longest = std::max({ load, store, kernel });
     const bool   overlap = c.inputSlots > 1 && !m_Request.oneAtATime;
     const double steady = overlap ? longest * (c.inputSlots == 2 ? 1.1 : 1.0) : all;
-    // What takes longest goes on without a pause; of the others the first or the last chunk waits.
+    // The longest stage works without a pause; of the others the first or the last chunk waits.
     const double ends = overlap ? (all - longest) * devices / chunks : 0;
     return std::max(steady * imbalance, handovers) + ends + launches;
   }
@@ -414,7 +429,7 @@ public:
         }
       }
       c.seconds = estimate(kernelSeconds);
-      // What is loaded while longer kernels run costs nothing.
+      // Loads during longer kernels cost nothing.
       if (c.seconds < m_Best.seconds && !(loadsMore && kernelSeconds < std::max(load, store)))
       {
         m_Best = c;
@@ -501,6 +516,10 @@ private:
 Box
 InputBoxOf(const Box & outputBox, const PlannerRequest & request)
 {
+  if (request.inputBox && !outputBox.IsEmpty())
+  {
+    return request.inputBox(outputBox);
+  }
   Box box = outputBox;
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -606,6 +625,10 @@ FindBestOnce(const PlannerRequest & request)
         all[a] = extent;
         rounded = std::min(request.roundChunk(all)[a], whole);
       }
+      if (request.tile[a] > 1 && rounded > request.tile[a])
+      {
+        rounded = std::min(CeilDivide(rounded, request.tile[a]) * request.tile[a], whole);
+      }
       const AxisCut cut = CutAxis(request, a, rounded);
       if (axes[a].empty() || axes[a].back().extent != cut.extent)
       {
@@ -645,7 +668,7 @@ FindBestOnce(const PlannerRequest & request)
   const Candidate & best = search.GetBest();
   if (!std::isfinite(best.seconds))
   {
-    // What a chunk needs does not shrink when it grows.
+    // The memory of a chunk does not shrink when it grows.
     AxisCut smallest[MaxDimension];
     for (int a = 0; a < MaxDimension; ++a)
     {
@@ -767,7 +790,7 @@ CutAs(const Candidate & best, const PlannerRequest & request)
 /** Times as long as without limit from which a user is told, and from which a run is refused. */
 constexpr double FactorToTell = 8;
 constexpr double FactorToRefuse = 1000;
-/** What nobody waits for. */
+/** The time that nobody minds waiting. */
 constexpr double SecondsOfNoMatter = 0.1;
 /** Times as long as without limit that a user is advised to accept. */
 constexpr double FactorToAdvise = 1.25;

@@ -18,7 +18,7 @@ namespace chunkwise
 namespace
 {
 
-/** Halvings after which a device's lack of memory is no longer taken for a matter of chunk size. */
+/** Maximum number of times a chunk is halved before the device is dropped. */
 constexpr int MostSplits = 12;
 /** Visits of Fixpoint that a device makes at a time: most are small, and wait for one thing after the other. */
 constexpr int VisitsOfDevice = 6;
@@ -78,7 +78,15 @@ public:
       return std::min(static_cast<double>(m_Context.counts.finishedVoxels) / total, 0.999);
     };
     std::thread workers;
-    if (IsDrivenByOneThread() || !StartThread(workers, [this] { WorkAndEnd(); }))
+    if (m_Devices.empty() && m_Context.request.isShort)
+    {
+      look(0.0);
+      if (!m_Context.stop)
+      {
+        WorkAndEnd();
+      }
+    }
+    else if (IsDrivenByOneThread() || !StartThread(workers, [this] { WorkAndEnd(); }))
     {
       look(0.0);
       auto next = std::chrono::steady_clock::now() + BetweenLooks;
@@ -217,7 +225,7 @@ private:
     Amend();
   }
 
-  /** What runs the host's part of a schedule: the host, or the device where the images are. */
+  /** The runner for the host's part of a schedule: the host, or the device where the images are. */
   std::unique_ptr<ChunkRunner>
   MakeHostsRunner()
   {
@@ -508,17 +516,19 @@ private:
     return runners;
   }
 
-  /** What a run in passes holds: runners, where each runs, and devices whose turn it is. */
+  /** The state of a run in passes: runners, where each runs, and devices whose turn it is. */
   struct Passes
   {
     std::unique_ptr<ChunkRunner>              host;
     std::vector<std::unique_ptr<ChunkRunner>> runners;
     std::vector<std::size_t>                  served; ///< the device of each runner
     std::vector<DeviceState *>                turns;
+    Run &                                     run;
     bool                                      isFixpoint;
 
-    explicit Passes(bool fixpoint)
-      : isFixpoint(fixpoint)
+    Passes(Run & ofRun, bool fixpoint)
+      : run(ofRun)
+      , isFixpoint(fixpoint)
     {}
     Passes(const Passes &) = delete;
     Passes &
@@ -532,7 +542,7 @@ private:
       host.reset();
       for (DeviceState * state : turns)
       {
-        EndTurn(*state);
+        run.EndTurn(*state);
       }
       turns.clear();
     }
@@ -547,7 +557,7 @@ private:
     {
       std::rethrow_exception(m_LastDeviceFailure);
     }
-    Passes passes(m_Context.request.operation->GetSchedule() == Schedule::Fixpoint);
+    Passes passes(*this, m_Context.request.operation->GetSchedule() == Schedule::Fixpoint);
     if (devices.empty())
     {
       this->PassOnHost(passes);

@@ -105,7 +105,7 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
     const Box         boxBefore = GetFilterOutputBox(filter.name, RequiredParameters(filter), image);
     for (const ParameterDescription & parameter : filter.parameters)
     {
-      // Nor those that only serve ITK's setters of values that the filter refuses.
+      // Nor parameters that only serve ITK's setters of values that the filter refuses.
       const ParameterDescription * const other =
         parameter.onlyWithName.empty() ? nullptr : filter.FindParameter(parameter.onlyWithName);
       if (parameter.type == ParameterType::Kernel || parameter.type == ParameterType::Network ||
@@ -148,7 +148,8 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
              "fft",          "heaps",      "blocks",      "discrete",
              "std",          "argmax",     "toward-zero", "li",
              "reproducible", "patches",    "gaussian",    "own",
-             "equal",        "inner",      "threshold",   "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
+             "equal",        "inner",      "threshold",   "sobel",
+             "elements",     "sato",       "sampled",     "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
       {
         FilterParameters one = changed;
         try
@@ -258,8 +259,18 @@ TEST(Filters, ARenormalizedRadiusIsCutAtTheImage)
 TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
 {
   const auto kindOf = [](const char * name, PixelKind input) { return GetDefaultOutputKind(GetFilter(name), input); };
-  for (const char * const name :
-       { "variance", "std", "entropy", "log", "highpass", "difference", "convolve", "convolve-image" })
+  for (const char * const name : { "variance",
+                                   "std",
+                                   "entropy",
+                                   "log",
+                                   "derivative",
+                                   "gradient",
+                                   "hessian",
+                                   "vesselness",
+                                   "highpass",
+                                   "difference",
+                                   "convolve",
+                                   "convolve-image" })
   {
     EXPECT_EQ(kindOf(name, PixelKind::UInt8), PixelKind::Float32) << name;
     EXPECT_EQ(kindOf(name, PixelKind::Int32), PixelKind::Float64) << name;
@@ -404,7 +415,7 @@ TEST(Filters, RowsSayHowTheyAreMadeOfAReconstruction)
     }
     const auto         operation = MakeFilterOperation(filter.name, RequiredParameters(filter), image);
     const auto * const reconstruction = dynamic_cast<const ReconstructionOperation *>(operation.get());
-    // What is made of a window and a reconstruction is no single one.
+    // A filter that is made of a window and a reconstruction is no single one.
     EXPECT_EQ(reconstruction != nullptr, recipe.marker != MarkerRule::None && recipe.marker != MarkerRule::Window);
     reconstructions += recipe.marker != MarkerRule::None ? 1 : 0;
     if (!reconstruction)

@@ -3,6 +3,7 @@
 
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDistanceOperation.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseDomainOperation.h"
@@ -207,7 +208,8 @@ TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
         // The host alone runs these roles of Fixpoint, and those beside a device.
         const bool isOfOneSide = role == &KernelSet::amend || role == &KernelSet::isOpen ||
                                  role == &KernelSet::settle || role == &KernelSet::head;
-        if (!isOfOneSide && kernels.Find(name, role))
+        // So far the CPU alone has derivatives.
+        if (!isOfOneSide && name != "derivative" && kernels.Find(name, role))
         {
           names.push_back(KernelRegistry::Describe(name, role));
         }
@@ -540,8 +542,8 @@ TEST_P(Conformance, CubesOfWeights)
   }
 }
 
-/** Windows of so many taps that their passes have kernels of their own: images that fill no tile and several, thinner
- * than the radius too, and windows that are too wide for those kernels. */
+/** Windows of so many taps that their passes have separate kernels: images that fill no tile and several, thinner than
+ * the radius too, and windows that are too wide for those kernels. */
 TEST_P(Conformance, WideWeights)
 {
   std::mt19937      random(81);
@@ -650,7 +652,7 @@ ForEachLegalKinds(const Operation & operation, TFunctor && f)
   }
 }
 
-/** Of operations through transforms, by the accumulator of ImageConvolutionOperation. */
+/** The tolerance of operations through transforms, by the accumulator of ImageConvolutionOperation. */
 double
 ToleranceOfTransforms(PixelKind input)
 {
@@ -1027,6 +1029,36 @@ public:
   }
 
   void
+  TryDerivatives()
+  {
+    TryInEveryMode([&](BoundaryMode mode) {
+      DerivativeOperation operation;
+      operation.boundary = BoundaryOf(mode);
+      for (const int a : RandomAxes(m_Random))
+      {
+        std::vector<double> & weights = operation.scales.front().weights[a];
+        for (std::int64_t radius = 1 + Below(m_Random, 5); radius >= 0; --radius)
+        {
+          weights.insert(weights.begin(), 1.0 / static_cast<double>(1 + weights.size()));
+          weights.push_back(weights.front());
+        }
+        weights.erase(weights.begin() + static_cast<std::ptrdiff_t>(weights.size() / 2));
+      }
+      for (int component = 0; component < 3; ++component)
+      {
+        operation.components.emplace_back();
+        for (std::size_t a = 0; a < MaxDimension; ++a)
+        {
+          operation.components.back()[a] =
+            operation.scales.front().weights[a].empty() ? 0 : static_cast<int>(Below(m_Random, 4));
+        }
+      }
+      operation.result = static_cast<DerivativeResult>(1 + Below(m_Random, 4));
+      return operation;
+    });
+  }
+
+  void
   TryWatershed()
   {
     for (int trial = 0; trial < 60; ++trial)
@@ -1216,7 +1248,7 @@ TrialsOfKernels()
       } },
     { "sequence",
       [](KernelTrials & t, KernelRole) {
-        // Of windows that wrap around chunks hold the axis whole.
+        // Chunks hold the axis whole if windows wrap around.
         for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
         {
           SequenceOperation operation;
@@ -1243,6 +1275,7 @@ TrialsOfKernels()
     { "label", [](KernelTrials & t, KernelRole) { t.TryLabels(); } },
     { "labelboundary", [](KernelTrials & t, KernelRole) { t.TryBoundaries(); } },
     { "localthreshold", [](KernelTrials & t, KernelRole) { t.TryLocalThresholds(); } },
+    { "derivative", [](KernelTrials & t, KernelRole) { t.TryDerivatives(); } },
     { "distance", [](KernelTrials & t, KernelRole) { t.TryDistances(); } },
     { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
     { "watershed", [](KernelTrials & t, KernelRole) { t.TryWatershed(); } },
@@ -1272,8 +1305,8 @@ TEST_P(Conformance, EveryRegisteredKernel)
     }
     for (const auto & [role, what] : GetKernelRoles())
     {
-      // The two that run together are compared by the networks' test; those that make no image, between guards too, by
-      // the test of global statistics.
+      // The networks' test compares the two roles that run together; the test of global statistics compares the roles
+      // that make no image, between guards too.
       if (!m_Device->GetKernels().Find(name, role) || role == &KernelSet::head || role == &KernelSet::piped ||
           role == &KernelSet::summarize)
       {

@@ -41,7 +41,7 @@ MaskedPatchFunctionsOf(const MaskedRowLevel & level)
   }
 }
 
-/** What a tile sees of the weights of its voxels. */
+/** The weights that a tile's voxels have. */
 enum class SeenPatches
 {
   Nothing, ///< none has a weight that could be a candidate
@@ -71,7 +71,7 @@ PitchOf(std::int64_t n)
   return (n + PatchBlock - 1) / PatchBlock * PatchBlock + PatchBlock;
 }
 
-/** Where voxels of a box lie whose rows are `pitch` apart. */
+/** The place of voxels of a box whose rows are `pitch` apart. */
 struct RowLayout
 {
   Coordinates  step{};
@@ -149,7 +149,7 @@ struct PatchMemory
   TReal * given{ nullptr };
   TReal * counts[2]{ nullptr, nullptr };
   TReal * products[2]{ nullptr, nullptr };
-  /** Of masks: whether voxels are inside, and numbers of pairs that are, in the place of the sums of products. */
+  /** For masks: whether voxels are inside, and numbers of pairs that are, in the place of the sums of products. */
   std::uint8_t * inside{ nullptr };
   std::uint8_t * pairCounts[2]{ nullptr, nullptr };
   /** From row to row of sums, of pairs and of results. */
@@ -237,7 +237,7 @@ public:
     return m_Padded;
   }
 
-  /** What the voxels that are loaded have for weights, once these are loaded too. */
+  /** Finds which weights the loaded voxels have, once these are loaded too. */
   SeenPatches
   LookAtWeights()
   {
@@ -269,7 +269,7 @@ public:
     {
       pairs *= 2 * m_Radii.patch[a] + 1;
     }
-    // What is beyond the image in Renormalized mode has the weight 0, and is known without one.
+    // In Renormalized mode, voxels beyond the image have the weight 0, which is known without loading.
     const Box there = m_Cuts ? Intersect(m_Padded, m_Image) : m_Padded;
     bool      isAll = true;
     ForEachRow(there, [&](const Coordinates & at) {
@@ -289,7 +289,7 @@ public:
   void
   AddShift(const Coordinates & shift)
   {
-    // Where both voxels are in the image; along x rows are whole, and what is not is set to 0.
+    // The pairs with both voxels in the image; along x rows are whole, and voxels outside are set to 0.
     Box there = m_Image;
     Box pairs = m_Tile;
     for (int a = 0; a < MaxDimension; ++a)
@@ -345,8 +345,8 @@ public:
   }
 
 private:
-  /** What first(row, tap, stride, taps, n) makes of the voxels of `values`, and next(...) of that, summed along all
-   * axes but x, in `buffers`; `sums` becomes the box of what is returned. */
+  /** The sums along all axes but x of the values that first(row, tap, stride, taps, n) makes from the voxels of
+   * `values`, and next(...) from those, in `buffers`; `sums` becomes the box of the result. */
   template <typename T, typename TFirst, typename TNext>
   T *
   SumSlowAxes(const Box & pairs, Box & sums, const T * values, T * const (&buffers)[2], TFirst && first, TNext && next)
@@ -426,7 +426,7 @@ private:
     });
   }
 
-  /** What lies in `buffers`, summed along all axes but x; `sums` becomes the box of what is returned. */
+  /** The values in `buffers`, summed along all axes but x; `sums` becomes the box of the result. */
   TReal *
   SumProducts(const Box & pairs, Box & sums, TReal * const (&buffers)[2])
   {

@@ -20,6 +20,7 @@ TRIALS = {
     "redo": [{"redo": None}],
     "overwrite": [({"out": "{stem}-out.mha"}, {"overwrite": None})],
     "compress": [{"compress": None}],
+    "zarr": [{"zarr": "0.4"}],
     "threads": [{"threads": "1"}, {"threads": "3"}],
     "output-type": [{"output-type": "float64"}, {"output-type": "float32"}],
     "boundary": [{"boundary": b} for b in ("mirror", "periodic", "zero-flux", "constant")],
@@ -35,6 +36,21 @@ TRIALS = {
     "voxels": [{"voxels": None}],
     "cutoff": [{"cutoff": "1"}],
     "fft": [{"fft": None, "output-type": "float64"}],
+    "+derivative axes": [({"order": "1", "axes": "0"}, {"axes": "1"})],
+    "+derivative kernel": [{"kernel": "sampled"}],
+    **{f"+{name} kernel": [{"kernel": "sampled"}] for name in ("gradient", "hessian", "vesselness")},
+    "+hessian result": [{"result": "by-magnitude"}, {"result": "elements"}],
+    "number": [{"number": "1"}],
+    "scales": [{"scales": "0.9"}, {"scales": "0.6,0.9"}],
+    "measure": [{"measure": each} for each in ("blobness", "sheetness", "sato", "meijering", "jerman")],
+    "alpha": [{"alpha": "0.3"}],
+    "beta": [{"beta": "0.9"}],
+    "tau": [({"measure": "jerman"}, {"tau": "0.9"})],
+    "+vesselness contrast": [{"contrast": "30"}, {"contrast": "0"}],
+    "dark": [{"dark": None}],
+    "scale-by-largest": [{"scale-by-largest": None, "output-type": "float64"}],
+    "order": [{"order": "0,1,0"}, {"order": "2"}],
+    "operator": [{"": "sigma", "operator": each} for each in ("sobel", "prewitt", "scharr")],
     "+gaussian kernel": [{"kernel": "discrete"}],
     "+highpass kernel": [{"kernel": "discrete"}],
     "maximum-error": [({"kernel": "discrete", "": "sigma", "variance": "4"}, {"maximum-error": "0.3"})],
@@ -102,6 +118,20 @@ TRIALS = {
     "label-background": [({"IN": "flat", "background": "7"}, {"label-background": None})],
     "periodic": [({"rule": "within", "tolerance": "20"}, {"periodic": "0"})],
     "+label axes": [({"rule": "within", "tolerance": "20"}, {"axes": "0,1"})],
+    "algorithm": [{"algorithm": a} for a in ("landweber", "projected-landweber")],
+    "iterations": [{"iterations": "3"}],
+    "keep-sum": [{"keep-sum": None}],
+    "back-projector": [{"back-projector": "@kernel"}],
+    "least-expected": [{"least-expected": "1e6"}],
+    "total-variation": [{"total-variation": "0.01"}],
+    "relaxation": [({"algorithm": "landweber"}, {"relaxation": "0.5"})],
+    "accelerate": [({"iterations": "4"}, {"iterations": "4", "accelerate": None})],
+    "relative-change": [{"relative-change": "9"}],
+    "discrepancy": [{"discrepancy": "1e9"}],
+    "saturation": [{"saturation": "200"}],
+    "start": [{"start": "@second"}],
+    "+deconvolve axes": [({"kernel": "@kernel"}, {"axes": "0"})],
+    "+deconvolve-varying axes": [({"kernels": "@kernels"}, {"axes": "0"})],
     "+watershed connectivity": [{"connectivity": "2"}, {"connectivity": "3"}],
     "markers": [{"markers": "@marker"}, {"markers": "@radii"}],
     "lines": [{"lines": None}],
@@ -146,7 +176,7 @@ TRIALS = {
 }
 # They change what is said or refused, not what is done: see chunkwiseCommandLineTest.py and below.
 SAY = ("help", "quiet", "verbose", "version", "json", "progress", "returnparameterfile", "untrusted", "xml")
-# What a report has of the moment.
+# The parts of a report that change from run to run.
 OF_THE_MOMENT = r"(?m)^(time|peak memory|expected|memory):.*$|[\d.]+ (?:M|G|k)?voxels?/s"
 
 
