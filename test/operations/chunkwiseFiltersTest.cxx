@@ -148,6 +148,9 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
              "fft",          "heaps",      "blocks",      "discrete",
              "std",          "argmax",     "toward-zero", "li",
              "reproducible", "patches",    "gaussian",    "own",
+             "lanczos",      "0,1,0,1,0,0,0,0,1",
+             "0,1,0,2,1,0,0,0,0,0,1,0",
+             "3,3,3,2,2,2,0,0,0,1,0,0,0,1,0,0,0,1",
              "equal",        "inner",      "threshold",   "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
       {
         FilterParameters one = changed;
