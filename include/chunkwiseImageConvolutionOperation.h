@@ -218,7 +218,7 @@ public:
   /** Extents of tiles: at least, where tiles share transforms, and at most, unless the kernel is large. */
   static constexpr std::int64_t LeastTile = 96;
   static constexpr std::int64_t LongestTile = 640;
-  /** Of a tile's spectrum in float, for kernels along three axes: the least that a budget must hold. */
+  /** The size of a tile's spectrum in float, for kernels along three axes: the least that a budget must hold. */
   static constexpr double LargestTileBytes = 64.0 * 1024 * 1024;
   /** Images of fewer planes have small tiles, so that each is the work of one thread. */
   static constexpr std::int64_t FewPlanes = 16;

@@ -242,7 +242,7 @@ public:
   }
 };
 
-/** Every second voxel along x, y and z, the planes in reverse order if `reverses`: the output has a grid of its own. */
+/** Every second voxel along x, y and z, the planes in reverse order if `reverses`: the output has its own grid. */
 class ThinOperation
   : public Operation
   , private OutputGrid
