@@ -71,8 +71,9 @@ public:
   /** The extents of both images. */
   Coordinates image{};
   Coordinates output{};
-  /** The axes along which the grids differ; the first is 0. */
+  /** The axes along which the grids differ; the first is 0. Others fill the places of missing axes. */
   int             axes[Axes]{ 0, 1, 2 };
+  bool            areThere[Axes]{ true, true, true };
   double          matrix[Axes][Axes]{ { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
   double          offset[Axes]{};
   Interpolation   interpolation{ Interpolation::Linear };

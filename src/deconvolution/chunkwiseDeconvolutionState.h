@@ -67,8 +67,9 @@ private:
   void
   Finish()
   {
-    m_Window.End(
-      [this](int first, Int128 value) { AddParts(first, value, [this](int i, std::int64_t part) { m_Digits[i] += part; }); });
+    m_Window.End([this](int first, Int128 value) {
+      AddParts(first, value, [this](int i, std::int64_t part) { m_Digits[i] += part; });
+    });
     Carry(m_Digits, Digits);
   }
 
@@ -77,8 +78,8 @@ private:
   double          m_Special{ 0 }; ///< infinities and NaN
 };
 
-/** An image of the estimate's grid, dense in memory or in a spool. Spooled images are read and written in boxes of whole
- * planes. */
+/** An image of the estimate's grid, dense in memory or in a spool. Spooled images are read and written in boxes of
+ * whole planes. */
 class DeconvolutionImage
 {
 public:

@@ -3,6 +3,7 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseResampleImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
 #include "itkEuclideanDistanceImageFilter.h"
@@ -356,6 +357,7 @@ AllCases()
            CaseOf<ChunkwiseDifferenceImageFilter<ImageType>>(true),
            CaseOf<ChunkwiseIdentityImageFilter<ImageType>>(),
            CaseOf<ChunkwiseSequenceImageFilter<ImageType>>(),
+           CaseOf<ChunkwiseResampleImageFilter<ImageType>>(),
            CaseOf<ConnectedComponentLabelImageFilter<ImageType, ImageType>>(),
            CaseOf<EuclideanDistanceImageFilter<ImageType, ImageType>>(),
            CaseOf<NearestFeatureImageFilter<ImageType, ImageType>>(),

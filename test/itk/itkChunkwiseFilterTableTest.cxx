@@ -4,6 +4,7 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseResampleImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
 #include "itkEuclideanDistanceImageFilter.h"
 #include "itkExpandLabelsImageFilter.h"
@@ -964,6 +965,31 @@ CasesOf(const std::string & row)
     };
     ofSeveral.domain = "MaskImage";
     return { ofSeveral, { range.GetPointer(), { { "Method", "fixed" }, { "Lower", "-2.5" }, { "Upper", "7.25" } } } };
+  }
+  if (row == "resample")
+  {
+    using Resample = ChunkwiseResampleImageFilter<Image>;
+    const auto            filter = Resample::New();
+    Resample::SizeType    size{ { 4, 5, 6 } };
+    Resample::SpacingType spacing;
+    Resample::PointType   origin;
+    spacing.Fill(1.5);
+    origin.Fill(-2);
+    filter->SetSize(size);
+    filter->SetOutputSpacing(spacing);
+    filter->SetOutputOrigin(origin);
+    filter->SetInterpolation(ChunkwiseResampleEnums::Interpolation::Cubic);
+    filter->UseDefaultPixelValueOn();
+    filter->SetDefaultPixelValue(7.5);
+    filter->AntialiasOff();
+    return { { filter.GetPointer(),
+               { { "Size", "4,5,6" },
+                 { "OutputSpacing", "1.5,1.5,1.5" },
+                 { "OutputOrigin", "-2,-2,-2" },
+                 { "Interpolation", "cubic" },
+                 { "Outside", "value" },
+                 { "OutsideValue", "7.5" },
+                 { "Antialias", "off" } } } };
   }
   if (row == "boundaries")
   {

@@ -26,6 +26,7 @@
 #include "chunkwiseWatershedOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseResampleOperation.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -962,6 +963,27 @@ public:
   }
 
   void
+  TryResampling()
+  {
+    for (int trial = 0; trial < 40; ++trial)
+    {
+      ResampleOperation operation;
+      operation.image = { { 1 + Below(m_Random, 60), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      operation.output = { { 1 + Below(m_Random, 60), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      operation.interpolation = static_cast<Interpolation>(trial % 5);
+      for (int i = 0; i < ResampleOperation::Axes; ++i)
+      {
+        operation.matrix[i][i] = 0.1 * static_cast<double>(Below(m_Random, 30) - 15);
+        operation.matrix[i][(i + 1) % 3] = trial % 2 ? 0.3 : 0;
+        operation.offset[i] = 0.7 * static_cast<double>(Below(m_Random, 20));
+      }
+      operation.outside = static_cast<ResampleOutside>(m_Random() % 3);
+      const auto kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      Compare(operation, { kind }, kind, operation.image, Box::FromExtent(operation.output), 0);
+    }
+  }
+
+  void
   TryThresholds()
   {
     for (int trial = 0; trial < 100; ++trial)
@@ -1277,6 +1299,7 @@ TrialsOfKernels()
     { "localthreshold", [](KernelTrials & t, KernelRole) { t.TryLocalThresholds(); } },
     { "derivative", [](KernelTrials & t, KernelRole) { t.TryDerivatives(); } },
     { "distance", [](KernelTrials & t, KernelRole) { t.TryDistances(); } },
+    { "resample", [](KernelTrials & t, KernelRole) { t.TryResampling(); } },
     { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
     { "watershed", [](KernelTrials & t, KernelRole) { t.TryWatershed(); } },
     { "wiener",

@@ -6,6 +6,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseRegions.h"
 #include "chunkwiseTestOperations.h"
 
 #include <algorithm>
@@ -243,6 +244,10 @@ private:
   static Box
   InputBox(const Operation & operation, const Box & output, const Box & image)
   {
+    if (operation.GetOutputGrid())
+    {
+      return GetInputBox(operation, output, image);
+    }
     const Halo halo = operation.GetHalo(image.Extents());
     const Box  tiles = AlignToTiles(output, operation.GetTile(image.Extents()), image);
     Box        box = PadAndCrop(tiles, halo, image);

@@ -451,7 +451,7 @@ MakeDerivativeTiling(const Box & output, const Coordinates & radius, int fields)
   constexpr auto         size = static_cast<std::int64_t>(sizeof(TAcc));
   MarchTiling            tiling(output, radius, fields * size, size);
   const std::int64_t     planes = 2 * radius[tiling.axis] + MarchTogether;
-  // What two tiles share is passed along x twice, but short rows take long.
+  // Lines that two tiles share are passed along x twice, but short rows take long.
   const std::int64_t shortest = 4 * tiling.line;
   const std::int64_t usual = 16 * tiling.line;
   std::int64_t       columns = 1;
