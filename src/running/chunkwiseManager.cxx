@@ -450,7 +450,7 @@ WorkingState::CheckResidence(const ExecutionRequest & request, const DeviceState
     throw ParameterError(operation + " gives other voxels than the input's, which " + name +
                          " does not compute; run it on memory of the host");
   }
-  const auto          check = [&](const BufferView & view, const std::string & what) {
+  const auto check = [&](const BufferView & view, const std::string & what) {
     const auto range = RangeOf(view);
     if (!view.box.IsEmpty() && (!view.data || !state.device->Owns(range.first, range.second)))
     {
