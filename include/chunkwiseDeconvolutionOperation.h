@@ -38,9 +38,9 @@ enum class DeconvolutionMethod
  * The first estimate is the mean of w (d - b) over the mean of w, or a start image, continued beyond the edge by its
  * nearest voxel.
  *
- * Images of 8- and 16-bit integers and float are computed in float, others in double. Convolutions are computed in tiles
- * of the image's own grid, and sums over the image are exact, so the bits of a result, and the iteration at which the
- * run stops, depend on no chunks, threads or budgets.
+ * Images of 8- and 16-bit integers and float are computed in float, others in double. Convolutions are computed in
+ * tiles of the image's own grid, and sums over the image are exact, so the bits of a result, and the iteration at which
+ * the run stops, depend on no chunks, threads or budgets.
  *
  * Source: W. H. Richardson, "Bayesian-based iterative method of image restoration", J. Opt. Soc. Am. 62(1), 1972; L. B.
  * Lucy, "An iterative technique for the rectification of observed distributions", Astron. J. 79, 1974; weights and the

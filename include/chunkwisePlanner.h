@@ -32,15 +32,15 @@ struct PlannerDevice
 
 struct PlannerRequest
 {
-  Box       image{};  ///< the largest region, from 0
-  Box       region{}; ///< the output to compute
-  Halo      halo{};
+  Box  image{};  ///< the largest region, from 0
+  Box  region{}; ///< the output to compute
+  Halo halo{};
   /** Extents of tiles that are computed whole, see Operation::GetTile. */
   Coordinates tile{ Coordinates::Filled(1) };
   bool        wraps{ false };
-  PixelKind inputKinds[MaxInputs]{};
-  int       numberOfInputs{ 1 };
-  PixelKind outputKind{ PixelKind::UInt8 };
+  PixelKind   inputKinds[MaxInputs]{};
+  int         numberOfInputs{ 1 };
+  PixelKind   outputKind{ PixelKind::UInt8 };
   /** False: chunks are read, and nothing is written. */
   bool hasOutput{ true };
   /** Scratch bytes of a chunk (empty: none), and its traffic of device memory (empty: input + output). */
