@@ -95,14 +95,14 @@ TransformProviderFromName(const std::string & name);
  * magnitude in its tile's input, or its chunk's; over an image the relative L2 error stays below 1e-6 in float and
  * 1e-14 in double for kernels of one sign. A NaN or an infinity spreads over its tile, or its chunk.
  * - In Renormalized mode the result is multiplied by GetFactor: the sum of all weights by that of those inside the
- *   image. Where nothing is cut it is 1. Kernels for which an inside sum vanishes are refused by Validate.
+ *   image. The factor is 1 if the window is not cut. Kernels for which an inside sum vanishes are refused by Validate.
  * - Integer results are rounded to nearest, ties to even, and clamped to the kind's range. */
 class Chunkwise_EXPORT ImageConvolutionOperation : public WindowedOperation
 {
 public:
   std::shared_ptr<const ConvolutionKernel> kernel;
   ConvolutionMethod                        method{ ConvolutionMethod::Auto };
-  /** Where one is named, Auto takes transforms for kernels of few weights, too. A backend that cannot serve it throws
+  /** If a library is named, Auto uses transforms for kernels of few weights, too. A backend that cannot serve it throws
    * ParameterError before work starts; see IsForCufft for what Auto takes. */
   TransformProvider transforms{ TransformProvider::Auto };
 
@@ -115,7 +115,7 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  /** Of transforms. */
+  /** The tile of transforms. */
   Coordinates
   GetTile(const Coordinates & image) const override;
   void
@@ -194,9 +194,9 @@ Chunkwise_EXPORT std::vector<int>
 Chunkwise_EXPORT std::vector<double>
                  TransformTwiddles(std::int64_t n);
 
-/** What one chunk, or a block of one, transforms. Roles: 0 is the axis of the real transform, 1 and 2 follow; 3 and 4
- * are not transformed. Along a transformed axis the block's input, beginning with its first voxel at position 0, is
- * followed by zeros up to the length; the output's first voxel is at position `crop`. */
+/** The transforms of one chunk, or of a block of a chunk. Roles: 0 is the axis of the real transform, 1 and 2 follow; 3
+ * and 4 are not transformed. Along a transformed axis the block's input, beginning with its first voxel at position 0,
+ * is followed by zeros up to the length; the output's first voxel is at position `crop`. */
 class Chunkwise_EXPORT ConvolutionBlock
 {
 public:
@@ -218,7 +218,7 @@ public:
   /** Extents of tiles: at least, where tiles share transforms, and at most, unless the kernel is large. */
   static constexpr std::int64_t LeastTile = 96;
   static constexpr std::int64_t LongestTile = 640;
-  /** Of a tile's spectrum in float, for kernels along three axes: the least that a budget must hold. */
+  /** The size of a tile's spectrum in float, for kernels along three axes: the least that a budget must hold. */
   static constexpr double LargestTileBytes = 64.0 * 1024 * 1024;
   /** Images of fewer planes have small tiles, so that each is the work of one thread. */
   static constexpr std::int64_t FewPlanes = 16;

@@ -63,7 +63,7 @@ public:
   /** The weight along an axis, of the node there at image position i. */
   double
   GetWeight(int a, std::int64_t node, std::int64_t i) const;
-  /** Where the weight may be above 0. */
+  /** The box in which the weight may be above 0. */
   Box
   GetSupport(const Coordinates & position, const Coordinates & image) const;
   /** The part of `output` that a node with this support contributes to. */

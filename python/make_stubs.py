@@ -27,6 +27,7 @@ import numpy.typing as npt
 from . import dask as dask
 from . import filters as filters
 from . import ndimage as ndimage
+from . import skimage as skimage
 from . import zarr as zarr
 from ._arrays import ChunkwiseWarning as ChunkwiseWarning
 from ._core import Aborted as Aborted
@@ -55,6 +56,10 @@ from ._parts import regions as regions
 from ._regions import Region as Region
 from ._statistics import Statistics as Statistics
 from ._statistics import statistics as statistics
+from ._ridges import frangi as frangi
+from ._ridges import hessian_eigenvalues as hessian_eigenvalues
+from ._ridges import meijering as meijering
+from ._ridges import sato as sato
 from ._thresholds import apply_hysteresis_threshold as apply_hysteresis_threshold
 from ._thresholds import threshold_isodata as threshold_isodata
 from ._thresholds import threshold_li as threshold_li

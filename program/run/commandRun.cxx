@@ -120,6 +120,7 @@ FileRun::PrepareOutput()
 {
   try
   {
+    m_Job.SetZarrOptions("--zarr", m_Line.zarr);
     m_Job.SetOutput(m_Line.output, m_Computation->GetOutputKind(), m_Line.compress);
   }
   catch (const chunkwise::files::FileError & error)

@@ -103,7 +103,7 @@ struct Radix
   double cost;
 };
 
-/** What is done to a line's points beside its passes: the transforms along the other axes, which are longer with it. */
+/** The cost per point of a line beside its passes: the transforms along the other axes, which are longer with it. */
 constexpr double OtherCost = 12;
 /** Time of a pass per point, in that of a pass of radix 2. */
 constexpr Radix PassCosts[] = { { 8, 1.7 }, { 7, 2.2 }, { 5, 1.7 }, { 4, 1.25 }, { 3, 1.25 }, { 2, 1.0 } };
@@ -549,8 +549,8 @@ TransformTwiddles(std::int64_t n)
 namespace
 {
 
-/** What wraps around the transform must not reach the positions that are kept; `before` and `after` are the input's
- * positions beyond the output. */
+/** Values that wrap around the transform must not reach the positions that are kept; `before` and `after` are the
+ * input's positions beyond the output. */
 std::int64_t
 LengthOf(const ConvolutionBlock::Axis & r, const ImageConvolutionOperation & operation, std::int64_t before,
          std::int64_t after)

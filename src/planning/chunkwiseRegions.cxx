@@ -5,11 +5,22 @@ namespace chunkwise
 {
 
 Box
+GetOutputBox(const Operation & operation, const Box & image)
+{
+  const OutputGrid * const grid = operation.GetOutputGrid();
+  return grid ? Box::FromExtent(grid->GetExtent(image.Extents())) : image;
+}
+
+Box
 GetInputBox(const Operation & operation, const Box & output, const Box & image)
 {
   if (output.IsEmpty())
   {
     return output;
+  }
+  if (const OutputGrid * const grid = operation.GetOutputGrid())
+  {
+    return grid->GetInputBox(output, image.Extents());
   }
   const Halo halo = operation.GetHalo(image.Extents());
   const Box  tiles = AlignToTiles(output, operation.GetTile(image.Extents()), image);
@@ -31,6 +42,10 @@ GetInputBox(const Operation & operation, const Box & output, const Box & image)
 bool
 NeedsWholeAxis(const Operation & operation, int axis, const Box & image)
 {
+  if (operation.GetOutputGrid())
+  {
+    return false;
+  }
   if (operation.GetSchedule() == Schedule::TwoPass && operation.HasOutput() && !operation.HandsOnState())
   {
     // All summaries are solved together.

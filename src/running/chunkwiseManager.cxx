@@ -122,7 +122,7 @@ struct WorkingState : ManagerState
   const std::shared_ptr<DeviceState> &
   FindDevice(int device) const;
 
-  /** What an operation without an output gives goes to `total`; of others that is nullptr. */
+  /** The result of an operation without an output goes to `total`, which is nullptr for other operations. */
   ExecutionReport
   Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total, const Residence * residence = nullptr);
   ExecutionReport
@@ -144,7 +144,7 @@ private:
   /** A budget's error, with the images that its devices hold beside. */
   BudgetError
   DescribeFullDevice(const BudgetError & error, const Residence * residence, const RunPlan & run) const;
-  /** What the run has counted. */
+  /** Writes the counts of the run into the report. */
   void
   FillReport(const RunContext & context, const ExecutionRequest & request, const std::vector<std::size_t> & used,
              ExecutionReport & report);
@@ -194,7 +194,7 @@ NormalizeStrides(BufferView & view)
 struct Manager::Impl
 {
   /** In a forked child, threads and locks of the parent's state are of no use, nor are its devices: the child has a
-   * state of its own. */
+   * separate state. */
   WorkingState &
   Get()
   {
@@ -314,8 +314,8 @@ CheckRunner(WorkingState & state, const ExecutionRequest & request)
 {
   if (request.imageDevice >= 0)
   {
-    throw ParameterError(request.operation->GetName() + " does not run on images of a device: " +
-                         request.operation->GetObjectionToDevices());
+    throw ParameterError(request.operation->GetName() +
+                         " does not run on images of a device: " + request.operation->GetObjectionToDevices());
   }
   state.CheckRequest(request, state.MakePlannerRequest(request, nullptr));
 }
@@ -473,7 +473,12 @@ WorkingState::CheckResidence(const ExecutionRequest & request, const DeviceState
 {
   const std::string & name = state.device->GetDescription().name;
   const std::string   operation = request.operation->GetName();
-  const auto          check = [&](const BufferView & view, const std::string & what) {
+  if (request.operation->GetOutputGrid())
+  {
+    throw ParameterError(operation + " gives other voxels than the input's, which " + name +
+                         " does not compute; run it on memory of the host");
+  }
+  const auto check = [&](const BufferView & view, const std::string & what) {
     const auto range = RangeOf(view);
     if (!view.box.IsEmpty() && (!view.data || !state.device->Owns(range.first, range.second)))
     {
@@ -750,7 +755,7 @@ WorkingState::PlanRun(const ExecutionRequest & request, const Residence * reside
   }
   else if (HostLimit(request))
   {
-    // What this run spills it has taken.
+    // The run has taken the memory that it spills; the kept rest is dropped.
     DropKeptSpill();
   }
   return run;

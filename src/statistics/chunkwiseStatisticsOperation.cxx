@@ -17,7 +17,7 @@ namespace
 
 constexpr std::size_t Alignment = 256;
 
-/** What a stage of another operation sees of the chunk. */
+/** The part of the chunk that a stage of another operation sees. */
 ChunkShape
 StageShape(ChunkShape shape, const StagedSummaryOperation & operation)
 {

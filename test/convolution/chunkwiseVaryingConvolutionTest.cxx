@@ -110,7 +110,7 @@ public:
   }
 
 private:
-  /** What each voxel spreads with the node's kernel, by what of it stays inside. */
+  /** The value that each voxel spreads with the node's kernel, divided by the part of it that stays inside. */
   void
   Weigh(std::int64_t node)
   {

@@ -46,7 +46,7 @@ struct Grid
   }
 };
 
-/** What spreads from each voxel to each other: sum over nodes of the node's weight at `from` times its kernel. */
+/** The part of a voxel that spreads to another one: sum over nodes of the node's weight at `from` times its kernel. */
 double
 Spread(const DeconvolutionOperation & operation, const Coordinates & from, const Coordinates & to)
 {

@@ -3,6 +3,7 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseResampleImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
 #include "itkEuclideanDistanceImageFilter.h"
@@ -33,6 +34,10 @@
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedHighPassImageFilter.h"
 #include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
+#include "itkRenormalizedDerivativeImageFilter.h"
+#include "itkRenormalizedGradientImageFilter.h"
+#include "itkRenormalizedHessianImageFilter.h"
+#include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -68,7 +73,7 @@
 #include <string>
 #include <thread>
 
-// What every filter of this module has in common.
+// The behaviour that every filter of this module shares.
 namespace ChunkwiseAllFiltersTest
 {
 
@@ -262,6 +267,34 @@ MakeUsual(itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType> *)
   return MakeWithSigma<itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType>>();
 }
 
+itk::RenormalizedDerivativeImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedDerivativeImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedDerivativeImageFilter<ImageType>>();
+}
+
+itk::RenormalizedGradientImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedGradientImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedGradientImageFilter<ImageType>>();
+}
+
+itk::RenormalizedHessianImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedHessianImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedHessianImageFilter<ImageType>>();
+}
+
+itk::RenormalizedHessianMeasureImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedHessianMeasureImageFilter<ImageType> *)
+{
+  const auto filter = itk::RenormalizedHessianMeasureImageFilter<ImageType>::New();
+  filter->SetScales({ 1.0, 1.5 });
+  filter->UseImageSpacingOff();
+  filter->SetContrast({ 20.0 });
+  return filter;
+}
+
 /** One voxel of the usual image is the background. */
 float
 BackgroundOfUsualImage()
@@ -292,7 +325,7 @@ struct Case
 {
   std::string name;
   FilterType::Pointer (*make)();
-  /** Of two images: the other one has the same index, size and place in space. */
+  /** Two inputs: the second one has the same index, size and place in space. */
   bool hasTwoInputs;
   /** Results of different divisions differ by rounding. */
   bool isRounded;
@@ -324,6 +357,7 @@ AllCases()
            CaseOf<ChunkwiseDifferenceImageFilter<ImageType>>(true),
            CaseOf<ChunkwiseIdentityImageFilter<ImageType>>(),
            CaseOf<ChunkwiseSequenceImageFilter<ImageType>>(),
+           CaseOf<ChunkwiseResampleImageFilter<ImageType>>(),
            CaseOf<ConnectedComponentLabelImageFilter<ImageType, ImageType>>(),
            CaseOf<EuclideanDistanceImageFilter<ImageType, ImageType>>(),
            CaseOf<NearestFeatureImageFilter<ImageType, ImageType>>(),
@@ -350,8 +384,12 @@ AllCases()
            CaseOf<PrunedFFTGaussianImageFilter<ImageType>>(false, true),
            CaseOf<RenormalizedClosingImageFilter<ImageType>>(),
            CaseOf<RenormalizedConvolutionImageFilter<ImageType>>(),
+           CaseOf<RenormalizedDerivativeImageFilter<ImageType>>(),
            CaseOf<RenormalizedEntropyImageFilter<ImageType>>(),
            CaseOf<RenormalizedGaussianImageFilter<ImageType>>(),
+           CaseOf<RenormalizedGradientImageFilter<ImageType>>(),
+           CaseOf<RenormalizedHessianImageFilter<ImageType>>(),
+           CaseOf<RenormalizedHessianMeasureImageFilter<ImageType>>(),
            CaseOf<RenormalizedHighPassImageFilter<ImageType>>(),
            CaseOf<RenormalizedLaplacianOfGaussianImageFilter<ImageType>>(),
            CaseOf<RenormalizedMaximumImageFilter<ImageType>>(),
@@ -392,7 +430,7 @@ protected:
     return filter;
   }
 
-  /** The whole output, in a buffer of its own. */
+  /** The whole output, in a separate buffer. */
   static ImageType::Pointer
   WholeOutput(FilterType * filter)
   {

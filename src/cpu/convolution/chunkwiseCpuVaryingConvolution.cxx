@@ -12,9 +12,10 @@
 #include <thread>
 
 // Each node's part is a convolution of a block, added to sums of the whole chunk, colors of nodes whose parts do not
-// overlap one after the other. In three dimensions a node's planes and columns are shared by the workers. In two a node
-// is the work of one worker, whose cache holds it; he takes the next one when done, and waits before he adds for those
-// that come first at the same voxels: they were taken earlier. Who finds none left helps the others with theirs.
+// overlap one after the other. In three dimensions a node's planes and columns are shared by the workers. In two
+// dimensions a node is the work of one worker, whose cache holds it; when done he takes the next one, and before he
+// adds he waits for the nodes that come first at the same voxels: they were taken earlier. Who finds none left helps
+// the others with theirs.
 namespace chunkwise
 {
 
@@ -24,7 +25,7 @@ namespace
 /** All spectra of an operation that are kept: as much as the host keeps of all operations. */
 constexpr double MostSpectraBytes = 256.0 * 1024 * 1024;
 
-/** What a node contributes, and where. */
+/** The contribution of a node and its place. */
 struct NodePart
 {
   std::int64_t node;
@@ -181,8 +182,8 @@ IsBatch(const VaryingConvolutionOperation & operation, const Coordinates & image
   });
 }
 
-/** The extent of the largest block: of a node's reach in a tile, cut until its spectrum is at most LargestSpectrumBytes.
- * It depends on chunks of this extent along batches alone. */
+/** The extent of the largest block: of a node's reach in a tile, cut until its spectrum is at most
+ * LargestSpectrumBytes. It depends on chunks of this extent along batches alone. */
 template <typename T>
 Coordinates
 LargestPart(const VaryingConvolutionOperation & operation, const Coordinates & chunk, const Coordinates & image)
@@ -230,7 +231,7 @@ struct PartShape
   PartShape(const VaryingConvolutionOperation & operation, const Coordinates & chunk, const Coordinates & image)
   {
     const ImageConvolutionOperation node = operation.GetNodeOperation(0);
-    const auto                      block = ConvolutionBlock::Largest(node, LargestPart<T>(operation, chunk, image), image);
+    const auto         block = ConvolutionBlock::Largest(node, LargestPart<T>(operation, chunk, image), image);
     const CellShape<T> shape(block);
     spectrum = shape.Spectrum();
     space = shape.Worker();
@@ -246,7 +247,7 @@ struct PartShape
   }
 };
 
-/** Whether all workers are at one node after the other; else each has one of its own. */
+/** Whether all workers share one node after another; else each has a separate node. */
 bool
 SharesNodes(const VaryingConvolutionOperation & operation)
 {

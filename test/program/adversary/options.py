@@ -20,6 +20,7 @@ TRIALS = {
     "redo": [{"redo": None}],
     "overwrite": [({"out": "{stem}-out.mha"}, {"overwrite": None})],
     "compress": [{"compress": None}],
+    "zarr": [{"zarr": "0.4"}],
     "threads": [{"threads": "1"}, {"threads": "3"}],
     "output-type": [{"output-type": "float64"}, {"output-type": "float32"}],
     "boundary": [{"boundary": b} for b in ("mirror", "periodic", "zero-flux", "constant")],
@@ -35,6 +36,21 @@ TRIALS = {
     "voxels": [{"voxels": None}],
     "cutoff": [{"cutoff": "1"}],
     "fft": [{"fft": None, "output-type": "float64"}],
+    "+derivative axes": [({"order": "1", "axes": "0"}, {"axes": "1"})],
+    "+derivative kernel": [{"kernel": "sampled"}],
+    **{f"+{name} kernel": [{"kernel": "sampled"}] for name in ("gradient", "hessian", "vesselness")},
+    "+hessian result": [{"result": "by-magnitude"}, {"result": "elements"}],
+    "number": [{"number": "1"}],
+    "scales": [{"scales": "0.9"}, {"scales": "0.6,0.9"}],
+    "measure": [{"measure": each} for each in ("blobness", "sheetness", "sato", "meijering", "jerman")],
+    "alpha": [{"alpha": "0.3"}],
+    "beta": [{"beta": "0.9"}],
+    "tau": [({"measure": "jerman"}, {"tau": "0.9"})],
+    "+vesselness contrast": [{"contrast": "30"}, {"contrast": "0"}],
+    "dark": [{"dark": None}],
+    "scale-by-largest": [{"scale-by-largest": None, "output-type": "float64"}],
+    "order": [{"order": "0,1,0"}, {"order": "2"}],
+    "operator": [{"": "sigma", "operator": each} for each in ("sobel", "prewitt", "scharr")],
     "+gaussian kernel": [{"kernel": "discrete"}],
     "+highpass kernel": [{"kernel": "discrete"}],
     "maximum-error": [({"kernel": "discrete", "": "sigma", "variance": "4"}, {"maximum-error": "0.3"})],
@@ -156,11 +172,24 @@ TRIALS = {
     "+binary-morphology voxels": [({"operation": "erosion"}, {"voxels": None})],
     "+binary-morphology axes": [({"operation": "erosion"}, {"axes": "0"})],
     "+binary-morphology radius": [({"operation": "erosion"}, {"radius": "2"})],
+    # The scale is given; what is in its place takes it away.
+    "spacing": [({"": "scale"}, {"spacing": "0.6"})],
+    "size": [({"": "scale"}, {"size": "5,6,7"})],
+    "scale": [{"scale": "0.5"}],
+    "origin": [{"origin": "0.3,0,0"}],
+    "direction": [{"direction": "0,1,0,-1,0,0,0,0,1"}],
+    "affine": [{"affine": "1,0,0,0.4,0,1,0,0,0,0,1,0"}],
+    "reference": [({"": "scale"}, {"reference": "@kernel"})],
+    "interpolation": [{"interpolation": each} for each in ("nearest", "cubic", "lanczos", "label")],
+    "outside": [({"origin": "-3,0,0"}, {"outside": each}) for each in ("value", "mirror", "grid-wrap")],
+    "value": [({"origin": "-3,0,0", "outside": "value"}, {"value": "9"})],
+    "no-antialias": [({"scale": "0.3"}, {"no-antialias": None})],
+    "no-prefilter": [({"interpolation": "cubic"}, {"no-prefilter": None})],
     "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
 }
 # They change what is said or refused, not what is done: see chunkwiseCommandLineTest.py and below.
 SAY = ("help", "quiet", "verbose", "version", "json", "progress", "returnparameterfile", "untrusted", "xml")
-# What a report has of the moment.
+# The parts of a report that change from run to run.
 OF_THE_MOMENT = r"(?m)^(time|peak memory|expected|memory):.*$|[\d.]+ (?:M|G|k)?voxels?/s"
 
 
