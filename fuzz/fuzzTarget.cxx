@@ -7,6 +7,7 @@
 #  include "chunkwiseNetworkFilters.h"
 #endif
 
+#include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseDistanceOperation.h"
 #include "chunkwiseHessianContrast.h"
 #include "chunkwiseLabelOperation.h"
@@ -67,6 +68,11 @@ chunkwise::ReconstructionOperation::GetOutOfCoreRunner() const
 }
 const chunkwise::OutOfCoreRunner *
 chunkwise::DistanceOperation::GetOutOfCoreRunner() const
+{
+  std::abort();
+}
+const chunkwise::OutOfCoreRunner *
+chunkwise::DeconvolutionOperation::GetOutOfCoreRunner() const
 {
   std::abort();
 }

@@ -35,14 +35,15 @@ namespace itk
  * spectrum of the kernel is kept beside.
  *
  * \par Streaming
- * Requests the output's requested region padded by the kernel's extent to either side of its center, and cut at the
- * image.
+ * Requests the output's requested region, with method FFT the tiles of the image's grid that it meets, padded by the
+ * kernel's extent to either side of its center, and cut at the image.
  *
  * \par Determinism
  * Method Direct: the same bits for every division into chunks and requested regions, number of threads and device.
- * Method FFT: the same bits for the same chunks; between divisions and devices results differ by rounding. The relative
- * L2 error against exact sums is below 1e-6 in float and 1e-14 in double for kernels of one sign. NaN and infinities
- * spread over a chunk.
+ * Method FFT: the CPU gives the same bits for every division, requested region and number of threads, because it
+ * computes in tiles of the image's own grid. Devices give the same bits for the same chunks; else results differ by
+ * rounding. The relative L2 error against exact sums is below 1e-6 in float and 1e-14 in double for kernels of one
+ * sign. NaN and infinities spread over a tile, or a chunk.
  *
  * \par Source
  * Pruned transforms: A. Zlateski, K. Lee, H. S. Seung, "ZNNi: maximizing the inference throughput of 3D convolutional

@@ -29,13 +29,14 @@ namespace itk
  * A chunk needs its input, its output, two intermediate images and a half spectrum, all in the type of the output.
  *
  * \par Streaming
- * Requests the output's requested region padded by the kernel's radius, and cut at the image.
+ * Requests the tiles of the image's grid that the output's requested region meets, padded by the kernel's radius, and
+ * cut at the image.
  *
  * \par Determinism
- * The same bits for the same chunks; between divisions, requested regions and devices results differ by rounding. The
- * relative L2 difference from exact sums is below 1e-6 in float, and 1e-14 where input and output are double. NaN and
- * infinities spread over a chunk. RenormalizedGaussianImageFilter gives the same bits for all divisions, and its NaN
- * and infinities spread less.
+ * The CPU gives the same bits for every division, requested region and number of threads. Devices give the same bits
+ * for the same chunks; else results differ by rounding. The relative L2 difference from exact sums is below 1e-6 in
+ * float, and 1e-14 where input and output are double. NaN and infinities spread over a tile, or a chunk.
+ * RenormalizedGaussianImageFilter gives the same bits on devices, too, and its NaN and infinities spread less.
  *
  * \par Source
  * Pruned transforms: A. Zlateski, K. Lee, H. S. Seung, "ZNNi: maximizing the inference throughput of 3D convolutional

@@ -37,13 +37,13 @@ namespace itk
  * spectra of the cells between nodes at once; where there is no room for the former it is node by node.
  *
  * \par Streaming
- * Requests the output's requested region padded by the kernels' extent to either side of their center, and cut at the
- * image.
+ * Requests the tiles of the image's grid that the output's requested region meets, padded by the kernels' extent to
+ * either side of their center, and cut at the image.
  *
  * \par Determinism
- * The same bits whatever the number of threads; between divisions results differ by rounding, see
- * PrunedFFTConvolutionImageFilter: for kernels of one sign their relative L2 error against exact sums is below 1e-6 in
- * float and 1e-14 in double, in both orders.
+ * The CPU gives the same bits for every division, requested region and number of threads. Devices give the same bits
+ * for the same chunks, see PrunedFFTConvolutionImageFilter: for kernels of one sign their relative L2 error against
+ * exact sums is below 1e-6 in float and 1e-14 in double, in both orders.
  *
  * \par Source
  * J. Kepner, "A multi-threaded fast convolver for dynamically parallel image filtering", Journal of Parallel and

@@ -690,9 +690,9 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
     transformed += r.transformed ? 1 : 0;
     planes *= r.transformed ? 1 : image[r.axis];
   }
-  if (transformed < 2 && image[roles.role[1].axis] > RowsOfTile)
+  if (transformed < 2)
   {
-    tile[roles.role[1].axis] = RowsOfTile;
+    tile[roles.role[1].axis] = std::min(image[roles.role[1].axis], RowsOfTile);
   }
   const auto cut = [&](const Axis & r, std::int64_t most) {
     const std::int64_t count = (image[r.axis] + most - 1) / most;

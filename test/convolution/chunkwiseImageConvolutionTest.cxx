@@ -2,7 +2,9 @@
 #include "chunkwiseConvolutionTrial.h"
 #include "chunkwiseCutTrial.h"
 #include "chunkwiseExecutor.h"
+#include "chunkwiseMemoryImage.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseStreamedRun.h"
 
 #include <cmath>
 #include <complex>
@@ -163,6 +165,57 @@ TEST_P(Convolution, SequencesOfTransformsGiveTheBitsOfTheWholeHoweverTheyAreCut)
   }
   CompareCuts<float>(random, GetManager(), GetBackend(), sequence, { { 12, 70, 530, 1, 1 } });
   CompareCuts<float>(random, GetManager(), GetBackend(), sequence, { { 530, 66, 3, 1, 1 } });
+}
+
+TEST(ConvolutionOperations, StreamsOfTilesAndOfPartsOfTilesGiveTheBitsOfTheWhole)
+{
+  std::mt19937 random(70);
+  Manager      host({});
+  const auto   operation = std::make_shared<ImageConvolutionOperation>();
+  operation->kernel = RandomKernel(random, { { 5, 4, 7, 1, 1 } }, true);
+  operation->method = ConvolutionMethod::FFT;
+  Trial<float, float> t(random, operation, { { 16, 14, 300, 1, 1 } });
+  const std::int64_t  tile = operation->GetTile(t.request.image.Extents())[2];
+  ASSERT_GT(tile, 1);
+  ASSERT_LT(tile, 300);
+  t.request.backend = BackendChoice::CPU;
+  t.Prepare(t.request.image);
+  host.Execute(t.request);
+  std::vector<float> whole;
+  ForEachIndex(t.request.image, [&](const Coordinates & index) { whole.push_back(t.Result(index)); });
+  StreamedRequest request;
+  request.operation = operation;
+  request.inputs = { { std::make_shared<MemoryImage>(t.image), PixelKind::Float32 } };
+  request.region = t.request.image;
+  request.computedKind = request.writtenKind = PixelKind::Float32;
+  request.backend = BackendChoice::CPU;
+  const auto stream = [&] {
+    std::vector<float> output(whole.size(), 0.0f);
+    const auto         plan = MakeStreamedPlan(host, request);
+    ExecuteStreamed(host,
+                    request,
+                    plan,
+                    std::make_shared<MemoryImage>(DenseView(output.data(), PixelKind::Float32, t.request.image)));
+    EXPECT_EQ(output, whole) << plan.divisions << " divisions";
+    return plan;
+  };
+  request.divisions = 7;
+  EXPECT_EQ(stream().divisions, 7);
+  // As little memory as can be, then as little as divisions of whole tiles need.
+  request.divisions = 0;
+  request.memory = 1;
+  try
+  {
+    stream();
+    ADD_FAILURE() << "one byte is enough";
+  }
+  catch (const BudgetError & error)
+  {
+    request.memory = error.needed;
+  }
+  EXPECT_GT(stream().divisions, 1);
+  request.memory *= 3;
+  EXPECT_EQ(stream().step, tile);
 }
 
 TEST(ConvolutionOperations, ThreadsDoNotChangeTheBits)
