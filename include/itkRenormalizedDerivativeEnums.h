@@ -38,7 +38,7 @@ public:
 
   /** \class Result
    * \ingroup Chunkwise
-   * What there is of a Hessian. */
+   * The results of a Hessian. */
   enum class Result : std::uint8_t
   {
     Eigenvalues, ///< in ascending order

@@ -142,7 +142,7 @@ public:
   itkSetEnumMacro(Kernel, KernelEnum);
   itkGetEnumMacro(Kernel, KernelEnum);
 
-  /** Where Gaussians end, in sigmas; above 0. Default: 4. */
+  /** Radius of Gaussians, in sigmas; above 0. Default: 4. */
   itkSetMacro(Cutoff, double);
   itkGetConstMacro(Cutoff, double);
 

@@ -31,7 +31,7 @@ struct DerivativeScale
   double contrast{ 0 };
 };
 
-/** What is made of the derivatives of a voxel. */
+/** The results that the derivatives of a voxel give. */
 enum class DerivativeResult
 {
   Components,  ///< the derivatives themselves, one or several
@@ -75,7 +75,7 @@ public:
   int componentAxis{ -1 };
   /** The number of that result among all. */
   int chosen{ 0 };
-  /** Of the eigenvalues; `contrast` is that of each scale. */
+  /** The measure of the eigenvalues; each scale has its own `contrast`. */
   HessianMeasureParameters measure;
   /** Lets devices compute: those of tests, which run the host's kernels. */
   bool triesDevices{ false };
