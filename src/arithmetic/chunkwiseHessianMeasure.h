@@ -12,7 +12,7 @@
 namespace chunkwise
 {
 
-/** What is measured of the eigenvalues of a Hessian, see HessianMeasureOf. */
+/** Measures of the eigenvalues of a Hessian, see HessianMeasureOf. */
 enum class HessianMeasure
 {
   Objectness,
