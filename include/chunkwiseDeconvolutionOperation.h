@@ -28,8 +28,8 @@ enum class DeconvolutionMethod
  * convolution with the mirrored kernel, or with `backProjector`. One iteration from the point y is
  * - RichardsonLucy: u = y / (H^T w - lambda div(grad y / |grad y|)) * H^T(w d / (H y + b)), 0 where that is negative.
  *   A ratio whose denominator is not above
- *   leastExpected is 0. Voxels that the measured ones see little of (H^T w is at most
- *   LeastShare of the kernel's sum times the largest weight, taken for 1) are 0.
+ *   leastExpected is 0. Voxels that the measured ones see little of (H^T w is at most LeastShare of the kernel's sum
+ *   times the largest weight, treated as 1) are 0.
  * - Landweber: u = y + relaxation * H^T(w (d - b - H y)), cut at 0 by ProjectedLandweber.
  * Without acceleration y is the last u. With it (D. Biggs, M. Andrews, "Acceleration of iterative image restoration
  * algorithms", Applied Optics 36(8), 1997) y = u + a (u - previous u), cut at 0, with a = sum(g g') / sum(g' g') of the
@@ -38,9 +38,9 @@ enum class DeconvolutionMethod
  * The first estimate is the mean of w (d - b) over the mean of w, or a start image, continued beyond the edge by its
  * nearest voxel.
  *
- * Images of 8- and 16-bit integers and float are computed in float, others in double. Convolutions are computed in tiles
- * of the image's own grid, and sums over the image are exact, so the bits of a result, and the iteration at which the
- * run stops, depend on no chunks, threads or budgets.
+ * Images of 8- and 16-bit integers and float are computed in float, others in double. Convolutions are computed in
+ * tiles of the image's own grid, and sums over the image are exact, so the bits of a result, and the iteration at which
+ * the run stops, depend on no chunks, threads or budgets.
  *
  * Source: W. H. Richardson, "Bayesian-based iterative method of image restoration", J. Opt. Soc. Am. 62(1), 1972; L. B.
  * Lucy, "An iterative technique for the rectification of observed distributions", Astron. J. 79, 1974; weights and the
@@ -57,8 +57,8 @@ public:
   DeconvolutionMethod method{ DeconvolutionMethod::RichardsonLucy };
   /** The kernel: its weights are used as they are. */
   std::shared_ptr<const ConvolutionKernel> kernel;
-  /** Kernels that vary over the image, in place of `kernel`: each voxel spreads by those of the nodes around it. Of its
-   * members only nodes, first, spacing and kernels count. */
+  /** Kernels that vary over the image, in place of `kernel`: each voxel spreads by those of the nodes around it. Only
+   * its members nodes, first, spacing and kernels count. */
   std::shared_ptr<const VaryingConvolutionOperation> varying;
   /** The kernel of H^T, with which it convolves; nullptr: `kernel`, mirrored. Not with `varying`. */
   std::shared_ptr<const ConvolutionKernel> backProjector;

@@ -54,7 +54,7 @@ enum class ParameterCount
   Any
 };
 
-/** What a program or a language can read from a file in the place of a list of numbers. */
+/** The content of a file that a program or a language reads in place of a list of numbers. */
 enum class ParameterFile
 {
   None,

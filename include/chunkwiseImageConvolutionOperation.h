@@ -89,9 +89,11 @@ TransformProviderFromName(const std::string & name);
  * - Direct: acc = +0, then acc = fma(weight[t], tap, acc) from the highest t to the lowest, x fastest, that is over the
  *   taps from the lowest index to the highest: the same bits on every backend and for every chunk. In Renormalized
  *   mode taps beyond the edge are 0.
- * - FFT: rounding depends on the lengths of the transforms, and so on the chunk. The error at a voxel is bounded in
- *   proportion to the largest magnitude in its chunk's input; over an image the relative L2 error stays below 1e-6 in
- *   float and 1e-14 in double for kernels of one sign. A NaN or an infinity spreads over its chunk.
+ * - FFT: the CPU computes tiles (GetTile) of a grid that begins at the image's origin, with lengths of transforms that
+ *   follow from the extents of image and kernel alone. So its bits do not depend on chunks or threads. On devices
+ * lengths depend on the chunk, and so does rounding. The error at a voxel is bounded in proportion to the largest
+ * magnitude in its tile's input, or its chunk's; over an image the relative L2 error stays below 1e-6 in float and
+ * 1e-14 in double for kernels of one sign. A NaN or an infinity spreads over its tile, or its chunk.
  * - In Renormalized mode the result is multiplied by GetFactor: the sum of all weights by that of those inside the
  *   image. The factor is 1 if the window is not cut. Kernels for which an inside sum vanishes are refused by Validate.
  * - Integer results are rounded to nearest, ties to even, and clamped to the kind's range. */
@@ -113,7 +115,7 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  /** Of transforms. */
+  /** The tile of transforms. */
   Coordinates
   GetTile(const Coordinates & image) const override;
   void
@@ -216,11 +218,13 @@ public:
   /** Extents of tiles: at least, where tiles share transforms, and at most, unless the kernel is large. */
   static constexpr std::int64_t LeastTile = 96;
   static constexpr std::int64_t LongestTile = 640;
+  /** The size of a tile's spectrum in float, for kernels along three axes: the least that a budget must hold. */
+  static constexpr double LargestTileBytes = 64.0 * 1024 * 1024;
   /** Images of fewer planes have small tiles, so that each is the work of one thread. */
   static constexpr std::int64_t FewPlanes = 16;
 
-  /** The same for tiles: with the lengths of the largest tile, and with the last axis in tiles that share the transforms
-   * along the others. `output` and `extent` hold whole tiles. */
+  /** The same for tiles: with the lengths of the largest tile, and with the last axis in tiles that share the
+   * transforms along the others. `output` and `extent` hold whole tiles. */
   ConvolutionBlock(const ImageConvolutionOperation & operation, const Box & output, const Coordinates & image,
                    const Coordinates & tile);
   static ConvolutionBlock
@@ -262,7 +266,7 @@ private:
 
 /** The tiles that `box` meets, whole, of a grid that begins at the image's lower corner. */
 Chunkwise_EXPORT std::vector<Box>
-CutIntoTiles(const Box & box, const Coordinates & tile, const Box & image);
+                 CutIntoTiles(const Box & box, const Coordinates & tile, const Box & image);
 
 /** `box` cut into parts of about one extent, at most `most`. */
 Chunkwise_EXPORT std::vector<Box>

@@ -100,7 +100,8 @@ struct ExecutionReport
   std::int64_t revisits{ 0 };
   std::int64_t revisitedVoxels{ 0 };
   bool         settled{ false }; ///< the kernel `settle` ran, see Operation::GetPatience
-  /** What an operation says of its run, by name and in order: the divergence after each iteration, for example. */
+  /** Figures that an operation reports about its run, by name and in order: the divergence after each iteration, for
+   * example. */
   std::vector<std::pair<std::string, double>> figures;
   /** Messages for the user, one line each: devices dropped, fallback to the CPU, a budget that costs much time. */
   std::vector<std::string> warnings;

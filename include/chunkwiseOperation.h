@@ -91,9 +91,9 @@ public:
   virtual Halo
   GetHalo(const Coordinates & image) const = 0;
 
-  /** The extents of tiles, on a grid that begins at the image's origin, whose voxels are computed together, so that bits
-   * do not depend on chunks: the input of a chunk is that of all tiles that it meets. 1 along axes whose voxels are
-   * computed alone. `image` as in GetHalo. */
+  /** The extents of tiles, on a grid that begins at the image's origin, whose voxels are computed together, so that
+   * bits do not depend on chunks: the input of a chunk is that of all tiles that it meets. 1 along axes whose voxels
+   * are computed alone. `image` as in GetHalo. */
   virtual Coordinates
   GetTile(const Coordinates & image) const;
 

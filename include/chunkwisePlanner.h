@@ -38,7 +38,7 @@ struct PlannerRequest
   /** Extents of tiles that are computed whole, see Operation::GetTile. */
   Coordinates tile{ Coordinates::Filled(1) };
   bool        wraps{ false };
-  /** The input box of an output box, where the output has a grid of its own; empty: the halo says it. Such plans are
+  /** The input box of an output box, if the output has a different grid; empty: the halo gives it. Such plans are
    * for chunks that are used where they lie (inPlace). */
   std::function<Box(const Box & output)> inputBox;
   PixelKind                              inputKinds[MaxInputs]{};

@@ -20,7 +20,7 @@ enum class Interpolation
   Label    ///< the value that has most of the linear weights, of several that have the same the lowest
 };
 
-/** What lies beyond the image. The edge of an axis with n voxels is at -0.5 and n - 0.5. */
+/** The values beyond the image. The edge of an axis with n voxels is at -0.5 and n - 0.5. */
 enum class ResampleOutside
 {
   Renormalized, ///< points move to the nearest point of the image, whose kernel is the part inside the image
@@ -71,8 +71,9 @@ public:
   /** The extents of both images. */
   Coordinates image{};
   Coordinates output{};
-  /** The axes along which the grids differ; the first is 0. */
+  /** The axes along which the grids differ; the first is 0. Others fill the places of missing axes. */
   int             axes[Axes]{ 0, 1, 2 };
+  bool            areThere[Axes]{ true, true, true };
   double          matrix[Axes][Axes]{ { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
   double          offset[Axes]{};
   Interpolation   interpolation{ Interpolation::Linear };

@@ -63,7 +63,7 @@ public:
    * the halo is the whole axis. */
   Halo
   GetHalo(const Coordinates & image) const override;
-  /** The tiles of the stages that have some. Where those of two stages differ, the halo holds one of them. */
+  /** The tiles of the stages that have some. If the tiles of two stages differ, the halo holds one of them. */
   Coordinates
   GetTile(const Coordinates & image) const override;
   /** True if only stages wrap around that read the operation's inputs, and all that read these do. */

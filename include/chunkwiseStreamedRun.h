@@ -121,7 +121,7 @@ Chunkwise_EXPORT std::int64_t
 Chunkwise_EXPORT Box
 GetImageBox(const StreamedRequest & request);
 
-/** What the operation gives of it: the whole image, but for operations with an OutputGrid. */
+/** The box of the operation's result: the whole image, but for operations with an OutputGrid. */
 Chunkwise_EXPORT Box
 GetOutputBox(const StreamedRequest & request);
 

@@ -25,7 +25,8 @@ enum class VaryingOrder
  * given to its targets inside, so that every voxel's contribution keeps its sum; of the other modes it has Constant
  * with 0. With the kernels flipped the two orders are each other's adjoint.
  *
- * Computed through transforms, in ImageConvolutionOperation's accumulator and with its bound: over an image the
+ * Computed through transforms, on the CPU in tiles of the image's grid, so that bits do not depend on chunks; in
+ * ImageConvolutionOperation's accumulator and with its bound: over an image the
  * relative L2 error stays below 1e-6 in float and 1e-14 in double for kernels of one sign, in both orders. */
 class Chunkwise_EXPORT VaryingConvolutionOperation : public WindowedOperation
 {

@@ -12,7 +12,7 @@ namespace itk
  * \brief Samples an image at the pixels of another grid, through a linear transform.
  *
  * A point of the output is taken by the transform to a point of the input, as in ResampleImageFilter, and gets the
- * value that the interpolation has there. Where the output's pixels are larger than the input's, the kernels of linear,
+ * value that the interpolation has there. If the output's pixels are larger than the input's, the kernels of linear,
  * cubic and Lanczos interpolation grow with them (Antialias), which ResampleImageFilter's do not.
  *
  * The grid of the output is that of the reference image, or follows from what is set of Size, OutputSpacing,

@@ -172,7 +172,7 @@ ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::GenerateOutputInformati
   {
     region.SetSize(row, static_cast<SizeValueType>(grid.extent[static_cast<int>(row)]));
     spacing[row] = grid.spacing[row];
-    // That of index 0.
+    // The origin of the grid is that of index 0.
     origin[row] = grid.origin[row];
     for (unsigned int column = 0; column < ImageDimension; ++column)
     {

@@ -9,7 +9,7 @@
 namespace itk
 {
 /** \class DerivativeImageFilterBase
- * \brief Base of filters of derivatives: the window that smooths, and its derivatives.
+ * \brief Base of the filters of derivatives: the window that smooths, and its derivatives.
  *
  * Along each spatial axis the Gaussian is sampled at the voxels x with |x| <= ceil(Cutoff * sigma); the other operators
  * have windows of three voxels. A derivative of order k has the weights of the polynomial of degree k that fits best,
@@ -73,7 +73,7 @@ public:
   itkGetConstMacro(NormalizeAcrossScale, bool);
   itkBooleanMacro(NormalizeAcrossScale);
 
-  /** Radius of the Gaussian, in sigmas; above 0. Default: 4. */
+  /** The radius of the Gaussian, in sigmas; above 0. Default: 4. */
   itkSetMacro(Cutoff, double);
   itkGetConstMacro(Cutoff, double);
 

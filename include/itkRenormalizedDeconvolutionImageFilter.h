@@ -8,7 +8,8 @@
 namespace itk
 {
 /** \class RenormalizedDeconvolutionImageFilter
- * \brief Iterative deconvolution, by Richardson-Lucy or Landweber, with masks and weights, and without rings at the edge.
+ * \brief Iterative deconvolution, by Richardson-Lucy or Landweber, with masks and weights, and without rings at the
+ * edge.
  *
  * The estimate is on the image's grid, grown by the kernel to all sides: light from beyond the edge has a place there,
  * and the output is the part inside. Weights of 0 say where the image is not known. Each correction is divided by the

@@ -38,7 +38,7 @@ public:
 
   /** \class Result
    * \ingroup Chunkwise
-   * The results of a Hessian. */
+   * The result that is made of a Hessian. */
   enum class Result : std::uint8_t
   {
     Eigenvalues, ///< in ascending order

@@ -76,7 +76,7 @@ public:
                 "an itk::VectorImage of eigenvalues has at most four dimensions");
 
   using ResultEnum = RenormalizedDerivativeEnums::Result;
-  /** The results of the Hessian. Default: Eigenvalues. */
+  /** The result that is made of the Hessian. Default: Eigenvalues. */
   itkSetEnumMacro(Result, ResultEnum);
   itkGetEnumMacro(Result, ResultEnum);
 

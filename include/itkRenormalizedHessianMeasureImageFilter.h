@@ -142,7 +142,7 @@ public:
   itkSetEnumMacro(Kernel, KernelEnum);
   itkGetEnumMacro(Kernel, KernelEnum);
 
-  /** Radius of Gaussians, in sigmas; above 0. Default: 4. */
+  /** The radius of Gaussians, in sigmas; above 0. Default: 4. */
   itkSetMacro(Cutoff, double);
   itkGetConstMacro(Cutoff, double);
 

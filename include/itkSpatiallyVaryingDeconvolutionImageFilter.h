@@ -21,7 +21,7 @@ namespace itk
  * Those of RenormalizedDeconvolutionImageFilter.
  *
  * \par Memory
- * That of RenormalizedDeconvolutionImageFilter, and the sums of a convolution with varying kernels.
+ * The memory of RenormalizedDeconvolutionImageFilter, and the sums of a convolution with varying kernels.
  *
  * \par Streaming
  * A voxel depends on the whole image: the filter computes the largest possible region, whatever is requested.

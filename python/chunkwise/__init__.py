@@ -8,8 +8,9 @@
 (3, 4, 5)
 
 There is a function for each filter of the engine, with the program's defaults. ``chunkwise.ndimage`` has SciPy's names
-and defaults, ``chunkwise.filters`` filters as values, ``chunkwise.zarr`` and ``chunkwise.dask`` images that do not fit
-into memory. Results do not depend on how the work is cut, and are the same bits on the CPU and on devices.
+and defaults, ``chunkwise.skimage`` scikit-image's. ``chunkwise.filters`` has filters as values, ``chunkwise.zarr`` and
+``chunkwise.dask`` take images that do not fit into memory. Results do not depend on how the work is cut, and are the same
+bits on the CPU and on devices.
 """
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ def __getattr__(name: str) -> Any:
     if row is not None:
         function = globals()[name] = _make_function(row)
         return function
-    if name in ("dask", "ndimage", "zarr"):
+    if name in ("dask", "ndimage", "skimage", "zarr"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
@@ -89,4 +90,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *BY_NAME, "dask", "ndimage", "zarr"})
+    return sorted({*globals(), *__all__, *BY_NAME, "dask", "ndimage", "skimage", "zarr"})

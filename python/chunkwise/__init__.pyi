@@ -9,6 +9,7 @@ import numpy.typing as npt
 from . import dask as dask
 from . import filters as filters
 from . import ndimage as ndimage
+from . import skimage as skimage
 from . import zarr as zarr
 from ._arrays import ChunkwiseWarning as ChunkwiseWarning
 from ._core import Aborted as Aborted

@@ -106,7 +106,7 @@ def _several(value: Any, one: Callable[[Any, str], Any], name: str) -> Any:
 
 
 def _normalise(parameter: Parameter, value: Any) -> Any:
-    """What a caller gave, as a value that can be compared and pickled."""
+    """A caller's value, in a form that can be compared and pickled."""
     name, kind = parameter.name, parameter.type
     if parameter.can_be_auto and isinstance(value, str) and value == "auto":
         return value
@@ -321,7 +321,7 @@ class Filter:
                 raise TypeError(f"{self._row.class_name} has no parameter {key!r}")
         return _rebuild(self._row.engine, {**self._given, **given}, self._spacing)
 
-    # What it needs
+    # Its requirements
 
     def _has_effect(self, key: str) -> bool:
         """Whether a parameter has an effect with what another one, on which that depends, is set to."""
@@ -553,7 +553,7 @@ class Filter:
         return ordered, kind
 
     def _is_of_bool(self, arrays: Sequence[Any]) -> bool:
-        """Whether all images but those of types of their own, such as masks, are of bool."""
+        """Whether all images are of bool, except images with a separate type, such as masks."""
         return arrays[0].dtype.kind == "b" and all(
             array is None or each.own_kind or array.dtype.kind == "b" for each, array in zip(self._row.inputs, arrays[1:]))
 
@@ -654,7 +654,7 @@ def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Regi
 
 
 class Noted(threading.local):
-    """What this thread runs while somebody wants to know: whether a function does nothing but one prepared run."""
+    """The runs of this thread while somebody wants to know: whether a function does nothing but one prepared run."""
 
     #: None: nobody wants to know, and no image is kept alive.
     runs: list[tuple[Any, Any, Any]] | None = None
@@ -664,7 +664,8 @@ NOTED = Noted()
 
 
 class _Prepared:
-    """What all runs over images of one shape and type have in common, so that small images do not wait for it."""
+    """The preparation that all runs over images of one shape and type share, so that small images do not wait for
+    it."""
 
     __slots__ = ("_run", "_kind", "_dtype", "_target_dtype", "_shape", "_is_same")
 
@@ -682,7 +683,7 @@ class _Prepared:
 
 
 def finished(target: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """What the engine wrote, as the type that was asked for."""
+    """The engine's result, as the type that was asked for."""
     if dtype.kind == "b":
         # In the same memory, where anything but 0 is true.
         truth: np.ndarray[Any, Any] = np.not_equal(target, 0, out=target.view(np.bool_))
@@ -691,7 +692,7 @@ def finished(target: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
 
 
 class _Result:
-    """Where the engine writes to: the caller's array, or memory from which that is filled afterwards."""
+    """The array that the engine writes to: the caller's array, or memory from which that is filled afterwards."""
 
     __slots__ = ("target", "_output", "_dtype")
 

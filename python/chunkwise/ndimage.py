@@ -1018,7 +1018,7 @@ class _Binary:
         if not (full or faces) or any(self.origin) or not 1 <= count <= 3 or not is_in_memory(image):
             return None
         if not dilates:
-            # What is eroded is the complement, dilated.
+            # An erosion is a dilation of the complement.
             other = _Binary.__new__(_Binary)
             other.__dict__.update(self.__dict__, border=1 - self.border)
             return ~other._propagated(True, ~image, mask)
@@ -1168,8 +1168,9 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
                            distances: Any = None, indices: Any = None, **options: Any) -> Any:
     """The distance of each voxel to the nearest one that is 0: ``scipy.ndimage.distance_transform_edt``.
 
-    Up to three dimensions. Two results differ from SciPy's. Of several nearest voxels `indices` has the first one in the
-    array. Without any voxel of 0 distances are infinite and indices are -1; SciPy's results are meaningless then.
+    Up to three dimensions. Two results differ from SciPy's. If several voxels are nearest, `indices` has the first one
+    in the array. Without any voxel of 0 distances are infinite and indices are -1; SciPy's results are meaningless
+    then.
     """
     if not (return_distances or return_indices):
         raise RuntimeError("at least one of return_distances and return_indices must be True")

@@ -12,7 +12,7 @@
 namespace chunkwise
 {
 
-/** Measures of the eigenvalues of a Hessian, see HessianMeasureOf. */
+/** The measure of the eigenvalues of a Hessian, see HessianMeasureOf. */
 enum class HessianMeasure
 {
   Objectness,

@@ -709,14 +709,14 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
     }
     else
     {
-      cut(axis, transformed == 2 && planes >= FewPlanes ? std::max(LongestTile, 8 * k) : std::max(512 - (k - 1), 6 * k));
+      cut(axis,
+          transformed == 2 && planes >= FewPlanes ? std::max(LongestTile, 8 * k) : std::max(512 - (k - 1), 6 * k));
     }
   }
-  static const double most = getenv("TILE_MB") ? atof(getenv("TILE_MB"))*1024*1024 : 64.0*1024*1024;
-  for (; transformed == 3;)
+  while (transformed == 3)
   {
     const ConvolutionBlock block = Largest(operation, tile, image);
-    double                 bytes = 4;
+    double                 bytes = sizeof(float);
     for (int r = 0; r < 3; ++r)
     {
       bytes *= static_cast<double>(block.role[r].length);
@@ -724,7 +724,7 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
     const Axis & x = roles.role[0];
     const Axis & y = roles.role[1];
     const Axis & longer = tile[x.axis] * y.kernel > tile[y.axis] * x.kernel ? x : y;
-    if (bytes <= most || tile[longer.axis] < longer.kernel)
+    if (bytes <= LargestTileBytes || tile[longer.axis] < longer.kernel)
     {
       break;
     }

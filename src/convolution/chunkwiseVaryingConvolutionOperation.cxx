@@ -47,7 +47,9 @@ VaryingConvolutionOperation::GetTile(const Coordinates & image) const
     const std::int64_t             n = image[axis.axis];
     const std::int64_t             most = std::max(ConvolutionBlock::LongestTile, 8 * axis.kernel);
     const std::int64_t             count = (n + most - 1) / most;
-    tile[axis.axis] = axis.transformed ? (n + count - 1) / count : r == 1 ? std::min(n, ConvolutionBlock::RowsOfTile) : 1;
+    tile[axis.axis] = axis.transformed ? (n + count - 1) / count
+                      : r == 1         ? std::min(n, ConvolutionBlock::RowsOfTile)
+                                       : 1;
   }
   return tile;
 }

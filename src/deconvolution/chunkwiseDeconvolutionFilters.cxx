@@ -74,14 +74,15 @@ MakeDeconvolution(const CheckedParameters & p, const FilterImage & image, bool i
     {
       nodes *= static_cast<double>(varying->nodes[axis]);
       // The image in equal cells.
-      varying->spacing[axis] = static_cast<double>(std::max<std::int64_t>(image.extent[axis], 1)) /
-                               static_cast<double>(varying->nodes[axis]);
+      varying->spacing[axis] =
+        static_cast<double>(std::max<std::int64_t>(image.extent[axis], 1)) / static_cast<double>(varying->nodes[axis]);
       varying->first[axis] = (varying->spacing[axis] - 1.0) / 2.0;
     }
     if (nodes != static_cast<double>(count))
     {
-      throw ParameterError("KernelImages", std::to_string(count), "as many kernels as the grid of " +
-                           ToString(varying->nodes) + " has nodes");
+      throw ParameterError("KernelImages",
+                           std::to_string(count),
+                           "as many kernels as the grid of " + ToString(varying->nodes) + " has nodes");
     }
     for (std::size_t i = 0; i < count; ++i)
     {

@@ -152,9 +152,8 @@ DeconvolutionOperation::Validate(const Coordinates & extent) const
   }
   if (backProjector && backProjector->GetExtent() != kernel->GetExtent())
   {
-    throw ParameterError("BackProjector",
-                         ToString(backProjector->GetExtent()),
-                         "of the kernel's size, " + ToString(kernel->GetExtent()));
+    throw ParameterError(
+      "BackProjector", ToString(backProjector->GetExtent()), "of the kernel's size, " + ToString(kernel->GetExtent()));
   }
   MakeForward()->Validate(GetEstimateExtent());
   MakeBackward()->Validate(GetEstimateExtent());

@@ -13,9 +13,10 @@
 #include <cmath>
 #include <mutex>
 
-// Each iteration has two passes over the estimate's grid, in slabs along its slowest axis: H and the ratio, then H^T and
-// the next estimate. If all images fit the memory there is one slab; else they lie in spools, and slabs are as thick as
-// the memory allows. Convolutions are runs of the manager; all else goes voxel by voxel, by the rows of a slab.
+// Each iteration has two passes over the estimate's grid, in slabs along its slowest axis: H and the ratio, then H^T
+// and the next estimate. If all images fit the memory there is one slab; else they lie in spools, and slabs are as
+// thick as the memory allows. Convolutions are runs of the manager; all else goes voxel by voxel, by the rows of a
+// slab.
 namespace chunkwise
 {
 
@@ -265,8 +266,7 @@ private:
   {
     const Box input = InputOf(*operation, region);
     return m_Manager
-      .MakePlanFor(
-        MakeRequest(operation, DenseView(nullptr, Kind, input), DenseView(nullptr, Kind, region), region, 0))
+      .MakePlanFor(MakeRequest(operation, DenseView(nullptr, Kind, input), DenseView(nullptr, Kind, region), region, 0))
       .deviceBytes;
   }
 
@@ -276,10 +276,12 @@ private:
     // A slab in the middle of the grid.
     const std::int64_t all = m_Grid.Extent(m_Axis);
     const std::int64_t step = this->GetStep();
-    const std::int64_t lower = plan.planes >= all ? 0 : std::min((all - plan.planes) / 2 / step * step, all - plan.planes);
-    const Box          slab = Planes(lower, lower + plan.planes);
-    const Box          region = Intersect(slab, m_Measured);
-    plan.scratch = std::max(this->ScratchOf(m_Backward, slab), region.IsEmpty() ? 0 : this->ScratchOf(m_Forward, region));
+    const std::int64_t lower =
+      plan.planes >= all ? 0 : std::min((all - plan.planes) / 2 / step * step, all - plan.planes);
+    const Box slab = Planes(lower, lower + plan.planes);
+    const Box region = Intersect(slab, m_Measured);
+    plan.scratch =
+      std::max(this->ScratchOf(m_Backward, slab), region.IsEmpty() ? 0 : this->ScratchOf(m_Forward, region));
     plan.bytes = plan.scratch + 2 * MeasuredBytes + 2 * this->MeasuredPlane() * sizeof(double);
     if (plan.isInMemory)
     {
@@ -287,8 +289,8 @@ private:
       plan.bytes += images * BytesOf(m_Grid);
       return;
     }
-    const std::uint64_t wide =
-      std::max({ BytesOf(InputOf(*m_Backward, slab)), BytesOf(InputOf(*m_Forward, slab)), BytesOf(WithNeighbors(slab)) });
+    const std::uint64_t wide = std::max(
+      { BytesOf(InputOf(*m_Backward, slab)), BytesOf(InputOf(*m_Forward, slab)), BytesOf(WithNeighbors(slab)) });
     plan.bytes += wide + 5 * static_cast<std::uint64_t>(BytesOf(WithNeighbors(slab)));
   }
 
@@ -365,7 +367,7 @@ private:
   Convolve(const std::shared_ptr<const Operation> & operation, const DeconvolutionImage & from, const BufferView & to,
            const Box & region)
   {
-    const Box             input = InputOf(*operation, region);
+    const Box              input = InputOf(*operation, region);
     const ExecutionRequest request =
       MakeRequest(operation, from.Read(input, WideRoom(input)), to, region, m_Plan.isInMemory ? 0 : m_Plan.scratch);
     const ExecutionReport report = m_Manager.Execute(request, m_Part);
@@ -405,8 +407,8 @@ private:
     return static_cast<T *>(view.data) + view.Offset(at);
   }
 
-  /** Calls body(at, n, d, w, sums) for the rows of the measured image within a slab, at positions of the grid: d are its
-   * voxels, and w the weights, 0 where d counts for nothing. Both are in order of rows. */
+  /** Calls body(at, n, d, w, sums) for the rows of the measured image within a slab, at positions of the grid: d are
+   * its voxels, and w the weights, 0 where d counts for nothing. Both are in order of rows. */
   template <typename TBody>
   void
   ForEachMeasuredRow(const Box & slab, TBody && body)
@@ -473,9 +475,8 @@ private:
     const T background = static_cast<T>(m_Operation.background);
     this->ForEachSlab(0, 0, [&](const Box & slab) {
       const BufferView ratio = m_Ratio->Place(slab, m_Rooms[1].data());
-      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, Sums &) {
-        std::fill_n(RowOf(ratio, at), n, T(0));
-      });
+      this->ForEachRow(slab,
+                       [&](const Coordinates & at, std::int64_t n, Sums &) { std::fill_n(RowOf(ratio, at), n, T(0)); });
       this->ForEachMeasuredRow(slab,
                                [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, Sums & sums) {
                                  T * const out = RowOf(ratio, at);
@@ -521,16 +522,15 @@ private:
   {
     if (!m_Operation.hasStart)
     {
-      this->ForEachRow(
-        slab, [&](const Coordinates & at, std::int64_t n, Sums &) { std::fill_n(RowOf(point, at), n, mean); });
+      this->ForEachRow(slab,
+                       [&](const Coordinates & at, std::int64_t n, Sums &) { std::fill_n(RowOf(point, at), n, mean); });
       return;
     }
     const std::size_t number = m_Operation.hasWeights ? 2 : 1;
     for (std::int64_t plane = slab.lower[m_Axis]; plane < slab.upper[m_Axis]; ++plane)
     {
       Box box = m_Measured;
-      box.lower[m_Axis] =
-        std::min(std::max(plane, m_Measured.lower[m_Axis]), m_Measured.upper[m_Axis] - 1);
+      box.lower[m_Axis] = std::min(std::max(plane, m_Measured.lower[m_Axis]), m_Measured.upper[m_Axis] - 1);
       box.upper[m_Axis] = box.lower[m_Axis] + 1;
       this->ReadMeasured(number, box, m_Values, m_Raw);
       const BufferView view = DenseView(m_Values.data(), Kind, box);
@@ -544,10 +544,10 @@ private:
         T * const       out = RowOf(point, at);
         for (std::int64_t i = 0; i < n; ++i)
         {
-          const std::int64_t x =
-            std::min(std::max(at[0] + i, box.lower[0]), box.upper[0] - 1) - from[0];
-          out[i] = std::isfinite(row[x]) && (row[x] > 0 || m_Operation.method == DeconvolutionMethod::Landweber) ? row[x]
-                                                                                                                 : T(0);
+          const std::int64_t x = std::min(std::max(at[0] + i, box.lower[0]), box.upper[0] - 1) - from[0];
+          out[i] = std::isfinite(row[x]) && (row[x] > 0 || m_Operation.method == DeconvolutionMethod::Landweber)
+                     ? row[x]
+                     : T(0);
         }
       });
     }
@@ -556,15 +556,15 @@ private:
   void
   Copy(const Box & box, const BufferView & from, const BufferView & to)
   {
-    this->ForEachRow(box, [&](const Coordinates & at, std::int64_t n, Sums &) {
-      std::copy_n(RowOf(from, at), n, RowOf(to, at));
-    });
+    this->ForEachRow(
+      box, [&](const Coordinates & at, std::int64_t n, Sums &) { std::copy_n(RowOf(from, at), n, RowOf(to, at)); });
   }
 
   bool
   IsSeen(T norm) const
   {
-    const double sum = m_Operation.backProjector ? m_Operation.backProjector->GetSum() : m_Operation.GetAnyKernel().GetSum();
+    const double sum =
+      m_Operation.backProjector ? m_Operation.backProjector->GetSum() : m_Operation.GetAnyKernel().GetSum();
     return static_cast<double>(norm) > DeconvolutionOperation::LeastShare * sum;
   }
 
@@ -634,7 +634,7 @@ private:
       const BufferView point = m_Point->Read(around, lambda > 0 ? WideRoom(around) : m_Rooms[1].data());
       const BufferView norm = m_Norm->Read(slab, m_Rooms[2].data());
       const BufferView next = m_Next ? m_Next->Place(slab, m_Rooms[3].data()) : point;
-      const BufferView step = !m_Step           ? BufferView()
+      const BufferView step = !m_Step          ? BufferView()
                               : iteration == 0 ? m_Step->Place(slab, m_Rooms[4].data())
                                                : m_Step->Read(slab, m_Rooms[4].data());
       this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, Sums & sums) {
@@ -777,7 +777,7 @@ private:
       Box box = m_Measured;
       box.lower[m_Axis] = lower;
       box.upper[m_Axis] = std::min(lower + planes, m_Measured.upper[m_Axis]);
-      const Box around = Planes(box.lower[m_Axis], box.upper[m_Axis]);
+      const Box        around = Planes(box.lower[m_Axis], box.upper[m_Axis]);
       const BufferView estimate = m_Point->Read(around, m_Plan.isInMemory ? nullptr : this->WideRoom(around));
       Box              target = box;
       for (int a = 0; a < MaxDimension; ++a)

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-// What a deconvolution keeps between its passes: images in memory or in spools, and sums without rounding.
+// The state that a deconvolution keeps between its passes: images in memory or in spools, and sums without rounding.
 namespace chunkwise
 {
 
@@ -67,8 +67,9 @@ private:
   void
   Finish()
   {
-    m_Window.End(
-      [this](int first, Int128 value) { AddParts(first, value, [this](int i, std::int64_t part) { m_Digits[i] += part; }); });
+    m_Window.End([this](int first, Int128 value) {
+      AddParts(first, value, [this](int i, std::int64_t part) { m_Digits[i] += part; });
+    });
     Carry(m_Digits, Digits);
   }
 
@@ -77,8 +78,8 @@ private:
   double          m_Special{ 0 }; ///< infinities and NaN
 };
 
-/** An image of the estimate's grid, dense in memory or in a spool. Spooled images are read and written in boxes of whole
- * planes. */
+/** An image of the estimate's grid, dense in memory or in a spool. Spooled images are read and written in boxes of
+ * whole planes. */
 class DeconvolutionImage
 {
 public:
@@ -115,7 +116,7 @@ public:
     m_Spool->Read(this->OffsetOf(planes), room, view.NumberOfBytes());
     return view;
   }
-  /** Where whole planes are made: in the image, or in `room`. */
+  /** The view in which whole planes are made: in the image, or in `room`. */
   BufferView
   Place(const Box & planes, void * room) const
   {

@@ -31,7 +31,7 @@ struct DerivativeScale
   double contrast{ 0 };
 };
 
-/** The results that the derivatives of a voxel give. */
+/** The result that is made of the derivatives of a voxel. */
 enum class DerivativeResult
 {
   Components,  ///< the derivatives themselves, one or several
@@ -75,7 +75,7 @@ public:
   int componentAxis{ -1 };
   /** The number of that result among all. */
   int chosen{ 0 };
-  /** The measure of the eigenvalues; each scale has its own `contrast`. */
+  /** The measure of the eigenvalues; `contrast` is that of each scale. */
   HessianMeasureParameters measure;
   /** Lets devices compute: those of tests, which run the host's kernels. */
   bool triesDevices{ false };

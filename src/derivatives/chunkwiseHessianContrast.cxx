@@ -12,8 +12,8 @@ namespace chunkwise
 namespace
 {
 
-/** Statistics whose maximum gives the contrast at one scale: of norms, of the measure of Meijering without a contrast,
- * or of the largest eigenvalues. */
+/** The operation whose largest value over the image is the contrast at one scale: half the largest norm, the largest
+ * measure of Meijering, or the largest eigenvalue. */
 std::shared_ptr<StatisticsOperation>
 MakeContrastOperation(const DerivativeOperation & operation, std::size_t scale, PixelKind input)
 {

@@ -209,7 +209,7 @@ private:
   CheckPieces(const std::string & why) const;
   OutputOptions
   GetOutputOptions() const;
-  /** Inputs and output use so few threads of their own that inputs, and output, hold at most `bytes`. */
+  /** Inputs and output use so few threads that inputs, and output, hold at most `bytes`. */
   void
   ShareWithFiles(std::uint64_t bytes);
   [[noreturn]] void

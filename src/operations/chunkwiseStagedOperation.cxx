@@ -69,7 +69,7 @@ Unite(Box & box, const Box & other)
   }
 }
 
-/** What the voxels of a box depend on: those of the tiles that it meets, and of a halo around these. */
+/** The voxels that a box depends on: the voxels of the tiles that it meets, and of a halo around these. */
 struct Reach
 {
   Coordinates tile{ Coordinates::Filled(1) };

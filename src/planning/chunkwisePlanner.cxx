@@ -100,7 +100,7 @@ CutAxis(const PlannerRequest & request, int a, std::int64_t extent)
      request.tile[a]) /
       extent +
     2;
-  // Pieces that cut tiles all have inputs of their own.
+  // Pieces that cut tiles all have different inputs.
   if (cut.count <= 2 * reach + 1 || (request.tile[a] > 1 && extent % request.tile[a] != 0))
   {
     for (std::int64_t piece = 0; piece < cut.count; ++piece)

@@ -360,7 +360,8 @@ MakeResample(const CheckedParameters & p, const FilterImage & image)
           ? 0
           : grid.matrix[static_cast<std::size_t>((row - grid.axes.begin()) * grid.n + (column - grid.axes.begin()))];
     }
-    if (row != grid.axes.end())
+    operation->areThere[i] = row != grid.axes.end();
+    if (operation->areThere[i])
     {
       operation->offset[i] = grid.offset[static_cast<std::size_t>(row - grid.axes.begin())];
     }

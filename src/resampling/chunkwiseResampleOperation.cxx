@@ -59,7 +59,8 @@ ResampleOperation::GetAxis(int i) const
   }
   const double size = std::sqrt(square);
   axis.scale = antialias && size > 1 + SameSize ? size : 1;
-  const bool keepsVoxels = isOnVoxels && axis.scale == 1 && (interpolation != Interpolation::Cubic || prefilter);
+  const bool areValues = interpolation != Interpolation::Cubic || prefilter || !areThere[i];
+  const bool keepsVoxels = isOnVoxels && axis.scale == 1 && areValues;
   if (interpolation == Interpolation::Nearest || keepsVoxels)
   {
     axis.scale = 1;
@@ -117,7 +118,7 @@ ResampleOperation::GetKey() const
     {
       key += HexNumber(matrix[i][o]);
     }
-    key += HexNumber(offset[i]);
+    key += HexNumber(offset[i]) + (areThere[i] ? "" : " -");
   }
   return key + " " + std::to_string(static_cast<int>(interpolation)) + " " + std::to_string(static_cast<int>(outside)) +
          " " + value.ToText() + (antialias ? " a" : "") + (prefilter ? " p" : "");

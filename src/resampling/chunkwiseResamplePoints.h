@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-// Where the voxels of a resampled image lie, and the weights of the voxels around them.
+// The points of the voxels of a resampled image, and the weights of the voxels around them.
 namespace chunkwise
 {
 

@@ -314,8 +314,8 @@ CheckRunner(WorkingState & state, const ExecutionRequest & request)
 {
   if (request.imageDevice >= 0)
   {
-    throw ParameterError(request.operation->GetName() + " does not run on images of a device: " +
-                         request.operation->GetObjectionToDevices());
+    throw ParameterError(request.operation->GetName() +
+                         " does not run on images of a device: " + request.operation->GetObjectionToDevices());
   }
   state.CheckRequest(request, state.MakePlannerRequest(request, nullptr));
 }
@@ -478,7 +478,7 @@ WorkingState::CheckResidence(const ExecutionRequest & request, const DeviceState
     throw ParameterError(operation + " gives other voxels than the input's, which " + name +
                          " does not compute; run it on memory of the host");
   }
-  const auto          check = [&](const BufferView & view, const std::string & what) {
+  const auto check = [&](const BufferView & view, const std::string & what) {
     const auto range = RangeOf(view);
     if (!view.box.IsEmpty() && (!view.data || !state.device->Owns(range.first, range.second)))
     {

@@ -124,12 +124,12 @@ TEST_P(Convolution, TransformsGiveTheBitsOfTheWholeHoweverItIsCut)
   std::mt19937 random(68);
   int          trial = 0;
   for (const auto & [image, extent] : std::vector<std::pair<Coordinates, Coordinates>>{
-         { { { 40, 30, 210, 1, 1 } }, { { 5, 4, 7, 1, 1 } } },
-         { { { 20, 250, 3, 120, 1 } }, { { 3, 6, 1, 5, 1 } } },
-         { { { 700, 540, 2, 1, 1 } }, { { 9, 5, 1, 1, 1 } } },
-         { { { 1100, 150, 2, 1, 1 } }, { { 13, 1, 1, 1, 1 } } },
-         { { { 150, 3, 1030, 1, 1 } }, { { 1, 1, 19, 1, 1 } } },
-         { { { 70, 660, 20, 1, 1 } }, { { 8, 9, 1, 1, 1 } } },
+         { { { 14, 12, 210, 1, 1 } }, { { 5, 4, 7, 1, 1 } } },
+         { { { 20, 30, 2, 120, 1 } }, { { 3, 6, 1, 5, 1 } } },
+         { { { 540, 70, 2, 1, 1 } }, { { 9, 5, 1, 1, 1 } } },
+         { { { 530, 70, 1, 1, 1 } }, { { 13, 1, 1, 1, 1 } } },
+         { { { 70, 2, 530, 1, 1 } }, { { 1, 1, 19, 1, 1 } } },
+         { { { 12, 660, 17, 1, 1 } }, { { 8, 9, 1, 1, 1 } } },
        })
   {
     const auto operation = std::make_shared<ImageConvolutionOperation>();
@@ -137,12 +137,11 @@ TEST_P(Convolution, TransformsGiveTheBitsOfTheWholeHoweverItIsCut)
     operation->method = ConvolutionMethod::FFT;
     operation->boundary.mode = AllModes[trial++ % 5];
     operation->boundary.constant = 3.0;
-    CompareCuts<float>(random, GetManager(), GetBackend(), operation, image);
-    CompareCuts<double>(random, GetManager(), GetBackend(), operation, image);
+    trial % 2 ? CompareCuts<float>(random, GetManager(), GetBackend(), operation, image)
+              : CompareCuts<double>(random, GetManager(), GetBackend(), operation, image);
   }
-  CompareBits<float, float>(random, GetManager(), GetBackend(), 30, [&](int) {
-    return RandomConvolution(random, 9, ConvolutionMethod::FFT);
-  });
+  CompareBits<float, float>(
+    random, GetManager(), GetBackend(), 30, [&](int) { return RandomConvolution(random, 9, ConvolutionMethod::FFT); });
 }
 
 TEST_P(Convolution, SequencesOfTransformsGiveTheBitsOfTheWholeHoweverTheyAreCut)
@@ -162,8 +161,8 @@ TEST_P(Convolution, SequencesOfTransformsGiveTheBitsOfTheWholeHoweverTheyAreCut)
     stage->method = ConvolutionMethod::FFT;
     sequence->stages.push_back(stage);
   }
-  CompareCuts<float>(random, GetManager(), GetBackend(), sequence, { { 80, 70, 600, 1, 1 } });
-  CompareCuts<float>(random, GetManager(), GetBackend(), sequence, { { 560, 130, 9, 1, 1 } });
+  CompareCuts<float>(random, GetManager(), GetBackend(), sequence, { { 12, 70, 530, 1, 1 } });
+  CompareCuts<float>(random, GetManager(), GetBackend(), sequence, { { 530, 66, 3, 1, 1 } });
 }
 
 TEST(ConvolutionOperations, ThreadsDoNotChangeTheBits)

@@ -110,7 +110,7 @@ public:
   }
 
 private:
-  /** What each voxel spreads with the node's kernel, by what of it stays inside. */
+  /** The value that each voxel spreads with the node's kernel, divided by the part of it that stays inside. */
   void
   Weigh(std::int64_t node)
   {
@@ -370,9 +370,9 @@ TEST_P(VaryingKernels, GiveTheBitsOfTheWholeHoweverItIsCut)
   for (const VaryingOrder order : { VaryingOrder::ConvolveThenWeight, VaryingOrder::WeightThenConvolve })
   {
     for (const auto & [image, kernel] : std::vector<std::pair<Coordinates, Coordinates>>{
-           { { { 700, 90, 2, 1, 1 } }, { { 7, 6, 1, 1, 1 } } },
-           { { { 40, 44, 30, 1, 1 } }, { { 5, 6, 3, 1, 1 } } },
-           { { { 150, 130, 2, 1, 1 } }, { { 9, 1, 1, 1, 1 } } },
+           { { { 700, 20, 2, 1, 1 } }, { { 7, 6, 1, 1, 1 } } },
+           { { { 24, 20, 18, 1, 1 } }, { { 5, 6, 3, 1, 1 } } },
+           { { { 60, 130, 2, 1, 1 } }, { { 9, 1, 1, 1, 1 } } },
          })
     {
       const auto operation = std::make_shared<VaryingConvolutionOperation>();
@@ -389,7 +389,6 @@ TEST_P(VaryingKernels, GiveTheBitsOfTheWholeHoweverItIsCut)
           RandomKernel(random, kernel, { { kernel[0] / 2, kernel[1] / 3, kernel[2] / 2, 0, 0 } }));
       }
       CompareCuts<float>(random, GetManager(), GetBackend(), operation, image);
-      CompareCuts<double>(random, GetManager(), GetBackend(), operation, image);
     }
   }
 }

@@ -46,7 +46,7 @@ struct Grid
   }
 };
 
-/** What spreads from each voxel to each other: sum over nodes of the node's weight at `from` times its kernel. */
+/** The part of a voxel that spreads to another one: sum over nodes of the node's weight at `from` times its kernel. */
 double
 Spread(const DeconvolutionOperation & operation, const Coordinates & from, const Coordinates & to)
 {
@@ -121,16 +121,18 @@ public:
   Grid
   Run()
   {
-    Grid   point = m_Estimate;
-    Grid   last = m_Estimate;
-    Grid   step(point.box);
+    Grid point = m_Estimate;
+    Grid last = m_Estimate;
+    Grid step(point.box);
     for (std::int64_t i = 0; i < m_Operation.iterations; ++i)
     {
       Grid ratio = Forward(point);
       ForEachIndex(m_Data.box, [&](const Coordinates & at) {
         const double expected = ratio.At(at) + m_Operation.background;
         const double w = m_Weights.At(at);
-        ratio.At(at) = !IsRichardsonLucy() ? w * (m_Data.At(at) - expected) : expected > 0 ? w * m_Data.At(at) / expected : 0;
+        ratio.At(at) = !IsRichardsonLucy() ? w * (m_Data.At(at) - expected)
+                       : expected > 0      ? w * m_Data.At(at) / expected
+                                           : 0;
       });
       const Grid correction = Backward(ratio);
       Grid       next = point;
@@ -338,9 +340,10 @@ struct DeconvolutionTrial
     const Grid expected = Definition(*operation, measured, known, operation->hasStart ? &first : nullptr).Run();
     ForEachIndex(box, [&](const Coordinates & at) {
       const double value = expected.Of(at);
-      ASSERT_NEAR(static_cast<double>(output[static_cast<std::size_t>(DenseView(nullptr, PixelKind::UInt8, box).Offset(at))]),
-                  value,
-                  bound * (1 + std::abs(value)))
+      ASSERT_NEAR(
+        static_cast<double>(output[static_cast<std::size_t>(DenseView(nullptr, PixelKind::UInt8, box).Offset(at))]),
+        value,
+        bound * (1 + std::abs(value)))
         << operation->GetKey() << " " << ToString(operation->image) << " at " << ToString(at);
     });
   }
@@ -364,8 +367,8 @@ TEST(Deconvolution, IsWhatItsDefinitionSays)
       operation.accelerates = trial % 4 == 1;
       operation.saturation = trial % 5 == 2 ? 80 : operation.saturation;
       operation.method = trial % 8 == 6   ? DeconvolutionMethod::Landweber
-                         : trial % 8 == 7 ? DeconvolutionMethod::ProjectedLandweber
-                                          : DeconvolutionMethod::RichardsonLucy;
+                                : trial % 8 == 7 ? DeconvolutionMethod::ProjectedLandweber
+                                                 : DeconvolutionMethod::RichardsonLucy;
       operation.relaxation = operation.method == DeconvolutionMethod::RichardsonLucy ? 1 : 0.7;
       operation.totalVariation = trial % 8 == 3 ? 0.01 : 0;
       if (trial % 6 == 4)
@@ -396,9 +399,9 @@ TEST(Deconvolution, IsWhatItsDefinitionSays)
 TEST(Deconvolution, GivesTheSameBitsInMemoryAndInSlabsWithAnyThreads)
 {
   std::mt19937 random(82);
-  for (int trial = 0; trial < 6; ++trial)
+  for (int trial = 0; trial < 4; ++trial)
   {
-    DeconvolutionTrial<float> t(random, { { 37, 30, 230, 1, 1 } });
+    DeconvolutionTrial<float> t(random, { { 12, 10, 230, 1, 1 } });
     t.operation->kernel = RandomLight(random, { { 5, 4, 5, 1, 1 } });
     t.operation->iterations = 3;
     t.operation->hasWeights = trial % 2 == 0;
@@ -493,8 +496,8 @@ TEST(Deconvolution, KeepsLightAndHasNoRingsAtTheEdge)
   };
   std::mt19937               random(84);
   DeconvolutionTrial<double> t(random, { { n, n, 1, 1, 1 } });
-  t.operation->kernel =
-    std::make_shared<ConvolutionKernel>(Coordinates{ { 2 * r + 1, 2 * r + 1, 1, 1, 1 } }, Coordinates{ { r, r, 0, 0, 0 } }, weights);
+  t.operation->kernel = std::make_shared<ConvolutionKernel>(
+    Coordinates{ { 2 * r + 1, 2 * r + 1, 1, 1, 1 } }, Coordinates{ { r, r, 0, 0, 0 } }, weights);
   t.operation->iterations = 100;
   for (std::int64_t y = 0; y < n; ++y)
   {

@@ -3,6 +3,7 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseResampleImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
 #include "itkEuclideanDistanceImageFilter.h"
@@ -72,7 +73,7 @@
 #include <string>
 #include <thread>
 
-// What every filter of this module has in common.
+// The behaviour that every filter of this module shares.
 namespace ChunkwiseAllFiltersTest
 {
 
@@ -324,7 +325,7 @@ struct Case
 {
   std::string name;
   FilterType::Pointer (*make)();
-  /** Of two images: the other one has the same index, size and place in space. */
+  /** Two inputs: the second one has the same index, size and place in space. */
   bool hasTwoInputs;
   /** Results of different divisions differ by rounding. */
   bool isRounded;
@@ -356,6 +357,7 @@ AllCases()
            CaseOf<ChunkwiseDifferenceImageFilter<ImageType>>(true),
            CaseOf<ChunkwiseIdentityImageFilter<ImageType>>(),
            CaseOf<ChunkwiseSequenceImageFilter<ImageType>>(),
+           CaseOf<ChunkwiseResampleImageFilter<ImageType>>(),
            CaseOf<ConnectedComponentLabelImageFilter<ImageType, ImageType>>(),
            CaseOf<EuclideanDistanceImageFilter<ImageType, ImageType>>(),
            CaseOf<NearestFeatureImageFilter<ImageType, ImageType>>(),
@@ -428,7 +430,7 @@ protected:
     return filter;
   }
 
-  /** The whole output, in a buffer of its own. */
+  /** The whole output, in a separate buffer. */
   static ImageType::Pointer
   WholeOutput(FilterType * filter)
   {

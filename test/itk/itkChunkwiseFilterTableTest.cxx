@@ -4,6 +4,7 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseResampleImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
 #include "itkEuclideanDistanceImageFilter.h"
 #include "itkExpandLabelsImageFilter.h"
@@ -99,7 +100,7 @@ MakeImage()
   return MakeRandomImage<ImageType>(MakeRegion<ImageType>({ -5, 20, 3 }, { 19, 14, 13 }), 17);
 }
 
-/** What the engine must know of that image, without help of the filters. */
+/** The engine's description of that image, without help of the filters. */
 chunkwise::FilterImage
 ExpectedFilterImage(const ImageType * image)
 {
@@ -233,7 +234,7 @@ MakeAlternatingElement(const itk::Size<3> & radius)
   return element;
 }
 
-/** Of filters that take a mask alone. */
+/** Cases of filters that take a mask alone. */
 template <typename TFilter>
 std::vector<Case>
 BoxInMask()
@@ -964,6 +965,31 @@ CasesOf(const std::string & row)
     };
     ofSeveral.domain = "MaskImage";
     return { ofSeveral, { range.GetPointer(), { { "Method", "fixed" }, { "Lower", "-2.5" }, { "Upper", "7.25" } } } };
+  }
+  if (row == "resample")
+  {
+    using Resample = ChunkwiseResampleImageFilter<Image>;
+    const auto            filter = Resample::New();
+    Resample::SizeType    size{ { 4, 5, 6 } };
+    Resample::SpacingType spacing;
+    Resample::PointType   origin;
+    spacing.Fill(1.5);
+    origin.Fill(-2);
+    filter->SetSize(size);
+    filter->SetOutputSpacing(spacing);
+    filter->SetOutputOrigin(origin);
+    filter->SetInterpolation(ChunkwiseResampleEnums::Interpolation::Cubic);
+    filter->UseDefaultPixelValueOn();
+    filter->SetDefaultPixelValue(7.5);
+    filter->AntialiasOff();
+    return { { filter.GetPointer(),
+               { { "Size", "4,5,6" },
+                 { "OutputSpacing", "1.5,1.5,1.5" },
+                 { "OutputOrigin", "-2,-2,-2" },
+                 { "Interpolation", "cubic" },
+                 { "Outside", "value" },
+                 { "OutsideValue", "7.5" },
+                 { "Antialias", "off" } } } };
   }
   if (row == "boundaries")
   {

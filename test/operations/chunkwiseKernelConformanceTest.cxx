@@ -26,6 +26,7 @@
 #include "chunkwiseWatershedOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseResampleOperation.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -542,8 +543,8 @@ TEST_P(Conformance, CubesOfWeights)
   }
 }
 
-/** Windows of so many taps that their passes have kernels of their own: images that fill no tile and several, thinner
- * than the radius too, and windows that are too wide for those kernels. */
+/** Windows of so many taps that their passes have separate kernels: images that fill no tile and several, thinner than
+ * the radius too, and windows that are too wide for those kernels. */
 TEST_P(Conformance, WideWeights)
 {
   std::mt19937      random(81);
@@ -652,7 +653,7 @@ ForEachLegalKinds(const Operation & operation, TFunctor && f)
   }
 }
 
-/** Of operations through transforms, by the accumulator of ImageConvolutionOperation. */
+/** The tolerance of operations through transforms, by the accumulator of ImageConvolutionOperation. */
 double
 ToleranceOfTransforms(PixelKind input)
 {
@@ -962,6 +963,27 @@ public:
   }
 
   void
+  TryResampling()
+  {
+    for (int trial = 0; trial < 40; ++trial)
+    {
+      ResampleOperation operation;
+      operation.image = { { 1 + Below(m_Random, 60), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      operation.output = { { 1 + Below(m_Random, 60), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      operation.interpolation = static_cast<Interpolation>(trial % 5);
+      for (int i = 0; i < ResampleOperation::Axes; ++i)
+      {
+        operation.matrix[i][i] = 0.1 * static_cast<double>(Below(m_Random, 30) - 15);
+        operation.matrix[i][(i + 1) % 3] = trial % 2 ? 0.3 : 0;
+        operation.offset[i] = 0.7 * static_cast<double>(Below(m_Random, 20));
+      }
+      operation.outside = static_cast<ResampleOutside>(m_Random() % 3);
+      const auto kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      Compare(operation, { kind }, kind, operation.image, Box::FromExtent(operation.output), 0);
+    }
+  }
+
+  void
   TryThresholds()
   {
     for (int trial = 0; trial < 100; ++trial)
@@ -1248,7 +1270,7 @@ TrialsOfKernels()
       } },
     { "sequence",
       [](KernelTrials & t, KernelRole) {
-        // Of windows that wrap around chunks hold the axis whole.
+        // Chunks hold the axis whole if windows wrap around.
         for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
         {
           SequenceOperation operation;
@@ -1277,6 +1299,7 @@ TrialsOfKernels()
     { "localthreshold", [](KernelTrials & t, KernelRole) { t.TryLocalThresholds(); } },
     { "derivative", [](KernelTrials & t, KernelRole) { t.TryDerivatives(); } },
     { "distance", [](KernelTrials & t, KernelRole) { t.TryDistances(); } },
+    { "resample", [](KernelTrials & t, KernelRole) { t.TryResampling(); } },
     { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
     { "watershed", [](KernelTrials & t, KernelRole) { t.TryWatershed(); } },
     { "wiener",
@@ -1305,8 +1328,8 @@ TEST_P(Conformance, EveryRegisteredKernel)
     }
     for (const auto & [role, what] : GetKernelRoles())
     {
-      // The two that run together are compared by the networks' test; those that make no image, between guards too, by
-      // the test of global statistics.
+      // The networks' test compares the two roles that run together; the test of global statistics compares the roles
+      // that make no image, between guards too.
       if (!m_Device->GetKernels().Find(name, role) || role == &KernelSet::head || role == &KernelSet::piped ||
           role == &KernelSet::summarize)
       {

@@ -98,7 +98,7 @@ private:
     return sum / all;
   }
 
-  /** What stands at `k` of an axis, of which the axes before it are interpolated. */
+  /** The value at `k` of an axis, of which the axes before it are interpolated. */
   double
   Voxel(int i, std::int64_t k, const double * point, Coordinates at) const
   {

@@ -38,7 +38,7 @@
 #include <algorithm>
 #include <set>
 
-// What budgets promise, of every operation that there is: what an error asks for is enough, and no more than that.
+// The promises of budgets, for every operation: the bytes that an error asks for are enough, and no more than that.
 namespace chunkwise
 {
 namespace
@@ -421,7 +421,7 @@ TEST(Budgets, WhatTheHostKeepsIsInItsBudgetAndCanBeCleared)
   EXPECT_EQ(job.output, first);
 }
 
-/** What an error asks for is no budget that cuts the image into voxels. */
+/** An error asks for no budget that cuts the image into voxels. */
 TEST(Budgets, AHopelessOneIsRefusedAndACostlyOneIsToldOf)
 {
   const auto executor = MakeThreadExecutor(2);

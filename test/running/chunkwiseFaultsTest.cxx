@@ -55,7 +55,7 @@ struct Work
     request.stagingThreads = 2;
   }
 
-  /** What the CPU gives, which other tests compare with definitions. */
+  /** Computes the CPU's result, which other tests compare with definitions. */
   void
   Prepare()
   {
@@ -72,7 +72,7 @@ struct Work
     expected = output;
   }
 
-  /** What an operation without an output gives takes its place. */
+  /** The result of an operation without an output takes its place. */
   ExecutionReport
   Run(Manager & manager, Monitor * monitor = nullptr)
   {
@@ -285,7 +285,7 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
             ExpectRight(when);
             EXPECT_EQ(monitor.fractions.back(), 1.0) << when;
             EXPECT_LE(report.peakDevice, m_Work->request.budgets.device) << when;
-            // What another device can do is not left to the CPU.
+            // Work that another device can do is not left to the CPU.
             EXPECT_TRUE((count == 1 && mayFallBack && !passes) || report.chunksOnHost == 0) << when;
           }
           catch (const DeviceError & error)

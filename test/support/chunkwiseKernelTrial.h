@@ -15,7 +15,8 @@
 
 #include <gtest/gtest.h>
 
-// What tests of kernels share: where they run, random images with poisoned surroundings, comparison of bits.
+// The common code of tests of kernels: places where they run, random images with poisoned surroundings, comparison of
+// bits.
 namespace chunkwise
 {
 
@@ -25,8 +26,8 @@ const BoundaryMode AllModes[] = { BoundaryMode::Renormalized,
                                   BoundaryMode::Mirror,
                                   BoundaryMode::Periodic };
 
-/** Where the kernels run: the CPU, the real devices (skipped where there are none), or a fake one whose memory is
- * poisoned. */
+/** The place where the kernels run: the CPU, the real devices (skipped if there are none), or a fake one whose memory
+ * is poisoned. */
 enum class Place
 {
   Cpu,
@@ -214,7 +215,7 @@ public:
   }
 };
 
-/** What a run over any region, chunks and devices gives has the bits of one call of the CPU's kernel over the whole
+/** Results of a run over any region, chunks and devices have the bits of one call of the CPU's kernel over the whole
  * image; any NaN equals any other. `make` gives the operation of a trial, fill(pixels) may change its image. */
 template <typename TIn, typename TOut, typename TMake, typename TFill>
 void

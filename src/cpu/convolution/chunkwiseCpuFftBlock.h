@@ -163,7 +163,7 @@ public:
     }
   }
 
-  /** Task `task` of a plane of the spectrum to the rows [from, to) of those that are kept, store(row, numbers). */
+  /** Transforms task `task` of a plane of the spectrum to the rows [from, to) of the kept rows, store(row, numbers). */
   template <typename TStore>
   void
   Inverse(std::int64_t task, std::int64_t from, std::int64_t to, T * spectrum, const WorkSpace<T> & space,
@@ -459,15 +459,21 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
                    });
   });
 
-  const auto convolveTile = [&](FftLine<T> in, std::int64_t live, const T * factors, FftLine<T> out, std::int64_t from,
-                                std::int64_t to, const WorkSpace<T> & space) {
+  const auto convolveTile = [&](FftLine<T>   in,
+                                std::int64_t live,
+                                const T *    factors,
+                                FftLine<T>
+                                                     out,
+                                std::int64_t         from,
+                                std::int64_t         to,
+                                const WorkSpace<T> & space) {
     functions.transform(planLast, in, live, { space.first, 1 }, 0, planLast.length, false, space.work);
     functions.multiply(space.first, factors, 1, planLast.length);
     functions.transform(planLast, { space.first, 1 }, planLast.length, out, from, to, true, space.work);
   };
   const std::int64_t above = operation.Above(last.axis);
   const std::int64_t before = last.crop - above;
-  const auto convolve = [&](T * column, std::int64_t stride, std::int64_t index, const WorkSpace<T> & space) {
+  const auto         convolve = [&](T * column, std::int64_t stride, std::int64_t index, const WorkSpace<T> & space) {
     const T * const factors = kernelColumn(index, space);
     if (block.lastTile == 0 || block.lastTile >= last.output)
     {
@@ -475,7 +481,7 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
         { column, stride }, last.input, factors, { column, stride }, last.crop, last.crop + last.output, space);
       return;
     }
-    // What a tile leaves in place is input of the next one.
+    // A tile's output would overwrite input of the next one, so the input is copied.
     for (std::int64_t i = 0; i < last.input; ++i)
     {
       std::copy_n(column + i * stride * Cell, Cell, space.column + i * Cell);
@@ -494,7 +500,7 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
       convolveTile({ space.column + from * Cell, 1 },
                    to - from,
                    factors,
-                   { column + tile * stride * Cell, stride },
+                           { column + tile * stride * Cell, stride },
                    crop,
                    crop + end - tile,
                    space);
@@ -532,8 +538,8 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
   });
 
   const std::int64_t tasksBack = planes.TasksOf(y.output);
-  const auto         isNeeded = [&](int axis, std::int64_t i) { return i >= needed.lower[axis] && i < needed.upper[axis]; };
-  const int          x = block.role[0].axis;
+  const auto isNeeded = [&](int axis, std::int64_t i) { return i >= needed.lower[axis] && i < needed.upper[axis]; };
+  const int  x = block.role[0].axis;
   call.executor->ParallelFor(shape.batches * z.output * tasksBack, [&](std::int64_t task, unsigned int worker) {
     if (stops())
     {

@@ -73,11 +73,10 @@ Run(const KernelCall & call)
   const ScaledConvolutionRows<T> rows(call, factors);
   const Coordinates              tile = operation.GetTile(image);
   const Box                      tiles = AlignToTiles(call.output.box, tile, call.image);
-  const Coordinates              most = VInPlanes
-                                          ? BlockOfPlane(ConvolutionBlock::Largest(operation, tile, image), tile)
+  const Coordinates      most = VInPlanes ? BlockOfPlane(ConvolutionBlock::Largest(operation, tile, image), tile)
                                           : LargestBlock<T>(operation, image, tile);
-  const std::vector<Box>         blocks = CutIntoTiles(tiles, most, tiles);
-  const auto run = [&](const KernelCall & part, const Box & box, const BlockMemory<T> & memory) {
+  const std::vector<Box> blocks = CutIntoTiles(tiles, most, tiles);
+  const auto             run = [&](const KernelCall & part, const Box & box, const BlockMemory<T> & memory) {
     RunBlock<T>(
       part, rows, ConvolutionBlock(operation, box, image, tile), box, Intersect(box, call.output.box), memory);
   };

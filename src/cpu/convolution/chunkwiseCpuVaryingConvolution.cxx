@@ -182,8 +182,8 @@ IsBatch(const VaryingConvolutionOperation & operation, const Coordinates & image
   });
 }
 
-/** The extent of the largest block: of a node's reach in a tile, cut until its spectrum is at most LargestSpectrumBytes.
- * It depends on chunks of this extent along batches alone. */
+/** The extent of the largest block: of a node's reach in a tile, cut until its spectrum is at most
+ * LargestSpectrumBytes. It depends on chunks of this extent along batches alone. */
 template <typename T>
 Coordinates
 LargestPart(const VaryingConvolutionOperation & operation, const Coordinates & chunk, const Coordinates & image)
@@ -231,7 +231,7 @@ struct PartShape
   PartShape(const VaryingConvolutionOperation & operation, const Coordinates & chunk, const Coordinates & image)
   {
     const ImageConvolutionOperation node = operation.GetNodeOperation(0);
-    const auto                      block = ConvolutionBlock::Largest(node, LargestPart<T>(operation, chunk, image), image);
+    const auto         block = ConvolutionBlock::Largest(node, LargestPart<T>(operation, chunk, image), image);
     const CellShape<T> shape(block);
     spectrum = shape.Spectrum();
     space = shape.Worker();

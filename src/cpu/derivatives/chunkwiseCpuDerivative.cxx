@@ -139,7 +139,7 @@ StoreLargest(const BufferView & output, const Coordinates & at, std::int64_t n, 
   WithStride(output.stride[0], [&](auto step) {
     for (std::int64_t i = 0; i < n; ++i)
     {
-      // Rounding keeps the order of numbers.
+      // Rounding keeps the order.
       const TOut value = ConvertResult<TOut>(results[i]);
       to[i * step] = value > to[i * step] ? value : to[i * step];
     }
@@ -153,7 +153,7 @@ LargestStoreOf(PixelKind kind)
   return DispatchPixelKind(kind, [](auto out) -> RowStore<TFrom> { return StoreLargest<TFrom, decltype(out)>; });
 }
 
-/** Tables and passes of one scale, which all tiles of a call share. */
+/** The plan that all tiles of a call share at one scale. */
 template <typename TAcc>
 struct DerivativePlan
 {
@@ -451,7 +451,7 @@ MakeDerivativeTiling(const Box & output, const Coordinates & radius, int fields)
   constexpr auto         size = static_cast<std::int64_t>(sizeof(TAcc));
   MarchTiling            tiling(output, radius, fields * size, size);
   const std::int64_t     planes = 2 * radius[tiling.axis] + MarchTogether;
-  // Halos of tiles are passed along x once more for each tile, but short rows take long.
+  // Lines that two tiles share are passed along x twice, but short rows take long.
   const std::int64_t shortest = 4 * tiling.line;
   const std::int64_t usual = 16 * tiling.line;
   std::int64_t       columns = 1;

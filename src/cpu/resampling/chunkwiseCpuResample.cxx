@@ -71,7 +71,7 @@ private:
   std::int64_t    m_Bytes{ 0 };
 };
 
-/** What all tiles of an operation have in common. */
+/** The parameters that all tiles of an operation share. */
 struct ResampleTiles
 {
   explicit ResampleTiles(const ResampleOperation & theOperation)

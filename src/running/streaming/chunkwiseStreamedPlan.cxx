@@ -631,9 +631,9 @@ namespace
 StreamedPlan
 FindDivisions(Manager & manager, const StreamedRequest & request, bool mayHold)
 {
-  const Box    image = GetImageBox(request);
-  Coordinates  tile = request.operation ? request.operation->GetTile(image.Extents()) : Coordinates::Filled(1);
-  bool         hasTiles = false;
+  const Box   image = GetImageBox(request);
+  Coordinates tile = request.operation ? request.operation->GetTile(image.Extents()) : Coordinates::Filled(1);
+  bool        hasTiles = false;
   for (int a = 0; a < MaxDimension; ++a)
   {
     hasTiles = hasTiles || (tile[a] > 1 && tile[a] < image.Extent(a) && request.region.lower[a] % tile[a] == 0);

@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""Types of outputs, what is said of clipped voxels, and values at the edges of what there is."""
+"""Types of outputs, messages about clipped voxels, and values at the ends of ranges."""
 import math
 import re
 import struct

@@ -172,11 +172,24 @@ TRIALS = {
     "+binary-morphology voxels": [({"operation": "erosion"}, {"voxels": None})],
     "+binary-morphology axes": [({"operation": "erosion"}, {"axes": "0"})],
     "+binary-morphology radius": [({"operation": "erosion"}, {"radius": "2"})],
+    # The scale is given; what is in its place takes it away.
+    "spacing": [({"": "scale"}, {"spacing": "0.6"})],
+    "size": [({"": "scale"}, {"size": "5,6,7"})],
+    "scale": [{"scale": "0.5"}],
+    "origin": [{"origin": "0.3,0,0"}],
+    "direction": [{"direction": "0,1,0,-1,0,0,0,0,1"}],
+    "affine": [{"affine": "1,0,0,0.4,0,1,0,0,0,0,1,0"}],
+    "reference": [({"": "scale"}, {"reference": "@kernel"})],
+    "interpolation": [{"interpolation": each} for each in ("nearest", "cubic", "lanczos", "label")],
+    "outside": [({"origin": "-3,0,0"}, {"outside": each}) for each in ("value", "mirror", "grid-wrap")],
+    "value": [({"origin": "-3,0,0", "outside": "value"}, {"value": "9"})],
+    "no-antialias": [({"scale": "0.3"}, {"no-antialias": None})],
+    "no-prefilter": [({"interpolation": "cubic"}, {"no-prefilter": None})],
     "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
 }
 # They change what is said or refused, not what is done: see chunkwiseCommandLineTest.py and below.
 SAY = ("help", "quiet", "verbose", "version", "json", "progress", "returnparameterfile", "untrusted", "xml")
-# What a report has of the moment.
+# The parts of a report that change from run to run.
 OF_THE_MOMENT = r"(?m)^(time|peak memory|expected|memory):.*$|[\d.]+ (?:M|G|k)?voxels?/s"
 
 
