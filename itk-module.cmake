@@ -2,6 +2,8 @@
 itk_module(Chunkwise
   DEPENDS
     ITKCommon
+  COMPILE_DEPENDS
+    ITKIOImageBase
   TEST_DEPENDS
     ITKTestKernel
     ITKGoogleTest

@@ -5,7 +5,9 @@
 #include "fileTestBoxes.h"
 #include "fuzzTarget.h"
 
+#include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <zlib.h>
 
@@ -202,12 +204,12 @@ WriteNeighbours()
 
 } // namespace
 
-bool
-RunImage(const Target & target, const std::string & bytes)
+namespace
 {
-  WriteNeighbours();
-  const std::string file = GetFolder() + "/x" + target.ending;
-  WriteFile(file, bytes);
+
+bool
+CheckReading(const std::string & file, const std::string & bytes)
+{
   const auto   hash = std::hash<std::string>()(bytes);
   test::Random random(static_cast<test::Random::result_type>(hash));
   const Result whole = ReadImage(file, nullptr);
@@ -227,6 +229,51 @@ RunImage(const Target & target, const std::string & bytes)
     }
   }
   return true;
+}
+
+} // namespace
+
+bool
+RunImage(const Target & target, const std::string & bytes)
+{
+  WriteNeighbours();
+  const std::string file = GetFolder() + "/x" + target.ending;
+  WriteFile(file, bytes);
+  return CheckReading(file, bytes);
+}
+
+bool
+RunStore(const Target & target, const std::string & bytes)
+{
+  const std::string file = GetFolder() + "/x" + target.ending;
+  std::error_code   ignored;
+  std::filesystem::remove_all(file, ignored);
+  std::filesystem::create_directory(file);
+  std::size_t at = 0;
+  for (int count = 0; count < 32 && at < bytes.size(); ++count)
+  {
+    const std::size_t end = std::min(bytes.find('\n', at), bytes.size());
+    const std::string line = bytes.substr(at, end - at);
+    const std::size_t space = line.find(' ');
+    const std::string name = line.substr(0, space);
+    std::size_t       length = 0;
+    if (space == std::string::npos || name.size() > 60 || name.find("..") != std::string::npos || name[0] == '/' ||
+        std::from_chars(line.data() + space + 1, line.data() + line.size(), length).ec != std::errc())
+    {
+      return false;
+    }
+    at = std::min(end + 1, bytes.size());
+    length = std::min(length, bytes.size() - at);
+    const std::filesystem::path path = file + "/" + name;
+    std::filesystem::create_directories(path.parent_path(), ignored);
+    if (ignored || std::filesystem::exists(path, ignored))
+    {
+      return false;
+    }
+    WriteFile(path.string(), bytes.substr(at, length));
+    at += length;
+  }
+  return CheckReading(file, bytes);
 }
 
 bool

@@ -8,6 +8,7 @@
 #endif
 
 #include "chunkwiseDistanceOperation.h"
+#include "chunkwiseHessianContrast.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseThresholdEstimate.h"
@@ -97,6 +98,11 @@ chunkwise::GetEntropyRangeEstimate()
   return { NoEstimate, nullptr };
 }
 chunkwise::ParameterEstimate
+chunkwise::GetHessianContrastEstimate()
+{
+  return { NoEstimate, nullptr };
+}
+chunkwise::ParameterEstimate
 chunkwise::GetThresholdEstimate()
 {
   return { NoEstimate, nullptr };
@@ -180,6 +186,7 @@ GetTargets()
     { "png", RunImage, ".png", MendChecksumsOfPng },
     { "jpeg", RunImage, ".jpg", nullptr },
     { "bmp", RunImage, ".bmp", nullptr },
+    { "zarr", RunStore, ".zarr", nullptr },
     { "format-reply", RunReply, "", nullptr },
 #ifdef CHUNKWISE_HAS_NETWORKS
     { "onnx", RunModel, "", nullptr },

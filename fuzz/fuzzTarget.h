@@ -34,6 +34,9 @@ Check(bool isRight, const std::string & what);
 
 bool
 RunImage(const Target & target, const std::string & bytes);
+/** Files of a folder that is one image: for each a line with its path and length, then its bytes. */
+bool
+RunStore(const Target & target, const std::string & bytes);
 bool
 RunModel(const Target & target, const std::string & bytes);
 /** Words of a command line, one in each line. */

@@ -6,6 +6,7 @@ usage: makeSeeds.py FOLDER
 """
 
 import gzip
+import json
 import os
 import struct
 import sys
@@ -397,6 +398,58 @@ def reply():
     write("format-reply", "chunks", header(b"double", 8, (1, 1, 0), 1, 4) + numbers("Q", 1, 2, 3, 4) + struct.pack("<QB", 100, 1))
 
 
+def zarr():
+    def store(*files):
+        """Each file as a line with its path and length, then its bytes."""
+        parts = [(name, data if isinstance(data, bytes) else json.dumps(data).encode()) for name, data in files]
+        return b"".join(f"{name} {len(data)}\n".encode() + data for name, data in parts)
+
+    def array(shape, chunk, kind, codecs, **more):
+        return {"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": kind, "fill_value": 0, "codecs": codecs,
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+                "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "attributes": {}, **more}
+
+    def crc32c(data):
+        value = 0xffffffff
+        for byte in data:
+            value ^= byte
+            for _ in range(8):
+                value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)
+        return struct.pack("<I", value ^ 0xffffffff)
+
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    big = {"name": "bytes", "configuration": {"endian": "big"}}
+    gzip6 = {"name": "gzip", "configuration": {"level": 6}}
+    checksum = {"name": "crc32c"}
+    # One raw block of Zstandard, and one of LZ4 with literals alone.
+    zstd = b"\x28\xb5\x2f\xfd\x20\x18" + struct.pack("<I", 24 << 3 | 1)[:3] + voxels(24)
+    lz4 = struct.pack("<I", 24) + b"\xf0\x09" + voxels(24)
+    write("zarr", "plain", store(("zarr.json", array([4, 6], [2, 6], "uint16", [big])), ("c/0/0", voxels(12, 2))))
+    write("zarr", "gzip", store(("zarr.json", array([3, 4, 5], [3, 4, 5], "float32", [
+        {"name": "transpose", "configuration": {"order": [2, 0, 1]}}, little, gzip6, checksum], fill_value="NaN")),
+        ("c/0/0/0", squeeze(voxels(60, 4)) + crc32c(squeeze(voxels(60, 4))))))
+    write("zarr", "zstd", store(("zarr.json", array([2, 12], [2, 12], "uint8", [little, {
+        "name": "zstd", "configuration": {"level": 1}}], dimension_names=["y", "x"])), ("c/0/0", zstd)))
+    chunks = [squeeze(voxels(8, 2)), squeeze(voxels(8, 2)[::-1])]
+    index = struct.pack("<8Q", 0, len(chunks[0]), 2**64 - 1, 2**64 - 1, 2**64 - 1, 2**64 - 1, len(chunks[0]), len(chunks[1]))
+    sharding = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [2, 4], "codecs": [little, gzip6], "index_codecs": [little, checksum], "index_location": "end"}}
+    write("zarr", "shards", store(("zarr.json", array([7, 8], [4, 8], "int16", [sharding], fill_value=-3)),
+                                  ("c/0/0", b"".join(chunks) + index + crc32c(index))))
+    axes = [{"name": "c", "type": "channel"}, {"name": "y", "type": "space", "unit": "micrometer"}, {"name": "x", "type": "space"}]
+    scales = [{"axes": axes, "name": "a", "datasets": [{"path": "0", "coordinateTransformations": [
+        {"type": "scale", "scale": [1, 0.5, 0.25]}, {"type": "translation", "translation": [0, 1, 2]}]}]}]
+    ome = {"ome": {"version": "0.5", "multiscales": scales, "omero": {"channels": [{"label": "a"}, {"label": "b"}]}}}
+    write("zarr", "ome", store(("zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": ome}),
+                               ("0/zarr.json", array([2, 3, 4], [1, 3, 4], "uint8", [little])),
+                               ("0/c/0/0/0", voxels(12)), ("0/c/1/0/0", voxels(12)[::-1])))
+    old = {"zarr_format": 2, "shape": [4, 6], "chunks": [4, 3], "dtype": ">u2", "order": "F", "filters": None, "fill_value": 7,
+           "compressor": {"id": "zlib", "level": 1}}
+    write("zarr", "second", store((".zarray", old), ("0.0", zlib.compress(voxels(12, 2))), ("0.1", zlib.compress(voxels(12, 2)))))
+    write("zarr", "lz4", store((".zarray", {**old, "shape": [2, 12], "chunks": [2, 12], "dtype": "|i1", "order": "C",
+                                            "dimension_separator": "/", "compressor": {"id": "lz4"}}), ("0/0", lz4)))
+
+
 def program():
     lines = {
         "mean": "mean a.mha b.mha --radius 2,3,4 --memory 1.5G --region 0,0,0,4,4,4 --threads 3",
@@ -421,5 +474,5 @@ def program():
           '"compress": false, "read": [' + file + ']}, "written": [' + file + ", null, 1e300, -0.5, true]}\n")
 
 
-for make in (metaimage, nrrd, nifti, mrc, vtk, gipl, tiff, png, bmp, jpeg, onnx, reply, program):
+for make in (metaimage, nrrd, nifti, mrc, vtk, gipl, tiff, png, bmp, jpeg, onnx, reply, zarr, program):
     make()

@@ -20,8 +20,8 @@ namespace itk
  * must have. Its origin, spacing and direction are not used. It is read whole.
  *
  * \par Boundary
- * Renormalized (the default): the result is multiplied by the sum of all weights over the sum of those that are inside
- * the image, exactly, from the kernel's integral image: a constant image stays constant up to its edge. A kernel whose
+ * Renormalized (the default): the result is multiplied by the sum of all weights over the sum of the weights inside the
+ * image, exactly, from the kernel's integral image: a constant image stays constant up to its edge. A kernel whose
  * weights sum to zero, in whole or inside the image, as that of a derivative, cannot be renormalized: the filter throws
  * when it runs; use one of the other boundary conditions. With OutputRegionMode VALID no window reaches the edge.
  *

@@ -18,8 +18,8 @@ namespace itk
  * smaller ones RenormalizedGaussianImageFilter is faster.
  *
  * \par Boundary
- * That of RenormalizedGaussianImageFilter. Renormalized (the default): a constant image stays constant up to its edge,
- * but for rounding.
+ * The boundary conditions are those of RenormalizedGaussianImageFilter. Renormalized (the default): a constant image
+ * stays constant up to its edge, but for rounding.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to float or double, which is also what is kept between the axes. Computed
@@ -34,7 +34,8 @@ namespace itk
  * \par Determinism
  * The same bits for the same chunks; between divisions, requested regions and devices results differ by rounding. The
  * relative L2 difference from exact sums is below 1e-6 in float, and 1e-14 where input and output are double. NaN and
- * infinities spread over a chunk. Where the same bits or less spread are wanted, take RenormalizedGaussianImageFilter.
+ * infinities spread over a chunk. RenormalizedGaussianImageFilter gives the same bits for all divisions, and its NaN
+ * and infinities spread less.
  *
  * \par Source
  * Pruned transforms: A. Zlateski, K. Lee, H. S. Seung, "ZNNi: maximizing the inference throughput of 3D convolutional

@@ -22,8 +22,8 @@ namespace itk
  *
  * \par Boundary
  * Renormalized (the default): every kernel by itself, see PrunedFFTConvolutionImageFilter; with WeightThenConvolve what
- * a voxel would spread beyond the edge is given to its targets inside, so that the sum of the image is kept. That order
- * has Constant with the value 0 beside; ConvolveThenWeight has all boundary conditions.
+ * a voxel would spread beyond the edge is given to its targets inside, so that the sum of the image is kept.
+ * WeightThenConvolve has Constant with the value 0 beside; ConvolveThenWeight has all boundary conditions.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
@@ -108,8 +108,8 @@ public:
   itkSetMacro(GridSize, GridSizeType);
   itkGetConstReferenceMacro(GridSize, GridSizeType);
 
-  /** Where the first node is, and how far apart along the image's axes nodes are. Without both the nodes are the
-   * centers of equal cells. */
+  /** The position of the first node, and the spacing of the nodes along the image's axes. Without both the nodes are
+   * the centers of equal cells. */
   void
   SetGrid(const PointType & origin, const SpacingType & spacing);
   void

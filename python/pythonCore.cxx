@@ -55,6 +55,12 @@ Describe(const ExecutionReport & report)
   result["bytes_to_device"] = report.bytesToDevice;
   result["bytes_to_host"] = report.bytesToHost;
   result["retries"] = report.retries;
+  nb::list figures;
+  for (const auto & figure : report.figures)
+  {
+    figures.append(nb::make_tuple(figure.first, figure.second));
+  }
+  result["figures"] = figures;
   return result;
 }
 
@@ -130,7 +136,7 @@ struct DeviceArray
   Integers       strides; ///< voxels
   std::string    kind;
   int            device{ 0 };
-  /** What the array's owner has enqueued there comes first. */
+  /** Work that the array's owner has enqueued there comes first. */
   std::uintptr_t stream{ 0 };
 };
 
@@ -357,6 +363,7 @@ DescribeFilters()
     row["title"] = filter.title;
     row["output"] = OutputName(filter.output);
     row["can_be_stage"] = filter.canBeStage;
+    row["has_grid"] = filter.outputImage != nullptr;
     row["promises_bits"] = filter.promisesBits;
     row["marker"] = MarkerName(filter.reconstruction.marker);
     row["erosion"] = filter.reconstruction.erosion;
@@ -458,7 +465,7 @@ ToParameters(const std::string & name, const nb::dict & given)
   return parameters;
 }
 
-/** What is known of an image: extent, kinds; spacing, origin and the names of further inputs may be empty. */
+/** The description of an image: extent, kinds; spacing, origin and the names of further inputs may be empty. */
 FilterImage
 ToImage(const Integers & extent, const std::string & inputKind, const std::string & outputKind,
         const std::vector<double> & spacing, const std::vector<double> & origin,
@@ -581,7 +588,7 @@ void
 PlaceOn(ExecutionRequest &, const TArray &)
 {}
 
-/** Tells where the images are. What other streams have enqueued for one of them is waited for. */
+/** Tells where the images are. Work that other streams have enqueued for an image is waited for. */
 void
 PlaceOn(ExecutionRequest & request, const DeviceArray & array)
 {
@@ -676,7 +683,7 @@ Execute(OperationHandle & handle, const std::vector<TArray> & inputs, const Inte
   return Describe(RunTimed(handle, request, options));
 }
 
-/** What all runs over arrays of one shape and kind have in common, so that small ones do not wait for it. */
+/** The preparation that all runs over arrays of one shape and kind share, so that small ones do not wait for it. */
 class PreparedRun
 {
 public:
@@ -828,7 +835,7 @@ WithCarry(const OperationHandle & handle, std::int64_t begin, const nb::bytes & 
   return { next };
 }
 
-/** What the voxels up to the end of the array leave behind; it begins where the operation's own carry stands. */
+/** The carry of the voxels up to the end of the array; it begins where the operation's own carry stands. */
 nb::bytes
 Advance(const OperationHandle & handle, const AnyArray & input, const Integers & lower, const std::string & outputKind,
         unsigned int threads)
@@ -1039,8 +1046,8 @@ DeviceOf(std::uintptr_t data, std::size_t bytes)
                                        : "the array lies in the memory of none of the devices");
 }
 
-/** What a DLPack capsule tells of an array: address, shape, strides in voxels, kind. The capsule is used up; the array
- * lives as long as the fifth. */
+/** The description of the array in a DLPack capsule: address, shape, strides in voxels, kind. The capsule is used up;
+ * the array lives as long as the fifth. */
 nb::tuple
 OpenCapsule(const nb::handle & capsule)
 {
@@ -1078,7 +1085,7 @@ struct Exceptions
   nb::object aborted;
 };
 
-/** What every function takes. */
+/** The argument of an option that every function takes. */
 std::string
 NameOfOption(const std::string & name)
 {

@@ -14,7 +14,7 @@ bundle=${1:-$build/bundle}
 
 # FFTW is for Debian's ITK, whose FFT module links it and only recommends the package.
 "$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev nlohmann-json3-dev \
-  libprotobuf-dev protobuf-compiler zlib1g-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev libgtest-dev libfftw3-dev patchelf python3-minimal
+  libprotobuf-dev protobuf-compiler zlib1g-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev libblosc-dev libzstd-dev liblz4-dev libgtest-dev libfftw3-dev patchelf python3-minimal
 if [ -d /usr/local/cuda/bin ]; then
   PATH=$PATH:/usr/local/cuda/bin
 fi

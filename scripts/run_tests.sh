@@ -12,7 +12,7 @@ build=${CHUNKWISE_BUILD_DIR:-$root/build-tests}
 # FFTW is for the module with its transforms, and for Debian's ITK, whose FFT module links it and only recommends the
 # package.
 "$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev nlohmann-json3-dev \
-  libprotobuf-dev protobuf-compiler zlib1g-dev libisal-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev libgtest-dev libfftw3-dev libonnx-testdata mricron-data \
+  libprotobuf-dev protobuf-compiler zlib1g-dev libisal-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev libblosc-dev libzstd-dev liblz4-dev libgtest-dev libfftw3-dev libonnx-testdata mricron-data \
   python3 python3-dev python3-venv
 
 if [ -d /usr/local/cuda/bin ]; then

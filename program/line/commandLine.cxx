@@ -202,6 +202,8 @@ void
 AddOptionsOfLabels(CLI::App & app, Texts & texts)
 {
   app.add_flag("--compress", texts.switches["compress"], "Compress OUT where its format can");
+  app.add_option("--zarr", texts.common["zarr"], "How a store of OME-Zarr is written; see gaussian --help")
+    ->type_name("PART,...");
   app.add_flag("--overwrite", texts.switches["overwrite"], "Replace OUT without a question");
   app.add_option("--raw", texts.common["raw"], "LABELS has no header: its type and sizes, as uint16,512,512,300")
     ->type_name("TYPE,X,Y,Z");
@@ -273,7 +275,7 @@ AddChain(CLI::App & app, Texts & texts)
     ->type_name("\"SUBCOMMAND OPTIONS\"");
   for (const CommonOption & option : GetCommonOptions())
   {
-    for (const char * const name : { "backend", "devices", "memory", "device-memory", "threads" })
+    for (const char * const name : { "backend", "devices", "memory", "device-memory", "threads", "zarr" })
     {
       if (option.name == name)
       {
@@ -434,6 +436,18 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
   if (!line.raw.empty())
   {
     ParseRaw(line.raw); // an error in it comes before all others
+  }
+  line.zarr = given("zarr");
+  if (!line.zarr.empty())
+  {
+    try
+    {
+      chunkwise::files::ParseZarrOptions("--zarr", line.zarr);
+    }
+    catch (const chunkwise::files::FileError & error)
+    {
+      throw ArgumentError(error.what());
+    }
   }
   line.outputType = given("output-type");
   if (line.outputType == "auto")

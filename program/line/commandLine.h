@@ -121,7 +121,9 @@ struct CommandLine
   /** The part of the result to compute: where it begins along each axis, then its sizes; empty: all. */
   std::vector<std::int64_t> region;
   /** The description of IN, if it has no header: the value of --raw; empty: IN has a header. */
-  std::string   raw;
+  std::string raw;
+  /** How a store of Zarr is written: the value of --zarr; empty: nobody says. */
+  std::string   zarr;
   unsigned int  threads{ 0 }; ///< 0: all
   std::string   outputType;   ///< empty: the filter's default
   ProgressStyle progress{ ProgressStyle::Bar };

@@ -29,6 +29,11 @@ GetCommonOptions()
       { "region", "X,Y,Z,SX,SY,SZ", "Compute only this region: start index, then size, for each axis (all)" },
       { "output-type", "TYPE", "uint8, int8, ... uint64, int64, float32 or float64 (" + real + ")", types, true },
       { "compress", "", "Compress what is written, where OUT's format can; .gz always is" },
+      { "zarr",
+        "PART,...",
+        "How a store of OME-Zarr is written: 0.5 or 0.4, chunks=XxYxZ, shards=XxYxZ or shards=none, codec=NAME[:LEVEL] "
+        "with zstd, blosc, blosc-lz4, gzip, zlib, lz4 or none, pyramid=NAME with mean, mode, min, max or median "
+        "(0.5, codec=zstd:3)" },
       { "out",
         "PATTERN",
         "Several images: where their results go, with {stem}, {name} or {parent} of each image's file; what an earlier "

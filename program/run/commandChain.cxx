@@ -31,6 +31,10 @@ RunChain(const CommandLine & line)
       {
         words.emplace_back("--compress");
       }
+      if (!line.zarr.empty())
+      {
+        words.push_back("--zarr=" + line.zarr);
+      }
     }
     RunStepOrThrow(words);
     if (i > 0)

@@ -70,6 +70,7 @@ FillLabelHoles(const CommandLine & line)
   job.SetReading();
   job.GetRequest().divisions = line.divisions;
   job.GetRequest().written = job.GetImage();
+  job.SetZarrOptions("--zarr", line.zarr);
   job.SetOutput(line.output, settings.labelKind, line.compress);
   ShareMemoryOfTables(line, job, *executor, settings);
   Progress              progress("fill-label-holes", job.GetImage().NumberOfVoxels(), ProgressStyle::None);

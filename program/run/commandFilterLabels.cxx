@@ -81,6 +81,7 @@ FilterLabelsRun::FilterLabelsRun(const CommandLine & line)
   m_Job.SetReading();
   m_Job.GetRequest().divisions = m_Line.divisions;
   m_Job.GetRequest().written = m_Job.GetImage();
+  m_Job.SetZarrOptions("--zarr", m_Line.zarr);
   m_Job.SetOutput(m_Line.output, m_Settings.labelKind, m_Line.compress);
   ShareMemoryOfTables(m_Line, m_Job, *m_Executor, m_Settings);
 }

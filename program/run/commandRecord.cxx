@@ -21,6 +21,44 @@ namespace
 /** Coarser than the times of any file system but FAT's. */
 constexpr std::int64_t GrainSeconds = 2;
 
+/** Values that change when a file of a store does. The order in which a file system lists them does not count. */
+Json
+IdentityOfFolder(const fs::path & folder)
+{
+  std::uint64_t   sum = 0;
+  std::uint64_t   bytes = 0;
+  std::uint64_t   count = 0;
+  struct timespec newest = {};
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+  {
+    struct stat status = {};
+    if (::lstat(entry->path().c_str(), &status) != 0)
+    {
+      continue;
+    }
+    std::uint64_t hash = std::hash<std::string>()(entry->path().lexically_relative(folder).string());
+    for (const auto value : { static_cast<std::uint64_t>(status.st_ino),
+                              static_cast<std::uint64_t>(status.st_size),
+                              static_cast<std::uint64_t>(status.st_mtim.tv_sec),
+                              static_cast<std::uint64_t>(status.st_mtim.tv_nsec),
+                              static_cast<std::uint64_t>(status.st_ctim.tv_sec),
+                              static_cast<std::uint64_t>(status.st_ctim.tv_nsec) })
+    {
+      hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 29;
+    }
+    sum += hash;
+    bytes += S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;
+    ++count;
+    if (std::make_pair(status.st_ctim.tv_sec, status.st_ctim.tv_nsec) > std::make_pair(newest.tv_sec, newest.tv_nsec))
+    {
+      newest = status.st_ctim;
+    }
+  }
+  return { fs::absolute(folder).lexically_normal().string(), sum, bytes, count, 0, newest.tv_sec, newest.tv_nsec };
+}
+
 /** Values that change when a file does; null if it is not there. */
 Json
 IdentityOf(const fs::path & file)
@@ -29,6 +67,10 @@ IdentityOf(const fs::path & file)
   if (::stat(file.c_str(), &status) != 0)
   {
     return nullptr;
+  }
+  if (S_ISDIR(status.st_mode))
+  {
+    return IdentityOfFolder(file);
   }
   return { fs::absolute(file).lexically_normal().string(),
            status.st_ino,
@@ -72,6 +114,7 @@ Describe(const CommandLine & line)
            { "region", line.region },
            { "outputType", line.outputType },
            { "compress", line.compress },
+           { "zarr", line.zarr },
            { "read", read } };
 }
 

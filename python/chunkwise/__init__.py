@@ -21,12 +21,14 @@ from typing import Any
 from . import _core, filters
 from ._arrays import ChunkwiseWarning
 from ._core import Aborted, BudgetError, DeviceError, Error, ParameterError
+from ._deconvolution import average_beads, richardson_lucy
 from ._filter import Filter, Plan
 from ._manage import budgets, devices, held_memory, release_memory, set_budgets, why_no_devices
 from ._measure import (contacts, fill_label_holes, filter_labels, find_boundaries, measure, remove_small_objects,
                        write_table)
 from ._parts import regions
 from ._regions import Region
+from ._ridges import frangi, hessian_eigenvalues, meijering, sato
 from ._statistics import Statistics, statistics
 from ._table import BY_NAME, COMMON
 from ._thresholds import (apply_hysteresis_threshold, threshold_isodata, threshold_li, threshold_local, threshold_multiotsu,
@@ -64,8 +66,9 @@ def _make_function(row: Any) -> Any:
 
 __all__ = [
     "Aborted", "BudgetError", "ChunkwiseWarning", "DeviceError", "Error", "Filter", "ParameterError", "Plan", "Region",
-    "Statistics", "apply_hysteresis_threshold", "budgets", "contacts", "devices", "fill_label_holes", "filter_labels", "filters",
-    "find_boundaries", "held_memory", "measure", "regions", "release_memory", "remove_small_objects", "set_budgets",
+    "Statistics", "apply_hysteresis_threshold", "average_beads", "budgets", "contacts", "devices", "fill_label_holes",
+    "filter_labels", "filters", "find_boundaries", "frangi", "held_memory", "hessian_eigenvalues", "measure", "meijering",
+    "regions", "release_memory", "remove_small_objects", "richardson_lucy", "sato", "set_budgets",
     "statistics", "threshold_isodata", "threshold_li", "threshold_local", "threshold_multiotsu", "threshold_niblack",
     "threshold_otsu", "threshold_sauvola", "threshold_triangle", "threshold_yen", "why_no_devices", "write_table",
     # No star hides Python's own range and sum.

@@ -106,7 +106,7 @@ def _several(value: Any, one: Callable[[Any, str], Any], name: str) -> Any:
 
 
 def _normalise(parameter: Parameter, value: Any) -> Any:
-    """What a caller gave, as a value that can be compared and pickled."""
+    """A caller's value, in a form that can be compared and pickled."""
     name, kind = parameter.name, parameter.type
     if parameter.can_be_auto and isinstance(value, str) and value == "auto":
         return value
@@ -150,6 +150,26 @@ def _axes(value: Any, ndim: int, name: str = "axes") -> list[int]:
     return axes
 
 
+def _grid_numbers(parameter: Parameter, values: list[float]) -> list[float]:
+    """Vectors and matrices along NumPy's axes, as the engine has them along its own."""
+    if parameter.engine == "Affine":
+        # Rows of a matrix with the translation behind it, and perhaps a last one of 0 ... 0 1.
+        n = next((n for n in range(1, 6) if len(values) in (n * (n + 1), (n + 1) * (n + 1))), 0)
+        if n == 0 or (len(values) == (n + 1) ** 2 and values[-n - 1:] != [0.0] * n + [1.0]):
+            raise _core.ParameterError(f"affine: {len(values)} numbers; it takes a row for each axis, of the matrix with the "
+                                       "translation behind it, and perhaps one of 0 ... 0 1")
+        rows = [values[row * (n + 1):(row + 1) * (n + 1)] for row in range(n)]
+        return [each for row in reversed(rows) for each in (*reversed(row[:n]), row[n])]
+    if parameter.engine == "Reference":
+        n = next((n for n in range(1, 6) if len(values) == n * (n + 3)), 0)
+        if n == 0:
+            raise _core.ParameterError(f"reference: {len(values)} numbers; it takes sizes, spacing, origin and the rows of the "
+                                       "direction")
+        parts = [values[:n], values[n:2 * n], values[2 * n:3 * n], values[3 * n:]]
+        return [each for part in parts for each in reversed(part)]
+    return values[::-1]
+
+
 def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> Any:
     if parameter.name == "mode":
         return MODES[value]
@@ -167,6 +187,8 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
             raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, it has no weights")
         voxels = array.reshape(array.shape[0] if stacked else 1, -1)
         return tuple(reversed(shape)), voxels
+    if parameter.engine in ("Affine", "OutputOrigin", "OutputDirection", "Reference"):
+        return _grid_numbers(parameter, list(value) if isinstance(value, tuple) else [value])
     if parameter.type in ("integers", "reals"):
         values = list(value) if isinstance(value, tuple) else [value]
         # Along the axes that a caller names, numbers come in their order.
@@ -299,7 +321,7 @@ class Filter:
                 raise TypeError(f"{self._row.class_name} has no parameter {key!r}")
         return _rebuild(self._row.engine, {**self._given, **given}, self._spacing)
 
-    # What it needs
+    # Its requirements
 
     def _has_effect(self, key: str) -> bool:
         """Whether a parameter has an effect with what another one, on which that depends, is set to."""
@@ -457,10 +479,14 @@ class Filter:
             array = input
         else:
             runner = runner_of(input)
+            if runner is not None and self._row.has_grid:
+                raise TypeError(f"{self._row.name}: the result has a shape of its own, so it takes arrays in memory")
             if runner is not None:
                 return runner.run(self, input, *others, output=output, **options)
             opened = open_image(input)
             array = opened.array
+            if self._row.has_grid and opened.spacing is not None:
+                raise TypeError(f"{self._row.name}: the image has coordinates, which the result would lose; give its array")
         arrays: list[Any] = [array]
         arrays += self._open_others(opened, others)
         if self.is_automatic:
@@ -527,12 +553,12 @@ class Filter:
         return ordered, kind
 
     def _is_of_bool(self, arrays: Sequence[Any]) -> bool:
-        """Whether all images but those of types of their own, such as masks, are of bool."""
+        """Whether all images are of bool, except images with a separate type, such as masks."""
         return arrays[0].dtype.kind == "b" and all(
             array is None or each.own_kind or array.dtype.kind == "b" for each, array in zip(self._row.inputs, arrays[1:]))
 
     def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
-        if not self._given.get("valid"):
+        if not self._row.has_grid and not self._given.get("valid"):
             return None
         given = self._to_engine(len(shape), None, False)
         with self.worded(len(shape)):
@@ -628,7 +654,7 @@ def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Regi
 
 
 class Noted(threading.local):
-    """What this thread runs while somebody wants to know: whether a function does nothing but one prepared run."""
+    """The runs of this thread while somebody wants to know: whether a function does nothing but one prepared run."""
 
     #: None: nobody wants to know, and no image is kept alive.
     runs: list[tuple[Any, Any, Any]] | None = None
@@ -638,7 +664,8 @@ NOTED = Noted()
 
 
 class _Prepared:
-    """What all runs over images of one shape and type have in common, so that small images do not wait for it."""
+    """The preparation that all runs over images of one shape and type share, so that small images do not wait for
+    it."""
 
     __slots__ = ("_run", "_kind", "_dtype", "_target_dtype", "_shape", "_is_same")
 
@@ -656,7 +683,7 @@ class _Prepared:
 
 
 def finished(target: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """What the engine wrote, as the type that was asked for."""
+    """The engine's result, as the type that was asked for."""
     if dtype.kind == "b":
         # In the same memory, where anything but 0 is true.
         truth: np.ndarray[Any, Any] = np.not_equal(target, 0, out=target.view(np.bool_))
@@ -665,7 +692,7 @@ def finished(target: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
 
 
 class _Result:
-    """Where the engine writes to: the caller's array, or memory from which that is filled afterwards."""
+    """The array that the engine writes to: the caller's array, or memory from which that is filled afterwards."""
 
     __slots__ = ("target", "_output", "_dtype")
 

@@ -215,7 +215,7 @@ def test_regions(random, filter):
     expected = filter(image)
     result = np.zeros_like(expected)
     for region in chunkwise.regions(filter, image.shape, (5, (7, 8), 16)):
-        # What lies around what it needs is poison.
+        # The voxels around the needed ones are poison.
         room = np.full(tuple(each + 2 for each in image.shape), np.nan, "float32")
         inside = tuple(slice(1 + each.start, 1 + each.stop) for each in region.input)
         room[inside] = image[region.input]

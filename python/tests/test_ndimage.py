@@ -49,7 +49,8 @@ class Trial:
         return extents, {"origin": [int(self.random.integers(-(each // 2), (each - 1) // 2 + 1)) for each in extents]}
 
     def element(self, largest=5):
-        """Its axes ascend, and its origins go with the axes' names unless these are all. Of even extents SciPy mistakes one axis for another."""
+        """Its axes ascend, and its origins go with the axes' names unless these are all. With even extents SciPy
+        mistakes one axis for another."""
         extents, _ = self.extents(largest)
         if list(self.axes) != sorted(self.axes):
             extents = tuple(each | 1 for each in extents)

@@ -1,5 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What the package says of itself: signatures, docstrings, stubs, types, the command line, what an import takes."""
+"""The package's description of itself: signatures, docstrings, stubs, types, the command line, the packages that an
+import loads."""
 import ast
 import builtins
 import doctest

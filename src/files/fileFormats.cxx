@@ -6,6 +6,8 @@
 #include "fileNifti.h"
 #include "fileOutput.h"
 #include "filePlanar.h"
+#include "fileZarr.h"
+#include "fileZarrMetadata.h"
 
 #include <algorithm>
 #include <cctype>
@@ -33,12 +35,23 @@ constexpr unsigned PngKinds = KindBit(PixelKind::UInt8) | KindBit(PixelKind::UIn
 constexpr unsigned GiplKinds = PngKinds | KindBit(PixelKind::Int8) | KindBit(PixelKind::Int16) |
                                KindBit(PixelKind::Float32) | KindBit(PixelKind::Float64);
 
+/** A folder's name may end with a slash. */
+std::string
+WithoutSlash(std::string file)
+{
+  while (file.size() > 1 && file.back() == '/')
+  {
+    file.pop_back();
+  }
+  return file;
+}
+
 /** The row whose ending is the longest that fits. */
 const Format *
 FindRow(const std::string & file, std::string & ending)
 {
   const Format * found = nullptr;
-  const auto     name = Lower(std::filesystem::path(file).filename().string());
+  const auto     name = Lower(std::filesystem::path(WithoutSlash(file)).filename().string());
   ending.clear();
   for (const Format & format : GetFormats())
   {
@@ -100,7 +113,7 @@ CanHold(const Format & format, const ImageHeader & header)
          header.dimension <= format.maxDimension && (components == 1 || (format.components >> components & 1u) != 0);
 }
 
-/** What of the header a format without room for it drops. */
+/** The fields of the header that are dropped by a format without room for them. */
 std::vector<std::string>
 FindLosses(const ImageHeader & header, unsigned keeps)
 {
@@ -139,13 +152,14 @@ FindLosses(const ImageHeader & header, unsigned keeps)
   return losses;
 }
 
-/** Where an image of a format goes. */
+/** The destination of an image of a format. */
 Destination
 MakeDestination(const std::string & file, const Format & format, const std::string & ending, bool compress)
 {
   Destination destination;
   destination.shown = file;
-  destination.file = FollowLinks(file);
+  destination.file = FollowLinks(WithoutSlash(file));
+  destination.isFolder = format.create != nullptr;
   const bool isPair = ending == ".hdr" || ending == ".img";
   if (ending == ".mhd" || ending == ".nhdr" || isPair)
   {
@@ -200,6 +214,10 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
          std::string(format->name) + " cannot be written compressed under this name; what can: " +
            ListEndings([&](const Format & f) { return isWritten(f) && f.canCompress && CanHold(f, header); }));
   }
+  if (options.zarr && format->create != CreateZarr)
+  {
+    Fail(file, std::string("options of Zarr are given, for ") + format->name);
+  }
   for (int a = 0; a < header.dimension && format->layout == LayOutNrrd; ++a)
   {
     // Readers find the direction by dividing by its length, the root of a sum of squares.
@@ -215,6 +233,10 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
     NameOfDataFile(file, destination.data.filename().string());
   }
   CheckDestination(destination, options);
+  if (format->create == CreateZarr)
+  {
+    CheckZarrOutput(file, header, options);
+  }
   return *format;
 }
 
@@ -351,6 +373,24 @@ GetFormats()
       true,
       "as ITK writes it",
       AnyComponents },
+    { "Zarr",
+      { ".zarr", ".ome.zarr" },
+      nullptr,
+      OpenZarr,
+      nullptr,
+      false,
+      AllKinds,
+      2,
+      5,
+      KeepsSpacing | KeepsOrigin,
+      "",
+      "",
+      true,
+      "a folder: versions 2 and 3, shards, OME-Zarr 0.4 and 0.5; NAME.zarr/PATH is a level or an array; always "
+      "compressed",
+      AnyComponents,
+      true,
+      CreateZarr },
     { "GIPL",
       { ".gipl", ".gipl.gz" },
       LocateGipl,
@@ -710,6 +750,10 @@ namespace
 std::unique_ptr<FileSource>
 OpenFile(const std::string & file)
 {
+  if (IsZarr(file))
+  {
+    return OpenZarr(file);
+  }
   // Whether it can be read at all is the first question.
   Descriptor::OpenToRead(file);
   const Format * const format = FindFormat(file);
@@ -725,7 +769,8 @@ OpenFile(const std::string & file)
 std::unique_ptr<FileSource>
 OpenImage(const std::string & file)
 {
-  const Format * const format = FindFormat(file);
+  const bool           isZarr = IsZarr(file);
+  const Format * const format = FindFormat(isZarr ? "x.zarr" : file);
   if (IsUntrusted() && !(format && format->isFuzzed))
   {
     Fail(file,
@@ -735,8 +780,12 @@ OpenImage(const std::string & file)
            ListEndings([](const Format & f) { return f.isFuzzed; }));
   }
   std::error_code error;
-  if (std::filesystem::is_directory(file, error))
+  if (std::filesystem::is_directory(file, error) && !isZarr)
   {
+    if (format && format->open == OpenZarr)
+    {
+      Fail(file, "is no store of Zarr: it has no zarr.json, .zarray or .zgroup");
+    }
     return OpenDicom(file);
   }
   try
@@ -808,6 +857,10 @@ CreateImage(const std::string & file, const ImageHeader & header, const OutputOp
   Destination    destination;
   const Format & format = FindOutput(file, header, options, destination);
   auto           losses = FindLosses(header, format.keeps);
+  if (format.create)
+  {
+    return format.create(header, destination, options, std::move(losses));
+  }
   if (!format.layout)
   {
     return CreateWithItk(format, header, destination, options.compress, std::move(losses));
@@ -817,6 +870,17 @@ CreateImage(const std::string & file, const ImageHeader & header, const OutputOp
   layout.losses.insert(layout.losses.begin(), losses.begin(), losses.end());
   return CreateVoxels(header, destination, std::move(layout));
 }
+
+namespace
+{
+
+bool
+IsWrittenInPieces(const Format & format)
+{
+  return format.layout || format.create || IsHdf5(format);
+}
+
+} // namespace
 
 std::string
 DescribeFormats()
@@ -836,8 +900,8 @@ DescribeFormats()
     }
     else
     {
-      const bool readsPieces = format.locate || format.layout || IsHdf5(format);
-      const bool writesPieces = format.layout || IsHdf5(format);
+      const bool writesPieces = IsWrittenInPieces(format);
+      const bool readsPieces = format.locate || writesPieces;
       text << (readsPieces == writesPieces ? std::string("read and written, ") + (readsPieces ? "in pieces" : "whole")
                                            : std::string("read in pieces, written whole"))
            << ", " << Dimensions(format) << "-D, " << (format.kinds == AllKinds ? "all types" : ListKinds(format.kinds))
@@ -859,6 +923,10 @@ GetOutputAccess(const std::string & file, const ImageHeader & header, const Outp
   {
     return access;
   }
+  if (format->create)
+  {
+    return GetZarrOutputAccess(file, header, options);
+  }
   if (format->isWrittenByItk)
   {
     // The others hold the image, and once more where they look at what they have written.
@@ -879,8 +947,9 @@ GetOutputAccess(const std::string & file, const ImageHeader & header, const Outp
 std::string
 WithoutEnding(const std::string & file)
 {
-  std::string ending;
-  return FindRow(file, ending) ? file.substr(0, file.size() - ending.size()) : file;
+  std::string       ending;
+  const std::string name = WithoutSlash(file);
+  return FindRow(name, ending) ? name.substr(0, name.size() - ending.size()) : file;
 }
 
 std::string
@@ -889,8 +958,7 @@ ListFormatsInPieces()
   std::string list;
   for (const Format & format : GetFormats())
   {
-    const bool isWritten = format.layout != nullptr || IsHdf5(format);
-    if (isWritten && format.kinds != 0)
+    if (IsWrittenInPieces(format) && format.kinds != 0)
     {
       for (const std::string & ending : format.endings)
       {

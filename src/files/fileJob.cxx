@@ -11,6 +11,10 @@ namespace chunkwise::files
 namespace
 {
 
+/** The inputs together, and the output, hold so small a part of the memory for their threads, where they have a choice.
+ */
+constexpr std::uint64_t PartsForFiles = 8;
+
 std::string
 CountImages(std::size_t count)
 {
@@ -141,6 +145,12 @@ FileJob::SetOutputComponents(std::int64_t components)
   m_OutputComponents = m_Image.upper[MaxDimension - 1] = components;
 }
 
+void
+FileJob::SetOutputImage(const FilterImage & image)
+{
+  m_OutputImage = image;
+}
+
 std::string
 FileJob::FindWrongNumberOfImages(const Operation & operation, const std::vector<InputDescription> & all) const
 {
@@ -213,6 +223,8 @@ FileJob::GetOutputOptions() const
 {
   OutputOptions options;
   options.compress = m_Compress;
+  options.zarr = m_Zarr;
+  options.heldBytes = m_HeldByOutput;
   for (const auto & source : m_Sources)
   {
     options.inputFiles.insert(options.inputFiles.end(), source->GetFiles().begin(), source->GetFiles().end());
@@ -228,6 +240,15 @@ FileJob::SetOutput(const std::string & file, PixelKind kind, bool compress)
   ImageHeader header = this->GetHeader();
   header.components = m_OutputComponents;
   header.kind = kind;
+  if (m_OutputImage)
+  {
+    for (int a = 0; a < header.dimension; ++a)
+    {
+      header.spacing[a] = m_OutputImage->spacing[a];
+      header.origin[a] = m_OutputImage->origin[a];
+      std::copy_n(m_OutputImage->direction[a], MaxDimension, header.direction[a]);
+    }
+  }
   m_OutputHeader = GetHeaderOfPart(header, m_Request.written);
   CheckOutput(file, m_OutputHeader, this->GetOutputOptions());
   m_Request.writtenKind = kind;
@@ -273,11 +294,26 @@ FileJob::RefuseDivisions(const DivisionsError & error, std::uint64_t memory, con
 }
 
 void
+FileJob::ShareWithFiles(std::uint64_t bytes)
+{
+  for (const auto & source : m_Sources)
+  {
+    source->HoldAtMost(bytes / m_Sources.size());
+  }
+  if (!m_Output.empty())
+  {
+    m_HeldByOutput = bytes;
+    m_Request.sinkAccess = GetOutputAccess(m_Output, m_OutputHeader, this->GetOutputOptions());
+  }
+}
+
+void
 FileJob::MakePlan(std::uint64_t memory, std::uint64_t ownBytes)
 {
   auto & manager = Manager::GetGlobal();
   if (memory > 0)
   {
+    this->ShareWithFiles(memory / PartsForFiles);
     JobMemory parts;
     parts.total = memory;
     parts.own = ownBytes;
@@ -319,7 +355,7 @@ FileJob::MakePlan(std::uint64_t memory, std::uint64_t ownBytes)
   }
   if (m_Plan.divisions > 1 || m_Plan.inSlabs)
   {
-    // What is only read may be held whole where no limit was set.
+    // An image that is only read may be held whole if no limit was set.
     if (!m_Request.operation && memory == 0)
     {
       return;

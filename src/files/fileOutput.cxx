@@ -2,6 +2,7 @@
 #include "fileOutput.h"
 
 #include "fileFormats.h"
+#include "fileZarrMetadata.h"
 
 #include <cerrno>
 #include <climits>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace chunkwise::files
@@ -28,8 +30,10 @@ constexpr const char * LockName = ".chunkwise";
 /** The files that a pair replaces, until it is complete. */
 constexpr const char * OldHeaderName = ".old-header";
 constexpr const char * OldDataName = ".old-data";
+/** Stands for the voxels' file of a folder, which has none. */
+constexpr const char * NoDataName = ".no-data";
 
-/** What RemoveUnfinished removes: paths in memory that is always there. */
+/** The paths that RemoveUnfinished removes, in memory that is always there. */
 struct Slot
 {
   static constexpr int NumberOfFiles = 3;
@@ -84,6 +88,32 @@ CheckMayBeReplaced(const std::string & shown, const fs::path & file)
   }
 }
 
+/** A store of Zarr may be replaced by another one, but nothing else by it. */
+void
+CheckFolderMayBeReplaced(const Destination & destination, const OutputOptions & options)
+{
+  std::error_code  error;
+  const fs::path & file = destination.file;
+  if (!IsThere(file))
+  {
+    return;
+  }
+  if (!IsZarr(file))
+  {
+    Fail(destination.shown, file.string() + " is there, and is no store of Zarr");
+  }
+  const fs::path folder = fs::canonical(file, error);
+  for (const fs::path & input : options.inputFiles)
+  {
+    const fs::path within = fs::weakly_canonical(input, error).lexically_relative(folder);
+    if (!error && !within.empty() && *within.begin() != "..")
+    {
+      Fail(destination.shown,
+           "would replace the store that has " + input.string() + ", which an input of this run uses");
+    }
+  }
+}
+
 /** Whether `header`, a file that is there, says that its voxels are in `data`. */
 bool
 HasVoxelsIn(const fs::path & header, const std::string & shown, const fs::path & data)
@@ -117,13 +147,66 @@ Move(const fs::path & from, const fs::path & to)
   return ::rename(from.c_str(), to.c_str()) == 0;
 }
 
+/** Two names change places at once; false where the file system cannot do that. */
+bool
+Exchange(const fs::path & one, const fs::path & other)
+{
+#ifdef RENAME_EXCHANGE
+  return ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0;
+#else
+  return false;
+#endif
+}
+
+/** Folders of a store within each other: a group, a level, and one for each axis. */
+constexpr int MostDepthOfTree = 12;
+
+/** Removes a folder and all that is in it. Takes no memory and no lock. */
+void
+RemoveTree(int parent, const char * name, int depth) noexcept
+{
+#ifdef SYS_getdents64
+  struct Entry
+  {
+    std::uint64_t  inode;
+    std::int64_t   offset;
+    unsigned short length;
+    unsigned char  type;
+    char           name[1];
+  };
+  const int folder = depth > 0 ? ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+  if (folder >= 0)
+  {
+    alignas(Entry) char entries[4096];
+    for (long bytes = 0; (bytes = ::syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0;)
+    {
+      for (long at = 0; at < bytes;)
+      {
+        const auto * const entry = reinterpret_cast<const Entry *>(entries + at);
+        const char * const child = entry->name;
+        const bool         isSelf = child[0] == '.' && (child[1] == 0 || (child[1] == '.' && child[2] == 0));
+        if (!isSelf && ::unlinkat(folder, child, 0) != 0)
+        {
+          RemoveTree(folder, child, depth - 1);
+        }
+        at += entry->length;
+      }
+    }
+    ::close(folder);
+  }
+#else
+  static_cast<void>(depth);
+#endif
+  ::unlinkat(parent, name, AT_REMOVEDIR);
+}
+
 bool
 MoveUnlessThere(const fs::path & from, const fs::path & to)
 {
   return !IsThere(to) && Move(from, to);
 }
 
-/** What the lock of a folder says of a pair that is being moved: empty names if none is. */
+/** The names, in the lock of a folder, of a pair that is being moved: empty if none is. */
 struct MovedPair
 {
   std::string file;
@@ -233,6 +316,10 @@ CheckDestination(const Destination & destination, const OutputOptions & options)
   if (!destination.data.empty())
   {
     EndLeftovers(parent);
+  }
+  if (destination.isFolder)
+  {
+    return CheckFolderMayBeReplaced(destination, options);
   }
   CheckMayBeReplaced(destination.shown, destination.file);
   for (const fs::path & input : options.inputFiles)
@@ -356,11 +443,15 @@ OutputFolder::Commit()
   const fs::path   oldData = m_Folder / OldDataName;
   KeepMode(file);
   KeepMode(data);
-  if (!data.empty())
+  if (m_Destination.isFolder && IsThere(file) && Exchange(GetPath(file), file))
+  {
+    return this->RemoveFolder();
+  }
+  if (!data.empty() || m_Destination.isFolder)
   {
     // Whoever finds the folder after a crash can end what begins here: see EndCommit.
     std::string names = file.filename().string();
-    names += '\0' + data.filename().string() + '\0';
+    names += '\0' + (m_Destination.isFolder ? std::string(NoDataName) : data.filename().string()) + '\0';
     m_Lock.WriteAt(names.data(), names.size(), 0);
     m_Lock.Sync();
     SyncFolder(m_Folder);
@@ -370,14 +461,14 @@ OutputFolder::Commit()
     slots[m_Slot].isArmed = false;
   }
   // An old header must not be seen with new voxels: it goes first, and the new one comes last.
-  bool good = data.empty() || !IsThere(file) || Move(file, oldFile);
+  bool good = (data.empty() && !m_Destination.isFolder) || !IsThere(file) || Move(file, oldFile);
   good = good && (data.empty() || !IsThere(data) || Move(data, oldData));
   good = good && (data.empty() || Move(GetPath(data), data));
   good = good && Move(GetPath(file), file);
   if (!good)
   {
     const int error = errno;
-    // New voxels go back first, so that EndCommit sees at any time what there is to do.
+    // New voxels go back first, so that EndCommit sees at any time which moves are left.
     if (!data.empty() && !IsThere(GetPath(data)))
     {
       Move(data, GetPath(data));
@@ -392,9 +483,19 @@ OutputFolder::Commit()
     }
     FailWithErrno(m_Destination.shown, "cannot be given its name", error);
   }
+  this->RemoveFolder();
+}
+
+void
+OutputFolder::RemoveFolder()
+{
+  if (m_Slot >= 0)
+  {
+    slots[m_Slot].isArmed = false;
+  }
   std::error_code ignored;
   fs::remove_all(m_Folder, ignored);
-  SyncFolder(ParentOf(file));
+  SyncFolder(ParentOf(m_Destination.file));
 }
 
 void
@@ -411,7 +512,10 @@ RemoveUnfinished() noexcept
           ::unlink(file);
         }
       }
-      ::rmdir(slot.folder);
+      if (::rmdir(slot.folder) != 0)
+      {
+        RemoveTree(AT_FDCWD, slot.folder, MostDepthOfTree);
+      }
     }
   }
 }

@@ -7,7 +7,7 @@
 namespace chunkwise::files
 {
 
-/** Where an output goes: symbolic links are followed, so that what they name is written. */
+/** The destination of an output: symbolic links are followed, so that the file that they name is written. */
 struct Destination
 {
   /** As the user wrote it, for messages. */
@@ -16,6 +16,8 @@ struct Destination
   std::filesystem::path file;
   /** The voxels' own file beside it; empty where there is none. */
   std::filesystem::path data;
+  /** `file` is a folder: a store of Zarr. */
+  bool isFolder{ false };
 };
 
 /** The file that `name` stands for, through symbolic links, there or not. */
@@ -44,20 +46,22 @@ public:
   OutputFolder &
   operator=(const OutputFolder &) = delete;
 
-  /** Where to write what belongs at `destination`. */
+  /** The path at which to write the file for `destination`. */
   std::filesystem::path
   GetPath(const std::filesystem::path & destination) const
   {
     return m_Folder / destination.filename();
   }
-  /** Moves the files to where they belong, the header last, with the permissions of those that they replace. If a move
-   * fails, what was there before comes back. */
+  /** Moves the files to where they belong, the header last, with the permissions of the files that they replace. If a
+   * move fails, what was there before comes back. */
   void
   Commit();
 
 private:
   void
   KeepMode(const std::filesystem::path & destination) const;
+  void
+  RemoveFolder();
 
   Destination           m_Destination;
   std::filesystem::path m_Folder;

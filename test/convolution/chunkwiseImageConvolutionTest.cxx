@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvolutionTrial.h"
+#include "chunkwiseCutTrial.h"
 #include "chunkwiseExecutor.h"
+#include "chunkwiseSequenceOperation.h"
 
 #include <cmath>
 #include <complex>
@@ -111,6 +113,56 @@ TEST_P(Convolution, PlanesOfSeveralBlocksKeepTheBound)
         << BoundaryModeName(mode) << ToString(image) << ToString(extent);
     }
   }
+}
+
+TEST_P(Convolution, TransformsGiveTheBitsOfTheWholeHoweverItIsCut)
+{
+  if (GetParam() == Place::Cuda)
+  {
+    GTEST_SKIP() << "devices choose the lengths of transforms by chunk";
+  }
+  std::mt19937 random(68);
+  int          trial = 0;
+  for (const auto & [image, extent] : std::vector<std::pair<Coordinates, Coordinates>>{
+         { { { 14, 12, 210, 1, 1 } }, { { 5, 4, 7, 1, 1 } } },
+         { { { 20, 30, 2, 120, 1 } }, { { 3, 6, 1, 5, 1 } } },
+         { { { 540, 70, 2, 1, 1 } }, { { 9, 5, 1, 1, 1 } } },
+         { { { 530, 70, 1, 1, 1 } }, { { 13, 1, 1, 1, 1 } } },
+         { { { 70, 2, 530, 1, 1 } }, { { 1, 1, 19, 1, 1 } } },
+         { { { 12, 660, 17, 1, 1 } }, { { 8, 9, 1, 1, 1 } } },
+       })
+  {
+    const auto operation = std::make_shared<ImageConvolutionOperation>();
+    operation->kernel = RandomKernel(random, extent, true);
+    operation->method = ConvolutionMethod::FFT;
+    operation->boundary.mode = AllModes[trial++ % 5];
+    operation->boundary.constant = 3.0;
+    trial % 2 ? CompareCuts<float>(random, GetManager(), GetBackend(), operation, image)
+              : CompareCuts<double>(random, GetManager(), GetBackend(), operation, image);
+  }
+  CompareBits<float, float>(
+    random, GetManager(), GetBackend(), 30, [&](int) { return RandomConvolution(random, 9, ConvolutionMethod::FFT); });
+}
+
+TEST_P(Convolution, SequencesOfTransformsGiveTheBitsOfTheWholeHoweverTheyAreCut)
+{
+  if (GetParam() == Place::Cuda)
+  {
+    GTEST_SKIP() << "devices choose the lengths of transforms by chunk";
+  }
+  std::mt19937 random(69);
+  const auto   sequence = std::make_shared<SequenceOperation>();
+  for (int axis = 0; axis < 3; ++axis)
+  {
+    auto extent = Coordinates::Filled(1);
+    extent[axis] = 15;
+    const auto stage = std::make_shared<ImageConvolutionOperation>();
+    stage->kernel = RandomKernel(random, extent, true);
+    stage->method = ConvolutionMethod::FFT;
+    sequence->stages.push_back(stage);
+  }
+  CompareCuts<float>(random, GetManager(), GetBackend(), sequence, { { 12, 70, 530, 1, 1 } });
+  CompareCuts<float>(random, GetManager(), GetBackend(), sequence, { { 530, 66, 3, 1, 1 } });
 }
 
 TEST(ConvolutionOperations, ThreadsDoNotChangeTheBits)

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Copies an image from file to file in random boxes: fileCopy [--compress] [--seed N] IN OUT. Losses go to the standard
-// output, errors to the standard error.
+// Copies an image from file to file in random boxes: fileCopy [--compress] [--zarr PARTS] [--seed N] IN OUT. Losses go
+// to the standard output, errors to the standard error.
 #include "fileImage.h"
 #include "fileTestBoxes.h"
 
@@ -13,12 +13,17 @@ main(int argc, char ** argv)
   using namespace chunkwise;
   files::OutputOptions     options;
   std::vector<std::string> names;
+  std::string              zarr;
   unsigned                 seed = 1;
   for (int i = 1; i < argc; ++i)
   {
     if (std::strcmp(argv[i], "--compress") == 0)
     {
       options.compress = true;
+    }
+    else if (std::strcmp(argv[i], "--zarr") == 0 && i + 1 < argc)
+    {
+      zarr = argv[++i];
     }
     else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
     {
@@ -31,13 +36,14 @@ main(int argc, char ** argv)
   }
   if (names.size() != 2)
   {
-    std::cerr << "fileCopy [--compress] [--seed N] IN OUT\n";
+    std::cerr << "fileCopy [--compress] [--zarr PARTS] [--seed N] IN OUT\n";
     return 2;
   }
   try
   {
     const auto source = files::OpenImage(names[0]);
     options.inputFiles = source->GetFiles();
+    options.zarr = zarr.empty() ? nullptr : files::ParseZarrOptions("--zarr", zarr);
     const auto          sink = files::CreateImage(names[1], source->GetHeader(), options);
     files::test::Random random(seed);
     files::test::CopyInBoxes(*source, *sink, random);

@@ -3,7 +3,9 @@
 
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkChunkwiseTestImages.h"
+#include "itkChunkwiseZarrImageIO.h"
 #include "itkCommand.h"
+#include "itkExtractImageFilter.h"
 #include "itkHeapReconstructionByDilationImageFilter.h"
 #include "itkHeapRegionalMaximaImageFilter.h"
 #include "itkImageFileReader.h"
@@ -170,7 +172,7 @@ TEST_F(ChunkwiseFileToFile, GivesWhatTheFilterGivesInMemory)
 }
 
 #if defined(CHUNKWISE_TEST_PROGRAM)
-/** What the program prints for the run, as JSON. */
+/** The plan that the program prints for the run, as JSON. */
 std::string
 PlanOfProgram(const std::string & words)
 {
@@ -219,7 +221,7 @@ TEST_F(ChunkwiseFileToFile, PlansAsTheProgramDoes)
     counts.insert(plan.divisions);
   }
   EXPECT_GT(counts.size(), 2u) << "the memory makes no difference";
-  // What one asks for is enough for the other.
+  // The program and the filter ask for the same memory.
   m_Run->SetMemory(1);
   const std::string refused = WhatOf(m_Run);
   EXPECT_NE(refused.find("needs " + std::to_string(least) + " bytes"), std::string::npos) << refused;
@@ -354,6 +356,56 @@ TEST_F(ChunkwiseFileToFile, ReportsProgressAndAborts)
   aborts = false;
   m_Run->Update();
   EXPECT_EQ(this->CountOthers(), 1u);
+}
+
+/** A run to a store, and readers and writers of ITK: all, or a region. */
+TEST_F(ChunkwiseFileToFile, StoresOfZarrAreReadAndWritten)
+{
+  const auto median = itk::RenormalizedMedianImageFilter<Short3>::New();
+  median->SetRadius(1);
+  m_Run->SetFilter(median.GetPointer());
+  m_Run->Update();
+  const auto expected = Read<Short3>(this->Name("out.mha"));
+  m_Run->SetOutputFileName(this->Name("out.ome.zarr"));
+  m_Run->SetZarrOptions("0.4,chunks=16x16x16,codec=gzip");
+  m_Run->Update();
+
+  const auto read = [](const std::string & file) {
+    const auto reader = itk::ImageFileReader<Short3>::New();
+    reader->SetImageIO(itk::ChunkwiseZarrImageIO::New());
+    reader->SetFileName(file);
+    return reader;
+  };
+  const auto whole = read(this->Name("out.ome.zarr"));
+  whole->Update();
+  EXPECT_EQ(CountDifferentVoxels(expected.GetPointer(), whole->GetOutput(), Region), 0u);
+  EXPECT_EQ(expected->GetSpacing(), whole->GetOutput()->GetSpacing());
+
+  const auto part = read(this->Name("out.ome.zarr/0"));
+  const auto extract = itk::ExtractImageFilter<Short3, Short3>::New();
+  const auto region = MakeRegion<Short3>({ 20, 3, 40 }, { 17, 30, 9 });
+  extract->SetInput(part->GetOutput());
+  extract->SetExtractionRegion(region);
+  extract->Update();
+  EXPECT_EQ(part->GetOutput()->GetBufferedRegion(), region);
+  EXPECT_EQ(CountDifferentVoxels(expected.GetPointer(), extract->GetOutput(), region), 0u);
+
+  const auto io = itk::ChunkwiseZarrImageIO::New();
+  io->SetZarrOptions("chunks=20x20x20,shards=40x40x40");
+  const auto writer = itk::ImageFileWriter<Short3>::New();
+  writer->SetImageIO(io);
+  writer->SetInput(expected);
+  writer->SetFileName(this->Name("again.zarr"));
+  writer->Update();
+  const auto again = read(this->Name("again.zarr"));
+  again->Update();
+  EXPECT_EQ(CountDifferentVoxels(expected.GetPointer(), again->GetOutput(), Region), 0u);
+
+  std::filesystem::resize_file(this->Name("again.zarr/0/c/0/0/0"), 100);
+  EXPECT_THROW(read(this->Name("again.zarr"))->Update(), itk::ExceptionObject);
+  io->SetZarrOptions("codec=none,chunks=0");
+  writer->Modified();
+  EXPECT_THROW(writer->Update(), itk::ExceptionObject);
 }
 
 } // namespace

@@ -261,7 +261,7 @@ TEST_P(Rank, WindowsAlongOneAxis)
   CompareWindowsOfAllKinds(random, GetManager(), GetBackend(), windows);
 }
 
-/** Cubes and squares, of which backends find medians in ways of their own, in images that hardly have one. */
+/** Cubes and squares, for which backends have separate ways to find medians, in images that hardly have one. */
 TEST_P(Rank, MediansOfCubesAndSquares)
 {
   std::mt19937 random(87);

@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What the modules with scikit-image's names share."""
+"""Functions that all modules with scikit-image's names use."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ def is_connected(connectivity: Any, ndim: int) -> int:
 
 
 def is_fully_connected(footprint: Any, ndim: int) -> bool:
-    """Whether a neighborhood is that of all neighbors, or that of those that share a face; none is the first."""
+    """Whether a neighborhood has all neighbors, or only neighbors that share a face; without a footprint it has all."""
     if footprint is None:
         return True
     array = np.asarray(footprint) != 0

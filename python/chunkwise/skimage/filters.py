@@ -68,7 +68,7 @@ def _threshold(name: str, image: Any, nbins: int, hist: Any, options: dict[str, 
 
 
 def _typed(dtype: np.dtype[Any], value: Any) -> Any:
-    """Of integers a threshold is an integer."""
+    """The threshold of an image of integers is an integer."""
     return np.int64(value) if dtype.kind in "iu" else dtype.type(value)
 
 

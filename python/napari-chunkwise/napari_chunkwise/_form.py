@@ -47,7 +47,7 @@ def make_control(parameter: Parameter, arrays: Any) -> Widget:
 
 
 def value_of(parameter: Parameter, control: Widget) -> Any:
-    """What a control says, as the filter takes it; None is its default."""
+    """The value of a control, as the filter takes it; None is its default."""
     value = control.value  # type: ignore[attr-defined]
     if not isinstance(control, LineEdit):
         return value

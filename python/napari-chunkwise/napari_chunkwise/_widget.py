@@ -26,7 +26,7 @@ class _Cancelled(Exception):
 
 
 class _Job:
-    """What a thread does: it can be asked how far it is, and to stop."""
+    """The work of a thread: it can be asked for its progress, and to stop."""
 
     def __init__(self, work: Callable[[Callable[[float], None]], Any], done: Callable[[Any, Exception | None], None]) -> None:
         self.fraction = 0.0
@@ -40,7 +40,7 @@ class _Job:
         def run() -> tuple[Any, Exception | None]:
             try:
                 result = work(progress)
-                # What is lazy has no progress of its own.
+                # A lazy result has no progress.
                 return (None, _Cancelled()) if self._stop.is_set() else (result, None)
             except (_Cancelled, chunkwise.Error, MemoryError, TypeError, ValueError, OSError) as error:
                 return None, error
@@ -111,7 +111,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         self._layers_changed()
         self._make_form()
 
-    # What is chosen
+    # The choices of the user
 
     def _layers_of(self, *kinds: type) -> Iterator[Any]:
         return (each for each in reversed(self._viewer.layers) if isinstance(each, kinds) and each is not self._preview_layer)
@@ -192,7 +192,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
     # The preview
 
     def _ask_for_preview(self, _: Any = None) -> None:
-        # What the preview itself changes in the viewer is no reason for another one.
+        # Changes that the preview itself makes in the viewer are no reason for another one.
         if self._is_showing:
             return
         if not self.preview.value:
@@ -208,7 +208,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
 
     def _start_preview(self) -> None:
         if self._preview_job is not None:
-            # What it computes is out of date.
+            # Its result is out of date.
             self._preview_is_due = True
             self._preview_job.cancel()
             return
@@ -260,7 +260,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
     # Runs
 
     def run(self, _: Any = None) -> None:
-        """Filters the whole layer in a thread; the result is a new layer. What is lazy stays lazy."""
+        """Filters the whole layer in a thread; the result is a new layer. A lazy layer stays lazy."""
         if self._job is not None:
             return
         try:

@@ -97,7 +97,7 @@ def test_forms_are_the_table(viewer):
                 assert parameter.minimum <= control.min and control.max <= parameter.maximum
         shown = {each.name for each in row.parameters.values() if each.default is None and each.example}
         if not any(each.type == "kernel" and each.required for each in row.parameters.values()):
-            # What nobody touched is the filter with the table's defaults, and its examples where there is none.
+            # Untouched controls are the filter with the table's defaults, and its examples if there is none.
             assert set(widget.filter().parameters) <= shown, name
 
 

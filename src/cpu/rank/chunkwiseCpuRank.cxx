@@ -108,7 +108,7 @@ IsCut(const RankOperation & operation)
   return operation.boundary.mode == BoundaryMode::Renormalized;
 }
 
-/** What is known of the input's and the output's kinds, beside that of the keys. */
+/** The functions for the input's and the output's pixel types, beside those for the keys. */
 template <typename TKey>
 struct KeyedKinds
 {
@@ -126,7 +126,7 @@ LoadKeys(const KernelCall & call, const RankOperation & operation, const Box & p
          typename RankKey<TPixel>::Type * keys)
 {
   using KeyOf = RankKey<TPixel>;
-  // What is not there is above everything, and is not counted.
+  // Missing voxels are above everything, and are not counted.
   const bool cuts = IsCut(operation);
   LoadTile<TPixel>(call.inputs[0],
                    call.image,
@@ -343,8 +343,8 @@ RunRanks(bool inTiles, const KernelCall & call, const Coordinates & radius, cons
   WithKinds(call, [&](const auto & kinds) { RunTiles(call, operation, radius, part, memory, kinds); });
 }
 
-/** What is computed at once, of pixels with so many components together, and the bytes that each worker needs for it,
- * however components lie. */
+/** The tile that is computed at once, for pixels with so many components together, and the bytes that each worker needs
+ * for it, whether or not components are interleaved. */
 struct RankWork
 {
   Coordinates  tile;
@@ -396,7 +396,7 @@ SeenPart(const KernelCall & call, const Box & tile)
   return part;
 }
 
-/** Where windows may see nothing: there the output is 0. */
+/** Runs a tile whose windows may be empty: there the output is 0. */
 void
 RunCountedTile(bool inTiles, const KernelCall & call, const Coordinates & radius, const Box & tile, char * memory)
 {
@@ -423,7 +423,7 @@ RunRank(const KernelCall & call)
   const auto &      operation = static_cast<const RankOperation &>(*call.operation);
   const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
   const auto        kind = call.inputs[0].kind;
-  // Those of voxels that are counted have a kernel of their own, see RunMaskedMedianTile.
+  // Medians of counted voxels have a separate kernel, see RunMaskedMedianTile.
   const std::int64_t components =
     VMedians ? MediansTogether(radius, kind, ComponentsTogether(call.inputs[0], call.output)) : 1;
   const RankWork work({ VMedians, VTiles }, radius, call.output.box, kind, components);

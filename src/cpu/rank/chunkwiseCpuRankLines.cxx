@@ -133,7 +133,7 @@ SortLine(const RankLine<TKey> & line)
   return sorted;
 }
 
-/** Of each byte, where its bits are. */
+/** The positions of the bits of each byte. */
 struct BitsOfBytes
 {
   std::uint8_t at[256][8]{};

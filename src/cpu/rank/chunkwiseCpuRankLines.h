@@ -30,12 +30,12 @@ struct RankLine
   TKey *       results{ nullptr };
   std::int64_t outputs{ 0 };
   std::int64_t radius{ 0 };
-  /** Where the voxels begin, counted from the first output. */
+  /** The offset of the voxels from the first output. */
   std::int64_t shift{ 0 };
   double       fraction{ 0.5 };
   bool         isReal{ false };
 
-  /** What is sorted: a part of a key, and the key's place in the line. */
+  /** The sorted items: a part of a key, and the key's place in the line. */
   std::uint64_t * items[2]{};
   std::uint32_t * places{ nullptr }; ///< of each voxel in the order
   std::uint64_t * bits{ nullptr };   ///< the voxels of a window

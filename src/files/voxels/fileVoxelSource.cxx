@@ -14,6 +14,10 @@ void
 FileSource::KeepBehind(std::int64_t)
 {}
 
+void
+FileSource::HoldAtMost(std::uint64_t)
+{}
+
 namespace
 {
 

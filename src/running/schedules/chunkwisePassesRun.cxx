@@ -184,7 +184,7 @@ PassesRun::MakeRequest(std::size_t stage) const
   {
     request.output = DenseView(nullptr, m_Kinds[stage], m_Boxes[stage]);
   }
-  // What is in use of a device's memory its plans know.
+  // The plans of devices account for the memory in use.
   if (m_Limit && !m_Device)
   {
     // 0 would be no limit.
@@ -284,7 +284,7 @@ PassesRun::Execute(const ExecuteFunction & execute, Monitor * monitor)
     catch (const BudgetError & error)
     {
       const std::size_t held = GetBytesDuring(i);
-      // Devices have budgets of their own.
+      // Devices have separate budgets.
       if (!m_Limit || m_Device || error.budget != request.budgets.host || held == 0)
       {
         throw;

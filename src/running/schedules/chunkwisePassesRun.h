@@ -10,7 +10,7 @@
 namespace chunkwise
 {
 
-/** The stages of an operation whose schedule is Passes as runs of their own, and the images between them. */
+/** The stages of an operation whose schedule is Passes as separate runs, and the images between them. */
 class PassesRun
 {
 public:
