@@ -668,8 +668,8 @@ FindBestOnce(const PlannerRequest & request)
   const Candidate & best = search.GetBest();
   if (!std::isfinite(best.seconds))
   {
-    // The memory of a chunk does not shrink when it grows, but joining many small chunks may take more than joining a few
-    // large ones.
+    // The memory of a chunk does not shrink when it grows, but joining many small chunks may take more than joining a
+    // few large ones.
     AxisCut smallest[MaxDimension];
     AxisCut largest[MaxDimension];
     for (int a = 0; a < MaxDimension; ++a)
