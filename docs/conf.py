@@ -7,11 +7,15 @@ outside docs gets that file's text, and links that leave docs lead to such a pag
 import os
 import pathlib
 import re
+import sys
 
 from latex2mathml.converter import convert
 
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import make_classes  # noqa: E402
 
 project = "Chunkwise"
 author = "The Chunkwise Contributors"
@@ -75,6 +79,8 @@ def read_page(app, page, content):
     if page in SHOWN:
         file = ROOT / SHOWN[page]
         content[0], folder = file.read_text(), file.parent
+    if page == "reference/classes":
+        content[0] = make_classes.make_page()
     # Code is left alone.
     pieces = re.split(r"(?ms)(^ *```.*?^ *```$|`[^`\n]+`(?!\]))", content[0])
     pieces[::2] = [re.sub(r"(!?)\[([^\]\n]*(?:\n[^\]\n]*)?)\]\(([^)\s]+)\)", lambda match: turn_link(match, folder, page), piece)

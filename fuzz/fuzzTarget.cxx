@@ -7,7 +7,9 @@
 #  include "chunkwiseNetworkFilters.h"
 #endif
 
+#include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseDistanceOperation.h"
+#include "chunkwiseHessianContrast.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseThresholdEstimate.h"
@@ -70,6 +72,11 @@ chunkwise::DistanceOperation::GetOutOfCoreRunner() const
   std::abort();
 }
 const chunkwise::OutOfCoreRunner *
+chunkwise::DeconvolutionOperation::GetOutOfCoreRunner() const
+{
+  std::abort();
+}
+const chunkwise::OutOfCoreRunner *
 chunkwise::LabelOperation::GetOutOfCoreRunner() const
 {
   std::abort();
@@ -93,6 +100,11 @@ chunkwise::GetWienerNoiseEstimate()
 }
 chunkwise::ParameterEstimate
 chunkwise::GetEntropyRangeEstimate()
+{
+  return { NoEstimate, nullptr };
+}
+chunkwise::ParameterEstimate
+chunkwise::GetHessianContrastEstimate()
 {
   return { NoEstimate, nullptr };
 }

@@ -20,8 +20,8 @@ struct BlockCuts
   std::vector<std::int64_t> cuts[MaxDimension];
 };
 
-/** What the outside has to know of a block: mask and state of its border, those voxels with neighbors in another block,
- * and the forest between them, of which edges that cannot raise anything are left out. A block has fewer than 2^32
+/** The part of a block that other blocks need: mask and state of the border voxels with neighbors in another block, and
+ * the forest between them, without edges that cannot raise anything. A block has fewer than 2^32
  * voxels. `state` and `mask` are of one kind, cover the block and no more, and the state is nowhere beyond the mask.
  * Only `erosion`, `fullyConnected` and `spatialDimension` of the operation count. Throws ParameterError. */
 Chunkwise_EXPORT SideData

@@ -25,8 +25,8 @@ SumsAreExact(PixelKind kind, bool squares)
   return !IsFloatingPoint(kind) && !(squares && PixelSize(kind) == 8);
 }
 
-/** A statistic of the box around each voxel, of the part of it inside the image, from summed-area tables: the time does
- * not depend on the box, which may have a size of its own at each voxel. Kernel "boxstatistic".
+/** A statistic of the box around each voxel, cut at the image's edge, from summed-area tables: the time does not depend
+ * on the box, whose radius may differ from voxel to voxel. Kernel "boxstatistic".
  *
  * With `variable` a second image of the same extent, of any integer kind, has the radius: the box of a voxel whose
  * value there is r has the radius min(max(r, 0), radius[a]) along axis a. So an axis with radius 0 takes no part, and
@@ -52,8 +52,8 @@ SumsAreExact(PixelKind kind, bool squares)
  *   - Then each further axis that takes part, in ascending order, as a running sum over the block.
  *   - The box's sum, from the table's entries or what the next axis gives, axis by axis, the first the outermost:
  *     (E - P) + L, where L is at the box's last position, P at the one before its first, unless that is in another
- *     block, and E at the last of the block of its first position, unless that is also the last position's. What is not
- *     there is +0.
+ *     block, and E at the last of the block of its first position, unless that is also the last position's. A missing
+ *     term is +0.
  * - From sums S and Q in double of n voxels: the mean is S / n, the variance (Q - S (S / n)) / n, 0 where that is
  *   negative. An entry is off by a few half units in the last place of the sum of the block's magnitudes, or squares,
  *   and by no more than about 12 plus the lengths of the block along the further axes. So an offset of all voxels

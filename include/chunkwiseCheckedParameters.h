@@ -42,7 +42,7 @@ public:
   std::shared_ptr<const NetworkGraph>
   Network(const std::string & name) const;
 
-  /** A list with a number for each spatial axis, spread over all axes; `other` along those that are not spatial. */
+  /** A list with a number for each spatial axis, spread over all axes; axes that are not spatial get `other`. */
   Coordinates
   OverAxes(const std::string & name, std::int64_t other = 0) const;
   std::vector<double>

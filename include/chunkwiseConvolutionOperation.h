@@ -56,7 +56,7 @@ public:
   GetNormRows(int a, std::int64_t n) const;
 };
 
-/** Where along an axis of the table of norms position `i` is. */
+/** The row of the table of norms for position `i` along an axis. */
 CHUNKWISE_HOST_DEVICE inline std::int64_t
 NormRow(std::int64_t i, std::int64_t n, std::int64_t radius)
 {

@@ -14,7 +14,7 @@ namespace chunkwise
 using StreamHandle = void *;
 using EventHandle = void *;
 
-/** What the planner knows of a device. Rates in bytes per second. */
+/** The planner's description of a device. Rates in bytes per second. */
 struct DeviceDescription
 {
   std::string name;                   ///< "NVIDIA H200"
@@ -90,7 +90,7 @@ public:
   virtual void
   SetToZero(void * memory, std::size_t bytes, StreamHandle stream) = 0;
   /** Fills `to` with the voxels of its box from `from`, which is of the same kind; both lie in this device's or in
-   * pinned memory, with any strides. What `to` has beyond `image` comes from the opposite side. Done by a kernel. */
+   * pinned memory, with any strides. Parts of `to` beyond `image` come from the opposite side. Done by a kernel. */
   virtual void
   CopyVoxels(const BufferView & to, const BufferView & from, const Box & image, StreamHandle stream) = 0;
   /** True if [memory, memory + bytes) is memory of this device, whoever allocated it. */
@@ -115,7 +115,7 @@ public:
 };
 
 /** Changes whenever a type that crosses the module boundary changes. */
-constexpr int BackendInterfaceVersion = 9;
+constexpr int BackendInterfaceVersion = 10;
 
 /** The function that a backend module exports as "chunkwiseMakeBackend". Returns nullptr and fills `reason` (at most
  * `reasonBytes` with the final 0) if it cannot work on this machine or `version` is not its own. */

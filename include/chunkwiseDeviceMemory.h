@@ -17,7 +17,7 @@ public:
   struct Impl;
 
   explicit DeviceMemory(std::unique_ptr<Impl> impl);
-  /** Nothing that uses the memory may be under way. */
+  /** No pending work may use the memory. */
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory &) = delete;
   DeviceMemory &

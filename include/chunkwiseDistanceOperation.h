@@ -70,9 +70,9 @@ ReplaceFeatures(unsigned char * known, const unsigned char * from, const Distanc
  * the axes. If all spacings are equal it is a whole number of squared voxels, times the squared spacing; else it is
  * summed in double in this order, each product and sum rounded. Roots are rounded correctly. Rounding is monotonic, so
  * the minimum is the same in whatever order features are compared, and results have the same bits for all chunks,
- * threads and backends. Of features at the same distance the one with the lowest raster index counts as the nearest.
- * Without a feature distances are infinite (the largest number of an integer type), and the index is -1 (the largest
- * number of an unsigned type).
+ * threads and backends. If several features have the same distance, the one with the lowest raster index counts as the
+ * nearest. Without a feature distances are infinite (the largest number of an integer type), and the index is -1 (the
+ * largest number of an unsigned type).
  *
  * Two passes over chunks, which hold all axes whole but the slowest. A chunk's summary has the first and the last
  * feature of each column along that axis. Solve finds for each chunk the nearest features before and after it. Then

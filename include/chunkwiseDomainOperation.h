@@ -11,7 +11,7 @@ namespace chunkwise
 
 class WienerOperation;
 
-/** What says which voxels are inside. */
+/** How it is decided which voxels are inside. */
 enum class DomainKind
 {
   All,    ///< nothing does, but perhaps NaN
@@ -39,8 +39,8 @@ enum class DomainKind
  * - non-local means: NonLocalMeansOperation says what weights are to it.
  *
  * The boundary condition continues x and w alike; beyond the edge of Constant lies the constant with weight 1. A voxel
- * of weight 0 counts as if it were not there, whatever its value: NaN too. With `ignoresNan` NaN is outside. Where
- * sum(k w) is not above 0 the window is empty, and the result is `emptyValue`; of a sum it is 0. The result at a voxel
+ * of weight 0 counts as if it were not there, whatever its value: NaN too. With `ignoresNan` NaN is outside. If sum(k
+ * w) is not above 0, the window is empty and the result is `emptyValue`; for a sum it is 0. The result at a voxel
  * that is outside is computed as that of any other.
  *
  * Arithmetic, the same on every backend so that results are bit-identical: `window` computes numerators and
@@ -72,11 +72,11 @@ public:
   static constexpr double TransformRounding = 1e-12;
   static constexpr double TransformNoise = 1e-6;
 
-  /** What is computed without a mask: MeanOperation, VarianceOperation, BoxStatisticOperation, WienerOperation,
-   * SeparableOperation, HighPassOperation, ConvolutionOperation, ImageConvolutionOperation, also through transforms one
-   * after the other, VaryingConvolutionOperation, RangeOperation, RankOperation, EntropyOperation,
-   * NonLocalMeansOperation, or maxima and minima, also one after the other. What
-   * says which voxels are inside comes after its inputs. */
+  /** The operation that is computed without a mask: MeanOperation, VarianceOperation, BoxStatisticOperation,
+   * WienerOperation, SeparableOperation, HighPassOperation, ConvolutionOperation, ImageConvolutionOperation, also
+   * through transforms one after the other, VaryingConvolutionOperation, RangeOperation, RankOperation,
+   * EntropyOperation, NonLocalMeansOperation, or maxima and minima, also one after the other. The mask or weights come
+   * after its inputs. */
   std::shared_ptr<const Operation> window;
   DomainKind                       domain{ DomainKind::Mask };
   bool                             ignoresNan{ false };
@@ -122,7 +122,7 @@ public:
   bool
   LeavesOutNan() const;
 
-  /** What the quotient of a numerator and a denominator needs to know. */
+  /** The constants for dividing a numerator by a denominator. */
   struct Quotient
   {
     /** Denominators from `least` to `most` are `whole`; none if least > most. */

@@ -28,7 +28,7 @@ public:
   ParallelFor(std::int64_t count, const std::function<void(std::int64_t index, unsigned int worker)> & body) = 0;
 };
 
-/** An executor of `concurrency` threads of its own (0: as many as GetNumberOfProcessors says). */
+/** An executor with `concurrency` threads (0: GetNumberOfProcessors()), which it owns. */
 Chunkwise_EXPORT std::unique_ptr<Executor>
                  MakeThreadExecutor(unsigned int concurrency = 0);
 

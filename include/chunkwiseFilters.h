@@ -54,6 +54,14 @@ enum class ParameterCount
   Any
 };
 
+/** The content of a file that a program or a language reads in place of a list of numbers. */
+enum class ParameterFile
+{
+  None,
+  Numbers, ///< a text file of numbers
+  Grid     ///< an image: its size, spacing, origin and the rows of its direction, each along the spatial axes
+};
+
 class Monitor;
 
 /** Runs an operation without an output over a whole image: the total of the summaries of its pieces (MergeSummary),
@@ -68,8 +76,8 @@ struct ParameterEstimate
    * ParameterError if the image gives no value. nullptr: the parameter cannot be "auto". */
   std::vector<double> (*take)(const Operation & operation, PixelKind input, const SummaryRun & run,
                               Monitor * monitor){ nullptr };
-  /** The operation among those that `take` runs which needs the most memory, for plans; nullptr if the kind of the
-   * image says the value, so that the image is not read. */
+  /** The operation that needs the most memory among the operations that `take` runs, for plans; nullptr if the pixel
+   * type of the image gives the value, so that the image is not read. */
   std::shared_ptr<const Operation> (*plan)(const Operation & operation, PixelKind input){ nullptr };
 };
 
@@ -96,8 +104,9 @@ struct Chunkwise_EXPORT ParameterDescription
    * values are separated by "|". */
   std::string onlyWithName{};
   std::string onlyWithValue{};
-  /** What a form shows where there is no default: a value that a volume's first trial may have. */
-  std::string exampleText{};
+  /** The value that a form shows if there is no default: it suits a first trial on a volume. */
+  std::string   exampleText{};
+  ParameterFile file{ ParameterFile::None };
   /** A Kernel that is several, along an axis that the image has not. */
   bool isStack{ false };
 
@@ -114,10 +123,10 @@ struct InputDescription
   std::string help;
   bool        required{ true };
   bool        before{ false };  ///< it comes before the first image in Operation's inputs
-  bool        ownKind{ false }; ///< it keeps a kind of its own: an image of radii
+  bool        ownKind{ false }; ///< it keeps its own pixel type: an image of radii
 };
 
-/** What an output's voxels are where the caller names no kind. */
+/** The pixel type of an output if the caller names none. */
 enum class DefaultOutput
 {
   Input,   ///< the input's kind: no result is outside of it
@@ -149,7 +158,7 @@ enum class ReconstructionGives
 };
 
 /** How a filter is made of a reconstruction, for callers that run its parts themselves, on blocks that several machines
- * hold. Where it has the parameter PreserveIntensities, a second reconstruction follows. */
+ * hold. If it has the parameter PreserveIntensities, a second reconstruction follows. */
 struct ReconstructionRecipe
 {
   MarkerRule marker{ MarkerRule::None };
@@ -198,7 +207,7 @@ private:
   std::map<std::string, ParameterValue> m_Values;
 };
 
-/** What must be known of an image before a filter can be made for it. */
+/** The properties of an image that decide how a filter is made for it. */
 struct FilterImage
 {
   int         dimension{ 3 };
@@ -246,6 +255,9 @@ struct Chunkwise_EXPORT FilterDescription
   bool (*givesIntegers)(const FilterParameters & parameters, const std::vector<std::string> & furtherInputs){ nullptr };
   /** The part of the image that the output covers; nullptr: all. */
   Box (*outputBox)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
+  /** The grid of an output that has other voxels than the image: extent, spacing, origin, direction; nullptr: it has
+   * the image's. */
+  FilterImage (*outputImage)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
   /** Numbers that an output voxel has; 0: as many as an input voxel, as where this is nullptr. */
   std::int64_t (*outputComponents)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
   std::shared_ptr<const Operation> (*make)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
@@ -287,9 +299,15 @@ ParseParameter(const ParameterDescription & parameter, const std::string & text)
 Chunkwise_EXPORT std::shared_ptr<const Operation>
 MakeFilterOperation(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
 
-/** The part of the image that a filter's output has: all, but for convolutions of valid voxels alone. */
+/** The part of the image that a filter's output has: all, but for convolutions of valid voxels alone. A box of
+ * GetFilterOutputImage. */
 Chunkwise_EXPORT Box
 GetFilterOutputBox(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
+
+/** The image as a filter's output has it: extent, spacing, origin and direction; the input's, but for filters that give
+ * other voxels (FilterDescription::outputImage). A filter's outputBox is a box of it. */
+Chunkwise_EXPORT FilterImage
+GetFilterOutputImage(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
 
 /** Numbers that a voxel of a filter's output has; 0: as many as one of the input. The engine has them along its last
  * axis: where there are some, FilterImage::extent must say so before MakeFilterOperation. */

@@ -148,6 +148,10 @@ constexpr std::int64_t WholeAxis = INT64_MAX / 4;
 Chunkwise_EXPORT Box
 PadAndCrop(const Box & box, const Halo & halo, const Box & image);
 
+/** All tiles that `box` meets, of a grid that begins at the image's lower corner, cut at `image`. */
+Chunkwise_EXPORT Box
+AlignToTiles(const Box & box, const Coordinates & tile, const Box & image);
+
 /** Strides in voxels of a dense buffer of this extent, x fastest. */
 Chunkwise_EXPORT Coordinates
 DenseStrides(const Coordinates & extent);

@@ -89,18 +89,20 @@ TransformProviderFromName(const std::string & name);
  * - Direct: acc = +0, then acc = fma(weight[t], tap, acc) from the highest t to the lowest, x fastest, that is over the
  *   taps from the lowest index to the highest: the same bits on every backend and for every chunk. In Renormalized
  *   mode taps beyond the edge are 0.
- * - FFT: rounding depends on the lengths of the transforms, and so on the chunk. The error at a voxel is bounded in
- *   proportion to the largest magnitude in its chunk's input; over an image the relative L2 error stays below 1e-6 in
- *   float and 1e-14 in double for kernels of one sign. A NaN or an infinity spreads over its chunk.
+ * - FFT: the CPU computes tiles (GetTile) of a grid that begins at the image's origin, with lengths of transforms that
+ *   follow from the extents of image and kernel alone. So its bits do not depend on chunks or threads. On devices
+ * lengths depend on the chunk, and so does rounding. The error at a voxel is bounded in proportion to the largest
+ * magnitude in its tile's input, or its chunk's; over an image the relative L2 error stays below 1e-6 in float and
+ * 1e-14 in double for kernels of one sign. A NaN or an infinity spreads over its tile, or its chunk.
  * - In Renormalized mode the result is multiplied by GetFactor: the sum of all weights by that of those inside the
- *   image. Where nothing is cut it is 1. Kernels for which an inside sum vanishes are refused by Validate.
+ *   image. The factor is 1 if the window is not cut. Kernels for which an inside sum vanishes are refused by Validate.
  * - Integer results are rounded to nearest, ties to even, and clamped to the kind's range. */
 class Chunkwise_EXPORT ImageConvolutionOperation : public WindowedOperation
 {
 public:
   std::shared_ptr<const ConvolutionKernel> kernel;
   ConvolutionMethod                        method{ ConvolutionMethod::Auto };
-  /** Where one is named, Auto takes transforms for kernels of few weights, too. A backend that cannot serve it throws
+  /** If a library is named, Auto uses transforms for kernels of few weights, too. A backend that cannot serve it throws
    * ParameterError before work starts; see IsForCufft for what Auto takes. */
   TransformProvider transforms{ TransformProvider::Auto };
 
@@ -113,6 +115,9 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
+  /** The tile of transforms. */
+  Coordinates
+  GetTile(const Coordinates & image) const override;
   void
   Validate(const Coordinates & image) const override;
   Coordinates
@@ -189,9 +194,9 @@ Chunkwise_EXPORT std::vector<int>
 Chunkwise_EXPORT std::vector<double>
                  TransformTwiddles(std::int64_t n);
 
-/** What one chunk, or a block of one, transforms. Roles: 0 is the axis of the real transform, 1 and 2 follow; 3 and 4
- * are not transformed. Along a transformed axis the block's input, beginning with its first voxel at position 0, is
- * followed by zeros up to the length; the output's first voxel is at position `crop`. */
+/** The transforms of one chunk, or of a block of a chunk. Roles: 0 is the axis of the real transform, 1 and 2 follow; 3
+ * and 4 are not transformed. Along a transformed axis the block's input, beginning with its first voxel at position 0,
+ * is followed by zeros up to the length; the output's first voxel is at position `crop`. */
 class Chunkwise_EXPORT ConvolutionBlock
 {
 public:
@@ -202,6 +207,29 @@ public:
   /** At least as large as every block whose output has at most this extent, wherever it lies. It has no place. */
   static ConvolutionBlock
   Largest(const ImageConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image);
+
+  /** The extents of the tiles that ImageConvolutionOperation::GetTile gives. Each is a block, whose rounding depends on
+   * the image's extent and the kernel alone. */
+  static Coordinates
+  Tile(const ImageConvolutionOperation & operation, const Coordinates & image);
+  /** Rows of a tile along role 1 if it is not transformed: lines are transformed in pairs, whose other line they know
+   * by rounding. */
+  static constexpr std::int64_t RowsOfTile = 64;
+  /** Extents of tiles: at least, where tiles share transforms, and at most, unless the kernel is large. */
+  static constexpr std::int64_t LeastTile = 96;
+  static constexpr std::int64_t LongestTile = 640;
+  /** The size of a tile's spectrum in float, for kernels along three axes: the least that a budget must hold. */
+  static constexpr double LargestTileBytes = 64.0 * 1024 * 1024;
+  /** Images of fewer planes have small tiles, so that each is the work of one thread. */
+  static constexpr std::int64_t FewPlanes = 16;
+
+  /** The same for tiles: with the lengths of the largest tile, and with the last axis in tiles that share the
+   * transforms along the others. `output` and `extent` hold whole tiles. */
+  ConvolutionBlock(const ImageConvolutionOperation & operation, const Box & output, const Coordinates & image,
+                   const Coordinates & tile);
+  static ConvolutionBlock
+  Largest(const ImageConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image,
+          const Coordinates & tile);
 
   struct Axis
   {
@@ -216,6 +244,12 @@ public:
   };
   Axis              role[MaxDimension];
   TransformProvider transforms{ TransformProvider::Auto };
+  /** Positions of a tile along the axis that is transformed last; 0: the block is one tile. */
+  std::int64_t lastTile{ 0 };
+
+  /** The role of the axis that is transformed last. */
+  int
+  LastRole() const;
 
   /** Complex values of a row's half spectrum. */
   std::int64_t
@@ -225,8 +259,14 @@ public:
   }
 
 private:
-  ConvolutionBlock(const ImageConvolutionOperation & operation);
+  explicit ConvolutionBlock(const ImageConvolutionOperation & operation);
+  void
+  TakeLengths(const ImageConvolutionOperation & operation, const Coordinates & image, const Coordinates & tile);
 };
+
+/** The tiles that `box` meets, whole, of a grid that begins at the image's lower corner. */
+Chunkwise_EXPORT std::vector<Box>
+                 CutIntoTiles(const Box & box, const Coordinates & tile, const Box & image);
 
 /** `box` cut into parts of about one extent, at most `most`. */
 Chunkwise_EXPORT std::vector<Box>

@@ -7,7 +7,7 @@
 namespace chunkwise
 {
 
-/** What an image that is read or written in boxes does well. */
+/** The kinds of access that an image in boxes does well. */
 struct ImageAccess
 {
   /** Boxes may come in any order. Else they come in ascending order along the last axis that has more than one voxel:
@@ -21,7 +21,7 @@ struct ImageAccess
   /** Voxels along each axis that are stored as one, such as a compressed block: a stream reads, and writes, whole ones
    * along the axis that it divides, so that none is decoded or encoded for two divisions. */
   Coordinates unit{ Coordinates::Filled(1) };
-  /** A stream passes all of a division to one call, not in pieces: the image has threads of its own. */
+  /** A stream passes a whole division to one call, not in pieces: the image has its own threads. */
   bool wholeBoxes{ false };
 };
 

@@ -35,18 +35,18 @@ struct Chunkwise_EXPORT LabelCondition
   IsMet(const PixelValue & measured) const;
 };
 
-/** Which labels of an image are kept: those that meet all conditions, and of these the largest ones. Others become 0.
+/** Which labels of an image are kept: labels that meet all conditions, and of these the largest ones. Others become 0.
  */
 struct LabelSelection
 {
   std::vector<LabelCondition> conditions;
   /** By their voxels; of equal ones the lower labels. 0: all. */
   std::int64_t keepLargest{ 0 };
-  /** Those that are kept become 1, 2, ... in the order of their labels. */
+  /** The labels that are kept become 1, 2, ... in the order of their labels. */
   bool relabel{ false };
 };
 
-/** What SetPartsFor needs to know of a selection. */
+/** The properties of a selection that SetPartsFor needs. */
 Chunkwise_EXPORT std::vector<std::string>
                  GetPropertiesOf(const LabelSelection & selection);
 

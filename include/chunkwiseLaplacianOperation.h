@@ -55,8 +55,8 @@ public:
   GetNumberOfRows(int a, std::int64_t n) const;
 };
 
-/** The row of weights for position `i` of an axis: near an edge of the image a row of its own, else the middle one.
- * `rows` is 1, all positions, or 2 radius + 1. */
+/** The row of weights for position `i` of an axis: positions near an edge of the image have separate rows, all others
+ * share the middle one. `rows` is 1, all positions, or 2 radius + 1. */
 CHUNKWISE_HOST_DEVICE inline std::int64_t
 WeightRow(std::int64_t i, std::int64_t n, std::int64_t radius, std::int64_t rows)
 {

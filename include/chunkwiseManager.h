@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace chunkwise
@@ -26,13 +27,13 @@ enum class BackendChoice
  * A manager's budgets are for all runs at a time and for what is kept between them; 0: Manager::SetBudgets says what. A
  * run's (ExecutionRequest::budgets, a filter's setters) are for that run alone, and the tighter of both counts: a run's
  * can ask for less than the manager's, never for more; 0: what the manager has. Each device has this much pinned memory
- * and this much of its own. The images themselves, and an operation's parameters, are in none of them. */
+ * and this much device memory. The images themselves, and an operation's parameters, are in none of them. */
 struct Budgets
 {
   std::size_t device{ 0 };
   std::size_t pinned{ 0 };
-  /** What the CPU's kernels take for a chunk, and what they have made and is kept (spectra, factors); what a sweep's
-   * chunks hand on. */
+  /** The memory that the CPU's kernels take for a chunk, that kernels have made and keep (spectra, factors), and that
+   * the chunks of a sweep hand on. */
   std::size_t host{ 0 };
 };
 
@@ -63,17 +64,20 @@ struct ExecutionRequest
   /** With imageDevice: images that lie in the host's memory are no error; they are copied to the device, the output
    * from it, through pinned memory. The copies are within the budget, whole. */
   bool copiesHostImages{ false };
-  /** A stream of that device, of CUDA a cudaStream_t (nullptr: the default one). What was enqueued there before comes
-   * ahead of the run, and the output is complete when the run returns. */
+  /** A stream of that device, of CUDA a cudaStream_t (nullptr: the default one). Work that was enqueued there before
+   * comes ahead of the run, and the output is complete when the run returns. */
   StreamHandle stream{ nullptr };
 
   /** Threads of the CPU backend; nullptr: a thread per core. */
   Executor * executor{ nullptr };
+  /** The run takes less time than waking threads does: if the CPU computes, it is done by the caller's thread, alone
+   * unless there is an executor, and the monitor is asked only before it. The result is the same. */
+  bool isShort{ false };
   /** Host threads that copy to or from one device, per direction; 0: as its link and the host's rate of copies ask. */
   unsigned int stagingThreads{ 0 };
 };
 
-/** What happened. */
+/** A report about a run. */
 struct ExecutionReport
 {
   std::string backend; ///< "cpu", "cuda", "cuda+cpu"
@@ -96,11 +100,14 @@ struct ExecutionReport
   std::int64_t revisits{ 0 };
   std::int64_t revisitedVoxels{ 0 };
   bool         settled{ false }; ///< the kernel `settle` ran, see Operation::GetPatience
-  /** What a user should be told, one line each: devices dropped, fallback to the CPU, a budget that costs much time. */
+  /** Figures that an operation reports about its run, by name and in order: the divergence after each iteration, for
+   * example. */
+  std::vector<std::pair<std::string, double>> figures;
+  /** Messages for the user, one line each: devices dropped, fallback to the CPU, a budget that costs much time. */
   std::vector<std::string> warnings;
 };
 
-/** What the budget costs that is the tightest for a request. */
+/** The cost of the tightest budget of a request. */
 struct RequestCost
 {
   BudgetCost  budget;
@@ -130,7 +137,7 @@ public:
   static Manager &
   GetGlobal();
 
-  /** A manager of its own set of devices, for tests and embedding. `hostKernels` (nullptr: GetHostKernels()) must
+  /** A manager with a separate set of devices, for tests and embedding. `hostKernels` (nullptr: GetHostKernels()) must
    * outlive it. */
   explicit Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNone = std::string(),
                    const KernelRegistry * hostKernels = nullptr);
@@ -151,7 +158,7 @@ public:
   SetBudgets(const Budgets & budgets);
   Budgets
   GetBudgets() const;
-  /** What is held now, for runs and between them; of devices that of the fullest. */
+  /** The memory that is held now, for runs and between them; for devices, the memory of the fullest one. */
   Budgets
   GetHeldMemory() const;
 
@@ -160,7 +167,7 @@ public:
   ExecutionReport
   Execute(const ExecutionRequest & request, Monitor * monitor = nullptr);
 
-  /** What an operation without an output (TwoPass) says of request.region: the total of its chunks' summaries. As
+  /** The result of an operation without an output (TwoPass) over request.region: the total of its chunks' summaries. As
    * Execute in everything else; `report`, if not nullptr, is what that would return. */
   SideData
   Summarise(const ExecutionRequest & request, Monitor * monitor = nullptr, ExecutionReport * report = nullptr);
@@ -193,8 +200,8 @@ public:
   Plan
   MakePlanFor(const ExecutionRequest & request);
 
-  /** What the request's budget costs in time, and how much memory would cost little. Runs nothing; it takes some dozens
-   * of plans. */
+  /** The time that the request's budget costs, and how much memory would cost little. Runs nothing; it takes some
+   * dozens of plans. */
   RequestCost
   GetCostOfBudget(const ExecutionRequest & request);
 

@@ -95,8 +95,8 @@ Chunkwise_EXPORT std::vector<std::string>
 Chunkwise_EXPORT void
 SetPartsFor(const std::vector<std::string> & properties, MeasurementSettings & settings);
 
-/** Adds up an image that arrives in boxes, each voxel once. Not for several threads at once: Add has threads of its
- * own.
+/** Adds up an image that arrives in boxes, each voxel once. Only one thread may call Add at a time: it starts threads
+ * itself.
  */
 class Chunkwise_EXPORT Measurements
 {

@@ -15,7 +15,7 @@
 namespace chunkwise
 {
 
-/** What a layer computes. Tensors are [channel][z][y][x] of float32. */
+/** The function of a layer. Tensors are [channel][z][y][x] of float32. */
 enum class LayerKind
 {
   Input,                 ///< the image
@@ -78,7 +78,7 @@ using LayerExtent = std::array<std::int64_t, MaxSpatialAxes>;
 /** Output channels whose weights lie side by side for the kernels. */
 constexpr int ChannelsPerBlock = 8;
 
-/** A layer of a graph. What a kind does not name has no effect on it. */
+/** A layer of a graph. Fields that the description of a kind does not name have no effect on it. */
 struct NetworkLayer
 {
   LayerKind        kind{ LayerKind::Input };
@@ -88,8 +88,8 @@ struct NetworkLayer
   LayerExtent kernel{ { 1, 1, 1 } };
   LayerExtent stride{ { 1, 1, 1 } }; ///< of TransposedConvolution and upsampling the factor
   LayerExtent dilation{ { 1, 1, 1 } };
-  /** Voxels beyond the edge that windows may reach, at either end; of TransposedConvolution those that its result has
-   * less, which may be negative at the upper end (ONNX' output_padding). */
+  /** Voxels beyond the edge that windows may reach, at either end; for TransposedConvolution the voxels that are cut
+   * off its result, which may be negative at the upper end (ONNX' output_padding). */
   LayerExtent padLower{ { 0, 0, 0 } };
   LayerExtent padUpper{ { 0, 0, 0 } };
   int         groups{ 1 };
@@ -149,7 +149,8 @@ public:
   {
     return m_Key;
   }
-  /** What was made dense had this stride between the windows of its outputs; 1 for networks that keep the image's grid.
+  /** The stride between the windows of the outputs before the graph was made dense; 1 for networks that keep the
+   * image's grid.
    */
   const LayerExtent &
   GetWindowStride() const
@@ -191,8 +192,8 @@ public:
   void
   GetNeeded(const NetworkLayer & layer, int axis, std::int64_t & lower, std::int64_t & upper) const;
 
-  /** What an image's box needs of each layer, in the layer's own indices. `extents` as GetExtents gives them: ranges
-   * are cut there; nullptr: they are not. Layers that nothing needs have empty ranges. */
+  /** The range of each layer that an image's box needs, in the layer's own indices. `extents` as GetExtents gives them:
+   * ranges are cut there; nullptr: they are not. Layers that nothing needs have empty ranges. */
   struct Range
   {
     LayerExtent lower;

@@ -8,7 +8,7 @@
 namespace chunkwise
 {
 
-/** What of a network's channels an output voxel has. It is decided chunk by chunk: but for AllChannels an image of all
+/** The result of a network at an output voxel. It is decided chunk by chunk: but for AllChannels an image of all
  * channels never exists. */
 enum class NetworkResult
 {
@@ -20,7 +20,7 @@ enum class NetworkResult
   AllChannels
 };
 
-/** What the network's arithmetic may do. */
+/** The arithmetic that the network may use. */
 enum class NetworkPrecision
 {
   /** Convolutions may go through transforms of tiles: errors are some 1e-6 of the largest output, 1.2e-5 in the worst
@@ -36,7 +36,7 @@ enum class NetworkPrecision
   Half
 };
 
-/** What the network is given at a time. */
+/** The part of the image that the network is given at a time. */
 enum class NetworkMode
 {
   Dense,  ///< the whole image: no seams
@@ -58,7 +58,7 @@ enum class NetworkMethod
   Transforms ///< where there are any, however small the chunk
 };
 
-/** Where a chunk that is computed in slabs keeps the planes that later steps need. */
+/** The memory for planes that later steps need if a chunk is computed in slabs. */
 enum class NetworkPlanes
 {
   Automatic, ///< in the host's memory where the device's is so small that it pays
@@ -72,9 +72,9 @@ enum class NetworkPlanes
  * then rounded to float.
  *
  * Boundary: layers pad as they were made to, at the true edge alone, so that a chunk computes what the whole image
- * would. Where the network needs voxels beyond the image the image is continued as `boundary` says: half of the field
- * of view to either side for networks whose layers do not pad, and up to the next multiple of the total stride at the
- * upper end for those that do. Modes: ZeroFluxNeumann, Constant, Mirror.
+ * would. If the network needs voxels beyond the image, the image is continued as `boundary` says: half of the field of
+ * view to either side for networks whose layers do not pad, and up to the next multiple of the total stride at the
+ * upper end for networks whose layers pad. Modes: ZeroFluxNeumann, Constant, Mirror.
  *
  * Arithmetic of Reproducible, the same on every backend so that results are bit-identical for any chunking: float32; a
  * convolution is
@@ -91,7 +91,7 @@ enum class NetworkPlanes
  * int(patch * (1 - overlap)) voxels along each axis from index 0 on, the last one moved back to where the image ends.
  * An output voxel is the weighed mean of what the windows that hold it give, added in ascending order of z, y, x. A
  * window larger than the image lies around it, half of the excess (rounded down) at the lower end, and sees the
- * boundary there. That is what MONAI's sliding_window_inference computes, with the boundary Constant 0.
+ * boundary there. The result equals MONAI's sliding_window_inference, with the boundary Constant 0.
  *
  * Source: A. Zlateski, K. Lee, H. S. Seung, ZNNi: maximizing the inference throughput of 3D convolutional networks on
  * CPUs and GPUs, SC16, sections II and III (the direct primitives). */
@@ -144,7 +144,7 @@ public:
   std::vector<std::shared_ptr<const Operation>>
   GetPipedVariants() const override;
 
-  /** Where windows begin along an axis of an image, in ascending order; the first may lie below 0. */
+  /** The first indices of the windows along an axis of an image, in ascending order; the first may lie below 0. */
   std::vector<std::int64_t>
   GetPatchStarts(int axis, std::int64_t image) const;
 
@@ -178,7 +178,7 @@ struct NetworkLayerDescription
   bool          byCpu;          ///< the CPU computes it, a device the others; shares are of the time of either
 };
 
-/** What a run by this plan would do with a chunk, layer by layer, on devices or on the CPU. */
+/** Describes how a run by this plan would compute a chunk, layer by layer, on devices or on the CPU. */
 Chunkwise_EXPORT std::vector<NetworkLayerDescription>
 DescribeNetworkPlan(const NetworkOperation & operation, const Plan & plan, const Box & image, bool onDevices);
 

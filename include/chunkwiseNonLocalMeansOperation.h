@@ -28,8 +28,8 @@ namespace chunkwise
  * With `isWeighed` a second input, of the arithmetic's precision, gives each voxel a weight w of 0 or more (beyond the
  * edge of Constant 1), and D is the sum of w(p + o) w(q + o) (f(p + o) - f(q + o))^2 over the sum C of
  * w(p + o) w(q + o): patches are compared where both have voxels that count. The weight of q is multiplied by w(q),
- * that of p by w(p); it is 0 where C is 0. Voxels of weight 0 are not seen, whatever their value. Where all weights are
- * 0 the result is `emptyValue`. The product of the weights is multiplied by the square, the sums of both are made
+ * that of p by w(p); it is 0 where C is 0. Voxels of weight 0 are not seen, whatever their value. If all weights are 0,
+ * the result is `emptyValue`. The product of the weights is multiplied by the square, the sums of both are made
  * alike, and the inverse of C, where that is finite, is that of their number. With weights of 1 all bits are those
  * without. */
 class Chunkwise_EXPORT NonLocalMeansOperation : public WindowedOperation

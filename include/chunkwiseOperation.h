@@ -19,8 +19,8 @@ enum class Schedule
   Independent, ///< any order, disjoint outputs, no locks
   Sweep,       ///< ordered along one axis; each chunk hands a carry to the next
   TwoPass,     ///< every chunk is summarised, the summaries are solved together, every chunk is finished
-  Fixpoint,    ///< each chunk comes to a fixed point of its own; then visits where chunks meet, until none changes
-  Passes       ///< no chunks of its own: several runs over the whole region, see PassesOperation
+  Fixpoint,    ///< each chunk comes to its own fixed point; then visits where chunks meet, until none changes
+  Passes       ///< no chunks: several runs over the whole region, see PassesOperation
 };
 
 /** The bytes that a chunk hands on: a carry (Sweep), a summary or a solution (TwoPass). */
@@ -46,6 +46,21 @@ struct FinishedBlock
   /** The host's threads and kernels. */
   Executor *             executor{ nullptr };
   const KernelRegistry * kernels{ nullptr };
+};
+
+/** The grid of an output that has other voxels than the image, see Operation::GetOutputGrid. */
+class Chunkwise_EXPORT OutputGrid
+{
+public:
+  virtual ~OutputGrid();
+
+  /** The extent of the output for an image of this extent. */
+  virtual Coordinates
+  GetExtent(const Coordinates & image) const = 0;
+  /** The box of the image that a box of the output depends on: at least one voxel, inside the image. It does not shrink
+   * when the output's box grows, and moves in one direction along each axis when the output's box does. */
+  virtual Box
+  GetInputBox(const Box & output, const Coordinates & image) const = 0;
 };
 
 /** Says once what the engine must know about a computation; each backend registers kernels under its name.
@@ -76,12 +91,24 @@ public:
   virtual Halo
   GetHalo(const Coordinates & image) const = 0;
 
+  /** The extents of tiles, on a grid that begins at the image's origin, whose voxels are computed together, so that
+   * bits do not depend on chunks: the input of a chunk is that of all tiles that it meets. 1 along axes whose voxels
+   * are computed alone. `image` as in GetHalo. */
+  virtual Coordinates
+  GetTile(const Coordinates & image) const;
+
   /** Axes along which windows wrap around: their halo is loaded from the opposite side. */
   virtual bool
   WrapsAround() const
   {
     return false;
   }
+
+  /** The output's grid if it is not the image's (Independent alone); it lives as long as the operation. Regions and
+   * chunks are then boxes of the output, and the halo is not asked for. Devices do not compute such operations.
+   * nullptr: the output has the image's voxels. */
+  virtual const OutputGrid *
+  GetOutputGrid() const;
 
   /** Inputs of the run, 1 to MaxInputs. */
   virtual int
@@ -178,6 +205,10 @@ public:
    * chunkwiseOutOfCoreRunner.h. It lives as long as the process. nullptr: the image must fit. */
   virtual const OutOfCoreRunner *
   GetOutOfCoreRunner() const;
+  /** True if that runner runs the operation over images in the host's memory, too: then there are no kernels under its
+   * name, and its region is the whole image. */
+  virtual bool
+  IsRunByRunner() const;
 
   /** Variants of the operation of which the host computes a part (its kernel `head`) while a device computes the rest
    * (its kernel `piped`). A single variant with the operation's own key is one that the user asked for. */
@@ -299,7 +330,7 @@ struct Kernel
   void (*run)(const KernelCall & call){ nullptr };
   /** Scratch bytes for a chunk. Must not shrink when the chunk grows. nullptr: none. */
   std::size_t (*scratchBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
-  /** What the chunk costs, as the bytes of device memory traffic that take as long. nullptr: input + output. */
+  /** The cost of the chunk, as the bytes of device memory traffic that take as long. nullptr: input + output. */
   double (*cost)(const Operation & operation, const ChunkShape & shape){ nullptr };
   /** The library whose transforms the kernel takes for the operation, for reports ("own", "cufft", "fftw"). Throws
    * ParameterError if the operation names a library that is not there; `whyNoDevice` says why no device computes, if
@@ -337,8 +368,7 @@ struct KernelSet
 
   /** Memory of lookup tables that all chunks share; plans count it once. nullptr: none. */
   std::size_t (*tableBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
-  /** Devices: whether `compute` takes the chunk's images as they lie if the components of their pixels lie side by
-   * side. nullptr: never. */
+  /** Devices: whether `compute` reads and writes interleaved images of the chunk directly. nullptr: never. */
   bool (*supportsInterleaved)(const Operation & operation, const ChunkShape & shape){ nullptr };
   /** Whether `spilled` may run in place of `compute`, whatever the chunk. */
   bool (*supportsSpilling)(const Operation & operation){ nullptr };
@@ -346,8 +376,8 @@ struct KernelSet
    * a plan without: 0 means always better. */
   std::size_t (*spilledBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
   double (*spilledWeight)(const Operation & operation){ nullptr };
-  /** The host's memory that `piped` needs for a chunk, and the number of parts of the chunk of which one waits for the
-   * other. */
+  /** The host's memory that `piped` needs for a chunk, and the number of parts of the chunk of which one waits for
+   * another. */
   std::size_t (*exchangedBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
   double (*pipedParts)(const Operation & operation, const ChunkShape & shape){ nullptr };
 };

@@ -10,7 +10,7 @@
 namespace chunkwise
 {
 
-/** What windows see beyond the image's edge: shared by every windowed operation. */
+/** The boundary condition, shared by every windowed operation. */
 struct WindowBoundary
 {
   BoundaryMode mode{ BoundaryMode::Renormalized };
@@ -91,7 +91,7 @@ protected:
 
 /** The mean, or the sum, over a box of (2 radius[a] + 1) voxels per axis; radius 0 on axes that take no part.
  *
- * Kernel "mean" (separable) and "mean.generic" (the reducer; the reference that tests compare with).
+ * Kernel "mean".
  *
  * Arithmetic, the same on every backend so that results are bit-identical:
  * - Voxels are converted to the accumulator: 32-bit integers for 8- and 16-bit integers if the largest possible sum
@@ -115,14 +115,13 @@ protected:
 class Chunkwise_EXPORT MeanOperation : public BoxOperation
 {
 public:
-  bool generic{ false };
   bool sums{ false };
   bool truncates{ false };
 
   std::string
   GetName() const override
   {
-    return generic ? "mean.generic" : "mean";
+    return "mean";
   }
   std::string
   GetKey() const override

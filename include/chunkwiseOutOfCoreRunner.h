@@ -27,7 +27,7 @@ struct OutOfCoreRequest
   /** All that the run may hold in host memory, what sources and sink hold themselves too; not pinned memory. 0: no
    * limit. */
   std::uint64_t hostBytes{ 0 };
-  /** Where a file for what is between the passes may lie. It has no name, and is gone with the run. */
+  /** A temporary file in this folder holds the results between passes. It has no name, and is gone with the run. */
   std::string spoolFolder;
 
   BackendChoice    backend{ BackendChoice::Auto };
@@ -40,7 +40,7 @@ struct OutOfCoreRequest
   unsigned int fileThreads{ 1 };
 };
 
-/** What happened. */
+/** A report about an out-of-core run. */
 struct OutOfCoreReport
 {
   /** The report of all of the manager's runs together. */
@@ -52,7 +52,7 @@ struct OutOfCoreReport
   double waiting{ 0 };
   double reading{ 0 };
   double writing{ 0 };
-  /** What the seconds of computing were spent on, by name. */
+  /** The seconds of computing by step, with the step's name. */
   std::vector<std::pair<std::string, double>> steps;
 };
 

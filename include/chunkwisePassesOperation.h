@@ -10,9 +10,9 @@ namespace chunkwise
 
 /** Several runs over the whole region, one after the other: for stages of which one needs the whole result of another.
  *
- * No backend has a kernel for it: the manager runs each stage as a run of its own. What is between them is in memory of
- * the host, counts in the host's budget, and is given back once no later stage reads it. The region must hold the whole
- * of each axis along which a stage has schedule Fixpoint. */
+ * No backend has a kernel for it: the manager runs each stage as a separate run. Images between stages are in memory of
+ * the host, count in the host's budget, and are given back once no later stage reads them. The region must hold the
+ * whole of each axis along which a stage has schedule Fixpoint. */
 class Chunkwise_EXPORT PassesOperation : public StagedOperation
 {
 public:
@@ -41,7 +41,7 @@ public:
   {
     return stages;
   }
-  /** That of the last stage. */
+  /** The runner of the last stage. */
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override;
   /** Each run loads what its windows wrap around to from the whole axis. */

@@ -12,7 +12,7 @@
 namespace chunkwise
 {
 
-/** One chunk: the box that it writes, and the box that it reads of each input. Where windows wrap around the image, the
+/** One chunk: the box that it writes, and the box that it reads of each input. If windows wrap around the image, the
  * input box may reach beyond it. */
 struct Chunk
 {
@@ -20,7 +20,7 @@ struct Chunk
   Box inputBox{};
 };
 
-/** What the planner knows of one device that may take chunks. Rates in bytes per second. */
+/** The planner's description of one device that may take chunks. Rates in bytes per second. */
 struct PlannerDevice
 {
   std::size_t memory{ 0 }; ///< bytes it may use
@@ -32,13 +32,18 @@ struct PlannerDevice
 
 struct PlannerRequest
 {
-  Box       image{};  ///< the largest region, from 0
-  Box       region{}; ///< the output to compute
-  Halo      halo{};
-  bool      wraps{ false };
-  PixelKind inputKinds[MaxInputs]{};
-  int       numberOfInputs{ 1 };
-  PixelKind outputKind{ PixelKind::UInt8 };
+  Box  image{};  ///< the largest region, from 0
+  Box  region{}; ///< the output to compute
+  Halo halo{};
+  /** Extents of tiles that are computed whole, see Operation::GetTile. */
+  Coordinates tile{ Coordinates::Filled(1) };
+  bool        wraps{ false };
+  /** The input box of an output box, if the output has a different grid; empty: the halo gives it. Such plans are
+   * for chunks that are used where they lie (inPlace). */
+  std::function<Box(const Box & output)> inputBox;
+  PixelKind                              inputKinds[MaxInputs]{};
+  int                                    numberOfInputs{ 1 };
+  PixelKind                              outputKind{ PixelKind::UInt8 };
   /** False: chunks are read, and nothing is written. */
   bool hasOutput{ true };
   /** Scratch bytes of a chunk (empty: none), and its traffic of device memory (empty: input + output). */
@@ -50,8 +55,8 @@ struct PlannerRequest
   std::vector<PlannerDevice> devices;
   /** Chunks that follow each other along the sweep axis on one device keep their common input there. */
   bool carryHalo{ true };
-  /** All inputs have components side by side, along the last axis: chunks have them all if such chunks fit, and those
-   * that follow each other along another axis keep their common input too. */
+  /** All inputs are interleaved: their components lie along the last axis. Chunks have all components if such chunks
+   * fit, and chunks that follow each other along another axis keep their common input too. */
   bool keepsComponents{ false };
   /** Each chunk is loaded, run and stored before the next one (Fixpoint with few chunks, the host). So there is one
    * buffer of each kind, and no chunk is cut to let transfers and kernels overlap. */
@@ -70,7 +75,7 @@ struct PlannerRequest
   std::size_t carryBytes{ 0 };
   /** Fixpoint: seconds that each chunk costs in visits to where it meets others. */
   double visitSeconds{ 0 };
-  /** What messages call the devices' memory and its budget: "device" or "host". */
+  /** The name of the devices' memory and of its budget in messages: "device" or "host". */
   std::string memoryName{ "device" };
 };
 
@@ -87,14 +92,14 @@ struct Plan
   std::size_t outputBytes{ 0 };
   std::size_t scratchBytes{ 0 };
   std::size_t deviceBytes{ 0 }; ///< all slots, scratch and fixed bytes of one device
-  /** What the cost model expects of the whole run. */
+  /** The cost model's estimate for the whole run. */
   double bytesToDevice{ 0 };
   double bytesToHost{ 0 };
   double seconds{ 0 };
   /** Scratch in the host's pinned memory beside each device: what kernels keep there, or where the CPU leaves what it
    * has computed of a chunk. */
   std::size_t spilledBytes{ 0 };
-  /** What runs in place of the operation where the CPU computes a part of each chunk; nullptr: it does not. */
+  /** The operation that runs instead if the CPU computes a part of each chunk; nullptr: it does not. */
   std::shared_ptr<const Operation> piped{};
 };
 
@@ -111,7 +116,7 @@ struct Plan
 Chunkwise_EXPORT Plan
 MakePlan(const PlannerRequest & request);
 
-/** What a budget costs. */
+/** The cost of a budget. */
 struct BudgetCost
 {
   /** Expected time of the plan under it, as a multiple of that without limit; infinite if there is no plan. */
@@ -140,7 +145,7 @@ BytesWithoutCarry(const PlannerRequest & request, const Coordinates & chunkExten
 Chunkwise_EXPORT std::vector<Chunk>
                  HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request);
 
-/** Halves all chunks; those that cannot be halved stay as they are. */
+/** Halves all chunks; chunks that cannot be halved stay as they are. */
 Chunkwise_EXPORT std::vector<Chunk>
                  HalveChunks(const std::vector<Chunk> & chunks, int sweepAxis, const PlannerRequest & request);
 

@@ -18,7 +18,7 @@ namespace chunkwise
  * is the voxel, converted.
  *
  * With `isCounted` a second input, of float32 or float64, says of each voxel how many n of its window's voxels are
- * seen: the others are the lowest of them. Where that is 0 the result is any number. */
+ * seen: the others are the lowest of them. If n is 0, the result is any number. */
 class Chunkwise_EXPORT RankOperation : public BoxOperation
 {
 public:
@@ -45,7 +45,7 @@ public:
   Validate(const Coordinates & image) const override;
 };
 
-/** Voxels as unsigned integers of their own size in the same order. A NaN is 0, which no number is. */
+/** Voxels as unsigned integers of the same size in the same order. A NaN is 0, which no number is. */
 template <typename TPixel>
 struct RankKey
 {

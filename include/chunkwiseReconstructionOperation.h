@@ -10,8 +10,8 @@
 namespace chunkwise
 {
 
-/** Where the marker of a reconstruction comes from. What is made from the mask alone is made where the mask is, so that
- * only the mask travels. For a reconstruction by erosion "below" means above. */
+/** The source of a reconstruction's marker. A marker that follows from the mask alone is made on the device that has
+ * the mask, so that only the mask travels. For a reconstruction by erosion "below" means above. */
 enum class ReconstructionMarker
 {
   Image,     ///< the first input; the mask is the second
@@ -21,7 +21,7 @@ enum class ReconstructionMarker
   Agreeing   ///< the mask, the third input, where the first equals the second, and nothing elsewhere
 };
 
-/** What a reconstruction gives. */
+/** The result of a reconstruction. */
 enum class ReconstructionResult
 {
   Reconstruction,
@@ -33,10 +33,10 @@ enum class ReconstructionResult
 enum class ReconstructionMethod
 {
   Auto,           ///< a forest where the image fits the device whole with one, or else a wavefront
-  TileWavefront,  ///< tiles swept in shared memory, first those that the largest values can enter
+  TileWavefront,  ///< tiles swept in shared memory, first the tiles that the largest values can enter
   SpanningForest, ///< the basins of the mask, then edges of greatest capacity between them, in a few rounds wherever
                   ///< they lead; 64-bit voxels go by wavefront
-  ParallelHeapCluster ///< heaps of raised voxels, each with tiles of its own, that let the largest values flow first
+  ParallelHeapCluster ///< heaps of raised voxels, each with separate tiles, that let the largest values flow first
 };
 
 /** Morphological reconstruction by dilation, or erosion, of a marker under, or over, a mask. Kernel "reconstruction".

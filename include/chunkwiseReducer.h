@@ -7,23 +7,6 @@
 namespace chunkwise
 {
 
-/** A statistic of a window, compiled for host and device from one source: the definition that faster algorithms are
- * tested against. A reducer has Add(value, weight), called for each tap from the lowest index to the highest, x
- * fastest, and Result(), the statistic. */
-template <typename TAccumulator>
-struct MeanReducer
-{
-  TAccumulator sum{ 0 };
-  std::int64_t count{ 0 };
-
-  CHUNKWISE_HOST_DEVICE void
-  Add(TAccumulator value, std::int64_t weight)
-  {
-    sum += value * static_cast<TAccumulator>(weight);
-    count += weight;
-  }
-};
-
 /** The quotient of integers rounded to nearest, ties to even. count > 0. */
 template <typename TInteger>
 CHUNKWISE_HOST_DEVICE TInteger

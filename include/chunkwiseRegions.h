@@ -7,8 +7,12 @@
 namespace chunkwise
 {
 
+/** The output of an operation: the image, but for one with an OutputGrid. */
+Chunkwise_EXPORT Box
+GetOutputBox(const Operation & operation, const Box & image);
+
 /** The part of its inputs that an operation needs for a part of the output: that part, padded by the halo and cut at
- * the image; the whole axis where windows that wrap around leave the image. */
+ * the image; the whole axis where windows that wrap around leave the image. An OutputGrid says it itself. */
 Chunkwise_EXPORT Box
 GetInputBox(const Operation & operation, const Box & output, const Box & image);
 

@@ -31,7 +31,7 @@ struct Stage
 
   /** nullptr: the whole operation itself, voxel by voxel, by the kernel that `voxelKernel` names. */
   std::shared_ptr<const Operation> operation;
-  /** Where the inputs come from: Input(i), or the number of an earlier stage. */
+  /** The sources of the inputs: Input(i), or the number of an earlier stage. */
   std::vector<int> inputs{ Input() };
   StageKind        kind{ StageKind::Output };
   std::string      voxelKernel{};
@@ -40,7 +40,7 @@ struct Stage
   std::size_t seenThroughWindows{ MaxInputs };
 };
 
-/** An operation that is made of others, its stages. What it needs follows from what they need. */
+/** An operation that is made of others, its stages. Its properties follow from those of its stages. */
 class Chunkwise_EXPORT StagedOperation : public Operation
 {
 public:
@@ -53,16 +53,19 @@ public:
   {
     return this;
   }
-  /** That of the first stage that has one. */
+  /** The objection of the first stage that has one. */
   std::string
   GetObjectionToDevices() const override;
   /** The name, with the keys of the stages. */
   std::string
   GetKey() const override;
-  /** How far the result reaches through all stages. Where the windows of a stage wrap around what another stage made,
-   * that is the whole axis. */
+  /** How far the result reaches through all stages. If the windows of a stage wrap around the result of another stage,
+   * the halo is the whole axis. */
   Halo
   GetHalo(const Coordinates & image) const override;
+  /** The tiles of the stages that have some. If the tiles of two stages differ, the halo holds one of them. */
+  Coordinates
+  GetTile(const Coordinates & image) const override;
   /** True if only stages wrap around that read the operation's inputs, and all that read these do. */
   bool
   WrapsAround() const override;
@@ -72,8 +75,8 @@ public:
   void
   Validate(const Coordinates & image) const override;
 
-  /** What each stage computes for an output box. Nothing is beyond the image's edge, where each stage's own boundary
-   * counts. */
+  /** The box that each stage computes for an output box. Nothing is beyond the image's edge, where each stage's own
+   * boundary counts. */
   std::vector<Box>
   GetStageBoxes(const Box & output, const Box & image) const;
   /** The kinds of what the stages give. */

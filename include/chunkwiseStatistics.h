@@ -193,8 +193,8 @@ GetEntropyRange(PixelKind kind, const ImageStatistics & statistics, int bins);
 /** The variance of the noise that a WienerOperation is given where it is not known: the mean of the local variances
  * over request.region, as scipy.signal.wiener estimates it; in a domain over the voxels inside, with a weight above 0.
  * request.operation is that WienerOperation, or a DomainOperation of it, and its own noise does not matter. Local
- * variances are those that it computes with: of VarianceOperation in StageKind::Real. They are summed up exactly; NaN
- * is skipped. Throws ParameterError if the mean is not finite or there are none. */
+ * variances are computed as in the operation itself: by VarianceOperation in StageKind::Real. They are summed up
+ * exactly; NaN is skipped. Throws ParameterError if the mean is not finite or there are none. */
 Chunkwise_EXPORT double
 ComputeWienerNoise(Manager & manager, ExecutionRequest request, Monitor * monitor = nullptr);
 /** The same from the statistics of the local variances, which may have been added up piece by piece. */

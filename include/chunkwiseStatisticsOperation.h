@@ -47,6 +47,8 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
+  Coordinates
+  GetTile(const Coordinates & image) const override;
   bool
   WrapsAround() const override;
   void

@@ -16,10 +16,10 @@ namespace chunkwise
 struct StreamedInput
 {
   std::shared_ptr<ImageSource> source;
-  /** What its voxels are converted to before the operation sees them (as ConvertVoxels does). */
+  /** The pixel type to which voxels are converted before the operation reads them (as ConvertVoxels does). */
   PixelKind kind{ PixelKind::UInt8 };
-  /** Components of a voxel. Where there are several, they lie along the source's first axis, before those of the image,
-   * which has them along the engine's last one; what the sink is written has as many as the input with the most, or
+  /** Components of a voxel. If there are several, they lie along the source's first axis, before the image's axes; in
+   * the engine they lie along the last axis. The sink gets as many as the input with the most, or
    * StreamedRequest::outputComponents. */
   std::int64_t components{ 1 };
 };
@@ -36,7 +36,7 @@ struct StreamedRequest
   Box region{};
   /** The part of `region` that is written: the sink's image. Empty: all of it. */
   Box written{};
-  /** What the operation gives, what the sink has, and what the sink will say of itself. */
+  /** The pixel type of the operation's result, the pixel type of the sink, and the sink's access. */
   PixelKind   computedKind{ PixelKind::UInt8 };
   PixelKind   writtenKind{ PixelKind::UInt8 };
   ImageAccess sinkAccess{};
@@ -56,9 +56,9 @@ struct StreamedRequest
   std::uint64_t memory{ 0 };
   /** 0: chosen, so that they fit `memory` and reading and writing overlap with computing. */
   std::int64_t divisions{ 0 };
-  /** Where a file may lie for what an operation's out-of-core runner needs between its passes: an image that does not
-   * fit `memory` goes through it in slabs. It has no name there, and is gone with the run. Empty: the image must fit,
-   * unless the runner needs no file. */
+  /** A temporary file in this folder holds the results between the passes of an operation's out-of-core runner: an
+   * image that does not fit `memory` goes through it in slabs. It has no name there, and is gone with the run. Empty:
+   * the image must fit, unless the runner needs no file. */
   std::string spoolFolder;
   /** Threads that read, and as many that write; 0: 8, or half the cores if that is less. */
   unsigned int fileThreads{ 0 };
@@ -120,6 +120,10 @@ Chunkwise_EXPORT std::int64_t
 /** The whole image, in the engine's coordinates. */
 Chunkwise_EXPORT Box
 GetImageBox(const StreamedRequest & request);
+
+/** The box of the operation's result: the whole image, but for operations with an OutputGrid. */
+Chunkwise_EXPORT Box
+GetOutputBox(const StreamedRequest & request);
 
 /** StreamedRequest::written, or the region. */
 Chunkwise_EXPORT Box

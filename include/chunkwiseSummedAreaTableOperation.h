@@ -20,8 +20,8 @@ enum class TableMethod
 };
 
 /** The inclusive summed-area table: at each voxel the sum of all voxels of the image whose index is not greater along
- * any of the first two or three axes. The other axes are independent (a volume's slices each have a table of their own
- * with two summed axes). Kernels `compute` and `advance` of "sat".
+ * any of the first two or three axes. The other axes are independent (with two summed axes, each slice of a volume has
+ * a separate table). Kernels `compute` and `advance` of "sat".
  *
  * Arithmetic, the same on every backend so that results are bit-identical:
  * - Accumulator A: 64-bit integers, modulo 2^64, for integers; double for float and double. Each voxel (or its square)
@@ -60,7 +60,7 @@ public:
   bool modular{ false };
   /** How the CUDA backend makes it. */
   TableMethod method{ TableMethod::SinglePass };
-  /** What the voxels before index `begin` of the swept axis leave behind; empty at 0. */
+  /** The carry of the voxels before index `begin` of the swept axis; empty at 0. */
   SideData     carry;
   std::int64_t begin{ 0 };
 
@@ -109,7 +109,7 @@ public:
   SideData
   Advance(const BufferView & input, PixelKind output, const Box & region, Executor & executor,
           const KernelRegistry & kernels) const;
-  /** Where a chunk's sums begin along the swept axis, or the whole image where the schedule is Independent. */
+  /** The first index of a chunk's sums along the swept axis, or of the whole image if the schedule is Independent. */
   std::int64_t
   FirstIndex(const Box & chunk) const
   {

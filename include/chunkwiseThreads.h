@@ -43,7 +43,7 @@ private:
   std::vector<std::thread> m_Threads;
 };
 
-/** Calls body(0) in the caller's thread and body(1) to body(count - 1) beside it, each in a thread of its own. The
+/** Calls body(0) in the caller's thread and body(1) to body(count - 1) beside it, each in a separate thread. The
  * caller calls those for which the system starts no thread afterwards, one after the other. A body must not throw, and
  * must not wait for another. */
 Chunkwise_EXPORT void

@@ -137,7 +137,26 @@ DispatchPixelKind(PixelKind kind, TFunctor && f)
   throw std::logic_error("chunkwise: unknown pixel kind");
 }
 
-/** What a window sees beyond the image's edge. The edge is the largest possible region's, never a chunk's. */
+/** Calls f(TBits{}) with the unsigned integer of the size of a kind. */
+template <typename TFunctor>
+decltype(auto)
+DispatchSize(PixelKind kind, TFunctor && f)
+{
+  switch (PixelSize(kind))
+  {
+    case 1:
+      return f(std::uint8_t{});
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    default:
+      return f(std::uint64_t{});
+  }
+}
+
+/** The values that a window reads beyond the image's edge. The edge is the largest possible region's, never a
+ * chunk's. */
 enum class BoundaryMode : std::int32_t
 {
   Renormalized,    ///< the statistic of the part of the window inside the image

@@ -25,7 +25,8 @@ enum class VaryingOrder
  * given to its targets inside, so that every voxel's contribution keeps its sum; of the other modes it has Constant
  * with 0. With the kernels flipped the two orders are each other's adjoint.
  *
- * Computed through transforms, in ImageConvolutionOperation's accumulator and with its bound: over an image the
+ * Computed through transforms, on the CPU in tiles of the image's grid, so that bits do not depend on chunks; in
+ * ImageConvolutionOperation's accumulator and with its bound: over an image the
  * relative L2 error stays below 1e-6 in float and 1e-14 in double for kernels of one sign, in both orders. */
 class Chunkwise_EXPORT VaryingConvolutionOperation : public WindowedOperation
 {
@@ -48,6 +49,8 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
+  Coordinates
+  GetTile(const Coordinates & image) const override;
   void
   Validate(const Coordinates & image) const override;
 
@@ -60,7 +63,7 @@ public:
   /** The weight along an axis, of the node there at image position i. */
   double
   GetWeight(int a, std::int64_t node, std::int64_t i) const;
-  /** Where the weight may be above 0. */
+  /** The box in which the weight may be above 0. */
   Box
   GetSupport(const Coordinates & position, const Coordinates & image) const;
   /** The part of `output` that a node with this support contributes to. */

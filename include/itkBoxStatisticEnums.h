@@ -18,7 +18,7 @@ class BoxStatisticEnums
 public:
   /** \class Statistic
    * \ingroup Chunkwise
-   * What is computed of the voxels in a box. */
+   * The statistic of the voxels in a box. */
   enum class Statistic : std::uint8_t
   {
     Sum,

@@ -10,7 +10,8 @@
 namespace itk
 {
 /** \class BoxStatisticImageFilter
- * \brief Sum, mean, variance or standard deviation over a box around each voxel, which may have a radius of its own.
+ * \brief Sum, mean, variance or standard deviation over a box around each voxel, whose radius may differ from voxel to
+ * voxel.
  *
  * The time does not depend on the boxes: sums come from a few entries of summed-area tables. Without a RadiusImage
  * every box has the filter's Radius. With one, whose value at a voxel is r, the box there has the radius min(max(r, 0),
@@ -41,8 +42,8 @@ namespace itk
  *
  * \par Determinism
  * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
- * backends give the same bits too. Of float, double, and variances of 64-bit integers, the last bits depend on Radius,
- * also where the RadiusImage gives a smaller one.
+ * backends give the same bits too. The last bits of results for float, double, and variances of 64-bit integers depend
+ * on Radius, also where the RadiusImage gives a smaller one.
  *
  * \par Source
  * F. C. Crow, "Summed-area tables for texture mapping", SIGGRAPH 1984; boxes of varying size for the depth of field as
@@ -87,7 +88,7 @@ public:
                 "radii are integers");
   static_assert(RadiusImageType::ImageDimension == TInputImage::ImageDimension, "input and radii of one dimension");
 
-  /** What is computed. Default: Mean. */
+  /** The statistic. Default: Mean. */
   itkSetEnumMacro(Statistic, StatisticEnum);
   itkGetEnumMacro(Statistic, StatisticEnum);
 

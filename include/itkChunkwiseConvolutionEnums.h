@@ -40,7 +40,7 @@ public:
 
   /** \class Order
    * \ingroup Chunkwise
-   * What comes first where kernels vary over the image. */
+   * The order of convolving and weighting where kernels vary over the image. */
   enum class Order : std::uint8_t
   {
     ConvolveThenWeight, ///< a filter that varies

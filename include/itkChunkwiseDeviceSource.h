@@ -11,7 +11,7 @@
 namespace itk
 {
 /** \class ChunkwiseDeviceSource
- * \brief What a filter whose output can stay on a device offers to the filters after it.
+ * \brief The interface of a filter whose output can stay on a device for the filters after it.
  *
  * ChunkwiseImageToImageFilter is one, and asks its inputs' sources.
  * \ingroup Chunkwise

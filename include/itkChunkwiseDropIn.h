@@ -12,7 +12,7 @@
 namespace itk
 {
 /** \class ChunkwiseDropInSettings
- * \brief What a user says about filters that take the place of ITK's: docs/dropin.md.
+ * \brief The user's settings for filters that take the place of ITK's: docs/dropin.md.
  *
  * \ingroup Chunkwise
  */
@@ -48,7 +48,8 @@ struct Chunkwise_EXPORT ChunkwiseDropInSettings
 };
 
 /** \class ChunkwiseStandIn
- * \brief What stands in for an ITK filter beside being one: dynamic_cast to it tells, and gives what the last run did.
+ * \brief The second base class of a filter that takes the place of an ITK filter: dynamic_cast finds it, and it reports
+ * on the last run.
  *
  * \ingroup Chunkwise
  */

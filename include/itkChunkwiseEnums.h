@@ -18,7 +18,7 @@ class ChunkwiseEnums
 public:
   /** \class Backend
    * \ingroup Chunkwise
-   * Where a filter computes. */
+   * The processors on which a filter computes. */
   enum class Backend : std::uint8_t
   {
     Auto, ///< the CUDA devices if there are any; the CPU else, or when they fail
@@ -28,7 +28,7 @@ public:
 
   /** \class BoundaryCondition
    * \ingroup Chunkwise
-   * What a window sees beyond the edge of the largest possible region. */
+   * The values that a window reads beyond the edge of the largest possible region. */
   enum class BoundaryCondition : std::uint8_t
   {
     Renormalized,    ///< nothing: the statistic is that of the part of the window inside the image

@@ -12,8 +12,8 @@ namespace itk
  * \brief Runs the engine's host work on the threads of an itk::MultiThreaderBase.
  *
  * itk::MultiThreaderBase::ParallelizeArray hands each thread one fixed block; here threads take the next index as they
- * become free, so that uneven work balances. ParallelFor may be called from several threads at once: every call works
- * with a multi-threader of its own, of the given one's type.
+ * become free, so that uneven work balances. ParallelFor may be called from several threads at once: every call creates
+ * a multi-threader of the given one's type.
  *
  * \ingroup Chunkwise
  */

@@ -43,7 +43,7 @@ namespace itk
  * \par Memory
  * Memory is what a process that does nothing else may take, as the program's --memory: divisions, scratch, kept planes,
  * what the file formats hold, 32 MiB for the process itself, 16 MiB for threads, and what devices take of the host's
- * memory. So the same files and the same memory have the same plan as in the program. What the application holds beside
+ * memory. So the same files and the same memory have the same plan as in the program. Other memory of the application
  * is not counted. A budget that is too small throws, naming the bytes needed.
  *
  * \par Determinism
@@ -53,7 +53,7 @@ namespace itk
  * itk::ExceptionObject, before any work where the cause can be known; nothing is left under the output's name.
  * SetAbortGenerateData ends the run with itk::ProcessAborted.
  *
- * It lies in a library of its own, Chunkwise::IO.
+ * The library Chunkwise::IO has this class.
  *
  * \sa ImageFileReader ImageFileWriter
  * \ingroup Chunkwise
@@ -96,8 +96,7 @@ public:
   itkSetMacro(Memory, SizeValueType);
   itkGetConstMacro(Memory, SizeValueType);
 
-  /** What to compute; an itk::ChunkwiseSequenceImageFilter for several filters. Its parameters are those that it has
-   * when Update is called. */
+  /** The filter to run; an itk::ChunkwiseSequenceImageFilter for several filters. Update reads its parameters. */
   template <typename TInputImage, typename TOutputImage, typename TSuperclass>
   void
   SetFilter(const ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass> * filter)
@@ -115,6 +114,10 @@ public:
       request.operation = filter->GetOperation(image);
       request.region = name.empty() ? chunkwise::Box::FromExtent(image.extent)
                                     : chunkwise::GetFilterOutputBox(name, filter->MakeParameters(), image);
+      if (!name.empty())
+      {
+        image = chunkwise::GetFilterOutputImage(name, filter->MakeParameters(), image);
+      }
       request.backend = filter->GetBackendChoice();
       request.devices = filter->GetDevices();
       request.budgets.device = filter->GetDeviceMemoryBudget();
@@ -153,6 +156,7 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
+  /** The image becomes the output's. */
   using Describe = std::function<void(chunkwise::FilterImage &, chunkwise::StreamedRequest &)>;
   class Files;
 

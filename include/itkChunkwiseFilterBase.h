@@ -21,10 +21,11 @@
 namespace itk
 {
 /** \class ChunkwiseFilterBase
- * \brief What ChunkwiseImageToImageFilter does with any types of pixels.
+ * \brief The part of ChunkwiseImageToImageFilter that does not depend on pixel types.
  *
- * It is compiled once for each dimension, in the library, and sees images as ImageBase. What only the types of the
- * images tell it asks the filter for. Filters derive from ChunkwiseImageToImageFilter, which has the documentation.
+ * It is compiled once for each dimension, in the library, and sees images as ImageBase. It asks the filter for
+ * everything that depends on the images' types. Filters derive from ChunkwiseImageToImageFilter, which has the
+ * documentation.
  * \ingroup Chunkwise
  */
 template <unsigned int VDimension>
@@ -36,15 +37,15 @@ public:
   using DeviceSource = ChunkwiseDeviceSource<VDimension>;
   using DeviceImage = typename DeviceSource::Image;
 
-  /** Where an output of several components has them: along an axis of the engine's image that the filter's images have
-   * not, and how many. */
+  /** The axis of the engine's image along which an output's components lie, which the filter's images do not have, and
+   * their number. */
   struct Components
   {
     int          axis;
     std::int64_t number; ///< 0: pixels are numbers
   };
 
-  /** What the types of the images say: see ChunkwisePixel. */
+  /** The pixel types of the images: see ChunkwisePixel. */
   struct Types
   {
     chunkwise::PixelKind inputKind;
@@ -71,7 +72,7 @@ protected:
   operator=(const ChunkwiseFilterBase &) = delete;
   ~ChunkwiseFilterBase() override;
 
-  // What the filter's types, or its superclass, must be asked.
+  // Queries that only the filter's types, or its superclass, can answer.
   virtual const char *
   GetFilterName() const = 0;
   virtual chunkwise::FilterParameters
@@ -177,7 +178,7 @@ protected:
   ComputeOnce(
     const std::function<void(chunkwise::Manager &, const chunkwise::ExecutionRequest &, ChunkwiseMonitor &)> & compute);
 
-  // Of filters whose windows may see a part of the image alone.
+  // For filters whose windows may see a part of the image only.
   /** The index of a further input: that of the filter's row, or `usual` where the row has none. */
   unsigned int
   FindIndexOfInput(const char * name, unsigned int usual) const;
@@ -259,7 +260,7 @@ private:
   std::vector<std::string>
   GetNamesOfInputs() const;
 
-  /** What a run has to warn of, once while it stays the same. */
+  /** Warns of the last run's warnings, once while they stay the same. */
   void
   Warn();
 

@@ -66,7 +66,7 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  /** Where the layers inside a region begin, the region's own begin first. */
+  /** The first indices of the layers inside a region, beginning with the region's own. */
   std::vector<IndexValueType>
   LayersOf(IndexValueType index, SizeValueType size) const;
 

@@ -42,28 +42,28 @@ namespace itk
  * \par Types
  * itk::Image of 8- to 64-bit integers, float or double, in two to five dimensions; input and output have the same
  * dimension. Which output types go with which input types is the subclass' choice; others do not compile. An
- * itk::ImageAdaptor has no voxels of its own: itk::CastImageFilter makes an image of it.
+ * itk::ImageAdaptor has no voxels: itk::CastImageFilter makes an image of it.
  *
  * \par Components
  * In two to four dimensions also itk::VectorImage, and itk::Image of pixels that are derived from itk::FixedArray
  * (Vector, CovariantVector, RGBPixel, RGBAPixel), to an output of as many components: each component gets the bits that
- * it would get as an image of its own, ranks and morphology too, in one run without a copy of the image. Parameters,
+ * it would get as a separate image, ranks and morphology too, in one run without a copy of the image. Parameters,
  * masks, weights and radii hold for all components; so does what a filter estimates from its whole input, which is from
  * all components together. Pixels of std::complex go through the filters that are linear, part by part; the others
  * throw.
  *
  * \par Inputs
- * Where there are several they lie in one physical space, to ITK's coordinate tolerance, and a voxel of one belongs to
- * the voxel of the same index of the others.
+ * Several inputs must lie in one physical space, to ITK's coordinate tolerance, and a voxel of one belongs to the voxel
+ * of the same index of the others.
  *
  * \par Memory
  * The engine cuts the requested region into chunks that fit a device, with transfers and computation overlapping.
  * DeviceMemoryBudget and PinnedMemoryBudget (bytes for each device) and HostMemoryBudget (bytes for the CPU backend)
- * are for this filter's runs alone. The process-wide chunkwise::Manager has budgets of its own, for all filters at a
- * time and for what is kept between runs; the tighter of both counts, and 0 leaves it to the manager's. A filter's
- * budget so never makes room that the manager's does not have. They are never exceeded: a budget
- * that is too small for the smallest chunk throws, naming the bytes needed. Where the engine has not the output's type,
- * a filter converts what it computed, slab by slab along the last axis: an intermediate image of up to 64 MiB, or a
+ * are for this filter's runs alone. The process-wide chunkwise::Manager has separate budgets, for all filters at a time
+ * and for the memory that is kept between runs; the tighter of both counts, and 0 leaves it to the manager's. A
+ * filter's budget so never makes room that the manager's does not have. They are never exceeded: a budget
+ * that is too small for the smallest chunk throws, naming the bytes needed. If the engine does not have the output's
+ * type, a filter converts its result, slab by slab along the last axis: an intermediate image of up to 64 MiB, or a
  * slice, that no budget counts.
  *
  * \par Output on a device
@@ -74,8 +74,8 @@ namespace itk
  * or nullptr, never an older image. The whole requested region of inputs and output must fit the device beside each
  * other; what does not goes through the host, and a warning names the bytes. The memory is in the manager's budget, and
  * in that of every run on the device, until the output is computed anew, comes to the host, is released after use
- * (ReleaseDataFlag), or the filter is gone. Of several devices the first of Devices computes. Where the engine has not
- * the output's type, and with Backend CPU, OutputOnDevice does nothing.
+ * (ReleaseDataFlag), or the filter is gone. If Devices names several, the first one computes. If the engine does not
+ * have the output's type, and with Backend CPU, OutputOnDevice does nothing.
  *
  * \par Streaming
  * Any requested region, in any order, gives the bits that the whole image at once would have. An empty requested region
@@ -156,7 +156,7 @@ public:
   static constexpr bool GivesSameTypeOrRealOrInteger =
     GivesSameTypeOrReal || std::is_floating_point<InputPixelType>::value || sizeof(InputPixelType) <= 4;
 
-  /** Where to compute. Default: Auto. */
+  /** The backend. Default: Auto. */
   itkSetEnumMacro(Backend, BackendEnum);
   itkGetEnumMacro(Backend, BackendEnum);
 
@@ -199,14 +199,14 @@ public:
     return this->HasOutputOnDevice();
   }
 
-  /** What the last run used: "cpu", "cuda" or "cuda+cpu"; empty before the first. */
+  /** The backend of the last run: "cpu", "cuda" or "cuda+cpu"; empty before the first. */
   const std::string &
   GetBackendUsed() const
   {
     return this->m_LastReport.backend;
   }
 
-  /** What the last run did; of a streamed update, its last piece. */
+  /** The report of the last run; after a streamed update, of its last piece. */
   const chunkwise::ExecutionReport &
   GetLastReport() const
   {
@@ -236,23 +236,23 @@ public:
     return chunkwise::FilterParameters();
   }
 
-  /** What the engine must know of the image that the filter has as its input, whose information is up to date. */
+  /** The engine's description of the filter's input, whose information must be up to date. */
   chunkwise::FilterImage
   MakeFilterImage() const
   {
     return this->DescribeImage();
   }
 
-  /** What the filter computes on an image that need not be its input: for what runs it as a part of something else.
-   * Throws itk::ExceptionObject or chunkwise::Error for parameters that make no sense. */
+  /** The operation that the filter computes on an image that need not be its input: for code that runs the filter as a
+   * part of something else. Throws itk::ExceptionObject or chunkwise::Error for parameters that make no sense. */
   virtual std::shared_ptr<const chunkwise::Operation>
   GetOperation(const chunkwise::FilterImage & image) const
   {
     return this->MakeOperationFor(image);
   }
 
-  /** The kind of pixels that the operation gives. Where that is not the output's, WriteOutput converts them: integers
-   * from the input's kind if results have that by default, from 64-bit integers if results are exact, else from
+  /** The kind of pixels that the operation gives. If this is not the output's type, WriteOutput converts them: integers
+   * from the input's type if results have that by default, from 64-bit integers if results are exact, else from
    * doubles.
    */
   virtual chunkwise::PixelKind
@@ -277,7 +277,7 @@ public:
 
 protected:
 #ifdef ITK_WRAPPING_PARSER
-  // What setters and getters change: the parser leaves those out that do not compile for it.
+  // Members of the setters and getters: the parser leaves out setters and getters that do not compile.
   ChunkwiseImageToImageFilter();
   BackendEnum                m_Backend;
   std::vector<int>           m_Devices;
@@ -298,7 +298,7 @@ protected:
 #endif
   ~ChunkwiseImageToImageFilter() override = default;
 
-  /** What to compute on an image: what the filter's row makes of its parameters. Throws itk::ExceptionObject or
+  /** The operation for an image, made from the filter's row and its parameters. Throws itk::ExceptionObject or
    * chunkwise::Error for parameters that cannot be served. Equal parameters must give equal operations: it is called
    * for regions and for data. */
   virtual std::shared_ptr<const chunkwise::Operation>
@@ -319,8 +319,8 @@ protected:
   void
   ConvertToOutput(const chunkwise::BufferView & result, TConvertRow && convertRow);
 
-  /** Where an output of several components has them: along an axis of the engine's image that the filter's images have
-   * not, and how many. */
+  /** The axis of the engine's image along which an output's components lie, which the filter's images do not have, and
+   * their number. */
   using Components = typename FilterBase::Components;
   /** By default those of the input. */
   virtual Components
@@ -329,7 +329,7 @@ protected:
     return { FilterBase::AxisOfComponents, this->GetNumberOfInputComponents() };
   }
 
-  /** The pixels of input `i`, and of which kind they are. Override both where an input has a type of its own. */
+  /** The pixels of input `i`, and of which kind they are. Override both if an input has a different type. */
   virtual chunkwise::BufferView
   GetInputView(unsigned int i) const CHUNKWISE_BASE_OVERRIDE;
   virtual chunkwise::PixelKind
@@ -345,7 +345,7 @@ protected:
   virtual chunkwise::Manager &
   GetManager() const CHUNKWISE_BASE_OVERRIDE;
 
-  /** What a filter made of others has to say for itself. */
+  /** Sets the report of a filter that is made of other filters. */
   void
   SetLastReport(const chunkwise::ExecutionReport & report)
   {
@@ -354,8 +354,8 @@ protected:
 
   /** For a parameter that the whole input gives: calls compute(manager, request, monitor) with a request of it in which
    * only the operation's parameters matter. The inputs must have been requested whole. The monitor obeys abort and
-   * reports no progress. What it throws is thrown as by GenerateData. Nothing is called while neither an input nor the
-   * filter has changed since the last time. */
+   * reports no progress. Exceptions of it are thrown as by GenerateData. Nothing is called while neither an input nor
+   * the filter has changed since the last time. */
   template <typename TCompute>
   void
   ComputeFromWholeInput(TCompute && compute)
@@ -379,7 +379,7 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  // What FilterBase asks.
+  // Functions that FilterBase calls.
   DataObject *
   FindInput(const std::string & name) const CHUNKWISE_BASE_OVERRIDE
   {

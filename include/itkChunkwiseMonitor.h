@@ -14,7 +14,8 @@ namespace itk
  * \brief Reports a run's progress to a filter and asks the filter whether to abort.
  *
  * The engine calls it only from the thread that invoked the filter, so observers of the filter's ProgressEvent run
- * there, as with any ITK filter. What an observer throws ends the run and is thrown again by RethrowObserverException.
+ * there, as with any ITK filter. An exception from an observer ends the run and is thrown again by
+ * RethrowObserverException.
  *
  * \ingroup Chunkwise
  */

@@ -12,8 +12,8 @@
 namespace itk
 {
 /** \class ChunkwisePixel
- * \brief What a pixel is made of: ComponentType, how many of these (NumberOfComponents), and whether they are the parts
- * of a complex number (IsComplex).
+ * \brief The components of a pixel: ComponentType, their number (NumberOfComponents), and whether they are the parts of
+ * a complex number (IsComplex).
  *
  * Pixels with components are those derived from itk::FixedArray (Vector, CovariantVector, Point, RGBPixel, RGBAPixel,
  * SymmetricSecondRankTensor) and std::complex.

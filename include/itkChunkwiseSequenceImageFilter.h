@@ -25,7 +25,7 @@ namespace itk
  *
  * \par Memory
  * A chunk needs its input, its output, up to two intermediate images of the output's type, and what the hungriest of
- * its filters needs. Where a filter's windows wrap around (Periodic), a chunk holds the axis whole.
+ * its filters needs. If a filter's windows wrap around (Periodic), a chunk holds the axis whole.
  *
  * \par Streaming
  * Requests the output's requested region padded by the sum of what the filters would, and cut at the image.
@@ -57,7 +57,7 @@ public:
 
   static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
 
-  /** What can be a stage: any filter of this module that needs no more than a chunk at a time. */
+  /** A stage can be any filter of this module that needs no more than a chunk at a time. */
   using StageType = ChunkwiseImageToImageFilter<TOutputImage, TOutputImage>;
 
   /** Appends a filter, which keeps its parameters and inputs, so that it can be a stage of several sequences. It must

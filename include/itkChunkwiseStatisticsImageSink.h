@@ -89,7 +89,7 @@ public:
   {
     return m_Statistics.GetSum();
   }
-  /** Throws itk::ExceptionObject if there are no numbers, as those that follow do. */
+  /** Throws itk::ExceptionObject if there are no numbers, as the getters below do. */
   double
   GetMean() const;
   double
@@ -119,7 +119,7 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  /** What the statistics have, or why they have not, as ITK says it. */
+  /** A value of the statistics; the error becomes an itk::ExceptionObject. */
   template <typename TGet>
   auto
   Get(TGet && get) const -> decltype(get(std::declval<const chunkwise::ImageStatistics &>()));

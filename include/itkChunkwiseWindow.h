@@ -10,7 +10,7 @@
 #include <iosfwd>
 #include <vector>
 
-// What ChunkwiseWindowImageFilter does with its parameters, whatever the types of pixels.
+// The part of ChunkwiseWindowImageFilter that does not depend on pixel types.
 namespace itk
 {
 

@@ -71,9 +71,9 @@ namespace itk
  *
  * \par Types
  * The output's pixels are of the input's type, float or double, or of integers that the user chose, unless the input's
- * have 64 bits. What the filter does not give itself is computed in the
- * input's type, or, of integers whose results are fractions or sums, in double, and then rounded to nearest with ties
- * to even and clamped, NaN to 0: the bits of the program's --output-type. A warning says how many results were clamped.
+ * have 64 bits. Other output types are computed in the input's type, or, if results from integers are fractions or
+ * sums, in double, and then rounded to nearest with ties to even and clamped, NaN to 0: the bits of the program's
+ * --output-type. A warning says how many results were clamped.
  *
  * \ingroup Chunkwise
  */
@@ -98,7 +98,7 @@ public:
 
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
 
-  /** What windows see beyond the image's edge. Default: Renormalized. */
+  /** The boundary condition at the image's edge. Default: Renormalized. */
   itkSetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
   itkGetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
 
@@ -116,7 +116,7 @@ public:
     return m_SpatialAxes;
   }
 
-  /** What says which voxels windows see, in filters that have it: see itkChunkwiseDomainMacro. */
+  /** The mask or weights of the voxels that windows see, in filters that have them: see itkChunkwiseDomainMacro. */
   using MaskImageType = Image<unsigned char, ImageDimension>;
   using WeightImageType = Image<float, ImageDimension>;
 

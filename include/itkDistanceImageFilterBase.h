@@ -10,7 +10,7 @@
 namespace itk
 {
 /** \class DistanceImageFilterBase
- * \brief What filters of exact Euclidean distances have in common.
+ * \brief Base of the filters of exact Euclidean distances.
  *
  * Results have the same bits for every division into chunks and requested regions, and number of threads.
  * docs/distances.md defines them.

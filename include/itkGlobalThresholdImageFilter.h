@@ -80,7 +80,7 @@ public:
   using ThresholdsType = std::vector<double>;
   void
   SetThresholds(const ThresholdsType & thresholds);
-  /** Those that were set, or, after an update, those that the method has found. */
+  /** The thresholds that were set, or, after an update, the thresholds that the method has found. */
   const ThresholdsType &
   GetThresholds() const
   {

@@ -7,7 +7,7 @@
 namespace itk
 {
 /** \class HeapHConcaveImageFilter
- * \brief What lies below its surroundings, up to a height: the h-minima minus the image, or basins.
+ * \brief Basins, which lie below their surroundings, up to a height: the h-minima minus the image.
  *
  * Differences beyond the range of a signed integer are cut.
  *

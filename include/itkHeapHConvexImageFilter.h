@@ -7,7 +7,7 @@
 namespace itk
 {
 /** \class HeapHConvexImageFilter
- * \brief What rises above its surroundings, up to a height: the image minus its h-maxima, or domes.
+ * \brief Domes, which rise above their surroundings, up to a height: the image minus its h-maxima.
  *
  * Differences beyond the range of a signed integer are cut.
  *

@@ -25,7 +25,7 @@ public:
     TileWavefront,  ///< tiles swept in fast memory, those first that the largest values can enter
     SpanningForest, ///< the basins of the mask, then edges of greatest capacity between them, in a few rounds wherever
                     ///< they lead; 64-bit pixels go by wavefront
-    ParallelHeapCluster ///< heaps of raised pixels, each with tiles of its own, that let the largest values flow first
+    ParallelHeapCluster ///< heaps of raised pixels, each with separate tiles, that let the largest values flow first
   };
 };
 

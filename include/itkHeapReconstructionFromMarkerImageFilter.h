@@ -12,8 +12,8 @@ namespace itk
  * Both images have the same largest possible region and physical space.
  *
  * \par Differences from ITK
- * Where the marker is beyond the mask, itk::ReconstructionByDilationImageFilter throws; here it is cut at the mask,
- * unless Strict is on.
+ * If the marker is beyond the mask, itk::ReconstructionByDilationImageFilter throws; here it is cut at the mask, unless
+ * Strict is on.
  *
  * \ingroup Chunkwise
  */

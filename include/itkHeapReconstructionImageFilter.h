@@ -25,14 +25,14 @@ namespace itk
  * \par Memory
  * On the CPU two images more, and queues of up to 9 bytes a voxel for the parts that threads work at. On a device the
  * inputs and the output of a chunk, and 20 bytes a voxel more for a spanning forest, which Auto uses where the whole
- * image fits with it; heap clusters take twice the image (at least 4 bytes a voxel) and 4 bytes a voxel. What is made
- * from one image only, as h-maxima, needs no marker image.
+ * image fits with it; heap clusters take twice the image (at least 4 bytes a voxel) and 4 bytes a voxel. A
+ * reconstruction from one image only, as h-maxima, needs no marker image.
  *
  * \par Streaming
  * A voxel depends on the whole image: each update computes all of it along the spatial axes. Slices along the other
  * axes are independent. The work is done in chunks that fit the device, once each, and then where something new comes
- * in from others. What winds through many chunks is brought from one to the next by the CPU: up to 40 bytes for each of
- * the voxels at the borders of tiles, 0.4% of a plane and 4% of a volume.
+ * in from others. Values that wind through many chunks are brought from one to the next by the CPU: up to 40 bytes for
+ * each of the voxels at the borders of tiles, 0.4% of a plane and 4% of a volume.
  *
  * \par Determinism
  * The result is unique: the same bits for every division into chunks, number of threads and device, on both backends.

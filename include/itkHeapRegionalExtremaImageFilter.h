@@ -9,12 +9,12 @@ namespace itk
 /** \class HeapRegionalExtremaImageFilter
  * \brief Base of the filters that mark plateaus without a neighbour beyond them.
  *
- * An extremum is where the image exceeds the reconstruction of the next values that its type has below it. Where the
- * image is flat, or a slice of it along axes without neighbours is, that is an extremum as the filter is asked.
+ * An extremum is where the image exceeds the reconstruction of the next values that its type has below it.
+ * FlatIsExtremum decides whether a flat image, or a flat slice of it along axes without neighbours, is an extremum.
  *
  * \par Types
- * Those of the base class, to any of them. Where the output's type is another one than the input's, the run takes an
- * image of the input's type more, of the size of the output's requested region, which no budget counts.
+ * Those of the base class, to any of them. If the output's type differs from the input's, the run needs one more image
+ * of the input's type, of the size of the output's requested region, which no budget counts.
  *
  * \ingroup Chunkwise
  */
@@ -34,7 +34,7 @@ public:
 
   using typename Superclass::OutputPixelType;
 
-  /** What extrema get. Default: the largest value of the type. */
+  /** The value of extrema. Default: the largest value of the type. */
   void
   SetForegroundValue(OutputPixelType value)
   {
@@ -42,7 +42,7 @@ public:
   }
   itkGetConstMacro(ForegroundValue, OutputPixelType);
 
-  /** What all else gets. Default: the lowest value of the type. */
+  /** The value of all other voxels. Default: the lowest value of the type. */
   void
   SetBackgroundValue(OutputPixelType value)
   {

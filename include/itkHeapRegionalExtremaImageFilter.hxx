@@ -12,7 +12,7 @@ chunkwise::FilterParameters
 HeapRegionalExtremaImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
   chunkwise::FilterParameters parameters = Superclass::MakeParameters();
-  // What is converted is only where extrema are.
+  // A result that is converted only marks where extrema are.
   parameters.Set("ForegroundValue",
                  Superclass::GivesSameType ? chunkwise::PixelValue(m_ForegroundValue) : chunkwise::PixelValue(1));
   parameters.Set("BackgroundValue",

@@ -32,7 +32,7 @@ public:
 
   /** \class Result
    * \ingroup Chunkwise
-   * What the output's pixels are. */
+   * The values of the output's pixels. */
   enum class Result : std::uint8_t
   {
     Class,    ///< 1 above the threshold, 0 elsewhere

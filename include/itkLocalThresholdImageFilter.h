@@ -18,7 +18,7 @@ namespace itk
  * - Niblack: m - K s.
  * - Sauvola: m (1 + K (s / R - 1)).
  * - Phansalkar: m (1 + P exp(-Q m / (2 R)) + K (s / R - 1)).
- * - Bernsen: the middle between the window's minimum and its maximum, itself above. Where these differ by less than
+ * - Bernsen: the middle between the window's minimum and its maximum, itself above. If these differ by less than
  *   Contrast, the output is 1 if that middle is at least Level.
  *
  * NaN is 0. With a MaskImage windows see only the pixels where it is not 0, and the output is 0 at the others.

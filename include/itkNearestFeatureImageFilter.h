@@ -10,8 +10,8 @@ namespace itk
 /** \class NearestFeatureImageFilter
  * \brief The raster index of the nearest feature of each voxel, x fastest.
  *
- * Of features at the same distance the one with the lowest index is the nearest. Without a feature the index is -1, or
- * the largest number of an unsigned type.
+ * If several features have the same distance, the one with the lowest index is the nearest. Without a feature the index
+ * is -1, or the largest number of an unsigned type.
  *
  * \par Boundary
  * There is nothing beyond the image's edge.

@@ -20,8 +20,8 @@ namespace itk
  * must have. Its origin, spacing and direction are not used. It is read whole.
  *
  * \par Boundary
- * Renormalized (the default): the result is multiplied by the sum of all weights over the sum of those that are inside
- * the image, exactly, from the kernel's integral image: a constant image stays constant up to its edge. A kernel whose
+ * Renormalized (the default): the result is multiplied by the sum of all weights over the sum of the weights inside the
+ * image, exactly, from the kernel's integral image: a constant image stays constant up to its edge. A kernel whose
  * weights sum to zero, in whole or inside the image, as that of a derivative, cannot be renormalized: the filter throws
  * when it runs; use one of the other boundary conditions. With OutputRegionMode VALID no window reaches the edge.
  *
@@ -35,14 +35,15 @@ namespace itk
  * spectrum of the kernel is kept beside.
  *
  * \par Streaming
- * Requests the output's requested region padded by the kernel's extent to either side of its center, and cut at the
- * image.
+ * Requests the output's requested region, with method FFT the tiles of the image's grid that it meets, padded by the
+ * kernel's extent to either side of its center, and cut at the image.
  *
  * \par Determinism
  * Method Direct: the same bits for every division into chunks and requested regions, number of threads and device.
- * Method FFT: the same bits for the same chunks; between divisions and devices results differ by rounding. The relative
- * L2 error against exact sums is below 1e-6 in float and 1e-14 in double for kernels of one sign. NaN and infinities
- * spread over a chunk.
+ * Method FFT: the CPU gives the same bits for every division, requested region and number of threads, because it
+ * computes in tiles of the image's own grid. Devices give the same bits for the same chunks; else results differ by
+ * rounding. The relative L2 error against exact sums is below 1e-6 in float and 1e-14 in double for kernels of one
+ * sign. NaN and infinities spread over a tile, or a chunk.
  *
  * \par Source
  * Pruned transforms: A. Zlateski, K. Lee, H. S. Seung, "ZNNi: maximizing the inference throughput of 3D convolutional

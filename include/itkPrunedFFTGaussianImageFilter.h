@@ -18,8 +18,8 @@ namespace itk
  * smaller ones RenormalizedGaussianImageFilter is faster.
  *
  * \par Boundary
- * That of RenormalizedGaussianImageFilter. Renormalized (the default): a constant image stays constant up to its edge,
- * but for rounding.
+ * The boundary conditions are those of RenormalizedGaussianImageFilter. Renormalized (the default): a constant image
+ * stays constant up to its edge, but for rounding.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to float or double, which is also what is kept between the axes. Computed
@@ -29,12 +29,14 @@ namespace itk
  * A chunk needs its input, its output, two intermediate images and a half spectrum, all in the type of the output.
  *
  * \par Streaming
- * Requests the output's requested region padded by the kernel's radius, and cut at the image.
+ * Requests the tiles of the image's grid that the output's requested region meets, padded by the kernel's radius, and
+ * cut at the image.
  *
  * \par Determinism
- * The same bits for the same chunks; between divisions, requested regions and devices results differ by rounding. The
- * relative L2 difference from exact sums is below 1e-6 in float, and 1e-14 where input and output are double. NaN and
- * infinities spread over a chunk. Where the same bits or less spread are wanted, take RenormalizedGaussianImageFilter.
+ * The CPU gives the same bits for every division, requested region and number of threads. Devices give the same bits
+ * for the same chunks; else results differ by rounding. The relative L2 difference from exact sums is below 1e-6 in
+ * float, and 1e-14 where input and output are double. NaN and infinities spread over a tile, or a chunk.
+ * RenormalizedGaussianImageFilter gives the same bits on devices, too, and its NaN and infinities spread less.
  *
  * \par Source
  * Pruned transforms: A. Zlateski, K. Lee, H. S. Seung, "ZNNi: maximizing the inference throughput of 3D convolutional

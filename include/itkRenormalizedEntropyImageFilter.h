@@ -80,7 +80,7 @@ public:
    * type, others none. */
   void
   SetRange(double minimum, double maximum);
-  /** What SetRange was given. */
+  /** The range of SetRange. */
   itkGetConstMacro(RangeMinimum, double);
   itkGetConstMacro(RangeMaximum, double);
 

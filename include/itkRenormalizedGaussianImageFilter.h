@@ -117,7 +117,7 @@ public:
   itkSetEnumMacro(Kernel, KernelEnum);
   itkGetEnumMacro(Kernel, KernelEnum);
 
-  /** Where the Sampled kernel ends, in sigmas; above 0. Default: 4. */
+  /** The radius of the Sampled kernel, in sigmas; above 0. Default: 4. */
   itkSetMacro(Cutoff, double);
   itkGetConstMacro(Cutoff, double);
 

@@ -100,7 +100,7 @@ RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::MakeParameters() con
     parameters.Set("Sigma", this->OverSpatialAxes(m_Sigma));
   }
   parameters.Set("UseImageSpacing", m_UseImageSpacing);
-  // What the other kernel has does not matter, and is not checked.
+  // Parameters of the kernel that is not chosen do not matter, and are not checked.
   if (m_Kernel == KernelEnum::Discrete)
   {
     parameters.Set("Kernel", "discrete");

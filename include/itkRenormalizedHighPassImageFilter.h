@@ -9,11 +9,12 @@ namespace itk
 /** \class RenormalizedHighPassImageFilter
  * \brief The image minus itself smoothed by a Gaussian, in one pass.
  *
- * What RenormalizedGaussianImageFilter with the same parameters gives, before it is rounded, is subtracted from the
+ * The result of RenormalizedGaussianImageFilter with the same parameters, before it is rounded, is subtracted from the
  * image. Results are negative as well.
  *
  * \par Boundary
- * That of the Gaussian. Renormalized (the default): a constant image gives 0 up to rounding, up to its edge.
+ * The boundary conditions are those of the Gaussian. Renormalized (the default): a constant image gives 0 up to
+ * rounding, up to its edge.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double; negative results of an unsigned type
@@ -22,7 +23,7 @@ namespace itk
  * so does an infinity in its own place, and elsewhere it makes them the opposite one.
  *
  * \par Memory
- * What RenormalizedGaussianImageFilter needs, and an image of the accumulator's type.
+ * The filter needs the memory of RenormalizedGaussianImageFilter, and an image of the accumulator's type.
  *
  * \par Streaming
  * Requests the output's requested region padded by the kernel's radius, and cut at the image.

@@ -45,7 +45,7 @@ namespace itk
  * backends give the same bits too.
  *
  * \par Source
- * docs/laplacian-of-gaussian.md. That edges can be renormalized follows E. Wait, M. Winter, A. R. Cohen, "Hydra image
+ * docs/laplacian-of-gaussian.md. Renormalization at edges follows E. Wait, M. Winter, A. R. Cohen, "Hydra image
  * processor: 5-D GPU image analysis library with MATLAB and Python wrappers", Bioinformatics 35(24), 2019.
  *
  * \sa LaplacianRecursiveGaussianImageFilter RenormalizedGaussianImageFilter
@@ -102,7 +102,7 @@ public:
   itkGetConstMacro(NormalizeAcrossScale, bool);
   itkBooleanMacro(NormalizeAcrossScale);
 
-  /** Where the Gaussian ends, in sigmas; above 0. Default: 4. */
+  /** The radius of the Gaussian, in sigmas; above 0. Default: 4. */
   itkSetMacro(Cutoff, double);
   itkGetConstMacro(Cutoff, double);
 

@@ -24,7 +24,7 @@ namespace itk
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Means of integers are exact, rounded
  * to nearest with ties to even for integer outputs. Float and double are summed in their own precision along one axis
- * after the other. Where a sum of float overflows, the window is summed in double, so that the mean of finite voxels is
+ * after the other. If a sum of float overflows, the window is summed in double, so that the mean of finite voxels is
  * finite; with a mask or weights it is infinite or NaN there. A NaN makes NaN the windows that have it and no others;
  * an infinity makes them that infinity, or NaN where there are both.
  *

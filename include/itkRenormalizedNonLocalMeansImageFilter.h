@@ -8,7 +8,7 @@ namespace itk
 {
 /** \class RenormalizedNonLocalMeansImageFilter
  * \brief Non-local means: a voxel becomes the mean of those around it, weighted by how much their surroundings resemble
- * its own; at the image's edge of what there is.
+ * its own; windows are cut at the image's edge.
  *
  * Radius is that of the search window. The weight of one of its voxels is exp(-max(D - 2 NoiseVariance, 0) /
  * Strength^2), D the mean square difference of the patches of PatchRadius around it and around the window's center. The

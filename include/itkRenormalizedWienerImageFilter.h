@@ -11,9 +11,9 @@ namespace itk
  * part of the box inside the image.
  *
  * With m the mean and v the variance of the window of (2 radius[a] + 1) voxels along each spatial axis a, the output at
- * a voxel x is m + max(v - NoiseVariance, 0) / max(v, NoiseVariance) (x - m). Where the noise is not known, the mean of
- * the local variances is a common estimate: that of the output of RenormalizedVarianceImageFilter with the same radius,
- * by ChunkwiseStatisticsImageSink.
+ * a voxel x is m + max(v - NoiseVariance, 0) / max(v, NoiseVariance) (x - m). If the noise is not known, the mean of
+ * the local variances is a common estimate: compute it from the output of RenormalizedVarianceImageFilter with the same
+ * radius, by ChunkwiseStatisticsImageSink.
  *
  * \par Boundary
  * Renormalized (the default): the statistics of the voxels that are both in the window and in the image. In every other

@@ -18,7 +18,7 @@ class SlidingWindowNetworkEnums
 public:
   /** \class OutputMode
    * \ingroup Chunkwise
-   * What of a network's channels an output voxel has. */
+   * The result of a network at an output voxel. */
   enum class OutputMode : std::uint8_t
   {
     Channel,  ///< the value of one channel
@@ -28,7 +28,7 @@ public:
 
   /** \class Precision
    * \ingroup Chunkwise
-   * What the network's arithmetic may do. */
+   * The arithmetic that the network may use. */
   enum class Precision : std::uint8_t
   {
     Float32,       ///< convolutions may go through transforms: errors are some 1e-6 of the largest value
@@ -39,7 +39,7 @@ public:
 
   /** \class InferenceMode
    * \ingroup Chunkwise
-   * What the network is given at a time. */
+   * The part of the image that the network is given at a time. */
   enum class InferenceMode : std::uint8_t
   {
     Dense,  ///< the whole image: no seams

@@ -106,13 +106,13 @@ public:
   /** The network, finished. Takes the place of a file. */
   void
   SetGraph(const GraphPointer & graph);
-  /** What SetGraph was given, or what is in the file, which is read now if it was not; a null pointer if neither is
+  /** The graph of SetGraph, or the network in the file, which is read now if it was not; a null pointer if neither is
    * set. Throws itk::ExceptionObject for a file that holds no such network. */
   GraphPointer
   GetGraph() const;
 
-  /** What an output voxel has. Default: the value of one channel. An output that is an itk::VectorImage has them all,
-   * and takes the default. */
+  /** The result of the network at an output voxel. Default: the value of one channel. An output that is an
+   * itk::VectorImage has them all, and takes the default. */
   itkSetEnumMacro(OutputMode, OutputModeEnum);
   itkGetEnumMacro(OutputMode, OutputModeEnum);
 
@@ -120,7 +120,7 @@ public:
   itkSetMacro(Channel, int);
   itkGetConstMacro(Channel, int);
 
-  /** What the channel must exceed in the mode Threshold. Default: 0.5. */
+  /** The value that the channel must exceed in the mode Threshold. Default: 0.5. */
   itkSetMacro(Threshold, double);
   itkGetConstMacro(Threshold, double);
 
@@ -154,7 +154,7 @@ public:
   itkSetEnumMacro(PatchWeighting, PatchWeightingEnum);
   itkGetEnumMacro(PatchWeighting, PatchWeightingEnum);
 
-  /** What the network sees beyond the image's edge: ZeroFluxNeumann (the default), Constant or Mirror. */
+  /** The boundary condition at the image's edge: ZeroFluxNeumann (the default), Constant or Mirror. */
   itkSetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
   itkGetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
 

@@ -13,7 +13,7 @@ namespace itk
 template <typename TInputImage, typename TOutputImage>
 SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::SlidingWindowNetworkImageFilter()
 {
-  // Where the library is linked statically, nothing else does.
+  // In a static build nothing else registers the networks.
   chunkwise::AddNetworks();
 }
 

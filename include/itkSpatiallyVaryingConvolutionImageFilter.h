@@ -22,8 +22,8 @@ namespace itk
  *
  * \par Boundary
  * Renormalized (the default): every kernel by itself, see PrunedFFTConvolutionImageFilter; with WeightThenConvolve what
- * a voxel would spread beyond the edge is given to its targets inside, so that the sum of the image is kept. That order
- * has Constant with the value 0 beside; ConvolveThenWeight has all boundary conditions.
+ * a voxel would spread beyond the edge is given to its targets inside, so that the sum of the image is kept.
+ * WeightThenConvolve has Constant with the value 0 beside; ConvolveThenWeight has all boundary conditions.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
@@ -37,13 +37,13 @@ namespace itk
  * spectra of the cells between nodes at once; where there is no room for the former it is node by node.
  *
  * \par Streaming
- * Requests the output's requested region padded by the kernels' extent to either side of their center, and cut at the
- * image.
+ * Requests the tiles of the image's grid that the output's requested region meets, padded by the kernels' extent to
+ * either side of their center, and cut at the image.
  *
  * \par Determinism
- * The same bits whatever the number of threads; between divisions results differ by rounding, see
- * PrunedFFTConvolutionImageFilter: for kernels of one sign their relative L2 error against exact sums is below 1e-6 in
- * float and 1e-14 in double, in both orders.
+ * The CPU gives the same bits for every division, requested region and number of threads. Devices give the same bits
+ * for the same chunks, see PrunedFFTConvolutionImageFilter: for kernels of one sign their relative L2 error against
+ * exact sums is below 1e-6 in float and 1e-14 in double, in both orders.
  *
  * \par Source
  * J. Kepner, "A multi-threaded fast convolver for dynamically parallel image filtering", Journal of Parallel and
@@ -108,8 +108,8 @@ public:
   itkSetMacro(GridSize, GridSizeType);
   itkGetConstReferenceMacro(GridSize, GridSizeType);
 
-  /** Where the first node is, and how far apart along the image's axes nodes are. Without both the nodes are the
-   * centers of equal cells. */
+  /** The position of the first node, and the spacing of the nodes along the image's axes. Without both the nodes are
+   * the centers of equal cells. */
   void
   SetGrid(const PointType & origin, const SpacingType & spacing);
   void

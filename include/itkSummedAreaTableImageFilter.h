@@ -20,7 +20,7 @@ using SummedAreaTablePixelType =
  * \brief At each voxel the sum of all voxels whose index is not greater along any summed axis.
  *
  * Four entries of the table in 2-D, eight in 3-D, give the sum over any box. The first three axes of the image are
- * summed, the first two of a 2-D image or with SummedAxes 2, which gives each slice of a volume a table of its own.
+ * summed, the first two of a 2-D image or with SummedAxes 2, which gives each slice of a volume a separate table.
  *
  * \par Boundary
  * The sums begin at the largest possible region's first voxel, whatever the requested region.
@@ -30,11 +30,11 @@ using SummedAreaTablePixelType =
  * type might overflow, unless Modular is on. Anything to float or double: integers are summed exactly in 64 bits and
  * rounded once. Float and double are summed in double, but float voxels of a float table in float within blocks of 64
  * rows and 128 columns. An entry of a double table is off by at most about 32 + columns / 128 + rows / 64 + slices (the
- * last with three summed axes) half units in the last place of the sum of the magnitudes. One of a float table is off
- * by half a unit of its own, which a small box far from the origin feels: its sum is a difference of large entries.
- * The table of a float image may be off by 32 half units of the sum of the magnitudes; but errors of different blocks
- * are independent, and those of blocks that a box's four corners share cancel. No sum within a block may overflow
- * float.
+ * last with three summed axes) half units in the last place of the sum of the magnitudes. An entry of a float table is
+ * off by half a unit in its last place, which a small box far from the origin feels: its sum is a difference of large
+ * entries. The table of a float image may be off by 32 half units of the sum of the magnitudes; but errors of different
+ * blocks are independent, and those of blocks that a box's four corners share cancel. No sum within a block may
+ * overflow float.
  *
  * \par Memory
  * Beside input and output the sums that chunks hand on, 8 bytes a voxel of one slice (with SummedAxes 2, three rows).
@@ -44,7 +44,7 @@ using SummedAreaTablePixelType =
  * \par Streaming
  * A requested region needs all voxels before it. When pieces are requested in order along the last summed axis, as a
  * writer does, the filter keeps what a piece leaves to the next, and n pieces read the image once. Any other piece
- * requests, and reads, everything before it. Where axes follow the last summed one, each piece along those stands by
+ * requests, and reads, everything before it. If axes follow the last summed one, each piece along those stands by
  * itself.
  *
  * \par Determinism
@@ -129,13 +129,13 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  /** What the voxels before index `begin` of the swept axis, in columns and rows up to `upper`, leave behind. */
+  /** The carry of the voxels before index `begin` of the swept axis, in columns and rows up to `upper`. */
   struct Carry
   {
     chunkwise::SideData    data;
     std::int64_t           begin{ 0 };
     chunkwise::Coordinates upper{};
-    /** What it was made of. */
+    /** The input and the filter that the carry was made from. */
     const void *     input{ nullptr };
     ModifiedTimeType inputTime{ 0 };
     ModifiedTimeType filterTime{ 0 };

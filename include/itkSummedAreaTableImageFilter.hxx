@@ -59,7 +59,7 @@ template <typename TInputImage, typename TOutputImage>
 ModifiedTimeType
 SummedAreaTableImageFilter<TInputImage, TOutputImage>::GetInputTime() const
 {
-  // What a filter makes is marked as modified with each piece; an image without a filter only by its user.
+  // A filter's output is marked as modified with each piece; an image without a filter only by its user.
   const TInputImage * input = this->GetInput();
   return input->GetSource() ? input->GetPipelineMTime() : input->GetMTime();
 }

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from . import dask as dask
 from . import filters as filters
 from . import ndimage as ndimage
+from . import skimage as skimage
 from . import zarr as zarr
 from ._arrays import ChunkwiseWarning as ChunkwiseWarning
 from ._core import Aborted as Aborted
@@ -34,6 +35,8 @@ from ._core import BudgetError as BudgetError
 from ._core import DeviceError as DeviceError
 from ._core import Error as Error
 from ._core import ParameterError as ParameterError
+from ._deconvolution import average_beads as average_beads
+from ._deconvolution import richardson_lucy as richardson_lucy
 from ._filter import Filter as Filter
 from ._filter import Plan as Plan
 from ._manage import budgets as budgets
@@ -53,6 +56,10 @@ from ._parts import regions as regions
 from ._regions import Region as Region
 from ._statistics import Statistics as Statistics
 from ._statistics import statistics as statistics
+from ._ridges import frangi as frangi
+from ._ridges import hessian_eigenvalues as hessian_eigenvalues
+from ._ridges import meijering as meijering
+from ._ridges import sato as sato
 from ._thresholds import apply_hysteresis_threshold as apply_hysteresis_threshold
 from ._thresholds import threshold_isodata as threshold_isodata
 from ._thresholds import threshold_li as threshold_li

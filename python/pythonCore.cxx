@@ -14,6 +14,7 @@
 #include "chunkwiseStatisticsOperation.h"
 #include "chunkwiseSummedAreaTableCarry.h"
 
+#include <chrono>
 #include <map>
 #include <thread>
 
@@ -54,6 +55,12 @@ Describe(const ExecutionReport & report)
   result["bytes_to_device"] = report.bytesToDevice;
   result["bytes_to_host"] = report.bytesToHost;
   result["retries"] = report.retries;
+  nb::list figures;
+  for (const auto & figure : report.figures)
+  {
+    figures.append(nb::make_tuple(figure.first, figure.second));
+  }
+  result["figures"] = figures;
   return result;
 }
 
@@ -129,7 +136,7 @@ struct DeviceArray
   Integers       strides; ///< voxels
   std::string    kind;
   int            device{ 0 };
-  /** What the array's owner has enqueued there comes first. */
+  /** Work that the array's owner has enqueued there comes first. */
   std::uintptr_t stream{ 0 };
 };
 
@@ -356,6 +363,7 @@ DescribeFilters()
     row["title"] = filter.title;
     row["output"] = OutputName(filter.output);
     row["can_be_stage"] = filter.canBeStage;
+    row["has_grid"] = filter.outputImage != nullptr;
     row["promises_bits"] = filter.promisesBits;
     row["marker"] = MarkerName(filter.reconstruction.marker);
     row["erosion"] = filter.reconstruction.erosion;
@@ -457,7 +465,7 @@ ToParameters(const std::string & name, const nb::dict & given)
   return parameters;
 }
 
-/** What is known of an image: extent, kinds; spacing, origin and the names of further inputs may be empty. */
+/** The description of an image: extent, kinds; spacing, origin and the names of further inputs may be empty. */
 FilterImage
 ToImage(const Integers & extent, const std::string & inputKind, const std::string & outputKind,
         const std::vector<double> & spacing, const std::vector<double> & origin,
@@ -580,7 +588,7 @@ void
 PlaceOn(ExecutionRequest &, const TArray &)
 {}
 
-/** Tells where the images are. What other streams have enqueued for one of them is waited for. */
+/** Tells where the images are. Work that other streams have enqueued for an image is waited for. */
 void
 PlaceOn(ExecutionRequest & request, const DeviceArray & array)
 {
@@ -629,9 +637,27 @@ WithComponentsLast(const BufferView & view)
   return turned;
 }
 
+/** Runs, and lets the operation's handle know how long it took. */
+ExecutionReport
+RunTimed(OperationHandle & handle, ExecutionRequest & request, const RunOptions & options)
+{
+  using Clock = std::chrono::steady_clock;
+  PythonMonitor monitor(options.progress);
+  const auto    voxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
+  const bool    isTimed = options.progress.is_none() && !request.executor && request.imageDevice < 0;
+  request.isShort = isTimed && handle.times.AreShort(voxels);
+  const auto      begin = Clock::now();
+  ExecutionReport report = Unlocked([&] { return Manager::GetGlobal().Execute(request, &monitor); });
+  if (isTimed && report.deviceNames.empty())
+  {
+    handle.times.Add(request.isShort, voxels, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return report;
+}
+
 template <typename TArray, typename TOutput>
 nb::dict
-Execute(const OperationHandle & handle, const std::vector<TArray> & inputs, const Integers & inputLower,
+Execute(OperationHandle & handle, const std::vector<TArray> & inputs, const Integers & inputLower,
         const TOutput & output, const Integers & outputLower, const Integers & extent, const Integers & lower,
         const Integers & upper, const RunOptions & options)
 {
@@ -654,9 +680,51 @@ Execute(const OperationHandle & handle, const std::vector<TArray> & inputs, cons
     request.output = WithComponentsLast(ToView(output, lowerOfAll));
   }
   PlaceOn(request, output);
-  PythonMonitor monitor(options.progress);
-  return Describe(Unlocked([&] { return Manager::GetGlobal().Execute(request, &monitor); }));
+  return Describe(RunTimed(handle, request, options));
 }
+
+/** The preparation that all runs over arrays of one shape and kind share, so that small ones do not wait for it. */
+class PreparedRun
+{
+public:
+  PreparedRun(OperationHandle handle, const std::string & inputKind, const std::string & outputKind,
+              const Integers & extent, const Integers & lower, const Integers & upper, RunOptions options)
+    : m_Handle(std::move(handle))
+    , m_Options(std::move(options))
+    , m_Request(MakeRequest(m_Handle.operation, extent, ToBox(lower, upper), m_Options))
+    , m_Dimension(extent.size())
+  {
+    m_Request.inputs.push_back(DenseView(nullptr, PixelKindFromName(inputKind), m_Request.image));
+    m_Request.output = DenseView(nullptr, PixelKindFromName(outputKind), m_Request.region);
+  }
+  /** Both arrays are dense, of the kinds and shapes that were said; the caller knows. */
+  std::vector<std::string>
+  Run(const AnyArray & input, const WritableArray & output)
+  {
+    if (input.ndim() != m_Dimension || output.ndim() != m_Dimension || input.size() != CountOf(m_Request.inputs[0]) ||
+        output.size() != CountOf(m_Request.output))
+    {
+      throw ParameterError("an array has another shape than those that the run was prepared for");
+    }
+    // Several threads may run it.
+    ExecutionRequest request = m_Request;
+    request.inputs[0].data = const_cast<void *>(static_cast<const void *>(input.data()));
+    request.output.data = output.data();
+    return RunTimed(m_Handle, request, m_Options).warnings;
+  }
+
+private:
+  static std::size_t
+  CountOf(const BufferView & view)
+  {
+    return static_cast<std::size_t>(view.box.NumberOfVoxels());
+  }
+
+  OperationHandle   m_Handle;
+  const RunOptions  m_Options;
+  ExecutionRequest  m_Request;
+  const std::size_t m_Dimension;
+};
 
 /** Without voxels: what Execute would do. */
 ExecutionRequest
@@ -767,7 +835,7 @@ WithCarry(const OperationHandle & handle, std::int64_t begin, const nb::bytes & 
   return { next };
 }
 
-/** What the voxels up to the end of the array leave behind; it begins where the operation's own carry stands. */
+/** The carry of the voxels up to the end of the array; it begins where the operation's own carry stands. */
 nb::bytes
 Advance(const OperationHandle & handle, const AnyArray & input, const Integers & lower, const std::string & outputKind,
         unsigned int threads)
@@ -978,8 +1046,8 @@ DeviceOf(std::uintptr_t data, std::size_t bytes)
                                        : "the array lies in the memory of none of the devices");
 }
 
-/** What a DLPack capsule tells of an array: address, shape, strides in voxels, kind. The capsule is used up; the array
- * lives as long as the fifth. */
+/** The description of the array in a DLPack capsule: address, shape, strides in voxels, kind. The capsule is used up;
+ * the array lives as long as the fifth. */
 nb::tuple
 OpenCapsule(const nb::handle & capsule)
 {
@@ -1017,7 +1085,7 @@ struct Exceptions
   nb::object aborted;
 };
 
-/** What every function takes. */
+/** The argument of an option that every function takes. */
 std::string
 NameOfOption(const std::string & name)
 {
@@ -1212,6 +1280,15 @@ AddRuns(nb::module_ & module)
   module.def("open_capsule", &OpenCapsule);
   module.def("execute", &Execute<AnyArray, WritableArray>);
   module.def("execute", &Execute<DeviceArray, DeviceArray>);
+  nb::class_<PreparedRun>(module, "PreparedRun")
+    .def(nb::init<OperationHandle,
+                  const std::string &,
+                  const std::string &,
+                  const Integers &,
+                  const Integers &,
+                  const Integers &,
+                  RunOptions>())
+    .def("run", &PreparedRun::Run);
   module.def("plan", &MakeThePlan);
   module.def("estimate", &Estimate<AnyArray>);
   module.def("estimate", &Estimate<DeviceArray>);

@@ -12,6 +12,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <limits>
+
 // Shared by the parts of the binding: coordinates, and how a run is asked for, watched and told of. Coordinates are
 // the engine's, x first; the package turns NumPy's order around.
 namespace chunkwise::python
@@ -22,11 +25,65 @@ namespace nb = nanobind;
 using OperationPointer = std::shared_ptr<const Operation>;
 using Integers = std::vector<std::int64_t>;
 
+/** How long runs of one operation took: whether the work takes less time than waking threads does. Runs over the most
+ * voxels count. */
+class RunTimes
+{
+public:
+  /** Whether the next run of so many voxels shall do without other threads. */
+  bool
+  AreShort(std::int64_t voxels)
+  {
+    const bool tries = m_Alone < 4 * m_Together && ++m_Runs % RunsBetweenTries == 0;
+    return voxels <= m_Voxels && m_Together < Short && (m_Alone <= m_Together || tries);
+  }
+  void
+  Add(bool isAlone, std::int64_t voxels, double seconds)
+  {
+    if (voxels < m_Voxels)
+    {
+      return;
+    }
+    if (voxels > m_Voxels)
+    {
+      *this = RunTimes();
+      m_Voxels = voxels;
+    }
+    if (!isAlone)
+    {
+      m_Together = std::min(m_Together, seconds);
+      return;
+    }
+    // A long run among short ones has met other processes, several have more to do.
+    m_LongRuns = seconds < Long ? 0 : m_LongRuns + 1;
+    if (m_LongRuns == 0)
+    {
+      m_Alone = m_Alone > 0 ? std::min(m_Alone, seconds) : seconds;
+    }
+    else if (m_LongRuns == 3)
+    {
+      m_Alone = std::numeric_limits<double>::infinity();
+    }
+  }
+
+private:
+  static constexpr double   Short = 0.5e-3;
+  static constexpr double   Long = 2e-3;
+  static constexpr unsigned RunsBetweenTries = 16;
+
+  std::int64_t m_Voxels{ 0 };
+  double       m_Together{ std::numeric_limits<double>::infinity() };
+  double       m_Alone{ 0 }; ///< 0: not tried
+  unsigned     m_Runs{ 0 };
+  unsigned     m_LongRuns{ 0 };
+};
+
 /** An operation as Python holds it. */
 struct OperationHandle
 {
   OperationPointer operation;
   std::int64_t     components{ 0 }; ///< that a filter gives an output voxel; 0: as many as the input has
+  RunTimes         times{};         ///< read and written with Python's lock
 };
 
 inline Coordinates

@@ -203,7 +203,7 @@ MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOption
   return nb::make_tuple(columns, choices.contacts ? nb::object(pairs) : nb::none());
 }
 
-/** Of arrays; spacing, origin and direction are x first. */
+/** Measures arrays; spacing, origin and direction are x first. */
 nb::tuple
 Measure(const Array & labels, const std::string & labelKind, const std::optional<Array> & intensity,
         const std::string & intensityKind, const std::vector<std::string> & properties, const Reals & quantiles,
@@ -231,8 +231,8 @@ Measure(const Array & labels, const std::string & labelKind, const std::optional
                       });
 }
 
-/** Of images that `read(first, end)` gives `planes` of at a time, along the first of the shape's axes: (labels,
- * intensity or None), arrays of these kinds that lie densely. Quantiles read them again. */
+/** Measures images of which `read(first, end)` gives `planes` planes at a time, along the first of the shape's axes:
+ * (labels, intensity or None), dense arrays of these kinds. Quantiles read them again. */
 nb::tuple
 MeasureRead(const nb::callable & read, const std::vector<std::int64_t> & shape, std::int64_t planes,
             const std::string & labelKind, const std::string & intensityKind,

@@ -74,7 +74,7 @@ public:
   {
     m_Function = &function;
   }
-  /** Waits for the call that is under way. Called without Python's lock. */
+  /** Waits for the call that is running. Called without Python's lock. */
   void
   Close()
   {
@@ -187,7 +187,7 @@ public:
     m_Request.budgets = options.budgets;
     m_Request.executor = GetExecutor(options.threads);
     m_Request.memory = memory;
-    // Python's functions have threads of their own.
+    // Python's functions have separate threads.
     m_Request.fileThreads = 1;
     Unlocked([&] { this->MakePlan(least); });
   }

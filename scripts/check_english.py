@@ -3,12 +3,12 @@
 """Checks that pages, help texts and comments are plain English.
 
     check_english.py            fails if a checked file has a sentence or phrase that is not allowed; lists them
-    check_english.py --all      lists those of the folders that are not checked yet, too
+    check_english.py --all      lists those of files that are not checked yet, too
 
 No sentence begins with "Of", "What", "Where", "That" or "As far as", and no text has a phrase of PHRASES. Subject, verb, object; the
 field's own terms. Code, links' targets and quoted options are left alone. HELP names the
-files whose string literals are texts for users. NOT_YET names the folders whose comments have not been rewritten: their numbers are
-printed, and each folder that is done leaves the list. The README has at most README_WORDS words.
+files whose string literals are texts for users; those of HELP_NOT_YET and the pages of MADE have not been rewritten: their numbers are
+printed. The README has at most README_WORDS words.
 """
 import pathlib
 import re
@@ -37,12 +37,10 @@ PHRASES = {
 }
 PHRASES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in PHRASES.items()]
 
-# Folders and files whose comments are not checked yet.
-NOT_YET = ["cuda", "include", "python", "src", "test"]
 README_WORDS = 450
 # Files whose string literals are help: the table of filters and the program. Those of these folders are not checked yet.
 HELP = re.compile(r"(?:src/.*Filters\.cxx|program/.*\.(?:cxx|h))$")
-HELP_NOT_YET = ["src/objects", "src/thresholds"]
+HELP_NOT_YET = ["src/thresholds"]
 # Made from other files of the repository, which are what must be rewritten.
 MADE = ["docs/reference/commands.md", "docs/reference/formulas.md", "docs/reference/python.md", "docs/benchmarks.md"]
 
@@ -197,12 +195,8 @@ def main():
             if not place or "--all" in sys.argv:
                 for line, message in help_found:
                     print(f"{name}:{line}: {message}")
-        folder = next((each for each in NOT_YET if (name == each or name.startswith(each + "/")) and path.suffix != ".md"), None)
         if name in MADE:
             made += len(found)
-            shown = "--all" in sys.argv
-        elif folder:
-            later[folder] = later.get(folder, 0) + len(found)
             shown = "--all" in sys.argv
         else:
             wrong += len(found)
@@ -210,7 +204,7 @@ def main():
         if shown:
             for line, message in found:
                 print(f"{name}:{line}: {message}")
-    print("Not checked yet: comments of " + ", ".join(f"{folder} ({number})" for folder, number in sorted(later.items())) +
+    print("Not checked yet: " + ", ".join(f"{folder} ({number})" for folder, number in sorted(later.items())) +
           f"; pages that scripts make ({made}).")
     words = len((ROOT / "README.md").read_text().split())
     if words > README_WORDS:

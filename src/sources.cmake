@@ -8,6 +8,8 @@ set(Chunkwise_BACKEND_SRCS
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
   objects/chunkwiseLabelBoundaryOperation.cxx
+  deconvolution/chunkwiseDeconvolutionOperation.cxx
+  derivatives/chunkwiseDerivativeOperation.cxx
   distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
@@ -40,6 +42,7 @@ set(Chunkwise_OPERATION_SRCS
   window/chunkwiseWienerOperation.cxx
   thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
+  resampling/chunkwiseResampleOperation.cxx
   watershed/chunkwiseWatershedOperation.cxx
   watershed/chunkwiseWatershedSolve.cxx
 )
@@ -56,6 +59,10 @@ set(Chunkwise_ENGINE_SRCS
   table/chunkwiseSummedAreaTableCarry.cxx
   table/chunkwiseTableFilters.cxx
   window/chunkwiseWindowFilters.cxx
+  deconvolution/chunkwiseDeconvolutionFilters.cxx
+  deconvolution/chunkwiseDeconvolutionRunner.cxx
+  derivatives/chunkwiseDerivativeFilters.cxx
+  derivatives/chunkwiseHessianContrast.cxx
   distances/chunkwiseDistanceFilters.cxx
   distances/chunkwiseDistanceRunner.cxx
   objects/chunkwiseLabelBlocks.cxx
@@ -98,6 +105,7 @@ set(Chunkwise_ENGINE_SRCS
   running/streaming/chunkwiseOutOfCoreRunner.cxx
   running/copies/chunkwiseOverlap.cxx
   running/schedules/chunkwisePassesRun.cxx
+  running/schedules/chunkwiseRunnerRun.cxx
   running/copies/chunkwisePieceCopies.cxx
   running/pipeline/chunkwisePipeline.cxx
   running/pipeline/chunkwisePipelineBuffers.cxx
@@ -125,6 +133,7 @@ set(Chunkwise_ENGINE_SRCS
   reconstruction/chunkwiseSlabReconstruction.cxx
   reconstruction/chunkwiseSlabRun.cxx
   reconstruction/chunkwiseSlabTransfer.cxx
+  resampling/chunkwiseResampleFilters.cxx
   statistics/chunkwiseStatistics.cxx
   thresholds/chunkwiseHistogramThresholds.cxx
   thresholds/chunkwiseThresholdFilters.cxx
@@ -140,13 +149,16 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseGeometry.cxx
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx
+  itk/itkChunkwiseResampleEnums.cxx
   itk/itkChunkwiseWindow.cxx
   itk/itkConnectedComponentLabelEnums.cxx
+  itk/itkDeconvolutionEnums.cxx
   itk/itkEuclideanDistanceEnums.cxx
   itk/itkGlobalThresholdEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
   itk/itkLabelBoundaryEnums.cxx
   itk/itkLocalThresholdEnums.cxx
+  itk/itkRenormalizedDerivativeEnums.cxx
   itk/itkSummedAreaTableEnums.cxx
 )
 set(Chunkwise_CPU_SRCS
@@ -162,6 +174,7 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuSeparable.cxx
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
+  cpu/derivatives/chunkwiseCpuDerivative.cxx
   cpu/distances/chunkwiseCpuDistance.cxx
   cpu/distances/chunkwiseCpuDistanceRows.cxx
   cpu/objects/chunkwiseCpuLabel.cxx
@@ -169,10 +182,12 @@ set(Chunkwise_CPU_SRCS
   cpu/rank/chunkwiseCpuMaskedRank.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
   cpu/rank/chunkwiseCpuRank.cxx
+  cpu/rank/chunkwiseCpuRankLines.cxx
   cpu/rank/chunkwiseCpuRankTiles.cxx
   cpu/reconstruction/chunkwiseCpuReconstruction.cxx
   cpu/reconstruction/chunkwiseBlockForest.cxx
   cpu/reconstruction/chunkwiseCpuSettle.cxx
+  cpu/resampling/chunkwiseCpuResample.cxx
   cpu/statistics/chunkwiseCpuHistogram.cxx
   cpu/statistics/chunkwiseCpuStatistics.cxx
   cpu/thresholds/chunkwiseCpuLocalThreshold.cxx
@@ -200,7 +215,9 @@ set(Chunkwise_CPU_SRCS
 set(Chunkwise_LEVEL_SRCS
   cpu/common/chunkwiseCpuLevelFunctions.cxx
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
+  cpu/derivatives/chunkwiseCpuDerivativeFunctions.cxx
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx
+  cpu/resampling/chunkwiseCpuResampleFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx
   cpu/masked/chunkwiseCpuMaskedRows.cxx
@@ -210,7 +227,7 @@ set(Chunkwise_BOUNDED_SRCS
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
   cpu/network/chunkwiseCpuNetworkTileFunctions.cxx
 )
-# Networks: a library of their own. The CUDA module compiles its part of them, too.
+# Networks: a separate library. The CUDA module compiles its part of them, too.
 set(Chunkwise_NETWORK_OPERATION_SRCS
   network/chunkwiseNetworkChunk.cxx
   network/chunkwiseNetworkGraph.cxx
@@ -238,7 +255,7 @@ set(Chunkwise_NETWORK_LEVEL_SRCS
 set(Chunkwise_NETWORK_ITK_SRCS
   itk/itkSlidingWindowNetworkEnums.cxx
 )
-# What reads ONNX files, where protobuf was found; and the format, from which protoc makes a source.
+# The sources that read ONNX files, if protobuf was found; and the format, from which protoc makes a source.
 set(Chunkwise_ONNX_SRCS
   network/onnx/chunkwiseOnnxImporter.cxx
   network/onnx/chunkwiseOnnxLayers.cxx
@@ -250,7 +267,8 @@ set(Chunkwise_ONNX_SRCS
 )
 set(Chunkwise_ONNX_PROTO network/onnx/chunkwiseOnnx.proto)
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic operations window convolution table backend planning reconstruction statistics thresholds objects
-  running running/memory running/copies running/threads running/schedules running/pipeline running/streaming watershed
-  cpu/common cpu/window cpu/masked cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/statistics cpu/objects)
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations window convolution table backend planning reconstruction resampling statistics thresholds objects
+  derivatives running running/memory running/copies running/threads running/schedules running/pipeline running/streaming watershed
+  cpu/common cpu/window cpu/masked cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/resampling cpu/statistics cpu/objects
+  cpu/derivatives)
 set(Chunkwise_NETWORK_FOLDERS network network/onnx cpu/network)

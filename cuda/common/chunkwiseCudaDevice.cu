@@ -101,7 +101,7 @@ struct RowCopy
   std::int64_t width{ 1 };
   std::int64_t rows{ 1 };
   std::int64_t components{ 1 };
-  /** Of x, then of the rows' axes, last of the components. */
+  /** The axes in order: x, then the rows' axes, last the components. */
   std::int64_t to[MaxDimension]{};
   std::int64_t from[MaxDimension]{};
   std::int64_t extent[MaxDimension]{};
@@ -134,7 +134,7 @@ struct RowCopy
     }
   }
 
-  /** Where a row begins. */
+  /** Finds the first voxel of a row. */
   __device__ __forceinline__ void
   FindRow(std::int64_t row, std::int64_t & target, std::int64_t & source) const
   {
@@ -151,7 +151,7 @@ struct RowCopy
 
 constexpr int VoxelsOfThread = 4;
 
-/** Each thread loads some voxels before it stores them, so that enough is under way. */
+/** Each thread loads some voxels before it stores them, so that enough loads are pending. */
 template <typename T>
 __global__ void
 CopyRowsKernel(T * to, const T * from, RowCopy copy)
@@ -188,7 +188,7 @@ CopyRowsKernel(T * to, const T * from, RowCopy copy)
   }
 }
 
-/** What a thread loads, or stores, at once. */
+/** The numbers that a thread loads, or stores, at once. */
 template <typename T>
 struct alignas(16) Vector
 {
@@ -196,7 +196,7 @@ struct alignas(16) Vector
   T                    numbers[Numbers];
 };
 
-/** Takes the components of pixels apart, or puts them together: a thread has as many pixels as a vector has numbers. */
+/** De-interleaves or interleaves pixels: a thread has as many pixels as a vector has numbers. */
 template <bool VTakesApart, int VComponents, typename T>
 __global__ void
 CopyPixelsKernel(T * to, const T * from, RowCopy copy)

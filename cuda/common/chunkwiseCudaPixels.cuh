@@ -136,7 +136,7 @@ MayBeOutput()
 }
 
 /** Converts the first `count` of `values` to `kind`, which is known at run time, and stores them every `step` pixels
- * from number `at`. What computes them is compiled once for all kinds. */
+ * from number `at`. The code that computes them is compiled once for all kinds. */
 template <typename TPixel, typename TReal, int VCount>
 __device__ __forceinline__ void
 StoreResults(void * data, PixelKind kind, std::int64_t at, std::int64_t step, std::int64_t count,

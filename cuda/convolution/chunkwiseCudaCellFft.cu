@@ -69,7 +69,7 @@ struct Cell
   {
     return x.node + (apart ? term / y.nodes : term);
   }
-  /** The first of those that share the term. */
+  /** The first node that shares the term. */
   __device__ int
   NodeY(int term) const
   {
@@ -83,8 +83,8 @@ WeightOf(const CellGrid & grid, int axis, int node, std::int64_t i)
   return __ldg(grid.weights[axis] + node * grid.n[axis] + i);
 }
 
-/** What a term is multiplied by at each of a row's `length` positions, of which `count` from `crop` on are voxels, from
- * `x` on; for each of `rows` rows from `y` on where they differ. */
+/** The factors of a term at each of a row's `length` positions, of which `count` from `crop` on are voxels, from `x`
+ * on; for each of `rows` rows from `y` on if they differ. */
 __device__ __forceinline__ void
 FillWeights(const CellGrid & grid, const Cell & cell, int term, int length, int crop, int count, std::int64_t x,
             int rows, std::int64_t y, float * weights)

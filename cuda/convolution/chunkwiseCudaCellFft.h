@@ -10,7 +10,7 @@
 namespace chunkwise
 {
 
-/** What a cell is along one of its two axes. */
+/** The interval of a cell along one of its two axes. */
 struct CellInterval
 {
   std::int64_t inLower; ///< image index of the first input position, perhaps beyond the edge
@@ -23,7 +23,7 @@ struct CellInterval
   int          cut; ///< some window reaches beyond the edge
 };
 
-/** What a node's contribution is multiplied by where its kernel is cut: [node][y][x] of ConvolutionFactors. */
+/** The factors of a node's contribution where its kernel is cut: [node][y][x] of ConvolutionFactors. */
 struct CellFactors
 {
   const float * data; ///< nullptr: 1
@@ -32,9 +32,9 @@ struct CellFactors
   std::int64_t  below[2];
 };
 
-/** The cells of a launch: those numbered from `first` on, [y][x]. Where input is convolved and then weighted a cell has
- * one spectrum on the way there and several, its terms, on the way back; where it is weighted first, the other way
- * round. A term is for a node along the first axis; or for a node, in cells where the factors differ between nodes. */
+/** The cells of a launch: those numbered from `first` on, [y][x]. If input is convolved and then weighted, a cell has
+ * one spectrum on the way there and several, its terms, on the way back; if it is weighted first, the reverse. A term
+ * is for a node along the first axis; or for a node, in cells where the factors differ between nodes. */
 struct CellGrid
 {
   const CellInterval * axis[2];
@@ -42,7 +42,7 @@ struct CellGrid
   int                  first;
   int                  nodes[2];
   std::int64_t         n[2]; ///< of the image
-  /** What a node weighs along the axis, [node][image index]. */
+  /** The weights of a node along the axis, [node][image index]. */
   const float * weights[2];
   CellFactors   factors;
   int           rows;     ///< that a cell's one spectrum has room for
@@ -67,7 +67,7 @@ struct CellTarget
   PixelKind    kind;
   std::int64_t boxLower[2];
   std::int64_t stride[2];
-  /** What each node adds; nullptr: 0. */
+  /** The constant that each node adds; nullptr: 0. */
   const float * constants;
   /** Only cells of this color along each axis, whose outputs do not meet. */
   int colors[2];

@@ -17,7 +17,7 @@ namespace chunkwise
 namespace
 {
 
-/** What the taps of a window are multiplied by. */
+/** The factors of the taps of a window. */
 template <typename TAcc>
 struct WindowWeights
 {
@@ -336,7 +336,7 @@ Weigh(const KernelCall & call, const WindowBoundary & boundary, const WindowWeig
 {
   const WindowBoxes boxes = BoxesOf(call.output.box, call.image, windows.extent, windows.below, boundary.mode);
   char *            scratch = static_cast<char *>(call.scratch);
-  // What is not to be continued is taken as it is.
+  // Pixels that are not to be continued are taken unchanged.
   const auto pixels = ContinueImage<TPixel>(
     call, boxes, EndsAtTheEdge(boundary.mode) ? WindowBoundary{ BoundaryMode::Renormalized, 0.0 } : boundary, scratch);
   const Box &  box = call.output.box;

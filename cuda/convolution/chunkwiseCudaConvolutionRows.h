@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// What the transforms of a block read and write, whoever provides them.
+// The images that the transforms of a block read and write, whoever provides them.
 namespace chunkwise
 {
 
@@ -56,7 +56,7 @@ MakeKernelSource(const KernelCall & call, const ConvolutionKernel & kernel, cons
   return source;
 }
 
-/** Where the rows of a block's output go, scaled by 1 over the product of the transforms' lengths. */
+/** The destination of the rows of a block's output, scaled by 1 over the product of the transforms' lengths. */
 template <typename T>
 RowTarget
 MakeTarget(const KernelCall & call, const ImageConvolutionOperation & operation, const ConvolutionBlock & block,

@@ -12,8 +12,8 @@
 #include <type_traits>
 
 // A chunk is one block, a dense array [batch][plane][row][frequency] of half spectra, in whose place its rows of real
-// numbers are before. Planes along x and y are transformed by one batch of cuFFT's, those that are all zero or cropped
-// not at all; columns along the third axis by another one. In between everything is multiplied by the kernel's
+// numbers are before. Planes along x and y are transformed by one batch of cuFFT's, except planes that are all zero or
+// cropped; columns along the third axis by another one. In between everything is multiplied by the kernel's
 // spectrum.
 namespace chunkwise
 {
@@ -123,7 +123,7 @@ ProductOfSpectraKernel(TComplex * __restrict__ data, const TComplex * __restrict
   }
 }
 
-/** What a chunk's transforms take of the device. */
+/** The device memory of a chunk's transforms. */
 template <typename T>
 struct CufftShape
 {

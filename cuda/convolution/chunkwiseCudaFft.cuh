@@ -41,14 +41,14 @@ struct FftPasses
   int left[MostFftPasses];
   /** ceil(2^32 / left): products with it divide numbers below 2^16. */
   unsigned int magic[MostFftPasses];
-  /** Where the pass' twiddles begin: for p in [0, left), k in [1, radix). */
+  /** The first of each pass' twiddles: for p in [0, left), k in [1, radix). */
   int                               twiddle[MostFftPasses];
   const typename Complex<T>::Type * twiddles;
-  /** Where a frequency is after a forward transform. */
+  /** The position of a frequency after a forward transform. */
   const int * position;
 };
 
-/** Where shared memory has point `i` of line `c`, and how a block's threads take butterflies. */
+/** The place in shared memory of point `i` of line `c`, and how a block's threads take butterflies. */
 struct FftColumns
 {
   int lines; ///< a power of two

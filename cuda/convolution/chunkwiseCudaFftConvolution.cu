@@ -24,7 +24,7 @@
 // A block's spectrum is [batch][plane][row][frequency]. Pairs of rows are transformed along x as one complex row, then
 // columns along y in place; the last axis' columns are transformed, multiplied by the kernel's and transformed back in
 // one kernel, which makes the kernel's part itself from its transform along the axes before, which is kept; then back
-// along y and x. Of each step only what is not zero is read and only what is kept is written. In float, where
+// along y and x. Each step reads only data that is not zero and writes only data that is kept. In float, where
 // chunkwiseCudaFixedFft.h has a length that is not much longer, lines have that.
 namespace chunkwise
 {
@@ -400,7 +400,7 @@ __launch_bounds__(FftThreads) ProductKernel(FftPasses<T> passes, FftColumns layo
   }
 }
 
-/** Where x alone is transformed: every row times the kernel's. */
+/** The convolution if x alone is transformed: every row times the kernel's. */
 template <typename T>
 __global__ void
 MultiplyRowsKernel(ComplexOf<T> * __restrict__ data, const ComplexOf<T> * __restrict__ kernel, std::int64_t pitch,
@@ -573,7 +573,7 @@ private:
   {}
 };
 
-/** What a block of an image takes on the device. */
+/** The device memory of a block of an image. */
 template <typename T>
 struct DeviceShape
 {
@@ -813,7 +813,7 @@ private:
                       out);
   }
 
-  /** Where planes of a batch begin in the spectrum; `planes` of each batch are used. */
+  /** The place of the planes of a batch in the spectrum; `planes` of each batch are used. */
   static std::int64_t
   PlaneBegin(const PlaneRange & range, const Spectrum & spectrum, std::int64_t planes)
   {

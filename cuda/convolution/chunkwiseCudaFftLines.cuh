@@ -7,7 +7,7 @@
 
 #include <cuda_runtime.h>
 
-// Where the lines of a convolution's transforms are: rows of images, rows and columns of spectra.
+// The places of the lines of a convolution's transforms: rows of images, rows and columns of spectra.
 namespace chunkwise
 {
 
@@ -86,7 +86,7 @@ PlaceOfRow(std::int64_t r, const std::int64_t * count, const PlaneRange & range,
   at[4] = batch / count[3];
 }
 
-/** Where the row begins in the spectrum. */
+/** The first position of the row in the spectrum. */
 __device__ inline std::int64_t
 SpectrumRow(const Spectrum & spectrum, const std::int64_t * at, const std::int64_t * count)
 {
@@ -94,7 +94,7 @@ SpectrumRow(const Spectrum & spectrum, const std::int64_t * at, const std::int64
   return ((batch * spectrum.planes + at[2]) * spectrum.rows + at[1]) * spectrum.pitch;
 }
 
-/** Where a row of the image and its half spectrum are; -1 if there are not so many rows. */
+/** The places of a row of the image and of its half spectrum; -1 if there are not so many rows. */
 __device__ inline void
 FindSource(const RowSource & source, const Spectrum & spectrum, const PlaneRange & range, std::int64_t r,
            long long & from, long long & to)
@@ -116,7 +116,7 @@ FindSource(const RowSource & source, const Spectrum & spectrum, const PlaneRange
   }
 }
 
-/** Where a row's half spectrum, its pixels and its factors are; -1 if there are not so many rows. */
+/** The places of a row's half spectrum, its pixels and its factors; -1 if there are not so many rows. */
 __device__ inline void
 FindTarget(const RowTarget & target, const Spectrum & spectrum, const PlaneRange & range, std::int64_t r,
            long long & from, long long & to, long long & factor)

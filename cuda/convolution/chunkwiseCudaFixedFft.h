@@ -42,8 +42,8 @@ struct FixedColumns
 
 /** Rows of `length` real numbers, as half as many complex numbers x[n] - i x[n + length / 2] times exp(-pi i n /
  * length): their transform has the frequencies k + 1/4 of the row, k in [0, length / 2), of a row that repeats with the
- * opposite sign. All are complex numbers like any other, one for two voxels. What a convolution wraps around is not
- * kept. */
+ * opposite sign. All are complex numbers like any other, one for two voxels. Positions that a convolution wraps around
+ * to are not kept. */
 struct FixedRows
 {
   std::int64_t  length;

@@ -12,7 +12,7 @@
 namespace chunkwise
 {
 
-/** What LaplacianOperation sums, for the march: passes hand on S and L. */
+/** The sums of LaplacianOperation, for the march: passes hand on S and L. */
 template <int VRadius>
 struct LaplacianRule
 {
@@ -63,8 +63,8 @@ struct LaplacianRule
   __device__ __forceinline__ Row
   Cut(const Shared & shared, int axis, int begin, int end) const
   {
-    // At the image's lower edge a window's row is its position, at the upper one they are counted from the last. Of
-    // windows that are not stored any row will do.
+    // At the image's lower edge a window's row is its position, at the upper one they are counted from the last.
+    // Windows that are not stored may use any row.
     const auto rows = static_cast<int>(tables[axis].rows);
     const int  row = begin > 0 ? Radius - begin : rows - 1 - Radius + (Taps - end);
     return shared.rows[axis] + min(max(row, 0), rows - 1) * Taps;

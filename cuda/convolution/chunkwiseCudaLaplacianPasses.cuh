@@ -82,7 +82,8 @@ SumTaps(const WeightTables<TAcc> & weights, const TIn * smooth, std::int64_t smo
   return sums;
 }
 
-/** Taps of AccumulateLaplacian after the whole blocks: VRest of all outputs, and those that only later outputs have. */
+/** Taps of AccumulateLaplacian after the whole blocks: VRest of all outputs, and the taps that only later outputs
+ * have. */
 template <bool VFirst, int VRest, typename TAcc, typename TFetch>
 __device__ __forceinline__ void
 AccumulateLastLaplacian(LaplacianSums<VFirst, TAcc> (&sums)[Together], const TAcc (&centers)[Together],
@@ -184,7 +185,7 @@ AccumulateLaplacian(LaplacianSums<VFirst, TAcc> (&sums)[Together], const TAcc (&
   }
 }
 
-/** What a block of LaplacianPlaneKernel holds in shared memory, in accumulators. */
+/** The shared memory of a block of LaplacianPlaneKernel, in accumulators. */
 struct LaplacianPlaneLayout
 {
   bool        fits{ false };
@@ -294,7 +295,7 @@ private:
     return i + i / Together;
   }
 
-  /** Reads Together rows; those beyond what there is are 0 and reach no result. */
+  /** Reads Together rows; missing rows are 0 and reach no result. */
   __device__ void
   Stage(const TIn * __restrict__ plane, int firstColumn, int row, int outputs) const
   {
@@ -352,7 +353,7 @@ private:
     }
   }
 
-  /** Again for the windows that the image's edge cuts, which have weights of their own; a thread one output. */
+  /** Again for the windows that the image's edge cuts, which have separate weights; a thread one output. */
   __device__ void
   SumCutRows(int slot, int column, int outputs) const
   {
@@ -369,7 +370,7 @@ private:
     {
       return;
     }
-    // What is overwritten has been written.
+    // The results that are overwritten below must be complete.
     __syncthreads();
     for (int work = thread; work < cut * Together; work += StripWidth)
     {

@@ -79,7 +79,7 @@ MakePasses(const KernelCall & call, const PassPlan & plan)
         key + "norms " + axis + " " + std::to_string(norms.size()), norms.data(), norms.size() * sizeof(TAcc)));
     }
     pass.constant = constant;
-    // What lies beyond the edge of the later axes has been passed along this one.
+    // Values beyond the edge of the later axes have been passed along this one.
     TAcc sum = 0;
     for (const TAcc weight : weights)
     {
@@ -167,7 +167,7 @@ Run(const KernelCall & call)
       if (!RunCopiedMarch<ShortestMarch, 7, 9, 11, 13, 15, LongestMarch>(
             passes, in, finish, StreamOf(call), weight, step))
       {
-        // Of 9 taps the first is faster: two blocks of the other would spill registers, and one alone waits.
+        // With 9 taps RunMarch is faster: two blocks of RunWeightedMarch would spill registers, and one alone waits.
         RunMarch<WeightedSums, 9>(passes, in, finish, StreamOf(call), weight, step);
         RunWeightedMarch<ShortestMarch, 7, 11, 13, 15, LongestMarch>(passes, in, finish, StreamOf(call), weight, step);
       }
@@ -211,7 +211,7 @@ RunSeparable(const KernelCall & call)
   });
 }
 
-/** Of weights and norms, which are the same for all chunks. */
+/** The bytes of weights and norms, which are the same for all chunks. */
 std::size_t
 BytesOfTables(const Operation & operation, const ChunkShape & shape)
 {

@@ -124,7 +124,7 @@ Spreads(const VaryingConvolutionOperation & operation)
   return operation.order == VaryingOrder::WeightThenConvolve;
 }
 
-/** What the windows of an interval's voxels reach, or where its voxels spread to. */
+/** The interval that the windows of an interval's voxels reach, or to which its voxels spread. */
 Interval
 ReachOf(const VaryingConvolutionOperation & operation, int a, const Interval & interval)
 {
@@ -172,8 +172,8 @@ struct AxisSums
   }
 };
 
-/** The time of an image's cells, in that of a transformed point. Terms of cells whose nodes have factors of their own
- * are one for each node. */
+/** The time of an image's cells, in that of a transformed point. Terms of cells whose nodes have separate factors are
+ * one for each node. */
 double
 CostOfCells(const AxisSums & x, const AxisSums & y, double rowPoints, double columnPoints, double height)
 {
@@ -526,7 +526,7 @@ private:
     }
   }
 
-  /** Where voxels spread to is cut as the windows of flipped kernels are. */
+  /** The spread of voxels is cut like the windows of flipped kernels. */
   void
   MakeFactors()
   {

@@ -13,7 +13,7 @@
 namespace chunkwise
 {
 
-/** What cells take of a chunk's scratch; 0 if they cannot be used. */
+/** The bytes of a chunk's scratch that cells take; 0 if they cannot be used. */
 std::size_t
 ScratchOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkShape & chunk);
 

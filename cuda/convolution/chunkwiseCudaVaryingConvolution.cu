@@ -45,7 +45,7 @@ struct AxisWeights
   }
 };
 
-/** What a voxel's contribution is multiplied by so that all of it stays inside. */
+/** The factor of a voxel's contribution so that all of it stays inside. */
 template <typename T>
 struct SpreadFactors
 {
@@ -142,7 +142,8 @@ NodeKernel(const VaryingConvolutionOperation & operation, const KernelRegistry *
   return kernels->Get(operation.GetNodeOperation(0).GetName(), operation.GetName());
 }
 
-/** Where scratch is: sums of the chunk, one part's result, one part's weighted input, and the convolution's own. */
+/** The layout of the scratch: sums of the chunk, one part's result, one part's weighted input, and the convolution's
+ * own. */
 template <typename T>
 struct VaryingLayout
 {
@@ -285,7 +286,8 @@ private:
     m_Convolution.run(call);
   }
 
-  /** What the node makes of its support. The weighted input is an image of its own, with nothing around it. */
+  /** Computes the node's contribution from its support. The weighted input is a separate image, with nothing around
+   * it. */
   void
   Spread(std::int64_t number, const Box & support, const Box & reach, const AxisWeights<T> & weights) const
   {

@@ -35,8 +35,8 @@ struct WeightedTile
   static_assert(2 * Radius <= 16, "four warps pass the rows beyond the first along x, four outputs a thread");
 };
 
-/** What a block holds in shared memory: planes that are being passed, and those that are being written; of those that
- * are copied two are on their way. */
+/** The shared memory of a block: planes that are being passed, and planes that are being written; of the copied planes
+ * two are on their way. */
 template <typename TTile, int VBuffers>
 struct WeightedStage
 {
@@ -44,7 +44,7 @@ struct WeightedStage
   alignas(16) float staged[VBuffers][Tile::StagedRows * Tile::StagedStride];
   alignas(16) float passed[2][Tile::StagedRows * Tile::PassedStride];
   int positions[Tile::StagedWidth + Tile::StagedRows];
-  /// Of the columns and rows of outputs, where the image's edge cuts windows.
+  /// The norms of the columns and rows of outputs, where the image's edge cuts windows.
   alignas(16) float norms[Tile::Width + Tile::Height];
 };
 
@@ -66,7 +66,7 @@ public:
   {
     m_Next = static_cast<int>(z - m_Passes.axis[2].inLower);
   }
-  /** Where the next one is; nullptr beyond the edge. */
+  /** The address of the next one; nullptr beyond the edge. */
   __device__ __forceinline__ const TIn *
   Next()
   {
@@ -79,7 +79,7 @@ public:
     const auto size = static_cast<int>(axis[0].inCount * axis[1].inCount) * m_Passes.step;
     return plane < 0 ? nullptr : InRegister(m_Image + static_cast<std::int64_t>(plane) * size);
   }
-  /** What stands for voxels beyond the edge. */
+  /** The value of voxels beyond the edge. */
   __device__ __forceinline__ float
   Beyond() const
   {
@@ -150,7 +150,7 @@ public:
       ForStaged<Tile>(m_Lane, m_Warp, [&](int i, int, int) { m_Loaded[i] = __ldg(from + m_From[i]); });
     }
   }
-  /** Stages them. What is beyond the edge in a plane stays as it is. */
+  /** Stages them. Values beyond the edge in a plane stay unchanged. */
   __device__ __forceinline__ void
   Put(int buffer) const
   {
@@ -287,8 +287,8 @@ public:
   }
 
   /** Eight lanes are on as many rows. Eight warps have eight outputs a thread of the first rows, four warps four of the
-   * others. Of 16 warps those that pass eight outputs do so in two parts, one before they pass along y and z and one,
-   * `VLate`, afterwards, so that some read shared memory while others multiply. */
+   * others. With 16 warps, the warps that pass eight outputs do so in two parts, one before they pass along y and z and
+   * one, `VLate`, afterwards, so that some read shared memory while others multiply. */
   template <bool VLate>
   __device__ __forceinline__ void
   PassX(int source, int buffer) const
@@ -439,8 +439,8 @@ __launch_bounds__(TSource::Tile::Threads, TSource::BlocksAtOnce)
       z.norms ? static_cast<int>(max(z.radius - first, std::int64_t{ 0 })) + Tile::Radius : INT_MIN;
     const int wholeEnd =
       z.norms ? static_cast<int>(min(z.n - z.radius - first + Tile::Radius, std::int64_t{ INT_MAX })) : INT_MAX;
-    // In turn p plane p + 2 is staged, p + 1 passed along x, and p along y and z. What the first two turns pass is of
-    // no plane; it is in no window that is stored.
+    // In turn p plane p + 2 is staged, p + 1 passed along x, and p along y and z. The first two turns pass no plane;
+    // their result is in no window that is stored.
     source.Begin(first);
 #pragma unroll 1
     for (int p = -2; p < planes + 2 * Tile::Radius; ++p, offset += plane)

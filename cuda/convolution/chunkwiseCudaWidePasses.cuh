@@ -134,9 +134,9 @@ WideColumnBytes(std::int64_t radius)
          static_cast<std::int64_t>(sizeof(float));
 }
 
-/** One block's part of a pass along y or z: columns next to each other, along which it marches. Of the rows that it
- * reads those that windows need are in a ring of slots in shared memory, Together rows each: `lead` slots before those
- * of a turn, of which each warp has one; the next turn's are on their way. */
+/** One block's part of a pass along y or z: columns next to each other, along which it marches. The rows that windows
+ * need are in a ring of slots in shared memory, Together rows each: `lead` slots before those of a turn, of which each
+ * warp has one; the next turn's are on their way. */
 template <typename TStore>
 class WideColumnMarcher
 {

@@ -20,7 +20,7 @@ namespace chunkwise
 namespace
 {
 
-/** What is used of cuFFT's interface, the same from CUDA 8 to 13. */
+/** The part of cuFFT's interface that is used, the same from CUDA 8 to 13. */
 struct Cufft
 {
   using Handle = int;
@@ -240,7 +240,7 @@ CufftPlan::Get(const CufftLines & lines, long long count, std::size_t workBytes)
 {
   // It lives as long as the process: runs may outlive static destruction in other threads.
   static auto & cache = *new ResourceCache;
-  // What an entry counts: the cache holds 256 of them.
+  // The bytes that an entry counts as: the cache holds 256 of them.
   constexpr std::size_t bytesOfEntry = std::size_t{ 1 } << 20;
   int                   device = 0;
   (void)cudaGetDevice(&device);

@@ -41,8 +41,8 @@ struct CufftLines
 };
 
 /** Plans for `count` transforms of a kind on the current device: as many at a time as need no more than `workBytes` of
- * work area. Plans are kept (up to some hundreds), with what cuFFT has of its own for each: tables of a line's size,
- * which no budget counts. Throws DeviceError. Thread-safe. */
+ * work area. Plans are kept (up to some hundreds), with cuFFT's memory for each: tables of a line's size, which no
+ * budget counts. Throws DeviceError. Thread-safe. */
 class CufftPlan
 {
 public:

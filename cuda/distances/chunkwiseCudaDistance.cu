@@ -538,24 +538,6 @@ struct CudaDistanceScratch
   std::size_t bytes{ 0 };
 };
 
-/** Integers of the size of a kind. */
-template <typename TFunctor>
-void
-DispatchBitsOfSize(PixelKind kind, TFunctor && f)
-{
-  switch (PixelSize(kind))
-  {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
-  }
-}
-
 class CudaDistances
 {
 public:
@@ -589,7 +571,7 @@ public:
     {
       auto * const values = reinterpret_cast<std::uint64_t *>(
         bytes + static_cast<std::size_t>(side) * m_Planes.SideBytes() + m_Planes.ValuesOffset());
-      DispatchBitsOfSize(m_Call.inputs[0].kind, [&](auto bits) {
+      DispatchSize(m_Call.inputs[0].kind, [&](auto bits) {
         ValuesKernel<decltype(bits)>
           <<<BlocksFor(m_Planes.columns, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
             m_Chunk, ViewOf(m_Call.inputs[0]), side == 0 ? firsts : lasts, values);
@@ -725,7 +707,7 @@ private:
   void
   StoreLabels(const T * numbers, const std::int64_t * nearest, T beyond, const unsigned char * bytes)
   {
-    DispatchBitsOfSize(m_Call.output.kind, [&](auto bits) {
+    DispatchSize(m_Call.output.kind, [&](auto bits) {
       using Bits = decltype(bits);
       Bits background{};
       DispatchPixelKind(m_Call.output.kind, [&](auto pixel) {

@@ -448,7 +448,7 @@ public:
   {
     if (std::uncaught_exceptions() > m_Exceptions)
     {
-      // What they use is given up when the kernels' stream, which has not come to wait for them, is empty.
+      // Their memory is given up when the kernels' stream, which has not come to wait for them, is empty.
       for (const cudaStream_t stream : m_Streams)
       {
         (void)cudaStreamSynchronize(stream);
@@ -486,7 +486,7 @@ public:
   }
 
 private:
-  /** Of the events, after two for each direction. */
+  /** The index of the event at the begin, after two for each direction. */
   static constexpr int Begin = 4;
 
   static void
@@ -516,7 +516,7 @@ private:
   void
   Destroy() noexcept
   {
-    // What is under way ends all the same.
+    // Pending work still completes.
     for (const cudaStream_t stream : m_Streams)
     {
       (void)(stream ? cudaStreamDestroy(stream) : cudaSuccess);

@@ -16,8 +16,8 @@ namespace
 using network::Step;
 using network::Tensor;
 
-/** A thread has a run of so many voxels along x, a dilation apart, of ChannelsPerBlock channels; a warp 32 runs one
- * below the other. */
+/** A thread has a run of so many voxels along x, a dilation apart, of ChannelsPerBlock channels; a warp has 32 runs,
+ * one below the next. */
 constexpr int RunLength = 16;
 constexpr int DirectWarps = 8;
 constexpr int DirectThreads = 32 * DirectWarps;
@@ -31,8 +31,8 @@ struct WarpGrid
   int blocks;
 };
 
-/** What a block needs of one plane of an input channel: the rows of all its runs, and the weights that belong to it.
- * Runs of the same voxels modulo the dilation follow each other; those of the other ones lie between. */
+/** The part of one plane of an input channel that a block needs: the rows of all its runs, and the weights that belong
+ * to it. Runs of the same voxels modulo the dilation follow each other; those of the other ones lie between. */
 struct PlaneShape
 {
   WarpGrid warps;
@@ -57,7 +57,7 @@ struct PlaneShape
     , floats(cells + taps * ChannelsPerBlock * grid.blocks)
     , buffers(3)
   {}
-  /** Of shared memory: planes, and where each cell of one comes from. */
+  /** The bytes of shared memory: planes, and the source of each cell of one. */
   std::size_t
   GetBytes() const
   {
@@ -142,7 +142,7 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
   const int      rowOfThread = warp / plane.warps.across % plane.warps.down * 32 + lane;
   const int      blockOfThread = warp / (plane.warps.across * plane.warps.down);
   const int      stages = inputs * kernelZ;
-  // Of each cell its place in a plane of the input; -1 where it is 0. A thread reads what it has written.
+  // The place of each cell in a plane of the input; -1 where it is 0. A thread reads what it has written.
   int * const places = reinterpret_cast<int *>(directMemory + plane.buffers * plane.floats);
   // The first voxel of run number `run` of the output's rows.
   const auto firstOf = [&](std::int64_t run) { return run / apart * RunLength * apart + run % apart; };
@@ -156,7 +156,7 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
     rest /= tasks.tilesX;
     const std::int64_t y = rest % tasks.tilesY * 32 * plane.warps.down;
     const std::int64_t z = rest / tasks.tilesY;
-    // Where the task's first voxel is in the part of the input that is in memory.
+    // The place of the task's first voxel in the part of the input that is in memory.
     const std::int64_t inX = out.lower[0] - step.padLower[0] - in.lower[0];
     const std::int64_t inY = out.lower[1] + y - step.padLower[1] - in.lower[1];
     const std::int64_t inZ = out.lower[2] + z - step.padLower[2] - in.lower[2];
@@ -309,7 +309,7 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
   }
 }
 
-/** What was fastest of ten ways to lay eight warps over runs, rows and channels. */
+/** The fastest of ten ways to lay eight warps over runs, rows and channels. */
 WarpGrid
 ChooseWarps(const Step & step)
 {

@@ -38,7 +38,7 @@ BitsOf(__half2 value)
 constexpr int HalfThreads = 32 * HalfFrequencies;
 constexpr int HalfStages = 4;
 
-/** Shared memory, in numbers. A stage has eight inputs: of the kernels' spectra as they lie in memory, of the tiles'
+/** Shared memory, in numbers. A stage has eight inputs: the kernels' spectra in memory order, the tiles'
  * [input][tile][frequency], and the tiles' exponents [input][tile]. */
 template <int VBlocks>
 struct HalfShape

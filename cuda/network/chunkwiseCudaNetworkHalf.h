@@ -17,7 +17,7 @@
 namespace chunkwise
 {
 
-/** What products of spectra need to know. */
+/** The shape of products of spectra. */
 struct ProductShape
 {
   int          inputs;
@@ -29,8 +29,8 @@ struct ProductShape
   int          mapsOfOut;  ///< and of `out`
 };
 
-/** Where a number of a map's spectrum is among those of its tile, of so many maps: as many as fill a line of memory lie
- * together, then those of the next map. So the blocks of a product, of which each has a sector of every map, write
+/** The place of a number of a map's spectrum among those of its tile, of so many maps: as many as fill a line of memory
+ * lie together, then those of the next map. So the blocks of a product, of which each has a sector of every map, write
  * where their neighbours do. A tile has fewer than 2^31 numbers: with more it would take 16 GB. */
 template <typename TNumber>
 __device__ __forceinline__ int
@@ -58,8 +58,8 @@ constexpr int HalfFrequencies = 8;
 constexpr int HalfInputs = 8;
 constexpr int HalfTiles = 32;
 
-/** Where the kernels' number of an input, an output and a frequency is: eight inputs times 16 outputs lie together as
- * the threads of a warp take them. Behind them are the exponents g of the outputs. */
+/** The place of the kernels' number of an input, an output and a frequency: eight inputs times 16 outputs lie together
+ * as the threads of a warp take them. Behind them are the exponents g of the outputs. */
 struct HalfKernelLayout
 {
   int          inputs; ///< a multiple of HalfInputs

@@ -265,8 +265,8 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
   }
 }
 
-/** Of each tile there are spectra of `mapsOfTile` maps. VProduct: there is one input, and the product is made here. Of
- * __half2 the tiles have exponents, and the outputs' kernels. */
+/** Each tile has spectra of `mapsOfTile` maps. VProduct: there is one input, and the product is made here. With
+ * __half2, the tiles and the outputs' kernels have exponents. */
 template <int T, bool VProduct, typename TNumber>
 __global__ void
 __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
@@ -366,7 +366,7 @@ NetworkActivateKernel(Step step)
  * spectrum. */
 constexpr int FrequenciesTogether = 4;
 
-/** Where the number of input i, output o and frequency n of the kernels' spectra is. */
+/** The place of the number of input i, output o and frequency n of the kernels' spectra. */
 struct KernelLayout
 {
   std::int64_t ofGroup;
@@ -1082,8 +1082,8 @@ PlacesOf(const Tensor & tensor)
 /** Channels that a thread does one after the other: the same voxels of each. */
 constexpr int PoolChannels = 16;
 
-/** A thread has a place in memory of the output's channels. What a voxel is: as PoolingAt, whose bits it has: taps
- * beyond the edge show a maximum the same voxel once more, and add 0 to a sum that began as 0. */
+/** A thread has a place in memory of the output's channels. A voxel has the bits of PoolingAt: taps beyond the edge
+ * repeat a voxel for a maximum, and add 0 to a sum that began as 0. */
 template <bool VMaximum, int VTaps>
 __global__ void
 NetworkPoolKernel(Step step, std::int64_t places)

@@ -452,8 +452,9 @@ JoinRows(const LabelChunk<TId> & chunk, const TPixel * __restrict__ voxels, cons
 }
 
 /** The runs of a tile, of at most VMostRuns a word, in shared memory: the run k of the word t has the number
- * VMostRuns t + k. Roots are joined in rounds. While pairs are visited, `roots` is read alone, and `parents` changed by
- * atomics alone; then threads set the roots of their own runs. Two rounds at least halve the roots that have pairs. */
+ * VMostRuns t + k. Roots are joined in rounds. While pairs are visited, `roots` is only read, and `parents` is changed
+ * by atomics alone; then each thread sets the roots of its runs. Two rounds at least halve the roots that have
+ * pairs. */
 template <typename TId, int VMostRuns>
 struct TileOfRuns
 {
@@ -656,8 +657,8 @@ __launch_bounds__(Threads)
     });
 }
 
-/** Each run gets its root, each word the number of its roots. A thread writes the entries of its own runs alone: Find
- * would write others', and could put an older parent in place of a root that is already there. */
+/** Each run gets its root, each word the number of its roots. A thread writes only the entries of its runs: Find would
+ * write others', and could put an older parent in place of a root that is already there. */
 template <typename TId>
 __global__ void
 __launch_bounds__(Threads) FindRootsKernel(LabelChunk<TId> chunk)

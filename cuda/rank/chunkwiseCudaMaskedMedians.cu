@@ -19,7 +19,7 @@ namespace chunkwise
 namespace
 {
 
-/** What a thread goes through: voxels, a byte for each of them, and the bits of the result of an empty window. */
+/** The voxels that a thread goes through, a byte for each of them, and the bits of the result of an empty window. */
 template <typename TKey>
 struct MaskedVoxels
 {
@@ -99,7 +99,7 @@ __device__ __forceinline__ typename TKeys::Word
   }
 }
 
-/** The voxels of a thread's planes. Where there are none it reads others, and does not see them. */
+/** The voxels of a thread's planes. If there are none, it reads others, and does not see them. */
 template <typename TKeys, int VRadius>
 struct MaskedPlane
 {
@@ -179,8 +179,8 @@ struct MaskedPlane
     blank = (blank << 1 & kept) | (static_cast<std::uint32_t>(unseen) & LineBits<TKeys>);
   }
 
-  /** Whether the median of those that are seen in the last VPlanes planes is one rank below that of all, in all bits:
-   * their number is even, and one more of the others got the highest key. */
+  /** Whether the median of the voxels that are seen in the last VPlanes planes is one rank below that of all, in all
+   * bits: their number is even, and one more of the others got the highest key. */
   template <int VPlanes>
   __device__ __forceinline__ Word
   IsBelow() const
@@ -231,7 +231,7 @@ private:
   {
     return SpreadSigns<TKeys>(signs[t / Side][t % Side], signs[t / Side][t % Side + TKeys::Lines - 1]);
   }
-  /** Where all is hidden. */
+  /** The bits of windows whose voxels are all hidden. */
   __device__ __forceinline__ static Word
   Unseen(const int (&signs)[Side][Columns])
   {
@@ -355,7 +355,7 @@ MedianOf27(const TKeys (&a)[9], const TKeys (&b)[9], const TKeys (&c)[9], typena
   }
   TKeys ends[7];
   FindKeys<MergingEnds<9>, 1>(ends, [&](int wire) { return chains[wire]; });
-  // The seventh or eighth of 9 and 5: some of the one and the rest of the other.
+  // The seventh or eighth of 9 and 5: some of the nine and the rest of the five.
   TKeys result = Choose<TKeys>(isBelow, ends[5], ends[6]);
 #pragma unroll
   for (int i = 0; i < 5; ++i)

@@ -7,7 +7,7 @@
 namespace chunkwise
 {
 
-/** Medians of small cubes in a mask: those that MaskedMediansTake. */
+/** Medians of small cubes in a mask, for requests that MaskedMediansTake accepts. */
 bool
 MaskedMediansTake(const DomainOperation & domain, const ChunkShape & shape);
 void

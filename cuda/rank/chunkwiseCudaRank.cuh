@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-// What the ways to find ranks on a CUDA device share: how voxels are compared, and the geometry of a call.
+// The common code of the ways to find ranks on a CUDA device: how voxels are compared, and the geometry of a call.
 namespace chunkwise
 {
 
@@ -170,7 +170,7 @@ StoreKey(TKey key, const RankGeometry & g, void * out, std::int64_t offset)
 template <typename TKey>
 using SortedKey = std::conditional_t<(sizeof(TKey) < 4), std::uint32_t, TKey>;
 
-/** Where a thread is: its line, and which outputs of it are its own. */
+/** The place of a thread: its line, and its outputs on the line. */
 struct RankLine
 {
   Coordinates  index;
@@ -264,7 +264,7 @@ template <typename TKey>
 void
 LaunchRankMedians(const RankGeometry & g, const void * in, void * out, cudaStream_t stream);
 
-/** Sorted lists of small windows: those that RankListsTake. */
+/** Sorted lists of small windows, for calls that RankListsTake accepts. */
 inline bool
 RankListsTake(const RankGeometry & g)
 {

@@ -2,9 +2,9 @@
 #include "chunkwiseCudaRank.cuh"
 #include "chunkwiseSelectionNetwork.h"
 
-// A thread moves along a line of outputs. Of each plane across the line it sorts the part that is in its windows and
-// keeps the sorted lists of one window, as many as that has planes; a result is found by taking from the lists what is
-// surely below it.
+// A thread moves along a line of outputs. It sorts the part of each plane across the line that is in its windows and
+// keeps the sorted lists of one window, one for each plane; a result is found by taking from the lists the keys that
+// are surely below it.
 namespace chunkwise
 {
 
@@ -167,7 +167,7 @@ LoadSortedPlane(SortedKey<TKey> (&keys)[VLength], const TKey * plane, const std:
       }
     });
   }
-  // What is beyond has a key like a NaN's.
+  // A voxel beyond has a key like a NaN's.
   return absent + SortPlane<VLength, TKey>(keys, isWhole ? form : KeyForm::Unsigned);
 }
 

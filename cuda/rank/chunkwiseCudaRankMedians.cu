@@ -74,7 +74,7 @@ MedianOf27(const T (&a)[9], const T (&b)[9], const T (&c)[9])
   exchange(1, 2);
   exchange(3, 4);
   exchange(5, 6);
-  // The seventh of 8 and 5: some of the one and the rest of the other.
+  // The seventh of 8 and 5: some of the eight and the rest of the five.
   T result = ends[6];
 #pragma unroll
   for (int i = 0; i < 5; ++i)
@@ -248,7 +248,7 @@ SortPlaneOf25(const typename TKeys::Key * __restrict__ center, std::int64_t besi
   return nans.IsIn(taps);
 }
 
-/** What MedianOf125 picks where windows have all voxels. */
+/** The choice of MedianOf125 if windows have all voxels. */
 struct AtMedian
 {
   template <typename TKeys>
@@ -274,7 +274,7 @@ StoreMedians(const RankGeometry & g, const typename TKeys::Key * __restrict__ in
   }
 }
 
-/** Medians of 5 x 5 x 5 voxels. Of the planes of a window four are two pairs, of which each is merged once for the two
+/** Medians of 5 x 5 x 5 voxels. Four of the planes of a window are two pairs, each of which is merged once for the two
  * windows that have it. */
 template <typename TKeys>
 __global__ void

@@ -15,9 +15,9 @@ constexpr int TileSide = 16; ///< outputs along each of the three axes
 constexpr int TileThreads = TileSide * TileSide;
 constexpr int TileWarps = TileThreads / 32;
 constexpr int TileOutputs = TileSide * TileThreads;
-/** What a tile's voxels can have along an axis: places have 7 bits there. */
+/** The most voxels of a tile along an axis: places have 7 bits there. */
 constexpr int LargestTile = 128;
-/** What it can have together: an output's number and that of a voxel share a word. */
+/** The most voxels of a tile: an output's number and that of a voxel share a word. */
 constexpr std::int64_t MostVoxels = 1 << 20;
 /** Voxels that are counted in one byte; a word counts four times as many together. */
 constexpr int BatchBits = 7;
@@ -32,7 +32,7 @@ constexpr std::int64_t FewestBlocks = 132;
 /** Bytes of scratch above which there are fewer blocks. */
 constexpr std::int64_t WantedBytes = 256 << 20;
 
-/** What a tile sorts: where a voxel is, and the digits of its key that are not sorted yet. */
+/** The item that a tile sorts: the place of a voxel, and the digits of its key that are not sorted yet. */
 template <typename TKey>
 struct TileItem
 {
@@ -159,7 +159,7 @@ SortByDigit(TileMemory<TItem> & memory, const int (&histogram)[256], int n, TLoa
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
   const int warp = thread / 32;
-  // Where the next item of the digit that has this thread's number goes.
+  // The place of the next item of the digit that has this thread's number.
   int next = SumBefore(histogram[thread], sort.totals);
   for (int first = 0; first < n; first += Chunk<TItem>)
   {
@@ -540,7 +540,7 @@ struct RankVoxels
   }
 };
 
-/** Counts the voxels that have each digit, for all passes, and those that are lost. */
+/** Counts the voxels that have each digit, for all passes, and the lost voxels. */
 template <typename TKey, typename TKeyOf>
 __device__ __forceinline__ void
 CountDigits(int n, TKeyOf && keyOf, int (&histograms)[TileItem<TKey>::Passes][256], bool isReal, int & lost)

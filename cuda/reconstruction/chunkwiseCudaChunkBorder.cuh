@@ -4,8 +4,8 @@
 
 #include "chunkwiseCudaWavefront.cuh"
 
-// What methods that look at one voxel at a time do where a chunk borders on others: the states beyond are sources, and
-// the chunks there are told what can enter them.
+// The border of a chunk for methods that look at one voxel at a time: the states beyond are sources, and the chunks
+// there are told which values can enter them.
 namespace chunkwise
 {
 
@@ -28,7 +28,7 @@ MoveToVolume(const WavefrontImage<TKey> & image, TIndex position, const TKey *& 
 }
 
 /** Calls body(mask, state, sides) for each voxel that the chunk holds beyond its own and that is a neighbour of the own
- * voxel `at`; `sides`: those that the step leaves by. */
+ * voxel `at`; `sides`: the sides that the step leaves by. */
 template <typename TKey, typename TBody>
 __device__ void
 ForEachBeyond(const WavefrontImage<TKey> & image, bool fullyConnected, const std::int64_t (&at)[3], const TKey * mask,

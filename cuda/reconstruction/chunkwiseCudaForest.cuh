@@ -14,19 +14,19 @@
 //
 // Basins. A voxel leads to the largest mask around it, of equal ones the last in the image, until none is larger: to
 // the top of its basin. The masks rise all the way, so that its capacity is the voxel's own mask, and the voxel's
-// result is the smaller one of its mask and of the result of the top. What is left is a graph of the basins, some
-// hundred times smaller where the image is smooth.
+// result is the smaller one of its mask and of the result of the top. The rest is a graph of the basins, some hundred
+// times smaller if the image is smooth.
 //
 // Rounds. Every component of basins joins the one that its best edge leads to (Boruvka), of equal capacities the one
-// with the largest name, so that there is no cycle but of two that are each other's best. What leaves a component can
-// be no better than what is within it, so that a basin's capacity is the smallest on its way along these edges.
+// with the largest name, so that there is no cycle but of two that are each other's best. Edges that leave a component
+// can be no better than those within it, so that a basin's capacity is the smallest on its way along these edges.
 // Components that the source is in are done; the others at least halve in number.
 namespace chunkwise
 {
 
 constexpr int ForestThreads = 256;
 
-/** What a voxel of the image has been found to belong to: the voxel that it leads to, or the number of its basin. */
+/** The finding about a voxel of the image: the voxel that it leads to, or the number of its basin. */
 struct ForestLabel
 {
   static constexpr std::uint32_t Basin = 0x80000000u;
@@ -158,7 +158,7 @@ struct ForestGraph
 };
 
 /** No two tops touch, so that of volumes of more than one voxel at most two thirds of the voxels are basins, for which
- * this is enough. Where there are no more than in white noise it is enough for their edges too. */
+ * this is enough. If basins are no more than in white noise, it is enough for their edges too. */
 constexpr std::size_t ForestPoolBytesOfVoxel = 16;
 
 inline std::size_t
@@ -173,7 +173,7 @@ ForestScratchBytes(std::int64_t voxels)
   return 256 + ForestLabelBytes(voxels) + ForestPoolBytesOfVoxel * static_cast<std::size_t>(voxels);
 }
 
-/** The scratch of a chunk for a forest. Where volumes are too large for forests none has any. One of several volumes
+/** The scratch of a chunk for a forest. If volumes are too large for forests, none has any. One of several volumes
  * that is too large must not take less than a smaller one. */
 inline std::size_t
 ForestScratchBytes(const ReconstructionOperation & operation, const Box & own, const Box & image, std::size_t keyBytes)
@@ -190,7 +190,7 @@ ForestScratchBytes(const ReconstructionOperation & operation, const Box & own, c
            : 0;
 }
 
-/** Tiles of labels. A thread has ForestRows voxels of it, one below the other. */
+/** Tiles of labels. A thread has ForestRows voxels of it, one below the next. */
 constexpr int ForestRows = 16;
 __host__ __device__ constexpr TileShape
 LabelTileOf(bool planar)
@@ -206,7 +206,7 @@ EdgeTileOf(bool planar)
                 : TileShape{ ForestColumns, ForestThreads / 32, ForestRows, ForestThreads };
 }
 
-/** Where a tile of the forest lies. */
+/** The place of a tile of the forest. */
 template <typename TKey>
 struct ForestPlace
 {
@@ -269,7 +269,7 @@ struct ForestPlace
   }
 };
 
-/** Adds the number of lanes, and gives each of them a number of its own from there. All lanes take part. */
+/** Adds the number of lanes, and gives each of them a separate number from there. All lanes take part. */
 template <typename TCount>
 __device__ TCount
 AddInWarp(TCount * count, std::uint32_t lanes)
@@ -384,7 +384,7 @@ LeadToLargest(LabelTile<TKey, VPlanar> & tile, int firstSlot)
         largest = max(largest, max(tile.PlaceAt(slot - Tile::Plane), tile.PlaceAt(slot + Tile::Plane)));
       }
     }
-    // The lowest keys lead nowhere, and those that are not there have it too.
+    // The lowest keys lead nowhere, and missing voxels have them too.
     if (tile.keys[slot] > 0)
     {
       tile.ahead[slot] = static_cast<std::uint16_t>(largest);
@@ -620,8 +620,8 @@ JoinComponent(const ForestGraph & graph, std::uint32_t component)
   __stcg(graph.links + component, ForestLink::Make(to, ForestExit::Capacity(exit)));
 }
 
-/** Calls body(item) for `count` items that the block reads from `load(i)` and keeps those that it returns true for, by
- * `store(i, item)` at the begin. Returns their number. */
+/** Calls body(item) for `count` items that the block reads from `load(i)` and keeps the items for which it returns
+ * true, by `store(i, item)` at the begin. Returns their number. */
 template <typename TLoad, typename TStore, typename TBody>
 __device__ std::uint64_t
            KeepInBlock(std::uint64_t count, unsigned long long & kept, TLoad && load, TStore && store, TBody && body)
@@ -651,7 +651,7 @@ __device__ std::uint64_t
     {
       keeps[k] = keeps[k] && body(items[k]);
     }
-    // What is written from here on lies before what is read after it.
+    // Stores from here on go to places before the items that are read after it.
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < batch; ++k)
@@ -1096,7 +1096,7 @@ __launch_bounds__(ForestThreads) SettleLabels(ForestImage<TKey> forest)
     graph.alive[basin] = basin;
   }
   ForestVote vote(forest.counts->open);
-  // What leaves its tile leads to voxels at the borders of others: when these know their basins, so do all.
+  // Paths that leave their tile lead to voxels at the borders of others: when these know their basins, so do all.
   constexpr TileShape shape = LabelTileOf(VPlanar);
   for (bool more = true; more;)
   {
@@ -1167,7 +1167,7 @@ __launch_bounds__(ForestThreads, 4) SpanBasins(ForestImage<TKey> forest, Reconst
   {
     if (!isListed)
     {
-      // Where the list has no room for all edges the rounds go over the voxels until there are fewer.
+      // If the list has no room for all edges, the rounds go over the voxels until there are fewer.
       for (bool lists = true; lists || !isListed; lists = false)
       {
         if (!isFirst || !lists)

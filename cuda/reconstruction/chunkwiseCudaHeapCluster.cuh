@@ -8,13 +8,13 @@
 
 // Morphological reconstruction by a cluster of parallel heaps (X. He, Y. Wu, Z. Di, J. Chen: MR_GPU, in Chinese).
 //
-// Each heap has a block of threads and tiles of its own. In a cycle the heap's largest voxels raise their neighbours;
+// Each heap has a block of threads and separate tiles. In a cycle the heap's largest voxels raise their neighbours;
 // the thread that has raised one adds it to the heap, or sends it to the heap that owns its tile. Heaps know nothing
 // of each other's values: a voxel may be raised several times, but every state only grows towards the one fixed point.
 //
-// What must not be lost is a voxel that was raised and has not yet raised its neighbours. Where there is no room for
-// it, in a heap or on its way to one, its tile is marked instead, and the owner looks through the whole tile for voxels
-// that can raise others. This is also how all begins. Who sends something has raised the voxel before and then fences;
+// A voxel that was raised and has not yet raised its neighbours must not be lost. If there is no room for it, in a heap
+// or on its way to one, its tile is marked instead, and the owner looks through the whole tile for voxels that can
+// raise others. This is also how all begins. Who sends something has raised the voxel before and then fences;
 // who receives it fences and then reads.
 //
 // To know the end, heaps have tokens: one goes with each voxel sent and with each mark set, and a heap that has nothing
@@ -246,7 +246,7 @@ EndHeapCluster(HeapCluster<TKey> cluster, ReconstructionCode<TKey> code)
     [](std::int64_t) {});
 }
 
-/** What the threads of a block tell each other besides their heap's state. */
+/** The data that threads of a block share besides their heap's state. */
 struct HeapShared
 {
   HeapState          heap;
@@ -410,7 +410,7 @@ private:
     return true;
   }
 
-  /** The owner of the tile will look through it. What was raised there is visible to it. */
+  /** The owner of the tile will look through it. Voxels that were raised there are visible to it. */
   __device__ void
   Mark(std::uint32_t tile)
   {
@@ -450,7 +450,7 @@ private:
     Mark(place.tile);
   }
 
-  /** What other heaps have sent, as far as there is room; whether there was any. */
+  /** Takes the items that other heaps have sent, as far as there is room; returns whether there were any. */
   __device__ bool
   Receive()
   {

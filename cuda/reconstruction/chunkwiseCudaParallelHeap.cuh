@@ -26,7 +26,7 @@ constexpr int HeapWarps = HeapThreads / 32;
 /** The most levels of a heap's tree; the root's is 1. */
 constexpr int HeapLevels = 20;
 
-/** What all threads of a block know of their heap; in shared memory. */
+/** The state of a block's heap, for all its threads; in shared memory. */
 struct HeapState
 {
   std::uint32_t nodes; ///< the root is always one of them; all but the root are full
@@ -38,7 +38,7 @@ struct HeapState
   std::uint32_t deletions[32];
 };
 
-/** What a cycle does with how many items. */
+/** The numbers of items in the steps of a cycle. */
 struct HeapCycle
 {
   int           total;
@@ -189,8 +189,8 @@ public:
     return m_State.nodes >= m_MostNodes;
   }
 
-  /** Merges root, buffer and new items, and takes the largest of them. By all threads; drop(item) gets what there is no
-   * room for. */
+  /** Merges root, buffer and new items, and takes the largest of them. By all threads; drop(item) gets the items that
+   * have no room. */
   template <typename TDrop>
   __device__ void
   Merge(const HeapCycle & cycle, TDrop && drop)

@@ -12,10 +12,9 @@
 
 // Morphological reconstruction by a wavefront of tiles. A block alone writes its tile: it reads the tile with the layer
 // around it, sweeps it to a local fixed point in shared memory, stores it, and tells the tiles beyond which value can
-// enter them. Blocks take the dirty tile of their own with the largest such value. Reads may be stale, as the state
-// only grows towards the one fixed point; what must not be lost is a notice:
-//   the writer stores the tile, fences, and raises the neighbour's entry;
-//   the reader clears its entry, fences, and then reads the layer around.
+// enter them. Each block takes the dirty tile with the largest such value among its tiles. Reads may be stale, as the
+// state only grows towards the one fixed point; what must not be lost is a notice: the writer stores the tile, fences,
+// and raises the neighbour's entry; the reader clears its entry, fences, and then reads the layer around.
 // Either the reader sees the stored voxels, or the entry is raised again after it was cleared.
 namespace chunkwise
 {
@@ -84,7 +83,7 @@ struct WavefrontImage
   }
 };
 
-/** The axes of a chunk that have neighbours; positions along the others are volumes of their own. */
+/** The axes of a chunk that have neighbours; positions along the others are separate volumes. */
 struct WavefrontShape
 {
   std::int64_t extent[3];
@@ -148,7 +147,7 @@ struct WavefrontTile
   }
 };
 
-/** Where a tile lies: its number along each axis with neighbours, and the first own voxels of its volume. */
+/** The place of a tile: its number along each axis with neighbours, and the first own voxels of its volume. */
 template <typename TKey>
 struct TilePlace
 {
@@ -295,14 +294,14 @@ RelaxDiagonals(TKey * state, const TKey * mask, int thread)
   return changed;
 }
 
-/** What the threads of a block share to choose a tile. */
+/** The data that the threads of a block share to choose a tile. */
 struct TileChoice
 {
   unsigned long long chosen;
   bool               ended;
 };
 
-/** Chooses the tile to work at: of those that are this block's, the one with the largest entry. The lower half of the
+/** Chooses the tile to work at: the tile of this block with the largest entry. The lower half of the
  * result is the complement of the tile's number among them; 0: none has an entry now. After the deadline, if it is not
  * 0, all blocks give up. All threads of the block. */
 template <int VThreads, typename TKey>
@@ -755,7 +754,7 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
             for (int dy = firstY; dy <= lastY; ++dy)
             {
               const TKey * const other = stateRow + x + dy * image.stateStride[1] + dz * image.stateStride[2];
-              // What is larger than the voxel and not its mask is let through to some degree.
+              // A larger value is let through to some degree if the voxel is below its mask.
               rises |= (VFull || dy == 0 || dz == 0) && code.FromBits(other[0]) > own;
               if (VFull || (dy == 0 && dz == 0))
               {

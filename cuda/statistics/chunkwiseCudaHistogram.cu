@@ -62,7 +62,7 @@ struct OrdinalRule
   }
 };
 
-/** What is counted of voxels of bytes: the bytes, to which the rule is applied in the end. */
+/** Voxels of bytes are counted by value; the rule is applied in the end. */
 constexpr int NumberOfBytes = 256;
 
 template <typename TPixel>

@@ -35,7 +35,7 @@ SumOfWarp(Int128 value)
   return value;
 }
 
-/** Where VoxelStatistics leaves its sums: the block's summary in shared memory. */
+/** The destination of VoxelStatistics' sums: the block's summary in shared memory. */
 struct SharedDigits
 {
   StatisticsSummary & summary;
@@ -192,7 +192,7 @@ CountBlocks(const Box & box)
     std::max({ std::int64_t{ 1 }, std::min<std::int64_t>(n / (64 * Threads), 1024), (n >> 29) + (n > 0 ? 1 : 0) }));
 }
 
-/** The scratch is the stage's. What is summarised is dense: the chunk's input, which has no halo, or the stage's
+/** The scratch is the stage's. The summarised image is dense: the chunk's input, which has no halo, or the stage's
  * output.
  */
 void

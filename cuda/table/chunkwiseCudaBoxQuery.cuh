@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
-// What the two queries of box statistics share: axes, and what they store. Kernels are compiled for each common kind of
-// the output, and once for all rare ones: a choice at run time makes their innermost loops longer.
+// The common code of the two queries of box statistics: axes, and the stored results. Kernels are compiled for each
+// common kind of the output, and once for all rare ones: a choice at run time makes their innermost loops longer.
 namespace chunkwise
 {
 
@@ -146,8 +146,8 @@ IsCommonBoxOutput()
   }
 }
 
-/** Stores the result of a box, of which `entry` is the sum. Kernels have kind and statistic as parameters of their own:
- * of members of one the compiler computes more anew in the innermost loop. */
+/** Stores the result of a box, of which `entry` is the sum. Kernels have kind and statistic as separate parameters: for
+ * members of one parameter the compiler computes more anew in the innermost loop. */
 template <typename TOut, typename TEntry, typename TVoxels>
 __device__ __forceinline__ void
 StoreBox(char * to, const TEntry & entry, const TVoxels & voxels, PixelKind kind, BoxStatistic statistic)

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <limits>
 
-// Statistics of boxes of one size from their table. Where boxes along an axis begin, end and meet blocks is the same
-// for a whole row, and rows have terms in common: a block of threads has a tile of columns and goes down it row by row.
-// It sums the terms of the axis beyond (z) as it reads them, keeps the rows that it needs again in shared memory, joins
-// those (y), and then what lies in a row (x).
+// Statistics of boxes of one size from their table. The places where boxes along an axis begin, end and meet blocks are
+// the same for a whole row, and rows have terms in common: a block of threads has a tile of columns and goes down it
+// row by row. It sums the terms of the axis beyond (z) as it reads them, keeps the rows that it needs again in shared
+// memory, joins those (y), and then what lies in a row (x).
 namespace chunkwise
 {
 
@@ -70,7 +70,7 @@ private:
   uint4 m_Words[Words]{};
 };
 
-/** (E - P) + L. What is not there is zero, which changes no bit: entries are never -0. */
+/** (E - P) + L. Missing terms are zero, which changes no bit: entries are never -0. */
 template <typename TEntry>
 __device__ BoxColumns<TEntry>
 JoinBoxColumns(const BoxColumns<TEntry> & end, const BoxColumns<TEntry> & before, const BoxColumns<TEntry> & last)
@@ -111,7 +111,7 @@ struct RowsQuery
   }
 };
 
-/** The terms beyond a row, of the columns of a thread, read one row ahead. What is not there stays zero. */
+/** The terms beyond a row, of the columns of a thread, read one row ahead. Missing terms stay zero. */
 template <typename TEntry>
 class BoxRow
 {
@@ -163,8 +163,8 @@ private:
   Columns        m_End;
 };
 
-/** What a row of boxes needs of the rows of the table: the number of the last one, and where those before its first and
- * at the end of a block are. */
+/** The rows of the table that a row of boxes needs: the number of the last one, and the places of those before its
+ * first and at the end of a block. */
 struct alignas(16) BoxRowPlan
 {
   int last;
@@ -188,7 +188,7 @@ struct ManyBoxVoxels
   {}
   /** Markstein's division: of a quotient that is off by less than a unit in the last place, the remainder is exact, and
    * its quotient, added, gives the correctly rounded one. The product with the inverse may be off by more, so it is
-   * corrected once before. Where a remainder might leave the range of normal numbers, the ordinary division. */
+   * corrected once before. If a remainder might leave the range of normal numbers, the ordinary division is used. */
   __device__ double
   Divide(double sum) const
   {
@@ -240,8 +240,9 @@ struct BoxesInRow
 constexpr int MostRowThreads = 512;
 constexpr int MostRows = 128;
 
-/** Goes down the rows of a tile, from row `begin` of the table to row `end`, and keeps those that are needed again in
- * `ring`, with a row of zeros behind them. `next` reads row `begin`. Calls finish(sum, rows of the box) for each row.
+/** Goes down the rows of a tile, from row `begin` of the table to row `end`, and keeps the rows that are needed again
+ * in `ring`, with a row of zeros behind them. `next` reads row `begin`. Calls finish(sum, rows of the box) for each
+ * row.
  */
 template <typename TEntry, typename TFinish>
 __device__ __forceinline__ void
@@ -490,7 +491,7 @@ LaunchRows(const KernelCall & call, const RowsQuery & query, const RowsLaunch & 
   CheckLaunch("RowsKernel");
 }
 
-/** Queries boxes of one size. False, and nothing done, where this is not the way. */
+/** Queries boxes of one size. Returns false without launching if this variant does not support the request. */
 template <typename TEntry>
 bool
 QueryRows(const KernelCall & call, const BoxTable & table, const TEntry * entries)

@@ -5,7 +5,7 @@
 #include "chunkwiseBoxTable.h"
 #include "chunkwiseOperation.h"
 
-// The steps of box statistics on a device, each compiled in a file of its own. The table's entries are the call's
+// The steps of box statistics on a device, each compiled in a separate file. The table's entries are the call's
 // scratch memory.
 namespace chunkwise
 {
@@ -14,7 +14,8 @@ namespace chunkwise
 void
 MakeBoxEntries(const KernelCall & call, const BoxTable & table);
 
-/** Stores the results of boxes of one size. False, and nothing done, where this is not the way. */
+/** Stores the results of boxes of one size. Returns false without launching if this variant does not support the
+ * request. */
 bool
 QueryBoxRows(const KernelCall & call, const BoxTable & table);
 

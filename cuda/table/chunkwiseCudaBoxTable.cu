@@ -104,7 +104,7 @@ struct RowPixels
 
   Raw raw[Segments];
 
-  /** `columns`: those that there are from here. */
+  /** `columns`: the number of columns from here on. */
   __device__ void
   Load(const TPixel * __restrict__ row, std::int64_t stride, std::int64_t columns)
   {
@@ -145,8 +145,8 @@ private:
   }
 };
 
-/** What a row's columns add to the table, see BoxStatisticOperation. `before` is the sum of the segments before, and
- * then also of these. */
+/** The sums that a row's columns add to the table, see BoxStatisticOperation. `before` is the sum of the segments
+ * before, and then also of these. */
 template <bool VScans, typename TPixel, typename TEntry>
 __device__ void
 ScanPixels(const RowPixels<TPixel> & pixels, TEntry & before, Pair<TEntry> (&sums)[Segments])

@@ -43,7 +43,7 @@ constexpr int BlockColumns = 32;
 constexpr int BlockRows = 8;
 constexpr int RowsPerThread = 4;
 
-/** What a block of threads has of the output along axis `a`. */
+/** The extent of a block of threads in the output along axis `a`. */
 __host__ __device__ inline std::int64_t
          BlockExtent(int a)
 {
@@ -66,8 +66,8 @@ struct QueryAxes
   Coordinates stride;
 };
 
-/** (E - P) + L of what `f(offset, there)` gives; what is not there it gives as zero. Where no E is there, leaving it
- * out changes no bit: entries are never -0. */
+/** (E - P) + L of what `f(offset, there)` gives; what is not there it gives as zero. Leaving out a missing E changes no
+ * bit: entries are never -0. */
 template <bool VMeetsTwo, typename TIndex, typename TFunctor>
 __device__ auto
 CombineBoxTerms(const BoxTerms<TIndex> & terms, TIndex offset, bool there, TFunctor && f)

@@ -52,8 +52,8 @@ struct WideTypes
   }
 };
 
-/** Calls f with Types, or WideTypes. Common tables have kernels of their own, the others those that take any integer.
- * Modulo their size, signed and unsigned entries have the same bits. */
+/** Calls f with Types, or WideTypes. Common tables have separate kernels, the others share kernels that take any
+ * integer. Modulo their size, signed and unsigned entries have the same bits. */
 template <typename TFunctor>
 void
 DispatchTypes(const SummedAreaTableOperation & operation, PixelKind in, PixelKind out, TFunctor && f)

@@ -26,8 +26,8 @@ static_assert(Group * 32 == Columns && SectionRows * Warps == BlockRows, "a warp
 template <typename T>
 constexpr bool IsReal = std::is_floating_point<T>::value;
 
-/** Voxels of an integer type that is known at run time. Tables of types that are not worth kernels of their own have
- * them, and sums of 64 bits. */
+/** Voxels of an integer type that is known at run time. Tables of types that are not worth separate kernels have them,
+ * and sums of 64 bits. */
 struct AnyInteger
 {};
 
@@ -128,7 +128,7 @@ struct Table
   int                skipped; ///< slices before those of the output
   int                depth;   ///< slices of a stack, which a block goes through with one place of a tile
   int                tileColumns;
-  int                tileRows; ///< those that [firstRow, lastRow) touches
+  int                tileRows; ///< the rows that [firstRow, lastRow) touches
   unsigned long long tickets;
   bool               inUnits;   ///< rows of the input may be copied in units of 16 bytes
   bool               outGroups; ///< rows of the output are whole, and groups of them begin at multiples of 16 bytes
@@ -208,7 +208,7 @@ StoreHanded(Handed<T> * word, const Handed<T> & handed)
   }
 }
 
-/** What a tile needs of those before it in a line: words from its neighbor's to the nearest of a whole sum. */
+/** The data that a tile needs of those before it in a line: words from its neighbor's to the nearest of a whole sum. */
 template <typename T, int VPeriod>
 struct Before
 {
@@ -322,7 +322,7 @@ NoStep()
   return step;
 }
 
-/** Where a step's tile is in memory. */
+/** Finds the place of a step's tile in memory. */
 template <typename TTable>
 __device__ void
 Locate(const TTable & table, int rowsOfTile, Step & step)
@@ -346,8 +346,8 @@ HasSlice(const TTable & table, const Step & step, int further)
   return step.row >= 0 && step.slice + further < table.slices && step.slice + further < step.first + table.depth;
 }
 
-/** What comes after `step` in a block's work: a slice further down its stack or, of a new ticket, a tile in the order
- * of antidiagonals, where those to the left and above come before. A team that is one of several has but one place,
+/** The step after `step` in a block's work: a slice further down its stack or, for a new ticket, a tile in the order of
+ * antidiagonals, in which those to the left and above come before. A team that is one of several has but one place,
  * whose slices they take in turn. */
 template <bool VDeep, int VTeams, typename TTable>
 __device__ Step

@@ -9,7 +9,7 @@ namespace chunkwise
 namespace sat
 {
 
-/** What comes before each stack of slices but the first: a thread goes along z. `starts` has a plane for each stack. */
+/** The sums before each stack of slices but the first: a thread goes along z. `starts` has a plane for each stack. */
 template <typename TIn, typename TAcc>
 __global__ void
 StartsKernel(const TIn * __restrict__ in, std::int64_t plane, std::int64_t slices, std::int64_t depth,

@@ -94,13 +94,14 @@ constexpr std::int64_t LeastDepth = 32;
 constexpr std::int64_t MostBlocks = 1024;
 
 /** Tiles of a small table wait for each other longer than they take: sums cross as many in the time of one, for which
- * more words are read. That pays while a block has fewer tiles than these; with late tiles every second one always. */
+ * more words are read. More words pay while a block has fewer tiles than these; with late tiles every second word
+ * always pays. */
 constexpr int          ShortPeriod = 4;
 constexpr std::int64_t ShortTiles = 8;
 constexpr int          LatePeriod = 2;
 
-/** Scratch of a call whose slices are summed, beside the tiles'. What a chunk needs must not shrink when it grows, so
- * these bound from above what depends on the device. */
+/** Scratch of a call whose slices are summed, beside the tiles'. The scratch of a chunk must not shrink when it grows,
+ * so these bound from above the numbers that depend on the device. */
 struct DeepScratch
 {
   std::int64_t starts; ///< entries
@@ -110,7 +111,7 @@ struct DeepScratch
   {
     const std::int64_t stacks = (slices + LeastDepth - 1) / LeastDepth;
     const std::int64_t tile = tiling.tileRows * Columns;
-    // What comes behind them has units of 16 bytes.
+    // The entries behind them have units of 16 bytes.
     starts = (std::min(plane * stacks, std::max(plane, MostBlocks * tile)) + 1) / 2 * 2;
     places = std::min(tiling.OfSlice() * stacks, MostBlocks);
   }
@@ -209,7 +210,7 @@ private:
   {
     return static_cast<std::int64_t>(PixelSize(view.kind));
   }
-  /** What tiles hand on or have summed up. */
+  /** The bytes that tiles hand on or have summed up. */
   static std::size_t
   BytesFor(const SummedAreaTableOperation & operation, const Tiling & tiling)
   {
@@ -242,7 +243,7 @@ private:
   static auto
   KernelOf()
   {
-    // What gives no results does not depend on the output.
+    // A pass that gives no results does not depend on the output.
     using Out = std::conditional_t<VPass == TablePass::Sums, AnyNumber, TOut>;
     return TableKernel<TIn, Out, TLocal, TCarry, VDeep, VPass, VTeams, VPeriod>;
   }

@@ -15,7 +15,7 @@ namespace sat
 template <typename TIn, typename TLocal, typename TCarry, bool VDeep>
 struct TileShape
 {
-  /** Where sums are small enough a multiprocessor has three teams, which hide each other's waiting. A team then takes a
+  /** If sums are small enough, a multiprocessor has three teams, which hide each other's waiting. A team then takes a
    * tile as late as it can: what it knows of early it comes to out of turn, and lets others wait. */
   static constexpr bool IsLate = !VDeep && LargestBytesOf<TIn> == 4 && sizeof(TLocal) == 4;
   /** Whether the next tile is fetched while one is worked on: as long as shared memory of any device holds its rows. */
@@ -34,7 +34,8 @@ struct TileShape
                                                                             : ExchangeBytes);
   /** Units of P. */
   static constexpr int PlaneUnits = VDeep ? static_cast<int>(Rows * Columns * sizeof(TCarry) / sizeof(uint4)) : 0;
-  /** What a team has beside: what comes before the first section and the sections' sums, the parts of X(C), steps. */
+  /** The additional memory of a team: the sums before the first section and the sections' sums, the parts of X(C),
+   * steps. */
   static constexpr int BlockBytes = static_cast<int>(
     (Warps + 1) * Columns * sizeof(TLocal) + (Columns + Groups + Quarters) * sizeof(TCarry) + Steps * sizeof(Step));
   static constexpr int TeamBytes = BlockBytes + Warps * WarpBytes;
@@ -94,7 +95,7 @@ FetchPart(const TIn * from, TIn * stage, std::int64_t pitch, int first, int last
       const int  r = i / Columns;
       const int  c = i % Columns;
       const bool there = r >= first && r < last && c < columns;
-      // What is not there is not read.
+      // Missing values are not read.
       __pipeline_memcpy_async(stage + i, from + r * pitch + c, 16, there ? 0 : 16);
     }
   }
@@ -850,7 +851,7 @@ private:
   const int                  m_Team;
   const int                  m_Lane;
   const int                  m_Warp;
-  /** What comes before the tile's first section and the sections' sums; s of X(C), and more of that behind it. */
+  /** The sums before the tile's first section and the sections' sums; s of X(C), and more of that behind it. */
   uint4 * const m_Sections;
   uint4 * const m_Above;
   /** P of the tile, if deep. */

@@ -53,24 +53,6 @@ OutsideKernel(const TMask * __restrict__ mask, TOut * __restrict__ out, std::int
   }
 }
 
-/** Integers of some size: what is 0 does not depend on the sign, and the bits of 0 not on the type. */
-template <typename TFunctor>
-void
-DispatchSize(PixelKind kind, TFunctor && f)
-{
-  switch (PixelSize(kind))
-  {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
-  }
-}
-
 /** Without a halo, inputs and output have the same box and are dense. */
 void
 RunThreshold(const KernelCall & call)

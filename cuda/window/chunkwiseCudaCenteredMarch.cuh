@@ -10,15 +10,15 @@
 // All three passes of windows whose taps are compared with the window's center, in one kernel. A block of threads has a
 // tile in x and y and marches along z. It passes each row of a plane along x once, and hands the result on in shared
 // memory. A thread passes four columns along y, then along z: it has begun the windows of the last planes, in
-// registers, and keeps what those planes handed on in a ring of its own in shared memory, since a window meets its
-// first taps only when it knows its center. The image is read once and written once. Taps reach each window in the
+// registers, and keeps the values that those planes handed on in a private ring in shared memory, since a window meets
+// its first taps only when it knows its center. The image is read once and written once. Taps reach each window in the
 // order of the passes one by one, so the bits are theirs.
 //
 // A rule says what is summed. `Fields` are the values that a pass hands on of a voxel, of which the first is what
 // windows are centered on. `Sums<VFirst>` is a window's, in the first pass or a later one:
 // - Fill(shared): a block keeps `Shared`, what cut windows need;
 // - Whole(axis, t): what tap t is weighted with in windows that have all taps;
-// - Cut(shared, axis, begin, end)[t]: and in those that have the taps from `begin` to before `end` alone;
+// - Cut(shared, axis, begin, end)[t]: and in windows that have the taps from `begin` to before `end` alone;
 // - Add<VFirst>(sums, weight, tap, center, t, isThere): `tap` are its fields, t its number, -1 where some may be
 //   missing. One that is missing leaves the sums as they are, without a branch, which would have others wait;
 // - HandOn<VFirst>(shared, sums, center, count, fields): what the next pass gets of a window of `count` taps;
@@ -103,7 +103,7 @@ struct CenteredPlane
   }
 };
 
-/** What a block holds in shared memory: planes that are being passed, and those that are being written. */
+/** The shared memory of a block: planes that are being passed, and planes that are being written. */
 template <typename TRule>
 struct CenteredStage
 {
@@ -114,7 +114,7 @@ struct CenteredStage
   typename TRule::Shared                      shared;
 };
 
-/** Along an axis, counted from a tile's first output: what there is of the image, and the tile's last output. */
+/** Along an axis, counted from a tile's first output: the image's range, and the tile's last output. */
 struct CenteredRange
 {
   int low;
@@ -128,13 +128,13 @@ struct CenteredRange
     , high(InRegister(static_cast<int>(min(in.upper.axis[axis] - first, static_cast<std::int64_t>(count + radius)))))
     , last(InRegister(static_cast<int>(min(out.upper.axis[axis] - first, static_cast<std::int64_t>(count))) - 1))
   {}
-  /** Whether the windows from `begin` to `end`, of those that are stored, have all their taps. */
+  /** Whether the windows from `begin` to `end` that are stored have all their taps. */
   __device__ __forceinline__ bool
   AreWhole(int begin, int end, int radius) const
   {
     return begin - radius >= low && min(end, last) + radius < high;
   }
-  /** Taps of a window, from its first one: those that there are. */
+  /** The range of a window's taps that exist. */
   __device__ __forceinline__ int
   Begin(int output, int radius) const
   {
@@ -174,7 +174,7 @@ public:
     , m_Warp(static_cast<int>(threadIdx.x) / 32)
     , m_PlaneStep(in.stride.axis[2])
   {
-    // What is beyond the edge is no tap: the nearest voxel takes its place.
+    // Positions beyond the edge are no taps: the nearest voxel takes their place.
     const Coordinates corner{
       { first.axis[0] + m_X.low, first.axis[1], first.axis[2] + m_Z.low, first.axis[3], first.axis[4] }
     };
@@ -198,8 +198,8 @@ public:
   __device__ __forceinline__ void
   March(TStore && store)
   {
-    // In turn q plane q + 2 is on its way, q + 1 passed along x, and q along y and z. What the first two turns pass is
-    // of no plane, and nothing comes of it.
+    // In turn q plane q + 2 is on its way, q + 1 passed along x, and q along y and z. The first two turns pass no
+    // plane, and their results are not used.
     const int first = m_Z.low;
 #pragma unroll 1
     for (int q = first - 2; q <= m_Z.last + Radius; ++q)
@@ -407,7 +407,7 @@ private:
     }
   }
 
-  /** Plane q is a tap of the outputs before it, and those planes are taps of its own. `results` are those of the
+  /** Plane q is a tap of the outputs before it, and those planes are taps of plane q. `results` are those of the
    * windows that end with it. */
   template <bool VWhole>
   __device__ __forceinline__ void

@@ -167,7 +167,7 @@ DispatchSeen(PixelKind kind, TFunctor && f)
   }
 }
 
-/** What says which voxels are inside, of kinds known at run time: memory bounds these kernels. */
+/** The rule that decides which voxels are inside, for kinds known at run time: memory bounds these kernels. */
 struct InsideVoxel
 {
   Voxels<const char> given;
@@ -227,7 +227,7 @@ LaunchInside(const KernelCall & call, const InsideVoxel & voxel)
   CheckLaunch("InsideKernel");
 }
 
-/** Of a mask of bytes, as most are, where NaN is not looked for. */
+/** For a mask of bytes, as most are, without a check for NaN. */
 template <typename TOut>
 struct MaskRule
 {

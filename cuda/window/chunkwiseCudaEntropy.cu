@@ -20,7 +20,7 @@ constexpr int Threads = 128;
 /** Voxels that enter or leave together. Their steps' sum has 32 bits: a step is at most 2^24 (log2(65535) + 1.5). */
 constexpr int TapsTogether = 5;
 
-/** The bins, and one for each voxel that is missing among those that come together. */
+/** The bins, and one for each voxel that is missing among voxels that come together. */
 __host__ __device__ constexpr int
 CountedBins(int bins)
 {
@@ -105,7 +105,7 @@ struct SharedCounts
   }
 };
 
-/** Counts of two bytes in device memory: for windows and histograms that are too large for the other ones. */
+/** Counts of two bytes in device memory: for windows and histograms that are too large for other counters. */
 struct GlobalCounts
 {
   std::uint16_t * counts; ///< of this thread
@@ -133,7 +133,7 @@ struct GlobalCounts
   }
 };
 
-/** What all threads know. */
+/** The parameters that all threads share. */
 struct EntropyWindow
 {
   Box                  padded;

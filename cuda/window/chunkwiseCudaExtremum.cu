@@ -22,7 +22,7 @@ struct Maxima
   __device__ static auto
   Load(const TPass & pass, TIn value)
   {
-    // A key is a signed integer of its own kind, and stays itself where the pass does not flip.
+    // A key is a signed integer, which is its own key, and stays unchanged if the pass does not flip.
     return OrderedKey<TIn>::From(value, static_cast<typename OrderedKey<TIn>::Type>(pass.flip));
   }
   template <typename TKey>

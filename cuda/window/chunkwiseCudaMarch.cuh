@@ -73,7 +73,7 @@ struct MaskedVoxel
   std::uint8_t inside;
 };
 
-/** What a march reads at a position of an image, or of an image and its mask. */
+/** The value that a march reads at a position of an image, or of an image and its mask. */
 template <typename TIn>
 __device__ __forceinline__ TIn
 LoadAt(const TIn * image, int at)
@@ -93,7 +93,8 @@ __device__ __forceinline__ MaskedImage<TIn>
   return { InRegister(image.voxels), InRegister(image.inside) };
 }
 
-/** Where the tap at image index `i` is in the buffer; -1: beyond the edge, or of outputs that are not stored. */
+/** The position in the buffer of the tap at image index `i`; -1: beyond the edge, or for outputs that are not
+ * stored. */
 template <typename TAcc>
 __device__ __forceinline__ int
 PositionOfTap(const Pass<TAcc> & pass, std::int64_t i)
@@ -168,7 +169,7 @@ AccumulateMarch(TAcc (&sums)[VCount], TAcc absent, const TAcc (&w)[VTaps], TFetc
   }
 }
 
-/** What a block holds in shared memory. */
+/** The shared memory of a block. */
 template <typename TAcc, int VTaps>
 struct MarchStage
 {
@@ -184,7 +185,7 @@ struct MarchStage
   }
 };
 
-/** That of the block. */
+/** The stage of the block. */
 template <typename TStage>
 __device__ __forceinline__ TStage &
 StageOfBlock()
@@ -222,7 +223,7 @@ public:
     , m_Tx(static_cast<int>(threadIdx.x) % Tile::Width)
     , m_Ty(static_cast<int>(threadIdx.x) / Tile::Width)
   {
-    // Where the staged columns and rows are in the buffer, in memory that is not in use yet.
+    // The positions of the staged columns and rows in the buffer, in memory that is not in use yet.
     int * const positions = reinterpret_cast<int *>(stage.passed);
     PutPositions<Tile>(m_Passes.axis, x, y, positions);
     __syncthreads();

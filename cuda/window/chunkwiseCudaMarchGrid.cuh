@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <climits>
 
-// What blocks of threads have that take a tile in x and y and march along z.
+// The grid of blocks of threads that take a tile in x and y and march along z.
 namespace chunkwise
 {
 
@@ -50,7 +50,7 @@ struct MarchTiles
   {
     return columns * rows * segments * volumes;
   }
-  /** Where a tile begins. */
+  /** The first position of a tile. */
   __device__ __forceinline__ int
   X(std::int64_t tile) const
   {
@@ -73,7 +73,7 @@ struct MarchTiles
   }
 };
 
-/** Where a tile is, of pixels of `step` components, which are volumes side by side. */
+/** The place of a tile, for pixels of `step` components, which are volumes side by side. */
 struct MarchPlace
 {
   std::int64_t segment;
@@ -92,7 +92,7 @@ struct MarchPlace
     m_Volume = tiles.Volume(pixels);
     m_Component = tile - pixels * step;
   }
-  /** Of the tile's volume, or component, of so many voxels each, in numbers. */
+  /** The offset of the tile's volume, or component, of so many voxels each, in numbers. */
   __device__ __forceinline__ std::int64_t
                              Offset(std::int64_t voxels) const
   {

@@ -21,8 +21,8 @@
 #include <vector>
 
 // Short windows in a mask: voxel and mask go through one march, in the place of the stages of DomainOperation, each of
-// which goes through memory once. What a window has seen is in its accumulator, so that the march itself ends with the
-// quotient, or with what stands for an empty window. The results have the bits of the stages.
+// which goes through memory once. The accumulator has the window's sums, so that the march itself ends with the
+// quotient, or with the value of an empty window. The results have the bits of the stages.
 namespace chunkwise
 {
 
@@ -38,7 +38,7 @@ template <typename TIn>
 struct PackedSums : PlainSums
 {
   static constexpr int Shift = sizeof(TIn) == 1 ? 20 : 24;
-  /** What 32 bits count. */
+  /** The most voxels that 32 bits count. */
   static constexpr std::int64_t MostVoxels = sizeof(TIn) == 1 ? 2047 : 127;
 
   __host__ __device__ static std::int32_t
@@ -438,7 +438,7 @@ struct MarchedWindows
   std::vector<Box>                                 outputs;
   /** Voxels that are read and written. */
   double moved{ 0 };
-  /** Of the image as it goes on beyond its edge, where a window takes it so. */
+  /** The bytes of the image continued beyond its edge, if a window needs that. */
   std::size_t continued{ 0 };
 
   MarchedWindows(const DomainOperation & domain, const ChunkShape & shape)
@@ -534,7 +534,7 @@ private:
     std::vector<Box>         results;
     for (std::size_t i = 0; i < stages.size(); ++i)
     {
-      // What has been hidden where the mask is 0; the others are maxima of the mask itself.
+      // This stage reads voxels that were hidden where the mask is 0; other stages are maxima of the mask itself.
       const int from = stages[i].inputs[0];
       if (stages[i].operation && from >= 0 && IsHidden(stages[static_cast<std::size_t>(from)].voxelKernel))
       {

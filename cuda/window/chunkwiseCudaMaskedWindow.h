@@ -7,11 +7,11 @@
 namespace chunkwise
 {
 
-/** Registers the kernel of DomainOperation: a march of its own, or the stages. */
+/** Registers the kernel of DomainOperation: a separate march, or the stages. */
 void
 RegisterCudaMaskedWindows(KernelRegistry & registry);
 
-/** What a call of it computes. */
+/** The shape that a call of it computes. */
 inline ChunkShape
 ShapeOfMasked(const KernelCall & call)
 {

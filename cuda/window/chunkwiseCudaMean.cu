@@ -113,7 +113,7 @@ struct FinishMean
     NoteOverflow(flags, sum);
     if constexpr (std::is_integral<TOut>::value && sizeof(TOut) == 1)
     {
-      // Of bytes it has fewer than 2^24 of everything: a quotient in float rounds to the same integer.
+      // For bytes both numbers are below 2^24: a quotient in float rounds to the same integer.
       out[offset] = RoundedMean<TOut>(static_cast<float>(sum) / static_cast<float>(count), truncates);
     }
     else
@@ -156,7 +156,7 @@ struct FinishMean
   }
 };
 
-/** What lies beyond the edge of the later axes: the constant added up tap by tap. */
+/** The values beyond the edge of the later axes: the constant added up tap by tap. */
 template <typename TAcc>
 TAcc
 SumOfConstant(TAcc constant, std::int64_t k)
@@ -453,96 +453,6 @@ MeanSupportsInterleaved(const Operation & operation, const ChunkShape & shape)
   return SupportsInterleaved(PlanOf(mean, shape, bytes, radius), shape);
 }
 
-/** The reducer at every voxel: as slow as its definition, and the reference on the device. */
-template <typename TIn, typename TOut, typename TAcc>
-__global__ void
-GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, BoundaryMode mode, TAcc constant, bool sums,
-              bool truncates, WideMean wide)
-{
-  const std::int64_t count = out.box.NumberOfVoxels();
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  std::int64_t       taps = 1;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    taps *= 2 * radius.axis[a] + 1;
-  }
-  for (std::int64_t voxel = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; voxel < count;
-       voxel += step)
-  {
-    Coordinates  index = out.box.lower;
-    std::int64_t rest = voxel;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      index.axis[a] += rest % out.box.Extent(a);
-      rest /= out.box.Extent(a);
-    }
-    MeanReducer<TAcc> reducer;
-    for (std::int64_t tap = 0; tap < taps; ++tap)
-    {
-      Coordinates at{};
-      bool        inside = true;
-      rest = tap;
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        const std::int64_t k = 2 * radius.axis[a] + 1;
-        at.axis[a] = MapTap(
-          index.axis[a] - radius.axis[a] + rest % k, in.box.lower.axis[a], in.box.upper.axis[a], image.Extent(a), mode);
-        inside = inside && (at.axis[a] >= 0 || mode == BoundaryMode::Periodic);
-        rest /= k;
-      }
-      if (inside)
-      {
-        reducer.Add(static_cast<TAcc>(static_cast<const TIn *>(in.data)[in.Offset(at)]), 1);
-      }
-      else if (mode == BoundaryMode::Constant)
-      {
-        reducer.Add(constant, 1);
-      }
-    }
-    auto result = MeanOf<TOut>(reducer.sum, sums ? 1 : reducer.count, truncates);
-    if constexpr (std::is_same<TAcc, float>::value)
-    {
-      const bool   isKept = sums || IsFiniteFloat(reducer.sum);
-      const double mean = isKept ? 0.0 : wide.MeanAt(index);
-      result = isKept || mean != mean ? result : static_cast<TOut>(mean);
-    }
-    static_cast<TOut *>(out.data)[out.Offset(index)] = result;
-  }
-}
-
-template <typename TIn, typename TOut, typename TAcc>
-void
-RunGenericTyped(const KernelCall & call)
-{
-  const auto & operation = static_cast<const MeanOperation &>(*call.operation);
-  Coordinates  radius{};
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    radius[a] = operation.EffectiveRadius(a, call.image.Extent(a));
-  }
-  GenericKernel<TIn, TOut, TAcc><<<BlocksFor(call.output.box.NumberOfVoxels(), 128), 128, 0, StreamOf(call)>>>(
-    call.inputs[0],
-    call.output,
-    call.image,
-    radius,
-    operation.boundary.mode,
-    static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant)),
-    operation.sums,
-    operation.truncates,
-    WideMeanOf(call));
-  CheckLaunch("GenericKernel");
-}
-
-void
-RunGenericMean(const KernelCall & call)
-{
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    using Acc = std::conditional_t<std::is_floating_point<Pixel>::value, Pixel, Int128>;
-    DispatchExactOutput<Pixel>(call.output.kind, [&](auto out) { RunGenericTyped<Pixel, decltype(out), Acc>(call); });
-  });
-}
-
 } // namespace
 
 void
@@ -552,9 +462,6 @@ RegisterCudaMean(KernelRegistry & registry)
   kernels.compute = MakeChoosingKernel<ChooseMean>(true);
   kernels.supportsInterleaved = MeanSupportsInterleaved;
   registry.Register("mean", kernels);
-  Kernel generic;
-  generic.run = RunGenericMean;
-  registry.Register("mean.generic", { generic });
 }
 
 } // namespace chunkwise

@@ -333,7 +333,7 @@ AddToWindows(TReal (&sums)[VSums], int j, int radius, TReal value)
   }
 }
 
-/** What a tile sees of voxels that have weights. */
+/** The weights that a tile sees. */
 enum class PatchSight
 {
   Whole, ///< the weight of each is 1, or there are no weights
@@ -341,7 +341,7 @@ enum class PatchSight
   Weights
 };
 
-/** What the block's tile sees of weights, of which `given` is that of the voxel at its origin. */
+/** The sight of the block's tile, of which `given` is the weight of the voxel at its origin. */
 template <typename TReal>
 __device__ PatchSight
 SightOf(const TReal * given, const Coordinates & strides, const int (&axes)[3], const PatchReach (&reach)[3],
@@ -379,7 +379,7 @@ struct PatchSums
   TReal weights[VDepth];
 };
 
-/** Where a tile lies, and its place in shared memory. */
+/** The position of a tile, and its place in shared memory. */
 template <typename TReal>
 struct PatchTile
 {
@@ -422,7 +422,7 @@ AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & t
          unit < (VIsStaged ? (height + (2 * r0 * height + 31) / 32) * 32 : width * height);
          unit += threads)
     {
-      // Of a staged tile a warp has a row, but for the last columns: lanes are on different banks.
+      // Each warp has a row of a staged tile, but for the last columns: lanes are on different banks.
       const bool isRest = VIsStaged && unit >= height * PatchWidth;
       const int  rest = unit - height * PatchWidth;
       const int  row = !VIsStaged ? unit / width : isRest ? rest / (2 * r0) : unit / PatchWidth;
@@ -541,7 +541,7 @@ AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & t
                             (reach[2].Last(k, s[2], r2) - reach[2].First(k, s[2], r2) + 1);
           share = TReal(1) / static_cast<TReal>(count);
         }
-        // What has no weight adds nothing, whatever its value; nor does a patch that has nothing in common.
+        // A voxel without weight adds nothing, whatever its value; nor does a patch that has nothing in common.
         if (!VIsWeighed || (weightOfOther != TReal(0) && share <= std::numeric_limits<TReal>::max()))
         {
           const TReal weight = PatchWeight(squares, share, g.twiceNoise, g.inverse) * weightOfOther;
@@ -567,7 +567,7 @@ struct StagedPatches
 
   TReal voxels[Depth][Height][Width];
 
-  /** All threads of a block at once; what there is not is 0. */
+  /** All threads of a block call it at once; missing values are 0. */
   template <typename TPixel>
   __device__ __forceinline__ void
   Fill(const TPixel * center, const PatchTile<TReal> & tile)
@@ -763,7 +763,7 @@ void
 LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxels<const TReal> & given,
             const PatchOutput & out, const PatchGeometry<TReal> & g, const PatchEmpty<TPixel> & empty)
 {
-  // What every device has without asking.
+  // The shared memory that every device has without asking.
   constexpr std::size_t mostShared = 48 << 10;
   const auto            launch = [&](auto kernel, int depth, std::size_t staged = 0) {
     AllowSharedMemory(kernel, PatchTileBytes(g, depth, VIsWeighed) + staged);

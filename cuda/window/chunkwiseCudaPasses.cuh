@@ -21,7 +21,7 @@ __extension__ using Int128 = __int128;
 /** Shared memory that a block may ask for on every device that the module is built for. */
 constexpr std::size_t LargestSharedMemory = 64 * 1024;
 
-/** What it may ask for on the current device. */
+/** The shared memory that a block may ask for on the current device. */
 inline std::int64_t
 SharedMemoryOfDevice()
 {
@@ -246,7 +246,7 @@ AccumulateWholeBlock(TAcc (&sums)[Together], const TAcc (&before)[Together], TAc
   }
 }
 
-/** The VRest taps of all outputs that make no whole block, and those that only later outputs have. */
+/** The VRest taps of all outputs that make no whole block, and the taps that only later outputs have. */
 template <typename TRule, int VRest, typename TAcc, typename TFetch>
 __device__ __forceinline__ void
 AccumulateLastTaps(TAcc (&sums)[Together], const TAcc (&before)[Together], const TAcc * weights, int block,
@@ -440,8 +440,8 @@ StoreTogether(const TLine & line, std::int64_t offset, std::int64_t stride, std:
   }
 }
 
-/** Windows along a strided axis: a thread marches along its line and keeps the values of a window in a ring of its own
- * in shared memory, so that each value is read from memory once. `slots` is the ring's length in units of Together
+/** Windows along a strided axis: a thread marches along its line and keeps the values of a window in a private ring in
+ * shared memory, so that each value is read from memory once. `slots` is the ring's length in units of Together
  * rows. */
 template <typename TRule, typename TIn, typename TAcc, typename TStore>
 __global__ void

@@ -15,7 +15,7 @@ constexpr std::int64_t LongestDirectSum = 9;
 /** Threads of a block of PlaneKernel, and columns of its strip. */
 constexpr int StripWidth = 128;
 
-/** What a block of PlaneKernel holds in shared memory, in accumulators. */
+/** The shared memory of a block of PlaneKernel, in accumulators. */
 struct PlaneLayout
 {
   bool        fits{ false };
@@ -69,7 +69,7 @@ struct PlaneLayout
   }
 };
 
-/** Where column x of a row of the ring is: lanes that write every Together-th column use different banks. */
+/** The place of column x in a row of the ring: lanes that write every Together-th column use different banks. */
 __device__ inline int
 RingColumn(int x)
 {
@@ -110,7 +110,7 @@ public:
   __device__ void
   Run(const TIn * __restrict__ plane, TAcc * __restrict__ out, int column, int begin, int end)
   {
-    // Where the first row and column that a window needs are in the buffer: outside of it beyond the edge.
+    // The first row and column that a window needs, in the buffer: outside of it beyond the edge.
     const int firstColumn = static_cast<int>(x.outLower - x.inLower - x.radius) + column;
     const int firstRow = static_cast<int>(y.outLower - y.inLower - y.radius) + begin;
     const int ahead = static_cast<int>(2 * y.radius);

@@ -16,8 +16,8 @@ template <typename TTile>
 class StagedFours
 {
 public:
-  /** (x, y) is where in a plane of width x height values the tile's first staged value is. What is beyond the plane's
-   * edge is never copied, but is `beyond` in all buffers from now on. */
+  /** (x, y) is where in a plane of width x height values the tile's first staged value is. Values beyond the plane's
+   * edge are never copied, but are `beyond` in all buffers from now on. */
   template <int VBuffers>
   __device__ __forceinline__
   StagedFours(int x, int y, int width, int height, float (&staged)[VBuffers][TTile::StagedRows * TTile::StagedStride],

@@ -4,12 +4,12 @@
 
 #include "chunkwiseCudaWindow.cuh"
 
-// The ways of the CUDA backend to compute VarianceOperation, each compiled in files of its own.
+// The ways of the CUDA backend to compute VarianceOperation, each compiled in separate files.
 namespace chunkwise
 {
 
-/** Variances of float with a small radius, the same along x, y and z. False, and nothing done, where this is not the
- * way. */
+/** Variances of float with a small radius, the same along x, y and z. Returns false without launching if this variant
+ * does not support the request. */
 bool
 RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                    bool takesRoot, cudaStream_t stream);
@@ -22,25 +22,26 @@ bool
 FillVarianceColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                     bool takesRoot, cudaStream_t stream);
 
-/** Wiener's filter of float with such a radius, from the windows' means. False, and nothing done, where this is not the
- * way. */
+/** Wiener's filter of float with such a radius, from the windows' means. Returns false without launching if this
+ * variant does not support the request. */
 bool
 RunWienerColumns(const Voxels<const float> & pixels, const Voxels<const float> & means, const BufferView & output,
                  const Coordinates & radius, float noise, cudaStream_t stream);
 
-/** Variances of float with larger ones. False, and nothing done, where this is not the way. */
+/** Variances of float with larger ones. Returns false without launching if this variant does not support the
+ * request. */
 bool
 RunVarianceMarch(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                  bool takesRoot, cudaStream_t stream);
 
 /** Standard deviations of integers of 8 and 16 bits, as their own kind, with a small radius, the same along x, y and z.
- * False, and nothing done, where this is not the way. */
+ * Returns false without launching if this variant does not support the request. */
 template <typename TPixel>
 bool
 RunVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
                 bool takesRoot, cudaStream_t stream);
 
-/** With small radii. False, and nothing done, where this is not the way. */
+/** With small radii. Returns false without launching if this variant does not support the request. */
 template <typename TPixel>
 bool
 RunVarianceTiles(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,

@@ -7,11 +7,12 @@
 
 #include <optional>
 
-// What the kernels of small windows share, of which a block of threads takes a tile in x and y and moves along z.
+// The common code of the kernels of small windows, in which a block of threads takes a tile in x and y and moves along
+// z.
 namespace chunkwise
 {
 
-/** What a block has of the output: a tile that begins at x0, y0, and a segment of the planes. */
+/** The part of the output of a block: a tile that begins at x0, y0, and a segment of the planes. */
 struct MarchingBlock
 {
   std::int64_t x0;

@@ -20,7 +20,7 @@ constexpr int ColumnThreads = 256;
 constexpr int ColumnOutputs = 4;
 constexpr int ColumnTileY = ColumnThreads / ColumnTileX * ColumnOutputs;
 
-/** Moments after their first tap. That begins at e, not at 0 + e, which can differ in the sign of a zero only: of a
+/** Moments after their first tap. The sum begins at e, not at 0 + e, which can differ in the sign of a zero only: in a
  * sum, where it does not reach any result. */
 template <typename TReal>
 __device__ __forceinline__ MergedMoments<TReal>
@@ -56,7 +56,7 @@ public:
     , m_SideRow(static_cast<int>(threadIdx.x) / (2 * VRadius))
     , m_SideColumn(ColumnTileX + static_cast<int>(threadIdx.x) % (2 * VRadius))
   {
-    // From a plane's first pixel. What there is not is never a tap.
+    // From a plane's first pixel. Missing pixels are never taps.
     const auto offsetOf = [&](int row, int column) {
       const std::int64_t y = block.y0 - VRadius - pixels.box.lower.axis[1] + min(max(row, rangeY.low), rangeY.high - 1);
       const std::int64_t x =
@@ -115,7 +115,7 @@ struct ColumnTaps
   StagedRange y;
 };
 
-/** What a thread makes of a plane for its outputs: means, as differences from the pixel, and variances. */
+/** The values that a thread makes of a plane for its outputs: means, as differences from the pixel, and variances. */
 template <int VRadius>
 struct ColumnPlane
 {
@@ -222,7 +222,7 @@ struct ColumnPlane
   }
 };
 
-/** What a thread keeps along z: of the planes before this one what they handed on, and the moments of outputs that
+/** The values that a thread keeps along z: the values that earlier planes handed on, and the moments of outputs that
  * still lack planes. Number 0 is of the plane before this one, number 1 of that before it. */
 template <int VRadius>
 class ColumnHistory
@@ -303,7 +303,7 @@ private:
   Moments m_Pending[VRadius][ColumnOutputs] = {};
 };
 
-/** What becomes of variances: they, or their roots. */
+/** The result made of variances: they, or their roots. */
 template <typename TOut>
 struct VarianceResult
 {
@@ -319,7 +319,7 @@ struct VarianceResult
   }
 };
 
-/** Where VarianceToCome stands. */
+/** Only for outputs that hold VarianceToCome. */
 struct FilledVariance : VarianceResult<float>
 {
   static constexpr bool Fills = true;
@@ -529,7 +529,7 @@ AreColumns(const Voxels<const float> & pixels, const Coordinates & radius)
          pixels.stride[1] <= (std::int64_t{ 1 } << 31) / pixels.box.Extent(1);
 }
 
-/** Calls launch(radius) for those that have a kernel: the registers of a thread hold no more. */
+/** Calls launch(radius) for radii that have a kernel: the registers of a thread hold no more. */
 template <typename TLaunch>
 bool
 DispatchColumns(const Voxels<const float> & pixels, const Coordinates & radius, TLaunch && launch)

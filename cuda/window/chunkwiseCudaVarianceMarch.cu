@@ -10,8 +10,8 @@ namespace chunkwise
 namespace
 {
 
-/** What VarianceOperation sums. Passes hand on the pixel, the difference of the window's mean from it, and the window's
- * variance.
+/** The sums of VarianceOperation. Passes hand on the pixel, the difference of the window's mean from it, and the
+ * window's variance.
  *
  * The tap in a window's center differs from itself by 0, or by NaN if it is not finite; then the other taps have made
  * the variance NaN already, so that its difference need not be computed. Windows must have another tap along x. */

@@ -36,7 +36,7 @@ struct TapRange
 /** The most voxels of windows whose sums of 8- and 16-bit integers are kept in fewer bits: twice as many fit. */
 constexpr std::int64_t NarrowTaps = 16384;
 
-/** What passes hand on. The bits of results are those of MomentTypes. */
+/** The numbers that passes hand on. The bits of results are those of MomentTypes. */
 template <typename TPixel, bool VNarrow>
 struct PassTypes
 {
@@ -91,7 +91,7 @@ struct VariancePass
   bool           takesRoot;
 };
 
-/** Where a thread's outputs begin: number `i` of the box with its `axis` in pieces of VOutputs, x fastest. */
+/** The first of a thread's outputs: number `i` of the box with its `axis` in pieces of VOutputs, x fastest. */
 template <int VOutputs>
 __device__ __forceinline__ Coordinates
 FirstOutput(const Box & box, int axis, std::int64_t i, bool isSmall)
@@ -138,7 +138,7 @@ StoreRun(T * to, const T (&values)[VOutputs])
   }
 }
 
-/** Where the taps of a thread's windows are, and which: they lie next to each other along the pass' axis. */
+/** The places of the taps of a thread's windows, and their range: they lie next to each other along the pass' axis. */
 template <typename TPixel, typename TFirst, typename TSecond>
 struct PassTaps
 {
@@ -428,8 +428,8 @@ VariancePassBytes(const WindowBoxes & boxes, int pass)
   return CountsNarrow(boxes) ? bytesOf(PassTypes<TPixel, true>()) : bytesOf(PassTypes<TPixel, false>());
 }
 
-/** What passes after the first have for TPixel. Of integers they read sums alone, so that types of one size, and with
- * wide sums those of 8 and 16 bits, share their kernels. */
+/** The type that passes after the first have for TPixel. For integers they read sums alone, so that types of one size,
+ * and with wide sums those of 8 and 16 bits, share their kernels. */
 template <typename TPixel, bool VNarrow>
 struct LaterPixel
 {

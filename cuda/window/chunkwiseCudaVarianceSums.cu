@@ -44,7 +44,7 @@ struct SumShape
   /** Pixels less `Middle`, which changes no variance: squares of three have 32 bits. */
   static constexpr int Middle = std::is_same<TPixel, std::uint16_t>::value ? 32768 : 0;
   std::int16_t         staged[2][Rows][Width];
-  /** What the planes of the windows along z were passed to: they leave a window as they came. */
+  /** The passed planes of the windows along z: they leave a window as they came. */
   alignas(16) uint4 ring[K][Words][SumThreads];
 };
 
@@ -73,7 +73,7 @@ public:
       m_Loaded[i] = 0;
     }
   }
-  /** What there is not is 0 always. */
+  /** Missing pixels are always 0. */
   __device__ __forceinline__ void
   Load(const TPixel * plane)
   {

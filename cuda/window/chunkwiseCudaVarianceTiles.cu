@@ -100,7 +100,7 @@ public:
     }
     if constexpr (Types::IsExact)
     {
-      // Where there are no pixels, zeros stay, which change no sum.
+      // Places without pixels keep zeros, which change no sum.
 #pragma unroll 1
       for (int i = static_cast<int>(threadIdx.x); i < Stage::Rows * Stage::Width; i += VarianceTileX * VarianceTileY)
       {
@@ -254,8 +254,8 @@ private:
     return plane >= m_FirstPlane && plane < m_EndPlane;
   }
 
-  /** Reads the thread's pixels of a plane, if there is one: whole rows of threads, so that no thread divides. Of all
-   * planes, one after the other. */
+  /** Reads the thread's pixels of a plane, if there is one: whole rows of threads, so that no thread divides. Called
+   * for all planes, one after the other. */
   __device__ __forceinline__ void
   Load(int plane)
   {
@@ -287,7 +287,7 @@ private:
     }
   }
 
-  /** Calls add(first), and so on for all taps of a window of integers, of which those that are not there are zero. */
+  /** Calls add(first), and so on for all taps of a window of integers, whose missing taps are zero. */
   template <typename TAdd>
   __device__ __forceinline__ static void
   ForTaps(int radius, int first, TAdd && add)
@@ -418,8 +418,8 @@ private:
   /** Those of the staged columns and rows that there are. */
   const StagedRange m_X;
   const StagedRange m_Y;
-  /** Where what it loads first of the next plane is, what is from there to more rows and to the plane after, and where
-   * it goes. */
+  /** The place of its first load of the next plane, the distances from there to more rows and to the plane after, and
+   * the destination. */
   const TPixel *     m_From;
   const std::int64_t m_NextRows;
   const std::int64_t m_NextPlane;
@@ -523,7 +523,7 @@ RunVarianceTiles(const Voxels<const TPixel> & pixels, const BufferView & output,
         return launch(std::integral_constant<int, 2>(), out);
     }
   };
-  // Where sums are quick, a choice of the output at run time takes long beside them.
+  // If sums are quick, a choice of the output at run time takes long beside them.
   constexpr bool isCommon = std::is_same<TPixel, std::uint8_t>::value || std::is_same<TPixel, std::uint16_t>::value ||
                             std::is_same<TPixel, std::int16_t>::value;
   if constexpr (isCommon)

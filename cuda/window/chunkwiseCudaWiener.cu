@@ -71,7 +71,7 @@ RunFused(const KernelCall & call)
   }
   const BufferView means = DenseView(call.scratch, PixelKind::Float32, call.output.box);
   const auto       bytes = RoundUp(static_cast<std::size_t>(means.box.NumberOfVoxels()) * sizeof(float));
-  // Of the scratch for the stages one by one, which have an image more.
+  // The scratch was sized for the stages one by one, which need one more image.
   char *            scratch = static_cast<char *>(call.scratch) + bytes;
   const WindowBoxes boxes(call.output.box, call.image, radius, operation.boundary.mode);
   KernelCall        ofMeans = call;

@@ -8,7 +8,7 @@
 #include "chunkwiseRoundUp.h"
 
 // Windows over an image that goes on beyond its edge: a chunk's input is first continued there as the boundary mode
-// says, except in Renormalized mode, where windows are cut. What follows knows no boundary. See WindowBoxes.
+// says, except in Renormalized mode, where windows are cut. The code below knows no boundary. See WindowBoxes.
 namespace chunkwise
 {
 

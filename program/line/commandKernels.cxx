@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <new>
 #include <sstream>
 #include <stdexcept>
@@ -36,6 +37,58 @@ CheckRoom(const std::string & file, const std::string & option, double bytes, st
                     FormatNeed(static_cast<std::uint64_t>(std::min(needed, 9e18))) +
                     ", as numbers of 64 bits, more than " + FormatBytes(static_cast<double>(budget)));
   }
+}
+
+/** The numbers of a parameter that can be a file: those of the text, unless it is the name of a file. */
+chunkwise::ParameterValue
+ReadNumbers(const chunkwise::ParameterDescription & parameter, const std::string & text, int dimension)
+{
+  std::error_code none;
+  if (!std::filesystem::exists(text, none))
+  {
+    return chunkwise::ParseParameter(parameter, text);
+  }
+  std::string numbers;
+  if (parameter.file == chunkwise::ParameterFile::Grid)
+  {
+    // As many axes as are resampled by default.
+    const auto header = OpenInput(text, "--" + parameter.option)->GetHeader();
+    const int  axes = std::min(dimension, 3);
+    const auto add = [&](double number) {
+      std::ostringstream digits;
+      digits.precision(17);
+      digits << number;
+      numbers += (numbers.empty() ? "" : ",") + digits.str();
+    };
+    for (int a = 0; a < axes; ++a)
+    {
+      add(static_cast<double>(header.extent[a]));
+    }
+    std::for_each(header.spacing, header.spacing + axes, add);
+    std::for_each(header.origin, header.origin + axes, add);
+    for (int row = 0; row < axes; ++row)
+    {
+      std::for_each(header.direction[row], header.direction[row] + axes, add);
+    }
+    return chunkwise::ParseParameter(parameter, numbers);
+  }
+  constexpr std::uintmax_t most = 1 << 16;
+  if (std::filesystem::is_directory(text, none) || std::filesystem::file_size(text, none) > most)
+  {
+    throw WorkError("--" + parameter.option + ": " + text + " is no text file of some numbers");
+  }
+  std::ifstream file(text);
+  std::string   line;
+  while (std::getline(file, line))
+  {
+    std::replace(line.begin(), line.end(), ',', ' ');
+    std::istringstream words(line.substr(0, line.find('#')));
+    for (std::string word; words >> word;)
+    {
+      numbers += (numbers.empty() ? "" : ",") + word;
+    }
+  }
+  return chunkwise::ParseParameter(parameter, numbers);
 }
 
 [[noreturn]] void
@@ -130,7 +183,8 @@ ReadParameter(const chunkwise::ParameterDescription & parameter, const std::stri
       }
 #endif
     default:
-      return chunkwise::ParseParameter(parameter, text);
+      return parameter.file == chunkwise::ParameterFile::None ? chunkwise::ParseParameter(parameter, text)
+                                                              : ReadNumbers(parameter, text, dimension);
   }
 }
 

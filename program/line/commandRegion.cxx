@@ -62,6 +62,10 @@ MakeRegion(const std::vector<std::int64_t> & numbers, const Box & whole, int dim
 Box
 GetComputedBox(const chunkwise::Operation & operation, const Box & region, const Box & image)
 {
+  if (operation.GetOutputGrid())
+  {
+    return region;
+  }
   const chunkwise::Halo halo = operation.GetHalo(image.Extents());
   const bool            sweeps = operation.GetSchedule() == chunkwise::Schedule::Sweep;
   Box                   computed = region;

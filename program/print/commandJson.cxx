@@ -88,6 +88,11 @@ ToJson(const std::vector<chunkwise::NetworkLayerDescription> & layers)
 Json
 ToJson(const RunReport & report)
 {
+  Json figures = Json::array();
+  for (const auto & figure : report.figures)
+  {
+    figures.push_back({ { "name", figure.first }, { "value", figure.second } });
+  }
   return { { "backend", report.backend },
            { "transforms", report.transforms },
            { "threads", report.threads },
@@ -99,6 +104,7 @@ ToJson(const RunReport & report)
            { "bytesRead", report.bytesRead },
            { "bytesWritten", report.bytesWritten },
            { "peakMemory", report.peakMemory },
+           { "figures", figures },
            { "estimate",
              report.estimate.first.empty()
                ? Json()

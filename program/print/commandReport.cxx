@@ -72,6 +72,10 @@ PrintReport(std::ostream & os, const RunReport & report)
      << " s, " << 1e-6 * static_cast<double>(report.voxels) / report.seconds << " Mvoxel/s; reading " << report.reading
      << " s, computing " << report.computing << " s, writing " << report.writing << " s"
      << (report.overlaps ? " at a time, of which " + GetLongest(report) + " takes longest" : "");
+  for (const auto & figure : report.figures)
+  {
+    os << "\n" << figure.first << ": " << figure.second;
+  }
   for (std::size_t i = 0; i < report.steps.size(); ++i)
   {
     os << (i ? ", " : "\nslabs: ") << report.steps[i].first << " " << report.steps[i].second << " s";

@@ -26,6 +26,8 @@ struct RunReport
   bool         overlaps{ false }; ///< these three
   /** For a run in slabs, see StreamedReport. */
   std::vector<std::pair<std::string, double>> steps;
+  /** Numbers by which the operation describes its run, see ExecutionReport. */
+  std::vector<std::pair<std::string, double>> figures;
   std::uint64_t                               bytesRead{ 0 }; ///< of IN, in its file
   std::uint64_t                               bytesWritten{ 0 };
   std::uint64_t                               peakMemory{ 0 }; ///< of the host

@@ -144,9 +144,10 @@ Computation::MakeStage(const Stage & stage, chunkwise::FilterImage image)
   }
   try
   {
-    if (m_Line.task == Task::Filter && stage.filter->outputBox)
+    if (m_Line.task == Task::Filter && (stage.filter->outputBox || stage.filter->outputImage))
     {
       m_OutputBox = chunkwise::GetFilterOutputBox(stage.filter->name, parameters, image);
+      m_Job.SetOutputImage(chunkwise::GetFilterOutputImage(stage.filter->name, parameters, image));
     }
     if (const std::int64_t own = chunkwise::GetFilterOutputComponents(stage.filter->name, parameters, image))
     {

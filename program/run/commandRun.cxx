@@ -238,6 +238,7 @@ FileRun::MakeReport(double seconds) const
   report.writing = streamed.writing;
   report.overlaps = (plan.buffers > 1 && plan.heldOnDevice < 0) || plan.inSlabs;
   report.steps = streamed.steps;
+  report.figures = streamed.execution.figures;
   report.bytesRead = m_Job.GetSources().front()->GetBytesRead();
   report.bytesWritten = m_Job.GetBytesWritten();
   report.peakMemory = chunkwise::GetPeakHostMemory();

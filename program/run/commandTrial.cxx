@@ -22,8 +22,9 @@ constexpr double EnoughSeconds = 0.05;
 Box
 PartOf(const chunkwise::StreamedRequest & stream, int axis, const Box & image, std::int64_t extent)
 {
-  const chunkwise::Halo halo = stream.operation->GetHalo(image.Extents());
-  Box                   part = stream.region;
+  const chunkwise::Halo halo =
+    stream.operation->GetOutputGrid() ? chunkwise::Halo::None() : stream.operation->GetHalo(image.Extents());
+  Box part = stream.region;
   for (int a = 0; a < chunkwise::MaxDimension; ++a)
   {
     if (stream.operation->GetSchedule() != chunkwise::Schedule::Independent)

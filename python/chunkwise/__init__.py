@@ -8,8 +8,9 @@
 (3, 4, 5)
 
 There is a function for each filter of the engine, with the program's defaults. ``chunkwise.ndimage`` has SciPy's names
-and defaults, ``chunkwise.filters`` filters as values, ``chunkwise.zarr`` and ``chunkwise.dask`` images that do not fit
-into memory. Results do not depend on how the work is cut, and are the same bits on the CPU and on devices.
+and defaults, ``chunkwise.skimage`` scikit-image's. ``chunkwise.filters`` has filters as values, ``chunkwise.zarr`` and
+``chunkwise.dask`` take images that do not fit into memory. Results do not depend on how the work is cut, and are the same
+bits on the CPU and on devices.
 """
 from __future__ import annotations
 
@@ -20,12 +21,14 @@ from typing import Any
 from . import _core, filters
 from ._arrays import ChunkwiseWarning
 from ._core import Aborted, BudgetError, DeviceError, Error, ParameterError
+from ._deconvolution import average_beads, richardson_lucy
 from ._filter import Filter, Plan
 from ._manage import budgets, devices, held_memory, release_memory, set_budgets, why_no_devices
 from ._measure import (contacts, fill_label_holes, filter_labels, find_boundaries, measure, remove_small_objects,
                        write_table)
 from ._parts import regions
 from ._regions import Region
+from ._ridges import frangi, hessian_eigenvalues, meijering, sato
 from ._statistics import Statistics, statistics
 from ._table import BY_NAME, COMMON
 from ._thresholds import (apply_hysteresis_threshold, threshold_isodata, threshold_li, threshold_local, threshold_multiotsu,
@@ -63,8 +66,9 @@ def _make_function(row: Any) -> Any:
 
 __all__ = [
     "Aborted", "BudgetError", "ChunkwiseWarning", "DeviceError", "Error", "Filter", "ParameterError", "Plan", "Region",
-    "Statistics", "apply_hysteresis_threshold", "budgets", "contacts", "devices", "fill_label_holes", "filter_labels", "filters",
-    "find_boundaries", "held_memory", "measure", "regions", "release_memory", "remove_small_objects", "set_budgets",
+    "Statistics", "apply_hysteresis_threshold", "average_beads", "budgets", "contacts", "devices", "fill_label_holes",
+    "filter_labels", "filters", "find_boundaries", "frangi", "held_memory", "hessian_eigenvalues", "measure", "meijering",
+    "regions", "release_memory", "remove_small_objects", "richardson_lucy", "sato", "set_budgets",
     "statistics", "threshold_isodata", "threshold_li", "threshold_local", "threshold_multiotsu", "threshold_niblack",
     "threshold_otsu", "threshold_sauvola", "threshold_triangle", "threshold_yen", "why_no_devices", "write_table",
     # No star hides Python's own range and sum.
@@ -78,7 +82,7 @@ def __getattr__(name: str) -> Any:
     if row is not None:
         function = globals()[name] = _make_function(row)
         return function
-    if name in ("dask", "ndimage", "zarr"):
+    if name in ("dask", "ndimage", "skimage", "zarr"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
@@ -86,4 +90,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *BY_NAME, "dask", "ndimage", "zarr"})
+    return sorted({*globals(), *__all__, *BY_NAME, "dask", "ndimage", "skimage", "zarr"})

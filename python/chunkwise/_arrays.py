@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What the engine can take of an array, and what it has to copy."""
+"""How the engine reads an array, and when it has to copy it."""
 from __future__ import annotations
 
 import operator
@@ -18,7 +18,7 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 class ChunkwiseWarning(UserWarning):
-    """What a run wants its caller to know: a device that was dropped, a budget that costs much time."""
+    """A non-fatal condition of a run: a device that was dropped, a budget that costs much time."""
 
 
 def _whole(value: Any, name: str) -> int:

@@ -35,7 +35,7 @@ _LEAST_BLOCKS = 8
 
 
 class Report(NamedTuple):
-    """What a run did."""
+    """The report of a run."""
 
     blocks: int
     skipped: int  # blocks that an earlier, interrupted run had finished
@@ -98,7 +98,7 @@ class Units:
 
 
 class Blocks:
-    """The columns of a result that fit into a memory; those that were `begun`, of these extents, if these do."""
+    """The columns of a result that fit into a memory; the columns that were `begun`, of these extents, if they fit."""
 
     def __init__(self, operation: Any, source: Store, output: Store, memory: int, options: dict[str, Any],
                  begun: Sequence[int] | None = None) -> None:
@@ -169,7 +169,7 @@ class Blocks:
                      for each, unit, extent in zip(rows, self._output.unit, self.shape))
 
     def regions(self, done: Iterable[Sequence[Sequence[int]]]) -> Iterator[tuple[slice, ...]]:
-        """What is left to do beside blocks that are finished, begin and end along each axis."""
+        """The boxes that are left beside finished blocks, begin and end along each axis."""
         finished = np.zeros(self._counts, bool)
         for box in done:
             finished[tuple(slice(begin // unit, -(-end // unit)) for (begin, end), unit in zip(box, self._output.unit))] = True

@@ -14,7 +14,7 @@ from . import _core
 
 
 class Place(NamedTuple):
-    """Where an image's voxels lie in space, as far as its package tells; x first, as these packages have it."""
+    """The place of an image's voxels in space, as far as its package tells; x first, as in these packages."""
 
     spacing: tuple[float | None, ...]
     origin: tuple[float | None, ...]
@@ -143,7 +143,7 @@ UNEVEN = float("nan")
 
 
 def _step_of(image: Any, dim: Any) -> float | None:
-    """Of evenly spaced coordinates; None where there are none."""
+    """The step of evenly spaced coordinates; None if there are none."""
     if dim not in image.coords or image.sizes[dim] < 2:
         return None
     values = np.asarray(image.coords[dim].values)
@@ -155,7 +155,7 @@ def _step_of(image: Any, dim: Any) -> float | None:
 
 
 def spacing_of_xarray(image: Any) -> tuple[float, ...] | None:
-    """Of its coordinates; 1 along axes without, None where there are none at all."""
+    """The spacing of its coordinates; 1 along axes without, None if there are none at all."""
     found = [_step_of(image, dim) for dim in image.dims]
     return tuple(1.0 if each is None else each for each in found) if any(each is not None for each in found) else None
 

@@ -22,7 +22,7 @@ _LEGACY_STREAM = 1
 
 
 class _Array(NamedTuple):
-    """What is known of an array, and what keeps its memory."""
+    """The description of an array, and the owner of its memory."""
 
     data: int
     shape: tuple[int, ...]
@@ -90,7 +90,7 @@ def _open(x: Any, what: str, written: bool = False) -> _Array:
         if written:
             raise TypeError(f"{what}: {type(x).__module__}.{type(x).__name__} has no __cuda_array_interface__, and cannot "
                             "be written")
-        # The producer lets the stream wait for what it has under way.
+        # The producer lets the stream wait for its pending work.
         data, shape, steps, kind, owner = _core.open_capsule(x.__dlpack__(stream=_LEGACY_STREAM))
         dtype = np.dtype(kind)
         strides, stream = tuple(step * dtype.itemsize for step in steps), _LEGACY_STREAM
@@ -221,7 +221,7 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
         raise _core.ParameterError("output: several of its voxels may be at one place in memory")
     if is_array and 0 not in result_shape and any(
             array.reach[0] < target.reach[1] and target.reach[0] < array.reach[1] for array, _ in ordered):
-        # What is written may be read afterwards.
+        # The output overlaps an input, which the run may still read after it has written there.
         output[...] = run(filter, input, *others, output=dtype, **options)
         return output
     if 0 not in result_shape:

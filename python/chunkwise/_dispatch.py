@@ -16,7 +16,7 @@ from ._containers import is_on_device
 
 
 class Runner(NamedTuple):
-    """What a module does with the images that it knows."""
+    """The functions of a module for the images that it knows."""
 
     #: run(filter, image, *others, output=, **options): a filter's result.
     run: Callable[..., Any]

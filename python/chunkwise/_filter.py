@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from os import fspath
@@ -105,7 +106,7 @@ def _several(value: Any, one: Callable[[Any, str], Any], name: str) -> Any:
 
 
 def _normalise(parameter: Parameter, value: Any) -> Any:
-    """What a caller gave, as a value that can be compared and pickled."""
+    """A caller's value, in a form that can be compared and pickled."""
     name, kind = parameter.name, parameter.type
     if parameter.can_be_auto and isinstance(value, str) and value == "auto":
         return value
@@ -149,6 +150,26 @@ def _axes(value: Any, ndim: int, name: str = "axes") -> list[int]:
     return axes
 
 
+def _grid_numbers(parameter: Parameter, values: list[float]) -> list[float]:
+    """Vectors and matrices along NumPy's axes, as the engine has them along its own."""
+    if parameter.engine == "Affine":
+        # Rows of a matrix with the translation behind it, and perhaps a last one of 0 ... 0 1.
+        n = next((n for n in range(1, 6) if len(values) in (n * (n + 1), (n + 1) * (n + 1))), 0)
+        if n == 0 or (len(values) == (n + 1) ** 2 and values[-n - 1:] != [0.0] * n + [1.0]):
+            raise _core.ParameterError(f"affine: {len(values)} numbers; it takes a row for each axis, of the matrix with the "
+                                       "translation behind it, and perhaps one of 0 ... 0 1")
+        rows = [values[row * (n + 1):(row + 1) * (n + 1)] for row in range(n)]
+        return [each for row in reversed(rows) for each in (*reversed(row[:n]), row[n])]
+    if parameter.engine == "Reference":
+        n = next((n for n in range(1, 6) if len(values) == n * (n + 3)), 0)
+        if n == 0:
+            raise _core.ParameterError(f"reference: {len(values)} numbers; it takes sizes, spacing, origin and the rows of the "
+                                       "direction")
+        parts = [values[:n], values[n:2 * n], values[2 * n:3 * n], values[3 * n:]]
+        return [each for part in parts for each in reversed(part)]
+    return values[::-1]
+
+
 def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> Any:
     if parameter.name == "mode":
         return MODES[value]
@@ -166,6 +187,8 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
             raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, it has no weights")
         voxels = array.reshape(array.shape[0] if stacked else 1, -1)
         return tuple(reversed(shape)), voxels
+    if parameter.engine in ("Affine", "OutputOrigin", "OutputDirection", "Reference"):
+        return _grid_numbers(parameter, list(value) if isinstance(value, tuple) else [value])
     if parameter.type in ("integers", "reals"):
         values = list(value) if isinstance(value, tuple) else [value]
         # Along the axes that a caller names, numbers come in their order.
@@ -298,7 +321,7 @@ class Filter:
                 raise TypeError(f"{self._row.class_name} has no parameter {key!r}")
         return _rebuild(self._row.engine, {**self._given, **given}, self._spacing)
 
-    # What it needs
+    # Its requirements
 
     def _has_effect(self, key: str) -> bool:
         """Whether a parameter has an effect with what another one, on which that depends, is set to."""
@@ -445,7 +468,10 @@ class Filter:
         if type(input) is np.ndarray and not others and not options:
             prepared = self._prepared.get((input.shape, input.dtype, output if output is None or isinstance(output, np.dtype) else 0))
             if prepared is not None and input.flags.carray:
-                return prepared.run(input)
+                result = prepared.run(input)
+                if NOTED.runs is not None:
+                    NOTED.runs.append((input, result, prepared))
+                return result
         if self._row.output == "label" and isinstance(output, str) and output == "auto":
             return self._smallest(input, others, options)
         if type(input) is np.ndarray:
@@ -453,10 +479,14 @@ class Filter:
             array = input
         else:
             runner = runner_of(input)
+            if runner is not None and self._row.has_grid:
+                raise TypeError(f"{self._row.name}: the result has a shape of its own, so it takes arrays in memory")
             if runner is not None:
                 return runner.run(self, input, *others, output=output, **options)
             opened = open_image(input)
             array = opened.array
+            if self._row.has_grid and opened.spacing is not None:
+                raise TypeError(f"{self._row.name}: the image has coordinates, which the result would lose; give its array")
         arrays: list[Any] = [array]
         arrays += self._open_others(opened, others)
         if self.is_automatic:
@@ -523,12 +553,12 @@ class Filter:
         return ordered, kind
 
     def _is_of_bool(self, arrays: Sequence[Any]) -> bool:
-        """Whether all images but those of types of their own, such as masks, are of bool."""
+        """Whether all images are of bool, except images with a separate type, such as masks."""
         return arrays[0].dtype.kind == "b" and all(
             array is None or each.own_kind or array.dtype.kind == "b" for each, array in zip(self._row.inputs, arrays[1:]))
 
     def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
-        if not self._given.get("valid"):
+        if not self._row.has_grid and not self._given.get("valid"):
             return None
         given = self._to_engine(len(shape), None, False)
         with self.worded(len(shape)):
@@ -569,11 +599,19 @@ class Filter:
                                        upper, options)
             if report["warnings"]:
                 warn(report)
+            if NOTED.runs is not None and not (len(arrays) == 1 and opened is None and options is DEFAULT_OPTIONS):
+                NOTED.runs.append((None, None, None))
             if len(arrays) == 1 and opened is None and options is DEFAULT_OPTIONS and (output is None or isinstance(output, np.dtype)):
                 if len(self._prepared) >= _MOST_OPERATIONS:
                     self._prepared.clear()
-                self._prepared[shape, first.dtype, output] = _Prepared(
-                    operation, np.dtype(kind), dtype, result.target.dtype, result_shape, [0] * len(shape), turn(shape), lower, upper)
+                if not operation.components:
+                    prepared = self._prepared[shape, first.dtype, output] = _Prepared(
+                        _core.PreparedRun(operation, kind, output_kind, turn(shape), lower, upper, options).run, np.dtype(kind), dtype,
+                        result.target.dtype, result_shape)
+                    finished_result = result.finish()
+                    if NOTED.runs is not None:
+                        NOTED.runs.append((first, finished_result, prepared))
+                    return finished_result
         return result.finish()
 
     def run(self, part: Any, region: Region, shape: Sequence[int], *others: Any, output: Any = None,
@@ -615,30 +653,37 @@ def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Regi
     return result.finish()
 
 
-class _Prepared(NamedTuple):
-    """What all runs over images of one shape and type have in common, so that small images do not wait for it."""
+class Noted(threading.local):
+    """The runs of this thread while somebody wants to know: whether a function does nothing but one prepared run."""
 
-    operation: Any
-    kind: np.dtype[Any]
-    dtype: np.dtype[Any]
-    target_dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    zeros: list[int]
-    extents: tuple[int, ...]
-    lower: list[int]
-    upper: list[int]
+    #: None: nobody wants to know, and no image is kept alive.
+    runs: list[tuple[Any, Any, Any]] | None = None
+
+
+NOTED = Noted()
+
+
+class _Prepared:
+    """The preparation that all runs over images of one shape and type share, so that small images do not wait for
+    it."""
+
+    __slots__ = ("_run", "_kind", "_dtype", "_target_dtype", "_shape", "_is_same")
+
+    def __init__(self, run: Callable[..., Any], kind: np.dtype[Any], dtype: np.dtype[Any], target_dtype: np.dtype[Any],
+                 shape: tuple[int, ...]) -> None:
+        self._run, self._kind, self._dtype, self._target_dtype, self._shape = run, kind, dtype, target_dtype, shape
+        self._is_same = dtype == target_dtype
 
     def run(self, image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        target = np.empty(self.shape, self.target_dtype)
-        report = _core.execute(self.operation, [image if image.dtype == self.kind else as_input(image, self.kind.name)], self.zeros,
-                               target, self.lower, self.extents, self.lower, self.upper, DEFAULT_OPTIONS)
-        if report["warnings"]:
-            warn(report)
-        return target if self.dtype == self.target_dtype else finished(target, self.dtype)
+        target = np.empty(self._shape, self._target_dtype)
+        warnings = self._run(image if image.dtype == self._kind else as_input(image, self._kind.name), target)
+        if warnings:
+            warn({"warnings": warnings})
+        return target if self._is_same else finished(target, self._dtype)
 
 
 def finished(target: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """What the engine wrote, as the type that was asked for."""
+    """The engine's result, as the type that was asked for."""
     if dtype.kind == "b":
         # In the same memory, where anything but 0 is true.
         truth: np.ndarray[Any, Any] = np.not_equal(target, 0, out=target.view(np.bool_))
@@ -647,7 +692,7 @@ def finished(target: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
 
 
 class _Result:
-    """Where the engine writes to: the caller's array, or memory from which that is filled afterwards."""
+    """The array that the engine writes to: the caller's array, or memory from which that is filled afterwards."""
 
     __slots__ = ("target", "_output", "_dtype")
 

@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What is noted of a run that can be resumed."""
+"""The record of a run that can be resumed."""
 from __future__ import annotations
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from . import _core
 
 class Journal:
-    """What is known of a run that goes on, or was stopped: a line of text for the run, one when its output was made, and
+    """The record of a run that goes on, or was stopped: a line of text for the run, one when its output was made, and
     one for each block after it was written. Whoever has it open has it alone."""
 
     def __init__(self, path: Path) -> None:

@@ -38,7 +38,7 @@ def set_budgets(device: int | str | None = None, pinned: int | str | None = None
 
 
 def held_memory() -> Budgets:
-    """What is held now, for runs and between them."""
+    """The memory that is held now, for runs and between them."""
     return Budgets(*_core.held_memory())
 
 

@@ -324,7 +324,7 @@ def fill_label_holes(labels: Any, *, memory: int | str | None = None, threads: i
     """The labels with the holes of their objects filled.
 
     A hole is a part of the background, connected by faces, that does not reach the edge of the image and that one object
-    alone touches: it gets this object's label. What two objects enclose together stays.
+    alone touches: it gets this object's label. A part that two objects enclose together stays.
 
     Parameters
     ----------

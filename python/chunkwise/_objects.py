@@ -181,8 +181,8 @@ def find_objects(input: Any, max_label: int = 0, **options: Any) -> list[tuple[s
 
 
 def value_indices(arr: Any, *, ignore_value: int | None = None) -> dict[int, tuple[Any, ...]]:
-    """Where each value of an array of integers is, as ``numpy.nonzero`` says it: ``scipy.ndimage.value_indices``, by
-    NumPy's sorting, on one core."""
+    """The indices of each value of an array of integers, as ``numpy.nonzero`` gives them:
+    ``scipy.ndimage.value_indices``, by NumPy's sorting, on one core."""
     array = open_image(arr).array
     if array.dtype.kind not in "iu":
         raise ValueError("Parameter 'arr' must be an integer array")

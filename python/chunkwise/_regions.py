@@ -18,7 +18,7 @@ class Region(NamedTuple):
 
 
 def turn(numbers: Sequence[int]) -> tuple[int, ...]:
-    """From one order of axes to the other."""
+    """Reverses the order of axes."""
     return tuple(reversed(numbers))
 
 

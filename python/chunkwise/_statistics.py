@@ -15,7 +15,7 @@ from ._dispatch import runner_of
 
 
 class Statistics(NamedTuple):
-    """Of the voxels that are numbers: each sum is exact and rounded once. NaN is counted alone."""
+    """Statistics of the voxels that are numbers: each sum is exact and rounded once. NaN is counted alone."""
 
     voxels: int
     nans: int
@@ -29,7 +29,7 @@ class Statistics(NamedTuple):
 
 
 def summarise(array: Any, **options: Any) -> bytes:
-    """What statistics need to know of a part of an image; parts add up in any order."""
+    """The sums for the statistics of a part of an image; parts add up in any order."""
     array = np.asarray(array)
     array = as_input(array, check_dtype(array.dtype))
     if array.ndim > 5:

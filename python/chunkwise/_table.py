@@ -148,6 +148,8 @@ class Row:
         self.title: str = row["title"].replace(", IN", ", the input")
         self.output: str = row["output"]
         self.can_be_stage: bool = row["can_be_stage"]
+        #: Whether the result's shape may differ from the input's.
+        self.has_grid: bool = row["has_grid"]
         self.promises_bits: bool = row["promises_bits"]
         #: What a filter that is a reconstruction starts from: "input", "shifted", "next", "border" or "window"; else "none".
         self.marker: str = row["marker"]

@@ -1,3 +1,3 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """The version, for who must not import the whole package."""
-__version__ = "0.1.0"
+__version__ = "0.2.0"

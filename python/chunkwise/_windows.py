@@ -1,7 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Windows as SciPy has them, of any extent and with an origin, made of the engine's, which are odd and lie around their voxel.
 
-A footprint or weights that reach further to one side are embedded in an odd array with zeros. Where the engine lacks a
+A footprint or weights that reach further to one side are embedded in an odd array with zeros. If the engine lacks a
 boundary (``mirror``), or a window cannot be embedded, the image is extended in memory, filtered and cropped: that takes
 the memory of the extended image.
 """
@@ -211,7 +211,7 @@ def element_sides(element: np.ndarray[Any, Any], axes: tuple[int, ...], ndim: in
     return sides_of(ordered, element.shape, origins, mode, name)
 
 
-# What the engine is asked
+# The calls of the engine
 
 
 def _in_all_axes(element: np.ndarray[Any, Any], sides: Sequence[Side], ndim: int) -> np.ndarray[Any, Any]:
@@ -248,7 +248,7 @@ def in_groups(sides: Iterable[Side]) -> list[list[Side]]:
 
 
 def box_steps(made: Callable[..., Filter], sides: Iterable[Side], cval: Any) -> list[Step]:
-    """Of a filter over boxes around their voxel that can be computed one axis after the other."""
+    """The steps of a filter over boxes around their voxel that can be computed one axis after the other."""
     steps = []
     for group in in_groups(sides):
         border, extended = _mode_for(group, cval)
@@ -276,7 +276,7 @@ def _used(sides: Sequence[Side], ndim: int, name: str) -> tuple[int, ...]:
 
 def flat_steps(made: Callable[..., Filter], element: np.ndarray[Any, Any] | None, sides: Sequence[Side], ndim: int,
                cval: Any) -> list[Step]:
-    """Of extrema over a box (no element) or over the voxels of an element."""
+    """The steps of extrema over a box (no element) or over the voxels of an element."""
     if element is not None:
         border, extended = _mode_for(sides, cval)
         return [Step(made(kernel=_in_all_axes(element, sides, ndim), axes=_used(sides, ndim, "footprint"), **border), extended,
@@ -338,7 +338,7 @@ def _joined(these: tuple[Filter, ...]) -> Filter:
 
 
 def run_steps(steps: Sequence[Step], image: Any, output: Any, options: dict[str, Any]) -> Any:
-    """Runs one step after the other, and those that need no extension in one pass."""
+    """Runs one step after the other, and steps that need no extension in one pass."""
     if len(steps) == 1:
         return _run_extended(steps[0].filter, steps[0], image, output, options)
     runs: list[tuple[list[Filter], Step]] = []

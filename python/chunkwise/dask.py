@@ -311,7 +311,7 @@ def integral_image(x: Any, filter: Filter | None = None, *, output: Any = None, 
     dtype = filter.default_dtype(x.dtype) if output is None else np.dtype(output)
     operation = filter._operation(shape, check_dtype(np.dtype(x.dtype)), dtype.name)
     if operation.schedule != "sweep":
-        # Each of the other axes' indices has a table of its own.
+        # Each index of the other axes has a separate table.
         return _apply(filter, x, (), output, None, None, None, options)
     if not isinstance(x, da.Array):
         x = da.from_array(x, chunks=getattr(x, "chunks", "auto"))
@@ -387,7 +387,7 @@ class _LabelBlocks:
         return labels
 
 
-# Solutions travel together, so that each takes no task of its own.
+# Solutions travel together, so that none takes a separate task.
 _SOLUTIONS_OF_A_TASK = 8
 
 
@@ -450,13 +450,13 @@ def _visit(state: Any, mask: Any, around: list[tuple[tuple[int, ...], Any, Any]]
 
 
 def _layer(block: Any, offset: tuple[int, ...]) -> Any:
-    """What the block at the other side of `offset` sees of this one."""
+    """The part of this block that the block at the opposite side of `offset` sees."""
     return np.ascontiguousarray(block[tuple(slice(-1, None) if o < 0 else slice(0, 1) if o > 0 else slice(None)
                                             for o in offset)])
 
 
 def _contract(state: Any, mask: Any, begin: tuple[int, ...], shape: tuple[int, ...], filter: Filter) -> bytes:
-    """What other blocks have to know of one: its border, and the forest on it."""
+    """The part of a block that other blocks need: its border, and the forest on it."""
     operation = filter._operation(shape, state.dtype.name, state.dtype.name, further=filter._names_of([mask, state]))
     return bytes(_core.contract(operation, np.ascontiguousarray(state), np.ascontiguousarray(mask), turn(begin),
                                 turn(shape)))
@@ -464,7 +464,7 @@ def _contract(state: Any, mask: Any, begin: tuple[int, ...], shape: tuple[int, .
 
 def _join(contractions: list[bytes], cuts: list[list[int]], shape: tuple[int, ...], dtype: np.dtype[Any],
           filter: Filter) -> list[bytes]:
-    """What each block's border has in the whole image; nothing where it has that already."""
+    """The states of each block's border in the whole image; nothing if it has them already."""
     operation = filter._operation(shape, dtype.name, dtype.name, further=filter._names_of([0, 0]))
     return list(_core.join(operation, dtype.name, cuts[::-1], contractions))
 
@@ -483,10 +483,11 @@ def reconstruction(marker: Any, mask: Any, erosion: bool = False, *, fully_conne
                    **options: Any) -> Any:
     """Morphological reconstruction of Dask arrays of up to three dimensions, in rounds, and then by forests.
 
-    Each block comes to a fixed point of its own, with a layer of its neighbours around it; blocks beside a border that
-    changed are visited again, until none changes. Where ways wind through many blocks, that takes long: after `rounds`
-    each block is contracted to a forest on its border, one task joins the forests, and each block is finished alone. The
-    fixed point does not depend on the order. Computes at once, and keeps the image's blocks where they were computed.
+    Each block comes to a separate fixed point, with a layer of its neighbours around it; blocks beside a border that
+    changed are visited again, until none changes. If ways wind through many blocks, that takes long: after `rounds`
+    each block is contracted to a forest on its border, one task joins the forests, and each block is finished alone.
+    The fixed point does not depend on the order. Computes at once, and keeps the image's blocks where they were
+    computed.
 
     Parameters
     ----------
@@ -625,14 +626,14 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
         # By erosion it may have what only the marker's type holds.
         return reconstructed.astype(wanted) if wanted.kind == "b" else reconstructed
     if thresholds:
-        # What is above the high one is reconstructed under what is above the low one.
+        # Voxels above the high threshold are reconstructed under voxels above the low one.
         filter._operation(tuple(x.shape), check_dtype(wanted), "uint8")
         above = [_apply(filters.Threshold(thresholds=each), x, (), None, None, None, None, options) for each in thresholds]
         if len(above) == 1:
             return above[0]
         low, high = dask.persist(*above)
         return reconstruction(high, low, fully_connected=full, **options)
-    # Some blocks of a selection have no voxels. What is read several times is computed once.
+    # Some blocks of a selection have no voxels. Blocks that are read several times are computed once.
     x = x.rechunk(tuple(tuple(each for each in along if each) or (0,) for along in x.chunks))
     if 0 in x.shape:
         return x

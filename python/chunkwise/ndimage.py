@@ -37,15 +37,16 @@ import numpy as np
 from . import _core, filters
 from ._arrays import as_dtype, check_output
 from ._containers import is_on_device
-from ._filter import Kernel
+from ._filter import NOTED, Kernel
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
                        minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
+from ._quick import quick
 from ._windows import (Side, Step, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
                        is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, run_steps, shape_of, side_of, sides_of,
                        weighted_step, whole_number)
 
 __all__ = [
-    "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_hit_or_miss", "binary_opening",
+    "affine_transform", "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_hit_or_miss", "binary_opening",
     "binary_propagation", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d",
     "distance_transform_edt", "extrema",
     "find_objects", "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
@@ -53,22 +54,21 @@ __all__ = [
     "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label", "laplace", "maximum", "maximum_filter",
     "maximum_filter1d", "maximum_position", "mean", "median", "median_filter", "minimum", "minimum_filter",
     "minimum_filter1d", "minimum_position", "morphological_gradient", "morphological_laplace", "percentile_filter",
-    "prewitt", "rank_filter", "sobel", "standard_deviation", "sum", "sum_labels", "uniform_filter", "uniform_filter1d",
-    "value_indices", "variance", "white_tophat",
+    "prewitt", "rank_filter", "rotate", "shift", "sobel", "standard_deviation", "sum", "sum_labels", "uniform_filter", "uniform_filter1d",
+    "value_indices", "variance", "white_tophat", "zoom",
 ]
 
 _FUNCTIONS = ("scipy.ndimage has it. chunkwise.regions cuts an image of any size into regions with the voxels that their windows "
               "need, for a function of your own")
 _FOURIER = "np.fft.fftn of the image, the factor, and np.fft.ifftn; gaussian_filter and uniform_filter need no transform"
-_RESAMPLING = "scipy.ndimage has it; no filter here resamples an image"
+_RESAMPLING = "scipy.ndimage has it; affine_transform, rotate, shift and zoom are here"
 #: Names of SciPy that are not here, and what to use instead.
 _INSTEAD = {
     "generic_filter": _FUNCTIONS, "generic_filter1d": _FUNCTIONS, "vectorized_filter": _FUNCTIONS,
     "fourier_ellipsoid": _FOURIER, "fourier_gaussian": _FOURIER, "fourier_shift": _FOURIER, "fourier_uniform": _FOURIER,
-    "spline_filter": _RESAMPLING + ", which spline coefficients are for",
-    "spline_filter1d": _RESAMPLING + ", which spline coefficients are for",
-    "affine_transform": _RESAMPLING, "geometric_transform": _RESAMPLING, "map_coordinates": _RESAMPLING, "rotate": _RESAMPLING,
-    "shift": _RESAMPLING, "zoom": _RESAMPLING,
+    "spline_filter": _RESAMPLING + ", and filter with prefilter=True",
+    "spline_filter1d": _RESAMPLING + ", and filter with prefilter=True",
+    "geometric_transform": _RESAMPLING, "map_coordinates": _RESAMPLING,
 }
 
 
@@ -209,6 +209,7 @@ def _uniform(ndim: int, is_integer: bool, cval: Any, size: Any, mode: Any, origi
     return _Plan(tuple(steps))
 
 
+@quick
 def uniform_filter(input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: float = 0.0,
                    origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The mean over a box: ``scipy.ndimage.uniform_filter``.
@@ -237,6 +238,7 @@ def uniform_filter(input: Any, size: Any = 3, output: Any = None, mode: Any = "r
     return _linear(run, input, output, cval)
 
 
+@quick
 def uniform_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                      origin: int = 0, **options: Any) -> Any:
     """The mean over a window along one axis: ``scipy.ndimage.uniform_filter1d``. Parameters as of `uniform_filter`."""
@@ -278,27 +280,31 @@ def _gaussian(ndim: int, cval: Any, sigma: Any, order: Any, mode: Any, truncate:
     orders = [whole_number(each, "order", 0) for each in given[2]]
     # A constant beyond the edge is that of the result so far, so that derivatives depend on the order of the axes, SciPy's.
     in_order = any(orders) and cval != 0
-    plain: dict[Side, float] = {}
+    windows: dict[Side, tuple[float, int]] = {}
     steps: list[Step] = []
     for axis, width, reach, derivative, each in zip(used, *given[:2], orders, modes_of(mode, len(used))):
         found = _gaussian_side(axis, width, reach, each, truncate)
         if found is None:
             continue
         side, width = found
-        if derivative or in_order:
+        if in_order or derivative > 3 or 2 * side.before < derivative:
             steps.append(weighted_step(_kernel1d(width, derivative, side.before), [side], ndim, cval))
         else:
-            plain[side] = width
+            windows[side] = width, derivative
     smooth = []
-    for group in in_groups(plain):
+    for group in in_groups(windows):
         def made(radii: tuple[int, ...], group: list[Side] = group, **given: Any) -> Any:
-            return filters.Gaussian(tuple(plain[side] for side in group), kernel_radius=radii, spacing=False, **given)
+            widths, order = zip(*(windows[side] for side in group))
+            if any(order):
+                return filters.Derivative(order, sigma=widths, kernel="sampled", kernel_radius=radii, spacing=False, **given)
+            return filters.Gaussian(widths, kernel_radius=radii, spacing=False, **given)
 
         smooth += box_steps(made, group, cval)
     steps = smooth + steps
     return _Plan(tuple(steps or [Step(filters.Identity())]), is_wide=len(steps) > 1 or any(orders))
 
 
+@quick
 def gaussian_filter(input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect",
                     cval: float = 0.0, truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
                     **options: Any) -> Any:
@@ -337,6 +343,7 @@ def _check_signed(dtype: np.dtype[Any], what: str) -> None:
         raise _core.ParameterError(f"output: {what} have a sign, which {dtype} has not; output=np.float32 gives them")
 
 
+@quick
 def gaussian_filter1d(input: Any, sigma: float, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect",
                       cval: float = 0.0, truncate: float = 4.0, *, radius: Any = None, **options: Any) -> Any:
     """A Gaussian or its derivative along one axis: ``scipy.ndimage.gaussian_filter1d``. Parameters as of `gaussian_filter`."""
@@ -357,6 +364,22 @@ def _gaussian_terms(ndim: int, cval: Any, smooths_others: bool, sigma: Any, orde
     # SciPy has one mode at a time for all axes, that of the derivative.
     return [_gaussian(ndim, cval, sigmas, tuple(order if axis == along else 0 for axis in range(ndim)), each, *given, None)
             for along, each in zip(used, modes)]
+
+
+def _gradient_step(ndim: int, cval: Any, sigma: Any, order: int, mode: Any, given: tuple[Any, ...], axes: Any) -> Step | None:
+    """All derivatives of a gradient in one pass, where the engine has it: along all axes, three at most, of one mode."""
+    modes = set(modes_of(mode, ndim)) if axes_of(axes, ndim) == tuple(range(ndim)) else ()
+    if not 1 <= ndim <= 3 or len(modes) != 1 or modes == {"mirror"} or (modes == {"constant"} and cval != 0):
+        return None
+    truncate, radius = given
+    sides = [_gaussian_side(axis, width, reach, modes_of(mode, ndim)[axis], truncate)
+             for axis, width, reach in zip(range(ndim), per_axis(sigma, ndim, "sigma"), per_axis(radius, ndim, "radius"))]
+    found = [side for side in sides if side is not None and side[0].before > 0]
+    if len(found) < ndim:
+        return None
+    return box_steps(lambda radii, **border: filters.Gradient(tuple(width for _, width in found), kernel="sampled",
+                                                              kernel_radius=radii, spacing=False, **border),
+                     [side for side, _ in found], cval)[0]
 
 
 def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *,
@@ -380,7 +403,11 @@ def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode
     given = frozen((sigma, 1, mode, (truncate, radius), axes))
 
     def run(image: Any, output: Any, cval: Any) -> Any:
-        return _combined(_gaussian_terms(len(shape_of(image)), cval, True, *given), True, image, output, options)
+        ndim = len(shape_of(image))
+        step = _gradient_step(ndim, cval, *given)
+        if step is None:
+            return _combined(_gaussian_terms(ndim, cval, True, *given), True, image, output, options)
+        return _run_plan(_Plan((step,), is_wide=True), image, output, options)
 
     _check_real(input)
     return _linear(run, input, output, cval)
@@ -523,6 +550,7 @@ def _weigh_complex(input: Any, weights: np.ndarray[Any, Any], output: Any, mode:
     return result if output is not None and result is output else wrap(result)
 
 
+@quick
 def correlate(input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0,
               *, axes: Any = None, **options: Any) -> Any:
     """Correlation: ``scipy.ndimage.correlate``. The weights' axes are the image's in ascending order; along up to three of
@@ -530,6 +558,7 @@ def correlate(input: Any, weights: Any, output: Any = None, mode: Any = "reflect
     return _weigh(input, weights, output, mode, cval, origin, axes, False, options)
 
 
+@quick
 def convolve(input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0,
              *, axes: Any = None, **options: Any) -> Any:
     """Convolution: ``scipy.ndimage.convolve``. Parameters as of `correlate`."""
@@ -543,12 +572,14 @@ def _weights1d(weights: Any) -> Any:
     return weights
 
 
+@quick
 def correlate1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                 origin: int = 0, **options: Any) -> Any:
     """Correlation along one axis: ``scipy.ndimage.correlate1d``."""
     return _weigh(input, _weights1d(weights), output, mode, cval, origin, _along(input, axis), False, options)
 
 
+@quick
 def convolve1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                origin: int = 0, **options: Any) -> Any:
     """Convolution along one axis: ``scipy.ndimage.convolve1d``."""
@@ -594,7 +625,10 @@ def _window(ndim: int, size: Any, footprint: Any, mode: Any, origin: Any, axes: 
 def _key(size: Any, footprint: Any, mode: Any, origin: Any, axes: Any) -> tuple[Any, ...]:
     if footprint is not None:
         if size is not None:
-            warnings.warn("size: it has no effect, because footprint is set", UserWarning, stacklevel=4)
+            warnings.warn("size: it has no effect, because footprint is set", UserWarning, stacklevel=5)
+            if NOTED.runs is not None:
+                # Every call warns.
+                NOTED.runs.append((None, None, None))
             size = None
         footprint = Kernel(np.asarray(footprint) != 0)
     return (frozen(size), footprint, *frozen((mode, origin, axes)))
@@ -630,6 +664,7 @@ def _extremum(made: str, input: Any, output: Any, cval: Any, key: tuple[Any, ...
     return result if output is not None and result is output else wrap(result)
 
 
+@quick
 def maximum_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
                    cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The maximum over a box or a footprint: ``scipy.ndimage.maximum_filter``.
@@ -647,18 +682,21 @@ def maximum_filter(input: Any, size: Any = None, footprint: Any = None, output: 
     return _extremum("Maximum", input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
+@quick
 def minimum_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
                    cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The minimum over a box or a footprint: ``scipy.ndimage.minimum_filter``. Parameters as of `maximum_filter`."""
     return _extremum("Minimum", input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
+@quick
 def maximum_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                      origin: int = 0, **options: Any) -> Any:
     """The maximum over a window along one axis: ``scipy.ndimage.maximum_filter1d``."""
     return maximum_filter(input, size, None, output, mode, cval, origin, axes=_along(input, axis), **options)
 
 
+@quick
 def minimum_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                      origin: int = 0, **options: Any) -> Any:
     """The minimum over a window along one axis: ``scipy.ndimage.minimum_filter1d``."""
@@ -719,6 +757,7 @@ def _rank(what: str, number: float, input: Any, output: Any, cval: Any, key: tup
     return result if output is not None and result is output else wrap(result)
 
 
+@quick
 def median_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
                   cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The median: ``scipy.ndimage.median_filter``. Parameters as of `maximum_filter`, with one mode. Fast over odd boxes; NumPy
@@ -726,6 +765,7 @@ def median_filter(input: Any, size: Any = None, footprint: Any = None, output: A
     return _rank("median", 0, input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
+@quick
 def rank_filter(input: Any, rank: int, size: Any = None, footprint: Any = None, output: Any = None,
                 mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The voxel of a rank: ``scipy.ndimage.rank_filter``; a negative rank counts from the largest. Windows as of
@@ -733,6 +773,7 @@ def rank_filter(input: Any, rank: int, size: Any = None, footprint: Any = None, 
     return _rank("rank", whole_number(rank, "rank"), input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
+@quick
 def percentile_filter(input: Any, percentile: float, size: Any = None, footprint: Any = None, output: Any = None,
                       mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None,
                       **options: Any) -> Any:
@@ -821,6 +862,7 @@ def _minus(first: Any, second: Any) -> Any:
     return first ^ second if dtype_of(first).kind == dtype_of(second).kind == "b" else first - second
 
 
+@quick
 def grey_erosion(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """Erosion: ``scipy.ndimage.grey_erosion``. Windows as of `maximum_filter`. A structure has a height for each voxel of the
@@ -828,6 +870,7 @@ def grey_erosion(input: Any, size: Any = None, footprint: Any = None, structure:
     return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Minimum", output)
 
 
+@quick
 def grey_dilation(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                   mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None,
                   **options: Any) -> Any:
@@ -835,18 +878,21 @@ def grey_dilation(input: Any, size: Any = None, footprint: Any = None, structure
     return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Dilation", output)
 
 
+@quick
 def grey_opening(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """Erosion, then dilation: ``scipy.ndimage.grey_opening``. Parameters as of `grey_erosion`."""
     return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Opening", output)
 
 
+@quick
 def grey_closing(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """Dilation, then erosion: ``scipy.ndimage.grey_closing``. Parameters as of `grey_erosion`."""
     return _Grey(input, size, footprint, structure, mode, cval, origin, axes, options).finished("Closing", output)
 
 
+@quick
 def morphological_gradient(input: Any, size: Any = None, footprint: Any = None, structure: Any = None,
                            output: Any = None, mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *,
                            axes: Any = None, **options: Any) -> Any:
@@ -972,7 +1018,7 @@ class _Binary:
         if not (full or faces) or any(self.origin) or not 1 <= count <= 3 or not is_in_memory(image):
             return None
         if not dilates:
-            # What is eroded is the complement, dilated.
+            # An erosion is a dilation of the complement.
             other = _Binary.__new__(_Binary)
             other.__dict__.update(self.__dict__, border=1 - self.border)
             return ~other._propagated(True, ~image, mask)
@@ -1008,6 +1054,7 @@ def _binary_steps(structure: Kernel, sides: tuple[Side, ...], ndim: int, dilates
     return tuple(flat_steps(filters.Maximum if dilates else filters.Minimum, window.element, window.sides, ndim, border))
 
 
+@quick
 def binary_erosion(input: Any, structure: Any = None, iterations: int = 1, mask: Any = None, output: Any = None,
                    border_value: int = 0, origin: Any = 0, brute_force: bool = False, *, axes: Any = None,
                    **options: Any) -> Any:
@@ -1035,6 +1082,7 @@ def binary_erosion(input: Any, structure: Any = None, iterations: int = 1, mask:
     return binary.finished(binary.run(False, binary.image, iterations, mask), output)
 
 
+@quick
 def binary_dilation(input: Any, structure: Any = None, iterations: int = 1, mask: Any = None, output: Any = None,
                     border_value: int = 0, origin: Any = 0, brute_force: bool = False, *, axes: Any = None,
                     **options: Any) -> Any:
@@ -1120,8 +1168,9 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
                            distances: Any = None, indices: Any = None, **options: Any) -> Any:
     """The distance of each voxel to the nearest one that is 0: ``scipy.ndimage.distance_transform_edt``.
 
-    Up to three dimensions. Two results differ from SciPy's. Of several nearest voxels `indices` has the first one in the
-    array. Without any voxel of 0 distances are infinite and indices are -1; SciPy's results are meaningless then.
+    Up to three dimensions. Two results differ from SciPy's. If several voxels are nearest, `indices` has the first one
+    in the array. Without any voxel of 0 distances are infinite and indices are -1; SciPy's results are meaningless
+    then.
     """
     if not (return_distances or return_indices):
         raise RuntimeError("at least one of return_distances and return_indices must be True")
@@ -1157,3 +1206,149 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
         if indices is None:
             results.append(into)
     return tuple(results) if len(results) > 1 else results[0] if results else None
+
+
+# Other grids
+
+_INTERPOLATIONS = {0: "nearest", 1: "linear", 3: "cubic"}
+_OUTSIDE = {"constant": "constant", "grid-constant": "grid-constant", "nearest": "nearest", "mirror": "mirror", "reflect": "reflect",
+            "grid-mirror": "reflect", "grid-wrap": "grid-wrap"}
+#: Voxels of padding after which the edge of a spline is that of the padding alone.
+_SPLINE_PADDING = 14
+
+
+def _resampled(input: Any, matrix: Any, offset: Any, shape: tuple[int, ...], output: Any, order: int, mode: str, cval: Any,
+               prefilter: bool, options: dict[str, Any]) -> Any:
+    """The values at ``matrix @ index + offset`` of each index of an array of this shape."""
+    image, wrap = opened(input)
+    if not is_in_memory(image):
+        raise _core.ParameterError("input: only arrays in memory are resampled")
+    if not 1 <= image.ndim <= 3:
+        raise _core.ParameterError(f"input: it has {image.ndim} dimensions; arrays of one to three are resampled")
+    if order not in _INTERPOLATIONS:
+        raise _core.ParameterError(f"order: {order!r} is none of 0, 1 and 3")
+    if mode not in _OUTSIDE:
+        hint = "; its period is one voxel less than the array's extent, that of grid-wrap is not" if mode == "wrap" else ""
+        raise _core.ParameterError(f"mode: {mode!r} is none of {', '.join(_OUTSIDE)}{hint}")
+
+    def run(image: Any, output: Any, cval: Any) -> Any:
+        dtype = _wanted(image, output)
+        outside, start = _OUTSIDE[mode], np.array(offset, np.float64)
+        if order == 3 and prefilter and mode in ("nearest", "grid-constant"):
+            how = {"constant_values": cval} if mode == "grid-constant" else {}
+            image = np.pad(image, _SPLINE_PADDING, "constant" if how else "edge", **how)
+            outside, start = "renormalized", start + _SPLINE_PADDING
+        ndim = image.ndim
+        points = np.hstack([np.asarray(matrix, np.float64), start[:, None]])
+        given: dict[str, Any] = {"outside_value": cval} if outside in ("constant", "grid-constant") else {}
+        if order == 3 and not prefilter:
+            given["prefilter"] = False
+        filter = filters.Resample(size=shape, output_spacing=(1.0,) * ndim, output_origin=(0.0,) * ndim, affine=points,
+                                  interpolation=_INTERPOLATIONS[order], outside=outside, antialias=False, **given)
+        if dtype == np.float64 and image.dtype == np.float32 and order:
+            image = image.astype(np.float64)
+        kind = dtype if dtype == image.dtype or (dtype.kind == "f" and order) else np.dtype(np.float64) if order else image.dtype
+        if kind == dtype:
+            return filter(image, output=dtype if output is None else output, **options)
+        real = filter(image, output=kind, **options)
+        return _deliver(_to_integers(real, dtype, False) if dtype.kind in "iub" and real.dtype.kind == "f" else real.astype(dtype),
+                        output)
+
+    result = _linear(lambda image, output, cval: run(image, output, cval), image, output, cval)
+    return result if output is not None and result is output else wrap(result)
+
+
+def affine_transform(input: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None, order: int = 3,
+                     mode: str = "constant", cval: float = 0.0, prefilter: bool = True, **options: Any) -> Any:
+    """The array at ``matrix @ index + offset``: ``scipy.ndimage.affine_transform``.
+
+    Parameters
+    ----------
+    input : array_like
+        Of one to three dimensions.
+    matrix : array_like
+        Of n by n numbers, n of them for a diagonal, or homogeneous: n or n + 1 rows of n + 1.
+    offset : float or sequence of float
+    output_shape : tuple of int, optional
+        The input's.
+    output : array or dtype, optional
+    order : {0, 1, 3}
+        The nearest voxel, linear, or cubic splines.
+    mode : {'constant', 'grid-constant', 'nearest', 'mirror', 'reflect', 'grid-mirror', 'grid-wrap'}
+    cval : scalar
+        The value beyond the edge with the modes constant and grid-constant.
+    prefilter : bool
+        False if the input has coefficients of splines.
+    """
+    image, _ = opened(input)
+    ndim = len(shape_of(image))
+    given = np.asarray(matrix, np.float64)
+    start = np.array(np.broadcast_to(np.asarray(offset, np.float64), (ndim,)))
+    if given.shape in ((ndim, ndim + 1), (ndim + 1, ndim + 1)) and given.ndim == 2:
+        if len(given) > ndim and not np.array_equal(given[-1], [0.0] * ndim + [1.0]):
+            raise _core.ParameterError(f"matrix: the last row is {given[-1]}, it should be 0 ... 0 1")
+        given, start = given[:ndim, :ndim], given[:ndim, ndim]
+    if given.shape == (ndim,):
+        given = np.diag(given)
+    if given.shape != (ndim, ndim):
+        raise _core.ParameterError(f"matrix: its shape is {given.shape}, for an array of {ndim} dimensions")
+    shape = tuple(shape_of(image)) if output_shape is None else tuple(operator.index(each) for each in output_shape)
+    if output_shape is None and isinstance(output, np.ndarray):
+        shape = output.shape
+    return _resampled(input, given, start, shape, output, order, mode, cval, prefilter, options)
+
+
+def shift(input: Any, shift: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
+          prefilter: bool = True, **options: Any) -> Any:
+    """The array moved by so many voxels along each axis: ``scipy.ndimage.shift``. Parameters as of `affine_transform`."""
+    image, _ = opened(input)
+    ndim = len(shape_of(image))
+    moved = -np.array([float(each) for each in per_axis(shift, ndim, "shift")])
+    return _resampled(input, np.eye(ndim), moved, tuple(shape_of(image)), output, order, mode, cval, prefilter, options)
+
+
+def zoom(input: Any, zoom: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
+         prefilter: bool = True, *, grid_mode: bool = False, **options: Any) -> Any:
+    """The array with so many times as many voxels along each axis: ``scipy.ndimage.zoom``.
+
+    Centers of the first and the last voxels stay where they are, with `grid_mode` their outer edges. No kernel grows where
+    there are fewer voxels: `chunkwise.resample` has what avoids aliasing. Further parameters as of `affine_transform`.
+    """
+    image, _ = opened(input)
+    extents = tuple(shape_of(image))
+    factors = [float(each) for each in per_axis(zoom, len(extents), "zoom")]
+    shape = tuple(int(round(extent * factor)) for extent, factor in zip(extents, factors))
+    less = 0 if grid_mode else 1
+    steps = np.array([(extent - less) / (wanted - less) if wanted > less else 1.0 for extent, wanted in zip(extents, shape)])
+    start = 0.5 * steps - 0.5 if grid_mode else np.zeros(len(extents))
+    return _resampled(input, np.diag(steps), start, shape, output, order, mode, cval, prefilter, options)
+
+
+def rotate(input: Any, angle: float, axes: tuple[int, int] = (1, 0), reshape: bool = True, output: Any = None, order: int = 3,
+           mode: str = "constant", cval: float = 0.0, prefilter: bool = True, **options: Any) -> Any:
+    """The array turned in the plane of two axes, by degrees: ``scipy.ndimage.rotate``.
+
+    With `reshape` the result has room for all of the input. Further parameters as of `affine_transform`.
+    """
+    image, _ = opened(input)
+    extents = tuple(shape_of(image))
+    plane = sorted(axis_of(axis, len(extents)) for axis in axes)
+    if len(plane) != 2 or plane[0] == plane[1]:
+        raise _core.ParameterError(f"axes: {axes!r} are not two axes")
+    # Exact for quarter turns.
+    quarter = math.fmod(float(angle), 360.0) / 90.0
+    exact = quarter.is_integer()
+    cosine = (1.0, 0.0, -1.0, 0.0)[int(quarter) % 4] if exact else math.cos(math.radians(angle))
+    sine = (0.0, 1.0, 0.0, -1.0)[int(quarter) % 4] if exact else math.sin(math.radians(angle))
+    turn = np.array([[cosine, sine], [-sine, cosine]])
+    sizes = np.array([extents[axis] for axis in plane])
+    wanted = sizes
+    if reshape:
+        corners = turn @ [[0, 0, sizes[0], sizes[0]], [0, sizes[1], 0, sizes[1]]]
+        wanted = (np.ptp(corners, axis=1) + 0.5).astype(int)
+    matrix, start, shape = np.eye(len(extents)), np.zeros(len(extents)), list(extents)
+    matrix[np.ix_(plane, plane)] = turn
+    start[plane] = (sizes - 1) / 2 - turn @ ((wanted - 1) / 2)
+    for axis, extent in zip(plane, wanted):
+        shape[axis] = int(extent)
+    return _resampled(input, matrix, start, tuple(shape), output, order, mode, cval, prefilter, options)

@@ -154,7 +154,7 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     read_from = Store(image.array)
     path = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
     _check(filter, read_from, path)
-    # What cannot be done is said before anything is made.
+    # Errors are raised before anything is made.
     wanted = np.dtype(dtype) if dtype is not None else (filter.default_dtype(read_from.dtype) if path is not None
                                                         else np.dtype(Store(output).dtype))
     kind, output_kind = check_dtype(read_from.dtype, "source"), check_dtype(wanted, "output")

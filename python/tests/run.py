@@ -85,7 +85,7 @@ def main():
         shutil.rmtree(plugin, ignore_errors=True)
         must(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--target", plugin, PLUGIN)
         environment["PYTHONPATH"] += os.pathsep + str(plugin)
-        # Qt in a process of its own: others fork.
+        # Qt runs in a separate process: others fork.
         folders = [[HERE], [PLUGIN / "tests"]]
     status = [subprocess.run([str(python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-c",
                               str(SOURCE.parent / "pyproject.toml"), *map(str, each), *forPytest], env=environment,

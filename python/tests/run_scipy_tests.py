@@ -6,7 +6,7 @@
 
 Each call goes to both libraries, with copies of its arguments. The test goes on with SciPy's result, so a refusal hides
 no later call. Packages are those whose tests run: scipy.ndimage, and for example skimage.filters or dask_image, which call
-``scipy.ndimage`` themselves. A call ends in one of these ways:
+``scipy.ndimage`` themselves. A call ends as follows:
 
 equal      same type and shape, equal integers, real numbers within rounding
 rounded    SciPy truncates real results to integers; ours are the nearest integers of SciPy's own real results. Sums of labelled
@@ -97,7 +97,7 @@ def is_rounded(result, name, arguments, given):
 
 
 class Counts:
-    """What the calls came to: of names, and the reasons of those that are not equal."""
+    """The results of the calls: their names, and the reasons of calls that are not equal."""
 
     def __init__(self, only_existing):
         self.only_existing = only_existing

@@ -95,7 +95,7 @@ def test_xarray(random):
         chunkwise.gaussian(uneven, sigma=1.0)
     assert np.array_equal(chunkwise.gaussian(uneven, sigma=1.0, spacing=False).values,
                           chunkwise.gaussian(voxels, sigma=1.0, axes=(1, 2, 3)))
-    # Where no length lies along them, coordinates may be what they are.
+    # If no length lies along them, coordinates may be anything.
     assert np.array_equal(chunkwise.gaussian(uneven, sigma=1.0, axes=(1, 2)).values,
                           chunkwise.gaussian(image, sigma=1.0, axes=(1, 2)).values)
     assert np.array_equal(chunkwise.mean(uneven, 1).values, chunkwise.mean(image, 1).values)

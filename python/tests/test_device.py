@@ -1,6 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Arrays in a device's memory. How they are read needs no device: memory of the host stands for its memory, and the
-engine's run on the host for the device's. Where CuPy or torch find a GPU, the whole way is tried."""
+engine's run on the host for the device's. If CuPy or torch find a GPU, the whole way is tried."""
 import ctypes
 import sys
 import types
@@ -180,7 +180,7 @@ def test_streams(random, core):
 
 def test_dlpack(random, core):
     class Other:
-        """What has no interface but DLPack's."""
+        """An array that has no interface but DLPack's."""
         def __init__(self, array):
             self.array = array
 
@@ -255,7 +255,7 @@ def on_gpu():
 
 @pytest.fixture
 def copies(monkeypatch):
-    """What runs say of bytes between host and device."""
+    """The bytes between host and device that runs report."""
     found = []
 
     class Core:
@@ -284,7 +284,7 @@ def test_no_voxel_goes_through_the_host(random, copies, to_device, to_host, kind
             assert f(x, output=output) is output and np.array_equal(to_host(output), expected), f
         assert copies and set(copies) == {(0, 0, 0)}, f
         copies.clear()
-    # Where scratch is short, the work is cut on the device.
+    # If scratch is short, the work is cut on the device.
     for f in (filters.Opening(radius=3), filters.Gaussian(sigma=3.0)):
         assert np.array_equal(to_host(f(x, device_memory="2M")), f(image, backend="cpu")), f
         assert set(copies) == {(0, 0, 0)}
@@ -322,7 +322,7 @@ def test_on_a_gpu(random, to_device, to_host, kind):
         result = f(x)
         assert isinstance(result, kind) and np.array_equal(to_host(result), f(image, backend="cpu")), f
         assert np.array_equal(to_host(f(x[::2, 3:, ::3])), f(np.ascontiguousarray(image[::2, 3:, ::3]), backend="cpu")), f
-        # What is under way on the array's stream comes first.
+        # Pending work on the array's stream comes first.
         for _ in range(20):
             y = x + 1
         assert np.array_equal(to_host(f(y)), f(image + 1, backend="cpu")), f

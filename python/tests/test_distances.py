@@ -81,7 +81,7 @@ def test_labels_expand_to_where_they_meet():
         assert ours.dtype == labels.dtype
         np.testing.assert_array_equal(ours != 0, distances <= distance)
         np.testing.assert_array_equal(ours[labels != 0], labels[labels != 0])
-        # Where one label alone is nearest it is SciPy's too.
+        # If one label alone is nearest, it is SciPy's too.
         ties = ours != np.where(distances <= distance, labels[tuple(indices)], 0)
         for voxel in np.argwhere(ties):
             squares = ((np.argwhere(labels) - voxel) ** 2).sum(1)

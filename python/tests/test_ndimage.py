@@ -1,6 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """chunkwise.ndimage is scipy.ndimage, or raises."""
 import inspect
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -48,7 +49,8 @@ class Trial:
         return extents, {"origin": [int(self.random.integers(-(each // 2), (each - 1) // 2 + 1)) for each in extents]}
 
     def element(self, largest=5):
-        """Its axes ascend, and its origins go with the axes' names unless these are all. Of even extents SciPy mistakes one axis for another."""
+        """Its axes ascend, and its origins go with the axes' names unless these are all. With even extents SciPy
+        mistakes one axis for another."""
         extents, _ = self.extents(largest)
         if list(self.axes) != sorted(self.axes):
             extents = tuple(each | 1 for each in extents)
@@ -431,3 +433,54 @@ def test_parts_of_an_image_have_no_labels_of_the_whole():
     with pytest.raises(ValueError, match="chunkwise.zarr.run, and filters of Dask arrays, join the labels of blocks$"):
         list(chunkwise.regions(filters.Label(), (20, 20), (10, 20), "uint8"))
     assert filters.Label().halo((20, 20), "uint8") == ((np.inf, np.inf), (np.inf, np.inf))
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, **given: ndi.gaussian_filter(x, 1.5, **given),
+    lambda x, **given: ndi.gaussian_filter(x, sigma=[1, 2.0], mode="mirror", **given),
+    lambda x, **given: ndi.uniform_filter(x, 4, np.float64, **given),
+    lambda x, **given: ndi.convolve(x, [[1, 2, 1], [0, 0, 1], [3, 0, 0]], **given),
+    lambda x, **given: ndi.correlate1d(x, np.array([1, -2.5, 1]), 0, **given),
+    lambda x, **given: ndi.median_filter(x, 3, **given),
+    lambda x, **given: ndi.percentile_filter(x, 30, (3, 5), **given),
+    lambda x, **given: ndi.maximum_filter(x, footprint=[[0, 1, 0], [1, 1, 1], [0, 1, 0]], **given),
+    lambda x, **given: ndi.grey_opening(x, (3, 3), mode="nearest", **given),
+    lambda x, **given: ndi.binary_dilation(x, iterations=2, **given),
+])
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "bool", ">i2"])
+def test_calls_again_give_what_the_first_one_gave(random, call, dtype):
+    """Later calls go straight to the engine."""
+    for shape in ((23, 31), (31, 23)):
+        for _ in range(4):
+            image = make_image(random, shape, dtype)
+            expected = call(image.copy(), backend="cpu")
+            for each in (image, np.asfortranarray(image), image.view()):
+                each.setflags(write=False)
+                result = call(each)
+                assert result.dtype == expected.dtype and result.flags.writeable
+                np.testing.assert_array_equal(result, expected)
+
+
+def test_calls_again_refuse_and_warn_as_the_first_one(random):
+    image = make_image(random, (20, 30), "float32")
+    for _ in range(3):
+        expected = ndi.uniform_filter(image, 3, axes=(0, 1))
+        with pytest.warns(UserWarning, match="no effect"):
+            ndi.maximum_filter(image, 3, np.ones((3, 3)))
+        with pytest.raises(ValueError, match="mode"):
+            ndi.uniform_filter(image, 3, mode="none")
+        np.testing.assert_array_equal(ndi.uniform_filter(image, 3.0, axes=(0, 1)), expected)
+        output = np.empty_like(image)
+        assert ndi.uniform_filter(image, 3, output, axes=(0, 1)) is output
+        np.testing.assert_array_equal(output, expected)
+
+
+def test_small_images_in_many_threads(random):
+    images = [make_image(random, (40, 50), "float32") for _ in range(8)]
+    expected = [ndi.gaussian_filter(each, 1, backend="cpu", threads=1) for each in images]
+
+    def run(number):
+        return all(np.array_equal(ndi.gaussian_filter(images[number], 1), expected[number]) for _ in range(100))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(run, range(8)))

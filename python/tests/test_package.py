@@ -1,5 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What the package says of itself: signatures, docstrings, stubs, types, the command line, what an import takes."""
+"""The package's description of itself: signatures, docstrings, stubs, types, the command line, the packages that an
+import loads."""
 import ast
 import builtins
 import doctest
@@ -43,7 +44,7 @@ def test_each_row_has_an_example_that_runs(row):
     assert results.failed == 0 and results.attempted == 4
 
 
-@pytest.mark.parametrize("name", ["chunkwise", "chunkwise.filters", "chunkwise.ndimage", "chunkwise._measure",
+@pytest.mark.parametrize("name", ["chunkwise", "chunkwise.filters", "chunkwise.ndimage", "chunkwise.skimage", "chunkwise._measure",
                                   "chunkwise._parts", "chunkwise._statistics", "chunkwise.zarr"])
 @pytest.mark.filterwarnings("ignore")
 def test_modules_have_examples_that_run(name):

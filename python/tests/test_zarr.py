@@ -117,7 +117,7 @@ def test_the_process_grows_by_no_more_than_the_memory(tmp_path, shards):
         if sys.argv[2] == "make":
             make(sys.argv[1], (128, 512, 512))
         else:
-            # What is imported and made once counts as Python's.
+            # Modules and objects that are imported and made once count as Python's.
             run(make(sys.argv[1] + ".small", (64, 128, 128)), "64M")
             before = status("VmRSS")
             open("/proc/self/clear_refs", "w").write("5")

@@ -89,7 +89,7 @@ DispatchBoxEntry(const BoxStatisticOperation & operation, const Coordinates & im
   }
 }
 
-/** What a voxel adds to the tables. */
+/** The entry that a voxel adds to the tables. */
 template <typename TEntry, typename TPixel>
 CHUNKWISE_HOST_DEVICE TEntry
 BoxEntryOf(TPixel pixel)
@@ -131,7 +131,7 @@ BoxSumOf(TSum sum)
   }
 }
 
-/** A box's number of voxels. Where many boxes have as many, a backend may have a quicker way to divide. */
+/** A box's number of voxels. If many boxes have the same number, a backend may have a quicker way to divide. */
 struct BoxVoxels
 {
   std::int64_t count;
@@ -220,7 +220,7 @@ struct BoxTerms
   bool   hasEnd;
 };
 
-/** What boxes and blocks are along one axis. */
+/** The ranges of boxes and blocks along one axis. */
 template <typename TIndex>
 struct BoxAxis
 {
@@ -235,7 +235,7 @@ struct BoxAxis
   {
     return radius > 0;
   }
-  /** Where the block of position `i` of the table begins. */
+  /** The first position of the block of position `i` of the table. */
   CHUNKWISE_HOST_DEVICE TIndex
   BlockBegin(TIndex i) const
   {
@@ -271,7 +271,7 @@ struct BoxAxis
 /** The table of a chunk. */
 struct BoxTable
 {
-  /** What the table holds. */
+  /** The box of the table. */
   Box                   box;
   BoxAxis<std::int64_t> axes[MaxDimension];
   /** The axes that take part, ascending. */

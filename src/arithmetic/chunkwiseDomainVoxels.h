@@ -192,8 +192,8 @@ struct DomainBins
   }
 };
 
-/** Whether a window is wholly inside: from the number of voxels that it sees and those that lie inside the image, or,
- * of boxes with a size of their own, from the number of those that it does not see. */
+/** Whether a window is wholly inside: from the numbers of voxels that it sees and that lie inside the image, or,
+ * for boxes of varying size, from the number of voxels that it does not see. */
 struct WindowCount
 {
   std::int64_t radius[MaxDimension];

@@ -19,17 +19,7 @@ DispatchEqual(PixelKind kind, TFunctor && f)
   {
     return kind == PixelKind::Float32 ? f(float{}) : f(double{});
   }
-  switch (PixelSize(kind))
-  {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
-  }
+  DispatchSize(kind, f);
 }
 
 } // namespace chunkwise

@@ -75,7 +75,7 @@ private:
   /** The farthest position from the window's begin: 2^31 terms of it stay below 2^127. */
   static constexpr int Reach = 127 - 31 - VBits;
   static_assert(Reach >= DigitBits - 1, "a window begins at a digit");
-  /** Where the first number of a window comes to lie, so that smaller and larger ones follow. */
+  /** The position of the first number of a window, so that smaller and larger ones have room. */
   static constexpr int Middle = (Reach - (DigitBits - 1)) / 2;
 
   Int128 m_Sum{ 0 };

@@ -13,7 +13,7 @@ namespace chunkwise
 /** The part of a LabelBoundaryOperation that the kernels of every backend take. */
 struct LabelBoundaryRule
 {
-  /** The voxels around one: those that are neighbors, and in the mode Outer then all others. */
+  /** The voxels around one: its neighbors, and in the mode Outer then all others. */
   static constexpr int Most = 26;
   std::int8_t          offset[Most][MaxDimension];
   int                  neighbors{ 0 };

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-// What kernels of windows in a mask, which stand in the place of the stages of DomainOperation, need of these.
+// The parameters of DomainOperation's stages for kernels that compute windows in a mask in place of these stages.
 namespace chunkwise
 {
 

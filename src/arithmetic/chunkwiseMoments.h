@@ -11,7 +11,8 @@
 namespace chunkwise
 {
 
-/** What passes hand on: the sum and the sum of squares of integers, or a difference of means and a variance. */
+/** The numbers that one pass hands to the next: the sum and the sum of squares of integers, or a difference of means
+ * and a variance. */
 template <typename TPixel>
 struct MomentTypes
 {
@@ -60,7 +61,7 @@ struct MergedMoments
   {
     return sum * inverse;
   }
-  /** What lies between the windows is not negative but for rounding; NaN stays. */
+  /** The variance between the windows is not negative but for rounding; NaN stays. */
   CHUNKWISE_HOST_DEVICE TReal
   Between(TReal inverse) const
   {

@@ -9,7 +9,8 @@
 namespace chunkwise
 {
 
-/** What operations on real numbers compute in: float for float, 8- and 16-bit integers, double for the others. */
+/** The type in which operations on real numbers compute: float for float, 8- and 16-bit integers, double for the
+ * others. */
 template <typename TPixel>
 using RealOf = std::conditional_t<std::is_same<TPixel, float>::value || sizeof(TPixel) <= 2, float, double>;
 

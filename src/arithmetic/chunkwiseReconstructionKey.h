@@ -152,7 +152,7 @@ struct ReconstructionRule
     }
   }
 
-  /** What the run gives where the mask has `mask` and the reconstruction key `key`. */
+  /** The result of the run if the mask has `mask` and the reconstruction has the key `key`. */
   CHUNKWISE_HOST_DEVICE TPixel
   Finish(TPixel mask, Key key) const
   {

@@ -13,7 +13,7 @@
 namespace chunkwise
 {
 
-/** What StatisticsOperation keeps of a set of voxels. All words zero: of no voxel. */
+/** The summary that StatisticsOperation keeps of a set of voxels. All words zero: of no voxel. */
 struct StatisticsSummary
 {
   /** The digits hold sums of 2^63 doubles, from the lowest bit of the least one to the highest of the largest. */

@@ -22,7 +22,7 @@ CopyStrided(char * to, std::int64_t toStride, const char * from, std::int64_t fr
       std::memcpy(to + i * toStep, from + i * fromStep, VSize);
     }
   };
-  // Two, three and four components have loops of their own, of constant steps.
+  // Two, three and four components have separate loops with constant steps.
   const std::int64_t stride = toStride == 1 ? fromStride : toStride;
   const bool         gathers = toStride == 1;
   switch (toStride == 1 || fromStride == 1 ? stride : 0)

@@ -19,12 +19,12 @@ namespace chunkwise
 struct WindowBoxes
 {
   Coordinates radius{};
-  /** What the first pass reads. */
+  /** The box that the first pass reads. */
   Box padded{};
   /** Passes: at least one, along x and with radius 0 if there is no other. */
   int count{ 0 };
   int axes[MaxDimension]{};
-  /** What each pass gives; the last is the output. */
+  /** The box of each pass' result; the last is the output. */
   Box after[MaxDimension]{};
 
   /** `beginsWithX`: the first pass is along x, whatever the radius there. */

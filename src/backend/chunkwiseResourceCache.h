@@ -33,7 +33,7 @@ public:
   GetOrMake(const std::string & key, const std::function<Entry()> & make);
   std::size_t
   GetCapacity() const;
-  /** Drops the entry that was used longest ago of those that nobody holds; false if there is none. */
+  /** Drops the least recently used entry that nobody holds; false if there is none. */
   bool
   DropOldest();
   std::size_t

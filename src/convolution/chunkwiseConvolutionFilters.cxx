@@ -16,12 +16,6 @@
 namespace chunkwise
 {
 
-namespace
-{
-
-using Pointer = std::shared_ptr<const Operation>;
-
-/** The spacing along an axis by which lengths are divided; 1 where they are in voxels. */
 double
 UnitOf(const CheckedParameters & parameters, const FilterImage & image, int axis)
 {
@@ -34,8 +28,6 @@ UnitOf(const CheckedParameters & parameters, const FilterImage & image, int axis
   return spacing;
 }
 
-/** The radius of a sampled Gaussian, cut where a renormalized window cannot grow; KernelRadius of filters that have it.
- */
 std::int64_t
 SampledRadius(const CheckedParameters & parameters, const FilterImage & image, int axis, double sigma, double least,
               double largest)
@@ -64,6 +56,38 @@ SampledRadius(const CheckedParameters & parameters, const FilterImage & image, i
   }
   return static_cast<std::int64_t>(radius);
 }
+
+std::vector<ParameterDescription>
+GaussianParameters()
+{
+  ParameterDescription sigma;
+  sigma.name = "Sigma";
+  sigma.option = "sigma";
+  sigma.type = ParameterType::Reals;
+  sigma.help = "Standard deviation in the image's physical unit, one number or one for each spatial axis";
+  sigma.minimum = 0;
+  sigma.exampleText = "1";
+  ParameterDescription spacing;
+  spacing.name = "UseImageSpacing";
+  spacing.option = "voxels";
+  spacing.type = ParameterType::Flag;
+  spacing.help = "Sigma is in voxels, not in the image's physical unit";
+  spacing.defaultText = "on";
+  ParameterDescription cutoff;
+  cutoff.name = "Cutoff";
+  cutoff.option = "cutoff";
+  cutoff.type = ParameterType::Real;
+  cutoff.help = "Radius of the kernel, in sigmas";
+  cutoff.defaultText = "4";
+  cutoff.minimum = 0;
+  cutoff.aboveMinimum = true;
+  return { sigma, spacing, cutoff };
+}
+
+namespace
+{
+
+using Pointer = std::shared_ptr<const Operation>;
 
 std::shared_ptr<SeparableOperation>
 MakeGaussian(const CheckedParameters & parameters, const FilterImage & image)
@@ -167,33 +191,6 @@ MakeLaplacian(const CheckedParameters & parameters, const FilterImage & image)
   }
   operation->boundary = parameters.Boundary();
   return operation;
-}
-
-std::vector<ParameterDescription>
-GaussianParameters()
-{
-  ParameterDescription sigma;
-  sigma.name = "Sigma";
-  sigma.option = "sigma";
-  sigma.type = ParameterType::Reals;
-  sigma.help = "Standard deviation in the image's physical unit, one number or one for each spatial axis";
-  sigma.minimum = 0;
-  sigma.exampleText = "1";
-  ParameterDescription spacing;
-  spacing.name = "UseImageSpacing";
-  spacing.option = "voxels";
-  spacing.type = ParameterType::Flag;
-  spacing.help = "Sigma is in voxels, not in the image's physical unit";
-  spacing.defaultText = "on";
-  ParameterDescription cutoff;
-  cutoff.name = "Cutoff";
-  cutoff.option = "cutoff";
-  cutoff.type = ParameterType::Real;
-  cutoff.help = "Radius of the kernel, in sigmas";
-  cutoff.defaultText = "4";
-  cutoff.minimum = 0;
-  cutoff.aboveMinimum = true;
-  return { sigma, spacing, cutoff };
 }
 
 /** The same with the choice of itk::DiscreteGaussianImageFilter's kernel. */

@@ -43,7 +43,7 @@ BesselI1(double x)
   return x < 3.75 ? x * Horner(near, t * t) : Horner(far, 3.75 / x) * (std::exp(x) / std::sqrt(x));
 }
 
-/** Order n of at least 2, by recurrence from an order that is taken for 0. */
+/** Order n of at least 2, by recurrence from an order that is treated as 0. */
 double
 BesselI(int n, double x)
 {

@@ -103,7 +103,7 @@ struct Radix
   double cost;
 };
 
-/** What is done to a line's points beside its passes: the transforms along the other axes, which are longer with it. */
+/** The cost per point of a line beside its passes: the transforms along the other axes, which are longer with it. */
 constexpr double OtherCost = 12;
 /** Time of a pass per point, in that of a pass of radix 2. */
 constexpr Radix PassCosts[] = { { 8, 1.7 }, { 7, 2.2 }, { 5, 1.7 }, { 4, 1.25 }, { 3, 1.25 }, { 2, 1.0 } };
@@ -310,6 +310,12 @@ ImageConvolutionOperation::Validate(const Coordinates & image) const
       }
     }
   }
+}
+
+Coordinates
+ImageConvolutionOperation::GetTile(const Coordinates & image) const
+{
+  return GetName() == "convolution.fft" ? ConvolutionBlock::Tile(*this, image) : Coordinates::Filled(1);
 }
 
 Coordinates
@@ -543,8 +549,8 @@ TransformTwiddles(std::int64_t n)
 namespace
 {
 
-/** What wraps around the transform must not reach the positions that are kept; `before` and `after` are the input's
- * positions beyond the output. */
+/** Values that wrap around the transform must not reach the positions that are kept; `before` and `after` are the
+ * input's positions beyond the output. */
 std::int64_t
 LengthOf(const ConvolutionBlock::Axis & r, const ImageConvolutionOperation & operation, std::int64_t before,
          std::int64_t after)
@@ -565,6 +571,12 @@ EndsAtTheEdge(const ImageConvolutionOperation & operation)
 }
 
 } // namespace
+
+int
+ConvolutionBlock::LastRole() const
+{
+  return role[2].transformed ? 2 : role[1].transformed ? 1 : 0;
+}
 
 ConvolutionBlock::ConvolutionBlock(const ImageConvolutionOperation & operation)
 {
@@ -636,6 +648,112 @@ ConvolutionBlock::Largest(const ImageConvolutionOperation & operation, const Coo
     r.length = LengthOf(r, operation, before, after);
   }
   return block;
+}
+
+ConvolutionBlock::ConvolutionBlock(const ImageConvolutionOperation & operation, const Box & output,
+                                   const Coordinates & image, const Coordinates & tile)
+  : ConvolutionBlock(operation, output, image)
+{
+  this->TakeLengths(operation, image, tile);
+}
+
+ConvolutionBlock
+ConvolutionBlock::Largest(const ImageConvolutionOperation & operation, const Coordinates & extent,
+                          const Coordinates & image, const Coordinates & tile)
+{
+  ConvolutionBlock block = Largest(operation, extent, image);
+  block.TakeLengths(operation, image, tile);
+  return block;
+}
+
+void
+ConvolutionBlock::TakeLengths(const ImageConvolutionOperation & operation, const Coordinates & image,
+                              const Coordinates & tile)
+{
+  const ConvolutionBlock ofTile = Largest(operation, tile, image);
+  for (int r = 0; r < MaxDimension && role[r].transformed; ++r)
+  {
+    role[r].length = ofTile.role[r].length;
+  }
+  lastTile = tile[role[this->LastRole()].axis];
+}
+
+Coordinates
+ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordinates & image)
+{
+  const ConvolutionBlock roles(operation);
+  Coordinates            tile = Coordinates::Filled(1);
+  std::int64_t           planes = 1;
+  int                    transformed = 0;
+  for (const Axis & r : roles.role)
+  {
+    transformed += r.transformed ? 1 : 0;
+    planes *= r.transformed ? 1 : image[r.axis];
+  }
+  if (transformed < 2)
+  {
+    tile[roles.role[1].axis] = std::min(image[roles.role[1].axis], RowsOfTile);
+  }
+  const auto cut = [&](const Axis & r, std::int64_t most) {
+    const std::int64_t count = (image[r.axis] + most - 1) / most;
+    tile[r.axis] = (image[r.axis] + count - 1) / count;
+  };
+  for (int r = 0; r < transformed; ++r)
+  {
+    const Axis &       axis = roles.role[r];
+    const std::int64_t k = axis.kernel;
+    if (transformed == 3)
+    {
+      // Along the last axis tiles share the transforms along the others, and only these overlap.
+      cut(axis, r == 2 ? std::max(LeastTile, 4 * k) : std::max(LongestTile, 8 * k));
+    }
+    else
+    {
+      cut(axis,
+          transformed == 2 && planes >= FewPlanes ? std::max(LongestTile, 8 * k) : std::max(512 - (k - 1), 6 * k));
+    }
+  }
+  while (transformed == 3)
+  {
+    const ConvolutionBlock block = Largest(operation, tile, image);
+    double                 bytes = sizeof(float);
+    for (int r = 0; r < 3; ++r)
+    {
+      bytes *= static_cast<double>(block.role[r].length);
+    }
+    const Axis & x = roles.role[0];
+    const Axis & y = roles.role[1];
+    const Axis & longer = tile[x.axis] * y.kernel > tile[y.axis] * x.kernel ? x : y;
+    if (bytes <= LargestTileBytes || tile[longer.axis] < longer.kernel)
+    {
+      break;
+    }
+    cut(longer, (tile[longer.axis] + 1) / 2);
+  }
+  return tile;
+}
+
+std::vector<Box>
+CutIntoTiles(const Box & box, const Coordinates & tile, const Box & image)
+{
+  const Box        all = AlignToTiles(box, tile, image);
+  std::vector<Box> tiles(1, all);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    std::vector<Box> cut;
+    for (const Box & whole : tiles)
+    {
+      for (std::int64_t lower = all.lower[a]; lower < all.upper[a]; lower += tile[a])
+      {
+        Box part = whole;
+        part.lower[a] = lower;
+        part.upper[a] = std::min(lower + tile[a], all.upper[a]);
+        cut.push_back(part);
+      }
+    }
+    tiles.swap(cut);
+  }
+  return tiles;
 }
 
 std::vector<Box>

@@ -35,6 +35,25 @@ VaryingConvolutionOperation::GetHalo(const Coordinates & image) const
   return GetNodeOperation(0).GetHalo(image);
 }
 
+Coordinates
+VaryingConvolutionOperation::GetTile(const Coordinates & image) const
+{
+  // Larger than what most nodes reach, so that few of them meet two tiles.
+  const ConvolutionBlock roles = ConvolutionBlock::Largest(GetNodeOperation(0), Coordinates::Filled(1), image);
+  Coordinates            tile = Coordinates::Filled(1);
+  for (int r = 0; r < MaxDimension; ++r)
+  {
+    const ConvolutionBlock::Axis & axis = roles.role[r];
+    const std::int64_t             n = image[axis.axis];
+    const std::int64_t             most = std::max(ConvolutionBlock::LongestTile, 8 * axis.kernel);
+    const std::int64_t             count = (n + most - 1) / most;
+    tile[axis.axis] = axis.transformed ? (n + count - 1) / count
+                      : r == 1         ? std::min(n, ConvolutionBlock::RowsOfTile)
+                                       : 1;
+  }
+  return tile;
+}
+
 void
 VaryingConvolutionOperation::Validate(const Coordinates & image) const
 {

@@ -14,7 +14,7 @@
 namespace itk
 {
 
-/** A convolution with an image. Where the output is VALID, its region keeps windows inside. */
+/** A convolution with an image. If the output is VALID, its region keeps windows inside. */
 template <typename TInput, typename TKernel, typename TOutput>
 void
 DescribeConvolution(const ConvolutionImageFilterBase<TInput, TKernel, TOutput> & filter, ChunkwiseStandInTask & task)

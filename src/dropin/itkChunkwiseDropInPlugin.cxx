@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // What ITK looks for in each library of the folders that ITK_AUTOLOAD_PATH names. This one links neither ITK nor the
-// stand-ins: into a program with another ITK, or with one of its own inside, it must not bring a second one.
+// stand-ins: a program with another ITK, or with ITK linked into it, must not get a second one.
 #include <cstdio>
 #include <dlfcn.h>
 

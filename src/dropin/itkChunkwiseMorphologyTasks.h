@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-// What stand-ins for filters with a structuring element share.
+// The code that stand-ins for filters with a structuring element share.
 
 namespace itk
 {

@@ -12,7 +12,7 @@
 namespace itk
 {
 
-/** What must be said to a filter before its own code runs; an overload for each class that needs it. */
+/** Calls that a filter needs before its own code runs; an overload for each class that needs it. */
 inline void
 PrepareItk(ProcessObject &)
 {}

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-// What stand-ins have in common and needs no templates, so that each of the many instantiations stays small.
+// The code of stand-ins that needs no templates, so that each of the many instantiations stays small.
 
 namespace itk
 {
 
-/** What an ITK filter with its present parameters is in the engine's table of filters. */
+/** An ITK filter with its present parameters, in terms of the engine's table of filters. */
 struct ChunkwiseStandInTask
 {
   std::string                 filter;

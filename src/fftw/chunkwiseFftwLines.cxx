@@ -62,8 +62,8 @@ GetMutex()
   return mutex;
 }
 
-/** Has FFTW plan for one thread, as our threads have lines of their own: how many it plans for is a state of the whole
- * process, which others set (ITK's filters for all processors). Theirs comes back after. */
+/** Has FFTW plan for one thread, as our threads have separate lines: the number that it plans for is a state of the
+ * whole process, which others set (ITK's filters for all processors). Theirs comes back after. */
 template <typename T>
 class OneThread
 {
@@ -72,7 +72,7 @@ public:
   OneThread()
     : m_Before(Fftw<T>::NumberOfThreads())
   {
-    // Where it is one, FFTW may know nothing of threads yet, and would begin anew: plans that are kept would be lost.
+    // If it is one, FFTW may not have its threads yet, and would begin anew: plans that are kept would be lost.
     if (m_Before > 1)
     {
       Fftw<T>::SetNumberOfThreads(1);

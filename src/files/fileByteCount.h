@@ -13,7 +13,7 @@ namespace chunkwise::files
 
 /** A number of bytes, or of values, that a header asks for: extent * components * bytes per value. Products and sums
  * saturate at Uncountable instead of overflowing, and negative factors give Uncountable, so that numbers of a header
- * need no checks of their own before they are multiplied. */
+ * need no checks before they are multiplied. */
 class ByteCount
 {
 public:

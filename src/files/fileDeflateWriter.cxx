@@ -18,9 +18,9 @@ namespace
 
 /** A block costs a few bytes where it begins, and what repeats from further back than the window is lost anyway. */
 constexpr std::size_t BlockBytes = std::size_t{ 256 } << 10;
-/** What deflate looks back: a block begins with the end of the one before as its dictionary (RFC 1951). */
+/** The distance that deflate looks back: a block begins with the end of the one before as its dictionary (RFC 1951). */
 constexpr std::size_t WindowBytes = std::size_t{ 32 } << 10;
-/** What zlib holds to compress. */
+/** The memory that zlib holds to compress. */
 constexpr std::size_t StateBytes = std::size_t{ 272 } << 10;
 
 unsigned int

@@ -21,7 +21,7 @@ namespace
 {
 
 #ifdef __linux__
-/** What Linux calls a file system in memory (linux/magic.h). */
+/** Linux' number for a file system in memory (linux/magic.h). */
 constexpr long TmpfsMagic = 0x01021994;
 #endif
 
@@ -54,7 +54,7 @@ Advance(std::vector<iovec> & pieces, std::size_t & first, std::size_t bytes)
   }
 }
 
-/** What one call of the system takes at most. */
+/** The most pieces that one call of the system takes. */
 constexpr std::size_t MaxPieces = 1024;
 
 /** Less is written faster than its pages are mapped. */

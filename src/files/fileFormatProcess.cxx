@@ -44,7 +44,8 @@ ListPrograms()
   }
   std::vector<std::string> programs;
   const std::string        library = GetLibraryFolder();
-  // Of a program that has the library inside it the folder may be unknown; that where it runs is nobody's choice.
+  // The folder of a program that has the library inside it may be unknown; the current folder is never searched, since
+  // nobody chose it.
   for (const char * const folder : { "", "../formats/", "../libexec/chunkwise/", "../../libexec/chunkwise/" })
   {
     if (!library.empty())

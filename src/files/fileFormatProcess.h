@@ -10,10 +10,10 @@
 namespace chunkwise::files
 {
 
-/** What a request may take before the process is ended. */
+/** The limits of a request, after which the process is ended. */
 struct FormatLimits
 {
-  /** Of computing. */
+  /** The seconds of computing. */
   double seconds{ 4 };
   /** Bytes that the process may allocate beside what it begins with. */
   std::uint64_t memory{ 0 };

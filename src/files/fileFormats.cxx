@@ -113,7 +113,7 @@ CanHold(const Format & format, const ImageHeader & header)
          header.dimension <= format.maxDimension && (components == 1 || (format.components >> components & 1u) != 0);
 }
 
-/** What of the header a format without room for it drops. */
+/** The fields of the header that are dropped by a format without room for them. */
 std::vector<std::string>
 FindLosses(const ImageHeader & header, unsigned keeps)
 {
@@ -152,7 +152,7 @@ FindLosses(const ImageHeader & header, unsigned keeps)
   return losses;
 }
 
-/** Where an image of a format goes. */
+/** The destination of an image of a format. */
 Destination
 MakeDestination(const std::string & file, const Format & format, const std::string & ending, bool compress)
 {

@@ -9,7 +9,7 @@
 namespace chunkwise::files
 {
 
-/** What a format keeps of a header. */
+/** The fields of a header that a format keeps. */
 enum Keeps : unsigned
 {
   KeepsNothing = 0,
@@ -40,7 +40,7 @@ struct Format
   const char * name;
   /** With their dots, in lower case. */
   std::vector<std::string> endings;
-  /** The header says where the voxels are; null where a reader of its own opens the file. */
+  /** Returns the place of the voxels from the header; null if a separate reader opens the file. */
   VoxelPlace (*locate)(const std::string & file);
   std::unique_ptr<FileSource> (*open)(const std::string & file);
   /** Makes the layout of a file, if this library writes the format itself; null where ITK does, or nobody. `data` names
@@ -48,7 +48,7 @@ struct Format
   VoxelLayout (*layout)(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
   /** Written by this class of ITK. */
   bool isWrittenByItk;
-  /** What can be written: none if no kind can. */
+  /** The pixel types that can be written: none if no type can. */
   unsigned kinds;
   int      minDimension;
   int      maxDimension;
@@ -87,7 +87,7 @@ IsHdf5(const Format & format);
 bool
 HasEnding(const std::string & file, const std::string & ending);
 
-// The readers and writers of the rows, each in a file of its own.
+// The readers and writers of the rows, each in a separate file.
 VoxelPlace
 LocateMetaImage(const std::string & file);
 VoxelLayout
@@ -148,7 +148,7 @@ Shortest(double value);
 class LineReader
 {
 public:
-  /** What a line, and a header, may have of bytes: texts of other programs are some kilobytes. */
+  /** The most bytes of a line, and of a header: texts of other programs are some kilobytes. */
   static constexpr std::uint64_t MostBytesOfLine = std::uint64_t{ 1 } << 20;
   static constexpr std::uint64_t MostBytes = std::uint64_t{ 4 } << 20;
 

@@ -26,7 +26,7 @@ public:
 struct NiftiFields;
 struct ZarrOptions;
 
-/** What a file says of its image beside the voxels. */
+/** The properties of an image that a file has beside the voxels. */
 struct ImageHeader
 {
   /** Axes of the file, 2 to 5; those of extent 1 count. */
@@ -47,7 +47,7 @@ struct ImageHeader
   std::map<std::string, std::string> metadata;
   /** The meaning of the axes, "xyzct" or fewer of these letters, if the file told it; else empty. */
   std::string axes;
-  /** What only NIfTI knows, of an image that was read from one. Written again to NIfTI. */
+  /** The fields that only NIfTI has, of an image that was read from NIfTI. Written again to NIfTI. */
   std::shared_ptr<const NiftiFields> nifti;
 };
 
@@ -87,7 +87,7 @@ public:
   {
     return m_BytesRead;
   }
-  /** What users should know of an image that was read, such as an orientation that was not applied: a sentence each,
+  /** Warnings for the user about an image that was read, such as an orientation that was not applied: a sentence each,
    * without the file's name. */
   const std::vector<std::string> &
   GetWarnings() const
@@ -125,7 +125,8 @@ public:
   {
     return m_Header.kind;
   }
-  /** What of the header the format cannot hold, such as "direction" or "the text of Modality": empty if all is kept. */
+  /** The parts of the header that the format cannot hold, such as "direction" or "the text of Modality": empty if all
+   * is kept. */
   const std::vector<std::string> &
   GetLosses() const
   {
@@ -154,7 +155,7 @@ IsUntrusted();
 std::unique_ptr<FileSource>
 OpenImage(const std::string & file);
 
-/** What a file of voxels and nothing else, x first, does not say of itself. */
+/** The properties that a file of voxels and nothing else, x first, does not have. */
 struct RawLayout
 {
   ImageHeader   header;
@@ -176,8 +177,8 @@ struct OutputOptions
 {
   /** Compress where the format can; else an error. Names such as x.nii.gz always mean compressed. */
   bool compress{ false };
-  /** All files that the inputs of this run use, as GetFiles gives them: never replaced, but for a file that holds an
-   * image of its own whole, which may be written anew from itself. */
+  /** All files that the inputs of this run use, as GetFiles gives them: never replaced, except a file that holds one
+   * whole image and no other, which may be written anew from itself. */
   std::vector<std::filesystem::path> inputFiles;
   /** How a store of Zarr is made; nothing for other formats. */
   std::shared_ptr<const ZarrOptions> zarr;
@@ -186,21 +187,21 @@ struct OutputOptions
 };
 
 /** The files that CreateImage writes for an image of this name, there or not: its header, and its voxels if they have a
- * file of their own. Symbolic links are followed; throws FileError if one leads to itself. */
+ * separate file. Symbolic links are followed; throws FileError if one leads to itself. */
 std::vector<std::filesystem::path>
 GetOutputFiles(const std::string & file, bool compress = false);
 
-/** What can be known before any work: throws FileError if the ending is of no format that is written, if the format
- * cannot hold the kind or the dimension, or if the file cannot be put there. */
+/** The checks before any work: throws FileError if the ending is of no format that is written, if the format cannot
+ * hold the kind or the dimension, or if the file cannot be put there. */
 void
 CheckOutput(const std::string & file, const ImageHeader & header, const OutputOptions & options = {});
 
-/** What a sink of CreateImage will say of itself, and the memory that it takes at its end, before there is one. */
+/** The access of a sink of CreateImage, and the memory that it takes at its end, before there is one. */
 ImageAccess
 GetOutputAccess(const std::string & file, const ImageHeader & header, const OutputOptions & options = {});
 
 /** Checks as CheckOutput does, reserves the space where the file system can, and opens the file. It is written into a
- * folder of its own beside its destination and is moved to it by Finish. */
+ * separate folder beside its destination and is moved to it by Finish. */
 std::unique_ptr<FileSink>
 CreateImage(const std::string & file, const ImageHeader & header, const OutputOptions & options = {});
 

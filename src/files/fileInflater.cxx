@@ -65,7 +65,7 @@ public:
     m_State.next_out = to;
     m_State.avail_out = Count(room);
     const int status = isal_inflate(&m_State);
-    // What it holds of an earlier piece, and has no use for, it gives back: that is gone.
+    // Bytes of an earlier piece that it holds and does not use are given back, but that piece is gone.
     MoveOn(std::max<const unsigned char *>(m_State.next_in, next), next, left, m_State.next_out, to, room);
     if (status != ISAL_DECOMP_OK && status != ISAL_END_INPUT && status != ISAL_OUT_OVERFLOW)
     {

@@ -145,6 +145,12 @@ FileJob::SetOutputComponents(std::int64_t components)
   m_OutputComponents = m_Image.upper[MaxDimension - 1] = components;
 }
 
+void
+FileJob::SetOutputImage(const FilterImage & image)
+{
+  m_OutputImage = image;
+}
+
 std::string
 FileJob::FindWrongNumberOfImages(const Operation & operation, const std::vector<InputDescription> & all) const
 {
@@ -234,6 +240,15 @@ FileJob::SetOutput(const std::string & file, PixelKind kind, bool compress)
   ImageHeader header = this->GetHeader();
   header.components = m_OutputComponents;
   header.kind = kind;
+  if (m_OutputImage)
+  {
+    for (int a = 0; a < header.dimension; ++a)
+    {
+      header.spacing[a] = m_OutputImage->spacing[a];
+      header.origin[a] = m_OutputImage->origin[a];
+      std::copy_n(m_OutputImage->direction[a], MaxDimension, header.direction[a]);
+    }
+  }
   m_OutputHeader = GetHeaderOfPart(header, m_Request.written);
   CheckOutput(file, m_OutputHeader, this->GetOutputOptions());
   m_Request.writtenKind = kind;
@@ -340,7 +355,7 @@ FileJob::MakePlan(std::uint64_t memory, std::uint64_t ownBytes)
   }
   if (m_Plan.divisions > 1 || m_Plan.inSlabs)
   {
-    // What is only read may be held whole where no limit was set.
+    // An image that is only read may be held whole if no limit was set.
     if (!m_Request.operation && memory == 0)
     {
       return;

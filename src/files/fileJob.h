@@ -42,7 +42,7 @@ struct JobNames
 /** One run from files to a file: opens and checks the images, shares the memory, plans, runs and writes. The program
  * and itk::ChunkwiseFileToFile make their runs here, so that the same files and the same memory have the same plan.
  *
- * The order of calls is that of the class. What a filter is, and which pixel types it has, is the caller's business. */
+ * The order of calls is that of the class. The caller knows the filter and its pixel types. */
 class FileJob
 {
 public:
@@ -67,8 +67,8 @@ public:
   {
     return m_Sources.front()->GetHeader();
   }
-  /** The smallest type that has all values of the first image and of those further images that have no type of their
-   * own. Throws ParameterError. */
+  /** The smallest type that has all values of the first image and of the further images that have no separate type.
+   * Throws ParameterError. */
   PixelKind
   FindInputKind() const;
   /** The types that the operation gets, in its order, if the first image is converted to `first`. */
@@ -84,16 +84,19 @@ public:
     return m_Image;
   }
 
-  // What is computed.
+  // The operation.
 
   std::int64_t
   GetOutputComponents() const
   {
     return m_OutputComponents;
   }
-  /** Of a filter whose results have a number of components of their own. */
+  /** For a filter whose results have another number of components than its inputs. */
   void
   SetOutputComponents(std::int64_t components);
+  /** The grid of an output that has other voxels than the image. */
+  void
+  SetOutputImage(const FilterImage & image);
   /** "" if the operation takes as many images as there are; else a message that begins with the name of the first image
    * that is missing, or that is too much. `all`: the filter's further inputs. */
   std::string
@@ -124,7 +127,7 @@ public:
     return m_Request;
   }
 
-  // What is written.
+  // The output.
 
   /** How a store of Zarr is made (ParseZarrOptions); call it before SetOutput. Nothing if the text is empty. */
   void
@@ -186,7 +189,7 @@ public:
   /** Adds what sources say of themselves once they were read; Run does that. */
   void
   WarnOfSources();
-  /** What users should know of a run: of planning, before Run; then of the files, and of results that were cut. Each is
+  /** Warnings for the user: of planning, before Run; then of the files, and of results that were cut. Each is
    * told once. */
   std::vector<std::string>
   TakeWarnings();
@@ -206,7 +209,7 @@ private:
   CheckPieces(const std::string & why) const;
   OutputOptions
   GetOutputOptions() const;
-  /** Inputs and output use so few threads of their own that inputs, and output, hold at most `bytes`. */
+  /** Inputs and output use so few threads that inputs, and output, hold at most `bytes`. */
   void
   ShareWithFiles(std::uint64_t bytes);
   [[noreturn]] void
@@ -222,6 +225,7 @@ private:
   std::vector<FurtherInput>                m_FurtherInputs;
   Box                                      m_Image{};
   Box                                      m_Whole{};
+  std::optional<FilterImage>               m_OutputImage;
   std::int64_t                             m_OutputComponents{ 1 };
   std::string                              m_Output;
   bool                                     m_Compress{ false };

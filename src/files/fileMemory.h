@@ -12,11 +12,11 @@ namespace chunkwise::files
 struct JobMemory
 {
   std::uint64_t total{ 0 }; ///< what the user allows
-  /** What the process that runs it has already. Less than LeastOwnBytes counts as that, so that small differences do
-   * not change a plan, and a run has one plan in the program and in an application. */
+  /** The memory that the process that runs it has already. Less than LeastOwnBytes counts as that, so that small
+   * differences do not change a plan, and a run has one plan in the program and in an application. */
   std::uint64_t own{ 0 };
   std::uint64_t heldByFiles{ 0 };
-  /** Those that may compute. */
+  /** The number of devices that may compute. */
   std::size_t devices{ 0 };
   /** Whether the CPU may compute in their place. */
   bool mayForgoDevices{ false };

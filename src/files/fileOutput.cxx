@@ -33,7 +33,7 @@ constexpr const char * OldDataName = ".old-data";
 /** Stands for the voxels' file of a folder, which has none. */
 constexpr const char * NoDataName = ".no-data";
 
-/** What RemoveUnfinished removes: paths in memory that is always there. */
+/** The paths that RemoveUnfinished removes, in memory that is always there. */
 struct Slot
 {
   static constexpr int NumberOfFiles = 3;
@@ -217,7 +217,7 @@ MoveUnlessThere(const fs::path & from, const fs::path & to)
   return !IsThere(to) && Move(from, to);
 }
 
-/** What the lock of a folder says of a pair that is being moved: empty names if none is. */
+/** The names, in the lock of a folder, of a pair that is being moved: empty if none is. */
 struct MovedPair
 {
   std::string file;
@@ -478,7 +478,7 @@ OutputFolder::Commit()
   if (!good)
   {
     const int error = errno;
-    // New voxels go back first, so that EndCommit sees at any time what there is to do.
+    // New voxels go back first, so that EndCommit sees at any time which moves are left.
     if (!data.empty() && !IsThere(GetPath(data)))
     {
       Move(data, GetPath(data));

@@ -7,7 +7,7 @@
 namespace chunkwise::files
 {
 
-/** Where an output goes: symbolic links are followed, so that what they name is written. */
+/** The destination of an output: symbolic links are followed, so that the file that they name is written. */
 struct Destination
 {
   /** As the user wrote it, for messages. */
@@ -46,14 +46,14 @@ public:
   OutputFolder &
   operator=(const OutputFolder &) = delete;
 
-  /** Where to write what belongs at `destination`. */
+  /** The path at which to write the file for `destination`. */
   std::filesystem::path
   GetPath(const std::filesystem::path & destination) const
   {
     return m_Folder / destination.filename();
   }
-  /** Moves the files to where they belong, the header last, with the permissions of those that they replace. If a move
-   * fails, what was there before comes back. */
+  /** Moves the files to where they belong, the header last, with the permissions of the files that they replace. If a
+   * move fails, what was there before comes back. */
   void
   Commit();
 

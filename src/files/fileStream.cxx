@@ -145,7 +145,7 @@ private:
         Fail(m_Reader.GetName(), std::string("its compressed voxels are damaged: ") + error.what());
       }
       m_Done += before - room;
-      // What was read before may still give something.
+      // Input that was read before may still give something.
       if (isLast && !m_Ended && room == before)
       {
         FailAtEnd();

@@ -41,8 +41,8 @@ MakeByteStream(Codec codec, const Descriptor & file, std::uint64_t offset, Pixel
 /** Host memory that a stream takes. */
 constexpr std::uint64_t StreamBytes = std::uint64_t{ 640 } << 10;
 
-/** Compresses into a file, in order: blocks by all cores at once, in one stream that every reader knows. What comes out
- * does not depend on how many cores there are. */
+/** Compresses into a file, in order: blocks by all cores at once, in one stream that every reader knows. The output
+ * does not depend on the number of cores. */
 class DeflateWriter
 {
 public:

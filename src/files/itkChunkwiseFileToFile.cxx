@@ -17,7 +17,7 @@ namespace
 using chunkwise::files::FileJob;
 using chunkwise::files::ImageHeader;
 
-/** What is wrong with an image for a filter whose images have so many axes and voxels of a kind; empty: nothing. */
+/** The error of an image for a filter whose images have so many axes and voxels of a kind; empty: none. */
 std::string
 FindMisfit(const ImageHeader & header, int dimension, chunkwise::PixelKind kind)
 {
@@ -109,7 +109,7 @@ ChunkwiseFileToFile::Files::Files(const ChunkwiseFileToFile & filter, chunkwise:
   this->SetOperation();
   m_Job.SetZarrOptions("ZarrOptions", m_Filter.m_ZarrOptions);
   m_Job.SetOutput(m_Filter.m_OutputFileName, m_Filter.m_OutputKind, m_Filter.m_UseCompression);
-  // What the application holds beside the run is not counted.
+  // The application's memory beside the run is not counted.
   m_Job.MakePlan(m_Filter.m_Memory, chunkwise::files::LeastOwnBytes);
 }
 
@@ -170,6 +170,7 @@ ChunkwiseFileToFile::Files::SetOperation()
 {
   chunkwise::FilterImage image = m_Job.DescribeImage(m_Filter.m_InputKind, m_Filter.m_OutputKind);
   image.dimension = m_Filter.m_Dimension;
+  const chunkwise::Coordinates extent = image.extent;
   chunkwise::StreamedRequest & request = m_Job.GetRequest();
   m_Filter.m_Describe(image, request);
   const auto operation = request.operation;
@@ -178,7 +179,8 @@ ChunkwiseFileToFile::Files::SetOperation()
   {
     Refuse(wrong);
   }
-  operation->Validate(image.extent);
+  operation->Validate(extent);
+  m_Job.SetOutputImage(image);
   operation->CheckKinds(m_Job.ListInputKinds(m_Filter.m_InputKind), image.outputKind);
   m_Job.SetOperation(operation, m_Filter.m_InputKind, image.outputKind, region, region, region);
 }

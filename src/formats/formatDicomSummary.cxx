@@ -466,7 +466,7 @@ private:
       throw std::runtime_error("is not complete: its compressed voxels end without the mark of their end");
     }
   }
-  /** What follows the voxels has no use here, but shows whether the file was cut. */
+  /** The elements after the voxels have no use here, but show whether the file was cut. */
   void
   WalkToEnd()
   {

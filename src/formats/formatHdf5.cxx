@@ -250,7 +250,7 @@ Hdf5Service::Write(MessageReader & request, Answer &)
 void
 Hdf5Service::Close(MessageReader &, Answer &)
 {
-  // What HDF5 could not write shows when it closes the file. ITK's class does so when it is destroyed, where an
+  // Errors of HDF5's writes show when it closes the file. ITK's class does so when it is destroyed, where an
   // exception ends the process, or when it begins to read.
   m_Io->ReadImageInformation();
   m_Io = nullptr;

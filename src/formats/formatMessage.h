@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-// What the library of files and the process ChunkwiseFormats say to each other, over one socket: a frame, then its
-// bytes. Both are of one build, on one machine, so numbers go as they lie in memory.
+// The messages between the library of files and the process ChunkwiseFormats, over one socket: a frame, then its bytes.
+// Both are of one build, on one machine, so numbers are sent in the machine's byte order.
 namespace chunkwise::formats
 {
 

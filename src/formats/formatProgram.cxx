@@ -61,7 +61,7 @@ Send(const void * data, std::size_t bytes)
   }
 }
 
-/** Keeps the socket, and nothing else of what the caller has open. What libraries print goes nowhere. */
+/** Keeps the socket, and nothing else of what the caller has open. The output of libraries is dropped. */
 void
 TakeChannel()
 {
@@ -105,7 +105,7 @@ Watch(void *)
   ::_exit(0);
 }
 
-/** What is allocated now, of which the system's limit speaks. */
+/** The bytes that are allocated now, which the system's limit is about. */
 std::uint64_t
 GetDataBytes()
 {
@@ -206,7 +206,7 @@ Serve()
     }
     catch (...)
     {
-      // HDF5's exceptions are of a class of their own.
+      // HDF5's exceptions have a separate base class.
       why = "its library failed";
     }
     SendReply(Reply::Refused, why.empty() ? "its library failed" : why, {});

@@ -6,7 +6,7 @@
 
 #include "itkImageIOBase.h"
 
-// What the process ChunkwiseFormats does for each request. Exceptions of any kind become one line of text.
+// The work of the process ChunkwiseFormats for each request. Exceptions of any kind become one line of text.
 namespace chunkwise::formats
 {
 
@@ -54,7 +54,7 @@ public:
   Read(MessageReader & request, Answer & answer);
 };
 
-/** What a walk over the elements of a DICOM file finds, without its voxels. */
+/** The findings of a walk over the elements of a DICOM file, without its voxels. */
 struct DicomSummary
 {
   bool isDicom{ false };

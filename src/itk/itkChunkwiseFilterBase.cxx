@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "itkChunkwiseFilterBase.h"
 
+#include "chunkwiseRegions.h"
 #include "chunkwiseConvertVoxels.h"
 #include "chunkwiseError.h"
 #include "itkChunkwiseExecutor.h"
@@ -420,7 +421,7 @@ ChunkwiseFilterBase<VDimension>::RequestInputs()
     {
       continue;
     }
-    if (!output.IsEmpty() && !image.Contains(output))
+    if (!output.IsEmpty() && !chunkwise::GetOutputBox(*operation, image).Contains(output))
     {
       input->SetRequestedRegion(this->FindOutput()->GetRequestedRegion());
       InvalidRequestedRegionError error(__FILE__, __LINE__);
@@ -549,7 +550,7 @@ ChunkwiseFilterBase<VDimension>::UpdateDeviceInputs()
   const auto sourceOf = [](DataObject * input) {
     return input ? dynamic_cast<DeviceSource *>(input->GetSource().GetPointer()) : nullptr;
   };
-  // Those that have an index are read through views alone.
+  // Inputs that have an index are read through views alone.
   std::vector<DeviceInput> inputs;
   std::set<DataObject *>   others;
   for (const auto & name : m_Filter.GetInputNames())
@@ -792,7 +793,7 @@ ChunkwiseFilterBase<VDimension>::RunOnDevice(const std::shared_ptr<const chunkwi
   {
     return false;
   }
-  // What is elsewhere comes through the host.
+  // Images elsewhere come through the host.
   for (std::size_t i = m_DeviceInputs.size(); i-- > 0;)
   {
     const DeviceInput & each = m_DeviceInputs[i];
@@ -864,7 +865,7 @@ void
 ChunkwiseFilterBase<VDimension>::ComputeOnce(
   const std::function<void(chunkwise::Manager &, const chunkwise::ExecutionRequest &, ChunkwiseMonitor &)> & compute)
 {
-  // What has changed is newer than all that was there.
+  // Any change makes an entry newer.
   std::array<ModifiedTimeType, 3> state{ { m_Filter.GetMTime(), 0, 0 } };
   for (unsigned int i = 0; i < m_Filter.GetNumberOfIndexedInputs(); ++i)
   {
@@ -928,7 +929,7 @@ void
 ChunkwiseFilterBase<VDimension>::RunAndConvert(const std::shared_ptr<const chunkwise::Operation> & operation,
                                                const chunkwise::Box &                              region)
 {
-  // What needs the whole image is computed at once, the rest in slabs.
+  // An operation that needs the whole image is computed at once, the rest in slabs.
   constexpr std::int64_t                 slabBytes = std::int64_t{ 1 } << 26;
   const chunkwise::PixelKind             kind = this->GetOperationKind();
   const auto                             pixelBytes = static_cast<std::int64_t>(chunkwise::PixelSize(kind));

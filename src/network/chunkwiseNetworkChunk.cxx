@@ -32,7 +32,7 @@ MultiplyAddsOf(const NetworkGraph & graph, const NetworkLayer & layer, const Lay
     case LayerKind::AveragePooling:
       return voxels * taps;
     default:
-      // What goes once through memory takes as long as some arithmetic.
+      // A pass through memory takes as long as some arithmetic.
       return voxels * 4;
   }
 }
@@ -154,7 +154,7 @@ constexpr std::int64_t ThickestSlab = 256;
 /** Memory for spectra beside slabs of so many planes: slabs are thin where there is little of either. */
 constexpr double SpectraBytesOfPlane = 20 * (1 << 20);
 
-/** What a plane of the output costs in the middle of a wide chunk that is computed in slabs. */
+/** The cost of a plane of the output in the middle of a wide chunk that is computed in slabs. */
 double
 CostOfPlane(const NetworkOperation & operation, std::int64_t slab, const NetworkRates & rates)
 {
@@ -198,7 +198,7 @@ FindGoodSlabs(const NetworkOperation & operation, const NetworkRates & rates)
   return slabs;
 }
 
-/** What a function of a key found, remembered: a planner asks with every shape that it tries. */
+/** The value that a function of a key found, remembered: a planner asks with every shape that it tries. */
 template <typename TValue, typename TFind>
 TValue
 Remember(const std::string & key, TFind && find)
@@ -285,7 +285,7 @@ ChooseSlab(const NetworkOperation & operation, const Box & output, const Box & i
   {
     return {};
   }
-  // What is planned for a backend holds for all of its devices.
+  // A plan for a backend holds for all of its devices.
   const auto slabs =
     GetGoodSlabs(operation,
                  rates.padsOutputs || side != NetworkSide::Whole ? GetDeviceNetworkRates(operation.precision)
@@ -358,7 +358,7 @@ PlanChunk(const NetworkOperation & operation, const Box & output, const std::vec
     const auto head = PlanNetwork(operation, parts, *ofHead, false);
     const auto last = static_cast<std::size_t>(operation.headLayers);
     std::copy(head.begin(), head.begin() + operation.headLayers + 1, chunk.plan.begin());
-    // Where the two meet, results lie as both know them.
+    // At the seam between both, results have a layout that both know.
     chunk.plan[last].fragments = { { 1, 1, 1 } };
   }
   for (std::size_t i = 0; i < n; ++i)
@@ -554,7 +554,7 @@ CountPipedSlabs(const NetworkOperation & operation, const Box & output, const Bo
 double
 GetWeightOfSpilling(const NetworkOperation & operation)
 {
-  // What is expected to be hardly faster is not worth the host's memory.
+  // A gain that is expected to be small is not worth the host's memory.
   constexpr double ofGain = 1.03;
   return operation.planes == NetworkPlanes::Automatic ? ofGain : 0.0;
 }
@@ -640,7 +640,7 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
   const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
   const NetworkRates   limited = NetworkLayout(operation, output, image, rates, planes, side).Limit(rates);
   const auto           last = static_cast<std::size_t>(std::max(operation.headLayers, 0));
-  // Of either side the plan is that of its backend.
+  // Each side has the plan of its backend.
   const NetworkChunkPlan chunk =
     PlanChunk(operation, output, whole, image, limited, side == NetworkSide::Whole ? nullptr : &limited);
   const auto costs = CostOfLayers(graph,

@@ -5,7 +5,7 @@
 #include "chunkwiseNetworkMarch.h"
 #include "chunkwiseNetworkRun.h"
 
-// What is computed of a chunk of a network's output, and where: a pure function of shapes and rates.
+// The parts of a chunk of a network's output, and how each is computed: a pure function of shapes and rates.
 
 namespace chunkwise
 {
@@ -16,7 +16,7 @@ SpatialPart(const Coordinates & extent)
   return { { extent[0], extent[1], extent[2] } };
 }
 
-/** A window, as the image of its own that it is. */
+/** A window as a separate image. */
 inline Box
 WindowBox(const NetworkOperation & operation)
 {
@@ -31,7 +31,7 @@ MultiplyAddsOf(const NetworkGraph & graph, const NetworkLayer & layer, const Lay
 double
 NumberOfImages(const NetworkOperation & operation, const Box & output);
 
-/** What is computed of a chunk: its steps, and how each step computes each layer. */
+/** The plan of a chunk: its steps, and how each step computes each layer. */
 struct NetworkChunkPlan
 {
   std::vector<NetworkGraph::Range>     ranges;
@@ -55,7 +55,7 @@ NetworkChunkPlan
 PlanChunk(const NetworkOperation & operation, const Box & output, const std::vector<LayerExtent> & whole,
           const Box & image, NetworkRates rates, const NetworkRates * ofHead = nullptr);
 
-/** Where the results of layers lie. Layers share memory where no two are needed at a time; which ones depends on no
+/** The places of the layers' results. Layers share memory where no two are needed at a time; which ones depends on no
  * chunk, so that the memory does not shrink when the chunk grows. */
 class NetworkLayout
 {
@@ -88,7 +88,7 @@ private:
     std::vector<std::size_t> ofLayer;
     std::vector<std::size_t> bytes;
   };
-  /** What chunks need of each layer at most. */
+  /** The most that chunks need of each layer. */
   struct Needs
   {
     std::vector<LayerExtent> computed; ///< by a step

@@ -387,10 +387,45 @@ NetworkGraph::Finish()
   }
 }
 
+namespace
+{
+
+/** Multiplies a scaling that follows a convolution of so many input channels into the convolution's weights. */
+void
+FoldScaling(const NetworkLayer & layer, std::int64_t inputs, NetworkLayer & producer)
+{
+  auto               weights = std::make_shared<std::vector<float>>(*producer.weights);
+  auto               bias = std::make_shared<std::vector<float>>(static_cast<std::size_t>(producer.channels));
+  const std::int64_t taps = producer.kernel[0] * producer.kernel[1] * producer.kernel[2];
+  const std::int64_t perGroup = producer.channels / producer.groups;
+  const std::int64_t inputsPerGroup = inputs / producer.groups;
+  for (std::size_t w = 0; w < weights->size(); ++w)
+  {
+    const std::int64_t block = static_cast<std::int64_t>(w) / taps;
+    const std::int64_t channel = producer.kind == LayerKind::Convolution
+                                   ? block / inputsPerGroup
+                                   : block / perGroup / inputsPerGroup * perGroup + block % perGroup;
+    (*weights)[w] = static_cast<float>(static_cast<double>((*weights)[w]) *
+                                       static_cast<double>((*layer.weights)[static_cast<std::size_t>(channel)]));
+  }
+  for (std::size_t c = 0; c < bias->size(); ++c)
+  {
+    const double before = producer.bias ? (*producer.bias)[c] : 0.0;
+    (*bias)[c] = static_cast<float>(before * static_cast<double>((*layer.weights)[c]) +
+                                    (layer.bias ? static_cast<double>((*layer.bias)[c]) : 0.0));
+  }
+  CheckValues(layer, "weights of the folded scaling", *weights, static_cast<std::int64_t>(weights->size()));
+  CheckValues(layer, "bias of the folded scaling", *bias, static_cast<std::int64_t>(bias->size()));
+  producer.weights = weights;
+  producer.bias = bias;
+}
+
+} // namespace
+
 void
 NetworkGraph::Simplify()
 {
-  // What the output does not need uses nothing.
+  // Layers that the output does not need use nothing.
   const auto findNeeded = [this] {
     std::vector<bool> needed(m_Layers.size(), false);
     needed[0] = true;
@@ -439,31 +474,7 @@ NetworkGraph::Simplify()
       producer.kind == LayerKind::Convolution || producer.kind == LayerKind::TransposedConvolution;
     if (layer.kind == LayerKind::Scaling && isConvolution)
     {
-      auto               weights = std::make_shared<std::vector<float>>(*producer.weights);
-      auto               bias = std::make_shared<std::vector<float>>(static_cast<std::size_t>(producer.channels));
-      const std::int64_t taps = producer.kernel[0] * producer.kernel[1] * producer.kernel[2];
-      const std::int64_t perGroup = producer.channels / producer.groups;
-      const std::int64_t inputs = m_Layers[static_cast<std::size_t>(producer.inputs[0])].channels;
-      const std::int64_t inputsPerGroup = inputs / producer.groups;
-      for (std::size_t w = 0; w < weights->size(); ++w)
-      {
-        const std::int64_t block = static_cast<std::int64_t>(w) / taps;
-        const std::int64_t channel = producer.kind == LayerKind::Convolution
-                                       ? block / inputsPerGroup
-                                       : block / perGroup / inputsPerGroup * perGroup + block % perGroup;
-        (*weights)[w] = static_cast<float>(static_cast<double>((*weights)[w]) *
-                                           static_cast<double>((*layer.weights)[static_cast<std::size_t>(channel)]));
-      }
-      for (std::size_t c = 0; c < bias->size(); ++c)
-      {
-        const double before = producer.bias ? (*producer.bias)[c] : 0.0;
-        (*bias)[c] = static_cast<float>(before * static_cast<double>((*layer.weights)[c]) +
-                                        (layer.bias ? static_cast<double>((*layer.bias)[c]) : 0.0));
-      }
-      CheckValues(layer, "weights of the folded scaling", *weights, static_cast<std::int64_t>(weights->size()));
-      CheckValues(layer, "bias of the folded scaling", *bias, static_cast<std::int64_t>(bias->size()));
-      producer.weights = weights;
-      producer.bias = bias;
+      FoldScaling(layer, m_Layers[static_cast<std::size_t>(producer.inputs[0])].channels, producer);
     }
     else if (layer.kind != LayerKind::Pointwise)
     {
@@ -617,7 +628,7 @@ NetworkGraph::FindPeriod()
     bool               found = false;
     for (std::int64_t rest = 0; rest < period && !found; ++rest)
     {
-      // Where a large image fits, so do all larger ones, and of the smaller ones those from some extent on.
+      // If a large image fits, so do all larger ones, and the smaller ones from some extent on.
       const std::int64_t first = rest == 0 ? period : rest;
       std::int64_t       fits = (most - first) / period;
       const std::int64_t out = result(first + fits * period);

@@ -9,7 +9,7 @@
 namespace chunkwise
 {
 
-/** What one step of a march does with one layer. Planes are indices of the layer along z. */
+/** The work of one step of a march for one layer. Planes are indices of the layer along z. */
 struct NetworkSlabLayer
 {
   std::int64_t lower{ 0 }; ///< planes that are computed; none where it is `upper`
@@ -42,7 +42,7 @@ using NetworkSlab = std::vector<NetworkSlabLayer>;
  * `slab` 0: one step.
  *
  * Planes that are computed, and those in memory, begin at multiples of `fragments` from the range's first plane on, so
- * that some are computed twice. Where `isBound` they begin as much lower as that can take for any chunk. */
+ * that some are computed twice. If `isBound`, they begin as much lower as that can take for any chunk. */
 std::vector<NetworkSlab>
 MakeNetworkMarch(const NetworkGraph & graph, const std::vector<NetworkGraph::Range> & ranges, std::int64_t slab,
                  const std::vector<std::int64_t> & fragments, bool isBound);

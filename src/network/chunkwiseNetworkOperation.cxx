@@ -56,7 +56,7 @@ NetworkOperation::GetHalo(const Coordinates & image) const
   }
   for (int a = 0; a < MaxSpatialAxes; ++a)
   {
-    // A mirror shows to one side what lies on the other.
+    // A mirror shows to one side the voxels of the opposite side.
     if (boundary.mode == BoundaryMode::Mirror)
     {
       halo.lower[a] = halo.upper[a] = std::max(halo.lower[a], halo.upper[a]);
@@ -220,7 +220,7 @@ NetworkOperation::RoundChunk(const Coordinates & extent) const
   }
   if (result == NetworkResult::AllChannels)
   {
-    // What makes one channel makes all.
+    // A backend that makes one channel makes all.
     rounded[channelAxis] = graph->GetNumberOfOutputChannels();
   }
   return rounded;

@@ -60,7 +60,7 @@ CountKept(const NetworkLayer & layer, int tile)
   return kept;
 }
 
-/** What the transforms of a tile cost: voxels and spectra of either side. */
+/** The cost of the transforms of a tile: voxels and spectra of either side. */
 double
 CostOfTransforms(const NetworkLayer & layer, int inputs, int tile, const NetworkRates & rates)
 {
@@ -69,7 +69,7 @@ CostOfTransforms(const NetworkLayer & layer, int inputs, int tile, const Network
          rates.stores[number] * CountKept(layer, tile) * layer.channels;
 }
 
-/** What the products of a tile cost. */
+/** The cost of the products of a tile. */
 double
 CostOfProducts(int inputs, int outputs, int tile, const NetworkRates & rates)
 {

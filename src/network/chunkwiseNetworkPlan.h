@@ -21,32 +21,32 @@ Product(const LayerExtent & extent)
 /** Tiles of the input, transformed, multiplied with the kernels' spectra frequency by frequency, and transformed back.
  *
  * A tile has as many voxels along each axis. It is transformed as a signal that goes on with the opposite sign, so that
- * half as many complex numbers as voxels say all of it, none of them special. What a convolution wraps around is not
- * kept: of `tile` voxels, tile - kernel + 1 are results. A dilated convolution is an ordinary one on each of the grids
- * of every dilation-th voxel.
+ * half as many complex numbers as voxels say all of it, none of them special. Results that a convolution wraps around
+ * are not kept: of `tile` voxels, tile - kernel + 1 are results. A dilated convolution is an ordinary one on each of
+ * the grids of every dilation-th voxel.
  *
  * Source: A. Zlateski et al., ZNNi, 2016; A. Zlateski et al., FFT convolutions are faster than Winograd on modern CPUs,
  * here is why, arXiv 1809.07851 (tiles, one matrix product a frequency). */
 constexpr int NetworkTiles[] = { 16, 20, 24, 28, 32 };
 
-/** What a backend can do, in the time in which it moves a byte of memory. */
+/** The rates of a backend, in the time in which it moves a byte of memory. */
 struct NetworkRates
 {
   double multiplyAdds{ 2.5 };        ///< of direct convolutions
   double planeTaps{ 0.0 };           ///< of a direct kernel's plane, in whose time the input's next plane comes
   double productMultiplyAdds{ 0.0 }; ///< of products of spectra; 0: the backend has no transforms
-  /** What products of spectra take beside that, in times in which a number of a tile's spectra is read or written. */
+  /** The cost of products of spectra beside that, in times in which a number of a tile's spectra is read or written. */
   double productTraffic{ 0.0 };
   double productFixed{ 0.0 }; ///< for each tile and frequency, whatever the channels
   double poolingTaps{ 4.0 };
   double linkTraffic{ 80 }; ///< what a byte takes from or to the host's memory
   int    largestTile{ 32 }; ///< voxels along an axis
-  /** What the transform of a tile of each size in NetworkTiles takes, in the time in which its voxels are read and its
+  /** The cost of the transform of a tile of each size in NetworkTiles, in the time in which its voxels are read and its
    * spectrum is written; 0: there is none. */
   double transforms[std::size(NetworkTiles)]{ 0.88, 1.06, 1.14, 1.32, 1.49 };
-  /** What a voxel that is kept of a tile takes beside. */
+  /** The additional cost of a voxel that is kept of a tile. */
   double stores[std::size(NetworkTiles)]{ 20, 17, 12.5, 9.7, 5.9 };
-  /** What a byte of the kernels' spectra takes to be made, once a run; here for a chunk's share of it, and a step's. */
+  /** The cost of making a byte of the kernels' spectra, once a run; here for a chunk's share of it, and a step's. */
   double spectraMaking{ 0.0 };
   double uploads{ 0.0 }; ///< what a byte of the weights takes to the device, once a run
   double ofRun{ 0.0 };   ///< what a run takes beside its layers: streams, events, pieces of images
@@ -122,11 +122,11 @@ TileChoice
 ChooseStepTile(const NetworkOperation & operation, std::size_t i, const LayerExtent & part, std::size_t bytes,
                const NetworkRates & rates);
 
-/** What it costs to read a layer's inputs and to write its result once. */
+/** The cost of reading a layer's inputs and writing its result once. */
 double
 GetTrafficCost(const NetworkGraph & graph, const NetworkLayer & layer, const LayerExtent & output);
 
-/** What a layer's convolution directly costs. */
+/** The cost of a layer's direct convolution. */
 double
 GetDirectCost(const NetworkLayer & layer, int inputs, const LayerExtent & output, const NetworkRates & rates);
 

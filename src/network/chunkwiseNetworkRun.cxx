@@ -60,7 +60,7 @@ MakeStep(const NetworkLayer & layer, const std::vector<Tensor> & tensors, std::s
   return step;
 }
 
-/** What layers need beside their inputs, in the backend's memory. */
+/** The values that layers need beside their inputs, in the backend's memory. */
 using LayerValues = std::array<const float *, NetworkLayerValues>;
 
 /** A layer as steps of the backend: one, or of a concatenation a copy for each input. */
@@ -138,7 +138,7 @@ public:
   Enter(std::size_t place)
   {
     ++m_Layer;
-    // What the layer before it stores may go on, unless it is stored from there.
+    // Stores of the layer before may stay pending, unless they read from this place.
     const bool mayGoOn = m_StoredBy + 1 == m_Layer && m_Place != place;
     this->Await(mayGoOn ? m_StoredEarlier : m_Stored);
     m_Place = place;

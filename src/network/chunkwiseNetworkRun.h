@@ -13,7 +13,7 @@
 namespace chunkwise
 {
 
-/** What a backend does for a network on one chunk. */
+/** The work of a backend for a network on one chunk. */
 class NetworkBackend
 {
 public:
@@ -30,8 +30,8 @@ public:
   /** `tile` is for a convolution by transforms, else its `tile` is 0. */
   virtual void
   Run(const network::Step & step, const TileChoice & tile) = 0;
-  /** Makes the output's voxels from the network's result, those that `tensor` has. `channel` is for results of one
-   * channel. */
+  /** Makes the output's voxels from the network's result, for the box that `tensor` has. `channel` is for results of
+   * one channel. */
   virtual void
   Store(const network::Tensor & tensor, const Coordinates & at, int channel) = 0;
   /** Copies planes of a tensor to where they are in another one. */
@@ -41,8 +41,9 @@ public:
    * asked for before. Gives its number. */
   virtual int
   StartCopy(const network::Tensor & from, const network::Tensor & to);
-  /** What is asked for from now on begins when this copy, and all that were started before in its direction, are done.
-   * Of the copies in a direction it is one of the last two. */
+  /** Work that is asked for from now on begins when this copy, and all copies that were started before in its
+   * direction, are done.
+   * The copy must be among the last two in its direction. */
   virtual void
   AwaitCopy(int number);
   /** Returns when this copy is done. */
@@ -74,7 +75,7 @@ constexpr int NetworkLayerValues = 3;
 std::array<std::shared_ptr<const std::vector<float>>, NetworkLayerValues>
 GetNetworkValues(const NetworkLayer & layer);
 
-/** Where the planes lie that steps hand on: with the results of layers, or in the host's memory. */
+/** The place of the planes that steps hand on: with the results of layers, or in the host's memory. */
 enum class KeptPlanes
 {
   InScratch,
@@ -101,7 +102,7 @@ NetworkBytes
 GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
                 KeptPlanes planes = KeptPlanes::InScratch, NetworkSide side = NetworkSide::Whole);
 
-/** What a chunk costs, as the bytes of memory traffic that take as long as its arithmetic. */
+/** The cost of a chunk, as the bytes of memory traffic that take as long as its arithmetic. */
 double
 GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
                KeptPlanes planes = KeptPlanes::InScratch, NetworkSide side = NetworkSide::Whole);
@@ -116,7 +117,7 @@ GetWeightOfSpilling(const NetworkOperation & operation);
 bool
 MaySpill(const NetworkOperation & operation);
 
-/** Where a call keeps its planes. */
+/** The place of the planes that a call keeps. */
 KeptPlanes
 GetKeptPlanes(const KernelCall & call);
 
@@ -132,7 +133,7 @@ struct NetworkHead
 void
 RunNetwork(const KernelCall & call, NetworkBackend & backend, const NetworkHead * head = nullptr);
 
-/** What a head's kernel finds at call.sideIn, and calls with its backend. */
+/** The tail of a network, which a head's kernel finds at call.sideIn, and calls with its backend. */
 using NetworkTail = std::function<void(NetworkHead head)>;
 
 /** Runs a piped call (chunkwiseSpilledMemory.h): `runTail` runs the network on its backend with this head. */

@@ -6,14 +6,14 @@
 
 #include <algorithm>
 
-// Where the tiles of a transformed convolution lie in its input and its output, for both backends.
+// The places of the tiles of a transformed convolution in its input and its output, for both backends.
 
 namespace chunkwise
 {
 namespace network
 {
 
-/** The tiles of a convolution: of every grid of dilation-th voxels those that cover it, x fastest. */
+/** The tiles of a convolution: for every grid of dilation-th voxels the tiles that cover it, x fastest. */
 struct TileGrid
 {
   std::int64_t grids[MaxSpatialAxes]; ///< that are not empty
@@ -37,7 +37,7 @@ struct TileGrid
   }
 };
 
-/** Where a tile's voxels are along an axis: number j at base + j * step, for j in [begin, end). */
+/** The positions of a tile's voxels along an axis: number j at base + j * step, for j in [begin, end). */
 struct TileAxis
 {
   std::int64_t base;

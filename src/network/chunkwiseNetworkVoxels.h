@@ -8,7 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
-// What each voxel of each kind of layer is, for both backends: one source, the same bits.
+// The value of each voxel of each kind of layer, for both backends: one source, the same bits.
 
 namespace chunkwise
 {
@@ -215,7 +215,7 @@ TangentOf(double x)
   return x < 0.0 ? -result : result;
 }
 
-// Code of its own: it would else be in every kernel as often as that stores a voxel.
+// A separate function: it would else be in every kernel as often as that stores a voxel.
 #if defined(__CUDACC__)
 #  define CHUNKWISE_NOT_INLINE __noinline__
 #else
@@ -344,7 +344,7 @@ PoolingAt(const Step & s, std::int64_t c, std::int64_t x, std::int64_t y, std::i
         if (in.IsInside(0, ix) && in.IsInside(1, iy) && in.IsInside(2, iz))
         {
           const float value = in.At(c, ix, iy, iz);
-          // What is not a number stays.
+          // NaN stays.
           result = !VMaximum ? result + value : value > result || value != value ? value : result;
           ++count;
         }
@@ -393,7 +393,7 @@ LinearAt(const Step & s, std::int64_t c, std::int64_t x, std::int64_t y, std::in
   return fmaf(part[2], planes[1] - planes[0], planes[0]);
 }
 
-/** A voxel of a layer before its activation; not of Convolution, for which backends have kernels of their own, nor of
+/** A voxel of a layer before its activation; not of Convolution, for which backends have separate kernels, nor of
  * Softmax, which makes all channels at once. */
 template <LayerKind VKind>
 CHUNKWISE_HOST_DEVICE inline float

@@ -39,7 +39,7 @@ struct LabelNumbering
 
 /** Connected components: an image of labels 1, 2, ..., N in the raster order of each component's first voxel, x
  * fastest; the background is 0. So the result is unique, and has the same bits on every backend and for every division
- * into chunks. A region is labelled as an image of its own.
+ * into chunks. A region is labelled as a separate image.
  *
  * Two passes over chunks. The first labels each chunk by itself and keeps what lies on its faces, and how many
  * components begin in each row. Solve joins components across faces and numbers them. The second labels each chunk

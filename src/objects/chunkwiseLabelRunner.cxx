@@ -69,7 +69,7 @@ struct BlockPlane
 };
 
 /** Joins components across the planes where blocks meet. Blocks come in ascending order, and the components of all are
- * numbered one after the other. Only those that belong to one with a smaller number are kept, with that number.
+ * numbered one after the other. Only components that belong to one with a smaller number are kept, with that number.
  * `TNumber`: 32 bits, or 64 for images of 2^31 voxels and more. */
 template <typename TNumber>
 class BlockJoiner : public Numberings

@@ -407,7 +407,7 @@ private:
     }
   }
 
-  /** Those that bring a chunk beside another one, across periodic edges; and none. */
+  /** The shifts that bring a chunk beside another one, across periodic edges; and none. */
   std::vector<Coordinates>
   FindShifts() const
   {

@@ -19,7 +19,7 @@ struct LabelFace
   std::size_t  values;
 };
 
-/** The layout of a chunk's summary. The chunk is labelled as an image of its own. First comes the number of components
+/** The layout of a chunk's summary. The chunk is labelled as a separate image. First comes the number of components
  * that begin in each row, 32 bits each; then its faces. */
 struct LabelSummaryLayout
 {

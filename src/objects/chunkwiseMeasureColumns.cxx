@@ -346,164 +346,156 @@ public:
   void
   Add(const std::string & property, MeasurementTable & table)
   {
-    const int d = m_Layout.dimension;
-    using Row = const std::int64_t *;
-    const auto integers = [&](const std::string & name, auto && get, PixelKind kind = PixelKind::Int64) {
-      MeasurementColumn column = MakeColumn(name, kind);
-      for (const std::uint32_t slot : m_Order)
-      {
-        column.integers.push_back(static_cast<std::int64_t>(get(m_Rows.GetRow(slot))));
-      }
-      table.push_back(std::move(column));
-    };
-    const auto reals = [&](const std::string & name, auto && get) {
-      MeasurementColumn column = MakeColumn(name, PixelKind::Float64);
-      for (const std::uint32_t slot : m_Order)
-      {
-        column.reals.push_back(get(m_Rows.GetRow(slot)));
-      }
-      table.push_back(std::move(column));
-    };
-    const auto objects = [&](const std::string & name, auto && get) {
-      MeasurementColumn column = MakeColumn(name, PixelKind::Float64);
-      for (const MeasuredObject & object : this->GetObjects())
-      {
-        column.reals.push_back(get(object));
-      }
-      table.push_back(std::move(column));
-    };
-    const auto forEachAxis = [&](const std::string & name, auto && add) {
-      for (int k = 0; k < d; ++k)
-      {
-        add(name + "-" + std::to_string(k), this->AxisOf(k));
-      }
-    };
-    const auto points = [&](const std::string & name, bool isPhysical, auto && get) {
-      forEachAxis(name, [&](const std::string & column, int axis) {
-        objects(column, [&](const MeasuredObject & object) {
-          return isPhysical ? this->PointOf(get(object), axis) : get(object)[axis];
-        });
-      });
-    };
-    const auto places = [&](const std::string & name, auto && get) {
-      forEachAxis(name, [&](const std::string & column, int axis) {
-        integers(column, [&](Row row) { return this->IndexOf(get(row), axis); });
-      });
-    };
-    const auto extrema = [&](const std::string & name, int word) {
-      MeasurementColumn column = MakeColumn(name, WideKind(m_Settings.intensityKind));
-      for (const std::uint32_t slot : m_Order)
-      {
-        Row row = m_Rows.GetRow(slot);
-        DispatchPixelKind(m_Settings.intensityKind, [&](auto pixel) {
-          const auto value = FromOrdinal<decltype(pixel)>(static_cast<std::uint64_t>(row[word]));
-          if constexpr (std::is_integral<decltype(pixel)>::value)
-          {
-            column.integers.push_back(static_cast<std::int64_t>(value));
-          }
-          else
-          {
-            column.reals.push_back(m_Reader.GetNaNs(row) > 0 ? NotANumber : static_cast<double>(value));
-          }
-        });
-      }
-      table.push_back(std::move(column));
-    };
+    if (!this->AddShape(property, table) && !this->AddMoment(property, table))
+    {
+      this->AddIntensity(property, table);
+    }
+  }
 
+private:
+  using Row = const std::int64_t *;
+
+  template <typename TGet>
+  void
+  AddIntegers(MeasurementTable & table, const std::string & name, TGet && get, PixelKind kind = PixelKind::Int64)
+  {
+    MeasurementColumn column = MakeColumn(name, kind);
+    for (const std::uint32_t slot : m_Order)
+    {
+      column.integers.push_back(static_cast<std::int64_t>(get(m_Rows.GetRow(slot))));
+    }
+    table.push_back(std::move(column));
+  }
+  template <typename TGet>
+  void
+  AddReals(MeasurementTable & table, const std::string & name, TGet && get)
+  {
+    MeasurementColumn column = MakeColumn(name, PixelKind::Float64);
+    for (const std::uint32_t slot : m_Order)
+    {
+      column.reals.push_back(get(m_Rows.GetRow(slot)));
+    }
+    table.push_back(std::move(column));
+  }
+  template <typename TGet>
+  void
+  AddOfObjects(MeasurementTable & table, const std::string & name, TGet && get)
+  {
+    MeasurementColumn column = MakeColumn(name, PixelKind::Float64);
+    for (const MeasuredObject & object : this->GetObjects())
+    {
+      column.reals.push_back(get(object));
+    }
+    table.push_back(std::move(column));
+  }
+  template <typename TAdd>
+  void
+  ForEachAxis(const std::string & name, TAdd && add)
+  {
+    for (int k = 0; k < m_Layout.dimension; ++k)
+    {
+      add(name + "-" + std::to_string(k), this->AxisOf(k));
+    }
+  }
+  template <typename TGet>
+  void
+  AddPoints(MeasurementTable & table, const std::string & name, bool isPhysical, TGet && get)
+  {
+    this->ForEachAxis(name, [&](const std::string & column, int axis) {
+      this->AddOfObjects(table, column, [&](const MeasuredObject & object) {
+        return isPhysical ? this->PointOf(get(object), axis) : get(object)[axis];
+      });
+    });
+  }
+  template <typename TGet>
+  void
+  AddPlaces(MeasurementTable & table, const std::string & name, TGet && get)
+  {
+    this->ForEachAxis(name, [&](const std::string & column, int axis) {
+      this->AddIntegers(table, column, [&](Row row) { return this->IndexOf(get(row), axis); });
+    });
+  }
+  void
+  AddExtrema(MeasurementTable & table, const std::string & name, int word)
+  {
+    MeasurementColumn column = MakeColumn(name, WideKind(m_Settings.intensityKind));
+    for (const std::uint32_t slot : m_Order)
+    {
+      Row row = m_Rows.GetRow(slot);
+      DispatchPixelKind(m_Settings.intensityKind, [&](auto pixel) {
+        const auto value = FromOrdinal<decltype(pixel)>(static_cast<std::uint64_t>(row[word]));
+        if constexpr (std::is_integral<decltype(pixel)>::value)
+        {
+          column.integers.push_back(static_cast<std::int64_t>(value));
+        }
+        else
+        {
+          column.reals.push_back(m_Reader.GetNaNs(row) > 0 ? NotANumber : static_cast<double>(value));
+        }
+      });
+    }
+    table.push_back(std::move(column));
+  }
+
+  /** Adds a column of counts, boxes, sizes and borders; whether there is one of this name. */
+  bool
+  AddShape(const std::string & property, MeasurementTable & table)
+  {
+    const int d = m_Layout.dimension;
     if (property == "label")
     {
-      integers("label", [](Row row) { return row[MeasureLayout::label]; }, WideKind(m_Settings.labelKind));
+      this->AddIntegers(
+        table, "label", [](Row row) { return row[MeasureLayout::label]; }, WideKind(m_Settings.labelKind));
     }
     else if (property == "num_pixels")
     {
-      integers("num_pixels", [](Row row) { return row[MeasureLayout::count]; });
+      this->AddIntegers(table, "num_pixels", [](Row row) { return row[MeasureLayout::count]; });
     }
     else if (property == "area")
     {
-      reals("area", [&](Row row) { return static_cast<double>(row[MeasureLayout::count]) * m_Reader.GetVoxel(); });
+      this->AddReals(
+        table, "area", [&](Row row) { return static_cast<double>(row[MeasureLayout::count]) * m_Reader.GetVoxel(); });
     }
     else if (property == "bbox")
     {
       for (int k = 0; k < 2 * d; ++k)
       {
         const int word = (k < d ? +MeasureLayout::lower : m_Layout.upper) + this->AxisOf(k % d);
-        integers("bbox-" + std::to_string(k), [word](Row row) { return row[word]; });
+        this->AddIntegers(table, "bbox-" + std::to_string(k), [word](Row row) { return row[word]; });
       }
     }
     else if (property == "area_bbox")
     {
-      reals("area_bbox", [&](Row row) { return this->CountBox(row) * m_Reader.GetVoxel(); });
+      this->AddReals(table, "area_bbox", [&](Row row) { return this->CountBox(row) * m_Reader.GetVoxel(); });
     }
     else if (property == "extent")
     {
-      reals("extent", [&](Row row) { return static_cast<double>(row[MeasureLayout::count]) / this->CountBox(row); });
+      this->AddReals(
+        table, "extent", [&](Row row) { return static_cast<double>(row[MeasureLayout::count]) / this->CountBox(row); });
     }
     else if (property == "touches_border")
     {
-      integers("touches_border", [&](Row row) { return this->TouchesBorder(row) ? 1 : 0; }, PixelKind::UInt8);
+      this->AddIntegers(
+        table, "touches_border", [&](Row row) { return this->TouchesBorder(row) ? 1 : 0; }, PixelKind::UInt8);
     }
     else if (property == "first_voxel")
     {
-      places("first_voxel", [](Row row) { return row[MeasureLayout::first]; });
-    }
-    else if (property == "centroid")
-    {
-      points("centroid", false, [](const MeasuredObject & object) { return object.centroid; });
-    }
-    else if (property == "centroid_physical")
-    {
-      points("centroid_physical", true, [](const MeasuredObject & object) { return object.centroid; });
+      this->AddPlaces(table, "first_voxel", [](Row row) { return row[MeasureLayout::first]; });
     }
     else if (property == "equivalent_diameter_area")
     {
-      reals("equivalent_diameter_area", [&](Row row) {
+      this->AddReals(table, "equivalent_diameter_area", [&](Row row) {
         const double size = static_cast<double>(row[MeasureLayout::count]) * m_Reader.GetVoxel();
         return d == 1 ? size : d == 2 ? std::sqrt(4 * size / Pi) : std::cbrt(6 * size / Pi);
       });
     }
-    else if (property == "inertia_tensor")
-    {
-      forEachAxis("inertia_tensor", [&](const std::string & name, int i) {
-        forEachAxis(name, [&](const std::string & column, int j) {
-          objects(column, [i, j](const MeasuredObject & object) { return object.inertia[i][j]; });
-        });
-      });
-    }
-    else if (property == "inertia_tensor_eigvals")
-    {
-      for (int i = 0; i < d; ++i)
-      {
-        objects("inertia_tensor_eigvals-" + std::to_string(i),
-                [i](const MeasuredObject & object) { return object.eigenvalues[i]; });
-      }
-    }
-    else if (property == "principal_axes")
-    {
-      for (int i = 0; i < d; ++i)
-      {
-        // The longest axis has the least moment of inertia.
-        forEachAxis("principal_axes-" + std::to_string(i), [&](const std::string & column, int axis) {
-          objects(column,
-                  [&](const MeasuredObject & object) { return this->DirectionOf(object.axes[d - 1 - i], axis); });
-        });
-      }
-    }
-    else if (property == "axis_major_length" || property == "axis_minor_length")
-    {
-      const bool isMajor = property == "axis_major_length";
-      objects(property, [d, isMajor](const MeasuredObject & object) { return GetAxisLength(object, d, isMajor); });
-    }
-    else if (property == "orientation")
-    {
-      objects("orientation", [d](const MeasuredObject & object) { return GetOrientation(object, d); });
-    }
     else if (property == "euler_number")
     {
-      integers("euler_number", [&](Row row) { return row[m_Layout.euler]; });
+      this->AddIntegers(table, "euler_number", [&](Row row) { return row[m_Layout.euler]; });
     }
     else if (property == "surface_area")
     {
-      reals("surface_area", [&](Row row) {
+      this->AddReals(table, "surface_area", [&](Row row) {
         double area = 0;
         for (int a = 0; a < d; ++a)
         {
@@ -512,43 +504,117 @@ public:
         return area;
       });
     }
-    else if (property == "intensity_sum")
+    else
+    {
+      return false;
+    }
+    return true;
+  }
+  /** Adds a column of centroids, axes and moments; whether there is one of this name. */
+  bool
+  AddMoment(const std::string & property, MeasurementTable & table)
+  {
+    const int d = m_Layout.dimension;
+    if (property == "centroid")
+    {
+      this->AddPoints(table, "centroid", false, [](const MeasuredObject & object) { return object.centroid; });
+    }
+    else if (property == "centroid_physical")
+    {
+      this->AddPoints(table, "centroid_physical", true, [](const MeasuredObject & object) { return object.centroid; });
+    }
+    else if (property == "inertia_tensor")
+    {
+      this->ForEachAxis("inertia_tensor", [&](const std::string & name, int i) {
+        this->ForEachAxis(name, [&](const std::string & column, int j) {
+          this->AddOfObjects(table, column, [i, j](const MeasuredObject & object) { return object.inertia[i][j]; });
+        });
+      });
+    }
+    else if (property == "inertia_tensor_eigvals")
+    {
+      for (int i = 0; i < d; ++i)
+      {
+        this->AddOfObjects(table, "inertia_tensor_eigvals-" + std::to_string(i), [i](const MeasuredObject & object) {
+          return object.eigenvalues[i];
+        });
+      }
+    }
+    else if (property == "principal_axes")
+    {
+      for (int i = 0; i < d; ++i)
+      {
+        // The longest axis has the least moment of inertia.
+        this->ForEachAxis("principal_axes-" + std::to_string(i), [&](const std::string & column, int axis) {
+          this->AddOfObjects(table, column, [&](const MeasuredObject & object) {
+            return this->DirectionOf(object.axes[d - 1 - i], axis);
+          });
+        });
+      }
+    }
+    else if (property == "axis_major_length" || property == "axis_minor_length")
+    {
+      const bool isMajor = property == "axis_major_length";
+      this->AddOfObjects(
+        table, property, [d, isMajor](const MeasuredObject & object) { return GetAxisLength(object, d, isMajor); });
+    }
+    else if (property == "orientation")
+    {
+      this->AddOfObjects(
+        table, "orientation", [d](const MeasuredObject & object) { return GetOrientation(object, d); });
+    }
+    else if (property == "centroid_weighted")
+    {
+      this->AddPoints(table, "centroid_weighted", false, [](const MeasuredObject & object) { return object.weighted; });
+    }
+    else if (property == "centroid_weighted_physical")
+    {
+      this->AddPoints(
+        table, "centroid_weighted_physical", true, [](const MeasuredObject & object) { return object.weighted; });
+    }
+    else
+    {
+      return false;
+    }
+    return true;
+  }
+  /** Adds a column of intensities; whether there is one of this name. */
+  bool
+  AddIntensity(const std::string & property, MeasurementTable & table)
+  {
+    if (property == "intensity_sum")
     {
       this->AddSums(table);
     }
     else if (property == "intensity_mean")
     {
-      reals("intensity_mean",
-            [&](Row row) { return m_Reader.GetSum(row) / static_cast<double>(row[MeasureLayout::count]); });
+      this->AddReals(table, "intensity_mean", [&](Row row) {
+        return m_Reader.GetSum(row) / static_cast<double>(row[MeasureLayout::count]);
+      });
     }
     else if (property == "intensity_variance")
     {
-      reals("intensity_variance", [&](Row row) { return m_Reader.GetVariance(row); });
+      this->AddReals(table, "intensity_variance", [&](Row row) { return m_Reader.GetVariance(row); });
     }
     else if (property == "intensity_std")
     {
-      reals("intensity_std", [&](Row row) { return std::sqrt(m_Reader.GetVariance(row)); });
+      this->AddReals(table, "intensity_std", [&](Row row) { return std::sqrt(m_Reader.GetVariance(row)); });
     }
     else if (property == "intensity_min" || property == "intensity_max")
     {
-      extrema(property, property == "intensity_min" ? m_Layout.minimum : m_Layout.maximum);
+      this->AddExtrema(table, property, property == "intensity_min" ? m_Layout.minimum : m_Layout.maximum);
     }
     else if (property == "position_min" || property == "position_max")
     {
       const int word = property == "position_min" ? m_Layout.minimum : m_Layout.maximum;
-      places(property, [&, word](Row row) { return m_Reader.GetPlace(row, word); });
+      this->AddPlaces(table, property, [&, word](Row row) { return m_Reader.GetPlace(row, word); });
     }
-    else if (property == "centroid_weighted")
+    else
     {
-      points("centroid_weighted", false, [](const MeasuredObject & object) { return object.weighted; });
+      return false;
     }
-    else if (property == "centroid_weighted_physical")
-    {
-      points("centroid_weighted_physical", true, [](const MeasuredObject & object) { return object.weighted; });
-    }
+    return true;
   }
-
-private:
   int
   AxisOf(int k) const
   {

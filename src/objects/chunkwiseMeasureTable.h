@@ -341,7 +341,7 @@ private:
   CountedBytes              m_Bytes;
 };
 
-/** What Measurements has. */
+/** The state of Measurements. */
 struct Measurements::State
 {
   explicit State(const MeasurementSettings & given)
@@ -356,6 +356,12 @@ struct Measurements::State
   /** Row numbers in the order of labels. */
   std::pair<std::size_t, std::size_t>
   GetRange(std::int64_t begin, std::int64_t end) const;
+  /** Throws if these cannot be added: a box of the image, labels that cover what is needed, intensities of the box. */
+  void
+  CheckGiven(const BufferView & labels, const BufferView * intensity, const Box & box, const Box & needed) const;
+  /** Keeps the box's last plane along an axis for the box after it, where the box has all of that plane. */
+  void
+  KeepLastPlane(const BufferView & labels, const Box & box, int last);
 
   const MeasurementSettings settings;
   MeasureMeter              meter;

@@ -75,8 +75,8 @@ AddSigned(int first, Int128 value, TAdd && add)
   }
 }
 
-/** Where VoxelStatistics leaves the sums of a run: in the row of its label, and, times the coordinates that the run
- * has, among the weighted sums. */
+/** The destination of VoxelStatistics' sums of a run: the row of its label, and, times the coordinates that the run
+ * has, the weighted sums. */
 struct RowDigits
 {
   MeasureRows &        rows;
@@ -606,6 +606,61 @@ Measurements::GetSettings() const
 }
 
 void
+Measurements::State::CheckGiven(const BufferView & labels, const BufferView * intensity, const Box & box,
+                                const Box & needed) const
+{
+  if (!Box::FromExtent(settings.extent).Contains(box))
+  {
+    throw ParameterError("the box " + ToString(box) + " is not within the image of " + ToString(settings.extent));
+  }
+  if ((intensity != nullptr) != settings.hasIntensity)
+  {
+    throw ParameterError(settings.hasIntensity ? "an intensity is missing" : "an intensity was not asked for");
+  }
+  CheckMeasuredView("labels", labels, settings.labelKind, needed);
+  if (intensity)
+  {
+    CheckMeasuredView("intensities", *intensity, settings.intensityKind, box);
+  }
+}
+
+void
+Measurements::State::KeepLastPlane(const BufferView & labels, const Box & box, int last)
+{
+  Box plane = box;
+  plane.lower[last] = plane.upper[last] - 1;
+  bool isWhole = settings.surfaces || settings.contacts;
+  for (int a = 0; a < last; ++a)
+  {
+    isWhole = isWhole && box.lower[a] == 0 && box.upper[a] == settings.extent[a];
+  }
+  this->planeIndex = -1;
+  isPrepared = false;
+  if (!isWhole || plane.upper[last] >= settings.extent[last])
+  {
+    return;
+  }
+  const std::size_t pixel = PixelSize(settings.labelKind);
+  const std::size_t bytes = static_cast<std::size_t>(plane.NumberOfVoxels()) * pixel;
+  if (this->plane.empty())
+  {
+    meter.Take(bytes);
+    this->plane.resize(bytes / sizeof(std::max_align_t) + 1);
+  }
+  auto *            to = reinterpret_cast<unsigned char *>(this->plane.data());
+  const std::size_t row = static_cast<std::size_t>(plane.Extent(0)) * pixel;
+  for (std::int64_t y = plane.lower[1]; y < plane.upper[1]; ++y)
+  {
+    std::memcpy(to,
+                static_cast<const unsigned char *>(labels.data) +
+                  labels.Offset({ { plane.lower[0], y, plane.lower[2], 0, 0 } }) * static_cast<std::int64_t>(pixel),
+                row);
+    to += row;
+  }
+  this->planeIndex = plane.lower[last];
+}
+
+void
 Measurements::Add(const BufferView & labels, const BufferView * intensity, const Box & box, Executor & executor,
                   RunControl * control)
 {
@@ -615,32 +670,20 @@ Measurements::Add(const BufferView & labels, const BufferView * intensity, const
   }
   State &                     state = *m_State;
   const MeasurementSettings & settings = state.settings;
-  if (!Box::FromExtent(settings.extent).Contains(box))
-  {
-    throw ParameterError("the box " + ToString(box) + " is not within the image of " + ToString(settings.extent));
-  }
-  if ((intensity != nullptr) != settings.hasIntensity)
-  {
-    throw ParameterError(settings.hasIntensity ? "an intensity is missing" : "an intensity was not asked for");
-  }
-  const bool looksAround = settings.surfaces || settings.contacts;
-  Box        needed = box;
-  int        last = settings.dimension - 1;
+  int                         last = settings.dimension - 1;
   while (last > 0 && settings.extent[last] == 1)
   {
     --last;
   }
+  const bool looksAround = settings.surfaces || settings.contacts;
   const bool usesPlane = looksAround && state.planeIndex >= 0 && state.planeIndex == box.lower[last] - 1 &&
                          labels.box.lower[last] == box.lower[last];
+  Box needed = box;
   for (int a = 0; looksAround && a < settings.dimension; ++a)
   {
     needed.lower[a] -= box.lower[a] > 0 && !(a == last && usesPlane) ? 1 : 0;
   }
-  CheckMeasuredView("labels", labels, settings.labelKind, needed);
-  if (intensity)
-  {
-    CheckMeasuredView("intensities", *intensity, settings.intensityKind, box);
-  }
+  state.CheckGiven(labels, intensity, box, needed);
   const std::vector<Box>                      parts = CutIntoParts(box, executor.GetConcurrency());
   std::vector<std::unique_ptr<MeasureWorker>> workers(executor.GetConcurrency());
   std::mutex                                  mutex;
@@ -696,37 +739,7 @@ Measurements::Add(const BufferView & labels, const BufferView * intensity, const
   {
     throw Aborted();
   }
-  // The last plane, where the box has all of it.
-  Box plane = box;
-  plane.lower[last] = plane.upper[last] - 1;
-  bool isWhole = looksAround;
-  for (int a = 0; a < last; ++a)
-  {
-    isWhole = isWhole && box.lower[a] == 0 && box.upper[a] == settings.extent[a];
-  }
-  state.planeIndex = -1;
-  state.isPrepared = false;
-  if (isWhole && plane.upper[last] < settings.extent[last])
-  {
-    const std::size_t pixel = PixelSize(settings.labelKind);
-    const std::size_t bytes = static_cast<std::size_t>(plane.NumberOfVoxels()) * pixel;
-    if (state.plane.empty())
-    {
-      state.meter.Take(bytes);
-      state.plane.resize(bytes / sizeof(std::max_align_t) + 1);
-    }
-    auto *            to = reinterpret_cast<unsigned char *>(state.plane.data());
-    const std::size_t row = static_cast<std::size_t>(plane.Extent(0)) * pixel;
-    for (std::int64_t y = plane.lower[1]; y < plane.upper[1]; ++y)
-    {
-      std::memcpy(to,
-                  static_cast<const unsigned char *>(labels.data) +
-                    labels.Offset({ { plane.lower[0], y, plane.lower[2], 0, 0 } }) * static_cast<std::int64_t>(pixel),
-                  row);
-      to += row;
-    }
-    state.planeIndex = plane.lower[last];
-  }
+  state.KeepLastPlane(labels, box, last);
 }
 
 void

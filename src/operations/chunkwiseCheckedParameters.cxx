@@ -55,7 +55,7 @@ IsWhole(ParameterType type)
   return type == ParameterType::Integer || type == ParameterType::Integers;
 }
 
-/** What a caller set, as the type of the table. */
+/** The value that a caller set, as the type of the table. */
 ParameterValue
 Convert(const ParameterDescription & parameter, const ParameterValue & value)
 {

@@ -13,7 +13,8 @@ namespace chunkwise
 namespace
 {
 
-/** What a composite does for a chunk: what its stages read and write, and where in scratch memory that is. */
+/** The work of a composite for a chunk: the boxes that its stages read and write, and their places in scratch
+ * memory. */
 class CompositeLayout
 {
 public:
@@ -71,8 +72,8 @@ public:
     return m_Shape.kernels->Get(stages[i].operation ? stages[i].operation->GetName() : stages[i].voxelKernel, name);
   }
 
-  /** The image that a stage makes; the last one's is the output. Where the run's own images have the components of
-   * pixels side by side, those between stages have, unless voxel-wise kernels use these, which take dense rows. */
+  /** The image that a stage makes; the last one's is the output. If the run's own images are interleaved, so are those
+   * between stages, unless voxel-wise kernels use these, which take dense rows. */
   BufferView
   ViewOf(std::size_t i, const KernelCall & call) const
   {

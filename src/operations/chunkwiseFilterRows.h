@@ -20,7 +20,13 @@ void
 AddObjectFilters(std::vector<FilterDescription> & filters);
 
 void
+AddDeconvolutionFilters(std::vector<FilterDescription> & filters);
+void
+AddDerivativeFilters(std::vector<FilterDescription> & filters);
+void
 AddDistanceFilters(std::vector<FilterDescription> & filters);
+void
+AddResampleFilters(std::vector<FilterDescription> & filters);
 void
 AddThresholdFilters(std::vector<FilterDescription> & filters);
 void
@@ -48,6 +54,17 @@ InDomain(const CheckedParameters & parameters, const FilterImage & image, std::s
 /** The radius, cut where a renormalized window cannot grow. */
 Coordinates
 WindowRadius(const CheckedParameters & parameters, const FilterImage & image);
+/** The spacing along an axis by which lengths are divided; 1 where they are in voxels. */
+double
+UnitOf(const CheckedParameters & parameters, const FilterImage & image, int axis);
+/** Sigma, UseImageSpacing and Cutoff. */
+std::vector<ParameterDescription>
+GaussianParameters();
+/** The radius of a sampled Gaussian, cut where a renormalized window cannot grow; KernelRadius of filters that have it.
+ */
+std::int64_t
+SampledRadius(const CheckedParameters & parameters, const FilterImage & image, int axis, double sigma, double least,
+              double largest);
 
 } // namespace chunkwise
 

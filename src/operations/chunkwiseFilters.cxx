@@ -125,9 +125,10 @@ private:
   }
 
   std::mutex                      m_Mutex;
-  std::vector<AddFiltersFunction> m_Families{ AddWindowFilters,    AddConvolutionFilters, AddReconstructionFilters,
-                                              AddTableFilters,     AddObjectFilters,      AddDistanceFilters,
-                                              AddThresholdFilters, AddWatershedFilters };
+  std::vector<AddFiltersFunction> m_Families{ AddWindowFilters,        AddConvolutionFilters, AddReconstructionFilters,
+                                              AddTableFilters,         AddObjectFilters,      AddDistanceFilters,
+                                              AddDeconvolutionFilters, AddThresholdFilters,   AddWatershedFilters,
+                                              AddResampleFilters,      AddDerivativeFilters };
   std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
   /** The one in m_Rows, and those before it. */
   std::vector<std::unique_ptr<const std::vector<FilterDescription>>> m_Tables;
@@ -251,10 +252,21 @@ MakeFilterOperation(const std::string & name, const FilterParameters & parameter
   return operation;
 }
 
+FilterImage
+GetFilterOutputImage(const std::string & name, const FilterParameters & parameters, const FilterImage & image)
+{
+  const FilterDescription & filter = GetFilter(name);
+  return filter.outputImage ? filter.outputImage(CheckedParameters(filter, parameters, image), image) : image;
+}
+
 Box
 GetFilterOutputBox(const std::string & name, const FilterParameters & parameters, const FilterImage & image)
 {
   const FilterDescription & filter = GetFilter(name);
+  if (filter.outputImage)
+  {
+    return Box::FromExtent(GetFilterOutputImage(name, parameters, image).extent);
+  }
   return filter.outputBox ? filter.outputBox(CheckedParameters(filter, parameters, image), image)
                           : Box::FromExtent(image.extent);
 }

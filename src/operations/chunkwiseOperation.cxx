@@ -11,6 +11,7 @@
 namespace chunkwise
 {
 
+OutputGrid::~OutputGrid() = default;
 Operation::~Operation() = default;
 RunControl::~RunControl() = default;
 DeviceTables::~DeviceTables() = default;
@@ -24,6 +25,12 @@ DeviceTables::GetMade(const std::string &, std::size_t, const std::function<void
 void
 Operation::Validate(const Coordinates &) const
 {}
+
+const OutputGrid *
+Operation::GetOutputGrid() const
+{
+  return nullptr;
+}
 
 int
 Operation::GetSweepAxis(const Coordinates & image) const
@@ -100,6 +107,18 @@ const OutOfCoreRunner *
 Operation::GetOutOfCoreRunner() const
 {
   return nullptr;
+}
+
+bool
+Operation::IsRunByRunner() const
+{
+  return false;
+}
+
+Coordinates
+Operation::GetTile(const Coordinates &) const
+{
+  return Coordinates::Filled(1);
 }
 
 std::vector<std::shared_ptr<const Operation>>

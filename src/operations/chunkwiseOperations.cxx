@@ -18,7 +18,7 @@ namespace
 /** Beyond this a boundary mode that maps taps walks too far outside of the image to be meant. */
 constexpr std::int64_t LargestMappedRadius = 65535;
 
-/** What a message calls an operation: some operations are several filters. */
+/** The name of an operation in a message: some operations are several filters. */
 std::string
 TitleOf(const WindowedOperation & operation)
 {

@@ -8,7 +8,7 @@
 namespace chunkwise
 {
 
-/** What all reconstructions have: neighbors, axes, and how a device does it. */
+/** The parameters that all reconstructions share: neighbors, axes, and how a device does it. */
 std::vector<ParameterDescription>
 ReconstructionParameters();
 /** A reconstruction with these parameters. */

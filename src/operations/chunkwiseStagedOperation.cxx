@@ -69,6 +69,68 @@ Unite(Box & box, const Box & other)
   }
 }
 
+/** The voxels that a box depends on: the voxels of the tiles that it meets, and of a halo around these. */
+struct Reach
+{
+  Coordinates tile{ Coordinates::Filled(1) };
+  Halo        halo{ Halo::None() };
+
+  /** Adds that of a stage whose results are seen so. */
+  void
+  Through(const Coordinates & stageTile, const Halo & stageHalo)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t t = stageTile[a];
+      if (t > 1)
+      {
+        const bool isOnOneGrid = tile[a] == 1 || tile[a] == t;
+        tile[a] = std::max(tile[a], isOnOneGrid ? t : 1);
+        for (std::int64_t * const side : { &halo.lower[a], &halo.upper[a] })
+        {
+          *side = isOnOneGrid ? (*side + t - 1) / t * t : *side + t - 1;
+        }
+      }
+      halo.lower[a] = std::min(WholeAxis, halo.lower[a] + stageHalo.lower[a]);
+      halo.upper[a] = std::min(WholeAxis, halo.upper[a] + stageHalo.upper[a]);
+    }
+  }
+  /** Becomes the larger of both. */
+  void
+  Unite(const Reach & other)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const bool isOnOneGrid = tile[a] == 1 || other.tile[a] == 1 || tile[a] == other.tile[a];
+      tile[a] = isOnOneGrid ? std::max(tile[a], other.tile[a]) : tile[a];
+      const std::int64_t more = isOnOneGrid ? 0 : other.tile[a] - 1;
+      halo.lower[a] = std::min(WholeAxis, std::max(halo.lower[a], other.halo.lower[a] + more));
+      halo.upper[a] = std::min(WholeAxis, std::max(halo.upper[a], other.halo.upper[a] + more));
+    }
+  }
+};
+
+/** From the inputs to the result. */
+Reach
+FindReach(const std::vector<Stage> & stages, const Coordinates & image, bool allWrap)
+{
+  std::vector<Reach> reach(stages.size());
+  Reach              total;
+  for (std::size_t i = stages.size(); i-- > 0;)
+  {
+    Reach windows = reach[i];
+    windows.Through(stages[i].operation ? stages[i].operation->GetTile(image) : Coordinates::Filled(1),
+                    HaloOf(stages[i], image, allWrap));
+    for (std::size_t k = 0; k < stages[i].inputs.size(); ++k)
+    {
+      const int input = stages[i].inputs[k];
+      (input < 0 ? total : reach[static_cast<std::size_t>(input)])
+        .Unite(k < stages[i].seenThroughWindows ? windows : reach[i]);
+    }
+  }
+  return total;
+}
+
 } // namespace
 
 std::string
@@ -99,32 +161,13 @@ StagedOperation::GetObjectionToDevices() const
 Halo
 StagedOperation::GetHalo(const Coordinates & image) const
 {
-  const std::vector<Stage> stages = GetStages();
-  const bool               allWrap = WrapsAround();
-  // From each stage's result to the whole operation's.
-  std::vector<Halo> reach(stages.size(), Halo::None());
-  Halo              total = Halo::None();
-  for (std::size_t i = stages.size(); i-- > 0;)
-  {
-    Halo halo = HaloOf(stages[i], image, allWrap);
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      halo.lower[a] = std::min(WholeAxis, halo.lower[a] + reach[i].lower[a]);
-      halo.upper[a] = std::min(WholeAxis, halo.upper[a] + reach[i].upper[a]);
-    }
-    for (std::size_t k = 0; k < stages[i].inputs.size(); ++k)
-    {
-      const int    input = stages[i].inputs[k];
-      const Halo & here = k < stages[i].seenThroughWindows ? halo : reach[i];
-      Halo &       most = input < 0 ? total : reach[static_cast<std::size_t>(input)];
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        most.lower[a] = std::max(most.lower[a], here.lower[a]);
-        most.upper[a] = std::max(most.upper[a], here.upper[a]);
-      }
-    }
-  }
-  return total;
+  return FindReach(GetStages(), image, WrapsAround()).halo;
+}
+
+Coordinates
+StagedOperation::GetTile(const Coordinates & image) const
+{
+  return FindReach(GetStages(), image, WrapsAround()).tile;
 }
 
 bool
@@ -217,7 +260,9 @@ StagedOperation::GetStageBoxes(const Box & output, const Box & image) const
   std::vector<bool>        isKnown(stages.size(), false);
   for (std::size_t i = stages.size(); i-- > 0;)
   {
-    const Box padded = PadAndCrop(boxes[i], HaloOf(stages[i], image.Extents(), allWrap), image);
+    const Box tiles =
+      stages[i].operation ? AlignToTiles(boxes[i], stages[i].operation->GetTile(image.Extents()), image) : boxes[i];
+    const Box padded = PadAndCrop(tiles, HaloOf(stages[i], image.Extents(), allWrap), image);
     for (std::size_t k = 0; k < stages[i].inputs.size(); ++k)
     {
       const int   input = stages[i].inputs[k];

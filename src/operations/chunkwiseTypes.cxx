@@ -67,6 +67,22 @@ ToString(const Box & box)
 }
 
 Box
+AlignToTiles(const Box & box, const Coordinates & tile, const Box & image)
+{
+  Box aligned = box;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (tile[a] > 1)
+    {
+      const std::int64_t origin = image.lower[a];
+      aligned.lower[a] = origin + (box.lower[a] - origin) / tile[a] * tile[a];
+      aligned.upper[a] = std::min(origin + (box.upper[a] - origin + tile[a] - 1) / tile[a] * tile[a], image.upper[a]);
+    }
+  }
+  return aligned;
+}
+
+Box
 PadAndCrop(const Box & box, const Halo & halo, const Box & image)
 {
   Box padded{};

@@ -105,7 +105,7 @@ ChunkQueue::PutBack(std::size_t worker, std::size_t claimed, const std::vector<C
     std::sort(m_PutBack.begin(), m_PutBack.end(), [this](const Chunk & a, const Chunk & b) {
       return a.outputBox.lower[m_SweepAxis] < b.outputBox.lower[m_SweepAxis];
     });
-    // Those who know of a recall that is under way hold no claims of a later one.
+    // Workers that know of a pending recall hold no claims of a later one.
     m_Recalls += m_Recalling ? 0 : 1;
     m_Recalling = true;
     m_Claims.clear();

@@ -17,10 +17,10 @@ namespace chunkwise
 
 /** The chunks of a run, claimed by its workers.
  *
- * Each worker begins with a range of its own, so that it meets neighbours in order and can keep their common halo; a
- * worker whose range is empty takes the back half of the longest other range. While it has chunks that it did not
- * finish it leaves those that have not begun their first one: who loads ahead would leave them nothing. A worker that
- * fails puts back what it did not finish. */
+ * Each worker begins with a separate range, so that it meets neighbours in order and can keep their common halo; a
+ * worker whose range is empty takes the back half of the longest other range. While it has unfinished chunks it takes
+ * none from workers that have not begun their first one: a worker that loads ahead would leave them nothing. A worker
+ * that fails puts back what it did not finish. */
 class Chunkwise_EXPORT ChunkQueue
 {
 public:

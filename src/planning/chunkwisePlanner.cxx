@@ -33,8 +33,19 @@ CeilDivide(std::int64_t a, std::int64_t b)
 void
 InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::int64_t & upper)
 {
+  if (request.inputBox)
+  {
+    return;
+  }
   const std::int64_t haloLower = std::min(request.halo.lower[a], WholeAxis);
   const std::int64_t haloUpper = std::min(request.halo.upper[a], WholeAxis);
+  const std::int64_t tile = request.tile[a];
+  if (tile > 1)
+  {
+    const std::int64_t origin = request.image.lower[a];
+    lower = origin + (lower - origin) / tile * tile;
+    upper = std::min(origin + CeilDivide(upper - origin, tile) * tile, request.image.upper[a]);
+  }
   if (request.wraps && haloLower < WholeAxis && haloUpper < WholeAxis)
   {
     lower -= haloLower;
@@ -45,7 +56,7 @@ InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::
   upper = std::min(upper + haloUpper, request.image.upper[a]);
 }
 
-/** What it means to cut an axis into pieces of one extent. */
+/** The pieces of one extent into which an axis is cut. */
 struct AxisCut
 {
   std::int64_t extent{ 1 };       ///< of an output piece
@@ -85,8 +96,12 @@ CutAxis(const PlannerRequest & request, int a, std::int64_t extent)
     return upper - lower;
   };
   const std::int64_t reach =
-    std::max(std::min(request.halo.lower[a], WholeAxis), std::min(request.halo.upper[a], WholeAxis)) / extent + 2;
-  if (cut.count <= 2 * reach + 1)
+    (std::max(std::min(request.halo.lower[a], WholeAxis), std::min(request.halo.upper[a], WholeAxis)) +
+     request.tile[a]) /
+      extent +
+    2;
+  // Pieces that cut tiles all have different inputs.
+  if (cut.count <= 2 * reach + 1 || (request.tile[a] > 1 && extent % request.tile[a] != 0))
   {
     for (std::int64_t piece = 0; piece < cut.count; ++piece)
     {
@@ -260,19 +275,11 @@ public:
     }
   }
 
-  /** Tries one shape with every number of buffers. */
-  void
-  Try(const AxisCut (&cuts)[MaxDimension])
+  /** Fills the fields of a candidate that do not depend on its buffers. Whether its chunks can be counted at all. */
+  bool
+  Describe(const AxisCut (&cuts)[MaxDimension], Candidate & c, double & inputVoxels, double & outputVoxels) const
   {
-    if (this->IsHopeless(cuts))
-    {
-      return;
-    }
-    const double devices = static_cast<double>(m_Request.devices.size());
-    Candidate    c;
     std::copy(cuts, cuts + MaxDimension, c.cuts);
-    double inputVoxels = 1;
-    double outputVoxels = 1;
     for (int a = 0; a < MaxDimension; ++a)
     {
       inputVoxels *= static_cast<double>(cuts[a].inputExtent);
@@ -281,9 +288,8 @@ public:
     }
     if (inputVoxels * m_InputVoxelBytes > 9e18 || outputVoxels > 1e18)
     {
-      return;
+      return false;
     }
-    const double chunks = static_cast<double>(c.chunks);
     c.sweepAxis = m_Request.sweepAxis >= 0 ? m_Request.sweepAxis : SlowestAxis(cuts, m_Request);
     c.inputBytes = 0;
     for (int i = 0; i < m_Request.numberOfInputs; ++i)
@@ -291,13 +297,80 @@ public:
       c.inputBytes += RoundUp(static_cast<std::size_t>(inputVoxels) * PixelSize(m_Request.inputKinds[i]));
     }
     c.outputBytes = RoundUp(static_cast<std::size_t>(outputVoxels) * OutputPixelSize(m_Request));
-
     double regionVoxels = 1;
     for (int a = 0; a < MaxDimension; ++a)
     {
       regionVoxels *= static_cast<double>(m_Request.region.Extent(a));
     }
     c.bytesOut = regionVoxels * static_cast<double>(OutputPixelSize(m_Request));
+    return true;
+  }
+
+  /** Sets how many bytes go to devices. Returns what chunks of this size load in all: what devices load twice where
+   * their parts meet does not count. */
+  double
+  SetInput(Candidate & c) const
+  {
+    const double devices = static_cast<double>(m_Request.devices.size());
+    const bool   carry = m_Request.carryHalo && c.inputSlots >= 2 && SlowestAxis(c.cuts, m_Request) == c.sweepAxis;
+    double       bytesOfBuffers = m_InputVoxelBytes;
+    c.bytesIn = m_InputVoxelBytes;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const AxisCut & cut = c.cuts[a];
+      const bool      isCarried = carry && a == c.sweepAxis;
+      const double    runs = std::min(devices, static_cast<double>(cut.count));
+      const auto      once = static_cast<double>(isCarried ? cut.inputUnion : cut.inputSum);
+      c.bytesIn *= once + (isCarried ? (runs - 1) * static_cast<double>(cut.overlap) : 0);
+      bytesOfBuffers *= once;
+    }
+    return bytesOfBuffers;
+  }
+
+  /** Seconds of a run whose transfers and kernels take these. */
+  double
+  Estimate(const Candidate & c, double load, double store, double kernel) const
+  {
+    const double devices = static_cast<double>(m_Request.devices.size());
+    const double chunks = static_cast<double>(c.chunks);
+    // Devices run in rounds: in the last round some may have nothing to do.
+    const double imbalance = std::ceil(chunks / devices) * devices / chunks;
+    // Fixpoint: if the image is cut, each chunk costs visits too.
+    const bool   isVisited = chunks > 1 && (m_Request.inPlace || !m_Request.oneAtATime);
+    const double launches = chunks / devices * (m_LaunchSeconds + (isVisited ? m_Request.visitSeconds : 0));
+    // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both
+    // links.
+    const double handovers =
+      m_Request.sweepAxis >= 0 && devices > 1
+        ? chunks * (HandoverLaunches * m_LaunchSeconds +
+                    static_cast<double>(m_Request.carryBytes) * devices * (1 / m_ToDeviceRate + 1 / m_ToHostRate))
+        : 0;
+    const double all = load + store + kernel;
+    const double longest = std::max({ load, store, kernel });
+    const bool   overlap = c.inputSlots > 1 && !m_Request.oneAtATime;
+    const double steady = overlap ? longest * (c.inputSlots == 2 ? 1.1 : 1.0) : all;
+    // The longest stage works without a pause; of the others the first or the last chunk waits.
+    const double ends = overlap ? (all - longest) * devices / chunks : 0;
+    return std::max(steady * imbalance, handovers) + ends + launches;
+  }
+
+  /** Tries one shape with every number of buffers. */
+  void
+  Try(const AxisCut (&cuts)[MaxDimension])
+  {
+    if (this->IsHopeless(cuts))
+    {
+      return;
+    }
+    Candidate c;
+    double    inputVoxels = 1;
+    double    outputVoxels = 1;
+    if (!this->Describe(cuts, c, inputVoxels, outputVoxels))
+    {
+      return;
+    }
+    const double devices = static_cast<double>(m_Request.devices.size());
+    const double chunks = static_cast<double>(c.chunks);
     const double pieces = PiecesPerChunk(cuts) * chunks;
 
     ChunkShape shape;
@@ -313,18 +386,7 @@ public:
       }
       c.inputSlots = slot[0];
       c.outputSlots = slot[1];
-      const bool carry = m_Request.carryHalo && c.inputSlots >= 2 && SlowestAxis(cuts, m_Request) == c.sweepAxis;
-      c.bytesIn = m_InputVoxelBytes;
-      // What small buffers cost. What devices load twice where their parts meet does not count.
-      double bytesOfBuffers = m_InputVoxelBytes;
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        const bool   isCarried = carry && a == c.sweepAxis;
-        const double runs = std::min(devices, static_cast<double>(cuts[a].count));
-        const auto   once = static_cast<double>(isCarried ? cuts[a].inputUnion : cuts[a].inputSum);
-        c.bytesIn *= once + (isCarried ? (runs - 1) * static_cast<double>(cuts[a].overlap) : 0);
-        bytesOfBuffers *= once;
-      }
+      const double bytesOfBuffers = this->SetInput(c);
       c.deviceBytes = RoundUp(m_Request.fixedBytes);
       if (!m_Request.inPlace)
       {
@@ -333,28 +395,8 @@ public:
       }
       const double load = c.bytesIn / m_ToDeviceRate + pieces * m_Request.pieceSeconds / devices;
       const double store = c.bytesOut / m_ToHostRate + pieces * m_Request.pieceSeconds / devices;
-      // Devices run in rounds: in the last round some may have nothing to do.
-      const double imbalance = std::ceil(chunks / devices) * devices / chunks;
-      // Fixpoint: if the image is cut, each chunk costs visits too.
-      const bool   isVisited = chunks > 1 && (m_Request.inPlace || !m_Request.oneAtATime);
-      const double launches = chunks / devices * (m_LaunchSeconds + (isVisited ? m_Request.visitSeconds : 0));
-      // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both
-      // links.
-      const double handovers =
-        m_Request.sweepAxis >= 0 && devices > 1
-          ? chunks * (HandoverLaunches * m_LaunchSeconds +
-                      static_cast<double>(m_Request.carryBytes) * devices * (1 / m_ToDeviceRate + 1 / m_ToHostRate))
-          : 0;
-      const auto estimate = [&](double kernel) {
-        const double all = load + store + kernel;
-        const double longest = std::max({ load, store, kernel });
-        const bool   overlap = c.inputSlots > 1 && !m_Request.oneAtATime;
-        const double steady = overlap ? longest * (c.inputSlots == 2 ? 1.1 : 1.0) : all;
-        // What takes longest goes on without a pause; of the others the first or the last chunk waits.
-        const double ends = overlap ? (all - longest) * devices / chunks : 0;
-        return std::max(steady * imbalance, handovers) + ends + launches;
-      };
-      const bool loadsMore = bytesOfBuffers > m_MostBytes;
+      const auto   estimate = [&](double kernel) { return this->Estimate(c, load, store, kernel); };
+      const bool   loadsMore = bytesOfBuffers > m_MostBytes;
       // A region that is one chunk loads nothing twice. Without a kernel's time known, what the link takes at least.
       if (c.deviceBytes > m_Memory || (loadsMore && (!m_Request.cost || m_IsWhole)) ||
           estimate(kernelSeconds) >= m_Best.seconds)
@@ -387,7 +429,7 @@ public:
         }
       }
       c.seconds = estimate(kernelSeconds);
-      // What is loaded while longer kernels run costs nothing.
+      // Loads during longer kernels cost nothing.
       if (c.seconds < m_Best.seconds && !(loadsMore && kernelSeconds < std::max(load, store)))
       {
         m_Best = c;
@@ -474,6 +516,10 @@ private:
 Box
 InputBoxOf(const Box & outputBox, const PlannerRequest & request)
 {
+  if (request.inputBox && !outputBox.IsEmpty())
+  {
+    return request.inputBox(outputBox);
+  }
   Box box = outputBox;
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -579,6 +625,10 @@ FindBestOnce(const PlannerRequest & request)
         all[a] = extent;
         rounded = std::min(request.roundChunk(all)[a], whole);
       }
+      if (request.tile[a] > 1 && rounded > request.tile[a])
+      {
+        rounded = std::min(CeilDivide(rounded, request.tile[a]) * request.tile[a], whole);
+      }
       const AxisCut cut = CutAxis(request, a, rounded);
       if (axes[a].empty() || axes[a].back().extent != cut.extent)
       {
@@ -618,16 +668,24 @@ FindBestOnce(const PlannerRequest & request)
   const Candidate & best = search.GetBest();
   if (!std::isfinite(best.seconds))
   {
-    // What a chunk needs does not shrink when it grows.
+    // The memory of a chunk does not shrink when it grows, but joining many small chunks may take more than joining a few
+    // large ones.
     AxisCut smallest[MaxDimension];
+    AxisCut largest[MaxDimension];
     for (int a = 0; a < MaxDimension; ++a)
     {
       smallest[a] = axes[a].back();
+      largest[a] = axes[a].front();
     }
-    const std::size_t needed = search.NeedOf(smallest);
-    throw BudgetError("the smallest chunk needs " + std::to_string(needed) + " bytes of " + request.memoryName +
-                        " memory, more than the " + request.memoryName + " budget of " +
-                        std::to_string(search.GetMemory()) + " bytes",
+    std::size_t       needed = search.NeedOf(smallest);
+    const std::size_t ofSmallest = needed;
+    if (search.NeedOf(largest) < needed)
+    {
+      forEachShape([&](const auto & cuts) { needed = std::min(needed, search.NeedOf(cuts)); });
+    }
+    throw BudgetError((needed < ofSmallest ? "the cheapest chunk needs " : "the smallest chunk needs ") +
+                        std::to_string(needed) + " bytes of " + request.memoryName + " memory, more than the " +
+                        request.memoryName + " budget of " + std::to_string(search.GetMemory()) + " bytes",
                       needed,
                       search.GetMemory());
   }
@@ -740,7 +798,7 @@ CutAs(const Candidate & best, const PlannerRequest & request)
 /** Times as long as without limit from which a user is told, and from which a run is refused. */
 constexpr double FactorToTell = 8;
 constexpr double FactorToRefuse = 1000;
-/** What nobody waits for. */
+/** The time that nobody minds waiting. */
 constexpr double SecondsOfNoMatter = 0.1;
 /** Times as long as without limit that a user is advised to accept. */
 constexpr double FactorToAdvise = 1.25;

@@ -5,19 +5,31 @@ namespace chunkwise
 {
 
 Box
+GetOutputBox(const Operation & operation, const Box & image)
+{
+  const OutputGrid * const grid = operation.GetOutputGrid();
+  return grid ? Box::FromExtent(grid->GetExtent(image.Extents())) : image;
+}
+
+Box
 GetInputBox(const Operation & operation, const Box & output, const Box & image)
 {
   if (output.IsEmpty())
   {
     return output;
   }
+  if (const OutputGrid * const grid = operation.GetOutputGrid())
+  {
+    return grid->GetInputBox(output, image.Extents());
+  }
   const Halo halo = operation.GetHalo(image.Extents());
-  Box        input = PadAndCrop(output, halo, image);
+  const Box  tiles = AlignToTiles(output, operation.GetTile(image.Extents()), image);
+  Box        input = PadAndCrop(tiles, halo, image);
   if (operation.WrapsAround())
   {
     for (int a = 0; a < MaxDimension; ++a)
     {
-      if (output.lower[a] - halo.lower[a] < image.lower[a] || output.upper[a] + halo.upper[a] > image.upper[a])
+      if (tiles.lower[a] - halo.lower[a] < image.lower[a] || tiles.upper[a] + halo.upper[a] > image.upper[a])
       {
         input.lower[a] = image.lower[a];
         input.upper[a] = image.upper[a];
@@ -30,6 +42,10 @@ GetInputBox(const Operation & operation, const Box & output, const Box & image)
 bool
 NeedsWholeAxis(const Operation & operation, int axis, const Box & image)
 {
+  if (operation.GetOutputGrid())
+  {
+    return false;
+  }
   if (operation.GetSchedule() == Schedule::TwoPass && operation.HasOutput() && !operation.HandsOnState())
   {
     // All summaries are solved together.

@@ -57,7 +57,7 @@ MakeFromBorder(const CheckedParameters & parameters, const FilterImage &)
   return MakeReconstruction(parameters, VErosion, ReconstructionMarker::Border, VResult);
 }
 
-/** What extrema and all else get: as ITK has it the ends of an integer kind, of floats 1 and 0. */
+/** The values of extrema and of all other voxels: as in ITK the ends of an integer kind, of floats 1 and 0. */
 template <bool VErosion>
 Pointer
 MakeExtrema(const CheckedParameters & parameters, const FilterImage & image)

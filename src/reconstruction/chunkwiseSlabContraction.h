@@ -14,8 +14,8 @@ namespace chunkwise
  * job of a thread. A terminal is a voxel of the first plane, of a band's row beside another band, or an end of an edge
  * of the given forest that leads to another band. A band takes the voxels of each open plateau with two or more
  * terminals in descending order of the mask and joins them with those of their neighbors that were taken before
- * (Kruskal), and so the ends of the forest's edges within it. Where two components meet that each have a terminal, an
- * edge between terminals is kept. These edges, and the neighbors and edges across bands, are then joined in the same
+ * (Kruskal), and so the ends of the forest's edges within it. If two components meet that each have a terminal, an edge
+ * between terminals is kept. These edges, and the neighbors and edges across bands, are then joined in the same
  * way by one thread, and where two components meet that each have a voxel of the first plane, the new forest gets an
  * edge.
  *
@@ -113,7 +113,7 @@ private:
   /** Marks an item that is not within the first plane. Slabs have fewer voxels. */
   static constexpr std::uint32_t NotInPlane = std::uint32_t{ 1 } << 31;
 
-  /** What bands are joined by: an edge, or a voxel (`second` is None) with its neighbors in other bands. */
+  /** An item by which bands are joined: an edge, or a voxel (`second` is None) with its neighbors in other bands. */
   struct Item
   {
     TKey          key;
@@ -176,7 +176,7 @@ private:
     m_Children->ForEach(number, [&](std::uint32_t child) { visit(child, m_Beyond->capacity[child]); });
   }
 
-  /** What hangs together with the first plane within the band, or with other bands by the forest. */
+  /** Finds the voxels that hang together with the first plane within the band, or with other bands by the forest. */
   void
   BeginBand(Band & band)
   {
@@ -527,7 +527,7 @@ private:
     }
   }
 
-  /** Among terminals. One that comes for the first time is a component of its own. */
+  /** Among terminals. A terminal that comes for the first time is a separate component. */
   std::uint32_t
   FindRootOfTerminals(std::uint32_t voxel)
   {

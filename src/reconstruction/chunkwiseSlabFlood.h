@@ -60,7 +60,7 @@ public:
     return true;
   }
 
-  /** What the last plane's voxels have goes along the forest's edges. */
+  /** The values of the last plane's voxels go along the forest's edges. */
   void
   OfferForest()
   {
@@ -86,7 +86,7 @@ public:
   Finish()
   {
     Drain();
-    // What found no room did not flow on.
+    // Values that found no room did not flow on.
     while (m_Lost && !m_Stopped)
     {
       m_Lost = false;

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-// What a reconstruction in slabs needs besides the flood of each slab.
+// The parts of a reconstruction in slabs besides the flood of each slab.
 //
 // A slab's state is a fixed point: no voxel can be raised by its neighbors. A voxel is open if its state is below its
 // mask. Two open neighbors have the same state, and no voxel beside an open one has a larger state. So what raises an
@@ -47,7 +47,7 @@ struct SlabGrid
     std::int64_t offset;
   };
 
-  /** Where a voxel lies. */
+  /** The place of a voxel. */
   struct Place
   {
     std::int64_t x;
@@ -166,8 +166,8 @@ struct SlabVoxels
   }
 };
 
-/** What lies beyond a plane, contracted to the voxels of the plane: a forest of their numbers. An edge says the largest
- * key that gets from one end to the other. Ways within the plane are not told. Memory is the owner's. */
+/** The voxels beyond a plane, contracted to the voxels of the plane: a forest of their numbers. An edge has the largest
+ * key that gets from one end to its opposite end. Ways within the plane are not told. Memory is the owner's. */
 template <typename TKey>
 struct PlaneForest
 {

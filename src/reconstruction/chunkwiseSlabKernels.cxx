@@ -191,7 +191,7 @@ void
 SlabKernels::Execute(std::shared_ptr<const Operation> operation, std::vector<BufferView> inputs, BufferView output)
 {
   ExecutionRequest request = MakeRequest(m_Request, std::move(operation), std::move(inputs), output);
-  // What the CPU takes where devices fail is what the slab's scratch would be.
+  // If devices fail, the CPU gets as much memory as the slab's scratch.
   request.budgets.host = m_Plan.scratch;
   request.executor = &m_Executor;
   FloodMonitor monitor(m_Progress, request.region.NumberOfVoxels());

@@ -86,7 +86,7 @@ private:
   std::thread::id           m_Poller;
 };
 
-/** What is computed of a slab by kernels, and by the manager's devices. */
+/** The kernels of a slab, which run on the manager's devices. */
 class SlabKernels
 {
 public:

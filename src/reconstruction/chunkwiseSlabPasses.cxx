@@ -29,7 +29,7 @@ CountPartsOfMemory(const std::vector<Stage> & stages)
   return 2 + static_cast<std::uint64_t>(std::count_if(stages.begin(), stages.end(), IsWindow));
 }
 
-/** What an operation without links between chunks gives of another source, some planes at a time. */
+/** The result of an operation without links between chunks on another source, some planes at a time. */
 class StageSource : public ImageSource
 {
 public:
@@ -311,7 +311,7 @@ public:
       m_Parts.push_back(m_Request);
       m_Parts.back().operation = stages[i].operation;
       m_Parts.back().sources = from;
-      // Windows compute what is read by threads of their own, and spools are written in order.
+      // Windows compute with separate threads while they are read, and spools are written in order.
       m_Parts.back().fileThreads = 1;
       if (i + 1 < stages.size())
       {
@@ -356,7 +356,7 @@ private:
     m_Spooled.push_back(std::make_shared<SpooledImage>(m_Extent, kind, m_Request.spoolFolder));
     return m_Spooled.back();
   }
-  /** What the source of a window has not is enough for the run that reads it. */
+  /** The memory that the source of a window does not use is enough for the run that reads it. */
   std::uint64_t
   GetBytesOfOthers(const std::vector<Stage> & stages, const std::vector<PixelKind> & kinds) const
   {

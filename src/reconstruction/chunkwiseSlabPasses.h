@@ -7,9 +7,9 @@
 namespace chunkwise
 {
 
-/** ReconstructInSlabs of a PassesOperation. What a window gives is computed as it is read, from planes with its halo;
- * what a reconstruction gives to a later stage lies in a spool. `runs`: else it only throws what it would throw before
- * work. */
+/** ReconstructInSlabs of a PassesOperation. Results of a window are computed as they are read, from planes with its
+ * halo; results of a reconstruction that a later stage reads lie in a spool. `runs`: else it only throws what it would
+ * throw before work. */
 SlabReport
 RunPassesInSlabs(Manager & manager, const SlabRequest & request, Monitor * monitor, bool runs = true);
 

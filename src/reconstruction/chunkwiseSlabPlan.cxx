@@ -165,7 +165,7 @@ SlabPlanner::PlanSlabs(SlabPlan & plan, int axis, std::uint64_t & least) const
   return Fit(plan, axis, true, isForced ? wanted : 1, isForced ? wanted : most, least);
 }
 
-/** What numbers of voxels have room for. */
+/** The most planes that numbers of voxels have room for. */
 std::int64_t
 SlabPlanner::GetMostPlanes(int axis) const
 {
@@ -267,7 +267,7 @@ SlabPlanner::Make(int axis, bool inSlabs, std::int64_t planes, bool ahead) const
 void
 SlabPlanner::AddForests(SlabPlan & plan) const
 {
-  DispatchKey(m_Kind, [&](auto key) {
+  DispatchSize(m_Kind, [&](auto key) {
     using Key = decltype(key);
     const SlabGrid grid = SlabGeometry(plan, Box::FromExtent(m_Extent), m_Operation.fullyConnected).GetGrid(2);
     plan.forest = RoundUp(PlaneForest<Key>::GetBytes(plan.planeVoxels));

@@ -10,24 +10,6 @@
 namespace chunkwise
 {
 
-/** Calls f(TKey{}) for voxels of a kind. */
-template <typename TFunctor>
-decltype(auto)
-DispatchKey(PixelKind kind, TFunctor && f)
-{
-  switch (PixelSize(kind))
-  {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
-  }
-}
-
 /** How the image is cut, and what lies in memory. */
 struct SlabPlan
 {
@@ -65,7 +47,7 @@ struct SlabPlan
   {
     return GetSlots() * (inputs + 1) + (onDevices && inSlabs ? 1 : 0);
   }
-  /** What the run allocates at its begin: the scratch and buffers. */
+  /** The bytes that the run allocates at its begin: the scratch and buffers. */
   std::size_t
   GetBlockBytes() const
   {

@@ -62,7 +62,7 @@ CheckRequest(const SlabRequest & request)
   operation.CheckKinds(kinds, request.sink->GetKind());
 }
 
-/** A run on a thread of its own, if the system starts one. */
+/** A run in a separate thread, if the system starts one. */
 class RunningSlabs
 {
 public:
@@ -84,7 +84,7 @@ public:
     std::unique_lock<std::mutex> lock(m_Mutex);
     return m_Changed.wait_for(lock, time, [this] { return m_Ended; });
   }
-  /** What ended the run. */
+  /** The exception that ended the run. */
   std::exception_ptr
   GetFailure()
   {

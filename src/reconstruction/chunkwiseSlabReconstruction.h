@@ -21,7 +21,7 @@ struct SlabRequest : OutOfCoreRequest
   std::int64_t bandsOfSlab{ 0 };
 };
 
-/** What happened. */
+/** A report about a run in slabs. */
 struct SlabReport
 {
   /** The report of all slabs together. */

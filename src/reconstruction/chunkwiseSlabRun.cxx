@@ -14,7 +14,7 @@ namespace chunkwise
 namespace
 {
 
-/** Where more of a plane's voxels than one of so many are raised, the whole slab is swept again. */
+/** If more of a plane's voxels than one of so many are raised, the whole slab is swept again. */
 constexpr std::int64_t FewOfPlane = 64;
 
 double
@@ -216,7 +216,7 @@ SlabRun::RunVolume(const Box & volume)
     const Stopwatch watch(m_Report.waiting);
     m_Writer->WaitFor(m_Put, &m_StopMonitor);
   }
-  DispatchKey(m_Kind, [&](auto key) {
+  DispatchSize(m_Kind, [&](auto key) {
     using Key = decltype(key);
     Gather<Key>(volume, slabs);
     Finish<Key>(volume, slabs);

@@ -9,14 +9,14 @@
 
 #include <numeric>
 
-// What slabs leave in a spool from the first pass for the second.
+// The records of slabs in a spool, which the first pass writes and the second reads.
 namespace chunkwise
 {
 
 /** Voxels that one thread packs at a time. */
 constexpr std::int64_t SlabBlockVoxels = 1 << 17;
 
-/** Where the spool has the packed state of a slab, and the forest of its last plane. */
+/** The places in the spool of a slab's packed state, and of the forest of its last plane. */
 struct SlabRecord
 {
   std::uint64_t              states{ 0 };
@@ -29,7 +29,7 @@ struct SlabRecord
   {
     return sizeof(*this) + blocks.capacity() * sizeof(std::uint32_t);
   }
-  /** Where each block begins, and the last one ends. */
+  /** The first positions of all blocks, and the end of the last one. */
   std::vector<std::uint64_t>
   GetOffsets() const
   {

@@ -8,6 +8,7 @@
 #include "chunkwiseImageTransfer.h"
 #include "chunkwiseManagerState.h"
 #include "chunkwisePassesRun.h"
+#include "chunkwiseRunnerRun.h"
 #include "chunkwiseRun.h"
 
 #include <algorithm>
@@ -121,7 +122,7 @@ struct WorkingState : ManagerState
   const std::shared_ptr<DeviceState> &
   FindDevice(int device) const;
 
-  /** What an operation without an output gives goes to `total`; of others that is nullptr. */
+  /** The result of an operation without an output goes to `total`, which is nullptr for other operations. */
   ExecutionReport
   Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total, const Residence * residence = nullptr);
   ExecutionReport
@@ -143,7 +144,7 @@ private:
   /** A budget's error, with the images that its devices hold beside. */
   BudgetError
   DescribeFullDevice(const BudgetError & error, const Residence * residence, const RunPlan & run) const;
-  /** What the run has counted. */
+  /** Writes the counts of the run into the report. */
   void
   FillReport(const RunContext & context, const ExecutionRequest & request, const std::vector<std::size_t> & used,
              ExecutionReport & report);
@@ -193,7 +194,7 @@ NormalizeStrides(BufferView & view)
 struct Manager::Impl
 {
   /** In a forked child, threads and locks of the parent's state are of no use, nor are its devices: the child has a
-   * state of its own. */
+   * separate state. */
   WorkingState &
   Get()
   {
@@ -304,10 +305,32 @@ Manager::GetBudgets() const
   return m_Impl->Get().GetOwnBudgets();
 }
 
+namespace
+{
+
+/** Throws ParameterError if an operation's own runner cannot run over these images. */
+void
+CheckRunner(WorkingState & state, const ExecutionRequest & request)
+{
+  if (request.imageDevice >= 0)
+  {
+    throw ParameterError(request.operation->GetName() +
+                         " does not run on images of a device: " + request.operation->GetObjectionToDevices());
+  }
+  state.CheckRequest(request, state.MakePlannerRequest(request, nullptr));
+}
+
+} // namespace
+
 ExecutionReport
 Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
 {
   const bool inPasses = IsMadeOfPasses(request);
+  if (request.operation->IsRunByRunner())
+  {
+    CheckRunner(m_Impl->Get(), request);
+    return ExecuteByRunner(*this, request, m_Impl->Get().HostLimit(request), monitor);
+  }
   if (request.imageDevice >= 0)
   {
     return m_Impl->Get().ExecuteOnDevice(request, monitor, nullptr);
@@ -332,6 +355,10 @@ Manager::ExecuteOnDevice(ExecutionRequest request, int device, StreamHandle stre
 {
   request.imageDevice = device;
   request.stream = stream;
+  if (request.operation && request.operation->IsRunByRunner())
+  {
+    CheckRunner(m_Impl->Get(), request);
+  }
   return m_Impl->Get().ExecuteOnDevice(request, monitor, nullptr);
 }
 
@@ -402,7 +429,8 @@ Manager::MakePlanFor(const ExecutionRequest & request)
   }
   if (!IsMadeOfPasses(request))
   {
-    return m_Impl->Get().MakePlanFor(request);
+    return request.operation->IsRunByRunner() ? MakePlanOfRunner(*this, request, m_Impl->Get().HostLimit(request))
+                                              : m_Impl->Get().MakePlanFor(request);
   }
   const PassesRun passes(m_Impl->Get(), request);
   Plan            largest;
@@ -445,7 +473,12 @@ WorkingState::CheckResidence(const ExecutionRequest & request, const DeviceState
 {
   const std::string & name = state.device->GetDescription().name;
   const std::string   operation = request.operation->GetName();
-  const auto          check = [&](const BufferView & view, const std::string & what) {
+  if (request.operation->GetOutputGrid())
+  {
+    throw ParameterError(operation + " gives other voxels than the input's, which " + name +
+                         " does not compute; run it on memory of the host");
+  }
+  const auto check = [&](const BufferView & view, const std::string & what) {
     const auto range = RangeOf(view);
     if (!view.box.IsEmpty() && (!view.data || !state.device->Owns(range.first, range.second)))
     {
@@ -722,7 +755,7 @@ WorkingState::PlanRun(const ExecutionRequest & request, const Residence * reside
   }
   else if (HostLimit(request))
   {
-    // What this run spills it has taken.
+    // The run has taken the memory that it spills; the kept rest is dropped.
     DropKeptSpill();
   }
   return run;
@@ -857,6 +890,11 @@ Manager::GetCostOfBudget(const ExecutionRequest & request)
   }
   request.operation->Validate(request.image.Extents());
   RequestCost cost;
+  if (request.operation->IsRunByRunner())
+  {
+    cost.memory = "host";
+    return cost;
+  }
   cost.budget = m_Impl->Get().GetBudgetCost(request, cost.memory);
   return cost;
 }

@@ -5,7 +5,9 @@
 #include "chunkwiseError.h"
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseInterleaved.h"
+#include "chunkwiseRegions.h"
 #include "chunkwiseResidentRun.h"
+#include "chunkwiseSerialExecutor.h"
 #include "chunkwiseSharedMemory.h"
 #include "chunkwiseStagedOperation.h"
 #include "chunkwiseStagingRing.h"
@@ -21,13 +23,13 @@ namespace
 {
 
 constexpr std::size_t DefaultPinnedBudget = std::size_t{ 256 } << 20;
-/** Where no budget says more or less, runs may spill this part of the memory that the host has left. */
+/** If no budget says more or less, runs may spill this part of the memory that the host has left. */
 constexpr std::size_t PartToSpill = 4;
 /** Bytes of memory traffic in whose time a core of the host does the arithmetic that kernels count as so many, where
  * its caches are no help, as in a network's first layers; and how often as fast a device may be that gains by that. */
 constexpr double CoreRate = 1.9e9;
 constexpr double MostHelped = 12;
-/** What the system takes to pin memory. */
+/** The time that the system takes to pin a byte of memory. */
 constexpr double SecondsToPinByte = 0.37e-9;
 /** Room for what the arena rounds up: carries, summaries, solutions, flags. */
 constexpr std::size_t SideDataPadding = 2048;
@@ -37,7 +39,7 @@ constexpr std::size_t SummaryScratch = std::size_t{ 256 } << 20;
  * are made for the run. Two H100: identity of 256^3 float32 takes 5.1 ms on one and 5.4 on both, of 512^3 less on both.
  */
 constexpr double LaunchesToTakePart = 100;
-/** What a visit to where chunks of a Fixpoint meet takes. */
+/** The time of a visit to where chunks of a Fixpoint meet. */
 constexpr double SecondsOfVisit = 3e-3;
 /** Rates of the host, for what one cut costs in terms of another: bytes of images that a kernel goes through in a
  * second, and what a chunk takes whatever its size. */
@@ -70,7 +72,7 @@ AddAdvance(PlannerRequest & p, const std::shared_ptr<const Operation> & operatio
   };
 }
 
-/** Of two budgets, of which 0 says nothing. */
+/** The tighter of two budgets, of which 0 says nothing. */
 std::size_t
 TightestOf(std::size_t a, std::size_t b)
 {
@@ -123,7 +125,7 @@ TableBytes(const Operation & operation, const ChunkShape & shape, const KernelRe
 {
   std::size_t                   bytes = 0;
   const StagedOperation * const staged = operation.AsStaged();
-  // The stages of passes are runs of their own.
+  // The stages of passes are separate runs.
   if (staged && operation.GetSchedule() != Schedule::Passes)
   {
     for (const Stage & stage : staged->GetStages())
@@ -166,6 +168,11 @@ ManagerState::GetExecutor(const ExecutionRequest & request)
   if (request.executor)
   {
     return *request.executor;
+  }
+  if (request.isShort)
+  {
+    static SerialExecutor alone;
+    return alone;
   }
   const std::lock_guard<std::mutex> lock(mutex);
   if (!executor)
@@ -235,7 +242,7 @@ ManagerState::SpillLimit(const ExecutionRequest & request, const std::vector<std
     }
     limit = std::min(limit, std::max(pinned / 2, pinned - std::min(pinned, staging)));
   }
-  // Where the system does not tell what is left.
+  // The system may not tell the memory that is left.
   return limit == std::numeric_limits<std::size_t>::max() ? 0 : limit;
 }
 
@@ -307,7 +314,11 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
     });
     selected.resize(canShare ? selected.size() : 1);
   }
-  const std::string objection = selected.empty() ? std::string() : request.operation->GetObjectionToDevices();
+  std::string objection = selected.empty() ? std::string() : request.operation->GetObjectionToDevices();
+  if (!selected.empty() && objection.empty() && request.operation->GetOutputGrid())
+  {
+    objection = "devices compute no images with other voxels than the input's";
+  }
   if (!objection.empty())
   {
     reason = objection;
@@ -338,10 +349,11 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
                          std::to_string(request.operation->GetNumberOfInputs()) + " inputs, not " +
                          std::to_string(request.inputs.size()));
   }
-  if (!request.image.Contains(request.region))
+  const Box whole = GetOutputBox(*request.operation, request.image);
+  if (!whole.Contains(request.region))
   {
-    throw ParameterError("the region " + Text(request.region, request.image) + " is not inside the image " +
-                         Text(request.image, request.image));
+    throw ParameterError("the region " + Text(request.region, whole) + " is not inside the image " +
+                         Text(whole, whole));
   }
   if (request.operation->GetSchedule() == Schedule::Fixpoint)
   {
@@ -389,9 +401,17 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   PlannerRequest p;
   p.image = request.image;
   p.region = request.region;
-  const Halo halo = request.operation->GetHalo(request.image.Extents());
-  // Chunks of Fixpoint come to a fixed point of their own first.
+  const Halo halo =
+    request.operation->GetOutputGrid() ? Halo::None() : request.operation->GetHalo(request.image.Extents());
+  if (request.operation->GetOutputGrid())
+  {
+    p.inputBox = [operation = request.operation, image = request.image](const Box & output) {
+      return GetInputBox(*operation, output, image);
+    };
+  }
+  // Chunks of Fixpoint come to separate fixed points first.
   p.halo = request.operation->GetSchedule() == Schedule::Fixpoint ? Halo::None() : halo;
+  p.tile = request.operation->GetTile(request.image.Extents());
   p.wraps = request.operation->WrapsAround();
   p.numberOfInputs = static_cast<int>(std::min<std::size_t>(request.inputs.size(), MaxInputs));
   for (int i = 0; i < p.numberOfInputs; ++i)
@@ -632,7 +652,7 @@ ManagerState::MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest 
     failure = std::current_exception();
     needed = error.needed;
   }
-  // What is one chunk lacks no memory.
+  // A plan of one chunk needs no spilling.
   if (failure || plan.chunks.size() > 1 || weight == 0)
   {
     try
@@ -659,7 +679,7 @@ ManagerState::MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest 
     }
     catch (const BudgetError & error)
     {
-      // What asks for less counts.
+      // The error that asks for less counts.
       failure = failure && error.needed < needed ? std::current_exception() : failure;
     }
   }
@@ -677,7 +697,7 @@ ManagerState::ConsiderPiping(const ExecutionRequest & request, PlannerRequest & 
 {
   const KernelRegistry & kernels = devices[used[0]]->device->GetKernels();
   const Kernel * const   head = hostKernels->Find(request.operation->GetName(), &KernelSet::head);
-  // The CPU is busy with chunks of its own, or its scratch has no room beside that of other runs.
+  // The CPU is busy with other chunks, or its scratch has no room beside that of other runs.
   if (!head || !SpillingKernel(kernels, *request.operation, &KernelSet::piped) || request.hostTakesChunks ||
       HostLimit(request) || request.region.IsEmpty())
   {

@@ -14,7 +14,7 @@
 namespace chunkwise
 {
 
-/** What a manager holds, and how it turns requests and budgets into plans. */
+/** The state of a manager, which turns requests and budgets into plans. */
 struct ManagerState
 {
   std::vector<std::shared_ptr<DeviceState>> devices;
@@ -34,7 +34,7 @@ struct ManagerState
   std::size_t
   DeviceLimit(std::size_t index, const ExecutionRequest & request);
 
-  /** Bytes that can be had of a device beside those that are taken. */
+  /** The bytes that are available on a device beside the taken ones. */
   static std::size_t
   GetRoom(DeviceState & state, std::size_t taken);
 
@@ -97,8 +97,8 @@ struct ManagerState
   GetBudgetCost(const ExecutionRequest & request, std::string & memory);
 
 private:
-  /** What the planner knows of the devices in `used`; takes those that do not answer out of it and says so. Throws what
-   * the last one's call did if none does. `dropTables`: tables that earlier runs left are given up first. */
+  /** The planner's description of the devices in `used`; takes devices that do not answer out of it and says so. Throws
+   * what the last one's call did if none does. `dropTables`: tables that earlier runs left are given up first. */
   void
   DescribeDevices(const ExecutionRequest & request, PlannerRequest & plannerRequest, std::vector<std::size_t> & used,
                   bool dropTables, std::vector<std::string> & warnings);

@@ -81,7 +81,7 @@ AreDensePixels(const BufferView & view, const Box & box)
   return components > 1 && IsDense(SideBySide(view, components), SideBySide(box, components));
 }
 
-/** Whether a kernel takes the images of a chunk as they lie, with the components of pixels side by side. */
+/** Whether a kernel reads and writes interleaved images of a chunk directly. */
 bool
 TakesPixels(const ExecutionRequest & request, const ChunkShape & shape)
 {
@@ -162,7 +162,7 @@ public:
     m_Device.Synchronize(m_Stream.Get());
   }
 
-  /** Takes the memory that any of the chunks needs of what is not there yet. Nothing may be under way. */
+  /** Takes the memory that any of the chunks needs of what is not there yet. The stream must be idle. */
   void
   Prepare(const std::vector<Chunk> & chunks, const std::vector<const Kernel *> & kernels)
   {
@@ -204,7 +204,8 @@ public:
     Hold(m_Scratch, scratch);
   }
 
-  /** A call for a chunk that Prepare was told of. What it reads is there for what comes after this in the stream. */
+  /** A call for a chunk that Prepare was told of. Its input is ready for work that is enqueued after this in the
+   * stream. */
   KernelCall
   MakeCall(const Chunk & chunk)
   {
@@ -293,7 +294,7 @@ private:
   DeviceStream            m_Stream;
 };
 
-/** Chunks that were claimed, of which the last may be under way. */
+/** Chunks that were claimed; the last ones may be pending. */
 class ResidentChunks
 {
 public:
@@ -375,7 +376,7 @@ private:
   {
     for (;;)
     {
-      // What is under way counts as claimed, and who waits for the last claims would wait for itself.
+      // Pending chunks count as claimed, and a worker that waits for the last claims would wait for itself.
       if (m_Parts.empty() || m_Chunks.size() - m_Finished == MostUnderWay)
       {
         FinishUpTo(m_Parts.empty() ? m_Chunks.size() : m_Finished + 1);
@@ -431,7 +432,7 @@ private:
     }
   }
 
-  /** After a failure. Of a sweep also what others could not go on from: its carries were here alone. */
+  /** After a failure. For a sweep, also the chunks that others could not go on from: its carries were here alone. */
   void
   GiveBack() noexcept
   {
@@ -618,7 +619,7 @@ MakeResidentPlan(const ExecutionRequest & request, PlannerRequest & plannerReque
     return MakeReasonablePlan(plannerRequest, warnings);
   }
   inPlace.scratchBytes = [&request, kernel = plannerRequest.scratchBytes](const ChunkShape & shape) {
-    // Each of them is a block of its own.
+    // Each of them is a separate block.
     return (kernel ? RoundUp(kernel(shape)) : 0) + CopyBytes(request, shape);
   };
   if (request.operation->GetSchedule() == Schedule::Sweep)

@@ -18,7 +18,7 @@ namespace chunkwise
 namespace
 {
 
-/** Halvings after which a device's lack of memory is no longer taken for a matter of chunk size. */
+/** Maximum number of times a chunk is halved before the device is dropped. */
 constexpr int MostSplits = 12;
 /** Visits of Fixpoint that a device makes at a time: most are small, and wait for one thing after the other. */
 constexpr int VisitsOfDevice = 6;
@@ -78,7 +78,15 @@ public:
       return std::min(static_cast<double>(m_Context.counts.finishedVoxels) / total, 0.999);
     };
     std::thread workers;
-    if (IsDrivenByOneThread() || !StartThread(workers, [this] { WorkAndEnd(); }))
+    if (m_Devices.empty() && m_Context.request.isShort)
+    {
+      look(0.0);
+      if (!m_Context.stop)
+      {
+        WorkAndEnd();
+      }
+    }
+    else if (IsDrivenByOneThread() || !StartThread(workers, [this] { WorkAndEnd(); }))
     {
       look(0.0);
       auto next = std::chrono::steady_clock::now() + BetweenLooks;
@@ -217,7 +225,7 @@ private:
     Amend();
   }
 
-  /** What runs the host's part of a schedule: the host, or the device where the images are. */
+  /** The runner for the host's part of a schedule: the host, or the device where the images are. */
   std::unique_ptr<ChunkRunner>
   MakeHostsRunner()
   {
@@ -508,101 +516,64 @@ private:
     return runners;
   }
 
+  /** The state of a run in passes: runners, where each runs, and devices whose turn it is. */
+  struct Passes
+  {
+    std::unique_ptr<ChunkRunner>              host;
+    std::vector<std::unique_ptr<ChunkRunner>> runners;
+    std::vector<std::size_t>                  served; ///< the device of each runner
+    std::vector<DeviceState *>                turns;
+    Run &                                     run;
+    bool                                      isFixpoint;
+
+    Passes(Run & ofRun, bool fixpoint)
+      : run(ofRun)
+      , isFixpoint(fixpoint)
+    {}
+    Passes(const Passes &) = delete;
+    Passes &
+    operator=(const Passes &) = delete;
+    ~Passes() { this->EndTurns(); }
+
+    void
+    EndTurns()
+    {
+      runners.clear();
+      host.reset();
+      for (DeviceState * state : turns)
+      {
+        run.EndTurn(*state);
+      }
+      turns.clear();
+    }
+  };
+
   /** Runs TwoPass, and Fixpoint's visits to where chunks meet. A device, or the CPU where there is none, runs one step
    * at a time; of Fixpoint's visits a device runs some at a time if its memory has room, so that transfers overlap. */
   void
   WorkInPasses(const std::vector<std::size_t> & devices)
   {
-    Executor &                                executor = m_Manager.GetExecutor(m_Context.request);
-    const std::size_t                         hostLimit = m_Manager.HostLimit(m_Context.request);
-    std::unique_ptr<ChunkRunner>              host;
-    std::vector<std::unique_ptr<ChunkRunner>> runners;
-    std::vector<DeviceState *>                turns;
-    const bool isFixpoint = m_Context.request.operation->GetSchedule() == Schedule::Fixpoint;
-    const auto endTurns = [&] {
-      runners.clear();
-      host.reset();
-      for (DeviceState * state : turns)
-      {
-        EndTurn(*state);
-      }
-      turns.clear();
-    };
-    const auto runOnHost = [&] {
-      runners.clear();
-      runners.push_back(MakeHostRunner(m_Context, executor, m_Manager.host, hostLimit));
-      host = MakeHostsRunner();
-      if (isFixpoint)
-      {
-        RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
-      }
-      else
-      {
-        m_Report.chunksOnHost = RunInSmallerChunks(runners, turns, *host)[0];
-      }
-    };
     if (devices.empty() && m_Context.residence)
     {
       std::rethrow_exception(m_LastDeviceFailure);
     }
+    Passes passes(*this, m_Context.request.operation->GetSchedule() == Schedule::Fixpoint);
     if (devices.empty())
     {
-      runOnHost();
+      this->PassOnHost(passes);
       return;
     }
     try
     {
-      std::vector<std::size_t> served;
-      std::exception_ptr       failure;
-      // In ascending order, so that two runs never wait for each other.
-      for (const std::size_t index : devices)
+      if (!this->TakeTurns(devices, passes))
       {
-        DeviceState & state = *m_Manager.devices[index];
-        if (!TakeTurn(state, [this] { return m_Context.ShouldStop(); }))
-        {
-          endTurns();
-          return;
-        }
-        turns.push_back(&state);
-        state.memory.ResetPeak();
-        state.pinned.ResetPeak();
-        try
-        {
-          for (auto & runner : MakeRunners(index))
-          {
-            runners.push_back(std::move(runner));
-            served.push_back(index);
-          }
-        }
-        catch (const Error & error)
-        {
-          failure = std::current_exception();
-          Warn(state.device->GetDescription().name + " dropped: " + error.what());
-        }
+        return;
       }
-      if (runners.empty())
-      {
-        std::rethrow_exception(failure);
-      }
-      host = MakeHostsRunner();
-      if (isFixpoint)
-      {
-        RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
-      }
-      else
-      {
-        const std::vector<std::int64_t> finished = RunInSmallerChunks(runners, turns, *host);
-        for (std::size_t d = 0; d < m_Devices.size(); ++d)
-        {
-          const auto found = std::find(served.begin(), served.end(), m_Devices[d]);
-          m_Report.chunksPerDevice[d] =
-            found == served.end() ? 0 : finished[static_cast<std::size_t>(found - served.begin())];
-        }
-      }
+      this->PassOnDevices(passes);
     }
     catch (const Error & error)
     {
-      endTurns();
+      passes.EndTurns();
       const bool mayFallBack =
         dynamic_cast<const DeviceError *>(&error) != nullptr || dynamic_cast<const BudgetError *>(&error) != nullptr;
       if (!mayFallBack || m_Context.request.backend == BackendChoice::CUDA)
@@ -610,21 +581,88 @@ private:
         throw;
       }
       Warn(std::string("the CPU takes over: ") + error.what());
-      m_Context.counts.finishedVoxels = isFixpoint ? m_Context.counts.finishedVoxels.load() : 0;
-      runOnHost();
+      m_Context.counts.finishedVoxels = passes.isFixpoint ? m_Context.counts.finishedVoxels.load() : 0;
+      this->PassOnHost(passes);
       return;
     }
-    catch (...)
-    {
-      endTurns();
-      throw;
-    }
-    for (const DeviceState * state : turns)
+    for (const DeviceState * state : passes.turns)
     {
       m_Report.peakDevice = std::max(m_Report.peakDevice, state->memory.GetPeak());
       m_Report.peakPinned = std::max(m_Report.peakPinned, state->pinned.GetPeak());
     }
-    endTurns();
+  }
+
+  /** Takes the turn of each device and makes its runners; a device that cannot have any is dropped. Whether the run
+   * goes on: not if it was to stop while it waited. */
+  bool
+  TakeTurns(const std::vector<std::size_t> & devices, Passes & passes)
+  {
+    std::exception_ptr failure;
+    // In ascending order, so that two runs never wait for each other.
+    for (const std::size_t index : devices)
+    {
+      DeviceState & state = *m_Manager.devices[index];
+      if (!TakeTurn(state, [this] { return m_Context.ShouldStop(); }))
+      {
+        return false;
+      }
+      passes.turns.push_back(&state);
+      state.memory.ResetPeak();
+      state.pinned.ResetPeak();
+      try
+      {
+        for (auto & runner : MakeRunners(index))
+        {
+          passes.runners.push_back(std::move(runner));
+          passes.served.push_back(index);
+        }
+      }
+      catch (const Error & error)
+      {
+        failure = std::current_exception();
+        Warn(state.device->GetDescription().name + " dropped: " + error.what());
+      }
+    }
+    if (passes.runners.empty())
+    {
+      std::rethrow_exception(failure);
+    }
+    return true;
+  }
+
+  void
+  PassOnDevices(Passes & passes)
+  {
+    passes.host = MakeHostsRunner();
+    if (passes.isFixpoint)
+    {
+      RunSchedule(m_Context, m_Plan, passes.runners, m_Report.warnings, *passes.host);
+      return;
+    }
+    const std::vector<std::int64_t> finished = RunInSmallerChunks(passes.runners, passes.turns, *passes.host);
+    for (std::size_t d = 0; d < m_Devices.size(); ++d)
+    {
+      const auto found = std::find(passes.served.begin(), passes.served.end(), m_Devices[d]);
+      m_Report.chunksPerDevice[d] =
+        found == passes.served.end() ? 0 : finished[static_cast<std::size_t>(found - passes.served.begin())];
+    }
+  }
+
+  void
+  PassOnHost(Passes & passes)
+  {
+    passes.runners.clear();
+    passes.runners.push_back(MakeHostRunner(
+      m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host, m_Manager.HostLimit(m_Context.request)));
+    passes.host = MakeHostsRunner();
+    if (passes.isFixpoint)
+    {
+      RunSchedule(m_Context, m_Plan, passes.runners, m_Report.warnings, *passes.host);
+    }
+    else
+    {
+      m_Report.chunksOnHost = RunInSmallerChunks(passes.runners, passes.turns, *passes.host)[0];
+    }
   }
 
   /** Runs the schedule, again with halved chunks as long as memory fails: what its chunks hold of each other belongs to

@@ -21,13 +21,13 @@ namespace
 /** The most that a device keeps between runs; a run of a device with little memory begins without what was kept. */
 constexpr std::size_t MostTableBytes = std::size_t{ 512 } << 20;
 constexpr std::size_t MostHostTableBytes = std::size_t{ 256 } << 20;
-/** This part of a budget is not taken for tables that a run can do without. */
+/** Tables that a run can do without leave this part of a budget free. */
 constexpr std::size_t ReservedPart = 16;
 
 // Blocks are mapped, so that freeing gives them back to the system: the C library keeps what short-lived threads
 // have freed, beyond any budget. The sanitizers see only what it allocates.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-/** Before a block: its length, on a page of its own. */
+/** The header before a block, on a separate page: its length. */
 constexpr std::size_t MappedHeader = 4096;
 
 void *
@@ -140,7 +140,7 @@ DeviceState::TakeTurn(const std::function<bool()> & stop)
     {
       return false;
     }
-    // The reasons to stop have no signal of their own here.
+    // The reasons to stop have no separate signal here.
     m_Free.wait_for(lock, std::chrono::milliseconds(5));
   }
   m_Busy = true;
@@ -197,7 +197,7 @@ CachedTables::Get(const std::string & key, const void * data, std::size_t bytes)
   const auto make = [&] {
     Device &   device = *m_State.device;
     const auto block = std::make_shared<ArenaBlock>(m_State.memory, bytes, m_MemoryLimit);
-    // A stream of its own: the tables must be there before the caller returns, the run's stream may be far behind.
+    // A separate stream: the tables must be there before the caller returns, the run's stream may be far behind.
     const std::shared_ptr<void> stream(device.CreateStream(), [&device](void * s) { device.DestroyStream(s); });
     device.CopyToDevice(block->Get(), data, bytes, stream.get());
     device.Synchronize(stream.get());
@@ -210,7 +210,7 @@ const void *
 CachedTables::GetMade(const std::string & key, std::size_t bytes, const std::function<void(void *)> & fill)
 {
   const auto make = [&] {
-    // What is left is for the tables that a run cannot do without.
+    // The rest is for the tables that a run cannot do without.
     const std::size_t limit = m_MemoryLimit - m_MemoryLimit / ReservedPart;
     const auto        block = std::make_shared<ArenaBlock>(m_State.memory, bytes, limit);
     fill(block->Get());
@@ -376,8 +376,9 @@ RunContext::GetDeviceKernel(const Device & device, KernelRole role) const
 bool
 RunContext::StandsAlone(const Box & chunk) const
 {
-  return Intersect(PadAndCrop(chunk, request.operation->GetHalo(request.image.Extents()), request.image),
-                   request.region) == chunk;
+  const Coordinates image = request.image.Extents();
+  const Box         tiles = AlignToTiles(chunk, request.operation->GetTile(image), request.image);
+  return Intersect(PadAndCrop(tiles, request.operation->GetHalo(image), request.image), request.region) == chunk;
 }
 
 ChunkShape
@@ -416,7 +417,8 @@ AwaitHostMemory(const RunContext & context, HostState & state, std::size_t bytes
   }
   for (;;)
   {
-    // What earlier chunks and runs left counts as held: a run under a budget does not add to it, but takes what fits.
+    // Memory that earlier chunks and runs left counts as held: a run under a budget does not add to it, but takes what
+    // fits.
     state.MakeRoom(size, limit);
     try
     {

@@ -63,7 +63,7 @@ private:
   std::size_t           m_Bytes{ 0 };
 };
 
-/** What the manager keeps for a device between runs. */
+/** The state of a device that the manager keeps between runs. */
 class DeviceState
 {
 public:
@@ -98,7 +98,7 @@ public:
     }
     return THandle(*device);
   }
-  /** Keeps the handle for the next run. Nothing may be under way on a stream. */
+  /** Keeps the handle for the next run. The stream must be idle. */
   template <typename THandle>
   void
   KeepHandle(THandle handle)
@@ -124,7 +124,7 @@ public:
   std::atomic<std::size_t> imageBytes{ 0 };
   /** Bytes of pinned memory that runs have beside the arena, see SpilledMemory. */
   std::atomic<std::size_t> spilledBytes{ 0 };
-  /** What the last run had of it: pinning takes long, and the next run may need as much. */
+  /** The spilled memory of the last run: pinning takes long, and the next run may need as much. */
   SpillKept keptSpill;
 
 private:
@@ -175,7 +175,7 @@ private:
   DeviceEvent   m_Event;
 };
 
-/** What the manager keeps of the host's memory between runs: scratch, and what kernels have made. */
+/** The host's memory that the manager keeps between runs: scratch, and tables that kernels have made. */
 class HostState
 {
 public:
@@ -258,8 +258,8 @@ private:
   std::map<std::string, std::shared_ptr<void>> m_Held;
 };
 
-/** Tables of one call of a host's kernel: data as it is. What is made is kept in the host's memory, and held until the
- * call ends. */
+/** Tables of one call of a host's kernel: data as it is. Tables that are made are kept in the host's memory, and held
+ * until the call ends. */
 class HostTables : public DeviceTables
 {
 public:
@@ -287,11 +287,11 @@ private:
   std::map<std::shared_ptr<void>, std::size_t> m_Held; ///< and their bytes
 };
 
-/** Where the images of a run lie, if a device's memory holds them. Who makes it has taken the device's turn. */
+/** The place of a run's images, if a device's memory holds them. Who makes it has taken the device's turn. */
 struct Residence
 {
   std::size_t device{ 0 };
-  /** What the images' owner had enqueued before the run. */
+  /** The work that the images' owner had enqueued before the run. */
   EventHandle ready{ nullptr };
 };
 
@@ -352,7 +352,7 @@ private:
   std::vector<Box>   m_Parts;
 };
 
-/** What all workers of one run share. */
+/** The state that all workers of one run share. */
 class RunContext : public RunControl
 {
 public:
@@ -377,7 +377,7 @@ public:
     }
     return stop.load(std::memory_order_relaxed);
   }
-  /** What this thread does from now on whenever it asks whether to stop. Set before others work. */
+  /** Sets the function that this thread calls from now on whenever it asks whether to stop. Set before others work. */
   void
   SetPoll(std::function<void()> poll)
   {
@@ -392,8 +392,8 @@ public:
   /** A call for a chunk that reads and writes the host's images. */
   KernelCall
   MakeHostCall(const Chunk & chunk, Executor & executor, DeviceTables & tables);
-  /** What the run is made of, in order, for a chunk: of Fixpoint what makes its state, as far as the chunk by itself
-   * tells it, and what ends it if nothing lies beyond. Throws if the main one is not there. */
+  /** The kernels of the run, in order, for a chunk: for Fixpoint the kernel that makes its state, as far as the chunk
+   * by itself tells it, and the kernel that ends it if nothing lies beyond. Throws if the main one is not there. */
   std::vector<const Kernel *>
   FindKernels(const KernelRegistry & kernels, const Box & chunk) const;
   /** A kernel of the operation; nullptr if there is none. */

@@ -17,7 +17,7 @@ namespace
 
 constexpr std::size_t Alignment = 256;
 
-/** What a stage of another operation sees of the chunk. */
+/** The part of the chunk that a stage of another operation sees. */
 ChunkShape
 StageShape(ChunkShape shape, const StagedSummaryOperation & operation)
 {
@@ -67,6 +67,12 @@ Halo
 StagedSummaryOperation::GetHalo(const Coordinates & image) const
 {
   return stage ? stage->GetHalo(image) : Halo::None();
+}
+
+Coordinates
+StagedSummaryOperation::GetTile(const Coordinates & image) const
+{
+  return stage ? stage->GetTile(image) : Coordinates::Filled(1);
 }
 
 bool

@@ -429,7 +429,7 @@ public:
     {
       m_Rest = m_Best;
       m_Level = static_cast<std::size_t>(more);
-      // What `more` classes behind it have no bins for has no value.
+      // Positions that leave no bins for the `more` classes behind have no value.
       this->Fill(0, m_Size - m_Level, 1, m_Size - m_Level + 1);
     }
   }

@@ -47,7 +47,7 @@ public:
   double               q{ 10 };
   double               contrast{ 15 };
   double               level{ 128 };
-  /** Of the Gaussian: see SeparableOperation. */
+  /** The weights of the Gaussian: see SeparableOperation. */
   std::vector<double> weights[MaxDimension];
   /** The second input is an image of integers: voxels are outside where it is 0. */
   bool masked{ false };

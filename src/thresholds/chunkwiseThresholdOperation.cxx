@@ -48,7 +48,7 @@ FirstAbove(double threshold, TPixel & bound)
   }
 }
 
-/** The next number of a kind above one of its own; false if there is none. */
+/** The next number of a pixel type above `value`; false if there is none. */
 template <typename TPixel>
 bool
 NextAbove(TPixel value, TPixel & bound)

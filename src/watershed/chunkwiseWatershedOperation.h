@@ -13,10 +13,10 @@ namespace chunkwise
 /** Watershed: every voxel gets the label of the marker, or of the minimum, to which a minimum spanning forest joins it.
  *
  * Voxels that are neighbors are joined by an edge. Edges are ordered by the larger value of both voxels, then by the
- * smaller value, then by the voxel that comes first in raster order, then by the other one. No two edges are equal, so
- * there is one forest of least edges in which each tree has the voxels of one marker, and any algorithm that finds it
- * gives the same labels: for every division into chunks, every number of threads and every backend. A region is
- * processed as an image of its own.
+ * smaller value, then by the voxel that comes first in raster order, then by the second voxel. No two edges are equal,
+ * so there is one forest of least edges in which each tree has the voxels of one marker, and any algorithm that finds
+ * it gives the same labels: for every division into chunks, every number of threads and every backend. A region is
+ * processed as a separate image.
  *
  * Without markers there is one for each regional minimum, numbered 1, 2, ... in the raster order of the minima's first
  * voxels. With a height h, minima from which a path leads to a lower one without rising by h are none.
@@ -24,7 +24,7 @@ namespace chunkwise
  * Voxels outside the mask, and NaN, have no edges and the label 0; so has what no path joins to a marker. -0 is 0.
  *
  * Two passes over chunks. The first finds the forest of each chunk, in which every voxel on a face to another chunk is
- * a root of its own, and keeps the edges that join these roots. Solve adds the edges between chunks, and finds the
+ * a separate root, and keeps the edges that join these roots. Solve adds the edges between chunks, and finds the
  * labels of the roots. The second pass finds the chunk's forest again, and writes the labels of the roots. A region of
  * one chunk takes one pass.
  *

@@ -277,7 +277,7 @@ private:
       m_Parents[Index(a)] = b;
     }
   }
-  /** Whether a tree keeps a minimum of its own at an edge of this weight. */
+  /** Whether a tree keeps a separate minimum at an edge of this weight. */
   bool
   IsDeep(std::int64_t root, TPixel high) const
   {
@@ -365,7 +365,7 @@ private:
   void
   NumberMinima(std::vector<SideData> & solutions)
   {
-    // The minima of trees of nodes; those that no tree of a chunk has are further ones of the chunk.
+    // The minima of trees of nodes; minima that no tree of a chunk has are further ones of the chunk.
     std::vector<Minimum> minima;
     for (std::int64_t node = 0; node < m_Begins.back(); ++node)
     {

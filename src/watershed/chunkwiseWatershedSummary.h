@@ -98,7 +98,7 @@ struct WatershedLayout
   std::size_t     starts;
 };
 
-/** Whether a tree whose least value is `low` is one of its own at an edge of weight `high`, so that the edge joins it
+/** Whether a tree whose least value is `low` is a separate tree at an edge of weight `high`, so that the edge joins it
  * to no other such tree. */
 template <typename TPixel>
 struct WatershedDepth

@@ -165,7 +165,7 @@ WithConstant(const TOperation & operation, const PixelValue & constant)
   return copy;
 }
 
-/** What weights of 1 give along one axis after the other: the least and the largest anywhere. Every step is monotonic,
+/** The least and the largest result that weights of 1 give along one axis after the other. Every step is monotonic,
  * rounding too, so what it gives at the ends of a range bounds what it gives within. */
 template <typename TReal>
 void
@@ -606,7 +606,7 @@ private:
     const int sumOfSquares = this->AddSum(m_Operation.GetConstant(true), squares, square, real);
     const int count = this->AddSumOfWeights(m_Operation.HasWeights() ? weight : PixelKind::UInt8, real);
     int       result = this->AddVoxels("domain.variance.voxels", { sum, sumOfSquares, count }, kind);
-    // What the window itself computes otherwise.
+    // Cases in which the window itself has different arithmetic.
     const bool hasOwn = !table || (!IsFloatingPoint(image) && PixelSize(image) <= 4);
     if (!isExact && !m_Operation.HasWeights() && hasOwn)
     {

@@ -88,7 +88,7 @@ DomainOperation::GetStagesWithoutQuotient() const
   }
   if (rank)
   {
-    // What is outside is below all that is inside, or the same: either way it has the lowest ranks.
+    // Voxels outside are below all voxels inside, or the same: either way they have the lowest ranks.
     const auto selection = std::make_shared<RankOperation>(*rank);
     selection->isCounted = true;
     const bool  constantIsInside = constant(rank->boundary, [](auto voxel) { return voxel == voxel; });

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What scripts/benchmarks.py makes of results, and what it refuses: benchmarksTest.py scripts/benchmarks.py."""
+"""The tables that scripts/benchmarks.py makes of results, and the results that it refuses: benchmarksTest.py
+scripts/benchmarks.py."""
 import csv
 import pathlib
 import subprocess

@@ -86,7 +86,7 @@ if(EXISTS ${WORK_DIR}/engine/networks)
   run(${WORK_DIR}/engine/networks)
 endif()
 
-# The plug-in, in a folder of its own, serves a program that knows nothing of Chunkwise.
+# The plug-in, in a separate folder, serves a program that knows nothing of Chunkwise.
 if(DROP_IN_EXAMPLE)
   file(GLOB_RECURSE plugins ${WORK_DIR}/prefix/*/chunkwise/itk-*/*)
   list(LENGTH plugins count)

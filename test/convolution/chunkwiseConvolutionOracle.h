@@ -13,7 +13,7 @@ namespace oracle
 struct ConvolutionParts
 {
   long double result{ 0 };
-  /** What the absolute values give. */
+  /** The sum with absolute values. */
   long double magnitude{ 0 };
 };
 

@@ -100,7 +100,7 @@ RelativeError(std::mt19937 & random, std::int64_t n, bool inverse, TransformProv
   std::vector<Complex> exact(static_cast<std::size_t>(n));
   T * const            in = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) / sizeof(T);
   T * const            out = in + inStride * n * Cell;
-  // What is not live must not be looked at.
+  // Points that are not live must not be read.
   std::fill(memory.begin(), memory.end(), static_cast<T>(1e9));
   for (std::int64_t i = 0; i < live * inStride * Cell; ++i)
   {
@@ -183,7 +183,7 @@ TEST_P(Fft, IsWhatItsDefinitionSays)
       last = length;
     }
   }
-  // Of each radix alone and next to others that GoodTransformLength does not choose.
+  // Each radix alone and next to others that GoodTransformLength does not choose.
   for (const std::int64_t n : { 2, 3, 4, 5, 7, 8, 9, 14, 21, 25, 27, 35, 49, 63, 105, 125, 210, 343, 378 })
   {
     Compare(random, n, Transform);

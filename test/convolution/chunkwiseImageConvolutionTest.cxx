@@ -1,6 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvolutionTrial.h"
+#include "chunkwiseCutTrial.h"
 #include "chunkwiseExecutor.h"
+#include "chunkwiseMemoryImage.h"
+#include "chunkwiseSequenceOperation.h"
+#include "chunkwiseStreamedRun.h"
 
 #include <cmath>
 #include <complex>
@@ -111,6 +115,107 @@ TEST_P(Convolution, PlanesOfSeveralBlocksKeepTheBound)
         << BoundaryModeName(mode) << ToString(image) << ToString(extent);
     }
   }
+}
+
+TEST_P(Convolution, TransformsGiveTheBitsOfTheWholeHoweverItIsCut)
+{
+  if (GetParam() == Place::Cuda)
+  {
+    GTEST_SKIP() << "devices choose the lengths of transforms by chunk";
+  }
+  std::mt19937 random(68);
+  int          trial = 0;
+  for (const auto & [image, extent] : std::vector<std::pair<Coordinates, Coordinates>>{
+         { { { 14, 12, 210, 1, 1 } }, { { 5, 4, 7, 1, 1 } } },
+         { { { 20, 30, 2, 120, 1 } }, { { 3, 6, 1, 5, 1 } } },
+         { { { 540, 70, 2, 1, 1 } }, { { 9, 5, 1, 1, 1 } } },
+         { { { 530, 70, 1, 1, 1 } }, { { 13, 1, 1, 1, 1 } } },
+         { { { 70, 2, 530, 1, 1 } }, { { 1, 1, 19, 1, 1 } } },
+         { { { 12, 660, 17, 1, 1 } }, { { 8, 9, 1, 1, 1 } } },
+       })
+  {
+    const auto operation = std::make_shared<ImageConvolutionOperation>();
+    operation->kernel = RandomKernel(random, extent, true);
+    operation->method = ConvolutionMethod::FFT;
+    operation->boundary.mode = AllModes[trial++ % 5];
+    operation->boundary.constant = 3.0;
+    trial % 2 ? CompareCuts<float>(random, GetManager(), GetBackend(), operation, image)
+              : CompareCuts<double>(random, GetManager(), GetBackend(), operation, image);
+  }
+  CompareBits<float, float>(
+    random, GetManager(), GetBackend(), 30, [&](int) { return RandomConvolution(random, 9, ConvolutionMethod::FFT); });
+}
+
+TEST_P(Convolution, SequencesOfTransformsGiveTheBitsOfTheWholeHoweverTheyAreCut)
+{
+  if (GetParam() == Place::Cuda)
+  {
+    GTEST_SKIP() << "devices choose the lengths of transforms by chunk";
+  }
+  std::mt19937 random(69);
+  const auto   sequence = std::make_shared<SequenceOperation>();
+  for (int axis = 0; axis < 3; ++axis)
+  {
+    auto extent = Coordinates::Filled(1);
+    extent[axis] = 15;
+    const auto stage = std::make_shared<ImageConvolutionOperation>();
+    stage->kernel = RandomKernel(random, extent, true);
+    stage->method = ConvolutionMethod::FFT;
+    sequence->stages.push_back(stage);
+  }
+  CompareCuts<float>(random, GetManager(), GetBackend(), sequence, { { 12, 70, 530, 1, 1 } });
+  CompareCuts<float>(random, GetManager(), GetBackend(), sequence, { { 530, 66, 3, 1, 1 } });
+}
+
+TEST(ConvolutionOperations, StreamsOfTilesAndOfPartsOfTilesGiveTheBitsOfTheWhole)
+{
+  std::mt19937 random(70);
+  Manager      host({});
+  const auto   operation = std::make_shared<ImageConvolutionOperation>();
+  operation->kernel = RandomKernel(random, { { 5, 4, 7, 1, 1 } }, true);
+  operation->method = ConvolutionMethod::FFT;
+  Trial<float, float> t(random, operation, { { 16, 14, 300, 1, 1 } });
+  const std::int64_t  tile = operation->GetTile(t.request.image.Extents())[2];
+  ASSERT_GT(tile, 1);
+  ASSERT_LT(tile, 300);
+  t.request.backend = BackendChoice::CPU;
+  t.Prepare(t.request.image);
+  host.Execute(t.request);
+  std::vector<float> whole;
+  ForEachIndex(t.request.image, [&](const Coordinates & index) { whole.push_back(t.Result(index)); });
+  StreamedRequest request;
+  request.operation = operation;
+  request.inputs = { { std::make_shared<MemoryImage>(t.image), PixelKind::Float32 } };
+  request.region = t.request.image;
+  request.computedKind = request.writtenKind = PixelKind::Float32;
+  request.backend = BackendChoice::CPU;
+  const auto stream = [&] {
+    std::vector<float> output(whole.size(), 0.0f);
+    const auto         plan = MakeStreamedPlan(host, request);
+    ExecuteStreamed(host,
+                    request,
+                    plan,
+                    std::make_shared<MemoryImage>(DenseView(output.data(), PixelKind::Float32, t.request.image)));
+    EXPECT_EQ(output, whole) << plan.divisions << " divisions";
+    return plan;
+  };
+  request.divisions = 7;
+  EXPECT_EQ(stream().divisions, 7);
+  // As little memory as can be, then as little as divisions of whole tiles need.
+  request.divisions = 0;
+  request.memory = 1;
+  try
+  {
+    stream();
+    ADD_FAILURE() << "one byte is enough";
+  }
+  catch (const BudgetError & error)
+  {
+    request.memory = error.needed;
+  }
+  EXPECT_GT(stream().divisions, 1);
+  request.memory *= 3;
+  EXPECT_EQ(stream().step, tile);
 }
 
 TEST(ConvolutionOperations, ThreadsDoNotChangeTheBits)

@@ -167,7 +167,7 @@ TEST_P(Transforms, LongKernelsKeepTheBound)
   }
 }
 
-/** A case of its own of the task: long lines, and the memory that they may take. */
+/** A special case: long lines, and the memory that they may take. */
 TEST_P(Transforms, ALargePlaneWithALargeKernelStaysWithinItsBudget)
 {
   if (!HasAnyLength() || GetBackend() == BackendChoice::CPU)

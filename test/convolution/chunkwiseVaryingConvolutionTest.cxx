@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvolutionOracle.h"
 #include "chunkwiseCpuTeam.h"
+#include "chunkwiseCutTrial.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
@@ -109,7 +110,7 @@ public:
   }
 
 private:
-  /** What each voxel spreads with the node's kernel, by what of it stays inside. */
+  /** The value that each voxel spreads with the node's kernel, divided by the part of it that stays inside. */
   void
   Weigh(std::int64_t node)
   {
@@ -355,6 +356,39 @@ TEST_P(VaryingKernels, OfLargeImagesAreTheSumOfTheirNodes)
       grid(2, 3, 5, trial++ % 2 ? 40 : 90);
       CompareLarge<float, double>(
         random, GetManager(), GetBackend(), { { 150, 3, 160, 1, 1 } }, { { 12, 1, 31, 1, 1 } }, parameters);
+    }
+  }
+}
+
+TEST_P(VaryingKernels, GiveTheBitsOfTheWholeHoweverItIsCut)
+{
+  if (GetParam() == Place::Cuda)
+  {
+    GTEST_SKIP() << "devices choose the lengths of transforms by chunk";
+  }
+  std::mt19937 random(79);
+  for (const VaryingOrder order : { VaryingOrder::ConvolveThenWeight, VaryingOrder::WeightThenConvolve })
+  {
+    for (const auto & [image, kernel] : std::vector<std::pair<Coordinates, Coordinates>>{
+           { { { 700, 20, 2, 1, 1 } }, { { 7, 6, 1, 1, 1 } } },
+           { { { 24, 20, 18, 1, 1 } }, { { 5, 6, 3, 1, 1 } } },
+           { { { 60, 130, 2, 1, 1 } }, { { 9, 1, 1, 1, 1 } } },
+         })
+    {
+      const auto operation = std::make_shared<VaryingConvolutionOperation>();
+      operation->order = order;
+      operation->nodes = { { 3, kernel[1] > 1 ? 2 : 1, 1, 1, 1 } };
+      for (int a = 0; a < 2; ++a)
+      {
+        operation->spacing[a] = static_cast<double>(image[a]) / static_cast<double>(operation->nodes[a]);
+        operation->first[a] = operation->spacing[a] / 2 - 0.5;
+      }
+      for (std::int64_t node = 0; node < operation->nodes[0] * operation->nodes[1]; ++node)
+      {
+        operation->kernels.push_back(
+          RandomKernel(random, kernel, { { kernel[0] / 2, kernel[1] / 3, kernel[2] / 2, 0, 0 } }));
+      }
+      CompareCuts<float>(random, GetManager(), GetBackend(), operation, image);
     }
   }
 }

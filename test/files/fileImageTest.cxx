@@ -52,7 +52,7 @@ struct Image
   }
 };
 
-/** What a test knows of an ending. */
+/** The properties of an ending that a test needs. */
 struct Row
 {
   const char *           ending;
@@ -343,7 +343,7 @@ Write(const std::string & file, Image & image, bool compress = false, const std:
   return sink->GetLosses();
 }
 
-/** `other` may have fewer axes, if those that it lacks have one voxel. */
+/** `other` may have fewer axes, if the missing axes have one voxel. */
 void
 ExpectSameImage(const Image & image, const Image & other, const Row & row, double tolerance)
 {
@@ -1087,7 +1087,7 @@ TEST_F(Files, NothingIsThereBeforeFinish)
   }
 }
 
-/** Runs `call` in a process of its own and returns its status as waitpid gives it. */
+/** Runs `call` in a separate process and returns its status as waitpid gives it. */
 int
 InAChild(const std::function<void()> & call)
 {
@@ -1118,7 +1118,7 @@ TEST_F(Files, TheNextRunRemovesWhatAKilledOneLeft)
   const auto living = CreateImage(Path("y.mha"), image.header, {});
   ASSERT_EQ(List().size(), 2u);
   Write(Path("z.mha"), image);
-  // That of a living process stays.
+  // The folder of a living process stays.
   EXPECT_EQ(List().size(), 3u);
   EXPECT_TRUE(fs::exists(Path(".x.mhd.abcdef/precious")));
   living->Write(Box::FromExtent(image.header.extent), image.GetView());

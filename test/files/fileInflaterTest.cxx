@@ -32,7 +32,7 @@ Compress(const Bytes & data, int level, bool gzip)
   return packed;
 }
 
-/** What pieces of a stream give, in pieces: both of up to so many bytes. */
+/** The output for pieces of a stream, in pieces: both of up to so many bytes. */
 struct Outcome
 {
   Bytes data;
@@ -48,7 +48,7 @@ InflateInPieces(Inflater & inflater, const Bytes & packed, std::size_t most, std
   inflater.Restart();
   for (bool goesOn = true; goesOn;)
   {
-    // A piece has memory of its own, as blocks of a file that is read into one buffer have.
+    // Each piece has separate memory, as blocks of a file that is read into one buffer have.
     Bytes       piece(packed.begin() + static_cast<std::ptrdiff_t>(at),
                 packed.begin() + static_cast<std::ptrdiff_t>(std::min(packed.size(), at + 1 + random() % most)));
     Bytes       to(1 + random() % most);

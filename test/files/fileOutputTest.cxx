@@ -112,7 +112,7 @@ protected:
   fs::path m_Folder;
 };
 
-/** What comes after the crash: a reader, another run in the folder, or the same run once more. */
+/** The action after the crash: a reader, another run in the folder, or the same run once more. */
 enum class Next
 {
   Read,

@@ -279,7 +279,7 @@ def write_ome(name, planes, order, **options):
 
 
 def read_copy(name):
-    """What a copy has, as (z, c, t, y, x) and perhaps components."""
+    """The values of a copy, as (z, c, t, y, x) and perhaps components."""
     target = folder / "copy.nrrd"
     if copy(name, target) is None:
         return None, None
@@ -316,7 +316,7 @@ def check_ome():
                 elements.append(f'<o:TiffData IFD="{i}" FirstZ="{place["Z"]}"{c} FirstT="{place["T"]}" PlaneCount="1">'
                                 '<o:UUID FileName="old name.tif">urn:uuid:1</o:UUID></o:TiffData>')
             if components > 1 and shape[1] > 1:
-                directories = None  # What FirstC counts of colors is not said.
+                directories = None  # The standard does not say how FirstC counts colors.
                 elements = ["<o:TiffData/>"]
             write_ome(name, planes, order, more=more, directories=directories, data="".join(rng.permutation(elements)),
                       **options)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""Stores of Zarr that zarr-python writes come through a copy, and it reads those that are written. Stores that lie or are
-damaged are refused.
+"""Stores of Zarr that zarr-python writes come through a copy, and it reads the stores that a copy writes. Stores that
+lie or are damaged are refused.
 
 Usage: fileZarrTest.py COPY_PROGRAM FOLDER [CASES [SEED]]. Exit status 77: skipped, zarr cannot be installed."""
 import json
@@ -246,7 +246,7 @@ def check_group(i):
     array = group.create_array(path, shape=shape, chunks=tuple(int(rng.integers(1, n + 1)) for n in shape), dtype=kind)
     voxels = draw_voxels(shape, kind)
     array[...] = voxels
-    # (t, z, y, x, c) without what there is not.
+    # (t, z, y, x, c) without missing axes.
     sizes = dict(zip(axes, shape))
     full = voxels.reshape(tuple(sizes.get(a, 1) for a in "tczyx"))
     expected = np.moveaxis(full, 1, -1)
@@ -275,7 +275,7 @@ def check_group(i):
 
 
 def check_written(i):
-    """What is written is read by zarr-python, and by a copy again."""
+    """Written stores are read by zarr-python, and by a copy again."""
     kind = pick(TYPES)
     n = int(rng.integers(2, 5))
     components = int(rng.integers(2, 4)) if rng.random() < 0.3 else 0
@@ -370,7 +370,7 @@ def reduce_level(voxels, axes, reducer):
     if voxels.dtype.kind == "f":
         ordered = np.sort(np.where(there, values, np.inf), axis=0)
     else:
-        # Those that do not exist are sorted behind the others.
+        # Missing voxels are sorted behind the others.
         order = np.lexsort((values, ~there), axis=0)
         ordered = np.take_along_axis(values, order, 0)
     return np.take_along_axis(ordered, ((count - 1) // 2)[None], 0)[0]
@@ -562,7 +562,7 @@ def check_refusals():
         describe(datasets=[{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": scale}]}])
         refused(f"a scale {scale}", "scale")
     describe()
-    # What may not be replaced, and options that cannot be used.
+    # Stores that may not be replaced, and options that cannot be used.
     (folder / "folder.zarr").mkdir(exist_ok=True)
     result = run(folder / "out.nrrd", folder / "folder.zarr")
     check(result.returncode == 1 and "no store" in result.stderr, f"a folder that is no store: {result.stderr}")

@@ -3,6 +3,7 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseResampleImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
 #include "itkEuclideanDistanceImageFilter.h"
@@ -33,6 +34,10 @@
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedHighPassImageFilter.h"
 #include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
+#include "itkRenormalizedDerivativeImageFilter.h"
+#include "itkRenormalizedGradientImageFilter.h"
+#include "itkRenormalizedHessianImageFilter.h"
+#include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -49,7 +54,9 @@
 #  include "itkSlidingWindowNetworkImageFilter.h"
 #endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
+#include "itkRenormalizedDeconvolutionImageFilter.h"
 #include "itkSpanningForestWatershedImageFilter.h"
+#include "itkSpatiallyVaryingDeconvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -66,7 +73,7 @@
 #include <string>
 #include <thread>
 
-// What every filter of this module has in common.
+// The behaviour that every filter of this module shares.
 namespace ChunkwiseAllFiltersTest
 {
 
@@ -183,6 +190,27 @@ MakeUsual(itk::SpatiallyVaryingConvolutionImageFilter<ImageType> *)
   return filter;
 }
 
+itk::RenormalizedDeconvolutionImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedDeconvolutionImageFilter<ImageType> *)
+{
+  const auto filter = itk::RenormalizedDeconvolutionImageFilter<ImageType>::New();
+  filter->SetKernelImage(MakeKernelImage(8));
+  filter->SetNumberOfIterations(2);
+  return filter;
+}
+
+itk::SpatiallyVaryingDeconvolutionImageFilter<ImageType>::Pointer
+MakeUsual(itk::SpatiallyVaryingDeconvolutionImageFilter<ImageType> *)
+{
+  using Varying = itk::SpatiallyVaryingDeconvolutionImageFilter<ImageType>;
+  const auto filter = Varying::New();
+  filter->SetKernelStack(MakeRandomImage<Varying::KernelStackType>(
+    MakeRegion<Varying::KernelStackType>({ 0, 0, 0, 0 }, { 3, 2, 3, 2 }), 9, 0.1, 1));
+  filter->SetGridSize({ { 1, 2, 1 } });
+  filter->SetNumberOfIterations(2);
+  return filter;
+}
+
 #ifdef CHUNKWISE_HAS_NETWORKS
 itk::SlidingWindowNetworkImageFilter<ImageType, ImageType>::Pointer
 MakeUsual(itk::SlidingWindowNetworkImageFilter<ImageType, ImageType> *)
@@ -239,6 +267,34 @@ MakeUsual(itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType> *)
   return MakeWithSigma<itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType>>();
 }
 
+itk::RenormalizedDerivativeImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedDerivativeImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedDerivativeImageFilter<ImageType>>();
+}
+
+itk::RenormalizedGradientImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedGradientImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedGradientImageFilter<ImageType>>();
+}
+
+itk::RenormalizedHessianImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedHessianImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedHessianImageFilter<ImageType>>();
+}
+
+itk::RenormalizedHessianMeasureImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedHessianMeasureImageFilter<ImageType> *)
+{
+  const auto filter = itk::RenormalizedHessianMeasureImageFilter<ImageType>::New();
+  filter->SetScales({ 1.0, 1.5 });
+  filter->UseImageSpacingOff();
+  filter->SetContrast({ 20.0 });
+  return filter;
+}
+
 /** One voxel of the usual image is the background. */
 float
 BackgroundOfUsualImage()
@@ -269,7 +325,7 @@ struct Case
 {
   std::string name;
   FilterType::Pointer (*make)();
-  /** Of two images: the other one has the same index, size and place in space. */
+  /** Two inputs: the second one has the same index, size and place in space. */
   bool hasTwoInputs;
   /** Results of different divisions differ by rounding. */
   bool isRounded;
@@ -301,6 +357,7 @@ AllCases()
            CaseOf<ChunkwiseDifferenceImageFilter<ImageType>>(true),
            CaseOf<ChunkwiseIdentityImageFilter<ImageType>>(),
            CaseOf<ChunkwiseSequenceImageFilter<ImageType>>(),
+           CaseOf<ChunkwiseResampleImageFilter<ImageType>>(),
            CaseOf<ConnectedComponentLabelImageFilter<ImageType, ImageType>>(),
            CaseOf<EuclideanDistanceImageFilter<ImageType, ImageType>>(),
            CaseOf<NearestFeatureImageFilter<ImageType, ImageType>>(),
@@ -327,8 +384,12 @@ AllCases()
            CaseOf<PrunedFFTGaussianImageFilter<ImageType>>(false, true),
            CaseOf<RenormalizedClosingImageFilter<ImageType>>(),
            CaseOf<RenormalizedConvolutionImageFilter<ImageType>>(),
+           CaseOf<RenormalizedDerivativeImageFilter<ImageType>>(),
            CaseOf<RenormalizedEntropyImageFilter<ImageType>>(),
            CaseOf<RenormalizedGaussianImageFilter<ImageType>>(),
+           CaseOf<RenormalizedGradientImageFilter<ImageType>>(),
+           CaseOf<RenormalizedHessianImageFilter<ImageType>>(),
+           CaseOf<RenormalizedHessianMeasureImageFilter<ImageType>>(),
            CaseOf<RenormalizedHighPassImageFilter<ImageType>>(),
            CaseOf<RenormalizedLaplacianOfGaussianImageFilter<ImageType>>(),
            CaseOf<RenormalizedMaximumImageFilter<ImageType>>(),
@@ -347,6 +408,8 @@ AllCases()
            CaseOf<SlidingWindowNetworkImageFilter<ImageType, ImageType>>(),
 #endif
            CaseOf<SpatiallyVaryingConvolutionImageFilter<ImageType>>(false, true),
+           CaseOf<SpatiallyVaryingDeconvolutionImageFilter<ImageType>>(),
+           CaseOf<RenormalizedDeconvolutionImageFilter<ImageType>>(),
            CaseOf<SpanningForestWatershedImageFilter<ImageType, ImageType>>(),
            CaseOf<SummedAreaTableImageFilter<ImageType, ImageType>>() };
 }
@@ -367,7 +430,7 @@ protected:
     return filter;
   }
 
-  /** The whole output, in a buffer of its own. */
+  /** The whole output, in a separate buffer. */
   static ImageType::Pointer
   WholeOutput(FilterType * filter)
   {

@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Images whose pixels have components: each gets what it would get as an image of its own, in one run.
+// Images whose pixels have components: each gets the result of a separate image, in one run.
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"

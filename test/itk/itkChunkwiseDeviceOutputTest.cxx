@@ -68,7 +68,7 @@ MakeImage()
   return MakeRandomImage<ImageType>(MakeRegion<ImageType>({ -5, 20, 3 }, { 30, 22, 18 }), 17);
 }
 
-/** The output in a buffer of its own, whatever the filter does next. */
+/** The output in a separate buffer, whatever the filter does next. */
 template <typename TFilter>
 typename TFilter::OutputImageType::Pointer
 Take(TFilter & filter)

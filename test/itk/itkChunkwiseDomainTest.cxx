@@ -1,6 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Filters over a part of the image: inputs, requests, streaming and what is refused. The arithmetic has tests of its
-// own.
+// Filters over a part of the image: inputs, requests, streaming and what is refused. Other tests check the arithmetic.
 #include "itkBoxStatisticImageFilter.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkPrunedFFTGaussianImageFilter.h"

@@ -459,7 +459,7 @@ TEST_F(DropIn, ImagesOfDoubleAreThoseOfItk)
   EXPECT_GT(served, 3);
 }
 
-// What follows takes one type and one size.
+// The tests below take one type and one size.
 Short3::Pointer
 MakeVolume(unsigned int seed = 3, unsigned int extent = 24)
 {
@@ -505,7 +505,7 @@ TEST_F(DropIn, SaysWhyItkRuns)
   EXPECT_EQ(with("left out", [](Settings & s) { s.excluded = { "MedianImageFilter" }; }), "left out");
   EXPECT_EQ(with("", [](Settings & s) { s.excluded = { "MeanImageFilter" }; }), "");
 
-  // What needs a device that is not there falls back to ITK's own code, whose result is the same.
+  // Filters that need a missing device fall back to ITK's own code, whose result is the same.
   if (!chunkwise::Manager::GetGlobal().GetReasonForNoDevices().empty())
   {
     EXPECT_NE(with("no device", [](Settings & s) { s.backend = chunkwise::BackendChoice::CUDA; }), "");
@@ -698,7 +698,7 @@ TEST_F(DropIn, SmallBudgetsGiveTheSameBits)
     chunkwise::Manager::GetGlobal().SetBudgets(budgets);
     ours->Modified();
     ours->Update();
-    // What no chunk fits into is left to ITK.
+    // Filters for which no chunk fits are left to ITK.
     EXPECT_EQ(StandInOf(*ours).GetReasonNotServed().empty(), budget > 64) << StandInOf(*ours).GetReasonNotServed();
     ExpectSame(*ours->GetOutput(), *plain->GetOutput());
   }

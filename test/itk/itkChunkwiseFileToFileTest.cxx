@@ -172,7 +172,7 @@ TEST_F(ChunkwiseFileToFile, GivesWhatTheFilterGivesInMemory)
 }
 
 #if defined(CHUNKWISE_TEST_PROGRAM)
-/** What the program prints for the run, as JSON. */
+/** The plan that the program prints for the run, as JSON. */
 std::string
 PlanOfProgram(const std::string & words)
 {
@@ -221,7 +221,7 @@ TEST_F(ChunkwiseFileToFile, PlansAsTheProgramDoes)
     counts.insert(plan.divisions);
   }
   EXPECT_GT(counts.size(), 2u) << "the memory makes no difference";
-  // What one asks for is enough for the other.
+  // The program and the filter ask for the same memory.
   m_Run->SetMemory(1);
   const std::string refused = WhatOf(m_Run);
   EXPECT_NE(refused.find("needs " + std::to_string(least) + " bytes"), std::string::npos) << refused;

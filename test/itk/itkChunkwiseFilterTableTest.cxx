@@ -4,6 +4,7 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseResampleImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
 #include "itkEuclideanDistanceImageFilter.h"
 #include "itkExpandLabelsImageFilter.h"
@@ -33,6 +34,10 @@
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedHighPassImageFilter.h"
 #include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
+#include "itkRenormalizedDerivativeImageFilter.h"
+#include "itkRenormalizedGradientImageFilter.h"
+#include "itkRenormalizedHessianImageFilter.h"
+#include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -49,7 +54,9 @@
 #  include "itkSlidingWindowNetworkImageFilter.h"
 #endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
+#include "itkRenormalizedDeconvolutionImageFilter.h"
 #include "itkSpanningForestWatershedImageFilter.h"
+#include "itkSpatiallyVaryingDeconvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -93,7 +100,7 @@ MakeImage()
   return MakeRandomImage<ImageType>(MakeRegion<ImageType>({ -5, 20, 3 }, { 19, 14, 13 }), 17);
 }
 
-/** What the engine must know of that image, without help of the filters. */
+/** The engine's description of that image, without help of the filters. */
 chunkwise::FilterImage
 ExpectedFilterImage(const ImageType * image)
 {
@@ -227,7 +234,7 @@ MakeAlternatingElement(const itk::Size<3> & radius)
   return element;
 }
 
-/** Of filters that take a mask alone. */
+/** Cases of filters that take a mask alone. */
 template <typename TFilter>
 std::vector<Case>
 BoxInMask()
@@ -548,6 +555,99 @@ CasesOf(const std::string & row)
         { { "Sigma", "2.1,1.3" }, { "Cutoff", "3.3" }, { "NormalizeAcrossScale", "on" }, { "UseImageSpacing", "off" } })
     };
   }
+  if (row == "derivative")
+  {
+    const auto filter = RenormalizedDerivativeImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    FixedArray<unsigned int, 3> order;
+    order[0] = 2;
+    order[1] = 3;
+    order[2] = 1;
+    filter->SetOrder(order);
+    filter->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    filter->SetCutoff(3.3);
+    filter->NormalizeAcrossScaleOn();
+    filter->UseImageSpacingOff();
+    const auto sobel = RenormalizedDerivativeImageFilter<Image>::New();
+    sobel->SetOperator(RenormalizedDerivativeEnums::Operator::Sobel);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "Order", "1,2" },
+                          { "Kernel", "sampled" },
+                          { "Cutoff", "3.3" },
+                          { "NormalizeAcrossScale", "on" },
+                          { "UseImageSpacing", "off" } }),
+             WithWindow(sobel, { { "Order", "0,1" }, { "Operator", "sobel" } }) };
+  }
+  if (row == "gradient")
+  {
+    const auto filter = RenormalizedGradientImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetCutoff(3.3);
+    filter->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    filter->NormalizeAcrossScaleOn();
+    filter->UseImageSpacingOff();
+    const auto scharr = RenormalizedGradientImageFilter<Image>::New();
+    scharr->SetOperator(RenormalizedDerivativeEnums::Operator::Scharr);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "Cutoff", "3.3" },
+                          { "Kernel", "sampled" },
+                          { "NormalizeAcrossScale", "on" },
+                          { "UseImageSpacing", "off" } }),
+             WithWindow(scharr, { { "Operator", "scharr" } }) };
+  }
+  if (row == "hessian")
+  {
+    const auto filter = RenormalizedHessianImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetCutoff(3.3);
+    filter->NormalizeAcrossScaleOn();
+    filter->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    filter->UseImageSpacingOff();
+    filter->SetResult(RenormalizedDerivativeEnums::Result::Elements);
+    filter->SetNumber(2);
+    const auto prewitt = RenormalizedHessianImageFilter<Image>::New();
+    prewitt->SetOperator(RenormalizedDerivativeEnums::Operator::Prewitt);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "Cutoff", "3.3" },
+                          { "NormalizeAcrossScale", "on" },
+                          { "Kernel", "sampled" },
+                          { "UseImageSpacing", "off" },
+                          { "Result", "elements" },
+                          { "Number", "2" } }),
+             WithWindow(prewitt, { { "Operator", "prewitt" } }) };
+  }
+  if (row == "vesselness")
+  {
+    const auto frangi = RenormalizedHessianMeasureImageFilter<Image>::New();
+    frangi->SetScales({ 1.5, 2.5 });
+    frangi->SetAlpha(0.4);
+    frangi->SetBeta(0.7);
+    frangi->SetContrast({ 12.0, 3.0 });
+    frangi->DarkOn();
+    frangi->ScaleByLargestOn();
+    frangi->UseImageSpacingOff();
+    frangi->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    frangi->SetCutoff(3.3);
+    const auto jerman = RenormalizedHessianMeasureImageFilter<Image>::New();
+    jerman->SetMeasure(RenormalizedDerivativeEnums::Measure::Jerman);
+    jerman->SetTau(0.7);
+    jerman->SetContrast({ 5.0 });
+    return { WithWindow(frangi,
+                        { { "Scales", "1.5,2.5" },
+                          { "Alpha", "0.4" },
+                          { "Beta", "0.7" },
+                          { "Contrast", "12,3" },
+                          { "Dark", "on" },
+                          { "ScaleByLargest", "on" },
+                          { "UseImageSpacing", "off" },
+                          { "Kernel", "sampled" },
+                          { "Cutoff", "3.3" } }),
+             WithWindow(jerman,
+                        { { "Scales", "1" }, { "Measure", "jerman" }, { "Tau", "0.7" }, { "Contrast", "5" } }) };
+  }
 #ifdef CHUNKWISE_HAS_NETWORKS
   if (row == "network")
   {
@@ -866,6 +966,31 @@ CasesOf(const std::string & row)
     ofSeveral.domain = "MaskImage";
     return { ofSeveral, { range.GetPointer(), { { "Method", "fixed" }, { "Lower", "-2.5" }, { "Upper", "7.25" } } } };
   }
+  if (row == "resample")
+  {
+    using Resample = ChunkwiseResampleImageFilter<Image>;
+    const auto            filter = Resample::New();
+    Resample::SizeType    size{ { 4, 5, 6 } };
+    Resample::SpacingType spacing;
+    Resample::PointType   origin;
+    spacing.Fill(1.5);
+    origin.Fill(-2);
+    filter->SetSize(size);
+    filter->SetOutputSpacing(spacing);
+    filter->SetOutputOrigin(origin);
+    filter->SetInterpolation(ChunkwiseResampleEnums::Interpolation::Cubic);
+    filter->UseDefaultPixelValueOn();
+    filter->SetDefaultPixelValue(7.5);
+    filter->AntialiasOff();
+    return { { filter.GetPointer(),
+               { { "Size", "4,5,6" },
+                 { "OutputSpacing", "1.5,1.5,1.5" },
+                 { "OutputOrigin", "-2,-2,-2" },
+                 { "Interpolation", "cubic" },
+                 { "Outside", "value" },
+                 { "OutsideValue", "7.5" },
+                 { "Antialias", "off" } } } };
+  }
   if (row == "boundaries")
   {
     const auto filter = LabelBoundaryImageFilter<Image, Image>::New();
@@ -910,6 +1035,76 @@ CasesOf(const std::string & row)
     return { WithBox(mean, { { "Method", "mean" }, { "Offset", "-2.5" }, { "Result", "threshold" } }, true),
              ofPhansalkar,
              WithBox(bernsen, { { "Method", "bernsen" }, { "Contrast", "20" }, { "Level", "33" } }) };
+  }
+  if (row == "deconvolve" || row == "deconvolve-varying")
+  {
+    const auto set = [](auto filter, Texts texts) {
+      filter->SetAlgorithm(DeconvolutionEnums::Algorithm::RichardsonLucy);
+      filter->SetNumberOfIterations(7);
+      filter->NormalizeOff();
+      filter->SetBackground(0.5);
+      filter->SetLeastExpected(0.01);
+      filter->SetTotalVariation(0.25);
+      filter->AccelerateOn();
+      filter->SetRelativeChange(0.125);
+      filter->SetDiscrepancy(1.5);
+      filter->SetSaturation(70);
+      filter->SetSpatialAxes({ 2, 1, 0 });
+      for (const auto & text : Texts{ { "Algorithm", "richardson-lucy" },
+                                      { "NumberOfIterations", "7" },
+                                      { "Normalize", "off" },
+                                      { "Background", "0.5" },
+                                      { "LeastExpected", "0.01" },
+                                      { "TotalVariation", "0.25" },
+                                      { "Accelerate", "on" },
+                                      { "RelativeChange", "0.125" },
+                                      { "Discrepancy", "1.5" },
+                                      { "Saturation", "70" },
+                                      { "SpatialAxes", "2,1,0" } })
+      {
+        texts.insert(text);
+      }
+      return Case{ filter.GetPointer(), texts };
+    };
+    if (row == "deconvolve")
+    {
+      const auto filter = RenormalizedDeconvolutionImageFilter<Image>::New();
+      filter->SetKernelImage(MakeKernelImage(6));
+      filter->SetBackProjector(MakeKernelImage(7));
+      Case theCase = set(filter, {});
+      theCase.kernels["KernelImage"] = StackOf({ MakeKernelImage(6) });
+      theCase.kernels["BackProjector"] = StackOf({ MakeKernelImage(7) });
+      const auto landweber = RenormalizedDeconvolutionImageFilter<Image>::New();
+      landweber->SetKernelImage(MakeKernelImage(6));
+      landweber->SetAlgorithm(DeconvolutionEnums::Algorithm::ProjectedLandweber);
+      landweber->SetRelaxation(0.5);
+      landweber->SetWeightImage(MakeImage());
+      Case ofLandweber{ landweber.GetPointer(), { { "Algorithm", "projected-landweber" }, { "Relaxation", "0.5" } } };
+      ofLandweber.kernels["KernelImage"] = StackOf({ MakeKernelImage(6) });
+      ofLandweber.domain = "WeightImage";
+      return { theCase, ofLandweber };
+    }
+    using Varying = SpatiallyVaryingDeconvolutionImageFilter<Image>;
+    const auto filter = Varying::New();
+    const auto stack = Varying::KernelStackType::New();
+    stack->SetRegions(Varying::KernelStackType::SizeType{ { 1, 1, 1, 2 } });
+    stack->Allocate();
+    stack->FillBuffer(0.5f);
+    filter->SetKernelStack(stack);
+    filter->SetGridSize({ { 1, 1, 2 } });
+    Case theCase = set(filter, { { "GridSize", "2,1,1" } });
+    auto kernels = std::make_shared<chunkwise::KernelStack>();
+    kernels->kernels = { { 0.5 }, { 0.5 } };
+    theCase.kernels["KernelImages"] = kernels;
+    const auto landweber = Varying::New();
+    landweber->SetKernelStack(stack);
+    landweber->SetGridSize({ { 2, 1, 1 } });
+    landweber->SetAlgorithm(DeconvolutionEnums::Algorithm::Landweber);
+    landweber->SetRelaxation(0.5);
+    Case ofLandweber{ landweber.GetPointer(),
+                      { { "Algorithm", "landweber" }, { "Relaxation", "0.5" }, { "GridSize", "2,1,1" } } };
+    ofLandweber.kernels["KernelImages"] = kernels;
+    return { theCase, ofLandweber };
   }
   if (row == "watershed")
   {

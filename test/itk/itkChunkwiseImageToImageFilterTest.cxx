@@ -76,7 +76,7 @@ MakeImage()
   return MakeRandomImage<ImageType>(MakeRegion<ImageType>({ -5, 20, 3 }, { 19, 14, 23 }), 17);
 }
 
-/** The whole output at once, in a buffer of its own. */
+/** The whole output at once, in a separate buffer. */
 ImageType::Pointer
 WholeOutput(FilterType * filter)
 {
@@ -446,7 +446,7 @@ TEST(ChunkwiseImageToImageFilter, TheHostBudgetIsKeptAndOneThatIsTooSmallThrows)
   filter->SetInput(image);
   filter->SetBackend(BackendEnum::CPU);
   const auto whole = WholeOutput(filter);
-  // What earlier runs left for later ones is held beside what this run takes.
+  // Memory that earlier runs left for later ones is held beside this run's.
   chunkwise::Manager::GetGlobal().ReleaseMemory();
   filter->SetHostMemoryBudget(std::size_t{ 512 } << 10);
   filter->Update();
@@ -474,7 +474,7 @@ TEST(ChunkwiseImageToImageFilter, SeveralFiltersRunInSeveralThreadsAtOnce)
   {
     threads.emplace_back([&, t] {
       const std::size_t which = t % expected.size();
-      // A pipeline of its own: ITK's data objects are not shared between threads while they are updated.
+      // A separate pipeline: ITK's data objects are not shared between threads while they are updated.
       const auto mine = MakeImage();
       different[t] = 0;
       for (int repeat = 0; repeat < 5; ++repeat)

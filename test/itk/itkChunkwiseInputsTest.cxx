@@ -108,7 +108,7 @@ TEST(ChunkwiseInputs, VoxelsOfOneIndexBelongTogether)
   const std::string message = MessageOf(*difference);
   EXPECT_NE(message.find("Input2: its largest possible region begins at [2, 9]"), std::string::npos) << message;
   EXPECT_NE(message.find("[-4, 3]"), std::string::npos) << message;
-  // Where index and space disagree ITK's own check finds it.
+  // If index and space disagree, ITK's own check finds it.
   const auto elsewhere = PartOf(part.GetPointer(), region);
   auto       origin = elsewhere->GetOrigin();
   origin[0] += 3;
@@ -414,7 +414,7 @@ TEST(ChunkwiseInputs, DifferencesOfIntegersGiveOtherIntegers)
 namespace
 {
 
-/** A filter's results as other voxels are those of its own kind, rounded to nearest with ties to even and clamped. */
+/** Results in another type are those of the filter's natural type, rounded to nearest with ties to even and clamped. */
 template <typename TFilter, typename TNatural>
 void
 ExpectConverted(const typename TFilter::InputImageType * image)
@@ -605,7 +605,7 @@ TEST(ChunkwiseInputs, MorphologyHasItsKernel)
   EXPECT_THROW(maximum->GetKernel(), itk::ExceptionObject);
 }
 
-/** Pairs of pixel types; test/itk/pixelTypes has those that do not compile. */
+/** Pairs of pixel types that compile; test/itk/pixelTypes has pairs that do not. */
 template <typename TInput, typename TOutput>
 using Base = itk::ChunkwiseImageToImageFilter<itk::Image<TInput, 2>, itk::Image<TOutput, 2>>;
 static_assert(Base<short, short>::GivesSameTypeOrReal, "");

@@ -19,7 +19,7 @@ using Mask = itk::Image<unsigned char, 3>;
 using Real = itk::Image<double, 3>;
 using chunkwisetest::MakeRegion;
 
-/** Objects of some voxels in an image with a spacing and an index of its own. */
+/** Objects of some voxels in an image with a spacing and an index. */
 Mask::Pointer
 MakeObjects(unsigned int seed, unsigned int outOf)
 {

@@ -340,7 +340,7 @@ TEST(RenormalizedGaussianImageFilter, DiscreteWeightsSumToOneAndHaveTheirVarianc
       variance += x * x * weights[i];
     }
     EXPECT_NEAR(sum, 1.0, 1e-12) << sigma;
-    // What is cut off, a millionth of the weights, has some 25 times the variance of the rest.
+    // The tail that is cut off, a millionth of the weights, has some 25 times the variance of the rest.
     EXPECT_NEAR(variance / (sigma * sigma), 1.0, 1e-4) << sigma;
   }
 }

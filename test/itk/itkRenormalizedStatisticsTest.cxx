@@ -50,7 +50,7 @@ using Filters =
                    itk::RenormalizedStandardDeviationImageFilter<Short4, Float4>>;
 TYPED_TEST_SUITE(RenormalizedStatistics, Filters);
 
-/** What a filter computes, by its name. */
+/** The statistic of a filter, by its name. */
 double
 Statistic(const std::string & filter, const std::vector<double> & values)
 {

@@ -44,7 +44,7 @@ struct LevelGuard
   ~LevelGuard() { SetCpuLevel(name.c_str()); }
 };
 
-/** Where voxel (x, y, z) of a channel lies, by the definition of fragments. */
+/** The place of voxel (x, y, z) of a channel, by the definition of fragments. */
 float &
 At(const Tensor & tensor, std::int64_t c, const std::int64_t (&index)[3])
 {

@@ -174,7 +174,7 @@ Last(const std::shared_ptr<const NetworkGraph> & graph)
   return graph->GetLayers()[static_cast<std::size_t>(graph->GetOutput())];
 }
 
-/** What the model is refused with; empty if it is not. */
+/** The error with which the model is refused; empty if it is not. */
 std::string
 Refusal(const Model & model)
 {
@@ -479,7 +479,7 @@ TEST(NetworkModel, SoftmaxIsOverChannels)
   Set(beyond.Node("Softmax", { "x" }), "axis", std::int64_t{ 5 });
   EXPECT_REFUSED(beyond, "axis 5");
 
-  // What exporters wrote before opset 13.
+  // The form that exporters wrote before opset 13.
   Model turned({ 1, 2, Anything, Anything, Anything }, 12);
   Set(turned.Node("Transpose", { "x" }, { "a" }), "perm", Dimensions{ 0, 4, 2, 3, 1 });
   Set(turned.Node("Softmax", { "a" }, { "b" }), "axis", std::int64_t{ 4 });
@@ -1023,7 +1023,7 @@ TEST(NetworkModel, ModelsThatDoNotFitTogether)
   Model sparse = OneNode("Relu");
   sparse.proto.mutable_graph()->add_sparse_initializer("");
   EXPECT_REFUSED(sparse, "sparse weights");
-  // What the result does not need may be anything.
+  // Nodes that the result does not need may be anything.
   Model unused = OneNode("Relu");
   unused.Node("Nonsense", { "nothing" }, { "z" });
   EXPECT_EQ(unused.Read()->GetLayers().size(), 2u);
@@ -1121,7 +1121,7 @@ TEST(NetworkModel, EveryTruncationIsRefusedOrRead)
   int               refused = 0;
   for (std::size_t size = 0; size < bytes.size(); ++size)
   {
-    // A copy of its own, so that a sanitizer sees reads beyond the end.
+    // A separate copy, so that a sanitizer sees reads beyond the end.
     const std::vector<char> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     try
     {
@@ -1165,7 +1165,7 @@ TEST(NetworkModel, DamagedFilesAreRefusedOrRead)
 
 TEST(NetworkModel, DamagedNodesAreRefusedOrRead)
 {
-  // Damage that is still a message: numbers and names of others in the place of their own.
+  // Damage that is still a message: numbers and names of others in place of the right ones.
   std::mt19937       random(2);
   const std::int64_t numbers[] = { -1,
                                    0,

@@ -87,7 +87,7 @@ TEST(NetworkPlan, MemoryDoesNotShrinkWithThickerSlabs)
   }
 }
 
-/** What runs needs no more than what was set aside, wherever the chunk lies and whatever the device's tiles. */
+/** Runs need no more than the memory that was set aside, wherever the chunk lies and whatever the device's tiles. */
 TEST(NetworkPlan, RunsNeedNoMoreThanIsReserved)
 {
   std::mt19937 random(192);
@@ -362,8 +362,8 @@ TEST(NetworkPlan, ExpectsWhatWasMeasured)
   }
 }
 
-/** What a run takes whatever its layers are is counted once for the image, however many chunks it is cut into, and not
- * for each window. */
+/** The cost of a run that does not depend on its layers is counted once for the image, however many chunks it is cut
+ * into, and not for each window. */
 TEST(NetworkPlan, CountsOnceWhatARunTakesBesideItsLayers)
 {
   NetworkOperation operation;

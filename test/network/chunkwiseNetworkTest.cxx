@@ -279,8 +279,8 @@ TEST_P(NetworkTest, ThePapersNetworksAreReproducible)
   }
 }
 
-/** Where planes lie makes no difference: in one chunk of the same tiles, and for any chunks in an order of sums that is
- * prescribed. */
+/** The place of planes makes no difference: in one chunk of the same tiles, and for any chunks in an order of sums that
+ * is prescribed. */
 TEST_P(NetworkTest, SpilledPlanesHaveTheBitsOfKeptOnes)
 {
   std::mt19937 random(188);
@@ -322,7 +322,7 @@ TEST_P(NetworkTest, SpilledPlanesHaveTheBitsOfKeptOnes)
         EXPECT_TRUE(budgets.host == 0 || report.peakHost <= budgets.host) << report.peakHost;
         if (GetParam() != Place::Cpu)
         {
-          // Of the host's memory devices have nothing else.
+          // Devices use the host's memory for nothing else.
           EXPECT_TRUE(planes == NetworkPlanes::InHostMemory || report.peakHost == 0);
           spilled += report.peakHost > 0 ? 1 : 0;
         }
@@ -354,7 +354,7 @@ TEST_P(NetworkTest, SpilledPlanesHaveTheBitsOfKeptOnes)
   EXPECT_GT(compared, isSlow ? 0 : 6);
 }
 
-/** What the CPU computes before the device differs by no more than other ways do, wherever the two meet. */
+/** The CPU's part before the device changes the result no more than other ways do, wherever the two meet. */
 TEST_P(NetworkTest, TheCpusLayersComeBeforeTheDevices)
 {
   std::mt19937 random(197);
@@ -482,7 +482,7 @@ TEST_F(SpillingRun, IsPiped)
     check(Run());
     m_Devices.fakes[0]->ClearFaults();
   }
-  // Where it was asked for the same bits, or the host's memory has a budget, or the CPU has chunks of its own.
+  // Not piped if the same bits were asked for, or the host's memory has a budget, or the CPU has separate chunks.
   const auto isPiped = [this] {
     m_Operation->planes = NetworkPlanes::OnDevice;
     const bool is = Run().peakHost > 0;
@@ -498,8 +498,7 @@ TEST_F(SpillingRun, IsPiped)
   EXPECT_EQ(m_Trial.output, m_Expected);
 }
 
-/** Of all places where head and tail may meet that which is expected to be fastest, and none where the device alone is
- * as fast. */
+/** Head and tail meet where the run is expected to be fastest, and nowhere if the device alone is as fast. */
 TEST_F(SpillingRun, TakesTheFastestHead)
 {
   m_Operation->precision = NetworkPrecision::Float32;
@@ -524,7 +523,7 @@ TEST_F(SpillingRun, TakesTheFastestHead)
       best = seconds < alone / 1.03 ? std::min(best, seconds) : best;
     }
     EXPECT_EQ(secondsOf(-1), best) << rate;
-    // Devices as slow as the CPU gain, those that are much faster do not.
+    // Devices as slow as the CPU gain, much faster devices do not.
     EXPECT_EQ(best < alone, rate < 1e10) << rate << ": " << best << " and " << alone;
   }
 }
@@ -590,7 +589,7 @@ TEST_F(SpillingRun, KeepsToTheHostsBudgets)
     m_Trial.request.budgets.pinned = budget + 1100;
     EXPECT_LE(Run().peakPinned, budget + 1100);
     EXPECT_EQ(m_Trial.output, m_Expected);
-    // Where there is not room for all, smaller chunks are planned.
+    // If there is not room for all, smaller chunks are planned.
     EXPECT_GT(ofHost.peakHost, 0u) << budget << " of " << most;
     EXPECT_EQ(ofHost.retries, 0);
     m_Trial.request.budgets.pinned = 0;
@@ -607,7 +606,7 @@ TEST_F(SpillingRun, KeepsToTheHostsBudgets)
   EXPECT_EQ(m_Trial.output, m_Expected);
 }
 
-/** What a run has spilled is kept for the next one, but not beside what another run has of the host's memory. */
+/** Memory that a run has spilled is kept for the next one, but not beside the host's memory of another run. */
 TEST_F(SpillingRun, KeepsNothingBesideAnotherRunsBudget)
 {
   struct Watch : Monitor
@@ -1083,7 +1082,7 @@ TEST_P(NetworkTest, WindowsAreWeighedWhereTheyOverlap)
     ASSERT_TRUE(t.IsContained());
     const LayerExtent & window = operation->patch;
     const Coordinates   extent = t.request.image.Extents();
-    // Where windows begin: one every int(window * (1 - overlap)) voxels, the last ones moved to the end.
+    // The first indices of windows: one every int(window * (1 - overlap)) voxels, the last ones moved to the end.
     std::vector<std::int64_t> starts[3];
     for (std::size_t a = 0; a < 3; ++a)
     {
@@ -1209,7 +1208,7 @@ TEST_P(NetworkTest, BranchesMeetInEveryImage)
   }
 }
 
-/** What is cut off more at one end than at the other does not shift the image. */
+/** A margin that is larger at one end than at the opposite end does not shift the image. */
 TEST_P(NetworkTest, ResultsLieWhereTheirWindowsAre)
 {
   std::mt19937          random(179);

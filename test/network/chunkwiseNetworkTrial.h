@@ -623,7 +623,7 @@ Evaluate(const Network & network, const Values & image)
   return results[static_cast<std::size_t>(network.output)];
 }
 
-/** What the boundary mode shows at an index. */
+/** The value of the boundary mode at an index. */
 template <typename T>
 double
 Continued(const BufferView & image, const NetworkOperation & operation, Coordinates index)

@@ -88,10 +88,10 @@ ReadFloatTensor(const std::filesystem::path & file, Tensor & tensor)
   return true;
 }
 
-/** What is tried in turn; x first. */
+/** The spacings that are tried in turn; x first. */
 const LayerExtent Spacings[] = { { { 1, 1, 1 } }, { { 2, 2, 2 } }, { { 3, 2, 1 } }, { { 2, 3, 1 } } };
 
-/** Of an axis of a tensor of so many. */
+/** The spacing of an axis of a tensor of so many. */
 std::int64_t
 SpacingOf(const LayerExtent & spacing, int axis, int rank)
 {
@@ -109,7 +109,7 @@ MakeNetwork(const std::filesystem::path & folder, const LayerExtent & spacing)
   {
     return "";
   }
-  // What the oldest of these models use is the same in the first version that is read.
+  // The operators of the oldest of these models are the same in the first version that is read.
   for (onnx::OperatorSetIdProto & set : *model.mutable_opset_import())
   {
     set.set_version(std::max<std::int64_t>(set.version(), 7));
@@ -278,7 +278,7 @@ TEST(OnnxConformance, NetworksComputeWhatTheirMakersSay)
     if (!ReadFloatTensor(folder / "test_data_set_0" / "input_0.pb", input) ||
         !ReadFloatTensor(folder / "test_data_set_0" / "output_0.pb", expected) || input.dimensions.size() < 4 ||
         expected.dimensions.size() != input.dimensions.size() || input.dimensions[1] > MaxInputs ||
-        // Where the image goes on at its lower end, the spread one would begin elsewhere.
+        // If the image goes on at its lower end, the spread one would begin elsewhere.
         (spacing != Spacings[0] && std::any_of(graph->GetMargin().begin(),
                                                graph->GetMargin().end(),
                                                [](std::int64_t margin) { return margin > 1; })))

@@ -624,7 +624,7 @@ TEST(Measure, LongRows)
 
 TEST(Measure, KeepsItsMemory)
 {
-  // Each voxel has a label of its own, far from the others.
+  // Each voxel has a different label, far from the others.
   constexpr std::int64_t     n = 20000;
   std::vector<std::uint64_t> labels(n);
   std::mt19937_64            random(1);

@@ -156,7 +156,7 @@ TEST(Composite, AStopIsSeenSoonInEveryStage)
       SpyControl         control(stopAt);
       run.Go(*operation, control, 1);
       EXPECT_LT(control.GetVoxels(), stopAt + Image.NumberOfVoxels() / 14) << operation->GetKey();
-      // What the last stage has written it has also reported, as a part of the whole.
+      // Voxels that the last stage has written have been reported too, as a part of the whole.
       EXPECT_LT(run.CountWritten(), Image.NumberOfVoxels()) << operation->GetKey();
       if (tenth == 0)
       {
@@ -254,7 +254,7 @@ TEST(Composite, WindowsWrapAroundTheImageWhereOnlyItsInputIsRead)
   const auto cut = OfRadius<MeanOperation>(1);
   EXPECT_TRUE(OfRadius<RangeOperation>(2, BoundaryMode::Periodic)->WrapsAround());
   EXPECT_FALSE(OfRadius<RangeOperation>(2)->WrapsAround());
-  // What is loaded beyond the edge would reach further than the windows that wrap around.
+  // Voxels loaded beyond the edge would reach further than the windows that wrap around.
   EXPECT_FALSE(SequenceOf({ periodic, cut })->WrapsAround());
   EXPECT_EQ(SequenceOf({ periodic, cut })->GetHalo(Image.Extents()).lower[0], WholeAxis);
   EXPECT_FALSE(SequenceOf({ cut, periodic })->WrapsAround());

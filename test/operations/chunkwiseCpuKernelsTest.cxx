@@ -112,13 +112,12 @@ RandomPixels(std::mt19937 & random, const Box & box)
 }
 
 std::shared_ptr<MeanOperation>
-Mean(const Coordinates & radius, BoundaryMode mode, bool generic = false)
+Mean(const Coordinates & radius, BoundaryMode mode)
 {
   const auto operation = std::make_shared<MeanOperation>();
   operation->radius = radius;
   operation->boundary.mode = mode;
   operation->boundary.constant = 7;
-  operation->generic = generic;
   return operation;
 }
 
@@ -487,7 +486,7 @@ TEST(CpuKernels, AnIdentityThatIsToStopWritesNothing)
 /** Means over two voxels, at the ends of rows of two: all ties when the sum is odd. */
 template <typename T>
 void
-CheckTies(bool generic)
+CheckTies()
 {
   using Limits = std::numeric_limits<T>;
   std::vector<T> values = { Limits::lowest(),
@@ -514,7 +513,7 @@ CheckTies(bool generic)
   }
   const Box      image = Box::FromExtent({ { 2, static_cast<std::int64_t>(pixels.size() / 2), 1, 1, 1 } });
   std::vector<T> output(pixels.size());
-  const auto     operation = Mean({ { 1, 0, 0, 0, 0 } }, BoundaryMode::Renormalized, generic);
+  const auto     operation = Mean({ { 1, 0, 0, 0, 0 } }, BoundaryMode::Renormalized);
   RunKernel(*operation,
             DenseView(pixels.data(), PixelKindOf<T>(), image),
             DenseView(output.data(), PixelKindOf<T>(), image),
@@ -530,17 +529,14 @@ CheckTies(bool generic)
 
 TEST(CpuKernels, IntegerMeansRoundTiesToEven)
 {
-  for (const bool generic : { false, true })
-  {
-    CheckTies<std::uint8_t>(generic);
-    CheckTies<std::int8_t>(generic);
-    CheckTies<std::uint16_t>(generic);
-    CheckTies<std::int16_t>(generic);
-    CheckTies<std::uint32_t>(generic);
-    CheckTies<std::int32_t>(generic);
-    CheckTies<std::uint64_t>(generic);
-    CheckTies<std::int64_t>(generic);
-  }
+  CheckTies<std::uint8_t>();
+  CheckTies<std::int8_t>();
+  CheckTies<std::uint16_t>();
+  CheckTies<std::int16_t>();
+  CheckTies<std::uint32_t>();
+  CheckTies<std::int32_t>();
+  CheckTies<std::uint64_t>();
+  CheckTies<std::int64_t>();
 }
 
 /** Weights that sum to 3, on images of one value: the result is three times it, clamped. */

@@ -105,7 +105,7 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
     const Box         boxBefore = GetFilterOutputBox(filter.name, RequiredParameters(filter), image);
     for (const ParameterDescription & parameter : filter.parameters)
     {
-      // Nor those that only serve ITK's setters of values that the filter refuses.
+      // Nor parameters that only serve ITK's setters of values that the filter refuses.
       const ParameterDescription * const other =
         parameter.onlyWithName.empty() ? nullptr : filter.FindParameter(parameter.onlyWithName);
       if (parameter.type == ParameterType::Kernel || parameter.type == ParameterType::Network ||
@@ -140,15 +140,47 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
       const std::string with = MakeFilterOperation(filter.name, changed, image)->GetKey();
       // A value that is not the default, as far as one serves all of them.
       bool differs = false;
-      for (const char * const text :
-           { "contour",      "background", "erosion",     "on",
-             "off",          "0.5",        "2",           "3,1",
-             "0,1",          "2,0,1",      "0,1,1",       "0,1,0",
-             "1,2,1",        "2,1,3",      "constant",    "ball",
-             "fft",          "heaps",      "blocks",      "discrete",
-             "std",          "argmax",     "toward-zero", "li",
-             "reproducible", "patches",    "gaussian",    "own",
-             "equal",        "inner",      "threshold",   "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
+      for (const char * const text : { "contour",
+                                       "background",
+                                       "erosion",
+                                       "on",
+                                       "off",
+                                       "0.5",
+                                       "2",
+                                       "3,1",
+                                       "0,1",
+                                       "2,0,1",
+                                       "0,1,1",
+                                       "0,1,0",
+                                       "1,2,1",
+                                       "2,1,3",
+                                       "constant",
+                                       "ball",
+                                       "fft",
+                                       "heaps",
+                                       "blocks",
+                                       "discrete",
+                                       "std",
+                                       "argmax",
+                                       "toward-zero",
+                                       "li",
+                                       "reproducible",
+                                       "patches",
+                                       "gaussian",
+                                       "own",
+                                       "lanczos",
+                                       "0,1,0,1,0,0,0,0,1",
+                                       "0,1,0,2,1,0,0,0,0,0,1,0",
+                                       "3,3,3,2,2,2,0,0,0,1,0,0,0,1,0,0,0,1",
+                                       "equal",
+                                       "inner",
+                                       "threshold",
+                                       "sobel",
+                                       "elements",
+                                       "sato",
+                                       "0.25",
+                                       "sampled",
+                                       "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
       {
         FilterParameters one = changed;
         try
@@ -258,8 +290,18 @@ TEST(Filters, ARenormalizedRadiusIsCutAtTheImage)
 TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
 {
   const auto kindOf = [](const char * name, PixelKind input) { return GetDefaultOutputKind(GetFilter(name), input); };
-  for (const char * const name :
-       { "variance", "std", "entropy", "log", "highpass", "difference", "convolve", "convolve-image" })
+  for (const char * const name : { "variance",
+                                   "std",
+                                   "entropy",
+                                   "log",
+                                   "derivative",
+                                   "gradient",
+                                   "hessian",
+                                   "vesselness",
+                                   "highpass",
+                                   "difference",
+                                   "convolve",
+                                   "convolve-image" })
   {
     EXPECT_EQ(kindOf(name, PixelKind::UInt8), PixelKind::Float32) << name;
     EXPECT_EQ(kindOf(name, PixelKind::Int32), PixelKind::Float64) << name;
@@ -404,7 +446,7 @@ TEST(Filters, RowsSayHowTheyAreMadeOfAReconstruction)
     }
     const auto         operation = MakeFilterOperation(filter.name, RequiredParameters(filter), image);
     const auto * const reconstruction = dynamic_cast<const ReconstructionOperation *>(operation.get());
-    // What is made of a window and a reconstruction is no single one.
+    // A filter that is made of a window and a reconstruction is no single one.
     EXPECT_EQ(reconstruction != nullptr, recipe.marker != MarkerRule::None && recipe.marker != MarkerRule::Window);
     reconstructions += recipe.marker != MarkerRule::None ? 1 : 0;
     if (!reconstruction)

@@ -3,6 +3,7 @@
 
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDistanceOperation.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseDomainOperation.h"
@@ -25,6 +26,7 @@
 #include "chunkwiseWatershedOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseResampleOperation.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -207,7 +209,8 @@ TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
         // The host alone runs these roles of Fixpoint, and those beside a device.
         const bool isOfOneSide = role == &KernelSet::amend || role == &KernelSet::isOpen ||
                                  role == &KernelSet::settle || role == &KernelSet::head;
-        if (!isOfOneSide && kernels.Find(name, role))
+        // So far the CPU alone has derivatives.
+        if (!isOfOneSide && name != "derivative" && kernels.Find(name, role))
         {
           names.push_back(KernelRegistry::Describe(name, role));
         }
@@ -244,22 +247,6 @@ TEST_P(Conformance, MeanOfEveryKindInEveryMode)
         conformance.Compare<decltype(in), decltype(out)>(
           random, operation, extent, RandomChunk(random, extent), random() % 2);
       }
-    });
-  }
-}
-
-TEST_P(Conformance, GenericMeanOfEveryKindInEveryMode)
-{
-  std::mt19937      random(63);
-  KernelConformance conformance(*m_Device, GetHostKernels());
-  for (const BoundaryMode mode : AllModes)
-  {
-    ForEachPairOfKinds([&](auto in, auto out) {
-      const Coordinates extent = RandomExtent(random, 9);
-      MeanOperation     operation = RandomMean(random, mode, 3);
-      operation.generic = true;
-      operation.truncates = random() % 2 == 0;
-      conformance.Compare<decltype(in), decltype(out)>(random, operation, extent, RandomChunk(random, extent), true);
     });
   }
 }
@@ -556,8 +543,8 @@ TEST_P(Conformance, CubesOfWeights)
   }
 }
 
-/** Windows of so many taps that their passes have kernels of their own: images that fill no tile and several, thinner
- * than the radius too, and windows that are too wide for those kernels. */
+/** Windows of so many taps that their passes have separate kernels: images that fill no tile and several, thinner than
+ * the radius too, and windows that are too wide for those kernels. */
 TEST_P(Conformance, WideWeights)
 {
   std::mt19937      random(81);
@@ -666,7 +653,7 @@ ForEachLegalKinds(const Operation & operation, TFunctor && f)
   }
 }
 
-/** Of operations through transforms, by the accumulator of ImageConvolutionOperation. */
+/** The tolerance of operations through transforms, by the accumulator of ImageConvolutionOperation. */
 double
 ToleranceOfTransforms(PixelKind input)
 {
@@ -976,6 +963,27 @@ public:
   }
 
   void
+  TryResampling()
+  {
+    for (int trial = 0; trial < 40; ++trial)
+    {
+      ResampleOperation operation;
+      operation.image = { { 1 + Below(m_Random, 60), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      operation.output = { { 1 + Below(m_Random, 60), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      operation.interpolation = static_cast<Interpolation>(trial % 5);
+      for (int i = 0; i < ResampleOperation::Axes; ++i)
+      {
+        operation.matrix[i][i] = 0.1 * static_cast<double>(Below(m_Random, 30) - 15);
+        operation.matrix[i][(i + 1) % 3] = trial % 2 ? 0.3 : 0;
+        operation.offset[i] = 0.7 * static_cast<double>(Below(m_Random, 20));
+      }
+      operation.outside = static_cast<ResampleOutside>(m_Random() % 3);
+      const auto kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      Compare(operation, { kind }, kind, operation.image, Box::FromExtent(operation.output), 0);
+    }
+  }
+
+  void
   TryThresholds()
   {
     for (int trial = 0; trial < 100; ++trial)
@@ -1040,6 +1048,36 @@ public:
       operation.Validate(extent);
       m_Conformance.Compare(m_Random, about);
     }
+  }
+
+  void
+  TryDerivatives()
+  {
+    TryInEveryMode([&](BoundaryMode mode) {
+      DerivativeOperation operation;
+      operation.boundary = BoundaryOf(mode);
+      for (const int a : RandomAxes(m_Random))
+      {
+        std::vector<double> & weights = operation.scales.front().weights[a];
+        for (std::int64_t radius = 1 + Below(m_Random, 5); radius >= 0; --radius)
+        {
+          weights.insert(weights.begin(), 1.0 / static_cast<double>(1 + weights.size()));
+          weights.push_back(weights.front());
+        }
+        weights.erase(weights.begin() + static_cast<std::ptrdiff_t>(weights.size() / 2));
+      }
+      for (int component = 0; component < 3; ++component)
+      {
+        operation.components.emplace_back();
+        for (std::size_t a = 0; a < MaxDimension; ++a)
+        {
+          operation.components.back()[a] =
+            operation.scales.front().weights[a].empty() ? 0 : static_cast<int>(Below(m_Random, 4));
+        }
+      }
+      operation.result = static_cast<DerivativeResult>(1 + Below(m_Random, 4));
+      return operation;
+    });
   }
 
   void
@@ -1191,14 +1229,6 @@ TrialsOfKernels()
       [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode([&](BoundaryMode mode) { return RandomMean(t.Random(), mode, 4); });
       } },
-    { "mean.generic",
-      [](KernelTrials & t, KernelRole) {
-        t.TryInEveryMode([&](BoundaryMode mode) {
-          MeanOperation operation = RandomMean(t.Random(), mode, 3);
-          operation.generic = true;
-          return operation;
-        });
-      } },
 #ifdef CHUNKWISE_HAS_NETWORKS
     { "network",
       [](KernelTrials & t, KernelRole role) {
@@ -1240,7 +1270,7 @@ TrialsOfKernels()
       } },
     { "sequence",
       [](KernelTrials & t, KernelRole) {
-        // Of windows that wrap around chunks hold the axis whole.
+        // Chunks hold the axis whole if windows wrap around.
         for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
         {
           SequenceOperation operation;
@@ -1267,7 +1297,9 @@ TrialsOfKernels()
     { "label", [](KernelTrials & t, KernelRole) { t.TryLabels(); } },
     { "labelboundary", [](KernelTrials & t, KernelRole) { t.TryBoundaries(); } },
     { "localthreshold", [](KernelTrials & t, KernelRole) { t.TryLocalThresholds(); } },
+    { "derivative", [](KernelTrials & t, KernelRole) { t.TryDerivatives(); } },
     { "distance", [](KernelTrials & t, KernelRole) { t.TryDistances(); } },
+    { "resample", [](KernelTrials & t, KernelRole) { t.TryResampling(); } },
     { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
     { "watershed", [](KernelTrials & t, KernelRole) { t.TryWatershed(); } },
     { "wiener",
@@ -1296,8 +1328,8 @@ TEST_P(Conformance, EveryRegisteredKernel)
     }
     for (const auto & [role, what] : GetKernelRoles())
     {
-      // The two that run together are compared by the networks' test; those that make no image, between guards too, by
-      // the test of global statistics.
+      // The networks' test compares the two roles that run together; the test of global statistics compares the roles
+      // that make no image, between guards too.
       if (!m_Device->GetKernels().Find(name, role) || role == &KernelSet::head || role == &KernelSet::piped ||
           role == &KernelSet::summarize)
       {

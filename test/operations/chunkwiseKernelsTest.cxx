@@ -51,12 +51,11 @@ RandomSeparable(std::mt19937 & random, int largestRadius, bool exactConstant)
 
 template <typename TIn, typename TOut>
 void
-CompareMeanWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend, bool generic)
+CompareMeanWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
 {
   for (int trial = 0; trial < 18; ++trial)
   {
     const auto operation = RandomMean(random, trial % 4 == 0 ? 12 : 3, true);
-    operation->generic = generic;
     operation->sums = trial % 3 == 0;
     operation->truncates = trial % 2 == 1;
     Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
@@ -80,13 +79,11 @@ CompareMeanWithOracle(std::mt19937 & random, Manager & manager, BackendChoice ba
       }
       else
       {
-        const auto        count = static_cast<long double>(parts.count);
         const long double epsilon =
           std::is_same<TOut, float>::value || std::is_same<TIn, float>::value ? 6e-8L : 1.2e-16L;
         ASSERT_NEAR(static_cast<double>(t.Result(index)),
                     static_cast<double>(parts.realSum / static_cast<long double>(divisor)),
-                    static_cast<double>((parts.magnitude / static_cast<long double>(divisor)) * epsilon *
-                                        (generic ? count + 8 : 68.0L)))
+                    static_cast<double>((parts.magnitude / static_cast<long double>(divisor)) * epsilon * 68.0L))
           << where;
       }
     });
@@ -95,24 +92,20 @@ CompareMeanWithOracle(std::mt19937 & random, Manager & manager, BackendChoice ba
 
 template <typename TIn>
 void
-CompareMeanOfKind(std::mt19937 & random, Manager & manager, BackendChoice backend, bool generic)
+CompareMeanOfKind(std::mt19937 & random, Manager & manager, BackendChoice backend)
 {
-  CompareMeanWithOracle<TIn, TIn>(random, manager, backend, generic);
-  CompareMeanWithOracle<TIn, float>(random, manager, backend, generic);
-  CompareMeanWithOracle<TIn, double>(random, manager, backend, generic);
+  CompareMeanWithOracle<TIn, TIn>(random, manager, backend);
+  CompareMeanWithOracle<TIn, float>(random, manager, backend);
+  CompareMeanWithOracle<TIn, double>(random, manager, backend);
 }
 
 TEST_P(Kernels, MeanIsWhatItsDefinitionSays)
 {
   std::mt19937 random(51);
-  for (const bool generic : { false, true })
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
   {
-    for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
-    {
-      DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
-        CompareMeanOfKind<decltype(pixel)>(random, GetManager(), GetBackend(), generic);
-      });
-    }
+    DispatchPixelKind(static_cast<PixelKind>(kind),
+                      [&](auto pixel) { CompareMeanOfKind<decltype(pixel)>(random, GetManager(), GetBackend()); });
   }
 }
 
@@ -139,7 +132,6 @@ CompareLargeMeansWithOracle(std::mt19937 & random, Manager & manager, BackendCho
   for (int trial = 0; trial < 40; ++trial)
   {
     const auto operation = RandomMean(random, trial % 4 == 0 ? 12 : 3, true);
-    operation->generic = trial % 5 == 0;
     operation->boundary.constant = trial % 2 ? 3e38F : 7.0F;
     Trial<float, TOut> t(random, operation, RandomExtent(random, 9));
     FillWithLarge(random, t.pixels, trial % 4 == 1);
@@ -179,7 +171,6 @@ TEST_P(Kernels, MeansOfFloatsWhoseSumOverflowsDoNotDependOnRegionsAndChunks)
       60,
       [&](int trial) {
         const auto operation = RandomMean(random, trial % 3 == 0 ? 12 : 3, true);
-        operation->generic = trial % 7 == 0;
         operation->boundary.constant = trial % 2 ? 3e38F : 7.0F;
         return operation;
       },
@@ -200,7 +191,6 @@ TEST_P(Kernels, TheMeanOfTheLargestFloatIsItself)
     for (int trial = 0; trial < 30; ++trial)
     {
       const auto operation = RandomMean(random, trial % 4 == 0 ? 12 : 3, true);
-      operation->generic = trial % 5 == 0;
       operation->boundary.constant = value;
       Trial<float, float> t(random, operation, RandomExtent(random, 20));
       std::fill(t.pixels.begin(), t.pixels.end(), value);

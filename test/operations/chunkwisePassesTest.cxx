@@ -196,7 +196,7 @@ TEST_P(Passes, ImagesBetweenThemCountInTheHostsBudget)
 
   t.request.budgets.host = 1000;
   std::size_t needed = 0;
-  // What an error says is enough for the step that failed; a later one may need more.
+  // The bytes of an error are enough for the step that failed; a later one may need more.
   for (int tries = 0; tries < 4; ++tries)
   {
     GetManager().ReleaseMemory();

@@ -206,7 +206,7 @@ TEST(Planner, NeverMovesMoreThanTheSeedsHeuristic)
   EXPECT_GT(cut, 300);
 }
 
-/** Of kernels that take longer than the link no byte that is loaded beside them counts: no cut into equal pieces has a
+/** If kernels take longer than the link, no byte that is loaded beside them counts: no cut into equal pieces has a
  * shorter expected time. Kernels work on tiles, which fit some extents better than others. */
 TEST(Planner, TakesTheFastestCutWhereKernelsTakeLongest)
 {
@@ -265,7 +265,7 @@ TEST(Planner, TakesTheFastestCutWhereKernelsTakeLongest)
   EXPECT_GT(loadsMore, 5);
 }
 
-/** What loads, kernels and stores take that wait for each other and for buffers, chunk by chunk. */
+/** The expected time is that of loads, kernels and stores that wait for each other and for buffers, chunk by chunk. */
 TEST(Planner, ExpectsWhatAPipelineTakes)
 {
   for (const double traffic : { 1.0, 300.0, 5000.0, 40000.0 })
@@ -595,7 +595,7 @@ TEST(Planner, WhatFitsIsNotCutWhereOnePassIsEnough)
   EXPECT_LE(cut.deviceBytes, request.devices[1].memory);
 }
 
-/** What lies in place takes no memory of the budget; scratch does. */
+/** Images in place take no memory of the budget; scratch does. */
 TEST(Planner, InPlaceOnlyScratchCounts)
 {
   PlannerRequest request = MakeRequest({ { 256, 256, 256, 1, 1 } }, 1, std::size_t{ 1 } << 20);

@@ -811,7 +811,7 @@ class CommandLineTest(unittest.TestCase):
         self.assert_runs("maximum", self.small, self.out, "--radius", 1, "--element", "cross")
         cross = read_voxels(self.out, "h")
         self.assert_runs("maximum", self.small, self.out, "--radius", 1, "--element", "ball")
-        # Of radius 1: with the corners' edges, without the corners.
+        # A ball of radius 1: with the corners' edges, without the corners.
         ball = read_voxels(self.out, "h")
         self.assert_runs("range", self.small, self.out, "--radius", 1)
         spread = read_voxels(self.out, "f")

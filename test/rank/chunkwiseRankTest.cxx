@@ -241,7 +241,27 @@ TEST_P(Rank, LargeWindows)
   CompareWindowsOfAllKinds(random, GetManager(), GetBackend(), windows);
 }
 
-/** Cubes and squares, of which backends find medians in ways of their own, in images that hardly have one. */
+/** Along one axis, of all lengths, in lines that are shorter and longer than a tile. */
+TEST_P(Rank, WindowsAlongOneAxis)
+{
+  std::mt19937 random(88);
+  WindowsToTry windows;
+  windows.radii = {
+    { { 1, 0, 0, 0, 0 } },  { { 2, 0, 0, 0, 0 } },  { { 0, 1, 0, 0, 0 } },   { { 0, 0, 2, 0, 0 } },
+    { { 4, 0, 0, 0, 0 } },  { { 0, 7, 0, 0, 0 } },  { { 0, 0, 0, 12, 0 } },  { { 25, 0, 0, 0, 0 } },
+    { { 0, 60, 0, 0, 0 } }, { { 90, 0, 0, 0, 0 } }, { { 0, 0, 200, 0, 0 } }, { { 300, 0, 0, 0, 0 } },
+  };
+  windows.extents = {
+    { { 1300, 2, 1, 1, 1 } }, { { 19, 40, 5, 30, 1 } }, { { 3, 700, 2, 1, 1 } }, { { 18, 2, 900, 1, 1 } }
+  };
+  windows.choose = [](const Coordinates & radius, std::mt19937 &) -> std::size_t {
+    return radius[0] > 0 ? 0 : radius[3] > 0 ? 1 : radius[1] > 0 ? 2 : 3;
+  };
+  windows.percentilesOfThree = 1;
+  CompareWindowsOfAllKinds(random, GetManager(), GetBackend(), windows);
+}
+
+/** Cubes and squares, for which backends have separate ways to find medians, in images that hardly have one. */
 TEST_P(Rank, MediansOfCubesAndSquares)
 {
   std::mt19937 random(87);
@@ -484,7 +504,7 @@ TEST(RankOperation, BadParametersAreNamed)
   EXPECT_NE(message(operation).find("4 axes"), std::string::npos);
 }
 
-TEST(RankOperation, TheHostChoosesOneOfFourWays)
+TEST(RankOperation, TheHostChoosesOneOfFiveWays)
 {
   const Kernel & kernel = GetHostKernels().Get("rank", "the test");
   ChunkShape     shape;
@@ -504,6 +524,16 @@ TEST(RankOperation, TheHostChoosesOneOfFourWays)
   EXPECT_EQ(nameOf(1, 0.5, PixelKind::Float64), "medians and tiles");
   EXPECT_EQ(nameOf(1, 0.3, PixelKind::UInt8), "bits");
   EXPECT_EQ(nameOf(5, 0.5, PixelKind::UInt8), "tiles");
+  RankOperation along;
+  const auto    nameAlong = [&](std::int64_t radius, PixelKind kind) {
+    along.radius = { { 0, radius, 0, 0, 0 } };
+    shape.inputKinds[0] = shape.outputKind = kind;
+    return std::string(kernel.choose(along, shape).name);
+  };
+  EXPECT_EQ(nameAlong(1, PixelKind::Float32), "lines");
+  EXPECT_EQ(nameAlong(3, PixelKind::Float32), "bits");
+  EXPECT_EQ(nameAlong(20, PixelKind::Float32), "lines");
+  EXPECT_EQ(nameAlong(20, PixelKind::UInt8), "bits");
   // Networks do not take voxels that are counted.
   RankOperation counted;
   counted.radius = { { 1, 1, 1, 0, 0 } };

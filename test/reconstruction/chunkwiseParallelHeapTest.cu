@@ -15,7 +15,7 @@ using namespace chunkwise;
 namespace
 {
 
-/** What the cycles of a heap are given and what they give. */
+/** The input and the output of a heap's cycles. */
 struct HeapScript
 {
   int                   cycles;
@@ -30,7 +30,7 @@ struct HeapScript
   std::uint32_t *       numberTaken;
   HeapItem *            dropped; ///< as many as are added
   std::uint32_t *       numberDropped;
-  std::uint32_t *       cyclesOfAll; ///< with those that follow until all is taken
+  std::uint32_t *       cyclesOfAll; ///< with the cycles that follow until all is taken
 };
 
 __global__ void

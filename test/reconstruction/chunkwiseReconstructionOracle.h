@@ -120,7 +120,7 @@ Reconstruct(const ReconstructionOperation & operation, const Box & box, const st
   return result;
 }
 
-/** Of each voxel, whether its plateau has no neighbour beyond it. A plateau of the lowest integer has none below it
+/** Whether the plateau of each voxel has no neighbour beyond it. A plateau of the lowest integer has none below it
  * that could mark it; one that is all of its volume is what the operation says. */
 template <typename T>
 std::vector<bool>
@@ -178,7 +178,7 @@ Saturate(__int128 value)
   return static_cast<T>(std::min(std::max(value, low), high));
 }
 
-/** What a run of the operation gives; `marker` and `second` are looked at where they are inputs. */
+/** The result of a run of the operation; `marker` and `second` are read if they are inputs. */
 template <typename T>
 std::vector<T>
 Run(const ReconstructionOperation & operation, const Box & box, std::vector<T> marker, const std::vector<T> & second,

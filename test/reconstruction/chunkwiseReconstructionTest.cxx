@@ -132,8 +132,8 @@ TEST_P(Reconstruction, HeapsFindAgainWhatTheyHadNoRoomFor)
   }
 }
 
-/** Of one basin that rises through all tiles, of as many as there can be, with more edges than there is room for, and
- * of those that noise has. */
+/** Forests of one basin that rises through all tiles, of the most possible basins, with more edges than there is room
+ * for, and of noise. */
 TEST_P(Reconstruction, ForestsOfFewBasinsAndOfManyAreRight)
 {
   std::mt19937 random(95);
@@ -497,7 +497,7 @@ TEST(ReconstructionKernel, AStopIsSeenSoon)
   }
 }
 
-/** What was in a device's memory before makes no difference. */
+/** The previous content of a device's memory makes no difference. */
 TEST_P(Reconstruction, AHundredRunsOnPoisonedMemoryAreTheSame)
 {
   std::mt19937 random(96);

@@ -49,7 +49,7 @@ LastPosition(const Box & box, const Coordinates & extent)
   return box.lower[axis];
 }
 
-/** Of what a test keeps itself. */
+/** Shares an object that the test owns. */
 template <typename T>
 std::shared_ptr<T>
 Share(T & object)
@@ -364,7 +364,7 @@ TEST(SlabReconstruction, SlabsAreContractedInParts)
     t.marker = t.mask;
     const BufferView mask = ViewOf(t.mask, t.box);
     const BufferView marker = ViewOf(t.marker, t.box);
-    // In each other layer of y a way up and down, from one end of x to the other.
+    // In each other layer of y a way up and down, from one end of x to the opposite end.
     ForEachIndex(t.box, [&](const Coordinates & index) {
       const std::int64_t x = index[0];
       const bool         joins = x % 4 == 1 ? index[2] == 19 : index[2] == 0;
@@ -535,7 +535,7 @@ TEST(SlabReconstruction, TheBytesThatABudgetErrorNamesAreEnough)
   }
 }
 
-/** What a source or sink holds counts too. */
+/** The memory of a source or sink counts too. */
 TEST(SlabReconstruction, WhatSourcesHoldIsPartOfTheBudget)
 {
   Manager                  manager({}, "none was made");
@@ -676,7 +676,7 @@ TEST(SlabReconstruction, AbortsInEveryStageAndCanRunAgain)
   }
 }
 
-/** Where no device is there, or none can do it, that is said before anything is read. */
+/** If no device is there, or none can do it, that is said before anything is read. */
 TEST(SlabReconstruction, ADeviceThatIsAskedForAndMissingIsAnErrorBeforeWork)
 {
   Manager manager({}, "none was made");
@@ -808,7 +808,7 @@ TEST(SlabReconstruction, AnAbortDoesNotWaitForASourceOrSinkThatHangs)
     } monitor;
     EXPECT_THROW(ReconstructInSlabs(manager, s.request, &monitor), Aborted) << trial;
     EXPECT_FALSE(hanging->went);
-    // What hung may go on: nothing that it needs is gone.
+    // A call that hung may go on: nothing that it needs is gone.
     hanging->hangs = false;
     while (hanging.use_count() > 2)
     {
@@ -818,7 +818,8 @@ TEST(SlabReconstruction, AnAbortDoesNotWaitForASourceOrSinkThatHangs)
   }
 }
 
-/** What is reported was there: it grows with the slabs, and has what sources hold and what is known of slabs. */
+/** The reported peak is true: it grows with the slabs, and includes the memory of sources and of the records of
+ * slabs. */
 TEST(SlabReconstruction, ThePeakIsWhatTheRunHad)
 {
   Manager    manager({}, "none was made");
@@ -1097,7 +1098,7 @@ TEST(SlabContraction, FollowsTheForestThroughOtherBands)
   }
 }
 
-/** What finds no room in the queue is found again. */
+/** Voxels that find no room in the queue are found again. */
 TEST(SlabFlood, AQueueThatIsTooSmallLosesNothing)
 {
   std::mt19937 random(107);

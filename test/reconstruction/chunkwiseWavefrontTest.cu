@@ -112,7 +112,7 @@ TEST_F(Wavefront, GoesOnWithWhatIsLeftAndLooksForNothingElse)
   const Box                       box = MakeRow();
   const std::vector<std::uint8_t> mask(static_cast<std::size_t>(box.NumberOfVoxels()), 9);
   std::vector<std::uint8_t>       state(mask.size(), 0);
-  // What the first launch has left is forgotten.
+  // The state that the first launch left is dropped.
   state.front() = 9;
   std::int64_t looks = 0;
   std::int64_t open = 0;
@@ -157,7 +157,7 @@ TEST_F(Wavefront, WhatGivesUpIsWhatGoesOn)
   }
 }
 
-// What is below runs on the host alone.
+// The code below runs on the host alone.
 
 std::size_t
 ScratchOf(const ReconstructionOperation & operation, const Box & own, const Box & image)

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
@@ -37,7 +38,7 @@
 #include <algorithm>
 #include <set>
 
-// What budgets promise, of every operation that there is: what an error asks for is enough, and no more than that.
+// The promises of budgets, for every operation: the bytes that an error asks for are enough, and no more than that.
 namespace chunkwise
 {
 namespace
@@ -74,9 +75,6 @@ MakeOperations()
   std::vector<std::shared_ptr<const Operation>> all;
   all.push_back(std::make_shared<IdentityOperation>());
   all.push_back(MakeBox<MeanOperation>());
-  const auto generic = MakeBox<MeanOperation>();
-  generic->generic = true;
-  all.push_back(generic);
   all.push_back(MakeBox<VarianceOperation>());
   all.push_back(MakeBox<ExtremumOperation>());
   all.push_back(MakeBox<RangeOperation>());
@@ -132,7 +130,7 @@ MakeOperations()
   varying->kernels = { MakeKernel(0.5), MakeKernel(3) };
   all.push_back(varying);
   const auto sequence = std::make_shared<SequenceOperation>();
-  sequence->stages = { separable, generic };
+  sequence->stages = { separable, MakeBox<MeanOperation>() };
   all.push_back(sequence);
   all.push_back(std::make_shared<DifferenceOperation>());
   const auto domain = std::make_shared<DomainOperation>();
@@ -165,6 +163,13 @@ MakeOperations()
   watershed->inputKind = watershed->outputKind = PixelKind::Float32;
   watershed->triesDevices = true;
   all.push_back(watershed);
+  const auto derivative = std::make_shared<DerivativeOperation>();
+  derivative->scales.front().weights[0] = { 1, 2, 1 };
+  derivative->scales.front().weights[1] = { 1, 2, 3, 2, 1 };
+  derivative->components = { { { 1, 0, 0, 0, 0 } }, { { 0, 1, 0, 0, 0 } } };
+  derivative->result = DerivativeResult::Magnitude;
+  derivative->triesDevices = true;
+  all.push_back(derivative);
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
   all.push_back(threshold);
@@ -416,7 +421,7 @@ TEST(Budgets, WhatTheHostKeepsIsInItsBudgetAndCanBeCleared)
   EXPECT_EQ(job.output, first);
 }
 
-/** What an error asks for is no budget that cuts the image into voxels. */
+/** An error asks for no budget that cuts the image into voxels. */
 TEST(Budgets, AHopelessOneIsRefusedAndACostlyOneIsToldOf)
 {
   const auto executor = MakeThreadExecutor(2);

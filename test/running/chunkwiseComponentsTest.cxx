@@ -69,7 +69,7 @@ RandomPixels(std::mt19937 & random, std::int64_t count, PixelKind kind)
   return pixels;
 }
 
-/** What is compared. */
+/** The case that is compared. */
 struct Case
 {
   PixelKind kind{ PixelKind::UInt8 };
@@ -85,7 +85,7 @@ struct Case
   bool isThroughTransforms{ false };
 };
 
-/** Of the largest value. */
+/** The error in parts of the largest value. */
 double
 TransformError(PixelKind kind)
 {

@@ -81,7 +81,7 @@ TEST_F(CudaDeviceTest, KernelsCopyVoxelsFromAndToPinnedMemory)
   constexpr std::int64_t count = 100003;
   constexpr std::size_t  bytes = count * sizeof(std::uint64_t);
   const Box              box = Box::FromExtent({ { count, 1, 1, 1, 1 } });
-  // Of another device too.
+  // Memory that another device pinned works too.
   auto * const pinned = static_cast<std::uint64_t *>(m_Devices.front()->AllocatePinned(2 * bytes));
   for (const auto & device : m_Devices)
   {
@@ -195,7 +195,7 @@ TEST_F(CudaDeviceTest, AFailedCallIsReportedAndDoesNoHarm)
   }
 }
 
-/** A kernel that reads where nothing is: the device is lost for the process, so this is done in one of its own. */
+/** A kernel that reads where nothing is: the device is lost for the process, so a separate process runs it. */
 void
 LoseADevice(Device & device)
 {

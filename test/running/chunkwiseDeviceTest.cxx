@@ -60,7 +60,7 @@ protected:
   std::vector<std::shared_ptr<Device>> m_Devices;
 };
 
-/** What a test uses of a device; gives it back. */
+/** The parts of a device that a test uses; gives them back. */
 class Workbench
 {
 public:

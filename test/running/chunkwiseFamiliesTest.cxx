@@ -242,9 +242,98 @@ public:
   }
 };
 
+/** Every second voxel along x, y and z, the planes in reverse order if `reverses`: the output has its own grid. */
+class ThinOperation
+  : public Operation
+  , private OutputGrid
+{
+public:
+  bool reverses{ false };
+
+  std::string
+  GetName() const override
+  {
+    return "families.thin";
+  }
+  std::string
+  GetKey() const override
+  {
+    return GetName() + (reverses ? " reversed" : "");
+  }
+  Halo
+  GetHalo(const Coordinates &) const override
+  {
+    ADD_FAILURE() << "an operation with a grid of its own has no halo";
+    return Halo::None();
+  }
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  {
+    Expect(inputs.at(0), PixelKind::Int32);
+    Expect(output, PixelKind::Int32);
+  }
+  const OutputGrid *
+  GetOutputGrid() const override
+  {
+    return this;
+  }
+  Coordinates
+  From(Coordinates voxel, const Coordinates & image) const
+  {
+    for (int a = 0; a < 3; ++a)
+    {
+      voxel[a] *= 2;
+    }
+    voxel[Axis] = reverses ? (image[Axis] - 1) / 2 * 2 - voxel[Axis] : voxel[Axis];
+    return voxel;
+  }
+
+private:
+  Coordinates
+  GetExtent(const Coordinates & image) const override
+  {
+    Coordinates extent = image;
+    for (int a = 0; a < 3; ++a)
+    {
+      extent[a] = (image[a] + 1) / 2;
+    }
+    return extent;
+  }
+  Box
+  GetInputBox(const Box & output, const Coordinates & image) const override
+  {
+    Coordinates last = output.upper;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      --last[a];
+    }
+    Coordinates first = From(output.lower, image);
+    last = From(last, image);
+    std::swap(first[Axis], reverses ? last[Axis] : first[Axis]);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      ++last[a];
+    }
+    return { first, last };
+  }
+};
+
 void
 AddKernels(KernelRegistry & kernels)
 {
+  Kernel thin;
+  thin.run = [](const KernelCall & call) {
+    const auto & operation = dynamic_cast<const ThinOperation &>(*call.operation);
+    ForEachVoxel(call.output.box, [&](const Coordinates & index) {
+      VoxelOf<std::int32_t>(call.output, index) =
+        VoxelOf<std::int32_t>(call.inputs[0], operation.From(index, call.image.Extents()));
+    });
+  };
+  // Chunks are cut for it.
+  thin.scratchBytes = [](const Operation &, const ChunkShape & shape) {
+    return static_cast<std::size_t>(shape.inputBox.NumberOfVoxels());
+  };
+  kernels.Register("families.thin", { thin });
   KernelSet sum;
   sum.compute.run = [](const KernelCall & call) {
     AddUp(call, call.output.box, [&](const Coordinates & index, std::int64_t sum) {
@@ -416,6 +505,85 @@ TEST(Families, AnOperationOfNoneOfTheEnginesFoldersRunsWholeAndInChunks)
   RunInMemory(sum, 24000);
   FamilyTrial<std::int32_t> turn("families-turn");
   RunInMemory(turn, 24000);
+}
+
+/** An image that is read from its begin on alone, as compressed files are. */
+class SequentialImage : public MemoryImage
+{
+public:
+  using MemoryImage::MemoryImage;
+  ImageAccess
+  GetAccess() const override
+  {
+    ImageAccess access;
+    access.anyOrder = false;
+    return access;
+  }
+  void
+  Read(const Box & box, const BufferView & view) override
+  {
+    EXPECT_GE(box.lower[Axis], m_Next);
+    m_Next = box.upper[Axis];
+    MemoryImage::Read(box, view);
+  }
+
+private:
+  std::int64_t m_Next{ 0 };
+};
+
+TEST(Families, AnOutputCanHaveAGridOfItsOwn)
+{
+  FamilyTrial<std::int32_t> trial("families-turn");
+  FakeDevices               devices(1, FakeDevice::Options(), GetHostKernels());
+  const auto                manager = devices.MakeManager();
+  for (const bool reverses : { false, true })
+  {
+    const auto operation = std::make_shared<ThinOperation>();
+    operation->reverses = reverses;
+    trial.operation = operation;
+    const Box                 whole = Box::FromExtent({ { 9, 6, 20, 1, 1 } });
+    std::vector<std::int32_t> expected;
+    ForEachVoxel(whole, [&](const Coordinates & index) {
+      expected.push_back(VoxelOf<std::int32_t>(DenseView(trial.input.data(), PixelKind::Int32, trial.box),
+                                               operation->From(index, trial.box.Extents())));
+    });
+    std::vector<std::int32_t> output(expected.size());
+    ExecutionRequest          request = trial.MakeRequest(BackendChoice::Auto);
+    request.region = whole;
+    request.output = DenseView(output.data(), PixelKind::Int32, whole);
+    EXPECT_EQ(manager->Execute(request).backend, "cpu") << "devices do not compute such operations";
+    EXPECT_EQ(output, expected);
+    request.backend = BackendChoice::CUDA;
+    EXPECT_THROW(manager->Execute(request), Error);
+    request.backend = BackendChoice::CPU;
+    std::fill(output.begin(), output.end(), -1);
+    request.budgets.host = 2000;
+    EXPECT_GT(manager->Execute(request).plan.chunks.size(), 1u);
+    EXPECT_EQ(output, expected);
+    request.region.upper[Axis] = 21;
+    EXPECT_THROW(manager->Execute(request), ParameterError) << "beyond the output";
+
+    for (const bool isSequential : { false, true })
+    {
+      for (const std::int64_t divisions : { 1, 3, 20 })
+      {
+        StreamedRequest  stream = trial.MakeStreamedRequest(BackendChoice::CPU);
+        const BufferView view = DenseView(trial.input.data(), PixelKind::Int32, trial.box);
+        if (isSequential)
+        {
+          stream.inputs[0].source = std::make_shared<SequentialImage>(view);
+        }
+        stream.region = whole;
+        stream.divisions = divisions;
+        const StreamedPlan plan = MakeStreamedPlan(*manager, stream);
+        EXPECT_EQ(plan.divisions, isSequential && reverses ? 1 : divisions);
+        std::fill(output.begin(), output.end(), -1);
+        ExecuteStreamed(
+          *manager, stream, plan, std::make_shared<MemoryImage>(DenseView(output.data(), PixelKind::Int32, whole)));
+        EXPECT_EQ(output, expected) << divisions << " divisions";
+      }
+    }
+  }
 }
 
 TEST(Families, StreamBlocksHandTheirStateOn)

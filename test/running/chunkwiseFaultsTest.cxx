@@ -55,7 +55,7 @@ struct Work
     request.stagingThreads = 2;
   }
 
-  /** What the CPU gives, which other tests compare with definitions. */
+  /** Computes the CPU's result, which other tests compare with definitions. */
   void
   Prepare()
   {
@@ -72,7 +72,7 @@ struct Work
     expected = output;
   }
 
-  /** What an operation without an output gives takes its place. */
+  /** The result of an operation without an output takes its place. */
   ExecutionReport
   Run(Manager & manager, Monitor * monitor = nullptr)
   {
@@ -262,7 +262,7 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
         const bool        persistent = variant / 2 % 2;
         const bool        mayFallBack = variant / 4;
         bool              reached = true;
-        for (int at = variant % 3; reached && at < std::min(made, 40); at = 3 * at + 2)
+        for (int at = variant % 3; reached && at < std::min(made, 40); at = 5 * at + 3)
         {
           const std::string when = call + " number " + std::to_string(at) + (persistent ? " and all" : "") +
                                    " failed with kind " + std::to_string(static_cast<int>(kind)) + " on one of " +
@@ -285,7 +285,7 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
             ExpectRight(when);
             EXPECT_EQ(monitor.fractions.back(), 1.0) << when;
             EXPECT_LE(report.peakDevice, m_Work->request.budgets.device) << when;
-            // What another device can do is not left to the CPU.
+            // Work that another device can do is not left to the CPU.
             EXPECT_TRUE((count == 1 && mayFallBack && !passes) || report.chunksOnHost == 0) << when;
           }
           catch (const DeviceError & error)

@@ -56,7 +56,7 @@ struct MeanCase
   }
 };
 
-/** What `work` returns in a child; -1 if that is not there within a minute. */
+/** The result of `work` in a child; -1 if it does not come within a minute. */
 template <typename TWork>
 int
 InChild(TWork && work)

@@ -606,6 +606,30 @@ TEST(Manager, AbortStopsWithinAChunkAndTheManagerCanBeUsedAgain)
   }
 }
 
+/** By the caller's thread, without others; the monitor is asked before it. */
+TEST(Manager, ShortRunsGiveTheSame)
+{
+  std::mt19937 random(27);
+  FakeDevices  none(0);
+  const auto   manager = none.MakeManager();
+  for (int trial = 0; trial < 20; ++trial)
+  {
+    Case c(random, 14, 2);
+    c.request.isShort = true;
+    RecordingMonitor monitor;
+    manager->Execute(c.request, &monitor);
+    ASSERT_EQ(c.output, c.expected);
+    EXPECT_EQ(monitor.fractions, (std::vector<double>{ 0.0, 1.0 }));
+    c.Reset();
+    RecordingMonitor aborting;
+    aborting.abortAt = 0.0;
+    EXPECT_THROW(manager->Execute(c.request, &aborting), Aborted);
+    RecordingMonitor throwing;
+    throwing.throws = true;
+    EXPECT_THROW(manager->Execute(c.request, &throwing), std::runtime_error);
+  }
+}
+
 TEST(Manager, WhatTheMonitorThrowsReachesTheCaller)
 {
   std::mt19937 random(26);

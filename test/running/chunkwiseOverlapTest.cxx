@@ -47,7 +47,7 @@ TEST(Overlap, IsWhatTheBuffersHaveInCommon)
     const auto    a = VoxelsOf(first);
     const auto    b = VoxelsOf(second);
     const Overlap overlap = FindOverlap(first, second, axis);
-    // By its definition: the end of one sequence of voxels is the begin of the other.
+    // By its definition: the end of one sequence of voxels is the begin of the next.
     const auto common = static_cast<std::size_t>(std::max<std::int64_t>(Intersect(first, second).NumberOfVoxels(), 0));
     const bool isBlock = !Intersect(first, second).IsEmpty() && common <= a.size() && common <= b.size() &&
                          std::equal(b.begin(),

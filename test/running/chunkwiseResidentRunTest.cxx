@@ -174,7 +174,7 @@ protected:
     }
     catch (const BudgetError & error)
     {
-      // What it says is enough, and no less.
+      // The bytes of the error are enough, and no less.
       const std::size_t needed = error.needed;
       EXPECT_GT(needed, request.budgets.device) << error.what();
       request.budgets.device = needed;
@@ -627,7 +627,7 @@ TEST_P(Resident, BadRequestsAreRefusedBeforeWorkStarts)
   }
   catch (const BudgetError & error)
   {
-    // What the error says is enough.
+    // The bytes of the error are enough.
     bad.budgets.device = error.needed;
     EXPECT_NO_THROW(GetManager().ExecuteOnDevice(bad, 0, m_Stream.Get())) << error.what();
   }
@@ -755,7 +755,7 @@ TEST(ResidentRun, FailuresAreRetriedOrReported)
 }
 
 /** Scratch that cuts the work, and no copies: what the kernel gets is a part of the caller's memory. */
-/** What the first run took is there for the second, bounded, and goes when it is asked to. */
+/** The memory of the first run is there for the second, bounded, and goes when it is asked to. */
 TEST(ResidentRun, ASecondRunTakesNothingNew)
 {
   const auto fake = std::make_shared<FakeDevice>(FakeDevice::Options());
@@ -801,7 +801,7 @@ TEST(ResidentRun, ASecondRunTakesNothingNew)
   EXPECT_EQ(fake->CountLive(), 0);
 }
 
-/** Blocks that earlier runs left, each somewhat larger than what it is taken for, are no reason to fail. */
+/** Blocks that earlier runs left, each somewhat larger than its new use, are no reason to fail. */
 TEST(ResidentRun, WhatABudgetErrorAsksForIsEnoughWhateverIsKept)
 {
   const auto fake = std::make_shared<FakeDevice>(FakeDevice::Options());

@@ -109,7 +109,7 @@ TEST(SharedMemory, IsRefusedForInputAndOutput)
   EXPECT_EQ(refusal(), "");
   request.output.data = memory.data() + 7;
   EXPECT_NE(refusal(), "");
-  // What the region does not need may lie anywhere.
+  // Voxels that the region does not need may lie anywhere.
   request.inputs = { DenseView(memory.data(), PixelKind::Int16, request.image) };
   request.region.lower[2] = 3;
   request.output = DenseView(memory.data(), PixelKind::Int16, request.region);

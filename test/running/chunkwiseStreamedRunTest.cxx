@@ -462,7 +462,7 @@ TEST(StreamedRun, ARegionIsThatPartOfTheWhole)
           DenseView(part.voxels.data(), PixelKind::UInt8, run.request.region));
   EXPECT_EQ(run.result->voxels, part.voxels);
 
-  // What is computed may be more than what is written.
+  // The computed region may be larger than the written one.
   const Box written = run.request.region;
   run.request.region = Box::FromExtent(extent);
   run.request.written = written;
@@ -591,7 +591,7 @@ TEST(StreamedRun, AnAbortWorksWhileTheStorageHangs)
     });
     EXPECT_THROW(run.Run(manager, &monitor), Aborted);
     user.join();
-    // What hung may go on: nothing that it needs is gone.
+    // A call that hung may go on: nothing that it needs is gone.
     storage->hangs = false;
   }
 }
@@ -721,7 +721,7 @@ TEST(StreamedRun, WhereTheDeviceFailsTheImageGoesInSlabs)
         }
         catch (const DeviceError &)
         {
-          // What cannot be read again, or was partly written, is lost, and says so.
+          // Data that cannot be read again, or was partly written, is lost, and the run says so.
           EXPECT_TRUE(!anyOrder || run.result->visited > 0);
           EXPECT_LT(monitor.fractions.empty() ? 0.0 : monitor.fractions.back(), 1.0);
         }

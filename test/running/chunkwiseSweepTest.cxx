@@ -347,7 +347,7 @@ TEST(Sweep, HalvesChunksWhenMemoryRunsOut)
 TEST(Sweep, AChunkOfOnePlaneIsNotHalved)
 {
   std::mt19937 random(49);
-  // What is swept is y: a plane is a row.
+  // The swept axis is y: a plane is a row.
   Case        c(random, { { 12, 100, 1, 1, 1 } });
   FakeDevices devices(1);
   const auto  manager = devices.MakeManager();
@@ -550,7 +550,7 @@ TEST(Sweep, KernelsBringCarriesPastTheCopiesOfImages)
     const int kernels = devices.fakes[0]->CountCalls("CopyVoxels") + devices.fakes[1]->CountCalls("CopyVoxels");
     if (pinned == 0)
     {
-      // What enters the first chunk is zeros.
+      // Zeros enter the first chunk.
       EXPECT_EQ(kernels + 1, static_cast<int>(report.plan.chunks.size()));
       EXPECT_EQ(copies, 0);
     }

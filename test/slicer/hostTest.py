@@ -87,7 +87,7 @@ class Host:
         return node
 
     def wait(self, node, until=None):
-        """What it said of its progress. To fetch the result needs Qt's queue, so the run ends where that would begin."""
+        """Its reports of progress. To fetch the result needs Qt's queue, so the run ends where that would begin."""
         said = []
         end = time.monotonic() + HANGS
         while node.GetStatusString() in ("Scheduled", "Running", "Cancelling"):
@@ -187,7 +187,7 @@ class HostTest(unittest.TestCase):
         self.host.wait(node)
         self.assertEqual(node.GetStatusString(), "Cancelled")
         self.assertEqual(self.host.files_of(result), [])
-        # What the killed run left goes with the next run.
+        # The files of the killed run go with the next run.
         result = self.host.add_volume()
         node = self.host.start("Chunkwise median", volume, result, radius="1")
         self.host.wait(node)

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-/** What is used of Slicer's class: more room than it has, and its own constructors. It is never destroyed. */
+/** The used part of Slicer's class: more room than it has, and its own constructors. It is never destroyed. */
 class ModuleDescription
 {
 public:
@@ -41,7 +41,7 @@ public:
   RegisterModuleDescription(ModuleDescription description);
 };
 
-/** What the parser of the SlicerExecutionModel returns for a file: 0 is good. */
+/** The result of SlicerExecutionModel's parser for a file: 0 is good. */
 extern "C" int
 RegisterModule(const char * program, const char * xmlFile)
 {

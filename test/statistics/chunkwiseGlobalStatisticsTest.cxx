@@ -317,7 +317,7 @@ TEST(StatisticsAccumulator, StopsSoonAndReportsItsVoxels)
   control.stopAt = 1 << 19;
   EXPECT_THROW(accumulator.Add(image.request.inputs[0], image.request.region, nullptr, &control), Aborted);
   EXPECT_LT(control.voxels, 1 << 20);
-  // What was stopped is not there by half.
+  // A stopped run leaves no partial result.
   EXPECT_EQ(accumulator.Get().GetCount(), 1 << 22);
 }
 
@@ -456,7 +456,7 @@ TEST_P(GlobalStatistics, HistogramsCountEveryVoxelOnce)
         image.request.backend = GetBackend();
         ChooseBudgets(random, image.request);
         image.request.budgets.device *= bins > 256 ? 200 : 1;
-        // Each thread has counts of its own.
+        // Each thread has separate counts.
         const unsigned int threads = std::thread::hardware_concurrency();
         image.request.budgets.host *= bins > 256 ? std::max(200u, 40 * threads) : 1 + threads / 8;
         const double highest =

@@ -6,7 +6,7 @@
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseSpecialValues.h"
 
-// What tests of operations against their definitions share.
+// The common code of tests of operations against their definitions.
 namespace chunkwise
 {
 
@@ -145,7 +145,7 @@ CompareTilesWithCpu(std::mt19937 & random, Manager & manager, BackendChoice back
   });
 }
 
-/** What the operation has against itself or images of that size; empty if nothing. */
+/** The operation's objection to itself or to images of that size; empty if none. */
 inline std::string
 ValidationMessage(const Operation & operation, const Coordinates & image)
 {

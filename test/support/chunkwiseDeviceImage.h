@@ -73,7 +73,7 @@ public:
   {
     return m_View;
   }
-  /** Of the host's copy. */
+  /** A view of the host's copy. */
   BufferView
   GetHostView()
   {

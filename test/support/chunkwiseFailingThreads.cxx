@@ -17,7 +17,7 @@ std::atomic<int> asked{ 0 };
 std::atomic<int> firstToFail{ INT_MAX };
 std::atomic<int> endOfFailing{ INT_MAX };
 
-/** Of a program that does not know of this. */
+/** Reads a number from the environment of a program that does not know of this. */
 int
 ReadEnvironment(const char * name, int otherwise)
 {

@@ -140,11 +140,11 @@ private:
   /** Memory that a kernel may read or write: the device's, or pinned memory of any. */
   void
   CheckRangeOfKernel(const void * memory, std::size_t bytes);
-  /** Of a view from its first to its last voxel. */
+  /** Checks the range of a view from its first to its last voxel. */
   void
   CheckRange(const BufferView & view);
-  /** A kernel's failure shows in every call that waits, until a synchronisation of its own stream has reported it: who
-   * launched the kernel cannot miss it. */
+  /** A kernel's failure shows in every call that waits, until a synchronisation of the same stream has reported it:
+   * whoever launched the kernel cannot miss it. */
   void
   ThrowAsynchronousError();
 

@@ -6,6 +6,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseRegions.h"
 #include "chunkwiseTestOperations.h"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ struct ConformanceTrial
   Box                    chunk;
   /** Infinities, NaN, subnormal numbers and zeros of both signs are sprinkled over floating-point images. */
   bool special{ false };
-  /** Of operations that state a bound: how far results may be off, in units of the largest magnitude of the input; 0:
+  /** For operations that state a bound: how far results may be off, in units of the largest magnitude of the input; 0:
    * not at all. */
   double     tolerance{ 0 };
   KernelRole role{ &KernelSet::compute };
@@ -130,7 +131,7 @@ private:
 
   using Bytes = std::vector<unsigned char>;
 
-  /** What a call finds in memory, and what it leaves there. */
+  /** The contents of memory before a call, and after it. */
   struct Contents
   {
     ChunkShape         shape;
@@ -215,7 +216,7 @@ private:
       void *& table = m_Owner.m_Tables[key];
       if (!table)
       {
-        // A stream of its own: a kernel of a fake device calls this from the stream that it runs in.
+        // A separate stream: a kernel of a fake device calls this from the stream that it runs in.
         const StreamHandle stream = m_Owner.m_Device.CreateStream();
         table = m_Owner.m_Device.Allocate(bytes);
         m_Owner.m_Device.CopyToDevice(table, data, bytes, stream);
@@ -239,18 +240,23 @@ private:
     }
   };
 
-  /** What the engine loads for a chunk. */
+  /** The box that the engine loads for a chunk. */
   static Box
   InputBox(const Operation & operation, const Box & output, const Box & image)
   {
+    if (operation.GetOutputGrid())
+    {
+      return GetInputBox(operation, output, image);
+    }
     const Halo halo = operation.GetHalo(image.Extents());
-    Box        box = PadAndCrop(output, halo, image);
+    const Box  tiles = AlignToTiles(output, operation.GetTile(image.Extents()), image);
+    Box        box = PadAndCrop(tiles, halo, image);
     for (int a = 0; a < MaxDimension && operation.WrapsAround(); ++a)
     {
       if (halo.lower[a] < WholeAxis && halo.upper[a] < WholeAxis)
       {
-        box.lower[a] = output.lower[a] - halo.lower[a];
-        box.upper[a] = output.upper[a] + halo.upper[a];
+        box.lower[a] = tiles.lower[a] - halo.lower[a];
+        box.upper[a] = tiles.upper[a] + halo.upper[a];
       }
     }
     return box;
@@ -349,7 +355,7 @@ private:
     return part;
   }
 
-  /** What the engine gives a kernel of a schedule. */
+  /** The contents that the engine gives a kernel of a schedule. */
   Contents
   ContentsOf(const ConformanceTrial & trial, const std::vector<Bytes> & images)
   {
@@ -392,7 +398,7 @@ private:
     return contents;
   }
 
-  /** What the host's kernel begins a Fixpoint with. */
+  /** The state with which the host's kernel begins a Fixpoint. */
   Bytes
   StateOf(const ConformanceTrial & trial, const std::vector<Bytes> & images, const Box & box)
   {
@@ -403,7 +409,7 @@ private:
     return RunOnHost(kernel, begin, ContentsOf(begin, images)).output;
   }
 
-  /** What the host's kernel hands on to a chunk of a Sweep. */
+  /** The carry that the host's kernel hands on to a chunk of a Sweep. */
   Bytes
   CarryBefore(const ConformanceTrial & trial, const std::vector<Bytes> & images)
   {

@@ -15,7 +15,8 @@
 
 #include <gtest/gtest.h>
 
-// What tests of kernels share: where they run, random images with poisoned surroundings, comparison of bits.
+// The common code of tests of kernels: places where they run, random images with poisoned surroundings, comparison of
+// bits.
 namespace chunkwise
 {
 
@@ -25,8 +26,8 @@ const BoundaryMode AllModes[] = { BoundaryMode::Renormalized,
                                   BoundaryMode::Mirror,
                                   BoundaryMode::Periodic };
 
-/** Where the kernels run: the CPU, the real devices (skipped where there are none), or a fake one whose memory is
- * poisoned. */
+/** The place where the kernels run: the CPU, the real devices (skipped if there are none), or a fake one whose memory
+ * is poisoned. */
 enum class Place
 {
   Cpu,
@@ -165,11 +166,12 @@ public:
   {
     request.region = region;
     const Halo halo = request.operation->GetHalo(request.image.Extents());
-    Box        needed = PadAndCrop(region, halo, request.image);
+    const Box  tiles = AlignToTiles(region, request.operation->GetTile(request.image.Extents()), request.image);
+    Box        needed = PadAndCrop(tiles, halo, request.image);
     for (int a = 0; a < MaxDimension; ++a)
     {
       if (request.operation->WrapsAround() &&
-          (region.lower[a] < halo.lower[a] || region.upper[a] + halo.upper[a] > request.image.upper[a]))
+          (tiles.lower[a] < halo.lower[a] || tiles.upper[a] + halo.upper[a] > request.image.upper[a]))
       {
         needed.lower[a] = 0;
         needed.upper[a] = request.image.upper[a];
@@ -213,7 +215,7 @@ public:
   }
 };
 
-/** What a run over any region, chunks and devices gives has the bits of one call of the CPU's kernel over the whole
+/** Results of a run over any region, chunks and devices have the bits of one call of the CPU's kernel over the whole
  * image; any NaN equals any other. `make` gives the operation of a trial, fill(pixels) may change its image. */
 template <typename TIn, typename TOut, typename TMake, typename TFill>
 void

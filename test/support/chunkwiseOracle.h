@@ -13,8 +13,8 @@ namespace chunkwise
 namespace oracle
 {
 
-/** What a window sees at position `i` of an axis with `n` voxels, straight from the names of the boundary modes; false
- * if there is nothing but the constant. */
+/** The position that a window reads at position `i` of an axis with `n` voxels, straight from the names of the boundary
+ * modes; false if there is nothing but the constant. */
 inline bool
 Look(std::int64_t & i, std::int64_t n, BoundaryMode mode)
 {

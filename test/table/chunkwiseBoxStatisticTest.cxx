@@ -181,7 +181,7 @@ template <typename TIn, typename TOut>
 void
 CompareWithOracle(BoxTrial<TIn, TOut> & t, const BoxStatisticOperation & operation)
 {
-  // What tables in double may be off by: the magnitudes of the whole image bound those of its blocks.
+  // The error bound of tables in double: the magnitudes of the whole image bound those of its blocks.
   long double all = 0;
   for (const TIn pixel : t.pixels)
   {

@@ -495,8 +495,8 @@ TEST(SummedAreaTable, CudaDevicesHandCarriesOn)
   EXPECT_GT(second, 0);
 }
 
-/** Tiles wait for each other. That a wait never ends shows, if at all, in one of some thousand tables: of as many
- * tables as there is time for, and at least of a few where a tool makes them slow. */
+/** Tiles wait for each other. An endless wait shows, if at all, in one of some thousand tables: the test makes as many
+ * tables as time allows, and at least a few if a tool makes them slow. */
 TEST(SummedAreaTable, CudaTablesEnd)
 {
   using Clock = std::chrono::steady_clock;

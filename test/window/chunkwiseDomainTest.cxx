@@ -29,7 +29,7 @@ public:
   Box                  box{};
   std::vector<TIn>     voxels;
   std::vector<TWeight> weights;
-  /** Of each voxel's box; empty: all have the largest one. */
+  /** The radius of each voxel's box; empty: all have the largest one. */
   std::vector<std::int16_t> radii;
   bool                      hasWeights{ false };
   std::vector<TOut>         output;
@@ -203,7 +203,7 @@ struct Case
   double              noise{ 0 };
   bool                isTable{ false };
   bool                hasRadii{ false };
-  /** Of two nodes along x: the taps of the second, and what its part is at an index. */
+  /** With two nodes along x: the taps of the second, and its part at an index. */
   std::vector<double> otherTaps{};
 };
 
@@ -415,7 +415,7 @@ const char * const Filters[] = { "mean",
                                  "convolve-image",
                                  "convolve-varying" };
 
-/** Those that take no weights, but leave out NaN. */
+/** The filters that take no weights, but leave out NaN. */
 const char * const CountingFilters[] = { "median", "percentile", "entropy" };
 
 /** Random radii, of boxes that have their own. */
@@ -523,7 +523,7 @@ CompareAll(std::mt19937 & random, Manager & manager, BackendChoice backend, cons
     t.weights[i] = !inside ? TWeight(0) : isMask ? TWeight(1 + random() % 100) : TWeight(1 + random() % 1000) / 256;
     if constexpr (isReal)
     {
-      // What is outside may be anything.
+      // Voxels outside may be anything.
       if (ignoresNan ? random() % 3 == 0 : !inside)
       {
         t.voxels[i] = std::numeric_limits<TIn>::quiet_NaN();
@@ -559,7 +559,7 @@ CompareAll(std::mt19937 & random, Manager & manager, BackendChoice backend, cons
   {
     largest = voxel == voxel ? std::max(largest, std::fabs(static_cast<long double>(voxel))) : largest;
   }
-  // What the entries of a table may be off: of sums, and of sums of squares.
+  // The error bound of a table's entries: of sums, and of sums of squares.
   const bool        isRounded = c.isTable && (isReal || !isMask || sizeof(TIn) >= 4);
   const long double magnitude = largest * 4 * static_cast<long double>(t.voxels.size());
   const long double ofTable = isRounded ? magnitude * 2e-15L : 0.0L;
@@ -660,10 +660,28 @@ TEST_P(DomainDefinition, OfMasksAndWeights)
       ForEachPairOfKinds([&](auto in, auto out) {
         using In = decltype(in);
         using Out = decltype(out);
-        CompareAll<In, Out, std::uint8_t>(random, this->GetManager(), this->GetBackend(), filter, mode);
-        CompareAll<In, Out, std::int16_t>(random, this->GetManager(), this->GetBackend(), filter, mode);
-        CompareAll<In, Out, float>(random, this->GetManager(), this->GetBackend(), filter, mode);
-        CompareAll<In, Out, double>(random, this->GetManager(), this->GetBackend(), filter, mode);
+        // Kernels of fake devices are slow: each pair of kinds has one kind of weights there.
+        const bool         all = this->GetParam() != Place::Fake;
+        const unsigned int one = random() % 4;
+        if (all || one == 0)
+        {
+          CompareAll<In, Out, std::uint8_t>(random, this->GetManager(), this->GetBackend(), filter, mode);
+        }
+        if (all || one == 1)
+        {
+          CompareAll<In, Out, float>(random, this->GetManager(), this->GetBackend(), filter, mode);
+        }
+        if constexpr (std::is_same<In, Out>::value)
+        {
+          if (all || one == 2)
+          {
+            CompareAll<In, Out, std::int16_t>(random, this->GetManager(), this->GetBackend(), filter, mode);
+          }
+          if (all || one == 3)
+          {
+            CompareAll<In, Out, double>(random, this->GetManager(), this->GetBackend(), filter, mode);
+          }
+        }
       });
       if (this->HasFatalFailure())
       {
@@ -787,7 +805,7 @@ CompareChunks(const TFilters & filters, Manager & manager, BackendChoice backend
     }
     for (int mode = 0; mode < 5; ++mode)
     {
-      for (int trial = 0; trial < 6; ++trial)
+      for (int trial = 0; trial < 4; ++trial)
       {
         DomainTrial<float, float, TWeight> t(RandomExtent(random, 24));
         const Case                         c = RandomCase(random, filter, mode);
@@ -1001,7 +1019,7 @@ TEST_P(DomainDefinition, OfExtremaInMasks)
   }
 }
 
-/** What a window sees of the voxels inside; without NaN in ascending order, -0 before +0. */
+/** The voxels inside that a window sees; without NaN in ascending order, -0 before +0. */
 template <typename T, typename TTrial>
 std::vector<T>
 Seen(const TTrial & t, const Coordinates & index, const Case & c, bool ignoresNan)
@@ -1062,14 +1080,14 @@ CompareCounted(std::mt19937 & random, Manager & manager, BackendChoice backend, 
     const unsigned int special = random() % 40;
     if (special < 3 && sizeof(TIn) < 8)
     {
-      // What stands for outside voxels may be inside too.
+      // Values that stand for outside voxels may be inside too.
       t.voxels[i] = special == 0 ? std::numeric_limits<TIn>::lowest() : std::numeric_limits<TIn>::max();
     }
     if constexpr (isReal)
     {
       const TIn values[] = { -std::numeric_limits<TIn>::infinity(), std::numeric_limits<TIn>::quiet_NaN(), TIn(-0.0) };
       t.voxels[i] = special < 3 ? values[special] : t.voxels[i];
-      // What is outside may be anything.
+      // Voxels outside may be anything.
       t.voxels[i] = t.weights[i] == 0 && random() % 2 ? std::numeric_limits<TIn>::quiet_NaN() : t.voxels[i];
     }
     ++i;
@@ -1177,7 +1195,7 @@ CompareSmallMedians(std::mt19937 & random, Manager & manager, const Coordinates 
   {
     isInside = random() % 40 == 0 ? !isInside : isInside;
     t.weights[i] = (pattern == 5 ? isInside : random() % 100 < shares[pattern]) ? 1 : 0;
-    // What stands for voxels outside may be inside too.
+    // Values that stand for voxels outside may be inside too.
     const T extremes[] = { std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max() };
     t.voxels[i] = random() % 8 == 0 ? extremes[random() % 2]
                   : hasFew          ? static_cast<T>(random() % 4)
@@ -1269,7 +1287,7 @@ CompareMeans(std::mt19937 & random, Manager & manager, BackendChoice backend, in
     t.voxels[i] = static_cast<TIn>(random() % 100);
     if constexpr (isReal)
     {
-      // What is outside may be anything.
+      // Voxels outside may be anything.
       if (ignoresNan ? random() % 4 == 0 : !inside && random() % 2)
       {
         t.voxels[i] = std::numeric_limits<TIn>::quiet_NaN();
@@ -1603,7 +1621,7 @@ RunOnHost(const Kernel & kernel, Executor & executor, const DomainTrial<TIn, TOu
   shape.concurrency = static_cast<int>(executor.GetConcurrency());
   call.kernels = shape.kernels = &GetHostKernels();
   call.scratchBytes = kernel.scratchBytes(*call.operation, shape);
-  // What lies behind is looked at.
+  // The scratch beyond its end is checked.
   std::vector<std::uint64_t> scratch(call.scratchBytes / 8 + 33, 0x7777777777777777U);
   void *                     begin = scratch.data();
   std::size_t                space = scratch.size() * 8;
@@ -1698,7 +1716,7 @@ TEST(Domain, WindowsInMasksHaveTheBitsOfTheirStagesAtEveryLevel)
         {
           ForEachPairOfKinds([&](auto in, auto out) {
             using In = decltype(in);
-            // Of other kinds the stages are the kernel.
+            // For other kinds the stages are the kernel.
             if constexpr (sizeof(In) <= 2 || std::is_floating_point<In>::value)
             {
               CompareWithStages<In, decltype(out)>(random, *executor, filter, mode);
@@ -1806,7 +1824,7 @@ TEST_P(DomainDefinition, CubesInMasksHaveTheBitsOfTheirStages)
         ForEachPairOfKinds([&](auto in, auto out) {
           using In = decltype(in);
           using Out = decltype(out);
-          // Of other kinds the stages are the kernel, but for medians.
+          // For other kinds the stages are the kernel, but for medians.
           if (sizeof(In) <= 2 || std::is_same<In, float>::value || std::string(filter) == "median")
           {
             trial == 0 ? CompareCubes<In, Out, std::int16_t>(

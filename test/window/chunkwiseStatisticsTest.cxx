@@ -84,7 +84,7 @@ IsTheVariance(const Trial<TIn, TOut> & t, const VarianceOperation & operation, c
   const auto        values = WindowValues<TIn>(t.image, index, operation);
   const long double variance = VarianceOf(values);
   const long double expected = operation.takesRoot ? std::sqrt(variance) : variance;
-  // What is computed in float has errors of its terms: squares of differences, also from the voxel in the centre.
+  // Results computed in float have errors of their terms: squares of differences, also from the voxel in the centre.
   const bool        inFloat = std::is_same<TIn, float>::value;
   const long double precision = inFloat ? 2e-5L : std::is_same<TOut, float>::value ? 1e-7L : 1e-13L;
   long double       bound = expected * precision;
@@ -306,7 +306,7 @@ TEST_P(Statistics, VarianceOfSmallWindowsOfIntegersHasTheBitsOfTheCpuInAndBetwee
   }
 }
 
-/** Of the highest value and 0 in windows on both sides of the number of voxels whose sums 32 bits hold. */
+/** Images of the highest value and 0 in windows on both sides of the number of voxels whose sums 32 bits hold. */
 template <typename TPixel>
 void
 ExpectExactInLargeWindow(Manager & manager, BackendChoice backend, std::int64_t radius)

@@ -46,7 +46,7 @@ def compute_part(filter: chunkwise.Filter, data: Any, others: Sequence[Any], pla
     """A part of a filter's result, as a run over the whole image has it, bit for bit: from that part of the image and
     the halo around it.
 
-    Where a voxel may depend on the whole image, that is computed once if it lies in memory, and `kept`.
+    If a voxel may depend on the whole image, that is computed once if it lies in memory, and `kept`.
     """
     shape = tuple(int(each) for each in data.shape)
     memory = None if is_lazy(data) else (filter, id(data), tuple(map(id, others)))
@@ -86,7 +86,7 @@ def compute_whole(filter: chunkwise.Filter, data: Any, others: Sequence[Any],
 
 
 def geometry_of(layer: Any, lower: Sequence[int] | None = None) -> dict[str, Any]:
-    """Where a layer lies in the world, as the arguments of a new layer; its first voxel is the layer's at `lower`."""
+    """The place of a layer in the world, as the arguments of a new layer; its first voxel is the layer's at `lower`."""
     found: dict[str, Any] = {"units": layer.units, "axis_labels": layer.axis_labels}
     if lower is None or not any(lower):
         return {**found, "scale": layer.scale, "translate": layer.translate, "rotate": layer.rotate, "shear": layer.shear,

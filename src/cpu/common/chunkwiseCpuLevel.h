@@ -27,7 +27,7 @@ enum class Accumulator : int
 };
 constexpr int NumberOfAccumulators = 6;
 
-/** Of a line of the caches. */
+/** The bytes of a line of the caches. */
 constexpr std::int64_t LineBytes = 64;
 
 /** Numbers of a line of the cache, but one at least: some functions read and write rows in multiples of it. */
@@ -158,7 +158,7 @@ struct CpuLevel
 };
 
 /** Bytes of an output that is stored past the caches: one that most processors' cannot hold, which else is read before
- * it is overwritten. In a larger cache 64 MiB are as fast one way as the other. */
+ * it is overwritten. In a larger cache 64 MiB are equally fast both ways. */
 constexpr std::int64_t LeastStreamed = 32 << 20;
 
 template <typename TKey>

@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Compiled once for each instruction set, as Chunkwise_LEVEL_SRCS are, with CHUNKWISE_CPU_LEVEL the level's namespace.
 // Everything here is in that namespace: a template compiled for AVX must not be what the linker gives to the baseline.
-// For the same reason only headers without inline functions of their own are included.
+// For the same reason only headers without inline functions are included.
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMedianImplementation.h"
 #include "chunkwiseCpuPatchImplementation.h"
@@ -376,10 +376,11 @@ FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int
   }
   else if constexpr (sizeof(TOut) <= 2)
   {
-    // Quotients lie at least 1 / (2 count) from every tie, and 1 / count from every integer, but for those that are
-    // one. Where that is more than the last place of a quotient below 2^bits, the nearest number to a quotient lies on
-    // the same side of them as itself, and is one only where it is one itself. A product with the inverse may be off by
-    // two such places more, and by any at all where a quotient is a tie: odd counts have none.
+    // Quotients lie at least 1 / (2 count) from every tie, and 1 / count from every integer, except quotients that are
+    // ties or integers. If this distance is more than the last place of a quotient below 2^bits, the nearest number to
+    // a quotient lies on the same side of ties and integers as the quotient, and equals one only if the quotient does.
+    // A product with the inverse may be off by two such places more, and by any at all where a quotient is a tie: odd
+    // counts have none.
     constexpr int bits = 8 * static_cast<int>(sizeof(TOut));
     if (count <= std::int64_t{ 1 } << (22 - bits) && count % 2 == 1 && !truncates)
     {

@@ -9,7 +9,7 @@
 #include <mutex>
 
 // The sources in Chunkwise_LEVEL_SRCS are compiled once for each instruction set, in a namespace named like it. This
-// header chooses one of these at run time.
+// header chooses a namespace at run time.
 
 /** Declares name(), which returns TResult, in the namespace of each instruction set. */
 #define CHUNKWISE_DECLARE_AT_LEVELS(TResult, name)                                                                     \

@@ -4,8 +4,9 @@
 
 #include "chunkwiseCpuTiles.h"
 
-// What a kernel does between reading its input and storing its output knows neither kind. It calls a function for each
-// tile that it reads and for each row that it stores, so that it is compiled once, not once for each pair of kinds.
+// The code of a kernel between reading its input and storing its output does not depend on the pixel types. It calls a
+// function for each tile that it reads and for each row that it stores, so that it is compiled once, not once for each
+// pair of kinds.
 namespace chunkwise
 {
 

@@ -41,8 +41,8 @@ FastestAxis(const BufferView & view)
 /** Kernels that take components together take at most so many. */
 constexpr std::int64_t MostComponentsTogether = 4;
 
-/** How many components the pixels of both views have, if all of them lie side by side in both; else 1. What is done to
- * every number of a row can then be done to all components at once: the row's length is that times its voxels, and
+/** How many components the pixels of both views have, if all of them lie side by side in both; else 1. Arithmetic on
+ * every number of a row can then be done for all components at once: the row's length is that times its voxels, and
  * neighbors along x lie so many numbers apart. Results do not depend on it. */
 inline std::int64_t
 ComponentsTogether(const BufferView & input, const BufferView & output)

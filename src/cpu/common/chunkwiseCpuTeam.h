@@ -51,8 +51,8 @@ private:
   std::atomic<std::int64_t> m_Done{ 0 };
 };
 
-/** Workers who each have work of their own, and help with that of others once they have none left: what is large stays
- * in the cache of one, and none is idle at the end. */
+/** Workers who each have separate work, and help the others once they have none left: large work stays in the cache of
+ * one worker, and none is idle at the end. */
 class Team
 {
 public:

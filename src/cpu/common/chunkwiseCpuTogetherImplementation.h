@@ -56,6 +56,46 @@ CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
 #endif
 }
 
+template <typename TReal>
+CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
+                        Root(VectorOf<TReal> x)
+{
+#if defined(__AVX512F__)
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return _mm512_sqrt_ps(x);
+  }
+  else
+  {
+    return _mm512_sqrt_pd(x);
+  }
+#elif defined(__AVX2__)
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return _mm256_sqrt_ps(x);
+  }
+  else
+  {
+    return _mm256_sqrt_pd(x);
+  }
+#elif defined(__SSE2__)
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return _mm_sqrt_ps(x);
+  }
+  else
+  {
+    return _mm_sqrt_pd(x);
+  }
+#else
+  for (int i = 0; i < RealVector<TReal>::Width; ++i)
+  {
+    x[i] = static_cast<TReal>(__builtin_sqrt(x[i]));
+  }
+  return x;
+#endif
+}
+
 /** Calls body(row, tap, result) for the rows that some of VCount results have as taps, ascending; a result that does
  * not have a row is left out. */
 template <int VCount, typename TRow, typename TBody>

@@ -24,9 +24,13 @@ RegisterHostDistance(KernelRegistry & registry);
 void
 RegisterHostLabel(KernelRegistry & registry);
 void
+RegisterHostDerivative(KernelRegistry & registry);
+void
 RegisterHostLabelBoundary(KernelRegistry & registry);
 void
 RegisterHostLocalThreshold(KernelRegistry & registry);
+void
+RegisterHostResample(KernelRegistry & registry);
 void
 RegisterHostThreshold(KernelRegistry & registry);
 void

@@ -22,10 +22,12 @@ GetRegistry()
     RegisterHostExtremum(*registry);
     RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);
+    RegisterHostDerivative(*registry);
     RegisterHostDistance(*registry);
     RegisterHostLabel(*registry);
     RegisterHostLabelBoundary(*registry);
     RegisterHostLocalThreshold(*registry);
+    RegisterHostResample(*registry);
     RegisterHostThreshold(*registry);
     RegisterHostWatershed(*registry);
     RegisterHostMaskedWindows(*registry); // in the place of a composite

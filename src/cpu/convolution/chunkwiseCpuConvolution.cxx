@@ -57,7 +57,7 @@ GetRows()
   }
 }
 
-/** What is summed for each voxel. */
+/** The windows that are summed for each voxel. */
 template <typename T>
 struct Windows
 {

@@ -243,7 +243,7 @@ public:
                 [&](char * to, std::int64_t first, std::int64_t count) { m_Finish(to, row + first, count); });
   }
 
-  /** Where the position is found, or below 0. */
+  /** The mapped position, or a number below 0. */
   std::int64_t
   Map(int a, std::int64_t i) const
   {

@@ -64,8 +64,8 @@ template <typename T>
 Chunkwise_EXPORT const FftFunctions<T> &
                        GetFftFunctions(TransformProvider provider = TransformProvider::Own);
 
-/** For the functions of the same provider. Of FFTW any length has one, else products of 2, 3, 5 and 7. Valid for the
- * process' lifetime. Thread-safe. */
+/** For the functions of the same provider. FFTW has plans for any length, the other provider for products of 2, 3, 5
+ * and 7. Valid for the process' lifetime. Thread-safe. */
 template <typename T>
 Chunkwise_EXPORT const FftPlan<T> &
                        GetFftPlan(std::int64_t length, TransformProvider provider = TransformProvider::Own);

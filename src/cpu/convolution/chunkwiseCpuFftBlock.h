@@ -13,8 +13,8 @@
 // A block is a plane array of cells, [batch][plane][row][frequencies]. Planes are transformed along x and y one at a
 // time, rows that are all zero not at all; then each column across the planes is transformed, multiplied by the
 // kernel's and transformed back without leaving the cache; then planes go back, along y and x, and of each step only
-// what is kept is stored. Where kernels extend along two axes the columns are those of a plane: its rows are
-// transformed some at a time, then each column there, times the kernel's, and back, then rows back.
+// what is kept is stored. If kernels extend along two axes, the columns are those of a plane: its rows are transformed
+// some at a time, then each column there, times the kernel's, and back, then rows back.
 namespace chunkwise
 {
 
@@ -32,6 +32,7 @@ struct CellShape
   std::int64_t batches;
   std::int64_t longest;   ///< transform
   std::int64_t planeRows; ///< before and after the transforms along y
+  std::int64_t column;    ///< cells of a column that is convolved in tiles
   std::int64_t rowLength; ///< numbers of a row in space
 
   explicit CellShape(const ConvolutionBlock & block)
@@ -42,6 +43,7 @@ struct CellShape
     , batches(block.role[3].output * block.role[4].output)
     , longest(std::max({ block.role[0].length, block.role[1].length, block.role[2].length }))
     , planeRows(flat ? 0 : std::max({ block.role[1].input, block.role[1].output, block.role[1].kernel }))
+    , column(block.LastRole() == 2 && block.lastTile > 0 ? block.role[block.LastRole()].input : 0)
     , rowLength((std::max({ block.role[0].input, block.role[0].output, block.role[0].kernel }) + 15) / 16 * 16)
   {}
 
@@ -55,21 +57,22 @@ struct CellShape
   {
     return batches * planes * Plane();
   }
-  /** Numbers of a worker: two lines of cells, a transform's work, rows in space, and a plane. */
+  /** Numbers of a worker: two lines of cells, a transform's work, a column, rows in space, and a plane. */
   std::int64_t
   Worker() const
   {
-    return 4 * longest * FftCell<T> + 2 * FftLanes<T> * rowLength + planeRows * rowCells * FftCell<T>;
+    return (4 * longest + column + planeRows * rowCells) * FftCell<T> + 2 * FftLanes<T> * rowLength;
   }
 };
 
-/** What a worker has. */
+/** The memory of a worker. */
 template <typename T>
 struct WorkSpace
 {
   T * first;
   T * second;
   T * work;
+  T * column;
   T * space;
   T * plane;
 
@@ -79,7 +82,8 @@ struct WorkSpace
     first = memory;
     second = first + line;
     work = second + line;
-    space = work + 2 * line;
+    column = work + 2 * line;
+    space = column + shape.column * FftCell<T>;
     plane = space + 2 * FftLanes<T> * shape.rowLength;
   }
 };
@@ -99,7 +103,7 @@ public:
     , m_PlanY(GetFftPlan<T>(HasColumns() ? block.role[1].length : 1, block.transforms))
   {}
 
-  /** Whether planes are transformed along y too; else their rows are tasks of their own, so many at a time. */
+  /** Whether planes are transformed along y too; else rows are separate tasks, so many at a time. */
   bool
   HasColumns() const
   {
@@ -159,10 +163,11 @@ public:
     }
   }
 
-  /** Task `task` of a plane of the spectrum to the rows that are kept, store(row, numbers). */
+  /** Transforms task `task` of a plane of the spectrum to the rows [from, to) of the kept rows, store(row, numbers). */
   template <typename TStore>
   void
-  Inverse(std::int64_t task, T * spectrum, const WorkSpace<T> & space, TStore && store) const
+  Inverse(std::int64_t task, std::int64_t from, std::int64_t to, T * spectrum, const WorkSpace<T> & space,
+          TStore && store) const
   {
     const auto &       x = m_Block.role[0];
     const auto &       y = m_Block.role[1];
@@ -182,6 +187,10 @@ public:
     }
     for (std::int64_t first = task * perTask; first < std::min(y.output, (task + 1) * perTask); first += 2 * Lanes)
     {
+      if (first >= to || first + 2 * Lanes <= from)
+      {
+        continue;
+      }
       const T * in[2 * Lanes];
       T *       out[2 * Lanes];
       for (std::int64_t l = 0; l < 2 * Lanes; ++l)
@@ -195,7 +204,7 @@ public:
         m_PlanX, { space.first, 1 }, m_PlanX.length, { space.second, 1 }, x.crop, x.crop + x.output, true, space.work);
       m_Functions.collect(space.second, 0, out, x.output);
       m_Functions.collect(space.second, 1, out + Lanes, x.output);
-      for (std::int64_t l = 0; l < 2 * Lanes && first + l < y.output; ++l)
+      for (std::int64_t l = std::max<std::int64_t>(0, from - first); l < 2 * Lanes && first + l < to; ++l)
       {
         store(first + l, out[l]);
       }
@@ -309,36 +318,40 @@ KeyOfKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & b
   return key;
 }
 
-/** The largest block of an image: so large that its spectrum is at most LargestSpectrumBytes, if it can be. */
+/** The largest block of an image, a number of tiles along the last axis and along axes that are not transformed: so
+ * large that its spectrum is at most LargestSpectrumBytes, if it can be. */
 template <typename T>
 Coordinates
-LargestBlock(const ImageConvolutionOperation & operation, const Coordinates & image)
+LargestBlock(const ImageConvolutionOperation & operation, const Coordinates & image, const Coordinates & tile)
 {
+  const auto  roles = ConvolutionBlock::Largest(operation, tile, image);
   Coordinates extent = image;
+  // Lines along the first axis are transformed in pairs, which follow each other along the second one.
+  for (int r = 0; r < 2 && roles.role[r].transformed; ++r)
+  {
+    extent[roles.role[r].axis] = tile[roles.role[r].axis];
+  }
   for (;;)
   {
-    const auto block = ConvolutionBlock::Largest(operation, extent, image);
+    const auto block = ConvolutionBlock::Largest(operation, extent, image, tile);
     if (static_cast<double>(CellShape<T>(block).Spectrum()) * sizeof(T) <= LargestSpectrumBytes)
     {
       return extent;
     }
-    // The axis whose halving adds the least overlap.
-    int    best = -1;
-    double most = 0;
+    int longest = -1;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      const double ratio = static_cast<double>(extent[a]) / static_cast<double>(operation.kernel->GetExtent()[a]);
-      if (extent[a] > 1 && extent[a] >= operation.kernel->GetExtent()[a] / 2 && ratio > most)
+      if (extent[a] > tile[a] && (longest < 0 || extent[a] / tile[a] > extent[longest] / tile[longest]))
       {
-        best = a;
-        most = ratio;
+        longest = a;
       }
     }
-    if (best < 0)
+    if (longest < 0)
     {
       return extent;
     }
-    extent[best] = (extent[best] + 1) / 2;
+    const std::int64_t tiles = (extent[longest] + tile[longest] - 1) / tile[longest];
+    extent[longest] = (tiles + 1) / 2 * tile[longest];
   }
 }
 
@@ -355,17 +368,16 @@ struct BlockMemory
   bool keepsSpectrum{ true };
 };
 
-/** Convolves one block of the output by call.operation, a ImageConvolutionOperation: rows.Load(at, axis, n, row) gives
- * n numbers of the input's line through `at`, and rows.Store(at, axis, n, row) takes those of the output's. `support`
- * as in ConvolutionBlock. */
+/** Convolves one block of the output, `block` of the voxels `output`, by call.operation, a ImageConvolutionOperation:
+ * rows.Load(at, axis, n, row) gives n numbers of the input's line through `at`, and rows.Store(at, axis, n, row) takes
+ * those of the output's that are `needed`. */
 template <typename T, typename TRows>
 void
-RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const BlockMemory<T> & memory,
-         const Box * support = nullptr)
+RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & block, const Box & output,
+         const Box & needed, const BlockMemory<T> & memory)
 {
   constexpr std::int64_t  Cell = FftCell<T>;
   const auto &            operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
-  const ConvolutionBlock  block(operation, output, call.image.Extents(), support);
   const CellShape<T>      shape(block);
   const PlaneTransform<T> planes(block);
   const FftFunctions<T> & functions = GetFftFunctions<T>(block.transforms);
@@ -447,19 +459,52 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
                    });
   });
 
-  const auto convolve = [&](T * column, std::int64_t stride, std::int64_t index, const WorkSpace<T> & space) {
-    const T * const factors = kernelColumn(index, space);
-    functions.transform(
-      planLast, { column, stride }, last.input, { space.first, 1 }, 0, planLast.length, false, space.work);
+  const auto convolveTile = [&](FftLine<T>   in,
+                                std::int64_t live,
+                                const T *    factors,
+                                FftLine<T>
+                                                     out,
+                                std::int64_t         from,
+                                std::int64_t         to,
+                                const WorkSpace<T> & space) {
+    functions.transform(planLast, in, live, { space.first, 1 }, 0, planLast.length, false, space.work);
     functions.multiply(space.first, factors, 1, planLast.length);
-    functions.transform(planLast,
-                        { space.first, 1 },
-                        planLast.length,
-                        { column, stride },
-                        last.crop,
-                        last.crop + last.output,
-                        true,
-                        space.work);
+    functions.transform(planLast, { space.first, 1 }, planLast.length, out, from, to, true, space.work);
+  };
+  const std::int64_t above = operation.Above(last.axis);
+  const std::int64_t before = last.crop - above;
+  const auto         convolve = [&](T * column, std::int64_t stride, std::int64_t index, const WorkSpace<T> & space) {
+    const T * const factors = kernelColumn(index, space);
+    if (block.lastTile == 0 || block.lastTile >= last.output)
+    {
+      convolveTile(
+        { column, stride }, last.input, factors, { column, stride }, last.crop, last.crop + last.output, space);
+      return;
+    }
+    // A tile's output would overwrite input of the next one, so the input is copied.
+    for (std::int64_t i = 0; i < last.input; ++i)
+    {
+      std::copy_n(column + i * stride * Cell, Cell, space.column + i * Cell);
+    }
+    for (std::int64_t tile = 0; tile < last.output; tile += block.lastTile)
+    {
+      const std::int64_t end = std::min(tile + block.lastTile, last.output);
+      if (output.lower[last.axis] + end <= needed.lower[last.axis] ||
+          output.lower[last.axis] + tile >= needed.upper[last.axis])
+      {
+        continue;
+      }
+      const std::int64_t from = std::max<std::int64_t>(tile + before - operation.Below(last.axis), 0);
+      const std::int64_t to = std::min(end + before + above, last.input);
+      const std::int64_t crop = tile + before - from + above;
+      convolveTile({ space.column + from * Cell, 1 },
+                   to - from,
+                   factors,
+                           { column + tile * stride * Cell, stride },
+                   crop,
+                   crop + end - tile,
+                   space);
+    }
   };
   const std::int64_t columns = shape.rows * shape.rowCells;
   const std::int64_t columnTasks = shape.batches * (shape.flat ? shape.planes * shape.rowCells : shape.rows);
@@ -493,6 +538,8 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
   });
 
   const std::int64_t tasksBack = planes.TasksOf(y.output);
+  const auto isNeeded = [&](int axis, std::int64_t i) { return i >= needed.lower[axis] && i < needed.upper[axis]; };
+  const int  x = block.role[0].axis;
   call.executor->ParallelFor(shape.batches * z.output * tasksBack, [&](std::int64_t task, unsigned int worker) {
     if (stops())
     {
@@ -503,38 +550,34 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
     Coordinates        at{};
     batchIndex(batch, at);
     at[z.axis] = output.lower[z.axis] + plane;
+    if (!isNeeded(z.axis, at[z.axis]))
+    {
+      return;
+    }
     std::int64_t finished = 0;
     planes.Inverse(task % tasksBack,
+                   needed.lower[y.axis] - output.lower[y.axis],
+                   needed.upper[y.axis] - output.lower[y.axis],
                    spectrum + (batch * shape.planes + plane) * shape.Plane(),
                    spaceOf(worker),
                    [&](std::int64_t row, T * sums) {
                      Coordinates line = at;
                      line[y.axis] = output.lower[y.axis] + row;
-                     line[block.role[0].axis] = output.lower[block.role[0].axis];
-                     for (std::int64_t i = 0; constant != T(0) && i < block.role[0].output; ++i)
+                     line[x] = needed.lower[x];
+                     T * const          first = sums + (needed.lower[x] - output.lower[x]);
+                     const std::int64_t count = needed.Extent(x);
+                     for (std::int64_t i = 0; constant != T(0) && i < count; ++i)
                      {
-                       sums[i] += constantSum;
+                       first[i] += constantSum;
                      }
-                     rows.Store(line, block.role[0].axis, block.role[0].output, sums);
-                     finished += block.role[0].output;
+                     rows.Store(line, x, count, first);
+                     finished += count;
                    });
     if (call.control)
     {
       call.control->AddFinishedVoxels(finished);
     }
   });
-}
-
-/** With `memory` for the block's spectrum, the kernel's rows and all workers of the call's executor. */
-template <typename T, typename TRows>
-void
-RunBlock(const KernelCall & call, const TRows & rows, const Box & output, T * memory)
-{
-  const auto &           operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
-  const ConvolutionBlock block(operation, output, call.image.Extents());
-  const CellShape<T>     shape(block);
-  T * const              kernelRows = memory + shape.Spectrum();
-  RunBlock<T>(call, rows, output, { memory, kernelRows + NumbersOfKernelRows<T>(block), shape.Worker(), kernelRows });
 }
 
 } // namespace chunkwise

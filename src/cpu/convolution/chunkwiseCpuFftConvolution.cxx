@@ -15,36 +15,33 @@ namespace
 {
 
 /** Chunks of fewer planes are cut into blocks, each the work of one worker, with whom those help who find none. */
-constexpr std::int64_t FewPlanes = 16;
+constexpr std::int64_t FewPlanes = ConvolutionBlock::FewPlanes;
 
-/** The extent of such a block, whatever the number of workers: so long that little of a line is overlap, or so many
- * rows. Along axes with one voxel a block there is one plane. False if the kernel extends along three axes. */
-template <typename T>
-bool
-BlockOfPlane(const ImageConvolutionOperation & operation, const Coordinates & image, Coordinates & most,
-             std::int64_t & planes, const Coordinates & chunk)
+/** A block of that kind for kernels of one or two axes: one tile, in one plane. */
+Coordinates
+BlockOfPlane(const ConvolutionBlock & roles, const Coordinates & tile)
 {
-  const auto shape = ConvolutionBlock::Largest(operation, Coordinates::Filled(1), image);
-  if (shape.role[2].transformed)
+  Coordinates most = tile;
+  for (int r = 2; r < MaxDimension; ++r)
   {
-    return false;
+    most[roles.role[r].axis] = 1;
   }
-  most = LargestBlock<T>(operation, image);
-  planes = 1;
-  for (int r = 0; r < MaxDimension; ++r)
-  {
-    const int          a = shape.role[r].axis;
-    const std::int64_t k = shape.role[r].kernel;
-    most[a] = std::min(most[a],
-                       shape.role[r].transformed ? std::max<std::int64_t>(512, 8 * k) - (k - 1)
-                                                 : std::int64_t{ r == 1 ? 64 : 1 });
-    most[a] = std::min(most[a], chunk[a]);
-    planes *= r < 2 ? 1 : chunk[a];
-  }
-  return true;
+  return most;
 }
 
-/** What a block takes of the scratch, in this order. */
+/** Planes of a chunk, which blocks of that kind are in; no less than FewPlanes: chunks are not cut so. */
+std::int64_t
+PlanesOf(const ConvolutionBlock & roles, const Coordinates & chunk)
+{
+  std::int64_t planes = roles.role[2].transformed ? FewPlanes : 1;
+  for (int r = 2; r < MaxDimension; ++r)
+  {
+    planes *= chunk[roles.role[r].axis];
+  }
+  return planes;
+}
+
+/** The numbers that a block takes of the scratch, in this order. */
 template <typename T>
 struct BlockNumbers
 {
@@ -74,17 +71,22 @@ Run(const KernelCall & call)
   T * const                      factors = static_cast<T *>(call.scratch);
   T * const                      scratch = factors + NumbersOfFactors(operation, image);
   const ScaledConvolutionRows<T> rows(call, factors);
+  const Coordinates              tile = operation.GetTile(image);
+  const Box                      tiles = AlignToTiles(call.output.box, tile, call.image);
+  const Coordinates      most = VInPlanes ? BlockOfPlane(ConvolutionBlock::Largest(operation, tile, image), tile)
+                                          : LargestBlock<T>(operation, image, tile);
+  const std::vector<Box> blocks = CutIntoTiles(tiles, most, tiles);
+  const auto             run = [&](const KernelCall & part, const Box & box, const BlockMemory<T> & memory) {
+    RunBlock<T>(
+      part, rows, ConvolutionBlock(operation, box, image, tile), box, Intersect(box, call.output.box), memory);
+  };
   if constexpr (VInPlanes)
   {
-    Coordinates  most{};
-    std::int64_t planes = 0;
-    BlockOfPlane<T>(operation, image, most, planes, call.output.box.Extents());
-    const std::vector<Box> blocks = CutIntoBlocks(call.output.box, most);
-    const BlockNumbers<T>  largest(ConvolutionBlock::Largest(operation, most, image));
-    const std::int64_t     numbers = largest.Of(1);
-    const unsigned int     workers = call.executor->GetConcurrency();
-    SharedIndices          running(static_cast<std::int64_t>(blocks.size()));
-    Team                   team(workers);
+    const BlockNumbers<T> largest(ConvolutionBlock::Largest(operation, most, image, tile));
+    const std::int64_t    numbers = largest.Of(1);
+    const unsigned int    workers = call.executor->GetConcurrency();
+    SharedIndices         running(static_cast<std::int64_t>(blocks.size()));
+    Team                  team(workers);
     call.executor->ParallelFor(workers, [&](std::int64_t, unsigned int worker) {
       Team::Member member(team, worker);
       KernelCall   part = call;
@@ -94,42 +96,50 @@ Run(const KernelCall & call)
         const BlockMemory<T> memory{
           spectrum, scratch + largest.spectrum + largest.kernelRows, numbers, spectrum + largest.spectrum
         };
-        RunBlock<T>(part, rows, blocks[static_cast<std::size_t>(i)], memory);
+        run(part, blocks[static_cast<std::size_t>(i)], memory);
       });
       team.Help(worker, running);
     });
   }
   else
   {
-    for (const Box & block : CutIntoBlocks(call.output.box, LargestBlock<T>(operation, image)))
+    Coordinates extent = tiles.Extents();
+    for (int a = 0; a < MaxDimension; ++a)
     {
-      RunBlock<T>(call, rows, block, scratch);
+      extent[a] = std::min(extent[a], most[a]);
+    }
+    const BlockNumbers<T> largest(ConvolutionBlock::Largest(operation, extent, image, tile));
+    T * const             kernelRows = scratch + largest.spectrum;
+    for (const Box & box : blocks)
+    {
+      run(call, box, { scratch, kernelRows + largest.kernelRows, largest.space, kernelRows });
     }
   }
 }
 
-/** Scratch is that of the largest block of a chunk, wherever in the image it lies. */
+/** Scratch is that of the largest block of the chunk's tiles. */
 template <typename T>
 KernelChoice
 Choose(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
 {
   const Coordinates image = chunk.image.Extents();
-  Coordinates       extent = LargestBlock<T>(operation, image);
+  const Coordinates tile = operation.GetTile(image);
+  const Coordinates tiles = AlignToTiles(chunk.outputBox, tile, chunk.image).Extents();
+  Coordinates       extent = LargestBlock<T>(operation, image, tile);
   for (int a = 0; a < MaxDimension; ++a)
   {
-    extent[a] = std::min(extent[a], chunk.outputBox.Extent(a));
+    extent[a] = std::min(extent[a], tiles[a]);
   }
-  std::int64_t numbers = BlockNumbers<T>(ConvolutionBlock::Largest(operation, extent, image)).Of(chunk.concurrency);
-  Coordinates  most{};
-  std::int64_t planes = 0;
-  const bool   hasPlanes = BlockOfPlane<T>(operation, image, most, planes, chunk.outputBox.Extents());
-  if (hasPlanes)
+  const auto         largest = ConvolutionBlock::Largest(operation, extent, image, tile);
+  std::int64_t       numbers = BlockNumbers<T>(largest).Of(chunk.concurrency);
+  const std::int64_t planes = PlanesOf(largest, chunk.outputBox.Extents());
+  if (!largest.role[2].transformed)
   {
     // Chunks with more planes count too: what a chunk needs must not shrink when it grows.
-    const BlockNumbers<T> largest(ConvolutionBlock::Largest(operation, most, image));
-    numbers = std::max(numbers, largest.Of(1) * chunk.concurrency);
+    const BlockNumbers<T> ofPlane(ConvolutionBlock::Largest(operation, BlockOfPlane(largest, tile), image, tile));
+    numbers = std::max(numbers, ofPlane.Of(1) * chunk.concurrency);
   }
-  const bool   inPlanes = hasPlanes && planes < FewPlanes;
+  const bool   inPlanes = planes < FewPlanes;
   KernelChoice choice;
   choice.name = inPlanes ? "planes" : "blocks";
   choice.run = inPlanes ? Run<T, true> : Run<T, false>;

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Compiled once for each instruction set. As in chunkwiseCpuLevelFunctions.cxx everything is in its namespace, and only
-// headers without inline functions of their own are included.
+// headers without inline functions are included.
 #include "chunkwiseCpuFft.h"
 #include "chunkwiseCpuSquare.h"
 #include "chunkwiseFftButterflies.h"

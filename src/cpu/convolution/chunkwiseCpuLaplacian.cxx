@@ -155,7 +155,7 @@ public:
       cut.n = part.n;
       cut.results[0] = results + (part.x - m_Boxes.after[0].lower[0]);
       cut.centers[0] = row + (part.x - lower);
-      // Of cut windows those that some voxel of the line has.
+      // Cut windows have the taps of any voxel of the line.
       const std::int64_t first = part.cut ? std::max<std::int64_t>(0, lower - (part.x + Width - 1) + radius) : 0;
       const std::int64_t last =
         part.cut ? std::min(2 * radius, m_Boxes.padded.upper[0] - 1 - part.x + radius) : 2 * radius;
@@ -233,7 +233,13 @@ private:
 };
 
 template <typename TAcc>
-using LaplacianMemory = MarchMemory<TAcc, LaplacianMarch<TAcc>::Fields>;
+MarchMemory<TAcc>
+MakeMemory()
+{
+  MarchMemory<TAcc> memory;
+  memory.fields = LaplacianMarch<TAcc>::Fields;
+  return memory;
+}
 
 template <typename TAcc>
 MarchTiling
@@ -242,14 +248,14 @@ MakeTiling(const Box & output, const Coordinates & radius)
   return { output, radius, LaplacianMarch<TAcc>::Fields * sizeof(TAcc), sizeof(TAcc) };
 }
 
-/** What a worker needs: planes, then weights. */
+/** The memory of a worker: planes, then weights. */
 template <typename TAcc>
 std::int64_t
 BytesOf(const MarchTiling & tiling)
 {
   const Box         tile = Box::FromExtent(tiling.tile);
   const WindowBoxes boxes(tile, tile, tiling.radius, BoundaryMode::Mirror);
-  return LaplacianMemory<TAcc>().LayOut(boxes, tiling.axis, nullptr) +
+  return MakeMemory<TAcc>().LayOut(boxes, tiling.axis, nullptr) +
          LaplacianMarch<TAcc>::CutWeights(tiling.tile[0], tiling.radius[0]) * static_cast<std::int64_t>(sizeof(TAcc));
 }
 
@@ -268,10 +274,10 @@ Run(const KernelCall & call, LoadFunction<TAcc> load)
   }
   ForEachTileOf(
     tiling.Balance(call.output.box, call.executor->GetConcurrency()), call, [&](const Box & tile, unsigned int worker) {
-      const WindowBoxes     boxes(tile, call.image, radius, operation.boundary.mode);
-      char * const          scratch = static_cast<char *>(call.scratch) + bytes * worker;
-      LaplacianMemory<TAcc> memory;
-      const auto            cut = reinterpret_cast<TAcc *>(scratch + memory.LayOut(boxes, tiling.axis, scratch));
+      const WindowBoxes boxes(tile, call.image, radius, operation.boundary.mode);
+      char * const      scratch = static_cast<char *>(call.scratch) + bytes * worker;
+      MarchMemory<TAcc> memory = MakeMemory<TAcc>();
+      const auto        cut = reinterpret_cast<TAcc *>(scratch + memory.LayOut(boxes, tiling.axis, scratch));
       PlaneMarch<TAcc, LaplacianMarch<TAcc>>(
         call, LaplacianMarch<TAcc>(call, boxes, tables, load, cut), tiling.axis, boxes, memory)
         .Run();

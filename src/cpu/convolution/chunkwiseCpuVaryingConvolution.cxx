@@ -12,9 +12,10 @@
 #include <thread>
 
 // Each node's part is a convolution of a block, added to sums of the whole chunk, colors of nodes whose parts do not
-// overlap one after the other. In three dimensions a node's planes and columns are shared by the workers. In two a node
-// is the work of one worker, whose cache holds it; he takes the next one when done, and waits before he adds for those
-// that come first at the same voxels: they were taken earlier. Who finds none left helps the others with theirs.
+// overlap one after the other. In three dimensions a node's planes and columns are shared by the workers. In two
+// dimensions a node is the work of one worker, whose cache holds it; when done he takes the next one, and before he
+// adds he waits for the nodes that come first at the same voxels: they were taken earlier. Who finds none left helps
+// the others with theirs.
 namespace chunkwise
 {
 
@@ -24,12 +25,13 @@ namespace
 /** All spectra of an operation that are kept: as much as the host keeps of all operations. */
 constexpr double MostSpectraBytes = 256.0 * 1024 * 1024;
 
-/** What a node contributes, and where. */
+/** The contribution of a node and its place. */
 struct NodePart
 {
   std::int64_t node;
   Box          support;
-  Box          output;
+  Box          reach;  ///< in the whole image
+  Box          output; ///< in the chunk
   /** Parts that are added before it at some voxel, by their place in the order. */
   std::vector<std::size_t> before;
 };
@@ -169,6 +171,53 @@ private:
   std::vector<T>                      m_Weights[MaxDimension];
 };
 
+/** Whether lines along an axis depend on no others by rounding: all blocks have as much of it as the chunk. */
+bool
+IsBatch(const VaryingConvolutionOperation & operation, const Coordinates & image, int a)
+{
+  const ConvolutionBlock roles =
+    ConvolutionBlock::Largest(operation.GetNodeOperation(0), Coordinates::Filled(1), image);
+  return std::any_of(roles.role + 2, roles.role + MaxDimension, [a](const ConvolutionBlock::Axis & r) {
+    return r.axis == a && !r.transformed;
+  });
+}
+
+/** The extent of the largest block: of a node's reach in a tile, cut until its spectrum is at most
+ * LargestSpectrumBytes. It depends on chunks of this extent along batches alone. */
+template <typename T>
+Coordinates
+LargestPart(const VaryingConvolutionOperation & operation, const Coordinates & chunk, const Coordinates & image)
+{
+  const ImageConvolutionOperation node = operation.GetNodeOperation(0);
+  const Coordinates               tile = operation.GetTile(image);
+  Coordinates                     most = operation.GetLargestReach(Box::FromExtent(image), image);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    most[a] = std::min(most[a], IsBatch(operation, image, a) ? chunk[a] : tile[a]);
+  }
+  for (;;)
+  {
+    const auto block = ConvolutionBlock::Largest(node, most, image);
+    if (static_cast<double>(CellShape<T>(block).Spectrum()) * sizeof(T) <= LargestSpectrumBytes)
+    {
+      return most;
+    }
+    // Batches first: bits do not depend on them.
+    int longest = 0;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      const bool isBatch = most[a] > 1 && IsBatch(operation, image, a);
+      const bool wasBatch = most[longest] > 1 && IsBatch(operation, image, longest);
+      longest = isBatch != wasBatch ? (isBatch ? a : longest) : most[a] > most[longest] ? a : longest;
+    }
+    if (most[longest] == 1)
+    {
+      return most;
+    }
+    most[longest] = (most[longest] + 1) / 2;
+  }
+}
+
 /** Scratch of the largest block of any part, in numbers. */
 template <typename T>
 struct PartShape
@@ -179,16 +228,10 @@ struct PartShape
   std::int64_t factors;
   double       spectraBytes; ///< of all kernels
 
-  PartShape(const VaryingConvolutionOperation & operation, const Box & output, const Coordinates & image)
+  PartShape(const VaryingConvolutionOperation & operation, const Coordinates & chunk, const Coordinates & image)
   {
     const ImageConvolutionOperation node = operation.GetNodeOperation(0);
-    const Coordinates               largest = LargestBlock<T>(node, image);
-    Coordinates                     most = operation.GetLargestReach(output, image);
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      most[a] = std::min(most[a], largest[a]);
-    }
-    const auto         block = ConvolutionBlock::Largest(node, most, image);
+    const auto         block = ConvolutionBlock::Largest(node, LargestPart<T>(operation, chunk, image), image);
     const CellShape<T> shape(block);
     spectrum = shape.Spectrum();
     space = shape.Worker();
@@ -204,7 +247,7 @@ struct PartShape
   }
 };
 
-/** Whether all workers are at one node after the other; else each has one of its own. */
+/** Whether all workers share one node after another; else each has a separate node. */
 bool
 SharesNodes(const VaryingConvolutionOperation & operation)
 {
@@ -245,7 +288,9 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const VaryingConvolutionOperation &>(*call.operation))
     , m_Sums(static_cast<T *>(call.scratch))
-    , m_Shape(m_Operation, call.output.box, call.image.Extents())
+    , m_Shape(m_Operation, call.output.box.Extents(), call.image.Extents())
+    , m_Tile(m_Operation.GetTile(call.image.Extents()))
+    , m_LargestPart(LargestPart<T>(m_Operation, call.output.box.Extents(), call.image.Extents()))
     , m_Spaces(m_Sums + (call.output.box.NumberOfVoxels() + 63) / 64 * 64)
     , m_Parts(m_Spaces + m_Shape.space * call.executor->GetConcurrency())
     // Spectra that drive each other out of what is kept are better made where they are needed.
@@ -330,7 +375,7 @@ private:
     std::int64_t      allColors = 1;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      colors[a] = ColorsOf(m_Operation, a, output, image);
+      colors[a] = ColorsOf(m_Operation, a, m_Call.image, image);
       allColors *= colors[a];
     }
     std::vector<std::vector<NodePart>> ofColor(static_cast<std::size_t>(allColors));
@@ -339,7 +384,8 @@ private:
       const auto        number = static_cast<std::int64_t>(node);
       const Coordinates position = m_Operation.GetNodePosition(number);
       const Box         support = m_Operation.GetSupport(position, image);
-      const NodePart    part{ number, support, m_Operation.GetReach(support, output), {} };
+      const Box         reach = m_Operation.GetReach(support, m_Call.image);
+      const NodePart    part{ number, support, reach, Intersect(reach, output), {} };
       if (support.IsEmpty() || part.output.IsEmpty())
       {
         continue;
@@ -406,9 +452,29 @@ private:
     T * const            kernelRows = memory + m_Shape.spectrum;
     const NodeRows<T>    rows(call, m_Operation, part, added, kernelRows + m_Shape.kernelRows, m_Sums);
     const BlockMemory<T> scratch{ memory, m_Spaces, m_Shape.space, kernelRows, m_KeepsSpectra };
-    for (const Box & block : CutIntoBlocks(part.output, LargestBlock<T>(node, m_Call.image.Extents())))
+    const Coordinates    image = m_Call.image.Extents();
+    Coordinates          tiles = m_Tile;
+    Box                  reach = part.reach;
+    for (int a = 0; a < MaxDimension; ++a)
     {
-      RunBlock<T>(call, rows, block, scratch, spreads ? &part.support : nullptr);
+      if (IsBatch(m_Operation, image, a))
+      {
+        tiles[a] = image[a];
+        reach.lower[a] = part.output.lower[a];
+        reach.upper[a] = part.output.upper[a];
+      }
+    }
+    for (const Box & tile : CutIntoTiles(part.output, tiles, m_Call.image))
+    {
+      for (const Box & block : CutIntoBlocks(Intersect(tile, reach), m_LargestPart))
+      {
+        const Box needed = Intersect(block, part.output);
+        if (!needed.IsEmpty())
+        {
+          const ConvolutionBlock transforms(node, block, image, spreads ? &part.support : nullptr);
+          RunBlock<T>(call, rows, transforms, block, needed, scratch);
+        }
+      }
     }
   }
 
@@ -416,6 +482,8 @@ private:
   const VaryingConvolutionOperation & m_Operation;
   T * const                           m_Sums;
   const PartShape<T>                  m_Shape;
+  const Coordinates                   m_Tile;
+  const Coordinates                   m_LargestPart;
   T * const                           m_Spaces;
   T * const                           m_Parts;
   const bool                          m_KeepsSpectra;
@@ -434,7 +502,7 @@ KernelChoice
 Choose(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
 {
   const bool         sharesNodes = SharesNodes(operation);
-  const PartShape<T> shape(operation, chunk.outputBox, chunk.image.Extents());
+  const PartShape<T> shape(operation, chunk.outputBox.Extents(), chunk.image.Extents());
   std::int64_t       numbers = (chunk.outputBox.NumberOfVoxels() + 63) / 64 * 64;
   numbers += shape.space * chunk.concurrency;
   numbers += shape.Part() * (sharesNodes ? 1 : chunk.concurrency);

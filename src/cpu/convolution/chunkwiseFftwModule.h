@@ -7,15 +7,15 @@
 #include <cstdint>
 #include <string>
 
-// FFTW is under the GPL. What uses it is a module of its own, ChunkwiseFftw (src/fftw), that is built where
-// CHUNKWISE_USE_FFTW is on and opened where somebody asks for it by name. Neither the library nor the program links it.
+// FFTW is under the GPL. The code that uses it is a separate module, ChunkwiseFftw (src/fftw), that is built if
+// CHUNKWISE_USE_FFTW is on and opened if somebody asks for it by name. Neither the library nor the program links it.
 namespace chunkwise
 {
 
 /** Changes whenever FftwInterface does. */
 constexpr int FftwInterfaceVersion = 1;
 
-/** What the module has. */
+/** The functions of the module. */
 struct FftwInterface
 {
   /** As FFTW says it, with its instruction sets: "fftw-3.3.10-sse2-avx". */

@@ -395,7 +395,8 @@ private:
     }
   }
 
-  /** The raster indices of the nearest features along the scan axis; `out` has the distances to those that follow. */
+  /** The raster indices of the nearest features along the scan axis; `out` has the distances to the features that
+   * follow. */
   void
   NoteNearest(const Coordinates & base, std::int64_t row, std::int64_t first, std::int64_t n, std::int64_t z,
               const std::uint8_t * features, const std::int32_t * last, const T * out, std::int64_t * nearest) const

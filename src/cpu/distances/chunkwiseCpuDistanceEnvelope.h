@@ -5,9 +5,9 @@
 #include "chunkwiseCpuDistanceLines.h"
 #include "chunkwiseTypes.h"
 
-// The lower envelope of the parabolas of a line. Where two of them cross is computed in double, with a margin for
-// rounding: a parabola leaves the envelope only if it is the lowest at no voxel even so. All that may be the lowest at
-// a voxel are compared there, so results are exact.
+// The lower envelope of the parabolas of a line. The positions where two of them cross are computed in double, with a
+// margin for rounding: a parabola leaves the envelope only if it is the lowest at no voxel even so. All that may be the
+// lowest at a voxel are compared there, so results are exact.
 namespace chunkwise
 {
 

@@ -85,7 +85,7 @@ void
 MinimizeNearest(const T * values, const std::int64_t * indices, const DistanceAxis<T> & axis, T * out,
                 std::int64_t * nearest, std::int64_t stride, DistanceParabola<T> * parabolas);
 
-/** Minima within a run of equal voxels, from `begin` to `end` of a line. What lies beside it has the distance 0. */
+/** Minima within a run of equal voxels, from `begin` to `end` of a line. The voxels beside it have the distance 0. */
 template <typename T>
 void
 MinimizeRun(const T * values, std::int64_t begin, std::int64_t end, const DistanceAxis<T> & axis, T * out,

@@ -99,7 +99,7 @@ MaskedRowsOf(const CpuLevel & level)
   }
 }
 
-/** What bytes are flipped with so that they are ordered as the voxels are, or for minima the other way round. */
+/** The bits that are flipped in bytes so that their order is that of the voxels, or for minima the reverse. */
 template <typename TPixel, bool VMinimum>
 constexpr std::uint8_t Flipped = (std::is_signed<TPixel>::value ? 0x80 : 0) ^ (VMinimum ? 0xff : 0);
 

@@ -95,7 +95,7 @@ private:
                                           static_cast<float>(m_Rule.empty),
                                           n);
     m_Convert(to, quotients, n);
-    // What other results hold is a float.
+    // A double may hold an empty value that float does not.
     for (std::int64_t i = 0; std::is_same<TOut, double>::value && empties > 0 && i < n; ++i)
     {
       to[i] = denominators[i] > nothing ? to[i] : m_Rule.empty;

@@ -50,7 +50,7 @@ struct MaskedMean
 {
   std::int64_t radius[MaxDimension]{};
   bool         takes{ false };
-  /** What the windows see. */
+  /** The box that the windows see. */
   Box box{};
 
   MaskedMean(const Operation & operation, const Box & output, const Box & image, PixelKind kind)

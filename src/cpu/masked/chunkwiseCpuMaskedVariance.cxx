@@ -57,7 +57,7 @@ CountsOf(const VarianceOperation & window)
   return MaskCountOperation(box);
 }
 
-/** What is computed, and the images that it takes. */
+/** The operation that is computed, and the images that it takes. */
 struct MaskedVariance
 {
   std::int64_t radius[MaxDimension]{};

@@ -4,12 +4,12 @@
 
 #include "chunkwiseMaskedStages.h"
 
-// Windows in a mask that have a kernel of their own in the place of the stages of DomainOperation, each of which goes
-// through memory once. The results have the bits of the stages.
+// Windows in a mask with separate kernels in the place of the stages of DomainOperation, each of which goes through
+// memory once. The results have the bits of the stages.
 namespace chunkwise
 {
 
-/** One of these kernels. */
+/** A kernel of a window in a mask. */
 struct MaskedWindow
 {
   const char * name;

@@ -36,7 +36,7 @@ struct PatchShape
     , channelLength((kernel[1] * kernel[2] * rowLength + Slack + 15) / 16 * 16)
     , channels(std::max<std::int64_t>(1, PatchBytes / static_cast<std::int64_t>(sizeof(float)) / channelLength))
   {}
-  /** With a stride each tap has a row of its own, so that neighbours lie side by side. */
+  /** With a stride each tap has a separate row, so that neighbours lie side by side. */
   bool         isStrided;
   std::int64_t rowLength;
   std::int64_t channelLength;
@@ -46,7 +46,7 @@ struct PatchShape
 
 constexpr int LargestTile = NetworkTiles[std::size(NetworkTiles) - 1];
 
-/** What a worker needs beside the layers' results. */
+/** The bytes that a worker needs beside the layers' results. */
 std::size_t
 WorkerBytes(const NetworkGraph & graph, std::size_t transformBytes)
 {
@@ -268,7 +268,7 @@ private:
       MakeKernelSpectra(step, choice.tile, static_cast<float *>(memory), workers);
       if (this->ShouldStop())
       {
-        // What is not whole must not be kept.
+        // An incomplete table must not be kept.
         throw std::bad_alloc();
       }
     };

@@ -50,7 +50,7 @@ FinishStores()
 template <int T>
 class NetworkTile
 {
-  /** Of lines that are transformed side by side: a tile is a multiple of them. */
+  /** The bytes of lines that are transformed side by side: a tile is a multiple of them. */
   static constexpr int LineBytes = RegisterBytes <= 32 || T % 16 == 0 ? RegisterBytes : 32;
   using Lines = Square<float, LineBytes>;
   using V = typename Lines::Row;

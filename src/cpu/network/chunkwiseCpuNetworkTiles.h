@@ -48,7 +48,7 @@ struct NetworkTileFunctions
                    std::int64_t outputs, bool streams);
   /** out = a * b, `cells` of them; cells of `a` are `stride` apart. */
   void (*multiplyCells)(const float * a, std::int64_t stride, const float * b, float * out, std::int64_t cells);
-  /** What network::PoolingAt takes of to[i] and from[i], to to[i]. */
+  /** Writes the maximum of to[i] and from[i], as network::PoolingAt takes it, to to[i]. */
   void (*takeMaxima)(float * to, const float * from, std::int64_t n);
 };
 

@@ -284,7 +284,7 @@ ConvolveTiles(const Step & step, const TileChoice & choice, const float * kernel
 namespace
 {
 
-/** Where index `at` of a tensor, along an axis, is in memory. */
+/** The place in memory of index `at` of a tensor along an axis. */
 std::int64_t
 PlaceOf(const Tensor & tensor, int a, std::int64_t at)
 {
@@ -408,7 +408,7 @@ void
 PoolFragments(const Step & step, const NetworkWorkers & workers)
 {
   const Tensor & out = step.out;
-  // What the input has side by side is read as it lies, and goes to several fragments of the output.
+  // Values that lie side by side in the input are read directly, and go to several fragments of the output.
   const bool         isWhole = step.stride[0] == 1 && out.fragments[0] % step.in[0].fragments[0] == 0;
   const std::int64_t apart = isWhole ? step.in[0].fragments[0] : out.fragments[0];
   const std::int64_t parts = out.fragments[0] / apart;

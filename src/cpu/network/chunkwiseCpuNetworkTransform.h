@@ -11,7 +11,7 @@
 namespace chunkwise
 {
 
-/** Where the parts of a transformed convolution run, and with what memory. */
+/** The threads and the memory for the parts of a transformed convolution. */
 struct NetworkWorkers
 {
   Executor *            executor;
@@ -20,11 +20,11 @@ struct NetworkWorkers
   std::function<bool()> shouldStop;
 };
 
-/** What a worker needs for tiles of up to this size. */
+/** The bytes that a worker needs for tiles of up to this size. */
 Chunkwise_EXPORT std::size_t
                  GetTileWorkerBytes(int tile);
 
-/** What the spectra of ConvolveTiles need beyond GetTileBytes for each of its tiles. */
+/** The bytes that the spectra of ConvolveTiles need beyond GetTileBytes for each tile. */
 Chunkwise_EXPORT std::size_t
                  GetTileSlackBytes(int tile);
 

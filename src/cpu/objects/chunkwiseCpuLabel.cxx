@@ -106,8 +106,8 @@ struct EarlierNeighbor
 {
   int row;
   int shift;
-  /** Which neighbors, of those before it in the list, are neighbors of it: a voxel that is joined to one of these needs
-   * no pair with this one. Bit k: number k. */
+  /** Which neighbors before it in the list are neighbors of it: a voxel that is joined to such a neighbor needs no pair
+   * with this one. Bit k: number k. */
   std::uint32_t impliedBy;
   /** The same of neighbors of the voxel before, at x - 1, if that is linked to this one. */
   std::uint32_t impliedByBefore;
@@ -184,7 +184,7 @@ struct EarlierNeighbors
     }
     firstImpliesAll =
       count > 0 && std::all_of(list + 1, list + count, [](const EarlierNeighbor & each) { return each.impliedBy & 1; });
-    // The first two without neighbors of their own, as where neighbors share faces, lie at two sides of a square.
+    // If the first two are not neighbors, as where neighbors share faces, they lie at two sides of a square.
     if (count >= 2 && list[1].impliedBy == 0 && list[0].shift == 0 && list[1].shift == 0)
     {
       hasSquare = true;

@@ -74,7 +74,7 @@ struct MaskedImages
   }
 };
 
-/** What networks find, with the mask where the run's own does not serve. */
+/** The medians that networks find, with the mask if the run's own does not serve. */
 struct MaskedMedians
 {
   const RankOperation & rank;

@@ -1,10 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Included by chunkwiseCpuLevelFunctions.cxx, see there. Medians of small windows by networks of minima and maxima,
-// a vector of outputs at a time. Each column of a row of windows is sorted once, for all windows that have it. Of three
-// columns two are merged, of five two pairs of which each is merged once for both windows that have it; of the merged
-// ones only what can be the median is computed, and the last column is met with a minimum of maxima. Windows that see
-// some of their voxels alone have the others below everything, and want a rank above the median: its number differs
-// from window to window, so merged keys move down by it first.
+// a vector of outputs at a time. Each column of a row of windows is sorted once, for all windows that have it. With
+// three columns two are merged, with five two pairs of which each is merged once for both windows that have it; the
+// merged columns keep only the keys that can be the median, and the last column is met with a minimum of maxima.
+// Windows that see some of their voxels alone have the others below everything, and want a rank above the median: its
+// number differs from window to window, so merged keys move down by it first.
 #include "chunkwiseCpuMedianRow.h"
 #include "chunkwiseSelectionNetwork.h"
 
@@ -15,8 +15,8 @@ namespace chunkwise
 namespace CHUNKWISE_CPU_LEVEL
 {
 
-/** Keys, as many as a register has. Where minima of unsigned integers are missing, or slower, the highest bit of keys
- * in lists is flipped and they are signed. */
+/** Keys, as many as a register has. If minima of unsigned integers are missing, or slower, the highest bit of keys in
+ * lists is flipped and they are signed. */
 template <typename TKey>
 struct KeyVector
 {

@@ -10,10 +10,10 @@
 #include <cstring>
 #include <limits>
 
-// Medians of small windows, see chunkwiseCpuMedianImplementation.h. What a window lacks at the image's edge is filled
-// up with as many keys below everything as above it, and one more below if their number is odd: the median is then that
-// of the rest, the lower of two. In a mask all that a window does not see is below everything, and half as many ranks
-// above the median is what is wanted.
+// Medians of small windows, see chunkwiseCpuMedianImplementation.h. Missing voxels of a window at the image's edge are
+// replaced by as many keys below everything as above it, and one more below if their number is odd: the median is then
+// that of the rest, the lower of two. In a mask all that a window does not see is below everything, and half as many
+// ranks above the median is what is wanted.
 namespace chunkwise
 {
 
@@ -138,8 +138,8 @@ public:
   MedianMemory<TKey>          memory;
   const RankFunctions<TKey> & functions;
 
-  /** `first` is the tile of the first of the components that are taken together; in a mask they are not. Where pixels
-   * are keys (`areKeys`), and all that is read is the input's, it is read where it lies: see ReadsInput. */
+  /** `first` is the tile of the first of the components that are taken together; in a mask they are not. If pixels are
+   * keys (`areKeys`), and only the input is read, it is read in place: see ReadsInput. */
   MedianTile(const KernelCall & call, const Coordinates & radius, const Box & first, std::int64_t components,
              bool isMasked, bool areKeys, char * bytes)
     : tile(first)
@@ -184,7 +184,7 @@ public:
     {
       m_Keys = input;
     }
-    // Where a window's lines begin, from the first one on.
+    // The first voxels of a window's lines, counted from the first line.
     const Box    window = this->WindowAt(tile.lower);
     std::int64_t count = 0;
     ForEachRow(window, [&](const Coordinates & line) {
@@ -252,8 +252,8 @@ public:
       functions.findMedians(m_Row);
       return memory.results;
     }
-    // Every second column has one more below than above, so that every second window has: once the one half, once the
-    // other.
+    // Every second column has one more below than above, so that every second window has: first the even half, then the
+    // odd half.
     for (const std::int64_t odd : { 0, 1 })
     {
       memory.lines[lines] = memory.alternate + odd * m_Components;
@@ -401,8 +401,8 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, st
   first.upper[MaxDimension - 1] -= components - 1;
   constexpr bool  areKeys = std::is_same_v<TPixel, Key>;
   MedianTile<Key> tile(call, radius, first, components, mask != nullptr, areKeys, memory);
-  // What is beyond the image in Renormalized mode is in no line, and its columns are filled up; in a mask, it is not
-  // inside.
+  // In Renormalized mode, voxels beyond the image are in no line, and their columns are filled up; in a mask, they are
+  // not inside.
   using Limits = std::numeric_limits<TPixel>;
   const TPixel unseen = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
   const auto   mode = cuts ? BoundaryMode::Constant : boundary.mode;
@@ -541,7 +541,7 @@ MediansTogether(const Coordinates & radius, PixelKind kind, std::int64_t compone
 Coordinates
 MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind, std::int64_t components)
 {
-  // Of several components, whose rows are long, twice as many bytes share more columns and still fit.
+  // Several components have long rows, so that twice as many bytes share more columns and still fit.
   const std::int64_t bytes = (components > 1 && radius[0] == 1 ? 2 : 1) * MedianColumnBytes(radius);
   const std::int64_t columns = bytes / static_cast<std::int64_t>(PixelSize(kind)) / components;
   Coordinates        tile{};

@@ -2,6 +2,7 @@
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMedians.h"
 #include "chunkwiseCpuRankCounts.h"
+#include "chunkwiseCpuRankLines.h"
 #include "chunkwiseCpuRankTiles.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseKernelChoice.h"
@@ -9,7 +10,8 @@
 #include <limits>
 #include <vector>
 
-// Small windows; for large ones see chunkwiseCpuRankTiles.h, for medians of the smallest chunkwiseCpuMedians.h. The
+// Small windows; for large ones see chunkwiseCpuRankTiles.h, for those along one axis chunkwiseCpuRankLines.h, for
+// medians of the smallest chunkwiseCpuMedians.h. The
 // bits of a result are found from the highest on: with those known before, the next is 1 if no more voxels of the
 // window than the rank are below the number that it would make. So many voxels of a row are searched together.
 namespace chunkwise
@@ -46,6 +48,25 @@ struct RankMemory
     take(ranks, n);
     take(lines, rows);
     return bytes;
+  }
+};
+
+/** The same for lines side by side. */
+template <typename TKey>
+struct LineTile
+{
+  RankLine<TKey> line;
+  TKey *         keys{ nullptr };
+  TKey *         results{ nullptr };
+
+  std::int64_t
+  LayOut(std::int64_t voxels, std::int64_t outputs, std::int64_t lines, int axis, char * memory)
+  {
+    std::int64_t bytes = line.LayOut(voxels, outputs, axis != 0, memory);
+    keys = reinterpret_cast<TKey *>(memory + bytes);
+    bytes += RoundToLine(voxels * lines * static_cast<std::int64_t>(sizeof(TKey)));
+    results = reinterpret_cast<TKey *>(memory + bytes);
+    return bytes + RoundToLine(outputs * lines * static_cast<std::int64_t>(sizeof(TKey)));
   }
 };
 
@@ -87,7 +108,7 @@ IsCut(const RankOperation & operation)
   return operation.boundary.mode == BoundaryMode::Renormalized;
 }
 
-/** What is known of the input's and the output's kinds, beside that of the keys. */
+/** The functions for the input's and the output's pixel types, beside those for the keys. */
 template <typename TKey>
 struct KeyedKinds
 {
@@ -105,7 +126,7 @@ LoadKeys(const KernelCall & call, const RankOperation & operation, const Box & p
          typename RankKey<TPixel>::Type * keys)
 {
   using KeyOf = RankKey<TPixel>;
-  // What is not there is above everything, and is not counted.
+  // Missing voxels are above everything, and are not counted.
   const bool cuts = IsCut(operation);
   LoadTile<TPixel>(call.inputs[0],
                    call.image,
@@ -205,6 +226,49 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
   });
 }
 
+/** A tile of lines, with the memory of one worker. */
+template <typename TKey>
+void
+RunLines(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, int axis,
+         const Box & output, char * memory, const KeyedKinds<TKey> & kinds)
+{
+  const WindowBoxes  boxes(output, call.image, radius, operation.boundary.mode);
+  const Box &        padded = boxes.padded;
+  const std::int64_t lines = axis == 0 ? 1 : output.Extent(0);
+  LineTile<TKey>     tile;
+  tile.LayOut(padded.Extent(axis), output.Extent(axis), lines, axis, memory);
+  kinds.load(call, operation, padded, tile.keys);
+  tile.line.length = padded.Extent(axis);
+  tile.line.outputs = output.Extent(axis);
+  tile.line.radius = radius[axis];
+  tile.line.shift = padded.lower[axis] - output.lower[axis];
+  tile.line.fraction = operation.fraction;
+  tile.line.isReal = kinds.isReal;
+  if (axis == 0)
+  {
+    tile.line.keys = tile.keys;
+    tile.line.results = tile.results;
+    FindInLine(tile.line);
+  }
+  for (std::int64_t l = 0; axis != 0 && l < lines; ++l)
+  {
+    for (std::int64_t i = 0; i < tile.line.length; ++i)
+    {
+      tile.line.keys[i] = tile.keys[i * lines + l];
+    }
+    FindInLine(tile.line);
+    for (std::int64_t i = 0; i < tile.line.outputs; ++i)
+    {
+      tile.results[i * lines + l] = tile.line.results[i];
+    }
+  }
+  const TKey * row = tile.results;
+  ForEachRow(output, [&](const Coordinates & at) {
+    kinds.store(call.output, at, output.Extent(0), row);
+    row += output.Extent(0);
+  });
+}
+
 /** The same for a part of the output, tile by tile. */
 template <typename TKey>
 void
@@ -252,6 +316,20 @@ BytesOfRanks(const RankWays & ways, const Coordinates & radius, const Box & outp
   });
 }
 
+/** Calls f(kinds) with what is known of a call's kinds. */
+template <typename TFunctor>
+void
+WithKinds(const KernelCall & call, TFunctor && f)
+{
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    using Key = typename RankKey<Pixel>::Type;
+    KeyedKinds<Key> kinds{ RankKey<Pixel>::IsReal, LoadKeys<Pixel>, nullptr };
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) { kinds.store = StoreKeys<Pixel, decltype(out)>; });
+    f(kinds);
+  });
+}
+
 /** Finds the ranks of a part of the output, bit by bit or in sorted tiles, with the memory of one worker. */
 void
 RunRanks(bool inTiles, const KernelCall & call, const Coordinates & radius, const Box & part, char * memory)
@@ -262,17 +340,11 @@ RunRanks(bool inTiles, const KernelCall & call, const Coordinates & radius, cons
     return;
   }
   const auto & operation = static_cast<const RankOperation &>(*call.operation);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    using Key = typename RankKey<Pixel>::Type;
-    KeyedKinds<Key> kinds{ RankKey<Pixel>::IsReal, LoadKeys<Pixel>, nullptr };
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) { kinds.store = StoreKeys<Pixel, decltype(out)>; });
-    RunTiles(call, operation, radius, part, memory, kinds);
-  });
+  WithKinds(call, [&](const auto & kinds) { RunTiles(call, operation, radius, part, memory, kinds); });
 }
 
-/** What is computed at once, of pixels with so many components together, and the bytes that each worker needs for it,
- * however components lie. */
+/** The tile that is computed at once, for pixels with so many components together, and the bytes that each worker needs
+ * for it, whether or not components are interleaved. */
 struct RankWork
 {
   Coordinates  tile;
@@ -324,7 +396,7 @@ SeenPart(const KernelCall & call, const Box & tile)
   return part;
 }
 
-/** Where windows may see nothing: there the output is 0. */
+/** Runs a tile whose windows may be empty: there the output is 0. */
 void
 RunCountedTile(bool inTiles, const KernelCall & call, const Coordinates & radius, const Box & tile, char * memory)
 {
@@ -351,7 +423,7 @@ RunRank(const KernelCall & call)
   const auto &      operation = static_cast<const RankOperation &>(*call.operation);
   const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
   const auto        kind = call.inputs[0].kind;
-  // Those of voxels that are counted have a kernel of their own, see RunMaskedMedianTile.
+  // Medians of counted voxels have a separate kernel, see RunMaskedMedianTile.
   const std::int64_t components =
     VMedians ? MediansTogether(radius, kind, ComponentsTogether(call.inputs[0], call.output)) : 1;
   const RankWork work({ VMedians, VTiles }, radius, call.output.box, kind, components);
@@ -368,14 +440,50 @@ RunRank(const KernelCall & call)
   });
 }
 
+/** Bytes that each worker needs for lines. */
+std::int64_t
+BytesOfLines(const Coordinates & radius, int axis, const Box & output, PixelKind kind)
+{
+  const Coordinates  tile = RankLineTileExtent(output, radius, axis);
+  const std::int64_t lines = axis == 0 ? 1 : tile[0];
+  return DispatchPixelKind(kind, [&](auto pixel) {
+    return LineTile<typename RankKey<decltype(pixel)>::Type>().LayOut(
+      tile[axis] + 2 * radius[axis], tile[axis], lines, axis, nullptr);
+  });
+}
+
+void
+RunRankLines(const KernelCall & call)
+{
+  const auto &       operation = static_cast<const RankOperation &>(*call.operation);
+  const Coordinates  image = call.image.Extents();
+  const Coordinates  radius = operation.EffectiveRadius(image);
+  const int          axis = RankLineAxis(operation, image, call.inputs[0].kind);
+  const std::int64_t bytes = BytesOfLines(radius, axis, call.output.box, call.inputs[0].kind);
+  WithKinds(call, [&](const auto & kinds) {
+    ForEachTileOf(RankLineTileExtent(call.output.box, radius, axis), call, [&](const Box & tile, unsigned int worker) {
+      RunLines(call, operation, radius, axis, tile, static_cast<char *>(call.scratch) + bytes * worker, kinds);
+    });
+  });
+}
+
 KernelChoice
 ChooseRank(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      rank = static_cast<const RankOperation &>(operation);
   const Coordinates image = shape.image.Extents();
-  const RankWays    ways = ChooseWays(rank, image, shape.inputKinds[0]);
-  const RankWork    work(ways, rank.EffectiveRadius(image), shape.outputBox, shape.inputKinds[0], 1);
-  KernelChoice      choice;
+  if (const int axis = RankLineAxis(rank, image, shape.inputKinds[0]); axis >= 0)
+  {
+    KernelChoice lines;
+    lines.name = "lines";
+    lines.run = RunRankLines;
+    lines.scratchBytes = static_cast<std::size_t>(
+      BytesOfLines(rank.EffectiveRadius(image), axis, shape.outputBox, shape.inputKinds[0]) * shape.concurrency);
+    return lines;
+  }
+  const RankWays ways = ChooseWays(rank, image, shape.inputKinds[0]);
+  const RankWork work(ways, rank.EffectiveRadius(image), shape.outputBox, shape.inputKinds[0], 1);
+  KernelChoice   choice;
   choice.name = ways.medians ? (ways.tiles ? "medians and tiles" : "medians and bits") : ways.tiles ? "tiles" : "bits";
   choice.run = ways.medians ? (ways.tiles ? RunRank<true, true> : RunRank<true, false>)
                : ways.tiles ? RunRank<false, true>

@@ -15,7 +15,7 @@ constexpr std::int64_t RankTileBatch = 128;
 /** Places that are looked at together: as many can be read beyond the last. */
 constexpr std::int64_t RankTileLook = 16;
 
-/** What a tile sorts. */
+/** The item that a tile sorts. */
 struct RankTileItem
 {
   std::uint64_t key;
@@ -32,7 +32,7 @@ struct RankTile
   /** Outputs, up to the numbers above. */
   std::int64_t outputs[3]{};
   std::int64_t radii[3]{};
-  /** Where the voxels begin, counted from the first output. */
+  /** The offsets of the voxels from the first output. */
   std::int64_t shifts[3]{};
   /** The ranks of outputs: RankTileWidth in a row, RankTileSide rows in a plane, outputs[2] planes. */
   std::int32_t * ranks{ nullptr };

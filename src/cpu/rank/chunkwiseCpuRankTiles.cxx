@@ -176,7 +176,7 @@ RankTilesTake(const Coordinates & radius, PixelKind kind)
   for (int k = 0; k < 3; ++k)
   {
     const std::int64_t r = radius[axes.axis[k]];
-    // What places have bits for.
+    // Places have bits for no more.
     if (2 * r + LargestTile[k] > 512)
     {
       return false;

@@ -97,13 +97,14 @@ struct FloodGrid
 /** Morphological reconstruction of keys by threads that each have a part of the voxels at a time.
  *
  * A part is swept forth and back (Vincent 1993) and then flooded from what the sweeps left, largest keys first, so that
- * a voxel is raised once. What reaches a part's border layers is handed to the part beyond. Parts beside each other
- * never run at the same time. The state only grows, towards the one fixed point: the order has no influence on it. */
+ * a voxel is raised once. Values that reach a part's border layers are handed to the part beyond. Parts beside each
+ * other never run at the same time. The state only grows, towards the one fixed point: the order has no influence on
+ * it. */
 template <typename TKey>
 class Flood
 {
 public:
-  /** Where and how the voxels lie in memory that the owner gives. */
+  /** The layout of the voxels in memory that the owner gives. */
   struct Layout
   {
     std::int64_t parts;
@@ -396,7 +397,7 @@ private:
     return best;
   }
 
-  /** What the part beyond a side hands over; nullptr where there is none. */
+  /** The box that the part beyond a side hands over; nullptr if there is none. */
   const Box *
   Beyond(std::size_t i, int side) const
   {

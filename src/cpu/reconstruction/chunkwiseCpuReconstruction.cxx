@@ -13,7 +13,7 @@ namespace chunkwise
 namespace
 {
 
-/** The axes without neighbours are independent: positions along them, each with a volume of its own. */
+/** The axes without neighbours are independent: each position along them has a separate volume. */
 struct Volumes
 {
   std::int64_t extent[3];
@@ -155,7 +155,7 @@ IsOpen(const KernelCall & call)
       for (std::int64_t x = first; x < last; ++x)
       {
         const auto key = KeyOf::From(state[x], flip);
-        // What is larger than the voxel and not its mask is let through to some degree.
+        // A larger value is let through to some degree if the voxel is below its mask.
         open = open || (KeyOf::From(from[x], flip) > key && key < KeyOf::From(mask[x], flip));
       }
     }

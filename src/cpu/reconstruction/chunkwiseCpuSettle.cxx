@@ -8,7 +8,7 @@
 
 // Kernel "reconstruction.settle": reconstruction on the borders of tiles, whatever way the values have to go. Each tile
 // is reduced to a forest on its border, the graph of all forests is flooded from the largest state down, and the states
-// of the borders become what the whole reconstruction has there. What is left lies within tiles.
+// of the borders become what the whole reconstruction has there. The remaining work lies within tiles.
 namespace chunkwise
 {
 
@@ -175,7 +175,7 @@ private:
   std::int64_t m_Tiles;
 };
 
-/** Where everything lies in the scratch. */
+/** The places of all arrays in the scratch. */
 template <typename TKey>
 struct SettleLayout
 {

@@ -19,10 +19,11 @@ struct ForestEdge
 /** A tile reduced to a forest on the voxels of its border, for morphological reconstruction of keys.
  *
  * Voxels are taken in descending order of the mask and joined with those of their neighbours that were taken before
- * (Kruskal). Where two components meet that each have a voxel of the border, the forest gets an edge of the mask's key;
- * the best state within a component becomes the state of its voxel of the border. What goes from one voxel of the
- * border to another through the tile is as large through the forest: the way through a tree of greatest capacities is a
- * best one, and of the components that it passes each counts as its voxel of the border, to which nothing less leads.
+ * (Kruskal). If two components meet that each have a voxel of the border, the forest gets an edge of the mask's key;
+ * the best state within a component becomes the state of its voxel of the border. A value that reaches one voxel of the
+ * border from another through the tile is equally large through the forest: the way through a tree of greatest
+ * capacities is a best one, and of the components that it passes each counts as its voxel of the border, to which
+ * nothing less leads.
  */
 template <typename TKey>
 class TileForest

@@ -14,7 +14,7 @@ namespace chunkwise
 namespace
 {
 
-/** Where VoxelStatistics leaves its sums: one worker's summary. */
+/** The destination of VoxelStatistics' sums: one worker's summary. */
 struct HostDigits
 {
   StatisticsSummary & summary;

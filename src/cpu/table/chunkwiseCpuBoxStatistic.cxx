@@ -380,8 +380,8 @@ FinishBoxes(const TEntry * boxes, std::int64_t n, std::int64_t voxels, BoxStatis
   }
 }
 
-/** (E - P) + L along the first of VParts axes, of what the others give. What is not there is not looked for: adding
- * zero changes no bit, since entries are never -0. */
+/** (E - P) + L along the first of VParts axes, of what the others give. Missing terms are skipped: adding zero changes
+ * no bit, since entries are never -0. */
 template <int VParts, typename TEntry>
 TEntry
 SumOfTerms(const TEntry * entries, const Terms * terms)
@@ -467,7 +467,7 @@ ReadRadii(const BufferView & radii, const Coordinates & begin, std::int64_t n, s
   });
 }
 
-/** What is done of a call at a time: a slab of the output, its table, and the scratch memory. */
+/** The part of a call that is computed at a time: a slab of the output, its table, and the scratch memory. */
 template <typename TEntry>
 class SlabOfBoxes
 {
@@ -492,7 +492,7 @@ public:
     {
       block[a] = m_Table.axes[a].length;
     }
-    // Where axes take no part, their rows are dealt in bundles.
+    // The rows of axes that take no part are dealt in bundles.
     block[1] = m_Table.axes[1].TakesPart() ? block[1] : RowsOfTile;
     m_Call.executor->ParallelFor(CountTiles(m_Table.box, block), [&](std::int64_t task, unsigned int) {
       if (!(m_Call.control && m_Call.control->ShouldStop()))

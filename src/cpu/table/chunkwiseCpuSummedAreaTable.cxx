@@ -44,7 +44,7 @@ Padded(std::int64_t columns)
   return (columns + TableColumns - 1) / TableColumns * TableColumns;
 }
 
-/** What a task says of how far it came; spread over lines of cache. */
+/** The progress of a task; spread over lines of cache. */
 struct alignas(64) Progress
 {
   std::atomic<std::int64_t> strips{ 0 };
@@ -566,8 +566,8 @@ private:
   const std::int64_t               m_Padded;
   const std::int64_t               m_Strip;
   const std::int64_t               m_Strips;
-  /** Slices under work at a time: as many as a diagonal has bands, and those that workers reach beyond it. A bound that
-   * does not shrink where a chunk grows. */
+  /** The number of slices that are computed at a time: as many as a diagonal has bands, and the slices that workers
+   * reach beyond it. A bound that does not shrink where a chunk grows. */
   const std::int64_t m_Slices;
   /** For each of these slices, C for floats, all rows above for integers, of the strips that the last band has not
    * done.

@@ -13,8 +13,8 @@ constexpr std::int64_t TableGroup = 4;
 constexpr std::int64_t TableGroups = TableColumns / TableGroup;
 constexpr std::int64_t TableQuarter = 8; ///< groups
 
-/** Where rows of sums of floats have column x: within a block, all first columns of groups come first, then all second
- * ones, so that a vector has a column of several groups. Sums of integers are in the order of columns. */
+/** The place of column x in rows of sums of floats: within a block, all first columns of groups come first, then all
+ * second ones, so that a vector has a column of several groups. Sums of integers are in the order of columns. */
 constexpr std::int64_t
 TablePlace(std::int64_t x)
 {

@@ -126,7 +126,7 @@ public:
     }
   }
 
-  /** A chunk as an image of its own has no border. */
+  /** Treats the chunk as a separate image, which has no border. */
   void
   IgnoreBorder()
   {
@@ -243,7 +243,7 @@ public:
     }
   }
 
-  /** `solution`: nullptr for a chunk as an image of its own. */
+  /** `solution`: nullptr for a chunk that is a separate image. */
   void
   WriteLabels(const unsigned char * solution, std::size_t bytes)
   {
@@ -616,8 +616,8 @@ private:
   }
   static constexpr std::uint8_t NoNeighbor = 255;
 
-  /** Calls f(k, x - begin of the first voxel, and of the last) for all neighbors of the voxels that have the same ones,
-   * those that are not at the ends of a row; g(x) for the others. */
+  /** Calls f(k, x - begin of the first voxel, and of the last) for all neighbors of the voxels that have the same
+   * neighbors, which are the voxels not at the ends of a row; g(x) for the others. */
   template <typename TFunctor, typename TEnds>
   void
   ForSpan(const Row & row, std::int64_t begin, std::int64_t end, TFunctor && f, TEnds && g) const
@@ -989,7 +989,7 @@ private:
                      [this](std::int64_t i) { Store(m_Finals[i], this->FinalOf(static_cast<TId>(i))); });
     }
   }
-  /** The root or tree to which an open tree's least edge leads; a root of its own, or itself, if none does. */
+  /** The root or tree to which an open tree's least edge leads; a separate root, or itself, if none does. */
   TId
   NextOf(TId tree, bool isLast) const
   {
@@ -1059,8 +1059,8 @@ private:
     return result;
   }
 
-  /** Counts minima: in m_List those that precede each voxel in its row, in m_Offsets those of each row. `starts`:
-   * further minima, ascending, as indices in the raster order of the image. */
+  /** Counts minima: in m_List the minima that precede each voxel in its row, in m_Offsets the minima of each row.
+   * `starts`: further minima, ascending, as indices in the raster order of the image. */
   void
   CountMinima(const std::int64_t * starts, const std::int64_t * startsEnd)
   {

@@ -79,7 +79,7 @@ FlipOf(const FlatExtremumOperation & operation)
   return operation.minimum ? TKey{ -1 } : TKey{ 0 };
 }
 
-/** What is known of the input's and the output's kinds, beside that of the keys. */
+/** The functions for the input's and the output's pixel types, beside those for the keys. */
 template <typename TKey>
 struct KeyedKinds
 {

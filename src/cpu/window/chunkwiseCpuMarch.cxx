@@ -29,7 +29,7 @@ MarchTiling::MarchTiling(const Box & output, const Coordinates & theRadius, std:
       ++across;
     }
   }
-  // Of the axes between x and the march. The more there are, the more of a tile is surroundings.
+  // The number of columns for the axes between x and the march. The more there are, the more of a tile is surroundings.
   const std::int64_t middle = across == 2 ? 64 : across == 3 ? 16 : 8;
   std::int64_t       columns = 1;
   for (int a = 1; a < MaxDimension; ++a)

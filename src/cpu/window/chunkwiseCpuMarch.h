@@ -47,10 +47,13 @@ struct MarchTiling
   std::int64_t line{ 1 }; ///< numbers of MarchLine
 };
 
-/** How planes of a tile lie in a worker's memory. `VFields`: numbers of a voxel between passes. */
-template <typename TReal, int VFields>
+/** How planes of a tile lie in a worker's memory. */
+template <typename TReal>
 struct MarchMemory
 {
+  /** Numbers of a voxel between passes, and after the last one. */
+  int fields{ 1 };
+  int resultFields{ 1 };
   /** Whether the first pass is along x, and the last one along the axis of the march. */
   bool beginsWithX{ false };
   bool hasRing{ false };
@@ -82,7 +85,7 @@ struct MarchMemory
       const Box &        box = boxes.Before(level);
       const std::int64_t number = box.NumberOfVoxels() / std::max<std::int64_t>(1, box.Extent(0) * box.Extent(axis));
       gap[level] = MarchRowLength<TReal>(box.Extent(0));
-      row[level] = level == 0 ? gap[0] : VFields * gap[level];
+      row[level] = level == 0 ? gap[0] : fields * gap[level];
       slot = number * row[level];
       if (level == 0 && beginsWithX)
       {
@@ -98,14 +101,15 @@ struct MarchMemory
         rows[level] = take(slot);
       }
     }
-    gap[boxes.count] = row[boxes.count] = MarchRowLength<TReal>(boxes.after[0].Extent(0));
+    gap[boxes.count] = MarchRowLength<TReal>(boxes.after[0].Extent(0));
+    row[boxes.count] = resultFields * gap[boxes.count];
     results = rows[boxes.count] = take(MarchTogether * row[boxes.count]);
     return bytes;
   }
 };
 
 /** The march of a tile. TFilter has
- * - Fields, the numbers of a voxel between passes, and Step, what its row functions take
+ * - Step, what its row functions take
  * - Load(box of a row, to): what the first pass reads; Convert(voxels, n, to): the same of a row of the input
  * - Across(pass, position, firstTap, step): a pass along an axis other than x, whose first result has this position and
  *   this first tap
@@ -118,7 +122,7 @@ public:
   using Step = typename TFilter::Step;
 
   PlaneMarch(const KernelCall & call, const TFilter & filter, int axis, const WindowBoxes & boxes,
-             const MarchMemory<TReal, TFilter::Fields> & memory)
+             const MarchMemory<TReal> & memory)
     : m_Call(call)
     , m_Filter(filter)
     , m_Axis(axis)
@@ -180,7 +184,7 @@ private:
              : rows;
   }
 
-  /** How many rows, or planes, from position `i` on a pass makes together: those that have all taps. */
+  /** The number of rows, or planes, from position `i` on that a pass makes together because they have all taps. */
   std::int64_t
   CountTogether(int pass, std::int64_t i) const
   {
@@ -250,7 +254,8 @@ private:
     pass();
   }
 
-  /** A row as the first pass reads it, with zeros after it. What the next plane reads in its place is asked for. */
+  /** A row as the first pass reads it, with zeros after it. Prefetches the voxels that the next plane reads in its
+   * place. */
   void
   LoadRow(const Coordinates & at, TReal * to) const
   {
@@ -282,7 +287,7 @@ private:
     m_Filter.Load(row, to);
   }
 
-  /** What all rows of a pass have in common. */
+  /** The part of a step that all rows of a pass share. */
   Step
   MakeStep(int pass, std::int64_t count) const
   {
@@ -394,14 +399,14 @@ private:
     });
   }
 
-  const KernelCall &                          m_Call;
-  const TFilter &                             m_Filter;
-  const int                                   m_Axis;
-  const WindowBoxes &                         m_Boxes;
-  const MarchMemory<TReal, TFilter::Fields> & m_Memory;
-  const Box &                                 m_Output;
-  std::vector<const TReal *>                  m_Planes;
-  std::vector<const TReal *>                  m_Taps;
+  const KernelCall &         m_Call;
+  const TFilter &            m_Filter;
+  const int                  m_Axis;
+  const WindowBoxes &        m_Boxes;
+  const MarchMemory<TReal> & m_Memory;
+  const Box &                m_Output;
+  std::vector<const TReal *> m_Planes;
+  std::vector<const TReal *> m_Taps;
 };
 
 } // namespace chunkwise

@@ -5,54 +5,10 @@
 #include "chunkwiseCpuPatchImplementation.h"
 #include "chunkwiseCpuTogetherImplementation.h"
 
-#if defined(__SSE2__)
-#  include <immintrin.h>
-#endif
-
 namespace chunkwise
 {
 namespace CHUNKWISE_CPU_LEVEL
 {
-
-template <typename TReal>
-CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
-                        Root(VectorOf<TReal> x)
-{
-#if defined(__AVX512F__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return _mm512_sqrt_ps(x);
-  }
-  else
-  {
-    return _mm512_sqrt_pd(x);
-  }
-#elif defined(__AVX2__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return _mm256_sqrt_ps(x);
-  }
-  else
-  {
-    return _mm256_sqrt_pd(x);
-  }
-#elif defined(__SSE2__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return _mm_sqrt_ps(x);
-  }
-  else
-  {
-    return _mm_sqrt_pd(x);
-  }
-#else
-  for (int i = 0; i < RealVector<TReal>::Width; ++i)
-  {
-    x[i] = static_cast<TReal>(__builtin_sqrt(x[i]));
-  }
-  return x;
-#endif
-}
 
 /** a - b of voxels; of 64-bit integers, which have the place of real numbers, exact before it is converted. */
 template <typename TPixel, typename TReal>

@@ -15,8 +15,8 @@ constexpr std::int64_t MarchLine = 64;
 /** Rows beside each other along an axis that a pass makes together, so that they share what they read. */
 constexpr int MarchTogether = 4;
 
-/** The rows that a pass reads and those that it makes. Row `k` of `count` results has the taps rows[k], rows[k + 1],
- * ..., `taps` of them. Where a row has several numbers for each voxel, those of a kind lie side by side, `gap` numbers
+/** The rows that a pass reads and the rows that it makes. Row `k` of `count` results has the taps rows[k], rows[k + 1],
+ * ..., `taps` of them. If a row has several numbers for each voxel, those of a kind lie side by side, `gap` numbers
  * after those of the kind before. */
 template <typename TReal>
 struct MarchStep
@@ -57,8 +57,8 @@ struct MarchFunctions
 {
   void (*mergeMoments)(const MomentStep<TReal> & step);
   void (*mergeLaplacians)(const LaplacianStep<TReal> & step);
-  /** The first pass along x, for up to MarchLine bytes of voxels that each have weights of their own: tap t of voxel i
-   * has g[0][t * width + i], NaN where there is no such tap; `width` is that of a line. */
+  /** The first pass along x, for up to MarchLine bytes of voxels that each have separate weights: tap t of voxel i has
+   * g[0][t * width + i], NaN where there is no such tap; `width` is that of a line. */
   void (*mergeCutLaplacians)(const LaplacianStep<TReal> & step);
 };
 
@@ -67,7 +67,7 @@ struct MarchLevel
 {
   MarchFunctions<float>  float32;
   MarchFunctions<double> float64;
-  /** Of 64-bit integers: the voxels of a row have the bits of integers. */
+  /** For 64-bit integers: the voxels of a row have the bits of integers. */
   void (*mergeInt64)(const MomentStep<double> & step);
   void (*mergeUInt64)(const MomentStep<double> & step);
 };

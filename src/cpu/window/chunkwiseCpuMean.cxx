@@ -244,91 +244,6 @@ ScratchOfMean(const Operation & operation, const ChunkShape & chunk)
   return static_cast<std::size_t>(scratch * shape.accumulatorBytes * chunk.concurrency);
 }
 
-/** The reducer at every voxel: as slow as its definition. Rows of the output in parallel. */
-template <typename TIn, typename TOut, typename TAcc>
-void
-RunGenericTyped(const KernelCall & call, const MeanShape & shape)
-{
-  const auto &       operation = static_cast<const MeanOperation &>(*call.operation);
-  const BufferView & in = call.inputs[0];
-  const Box &        box = call.output.box;
-  const TAcc         constant = ConstantOf<TAcc>(operation.boundary.constant, in.kind);
-  const WideMean     wide = WideMeanOf(call, shape);
-  const auto         meanAt = [&](const Coordinates & index) {
-    MeanReducer<TAcc> reducer;
-    for (std::int64_t tap = 0; tap < shape.taps; ++tap)
-    {
-      Coordinates  at{};
-      std::int64_t rest = tap;
-      bool         inside = true;
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        const std::int64_t k = 2 * shape.radius[a] + 1;
-        at[a] = MapTap(index[a] - shape.radius[a] + rest % k,
-                       in.box.lower[a],
-                       in.box.upper[a],
-                       call.image.Extent(a),
-                       operation.boundary.mode);
-        inside = inside && (at[a] >= 0 || operation.boundary.mode == BoundaryMode::Periodic);
-        rest /= k;
-      }
-      if (inside)
-      {
-        reducer.Add(static_cast<TAcc>(static_cast<const TIn *>(in.data)[in.Offset(at)]), 1);
-      }
-      else if (operation.boundary.mode == BoundaryMode::Constant)
-      {
-        reducer.Add(constant, 1);
-      }
-    }
-    const auto result = MeanOf<TOut>(reducer.sum, operation.sums ? 1 : reducer.count, operation.truncates);
-    if constexpr (std::is_same<TAcc, float>::value)
-    {
-      const bool   isKept = operation.sums || IsFiniteFloat(reducer.sum);
-      const double mean = isKept ? 0.0 : wide.MeanAt(index);
-      return isKept || mean != mean ? result : static_cast<TOut>(mean);
-    }
-    else
-    {
-      return result;
-    }
-  };
-  const std::int64_t n = box.Extent(0);
-  call.executor->ParallelFor(n > 0 ? box.NumberOfVoxels() / n : 0, [&](std::int64_t row, unsigned int) {
-    if (call.control && call.control->ShouldStop())
-    {
-      return;
-    }
-    Coordinates index = box.lower;
-    for (int a = 1; a < MaxDimension; ++a)
-    {
-      index[a] += row % box.Extent(a);
-      row /= box.Extent(a);
-    }
-    for (; index[0] < box.upper[0]; ++index[0])
-    {
-      static_cast<TOut *>(call.output.data)[call.output.Offset(index)] = meanAt(index);
-    }
-    if (call.control)
-    {
-      call.control->AddFinishedVoxels(n);
-    }
-  });
-}
-
-void
-RunGenericMean(const KernelCall & call)
-{
-  const MeanShape shape = ShapeOf(static_cast<const MeanOperation &>(*call.operation), call.image, call.inputs[0].kind);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using In = decltype(pixel);
-    using Acc = std::conditional_t<PixelKindOf<In>() == PixelKind::Float32,
-                                   float,
-                                   std::conditional_t<PixelKindOf<In>() == PixelKind::Float64, double, Int128>>;
-    DispatchExactOutput<In>(call.output.kind, [&](auto out) { RunGenericTyped<In, decltype(out), Acc>(call, shape); });
-  });
-}
-
 } // namespace
 
 void
@@ -338,9 +253,6 @@ RegisterHostMean(KernelRegistry & registry)
   kernel.run = RunMean;
   kernel.scratchBytes = ScratchOfMean;
   registry.Register("mean", { kernel });
-  Kernel generic;
-  generic.run = RunGenericMean;
-  registry.Register("mean.generic", { generic });
 }
 
 } // namespace chunkwise

@@ -41,7 +41,7 @@ MaskedPatchFunctionsOf(const MaskedRowLevel & level)
   }
 }
 
-/** What a tile sees of the weights of its voxels. */
+/** The weights that a tile's voxels have. */
 enum class SeenPatches
 {
   Nothing, ///< none has a weight that could be a candidate
@@ -71,7 +71,7 @@ PitchOf(std::int64_t n)
   return (n + PatchBlock - 1) / PatchBlock * PatchBlock + PatchBlock;
 }
 
-/** Where voxels of a box lie whose rows are `pitch` apart. */
+/** The place of voxels of a box whose rows are `pitch` apart. */
 struct RowLayout
 {
   Coordinates  step{};
@@ -149,7 +149,7 @@ struct PatchMemory
   TReal * given{ nullptr };
   TReal * counts[2]{ nullptr, nullptr };
   TReal * products[2]{ nullptr, nullptr };
-  /** Of masks: whether voxels are inside, and numbers of pairs that are, in the place of the sums of products. */
+  /** For masks: whether voxels are inside, and numbers of pairs that are, in the place of the sums of products. */
   std::uint8_t * inside{ nullptr };
   std::uint8_t * pairCounts[2]{ nullptr, nullptr };
   /** From row to row of sums, of pairs and of results. */
@@ -237,7 +237,7 @@ public:
     return m_Padded;
   }
 
-  /** What the voxels that are loaded have for weights, once these are loaded too. */
+  /** Finds which weights the loaded voxels have, once these are loaded too. */
   SeenPatches
   LookAtWeights()
   {
@@ -269,7 +269,7 @@ public:
     {
       pairs *= 2 * m_Radii.patch[a] + 1;
     }
-    // What is beyond the image in Renormalized mode has the weight 0, and is known without one.
+    // In Renormalized mode, voxels beyond the image have the weight 0, which is known without loading.
     const Box there = m_Cuts ? Intersect(m_Padded, m_Image) : m_Padded;
     bool      isAll = true;
     ForEachRow(there, [&](const Coordinates & at) {
@@ -289,7 +289,7 @@ public:
   void
   AddShift(const Coordinates & shift)
   {
-    // Where both voxels are in the image; along x rows are whole, and what is not is set to 0.
+    // The pairs with both voxels in the image; along x rows are whole, and voxels outside are set to 0.
     Box there = m_Image;
     Box pairs = m_Tile;
     for (int a = 0; a < MaxDimension; ++a)
@@ -345,8 +345,8 @@ public:
   }
 
 private:
-  /** What first(row, tap, stride, taps, n) makes of the voxels of `values`, and next(...) of that, summed along all
-   * axes but x, in `buffers`; `sums` becomes the box of what is returned. */
+  /** The sums along all axes but x of the values that first(row, tap, stride, taps, n) makes from the voxels of
+   * `values`, and next(...) from those, in `buffers`; `sums` becomes the box of the result. */
   template <typename T, typename TFirst, typename TNext>
   T *
   SumSlowAxes(const Box & pairs, Box & sums, const T * values, T * const (&buffers)[2], TFirst && first, TNext && next)
@@ -426,7 +426,7 @@ private:
     });
   }
 
-  /** What lies in `buffers`, summed along all axes but x; `sums` becomes the box of what is returned. */
+  /** The values in `buffers`, summed along all axes but x; `sums` becomes the box of the result. */
   TReal *
   SumProducts(const Box & pairs, Box & sums, TReal * const (&buffers)[2])
   {
@@ -634,33 +634,43 @@ private:
   SeenPatches                         m_Seen{ SeenPatches::All };
 };
 
-template <typename TPixel, typename TOut>
+/** Calls f with a voxel of each kind whose arithmetic is in TReal. */
+template <typename TReal, typename TFunctor>
+void
+DispatchKindsOf(PixelKind kind, TFunctor && f)
+{
+  DispatchPixelKind(kind, [&](auto pixel) {
+    if constexpr (std::is_same<RealOf<decltype(pixel)>, TReal>::value)
+    {
+      f(pixel);
+    }
+  });
+}
+
+template <typename TReal>
 void
 RunTile(const KernelCall & call, const NonLocalMeansOperation & operation, const PatchRadii & radii, const Box & box,
-        const PatchMemory<RealOf<TPixel>> & memory)
+        const PatchMemory<TReal> & memory)
 {
-  using Real = RealOf<TPixel>;
-  const bool      cuts = operation.boundary.mode == BoundaryMode::Renormalized;
-  PatchTile<Real> tile(box, call.image, operation, radii, memory);
-  LoadTile<TPixel>(call.inputs[0],
-                   call.image,
-                   tile.GetPadded(),
-                   cuts ? BoundaryMode::Constant : operation.boundary.mode,
-                   cuts ? Real(0) : static_cast<Real>(ConstantPixel<TPixel>(operation.boundary.constant)),
-                   memory.values,
-                   [](TPixel pixel) { return static_cast<Real>(pixel); });
+  const bool         cuts = operation.boundary.mode == BoundaryMode::Renormalized;
+  const BoundaryMode mode = cuts ? BoundaryMode::Constant : operation.boundary.mode;
+  PatchTile<TReal>   tile(box, call.image, operation, radii, memory);
+  DispatchKindsOf<TReal>(call.inputs[0].kind, [&](auto example) {
+    using Pixel = decltype(example);
+    const TReal beyond = cuts ? TReal(0) : static_cast<TReal>(ConstantPixel<Pixel>(operation.boundary.constant));
+    LoadTile<Pixel>(call.inputs[0], call.image, tile.GetPadded(), mode, beyond, memory.values, [](Pixel pixel) {
+      return static_cast<TReal>(pixel);
+    });
+  });
   if (operation.isWeighed)
   {
-    LoadTile<Real>(call.inputs[1],
-                   call.image,
-                   tile.GetPadded(),
-                   cuts ? BoundaryMode::Constant : operation.boundary.mode,
-                   Real(cuts ? 0 : 1),
-                   memory.given,
-                   [](Real weight) { return weight; });
+    LoadTile<TReal>(
+      call.inputs[1], call.image, tile.GetPadded(), mode, TReal(cuts ? 0 : 1), memory.given, [](TReal weight) {
+        return weight;
+      });
     for (std::int64_t i = 0; i < tile.GetPadded().NumberOfVoxels(); ++i)
     {
-      memory.values[i] = memory.given[i] != Real(0) ? memory.values[i] : Real(0);
+      memory.values[i] = memory.given[i] != TReal(0) ? memory.values[i] : TReal(0);
     }
   }
   const bool isEmpty = operation.isWeighed && tile.LookAtWeights() == SeenPatches::Nothing;
@@ -675,12 +685,15 @@ RunTile(const KernelCall & call, const NonLocalMeansOperation & operation, const
   {
     tile.AddShift(TileNumber(shifts, Coordinates::Filled(1), i).lower);
   }
-  const auto empty = EmptyPixel<TOut>(operation.emptyValue);
-  ForEachRow(box, [&](const Coordinates & at) {
-    const Real * const weighted = tile.Weighted(at);
-    const Real * const weights = tile.Weights(at);
-    StoreRow<TOut>(call.output, at, box.Extent(0), [&](std::int64_t i) {
-      return operation.isWeighed && weights[i] == 0 ? empty : ConvertResult<TOut>(weighted[i] / weights[i]);
+  DispatchPixelKind(call.output.kind, [&](auto example) {
+    using Out = decltype(example);
+    const auto empty = EmptyPixel<Out>(operation.emptyValue);
+    ForEachRow(box, [&](const Coordinates & at) {
+      const TReal * const weighted = tile.Weighted(at);
+      const TReal * const weights = tile.Weights(at);
+      StoreRow<Out>(call.output, at, box.Extent(0), [&](std::int64_t i) {
+        return operation.isWeighed && weights[i] == 0 ? empty : ConvertResult<Out>(weighted[i] / weights[i]);
+      });
     });
   });
 }
@@ -698,18 +711,18 @@ RunNonLocalMeans(const KernelCall & call)
   const auto &      operation = static_cast<const NonLocalMeansOperation &>(*call.operation);
   const PatchRadii  radii(operation, call.image.Extents());
   const Coordinates extent = PatchTileExtent(call.output.box, radii);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    using Real = RealOf<Pixel>;
+  const auto        run = [&](auto real) {
+    using Real = decltype(real);
     const std::int64_t bytes = BytesOf<Real>(extent, radii, operation.isWeighed);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      ForEachTileOf(extent, call, [&](const Box & tile, unsigned int worker) {
-        PatchMemory<Real> memory;
-        memory.LayOut(extent, radii, operation.isWeighed, static_cast<char *>(call.scratch) + bytes * worker);
-        RunTile<Pixel, decltype(out)>(call, operation, radii, tile, memory);
-      });
+    ForEachTileOf(extent, call, [&](const Box & tile, unsigned int worker) {
+      PatchMemory<Real> memory;
+      memory.LayOut(extent, radii, operation.isWeighed, static_cast<char *>(call.scratch) + bytes * worker);
+      RunTile<Real>(call, operation, radii, tile, memory);
     });
-  });
+  };
+  const bool isDouble = DispatchPixelKind(
+    call.inputs[0].kind, [](auto pixel) { return std::is_same<RealOf<decltype(pixel)>, double>::value; });
+  isDouble ? run(double{}) : run(float{});
 }
 
 std::size_t

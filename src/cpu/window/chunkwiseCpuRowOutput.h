@@ -9,7 +9,7 @@
 namespace chunkwise
 {
 
-/** Where a sweep's rows of results go. Those of a large output go past the caches. */
+/** The destination of a sweep's rows of results. Those of a large output go past the caches. */
 class RowOutput
 {
 public:
@@ -38,7 +38,7 @@ public:
   }
 
 private:
-  /** Of shorter rows too many lines are not whole. */
+  /** Shorter rows have too many incomplete lines. */
   static constexpr std::int64_t LeastRow = 8 * LineBytes;
   /** Numbers of a row: no sweep has longer ones. */
   static constexpr std::int64_t MostStaged = 1024;

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 
-// Where in a row windows see nothing of a mask, and where all that they see is inside it: in real masks nearly
-// everywhere, so that sums of weights are known without adding them up.
+// The parts of a row in which windows see nothing of a mask, and the parts in which all voxels that they see are inside
+// it: in real masks nearly everywhere, so that sums of weights are known without adding them up.
 namespace chunkwise
 {
 
-/** What the windows of a row see of a mask, for parts of the row. */
+/** The parts of a mask that the windows of a row see. */
 struct RowSight
 {
   /** Voxels of a part: a vector of any level. 64 parts are the longest row of a tile. */
@@ -60,7 +60,7 @@ ForEachRun(std::uint64_t bits, std::int64_t n, TFunctor && f)
   }
 }
 
-/** What WindowSweep::Pair needs of a level. */
+/** The functions of a level that WindowSweep::Pair needs. */
 template <typename TAcc>
 struct PairFunctions
 {
@@ -70,8 +70,8 @@ struct PairFunctions
   RowSight (*look)(const std::uint8_t * mask, std::int64_t parts);
 };
 
-/** What windows of 2 radius + 1 voxels see of a row of a mask that begins `radius` voxels before the row. Memory of the
- * mask, and beyond it up to the next multiple of a part, is `width` voxels long. */
+/** The sight of windows of 2 radius + 1 voxels in a row of a mask that begins `radius` voxels before the row. Memory of
+ * the mask, and beyond it up to the next multiple of a part, is `width` voxels long. */
 template <typename TAcc>
 inline RowSight
 SightOf(const PairFunctions<TAcc> & functions, const std::uint8_t * mask, std::int64_t width, std::int64_t radius)

@@ -131,8 +131,8 @@ ForEachRow(const Box & box, TFunctor && f)
 }
 
 /** Copies `box` of the image, continued beyond its edge as the mode says, to a dense buffer. convert(pixel) gives what
- * is stored; `beyond` is stored where there is nothing but the constant. Of `components` together (ComponentsTogether)
- * the box has the first, and all are stored side by side. */
+ * is stored; `beyond` is stored where there is nothing but the constant. With `components` together
+ * (ComponentsTogether) the box has the first, and all are stored side by side. */
 template <typename TIn, typename TTo, typename TConvert>
 void
 LoadTile(const BufferView & input, const Box & image, const Box & box, BoundaryMode mode, TTo beyond, TTo * to,

@@ -136,7 +136,7 @@ HasFewVoxels(const Coordinates & radius)
   return voxels <= FewVoxels;
 }
 
-/** What sums, and sums of squares, are kept in: as little as holds them, since rows of both go through the caches. */
+/** The types of sums and of sums of squares: the smallest that hold them, since rows of both go through the caches. */
 template <typename TPixel, bool VFew>
 struct SumTypes
 {
@@ -357,7 +357,7 @@ private:
         squares[x - from] = square;
       }
     };
-    // Where windows have all their taps.
+    // The range of windows that have all their taps.
     const std::int64_t begin = std::min(std::max(from, lower + radius), until);
     const std::int64_t end = std::max(std::min(until, upper - radius), begin);
     cut(from, begin);
@@ -478,10 +478,12 @@ BytesOf(const Box & output, const Coordinates & radius)
   else
   {
     using Filter = MomentMarch<TPixel>;
-    const MarchTiling tiling = MakeTiling<TPixel>(output, radius);
-    const Box         tile = Box::FromExtent(tiling.tile);
-    const WindowBoxes boxes(tile, tile, radius, BoundaryMode::Mirror);
-    return MarchMemory<typename Filter::Real, Filter::Fields>().LayOut(boxes, tiling.axis, nullptr);
+    const MarchTiling                  tiling = MakeTiling<TPixel>(output, radius);
+    const Box                          tile = Box::FromExtent(tiling.tile);
+    const WindowBoxes                  boxes(tile, tile, radius, BoundaryMode::Mirror);
+    MarchMemory<typename Filter::Real> memory;
+    memory.fields = Filter::Fields;
+    return memory.LayOut(boxes, tiling.axis, nullptr);
   }
 }
 
@@ -538,7 +540,8 @@ RunVarianceOf(const KernelCall & call, const std::function<Box(const Box & tile)
       ForEachTileOf(tiling.Balance(call.output.box, call.executor->GetConcurrency()),
                     call,
                     run([&](const WindowBoxes & boxes, char * scratch) {
-                      MarchMemory<Real, Filter::Fields> memory;
+                      MarchMemory<Real> memory;
+                      memory.fields = Filter::Fields;
                       memory.LayOut(boxes, tiling.axis, scratch);
                       PlaneMarch<Real, Filter>(call, Filter(call, boxes), tiling.axis, boxes, memory).Run();
                     }));

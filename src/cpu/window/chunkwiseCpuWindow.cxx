@@ -69,8 +69,10 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   slab = row;
   for (int i = 0; i < middles; ++i)
   {
-    // Of rows of several components few fit the cache, and tiles share what lies between them.
-    const std::int64_t least = std::min<std::int64_t>((components > 1 ? 6 : 2) * radius[middle[i]], 64);
+    // With several components few rows fit the cache, and tiles share the rows between them. Beside a large radius a ring
+    // beyond the cache costs less than passes along x over rows that two tiles need.
+    const std::int64_t least =
+      std::min<std::int64_t>((components > 1 ? 6 : 2) * radius[middle[i]], components > 1 ? 64 : 128);
     const std::int64_t wanted = std::max(std::min<std::int64_t>(rows, 128), least);
     tile[middle[i]] = Equalise(output.Extent(middle[i]), wanted);
     rows = std::max<std::int64_t>(4, rows / tile[middle[i]]);
@@ -97,7 +99,7 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
     slots = std::max(slots, taps > 9 ? (taps + 1) * row : 0);
   }
   scratch = 2 * paddedRow + firstSlab + secondSlab + (ringSlots + 1) * slab + slots + (1 + RowsTogether) * row;
-  // Workers' parts begin on cache lines of their own.
+  // Workers' parts begin on separate cache lines.
   scratch = (scratch + 63) / 64 * 64;
 }
 

@@ -21,7 +21,7 @@
 namespace chunkwise
 {
 
-/** What a separable window does along one axis. */
+/** The windows of a separable operation along one axis. */
 template <typename TAcc>
 struct AxisWindow
 {
@@ -236,7 +236,7 @@ public:
         task /= count;
       }
       Task(*this, box, worker).Sweep(finish);
-      // What RowOutput stored past the caches.
+      // Ends the stores of RowOutput past the caches.
       GetCpuLevel().endStream();
     });
   }
@@ -397,10 +397,10 @@ private:
     {
       std::int64_t begin;
       std::int64_t end;
-      /** Those that the input has. */
+      /** The range that the input has. */
       std::int64_t from;
       std::int64_t to;
-      /** What lies beyond both ends is nothing but the edge's. */
+      /** Whether the voxels beyond both ends are only those beyond the image's edge. */
       bool areAbsent;
 
       explicit RowEnds(const Task & task)
@@ -455,7 +455,7 @@ private:
       }
     }
 
-    /** What the windows of the rows of a slab of the ring see. */
+    /** The sights of the windows of the rows of a slab of the ring. */
     RowSight *
     SightsOf(const TAcc * ringSlab)
     {
@@ -749,7 +749,7 @@ private:
       const int sweep = m.m_Tiling.sweep;
       if (sweep >= 0 && at[sweep] + 1 < input.box.upper[sweep] && from < to)
       {
-        // What the next slab reads in the place of this row.
+        // Prefetches the voxels that the next slab reads in the place of this row.
         const char * const next = address(from) + input.stride[sweep] * static_cast<std::int64_t>(pixel);
         for (std::int64_t byte = 0; byte < (to - from) * input.stride[0] * static_cast<std::int64_t>(pixel); byte += 64)
         {
@@ -1176,8 +1176,8 @@ private:
     /** Before the first and from the second on are all norms along x that are not 1. */
     std::int64_t m_NormBegin{ 0 };
     std::int64_t m_NormEnd{ 0 };
-    /** Of pairs: the numbers of each half of a row, what is seen of the row that was made last, of the slab before its
-     * pass and of the ring's slabs, and whether that is known; sums of weights of ones. */
+    /** For pairs: the numbers of each half of a row, the sights of the row that was made last, of the slab before its
+     * pass and of the ring's slabs, and whether they are known; sums of weights of ones. */
     std::int64_t              m_Half{ 0 };
     bool                      m_Knows{ false };
     TAcc *                    m_Known{ nullptr };
@@ -1198,7 +1198,7 @@ private:
   const BoundaryMode          m_Mode;
   const AxisWindow<TAcc> (&m_Windows)[MaxDimension];
   const WindowTiling & m_Tiling;
-  /** What lies beyond the image's edge along an axis when its pass comes: the constant, passed along the axes before.
+  /** The values beyond the image's edge along an axis when its pass comes: the constant, passed along the axes before.
    */
   TAcc m_Beyond[MaxDimension];
 };

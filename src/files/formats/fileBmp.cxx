@@ -5,7 +5,7 @@
 
 #include <array>
 
-// BMP is simple enough to be read here: no library of its own keeps its many headers apart, and ITK's class turns
+// BMP is simple enough to be read here: a separate library would keep its many headers apart, and ITK's class turns
 // colors.
 namespace chunkwise::files
 {
@@ -310,7 +310,7 @@ private:
       indices[static_cast<std::size_t>((m_Bmp.height - 1 - y) * m_Bmp.width + x++)] = index;
       ++done;
     };
-    // Of two pixels in a byte the first has the higher half.
+    // The first of two pixels in a byte has the higher half.
     const auto part = [&](unsigned char byte, std::int64_t i) {
       return static_cast<unsigned char>(perByte == 1 ? byte : i % 2 == 0 ? byte >> 4 : byte & 15);
     };

@@ -86,7 +86,7 @@ struct DicomHeader
   {
     return static_cast<std::uint64_t>(ByteCount::OfImage(image.extent, image.components, PixelSize(image.kind)).Get());
   }
-  /** What GDCM holds at most: the file, and copies of the voxels on their way. */
+  /** The most memory that GDCM holds: the file, and copies of the voxels on their way. */
   std::uint64_t
   GetMemory() const
   {
@@ -95,7 +95,7 @@ struct DicomHeader
   }
 };
 
-/** What a walk over a file finds, before GDCM sees it. */
+/** The findings of a walk over a file, before GDCM sees it. */
 struct DicomFound
 {
   bool          isImage{ false };

@@ -19,7 +19,7 @@ using formats::Request;
 
 /** HDF5's cache of chunks, and its tables. */
 constexpr std::uint64_t Hdf5LibraryBytes = std::uint64_t{ 12 } << 20;
-/** Of a chunk: compressed, inflated, and in the cache. */
+/** The copies of a chunk: compressed, inflated, and in the cache. */
 constexpr std::uint64_t CopiesOfChunk = 3;
 /** Chunks of single voxels are slow to find. */
 constexpr double LeastHdf5BytesPerSecond = 256 << 10;

@@ -18,7 +18,7 @@ public:
   Hdf5Writer(const std::string & file, const std::string & shown, const ImageHeader & header, bool compresses);
   void
   Write(const Box & box, const BufferView & view);
-  /** What could not be written shows here. */
+  /** Errors of earlier writes show here. */
   void
   Close();
   /** Host memory of a writer, in both processes. */

@@ -32,7 +32,7 @@ struct Fields
   NiftiFields  kept;
 };
 
-/** Where a header of the first version has its fields, and their types. */
+/** The places and the types of the fields in a header of the first version. */
 struct Layout1
 {
   using Integer = std::int16_t;
@@ -321,7 +321,7 @@ Determinant(const double m[3][3])
          m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0]);
 }
 
-/** What the unit of space in NIfTI's `units` is in millimeters: 1 if the file does not say. */
+/** The unit of space in NIfTI's `units` in millimeters: 1 if the file does not say. */
 double
 MillimetersOf(int units)
 {
@@ -336,7 +336,7 @@ MillimetersOf(int units)
   }
 }
 
-/** What the unit of time in NIfTI's `units` is in seconds: 1 if the file does not say, and for frequencies. */
+/** The unit of time in NIfTI's `units` in seconds: 1 if the file does not say, and for frequencies. */
 double
 SecondsOf(int units)
 {
@@ -351,7 +351,7 @@ SecondsOf(int units)
   }
 }
 
-/** What a step along an axis is multiplied with to be in millimeters, or seconds. */
+/** The factor that turns a step along an axis into millimeters, or seconds. */
 double
 ScaleOfAxis(int units, int axis)
 {
@@ -392,7 +392,7 @@ SetGeometry(const std::string & file, const Fields & f, ImageHeader & header)
         matrix[row][a] = lengths[a] > 0 ? k.srow[row][a] / lengths[a] : 0;
       }
     }
-    // Of two transforms the one without shear counts; a single one may have it.
+    // If there are two transforms, the one without shear counts; a single one may have it.
     usesMatrix = IsOrthonormal(matrix) || k.qformCode <= 0;
     if (usesMatrix && !(std::abs(Determinant(matrix)) > 1e-6))
     {
@@ -457,7 +457,7 @@ struct RawHeader
   bool swaps{ false };
   bool isSecond{ false };
   bool isNifti{ false };    ///< else ANALYZE
-  bool isDetached{ false }; ///< voxels are in a file of their own
+  bool isDetached{ false }; ///< voxels are in a separate file
 
   std::size_t
   GetSize() const
@@ -619,7 +619,7 @@ PlaceVoxels(const std::string & name, const std::string & file, const RawHeader 
   }
 }
 
-/** What lies between the header and the voxels, which begin at byte `voxels`. */
+/** The extensions between the header and the voxels, which begin at byte `voxels`. */
 std::string
 ReadExtensions(const Descriptor & descriptor, std::uint64_t header, std::uint64_t voxels)
 {

@@ -7,7 +7,7 @@
 namespace chunkwise::files
 {
 
-/** What a NIfTI file says that no other format does. */
+/** The fields of a NIfTI file that no other format has. */
 struct NiftiFields
 {
   /** 1 or 2. */

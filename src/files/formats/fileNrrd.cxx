@@ -140,7 +140,7 @@ ToLps(const std::string & frame, const std::string & space)
   return turned;
 }
 
-/** Drops what NRRD says by fields of its own, which ITK puts among the texts. */
+/** Drops the texts that ITK makes of NRRD's own fields. */
 void
 TakeFields(std::map<std::string, std::string> & metadata)
 {

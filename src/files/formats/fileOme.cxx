@@ -36,7 +36,7 @@ struct OmeXml
   int                   pixels{ 0 };
   Attributes            ofPixels;
   std::vector<TiffData> data;
-  /** What each channel says, as text. */
+  /** The samples per pixel of each channel, as text. */
   std::vector<std::string> samplesPerPixel;
 };
 

@@ -20,7 +20,7 @@ struct PlaneOrder
   std::vector<std::int64_t> directories;
   /** Along x, y and z in mm; 0: not said. */
   double spacing[3]{};
-  /** What of the description cannot be used. */
+  /** The parts of the description that cannot be used. */
   std::vector<std::string> warnings;
 };
 
@@ -28,9 +28,10 @@ struct PlaneOrder
 bool
 IsOme(const std::string & description);
 
-/** What OME-XML says of the file with these pages: `page` has extent, kind and components of one of them. Throws
- * FileError if it cannot be read, if it does not say where each plane lies, if planes lie in other files, or if it
- * contradicts the file, which has so many directories: pixels that are taken for others are worse than none. */
+/** The order of planes that OME-XML gives for the file with these pages: `page` has extent, kind and components of one
+ * of them. Throws FileError if it cannot be read, if it does not give the place of each plane, if planes lie in other
+ * files, or if it contradicts the file, which has so many directories: pixels at the wrong place are worse than
+ * none. */
 PlaneOrder
 ReadOme(const std::string & file, const std::string & description, const ImageHeader & page, std::int64_t directories);
 
@@ -38,7 +39,7 @@ ReadOme(const std::string & file, const std::string & description, const ImageHe
 double
 GetUnitInMm(const std::string & unit);
 
-/** What a line "key=value" of ImageJ's description says; empty if there is none. */
+/** The value of a line "key=value" of ImageJ's description; empty if there is none. */
 std::string
 GetValueOfImageJ(const std::string & description, const std::string & key);
 

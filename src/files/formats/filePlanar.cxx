@@ -43,7 +43,7 @@ ForEachComponent(const Box & box, PixelKind kind, TBody && body)
   }
 }
 
-/** What a file in order cannot give, or take, a part of is held whole. */
+/** An image that cannot be read, or written, in any order is held whole. */
 ImageAccess
 GetAccessOf(const ImageAccess & inner, const ImageHeader & header)
 {

@@ -17,7 +17,7 @@ GetPlanarHeader(const ImageHeader & header);
 std::unique_ptr<FileSource>
 MakePlanarSource(std::unique_ptr<FileSource> inner, const ImageHeader & header);
 
-/** The same for writing; those that are written in order are held whole. */
+/** The same for writing; images that are written in order are held whole. */
 std::unique_ptr<FileSink>
 MakePlanarSink(std::unique_ptr<FileSink> inner, const ImageHeader & header);
 

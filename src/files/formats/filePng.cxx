@@ -17,7 +17,7 @@ namespace
 /** Chunks of text and profiles that a file may have; no image has so many. */
 constexpr png_uint_32 MostChunks = 1000;
 constexpr std::size_t MostBytesOfChunk = std::size_t{ 4 } << 20;
-/** What libpng and zlib take. */
+/** The memory that libpng and zlib take. */
 constexpr std::uint64_t PngLibraryBytes = std::uint64_t{ 5 } << 20;
 
 /** libpng's state of one pass over a file. Its errors jump: code that calls it has no objects with destructors, and

@@ -11,7 +11,7 @@
 namespace chunkwise::files
 {
 
-/** A file of text that is there under its name when it is complete, or not at all: it is written in a folder of its own
+/** A file of text that is there under its name when it is complete, or not at all: it is written in a separate folder
  * beside its destination. */
 class TextOutput
 {

@@ -175,7 +175,7 @@ private:
   std::unique_ptr<TIFF, TiffCloser> m_Tiff;
 };
 
-/** What decides how the samples of a page are stored. */
+/** The fields that decide how the samples of a page are stored. */
 enum TiffField
 {
   TagWidth,
@@ -274,11 +274,11 @@ IsDeflate(const TiffFields & fields)
 struct Page
 {
   std::uint64_t directory;
-  /** Where plain strips are in the file; one number if they follow each other. 0: the file does not have them. */
+  /** The places of plain strips in the file; one number if they follow each other. 0: the file does not have them. */
   std::vector<std::uint64_t> offsets;
   /** Blocks that have to be decoded and that the file does not have; empty if it has all. */
   std::vector<bool> missing;
-  /** Where blocks of Deflate are in the file, and the predictor; 0: libtiff decodes them. */
+  /** The places of Deflate blocks in the file, and the predictor; 0: libtiff decodes them. */
   TiffDirectory blocks;
   std::uint64_t predictor{ 0 };
 };
@@ -359,7 +359,7 @@ private:
       std::swap(box.upper[x], box.upper[x + 1]);
       std::swap(view.stride[x], view.stride[x + 1]);
     }
-    // Where the first row and the first column of the file are: at the right, at the bottom.
+    // The side of the file's first row and first column: at the right, at the bottom.
     const bool mirrors[2] = { orientation == ORIENTATION_TOPRIGHT || orientation == ORIENTATION_BOTRIGHT ||
                                 orientation == ORIENTATION_RIGHTBOT || orientation == ORIENTATION_LEFTBOT,
                               orientation == ORIENTATION_BOTRIGHT || orientation == ORIENTATION_BOTLEFT ||
@@ -654,7 +654,7 @@ private:
     }
   }
 
-  /** What all pages have in common. */
+  /** Reads the fields that all pages share. */
   void
   ReadFormat(const TiffDirectory & directory)
   {
@@ -715,7 +715,7 @@ private:
         FindCodec(fields[TagCompression]) &&
         TIFFIsCODECConfigured(static_cast<std::uint16_t>(fields[TagCompression])) &&
         (fields[TagPredictor] == 1 || (fields[TagPredictor] == 2 && FindCodec(fields[TagCompression])->predicts));
-      // Where there is one sample this is about how it is shown.
+      // If there is one sample, this only changes how it is shown.
       const bool isShown = i == TagPhotometric && m_Fields[TagSamples] == 1;
       if (fields[field] != m_Fields[field] && !isOfDecoder && !isShown)
       {

@@ -354,7 +354,7 @@ TiffFile::ReadDirectory(std::uint64_t offset)
     {
       read.count = UINT64_MAX / size;
     }
-    // What fits lies in the entry itself.
+    // A value that fits lies in the entry itself.
     read.offset =
       read.count * size <= word ? offset + ofCount + i * ofEntry + 4 + word : this->Decode(entry + 4 + word, word);
     directory.m_Entries.emplace(static_cast<std::uint16_t>(this->Decode(entry, 2)), read);

@@ -17,9 +17,9 @@ class TiffFile;
 class TiffDirectory
 {
 public:
-  /** Where the directory begins in the file. */
+  /** The place of the directory in the file. */
   std::uint64_t offset{ 0 };
-  /** Where the next one begins; 0: there is none. */
+  /** The place of the next one; 0: there is none. */
   std::uint64_t next{ 0 };
 
   bool

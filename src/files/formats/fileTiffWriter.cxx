@@ -117,7 +117,7 @@ struct TiffPlan
   std::uint64_t lists;
   bool          big;
   std::uint32_t ratios[4];
-  /** What the lists say: bits, format of samples, and what the extra ones are. */
+  /** The places of the lists: bits, format of samples, and the meaning of the extra ones. */
   std::uint16_t ofList[3];
 
   std::uint64_t
@@ -207,7 +207,7 @@ MakeTiffPlan(const ImageHeader & header, VoxelLayout & layout)
   return plan;
 }
 
-/** A number for each of `count` samples: those that do not fit into the field are in a list. */
+/** A number for each of `count` samples: numbers that do not fit into the field are in a list. */
 void
 WriteList(DirectoryWriter & writer, const TiffPlan & plan, std::uint16_t tag, int list, std::uint64_t count)
 {

@@ -125,7 +125,7 @@ private:
   {
     return ParseInteger(m_File, m_Words[0], GetWord(i), 0);
   }
-  /** What follows the first word. */
+  /** The text after the first word. */
   std::string
   GetRest(const std::string & line) const
   {

@@ -97,7 +97,7 @@ CallItk(const std::string & file, const std::string & what, const std::function<
   }
   catch (...)
   {
-    // HDF5's exceptions are of a class of their own.
+    // HDF5's exceptions have a separate base class.
     why = "its library failed";
   }
   Fail(file, what + (why.empty() ? std::string() : ": " + why));

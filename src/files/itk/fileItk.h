@@ -15,15 +15,15 @@ namespace chunkwise::files
 void
 CallItk(const std::string & file, const std::string & what, const std::function<void()> & call);
 
-/** What ITK reads of a header. Throws FileError for voxels of no kind of ours. */
+/** The header as ITK reads it. Throws FileError for voxels of no kind of ours. */
 ImageHeader
 ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file);
 
-/** What ITK says of an image, checked. Throws FileError for voxels of no kind of ours. */
+/** ITK's description of an image, checked. Throws FileError for voxels of no kind of ours. */
 ImageHeader
 MakeImageHeader(const ItkHeader & said, const std::string & file);
 
-/** What to tell ITK of an image that is written. */
+/** The description of an image that is written, for ITK. */
 ItkHeader
 MakeItkHeader(const ImageHeader & header);
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-// What an ImageIO of ITK says of an image, without ITK's types: compiled into the library of files, and into the
-// process ChunkwiseFormats, which knows nothing of the engine.
+// The description of an image by an ImageIO of ITK, without ITK's types: compiled into the library of files, and into
+// the process ChunkwiseFormats, which knows nothing of the engine.
 namespace chunkwise::files
 {
 

@@ -61,7 +61,7 @@ MixVoxels(const Coordinates & extent, const Box & box, const BufferView & view)
   return sum;
 }
 
-/** An image that a class of ITK writes: HDF5 in pieces, by a process of its own, other formats whole at the end. Not
+/** An image that a class of ITK writes: HDF5 in pieces, by a separate process, other formats whole at the end. Not
  * all of the libraries below say that a disk is full: what was written is read again before it gets its name. */
 class ItkSink : public FileSink
 {

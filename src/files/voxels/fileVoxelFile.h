@@ -7,7 +7,7 @@
 namespace chunkwise::files
 {
 
-/** Where a reader of a header found the voxels: one dense image. */
+/** The place of the voxels that a reader of a header found: one dense image. */
 struct VoxelPlace
 {
   ImageHeader                        header;
@@ -55,11 +55,11 @@ private:
 std::unique_ptr<FileSource>
 OpenVoxels(VoxelPlace place);
 
-/** What a format makes of a header: the bytes before the voxels, and how these are coded. */
+/** The layout that a format makes of a header: the bytes before the voxels, and how these are coded. */
 struct VoxelLayout
 {
   std::string header;
-  /** The voxels are in a file of their own. */
+  /** The voxels are in a separate file. */
   bool  detached{ false };
   Codec codec{ Codec::Raw };
   /** Whether compressed voxels are gzip; the header is compressed with them where it is not detached and
@@ -67,7 +67,7 @@ struct VoxelLayout
   bool gzip{ true };
   bool compressesHeader{ false };
   bool bigEndian{ false };
-  /** Where in the header the number of compressed bytes belongs, and in how many digits: none if 0. */
+  /** The place of the number of compressed bytes in the header, and the number of digits: none if 0. */
   std::size_t              sizeAt{ 0 };
   int                      sizeDigits{ 0 };
   std::vector<std::string> losses;

@@ -91,7 +91,7 @@ constexpr std::size_t PiecesAtOnce = 512;
 void
 CopyBox(const Box & box, const BufferView & from, const BufferView & to);
 
-/** What is read, or written, at a time where voxels lie in another order in a file than in memory. */
+/** The bytes that are read, or written, at a time if voxels have another order in a file than in memory. */
 constexpr std::uint64_t PieceBytes = std::uint64_t{ 4 } << 20;
 
 /** Calls body(part) for parts of a box that take at most PieceBytes, or are one row. */

@@ -34,7 +34,7 @@ public:
   {
     return m_Array.levels.size() - 1;
   }
-  /** Where a box of the file's coordinates begins, or ends, along an axis of the array. */
+  /** The begin, or the end, of a box of the file's coordinates along an axis of the array. */
   std::int64_t
   GetLower(const Box & box, std::size_t axis) const
   {

@@ -707,7 +707,7 @@ ReadArray(const Node & node)
   return array;
 }
 
-/** What OME-Zarr says of a level. */
+/** The metadata of a level in OME-Zarr. */
 struct OmeLevel
 {
   std::vector<std::string> names;
@@ -731,7 +731,7 @@ FindOme(const Node & node)
   return ome.contains("multiscales") && ome["multiscales"].is_array() && !ome["multiscales"].empty() ? &ome : nullptr;
 }
 
-/** Applies scale and translation of a list of transformations after those that there are. */
+/** Applies scale and translation of a list of transformations after the earlier ones. */
 void
 Transform(const JsonPart & list, std::size_t axes, OmeLevel & level)
 {
@@ -837,7 +837,7 @@ ReadLevel(const std::string & file, const Json & ome, const Json & dataset)
   return level;
 }
 
-/** Where each axis of an array goes: spaces first, then time; a channel is a component. */
+/** Places each axis of an array: spaces first, then time; a channel is a component. */
 void
 PlaceAxes(const std::string & file, const OmeLevel & level, ZarrImage & image)
 {

@@ -22,11 +22,11 @@ struct ZarrLevel
   bool indexIsAtEnd{ true };
   bool indexHasChecksum{ true };
   bool indexIsBigEndian{ false };
-  /** Of the innermost level. */
+  /** The codecs of the innermost level. */
   std::vector<ZarrCodec> codecs;
 };
 
-/** What values are before they become those of a PixelKind. */
+/** The meaning of values before they become those of a PixelKind. */
 enum class ZarrValue
 {
   Plain,

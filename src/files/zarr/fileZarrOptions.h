@@ -11,7 +11,7 @@ namespace chunkwise::files
 /** How a store is made. */
 struct ZarrOptions
 {
-  /** Of Zarr: 3 with OME-Zarr 0.5, 2 with OME-Zarr 0.4. */
+  /** The version of Zarr: 3 with OME-Zarr 0.5, 2 with OME-Zarr 0.4. */
   int version{ 3 };
   /** Voxels of a chunk and of a shard along x, y, z and time; empty: chosen for the image. */
   std::vector<std::int64_t> chunk;

@@ -103,7 +103,7 @@ ReduceValues(ZarrReducer reducer, T * values, std::size_t count)
     default:
       break;
   }
-  // What is no number comes last.
+  // NaN comes last.
   std::sort(values, values + count, [](T a, T b) { return a < b || (IsNotANumber(b) && !IsNotANumber(a)); });
   return values[(count - 1) / 2];
 }
@@ -114,7 +114,7 @@ void
 ReduceRow(ZarrReducer reducer, const Box & box, const BufferView & from, const Coordinates & factor,
           const BufferView & to, Coordinates index)
 {
-  // Voxels that exist of those that make the first one, but for axis 0.
+  // The voxels that make the first one and exist, but for axis 0.
   Coordinates begin{};
   Coordinates count{};
   for (int a = 0; a < MaxDimension; ++a)

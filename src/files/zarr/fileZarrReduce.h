@@ -24,7 +24,8 @@ enum class ZarrReducer
 Box
 GetReducedBox(const Box & box, const Coordinates & factor);
 
-/** Makes each voxel of the next level from those that exist: fewer at odd ends. `to` is a view of GetReducedBox(box).
+/** Makes each voxel of the next level from the voxels that exist: fewer at odd ends. `to` is a view of
+ * GetReducedBox(box).
  */
 void
 ReduceLevel(ZarrReducer reducer, const Box & box, const BufferView & from, const Coordinates & factor,

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t ChunksOfWorker = 4;
 /** Voxels of units that are not complete yet and stay in memory; those beyond that wait in a file. */
 constexpr std::uint64_t WaitingBytes = std::uint64_t{ 16 } << 20;
-/** What encoding may hold where nobody says how much. */
+/** The memory that encoding may hold if nobody sets a limit. */
 constexpr std::uint64_t EncodingBytes = std::uint64_t{ 1 } << 30;
 
 /** The memory that writing takes. */
@@ -96,13 +96,13 @@ public:
   std::vector<std::vector<char>> encoded;
 };
 
-/** Voxels of a unit, a chunk or a shard with a file of its own, of which not all are there yet. */
+/** Voxels of a unit, a chunk or a shard with a separate file, of which not all are there yet. */
 struct WaitingUnit
 {
   Box               box;
   std::vector<char> voxels;
   std::int64_t      count{ 0 };
-  std::int64_t      slot{ -1 }; ///< in the file for those that memory has no room for
+  std::int64_t      slot{ -1 }; ///< in the file for units that memory has no room for
 };
 
 /** Files of a store. */

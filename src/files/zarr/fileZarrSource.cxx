@@ -20,7 +20,7 @@ namespace
 constexpr std::int64_t ShardsAtOnce = 16;
 /** Indices of shards that are in memory at once. */
 constexpr std::int64_t IndexBytesAtOnce = std::int64_t{ 4 } << 20;
-/** What decoding may hold where nobody says how much. */
+/** The memory that decoding may hold if nobody sets a limit. */
 constexpr std::uint64_t DecodingBytes = std::uint64_t{ 1 } << 30;
 
 std::string
@@ -42,7 +42,7 @@ struct ZarrPlace
   std::uint64_t      bytes{ 0 };
 };
 
-/** Where the chunks of a shard are. */
+/** The places of the chunks of a shard. */
 class ShardIndex
 {
 public:
@@ -191,7 +191,7 @@ private:
     std::vector<char> decoded;
     std::vector<char> converted;
   };
-  /** What is read, and by which worker. */
+  /** A read of a box, and the worker that does it. */
   struct Task
   {
     const Box &        box;

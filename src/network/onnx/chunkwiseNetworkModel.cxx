@@ -21,7 +21,7 @@ namespace chunkwise
 namespace
 {
 
-/** What the parser takes at once. */
+/** The largest file that the parser takes. */
 constexpr std::uint64_t LargestModel = std::numeric_limits<std::int32_t>::max();
 
 void

@@ -227,7 +227,7 @@ Importer::AddInput()
       throw Problem(name + "its extents make no sense");
     }
   }
-  // Different along all axes, so that sizes of one axis are not taken for those of another.
+  // Different along all axes, so that sizes of one axis are not confused with those of another.
   constexpr std::int64_t factors[2][3] = { { 1, 11, 13 }, { 17, 19, 23 } };
   for (std::size_t p = 0; p < 2; ++p)
   {
@@ -251,7 +251,7 @@ Importer::AddNodes()
     throw Problem("it has " + std::to_string(m_Model.graph().output_size()) +
                   " outputs; export it with one, such as the finest of several");
   }
-  // What the result does not need is not looked at: exporters leave nodes for training, or for sizes that they know.
+  // Nodes that the result does not need are skipped: exporters leave nodes for training, or for sizes that they know.
   const auto & nodes = m_Model.graph().node();
   m_Needed.insert(m_Model.graph().output(0).name());
   std::vector<bool> isNeeded(static_cast<std::size_t>(nodes.size()), false);

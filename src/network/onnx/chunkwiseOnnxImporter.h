@@ -15,16 +15,17 @@
 // Makes a NetworkGraph of an ONNX graph, node by node.
 //
 // A network takes images of any size, but nodes may compute with sizes: an exporter writes an enlargement as "the
-// extent of x, times 2". So such numbers are computed for images of several sizes at once ("probes"). What comes out
-// the same for all, a factor or a margin, is a property of the network; what does not is refused. If the file fixes the
-// image's extents, these are one of the probes, and sizes that the exporter wrote as constants are understood for it.
+// extent of x, times 2". So such numbers are computed for images of several sizes at once ("probes"). A number that is
+// the same for all, a factor or a margin, is a property of the network; other numbers are refused. If the file fixes
+// the image's extents, these are one of the probes, and sizes that the exporter wrote as constants are understood for
+// it.
 
 namespace chunkwise
 {
 namespace onnx
 {
 
-/** What a name in the graph stands for. */
+/** The value of a name in the graph. */
 struct Value
 {
   enum class Kind
@@ -71,7 +72,7 @@ public:
   std::shared_ptr<NetworkGraph>
   Import();
 
-  // What follows is for the functions of operators: the node at hand, its inputs and attributes.
+  // The members below are for the functions of operators: the node at hand, its inputs and attributes.
 
   std::int64_t
   GetVersion() const
@@ -259,7 +260,7 @@ AddShapeOperators(OperatorTable & table);
 void
 AddExtentOperators(OperatorTable & table);
 
-/** What to do about an operator that is not in the table. */
+/** Advice about an operator that is not in the table. */
 std::string
 GetAdvice(const std::string & name);
 

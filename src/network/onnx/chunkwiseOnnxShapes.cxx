@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Operators that move values or compute with sizes, but for those that change the extents.
+// Operators that move values or compute with sizes, except operators that change the extents.
 #include "chunkwiseOnnxImporter.h"
 
 #include <algorithm>

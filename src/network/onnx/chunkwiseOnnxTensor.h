@@ -17,7 +17,7 @@ namespace chunkwise
 namespace onnx
 {
 
-/** What is wrong, without the names of file and node: whoever knows these makes a ParameterError of it. */
+/** A description of an error, without the names of file and node: whoever knows these makes a ParameterError of it. */
 class Problem : public std::runtime_error
 {
 public:
@@ -41,7 +41,7 @@ enum ElementType
 /** Sizes and axes are a few numbers. */
 constexpr std::int64_t MostNumbers = 4096;
 
-/** Where tensors that a model stores in files of their own are. */
+/** The place of tensors that a model stores in separate files. */
 struct ExternalData
 {
   bool                  allowed{ false };

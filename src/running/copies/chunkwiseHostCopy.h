@@ -36,11 +36,11 @@ public:
     std::size_t at; ///< from `begin` on
     std::size_t bytes;
   };
-  /** Where bytes [begin, end) lie, in one piece or in stretches of the image that have at least `least` bytes wherever
-   * they are not cut by `begin` or `end`. Empty if they lie in shorter ones. */
+  /** The stretches of bytes [begin, end): one piece, or stretches of the image that have at least `least` bytes
+   * wherever they are not cut by `begin` or `end`. Empty if they lie in shorter ones. */
   std::vector<Stretch>
   FindStretches(std::size_t begin, std::size_t end, std::size_t least) const;
-  /** Where bytes [begin, end) lie if that is one piece of the image, else nullptr. */
+  /** The address of bytes [begin, end) if they are one piece of the image, else nullptr. */
   char *
   FindContiguous(std::size_t begin, std::size_t end) const;
 

@@ -25,8 +25,8 @@ struct TransferThreads
 Chunkwise_EXPORT TransferThreads
 FindTransferThreads(double toDeviceRate, double toHostRate, double rateOfThread, unsigned int processors);
 
-/** The same for this host, as it measures itself, whose processors `sharers` such links share. Where half of a share
- * are few, all of these for each direction: no thread of today's hosts is so fast that fewer would do, and nothing is
+/** The same for this host, as it measures itself, whose processors `sharers` such links share. If half of a share are
+ * few, all of these for each direction: no thread of today's hosts is so fast that fewer would do, and nothing is
  * measured. */
 Chunkwise_EXPORT TransferThreads
 FindTransferThreads(double toDeviceRate, double toHostRate, unsigned int sharers);

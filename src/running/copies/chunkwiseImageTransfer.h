@@ -19,7 +19,7 @@ public:
   /** Takes image, budgets and threads from the request. */
   ImageTransfer(ManagerState & manager, std::size_t device, const ExecutionRequest & request, Monitor * monitor);
 
-  /** Throw DeviceError or Aborted; then nothing is under way any more. */
+  /** Throw DeviceError or Aborted; then no copy is pending any more. */
   void
   ToDevice(void * to, const BufferView & from, const Box & box);
   void

@@ -17,7 +17,7 @@ struct Overlap
   std::int64_t from{ 0 }; ///< where they begin in the first one's buffer
 };
 
-/** What a box and one that follows it along `axis` have in common. */
+/** The overlap of a box and one that follows it along `axis`. */
 Chunkwise_EXPORT Overlap
 FindOverlap(const Box & first, const Box & second, int axis);
 

@@ -10,8 +10,8 @@ namespace chunkwise
 {
 
 /** Copies pieces of the images between the host and a device: straight where the host's memory is pinned, else through
- * a ring of pieces of pinned memory. Pixels with components side by side are copied as they lie, and the device takes
- * them apart and puts them together.
+ * a ring of pieces of pinned memory. Interleaved pixels are copied in that order, and the device de-interleaves and
+ * interleaves them.
  *
  * `lane`: each thread that loads or stores has its own; `count`: how many pieces it has begun. */
 class PieceCopies
@@ -37,7 +37,7 @@ public:
   {
     return m_Staging->GetThreads().loading + thread;
   }
-  /** Of these threads; empty: any. */
+  /** The processors of these threads; empty: any. */
   const std::vector<int> &
   GetProcessors() const
   {
@@ -99,7 +99,7 @@ private:
   MakeRoomForPixels(DeviceState & state, std::size_t memoryLimit);
   std::int64_t
   ComponentsTogether(const BufferView & view, const Box & box) const;
-  /** Where the piece lies in pinned memory, if the image is pinned there; otherwise nothing. */
+  /** The place of the piece in pinned memory, if the image is pinned there; otherwise nothing. */
   static Stretches
   FindPinned(bool isPinned, const DenseSequence & sequence, const Piece & piece);
 

@@ -73,7 +73,7 @@ StagedTransfer::InLanes(std::size_t bytes, TBody && body)
     {
       mine = std::current_exception();
     }
-    // What was begun must end before the pieces are used again.
+    // Copies that were begun must end before the pieces are used again.
     try
     {
       m_Device.Synchronize(m_Streams[i].Get());

@@ -18,7 +18,7 @@ public:
    * ring, DeviceError if the device fails. */
   StagedTransfer(DeviceState & state, const RunContext & context, std::size_t pinnedLimit, int sharers = 1);
 
-  /** Throw DeviceError, or Aborted if the run is to stop; then nothing is under way any more. */
+  /** Throw DeviceError, or Aborted if the run is to stop; then no copy is pending any more. */
   void
   ToDevice(void * to, const DenseSequence & from);
   void
@@ -30,7 +30,7 @@ private:
   {
     AwaitEvent(m_Device, event, [this] { return m_Context.ShouldStop(); });
   }
-  /** Where bytes [begin, end) lie if they need no staging, else nullptr. */
+  /** The address of bytes [begin, end) if they need no staging, else nullptr. */
   char *
   FindPinned(const DenseSequence & sequence, std::size_t begin, std::size_t end) const;
   /** Calls body(lane, lanes, pieces) in a thread for each lane. */

@@ -32,7 +32,7 @@ struct Arena::Impl
   std::unordered_map<void *, std::size_t> blocks;
   /** By their size. */
   std::multimap<std::size_t, Kept> kept;
-  std::size_t                      idle{ 0 }; ///< of kept blocks, those that are
+  std::size_t                      idle{ 0 }; ///< of kept blocks, the idle ones
 
   /** The kept block that one of so many bytes becomes. A much larger one would hold memory that the budget promised to
    * others. */

@@ -15,8 +15,8 @@ namespace chunkwise
 
 /** Memory of one place (a device, pinned host memory, host scratch) under a budget.
  *
- * Freed blocks are kept for the next run and given back when the budget or the place needs them. What is held, kept
- * blocks included, never exceeds the budget. Thread-safe. */
+ * Freed blocks are kept for the next run and given back when the budget or the place needs them. The bytes that are
+ * held, kept blocks included, never exceed the budget. Thread-safe. */
 class Chunkwise_EXPORT Arena
 {
 public:
@@ -36,7 +36,7 @@ public:
   std::size_t
   GetBudget() const;
 
-  /** What a block of so many bytes takes of the budget. */
+  /** The bytes of the budget that a block of so many bytes takes. */
   static std::size_t
   SizeOfBlock(std::size_t bytes)
   {
@@ -58,7 +58,7 @@ public:
   /** In use and kept. */
   std::size_t
   GetBytesHeld() const;
-  /** What would be held beside one more block of so many bytes, with it: a kept one may become it. */
+  /** The bytes that would be held with one more block of so many bytes: a kept one may become it. */
   std::size_t
   GetBytesHeldWith(std::size_t bytes) const;
   /** The most that was held since the last reset, less what was kept then and has not been used since. */

@@ -25,7 +25,7 @@ GetPlaneBytes(const Coordinates & extent, int axis, PixelKind kind)
   return bytes;
 }
 
-/** What a piece takes while it is converted. */
+/** The bytes of a piece while it is converted. */
 std::uint64_t
 GetHeldBytes(const Coordinates & extent, PixelKind kind, bool anyOrder)
 {

@@ -91,7 +91,7 @@ Contains(const std::string & list, const std::string & name)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/** Where a hierarchy of groups is mounted, and which group is the one at that folder. */
+/** The folder where a hierarchy of groups is mounted, and the group at that folder. */
 struct GroupMount
 {
   bool        isVersion2;
@@ -149,7 +149,7 @@ FindGroup(const std::string & root, const std::string & controller, bool isVersi
   return false;
 }
 
-/** What one group's own limits leave. */
+/** The room that one group's own limits leave. */
 std::size_t
 RoomOfGroup(const std::string & folder, bool isVersion2)
 {

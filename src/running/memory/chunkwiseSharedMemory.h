@@ -8,7 +8,7 @@ namespace chunkwise
 {
 
 /** Whether two views have a byte in common. Views that are woven into each other, as every second plane and the planes
- * between them, have none. Where it would take too long to tell, and of rows that are woven into each other, the answer
+ * between them, have none. If it would take too long to tell, and for rows that are woven into each other, the answer
  * is yes. A view without memory shares none. */
 Chunkwise_EXPORT bool
 ShareMemory(const BufferView & a, const BufferView & b);

@@ -47,12 +47,12 @@ std::size_t
 GetSpilledBytes(const Plan & plan, const PlannerRequest & request, const Operation & operation,
                 const KernelRegistry & kernels, KernelRole role = &KernelSet::spilled);
 
-/** What chunks of a plan spill of each device, and what all runs may at a time. */
+/** The bytes that chunks of a plan spill for each device, and the bytes that all runs may spill at a time. */
 struct SpilledBytes
 {
   std::size_t bytes{ 0 }; ///< 0: the plan does not spill
   std::size_t limit{ 0 };
-  /** What runs in place of the request's, of which the host computes the head; nullptr: nothing. */
+  /** The operation that runs in place of the request's, of which the host computes the head; nullptr: none. */
   std::shared_ptr<const Operation> piped{};
 };
 
@@ -68,7 +68,7 @@ public:
   {
     return m_Bytes;
   }
-  /** Of the run's device number `device`. */
+  /** The memory of the run's device number `device`. */
   void *
   Get(std::size_t device) const
   {

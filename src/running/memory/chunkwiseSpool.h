@@ -24,7 +24,7 @@ public:
   Spool &
   operator=(const Spool &) = delete;
 
-  /** Where the next Append begins. */
+  /** The place of the next Append. */
   std::uint64_t
   GetSize() const
   {
@@ -36,7 +36,7 @@ public:
   {
     WriteAt(Reserve(bytes), data, bytes);
   }
-  /** Where bytes are that are to be written by WriteAt. The next Append begins behind them. */
+  /** Reserves a place for bytes that WriteAt writes. The next Append begins behind them. */
   std::uint64_t
   Reserve(std::size_t bytes);
   /** Throws as Append. Several threads may write, and read, at once. */

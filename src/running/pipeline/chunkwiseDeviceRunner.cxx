@@ -182,7 +182,7 @@ private:
     if (block.GetBytes() < bytes)
     {
       block = ArenaBlock();
-      // What comes next may be a little larger.
+      // The next job may be a little larger.
       block = ArenaBlock(m_State.memory, MayStay(2 * bytes) ? 2 * bytes : bytes, m_Limit);
     }
     return bytes ? block.Get() : nullptr;

@@ -9,7 +9,7 @@ namespace chunkwise
 namespace
 {
 
-/** What the host computes of a chunk with. */
+/** The objects with which the host computes its part of a chunk. */
 struct HeadJob
 {
   HeadJob(RunContext & context, const Chunk & chunk, RunControl & control)

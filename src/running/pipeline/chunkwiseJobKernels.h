@@ -31,7 +31,7 @@ public:
    * makes the carries that others may wait for. */
   void
   IssueReady();
-  /** Of a sweep: brings the jobs' carries from and to the chain, in order, until the line ends. */
+  /** For a sweep: brings the jobs' carries from and to the chain, in order, until the line ends. */
   void
   HandCarries();
   /** Under the line's lock: what entered a job that is done with is kept no longer. */
@@ -46,7 +46,7 @@ private:
   MayAdvance() const;
   bool
   MayIssue() const;
-  /** What comes next in the stream waits for all that was loaded for the job; of a sweep, once for a chunk. */
+  /** Later work in the stream waits for all that was loaded for the job; in a sweep, once for a chunk. */
   void
   AwaitLoads(const Job & job);
   KernelCall

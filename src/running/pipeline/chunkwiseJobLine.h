@@ -97,7 +97,7 @@ public:
       {
         throw Aborted();
       }
-      // A stop of the whole run has no signal of its own here.
+      // A stop of the whole run has no separate signal here.
       m_Changed.wait_for(lock, std::chrono::milliseconds(5));
     }
   }

@@ -111,7 +111,7 @@ private:
       again.push_back(job.chunk);
       if (job.finished)
       {
-        // What comes behind it needs a carry that only this device has had.
+        // The chunks behind it need a carry that only this device has had.
         m_Context.AddFinishedVoxels(-job.chunk.outputBox.NumberOfVoxels());
       }
     }

@@ -42,13 +42,14 @@ struct Job
   std::vector<InputOverlap> overlap; ///< of each input
   bool                      overlaps{ false };
   Box                       inputBox{};
-  /** Fixpoint: bytes of the previous job's state that this one goes on from, ahead of its own, and where there. */
+  /** Fixpoint: bytes of the previous job's state that this one goes on from, ahead of its state; and their place
+   * there. */
   std::size_t        bytesBefore{ 0 };
   std::size_t        layersFrom{ 0 };
   std::vector<Piece> loads;
   std::vector<Piece> stores;
 
-  // What follows changes under the lock of the job's line.
+  // The members below change under the lock of the job's line.
   std::size_t           nextLoad{ 0 };
   std::size_t           loadsBegun{ 0 };
   bool                  isLoaded{ false };   ///< all its loads are enqueued, and its load event
@@ -83,12 +84,12 @@ public:
   Make(const Chunk & chunk, const Job * previous) const;
 
 private:
-  /** Where the common voxels of two inputs lie, if they are one block at the end of one and the begin of the other, or
-   * one for each component. */
+  /** The place of the common voxels of two inputs, if they are one block at the end of one and the begin of the next,
+   * or one for each component. */
   void
   FindOverlap(const Job * previous, Job & job) const;
-  /** A chunk that follows on the previous one goes on from the last layers of its state: what comes from there need not
-   * come in a visit of its own. */
+  /** A chunk that follows on the previous one goes on from the last layers of its state: values from there need no
+   * separate visit. */
   void
   FindLayersBefore(const Job * previous, Job & job) const;
   DenseSequence

@@ -38,7 +38,7 @@ CarryChain::Await(std::int64_t index, const std::function<bool()> & stop) const
     {
       throw Aborted();
     }
-    // The reasons to stop have no signal of their own here.
+    // The reasons to stop have no separate signal here.
     m_Changed.wait_for(lock, std::chrono::milliseconds(5));
   }
 }

@@ -12,8 +12,9 @@
 namespace chunkwise
 {
 
-/** What the chunks of a sweep hand on, as far as the host knows it, by the index along the sweep's axis where it is
- * handed over. Chunks may be cut differently by who takes them: a carry says nothing of the chunk that made it. */
+/** The carries that the chunks of a sweep hand on, as far as the host has them, by the index along the sweep's axis
+ * where they are handed over. Chunks may be cut differently by who takes them: a carry says nothing of the chunk that
+ * made it. */
 class CarryChain
 {
 public:

@@ -10,8 +10,8 @@ namespace chunkwise
 /** The carries of a sweep on one device, while its chunks go through a pipeline.
  *
  * A single device keeps them in its memory, from one chunk to the next. One of several devices takes the carry that
- * enters a chunk from the chain and hands the one that leaves it to the chain, through memory of the host. Where that
- * is pinned, kernels read and write it: copies would wait behind those of the images, whatever their stream, because a
+ * enters a chunk from the chain and hands the one that leaves it to the chain, through memory of the host. If that is
+ * pinned, kernels read and write it: copies would wait behind those of the images, whatever their stream, because a
  * device has one queue for each direction of its link.
  *
  * Chunks are numbered from 0 in order. Calls for a chunk: Take, Advance, Enter, HandOn; Enter may come after Take and
@@ -68,7 +68,7 @@ public:
 
 private:
   // When a carry was handed on, all kernels that were enqueued before the one that made it have ended: those of the
-  // outputs of chunks that are Lead + 1 and more before it. What these read may be overwritten.
+  // outputs of chunks that are Lead + 1 and more before it. The memory that these read may be overwritten.
   static std::size_t
   NumberOfIn(bool isShared)
   {
@@ -105,7 +105,7 @@ private:
   {
     return m_Out[number % m_Out.size()].Get();
   }
-  /** What enters the chunk, in the device's memory for what comes after this in the stream. */
+  /** The carry that enters the chunk, in the device's memory, for work that comes after this in the stream. */
   const void *
   Await(std::size_t number, StreamHandle stream);
   bool

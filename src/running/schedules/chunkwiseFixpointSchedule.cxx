@@ -57,7 +57,7 @@ private:
   struct Task
   {
     FixpointWork::Visit visit;
-    /** Another visit was under way at some time of this one, perhaps in the same memory. */
+    /** Another visit ran at some time of this one, perhaps in the same memory. */
     std::atomic<bool> overlapped{ false };
     bool              failed{ false };
   };
@@ -116,7 +116,7 @@ private:
     return true;
   }
 
-  /** Where memory fails it may do for a smaller visit, or for one without others beside it. */
+  /** If memory fails, it may do for a smaller visit, or for one without others beside it. */
   void
   Visit(ChunkRunner & runner, Task & task) const
   {

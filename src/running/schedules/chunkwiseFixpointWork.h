@@ -10,14 +10,14 @@
 namespace chunkwise
 {
 
-/** What is left to do of a Fixpoint after each part of the region has come to its own fixed point: visits to where
- * something may still change, at first the seams between the parts.
+/** The work that is left of a Fixpoint after each part of the region has come to a separate fixed point: visits to
+ * where something may still change, at first the seams between the parts.
  *
  * The region is a grid of cells: the parts, cut across two axes, so that a visit to a seam need not be one to the
- * parts. A visit is to a box of cells. Where it changes its border the cells beyond become dirty, and the visit to them
- * reaches further that way: what stays near a seam costs little, and what goes far takes few visits. The last
- * dirty cells go first: the parts are made in order, so that most of what is left goes the other way. Visits whose
- * halos meet are not under way at the same time, so that the state that one reads is whole. */
+ * parts. A visit is to a box of cells. If it changes its border, the cells beyond become dirty, and the visit to them
+ * reaches further that way: changes that stay near a seam cost little, and changes that go far take few visits. The
+ * last dirty cells go first: the parts are made in order, so that most of what is left goes the other way. Visits whose
+ * halos meet do not run at the same time, so that the state that one reads is whole. */
 class FixpointWork
 {
 public:
@@ -93,7 +93,7 @@ private:
   template <typename TBody>
   static void
   ForEach(const Coordinates & first, const Coordinates & last, TBody && body);
-  /** The cells of a visit and those that touch it. */
+  /** Calls body for the cells of a visit and for the cells that touch it. */
   template <typename TBody>
   void
   ForEachAround(const Visit & visit, TBody && body);

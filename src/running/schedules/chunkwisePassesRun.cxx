@@ -117,12 +117,36 @@ PassesRun::PassesRun(ManagerState & manager, const ExecutionRequest & request, c
   }
   if (m_Limit && most > m_Limit)
   {
-    throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(most) + " bytes of " + GetMemoryName() +
-                        " memory for the images between its stages, more than the budget of " +
+    const std::size_t least = m_Device ? most : GetLeast(most);
+    throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(least) + " bytes of " + GetMemoryName() +
+                        " memory, " + std::to_string(most) +
+                        " of them for the images between its stages, more than the budget of " +
                         std::to_string(m_Limit) + " bytes",
-                      most,
+                      least,
                       m_Limit);
   }
+}
+
+std::size_t
+PassesRun::GetLeast(std::size_t most) const
+{
+  std::size_t least = most;
+  for (std::size_t i = 0; i < m_Stages.size(); ++i)
+  {
+    ExecutionRequest stage = MakeRequest(i);
+    stage.budgets.host = 1;
+    try
+    {
+      PlannerRequest           plannerRequest;
+      std::vector<std::string> warnings;
+      (void)m_Manager.MakeHostPlan(stage, plannerRequest, warnings);
+    }
+    catch (const BudgetError & error)
+    {
+      least = std::max(least, GetBytesDuring(i) + error.needed);
+    }
+  }
+  return least;
 }
 
 std::size_t
@@ -160,7 +184,7 @@ PassesRun::MakeRequest(std::size_t stage) const
   {
     request.output = DenseView(nullptr, m_Kinds[stage], m_Boxes[stage]);
   }
-  // What is in use of a device's memory its plans know.
+  // The plans of devices account for the memory in use.
   if (m_Limit && !m_Device)
   {
     // 0 would be no limit.
@@ -260,16 +284,18 @@ PassesRun::Execute(const ExecuteFunction & execute, Monitor * monitor)
     catch (const BudgetError & error)
     {
       const std::size_t held = GetBytesDuring(i);
-      // Devices have budgets of their own.
+      // Devices have separate budgets.
       if (!m_Limit || m_Device || error.budget != request.budgets.host || held == 0)
       {
         throw;
       }
-      throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(error.needed + held) + " bytes of " +
-                          GetMemoryName() + " memory, " + std::to_string(held) +
+      // Later stages may need more than this one.
+      const std::size_t least = GetLeast(error.needed + held);
+      throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(least) + " bytes of " + GetMemoryName() +
+                          " memory, " + std::to_string(held) +
                           " of them for the images between its stages, more than the budget of " +
                           std::to_string(m_Limit) + " bytes",
-                        error.needed + held,
+                        least,
                         m_Limit);
     }
     for (std::size_t k = 0; k <= i; ++k)

@@ -19,7 +19,7 @@ namespace chunkwise
 namespace
 {
 
-/** What moves images: it gives what it is given, by the kernel that every backend has for that. */
+/** An operation that moves images: it gives what it is given, by the kernel that every backend has for that. */
 class MoveOperation : public Operation
 {
 public:

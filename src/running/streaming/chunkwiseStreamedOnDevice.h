@@ -63,7 +63,7 @@ ExecuteHeld(Manager & manager, const StreamedRequest & request, const StreamedPl
             const std::shared_ptr<ImageSink> & sink, Monitor * monitor, StreamedReport & report);
 
 /** Calls `fill` with the memory of each division's result in ascending order; the division before is written meanwhile.
- * Throws errors of the sink as they are, and Aborted. Of the report what writing can tell is filled. */
+ * Throws errors of the sink as they are, and Aborted. Fills the fields of the report that are about writing. */
 StreamedReport
 WriteStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
               const std::shared_ptr<ImageSink> & sink, Monitor * monitor,

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <thread>
 
 namespace chunkwise
@@ -22,7 +23,7 @@ namespace
 constexpr std::uint64_t BytesForOverlap = std::uint64_t{ 32 } << 20;
 /** Planes of the halo are computed with by both divisions that meet; at most one in so many. */
 constexpr std::int64_t PlanesPerHalo = 8;
-/** What a device has to hold the whole image for is expected to be so many times as fast. */
+/** The least expected speedup for which a device holds the whole image. */
 constexpr double WorthOfHolding = 1.05;
 
 /** Planes of an input's unit along the divided axis. */
@@ -32,14 +33,23 @@ GetUnit(const StreamedInput & input, const StreamedPlan & plan)
   return input.source->GetAccess().unit[plan.axis + (input.components > 1 ? 1 : 0)];
 }
 
+/** Whether boxes of all sources can be read in any order. */
+bool
+ReadsInAnyOrder(const StreamedRequest & request)
+{
+  return std::all_of(request.inputs.begin(), request.inputs.end(), [](const StreamedInput & input) {
+    return input.source->GetAccess().anyOrder;
+  });
+}
+
 /** Finds the number of divisions. */
 class DivisionSearch
 {
 public:
-  DivisionSearch(Manager & manager, const StreamedRequest & request)
+  DivisionSearch(Manager & manager, const StreamedRequest & request, bool cutsAtTiles)
     : m_Manager(manager)
     , m_Request(request)
-    , m_Image(GetImageBox(request))
+    , m_Image(GetOutputBox(request))
   {
     // All components of a voxel are in one division.
     m_Plan.axis = MaxDimension - (GetComponents(request) > 1 ? 2 : 1);
@@ -48,15 +58,21 @@ public:
       --m_Plan.axis;
     }
     m_Plan.budgets = request.budgets;
-    // Where the system does not tell there is no limit.
+    // If the system does not tell, there is no limit.
     const std::uint64_t available = GetAvailableHostMemory();
     m_Room = request.memory ? request.memory : available ? available / 2 : std::uint64_t{ 1 } << 60;
-    const bool whole = request.operation && NeedsWholeAxis(*request.operation, m_Plan.axis, m_Image);
+    const bool whole =
+      request.operation && (NeedsWholeAxis(*request.operation, m_Plan.axis, m_Image) || this->ReadsBackwards());
     m_Planes = whole ? 1 : std::max<std::int64_t>(1, request.region.Extent(m_Plan.axis));
     if (GetWrittenBox(request) == request.region)
     {
       const int axisOfSink = m_Plan.axis + (GetComponents(request) > 1 ? 1 : 0);
       m_Plan.step = std::max<std::int64_t>(1, std::min(m_Planes, request.sinkAccess.unit[axisOfSink]));
+    }
+    if (cutsAtTiles && !whole)
+    {
+      const std::int64_t tile = request.operation->GetTile(m_Image.Extents())[m_Plan.axis];
+      m_Plan.step = std::max<std::int64_t>(1, std::min(m_Planes, std::lcm(m_Plan.step, tile)));
     }
     m_Most = (m_Planes + m_Plan.step - 1) / m_Plan.step;
     for (const StreamedInput & input : request.inputs)
@@ -69,6 +85,7 @@ public:
   StreamedPlan
   Find(bool mayHold)
   {
+    mayHold = mayHold && !(m_Request.operation && m_Request.operation->GetOutputGrid());
     if (m_Request.divisions > 0)
     {
       return this->TakeGiven();
@@ -134,6 +151,23 @@ private:
     return m_Plan;
   }
 
+  /** Whether divisions would read a source from its end to its begin that is read from its begin on alone. */
+  bool
+  ReadsBackwards() const
+  {
+    if (!m_Request.operation->GetOutputGrid() || m_Request.region.IsEmpty() || ReadsInAnyOrder(m_Request))
+    {
+      return false;
+    }
+    Box first = m_Request.region;
+    Box last = m_Request.region;
+    first.upper[m_Plan.axis] = first.lower[m_Plan.axis] + 1;
+    last.lower[m_Plan.axis] = last.upper[m_Plan.axis] - 1;
+    const Box image = GetImageBox(m_Request);
+    return GetInputBox(*m_Request.operation, last, image).lower[m_Plan.axis] <
+           GetInputBox(*m_Request.operation, first, image).lower[m_Plan.axis];
+  }
+
   /** All of the image is computed and written, in one pass. */
   bool
   IsWhole() const
@@ -151,7 +185,7 @@ private:
     return runner && !(runner->NeedsSpool() && m_Request.spoolFolder.empty());
   }
 
-  /** What computing so many divisions takes. */
+  /** The seconds of computing for so many divisions. */
   double
   GetSeconds(std::int64_t divisions)
   {
@@ -195,12 +229,15 @@ private:
   std::int64_t
   GetPlanesOfHalo() const
   {
-    if (!m_Request.operation)
+    if (!m_Request.operation || m_Request.operation->GetOutputGrid())
     {
       return 0;
     }
-    const Halo halo = m_Request.operation->GetHalo(m_Image.Extents());
-    return std::min(m_Planes, halo.lower[m_Plan.axis]) + std::min(m_Planes, halo.upper[m_Plan.axis]);
+    const Halo         halo = m_Request.operation->GetHalo(m_Image.Extents());
+    const std::int64_t tile = m_Request.operation->GetTile(m_Image.Extents())[m_Plan.axis];
+    const std::int64_t ofTiles = m_Plan.step % tile == 0 ? 0 : 2 * (tile - 1);
+    return std::min(m_Planes, halo.lower[m_Plan.axis]) + std::min(m_Planes, halo.upper[m_Plan.axis]) +
+           std::min(m_Planes, ofTiles);
   }
 
   StreamedPlan
@@ -226,10 +263,22 @@ private:
   {
     m_Plan.divisions = count;
     m_Plan.bytesAtOnce = 0;
+    const auto add = [this](std::int64_t i) {
+      m_Plan.bytesAtOnce = std::max(m_Plan.bytesAtOnce, this->GetBytes(GetDivision(m_Request.region, m_Plan, i)));
+    };
+    if (m_Request.operation && m_Request.operation->GetOutputGrid())
+    {
+      // The parts of the image that equal divisions need differ.
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        add(i);
+      }
+      return;
+    }
     // The first piece is as large as any, the second begins and ends within the image.
     for (const std::int64_t i : { std::int64_t{ 0 }, std::min<std::int64_t>(1, count - 1), count / 2, count - 1 })
     {
-      m_Plan.bytesAtOnce = std::max(m_Plan.bytesAtOnce, this->GetBytes(GetDivision(m_Request.region, m_Plan, i)));
+      add(i);
     }
   }
 
@@ -251,7 +300,7 @@ private:
     if (m_Request.operation)
     {
       bytes += buffers * BytesOf(output, m_Request.computedKind);
-      // What is written of it is copied, wherever it lies.
+      // The part that is written is copied, wherever it lies.
       bytes += GetWrittenBox(m_Request) == m_Request.region ? 0 : BytesOf(output, m_Request.computedKind);
       bytes += m_Request.computedKind == m_Request.writtenKind
                  ? 0
@@ -260,7 +309,7 @@ private:
     return bytes;
   }
 
-  /** What an input has of a box: its own components. */
+  /** The part of a box that an input has: its own components. */
   Box
   PartOf(Box box, const StreamedInput & input) const
   {
@@ -292,7 +341,7 @@ private:
   bool
   Fits(std::int64_t count, std::uint64_t room, bool withRun = true)
   {
-    // Overlap takes twice the memory. Where even the finest divisions do not fit so, they take turns.
+    // Overlap takes twice the memory. If even the finest divisions do not fit so, they take turns.
     m_Plan.buffers = count > 1 ? m_MostBuffers : 1;
     m_Plan.readsWholeUnits = m_HasUnits;
     if (this->FitsAsItIs(count, room, withRun))
@@ -323,7 +372,7 @@ private:
   FitsAsItIs(std::int64_t count, std::uint64_t room, bool withRun)
   {
     this->SetDivisions(count);
-    // What is left beside a division is for scratch: a quarter of the room, less only for the finest divisions.
+    // The room beside a division is for scratch: a quarter of the room, less only for the finest divisions.
     if (m_Plan.bytesAtOnce >= room || (!this->IsFinest(count) && m_Plan.bytesAtOnce > room - room / 4))
     {
       return false;
@@ -414,11 +463,11 @@ private:
     return std::min({ static_cast<std::int64_t>(all / BytesForOverlap), std::max<std::int64_t>(1, planes), m_Most });
   }
 
-  /** What the plan says of the whole run. */
+  /** The plan of the whole run. */
   StreamedPlan
   Finish()
   {
-    // Where nobody asked for a limit, scratch has none.
+    // If nobody asked for a limit, scratch has none.
     m_Plan.budgets.host = m_Request.memory ? m_Room - std::min(m_Room, m_Plan.bytesAtOnce) : 0;
     m_Plan.bytesWritten = BytesOf(GetWrittenBox(m_Request), m_Request.writtenKind);
     const Box all = m_Request.operation && !m_Request.region.IsEmpty()
@@ -511,6 +560,13 @@ GetImageBox(const StreamedRequest & request)
 }
 
 Box
+GetOutputBox(const StreamedRequest & request)
+{
+  const Box image = GetImageBox(request);
+  return request.operation ? GetOutputBox(*request.operation, image) : image;
+}
+
+Box
 GetWrittenBox(const StreamedRequest & request)
 {
   return request.written.IsEmpty() ? request.region : request.written;
@@ -549,6 +605,16 @@ MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, 
     input.lower[plan.axis] = needed.lower[plan.axis];
     input.upper[plan.axis] = needed.upper[plan.axis];
     input = request.operation->HandsOnState() ? input : needed;
+    if (request.operation->GetOutputGrid() && !division.IsEmpty() && !ReadsInAnyOrder(request))
+    {
+      // Divisions that follow each other have the same rows, so that no plane is read again.
+      const Box all = GetInputBox(*request.operation, request.region, result.image);
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        input.lower[a] = a == plan.axis ? input.lower[a] : all.lower[a];
+        input.upper[a] = a == plan.axis ? input.upper[a] : all.upper[a];
+      }
+    }
   }
   for (const StreamedInput & from : request.inputs)
   {
@@ -558,16 +624,44 @@ MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, 
   return result;
 }
 
+namespace
+{
+
+/** Divisions that begin where tiles do, if such divisions fit: others compute the tiles that they cut twice. */
+StreamedPlan
+FindDivisions(Manager & manager, const StreamedRequest & request, bool mayHold)
+{
+  const Box   image = GetImageBox(request);
+  Coordinates tile = request.operation ? request.operation->GetTile(image.Extents()) : Coordinates::Filled(1);
+  bool        hasTiles = false;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    hasTiles = hasTiles || (tile[a] > 1 && tile[a] < image.Extent(a) && request.region.lower[a] % tile[a] == 0);
+  }
+  if (hasTiles && request.divisions == 0)
+  {
+    try
+    {
+      return DivisionSearch(manager, request, true).Find(mayHold);
+    }
+    catch (const DivisionsError &)
+    {}
+  }
+  return DivisionSearch(manager, request, false).Find(mayHold);
+}
+
+} // namespace
+
 StreamedPlan
 MakePlanWithoutHolding(Manager & manager, const StreamedRequest & request)
 {
-  return DivisionSearch(manager, request).Find(false);
+  return FindDivisions(manager, request, false);
 }
 
 StreamedPlan
 MakeStreamedPlan(Manager & manager, const StreamedRequest & request)
 {
-  return DivisionSearch(manager, request).Find(true);
+  return FindDivisions(manager, request, true);
 }
 
 } // namespace chunkwise

@@ -150,7 +150,7 @@ private:
   {
     return m_Inputs[input].components > 1;
   }
-  /** What an input has of a box of the engine's. */
+  /** The box of an input's file for a box of the engine's. */
   Box
   GetFileBox(Box box, std::size_t input) const
   {
@@ -208,7 +208,7 @@ public:
         device);
     }
   }
-  /** Where the result of division `i` is to be put, before Admit. The slot must be free: i - slots steps are done. */
+  /** The place for the result of division `i`, before Admit. The slot must be free: i - slots steps are done. */
   BufferView
   GetView(std::int64_t i, PixelKind kind, const Box & division)
   {

@@ -13,7 +13,7 @@ namespace chunkwise
 namespace
 {
 
-/** Where a piece of a dense view lies. */
+/** The address of a piece of a dense view. */
 void *
 PlaceOf(const BufferView & view, const Box & piece)
 {

@@ -15,8 +15,9 @@ namespace chunkwise
 
 /** Bytes that a thread reads, converts or writes between two looks at whether it is to stop. */
 constexpr std::uint64_t StreamedPieceBytes = std::uint64_t{ 4 } << 20;
-/** What is copied, or written in any order: threads that share some dozen MiB of it end at about the same time. Pieces
- * to read are larger, since what is decoded in blocks is decoded once for each piece that needs a part of the block. */
+/** The bytes of a piece that is copied, or written in any order: threads that share some dozen MiB of it end at about
+ * the same time. Pieces to read are larger, since what is decoded in blocks is decoded once for each piece that needs a
+ * part of the block. */
 constexpr std::uint64_t SmallPieceBytes = std::uint64_t{ 1 } << 20;
 
 /** Bytes of the voxels of a box. */

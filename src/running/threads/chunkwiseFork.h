@@ -10,9 +10,10 @@
 namespace chunkwise
 {
 
-/** How many forks lie between the process that first asked and this one. A forked child has none of its parent's
- * threads, and locks that these held stay closed: who keeps threads or locks looks here before he uses them, and where
- * the number has changed leaves them where they are and makes others. 0 for ever on systems that do not fork. */
+/** How many forks lie between the process that first asked and this one. A forked child lacks its parent's
+ * threads, and locks that these held stay closed: code that keeps threads or locks checks this number before it uses
+ * them, and if the number has changed leaves them where they are and makes others. 0 for ever on systems that do not
+ * fork. */
 Chunkwise_EXPORT unsigned int
 GetForkCount();
 
@@ -29,7 +30,7 @@ public:
     unsigned int       holder = 0;
     while (!m_Holder.compare_exchange_weak(holder, mine))
     {
-      // What a thread of the parent left closed is as good as open.
+      // A lock that a thread of the parent left closed counts as open.
       if (holder == mine)
       {
         holder = 0;

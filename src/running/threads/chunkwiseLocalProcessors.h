@@ -17,7 +17,7 @@ namespace chunkwise
 Chunkwise_EXPORT std::vector<int>
                  FindLocalProcessors(const std::string & busAddress, std::size_t least);
 
-/** Where the system describes itself: "/sys", but for tests. */
+/** The folder in which the system describes itself: "/sys", but for tests. */
 Chunkwise_EXPORT std::string &
                  GetSystemFolder();
 
@@ -33,7 +33,7 @@ public:
   operator=(const ThreadBinding &) = delete;
 
 private:
-  /** Those that it had; empty: it was not bound. */
+  /** The processors that it had; empty: it was not bound. */
   std::vector<int> m_Before;
 };
 

@@ -16,8 +16,8 @@ namespace chunkwise
 
 /** A thread beside the caller's that does one step for each part of an image, with so many parts in memory at a time as
  * there are slots: step i waits until the caller has released, or filled, slot i % slots. The thread and its caller
- * share it, so that it outlives a caller who had to leave a step that does not answer. Where the system starts no
- * thread the caller does the steps while it waits for them. */
+ * share it, so that it outlives a caller who had to leave a step that does not answer. If the system starts no thread,
+ * the caller does the steps while it waits for them. */
 class SideThread
 {
 public:
@@ -35,7 +35,7 @@ public:
   Stop();
   double
   GetSeconds();
-  /** What the thread does. */
+  /** The function of the thread. */
   void
   Work();
   /** There is no thread: WaitFor does the steps. */

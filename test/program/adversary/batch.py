@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""--out: several images in one process, what is done is left alone, and nothing stale is taken for done."""
+"""--out: several images in one process; finished results are left alone, and nothing stale is treated as finished."""
 import json
 import os
 import re
@@ -77,7 +77,7 @@ class Batch(ProgramTest):
         self.assertEqual(result.returncode, 0)
         self.assertEqual(states, ["done before"] * 3)
         self.assertEqual([os.stat(p).st_mtime_ns for p in sorted(self.results.glob("*.mha"))], stamps)
-        # What does not change a result may change.
+        # Options that do not change a result may change.
         self.assertEqual(self.states(*self.words("--threads=1", "--divisions=2"))[0], ["done before"] * 3)
         self.assertEqual(self.states(*self.words("--redo"))[0], ["done"] * 3)
 
@@ -94,7 +94,7 @@ class Batch(ProgramTest):
             for name in ("a.mha", "b.c.mha", "d.mha"):
                 self.assertEqual(read(self.results / name).values, self.expected(name, "--radius=1", *more))
 
-        # Other parameters, also those that come back.
+        # Other parameters, also earlier ones that come back.
         assert_again([0, 1, 2], "--boundary=mirror")
         assert_again([0, 1, 2])
         assert_again([0, 1, 2], "--output-type=float32")

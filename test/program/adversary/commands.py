@@ -262,7 +262,7 @@ sys.exit(os.waitstatus_to_exitcode(status) % 256)
 
 class Records(ProgramTest):
     def test_records_that_are_none(self):
-        """What lies where the record of a result is, is no reason to wait, to fail, or to take anything for done."""
+        """A file at the place of a result's record is no reason to wait, to fail, or to treat anything as done."""
         source = write(self.folder / "in.mha", noise((9, 8, 7), "uint8"))
         time.sleep(GRAIN)
         words = ("mean", source, "--out", self.folder / "o{stem}.mha", "--radius=1")

@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""Vectors and colors: each component gets what it gets as an image of its own, whatever the formats and divisions."""
+"""Vectors and colors: each component gets the result of a separate image, whatever the formats and divisions."""
 import itertools
 
 import nibabel

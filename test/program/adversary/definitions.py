@@ -2,6 +2,7 @@
 """Each subcommand against its definition, written with NumPy and SciPy as plainly as it can be."""
 import itertools
 import json
+import math
 
 import numpy
 from scipy import ndimage, signal
@@ -134,6 +135,54 @@ def laplacian(a, inputs, sigma=0.6):
                 term = along(term, gaussian_rows(a.shape[other], sigma / other_step), other)
         total += term
     return total
+
+
+def derivative_rows(n, sigma, order):
+    """Weights g times the polynomial with moments 0, ..., 0 and order! over the taps inside: docs/derivatives.md."""
+    radius = max(int(numpy.ceil(4 * sigma)), 1)
+    matrix = numpy.zeros((n, n))
+    for i in range(n):
+        taps = numpy.arange(max(i - radius, 0), min(i + radius + 1, n))
+        t = taps - i
+        g = numpy.exp(-0.5 * (t / sigma) ** 2)
+        powers = numpy.array([t**k for k in range(order + 1)], float)
+        moments = (powers * g / g.sum()) @ powers.T
+        wanted = numpy.append(numpy.zeros(order), math.factorial(order))
+        matrix[i, taps] = g / g.sum() * (numpy.linalg.solve(moments, wanted) @ powers)
+    return matrix
+
+
+def derivative(a, inputs, along_axis=2, sigma=0.6):
+    for axis, step in enumerate(spacing(inputs)):
+        order = int(axis == along_axis)
+        a = along(a, derivative_rows(a.shape[axis], sigma / step, order) / step**order, axis)
+    return a
+
+
+def gradient(a, inputs):
+    return numpy.sqrt(sum(derivative(a, inputs, axis) ** 2 for axis in range(3)))
+
+
+def hessian(a, inputs, sigma=0.6):
+    """The Hessian of each voxel, of the image smoothed."""
+    matrices = numpy.empty((*a.shape, 3, 3))
+    for row, column in itertools.product(range(3), repeat=2):
+        element = a
+        for axis, step in enumerate(spacing(inputs)):
+            order = (axis == row) + (axis == column)
+            element = along(element, derivative_rows(a.shape[axis], sigma / step, order) / step**order, axis)
+        matrices[..., row, column] = element
+    return matrices
+
+
+def frangi(a, inputs, sigma=0.6):
+    values = numpy.linalg.eigvalsh(hessian(a, inputs)) * sigma**2
+    first, second, third = numpy.moveaxis(numpy.take_along_axis(values, abs(values).argsort(-1), -1), -1, 0)
+    squares = (values**2).sum(-1)
+    contrast = numpy.sqrt(squares.max()) / 2
+    measure = ((1 - numpy.exp(-2 * (second / third) ** 2)) * numpy.exp(-2 * first**2 / abs(second * third))
+               * (1 - numpy.exp(-0.5 * squares / contrast**2)))
+    return numpy.where((second < 0) & (third < 0), measure, 0)
 
 
 def file_of(inputs, name):
@@ -270,6 +319,39 @@ def watershed(a, _):
     return numpy.array([labels[find(i)] for i in range(a.size)], float).reshape(a.shape)
 
 
+def deconvolved(a, kernels, weights, iterations=2):
+    """Richardson-Lucy on the image's grid, grown by the kernels, each of whose voxels spreads by all kernels."""
+    below, above = zip(*((n - 1 - n // 2, n // 2) for n in kernels[0].shape))
+    grown = [numpy.pad(weight, list(zip(below, above)), mode="edge") for weight in weights]
+
+    def forward(u):
+        return sum(signal.convolve(weight * u, k / k.sum(), "valid", "direct") for weight, k in zip(grown, kernels))
+
+    def backward(r):
+        return sum(weight * signal.correlate(r, k / k.sum(), "full", "direct") for weight, k in zip(grown, kernels))
+
+    norm = backward(numpy.ones(a.shape))
+    u = numpy.where(norm > 0.01, a.mean(), 0)
+    for _ in range(iterations):
+        u = numpy.where(norm > 0.01, u * backward(a / forward(u)) / numpy.where(norm > 0.01, norm, 1), 0)
+    return u[tuple(slice(b, b + n) for b, n in zip(below, a.shape))]
+
+
+def deconvolved_by_two(a, inputs):
+    n = a.shape[2]
+    second = numpy.broadcast_to(numpy.clip((numpy.arange(n) - (n / 2 - 1) / 2) / (n / 2), 0, 1), a.shape)
+    return deconvolved(a, file_of(inputs, "kernels"), (1 - second, second))
+
+
+def resampled(a, _):
+    """1.5 times as many voxels along each axis, by linear interpolation."""
+    for axis in range(a.ndim):
+        extent = a.shape[axis]
+        points = (numpy.arange(int(numpy.floor(1.5 * extent + 0.5))) + 0.5) / 1.5 - 0.5
+        a = numpy.apply_along_axis(lambda line: numpy.interp(points, numpy.arange(extent), line), axis, a)
+    return a
+
+
 DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
@@ -280,7 +362,9 @@ DEFINITIONS = {
     "convolve": lambda a, _: convolve(a, numpy.array([1.0, 2.0, 4.0]).reshape(1, 1, 3)),
     "convolve-image": lambda a, inputs: convolve(a, file_of(inputs, "kernel")),
     "convolve-varying": varying, "gaussian": gaussian, "highpass": lambda a, inputs: a - gaussian(a, inputs),
-    "log": laplacian, "difference": lambda a, inputs: a - file_of(inputs, "second"),
+    "log": laplacian, "derivative": derivative, "gradient": gradient,
+    "hessian": lambda a, inputs: numpy.linalg.eigvalsh(hessian(a, inputs))[..., 0], "vesselness": frangi,
+    "difference": lambda a, inputs: a - file_of(inputs, "second"),
     "sat": lambda a, _: a.cumsum(0).cumsum(1).cumsum(2),
     "reconstruct": lambda a, inputs: reconstruct(file_of(inputs, "marker"), a),
     "h-maxima": lambda a, _: reconstruct(a - 40, a), "h-minima": lambda a, _: reconstruct_down(a + 40, a),
@@ -295,7 +379,9 @@ DEFINITIONS = {
     "label": lambda a, _: ndimage.label(a != 0)[0].astype(float),
     "hysteresis": hysteresis, "boundaries": inner_boundaries,
     "threshold": otsu, "local-threshold": lambda a, _: (a > of_windows(numpy.mean)(a, None)).astype(float),
-    "watershed": watershed,
+    "watershed": watershed, "resample": resampled,
+    "deconvolve": lambda a, inputs: deconvolved(a, [file_of(inputs, "kernel")], [numpy.ones(a.shape)]),
+    "deconvolve-varying": deconvolved_by_two,
     "distance": distance(lambda a: a != 0), "nearest": nearest, "expand-labels": expand,
     "binary-morphology": lambda a, inputs: (distance(lambda voxels: voxels == 0)(a, inputs) <= 1).astype(float),
     "sequence": of_windows(numpy.mean),
@@ -308,11 +394,12 @@ VOXELS = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-
 # They need the whole image at once, so that --divisions is refused.
 WHOLE = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
          "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label", "hysteresis",
-         "distance", "nearest", "expand-labels", "binary-morphology", "watershed")
+         "distance", "nearest", "expand-labels", "binary-morphology", "watershed",
+         "deconvolve", "deconvolve-varying")
 
 
 class Quantiles(ProgramTest):
-    """Those that "chunkwise statistics" prints."""
+    """The statistics that "chunkwise statistics" prints."""
 
     def test_as_numpy_has_them(self):
         fractions = [0.0, 0.01, 0.1, 1 / 3, 0.5, 0.77, 0.99, 1.0, 0.123456]

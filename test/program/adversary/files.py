@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What is written where: data beside headers, names that are in use, links, and files that are none."""
+"""The places of written files: data beside headers, names that are in use, links, and files that are none."""
 import os
 import stat
 import struct
@@ -256,7 +256,7 @@ class Files(ProgramTest):
                 self.assertEqual(self.voxels(path), self.image.values)
 
     def test_nifti_that_is_scaled(self):
-        """What the header says of slope and intercept is applied, not dropped."""
+        """The slope and intercept of the header are applied, not dropped."""
         header = bytearray(352)
         struct.pack_into("<i", header, 0, 348)
         struct.pack_into("<8h", header, 40, 3, *SIZE, 1, 1, 1, 1)

@@ -134,7 +134,7 @@ class Foreign(ProgramTest):
         return path
 
     def voxels(self, path, *options):
-        """What the program reads of a file: an image of the values, components first."""
+        """The program's reading of a file: an image of the values, components first."""
         self.out.unlink(missing_ok=True)
         result = self.assert_runs("identity", path, self.out, *options)
         content = self.out.read_bytes()

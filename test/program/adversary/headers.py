@@ -12,7 +12,7 @@ import zlib
 from adversary import support
 from adversary.support import EXHAUSTIVE, Image, ProgramTest, noise, read, run, write
 
-# Of code and place in the first and the second version of NIfTI.
+# The codes and places of fields in the first and the second version of NIfTI.
 NIFTI1 = {"bytes": 348, "magic": (344, b"n+1\0"), "dim": ("h", 40), "datatype": ("h", 70), "bits": ("h", 72),
           "pixdim": ("f", 76), "offset": ("f", 108), "slope": ("f", 112), "intercept": ("f", 116), "units": ("B", 123),
           "toffset": ("f", 136), "qform_code": ("h", 252), "sform_code": ("h", 254), "quatern": ("f", 256),
@@ -85,7 +85,7 @@ class Headers(ProgramTest):
         return path
 
     def copy_of(self, path, *options, out="copy.mha"):
-        """What the program reads in a file."""
+        """The image that the program reads in a file."""
         self.assert_runs("identity", path, self.folder / out, *options)
         return read(self.folder / out)
 
@@ -186,7 +186,7 @@ class Headers(ProgramTest):
                         part = self.copy_of(path, "--region", "1,2,1,4,3,3", out="part.mha")
                         self.assert_close(part.spacing, [0.5, 0.75, 2])
                         self.assert_close(part.origin, [6.5, -12.5, 5])
-                        # What is written has the file's unit again, whole or in part.
+                        # The written file has the file's unit again, whole or in part.
                         for out, options, offset in (("whole.nii", (), (0, 0, 0)),
                                                      ("part.nii", ("--region", "1,2,1,4,3,3"), (1, 2, 1))):
                             self.assert_runs("identity", path, self.folder / out, *options)
@@ -553,7 +553,7 @@ class Headers(ProgramTest):
             "text.mha": header.replace(b"BinaryData = True", b"BinaryData = False") + b"1 " + escape + b" 2 3 4 5" + b" 1" * 20,
             "encoding.nrrd": nrrd.replace(b"raw", b"raw" + escape) + b"\n" + voxels,
             "type.vtk": vtk(b"DIMENSIONS 4 3 2\nPOINT_DATA 24\nSCALARS s " + escape + b"\n") + voxels,
-            # What is lost is named, with the file's own words.
+            # Lost fields are named, with the file's own words.
             "key.mha": header.replace(b"NDims", b"a" + escape + b"b = text\nNDims") + voxels,
             "key.nrrd": nrrd + b"a" + escape + b"b:=text\n\n" + voxels,
         }

@@ -1,5 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What the program tells other programs: descriptions of filters, modules for 3D Slicer, scripts for Fiji, progress."""
+"""The program's output for other programs: descriptions of filters, modules for 3D Slicer, scripts for Fiji,
+progress."""
 import os
 import pty
 import re
@@ -20,9 +21,12 @@ ORDER = ("name", "longflag", "index", "description", "label", "default", "channe
 NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "overwrite", "redo", "compress", "quiet", "verbose", "json",
                 "progress", "returnparameterfile", "untrusted", "xml"}
 
+# Groups of a form, in their order; all but the first and the last two may be missing.
+GROUPS = ("Images", "Parameters", "Edge and missing values", "Advanced parameters", "Machine", "Report")
+
 # Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
 # that has any weight beside its center.
-DEPEND = {("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"),
+DEPEND = {("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"), ("derivative", "sigma"), ("gradient", "sigma"), ("hessian", "sigma"), ("vesselness", "scales"),
           ("distance", "insidePositive")}
 
 
@@ -109,6 +113,12 @@ class Hosts(ProgramTest):
                 self.assertEqual(run(name, "--xml").stdout, run("--xml", name).stdout)
                 flags = description.inputs()
                 self.assertEqual(set(flags), {flag_name(o) for o in set(listed_options(name)) - NOT_IN_FORMS})
+                self.assertRegex(description.root.findtext("documentation-url"), rf"^https://.*/formulas\.md#{name}$")
+                groups = [group.findtext("label") for group in description.root.findall("parameters")]
+                self.assertEqual(groups, [each for each in GROUPS if each in groups])
+                folded = {"Advanced parameters", "Machine"}
+                self.assertEqual({g.findtext("label") for g in description.root.findall("parameters") if g.get("advanced") == "true"},
+                                 folded & set(groups))
                 names = [p.findtext("name") for p in description.parameters]
                 self.assertEqual(len(names), len(set(names)))
                 for parameter in description.parameters:
@@ -139,7 +149,7 @@ class Hosts(ProgramTest):
             ("<title>", "<x>a</x><title>"), ("<title>Chunkwise median</title>", ""), ("<index>0</index>", ""),
             ("<index>0</index>", "<index>-1</index>"), ("<index>0</index>", "<longflag>a</longflag><index>0</index>"),
             ("<longflag>radius</longflag>", "<longflag>ra-dius</longflag>"), ("<name>radius</name>", "<name>1</name>"),
-            ("<name>radius</name>", "<name>boundary</name>"), ("<label>Radius</label>", ""), ("<step>1</step>", ""),
+            ("<name>radius</name>", "<name>boundary</name>"), ("<label>Radius (voxels)</label>", ""), ("<step>1</step>", ""),
             ("<step>1</step>", "<step>one</step>"), ("<minimum>0</minimum>", "<least>0</least>"),
             ("integer-vector>", "integers>"), ("string-enumeration>", "string>"),
             ('reference="inputVolume"', 'reference="volume"'), ('fileExtensions=', 'extensions='),
@@ -176,7 +186,7 @@ class Hosts(ProgramTest):
                 words = [name, *description.command_line({**files, **trial}, inputs.path, self.out)]
                 with self.subTest(filter=name, trial=trial):
                     result = run(*words, "--quiet")
-                    # Of 8 bits none is NaN, and without a mask windows see all.
+                    # Types of 8 bits have no NaN, and without a mask windows see all.
                     if (name, *trial) in DEPEND or "ignoreNan" in trial or "outputMask" in trial:
                         self.assert_failed(result, status=2)
                         continue
@@ -250,7 +260,7 @@ class Hosts(ProgramTest):
         self.assert_refused("identity", image, self.folder / "none" / "o.mha", "--progress=xml", out=self.out)
 
     def test_memory_is_a_limit_that_holds(self):
-        """Of a volume that Slicer would hand over, larger than what the module may take."""
+        """Filters a volume that Slicer would hand over, larger than the module's memory."""
         modules = self.folder / "modules"
         self.assert_runs("slicer-modules", modules)
         source = support.write_sparse(self.folder / "in.mha", (1024, 1024, 1024 if support.EXHAUSTIVE else 128), "int16")
@@ -324,7 +334,7 @@ class Hosts(ProgramTest):
         self.assert_refused("completion", "fish", names=("SHELL", "fish"), status=2)
 
     def complete_in_zsh(self, lines):
-        """What each line has become after a tab, in a zsh with a terminal of its own; control X has it written down."""
+        """The completion of each line after a tab, in a zsh with a separate terminal; control X has it written down."""
         answers = self.folder / "answers"
         (self.folder / ".zshrc").write_text("""
             unsetopt beep
@@ -349,7 +359,7 @@ class Hosts(ProgramTest):
                 ends = time.monotonic() + HANGS / 4
                 while len(answers.read_text().splitlines()) <= i:
                     self.assertLess(time.monotonic(), ends, f"no answer to {line!r}: {answers.read_text()!r}")
-                    # What it draws must go somewhere.
+                    # The characters that it draws must be read.
                     if select.select([terminal], [], [], 0.01)[0]:
                         os.read(terminal, 65536)
         finally:
@@ -372,7 +382,7 @@ class Hosts(ProgramTest):
             "median ima": "median image\\ one.mha ", "median --radius 1 ima": "median --radius 1 image\\ one.mha ",
             "network --model ima": "network --model image\\ one.mha ", "devices --j": "devices --json ",
             "completion b": "completion bash ", "entropy --range a": "entropy --range auto ",
-            # As far as all words that fit agree.
+            # Completion goes as far as all matching words agree.
             "regio": "regional-m", "median --boundary zzz": "median --boundary zzz",
         }
         found = self.complete_in_zsh(["chunkwise " + line for line in expected])

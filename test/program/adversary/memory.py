@@ -22,7 +22,7 @@ with open(sys.argv[1], "w") as file:
     file.write(str(usage.ru_maxrss))
 sys.exit(os.waitstatus_to_exitcode(status) % 256)
 """
-# What a run asks for suffices; no more than this many times less would.
+# The memory that a run asks for suffices; no more than this many times less would.
 MOST_TOO_MUCH = 1.3
 
 

@@ -26,7 +26,7 @@ HANGS = 5.0
 NUMBERS = (b"-1", b"0", b"1", b"2", b"3000000000", b"18446744073709551615", b"9223372036854775807", b"1e308", b"nan",
            b"inf", b"-0", b"1.7e38", b"65536", b"5", b"6", b"999999999999999999999999")
 INTEGERS = (0, 1, -1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 60000, 1 << 20)
-# What these formats hold, for the seeds that the program writes itself.
+# The limits of these formats, for the seeds that the program writes itself.
 FLAT = ("png", "jpg", "jpeg", "bmp")
 REPEATED = ("tiff", "hdf5", "jpeg", "gipl.gz", "rec")
 
@@ -144,8 +144,8 @@ class Mutants(ProgramTest):
         return sorted(p for p in folder.iterdir() if not p.name.endswith(data) or p.name == "seed.img")
 
     def measured(self, arguments):
-        """The status, what was said, the seconds of work (or a fourth of those that passed, as other tests may run at the
-        same time) and the peak memory in MiB of a run and of the processes below it."""
+        """The status, the messages, the seconds of work (or a fourth of the seconds that passed, as other tests may run
+        at the same time) and the peak memory in MiB of a run and of the processes below it."""
         error = self.folder / "said"
         actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
                    (os.POSIX_SPAWN_OPEN, 2, str(error), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)]

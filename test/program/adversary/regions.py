@@ -7,7 +7,7 @@ from adversary.support import Image, ProgramTest, noise, read, write
 
 SIZE = (14, 12, 11)
 REGIONS = ("3,2,4,5,6,3", "0,0,0,14,12,11", "13,11,10,1,1,1", "0,5,0,14,1,11", "0,0,7,2,2,2")
-# Of the largest value: transforms have a bound instead of bits.
+# The bound, in parts of the largest value: transforms have a bound instead of bits.
 BOUND = 2e-6
 THROUGH_TRANSFORMS = ("convolve-image", "convolve-varying")
 
@@ -93,7 +93,7 @@ class Regions(ProgramTest):
                     self.assert_part(whole, list(map(int, text.split(","))))
 
     def test_an_estimate_is_that_of_the_whole_image(self):
-        """Where the region's own would be another one."""
+        """The region's own estimate would differ."""
         values = [0] * 500 + [(37 * i) % 251 for i in range(500)]
         path = write(self.folder / "in.mha", Image((10, 10, 10), "float32", [float(v) for v in values]))
         for words in (("wiener", "--radius=1", "--noise=auto"), ("entropy", "--radius=1", "--range=auto")):

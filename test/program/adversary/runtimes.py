@@ -35,8 +35,8 @@ def make_session(model):
 
 
 def run_dense(session, image, pools, field):
-    """What the network of strides gives for every window: it is given every shift of the image (the others have been
-    dropped from its grid), and its outputs, interleaved, are those of the dense network."""
+    """The outputs of the network of strides for every window: it is given every shift of the image (the others have
+    been dropped from its grid), and its outputs, interleaved, are those of the dense network."""
     extent = [n - field + 1 for n in image.shape]
     result = numpy.empty((3, *extent), numpy.float32)
     stride = 2**pools

@@ -1,6 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What hosts of command-line modules ask of a description: the rules of CTK's schema (ctkCmdLineModule.xsd), that flags
-have only letters and digits, as 3D Slicer's own reader wants it, and Slicer's attribute "reference". A result that is a
+"""The rules of hosts of command-line modules for a description: CTK's schema (ctkCmdLineModule.xsd), that flags have
+only letters and digits, as 3D Slicer's own reader wants it, and Slicer's attribute "reference". A result that is a
 number or a word is one for Slicer where it has neither flag nor index; CTK's schema would have index 1000."""
 import re
 
@@ -77,7 +77,7 @@ def _parameter(node, where):
 
 
 def violations(root):
-    """What a description has against the rules, a line for each."""
+    """The rules that a description breaks, a line for each."""
     if root.tag != "executable":
         yield f"<{root.tag}> is no <executable>"
         return

@@ -41,7 +41,7 @@ class Signals(ProgramTest):
         return process.returncode, error
 
     def wait_for_unfinished(self, process):
-        """Until the output is being written: under another name, in a folder of its own."""
+        """Waits until the output is being written: under another name, in a separate folder."""
         deadline = time.monotonic() + support.HANGS
         while not any(p.is_file() for f in self.folder.glob(".*") for p in [f, *f.rglob("*")]):
             self.assertIsNone(process.poll(), "the run ended before it could be interrupted")
@@ -97,7 +97,7 @@ class Signals(ProgramTest):
                 self.assertIn(status, (0, -code))
                 if status == 0:
                     self.assertEqual(now.keys(), whole[case].keys())
-                # Of a header and its data the header comes last, and what it names is there then.
+                # The header of a pair comes last, and the file that it names is there then.
                 for name, content in now.items():
                     self.assertIn(content, (whole[case][name], old.get(name)), f"{name} is not whole")
                 if code != signal.SIGKILL:

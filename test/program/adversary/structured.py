@@ -30,7 +30,7 @@ NEEDS_MORE = ("needs the whole image at once", "needs at least", "in pieces", "-
 
 
 class Case:
-    """What one case is made of."""
+    """The parts of one case."""
 
     def __init__(self, number):
         self.number = number

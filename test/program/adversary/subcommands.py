@@ -1,6 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What each subcommand must be given: options by name, None for flags; "@name" is a file that Inputs made. Which options a
-filter must be given is in the program's own table ("chunkwise filters --json"); their values are here."""
+"""The required arguments of each subcommand: options by name, None for flags; "@name" is a file that Inputs made. Which
+options a filter must be given is in the program's own table ("chunkwise filters --json"); their values are here."""
 import json
 
 from adversary.networks import node, small_model
@@ -9,12 +9,14 @@ from adversary.support import Image, listed_subcommands, noise, run, write
 _VALUES = {
     "radius": "1", "height": "40", "noise": "900", "strength": "30", "percentile": "25", "bins": "8", "sigma": "0.6",
     "weights": "1,2,4", "kernel": "@kernel", "kernels": "@kernels", "grid": "2,1,1", "minus": "@second",
-    "marker": "@marker", "model": "@model", "low": "100", "high": "230", "distance": "0.3",
+    "marker": "@marker", "model": "@model", "low": "100", "high": "230", "distance": "0.3", "order": "1,0,0", "scales": "0.6",
+    "iterations": "2", "scale": "1.5",
 }
-# Where one of several options has to be given, no single one is required.
+# If one of several options has to be given, no single one is required.
 _CHOSEN = {
-    "gaussian": ("sigma",), "highpass": ("sigma",), "log": ("sigma",), "convolve": ("radius", "weights"),
-    "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
+    "gaussian": ("sigma",), "highpass": ("sigma",), "log": ("sigma",), "derivative": ("sigma",), "gradient": ("sigma",),
+    "hessian": ("sigma",), "convolve": ("radius", "weights"), "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
+    "deconvolve": ("iterations",), "deconvolve-varying": ("iterations",), "resample": ("scale",),
     # They are tested with what is their default.
     "opening-by-reconstruction": ("radius",), "closing-by-reconstruction": ("radius",),
 }
@@ -87,7 +89,7 @@ class Inputs:
 
 
 def all_subcommands(test):
-    """Those that write an image. One that is neither in the table nor above fails the test."""
+    """The subcommands that write an image. One that is neither in the table nor above fails the test."""
     listed = [name for name in listed_subcommands() if name not in OTHERS]
     test.assertEqual(sorted(listed), sorted(REQUIRED), "the subcommands of the help, and those of the table")
     return listed

@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What all themes share: images as MetaImage files, runs of the program, and what every failed run must look like."""
+"""The common code of all themes: images as MetaImage files, runs of the program, and the form of every failed run."""
 import array
 import math
 import os
@@ -183,7 +183,7 @@ def run(*arguments, before=(), timeout=HANGS, preexec_fn=None, **options):
 
 
 def limit_files(size):
-    """Of files of more than `size` bytes the rest cannot be written: what a full disk does, without one."""
+    """Files cannot grow beyond `size` bytes: the effect of a full disk, without one."""
 
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -224,7 +224,7 @@ def listed_options(subcommand):
 
 
 def written_formats():
-    """The endings, of those that there may be, that the program says it can write a small image with."""
+    """The endings with which the program can write a small image."""
     with tempfile.TemporaryDirectory() as folder:
         source = write(Path(folder) / "in.mha", noise((5, 4), "uint8"))
         return [e for e in FORMATS if run("identity", source, Path(folder) / f"o.{e}").returncode == 0]
@@ -235,7 +235,7 @@ def files_of(folder):
 
 
 class ProgramTest(unittest.TestCase):
-    """Each test has a folder of its own."""
+    """Each test has a separate folder."""
 
     maxDiff = 2000
 

@@ -432,7 +432,7 @@ class Geometry(TiffTest):
                 self.assert_reads(content, one)
             else:
                 self.assert_not_read(content, "images that its description names")
-        # Of tifffile: the voxels of all pages follow the first.
+        # The form of tifffile: the voxels of all pages follow the first.
         tags = tags_of(one, more=[(DESCRIPTION, (ASCII, b'{"shape": [3, 5, 6], "truncated": true}\0'))])
         self.assert_not_read(Tiff([(tags, [raw(one)])]), "truncated")
 

@@ -1,0 +1,87 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Deconvolution: the definition, scikit-image where nothing touches the edge, and kernels from beads."""
+from __future__ import annotations
+
+import chunkwise
+import numpy as np
+import pytest
+
+signal = pytest.importorskip("scipy.signal")
+
+
+def _definition(image, kernel, iterations, weight=None, background=0.0):
+    weight = np.ones(image.shape) if weight is None else weight
+    below = [n - 1 - n // 2 for n in kernel.shape]
+    norm = signal.correlate(weight, kernel, "full", "direct")
+    seen = norm > 0.01 * kernel.sum()
+    u = np.where(seen, (weight * (image - background)).sum() / weight.sum(), 0.0)
+    for _ in range(iterations):
+        expected = signal.convolve(u, kernel, "valid", "direct") + background
+        u = np.where(seen, u * signal.correlate(weight * image / expected, kernel, "full", "direct") / np.where(seen, norm, 1), 0)
+    return u[tuple(slice(b, b + n) for b, n in zip(below, image.shape))]
+
+
+@pytest.mark.parametrize("shape, size", [((20, 17), (5, 4)), ((9, 10, 11), (3, 2, 5))])
+def test_richardson_lucy_as_the_definition_says(shape, size):
+    random = np.random.default_rng(1)
+    image, kernel = random.uniform(5, 90, shape), random.uniform(0.1, 1, size)
+    kernel /= kernel.sum()
+    weight = (random.uniform(size=shape) > 0.2).astype(np.float32)
+    found = chunkwise.deconvolve(image, kernel, number_of_iterations=4, weight=weight, background=2.5)
+    np.testing.assert_allclose(found, _definition(image, kernel, 4, weight, 2.5), rtol=1e-8)
+    assert found.dtype == np.float64
+    for threads in (1, 2):
+        again = chunkwise.deconvolve(image, kernel, number_of_iterations=4, weight=weight, background=2.5, threads=threads)
+        np.testing.assert_array_equal(found, again)
+
+
+def test_scikit_image_finds_the_same_far_from_the_edge():
+    restoration = pytest.importorskip("skimage.restoration")
+    truth = np.zeros((61, 60))
+    truth[28:33, 27:30] = 0.9
+    kernel = np.outer(*[signal.windows.gaussian(9, 1.4)] * 2)
+    kernel /= kernel.sum()
+    image = signal.convolve(truth, kernel, "same") + 1e-3
+    expected = restoration.richardson_lucy(image, kernel, num_iter=8)
+    found = chunkwise.richardson_lucy(image, kernel, num_iter=8)
+    np.testing.assert_allclose(found[20:41, 20:38], expected[20:41, 20:38], rtol=2e-3, atol=2e-4)
+
+
+def test_masked_voxels_do_not_count():
+    random = np.random.default_rng(3)
+    image, kernel = random.uniform(5, 90, (30, 31)), np.ones((3, 3))
+    weight = np.ones(image.shape, np.uint8)
+    weight[10:12, 7:9] = 0
+    wrong = image.copy()
+    wrong[10:12, 7:9] = np.nan
+    expected = chunkwise.deconvolve(image, kernel, weight=weight)
+    np.testing.assert_array_equal(chunkwise.deconvolve(wrong, kernel, weight=weight), expected)
+    np.testing.assert_array_equal(chunkwise.deconvolve(wrong, kernel), expected)
+
+
+def test_beads_are_averaged_at_their_centroids():
+    image = np.full((60, 70), 100.0)
+    y, x = np.mgrid[:60, :70]
+    places = [(20.3, 20.1), (21.7, 50.4), (45.0, 30.6)]
+    for v, u in places:
+        image += 900 * np.exp(-((y - v) ** 2 + (x - u) ** 2) / (2 * 1.8**2))
+    kernel = chunkwise.average_beads(image, places, (15, 13))
+    assert kernel.shape == (15, 13) and abs(kernel.sum() - 1) < 1e-12
+    center = [(kernel * np.arange(n).reshape(s)).sum() for n, s in ((15, (-1, 1)), (13, (1, -1)))]
+    np.testing.assert_allclose(center, (7, 6), atol=0.05)
+    with pytest.raises(ValueError, match="none of 1"):
+        chunkwise.average_beads(image, [(1, 1)], (15, 13))
+    with pytest.raises(ValueError, match="odd"):
+        chunkwise.average_beads(image, places, (14, 13))
+    with pytest.raises(ValueError, match="no light"):
+        chunkwise.average_beads(np.ones((40, 40)), [(20, 20)], (5, 5))
+
+
+def test_errors_name_the_parameter():
+    image, kernel = np.ones((9, 9), np.float32), np.ones((3, 3))
+    with pytest.raises(chunkwise.ParameterError, match="number_of_iterations"):
+        chunkwise.deconvolve(image, kernel, number_of_iterations=0)
+    with pytest.raises(chunkwise.ParameterError, match="background"):
+        chunkwise.deconvolve(image, kernel, background=-1)
+    with pytest.raises(chunkwise.ParameterError, match="kernel_image"):
+        chunkwise.deconvolve(image, -kernel)

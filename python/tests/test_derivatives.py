@@ -1,0 +1,121 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Derivatives, and what follows from them, against NumPy, SciPy and scikit-image."""
+from __future__ import annotations
+
+import itertools
+
+import chunkwise
+import numpy as np
+import pytest
+from chunkwise import ndimage as ours
+from scipy import ndimage
+
+MODES = ("reflect", "nearest", "constant", "wrap", "mirror")
+
+
+def noise(shape, dtype=np.float32, seed=5):
+    return (np.random.default_rng(seed).random(shape) * 200).astype(dtype)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("order", [(0, 0, 1), (1, 0, 2), (3, 1, 0), (2, 2, 2)])
+def test_gaussian_filter_with_orders_is_scipys(mode, order):
+    image = noise((17, 14, 21))
+    found = ours.gaussian_filter(image, (1.3, 0.8, 2.1), order, mode=mode)
+    expected = ndimage.gaussian_filter(image.astype(np.float64), (1.3, 0.8, 2.1), order, mode=mode)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, atol=2e-5 * 200)
+    exact = ours.gaussian_filter(image.astype(np.float64), (1.3, 0.8, 2.1), order, mode=mode)
+    np.testing.assert_allclose(exact, expected, atol=1e-12 * 200)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gaussian_gradient_magnitude_is_scipys(mode):
+    for image in (noise((17, 14, 21), np.float64), noise((40, 33), np.float64)):
+        np.testing.assert_allclose(ours.gaussian_gradient_magnitude(image, 1.7, mode=mode),
+                                   ndimage.gaussian_gradient_magnitude(image, 1.7, mode=mode), atol=1e-10)
+
+
+def test_sobel_prewitt_and_scharr_are_those_of_scipy_inside():
+    image = noise((15, 12), np.float64)
+    inside = (slice(1, -1), slice(1, -1))
+    for operator, function, scale in (("sobel", ndimage.sobel, 8), ("prewitt", ndimage.prewitt, 6)):
+        for axis in (0, 1):
+            order = (int(axis == 0), int(axis == 1))
+            found = chunkwise.derivative(image, order, operator=operator)
+            np.testing.assert_allclose(found[inside], function(image, axis)[inside] / scale, atol=1e-11)
+    ramp = np.add.outer(3.0 * np.arange(7), -2.0 * np.arange(5))
+    for operator in ("sobel", "prewitt", "scharr"):
+        found = chunkwise.gradient(ramp, operator=operator, output_components=True)
+        # Components are in the order of the engine's axes, x first.
+        np.testing.assert_allclose(found, np.broadcast_to([-2.0, 3.0], found.shape), atol=1e-12)
+
+
+def test_derivatives_are_exact_for_polynomials_up_to_the_edge():
+    z, y, x = np.meshgrid(*(np.arange(n, dtype=float) for n in (9, 11, 13)), indexing="ij")
+    image = x**2 * y - 4 * x * y + 7 * z + 100
+    np.testing.assert_allclose(chunkwise.derivative(image, (0, 1, 2), sigma=1.5), 2.0, atol=1e-9)
+    np.testing.assert_allclose(chunkwise.derivative(image, (0, 0, 3), sigma=1.5), 0.0, atol=1e-9)
+    np.testing.assert_allclose(chunkwise.derivative(7 * z - x, (1, 0, 0), sigma=1.5, spacing=(2.0, 1.0, 1.0)), 3.5, atol=1e-12)
+
+
+def test_eigenvalues_are_lapacks_and_the_same_bits_for_all_threads():
+    image = noise((19, 23, 31), np.float64)
+    elements = chunkwise.hessian(image, "elements", sigma=1.2, output_components=True)
+    matrices = np.empty((*image.shape, 3, 3))
+    for number, (row, column) in enumerate(itertools.combinations_with_replacement(range(3), 2)):
+        matrices[..., row, column] = matrices[..., column, row] = elements[..., number]
+    expected = np.linalg.eigvalsh(matrices)
+    found = chunkwise.hessian_eigenvalues(image, 1.2)
+    np.testing.assert_allclose(found, np.moveaxis(expected, -1, 0)[::-1], atol=1e-8 * abs(expected).max())
+    for threads in (1, 3):
+        np.testing.assert_array_equal(chunkwise.hessian_eigenvalues(image, 1.2, threads=threads), found)
+
+
+def tubes(shape=(24, 40, 44)):
+    z, y, x = np.meshgrid(*(np.arange(n, dtype=float) for n in shape), indexing="ij")
+    image = 100 * np.exp(-((y - 20) ** 2 + (z - 12) ** 2) / 8) + 60 * np.exp(-((x - 12) ** 2 + (z - 10) ** 2) / 5)
+    return (image + np.random.default_rng(3).random(shape) * 4).astype(np.float64)
+
+
+def test_ridges_are_those_of_scikit_image_inside():
+    filters = pytest.importorskip("skimage.filters")
+    image = tubes()
+    inside = tuple(slice(8, -8) for _ in range(3))
+    for sigma in (1.5, 2.0):
+        # One scale: scikit-image has no factor of sigma squared, which the automatic contrast takes out again.
+        found = chunkwise.frangi(image, [sigma], black_ridges=False)
+        expected = filters.frangi(image, [sigma], black_ridges=False)
+        # It takes eigenvalues of the other sign for very small ones.
+        assert (abs(found - expected)[inside] > 0.02).mean() < 1e-3
+        np.testing.assert_allclose(chunkwise.sato(image, [sigma], black_ridges=False)[inside],
+                                   filters.sato(image, [sigma], black_ridges=False)[inside], atol=1)
+        # The eigenvalue of the largest magnitude may be another one.
+        difference = (chunkwise.meijering(image, [sigma], black_ridges=False)
+                      - filters.meijering(image, [sigma], black_ridges=False))
+        assert (abs(difference)[inside] > 0.02).mean() < 1e-2
+
+
+def test_a_constant_from_the_whole_image_is_the_one_that_is_given():
+    image = tubes()
+    scales = (1.0, 2.0)
+    norms = [np.sqrt((chunkwise.hessian_eigenvalues(image, sigma, mode="reflect") ** 2).sum(0)).max() * sigma**2 / 2
+             for sigma in scales]
+    np.testing.assert_allclose(chunkwise.frangi(image, scales), chunkwise.frangi(image, scales, gamma=norms), atol=1e-7)
+    several = chunkwise.frangi(image, scales, gamma=norms)
+    each = [chunkwise.frangi(image, [sigma], gamma=norm) for sigma, norm in zip(scales, norms)]
+    np.testing.assert_array_equal(several, np.maximum(*each))
+
+
+def test_what_is_wrong_is_named():
+    image = noise((5, 6, 7))
+    with pytest.raises(chunkwise.ParameterError, match="order: 4"):
+        chunkwise.derivative(image, 4, sigma=1)
+    with pytest.raises(chunkwise.ParameterError, match="sigma"):
+        chunkwise.gradient(image)
+    with pytest.raises(chunkwise.ParameterError, match="number: 3 is not below 3"):
+        chunkwise.hessian(image, number=3, sigma=1)
+    with pytest.raises(chunkwise.ParameterError, match="contrast: 2 numbers for 1 scales"):
+        chunkwise.frangi(image, [1], gamma=(1, 2))
+    with pytest.raises(chunkwise.ParameterError, match="measure: sheetness"):
+        chunkwise.vesselness(image[0], 1, measure="sheetness", contrast=1)

@@ -1,0 +1,102 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Arrays on other grids, beside SciPy."""
+from __future__ import annotations
+
+import chunkwise
+import numpy as np
+import pytest
+from chunkwise import filters
+from chunkwise import ndimage as ndi
+
+MODES = ["constant", "grid-constant", "nearest", "mirror", "reflect", "grid-mirror", "grid-wrap"]
+
+
+def _image(*shape: int, dtype: str = "float64") -> np.ndarray:
+    return np.random.default_rng(len(shape)).integers(0, 100, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_affine_transforms_are_those_of_scipy(order, mode):
+    scipy = pytest.importorskip("scipy.ndimage")
+    # The edges of paddings of splines differ by about their pole to the power of the padding.
+    bound = 1e-9 if order < 3 else 1e-4 if mode in ("nearest", "grid-constant") else 1e-7
+    for shape, seed in (((23, 31), 1), ((9, 12, 17), 2), ((40,), 3)):
+        image = _image(*shape)
+        random = np.random.default_rng(seed)
+        matrix = random.normal(size=(len(shape), len(shape))) * 0.3 + np.eye(len(shape))
+        offset = random.normal(size=len(shape)) * 4
+        output_shape = tuple(each + 3 for each in shape)
+        for given in (matrix, np.diag(matrix), np.hstack([matrix, offset[:, None]])):
+            # SciPy takes the offset of a homogeneous matrix from the matrix.
+            keywords = dict(offset=offset, output_shape=output_shape, order=order, mode=mode, cval=7.0)
+            np.testing.assert_allclose(ndi.affine_transform(image, given, **keywords),
+                                       scipy.affine_transform(image, given, **keywords), atol=bound, rtol=bound)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_zoom_shift_and_rotate_are_those_of_scipy(order, mode):
+    scipy = pytest.importorskip("scipy.ndimage")
+    bound = 1e-9 if order < 3 else 1e-4 if mode in ("nearest", "grid-constant") else 1e-7
+    image = _image(19, 26)
+
+    def compare(name, *given, **keywords):
+        ours = getattr(ndi, name)(image, *given, order=order, mode=mode, **keywords)
+        np.testing.assert_allclose(ours, getattr(scipy, name)(image, *given, order=order, mode=mode, **keywords),
+                                   atol=bound, rtol=bound)
+
+    compare("zoom", 1.7)
+    compare("zoom", (0.6, 2.25), cval=3.0)
+    if mode.startswith("grid") or mode in ("nearest", "reflect", "mirror"):
+        compare("zoom", (1.5, 0.7), grid_mode=True)
+    compare("shift", (2.3, -4.6), cval=-2.0)
+    compare("shift", 0.4, prefilter=False)
+    compare("rotate", 33.0)
+    compare("rotate", -71.5, reshape=False, cval=5.0)
+    if order:
+        compare("rotate", 90)
+
+
+def test_outputs_have_the_types_that_are_asked_for():
+    image = _image(8, 9, dtype="uint8")
+    assert ndi.zoom(image, 2, order=1).dtype == np.uint8
+    assert ndi.zoom(image, 2, order=1, output=np.float32).dtype == np.float32
+    target = np.empty((16, 18), np.int16)
+    assert ndi.zoom(image, 2, order=1, output=target) is target
+    exact = ndi.zoom(image, 2, order=1, output=np.float64)
+    np.testing.assert_array_equal(target, np.rint(exact))
+    np.testing.assert_array_equal(ndi.shift(image, 0), image)
+    np.testing.assert_array_equal(ndi.shift(image, (1, 0), order=0)[1:], image[:-1])
+    np.testing.assert_array_equal(ndi.rotate(image, 180, order=1), image[::-1, ::-1])
+
+
+def test_arrays_keep_their_edges():
+    image = _image(6, 8, 10, dtype="float32")
+    assert chunkwise.resample(image, scale=2).shape == (12, 16, 20)
+    assert chunkwise.resample(image, scale=(0.5, 1, 2)).shape == (3, 8, 20)
+    assert chunkwise.resample(image, size=(4, 4, 5)).shape == (4, 4, 5)
+    assert chunkwise.resample(image, output_spacing=(2, 1, 1)).shape == (3, 8, 10)
+    halves = chunkwise.resample(image, scale=(1, 1, 0.5), interpolation="nearest")
+    np.testing.assert_array_equal(halves, image[:, :, 1::2])
+    # The axes of a transform are the array's.
+    moved = chunkwise.resample(image, affine=[[1, 0, 0, 0], [0, 1, 0, 2], [0, 0, 1, 0]], interpolation="nearest")
+    np.testing.assert_array_equal(moved[:, :6], image[:, 2:])
+    constant = np.full((7, 9), 0.1, np.float32)
+    for interpolation in ("linear", "cubic", "lanczos"):
+        assert (chunkwise.resample(constant, scale=1.37, interpolation=interpolation) == constant[0, 0]).all()
+    labels = np.repeat(np.arange(4, dtype=np.uint64) + 2**60, 4)[None]
+    np.testing.assert_array_equal(chunkwise.resample(labels, size=(1, 4), interpolation="label"), labels[:, ::4])
+    assert filters.Resample(scale=2)(image, threads=1).tobytes() == filters.Resample(scale=2)(image, threads=2).tobytes()
+
+
+def test_what_makes_no_grid_is_refused():
+    image = _image(6, 7)
+    for given, message in (({"scale": 0}, "scale"), ({"affine": [1, 2, 3]}, "affine: 3 numbers"), ({"size": (0, 3)}, "size"),
+                           ({"interpolation": "cubical"}, "interpolation")):
+        with pytest.raises(chunkwise.ParameterError, match=message):
+            chunkwise.resample(image, **given)
+    with pytest.raises(chunkwise.ParameterError, match="order: 2"):
+        ndi.zoom(image, 2, order=2)
+    with pytest.raises(chunkwise.ParameterError, match="grid-wrap"):
+        ndi.zoom(image, 2, mode="wrap")

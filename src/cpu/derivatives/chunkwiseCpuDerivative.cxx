@@ -1,0 +1,572 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuDerivativeRows.h"
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuLevels.h"
+#include "chunkwiseCpuMarch.h"
+#include "chunkwiseCpuRowStore.h"
+#include "chunkwiseDerivativeOperation.h"
+#include "chunkwiseHostKernelList.h"
+#include "chunkwiseLaplacianOperation.h"
+#include "chunkwiseRealOf.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+namespace chunkwise
+{
+
+CHUNKWISE_DECLARE_AT_LEVELS(DerivativeLevel, MakeDerivativeLevel)
+
+const DerivativeLevel &
+GetDerivativeLevel()
+{
+  static FunctionsAtLevels<DerivativeLevel> levels{ CHUNKWISE_AT_LEVELS(MakeDerivativeLevel) };
+  return levels.Get();
+}
+
+namespace
+{
+
+template <typename TAcc>
+const DerivativeFunctions<TAcc> &
+DerivativeFunctionsOf(const DerivativeLevel & level)
+{
+  if constexpr (sizeof(TAcc) == 4)
+  {
+    return level.float32;
+  }
+  else
+  {
+    return level.float64;
+  }
+}
+
+/** A row beyond the image's edge, as the accumulator holds it. */
+template <typename TAcc>
+using DerivativeLoad = void (*)(const KernelCall & call, const WindowBoundary & boundary, const Box & box, TAcc * to);
+
+template <typename TAcc>
+DerivativeLoad<TAcc>
+DerivativeLoadOf(PixelKind kind)
+{
+  return DispatchPixelKind(kind, [](auto pixel) -> DerivativeLoad<TAcc> {
+    using Pixel = decltype(pixel);
+    return [](const KernelCall & call, const WindowBoundary & boundary, const Box & box, TAcc * to) {
+      LoadTile<Pixel>(call.inputs[0],
+                      call.image,
+                      box,
+                      boundary.mode,
+                      static_cast<TAcc>(ConstantPixel<Pixel>(boundary.constant)),
+                      to,
+                      [](Pixel voxel) { return static_cast<TAcc>(voxel); });
+    };
+  });
+}
+
+/** The weights along an axis: of each order a row for each position near the image's edge. */
+template <typename TAcc>
+struct DerivativeTables
+{
+  std::vector<TAcc> weights[DerivativeOperation::LargestOrder + 1];
+  std::int64_t      radius{ 0 };
+  std::int64_t      extent{ 1 };
+  std::int64_t      rows{ 1 };
+
+  DerivativeTables(const DerivativeOperation & operation, std::size_t scale, int a, std::int64_t imageExtent)
+    : radius(operation.GetRadius(scale)[a])
+    , extent(imageExtent)
+    , rows(operation.GetNumberOfRows(scale, a, extent))
+  {
+    for (int order = 0; order <= DerivativeOperation::LargestOrder; ++order)
+    {
+      const bool isAsked =
+        std::any_of(operation.components.begin(), operation.components.end(), [&](const DerivativeOrders & orders) {
+          return order == 0 || orders[static_cast<std::size_t>(a)] == order;
+        });
+      if (isAsked)
+      {
+        const std::vector<double> table = operation.GetTable(scale, a, order, extent);
+        weights[order].assign(table.begin(), table.end());
+      }
+    }
+  }
+  /** The weight of tap `t` at position `i`. */
+  const TAcc *
+  Weight(int order, std::int64_t i, std::int64_t t) const
+  {
+    return weights[order].data() + WeightRow(i, extent, radius, rows) * (2 * radius + 1) + t;
+  }
+};
+
+/** The fields of a source that a pass makes together. */
+struct DerivativeGroup
+{
+  int source{ 0 };
+  /** For each kind of DerivativesTogether: the field, or below 0, and its order. */
+  int fields[DerivativesTogether]{ -1, -1, -1 };
+  int orders[DerivativesTogether]{};
+};
+
+std::vector<DerivativeGroup>
+GroupFields(const std::vector<DerivativeField> & fields)
+{
+  std::vector<DerivativeGroup> groups;
+  for (std::size_t f = 0; f < fields.size(); ++f)
+  {
+    const int kind = fields[f].order == 0 ? 0 : fields[f].order == 2 ? 2 : 1;
+    auto      group = std::find_if(groups.begin(), groups.end(), [&](const DerivativeGroup & each) {
+      return each.source == fields[f].source && each.fields[kind] < 0;
+    });
+    if (group == groups.end())
+    {
+      groups.emplace_back();
+      groups.back().source = fields[f].source;
+      group = groups.end() - 1;
+    }
+    group->fields[kind] = static_cast<int>(f);
+    group->orders[kind] = fields[f].order;
+  }
+  return groups;
+}
+
+/** Stores a row of results where they are larger than what is there. */
+template <typename TFrom, typename TOut>
+void
+StoreLargest(const BufferView & output, const Coordinates & at, std::int64_t n, const TFrom * results)
+{
+  TOut * const to = static_cast<TOut *>(output.data) + output.Offset(at);
+  WithStride(output.stride[0], [&](auto step) {
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      // Rounding keeps the order.
+      const TOut value = ConvertResult<TOut>(results[i]);
+      to[i * step] = value > to[i * step] ? value : to[i * step];
+    }
+  });
+}
+
+template <typename TFrom>
+RowStore<TFrom>
+LargestStoreOf(PixelKind kind)
+{
+  return DispatchPixelKind(kind, [](auto out) -> RowStore<TFrom> { return StoreLargest<TFrom, decltype(out)>; });
+}
+
+/** The plan that all tiles of a call share at one scale. */
+template <typename TAcc>
+struct DerivativePlan
+{
+  std::vector<DerivativeTables<TAcc>>       tables;
+  std::vector<std::vector<DerivativeGroup>> passes;
+  int                                       fields{ 1 };
+  int                                       resultFields{ 1 };
+  Coordinates                               radius{};
+  std::size_t                               scale{ 0 };
+
+  DerivativePlan(const DerivativeOperation & operation, std::size_t theScale)
+    : radius(operation.GetRadius(theScale))
+    , scale(theScale)
+  {
+    const Box         one = Box::FromExtent(Coordinates::Filled(1));
+    const WindowBoxes boxes(one, one, radius, BoundaryMode::Mirror);
+    const auto        all = MakeDerivativeFields(operation.components, { boxes.axes, boxes.axes + boxes.count });
+    for (const auto & made : all)
+    {
+      passes.push_back(GroupFields(made));
+    }
+    for (std::size_t pass = 0; pass + 1 < all.size(); ++pass)
+    {
+      fields = std::max(fields, static_cast<int>(all[pass].size()));
+    }
+    resultFields = static_cast<int>(all.back().size());
+  }
+  void
+  MakeTables(const DerivativeOperation & operation, const Box & image)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      tables.emplace_back(operation, scale, a, image.Extent(a));
+    }
+  }
+};
+
+/** Derivatives as passes over rows. */
+template <typename TAcc>
+class DerivativeMarch
+{
+public:
+  using Step = MarchStep<TAcc>;
+  static constexpr std::int64_t Width = MarchWidth<TAcc>;
+
+  /** Numbers of the weights of rows of `n` voxels along x, of which windows are cut: of each order. */
+  static std::int64_t
+  CutWeights(std::int64_t n, std::int64_t radius)
+  {
+    return (n + Width - 1) / Width * (DerivativeOperation::LargestOrder + 1) * (2 * radius + 1) * Width;
+  }
+
+  DerivativeMarch(const KernelCall & call, const WindowBoxes & boxes, const DerivativePlan<TAcc> & plan, TAcc * cut)
+    : m_Call(call)
+    , m_Operation(static_cast<const DerivativeOperation &>(*call.operation))
+    , m_Boxes(boxes)
+    , m_Plan(plan)
+    , m_Functions(DerivativeFunctionsOf<TAcc>(GetDerivativeLevel()))
+    , m_Load(DerivativeLoadOf<TAcc>(call.inputs[0].kind))
+    , m_Convert(GetCpuLevel().convert[static_cast<int>(call.inputs[0].kind)][static_cast<int>(
+        sizeof(TAcc) == 4 ? Accumulator::Float32 : Accumulator::Float64)])
+    , m_Store(plan.scale == 0 ? RowStoreOf<TAcc>(call.output.kind) : LargestStoreOf<TAcc>(call.output.kind))
+    , m_Measure(m_Operation.measure)
+  {
+    m_Measure.contrast = m_Operation.scales[plan.scale].contrast;
+    // Whole windows and cut ones have other bits, so that a line has either. Each is written before the ones behind it,
+    // whose first voxels it may overwrite.
+    const Box &        out = boxes.after[0];
+    const std::int64_t radius = boxes.axes[0] == 0 ? boxes.radius[0] : 0;
+    const std::int64_t whole = std::min(std::max(boxes.padded.lower[0] + radius, out.lower[0]), out.upper[0]);
+    const std::int64_t end = std::min(std::max(boxes.padded.upper[0] - radius, whole), out.upper[0]);
+    const auto         addCut = [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t x = first; x < last; x += Width)
+      {
+        const std::int64_t n = std::min(Width, last - x);
+        m_Parts.push_back({ x, n, cut });
+        MakeCutWeights(x, x + n - 1, cut);
+        cut += CutWeights(1, radius);
+      }
+    };
+    addCut(out.lower[0], whole);
+    if (whole < end)
+    {
+      m_Parts.push_back({ whole, end - whole, nullptr });
+    }
+    addCut(end, out.upper[0]);
+  }
+
+  void
+  Load(const Box & row, TAcc * to) const
+  {
+    m_Load(m_Call, m_Operation.boundary, row, to);
+  }
+
+  void
+  Convert(const void * voxels, std::int64_t n, TAcc * to) const
+  {
+    m_Convert(to, voxels, n);
+  }
+
+  void
+  Across(int pass, std::int64_t position, std::int64_t firstTap, Step & step) const
+  {
+    const DerivativeTables<TAcc> & axis = m_Plan.tables[static_cast<std::size_t>(m_Boxes.axes[pass])];
+    // The rows of each field lie behind each other.
+    std::vector<const TAcc *> & taps = m_Taps;
+    for (const DerivativeGroup & group : m_Plan.passes[static_cast<std::size_t>(pass)])
+    {
+      const std::int64_t shift = group.source * step.gap;
+      taps.clear();
+      for (std::int64_t t = 0; t < step.taps + step.count - 1; ++t)
+      {
+        taps.push_back(step.rows[t] + shift);
+      }
+      for (int k = 0; k < step.count; ++k)
+      {
+        Make(axis,
+             group,
+             position + k,
+             firstTap,
+             step.taps,
+             taps.data() + k,
+             step.centers[k] + shift,
+             step.n,
+             [&](int field) { return step.results[k] + field * step.resultGap; });
+      }
+    }
+  }
+
+  void
+  AlongX(const TAcc * row, const TAcc ** taps, Step & step) const
+  {
+    const DerivativeTables<TAcc> & axis = m_Plan.tables[0];
+    const std::int64_t             radius = axis.radius;
+    const std::int64_t             lower = m_Boxes.padded.lower[0];
+    TAcc * const                   results = step.results[0];
+    for (const Part & part : m_Parts)
+    {
+      // The taps of cut windows that some voxel of the line has.
+      const std::int64_t first = part.cut ? std::max<std::int64_t>(0, lower - (part.x + Width - 1) + radius) : 0;
+      const std::int64_t last =
+        part.cut ? std::min(2 * radius, m_Boxes.padded.upper[0] - 1 - part.x + radius) : 2 * radius;
+      for (std::int64_t t = first; t <= last; ++t)
+      {
+        taps[t - first] = row + (part.x - radius + t - lower);
+      }
+      TAcc * const       to = results + (part.x - m_Boxes.after[0].lower[0]);
+      const TAcc * const centers = row + (part.x - lower);
+      const auto         place = [&](int field) { return to + field * step.resultGap; };
+      for (const DerivativeGroup & group : m_Plan.passes.front())
+      {
+        if (!part.cut)
+        {
+          Make(axis, group, part.x, first, last + 1 - first, taps, centers, part.n, place);
+          continue;
+        }
+        CutDerivative<TAcc> cut{ taps, last + 1 - first, centers, part.n };
+        cut.isLine = true;
+        for (int kind = 0; kind < DerivativesTogether; ++kind)
+        {
+          if (group.fields[kind] >= 0)
+          {
+            cut.weights = part.cut + (group.orders[kind] * (2 * radius + 1) + first) * Width;
+            cut.differs = kind > 0;
+            cut.result = place(group.fields[kind]);
+            m_Functions.cut(cut);
+          }
+        }
+      }
+    }
+  }
+
+  void
+  Store(Coordinates at, std::int64_t n, TAcc * results) const
+  {
+    const std::int64_t gap = MarchRowLength<TAcc>(m_Boxes.after[0].Extent(0));
+    switch (m_Operation.result)
+    {
+      case DerivativeResult::Components:
+        break;
+      case DerivativeResult::Magnitude:
+        m_Functions.magnitude(results, gap, m_Plan.resultFields, n, results);
+        break;
+      case DerivativeResult::Measure:
+        m_Functions.measure(results, gap, m_Operation.GetMatrixSize(), m_Measure, n, results);
+        break;
+      default:
+        m_Functions.eigenvalues(
+          results, gap, m_Operation.GetMatrixSize(), m_Operation.result == DerivativeResult::ByMagnitude, n, results);
+    }
+    const int axis = m_Operation.componentAxis;
+    if (axis < 0)
+    {
+      m_Store(m_Call.output, at, n, results + m_Operation.chosen * gap);
+      return;
+    }
+    for (at[axis] = m_Call.output.box.lower[axis]; at[axis] < m_Call.output.box.upper[axis]; ++at[axis])
+    {
+      m_Store(m_Call.output, at, n, results + at[axis] * gap);
+    }
+  }
+
+private:
+  /** Voxels of a row, with their weights if some of their windows are cut. */
+  struct Part
+  {
+    std::int64_t x;
+    std::int64_t n;
+    const TAcc * cut;
+  };
+
+  /** The fields of a group at position `i`, from `count` taps on of which the window has number `first`. */
+  template <typename TPlace>
+  void
+  Make(const DerivativeTables<TAcc> & axis, const DerivativeGroup & group, std::int64_t i, std::int64_t first,
+       std::int64_t count, const TAcc * const * taps, const TAcc * centers, std::int64_t n, TPlace && place) const
+  {
+    if (count == 2 * axis.radius + 1)
+    {
+      WholeDerivatives<TAcc> whole{ taps, axis.radius, n };
+      for (int kind = 0; kind < DerivativesTogether; ++kind)
+      {
+        if (group.fields[kind] >= 0)
+        {
+          whole.weights[kind] = axis.Weight(group.orders[kind], i, 0);
+          whole.results[kind] = place(group.fields[kind]);
+        }
+      }
+      m_Functions.whole(whole);
+      return;
+    }
+    CutDerivative<TAcc> cut{ taps, count, centers, n };
+    for (int kind = 0; kind < DerivativesTogether; ++kind)
+    {
+      if (group.fields[kind] >= 0)
+      {
+        cut.weights = axis.Weight(group.orders[kind], i, first);
+        cut.differs = kind > 0;
+        cut.result = place(group.fields[kind]);
+        m_Functions.cut(cut);
+      }
+    }
+  }
+
+  void
+  MakeCutWeights(std::int64_t x, std::int64_t last, TAcc * cut) const
+  {
+    const DerivativeTables<TAcc> & axis = m_Plan.tables[0];
+    const std::int64_t             taps = 2 * axis.radius + 1;
+    for (int order = 0; order <= DerivativeOperation::LargestOrder; ++order)
+    {
+      for (std::int64_t t = 0; t < taps && !axis.weights[order].empty(); ++t)
+      {
+        for (std::int64_t i = x; i < x + Width; ++i)
+        {
+          const std::int64_t from = i + t - axis.radius;
+          const bool         isThere = i <= last && from >= m_Boxes.padded.lower[0] && from < m_Boxes.padded.upper[0];
+          cut[(order * taps + t) * Width + (i - x)] =
+            isThere ? *axis.Weight(order, i, t) : std::numeric_limits<TAcc>::quiet_NaN();
+        }
+      }
+    }
+  }
+
+  const KernelCall &                m_Call;
+  const DerivativeOperation &       m_Operation;
+  const WindowBoxes &               m_Boxes;
+  const DerivativePlan<TAcc> &      m_Plan;
+  const DerivativeFunctions<TAcc> & m_Functions;
+  const DerivativeLoad<TAcc>        m_Load;
+  void (*const m_Convert)(void * to, const void * voxels, std::int64_t n);
+  const RowStore<TAcc>              m_Store;
+  HessianMeasureParameters          m_Measure;
+  std::vector<Part>                 m_Parts;
+  mutable std::vector<const TAcc *> m_Taps;
+};
+
+/** The output without the axis of components, of which a tile makes all. */
+Box
+SpatialBox(const DerivativeOperation & operation, Box output)
+{
+  if (const int axis = operation.componentAxis; axis >= 0)
+  {
+    output.upper[axis] = std::min(output.lower[axis] + 1, output.upper[axis]);
+  }
+  return output;
+}
+
+/** Tiles whose planes stay in a core's own cache, for so many fields. */
+template <typename TAcc>
+MarchTiling
+MakeDerivativeTiling(const Box & output, const Coordinates & radius, int fields)
+{
+  constexpr std::int64_t cache = 640 * 1024;
+  constexpr auto         size = static_cast<std::int64_t>(sizeof(TAcc));
+  MarchTiling            tiling(output, radius, fields * size, size);
+  const std::int64_t     planes = 2 * radius[tiling.axis] + MarchTogether;
+  // Lines that two tiles share are passed along x twice, but short rows take long.
+  const std::int64_t shortest = 4 * tiling.line;
+  const std::int64_t usual = 16 * tiling.line;
+  std::int64_t       columns = 1;
+  for (int a = 1; a < MaxDimension; ++a)
+  {
+    if (a != tiling.axis && radius[a] > 0)
+    {
+      const std::int64_t least = std::max<std::int64_t>(columns == 1 ? 16 : 4, 3 * radius[a] / 2);
+      const std::int64_t fitting = cache / (planes * columns * fields * size * usual);
+      const std::int64_t wanted = std::min<std::int64_t>(std::max(fitting, least), std::max<std::int64_t>(128, least));
+      tiling.tile[a] = std::min(output.Extent(a), wanted);
+      columns *= wanted;
+    }
+  }
+  const std::int64_t fitting = cache / (planes * columns * fields * size) / tiling.line * tiling.line;
+  tiling.tile[0] = std::min(output.Extent(0), std::min<std::int64_t>(std::max(fitting, shortest), 512));
+  return tiling;
+}
+
+/** A worker's memory: planes, then weights. */
+template <typename TAcc>
+std::int64_t
+BytesOfDerivative(const DerivativePlan<TAcc> & plan, const MarchTiling & tiling)
+{
+  const Box         tile = Box::FromExtent(tiling.tile);
+  const WindowBoxes boxes(tile, tile, tiling.radius, BoundaryMode::Mirror);
+  MarchMemory<TAcc> memory;
+  memory.fields = plan.fields;
+  memory.resultFields = plan.resultFields;
+  return memory.LayOut(boxes, tiling.axis, nullptr) +
+         DerivativeMarch<TAcc>::CutWeights(tiling.tile[0] + DerivativeMarch<TAcc>::Width, tiling.radius[0]) *
+           static_cast<std::int64_t>(sizeof(TAcc));
+}
+
+/** One scale after the other: a measure of later scales is compared with what is in the output. */
+template <typename TAcc>
+void
+RunDerivativeIn(const KernelCall & call)
+{
+  const auto &       operation = static_cast<const DerivativeOperation &>(*call.operation);
+  const Box          output = SpatialBox(operation, call.output.box);
+  const auto         scales = static_cast<std::int64_t>(operation.scales.size());
+  const std::int64_t results = call.output.box.NumberOfVoxels() / std::max<std::int64_t>(1, output.NumberOfVoxels());
+  // Each scale reports its share of the voxels, and the last one the rest.
+  const auto report = [&](std::int64_t scale, const Box & tile) {
+    const std::int64_t voxels = tile.NumberOfVoxels() * results;
+    if (call.control)
+    {
+      call.control->AddFinishedVoxels(scale + 1 < scales ? voxels / scales : voxels - voxels / scales * (scales - 1));
+    }
+  };
+  for (std::size_t scale = 0; scale < operation.scales.size(); ++scale)
+  {
+    DerivativePlan<TAcc> plan(operation, scale);
+    plan.MakeTables(operation, call.image);
+    const MarchTiling  tiling = MakeDerivativeTiling<TAcc>(output, plan.radius, plan.fields);
+    const std::int64_t bytes = BytesOfDerivative(plan, tiling);
+    const Coordinates  extent = tiling.Balance(output, call.executor->GetConcurrency());
+    call.executor->ParallelFor(CountTiles(output, extent), [&](std::int64_t task, unsigned int worker) {
+      if (call.control && call.control->ShouldStop())
+      {
+        return;
+      }
+      const Box         tile = TileNumber(output, extent, task, FastestAxis(call.inputs[0]));
+      const WindowBoxes boxes(tile, call.image, plan.radius, operation.boundary.mode);
+      char * const      scratch = static_cast<char *>(call.scratch) + bytes * worker;
+      MarchMemory<TAcc> memory;
+      memory.fields = plan.fields;
+      memory.resultFields = plan.resultFields;
+      const auto cut = reinterpret_cast<TAcc *>(scratch + memory.LayOut(boxes, tiling.axis, scratch));
+      PlaneMarch<TAcc, DerivativeMarch<TAcc>>(
+        call, DerivativeMarch<TAcc>(call, boxes, plan, cut), tiling.axis, boxes, memory)
+        .Run();
+      report(static_cast<std::int64_t>(scale), tile);
+    });
+  }
+}
+
+void
+RunDerivative(const KernelCall & call)
+{
+  UsesDouble(call.inputs[0].kind) ? RunDerivativeIn<double>(call) : RunDerivativeIn<float>(call);
+}
+
+template <typename TAcc>
+std::int64_t
+ScratchOfDerivativeIn(const DerivativeOperation & operation, const ChunkShape & shape)
+{
+  std::int64_t most = 0;
+  for (std::size_t scale = 0; scale < operation.scales.size(); ++scale)
+  {
+    const DerivativePlan<TAcc> plan(operation, scale);
+    const Box                  output = SpatialBox(operation, shape.outputBox);
+    most = std::max(most, BytesOfDerivative(plan, MakeDerivativeTiling<TAcc>(output, plan.radius, plan.fields)));
+  }
+  return most * shape.concurrency;
+}
+
+std::size_t
+ScratchOfDerivative(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & derivative = static_cast<const DerivativeOperation &>(operation);
+  return static_cast<std::size_t>(UsesDouble(shape.inputKinds[0]) ? ScratchOfDerivativeIn<double>(derivative, shape)
+                                                                  : ScratchOfDerivativeIn<float>(derivative, shape));
+}
+
+} // namespace
+
+void
+RegisterHostDerivative(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunDerivative;
+  kernel.scratchBytes = ScratchOfDerivative;
+  registry.Register("derivative", { kernel });
+}
+
+} // namespace chunkwise

@@ -1,0 +1,255 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The row of deconvolution.
+#include "chunkwiseDeconvolutionOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseFilterRows.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+std::shared_ptr<const ConvolutionKernel>
+MakeDeconvolutionKernel(const CheckedParameters & p, const std::string & name, std::size_t index, bool normalizes)
+{
+  const KernelStack & stack = p.Kernel(name);
+  Coordinates         center{};
+  for (int axis = 0; axis < MaxDimension; ++axis)
+  {
+    center[axis] = stack.extent[axis] / 2;
+    if (stack.extent[axis] < 1 || (stack.extent[axis] > 1 && !p.IsSpatial(axis)))
+    {
+      throw ParameterError(name, ToString(stack.extent), "a size with extents above 1 along spatial axes alone");
+    }
+  }
+  std::vector<double> weights = stack.kernels.empty() ? std::vector<double>() : stack.kernels.at(index);
+  double              sum = 0;
+  for (const double weight : weights)
+  {
+    sum += weight;
+  }
+  if (normalizes && !weights.empty())
+  {
+    if (!(sum > 0) || !std::isfinite(sum))
+    {
+      throw ParameterError(name, PixelValue(sum).ToText(), "a sum of weights above 0");
+    }
+    for (double & weight : weights)
+    {
+      weight /= sum;
+    }
+  }
+  return std::make_shared<const ConvolutionKernel>(stack.extent, center, std::move(weights));
+}
+
+bool
+HasInput(const FilterImage & image, const char * name)
+{
+  return std::count(image.furtherInputs.begin(), image.furtherInputs.end(), name) > 0;
+}
+
+std::shared_ptr<const Operation>
+MakeDeconvolution(const CheckedParameters & p, const FilterImage & image, bool isVarying)
+{
+  auto operation = std::make_shared<DeconvolutionOperation>();
+  operation->image = image.extent;
+  operation->inputKind = image.inputKind;
+  operation->outputKind = image.outputKind;
+  const std::string & method = p.Choice("Algorithm");
+  operation->method = method == "landweber"             ? DeconvolutionMethod::Landweber
+                      : method == "projected-landweber" ? DeconvolutionMethod::ProjectedLandweber
+                                                        : DeconvolutionMethod::RichardsonLucy;
+  const bool normalizes = p.Flag("Normalize");
+  if (isVarying)
+  {
+    auto varying = std::make_shared<VaryingConvolutionOperation>();
+    varying->nodes = p.OverAxes("GridSize", 1);
+    const std::size_t count = p.Kernel("KernelImages").kernels.size();
+    double            nodes = 1;
+    for (int axis = 0; axis < MaxDimension; ++axis)
+    {
+      nodes *= static_cast<double>(varying->nodes[axis]);
+      // The image in equal cells.
+      varying->spacing[axis] =
+        static_cast<double>(std::max<std::int64_t>(image.extent[axis], 1)) / static_cast<double>(varying->nodes[axis]);
+      varying->first[axis] = (varying->spacing[axis] - 1.0) / 2.0;
+    }
+    if (nodes != static_cast<double>(count))
+    {
+      throw ParameterError("KernelImages",
+                           std::to_string(count),
+                           "as many kernels as the grid of " + ToString(varying->nodes) + " has nodes");
+    }
+    for (std::size_t i = 0; i < count; ++i)
+    {
+      varying->kernels.push_back(MakeDeconvolutionKernel(p, "KernelImages", i, normalizes));
+    }
+    operation->varying = varying;
+  }
+  else
+  {
+    operation->kernel = MakeDeconvolutionKernel(p, "KernelImage", 0, normalizes);
+  }
+  if (!isVarying && p.Has("BackProjector"))
+  {
+    operation->backProjector = MakeDeconvolutionKernel(p, "BackProjector", 0, normalizes);
+  }
+  operation->iterations = p.Integer("NumberOfIterations");
+  operation->background = p.Real("Background");
+  operation->leastExpected = p.Real("LeastExpected");
+  operation->totalVariation = p.Real("TotalVariation");
+  operation->relaxation = p.Real("Relaxation");
+  operation->accelerates = p.Flag("Accelerate");
+  operation->relativeChange = p.Real("RelativeChange");
+  operation->discrepancy = p.Real("Discrepancy");
+  if (p.Has("Saturation"))
+  {
+    operation->saturation = p.Real("Saturation");
+  }
+  operation->hasWeights = HasInput(image, "WeightImage");
+  operation->hasStart = HasInput(image, "StartImage");
+  return operation;
+}
+
+ParameterDescription
+NumberParameter(const std::string & name, const std::string & option, const std::string & help,
+                const std::string & defaultText)
+{
+  ParameterDescription number;
+  number.name = name;
+  number.option = option;
+  number.type = ParameterType::Real;
+  number.help = help;
+  number.defaultText = defaultText;
+  number.minimum = 0;
+  return number;
+}
+
+ParameterDescription
+SwitchParameter(const std::string & name, const std::string & option, const std::string & help)
+{
+  ParameterDescription flag;
+  flag.name = name;
+  flag.option = option;
+  flag.help = help;
+  return flag;
+}
+
+ParameterDescription
+KernelImageParameter(const std::string & name, const std::string & option, const std::string & help)
+{
+  ParameterDescription kernel;
+  kernel.name = name;
+  kernel.option = option;
+  kernel.type = ParameterType::Kernel;
+  kernel.help = help;
+  return kernel;
+}
+
+} // namespace
+
+void
+AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
+{
+  FilterDescription row;
+  row.name = "deconvolve";
+  row.group = "Deconvolution";
+  row.title = "Iterative deconvolution with a measured kernel, exact at the edge, with masks and weights";
+  row.canBeStage = false;
+  row.takesComponents = false;
+  row.output = DefaultOutput::Real;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) { return MakeDeconvolution(p, image, false); };
+
+  ParameterDescription kernel =
+    KernelImageParameter("KernelImage", "kernel", "Image of the kernel; its center is at half its size, rounded down");
+  kernel.required = true;
+  ParameterDescription algorithm;
+  algorithm.name = "Algorithm";
+  algorithm.option = "algorithm";
+  algorithm.type = ParameterType::Choice;
+  algorithm.help = "Richardson-Lucy for light that is counted, or Landweber for noise of one variance";
+  algorithm.defaultText = "richardson-lucy";
+  algorithm.choices = { "richardson-lucy", "landweber", "projected-landweber" };
+  ParameterDescription iterations;
+  iterations.name = "NumberOfIterations";
+  iterations.option = "iterations";
+  iterations.type = ParameterType::Integer;
+  iterations.help = "Iterations at most";
+  iterations.defaultText = "10";
+  iterations.minimum = 1;
+  ParameterDescription normalize = SwitchParameter("Normalize", "keep-sum", "Use the weights of kernels as they are");
+  normalize.defaultText = "on";
+  ParameterDescription variation =
+    NumberParameter("TotalVariation", "total-variation", "Weight of total variation, 0.002 for example", "0");
+  variation.onlyWithName = algorithm.name;
+  variation.onlyWithValue = "richardson-lucy";
+  ParameterDescription relaxation = NumberParameter("Relaxation", "relaxation", "Part of each correction", "1");
+  relaxation.aboveMinimum = true;
+  relaxation.onlyWithName = algorithm.name;
+  relaxation.onlyWithValue = "landweber|projected-landweber";
+  ParameterDescription least = NumberParameter(
+    "LeastExpected", "least-expected", "Voxels of which no more light is expected have no share in corrections", "0");
+  least.onlyWithName = algorithm.name;
+  least.onlyWithValue = "richardson-lucy";
+  const std::vector<ParameterDescription> common = {
+    algorithm,
+    iterations,
+    normalize,
+    NumberParameter("Background", "background", "The image's value without light", "0"),
+    least,
+    variation,
+    relaxation,
+    SwitchParameter("Accelerate", "accelerate", "Extrapolate estimates as Biggs and Andrews do"),
+    NumberParameter(
+      "RelativeChange", "relative-change", "Stop once an iteration changes this part of the estimate; 0: never", "0"),
+    NumberParameter("Discrepancy",
+                    "discrepancy",
+                    "Stop once the mean squared residual, in units of the expected value, is this; 0: never",
+                    "0"),
+    NumberParameter("Saturation", "saturation", "Voxels of this value and more have the weight 0", ""),
+    SpatialAxesParameter()
+  };
+  InputDescription weights;
+  weights.name = "WeightImage";
+  weights.option = "weight";
+  weights.help = "Weights of voxels, or a mask; where they are 0 the image is not known";
+  weights.required = false;
+  weights.ownKind = true;
+  InputDescription start;
+  start.name = "StartImage";
+  start.option = "start";
+  start.help = "The first estimate (the image's mean)";
+  start.required = false;
+  start.ownKind = true;
+  row.furtherInputs = { weights, start };
+  row.parameters = Join({ kernel }, common);
+  row.parameters.push_back(KernelImageParameter(
+    "BackProjector", "back-projector", "Kernel with which corrections are convolved (the kernel, mirrored)"));
+  filters.push_back(row);
+
+  row.name = "deconvolve-varying";
+  row.title = "Iterative deconvolution with kernels that vary over the image";
+  row.make = [](const CheckedParameters & p, const FilterImage & image) { return MakeDeconvolution(p, image, true); };
+  ParameterDescription kernels = KernelImageParameter(
+    "KernelImages",
+    "kernels",
+    "Image of one dimension more: the kernels of the nodes, x fastest; centers are at half their size");
+  kernels.required = true;
+  kernels.isStack = true;
+  ParameterDescription grid;
+  grid.name = "GridSize";
+  grid.option = "grid";
+  grid.type = ParameterType::Integers;
+  grid.help = "Nodes at the centers of equal cells of the image, one number or one for each spatial axis";
+  grid.required = true;
+  grid.exampleText = "1";
+  grid.minimum = 1;
+  row.parameters = Join({ kernels, grid }, common);
+  filters.push_back(row);
+}
+
+} // namespace chunkwise

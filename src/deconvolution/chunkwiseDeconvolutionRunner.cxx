@@ -1,0 +1,887 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseConvertVoxels.h"
+#include "chunkwiseDeconvolutionOperation.h"
+#include "chunkwiseDeconvolutionState.h"
+#include "chunkwiseError.h"
+#include "chunkwiseExecutor.h"
+#include "chunkwiseOutOfCoreRunner.h"
+#include "chunkwisePartMonitor.h"
+#include "chunkwiseRealOf.h"
+#include "chunkwiseRegions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+// Each iteration has two passes over the estimate's grid, in slabs along its slowest axis: H and the ratio, then H^T
+// and the next estimate. If all images fit the memory there is one slab; else they lie in spools, and slabs are as
+// thick as the memory allows. Convolutions are runs of the manager; all else goes voxel by voxel, by the rows of a
+// slab.
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Bytes of the measured image and its weights that are read at a time. */
+constexpr std::size_t MeasuredBytes = std::size_t{ 4 } << 20;
+
+int
+SlowestAxisOf(const Coordinates & extent)
+{
+  int axis = MaxDimension - 1;
+  while (axis > 0 && extent[axis] <= 1)
+  {
+    --axis;
+  }
+  return axis;
+}
+
+/** How much of the grid is in memory, and the bytes that this takes. */
+struct DeconvolutionPlan
+{
+  bool          isInMemory{ true };
+  std::int64_t  planes{ 1 }; ///< of a slab
+  std::uint64_t bytes{ 0 };
+  std::size_t   scratch{ 0 }; ///< of convolutions, of `bytes`
+};
+
+template <typename T>
+class DeconvolutionRun
+{
+public:
+  DeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor)
+    : m_Manager(manager)
+    , m_Request(request)
+    , m_Operation(dynamic_cast<const DeconvolutionOperation &>(*request.operation))
+    , m_Monitor(monitor)
+    , m_Grid(Box::FromExtent(m_Operation.GetEstimateExtent()))
+    , m_Measured(m_Operation.GetMeasuredBox())
+    , m_Axis(SlowestAxisOf(m_Grid.Extents()))
+    , m_Forward(m_Operation.MakeForward())
+    , m_Backward(m_Operation.MakeBackward())
+    , m_OwnExecutor(request.executor ? nullptr : MakeThreadExecutor())
+    , m_Executor(request.executor ? *request.executor : *m_OwnExecutor)
+  {}
+
+  /** The plan for so much memory; 0: without limit. Throws BudgetError. */
+  DeconvolutionPlan
+  MakePlan(std::uint64_t memory) const
+  {
+    DeconvolutionPlan plan;
+    plan.planes = m_Grid.Extent(m_Axis);
+    this->Count(plan);
+    if (memory == 0 || plan.bytes <= memory)
+    {
+      return plan;
+    }
+    if (m_Request.spoolFolder.empty())
+    {
+      throw BudgetError("deconvolution needs " + std::to_string(plan.bytes) +
+                          " bytes of host memory for its images, more than the budget of " + std::to_string(memory) +
+                          " bytes",
+                        plan.bytes,
+                        memory);
+    }
+    plan.isInMemory = false;
+    const std::int64_t step = this->GetStep();
+    plan.planes = std::min(step, m_Grid.Extent(m_Axis));
+    this->Count(plan);
+    if (plan.bytes > memory)
+    {
+      throw BudgetError("deconvolution needs " + std::to_string(plan.bytes) +
+                          " bytes of host memory for the thinnest slabs, more than the budget of " +
+                          std::to_string(memory) + " bytes",
+                        plan.bytes,
+                        memory);
+    }
+    for (DeconvolutionPlan larger = plan; larger.planes < m_Grid.Extent(m_Axis);)
+    {
+      larger.planes = std::min(larger.planes + step, m_Grid.Extent(m_Axis));
+      this->Count(larger);
+      if (larger.bytes > memory)
+      {
+        break;
+      }
+      plan = larger;
+    }
+    return plan;
+  }
+
+  OutOfCoreReport
+  Run()
+  {
+    m_Plan = this->MakePlan(m_Request.hostBytes);
+    this->MakeImages();
+    this->Begin();
+    for (std::int64_t i = 0; i < m_Operation.iterations; ++i)
+    {
+      m_Sums = Sums();
+      this->Blur(i);
+      const std::string number = std::to_string(i + 1);
+      m_Report.execution.figures.emplace_back("divergence " + number, m_Sums.divergence.Round());
+      const double misfit = m_Sums.misfit.Round() / m_WeightSum;
+      m_Report.execution.figures.emplace_back("discrepancy " + number, misfit);
+      if (i > 0 && m_Operation.discrepancy > 0 && misfit <= m_Operation.discrepancy)
+      {
+        if (m_Operation.accelerates)
+        {
+          // The point lies beyond the estimate.
+          std::swap(m_Point, m_Last);
+        }
+        break;
+      }
+      this->Correct(i);
+      if (m_Operation.accelerates)
+      {
+        const double length = m_Sums.oldStep.Round();
+        const double both = m_Sums.steps.Round();
+        m_Acceleration = i > 0 && length > 0 ? std::min(std::max(both / length, 0.0), 1.0) : 0.0;
+      }
+      const double change = m_Sums.change.Round();
+      const double size = m_Sums.size.Round();
+      if (m_Operation.relativeChange > 0)
+      {
+        const double part = size > 0 ? std::sqrt(change / size) : 0;
+        m_Report.execution.figures.emplace_back("relative change " + number, part);
+        if (part <= m_Operation.relativeChange)
+        {
+          break;
+        }
+      }
+      if (m_Operation.accelerates && i + 1 < m_Operation.iterations)
+      {
+        this->Extrapolate();
+      }
+    }
+    this->WriteResult();
+    for (const DeconvolutionImage * const image :
+         { m_Point.get(), m_Next.get(), m_Last.get(), m_Step.get(), m_Ratio.get(), m_Norm.get() })
+    {
+      m_Report.spoolWritten += image ? image->GetBytesSpooled() : 0;
+    }
+    m_Report.execution.backend = "cpu";
+    m_Report.execution.peakHost = std::max<std::size_t>(m_Report.execution.peakHost, m_Plan.bytes);
+    if (m_Monitor)
+    {
+      m_Monitor->UpdateProgress(1.0);
+    }
+    return std::move(m_Report);
+  }
+
+private:
+  static constexpr PixelKind Kind = sizeof(T) == 4 ? PixelKind::Float32 : PixelKind::Float64;
+  using Image = std::unique_ptr<DeconvolutionImage>;
+
+  struct Sums
+  {
+    ExactSum divergence;
+    ExactSum misfit;
+    ExactSum change;
+    ExactSum size;
+    ExactSum steps;
+    ExactSum oldStep;
+
+    void
+    Merge(Sums & other)
+    {
+      divergence.Merge(other.divergence);
+      misfit.Merge(other.misfit);
+      change.Merge(other.change);
+      size.Merge(other.size);
+      steps.Merge(other.steps);
+      oldStep.Merge(other.oldStep);
+    }
+  };
+
+  /** Whether the next estimate is an image beside the point that it is made from. */
+  bool
+  HasNext() const
+  {
+    return m_Operation.accelerates || m_Operation.totalVariation > 0;
+  }
+  bool
+  IsRichardsonLucy() const
+  {
+    return m_Operation.method == DeconvolutionMethod::RichardsonLucy;
+  }
+
+  std::int64_t
+  GetStep() const
+  {
+    const std::int64_t forward = m_Forward->GetTile(m_Grid.Extents())[m_Axis];
+    const std::int64_t backward = m_Backward->GetTile(m_Grid.Extents())[m_Axis];
+    return std::max({ forward, backward, std::int64_t{ 16 } });
+  }
+
+  Box
+  Planes(std::int64_t lower, std::int64_t upper) const
+  {
+    Box box = m_Grid;
+    box.lower[m_Axis] = lower;
+    box.upper[m_Axis] = upper;
+    return box;
+  }
+  std::size_t
+  BytesOf(const Box & box) const
+  {
+    return static_cast<std::size_t>(box.NumberOfVoxels()) * sizeof(T);
+  }
+  /** The planes that a box of planes needs of another image. */
+  Box
+  InputOf(const Operation & operation, const Box & planes) const
+  {
+    Box       input = m_Grid;
+    const Box needed = GetInputBox(operation, planes, m_Grid);
+    input.lower[m_Axis] = needed.lower[m_Axis];
+    input.upper[m_Axis] = needed.upper[m_Axis];
+    return input;
+  }
+  Box
+  WithNeighbors(const Box & planes) const
+  {
+    Halo halo = Halo::None();
+    halo.lower[m_Axis] = halo.upper[m_Axis] = 1;
+    return PadAndCrop(planes, halo, m_Grid);
+  }
+
+  ExecutionRequest
+  MakeRequest(const std::shared_ptr<const Operation> & operation, const BufferView & input, const BufferView & output,
+              const Box & region, std::size_t scratch) const
+  {
+    ExecutionRequest request;
+    request.operation = operation;
+    request.inputs = { input };
+    request.output = output;
+    request.image = m_Grid;
+    request.region = region;
+    request.backend = BackendChoice::CPU;
+    request.budgets.host = scratch;
+    request.executor = &m_Executor;
+    return request;
+  }
+
+  std::size_t
+  ScratchOf(const std::shared_ptr<const Operation> & operation, const Box & region) const
+  {
+    const Box input = InputOf(*operation, region);
+    return m_Manager
+      .MakePlanFor(MakeRequest(operation, DenseView(nullptr, Kind, input), DenseView(nullptr, Kind, region), region, 0))
+      .deviceBytes;
+  }
+
+  void
+  Count(DeconvolutionPlan & plan) const
+  {
+    // A slab in the middle of the grid.
+    const std::int64_t all = m_Grid.Extent(m_Axis);
+    const std::int64_t step = this->GetStep();
+    const std::int64_t lower =
+      plan.planes >= all ? 0 : std::min((all - plan.planes) / 2 / step * step, all - plan.planes);
+    const Box slab = Planes(lower, lower + plan.planes);
+    const Box region = Intersect(slab, m_Measured);
+    plan.scratch =
+      std::max(this->ScratchOf(m_Backward, slab), region.IsEmpty() ? 0 : this->ScratchOf(m_Forward, region));
+    plan.bytes = plan.scratch + 2 * MeasuredBytes + 2 * this->MeasuredPlane() * sizeof(double);
+    if (plan.isInMemory)
+    {
+      const std::uint64_t images = 4 + (m_Operation.accelerates ? 3 : m_Operation.totalVariation > 0 ? 1 : 0);
+      plan.bytes += images * BytesOf(m_Grid);
+      return;
+    }
+    const std::uint64_t wide = std::max(
+      { BytesOf(InputOf(*m_Backward, slab)), BytesOf(InputOf(*m_Forward, slab)), BytesOf(WithNeighbors(slab)) });
+    plan.bytes += wide + 5 * static_cast<std::uint64_t>(BytesOf(WithNeighbors(slab)));
+  }
+
+  std::size_t
+  MeasuredPlane() const
+  {
+    return static_cast<std::size_t>(m_Measured.NumberOfVoxels() / std::max<std::int64_t>(m_Measured.Extent(m_Axis), 1));
+  }
+
+  Image
+  MakeImage() const
+  {
+    return std::make_unique<DeconvolutionImage>(m_Grid, Kind, m_Plan.isInMemory, m_Request.spoolFolder);
+  }
+
+  void
+  MakeImages()
+  {
+    m_Point = MakeImage();
+    m_Ratio = MakeImage();
+    m_Norm = MakeImage();
+    m_Next = HasNext() ? MakeImage() : nullptr;
+    if (m_Operation.accelerates)
+    {
+      m_Last = MakeImage();
+      m_Step = MakeImage();
+    }
+    if (m_Plan.isInMemory)
+    {
+      m_Rooms[0].resize(BytesOf(m_Grid));
+      return;
+    }
+    const std::int64_t planes = std::min(m_Plan.planes + 2, m_Grid.Extent(m_Axis));
+    for (auto & room : m_Rooms)
+    {
+      room.resize(BytesOf(Planes(0, planes)));
+    }
+  }
+
+  /** Room for planes that convolutions read. */
+  void *
+  WideRoom(const Box & planes)
+  {
+    if (!m_Plan.isInMemory && m_Wide.size() < BytesOf(planes))
+    {
+      m_Wide.resize(BytesOf(planes));
+    }
+    return m_Wide.data();
+  }
+
+  /** Calls body(slab) for the slabs of the grid, in ascending order. */
+  template <typename TBody>
+  void
+  ForEachSlab(double begin, double end, TBody && body)
+  {
+    const std::int64_t all = m_Grid.Extent(m_Axis);
+    for (std::int64_t lower = 0; lower < all; lower += m_Plan.planes)
+    {
+      const auto part = [&](std::int64_t at) {
+        return begin + (end - begin) * static_cast<double>(at) / static_cast<double>(all);
+      };
+      const std::int64_t upper = std::min(lower + m_Plan.planes, all);
+      PartMonitor        monitor(m_Monitor, part(lower), part(upper));
+      m_Part = &monitor;
+      if (monitor.ShouldAbort())
+      {
+        throw Aborted();
+      }
+      body(Planes(lower, upper));
+    }
+  }
+
+  void
+  Convolve(const std::shared_ptr<const Operation> & operation, const DeconvolutionImage & from, const BufferView & to,
+           const Box & region)
+  {
+    const Box              input = InputOf(*operation, region);
+    const ExecutionRequest request =
+      MakeRequest(operation, from.Read(input, WideRoom(input)), to, region, m_Plan.isInMemory ? 0 : m_Plan.scratch);
+    const ExecutionReport report = m_Manager.Execute(request, m_Part);
+    m_Report.execution.transforms = report.transforms;
+  }
+
+  /** Calls body(at, n, sums) for the rows along x of a box, by all threads: `at` is where a row begins. */
+  template <typename TBody>
+  void
+  ForEachRow(const Box & box, TBody && body)
+  {
+    const std::int64_t n = box.Extent(0);
+    const std::int64_t rows = n > 0 ? box.NumberOfVoxels() / n : 0;
+    const std::int64_t perTask = std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(n, 1));
+    std::mutex         mutex;
+    m_Executor.ParallelFor((rows + perTask - 1) / perTask, [&](std::int64_t task, unsigned int) {
+      Sums sums;
+      for (std::int64_t row = task * perTask; row < std::min(rows, (task + 1) * perTask); ++row)
+      {
+        Coordinates  at = box.lower;
+        std::int64_t rest = row;
+        for (int a = 1; a < MaxDimension; ++a)
+        {
+          at[a] += rest % box.Extent(a);
+          rest /= box.Extent(a);
+        }
+        body(at, n, sums);
+      }
+      const std::lock_guard<std::mutex> lock(mutex);
+      m_Sums.Merge(sums);
+    });
+  }
+
+  static T *
+  RowOf(const BufferView & view, const Coordinates & at)
+  {
+    return static_cast<T *>(view.data) + view.Offset(at);
+  }
+
+  /** Calls body(at, n, d, w, sums) for the rows of the measured image within a slab, at positions of the grid: d are
+   * its voxels, and w the weights, 0 where d counts for nothing. Both are in order of rows. */
+  template <typename TBody>
+  void
+  ForEachMeasuredRow(const Box & slab, TBody && body)
+  {
+    const Box          all = Intersect(slab, m_Measured);
+    const std::int64_t planes =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(MeasuredBytes / (MeasuredPlane() * sizeof(double))));
+    for (std::int64_t lower = all.lower[m_Axis]; lower < all.upper[m_Axis]; lower += planes)
+    {
+      Box box = all;
+      box.lower[m_Axis] = lower;
+      box.upper[m_Axis] = std::min(lower + planes, all.upper[m_Axis]);
+      this->ReadMeasured(0, box, m_Values, m_Raw);
+      if (m_Operation.hasWeights)
+      {
+        this->ReadMeasured(1, box, m_Weights, m_Raw);
+      }
+      else
+      {
+        m_Weights.assign(m_Values.size(), T(1));
+      }
+      const BufferView view = DenseView(nullptr, Kind, box);
+      this->ForEachRow(box, [&](const Coordinates & at, std::int64_t n, Sums & sums) {
+        const auto offset = static_cast<std::size_t>(view.Offset(at));
+        T * const  d = m_Values.data() + offset;
+        T * const  w = m_Weights.data() + offset;
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          if (!std::isfinite(d[i]) || static_cast<double>(d[i]) >= m_Operation.saturation || !(w[i] > 0))
+          {
+            d[i] = w[i] = T(0);
+          }
+        }
+        body(at, n, d, w, sums);
+      });
+    }
+  }
+
+  /** Voxels of input `i`, of a box of the grid. */
+  void
+  ReadMeasured(std::size_t i, Box box, std::vector<T> & values, std::vector<unsigned char> & raw)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      box.lower[a] -= m_Measured.lower[a];
+      box.upper[a] -= m_Measured.lower[a];
+    }
+    ImageSource &     source = *m_Request.sources.at(i);
+    const PixelKind   kind = source.GetKind();
+    const std::size_t count = static_cast<std::size_t>(box.NumberOfVoxels());
+    raw.resize(count * PixelSize(kind));
+    values.resize(count);
+    source.Read(box, DenseView(raw.data(), kind, box));
+    ConvertVoxels(raw.data(), kind, values.data(), Kind, static_cast<std::int64_t>(count));
+  }
+
+  /** H^T w, and the first estimate. */
+  void
+  Begin()
+  {
+    ExactSum weights;
+    ExactSum light;
+    m_Sums = Sums();
+    const T background = static_cast<T>(m_Operation.background);
+    this->ForEachSlab(0, 0, [&](const Box & slab) {
+      const BufferView ratio = m_Ratio->Place(slab, m_Rooms[1].data());
+      this->ForEachRow(slab,
+                       [&](const Coordinates & at, std::int64_t n, Sums &) { std::fill_n(RowOf(ratio, at), n, T(0)); });
+      this->ForEachMeasuredRow(slab,
+                               [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, Sums & sums) {
+                                 T * const out = RowOf(ratio, at);
+                                 for (std::int64_t i = 0; i < n; ++i)
+                                 {
+                                   out[i] = w[i];
+                                   sums.size.Add(w[i]);
+                                   sums.change.Add(static_cast<double>(w[i]) * (d[i] - background));
+                                 }
+                               });
+      m_Ratio->Write(ratio);
+    });
+    m_WeightSum = m_Sums.size.Round();
+    const double mean = m_WeightSum > 0 ? std::max(m_Sums.change.Round() / m_WeightSum, 0.0) : 0.0;
+    m_WeightSum = m_WeightSum > 0 ? m_WeightSum : 1;
+    const double share = 1.0 / static_cast<double>(2 * m_Operation.iterations + 1);
+    this->ForEachSlab(0, share, [&](const Box & slab) {
+      const BufferView norm = m_Norm->Place(slab, m_Rooms[1].data());
+      this->Convolve(m_Backward, *m_Ratio, norm, slab);
+      m_Norm->Write(norm);
+      const BufferView point = m_Point->Place(slab, m_Rooms[2].data());
+      this->FillStart(slab, point, static_cast<T>(mean));
+      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, Sums &) {
+        const T * const seen = RowOf(norm, at);
+        T * const       u = RowOf(point, at);
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          u[i] = IsRichardsonLucy() && !this->IsSeen(seen[i]) ? T(0) : u[i];
+        }
+      });
+      m_Point->Write(point);
+      if (m_Operation.accelerates)
+      {
+        const BufferView last = m_Last->Place(slab, m_Rooms[1].data());
+        this->Copy(slab, point, last);
+        m_Last->Write(last);
+      }
+    });
+  }
+
+  void
+  FillStart(const Box & slab, const BufferView & point, T mean)
+  {
+    if (!m_Operation.hasStart)
+    {
+      this->ForEachRow(slab,
+                       [&](const Coordinates & at, std::int64_t n, Sums &) { std::fill_n(RowOf(point, at), n, mean); });
+      return;
+    }
+    const std::size_t number = m_Operation.hasWeights ? 2 : 1;
+    for (std::int64_t plane = slab.lower[m_Axis]; plane < slab.upper[m_Axis]; ++plane)
+    {
+      Box box = m_Measured;
+      box.lower[m_Axis] = std::min(std::max(plane, m_Measured.lower[m_Axis]), m_Measured.upper[m_Axis] - 1);
+      box.upper[m_Axis] = box.lower[m_Axis] + 1;
+      this->ReadMeasured(number, box, m_Values, m_Raw);
+      const BufferView view = DenseView(m_Values.data(), Kind, box);
+      this->ForEachRow(Planes(plane, plane + 1), [&](const Coordinates & at, std::int64_t n, Sums &) {
+        Coordinates from = at;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          from[a] = std::min(std::max(at[a], box.lower[a]), box.upper[a] - 1);
+        }
+        const T * const row = RowOf(view, from);
+        T * const       out = RowOf(point, at);
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          const std::int64_t x = std::min(std::max(at[0] + i, box.lower[0]), box.upper[0] - 1) - from[0];
+          out[i] = std::isfinite(row[x]) && (row[x] > 0 || m_Operation.method == DeconvolutionMethod::Landweber)
+                     ? row[x]
+                     : T(0);
+        }
+      });
+    }
+  }
+
+  void
+  Copy(const Box & box, const BufferView & from, const BufferView & to)
+  {
+    this->ForEachRow(
+      box, [&](const Coordinates & at, std::int64_t n, Sums &) { std::copy_n(RowOf(from, at), n, RowOf(to, at)); });
+  }
+
+  bool
+  IsSeen(T norm) const
+  {
+    const double sum =
+      m_Operation.backProjector ? m_Operation.backProjector->GetSum() : m_Operation.GetAnyKernel().GetSum();
+    return static_cast<double>(norm) > DeconvolutionOperation::LeastShare * sum;
+  }
+
+  double
+  Part(std::int64_t iteration, int pass) const
+  {
+    return static_cast<double>(2 * iteration + pass + 1) / static_cast<double>(2 * m_Operation.iterations + 1);
+  }
+
+  /** H y, and of it the ratio, or the difference, of the measured image. */
+  void
+  Blur(std::int64_t iteration)
+  {
+    const T    background = static_cast<T>(m_Operation.background);
+    const T    least = static_cast<T>(m_Operation.leastExpected);
+    const bool isRatio = IsRichardsonLucy();
+    this->ForEachSlab(Part(iteration, 0), Part(iteration, 1), [&](const Box & slab) {
+      const Box region = Intersect(slab, m_Measured);
+      if (region.IsEmpty())
+      {
+        return;
+      }
+      const BufferView ratio = m_Ratio->Read(slab, m_Rooms[1].data());
+      this->Convolve(m_Forward, *m_Point, ratio, region);
+      this->ForEachMeasuredRow(
+        slab, [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, Sums & sums) {
+          T * const blurred = RowOf(ratio, at);
+          for (std::int64_t i = 0; i < n; ++i)
+          {
+            const T expected = blurred[i] + background;
+            const T difference = d[i] - expected;
+            blurred[i] = isRatio ? (expected > least ? w[i] * (d[i] / expected) : T(0)) : w[i] * difference;
+            if (w[i] > 0)
+            {
+              const double e = expected;
+              const double square = static_cast<double>(difference) * difference;
+              if (isRatio && e > 0)
+              {
+                const double positive = d[i] > 0 ? d[i] : 0;
+                const double entropy = positive > 0 ? positive * std::log(positive / e) : 0;
+                sums.divergence.Add(w[i] * (entropy - positive + e));
+                sums.misfit.Add(w[i] * (square / e));
+              }
+              else if (!isRatio)
+              {
+                sums.divergence.Add(w[i] * square);
+                sums.misfit.Add(w[i] * square);
+              }
+            }
+          }
+        });
+      m_Ratio->Write(ratio);
+    });
+  }
+
+  /** H^T, and the next estimate. */
+  void
+  Correct(std::int64_t iteration)
+  {
+    const double lambda = m_Operation.totalVariation;
+    const T      relaxation = static_cast<T>(m_Operation.relaxation);
+    const bool   isProjected = m_Operation.method == DeconvolutionMethod::ProjectedLandweber;
+    this->ForEachSlab(Part(iteration, 1), Part(iteration, 2), [&](const Box & slab) {
+      const BufferView correction = DenseView(m_Rooms[0].data(), Kind, slab);
+      this->Convolve(m_Backward, *m_Ratio, correction, slab);
+      const Box        around = lambda > 0 ? WithNeighbors(slab) : slab;
+      const BufferView point = m_Point->Read(around, lambda > 0 ? WideRoom(around) : m_Rooms[1].data());
+      const BufferView norm = m_Norm->Read(slab, m_Rooms[2].data());
+      const BufferView next = m_Next ? m_Next->Place(slab, m_Rooms[3].data()) : point;
+      const BufferView step = !m_Step          ? BufferView()
+                              : iteration == 0 ? m_Step->Place(slab, m_Rooms[4].data())
+                                               : m_Step->Read(slab, m_Rooms[4].data());
+      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, Sums & sums) {
+        const T * const c = RowOf(correction, at);
+        const T * const y = RowOf(point, at);
+        const T * const seen = RowOf(norm, at);
+        T * const       u = RowOf(next, at);
+        T * const       g = m_Step ? RowOf(step, at) : nullptr;
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          const T before = y[i];
+          T       after = 0;
+          if (!IsRichardsonLucy())
+          {
+            after = before + relaxation * c[i];
+            after = isProjected && !(after > 0) ? T(0) : after;
+          }
+          else if (this->IsSeen(seen[i]))
+          {
+            T divisor = seen[i];
+            if (lambda > 0)
+            {
+              Coordinates voxel = at;
+              voxel[0] += i;
+              divisor -= static_cast<T>(lambda * this->CurvatureOf(point, voxel));
+            }
+            after = divisor > 0 ? before * (c[i] / divisor) : before;
+            after = after > 0 ? after : T(0);
+          }
+          if (m_Operation.relativeChange > 0)
+          {
+            const double change = static_cast<double>(after) - static_cast<double>(before);
+            sums.change.Add(change * change);
+            sums.size.Add(static_cast<double>(after) * static_cast<double>(after));
+          }
+          if (g)
+          {
+            const T now = after - before;
+            if (iteration > 0)
+            {
+              sums.steps.Add(static_cast<double>(now) * static_cast<double>(g[i]));
+              sums.oldStep.Add(static_cast<double>(g[i]) * static_cast<double>(g[i]));
+            }
+            g[i] = now;
+          }
+          u[i] = after;
+        }
+      });
+      (m_Next ? m_Next : m_Point)->Write(next);
+      if (m_Step)
+      {
+        m_Step->Write(step);
+      }
+    });
+    if (m_Next)
+    {
+      // The estimate is the point from now on; with acceleration Extrapolate moves it.
+      std::swap(m_Next, m_Point);
+    }
+  }
+
+  /** div(grad y / |grad y|) by forward differences of y, backward ones of its directions; there is no flux through the
+   * grid's faces. */
+  double
+  CurvatureOf(const BufferView & y, const Coordinates & voxel) const
+  {
+    constexpr double least = 1e-12;
+    const auto       value = [&](const Coordinates & at) { return static_cast<double>(*RowOf(y, at)); };
+    // The flux along axis `a` from `at` to the next voxel.
+    const auto flux = [&](Coordinates at, int a) {
+      double here = value(at);
+      double square = least;
+      double along = 0;
+      for (int b = 0; b < MaxDimension; ++b)
+      {
+        if (m_Grid.Extent(b) < 2 || at[b] + 1 >= m_Grid.upper[b])
+        {
+          continue;
+        }
+        Coordinates next = at;
+        ++next[b];
+        const double difference = value(next) - here;
+        square += difference * difference;
+        along = b == a ? difference : along;
+      }
+      return along / std::sqrt(square);
+    };
+    double sum = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if (m_Grid.Extent(a) < 2)
+      {
+        continue;
+      }
+      sum += flux(voxel, a);
+      if (voxel[a] > 0)
+      {
+        Coordinates before = voxel;
+        --before[a];
+        sum -= flux(before, a);
+      }
+    }
+    return sum;
+  }
+
+  /** y = u + a (u - last u), and the last u becomes u. */
+  void
+  Extrapolate()
+  {
+    const T acceleration = static_cast<T>(m_Acceleration);
+    this->ForEachSlab(0, 0, [&](const Box & slab) {
+      const BufferView estimate = m_Point->Read(slab, m_Rooms[0].data());
+      const BufferView last = m_Last->Read(slab, m_Rooms[1].data());
+      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, Sums &) {
+        T * const u = RowOf(estimate, at);
+        T * const before = RowOf(last, at);
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          const T now = u[i];
+          const T point = now + acceleration * (now - before[i]);
+          u[i] = point > 0 || m_Operation.method == DeconvolutionMethod::Landweber ? point : T(0);
+          before[i] = now;
+        }
+      });
+      m_Point->Write(estimate);
+      m_Last->Write(last);
+    });
+  }
+
+  void
+  WriteResult()
+  {
+    ImageSink &                sink = *m_Request.sink;
+    const PixelKind            kind = sink.GetKind();
+    std::vector<unsigned char> converted;
+    const std::int64_t         planes =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(MeasuredBytes / (MeasuredPlane() * sizeof(double))));
+    for (std::int64_t lower = m_Measured.lower[m_Axis]; lower < m_Measured.upper[m_Axis]; lower += planes)
+    {
+      Box box = m_Measured;
+      box.lower[m_Axis] = lower;
+      box.upper[m_Axis] = std::min(lower + planes, m_Measured.upper[m_Axis]);
+      const Box        around = Planes(box.lower[m_Axis], box.upper[m_Axis]);
+      const BufferView estimate = m_Point->Read(around, m_Plan.isInMemory ? nullptr : this->WideRoom(around));
+      Box              target = box;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        target.lower[a] -= m_Measured.lower[a];
+        target.upper[a] -= m_Measured.lower[a];
+      }
+      converted.resize(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind));
+      const BufferView view = DenseView(converted.data(), kind, target);
+      this->ForEachRow(box, [&](const Coordinates & at, std::int64_t n, Sums &) {
+        Coordinates to = at;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          to[a] -= m_Measured.lower[a];
+        }
+        ConvertVoxels(RowOf(estimate, at),
+                      Kind,
+                      converted.data() + view.Offset(to) * static_cast<std::int64_t>(PixelSize(kind)),
+                      kind,
+                      n);
+      });
+      sink.Write(target, view);
+    }
+  }
+
+  Manager &                              m_Manager;
+  const OutOfCoreRequest &               m_Request;
+  const DeconvolutionOperation &         m_Operation;
+  Monitor * const                        m_Monitor;
+  Monitor *                              m_Part{ nullptr };
+  const Box                              m_Grid;     ///< of the estimate
+  const Box                              m_Measured; ///< the measured image in it
+  const int                              m_Axis;     ///< along which slabs follow each other
+  const std::shared_ptr<const Operation> m_Forward;
+  const std::shared_ptr<const Operation> m_Backward;
+  const std::unique_ptr<Executor>        m_OwnExecutor;
+  Executor &                             m_Executor;
+  DeconvolutionPlan                      m_Plan;
+  /** The point y; the next estimate; the last one; the last step; w d / (H y + b); H^T w. */
+  Image                      m_Point;
+  Image                      m_Next;
+  Image                      m_Last;
+  Image                      m_Step;
+  Image                      m_Ratio;
+  Image                      m_Norm;
+  std::vector<unsigned char> m_Rooms[5];
+  std::vector<unsigned char> m_Wide;
+  std::vector<unsigned char> m_Raw;
+  std::vector<T>             m_Values;
+  std::vector<T>             m_Weights;
+  Sums                       m_Sums;
+  double                     m_WeightSum{ 1 };
+  double                     m_Acceleration{ 0 };
+  OutOfCoreReport            m_Report;
+};
+
+/** body(run), with the numbers that the operation computes in. */
+template <typename TBody>
+auto
+WithDeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor, TBody && body)
+{
+  if (UsesDouble(dynamic_cast<const DeconvolutionOperation &>(*request.operation).inputKind))
+  {
+    DeconvolutionRun<double> run(manager, request, monitor);
+    return body(run);
+  }
+  DeconvolutionRun<float> run(manager, request, monitor);
+  return body(run);
+}
+
+class DeconvolutionRunner : public OutOfCoreRunner
+{
+public:
+  int
+  GetNumberOfPasses() const override
+  {
+    return 2;
+  }
+  std::uint64_t
+  GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
+  {
+    try
+    {
+      return WithDeconvolutionRun(manager, request, nullptr, [](auto & run) { return run.MakePlan(1).bytes; });
+    }
+    catch (const BudgetError & error)
+    {
+      return error.needed;
+    }
+  }
+  OutOfCoreReport
+  Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
+  {
+    return WithDeconvolutionRun(manager, request, monitor, [](auto & run) { return run.Run(); });
+  }
+};
+
+} // namespace
+
+const OutOfCoreRunner *
+DeconvolutionOperation::GetOutOfCoreRunner() const
+{
+  static const DeconvolutionRunner runner;
+  return &runner;
+}
+
+} // namespace chunkwise

@@ -1,0 +1,156 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDeconvolutionState_h
+#define chunkwiseDeconvolutionState_h
+
+#include "chunkwiseExactDigits.h"
+#include "chunkwiseGeometry.h"
+#include "chunkwiseSpool.h"
+#include "chunkwiseStatisticsSummary.h"
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+// The state that a deconvolution keeps between its passes: images in memory or in spools, and sums without rounding.
+namespace chunkwise
+{
+
+/** A sum of doubles that is rounded once, when it is asked for: the same in whatever order they are added. */
+class ExactSum
+{
+public:
+  void
+  Add(double value)
+  {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    const int     field = static_cast<int>(bits >> 52 & 0x7FF);
+    std::uint64_t mantissa = bits & ((std::uint64_t{ 1 } << 52) - 1);
+    if (field == 0x7FF)
+    {
+      m_Special += value;
+      return;
+    }
+    mantissa |= field != 0 ? std::uint64_t{ 1 } << 52 : 0;
+    if (mantissa != 0)
+    {
+      m_Window.Add(mantissa,
+                   (field != 0 ? field - 1 : 0) - 1074 + StatisticsSummary::SumBias,
+                   (bits >> 63) != 0,
+                   [this](int i, std::int64_t part) { m_Digits[i] += part; });
+    }
+  }
+  /** Adds what another has; after at most 2^29 additions to it. */
+  void
+  Merge(ExactSum & other)
+  {
+    other.Finish();
+    for (int i = 0; i < Digits; ++i)
+    {
+      m_Digits[i] += other.m_Digits[i];
+    }
+    m_Special += other.m_Special;
+    Carry(m_Digits, Digits);
+  }
+  double
+  Round()
+  {
+    this->Finish();
+    return m_Special != 0 || std::isnan(m_Special) ? m_Special
+                                                   : RoundDigits(m_Digits, Digits, StatisticsSummary::SumBias);
+  }
+
+private:
+  static constexpr int Digits = StatisticsSummary::SumDigits;
+
+  void
+  Finish()
+  {
+    m_Window.End([this](int first, Int128 value) {
+      AddParts(first, value, [this](int i, std::int64_t part) { m_Digits[i] += part; });
+    });
+    Carry(m_Digits, Digits);
+  }
+
+  ExactWindow<53> m_Window;
+  std::int64_t    m_Digits[Digits]{};
+  double          m_Special{ 0 }; ///< infinities and NaN
+};
+
+/** An image of the estimate's grid, dense in memory or in a spool. Spooled images are read and written in boxes of
+ * whole planes. */
+class DeconvolutionImage
+{
+public:
+  DeconvolutionImage(const Box & box, PixelKind kind, bool isInMemory, const std::string & folder)
+    : m_Box(box)
+    , m_Kind(kind)
+  {
+    const BufferView view = DenseView(nullptr, kind, box);
+    if (isInMemory)
+    {
+      m_Memory.reset(new unsigned char[view.NumberOfBytes()]);
+    }
+    else
+    {
+      m_Spool = std::make_unique<Spool>(folder);
+      m_Spool->Reserve(view.NumberOfBytes());
+    }
+  }
+
+  bool
+  IsInMemory() const
+  {
+    return m_Memory != nullptr;
+  }
+  /** The voxels of whole planes: where they are, or read into `room`. */
+  BufferView
+  Read(const Box & planes, void * room) const
+  {
+    if (m_Memory)
+    {
+      return DenseView(m_Memory.get(), m_Kind, m_Box);
+    }
+    const BufferView view = DenseView(room, m_Kind, planes);
+    m_Spool->Read(this->OffsetOf(planes), room, view.NumberOfBytes());
+    return view;
+  }
+  /** The view in which whole planes are made: in the image, or in `room`. */
+  BufferView
+  Place(const Box & planes, void * room) const
+  {
+    return m_Memory ? DenseView(m_Memory.get(), m_Kind, m_Box) : DenseView(room, m_Kind, planes);
+  }
+  /** Keeps planes that were made in their place. */
+  void
+  Write(const BufferView & view)
+  {
+    if (!m_Memory)
+    {
+      m_Spool->WriteAt(this->OffsetOf(view.box), view.data, view.NumberOfBytes());
+    }
+  }
+  std::uint64_t
+  GetBytesSpooled() const
+  {
+    return m_Spool ? m_Spool->GetBytesWritten() : 0;
+  }
+
+private:
+  std::uint64_t
+  OffsetOf(const Box & planes) const
+  {
+    const BufferView whole = DenseView(nullptr, m_Kind, m_Box);
+    return static_cast<std::uint64_t>(whole.Offset(planes.lower)) * PixelSize(m_Kind);
+  }
+
+  const Box                        m_Box;
+  const PixelKind                  m_Kind;
+  std::unique_ptr<unsigned char[]> m_Memory;
+  std::unique_ptr<Spool>           m_Spool;
+};
+
+} // namespace chunkwise
+
+#endif

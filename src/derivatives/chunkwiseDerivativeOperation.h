@@ -1,0 +1,144 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDerivativeOperation_h
+#define chunkwiseDerivativeOperation_h
+
+#include "chunkwiseHessianMeasure.h"
+#include "chunkwiseOperations.h"
+
+#include <array>
+#include <vector>
+
+namespace chunkwise
+{
+
+/** The order of a derivative along each axis of the image. */
+using DerivativeOrders = std::array<int, MaxDimension>;
+
+/** The windows of derivatives at one scale. */
+struct DerivativeScale
+{
+  /** Positive smoothing weights, symmetric and of an odd number; empty along an axis that takes no part. */
+  std::vector<double> weights[MaxDimension];
+  /** Weights of order k are multiplied by its k-th power: 1 over the spacing, or sigma in voxels for normalised scales.
+   */
+  double factor[MaxDimension]{ 1, 1, 1, 1, 1 };
+  /** Above 0: whole windows have the derivative of a Gaussian of this sigma, in voxels, at the taps, times the
+   * smoothing weight there; 0: fitted weights. */
+  double sampled[MaxDimension]{};
+  /** Windows of the smoothing weights as they are, not divided by their sum; derivatives are multiplied alike. */
+  bool keepsSum{ false };
+  /** HessianMeasureParameters::contrast at this scale. */
+  double contrast{ 0 };
+};
+
+/** The result that is made of the derivatives of a voxel. */
+enum class DerivativeResult
+{
+  Components,  ///< the derivatives themselves, one or several
+  Magnitude,   ///< the root of the sum of their squares
+  Eigenvalues, ///< of a symmetric matrix, of which the derivatives are the upper triangle, row by row: ascending
+  ByMagnitude, ///< the same, by magnitude
+  Measure      ///< a measure of the eigenvalues; of several scales the largest
+};
+
+/** Derivatives of an image smoothed by windows, Gaussians as a rule, and what follows from them. Kernel "derivative".
+ *
+ * Along an axis the window has smoothing weights g, which sum to 1 over the taps there are. Derivative weights of order
+ * k are h_t = k! g_t p(t) / sum g_t p(t)^2, where p is the monic polynomial of degree k that is orthogonal, with the
+ * weights g, to those of lower degrees: the k-th derivative of the polynomial of degree k that fits the taps best. So
+ * sum h_t t^j = 0 for j < k and k! for j = k: a derivative of order k is exact for polynomials of degree k, up to the
+ * image's edge. An axis with k or fewer taps has no derivative of order k: h = 0 there.
+ *
+ * Arithmetic, the same on every backend so that results are bit-identical:
+ * - Accumulator: float for float, 8- and 16-bit integers; double for the others. Weights are found in double,
+ * multiplied by the power of `factor`, then converted.
+ * - Axes in ascending order. A pass has for each voxel the fields that the passes before made, at first the image.
+ * - Where the window is whole, acc = +0, then taps at distances t = radius, ..., 1: order 0: acc = fma(g_t, S(+t) +
+ *   S(-t), acc); odd orders: fma(h_t, S(+t) - S(-t), acc); order 2: fma(h_t, (S(+t) - S(0)) + (S(-t) - S(0)), acc);
+ * then fma(w, S(0), acc), w being g_0, nothing for odd orders, and the sum of all h for order 2, 0 if they are fitted.
+ * - Where the image's edge cuts the window (Renormalized), acc = +0, then taps ascending: fma(g_t, S_t, acc), or
+ *   fma(h_t, S_t - S(0), acc) for orders from 1 on.
+ * - Eigenvalues and measures: in double, see chunkwiseHessianMeasure.h, and converted to the accumulator.
+ * - Magnitude: acc = +0, fma(d, d, acc) for the components in their order, and the root.
+ * - In every mode but Renormalized the image is first continued beyond its edge.
+ * - Integer results are rounded to nearest, ties to even, and clamped. */
+class Chunkwise_EXPORT DerivativeOperation : public WindowedOperation
+{
+public:
+  static constexpr int LargestOrder = 3;
+
+  /** One, but of measures, of which the largest value over all scales counts. */
+  std::vector<DerivativeScale>  scales{ 1 };
+  std::vector<DerivativeOrders> components;
+  DerivativeResult              result{ DerivativeResult::Components };
+  /** The axis of the image along which the results of a voxel lie; below 0: a voxel has one result. */
+  int componentAxis{ -1 };
+  /** The number of that result among all. */
+  int chosen{ 0 };
+  /** The measure of the eigenvalues; `contrast` is that of each scale. */
+  HessianMeasureParameters measure;
+  /** Lets devices compute: those of tests, which run the host's kernels. */
+  bool triesDevices{ false };
+
+  std::string
+  GetName() const override
+  {
+    return "derivative";
+  }
+  std::string
+  GetKey() const override;
+  Halo
+  GetHalo(const Coordinates & image) const override;
+  void
+  Validate(const Coordinates & image) const override;
+  Coordinates
+  RoundChunk(const Coordinates & extent) const override;
+  std::string
+  GetObjectionToDevices() const override
+  {
+    return triesDevices ? "" : "there are no kernels of derivatives for GPUs yet";
+  }
+
+  /** Numbers that a voxel of the output has. */
+  int
+  GetNumberOfResults() const
+  {
+    return result == DerivativeResult::Components ? static_cast<int>(components.size())
+           : result == DerivativeResult::Eigenvalues || result == DerivativeResult::ByMagnitude ? this->GetMatrixSize()
+                                                                                                : 1;
+  }
+  /** Rows of the matrix whose upper triangle the components are. */
+  int
+  GetMatrixSize() const
+  {
+    return components.size() == 6 ? 3 : components.size() == 3 ? 2 : 1;
+  }
+  Coordinates
+  GetRadius(std::size_t scale) const;
+
+  /** The weights of an order at a scale along axis `a` of an image with `n` voxels there: rows of 2 radius + 1 weights.
+   * Position i has row WeightRow(i, n, radius, GetNumberOfRows(scale, a, n)) of chunkwiseLaplacianOperation.h. */
+  std::vector<double>
+  GetTable(std::size_t scale, int a, int order, std::int64_t n) const;
+  std::int64_t
+  GetNumberOfRows(std::size_t scale, int a, std::int64_t n) const;
+
+private:
+  void
+  ValidateScale(const DerivativeScale & scale) const;
+};
+
+/** One field that a pass makes: the order of its derivative, of a field of the pass before. */
+struct DerivativeField
+{
+  int source{ 0 };
+  int order{ 0 };
+};
+
+/** The fields of each pass, for axes in their order. The last pass makes the components. */
+std::vector<std::vector<DerivativeField>>
+MakeDerivativeFields(const std::vector<DerivativeOrders> & components, const std::vector<int> & axes);
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,79 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "itkRenormalizedDerivativeEnums.h"
+
+namespace itk
+{
+
+const char *
+ToWord(RenormalizedDerivativeEnums::Operator value)
+{
+  constexpr const char * words[] = { "gaussian", "sobel", "prewitt", "scharr" };
+  return value > RenormalizedDerivativeEnums::Operator::Scharr ? "invalid" : words[static_cast<int>(value)];
+}
+
+const char *
+ToWord(RenormalizedDerivativeEnums::Kernel value)
+{
+  constexpr const char * words[] = { "exact", "sampled" };
+  return value > RenormalizedDerivativeEnums::Kernel::Sampled ? "invalid" : words[static_cast<int>(value)];
+}
+
+std::ostream &
+operator<<(std::ostream & os, RenormalizedDerivativeEnums::Operator value)
+{
+  constexpr const char * names[] = { "Gaussian", "Sobel", "Prewitt", "Scharr" };
+  if (value > RenormalizedDerivativeEnums::Operator::Scharr)
+  {
+    return os << "INVALID VALUE FOR itk::RenormalizedDerivativeEnums::Operator";
+  }
+  return os << "itk::RenormalizedDerivativeEnums::Operator::" << names[static_cast<int>(value)];
+}
+
+std::ostream &
+operator<<(std::ostream & os, RenormalizedDerivativeEnums::Kernel value)
+{
+  constexpr const char * names[] = { "Exact", "Sampled" };
+  if (value > RenormalizedDerivativeEnums::Kernel::Sampled)
+  {
+    return os << "INVALID VALUE FOR itk::RenormalizedDerivativeEnums::Kernel";
+  }
+  return os << "itk::RenormalizedDerivativeEnums::Kernel::" << names[static_cast<int>(value)];
+}
+
+const char *
+ToWord(RenormalizedDerivativeEnums::Result value)
+{
+  constexpr const char * words[] = { "eigenvalues", "by-magnitude", "elements" };
+  return value > RenormalizedDerivativeEnums::Result::Elements ? "invalid" : words[static_cast<int>(value)];
+}
+
+std::ostream &
+operator<<(std::ostream & os, RenormalizedDerivativeEnums::Result value)
+{
+  constexpr const char * names[] = { "Eigenvalues", "ByMagnitude", "Elements" };
+  if (value > RenormalizedDerivativeEnums::Result::Elements)
+  {
+    return os << "INVALID VALUE FOR itk::RenormalizedDerivativeEnums::Result";
+  }
+  return os << "itk::RenormalizedDerivativeEnums::Result::" << names[static_cast<int>(value)];
+}
+
+const char *
+ToWord(RenormalizedDerivativeEnums::Measure value)
+{
+  constexpr const char * words[] = { "frangi", "blobness", "sheetness", "sato", "meijering", "jerman" };
+  return value > RenormalizedDerivativeEnums::Measure::Jerman ? "invalid" : words[static_cast<int>(value)];
+}
+
+std::ostream &
+operator<<(std::ostream & os, RenormalizedDerivativeEnums::Measure value)
+{
+  constexpr const char * names[] = { "Frangi", "Blobness", "Sheetness", "Sato", "Meijering", "Jerman" };
+  if (value > RenormalizedDerivativeEnums::Measure::Jerman)
+  {
+    return os << "INVALID VALUE FOR itk::RenormalizedDerivativeEnums::Measure";
+  }
+  return os << "itk::RenormalizedDerivativeEnums::Measure::" << names[static_cast<int>(value)];
+}
+
+} // namespace itk

@@ -1,0 +1,482 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The rows of images on other grids, and where these grids lie.
+#include "chunkwiseError.h"
+#include "chunkwiseFilterRows.h"
+#include "chunkwiseResampleOperation.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Part of a voxel that is a rounding error of a matrix. */
+constexpr double RoundingOfMatrix = 1e-12;
+
+/** A grid in space: along the spatial axes, which are few. */
+struct SpatialGrid
+{
+  int                 n{ 0 };
+  std::vector<double> spacing;
+  std::vector<double> origin;
+  std::vector<double> direction; ///< rows
+
+  double
+  Direction(int row, int column) const
+  {
+    return direction[static_cast<std::size_t>(row * n + column)];
+  }
+};
+
+/** Solves matrix * x = right for each column of `right`, rows of `columns` numbers; false: the matrix is singular. */
+bool
+SolveLinear(std::vector<double> matrix, std::vector<double> & right, int n, int columns)
+{
+  const auto at = [n](std::vector<double> & values, int row, int column, int width) -> double & {
+    return values[static_cast<std::size_t>(row * width + column)];
+  };
+  for (int k = 0; k < n; ++k)
+  {
+    int pivot = k;
+    for (int row = k + 1; row < n; ++row)
+    {
+      pivot = std::abs(at(matrix, row, k, n)) > std::abs(at(matrix, pivot, k, n)) ? row : pivot;
+    }
+    if (!(std::abs(at(matrix, pivot, k, n)) > 0))
+    {
+      return false;
+    }
+    for (int column = 0; column < n; ++column)
+    {
+      std::swap(at(matrix, k, column, n), at(matrix, pivot, column, n));
+    }
+    for (int column = 0; column < columns; ++column)
+    {
+      std::swap(at(right, k, column, columns), at(right, pivot, column, columns));
+    }
+    for (int row = 0; row < n; ++row)
+    {
+      const double factor = row == k ? 0 : at(matrix, row, k, n) / at(matrix, k, k, n);
+      for (int column = 0; column < n && factor != 0; ++column)
+      {
+        at(matrix, row, column, n) -= factor * at(matrix, k, column, n);
+      }
+      for (int column = 0; column < columns && factor != 0; ++column)
+      {
+        at(right, row, column, columns) -= factor * at(right, k, column, columns);
+      }
+    }
+  }
+  for (int row = 0; row < n; ++row)
+  {
+    for (int column = 0; column < columns; ++column)
+    {
+      at(right, row, column, columns) /= at(matrix, row, row, n);
+    }
+  }
+  return true;
+}
+
+/** Numbers that rounding has moved away from whole ones. */
+double
+Snap(double number, double scale)
+{
+  const double whole = std::nearbyint(number);
+  // There is one 0.
+  return std::abs(number - whole) <= RoundingOfMatrix * scale ? whole + 0.0 : number;
+}
+
+/** The grid of the output, and the points of its voxels in the image. */
+class ResampleGrid
+{
+public:
+  ResampleGrid(const CheckedParameters & p, const FilterImage & image)
+    : output(image)
+    , axes(p.SpatialAxes())
+    , n(static_cast<int>(axes.size()))
+  {
+    std::sort(axes.begin(), axes.end());
+    const SpatialGrid from = this->Describe(image);
+    SpatialGrid       to = from;
+    const bool        isMoved = this->Choose(p, image, from, to);
+    for (int i = 0; i < n; ++i)
+    {
+      const int a = axes[static_cast<std::size_t>(i)];
+      output.spacing[a] = to.spacing[static_cast<std::size_t>(i)];
+      output.origin[a] = to.origin[static_cast<std::size_t>(i)];
+      for (int k = 0; k < n; ++k)
+      {
+        output.direction[a][axes[static_cast<std::size_t>(k)]] = to.Direction(i, k);
+      }
+    }
+    if (isMoved || p.Has("Affine"))
+    {
+      this->Map(p, from, to);
+    }
+  }
+
+  FilterImage         output;
+  std::vector<int>    axes;
+  int                 n;
+  std::vector<double> matrix; ///< rows: of an output voxel to a point in voxels of the image
+  std::vector<double> offset;
+
+private:
+  SpatialGrid
+  Describe(const FilterImage & image) const
+  {
+    SpatialGrid grid;
+    grid.n = n;
+    for (const int a : axes)
+    {
+      grid.spacing.push_back(image.spacing[a]);
+      grid.origin.push_back(image.origin[a]);
+      for (const int b : axes)
+      {
+        grid.direction.push_back(image.direction[a][b]);
+      }
+    }
+    return grid;
+  }
+
+  static const std::vector<double> &
+  ListOf(const CheckedParameters & p, const std::string & name, int count)
+  {
+    const std::vector<double> & list = p.Reals(name);
+    if (static_cast<int>(list.size()) != count)
+    {
+      throw ParameterError(name, std::to_string(list.size()) + " numbers", std::to_string(count) + " of them");
+    }
+    return list;
+  }
+
+  /** The other grid in space. True: its origin or direction is given, so that points go through space; else both grids
+   * have their edges in common, and the matrix and the offset are set. */
+  bool
+  Choose(const CheckedParameters & p, const FilterImage & image, const SpatialGrid & from, SpatialGrid & to)
+  {
+    if (p.Has("Reference"))
+    {
+      for (const char * const other : { "OutputSpacing", "Size", "Scale", "OutputOrigin", "OutputDirection" })
+      {
+        if (p.Has(other))
+        {
+          throw ParameterError(other, "given", "given without Reference, which says all of the grid", ": it must be ");
+        }
+      }
+      const std::vector<double> & grid = ListOf(p, "Reference", n * (n + 3));
+      for (int i = 0; i < n; ++i)
+      {
+        const double size = grid[static_cast<std::size_t>(i)];
+        if (!(size >= 1 && size < 9e15 && size == std::floor(size)))
+        {
+          throw ParameterError("Reference", std::to_string(size), "sizes of at least 1 first");
+        }
+        output.extent[axes[static_cast<std::size_t>(i)]] = static_cast<std::int64_t>(size);
+      }
+      to.spacing.assign(grid.begin() + n, grid.begin() + 2 * n);
+      to.origin.assign(grid.begin() + 2 * n, grid.begin() + 3 * n);
+      to.direction.assign(grid.begin() + 3 * n, grid.end());
+      return true;
+    }
+    if (p.Has("OutputSpacing") && p.Has("Scale"))
+    {
+      throw ParameterError("Scale", "given", "given without Spacing", ": it must be ");
+    }
+    matrix.assign(static_cast<std::size_t>(n * n), 0.0);
+    offset.assign(static_cast<std::size_t>(n), 0.0);
+    for (int i = 0; i < n; ++i)
+    {
+      const auto   k = static_cast<std::size_t>(i);
+      const int    a = axes[k];
+      const double length = static_cast<double>(image.extent[a]);
+      double       step = 1;
+      if (p.Has("OutputSpacing"))
+      {
+        const double spacing = p.RealsOverAxes("OutputSpacing")[static_cast<std::size_t>(a)];
+        step = spacing / std::abs(from.spacing[k]);
+        to.spacing[k] = std::copysign(spacing, from.spacing[k]);
+      }
+      else if (p.Has("Scale"))
+      {
+        step = 1 / p.RealsOverAxes("Scale")[static_cast<std::size_t>(a)];
+      }
+      else if (p.Has("Size"))
+      {
+        step = length / static_cast<double>(p.OverAxes("Size")[a]);
+      }
+      to.spacing[k] = p.Has("OutputSpacing") ? to.spacing[k] : from.spacing[k] * step;
+      const double wanted = std::floor(length / step + 0.5);
+      if (!p.Has("Size") && !(wanted < 9e15))
+      {
+        throw ParameterError(p.Has("OutputSpacing") ? "OutputSpacing" : "Scale",
+                             "one",
+                             "fewer than 9e15 voxels along each axis",
+                             " gives no ");
+      }
+      output.extent[a] =
+        p.Has("Size") ? p.OverAxes("Size")[a] : std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted));
+      matrix[static_cast<std::size_t>(i * n + i)] = step;
+      offset[k] = 0.5 * step - 0.5;
+    }
+    // The first voxel's edge stays.
+    for (int i = 0; i < n; ++i)
+    {
+      for (int k = 0; k < n; ++k)
+      {
+        to.origin[static_cast<std::size_t>(i)] +=
+          from.Direction(i, k) * from.spacing[static_cast<std::size_t>(k)] * offset[static_cast<std::size_t>(k)];
+      }
+    }
+    if (p.Has("OutputOrigin"))
+    {
+      to.origin = ListOf(p, "OutputOrigin", n);
+    }
+    if (p.Has("OutputDirection"))
+    {
+      to.direction = ListOf(p, "OutputDirection", n * n);
+    }
+    return p.Has("OutputOrigin") || p.Has("OutputDirection");
+  }
+
+  /** Points of the output go to space, by the transform to other ones, and from there to the image. */
+  void
+  Map(const CheckedParameters & p, const SpatialGrid & from, const SpatialGrid & to)
+  {
+    std::vector<double> affine(static_cast<std::size_t>(n * (n + 1)), 0.0);
+    const auto          at = [this](int row, int column) { return static_cast<std::size_t>(row * (n + 1) + column); };
+    for (int i = 0; i < n; ++i)
+    {
+      affine[at(i, i)] = 1;
+    }
+    if (p.Has("Affine"))
+    {
+      affine = p.Reals("Affine");
+      const auto rows = static_cast<std::size_t>(n * (n + 1));
+      bool       isLast = affine.size() == rows + static_cast<std::size_t>(n + 1);
+      for (std::size_t i = rows; i < affine.size() && isLast; ++i)
+      {
+        isLast = affine[i] == (i + 1 == affine.size() ? 1 : 0);
+      }
+      if (affine.size() != rows && !isLast)
+      {
+        throw ParameterError("Affine",
+                             std::to_string(affine.size()) + " numbers",
+                             std::to_string(n) + " rows of " + std::to_string(n + 1) +
+                               ", of the matrix with the translation behind it, or these and a row of 0 ... 0 1");
+      }
+    }
+    // Columns: what a voxel along each axis adds, then the point of voxel 0.
+    std::vector<double> points(static_cast<std::size_t>(n * (n + 1)), 0.0);
+    std::vector<double> axesInSpace(static_cast<std::size_t>(n * n), 0.0);
+    for (int i = 0; i < n; ++i)
+    {
+      double shift = affine[at(i, n)] - from.origin[static_cast<std::size_t>(i)];
+      for (int k = 0; k < n; ++k)
+      {
+        axesInSpace[static_cast<std::size_t>(i * n + k)] =
+          from.Direction(i, k) * from.spacing[static_cast<std::size_t>(k)];
+        shift += affine[at(i, k)] * to.origin[static_cast<std::size_t>(k)];
+        for (int j = 0; j < n; ++j)
+        {
+          points[at(i, j)] += affine[at(i, k)] * to.Direction(k, j) * to.spacing[static_cast<std::size_t>(j)];
+        }
+      }
+      points[at(i, n)] = shift;
+    }
+    if (!SolveLinear(axesInSpace, points, n, n + 1))
+    {
+      throw ParameterError("OutputDirection", "that of the image", "linearly independent columns", " has no ");
+    }
+    matrix.assign(static_cast<std::size_t>(n * n), 0.0);
+    offset.assign(static_cast<std::size_t>(n), 0.0);
+    for (int i = 0; i < n; ++i)
+    {
+      double reach = 1;
+      for (int k = 0; k < n; ++k)
+      {
+        matrix[static_cast<std::size_t>(i * n + k)] = Snap(points[at(i, k)], 1);
+        reach = std::max(
+          reach, std::abs(from.origin[static_cast<std::size_t>(k)] / from.spacing[static_cast<std::size_t>(i)]));
+      }
+      offset[static_cast<std::size_t>(i)] = Snap(points[at(i, n)], reach);
+    }
+  }
+};
+
+FilterImage
+FindResampleOutput(const CheckedParameters & p, const FilterImage & image)
+{
+  return ResampleGrid(p, image).output;
+}
+
+template <typename TEnum>
+TEnum
+NumberOfChoice(const FilterDescription & row, const CheckedParameters & p, const std::string & name)
+{
+  const std::vector<std::string> & choices = row.FindParameter(name)->choices;
+  return static_cast<TEnum>(std::find(choices.begin(), choices.end(), p.Choice(name)) - choices.begin());
+}
+
+std::shared_ptr<const Operation>
+MakeResample(const CheckedParameters & p, const FilterImage & image)
+{
+  const ResampleGrid grid(p, image);
+  const auto         operation = std::make_shared<ResampleOperation>();
+  operation->image = image.extent;
+  operation->output = grid.output.extent;
+  // The first axis, then the others: those of the grid, and others that fill three places.
+  std::vector<int> places{ 0 };
+  for (const int a : grid.axes)
+  {
+    if (a != 0)
+    {
+      places.push_back(a);
+    }
+  }
+  for (int a = 1; places.size() < ResampleOperation::Axes; ++a)
+  {
+    if (std::find(places.begin(), places.end(), a) == places.end())
+    {
+      places.push_back(a);
+    }
+  }
+  if (places.size() > ResampleOperation::Axes)
+  {
+    throw ParameterError("SpatialAxes", std::to_string(grid.n) + " axes", "at most two beside axis 0");
+  }
+  for (int i = 0; i < ResampleOperation::Axes; ++i)
+  {
+    operation->axes[i] = places[static_cast<std::size_t>(i)];
+    const auto row = std::find(grid.axes.begin(), grid.axes.end(), operation->axes[i]);
+    for (int o = 0; o < ResampleOperation::Axes && row != grid.axes.end(); ++o)
+    {
+      const auto column = std::find(grid.axes.begin(), grid.axes.end(), places[static_cast<std::size_t>(o)]);
+      operation->matrix[i][o] =
+        column == grid.axes.end()
+          ? 0
+          : grid.matrix[static_cast<std::size_t>((row - grid.axes.begin()) * grid.n + (column - grid.axes.begin()))];
+    }
+    operation->areThere[i] = row != grid.axes.end();
+    if (operation->areThere[i])
+    {
+      operation->offset[i] = grid.offset[static_cast<std::size_t>(row - grid.axes.begin())];
+    }
+  }
+  const FilterDescription & row = GetFilter("resample");
+  operation->interpolation = NumberOfChoice<Interpolation>(row, p, "Interpolation");
+  operation->outside = NumberOfChoice<ResampleOutside>(row, p, "Outside");
+  operation->value = p.Value("OutsideValue");
+  operation->antialias = p.Flag("Antialias");
+  operation->prefilter = p.Flag("Prefilter");
+  return operation;
+}
+
+ParameterDescription
+GridParameter(const std::string & name, const std::string & option, ParameterType type, const std::string & help,
+              ParameterCount count = ParameterCount::PerSpatialAxis)
+{
+  ParameterDescription parameter;
+  parameter.name = name;
+  parameter.option = option;
+  parameter.type = type;
+  parameter.help = help;
+  parameter.count = count;
+  return parameter;
+}
+
+} // namespace
+
+void
+AddResampleFilters(std::vector<FilterDescription> & filters)
+{
+  FilterDescription row;
+  row.name = "resample";
+  row.group = "Other grids";
+  row.title = "The image on another grid: another spacing or size, an affine transform, or the grid of another image";
+  row.canBeStage = false;
+  row.outputImage = FindResampleOutput;
+  row.make = MakeResample;
+
+  ParameterDescription spacing =
+    GridParameter("OutputSpacing", "spacing", ParameterType::Reals, "Distance of voxels; the image keeps its edges");
+  spacing.minimum = 0;
+  spacing.aboveMinimum = true;
+  ParameterDescription size = GridParameter(
+    "Size", "size", ParameterType::Integers, "Voxels along each axis; without a spacing the image keeps its edges");
+  size.minimum = 1;
+  ParameterDescription scale =
+    GridParameter("Scale", "scale", ParameterType::Reals, "Times as many voxels; the image keeps its edges");
+  scale.minimum = 0;
+  scale.aboveMinimum = true;
+  scale.exampleText = "2";
+  ParameterDescription affine =
+    GridParameter("Affine",
+                  "affine",
+                  ParameterType::Reals,
+                  "From points of the output to points of the image, in physical units: rows of the matrix, each with "
+                  "its number of the translation behind it, or a text file of these",
+                  ParameterCount::Any);
+  affine.file = ParameterFile::Numbers;
+  ParameterDescription reference = GridParameter("Reference",
+                                                 "reference",
+                                                 ParameterType::Reals,
+                                                 "The image whose grid the output has: a file, or the numbers of its "
+                                                 "size, spacing, origin and direction",
+                                                 ParameterCount::Any);
+  reference.file = ParameterFile::Grid;
+  ParameterDescription interpolation =
+    GridParameter("Interpolation", "interpolation", ParameterType::Choice, "How points between voxels get a value");
+  interpolation.defaultText = "linear";
+  interpolation.choices = { "nearest", "linear", "cubic", "lanczos", "label" };
+  ParameterDescription outside = GridParameter(
+    "Outside",
+    "outside",
+    ParameterType::Choice,
+    "Points beyond the image: like the image's nearest edge, a value, or as scipy.ndimage continues arrays");
+  outside.defaultText = "renormalized";
+  outside.choices = {
+    "renormalized", "value", "constant", "grid-constant", "nearest", "mirror", "reflect", "grid-wrap"
+  };
+  ParameterDescription value =
+    GridParameter("OutsideValue", "value", ParameterType::PixelValue, "The value of points beyond the image");
+  value.defaultText = "0";
+  value.onlyWithName = "Outside";
+  value.onlyWithValue = "value|constant|grid-constant";
+  ParameterDescription antialias = GridParameter("Antialias",
+                                                 "no-antialias",
+                                                 ParameterType::Flag,
+                                                 "Kernels do not grow with the voxels of an output that is coarser");
+  antialias.defaultText = "on";
+  ParameterDescription prefilter = GridParameter(
+    "Prefilter", "no-prefilter", ParameterType::Flag, "Voxels are coefficients of cubic splines, not values");
+  prefilter.defaultText = "on";
+  prefilter.onlyWithName = "Interpolation";
+  prefilter.onlyWithValue = "cubic";
+  row.parameters = {
+    spacing,
+    size,
+    scale,
+    GridParameter(
+      "OutputOrigin", "origin", ParameterType::Reals, "Position of the output's first voxel", ParameterCount::Any),
+    GridParameter("OutputDirection",
+                  "direction",
+                  ParameterType::Reals,
+                  "Directions of the output's axes: the columns of a matrix, which is given by rows",
+                  ParameterCount::Any),
+    affine,
+    reference,
+    interpolation,
+    outside,
+    value,
+    antialias,
+    prefilter,
+    SpatialAxesParameter()
+  };
+  filters.push_back(row);
+}
+
+} // namespace chunkwise

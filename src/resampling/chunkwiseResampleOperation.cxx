@@ -1,0 +1,231 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseResampleOperation.h"
+
+#include "chunkwiseError.h"
+#include "chunkwiseResamplePoints.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Coordinates beyond are no whole numbers any more. */
+constexpr double FarthestPoint = 4503599627370496.0;
+/** Voxels of the output that are larger by less than this have the image's size: rotations are rounded. */
+constexpr double SameSize = 1e-6;
+/** Times that a voxel of the output can be as large: the kernel has so many taps along each axis, which are a box if
+ * axes depend on each other. */
+constexpr double LargestScale = 4096;
+constexpr double LargestScaleOfBoxes = 64;
+
+std::string
+HexNumber(double number)
+{
+  char text[40];
+  std::snprintf(text, sizeof(text), " %a", number);
+  return text;
+}
+
+bool
+IsWhole(double number)
+{
+  return std::nearbyint(number) == number;
+}
+
+} // namespace
+
+bool
+ResampleOperation::UsesDoubles(PixelKind input, PixelKind output)
+{
+  return UsesDouble(input) || output == PixelKind::Float64;
+}
+
+ResampleOperation::Axis
+ResampleOperation::GetAxis(int i) const
+{
+  Axis axis;
+  axis.length = image[axes[i]];
+  bool   isOnVoxels = IsWhole(offset[i]);
+  double square = 0;
+  for (int o = 0; o < Axes; ++o)
+  {
+    isOnVoxels = isOnVoxels && IsWhole(matrix[i][o]);
+    square += matrix[i][o] * matrix[i][o];
+  }
+  const double size = std::sqrt(square);
+  axis.scale = antialias && size > 1 + SameSize ? size : 1;
+  const bool areValues = interpolation != Interpolation::Cubic || prefilter || !areThere[i];
+  const bool keepsVoxels = isOnVoxels && axis.scale == 1 && areValues;
+  if (interpolation == Interpolation::Nearest || keepsVoxels)
+  {
+    axis.scale = 1;
+    return axis;
+  }
+  double radius = 1;
+  axis.kernel = TapKernel::Linear;
+  if (interpolation == Interpolation::Cubic)
+  {
+    radius = 2;
+    axis.kernel = axis.scale > 1 ? TapKernel::Keys : TapKernel::Spline;
+    axis.isFiltered = prefilter && axis.kernel == TapKernel::Spline;
+  }
+  else if (interpolation == Interpolation::Lanczos)
+  {
+    radius = 3;
+    axis.kernel = TapKernel::Lanczos;
+  }
+  const auto half = static_cast<std::int64_t>(std::ceil(radius * std::min(axis.scale, LargestScale)));
+  axis.taps = 2 * half;
+  axis.below = half - 1;
+  return axis;
+}
+
+bool
+ResampleOperation::IsOnVoxels() const
+{
+  return this->GetAxis(0).taps == 1 && this->GetAxis(1).taps == 1 && this->GetAxis(2).taps == 1;
+}
+
+bool
+ResampleOperation::IsDiagonal() const
+{
+  for (int i = 0; i < Axes; ++i)
+  {
+    for (int o = 0; o < Axes; ++o)
+    {
+      if (i != o && matrix[i][o] != 0)
+      {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+std::string
+ResampleOperation::GetKey() const
+{
+  std::string key = "resample " + ToString(image) + " to " + ToString(output);
+  for (int i = 0; i < Axes; ++i)
+  {
+    key += " axis " + std::to_string(axes[i]);
+    for (int o = 0; o < Axes; ++o)
+    {
+      key += HexNumber(matrix[i][o]);
+    }
+    key += HexNumber(offset[i]) + (areThere[i] ? "" : " -");
+  }
+  return key + " " + std::to_string(static_cast<int>(interpolation)) + " " + std::to_string(static_cast<int>(outside)) +
+         " " + value.ToText() + (antialias ? " a" : "") + (prefilter ? " p" : "");
+}
+
+void
+ResampleOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind kind) const
+{
+  const bool copies = interpolation == Interpolation::Nearest || interpolation == Interpolation::Label;
+  if (kind != inputs.at(0) && (copies || !IsFloatingPoint(kind)))
+  {
+    const std::string input = PixelKindName(inputs.at(0));
+    throw ParameterError("resampling of " + input + " gives " + input +
+                         (copies ? " voxels, not " : ", float32 or float64 voxels, not ") + PixelKindName(kind));
+  }
+}
+
+void
+ResampleOperation::Validate(const Coordinates & extent) const
+{
+  if (extent != image)
+  {
+    throw ParameterError("the grid is for an image of " + ToString(image) + " voxels, not of " + ToString(extent));
+  }
+  double voxels = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const bool isFree = a == axes[0] || a == axes[1] || a == axes[2];
+    if (output[a] < 1 || (!isFree && output[a] != image[a]))
+    {
+      throw ParameterError("Size", ToString(output), "at least one voxel along each axis");
+    }
+    voxels *= static_cast<double>(output[a]);
+  }
+  if (voxels > 9e18)
+  {
+    throw ParameterError("Size", ToString(output), "at most 2^63 voxels");
+  }
+  for (int i = 0; i < Axes; ++i)
+  {
+    double reach = std::abs(offset[i]);
+    for (int o = 0; o < Axes; ++o)
+    {
+      reach += std::abs(matrix[i][o]) * static_cast<double>(output[axes[o]]);
+    }
+    // NaN is refused too.
+    if (!(reach < FarthestPoint))
+    {
+      throw ParameterError("the output's voxels lie more than 2^52 of the image's voxels away from it along axis " +
+                           std::to_string(axes[i]));
+    }
+    const Axis   axis = this->GetAxis(i);
+    const double largest =
+      this->IsDiagonal() && interpolation != Interpolation::Label ? LargestScale : LargestScaleOfBoxes;
+    if (axis.scale > largest)
+    {
+      throw ParameterError("a voxel of the output is larger than " + std::to_string(static_cast<int>(largest)) +
+                           " voxels of the image along axis " + std::to_string(axes[i]) +
+                           "; resample in two steps, or without antialiasing");
+    }
+    if (axis.isFiltered && (outside == ResampleOutside::GridConstant || outside == ResampleOutside::Nearest))
+    {
+      throw ParameterError("Outside", "grid-constant or nearest", "another mode for cubic interpolation, or padding");
+    }
+  }
+}
+
+Coordinates
+ResampleOperation::GetExtent(const Coordinates &) const
+{
+  return output;
+}
+
+Box
+ResampleOperation::GetInputBox(const Box & box, const Coordinates &) const
+{
+  Box input = box;
+  for (int i = 0; i < Axes; ++i)
+  {
+    const Axis  axis = this->GetAxis(i);
+    Coordinates first{};
+    Coordinates last{};
+    const int   a = axes[i];
+    for (int o = 0; o < Axes; ++o)
+    {
+      const bool rises = matrix[i][o] >= 0;
+      first[o] = rises ? box.lower[axes[o]] : box.upper[axes[o]] - 1;
+      last[o] = rises ? box.upper[axes[o]] - 1 : box.lower[axes[o]];
+    }
+    // Rounding is monotonic: the points of all voxels lie between these.
+    const ResampleEdge edge(axis, outside);
+    const double       lowest = edge.Move(PointOf(*this, i, first));
+    const double       highest = edge.Move(PointOf(*this, i, last));
+    // Along the axes of splines three voxels more: then reflections lie inside, and no box ends before an earlier one.
+    const std::int64_t more = axis.isFiltered ? SplineRadius + 3 : axis.kernel == TapKernel::Spline ? 3 : 0;
+    input.lower[a] = FirstTap(axis, lowest) - more;
+    input.upper[a] = FirstTap(axis, highest) + axis.taps + more;
+    const bool leaves = input.lower[a] < 0 || input.upper[a] > axis.length;
+    if (leaves && outside > ResampleOutside::Constant)
+    {
+      input.lower[a] = 0;
+      input.upper[a] = axis.length;
+    }
+    input.lower[a] = std::min(std::max<std::int64_t>(input.lower[a], 0), axis.length - 1);
+    input.upper[a] = std::max(std::min(input.upper[a], axis.length), input.lower[a] + 1);
+  }
+  return input;
+}
+
+} // namespace chunkwise

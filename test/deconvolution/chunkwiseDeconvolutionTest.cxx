@@ -1,0 +1,566 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseDeconvolutionOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseExecutor.h"
+#include "chunkwiseKernelTrial.h"
+#include "chunkwiseMemoryImage.h"
+#include "chunkwiseOutOfCoreRunner.h"
+#include "chunkwiseStreamedRun.h"
+
+#include <cmath>
+
+using namespace chunkwise;
+
+namespace
+{
+
+/** Values for the voxels of a box. */
+struct Grid
+{
+  Box                 box{};
+  std::vector<double> values;
+
+  explicit Grid(const Box & of, double value = 0)
+    : box(of)
+    , values(static_cast<std::size_t>(of.NumberOfVoxels()), value)
+  {}
+  bool
+  Has(const Coordinates & at) const
+  {
+    bool has = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      has = has && at[a] >= box.lower[a] && at[a] < box.upper[a];
+    }
+    return has;
+  }
+  double &
+  At(const Coordinates & at)
+  {
+    return values[static_cast<std::size_t>(DenseView(nullptr, PixelKind::UInt8, box).Offset(at))];
+  }
+  double
+  Of(const Coordinates & at) const
+  {
+    return Has(at) ? values[static_cast<std::size_t>(DenseView(nullptr, PixelKind::UInt8, box).Offset(at))] : 0.0;
+  }
+};
+
+/** The part of a voxel that spreads to another one: sum over nodes of the node's weight at `from` times its kernel. */
+double
+Spread(const DeconvolutionOperation & operation, const Coordinates & from, const Coordinates & to)
+{
+  const ConvolutionKernel & any = operation.GetAnyKernel();
+  const Coordinates         strides = DenseStrides(any.GetExtent());
+  std::int64_t              offset = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t t = to[a] - from[a] + any.GetCenter()[a];
+    if (t < 0 || t >= any.GetExtent()[a])
+    {
+      return 0;
+    }
+    offset += t * strides[a];
+  }
+  if (!operation.varying)
+  {
+    return operation.kernel->GetWeights()[static_cast<std::size_t>(offset)];
+  }
+  double sum = 0;
+  for (std::size_t node = 0; node < operation.varying->kernels.size(); ++node)
+  {
+    const Coordinates position = operation.varying->GetNodePosition(static_cast<std::int64_t>(node));
+    double            weight = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      weight *= operation.varying->GetWeight(a, position[a], from[a]);
+    }
+    sum += weight * operation.varying->kernels[node]->GetWeights()[static_cast<std::size_t>(offset)];
+  }
+  return sum;
+}
+
+/** The definition by double loops, in the image's coordinates. */
+class Definition
+{
+public:
+  Definition(const DeconvolutionOperation & operation, const Grid & measured, const Grid & weights, const Grid * start)
+    : m_Operation(operation)
+    , m_Data(measured)
+    , m_Weights(weights)
+    , m_Estimate(GrownBox())
+    , m_Norm(GrownBox())
+  {
+    double all = 0;
+    double light = 0;
+    ForEachIndex(m_Data.box, [&](const Coordinates & at) {
+      double & d = m_Data.At(at);
+      double & w = m_Weights.At(at);
+      if (!std::isfinite(d) || d >= operation.saturation || !(w > 0))
+      {
+        d = w = 0;
+      }
+      all += w;
+      light += w * (d - operation.background);
+    });
+    m_Norm = Backward(m_Weights);
+    ForEachIndex(m_Estimate.box, [&](const Coordinates & at) {
+      Coordinates near = at;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        near[a] = std::min(std::max(at[a], m_Data.box.lower[a]), m_Data.box.upper[a] - 1);
+      }
+      m_Estimate.At(at) = start ? start->Of(near) : std::max(light / all, 0.0);
+      if (IsRichardsonLucy() && !IsSeen(at))
+      {
+        m_Estimate.At(at) = 0;
+      }
+    });
+  }
+
+  Grid
+  Run()
+  {
+    Grid point = m_Estimate;
+    Grid last = m_Estimate;
+    Grid step(point.box);
+    for (std::int64_t i = 0; i < m_Operation.iterations; ++i)
+    {
+      Grid ratio = Forward(point);
+      ForEachIndex(m_Data.box, [&](const Coordinates & at) {
+        const double expected = ratio.At(at) + m_Operation.background;
+        const double w = m_Weights.At(at);
+        ratio.At(at) = !IsRichardsonLucy() ? w * (m_Data.At(at) - expected)
+                       : expected > 0      ? w * m_Data.At(at) / expected
+                                           : 0;
+      });
+      const Grid correction = Backward(ratio);
+      Grid       next = point;
+      ForEachIndex(next.box, [&](const Coordinates & at) {
+        double & u = next.At(at);
+        if (IsRichardsonLucy())
+        {
+          const double norm = m_Norm.Of(at) - m_Operation.totalVariation * Curvature(point, at);
+          u = IsSeen(at) ? std::max(norm > 0 ? u * correction.Of(at) / norm : u, 0.0) : 0.0;
+          return;
+        }
+        u += m_Operation.relaxation * correction.Of(at);
+        u = m_Operation.method == DeconvolutionMethod::ProjectedLandweber ? std::max(u, 0.0) : u;
+      });
+      if (!m_Operation.accelerates)
+      {
+        point = next;
+        continue;
+      }
+      double both = 0;
+      double length = 0;
+      for (std::size_t k = 0; k < next.values.size(); ++k)
+      {
+        const double now = next.values[k] - point.values[k];
+        both += now * step.values[k];
+        length += step.values[k] * step.values[k];
+        step.values[k] = now;
+      }
+      const double a = i > 0 && length > 0 ? std::min(std::max(both / length, 0.0), 1.0) : 0.0;
+      if (i + 1 == m_Operation.iterations)
+      {
+        return next;
+      }
+      for (std::size_t k = 0; k < next.values.size(); ++k)
+      {
+        point.values[k] = std::max(next.values[k] + a * (next.values[k] - last.values[k]), 0.0);
+      }
+      last = next;
+    }
+    return point;
+  }
+
+private:
+  bool
+  IsRichardsonLucy() const
+  {
+    return m_Operation.method == DeconvolutionMethod::RichardsonLucy;
+  }
+  Box
+  GrownBox() const
+  {
+    const Box measured = m_Operation.GetMeasuredBox();
+    Box       box = Box::FromExtent(m_Operation.GetEstimateExtent());
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      box.lower[a] -= measured.lower[a];
+      box.upper[a] -= measured.lower[a];
+    }
+    return box;
+  }
+  bool
+  IsSeen(const Coordinates & at) const
+  {
+    return m_Norm.Of(at) > DeconvolutionOperation::LeastShare * m_Operation.GetAnyKernel().GetSum();
+  }
+  Grid
+  Forward(const Grid & estimate) const
+  {
+    Grid blurred(m_Data.box);
+    ForEachIndex(blurred.box, [&](const Coordinates & to) {
+      double sum = 0;
+      ForEachIndex(estimate.box,
+                   [&](const Coordinates & from) { sum += Spread(m_Operation, from, to) * estimate.Of(from); });
+      blurred.At(to) = sum;
+    });
+    return blurred;
+  }
+  Grid
+  Backward(const Grid & ratio) const
+  {
+    Grid result(GrownBox());
+    ForEachIndex(result.box, [&](const Coordinates & to) {
+      double sum = 0;
+      ForEachIndex(ratio.box, [&](const Coordinates & from) { sum += Spread(m_Operation, to, from) * ratio.Of(from); });
+      result.At(to) = sum;
+    });
+    return result;
+  }
+  /** Differences of the unit vectors of gradients. */
+  double
+  Curvature(const Grid & u, const Coordinates & at) const
+  {
+    if (m_Operation.totalVariation == 0)
+    {
+      return 0;
+    }
+    const auto flux = [&](const Coordinates & from, int a) {
+      double square = 1e-12;
+      double along = 0;
+      for (int b = 0; b < MaxDimension; ++b)
+      {
+        Coordinates next = from;
+        ++next[b];
+        const double difference = u.Has(next) ? u.Of(next) - u.Of(from) : 0;
+        square += difference * difference;
+        along = b == a ? difference : along;
+      }
+      return along / std::sqrt(square);
+    };
+    double sum = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      Coordinates before = at;
+      --before[a];
+      sum += flux(at, a) - (u.Has(before) ? flux(before, a) : 0.0);
+    }
+    return sum;
+  }
+
+  const DeconvolutionOperation & m_Operation;
+  Grid                           m_Data;
+  Grid                           m_Weights;
+  Grid                           m_Estimate;
+  Grid                           m_Norm;
+};
+
+std::shared_ptr<const ConvolutionKernel>
+RandomLight(std::mt19937 & random, const Coordinates & extent)
+{
+  std::vector<double> weights(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+  Coordinates         center{};
+  double              sum = 0;
+  for (double & weight : weights)
+  {
+    weight = 0.05 + static_cast<double>(random()) / 4294967296.0;
+    sum += weight;
+  }
+  for (double & weight : weights)
+  {
+    weight /= sum;
+  }
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    center[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(extent[a]));
+  }
+  return std::make_shared<ConvolutionKernel>(extent, center, weights);
+}
+
+/** Images for a run, of T as the measured image and the result. */
+template <typename T>
+struct DeconvolutionTrial
+{
+  std::shared_ptr<DeconvolutionOperation> operation{ std::make_shared<DeconvolutionOperation>() };
+  Box                                     box;
+  std::vector<T>                          data;
+  std::vector<std::uint8_t>               weights;
+  std::vector<T>                          start;
+  std::vector<T>                          output;
+
+  DeconvolutionTrial(std::mt19937 & random, const Coordinates & extent)
+    : box(Box::FromExtent(extent))
+  {
+    operation->image = extent;
+    operation->inputKind = operation->outputKind = PixelKindOf<T>();
+    for (std::int64_t i = 0; i < box.NumberOfVoxels(); ++i)
+    {
+      data.push_back(static_cast<T>(5 + random() % 90));
+      weights.push_back(static_cast<std::uint8_t>(random() % 4 ? 1 : 0));
+      start.push_back(static_cast<T>(1 + random() % 50));
+    }
+    output.assign(data.size(), T(0));
+  }
+  ExecutionRequest
+  Request()
+  {
+    ExecutionRequest request;
+    request.operation = operation;
+    request.image = request.region = box;
+    request.inputs = { DenseView(data.data(), PixelKindOf<T>(), box) };
+    if (operation->hasWeights)
+    {
+      request.inputs.push_back(DenseView(weights.data(), PixelKind::UInt8, box));
+    }
+    if (operation->hasStart)
+    {
+      request.inputs.push_back(DenseView(start.data(), PixelKindOf<T>(), box));
+    }
+    request.output = DenseView(output.data(), PixelKindOf<T>(), box);
+    return request;
+  }
+  void
+  CompareWithDefinition(double bound)
+  {
+    Manager host({});
+    host.Execute(this->Request());
+    Grid measured(box);
+    Grid known(box, 1.0);
+    Grid first(box);
+    for (std::size_t i = 0; i < data.size(); ++i)
+    {
+      measured.values[i] = static_cast<double>(data[i]);
+      known.values[i] = operation->hasWeights ? weights[i] : 1;
+      first.values[i] = static_cast<double>(start[i]);
+    }
+    const Grid expected = Definition(*operation, measured, known, operation->hasStart ? &first : nullptr).Run();
+    ForEachIndex(box, [&](const Coordinates & at) {
+      const double value = expected.Of(at);
+      ASSERT_NEAR(
+        static_cast<double>(output[static_cast<std::size_t>(DenseView(nullptr, PixelKind::UInt8, box).Offset(at))]),
+        value,
+        bound * (1 + std::abs(value)))
+        << operation->GetKey() << " " << ToString(operation->image) << " at " << ToString(at);
+    });
+  }
+};
+
+TEST(Deconvolution, IsWhatItsDefinitionSays)
+{
+  std::mt19937 random(81);
+  for (int trial = 0; trial < 24; ++trial)
+  {
+    const bool        isFlat = trial % 3 == 0;
+    const Coordinates extent = isFlat ? Coordinates{ { 13, 9, 1, 1, 1 } } : Coordinates{ { 7, 6, 5, 1, 1 } };
+    Coordinates       kernel = { { 1 + static_cast<std::int64_t>(random() % 4), 3, isFlat ? 1 : 2, 1, 1 } };
+    const auto        prepare = [&](auto & t) {
+      auto & operation = *t.operation;
+      operation.kernel = RandomLight(random, kernel);
+      operation.iterations = 1 + static_cast<std::int64_t>(random() % 4);
+      operation.background = random() % 2 ? 2.5 : 0;
+      operation.hasWeights = random() % 2 != 0;
+      operation.hasStart = random() % 2 != 0;
+      operation.accelerates = trial % 4 == 1;
+      operation.saturation = trial % 5 == 2 ? 80 : operation.saturation;
+      operation.method = trial % 8 == 6   ? DeconvolutionMethod::Landweber
+                                : trial % 8 == 7 ? DeconvolutionMethod::ProjectedLandweber
+                                                 : DeconvolutionMethod::RichardsonLucy;
+      operation.relaxation = operation.method == DeconvolutionMethod::RichardsonLucy ? 1 : 0.7;
+      operation.totalVariation = trial % 8 == 3 ? 0.01 : 0;
+      if (trial % 6 == 4)
+      {
+        const auto varying = std::make_shared<VaryingConvolutionOperation>();
+        varying->nodes = { { 2, 1, 1, 1, 1 } };
+        varying->first[0] = 2;
+        varying->spacing[0] = 3.5;
+        varying->kernels = { operation.kernel,
+                             std::make_shared<ConvolutionKernel>(
+                               kernel,
+                               operation.kernel->GetCenter(),
+                               std::vector<double>(operation.kernel->GetWeights().size(),
+                                                   1.0 / static_cast<double>(operation.kernel->GetWeights().size()))) };
+        operation.varying = varying;
+        operation.kernel = nullptr;
+      }
+    };
+    DeconvolutionTrial<double> inDouble(random, extent);
+    prepare(inDouble);
+    inDouble.CompareWithDefinition(1e-9);
+    DeconvolutionTrial<float> inFloat(random, extent);
+    prepare(inFloat);
+    inFloat.CompareWithDefinition(2e-3);
+  }
+}
+
+TEST(Deconvolution, GivesTheSameBitsInMemoryAndInSlabsWithAnyThreads)
+{
+  std::mt19937 random(82);
+  for (int trial = 0; trial < 4; ++trial)
+  {
+    DeconvolutionTrial<float> t(random, { { 12, 10, 230, 1, 1 } });
+    t.operation->kernel = RandomLight(random, { { 5, 4, 5, 1, 1 } });
+    t.operation->iterations = 3;
+    t.operation->hasWeights = trial % 2 == 0;
+    t.operation->accelerates = trial % 3 != 0;
+    t.operation->totalVariation = trial % 3 == 1 ? 0.002 : 0;
+    t.operation->relativeChange = 1e-9;
+    Manager               host({});
+    const ExecutionReport report = host.Execute(t.Request());
+    const auto            whole = t.output;
+
+    const auto       executor = MakeThreadExecutor(1 + static_cast<unsigned int>(trial % 3));
+    OutOfCoreRequest request;
+    request.operation = t.operation;
+    for (const BufferView & input : t.Request().inputs)
+    {
+      request.sources.push_back(std::make_shared<MemoryImage>(input));
+    }
+    t.output.assign(t.output.size(), 0.0f);
+    request.sink = std::make_shared<MemoryImage>(t.Request().output);
+    request.executor = executor.get();
+    request.spoolFolder = testing::TempDir();
+    const OutOfCoreRunner & runner = *t.operation->GetOutOfCoreRunner();
+    request.hostBytes = runner.GetLeastHostBytes(host, request);
+    const OutOfCoreReport inSlabs = runner.Run(host, request, nullptr);
+    EXPECT_GT(inSlabs.spoolWritten, 0u);
+    EXPECT_EQ(t.output, whole) << trial;
+    ASSERT_EQ(inSlabs.execution.figures.size(), report.figures.size());
+    for (std::size_t i = 0; i < report.figures.size(); ++i)
+    {
+      EXPECT_EQ(inSlabs.execution.figures[i].first, report.figures[i].first);
+      EXPECT_EQ(inSlabs.execution.figures[i].second, report.figures[i].second) << report.figures[i].first;
+    }
+    request.hostBytes -= 1;
+    EXPECT_THROW(runner.Run(host, request, nullptr), BudgetError);
+  }
+}
+
+TEST(Deconvolution, StopsByTheRelativeChangeAndByTheDiscrepancy)
+{
+  std::mt19937              random(83);
+  DeconvolutionTrial<float> t(random, { { 40, 40, 1, 1, 1 } });
+  t.operation->kernel = RandomLight(random, { { 5, 5, 1, 1, 1 } });
+  t.operation->iterations = 60;
+  Manager    host({});
+  const auto count = [&] {
+    std::int64_t iterations = 0;
+    double       last = std::numeric_limits<double>::infinity();
+    for (const auto & figure : host.Execute(t.Request()).figures)
+    {
+      if (figure.first.find("divergence") == 0)
+      {
+        ++iterations;
+        EXPECT_LE(figure.second, last * (1 + 1e-6)) << figure.first;
+        last = figure.second;
+      }
+    }
+    return iterations;
+  };
+  EXPECT_EQ(count(), 60);
+  t.operation->relativeChange = 0.02;
+  const std::int64_t byChange = count();
+  EXPECT_GT(byChange, 1);
+  EXPECT_LT(byChange, 60);
+  t.operation->relativeChange = 0;
+  t.operation->discrepancy = 12;
+  const std::int64_t byDiscrepancy = count();
+  EXPECT_GT(byDiscrepancy, 1);
+  EXPECT_LT(byDiscrepancy, 60);
+}
+
+TEST(Deconvolution, KeepsLightAndHasNoRingsAtTheEdge)
+{
+  // A sharp image that goes on beyond the edge, blurred by a Gaussian of known light.
+  constexpr std::int64_t n = 64;
+  constexpr std::int64_t r = 6;
+  std::vector<double>    weights;
+  double                 sum = 0;
+  for (std::int64_t y = -r; y <= r; ++y)
+  {
+    for (std::int64_t x = -r; x <= r; ++x)
+    {
+      weights.push_back(std::exp(-static_cast<double>(x * x + y * y) / 8));
+      sum += weights.back();
+    }
+  }
+  for (double & weight : weights)
+  {
+    weight /= sum;
+  }
+  const auto sharp = [](std::int64_t x, std::int64_t y) {
+    return 20.0 + ((x + 100) / 9 % 2 == (y + 100) / 9 % 2 ? 100.0 : 0.0);
+  };
+  std::mt19937               random(84);
+  DeconvolutionTrial<double> t(random, { { n, n, 1, 1, 1 } });
+  t.operation->kernel = std::make_shared<ConvolutionKernel>(
+    Coordinates{ { 2 * r + 1, 2 * r + 1, 1, 1, 1 } }, Coordinates{ { r, r, 0, 0, 0 } }, weights);
+  t.operation->iterations = 100;
+  for (std::int64_t y = 0; y < n; ++y)
+  {
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      double value = 0;
+      for (std::int64_t j = -r; j <= r; ++j)
+      {
+        for (std::int64_t i = -r; i <= r; ++i)
+        {
+          value += weights[static_cast<std::size_t>((j + r) * (2 * r + 1) + i + r)] * sharp(x - i, y - j);
+        }
+      }
+      t.data[static_cast<std::size_t>(y * n + x)] = value;
+    }
+  }
+  Manager host({});
+  host.Execute(t.Request());
+  double atEdge = 0;
+  double inside = 0;
+  double ofEdge = 0;
+  double ofInside = 0;
+  for (std::int64_t y = 0; y < n; ++y)
+  {
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      const bool   isEdge = std::min(std::min(x, y), std::min(n - 1 - x, n - 1 - y)) < r;
+      const double error = t.output[static_cast<std::size_t>(y * n + x)] - sharp(x, y);
+      (isEdge ? atEdge : inside) += error * error;
+      (isEdge ? ofEdge : ofInside) += 1;
+    }
+  }
+  EXPECT_LT(std::sqrt(atEdge / ofEdge), 2 * std::sqrt(inside / ofInside));
+}
+
+TEST(Deconvolution, RefusesWhatMakesNoSense)
+{
+  std::mt19937 random(85);
+  const auto   message = [&](const std::function<void(DeconvolutionOperation &)> & change) -> std::string {
+    DeconvolutionTrial<float> t(random, { { 8, 8, 1, 1, 1 } });
+    t.operation->kernel = RandomLight(random, { { 3, 3, 1, 1, 1 } });
+    change(*t.operation);
+    try
+    {
+      Manager({}).Execute(t.Request());
+    }
+    catch (const ParameterError & error)
+    {
+      return error.what();
+    }
+    return "nothing";
+  };
+  const auto nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(message([](auto & o) { o.iterations = 0; }).find("Iterations: 0"), std::string::npos);
+  EXPECT_NE(message([](auto & o) { o.background = -1; }).find("Background: -1"), std::string::npos);
+  EXPECT_NE(message([&](auto & o) { o.relaxation = nan; }).find("Relaxation"), std::string::npos);
+  EXPECT_NE(message([](auto & o) { o.totalVariation = -2; }).find("TotalVariation"), std::string::npos);
+  EXPECT_NE(message([](auto & o) {
+              o.kernel = std::make_shared<ConvolutionKernel>(
+                Coordinates::Filled(1), Coordinates::Filled(0), std::vector<double>{ -1.0 });
+            }).find("KernelImage: -1"),
+            std::string::npos);
+  EXPECT_EQ(message([](auto &) {}), "nothing");
+}
+
+} // namespace

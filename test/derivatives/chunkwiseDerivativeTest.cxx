@@ -1,0 +1,751 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseDefinitionTrial.h"
+#include "chunkwiseDerivativeOperation.h"
+#include "chunkwiseFilters.h"
+
+using namespace chunkwise;
+
+namespace
+{
+
+class Derivatives : public KernelTest
+{
+protected:
+  void
+  SetUp() override
+  {
+    if (GetParam() != Place::Cpu)
+    {
+      GTEST_SKIP() << "there are no kernels for devices";
+    }
+  }
+};
+
+std::vector<double>
+Window(double sigma, int radius)
+{
+  std::vector<double> weights;
+  for (int x = -radius; x <= radius; ++x)
+  {
+    weights.push_back(std::exp(-0.5 * x * x / (sigma * sigma)));
+  }
+  return weights;
+}
+
+std::shared_ptr<DerivativeOperation>
+RandomDerivative(std::mt19937 & random, int largestRadius)
+{
+  const auto operation = std::make_shared<DerivativeOperation>();
+  operation->components.resize(1);
+  operation->components.front().fill(0);
+  for (const int a : RandomAxes(random))
+  {
+    const int radius = 1 + static_cast<int>(random() % static_cast<std::uint32_t>(largestRadius));
+    const int order = static_cast<int>(random() % static_cast<std::uint32_t>(radius == 1 ? 3 : 4));
+    operation->scales.front().weights[a] = Window(radius / 2.5, radius);
+    operation->scales.front().factor[a] = 0.5 + static_cast<double>(random() % 4);
+    operation->scales.front().sampled[a] = random() % 3 ? 0 : radius / 2.5;
+    operation->components.front()[static_cast<std::size_t>(a)] = order;
+  }
+  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.constant = static_cast<double>(random() % 100);
+  return operation;
+}
+
+/** Solves the equations of `n` unknowns. */
+std::vector<long double>
+SolveEquations(std::vector<std::vector<long double>> m)
+{
+  const std::size_t n = m.size();
+  for (std::size_t pivot = 0; pivot < n; ++pivot)
+  {
+    for (std::size_t row = 0; row < n; ++row)
+    {
+      const long double factor = m[row][pivot] / m[pivot][pivot];
+      for (std::size_t column = 0; row != pivot && column <= n; ++column)
+      {
+        m[row][column] -= factor * m[pivot][column];
+      }
+    }
+  }
+  std::vector<long double> solution;
+  for (std::size_t row = 0; row < n; ++row)
+  {
+    solution.push_back(m[row][n] / m[row][row]);
+  }
+  return solution;
+}
+
+/** The weights of an axis at a position: g times the polynomial whose moments are 0, ..., 0 and order!, or the
+ * derivative of the Gaussian at whole windows. */
+std::vector<long double>
+OracleWeights(const DerivativeScale & scale, int a, int order, std::int64_t position, std::int64_t n, bool clips)
+{
+  const auto &             window = scale.weights[a];
+  const auto               radius = static_cast<std::int64_t>(window.size() / 2);
+  const std::int64_t       first = clips ? std::max<std::int64_t>(0, radius - position) : 0;
+  const std::int64_t       last = clips ? std::min(2 * radius, n - 1 - position + radius) : 2 * radius;
+  std::vector<long double> weights(window.size(), 0);
+  if (last - first < order)
+  {
+    return weights;
+  }
+  long double all = 0;
+  for (std::int64_t t = first; t <= last; ++t)
+  {
+    all += static_cast<long double>(window[static_cast<std::size_t>(t)]);
+  }
+  const auto                            size = static_cast<std::size_t>(order + 1);
+  long double                           factorial = 1;
+  std::vector<std::vector<long double>> equations(size, std::vector<long double>(size + 1, 0));
+  for (std::size_t row = 0; row < size; ++row)
+  {
+    for (std::int64_t t = first; t <= last; ++t)
+    {
+      for (std::size_t column = 0; column < size; ++column)
+      {
+        equations[row][column] += static_cast<long double>(window[static_cast<std::size_t>(t)]) / all *
+                                  std::pow(static_cast<long double>(t - radius), static_cast<int>(row + column));
+      }
+    }
+    factorial *= std::max<long double>(1, static_cast<long double>(row));
+  }
+  equations[size - 1][size] = factorial;
+  const std::vector<long double> polynomial = SolveEquations(equations);
+  for (std::int64_t t = first; t <= last; ++t)
+  {
+    const auto  x = static_cast<long double>(t - radius);
+    long double value = 0;
+    if (order > 0 && scale.sampled[a] > 0 && last - first == 2 * radius)
+    {
+      const long double sigma = static_cast<long double>(scale.sampled[a]);
+      value = order == 1   ? x / (sigma * sigma)
+              : order == 2 ? (x * x / (sigma * sigma) - 1) / (sigma * sigma)
+                           : x * (x * x / (sigma * sigma) - 3) / std::pow(sigma, 4);
+    }
+    else
+    {
+      for (std::size_t power = 0; power < size; ++power)
+      {
+        value += polynomial[power] * std::pow(x, static_cast<int>(power));
+      }
+    }
+    weights[static_cast<std::size_t>(t)] = value * static_cast<long double>(window[static_cast<std::size_t>(t)]) / all *
+                                           std::pow(static_cast<long double>(scale.factor[a]), order);
+  }
+  return weights;
+}
+
+/** The derivative at `index` and a bound of the sum of the absolute terms. */
+template <typename T>
+std::pair<long double, long double>
+OracleDerivative(const BufferView & image, const Coordinates & index, const DerivativeOperation & operation,
+                 const DerivativeOrders & orders)
+{
+  const Coordinates        radius = operation.GetRadius(0);
+  const bool               clips = operation.boundary.mode == BoundaryMode::Renormalized;
+  std::vector<long double> weights[MaxDimension];
+  Box                      window{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    window.lower[a] = index[a] - radius[a];
+    window.upper[a] = index[a] + radius[a] + 1;
+    weights[a] =
+      operation.scales.front().weights[a].empty()
+        ? std::vector<long double>{ 1 }
+        : OracleWeights(
+            operation.scales.front(), a, orders[static_cast<std::size_t>(a)], index[a], image.box.upper[a], clips);
+  }
+  long double result = 0;
+  long double magnitude = 0;
+  long double largest = 0;
+  ForEachIndex(window, [&](const Coordinates & at) {
+    long double weight = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      weight *= weights[a][static_cast<std::size_t>(at[a] - window.lower[a])];
+    }
+    Coordinates tap = at;
+    bool        there = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      there = oracle::Look(tap[a], image.box.upper[a], operation.boundary.mode) && there;
+    }
+    if (there || operation.boundary.mode == BoundaryMode::Constant)
+    {
+      const long double value =
+        there ? static_cast<long double>(At<T>(image, tap)) : static_cast<long double>(operation.boundary.constant);
+      result += weight * value;
+      magnitude += std::fabs(weight);
+      largest = std::max(largest, std::fabs(value));
+    }
+  });
+  return { result, magnitude * largest };
+}
+
+TEST_P(Derivatives, AreWhatTheirDefinitionSays)
+{
+  std::mt19937 random(181);
+  CompareSumsWithDefinition(
+    random,
+    GetManager(),
+    GetBackend(),
+    100,
+    [&](int trial) { return RandomDerivative(random, trial % 4 == 0 ? 6 : 3); },
+    [](auto pixel, const BufferView & image, const Coordinates & index, const auto & operation) {
+      return OracleDerivative<decltype(pixel)>(image, index, operation, operation.components.front());
+    });
+}
+
+TEST_P(Derivatives, OfChunksHaveTheBitsOfTheWhole)
+{
+  std::mt19937 random(182);
+  const auto   compare = [&](auto in, auto out, int trials) {
+    CompareBits<decltype(in), decltype(out)>(random, GetManager(), GetBackend(), trials, [&](int trial) {
+      const auto operation = RandomDerivative(random, trial % 3 == 0 ? 12 : 4);
+      if (trial % 2)
+      {
+        operation->components.push_back(operation->components.front());
+        for (int & order : operation->components.back())
+        {
+          order = order > 0 ? order - 1 : 0;
+        }
+        operation->result = DerivativeResult::Magnitude;
+      }
+      return operation;
+    });
+  };
+  compare(float{}, float{}, 60);
+  compare(double{}, double{}, 20);
+  compare(std::int16_t{}, float{}, 20);
+  compare(std::uint32_t{}, std::uint32_t{}, 20);
+}
+
+/** All derivatives of orders up to 2 of an image that has an axis for them. */
+std::shared_ptr<DerivativeOperation>
+AllSecondDerivatives(int radius)
+{
+  const auto operation = std::make_shared<DerivativeOperation>();
+  for (int a = 0; a < 3; ++a)
+  {
+    operation->scales.front().weights[a] = Window(0.4 * radius + 0.1 * a, radius);
+  }
+  for (int x = 0; x < 3; ++x)
+  {
+    for (int y = 0; x + y < 3; ++y)
+    {
+      for (int z = 0; x + y + z < 3; ++z)
+      {
+        operation->components.push_back({ { x, y, z, 0, 0 } });
+      }
+    }
+  }
+  operation->componentAxis = MaxDimension - 1;
+  return operation;
+}
+
+TEST_P(Derivatives, MadeTogetherHaveTheBitsOfEachAlone)
+{
+  std::mt19937 random(183);
+  for (const int radius : { 1, 3, 5 })
+  {
+    const auto          together = AllSecondDerivatives(radius);
+    const auto          count = static_cast<std::int64_t>(together->components.size());
+    const Coordinates   extent{ { 70, 21, 19, 1, count } };
+    Trial<float, float> t(random, together, extent);
+    t.request.backend = GetBackend();
+    for (std::int64_t component = 1; component < count; ++component)
+    {
+      ForEachIndex(t.request.image, [&](const Coordinates & i) {
+        Coordinates first = i;
+        first[MaxDimension - 1] = 0;
+        At<float>(t.image, i) = At<float>(t.image, first);
+      });
+    }
+    const Box region = radius == 3 ? Box{ { { 3, 2, 1, 0, 1 } }, { { 69, 20, 17, 1, count } } } : t.request.image;
+    t.Prepare(region);
+    GetManager().Execute(t.request);
+    const std::vector<float> result = t.output;
+    const BufferView view = DenseView(const_cast<float *>(result.data()), PixelKind::Float32, t.request.output.box);
+    for (std::int64_t component = region.lower[MaxDimension - 1]; component < count; ++component)
+    {
+      const auto alone = std::make_shared<DerivativeOperation>(*together);
+      alone->componentAxis = -1;
+      alone->components = { together->components[static_cast<std::size_t>(component)] };
+      t.request.operation = alone;
+      Box one = region;
+      one.lower[MaxDimension - 1] = component;
+      one.upper[MaxDimension - 1] = component + 1;
+      t.Prepare(one);
+      GetManager().Execute(t.request);
+      ForEachIndex(one, [&](const Coordinates & i) {
+        ASSERT_TRUE(IsSame(t.Result(i), At<float>(view, i))) << ToString(i) << " radius " << radius;
+      });
+    }
+  }
+}
+
+TEST_P(Derivatives, AreExactForPolynomialsOfTheirOrderUpToTheEdge)
+{
+  std::mt19937 random(184);
+  for (const Coordinates & extent : { Coordinates{ { 20, 17, 15, 1, 1 } }, Coordinates{ { 5, 4, 9, 1, 1 } } })
+  {
+    for (int x = 0; x < 4; ++x)
+    {
+      for (int y = 0; x + y < 4; ++y)
+      {
+        const int  z = 3 - x - y;
+        const auto operation = std::make_shared<DerivativeOperation>();
+        for (int a = 0; a < 3; ++a)
+        {
+          operation->scales.front().weights[a] = Window(1.5, 6);
+        }
+        operation->components = { { { x, y, z, 0, 0 } } };
+        Trial<double, double> t(random, operation, extent);
+        t.request.backend = GetBackend();
+        for (int i = 0; i < 4; ++i)
+        {
+          for (int j = 0; i + j < 4; ++j)
+          {
+            for (int k = 0; i + j + k < 4; ++k)
+            {
+              ForEachIndex(t.request.image, [&](const Coordinates & at) {
+                At<double>(t.image, at) = std::pow(at[0], i) * std::pow(at[1], j) * std::pow(at[2], k) + 1e4;
+              });
+              t.Prepare(t.request.image);
+              GetManager().Execute(t.request);
+              double factorials = 1;
+              for (const int order : { x, y, z })
+              {
+                factorials *= order == 3 ? 6 : order == 2 ? 2 : 1;
+              }
+              const double expected = i == x && j == y && k == z ? factorials : 0;
+              ForEachIndex(t.request.image, [&](const Coordinates & at) {
+                ASSERT_NEAR(t.Result(at), expected, 1e-8)
+                  << x << y << z << " of " << i << j << k << " at " << ToString(at) << " of " << ToString(extent);
+              });
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Derivatives, OfConstantsAreZero)
+{
+  std::mt19937        random(185);
+  const auto          operation = AllSecondDerivatives(4);
+  Trial<float, float> t(random, operation, { { 40, 15, 12, 1, 10 } });
+  t.request.backend = GetBackend();
+  std::fill(t.pixels.begin(), t.pixels.end(), 1000.1F);
+  t.Prepare(t.request.image);
+  GetManager().Execute(t.request);
+  ForEachIndex(t.request.image, [&](const Coordinates & at) {
+    if (at[MaxDimension - 1] > 0)
+    {
+      ASSERT_EQ(t.Result(at), 0.0F) << ToString(at);
+    }
+  });
+}
+
+TEST_P(Derivatives, MagnitudeIsTheLengthOfTheGradient)
+{
+  std::mt19937          random(186);
+  const auto            operation = std::make_shared<DerivativeOperation>();
+  Trial<double, double> t(random, operation, { { 18, 9, 7, 1, 1 } });
+  for (int a = 0; a < 3; ++a)
+  {
+    operation->scales.front().weights[a] = Window(1, 3);
+    operation->scales.front().factor[a] = a + 1;
+    operation->components.emplace_back();
+    operation->components.back().fill(0);
+    operation->components.back()[static_cast<std::size_t>(a)] = 1;
+  }
+  operation->result = DerivativeResult::Magnitude;
+  t.request.backend = GetBackend();
+  t.Prepare(t.request.image);
+  GetManager().Execute(t.request);
+  ForEachIndex(t.request.image, [&](const Coordinates & at) {
+    long double sum = 0;
+    for (const DerivativeOrders & orders : operation->components)
+    {
+      const long double d = OracleDerivative<double>(t.image, at, *operation, orders).first;
+      sum += d * d;
+    }
+    ASSERT_NEAR(t.Result(at), static_cast<double>(std::sqrt(sum)), 1e-11) << ToString(at);
+  });
+}
+
+/** The eigenvalues of a symmetric matrix, ascending, by rotations (C. G. J. Jacobi, 1846). */
+std::vector<long double>
+OracleEigenvalues(const std::vector<long double> & triangle)
+{
+  const std::size_t n = triangle.size() == 6 ? 3 : triangle.size() == 3 ? 2 : 1;
+  long double       m[3][3] = {};
+  std::size_t       next = 0;
+  for (std::size_t row = 0; row < n; ++row)
+  {
+    for (std::size_t column = row; column < n; ++column)
+    {
+      m[row][column] = m[column][row] = triangle[next++];
+    }
+  }
+  for (int sweep = 0; sweep < 30; ++sweep)
+  {
+    for (std::size_t p = 0; p < n; ++p)
+    {
+      for (std::size_t q = p + 1; q < n; ++q)
+      {
+        if (m[p][q] == 0)
+        {
+          continue;
+        }
+        const long double theta = (m[q][q] - m[p][p]) / (2 * m[p][q]);
+        const long double t = (theta < 0 ? -1 : 1) / (std::fabs(theta) + std::sqrt(theta * theta + 1));
+        const long double c = 1 / std::sqrt(t * t + 1);
+        const long double s = t * c;
+        for (std::size_t k = 0; k < n; ++k)
+        {
+          const long double a = m[k][p];
+          const long double b = m[k][q];
+          m[k][p] = c * a - s * b;
+          m[k][q] = s * a + c * b;
+        }
+        for (std::size_t k = 0; k < n; ++k)
+        {
+          const long double a = m[p][k];
+          const long double b = m[q][k];
+          m[p][k] = c * a - s * b;
+          m[q][k] = s * a + c * b;
+        }
+      }
+    }
+  }
+  std::vector<long double> values;
+  for (std::size_t i = 0; i < n; ++i)
+  {
+    values.push_back(m[i][i]);
+  }
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+/** Matrices with eigenvalues that are equal, or nearly so, in random directions: errors stay below a float's rounding.
+ */
+TEST(HessianEigenvalues, AreThoseOfLapackNearMultipleOnesToo)
+{
+  std::mt19937 random(187);
+  const auto   real = [&] { return static_cast<double>(random()) / 2147483648.0 - 1.0; };
+  for (int trial = 0; trial < 20000; ++trial)
+  {
+    const double gap = std::pow(10.0, -static_cast<int>(random() % 17));
+    const double first = random() % 10 ? real() : 0.0;
+    const double wanted[3] = { first, first + gap * real(), random() % 3 ? real() : first + gap * real() };
+    double       axes[3][3];
+    for (auto & axis : axes)
+    {
+      for (double & each : axis)
+      {
+        each = real();
+      }
+    }
+    for (int i = 0; i < 3; ++i)
+    {
+      for (int j = 0; j < i; ++j)
+      {
+        double dot = 0;
+        for (int k = 0; k < 3; ++k)
+        {
+          dot += axes[i][k] * axes[j][k];
+        }
+        for (int k = 0; k < 3; ++k)
+        {
+          axes[i][k] -= dot * axes[j][k];
+        }
+      }
+      const double length = std::sqrt(axes[i][0] * axes[i][0] + axes[i][1] * axes[i][1] + axes[i][2] * axes[i][2]);
+      for (double & each : axes[i])
+      {
+        each /= length;
+      }
+    }
+    std::vector<double>      triangle;
+    std::vector<long double> exact;
+    const double             scale = std::pow(10.0, static_cast<int>(random() % 60) - 30);
+    for (int row = 0; row < 3; ++row)
+    {
+      for (int column = row; column < 3; ++column)
+      {
+        double element = 0;
+        for (int i = 0; i < 3; ++i)
+        {
+          element += wanted[i] * axes[i][row] * axes[i][column];
+        }
+        triangle.push_back(static_cast<float>(scale * element));
+        exact.push_back(static_cast<long double>(triangle.back()));
+      }
+    }
+    double values[3];
+    EigenvaluesOf(triangle.data(), 3, values, [](double square) { return std::sqrt(square); });
+    const auto expected = OracleEigenvalues(exact);
+    const auto largest = std::max(std::fabs(expected.front()), std::fabs(expected.back()));
+    for (std::size_t i = 0; i < 3; ++i)
+    {
+      ASSERT_LE(std::fabs(static_cast<long double>(values[i]) - expected[i]), 3e-8L * largest)
+        << trial << " gap " << gap << " number " << i << ": " << values[i];
+    }
+  }
+}
+
+std::shared_ptr<DerivativeOperation>
+HessianOperation(int dimension, double sigma)
+{
+  const auto operation = std::make_shared<DerivativeOperation>();
+  for (int a = 0; a < dimension; ++a)
+  {
+    operation->scales.front().weights[a] = Window(sigma, 3);
+    operation->scales.front().factor[a] = sigma;
+    for (int b = a; b < dimension; ++b)
+    {
+      DerivativeOrders orders{};
+      ++orders[static_cast<std::size_t>(a)];
+      ++orders[static_cast<std::size_t>(b)];
+      operation->components.push_back(orders);
+    }
+  }
+  return operation;
+}
+
+/** The measure as its comment defines it, of eigenvalues by magnitude that are negated where structures are dark. */
+long double
+OracleMeasure(std::vector<long double> values, const HessianMeasureParameters & p)
+{
+  const auto n = static_cast<int>(values.size());
+  if (p.dark)
+  {
+    for (long double & value : values)
+    {
+      value = -value;
+    }
+    std::reverse(values.begin(), values.end());
+  }
+  const auto positive = [](long double x) { return std::max<long double>(x, 0); };
+  if (p.measure == HessianMeasure::Sato)
+  {
+    return n < 3 ? positive(-values[0]) : std::sqrt(positive(-values[0]) * positive(-values[1]));
+  }
+  if (p.measure == HessianMeasure::Meijering)
+  {
+    long double all = 0;
+    for (const long double value : values)
+    {
+      all += value;
+    }
+    long double largest = 0;
+    for (const long double value : values)
+    {
+      const long double sum = -(value + (all - value) / (n + 1));
+      largest = std::fabs(sum) > std::fabs(largest) ? sum : largest;
+    }
+    return positive(largest) / static_cast<long double>(p.contrast);
+  }
+  std::sort(values.begin(), values.end(), [](long double a, long double b) { return std::fabs(a) < std::fabs(b); });
+  if (p.measure == HessianMeasure::Jerman)
+  {
+    const long double l3 = -values[static_cast<std::size_t>(n - 1)];
+    const long double l2 = n == 3 ? -values[1] : l3;
+    const long double l = std::max(l3, static_cast<long double>(p.tau * p.contrast));
+    return l2 <= 0 || l3 <= 0 ? 0 : l2 >= l / 2 ? 1 : l2 * l2 * (l - l2) * 27 / std::pow(l + l2, 3);
+  }
+  const auto  magnitude = [&](int i) { return std::fabs(values[static_cast<std::size_t>(i)]); };
+  const auto  squared = [](long double x) { return x * x; };
+  long double result = 1;
+  long double norm = 0;
+  for (int i = 0; i < n; ++i)
+  {
+    norm += squared(magnitude(i));
+    if (i >= p.objectDimension && values[static_cast<std::size_t>(i)] >= 0)
+    {
+      return 0;
+    }
+  }
+  const auto mean = [&](int first) {
+    long double product = 1;
+    for (int i = first; i < n; ++i)
+    {
+      product *= magnitude(i);
+    }
+    return std::pow(product, 1.0L / (n - first));
+  };
+  if (p.objectDimension < n - 1)
+  {
+    result *= 1 - std::exp(-squared(magnitude(p.objectDimension) / mean(p.objectDimension + 1) / p.alpha) / 2);
+  }
+  if (p.objectDimension > 0)
+  {
+    result *= std::exp(-squared(magnitude(p.objectDimension - 1) / mean(p.objectDimension) / p.beta) / 2);
+  }
+  if (p.contrast > 0)
+  {
+    result *= 1 - std::exp(-norm / squared(p.contrast) / 2);
+  }
+  return p.scales ? result * magnitude(n - 1) : result;
+}
+
+TEST_P(Derivatives, MeasuresAreWhatTheirDefinitionSays)
+{
+  std::mt19937 random(188);
+  for (int trial = 0; trial < 24; ++trial)
+  {
+    const int  dimension = trial % 6 == 5 ? 2 : 3;
+    const auto operation = HessianOperation(dimension, 1.1);
+    operation->result = DerivativeResult::Measure;
+    operation->measure.measure = static_cast<HessianMeasure>(trial % 4);
+    operation->measure.objectDimension =
+      operation->measure.measure == HessianMeasure::Objectness ? trial / 4 % dimension : 0;
+    operation->measure.alpha = 0.4;
+    operation->measure.beta = 0.7;
+    operation->measure.dark = trial % 3 == 0;
+    operation->measure.scales = trial % 5 == 0;
+    operation->scales.front().contrast =
+      trial % 7 == 6 && operation->measure.measure == HessianMeasure::Objectness ? 0 : 30;
+    Trial<double, double> t(random, operation, { { 10, 5, dimension == 3 ? 6 : 2, 1, 1 } });
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    HessianMeasureParameters parameters = operation->measure;
+    parameters.contrast = operation->scales.front().contrast;
+    ForEachIndex(t.request.image, [&](const Coordinates & at) {
+      std::vector<long double> triangle;
+      for (const DerivativeOrders & orders : operation->components)
+      {
+        triangle.push_back(OracleDerivative<double>(t.image, at, *operation, orders).first);
+      }
+      const long double expected = OracleMeasure(OracleEigenvalues(triangle), parameters);
+      ASSERT_NEAR(t.Result(at), static_cast<double>(expected), 1e-6 * std::max(1.0, static_cast<double>(expected)))
+        << trial << " at " << ToString(at);
+    });
+  }
+}
+
+TEST_P(Derivatives, EigenvaluesOfFloatsAreThoseInDoubleOfTheirElements)
+{
+  std::mt19937 random(189);
+  const auto   elements = HessianOperation(3, 1.2);
+  elements->componentAxis = MaxDimension - 1;
+  const auto eigenvalues = std::make_shared<DerivativeOperation>(*elements);
+  for (const bool byMagnitude : { false, true })
+  {
+    eigenvalues->result = byMagnitude ? DerivativeResult::ByMagnitude : DerivativeResult::Eigenvalues;
+    Trial<float, float> t(random, elements, { { 35, 9, 8, 1, 6 } });
+    for (std::int64_t i = 35 * 9 * 8; i < 6 * 35 * 9 * 8; ++i)
+    {
+      t.pixels[static_cast<std::size_t>(i)] = t.pixels[static_cast<std::size_t>(i - 35 * 9 * 8)];
+    }
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    const std::vector<float> result = t.output;
+    const BufferView view = DenseView(const_cast<float *>(result.data()), PixelKind::Float32, t.request.output.box);
+    t.request.operation = eigenvalues;
+    t.request.image.upper[MaxDimension - 1] = 3;
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    ForEachIndex({ {}, { { 35, 9, 8, 1, 1 } } }, [&](const Coordinates & at) {
+      std::vector<long double> triangle;
+      Coordinates              component = at;
+      for (; component[MaxDimension - 1] < 6; ++component[MaxDimension - 1])
+      {
+        triangle.push_back(static_cast<long double>(At<float>(view, component)));
+      }
+      auto              expected = OracleEigenvalues(triangle);
+      const long double largest = std::max(std::fabs(expected.front()), std::fabs(expected.back()));
+      if (byMagnitude)
+      {
+        std::sort(expected.begin(), expected.end(), [](auto a, auto b) { return std::fabs(a) < std::fabs(b); });
+      }
+      component = at;
+      for (; component[MaxDimension - 1] < 3; ++component[MaxDimension - 1])
+      {
+        const auto i = static_cast<std::size_t>(component[MaxDimension - 1]);
+        ASSERT_LE(std::fabs(static_cast<long double>(t.Result(component)) - expected[i]), 1e-7L * largest)
+          << ToString(component);
+      }
+    });
+  }
+}
+
+TEST_P(Derivatives, MeasuresOfSeveralScalesAreTheLargestOfEachAndThoseOfChunks)
+{
+  std::mt19937 random(190);
+  const auto   several = HessianOperation(3, 1.0);
+  several->result = DerivativeResult::Measure;
+  several->scales.front().contrast = 20;
+  for (const int radius : { 5, 2 })
+  {
+    several->scales.push_back(HessianOperation(3, 1.0)->scales.front());
+    for (int a = 0; a < 3; ++a)
+    {
+      several->scales.back().weights[a] = Window(radius / 3.0, radius);
+      several->scales.back().factor[a] = radius / 3.0;
+    }
+    several->scales.back().contrast = 10 * radius;
+  }
+  Trial<float, float> t(random, several, { { 50, 21, 19, 2, 1 } });
+  t.request.backend = GetBackend();
+  t.Prepare(t.request.image);
+  GetManager().Execute(t.request);
+  const std::vector<float> result = t.output;
+  const BufferView   view = DenseView(const_cast<float *>(result.data()), PixelKind::Float32, t.request.output.box);
+  std::vector<float> largest(result.size(), 0);
+  for (const DerivativeScale & scale : several->scales)
+  {
+    const auto one = std::make_shared<DerivativeOperation>(*several);
+    one->scales = { scale };
+    t.request.operation = one;
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    for (std::size_t i = 0; i < largest.size(); ++i)
+    {
+      largest[i] = std::max(largest[i], t.output[i]);
+    }
+  }
+  EXPECT_EQ(largest, result);
+  t.request.operation = several;
+  for (int part = 0; part < 3; ++part)
+  {
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    GetManager().Execute(t.request);
+    ForEachIndex(t.request.region, [&](const Coordinates & at) {
+      ASSERT_TRUE(IsSame(t.Result(at), At<float>(view, at))) << ToString(at);
+    });
+  }
+}
+
+TEST(DerivativeOperation, BadParametersAreNamed)
+{
+  DerivativeOperation operation;
+  const auto          message = [&] { return ValidationMessage(operation, { { 9, 9, 9, 1, 1 } }); };
+  EXPECT_NE(message().find("component"), std::string::npos);
+  operation.components = { { { 0, 4, 0, 0, 0 } } };
+  EXPECT_NE(message().find("axis 1 is 4"), std::string::npos);
+  operation.components = { { { 0, 1, 0, 0, 0 } } };
+  EXPECT_NE(message().find("no window"), std::string::npos);
+  operation.scales.front().weights[1] = { 1, 2 };
+  EXPECT_NE(message().find("2 weights along axis 1"), std::string::npos);
+  operation.scales.front().weights[1] = { 1, 2, 3 };
+  EXPECT_NE(message().find("symmetric"), std::string::npos);
+  operation.scales.front().weights[1] = { 1, 2, 1 };
+  EXPECT_EQ(message(), "");
+  const std::string key = operation.GetKey();
+  operation.scales.front().factor[0] = 2;
+  EXPECT_NE(operation.GetKey(), key);
+  operation.componentAxis = MaxDimension - 1;
+  operation.components.push_back(operation.components.front());
+  EXPECT_NE(message().find("2 components"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Derivatives, testing::Values(Place::Cpu));
+
+} // namespace

@@ -1,0 +1,617 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseFilters.h"
+#include "chunkwiseKernelTrial.h"
+#include "chunkwiseMemoryImage.h"
+#include "chunkwiseRegions.h"
+#include "chunkwiseResampleOperation.h"
+#include "chunkwiseStreamedRun.h"
+
+#include <cmath>
+#include <functional>
+
+using namespace chunkwise;
+
+namespace
+{
+
+constexpr double Pi = 3.14159265358979323846;
+
+/** Voxels, and those beyond the image, as doubles. */
+using VoxelAt = std::function<double(const Coordinates & at)>;
+
+/** The definition, slow and in double. Coefficients of splines solve the equations of interpolation along each axis.
+ */
+template <typename TIn>
+class ResampledByDefinition
+{
+public:
+  ResampledByDefinition(const ResampleOperation & operation, const std::vector<TIn> & voxels)
+    : m_Operation(operation)
+    , m_Stride(DenseStrides(operation.image))
+    , m_Values(voxels.begin(), voxels.end())
+  {
+    for (int i = 0; i < ResampleOperation::Axes; ++i)
+    {
+      if (operation.GetAxis(i).isFiltered)
+      {
+        this->Solve(operation.axes[i]);
+      }
+    }
+  }
+
+  double
+  At(const Coordinates & voxel) const
+  {
+    double point[3];
+    for (int i = 0; i < 3; ++i)
+    {
+      const double * const m = m_Operation.matrix[i];
+      const auto           at = [&](int o) { return static_cast<double>(voxel[m_Operation.axes[o]]); };
+      point[i] = m[0] * at(0) + (m[1] * at(1) + (m[2] * at(2) + m_Operation.offset[i]));
+      const double last = static_cast<double>(m_Operation.image[m_Operation.axes[i]] - 1);
+      const bool   isBeyond = m_Operation.outside == ResampleOutside::Value
+                                ? point[i] < -0.5 || point[i] >= last + 0.5
+                                : m_Operation.outside == ResampleOutside::Constant && (point[i] < 0 || point[i] > last);
+      if (isBeyond)
+      {
+        return m_Operation.value.ToDouble();
+      }
+      if (m_Operation.outside <= ResampleOutside::Constant)
+      {
+        point[i] = std::min(std::max(point[i], -0.5), last + 0.5);
+      }
+    }
+    return this->Along(2, point, voxel);
+  }
+
+private:
+  double
+  Along(int i, const double * point, Coordinates at) const
+  {
+    if (i < 0)
+    {
+      return m_Values[static_cast<std::size_t>(this->Offset(at))];
+    }
+    const int                     a = m_Operation.axes[i];
+    const std::int64_t            n = m_Operation.image[a];
+    const ResampleOperation::Axis axis = m_Operation.GetAxis(i);
+    const bool                    isSpline = axis.kernel == TapKernel::Spline;
+    const bool                    renormalizes = m_Operation.outside <= ResampleOutside::Constant && !isSpline;
+    if (axis.kernel == TapKernel::None)
+    {
+      const auto nearest = static_cast<std::int64_t>(std::floor(point[i] + 0.5));
+      return this->Voxel(i, renormalizes ? std::min(std::max<std::int64_t>(nearest, 0), n - 1) : nearest, point, at);
+    }
+    const auto reach = static_cast<std::int64_t>(std::ceil(4 * axis.scale)) + 1;
+    double     sum = 0;
+    double     all = 0;
+    for (std::int64_t k = static_cast<std::int64_t>(std::floor(point[i])) - reach; k <= point[i] + double(reach); ++k)
+    {
+      const double weight = this->Weight(axis.kernel, std::abs(static_cast<double>(k) - point[i]) / axis.scale);
+      if (weight != 0 && !(renormalizes && (k < 0 || k >= n)))
+      {
+        sum += weight * this->Voxel(i, k, point, at);
+        all += weight;
+      }
+    }
+    return sum / all;
+  }
+
+  /** The value at `k` of an axis, of which the axes before it are interpolated. */
+  double
+  Voxel(int i, std::int64_t k, const double * point, Coordinates at) const
+  {
+    const int          a = m_Operation.axes[i];
+    const std::int64_t n = m_Operation.image[a];
+    const bool         mirrors =
+      m_Operation.outside == ResampleOutside::Mirror || m_Operation.outside <= ResampleOutside::Constant;
+    if (m_Operation.outside == ResampleOutside::GridConstant && (k < 0 || k >= n))
+    {
+      return m_Operation.value.ToDouble();
+    }
+    while (k < 0 || k >= n)
+    {
+      if (m_Operation.outside == ResampleOutside::Nearest)
+      {
+        k = k < 0 ? 0 : n - 1;
+      }
+      else if (m_Operation.outside == ResampleOutside::GridWrap)
+      {
+        k += k < 0 ? n : -n;
+      }
+      else if (n == 1)
+      {
+        k = 0;
+      }
+      else
+      {
+        k = k < 0 ? (mirrors ? -k : -k - 1) : (mirrors ? 2 * n - 2 - k : 2 * n - 1 - k);
+      }
+    }
+    at[a] = k;
+    return this->Along(i - 1, point, at);
+  }
+
+  double
+  Weight(TapKernel kernel, double x) const
+  {
+    switch (kernel)
+    {
+      case TapKernel::Linear:
+        return std::max(0.0, 1 - x);
+      case TapKernel::Spline:
+        return x < 1 ? (4 - 6 * x * x + 3 * x * x * x) / 6 : x < 2 ? (2 - x) * (2 - x) * (2 - x) / 6 : 0;
+      case TapKernel::Keys:
+        return x < 1 ? 1.5 * x * x * x - 2.5 * x * x + 1 : x < 2 ? -0.5 * x * x * x + 2.5 * x * x - 4 * x + 2 : 0;
+      default:
+        return x >= 3 ? 0 : x == 0 ? 1 : std::sin(Pi * x) / (Pi * x) * std::sin(Pi * x / 3) / (Pi * x / 3);
+    }
+  }
+
+  std::int64_t
+  Offset(const Coordinates & at) const
+  {
+    std::int64_t offset = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      offset += at[a] * m_Stride[a];
+    }
+    return offset;
+  }
+
+  /** c[k - 1] + 4 c[k] + c[k + 1] = 6 f[k], by Jacobi's iteration. */
+  void
+  Solve(int axis)
+  {
+    const std::int64_t n = m_Operation.image[axis];
+    const auto         beside = [&](std::int64_t k) {
+      if (n == 1)
+      {
+        return std::int64_t{ 0 };
+      }
+      switch (m_Operation.outside)
+      {
+        case ResampleOutside::GridWrap:
+          return (k + n) % n;
+        case ResampleOutside::Reflect:
+          return k < 0 ? 0 : k >= n ? n - 1 : k;
+        default:
+          return k < 0 ? 1 : k >= n ? n - 2 : k;
+      }
+    };
+    Box lines = Box::FromExtent(m_Operation.image);
+    lines.upper[axis] = 1;
+    std::vector<double> line(static_cast<std::size_t>(n));
+    std::vector<double> next(line);
+    ForEachIndex(lines, [&](const Coordinates & at) {
+      const auto value = [&](std::int64_t k) -> double & {
+        return m_Values[static_cast<std::size_t>(this->Offset(at) + k * m_Stride[axis])];
+      };
+      std::fill(line.begin(), line.end(), 0.0);
+      for (int pass = 0; pass < 60; ++pass)
+      {
+        for (std::int64_t k = 0; k < n; ++k)
+        {
+          next[static_cast<std::size_t>(k)] = (6 * value(k) - line[static_cast<std::size_t>(beside(k - 1))] -
+                                               line[static_cast<std::size_t>(beside(k + 1))]) /
+                                              4;
+        }
+        line.swap(next);
+      }
+      for (std::int64_t k = 0; k < n; ++k)
+      {
+        value(k) = line[static_cast<std::size_t>(k)];
+      }
+    });
+  }
+
+  const ResampleOperation & m_Operation;
+  const Coordinates         m_Stride;
+  std::vector<double>       m_Values;
+};
+
+template <typename TIn, typename TOut>
+struct ResampleTrial
+{
+  ResampleTrial(std::shared_ptr<ResampleOperation> theOperation, std::vector<TIn> theVoxels)
+    : operation(std::move(theOperation))
+    , voxels(std::move(theVoxels))
+    , output(static_cast<std::size_t>(Box::FromExtent(operation->output).NumberOfVoxels()), TOut(77))
+  {
+    request.operation = operation;
+    request.image = Box::FromExtent(operation->image);
+    request.region = Box::FromExtent(operation->output);
+    request.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), request.image) };
+    request.output = DenseView(output.data(), PixelKindOf<TOut>(), request.region);
+    request.backend = BackendChoice::CPU;
+  }
+  std::vector<TOut>
+  Run(Manager & manager)
+  {
+    std::fill(output.begin(), output.end(), TOut(77));
+    report = manager.Execute(request);
+    return output;
+  }
+
+  std::shared_ptr<ResampleOperation> operation;
+  std::vector<TIn>                   voxels;
+  std::vector<TOut>                  output;
+  ExecutionRequest                   request;
+  ExecutionReport                    report;
+};
+
+template <typename TIn>
+std::vector<TIn>
+NoiseOf(std::mt19937 & random, const Coordinates & extent)
+{
+  std::vector<TIn> voxels(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+  for (TIn & voxel : voxels)
+  {
+    voxel = static_cast<TIn>(random() % 120);
+  }
+  return voxels;
+}
+
+double
+Real(std::mt19937 & random, double low, double high)
+{
+  return low + (high - low) * static_cast<double>(random() % 100003) / 100003;
+}
+
+/** A grid of any kind over an image of a random size. */
+std::shared_ptr<ResampleOperation>
+RandomGrid(std::mt19937 & random, int largest)
+{
+  const auto operation = std::make_shared<ResampleOperation>();
+  operation->image = RandomExtent(random, largest);
+  operation->output = operation->image;
+  const int rows = static_cast<int>(random() % 4);
+  for (int i = 0; i < 3; ++i)
+  {
+    operation->output[i] = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largest));
+    const double step = Real(random, -2.5, 2.5);
+    for (int o = 0; o < 3; ++o)
+    {
+      const bool isFree = rows == 0 || (rows == 1 && i < 2 && o < 2);
+      operation->matrix[i][o] = i == o ? step : isFree ? Real(random, -1, 1) : 0;
+    }
+    operation->offset[i] = Real(random, -3, static_cast<double>(operation->image[i]));
+    if (random() % 4 == 0)
+    {
+      operation->matrix[i][i] = std::nearbyint(operation->matrix[i][i]);
+      operation->offset[i] = std::nearbyint(operation->offset[i]);
+    }
+  }
+  operation->interpolation = static_cast<Interpolation>(random() % 4);
+  operation->outside = static_cast<ResampleOutside>(random() % 8);
+  const bool pads =
+    operation->outside == ResampleOutside::GridConstant || operation->outside == ResampleOutside::Nearest;
+  operation->prefilter = !pads && random() % 4;
+  operation->antialias = random() % 2;
+  operation->value = PixelValue(7);
+  return operation;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareWithDefinition(unsigned int seed, int trials, double bound)
+{
+  std::mt19937 random(seed);
+  Manager      manager({});
+  for (int trial = 0; trial < trials; ++trial)
+  {
+    ResampleTrial<TIn, TOut> t(RandomGrid(random, 12), {});
+    t.voxels = NoiseOf<TIn>(random, t.operation->image);
+    if (!std::is_same<TIn, TOut>::value && t.operation->interpolation == Interpolation::Nearest)
+    {
+      continue;
+    }
+    t.request.inputs = { DenseView(t.voxels.data(), PixelKindOf<TIn>(), t.request.image) };
+    t.Run(manager);
+    const ResampledByDefinition<TIn> definition(*t.operation, t.voxels);
+    int                              wrong = 0;
+    ForEachIndex(t.request.region, [&](const Coordinates & at) {
+      double expected = definition.At(at);
+      if (std::is_integral<TOut>::value)
+      {
+        expected = std::min(std::max(expected, double(std::numeric_limits<TOut>::min())),
+                            double(std::numeric_limits<TOut>::max()));
+      }
+      const auto result = static_cast<double>(At<TOut>(t.request.output, at));
+      // Integers may be rounded to either side.
+      const double most = std::is_integral<TOut>::value ? 0.5 + bound : bound;
+      if (!(std::abs(result - expected) <= most) && ++wrong == 1)
+      {
+        ADD_FAILURE() << "trial " << trial << ": " << t.operation->GetKey() << " at " << ToString(at) << ": " << result
+                      << " and not " << expected;
+      }
+    });
+    ASSERT_EQ(wrong, 0);
+  }
+}
+
+TEST(Resample, GivesWhatTheDefinitionGives)
+{
+  CompareWithDefinition<float, float>(1, 120, 3e-3);
+  CompareWithDefinition<std::uint8_t, std::uint8_t>(2, 60, 3e-3);
+  CompareWithDefinition<std::int16_t, double>(3, 50, 1e-9);
+  CompareWithDefinition<double, double>(4, 60, 1e-9);
+}
+
+/** In chunks, in streams, as a part, by one thread or several, with each instruction set. */
+template <typename TPixel>
+void
+CompareCuts(unsigned int seed, int trials)
+{
+  std::mt19937      random(seed);
+  Manager           manager({});
+  const auto        one = MakeThreadExecutor(1);
+  const auto        three = MakeThreadExecutor(3);
+  const std::string level = GetCpuLevel().name;
+  int               chunked = 0;
+  for (int trial = 0; trial < trials; ++trial)
+  {
+    const auto operation = RandomGrid(random, trial % 3 ? 40 : 14);
+    operation->interpolation = static_cast<Interpolation>(trial % 5);
+    if (trial % 3 == 2)
+    {
+      // Longer than the boxes that coefficients need.
+      operation->image = { { 9, 8, 700, 1, 1 } };
+      operation->output = { { 9, 10, 600, 1, 1 } };
+      operation->matrix[2][2] = trial % 2 ? 1.1 : -1.1;
+      operation->offset[2] = trial % 2 ? 0.3 : 660;
+      operation->interpolation = trial % 4 ? Interpolation::Cubic : operation->interpolation;
+      operation->antialias = false;
+      operation->outside = static_cast<ResampleOutside>(trial / 3 % 3);
+      operation->prefilter = true;
+    }
+    ResampleTrial<TPixel, TPixel> t(operation, {});
+    t.voxels = NoiseOf<TPixel>(random, t.operation->image);
+    t.request.inputs = { DenseView(t.voxels.data(), PixelKindOf<TPixel>(), t.request.image) };
+    t.request.executor = one.get();
+    const std::vector<TPixel> expected = t.Run(manager);
+    const auto                what = "trial " + std::to_string(trial) + " " + t.operation->GetKey();
+    t.request.executor = three.get();
+    EXPECT_TRUE(t.Run(manager) == expected) << what;
+    for (const char * const other : { "baseline", "avx2", "avx512" })
+    {
+      if (SetCpuLevel(other))
+      {
+        EXPECT_TRUE(t.Run(manager) == expected) << other << " " << what;
+      }
+    }
+    SetCpuLevel(level.c_str());
+    for (std::size_t bytes = 1 << 22; bytes > 10000; bytes -= bytes / 3)
+    {
+      t.request.budgets.host = bytes;
+      try
+      {
+        EXPECT_TRUE(t.Run(manager) == expected) << bytes << " bytes " << what;
+        EXPECT_LE(t.report.peakHost, bytes);
+        chunked += t.report.plan.chunks.size() > 1 ? 1 : 0;
+      }
+      catch (const BudgetError &)
+      {
+        break;
+      }
+    }
+    StreamedRequest stream;
+    stream.operation = t.operation;
+    stream.inputs = { { std::make_shared<MemoryImage>(t.request.inputs[0]), PixelKindOf<TPixel>() } };
+    stream.region = t.request.region;
+    stream.computedKind = stream.writtenKind = PixelKindOf<TPixel>();
+    stream.backend = BackendChoice::CPU;
+    stream.divisions = 1 + static_cast<std::int64_t>(random() % 9);
+    const StreamedPlan plan = MakeStreamedPlan(manager, stream);
+    std::fill(t.output.begin(), t.output.end(), TPixel(77));
+    ExecuteStreamed(manager, stream, plan, std::make_shared<MemoryImage>(t.request.output));
+    EXPECT_TRUE(t.output == expected) << plan.divisions << " divisions " << what;
+
+    // All that surrounds the box that is said to be needed is poison.
+    t.request.budgets.host = 0;
+    t.request.region = RandomRegion(random, t.operation->output);
+    const Box           needed = GetInputBox(*t.operation, t.request.region, t.request.image);
+    std::vector<TPixel> part(static_cast<std::size_t>(needed.NumberOfVoxels()));
+    const BufferView    view = DenseView(part.data(), PixelKindOf<TPixel>(), needed);
+    ForEachIndex(needed, [&](const Coordinates & at) { At<TPixel>(view, at) = At<TPixel>(t.request.inputs[0], at); });
+    t.request.inputs = { view };
+    t.Run(manager);
+    int wrong = 0;
+    ForEachIndex(t.request.region, [&](const Coordinates & at) {
+      const auto i = static_cast<std::size_t>(t.request.output.Offset(at));
+      wrong += t.output[i] == expected[i] ? 0 : 1;
+    });
+    EXPECT_EQ(wrong, 0) << "of a part " << what;
+    if (testing::Test::HasFailure())
+    {
+      return;
+    }
+  }
+  EXPECT_GT(chunked, trials / 10);
+}
+
+TEST(Resample, HasTheSameBitsHoweverItIsCut)
+{
+  CompareCuts<float>(5, 15);
+  CompareCuts<std::uint8_t>(6, 12);
+  CompareCuts<double>(7, 9);
+}
+
+TEST(Resample, OfAxesThatDependOnEachOtherIsThatOfAxesThatDoNot)
+{
+  std::mt19937 random(8);
+  Manager      manager({});
+  for (int trial = 0; trial < 60; ++trial)
+  {
+    ResampleTrial<float, float> t(RandomGrid(random, 20), {});
+    t.operation->interpolation = static_cast<Interpolation>(1 + trial % 3);
+    // Points that are voxels have another kernel.
+    t.operation->offset[0] = 0.3;
+    for (int i = 0; i < 3; ++i)
+    {
+      for (int o = 0; o < 3; ++o)
+      {
+        t.operation->matrix[i][o] = i == o ? t.operation->matrix[i][o] : 0;
+      }
+    }
+    t.voxels = NoiseOf<float>(random, t.operation->image);
+    t.request.inputs = { DenseView(t.voxels.data(), PixelKind::Float32, t.request.image) };
+    const std::vector<float> expected = t.Run(manager);
+    // Too small to move a point, but not 0.
+    t.operation->matrix[0][1] = 1e-300;
+    EXPECT_TRUE(t.Run(manager) == expected) << t.operation->GetKey();
+  }
+}
+
+TEST(Resample, KeepsTheBitsOfVoxelsWherePointsAreVoxels)
+{
+  std::mt19937 random(9);
+  Manager      manager({});
+  for (int kind = 0; kind < 5; ++kind)
+  {
+    const auto operation = std::make_shared<ResampleOperation>();
+    operation->image = operation->output = { { 13, 9, 7, 2, 1 } };
+    operation->interpolation = static_cast<Interpolation>(kind);
+    std::vector<float> voxels = NoiseOf<float>(random, operation->image);
+    voxels[5] = std::numeric_limits<float>::infinity();
+    voxels[77] = -0.0f;
+    std::uint32_t nan = 0xffc12345u;
+    std::memcpy(&voxels[500], &nan, sizeof(nan));
+    ResampleTrial<float, float> t(operation, voxels);
+    t.Run(manager);
+    EXPECT_EQ(std::memcmp(t.output.data(), voxels.data(), voxels.size() * sizeof(float)), 0) << kind;
+    // Reversed, and shifted.
+    operation->matrix[1][1] = -1;
+    operation->offset[1] = 8;
+    operation->offset[0] = 3;
+    t.Run(manager);
+    EXPECT_EQ(std::memcmp(&t.output[0], &voxels[8 * 13 + 3], 10 * sizeof(float)), 0);
+  }
+  const auto operation = std::make_shared<ResampleOperation>();
+  operation->image = operation->output = { { 3, 1, 1, 1, 1 } };
+  ResampleTrial<std::int64_t, std::int64_t> t(operation, { INT64_MAX, INT64_MIN, (1ll << 53) + 1 });
+  EXPECT_EQ(t.Run(manager), t.voxels);
+}
+
+TEST(Resample, KeepsConstants)
+{
+  std::mt19937 random(10);
+  Manager      manager({});
+  for (int trial = 0; trial < 60; ++trial)
+  {
+    ResampleTrial<float, float> t(RandomGrid(random, 20), {});
+    t.operation->prefilter = true;
+    t.operation->outside = trial % 2 ? ResampleOutside::Renormalized : ResampleOutside::Mirror;
+    t.voxels.assign(static_cast<std::size_t>(t.request.image.NumberOfVoxels()), 0.1f);
+    t.request.inputs = { DenseView(t.voxels.data(), PixelKind::Float32, t.request.image) };
+    EXPECT_EQ(t.Run(manager), std::vector<float>(t.output.size(), 0.1f)) << t.operation->GetKey();
+  }
+}
+
+TEST(Resample, OfLabelsTakesTheMajority)
+{
+  Manager    manager({});
+  const auto operation = std::make_shared<ResampleOperation>();
+  operation->image = { { 4, 1, 1, 1, 1 } };
+  operation->output = { { 2, 1, 1, 1, 1 } };
+  operation->matrix[0][0] = 2;
+  operation->offset[0] = 0.5;
+  operation->interpolation = Interpolation::Label;
+  // Weights of the kernel, which is twice as wide: 1/4 and 3/4 to either side.
+  ResampleTrial<std::int32_t, std::int32_t> t(operation, { -5, -5, 9, 9 });
+  EXPECT_EQ(t.Run(manager), (std::vector<std::int32_t>{ -5, 9 }));
+  t.voxels = { 3, 2, 2, 3 };
+  EXPECT_EQ(t.Run(manager), (std::vector<std::int32_t>{ 2, 2 }));
+  operation->antialias = false;
+  EXPECT_EQ(t.Run(manager), (std::vector<std::int32_t>{ 2, 2 })) << "the lower of two with the same weight";
+  operation->matrix[0][0] = 1;
+  operation->offset[0] = 0.7;
+  t.voxels = { 1, 2, 3, 4 };
+  EXPECT_EQ(t.Run(manager), (std::vector<std::int32_t>{ 2, 3 }));
+}
+
+FilterImage
+ImageOf(int dimension, const Coordinates & extent)
+{
+  FilterImage image;
+  image.dimension = dimension;
+  image.extent = extent;
+  image.inputKind = image.outputKind = PixelKind::Float32;
+  return image;
+}
+
+TEST(Resample, FindsTheGridThatIsAskedFor)
+{
+  FilterImage image = ImageOf(3, { { 100, 50, 20, 1, 1 } });
+  image.spacing[0] = image.spacing[1] = 0.5;
+  image.spacing[2] = 2;
+  image.origin[2] = 10;
+  FilterParameters spacing;
+  spacing.Set("OutputSpacing", std::vector<double>{ 1 });
+  FilterImage output = GetFilterOutputImage("resample", spacing, image);
+  EXPECT_EQ(output.extent, (Coordinates{ { 50, 25, 40, 1, 1 } }));
+  EXPECT_EQ(output.spacing[2], 1);
+  EXPECT_EQ(output.origin[0], 0.25) << "the image begins at -0.25";
+  EXPECT_EQ(output.origin[2], 9.5);
+  EXPECT_EQ(GetFilterOutputBox("resample", spacing, image), Box::FromExtent(output.extent));
+
+  FilterParameters size;
+  size.Set("Size", std::vector<std::int64_t>{ 10, 10, 10 });
+  output = GetFilterOutputImage("resample", size, image);
+  EXPECT_EQ(output.extent, (Coordinates{ { 10, 10, 10, 1, 1 } }));
+  EXPECT_EQ(output.spacing[0], 5);
+
+  // A turned image: the same points, whichever way its grid is said.
+  image.direction[0][0] = image.direction[1][1] = 0;
+  image.direction[0][1] = -1;
+  image.direction[1][0] = 1;
+  output = GetFilterOutputImage("resample", spacing, image);
+  FilterParameters reference;
+  reference.Set(
+    "Reference",
+    std::vector<double>{
+      50, 25, 40, 1, 1, 1, output.origin[0], output.origin[1], output.origin[2], 0, -1, 0, 1, 0, 0, 0, 0, 1 });
+  const auto byEdges = MakeFilterOperation("resample", spacing, image);
+  const auto bySpace = MakeFilterOperation("resample", reference, image);
+  EXPECT_EQ(byEdges->GetKey(), bySpace->GetKey());
+
+  // A quarter turn about the first voxel.
+  FilterParameters affine;
+  affine.Set("Affine", std::vector<double>{ 0, -1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0 });
+  const auto turned = std::dynamic_pointer_cast<const ResampleOperation>(
+    MakeFilterOperation("resample", affine, ImageOf(3, { { 9, 9, 9, 1, 1 } })));
+  EXPECT_EQ(turned->matrix[0][1], -1);
+  EXPECT_EQ(turned->matrix[1][0], 1);
+  EXPECT_TRUE(turned->IsOnVoxels());
+}
+
+TEST(Resample, RefusesWhatMakesNoGrid)
+{
+  const FilterImage image = ImageOf(3, { { 10, 10, 10, 1, 1 } });
+  const auto        expect = [&](const std::string & name, ParameterValue value, const std::string & message) {
+    FilterParameters parameters;
+    parameters.Set(name, std::move(value));
+    try
+    {
+      MakeFilterOperation("resample", parameters, image);
+      ADD_FAILURE() << name << " is taken";
+    }
+    catch (const ParameterError & error)
+    {
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+    }
+  };
+  expect("OutputSpacing", std::vector<double>{ 0 }, "OutputSpacing: 0");
+  expect("OutputSpacing", std::vector<double>{ 1, 2 }, "Spacing");
+  expect("OutputSpacing", std::vector<double>{ 1e-300 }, "Spacing");
+  expect("Size", std::vector<std::int64_t>{ 0 }, "Size: 0");
+  expect("Size", std::vector<std::int64_t>{ 1 << 22 }, "2^63");
+  expect("Scale", std::vector<double>{ 1e-6 }, "");
+  expect("Affine", std::vector<double>{ 1, 2, 3 }, "Affine: 3 numbers");
+  expect("Affine", std::vector<double>{ 1e18, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0 }, "2^52");
+  expect("OutputDirection", std::vector<double>{ 1, 0 }, "OutputDirection: 2 numbers");
+  expect("Interpolation", std::string("cubical"), "Interpolation");
+}
+
+} // namespace
