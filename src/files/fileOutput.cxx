@@ -425,13 +425,11 @@ OutputFolder::OutputFolder(const Destination & destination)
 
 OutputFolder::~OutputFolder()
 {
+  this->RemoveFolder();
   if (m_Slot >= 0)
   {
-    slots[m_Slot].isArmed = false;
     slots[m_Slot].isTaken = false;
   }
-  std::error_code ignored;
-  fs::remove_all(m_Folder, ignored);
 }
 
 void
@@ -456,6 +454,7 @@ OutputFolder::Commit()
   KeepMode(data);
   if (m_Destination.isFolder && IsThere(file) && Exchange(GetPath(file), file))
   {
+    SyncFolder(ParentOf(file));
     return this->RemoveFolder();
   }
   if (!data.empty() || m_Destination.isFolder)
@@ -495,18 +494,23 @@ OutputFolder::Commit()
     FailWithErrno(m_Destination.shown, "cannot be given its name", error);
   }
   this->RemoveFolder();
+  SyncFolder(ParentOf(file));
 }
 
 void
 OutputFolder::RemoveFolder()
 {
+  std::error_code ignored;
+  if (m_Destination.isFolder)
+  {
+    // It takes a while: a signal that comes meanwhile lets another thread remove what is left, and the process ends.
+    RemoveTree(AT_FDCWD, GetPath(m_Destination.file).c_str(), MostDepthOfTree);
+  }
   if (m_Slot >= 0)
   {
     slots[m_Slot].isArmed = false;
   }
-  std::error_code ignored;
   fs::remove_all(m_Folder, ignored);
-  SyncFolder(ParentOf(m_Destination.file));
 }
 
 void
