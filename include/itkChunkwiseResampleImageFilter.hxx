@@ -2,6 +2,7 @@
 #ifndef itkChunkwiseResampleImageFilter_hxx
 #define itkChunkwiseResampleImageFilter_hxx
 
+#include "chunkwiseError.h"
 #include "itkChunkwiseResampleImageFilter.h"
 #include "itkMatrixOffsetTransformBase.h"
 

@@ -690,8 +690,9 @@ ReadStage(const FilterDescription & filter, const Texts & texts, const CLI::App 
       continue;
     }
     const std::string & text = texts.parameters.at(parameter.name);
-    if (parameter.type != ParameterType::Kernel && parameter.type != ParameterType::Network &&
-        !IsAutomatic(parameter, text))
+    const bool          isFile = parameter.type == ParameterType::Kernel || parameter.type == ParameterType::Network ||
+                        parameter.file != chunkwise::ParameterFile::None;
+    if (!isFile && !IsAutomatic(parameter, text))
     {
       chunkwise::ParseParameter(parameter, text);
     }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
+#include <set>
 #include <sstream>
 
 namespace command
@@ -67,10 +69,62 @@ Capitalized(const std::string & words)
 std::string
 GetLabel(const std::string & option)
 {
+  static const std::map<std::string, std::string> labels{ { "fft", "Use FFT" },
+                                                          { "full", "Diagonal neighbors" },
+                                                          { "ignore-nan", "Ignore NaN" },
+                                                          { "voxels", "Lengths in voxels" } };
+  const auto                                      known = labels.find(option);
+  if (known != labels.end())
+  {
+    return known->second;
+  }
   std::string label = option;
   std::replace(label.begin(), label.end(), '-', ' ');
   label[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(label[0])));
   return label;
+}
+
+/** The unit of a parameter's numbers, behind its label: hosts give lengths in millimeters. Empty if it has none. */
+std::string
+GetUnit(const ParameterDescription & parameter)
+{
+  static const std::set<std::string> lengths{ "distance", "grid-origin", "grid-spacing", "maximum", "radius", "sigma" };
+  static const std::set<std::string> counts{ "maximum-width", "patch", "patch-size", "radius" };
+  const bool isReal = parameter.type == ParameterType::Real || parameter.type == ParameterType::Reals;
+  const bool isWhole = parameter.type == ParameterType::Integer || parameter.type == ParameterType::Integers;
+  if (parameter.option == "cutoff")
+  {
+    return " (sigmas)";
+  }
+  if (parameter.option == "percentile")
+  {
+    return " (%)";
+  }
+  return isReal && lengths.count(parameter.option) > 0   ? " (mm)"
+         : isWhole && counts.count(parameter.option) > 0 ? " (voxels)"
+                                                         : "";
+}
+
+/** The groups of a form, in their order. */
+enum class FormGroup
+{
+  Main,
+  Edge,
+  Advanced
+};
+
+FormGroup
+GetFormGroup(const ParameterDescription & parameter)
+{
+  static const std::set<std::string> edge{ "boundary", "constant", "ignore-nan" };
+  static const std::set<std::string> advanced{ "axes",         "cutoff",        "empty-value",   "grid-origin",
+                                               "grid-spacing", "maximum-error", "maximum-width", "modular",
+                                               "output-mask",  "periodic",      "precision",     "structure",
+                                               "transforms",   "weighting" };
+  return parameter.required                     ? FormGroup::Main
+         : edge.count(parameter.option) > 0     ? FormGroup::Edge
+         : advanced.count(parameter.option) > 0 ? FormGroup::Advanced
+                                                : FormGroup::Main;
 }
 
 /** Elements in the order of CTK's schema, which Slicer's reader takes too. */
@@ -164,7 +218,7 @@ WriteParameter(XmlWriter & xml, const FilterDescription & filter, const Paramete
   const std::string initial = GetFormText(parameter);
   const std::string help = GetFormHelp(filter, parameter);
   const auto        begin = [&](const std::string & type, const std::string & attributes = {}) {
-    xml.Parameter(type, attributes, name, "longflag", name, help, GetLabel(parameter.option));
+    xml.Parameter(type, attributes, name, "longflag", name, help, GetLabel(parameter.option) + GetUnit(parameter));
   };
   // Hosts always give numbers and choices; what may be left out, and words among numbers, are strings.
   const bool mayBeLeftOut = initial.empty() || !parameter.provisionalText.empty();
@@ -306,6 +360,8 @@ DescribeModule(const FilterDescription & filter)
                    ? " Numbers for axes are in the order of the voxels' indices, not of anatomical directions."
                    : ""));
   xml.Element("version", CHUNKWISE_VERSION);
+  xml.Element("documentation-url",
+              CHUNKWISE_HOMEPAGE "/blob/v" CHUNKWISE_VERSION "/docs/reference/formulas.md#" + filter.name);
   xml.Element("license", "Apache-2.0");
   xml.Element("contributor", "The Chunkwise Contributors");
 
@@ -331,20 +387,28 @@ DescribeModule(const FilterDescription & filter)
   }
   xml.Close();
 
-  if (std::any_of(filter.parameters.begin(), filter.parameters.end(), [](const ParameterDescription & parameter) {
-        return !parameter.option.empty();
-      }))
-  {
-    xml.Group("Parameters", filter.title);
-    for (const ParameterDescription & parameter : filter.parameters)
-    {
-      if (!parameter.option.empty())
+  const auto writeGroup =
+    [&](FormGroup group, const std::string & label, const std::string & help, const std::string & attributes) {
+      const auto isHere = [group](const ParameterDescription & parameter) {
+        return !parameter.option.empty() && GetFormGroup(parameter) == group;
+      };
+      if (std::none_of(filter.parameters.begin(), filter.parameters.end(), isHere))
       {
-        WriteParameter(xml, filter, parameter);
+        return;
       }
-    }
-    xml.Close();
-  }
+      xml.Group(label, help, attributes);
+      for (const ParameterDescription & parameter : filter.parameters)
+      {
+        if (isHere(parameter))
+        {
+          WriteParameter(xml, filter, parameter);
+        }
+      }
+      xml.Close();
+    };
+  writeGroup(FormGroup::Main, "Parameters", filter.title, "");
+  writeGroup(FormGroup::Edge, "Edge and missing values", "Values beyond the edge of the image, and NaN", "");
+  writeGroup(FormGroup::Advanced, "Advanced parameters", "Settings that are rarely changed", " advanced=\"true\"");
 
   xml.Group("Machine", "Devices and memory", " advanced=\"true\"");
   for (const CommonOption & option : GetCommonOptions())

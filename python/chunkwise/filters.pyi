@@ -153,6 +153,9 @@ class LocalThreshold(Filter):
 class Watershed(Filter):
     def __init__(self, connectivity: int = ..., *, height: float = ..., lines: bool = ..., axes: int | _Several[int] | None = ...) -> None: ...
 
+class Resample(Filter):
+    def __init__(self, output_spacing: float | _Several[float] | None = ..., *, size: int | _Several[int] | None = ..., scale: float | _Several[float] | None = ..., output_origin: _Several[float] | None = ..., output_direction: _Several[float] | None = ..., affine: _Several[float] | None = ..., reference: _Several[float] | None = ..., interpolation: Literal["nearest", "linear", "cubic", "lanczos", "label"] = ..., outside: Literal["renormalized", "value", "constant", "grid-constant", "nearest", "mirror", "reflect", "grid-wrap"] = ..., outside_value: float = ..., antialias: bool = ..., prefilter: bool = ..., axes: int | _Several[int] | None = ...) -> None: ...
+
 class Network(Filter):
     def __init__(self, model: str | PathLike[str], *, output_mode: Literal["channel", "argmax", "threshold"] = ..., channel: int = ..., threshold: float = ..., output_components: bool = ..., input_scale: float = ..., input_shift: float = ..., precision: Literal["float32", "tensorfloat32", "half", "reproducible"] = ..., inference_mode: Literal["dense", "patches"] = ..., patch_size: int | _Several[int] = ..., overlap: float = ..., patch_weighting: Literal["constant", "gaussian"] = ..., mode: Literal["nearest", "constant", "reflect"] = ..., cval: float = ...) -> None: ...
 

@@ -375,6 +375,31 @@ def test_budgets(random):
     assert (covered == 1).all()
 
 
+@pytest.mark.parametrize("call", [
+    lambda x, **given: chunkwise.gaussian(x, 2.0, **given),
+    lambda x, **given: chunkwise.median(x, 2, **given),
+    lambda x, **given: chunkwise.percentile(x, (0, 0, 30), percentile=30, **given),
+    lambda x, **given: chunkwise.std(x, 2, **given),
+    lambda x, **given: chunkwise.sat(x, **given),
+    lambda x, **given: chunkwise.reconstruct(x, np.minimum(x, 0.5), **given),
+    lambda x, **given: chunkwise.h_maxima(x, 0.1, **given),
+    lambda x, **given: chunkwise.opening_by_reconstruction(x, 1, **given),
+    lambda x, **given: chunkwise.hysteresis(x, 0.5, 0.9, **given),
+    lambda x, **given: chunkwise.label(x > 0.5, **given),
+    lambda x, **given: chunkwise.watershed(x, **given),
+    lambda x, **given: chunkwise.distance(x > 0.1, **given),
+    lambda x, **given: chunkwise.expand_labels((x * 40).astype("uint32"), 2.0, **given),
+])
+@pytest.mark.filterwarnings("ignore")
+def test_a_budget_that_is_too_small_names_one_that_is_enough_and_not_much_more(random, call):
+    image = random.random((40, 60, 60), "float32")
+    with pytest.raises(chunkwise.BudgetError) as error:
+        call(image, memory=1000)
+    np.testing.assert_array_equal(call(image, memory=error.value.needed), call(image))
+    with pytest.raises(chunkwise.BudgetError):
+        call(image, memory=int(0.9 * error.value.needed))
+
+
 def test_automatic_parameters(random):
     image = make_image(random, (12, 13, 14), "float32")
     noise = chunkwise.variance(image, 1, output="float32").astype("f8").mean()

@@ -14,6 +14,7 @@ from slicer.ScriptedLoadableModule import (
 from ChunkwiseLib import logic, panel
 
 SETTING = "Chunkwise/Program"
+PAGE = "https://github.com/chunkwise/chunkwise/blob/main/slicer/README.md"
 
 
 class Chunkwise(ScriptedLoadableModule):
@@ -24,7 +25,8 @@ class Chunkwise(ScriptedLoadableModule):
         parent.contributors = ["The Chunkwise Contributors"]
         parent.helpText = (
             "Image filters that are exact at the image's edge, for volumes of any size. The preview of a slice is exactly "
-            "that part of the result. Radii are along the axes of the voxels' indices.")
+            "that part of the result. Radii are along the axes of the voxels' indices. "
+            f'<a href="{PAGE}">How to use this module</a>')
         parent.acknowledgementText = (
             "The method of heaps of morphological reconstruction is covered by US patent 10,095,556; see the extension's README.")
 
@@ -84,12 +86,13 @@ class ChunkwiseWidget(ScriptedLoadableModuleWidget):
         self.layout.addWidget(widget)
         ui = slicer.util.childWidgetVariables(widget)
         ui.parameterForm = ui.parameterBox.layout()
+        ui.advancedForm = ui.advancedWidget.layout()
         host = SceneHost(ui)
         self.panel = panel.Panel(qt, ui, program, host)
         take = qt.QPushButton("Take the visible volume")
         take.toolTip = "Writes it to a file; volumes that are files already need not be loaded"
         take.connect("clicked()", self._take)
-        widget.layout().insertWidget(5, take)
+        widget.layout().insertWidget(widget.layout().indexOf(ui.imageBox), take)
         self.host = host
 
     def _take(self):

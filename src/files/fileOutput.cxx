@@ -160,6 +160,7 @@ Exchange(const fs::path & one, const fs::path & other)
 
 /** Folders of a store within each other: a group, a level, and one for each axis. */
 constexpr int MostDepthOfTree = 12;
+constexpr int MostPassesOfTree = 1000;
 
 /** Removes a folder and all that is in it. Takes no memory and no lock. */
 void
@@ -178,26 +179,36 @@ RemoveTree(int parent, const char * name, int depth) noexcept
   if (folder >= 0)
   {
     alignas(Entry) char entries[4096];
-    for (long bytes = 0; (bytes = ::syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0;)
+    // Other threads may still write: once more as long as there is something new.
+    for (int pass = 0; pass < MostPassesOfTree; ++pass)
     {
-      for (long at = 0; at < bytes;)
+      ::lseek(folder, 0, SEEK_SET);
+      for (long bytes = 0; (bytes = ::syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0;)
       {
-        const auto * const entry = reinterpret_cast<const Entry *>(entries + at);
-        const char * const child = entry->name;
-        const bool         isSelf = child[0] == '.' && (child[1] == 0 || (child[1] == '.' && child[2] == 0));
-        if (!isSelf && ::unlinkat(folder, child, 0) != 0)
+        for (long at = 0; at < bytes;)
         {
-          RemoveTree(folder, child, depth - 1);
+          const auto * const entry = reinterpret_cast<const Entry *>(entries + at);
+          const char * const child = entry->name;
+          const bool         isSelf = child[0] == '.' && (child[1] == 0 || (child[1] == '.' && child[2] == 0));
+          if (!isSelf && ::unlinkat(folder, child, 0) != 0)
+          {
+            RemoveTree(folder, child, depth - 1);
+          }
+          at += entry->length;
         }
-        at += entry->length;
+      }
+      if (::unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != ENOTEMPTY)
+      {
+        break;
       }
     }
     ::close(folder);
   }
 #else
+  static_cast<void>(parent);
+  static_cast<void>(name);
   static_cast<void>(depth);
 #endif
-  ::unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 bool
@@ -505,11 +516,12 @@ RemoveUnfinished() noexcept
   {
     if (slot.isArmed.exchange(false))
     {
-      for (const auto & file : slot.files)
+      // The lock goes last: without it nobody removes what is left.
+      for (int i = Slot::NumberOfFiles; i-- > 0;)
       {
-        if (file[0])
+        if (slot.files[i][0] && ::unlink(slot.files[i]) != 0)
         {
-          ::unlink(file);
+          RemoveTree(AT_FDCWD, slot.files[i], MostDepthOfTree);
         }
       }
       if (::rmdir(slot.folder) != 0)

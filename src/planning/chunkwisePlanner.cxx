@@ -668,16 +668,24 @@ FindBestOnce(const PlannerRequest & request)
   const Candidate & best = search.GetBest();
   if (!std::isfinite(best.seconds))
   {
-    // The memory of a chunk does not shrink when it grows.
+    // The memory of a chunk does not shrink when it grows, but joining many small chunks may take more than joining a
+    // few large ones.
     AxisCut smallest[MaxDimension];
+    AxisCut largest[MaxDimension];
     for (int a = 0; a < MaxDimension; ++a)
     {
       smallest[a] = axes[a].back();
+      largest[a] = axes[a].front();
     }
-    const std::size_t needed = search.NeedOf(smallest);
-    throw BudgetError("the smallest chunk needs " + std::to_string(needed) + " bytes of " + request.memoryName +
-                        " memory, more than the " + request.memoryName + " budget of " +
-                        std::to_string(search.GetMemory()) + " bytes",
+    std::size_t       needed = search.NeedOf(smallest);
+    const std::size_t ofSmallest = needed;
+    if (search.NeedOf(largest) < needed)
+    {
+      forEachShape([&](const auto & cuts) { needed = std::min(needed, search.NeedOf(cuts)); });
+    }
+    throw BudgetError((needed < ofSmallest ? "the cheapest chunk needs " : "the smallest chunk needs ") +
+                        std::to_string(needed) + " bytes of " + request.memoryName + " memory, more than the " +
+                        request.memoryName + " budget of " + std::to_string(search.GetMemory()) + " bytes",
                       needed,
                       search.GetMemory());
   }

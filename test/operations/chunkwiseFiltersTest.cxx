@@ -178,6 +178,7 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
                                        "sobel",
                                        "elements",
                                        "sato",
+                                       "0.25",
                                        "sampled",
                                        "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
       {

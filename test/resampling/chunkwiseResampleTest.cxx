@@ -433,9 +433,9 @@ CompareCuts(unsigned int seed, int trials)
 
 TEST(Resample, HasTheSameBitsHoweverItIsCut)
 {
-  CompareCuts<float>(5, 30);
-  CompareCuts<std::uint8_t>(6, 20);
-  CompareCuts<double>(7, 15);
+  CompareCuts<float>(5, 15);
+  CompareCuts<std::uint8_t>(6, 12);
+  CompareCuts<double>(7, 9);
 }
 
 TEST(Resample, OfAxesThatDependOnEachOtherIsThatOfAxesThatDoNot)

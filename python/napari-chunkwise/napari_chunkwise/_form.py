@@ -14,6 +14,46 @@ from magicgui.widgets import CheckBox, ComboBox, FileEdit, LineEdit, SpinBox, Wi
 #: Larger numbers are typed as text.
 _MOST = 2**31 - 1
 
+#: Labels in the words of users, by the table's names; all others are the name with a capital.
+_LABELS = {"BoundaryCondition": "Edge of the image", "Constant": "Value beyond the edge", "FullyConnected": "Diagonal neighbors",
+           "IgnoreNaN": "Ignore NaN", "SpatialAxes": "Axes", "Transforms": "Use FFT", "TransformProvider": "FFT library",
+           "NumberOfBins": "Bins", "NumberOfClasses": "Classes"}
+_LENGTHS = ("Distance", "GridOrigin", "GridSpacing", "MaximumDistance", "Radius", "Sigma", "Variance")
+_COUNTS = ("KernelRadius", "MaximumKernelWidth", "PatchRadius", "PatchSize", "Radius")
+_UNITS = {"Cutoff": "sigmas", "Percentile": "%", "Variance": "scale squared"}
+#: Settings that are rarely changed.
+_ADVANCED = {"Cutoff", "EmptyValue", "GridOrigin", "GridSpacing", "HeapNodeSize", "KernelRadius", "MaximumError",
+             "MaximumKernelWidth", "Modular", "NumberOfHeaps", "OutputMask", "PatchWeighting", "PeriodicAxes", "Precision",
+             "Rounding", "SpatialAxes", "Structure", "TransformProvider", "Variance"}
+_PAGES = "https://github.com/chunkwise/chunkwise/blob/v{}/docs/reference/formulas.md#{}"
+
+
+def capitalized(name: str) -> str:
+    """"Empty value" for "empty_value"."""
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def label_of(parameter: Parameter) -> str:
+    """A parameter's label, with the unit of its numbers."""
+    label = _LABELS.get(parameter.engine, capitalized(parameter.name))
+    unit = _UNITS.get(parameter.engine, "")
+    if not unit and parameter.type in ("real", "reals") and parameter.engine in _LENGTHS:
+        unit = "layer's units"
+    elif not unit and parameter.type in ("integer", "integers") and parameter.engine in _COUNTS:
+        unit = "voxels"
+    return f"{label} ({unit})" if unit else label
+
+
+def is_advanced(parameter: Parameter) -> bool:
+    """Whether a form shows a parameter only if it is asked for all."""
+    return parameter.engine in _ADVANCED and not parameter.required
+
+
+def page_of(row: Row) -> str:
+    """The address of the page that defines a filter."""
+    return _PAGES.format(chunkwise.__version__, row.engine)
+
 
 def filter_names() -> list[str]:
     """The filters that this build of the engine can run, in the table's order."""
@@ -29,7 +69,7 @@ def _text(value: Any) -> str:
 
 def make_control(parameter: Parameter, arrays: Any) -> Widget:
     """A parameter's control, with its default. `arrays` gives pairs of a name and an array, for kernels."""
-    about: dict[str, Any] = {"name": parameter.name, "label": parameter.name.replace("_", " "),
+    about: dict[str, Any] = {"name": parameter.name, "label": label_of(parameter),
                              "tooltip": parameter.description}
     default = parameter.default
     if parameter.type == "flag":

@@ -14,7 +14,7 @@ from napari.layers import Image, Labels
 from napari.qt.threading import create_worker
 from qtpy.QtCore import QTimer
 
-from ._form import filter_names, is_used, make_control, make_filter
+from ._form import capitalized, filter_names, is_advanced, is_used, make_control, make_filter, page_of
 from ._layers import (compute_part, compute_whole, contrast_of, data_of, geometry_of, is_lazy, visible_place)
 
 #: How often progress is shown, and that moving a slider starts a preview, in milliseconds.
@@ -71,23 +71,28 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         self._is_showing = False
         self._kept: dict[Any, Any] = {}
         self._preview_layer: Any = None
-        self.layer_choice = ComboBox(label="layer", choices=self._images, nullable=True,
+        self.layer_choice = ComboBox(label="Layer", choices=self._images, nullable=True,
                                      tooltip="The image to filter; it may be larger than memory")
-        self.filter_choice = ComboBox(label="filter", choices=filter_names(), value="gaussian")
+        self.filter_choice = ComboBox(label="Filter", choices=filter_names(), value="gaussian")
         self.title = Label()
+        self.help = Label()
         self.form: Container[Any] = Container(labels=True)
-        self.in_units = CheckBox(label="lengths in the layer's units", value=True,
+        self.show_advanced = CheckBox(label="Advanced parameters", value=False, tooltip="Show settings that are rarely changed")
+        self.advanced: Container[Any] = Container(labels=True, visible=False)
+        self.in_units = CheckBox(label="Lengths in the layer's units", value=True,
                                  tooltip="Lengths count the layer's scale; else they are in voxels")
-        self.preview = CheckBox(label="preview", value=False,
+        self.preview = CheckBox(label="Preview", value=False,
                                 tooltip="The visible slice, exactly as it will be in the result")
         self.run_button = PushButton(text="Run")
         self.cancel_button = PushButton(text="Cancel", enabled=False)
         self.progress = ProgressBar(label="", value=0, min=0, max=1000)
         self.status = Label()
-        super().__init__(widgets=[self.layer_choice, self.filter_choice, self.title, self.form, self.in_units,
-                                  self.preview, self.run_button, self.cancel_button, self.progress, self.status],
+        super().__init__(widgets=[self.layer_choice, self.filter_choice, self.title, self.help, self.form, self.show_advanced,
+                                  self.advanced, self.in_units, self.preview, self.run_button, self.cancel_button, self.progress, self.status],
                          labels=True)
         self.min_width = 320
+        self.help.native.setOpenExternalLinks(True)
+        self.show_advanced.changed.connect(self._fold)
         self.filter_choice.changed.connect(self._make_form)
         for each in (self.layer_choice, self.in_units, self.preview):
             each.changed.connect(self._ask_for_preview)
@@ -130,7 +135,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         self.layer_choice.reset_choices()
         if self.layer_choice.value is None and (images := self._images()):
             self.layer_choice.value = images[0][1]
-        for each in self.form:
+        for each in (*self.form, *self.advanced):
             if isinstance(each, ComboBox):
                 each.reset_choices()
         self._ask_for_preview()
@@ -146,19 +151,27 @@ class FilterWidget(Container):  # type: ignore[type-arg]
     def _make_form(self, _: Any = None) -> None:
         row = ROWS[self.filter_choice.value]
         self.title.value = row.title
+        self.help.value = f'<a href="{page_of(row)}">Formula and parameters</a>'
         self.form.clear()
+        self.advanced.clear()
         self._controls = {name: make_control(each, self._arrays) for name, each in row.parameters.items()}
-        self._inputs = [ComboBox(name=each.name, label=each.name.replace("_", " "), tooltip=each.help,
+        self._inputs = [ComboBox(name=each.name, label=capitalized(each.name), tooltip=each.help,
                                  choices=self._arrays, nullable=not each.required) for each in row.inputs]
         for each in (*self._inputs, *self._controls.values()):
-            self.form.append(each)
+            folded = each.name in row.parameters and is_advanced(row.parameters[each.name])
+            (self.advanced if folded else self.form).append(each)
             each.changed.connect(self._ask_for_preview)
+        self._fold()
         for each in self._controls.values():
             if isinstance(each, ComboBox):
                 each.changed.connect(self._show_what_counts)
         self._show_what_counts()
         self.in_units.enabled = row.has_spacing
         self._ask_for_preview()
+
+    def _fold(self, _: Any = None) -> None:
+        self.show_advanced.visible = len(self.advanced) > 0
+        self.advanced.visible = len(self.advanced) > 0 and bool(self.show_advanced.value)
 
     def _show_what_counts(self, _: Any = None) -> None:
         row = ROWS[self.filter_choice.value]

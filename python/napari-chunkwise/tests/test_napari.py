@@ -17,6 +17,7 @@ from chunkwise._table import ROWS
 from magicgui.widgets import SpinBox
 from napari.components import ViewerModel
 from napari.layers import Image
+from napari_chunkwise._form import is_advanced
 from napari_chunkwise._layers import compute_part, geometry_of
 from napari_chunkwise._widget import FilterWidget
 from qtpy.QtWidgets import QApplication
@@ -88,17 +89,37 @@ def test_forms_are_the_table(viewer):
         widget.filter_choice.value = name
         row = ROWS[name]
         assert widget.title.value == row.title
+        assert f"formulas.md#{row.engine}" in widget.help.value
         assert [each.name for each in widget._inputs] == [each.name for each in row.inputs]
         assert list(widget._controls) == list(row.parameters)
         for parameter in row.parameters.values():
             control = widget._controls[parameter.name]
             assert control.tooltip == parameter.description
+            assert control.label[0].isupper() and "_" not in control.label
+            assert (control in list(widget.advanced)) == is_advanced(parameter) == (control not in list(widget.form))
             if isinstance(control, SpinBox):
                 assert parameter.minimum <= control.min and control.max <= parameter.maximum
         shown = {each.name for each in row.parameters.values() if each.default is None and each.example}
         if not any(each.type == "kernel" and each.required for each in row.parameters.values()):
             # Untouched controls are the filter with the table's defaults, and its examples if there is none.
             assert set(widget.filter().parameters) <= shown, name
+
+
+def test_labels_have_units_and_advanced_parameters_are_folded(viewer):
+    viewer.add_image(np.zeros(SHAPE, "uint8"))
+    widget = FilterWidget(viewer)
+    choose(widget, "gaussian")
+    labels = {name: control.label for name, control in widget._controls.items()}
+    assert (labels["sigma"], labels["cutoff"], labels["mode"]) == ("Sigma (layer's units)", "Cutoff (sigmas)", "Edge of the image")
+    widget.show(run=False)
+    assert not widget.advanced.visible and not widget._controls["axes"].visible
+    widget.show_advanced.value = True
+    assert widget.advanced.visible and widget._controls["axes"].visible
+    choose(widget, "median")
+    assert widget._controls["radius"].label == "Radius (voxels)" and widget.advanced.visible
+    choose(widget, "difference")
+    assert not widget.show_advanced.visible and not widget.advanced.visible
+    widget.close()
 
 
 def test_what_has_no_effect_cannot_be_set(viewer):

@@ -30,7 +30,13 @@ class Parameter:
     minimum: float = None
     maximum: float = None
     step: float = None
+    group: str = ""
     advanced: bool = False
+
+    @property
+    def is_of_machine(self):
+        """Whether it says where and within which memory the program runs, not what it computes."""
+        return self.group == "Machine"
 
     @property
     def is_file(self):
@@ -43,6 +49,7 @@ class Filter:
     group: str
     help: str
     parameters: list
+    page: str = ""
 
     @classmethod
     def from_xml(cls, text):
@@ -60,9 +67,10 @@ class Filter:
                 parameters.append(Parameter(
                     element.findtext("longflag"), element.tag, element.findtext("label"), element.findtext("description"),
                     element.findtext("default") or "", [e.text for e in element.findall("element")],
-                    number("minimum"), number("maximum"), number("step"), group.get("advanced") == "true"))
+                    number("minimum"), number("maximum"), number("step"), group.findtext("label") or "",
+                    group.get("advanced") == "true"))
         return cls(root.findtext("title").split(" ", 1)[1], root.findtext("category").rsplit(".", 1)[-1],
-                   root.findtext("description"), parameters)
+                   root.findtext("description"), parameters, root.findtext("documentation-url") or "")
 
     def words(self, values, machine=True):
         """The options for values by flag; missing ones have their defaults. Without `machine` those of the
@@ -73,7 +81,7 @@ class Filter:
                 raise ChunkwiseError(f"{self.name} has no parameter {flag}")
         words = []
         for parameter in self.parameters:
-            if parameter.advanced and not machine:
+            if parameter.is_of_machine and not machine:
                 continue
             value = values.get(parameter.flag, parameter.default)
             if parameter.kind == "boolean":

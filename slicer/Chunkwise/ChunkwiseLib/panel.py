@@ -1,6 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """The module's window over its logic. `qt` is a namespace of Qt's classes: that of 3D Slicer, or another binding's in tests."""
 import glob
+import html
 import os
 import shutil
 import tempfile
@@ -37,11 +38,13 @@ class Panel:
         self.filter = None
         self.run = None
         self.devices = program.devices()
+        self._fold()
         self._fill_tree()
         self._fill_machine()
         for widget, signal, function in (
             (ui.searchEdit, "textChanged(QString)", self._fill_tree),
             (ui.filterTree, "itemSelectionChanged()", self._choose_filter),
+            (ui.advancedBox, "toggled(bool)", self._fold),
             (ui.addStepButton, "clicked()", self.add_step), (ui.removeStepButton, "clicked()", self.remove_step),
             (ui.saveStepsButton, "clicked()", self._save), (ui.loadStepsButton, "clicked()", self._load),
             (ui.sourceButton, "clicked()", self._browse_source), (ui.resultButton, "clicked()", self._browse_result),
@@ -84,14 +87,21 @@ class Panel:
         self.filter = self.program.filters[name]
         self.values = dict(values or {})
         self.editors = {}
-        self.ui.filterHelp.setText(self.filter.help)
-        form = self.ui.parameterForm
-        while get(form, "rowCount"):
-            form.removeRow(0)
+        link = f' <a href="{html.escape(self.filter.page)}">Formula and parameters</a>' if self.filter.page else ""
+        self.ui.filterHelp.setText(html.escape(self.filter.help, quote=False) + link)
+        forms = (self.ui.parameterForm, self.ui.advancedForm)
+        for form in forms:
+            while get(form, "rowCount"):
+                form.removeRow(0)
         for parameter in self.filter.parameters:
-            if not parameter.advanced:
-                form.addRow(parameter.label, self._editor(parameter))
+            if not parameter.is_of_machine:
+                forms[parameter.advanced].addRow(parameter.label, self._editor(parameter))
+        self.ui.advancedBox.setVisible(get(self.ui.advancedForm, "rowCount") > 0)
         self.update_plan()
+
+    def _fold(self):
+        """Advanced parameters are shown while their box is checked."""
+        self.ui.advancedWidget.setVisible(get(self.ui.advancedBox, "checked" if hasattr(self.ui.advancedBox, "checked") else "isChecked"))
 
     def _editor(self, parameter):
         value = self.values.get(parameter.flag, parameter.default)

@@ -118,6 +118,22 @@ def test_sequences_are_kept_and_read_again(program, tmp_path):
         program.words(logic.Job([], job.source, job.result))
 
 
+def test_groups_and_pages():
+    def group(label, flag, attributes=""):
+        return (f"<parameters{attributes}><label>{label}</label><description>d</description><string><name>{flag}</name>"
+                f"<longflag>{flag}</longflag><description>h</description><label>L</label><default>7</default></string></parameters>")
+
+    filter_ = logic.Filter.from_xml(
+        "<executable><category>Filtering.Chunkwise.Group</category><title>Chunkwise name</title><description>d</description>"
+        "<documentation-url>https://example.org/page#name</documentation-url>" + group("Parameters", "a")
+        + group("Advanced parameters", "b", ' advanced="true"') + group("Machine", "c", ' advanced="true"') + "</executable>")
+    assert filter_.page == "https://example.org/page#name"
+    assert [(p.flag, p.advanced, p.is_of_machine) for p in filter_.parameters] == [
+        ("a", False, False), ("b", True, False), ("c", True, True)]
+    # A step of a sequence has what is advanced, and not what is of the machine.
+    assert filter_.words({}, machine=False) == ["--a", "7", "--b", "7"]
+
+
 def test_plans_are_the_planners(program, tmp_path):
     source = write(tmp_path / "in.mha")
     job = logic.Job([("median", {"radius": "1"})], source, str(tmp_path / "out.mha"))

@@ -79,11 +79,22 @@ def test_all_filters_can_be_chosen_and_have_editors(window):
     for name, filter_ in window.program.filters.items():
         select(window, name)
         assert window.filter.name == name
-        assert set(window.editors) == {p.flag for p in filter_.parameters if not p.advanced}
-        assert window.ui.parameterForm.rowCount() == len(window.editors)
+        assert set(window.editors) == {p.flag for p in filter_.parameters if not p.is_of_machine}
+        folded = [p for p in filter_.parameters if p.advanced and not p.is_of_machine]
+        assert window.ui.advancedForm.rowCount() == len(folded)
+        assert window.ui.parameterForm.rowCount() == len(window.editors) - len(folded)
+        assert window.ui.advancedBox.isHidden() == (not folded)
+        assert filter_.page.endswith("#" + name) and filter_.page in window.ui.filterHelp.text()
     window.ui.searchEdit.setText("percentile")
     assert window.ui.filterTree.topLevelItemCount() >= 1
     assert not window.ui.filterTree.findItems("fill-holes", QtCore.Qt.MatchExactly | QtCore.Qt.MatchRecursive)
+
+
+def test_advanced_parameters_are_folded_until_asked_for(window):
+    select(window, "gaussian")
+    assert window.editors["axes"].parent() is window.ui.advancedWidget and window.ui.advancedWidget.isHidden()
+    window.ui.advancedBox.setChecked(True)
+    assert not window.ui.advancedWidget.isHidden() and window.editors["axes"].isEnabled()
 
 
 def test_apply_and_preview(window, tmp_path):

@@ -69,8 +69,10 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   slab = row;
   for (int i = 0; i < middles; ++i)
   {
-    // With several components few rows fit the cache, and tiles share the rows between them.
-    const std::int64_t least = std::min<std::int64_t>((components > 1 ? 6 : 2) * radius[middle[i]], 64);
+    // With several components few rows fit the cache, and tiles share the rows between them. Beside a large radius a
+    // ring beyond the cache costs less than passes along x over rows that two tiles need.
+    const std::int64_t least =
+      std::min<std::int64_t>((components > 1 ? 6 : 2) * radius[middle[i]], components > 1 ? 64 : 128);
     const std::int64_t wanted = std::max(std::min<std::int64_t>(rows, 128), least);
     tile[middle[i]] = Equalise(output.Extent(middle[i]), wanted);
     rows = std::max<std::int64_t>(4, rows / tile[middle[i]]);

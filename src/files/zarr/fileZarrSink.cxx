@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <map>
 #include <mutex>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace chunkwise::files
@@ -108,18 +109,28 @@ struct WaitingUnit
 class ZarrFolder
 {
 public:
-  ZarrFolder(const std::string & shown, std::atomic<std::uint64_t> & bytesWritten)
+  ZarrFolder(const std::string & shown, const fs::path & root, std::atomic<std::uint64_t> & bytesWritten)
     : m_Shown(shown)
+    , m_Root(root)
     , m_BytesWritten(bytesWritten)
   {}
+  /** Makes a folder, and those above it that are missing; but never the one that all are in, which RemoveUnfinished may
+   * have removed. */
   void
   MakeFolder(const fs::path & folder) const
   {
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error)
+    if (::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST)
     {
-      FailWithErrno(m_Shown, "cannot be written", error.value());
+      return;
+    }
+    if (errno != ENOENT || !folder.has_parent_path() || folder == m_Root)
+    {
+      FailWithErrno(m_Shown, "cannot be written", errno);
+    }
+    this->MakeFolder(folder.parent_path());
+    if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+    {
+      FailWithErrno(m_Shown, "cannot be written", errno);
     }
   }
   /** A file whose folder is made when it is missing. */
@@ -154,6 +165,7 @@ public:
 
 private:
   std::string                  m_Shown;
+  fs::path                     m_Root;
   std::atomic<std::uint64_t> & m_BytesWritten;
 };
 
@@ -482,7 +494,7 @@ public:
     : m_Pyramid(MakeZarrPyramid(destination.shown, header, options.zarr ? *options.zarr : ZarrOptions()))
     , m_Folder(destination)
     , m_Root(m_Folder.GetPath(destination.file))
-    , m_Files(destination.shown, m_BytesWritten)
+    , m_Files(destination.shown, m_Root, m_BytesWritten)
     , m_Held(ZarrMemory(m_Pyramid, options.heldBytes).GetHeld())
     , m_Team(ZarrMemory(m_Pyramid, options.heldBytes).GetThreads())
   {

@@ -117,12 +117,36 @@ PassesRun::PassesRun(ManagerState & manager, const ExecutionRequest & request, c
   }
   if (m_Limit && most > m_Limit)
   {
-    throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(most) + " bytes of " + GetMemoryName() +
-                        " memory for the images between its stages, more than the budget of " +
+    const std::size_t least = m_Device ? most : GetLeast(most);
+    throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(least) + " bytes of " + GetMemoryName() +
+                        " memory, " + std::to_string(most) +
+                        " of them for the images between its stages, more than the budget of " +
                         std::to_string(m_Limit) + " bytes",
-                      most,
+                      least,
                       m_Limit);
   }
+}
+
+std::size_t
+PassesRun::GetLeast(std::size_t most) const
+{
+  std::size_t least = most;
+  for (std::size_t i = 0; i < m_Stages.size(); ++i)
+  {
+    ExecutionRequest stage = MakeRequest(i);
+    stage.budgets.host = 1;
+    try
+    {
+      PlannerRequest           plannerRequest;
+      std::vector<std::string> warnings;
+      (void)m_Manager.MakeHostPlan(stage, plannerRequest, warnings);
+    }
+    catch (const BudgetError & error)
+    {
+      least = std::max(least, GetBytesDuring(i) + error.needed);
+    }
+  }
+  return least;
 }
 
 std::size_t
@@ -265,11 +289,13 @@ PassesRun::Execute(const ExecuteFunction & execute, Monitor * monitor)
       {
         throw;
       }
-      throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(error.needed + held) + " bytes of " +
-                          GetMemoryName() + " memory, " + std::to_string(held) +
+      // Later stages may need more than this one.
+      const std::size_t least = GetLeast(error.needed + held);
+      throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(least) + " bytes of " + GetMemoryName() +
+                          " memory, " + std::to_string(held) +
                           " of them for the images between its stages, more than the budget of " +
                           std::to_string(m_Limit) + " bytes",
-                        error.needed + held,
+                        least,
                         m_Limit);
     }
     for (std::size_t k = 0; k <= i; ++k)

@@ -45,6 +45,10 @@ private:
   /** Bytes of all images that are there while a stage runs. */
   std::size_t
   GetBytesDuring(std::size_t stage) const;
+  /** Bytes of the host that are enough for each stage with the images that are there meanwhile, if `most` are for the
+   * images of all. */
+  std::size_t
+  GetLeast(std::size_t most) const;
   /** Memory for the image after a stage; of the host once other runs leave room for it. */
   ArenaBlock
   Hold(std::size_t stage, Monitor * monitor);

@@ -21,6 +21,9 @@ ORDER = ("name", "longflag", "index", "description", "label", "default", "channe
 NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "overwrite", "redo", "compress", "quiet", "verbose", "json",
                 "progress", "returnparameterfile", "untrusted", "xml"}
 
+# Groups of a form, in their order; all but the first and the last two may be missing.
+GROUPS = ("Images", "Parameters", "Edge and missing values", "Advanced parameters", "Machine", "Report")
+
 # Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
 # that has any weight beside its center.
 DEPEND = {("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"), ("derivative", "sigma"), ("gradient", "sigma"), ("hessian", "sigma"), ("vesselness", "scales"),
@@ -110,6 +113,12 @@ class Hosts(ProgramTest):
                 self.assertEqual(run(name, "--xml").stdout, run("--xml", name).stdout)
                 flags = description.inputs()
                 self.assertEqual(set(flags), {flag_name(o) for o in set(listed_options(name)) - NOT_IN_FORMS})
+                self.assertRegex(description.root.findtext("documentation-url"), rf"^https://.*/formulas\.md#{name}$")
+                groups = [group.findtext("label") for group in description.root.findall("parameters")]
+                self.assertEqual(groups, [each for each in GROUPS if each in groups])
+                folded = {"Advanced parameters", "Machine"}
+                self.assertEqual({g.findtext("label") for g in description.root.findall("parameters") if g.get("advanced") == "true"},
+                                 folded & set(groups))
                 names = [p.findtext("name") for p in description.parameters]
                 self.assertEqual(len(names), len(set(names)))
                 for parameter in description.parameters:
@@ -140,7 +149,7 @@ class Hosts(ProgramTest):
             ("<title>", "<x>a</x><title>"), ("<title>Chunkwise median</title>", ""), ("<index>0</index>", ""),
             ("<index>0</index>", "<index>-1</index>"), ("<index>0</index>", "<longflag>a</longflag><index>0</index>"),
             ("<longflag>radius</longflag>", "<longflag>ra-dius</longflag>"), ("<name>radius</name>", "<name>1</name>"),
-            ("<name>radius</name>", "<name>boundary</name>"), ("<label>Radius</label>", ""), ("<step>1</step>", ""),
+            ("<name>radius</name>", "<name>boundary</name>"), ("<label>Radius (voxels)</label>", ""), ("<step>1</step>", ""),
             ("<step>1</step>", "<step>one</step>"), ("<minimum>0</minimum>", "<least>0</least>"),
             ("integer-vector>", "integers>"), ("string-enumeration>", "string>"),
             ('reference="inputVolume"', 'reference="volume"'), ('fileExtensions=', 'extensions='),
