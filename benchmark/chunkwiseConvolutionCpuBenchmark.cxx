@@ -313,9 +313,12 @@ TimeTransforms(const ConvolutionBlock & block, Executor & executor)
       }
     });
     executor.ParallelFor(z.output, [&](std::int64_t plane, unsigned int worker) {
-      planes.Inverse(0, spectrum + plane * columns * Cell, spaceOf(worker), [&](std::int64_t row, const T * in) {
-        std::copy_n(in, block.role[0].output, rowOf(row, plane));
-      });
+      planes.Inverse(0,
+                     0,
+                     block.role[1].output,
+                     spectrum + plane * columns * Cell,
+                     spaceOf(worker),
+                     [&](std::int64_t row, const T * in) { std::copy_n(in, block.role[0].output, rowOf(row, plane)); });
     });
   });
 }

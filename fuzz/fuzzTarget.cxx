@@ -12,6 +12,7 @@
 #include "chunkwiseHessianContrast.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseStreamedRun.h"
 #include "chunkwiseThresholdEstimate.h"
 
 #include <cstdint>

@@ -373,10 +373,6 @@ TEST(CpuKernels, ViewsMayHaveAnyStrides)
     {
       auto operations = OperationsOf(random, shape, mode);
       operations.push_back(std::make_shared<IdentityOperation>());
-      if (shape.extent[0] < 40)
-      {
-        operations.push_back(Mean(shape.radius, mode, true));
-      }
       for (const auto & operation : operations)
       {
         const Box                 image = Box::FromExtent(shape.extent);
@@ -411,7 +407,6 @@ TEST(CpuKernels, FinishedVoxelsAreReportedOnce)
   {
     auto operations = OperationsOf(random, shape, BoundaryMode::Renormalized);
     operations.push_back(std::make_shared<IdentityOperation>());
-    operations.push_back(Mean(shape.radius, BoundaryMode::Renormalized, true));
     for (const auto & operation : operations)
     {
       const Box          image = Box::FromExtent(shape.extent);
@@ -437,7 +432,6 @@ TEST(CpuKernels, AStopIsSeenSoon)
   {
     const Shape shape = { extent, { { radius, radius, radius, 0, 0 } } };
     auto        operations = OperationsOf(random, shape, BoundaryMode::Renormalized);
-    operations.push_back(Mean(shape.radius, BoundaryMode::Renormalized, true));
     for (const auto & operation : operations)
     {
       for (const std::int64_t polls : { 0, 3, 20 })

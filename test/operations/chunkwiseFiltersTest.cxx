@@ -175,6 +175,7 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
                                        "equal",
                                        "inner",
                                        "threshold",
+                                       "landweber",
                                        "sobel",
                                        "elements",
                                        "sato",

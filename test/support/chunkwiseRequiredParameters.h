@@ -22,7 +22,7 @@ RequiredParameters(const FilterDescription & filter)
     {
       auto stack = std::make_shared<KernelStack>();
       stack->extent = { { 3, 1, 1, 1, 1 } };
-      stack->kernels.assign(filter.name == "convolve-varying" ? 2 : 1, { 1.0, 2.0, 3.0 });
+      stack->kernels.assign(filter.FindParameter("GridSize") ? 2 : 1, { 1.0, 2.0, 3.0 });
       parameters.Set(parameter.name, stack);
     }
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -45,7 +45,7 @@ RequiredParameters(const FilterDescription & filter)
     parameters.Set("Radius", std::vector<std::int64_t>{ 1, 0, 0 });
     parameters.Set("Weights", std::vector<double>{ 1, 2, 3 });
   }
-  if (filter.name == "convolve-varying")
+  if (filter.FindParameter("GridSize"))
   {
     parameters.Set("GridSize", std::vector<std::int64_t>{ 2, 1, 1 });
   }
