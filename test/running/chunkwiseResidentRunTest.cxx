@@ -235,9 +235,13 @@ std::shared_ptr<const Operation>
 MakeFilter(const FilterDescription & filter, const FilterImage & image)
 {
   FilterParameters parameters = RequiredParameters(filter);
+  if (filter.name == "entropy")
+  {
+    parameters.Set("Range", std::vector<double>{ 0, 120 });
+  }
   if (const ParameterDescription * const automatic = filter.FindAutomatic(parameters))
   {
-    parameters.Set(automatic->name, std::vector<double>{ 0, 120 });
+    parameters.Set(automatic->name, std::vector<double>{ 60 });
   }
   return MakeFilterOperation(filter.name, parameters, image);
 }
