@@ -682,6 +682,8 @@ FindBestOnce(const PlannerRequest & request)
     if (search.NeedOf(largest) < needed)
     {
       forEachShape([&](const auto & cuts) { needed = std::min(needed, search.NeedOf(cuts)); });
+      // A run rounds up each of the many parts that it takes.
+      needed = std::min(needed + needed / 32 + 512, ofSmallest);
     }
     throw BudgetError((needed < ofSmallest ? "the cheapest chunk needs " : "the smallest chunk needs ") +
                         std::to_string(needed) + " bytes of " + request.memoryName + " memory, more than the " +

@@ -51,7 +51,7 @@ import zarr
 from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, TransposeCodec, ZstdCodec
 
 warnings.simplefilter("ignore")
-CASES = int(arguments[0]) if arguments else 150
+CASES = int(arguments[0]) if arguments else 60
 rng = np.random.default_rng(int(arguments[1]) if len(arguments) > 1 else 7)
 TYPES = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float32", "float64"]
 NAMES = {"unsigned char": "uint8", "signed char": "int8", "unsigned short": "uint16", "short": "int16",

@@ -57,7 +57,7 @@ class Defaults(ProgramTest):
                         self.assertEqual(out.kind, kind)
                         continue
                     for a, b in zip(out.values, read(self.out).values):
-                        self.assertLessEqual(abs(a - b), 0.5, str(result))
+                        self.assertLessEqual(abs(a - b), 0.5 + 1e-9, str(result))
 
     def test_every_type_may_be_asked_for_and_what_is_clipped_is_counted(self):
         image = noise((9, 8, 7), "int32", 2, -100_000, 100_000)
