@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import filters
+from ._table import BY_NAME
 
 
 def richardson_lucy(image: Any, psf: Any, num_iter: int = 50, clip: bool = True, filter_epsilon: float | None = None,
@@ -42,7 +43,9 @@ def richardson_lucy(image: Any, psf: Any, num_iter: int = 50, clip: bool = True,
     start = np.full(array.shape, 0.5, np.float32)
     made = filters.Deconvolve(np.asarray(psf), number_of_iterations=num_iter, normalize=False,
                               least_expected=0.0 if filter_epsilon is None else filter_epsilon)
-    result = made(array, start=start, **options)
+    images: dict[str, Any] = {"start": start}
+    images |= {name: options.pop(name) for name in ("mask", "weight") if name in options}
+    result = made(array, *(images.get(each.name) for each in BY_NAME["deconvolve"].inputs), **options)
     if clip:
         np.clip(result, -1, 1, out=result)
     return result

@@ -10,9 +10,9 @@ import numpy as np
 from . import filters
 
 
-def _ridges(image: Any, sigmas: Any, measure: str, black_ridges: bool, mode: str, cval: float, spacing: Any,
+def _ridges(image: Any, sigmas: Any, measure: Any, black_ridges: bool, mode: str, cval: float, spacing: Any,
             options: dict[str, Any], **given: Any) -> Any:
-    border = {"mode": mode, **({"cval": cval} if mode == "constant" else {})}
+    border: dict[str, Any] = {"mode": mode, **({"cval": cval} if mode == "constant" else {})}
     scales = tuple(float(each) for each in (sigmas if isinstance(sigmas, Iterable) else (sigmas,)))
     return filters.Vesselness(scales, measure=measure, dark=bool(black_ridges), spacing=spacing, **given, **border)(image, **options)
 
@@ -84,6 +84,6 @@ def hessian_eigenvalues(image: Any, sigma: Any = 1, mode: str = "renormalized", 
         The first axis has the eigenvalues in descending order; they are within 6e-8 of the largest magnitude, also where
         several are equal.
     """
-    border = {"mode": mode, **({"cval": cval} if mode == "constant" else {})}
+    border: dict[str, Any] = {"mode": mode, **({"cval": cval} if mode == "constant" else {})}
     found = filters.Hessian(sigma=sigma, output_components=True, spacing=spacing, **border)(image, **options)
     return np.moveaxis(np.asarray(found), -1, 0)[::-1]

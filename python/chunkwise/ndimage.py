@@ -1233,18 +1233,20 @@ def _resampled(input: Any, matrix: Any, offset: Any, shape: tuple[int, ...], out
 
     def run(image: Any, output: Any, cval: Any) -> Any:
         dtype = _wanted(image, output)
-        outside, start = _OUTSIDE[mode], np.array(offset, np.float64)
+        outside: Any = _OUTSIDE[mode]
+        start = np.array(offset, np.float64)
         if order == 3 and prefilter and mode in ("nearest", "grid-constant"):
             how = {"constant_values": cval} if mode == "grid-constant" else {}
             image = np.pad(image, _SPLINE_PADDING, "constant" if how else "edge", **how)
             outside, start = "renormalized", start + _SPLINE_PADDING
         ndim = image.ndim
-        points = np.hstack([np.asarray(matrix, np.float64), start[:, None]])
+        points: Any = np.hstack([np.asarray(matrix, np.float64), start[:, None]])
         given: dict[str, Any] = {"outside_value": cval} if outside in ("constant", "grid-constant") else {}
         if order == 3 and not prefilter:
             given["prefilter"] = False
+        interpolation: Any = _INTERPOLATIONS[order]
         filter = filters.Resample(size=shape, output_spacing=(1.0,) * ndim, output_origin=(0.0,) * ndim, affine=points,
-                                  interpolation=_INTERPOLATIONS[order], outside=outside, antialias=False, **given)
+                                  interpolation=interpolation, outside=outside, antialias=False, **given)
         if dtype == np.float64 and image.dtype == np.float32 and order:
             image = image.astype(np.float64)
         kind = dtype if dtype == image.dtype or (dtype.kind == "f" and order) else np.dtype(np.float64) if order else image.dtype

@@ -282,7 +282,9 @@ private:
     const Box region = Intersect(slab, m_Measured);
     plan.scratch =
       std::max(this->ScratchOf(m_Backward, slab), region.IsEmpty() ? 0 : this->ScratchOf(m_Forward, region));
-    plan.bytes = plan.scratch + 2 * MeasuredBytes + 2 * this->MeasuredPlane() * sizeof(double);
+    // Threads, tables of transforms and spectra of kernels beside the scratch.
+    constexpr std::uint64_t others = std::uint64_t{ 16 } << 20;
+    plan.bytes = plan.scratch + 2 * MeasuredBytes + 2 * this->MeasuredPlane() * sizeof(double) + others;
     if (plan.isInMemory)
     {
       const std::uint64_t images = 4 + (m_Operation.accelerates ? 3 : m_Operation.totalVariation > 0 ? 1 : 0);

@@ -19,7 +19,7 @@ from adversary.schema import violations
 
 ORDER = ("name", "longflag", "index", "description", "label", "default", "channel", "element", "constraints")
 NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "overwrite", "redo", "compress", "quiet", "verbose", "json",
-                "progress", "returnparameterfile", "untrusted", "xml"}
+                "progress", "returnparameterfile", "untrusted", "xml", "zarr"}
 
 # Groups of a form, in their order; all but the first and the last two may be missing.
 GROUPS = ("Images", "Parameters", "Edge and missing values", "Advanced parameters", "Machine", "Report")
