@@ -841,6 +841,15 @@ template <typename TBody>
 auto
 WithDeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor, TBody && body)
 {
+  const std::size_t devices = manager.GetDevices().size();
+  for (const int index : request.devices)
+  {
+    if (request.backend != BackendChoice::CPU && (index < 0 || static_cast<std::size_t>(index) >= devices))
+    {
+      throw ParameterError("Devices: there is no device " + std::to_string(index) + ", there are " +
+                           std::to_string(devices));
+    }
+  }
   if (UsesDouble(dynamic_cast<const DeconvolutionOperation &>(*request.operation).inputKind))
   {
     DeconvolutionRun<double> run(manager, request, monitor);
