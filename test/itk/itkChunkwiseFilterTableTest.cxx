@@ -1133,8 +1133,18 @@ CasesOf(const std::string & row)
 
 /** Parameters for which there is no setter: those of the program or of Python alone, what filters have two names for,
  * and what only stand-ins for ITK's own filters need. */
-const std::set<std::string> withoutSetter = { "Element",  "Weights",      "convolve Radius",
-                                              "Rounding", "KernelRadius", "OutputComponents" };
+const std::set<std::string> withoutSetter = { "Element",
+                                              "Weights",
+                                              "convolve Radius",
+                                              "Rounding",
+                                              "KernelRadius",
+                                              "OutputComponents",
+                                              "resample Scale",
+                                              "resample OutputDirection",
+                                              "resample Affine",
+                                              "resample Reference",
+                                              "resample Prefilter",
+                                              "resample SpatialAxes" };
 
 TEST(ChunkwiseFilterTable, EveryRowHasAnItkFilterThatMakesTheSameOperation)
 {
