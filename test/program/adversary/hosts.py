@@ -26,7 +26,7 @@ GROUPS = ("Images", "Parameters", "Edge and missing values", "Advanced parameter
 
 # Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
 # that has any weight beside its center.
-DEPEND = {("resample", "scale"), ("resample", "noPrefilter"), ("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"), ("derivative", "sigma"), ("gradient", "sigma"), ("hessian", "sigma"), ("vesselness", "scales"),
+DEPEND = {("hessian", "number"), ("resample", "scale"), ("resample", "noPrefilter"), ("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"), ("derivative", "sigma"), ("gradient", "sigma"), ("hessian", "sigma"), ("vesselness", "scales"),
           ("distance", "insidePositive")}
 
 
@@ -184,7 +184,10 @@ class Hosts(ProgramTest):
                     continue  # types that hold no sums are refused
                 if name == "network" and trial.get("result") == "threshold":
                     trial["threshold"] = "0.5"
-                words = [name, *description.command_line({**files, **trial}, inputs.path, self.out)]
+                given = {**files, **trial}
+                if "operator" in trial:
+                    given.pop("sigma", None)  # only Gaussians have one
+                words = [name, *description.command_line(given, inputs.path, self.out)]
                 with self.subTest(filter=name, trial=trial):
                     result = run(*words, "--quiet")
                     # Types of 8 bits have no NaN, and without a mask windows see all.
