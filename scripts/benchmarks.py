@@ -52,7 +52,7 @@ its device, date and commit. Attempts and their results: [notes](notes).
 * The limit is what cannot be beaten: a copy of the image on that device, or its bytes over the measured link.
 * Images are uniformly random unless a row says otherwise: `ch2` and `ch2better` are the T1 brain volumes of Debian's
   package `mricron-data`, smoothed noise is what reconstructions get.
-* That results are right is the business of the tests, which run on the same machine before the benchmarks.
+* The tests check the results; they run on the same machine before the benchmarks.
 
 A line is a computation, its figure that of the hardest case: the nearest to its target, or beyond it. *Peer* says how
 many times as fast as the peer ours is, *Limit* how many times the limit it takes (of rates the part that it reaches),

@@ -2,13 +2,11 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Checks that pages, help texts and comments are plain English.
 
-    check_english.py            fails if a checked file has a sentence or phrase that is not allowed; lists them
-    check_english.py --all      lists those of files that are not checked yet, too
+    check_english.py            fails if a file has a sentence or phrase that is not allowed; lists them
 
 No sentence begins with "Of", "What", "Where", "That" or "As far as", and no text has a phrase of PHRASES. Subject, verb, object; the
-field's own terms. Code, links' targets and quoted options are left alone. HELP names the
-files whose string literals are texts for users; those of HELP_NOT_YET and the pages of MADE have not been rewritten: their numbers are
-printed. The README has at most README_WORDS words.
+field's own terms. Code, links' targets and quoted options are left alone. HELP names the files whose string literals are texts for
+users. The README has at most README_WORDS words.
 """
 import pathlib
 import re
@@ -38,11 +36,8 @@ PHRASES = {
 PHRASES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in PHRASES.items()]
 
 README_WORDS = 450
-# Files whose string literals are help: the table of filters and the program. Those of these folders are not checked yet.
+# Files whose string literals are help: the table of filters and the program.
 HELP = re.compile(r"(?:src/.*Filters\.cxx|program/.*\.(?:cxx|h))$")
-HELP_NOT_YET = ["src/thresholds"]
-# Made from other files of the repository, which are what must be rewritten.
-MADE = ["docs/reference/commands.md", "docs/reference/formulas.md", "docs/reference/python.md", "docs/benchmarks.md"]
 
 
 class Text:
@@ -121,8 +116,18 @@ def texts_of_docstrings(path):
     source = path.read_text()
     for found in re.finditer(r'"""(.*?)"""', source, re.DOTALL):
         number, text = source.count("\n", 0, found.start()) + 1, Text()
-        for line in found[1].splitlines():
-            if not line.strip() or line.startswith("        "):
+        lines = found[1].splitlines()
+        indents = [len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()]
+        # The description of a parameter is one step further in; examples are further, or begin with a prompt.
+        deepest = min(indents, default=0) + 4
+        last = 0
+        for line in lines:
+            indent = len(line) - len(line.lstrip())
+            if indent != last and line.strip():
+                yield text
+                text = Text()
+                last = indent
+            if not line.strip() or indent > deepest or line.lstrip().startswith((">>>", "...")):
                 yield text
                 text = Text()
             else:
@@ -154,7 +159,7 @@ def texts_of(path):
         yield from texts_of_comments(path, SLASHES)
     else:
         yield from texts_of_comments(path, HASH)
-        if path.suffix == ".py":
+        if path.suffix in (".py", ".pyi"):
             yield from texts_of_docstrings(path)
 
 
@@ -170,7 +175,7 @@ def findings_of(texts):
 
 
 def files():
-    kinds = (".md", ".h", ".hxx", ".cxx", ".cu", ".cuh", ".py", ".sh", ".cmake", ".txt", ".wrap")
+    kinds = (".md", ".h", ".hxx", ".cxx", ".cu", ".cuh", ".py", ".pyi", ".sh", ".cmake", ".txt", ".wrap", ".yml", ".yaml")
     for path in sorted(ROOT.rglob("*")):
         name = path.relative_to(ROOT)
         if name.parts[0].startswith(("build", ".")) or "node_modules" in name.parts or not path.is_file():
@@ -181,37 +186,21 @@ def files():
 
 
 def main():
-    wrong, later, made, count = 0, {}, 0, 0
+    wrong, count = 0, 0
     for path, name in files():
         count += 1
         found = sorted(findings_of(texts_of(path)))
         if HELP.match(name):
-            help_found = sorted(findings_of(texts_of_literals(path)))
-            place = next((each for each in HELP_NOT_YET if name.startswith(each + "/")), None)
-            if place:
-                later[place + ": help"] = later.get(place + ": help", 0) + len(help_found)
-            else:
-                wrong += len(help_found)
-            if not place or "--all" in sys.argv:
-                for line, message in help_found:
-                    print(f"{name}:{line}: {message}")
-        if name in MADE:
-            made += len(found)
-            shown = "--all" in sys.argv
-        else:
-            wrong += len(found)
-            shown = True
-        if shown:
-            for line, message in found:
-                print(f"{name}:{line}: {message}")
-    print("Not checked yet: " + ", ".join(f"{folder} ({number})" for folder, number in sorted(later.items())) +
-          f"; pages that scripts make ({made}).")
+            found += sorted(findings_of(texts_of_literals(path)))
+        wrong += len(found)
+        for line, message in found:
+            print(f"{name}:{line}: {message}")
     words = len((ROOT / "README.md").read_text().split())
     if words > README_WORDS:
         sys.exit(f"README.md has {words} words, more than {README_WORDS}: details belong to docs/.")
     if wrong:
         sys.exit(f"{wrong} sentences and phrases are not plain English.")
-    print(f"English: {count} files read; nothing is wrong where it is checked.")
+    print(f"English: {count} files read; nothing is wrong.")
 
 
 if __name__ == "__main__":

@@ -139,8 +139,8 @@ def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, columns:
     Parameters
     ----------
     labels : array_like of integers, or an array of Dask, Zarr or TensorStore
-        Has one to three dimensions. What is not in memory is read in slabs of whole chunks along the first axis, once,
-        and again for quantiles; `chunkwise.zarr.measure` takes paths too.
+        One to three dimensions. An array that is not in memory is read once, in slabs of whole chunks along the first
+        axis, and once more for quantiles; `chunkwise.zarr.measure` takes paths too.
     intensity : array_like, optional
         Has the same shape: its values are measured too. NaN makes a label's results NaN.
     spacing : float or sequence of float, optional
@@ -267,7 +267,7 @@ def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | N
     keep_largest : int, optional
         Keeps only so many of the largest ones that meet all; of equal ones the lower labels.
     relabel : bool
-        Number those that are kept 1, 2, ... in the order of their labels.
+        Number the kept labels 1, 2, ... in the order of their labels.
     replace : mapping or sequence of pairs of int, optional
         Old labels and new ones. It comes before all else: objects of one new label are one, 0 removes an object, and
         labels that are not named stay.

@@ -37,7 +37,7 @@ def frangi(image: Any, sigmas: Any = range(1, 10, 2), alpha: float = 0.5, beta: 
     black_ridges : bool
         Dark structures on a bright background.
     mode, cval
-        What is beyond the image's edge; "renormalized": nothing, derivatives of quadratic images are exact up to the edge.
+        The values beyond the image's edge. "renormalized" uses none; derivatives of quadratic images are then exact up to the edge.
     spacing : sequence of float, optional
         Lengths of voxels along each axis.
     **options

@@ -92,16 +92,16 @@ def apply(filter: Filter, x: Any, *others: Any, output: Any = None, chunks: Any 
     Parameters
     ----------
     filter : Filter
-        Of `chunkwise.filters`.
+        A filter of `chunkwise.filters`.
     x : dask.array.Array, xarray.DataArray over one, or a source
         A source has ``shape``, ``dtype`` and slices, and can be pickled: a Zarr array, a memmap, a TensorStore handle.
         With it the graph has one task for each chunk of the result, which reads what it needs, and nothing moves between
-        workers. Of a Dask array each task gets its chunk and the halo around it.
+        workers. With a Dask array each task gets its chunk and the halo around it.
     *others
         Further images, of the same shape.
     output : dtype, optional
     chunks : as Dask has them, optional
-        Of the result; those of `x`. For stores whole write units.
+        Chunks of the result; by default those of `x`. For stores: whole write units.
     spacing : sequence of float, optional
     **options
         As of all filters; ``threads`` are those of a task.

@@ -316,14 +316,14 @@ def gaussian_filter(input: Any, sigma: Any, order: Any = 0, output: Any = None, 
     sigma : float or sequence of float
         Voxels, along each of the axes.
     order : int or sequence of int
-        Of the derivative along each axis.
+        Order of the derivative along each axis.
     output : array or dtype, optional
         Derivatives have a sign, so they need a signed or a real type.
     mode, cval : as in `uniform_filter`
     truncate : float
-        Where the kernel ends, in sigmas: at ``int(truncate * sigma + 0.5)`` voxels.
+        Radius of the kernel in sigmas; it is ``int(truncate * sigma + 0.5)`` voxels.
     radius : int or sequence of int, optional
-        Where it ends, in voxels.
+        Radius of the kernel in voxels.
     axes : int or tuple of int, optional
         All.
     """
@@ -1065,18 +1065,18 @@ def binary_erosion(input: Any, structure: Any = None, iterations: int = 1, mask:
     input : array_like
         All but 0 is an object.
     structure : array of bool, optional
-        Of the voxel and those that share a face with it.
+        The neighborhood; by default the voxel and its neighbors across a face.
     iterations : int
-        So many times; below 1 until nothing changes.
+        Number of repetitions; below 1: until nothing changes.
     mask : array of bool, optional
-        Where voxels may change.
+        Voxels that may change.
     output : array or dtype, optional
         bool.
     border_value : 0 or 1
         The value beyond the edge.
     origin, axes : as in `uniform_filter`
     brute_force : bool
-        Of no effect.
+        Has no effect.
     """
     binary = _Binary(input, structure, origin, border_value, axes, options)
     return binary.finished(binary.run(False, binary.image, iterations, mask), output)
@@ -1267,9 +1267,9 @@ def affine_transform(input: Any, matrix: Any, offset: Any = 0.0, output_shape: A
     Parameters
     ----------
     input : array_like
-        Of one to three dimensions.
+        One to three dimensions.
     matrix : array_like
-        Of n by n numbers, n of them for a diagonal, or homogeneous: n or n + 1 rows of n + 1.
+        For n dimensions: n by n numbers; n numbers, the diagonal; or n or n + 1 rows of n + 1 numbers, homogeneous.
     offset : float or sequence of float
     output_shape : tuple of int, optional
         The input's.

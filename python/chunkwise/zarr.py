@@ -112,27 +112,27 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     Parameters
     ----------
     filter : Filter
-        Of `chunkwise.filters`; a summed-area table hands its sums on from block to block. `Label` reads the source twice, in
+        A filter of `chunkwise.filters`; a summed-area table hands its sums on from block to block. `Label` reads the source twice, in
         blocks of whole planes.
     source : path, zarr.Array, zarr.Group of OME-Zarr, or a TensorStore handle
-        Anything with ``shape``, ``dtype`` and slices. Of OME-Zarr level 0 is read; lengths are in its unit, and windows
+        Anything with ``shape``, ``dtype`` and slices. Level 0 of OME-Zarr is read; lengths are in its unit, and windows
         lie along its axes of space.
     output : path, or an array as the source
         A path is made anew, stored as the source is (OME-Zarr with level 0).
     memory : int or str
         For blocks, what decodes them, and scratch; what Python and its packages take before the run comes on top.
     dtype : dtype, optional
-        Of an output that is made; else the filter's default.
+        Type of an output that is made; by default the filter's.
     resume : bool
         Go on where an earlier run was stopped or killed. It is an error if the filter, the version of this package, or
         the source is another one: its layout, and the times, sizes and tags that a file system or object store has for
-        its parts. Of an array in memory, and of a store that tells none of these, a change of the voxels is not seen;
-        nor is a change of the output by others. Where `memory` has no room for the blocks that were begun, the rest is
-        cut into smaller ones. False begins anew.
+        its parts. Changed voxels are not noticed in an array in memory, in a store without this information, and in an
+        output that others change. If `memory` has no room for the blocks that were begun, the rest is cut into smaller
+        ones. False begins anew.
     overwrite : bool
         An output may be there, and is replaced.
     journal : path, optional
-        Where the finished blocks are noted; beside an output that is a path. Without one a run cannot be resumed.
+        File that lists the finished blocks; by default beside an output that is a path. Without one a run cannot be resumed.
     spacing : sequence of float, or False, optional
         Instead of the source's.
     progress, **options
@@ -254,7 +254,7 @@ def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, **option
     Parameters
     ----------
     labels, intensity : path, zarr.Array, zarr.Group of OME-Zarr, or a TensorStore handle
-        Of OME-Zarr level 0 is read, and its scale is the spacing.
+        Level 0 of OME-Zarr is read, and its scale is the spacing.
     spacing, **options
         As of `chunkwise.measure`.
     """

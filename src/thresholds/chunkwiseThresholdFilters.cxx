@@ -303,7 +303,8 @@ AddThresholdFilters(std::vector<FilterDescription> & filters)
   thresholds.option = "thresholds";
   thresholds.type = ParameterType::Reals;
   thresholds.count = ParameterCount::Any;
-  thresholds.help = "The thresholds, ascending; a voxel is as many as it is above; auto: those that the method finds";
+  thresholds.help =
+    "Thresholds, ascending; the result is the number of thresholds below the voxel; auto: found by the method";
   thresholds.defaultText = "auto";
   thresholds.provisionalText = "0";
   thresholds.estimate = GetThresholdEstimate();
