@@ -102,6 +102,10 @@ CheckFolderMayBeReplaced(const Destination & destination, const OutputOptions & 
   {
     Fail(destination.shown, file.string() + " is there, and is no store of Zarr");
   }
+  if (const std::string name = FindBesideImage(file); !name.empty())
+  {
+    Fail(destination.shown, "would replace a store that has \"" + name + "\" beside its image");
+  }
   const fs::path folder = fs::canonical(file, error);
   for (const fs::path & input : options.inputFiles)
   {

@@ -568,6 +568,14 @@ def check_refusals():
     check(result.returncode == 1 and "no store" in result.stderr, f"a folder that is no store: {result.stderr}")
     result = run(store / "0", store)
     check(result.returncode == 1 and "would replace" in result.stderr, f"a store that is an input: {result.stderr}")
+    full = folder / "full.zarr"
+    shutil.rmtree(full, ignore_errors=True)
+    check(run(folder / "out.nrrd", full).returncode == 0, "a new store")
+    check(run(folder / "out.nrrd", full).returncode == 0, "a store is replaced")
+    zarr.create_array(str(full / "labels" / "cells"), shape=(4, 4), dtype="uint8")[...] = 7
+    result = run(folder / "out.nrrd", full)
+    check(result.returncode == 1 and "labels" in result.stderr, f"a store with labels beside its image: {result.stderr}")
+    check((zarr.open_array(str(full / "labels" / "cells"), mode="r")[...] == 7).all(), "the labels are still there")
     for option in ("0.6", "chunks=0x1", "chunks=1x2x3x4x5", "codec=none:3", "codec=zstd:23", "codec=lzma", "0.4,shards=8x8x8",
                    "chunks=64x64,shards=65x64", "", ",", "chunks=", "pyramid=", "pyramid=sum"):
         result = run("--zarr", option, folder / "out.nrrd", folder / "refused.zarr")

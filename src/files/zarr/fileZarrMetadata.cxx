@@ -1114,6 +1114,40 @@ IsZarr(const fs::path & folder)
                                              IsThereAsFile(folder / ".zgroup"));
 }
 
+std::string
+FindBesideImage(const fs::path & folder)
+{
+  const Node node = ReadNode(folder);
+  if (node.isArray)
+  {
+    return "";
+  }
+  std::vector<std::string> known = { "zarr.json" };
+  if (const Json * const ome = FindOme(node))
+  {
+    const JsonPart datasets =
+      JsonPart(node.files.back().string(), (*ome)["multiscales"][0], "\"multiscales\"[0]").At("datasets");
+    for (std::size_t i = 0; i < datasets.GetSize(); ++i)
+    {
+      known.push_back(CheckPath(datasets.At(i).At("path")).begin()->string());
+    }
+  }
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+  {
+    const std::string name = entry->path().filename().string();
+    if (name.front() != '.' && std::find(known.begin(), known.end(), name) == known.end())
+    {
+      return name;
+    }
+  }
+  if (error)
+  {
+    Fail(folder.string(), "cannot be listed: " + error.message());
+  }
+  return "";
+}
+
 ZarrImage
 ReadZarrImage(const std::string & file)
 {

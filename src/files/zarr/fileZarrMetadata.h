@@ -93,6 +93,10 @@ struct ZarrImage
 bool
 IsZarr(const std::filesystem::path & folder);
 
+/** The name of something in a store that is no part of its first image, such as "labels"; empty if there is nothing. */
+std::string
+FindBesideImage(const std::filesystem::path & folder);
+
 /** Reads the metadata of an array, or of the first level of a group of OME-Zarr. Throws FileError. */
 ZarrImage
 ReadZarrImage(const std::string & file);

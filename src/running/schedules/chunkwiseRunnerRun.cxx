@@ -3,6 +3,7 @@
 
 #include "chunkwiseError.h"
 #include "chunkwiseOutOfCoreRunner.h"
+#include "chunkwiseStridedVoxels.h"
 
 #include <cstring>
 
@@ -79,11 +80,7 @@ private:
         std::memcpy(target, source, static_cast<std::size_t>(n * size));
         continue;
       }
-      for (std::int64_t i = 0; i < n; ++i)
-      {
-        std::memcpy(
-          target + i * to.stride[0] * size, source + i * from.stride[0] * size, static_cast<std::size_t>(size));
-      }
+      CopyStrided(static_cast<std::size_t>(size), target, to.stride[0], source, from.stride[0], n);
     }
   }
 
