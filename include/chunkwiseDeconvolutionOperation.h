@@ -111,7 +111,7 @@ public:
   std::string
   GetObjectionToDevices() const override
   {
-    return "devices do not compute convolutions through transforms in tiles of the image's grid yet";
+    return "devices do not compute deconvolution yet";
   }
 
   /** Any of the kernels, for their extent and center. */

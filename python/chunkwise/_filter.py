@@ -348,7 +348,11 @@ class Filter:
 
     def default_dtype(self, dtype: Any) -> np.dtype[Any]:
         """The type of the result where nobody asks for one."""
-        return _default_dtype(self._row.engine, np.dtype(dtype))
+        dtype = np.dtype(dtype)
+        if dtype.kind == "b" and self._given.get("interpolation") in ("nearest", "label"):
+            # Voxels of the input, not means of them.
+            return dtype
+        return _default_dtype(self._row.engine, dtype)
 
     def _operation(self, shape: tuple[int, ...], kind: str, output_kind: str, spacing: Any = None,
                    further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False,

@@ -100,3 +100,17 @@ def test_what_makes_no_grid_is_refused():
         ndi.zoom(image, 2, order=2)
     with pytest.raises(chunkwise.ParameterError, match="grid-wrap"):
         ndi.zoom(image, 2, mode="wrap")
+
+
+def test_truth_values_stay_what_they_are_where_no_mean_is_taken():
+    image = np.random.default_rng(2).random((6, 7)) > 0.5
+    for interpolation in ("nearest", "label"):
+        result = chunkwise.resample(image, scale=2, interpolation=interpolation)
+        assert result.dtype == bool and np.array_equal(result, np.repeat(np.repeat(image, 2, 0), 2, 1))
+    assert chunkwise.resample(image, scale=2).dtype == np.float32
+
+
+def test_images_without_voxels():
+    assert chunkwise.resample(np.zeros((0, 4)), scale=2).shape == (0, 8)
+    with pytest.raises(chunkwise.ParameterError, match="no voxels"):
+        chunkwise.resample(np.zeros((0, 4)), size=(3, 3))

@@ -217,8 +217,9 @@ private:
                              "fewer than 9e15 voxels along each axis",
                              " gives no ");
       }
-      output.extent[a] =
-        p.Has("Size") ? p.OverAxes("Size")[a] : std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted));
+      output.extent[a] = p.Has("Size")
+                           ? p.OverAxes("Size")[a]
+                           : std::max<std::int64_t>(image.extent[a] > 0 ? 1 : 0, static_cast<std::int64_t>(wanted));
       matrix[static_cast<std::size_t>(i * n + i)] = step;
       offset[k] = 0.5 * step - 0.5;
     }
@@ -325,7 +326,12 @@ std::shared_ptr<const Operation>
 MakeResample(const CheckedParameters & p, const FilterImage & image)
 {
   const ResampleGrid grid(p, image);
-  const auto         operation = std::make_shared<ResampleOperation>();
+  if (Box::FromExtent(image.extent).IsEmpty() && !Box::FromExtent(grid.output.extent).IsEmpty())
+  {
+    throw ParameterError("the image has no voxels, so an output of " + ToString(grid.output.extent) +
+                         " voxels has no values");
+  }
+  const auto operation = std::make_shared<ResampleOperation>();
   operation->image = image.extent;
   operation->output = grid.output.extent;
   // The first axis, then the others: those of the grid, and others that fill three places.
