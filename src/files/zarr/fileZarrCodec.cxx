@@ -139,7 +139,7 @@ InflateAll(Inflater & inflater, const char * from, std::size_t bytes, char * to,
       }
       if (left == before && made == 0)
       {
-        throw std::runtime_error("its compressed stream is cut off");
+        throw std::runtime_error("has a compressed stream that is cut off");
       }
     }
   } while (left > 0);
@@ -299,7 +299,7 @@ ZarrCoder::DecodeOne(const ZarrCodec & codec, const char * from, std::size_t byt
       const int made = blosc_decompress_ctx(from, to, room, 1);
       if (made < 0 || static_cast<std::size_t>(made) != claimed)
       {
-        throw std::runtime_error("Blosc cannot decompress it");
+        throw std::runtime_error("cannot be decompressed by Blosc");
       }
       return claimed;
 #else
@@ -320,7 +320,7 @@ ZarrCoder::DecodeOne(const ZarrCodec & codec, const char * from, std::size_t byt
       const std::size_t made = ZSTD_decompressDCtx(m_State->decoder.get(), to, room, from, bytes);
       if (ZSTD_isError(made))
       {
-        throw std::runtime_error(std::string("Zstandard cannot decompress it: ") + ZSTD_getErrorName(made));
+        throw std::runtime_error(std::string("cannot be decompressed by Zstandard: ") + ZSTD_getErrorName(made));
       }
       return made;
 #else
@@ -340,7 +340,7 @@ ZarrCoder::DecodeOne(const ZarrCodec & codec, const char * from, std::size_t byt
         from + SumBytes, to, static_cast<int>(bytes - SumBytes), static_cast<int>(std::min(room, MostOfInt)));
       if (made < 0 || static_cast<std::uint32_t>(made) != claimed)
       {
-        throw std::runtime_error("LZ4 cannot decompress it");
+        throw std::runtime_error("cannot be decompressed by LZ4");
       }
       return claimed;
 #else
@@ -371,7 +371,7 @@ ZarrCoder::Decode(const std::vector<ZarrCodec> & codecs, std::vector<char> & enc
     {
       if (size < SumBytes || GetCrc32c(from->data(), size - SumBytes) != ReadLittle(from->data() + size - SumBytes))
       {
-        throw std::runtime_error("its checksum is wrong");
+        throw std::runtime_error("has a wrong checksum");
       }
       size -= SumBytes;
       continue;
