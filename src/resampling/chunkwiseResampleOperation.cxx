@@ -147,7 +147,7 @@ ResampleOperation::Validate(const Coordinates & extent) const
   for (int a = 0; a < MaxDimension; ++a)
   {
     const bool isFree = a == axes[0] || a == axes[1] || a == axes[2];
-    if (output[a] < 1 || (!isFree && output[a] != image[a]))
+    if (output[a] < std::min<std::int64_t>(image[a], 1) || (!isFree && output[a] != image[a]))
     {
       throw ParameterError("Size", ToString(output), "at least one voxel along each axis");
     }

@@ -64,6 +64,7 @@
 #endif
 #include "itkChunkwiseTestImages.h"
 #include "itkStreamingImageFilter.h"
+#include "itkTranslationTransform.h"
 
 #include <gtest/gtest.h>
 
@@ -301,6 +302,16 @@ BackgroundOfUsualImage()
 {
   return MakeRandomImage<ImageType>(UsualRegion(), 17)
     ->GetPixel(UsualRegion().GetIndex() + itk::Offset<3>{ { 3, 2, 1 } });
+}
+
+itk::ChunkwiseResampleImageFilter<ImageType>::Pointer
+MakeUsual(itk::ChunkwiseResampleImageFilter<ImageType> *)
+{
+  const auto filter = itk::ChunkwiseResampleImageFilter<ImageType>::New();
+  const auto shift = itk::TranslationTransform<double, 3>::New();
+  shift->SetOffset(itk::Vector<double, 3>(0.25));
+  filter->SetTransform(shift);
+  return filter;
 }
 
 itk::EuclideanDistanceImageFilter<ImageType, ImageType>::Pointer
