@@ -43,8 +43,6 @@ set(Chunkwise_OPERATION_SRCS
   thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
   resampling/chunkwiseResampleOperation.cxx
-  watershed/chunkwiseWatershedOperation.cxx
-  watershed/chunkwiseWatershedSolve.cxx
 )
 set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_OPERATION_SRCS}
@@ -138,7 +136,11 @@ set(Chunkwise_ENGINE_SRCS
   thresholds/chunkwiseHistogramThresholds.cxx
   thresholds/chunkwiseThresholdFilters.cxx
   thresholds/chunkwiseThresholdHistogram.cxx
+  watershed/chunkwiseWatershedBlocks.cxx
   watershed/chunkwiseWatershedFilters.cxx
+  watershed/chunkwiseWatershedOperation.cxx
+  watershed/chunkwiseWatershedRunner.cxx
+  watershed/chunkwiseWatershedSolve.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx

@@ -14,6 +14,7 @@
 #include "commandMeasure.h"
 #include "commandPlan.h"
 #include "commandProgress.h"
+#include "commandSeparate.h"
 #include "commandSignals.h"
 #include "commandStatistics.h"
 #include "fileJob.h"
@@ -302,6 +303,11 @@ Run(const CommandLine & line)
   {
     AskBeforeReplacing(line);
     (line.task == Task::Chain ? RunChain : FillLabelHoles)(line);
+  }
+  else if (line.task == Task::Separate)
+  {
+    AskBeforeReplacing(line);
+    SeparateObjects(line);
   }
   else if (line.planOnly)
   {
