@@ -160,10 +160,10 @@ def _grid_numbers(parameter: Parameter, values: list[float]) -> list[float]:
                                        "translation behind it, and perhaps one of 0 ... 0 1")
         rows = [values[row * (n + 1):(row + 1) * (n + 1)] for row in range(n)]
         return [each for row in reversed(rows) for each in (*reversed(row[:n]), row[n])]
-    if parameter.engine == "Reference":
+    if parameter.engine in ("Reference", "DisplacementGrid"):
         n = next((n for n in range(1, 6) if len(values) == n * (n + 3)), 0)
         if n == 0:
-            raise _core.ParameterError(f"reference: {len(values)} numbers; it takes sizes, spacing, origin and the rows of the "
+            raise _core.ParameterError(f"{parameter.name}: {len(values)} numbers; it takes sizes, spacing, origin and the rows of the "
                                        "direction")
         parts = [values[:n], values[n:2 * n], values[2 * n:3 * n], values[3 * n:]]
         return [each for part in parts for each in reversed(part)]
@@ -179,15 +179,17 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
         raise _core.ParameterError(f"{parameter.name}: auto needs the whole image; .resolved(image) takes the value from one")
     if parameter.type == "kernel":
         array = value.array
-        stacked = parameter.engine == "KernelImages"
+        stacked = parameter.engine in ("KernelImages", "Displacements")
         shape = array.shape[1:] if stacked else array.shape
         if len(shape) > ndim or not shape or (stacked and array.ndim < 2):
             raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, of an image with {ndim} dimensions")
         if 0 in array.shape:
             raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, it has no weights")
         voxels = array.reshape(array.shape[0] if stacked else 1, -1)
+        if parameter.engine == "Displacements":
+            voxels = np.ascontiguousarray(voxels[::-1])
         return tuple(reversed(shape)), voxels
-    if parameter.engine in ("Affine", "OutputOrigin", "OutputDirection", "Reference"):
+    if parameter.engine in ("Affine", "OutputOrigin", "OutputDirection", "Reference", "DisplacementGrid"):
         return _grid_numbers(parameter, list(value) if isinstance(value, tuple) else [value])
     if parameter.type in ("integers", "reals"):
         values = list(value) if isinstance(value, tuple) else [value]
