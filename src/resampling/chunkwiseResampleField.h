@@ -21,7 +21,7 @@ public:
 
   /** The image of one component for each row of `vectors`. */
   std::shared_ptr<const KernelStack> vectors;
-  /** Of the grid, along the operation's axes. */
+  /** Voxels of the grid along the operation's axes. */
   std::int64_t extent[Axes]{ 1, 1, 1 };
   double       step[Axes][Axes]{ { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
   double       start[Axes]{};

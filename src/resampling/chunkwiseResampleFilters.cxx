@@ -145,9 +145,9 @@ public:
                            std::to_string(vectors.kernels.size()) + " components a voxel",
                            std::to_string(n) + " of them");
     }
-    // What a voxel along each axis adds to a place of the field, then the place of voxel 0.
+    // The step that a voxel along each axis adds to a place of the field, then the place of voxel 0.
     std::vector<double> steps = this->FindPlaces(p, vectors.extent);
-    // What each component of a vector adds to a point, in voxels of the image.
+    // The distance that each component of a vector adds to a point, in voxels of the image.
     const std::vector<double> affine = this->ReadAffine(p);
     std::vector<double>       moves(static_cast<std::size_t>(n * n));
     for (int i = 0; i < n; ++i)
@@ -209,7 +209,7 @@ private:
     }
   }
 
-  /** Where voxels of the output lie on the field's grid: rows of a matrix, with the place of voxel 0 behind it. */
+  /** The places of the output's voxels on the field's grid: rows of a matrix, with the place of voxel 0 behind it. */
   std::vector<double>
   FindPlaces(const CheckedParameters & p, const Coordinates & extent) const
   {
@@ -223,7 +223,7 @@ private:
         {
           throw ParameterError("Displacements",
                                ToString(extent) + " voxels",
-                               ToString(output.extent) + ", those of the output, without a grid of their own",
+                               ToString(output.extent) + ", those of the output, without DisplacementGrid",
                                ": there must be ");
         }
         places[static_cast<std::size_t>(i * (n + 1) + i)] = 1;

@@ -64,6 +64,9 @@ class Inputs:
             "radii": write(folder / "radii.mha", self.with_geometry(noise(size, "uint8", 7, 0, 3))),
         }
 
+        vectors = noise((4, 3, 3 * 3), "float32", 11, -1, 1)
+        vectors.size, vectors.spacing, vectors.origin = (4, 3, 3), [2.0, 3.5, 5.0], [-0.5, 0.25, 1.0]
+        self.files["vectors"] = write(folder / "vectors.mha", vectors, more="ElementNumberOfChannels = 3\n")
         self.files["model"].write_bytes(small_model())
         self.files["other"] = folder / "other.onnx"
         self.files["other"].write_bytes(small_model([node("Sigmoid", ["f"], "out")]))
