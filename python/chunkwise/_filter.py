@@ -33,7 +33,7 @@ def _digest(data: bytes) -> str:
 class Kernel:
     """An array that is a parameter: it can be compared and has a hash, and nobody changes it."""
 
-    __slots__ = ("array", "digest")
+    __slots__ = ("array", "_digest")
 
     def __init__(self, array: Any) -> None:
         given = np.asarray(array)
@@ -41,7 +41,13 @@ class Kernel:
             raise _core.ParameterError(f"kernel: {given.dtype} holds no real numbers")
         self.array = np.array(given, dtype=np.float64, order="C")
         self.array.setflags(write=False)
-        self.digest = _digest(repr(self.array.shape).encode() + self.array.tobytes())
+        self._digest = ""
+
+    @property
+    def digest(self) -> str:
+        # A displacement field is large, and seldom compared.
+        self._digest = self._digest or _digest(repr(self.array.shape).encode() + self.array.tobytes())
+        return self._digest
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Kernel) and self.digest == other.digest
@@ -186,9 +192,8 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
         if 0 in array.shape:
             raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, it has no weights")
         voxels = array.reshape(array.shape[0] if stacked else 1, -1)
-        if parameter.engine == "Displacements":
-            voxels = np.ascontiguousarray(voxels[::-1])
-        return tuple(reversed(shape)), voxels
+        # The components of vectors are those of NumPy's axes.
+        return tuple(reversed(shape)), voxels, parameter.engine == "Displacements"
     if parameter.engine in ("Affine", "OutputOrigin", "OutputDirection", "Reference", "DisplacementGrid"):
         return _grid_numbers(parameter, list(value) if isinstance(value, tuple) else [value])
     if parameter.type in ("integers", "reals"):
@@ -350,11 +355,11 @@ class Filter:
 
     def default_dtype(self, dtype: Any) -> np.dtype[Any]:
         """The type of the result where nobody asks for one."""
-        dtype = np.dtype(dtype)
-        if dtype.kind == "b" and self._given.get("interpolation") in ("nearest", "label"):
+        wanted: np.dtype[Any] = np.dtype(dtype)
+        if wanted.kind == "b" and self._given.get("interpolation") in ("nearest", "label"):
             # Voxels of the input, not means of them.
-            return dtype
-        return _default_dtype(self._row.engine, dtype)
+            return wanted
+        return _default_dtype(self._row.engine, wanted)
 
     def _operation(self, shape: tuple[int, ...], kind: str, output_kind: str, spacing: Any = None,
                    further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False,
@@ -402,8 +407,8 @@ class Filter:
         with self.worded(ndim):
             _core.check_kinds(operation, list(inputs), output)
 
-    def _to_engine(self, ndim: int, axes: Any, boolean: bool) -> dict[str, Any]:
-        values = dict(self._given)
+    def _to_engine(self, ndim: int, axes: Any, boolean: bool, without: Sequence[str] = ()) -> dict[str, Any]:
+        values = {key: value for key, value in self._given.items() if key not in without}
         if axes is not None and "axes" in self._row.parameters and "axes" not in values:
             values["axes"] = axes
         if boolean:
@@ -566,7 +571,8 @@ class Filter:
     def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
         if not self._row.has_grid and not self._given.get("valid"):
             return None
-        given = self._to_engine(len(shape), None, False)
+        # The grid does not depend on vectors, which may be many.
+        given = self._to_engine(len(shape), None, False, ("displacements", "displacement_grid", "displacements_are_points"))
         with self.worded(len(shape)):
             box = _core.output_box(self._row.engine, given, turn(shape), kind, output_kind)
         return slices_of(box)

@@ -24,9 +24,13 @@ constexpr double RoundingOfMoves = 1e-12;
 void
 ResampleField::Prepare()
 {
+  m_IsOnOutput = true;
   for (int i = 0; i < Axes; ++i)
   {
     m_Parts[i] = (extent[i] + PartLength - 1) / PartLength;
+    // Along an axis of one voxel the place is 0, whatever the step.
+    m_IsOnOutput = m_IsOnOutput && extent[i] == output[i] && start[i] == 0 && (step[i][i] == 1 || extent[i] == 1) &&
+                   step[i][(i + 1) % Axes] == 0 && step[i][(i + 2) % Axes] == 0;
   }
   constexpr double infinity = std::numeric_limits<double>::infinity();
   m_Bounds.assign(static_cast<std::size_t>(m_Parts[0] * m_Parts[1] * m_Parts[2]),
@@ -72,6 +76,16 @@ ResampleField::Prepare()
 void
 ResampleField::Move(const Coordinates & voxel, double (&move)[Axes]) const
 {
+  if (m_IsOnOutput)
+  {
+    const std::int64_t at = (voxel[2] * extent[1] + voxel[1]) * extent[0] + voxel[0];
+    double             vector[Axes]{};
+    for (std::size_t k = 0; k < vectors->kernels.size(); ++k)
+    {
+      vector[k] = vectors->kernels[k][static_cast<std::size_t>(at)];
+    }
+    return this->Transform(vector, move);
+  }
   std::int64_t base = 0;
   std::int64_t next[Axes];
   double       part[Axes];

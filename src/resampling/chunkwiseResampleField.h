@@ -23,6 +23,8 @@ public:
   std::shared_ptr<const KernelStack> vectors;
   /** Voxels of the grid along the operation's axes. */
   std::int64_t extent[Axes]{ 1, 1, 1 };
+  /** The extent of the output along the operation's axes. */
+  std::int64_t output[Axes]{ 1, 1, 1 };
   double       step[Axes][Axes]{ { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
   double       start[Axes]{};
   /** Column k: what component k of a vector adds to a point along each axis, in voxels of the image. */
@@ -74,6 +76,7 @@ private:
   std::vector<Bounds> m_Bounds;
   std::int64_t        m_Parts[Axes]{ 1, 1, 1 };
   std::uint64_t       m_Digest{ 0 };
+  bool                m_IsOnOutput{ false }; ///< voxels of the output are those of the grid
 };
 
 } // namespace chunkwise

@@ -169,6 +169,7 @@ public:
         field->toImage[i][o] = row < 0 || o >= n ? 0 : Snap(moves[static_cast<std::size_t>(row * n + o)], 1);
       }
       field->extent[i] = row < 0 ? 1 : vectors.extent[places[i]];
+      field->output[i] = output.extent[places[i]];
       field->start[i] = row < 0 ? 0 : Snap(steps[static_cast<std::size_t>(row * (n + 1) + n)], 1);
     }
     field->Prepare();

@@ -983,6 +983,7 @@ public:
         const auto field = std::make_shared<ResampleField>();
         const auto vectors = std::make_shared<KernelStack>();
         std::copy_n(operation.output.axis, 3, field->extent);
+        std::copy_n(operation.output.axis, 3, field->output);
         std::copy_n(operation.output.axis, 3, vectors->extent.axis);
         vectors->kernels.resize(1);
         for (std::int64_t i = 0; i < Box::FromExtent(operation.output).NumberOfVoxels(); ++i)

@@ -359,6 +359,21 @@ RandomField(std::mt19937 & random, const Coordinates & output)
       field->toImage[i][o] = i == o ? Real(random, -2, 2) : random() % 2 ? 0 : Real(random, -1, 1);
     }
     field->start[i] = Real(random, -1, 1);
+    field->output[i] = output[i];
+  }
+  if (random() % 3 == 0)
+  {
+    // The grid is the output's.
+    voxels = static_cast<std::size_t>(output[0] * output[1] * output[2]);
+    for (int i = 0; i < 3; ++i)
+    {
+      vectors->extent[i] = field->extent[i] = output[i];
+      field->start[i] = 0;
+      for (int o = 0; o < 3; ++o)
+      {
+        field->step[i][o] = i == o ? 1 : 0;
+      }
+    }
   }
   vectors->kernels.resize(1 + random() % 3);
   for (std::vector<double> & component : vectors->kernels)

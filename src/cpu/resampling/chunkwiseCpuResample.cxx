@@ -330,6 +330,31 @@ public:
     return static_cast<const TReal *>(m_View.data) + m_View.Offset(at);
   }
 
+  /** One more than the offset of voxel `first` of the axes, and the distances of voxels, if all taps from there on are
+   * there; else 0. */
+  std::int64_t
+  FindInside(const std::int64_t (&first)[ResampleAxes], Coordinates at, std::int64_t (&strides)[ResampleAxes]) const
+  {
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      const int a = m_Tiles.operation.axes[i];
+      if (first[i] < m_View.box.lower[a] || first[i] + m_Tiles.axes[i].taps > m_View.box.upper[a])
+      {
+        return 0;
+      }
+      at[a] = first[i];
+      strides[i] = m_View.stride[a];
+    }
+    return m_View.Offset(at) + 1;
+  }
+
+  /** Voxels of a row whose begin FindInside gave. */
+  void
+  LoadInside(TReal * to, std::int64_t inside, std::int64_t n) const
+  {
+    m_Load(to, m_View.data, inside - 1, m_View.stride[0], n);
+  }
+
   /** The voxel along one of the axes whose value stands at `i`; -1: none. */
   std::int64_t
   Map(int axis, std::int64_t i) const
@@ -660,7 +685,9 @@ private:
     {
       first[i] = FillTaps(m_Tiles.axes[i], m_Tiles.edges[i], point[i], worker.tables[i].weights, 1);
     }
-    const auto sumUp = [this, &worker](int i, auto && valueAt) {
+    std::int64_t       strides[ResampleAxes];
+    const std::int64_t inside = m_Source.FindInside(first, at, strides);
+    const auto         sumUp = [this, &worker](int i, auto && valueAt) {
       const ResampleOperation::Axis & axis = m_Tiles.axes[i];
       const TReal                     base = valueAt(axis.below);
       TReal                           sum = base;
@@ -675,7 +702,14 @@ private:
     };
     return sumUp(2, [&](std::int64_t z) {
       return sumUp(1, [&](std::int64_t y) {
-        m_Source.Load(worker.row, first[0], first[0] + m_Tiles.axes[0].taps, first[1] + y, first[2] + z, at);
+        if (inside)
+        {
+          m_Source.LoadInside(worker.row, inside + y * strides[1] + z * strides[2], m_Tiles.axes[0].taps);
+        }
+        else
+        {
+          m_Source.Load(worker.row, first[0], first[0] + m_Tiles.axes[0].taps, first[1] + y, first[2] + z, at);
+        }
         return sumUp(0, [&](std::int64_t x) { return worker.row[x]; });
       });
     });
