@@ -42,6 +42,7 @@ set(Chunkwise_OPERATION_SRCS
   window/chunkwiseWienerOperation.cxx
   thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
+  resampling/chunkwiseResampleField.cxx
   resampling/chunkwiseResampleOperation.cxx
 )
 set(Chunkwise_ENGINE_SRCS

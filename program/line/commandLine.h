@@ -125,6 +125,7 @@ struct CommandLine
   std::string raw;
   /** How a store of Zarr is written: the value of --zarr; empty: nobody says. */
   std::string   zarr;
+  std::string   levels;       ///< OUT is IN, a store that gets levels by this method; empty: OUT is an image
   unsigned int  threads{ 0 }; ///< 0: all
   std::string   outputType;   ///< empty: the filter's default
   ProgressStyle progress{ ProgressStyle::Bar };
