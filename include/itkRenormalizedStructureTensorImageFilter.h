@@ -10,8 +10,8 @@ namespace itk
  * \brief Eigenvalues, orientation, coherence, cornerness or elements of the structure tensor of an image.
  *
  * The gradient of the image smoothed by a Gaussian (SetSigma, or another operator) is multiplied with itself; the
- * products are smoothed by a second Gaussian (SetOuterSigma). An output that is an itk::VectorImage has all eigenvalues,
- * elements or components of the orientation, any other one the one with a number.
+ * products are smoothed by a second Gaussian (SetOuterSigma). An output that is an itk::VectorImage has all
+ * eigenvalues, elements or components of the orientation, any other one the one with a number.
  *
  * - Orientation: the unit vector of the smallest eigenvalue, along which the image changes least. Its component with
  *   the largest magnitude is positive; it is zero where another eigenvalue is equal, within 1e-6 of the largest one.
@@ -50,7 +50,8 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT RenormalizedStructureTensorImageFilter : public DerivativeImageFilterBase<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedStructureTensorImageFilter
+  : public DerivativeImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedStructureTensorImageFilter);
@@ -94,6 +95,12 @@ public:
     SigmaArrayType same;
     same.Fill(sigma);
     this->SetOuterSigmaArray(same);
+  }
+  /** The standard deviation along x. */
+  double
+  GetOuterSigma() const
+  {
+    return m_OuterSigmaArray[0];
   }
 
   using ResultEnum = RenormalizedDerivativeEnums::TensorResult;

@@ -4,8 +4,8 @@
 
 #include "chunkwiseHessianMeasure.h"
 
-// Directions and measures of symmetric matrices of up to 3 x 3, structure tensors as a rule: of doubles, or of vectors of
-// them. No operation is contracted, so all give the same bits.
+// Directions and measures of symmetric matrices of up to 3 x 3, structure tensors as a rule: of doubles, or of vectors
+// of them. No operation is contracted, so all give the same bits.
 namespace chunkwise
 {
 

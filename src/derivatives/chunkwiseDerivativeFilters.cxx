@@ -467,16 +467,18 @@ StructureTensorRow(ParameterDescription result, ParameterDescription number, Par
   outer.name = "OuterSigma";
   outer.option = "outer-sigma";
   outer.type = ParameterType::Reals;
-  outer.help = "Standard deviation of the Gaussian that smooths the products of derivatives, in the image's physical unit, "
-               "one number or one for each spatial axis";
+  outer.help =
+    "Standard deviation of the Gaussian that smooths the products of derivatives, in the image's physical unit, "
+    "one number or one for each spatial axis";
   outer.required = true;
   outer.minimum = 0;
   outer.exampleText = "2";
-  result.help = "Eigenvalues in ascending order, the unit vector of the smallest one, along which the image changes least, "
-                "coherence from 0 to 1, Harris' cornerness, or the elements of the tensor's upper triangle, row by row";
+  result.help =
+    "Eigenvalues in ascending order, the unit vector of the smallest one, along which the image changes least, "
+    "coherence from 0 to 1, Harris' cornerness, or the elements of the tensor's upper triangle, row by row";
   result.choices = { "eigenvalues", "orientation", "coherence", "cornerness", "elements" };
-  ParameterDescription harris =
-    RealParameter("Harris", "harris", "Cornerness is the determinant minus so much of the trace's power", "0.05", 0, false);
+  ParameterDescription harris = RealParameter(
+    "Harris", "harris", "Cornerness is the determinant minus so much of the trace's power", "0.05", 0, false);
   harris.onlyWithName = result.name;
   harris.onlyWithValue = "cornerness";
   for (ParameterDescription * const each : { &number, &components })
@@ -496,9 +498,10 @@ StructureTensorRow(ParameterDescription result, ParameterDescription number, Par
       each.onlyWithValue.clear();
     }
   }
-  row.parameters.erase(
-    std::remove_if(row.parameters.begin(), row.parameters.end(), [](const auto & each) { return each.name == "KernelRadius"; }),
-    row.parameters.end());
+  row.parameters.erase(std::remove_if(row.parameters.begin(),
+                                      row.parameters.end(),
+                                      [](const auto & each) { return each.name == "KernelRadius"; }),
+                       row.parameters.end());
   row.parameters.push_back(components);
   row.canBeStage = false;
   row.takesComponents = false;

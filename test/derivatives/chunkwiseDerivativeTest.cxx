@@ -816,7 +816,8 @@ TEST_P(Derivatives, StructureTensorsAreWhatTheirDefinitionSays)
   for (int trial = 0; trial < 25; ++trial)
   {
     const int  dimension = trial % 5 == 4 ? 1 : 2 + trial % 2;
-    const auto operation = TensorOperation(dimension, 1 + trial % 3, trial % 7 == 6 ? 0 : 1 + trial % 2, AllModes[trial % 5]);
+    const auto operation =
+      TensorOperation(dimension, 1 + trial % 3, trial % 7 == 6 ? 0 : 1 + trial % 2, AllModes[trial % 5]);
     const auto size = static_cast<std::size_t>(dimension);
     operation->componentAxis = MaxDimension - 1;
     Trial<double, double> t(random, operation, { { 9, 6, dimension == 3 ? 5 : 2, 1, 1 } });
@@ -882,12 +883,11 @@ TEST_P(Derivatives, StructureTensorsAreWhatTheirDefinitionSays)
           {
             const std::size_t first = std::min(row, column);
             const std::size_t second = std::max(row, column);
-            product += triangle[first * size - first * (first + 1) / 2 + second] *
-                       static_cast<long double>(found(2, column));
+            product +=
+              triangle[first * size - first * (first + 1) / 2 + second] * static_cast<long double>(found(2, column));
           }
           const double component = found(2, row);
-          ASSERT_NEAR(
-            static_cast<double>(product), static_cast<double>(values[0]) * component, 2e-7 * (1 + largest));
+          ASSERT_NEAR(static_cast<double>(product), static_cast<double>(values[0]) * component, 2e-7 * (1 + largest));
           length += component * component;
           sign = std::fabs(component) > std::fabs(sign) ? component : sign;
         }
@@ -906,7 +906,8 @@ TEST_P(Derivatives, StructureTensorsOfChunksHaveTheBitsOfTheWhole)
       const auto operation =
         TensorOperation(1 + trial % 3, 1 + trial % 4, trial % 5 == 4 ? 0 : 1 + trial % 6, AllModes[random() % 5]);
       operation->result = static_cast<DerivativeResult>(2 + trial % 6);
-      operation->result = operation->result == DerivativeResult::Measure ? DerivativeResult::Components : operation->result;
+      operation->result =
+        operation->result == DerivativeResult::Measure ? DerivativeResult::Components : operation->result;
       return operation;
     });
   };
@@ -915,7 +916,7 @@ TEST_P(Derivatives, StructureTensorsOfChunksHaveTheBitsOfTheWhole)
   compare(std::int32_t{}, double{}, 12);
 }
 
-/** Where the image changes along one axis alone, no direction across it is better than another. */
+/** If the image changes along one axis alone, no direction across it is better than another. */
 TEST(TensorDirections, AreZerosWhereTheSmallestEigenvalueIsDouble)
 {
   const auto   root = [](double square) { return std::sqrt(square); };

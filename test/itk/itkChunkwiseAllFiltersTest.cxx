@@ -38,6 +38,7 @@
 #include "itkRenormalizedGradientImageFilter.h"
 #include "itkRenormalizedHessianImageFilter.h"
 #include "itkRenormalizedHessianMeasureImageFilter.h"
+#include "itkRenormalizedStructureTensorImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -286,6 +287,12 @@ MakeUsual(itk::RenormalizedHessianImageFilter<ImageType> *)
   return MakeWithSigma<itk::RenormalizedHessianImageFilter<ImageType>>();
 }
 
+itk::RenormalizedStructureTensorImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedStructureTensorImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedStructureTensorImageFilter<ImageType>>();
+}
+
 itk::RenormalizedHessianMeasureImageFilter<ImageType>::Pointer
 MakeUsual(itk::RenormalizedHessianMeasureImageFilter<ImageType> *)
 {
@@ -401,6 +408,7 @@ AllCases()
            CaseOf<RenormalizedGradientImageFilter<ImageType>>(),
            CaseOf<RenormalizedHessianImageFilter<ImageType>>(),
            CaseOf<RenormalizedHessianMeasureImageFilter<ImageType>>(),
+           CaseOf<RenormalizedStructureTensorImageFilter<ImageType>>(),
            CaseOf<RenormalizedHighPassImageFilter<ImageType>>(),
            CaseOf<RenormalizedLaplacianOfGaussianImageFilter<ImageType>>(),
            CaseOf<RenormalizedMaximumImageFilter<ImageType>>(),

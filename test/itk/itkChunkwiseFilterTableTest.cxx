@@ -38,6 +38,7 @@
 #include "itkRenormalizedGradientImageFilter.h"
 #include "itkRenormalizedHessianImageFilter.h"
 #include "itkRenormalizedHessianMeasureImageFilter.h"
+#include "itkRenormalizedStructureTensorImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -618,6 +619,34 @@ CasesOf(const std::string & row)
                           { "Result", "elements" },
                           { "Number", "2" } }),
              WithWindow(prewitt, { { "Operator", "prewitt" } }) };
+  }
+  if (row == "structure-tensor")
+  {
+    const auto filter = RenormalizedStructureTensorImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetOuterSigma(1.7);
+    filter->SetCutoff(3.3);
+    filter->NormalizeAcrossScaleOn();
+    filter->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    filter->UseImageSpacingOff();
+    filter->SetResult(RenormalizedDerivativeEnums::TensorResult::Orientation);
+    filter->SetNumber(1);
+    const auto corners = RenormalizedStructureTensorImageFilter<Image>::New();
+    corners->SetOperator(RenormalizedDerivativeEnums::Operator::Scharr);
+    corners->SetResult(RenormalizedDerivativeEnums::TensorResult::Cornerness);
+    corners->SetHarris(0.1);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "OuterSigma", "1.7" },
+                          { "Cutoff", "3.3" },
+                          { "NormalizeAcrossScale", "on" },
+                          { "Kernel", "sampled" },
+                          { "UseImageSpacing", "off" },
+                          { "Result", "orientation" },
+                          { "Number", "1" } }),
+             WithWindow(
+               corners,
+               { { "Operator", "scharr" }, { "OuterSigma", "2" }, { "Result", "cornerness" }, { "Harris", "0.1" } }) };
   }
   if (row == "vesselness")
   {

@@ -298,6 +298,7 @@ TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
                                    "derivative",
                                    "gradient",
                                    "hessian",
+                                   "structure-tensor",
                                    "vesselness",
                                    "highpass",
                                    "difference",

@@ -340,10 +340,10 @@ public:
       const std::int64_t first = part.cut ? std::max<std::int64_t>(0, lower - (part.x + Width - 1) + radius) : 0;
       const std::int64_t last =
         part.cut ? std::min(2 * radius, m_Boxes.padded.upper[0] - 1 - part.x + radius) : 2 * radius;
-      TAcc * const       to = results + (part.x - m_Boxes.after[0].lower[0]);
+      TAcc * const to = results + (part.x - m_Boxes.after[0].lower[0]);
       const TAcc * centers = row + (part.x - lower);
-      const auto         place = [&](int field) { return to + field * step.resultGap; };
-      int source = -1;
+      const auto   place = [&](int field) { return to + field * step.resultGap; };
+      int          source = -1;
       for (const DerivativeGroup & group : m_Plan.passes.front())
       {
         if (group.source != source)
@@ -563,7 +563,8 @@ BytesOfDerivative(const DerivativePlan<TAcc> & plan, const MarchTiling & tiling)
            static_cast<std::int64_t>(sizeof(TAcc));
 }
 
-/** The derivatives at a scale, tile by tile. `scratch` has room for each worker; report(tile) hears of finished tiles. */
+/** The derivatives at a scale, tile by tile. `scratch` has room for each worker; report(tile) hears of finished tiles.
+ */
 template <typename TAcc, typename TReport>
 void
 RunDerivativeAt(const KernelCall & call, DerivativePlan<TAcc> & plan, const Box & output, char * scratch,
@@ -648,9 +649,8 @@ RunDerivativeIn(const KernelCall & call)
       const std::int64_t voxels = tile.NumberOfVoxels() * results;
       if (call.control)
       {
-        call.control->AddFinishedVoxels(static_cast<std::int64_t>(scale) + 1 < scales
-                                          ? voxels / scales
-                                          : voxels - voxels / scales * (scales - 1));
+        call.control->AddFinishedVoxels(
+          static_cast<std::int64_t>(scale) + 1 < scales ? voxels / scales : voxels - voxels / scales * (scales - 1));
       }
     });
   }

@@ -333,8 +333,9 @@ StoreTensor(const TReal * rows, std::int64_t gap, int size, DerivativeResult res
         }
         continue;
       }
-      StoreDoubles(
-        out + i, result == DerivativeResult::Coherence ? CoherenceOf(values, rank) : CornernessOf(values, rank, harris));
+      StoreDoubles(out + i,
+                   result == DerivativeResult::Coherence ? CoherenceOf(values, rank)
+                                                         : CornernessOf(values, rank, harris));
     }
   });
 }
@@ -367,7 +368,7 @@ template <typename TReal>
 DerivativeFunctions<TReal>
 DerivativeRows()
 {
-  return { DeriveWhole<TReal>,  DeriveCut<TReal>,    DeriveMagnitude<TReal>, StoreEigenvalues<TReal>,
+  return { DeriveWhole<TReal>, DeriveCut<TReal>,    DeriveMagnitude<TReal>, StoreEigenvalues<TReal>,
            StoreTensor<TReal>, MakeProducts<TReal>, StoreMeasure<TReal> };
 }
 

@@ -175,6 +175,15 @@ def hessian(a, inputs, sigma=0.6):
     return matrices
 
 
+def structure_tensor(a, inputs, outer=0.8):
+    """The smallest eigenvalue of the smoothed products of derivatives."""
+    derivatives = [derivative(a, inputs, axis) for axis in range(3)]
+    matrices = numpy.empty((*a.shape, 3, 3))
+    for row, column in itertools.product(range(3), repeat=2):
+        matrices[..., row, column] = gaussian(derivatives[row] * derivatives[column], inputs, outer)
+    return numpy.linalg.eigvalsh(matrices)[..., 0]
+
+
 def frangi(a, inputs, sigma=0.6):
     values = numpy.linalg.eigvalsh(hessian(a, inputs)) * sigma**2
     first, second, third = numpy.moveaxis(numpy.take_along_axis(values, abs(values).argsort(-1), -1), -1, 0)
@@ -363,7 +372,7 @@ DEFINITIONS = {
     "convolve-image": lambda a, inputs: convolve(a, file_of(inputs, "kernel")),
     "convolve-varying": varying, "gaussian": gaussian, "highpass": lambda a, inputs: a - gaussian(a, inputs),
     "log": laplacian, "derivative": derivative, "gradient": gradient,
-    "hessian": lambda a, inputs: numpy.linalg.eigvalsh(hessian(a, inputs))[..., 0], "vesselness": frangi,
+    "hessian": lambda a, inputs: numpy.linalg.eigvalsh(hessian(a, inputs))[..., 0], "structure-tensor": structure_tensor, "vesselness": frangi,
     "difference": lambda a, inputs: a - file_of(inputs, "second"),
     "sat": lambda a, _: a.cumsum(0).cumsum(1).cumsum(2),
     "reconstruct": lambda a, inputs: reconstruct(file_of(inputs, "marker"), a),
