@@ -10,6 +10,7 @@ set(Chunkwise_OPERATION_SRCS
   objects/chunkwiseLabelBoundaryOperation.cxx
   deconvolution/chunkwiseDeconvolutionOperation.cxx
   derivatives/chunkwiseDerivativeOperation.cxx
+  enhancement/chunkwiseEnhancementOperations.cxx
   distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
@@ -62,6 +63,7 @@ set(Chunkwise_ENGINE_SRCS
   deconvolution/chunkwiseDeconvolutionFilters.cxx
   deconvolution/chunkwiseDeconvolutionRunner.cxx
   derivatives/chunkwiseDerivativeFilters.cxx
+  enhancement/chunkwiseEnhancementFilters.cxx
   derivatives/chunkwiseHessianContrast.cxx
   distances/chunkwiseDistanceFilters.cxx
   distances/chunkwiseDistanceRunner.cxx
@@ -175,6 +177,7 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
   cpu/derivatives/chunkwiseCpuDerivative.cxx
+  cpu/enhancement/chunkwiseCpuEnhancement.cxx
   cpu/distances/chunkwiseCpuDistance.cxx
   cpu/distances/chunkwiseCpuDistanceRows.cxx
   cpu/objects/chunkwiseCpuLabel.cxx

@@ -291,3 +291,16 @@ def test_structure_tensors_and_corners_are_scikit_images(seed):
         feature.structure_tensor(flat, cval=1)
     with pytest.raises(chunkwise.ParameterError, match="sigma"):
         feature.structure_tensor(flat, 0.1)
+
+
+@seeds
+def test_unsharp_masks_are_scikit_images(seed):
+    random = np.random.default_rng(seed)
+    for dtype in TYPES:
+        image = make_image(random, shape_of(random, 3, int(random.integers(2, 4))), dtype)
+        image = image / 255 if dtype.startswith("float") else image
+        for preserve in (False, True):
+            given = {"radius": float(random.choice((0.7, 1, 2.3))), "amount": float(random.choice((0.5, 2))), "preserve_range": preserve,
+                     "channel_axis": random.choice((None, 0))}
+            theirs = sk_filters.unsharp_mask(image, **given)
+            same(filters.unsharp_mask(image, **given), theirs, 2e-6 if theirs.dtype == np.float32 else 1e-12)

@@ -39,6 +39,10 @@
 #include "itkRenormalizedHessianImageFilter.h"
 #include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedStructureTensorImageFilter.h"
+#include "itkRenormalizedBlackTopHatImageFilter.h"
+#include "itkRenormalizedLocalNormalizationImageFilter.h"
+#include "itkRenormalizedUnsharpMaskImageFilter.h"
+#include "itkRenormalizedWhiteTopHatImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -409,6 +413,10 @@ AllCases()
            CaseOf<RenormalizedHessianImageFilter<ImageType>>(),
            CaseOf<RenormalizedHessianMeasureImageFilter<ImageType>>(),
            CaseOf<RenormalizedStructureTensorImageFilter<ImageType>>(),
+           CaseOf<RenormalizedBlackTopHatImageFilter<ImageType>>(),
+           CaseOf<RenormalizedLocalNormalizationImageFilter<ImageType>>(),
+           CaseOf<RenormalizedUnsharpMaskImageFilter<ImageType>>(),
+           CaseOf<RenormalizedWhiteTopHatImageFilter<ImageType>>(),
            CaseOf<RenormalizedHighPassImageFilter<ImageType>>(),
            CaseOf<RenormalizedLaplacianOfGaussianImageFilter<ImageType>>(),
            CaseOf<RenormalizedMaximumImageFilter<ImageType>>(),

@@ -39,6 +39,10 @@
 #include "itkRenormalizedHessianImageFilter.h"
 #include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedStructureTensorImageFilter.h"
+#include "itkRenormalizedBlackTopHatImageFilter.h"
+#include "itkRenormalizedLocalNormalizationImageFilter.h"
+#include "itkRenormalizedUnsharpMaskImageFilter.h"
+#include "itkRenormalizedWhiteTopHatImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -313,6 +317,18 @@ Morphology()
 
 template <typename TFilter>
 std::vector<Case>
+TopHat()
+{
+  const auto filter = TFilter::New();
+  const auto element = MakeAlternatingElement({ { 1, 0, 2 } });
+  filter->SetKernel(element.neighborhood);
+  std::vector<Case> cases = { WithBox(TFilter::New(), {}), WithWindow(filter, {}) };
+  cases.back().kernels["Kernel"] = element.stack;
+  return cases;
+}
+
+template <typename TFilter>
+std::vector<Case>
 Gaussian(const Texts & more = {})
 {
   const auto sampled = TFilter::New();
@@ -483,6 +499,31 @@ CasesOf(const std::string & row)
     return Morphology<RenormalizedOpeningImageFilter<Image>>();
   if (row == "closing")
     return Morphology<RenormalizedClosingImageFilter<Image>>();
+  if (row == "white-tophat")
+    return TopHat<RenormalizedWhiteTopHatImageFilter<Image>>();
+  if (row == "black-tophat")
+    return TopHat<RenormalizedBlackTopHatImageFilter<Image>>();
+  if (row == "normalize")
+  {
+    const auto filter = RenormalizedLocalNormalizationImageFilter<Image>::New();
+    filter->SetLeastDeviation(2.5);
+    return { WithBox(filter, { { "LeastDeviation", "2.5" } }) };
+  }
+  if (row == "unsharp")
+  {
+    const auto filter = RenormalizedUnsharpMaskImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetCutoff(3.3);
+    filter->UseImageSpacingOff();
+    filter->SetAmount(0.7);
+    filter->SetThreshold(2.5);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "Cutoff", "3.3" },
+                          { "UseImageSpacing", "off" },
+                          { "Amount", "0.7" },
+                          { "Threshold", "2.5" } }) };
+  }
   if (row == "wiener")
   {
     const auto filter = RenormalizedWienerImageFilter<Image>::New();

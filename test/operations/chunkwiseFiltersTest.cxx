@@ -299,6 +299,8 @@ TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
                                    "gradient",
                                    "hessian",
                                    "structure-tensor",
+                                   "unsharp",
+                                   "normalize",
                                    "vesselness",
                                    "highpass",
                                    "difference",

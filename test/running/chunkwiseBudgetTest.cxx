@@ -4,6 +4,7 @@
 #include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseDomainOperation.h"
+#include "chunkwiseEnhancementOperations.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
@@ -170,6 +171,28 @@ MakeOperations()
   derivative->result = DerivativeResult::Magnitude;
   derivative->triesDevices = true;
   all.push_back(derivative);
+  const auto tensor = std::make_shared<DerivativeOperation>();
+  const auto gradient = std::make_shared<DerivativeOperation>(*derivative);
+  gradient->result = DerivativeResult::Components;
+  tensor->scales = derivative->scales;
+  tensor->components.resize(3);
+  tensor->gradient = gradient;
+  tensor->result = DerivativeResult::Eigenvalues;
+  tensor->triesDevices = true;
+  all.push_back(tensor);
+  const auto topHat = std::make_shared<TopHatOperation>();
+  const auto erosion = MakeBox<ExtremumOperation>();
+  erosion->minimum = true;
+  topHat->first = erosion;
+  topHat->second = MakeBox<ExtremumOperation>();
+  all.push_back(topHat);
+  const auto unsharp = std::make_shared<UnsharpOperation>();
+  unsharp->smoothing = separable;
+  unsharp->triesDevices = true;
+  all.push_back(unsharp);
+  const auto normalization = MakeBox<LocalNormalizationOperation>();
+  normalization->triesDevices = true;
+  all.push_back(normalization);
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
   all.push_back(threshold);

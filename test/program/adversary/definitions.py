@@ -184,6 +184,13 @@ def structure_tensor(a, inputs, outer=0.8):
     return numpy.linalg.eigvalsh(matrices)[..., 0]
 
 
+def normalize(a, _):
+    """Deviations in units of the standard deviation of the box of 3 voxels to each side, cut at the edge."""
+    padded = numpy.pad(a, 1, constant_values=numpy.nan)
+    windows = numpy.lib.stride_tricks.sliding_window_view(padded, (3, 3, 3)).reshape(*a.shape, -1)
+    return (a - numpy.nanmean(windows, -1)) / numpy.nanstd(windows, -1)
+
+
 def frangi(a, inputs, sigma=0.6):
     values = numpy.linalg.eigvalsh(hessian(a, inputs)) * sigma**2
     first, second, third = numpy.moveaxis(numpy.take_along_axis(values, abs(values).argsort(-1), -1), -1, 0)
@@ -365,6 +372,8 @@ DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
     "std": of_windows(numpy.std), "box": of_windows(numpy.mean), "maximum": maximum, "minimum": minimum,
+    "white-tophat": lambda a, _: a - maximum(minimum(a)), "black-tophat": lambda a, _: minimum(maximum(a)) - a,
+    "unsharp": lambda a, inputs: a + 0.5 * (a - gaussian(a, inputs)), "normalize": normalize,
     "opening": lambda a, _: maximum(minimum(a)), "closing": lambda a, _: minimum(maximum(a)),
     "range": of_windows(numpy.ptp), "median": percentile(0.5), "percentile": percentile(0.25), "wiener": wiener,
     "nlm": non_local_means, "entropy": of_windows(entropy),
