@@ -141,6 +141,9 @@ set(Chunkwise_ENGINE_SRCS
   thresholds/chunkwiseThresholdFilters.cxx
   thresholds/chunkwiseThresholdHistogram.cxx
   watershed/chunkwiseWatershedFilters.cxx
+  enhancement/chunkwiseDiffusionEstimate.cxx
+  enhancement/chunkwiseDiffusionFilters.cxx
+  enhancement/chunkwiseDiffusionOperation.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx
@@ -177,6 +180,7 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
   cpu/derivatives/chunkwiseCpuDerivative.cxx
+  cpu/enhancement/chunkwiseCpuDiffusion.cxx
   cpu/enhancement/chunkwiseCpuEnhancement.cxx
   cpu/distances/chunkwiseCpuDistance.cxx
   cpu/distances/chunkwiseCpuDistanceRows.cxx
@@ -220,6 +224,7 @@ set(Chunkwise_LEVEL_SRCS
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
   cpu/derivatives/chunkwiseCpuDerivativeFunctions.cxx
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx
+  cpu/enhancement/chunkwiseCpuDiffusionFunctions.cxx
   cpu/resampling/chunkwiseCpuResampleFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The rows of filters that sharpen, flatten or smooth an image between its edges.
+#include "chunkwiseDiffusionRows.h"
 #include "chunkwiseEnhancementOperations.h"
 #include "chunkwiseFilterRows.h"
 
@@ -134,6 +135,7 @@ AddEnhancementFilters(std::vector<FilterDescription> & filters)
   filters.push_back(TopHatRow(true));
   filters.push_back(UnsharpRow());
   filters.push_back(LocalNormalizationRow());
+  AddDiffusionFilters(filters);
 }
 
 } // namespace chunkwise

@@ -39,6 +39,8 @@
 #include "itkRenormalizedHessianImageFilter.h"
 #include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedStructureTensorImageFilter.h"
+#include "itkChambollePockTotalVariationImageFilter.h"
+#include "itkFixedConductanceDiffusionImageFilter.h"
 #include "itkRenormalizedBlackTopHatImageFilter.h"
 #include "itkRenormalizedLocalNormalizationImageFilter.h"
 #include "itkRenormalizedUnsharpMaskImageFilter.h"
@@ -291,6 +293,24 @@ MakeUsual(itk::RenormalizedHessianImageFilter<ImageType> *)
   return MakeWithSigma<itk::RenormalizedHessianImageFilter<ImageType>>();
 }
 
+itk::FixedConductanceDiffusionImageFilter<ImageType>::Pointer
+MakeUsual(itk::FixedConductanceDiffusionImageFilter<ImageType> *)
+{
+  const auto filter = itk::FixedConductanceDiffusionImageFilter<ImageType>::New();
+  filter->SetNumberOfIterations(2);
+  filter->SetGradientMagnitude(20);
+  return filter;
+}
+
+itk::ChambollePockTotalVariationImageFilter<ImageType>::Pointer
+MakeUsual(itk::ChambollePockTotalVariationImageFilter<ImageType> *)
+{
+  const auto filter = itk::ChambollePockTotalVariationImageFilter<ImageType>::New();
+  filter->SetNumberOfIterations(3);
+  filter->SetWeight(5);
+  return filter;
+}
+
 itk::RenormalizedStructureTensorImageFilter<ImageType>::Pointer
 MakeUsual(itk::RenormalizedStructureTensorImageFilter<ImageType> *)
 {
@@ -413,6 +433,8 @@ AllCases()
            CaseOf<RenormalizedHessianImageFilter<ImageType>>(),
            CaseOf<RenormalizedHessianMeasureImageFilter<ImageType>>(),
            CaseOf<RenormalizedStructureTensorImageFilter<ImageType>>(),
+           CaseOf<ChambollePockTotalVariationImageFilter<ImageType>>(),
+           CaseOf<FixedConductanceDiffusionImageFilter<ImageType>>(),
            CaseOf<RenormalizedBlackTopHatImageFilter<ImageType>>(),
            CaseOf<RenormalizedLocalNormalizationImageFilter<ImageType>>(),
            CaseOf<RenormalizedUnsharpMaskImageFilter<ImageType>>(),

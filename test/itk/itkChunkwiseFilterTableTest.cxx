@@ -39,6 +39,8 @@
 #include "itkRenormalizedHessianImageFilter.h"
 #include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedStructureTensorImageFilter.h"
+#include "itkChambollePockTotalVariationImageFilter.h"
+#include "itkFixedConductanceDiffusionImageFilter.h"
 #include "itkRenormalizedBlackTopHatImageFilter.h"
 #include "itkRenormalizedLocalNormalizationImageFilter.h"
 #include "itkRenormalizedUnsharpMaskImageFilter.h"
@@ -503,6 +505,36 @@ CasesOf(const std::string & row)
     return TopHat<RenormalizedWhiteTopHatImageFilter<Image>>();
   if (row == "black-tophat")
     return TopHat<RenormalizedBlackTopHatImageFilter<Image>>();
+  if (row == "diffusion")
+  {
+    const auto filter = FixedConductanceDiffusionImageFilter<Image>::New();
+    filter->SetNumberOfIterations(3);
+    filter->CurvatureOn();
+    filter->SetConductance(2.5);
+    filter->SetGradientMagnitude(1.5);
+    filter->SetTimeStep(0.05);
+    filter->UseImageSpacingOff();
+    filter->SetSpatialAxes({ 0, 1 });
+    return { { filter,
+               { { "Iterations", "3" },
+                 { "Method", "curvature" },
+                 { "Conductance", "2.5" },
+                 { "GradientMagnitude", "1.5" },
+                 { "TimeStep", "0.05" },
+                 { "UseImageSpacing", "off" },
+                 { "SpatialAxes", "0,1" } } } };
+  }
+  if (row == "total-variation")
+  {
+    const auto filter = ChambollePockTotalVariationImageFilter<Image>::New();
+    filter->SetNumberOfIterations(3);
+    filter->SetWeight(2.5);
+    filter->UseImageSpacingOff();
+    filter->SetSpatialAxes({ 0, 1 });
+    return {
+      { filter, { { "Iterations", "3" }, { "Weight", "2.5" }, { "UseImageSpacing", "off" }, { "SpatialAxes", "0,1" } } }
+    };
+  }
   if (row == "normalize")
   {
     const auto filter = RenormalizedLocalNormalizationImageFilter<Image>::New();

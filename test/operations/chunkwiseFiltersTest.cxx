@@ -300,6 +300,8 @@ TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
                                    "hessian",
                                    "structure-tensor",
                                    "unsharp",
+                                   "diffusion",
+                                   "total-variation",
                                    "normalize",
                                    "vesselness",
                                    "highpass",

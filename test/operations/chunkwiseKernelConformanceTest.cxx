@@ -7,6 +7,7 @@
 #include "chunkwiseDistanceOperation.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseDomainOperation.h"
+#include "chunkwiseDiffusionOperation.h"
 #include "chunkwiseEnhancementOperations.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseExtremumOperation.h"
@@ -1285,6 +1286,19 @@ TrialsOfKernels()
       [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode(
           [&](BoundaryMode mode) { return RandomBoxOperation<LocalNormalizationOperation>(t.Random(), mode, 3); });
+      } },
+    { "diffusion",
+      [](KernelTrials & t, KernelRole) {
+        for (const auto method :
+             { DiffusionMethod::Gradient, DiffusionMethod::Curvature, DiffusionMethod::TotalVariation })
+        {
+          DiffusionOperation operation;
+          operation.method = method;
+          operation.iterations = 1 + Below(t.Random(), 4);
+          operation.scale[0] = operation.scale[1] = 1;
+          operation.contrast = operation.weight = 20;
+          t.Try(operation);
+        }
       } },
     { "tophat",
       [](KernelTrials & t, KernelRole) {

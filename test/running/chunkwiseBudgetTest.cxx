@@ -3,6 +3,7 @@
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseDiffusionOperation.h"
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseEnhancementOperations.h"
 #include "chunkwiseEntropyOperation.h"
@@ -186,6 +187,12 @@ MakeOperations()
   topHat->first = erosion;
   topHat->second = MakeBox<ExtremumOperation>();
   all.push_back(topHat);
+  const auto diffusion = std::make_shared<DiffusionOperation>();
+  diffusion->iterations = 3;
+  diffusion->scale[0] = diffusion->scale[1] = diffusion->scale[2] = 1;
+  diffusion->contrast = 30;
+  diffusion->triesDevices = true;
+  all.push_back(diffusion);
   const auto unsharp = std::make_shared<UnsharpOperation>();
   unsharp->smoothing = separable;
   unsharp->triesDevices = true;

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuDiffusion.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseEnhancementOperations.h"
 #include "chunkwiseHostKernelList.h"
@@ -69,6 +70,7 @@ RegisterHostEnhancement(KernelRegistry & registry)
   registry.Register("unsharp.voxels", { kernel });
   kernel.run = RunLocalNormalizationVoxels;
   registry.Register("localnormalization.voxels", { kernel });
+  RegisterHostDiffusion(registry);
 }
 
 } // namespace chunkwise

@@ -21,7 +21,7 @@ _CHOSEN = {
     "opening-by-reconstruction": ("radius",), "closing-by-reconstruction": ("radius",),
 }
 # Values that are not those of others.
-_OWN = {"convolve": {"radius": "1,0,0"}, "boundaries": {"mode": "inner"}}
+_OWN = {"convolve": {"radius": "1,0,0"}, "total-variation": {"weight": "30"}, "boundaries": {"mode": "inner"}}
 # They write no image, or are no filters (filter-labels and its like, whose tests are in measure.py).
 OTHERS = ("measure", "filter-labels", "fill-label-holes", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
           "fiji-scripts", "man")
