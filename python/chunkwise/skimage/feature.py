@@ -18,7 +18,7 @@ __getattr__ = missing("feature", {
 })
 
 
-def _tensor(array: Array, sigma: Any, mode: str, cval: float, result: str, options: dict[str, Any], **given: Any) -> Array:
+def _tensor(array: Array, sigma: Any, mode: str, cval: float, result: Any, options: dict[str, Any], **given: Any) -> Array:
     """The engine's result for a sum of Sobel's weights of 1."""
     if mode == "constant" and cval != 0:
         refuse("cval", cval, "gradients are 0 beyond the edge")
