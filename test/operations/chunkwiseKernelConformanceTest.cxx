@@ -7,6 +7,8 @@
 #include "chunkwiseDistanceOperation.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseDomainOperation.h"
+#include "chunkwiseDiffusionOperation.h"
+#include "chunkwiseEnhancementOperations.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFakeDevice.h"
@@ -1296,6 +1298,49 @@ TrialsOfKernels()
                                  RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2)) };
           t.Try(operation);
         }
+      } },
+    { "localnormalization",
+      [](KernelTrials & t, KernelRole) {
+        t.TryInEveryMode(
+          [&](BoundaryMode mode) { return RandomBoxOperation<LocalNormalizationOperation>(t.Random(), mode, 3); });
+      } },
+    { "diffusion",
+      [](KernelTrials & t, KernelRole) {
+        for (const auto method :
+             { DiffusionMethod::Gradient, DiffusionMethod::Curvature, DiffusionMethod::TotalVariation })
+        {
+          DiffusionOperation operation;
+          operation.method = method;
+          operation.iterations = 1 + Below(t.Random(), 4);
+          operation.scale[0] = operation.scale[1] = 1;
+          operation.contrast = operation.weight = 20;
+          t.Try(operation);
+        }
+      } },
+    { "tophat",
+      [](KernelTrials & t, KernelRole) {
+        // Chunks hold the axis whole if windows wrap around.
+        for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
+        {
+          TopHatOperation operation;
+          const auto      first =
+            std::make_shared<ExtremumOperation>(RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2));
+          const auto second = std::make_shared<ExtremumOperation>(*first);
+          first->minimum = !second->minimum;
+          operation.first = first;
+          operation.second = second;
+          operation.black = second->minimum;
+          t.Try(operation);
+        }
+      } },
+    { "unsharp",
+      [](KernelTrials & t, KernelRole) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          UnsharpOperation operation;
+          operation.smoothing = std::make_shared<SeparableOperation>(RandomSeparable(t.Random(), mode, 4));
+          operation.threshold = 3;
+          return operation;
+        });
       } },
     { "variance",
       [](KernelTrials & t, KernelRole) {
