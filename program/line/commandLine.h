@@ -157,7 +157,7 @@ struct CommandLine
   std::string                              replace;
   std::vector<chunkwise::LabelTable::Pair> replacements;
 
-  /** The steps of a chain; of separate those that find the objects and part them. */
+  /** The steps of a chain, or those of separate, which find the objects and part them. */
   std::vector<ChainStep> steps;
   /** For separate: the table of its objects; empty: none. */
   std::string table;

@@ -21,7 +21,7 @@ DomainOf(const KernelCall & call)
   return static_cast<const DomainOperation &>(*call.operation);
 }
 
-/** Calls f(at, n) for each row of the output. A function of its own for each f would be compiled some 280 times. */
+/** Calls f(at, n) for each row of the output. As a template it would be compiled some 280 times. */
 void
 ForEachOutputRow(const KernelCall & call, const std::function<void(const Coordinates &, std::int64_t)> & f)
 {
