@@ -15,6 +15,7 @@
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseThresholdEstimate.h"
+#include "chunkwiseWatershedOperation.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -80,6 +81,11 @@ chunkwise::DeconvolutionOperation::GetOutOfCoreRunner() const
 }
 const chunkwise::OutOfCoreRunner *
 chunkwise::LabelOperation::GetOutOfCoreRunner() const
+{
+  std::abort();
+}
+const chunkwise::OutOfCoreRunner *
+chunkwise::WatershedOperation::GetOutOfCoreRunner() const
 {
   std::abort();
 }

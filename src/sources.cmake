@@ -43,9 +43,8 @@ set(Chunkwise_OPERATION_SRCS
   window/chunkwiseWienerOperation.cxx
   thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
+  resampling/chunkwiseResampleField.cxx
   resampling/chunkwiseResampleOperation.cxx
-  watershed/chunkwiseWatershedOperation.cxx
-  watershed/chunkwiseWatershedSolve.cxx
 )
 set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_OPERATION_SRCS}
@@ -140,7 +139,11 @@ set(Chunkwise_ENGINE_SRCS
   thresholds/chunkwiseHistogramThresholds.cxx
   thresholds/chunkwiseThresholdFilters.cxx
   thresholds/chunkwiseThresholdHistogram.cxx
+  watershed/chunkwiseWatershedBlocks.cxx
   watershed/chunkwiseWatershedFilters.cxx
+  watershed/chunkwiseWatershedOperation.cxx
+  watershed/chunkwiseWatershedRunner.cxx
+  watershed/chunkwiseWatershedSolve.cxx
   enhancement/chunkwiseDiffusionEstimate.cxx
   enhancement/chunkwiseDiffusionFilters.cxx
   enhancement/chunkwiseDiffusionOperation.cxx

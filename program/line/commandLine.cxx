@@ -257,6 +257,74 @@ AddFillHoles(CLI::App & app, Texts & texts)
   AddOptionsOfLabels(*fill, texts);
 }
 
+/** Objects that touch. */
+void
+AddSeparate(CLI::App & app, Texts & texts)
+{
+  CLI::App * const separate = app.add_subcommand(
+    "separate", "Find objects by a threshold, separate those that touch where they are narrow, and label them");
+  separate->group("Objects");
+  separate->add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
+  separate->add_option("OUT", texts.output, "Image of labels to write, 0 where no object is")->required();
+  separate
+    ->add_option("--method",
+                 texts.common["method"],
+                 "How the threshold follows from the histogram of the whole image, as in chunkwise threshold (otsu)")
+    ->type_name("NAME");
+  separate->add_option("--lower", texts.common["lower"], "In place of a method: the least value inside objects")
+    ->type_name("VALUE");
+  separate->add_option("--upper", texts.common["upper"], "In place of a method: the largest value inside objects")
+    ->type_name("VALUE");
+  separate
+    ->add_option("--height",
+                 texts.common["height"],
+                 "By how much the distance to the background must fall between two objects, in the image's unit (1)")
+    ->type_name("X");
+  separate
+    ->add_option("--connectivity",
+                 texts.common["connectivity"],
+                 "Neighbors share a face (1), a face or an edge (2), or also a corner (3) (1)")
+    ->type_name("N");
+  separate->add_option("--table", texts.common["table"], "Measure the objects in IN into this file, .csv or .json")
+    ->type_name("FILE");
+  separate->add_option("--zarr", texts.common["zarr"], "How a store of OME-Zarr is written; see gaussian --help")
+    ->type_name("PART,...");
+  separate->add_option("--memory", texts.common["memory"], "Host memory for each step, as 512M or 1.5G")
+    ->type_name("SIZE");
+  separate->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
+  separate->add_flag("--compress", texts.switches["compress"], "Compress OUT where its format can");
+  separate->add_flag("--overwrite", texts.switches["overwrite"], "Replace OUT without a question");
+  separate->add_flag("--quiet", texts.switches["quiet"], "No progress and no warnings");
+  separate->add_flag("--untrusted", texts.switches["untrusted"], "Read no format whose reader is not fuzzed");
+}
+
+/** Levels for an image of OME-Zarr. */
+void
+AddPyramid(CLI::App & app, Texts & texts)
+{
+  CLI::App * const pyramid = app.add_subcommand(
+    "pyramid", "Write the levels of an image of OME-Zarr, each of half as many voxels along an axis");
+  pyramid->group("Other grids");
+  pyramid->add_option("STORE", texts.input, "Store that has the image, and gets the levels")->required();
+  pyramid
+    ->add_option("--method",
+                 texts.common["method"],
+                 "How voxels become one of the next level: mean (the default), mode for labels, min, max, median")
+    ->type_name("NAME");
+  pyramid
+    ->add_option(
+      "--zarr", texts.common["zarr"], "How the levels are written: chunks, shards and codec; see gaussian --help")
+    ->type_name("PART,...");
+  pyramid->add_flag("--overwrite", texts.switches["overwrite"], "Replace the levels below the first one");
+  pyramid->add_option("--memory", texts.common["memory"], "Host memory for the run, as 512M or 1.5G")
+    ->type_name("SIZE");
+  pyramid->add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
+  pyramid->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
+  pyramid->add_flag("--quiet", texts.switches["quiet"], "No progress and no warnings");
+  pyramid->add_flag("--verbose", texts.switches["verbose"], "Tell the plan and the times");
+  AddJsonFlag(*pyramid, texts);
+}
+
 /** Subcommands one after the other. */
 void
 AddChain(CLI::App & app, Texts & texts)
@@ -340,6 +408,7 @@ AddSubcommands(CLI::App & app, Texts & texts)
   AddJsonFlag(*statistics, texts);
   AddMeasure(app, texts);
   AddFilterLabels(app, texts);
+  AddPyramid(app, texts);
 }
 
 [[noreturn]] void
@@ -438,11 +507,16 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
     ParseRaw(line.raw); // an error in it comes before all others
   }
   line.zarr = given("zarr");
-  if (!line.zarr.empty())
+  if (line.name == "pyramid")
+  {
+    line.levels = given("method").empty() ? "mean" : given("method");
+  }
+  if (!line.zarr.empty() || !line.levels.empty())
   {
     try
     {
-      chunkwise::files::ParseZarrOptions("--zarr", line.zarr);
+      line.levels.empty() ? chunkwise::files::ParseZarrOptions("--zarr", line.zarr)
+                          : chunkwise::files::ParseLevelOptions("--zarr", line.zarr, line.levels, false);
     }
     catch (const chunkwise::files::FileError & error)
     {
@@ -966,13 +1040,60 @@ ParseChain(const Texts & texts, CommandLine & line)
     }
     step.task = parsed.task;
     const bool isImage = parsed.task == Task::Filter || parsed.task == Task::Sequence ||
-                         parsed.task == Task::FilterLabels || parsed.task == Task::FillHoles;
+                         parsed.task == Task::FilterLabels || parsed.task == Task::FillHoles ||
+                         parsed.task == Task::Separate;
     if (parsed.planOnly || !parsed.outputPattern.empty() || !(isImage || (measures && isLast)))
     {
       throw ArgumentError(where + (measures ? "it writes a table, which only the last step can"
                                             : "it does not write one image, which a step does"));
     }
     line.steps.push_back(step);
+  }
+}
+
+/** The steps of separate, each parsed as a separate command line. */
+void
+ParseSeparate(Texts & texts, CommandLine & line)
+{
+  line.output = texts.output;
+  line.table = texts.common["table"];
+  std::error_code ignored;
+  if (std::filesystem::equivalent(line.input, line.output, ignored))
+  {
+    throw ArgumentError("OUT: " + line.output + " is IN");
+  }
+  const auto add = [&line](std::vector<std::string> words) {
+    ChainStep step;
+    step.words = std::move(words);
+    step.task = Parse(step.words).task;
+    line.steps.push_back(step);
+  };
+  std::vector<std::string> threshold{ "threshold", "IN", "OUT" };
+  for (const char * const name : { "method", "lower", "upper" })
+  {
+    if (!texts.common[name].empty())
+    {
+      threshold.push_back(std::string("--") + name + "=" + texts.common[name]);
+    }
+  }
+  const bool isRange = threshold.size() > 3 && texts.common["method"].empty();
+  threshold.insert(threshold.end(), isRange ? 1 : 0, "--method=fixed");
+  add(threshold);
+  add({ "distance", "IN", "OUT", "--to=contour" });
+  std::vector<std::string> watershed{ "watershed", "IN", "OUT", "--mask=IN" };
+  const std::string        height = texts.common["height"];
+  const std::string        connectivity = texts.common["connectivity"];
+  watershed.push_back("--height=" + (height.empty() ? "1" : height));
+  watershed.push_back("--connectivity=" +
+                      std::to_string(ParseWhole("connectivity", connectivity.empty() ? "1" : connectivity, 1, 3)));
+  add(watershed);
+  if (!height.empty() && !(chunkwise::PixelValue::FromText(height).ToDouble() >= 0))
+  {
+    Refuse("height", "'" + height + "' is not a number of 0 or more");
+  }
+  if (!line.table.empty())
+  {
+    add({ "measure", "OUT", "IN", "--out", line.table });
   }
 }
 
@@ -1093,6 +1214,7 @@ Parse(const std::vector<std::string> & given)
       ->required();
   }
   AddFillHoles(app, texts);
+  AddSeparate(app, texts);
   AddChain(app, texts);
   app.add_subcommand("man", "Print the manual page")->group("For other programs");
   CLI::App * const plan = app.add_subcommand("plan", "Print what a subcommand would do, without doing it");
@@ -1182,10 +1304,23 @@ Parse(const std::vector<std::string> & given)
     line.output = texts.output;
     return line;
   }
+  if (line.name == "separate")
+  {
+    line.task = Task::Separate;
+    ParseSeparate(texts, line);
+    return line;
+  }
   if (line.name == "chain")
   {
     line.task = Task::Chain;
     ParseChain(texts, line);
+    return line;
+  }
+  if (line.name == "pyramid")
+  {
+    line.output = line.input;
+    line.backend = chunkwise::BackendChoice::CPU;
+    line.stages.push_back({ &chunkwise::GetFilter("identity"), {} });
     return line;
   }
   const bool givesTable = line.name == "statistics" || line.name == "measure";

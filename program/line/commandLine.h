@@ -86,6 +86,7 @@ enum class Task
   Measure,      ///< the labels of IN, in a table
   FilterLabels, ///< those of IN that are kept
   FillHoles,    ///< of the labels of IN
+  Separate,     ///< objects of IN that touch
   Chain,        ///< several of these
   Devices       ///< listed
 };
@@ -124,6 +125,7 @@ struct CommandLine
   std::string raw;
   /** How a store of Zarr is written: the value of --zarr; empty: nobody says. */
   std::string   zarr;
+  std::string   levels;       ///< OUT is IN, a store that gets levels by this method; empty: OUT is an image
   unsigned int  threads{ 0 }; ///< 0: all
   std::string   outputType;   ///< empty: the filter's default
   ProgressStyle progress{ ProgressStyle::Bar };
@@ -155,8 +157,10 @@ struct CommandLine
   std::string                              replace;
   std::vector<chunkwise::LabelTable::Pair> replacements;
 
-  /** The steps of a chain. */
+  /** The steps of a chain; of separate those that find the objects and part them. */
   std::vector<ChainStep> steps;
+  /** For separate: the table of its objects; empty: none. */
+  std::string table;
 };
 
 /** Throws ArgumentError, or TextRequested for --help and --version. */

@@ -191,7 +191,8 @@ WatershedLayout::WatershedLayout(const WatershedOperation & operation, const Box
   take(summaryBytes, 1, sizeof(std::int64_t));
   nodes = take(summaryBytes, border.voxels, sizeof(WatershedNode));
   edges = take(summaryBytes, border.voxels, sizeof(WatershedEdge));
-  counts = take(summaryBytes, rowsOfMinima, sizeof(std::uint32_t));
+  counts = operation.isBlock && !operation.hasMarkers ? take(summaryBytes, 1, sizeof(std::uint64_t))
+                                                      : take(summaryBytes, rowsOfMinima, sizeof(std::uint32_t));
 
   labels = take(solutionBytes, border.voxels, sizeof(std::uint64_t));
   lines = take(solutionBytes, operation.lines ? border.voxels : 0, 1);

@@ -5,10 +5,24 @@
 #include "chunkwiseOperation.h"
 #include "chunkwisePixelValue.h"
 
+#include <memory>
 #include <vector>
 
 namespace chunkwise
 {
+
+/** Results of other blocks for a block of whole planes of the slowest axis. */
+struct WatershedOutside
+{
+  /** The label of each voxel on the block's faces to other blocks (WatershedBorder). */
+  std::vector<std::uint64_t> labels;
+  /** With `lines`: 1 for voxels of these that have a neighbor of a smaller label in another block. */
+  std::vector<unsigned char> lines;
+  /** Without markers: the number of minima in the blocks before, and the minima of this block that its faces hide, as
+   * ascending indices in the raster order of the image. */
+  std::uint64_t             before{ 0 };
+  std::vector<std::int64_t> starts;
+};
 
 /** Watershed: every voxel gets the label of the marker, or of the minimum, to which a minimum spanning forest joins it.
  *
@@ -51,6 +65,10 @@ public:
   PixelValue height{ 0 };
   /** Devices with a kernel compute it. Only devices of tests have one so far. */
   bool triesDevices{ false };
+  /** The region is a block of whole planes of the slowest axis, in one chunk, whose faces lead to other blocks. */
+  bool isBlock{ false };
+  /** A block whose labels are computed gets the results of other blocks. */
+  std::shared_ptr<const WatershedOutside> outside;
 
   /** The offsets of neighbors, in raster order. */
   std::vector<Coordinates>
@@ -95,6 +113,9 @@ public:
   /** Throws Error if there are more minima than the output's kind has labels. */
   std::vector<SideData>
   Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const override;
+  /** From file to file, for images that do not fit the memory. */
+  const OutOfCoreRunner *
+  GetOutOfCoreRunner() const override;
   std::string
   GetObjectionToDevices() const override
   {

@@ -49,7 +49,7 @@ struct WatershedNode
 {
   std::uint64_t value;
   /** The label of the marker at the voxel; 0: none. Without markers: how many minima of the chunk precede `low` in its
-   * row of the chunk. */
+   * row of the chunk; of a block, in the block. */
   std::uint64_t label;
   /** Without markers: the first of the tree's voxels with its least value, as an index in the raster order of the
    * image, and that value. In any case -1 if the voxel is outside the mask. */
@@ -70,17 +70,18 @@ struct WatershedEdge
   std::int64_t b;
   /** The marker's label; or, without markers, the minimum: its first voxel, in the raster order of the image. */
   std::uint64_t label;
-  /** Without markers: how many minima of the chunk precede that one in its row of the chunk. */
+  /** Without markers: how many minima of the chunk precede that one in its row of the chunk; of a block, in the block.
+   */
   std::uint64_t rank;
 };
 
 /** The places of the parts of a chunk's summary and of its solution.
  *
  * The summary: the number of edges (64 bits), nodes, edges, and, without markers, the number of minima in each row that
- * belong to no tree of a node (32 bits each). The solution: the label of each node (64 bits), with `lines` whether the
- * node is a line because of another chunk (8 bits), without markers the labels that precede those of each row (64 bits)
- * and then, as far as the bytes go, further minima of the chunk: trees of nodes, as ascending indices in the raster
- * order of the image. */
+ * belong to no tree of a node (32 bits each; of a block, their number in all in 64 bits). The solution: the label of
+ * each node (64 bits), with `lines` whether the node is a line because of another chunk (8 bits), without markers the
+ * labels that precede those of each row (64 bits) and then, as far as the bytes go, further minima of the chunk: trees
+ * of nodes, as ascending indices in the raster order of the image. */
 struct WatershedLayout
 {
   WatershedLayout(const WatershedOperation & operation, const Box & box);

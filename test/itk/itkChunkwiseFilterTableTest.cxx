@@ -1245,6 +1245,9 @@ const std::set<std::string> withoutSetter = { "Element",
                                               "resample OutputDirection",
                                               "resample Affine",
                                               "resample Reference",
+                                              "resample Displacements",
+                                              "resample DisplacementGrid",
+                                              "resample DisplacementsArePoints",
                                               "resample Prefilter",
                                               "resample SpatialAxes" };
 

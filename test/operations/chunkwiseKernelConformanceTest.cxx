@@ -28,7 +28,7 @@
 #include "chunkwiseWatershedOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
-#include "chunkwiseResampleOperation.h"
+#include "chunkwiseResampleField.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -980,6 +980,23 @@ public:
         operation.offset[i] = 0.7 * static_cast<double>(Below(m_Random, 20));
       }
       operation.outside = static_cast<ResampleOutside>(m_Random() % 3);
+      if (trial % 4 == 3)
+      {
+        const auto field = std::make_shared<ResampleField>();
+        const auto vectors = std::make_shared<KernelStack>();
+        std::copy_n(operation.output.axis, 3, field->extent);
+        std::copy_n(operation.output.axis, 3, field->output);
+        std::copy_n(operation.output.axis, 3, vectors->extent.axis);
+        vectors->kernels.resize(1);
+        for (std::int64_t i = 0; i < Box::FromExtent(operation.output).NumberOfVoxels(); ++i)
+        {
+          vectors->kernels[0].push_back(0.1 * static_cast<double>(Below(m_Random, 90)));
+        }
+        field->vectors = vectors;
+        field->toImage[0][0] = field->toImage[2][0] = 1;
+        field->Prepare();
+        operation.field = field;
+      }
       const auto kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
       Compare(operation, { kind }, kind, operation.image, Box::FromExtent(operation.output), 0);
     }

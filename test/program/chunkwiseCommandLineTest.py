@@ -364,6 +364,29 @@ class CommandLineTest(unittest.TestCase):
         os.remove(image)
         os.remove(marker)
 
+    def test_watersheds_that_do_not_fit_go_in_blocks(self):
+        generator = random.Random(12)
+        image, marker = self.work.name + "/image.mha", self.work.name + "/marker.mha"
+        plane = [generator.randrange(60) for _ in range(80 * 80)]
+        values = [v for z in range(200) for v in plane[z * 31 % 6007:] + plane[: z * 31 % 6007]]
+        write_mha(image, (80, 80, 200), "B", values)
+        write_mha(marker, (80, 80, 200), "B", [v if i % 97 == 0 else 0 for i, v in enumerate(values)])
+        for parameters in (("--height", 20, "--connectivity", 3), ("--markers", marker, "--lines")):
+            with self.subTest(parameters=parameters):
+                command = ("watershed", image, self.out, *parameters)
+                self.assert_runs(*command)
+                whole = self.out.read_bytes()
+                memory = self.memory_for(3, *command)
+                result = self.assert_runs(*command, "--memory", f"{memory}M", "--verbose")
+                self.assertEqual(self.out.read_bytes(), whole)
+                self.assertIn("slabs: ", result.stderr)
+                self.assert_memory_is_kept(memory, result)
+                self.assert_fails(1, "--memory: one of 1 division needs", *command, "--memory", f"{memory - 10}M")
+                self.assertEqual(sorted(each.name for each in Path(self.work.name).iterdir()),
+                                 ["image.mha", "marker.mha", "out.mha"])
+        os.remove(image)
+        os.remove(marker)
+
     def test_what_does_not_fit_fails_before_work(self):
         self.assert_fails(1, r"--memory: .*needs \d+ MiB", "mean", self.small, self.out, "--radius", 1, "--memory", "1M")
         whole = self.out.with_suffix(".gipl")

@@ -2,8 +2,11 @@
 #include "chunkwiseFilters.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseMemoryImage.h"
+#include "chunkwiseOutOfCoreRunner.h"
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseWatershedOracle.h"
+
+#include <set>
 
 using namespace chunkwise;
 
@@ -12,6 +15,32 @@ namespace
 
 class Watersheds : public testing::Test
 {};
+
+/** An image that is written in units of so many planes, and counts its writes. */
+class PlanesImage : public MemoryImage
+{
+public:
+  PlanesImage(const BufferView & view, std::int64_t planes)
+    : MemoryImage(view)
+  {
+    m_Access.unit = Coordinates::Filled(planes);
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    return m_Access;
+  }
+  void
+  Write(const Box & box, const BufferView & view) override
+  {
+    ++writes;
+    MemoryImage::Write(box, view);
+  }
+  int writes{ 0 };
+
+private:
+  ImageAccess m_Access;
+};
 
 /** An image, markers and a mask in memory, and a run. */
 template <typename TIn, typename TMarker, typename TOut>
@@ -62,6 +91,29 @@ struct WatershedTrial
     ASSERT_TRUE(different.first == output.end())
       << where << ": " << operation->GetKey() << ": voxel " << different.first - output.begin() << " has "
       << +*different.first << " and not " << +*different.second;
+  }
+
+  /** The same from sources to a sink, with `extra` bytes more than the least. Returns the number of blocks. */
+  int
+  RunOutOfCore(Manager & manager, std::uint64_t extra, std::int64_t planes = 1)
+  {
+    const OutOfCoreRunner & runner = *operation->GetOutOfCoreRunner();
+    OutOfCoreRequest        outOfCore;
+    outOfCore.operation = operation;
+    for (const BufferView & input : request.inputs)
+    {
+      outOfCore.sources.push_back(std::make_shared<MemoryImage>(input));
+    }
+    const auto sink = std::make_shared<PlanesImage>(request.output, planes);
+    outOfCore.sink = sink;
+    outOfCore.spoolFolder = testing::TempDir();
+    outOfCore.backend = BackendChoice::CPU;
+    outOfCore.executor = request.executor;
+    outOfCore.hostBytes = 1;
+    outOfCore.hostBytes = runner.GetLeastHostBytes(manager, outOfCore) + extra;
+    std::fill(output.begin(), output.end(), static_cast<TOut>(77));
+    runner.Run(manager, outOfCore, nullptr);
+    return sink->writes;
   }
 
   std::shared_ptr<const WatershedOperation> operation;
@@ -120,6 +172,7 @@ TryAnyWatershed(std::mt19937 & random, int trials, int extent)
 {
   Manager manager({});
   int     chunked = 0;
+  int     inBlocks = 0;
   for (int trial = 0; trial < trials; ++trial)
   {
     Coordinates size = RandomExtent(random, extent);
@@ -159,8 +212,15 @@ TryAnyWatershed(std::mt19937 & random, int trials, int extent)
       ASSERT_NO_FATAL_FAILURE(
         t.ExpectDefinition("trial " + std::to_string(trial) + " budget " + std::to_string(t.request.budgets.host)));
     }
+    const std::uint64_t extra = random() % 2 ? 0 : random() % (40 * count);
+    const std::int64_t  planes = 1 + random() % 2;
+    inBlocks += t.RunOutOfCore(manager, extra, planes) > 1 ? 1 : 0;
+    ASSERT_NO_FATAL_FAILURE(t.ExpectDefinition("trial " + std::to_string(trial) + " out of core, " +
+                                               std::to_string(extra) + " extra bytes, units of " +
+                                               std::to_string(planes)));
   }
   EXPECT_GT(chunked, trials / 10);
+  EXPECT_GT(inBlocks, trials / 8);
 }
 
 TEST_F(Watersheds, AreThoseOfTheDefinition)
@@ -208,6 +268,14 @@ TEST_F(Watersheds, OfLargerImagesAreThoseOfTheDefinition)
       EXPECT_TRUE(manager.Execute(t.request).plan.chunks.size() > 1 || budget == 0);
       ASSERT_TRUE(t.output == expected) << operation->GetKey() << ", budget " << budget;
     }
+    std::set<int> numbersOfBlocks;
+    for (std::uint64_t extra = 0; extra < 36 * count; extra += 4 * count)
+    {
+      numbersOfBlocks.insert(t.RunOutOfCore(manager, extra));
+      ASSERT_TRUE(t.output == expected) << operation->GetKey() << ", " << *numbersOfBlocks.rbegin() << " blocks";
+    }
+    EXPECT_GT(numbersOfBlocks.size(), 4u);
+    EXPECT_GT(*numbersOfBlocks.rbegin(), 9);
   }
 }
 

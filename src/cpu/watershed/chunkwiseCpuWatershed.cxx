@@ -220,54 +220,83 @@ public:
     std::memcpy(summary, &numberOfEdges, sizeof(numberOfEdges));
     if (!m_Operation.hasMarkers)
     {
-      auto * const counts = reinterpret_cast<std::uint32_t *>(summary + layout.counts);
       this->CountMinima(nullptr, nullptr);
-      std::transform(
-        m_Offsets, m_Offsets + m_Rows, counts, [](std::uint64_t count) { return static_cast<std::uint32_t>(count); });
+      if (m_Operation.isBlock)
+      {
+        const std::uint64_t count = this->AddUpRows(0);
+        std::memcpy(summary + layout.counts, &count, sizeof(count));
+      }
+      else
+      {
+        auto * const counts = reinterpret_cast<std::uint32_t *>(summary + layout.counts);
+        std::transform(
+          m_Offsets, m_Offsets + m_Rows, counts, [](std::uint64_t count) { return static_cast<std::uint32_t>(count); });
+      }
+      const auto rankOf = [this](std::int64_t v) {
+        return m_List[v] + (m_Operation.isBlock ? m_Offsets[v / m_Nx] : 0);
+      };
       const auto raster = [this](std::int64_t v) {
         return m_Operation.RasterIndex(this->IndexOf(static_cast<TId>(v)));
       };
       for (WatershedNode * node = nodes; node != nodes + border; ++node)
       {
-        node->label = node->low >= 0 ? m_List[node->low] : 0;
+        node->label = node->low >= 0 ? rankOf(node->low) : 0;
         node->low = node->low >= 0 ? raster(node->low) : -1;
       }
       for (WatershedEdge * edge = edges; edge != edges + numberOfEdges; ++edge)
       {
         if (edge->b < 0)
         {
-          edge->rank = m_List[edge->label];
+          edge->rank = rankOf(static_cast<std::int64_t>(edge->label));
           edge->label = static_cast<std::uint64_t>(raster(static_cast<std::int64_t>(edge->label)));
         }
       }
     }
   }
 
-  /** `solution`: nullptr for a chunk that is a separate image. */
+  /** Writes the labels of a chunk. */
   void
   WriteLabels(const unsigned char * solution, std::size_t bytes)
   {
     const WatershedLayout & layout = m_Scratch.layout;
-    const auto * const labels = reinterpret_cast<const std::uint64_t *>(solution ? solution + layout.labels : nullptr);
-    const unsigned char * lines = solution && m_Operation.lines ? solution + layout.lines : nullptr;
     if (!m_Operation.hasMarkers)
     {
-      const auto * const starts = reinterpret_cast<const std::int64_t *>(solution ? solution + layout.starts : nullptr);
-      this->CountMinima(starts, solution ? starts + (bytes - layout.starts) / sizeof(*starts) : nullptr);
-      if (solution)
-      {
-        std::memcpy(m_Offsets, solution + layout.offsets, static_cast<std::size_t>(m_Rows) * sizeof(*m_Offsets));
-      }
-      else
-      {
-        std::uint64_t sum = 0;
-        for (std::int64_t row = 0; row < m_Rows; ++row)
-        {
-          sum += std::exchange(m_Offsets[row], sum);
-        }
-        CheckNumberOfBasins(sum, m_Call.output.kind);
-      }
+      const auto * const starts = reinterpret_cast<const std::int64_t *>(solution + layout.starts);
+      this->CountMinima(starts, starts + (bytes - layout.starts) / sizeof(*starts));
+      std::memcpy(m_Offsets, solution + layout.offsets, static_cast<std::size_t>(m_Rows) * sizeof(*m_Offsets));
     }
+    this->WriteLabelsWith(reinterpret_cast<const std::uint64_t *>(solution + layout.labels),
+                          m_Operation.lines ? solution + layout.lines : nullptr);
+  }
+  /** Writes the labels of a block; `outside` is nullptr for a chunk that is a separate image. */
+  void
+  WriteLabels(const WatershedOutside * outside)
+  {
+    if (!m_Operation.hasMarkers)
+    {
+      const std::int64_t * const starts = outside ? outside->starts.data() : nullptr;
+      this->CountMinima(starts, outside ? starts + outside->starts.size() : nullptr);
+      CheckNumberOfBasins(this->AddUpRows(outside ? outside->before : 0), m_Call.output.kind);
+    }
+    this->WriteLabelsWith(outside ? outside->labels.data() : nullptr,
+                          outside && m_Operation.lines ? outside->lines.data() : nullptr);
+  }
+
+private:
+  /** Turns the minima of each row into those before it. Returns those of all rows. */
+  std::uint64_t
+  AddUpRows(std::uint64_t before)
+  {
+    for (std::int64_t row = 0; row < m_Rows; ++row)
+    {
+      before += std::exchange(m_Offsets[row], before);
+    }
+    return before;
+  }
+
+  void
+  WriteLabelsWith(const std::uint64_t * labels, const unsigned char * lines)
+  {
     this->ForRows([&](const Row & row, std::int64_t) {
       std::uint64_t found[Span];
       for (std::int64_t begin = 0; begin < m_Nx; begin += Span)
@@ -291,7 +320,6 @@ public:
     });
   }
 
-private:
   static constexpr TId           Flag = TId{ 1 } << (8 * sizeof(TId) - 1);
   static constexpr TId           Outside = ~TId{ 0 };
   static constexpr TId           Free = Outside - 1;
@@ -516,7 +544,7 @@ private:
           if (label != 0 && parents[x] != Outside)
           {
             parents[x] = row.first + static_cast<TId>(x);
-            CheckLabel(label, m_Call.output.kind);
+            CheckLabel(label, m_Operation.outputKind);
           }
         }
       });
@@ -950,6 +978,9 @@ private:
   void
   JoinTrees(TId begin, TId end, WatershedEdge * edges, std::int64_t * numberOfEdges)
   {
+    // Trees that are not open are offered edges, too, in the first round.
+    this->ForTrees(static_cast<std::int64_t>(end - begin),
+                   [this, begin](std::int64_t i) { m_Best[begin + i] = NoEdge; });
     for (bool isFirst = true; m_NumberOfOpen > 0 && !this->ShouldStop(); isFirst = false)
     {
       this->ForTrees(m_NumberOfOpen, [this](std::int64_t i) { m_Best[m_Open[i]] = NoEdge; });
@@ -1198,16 +1229,28 @@ SummarizeWatershed(const KernelCall & call)
 }
 
 void
-ComputeWatershed(const KernelCall & call, const void * solution, std::size_t bytes)
+ComputeWatershed(const KernelCall & call)
 {
   WithWatershedForest(call, [&](auto & forest) {
-    if (!solution)
+    if (forest.FindRoots())
+    {
+      forest.WriteLabels(static_cast<const unsigned char *>(call.sideIn), call.sideInBytes);
+    }
+  });
+}
+
+void
+ComputeWatershedAlone(const KernelCall & call)
+{
+  const auto & operation = static_cast<const WatershedOperation &>(*call.operation);
+  WithWatershedForest(call, [&](auto & forest) {
+    if (!operation.isBlock)
     {
       forest.IgnoreBorder();
     }
     if (forest.FindRoots())
     {
-      forest.WriteLabels(static_cast<const unsigned char *>(solution), bytes);
+      forest.WriteLabels(operation.outside.get());
     }
   });
 }
@@ -1233,8 +1276,21 @@ BytesToJoinChunks(const Box & image, const Box & chunk)
 std::size_t
 WatershedScratchBytes(const Operation & operation, const ChunkShape & shape)
 {
-  return WatershedScratch(static_cast<const WatershedOperation &>(operation), shape.outputBox).bytes +
-         BytesToJoinChunks(shape.image, shape.outputBox);
+  WatershedOperation watershed = static_cast<const WatershedOperation &>(operation);
+  Box                box = shape.outputBox;
+  if (!watershed.isBlock)
+  {
+    return WatershedScratch(watershed, box).bytes + BytesToJoinChunks(shape.image, box);
+  }
+  // As much for all blocks of an extent, wherever they lie: as if they had other blocks on both sides.
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t shift = box.Extent(a) < watershed.image[a] ? 1 : 0;
+    box.lower[a] += shift;
+    box.upper[a] += shift;
+    watershed.image[a] += 2 * shift;
+  }
+  return WatershedScratch(watershed, box).bytes;
 }
 
 /** The cost in bytes of memory traffic: each voxel looks at its neighbors a few times. */
@@ -1258,9 +1314,9 @@ RegisterHostWatershed(KernelRegistry & registry)
   kernel.cost = WatershedCost;
   kernel.run = SummarizeWatershed;
   kernels.summarize = kernel;
-  kernel.run = [](const KernelCall & call) { ComputeWatershed(call, nullptr, 0); };
+  kernel.run = ComputeWatershedAlone;
   kernels.alone = kernel;
-  kernel.run = [](const KernelCall & call) { ComputeWatershed(call, call.sideIn, call.sideInBytes); };
+  kernel.run = ComputeWatershed;
   kernels.compute = kernel;
   registry.Register("watershed", kernels);
 }

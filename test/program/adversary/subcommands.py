@@ -23,7 +23,7 @@ _CHOSEN = {
 # Values that are not those of others.
 _OWN = {"convolve": {"radius": "1,0,0"}, "total-variation": {"weight": "30"}, "boundaries": {"mode": "inner"}}
 # They write no image, or are no filters (filter-labels and its like, whose tests are in measure.py).
-OTHERS = ("measure", "filter-labels", "fill-label-holes", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
+OTHERS = ("measure", "filter-labels", "fill-label-holes", "pyramid", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
           "fiji-scripts", "man")
 
 
@@ -64,6 +64,9 @@ class Inputs:
             "radii": write(folder / "radii.mha", self.with_geometry(noise(size, "uint8", 7, 0, 3))),
         }
 
+        vectors = noise((4, 3, 3 * 3), "float32", 11, -1, 1)
+        vectors.size, vectors.spacing, vectors.origin = (4, 3, 3), [2.0, 3.5, 5.0], [-0.5, 0.25, 1.0]
+        self.files["vectors"] = write(folder / "vectors.mha", vectors, more="ElementNumberOfChannels = 3\n")
         self.files["model"].write_bytes(small_model())
         self.files["other"] = folder / "other.onnx"
         self.files["other"].write_bytes(small_model([node("Sigmoid", ["f"], "out")]))

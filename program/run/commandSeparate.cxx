@@ -1,0 +1,87 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandSeparate.h"
+
+#include "commandInputs.h"
+#include "commandSignals.h"
+#include "commandSteps.h"
+#include "fileImage.h"
+
+namespace command
+{
+
+namespace
+{
+
+/** Throws WorkError, before any step, if IN cannot be read or the labels cannot be written. */
+void
+CheckFilesOfSeparate(const CommandLine & line)
+{
+  chunkwise::files::ImageHeader header = OpenInput(line.input, "IN")->GetHeader();
+  header.kind = chunkwise::PixelKind::UInt32;
+  chunkwise::files::OutputOptions options;
+  options.compress = line.compress;
+  if (!line.zarr.empty())
+  {
+    options.zarr = chunkwise::files::ParseZarrOptions("--zarr", line.zarr);
+  }
+  try
+  {
+    chunkwise::files::CheckOutput(line.output, header, options);
+  }
+  catch (const chunkwise::files::FileError & error)
+  {
+    throw WorkError(std::string("OUT: ") + error.what());
+  }
+}
+
+} // namespace
+
+void
+SeparateObjects(const CommandLine & line)
+{
+  // A signal ends the step that runs, and images between steps go with the folder.
+  CheckFilesOfSeparate(line);
+  const NoSudden    now;
+  const StepFolder  folder(line.output);
+  const std::string mask = folder.GetFile(0);
+  const std::string distances = folder.GetFile(1);
+  for (const ChainStep & step : line.steps)
+  {
+    std::vector<std::string> words = step.words;
+    const std::string        name = words.front();
+    if (name == "measure")
+    {
+      words[1] = line.output;
+      words[2] = line.input;
+    }
+    else
+    {
+      words[1] = name == "threshold" ? line.input : name == "distance" ? mask : distances;
+      words[2] = name == "threshold" ? mask : name == "distance" ? distances : line.output;
+    }
+    if (name == "watershed")
+    {
+      words[3] = "--mask=" + mask;
+      words.emplace_back("--overwrite");
+      if (line.compress)
+      {
+        words.emplace_back("--compress");
+      }
+      if (!line.zarr.empty())
+      {
+        words.push_back("--zarr=" + line.zarr);
+      }
+    }
+    const std::vector<std::string> options = MakeStepOptions(line, step.task);
+    words.insert(words.end(), options.begin(), options.end());
+    RunStepOrThrow(words);
+    if (name == "watershed")
+    {
+      std::error_code ignored;
+      std::filesystem::remove(mask, ignored);
+      std::filesystem::remove(distances, ignored);
+    }
+  }
+}
+
+} // namespace command

@@ -1,0 +1,715 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseWatershedBlocks.h"
+
+#include "chunkwiseError.h"
+#include "chunkwiseOrdinal.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Entries of the spool that are read, or written, at once. */
+constexpr std::size_t WatershedCodesAtOnce = 8192;
+
+template <typename TPixel>
+std::uint64_t
+WatershedOrdinal(std::uint64_t packed)
+{
+  const auto value = UnpackWatershedValue<TPixel>(packed);
+  // -0 equals 0.
+  return OrdinalOf(value == TPixel(0) ? TPixel(0) : value);
+}
+
+} // namespace
+
+/** Kruskal's algorithm on the voxels of the last plane of the block before, and of the first and the last plane of the
+ * new block. Each voxel of the new block's last plane is a separate root.
+ *
+ * Nodes: first the voxels of the plane before, then those of the block's border. */
+class WatershedBlocks::Step
+{
+public:
+  Step(WatershedBlocks & blocks, std::size_t block, SideData & summary)
+    : m_Blocks(blocks)
+    , m_Operation(blocks.m_Operation)
+    , m_Block(block)
+    , m_Layout(blocks.m_Operation, blocks.m_Blocks[block])
+    , m_Nodes(reinterpret_cast<WatershedNode *>(summary.data() + m_Layout.nodes))
+    , m_Edges(reinterpret_cast<WatershedEdge *>(summary.data() + m_Layout.edges))
+    , m_Before(static_cast<std::int64_t>(blocks.m_Forest.nodes.size()))
+    , m_All(m_Before + m_Layout.border.voxels)
+    , m_DepthOfFloats(m_Operation.height)
+    , m_DepthOfDoubles(m_Operation.height)
+    , m_DepthOfIntegers(m_Operation.height)
+    , m_FirstRoot(block + 1 < blocks.m_Blocks.size() ? m_All - blocks.m_Plane : m_All)
+    , m_Parents(Index(m_All))
+    , m_Roots(Index(m_All), -1)
+    , m_Marks(Index(m_All))
+    , m_Groups(Index(m_All - m_FirstRoot))
+    , m_MarksOfGroups(m_Groups.size())
+  {
+    std::int64_t numberOfEdges = 0;
+    std::memcpy(&numberOfEdges, summary.data(), sizeof(numberOfEdges));
+    m_NumberOfEdges = Index(numberOfEdges);
+    this->SetOrdinals();
+    std::iota(m_Parents.begin(), m_Parents.end(), 0);
+    std::iota(m_Groups.begin(), m_Groups.end(), 0);
+    m_Kept.reserve(m_Groups.size());
+    for (std::int64_t node = 0; node < m_All; ++node)
+    {
+      m_Marks[Index(node)] = m_Operation.hasMarkers ? this->NodeOf(node).label : static_cast<std::uint64_t>(node);
+    }
+    for (std::int64_t node = m_FirstRoot; node < m_All; ++node)
+    {
+      m_Roots[Index(node)] = node - m_FirstRoot;
+      m_MarksOfGroups[Index(node - m_FirstRoot)] = m_Marks[Index(node)];
+    }
+  }
+
+  void
+  Join()
+  {
+    this->SortEdges();
+    for (const Entry & entry : m_Entries)
+    {
+      const WatershedEdge edge = this->EdgeOf(entry.edge);
+      if (m_Operation.hasMarkers)
+      {
+        this->JoinMarkers(edge);
+      }
+      else
+      {
+        this->JoinMinima(edge, entry.edge);
+      }
+    }
+    std::vector<Entry>().swap(m_Entries);
+  }
+
+  /** Puts the trees of both planes where the blocks meet into the spool. */
+  void
+  WriteCodes()
+  {
+    std::vector<Code> codes;
+    const auto        flush = [&] {
+      m_Blocks.m_Spool.Append(codes.data(), codes.size() * sizeof(Code));
+      codes.clear();
+    };
+    for (std::int64_t node = 0; node < m_Before + m_Blocks.m_Plane && m_Before > 0; ++node)
+    {
+      codes.push_back(this->CodeOf(node));
+      if (codes.size() == WatershedCodesAtOnce)
+      {
+        flush();
+      }
+    }
+    flush();
+  }
+
+  /** Without markers: notes the minima that no block has counted. */
+  void
+  FindHidden()
+  {
+    for (std::int64_t node = 0; node < m_All; ++node)
+    {
+      const Index at = Index(node);
+      if (m_Parents[at] == node && m_Roots[at] < 0 && !IsClosed(m_Marks[at]) && this->NodeOf(node).low >= 0)
+      {
+        m_Blocks.AddHidden(this->LowOf(m_Marks[at]).low);
+      }
+    }
+  }
+
+  Forest
+  MakeForest()
+  {
+    Forest forest;
+    forest.nodes.assign(m_Nodes + (m_FirstRoot - m_Before), m_Nodes + (m_All - m_Before));
+    for (std::int64_t node = m_FirstRoot; node < m_All && !m_Operation.hasMarkers; ++node)
+    {
+      const WatershedNode & low = this->LowOf(m_Marks[Index(this->Find(node))]);
+      WatershedNode &       kept = forest.nodes[Index(node - m_FirstRoot)];
+      if (kept.low >= 0)
+      {
+        kept.low = low.low;
+        kept.lowValue = low.lowValue;
+        kept.label = low.label;
+      }
+    }
+    forest.edges = std::move(m_Kept);
+    return forest;
+  }
+
+private:
+  /** The mark of a tree with a minimum that an edge leads to: this, plus the number of the edge. */
+  static constexpr std::uint64_t Closed = std::uint64_t{ 1 } << 63;
+
+  static bool
+  IsClosed(std::uint64_t mark)
+  {
+    return (mark & Closed) != 0;
+  }
+  WatershedNode &
+  NodeOf(std::int64_t node) const
+  {
+    return node < m_Before ? m_Blocks.m_Forest.nodes[Index(node)] : m_Nodes[node - m_Before];
+  }
+  const WatershedNode &
+  LowOf(std::uint64_t mark) const
+  {
+    return this->NodeOf(static_cast<std::int64_t>(mark));
+  }
+  static std::int64_t
+  FindIn(std::vector<std::int64_t> & parents, std::int64_t node)
+  {
+    while (parents[Index(node)] != node)
+    {
+      parents[Index(node)] = parents[Index(parents[Index(node)])];
+      node = parents[Index(node)];
+    }
+    return node;
+  }
+  std::int64_t
+  Find(std::int64_t node)
+  {
+    return FindIn(m_Parents, node);
+  }
+
+  /** Turns the values of the block's summary into ordinals, and ranks in the block into ranks in all blocks so far. */
+  void
+  SetOrdinals()
+  {
+    const std::uint64_t before = m_Blocks.m_Before[m_Block];
+    DispatchPixelKind(m_Operation.inputKind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      for (WatershedNode * node = m_Nodes; node != m_Nodes + m_Layout.border.voxels; ++node)
+      {
+        node->value = node->low >= 0 ? WatershedOrdinal<Pixel>(node->value) : 0;
+        node->lowValue = WatershedOrdinal<Pixel>(node->lowValue);
+        node->label += m_Operation.hasMarkers ? 0 : before;
+      }
+      for (WatershedEdge * edge = m_Edges; edge != m_Edges + m_NumberOfEdges; ++edge)
+      {
+        edge->firstValue = WatershedOrdinal<Pixel>(edge->firstValue);
+        edge->secondValue = WatershedOrdinal<Pixel>(edge->secondValue);
+        edge->rank += before;
+        edge->a += m_Before;
+        edge->b += edge->b < 0 ? 0 : m_Before;
+      }
+    });
+  }
+
+  /** Edges are numbered: those of the forest so far, those of the block, those between both. */
+  WatershedEdge
+  EdgeOf(std::uint64_t number) const
+  {
+    const std::vector<WatershedEdge> & before = m_Blocks.m_Forest.edges;
+    if (number < before.size())
+    {
+      return before[number];
+    }
+    number -= before.size();
+    if (number < m_NumberOfEdges)
+    {
+      return m_Edges[number];
+    }
+    number -= m_NumberOfEdges;
+    const std::uint64_t count = m_Blocks.m_Offsets.size();
+    WatershedEdge       edge{};
+    edge.a = static_cast<std::int64_t>(number / count);
+    edge.b = m_Before + edge.a + m_Blocks.m_Deltas[number % count];
+    edge.firstValue = this->NodeOf(edge.a).value;
+    edge.secondValue = this->NodeOf(edge.b).value;
+    const std::int64_t first = m_Blocks.m_Blocks[m_Block].lower[m_Blocks.m_Axis] * m_Blocks.m_Plane;
+    edge.first = first - m_Blocks.m_Plane + edge.a;
+    edge.second = first + edge.b - m_Before;
+    return edge;
+  }
+  std::uint64_t
+  KeyOf(std::uint64_t first, std::uint64_t second) const
+  {
+    const std::uint64_t high = std::max(first, second);
+    return PixelSize(m_Operation.inputKind) > 4 ? high : high << 32 | std::min(first, second);
+  }
+  void
+  SortEdges()
+  {
+    const std::vector<WatershedEdge> & before = m_Blocks.m_Forest.edges;
+    const std::uint64_t                listed = before.size() + m_NumberOfEdges;
+    const Index                        offsets = m_Before > 0 ? m_Blocks.m_Offsets.size() : 0;
+    m_Entries.reserve(listed + offsets * Index(m_Blocks.m_Plane));
+    for (std::uint64_t i = 0; i < listed; ++i)
+    {
+      const WatershedEdge & edge = i < before.size() ? before[i] : m_Edges[i - before.size()];
+      m_Entries.push_back({ this->KeyOf(edge.firstValue, edge.secondValue), i });
+    }
+    if (m_Before > 0)
+    {
+      m_Blocks.ForPairs([&](std::int64_t last, std::int64_t first, std::uint64_t number) {
+        const WatershedNode & a = this->NodeOf(last);
+        const WatershedNode & b = this->NodeOf(m_Before + first);
+        if (a.low >= 0 && b.low >= 0)
+        {
+          m_Entries.push_back({ this->KeyOf(a.value, b.value), listed + number });
+        }
+      });
+    }
+    std::sort(m_Entries.begin(), m_Entries.end(), [&](const Entry & x, const Entry & y) {
+      if (x.key != y.key)
+      {
+        return x.key < y.key;
+      }
+      if (PixelSize(m_Operation.inputKind) <= 4 && x.edge >= listed && y.edge >= listed)
+      {
+        return x.edge < y.edge; // edges between blocks are numbered in their order
+      }
+      const WatershedEdge a = this->EdgeOf(x.edge);
+      const WatershedEdge b = this->EdgeOf(y.edge);
+      const std::uint64_t lowA = std::min(a.firstValue, a.secondValue);
+      const std::uint64_t lowB = std::min(b.firstValue, b.secondValue);
+      return lowA != lowB ? lowA < lowB : a.first != b.first ? a.first < b.first : a.second < b.second;
+    });
+  }
+
+  /** Keeps an edge of the forest of roots: from one to another, or to a marker or minimum (`b` is -1). */
+  void
+  Keep(WatershedEdge edge, std::int64_t a, std::int64_t b, std::uint64_t label, std::uint64_t rank)
+  {
+    edge.a = a;
+    edge.b = b;
+    edge.label = label;
+    edge.rank = rank;
+    m_Kept.push_back(edge);
+  }
+
+  void
+  JoinMarkers(const WatershedEdge & edge)
+  {
+    const std::int64_t  a = this->Find(edge.a);
+    const std::int64_t  rootA = m_Roots[Index(a)];
+    const std::uint64_t labelA = m_Marks[Index(a)];
+    if (edge.b < 0)
+    {
+      if (rootA >= 0)
+      {
+        this->MarkGroup(edge, rootA, edge.label);
+      }
+      else if (labelA == 0)
+      {
+        m_Marks[Index(a)] = edge.label;
+      }
+      return;
+    }
+    const std::int64_t b = this->Find(edge.b);
+    if (a == b)
+    {
+      return;
+    }
+    const std::int64_t  rootB = m_Roots[Index(b)];
+    const std::uint64_t labelB = m_Marks[Index(b)];
+    if ((rootA < 0 && labelA == 0) || (rootB < 0 && labelB == 0))
+    {
+      m_Parents[Index(a)] = b;
+      m_Roots[Index(b)] = std::max(rootA, rootB);
+      m_Marks[Index(b)] = std::max(labelA, labelB);
+    }
+    else if (rootA >= 0 && rootB >= 0)
+    {
+      const Index groupA = Index(FindIn(m_Groups, rootA));
+      const Index groupB = Index(FindIn(m_Groups, rootB));
+      if (groupA != groupB && (m_MarksOfGroups[groupA] == 0 || m_MarksOfGroups[groupB] == 0))
+      {
+        m_Groups[groupA] = static_cast<std::int64_t>(groupB);
+        m_MarksOfGroups[groupB] = std::max(m_MarksOfGroups[groupA], m_MarksOfGroups[groupB]);
+        this->Keep(edge, rootA, rootB, 0, 0);
+      }
+    }
+    else if (rootA >= 0 || rootB >= 0)
+    {
+      this->MarkGroup(edge, std::max(rootA, rootB), rootA >= 0 ? labelB : labelA);
+    }
+  }
+  void
+  MarkGroup(const WatershedEdge & edge, std::int64_t root, std::uint64_t label)
+  {
+    std::uint64_t & mark = m_MarksOfGroups[Index(FindIn(m_Groups, root))];
+    if (mark == 0)
+    {
+      mark = label;
+      this->Keep(edge, root, -1, label, 0);
+    }
+  }
+
+  /** Whether a tree, or group of trees, with this mark keeps a separate minimum at an edge of this weight. */
+  bool
+  IsDeep(std::uint64_t mark, std::uint64_t high) const
+  {
+    if (IsClosed(mark))
+    {
+      return true;
+    }
+    const std::uint64_t low = this->LowOf(mark).lowValue;
+    return m_Operation.inputKind == PixelKind::Float32
+             ? m_DepthOfFloats.IsDeep(FromOrdinal<float>(high), FromOrdinal<float>(low))
+           : m_Operation.inputKind == PixelKind::Float64
+             ? m_DepthOfDoubles.IsDeep(FromOrdinal<double>(high), FromOrdinal<double>(low))
+             : m_DepthOfIntegers.IsDeep(high, low);
+  }
+  /** The mark of two trees together. */
+  std::uint64_t
+  LowerOf(std::uint64_t a, std::uint64_t b) const
+  {
+    if (IsClosed(a) || IsClosed(b))
+    {
+      return IsClosed(a) ? a : b;
+    }
+    const WatershedNode & lowA = this->LowOf(a);
+    const WatershedNode & lowB = this->LowOf(b);
+    return lowA.lowValue < lowB.lowValue || (lowA.lowValue == lowB.lowValue && lowA.low < lowB.low) ? a : b;
+  }
+  void
+  JoinMinima(const WatershedEdge & edge, std::uint64_t number)
+  {
+    const std::uint64_t high = std::max(edge.firstValue, edge.secondValue);
+    const std::int64_t  a = this->Find(edge.a);
+    if (edge.b < 0)
+    {
+      if (m_Roots[Index(a)] >= 0)
+      {
+        this->CloseGroup(edge, m_Roots[Index(a)], Closed | number, high);
+      }
+      else if (!this->IsDeep(m_Marks[Index(a)], high))
+      {
+        m_Marks[Index(a)] = Closed | number;
+      }
+      return;
+    }
+    const std::int64_t b = this->Find(edge.b);
+    if (a == b)
+    {
+      return;
+    }
+    const std::int64_t  rootA = m_Roots[Index(a)];
+    const std::int64_t  rootB = m_Roots[Index(b)];
+    const std::uint64_t markA = m_Marks[Index(a)];
+    const std::uint64_t markB = m_Marks[Index(b)];
+    if (rootA >= 0 && rootB >= 0)
+    {
+      const Index         groupA = Index(FindIn(m_Groups, rootA));
+      const Index         groupB = Index(FindIn(m_Groups, rootB));
+      const std::uint64_t markOfA = m_MarksOfGroups[groupA];
+      const std::uint64_t markOfB = m_MarksOfGroups[groupB];
+      if (groupA != groupB && !(this->IsDeep(markOfA, high) && this->IsDeep(markOfB, high)))
+      {
+        m_Groups[groupA] = static_cast<std::int64_t>(groupB);
+        m_MarksOfGroups[groupB] = this->LowerOf(markOfA, markOfB);
+        this->Keep(edge, rootA, rootB, 0, 0);
+      }
+      return;
+    }
+    const bool isDeepA = rootA >= 0 || this->IsDeep(markA, high);
+    const bool isDeepB = rootB >= 0 || this->IsDeep(markB, high);
+    if (!isDeepA || !isDeepB)
+    {
+      m_Parents[Index(a)] = b;
+      m_Marks[Index(b)] = this->LowerOf(markA, markB);
+      m_Roots[Index(b)] = std::max(rootA, rootB);
+      if (m_Roots[Index(b)] >= 0)
+      {
+        std::uint64_t & mark = m_MarksOfGroups[Index(FindIn(m_Groups, m_Roots[Index(b)]))];
+        mark = this->LowerOf(mark, m_Marks[Index(b)]);
+      }
+    }
+    else if (rootA >= 0 || rootB >= 0)
+    {
+      this->CloseGroup(edge, std::max(rootA, rootB), rootA >= 0 ? markB : markA, high);
+    }
+  }
+  /** Gives a group of trees the minimum with this mark, unless it keeps its own. */
+  void
+  CloseGroup(const WatershedEdge & edge, std::int64_t root, std::uint64_t minimum, std::uint64_t high)
+  {
+    std::uint64_t & mark = m_MarksOfGroups[Index(FindIn(m_Groups, root))];
+    if (!this->IsDeep(mark, high))
+    {
+      mark = Closed;
+      const Code code = this->CodeOfMark(minimum);
+      this->Keep(edge, root, -1, code.value, code.own);
+    }
+  }
+
+  Code
+  CodeOfMark(std::uint64_t mark) const
+  {
+    if (IsClosed(mark))
+    {
+      const WatershedEdge edge = this->EdgeOf(mark & ~Closed);
+      return { edge.label, edge.rank };
+    }
+    const WatershedNode & low = this->LowOf(mark);
+    return { static_cast<std::uint64_t>(low.low), low.low >= 0 ? low.label : NoTree };
+  }
+  Code
+  CodeOf(std::int64_t node)
+  {
+    const Index at = Index(this->Find(node));
+    if (m_Roots[at] >= 0)
+    {
+      return { static_cast<std::uint64_t>(m_Roots[at]), OfPlane };
+    }
+    return m_Operation.hasMarkers ? Code{ m_Marks[at], 0 } : this->CodeOfMark(m_Marks[at]);
+  }
+
+  WatershedBlocks &                   m_Blocks;
+  const WatershedOperation &          m_Operation;
+  const std::size_t                   m_Block;
+  const WatershedLayout               m_Layout;
+  WatershedNode * const               m_Nodes;
+  WatershedEdge * const               m_Edges;
+  Index                               m_NumberOfEdges{ 0 };
+  const std::int64_t                  m_Before; ///< nodes of the plane before
+  const std::int64_t                  m_All;
+  const WatershedDepth<float>         m_DepthOfFloats;
+  const WatershedDepth<double>        m_DepthOfDoubles;
+  const WatershedDepth<std::uint64_t> m_DepthOfIntegers; ///< of ordinals, whose differences are those of integers
+  const std::int64_t                  m_FirstRoot;
+  std::vector<Entry>                  m_Entries;
+  /** Each node's tree. Each tree's root, as a number from 0, or -1, and its mark: the marker's label; without markers a
+   * node whose `low` is the tree's least voxel, or Closed. */
+  std::vector<std::int64_t>  m_Parents;
+  std::vector<std::int64_t>  m_Roots;
+  std::vector<std::uint64_t> m_Marks;
+  /** The same for trees whose nodes are roots. */
+  std::vector<std::int64_t>  m_Groups;
+  std::vector<std::uint64_t> m_MarksOfGroups;
+  std::vector<WatershedEdge> m_Kept;
+};
+
+WatershedBlocks::WatershedBlocks(const WatershedOperation & operation, int axis, std::vector<Box> blocks,
+                                 std::uint64_t mostMinima, const std::string & spoolFolder)
+  : m_Operation(operation)
+  , m_Axis(axis)
+  , m_Blocks(std::move(blocks))
+  , m_MostMinima(mostMinima)
+  , m_Spool(spoolFolder)
+{
+  Coordinates extent = operation.image;
+  extent[axis] = 1;
+  const Coordinates stride = DenseStrides(extent);
+  for (const Coordinates & offset : operation.GetOffsets())
+  {
+    if (offset[axis] == 1)
+    {
+      std::int64_t delta = 0;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        delta += a == axis ? 0 : offset[a] * stride[a];
+      }
+      m_Offsets.push_back(offset);
+      m_Deltas.push_back(delta);
+    }
+  }
+  m_Plane = m_Offsets.empty() ? 0 : Box::FromExtent(extent).NumberOfVoxels();
+}
+
+std::uint64_t
+WatershedBlocks::GetBytes(const WatershedOperation & operation, int axis)
+{
+  Coordinates extent = operation.image;
+  extent[axis] = 1;
+  std::uint64_t offsets = 0;
+  for (const Coordinates & offset : operation.GetOffsets())
+  {
+    offsets += offset[axis] == 1 ? 1 : 0;
+  }
+  constexpr std::uint64_t ofForest = sizeof(WatershedNode) + sizeof(WatershedEdge);
+  // The forests before and after a step, the block's two planes, entries of edges, three planes of trees, groups.
+  const std::uint64_t ofStep = 4 * ofForest + (3 + offsets) * sizeof(Entry) + 3 * 24 + 16;
+  // Two summaries while a block is summarized.
+  const std::uint64_t ofSummary = 5 * ofForest;
+  return offsets == 0
+           ? 0
+           : static_cast<std::uint64_t>(Box::FromExtent(extent).NumberOfVoxels()) * std::max(ofStep, ofSummary) +
+               4 * WatershedCodesAtOnce * sizeof(Code) +
+               static_cast<std::uint64_t>(operation.image[axis]) * (sizeof(Box) + sizeof(std::uint64_t));
+}
+
+template <typename TFunctor>
+void
+WatershedBlocks::ForPairs(TFunctor && f) const
+{
+  Coordinates   at{};
+  std::uint64_t number = 0;
+  for (std::int64_t last = 0; last < m_Plane; ++last)
+  {
+    for (Index o = 0; o < m_Offsets.size(); ++o, ++number)
+    {
+      bool isInside = true;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const std::int64_t beside = at[a] + m_Offsets[o][a];
+        isInside = isInside && (a == m_Axis || (beside >= 0 && beside < m_Operation.image[a]));
+      }
+      if (isInside)
+      {
+        f(last, last + m_Deltas[o], number);
+      }
+    }
+    for (int a = 0; a < m_Axis && ++at[a] == m_Operation.image[a]; ++a)
+    {
+      at[a] = 0;
+    }
+  }
+}
+
+void
+WatershedBlocks::AddHidden(std::int64_t raster)
+{
+  ++m_NumberOfHidden;
+  if (m_MostMinima == 0 || m_NumberOfHidden <= m_MostMinima)
+  {
+    if (m_Hidden.empty())
+    {
+      m_Hidden.reserve(m_MostMinima);
+    }
+    m_Hidden.push_back(raster);
+  }
+}
+
+void
+WatershedBlocks::Add(SideData && summary)
+{
+  const std::size_t block = m_Before.size() - 1;
+  SideData          own = std::move(summary);
+  std::uint64_t     minima = 0;
+  if (!m_Operation.hasMarkers)
+  {
+    std::memcpy(&minima, own.data() + WatershedLayout(m_Operation, m_Blocks[block]).counts, sizeof(minima));
+  }
+  if (m_Plane > 0 && m_Blocks.size() > 1)
+  {
+    Step step(*this, block, own);
+    step.Join();
+    step.WriteCodes();
+    if (!m_Operation.hasMarkers)
+    {
+      step.FindHidden();
+    }
+    m_Forest = step.MakeForest();
+  }
+  m_Before.push_back(m_Before.back() + minima);
+}
+
+std::uint64_t
+WatershedBlocks::LabelOf(const Code & code, const std::vector<std::uint64_t> & plane) const
+{
+  if (code.own == OfPlane)
+  {
+    return plane[code.value];
+  }
+  if (m_Operation.hasMarkers || code.own == NoTree)
+  {
+    return code.own == NoTree ? 0 : code.value;
+  }
+  const auto hidden = std::lower_bound(m_Hidden.begin(), m_Hidden.end(), static_cast<std::int64_t>(code.value));
+  return code.own + static_cast<std::uint64_t>(hidden - m_Hidden.begin()) + 1;
+}
+
+void
+WatershedBlocks::Solve()
+{
+  m_Forest = Forest();
+  std::sort(m_Hidden.begin(), m_Hidden.end());
+  if (!m_Operation.hasMarkers)
+  {
+    CheckNumberOfBasins(m_Before.back() + m_NumberOfHidden, m_Operation.outputKind);
+  }
+  std::vector<std::uint64_t> last;
+  for (std::size_t block = m_Blocks.size() - 1; block > 0 && m_Plane > 0; --block)
+  {
+    this->SolvePlanes(block, last);
+  }
+}
+
+void
+WatershedBlocks::SolvePlanes(std::size_t block, std::vector<std::uint64_t> & last)
+{
+  const Index                plane = Index(m_Plane);
+  std::vector<std::uint64_t> labels(2 * plane);
+  std::vector<Code>          codes;
+  const std::uint64_t        place = this->PlaceOf(block);
+  for (Index begin = 0; begin < labels.size(); begin += codes.size())
+  {
+    codes.resize(std::min(labels.size() - begin, WatershedCodesAtOnce));
+    m_Spool.Read(place + begin * sizeof(Code), codes.data(), codes.size() * sizeof(Code));
+    std::transform(codes.begin(),
+                   codes.end(),
+                   labels.begin() + static_cast<std::ptrdiff_t>(begin),
+                   [&](const Code & code) { return this->LabelOf(code, last); });
+  }
+  m_Spool.WriteAt(place, labels.data(), labels.size() * sizeof(labels.front()));
+  if (m_Operation.lines)
+  {
+    std::vector<unsigned char> lines(labels.size());
+    this->ForPairs([&](std::int64_t before, std::int64_t after, std::uint64_t) {
+      const std::uint64_t a = labels[Index(before)];
+      const std::uint64_t b = labels[plane + Index(after)];
+      if (a != b && a != 0 && b != 0)
+      {
+        lines[a > b ? Index(before) : plane + Index(after)] = 1;
+      }
+    });
+    m_Spool.WriteAt(place + labels.size() * sizeof(labels.front()), lines.data(), lines.size());
+  }
+  labels.resize(plane);
+  last.swap(labels);
+}
+
+std::shared_ptr<const WatershedOutside>
+WatershedBlocks::GetOutside(std::size_t block) const
+{
+  auto        outside = std::make_shared<WatershedOutside>();
+  const Index plane = Index(m_Plane);
+  const auto  add = [&](std::size_t of, Index begin) {
+    const std::size_t at = outside->labels.size();
+    outside->labels.resize(at + plane);
+    m_Spool.Read(
+      this->PlaceOf(of) + begin * sizeof(std::uint64_t), &outside->labels[at], plane * sizeof(std::uint64_t));
+    if (m_Operation.lines)
+    {
+      outside->lines.resize(at + plane);
+      m_Spool.Read(this->PlaceOf(of) + 2 * plane * sizeof(std::uint64_t) + begin, &outside->lines[at], plane);
+    }
+  };
+  if (plane > 0 && block > 0)
+  {
+    add(block, plane);
+  }
+  if (plane > 0 && block + 1 < m_Blocks.size())
+  {
+    add(block + 1, 0);
+  }
+  const Index borderVoxels = Index(WatershedLayout(m_Operation, m_Blocks[block]).border.voxels);
+  if (outside->labels.size() > borderVoxels)
+  {
+    // A block of one plane: both faces are its voxels.
+    for (Index i = 0; i < outside->lines.size() / 2; ++i)
+    {
+      outside->lines[i] |= outside->lines[plane + i];
+    }
+    outside->labels.resize(borderVoxels);
+    outside->lines.resize(m_Operation.lines ? borderVoxels : 0);
+  }
+  const Box & box = m_Blocks[block];
+  const auto  first = std::lower_bound(m_Hidden.begin(), m_Hidden.end(), m_Operation.RasterIndex(box.lower));
+  const auto  end = std::lower_bound(first, m_Hidden.end(), m_Operation.RasterIndex(box.lower) + box.NumberOfVoxels());
+  outside->before = m_Before[block] + static_cast<std::uint64_t>(first - m_Hidden.begin());
+  outside->starts.assign(first, end);
+  return outside;
+}
+
+} // namespace chunkwise

@@ -1,0 +1,241 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseError.h"
+#include "chunkwiseOutOfCoreRunner.h"
+#include "chunkwiseStreamedOnDevice.h"
+#include "chunkwiseStreamedRun.h"
+#include "chunkwiseWatershedBlocks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+// Watersheds of images that no memory holds, in blocks along the slowest axis. A first pass reduces each block to a
+// forest of the voxels of its faces, and joins these forests. A second pass finds each block's forest again, and writes
+// the labels.
+namespace chunkwise
+{
+
+namespace
+{
+
+/** One part in so many of the memory is for minima that faces of blocks hide. */
+constexpr std::uint64_t PartForHiddenMinima = 16;
+constexpr std::size_t   BytesOfSides = std::size_t{ 1 } << 16;
+
+/** The watershed of a block, in one chunk. */
+class WatershedOfBlock : public WatershedOperation
+{
+public:
+  explicit WatershedOfBlock(const WatershedOperation & operation)
+    : WatershedOperation(operation)
+  {
+    isBlock = true;
+  }
+  WatershedOfBlock(const WatershedOperation & operation, std::shared_ptr<const WatershedBlocks> blocks,
+                   std::size_t block)
+    : WatershedOfBlock(operation)
+  {
+    static std::atomic<std::uint64_t> keys{ 0 };
+    m_Blocks = std::move(blocks);
+    m_Block = block;
+    m_Key = ++keys;
+    outside = m_Blocks->GetOutside(block);
+  }
+  std::string
+  GetKey() const override
+  {
+    return WatershedOperation::GetKey() + " block " + std::to_string(m_Key);
+  }
+  Coordinates
+  RoundChunk(const Coordinates &) const override
+  {
+    return image;
+  }
+  /** GetLeastHostBytes counts summaries. */
+  std::size_t
+  GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const override
+  {
+    return 0;
+  }
+  bool
+  HandsOnState() const override
+  {
+    return true;
+  }
+  std::shared_ptr<const Operation>
+  MakeForNextBlock(const FinishedBlock &) const override
+  {
+    return std::make_shared<WatershedOfBlock>(*this, m_Blocks, m_Block + 1);
+  }
+
+private:
+  std::shared_ptr<const WatershedBlocks> m_Blocks;
+  std::size_t                            m_Block{ 0 };
+  std::uint64_t                          m_Key{ 0 };
+};
+
+/** The forest of a block's faces. */
+class WatershedSummaryOfBlock : public WatershedOfBlock
+{
+public:
+  using WatershedOfBlock::WatershedOfBlock;
+  bool
+  HasOutput() const override
+  {
+    return false;
+  }
+  std::size_t
+  GetSummaryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const override
+  {
+    return WatershedLayout(*this, box).summaryBytes;
+  }
+  void
+  MergeSummary(SideData & total, const SideData & summary) const override
+  {
+    total = summary;
+  }
+};
+
+const WatershedOperation &
+GetWatershed(const OutOfCoreRequest & request)
+{
+  return dynamic_cast<const WatershedOperation &>(*request.operation);
+}
+
+int
+SlowestAxisOf(const WatershedOperation & operation)
+{
+  int axis = MaxDimension - 1;
+  while (axis > 0 && operation.image[axis] <= 1)
+  {
+    --axis;
+  }
+  return axis;
+}
+
+StreamedRequest
+MakeWatershedPass(const OutOfCoreRequest & request)
+{
+  const WatershedOperation & operation = GetWatershed(request);
+  StreamedRequest            pass;
+  for (const std::shared_ptr<ImageSource> & source : request.sources)
+  {
+    pass.inputs.push_back({ source, source->GetKind() });
+  }
+  pass.region = Box::FromExtent(operation.image);
+  pass.computedKind = operation.outputKind;
+  pass.writtenKind = operation.outputKind;
+  pass.sinkAccess = request.sink->GetAccess();
+  pass.operation = std::make_shared<WatershedOfBlock>(operation);
+  pass.backend = BackendChoice::CPU;
+  pass.budgets = request.budgets;
+  pass.executor = request.executor;
+  pass.fileThreads = request.fileThreads;
+  return pass;
+}
+
+class WatershedRunner : public OutOfCoreRunner
+{
+public:
+  int
+  GetNumberOfPasses() const override
+  {
+    return 2;
+  }
+
+  std::uint64_t
+  GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
+  {
+    const WatershedOperation & operation = GetWatershed(request);
+    StreamedRequest            pass = MakeWatershedPass(request);
+    pass.memory = 1;
+    std::uint64_t least = 1;
+    try
+    {
+      MakeStreamedPlan(manager, pass);
+    }
+    catch (const DivisionsError & error)
+    {
+      least = error.needed;
+    }
+    least += WatershedBlocks::GetBytes(operation, SlowestAxisOf(operation));
+    return least + (operation.hasMarkers ? 0 : least / (PartForHiddenMinima - 1) + 1);
+  }
+
+  OutOfCoreReport
+  Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
+  {
+    using Clock = std::chrono::steady_clock;
+    const WatershedOperation & operation = GetWatershed(request);
+    if (request.backend == BackendChoice::CUDA && !operation.GetObjectionToDevices().empty())
+    {
+      throw Error("Backend: CUDA is asked for, but no device can be used: " + operation.GetObjectionToDevices());
+    }
+    const std::uint64_t forMinima = operation.hasMarkers ? 0 : request.hostBytes / PartForHiddenMinima;
+    StreamedRequest     pass = MakeWatershedPass(request);
+    if (request.hostBytes)
+    {
+      const std::uint64_t others = forMinima + WatershedBlocks::GetBytes(operation, SlowestAxisOf(operation));
+      pass.memory = request.hostBytes > others ? request.hostBytes - others : 1;
+    }
+    const StreamedPlan plan = MakeStreamedPlan(manager, pass);
+    std::vector<Box>   divisions;
+    for (std::int64_t i = 0; i < plan.divisions; ++i)
+    {
+      divisions.push_back(GetDivision(pass.region, plan, i));
+    }
+    const auto blocks = std::make_shared<WatershedBlocks>(
+      operation, plan.axis, divisions, forMinima / sizeof(std::int64_t), request.spoolFolder);
+
+    OutOfCoreReport report;
+    const auto      start = Clock::now();
+    {
+      DivisionMonitor firstPass(monitor, 0, 2);
+      const auto      summary = std::make_shared<WatershedSummaryOfBlock>(operation);
+      report.reading =
+        ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor * ofDivision) {
+          ExecutionRequest run = division;
+          run.operation = summary;
+          // Its bytes are counted beside those of the plan.
+          run.budgets.host +=
+            run.budgets.host ? 2 * WatershedLayout(*summary, run.region).summaryBytes + BytesOfSides : 0;
+          blocks->Add(manager.Summarise(run, ofDivision));
+        });
+    }
+    const std::uint64_t hidden = blocks->GetNumberOfHidden() * sizeof(std::int64_t);
+    if (forMinima && hidden > forMinima)
+    {
+      throw BudgetError("minima where blocks of the image meet need " + std::to_string(hidden) +
+                          " bytes of the host's memory, " + std::to_string(forMinima) + " are there for them",
+                        hidden * PartForHiddenMinima + PartForHiddenMinima,
+                        request.hostBytes);
+    }
+    blocks->Solve();
+    report.spoolWritten = blocks->GetBytesWritten();
+    report.steps.emplace_back("joining blocks", std::chrono::duration<double>(Clock::now() - start).count());
+
+    DivisionMonitor secondPass(monitor, 1, 2);
+    pass.operation = std::make_shared<WatershedOfBlock>(operation, blocks, 0);
+    const StreamedReport second = ExecuteStreamed(manager, pass, plan, request.sink, &secondPass);
+    report.execution = second.execution;
+    report.reading += second.reading;
+    report.writing = second.writing;
+    report.steps.emplace_back("writing labels", second.computing);
+    if (monitor)
+    {
+      monitor->UpdateProgress(1.0);
+    }
+    return report;
+  }
+};
+
+} // namespace
+
+const OutOfCoreRunner *
+WatershedOperation::GetOutOfCoreRunner() const
+{
+  static const WatershedRunner runner;
+  return &runner;
+}
+
+} // namespace chunkwise
