@@ -177,6 +177,8 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
                                        "threshold",
                                        "landweber",
                                        "sobel",
+                                       "curvature",
+                                       "0.01",
                                        "elements",
                                        "sato",
                                        "0.25",

@@ -54,6 +54,10 @@ RequiredParameters(const FilterDescription & filter)
   {
     parameters.SetReal("Sigma", 1.5);
   }
+  if (filter.name == "diffusion")
+  {
+    parameters.SetReal("GradientMagnitude", 20);
+  }
   return parameters;
 }
 
