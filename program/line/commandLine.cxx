@@ -262,7 +262,7 @@ void
 AddSeparate(CLI::App & app, Texts & texts)
 {
   CLI::App * const separate = app.add_subcommand(
-    "separate", "Find objects by a threshold, separate those that touch where they are narrow, and label them");
+    "separate", "Find objects by a threshold, part them where they touch and are narrow, and label them");
   separate->group("Objects");
   separate->add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
   separate->add_option("OUT", texts.output, "Image of labels to write, 0 where no object is")->required();

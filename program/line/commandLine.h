@@ -156,7 +156,7 @@ struct CommandLine
   std::string                              replace;
   std::vector<chunkwise::LabelTable::Pair> replacements;
 
-  /** The steps of a chain; of separate those that find the objects and part them. */
+  /** The steps of a chain, or of separate. */
   std::vector<ChainStep> steps;
   /** For separate: the table of its objects; empty: none. */
   std::string table;
