@@ -8,6 +8,7 @@ itk_module(Chunkwise
     ITKTestKernel
     ITKGoogleTest
     ITKConvolution
+    ITKDisplacementField
     ITKFFT
     ITKImageFeature
     ITKMathematicalMorphology

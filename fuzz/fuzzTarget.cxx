@@ -8,6 +8,7 @@
 #endif
 
 #include "chunkwiseDeconvolutionOperation.h"
+#include "../src/enhancement/chunkwiseDiffusionRows.h"
 #include "chunkwiseDistanceOperation.h"
 #include "chunkwiseHessianContrast.h"
 #include "chunkwiseLabelOperation.h"
@@ -107,6 +108,11 @@ chunkwise::GetWienerNoiseEstimate()
 }
 chunkwise::ParameterEstimate
 chunkwise::GetEntropyRangeEstimate()
+{
+  return { NoEstimate, nullptr };
+}
+chunkwise::ParameterEstimate
+chunkwise::GetDiffusionGradientEstimate()
 {
   return { NoEstimate, nullptr };
 }

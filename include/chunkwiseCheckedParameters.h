@@ -39,6 +39,9 @@ public:
   Integers(const std::string & name) const;
   const KernelStack &
   Kernel(const std::string & name) const;
+  /** The same for an operation that keeps it. */
+  std::shared_ptr<const KernelStack>
+  SharedKernel(const std::string & name) const;
   std::shared_ptr<const NetworkGraph>
   Network(const std::string & name) const;
 

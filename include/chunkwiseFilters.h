@@ -109,6 +109,8 @@ struct Chunkwise_EXPORT ParameterDescription
   ParameterFile file{ ParameterFile::None };
   /** A Kernel that is several, along an axis that the image has not. */
   bool isStack{ false };
+  /** A Kernel whose voxels are vectors: a kernel for each component. */
+  bool isVector{ false };
 
   /** Whether `word` is one of onlyWithValue. */
   bool

@@ -5,6 +5,7 @@
 #include "chunkwiseOperation.h"
 #include "chunkwisePixelValue.h"
 
+#include <memory>
 #include <vector>
 
 namespace chunkwise
@@ -44,11 +45,15 @@ enum class TapKernel
   Lanczos
 };
 
+class ResampleField;
+
 /** Samples an image at the voxels of another grid.
  *
  * Voxel `o` of the output lies at the point c of the image, in voxels:
  * c[i] = matrix[i][0] o[0] + (matrix[i][1] o[1] + (matrix[i][2] o[2] + offset[i])), each product and sum rounded to
  * double, where i and o count `axes`. Along all other axes both grids are the same.
+ *
+ * A field moves these points, each by the vector that it has for the voxel (ResampleField).
  *
  * The value is interpolated along the first axis, then the second, then the third. Along an axis with taps k of weights
  * w and values f it is f[b] + sum over k of w[k] (f[k] - f[b]), where b is the tap at or below the point: constants
@@ -83,6 +88,8 @@ public:
   bool antialias{ true };
   /** Cubic: voxels are values, not coefficients. */
   bool prefilter{ true };
+  /** nullptr: points are not moved. */
+  std::shared_ptr<const ResampleField> field;
 
   /** The kernel along one of `axes`. */
   struct Axis
@@ -105,6 +112,9 @@ public:
   /** Whether points along each axis depend on that axis of the output alone. */
   bool
   IsDiagonal() const;
+  /** An extent that no box of GetInputBox exceeds for a box of the output of this extent. */
+  Coordinates
+  GetMostInput(const Coordinates & extent) const;
   /** Whether sums are double. */
   static bool
   UsesDoubles(PixelKind input, PixelKind output);

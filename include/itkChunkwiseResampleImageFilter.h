@@ -9,7 +9,7 @@
 namespace itk
 {
 /** \class ChunkwiseResampleImageFilter
- * \brief Samples an image at the pixels of another grid, through a linear transform.
+ * \brief Samples an image at the pixels of another grid, through a linear transform, a displacement field, or both.
  *
  * A point of the output is taken by the transform to a point of the input, as in ResampleImageFilter, and gets the
  * value that the interpolation has there. If the output's pixels are larger than the input's, the kernels of linear,
@@ -30,11 +30,13 @@ namespace itk
  * Label to the same type. Pixels with components are interpolated component by component.
  *
  * \par Memory
- * A chunk of cubic interpolation needs its part of the input as float (double for double and for integers of 32 and 64
- * bits); others need a few hundred kilobytes for each thread. CPU only.
+ * A displacement field is held once more, as numbers of 64 bits. A chunk of cubic interpolation needs its part of the
+ * input as float (double for double and for integers of 32 and 64 bits); others need a few hundred kilobytes for each
+ * thread. CPU only.
  *
  * \par Streaming
- * Requests the box of the input that the output's requested region depends on.
+ * Requests the box of the input that the output's requested region depends on. With a displacement field the vectors of
+ * that region tell it.
  *
  * \par Determinism
  * The same bits for every division into chunks and requested regions and every number of threads. Pixels that lie on
@@ -82,6 +84,14 @@ public:
    */
   itkSetConstObjectMacro(Transform, TransformType);
   itkGetConstObjectMacro(Transform, TransformType);
+
+  using DisplacementFieldType = Image<Vector<double, ImageDimension>, ImageDimension>;
+
+  /** Vectors that are added to points of the output before the transform, as a DisplacementFieldTransform adds them
+   * (GetDisplacementField): interpolated linearly, and zero beyond the edges of the field's pixels. Its pixels must be
+   * up to date. Default: nullptr. */
+  itkSetConstObjectMacro(DisplacementField, DisplacementFieldType);
+  itkGetConstObjectMacro(DisplacementField, DisplacementFieldType);
 
   /** How a point between pixels gets a value. Default: Linear. */
   using InterpolationEnum = ChunkwiseResampleEnums::Interpolation;
@@ -148,19 +158,26 @@ protected:
 private:
   std::vector<double>
   MakeAffine() const;
+  void
+  AddField(chunkwise::FilterParameters & parameters) const;
+  /** Size, spacing, position of the first pixel, and the rows of the direction. */
+  static std::vector<double>
+  DescribeGrid(const ReferenceImageType & image);
 
-  typename TransformType::ConstPointer      m_Transform;
-  InterpolationEnum                         m_Interpolation{ InterpolationEnum::Linear };
-  SizeType                                  m_Size;
-  SpacingType                               m_OutputSpacing;
-  PointType                                 m_OutputOrigin;
-  DirectionType                             m_OutputDirection;
-  bool                                      m_HasOrigin{ false };
-  bool                                      m_HasDirection{ false };
-  typename ReferenceImageType::ConstPointer m_ReferenceImage;
-  double                                    m_DefaultPixelValue{ 0 };
-  bool                                      m_UseDefaultPixelValue{ false };
-  bool                                      m_Antialias{ true };
+  typename TransformType::ConstPointer m_Transform;
+
+  typename DisplacementFieldType::ConstPointer m_DisplacementField;
+  InterpolationEnum                            m_Interpolation{ InterpolationEnum::Linear };
+  SizeType                                     m_Size;
+  SpacingType                                  m_OutputSpacing;
+  PointType                                    m_OutputOrigin;
+  DirectionType                                m_OutputDirection;
+  bool                                         m_HasOrigin{ false };
+  bool                                         m_HasDirection{ false };
+  typename ReferenceImageType::ConstPointer    m_ReferenceImage;
+  double                                       m_DefaultPixelValue{ 0 };
+  bool                                         m_UseDefaultPixelValue{ false };
+  bool                                         m_Antialias{ true };
 };
 } // namespace itk
 

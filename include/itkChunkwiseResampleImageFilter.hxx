@@ -39,7 +39,8 @@ ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::MakeAffine() const
 {
   if (!m_Transform->IsLinear())
   {
-    itkExceptionMacro(<< "Transform: " << m_Transform->GetNameOfClass() << " is not linear");
+    itkExceptionMacro(<< "Transform: " << m_Transform->GetNameOfClass()
+                      << " is not linear; the image of a displacement field can be given to SetDisplacementField");
   }
   using LinearType = MatrixOffsetTransformBase<double, ImageDimension, ImageDimension>;
   const auto * const  linear = dynamic_cast<const LinearType *>(m_Transform.GetPointer());
@@ -93,14 +94,7 @@ ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::MakeParameters() const
   std::vector<double> list;
   if (m_ReferenceImage)
   {
-    const auto & region = m_ReferenceImage->GetLargestPossibleRegion();
-    PointType    first;
-    m_ReferenceImage->TransformIndexToPhysicalPoint(region.GetIndex(), first);
-    add(list, region.GetSize());
-    add(list, m_ReferenceImage->GetSpacing());
-    add(list, first);
-    addRows(list, m_ReferenceImage->GetDirection());
-    parameters.Set("Reference", list);
+    parameters.Set("Reference", DescribeGrid(*m_ReferenceImage));
   }
   else
   {
@@ -139,6 +133,10 @@ ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::MakeParameters() const
   {
     parameters.Set("Affine", this->MakeAffine());
   }
+  if (m_DisplacementField)
+  {
+    this->AddField(parameters);
+  }
   const auto & interpolation = *chunkwise::GetFilter(this->GetFilterName()).FindParameter("Interpolation");
   parameters.Set("Interpolation", interpolation.choices.at(static_cast<std::size_t>(m_Interpolation)));
   if (m_UseDefaultPixelValue)
@@ -148,6 +146,54 @@ ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::MakeParameters() const
   }
   parameters.Set("Antialias", m_Antialias);
   return parameters;
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::AddField(chunkwise::FilterParameters & parameters) const
+{
+  const auto & region = m_DisplacementField->GetLargestPossibleRegion();
+  if (m_DisplacementField->GetBufferedRegion() != region || region.GetNumberOfPixels() == 0)
+  {
+    itkExceptionMacro("DisplacementField: it has no pixels, or not all of them");
+  }
+  const auto stack = std::make_shared<chunkwise::KernelStack>();
+  const auto pixels = static_cast<std::size_t>(region.GetNumberOfPixels());
+  for (unsigned int k = 0; k < ImageDimension; ++k)
+  {
+    stack->extent[static_cast<int>(k)] = static_cast<std::int64_t>(region.GetSize(k));
+    stack->kernels.emplace_back(pixels);
+    for (std::size_t i = 0; i < pixels; ++i)
+    {
+      stack->kernels[k][i] = m_DisplacementField->GetBufferPointer()[i][k];
+    }
+  }
+  parameters.Set("Displacements", std::shared_ptr<const chunkwise::KernelStack>(stack));
+  parameters.Set("DisplacementGrid", DescribeGrid(*m_DisplacementField));
+}
+
+template <typename TInputImage, typename TOutputImage>
+std::vector<double>
+ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::DescribeGrid(const ReferenceImageType & image)
+{
+  const auto &        region = image.GetLargestPossibleRegion();
+  std::vector<double> numbers;
+  PointType           first;
+  image.TransformIndexToPhysicalPoint(region.GetIndex(), first);
+  for (unsigned int a = 0; a < ImageDimension; ++a)
+  {
+    numbers.push_back(static_cast<double>(region.GetSize(a)));
+  }
+  numbers.insert(numbers.end(), image.GetSpacing().Begin(), image.GetSpacing().End());
+  numbers.insert(numbers.end(), first.Begin(), first.End());
+  for (unsigned int row = 0; row < ImageDimension; ++row)
+  {
+    for (unsigned int column = 0; column < ImageDimension; ++column)
+    {
+      numbers.push_back(image.GetDirection()(row, column));
+    }
+  }
+  return numbers;
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -194,6 +240,7 @@ ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream 
 {
   Superclass::PrintSelf(os, indent);
   os << indent << "Transform: " << m_Transform.GetPointer() << std::endl;
+  os << indent << "DisplacementField: " << m_DisplacementField.GetPointer() << std::endl;
   os << indent << "Interpolation: " << m_Interpolation << std::endl;
   os << indent << "Size: " << m_Size << std::endl;
   os << indent << "OutputSpacing: " << m_OutputSpacing << std::endl;

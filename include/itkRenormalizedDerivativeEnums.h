@@ -43,6 +43,19 @@ public:
   {
     Eigenvalues, ///< in ascending order
     ByMagnitude, ///< eigenvalues, in the order of their magnitudes
+    Direction,   ///< the unit vector of the eigenvalue with the smallest magnitude
+    Elements     ///< the upper triangle, row by row
+  };
+
+  /** \class TensorResult
+   * \ingroup Chunkwise
+   * The result that is made of a structure tensor. */
+  enum class TensorResult : std::uint8_t
+  {
+    Eigenvalues, ///< in ascending order
+    Orientation, ///< the unit vector of the smallest eigenvalue, along which the image changes least
+    Coherence,   ///< from 0 to 1
+    Cornerness,  ///< the measure of Harris and Stephens
     Elements     ///< the upper triangle, row by row
   };
 
@@ -68,6 +81,8 @@ ToWord(RenormalizedDerivativeEnums::Kernel value);
 Chunkwise_EXPORT const char *
 ToWord(RenormalizedDerivativeEnums::Result value);
 Chunkwise_EXPORT const char *
+ToWord(RenormalizedDerivativeEnums::TensorResult value);
+Chunkwise_EXPORT const char *
                  ToWord(RenormalizedDerivativeEnums::Measure value);
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, RenormalizedDerivativeEnums::Operator value);
@@ -75,6 +90,8 @@ Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, RenormalizedDerivativeEnums::Kernel value);
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, RenormalizedDerivativeEnums::Result value);
+Chunkwise_EXPORT std::ostream &
+                 operator<<(std::ostream & os, RenormalizedDerivativeEnums::TensorResult value);
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, RenormalizedDerivativeEnums::Measure value);
 } // namespace itk

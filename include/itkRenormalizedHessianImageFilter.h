@@ -7,7 +7,10 @@
 namespace itk
 {
 /** \class RenormalizedHessianImageFilter
- * \brief Eigenvalues or elements of the Hessian of an image smoothed by a Gaussian.
+ * \brief Eigenvalues, a direction or elements of the Hessian of an image smoothed by a Gaussian.
+ *
+ * The direction is the unit vector of the eigenvalue with the smallest magnitude: along a tube. Its component with the
+ * largest magnitude is positive; it is zero where another eigenvalue is equal, within 1e-6 of the largest magnitude.
  *
  * An output that is an itk::VectorImage has all of them as its components, any other one the one with a number. Second
  * derivatives are along the axes of the image, not of physical space, and made together in one pass over the image.

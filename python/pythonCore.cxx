@@ -375,7 +375,8 @@ DescribeFilters()
   return filters;
 }
 
-/** A kernel, or several: their extent, and an array with a row of voxels, x fastest, for each. */
+/** A kernel, or several: their extent, an array with a row of voxels, x fastest, for each, and whether the rows are
+ * taken in reverse. */
 std::shared_ptr<const KernelStack>
 ToKernels(const nb::handle & value)
 {
@@ -385,9 +386,10 @@ ToKernels(const nb::handle & value)
   const auto voxels = nb::cast<Voxels>(pair[1]);
   auto       stack = std::make_shared<KernelStack>();
   stack->extent = ToCoordinates(extent, 1);
+  const auto reverses = nb::cast<bool>(pair[2]);
   for (std::size_t k = 0; k < voxels.shape(0); ++k)
   {
-    const double * const begin = voxels.data() + k * voxels.shape(1);
+    const double * const begin = voxels.data() + (reverses ? voxels.shape(0) - 1 - k : k) * voxels.shape(1);
     stack->kernels.emplace_back(begin, begin + voxels.shape(1));
   }
   return stack;

@@ -144,7 +144,7 @@ $(for header in $filters; do
     # Made of several operations.
   esac
   row=$(sed -n '/^  GetFilterName() const override/,/}/s/.*return "\(.*\)";/\1/p' "$header")
-  [ -n "$row" ] && grep -qF "\"$row\"" src/operations/chunkwise*Filters.cxx src/window/chunkwise*Filters.cxx src/convolution/chunkwise*Filters.cxx src/table/chunkwise*Filters.cxx src/reconstruction/chunkwise*Filters.cxx src/objects/chunkwise*Filters.cxx src/distances/chunkwise*Filters.cxx src/derivatives/chunkwise*Filters.cxx src/deconvolution/chunkwise*Filters.cxx src/resampling/chunkwise*Filters.cxx src/thresholds/chunkwise*Filters.cxx src/watershed/chunkwise*Filters.cxx src/network/chunkwise*Filters.cxx &&
+  [ -n "$row" ] && grep -qF "\"$row\"" src/operations/chunkwise*Filters.cxx src/window/chunkwise*Filters.cxx src/convolution/chunkwise*Filters.cxx src/table/chunkwise*Filters.cxx src/reconstruction/chunkwise*Filters.cxx src/objects/chunkwise*Filters.cxx src/distances/chunkwise*Filters.cxx src/derivatives/chunkwise*Filters.cxx src/enhancement/chunkwise*Filters.cxx src/deconvolution/chunkwise*Filters.cxx src/resampling/chunkwise*Filters.cxx src/thresholds/chunkwise*Filters.cxx src/watershed/chunkwise*Filters.cxx src/network/chunkwise*Filters.cxx &&
     grep -qF "\"$row\"" test/itk/itkChunkwiseFilterTableTest.cxx &&
     grep -q "$name<" test/itk/itkChunkwiseFilterTableTest.cxx || echo "$header"
 done)

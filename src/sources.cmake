@@ -10,6 +10,7 @@ set(Chunkwise_OPERATION_SRCS
   objects/chunkwiseLabelBoundaryOperation.cxx
   deconvolution/chunkwiseDeconvolutionOperation.cxx
   derivatives/chunkwiseDerivativeOperation.cxx
+  enhancement/chunkwiseEnhancementOperations.cxx
   distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
@@ -42,6 +43,7 @@ set(Chunkwise_OPERATION_SRCS
   window/chunkwiseWienerOperation.cxx
   thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
+  resampling/chunkwiseResampleField.cxx
   resampling/chunkwiseResampleOperation.cxx
 )
 set(Chunkwise_ENGINE_SRCS
@@ -60,6 +62,7 @@ set(Chunkwise_ENGINE_SRCS
   deconvolution/chunkwiseDeconvolutionFilters.cxx
   deconvolution/chunkwiseDeconvolutionRunner.cxx
   derivatives/chunkwiseDerivativeFilters.cxx
+  enhancement/chunkwiseEnhancementFilters.cxx
   derivatives/chunkwiseHessianContrast.cxx
   distances/chunkwiseDistanceFilters.cxx
   distances/chunkwiseDistanceRunner.cxx
@@ -141,6 +144,9 @@ set(Chunkwise_ENGINE_SRCS
   watershed/chunkwiseWatershedOperation.cxx
   watershed/chunkwiseWatershedRunner.cxx
   watershed/chunkwiseWatershedSolve.cxx
+  enhancement/chunkwiseDiffusionEstimate.cxx
+  enhancement/chunkwiseDiffusionFilters.cxx
+  enhancement/chunkwiseDiffusionOperation.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx
@@ -177,6 +183,8 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
   cpu/derivatives/chunkwiseCpuDerivative.cxx
+  cpu/enhancement/chunkwiseCpuDiffusion.cxx
+  cpu/enhancement/chunkwiseCpuEnhancement.cxx
   cpu/distances/chunkwiseCpuDistance.cxx
   cpu/distances/chunkwiseCpuDistanceRows.cxx
   cpu/objects/chunkwiseCpuLabel.cxx
@@ -219,6 +227,7 @@ set(Chunkwise_LEVEL_SRCS
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
   cpu/derivatives/chunkwiseCpuDerivativeFunctions.cxx
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx
+  cpu/enhancement/chunkwiseCpuDiffusionFunctions.cxx
   cpu/resampling/chunkwiseCpuResampleFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx

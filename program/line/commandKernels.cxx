@@ -52,7 +52,7 @@ ReadNumbers(const chunkwise::ParameterDescription & parameter, const std::string
   if (parameter.file == chunkwise::ParameterFile::Grid)
   {
     // As many axes as are resampled by default.
-    const auto header = OpenInput(text, "--" + parameter.option)->GetHeader();
+    const auto header = OpenInputWithComponents(text, "--" + parameter.option)->GetHeader();
     const int  axes = std::min(dimension, 3);
     const auto add = [&](double number) {
       std::ostringstream digits;
@@ -144,6 +144,39 @@ ReadKernels(const std::string & file, const std::string & option, int dimension,
   return stack;
 }
 
+/** The image of vectors of a displacement field. */
+std::shared_ptr<const chunkwise::KernelStack>
+ReadVectors(const std::string & file, const std::string & option, int dimension, std::uint64_t memory)
+{
+  const auto   source = OpenInputWithComponents(file, "--" + option);
+  const auto & header = source->GetHeader();
+  const auto   components = static_cast<std::size_t>(header.components);
+  for (int a = dimension; a < header.dimension; ++a)
+  {
+    if (header.extent[a] > 1)
+    {
+      throw WorkError("--" + option + ": " + file + " has " + std::to_string(header.dimension) +
+                      " dimensions, there should be " + std::to_string(dimension));
+    }
+  }
+  const auto   box = chunkwise::Box::FromExtent(source->GetExtent());
+  const double values = static_cast<double>(box.NumberOfVoxels());
+  CheckRoom(file, option, static_cast<double>(source->GetAccess().heldBytes) + 2 * sizeof(double) * values, memory);
+  std::vector<double> values64(static_cast<std::size_t>(box.NumberOfVoxels()));
+  chunkwise::ReadConverted(*source, chunkwise::DenseView(values64.data(), chunkwise::PixelKind::Float64, box));
+  auto stack = std::make_shared<chunkwise::KernelStack>();
+  std::copy_n(header.extent.axis, std::min(dimension, header.dimension), stack->extent.axis);
+  for (std::size_t k = 0; k < components; ++k)
+  {
+    stack->kernels.emplace_back(values64.size() / components);
+    for (std::size_t i = 0; i < stack->kernels.back().size(); ++i)
+    {
+      stack->kernels.back()[i] = values64[i * components + k];
+    }
+  }
+  return stack;
+}
+
 chunkwise::ParameterValue
 ReadParameter(const chunkwise::ParameterDescription & parameter, const std::string & text, int dimension,
               std::uint64_t memory)
@@ -153,7 +186,8 @@ ReadParameter(const chunkwise::ParameterDescription & parameter, const std::stri
     case chunkwise::ParameterType::Kernel:
       try
       {
-        return ReadKernels(text, parameter.option, dimension, parameter.isStack, memory);
+        return parameter.isVector ? ReadVectors(text, parameter.option, dimension, memory)
+                                  : ReadKernels(text, parameter.option, dimension, parameter.isStack, memory);
       }
       catch (const std::bad_alloc &)
       {

@@ -262,7 +262,7 @@ void
 AddSeparate(CLI::App & app, Texts & texts)
 {
   CLI::App * const separate = app.add_subcommand(
-    "separate", "Find objects by a threshold, part them where they touch and are narrow, and label them");
+    "separate", "Find objects by a threshold, separate touching objects where they are narrow, and label all of them");
   separate->group("Objects");
   separate->add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
   separate->add_option("OUT", texts.output, "Image of labels to write, 0 where no object is")->required();
@@ -296,6 +296,33 @@ AddSeparate(CLI::App & app, Texts & texts)
   separate->add_flag("--overwrite", texts.switches["overwrite"], "Replace OUT without a question");
   separate->add_flag("--quiet", texts.switches["quiet"], "No progress and no warnings");
   separate->add_flag("--untrusted", texts.switches["untrusted"], "Read no format whose reader is not fuzzed");
+}
+
+/** Levels for an image of OME-Zarr. */
+void
+AddPyramid(CLI::App & app, Texts & texts)
+{
+  CLI::App * const pyramid = app.add_subcommand(
+    "pyramid", "Write the levels of an image of OME-Zarr, each of half as many voxels along an axis");
+  pyramid->group("Other grids");
+  pyramid->add_option("STORE", texts.input, "Store that has the image, and gets the levels")->required();
+  pyramid
+    ->add_option("--method",
+                 texts.common["method"],
+                 "How voxels become one of the next level: mean (the default), mode for labels, min, max, median")
+    ->type_name("NAME");
+  pyramid
+    ->add_option(
+      "--zarr", texts.common["zarr"], "How the levels are written: chunks, shards and codec; see gaussian --help")
+    ->type_name("PART,...");
+  pyramid->add_flag("--overwrite", texts.switches["overwrite"], "Replace the levels below the first one");
+  pyramid->add_option("--memory", texts.common["memory"], "Host memory for the run, as 512M or 1.5G")
+    ->type_name("SIZE");
+  pyramid->add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
+  pyramid->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
+  pyramid->add_flag("--quiet", texts.switches["quiet"], "No progress and no warnings");
+  pyramid->add_flag("--verbose", texts.switches["verbose"], "Tell the plan and the times");
+  AddJsonFlag(*pyramid, texts);
 }
 
 /** Subcommands one after the other. */
@@ -381,6 +408,7 @@ AddSubcommands(CLI::App & app, Texts & texts)
   AddJsonFlag(*statistics, texts);
   AddMeasure(app, texts);
   AddFilterLabels(app, texts);
+  AddPyramid(app, texts);
 }
 
 [[noreturn]] void
@@ -479,11 +507,16 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
     ParseRaw(line.raw); // an error in it comes before all others
   }
   line.zarr = given("zarr");
-  if (!line.zarr.empty())
+  if (line.name == "pyramid")
+  {
+    line.levels = given("method").empty() ? "mean" : given("method");
+  }
+  if (!line.zarr.empty() || !line.levels.empty())
   {
     try
     {
-      chunkwise::files::ParseZarrOptions("--zarr", line.zarr);
+      line.levels.empty() ? chunkwise::files::ParseZarrOptions("--zarr", line.zarr)
+                          : chunkwise::files::ParseLevelOptions("--zarr", line.zarr, line.levels, false);
     }
     catch (const chunkwise::files::FileError & error)
     {
@@ -1281,6 +1314,13 @@ Parse(const std::vector<std::string> & given)
   {
     line.task = Task::Chain;
     ParseChain(texts, line);
+    return line;
+  }
+  if (line.name == "pyramid")
+  {
+    line.output = line.input;
+    line.backend = chunkwise::BackendChoice::CPU;
+    line.stages.push_back({ &chunkwise::GetFilter("identity"), {} });
     return line;
   }
   const bool givesTable = line.name == "statistics" || line.name == "measure";

@@ -125,6 +125,7 @@ struct CommandLine
   std::string raw;
   /** How a store of Zarr is written: the value of --zarr; empty: nobody says. */
   std::string   zarr;
+  std::string   levels;       ///< OUT is IN, a store that gets levels by this method; empty: OUT is an image
   unsigned int  threads{ 0 }; ///< 0: all
   std::string   outputType;   ///< empty: the filter's default
   ProgressStyle progress{ ProgressStyle::Bar };
@@ -156,7 +157,7 @@ struct CommandLine
   std::string                              replace;
   std::vector<chunkwise::LabelTable::Pair> replacements;
 
-  /** The steps of a chain, or of separate. */
+  /** The steps of a chain, or those of separate, which find the objects and part them. */
   std::vector<ChainStep> steps;
   /** For separate: the table of its objects; empty: none. */
   std::string table;

@@ -140,6 +140,12 @@ Computation::MakeStage(const Stage & stage, chunkwise::FilterImage image)
     if (&parameter != automatic)
     {
       parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension, m_Line.memory));
+      // The file of vectors has the grid that they lie on.
+      const auto * const grid = parameter.isVector ? stage.filter->FindParameter("DisplacementGrid") : nullptr;
+      if (grid && stage.texts.count(grid->name) == 0)
+      {
+        parameters.Set(grid->name, ReadParameter(*grid, given.second, image.dimension, m_Line.memory));
+      }
     }
   }
   try

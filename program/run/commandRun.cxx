@@ -100,7 +100,8 @@ void
 FileRun::OpenInputs()
 {
   const chunkwise::FilterDescription & filter = *m_Line.stages.front().filter;
-  const auto & header = m_Job.SetInput(m_Line.input, OpenInputWithComponents(m_Line.input, "IN", m_Line.raw));
+  const auto &                         header = m_Job.SetInput(
+    m_Line.input, OpenInputWithComponents(m_Line.input, m_Line.levels.empty() ? "IN" : "STORE", m_Line.raw));
   if (header.components > 1 && !filter.takesComponents)
   {
     throw WorkError("IN: " + m_Line.input + " has " + std::to_string(header.components) + " components a voxel; a " +
@@ -121,12 +122,19 @@ FileRun::PrepareOutput()
 {
   try
   {
-    m_Job.SetZarrOptions("--zarr", m_Line.zarr);
+    if (m_Line.levels.empty())
+    {
+      m_Job.SetZarrOptions("--zarr", m_Line.zarr);
+    }
+    else
+    {
+      m_Job.SetZarrLevels("--zarr", m_Line.zarr, m_Line.levels, m_Line.overwrite);
+    }
     m_Job.SetOutput(m_Line.output, m_Computation->GetOutputKind(), m_Line.compress);
   }
   catch (const chunkwise::files::FileError & error)
   {
-    throw ArgumentError(std::string("OUT: ") + error.what());
+    throw ArgumentError((m_Line.levels.empty() ? "OUT: " : "STORE: ") + std::string(error.what()));
   }
 }
 
@@ -320,8 +328,11 @@ Run(const CommandLine & line)
   else
   {
     FileRun run(line);
-    CheckFilesOfRuns({ line });
-    AskBeforeReplacing(line);
+    if (line.levels.empty())
+    {
+      CheckFilesOfRuns({ line });
+      AskBeforeReplacing(line);
+    }
     const RunReport report = run.Execute();
     if (!line.returnParameterFile.empty())
     {

@@ -33,7 +33,7 @@ def _digest(data: bytes) -> str:
 class Kernel:
     """An array that is a parameter: it can be compared and has a hash, and nobody changes it."""
 
-    __slots__ = ("array", "digest")
+    __slots__ = ("array", "_digest")
 
     def __init__(self, array: Any) -> None:
         given = np.asarray(array)
@@ -41,7 +41,13 @@ class Kernel:
             raise _core.ParameterError(f"kernel: {given.dtype} holds no real numbers")
         self.array = np.array(given, dtype=np.float64, order="C")
         self.array.setflags(write=False)
-        self.digest = _digest(repr(self.array.shape).encode() + self.array.tobytes())
+        self._digest = ""
+
+    @property
+    def digest(self) -> str:
+        # A displacement field is large, and seldom compared.
+        self._digest = self._digest or _digest(repr(self.array.shape).encode() + self.array.tobytes())
+        return self._digest
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Kernel) and self.digest == other.digest
@@ -160,10 +166,10 @@ def _grid_numbers(parameter: Parameter, values: list[float]) -> list[float]:
                                        "translation behind it, and perhaps one of 0 ... 0 1")
         rows = [values[row * (n + 1):(row + 1) * (n + 1)] for row in range(n)]
         return [each for row in reversed(rows) for each in (*reversed(row[:n]), row[n])]
-    if parameter.engine == "Reference":
+    if parameter.engine in ("Reference", "DisplacementGrid"):
         n = next((n for n in range(1, 6) if len(values) == n * (n + 3)), 0)
         if n == 0:
-            raise _core.ParameterError(f"reference: {len(values)} numbers; it takes sizes, spacing, origin and the rows of the "
+            raise _core.ParameterError(f"{parameter.name}: {len(values)} numbers; it takes sizes, spacing, origin and the rows of the "
                                        "direction")
         parts = [values[:n], values[n:2 * n], values[2 * n:3 * n], values[3 * n:]]
         return [each for part in parts for each in reversed(part)]
@@ -179,15 +185,16 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
         raise _core.ParameterError(f"{parameter.name}: auto needs the whole image; .resolved(image) takes the value from one")
     if parameter.type == "kernel":
         array = value.array
-        stacked = parameter.engine == "KernelImages"
+        stacked = parameter.engine in ("KernelImages", "Displacements")
         shape = array.shape[1:] if stacked else array.shape
         if len(shape) > ndim or not shape or (stacked and array.ndim < 2):
             raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, of an image with {ndim} dimensions")
         if 0 in array.shape:
             raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, it has no weights")
         voxels = array.reshape(array.shape[0] if stacked else 1, -1)
-        return tuple(reversed(shape)), voxels
-    if parameter.engine in ("Affine", "OutputOrigin", "OutputDirection", "Reference"):
+        # The components of vectors are those of NumPy's axes.
+        return tuple(reversed(shape)), voxels, parameter.engine == "Displacements"
+    if parameter.engine in ("Affine", "OutputOrigin", "OutputDirection", "Reference", "DisplacementGrid"):
         return _grid_numbers(parameter, list(value) if isinstance(value, tuple) else [value])
     if parameter.type in ("integers", "reals"):
         values = list(value) if isinstance(value, tuple) else [value]
@@ -348,11 +355,11 @@ class Filter:
 
     def default_dtype(self, dtype: Any) -> np.dtype[Any]:
         """The type of the result where nobody asks for one."""
-        dtype = np.dtype(dtype)
-        if dtype.kind == "b" and self._given.get("interpolation") in ("nearest", "label"):
+        wanted: np.dtype[Any] = np.dtype(dtype)
+        if wanted.kind == "b" and self._given.get("interpolation") in ("nearest", "label"):
             # Voxels of the input, not means of them.
-            return dtype
-        return _default_dtype(self._row.engine, dtype)
+            return wanted
+        return _default_dtype(self._row.engine, wanted)
 
     def _operation(self, shape: tuple[int, ...], kind: str, output_kind: str, spacing: Any = None,
                    further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False,
@@ -400,8 +407,8 @@ class Filter:
         with self.worded(ndim):
             _core.check_kinds(operation, list(inputs), output)
 
-    def _to_engine(self, ndim: int, axes: Any, boolean: bool) -> dict[str, Any]:
-        values = dict(self._given)
+    def _to_engine(self, ndim: int, axes: Any, boolean: bool, without: Sequence[str] = ()) -> dict[str, Any]:
+        values = {key: value for key, value in self._given.items() if key not in without}
         if axes is not None and "axes" in self._row.parameters and "axes" not in values:
             values["axes"] = axes
         if boolean:
@@ -564,7 +571,8 @@ class Filter:
     def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
         if not self._row.has_grid and not self._given.get("valid"):
             return None
-        given = self._to_engine(len(shape), None, False)
+        # The grid does not depend on vectors, which may be many.
+        given = self._to_engine(len(shape), None, False, ("displacements", "displacement_grid", "displacements_are_points"))
         with self.worded(len(shape)):
             box = _core.output_box(self._row.engine, given, turn(shape), kind, output_kind)
         return slices_of(box)

@@ -275,7 +275,7 @@ class Row:
                 given.append(f"{each.name}={int(max(each.minimum, 1))}")
             else:
                 given.append(f"{each.name}={values[each.type]}")
-        if self.name in ("derivative", "hessian"):
+        if self.name in ("derivative", "hessian", "structure_tensor"):
             given.append("sigma=1.0")
         skip = "  # doctest: +SKIP" if any(each.type == "network" for each in self.positional) else ""
         call = f"chunkwise.{self.name}(" + ", ".join(["image", *given]) + ")"

@@ -51,24 +51,24 @@ __all__ = [
     "distance_transform_edt", "extrema",
     "find_objects", "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
     "generate_binary_structure", "generic_gradient_magnitude", "generic_laplace", "grey_closing", "grey_dilation",
-    "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label", "laplace", "maximum", "maximum_filter",
+    "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label", "laplace", "map_coordinates", "maximum", "maximum_filter",
     "maximum_filter1d", "maximum_position", "mean", "median", "median_filter", "minimum", "minimum_filter",
     "minimum_filter1d", "minimum_position", "morphological_gradient", "morphological_laplace", "percentile_filter",
-    "prewitt", "rank_filter", "rotate", "shift", "sobel", "standard_deviation", "sum", "sum_labels", "uniform_filter", "uniform_filter1d",
+    "prewitt", "rank_filter", "rotate", "shift", "sobel", "spline_filter",
+    "spline_filter1d", "standard_deviation", "sum", "sum_labels", "uniform_filter", "uniform_filter1d",
     "value_indices", "variance", "white_tophat", "zoom",
 ]
 
 _FUNCTIONS = ("scipy.ndimage has it. chunkwise.regions cuts an image of any size into regions with the voxels that their windows "
               "need, for a function of your own")
 _FOURIER = "np.fft.fftn of the image, the factor, and np.fft.ifftn; gaussian_filter and uniform_filter need no transform"
-_RESAMPLING = "scipy.ndimage has it; affine_transform, rotate, shift and zoom are here"
+_GEOMETRIC = ("map_coordinates takes the points that your function gives, for all voxels at once: np.stack of an array for each axis; "
+              "affine_transform, rotate, shift and zoom need no points")
 #: Names of SciPy that are not here, and what to use instead.
 _INSTEAD = {
     "generic_filter": _FUNCTIONS, "generic_filter1d": _FUNCTIONS, "vectorized_filter": _FUNCTIONS,
     "fourier_ellipsoid": _FOURIER, "fourier_gaussian": _FOURIER, "fourier_shift": _FOURIER, "fourier_uniform": _FOURIER,
-    "spline_filter": _RESAMPLING + ", and filter with prefilter=True",
-    "spline_filter1d": _RESAMPLING + ", and filter with prefilter=True",
-    "geometric_transform": _RESAMPLING, "map_coordinates": _RESAMPLING,
+    "geometric_transform": _GEOMETRIC,
 }
 
 
@@ -1218,8 +1218,8 @@ _SPLINE_PADDING = 14
 
 
 def _resampled(input: Any, matrix: Any, offset: Any, shape: tuple[int, ...], output: Any, order: int, mode: str, cval: Any,
-               prefilter: bool, options: dict[str, Any]) -> Any:
-    """The values at ``matrix @ index + offset`` of each index of an array of this shape."""
+               prefilter: bool, options: dict[str, Any], points: Any = None) -> Any:
+    """The values at ``matrix @ index + offset`` of each index of an array of this shape, or at ``points + offset``."""
     image, wrap = opened(input)
     if not is_in_memory(image):
         raise _core.ParameterError("input: only arrays in memory are resampled")
@@ -1240,12 +1240,14 @@ def _resampled(input: Any, matrix: Any, offset: Any, shape: tuple[int, ...], out
             image = np.pad(image, _SPLINE_PADDING, "constant" if how else "edge", **how)
             outside, start = "renormalized", start + _SPLINE_PADDING
         ndim = image.ndim
-        points: Any = np.hstack([np.asarray(matrix, np.float64), start[:, None]])
+        affine: Any = np.hstack([np.asarray(matrix, np.float64), start[:, None]])
         given: dict[str, Any] = {"outside_value": cval} if outside in ("constant", "grid-constant") else {}
         if order == 3 and not prefilter:
             given["prefilter"] = False
+        if points is not None:
+            given.update(displacements=points, displacements_are_points=True)
         interpolation: Any = _INTERPOLATIONS[order]
-        filter = filters.Resample(size=shape, output_spacing=(1.0,) * ndim, output_origin=(0.0,) * ndim, affine=points,
+        filter = filters.Resample(size=shape, output_spacing=(1.0,) * ndim, output_origin=(0.0,) * ndim, affine=affine,
                                   interpolation=interpolation, outside=outside, antialias=False, **given)
         if dtype == np.float64 and image.dtype == np.float32 and order:
             image = image.astype(np.float64)
@@ -1354,3 +1356,97 @@ def rotate(input: Any, angle: float, axes: tuple[int, int] = (1, 0), reshape: bo
     for axis, extent in zip(plane, wanted):
         shape[axis] = int(extent)
     return _resampled(input, matrix, start, tuple(shape), output, order, mode, cval, prefilter, options)
+
+
+def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
+                    prefilter: bool = True, **options: Any) -> Any:
+    """The values of the array at points: ``scipy.ndimage.map_coordinates``.
+
+    Parameters
+    ----------
+    input : array_like
+        One to three dimensions.
+    coordinates : array_like
+        An array of points for each axis of `input`, in voxels, all of one shape, which is that of the result. They are finite.
+    output, order, mode, cval, prefilter
+        As of `affine_transform`.
+    """
+    image, _ = opened(input)
+    ndim = len(shape_of(image))
+    points = np.asarray(coordinates)
+    if points.dtype.kind not in "iuf" or points.ndim < 1 or len(points) != ndim:
+        raise _core.ParameterError(f"coordinates: {points.dtype} of the shape {points.shape}; they are {ndim} arrays of real numbers, "
+                                   "one for each axis")
+    shape = points.shape[1:]
+    # Points of any number of dimensions lie on a line.
+    grid = shape if len(shape) == ndim else (1,) * (ndim - 1) + (math.prod(shape),)
+    wanted = np.empty(shape, _wanted(image, output))
+    if wanted.size:
+        wanted[...] = _resampled(np.asarray(image), np.eye(ndim), np.zeros(ndim), grid, wanted.dtype, order, mode, cval, prefilter,
+                                 options, points.reshape(ndim, *grid)).reshape(shape)
+    return _deliver(wanted, output)
+
+
+_SPLINE_POLES = {2: (math.sqrt(8) - 3,), 3: (math.sqrt(3) - 2,),
+                 4: (math.sqrt(664 - math.sqrt(438976)) + math.sqrt(304) - 19, math.sqrt(664 + math.sqrt(438976)) - math.sqrt(304) - 19),
+                 5: (math.sqrt(67.5 - math.sqrt(4436.25)) + math.sqrt(26.25) - 6.5,
+                     math.sqrt(67.5 + math.sqrt(4436.25)) - math.sqrt(26.25) - 6.5)}
+_SPLINE_MODES = {"mirror": "mirror", "constant": "mirror", "grid-constant": "mirror", "wrap": "mirror", "reflect": "reflect",
+                 "grid-mirror": "reflect", "nearest": "reflect", "grid-wrap": "grid-wrap"}
+
+
+@lru_cache(8)
+def _spline_weights(order: int) -> Any:
+    """The response of the filter whose results are coefficients of splines, as far as it is above the precision of float64."""
+    weights = np.ones(1)
+    for pole in _SPLINE_POLES[order]:
+        radius = math.ceil(math.log(1e-17) / math.log(-pole))
+        weights = np.convolve(weights, pole ** np.abs(np.arange(-radius, radius + 1)))
+    return weights / weights.sum()
+
+
+def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror", **options: Any) -> Any:
+    """The coefficients of splines through the values along an axis: ``scipy.ndimage.spline_filter1d``.
+
+    They are sums over up to some 50 voxels to either side, the response of SciPy's recursive filter as far as it is above the
+    precision of float64. With the mode reflect those of short axes differ from SciPy's, which are not exact there.
+
+    Parameters
+    ----------
+    input : array_like
+    order : int
+        0 to 5; below 2 the values themselves.
+    axis : int
+    output : array or dtype
+    mode : {'mirror', 'reflect', 'grid-mirror', 'grid-wrap', ...}
+        constant, grid-constant and wrap are mirror, nearest is reflect, as in SciPy.
+    """
+    image, _ = opened(input)
+    whole = whole_number(order, "order")
+    if not 0 <= whole <= 5:
+        raise _core.ParameterError(f"order: {order!r} is not a whole number from 0 to 5")
+    if mode not in _SPLINE_MODES:
+        raise _core.ParameterError(f"mode: {mode!r} is none of {', '.join(_SPLINE_MODES)}")
+    dtype = _wanted(image, output)
+    values = np.asarray(image)
+    kind = np.dtype(np.complex128 if values.dtype.kind == "c" else np.float64)
+    values = values.astype(kind)
+    if whole > 1 and values.size and values.shape[axis_of(axis, values.ndim)] > 1:
+        values = correlate1d(values, _spline_weights(whole), axis=axis, mode=_SPLINE_MODES[mode], **options)
+    return _deliver(values.astype(dtype) if dtype.kind in "fc" else _to_integers(values, dtype, False), output)
+
+
+def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror", **options: Any) -> Any:
+    """The coefficients of splines through the values along all axes: ``scipy.ndimage.spline_filter``.
+
+    With ``prefilter=False`` `affine_transform` and others take those of order 3. `order` is 2 to 5; other parameters as of
+    `spline_filter1d`.
+    """
+    image, _ = opened(input)
+    values = np.asarray(image)
+    if not 2 <= whole_number(order, "order") <= 5:
+        raise _core.ParameterError(f"order: {order!r} is not a whole number from 2 to 5")
+    for axis in range(values.ndim):
+        values = spline_filter1d(values, order, axis, np.complex128 if values.dtype.kind == "c" else np.float64, mode, **options)
+    dtype = _wanted(image, output)
+    return _deliver(values.astype(dtype) if dtype.kind in "fc" else _to_integers(values, dtype, False), output)

@@ -107,6 +107,37 @@ def test_a_constant_from_the_whole_image_is_the_one_that_is_given():
     np.testing.assert_array_equal(several, np.maximum(*each))
 
 
+def test_structure_tensors_are_those_of_their_definition():
+    image = noise((14, 17, 12), np.float64)
+    # Components are in the order of the engine's axes, x first.
+    gradient = chunkwise.gradient(image, sigma=1.1, output_components=True)
+    matrices = np.empty((*image.shape, 3, 3))
+    for row, column in itertools.product(range(3), repeat=2):
+        matrices[..., row, column] = chunkwise.gaussian(gradient[..., row] * gradient[..., column], 1.7)
+    values, vectors = np.linalg.eigh(matrices)
+    given = {"sigma": 1.1, "output_components": True}
+    found = chunkwise.structure_tensor(image, 1.7, **given)
+    np.testing.assert_allclose(found, values, atol=1e-7 * values.max())
+    axes = chunkwise.structure_tensor(image, 1.7, result="orientation", **given)
+    clear = values[..., 1] - values[..., 0] > 1e-3 * values[..., 2]
+    assert clear.mean() > 0.9
+    np.testing.assert_allclose(abs((axes * vectors[..., 0]).sum(-1))[clear], 1, atol=1e-6)
+    coherence = chunkwise.structure_tensor(image, 1.7, result="coherence", sigma=1.1)
+    np.testing.assert_allclose(coherence, (values[..., 2] - values[..., 0]) / (values[..., 2] + values[..., 0]), atol=1e-6)
+    for threads in (1, 3):
+        np.testing.assert_array_equal(chunkwise.structure_tensor(image, 1.7, threads=threads, **given), found)
+    y, x = np.mgrid[:30, :40]
+    stripes = np.sin(0.8 * x + 0.6 * y)
+    along = chunkwise.structure_tensor(stripes, 3, result="orientation", **given)
+    np.testing.assert_allclose(along, np.broadcast_to([-0.6, 0.8], along.shape), atol=0.05)
+    assert chunkwise.structure_tensor(stripes, 3, result="coherence", sigma=1.1).min() > 0.9
+
+
+def test_the_direction_of_a_hessian_is_along_the_tube():
+    directions = chunkwise.hessian(tubes(), "direction", sigma=2, output_components=True)
+    assert (directions[12, 20, 25:35, 0] > 0.99).all()
+
+
 def test_what_is_wrong_is_named():
     image = noise((5, 6, 7))
     with pytest.raises(chunkwise.ParameterError, match="order: 4"):
@@ -115,6 +146,10 @@ def test_what_is_wrong_is_named():
         chunkwise.gradient(image)
     with pytest.raises(chunkwise.ParameterError, match="number: 3 is not below 3"):
         chunkwise.hessian(image, number=3, sigma=1)
+    with pytest.raises(chunkwise.ParameterError, match="number: 3 is not below 3"):
+        chunkwise.structure_tensor(image, 2, number=3, sigma=1)
+    with pytest.raises(chunkwise.ParameterError, match="outer_sigma: .*makes a kernel with a radius of more than 65535"):
+        chunkwise.structure_tensor(image, 1e6, sigma=1)
     with pytest.raises(chunkwise.ParameterError, match="contrast: 2 numbers for 1 scales"):
         chunkwise.frangi(image, [1], gamma=(1, 2))
     with pytest.raises(chunkwise.ParameterError, match="measure: sheetness"):

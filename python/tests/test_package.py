@@ -174,7 +174,7 @@ def test_the_same_bits_as_the_program(random, tmp_path):
                 given.pop(each.name)
             else:
                 options += ["--" + option, str(given[each.name])]
-        if row.engine in ("derivative", "hessian"):
+        if row.engine in ("derivative", "hessian", "structure-tensor"):
             given["sigma"] = 1.5
             options += ["--sigma", "1.5"]
         subprocess.run([program, row.engine, str(tmp_path / "in.mhd"), str(tmp_path / "out.mhd"), "--quiet", *options],

@@ -8,15 +8,16 @@ import pytest
 from conftest import make_image
 
 import chunkwise
-from chunkwise.skimage import filters, measure, morphology, restoration, segmentation
+from chunkwise.skimage import feature, filters, measure, morphology, restoration, segmentation
 
 pytest.importorskip("skimage")
+from skimage import feature as sk_feature  # noqa: E402
 from skimage import filters as sk_filters  # noqa: E402
 from skimage import measure as sk_measure  # noqa: E402
 from skimage import morphology as sk_morphology  # noqa: E402
 from skimage import segmentation as sk_segmentation  # noqa: E402
 
-MODULES = ((filters, sk_filters), (measure, sk_measure), (morphology, sk_morphology), (segmentation, sk_segmentation))
+MODULES = ((feature, sk_feature), (filters, sk_filters), (measure, sk_measure), (morphology, sk_morphology), (segmentation, sk_segmentation))
 TYPES = ("uint8", "int16", "uint16", "float32", "float64")
 FLAT = ("erosion", "dilation", "opening", "closing", "white_tophat", "black_tophat")
 seeds = pytest.mark.parametrize("seed", range(5))
@@ -271,3 +272,35 @@ def test_what_cannot_be_done_is_said(random, call, text):
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=text):
             call(make_image(random, (9, 8), "uint8") % 100)
+
+
+@seeds
+def test_structure_tensors_and_corners_are_scikit_images(seed):
+    random = np.random.default_rng(seed)
+    for dtype in TYPES:
+        image = make_image(random, shape_of(random, 3, int(random.integers(2, 4))), dtype)
+        image = image / 255 if dtype.startswith("float") else image
+        for mode in ("constant", "nearest", "reflect", "wrap"):
+            sigma = float(random.choice((0.7, 1, 1.6)))
+            for ours, theirs in zip(feature.structure_tensor(image, sigma, mode), sk_feature.structure_tensor(image, sigma, mode, order="rc")):
+                same(ours, theirs, 2e-6 if theirs.dtype == np.float32 else 1e-12)
+        flat = image.reshape(image.shape[0], -1)
+        for method in ("k", "eps"):
+            same(feature.corner_harris(flat, method), sk_feature.corner_harris(flat, method), 1e-5)
+    with pytest.raises(chunkwise.ParameterError, match="cval"):
+        feature.structure_tensor(flat, cval=1)
+    with pytest.raises(chunkwise.ParameterError, match="sigma"):
+        feature.structure_tensor(flat, 0.1)
+
+
+@seeds
+def test_unsharp_masks_are_scikit_images(seed):
+    random = np.random.default_rng(seed)
+    for dtype in TYPES:
+        image = make_image(random, shape_of(random, 3, int(random.integers(2, 4))), dtype)
+        image = image / 255 if dtype.startswith("float") else image
+        for preserve in (False, True):
+            given = {"radius": float(random.choice((0.7, 1, 2.3))), "amount": float(random.choice((0.5, 2))), "preserve_range": preserve,
+                     "channel_axis": random.choice((None, 0))}
+            theirs = sk_filters.unsharp_mask(image, **given)
+            same(filters.unsharp_mask(image, **given), theirs, 2e-6 if theirs.dtype == np.float32 else 1e-12)

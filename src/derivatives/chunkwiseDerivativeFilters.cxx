@@ -33,7 +33,8 @@ MakeScale(const CheckedParameters & p, const FilterImage & image, const std::str
   DerivativeScale scale;
   // Measures have no choice: they are of Gaussians, and their scales are compared.
   const bool        compares = !p.Has("Operator");
-  const std::string name = compares ? "gaussian" : p.Choice("Operator");
+  const bool        isOuter = parameter == "OuterSigma";
+  const std::string name = compares || isOuter ? "gaussian" : p.Choice("Operator");
   constexpr double  largest = 65535;
   for (const int axis : p.SpatialAxes())
   {
@@ -51,7 +52,7 @@ MakeScale(const CheckedParameters & p, const FilterImage & image, const std::str
     {
       continue;
     }
-    if (compares && !(p.Real("Cutoff") * sigma <= largest))
+    if ((compares || isOuter) && !(p.Real("Cutoff") * sigma <= largest))
     {
       ThrowParameterError(parameter,
                           PixelValue(given).ToText() + CheckedParameters::Along(axis) + " with Cutoff " +
@@ -75,11 +76,11 @@ MakeScale(const CheckedParameters & p, const FilterImage & image, const std::str
                             "Cutoff of at most 38, and a radius of at least " +
                             PixelValue(least).ToText());
     }
-    if (compares || p.Flag("NormalizeAcrossScale"))
+    if (!isOuter && (compares || p.Flag("NormalizeAcrossScale")))
     {
       scale.factor[axis] = sigma;
     }
-    scale.sampled[axis] = p.Choice("Kernel") == "sampled" ? sigma : 0.0;
+    scale.sampled[axis] = !isOuter && p.Choice("Kernel") == "sampled" ? sigma : 0.0;
   }
   return scale;
 }
@@ -179,6 +180,24 @@ HessianOf(const CheckedParameters & p)
   return components;
 }
 
+/** The result with a number, or all as components. */
+void
+ChooseResult(const CheckedParameters & p, DerivativeOperation & operation)
+{
+  if (p.Flag("OutputComponents"))
+  {
+    operation.componentAxis = MaxDimension - 1;
+    return;
+  }
+  operation.chosen = static_cast<int>(p.Integer("Number"));
+  if (operation.chosen >= operation.GetNumberOfResults())
+  {
+    ThrowParameterError("Number",
+                        std::to_string(operation.chosen) + " is not below " +
+                          std::to_string(operation.GetNumberOfResults()) + ", the number of results of a voxel");
+  }
+}
+
 std::shared_ptr<const Operation>
 MakeHessian(const CheckedParameters & p, const FilterImage & image)
 {
@@ -186,28 +205,36 @@ MakeHessian(const CheckedParameters & p, const FilterImage & image)
   const std::string & result = p.Choice("Result");
   operation->result = result == "elements"       ? DerivativeResult::Components
                       : result == "by-magnitude" ? DerivativeResult::ByMagnitude
+                      : result == "direction"    ? DerivativeResult::Direction
                                                  : DerivativeResult::Eigenvalues;
-  if (p.Flag("OutputComponents"))
-  {
-    operation->componentAxis = MaxDimension - 1;
-  }
-  else
-  {
-    operation->chosen = static_cast<int>(p.Integer("Number"));
-    if (operation->chosen >= operation->GetNumberOfResults())
-    {
-      ThrowParameterError("Number",
-                          std::to_string(operation->chosen) + " is not below " +
-                            std::to_string(operation->GetNumberOfResults()) + ", the number of results of a voxel");
-    }
-  }
+  ChooseResult(p, *operation);
+  return operation;
+}
+
+std::shared_ptr<const Operation>
+MakeStructureTensor(const CheckedParameters & p, const FilterImage & image)
+{
+  const auto gradient = MakeDerivatives(p, image, GradientOf(p));
+  auto       operation = std::make_shared<DerivativeOperation>();
+  operation->scales.front() = MakeScale(p, image, "OuterSigma", p.RealsOverAxes("OuterSigma"), {});
+  operation->components.resize(HessianOf(p).size());
+  operation->boundary = p.Boundary();
+  operation->gradient = gradient;
+  const std::string & result = p.Choice("Result");
+  operation->result = result == "elements"      ? DerivativeResult::Components
+                      : result == "orientation" ? DerivativeResult::Direction
+                      : result == "coherence"   ? DerivativeResult::Coherence
+                      : result == "cornerness"  ? DerivativeResult::Cornerness
+                                                : DerivativeResult::Eigenvalues;
+  operation->harris = p.Real("Harris");
+  ChooseResult(p, *operation);
   return operation;
 }
 
 std::int64_t
 ComponentsOfHessian(const CheckedParameters & p, const FilterImage & image)
 {
-  if (!p.Flag("OutputComponents"))
+  if (!p.Flag("OutputComponents") || p.Choice("Result") == "coherence" || p.Choice("Result") == "cornerness")
   {
     return 0;
   }
@@ -433,6 +460,56 @@ HessianMeasureRow()
   return row;
 }
 
+FilterDescription
+StructureTensorRow(ParameterDescription result, ParameterDescription number, ParameterDescription components)
+{
+  ParameterDescription outer;
+  outer.name = "OuterSigma";
+  outer.option = "outer-sigma";
+  outer.type = ParameterType::Reals;
+  outer.help =
+    "Standard deviation of the Gaussian that smooths the products of derivatives, in the image's physical unit, "
+    "one number or one for each spatial axis";
+  outer.required = true;
+  outer.minimum = 0;
+  outer.exampleText = "2";
+  result.help =
+    "Eigenvalues in ascending order, the unit vector of the smallest one, along which the image changes least, "
+    "coherence from 0 to 1, Harris' cornerness, or the elements of the tensor's upper triangle, row by row";
+  result.choices = { "eigenvalues", "orientation", "coherence", "cornerness", "elements" };
+  ParameterDescription harris = RealParameter(
+    "Harris", "harris", "Cornerness is the determinant minus so much of the trace's power", "0.05", 0, false);
+  harris.onlyWithName = result.name;
+  harris.onlyWithValue = "cornerness";
+  for (ParameterDescription * const each : { &number, &components })
+  {
+    each->onlyWithName = result.name;
+    each->onlyWithValue = "eigenvalues|orientation|elements";
+  }
+  FilterDescription row = DerivativeRow("structure-tensor",
+                                        "Eigenvalues, orientation, coherence or cornerness of the structure tensor",
+                                        { outer, result, number, harris });
+  for (ParameterDescription & each : row.parameters)
+  {
+    if (each.name == "Cutoff")
+    {
+      // The outer window is a Gaussian in any case.
+      each.onlyWithName.clear();
+      each.onlyWithValue.clear();
+    }
+  }
+  row.parameters.erase(std::remove_if(row.parameters.begin(),
+                                      row.parameters.end(),
+                                      [](const auto & each) { return each.name == "KernelRadius"; }),
+                       row.parameters.end());
+  row.parameters.push_back(components);
+  row.canBeStage = false;
+  row.takesComponents = false;
+  row.outputComponents = ComponentsOfHessian;
+  row.make = MakeStructureTensor;
+  return row;
+}
+
 } // namespace
 
 void
@@ -480,10 +557,10 @@ AddDerivativeFilters(std::vector<FilterDescription> & filters)
   result.name = "Result";
   result.option = "result";
   result.type = ParameterType::Choice;
-  result.help = "Eigenvalues in ascending order, eigenvalues in the order of their magnitudes, or the elements of the "
-                "Hessian's upper triangle, row by row";
+  result.help = "Eigenvalues in ascending order, eigenvalues in the order of their magnitudes, the unit vector of the "
+                "eigenvalue with the smallest magnitude, or the elements of the Hessian's upper triangle, row by row";
   result.defaultText = "eigenvalues";
-  result.choices = { "eigenvalues", "by-magnitude", "elements" };
+  result.choices = { "eigenvalues", "by-magnitude", "direction", "elements" };
   ParameterDescription number;
   number.name = "Number";
   number.option = "number";
@@ -501,6 +578,8 @@ AddDerivativeFilters(std::vector<FilterDescription> & filters)
   row.outputComponents = ComponentsOfHessian;
   row.make = MakeHessian;
   filters.push_back(row);
+
+  filters.push_back(StructureTensorRow(result, number, components));
 
   filters.push_back(HessianMeasureRow());
 }

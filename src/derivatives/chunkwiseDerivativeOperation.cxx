@@ -130,6 +130,14 @@ DerivativeOperation::GetKey() const
            std::to_string(measure.objectDimension) + " " + ExactText(measure.alpha) + " " + ExactText(measure.beta) +
            " " + ExactText(measure.tau) + (measure.dark ? " dark" : "") + (measure.scales ? " scales" : "");
   }
+  if (result == DerivativeResult::Cornerness)
+  {
+    key += " harris " + ExactText(harris);
+  }
+  if (gradient)
+  {
+    key += " of (" + gradient->GetKey() + ")";
+  }
   for (const DerivativeOrders & orders : components)
   {
     key += "/";
@@ -175,6 +183,10 @@ DerivativeOperation::GetHalo(const Coordinates &) const
       radius[a] = std::max(radius[a], this->GetRadius(scale)[a]);
     }
   }
+  for (int a = 0; gradient && a < MaxDimension; ++a)
+  {
+    radius[a] += gradient->GetRadius(0)[a];
+  }
   return { radius, radius };
 }
 
@@ -197,8 +209,18 @@ DerivativeOperation::Validate(const Coordinates & image) const
   {
     throw ParameterError("a derivative needs at least one component and one scale");
   }
-  if (result == DerivativeResult::Eigenvalues || result == DerivativeResult::ByMagnitude ||
-      result == DerivativeResult::Measure)
+  if (gradient)
+  {
+    gradient->Validate(image);
+    const std::size_t n = gradient->components.size();
+    if (gradient->result != DerivativeResult::Components || gradient->componentAxis >= 0 || gradient->gradient ||
+        gradient->boundary.mode != boundary.mode || components.size() != n * (n + 1) / 2 || scales.size() != 1)
+    {
+      throw ParameterError("a structure tensor has one scale, the products of " + std::to_string(n) +
+                           " derivatives as its components, and their boundary");
+    }
+  }
+  if (this->TakesMatrix())
   {
     const int size = this->GetMatrixSize();
     if (static_cast<int>(components.size()) != size * (size + 1) / 2)

@@ -2,8 +2,8 @@
 #ifndef chunkwiseDerivativeOperation_h
 #define chunkwiseDerivativeOperation_h
 
-#include "chunkwiseHessianMeasure.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseTensorMeasure.h"
 
 #include <array>
 #include <vector>
@@ -31,17 +31,10 @@ struct DerivativeScale
   double contrast{ 0 };
 };
 
-/** The result that is made of the derivatives of a voxel. */
-enum class DerivativeResult
-{
-  Components,  ///< the derivatives themselves, one or several
-  Magnitude,   ///< the root of the sum of their squares
-  Eigenvalues, ///< of a symmetric matrix, of which the derivatives are the upper triangle, row by row: ascending
-  ByMagnitude, ///< the same, by magnitude
-  Measure      ///< a measure of the eigenvalues; of several scales the largest
-};
-
 /** Derivatives of an image smoothed by windows, Gaussians as a rule, and what follows from them. Kernel "derivative".
+ *
+ * Structure tensors: with `gradient` the components are the products of the gradient's components, the upper triangle
+ * row by row, smoothed by the windows of the one scale; their orders are 0.
  *
  * Along an axis the window has smoothing weights g, which sum to 1 over the taps there are. Derivative weights of order
  * k are h_t = k! g_t p(t) / sum g_t p(t)^2, where p is the monic polynomial of degree k that is orthogonal, with the
@@ -59,6 +52,8 @@ enum class DerivativeResult
  * - Where the image's edge cuts the window (Renormalized), acc = +0, then taps ascending: fma(g_t, S_t, acc), or
  *   fma(h_t, S_t - S(0), acc) for orders from 1 on.
  * - Eigenvalues and measures: in double, see chunkwiseHessianMeasure.h, and converted to the accumulator.
+ * - Structure tensors: components of the gradient and their products are in the accumulator. Outside the image the
+ *   gradient is continued as the boundary mode says; in the mode Constant it is 0.
  * - Magnitude: acc = +0, fma(d, d, acc) for the components in their order, and the root.
  * - In every mode but Renormalized the image is first continued beyond its edge.
  * - Integer results are rounded to nearest, ties to even, and clamped. */
@@ -77,6 +72,10 @@ public:
   int chosen{ 0 };
   /** The measure of the eigenvalues; `contrast` is that of each scale. */
   HessianMeasureParameters measure;
+  /** Structure tensors: the first derivatives, of as many axes as the matrix has rows; nullptr: no structure tensor. */
+  std::shared_ptr<const DerivativeOperation> gradient;
+  /** DerivativeResult::Cornerness: determinant - harris * trace^n. */
+  double harris{ 0.05 };
   /** Lets devices compute: those of tests, which run the host's kernels. */
   bool triesDevices{ false };
 
@@ -103,9 +102,23 @@ public:
   int
   GetNumberOfResults() const
   {
-    return result == DerivativeResult::Components ? static_cast<int>(components.size())
-           : result == DerivativeResult::Eigenvalues || result == DerivativeResult::ByMagnitude ? this->GetMatrixSize()
-                                                                                                : 1;
+    switch (result)
+    {
+      case DerivativeResult::Components:
+        return static_cast<int>(components.size());
+      case DerivativeResult::Eigenvalues:
+      case DerivativeResult::ByMagnitude:
+      case DerivativeResult::Direction:
+        return this->GetMatrixSize();
+      default:
+        return 1;
+    }
+  }
+  /** Whether the components are the upper triangle of a symmetric matrix, of which the result is made. */
+  bool
+  TakesMatrix() const
+  {
+    return result != DerivativeResult::Components && result != DerivativeResult::Magnitude;
   }
   /** Rows of the matrix whose upper triangle the components are. */
   int

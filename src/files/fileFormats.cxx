@@ -8,6 +8,7 @@
 #include "filePlanar.h"
 #include "fileZarr.h"
 #include "fileZarrMetadata.h"
+#include "fileZarrOptions.h"
 
 #include <algorithm>
 #include <cctype>
@@ -185,13 +186,20 @@ MakeDestination(const std::string & file, const Format & format, const std::stri
   return destination;
 }
 
+/** The format of an output: of its ending, or Zarr if a store gets levels. */
+const Format *
+FindOutputRow(const std::string & file, const OutputOptions & options, std::string & ending)
+{
+  return FindRow(options.zarr && options.zarr->addsLevels ? "x.zarr" : file, ending);
+}
+
 /** All checks before the work; the format, and where the output goes. */
 const Format &
 FindOutput(const std::string & file, const ImageHeader & header, const OutputOptions & options,
            Destination & destination)
 {
   std::string          ending;
-  const Format * const format = FindRow(file, ending);
+  const Format * const format = FindOutputRow(file, options, ending);
   const auto           isWritten = [](const Format & f) { return f.kinds != 0; };
   if (!format || !isWritten(*format))
   {
@@ -228,6 +236,12 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
   }
   CountVoxels(file, header);
   destination = MakeDestination(file, *format, ending, options.compress);
+  if (options.zarr && options.zarr->addsLevels)
+  {
+    CheckZarrOutput(file, header, options);
+    destination.file = std::filesystem::canonical(file);
+    return *format;
+  }
   if (ending == ".mhd" || ending == ".nhdr")
   {
     NameOfDataFile(file, destination.data.filename().string());
@@ -917,7 +931,8 @@ DescribeFormats()
 ImageAccess
 GetOutputAccess(const std::string & file, const ImageHeader & header, const OutputOptions & options)
 {
-  const Format * const format = FindFormat(file);
+  std::string          ending;
+  const Format * const format = FindOutputRow(file, options, ending);
   ImageAccess          access;
   if (!format)
   {

@@ -173,6 +173,12 @@ OpenRawImage(const std::string & file, const RawLayout & layout);
 std::shared_ptr<const ZarrOptions>
 ParseZarrOptions(const std::string & name, const std::string & text);
 
+/** The same, without version and pyramid, for CreateImage to add levels to the image of a store that exists, made by
+ * `reducer`: its first level is then given to the sink, which does not write it again. Levels that the store has are an
+ * error unless it `replaces` them. Throws FileError, which begins with `name`. */
+std::shared_ptr<const ZarrOptions>
+ParseLevelOptions(const std::string & name, const std::string & text, const std::string & reducer, bool replaces);
+
 struct OutputOptions
 {
   /** Compress where the format can; else an error. Names such as x.nii.gz always mean compressed. */

@@ -135,6 +135,12 @@ public:
   {
     m_Zarr = text.empty() ? nullptr : ParseZarrOptions(name, text);
   }
+  /** The output is a store that exists and gets levels (ParseLevelOptions); call it before SetOutput. */
+  void
+  SetZarrLevels(const std::string & name, const std::string & text, const std::string & reducer, bool replaces)
+  {
+    m_Zarr = ParseLevelOptions(name, text, reducer, replaces);
+  }
   /** Throws FileError if the file cannot be written. */
   void
   SetOutput(const std::string & file, PixelKind kind, bool compress);

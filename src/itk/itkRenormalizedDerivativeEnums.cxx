@@ -43,19 +43,37 @@ operator<<(std::ostream & os, RenormalizedDerivativeEnums::Kernel value)
 const char *
 ToWord(RenormalizedDerivativeEnums::Result value)
 {
-  constexpr const char * words[] = { "eigenvalues", "by-magnitude", "elements" };
+  constexpr const char * words[] = { "eigenvalues", "by-magnitude", "direction", "elements" };
   return value > RenormalizedDerivativeEnums::Result::Elements ? "invalid" : words[static_cast<int>(value)];
 }
 
 std::ostream &
 operator<<(std::ostream & os, RenormalizedDerivativeEnums::Result value)
 {
-  constexpr const char * names[] = { "Eigenvalues", "ByMagnitude", "Elements" };
+  constexpr const char * names[] = { "Eigenvalues", "ByMagnitude", "Direction", "Elements" };
   if (value > RenormalizedDerivativeEnums::Result::Elements)
   {
     return os << "INVALID VALUE FOR itk::RenormalizedDerivativeEnums::Result";
   }
   return os << "itk::RenormalizedDerivativeEnums::Result::" << names[static_cast<int>(value)];
+}
+
+const char *
+ToWord(RenormalizedDerivativeEnums::TensorResult value)
+{
+  constexpr const char * words[] = { "eigenvalues", "orientation", "coherence", "cornerness", "elements" };
+  return value > RenormalizedDerivativeEnums::TensorResult::Elements ? "invalid" : words[static_cast<int>(value)];
+}
+
+std::ostream &
+operator<<(std::ostream & os, RenormalizedDerivativeEnums::TensorResult value)
+{
+  constexpr const char * names[] = { "Eigenvalues", "Orientation", "Coherence", "Cornerness", "Elements" };
+  if (value > RenormalizedDerivativeEnums::TensorResult::Elements)
+  {
+    return os << "INVALID VALUE FOR itk::RenormalizedDerivativeEnums::TensorResult";
+  }
+  return os << "itk::RenormalizedDerivativeEnums::TensorResult::" << names[static_cast<int>(value)];
 }
 
 const char *

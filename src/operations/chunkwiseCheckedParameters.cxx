@@ -338,6 +338,12 @@ CheckedParameters::Integers(const std::string & name) const
   return std::get<std::vector<std::int64_t>>(this->Get(name));
 }
 
+std::shared_ptr<const KernelStack>
+CheckedParameters::SharedKernel(const std::string & name) const
+{
+  return std::get<std::shared_ptr<const KernelStack>>(this->Get(name));
+}
+
 const KernelStack &
 CheckedParameters::Kernel(const std::string & name) const
 {

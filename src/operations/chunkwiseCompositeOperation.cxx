@@ -330,7 +330,8 @@ RegisterCompositeKernels(KernelRegistry & registry)
 {
   KernelSet kernels;
   kernels.compute = MakeCompositeKernel();
-  for (const char * const name : { "domain", "highpass", "localthreshold", "range", "wiener" })
+  for (const char * const name :
+       { "domain", "highpass", "localnormalization", "localthreshold", "range", "tophat", "unsharp", "wiener" })
   {
     registry.Register(name, kernels);
   }

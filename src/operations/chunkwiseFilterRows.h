@@ -24,6 +24,8 @@ AddDeconvolutionFilters(std::vector<FilterDescription> & filters);
 void
 AddDerivativeFilters(std::vector<FilterDescription> & filters);
 void
+AddEnhancementFilters(std::vector<FilterDescription> & filters);
+void
 AddDistanceFilters(std::vector<FilterDescription> & filters);
 void
 AddResampleFilters(std::vector<FilterDescription> & filters);

@@ -128,7 +128,7 @@ private:
   std::vector<AddFiltersFunction> m_Families{ AddWindowFilters,        AddConvolutionFilters, AddReconstructionFilters,
                                               AddTableFilters,         AddObjectFilters,      AddDistanceFilters,
                                               AddDeconvolutionFilters, AddThresholdFilters,   AddWatershedFilters,
-                                              AddResampleFilters,      AddDerivativeFilters };
+                                              AddResampleFilters,      AddDerivativeFilters,  AddEnhancementFilters };
   std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
   /** The one in m_Rows, and those before it. */
   std::vector<std::unique_ptr<const std::vector<FilterDescription>>> m_Tables;

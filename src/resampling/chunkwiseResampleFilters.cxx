@@ -2,6 +2,7 @@
 // The rows of images on other grids, and where these grids lie.
 #include "chunkwiseError.h"
 #include "chunkwiseFilterRows.h"
+#include "chunkwiseResampleField.h"
 #include "chunkwiseResampleOperation.h"
 
 #include <algorithm>
@@ -99,9 +100,9 @@ public:
     , n(static_cast<int>(axes.size()))
   {
     std::sort(axes.begin(), axes.end());
-    const SpatialGrid from = this->Describe(image);
-    SpatialGrid       to = from;
-    const bool        isMoved = this->Choose(p, image, from, to);
+    from = this->Describe(image);
+    to = from;
+    const bool isMoved = this->Choose(p, image);
     for (int i = 0; i < n; ++i)
     {
       const int a = axes[static_cast<std::size_t>(i)];
@@ -114,17 +115,167 @@ public:
     }
     if (isMoved || p.Has("Affine"))
     {
-      this->Map(p, from, to);
+      this->Map(p);
     }
+    if (p.Flag("DisplacementsArePoints"))
+    {
+      this->MapPoints(p);
+    }
+  }
+
+  /** The vectors of Displacements, along the operation's axes `places`. */
+  std::shared_ptr<const ResampleField>
+  MakeField(const CheckedParameters & p, const int (&places)[ResampleOperation::Axes]) const
+  {
+    const auto field = std::make_shared<ResampleField>();
+    field->vectors = p.SharedKernel("Displacements");
+    const KernelStack & vectors = *field->vectors;
+    std::int64_t        voxels = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      voxels *= vectors.extent[a];
+      if (vectors.extent[a] != 1 && std::find(axes.begin(), axes.end(), a) == axes.end())
+      {
+        throw ParameterError("Displacements", ToString(vectors.extent), "1 voxel along axes that are not resampled");
+      }
+    }
+    if (static_cast<int>(vectors.kernels.size()) != n || voxels != static_cast<std::int64_t>(vectors.kernels[0].size()))
+    {
+      throw ParameterError("Displacements",
+                           std::to_string(vectors.kernels.size()) + " components a voxel",
+                           std::to_string(n) + " of them");
+    }
+    // The step that a voxel along each axis adds to a place of the field, then the place of voxel 0.
+    std::vector<double> steps = this->FindPlaces(p, vectors.extent);
+    // The distance that each component of a vector adds to a point, in voxels of the image.
+    const std::vector<double> affine = this->ReadAffine(p);
+    std::vector<double>       moves(static_cast<std::size_t>(n * n));
+    for (int i = 0; i < n; ++i)
+    {
+      for (int k = 0; k < n; ++k)
+      {
+        moves[static_cast<std::size_t>(i * n + k)] = affine[static_cast<std::size_t>(i * (n + 1) + k)];
+      }
+    }
+    this->Solve(from, moves, n);
+    for (int i = 0; i < ResampleOperation::Axes; ++i)
+    {
+      const int row = this->FindAxis(places[i]);
+      for (int o = 0; o < ResampleOperation::Axes; ++o)
+      {
+        const int column = this->FindAxis(places[o]);
+        field->step[i][o] =
+          row < 0 || column < 0 ? 0 : Snap(steps[static_cast<std::size_t>(row * (n + 1) + column)], 1);
+        field->toImage[i][o] = row < 0 || o >= n ? 0 : Snap(moves[static_cast<std::size_t>(row * n + o)], 1);
+      }
+      field->extent[i] = row < 0 ? 1 : vectors.extent[places[i]];
+      field->output[i] = output.extent[places[i]];
+      field->start[i] = row < 0 ? 0 : Snap(steps[static_cast<std::size_t>(row * (n + 1) + n)], 1);
+    }
+    field->Prepare();
+    return field;
+  }
+  /** The row of an axis of the image; -1: it is not resampled. */
+  int
+  FindAxis(int a) const
+  {
+    const auto found = std::find(axes.begin(), axes.end(), a);
+    return found == axes.end() ? -1 : static_cast<int>(found - axes.begin());
   }
 
   FilterImage         output;
   std::vector<int>    axes;
   int                 n;
+  SpatialGrid         from;
+  SpatialGrid         to;
   std::vector<double> matrix; ///< rows: of an output voxel to a point in voxels of the image
   std::vector<double> offset;
 
 private:
+  /** Right sides, of `columns` numbers a row, in space become those in voxels of a grid. */
+  static void
+  Solve(const SpatialGrid & grid, std::vector<double> & right, int columns)
+  {
+    std::vector<double> axesInSpace;
+    for (int i = 0; i < grid.n; ++i)
+    {
+      for (int k = 0; k < grid.n; ++k)
+      {
+        axesInSpace.push_back(grid.Direction(i, k) * grid.spacing[static_cast<std::size_t>(k)]);
+      }
+    }
+    if (!SolveLinear(axesInSpace, right, grid.n, columns))
+    {
+      throw ParameterError("OutputDirection", "that of a grid", "linearly independent columns", " has no ");
+    }
+  }
+
+  /** The places of the output's voxels on the field's grid: rows of a matrix, with the place of voxel 0 behind it. */
+  std::vector<double>
+  FindPlaces(const CheckedParameters & p, const Coordinates & extent) const
+  {
+    std::vector<double> places(static_cast<std::size_t>(n * (n + 1)), 0.0);
+    if (!p.Has("DisplacementGrid"))
+    {
+      for (int i = 0; i < n; ++i)
+      {
+        const int a = axes[static_cast<std::size_t>(i)];
+        if (extent[a] != output.extent[a])
+        {
+          throw ParameterError("Displacements",
+                               ToString(extent) + " voxels",
+                               ToString(output.extent) + ", those of the output, without DisplacementGrid",
+                               ": there must be ");
+        }
+        places[static_cast<std::size_t>(i * (n + 1) + i)] = 1;
+      }
+      return places;
+    }
+    const std::vector<double> & numbers = ListOf(p, "DisplacementGrid", n * (n + 3));
+    SpatialGrid                 grid;
+    grid.n = n;
+    grid.spacing.assign(numbers.begin() + n, numbers.begin() + 2 * n);
+    grid.origin.assign(numbers.begin() + 2 * n, numbers.begin() + 3 * n);
+    grid.direction.assign(numbers.begin() + 3 * n, numbers.end());
+    for (int i = 0; i < n; ++i)
+    {
+      if (numbers[static_cast<std::size_t>(i)] != static_cast<double>(extent[axes[static_cast<std::size_t>(i)]]))
+      {
+        throw ParameterError(
+          "DisplacementGrid", std::to_string(numbers[static_cast<std::size_t>(i)]), "the size of Displacements first");
+      }
+      for (int k = 0; k < n; ++k)
+      {
+        places[static_cast<std::size_t>(i * (n + 1) + k)] =
+          to.Direction(i, k) * to.spacing[static_cast<std::size_t>(k)];
+      }
+      places[static_cast<std::size_t>(i * (n + 1) + n)] =
+        to.origin[static_cast<std::size_t>(i)] - grid.origin[static_cast<std::size_t>(i)];
+    }
+    Solve(grid, places, n + 1);
+    return places;
+  }
+
+  /** Points are those of the field alone. */
+  void
+  MapPoints(const CheckedParameters & p)
+  {
+    if (!p.Has("Displacements"))
+    {
+      throw ParameterError("DisplacementsArePoints", "on", "off without Displacements", ": it must be ");
+    }
+    const std::vector<double> affine = this->ReadAffine(p);
+    std::vector<double>       zero(static_cast<std::size_t>(n));
+    for (int i = 0; i < n; ++i)
+    {
+      zero[static_cast<std::size_t>(i)] =
+        affine[static_cast<std::size_t>(i * (n + 1) + n)] - from.origin[static_cast<std::size_t>(i)];
+    }
+    Solve(from, zero, 1);
+    matrix.assign(static_cast<std::size_t>(n * n), 0.0);
+    offset = zero;
+  }
+
   SpatialGrid
   Describe(const FilterImage & image) const
   {
@@ -156,7 +307,7 @@ private:
   /** The other grid in space. True: its origin or direction is given, so that points go through space; else both grids
    * have their edges in common, and the matrix and the offset are set. */
   bool
-  Choose(const CheckedParameters & p, const FilterImage & image, const SpatialGrid & from, SpatialGrid & to)
+  Choose(const CheckedParameters & p, const FilterImage & image)
   {
     if (p.Has("Reference"))
     {
@@ -243,9 +394,9 @@ private:
     return p.Has("OutputOrigin") || p.Has("OutputDirection");
   }
 
-  /** Points of the output go to space, by the transform to other ones, and from there to the image. */
-  void
-  Map(const CheckedParameters & p, const SpatialGrid & from, const SpatialGrid & to)
+  /** Rows of the matrix, each with its number of the translation behind it. */
+  std::vector<double>
+  ReadAffine(const CheckedParameters & p) const
   {
     std::vector<double> affine(static_cast<std::size_t>(n * (n + 1)), 0.0);
     const auto          at = [this](int row, int column) { return static_cast<std::size_t>(row * (n + 1) + column); };
@@ -270,16 +421,22 @@ private:
                                ", of the matrix with the translation behind it, or these and a row of 0 ... 0 1");
       }
     }
+    return affine;
+  }
+
+  /** Points of the output go to space, by the transform to other ones, and from there to the image. */
+  void
+  Map(const CheckedParameters & p)
+  {
+    const std::vector<double> affine = this->ReadAffine(p);
+    const auto at = [this](int row, int column) { return static_cast<std::size_t>(row * (n + 1) + column); };
     // Columns: what a voxel along each axis adds, then the point of voxel 0.
     std::vector<double> points(static_cast<std::size_t>(n * (n + 1)), 0.0);
-    std::vector<double> axesInSpace(static_cast<std::size_t>(n * n), 0.0);
     for (int i = 0; i < n; ++i)
     {
       double shift = affine[at(i, n)] - from.origin[static_cast<std::size_t>(i)];
       for (int k = 0; k < n; ++k)
       {
-        axesInSpace[static_cast<std::size_t>(i * n + k)] =
-          from.Direction(i, k) * from.spacing[static_cast<std::size_t>(k)];
         shift += affine[at(i, k)] * to.origin[static_cast<std::size_t>(k)];
         for (int j = 0; j < n; ++j)
         {
@@ -288,10 +445,7 @@ private:
       }
       points[at(i, n)] = shift;
     }
-    if (!SolveLinear(axesInSpace, points, n, n + 1))
-    {
-      throw ParameterError("OutputDirection", "that of the image", "linearly independent columns", " has no ");
-    }
+    Solve(from, points, n + 1);
     matrix.assign(static_cast<std::size_t>(n * n), 0.0);
     offset.assign(static_cast<std::size_t>(n), 0.0);
     for (int i = 0; i < n; ++i)
@@ -378,6 +532,14 @@ MakeResample(const CheckedParameters & p, const FilterImage & image)
   operation->value = p.Value("OutsideValue");
   operation->antialias = p.Flag("Antialias");
   operation->prefilter = p.Flag("Prefilter");
+  if (p.Has("Displacements"))
+  {
+    operation->field = grid.MakeField(p, operation->axes);
+  }
+  else if (p.Has("DisplacementGrid"))
+  {
+    throw ParameterError("DisplacementGrid", "given", "given with Displacements", ": it must be ");
+  }
   return operation;
 }
 
@@ -434,6 +596,25 @@ AddResampleFilters(std::vector<FilterDescription> & filters)
                                                  "size, spacing, origin and direction",
                                                  ParameterCount::Any);
   reference.file = ParameterFile::Grid;
+  ParameterDescription displacements =
+    GridParameter("Displacements",
+                  "displacements",
+                  ParameterType::Kernel,
+                  "A displacement field: an image of vectors, in physical units, which are added to the points of the "
+                  "output before the affine transform");
+  displacements.isVector = true;
+  ParameterDescription ofField = GridParameter("DisplacementGrid",
+                                               "displacement-grid",
+                                               ParameterType::Reals,
+                                               "The grid of the displacement field, as that of the reference; in a "
+                                               "program the field's file has it, without it the output's is taken",
+                                               ParameterCount::Any);
+  ofField.file = ParameterFile::Grid;
+  ParameterDescription arePoints = GridParameter("DisplacementsArePoints",
+                                                 "",
+                                                 ParameterType::Flag,
+                                                 "The vectors are points themselves, not distances from the output's");
+  arePoints.defaultText = "off";
   ParameterDescription interpolation =
     GridParameter("Interpolation", "interpolation", ParameterType::Choice, "How points between voxels get a value");
   interpolation.defaultText = "linear";
@@ -474,6 +655,9 @@ AddResampleFilters(std::vector<FilterDescription> & filters)
                   "Directions of the output's axes: the columns of a matrix, which is given by rows",
                   ParameterCount::Any),
     affine,
+    displacements,
+    ofField,
+    arePoints,
     reference,
     interpolation,
     outside,

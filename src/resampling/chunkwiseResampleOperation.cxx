@@ -2,6 +2,7 @@
 #include "chunkwiseResampleOperation.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseResampleField.h"
 #include "chunkwiseResamplePoints.h"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ ResampleOperation::GetAxis(int i) const
 {
   Axis axis;
   axis.length = image[axes[i]];
-  bool   isOnVoxels = IsWhole(offset[i]);
+  bool   isOnVoxels = IsWhole(offset[i]) && (!field || !areThere[i]);
   double square = 0;
   for (int o = 0; o < Axes; ++o)
   {
@@ -94,6 +95,10 @@ ResampleOperation::IsOnVoxels() const
 bool
 ResampleOperation::IsDiagonal() const
 {
+  if (field)
+  {
+    return false;
+  }
   for (int i = 0; i < Axes; ++i)
   {
     for (int o = 0; o < Axes; ++o)
@@ -121,7 +126,7 @@ ResampleOperation::GetKey() const
     key += HexNumber(offset[i]) + (areThere[i] ? "" : " -");
   }
   return key + " " + std::to_string(static_cast<int>(interpolation)) + " " + std::to_string(static_cast<int>(outside)) +
-         " " + value.ToText() + (antialias ? " a" : "") + (prefilter ? " p" : "");
+         " " + value.ToText() + (antialias ? " a" : "") + (prefilter ? " p" : "") + (field ? field->GetKey() : "");
 }
 
 void
@@ -192,10 +197,49 @@ ResampleOperation::GetExtent(const Coordinates &) const
   return output;
 }
 
+Coordinates
+ResampleOperation::GetMostInput(const Coordinates & extent) const
+{
+  Coordinates input = extent;
+  double      least[Axes]{};
+  double      most[Axes]{};
+  if (field)
+  {
+    field->GetBounds(least, most);
+  }
+  for (int i = 0; i < Axes; ++i)
+  {
+    const Axis axis = this->GetAxis(i);
+    double     length = most[i] - least[i] + 2 * static_cast<double>(SplineRadius + 3 + axis.taps) + 2;
+    for (int o = 0; o < Axes; ++o)
+    {
+      length += std::abs(matrix[i][o]) * static_cast<double>(extent[axes[o]]);
+    }
+    // With these modes a box that leaves the image is the whole axis.
+    const bool wraps = outside > ResampleOutside::Constant;
+    input[axes[i]] =
+      !wraps && length < static_cast<double>(axis.length) ? static_cast<std::int64_t>(std::ceil(length)) : axis.length;
+  }
+  return input;
+}
+
 Box
 ResampleOperation::GetInputBox(const Box & box, const Coordinates &) const
 {
-  Box input = box;
+  Box    input = box;
+  double least[Axes]{};
+  double most[Axes]{};
+  if (field)
+  {
+    Coordinates lower{};
+    Coordinates upper{};
+    for (int o = 0; o < Axes; ++o)
+    {
+      lower[o] = box.lower[axes[o]];
+      upper[o] = box.upper[axes[o]];
+    }
+    field->GetBounds(lower, upper, least, most);
+  }
   for (int i = 0; i < Axes; ++i)
   {
     const Axis  axis = this->GetAxis(i);
@@ -210,8 +254,8 @@ ResampleOperation::GetInputBox(const Box & box, const Coordinates &) const
     }
     // Rounding is monotonic: the points of all voxels lie between these.
     const ResampleEdge edge(axis, outside);
-    const double       lowest = edge.Move(PointOf(*this, i, first));
-    const double       highest = edge.Move(PointOf(*this, i, last));
+    const double       lowest = edge.Move(PointOf(*this, i, first) + (field ? least[i] : 0));
+    const double       highest = edge.Move(PointOf(*this, i, last) + (field ? most[i] : 0));
     // Along the axes of splines three voxels more: then reflections lie inside, and no box ends before an earlier one.
     const std::int64_t more = axis.isFiltered ? SplineRadius + 3 : axis.kernel == TapKernel::Spline ? 3 : 0;
     input.lower[a] = FirstTap(axis, lowest) - more;

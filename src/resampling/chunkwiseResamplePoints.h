@@ -3,7 +3,7 @@
 #define chunkwiseResamplePoints_h
 
 #include "chunkwiseRealOf.h"
-#include "chunkwiseResampleOperation.h"
+#include "chunkwiseResampleField.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +20,22 @@ PointOf(const ResampleOperation & operation, int i, const Coordinates & voxel)
   const double * const m = operation.matrix[i];
   return m[0] * static_cast<double>(voxel[0]) +
          (m[1] * static_cast<double>(voxel[1]) + (m[2] * static_cast<double>(voxel[2]) + operation.offset[i]));
+}
+
+/** The point of a voxel along all axes, moved by the field if there is one. */
+inline void
+PointsOf(const ResampleOperation & operation, const Coordinates & voxel, double (&point)[ResampleOperation::Axes])
+{
+  double move[ResampleOperation::Axes]{};
+  if (operation.field)
+  {
+    operation.field->Move(voxel, move);
+  }
+  for (int i = 0; i < ResampleOperation::Axes; ++i)
+  {
+    const double fixed = PointOf(operation, i, voxel);
+    point[i] = operation.field ? fixed + move[i] : fixed;
+  }
 }
 
 /** The edges of an axis: what becomes of points beyond. */

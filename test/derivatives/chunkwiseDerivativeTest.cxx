@@ -723,6 +723,222 @@ TEST_P(Derivatives, MeasuresOfSeveralScalesAreTheLargestOfEachAndThoseOfChunks)
   }
 }
 
+/** A structure tensor along the first `dimension` axes, with windows of these radii. */
+std::shared_ptr<DerivativeOperation>
+TensorOperation(int dimension, int inner, int outer, BoundaryMode mode)
+{
+  const auto operation = std::make_shared<DerivativeOperation>();
+  const auto gradient = std::make_shared<DerivativeOperation>();
+  for (int a = 0; a < dimension; ++a)
+  {
+    gradient->scales.front().weights[a] = Window(inner / 2.5, inner);
+    gradient->scales.front().factor[a] = 1.0 + 0.25 * a;
+    operation->scales.front().weights[a] = outer > 0 ? Window(outer / 2.5, outer) : std::vector<double>{};
+    gradient->components.emplace_back();
+    gradient->components.back().fill(0);
+    gradient->components.back()[static_cast<std::size_t>(a)] = 1;
+  }
+  operation->components.resize(static_cast<std::size_t>(dimension * (dimension + 1) / 2));
+  operation->boundary.mode = gradient->boundary.mode = mode;
+  gradient->boundary.constant = operation->boundary.constant = PixelValue(7.0);
+  operation->gradient = gradient;
+  operation->result = DerivativeResult::Eigenvalues;
+  return operation;
+}
+
+/** The upper triangles of the structure tensors of an image, of each voxel. */
+std::vector<std::vector<long double>>
+OracleTensors(const BufferView & image, const Box & box, const DerivativeOperation & operation)
+{
+  const BoundaryMode                    mode = operation.boundary.mode;
+  const std::size_t                     n = operation.gradient->components.size();
+  std::vector<std::vector<long double>> gradients;
+  ForEachIndex(box, [&](const Coordinates & at) {
+    gradients.emplace_back();
+    for (const DerivativeOrders & orders : operation.gradient->components)
+    {
+      gradients.back().push_back(OracleDerivative<double>(image, at, *operation.gradient, orders).first);
+    }
+  });
+  const auto numberOf = [&](const Coordinates & at) {
+    std::int64_t number = 0;
+    for (int a = MaxDimension - 1; a >= 0; --a)
+    {
+      number = number * box.Extent(a) + at[a];
+    }
+    return static_cast<std::size_t>(number);
+  };
+  std::vector<std::vector<long double>> tensors;
+  const Coordinates                     radius = operation.GetRadius(0);
+  ForEachIndex(box, [&](const Coordinates & index) {
+    Box window{ index, index };
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      window.lower[a] -= radius[a];
+      window.upper[a] += radius[a] + 1;
+    }
+    std::vector<long double> sum(n * (n + 1) / 2, 0);
+    long double              all = 0;
+    ForEachIndex(window, [&](const Coordinates & at) {
+      long double weight = 1;
+      Coordinates tap = at;
+      bool        there = true;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const auto & weights = operation.scales.front().weights[a];
+        weight *=
+          weights.empty() ? 1 : static_cast<long double>(weights[static_cast<std::size_t>(at[a] - window.lower[a])]);
+        there = oracle::Look(tap[a], box.upper[a], mode) && there;
+      }
+      all += there || mode != BoundaryMode::Renormalized ? weight : 0;
+      std::size_t next = 0;
+      for (std::size_t row = 0; there && row < n; ++row)
+      {
+        for (std::size_t column = row; column < n; ++column)
+        {
+          const auto & gradient = gradients[numberOf(tap)];
+          sum[next++] += weight * gradient[row] * gradient[column];
+        }
+      }
+    });
+    for (long double & each : sum)
+    {
+      each /= all;
+    }
+    tensors.push_back(sum);
+  });
+  return tensors;
+}
+
+TEST_P(Derivatives, StructureTensorsAreWhatTheirDefinitionSays)
+{
+  std::mt19937 random(191);
+  for (int trial = 0; trial < 25; ++trial)
+  {
+    const int  dimension = trial % 5 == 4 ? 1 : 2 + trial % 2;
+    const auto operation =
+      TensorOperation(dimension, 1 + trial % 3, trial % 7 == 6 ? 0 : 1 + trial % 2, AllModes[trial % 5]);
+    const auto size = static_cast<std::size_t>(dimension);
+    operation->componentAxis = MaxDimension - 1;
+    Trial<double, double> t(random, operation, { { 9, 6, dimension == 3 ? 5 : 2, 1, 1 } });
+    const auto            tensors = OracleTensors(t.image, t.request.image, *operation);
+    const std::int64_t    voxels = t.request.image.NumberOfVoxels();
+    std::vector<double>   results[5];
+    for (const auto result : { DerivativeResult::Components,
+                               DerivativeResult::Eigenvalues,
+                               DerivativeResult::Direction,
+                               DerivativeResult::Coherence,
+                               DerivativeResult::Cornerness })
+    {
+      operation->result = result;
+      operation->componentAxis = -1;
+      for (int number = 0; number < operation->GetNumberOfResults(); ++number)
+      {
+        operation->chosen = number;
+        t.request.backend = GetBackend();
+        t.Prepare(t.request.image);
+        GetManager().Execute(t.request);
+        auto & all = results[result == DerivativeResult::Components    ? 0
+                             : result == DerivativeResult::Eigenvalues ? 1
+                             : result == DerivativeResult::Direction   ? 2
+                             : result == DerivativeResult::Coherence   ? 3
+                                                                       : 4];
+        ForEachIndex(t.request.image, [&](const Coordinates & at) { all.push_back(t.Result(at)); });
+      }
+      operation->chosen = 0;
+    }
+    for (std::int64_t voxel = 0; voxel < voxels; ++voxel)
+    {
+      const auto & triangle = tensors[static_cast<std::size_t>(voxel)];
+      const auto   values = OracleEigenvalues(triangle);
+      const auto   largest = static_cast<double>(values.back());
+      const auto   found = [&](int result, std::size_t number) {
+        return results[result][number * static_cast<std::size_t>(voxels) + static_cast<std::size_t>(voxel)];
+      };
+      for (std::size_t i = 0; i < triangle.size(); ++i)
+      {
+        ASSERT_NEAR(found(0, i), static_cast<double>(triangle[i]), 1e-11 * (1 + largest)) << trial << ", " << voxel;
+      }
+      long double product = 1;
+      long double trace = 0;
+      for (std::size_t i = 0; i < size; ++i)
+      {
+        ASSERT_NEAR(found(1, i), static_cast<double>(values[i]), 5e-8 * (1 + largest)) << trial << ", " << voxel;
+        product *= values[i];
+        trace += values[i];
+      }
+      ASSERT_NEAR(
+        found(3, 0), static_cast<double>((values.back() - values.front()) / (values.back() + values.front())), 1e-6);
+      ASSERT_NEAR(found(4, 0),
+                  static_cast<double>(product - 0.05L * std::pow(trace, dimension)),
+                  1e-6 * std::pow(1 + largest, dimension));
+      if (dimension > 1 && values[1] - values[0] > 1e-3L * values.back())
+      {
+        double length = 0;
+        double sign = 0;
+        for (std::size_t row = 0; row < size; ++row)
+        {
+          long double product = 0;
+          for (std::size_t column = 0; column < size; ++column)
+          {
+            const std::size_t first = std::min(row, column);
+            const std::size_t second = std::max(row, column);
+            product +=
+              triangle[first * size - first * (first + 1) / 2 + second] * static_cast<long double>(found(2, column));
+          }
+          const double component = found(2, row);
+          ASSERT_NEAR(static_cast<double>(product), static_cast<double>(values[0]) * component, 2e-7 * (1 + largest));
+          length += component * component;
+          sign = std::fabs(component) > std::fabs(sign) ? component : sign;
+        }
+        ASSERT_NEAR(length, 1, 1e-12);
+        ASSERT_GT(sign, 0);
+      }
+    }
+  }
+}
+
+TEST_P(Derivatives, StructureTensorsOfChunksHaveTheBitsOfTheWhole)
+{
+  std::mt19937 random(192);
+  const auto   compare = [&](auto in, auto out, int trials) {
+    CompareBits<decltype(in), decltype(out)>(random, GetManager(), GetBackend(), trials, [&](int trial) {
+      const auto operation =
+        TensorOperation(1 + trial % 3, 1 + trial % 4, trial % 5 == 4 ? 0 : 1 + trial % 6, AllModes[random() % 5]);
+      operation->result = static_cast<DerivativeResult>(2 + trial % 6);
+      operation->result =
+        operation->result == DerivativeResult::Measure ? DerivativeResult::Components : operation->result;
+      return operation;
+    });
+  };
+  compare(float{}, float{}, 40);
+  compare(std::uint16_t{}, float{}, 12);
+  compare(std::int32_t{}, double{}, 12);
+}
+
+/** If the image changes along one axis alone, no direction across it is better than another. */
+TEST(TensorDirections, AreZerosWhereTheSmallestEigenvalueIsDouble)
+{
+  const auto   root = [](double square) { return std::sqrt(square); };
+  const double plane[6] = { 1, 2, 2, 4, 4, 4 };
+  double       values[3];
+  double       direction[3];
+  EigenvaluesOf(plane, 3, values, root);
+  DirectionOf(plane, values, 3, direction, root);
+  for (const double each : direction)
+  {
+    EXPECT_EQ(each, 0);
+  }
+  // A tube along (0, 3, 4) / 5, in the Hessian of which two eigenvalues are negative.
+  const double tube[6] = { -2, 0, 0, -1.28, 0.96, -0.72 };
+  EigenvaluesOf(tube, 3, values, root);
+  DirectionOf(tube, values, 3, direction, root);
+  EXPECT_NEAR(direction[0], 0, 1e-7);
+  EXPECT_NEAR(direction[1], 0.6, 1e-7);
+  EXPECT_NEAR(direction[2], 0.8, 1e-7);
+  EXPECT_EQ(CoherenceOf(std::vector<double>{ 0, 0, 0 }.data(), 3), 0);
+}
+
 TEST(DerivativeOperation, BadParametersAreNamed)
 {
   DerivativeOperation operation;
@@ -744,6 +960,10 @@ TEST(DerivativeOperation, BadParametersAreNamed)
   operation.componentAxis = MaxDimension - 1;
   operation.components.push_back(operation.components.front());
   EXPECT_NE(message().find("2 components"), std::string::npos);
+  DerivativeOperation tensor = *TensorOperation(2, 1, 1, BoundaryMode::Mirror);
+  EXPECT_EQ(ValidationMessage(tensor, { { 9, 9, 9, 1, 1 } }), "");
+  tensor.boundary.mode = BoundaryMode::Renormalized;
+  EXPECT_NE(ValidationMessage(tensor, { { 9, 9, 9, 1, 1 } }).find("structure tensor"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Derivatives, testing::Values(Place::Cpu));

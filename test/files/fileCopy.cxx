@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Copies an image from file to file in random boxes: fileCopy [--compress] [--zarr PARTS] [--seed N] IN OUT. Losses go
-// to the standard output, errors to the standard error.
+// Copies an image from file to file in random boxes: fileCopy [--compress] [--zarr PARTS] [--levels
+// METHOD [--overwrite]] [--seed N] IN OUT. With --levels OUT is IN, a store that gets levels. Losses go to the standard
+// output, errors to the standard error.
 #include "fileImage.h"
 #include "fileTestBoxes.h"
 
@@ -14,6 +15,8 @@ main(int argc, char ** argv)
   files::OutputOptions     options;
   std::vector<std::string> names;
   std::string              zarr;
+  std::string              levels;
+  bool                     replaces = false;
   unsigned                 seed = 1;
   for (int i = 1; i < argc; ++i)
   {
@@ -24,6 +27,14 @@ main(int argc, char ** argv)
     else if (std::strcmp(argv[i], "--zarr") == 0 && i + 1 < argc)
     {
       zarr = argv[++i];
+    }
+    else if (std::strcmp(argv[i], "--levels") == 0 && i + 1 < argc)
+    {
+      levels = argv[++i];
+    }
+    else if (std::strcmp(argv[i], "--overwrite") == 0)
+    {
+      replaces = true;
     }
     else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
     {
@@ -43,7 +54,9 @@ main(int argc, char ** argv)
   {
     const auto source = files::OpenImage(names[0]);
     options.inputFiles = source->GetFiles();
-    options.zarr = zarr.empty() ? nullptr : files::ParseZarrOptions("--zarr", zarr);
+    options.zarr = !levels.empty() ? files::ParseLevelOptions("--zarr", zarr, levels, replaces)
+                   : zarr.empty()  ? nullptr
+                                   : files::ParseZarrOptions("--zarr", zarr);
     const auto          sink = files::CreateImage(names[1], source->GetHeader(), options);
     files::test::Random random(seed);
     files::test::CopyInBoxes(*source, *sink, random);

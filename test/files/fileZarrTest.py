@@ -348,7 +348,9 @@ def reduce_level(voxels, axes, reducer):
     if reducer == "min" or reducer == "max":
         limits = np.iinfo(voxels.dtype) if voxels.dtype.kind != "f" else None
         worst = (limits.max if limits else np.inf) if reducer == "min" else (limits.min if limits else -np.inf)
-        return getattr(np, reducer)(np.where(there, values, np.array(worst, voxels.dtype)), axis=0)
+        # The first one of 0 and -0.
+        candidates = np.where(there, values, np.array(worst, voxels.dtype))
+        return np.take_along_axis(candidates, getattr(np, "arg" + reducer)(candidates, axis=0)[None], 0)[0]
     if reducer == "mean":
         if voxels.dtype.kind == "f":
             total = np.zeros(count.shape)
@@ -368,7 +370,8 @@ def reduce_level(voxels, axes, reducer):
             best, most = np.where(better, value, best), np.where(better, same_, most)
         return best
     if voxels.dtype.kind == "f":
-        ordered = np.sort(np.where(there, values, np.inf), axis=0)
+        # 0 and -0 keep their order.
+        ordered = np.sort(np.where(there, values, np.inf), axis=0, kind="stable")
     else:
         # Missing voxels are sorted behind the others.
         order = np.lexsort((values, ~there), axis=0)
@@ -418,6 +421,140 @@ def check_pyramid(i):
             check(transformations[1]["translation"][axis] == origin[a] + spacing[a] * (factor - 1) / 2,
                   f"{what}: translation of level {k}")
     check(len(scales["datasets"]) > 1 and max(expected.shape[a] for a in axes) <= 256, f"{what}: levels")
+
+
+def files_of(store):
+    return {path.relative_to(store): path.read_bytes() for path in sorted(store.rglob("*")) if path.is_file()}
+
+
+def check_levels(i):
+    """Levels of a store that zarr-python made are what their definition says; all else stays as it was."""
+    store = folder / "levels" / "in.ome.zarr"
+    shutil.rmtree(store.parent, ignore_errors=True)
+    version = pick([2, 3])
+    axes = pick(["yx", "zyx", "cyx", "czyx", "tzyx", "tyx", "tczyx", "xyz", "zxy"])
+    shape = [int(rng.integers(1, 3 if axis in "tc" else 9)) for axis in axes]
+    shape[axes.index(pick([a for a in axes if a not in "tc"]))] = int(rng.integers(257, 1100))
+    kind = pick(TYPES)
+    scale = [1.0 if a in "tc" else float(rng.integers(1, 100)) / 8 for a in axes]
+    moved = [0.0 if a == "c" else float(rng.integers(-50, 50)) for a in axes]
+    path, second = pick([("0", "1"), ("s0", "s1"), ("image", "1"), ("scale0/image", "1")])
+    transformations = [{"type": "scale", "scale": scale}, {"type": "translation", "translation": moved}]
+    transformations = transformations[: int(rng.integers(1, 3))]
+    types = {"t": "time", "c": "channel"}
+    scales = {"axes": [{"name": a, "type": types.get(a, "space")} for a in axes], "name": "a", "mine": {"b": 1, "a": [2]},
+              "datasets": [{"path": path, "coordinateTransformations": transformations, "mine": 3}]}
+    if version == 2:
+        scales["version"] = "0.4"
+    attributes = {"multiscales": [scales], "mine": "kept"}
+    if version == 3:
+        attributes = {"ome": {"version": "0.5", **attributes}}
+    group = zarr.open_group(store, mode="w", zarr_format=version, attributes=attributes)
+    voxels = draw_voxels(tuple(shape), kind)
+    array = group.create_array(path, shape=shape, chunks=tuple(int(rng.integers(1, n + 1)) for n in shape), dtype=kind,
+                               **({"order": pick(["C", "F"])} if version == 2 else {}))
+    array[...] = voxels
+    is_consolidated = rng.random() < 0.5
+    if is_consolidated:
+        zarr.consolidate_metadata(store)
+    before = files_of(store)
+    reducer = pick(["mean", "mode", "min", "max", "median"])
+    parts = []
+    if rng.random() < 0.6:
+        parts.append("chunks=" + "x".join(str(2 * int(k)) for k in rng.integers(2, 30, size=2)))
+    what = f"levels {i}: {version} {kind} {axes} {shape} {reducer} {parts} {path}"
+
+    def add(name, *more):
+        return run("--levels", name, "--zarr", ",".join(parts), "--seed", str(rng.integers(1000)), *more, store, store)
+
+    def compare(name):
+        opened = zarr.open_group(store, mode="r", use_consolidated=is_consolidated)
+        ome = dict(opened.attrs)
+        ome = ome["ome"] if version == 3 else ome
+        found = ome["multiscales"][0]
+        check(ome["mine"] == "kept" and found["mine"] == scales["mine"] and found["type"] == name, f"{what}: attributes {ome}")
+        expected = voxels
+        sizes = list(shape)
+        factor = [1] * len(axes)
+        for k, level in enumerate(found["datasets"]):
+            if k > 0:
+                expected = reduce_level(expected, [axes.index(a) for a in "zyx" if a in axes], name)
+                factor = [f * (2 if n > 1 and a in "xyz" else 1) for f, n, a in zip(factor, sizes, axes)]
+                sizes = [(n + 1) // 2 if a in "xyz" else n for n, a in zip(sizes, axes)]
+            check(level["path"] == (path if k == 0 else second.replace("1", str(k))), f"{what}: path {level['path']}")
+            if not check(same(np.asarray(opened[level["path"]][...]), expected), f"{what}: other voxels at level {k}"):
+                return
+            of_level = level["coordinateTransformations"]
+            check(of_level[0]["scale"] == [s * f for s, f in zip(scale, factor)], f"{what}: scale of level {k}")
+            if k == 0:
+                check(of_level == transformations, f"{what}: transformations of the first level")
+            else:
+                first = moved if len(transformations) == 2 else [0] * len(axes)
+                check(of_level[1]["translation"] == [m + s * (f - 1) / 2 for m, s, f in zip(first, scale, factor)],
+                      f"{what}: translation of level {k}")
+        check(len(found["datasets"]) > 1 and max(n for n, a in zip(sizes, axes) if a in "xyz") <= 256, f"{what}: levels")
+        after = files_of(store)
+        changed = [str(name_) for name_ in before if before[name_] != after.get(name_)]
+        known = ({"zarr.json"} if version == 3 else {".zattrs", ".zmetadata"})
+        check(set(changed) <= known and ".zattrs" in changed + [".zattrs"] * (version == 3), f"{what}: {changed} changed")
+        check(list(store.parent.iterdir()) == [store], f"{what}: something is left beside the store")
+
+    result = add(reducer)
+    if not check(result.returncode == 0, f"{what}: {result.stderr}"):
+        return
+    compare(reducer)
+    made = files_of(store)
+    result = add(reducer)
+    check(result.returncode == 1 and "--overwrite" in result.stderr and files_of(store) == made, f"{what}: {result.stderr}")
+    other = pick(["mean", "max", "median"])
+    result = add(other, "--overwrite")
+    if check(result.returncode == 0, f"{what}: {result.stderr}"):
+        compare(other)
+
+
+def check_levels_refused():
+    """Stores that get no levels stay as they are."""
+    store = folder / "levels" / "bad.ome.zarr"
+    shutil.rmtree(store.parent, ignore_errors=True)
+    axes = [{"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
+    scale = [{"type": "scale", "scale": [1.0, 1.0]}]
+
+    def make(version=3, shape=(4, 300), kind="uint8", datasets=None, images=1):
+        scales = {"axes": axes, "datasets": datasets or [{"path": "0", "coordinateTransformations": scale}]}
+        attributes = {"multiscales": [scales] * images}
+        group = zarr.open_group(store, mode="w", zarr_format=version,
+                                attributes={"ome": attributes} if version == 3 else attributes)
+        group.create_array("0", shape=shape, dtype=kind)[...] = 1
+        return group
+
+    def refused(says, *more, name=store):
+        before = files_of(store)
+        result = run("--levels", "mean", *more, name, name)
+        check(result.returncode == 1 and says in result.stderr and files_of(store) == before,
+              f"levels are not refused with {says!r}: {result.stderr}")
+
+    make(shape=(256, 256))
+    refused("needs no levels")
+    for kind in ("bool", "float16"):
+        make(kind=kind)
+        refused("bool or float16")
+    make(datasets=[{"path": "0"}])
+    refused("scale")
+    make(images=2)
+    refused("2 images")
+    make(datasets=[{"path": path, "coordinateTransformations": scale} for path in ("0", "0")])
+    refused("first one", "--overwrite")
+    make(datasets=[{"path": path, "coordinateTransformations": scale} for path in ("0", "../../levels")])
+    refused("leads out of", "--overwrite")
+    make(version=2)
+    refused("shards", "--zarr", "shards=64x64")
+    refused("array", name=store / "0")
+    group = make()
+    for parts in ("0.4", "pyramid=max", "chunks=3x3,shards=none", "chunks=4x4,0.5"):
+        refused("even" if "3x3" in parts else "new stores", "--zarr", parts)
+    group.create_array("1", shape=(4, 4), dtype="uint8")
+    refused('has "1"')
+    check(run("--levels", "mean", "--overwrite", store, store).returncode == 0, "an array that is no level is replaced")
 
 
 def check_refusals():
@@ -583,7 +720,8 @@ def check_refusals():
 
 
 for case in range(CASES):
-    (check_array, check_group, check_written, check_array, check_pyramid, check_written)[case % 6](case)
+    (check_array, check_group, check_written, check_array, check_pyramid, check_written, check_levels)[case % 7](case)
+check_levels_refused()
 check_refusals()
 print(f"{checks} checks, {len(failures)} failed")
 sys.exit(1 if failures else 0)

@@ -38,6 +38,13 @@
 #include "itkRenormalizedGradientImageFilter.h"
 #include "itkRenormalizedHessianImageFilter.h"
 #include "itkRenormalizedHessianMeasureImageFilter.h"
+#include "itkRenormalizedStructureTensorImageFilter.h"
+#include "itkChambollePockTotalVariationImageFilter.h"
+#include "itkFixedConductanceDiffusionImageFilter.h"
+#include "itkRenormalizedBlackTopHatImageFilter.h"
+#include "itkRenormalizedLocalNormalizationImageFilter.h"
+#include "itkRenormalizedUnsharpMaskImageFilter.h"
+#include "itkRenormalizedWhiteTopHatImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -286,6 +293,30 @@ MakeUsual(itk::RenormalizedHessianImageFilter<ImageType> *)
   return MakeWithSigma<itk::RenormalizedHessianImageFilter<ImageType>>();
 }
 
+itk::FixedConductanceDiffusionImageFilter<ImageType>::Pointer
+MakeUsual(itk::FixedConductanceDiffusionImageFilter<ImageType> *)
+{
+  const auto filter = itk::FixedConductanceDiffusionImageFilter<ImageType>::New();
+  filter->SetNumberOfIterations(2);
+  filter->SetGradientMagnitude(20);
+  return filter;
+}
+
+itk::ChambollePockTotalVariationImageFilter<ImageType>::Pointer
+MakeUsual(itk::ChambollePockTotalVariationImageFilter<ImageType> *)
+{
+  const auto filter = itk::ChambollePockTotalVariationImageFilter<ImageType>::New();
+  filter->SetNumberOfIterations(3);
+  filter->SetWeight(5);
+  return filter;
+}
+
+itk::RenormalizedStructureTensorImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedStructureTensorImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedStructureTensorImageFilter<ImageType>>();
+}
+
 itk::RenormalizedHessianMeasureImageFilter<ImageType>::Pointer
 MakeUsual(itk::RenormalizedHessianMeasureImageFilter<ImageType> *)
 {
@@ -401,6 +432,13 @@ AllCases()
            CaseOf<RenormalizedGradientImageFilter<ImageType>>(),
            CaseOf<RenormalizedHessianImageFilter<ImageType>>(),
            CaseOf<RenormalizedHessianMeasureImageFilter<ImageType>>(),
+           CaseOf<RenormalizedStructureTensorImageFilter<ImageType>>(),
+           CaseOf<ChambollePockTotalVariationImageFilter<ImageType>>(),
+           CaseOf<FixedConductanceDiffusionImageFilter<ImageType>>(),
+           CaseOf<RenormalizedBlackTopHatImageFilter<ImageType>>(),
+           CaseOf<RenormalizedLocalNormalizationImageFilter<ImageType>>(),
+           CaseOf<RenormalizedUnsharpMaskImageFilter<ImageType>>(),
+           CaseOf<RenormalizedWhiteTopHatImageFilter<ImageType>>(),
            CaseOf<RenormalizedHighPassImageFilter<ImageType>>(),
            CaseOf<RenormalizedLaplacianOfGaussianImageFilter<ImageType>>(),
            CaseOf<RenormalizedMaximumImageFilter<ImageType>>(),

@@ -38,6 +38,13 @@
 #include "itkRenormalizedGradientImageFilter.h"
 #include "itkRenormalizedHessianImageFilter.h"
 #include "itkRenormalizedHessianMeasureImageFilter.h"
+#include "itkRenormalizedStructureTensorImageFilter.h"
+#include "itkChambollePockTotalVariationImageFilter.h"
+#include "itkFixedConductanceDiffusionImageFilter.h"
+#include "itkRenormalizedBlackTopHatImageFilter.h"
+#include "itkRenormalizedLocalNormalizationImageFilter.h"
+#include "itkRenormalizedUnsharpMaskImageFilter.h"
+#include "itkRenormalizedWhiteTopHatImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
@@ -312,6 +319,18 @@ Morphology()
 
 template <typename TFilter>
 std::vector<Case>
+TopHat()
+{
+  const auto filter = TFilter::New();
+  const auto element = MakeAlternatingElement({ { 1, 0, 2 } });
+  filter->SetKernel(element.neighborhood);
+  std::vector<Case> cases = { WithBox(TFilter::New(), {}), WithWindow(filter, {}) };
+  cases.back().kernels["Kernel"] = element.stack;
+  return cases;
+}
+
+template <typename TFilter>
+std::vector<Case>
 Gaussian(const Texts & more = {})
 {
   const auto sampled = TFilter::New();
@@ -482,6 +501,61 @@ CasesOf(const std::string & row)
     return Morphology<RenormalizedOpeningImageFilter<Image>>();
   if (row == "closing")
     return Morphology<RenormalizedClosingImageFilter<Image>>();
+  if (row == "white-tophat")
+    return TopHat<RenormalizedWhiteTopHatImageFilter<Image>>();
+  if (row == "black-tophat")
+    return TopHat<RenormalizedBlackTopHatImageFilter<Image>>();
+  if (row == "diffusion")
+  {
+    const auto filter = FixedConductanceDiffusionImageFilter<Image>::New();
+    filter->SetNumberOfIterations(3);
+    filter->CurvatureOn();
+    filter->SetConductance(2.5);
+    filter->SetGradientMagnitude(1.5);
+    filter->SetTimeStep(0.05);
+    filter->UseImageSpacingOff();
+    filter->SetSpatialAxes({ 0, 1 });
+    return { { filter,
+               { { "Iterations", "3" },
+                 { "Method", "curvature" },
+                 { "Conductance", "2.5" },
+                 { "GradientMagnitude", "1.5" },
+                 { "TimeStep", "0.05" },
+                 { "UseImageSpacing", "off" },
+                 { "SpatialAxes", "0,1" } } } };
+  }
+  if (row == "total-variation")
+  {
+    const auto filter = ChambollePockTotalVariationImageFilter<Image>::New();
+    filter->SetNumberOfIterations(3);
+    filter->SetWeight(2.5);
+    filter->UseImageSpacingOff();
+    filter->SetSpatialAxes({ 0, 1 });
+    return {
+      { filter, { { "Iterations", "3" }, { "Weight", "2.5" }, { "UseImageSpacing", "off" }, { "SpatialAxes", "0,1" } } }
+    };
+  }
+  if (row == "normalize")
+  {
+    const auto filter = RenormalizedLocalNormalizationImageFilter<Image>::New();
+    filter->SetLeastDeviation(2.5);
+    return { WithBox(filter, { { "LeastDeviation", "2.5" } }) };
+  }
+  if (row == "unsharp")
+  {
+    const auto filter = RenormalizedUnsharpMaskImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetCutoff(3.3);
+    filter->UseImageSpacingOff();
+    filter->SetAmount(0.7);
+    filter->SetThreshold(2.5);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "Cutoff", "3.3" },
+                          { "UseImageSpacing", "off" },
+                          { "Amount", "0.7" },
+                          { "Threshold", "2.5" } }) };
+  }
   if (row == "wiener")
   {
     const auto filter = RenormalizedWienerImageFilter<Image>::New();
@@ -618,6 +692,34 @@ CasesOf(const std::string & row)
                           { "Result", "elements" },
                           { "Number", "2" } }),
              WithWindow(prewitt, { { "Operator", "prewitt" } }) };
+  }
+  if (row == "structure-tensor")
+  {
+    const auto filter = RenormalizedStructureTensorImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetOuterSigma(1.7);
+    filter->SetCutoff(3.3);
+    filter->NormalizeAcrossScaleOn();
+    filter->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    filter->UseImageSpacingOff();
+    filter->SetResult(RenormalizedDerivativeEnums::TensorResult::Orientation);
+    filter->SetNumber(1);
+    const auto corners = RenormalizedStructureTensorImageFilter<Image>::New();
+    corners->SetOperator(RenormalizedDerivativeEnums::Operator::Scharr);
+    corners->SetResult(RenormalizedDerivativeEnums::TensorResult::Cornerness);
+    corners->SetHarris(0.1);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "OuterSigma", "1.7" },
+                          { "Cutoff", "3.3" },
+                          { "NormalizeAcrossScale", "on" },
+                          { "Kernel", "sampled" },
+                          { "UseImageSpacing", "off" },
+                          { "Result", "orientation" },
+                          { "Number", "1" } }),
+             WithWindow(
+               corners,
+               { { "Operator", "scharr" }, { "OuterSigma", "2" }, { "Result", "cornerness" }, { "Harris", "0.1" } }) };
   }
   if (row == "vesselness")
   {
@@ -1143,6 +1245,9 @@ const std::set<std::string> withoutSetter = { "Element",
                                               "resample OutputDirection",
                                               "resample Affine",
                                               "resample Reference",
+                                              "resample Displacements",
+                                              "resample DisplacementGrid",
+                                              "resample DisplacementsArePoints",
                                               "resample Prefilter",
                                               "resample SpatialAxes" };
 

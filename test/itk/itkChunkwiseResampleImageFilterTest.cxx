@@ -3,6 +3,7 @@
 #include "itkBSplineTransform.h"
 #include "itkChunkwiseResampleImageFilter.h"
 #include "itkCompositeTransform.h"
+#include "itkDisplacementFieldTransform.h"
 #include "itkEuler3DTransform.h"
 #include "itkImageRegionIteratorWithIndex.h"
 #include "itkResampleImageFilter.h"
@@ -137,6 +138,73 @@ TEST(ChunkwiseResampleImageFilter, GivesWhatItksGives)
       EXPECT_LT(Compare(*ours->GetOutput(), *theirs->GetOutput()), 2e-3) << transform->GetNameOfClass() << isCubic;
     }
   }
+}
+
+TEST(ChunkwiseResampleImageFilter, GivesWhatItksGivesWithADisplacementField)
+{
+  using FieldType = FilterType::DisplacementFieldType;
+  const auto             image = MakeWaves();
+  const auto             field = FieldType::New();
+  FieldType::SizeType    size{ { 9, 8, 7 } };
+  FieldType::SpacingType spacing;
+  FieldType::PointType   origin;
+  itk::Vector<double, 3> none(0.0);
+  for (unsigned int a = 0; a < 3; ++a)
+  {
+    // A part of the image lies beside it.
+    spacing[a] = 2.1 + a;
+    origin[a] = CenterOf(*image)[a] - 0.4 * spacing[a] * double(size[a] - 1);
+  }
+  field->SetRegions(size);
+  field->SetSpacing(spacing);
+  field->SetOrigin(origin);
+  field->Allocate();
+  field->FillBuffer(none);
+  for (itk::ImageRegionIteratorWithIndex<FieldType> it(field, field->GetLargestPossibleRegion()); !it.IsAtEnd(); ++it)
+  {
+    const auto index = it.GetIndex();
+    for (unsigned int a = 0; a < 3; ++a)
+    {
+      it.Value()[a] = 2 * std::sin(double(index[a] + 2 * index[(a + 1) % 3]));
+    }
+  }
+  const auto ofField = itk::DisplacementFieldTransform<double, 3>::New();
+  ofField->SetDisplacementField(field);
+  const auto linear = MakeTransforms(*image).front();
+  const auto both = itk::CompositeTransform<double, 3>::New();
+  both->AddTransform(const_cast<TransformType *>(linear.GetPointer()));
+  both->AddTransform(ofField);
+  const auto theirs = itk::ResampleImageFilter<ImageType, ImageType>::New();
+  theirs->SetInput(image);
+  theirs->SetTransform(both);
+  theirs->SetReferenceImage(image);
+  theirs->UseReferenceImageOn();
+  theirs->SetDefaultPixelValue(-7);
+  theirs->Update();
+  const auto ours = FilterType::New();
+  ours->SetInput(image);
+  ours->SetTransform(linear);
+  ours->SetDisplacementField(ofField->GetDisplacementField());
+  ours->UseDefaultPixelValueOn();
+  ours->SetDefaultPixelValue(-7);
+  ours->AntialiasOff();
+  ours->Update();
+  EXPECT_LT(Compare(*ours->GetOutput(), *theirs->GetOutput()), 2e-3);
+
+  const auto streamer = itk::StreamingImageFilter<ImageType, ImageType>::New();
+  const auto again = FilterType::New();
+  again->SetInput(image);
+  again->SetTransform(linear);
+  again->SetDisplacementField(field);
+  again->UseDefaultPixelValueOn();
+  again->SetDefaultPixelValue(-7);
+  again->AntialiasOff();
+  streamer->SetInput(again->GetOutput());
+  streamer->SetNumberOfStreamDivisions(5);
+  streamer->Update();
+  EXPECT_EQ(Compare(*streamer->GetOutput(), *ours->GetOutput()), 0);
+  again->SetDisplacementField(FieldType::New());
+  EXPECT_THROW(again->Update(), itk::ExceptionObject);
 }
 
 TEST(ChunkwiseResampleImageFilter, TakesAnotherGrid)

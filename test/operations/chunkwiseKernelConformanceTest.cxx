@@ -7,6 +7,8 @@
 #include "chunkwiseDistanceOperation.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseDomainOperation.h"
+#include "chunkwiseDiffusionOperation.h"
+#include "chunkwiseEnhancementOperations.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFakeDevice.h"
@@ -26,7 +28,7 @@
 #include "chunkwiseWatershedOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
-#include "chunkwiseResampleOperation.h"
+#include "chunkwiseResampleField.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -978,6 +980,23 @@ public:
         operation.offset[i] = 0.7 * static_cast<double>(Below(m_Random, 20));
       }
       operation.outside = static_cast<ResampleOutside>(m_Random() % 3);
+      if (trial % 4 == 3)
+      {
+        const auto field = std::make_shared<ResampleField>();
+        const auto vectors = std::make_shared<KernelStack>();
+        std::copy_n(operation.output.axis, 3, field->extent);
+        std::copy_n(operation.output.axis, 3, field->output);
+        std::copy_n(operation.output.axis, 3, vectors->extent.axis);
+        vectors->kernels.resize(1);
+        for (std::int64_t i = 0; i < Box::FromExtent(operation.output).NumberOfVoxels(); ++i)
+        {
+          vectors->kernels[0].push_back(0.1 * static_cast<double>(Below(m_Random, 90)));
+        }
+        field->vectors = vectors;
+        field->toImage[0][0] = field->toImage[2][0] = 1;
+        field->Prepare();
+        operation.field = field;
+      }
       const auto kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
       Compare(operation, { kind }, kind, operation.image, Box::FromExtent(operation.output), 0);
     }
@@ -1279,6 +1298,49 @@ TrialsOfKernels()
                                  RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2)) };
           t.Try(operation);
         }
+      } },
+    { "localnormalization",
+      [](KernelTrials & t, KernelRole) {
+        t.TryInEveryMode(
+          [&](BoundaryMode mode) { return RandomBoxOperation<LocalNormalizationOperation>(t.Random(), mode, 3); });
+      } },
+    { "diffusion",
+      [](KernelTrials & t, KernelRole) {
+        for (const auto method :
+             { DiffusionMethod::Gradient, DiffusionMethod::Curvature, DiffusionMethod::TotalVariation })
+        {
+          DiffusionOperation operation;
+          operation.method = method;
+          operation.iterations = 1 + Below(t.Random(), 4);
+          operation.scale[0] = operation.scale[1] = 1;
+          operation.contrast = operation.weight = 20;
+          t.Try(operation);
+        }
+      } },
+    { "tophat",
+      [](KernelTrials & t, KernelRole) {
+        // Chunks hold the axis whole if windows wrap around.
+        for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
+        {
+          TopHatOperation operation;
+          const auto      first =
+            std::make_shared<ExtremumOperation>(RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2));
+          const auto second = std::make_shared<ExtremumOperation>(*first);
+          first->minimum = !second->minimum;
+          operation.first = first;
+          operation.second = second;
+          operation.black = second->minimum;
+          t.Try(operation);
+        }
+      } },
+    { "unsharp",
+      [](KernelTrials & t, KernelRole) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          UnsharpOperation operation;
+          operation.smoothing = std::make_shared<SeparableOperation>(RandomSeparable(t.Random(), mode, 4));
+          operation.threshold = 3;
+          return operation;
+        });
       } },
     { "variance",
       [](KernelTrials & t, KernelRole) {

@@ -4,6 +4,7 @@
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseMemoryImage.h"
 #include "chunkwiseRegions.h"
+#include "chunkwiseResampleField.h"
 #include "chunkwiseResampleOperation.h"
 #include "chunkwiseStreamedRun.h"
 
@@ -19,6 +20,45 @@ constexpr double Pi = 3.14159265358979323846;
 
 /** Voxels, and those beyond the image, as doubles. */
 using VoxelAt = std::function<double(const Coordinates & at)>;
+
+/** The vector of a field at a voxel, as a sum over all of its grid. */
+void
+MoveByDefinition(const ResampleField & field, const double (&voxel)[3], double (&point)[3])
+{
+  double place[3];
+  for (int i = 0; i < 3; ++i)
+  {
+    const double * const s = field.step[i];
+    place[i] = s[0] * voxel[0] + (s[1] * voxel[1] + (s[2] * voxel[2] + field.start[i]));
+    const auto last = static_cast<double>(field.extent[i] - 1);
+    if (place[i] < -0.5 || place[i] > last + 0.5)
+    {
+      return;
+    }
+    place[i] = std::min(std::max(place[i], 0.0), last);
+  }
+  for (std::int64_t z = 0; z < field.extent[2]; ++z)
+  {
+    for (std::int64_t y = 0; y < field.extent[1]; ++y)
+    {
+      for (std::int64_t x = 0; x < field.extent[0]; ++x)
+      {
+        const auto weight = [&](int i, std::int64_t k) {
+          return std::max(0.0, 1 - std::abs(place[i] - static_cast<double>(k)));
+        };
+        const auto at = static_cast<std::size_t>((z * field.extent[1] + y) * field.extent[0] + x);
+        for (int i = 0; i < 3; ++i)
+        {
+          for (std::size_t k = 0; k < field.vectors->kernels.size(); ++k)
+          {
+            point[i] +=
+              field.toImage[i][k] * weight(0, x) * weight(1, y) * weight(2, z) * field.vectors->kernels[k][at];
+          }
+        }
+      }
+    }
+  }
+}
 
 /** The definition, slow and in double. Coefficients of splines solve the equations of interpolation along each axis.
  */
@@ -49,6 +89,14 @@ public:
       const double * const m = m_Operation.matrix[i];
       const auto           at = [&](int o) { return static_cast<double>(voxel[m_Operation.axes[o]]); };
       point[i] = m[0] * at(0) + (m[1] * at(1) + (m[2] * at(2) + m_Operation.offset[i]));
+    }
+    if (m_Operation.field)
+    {
+      const auto at = [&](int o) { return static_cast<double>(voxel[m_Operation.axes[o]]); };
+      MoveByDefinition(*m_Operation.field, { at(0), at(1), at(2) }, point);
+    }
+    for (int i = 0; i < 3; ++i)
+    {
       const double last = static_cast<double>(m_Operation.image[m_Operation.axes[i]] - 1);
       const bool   isBeyond = m_Operation.outside == ResampleOutside::Value
                                 ? point[i] < -0.5 || point[i] >= last + 0.5
@@ -293,15 +341,61 @@ RandomGrid(std::mt19937 & random, int largest)
   return operation;
 }
 
+/** Vectors of up to five voxels on a grid of any size, of which a part lies beside the output. */
+std::shared_ptr<const ResampleField>
+RandomField(std::mt19937 & random, const Coordinates & output)
+{
+  const auto  field = std::make_shared<ResampleField>();
+  const auto  vectors = std::make_shared<KernelStack>();
+  std::size_t voxels = 1;
+  for (int i = 0; i < 3; ++i)
+  {
+    vectors->extent[i] = field->extent[i] = 1 + static_cast<std::int64_t>(random() % 12);
+    voxels *= static_cast<std::size_t>(field->extent[i]);
+    const double step = static_cast<double>(field->extent[i]) / static_cast<double>(output[i]);
+    for (int o = 0; o < 3; ++o)
+    {
+      field->step[i][o] = i == o ? step * Real(random, 0.7, 1.1) : random() % 2 ? 0 : Real(random, -0.1, 0.1);
+      field->toImage[i][o] = i == o ? Real(random, -2, 2) : random() % 2 ? 0 : Real(random, -1, 1);
+    }
+    field->start[i] = Real(random, -1, 1);
+    field->output[i] = output[i];
+  }
+  if (random() % 3 == 0)
+  {
+    // The grid is the output's.
+    voxels = static_cast<std::size_t>(output[0] * output[1] * output[2]);
+    for (int i = 0; i < 3; ++i)
+    {
+      vectors->extent[i] = field->extent[i] = output[i];
+      field->start[i] = 0;
+      for (int o = 0; o < 3; ++o)
+      {
+        field->step[i][o] = i == o ? 1 : 0;
+      }
+    }
+  }
+  vectors->kernels.resize(1 + random() % 3);
+  for (std::vector<double> & component : vectors->kernels)
+  {
+    component.resize(voxels);
+    std::generate(component.begin(), component.end(), [&] { return Real(random, -5, 5); });
+  }
+  field->vectors = vectors;
+  field->Prepare();
+  return field;
+}
+
 template <typename TIn, typename TOut>
 void
-CompareWithDefinition(unsigned int seed, int trials, double bound)
+CompareWithDefinition(unsigned int seed, int trials, double bound, bool moves = false)
 {
   std::mt19937 random(seed);
   Manager      manager({});
   for (int trial = 0; trial < trials; ++trial)
   {
     ResampleTrial<TIn, TOut> t(RandomGrid(random, 12), {});
+    t.operation->field = moves ? RandomField(random, t.operation->output) : nullptr;
     t.voxels = NoiseOf<TIn>(random, t.operation->image);
     if (!std::is_same<TIn, TOut>::value && t.operation->interpolation == Interpolation::Nearest)
     {
@@ -339,10 +433,17 @@ TEST(Resample, GivesWhatTheDefinitionGives)
   CompareWithDefinition<double, double>(4, 60, 1e-9);
 }
 
+TEST(Resample, MovesPointsByFields)
+{
+  CompareWithDefinition<float, float>(11, 60, 3e-3, true);
+  CompareWithDefinition<std::uint8_t, std::uint8_t>(12, 30, 3e-3, true);
+  CompareWithDefinition<double, double>(13, 40, 1e-9, true);
+}
+
 /** In chunks, in streams, as a part, by one thread or several, with each instruction set. */
 template <typename TPixel>
 void
-CompareCuts(unsigned int seed, int trials)
+CompareCuts(unsigned int seed, int trials, bool moves = false)
 {
   std::mt19937      random(seed);
   Manager           manager({});
@@ -366,6 +467,7 @@ CompareCuts(unsigned int seed, int trials)
       operation->outside = static_cast<ResampleOutside>(trial / 3 % 3);
       operation->prefilter = true;
     }
+    operation->field = moves ? RandomField(random, operation->output) : nullptr;
     ResampleTrial<TPixel, TPixel> t(operation, {});
     t.voxels = NoiseOf<TPixel>(random, t.operation->image);
     t.request.inputs = { DenseView(t.voxels.data(), PixelKindOf<TPixel>(), t.request.image) };
@@ -436,6 +538,13 @@ TEST(Resample, HasTheSameBitsHoweverItIsCut)
   CompareCuts<float>(5, 15);
   CompareCuts<std::uint8_t>(6, 12);
   CompareCuts<double>(7, 9);
+}
+
+TEST(Resample, WithFieldsHasTheSameBitsHoweverItIsCut)
+{
+  CompareCuts<float>(14, 4, true);
+  CompareCuts<std::uint16_t>(15, 3, true);
+  CompareCuts<double>(16, 3, true);
 }
 
 TEST(Resample, OfAxesThatDependOnEachOtherIsThatOfAxesThatDoNot)
@@ -584,6 +693,120 @@ TEST(Resample, FindsTheGridThatIsAskedFor)
   EXPECT_EQ(turned->matrix[0][1], -1);
   EXPECT_EQ(turned->matrix[1][0], 1);
   EXPECT_TRUE(turned->IsOnVoxels());
+}
+
+/** One vector for all voxels. */
+std::shared_ptr<const KernelStack>
+MakeVectors(const Coordinates & extent, std::vector<double> vector)
+{
+  const auto stack = std::make_shared<KernelStack>();
+  stack->extent = extent;
+  for (const double component : vector)
+  {
+    stack->kernels.emplace_back(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()), component);
+  }
+  return stack;
+}
+
+TEST(Resample, FieldsAreInPhysicalUnits)
+{
+  FilterImage image = ImageOf(3, { { 12, 11, 10, 1, 1 } });
+  image.spacing[0] = image.spacing[1] = 0.5;
+  image.spacing[2] = 2;
+  image.origin[1] = 7;
+  // A quarter turn about z.
+  image.direction[0][0] = image.direction[1][1] = 0;
+  image.direction[0][1] = -1;
+  image.direction[1][0] = 1;
+  const std::vector<double> affine = { 0.9, 0.1, 0, 1, -0.2, 1, 0, 0, 0, 0, 1, 0.5 };
+  const std::vector<double> vector = { 1.5, -0.75, 3 };
+  // The same translation, before the transform.
+  std::vector<double> moved = affine;
+  for (std::size_t i = 0; i < 3; ++i)
+  {
+    for (std::size_t k = 0; k < 3; ++k)
+    {
+      moved[4 * i + 3] += affine[4 * i + k] * vector[k];
+    }
+  }
+  const auto make = [&](const FilterParameters & parameters) {
+    return std::const_pointer_cast<ResampleOperation>(
+      std::dynamic_pointer_cast<const ResampleOperation>(MakeFilterOperation("resample", parameters, image)));
+  };
+  FilterParameters expected;
+  expected.Set("Affine", moved);
+  FilterParameters byField;
+  byField.Set("Affine", affine);
+  byField.Set("Displacements", MakeVectors(image.extent, vector));
+  FilterParameters byOwnGrid = byField;
+  byOwnGrid.Set("Displacements", MakeVectors({ { 3, 2, 4, 1, 1 } }, vector));
+  byOwnGrid.Set("DisplacementGrid",
+                std::vector<double>{ 3, 2, 4, 40, 40, 40, -40, -30, -60, 1, 0, 0, 0, 1, 0, 0, 0, 1 });
+  std::mt19937                random(17);
+  Manager                     manager({});
+  ResampleTrial<float, float> t(make(expected), NoiseOf<float>(random, image.extent));
+  const std::vector<float>    wanted = t.Run(manager);
+  for (const FilterParameters & parameters : { byField, byOwnGrid })
+  {
+    t.request.operation = make(parameters);
+    const std::vector<float> found = t.Run(manager);
+    for (std::size_t i = 0; i < found.size(); ++i)
+    {
+      ASSERT_NEAR(found[i], wanted[i], 1e-3) << i;
+    }
+  }
+  // Points beyond the field stay.
+  byOwnGrid.Set("DisplacementGrid", std::vector<double>{ 3, 2, 4, 1, 1, 1, 900, 900, 900, 1, 0, 0, 0, 1, 0, 0, 0, 1 });
+  FilterParameters none;
+  none.Set("Affine", affine);
+  t.request.operation = make(none);
+  const std::vector<float> still = t.Run(manager);
+  t.request.operation = make(byOwnGrid);
+  EXPECT_EQ(t.Run(manager), still);
+
+  const auto refuse = [&](const FilterParameters & parameters, const std::string & message) {
+    try
+    {
+      make(parameters);
+      ADD_FAILURE() << "taken; there should be " << message;
+    }
+    catch (const ParameterError & error)
+    {
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+    }
+  };
+  FilterParameters bad;
+  bad.Set("Displacements", MakeVectors({ { 3, 2, 4, 1, 1 } }, vector));
+  refuse(bad, "of the output, without");
+  bad.Set("Displacements", MakeVectors(image.extent, { 1, 2 }));
+  refuse(bad, "2 components a voxel");
+  bad.Set("Displacements", MakeVectors(image.extent, { 1, 2, std::nan("") }));
+  refuse(bad, "finite");
+  FilterParameters alone;
+  alone.Set("DisplacementGrid", std::vector<double>{ 1 });
+  refuse(alone, "it must be given with Displacements");
+}
+
+TEST(Resample, NeedsWhatVoxelsWithinAChunkAreMovedTo)
+{
+  // The corners of the chunk stay, one voxel within it is moved far.
+  const auto extent = Coordinates{ { 40, 40, 1, 1, 1 } };
+  const auto vectors = std::const_pointer_cast<KernelStack>(MakeVectors(extent, { 0, 0 }));
+  vectors->kernels[0][20 * 40 + 20] = 15;
+  FilterParameters parameters;
+  parameters.Set("Displacements", std::shared_ptr<const KernelStack>(vectors));
+  parameters.Set("Interpolation", "nearest");
+  const FilterImage image = ImageOf(2, extent);
+  const auto        operation = std::const_pointer_cast<ResampleOperation>(
+    std::dynamic_pointer_cast<const ResampleOperation>(MakeFilterOperation("resample", parameters, image)));
+  std::mt19937                random(18);
+  Manager                     manager({});
+  ResampleTrial<float, float> t(operation, NoiseOf<float>(random, extent));
+  t.Run(manager);
+  EXPECT_EQ(t.output[20 * 40 + 20], t.voxels[20 * 40 + 35]);
+  EXPECT_EQ(t.output[20 * 40 + 21], t.voxels[20 * 40 + 21]);
+  const Box chunk = { { { 16, 16, 0, 0, 0 } }, { { 24, 24, 1, 1, 1 } } };
+  EXPECT_GE(GetInputBox(*operation, chunk, t.request.image).upper[0], 36);
 }
 
 TEST(Resample, RefusesWhatMakesNoGrid)

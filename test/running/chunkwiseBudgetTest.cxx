@@ -3,7 +3,9 @@
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseDiffusionOperation.h"
 #include "chunkwiseDomainOperation.h"
+#include "chunkwiseEnhancementOperations.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
@@ -170,6 +172,34 @@ MakeOperations()
   derivative->result = DerivativeResult::Magnitude;
   derivative->triesDevices = true;
   all.push_back(derivative);
+  const auto tensor = std::make_shared<DerivativeOperation>();
+  const auto gradient = std::make_shared<DerivativeOperation>(*derivative);
+  gradient->result = DerivativeResult::Components;
+  tensor->scales = derivative->scales;
+  tensor->components.resize(3);
+  tensor->gradient = gradient;
+  tensor->result = DerivativeResult::Eigenvalues;
+  tensor->triesDevices = true;
+  all.push_back(tensor);
+  const auto topHat = std::make_shared<TopHatOperation>();
+  const auto erosion = MakeBox<ExtremumOperation>();
+  erosion->minimum = true;
+  topHat->first = erosion;
+  topHat->second = MakeBox<ExtremumOperation>();
+  all.push_back(topHat);
+  const auto diffusion = std::make_shared<DiffusionOperation>();
+  diffusion->iterations = 3;
+  diffusion->scale[0] = diffusion->scale[1] = diffusion->scale[2] = 1;
+  diffusion->contrast = 30;
+  diffusion->triesDevices = true;
+  all.push_back(diffusion);
+  const auto unsharp = std::make_shared<UnsharpOperation>();
+  unsharp->smoothing = separable;
+  unsharp->triesDevices = true;
+  all.push_back(unsharp);
+  const auto normalization = MakeBox<LocalNormalizationOperation>();
+  normalization->triesDevices = true;
+  all.push_back(normalization);
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
   all.push_back(threshold);

@@ -50,7 +50,7 @@ RequiredParameters(const FilterDescription & filter)
     parameters.Set("GridSize", std::vector<std::int64_t>{ 2, 1, 1 });
   }
   if (filter.name == "gaussian" || filter.name == "highpass" || filter.name == "log" || filter.name == "derivative" ||
-      filter.name == "gradient" || filter.name == "hessian")
+      filter.name == "gradient" || filter.name == "hessian" || filter.name == "structure-tensor")
   {
     parameters.SetReal("Sigma", 1.5);
   }

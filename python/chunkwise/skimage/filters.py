@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core, _thresholds, ndimage
+from .. import _core, _thresholds, filters, ndimage
 from .._windows import Side, extend
 from ._common import Array, as_array, as_real, deliver, missing, real_type, refuse
 
 __all__ = ["apply_hysteresis_threshold", "gaussian", "median", "threshold_isodata", "threshold_li", "threshold_local",
-           "threshold_multiotsu", "threshold_niblack", "threshold_otsu", "threshold_sauvola", "threshold_triangle", "threshold_yen"]
+           "threshold_multiotsu", "threshold_niblack", "threshold_otsu", "threshold_sauvola", "threshold_triangle", "threshold_yen", "unsharp_mask"]
 
 _NDIMAGE = "chunkwise.ndimage has sobel, prewitt, laplace and gaussian_gradient_magnitude along an axis"
 __getattr__ = missing("filters", {
     "sobel": _NDIMAGE, "prewitt": _NDIMAGE, "laplace": "chunkwise.ndimage.laplace, or chunkwise.log",
-    "difference_of_gaussians": "gaussian twice, and the difference", "unsharp_mask": "gaussian, and arithmetic",
+    "difference_of_gaussians": "gaussian twice, and the difference",
     "rank": "chunkwise.ndimage has rank_filter, percentile_filter, minimum_filter and maximum_filter; chunkwise.entropy",
     "threshold_mean": "chunkwise.statistics(image).mean", "threshold_minimum": "scikit-image has it",
     "correlate_sparse": "chunkwise.ndimage.correlate",
@@ -40,6 +40,23 @@ def gaussian(image: Any, sigma: Any = 1.0, *, mode: str = "nearest", cval: float
         sigma = widths
     real = as_real(array, preserve_range)
     return deliver(ndimage.gaussian_filter(real, sigma, mode=mode, cval=cval, truncate=truncate, **options), out)
+
+
+def unsharp_mask(image: Any, radius: Any = 1.0, amount: float = 1.0, preserve_range: bool = False, *,
+                 channel_axis: int | None = None, **options: Any) -> Array:
+    """``skimage.filters.unsharp_mask``, but for the rounding of floating-point numbers, with an amount of at least 0."""
+    array = as_array(image)
+    real = as_real(array, preserve_range)
+    if channel_axis is not None:
+        parts = [unsharp_mask(np.ascontiguousarray(part), radius, amount, True, **options) for part in np.moveaxis(real, channel_axis, 0)]
+        found = np.stack(parts, axis=channel_axis)
+    else:
+        widths = tuple(float(each) for each in (radius if np.ndim(radius) else [radius] * array.ndim))
+        found = np.asarray(filters.Unsharp(widths, amount=amount, kernel_radius=tuple(int(4.0 * width + 0.5) for width in widths),
+                                           mode="reflect", spacing=False)(real, **options))
+    if preserve_range:
+        return found
+    return np.clip(found, -1.0 if np.any(real < 0) else 0.0, 1.0, out=found)
 
 
 def median(image: Any, footprint: Any = None, out: Any = None, mode: str = "nearest", cval: float = 0.0,

@@ -26,6 +26,8 @@ RegisterHostLabel(KernelRegistry & registry);
 void
 RegisterHostDerivative(KernelRegistry & registry);
 void
+RegisterHostEnhancement(KernelRegistry & registry);
+void
 RegisterHostLabelBoundary(KernelRegistry & registry);
 void
 RegisterHostLocalThreshold(KernelRegistry & registry);

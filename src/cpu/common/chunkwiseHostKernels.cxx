@@ -23,6 +23,7 @@ GetRegistry()
     RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);
     RegisterHostDerivative(*registry);
+    RegisterHostEnhancement(*registry);
     RegisterHostDistance(*registry);
     RegisterHostLabel(*registry);
     RegisterHostLabelBoundary(*registry);

@@ -159,10 +159,14 @@ struct DerivativePlan
 {
   std::vector<DerivativeTables<TAcc>>       tables;
   std::vector<std::vector<DerivativeGroup>> passes;
+  int                                       inputFields{ 1 };
   int                                       fields{ 1 };
   int                                       resultFields{ 1 };
   Coordinates                               radius{};
   std::size_t                               scale{ 0 };
+  /** Numbers from one component to the next, if the input's voxels are gradients, or the results lie like that. */
+  std::int64_t inputGap{ 0 };
+  std::int64_t resultGap{ 0 };
 
   DerivativePlan(const DerivativeOperation & operation, std::size_t theScale)
     : radius(operation.GetRadius(theScale))
@@ -170,7 +174,19 @@ struct DerivativePlan
   {
     const Box         one = Box::FromExtent(Coordinates::Filled(1));
     const WindowBoxes boxes(one, one, radius, BoundaryMode::Mirror);
-    const auto        all = MakeDerivativeFields(operation.components, { boxes.axes, boxes.axes + boxes.count });
+    if (operation.gradient)
+    {
+      // Each product is smoothed for itself.
+      inputFields = fields = resultFields = static_cast<int>(operation.components.size());
+      std::vector<DerivativeGroup> each(operation.components.size());
+      for (int field = 0; field < fields; ++field)
+      {
+        each[static_cast<std::size_t>(field)].source = each[static_cast<std::size_t>(field)].fields[0] = field;
+      }
+      passes.assign(static_cast<std::size_t>(boxes.count), each);
+      return;
+    }
+    const auto all = MakeDerivativeFields(operation.components, { boxes.axes, boxes.axes + boxes.count });
     for (const auto & made : all)
     {
       passes.push_back(GroupFields(made));
@@ -180,6 +196,15 @@ struct DerivativePlan
       fields = std::max(fields, static_cast<int>(all[pass].size()));
     }
     resultFields = static_cast<int>(all.back().size());
+  }
+  MarchMemory<TAcc>
+  MakeMemory() const
+  {
+    MarchMemory<TAcc> memory;
+    memory.inputFields = inputFields;
+    memory.fields = fields;
+    memory.resultFields = resultFields;
+    return memory;
   }
   void
   MakeTables(const DerivativeOperation & operation, const Box & image)
@@ -245,13 +270,32 @@ public:
   void
   Load(const Box & row, TAcc * to) const
   {
-    m_Load(m_Call, m_Operation.boundary, row, to);
+    if (m_Plan.inputGap == 0)
+    {
+      m_Load(m_Call, m_Operation.boundary, row, to);
+      return;
+    }
+    KernelCall     call = m_Call;
+    WindowBoundary boundary = m_Operation.boundary;
+    boundary.constant = PixelValue(0.0);
+    this->MakeProducts(row.Extent(0), to, [&](int component, TAcc * place) {
+      call.inputs[0].data = static_cast<TAcc *>(m_Call.inputs[0].data) + component * m_Plan.inputGap;
+      m_Load(call, boundary, row, place);
+    });
   }
 
   void
   Convert(const void * voxels, std::int64_t n, TAcc * to) const
   {
-    m_Convert(to, voxels, n);
+    if (m_Plan.inputGap == 0)
+    {
+      m_Convert(to, voxels, n);
+      return;
+    }
+    this->MakeProducts(n, to, [&](int component, TAcc * place) {
+      const TAcc * const from = static_cast<const TAcc *>(voxels) + component * m_Plan.inputGap;
+      std::copy(from, from + n, place);
+    });
   }
 
   void
@@ -296,15 +340,21 @@ public:
       const std::int64_t first = part.cut ? std::max<std::int64_t>(0, lower - (part.x + Width - 1) + radius) : 0;
       const std::int64_t last =
         part.cut ? std::min(2 * radius, m_Boxes.padded.upper[0] - 1 - part.x + radius) : 2 * radius;
-      for (std::int64_t t = first; t <= last; ++t)
-      {
-        taps[t - first] = row + (part.x - radius + t - lower);
-      }
-      TAcc * const       to = results + (part.x - m_Boxes.after[0].lower[0]);
-      const TAcc * const centers = row + (part.x - lower);
-      const auto         place = [&](int field) { return to + field * step.resultGap; };
+      TAcc * const to = results + (part.x - m_Boxes.after[0].lower[0]);
+      const TAcc * centers = row + (part.x - lower);
+      const auto   place = [&](int field) { return to + field * step.resultGap; };
+      int          source = -1;
       for (const DerivativeGroup & group : m_Plan.passes.front())
       {
+        if (group.source != source)
+        {
+          source = group.source;
+          centers = row + source * step.gap + (part.x - lower);
+          for (std::int64_t t = first; t <= last; ++t)
+          {
+            taps[t - first] = centers + t - radius;
+          }
+        }
         if (!part.cut)
         {
           Make(axis, group, part.x, first, last + 1 - first, taps, centers, part.n, place);
@@ -340,9 +390,25 @@ public:
       case DerivativeResult::Measure:
         m_Functions.measure(results, gap, m_Operation.GetMatrixSize(), m_Measure, n, results);
         break;
+      case DerivativeResult::Direction:
+      case DerivativeResult::Coherence:
+      case DerivativeResult::Cornerness:
+        m_Functions.tensor(
+          results, gap, m_Operation.GetMatrixSize(), m_Operation.result, m_Operation.harris, n, results);
+        break;
       default:
         m_Functions.eigenvalues(
           results, gap, m_Operation.GetMatrixSize(), m_Operation.result == DerivativeResult::ByMagnitude, n, results);
+    }
+    if (m_Plan.resultGap > 0)
+    {
+      BufferView view = m_Call.output;
+      for (int component = 0; component < m_Plan.resultFields; ++component)
+      {
+        m_Store(view, at, n, results + component * gap);
+        view.data = static_cast<TAcc *>(view.data) + m_Plan.resultGap;
+      }
+      return;
     }
     const int axis = m_Operation.componentAxis;
     if (axis < 0)
@@ -364,6 +430,20 @@ private:
     std::int64_t n;
     const TAcc * cut;
   };
+
+  /** Products of the gradient's components, each of which load(component, place) loads. */
+  template <typename TLoad>
+  void
+  MakeProducts(std::int64_t n, TAcc * to, TLoad && load) const
+  {
+    const std::int64_t gap = MarchRowLength<TAcc>(m_Boxes.padded.Extent(0));
+    const int          size = m_Operation.GetMatrixSize();
+    for (int component = 0; component < size; ++component)
+    {
+      load(component, to + (size * (size - 1) / 2 + component) * gap);
+    }
+    m_Functions.products(to, gap, size, n);
+  }
 
   /** The fields of a group at position `i`, from `count` taps on of which the window has number `first`. */
   template <typename TPlace>
@@ -478,15 +558,72 @@ BytesOfDerivative(const DerivativePlan<TAcc> & plan, const MarchTiling & tiling)
 {
   const Box         tile = Box::FromExtent(tiling.tile);
   const WindowBoxes boxes(tile, tile, tiling.radius, BoundaryMode::Mirror);
-  MarchMemory<TAcc> memory;
-  memory.fields = plan.fields;
-  memory.resultFields = plan.resultFields;
-  return memory.LayOut(boxes, tiling.axis, nullptr) +
+  return plan.MakeMemory().LayOut(boxes, tiling.axis, nullptr) +
          DerivativeMarch<TAcc>::CutWeights(tiling.tile[0] + DerivativeMarch<TAcc>::Width, tiling.radius[0]) *
            static_cast<std::int64_t>(sizeof(TAcc));
 }
 
-/** One scale after the other: a measure of later scales is compared with what is in the output. */
+/** The derivatives at a scale, tile by tile. `scratch` has room for each worker; report(tile) hears of finished tiles.
+ */
+template <typename TAcc, typename TReport>
+void
+RunDerivativeAt(const KernelCall & call, DerivativePlan<TAcc> & plan, const Box & output, char * scratch,
+                TReport && report)
+{
+  const auto & operation = static_cast<const DerivativeOperation &>(*call.operation);
+  plan.MakeTables(operation, call.image);
+  const MarchTiling  tiling = MakeDerivativeTiling<TAcc>(output, plan.radius, plan.fields);
+  const std::int64_t bytes = BytesOfDerivative(plan, tiling);
+  const Coordinates  extent = tiling.Balance(output, call.executor->GetConcurrency());
+  call.executor->ParallelFor(CountTiles(output, extent), [&](std::int64_t task, unsigned int worker) {
+    if (call.control && call.control->ShouldStop())
+    {
+      return;
+    }
+    const Box         tile = TileNumber(output, extent, task, FastestAxis(call.inputs[0]));
+    const WindowBoxes boxes(tile, call.image, plan.radius, operation.boundary.mode);
+    char * const      place = scratch + bytes * worker;
+    MarchMemory<TAcc> memory = plan.MakeMemory();
+    const auto        cut = reinterpret_cast<TAcc *>(place + memory.LayOut(boxes, tiling.axis, place));
+    PlaneMarch<TAcc, DerivativeMarch<TAcc>>(
+      call, DerivativeMarch<TAcc>(call, boxes, plan, cut), tiling.axis, boxes, memory)
+      .Run();
+    report(tile);
+  });
+}
+
+/** The voxels whose gradients the structure tensors of an output need. */
+Box
+GradientBox(const DerivativeOperation & operation, Box output, const Box & image)
+{
+  const Coordinates radius = operation.GetRadius(0);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    output.lower[a] -= radius[a];
+    output.upper[a] += radius[a];
+  }
+  return operation.boundary.mode == BoundaryMode::Periodic ? output : Intersect(output, image);
+}
+
+/** The gradients of the voxels that structure tensors of `output` need, component by component. */
+template <typename TAcc>
+BufferView
+RunGradient(const KernelCall & call, const Box & output, char * memory)
+{
+  const auto & tensor = static_cast<const DerivativeOperation &>(*call.operation);
+  const Box    box = GradientBox(tensor, output, call.image);
+  KernelCall   inner = call;
+  inner.operation = tensor.gradient.get();
+  inner.output = DenseView(memory, sizeof(TAcc) == 4 ? PixelKind::Float32 : PixelKind::Float64, box);
+  DerivativePlan<TAcc> plan(*tensor.gradient, 0);
+  plan.resultGap = box.NumberOfVoxels();
+  const std::int64_t bytes =
+    plan.resultGap * static_cast<std::int64_t>(tensor.gradient->components.size() * sizeof(TAcc));
+  RunDerivativeAt<TAcc>(inner, plan, box, memory + RoundToLine(bytes), [](const Box &) {});
+  return inner.output;
+}
+
+/** One scale after the other: a measure of later scales is compared with the values in the output. */
 template <typename TAcc>
 void
 RunDerivativeIn(const KernelCall & call)
@@ -495,37 +632,26 @@ RunDerivativeIn(const KernelCall & call)
   const Box          output = SpatialBox(operation, call.output.box);
   const auto         scales = static_cast<std::int64_t>(operation.scales.size());
   const std::int64_t results = call.output.box.NumberOfVoxels() / std::max<std::int64_t>(1, output.NumberOfVoxels());
-  // Each scale reports its share of the voxels, and the last one the rest.
-  const auto report = [&](std::int64_t scale, const Box & tile) {
-    const std::int64_t voxels = tile.NumberOfVoxels() * results;
-    if (call.control)
-    {
-      call.control->AddFinishedVoxels(scale + 1 < scales ? voxels / scales : voxels - voxels / scales * (scales - 1));
-    }
-  };
+  KernelCall         outer = call;
+  char *             scratch = static_cast<char *>(call.scratch);
+  if (operation.gradient)
+  {
+    outer.inputs[0] = RunGradient<TAcc>(call, output, scratch);
+    scratch += RoundToLine(outer.inputs[0].box.NumberOfVoxels() *
+                           static_cast<std::int64_t>(operation.gradient->components.size() * sizeof(TAcc)));
+  }
   for (std::size_t scale = 0; scale < operation.scales.size(); ++scale)
   {
     DerivativePlan<TAcc> plan(operation, scale);
-    plan.MakeTables(operation, call.image);
-    const MarchTiling  tiling = MakeDerivativeTiling<TAcc>(output, plan.radius, plan.fields);
-    const std::int64_t bytes = BytesOfDerivative(plan, tiling);
-    const Coordinates  extent = tiling.Balance(output, call.executor->GetConcurrency());
-    call.executor->ParallelFor(CountTiles(output, extent), [&](std::int64_t task, unsigned int worker) {
-      if (call.control && call.control->ShouldStop())
+    plan.inputGap = operation.gradient ? outer.inputs[0].box.NumberOfVoxels() : 0;
+    // Each scale reports its share of the voxels, and the last one the rest.
+    RunDerivativeAt<TAcc>(outer, plan, output, scratch, [&](const Box & tile) {
+      const std::int64_t voxels = tile.NumberOfVoxels() * results;
+      if (call.control)
       {
-        return;
+        call.control->AddFinishedVoxels(
+          static_cast<std::int64_t>(scale) + 1 < scales ? voxels / scales : voxels - voxels / scales * (scales - 1));
       }
-      const Box         tile = TileNumber(output, extent, task, FastestAxis(call.inputs[0]));
-      const WindowBoxes boxes(tile, call.image, plan.radius, operation.boundary.mode);
-      char * const      scratch = static_cast<char *>(call.scratch) + bytes * worker;
-      MarchMemory<TAcc> memory;
-      memory.fields = plan.fields;
-      memory.resultFields = plan.resultFields;
-      const auto cut = reinterpret_cast<TAcc *>(scratch + memory.LayOut(boxes, tiling.axis, scratch));
-      PlaneMarch<TAcc, DerivativeMarch<TAcc>>(
-        call, DerivativeMarch<TAcc>(call, boxes, plan, cut), tiling.axis, boxes, memory)
-        .Run();
-      report(static_cast<std::int64_t>(scale), tile);
     });
   }
 }
@@ -538,16 +664,40 @@ RunDerivative(const KernelCall & call)
 
 template <typename TAcc>
 std::int64_t
+BytesAtScale(const DerivativeOperation & operation, std::size_t scale, const Box & output)
+{
+  const DerivativePlan<TAcc> plan(operation, scale);
+  return BytesOfDerivative(plan, MakeDerivativeTiling<TAcc>(output, plan.radius, plan.fields));
+}
+
+template <typename TAcc>
+std::int64_t
 ScratchOfDerivativeIn(const DerivativeOperation & operation, const ChunkShape & shape)
 {
+  const Box    output = SpatialBox(operation, shape.outputBox);
   std::int64_t most = 0;
   for (std::size_t scale = 0; scale < operation.scales.size(); ++scale)
   {
-    const DerivativePlan<TAcc> plan(operation, scale);
-    const Box                  output = SpatialBox(operation, shape.outputBox);
-    most = std::max(most, BytesOfDerivative(plan, MakeDerivativeTiling<TAcc>(output, plan.radius, plan.fields)));
+    most = std::max(most, BytesAtScale<TAcc>(operation, scale, output));
   }
-  return most * shape.concurrency;
+  if (!operation.gradient)
+  {
+    return most * shape.concurrency;
+  }
+  const Coordinates radius = operation.GetRadius(0);
+  Coordinates       extent{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    extent[a] = output.Extent(a) + 2 * radius[a];
+    if (operation.boundary.mode != BoundaryMode::Periodic)
+    {
+      extent[a] = std::min(extent[a], std::max<std::int64_t>(1, shape.image.Extent(a)));
+    }
+  }
+  const Box gradients = Box::FromExtent(extent);
+  return std::max(most, BytesAtScale<TAcc>(*operation.gradient, 0, gradients)) * shape.concurrency +
+         RoundToLine(gradients.NumberOfVoxels() *
+                     static_cast<std::int64_t>(operation.gradient->components.size() * sizeof(TAcc)));
 }
 
 std::size_t

@@ -224,18 +224,25 @@ StoreDoubles(TReal * to, const Doubles & values)
   }
 }
 
+/** The upper triangles of the matrices of some voxels. */
+template <typename TReal, int VSize>
+CHUNKWISE_ALWAYS_INLINE void
+LoadMatrix(const TReal * rows, std::int64_t gap, Doubles * h)
+{
+#pragma GCC unroll 8
+  for (int c = 0; c < VSize * (VSize + 1) / 2; ++c)
+  {
+    h[c] = LoadDoubles(rows + c * gap);
+  }
+}
+
 /** The eigenvalues of the matrices of some voxels, ascending. */
 template <typename TReal, int VSize>
 CHUNKWISE_ALWAYS_INLINE void
 DeriveEigenvalues(const TReal * rows, std::int64_t gap, Doubles * values)
 {
-  constexpr int count = VSize * (VSize + 1) / 2;
-  Doubles       h[count];
-#pragma GCC unroll 8
-  for (int c = 0; c < count; ++c)
-  {
-    h[c] = LoadDoubles(rows + c * gap);
-  }
+  Doubles h[VSize * (VSize + 1) / 2];
+  LoadMatrix<TReal, VSize>(rows, gap, h);
   EigenvaluesOf(h, VSize, values, [](const Doubles & square) { return Root<double>(square); });
 }
 
@@ -303,10 +310,66 @@ StoreMeasure(const TReal * rows, std::int64_t gap, int size, const HessianMeasur
 }
 
 template <typename TReal>
+void
+StoreTensor(const TReal * rows, std::int64_t gap, int size, DerivativeResult result, double harris, std::int64_t n,
+            TReal * out)
+{
+  const auto root = [](const Doubles & square) { return Root<double>(square); };
+  WithMatrixSize(size, [&](auto constant) {
+    constexpr int rank = decltype(constant)::value;
+    for (std::int64_t i = 0; i < n; i += RealVector<double>::Width)
+    {
+      Doubles h[rank * (rank + 1) / 2];
+      LoadMatrix<TReal, rank>(rows + i, gap, h);
+      Doubles values[3]{};
+      EigenvaluesOf(h, rank, values, root);
+      if (result == DerivativeResult::Direction)
+      {
+        Doubles direction[3]{};
+        DirectionOf(h, values, rank, direction, root);
+        for (int v = 0; v < rank; ++v)
+        {
+          StoreDoubles(out + v * gap + i, direction[v]);
+        }
+        continue;
+      }
+      StoreDoubles(out + i,
+                   result == DerivativeResult::Coherence ? CoherenceOf(values, rank)
+                                                         : CornernessOf(values, rank, harris));
+    }
+  });
+}
+
+template <typename TReal>
+void
+MakeProducts(TReal * rows, std::int64_t gap, int size, std::int64_t n)
+{
+  using V = RealVector<TReal>;
+  TReal * const factors = rows + size * (size - 1) / 2 * gap;
+  for (std::int64_t i = 0; i < n; i += V::Width)
+  {
+    VectorOf<TReal> d[3]{};
+    for (int c = 0; c < size; ++c)
+    {
+      d[c] = V::Load(factors + c * gap + i);
+    }
+    TReal * to = rows + i;
+    for (int c = 0; c < size; ++c)
+    {
+      for (int other = c; other < size; ++other, to += gap)
+      {
+        V::Store(to, d[c] * d[other]);
+      }
+    }
+  }
+}
+
+template <typename TReal>
 DerivativeFunctions<TReal>
 DerivativeRows()
 {
-  return { DeriveWhole<TReal>, DeriveCut<TReal>, DeriveMagnitude<TReal>, StoreEigenvalues<TReal>, StoreMeasure<TReal> };
+  return { DeriveWhole<TReal>, DeriveCut<TReal>,    DeriveMagnitude<TReal>, StoreEigenvalues<TReal>,
+           StoreTensor<TReal>, MakeProducts<TReal>, StoreMeasure<TReal> };
 }
 
 DerivativeLevel

@@ -2,7 +2,7 @@
 #ifndef chunkwiseCpuDerivativeRows_h
 #define chunkwiseCpuDerivativeRows_h
 
-#include "chunkwiseHessianMeasure.h"
+#include "chunkwiseTensorMeasure.h"
 
 #include <cstdint>
 
@@ -52,7 +52,12 @@ struct DerivativeFunctions
   /** The eigenvalues of matrices of `size` rows, of which `rows` have the upper triangles: ascending, or by magnitude;
    * out may be the first of the rows, `gap` apart too. */
   void (*eigenvalues)(const TReal * rows, std::int64_t gap, int size, bool byMagnitude, std::int64_t n, TReal * out);
-  /** A measure of them. */
+  /** The direction, coherence or cornerness. */
+  void (*tensor)(const TReal * rows, std::int64_t gap, int size, DerivativeResult result, double harris, std::int64_t n,
+                 TReal * out);
+  /** rows c = 0, 1, ... become the products of the last `size` of `size` (size + 1) / 2 rows, which are `gap` apart. */
+  void (*products)(TReal * rows, std::int64_t gap, int size, std::int64_t n);
+  /** A measure of the eigenvalues. */
   void (*measure)(const TReal * rows, std::int64_t gap, int size, const HessianMeasureParameters & parameters,
                   std::int64_t n, TReal * out);
 };

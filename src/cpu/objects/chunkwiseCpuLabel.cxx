@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__SSE2__)
 #  include <emmintrin.h>
@@ -204,6 +205,18 @@ struct EarlierNeighbors
   LabelRow square{};
 };
 
+/** The type as which values are compared for being equal: for integers it need not have a sign. */
+template <typename TPixel, bool VIsInteger = std::is_integral_v<TPixel>>
+struct ComparedAs
+{
+  using Type = TPixel;
+};
+template <typename TPixel>
+struct ComparedAs<TPixel, true>
+{
+  using Type = std::make_unsigned_t<TPixel>;
+};
+
 /** Labels a chunk by itself. Runs of voxels within words are numbered in raster order; each has a parent, which is the
  * run itself or an earlier one, and a component's root is its first run. */
 template <typename TId>
@@ -240,19 +253,18 @@ public:
   {
     DispatchPixelKind(m_Input.kind, [this](auto pixel) {
       using Pixel = decltype(pixel);
-      switch (m_Operation.rule)
+      using Bits = typename ComparedAs<Pixel>::Type;
+      const auto background = m_Operation.background.template As<Pixel>();
+      if (m_Operation.rule == LabelRule::Within)
       {
-        case LabelRule::Foreground:
-          this->FindRootsOf<Pixel>([](Pixel, Pixel) { return true; });
-          break;
-        case LabelRule::Equal:
-          this->FindRootsOf<Pixel>(LabelIsEqual<Pixel>());
-          break;
-        case LabelRule::Within:
-          this->FindRootsOf<Pixel>(MakeLabelIsWithin<Pixel>(m_Operation.tolerance));
-          break;
+        this->MakeWords(background, MakeLabelIsWithin<Pixel>(m_Operation.tolerance));
+      }
+      else
+      {
+        this->MakeWords(static_cast<Bits>(background), LabelIsEqual<Bits>());
       }
     });
+    this->JoinRuns();
   }
 
   /** Gives each root its label in the chunk. */
@@ -449,11 +461,9 @@ private:
     return row;
   }
 
-  template <typename TPixel, typename TAlike>
   void
-  FindRootsOf(const TAlike & alike)
+  JoinRuns()
   {
-    this->MakeWords<TPixel>(alike);
     this->NumberRuns();
     const std::int64_t tasks = m_Scratch.CountTasks();
     const std::int64_t bands =
@@ -470,8 +480,8 @@ private:
         {
           m_Parents[run] = run;
         }
-        this->JoinWithinRow<TPixel>(row, alike);
-        this->JoinRow<TPixel>(row, alike, [&](std::int64_t other) { return other >= begin && other < row; });
+        this->JoinWithinRow(row);
+        this->JoinRow(row, { begin, row, true });
       }
     });
     // The rows that reach beyond their band: some at its begin, or any across a periodic edge.
@@ -494,7 +504,7 @@ private:
       const std::int64_t last = wraps ? end : band == 0 ? begin : std::min(end, begin + reach);
       for (std::int64_t row = begin; row < last; ++row)
       {
-        this->JoinRow<TPixel>(row, alike, [&](std::int64_t other) { return other < begin || other >= row; });
+        this->JoinRow(row, { begin, row, false });
       }
     }
     this->ForEachTask([this](std::int64_t task) {
@@ -520,12 +530,13 @@ private:
   /** The words of the foreground, and of voxels that are alike the one before. */
   template <typename TPixel, typename TAlike>
   void
-  MakeWords(const TAlike & alike)
+  MakeWords(TPixel background, const TAlike & alike)
   {
     const std::int64_t stride = m_Input.stride[0];
-    const bool         all = m_Operation.labelsBackground;
-    const auto         background = m_Operation.background.template As<TPixel>();
-    const bool         linksAll = m_Operation.rule == LabelRule::Foreground;
+    m_KeepAlike = &ChunkLabeler::KeepAlike<TPixel, TAlike>;
+    m_AreAlike = &ChunkLabeler::AreAlike<TPixel, TAlike>;
+    const bool all = m_Operation.labelsBackground;
+    const bool linksAll = m_Operation.rule == LabelRule::Foreground;
     this->ForEachTask([&](std::int64_t task) {
       std::int64_t runs = 0;
       for (std::int64_t row = this->FirstRow(task); row < this->FirstRow(task + 1); ++row)
@@ -674,9 +685,8 @@ private:
   }
 
   /** Joins runs of words that follow each other, and of the ends of a periodic row. */
-  template <typename TPixel, typename TAlike>
   void
-  JoinWithinRow(std::int64_t row, const TAlike & alike)
+  JoinWithinRow(std::int64_t row)
   {
     const std::int64_t first = row * m_Scratch.words;
     for (std::int64_t at = first + 1; at < first + m_Scratch.words; ++at)
@@ -688,7 +698,7 @@ private:
     }
     if (m_Wraps[0] && m_Neighbors.links)
     {
-      this->JoinVoxels<TPixel>(row, 0, row, m_Box.Extent(0) - 1, alike);
+      this->JoinVoxels(row, 0, row, m_Box.Extent(0) - 1);
     }
   }
 
@@ -697,29 +707,38 @@ private:
   {
     return (m_Foreground[row * m_Scratch.words + x / WordBits] >> (x % WordBits) & 1) != 0;
   }
-  template <typename TPixel, typename TAlike>
   void
-  JoinVoxels(std::int64_t row, std::int64_t x, std::int64_t otherRow, std::int64_t otherX, const TAlike & alike)
+  JoinVoxels(std::int64_t row, std::int64_t x, std::int64_t otherRow, std::int64_t otherX)
   {
-    const auto valueAt = [this](std::int64_t r, std::int64_t i) {
-      return static_cast<const TPixel *>(m_Input.data)[m_Input.Offset(this->BeginOf(r)) + i * m_Input.stride[0]];
-    };
     if (this->IsForeground(row, x) && this->IsForeground(otherRow, otherX) &&
-        alike(valueAt(row, x), valueAt(otherRow, otherX)))
+        (m_Operation.rule == LabelRule::Foreground || (this->*m_AreAlike)(row, x, otherRow, otherX)))
     {
       this->Join(this->RunOf(row * m_Scratch.words + x / WordBits, static_cast<int>(x % WordBits)),
                  this->RunOf(otherRow * m_Scratch.words + otherX / WordBits, static_cast<int>(otherX % WordBits)));
     }
   }
 
-  /** Joins runs of a row with those of the rows beside it that `takes` accepts. */
-  template <typename TPixel, typename TAlike, typename TTakes>
+  /** The rows from `begin` to `end`, or all others. */
+  struct RowRange
+  {
+    std::int64_t begin;
+    std::int64_t end;
+    bool         isInside;
+
+    bool
+    Has(std::int64_t row) const
+    {
+      return (row >= begin && row < end) == isInside;
+    }
+  };
+
+  /** Joins runs of a row with those of the rows beside it that are in `range`. */
   void
-  JoinRow(std::int64_t row, const TAlike & alike, TTakes && takes)
+  JoinRow(std::int64_t row, const RowRange & range)
   {
     if (m_IsTransitive)
     {
-      this->JoinRowByFewPairs<TPixel>(row, alike, takes);
+      this->JoinRowByFewPairs(row, range);
       return;
     }
     const Coordinates begin = this->BeginOf(row);
@@ -727,7 +746,7 @@ private:
     {
       const LabelRow &   neighbor = m_Neighbors.rows[r];
       const std::int64_t other = this->RowBeside(begin, neighbor);
-      if (other < 0 || !takes(other))
+      if (other < 0 || !range.Has(other))
       {
         continue;
       }
@@ -738,7 +757,7 @@ private:
         {
           continue;
         }
-        LabelPairs<Word> pairs = this->PairsOf<TPixel>(row, other, begin, w, neighbor.shifts, alike);
+        LabelPairs<Word> pairs = this->PairsOf(row, other, begin, w, neighbor.shifts);
         RemoveImpliedPairs(pairs, m_Links[at], m_Links[other * m_Scratch.words + w]);
         const std::int64_t otherAt = other * m_Scratch.words + w;
         for (Word bits = pairs.same; bits != 0; bits &= bits - 1)
@@ -762,20 +781,19 @@ private:
         const std::int64_t last = m_Box.Extent(0) - 1;
         if ((neighbor.shifts & 1) != 0)
         {
-          this->JoinVoxels<TPixel>(row, 0, other, last, alike);
+          this->JoinVoxels(row, 0, other, last);
         }
         if ((neighbor.shifts & 4) != 0)
         {
-          this->JoinVoxels<TPixel>(row, last, other, 0, alike);
+          this->JoinVoxels(row, last, other, 0);
         }
       }
     }
   }
 
   /** The same where two that are joined to a third are joined. */
-  template <typename TPixel, typename TAlike, typename TTakes>
   void
-  JoinRowByFewPairs(std::int64_t row, const TAlike & alike, TTakes && takes)
+  JoinRowByFewPairs(std::int64_t row, const RowRange & range)
   {
     const Coordinates  begin = this->BeginOf(row);
     const std::int64_t words = m_Scratch.words;
@@ -785,7 +803,7 @@ private:
     for (int r = 0; r < m_Neighbors.count; ++r)
     {
       beside[r] = this->RowBeside(begin, m_Neighbors.rows[r]);
-      isTaken[r] = beside[r] >= 0 && takes(beside[r]);
+      isTaken[r] = beside[r] >= 0 && range.Has(beside[r]);
     }
     if (std::none_of(isTaken, isTaken + m_Neighbors.count, [](bool is) { return is; }))
     {
@@ -862,10 +880,9 @@ private:
         for (int k = 0; k < count; ++k)
         {
           const Word bits = pairsOf(k) & ~needless(k);
-          pairs[k] =
-            bits == 0
-              ? bits
-              : this->KeepAlike<TPixel>(bits, begin, beside[m_Earlier.list[k].row], w, m_Earlier.list[k].shift, alike);
+          pairs[k] = bits == 0
+                       ? bits
+                       : (this->*m_KeepAlike)(bits, begin, beside[m_Earlier.list[k].row], w, m_Earlier.list[k].shift);
           shifted[k] |= pairs[k] << 1;
           join(k, pairs[k] & ~needless(k));
         }
@@ -897,9 +914,9 @@ private:
   /** Those of a word's voxels whose values are alike the ones at a shift in another row. */
   template <typename TPixel, typename TAlike>
   Word
-  KeepAlike(Word bits, const Coordinates & begin, std::int64_t otherRow, std::int64_t w, std::int64_t shift,
-            const TAlike & alike) const
+  KeepAlike(Word bits, const Coordinates & begin, std::int64_t otherRow, std::int64_t w, std::int64_t shift) const
   {
+    const auto           alike = this->MakeAlike(static_cast<TAlike *>(nullptr));
     const std::int64_t   stride = m_Input.stride[0];
     const TPixel * const values =
       static_cast<const TPixel *>(m_Input.data) + m_Input.Offset(begin) + w * WordBits * stride;
@@ -916,11 +933,31 @@ private:
     return bits;
   }
 
-  /** The pairs of word `w` of a row with voxels of another row, at these shifts. */
   template <typename TPixel, typename TAlike>
+  bool
+  AreAlike(std::int64_t row, std::int64_t x, std::int64_t otherRow, std::int64_t otherX) const
+  {
+    const auto valueAt = [this](std::int64_t r, std::int64_t i) {
+      return static_cast<const TPixel *>(m_Input.data)[m_Input.Offset(this->BeginOf(r)) + i * m_Input.stride[0]];
+    };
+    return this->MakeAlike(static_cast<TAlike *>(nullptr))(valueAt(row, x), valueAt(otherRow, otherX));
+  }
+  template <typename TPixel>
+  LabelIsEqual<TPixel>
+  MakeAlike(LabelIsEqual<TPixel> *) const
+  {
+    return {};
+  }
+  template <typename TPixel>
+  LabelIsWithin<TPixel>
+  MakeAlike(LabelIsWithin<TPixel> *) const
+  {
+    return MakeLabelIsWithin<TPixel>(m_Operation.tolerance);
+  }
+
+  /** The pairs of word `w` of a row with voxels of another row, at these shifts. */
   LabelPairs<Word>
-  PairsOf(std::int64_t row, std::int64_t otherRow, const Coordinates & begin, std::int64_t w, std::uint8_t shifts,
-          const TAlike & alike) const
+  PairsOf(std::int64_t row, std::int64_t otherRow, const Coordinates & begin, std::int64_t w, std::uint8_t shifts) const
   {
     const std::int64_t at = otherRow * m_Scratch.words + w;
     const Word         own = m_Foreground[row * m_Scratch.words + w];
@@ -940,9 +977,9 @@ private:
     }
     if (m_Operation.rule != LabelRule::Foreground && (pairs.before | pairs.same | pairs.after) != 0)
     {
-      pairs.before = this->KeepAlike<TPixel>(pairs.before, begin, otherRow, w, -1, alike);
-      pairs.same = this->KeepAlike<TPixel>(pairs.same, begin, otherRow, w, 0, alike);
-      pairs.after = this->KeepAlike<TPixel>(pairs.after, begin, otherRow, w, 1, alike);
+      pairs.before = (this->*m_KeepAlike)(pairs.before, begin, otherRow, w, -1);
+      pairs.same = (this->*m_KeepAlike)(pairs.same, begin, otherRow, w, 0);
+      pairs.after = (this->*m_KeepAlike)(pairs.after, begin, otherRow, w, 1);
     }
     return pairs;
   }
@@ -1029,6 +1066,10 @@ private:
   std::int64_t * const   m_Counts;
   bool                   m_Wraps[MaxDimension];
   bool                   m_IsTransitive;
+  // Pixel types matter to what compares values, and to nothing else: all else is compiled once.
+  Word (ChunkLabeler::*m_KeepAlike)(Word, const Coordinates &, std::int64_t, std::int64_t,
+                                    std::int64_t) const { nullptr };
+  bool (ChunkLabeler::*m_AreAlike)(std::int64_t, std::int64_t, std::int64_t, std::int64_t) const { nullptr };
 };
 
 /** Calls f(labeler) with roots numbered in the chunk, unless the run is to stop. */

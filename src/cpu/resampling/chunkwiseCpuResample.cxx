@@ -88,7 +88,7 @@ struct ResampleTiles
     {
       extent[o] = std::min(extent[o], operation.output[operation.axes[o]]);
     }
-    while (this->CountNumbers() > NumbersOfTile)
+    while (!operation.field && this->CountNumbers() > NumbersOfTile)
     {
       int longest = 0;
       for (int o = 1; o < ResampleAxes; ++o)
@@ -191,7 +191,15 @@ struct ResampleWorker
     }
     const Coordinates & t = tiles.extent;
     result = pieces.Take<TReal>(std::max(t[0], ResampleRow) + ResampleSlack);
-    if (tiles.isDiagonal)
+    if (tiles.operation.field)
+    {
+      row = pieces.Take<TReal>(tiles.axes[0].taps);
+      for (int i = 0; i < ResampleAxes; ++i)
+      {
+        tables[i].weights = pieces.Take<TReal>(tiles.axes[i].taps);
+      }
+    }
+    else if (tiles.isDiagonal)
     {
       row = pieces.Take<TReal>(tiles.CountRead(0) + ResampleSlack);
       plane = pieces.Take<TReal>(tiles.CountRead(1) * t[0] + ResampleSlack);
@@ -320,6 +328,31 @@ public:
       strides[i] = m_View.stride[axes[i]];
     }
     return static_cast<const TReal *>(m_View.data) + m_View.Offset(at);
+  }
+
+  /** One more than the offset of voxel `first` of the axes, and the distances of voxels, if all taps from there on are
+   * there; else 0. */
+  std::int64_t
+  FindInside(const std::int64_t (&first)[ResampleAxes], Coordinates at, std::int64_t (&strides)[ResampleAxes]) const
+  {
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      const int a = m_Tiles.operation.axes[i];
+      if (first[i] < m_View.box.lower[a] || first[i] + m_Tiles.axes[i].taps > m_View.box.upper[a])
+      {
+        return 0;
+      }
+      at[a] = first[i];
+      strides[i] = m_View.stride[a];
+    }
+    return m_View.Offset(at) + 1;
+  }
+
+  /** Voxels of a row whose begin FindInside gave. */
+  void
+  LoadInside(TReal * to, std::int64_t inside, std::int64_t n) const
+  {
+    m_Load(to, m_View.data, inside - 1, m_View.stride[0], n);
   }
 
   /** The voxel along one of the axes whose value stands at `i`; -1: none. */
@@ -613,7 +646,75 @@ public:
     });
   }
 
+  /** Voxel by voxel, at points that a field moves. */
+  void
+  RunPoints(const Box & tile, ResampleWorker<TReal> & worker) const
+  {
+    ForEachRow(tile, [&](const Coordinates & start) {
+      for (std::int64_t done = 0; done < tile.Extent(0); done += ResampleRow)
+      {
+        const std::int64_t n = std::min(ResampleRow, tile.Extent(0) - done);
+        Coordinates        first = start;
+        first[0] += done;
+        Coordinates at = first;
+        for (std::int64_t j = 0; j < n; ++j, ++at[0])
+        {
+          double point[ResampleAxes];
+          PointsOf(m_Operation, this->VoxelOf(at), point);
+          worker.result[j] = this->IsBeyond(point) ? m_Value : this->Interpolate(point, at, worker);
+        }
+        m_Store(m_Call.output, first, n, worker.result);
+      }
+    });
+  }
+
 private:
+  bool
+  IsBeyond(const double (&point)[ResampleAxes]) const
+  {
+    return m_Tiles.edges[0].HasValue(point[0]) || m_Tiles.edges[1].HasValue(point[1]) ||
+           m_Tiles.edges[2].HasValue(point[2]);
+  }
+
+  /** The value at one point: the sums of ResampleOperation. */
+  TReal
+  Interpolate(const double (&point)[ResampleAxes], const Coordinates & at, ResampleWorker<TReal> & worker) const
+  {
+    std::int64_t first[ResampleAxes];
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      first[i] = FillTaps(m_Tiles.axes[i], m_Tiles.edges[i], point[i], worker.tables[i].weights, 1);
+    }
+    std::int64_t       strides[ResampleAxes];
+    const std::int64_t inside = m_Source.FindInside(first, at, strides);
+    const auto         sumUp = [this, &worker](int i, auto && valueAt) {
+      const ResampleOperation::Axis & axis = m_Tiles.axes[i];
+      const TReal                     base = valueAt(axis.below);
+      TReal                           sum = base;
+      for (std::int64_t k = 0; k < axis.taps; ++k)
+      {
+        if (k != axis.below)
+        {
+          sum += worker.tables[i].weights[k] * (valueAt(k) - base);
+        }
+      }
+      return sum;
+    };
+    return sumUp(2, [&](std::int64_t z) {
+      return sumUp(1, [&](std::int64_t y) {
+        if (inside)
+        {
+          m_Source.LoadInside(worker.row, inside + y * strides[1] + z * strides[2], m_Tiles.axes[0].taps);
+        }
+        else
+        {
+          m_Source.Load(worker.row, first[0], first[0] + m_Tiles.axes[0].taps, first[1] + y, first[2] + z, at);
+        }
+        return sumUp(0, [&](std::int64_t x) { return worker.row[x]; });
+      });
+    });
+  }
+
   Coordinates
   VoxelOf(const Coordinates & at) const
   {
@@ -698,6 +799,14 @@ GetFilteredBox(const ResampleTiles & tiles, const Box & output)
                           : Box{ {}, {} };
 }
 
+/** A box as large as those of all chunks of this extent: fields move each of them by other distances. */
+Box
+GetMostFiltered(const ResampleTiles & tiles, const Box & output)
+{
+  return tiles.isFiltered && tiles.operation.field ? Box::FromExtent(tiles.operation.GetMostInput(output.Extents()))
+                                                   : GetFilteredBox(tiles, output);
+}
+
 template <typename TReal>
 std::int64_t
 CoefficientBytes(const Box & filtered)
@@ -732,6 +841,11 @@ RunInterpolation(const KernelCall & call, const ResampleTiles & tiles)
   ForEachTileOf(tiles.GetTile(), call, [&](const Box & tile, unsigned int worker) {
     ResampleWorker<TReal> own =
       MakeResampleWorker<TReal>(memory + static_cast<std::int64_t>(worker) * bytes, tiles, filtered);
+    if (tiles.operation.field)
+    {
+      resampler.RunPoints(tile, own);
+      return;
+    }
     tiles.isDiagonal ? resampler.RunPasses(tile, own) : resampler.RunGathers(tile, own);
   });
 }
@@ -756,16 +870,17 @@ ForEachNearest(const KernelCall & call, const ResampleTiles & tiles, const Box &
         base[operation.axes[i]] = view.box.lower[operation.axes[i]];
       }
       std::fill(offsets, offsets + n, view.Offset(base));
-      for (int i = 0; i < ResampleAxes; ++i)
+      Coordinates voxel = { { at[operation.axes[0]], at[operation.axes[1]], at[operation.axes[2]], 0, 0 } };
+      for (std::int64_t j = 0; j < n; ++j, ++voxel[0])
       {
-        const int   a = operation.axes[i];
-        Coordinates voxel = { { at[operation.axes[0]], at[operation.axes[1]], at[operation.axes[2]], 0, 0 } };
-        for (std::int64_t j = 0; j < n; ++j, ++voxel[0])
+        double point[ResampleAxes];
+        PointsOf(operation, voxel, point);
+        for (int i = 0; i < ResampleAxes; ++i)
         {
-          const double       point = PointOf(operation, i, voxel);
+          const int          a = operation.axes[i];
           const std::int64_t from = MapVoxel(
-            FirstTap(tiles.axes[i], tiles.edges[i].Move(point)), tiles.axes[i].length, operation.outside, false);
-          const bool hasValue = from < 0 || offsets[j] < 0 || tiles.edges[i].HasValue(point);
+            FirstTap(tiles.axes[i], tiles.edges[i].Move(point[i])), tiles.axes[i].length, operation.outside, false);
+          const bool hasValue = from < 0 || offsets[j] < 0 || tiles.edges[i].HasValue(point[i]);
           offsets[j] = hasValue ? -1 : offsets[j] + (from - view.box.lower[a]) * view.stride[a];
         }
       }
@@ -863,14 +978,15 @@ FindMajority(const BufferView & view, const ResampleTiles & tiles, const Coordin
   const auto                beyond = operation.value.As<TPixel>();
   const Coordinates         voxel = { { at[operation.axes[0]], at[operation.axes[1]], at[operation.axes[2]], 0, 0 } };
   std::int64_t              first[ResampleAxes];
+  double                    point[ResampleAxes];
+  PointsOf(operation, voxel, point);
   for (int i = 0; i < ResampleAxes; ++i)
   {
-    const double point = PointOf(operation, i, voxel);
-    if (tiles.edges[i].HasValue(point))
+    if (tiles.edges[i].HasValue(point[i]))
     {
       return beyond;
     }
-    first[i] = FillTaps(tiles.axes[i], tiles.edges[i], point, votes.weights[i], 1);
+    first[i] = FillTaps(tiles.axes[i], tiles.edges[i], point[i], votes.weights[i], 1);
   }
   const auto map = [&](int i, std::int64_t k) {
     return MapVoxel(first[i] + k, tiles.axes[i].length, operation.outside, false);
@@ -966,7 +1082,7 @@ template <typename TReal>
 std::size_t
 InterpolationBytes(const ResampleTiles & tiles, const ChunkShape & shape)
 {
-  const Box filtered = GetFilteredBox(tiles, shape.outputBox);
+  const Box filtered = GetMostFiltered(tiles, shape.outputBox);
   return static_cast<std::size_t>(CoefficientBytes<TReal>(filtered) +
                                   shape.concurrency * MakeResampleWorker<TReal>(nullptr, tiles, filtered).bytes);
 }

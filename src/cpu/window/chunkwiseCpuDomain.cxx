@@ -7,6 +7,7 @@
 #include "chunkwiseStridedVoxels.h"
 
 #include <atomic>
+#include <functional>
 
 namespace chunkwise
 {
@@ -20,10 +21,9 @@ DomainOf(const KernelCall & call)
   return static_cast<const DomainOperation &>(*call.operation);
 }
 
-/** Calls f(at, n) for each row of the output. */
-template <typename TFunctor>
+/** Calls f(at, n) for each row of the output. As a template it would be compiled some 280 times. */
 void
-ForEachOutputRow(const KernelCall & call, TFunctor && f)
+ForEachOutputRow(const KernelCall & call, const std::function<void(const Coordinates &, std::int64_t)> & f)
 {
   // Planes make tasks that are long enough.
   const Coordinates plane = { { 1 << 20, 16, 0, 0, 0 } };
@@ -40,7 +40,8 @@ RowOf(const BufferView & view, const Coordinates & at)
   return static_cast<const T *>(view.data) + view.Offset(at);
 }
 
-/** Stores a row of results; the loop over voxels that lie side by side can take several at once. */
+/** Stores a row of results; the loop over voxels that lie side by side can take several at once. Strides of other
+ * views are no constants here: each constant would compile all kernels of this file once more. */
 template <typename TOut, typename TFunctor>
 void
 Store(const BufferView & output, const Coordinates & at, std::int64_t n, TFunctor && result)
@@ -54,7 +55,11 @@ Store(const BufferView & output, const Coordinates & at, std::int64_t n, TFuncto
     }
     return;
   }
-  StoreRow<TOut>(output, at, n, result);
+  TOut * const to = static_cast<TOut *>(output.data) + output.Offset(at);
+  for (std::int64_t x = 0; x < n; ++x)
+  {
+    to[x * output.stride[0]] = result(x);
+  }
 }
 
 /** Calls f(T{}) for the kinds that weights are kept in. */

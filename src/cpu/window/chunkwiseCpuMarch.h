@@ -51,7 +51,8 @@ struct MarchTiling
 template <typename TReal>
 struct MarchMemory
 {
-  /** Numbers of a voxel between passes, and after the last one. */
+  /** Numbers of a voxel before the first pass, between passes, and after the last one. */
+  int inputFields{ 1 };
   int fields{ 1 };
   int resultFields{ 1 };
   /** Whether the first pass is along x, and the last one along the axis of the march. */
@@ -85,7 +86,7 @@ struct MarchMemory
       const Box &        box = boxes.Before(level);
       const std::int64_t number = box.NumberOfVoxels() / std::max<std::int64_t>(1, box.Extent(0) * box.Extent(axis));
       gap[level] = MarchRowLength<TReal>(box.Extent(0));
-      row[level] = level == 0 ? gap[0] : fields * gap[level];
+      row[level] = (level == 0 ? inputFields : fields) * gap[level];
       slot = number * row[level];
       if (level == 0 && beginsWithX)
       {
@@ -110,7 +111,8 @@ struct MarchMemory
 
 /** The march of a tile. TFilter has
  * - Step, what its row functions take
- * - Load(box of a row, to): what the first pass reads; Convert(voxels, n, to): the same of a row of the input
+ * - Load(box of a row, to): what the first pass reads; Convert(voxels, n, to): the same of a row of the input. Several
+ *   numbers of a voxel are MarchRowLength of the padded box apart
  * - Across(pass, position, firstTap, step): a pass along an axis other than x, whose first result has this position and
  *   this first tap
  * - AlongX(row, taps, step): the first pass, along x, of a row of all voxels; `taps` has room for pointers

@@ -8,6 +8,7 @@
 #include "chunkwiseWindow.h"
 
 #include <algorithm>
+#include <functional>
 
 // Windows over tiles of the output that are small enough for the caches: each tile is read with its surroundings into a
 // dense buffer, so that what follows knows neither the image's edge nor strides.
@@ -74,37 +75,23 @@ TileNumber(const Box & box, const Coordinates & tile, std::int64_t i, int fastes
   return part;
 }
 
-/** Calls body(box, worker) for tiles of an extent that cover a part of the output, in parallel. */
-template <typename TBody>
+using TileBody = std::function<void(const Box & tile, unsigned int worker)>;
+
+/** Calls body(box, worker) for tiles of an extent that cover a part of the output, in parallel. No template: a copy for
+ * each body would be most of what the kernels' compilation takes. */
 void
-ForEachTileOf(const Coordinates & tile, const KernelCall & call, const Box & part, TBody && body)
-{
-  call.executor->ParallelFor(CountTiles(part, tile), [&](std::int64_t task, unsigned int worker) {
-    if (call.control && call.control->ShouldStop())
-    {
-      return;
-    }
-    const Box box = TileNumber(part, tile, task, FastestAxis(call.inputs[0]));
-    body(box, worker);
-    if (call.control)
-    {
-      call.control->AddFinishedVoxels(box.NumberOfVoxels());
-    }
-  });
-}
+ForEachTileOf(const Coordinates & tile, const KernelCall & call, const Box & part, const TileBody & body);
 
 /** The same for all of the output. */
-template <typename TBody>
-void
-ForEachTileOf(const Coordinates & tile, const KernelCall & call, TBody && body)
+inline void
+ForEachTileOf(const Coordinates & tile, const KernelCall & call, const TileBody & body)
 {
   ForEachTileOf(tile, call, call.output.box, body);
 }
 
 /** The same for tiles of the usual extent. */
-template <typename TBody>
-void
-ForEachTile(const KernelCall & call, const Coordinates & radius, TBody && body)
+inline void
+ForEachTile(const KernelCall & call, const Coordinates & radius, const TileBody & body)
 {
   ForEachTileOf(TileExtent(call.output.box, radius), call, body);
 }

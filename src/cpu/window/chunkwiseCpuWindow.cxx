@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuWindow.h"
+#include "chunkwiseCpuTiles.h"
 
 namespace chunkwise
 {
@@ -15,6 +16,23 @@ Equalise(std::int64_t extent, std::int64_t largest)
 }
 
 } // namespace
+
+void
+ForEachTileOf(const Coordinates & tile, const KernelCall & call, const Box & part, const TileBody & body)
+{
+  call.executor->ParallelFor(CountTiles(part, tile), [&](std::int64_t task, unsigned int worker) {
+    if (call.control && call.control->ShouldStop())
+    {
+      return;
+    }
+    const Box box = TileNumber(part, tile, task, FastestAxis(call.inputs[0]));
+    body(box, worker);
+    if (call.control)
+    {
+      call.control->AddFinishedVoxels(box.NumberOfVoxels());
+    }
+  });
+}
 
 WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int64_t (&radius)[MaxDimension],
                            std::int64_t accBytes, bool clips, std::int64_t componentsTogether)

@@ -1205,6 +1205,7 @@ ReadZarrImage(const std::string & file)
              std::to_string(image.array.shape.size()));
     }
     PlaceAxes(file, level, image);
+    image.array.names = level.names;
   }
   else if (FindNamedLevel(image.array, level))
   {

@@ -3,11 +3,13 @@
 
 #include "fileByteCount.h"
 #include "fileVoxels.h"
+#include "fileZarrLevels.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 namespace chunkwise::files
 {
@@ -349,16 +351,6 @@ DescribeCodec(const ZarrCodec & codec, int version)
   return about;
 }
 
-const char *
-NameOfReducer(ZarrReducer reducer)
-{
-  return reducer == ZarrReducer::Mean      ? "mean"
-         : reducer == ZarrReducer::Mode    ? "mode"
-         : reducer == ZarrReducer::Minimum ? "min"
-         : reducer == ZarrReducer::Maximum ? "max"
-                                           : "median";
-}
-
 OrderedJson
 DescribeDataset(const ZarrLayout & layout, const ImageHeader & header, const std::string & path)
 {
@@ -389,7 +381,90 @@ ToText(const OrderedJson & json)
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
+/** The layout of a level with the axes of an array that exists, in its order. */
+ZarrLayout
+MatchAxes(const ZarrLayout & layout, const ZarrImage & image)
+{
+  ZarrLayout        matched = layout;
+  ZarrArray &       array = matched.array;
+  const std::size_t axes = image.fileAxis.size();
+  matched.fileAxis = image.fileAxis;
+  array.names = image.array.names;
+  array.shape.assign(axes, 1);
+  for (std::size_t k = 0; k < array.levels.size(); ++k)
+  {
+    ZarrLevel & level = array.levels[k];
+    level.chunk.assign(axes, 1);
+    level.order.resize(axes);
+    std::iota(level.order.begin(), level.order.end(), 0);
+    for (std::size_t i = 0; i < axes; ++i)
+    {
+      const auto found = std::find(layout.fileAxis.begin(), layout.fileAxis.end(), image.fileAxis[i]);
+      if (found != layout.fileAxis.end())
+      {
+        const auto from = static_cast<std::size_t>(found - layout.fileAxis.begin());
+        array.shape[i] = layout.array.shape[from];
+        level.chunk[i] = layout.array.levels[k].chunk[from];
+      }
+    }
+  }
+  return matched;
+}
+
+/** A pyramid whose levels have the axes of the first one, which is there. */
+ZarrPyramid
+MakeLevelsOf(const std::string & file, const ImageHeader & header, ZarrOptions options)
+{
+  const ZarrImage image = ZarrLevels(file, options.replacesLevels).GetImage();
+  options.addsLevels = false;
+  options.version = image.array.version;
+  if (options.version == 2 && !options.shard.empty())
+  {
+    Fail(file, "OME-Zarr 0.4, which this store is, has no shards");
+  }
+  ZarrPyramid pyramid = MakeZarrPyramid(file, header, options);
+  if (pyramid.levels.size() == 1)
+  {
+    Fail(file, "has " + std::to_string(LastLevelLength) + " voxels or fewer along x, y and z: it needs no levels");
+  }
+  for (ZarrLayout & layout : pyramid.levels)
+  {
+    layout = MatchAxes(layout, image);
+  }
+  return pyramid;
+}
+
 } // namespace
+
+const char *
+NameOfReducer(ZarrReducer reducer)
+{
+  return reducer == ZarrReducer::Mean      ? "mean"
+         : reducer == ZarrReducer::Mode    ? "mode"
+         : reducer == ZarrReducer::Minimum ? "min"
+         : reducer == ZarrReducer::Maximum ? "max"
+                                           : "median";
+}
+
+std::shared_ptr<const ZarrOptions>
+ParseLevelOptions(const std::string & name, const std::string & text, const std::string & reducer, bool replaces)
+{
+  auto options = std::make_shared<ZarrOptions>();
+  for (std::size_t at = 0; at < text.size(); at = std::min(text.find(',', at), text.size() - 1) + 1)
+  {
+    for (const char * const word : { "0.4", "0.5", "pyramid=" })
+    {
+      if (text.compare(at, std::string(word).size(), word) == 0)
+      {
+        Fail(name, "'" + std::string(word) + "' is for new stores; levels of one that exists have its version");
+      }
+    }
+  }
+  *options = *ParseZarrOptions(name, (text.empty() ? "" : text + ",") + "pyramid=" + reducer);
+  options->addsLevels = true;
+  options->replacesLevels = replaces;
+  return options;
+}
 
 std::shared_ptr<const ZarrOptions>
 ParseZarrOptions(const std::string & name, const std::string & text)
@@ -507,6 +582,10 @@ MakeArrayMetadata(const ZarrLayout & layout)
 ZarrPyramid
 MakeZarrPyramid(const std::string & file, const ImageHeader & header, const ZarrOptions & options)
 {
+  if (options.addsLevels)
+  {
+    return MakeLevelsOf(file, header, options);
+  }
   ZarrPyramid pyramid;
   pyramid.reducer = options.reducer;
   pyramid.headers.push_back(header);

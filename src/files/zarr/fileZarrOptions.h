@@ -20,6 +20,10 @@ struct ZarrOptions
   bool                      hasCodec{ false };
   std::vector<ZarrCodec>    codecs;
   ZarrReducer               reducer{ ZarrReducer::None };
+  /** The output is a store that exists, and gets levels below the first one, which is its image. */
+  bool addsLevels{ false };
+  /** Levels that it has are replaced. */
+  bool replacesLevels{ false };
 };
 
 /** The array that an image becomes. */
@@ -42,6 +46,10 @@ struct ZarrPyramid
 /** Throws FileError if the options cannot be used for the image. */
 ZarrPyramid
 MakeZarrPyramid(const std::string & file, const ImageHeader & header, const ZarrOptions & options);
+
+/** The word for a reducer in options and metadata. */
+const char *
+NameOfReducer(ZarrReducer reducer);
 
 /** The text of the array's metadata, and of its group's. */
 std::string

@@ -4,7 +4,7 @@
 #include "fileFormats.h"
 #include "fileVoxels.h"
 #include "fileZarr.h"
-#include "fileZarrOptions.h"
+#include "fileZarrLevels.h"
 #include "fileZarrValues.h"
 
 #include <atomic>
@@ -173,8 +173,9 @@ private:
 class ZarrWriter
 {
 public:
-  /** `spool`: the file for voxels that wait. */
-  ZarrWriter(ZarrLayout layout, const Coordinates & extent, const ZarrFolder & folder, ZarrTeam & team, fs::path spool)
+  /** `spool`: the file for voxels that wait. If the array `isThere` already, its voxels only go to the next level. */
+  ZarrWriter(ZarrLayout layout, const Coordinates & extent, const ZarrFolder & folder, ZarrTeam & team, fs::path spool,
+             bool isThere)
     : m_Layout(std::move(layout))
     , m_Grid(m_Layout.array, m_Layout.fileAxis)
     , m_Strides(m_Grid.GetStrides())
@@ -183,8 +184,13 @@ public:
     , m_Folder(folder)
     , m_Team(team)
     , m_SpoolFile(std::move(spool))
+    , m_IsThere(isThere)
   {
     m_ChunkBytes = static_cast<std::size_t>(m_Grid.CountVoxelsOfChunk(m_Grid.GetLast())) * PixelSize(m_Kind);
+    if (m_IsThere)
+    {
+      return;
+    }
     m_Folder.MakeFolder(m_Layout.array.folder);
     m_Folder.WriteText(m_Layout.array.folder / (m_Layout.array.version == 2 ? ".zarray" : "zarr.json"),
                        MakeArrayMetadata(m_Layout));
@@ -288,7 +294,7 @@ private:
   void
   WriteChunkFile(const ZarrIndex & index, const BufferView & view, Worker & worker)
   {
-    if (this->Encode(GetZarrOrigin(index, m_Grid.GetLevel(0).chunk), view, worker, worker.encoded))
+    if (!m_IsThere && this->Encode(GetZarrOrigin(index, m_Grid.GetLevel(0).chunk), view, worker, worker.encoded))
     {
       Descriptor file = m_Folder.CreateFile(m_Layout.array.GetChunkFile(index));
       file.WriteAt(worker.encoded.data(), worker.encoded.size(), 0);
@@ -301,6 +307,10 @@ private:
   void
   WriteShard(const ZarrIndex & index, const BufferView & view)
   {
+    if (m_IsThere)
+    {
+      return;
+    }
     const Box unit = m_Grid.GetBox(0, GetZarrOrigin(index, m_Grid.GetLevel(0).chunk), Box::FromExtent(m_Extent));
     ZarrIndex first;
     ZarrIndex count;
@@ -481,6 +491,7 @@ private:
   std::deque<ZarrIndex>            m_Order;
   std::uint64_t                    m_InMemory{ 0 };
   fs::path                         m_SpoolFile;
+  bool                             m_IsThere;
   Descriptor                       m_Spool;
   std::vector<std::int64_t>        m_FreeSlots;
   std::int64_t                     m_Slots{ 0 };
@@ -500,6 +511,11 @@ public:
   {
     m_Header = header;
     m_Losses = std::move(losses);
+    if (options.zarr && options.zarr->addsLevels)
+    {
+      m_Levels = std::make_unique<ZarrLevels>(destination.shown, options.zarr->replacesLevels);
+      m_Losses.clear();
+    }
     m_Count = CountVoxels(destination.shown, header);
     for (std::size_t i = 0; i < m_Pyramid.levels.size(); ++i)
     {
@@ -509,7 +525,8 @@ public:
                                                        GetStoredExtent(m_Pyramid.headers[i]),
                                                        m_Files,
                                                        m_Team,
-                                                       m_Folder.GetPath(fs::path(".waiting" + std::to_string(i)))));
+                                                       m_Folder.GetPath(fs::path(".waiting" + std::to_string(i))),
+                                                       m_Levels && i == 0));
       if (i > 0)
       {
         m_Writers[i - 1]->SetNext(*m_Writers[i], m_Pyramid.reducer, m_Pyramid.factors[i - 1]);
@@ -546,6 +563,12 @@ public:
     {
       throw std::logic_error(m_Files.GetShown() + ": " + std::to_string(m_Done) + " of " + std::to_string(m_Count) +
                              " voxels were written");
+    }
+    if (m_Levels)
+    {
+      this->Sync();
+      m_Levels->Place(m_Root, m_Pyramid);
+      return;
     }
     const std::string text = MakeGroupMetadata(m_Pyramid, WithoutEnding(m_Root.filename().string()));
     if (m_Pyramid.levels.front().array.version == 2)
@@ -590,6 +613,7 @@ private:
   std::uint64_t                            m_Held;
   ZarrTeam                                 m_Team;
   std::vector<std::unique_ptr<ZarrWriter>> m_Writers;
+  std::unique_ptr<ZarrLevels>              m_Levels; ///< if the store is there and gets levels
   std::int64_t                             m_Count{ 0 };
   std::int64_t                             m_Done{ 0 };
   std::mutex                               m_Mutex;

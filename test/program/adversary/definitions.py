@@ -175,6 +175,61 @@ def hessian(a, inputs, sigma=0.6):
     return matrices
 
 
+def structure_tensor(a, inputs, outer=0.8):
+    """The smallest eigenvalue of the smoothed products of derivatives."""
+    derivatives = [derivative(a, inputs, axis) for axis in range(3)]
+    matrices = numpy.empty((*a.shape, 3, 3))
+    for row, column in itertools.product(range(3), repeat=2):
+        matrices[..., row, column] = gaussian(derivatives[row] * derivatives[column], inputs, outer)
+    return numpy.linalg.eigvalsh(matrices)[..., 0]
+
+
+def normalize(a, _):
+    """Deviations in units of the standard deviation of the box of 3 voxels to each side, cut at the edge."""
+    padded = numpy.pad(a, 1, constant_values=numpy.nan)
+    windows = numpy.lib.stride_tricks.sliding_window_view(padded, (3, 3, 3)).reshape(*a.shape, -1)
+    return (a - numpy.nanmean(windows, -1)) / numpy.nanstd(windows, -1)
+
+
+def moved(a, axis, step):
+    """The neighbors along an axis; beyond the edge the nearest voxel."""
+    return numpy.take(a, numpy.clip(numpy.arange(a.shape[axis]) + step, 0, a.shape[axis] - 1), axis)
+
+
+def diffusion(a, inputs, iterations=5):
+    """Perona and Malik's diffusion, as ITK has it, with the contrast of the first image."""
+    steps = spacing(inputs)
+    contrast = None
+    for _ in range(iterations):
+        central = [(moved(a, axis, 1) - moved(a, axis, -1)) / 2 / step for axis, step in enumerate(steps)]
+        contrast = contrast or 2 * sum((each**2).mean() for each in central)
+        speed = 0
+        for axis, step in enumerate(steps):
+            forward = (moved(a, axis, 1) - a) / step
+            square = forward**2 + sum(((each + moved(each, axis, 1)) / 2) ** 2 for other, each in enumerate(central) if other != axis)
+            flux = forward * numpy.exp(-square / contrast)
+            before = numpy.roll(flux, 1, axis)
+            before[(slice(None),) * axis + (0,)] = 0
+            speed = speed + flux - before
+        a = a + min(steps) / 2**4 * speed
+    return a
+
+
+def total_variation(a, inputs, weight=30, iterations=50):
+    """Algorithm 1 of Chambolle and Pock, with equal steps."""
+    scales = [1 / step for step in spacing(inputs)]
+    step = 0.5 / numpy.sqrt(sum(scale**2 for scale in scales))
+    image, ahead, p = a, a, numpy.zeros((3, *a.shape))
+    for _ in range(iterations):
+        for axis, scale in enumerate(scales):
+            p[axis] += step * scale * (moved(ahead, axis, 1) - ahead)
+        p /= numpy.maximum(1, numpy.sqrt((p**2).sum(0)) / weight)
+        divergence = sum(scale * numpy.diff(p[axis], axis=axis, prepend=0) for axis, scale in enumerate(scales))
+        following = (a + step * (divergence + image)) / (1 + step)
+        a, ahead = following, 2 * following - a
+    return a
+
+
 def frangi(a, inputs, sigma=0.6):
     values = numpy.linalg.eigvalsh(hessian(a, inputs)) * sigma**2
     first, second, third = numpy.moveaxis(numpy.take_along_axis(values, abs(values).argsort(-1), -1), -1, 0)
@@ -356,6 +411,8 @@ DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
     "std": of_windows(numpy.std), "box": of_windows(numpy.mean), "maximum": maximum, "minimum": minimum,
+    "white-tophat": lambda a, _: a - maximum(minimum(a)), "black-tophat": lambda a, _: minimum(maximum(a)) - a,
+    "unsharp": lambda a, inputs: a + 0.5 * (a - gaussian(a, inputs)), "normalize": normalize, "diffusion": diffusion, "total-variation": total_variation,
     "opening": lambda a, _: maximum(minimum(a)), "closing": lambda a, _: minimum(maximum(a)),
     "range": of_windows(numpy.ptp), "median": percentile(0.5), "percentile": percentile(0.25), "wiener": wiener,
     "nlm": non_local_means, "entropy": of_windows(entropy),
@@ -363,7 +420,7 @@ DEFINITIONS = {
     "convolve-image": lambda a, inputs: convolve(a, file_of(inputs, "kernel")),
     "convolve-varying": varying, "gaussian": gaussian, "highpass": lambda a, inputs: a - gaussian(a, inputs),
     "log": laplacian, "derivative": derivative, "gradient": gradient,
-    "hessian": lambda a, inputs: numpy.linalg.eigvalsh(hessian(a, inputs))[..., 0], "vesselness": frangi,
+    "hessian": lambda a, inputs: numpy.linalg.eigvalsh(hessian(a, inputs))[..., 0], "structure-tensor": structure_tensor, "vesselness": frangi,
     "difference": lambda a, inputs: a - file_of(inputs, "second"),
     "sat": lambda a, _: a.cumsum(0).cumsum(1).cumsum(2),
     "reconstruct": lambda a, inputs: reconstruct(file_of(inputs, "marker"), a),

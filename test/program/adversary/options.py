@@ -4,7 +4,7 @@ import os
 import re
 
 from adversary.subcommands import REQUIRED, Inputs, all_subcommands
-from adversary.support import ProgramTest, listed_options, listed_subcommands, run
+from adversary.support import Image, ProgramTest, listed_options, listed_subcommands, read, run, write
 
 # Changes to what must be given; one that makes a difference is enough. With "+" before its name a row is for one
 # subcommand. None as a value is a flag; the key "" takes options away.
@@ -38,8 +38,19 @@ TRIALS = {
     "fft": [{"fft": None, "output-type": "float64"}],
     "+derivative axes": [({"order": "1", "axes": "0"}, {"axes": "1"})],
     "+derivative kernel": [{"kernel": "sampled"}],
-    **{f"+{name} kernel": [{"kernel": "sampled"}] for name in ("gradient", "hessian", "vesselness")},
-    "+hessian result": [{"result": "by-magnitude"}, {"result": "elements"}],
+    **{f"+{name} kernel": [{"kernel": "sampled"}] for name in ("gradient", "hessian", "structure-tensor", "vesselness")},
+    "+hessian result": [{"result": "by-magnitude"}, {"result": "direction"}, {"result": "elements"}],
+    "+structure-tensor result": [{"result": each} for each in ("orientation", "coherence", "cornerness", "elements")],
+    "+diffusion method": [{"method": "curvature"}],
+    "conductance": [{"conductance": "2"}],
+    "gradient-magnitude": [{"gradient-magnitude": "30"}],
+    "time-step": [{"time-step": "0.02"}],
+    "+total-variation weight": [{"weight": "90"}],
+    "amount": [{"amount": "1.5"}],
+    "+unsharp threshold": [{"threshold": "20"}],
+    "least-deviation": [{"least-deviation": "90"}],
+    "outer-sigma": [{"outer-sigma": "0.9"}, {"outer-sigma": "0"}],
+    "harris": [({"result": "cornerness"}, {"harris": "0.2"})],
     "number": [{"number": "1"}],
     "scales": [{"scales": "0.9"}, {"scales": "0.6,0.9"}],
     "measure": [{"measure": each} for each in ("blobness", "sheetness", "sato", "meijering", "jerman")],
@@ -179,6 +190,8 @@ TRIALS = {
     "origin": [{"origin": "0.3,0,0"}],
     "direction": [{"direction": "0,1,0,-1,0,0,0,0,1"}],
     "affine": [{"affine": "1,0,0,0.4,0,1,0,0,0,0,1,0"}],
+    "displacements": [{"displacements": "@vectors"}],
+    "displacement-grid": [({"displacements": "@vectors"}, {"displacement-grid": "4,3,3,1,1,1,0,0,0,1,0,0,0,1,0,0,0,1"})],
     "reference": [({"": "scale"}, {"reference": "@kernel"})],
     "interpolation": [{"interpolation": each} for each in ("nearest", "cubic", "lanczos", "label")],
     "outside": [({"origin": "-3,0,0"}, {"outside": each}) for each in ("value", "mirror", "grid-wrap")],
@@ -255,6 +268,31 @@ class Options(ProgramTest):
                 result = self.assert_refused(
                     subcommand, inputs.path, self.out, *inputs.arguments({**REQUIRED[subcommand], **options}), status=2)
                 self.assertRegex(result.stderr, "|".join("--" + name for name in options))
+
+    def test_displacements_are_lengths_that_are_added_to_points(self):
+        inputs = Inputs(self.folder)
+        spacing = inputs.image.spacing
+        field = Image((2, 2, 2), "float32", [1.4 * spacing[0], -0.7 * spacing[1], 0.4 * spacing[2]] * 8, [9.0, 9.0, 14.0], [-1.0, -1.0, -1.0])
+        vectors = write(self.folder / "field.mha", field, more="ElementNumberOfChannels = 3\n")
+        moved = self.folder / "moved.mha"
+        rows = f"1,0,0,{1.4 * spacing[0]},0,1,0,{-0.7 * spacing[1]},0,0,1,{0.4 * spacing[2]}"
+        for interpolation in ("nearest", "linear", "cubic"):
+            with self.subTest(interpolation=interpolation):
+                options = (f"--interpolation={interpolation}", "--output-type=float32") if interpolation != "nearest" else \
+                    (f"--interpolation={interpolation}",)
+                self.assert_runs("resample", inputs.path, moved, "--affine", rows, *options)
+                self.assert_runs("resample", inputs.path, self.out, "--displacements", vectors, *options)
+                found, expected = read(self.out), read(moved)
+                self.assertLess(max(abs(a - b) for a, b in zip(found.values, expected.values)), 1e-3)
+                whole = self.out.read_bytes()
+                for more in ("--divisions=3", "--threads=1", "--memory=200M"):
+                    self.assert_runs("resample", inputs.path, self.out, "--displacements", vectors, *options, more)
+                    self.assertEqual(self.out.read_bytes(), whole, more)
+        for words, names in ((("--displacements", inputs.path), "1 components"), (("--displacements", "none.mha"), "none.mha"),
+                             (("--displacement-grid", vectors), "--displacement-grid"),
+                             (("--displacements", vectors, "--displacement-grid", inputs.path), "--displacement-grid")):
+            with self.subTest(words=words):
+                self.assert_refused("resample", inputs.path, self.out, "--scale=1", *words, names=names)
 
     def test_options_that_are_given_twice_are_refused(self):
         inputs = Inputs(self.folder)

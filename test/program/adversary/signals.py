@@ -1,8 +1,10 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Runs that are ended by signals: they die by them, and what has the final name is whole."""
 import gzip
+import json
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -110,6 +112,67 @@ class Signals(ProgramTest):
                     if name.startswith("."):
                         path.rmdir() if path.is_dir() else path.unlink()
         self.assertGreater(sum(status != 0 for status in statuses), RUNS // 5, "too few runs were interrupted")
+
+    def test_levels_of_a_store_at_random_moments(self):
+        """It is as it was, or has all of them; where levels are replaced it may have its first one alone."""
+        def contents(folder):
+            return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+        image = write(self.folder / "in.mha", noise((520, 60, 10), "uint16", 1))
+        stores = self.folder / "stores"
+        for version in ("0.4", "0.5"):
+            stores.mkdir()
+            store, whole = stores / "a.ome.zarr", self.folder / "b.ome.zarr"
+            self.assert_runs("identity", image, store, "--zarr", version)
+            before = contents(store)
+            self.assert_runs("identity", image, whole, "--zarr", f"{version},pyramid=max")
+            self.assert_runs("pyramid", store, "--method=max")
+            made = contents(store)
+            expected = contents(whole)
+            metadata = "zarr.json" if version == "0.5" else ".zattrs"
+            self.assertEqual({n: c for n, c in made.items() if n != metadata}, {n: c for n, c in expected.items() if n != metadata})
+            description = [json.loads(each[metadata]) for each in (made, expected)]
+            for each in description:
+                (each if version == "0.4" else each["attributes"]["ome"])["multiscales"][0].pop("name")
+            self.assertEqual(*description)
+            self.assert_refused("pyramid", store, names="--overwrite", status=2)
+            self.assertEqual(contents(store), made)
+            thin = ("pyramid", store, "--overwrite", "--zarr=chunks=64x64x2")
+            self.assert_runs(*thin)
+            once = contents(store)
+            self.assert_runs(*thin, "--memory=200M", "--divisions=5")
+            self.assertEqual(contents(store), once)
+            self.assert_runs("pyramid", store, "--overwrite", "--method=min")
+            replaced = contents(store)
+            generator = random.Random(3)
+            for number in range(RUNS // 8):
+                old, new, words = [(before, made, ("--method=max",)), (made, replaced, ("--method=min", "--overwrite"))][number % 2]
+                shutil.rmtree(stores)
+                for name, content in old.items():
+                    (store / name).parent.mkdir(parents=True, exist_ok=True)
+                    (store / name).write_bytes(content)
+                code = (*DEADLY, signal.SIGKILL)[number // 2 % 4]
+                process = self.start("pyramid", store, *words)
+                time.sleep(generator.uniform(0.01, 0.08))
+                process.send_signal(code)
+                status, error = self.end(process)
+                now = contents(store)
+                with self.subTest(version=version, run=number, signal=code.name, status=status, error=error):
+                    self.assertIn(status, (0, -code))
+                    if status == 0:
+                        self.assertEqual(now, new)
+                    elif now[metadata] == old[metadata]:
+                        self.assertEqual({n: c for n, c in now.items() if n in old}, old)
+                    else:
+                        self.assertIn(now[metadata], (new[metadata], *([] if old is before else [now[metadata]])))
+                    self.assertEqual({n: c for n, c in now.items() if n.startswith("0/")},
+                                     {n: c for n, c in before.items() if n.startswith("0/")})
+                    if code != signal.SIGKILL:
+                        self.assertEqual(list(stores.iterdir()), [store])
+                    self.assert_runs("pyramid", store, "--method=min", "--overwrite")
+                    self.assertTrue(contents(store) == replaced)
+            shutil.rmtree(stores)
+            shutil.rmtree(whole)
 
     def test_a_long_run_dies_by_the_signal(self):
         """Uninterrupted they would take minutes."""

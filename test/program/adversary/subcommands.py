@@ -9,21 +9,21 @@ from adversary.support import Image, listed_subcommands, noise, run, write
 _VALUES = {
     "radius": "1", "height": "40", "noise": "900", "strength": "30", "percentile": "25", "bins": "8", "sigma": "0.6",
     "weights": "1,2,4", "kernel": "@kernel", "kernels": "@kernels", "grid": "2,1,1", "minus": "@second",
-    "marker": "@marker", "model": "@model", "low": "100", "high": "230", "distance": "0.3", "order": "1,0,0", "scales": "0.6",
+    "marker": "@marker", "model": "@model", "low": "100", "high": "230", "distance": "0.3", "order": "1,0,0", "scales": "0.6", "outer-sigma": "0.8",
     "iterations": "2", "scale": "1.5",
 }
 # If one of several options has to be given, no single one is required.
 _CHOSEN = {
     "gaussian": ("sigma",), "highpass": ("sigma",), "log": ("sigma",), "derivative": ("sigma",), "gradient": ("sigma",),
-    "hessian": ("sigma",), "convolve": ("radius", "weights"), "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
+    "hessian": ("sigma",), "structure-tensor": ("sigma",), "convolve": ("radius", "weights"), "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
     "deconvolve": ("iterations",), "deconvolve-varying": ("iterations",), "resample": ("scale",),
     # They are tested with what is their default.
     "opening-by-reconstruction": ("radius",), "closing-by-reconstruction": ("radius",),
 }
 # Values that are not those of others.
-_OWN = {"convolve": {"radius": "1,0,0"}, "boundaries": {"mode": "inner"}}
+_OWN = {"convolve": {"radius": "1,0,0"}, "total-variation": {"weight": "30"}, "boundaries": {"mode": "inner"}}
 # They write no image, or are no filters (filter-labels and its like, whose tests are in measure.py).
-OTHERS = ("measure", "filter-labels", "fill-label-holes", "separate", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
+OTHERS = ("measure", "filter-labels", "fill-label-holes", "pyramid", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
           "fiji-scripts", "man")
 
 
@@ -64,6 +64,9 @@ class Inputs:
             "radii": write(folder / "radii.mha", self.with_geometry(noise(size, "uint8", 7, 0, 3))),
         }
 
+        vectors = noise((4, 3, 3 * 3), "float32", 11, -1, 1)
+        vectors.size, vectors.spacing, vectors.origin = (4, 3, 3), [2.0, 3.5, 5.0], [-0.5, 0.25, 1.0]
+        self.files["vectors"] = write(folder / "vectors.mha", vectors, more="ElementNumberOfChannels = 3\n")
         self.files["model"].write_bytes(small_model())
         self.files["other"] = folder / "other.onnx"
         self.files["other"].write_bytes(small_model([node("Sigmoid", ["f"], "out")]))

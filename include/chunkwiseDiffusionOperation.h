@@ -1,0 +1,82 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDiffusionOperation_h
+#define chunkwiseDiffusionOperation_h
+
+#include "chunkwiseOperations.h"
+
+namespace chunkwise
+{
+
+enum class DiffusionMethod
+{
+  Gradient,       ///< P. Perona, J. Malik, IEEE PAMI 12(7), 1990
+  Curvature,      ///< R. Whitaker, X. Xue, "Variable-conductance, level-set curvature for image denoising", ICIP 2001
+  TotalVariation, ///< L. Rudin, S. Osher, E. Fatemi, Physica D 60, 1992, by A. Chambolle, T. Pock, JMIV 40, 2011
+  SquaredGradient ///< no smoothing: the squared length of the gradient by central differences
+};
+
+/** Smoothing that stops at edges, by a fixed number of iterations. Kernel "diffusion".
+ *
+ * Beyond the image's edge the nearest voxel counts (zero flux). Differences d_a along axis a are those of voxels times
+ * scale[a], central ones half of those of the neighbors to both sides. An iteration reaches one voxel, so a chunk with
+ * a halo of as many voxels as iterations has the bits of the whole image.
+ *
+ * Gradient and Curvature, as ITK's GradientNDAnisotropicDiffusionFunction and CurvatureNDAnisotropicDiffusionFunction
+ * have them: between two neighbors along axis a, g^2 = d_a^2 + the sum over the other axes of the squared mean of both
+ * voxels' central differences, and the flux is f = d_a exp(-g^2 / 2 contrast^2), for Curvature over sqrt(g^2 + 1e-10).
+ * S is the sum over the axes of the flux to the next voxel minus that from the voxel before. Gradient: x + timeStep S.
+ * Curvature: x + timeStep S sqrt(U), U being the sum of max(d+, 0)^2 + min(d-, 0)^2 if S > 0, else of min(d+, 0)^2 +
+ * max(d-, 0)^2, with d+ and d- the differences to the next voxel and from the voxel before. A contrast of 0 leaves the
+ * image as it is.
+ *
+ * TotalVariation: u = u' = x and p = 0 at first, then p <- P(p + s grad u'), v = (u + t div p + t x) / (1 + t), u' = 2
+ * v
+ * - u, u = v. P divides by max(1, |p| / weight), grad has the differences to the next voxels, -div is its adjoint, and
+ * s = t = 1 / (2 sqrt(sum of scale^2)).
+ *
+ * Arithmetic: float for float, 8- and 16-bit integers, double for the others, each operation rounded, axes ascending,
+ * the exponential by a polynomial. Integer results are rounded to nearest, ties to even, and clamped. */
+class Chunkwise_EXPORT DiffusionOperation : public Operation
+{
+public:
+  static constexpr std::int64_t MostIterations = 10000;
+
+  DiffusionMethod method{ DiffusionMethod::Gradient };
+  std::int64_t    iterations{ 1 };
+  /** Above 0 along an axis that takes part. */
+  double scale[MaxDimension]{};
+  double timeStep{ 0.0625 };
+  double contrast{ 1 };
+  double weight{ 1 };
+  /** Lets devices compute: those of tests, which run the host's kernels. */
+  bool triesDevices{ false };
+
+  std::string
+  GetName() const override
+  {
+    return "diffusion";
+  }
+  std::string
+  GetKey() const override;
+  Halo
+  GetHalo(const Coordinates & image) const override;
+  void
+  Validate(const Coordinates & image) const override;
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  {
+    CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
+  }
+  std::string
+  GetObjectionToDevices() const override
+  {
+    return triesDevices ? "" : "there are no kernels of diffusion for GPUs yet";
+  }
+  /** Axes that take part, ascending. */
+  std::vector<int>
+  GetAxes() const;
+};
+
+} // namespace chunkwise
+
+#endif

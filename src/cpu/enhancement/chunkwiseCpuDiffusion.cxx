@@ -1,0 +1,492 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuDiffusion.h"
+
+#include "chunkwiseCpuDiffusionRows.h"
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuLevels.h"
+#include "chunkwiseCpuMarchRows.h"
+#include "chunkwiseCpuRowStore.h"
+#include "chunkwiseDiffusionOperation.h"
+#include "chunkwiseRealOf.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace chunkwise
+{
+
+CHUNKWISE_DECLARE_AT_LEVELS(DiffusionLevel, MakeDiffusionLevel)
+
+const DiffusionLevel &
+GetDiffusionLevel()
+{
+  static FunctionsAtLevels<DiffusionLevel> levels{ CHUNKWISE_AT_LEVELS(MakeDiffusionLevel) };
+  return levels.Get();
+}
+
+namespace
+{
+
+/** Images of a box in the scratch. Rows have room before and after their voxels, for the voxels beyond the image's edge
+ * and for vectors. */
+template <typename TAcc>
+struct DiffusionImages
+{
+  static constexpr std::int64_t Width = MarchLine / static_cast<std::int64_t>(sizeof(TAcc));
+
+  Box          box;
+  std::int64_t row{ 0 };
+  std::int64_t image{ 0 };
+  TAcc *       memory{ nullptr };
+
+  explicit DiffusionImages(const Box & theBox)
+    : box(theBox)
+    , row(RowLength(theBox.Extent(0)))
+  {
+    image = row;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      image *= box.Extent(a);
+    }
+  }
+  static std::int64_t
+  RowLength(std::int64_t n)
+  {
+    return (n + 1 + Width - 1) / Width * Width + 2 * Width;
+  }
+  /** The voxel `at` of image `number`. */
+  TAcc *
+  At(int number, const Coordinates & at) const
+  {
+    std::int64_t offset = 0;
+    for (int a = MaxDimension - 1; a > 0; --a)
+    {
+      offset = offset * box.Extent(a) + at[a] - box.lower[a];
+    }
+    return memory + number * image + offset * row + Width + at[0] - box.lower[0];
+  }
+};
+
+int
+CountImages(const DiffusionOperation & operation)
+{
+  return operation.method == DiffusionMethod::TotalVariation ? 3 + static_cast<int>(operation.GetAxes().size()) : 2;
+}
+
+/** The voxels that `output` depends on, `steps` iterations before the last. */
+Box
+Reach(const DiffusionOperation & operation, Box output, const Box & image, std::int64_t steps)
+{
+  for (const int a : operation.GetAxes())
+  {
+    output.lower[a] = std::max(output.lower[a] - steps, image.lower[a]);
+    output.upper[a] = std::min(output.upper[a] + steps, image.upper[a]);
+  }
+  return output;
+}
+
+/** Numbers that a worker needs: fluxes to the voxels that come later, along each axis but x, and some rows. */
+std::int64_t
+CountWorkerRows(const DiffusionOperation & operation, const Box & box)
+{
+  std::int64_t rows = 4;
+  std::int64_t plane = 1;
+  for (int a = 1; a < MaxDimension; ++a)
+  {
+    rows += operation.scale[a] > 0 ? plane : 0;
+    plane *= box.Extent(a);
+  }
+  return rows;
+}
+
+template <typename TAcc>
+std::int64_t
+CountNumbers(const DiffusionOperation & operation, const Box & box, std::int64_t workers)
+{
+  const DiffusionImages<TAcc> images(box);
+  return CountImages(operation) * images.image + workers * CountWorkerRows(operation, box) * images.row;
+}
+
+template <typename TAcc>
+class Diffusion
+{
+public:
+  explicit Diffusion(const KernelCall & call)
+    : m_Call(call)
+    , m_Operation(static_cast<const DiffusionOperation &>(*call.operation))
+    , m_Axes(m_Operation.GetAxes())
+    , m_Images(Reach(m_Operation, call.output.box, call.image, m_Operation.iterations))
+    , m_Functions(FunctionsOf(GetDiffusionLevel()))
+  {
+    m_Images.memory = static_cast<TAcc *>(call.scratch);
+    m_Workers = m_Images.memory + CountImages(m_Operation) * m_Images.image;
+    double squares = 0;
+    for (const int a : m_Axes)
+    {
+      squares += m_Operation.scale[a] * m_Operation.scale[a];
+    }
+    m_Step = static_cast<TAcc>(squares > 0 ? 0.5 / std::sqrt(squares) : 0.0);
+  }
+
+  void
+  Run()
+  {
+    const bool isVariation = m_Operation.method == DiffusionMethod::TotalVariation;
+    this->Load(isVariation);
+    const std::int64_t voxels = m_Call.output.box.NumberOfVoxels();
+    const std::int64_t iterations = m_Operation.iterations;
+    for (std::int64_t i = 1; i <= iterations; ++i)
+    {
+      if (m_Call.control && m_Call.control->ShouldStop())
+      {
+        return;
+      }
+      m_From = static_cast<int>((i - 1) % 2);
+      const Box box = Reach(m_Operation, m_Call.output.box, m_Call.image, iterations - i);
+      if (isVariation)
+      {
+        Box dual = box;
+        for (const int a : m_Axes)
+        {
+          dual.lower[a] = std::max(dual.lower[a] - 1, m_Call.image.lower[a]);
+        }
+        this->ForEachPart(dual, [&](const Box & part, TAcc *) { this->StepDual(part); });
+        this->ForEachPart(box, [&](const Box & part, TAcc *) { this->StepPrimal(part); });
+      }
+      else
+      {
+        this->ForEachPart(box, [&](const Box & part, TAcc * rows) { this->Step(part, rows); });
+      }
+      if (m_Call.control)
+      {
+        // Shares that sum up to all voxels.
+        const auto share = [&](std::int64_t k) {
+          return voxels / iterations * k + (k == iterations ? voxels % iterations : 0);
+        };
+        m_Call.control->AddFinishedVoxels(share(i) - share(i - 1));
+      }
+    }
+    const int  result = isVariation ? 2 : static_cast<int>(iterations % 2);
+    const auto store = RowStoreOf<TAcc>(m_Call.output.kind);
+    this->ForEachPart(m_Call.output.box, [&](const Box & part, TAcc *) {
+      ForEachRow(part,
+                 [&](const Coordinates & at) { store(m_Call.output, at, part.Extent(0), m_Images.At(result, at)); });
+    });
+  }
+
+private:
+  static const DiffusionFunctions<TAcc> &
+  FunctionsOf(const DiffusionLevel & level)
+  {
+    if constexpr (sizeof(TAcc) == 4)
+    {
+      return level.float32;
+    }
+    else
+    {
+      return level.float64;
+    }
+  }
+
+  /** Calls body(part, a worker's rows) for parts of a box, cut along its slowest axis. */
+  template <typename TBody>
+  void
+  ForEachPart(const Box & box, TBody && body)
+  {
+    int axis = 1;
+    for (int a = 2; a < MaxDimension; ++a)
+    {
+      axis = box.Extent(a) > 1 ? a : axis;
+    }
+    const std::int64_t extent = box.Extent(axis);
+    const std::int64_t parts = std::min<std::int64_t>(extent, 4 * m_Call.executor->GetConcurrency());
+    const std::int64_t rows = CountWorkerRows(m_Operation, m_Images.box);
+    m_Call.executor->ParallelFor(parts, [&](std::int64_t task, unsigned int worker) {
+      Box part = box;
+      part.lower[axis] = box.lower[axis] + extent * task / parts;
+      part.upper[axis] = box.lower[axis] + extent * (task + 1) / parts;
+      body(part, m_Workers + worker * rows * m_Images.row + m_Images.Width);
+    });
+  }
+
+  void
+  Load(bool isVariation)
+  {
+    DispatchPixelKind(m_Call.inputs[0].kind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      this->ForEachPart(m_Images.box, [&](const Box & part, TAcc *) {
+        ForEachRow(part, [&](const Coordinates & at) {
+          Box row{ at, at };
+          for (int a = 0; a < MaxDimension; ++a)
+          {
+            row.upper[a] = a == 0 ? part.upper[0] : at[a] + 1;
+          }
+          LoadTile<Pixel>(m_Call.inputs[0],
+                          m_Call.image,
+                          row,
+                          BoundaryMode::ZeroFluxNeumann,
+                          TAcc{},
+                          m_Images.At(0, at),
+                          [](Pixel voxel) { return static_cast<TAcc>(voxel); });
+          this->FillEnds(0, at, part.Extent(0));
+          for (int number = 1; isVariation && number < CountImages(m_Operation); ++number)
+          {
+            TAcc * const to = m_Images.At(number, at);
+            if (number < 3)
+            {
+              std::copy(m_Images.At(0, at) - 1, m_Images.At(0, at) + part.Extent(0) + 1, to - 1);
+            }
+            else
+            {
+              std::fill(to - 1, to + part.Extent(0) + 1, TAcc{});
+            }
+          }
+        });
+      });
+    });
+  }
+
+  /** The voxels beyond both ends of a row: the nearest ones. They are read at the image's edge alone. */
+  void
+  FillEnds(int number, const Coordinates & at, std::int64_t n)
+  {
+    TAcc * const row = m_Images.At(number, at);
+    row[-1] = row[0];
+    row[n] = row[n - 1];
+  }
+
+  /** The row of a voxel, or of the nearest one in the image. */
+  TAcc *
+  Neighbor(int number, Coordinates at, int axis, std::int64_t step) const
+  {
+    if (axis == 0)
+    {
+      return m_Images.At(number, at) + step;
+    }
+    at[axis] = std::min(std::max(at[axis] + step, m_Call.image.lower[axis]), m_Call.image.upper[axis] - 1);
+    return m_Images.At(number, at);
+  }
+
+  NeighborStep<TAcc>
+  MakeNeighbors(int number, const Coordinates & at, std::int64_t n) const
+  {
+    NeighborStep<TAcc> step;
+    step.axes = static_cast<int>(m_Axes.size());
+    step.here = m_Images.At(number, at);
+    for (int k = 0; k < step.axes; ++k)
+    {
+      const int a = m_Axes[static_cast<std::size_t>(k)];
+      step.after[k] = this->Neighbor(number, at, a, 1);
+      step.before[k] = this->Neighbor(number, at, a, -1);
+      step.scale[k] = static_cast<TAcc>(m_Operation.scale[a]);
+    }
+    step.n = n;
+    return step;
+  }
+
+  /** The fluxes from the voxels of a row, `shift` voxels after `at`, to their next ones along an axis. */
+  void
+  MakeFlux(const Coordinates & at, std::int64_t shift, int axis, std::int64_t n, TAcc * flux) const
+  {
+    FluxStep<TAcc> step;
+    Coordinates    next = at;
+    if (axis > 0)
+    {
+      next[axis] = std::min(at[axis] + 1, m_Call.image.upper[axis] - 1);
+    }
+    const std::int64_t nextShift = axis > 0 ? shift : shift + 1;
+    step.here = m_Images.At(m_From, at) + shift;
+    step.next = m_Images.At(m_From, next) + nextShift;
+    step.scale = static_cast<TAcc>(m_Operation.scale[axis]);
+    for (const int a : m_Axes)
+    {
+      if (a != axis)
+      {
+        step.hereAfter[step.others] = this->Neighbor(m_From, at, a, 1) + shift;
+        step.hereBefore[step.others] = this->Neighbor(m_From, at, a, -1) + shift;
+        step.nextAfter[step.others] = this->Neighbor(m_From, next, a, 1) + nextShift;
+        step.nextBefore[step.others] = this->Neighbor(m_From, next, a, -1) + nextShift;
+        step.half[step.others++] = static_cast<TAcc>(0.5 * m_Operation.scale[a]);
+      }
+    }
+    // Finite, so that voxels without a gradient have no NaN.
+    step.inverse = static_cast<TAcc>(std::min(0.5 / (m_Operation.contrast * m_Operation.contrast),
+                                              static_cast<double>(std::numeric_limits<TAcc>::max())));
+    step.isCurvature = m_Operation.method == DiffusionMethod::Curvature;
+    step.n = n;
+    step.flux = flux;
+    m_Functions.flux(step);
+  }
+
+  /** An iteration of gradient or curvature diffusion. Fluxes to the next voxel are kept until it comes. */
+  void
+  Step(const Box & part, TAcc * rows)
+  {
+    const std::int64_t n = part.Extent(0);
+    const int          to = 1 - m_From;
+    const bool         isFlux = m_Operation.method != DiffusionMethod::SquaredGradient;
+    // Without a contrast there is no flux.
+    const TAcc timeStep = static_cast<TAcc>(m_Operation.contrast > 0 ? m_Operation.timeStep : 0.0);
+    ForEachRow(part, [&](const Coordinates & at) {
+      NeighborStep<TAcc> step = this->MakeNeighbors(m_From, at, n);
+      step.out = m_Images.At(to, at);
+      if (!isFlux)
+      {
+        m_Functions.squares(step);
+        return;
+      }
+      if (!(timeStep > 0) || m_Axes.empty())
+      {
+        std::copy(step.here, step.here + n, step.out);
+        this->FillEnds(to, at, n);
+        return;
+      }
+      TAcc *       slots = rows;
+      TAcc * const sum = this->TakeRow(slots);
+      TAcc * const flux = this->TakeRow(slots);
+      bool         isFirst = true;
+      std::int64_t plane = 1;
+      std::int64_t slot = 0;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        if (m_Operation.scale[a] > 0)
+        {
+          if (a == 0)
+          {
+            this->MakeFlux(at, -1, 0, n + 1, flux);
+            m_Functions.add(sum, flux + 1, flux, isFirst, false, n);
+          }
+          else
+          {
+            TAcc * const kept = slots + slot * m_Images.row;
+            if (at[a] == part.lower[a])
+            {
+              Coordinates before = at;
+              before[a] = std::max(at[a] - 1, m_Call.image.lower[a]);
+              // At the image's edge the voxel before is the same: no flux.
+              before[a] < at[a] ? this->MakeFlux(before, 0, a, n, kept) : this->Clear(kept, n);
+            }
+            this->MakeFlux(at, 0, a, n, flux);
+            m_Functions.add(sum, flux, kept, isFirst, true, n);
+          }
+          isFirst = false;
+        }
+        if (a > 0)
+        {
+          slots += m_Operation.scale[a] > 0 ? plane * m_Images.row : 0;
+          slot += (at[a] - part.lower[a]) * plane;
+          plane *= m_Images.box.Extent(a);
+        }
+      }
+      m_Operation.method == DiffusionMethod::Curvature ? m_Functions.updateCurvature(step, sum, timeStep)
+                                                       : m_Functions.update(step, sum, timeStep);
+      this->FillEnds(to, at, n);
+    });
+  }
+
+  TAcc *
+  TakeRow(TAcc *& rows) const
+  {
+    TAcc * const row = rows;
+    rows += m_Images.row;
+    return row;
+  }
+  static void
+  Clear(TAcc * row, std::int64_t n)
+  {
+    std::fill(row, row + n, TAcc{});
+  }
+
+  VariationStep<TAcc>
+  MakeVariation(const Coordinates & at, std::int64_t n) const
+  {
+    VariationStep<TAcc> step;
+    static_cast<NeighborStep<TAcc> &>(step) = this->MakeNeighbors(1, at, n);
+    for (int k = 0; k < step.axes; ++k)
+    {
+      step.dual[k] = m_Images.At(3 + k, at);
+    }
+    step.step = m_Step;
+    step.weight = static_cast<TAcc>(m_Operation.weight);
+    step.image = m_Images.At(0, at);
+    step.state = m_Images.At(2, at);
+    step.out = m_Images.At(1, at);
+    return step;
+  }
+  void
+  StepDual(const Box & part)
+  {
+    ForEachRow(part, [&](const Coordinates & at) {
+      m_Functions.dual(this->MakeVariation(at, part.Extent(0)));
+      if (m_Operation.scale[0] > 0 && part.lower[0] == m_Call.image.lower[0])
+      {
+        // No p is before the first voxel, and vectors have written past the last one.
+        m_Images.At(3, at)[-1] = TAcc{};
+      }
+    });
+  }
+  void
+  StepPrimal(const Box & part)
+  {
+    ForEachRow(part, [&](const Coordinates & at) {
+      VariationStep<TAcc> step = this->MakeVariation(at, part.Extent(0));
+      for (int k = 0; k < step.axes; ++k)
+      {
+        const int a = m_Axes[static_cast<std::size_t>(k)];
+        step.before[k] = a > 0 && at[a] == m_Call.image.lower[a] ? nullptr : this->Neighbor(3 + k, at, a, -1);
+      }
+      m_Functions.primal(step);
+      this->FillEnds(1, at, part.Extent(0));
+    });
+  }
+
+  const KernelCall &               m_Call;
+  const DiffusionOperation &       m_Operation;
+  const std::vector<int>           m_Axes;
+  DiffusionImages<TAcc>            m_Images;
+  const DiffusionFunctions<TAcc> & m_Functions;
+  TAcc *                           m_Workers{ nullptr };
+  TAcc                             m_Step{ 0 };
+  int                              m_From{ 0 };
+};
+
+void
+RunDiffusion(const KernelCall & call)
+{
+  if (call.output.box.NumberOfVoxels() == 0)
+  {
+    return;
+  }
+  UsesDouble(call.inputs[0].kind) ? Diffusion<double>(call).Run() : Diffusion<float>(call).Run();
+}
+
+std::size_t
+ScratchOfDiffusion(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & diffusion = static_cast<const DiffusionOperation &>(operation);
+  Coordinates  extent{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t reach = diffusion.scale[a] > 0 ? 2 * diffusion.iterations : 0;
+    extent[a] = std::min(shape.outputBox.Extent(a) + reach, std::max<std::int64_t>(1, shape.image.Extent(a)));
+  }
+  const Box box = Box::FromExtent(extent);
+  return static_cast<std::size_t>(UsesDouble(shape.inputKinds[0])
+                                    ? CountNumbers<double>(diffusion, box, shape.concurrency) * 8
+                                    : CountNumbers<float>(diffusion, box, shape.concurrency) * 4);
+}
+
+} // namespace
+
+void
+RegisterHostDiffusion(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunDiffusion;
+  kernel.scratchBytes = ScratchOfDiffusion;
+  registry.Register("diffusion", { kernel });
+}
+
+} // namespace chunkwise

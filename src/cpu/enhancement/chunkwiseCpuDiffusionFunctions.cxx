@@ -1,0 +1,226 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Compiled once for each instruction set, see chunkwiseCpuLevelFunctions.cxx.
+#include "chunkwiseCpuDiffusionRows.h"
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuMarchRows.h"
+#include "chunkwiseCpuPatchImplementation.h"
+#include "chunkwiseCpuTogetherImplementation.h"
+#include "chunkwiseHessianMeasure.h"
+
+namespace chunkwise
+{
+namespace CHUNKWISE_CPU_LEVEL
+{
+
+using BitsOfDoubles [[gnu::vector_size(sizeof(VectorOf<double>))]] = std::int64_t;
+using BitsOfFloats [[gnu::vector_size(sizeof(VectorOf<float>))]] = std::int32_t;
+
+/** exp(-t) for t >= 0; of floats within 2e-7 of it relatively, and 0 beyond 87. */
+CHUNKWISE_ALWAYS_INLINE VectorOf<float>
+                        Decay(VectorOf<float> t)
+{
+  using Vector = VectorOf<float>;
+  const Vector bounded = t > 87.0F ? Vector{} + 87.0F : t;
+  // The sum has no bits after the point: rounded to nearest, and an integer in its lowest bits.
+  const Vector shifted = bounded * -1.44269504F + 12582912.0F;
+  const Vector n = shifted - 12582912.0F;
+  const Vector x = (-bounded - n * 0.693359375F) - n * -2.12194440e-4F;
+  Vector       power = x * (1.0F / 720) + 1.0F / 120;
+  power = power * x + 1.0F / 24;
+  power = power * x + 1.0F / 6;
+  power = power * x + 0.5F;
+  power = power * x + 1.0F;
+  power = power * x + 1.0F;
+  BitsOfFloats bits{};
+  __builtin_memcpy(&bits, &shifted, sizeof(bits));
+  bits = (bits + 127) << 23;
+  Vector scale{};
+  __builtin_memcpy(&scale, &bits, sizeof(scale));
+  return t > 87.0F ? Vector{} : power * scale;
+}
+
+CHUNKWISE_ALWAYS_INLINE VectorOf<double>
+                        Decay(VectorOf<double> t)
+{
+  return ExponentialOfMinus<VectorOf<double>, BitsOfDoubles>(t);
+}
+
+template <typename TReal, bool VCurvature, int VOthers>
+void
+MakeFluxOf(const FluxStep<TReal> & step)
+{
+  using V = RealVector<TReal>;
+  using Vector = VectorOf<TReal>;
+  const int others = VOthers < 0 ? step.others : VOthers;
+  for (std::int64_t i = 0; i < step.n; i += V::Width)
+  {
+    const Vector d = (V::Load(step.next + i) - V::Load(step.here + i)) * step.scale;
+    Vector       square = d * d;
+    for (int j = 0; j < others; ++j)
+    {
+      const Vector sum = (V::Load(step.hereAfter[j] + i) - V::Load(step.hereBefore[j] + i)) +
+                         (V::Load(step.nextAfter[j] + i) - V::Load(step.nextBefore[j] + i));
+      const Vector mean = sum * step.half[j] * TReal(0.5);
+      square = square + mean * mean;
+    }
+    Vector flux = d * Decay(square * step.inverse);
+    if constexpr (VCurvature)
+    {
+      flux = flux / Root<TReal>(square + TReal(1e-10));
+    }
+    V::Store(step.flux + i, flux);
+  }
+}
+
+template <typename TReal>
+void
+MakeFlux(const FluxStep<TReal> & step)
+{
+  if (step.isCurvature)
+  {
+    step.others == 2   ? MakeFluxOf<TReal, true, 2>(step)
+    : step.others == 1 ? MakeFluxOf<TReal, true, 1>(step)
+                       : MakeFluxOf<TReal, true, -1>(step);
+    return;
+  }
+  step.others == 2   ? MakeFluxOf<TReal, false, 2>(step)
+  : step.others == 1 ? MakeFluxOf<TReal, false, 1>(step)
+                     : MakeFluxOf<TReal, false, -1>(step);
+}
+
+template <typename TReal>
+void
+AddFlux(TReal * sum, const TReal * after, TReal * before, bool isFirst, bool keeps, std::int64_t n)
+{
+  using V = RealVector<TReal>;
+  for (std::int64_t i = 0; i < n; i += V::Width)
+  {
+    const VectorOf<TReal> next = V::Load(after + i);
+    const VectorOf<TReal> difference = next - V::Load(before + i);
+    V::Store(sum + i, isFirst ? difference : V::Load(sum + i) + difference);
+    if (keeps)
+    {
+      V::Store(before + i, next);
+    }
+  }
+}
+
+template <typename TReal>
+void
+UpdateByFlux(const NeighborStep<TReal> & step, const TReal * sum, TReal timeStep)
+{
+  using V = RealVector<TReal>;
+  for (std::int64_t i = 0; i < step.n; i += V::Width)
+  {
+    V::Store(step.out + i, V::Load(step.here + i) + V::Load(sum + i) * timeStep);
+  }
+}
+
+template <typename TReal>
+void
+UpdateByCurvature(const NeighborStep<TReal> & step, const TReal * sum, TReal timeStep)
+{
+  using V = RealVector<TReal>;
+  using Vector = VectorOf<TReal>;
+  const Vector zero{};
+  for (std::int64_t i = 0; i < step.n; i += V::Width)
+  {
+    const Vector here = V::Load(step.here + i);
+    const Vector speed = V::Load(sum + i);
+    Vector       square{};
+    for (int a = 0; a < step.axes; ++a)
+    {
+      const Vector forward = (V::Load(step.after[a] + i) - here) * step.scale[a];
+      const Vector backward = (here - V::Load(step.before[a] + i)) * step.scale[a];
+      // Upwind: towards the side from which the level set comes.
+      const Vector rising = speed > zero ? forward : backward;
+      const Vector falling = speed > zero ? backward : forward;
+      const Vector high = rising > zero ? rising : zero;
+      const Vector low = falling < zero ? falling : zero;
+      square = square + (high * high + low * low);
+    }
+    V::Store(step.out + i, here + Root<TReal>(square) * speed * timeStep);
+  }
+}
+
+template <typename TReal>
+void
+SquareGradient(const NeighborStep<TReal> & step)
+{
+  using V = RealVector<TReal>;
+  for (std::int64_t i = 0; i < step.n; i += V::Width)
+  {
+    VectorOf<TReal> square{};
+    for (int a = 0; a < step.axes; ++a)
+    {
+      const VectorOf<TReal> d =
+        (V::Load(step.after[a] + i) - V::Load(step.before[a] + i)) * (step.scale[a] * TReal(0.5));
+      square = square + d * d;
+    }
+    V::Store(step.out + i, square);
+  }
+}
+
+template <typename TReal>
+void
+StepDual(const VariationStep<TReal> & step)
+{
+  using V = RealVector<TReal>;
+  using Vector = VectorOf<TReal>;
+  for (std::int64_t i = 0; i < step.n; i += V::Width)
+  {
+    const Vector here = V::Load(step.here + i);
+    Vector       p[DiffusionAxes];
+    Vector       square{};
+    for (int a = 0; a < step.axes; ++a)
+    {
+      p[a] = V::Load(step.dual[a] + i) + (V::Load(step.after[a] + i) - here) * (step.scale[a] * step.step);
+      square = square + p[a] * p[a];
+    }
+    const Vector length = Root<TReal>(square);
+    const Vector factor = length > step.weight ? step.weight / length : Vector{} + TReal(1);
+    for (int a = 0; a < step.axes; ++a)
+    {
+      V::Store(step.dual[a] + i, p[a] * factor);
+    }
+  }
+}
+
+template <typename TReal>
+void
+StepPrimal(const VariationStep<TReal> & step)
+{
+  using V = RealVector<TReal>;
+  using Vector = VectorOf<TReal>;
+  const TReal share = TReal(1) / (TReal(1) + step.step);
+  for (std::int64_t i = 0; i < step.n; i += V::Width)
+  {
+    Vector divergence{};
+    for (int a = 0; a < step.axes; ++a)
+    {
+      const Vector before = step.before[a] ? V::Load(step.before[a] + i) : Vector{};
+      divergence = divergence + (V::Load(step.dual[a] + i) - before) * step.scale[a];
+    }
+    const Vector old = V::Load(step.state + i);
+    const Vector next = (old + (divergence + V::Load(step.image + i)) * step.step) * share;
+    V::Store(step.state + i, next);
+    V::Store(step.out + i, (next + next) - old);
+  }
+}
+
+template <typename TReal>
+DiffusionFunctions<TReal>
+DiffusionRows()
+{
+  return { MakeFlux<TReal>,       AddFlux<TReal>,  UpdateByFlux<TReal>, UpdateByCurvature<TReal>,
+           SquareGradient<TReal>, StepDual<TReal>, StepPrimal<TReal> };
+}
+
+DiffusionLevel
+MakeDiffusionLevel()
+{
+  return { DiffusionRows<float>(), DiffusionRows<double>() };
+}
+
+} // namespace CHUNKWISE_CPU_LEVEL
+} // namespace chunkwise

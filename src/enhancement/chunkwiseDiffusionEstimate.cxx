@@ -1,0 +1,54 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseDiffusionOperation.h"
+#include "chunkwiseDiffusionRows.h"
+#include "chunkwiseError.h"
+#include "chunkwisePartMonitor.h"
+#include "chunkwiseStatistics.h"
+#include "chunkwiseStatisticsOperation.h"
+
+#include <cmath>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+std::shared_ptr<StatisticsOperation>
+MakeGradientStatistics(const Operation & operation, PixelKind input)
+{
+  const auto stage = std::make_shared<DiffusionOperation>(dynamic_cast<const DiffusionOperation &>(operation));
+  stage->method = DiffusionMethod::SquaredGradient;
+  stage->iterations = 1;
+  auto statistics = std::make_shared<StatisticsOperation>();
+  statistics->stage = stage;
+  statistics->stageKind =
+    PixelSize(input) <= 2 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
+  return statistics;
+}
+
+std::vector<double>
+TakeGradientMagnitude(const Operation & operation, PixelKind input, const SummaryRun & run, Monitor * monitor)
+{
+  const auto            statistics = MakeGradientStatistics(operation, input);
+  PartMonitor           whole(monitor, 0, 1);
+  const ImageStatistics found(statistics->stageKind, run(statistics, &whole));
+  const double          mean = found.GetCount() > 0 ? found.GetMean() : 0.0;
+  if (!std::isfinite(mean))
+  {
+    ThrowParameterError("GradientMagnitude", "the mean squared gradient of the image is not finite; give a number");
+  }
+  return { std::sqrt(mean) };
+}
+
+} // namespace
+
+ParameterEstimate
+GetDiffusionGradientEstimate()
+{
+  return { TakeGradientMagnitude, [](const Operation & operation, PixelKind input) -> std::shared_ptr<const Operation> {
+            return MakeGradientStatistics(operation, input);
+          } };
+}
+
+} // namespace chunkwise

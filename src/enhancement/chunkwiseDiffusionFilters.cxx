@@ -1,0 +1,151 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The rows of diffusion and total variation.
+#include "chunkwiseDiffusionOperation.h"
+#include "chunkwiseDiffusionRows.h"
+#include "chunkwiseError.h"
+#include "chunkwiseFilterRows.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+ParameterDescription
+DiffusionNumber(const std::string & name, const std::string & option, const std::string & help,
+                const std::string & standard)
+{
+  ParameterDescription number;
+  number.name = name;
+  number.option = option;
+  number.type = ParameterType::Real;
+  number.help = help;
+  number.defaultText = standard;
+  number.minimum = 0;
+  return number;
+}
+
+FilterDescription
+DiffusionRow(const std::string & name, const std::string & title, std::vector<ParameterDescription> parameters,
+             const std::string & iterations)
+{
+  ParameterDescription count;
+  count.name = "Iterations";
+  count.option = "iterations";
+  count.type = ParameterType::Integer;
+  count.help = "Number of iterations; a chunk needs as many voxels around it";
+  count.defaultText = iterations;
+  count.minimum = 1;
+  count.maximum = static_cast<double>(DiffusionOperation::MostIterations);
+  ParameterDescription spacing = GaussianParameters().at(1);
+  spacing.help = "Differences are those of voxels, not divided by the image's spacing";
+  parameters.insert(parameters.begin(), count);
+  parameters.push_back(spacing);
+  for (const ParameterDescription & each : BoundaryParameters())
+  {
+    if (each.name == "SpatialAxes")
+    {
+      parameters.push_back(each);
+    }
+  }
+  FilterDescription row;
+  row.name = name;
+  row.group = "Enhancement";
+  row.title = title;
+  row.parameters = parameters;
+  row.output = DefaultOutput::Real;
+  return row;
+}
+
+std::shared_ptr<DiffusionOperation>
+MakeDiffusion(const CheckedParameters & p, const FilterImage & image)
+{
+  auto operation = std::make_shared<DiffusionOperation>();
+  operation->iterations = p.Integer("Iterations");
+  for (const int axis : p.SpatialAxes())
+  {
+    operation->scale[axis] = 1.0 / UnitOf(p, image, axis);
+  }
+  return operation;
+}
+
+} // namespace
+
+void
+AddDiffusionFilters(std::vector<FilterDescription> & filters)
+{
+  ParameterDescription method;
+  method.name = "Method";
+  method.option = "method";
+  method.type = ParameterType::Choice;
+  method.help = "Diffusion of Perona and Malik, or curvature diffusion, which also keeps thin structures";
+  method.defaultText = "gradient";
+  method.choices = { "gradient", "curvature" };
+  ParameterDescription gradient = DiffusionNumber(
+    "GradientMagnitude",
+    "gradient-magnitude",
+    "The length of a gradient that conductance is measured in; auto: the root of the image's mean squared gradient",
+    "auto");
+  gradient.provisionalText = "0";
+  gradient.estimate = GetDiffusionGradientEstimate();
+  ParameterDescription step =
+    DiffusionNumber("TimeStep",
+                    "time-step",
+                    "Time of an iteration; by default half of the smallest spacing over 2 to the power of the axes",
+                    "");
+  step.aboveMinimum = true;
+  step.exampleText = "0.05";
+  FilterDescription row = DiffusionRow(
+    "diffusion",
+    "Anisotropic diffusion: smooths, and stops at edges",
+    { method,
+      DiffusionNumber(
+        "Conductance", "conductance", "Gradients that are so many times the gradient magnitude are edges", "1"),
+      gradient,
+      step },
+    "5");
+  row.canBeStage = false;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    const auto operation = MakeDiffusion(p, image);
+    operation->method = p.Choice("Method") == "curvature" ? DiffusionMethod::Curvature : DiffusionMethod::Gradient;
+    operation->contrast = p.Real("Conductance") * p.Real("GradientMagnitude");
+    double sum = 0;
+    double largest = 0;
+    double power = 1;
+    for (const double scale : operation->scale)
+    {
+      sum += scale;
+      largest = std::max(largest, scale);
+      power *= scale > 0 ? 2 : 1;
+    }
+    operation->timeStep = p.Has("TimeStep") ? p.Real("TimeStep") : 0.5 / (std::max(largest, 1e-300) * power);
+    if (operation->timeStep * 2 * sum > 1)
+    {
+      ThrowParameterError("TimeStep",
+                          PixelValue(operation->timeStep).ToText() + " is more than " + PixelValue(0.5 / sum).ToText() +
+                            ", above which voxels leave the range of their neighbors");
+    }
+    return operation;
+  };
+  filters.push_back(row);
+
+  ParameterDescription weight =
+    DiffusionNumber("Weight", "weight", "The weight of the total variation: larger ones smooth more", "");
+  weight.required = true;
+  weight.exampleText = "10";
+  row = DiffusionRow("total-variation",
+                     "The image that is nearest to this one and has little total variation: smooths, and keeps edges",
+                     { weight },
+                     "50");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    const auto operation = MakeDiffusion(p, image);
+    operation->method = DiffusionMethod::TotalVariation;
+    operation->weight = p.Real("Weight");
+    return operation;
+  };
+  filters.push_back(row);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,19 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDiffusionRows_h
+#define chunkwiseDiffusionRows_h
+
+#include "chunkwiseFilters.h"
+
+namespace chunkwise
+{
+
+void
+AddDiffusionFilters(std::vector<FilterDescription> & filters);
+
+/** The root of the mean squared gradient of the whole image, summed up exactly. */
+ParameterEstimate
+GetDiffusionGradientEstimate();
+
+} // namespace chunkwise
+
+#endif
