@@ -60,6 +60,7 @@ from ._ridges import frangi as frangi
 from ._ridges import hessian_eigenvalues as hessian_eigenvalues
 from ._ridges import meijering as meijering
 from ._ridges import sato as sato
+from ._separate import separate as separate
 from ._thresholds import apply_hysteresis_threshold as apply_hysteresis_threshold
 from ._thresholds import threshold_isodata as threshold_isodata
 from ._thresholds import threshold_li as threshold_li

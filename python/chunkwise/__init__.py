@@ -29,6 +29,7 @@ from ._measure import (contacts, fill_label_holes, filter_labels, find_boundarie
 from ._parts import regions
 from ._regions import Region
 from ._ridges import frangi, hessian_eigenvalues, meijering, sato
+from ._separate import separate
 from ._statistics import Statistics, statistics
 from ._table import BY_NAME, COMMON
 from ._thresholds import (apply_hysteresis_threshold, threshold_isodata, threshold_li, threshold_local, threshold_multiotsu,
@@ -68,7 +69,7 @@ __all__ = [
     "Aborted", "BudgetError", "ChunkwiseWarning", "DeviceError", "Error", "Filter", "ParameterError", "Plan", "Region",
     "Statistics", "apply_hysteresis_threshold", "average_beads", "budgets", "contacts", "devices", "fill_label_holes",
     "filter_labels", "filters", "find_boundaries", "frangi", "held_memory", "hessian_eigenvalues", "measure", "meijering",
-    "regions", "release_memory", "remove_small_objects", "richardson_lucy", "sato", "set_budgets",
+    "regions", "release_memory", "remove_small_objects", "richardson_lucy", "sato", "separate", "set_budgets",
     "statistics", "threshold_isodata", "threshold_li", "threshold_local", "threshold_multiotsu", "threshold_niblack",
     "threshold_otsu", "threshold_sauvola", "threshold_triangle", "threshold_yen", "why_no_devices", "write_table",
     # No star hides Python's own range and sum.

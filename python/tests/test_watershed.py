@@ -101,3 +101,31 @@ def test_wrong_values_are_named():
         chunkwise.watershed(image, markers=np.full((4, 5), -3))
     with pytest.raises(chunkwise.Error, match="300"):
         chunkwise.watershed(image, markers=np.full((4, 5), 300), output="uint8")
+
+
+def test_objects_that_touch_are_separated():
+    image = np.zeros((20, 30, 40), np.float32)
+    z, y, x = np.indices(image.shape)
+    centers = ((9, 9, 9), (9, 9, 23), (10, 20, 31))
+    for center, radius in zip(centers, (8, 8, 7)):
+        image[(z - center[0]) ** 2 + (y - center[1]) ** 2 + (x - center[2]) ** 2 <= radius**2] = 100
+    image += np.random.default_rng(3).normal(0, 4, image.shape).astype(np.float32)
+    mask = image > 50
+    assert ndimage.label(mask)[1] == 1
+    labels = chunkwise.separate(image)
+    assert labels.dtype == np.uint32 and labels.max() == 3
+    np.testing.assert_array_equal(labels > 0, mask)
+    assert sorted(labels[center] for center in centers) == [1, 2, 3]
+    for given in ({"method": "li"}, {"lower": 50}, {"method": "fixed", "lower": 50, "upper": 200}, {"threads": 2, "memory": "64M"}):
+        np.testing.assert_array_equal(chunkwise.separate(image, **given), labels)
+    # By the definition, and without any fall that is large enough.
+    distances = chunkwise.distance(mask, "contour")
+    np.testing.assert_array_equal(labels, chunkwise.watershed(distances, mask=mask, height=1))
+    np.testing.assert_array_equal(chunkwise.separate(image, height=20), mask)
+    # In voxels of half the length distances fall by half as much.
+    np.testing.assert_array_equal(chunkwise.separate(image, height=0.5, spacing=(0.5, 0.5, 0.5)), labels)
+    assert chunkwise.separate(image, output="uint8").dtype == np.uint8
+    for name, given in (("height", {"height": -1}), ("connectivity", {"connectivity": 4}), ("method", {"method": "most"}),
+                        ("lower", {"method": "otsu", "lower": 3})):
+        with pytest.raises(chunkwise.ParameterError, match=name):
+            chunkwise.separate(image, **given)

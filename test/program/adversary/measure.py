@@ -329,6 +329,40 @@ class Measure(ProgramTest):
         self.assert_refused("chain", self.folder / "gone.mha", self.out, "--step", "label", status=None, names="gone.mha")
         self.assertEqual(files_of(self.folder), before)
 
+    def test_objects_that_touch_are_separated(self):
+        size = (26, 12, 11)
+        voxels = [200 if min((x - a) ** 2 + (y - 5) ** 2 + (z - 5) ** 2 for a in (7, 15)) <= 25 else (x * y + z) % 50
+                  for z in range(11) for y in range(12) for x in range(26)]
+        image = Image(size, "uint8", voxels)
+        image.spacing = [0.5, 0.5, 0.5]
+        path = write(self.folder / "in.mha", image)
+        before = files_of(self.folder)
+        for more in (("--height=0.25",), ("--height=0.25", "--lower=100", "--memory=300M", "--quiet"),
+                     ("--height=0.25", "--method=li", "--threads=2", "--table", self.folder / "t.csv")):
+            with self.subTest(more=more):
+                self.assert_runs("separate", path, self.out, *more)
+                found = read(self.out)
+                self.assertEqual((found.kind, found.spacing), ("uint32", image.spacing))
+                self.assertEqual([v > 0 for v in found.values], [v == 200 for v in voxels])
+                at = (5 * 12 + 5) * 26
+                self.assertEqual((found.values[at + 7], found.values[at + 15], max(found.values)), (1, 2, 2))
+        self.assertEqual((self.folder / "t.csv").read_text(), self.assert_runs("measure", self.out, path).stdout)
+        (self.folder / "t.csv").unlink()
+        self.assert_runs("separate", path, self.out, "--height=9")
+        self.assertEqual(max(read(self.out).values), 1)
+        self.out.unlink()
+        self.assertEqual(files_of(self.folder), before, "what was between the steps is left")
+        for words, names in ((("--height=-1",), "--height"), (("--height=much",), "--height"), (("--connectivity=4",), "--connectivity"),
+                             (("--method=most",), "--method"), (("--method=li", "--lower=3"), "--lower")):
+            with self.subTest(words=words):
+                self.assert_refused("separate", path, self.out, *words, status=2, names=names)
+        self.assert_refused("separate", path, path, status=2, names="OUT")
+        self.assert_refused("separate", path, self.folder / "out.nothing", status=1, names="OUT")
+        self.assert_refused("separate", self.folder / "gone.mha", self.out, status=None, names="gone.mha")
+        # A step that fails ends the run, and nothing is left.
+        self.assert_failed(run("separate", path, self.out, "--lower=100", preexec_fn=limit_files(600)))
+        self.assertEqual(files_of(self.folder), before)
+
     def test_labels_that_cannot_be_filtered(self):
         path = write(self.folder / "labels.mha", self.labels())
         real = write(self.folder / "real.mha", self.intensities("float32"))
