@@ -333,7 +333,7 @@ class Words(ProgramTest):
                   "0x10", "1.5", "auto", "uint8", "float64", "mirror", "constant", "fft", "cpu", "\udcff", "\n", "a" * 5000,
                   "1," * 3000 + "1", "512K", "1T", "0,0,0,1,1,1", "on", "{name}", "--", "=", "mean --radius 1",
                   "uint8,5,5", "uint8,9999999999,9999999999", "uint8,2,2,offset=-1", "\x1b[31m", "%s%n"]
-        others = ["measure", "filter-labels", "fill-label-holes", "pyramid", "chain", "statistics", "devices", "formats", "man", "plan", "network-info", "completion", "slicer-modules",
+        others = ["measure", "filter-labels", "fill-label-holes", "separate", "pyramid", "chain", "statistics", "devices", "formats", "man", "plan", "network-info", "completion", "slicer-modules",
                   "fiji-scripts", "--xml", "--help", "--version", "help", ""]
 
         def option(subcommand):

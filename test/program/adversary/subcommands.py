@@ -23,7 +23,7 @@ _CHOSEN = {
 # Values that are not those of others.
 _OWN = {"convolve": {"radius": "1,0,0"}, "total-variation": {"weight": "30"}, "boundaries": {"mode": "inner"}}
 # They write no image, or are no filters (filter-labels and its like, whose tests are in measure.py).
-OTHERS = ("measure", "filter-labels", "fill-label-holes", "pyramid", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
+OTHERS = ("measure", "filter-labels", "fill-label-holes", "separate", "pyramid", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
           "fiji-scripts", "man")
 
 
