@@ -5,6 +5,7 @@
 #include "commandSignals.h"
 #include "commandSteps.h"
 #include "fileImage.h"
+#include "fileText.h"
 
 namespace command
 {
@@ -12,11 +13,12 @@ namespace command
 namespace
 {
 
-/** Throws WorkError, before any step, if IN cannot be read or the labels cannot be written. */
+/** Throws WorkError, before any step, if IN cannot be read, or the labels or their table cannot be written. */
 void
 CheckFilesOfSeparate(const CommandLine & line)
 {
-  chunkwise::files::ImageHeader header = OpenInput(line.input, "IN")->GetHeader();
+  const auto                    input = OpenInput(line.input, "IN");
+  chunkwise::files::ImageHeader header = input->GetHeader();
   header.kind = chunkwise::PixelKind::UInt32;
   chunkwise::files::OutputOptions options;
   options.compress = line.compress;
@@ -31,6 +33,22 @@ CheckFilesOfSeparate(const CommandLine & line)
   catch (const chunkwise::files::FileError & error)
   {
     throw WorkError(std::string("OUT: ") + error.what());
+  }
+  if (line.table.empty())
+  {
+    return;
+  }
+  try
+  {
+    if (chunkwise::files::TextOutput::AreOne(line.table, line.output))
+    {
+      throw ArgumentError("--table: " + line.table + " is OUT");
+    }
+    chunkwise::files::TextOutput::Check(line.table, input->GetFiles());
+  }
+  catch (const chunkwise::files::FileError & error)
+  {
+    throw WorkError(std::string("--table: ") + error.what());
   }
 }
 

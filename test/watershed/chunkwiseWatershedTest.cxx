@@ -279,6 +279,40 @@ TEST_F(Watersheds, OfLargerImagesAreThoseOfTheDefinition)
   }
 }
 
+TEST_F(Watersheds, HaveTheMemoryThatTheirPlansSayIsEnough)
+{
+  Manager           manager({});
+  const Coordinates extent{ { 64, 64, 21, 1, 1 } };
+  auto              operation = std::make_shared<WatershedOperation>();
+  operation->image = extent;
+  std::vector<std::uint8_t> voxels(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+  std::mt19937              random(5);
+  std::generate(voxels.begin(), voxels.end(), [&random] { return static_cast<std::uint8_t>(random() % 9); });
+  WatershedTrial<std::uint8_t, std::uint16_t, std::uint32_t> t(operation, voxels);
+  std::set<std::size_t>                                      numbersOfChunks;
+  // Chunks in the middle have two faces, those at the ends have one. Halves of them would need more memory to be
+  // joined.
+  for (std::size_t budget = 6 * voxels.size(); budget < 16 * voxels.size(); budget += 20000)
+  {
+    t.request.budgets.host = budget;
+    std::size_t chunks = 0;
+    try
+    {
+      chunks = manager.MakePlanFor(t.request).chunks.size();
+    }
+    catch (const BudgetError &)
+    {
+      continue;
+    }
+    numbersOfChunks.insert(chunks);
+    // Each chunk is read twice, a chunk alone once.
+    ASSERT_NO_THROW(
+      EXPECT_EQ(static_cast<std::size_t>(manager.Execute(t.request).chunksOnHost), chunks * (chunks > 1 ? 2 : 1)))
+      << budget;
+  }
+  EXPECT_GT(*numbersOfChunks.rbegin(), 2u);
+}
+
 TEST_F(Watersheds, WithLabelsThatTheOutputCannotHoldAreRefused)
 {
   Manager    manager({});

@@ -1278,11 +1278,7 @@ WatershedScratchBytes(const Operation & operation, const ChunkShape & shape)
 {
   WatershedOperation watershed = static_cast<const WatershedOperation &>(operation);
   Box                box = shape.outputBox;
-  if (!watershed.isBlock)
-  {
-    return WatershedScratch(watershed, box).bytes + BytesToJoinChunks(shape.image, box);
-  }
-  // As much for all blocks of an extent, wherever they lie: as if they had other blocks on both sides.
+  // As much for all chunks of an extent, wherever they lie: as if they had other chunks on both sides.
   for (int a = 0; a < MaxDimension; ++a)
   {
     const std::int64_t shift = box.Extent(a) < watershed.image[a] ? 1 : 0;
@@ -1290,7 +1286,7 @@ WatershedScratchBytes(const Operation & operation, const ChunkShape & shape)
     box.upper[a] += shift;
     watershed.image[a] += 2 * shift;
   }
-  return WatershedScratch(watershed, box).bytes;
+  return WatershedScratch(watershed, box).bytes + (watershed.isBlock ? 0 : BytesToJoinChunks(shape.image, box));
 }
 
 /** The cost in bytes of memory traffic: each voxel looks at its neighbors a few times. */

@@ -215,7 +215,7 @@ def diffusion(a, inputs, iterations=5):
     return a
 
 
-def total_variation(a, inputs, weight=30, iterations=50):
+def total_variation(a, inputs, weight=30, iterations=5):
     """Algorithm 1 of Chambolle and Pock, with equal steps."""
     scales = [1 / step for step in spacing(inputs)]
     step = 0.5 / numpy.sqrt(sum(scale**2 for scale in scales))

@@ -358,6 +358,11 @@ class Measure(ProgramTest):
                 self.assert_refused("separate", path, self.out, *words, status=2, names=names)
         self.assert_refused("separate", path, path, status=2, names="OUT")
         self.assert_refused("separate", path, self.folder / "out.nothing", status=1, names="OUT")
+        # Before any step, so that no labels are there.
+        self.assert_refused("separate", path, self.out, "--table", self.out, status=2, names="--table")
+        for table in (path, self.folder / "none" / "t.csv"):
+            self.assert_refused("separate", path, self.out, "--table", table, status=1, names="--table")
+        self.assertEqual(files_of(self.folder), before)
         self.assert_refused("separate", self.folder / "gone.mha", self.out, status=None, names="gone.mha")
         # A step that fails ends the run, and nothing is left.
         self.assert_failed(run("separate", path, self.out, "--lower=100", preexec_fn=limit_files(600)))

@@ -16,12 +16,12 @@ _VALUES = {
 _CHOSEN = {
     "gaussian": ("sigma",), "highpass": ("sigma",), "log": ("sigma",), "derivative": ("sigma",), "gradient": ("sigma",),
     "hessian": ("sigma",), "structure-tensor": ("sigma",), "convolve": ("radius", "weights"), "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
-    "deconvolve": ("iterations",), "deconvolve-varying": ("iterations",), "resample": ("scale",),
+    "deconvolve": ("iterations",), "deconvolve-varying": ("iterations",), "resample": ("scale",), "total-variation": ("iterations",),
     # They are tested with what is their default.
     "opening-by-reconstruction": ("radius",), "closing-by-reconstruction": ("radius",),
 }
 # Values that are not those of others.
-_OWN = {"convolve": {"radius": "1,0,0"}, "total-variation": {"weight": "30"}, "boundaries": {"mode": "inner"}}
+_OWN = {"convolve": {"radius": "1,0,0"}, "total-variation": {"weight": "30", "iterations": "5"}, "boundaries": {"mode": "inner"}}
 # They write no image, or are no filters (filter-labels and its like, whose tests are in measure.py).
 OTHERS = ("measure", "filter-labels", "fill-label-holes", "separate", "pyramid", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
           "fiji-scripts", "man")
