@@ -60,9 +60,6 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  /** No shorter than its surroundings, so that these do not take nearly all of the time. */
-  Coordinates
-  RoundChunk(const Coordinates & extent) const override;
   void
   Validate(const Coordinates & image) const override;
   void

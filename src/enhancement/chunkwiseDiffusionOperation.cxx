@@ -3,7 +3,6 @@
 
 #include "chunkwiseError.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace chunkwise
@@ -44,17 +43,6 @@ DiffusionOperation::GetHalo(const Coordinates &) const
     reach[axis] = iterations;
   }
   return { reach, reach };
-}
-
-Coordinates
-DiffusionOperation::RoundChunk(const Coordinates & extent) const
-{
-  Coordinates rounded = extent;
-  for (const int axis : this->GetAxes())
-  {
-    rounded[axis] = std::max(rounded[axis], iterations);
-  }
-  return rounded;
 }
 
 void

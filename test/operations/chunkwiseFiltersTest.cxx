@@ -34,6 +34,19 @@ SmallImage()
   return image;
 }
 
+/** Displacements of one voxel along axis 0. */
+std::shared_ptr<const KernelStack>
+SmallField(const Coordinates & extent)
+{
+  const auto field = std::make_shared<KernelStack>();
+  field->extent = extent;
+  for (const double component : { 0.5, 0.0, 0.0 })
+  {
+    field->kernels.emplace_back(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()), component);
+  }
+  return field;
+}
+
 std::string
 MessageOf(const std::string & name, const FilterParameters & parameters, const FilterImage & image)
 {
@@ -132,6 +145,10 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
           changed.Set("Range", std::vector<double>{ 0, 1 }); // float32 has no default
         }
       }
+      if (parameter.name == "DisplacementsArePoints")
+      {
+        changed.Set("Displacements", SmallField(image.extent));
+      }
       if (!parameter.onlyWithName.empty())
       {
         const std::string & words = parameter.onlyWithValue;
@@ -192,6 +209,10 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
           if (parameter.name == "GridOrigin")
           {
             one.Set("GridSpacing", std::vector<double>{ 1, 1, 1 });
+          }
+          if (parameter.name == "DisplacementGrid")
+          {
+            one.Set("Displacements", SmallField({ { 3, 3, 3, 1, 1 } }));
           }
           if (parameter.name == "GridSpacing")
           {
