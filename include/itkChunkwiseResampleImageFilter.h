@@ -132,6 +132,10 @@ public:
   itkGetConstMacro(Antialias, bool);
   itkBooleanMacro(Antialias);
 
+  /** Later than every change of the transform, the displacement field and the reference image. */
+  ModifiedTimeType
+  GetMTime() const override;
+
 protected:
   ChunkwiseResampleImageFilter()
   {
@@ -153,13 +157,15 @@ protected:
   void
   GenerateOutputInformation() override;
   void
+  GenerateData() override;
+  void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
   std::vector<double>
   MakeAffine() const;
-  void
-  AddField(chunkwise::FilterParameters & parameters) const;
+  std::shared_ptr<const chunkwise::KernelStack>
+  GetVectors() const;
   /** Size, spacing, position of the first pixel, and the rows of the direction. */
   static std::vector<double>
   DescribeGrid(const ReferenceImageType & image);
@@ -167,17 +173,20 @@ private:
   typename TransformType::ConstPointer m_Transform;
 
   typename DisplacementFieldType::ConstPointer m_DisplacementField;
-  InterpolationEnum                            m_Interpolation{ InterpolationEnum::Linear };
-  SizeType                                     m_Size;
-  SpacingType                                  m_OutputSpacing;
-  PointType                                    m_OutputOrigin;
-  DirectionType                                m_OutputDirection;
-  bool                                         m_HasOrigin{ false };
-  bool                                         m_HasDirection{ false };
-  typename ReferenceImageType::ConstPointer    m_ReferenceImage;
-  double                                       m_DefaultPixelValue{ 0 };
-  bool                                         m_UseDefaultPixelValue{ false };
-  bool                                         m_Antialias{ true };
+  // The field's vectors during an update, which asks for them several times, and the time of the field that had them.
+  mutable std::shared_ptr<const chunkwise::KernelStack> m_Vectors;
+  mutable ModifiedTimeType                              m_VectorsTime{ 0 };
+  InterpolationEnum                                     m_Interpolation{ InterpolationEnum::Linear };
+  SizeType                                              m_Size;
+  SpacingType                                           m_OutputSpacing;
+  PointType                                             m_OutputOrigin;
+  DirectionType                                         m_OutputDirection;
+  bool                                                  m_HasOrigin{ false };
+  bool                                                  m_HasDirection{ false };
+  typename ReferenceImageType::ConstPointer             m_ReferenceImage;
+  double                                                m_DefaultPixelValue{ 0 };
+  bool                                                  m_UseDefaultPixelValue{ false };
+  bool                                                  m_Antialias{ true };
 };
 } // namespace itk
 

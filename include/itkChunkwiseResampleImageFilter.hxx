@@ -6,6 +6,8 @@
 #include "itkChunkwiseResampleImageFilter.h"
 #include "itkMatrixOffsetTransformBase.h"
 
+#include <algorithm>
+
 namespace itk
 {
 
@@ -135,7 +137,8 @@ ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::MakeParameters() const
   }
   if (m_DisplacementField)
   {
-    this->AddField(parameters);
+    parameters.Set("Displacements", this->GetVectors());
+    parameters.Set("DisplacementGrid", DescribeGrid(*m_DisplacementField));
   }
   const auto & interpolation = *chunkwise::GetFilter(this->GetFilterName()).FindParameter("Interpolation");
   parameters.Set("Interpolation", interpolation.choices.at(static_cast<std::size_t>(m_Interpolation)));
@@ -149,27 +152,49 @@ ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 }
 
 template <typename TInputImage, typename TOutputImage>
-void
-ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::AddField(chunkwise::FilterParameters & parameters) const
+ModifiedTimeType
+ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::GetMTime() const
+{
+  ModifiedTimeType time = Superclass::GetMTime();
+  time = m_Transform ? std::max(time, m_Transform->GetMTime()) : time;
+  time = m_DisplacementField ? std::max(time, m_DisplacementField->GetMTime()) : time;
+  return m_ReferenceImage ? std::max(time, m_ReferenceImage->GetMTime()) : time;
+}
+
+template <typename TInputImage, typename TOutputImage>
+std::shared_ptr<const chunkwise::KernelStack>
+ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::GetVectors() const
 {
   const auto & region = m_DisplacementField->GetLargestPossibleRegion();
   if (m_DisplacementField->GetBufferedRegion() != region || region.GetNumberOfPixels() == 0)
   {
     itkExceptionMacro("DisplacementField: it has no pixels, or not all of them");
   }
-  const auto stack = std::make_shared<chunkwise::KernelStack>();
-  const auto pixels = static_cast<std::size_t>(region.GetNumberOfPixels());
-  for (unsigned int k = 0; k < ImageDimension; ++k)
+  if (!m_Vectors || m_VectorsTime != m_DisplacementField->GetMTime())
   {
-    stack->extent[static_cast<int>(k)] = static_cast<std::int64_t>(region.GetSize(k));
-    stack->kernels.emplace_back(pixels);
-    for (std::size_t i = 0; i < pixels; ++i)
+    const auto stack = std::make_shared<chunkwise::KernelStack>();
+    const auto pixels = static_cast<std::size_t>(region.GetNumberOfPixels());
+    for (unsigned int k = 0; k < ImageDimension; ++k)
     {
-      stack->kernels[k][i] = m_DisplacementField->GetBufferPointer()[i][k];
+      stack->extent[static_cast<int>(k)] = static_cast<std::int64_t>(region.GetSize(k));
+      stack->kernels.emplace_back(pixels);
+      for (std::size_t i = 0; i < pixels; ++i)
+      {
+        stack->kernels[k][i] = m_DisplacementField->GetBufferPointer()[i][k];
+      }
     }
+    m_Vectors = stack;
+    m_VectorsTime = m_DisplacementField->GetMTime();
   }
-  parameters.Set("Displacements", std::shared_ptr<const chunkwise::KernelStack>(stack));
-  parameters.Set("DisplacementGrid", DescribeGrid(*m_DisplacementField));
+  return m_Vectors;
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::GenerateData()
+{
+  Superclass::GenerateData();
+  m_Vectors = nullptr;
 }
 
 template <typename TInputImage, typename TOutputImage>

@@ -207,6 +207,46 @@ TEST(ChunkwiseResampleImageFilter, GivesWhatItksGivesWithADisplacementField)
   EXPECT_THROW(again->Update(), itk::ExceptionObject);
 }
 
+TEST(ChunkwiseResampleImageFilter, RunsAgainWhenWhatItWasGivenChanges)
+{
+  using FieldType = FilterType::DisplacementFieldType;
+  const auto image = MakeWaves();
+  const auto shift = itk::TranslationTransform<double, 3>::New();
+  const auto field = FieldType::New();
+  field->CopyInformation(image);
+  field->SetRegions(image->GetLargestPossibleRegion());
+  field->Allocate();
+  field->FillBuffer(FieldType::PixelType(0.0));
+  const auto reference = ImageType::New();
+  reference->CopyInformation(image);
+  reference->SetRegions(image->GetLargestPossibleRegion());
+  const auto make = [&] {
+    const auto filter = FilterType::New();
+    filter->SetInput(image);
+    filter->SetTransform(shift);
+    filter->SetDisplacementField(field);
+    filter->SetReferenceImage(reference);
+    return filter;
+  };
+  const auto filter = make();
+  const auto expectNew = [&](const char * changed) {
+    const auto fresh = make();
+    fresh->Update();
+    filter->Update();
+    EXPECT_EQ(Compare(*filter->GetOutput(), *fresh->GetOutput()), 0) << changed;
+    EXPECT_EQ(filter->GetOutput()->GetSpacing(), fresh->GetOutput()->GetSpacing()) << changed;
+  };
+  expectNew("nothing");
+  shift->SetOffset(itk::Vector<double, 3>(0.4));
+  shift->Modified(); // ITK leaves that to its users
+  expectNew("the transform");
+  field->FillBuffer(FieldType::PixelType(0.3));
+  field->Modified();
+  expectNew("the field");
+  reference->SetSpacing(image->GetSpacing() * 1.5);
+  expectNew("the reference image");
+}
+
 TEST(ChunkwiseResampleImageFilter, TakesAnotherGrid)
 {
   const auto             image = MakeWaves();
