@@ -144,7 +144,10 @@ ReadKernels(const std::string & file, const std::string & option, int dimension,
   return stack;
 }
 
-/** The image of vectors of a displacement field. */
+namespace
+{
+
+/** The image of vectors of a displacement field: a kernel for each component. */
 std::shared_ptr<const chunkwise::KernelStack>
 ReadVectors(const std::string & file, const std::string & option, int dimension, std::uint64_t memory)
 {
@@ -176,6 +179,8 @@ ReadVectors(const std::string & file, const std::string & option, int dimension,
   }
   return stack;
 }
+
+} // namespace
 
 chunkwise::ParameterValue
 ReadParameter(const chunkwise::ParameterDescription & parameter, const std::string & text, int dimension,

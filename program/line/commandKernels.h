@@ -11,10 +11,6 @@
 namespace command
 {
 
-/** The image of vectors of a displacement field: a kernel for each component. */
-std::shared_ptr<const chunkwise::KernelStack>
-ReadVectors(const std::string & file, const std::string & option, int dimension, std::uint64_t memory);
-
 /** The kernels in an image: one of `dimension` axes, or as many as its last axis is long where `isStack`. Axes that the
  * file does not have get the size 1. `option` is named in errors. Throws WorkError before the voxels are read if they
  * do not fit into `memory`, bytes for the whole run; 0: half of the available memory. */
