@@ -2,10 +2,7 @@
 #ifndef itkChambollePockTotalVariationImageFilter_h
 #define itkChambollePockTotalVariationImageFilter_h
 
-#include "itkChunkwiseImageToImageFilter.h"
-
-#include <algorithm>
-#include <vector>
+#include "itkSpatialAxesImageFilterBase.h"
 
 namespace itk
 {
@@ -40,13 +37,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT ChambollePockTotalVariationImageFilter
-  : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+  : public SpatialAxesImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(ChambollePockTotalVariationImageFilter);
 
   using Self = ChambollePockTotalVariationImageFilter;
-  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Superclass = SpatialAxesImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -77,31 +74,8 @@ public:
   itkGetConstMacro(UseImageSpacing, bool);
   itkBooleanMacro(UseImageSpacing);
 
-  /** Axes along which voxels depend on each other: one to three, 0 is x. Default: the first three. */
-  using AxesType = std::vector<unsigned int>;
-  void
-  SetSpatialAxes(const AxesType & axes)
-  {
-    if (m_SpatialAxes != axes)
-    {
-      m_SpatialAxes = axes;
-      this->Modified();
-    }
-  }
-  const AxesType &
-  GetSpatialAxes() const
-  {
-    return m_SpatialAxes;
-  }
-
 protected:
-  ChambollePockTotalVariationImageFilter()
-  {
-    for (unsigned int axis = 0; axis < std::min<unsigned int>(ImageDimension, chunkwise::MaxSpatialAxes); ++axis)
-    {
-      m_SpatialAxes.push_back(axis);
-    }
-  }
+  ChambollePockTotalVariationImageFilter() = default;
   ~ChambollePockTotalVariationImageFilter() override = default;
 
   chunkwise::FilterParameters
@@ -111,7 +85,6 @@ protected:
     parameters.SetInteger("Iterations", m_NumberOfIterations);
     parameters.SetReal("Weight", m_Weight);
     parameters.Set("UseImageSpacing", m_UseImageSpacing);
-    parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
     return parameters;
   }
   void
@@ -121,19 +94,12 @@ protected:
     os << indent << "NumberOfIterations: " << m_NumberOfIterations << std::endl;
     os << indent << "Weight: " << m_Weight << std::endl;
     os << indent << "UseImageSpacing: " << (m_UseImageSpacing ? "On" : "Off") << std::endl;
-    os << indent << "SpatialAxes:";
-    for (const unsigned int axis : m_SpatialAxes)
-    {
-      os << " " << axis;
-    }
-    os << std::endl;
   }
 
 private:
   unsigned int m_NumberOfIterations{ 50 };
   double       m_Weight{ 1.0 };
   bool         m_UseImageSpacing{ true };
-  AxesType     m_SpatialAxes;
 };
 } // namespace itk
 

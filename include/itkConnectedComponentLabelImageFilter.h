@@ -2,7 +2,7 @@
 #ifndef itkConnectedComponentLabelImageFilter_h
 #define itkConnectedComponentLabelImageFilter_h
 
-#include "itkChunkwiseImageToImageFilter.h"
+#include "itkSpatialAxesImageFilterBase.h"
 #include "itkConnectedComponentLabelEnums.h"
 
 namespace itk
@@ -43,13 +43,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = Image<std::uint32_t, TInputImage::ImageDimension>>
 class ITK_TEMPLATE_EXPORT ConnectedComponentLabelImageFilter
-  : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+  : public SpatialAxesImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(ConnectedComponentLabelImageFilter);
 
   using Self = ConnectedComponentLabelImageFilter;
-  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Superclass = SpatialAxesImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
   using InputPixelType = typename Superclass::InputPixelType;
@@ -101,15 +101,7 @@ public:
   itkGetConstMacro(LabelBackground, bool);
   itkBooleanMacro(LabelBackground);
 
-  /** Axes along which voxels have neighbors: one to three, 0 is x. Default: the first three. */
-  using AxesType = std::vector<unsigned int>;
-  void
-  SetSpatialAxes(const AxesType & axes);
-  const AxesType &
-  GetSpatialAxes() const
-  {
-    return m_SpatialAxes;
-  }
+  using AxesType = typename Superclass::AxesType;
   /** Spatial axes along which the first voxel and the last are neighbors. Default: none. */
   void
   SetPeriodicAxes(const AxesType & axes);
@@ -124,7 +116,7 @@ public:
   GetObjectCount() const;
 
 protected:
-  ConnectedComponentLabelImageFilter();
+  ConnectedComponentLabelImageFilter() = default;
   ~ConnectedComponentLabelImageFilter() override = default;
 
   chunkwise::FilterParameters
@@ -147,7 +139,6 @@ private:
   double         m_Tolerance{ 0.0 };
   InputPixelType m_Background{};
   bool           m_LabelBackground{ false };
-  AxesType       m_SpatialAxes;
   AxesType       m_PeriodicAxes;
 };
 } // namespace itk

@@ -11,32 +11,12 @@ namespace itk
 {
 
 template <typename TInputImage, typename TOutputImage>
-ConnectedComponentLabelImageFilter<TInputImage, TOutputImage>::ConnectedComponentLabelImageFilter()
-{
-  for (unsigned int axis = 0; axis < std::min<unsigned int>(ImageDimension, chunkwise::MaxSpatialAxes); ++axis)
-  {
-    m_SpatialAxes.push_back(axis);
-  }
-}
-
-template <typename TInputImage, typename TOutputImage>
 void
 ConnectedComponentLabelImageFilter<TInputImage, TOutputImage>::SetStructure(const StructureType & structure)
 {
   if (m_Structure != structure)
   {
     m_Structure = structure;
-    this->Modified();
-  }
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-ConnectedComponentLabelImageFilter<TInputImage, TOutputImage>::SetSpatialAxes(const AxesType & axes)
-{
-  if (m_SpatialAxes != axes)
-  {
-    m_SpatialAxes = axes;
     this->Modified();
   }
 }
@@ -88,7 +68,6 @@ ConnectedComponentLabelImageFilter<TInputImage, TOutputImage>::MakeParameters() 
   }
   parameters.Set("Background", chunkwise::PixelValue(m_Background));
   parameters.Set("LabelBackground", m_LabelBackground);
-  parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
   if (!m_PeriodicAxes.empty())
   {
     parameters.Set("PeriodicAxes", std::vector<std::int64_t>(m_PeriodicAxes.begin(), m_PeriodicAxes.end()));
@@ -129,7 +108,6 @@ ConnectedComponentLabelImageFilter<TInputImage, TOutputImage>::PrintSelf(std::os
   os << indent << "Tolerance: " << m_Tolerance << std::endl;
   os << indent << "Background: " << +m_Background << std::endl;
   os << indent << "LabelBackground: " << (m_LabelBackground ? "On" : "Off") << std::endl;
-  print("SpatialAxes", m_SpatialAxes);
   print("PeriodicAxes", m_PeriodicAxes);
 }
 

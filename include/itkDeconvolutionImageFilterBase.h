@@ -2,12 +2,10 @@
 #ifndef itkDeconvolutionImageFilterBase_h
 #define itkDeconvolutionImageFilterBase_h
 
-#include "itkChunkwiseImageToImageFilter.h"
+#include "itkSpatialAxesImageFilterBase.h"
 #include "itkDeconvolutionEnums.h"
 
-#include <algorithm>
 #include <limits>
-#include <vector>
 
 namespace itk
 {
@@ -16,13 +14,13 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage>
-class ITK_TEMPLATE_EXPORT DeconvolutionImageFilterBase : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT DeconvolutionImageFilterBase : public SpatialAxesImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(DeconvolutionImageFilterBase);
 
   using Self = DeconvolutionImageFilterBase;
-  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Superclass = SpatialAxesImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -92,30 +90,9 @@ public:
   itkSetMacro(Saturation, double);
   itkGetConstMacro(Saturation, double);
 
-  /** Axes along which kernels may extend: one to three, 0 is x. Default: the first three. */
-  using AxesType = std::vector<unsigned int>;
-  void
-  SetSpatialAxes(const AxesType & axes)
-  {
-    if (m_SpatialAxes != axes)
-    {
-      m_SpatialAxes = axes;
-      this->Modified();
-    }
-  }
-  const AxesType &
-  GetSpatialAxes() const
-  {
-    return m_SpatialAxes;
-  }
-
 protected:
   DeconvolutionImageFilterBase()
   {
-    for (unsigned int axis = 0; axis < std::min<unsigned int>(ImageDimension, chunkwise::MaxSpatialAxes); ++axis)
-    {
-      m_SpatialAxes.push_back(axis);
-    }
     this->AddOptionalInputName("WeightImage", 1);
     this->AddOptionalInputName("StartImage", 2);
   }
@@ -142,7 +119,6 @@ protected:
     {
       parameters.SetReal("Saturation", m_Saturation);
     }
-    parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
     return parameters;
   }
   /** The operation gives the output's kind itself. */
@@ -190,12 +166,6 @@ protected:
     os << indent << "RelativeChange: " << m_RelativeChange << std::endl;
     os << indent << "Discrepancy: " << m_Discrepancy << std::endl;
     os << indent << "Saturation: " << m_Saturation << std::endl;
-    os << indent << "SpatialAxes:";
-    for (const unsigned int axis : m_SpatialAxes)
-    {
-      os << " " << axis;
-    }
-    os << std::endl;
   }
 
 private:
@@ -210,7 +180,6 @@ private:
   double        m_RelativeChange{ 0.0 };
   double        m_Discrepancy{ 0.0 };
   double        m_Saturation{ std::numeric_limits<double>::infinity() };
-  AxesType      m_SpatialAxes;
 };
 } // namespace itk
 

@@ -2,10 +2,7 @@
 #ifndef itkDistanceImageFilterBase_h
 #define itkDistanceImageFilterBase_h
 
-#include "itkChunkwiseImageToImageFilter.h"
-
-#include <algorithm>
-#include <vector>
+#include "itkSpatialAxesImageFilterBase.h"
 
 namespace itk
 {
@@ -18,13 +15,13 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage>
-class ITK_TEMPLATE_EXPORT DistanceImageFilterBase : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT DistanceImageFilterBase : public SpatialAxesImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(DistanceImageFilterBase);
 
   using Self = DistanceImageFilterBase;
-  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Superclass = SpatialAxesImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
   using InputPixelType = typename Superclass::InputPixelType;
@@ -43,31 +40,8 @@ public:
   itkGetConstMacro(UseImageSpacing, bool);
   itkBooleanMacro(UseImageSpacing);
 
-  /** Axes along which distances are taken: one to three, 0 is x. Default: the first three. */
-  using AxesType = std::vector<unsigned int>;
-  void
-  SetSpatialAxes(const AxesType & axes)
-  {
-    if (m_SpatialAxes != axes)
-    {
-      m_SpatialAxes = axes;
-      this->Modified();
-    }
-  }
-  const AxesType &
-  GetSpatialAxes() const
-  {
-    return m_SpatialAxes;
-  }
-
 protected:
-  DistanceImageFilterBase()
-  {
-    for (unsigned int axis = 0; axis < std::min<unsigned int>(ImageDimension, chunkwise::MaxSpatialAxes); ++axis)
-    {
-      m_SpatialAxes.push_back(axis);
-    }
-  }
+  DistanceImageFilterBase() = default;
   ~DistanceImageFilterBase() override = default;
 
   chunkwise::FilterParameters
@@ -76,7 +50,6 @@ protected:
     chunkwise::FilterParameters parameters = Superclass::MakeParameters();
     parameters.Set("Background", chunkwise::PixelValue(m_Background));
     parameters.Set("UseImageSpacing", m_UseImageSpacing);
-    parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
     return parameters;
   }
   /** The operation gives the output's kind itself. */
@@ -100,18 +73,11 @@ protected:
     Superclass::PrintSelf(os, indent);
     os << indent << "Background: " << +m_Background << std::endl;
     os << indent << "UseImageSpacing: " << (m_UseImageSpacing ? "On" : "Off") << std::endl;
-    os << indent << "SpatialAxes:";
-    for (const unsigned int axis : m_SpatialAxes)
-    {
-      os << " " << axis;
-    }
-    os << std::endl;
   }
 
 private:
   InputPixelType m_Background{};
   bool           m_UseImageSpacing{ true };
-  AxesType       m_SpatialAxes;
 };
 } // namespace itk
 

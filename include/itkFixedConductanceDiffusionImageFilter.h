@@ -3,10 +3,7 @@
 #define itkFixedConductanceDiffusionImageFilter_h
 
 #include "chunkwiseStatistics.h"
-#include "itkChunkwiseImageToImageFilter.h"
-
-#include <algorithm>
-#include <vector>
+#include "itkSpatialAxesImageFilterBase.h"
 
 namespace itk
 {
@@ -51,13 +48,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT FixedConductanceDiffusionImageFilter
-  : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+  : public SpatialAxesImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(FixedConductanceDiffusionImageFilter);
 
   using Self = FixedConductanceDiffusionImageFilter;
-  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Superclass = SpatialAxesImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -102,31 +99,8 @@ public:
   itkGetConstMacro(UseImageSpacing, bool);
   itkBooleanMacro(UseImageSpacing);
 
-  /** Axes along which voxels depend on each other: one to three, 0 is x. Default: the first three. */
-  using AxesType = std::vector<unsigned int>;
-  void
-  SetSpatialAxes(const AxesType & axes)
-  {
-    if (m_SpatialAxes != axes)
-    {
-      m_SpatialAxes = axes;
-      this->Modified();
-    }
-  }
-  const AxesType &
-  GetSpatialAxes() const
-  {
-    return m_SpatialAxes;
-  }
-
 protected:
-  FixedConductanceDiffusionImageFilter()
-  {
-    for (unsigned int axis = 0; axis < std::min<unsigned int>(ImageDimension, chunkwise::MaxSpatialAxes); ++axis)
-    {
-      m_SpatialAxes.push_back(axis);
-    }
-  }
+  FixedConductanceDiffusionImageFilter() = default;
   ~FixedConductanceDiffusionImageFilter() override = default;
 
   chunkwise::FilterParameters
@@ -142,7 +116,6 @@ protected:
       parameters.SetReal("TimeStep", m_TimeStep);
     }
     parameters.Set("UseImageSpacing", m_UseImageSpacing);
-    parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
     return parameters;
   }
   std::shared_ptr<const chunkwise::Operation>
@@ -190,12 +163,6 @@ protected:
     os << indent << "GradientMagnitude: " << m_GradientMagnitude << std::endl;
     os << indent << "TimeStep: " << m_TimeStep << std::endl;
     os << indent << "UseImageSpacing: " << (m_UseImageSpacing ? "On" : "Off") << std::endl;
-    os << indent << "SpatialAxes:";
-    for (const unsigned int axis : m_SpatialAxes)
-    {
-      os << " " << axis;
-    }
-    os << std::endl;
   }
 
 private:
@@ -206,7 +173,6 @@ private:
   double       m_Found{ 0.0 }; ///< the gradient magnitude of the input of the last run
   double       m_TimeStep{ 0.0 };
   bool         m_UseImageSpacing{ true };
-  AxesType     m_SpatialAxes;
 };
 } // namespace itk
 

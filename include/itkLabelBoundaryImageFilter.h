@@ -2,10 +2,8 @@
 #ifndef itkLabelBoundaryImageFilter_h
 #define itkLabelBoundaryImageFilter_h
 
-#include "itkChunkwiseImageToImageFilter.h"
+#include "itkSpatialAxesImageFilterBase.h"
 #include "itkLabelBoundaryEnums.h"
-
-#include <algorithm>
 
 namespace itk
 {
@@ -38,13 +36,13 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = Image<unsigned char, TInputImage::ImageDimension>>
-class ITK_TEMPLATE_EXPORT LabelBoundaryImageFilter : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT LabelBoundaryImageFilter : public SpatialAxesImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(LabelBoundaryImageFilter);
 
   using Self = LabelBoundaryImageFilter;
-  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Superclass = SpatialAxesImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -72,31 +70,8 @@ public:
   itkSetMacro(Connectivity, unsigned int);
   itkGetConstMacro(Connectivity, unsigned int);
 
-  /** Axes along which pixels have neighbors: one to three, 0 is x. Default: the first three. */
-  using AxesType = std::vector<unsigned int>;
-  void
-  SetSpatialAxes(const AxesType & axes)
-  {
-    if (m_SpatialAxes != axes)
-    {
-      m_SpatialAxes = axes;
-      this->Modified();
-    }
-  }
-  const AxesType &
-  GetSpatialAxes() const
-  {
-    return m_SpatialAxes;
-  }
-
 protected:
-  LabelBoundaryImageFilter()
-  {
-    for (unsigned int axis = 0; axis < std::min<unsigned int>(ImageDimension, chunkwise::MaxSpatialAxes); ++axis)
-    {
-      m_SpatialAxes.push_back(axis);
-    }
-  }
+  LabelBoundaryImageFilter() = default;
   ~LabelBoundaryImageFilter() override = default;
 
   chunkwise::FilterParameters
@@ -106,7 +81,6 @@ protected:
     const auto &                mode = *chunkwise::GetFilter(this->GetFilterName()).FindParameter("BoundaryMode");
     parameters.Set("BoundaryMode", mode.choices.at(static_cast<std::size_t>(m_Mode)));
     parameters.SetInteger("Connectivity", m_Connectivity);
-    parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
     return parameters;
   }
   /** The operation gives the output's kind itself. */
@@ -121,18 +95,11 @@ protected:
     Superclass::PrintSelf(os, indent);
     os << indent << "Mode: " << m_Mode << std::endl;
     os << indent << "Connectivity: " << m_Connectivity << std::endl;
-    os << indent << "SpatialAxes:";
-    for (const unsigned int axis : m_SpatialAxes)
-    {
-      os << " " << axis;
-    }
-    os << std::endl;
   }
 
 private:
   ModeEnum     m_Mode{ ModeEnum::Thick };
   unsigned int m_Connectivity{ 1 };
-  AxesType     m_SpatialAxes;
 };
 } // namespace itk
 

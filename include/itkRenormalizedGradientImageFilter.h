@@ -2,7 +2,7 @@
 #ifndef itkRenormalizedGradientImageFilter_h
 #define itkRenormalizedGradientImageFilter_h
 
-#include "itkDerivativeImageFilterBase.h"
+#include "itkDerivativeComponentsImageFilterBase.h"
 
 namespace itk
 {
@@ -42,13 +42,14 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT RenormalizedGradientImageFilter : public DerivativeImageFilterBase<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedGradientImageFilter
+  : public DerivativeComponentsImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedGradientImageFilter);
 
   using Self = RenormalizedGradientImageFilter;
-  using Superclass = DerivativeImageFilterBase<TInputImage, TOutputImage>;
+  using Superclass = DerivativeComponentsImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -63,61 +64,9 @@ public:
     return "gradient";
   }
 
-  using Components = typename Superclass::Components;
-
-  /** Whether a pixel of the output has all components. */
-  static constexpr bool HasComponents =
-    std::is_base_of<VectorImage<typename TOutputImage::InternalPixelType, TOutputImage::ImageDimension>,
-                    TOutputImage>::value;
-  static_assert(std::is_floating_point<typename TOutputImage::InternalPixelType>::value ||
-                  std::is_integral<typename TOutputImage::InternalPixelType>::value,
-                "the output's pixels are integers, float or double, or vectors of these");
-  static_assert(!HasComponents || TOutputImage::ImageDimension < chunkwise::MaxDimension,
-                "an itk::VectorImage of gradients has at most four dimensions");
-
 protected:
   RenormalizedGradientImageFilter() = default;
   ~RenormalizedGradientImageFilter() override = default;
-
-  chunkwise::FilterParameters
-  MakeParameters() const override
-  {
-    chunkwise::FilterParameters parameters = Superclass::MakeParameters();
-    parameters.Set("OutputComponents", HasComponents);
-    return parameters;
-  }
-  chunkwise::PixelKind
-  GetOperationKind() const override
-  {
-    return HasComponents ? chunkwise::PixelKindOf<typename Superclass::OutputPixelType>()
-                         : Superclass::GetOperationKind();
-  }
-  Components
-  GetComponents() const override
-  {
-    return HasComponents
-             ? Components{ chunkwise::MaxDimension - 1, static_cast<std::int64_t>(this->GetSpatialAxes().size()) }
-             : Superclass::GetComponents();
-  }
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::FilterImage & image) const override
-  {
-    chunkwise::FilterImage whole = image;
-    if (HasComponents)
-    {
-      whole.extent[chunkwise::MaxDimension - 1] = this->GetComponents().number;
-    }
-    return Superclass::MakeOperation(whole);
-  }
-  void
-  GenerateOutputInformation() override
-  {
-    Superclass::GenerateOutputInformation();
-    if constexpr (HasComponents)
-    {
-      this->GetOutput()->SetNumberOfComponentsPerPixel(static_cast<unsigned int>(this->GetSpatialAxes().size()));
-    }
-  }
 };
 } // namespace itk
 

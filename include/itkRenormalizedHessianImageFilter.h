@@ -2,7 +2,7 @@
 #ifndef itkRenormalizedHessianImageFilter_h
 #define itkRenormalizedHessianImageFilter_h
 
-#include "itkDerivativeImageFilterBase.h"
+#include "itkDerivativeComponentsImageFilterBase.h"
 
 namespace itk
 {
@@ -45,13 +45,14 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT RenormalizedHessianImageFilter : public DerivativeImageFilterBase<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedHessianImageFilter
+  : public DerivativeComponentsImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedHessianImageFilter);
 
   using Self = RenormalizedHessianImageFilter;
-  using Superclass = DerivativeImageFilterBase<TInputImage, TOutputImage>;
+  using Superclass = DerivativeComponentsImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -65,18 +66,6 @@ public:
   {
     return "hessian";
   }
-
-  using Components = typename Superclass::Components;
-
-  /** Whether a pixel of the output has all components. */
-  static constexpr bool HasComponents =
-    std::is_base_of<VectorImage<typename TOutputImage::InternalPixelType, TOutputImage::ImageDimension>,
-                    TOutputImage>::value;
-  static_assert(std::is_floating_point<typename TOutputImage::InternalPixelType>::value ||
-                  std::is_integral<typename TOutputImage::InternalPixelType>::value,
-                "the output's pixels are integers, float or double, or vectors of these");
-  static_assert(!HasComponents || TOutputImage::ImageDimension < chunkwise::MaxDimension,
-                "an itk::VectorImage of eigenvalues has at most four dimensions");
 
   using ResultEnum = RenormalizedDerivativeEnums::Result;
   /** The result that is made of the Hessian. Default: Eigenvalues. */
@@ -97,39 +86,13 @@ protected:
     chunkwise::FilterParameters parameters = Superclass::MakeParameters();
     parameters.Set("Result", ToWord(m_Result));
     parameters.SetInteger("Number", m_Number);
-    parameters.Set("OutputComponents", HasComponents);
     return parameters;
   }
-  chunkwise::PixelKind
-  GetOperationKind() const override
+  std::int64_t
+  CountComponents() const override
   {
-    return HasComponents ? chunkwise::PixelKindOf<typename Superclass::OutputPixelType>()
-                         : Superclass::GetOperationKind();
-  }
-  Components
-  GetComponents() const override
-  {
-    return HasComponents ? Components{ chunkwise::MaxDimension - 1, this->CountResults() }
-                         : Superclass::GetComponents();
-  }
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::FilterImage & image) const override
-  {
-    chunkwise::FilterImage whole = image;
-    if (HasComponents)
-    {
-      whole.extent[chunkwise::MaxDimension - 1] = this->GetComponents().number;
-    }
-    return Superclass::MakeOperation(whole);
-  }
-  void
-  GenerateOutputInformation() override
-  {
-    Superclass::GenerateOutputInformation();
-    if constexpr (HasComponents)
-    {
-      this->GetOutput()->SetNumberOfComponentsPerPixel(static_cast<unsigned int>(this->CountResults()));
-    }
+    const std::int64_t axes = Superclass::CountComponents();
+    return m_Result == ResultEnum::Elements ? axes * (axes + 1) / 2 : axes;
   }
   void
   PrintSelf(std::ostream & os, Indent indent) const override
@@ -140,13 +103,6 @@ protected:
   }
 
 private:
-  std::int64_t
-  CountResults() const
-  {
-    const auto axes = static_cast<std::int64_t>(this->GetSpatialAxes().size());
-    return m_Result == ResultEnum::Elements ? axes * (axes + 1) / 2 : axes;
-  }
-
   ResultEnum   m_Result{ ResultEnum::Eigenvalues };
   unsigned int m_Number{ 0 };
 };

@@ -2,7 +2,7 @@
 #ifndef itkRenormalizedStructureTensorImageFilter_h
 #define itkRenormalizedStructureTensorImageFilter_h
 
-#include "itkDerivativeImageFilterBase.h"
+#include "itkDerivativeComponentsImageFilterBase.h"
 
 namespace itk
 {
@@ -51,13 +51,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT RenormalizedStructureTensorImageFilter
-  : public DerivativeImageFilterBase<TInputImage, TOutputImage>
+  : public DerivativeComponentsImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedStructureTensorImageFilter);
 
   using Self = RenormalizedStructureTensorImageFilter;
-  using Superclass = DerivativeImageFilterBase<TInputImage, TOutputImage>;
+  using Superclass = DerivativeComponentsImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -71,18 +71,6 @@ public:
   {
     return "structure-tensor";
   }
-
-  using Components = typename Superclass::Components;
-
-  /** Whether a pixel of the output has all components. */
-  static constexpr bool HasComponents =
-    std::is_base_of<VectorImage<typename TOutputImage::InternalPixelType, TOutputImage::ImageDimension>,
-                    TOutputImage>::value;
-  static_assert(std::is_floating_point<typename TOutputImage::InternalPixelType>::value ||
-                  std::is_integral<typename TOutputImage::InternalPixelType>::value,
-                "the output's pixels are integers, float or double, or vectors of these");
-  static_assert(!HasComponents || TOutputImage::ImageDimension < chunkwise::MaxDimension,
-                "an itk::VectorImage of eigenvalues has at most four dimensions");
 
   using SigmaArrayType = typename Superclass::SigmaArrayType;
   /** The standard deviation of the Gaussian that smooths products, per axis, in the unit of Sigma. 0: the axis is not
@@ -128,39 +116,13 @@ protected:
     parameters.SetInteger("Number", m_Number);
     parameters.Set("OuterSigma", this->OverSpatialAxes(m_OuterSigmaArray));
     parameters.SetReal("Harris", m_Harris);
-    parameters.Set("OutputComponents", HasComponents);
     return parameters;
   }
-  chunkwise::PixelKind
-  GetOperationKind() const override
+  std::int64_t
+  CountComponents() const override
   {
-    return HasComponents ? chunkwise::PixelKindOf<typename Superclass::OutputPixelType>()
-                         : Superclass::GetOperationKind();
-  }
-  Components
-  GetComponents() const override
-  {
-    return HasComponents ? Components{ chunkwise::MaxDimension - 1, this->CountResults() }
-                         : Superclass::GetComponents();
-  }
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::FilterImage & image) const override
-  {
-    chunkwise::FilterImage whole = image;
-    if (HasComponents)
-    {
-      whole.extent[chunkwise::MaxDimension - 1] = this->GetComponents().number;
-    }
-    return Superclass::MakeOperation(whole);
-  }
-  void
-  GenerateOutputInformation() override
-  {
-    Superclass::GenerateOutputInformation();
-    if constexpr (HasComponents)
-    {
-      this->GetOutput()->SetNumberOfComponentsPerPixel(static_cast<unsigned int>(this->CountResults()));
-    }
+    const std::int64_t axes = Superclass::CountComponents();
+    return m_Result == ResultEnum::Elements ? axes * (axes + 1) / 2 : axes;
   }
   void
   PrintSelf(std::ostream & os, Indent indent) const override
@@ -173,13 +135,6 @@ protected:
   }
 
 private:
-  std::int64_t
-  CountResults() const
-  {
-    const auto axes = static_cast<std::int64_t>(this->GetSpatialAxes().size());
-    return m_Result == ResultEnum::Elements ? axes * (axes + 1) / 2 : axes;
-  }
-
   SigmaArrayType m_OuterSigmaArray;
   ResultEnum     m_Result{ ResultEnum::Eigenvalues };
   unsigned int   m_Number{ 0 };

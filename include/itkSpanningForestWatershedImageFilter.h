@@ -2,10 +2,9 @@
 #ifndef itkSpanningForestWatershedImageFilter_h
 #define itkSpanningForestWatershedImageFilter_h
 
-#include "itkChunkwiseImageToImageFilter.h"
+#include "itkSpatialAxesImageFilterBase.h"
 
 #include <cstdint>
-#include <vector>
 
 namespace itk
 {
@@ -51,13 +50,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = Image<std::uint32_t, TInputImage::ImageDimension>>
 class ITK_TEMPLATE_EXPORT SpanningForestWatershedImageFilter
-  : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+  : public SpatialAxesImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(SpanningForestWatershedImageFilter);
 
   using Self = SpanningForestWatershedImageFilter;
-  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Superclass = SpatialAxesImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -99,16 +98,6 @@ public:
   itkGetConstMacro(Lines, bool);
   itkBooleanMacro(Lines);
 
-  /** Axes along which voxels have neighbors: one to three, 0 is x. Default: the first three. */
-  using AxesType = std::vector<unsigned int>;
-  void
-  SetSpatialAxes(const AxesType & axes);
-  const AxesType &
-  GetSpatialAxes() const
-  {
-    return m_SpatialAxes;
-  }
-
 protected:
   SpanningForestWatershedImageFilter();
   ~SpanningForestWatershedImageFilter() override = default;
@@ -134,7 +123,6 @@ private:
   unsigned int m_Connectivity{ 1 };
   double       m_Height{ 0.0 };
   bool         m_Lines{ false };
-  AxesType     m_SpatialAxes;
 };
 } // namespace itk
 

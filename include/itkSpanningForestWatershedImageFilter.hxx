@@ -4,8 +4,6 @@
 
 #include "itkSpanningForestWatershedImageFilter.h"
 
-#include <algorithm>
-
 namespace itk
 {
 
@@ -14,21 +12,6 @@ SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::SpanningForestWat
 {
   this->AddOptionalInputName("MarkerImage", 1);
   this->AddOptionalInputName("MaskImage", 2);
-  for (unsigned int axis = 0; axis < std::min<unsigned int>(ImageDimension, chunkwise::MaxSpatialAxes); ++axis)
-  {
-    m_SpatialAxes.push_back(axis);
-  }
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::SetSpatialAxes(const AxesType & axes)
-{
-  if (m_SpatialAxes != axes)
-  {
-    m_SpatialAxes = axes;
-    this->Modified();
-  }
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -43,7 +26,6 @@ SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::MakeParameters() 
                    ? chunkwise::PixelValue(static_cast<std::int64_t>(m_Height))
                    : chunkwise::PixelValue(m_Height));
   parameters.Set("Lines", m_Lines);
-  parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
   return parameters;
 }
 
@@ -88,12 +70,6 @@ SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::PrintSelf(std::os
   os << indent << "Connectivity: " << m_Connectivity << std::endl;
   os << indent << "Height: " << m_Height << std::endl;
   os << indent << "Lines: " << (m_Lines ? "On" : "Off") << std::endl;
-  os << indent << "SpatialAxes:";
-  for (const unsigned int axis : m_SpatialAxes)
-  {
-    os << " " << axis;
-  }
-  os << std::endl;
 }
 
 } // namespace itk

@@ -114,9 +114,19 @@ END
 
 # In Python a class lacks what a superclass that is not wrapped has.
 complain 'a class or enumeration is not wrapped' <<END
-$(for header in include/itk*ImageFilter.h include/itk*ImageSink.h include/itk*Enums.h; do
+$(for header in include/itk*ImageFilter.h include/itk*ImageFilterBase.h include/itk*ImageSink.h include/itk*Enums.h; do
   name=$(basename "$header" .h)
   [ -f "wrapping/$name.wrap" ] || echo "$header"
+done)
+END
+complain 'a wrapped base is not named where wrapping is put in order' <<END
+$(for file in wrapping/*ImageFilterBase.wrap; do
+  grep -qx "  $(basename "$file" .wrap)" wrapping/CMakeLists.txt || echo "$file"
+done)
+END
+complain 'a name in the order of wrapping has no file' <<END
+$(sed -n '/WRAPPER_SUBMODULE_ORDER/,/)/s/^  //p' wrapping/CMakeLists.txt | while read -r name; do
+  [ -f "wrapping/$name.wrap" ] || echo "$name"
 done)
 END
 
@@ -152,7 +162,7 @@ END
 complain 'a filter does not say which pixel types it has, by a static_assert of its own or of its base' <<END
 $(for header in $filters; do
   grep -q 'Superclass::Gives\|std::is_floating_point' "$header" ||
-    grep -qE 'public (HeapRegionalExtremaImageFilter|ImageSink)<' "$header" || echo "$header"
+    grep -qE 'public (HeapRegionalExtremaImageFilter|DerivativeComponentsImageFilterBase|ImageSink)<' "$header" || echo "$header"
 done)
 END
 
