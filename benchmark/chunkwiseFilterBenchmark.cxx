@@ -1,0 +1,316 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Filters of the table on images that lie on a device, and from the host to the host.
+//
+// Usage: chunkwise_filter_benchmark [--csv FILE] [--images FOLDER] [--host] [WORD...]: the rows whose names contain one
+// of the words, all without words; with --host from the host to the host and on the CPU, too. With a folder the images
+// are left there as raw bytes, for filter_peers.py.
+#include "chunkwiseBenchmarkReport.h"
+#include "chunkwiseError.h"
+#include "chunkwiseFilters.h"
+#include "chunkwiseManager.h"
+#include "chunkwiseOperations.h"
+
+#include <fstream>
+#include <map>
+
+using namespace chunkwise;
+
+namespace
+{
+
+struct Row
+{
+  const char *                                        capability;
+  std::string                                         title;
+  std::string                                         filter;
+  std::vector<std::pair<std::string, ParameterValue>> parameters;
+  std::string                                         image;
+  std::int64_t                                        extent;
+  PixelKind                                           output;
+};
+
+std::vector<double>
+Reals(double value)
+{
+  return { value };
+}
+
+std::vector<Row>
+Rows()
+{
+  const auto word = [](const char * text) { return std::string(text); };
+  const auto radius = std::vector<std::int64_t>{ 7 };
+  const auto small = std::vector<std::int64_t>{ 2 };
+  return {
+    { "objects", "distance to the background", "distance", {}, "blobs", 512, PixelKind::Float32 },
+    { "objects", "distance to a voxel in 10,000", "distance", {}, "sparse", 512, PixelKind::Float32 },
+    { "objects",
+      "signed distance to the contour",
+      "distance",
+      { { "Features", word("contour") } },
+      "blobs",
+      512,
+      PixelKind::Float32 },
+    { "objects",
+      "expand labels by 10",
+      "expand-labels",
+      { { "Distance", Reals(10) } },
+      "labels",
+      256,
+      PixelKind::UInt32 },
+    { "objects",
+      "opening by a ball, radius 20",
+      "binary-morphology",
+      { { "Morphology", word("opening") }, { "Radius", Reals(20) } },
+      "blobs",
+      512,
+      PixelKind::UInt8 },
+    { "objects", "boundaries of labels", "boundaries", {}, "labels", 512, PixelKind::UInt8 },
+    { "objects",
+      "local threshold by Sauvola, radius 7",
+      "local-threshold",
+      { { "Method", word("sauvola") }, { "Radius", radius }, { "R", Reals(500) } },
+      "noise",
+      512,
+      PixelKind::UInt8 },
+    { "objects",
+      "hysteresis",
+      "hysteresis",
+      { { "Low", PixelValue(900) }, { "High", PixelValue(1500) } },
+      "noise",
+      512,
+      PixelKind::UInt8 },
+    { "window", "white top-hat, radius 2", "white-tophat", { { "Radius", small } }, "noise", 512, PixelKind::Float32 },
+    { "derivatives",
+      "gradient magnitude, sigma 2",
+      "gradient",
+      { { "Sigma", Reals(2) } },
+      "noise",
+      512,
+      PixelKind::Float32 },
+    { "derivatives",
+      "vesselness by Frangi, sigma 2",
+      "vesselness",
+      { { "Scales", Reals(2) }, { "Contrast", Reals(300) } },
+      "noise",
+      512,
+      PixelKind::Float32 },
+  };
+}
+
+/** Images of one extent, by name. */
+class Images
+{
+public:
+  explicit Images(std::int64_t extent)
+    : m_Box(Box::FromExtent({ { extent, extent, extent, 1, 1 } }))
+    , m_Executor(MakeThreadExecutor())
+  {}
+
+  BufferView
+  Get(const std::string & name)
+  {
+    std::vector<char> & image = m_Images[name];
+    if (name == "noise")
+    {
+      return this->Fill<float>(
+        image, [](std::size_t, std::uint32_t number) { return static_cast<float>(number >> 8) * 1e-4F; });
+    }
+    if (name == "sparse")
+    {
+      return this->Fill<std::uint8_t>(image,
+                                      [](std::size_t, std::uint32_t number) { return number % 10000 == 0 ? 0 : 1; });
+    }
+    if (name == "labels")
+    {
+      return this->Fill<std::uint32_t>(
+        image, [](std::size_t i, std::uint32_t number) { return number % 10000 == 0 ? i + 1 : 0; });
+    }
+    // Two means of noise, above the middle: parts some voxels thick.
+    std::vector<char> first;
+    std::vector<char> second(static_cast<std::size_t>(m_Box.NumberOfVoxels()) * sizeof(float));
+    const BufferView  noise = this->Fill<float>(
+      first, [](std::size_t, std::uint32_t number) { return static_cast<float>(number >> 8) * 1e-4F; });
+    const BufferView mean = DenseView(second.data(), PixelKind::Float32, m_Box);
+    this->Mean(noise, mean);
+    this->Mean(mean, noise);
+    const auto * const smooth = static_cast<const float *>(noise.data);
+    return this->Fill<std::uint8_t>(image, [smooth](std::size_t i, std::uint32_t) { return smooth[i] > 839 ? 1 : 0; });
+  }
+
+private:
+  template <typename T, typename TValue>
+  BufferView
+  Fill(std::vector<char> & image, TValue && value)
+  {
+    image.resize(static_cast<std::size_t>(m_Box.NumberOfVoxels()) * sizeof(T));
+    const auto plane = static_cast<std::size_t>(m_Box.Extent(0) * m_Box.Extent(1));
+    m_Executor->ParallelFor(m_Box.Extent(2), [&](std::int64_t z, unsigned int) {
+      std::uint32_t state = 1234567U + 2654435761U * static_cast<std::uint32_t>(z);
+      for (std::size_t i = plane * static_cast<std::size_t>(z); i < plane * static_cast<std::size_t>(z + 1); ++i)
+      {
+        state = state * 1664525U + 1013904223U;
+        reinterpret_cast<T *>(image.data())[i] = static_cast<T>(value(i, (state ^ state >> 15) * 2246822519U));
+      }
+    });
+    return DenseView(image.data(), PixelKindOf<T>(), m_Box);
+  }
+
+  void
+  Mean(const BufferView & from, const BufferView & to)
+  {
+    const auto operation = std::make_shared<MeanOperation>();
+    operation->radius = { { 4, 4, 4, 0, 0 } };
+    ExecutionRequest request;
+    request.operation = operation;
+    request.image = request.region = m_Box;
+    request.inputs = { from };
+    request.output = to;
+    request.backend = BackendChoice::CPU;
+    Manager::GetGlobal().Execute(request);
+  }
+
+  const Box                                m_Box;
+  std::unique_ptr<Executor>                m_Executor;
+  std::map<std::string, std::vector<char>> m_Images;
+};
+
+/** An image in the memory of a device. */
+struct OnDevice
+{
+  OnDevice(Device & from, PixelKind kind, const Box & box)
+    : device(from)
+    , view(DenseView(device.Allocate(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind)), kind, box))
+  {}
+  ~OnDevice() { device.Free(view.data); }
+  OnDevice(const OnDevice &) = delete;
+  OnDevice &
+  operator=(const OnDevice &) = delete;
+
+  Device &         device;
+  const BufferView view;
+};
+
+void
+Run(Report & report, Device & device, const Row & row, const BufferView & image, bool onHostToo)
+{
+  FilterParameters parameters;
+  for (const auto & [name, value] : row.parameters)
+  {
+    parameters.Set(name, value);
+  }
+  FilterImage about;
+  about.extent = image.box.Extents();
+  about.inputKind = image.kind;
+  about.outputKind = row.output;
+  ExecutionRequest request;
+  request.operation = MakeFilterOperation(row.filter, parameters, about);
+  request.image = request.region = image.box;
+  const std::string name = row.title + "; " + std::to_string(row.extent) + "^3 " + PixelKindName(image.kind) + " to " +
+                           PixelKindName(row.output);
+  const std::string objection = request.operation->GetObjectionToDevices();
+  if (!objection.empty())
+  {
+    std::printf("%s: %s\n", name.c_str(), objection.c_str());
+    return;
+  }
+  const OnDevice     from(device, image.kind, image.box);
+  const OnDevice     to(device, row.output, image.box);
+  const StreamHandle stream = device.CreateStream();
+  device.CopyToDevice(from.view.data, image.data, image.NumberOfBytes(), stream);
+  device.Synchronize(stream);
+  const double copy = LaunchSeconds(device, stream, [&] {
+    device.CopyOnDevice(to.view.data, from.view.data, std::min(image.NumberOfBytes(), to.view.NumberOfBytes()), stream);
+  });
+  request.inputs = { from.view };
+  request.output = to.view;
+  request.imageDevice = 0;
+  request.stream = stream;
+  const double seconds = WarmMedianSeconds(9, [&] { Manager::GetGlobal().Execute(request); });
+  report.Add(row.capability, name, 1e3 * seconds, "ms", {}, { 1e3 * copy, "device copy of the smaller image" });
+  device.DestroyStream(stream);
+  if (!onHostToo)
+  {
+    return;
+  }
+  std::vector<char> result(to.view.NumberOfBytes());
+  request.inputs = { image };
+  request.output = DenseView(result.data(), row.output, image.box);
+  request.imageDevice = -1;
+  request.stream = nullptr;
+  for (const BackendChoice backend : { BackendChoice::CUDA, BackendChoice::CPU })
+  {
+    request.backend = backend;
+    const double transferred = WarmMedianSeconds(5, [&] { Manager::GetGlobal().Execute(request); });
+    report.Add(
+      row.capability, name + (backend == BackendChoice::CPU ? ", CPU" : ", host to host"), 1e3 * transferred, "ms");
+  }
+}
+
+} // namespace
+
+int
+main(int argc, char ** argv)
+{
+  Report                   report(argc, argv);
+  std::string              folder;
+  bool                     onHostToo = false;
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i)
+  {
+    const std::string word = argv[i];
+    if (word == "--images" && i + 1 < argc)
+    {
+      folder = argv[++i];
+    }
+    else if (word == "--host")
+    {
+      onHostToo = true;
+    }
+    else
+    {
+      words.push_back(word);
+    }
+  }
+  const auto devices = Manager::GetGlobal().GetDevices();
+  if (devices.empty())
+  {
+    std::printf("no device\n");
+    return 0;
+  }
+  report.SetDevice(devices[0]->GetDescription().name);
+  std::map<std::string, BufferView>               made;
+  std::map<std::int64_t, std::unique_ptr<Images>> images;
+  bool                                            failed = false;
+  for (const Row & row : Rows())
+  {
+    if (!words.empty() && std::none_of(words.begin(), words.end(), [&](const std::string & word) {
+          return row.title.find(word) != std::string::npos;
+        }))
+    {
+      continue;
+    }
+    auto & ofExtent = images[row.extent];
+    ofExtent = ofExtent ? std::move(ofExtent) : std::make_unique<Images>(row.extent);
+    const std::string name = row.image + "_" + std::to_string(row.extent) + "_voxels.raw";
+    if (made.count(name) == 0)
+    {
+      made[name] = ofExtent->Get(row.image);
+      if (!folder.empty())
+      {
+        std::ofstream(folder + "/" + name, std::ios::binary)
+          .write(static_cast<const char *>(made[name].data), static_cast<std::streamsize>(made[name].NumberOfBytes()));
+      }
+    }
+    try
+    {
+      Run(report, *devices[0], row, made[name], onHostToo);
+    }
+    catch (const std::exception & error)
+    {
+      std::printf("%s: %s\n", row.title.c_str(), error.what());
+      failed = true;
+    }
+  }
+  return failed ? 1 : 0;
+}

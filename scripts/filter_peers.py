@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Times CuPy's functions on the images that chunkwise_filter_benchmark --images FOLDER left: the value is that folder.
+
+The names of rows are the benchmark's."""
+
+import sys
+from pathlib import Path
+
+from gpu_peers import cupy, median_ms, ndimage
+from peer_report import PeerReport, parse_arguments
+
+KINDS = {"noise": "float32", "blobs": "uint8", "sparse": "uint8", "labels": "uint32"}
+
+
+def open_by_ball(image, radius):
+    """As morphology with a ball is made of distances."""
+    eroded = ndimage.distance_transform_edt(image, float64_distances=False) > radius
+    return ndimage.distance_transform_edt(~eroded, float64_distances=False) <= radius
+
+
+def expand(image, distance):
+    """As cucim.skimage.segmentation.expand_labels does it."""
+    far, nearest = ndimage.distance_transform_edt(image == 0, return_indices=True, float64_distances=False)
+    labels = image[tuple(nearest)]
+    return cupy.where(far <= distance, labels, 0)
+
+
+def sauvola(image, size):
+    mean = ndimage.uniform_filter(image, size)
+    deviation = cupy.sqrt(cupy.maximum(ndimage.uniform_filter(image * image, size) - mean * mean, 0))
+    return image > mean * (1 + 0.2 * (deviation / 500 - 1))
+
+
+def hysteresis(image, low, high):
+    labels, count = ndimage.label(image > low)
+    keeps = cupy.zeros(count + 1, bool)
+    keeps[labels[image > high]] = True
+    keeps[0] = False
+    return keeps[labels]
+
+
+# Row, image, extent, type of ours, function.
+ROWS = [
+    ("distance to the background", "objects", "blobs", 512, "float32",
+     lambda image: ndimage.distance_transform_edt(image, float64_distances=False)),
+    ("distance to a voxel in 10,000", "objects", "sparse", 512, "float32",
+     lambda image: ndimage.distance_transform_edt(image, float64_distances=False)),
+    ("expand labels by 10", "objects", "labels", 256, "uint32", lambda image: expand(image, 10)),
+    ("opening by a ball, radius 20", "objects", "blobs", 512, "uint8", lambda image: open_by_ball(image, 20)),
+    ("local threshold by Sauvola, radius 7", "objects", "noise", 512, "uint8", lambda image: sauvola(image, 15)),
+    ("hysteresis", "objects", "noise", 512, "uint8", lambda image: hysteresis(image, 900, 1500)),
+    ("white top-hat, radius 2", "window", "noise", 512, "float32", lambda image: ndimage.white_tophat(image, 5)),
+    ("gradient magnitude, sigma 2", "derivatives", "noise", 512, "float32",
+     lambda image: ndimage.gaussian_gradient_magnitude(image, 2)),
+]
+
+
+def main():
+    options = parse_arguments(__doc__, "folder")
+    report = PeerReport(options.csv, cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
+    for folder in options.folder or sys.exit("filter_peers.py: the folder of the images is missing"):
+        for title, capability, name, extent, output, function in ROWS:
+            file = Path(folder) / f"{name}_{extent}_voxels.raw"
+            if file.exists():
+                image = cupy.fromfile(file, KINDS[name]).reshape((extent,) * 3)
+                row = f"{title}; {extent}^3 {KINDS[name]} to {output}"
+                report.add(capability, row, median_ms(lambda: function(image)), "CuPy")
+
+
+if __name__ == "__main__":
+    main()
