@@ -106,8 +106,6 @@ public:
   std::shared_ptr<const SideData> outside;
   /** Another text for each `outside`. */
   std::string outsideKey;
-  /** Lets devices compute. Off until the tests of their kernels, which switch it on, have passed on a GPU. */
-  bool triesDevices{ false };
 
   /** Fewest slices of a chunk along the scan axis, so that summaries of all chunks are small beside the image. */
   static constexpr std::int64_t LeastSlices = 16;
@@ -178,11 +176,6 @@ public:
   Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const override;
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override;
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return triesDevices ? "" : "the kernels of distances have not been tried on a GPU yet";
-  }
 };
 
 } // namespace chunkwise

@@ -28,8 +28,6 @@ public:
   LabelBoundaryMode mode{ LabelBoundaryMode::Thick };
   int               connectivity{ 1 };
   std::vector<int>  axes{ 0, 1, 2 };
-  /** Lets devices compute. Off until the tests of their kernel, which switch it on, have passed on a GPU. */
-  bool triesDevices{ false };
 
   std::string
   GetName() const override
@@ -40,11 +38,6 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return triesDevices ? "" : "the kernel of boundaries has not been tried on a GPU yet";
-  }
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void

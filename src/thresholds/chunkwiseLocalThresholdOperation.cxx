@@ -24,13 +24,6 @@ LocalThresholdOperation::GetKey() const
   return key;
 }
 
-std::string
-LocalThresholdOperation::GetObjectionToDevices() const
-{
-  return triesDevices ? BoxCompositeOperation::GetObjectionToDevices()
-                      : "the kernels of local thresholds have not been tried on a GPU yet";
-}
-
 std::shared_ptr<const Operation>
 LocalThresholdOperation::InMask(std::shared_ptr<const Operation> window) const
 {

@@ -55,8 +55,6 @@ public:
   PixelKind imageKind{ PixelKind::UInt8 };
   /** The output has the thresholds. */
   bool givesThresholds{ false };
-  /** Lets devices compute. Off until the tests of their kernels, which switch it on, have passed on a GPU. */
-  bool triesDevices{ false };
 
   std::string
   GetName() const override
@@ -65,8 +63,6 @@ public:
   }
   std::string
   GetKey() const override;
-  std::string
-  GetObjectionToDevices() const override;
   int
   GetNumberOfInputs() const override
   {

@@ -227,7 +227,6 @@ MakeDistance(const Coordinates & extent, DistanceTo to = DistanceTo::Background,
   operation->outputKind = PixelKindOf<TOut>();
   operation->to = to;
   operation->result = result;
-  operation->triesDevices = true;
   return operation;
 }
 

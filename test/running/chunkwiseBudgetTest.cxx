@@ -158,7 +158,6 @@ MakeOperations()
   const auto distance = std::make_shared<DistanceOperation>();
   distance->image = Extent;
   distance->inputKind = PixelKind::Float32;
-  distance->triesDevices = true;
   all.push_back(distance);
   const auto watershed = std::make_shared<WatershedOperation>();
   watershed->image = Extent;
@@ -203,12 +202,9 @@ MakeOperations()
   const auto threshold = std::make_shared<ThresholdOperation>();
   threshold->thresholds = { 30 };
   all.push_back(threshold);
-  const auto boundaries = std::make_shared<LabelBoundaryOperation>();
-  boundaries->triesDevices = true;
-  all.push_back(boundaries);
+  all.push_back(std::make_shared<LabelBoundaryOperation>());
   const auto local = MakeBox<LocalThresholdOperation>();
   local->method = LocalThresholdMethod::Sauvola;
-  local->triesDevices = true;
   all.push_back(local);
   all.push_back(std::make_shared<ReconstructionOperation>());
   const auto maxima = std::make_shared<ReconstructionOperation>();

@@ -1,0 +1,228 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkLabelMeasurementsImageSink_hxx
+#define itkLabelMeasurementsImageSink_hxx
+
+#include "chunkwiseError.h"
+#include "itkChunkwiseGeometry.h"
+#include "itkLabelMeasurementsImageSink.h"
+
+#include <algorithm>
+
+namespace itk
+{
+
+/** Errors of the engine become itk::ExceptionObject. */
+template <typename TLabelImage, typename TIntensityImage>
+template <typename TAct>
+void
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::Try(TAct && act) const
+{
+  try
+  {
+    act();
+  }
+  catch (const chunkwise::Aborted &)
+  {
+    ProcessAborted aborted(__FILE__, __LINE__);
+    aborted.SetLocation(ITK_LOCATION);
+    aborted.SetDescription("AbortGenerateData was set");
+    throw aborted;
+  }
+  catch (const chunkwise::Error & error)
+  {
+    itkExceptionMacro(<< error.what());
+  }
+}
+
+template <typename TLabelImage, typename TIntensityImage>
+std::vector<double>
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::GetColumn(const std::string & name) const
+{
+  for (const chunkwise::MeasurementColumn & column : m_Table)
+  {
+    if (column.name == name)
+    {
+      std::vector<double> values(column.GetSize());
+      for (std::size_t row = 0; row < values.size(); ++row)
+      {
+        values[row] = column.GetValue(row).template As<double>();
+      }
+      return values;
+    }
+  }
+  std::string names;
+  for (const chunkwise::MeasurementColumn & column : m_Table)
+  {
+    names += (names.empty() ? "" : ", ") + column.name;
+  }
+  itkExceptionMacro("There is no column " << name << "; there are "
+                                          << (names.empty() ? "none before Update()" : names));
+}
+
+template <typename TLabelImage, typename TIntensityImage>
+typename LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::PropertiesType
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::GetColumnsToMake() const
+{
+  PropertiesType names =
+    m_Properties.empty() ? chunkwise::GetDefaultProperties(this->GetIntensityImage() != nullptr) : m_Properties;
+  if (std::find(names.begin(), names.end(), "label") == names.end())
+  {
+    names.insert(names.begin(), "label");
+  }
+  return names;
+}
+
+template <typename TLabelImage, typename TIntensityImage>
+chunkwise::MeasurementSettings
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::MakeSettings() const
+{
+  chunkwise::MeasurementSettings settings;
+  const auto                     region = this->GetInput()->GetLargestPossibleRegion();
+  settings.extent = ChunkwiseBoxFromRegion(region, region.GetIndex()).Extents();
+  settings.dimension = ImageDimension;
+  settings.labelKind = chunkwise::PixelKindOf<typename TLabelImage::PixelType>();
+  settings.hasIntensity = this->GetIntensityImage() != nullptr;
+  settings.intensityKind = chunkwise::PixelKindOf<typename TIntensityImage::PixelType>();
+  settings.memory = m_HostMemoryBudget;
+  chunkwise::SetPartsFor(this->GetColumnsToMake(), settings);
+  settings.contacts = m_Contacts;
+  return settings;
+}
+
+template <typename TLabelImage, typename TIntensityImage>
+void
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::VerifyPreconditions() const
+{
+  Superclass::VerifyPreconditions();
+  // Before anything upstream works.
+  this->Try([&] { this->MakeSettings(); });
+}
+
+template <typename TLabelImage, typename TIntensityImage>
+unsigned int
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::GetNumberOfInputRequestedRegions()
+{
+  // Nothing is read of an image without voxels: what divides regions does not end there.
+  return this->GetInput()->GetLargestPossibleRegion().GetNumberOfPixels() == 0
+           ? 0
+           : Superclass::GetNumberOfInputRequestedRegions();
+}
+
+template <typename TLabelImage, typename TIntensityImage>
+void
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::BeforeStreamedGenerateData()
+{
+  Superclass::BeforeStreamedGenerateData();
+  m_Table.clear();
+  m_ContactTable.clear();
+  const TIntensityImage * const intensity = this->GetIntensityImage();
+  if (intensity && intensity->GetLargestPossibleRegion() != this->GetInput()->GetLargestPossibleRegion())
+  {
+    itkExceptionMacro("IntensityImage: its largest possible region is "
+                      << intensity->GetLargestPossibleRegion() << ", that of the labels is "
+                      << this->GetInput()->GetLargestPossibleRegion());
+  }
+  this->Try([&] {
+    m_Measurements = std::make_unique<chunkwise::Measurements>(this->MakeSettings());
+    m_Executor = chunkwise::MakeThreadExecutor(this->GetNumberOfWorkUnits());
+  });
+}
+
+template <typename TLabelImage, typename TIntensityImage>
+void
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::StreamedGenerateData(unsigned int)
+{
+  class Control : public chunkwise::RunControl
+  {
+  public:
+    explicit Control(const Self & sink)
+      : m_Sink(sink)
+    {}
+    bool
+    ShouldStop() const override
+    {
+      return m_Sink.GetAbortGenerateData();
+    }
+    void
+    AddFinishedVoxels(std::int64_t) override
+    {}
+
+  private:
+    const Self & m_Sink;
+  } control(*this);
+
+  const auto origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
+  const auto viewOf = [&](const auto & image) {
+    using PixelType = typename std::decay_t<decltype(image)>::PixelType;
+    // The engine only reads its inputs; its views serve both directions.
+    return chunkwise::DenseView(const_cast<PixelType *>(image.GetBufferPointer()),
+                                chunkwise::PixelKindOf<PixelType>(),
+                                ChunkwiseBoxFromRegion(image.GetBufferedRegion(), origin));
+  };
+  this->Try([&] {
+    const chunkwise::BufferView labels = viewOf(*this->GetInput());
+    const chunkwise::Box        box = ChunkwiseBoxFromRegion(this->GetInput()->GetRequestedRegion(), origin);
+    if (this->GetIntensityImage())
+    {
+      const chunkwise::BufferView intensity = viewOf(*this->GetIntensityImage());
+      m_Measurements->Add(labels, &intensity, box, *m_Executor, &control);
+    }
+    else
+    {
+      m_Measurements->Add(labels, nullptr, box, *m_Executor, &control);
+    }
+    if (control.ShouldStop())
+    {
+      throw chunkwise::Aborted();
+    }
+  });
+}
+
+template <typename TLabelImage, typename TIntensityImage>
+void
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::AfterStreamedGenerateData()
+{
+  Superclass::AfterStreamedGenerateData();
+  this->Try([&] {
+    const TLabelImage & labels = *this->GetInput();
+    const auto          first =
+      labels.template TransformIndexToPhysicalPoint<double>(labels.GetLargestPossibleRegion().GetIndex());
+    chunkwise::MeasurementSpace space;
+    for (unsigned int a = 0; a < ImageDimension; ++a)
+    {
+      space.spacing[a] = labels.GetSpacing()[a];
+      space.origin[a] = first[a];
+      for (unsigned int b = 0; b < ImageDimension; ++b)
+      {
+        space.direction[a][b] = labels.GetDirection()[a][b];
+      }
+    }
+    m_Table = m_Measurements->MakeTable(space, this->GetColumnsToMake());
+    if (m_Contacts)
+    {
+      m_ContactTable = m_Measurements->MakeContacts(space);
+    }
+  });
+  m_Measurements.reset();
+  m_Executor.reset();
+}
+
+template <typename TLabelImage, typename TIntensityImage>
+void
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::PrintSelf(std::ostream & os, Indent indent) const
+{
+  Superclass::PrintSelf(os, indent);
+  os << indent << "Properties:";
+  for (const std::string & property : m_Properties)
+  {
+    os << " " << property;
+  }
+  os << std::endl;
+  os << indent << "Contacts: " << (m_Contacts ? "On" : "Off") << std::endl;
+  os << indent << "HostMemoryBudget: " << m_HostMemoryBudget << std::endl;
+  os << indent << "NumberOfObjects: " << this->GetNumberOfObjects() << std::endl;
+}
+
+} // namespace itk
+
+#endif
