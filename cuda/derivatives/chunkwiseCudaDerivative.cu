@@ -386,7 +386,7 @@ RunPasses(const KernelCall & call, const DerivativeOperation & operation, std::s
   const DerivativeTables<TAcc> tables(call, operation, scale);
   const WindowBoxes &          boxes = stage.boxes;
   TAcc * const                 places[2]{ reinterpret_cast<TAcc *>(scratch),
-                          reinterpret_cast<TAcc *>(scratch + stage.BytesOfFields(0, sizeof(TAcc))) };
+                                          reinterpret_cast<TAcc *>(scratch + stage.BytesOfFields(0, sizeof(TAcc))) };
   DerivativeFields<TAcc>       in = image;
   const auto                   factorsOf = [&](int pass, const DerivativeField & field) {
     return pass == 0 ? stage.factors[static_cast<std::size_t>(field.source)] : DerivativeFactors{ field.source, -1 };
@@ -403,13 +403,14 @@ RunPasses(const KernelCall & call, const DerivativeOperation & operation, std::s
       TAcc * const to = places[pass % 2];
       for (std::size_t f = 0; f < fields.size(); ++f)
       {
-        DerivativePassKernel<TAcc><<<blocks, threads, 0, StreamOf(call)>>>(axis,
-                                                                           in,
-                                                                           factorsOf(pass, fields[f]),
-                                                                           fields[f].order,
-                                                                           a,
-                                                                           box,
-                                                                           to + static_cast<std::int64_t>(f) * stage.Gap(pass));
+        DerivativePassKernel<TAcc>
+          <<<blocks, threads, 0, StreamOf(call)>>>(axis,
+                                                   in,
+                                                   factorsOf(pass, fields[f]),
+                                                   fields[f].order,
+                                                   a,
+                                                   box,
+                                                   to + static_cast<std::int64_t>(f) * stage.Gap(pass));
         CheckLaunch("DerivativePassKernel");
       }
       in = { to, stage.Gap(pass), box, StridesOf(box) };
@@ -482,13 +483,8 @@ RunDerivativeIn(const KernelCall & call)
     TAcc * const              gradients = reinterpret_cast<TAcc *>(scratch);
     scratch += BytesOfGradient(gradient, box, sizeof(TAcc));
     RunGradient(call, gradient, box, gradients, scratch);
-    const DerivativeFields<TAcc> in = LoadGradient(call,
-                                                   stage,
-                                                   operation.boundary.mode,
-                                                   gradients,
-                                                   box,
-                                                   static_cast<int>(gradient.components.size()),
-                                                   scratch);
+    const DerivativeFields<TAcc> in = LoadGradient(
+      call, stage, operation.boundary.mode, gradients, box, static_cast<int>(gradient.components.size()), scratch);
     return RunPasses<TAcc>(call, operation, 0, stage, in, finish, scratch);
   }
   for (std::size_t scale = 0; scale < operation.scales.size(); ++scale)
@@ -553,9 +549,9 @@ ChooseDerivative(const Operation & operation, const ChunkShape & shape)
     const Box                 box = GradientBox(derivative, output, shape.image);
     const DerivativeStage     stage(gradient, 0, box, shape.image, accumulatorBytes);
     cost += CostOf(stage, accumulatorBytes);
-    bytes = BytesOfGradient(gradient, box, accumulatorBytes) +
-            std::max(bytes,
-                     LoadedBytes(stage, gradient, kind, accumulatorBytes) + stage.BytesOfFields(accumulatorBytes));
+    bytes =
+      BytesOfGradient(gradient, box, accumulatorBytes) +
+      std::max(bytes, LoadedBytes(stage, gradient, kind, accumulatorBytes) + stage.BytesOfFields(accumulatorBytes));
   }
   return { planes ? "planes" : "passes", RunDerivative, bytes, cost };
 }

@@ -92,7 +92,11 @@ SumDerivatives(const float * weights, int radius, const float (&values)[Derivati
         const float high = values[DerivativeReach + u + t];
         const float low = values[DerivativeReach + u - t];
         const float middle = values[DerivativeReach + u];
-        sums[u] = MultiplyAdd(w, VKind == 0 ? high + low : VKind == 1 ? high - low : (high - middle) + (low - middle), sums[u]);
+        sums[u] = MultiplyAdd(w,
+                              VKind == 0   ? high + low
+                              : VKind == 1 ? high - low
+                                           : (high - middle) + (low - middle),
+                              sums[u]);
       }
     }
   }
@@ -176,7 +180,7 @@ public:
     m_First = m_In.data + m_Job.factors.first * m_In.gap + plane;
     m_Second = m_Job.factors.second < 0 ? nullptr : m_In.data + m_Job.factors.second * m_In.gap + plane;
     m_Column = m_After.lower.axis[0] + column;
-    const auto blocks = static_cast<int>((end - begin + Together - 1) / Together) + 2;
+    const auto         blocks = static_cast<int>((end - begin + Together - 1) / Together) + 2;
     const std::int64_t width = m_After.Extent(0);
     const std::int64_t first = m_After.lower.axis[1] + begin - DerivativeReach;
     float              next[Stage::Loads];
@@ -207,8 +211,12 @@ public:
       const std::int64_t row = begin + static_cast<std::int64_t>(block - 2) * Together;
       if (block >= 2 && column + m_Thread < width)
       {
-        PassY(slot, m_After.lower.axis[1] + row, static_cast<int>(min(end - row, std::int64_t{ Together })),
-              out + row * width + column + m_Thread, width, gap);
+        PassY(slot,
+              m_After.lower.axis[1] + row,
+              static_cast<int>(min(end - row, std::int64_t{ Together })),
+              out + row * width + column + m_Thread,
+              width,
+              gap);
       }
     }
   }
@@ -254,8 +262,7 @@ private:
     {
       float sums[Together];
       SumDerivatives(m_Job.rows[ring].order, m_Jobs.x, values, sums);
-      float * const to =
-        m_Stage.rings[ring] + (slot * Together + row) * Stage::RingStride + lane * (Together + 1);
+      float * const to = m_Stage.rings[ring] + (slot * Together + row) * Stage::RingStride + lane * (Together + 1);
 #pragma unroll
       for (int u = 0; u < Together; ++u)
       {
@@ -271,8 +278,8 @@ private:
     const std::int64_t radius = m_X.radius;
     const std::int64_t lower = m_In.box.lower.axis[0];
     const std::int64_t upper = m_In.box.upper.axis[0];
-    const int outputs = static_cast<int>(min(m_After.upper.axis[0] - m_Column, std::int64_t{ Stage::Width }));
-    const auto limit = [outputs](std::int64_t n) {
+    const int          outputs = static_cast<int>(min(m_After.upper.axis[0] - m_Column, std::int64_t{ Stage::Width }));
+    const auto         limit = [outputs](std::int64_t n) {
       return static_cast<int>(n < 0 ? 0 : n < outputs ? n : static_cast<std::int64_t>(outputs));
     };
     int left = limit(lower + radius - m_Column);
@@ -314,8 +321,8 @@ private:
   {
     const std::int64_t lower = m_In.box.lower.axis[1];
     const std::int64_t upper = m_In.box.upper.axis[1];
-    const bool areWhole = y - m_Y.radius >= lower && y + Together - 1 + m_Y.radius < upper;
-    const int  slots[3] = { oldest, oldest == 2 ? 0 : oldest + 1, oldest == 0 ? 2 : oldest - 1 };
+    const bool         areWhole = y - m_Y.radius >= lower && y + Together - 1 + m_Y.radius < upper;
+    const int          slots[3] = { oldest, oldest == 2 ? 0 : oldest + 1, oldest == 0 ? 2 : oldest - 1 };
 #pragma unroll 1
     for (int ring = 0; ring < m_Job.count; ++ring)
     {
@@ -361,8 +368,8 @@ private:
 #pragma unroll 1
       for (int u = 0; u < count; ++u)
       {
-        out[made.fields[f] * gap + u * width] =
-          SumDerivative(m_Y, made.orders[f], y + u, m_In.box.lower.axis[1], m_In.box.upper.axis[1], [&](std::int64_t t) {
+        out[made.fields[f] * gap + u * width] = SumDerivative(
+          m_Y, made.orders[f], y + u, m_In.box.lower.axis[1], m_In.box.upper.axis[1], [&](std::int64_t t) {
             int row = oldest * Together + DerivativeReach + u + static_cast<int>(t);
             row = row < Stage::RingRows ? row : row - Stage::RingRows;
             return own[row * Stage::RingStride];
@@ -387,17 +394,19 @@ private:
 /** The passes along x and y: fields of `in` to fields of `after`, which lie dense, `gap` numbers apart. */
 __global__ void
 __launch_bounds__(StripWidth, 4)
-  DerivativePlaneKernel(const __grid_constant__ DerivativeAxis<float> x, const __grid_constant__ DerivativeAxis<float> y,
-                        const __grid_constant__ DerivativePlaneJobs jobs, const __grid_constant__ DerivativeFields<float> in,
-                        const __grid_constant__ Box after, float * __restrict__ out, std::int64_t gap, std::int64_t segment)
+  DerivativePlaneKernel(const __grid_constant__ DerivativeAxis<float> x,
+                        const __grid_constant__ DerivativeAxis<float> y,
+                        const __grid_constant__ DerivativePlaneJobs   jobs,
+                        const __grid_constant__ DerivativeFields<float> in, const __grid_constant__ Box after,
+                        float * __restrict__ out, std::int64_t gap, std::int64_t segment)
 {
   extern __shared__ __align__(16) unsigned char memory[];
-  auto &             stage = *reinterpret_cast<DerivativePlaneStage *>(memory);
-  const std::int64_t plane = after.Extent(0) * after.Extent(1);
-  const std::int64_t columns = (after.Extent(0) + StripWidth - 1) / StripWidth;
-  const std::int64_t segments = (after.Extent(1) + segment - 1) / segment;
-  const std::int64_t planes = after.Extent(2) * after.Extent(3) * after.Extent(4);
-  const std::int64_t tiles = columns * segments * planes * jobs.count;
+  auto &                                        stage = *reinterpret_cast<DerivativePlaneStage *>(memory);
+  const std::int64_t                            plane = after.Extent(0) * after.Extent(1);
+  const std::int64_t                            columns = (after.Extent(0) + StripWidth - 1) / StripWidth;
+  const std::int64_t                            segments = (after.Extent(1) + segment - 1) / segment;
+  const std::int64_t                            planes = after.Extent(2) * after.Extent(3) * after.Extent(4);
+  const std::int64_t                            tiles = columns * segments * planes * jobs.count;
   for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
   {
     std::int64_t       rest = tile / jobs.count;
@@ -422,7 +431,7 @@ __launch_bounds__(StripWidth, 4)
 }
 
 /** Threads of a block of DerivativeColumnKernel, and their shared memory for matrices: each has its own. */
-constexpr int DerivativeColumns = 128;
+constexpr int         DerivativeColumns = 128;
 constexpr std::size_t DerivativeMatrixBytes = sizeof(float) * 6 * Together * DerivativeColumns;
 
 /** The pass along z, a thread a column, and what is made of its components. With VMatrix they are the triangle of a
@@ -430,28 +439,29 @@ constexpr std::size_t DerivativeMatrixBytes = sizeof(float) * 6 * Together * Der
 template <bool VMatrix>
 __global__ void
 __launch_bounds__(DerivativeColumns, 4)
-  DerivativeColumnKernel(const __grid_constant__ DerivativeAxis<float> z, const __grid_constant__ DerivativeColumnJobs jobs,
+  DerivativeColumnKernel(const __grid_constant__ DerivativeAxis<float> z,
+                         const __grid_constant__ DerivativeColumnJobs  jobs,
                          const __grid_constant__ DerivativeFields<float> in, const __grid_constant__ Box box,
                          const __grid_constant__ DerivativeFinish finish, std::int64_t segment)
 {
   extern __shared__ __align__(16) unsigned char memory[];
-  float * const      triangles = reinterpret_cast<float *>(memory) + threadIdx.x;
-  const std::int64_t width = box.Extent(0);
-  const std::int64_t plane = width * box.Extent(1);
-  const std::int64_t columns = plane * box.Extent(3) * box.Extent(4);
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * DerivativeColumns;
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * segment;
-  const std::int64_t end = min(begin + segment, box.Extent(2));
-  const std::int64_t lower = in.box.lower.axis[2];
-  const std::int64_t upper = in.box.upper.axis[2];
+  float * const                                 triangles = reinterpret_cast<float *>(memory) + threadIdx.x;
+  const std::int64_t                            width = box.Extent(0);
+  const std::int64_t                            plane = width * box.Extent(1);
+  const std::int64_t                            columns = plane * box.Extent(3) * box.Extent(4);
+  const std::int64_t                            step = static_cast<std::int64_t>(gridDim.x) * DerivativeColumns;
+  const std::int64_t                            begin = static_cast<std::int64_t>(blockIdx.y) * segment;
+  const std::int64_t                            end = min(begin + segment, box.Extent(2));
+  const std::int64_t                            lower = in.box.lower.axis[2];
+  const std::int64_t                            upper = in.box.upper.axis[2];
   for (std::int64_t q = static_cast<std::int64_t>(blockIdx.x) * DerivativeColumns + threadIdx.x; q < columns; q += step)
   {
     const std::int64_t volume = q / plane;
     const std::int64_t place = q - volume * plane;
     const std::int64_t y = place / width;
-    const std::int64_t offset =
-      (place - y * width) * finish.stride.axis[0] + y * finish.stride.axis[1] +
-      volume % box.Extent(3) * finish.stride.axis[3] + volume / box.Extent(3) * finish.stride.axis[4];
+    const std::int64_t offset = (place - y * width) * finish.stride.axis[0] + y * finish.stride.axis[1] +
+                                volume % box.Extent(3) * finish.stride.axis[3] +
+                                volume / box.Extent(3) * finish.stride.axis[4];
     const float * const column = in.data + volume * plane * in.box.Extent(2) + place;
 #pragma unroll 1
     for (std::int64_t o = begin; o < end; o += Together)
@@ -483,9 +493,8 @@ __launch_bounds__(DerivativeColumns, 4)
           {
             if (u < count)
             {
-              sums[u] = SumDerivative(z, jobs.orders[c], i + u, lower, upper, [&](std::int64_t t) {
-                return from[(u + t) * plane];
-              });
+              sums[u] = SumDerivative(
+                z, jobs.orders[c], i + u, lower, upper, [&](std::int64_t t) { return from[(u + t) * plane]; });
             }
           }
         }
