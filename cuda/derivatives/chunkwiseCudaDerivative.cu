@@ -357,7 +357,7 @@ RunPlanes(const KernelCall & call, const DerivativeOperation & operation, std::s
   const LineGrid grid(lines, DerivativeColumns, 2 * z.radius);
   if (operation.TakesMatrix())
   {
-    DerivativeColumnKernel<true><<<grid.blocks, DerivativeColumns, DerivativeMatrixBytes, StreamOf(call)>>>(
+    DerivativeColumnKernel<true><<<grid.blocks, DerivativeColumns, sizeof(DerivativeMatrixStage), StreamOf(call)>>>(
       z, columns, made, out, finish, grid.segment);
   }
   else
@@ -435,6 +435,8 @@ FinishOf(const KernelCall & call, const DerivativeOperation & operation)
   finish.result = operation.result;
   finish.measure = operation.measure;
   finish.harris = operation.harris;
+  finish.hasZeros = operation.result == DerivativeResult::Measure &&
+                    operation.measure.measure == HessianMeasure::Objectness && operation.measure.objectDimension < 2;
   finish.out = call.output.data;
   finish.kind = call.output.kind;
   finish.stride = call.output.stride;

@@ -125,6 +125,20 @@ struct DerivativeRoot
   }
 };
 
+/** Whether objectness of blobs or tubes is 0 for certain: it needs two eigenvalues of one sign, of which none is
+ * smaller in magnitude than the third. Then the trace has that sign, and is no smaller than the largest eigenvalue,
+ * which is at least the norm over the root of 3. A margin stands for roundings. False if something is not a number. */
+__device__ __forceinline__ bool
+IsNoTube(const float * triangle, bool dark)
+{
+  const auto   at = [triangle](int c) { return static_cast<double>(triangle[c]); };
+  const double sum = at(0) + at(3) + at(5);
+  const double trace = dark ? -sum : sum;
+  const double beside = at(1) * at(1) + at(2) * at(2) + at(4) * at(4);
+  const double squares = at(0) * at(0) + at(3) * at(3) + at(5) * at(5) + 2 * beside;
+  return trace >= 0 || 3 * trace * trace < 0.999 * squares;
+}
+
 /** What is made of the derivatives of a voxel, and where it is stored. */
 struct DerivativeFinish
 {
@@ -137,6 +151,8 @@ struct DerivativeFinish
   PixelKind                kind;
   Coordinates              stride;
   std::int64_t             gap; ///< from one result to the next
+  /** Results may be 0 where IsNoTube says so. */
+  bool hasZeros;
   /** Results are stored if they are larger than the output's value: they are those of a later scale. */
   bool keepsLargest;
 

@@ -133,13 +133,13 @@ struct DerivativePlaneStage
   static constexpr int Width = StripWidth;
   static constexpr int StagedWidth = Width + 2 * DerivativeReach;
   static constexpr int Lanes = Width / Together; ///< that pass a row along x
-  static constexpr int Loads = StagedWidth * Together / Width;
+  static constexpr int Loads = Together + 1;     ///< of a thread
   // 16 lanes on one row and 16 on the next are on different banks.
   static constexpr int StagedStride = 176;
   static constexpr int RingStride = Width / Together * (Together + 1);
   static constexpr int RingRows = 3 * Together;
   static_assert(StagedStride % 32 == 16 && StagedStride >= StagedWidth + StagedWidth / Together, "rows fit");
-  static_assert(RingStride % 32 == 16 && StagedWidth * Together % Width == 0 && Lanes == 16, "rows fit");
+  static_assert(RingStride % 32 == 16 && 2 * DerivativeReach == Lanes && Together * Lanes == Width, "rows fit");
 
   float staged[Together * StagedStride];
   float rings[DerivativePlaneJob::MostRows][RingRows * RingStride];
@@ -189,14 +189,7 @@ public:
 #pragma unroll 1
     for (int block = 0; block < blocks; ++block)
     {
-#pragma unroll
-      for (int k = 0; k < Stage::Loads; ++k)
-      {
-        const int item = m_Thread + k * Stage::Width;
-        const int row = item / Stage::StagedWidth;
-        const int place = item - row * Stage::StagedWidth;
-        m_Stage.staged[row * Stage::StagedStride + place + place / Together] = next[k];
-      }
+      Put(next);
       __syncthreads();
       // On their way while the windows are summed.
       if (block + 1 < blocks)
@@ -222,26 +215,39 @@ public:
   }
 
 private:
-  /** Loads the thread's share of Together rows from image index `y` on; zeros where there is no voxel. */
+  /** Loads the thread's share of Together rows from image index `y` on: a value of each row, and one beyond the strip's
+   * width. They are zeros where there is no voxel. */
   __device__ __forceinline__ void
   Load(std::int64_t y, float (&values)[Stage::Loads]) const
   {
-    const std::int64_t row0 = y - m_In.box.lower.axis[1];
-    const std::int64_t column0 = m_Column - DerivativeReach - m_In.box.lower.axis[0];
+    const std::int64_t row = y - m_In.box.lower.axis[1];
+    const std::int64_t column = m_Column - DerivativeReach - m_In.box.lower.axis[0];
+    const auto         load = [&](std::int64_t r, std::int64_t c, std::int64_t at) {
+      const bool isThere = r >= 0 && r < m_In.box.Extent(1) && c >= 0 && c < m_In.box.Extent(0);
+      return !isThere ? 0.0F : m_Second ? m_First[at] * m_Second[at] : m_First[at];
+    };
+    std::int64_t at = row * m_In.stride.axis[1] + (column + m_Thread) * m_In.stride.axis[0];
 #pragma unroll
-    for (int k = 0; k < Stage::Loads; ++k)
+    for (int k = 0; k < Together; ++k, at += m_In.stride.axis[1])
     {
-      const int          item = m_Thread + k * Stage::Width;
-      const int          row = item / Stage::StagedWidth;
-      const std::int64_t r = row0 + row;
-      const std::int64_t c = column0 + (item - row * Stage::StagedWidth);
-      values[k] = 0;
-      if (r >= 0 && r < m_In.box.Extent(1) && c >= 0 && c < m_In.box.Extent(0))
-      {
-        const std::int64_t at = r * m_In.stride.axis[1] + c * m_In.stride.axis[0];
-        values[k] = m_Second ? m_First[at] * m_Second[at] : m_First[at];
-      }
+      values[k] = load(row + k, column + m_Thread, at);
     }
+    const std::int64_t r = row + m_Thread / Stage::Lanes;
+    const std::int64_t c = column + Stage::Width + m_Thread % Stage::Lanes;
+    values[Together] = load(r, c, r * m_In.stride.axis[1] + c * m_In.stride.axis[0]);
+  }
+  __device__ __forceinline__ void
+  Put(const float (&values)[Stage::Loads]) const
+  {
+    const auto put = [&](int row, int place, float value) {
+      m_Stage.staged[row * Stage::StagedStride + place + place / Together] = value;
+    };
+#pragma unroll
+    for (int k = 0; k < Together; ++k)
+    {
+      put(k, m_Thread, values[k]);
+    }
+    put(m_Thread / Stage::Lanes, Stage::Width + m_Thread % Stage::Lanes, values[Together]);
   }
 
   /** A thread passes Together outputs of a row. Those whose windows the edge cuts are made anew below. */
@@ -337,7 +343,10 @@ private:
 #pragma unroll
       for (int i = 0; i < DerivativeTaps; ++i)
       {
-        values[i] = own[(slots[i / Together] * Together + i % Together) * Stage::RingStride];
+        const int t = i - DerivativeReach;
+        values[i] = t >= -m_Jobs.y.radius && t < Together + m_Jobs.y.radius
+                      ? own[(slots[i / Together] * Together + i % Together) * Stage::RingStride]
+                      : 0.0F;
       }
 #pragma unroll 1
       for (int f = 0; f < made.count; ++f)
@@ -430,9 +439,71 @@ __launch_bounds__(StripWidth, 4)
   }
 }
 
-/** Threads of a block of DerivativeColumnKernel, and their shared memory for matrices: each has its own. */
-constexpr int         DerivativeColumns = 128;
-constexpr std::size_t DerivativeMatrixBytes = sizeof(float) * 6 * Together * DerivativeColumns;
+/** Threads of a block of DerivativeColumnKernel. */
+constexpr int DerivativeColumns = 128;
+
+/** The shared memory of a block that makes matrices: the triangles of the threads' outputs, where their columns are
+ * stored, and for each warp the numbers of the outputs that may differ from 0. */
+struct DerivativeMatrixStage
+{
+  float         triangles[6][Together][DerivativeColumns];
+  std::int64_t  columns[DerivativeColumns];
+  unsigned char wanted[Together * DerivativeColumns];
+};
+
+/** The results of a thread's matrices: `count` outputs of its column from position `o` on. The warp shares those whose
+ * result may differ from 0, so that no lane waits for others. All lanes of a warp at once. */
+__device__ __forceinline__ void
+FinishMatrices(DerivativeMatrixStage & stage, const DerivativeFinish & finish, std::int64_t column, std::int64_t o,
+               int count)
+{
+  const int             thread = static_cast<int>(threadIdx.x);
+  const int             lane = thread % 32;
+  const int             first = thread - lane;
+  unsigned char * const wanted = stage.wanted + first * Together;
+  int                   number = 0;
+  stage.columns[thread] = column;
+#pragma unroll 1
+  for (int u = 0; u < Together; ++u)
+  {
+    bool isWanted = u < count;
+    if (isWanted && finish.hasZeros)
+    {
+      float triangle[6];
+#pragma unroll
+      for (int c = 0; c < 6; ++c)
+      {
+        triangle[c] = stage.triangles[c][u][thread];
+      }
+      isWanted = !IsNoTube(triangle, finish.measure.dark);
+      if (!isWanted)
+      {
+        finish.Store(0, column + (o + u) * finish.stride.axis[2], 0.0F);
+      }
+    }
+    const unsigned int lanes = __ballot_sync(0xFFFFFFFFU, isWanted);
+    if (isWanted)
+    {
+      wanted[number + __popc(lanes & ((1U << lane) - 1U))] = static_cast<unsigned char>(u * 32 + lane);
+    }
+    number += __popc(lanes);
+  }
+  __syncwarp();
+#pragma unroll 1
+  for (int i = lane; i < number; i += 32)
+  {
+    const int u = wanted[i] / 32;
+    const int from = first + wanted[i] % 32;
+    float     triangle[6];
+#pragma unroll
+    for (int c = 0; c < 6; ++c)
+    {
+      triangle[c] = stage.triangles[c][u][from];
+    }
+    finish.template StoreMatrix<3>(triangle, stage.columns[from] + (o + u) * finish.stride.axis[2]);
+  }
+  __syncwarp();
+}
 
 /** The pass along z, a thread a column, and what is made of its components. With VMatrix they are the triangle of a
  * matrix of three rows. */
@@ -445,7 +516,7 @@ __launch_bounds__(DerivativeColumns, 4)
                          const __grid_constant__ DerivativeFinish finish, std::int64_t segment)
 {
   extern __shared__ __align__(16) unsigned char memory[];
-  float * const                                 triangles = reinterpret_cast<float *>(memory) + threadIdx.x;
+  auto &                                        stage = *reinterpret_cast<DerivativeMatrixStage *>(memory);
   const std::int64_t                            width = box.Extent(0);
   const std::int64_t                            plane = width * box.Extent(1);
   const std::int64_t                            columns = plane * box.Extent(3) * box.Extent(4);
@@ -454,8 +525,11 @@ __launch_bounds__(DerivativeColumns, 4)
   const std::int64_t                            end = min(begin + segment, box.Extent(2));
   const std::int64_t                            lower = in.box.lower.axis[2];
   const std::int64_t                            upper = in.box.upper.axis[2];
-  for (std::int64_t q = static_cast<std::int64_t>(blockIdx.x) * DerivativeColumns + threadIdx.x; q < columns; q += step)
+  for (std::int64_t block = static_cast<std::int64_t>(blockIdx.x) * DerivativeColumns; block < columns; block += step)
   {
+    // Threads beyond the last column go with the others, and store nothing.
+    const std::int64_t q = min(block + threadIdx.x, columns - 1);
+    const bool         isThere = q == block + threadIdx.x;
     const std::int64_t volume = q / plane;
     const std::int64_t place = q - volume * plane;
     const std::int64_t y = place / width;
@@ -466,7 +540,7 @@ __launch_bounds__(DerivativeColumns, 4)
 #pragma unroll 1
     for (std::int64_t o = begin; o < end; o += Together)
     {
-      const int          count = static_cast<int>(min(end - o, std::int64_t{ Together }));
+      const int          count = isThere ? static_cast<int>(min(end - o, std::int64_t{ Together })) : 0;
       const std::int64_t i = box.lower.axis[2] + o;
       const bool         areWhole = i - z.radius >= lower && i + Together - 1 + z.radius < upper;
       float              squares[Together]{};
@@ -503,7 +577,7 @@ __launch_bounds__(DerivativeColumns, 4)
 #pragma unroll
           for (int u = 0; u < Together; ++u)
           {
-            triangles[(c * Together + u) * DerivativeColumns] = sums[u];
+            stage.triangles[c][u][threadIdx.x] = sums[u];
           }
         }
         else if (finish.result == DerivativeResult::Magnitude)
@@ -528,17 +602,7 @@ __launch_bounds__(DerivativeColumns, 4)
       }
       if constexpr (VMatrix)
       {
-#pragma unroll 1
-        for (int u = 0; u < count; ++u)
-        {
-          float triangle[6];
-#pragma unroll
-          for (int c = 0; c < 6; ++c)
-          {
-            triangle[c] = triangles[(c * Together + u) * DerivativeColumns];
-          }
-          finish.template StoreMatrix<3>(triangle, offset + (o + u) * finish.stride.axis[2]);
-        }
+        FinishMatrices(stage, finish, offset, o, count);
       }
       else if (finish.result == DerivativeResult::Magnitude)
       {
