@@ -45,7 +45,7 @@ GradientBox(const DerivativeOperation & operation, Box output, const Box & image
 struct DerivativeStage
 {
   WindowBoxes boxes;
-  /** The fields that each pass makes, and those that the first one reads. */
+  /** The fields that each pass makes, and the fields or products that the first one reads. */
   std::vector<std::vector<DerivativeField>> fields;
   std::vector<DerivativeFactors>            factors;
   /** The first two passes are one kernel. */

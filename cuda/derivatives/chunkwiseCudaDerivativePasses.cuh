@@ -139,7 +139,7 @@ IsNoTube(const float * triangle, bool dark)
   return trace >= 0 || 3 * trace * trace < 0.999 * squares;
 }
 
-/** What is made of the derivatives of a voxel, and where it is stored. */
+/** Makes a voxel's results of its derivatives, and stores them. */
 struct DerivativeFinish
 {
   DerivativeResult         result;

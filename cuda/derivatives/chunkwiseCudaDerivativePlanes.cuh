@@ -47,7 +47,7 @@ struct DerivativePlaneJob
   Row               rows[MostRows];
 };
 
-/** What DerivativePlaneKernel makes. */
+/** The work of DerivativePlaneKernel. */
 struct DerivativePlaneJobs
 {
   static constexpr int Most = 6;
