@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
 #include "chunkwiseBenchmarkReport.h"
+#include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
@@ -204,12 +205,61 @@ GaussianOpeningMedian()
   return operation;
 }
 
+/** Derivatives of a Gaussian, or of a window of three voxels for sigma 0. */
+std::shared_ptr<DerivativeOperation>
+Derivatives(double sigma, int order, DerivativeResult result)
+{
+  auto operation = std::make_shared<DerivativeOperation>();
+  operation->triesDevices = true;
+  operation->result = result;
+  for (std::size_t a = 0; a < 3; ++a)
+  {
+    operation->scales.front().weights[a] =
+      sigma > 0 ? static_cast<const SeparableOperation &>(*Gaussian(sigma)).weights[a] : std::vector<double>{ 1, 2, 1 };
+    for (std::size_t b = order == 1 ? 2 : a; b < 3; ++b)
+    {
+      DerivativeOrders orders{};
+      ++orders[a];
+      orders[b] += order == 1 ? 0 : 1;
+      operation->components.push_back(orders);
+    }
+  }
+  return operation;
+}
+
+std::shared_ptr<Operation>
+HessianEigenvalues(double sigma)
+{
+  auto operation = Derivatives(sigma, 2, DerivativeResult::Eigenvalues);
+  operation->componentAxis = MaxDimension - 1;
+  return operation;
+}
+
+std::shared_ptr<Operation>
+Frangi(double sigma)
+{
+  auto operation = Derivatives(sigma, 2, DerivativeResult::Measure);
+  operation->scales.front().contrast = 20;
+  return operation;
+}
+
+std::shared_ptr<Operation>
+StructureTensor(double sigma)
+{
+  auto operation = Derivatives(sigma, 2, DerivativeResult::Eigenvalues);
+  operation->components.assign(6, DerivativeOrders{});
+  operation->componentAxis = MaxDimension - 1;
+  operation->gradient = Derivatives(0, 1, DerivativeResult::Components);
+  return operation;
+}
+
 struct Row
 {
   std::string                name;
   std::shared_ptr<Operation> operation;
   const char *               capability{ "window" };
   bool                       withMemory{ false }; ///< whether its memory is a separate figure
+  std::int64_t               results{ 1 };        ///< numbers of a voxel of the output
 };
 
 std::string
@@ -303,6 +353,15 @@ std::vector<Row>
 NonLocalRows()
 {
   return { { "non-local means, 5^3 voxels, patches of 3^3", NonLocalMeans(2, 1) } };
+}
+
+std::vector<Row>
+DerivativeRows()
+{
+  return { { "gradient magnitude, sigma 2", Derivatives(2, 1, DerivativeResult::Magnitude) },
+           { "Hessian eigenvalues, sigma 2", HessianEigenvalues(2), "window", false, 3 },
+           { "Frangi, sigma 2", Frangi(2) },
+           { "structure tensor eigenvalues, sigma 2", StructureTensor(2), "window", false, 3 } };
 }
 
 std::vector<Row>
@@ -503,8 +562,13 @@ DeviceResident(Report & report, Device & device, const Image & image, const std:
 {
   const StreamHandle stream = device.CreateStream();
   const std::size_t  bytes = image.in.size();
-  void * const       in = device.Allocate(bytes);
-  void * const       out = device.Allocate(bytes);
+  std::int64_t       most = 1;
+  for (const Row & row : rows)
+  {
+    most = std::max(most, row.results);
+  }
+  void * const in = device.Allocate(bytes);
+  void * const out = device.Allocate(bytes * static_cast<std::size_t>(most));
   device.CopyToDevice(in, image.in.data(), bytes, stream);
   device.Synchronize(stream);
   const double      copy = LaunchSeconds(device, stream, [&] { device.CopyOnDevice(out, in, bytes, stream); });
@@ -516,10 +580,14 @@ DeviceResident(Report & report, Device & device, const Image & image, const std:
     Tables tables(device, stream);
     for (const Row & row : rows)
     {
-      WholeImageCall run(device.GetKernels(),
-                         *row.operation,
-                         { DenseView(in, image.kind, image.box) },
-                         DenseView(out, image.kind, image.box));
+      BufferView from = DenseView(in, image.kind, image.box);
+      if (row.results > 1)
+      {
+        // The image is the same for each of them.
+        from.box.upper[MaxDimension - 1] = row.results;
+        from.stride[MaxDimension - 1] = 0;
+      }
+      WholeImageCall run(device.GetKernels(), *row.operation, { from }, DenseView(out, image.kind, from.box));
       run.call.scratch = device.Allocate(std::max<std::size_t>(run.call.scratchBytes, 1));
       run.call.tables = &tables;
       const double ours = LaunchSeconds(device, stream, [&] { device.Launch(run.kernel, run.call, stream); });
@@ -1110,8 +1178,8 @@ LargeConvolution(Report & report, Device & device, std::size_t devices)
 
 } // namespace
 
-/** Arguments: any of "resident", "ranks", "medians", "variances", "nonlocal", "weighted", "gaussians", "convolution",
- * "cufft", "varying", "host"; none: all of these. Runs of one device beside all devices, only by name:
+/** Arguments: any of "resident", "ranks", "medians", "variances", "derivatives", "nonlocal", "weighted", "gaussians",
+ * "convolution", "cufft", "varying", "host"; none: all of these. Runs of one device beside all devices, only by name:
  * "large-links", "large-copies" (of the host), "large", "large-pinned", "large-convolution", "large-table",
  * "large-table-pinned". And
  * --csv FILE. */
@@ -1165,6 +1233,14 @@ main(int argc, char * argv[])
       if (wants("variances"))
       {
         DeviceResident(report, *devices[0], Image(extent, kind), VarianceRows());
+      }
+    }
+    if (wants("derivatives"))
+    {
+      for (const std::int64_t size : { 256, 512 })
+      {
+        DeviceResident(
+          report, *devices[0], Image(Coordinates{ { size, size, size, 1, 1 } }, PixelKind::Float32), DerivativeRows());
       }
     }
     if (wants("nonlocal"))

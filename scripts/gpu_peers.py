@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""Times CuPy's filters on the device of chunkwise_gpu_benchmark, as that times ours: 512^3, device-resident.
+"""Times filters of CuPy and cuCIM on the device of chunkwise_gpu_benchmark, as that times ours: 512^3, derivatives of
+256^3 too, device-resident.
 
 The values, if there are any, are the names of the pixel kinds: float32, uint16."""
 
@@ -14,6 +15,11 @@ try:
 except ImportError as error:
     print(f"no peers: {error}")
     sys.exit(0)
+
+try:
+    from cucim.skimage import feature, filters
+except ImportError:
+    feature = filters = None
 
 EXTENT = 512
 REPEATS = 10
@@ -54,6 +60,22 @@ def peers(image, out):
     }
 
 
+def hessian_eigenvalues(image):
+    return feature.hessian_matrix_eigvals(feature.hessian_matrix(image, sigma=2, order="rc"))
+
+
+def derivative_peers(image):
+    """The peers' names, with what they compute."""
+    bodies = {"gradient magnitude, sigma 2": ("CuPy", lambda: ndimage.gaussian_gradient_magnitude(image, 2, truncate=4))}
+    if feature:
+        bodies["Hessian eigenvalues, sigma 2"] = ("cuCIM", lambda: hessian_eigenvalues(image))
+        bodies["Frangi, sigma 2"] = ("cuCIM", lambda: filters.frangi(image, sigmas=[2], black_ridges=False))
+        bodies["structure tensor eigenvalues, sigma 2"] = (
+            "cuCIM",
+            lambda: feature.structure_tensor_eigenvalues(feature.structure_tensor(image, sigma=2, order="rc")))
+    return bodies
+
+
 def main():
     options = parse_arguments(__doc__, "kind")
     report = PeerReport(options.csv, cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
@@ -70,6 +92,11 @@ def main():
             if name not in without:
                 capability = "rank" if name.startswith("median") else "window"
                 report.add(capability, f"{name}; {EXTENT}^3 {kind}", median_ms(body), "CuPy")
+    for extent in (256, 512) if not options.kind or "float32" in options.kind else ():
+        image = noise[:extent, :extent, :extent].copy()
+        for name, (library, body) in derivative_peers(image).items():
+            report.add("window", f"{name}; {extent}^3 float32", median_ms(body), library)
+            cupy.get_default_memory_pool().free_all_blocks()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCompositeOperation.h"
+#include "chunkwiseCudaDerivative.h"
 #include "chunkwiseCudaDevice.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseError.h"
@@ -25,6 +26,7 @@ public:
     RegisterCompositeKernels(m_Kernels);
     RegisterCudaFftConvolution(m_Kernels);
     RegisterCudaVaryingConvolution(m_Kernels);
+    RegisterCudaDerivative(m_Kernels);
     RegisterCudaDomain(m_Kernels);
     RegisterCudaExtremum(m_Kernels);
     RegisterCudaFlatExtremum(m_Kernels);

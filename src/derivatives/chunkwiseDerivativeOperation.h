@@ -95,7 +95,7 @@ public:
   std::string
   GetObjectionToDevices() const override
   {
-    return triesDevices ? "" : "there are no kernels of derivatives for GPUs yet";
+    return triesDevices ? "" : "the kernels of derivatives have not been tried on a GPU yet";
   }
 
   /** Numbers that a voxel of the output has. */

@@ -9,17 +9,16 @@ namespace
 {
 
 class Derivatives : public KernelTest
+{};
+
+/** An operation that devices compute too. */
+std::shared_ptr<DerivativeOperation>
+MakeOperation()
 {
-protected:
-  void
-  SetUp() override
-  {
-    if (GetParam() != Place::Cpu)
-    {
-      GTEST_SKIP() << "there are no kernels for devices";
-    }
-  }
-};
+  auto operation = std::make_shared<DerivativeOperation>();
+  operation->triesDevices = true;
+  return operation;
+}
 
 std::vector<double>
 Window(double sigma, int radius)
@@ -35,7 +34,7 @@ Window(double sigma, int radius)
 std::shared_ptr<DerivativeOperation>
 RandomDerivative(std::mt19937 & random, int largestRadius)
 {
-  const auto operation = std::make_shared<DerivativeOperation>();
+  const auto operation = MakeOperation();
   operation->components.resize(1);
   operation->components.front().fill(0);
   for (const int a : RandomAxes(random))
@@ -225,7 +224,7 @@ TEST_P(Derivatives, OfChunksHaveTheBitsOfTheWhole)
 std::shared_ptr<DerivativeOperation>
 AllSecondDerivatives(int radius)
 {
-  const auto operation = std::make_shared<DerivativeOperation>();
+  const auto operation = MakeOperation();
   for (int a = 0; a < 3; ++a)
   {
     operation->scales.front().weights[a] = Window(0.4 * radius + 0.1 * a, radius);
@@ -295,7 +294,7 @@ TEST_P(Derivatives, AreExactForPolynomialsOfTheirOrderUpToTheEdge)
       for (int y = 0; x + y < 4; ++y)
       {
         const int  z = 3 - x - y;
-        const auto operation = std::make_shared<DerivativeOperation>();
+        const auto operation = MakeOperation();
         for (int a = 0; a < 3; ++a)
         {
           operation->scales.front().weights[a] = Window(1.5, 6);
@@ -352,7 +351,7 @@ TEST_P(Derivatives, OfConstantsAreZero)
 TEST_P(Derivatives, MagnitudeIsTheLengthOfTheGradient)
 {
   std::mt19937          random(186);
-  const auto            operation = std::make_shared<DerivativeOperation>();
+  const auto            operation = MakeOperation();
   Trial<double, double> t(random, operation, { { 18, 9, 7, 1, 1 } });
   for (int a = 0; a < 3; ++a)
   {
@@ -501,7 +500,7 @@ TEST(HessianEigenvalues, AreThoseOfLapackNearMultipleOnesToo)
 std::shared_ptr<DerivativeOperation>
 HessianOperation(int dimension, double sigma)
 {
-  const auto operation = std::make_shared<DerivativeOperation>();
+  const auto operation = MakeOperation();
   for (int a = 0; a < dimension; ++a)
   {
     operation->scales.front().weights[a] = Window(sigma, 3);
@@ -727,8 +726,8 @@ TEST_P(Derivatives, MeasuresOfSeveralScalesAreTheLargestOfEachAndThoseOfChunks)
 std::shared_ptr<DerivativeOperation>
 TensorOperation(int dimension, int inner, int outer, BoundaryMode mode)
 {
-  const auto operation = std::make_shared<DerivativeOperation>();
-  const auto gradient = std::make_shared<DerivativeOperation>();
+  const auto operation = MakeOperation();
+  const auto gradient = MakeOperation();
   for (int a = 0; a < dimension; ++a)
   {
     gradient->scales.front().weights[a] = Window(inner / 2.5, inner);
@@ -916,6 +915,112 @@ TEST_P(Derivatives, StructureTensorsOfChunksHaveTheBitsOfTheWhole)
   compare(std::int32_t{}, double{}, 12);
 }
 
+/** Operations of one to five results and of every kind, with windows that devices pass along two axes at once, and with
+ * larger ones. */
+std::shared_ptr<DerivativeOperation>
+OperationOfTiles(std::mt19937 & random, int trial)
+{
+  const bool                           isLarge = trial % 8 == 7;
+  std::shared_ptr<DerivativeOperation> operation;
+  const auto                           radius = [&] { return 1 + static_cast<int>(random() % (isLarge ? 11 : 8)); };
+  if (trial % 4 == 3)
+  {
+    operation = TensorOperation(3, radius(), radius(), AllModes[random() % 5]);
+    operation->result = static_cast<DerivativeResult>(2 + random() % 6);
+  }
+  else
+  {
+    operation = HessianOperation(3, 1.5);
+    operation->boundary.mode = trial < 12 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    operation->boundary.constant = 17;
+    operation->result = static_cast<DerivativeResult>(2 + random() % 5);
+    if (trial % 4 == 0)
+    {
+      operation->components = { { { 1, 0, 0, 0, 0 } }, { { 0, 1, 0, 0, 0 } }, { { 0, 0, 1, 0, 0 } } };
+      operation->result = trial % 8 ? DerivativeResult::Components : DerivativeResult::Magnitude;
+    }
+    for (int a = 0; a < 3; ++a)
+    {
+      const int r = trial % 3 ? radius() : 8;
+      operation->scales.front().weights[a] = Window(r / 3.0, r);
+      operation->scales.front().sampled[a] = random() % 2 ? r / 3.0 : 0;
+    }
+  }
+  if (operation->result == DerivativeResult::Measure)
+  {
+    operation->measure.measure = static_cast<HessianMeasure>(random() % 6);
+    operation->measure.dark = random() % 2;
+    operation->measure.objectDimension =
+      operation->measure.measure == HessianMeasure::Objectness ? static_cast<int>(random() % 3) : 0;
+    operation->scales.front().contrast = 20;
+    if (!operation->gradient && trial % 2)
+    {
+      operation->scales.push_back(operation->scales.front());
+      for (int a = 0; a < 3; ++a)
+      {
+        operation->scales.back().weights[a] = Window(1, 2 + static_cast<int>(random() % 5));
+      }
+    }
+  }
+  operation->chosen = static_cast<int>(random() % static_cast<std::uint32_t>(operation->GetNumberOfResults()));
+  return operation;
+}
+
+TEST_P(Derivatives, OfTilesHaveTheBitsOfTheCpu)
+{
+  std::mt19937 random(193);
+  for (int trial = 0; trial < 48 && !HasFatalFailure(); ++trial)
+  {
+    const auto operation = OperationOfTiles(random, trial);
+    CompareTilesWithCpu<float, float>(random, GetManager(), GetBackend(), operation, trial, [&](auto & pixels) {
+      for (float & pixel : pixels)
+      {
+        pixel = trial % 7 == 3 ? 1e-42F * (pixel - 40) : random() % 40 ? pixel : -0.0F;
+      }
+      for (int i = 0; trial % 5 == 4 && i < 3; ++i)
+      {
+        pixels[random() % pixels.size()] = i == 0 ? std::numeric_limits<float>::infinity() : PoisonPixel<float>();
+      }
+    });
+    const auto other = OperationOfTiles(random, trial);
+    CompareTilesWithCpu<std::uint8_t, std::uint8_t>(
+      random, GetManager(), GetBackend(), other, trial, [](std::vector<std::uint8_t> &) {});
+  }
+}
+
+TEST_P(Derivatives, WithComponentsHaveTheBitsOfTheCpu)
+{
+  std::mt19937 random(194);
+  Manager      host({});
+  for (int trial = 0; trial < 24; ++trial)
+  {
+    const auto operation = OperationOfTiles(random, trial);
+    operation->chosen = 0;
+    operation->componentAxis = MaxDimension - 1;
+    const auto          count = static_cast<std::int64_t>(operation->GetNumberOfResults());
+    const Coordinates   extent{ { 100 + static_cast<std::int64_t>(random() % 60), 30, 20, 1, count } };
+    Trial<float, float> t(random, operation, extent);
+    const std::size_t   voxels = t.pixels.size() / static_cast<std::size_t>(count);
+    for (std::size_t i = voxels; i < t.pixels.size(); ++i)
+    {
+      t.pixels[i] = t.pixels[i - voxels];
+    }
+    Box region = trial % 2 ? t.request.image : RandomRegion(random, extent);
+    t.request.backend = BackendChoice::CPU;
+    t.Prepare(region);
+    host.Execute(t.request);
+    const std::vector<float> expected = t.output;
+    t.request.backend = GetBackend();
+    t.Prepare(region);
+    GetManager().Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    const BufferView view = DenseView(const_cast<float *>(expected.data()), PixelKind::Float32, t.request.output.box);
+    ForEachIndex(region, [&](const Coordinates & at) {
+      ASSERT_TRUE(IsSame(t.Result(at), At<float>(view, at))) << operation->GetKey() << " at " << ToString(at);
+    });
+  }
+}
+
 /** If the image changes along one axis alone, no direction across it is better than another. */
 TEST(TensorDirections, AreZerosWhereTheSmallestEigenvalueIsDouble)
 {
@@ -967,5 +1072,7 @@ TEST(DerivativeOperation, BadParametersAreNamed)
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Derivatives, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Fake, Derivatives, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, Derivatives, testing::Values(Place::Cuda));
 
 } // namespace

@@ -211,8 +211,7 @@ TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
         // The host alone runs these roles of Fixpoint, and those beside a device.
         const bool isOfOneSide = role == &KernelSet::amend || role == &KernelSet::isOpen ||
                                  role == &KernelSet::settle || role == &KernelSet::head;
-        // So far the CPU alone has derivatives.
-        if (!isOfOneSide && name != "derivative" && kernels.Find(name, role))
+        if (!isOfOneSide && kernels.Find(name, role))
         {
           names.push_back(KernelRegistry::Describe(name, role));
         }
@@ -1085,7 +1084,8 @@ public:
         }
         weights.erase(weights.begin() + static_cast<std::ptrdiff_t>(weights.size() / 2));
       }
-      for (int component = 0; component < 3; ++component)
+      const std::int64_t components = Below(m_Random, 2) ? 3 : 6;
+      for (std::int64_t component = 0; component < components; ++component)
       {
         operation.components.emplace_back();
         for (std::size_t a = 0; a < MaxDimension; ++a)
@@ -1095,6 +1095,23 @@ public:
         }
       }
       operation.result = static_cast<DerivativeResult>(1 + Below(m_Random, 4));
+      return operation;
+    });
+    TryInEveryMode([&](BoundaryMode mode) {
+      const auto          gradient = std::make_shared<DerivativeOperation>();
+      DerivativeOperation operation;
+      operation.boundary = gradient->boundary = BoundaryOf(mode);
+      for (std::size_t a = 0; a < 3; ++a)
+      {
+        gradient->scales.front().weights[a] = { 1, 3, 4, 3, 1 };
+        operation.scales.front().weights[a] = { 1, 2, 1 };
+        gradient->components.emplace_back();
+        gradient->components.back().fill(0);
+        gradient->components.back()[a] = 1;
+      }
+      operation.components.resize(6);
+      operation.gradient = gradient;
+      operation.result = static_cast<DerivativeResult>(5 + Below(m_Random, 3));
       return operation;
     });
   }

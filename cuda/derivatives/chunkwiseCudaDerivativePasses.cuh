@@ -1,0 +1,354 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaDerivativePasses_cuh
+#define chunkwiseCudaDerivativePasses_cuh
+
+#include "chunkwiseCudaPixels.cuh"
+#include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseDerivativeOperation.h"
+#include "chunkwiseLaplacianOperation.h"
+
+// The passes of DerivativeOperation one by one, a thread a voxel, for windows of any radius along any axes; and the
+// results that are made of a voxel's derivatives.
+namespace chunkwise
+{
+
+/** The weights along an axis, see DerivativeOperation::GetTable. */
+template <typename TAcc>
+struct DerivativeAxis
+{
+  const TAcc * weights[DerivativeOperation::LargestOrder + 1]; ///< of orders that no component has: nullptr
+  std::int64_t rows;
+  std::int64_t extent; ///< of the image along the axis
+  std::int64_t radius;
+
+  /** The weights at image index `i`, from the middle tap on. */
+  __device__ const TAcc *
+  Middle(int order, std::int64_t i) const
+  {
+    return weights[order] + WeightRow(i, extent, radius, rows) * (2 * radius + 1) + radius;
+  }
+};
+
+/** The fields that a pass reads: `gap` numbers from one to the next. */
+template <typename TAcc>
+struct DerivativeFields
+{
+  const TAcc * data; ///< of voxel box.lower of the first field
+  std::int64_t gap;
+  Box          box;
+  Coordinates  stride;
+
+  __device__ std::int64_t
+             Offset(const Coordinates & index) const
+  {
+    return Voxels<const TAcc>{ data, box, stride }.Offset(index);
+  }
+};
+
+/** The field that a window is laid over: one that a pass reads, or the product of two; `second` below 0: no product. */
+struct DerivativeFactors
+{
+  int first;
+  int second;
+};
+
+/** The window of an order at image index `i`, of which the taps from `lower` to before `upper` exist; tap(t) gives the
+ * value t voxels after the middle. */
+template <typename TAcc, typename TTap>
+__device__ __forceinline__ TAcc
+SumDerivative(const DerivativeAxis<TAcc> & axis, int order, std::int64_t i, std::int64_t lower, std::int64_t upper,
+              TTap && tap)
+{
+  const std::int64_t radius = axis.radius;
+  const TAcc * const w = axis.Middle(order, i);
+  const TAcc         center = tap(0);
+  TAcc               sum = 0;
+  if (i - radius < lower || i + radius >= upper)
+  {
+    const std::int64_t first = max(lower - i, -radius);
+    const std::int64_t last = min(upper - 1 - i, radius);
+    for (std::int64_t t = first; t <= last; ++t)
+    {
+      sum = MultiplyAdd(w[t], order == 0 ? tap(t) : tap(t) - center, sum);
+    }
+    return sum;
+  }
+  if (order == 0)
+  {
+    for (std::int64_t t = radius; t > 0; --t)
+    {
+      sum = MultiplyAdd(w[t], tap(t) + tap(-t), sum);
+    }
+    return MultiplyAdd(w[0], center, sum);
+  }
+  if (order == 2)
+  {
+    for (std::int64_t t = radius; t > 0; --t)
+    {
+      sum = MultiplyAdd(w[t], (tap(t) - center) + (tap(-t) - center), sum);
+    }
+    return MultiplyAdd(w[0], center, sum);
+  }
+  for (std::int64_t t = radius; t > 0; --t)
+  {
+    sum = MultiplyAdd(w[t], tap(t) - tap(-t), sum);
+  }
+  return sum;
+}
+
+/** The same along axis `a` of fields in memory, at a voxel with this offset. */
+template <typename TAcc>
+__device__ __forceinline__ TAcc
+SumDerivativeOf(const DerivativeAxis<TAcc> & axis, int order, const DerivativeFields<TAcc> & in,
+                const DerivativeFactors & factors, int a, std::int64_t i, std::int64_t offset)
+{
+  const TAcc * const first = in.data + factors.first * in.gap + offset;
+  const std::int64_t step = in.stride.axis[a];
+  const std::int64_t lower = in.box.lower.axis[a];
+  const std::int64_t upper = in.box.upper.axis[a];
+  if (factors.second < 0)
+  {
+    return SumDerivative(axis, order, i, lower, upper, [&](std::int64_t t) { return first[t * step]; });
+  }
+  const TAcc * const second = in.data + factors.second * in.gap + offset;
+  return SumDerivative(
+    axis, order, i, lower, upper, [&](std::int64_t t) { return first[t * step] * second[t * step]; });
+}
+
+/** Square roots for the measures that both backends share. */
+struct DerivativeRoot
+{
+  CHUNKWISE_HOST_DEVICE double
+  operator()(double square) const
+  {
+    return sqrt(square);
+  }
+};
+
+/** Whether objectness of blobs or tubes is 0 for certain: it needs two eigenvalues of one sign, of which none is
+ * smaller in magnitude than the third. Then the trace has that sign, and is no smaller than the largest eigenvalue,
+ * which is at least the norm over the root of 3. A margin stands for roundings. False if something is not a number. */
+__device__ __forceinline__ bool
+IsNoTube(const float * triangle, bool dark)
+{
+  const auto   at = [triangle](int c) { return static_cast<double>(triangle[c]); };
+  const double sum = at(0) + at(3) + at(5);
+  const double trace = dark ? -sum : sum;
+  const double beside = at(1) * at(1) + at(2) * at(2) + at(4) * at(4);
+  const double squares = at(0) * at(0) + at(3) * at(3) + at(5) * at(5) + 2 * beside;
+  return trace >= 0 || 3 * trace * trace < 0.999 * squares;
+}
+
+/** Makes a voxel's results of its derivatives, and stores them. */
+struct DerivativeFinish
+{
+  DerivativeResult         result;
+  HessianMeasureParameters measure;
+  double                   harris;
+  int                      first; ///< the results that are stored, which have numbers up to before `last`
+  int                      last;
+  void *                   out; ///< of result `first`
+  PixelKind                kind;
+  Coordinates              stride;
+  std::int64_t             gap; ///< from one result to the next
+  /** Results may be 0 where IsNoTube says so. */
+  bool hasZeros;
+  /** Results are stored if they are larger than the output's value: they are those of a later scale. */
+  bool keepsLargest;
+
+  /** Stores result `number`; `offset` is the voxel's. */
+  template <typename TAcc>
+  __device__ __forceinline__ void
+  Store(int number, std::int64_t offset, TAcc value) const
+  {
+    if (number < first || number >= last)
+    {
+      return;
+    }
+    const std::int64_t at = offset + (number - first) * gap;
+    DispatchKindOnDevice(kind, [&](auto pixel) {
+      using T = decltype(pixel);
+      T * const to = static_cast<T *>(out) + at;
+      const T   converted = ConvertResult<T>(value);
+      if (!keepsLargest || converted > *to)
+      {
+        *to = converted;
+      }
+    });
+  }
+
+  /** The results of a matrix of VSize rows. */
+  template <int VSize, typename TAcc>
+  __device__ __forceinline__ void
+  StoreMatrix(const TAcc * triangle, std::int64_t offset) const
+  {
+    const DerivativeRoot root;
+    double               h[VSize * (VSize + 1) / 2];
+    double               values[3]{};
+#pragma unroll
+    for (int c = 0; c < VSize * (VSize + 1) / 2; ++c)
+    {
+      h[c] = static_cast<double>(triangle[c]);
+    }
+    EigenvaluesOf(h, VSize, values, root);
+    switch (result)
+    {
+      case DerivativeResult::Measure:
+        return Store(
+          0, offset, static_cast<TAcc>(HessianMeasureOf<double, std::int64_t>(values, VSize, measure, root)));
+      case DerivativeResult::Coherence:
+        return Store(0, offset, static_cast<TAcc>(CoherenceOf(values, VSize)));
+      case DerivativeResult::Cornerness:
+        return Store(0, offset, static_cast<TAcc>(CornernessOf(values, VSize, harris)));
+      case DerivativeResult::Direction:
+      {
+        double direction[3]{};
+        DirectionOf(h, values, VSize, direction, root);
+#pragma unroll
+        for (int v = 0; v < VSize; ++v)
+        {
+          Store(v, offset, static_cast<TAcc>(direction[v]));
+        }
+        return;
+      }
+      case DerivativeResult::ByMagnitude:
+#pragma unroll
+        for (int step = 0; step < 3; ++step)
+        {
+          if (step % 2 + 1 < VSize)
+          {
+            OrderByMagnitude(values[step % 2], values[step % 2 + 1]);
+          }
+        }
+        break;
+      default:
+        break;
+    }
+#pragma unroll
+    for (int v = 0; v < VSize; ++v)
+    {
+      Store(v, offset, static_cast<TAcc>(values[v]));
+    }
+  }
+};
+
+/** The image as the accumulator holds it, continued beyond its edge. */
+template <typename TIn, typename TAcc>
+__global__ void
+LoadDerivativeKernel(Voxels<const TIn> in, Box image, BoundaryMode mode, TAcc constant, Voxels<TAcc> out)
+{
+  const std::int64_t width = out.box.Extent(0);
+  const std::int64_t rows = out.box.NumberOfVoxels() / width;
+  const auto         map = [&](std::int64_t i, int a) {
+    return MapTap(i, in.box.lower.axis[a], in.box.upper.axis[a], image.Extent(a), mode);
+  };
+  const auto isAbsent = [mode](std::int64_t i) { return mode == BoundaryMode::Constant && i < 0; };
+  for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
+  {
+    Coordinates at = IndexIn(out.box, row * width);
+    bool        there = true;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      at.axis[a] = map(at.axis[a], a);
+      there = there && !isAbsent(at.axis[a]);
+      at.axis[a] = isAbsent(at.axis[a]) ? in.box.lower.axis[a] : at.axis[a];
+    }
+    at.axis[0] = in.box.lower.axis[0];
+    const TIn * const from = &in[at];
+    TAcc * const      to = out.data + row * width;
+    for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      const std::int64_t i = map(out.box.lower.axis[0] + x, 0);
+      to[x] =
+        there && !isAbsent(i) ? static_cast<TAcc>(from[(i - in.box.lower.axis[0]) * in.stride.axis[0]]) : constant;
+    }
+  }
+}
+
+/** A field that a pass makes; it lies dense in a box. */
+template <typename TAcc>
+__global__ void
+DerivativePassKernel(const __grid_constant__ DerivativeAxis<TAcc> axis,
+                     const __grid_constant__ DerivativeFields<TAcc> in, DerivativeFactors factors, int order, int a,
+                     const __grid_constant__ Box box, TAcc * __restrict__ out)
+{
+  const std::int64_t count = box.NumberOfVoxels();
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t n = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; n < count; n += step)
+  {
+    const Coordinates index = IndexIn(box, n);
+    out[n] = SumDerivativeOf(axis, order, in, factors, a, index.axis[a], in.Offset(index));
+  }
+}
+
+/** A derivative of which the last pass makes a component. */
+struct DerivativeComponent
+{
+  DerivativeFactors factors;
+  int               order;
+};
+
+/** The last pass, and what is made of its components: those of a voxel by one thread. */
+template <typename TAcc>
+__global__ void
+DerivativeFinishKernel(const __grid_constant__ DerivativeAxis<TAcc> axis,
+                       const __grid_constant__ DerivativeFields<TAcc> in,
+                       const DerivativeComponent * __restrict__ components, int count, int a,
+                       const __grid_constant__ Box box, const __grid_constant__ DerivativeFinish finish)
+{
+  const std::int64_t voxels = box.NumberOfVoxels();
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t n = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; n < voxels; n += step)
+  {
+    const Coordinates  index = IndexIn(box, n);
+    const std::int64_t from = in.Offset(index);
+    const auto         componentOf = [&](int c) {
+      return SumDerivativeOf(axis, components[c].order, in, components[c].factors, a, index.axis[a], from);
+    };
+    std::int64_t offset = 0;
+    for (int b = 0; b < MaxDimension; ++b)
+    {
+      offset += (index.axis[b] - box.lower.axis[b]) * finish.stride.axis[b];
+    }
+    if (finish.result == DerivativeResult::Components)
+    {
+      for (int c = finish.first; c < finish.last; ++c)
+      {
+        finish.Store(c, offset, componentOf(c));
+      }
+      continue;
+    }
+    if (finish.result == DerivativeResult::Magnitude)
+    {
+      TAcc sum = 0;
+      for (int c = 0; c < count; ++c)
+      {
+        const TAcc d = componentOf(c);
+        sum = MultiplyAdd(d, d, sum);
+      }
+      finish.Store(0, offset, static_cast<TAcc>(sqrt(sum)));
+      continue;
+    }
+    TAcc triangle[6]{};
+#pragma unroll 1
+    for (int c = 0; c < count; ++c)
+    {
+      triangle[c] = componentOf(c);
+    }
+    switch (count)
+    {
+      case 1:
+        finish.template StoreMatrix<1>(triangle, offset);
+        break;
+      case 3:
+        finish.template StoreMatrix<2>(triangle, offset);
+        break;
+      default:
+        finish.template StoreMatrix<3>(triangle, offset);
+    }
+  }
+}
+
+} // namespace chunkwise
+
+#endif

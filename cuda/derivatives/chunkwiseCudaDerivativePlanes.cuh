@@ -1,0 +1,664 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaDerivativePlanes_cuh
+#define chunkwiseCudaDerivativePlanes_cuh
+
+#include "chunkwiseCudaDerivativePasses.cuh"
+#include "chunkwiseCudaPlanes.cuh"
+
+#include <algorithm>
+#include <vector>
+
+// Derivatives along x, y and z in float with windows of radii up to 8, in two kernels: the passes along x and y of
+// planes, and the pass along z with what is made of its components. So the image is read once, and each field of the
+// pass along y is written and read once. Threads make eight outputs from 24 taps that they hold in registers. Taps
+// reach each window in the order of the passes one by one, so the bits are theirs.
+namespace chunkwise
+{
+
+/** The largest radius, and the values that the windows of Together outputs read. */
+constexpr int DerivativeReach = 8;
+constexpr int DerivativeTaps = Together + 2 * DerivativeReach;
+static_assert(DerivativeReach == Together, "rows are kept in blocks of Together, one to each side of the outputs");
+
+/** Weights of windows that have all taps, of each order from the middle tap on. */
+struct DerivativeWeights
+{
+  float w[DerivativeOperation::LargestOrder + 1][DerivativeReach + 1];
+  int   radius;
+};
+
+/** Fields that the passes along x and y make of one field or product. */
+struct DerivativePlaneJob
+{
+  static constexpr int Most = DerivativeOperation::LargestOrder + 1;
+  static constexpr int MostRows = 3;
+
+  /** A field that the pass along x makes, and the fields that the pass along y makes of it. */
+  struct Row
+  {
+    int order;
+    int count;
+    int orders[Most];
+    int fields[Most];
+  };
+
+  DerivativeFactors factors;
+  int               count;
+  Row               rows[MostRows];
+};
+
+/** The work of DerivativePlaneKernel. */
+struct DerivativePlaneJobs
+{
+  static constexpr int Most = 6;
+
+  DerivativePlaneJob jobs[Most];
+  int                count;
+  DerivativeWeights  x;
+  DerivativeWeights  y;
+};
+
+/** The components that DerivativeColumnKernel makes. */
+struct DerivativeColumnJobs
+{
+  static constexpr int Most = 16;
+
+  int               fields[Most];
+  int               orders[Most];
+  int               count;
+  DerivativeWeights z;
+};
+
+/** The windows of Together outputs, of which the first has its middle tap at values[DerivativeReach]. All have all
+ * taps. */
+template <int VKind>
+__device__ __forceinline__ void
+SumDerivatives(const float * weights, int radius, const float (&values)[DerivativeTaps], float (&sums)[Together])
+{
+#pragma unroll
+  for (int u = 0; u < Together; ++u)
+  {
+    sums[u] = 0;
+  }
+#pragma unroll
+  for (int t = DerivativeReach; t > 0; --t)
+  {
+    if (t <= radius)
+    {
+      const float w = weights[t];
+#pragma unroll
+      for (int u = 0; u < Together; ++u)
+      {
+        const float high = values[DerivativeReach + u + t];
+        const float low = values[DerivativeReach + u - t];
+        const float middle = values[DerivativeReach + u];
+        sums[u] = MultiplyAdd(w,
+                              VKind == 0   ? high + low
+                              : VKind == 1 ? high - low
+                                           : (high - middle) + (low - middle),
+                              sums[u]);
+      }
+    }
+  }
+  if constexpr (VKind != 1)
+  {
+    const float w = weights[0];
+#pragma unroll
+    for (int u = 0; u < Together; ++u)
+    {
+      sums[u] = MultiplyAdd(w, values[DerivativeReach + u], sums[u]);
+    }
+  }
+}
+
+__device__ __forceinline__ void
+SumDerivatives(int order, const DerivativeWeights & weights, const float (&values)[DerivativeTaps],
+               float (&sums)[Together])
+{
+  switch (order)
+  {
+    case 0:
+      return SumDerivatives<0>(weights.w[0], weights.radius, values, sums);
+    case 2:
+      return SumDerivatives<2>(weights.w[2], weights.radius, values, sums);
+    default:
+      return SumDerivatives<1>(weights.w[order], weights.radius, values, sums);
+  }
+}
+
+/** The shared memory of a block of DerivativePlaneKernel: rows as they are read, and a ring of rows for each field that
+ * the pass along x makes. A gap after every Together values keeps the lanes of a warp on different banks. */
+struct DerivativePlaneStage
+{
+  static constexpr int Width = StripWidth;
+  static constexpr int StagedWidth = Width + 2 * DerivativeReach;
+  static constexpr int Lanes = Width / Together; ///< that pass a row along x
+  static constexpr int Loads = Together + 1;     ///< of a thread
+  // 16 lanes on one row and 16 on the next are on different banks.
+  static constexpr int StagedStride = 176;
+  static constexpr int RingStride = Width / Together * (Together + 1);
+  static constexpr int RingRows = 3 * Together;
+  static_assert(StagedStride % 32 == 16 && StagedStride >= StagedWidth + StagedWidth / Together, "rows fit");
+  static_assert(RingStride % 32 == 16 && 2 * DerivativeReach == Lanes && Together * Lanes == Width, "rows fit");
+
+  float staged[Together * StagedStride];
+  float rings[DerivativePlaneJob::MostRows][RingRows * RingStride];
+
+  static std::size_t
+  Bytes(int rings)
+  {
+    return (static_cast<std::size_t>(Together) * StagedStride +
+            static_cast<std::size_t>(rings) * RingRows * RingStride) *
+           sizeof(float);
+  }
+};
+
+/** One strip of a plane: StripWidth columns from `column` on, and rows from `begin` to before `end`, of the box after
+ * the pass along y. All threads of a block at once. */
+class DerivativeStrip
+{
+public:
+  using Stage = DerivativePlaneStage;
+
+  __device__
+  DerivativeStrip(const DerivativeAxis<float> & x, const DerivativeAxis<float> & y, const DerivativePlaneJobs & jobs,
+                  const DerivativePlaneJob & job, const DerivativeFields<float> & in, const Box & after, Stage & stage)
+    : m_X(x)
+    , m_Y(y)
+    , m_Jobs(jobs)
+    , m_Job(job)
+    , m_In(in)
+    , m_After(after)
+    , m_Stage(stage)
+    , m_Thread(static_cast<int>(threadIdx.x))
+  {}
+
+  /** `plane` is the offset of the plane's voxel in.box.lower; `out` its first output of field 0. */
+  __device__ void
+  Run(std::int64_t plane, float * out, std::int64_t gap, std::int64_t column, std::int64_t begin, std::int64_t end)
+  {
+    m_First = m_In.data + m_Job.factors.first * m_In.gap + plane;
+    m_Second = m_Job.factors.second < 0 ? nullptr : m_In.data + m_Job.factors.second * m_In.gap + plane;
+    m_Column = m_After.lower.axis[0] + column;
+    const auto         blocks = static_cast<int>((end - begin + Together - 1) / Together) + 2;
+    const std::int64_t width = m_After.Extent(0);
+    const std::int64_t first = m_After.lower.axis[1] + begin - DerivativeReach;
+    float              next[Stage::Loads];
+    Load(first, next);
+    int slot = 0;
+#pragma unroll 1
+    for (int block = 0; block < blocks; ++block)
+    {
+      Put(next);
+      __syncthreads();
+      // On their way while the windows are summed.
+      if (block + 1 < blocks)
+      {
+        Load(first + (block + 1) * Together, next);
+      }
+      PassX(slot);
+      PassCutX(slot);
+      __syncthreads();
+      // The slot after the newest one is the oldest.
+      slot = slot == 2 ? 0 : slot + 1;
+      const std::int64_t row = begin + static_cast<std::int64_t>(block - 2) * Together;
+      if (block >= 2 && column + m_Thread < width)
+      {
+        PassY(slot,
+              m_After.lower.axis[1] + row,
+              static_cast<int>(min(end - row, std::int64_t{ Together })),
+              out + row * width + column + m_Thread,
+              width,
+              gap);
+      }
+    }
+  }
+
+private:
+  /** Loads the thread's share of Together rows from image index `y` on: a value of each row, and one beyond the strip's
+   * width. They are zeros where there is no voxel. */
+  __device__ __forceinline__ void
+  Load(std::int64_t y, float (&values)[Stage::Loads]) const
+  {
+    const std::int64_t row = y - m_In.box.lower.axis[1];
+    const std::int64_t column = m_Column - DerivativeReach - m_In.box.lower.axis[0];
+    const auto         load = [&](std::int64_t r, std::int64_t c, std::int64_t at) {
+      const bool isThere = r >= 0 && r < m_In.box.Extent(1) && c >= 0 && c < m_In.box.Extent(0);
+      return !isThere ? 0.0F : m_Second ? m_First[at] * m_Second[at] : m_First[at];
+    };
+    std::int64_t at = row * m_In.stride.axis[1] + (column + m_Thread) * m_In.stride.axis[0];
+#pragma unroll
+    for (int k = 0; k < Together; ++k, at += m_In.stride.axis[1])
+    {
+      values[k] = load(row + k, column + m_Thread, at);
+    }
+    const std::int64_t r = row + m_Thread / Stage::Lanes;
+    const std::int64_t c = column + Stage::Width + m_Thread % Stage::Lanes;
+    values[Together] = load(r, c, r * m_In.stride.axis[1] + c * m_In.stride.axis[0]);
+  }
+  __device__ __forceinline__ void
+  Put(const float (&values)[Stage::Loads]) const
+  {
+    const auto put = [&](int row, int place, float value) {
+      m_Stage.staged[row * Stage::StagedStride + place + place / Together] = value;
+    };
+#pragma unroll
+    for (int k = 0; k < Together; ++k)
+    {
+      put(k, m_Thread, values[k]);
+    }
+    put(m_Thread / Stage::Lanes, Stage::Width + m_Thread % Stage::Lanes, values[Together]);
+  }
+
+  /** A thread passes Together outputs of a row. Those whose windows the edge cuts are made anew below. */
+  __device__ __forceinline__ void
+  PassX(int slot) const
+  {
+    const int           row = m_Thread / Stage::Lanes;
+    const int           lane = m_Thread % Stage::Lanes;
+    const float * const from = m_Stage.staged + row * Stage::StagedStride + lane * (Together + 1);
+    float               values[DerivativeTaps];
+#pragma unroll
+    for (int i = 0; i < DerivativeTaps; ++i)
+    {
+      values[i] = from[i + i / Together];
+    }
+#pragma unroll 1
+    for (int ring = 0; ring < m_Job.count; ++ring)
+    {
+      float sums[Together];
+      SumDerivatives(m_Job.rows[ring].order, m_Jobs.x, values, sums);
+      float * const to = m_Stage.rings[ring] + (slot * Together + row) * Stage::RingStride + lane * (Together + 1);
+#pragma unroll
+      for (int u = 0; u < Together; ++u)
+      {
+        to[u] = sums[u];
+      }
+    }
+  }
+
+  /** Outputs along x whose windows the image's edge cuts: a thread one output of a row. */
+  __device__ void
+  PassCutX(int slot) const
+  {
+    const std::int64_t radius = m_X.radius;
+    const std::int64_t lower = m_In.box.lower.axis[0];
+    const std::int64_t upper = m_In.box.upper.axis[0];
+    const int          outputs = static_cast<int>(min(m_After.upper.axis[0] - m_Column, std::int64_t{ Stage::Width }));
+    const auto         limit = [outputs](std::int64_t n) {
+      return static_cast<int>(n < 0 ? 0 : n < outputs ? n : static_cast<std::int64_t>(outputs));
+    };
+    int left = limit(lower + radius - m_Column);
+    int right = limit(upper - radius - m_Column);
+    if (right < left)
+    {
+      left = right = outputs;
+    }
+    const int cut = left + outputs - right;
+    if (cut == 0)
+    {
+      return;
+    }
+    // The outputs that are overwritten must be complete.
+    __syncthreads();
+#pragma unroll 1
+    for (int work = m_Thread; work < cut * Together; work += Stage::Width)
+    {
+      const int           row = work / cut;
+      const int           rest = work - row * cut;
+      const int           output = rest < left ? rest : right + rest - left;
+      const float * const line = m_Stage.staged + row * Stage::StagedStride;
+      const auto          tap = [line, output](std::int64_t t) {
+        const int place = output + DerivativeReach + static_cast<int>(t);
+        return line[place + place / Together];
+      };
+#pragma unroll 1
+      for (int ring = 0; ring < m_Job.count; ++ring)
+      {
+        m_Stage.rings[ring][(slot * Together + row) * Stage::RingStride + output + output / Together] =
+          SumDerivative(m_X, m_Job.rows[ring].order, m_Column + output, lower, upper, tap);
+      }
+    }
+  }
+
+  /** A thread has its column: `count` outputs from image index `y` on, of which the taps begin in slot `oldest`. */
+  __device__ __forceinline__ void
+  PassY(int oldest, std::int64_t y, int count, float * out, std::int64_t width, std::int64_t gap) const
+  {
+    const std::int64_t lower = m_In.box.lower.axis[1];
+    const std::int64_t upper = m_In.box.upper.axis[1];
+    const bool         areWhole = y - m_Y.radius >= lower && y + Together - 1 + m_Y.radius < upper;
+    const int          slots[3] = { oldest, oldest == 2 ? 0 : oldest + 1, oldest == 0 ? 2 : oldest - 1 };
+#pragma unroll 1
+    for (int ring = 0; ring < m_Job.count; ++ring)
+    {
+      const DerivativePlaneJob::Row & made = m_Job.rows[ring];
+      const float * const             own = m_Stage.rings[ring] + m_Thread + m_Thread / Together;
+      if (!areWhole)
+      {
+        PassCutY(made, own, oldest, y, count, out, width, gap);
+        continue;
+      }
+      float values[DerivativeTaps];
+#pragma unroll
+      for (int i = 0; i < DerivativeTaps; ++i)
+      {
+        const int t = i - DerivativeReach;
+        values[i] = t >= -m_Jobs.y.radius && t < Together + m_Jobs.y.radius
+                      ? own[(slots[i / Together] * Together + i % Together) * Stage::RingStride]
+                      : 0.0F;
+      }
+#pragma unroll 1
+      for (int f = 0; f < made.count; ++f)
+      {
+        float sums[Together];
+        SumDerivatives(made.orders[f], m_Jobs.y, values, sums);
+        float * const to = out + made.fields[f] * gap;
+#pragma unroll
+        for (int u = 0; u < Together; ++u)
+        {
+          if (u < count)
+          {
+            to[u * width] = sums[u];
+          }
+        }
+      }
+    }
+  }
+
+  /** The same near the image's edge. */
+  __device__ __forceinline__ void
+  PassCutY(const DerivativePlaneJob::Row & made, const float * own, int oldest, std::int64_t y, int count, float * out,
+           std::int64_t width, std::int64_t gap) const
+  {
+#pragma unroll 1
+    for (int f = 0; f < made.count; ++f)
+    {
+#pragma unroll 1
+      for (int u = 0; u < count; ++u)
+      {
+        out[made.fields[f] * gap + u * width] = SumDerivative(
+          m_Y, made.orders[f], y + u, m_In.box.lower.axis[1], m_In.box.upper.axis[1], [&](std::int64_t t) {
+            int row = oldest * Together + DerivativeReach + u + static_cast<int>(t);
+            row = row < Stage::RingRows ? row : row - Stage::RingRows;
+            return own[row * Stage::RingStride];
+          });
+      }
+    }
+  }
+
+  const DerivativeAxis<float> &   m_X;
+  const DerivativeAxis<float> &   m_Y;
+  const DerivativePlaneJobs &     m_Jobs;
+  const DerivativePlaneJob &      m_Job;
+  const DerivativeFields<float> & m_In;
+  const Box &                     m_After;
+  Stage &                         m_Stage;
+  const int                       m_Thread;
+  const float *                   m_First{ nullptr };
+  const float *                   m_Second{ nullptr };
+  std::int64_t                    m_Column{ 0 }; ///< image index of the strip's first output
+};
+
+/** The passes along x and y: fields of `in` to fields of `after`, which lie dense, `gap` numbers apart. */
+__global__ void
+__launch_bounds__(StripWidth, 4)
+  DerivativePlaneKernel(const __grid_constant__ DerivativeAxis<float> x,
+                        const __grid_constant__ DerivativeAxis<float> y,
+                        const __grid_constant__ DerivativePlaneJobs   jobs,
+                        const __grid_constant__ DerivativeFields<float> in, const __grid_constant__ Box after,
+                        float * __restrict__ out, std::int64_t gap, std::int64_t segment)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto &                                        stage = *reinterpret_cast<DerivativePlaneStage *>(memory);
+  const std::int64_t                            plane = after.Extent(0) * after.Extent(1);
+  const std::int64_t                            columns = (after.Extent(0) + StripWidth - 1) / StripWidth;
+  const std::int64_t                            segments = (after.Extent(1) + segment - 1) / segment;
+  const std::int64_t                            planes = after.Extent(2) * after.Extent(3) * after.Extent(4);
+  const std::int64_t                            tiles = columns * segments * planes * jobs.count;
+  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
+  {
+    std::int64_t       rest = tile / jobs.count;
+    const auto         job = static_cast<int>(tile - rest * jobs.count);
+    const std::int64_t column = rest % columns;
+    rest /= columns;
+    const std::int64_t begin = rest % segments * segment;
+    const std::int64_t number = rest / segments;
+    const std::int64_t z = number % after.Extent(2);
+    const std::int64_t u = number / after.Extent(2) % after.Extent(3);
+    const std::int64_t v = number / after.Extent(2) / after.Extent(3);
+    DerivativeStrip    strip(x, y, jobs, jobs.jobs[job], in, after, stage);
+    // Later passes have not cut their axes yet: plane 0 of both boxes is the same.
+    strip.Run(z * in.stride.axis[2] + u * in.stride.axis[3] + v * in.stride.axis[4],
+              out + number * plane,
+              gap,
+              column * StripWidth,
+              begin,
+              min(begin + segment, after.Extent(1)));
+    __syncthreads();
+  }
+}
+
+/** Threads of a block of DerivativeColumnKernel. */
+constexpr int DerivativeColumns = 128;
+
+/** The shared memory of a block that makes matrices: the triangles of the threads' outputs, where their columns are
+ * stored, and for each warp the numbers of the outputs that may differ from 0. */
+struct DerivativeMatrixStage
+{
+  float         triangles[6][Together][DerivativeColumns];
+  std::int64_t  columns[DerivativeColumns];
+  unsigned char wanted[Together * DerivativeColumns];
+};
+
+/** The results of a thread's matrices: `count` outputs of its column from position `o` on. The warp shares those whose
+ * result may differ from 0, so that no lane waits for others. All lanes of a warp at once. */
+__device__ __forceinline__ void
+FinishMatrices(DerivativeMatrixStage & stage, const DerivativeFinish & finish, std::int64_t column, std::int64_t o,
+               int count)
+{
+  const int             thread = static_cast<int>(threadIdx.x);
+  const int             lane = thread % 32;
+  const int             first = thread - lane;
+  unsigned char * const wanted = stage.wanted + first * Together;
+  int                   number = 0;
+  stage.columns[thread] = column;
+#pragma unroll 1
+  for (int u = 0; u < Together; ++u)
+  {
+    bool isWanted = u < count;
+    if (isWanted && finish.hasZeros)
+    {
+      float triangle[6];
+#pragma unroll
+      for (int c = 0; c < 6; ++c)
+      {
+        triangle[c] = stage.triangles[c][u][thread];
+      }
+      isWanted = !IsNoTube(triangle, finish.measure.dark);
+      if (!isWanted)
+      {
+        finish.Store(0, column + (o + u) * finish.stride.axis[2], 0.0F);
+      }
+    }
+    const unsigned int lanes = __ballot_sync(0xFFFFFFFFU, isWanted);
+    if (isWanted)
+    {
+      wanted[number + __popc(lanes & ((1U << lane) - 1U))] = static_cast<unsigned char>(u * 32 + lane);
+    }
+    number += __popc(lanes);
+  }
+  __syncwarp();
+#pragma unroll 1
+  for (int i = lane; i < number; i += 32)
+  {
+    const int u = wanted[i] / 32;
+    const int from = first + wanted[i] % 32;
+    float     triangle[6];
+#pragma unroll
+    for (int c = 0; c < 6; ++c)
+    {
+      triangle[c] = stage.triangles[c][u][from];
+    }
+    finish.template StoreMatrix<3>(triangle, stage.columns[from] + (o + u) * finish.stride.axis[2]);
+  }
+  __syncwarp();
+}
+
+/** The pass along z, a thread a column, and what is made of its components. With VMatrix they are the triangle of a
+ * matrix of three rows. */
+template <bool VMatrix>
+__global__ void
+__launch_bounds__(DerivativeColumns, 4)
+  DerivativeColumnKernel(const __grid_constant__ DerivativeAxis<float> z,
+                         const __grid_constant__ DerivativeColumnJobs  jobs,
+                         const __grid_constant__ DerivativeFields<float> in, const __grid_constant__ Box box,
+                         const __grid_constant__ DerivativeFinish finish, std::int64_t segment)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto &                                        stage = *reinterpret_cast<DerivativeMatrixStage *>(memory);
+  const std::int64_t                            width = box.Extent(0);
+  const std::int64_t                            plane = width * box.Extent(1);
+  const std::int64_t                            columns = plane * box.Extent(3) * box.Extent(4);
+  const std::int64_t                            step = static_cast<std::int64_t>(gridDim.x) * DerivativeColumns;
+  const std::int64_t                            begin = static_cast<std::int64_t>(blockIdx.y) * segment;
+  const std::int64_t                            end = min(begin + segment, box.Extent(2));
+  const std::int64_t                            lower = in.box.lower.axis[2];
+  const std::int64_t                            upper = in.box.upper.axis[2];
+  for (std::int64_t block = static_cast<std::int64_t>(blockIdx.x) * DerivativeColumns; block < columns; block += step)
+  {
+    // Threads beyond the last column go with the others, and store nothing.
+    const std::int64_t q = min(block + threadIdx.x, columns - 1);
+    const bool         isThere = q == block + threadIdx.x;
+    const std::int64_t volume = q / plane;
+    const std::int64_t place = q - volume * plane;
+    const std::int64_t y = place / width;
+    const std::int64_t offset = (place - y * width) * finish.stride.axis[0] + y * finish.stride.axis[1] +
+                                volume % box.Extent(3) * finish.stride.axis[3] +
+                                volume / box.Extent(3) * finish.stride.axis[4];
+    const float * const column = in.data + volume * plane * in.box.Extent(2) + place;
+#pragma unroll 1
+    for (std::int64_t o = begin; o < end; o += Together)
+    {
+      const int          count = isThere ? static_cast<int>(min(end - o, std::int64_t{ Together })) : 0;
+      const std::int64_t i = box.lower.axis[2] + o;
+      const bool         areWhole = i - z.radius >= lower && i + Together - 1 + z.radius < upper;
+      float              squares[Together]{};
+#pragma unroll 1
+      for (int c = 0; c < jobs.count; ++c)
+      {
+        const float * const from = column + jobs.fields[c] * in.gap + (i - lower) * plane;
+        float               sums[Together]{};
+        if (areWhole)
+        {
+          float values[DerivativeTaps];
+#pragma unroll
+          for (int s = 0; s < DerivativeTaps; ++s)
+          {
+            const int t = s - DerivativeReach;
+            values[s] = t >= -jobs.z.radius && t < Together + jobs.z.radius ? from[t * plane] : 0.0F;
+          }
+          SumDerivatives(jobs.orders[c], jobs.z, values, sums);
+        }
+        else
+        {
+#pragma unroll
+          for (int u = 0; u < Together; ++u)
+          {
+            if (u < count)
+            {
+              sums[u] = SumDerivative(
+                z, jobs.orders[c], i + u, lower, upper, [&](std::int64_t t) { return from[(u + t) * plane]; });
+            }
+          }
+        }
+        if constexpr (VMatrix)
+        {
+#pragma unroll
+          for (int u = 0; u < Together; ++u)
+          {
+            stage.triangles[c][u][threadIdx.x] = sums[u];
+          }
+        }
+        else if (finish.result == DerivativeResult::Magnitude)
+        {
+#pragma unroll
+          for (int u = 0; u < Together; ++u)
+          {
+            squares[u] = MultiplyAdd(sums[u], sums[u], squares[u]);
+          }
+        }
+        else
+        {
+#pragma unroll
+          for (int u = 0; u < Together; ++u)
+          {
+            if (u < count)
+            {
+              finish.Store(c, offset + (o + u) * finish.stride.axis[2], sums[u]);
+            }
+          }
+        }
+      }
+      if constexpr (VMatrix)
+      {
+        FinishMatrices(stage, finish, offset, o, count);
+      }
+      else if (finish.result == DerivativeResult::Magnitude)
+      {
+#pragma unroll
+        for (int u = 0; u < Together; ++u)
+        {
+          if (u < count)
+          {
+            finish.Store(0, offset + (o + u) * finish.stride.axis[2], __fsqrt_rn(squares[u]));
+          }
+        }
+      }
+    }
+  }
+}
+
+/** The jobs of DerivativePlaneKernel for the first two of three passes, see MakeDerivativeFields. `factors` has the
+ * fields or products that the first pass reads. Returns whether it can make them. */
+inline bool
+MakePlaneJobs(const std::vector<std::vector<DerivativeField>> & fields, const std::vector<DerivativeFactors> & factors,
+              DerivativePlaneJobs & jobs)
+{
+  jobs = DerivativePlaneJobs{};
+  if (fields.size() != 3 || fields[2].size() > DerivativeColumnJobs::Most || factors.size() > DerivativePlaneJobs::Most)
+  {
+    return false;
+  }
+  for (std::size_t input = 0; input < factors.size(); ++input)
+  {
+    DerivativePlaneJob & job = jobs.jobs[jobs.count++];
+    job.factors = factors[input];
+    for (std::size_t row = 0; row < fields[0].size(); ++row)
+    {
+      if (fields[0][row].source != static_cast<int>(input))
+      {
+        continue;
+      }
+      if (job.count == DerivativePlaneJob::MostRows)
+      {
+        return false;
+      }
+      DerivativePlaneJob::Row & made = job.rows[job.count++];
+      made.order = fields[0][row].order;
+      for (std::size_t f = 0; f < fields[1].size(); ++f)
+      {
+        if (fields[1][f].source == static_cast<int>(row))
+        {
+          made.orders[made.count] = fields[1][f].order;
+          made.fields[made.count++] = static_cast<int>(f);
+        }
+      }
+    }
+  }
+  return true;
+}
+
+} // namespace chunkwise
+
+#endif
