@@ -76,7 +76,7 @@ Rows()
     { "objects",
       "hysteresis",
       "hysteresis",
-      { { "Low", PixelValue(900) }, { "High", PixelValue(1500) } },
+      { { "Low", PixelValue(900.0) }, { "High", PixelValue(1500.0) } },
       "noise",
       512,
       PixelKind::UInt8 },

@@ -1,14 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaDistanceLines.cuh"
 #include "chunkwiseCudaKernels.h"
-#include "chunkwiseCudaPasses.cuh"
 #include "chunkwiseDistanceOperation.h"
 
 #include <algorithm>
 #include <limits>
 
-// Distances in a chunk: features are marked in a byte for each voxel, then a thread scans each column, then a thread
-// searches outwards from each voxel along one axis after the other, until nothing farther away can be nearer. A thread
-// writes its own column, or its own voxel, and nothing else.
+// Distances in a chunk: features are marked in a byte for each voxel, then a thread scans each column, then warps
+// compute lines along one axis after the other. Where lines have runs, or are too long for the memory of a block, a
+// thread searches outwards from each voxel instead, until nothing farther away can be nearer.
 namespace chunkwise
 {
 
@@ -46,11 +46,6 @@ struct DistanceChunk
   std::uint8_t hasBackground;
 
   __device__ std::int64_t
-             CountVoxels() const
-  {
-    return volumes * slices * rows * columns;
-  }
-  __device__ std::int64_t
              CountColumns() const
   {
     return volumes * rows * columns;
@@ -62,8 +57,12 @@ struct DistanceChunk
     Coordinates place{};
     for (int a = 0; a < MaxDimension; ++a)
     {
+      place[a] = writable.lower[a];
+    }
+    for (int a = 0; a < MaxDimension && volume > 0; ++a)
+    {
       const std::int64_t n = ofVolumes[a];
-      place[a] = writable.lower[a] + volume % n;
+      place[a] += volume % n;
       volume /= n;
     }
     if (x >= 0)
@@ -77,15 +76,41 @@ struct DistanceChunk
     place[scan] = begin + z;
     return place;
   }
+  /** Calls f(i, first, volume, z, row, column) for voxels i of rows that begin at `first` of the image; threads go
+   * along columns. */
+  template <typename TFunctor>
   __device__ void
-  Split(std::int64_t i, std::int64_t & volume, std::int64_t & z, std::int64_t & row, std::int64_t & column) const
+  ForEachVoxel(TFunctor && f) const
   {
-    column = i % columns;
-    i /= columns;
-    row = i % rows;
-    i /= rows;
-    z = i % slices;
-    volume = i / slices;
+    const std::int64_t all = volumes * slices * rows;
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; i < all;
+         i += static_cast<std::int64_t>(gridDim.x) * blockDim.y)
+    {
+      std::int64_t volume = 0;
+      std::int64_t z = 0;
+      std::int64_t row = 0;
+      if (all < std::int64_t{ 1 } << 31)
+      {
+        // Divisions of 32 bits are much faster.
+        const auto number = static_cast<std::uint32_t>(i);
+        const auto slice = number / static_cast<std::uint32_t>(rows);
+        row = number - slice * static_cast<std::uint32_t>(rows);
+        volume = slice / static_cast<std::uint32_t>(slices);
+        z = slice - volume * slices;
+      }
+      else
+      {
+        const std::int64_t slice = i / rows;
+        row = i - slice * rows;
+        volume = slice / slices;
+        z = slice - volume * slices;
+      }
+      const Coordinates first = this->Place(volume, z, row, 0);
+      for (std::int64_t column = threadIdx.x; column < columns; column += blockDim.x)
+      {
+        f(i * columns + column, first, volume, z, row, column);
+      }
+    }
   }
 };
 
@@ -145,48 +170,46 @@ __global__ void
 MarkKernel(DistanceChunk chunk, DistanceView input, TPixel background, std::uint8_t * __restrict__ marks)
 {
   const TPixel * const voxels = static_cast<const TPixel *>(input.data);
-  for (std::int64_t i = FirstItem(); i < chunk.CountVoxels(); i += ItemStep())
-  {
-    std::int64_t volume, z, row, column;
-    chunk.Split(i, volume, z, row, column);
-    const std::int64_t at = input.Offset(chunk.Place(volume, z, row, column));
-    const TPixel       voxel = voxels[at];
-    const bool         isBackground = chunk.hasBackground && voxel == background;
-    bool               isFeature = isBackground;
-    std::uint8_t       mark = isBackground ? IsBackground : 0;
-    if (chunk.to == DistanceTo::Objects)
-    {
-      isFeature = !isBackground;
-    }
-    else if (chunk.to == DistanceTo::Others)
-    {
-      isFeature = chunk.begin + z > 0 && BitsDiffer(voxel, voxels[at - input.stride[chunk.scan]]);
-      mark |= column > 0 && BitsDiffer(voxel, voxels[at - input.stride[chunk.x]]) ? DiffersAlongX : 0;
-      mark |= row > 0 && BitsDiffer(voxel, voxels[at - input.stride[chunk.y]]) ? DiffersAlongY : 0;
-    }
-    else if (chunk.to == DistanceTo::Contour)
-    {
-      isFeature = false;
-      for (int dz = -1; dz <= 1 && !isBackground; ++dz)
+  const auto           strideOf = [&](int axis) { return axis < 0 ? std::int64_t{ 0 } : input.stride[axis]; };
+  const std::int64_t   along[3] = { strideOf(chunk.scan), strideOf(chunk.y), strideOf(chunk.x) };
+  chunk.ForEachVoxel(
+    [&](
+      std::int64_t i, const Coordinates & first, std::int64_t, std::int64_t z, std::int64_t row, std::int64_t column) {
+      const TPixel * const at = voxels + (input.Offset(first) + column * along[2]);
+      const TPixel         voxel = *at;
+      const bool           isBackground = chunk.hasBackground && voxel == background;
+      bool                 isFeature = isBackground;
+      std::uint8_t         mark = isBackground ? IsBackground : 0;
+      if (chunk.to == DistanceTo::Objects)
       {
-        for (int dy = -1; dy <= 1; ++dy)
+        isFeature = !isBackground;
+      }
+      else if (chunk.to == DistanceTo::Others)
+      {
+        isFeature = chunk.begin + z > 0 && BitsDiffer(voxel, *(at - along[0]));
+        mark |= column > 0 && BitsDiffer(voxel, *(at - along[2])) ? DiffersAlongX : 0;
+        mark |= row > 0 && BitsDiffer(voxel, *(at - along[1])) ? DiffersAlongY : 0;
+      }
+      else if (chunk.to == DistanceTo::Contour)
+      {
+        isFeature = false;
+        const std::int64_t position = chunk.begin + z;
+        for (int dz = -1; dz <= 1 && !isBackground && chunk.hasBackground; ++dz)
         {
-          for (int dx = -1; dx <= 1; ++dx)
+          for (int dy = -1; dy <= 1 && position + dz >= 0 && position + dz < chunk.slicesOfImage; ++dy)
           {
-            const std::int64_t zz = chunk.begin + z + dz;
-            const std::int64_t yy = row + dy;
-            const std::int64_t xx = column + dx;
-            if (zz >= 0 && zz < chunk.slicesOfImage && yy >= 0 && yy < chunk.rows && xx >= 0 && xx < chunk.columns)
+            if (row + dy < 0 || row + dy >= chunk.rows)
             {
-              const TPixel beside = voxels[input.Offset(chunk.Place(volume, z + dz, yy, xx))];
-              isFeature = isFeature || (chunk.hasBackground && beside == background);
+              continue;
             }
+            const TPixel * const line = at + (dz * along[0] + dy * along[1]);
+            isFeature = isFeature || *line == background || (column > 0 && *(line - along[2]) == background) ||
+                        (column + 1 < chunk.columns && *(line + along[2]) == background);
           }
         }
       }
-    }
-    marks[i] = mark | (isFeature ? IsFeature : 0);
-  }
+      marks[i] = mark | (isFeature ? IsFeature : 0);
+    });
 }
 
 /** The first and the last feature of each column. */
@@ -211,6 +234,12 @@ SummaryKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, std:
     firsts[i] = first;
     lasts[i] = last;
   }
+  // Sides are copied as wholes of 8 bytes.
+  if (FirstItem() == 0 && chunk.CountColumns() % 2 != 0)
+  {
+    firsts[chunk.CountColumns()] = 0;
+    lasts[chunk.CountColumns()] = 0;
+  }
 }
 
 /** The bits of the voxels at the positions of a side. */
@@ -231,41 +260,6 @@ ValuesKernel(DistanceChunk chunk, DistanceView input, const std::int32_t * __res
   }
 }
 
-/** The share of a number of voxels in squared distances, as on the CPU. */
-template <typename T>
-struct DistanceWeight
-{
-  double spacing;
-
-  __device__ T
-  operator()(std::int64_t k) const
-  {
-    if constexpr (static_cast<T>(0.5) != T{ 0 })
-    {
-      const double length = __dmul_rn(static_cast<double>(k), spacing);
-      return __dmul_rn(length, length);
-    }
-    else
-    {
-      return static_cast<T>(k * k);
-    }
-  }
-};
-
-template <typename T>
-__device__ T
-AddDistances(T a, T b)
-{
-  if constexpr (static_cast<T>(0.5) != T{ 0 })
-  {
-    return __dadd_rn(a, b);
-  }
-  else
-  {
-    return a + b;
-  }
-}
-
 /** Squared distances along the scan axis. */
 template <typename T>
 __global__ void
@@ -275,50 +269,68 @@ ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, 
 {
   constexpr std::int64_t far = std::int64_t{ 1 } << 40;
   const std::int64_t     plane = chunk.rows * chunk.columns;
-  const bool             toOthers = chunk.to == DistanceTo::Others;
+  const int              ahead = chunk.to == DistanceTo::Others ? 1 : 0;
   for (std::int64_t i = FirstItem(); i < chunk.CountColumns(); i += ItemStep())
   {
     const std::int64_t base = i / plane * chunk.slices * plane + i % plane;
-    std::int64_t       last = before && before[i] >= 0 ? before[i] : -far;
-    std::int64_t       next = -far;
-    for (std::int64_t z = 0; z < chunk.slices; ++z)
+    // A bit for each of 32 slices: their loads do not wait for each other.
+    const auto featuresFrom = [&](std::int64_t begin) {
+      std::uint32_t mask = 0;
+#pragma unroll
+      for (int bit = 0; bit < 32; ++bit)
+      {
+        mask |= begin + bit < chunk.slices && (marks[base + (begin + bit) * plane] & IsFeature) != 0 ? 1u << bit : 0u;
+      }
+      return mask;
+    };
+    std::int64_t  last = before && before[i] >= 0 ? before[i] : -far;
+    std::int64_t  next = -far;
+    std::int64_t  known = -1;
+    std::uint32_t mask = 0;
+    std::uint32_t maskAhead = 0;
+    for (std::int64_t begin = 0; begin < chunk.slices; begin += 32)
     {
-      const std::int64_t at = base + z * plane;
-      const std::int64_t position = chunk.begin + z;
-      const bool         isFeature = (marks[at] & IsFeature) != 0;
-      last = isFeature ? position : last;
-      if (next < position + (toOthers ? 1 : 0))
+      mask = known == begin ? maskAhead : featuresFrom(begin);
+      for (int bit = 0; bit < 32 && begin + bit < chunk.slices; ++bit)
       {
-        // Every voxel is looked at once for this, and once for itself.
-        std::int64_t ahead = z + (toOthers ? 1 : 0);
-        while (ahead < chunk.slices && (marks[base + ahead * plane] & IsFeature) == 0)
+        const std::int64_t at = base + (begin + bit) * plane;
+        const std::int64_t position = chunk.begin + begin + bit;
+        last = (mask >> bit & 1u) != 0 ? position : last;
+        if (next < position + ahead)
         {
-          ++ahead;
+          std::uint32_t found = bit + ahead < 32 ? mask & 0xFFFFFFFFu << (bit + ahead) : 0u;
+          std::int64_t  from = begin;
+          while (found == 0 && from + 32 < chunk.slices)
+          {
+            from += 32;
+            found = maskAhead = featuresFrom(from);
+            known = from;
+          }
+          next = found != 0                 ? chunk.begin + from + __ffs(static_cast<int>(found)) - 1
+                 : behind && behind[i] >= 0 ? static_cast<std::int64_t>(behind[i])
+                                            : far;
         }
-        next = ahead < chunk.slices       ? chunk.begin + ahead
-               : behind && behind[i] >= 0 ? static_cast<std::int64_t>(behind[i])
-                                          : far;
-      }
-      const std::int64_t toLast = position - last + (toOthers ? 1 : 0);
-      const std::int64_t toNext = next - position;
-      const std::int64_t nearer = toLast < toNext ? toLast : toNext;
-      T                  square = beyond;
-      if (nearer < far / 2)
-      {
-        square = weight(nearer);
-        square = square < beyond ? square : beyond;
-      }
-      numbers[at] = toOthers && (marks[at] & IsBackground) != 0 ? T{ 0 } : square;
-      if (nearest)
-      {
-        const Coordinates place = chunk.Place(
-          i / plane, (toLast <= toNext ? last : next) - chunk.begin, i % plane / chunk.columns, i % chunk.columns);
-        std::int64_t index = 0;
-        for (int a = 0; a < MaxDimension; ++a)
+        const std::int64_t toLast = position - last + ahead;
+        const std::int64_t toNext = next - position;
+        const std::int64_t nearer = toLast < toNext ? toLast : toNext;
+        T                  square = beyond;
+        if (nearer < far / 2)
         {
-          index += place[a] * chunk.dense[a];
+          square = weight(nearer);
+          square = square < beyond ? square : beyond;
         }
-        nearest[at] = nearer < far / 2 ? index : -1;
+        numbers[at] = ahead != 0 && (marks[at] & IsBackground) != 0 ? T{ 0 } : square;
+        if (nearest)
+        {
+          const Coordinates place = chunk.Place(
+            i / plane, (toLast <= toNext ? last : next) - chunk.begin, i % plane / chunk.columns, i % chunk.columns);
+          std::int64_t index = 0;
+          for (int a = 0; a < MaxDimension; ++a)
+          {
+            index += place[a] * chunk.dense[a];
+          }
+          nearest[at] = nearer < far / 2 ? index : -1;
+        }
       }
     }
   }
@@ -395,48 +407,52 @@ StoreKernel(DistanceChunk chunk, DistanceView output, DistanceStore store, TOut 
 {
   constexpr bool givesReals = static_cast<TOut>(0.5) != TOut{ 0 };
   TOut * const   out = const_cast<TOut *>(static_cast<const TOut *>(output.data));
-  for (std::int64_t i = FirstItem(); i < chunk.CountVoxels(); i += ItemStep())
-  {
-    std::int64_t volume, z, row, column;
-    chunk.Split(i, volume, z, row, column);
-    const Coordinates place = chunk.Place(volume, z, row, column);
-    bool              isInside = true;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      isInside = isInside && place[a] >= output.box.lower[a] && place[a] < output.box.upper[a];
-    }
-    if (!isInside)
-    {
-      continue;
-    }
-    TOut &     to = out[output.Offset(place)];
-    const bool isNear = numbers[i] < beyond;
-    if (store.result == DistanceResult::Within || store.result == DistanceResult::Beyond)
-    {
-      to = isNear == (store.result == DistanceResult::Within) ? foreground : TOut{ 0 };
-      continue;
-    }
-    if (store.result == DistanceResult::Index)
-    {
-      to = isNear ? static_cast<TOut>(nearest[i]) : none;
-      continue;
-    }
-    TOut value = none;
-    if (isNear)
-    {
-      const double square = __dmul_rn(static_cast<double>(numbers[i]), store.square);
-      if constexpr (givesReals)
+  chunk.ForEachVoxel(
+    [&](std::int64_t i, Coordinates place, std::int64_t, std::int64_t, std::int64_t, std::int64_t column) {
+      if (chunk.x >= 0)
       {
-        value = static_cast<TOut>(store.result == DistanceResult::Root ? __dsqrt_rn(square) : square);
+        place[chunk.x] = column;
       }
-      else
+      bool isInside = true;
+      for (int a = 0; a < MaxDimension; ++a)
       {
-        value = static_cast<TOut>(numbers[i]);
+        isInside = isInside && place[a] >= output.box.lower[a] && place[a] < output.box.upper[a];
       }
-    }
-    const bool isObject = (marks[i] & IsBackground) == 0;
-    to = store.isSigned && isObject != store.insideIsPositive && value != TOut{ 0 } ? static_cast<TOut>(-value) : value;
-  }
+      if (!isInside)
+      {
+        return;
+      }
+      TOut &     to = out[output.Offset(place)];
+      const bool isNear = numbers[i] < beyond;
+      if (store.result == DistanceResult::Within || store.result == DistanceResult::Beyond)
+      {
+        to = isNear == (store.result == DistanceResult::Within) ? foreground : TOut{ 0 };
+        return;
+      }
+      if (store.result == DistanceResult::Index)
+      {
+        to = isNear ? static_cast<TOut>(nearest[i]) : none;
+        return;
+      }
+      TOut value = none;
+      if (isNear)
+      {
+        const double square = __dmul_rn(static_cast<double>(numbers[i]), store.square);
+        if constexpr (givesReals)
+        {
+          value = static_cast<TOut>(store.result == DistanceResult::Root ? __dsqrt_rn(square) : square);
+        }
+        else
+        {
+          value = static_cast<TOut>(numbers[i]);
+        }
+      }
+      if (store.isSigned && value != TOut{ 0 } && ((marks[i] & IsBackground) == 0) != store.insideIsPositive)
+      {
+        value = static_cast<TOut>(-value);
+      }
+      to = value;
+    });
 }
 
 /** Labels, by their bits. */
@@ -447,39 +463,40 @@ LabelKernel(DistanceChunk chunk, DistanceView input, DistanceView output, TBits 
             const std::uint64_t * __restrict__ before, const std::uint64_t * __restrict__ behind)
 {
   TBits * const out = const_cast<TBits *>(static_cast<const TBits *>(output.data));
-  for (std::int64_t i = FirstItem(); i < chunk.CountVoxels(); i += ItemStep())
-  {
-    std::int64_t volume, z, row, column;
-    chunk.Split(i, volume, z, row, column);
-    const Coordinates place = chunk.Place(volume, z, row, column);
-    bool              isInside = true;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      isInside = isInside && place[a] >= output.box.lower[a] && place[a] < output.box.upper[a];
-    }
-    if (!isInside)
-    {
-      continue;
-    }
-    TBits label = background;
-    if (numbers[i] < beyond)
-    {
-      Coordinates  from{};
-      std::int64_t rest = nearest[i];
-      for (int a = MaxDimension - 1; a >= 0; --a)
+  chunk.ForEachVoxel(
+    [&](std::int64_t i, Coordinates place, std::int64_t volume, std::int64_t, std::int64_t, std::int64_t column) {
+      if (chunk.x >= 0)
       {
-        from[a] = rest / chunk.dense[a];
-        rest -= from[a] * chunk.dense[a];
+        place[chunk.x] = column;
       }
-      const std::int64_t at = from[chunk.scan] - chunk.begin;
-      const std::int64_t ofColumn =
-        (volume * chunk.rows + (chunk.y < 0 ? 0 : from[chunk.y])) * chunk.columns + (chunk.x < 0 ? 0 : from[chunk.x]);
-      label = at < 0               ? static_cast<TBits>(before[ofColumn])
-              : at >= chunk.slices ? static_cast<TBits>(behind[ofColumn])
-                                   : static_cast<const TBits *>(input.data)[input.Offset(from)];
-    }
-    out[output.Offset(place)] = label;
-  }
+      bool isInside = true;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        isInside = isInside && place[a] >= output.box.lower[a] && place[a] < output.box.upper[a];
+      }
+      if (!isInside)
+      {
+        return;
+      }
+      TBits label = background;
+      if (numbers[i] < beyond)
+      {
+        Coordinates  from{};
+        std::int64_t rest = nearest[i];
+        for (int a = MaxDimension - 1; a >= 0; --a)
+        {
+          from[a] = rest / chunk.dense[a];
+          rest -= from[a] * chunk.dense[a];
+        }
+        const std::int64_t at = from[chunk.scan] - chunk.begin;
+        const std::int64_t ofColumn =
+          (volume * chunk.rows + (chunk.y < 0 ? 0 : from[chunk.y])) * chunk.columns + (chunk.x < 0 ? 0 : from[chunk.x]);
+        label = at < 0               ? static_cast<TBits>(before[ofColumn])
+                : at >= chunk.slices ? static_cast<TBits>(behind[ofColumn])
+                                     : static_cast<const TBits *>(input.data)[input.Offset(from)];
+      }
+      out[output.Offset(place)] = label;
+    });
 }
 
 DistanceView
@@ -552,7 +569,7 @@ public:
     m_Chunk.hasBackground = m_Operation.background.IsOf(call.inputs[0].kind) ? 1 : 0;
     DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
-      MarkKernel<<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(call)>>>(
+      MarkKernel<<<this->BlocksOfRows(), this->ThreadsOfRows(), 0, StreamOf(call)>>>(
         m_Chunk, ViewOf(call.inputs[0]), m_Operation.background.As<Pixel>(), this->Marks());
       CheckLaunch("MarkKernel");
     });
@@ -596,6 +613,21 @@ public:
   }
 
 private:
+  dim3
+  ThreadsOfRows() const
+  {
+    unsigned int width = 32;
+    while (width < DistanceThreads && width < m_Chunk.columns)
+    {
+      width *= 2;
+    }
+    return dim3(width, DistanceThreads / width);
+  }
+  unsigned int
+  BlocksOfRows() const
+  {
+    return BlocksFor(m_Voxels / m_Chunk.columns, this->ThreadsOfRows().y);
+  }
   template <typename T>
   T *
   At(std::size_t offset) const
@@ -636,6 +668,25 @@ private:
       {
         return;
       }
+      DistanceLines lines{};
+      lines.groups = stride == 1 ? 1 : m_Voxels / (stride * length);
+      lines.lines = stride == 1 ? m_Voxels / length : stride;
+      lines.ofGroup = stride * length;
+      lines.ofLine = stride == 1 ? length : 1;
+      lines.stride = stride;
+      lines.length = static_cast<std::int32_t>(std::min<std::int64_t>(length, INT32_MAX));
+      if (m_Operation.to != DistanceTo::Others && LaunchDistanceLines<T>(StreamOf(m_Call),
+                                                                         lines,
+                                                                         DistanceWeight<T>{ m_Operation.spacing[axis] },
+                                                                         beyond,
+                                                                         this->At<T>(m_Scratch.numbers[turn]),
+                                                                         this->Nearest(turn),
+                                                                         this->At<T>(m_Scratch.numbers[1 - turn]),
+                                                                         this->Nearest(1 - turn)))
+      {
+        turn = 1 - turn;
+        return;
+      }
       LineKernel<T><<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
         m_Voxels,
         stride,
@@ -670,7 +721,7 @@ private:
       store.insideIsPositive = m_Operation.insideIsPositive;
       store.square = isReal ? 1.0 : unit * unit;
       store.limit = m_Operation.limit;
-      StoreKernel<T, Out><<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
+      StoreKernel<T, Out><<<this->BlocksOfRows(), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
         m_Chunk,
         ViewOf(m_Call.output),
         store,
@@ -720,15 +771,15 @@ private:
         return bytes ? reinterpret_cast<const std::uint64_t *>(bytes + side + m_Planes.ValuesOffset()) : nullptr;
       };
       LabelKernel<T, Bits>
-        <<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(m_Chunk,
-                                                                                         ViewOf(m_Call.inputs[0]),
-                                                                                         ViewOf(m_Call.output),
-                                                                                         background,
-                                                                                         beyond,
-                                                                                         numbers,
-                                                                                         nearest,
-                                                                                         values(0),
-                                                                                         values(m_Planes.SideBytes()));
+        <<<this->BlocksOfRows(), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Chunk,
+                                                                               ViewOf(m_Call.inputs[0]),
+                                                                               ViewOf(m_Call.output),
+                                                                               background,
+                                                                               beyond,
+                                                                               numbers,
+                                                                               nearest,
+                                                                               values(0),
+                                                                               values(m_Planes.SideBytes()));
       CheckLaunch("LabelKernel");
     });
   }

@@ -1,0 +1,404 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaDistanceLines_cuh
+#define chunkwiseCudaDistanceLines_cuh
+
+#include "chunkwiseCudaPasses.cuh"
+
+#include <cstdint>
+#include <limits>
+
+// Squared distances along an axis, given those along the axes before it: for each voxel p of a line the lowest of f(i)
+// + (p - i)^2 over the voxels i of the line. The voxels where it is the lowest ascend with p. So a warp finds the first
+// and the last of them for every 32nd voxel, the anchors, by halves: each anchor looks no further than those beside it.
+// The voxels between two anchors then compare what lies between the first of one and the last of the other: over a
+// line that is little more than its length, whatever the image.
+namespace chunkwise
+{
+
+/** The share of a number of voxels in squared distances, as on the CPU. */
+template <typename T>
+struct DistanceWeight
+{
+  double spacing;
+
+  template <typename TCount>
+  __device__ __forceinline__ T
+  operator()(TCount k) const
+  {
+    if constexpr (static_cast<T>(0.5) != T{ 0 })
+    {
+      const double length = __dmul_rn(static_cast<double>(k), spacing);
+      return __dmul_rn(length, length);
+    }
+    else
+    {
+      // Where it has no meaning, beyond a line, it may overflow.
+      using Unsigned = std::make_unsigned_t<T>;
+      return static_cast<T>(static_cast<Unsigned>(k) * static_cast<Unsigned>(k));
+    }
+  }
+};
+
+template <typename T>
+__device__ T
+AddDistances(T a, T b)
+{
+  if constexpr (static_cast<T>(0.5) != T{ 0 })
+  {
+    return __dadd_rn(a, b);
+  }
+  else
+  {
+    return a + b;
+  }
+}
+
+/** Numbers for comparisons: sums with one that stands for no feature must not overflow. */
+template <typename T>
+struct LineNumber
+{
+  using Type = T;
+  static constexpr T None =
+    static_cast<T>(0.5) != T{ 0 } ? std::numeric_limits<T>::infinity() : T(std::int64_t{ 1 } << 62);
+};
+template <>
+struct LineNumber<std::int32_t>
+{
+  using Type = std::uint32_t;
+  static constexpr Type None = 0x7FFFFFFF;
+};
+
+constexpr int DistanceWarp = 32;
+
+template <typename T>
+__device__ __forceinline__ T
+LowestOfWarp(T value)
+{
+  for (int step = DistanceWarp / 2; step > 0; step /= 2)
+  {
+    const T other = __shfl_xor_sync(0xFFFFFFFFu, value, step);
+    value = other < value ? other : value;
+  }
+  return value;
+}
+__device__ __forceinline__ std::uint32_t
+                           LowestOfWarp(std::uint32_t value)
+{
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(0xFFFFFFFFu, value);
+#else
+  return LowestOfWarp<std::uint32_t>(value);
+#endif
+}
+
+/** The lines of an image that a launch computes, and how a block keeps some of them in shared memory. */
+struct DistanceLines
+{
+  std::int64_t groups;  ///< of lines side by side: slices, or 1
+  std::int64_t lines;   ///< of a group
+  std::int64_t ofGroup; ///< the distance of two groups in voxels
+  std::int64_t ofLine;  ///< of two lines
+  std::int64_t stride;  ///< of two voxels of a line
+  std::int32_t length;
+  std::int32_t pitch;    ///< numbers from a line to the next one in shared memory; a multiple of 4
+  std::int32_t together; ///< lines of a block: a power of two
+  std::int32_t logTogether;
+  std::int32_t anchors;
+
+  /** Anchors are at every 32nd voxel, and at the last one. */
+  __host__ __device__ std::int32_t
+                      Anchor(std::int32_t j) const
+  {
+    return j + 1 < anchors ? j * DistanceWarp : length - 1;
+  }
+  std::size_t
+  SharedBytes(std::size_t size, int warps, bool hasNearest) const
+  {
+    const auto numbers = static_cast<std::size_t>(together) * static_cast<std::size_t>(pitch);
+    const bool keepsResults = stride != 1;
+    return numbers * (size * (keepsResults ? 2 : 1) + (keepsResults && hasNearest ? 4 : 0)) +
+           static_cast<std::size_t>(warps) * static_cast<std::size_t>(anchors) * 8;
+  }
+};
+
+/** Finds the first and the last voxel from `lo` to `hi` that are lowest at voxel `a`, within what rounding may hide. */
+template <typename T>
+__device__ void
+FindLowest(const typename LineNumber<T>::Type * line, DistanceWeight<T> weight, std::int32_t length, std::int32_t a,
+           std::int32_t lo, std::int32_t hi, std::int32_t & first, std::int32_t & last)
+{
+  using Number = typename LineNumber<T>::Type;
+  const auto lane = static_cast<std::int32_t>(threadIdx.x % DistanceWarp);
+  Number     best = LineNumber<T>::None;
+  first = length;
+  last = -1;
+  for (std::int32_t i = lo + lane; i <= hi; i += DistanceWarp)
+  {
+    if (line[i] < LineNumber<T>::None)
+    {
+      const Number sum = AddDistances<Number>(line[i], static_cast<Number>(weight(a - i)));
+      first = sum < best ? i : first;
+      last = sum <= best ? i : last;
+      best = sum < best ? sum : best;
+    }
+  }
+  const Number lowest = LowestOfWarp(best);
+  if constexpr (static_cast<T>(0.5) != T{ 0 })
+  {
+    // Sums are rounded. A voxel that is higher here by more than this is no lower further on.
+    const Number whole = weight(length);
+    const Number most = lowest + 0x1p-47 * (lowest + whole);
+    first = length;
+    last = -1;
+    for (std::int32_t i = lo + lane; i <= hi; i += DistanceWarp)
+    {
+      if (AddDistances<Number>(line[i], weight(a - i)) <= most)
+      {
+        first = first < i ? first : i;
+        last = i;
+      }
+    }
+  }
+  else if (best != lowest)
+  {
+    first = length;
+    last = -1;
+  }
+  first = static_cast<std::int32_t>(LowestOfWarp(static_cast<std::uint32_t>(first)));
+  last = length - static_cast<std::int32_t>(LowestOfWarp(static_cast<std::uint32_t>(length - last)));
+  if (lowest >= LineNumber<T>::None)
+  {
+    first = lo;
+    last = lo;
+  }
+}
+
+/** The voxels that may be lowest at each anchor: ranges[2 j] to ranges[2 j + 1]. */
+template <typename T>
+__device__ void
+FindRanges(const typename LineNumber<T>::Type * line, DistanceWeight<T> weight, const DistanceLines & lines,
+           std::int32_t * ranges)
+{
+  const std::int32_t end = lines.anchors - 1;
+  const auto         find = [&](std::int32_t j, std::int32_t lo, std::int32_t hi) {
+    std::int32_t first = 0;
+    std::int32_t last = 0;
+    FindLowest<T>(line, weight, lines.length, lines.Anchor(j), lo, hi, first, last);
+    if (threadIdx.x % DistanceWarp == 0)
+    {
+      ranges[2 * j] = first;
+      ranges[2 * j + 1] = last;
+    }
+    __syncwarp();
+  };
+  find(0, 0, lines.length - 1);
+  if (end == 0)
+  {
+    return;
+  }
+  find(end, ranges[0], lines.length - 1);
+  std::int32_t step = 1;
+  while (2 * step < end)
+  {
+    step *= 2;
+  }
+  for (; step > 0; step /= 2)
+  {
+    for (std::int32_t j = step; j < end; j += 2 * step)
+    {
+      find(j, ranges[2 * (j - step)], ranges[2 * (j + step < end ? j + step : end) + 1]);
+    }
+  }
+}
+
+/** A warp computes a line at a time. `nearestIn` and `nearestOut` are the indices of the nearest features, or nullptr:
+ * of those with the same distance the lowest index counts. */
+template <typename T, bool VHasNearest>
+__global__ void
+DistanceLinesKernel(DistanceLines lines, DistanceWeight<T> weight, T beyond, const T * __restrict__ in,
+                    const std::int64_t * __restrict__ nearestIn, T * __restrict__ out,
+                    std::int64_t * __restrict__ nearestOut)
+{
+  using Number = typename LineNumber<T>::Type;
+  constexpr int Width = 16 / sizeof(Number);
+  struct alignas(16) Vector
+  {
+    Number at[Width];
+  };
+  extern __shared__ __align__(16) unsigned char shared[];
+  auto * const                                  numbers = reinterpret_cast<Number *>(shared);
+  const std::int32_t                            kept = lines.together * lines.pitch;
+  const bool                                    isStrided = lines.stride != 1;
+  auto * const                                  results = isStrided ? numbers + kept : numbers;
+  auto * const                                  sources = reinterpret_cast<std::int32_t *>(results + kept);
+  const auto                                    warp = static_cast<std::int32_t>(threadIdx.x / DistanceWarp);
+  const auto                                    lane = static_cast<std::int32_t>(threadIdx.x % DistanceWarp);
+  const auto                                    warps = static_cast<std::int32_t>(blockDim.x / DistanceWarp);
+  std::int32_t * const                          ranges =
+    sources + (isStrided && VHasNearest ? kept : 0) + static_cast<std::int64_t>(warp) * 2 * lines.anchors;
+  const std::int64_t tilesOfGroup = (lines.lines + lines.together - 1) / lines.together;
+  for (std::int64_t tile = blockIdx.x; tile < tilesOfGroup * lines.groups; tile += gridDim.x)
+  {
+    const std::int64_t group = tile / tilesOfGroup;
+    const std::int64_t firstLine = (tile - group * tilesOfGroup) * lines.together;
+    const std::int64_t base = group * lines.ofGroup + firstLine * lines.ofLine;
+    const auto         count =
+      static_cast<std::int32_t>(lines.lines - firstLine < lines.together ? lines.lines - firstLine : lines.together);
+    // Threads go along what lies side by side in memory.
+    const auto forEach = [&](auto && f) {
+      if (isStrided)
+      {
+        const auto         line = static_cast<std::int32_t>(threadIdx.x) & (lines.together - 1);
+        const std::int32_t step = static_cast<std::int32_t>(blockDim.x) >> lines.logTogether;
+        for (std::int32_t at = static_cast<std::int32_t>(threadIdx.x) >> lines.logTogether;
+             line < count && at < lines.length;
+             at += step)
+        {
+          f(line, at);
+        }
+        return;
+      }
+      for (std::int32_t line = warp; line < count; line += warps)
+      {
+        for (std::int32_t at = lane; at < lines.length; at += DistanceWarp)
+        {
+          f(line, at);
+        }
+      }
+    };
+    forEach([&](std::int32_t line, std::int32_t at) {
+      const T value = in[base + line * lines.ofLine + at * lines.stride];
+      numbers[line * lines.pitch + at] = value < beyond ? static_cast<Number>(value) : LineNumber<T>::None;
+    });
+    for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count * Width; i += static_cast<std::int32_t>(blockDim.x))
+    {
+      // Vectors end here.
+      numbers[i / Width * lines.pitch + lines.length + i % Width] = LineNumber<T>::None;
+    }
+    __syncthreads();
+    for (std::int32_t line = warp; line < count; line += warps)
+    {
+      const Number * const numbersOfLine = numbers + line * lines.pitch;
+      FindRanges<T>(numbersOfLine, weight, lines, ranges);
+      const std::int64_t ofLine = base + line * lines.ofLine;
+      for (std::int32_t j = 0; j * DistanceWarp < lines.length; ++j)
+      {
+        const std::int32_t place = j * DistanceWarp + lane;
+        const std::int32_t end = ranges[2 * (j + 1 < lines.anchors ? j + 1 : j) + 1];
+        Number             best = LineNumber<T>::None;
+        std::int32_t       source = -1;
+        for (std::int32_t i = ranges[2 * j] / Width * Width; i <= end; i += Width)
+        {
+          const Vector vector = *reinterpret_cast<const Vector *>(numbersOfLine + i);
+#pragma unroll
+          for (int k = 0; k < Width; ++k)
+          {
+            const Number sum = AddDistances<Number>(vector.at[k], static_cast<Number>(weight(place - i - k)));
+            if constexpr (VHasNearest)
+            {
+              const bool isLower =
+                sum < best ||
+                (sum == best && source >= 0 && vector.at[k] < LineNumber<T>::None && place < lines.length &&
+                 nearestIn[ofLine + (i + k) * lines.stride] < nearestIn[ofLine + source * lines.stride]);
+              source = isLower ? i + k : source;
+              best = isLower ? sum : best;
+            }
+            else
+            {
+              best = sum < best ? sum : best;
+            }
+          }
+        }
+        if (place >= lines.length)
+        {
+          continue;
+        }
+        const T result = best < static_cast<Number>(beyond) ? static_cast<T>(best) : beyond;
+        if (isStrided)
+        {
+          results[line * lines.pitch + place] = static_cast<Number>(result);
+          if constexpr (VHasNearest)
+          {
+            sources[line * lines.pitch + place] = result < beyond ? source : -1;
+          }
+          continue;
+        }
+        out[ofLine + place] = result;
+        if constexpr (VHasNearest)
+        {
+          nearestOut[ofLine + place] = result < beyond ? nearestIn[ofLine + source] : -1;
+        }
+      }
+      __syncwarp();
+    }
+    __syncthreads();
+    if (isStrided)
+    {
+      forEach([&](std::int32_t line, std::int32_t at) {
+        const std::int64_t ofLine = base + line * lines.ofLine;
+        out[ofLine + at * lines.stride] = static_cast<T>(results[line * lines.pitch + at]);
+        if constexpr (VHasNearest)
+        {
+          const std::int32_t source = sources[line * lines.pitch + at];
+          nearestOut[ofLine + at * lines.stride] = source < 0 ? -1 : nearestIn[ofLine + source * lines.stride];
+        }
+      });
+    }
+  }
+}
+
+/** Launches the kernel; false if not even one line fits the memory of a block. */
+template <typename T>
+bool
+LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, DistanceWeight<T> weight, T beyond, const T * in,
+                    const std::int64_t * nearestIn, T * out, std::int64_t * nearestOut)
+{
+  constexpr int threads = 256;
+  // The distance of lines in shared memory spreads them over its banks.
+  std::int64_t pitch = (lines.length + 3) / 4 * 4 + 4;
+  const auto   size = static_cast<std::int64_t>(sizeof(T));
+  while (pitch * size / 4 % 32 != 4)
+  {
+    pitch += 16 / size;
+  }
+  const std::int64_t room = SharedMemoryOfDevice() - 2048;
+  if (lines.length > (1 << 24) || pitch * size * 3 > room)
+  {
+    return false;
+  }
+  lines.pitch = static_cast<std::int32_t>(pitch);
+  lines.anchors = lines.length == 1 ? 1 : (lines.length - 2) / DistanceWarp + 2;
+  const auto bytes = [&] { return lines.SharedBytes(sizeof(T), threads / DistanceWarp, nearestIn != nullptr); };
+  // Two blocks or more share a multiprocessor where lines are no longer than that.
+  const auto limit = static_cast<std::size_t>(std::min<std::int64_t>(room, 72 * 1024));
+  lines.together = 16;
+  while (lines.together > 4 && bytes() > limit)
+  {
+    lines.together /= 2;
+  }
+  while (lines.together > 1 && bytes() > static_cast<std::size_t>(room))
+  {
+    lines.together /= 2;
+  }
+  if (bytes() > static_cast<std::size_t>(room))
+  {
+    return false;
+  }
+  for (lines.logTogether = 0; 1 << lines.logTogether < lines.together;)
+  {
+    ++lines.logTogether;
+  }
+  const auto launch = [&](auto * kernel) {
+    CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes())),
+              "cudaFuncSetAttribute");
+    const std::int64_t tiles = (lines.lines + lines.together - 1) / lines.together * lines.groups;
+    kernel<<<BlocksFor(tiles, 1), threads, bytes(), stream>>>(lines, weight, beyond, in, nearestIn, out, nearestOut);
+    CheckLaunch("DistanceLinesKernel");
+  };
+  nearestIn ? launch(DistanceLinesKernel<T, true>) : launch(DistanceLinesKernel<T, false>);
+  return true;
+}
+
+} // namespace chunkwise
+
+#endif
