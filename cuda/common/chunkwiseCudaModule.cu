@@ -2,6 +2,7 @@
 #include "chunkwiseCompositeOperation.h"
 #include "chunkwiseCudaDevice.h"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaResample.h"
 #include "chunkwiseError.h"
 
 #include <cstdio>
@@ -42,6 +43,7 @@ public:
     RegisterCudaRank(m_Kernels);
     RegisterCudaWiener(m_Kernels);
     RegisterCudaReconstruction(m_Kernels);
+    RegisterCudaResample(m_Kernels);
     RegisterCudaSeparable(m_Kernels);
     RegisterCudaVariance(m_Kernels);
     RegisterCudaLaplacian(m_Kernels);
