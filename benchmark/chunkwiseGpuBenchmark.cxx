@@ -13,6 +13,7 @@
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRankOperation.h"
+#include "chunkwiseResampleOperation.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -253,6 +254,28 @@ StructureTensor(double sigma)
   return operation;
 }
 
+/** An image turned about its center, by 0.2 about z after 0.1 about x: as scripts/gpu_peers.py turns it. */
+std::shared_ptr<Operation>
+Turn(Interpolation interpolation)
+{
+  auto operation = std::make_shared<ResampleOperation>();
+  operation->image = operation->output = { { 512, 512, 512, 1, 1 } };
+  operation->interpolation = interpolation;
+  operation->outside = ResampleOutside::Constant;
+  operation->triesDevices = true;
+  const double c = std::cos(0.2);
+  const double s = std::sin(0.2);
+  const double d = std::cos(0.1);
+  const double t = std::sin(0.1);
+  const double matrix[3][3] = { { c, -s * d, s * t }, { s, c * d, -c * t }, { 0, t, d } };
+  for (int i = 0; i < 3; ++i)
+  {
+    std::copy(matrix[i], matrix[i] + 3, operation->matrix[i]);
+    operation->offset[i] = 255.5 * (1 - (matrix[i][0] + matrix[i][1] + matrix[i][2]));
+  }
+  return operation;
+}
+
 struct Row
 {
   std::string                name;
@@ -300,6 +323,13 @@ Rows()
            { "Laplacian of Gaussian, sigma 2", Laplacian(2) },
            { "high pass, sigma 2", HighPass(2) },
            { "sequence: Gaussian sigma 2, mean radius 2, standard deviation radius 2", Sequence() } };
+}
+
+std::vector<Row>
+ResamplingRows()
+{
+  return { { "affine transform, linear", Turn(Interpolation::Linear), "resampling" },
+           { "affine transform, cubic B-spline", Turn(Interpolation::Cubic), "resampling" } };
 }
 
 std::vector<Row>
@@ -1179,9 +1209,9 @@ LargeConvolution(Report & report, Device & device, std::size_t devices)
 } // namespace
 
 /** Arguments: any of "resident", "ranks", "medians", "variances", "derivatives", "nonlocal", "weighted", "gaussians",
- * "convolution", "cufft", "varying", "host"; none: all of these. Runs of one device beside all devices, only by name:
- * "large-links", "large-copies" (of the host), "large", "large-pinned", "large-convolution", "large-table",
- * "large-table-pinned". And
+ * "resampling", "convolution", "cufft", "varying", "host"; none: all of these. Runs of one device beside all devices,
+ * only by name: "large-links", "large-copies" (of the host), "large", "large-pinned", "large-convolution",
+ * "large-table", "large-table-pinned". And
  * --csv FILE. */
 int
 main(int argc, char * argv[])
@@ -1212,6 +1242,10 @@ main(int argc, char * argv[])
       if (wants("resident"))
       {
         DeviceResident(report, *devices[0], Image(extent, kind), Rows());
+      }
+      if (wants("resampling"))
+      {
+        DeviceResident(report, *devices[0], Image(extent, kind), ResamplingRows());
       }
       if (wants("host"))
       {

@@ -38,12 +38,14 @@ struct PlannerRequest
   /** Extents of tiles that are computed whole, see Operation::GetTile. */
   Coordinates tile{ Coordinates::Filled(1) };
   bool        wraps{ false };
-  /** The input box of an output box, if the output has a different grid; empty: the halo gives it. Such plans are
-   * for chunks that are used where they lie (inPlace). */
+  /** The input box of an output box, if the output has a different grid; empty: the halo gives it. */
   std::function<Box(const Box & output)> inputBox;
-  PixelKind                              inputKinds[MaxInputs]{};
-  int                                    numberOfInputs{ 1 };
-  PixelKind                              outputKind{ PixelKind::UInt8 };
+  /** With inputBox: the extent that no input box of an output box of this extent exceeds. Empty: input boxes take no
+   * memory (inPlace). */
+  std::function<Coordinates(const Coordinates & output)> mostInput;
+  PixelKind                                              inputKinds[MaxInputs]{};
+  int                                                    numberOfInputs{ 1 };
+  PixelKind                                              outputKind{ PixelKind::UInt8 };
   /** False: chunks are read, and nothing is written. */
   bool hasOutput{ true };
   /** Scratch bytes of a chunk (empty: none), and its traffic of device memory (empty: input + output). */

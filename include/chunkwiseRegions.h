@@ -11,6 +11,10 @@ namespace chunkwise
 Chunkwise_EXPORT Box
 GetOutputBox(const Operation & operation, const Box & image);
 
+/** The box around the image and the output: voxels beyond it come from the opposite side. */
+Chunkwise_EXPORT Box
+GetCopiedBox(const Operation & operation, const Box & image);
+
 /** The part of its inputs that an operation needs for a part of the output: that part, padded by the halo and cut at
  * the image; the whole axis where windows that wrap around leave the image. An OutputGrid says it itself. */
 Chunkwise_EXPORT Box

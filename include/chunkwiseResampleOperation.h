@@ -2,7 +2,7 @@
 #ifndef chunkwiseResampleOperation_h
 #define chunkwiseResampleOperation_h
 
-#include "chunkwiseOperation.h"
+#include "chunkwiseBoundedGrid.h"
 #include "chunkwisePixelValue.h"
 
 #include <memory>
@@ -68,7 +68,7 @@ class ResampleField;
  * 1993; P. Thevenaz, T. Blu, M. Unser, "Interpolation revisited", IEEE Transactions on Medical Imaging 19(7), 2000. */
 class Chunkwise_EXPORT ResampleOperation
   : public Operation
-  , private OutputGrid
+  , private BoundedGrid
 {
 public:
   static constexpr int Axes = 3;
@@ -112,9 +112,8 @@ public:
   /** Whether points along each axis depend on that axis of the output alone. */
   bool
   IsDiagonal() const;
-  /** An extent that no box of GetInputBox exceeds for a box of the output of this extent. */
   Coordinates
-  GetMostInput(const Coordinates & extent) const;
+  GetMostInput(const Coordinates & box, const Coordinates & extent) const override;
   /** Whether sums are double. */
   static bool
   UsesDoubles(PixelKind input, PixelKind output);
@@ -143,17 +142,19 @@ public:
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void
   Validate(const Coordinates & extent) const override;
+  /** Tests alone: no GPU has compared the kernels with those of the CPU yet. */
+  bool triesDevices{ false };
   std::string
-  GetObjectionToDevices() const override
-  {
-    return "there are no kernels of devices that resample yet";
-  }
+  GetObjectionToDevices() const override;
 
 private:
   Coordinates
   GetExtent(const Coordinates & extent) const override;
   Box
   GetInputBox(const Box & box, const Coordinates & extent) const override;
+  /** Voxels beside those of its kernel that a box needs along an axis, to either side. */
+  static std::int64_t
+  CountBeside(const Axis & axis);
 };
 
 } // namespace chunkwise

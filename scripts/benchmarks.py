@@ -32,6 +32,7 @@ CAPABILITIES = {
     "table": "Summed-area tables and statistics of boxes",
     "statistics": "Statistics and histograms",
     "objects": "Connected components",
+    "resampling": "Resampling",
     "network": "Networks",
     "host-to-host": "Host to host",
     "file-to-file": "File to file",

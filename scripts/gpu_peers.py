@@ -5,12 +5,14 @@
 
 The values, if there are any, are the names of the pixel kinds: float32, uint16."""
 
+import math
 import sys
 
 from peer_report import PeerReport, parse_arguments
 
 try:
     import cupy
+    import numpy
     from cupyx.scipy import ndimage
 except ImportError as error:
     print(f"no peers: {error}")
@@ -44,8 +46,20 @@ def standard_deviation(image, size, out):
     cupy.sqrt(cupy.maximum(squares - mean * mean, 0), out=out)
 
 
+def turn(image, order, out):
+    """About the center, by 0.2 about z after 0.1 about x."""
+    about_z = [[math.cos(0.2), -math.sin(0.2), 0], [math.sin(0.2), math.cos(0.2), 0], [0, 0, 1]]
+    about_x = [[1, 0, 0], [0, math.cos(0.1), -math.sin(0.1)], [0, math.sin(0.1), math.cos(0.1)]]
+    matrix = (numpy.array(about_z) @ numpy.array(about_x))[::-1, ::-1]
+    center = (numpy.array(image.shape) - 1) / 2
+    matrix, offset = cupy.asarray(matrix), cupy.asarray(center - matrix @ center)
+    return lambda: ndimage.affine_transform(image, matrix, offset, order=order, output=out)
+
+
 def peers(image, out):
     return {
+        "affine transform, linear": turn(image, 1, out),
+        "affine transform, cubic B-spline": turn(image, 3, out),
         "mean, radius 2": lambda: ndimage.uniform_filter(image, 5, output=out),
         "mean, radius 15": lambda: ndimage.uniform_filter(image, 31, output=out),
         "Gaussian, sigma 2": lambda: ndimage.gaussian_filter(image, 2, truncate=4, output=out),
@@ -90,7 +104,7 @@ def main():
         print(f"CuPy {cupy.__version__}, {EXTENT}^3 {image.dtype}, device-resident; device copy {copy:.3f} ms")
         for name, body in peers(image, out).items():
             if name not in without:
-                capability = "rank" if name.startswith("median") else "window"
+                capability = {"median": "rank", "affine": "resampling"}.get(name.split(",")[0].split()[0], "window")
                 report.add(capability, f"{name}; {EXTENT}^3 {kind}", median_ms(body), "CuPy")
     for extent in (256, 512) if not options.kind or "float32" in options.kind else ():
         image = noise[:extent, :extent, :extent].copy()

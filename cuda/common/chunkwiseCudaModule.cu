@@ -3,6 +3,7 @@
 #include "chunkwiseCudaDerivative.h"
 #include "chunkwiseCudaDevice.h"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaResample.h"
 #include "chunkwiseError.h"
 
 #include <cstdio>
@@ -44,6 +45,7 @@ public:
     RegisterCudaRank(m_Kernels);
     RegisterCudaWiener(m_Kernels);
     RegisterCudaReconstruction(m_Kernels);
+    RegisterCudaResample(m_Kernels);
     RegisterCudaSeparable(m_Kernels);
     RegisterCudaVariance(m_Kernels);
     RegisterCudaLaplacian(m_Kernels);

@@ -122,6 +122,24 @@ CutAxis(const PlannerRequest & request, int a, std::int64_t extent)
   return cut;
 }
 
+/** The same cuts with the input that pieces of another grid need at most. Which voxels they share is not known. */
+void
+SetMostInput(const PlannerRequest & request, AxisCut (&cuts)[MaxDimension])
+{
+  Coordinates extent{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    extent[a] = std::min(cuts[a].extent, request.region.Extent(a));
+  }
+  const Coordinates most = request.mostInput(extent);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    cuts[a].inputExtent = most[a];
+    cuts[a].inputSum = cuts[a].inputUnion = cuts[a].count * most[a];
+    cuts[a].overlap = 0;
+  }
+}
+
 /** Extents to try along an axis, the largest first, equalised so that no piece is a sliver. Powers of two are among the
  * numbers of pieces. */
 std::vector<std::int64_t>
@@ -451,7 +469,12 @@ public:
     bytes += RoundUp(m_Request.fixedBytes);
     if (!m_Request.inPlace)
     {
-      const auto inputVoxels = static_cast<std::size_t>(shape.inputBox.NumberOfVoxels());
+      auto inputVoxels = static_cast<std::size_t>(shape.inputBox.NumberOfVoxels());
+      if (m_Request.mostInput)
+      {
+        inputVoxels =
+          static_cast<std::size_t>(Box::FromExtent(m_Request.mostInput(shape.outputBox.Extents())).NumberOfVoxels());
+      }
       const auto outputVoxels = static_cast<std::size_t>(shape.outputBox.NumberOfVoxels());
       for (int i = 0; i < m_Request.numberOfInputs; ++i)
       {
@@ -638,7 +661,17 @@ FindBestOnce(const PlannerRequest & request)
   }
 
   Search     search(request);
-  const auto forEachShape = [&axes](auto && visit) {
+  const auto forEachShape = [&axes, &request](auto && visitCuts) {
+    const auto visit = [&](const AxisCut(&cuts)[MaxDimension]) {
+      if (!request.mostInput)
+      {
+        return visitCuts(cuts);
+      }
+      AxisCut ofGrid[MaxDimension];
+      std::copy(cuts, cuts + MaxDimension, ofGrid);
+      SetMostInput(request, ofGrid);
+      visitCuts(ofGrid);
+    };
     AxisCut cuts[MaxDimension];
     for (const AxisCut & x : axes[0])
     {

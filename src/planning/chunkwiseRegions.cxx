@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseRegions.h"
 
+#include <algorithm>
+
 namespace chunkwise
 {
 
@@ -9,6 +11,18 @@ GetOutputBox(const Operation & operation, const Box & image)
 {
   const OutputGrid * const grid = operation.GetOutputGrid();
   return grid ? Box::FromExtent(grid->GetExtent(image.Extents())) : image;
+}
+
+Box
+GetCopiedBox(const Operation & operation, const Box & image)
+{
+  const Box output = GetOutputBox(operation, image);
+  Box       box = image;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    box.upper[a] = std::max(box.upper[a], output.upper[a]);
+  }
+  return box;
 }
 
 Box

@@ -23,6 +23,9 @@ constexpr double SameSize = 1e-6;
  * axes depend on each other. */
 constexpr double LargestScale = 4096;
 constexpr double LargestScaleOfBoxes = 64;
+/** Taps of all axes, multiplied for labels, added for others: each thread of a device needs memory for them. */
+constexpr std::int64_t LargestBoxOfDevices = 512;
+constexpr std::int64_t LargestSumOfDevices = 256;
 
 std::string
 HexNumber(double number)
@@ -197,10 +200,40 @@ ResampleOperation::GetExtent(const Coordinates &) const
   return output;
 }
 
-Coordinates
-ResampleOperation::GetMostInput(const Coordinates & extent) const
+std::string
+ResampleOperation::GetObjectionToDevices() const
 {
-  Coordinates input = extent;
+  if (!triesDevices)
+  {
+    return "there are no kernels of devices that resample yet";
+  }
+  if (field)
+  {
+    return "devices have no kernels for displacement fields";
+  }
+  std::int64_t box = 1;
+  std::int64_t sum = 0;
+  for (int i = 0; i < Axes; ++i)
+  {
+    box *= this->GetAxis(i).taps;
+    sum += this->GetAxis(i).taps;
+  }
+  const bool isTooLarge = interpolation == Interpolation::Label ? box > LargestBoxOfDevices
+                                                                : !this->IsDiagonal() && sum > LargestSumOfDevices;
+  return isTooLarge ? "devices have no kernels for voxels that are so much larger than the image's" : "";
+}
+
+std::int64_t
+ResampleOperation::CountBeside(const Axis & axis)
+{
+  // Along the axes of splines three voxels more: then reflections lie inside, and no box ends before an earlier one.
+  return axis.isFiltered ? SplineRadius + 3 : axis.kernel == TapKernel::Spline ? 3 : 0;
+}
+
+Coordinates
+ResampleOperation::GetMostInput(const Coordinates & box, const Coordinates &) const
+{
+  Coordinates input = box;
   double      least[Axes]{};
   double      most[Axes]{};
   if (field)
@@ -210,10 +243,10 @@ ResampleOperation::GetMostInput(const Coordinates & extent) const
   for (int i = 0; i < Axes; ++i)
   {
     const Axis axis = this->GetAxis(i);
-    double     length = most[i] - least[i] + 2 * static_cast<double>(SplineRadius + 3 + axis.taps) + 2;
+    double     length = most[i] - least[i] + static_cast<double>(2 * CountBeside(axis) + axis.taps) + 2;
     for (int o = 0; o < Axes; ++o)
     {
-      length += std::abs(matrix[i][o]) * static_cast<double>(extent[axes[o]]);
+      length += std::abs(matrix[i][o]) * static_cast<double>(box[axes[o]]);
     }
     // With these modes a box that leaves the image is the whole axis.
     const bool wraps = outside > ResampleOutside::Constant;
@@ -256,8 +289,7 @@ ResampleOperation::GetInputBox(const Box & box, const Coordinates &) const
     const ResampleEdge edge(axis, outside);
     const double       lowest = edge.Move(PointOf(*this, i, first) + (field ? least[i] : 0));
     const double       highest = edge.Move(PointOf(*this, i, last) + (field ? most[i] : 0));
-    // Along the axes of splines three voxels more: then reflections lie inside, and no box ends before an earlier one.
-    const std::int64_t more = axis.isFiltered ? SplineRadius + 3 : axis.kernel == TapKernel::Spline ? 3 : 0;
+    const std::int64_t more = CountBeside(axis);
     input.lower[a] = FirstTap(axis, lowest) - more;
     input.upper[a] = FirstTap(axis, highest) + axis.taps + more;
     const bool leaves = input.lower[a] < 0 || input.upper[a] > axis.length;

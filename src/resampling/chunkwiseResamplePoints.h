@@ -4,6 +4,7 @@
 
 #include "chunkwiseRealOf.h"
 #include "chunkwiseResampleField.h"
+#include "chunkwiseSinePi.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,13 +14,15 @@
 namespace chunkwise
 {
 
-/** The point of a voxel of the output along one of the axes, in voxels of the image. */
-inline double
-PointOf(const ResampleOperation & operation, int i, const Coordinates & voxel)
+/** The point of a voxel of the output along one of the axes, in voxels of the image. TGrid has a matrix and an offset.
+ */
+template <typename TGrid>
+CHUNKWISE_HOST_DEVICE inline double
+PointOf(const TGrid & grid, int i, const Coordinates & voxel)
 {
-  const double * const m = operation.matrix[i];
+  const double * const m = grid.matrix[i];
   return m[0] * static_cast<double>(voxel[0]) +
-         (m[1] * static_cast<double>(voxel[1]) + (m[2] * static_cast<double>(voxel[2]) + operation.offset[i]));
+         (m[1] * static_cast<double>(voxel[1]) + (m[2] * static_cast<double>(voxel[2]) + grid.offset[i]));
 }
 
 /** The point of a voxel along all axes, moved by the field if there is one. */
@@ -69,12 +72,12 @@ struct ResampleEdge
   }
 
   /** The point whose value it has. */
-  double
+  CHUNKWISE_HOST_DEVICE double
   Move(double point) const
   {
     return point < lowest ? lowest : point > highest ? highest : point;
   }
-  bool
+  CHUNKWISE_HOST_DEVICE bool
   HasValue(double point) const
   {
     return !(point >= valueBelow && point < valueFrom);
@@ -89,7 +92,7 @@ struct ResampleEdge
 };
 
 /** The voxel whose value stands at `i`, which may be beyond the image. */
-inline std::int64_t
+CHUNKWISE_HOST_DEVICE inline std::int64_t
 MapVoxel(std::int64_t i, std::int64_t n, ResampleOutside outside, bool isSpline)
 {
   if (i >= 0 && i < n)
@@ -127,7 +130,7 @@ MapVoxel(std::int64_t i, std::int64_t n, ResampleOutside outside, bool isSpline)
 }
 
 /** The first voxel with a weight, for a point that has been moved. */
-inline std::int64_t
+CHUNKWISE_HOST_DEVICE inline std::int64_t
 FirstTap(const ResampleOperation::Axis & axis, double point)
 {
   return static_cast<std::int64_t>(std::floor(axis.taps == 1 ? point + 0.5 : point)) - axis.below;
@@ -135,7 +138,7 @@ FirstTap(const ResampleOperation::Axis & axis, double point)
 
 /** The weights of the cubic B-spline; `t` is what the point is beyond the second of four voxels. */
 template <typename TReal>
-inline void
+CHUNKWISE_HOST_DEVICE inline void
 SplineWeights(TReal t, TReal & w0, TReal & w1, TReal & w2, TReal & w3)
 {
   const TReal sixth = static_cast<TReal>(1.0 / 6.0);
@@ -148,7 +151,7 @@ SplineWeights(TReal t, TReal & w0, TReal & w1, TReal & w2, TReal & w3)
 }
 
 /** The kernels but for the spline's, x in units of their scale. */
-inline double
+CHUNKWISE_HOST_DEVICE inline double
 KernelAt(TapKernel kernel, double x)
 {
   x = std::abs(x);
@@ -165,14 +168,14 @@ KernelAt(TapKernel kernel, double x)
         return 0;
       }
       constexpr double pi = 3.14159265358979323846;
-      return x < 1e-9 ? 1 : 3 * std::sin(pi * x) * std::sin(pi * x / 3) / (pi * pi * x * x);
+      return x < 1e-9 ? 1 : 3 * SinePi(x) * SinePi(x / 3) / (pi * pi * x * x);
     }
   }
 }
 
 /** The weights of a point's voxels, `stride` numbers apart; axis.taps of them. Returns the first voxel. */
 template <typename TReal>
-inline std::int64_t
+CHUNKWISE_HOST_DEVICE inline std::int64_t
 FillTaps(const ResampleOperation::Axis & axis, const ResampleEdge & edge, double point, TReal * weights,
          std::int64_t stride)
 {
@@ -214,6 +217,129 @@ FillTaps(const ResampleOperation::Axis & axis, const ResampleEdge & edge, double
     }
   }
   return first;
+}
+
+/** The sum of ResampleOperation along an axis: weight(k) and value(k) are those of tap k. */
+template <typename TReal, typename TWeight, typename TValue>
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TReal
+SumOfTaps(std::int64_t taps, std::int64_t below, TWeight && weight, TValue && value)
+{
+  const TReal base = value(below);
+  TReal       sum = base;
+  for (std::int64_t k = 0; k < taps; ++k)
+  {
+    if (k != below)
+    {
+      sum += weight(k) * (value(k) - base);
+    }
+  }
+  return sum;
+}
+
+/** The weights of a spline's recursive filter as one with taps on both sides, cut off `radius` voxels away: taps[k] is
+ * that of voxels at distance k. */
+template <typename TReal>
+inline void
+FillSplineTaps(TReal * taps, std::int64_t radius)
+{
+  const double pole = std::sqrt(3.0) - 2;
+  double       power = -6 * pole / (1 - pole * pole);
+  double       sum = power;
+  double       all[ResampleOperation::SplineRadius + 1] = { power };
+  for (std::int64_t k = 1; k <= radius; ++k)
+  {
+    power *= pole;
+    all[k] = power;
+    sum += 2 * power;
+  }
+  for (std::int64_t k = 0; k <= radius; ++k)
+  {
+    taps[k] = static_cast<TReal>(all[k] / sum);
+  }
+}
+
+/** How far the filter reaches whose coefficients are TReal. */
+template <typename TReal>
+constexpr std::int64_t SplineRadiusOf =
+  sizeof(TReal) == sizeof(float) ? ResampleOperation::SplineRadiusOfFloats : ResampleOperation::SplineRadius;
+
+/** Adds up the weights of a label's voxels. `labels` and `sums` have room for all voxels with a weight, `stride`
+ * numbers apart. */
+template <typename TPixel>
+class LabelVote
+{
+public:
+  CHUNKWISE_HOST_DEVICE
+  LabelVote(TPixel * labels, double * sums, std::int64_t stride)
+    : m_Labels(labels)
+    , m_Sums(sums)
+    , m_Stride(stride)
+  {}
+
+  CHUNKWISE_HOST_DEVICE void
+  Add(TPixel label, double weight)
+  {
+    std::int64_t k = 0;
+    while (k < m_Count && m_Labels[k * m_Stride] != label)
+    {
+      ++k;
+    }
+    m_Labels[k * m_Stride] = label;
+    m_Sums[k * m_Stride] = (k < m_Count ? m_Sums[k * m_Stride] : 0) + weight;
+    m_Count = k < m_Count ? m_Count : k + 1;
+  }
+
+  /** The label with most of the weights, of several with the same the lowest. */
+  CHUNKWISE_HOST_DEVICE TPixel
+  Winner() const
+  {
+    TPixel label = m_Labels[0];
+    double sum = m_Sums[0];
+    for (std::int64_t k = 1; k < m_Count; ++k)
+    {
+      const TPixel otherLabel = m_Labels[k * m_Stride];
+      const double otherSum = m_Sums[k * m_Stride];
+      if (otherSum > sum || (otherSum == sum && otherLabel < label))
+      {
+        label = otherLabel;
+        sum = otherSum;
+      }
+    }
+    return label;
+  }
+
+private:
+  TPixel *           m_Labels;
+  double *           m_Sums;
+  const std::int64_t m_Stride;
+  std::int64_t       m_Count{ 0 };
+};
+
+/** Adds the voxels around a point to the vote: map(i, tap) is the voxel of a tap along an axis, -1 if there is none,
+ * weight(i, tap) its weight, and label(voxels) the label there, or what stands beyond. */
+template <typename TVote, typename TMap, typename TWeight, typename TLabel>
+CHUNKWISE_HOST_DEVICE inline void
+AddVotes(TVote & vote, const ResampleOperation::Axis (&axes)[ResampleOperation::Axes], TMap && map, TWeight && weight,
+         TLabel && label)
+{
+  std::int64_t at[ResampleOperation::Axes];
+  for (std::int64_t z = 0; z < axes[2].taps; ++z)
+  {
+    at[2] = map(2, z);
+    for (std::int64_t y = 0; y < axes[1].taps; ++y)
+    {
+      at[1] = map(1, y);
+      for (std::int64_t x = 0; x < axes[0].taps; ++x)
+      {
+        const double all = weight(2, z) * weight(1, y) * weight(0, x);
+        if (all > 0)
+        {
+          at[0] = map(0, x);
+          vote.Add(label(at), all);
+        }
+      }
+    }
+  }
 }
 
 } // namespace chunkwise

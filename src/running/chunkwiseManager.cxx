@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseManager.h"
 
+#include "chunkwiseBoundedGrid.h"
 #include "chunkwiseDeviceHandles.h"
 #include "chunkwiseDeviceMemoryState.h"
 #include "chunkwiseError.h"
@@ -473,7 +474,7 @@ WorkingState::CheckResidence(const ExecutionRequest & request, const DeviceState
 {
   const std::string & name = state.device->GetDescription().name;
   const std::string   operation = request.operation->GetName();
-  if (request.operation->GetOutputGrid())
+  if (request.operation->GetOutputGrid() && !GetBoundedGrid(*request.operation))
   {
     throw ParameterError(operation + " gives other voxels than the input's, which " + name +
                          " does not compute; run it on memory of the host");

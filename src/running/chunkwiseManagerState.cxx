@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseManagerState.h"
 
+#include "chunkwiseBoundedGrid.h"
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHostMemory.h"
@@ -315,9 +316,10 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
     selected.resize(canShare ? selected.size() : 1);
   }
   std::string objection = selected.empty() ? std::string() : request.operation->GetObjectionToDevices();
-  if (!selected.empty() && objection.empty() && request.operation->GetOutputGrid())
+  if (!selected.empty() && objection.empty() && request.operation->GetOutputGrid() &&
+      !GetBoundedGrid(*request.operation))
   {
-    objection = "devices compute no images with other voxels than the input's";
+    objection = "devices do not compute images with such a grid";
   }
   if (!objection.empty())
   {
@@ -408,6 +410,12 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
     p.inputBox = [operation = request.operation, image = request.image](const Box & output) {
       return GetInputBox(*operation, output, image);
     };
+    if (kernels != hostKernels && GetBoundedGrid(*request.operation))
+    {
+      p.mostInput = [operation = request.operation, image = request.image](const Coordinates & output) {
+        return GetBoundedGrid(*operation)->GetMostInput(output, image.Extents());
+      };
+    }
   }
   // Chunks of Fixpoint come to separate fixed points first.
   p.halo = request.operation->GetSchedule() == Schedule::Fixpoint ? Halo::None() : halo;

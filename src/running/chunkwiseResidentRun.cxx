@@ -1,10 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseResidentRun.h"
 
+#include "chunkwiseBoundedGrid.h"
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseDeviceHandles.h"
 #include "chunkwiseError.h"
 #include "chunkwiseInterleaved.h"
+#include "chunkwiseRegions.h"
 
 #include <algorithm>
 #include <deque>
@@ -98,15 +100,20 @@ TakesPixels(const ExecutionRequest & request, const ChunkShape & shape)
 std::size_t
 CopyBytes(const ExecutionRequest & request, const ChunkShape & shape)
 {
+  const Box  image = GetCopiedBox(*request.operation, shape.image);
+  const bool isWhole = shape.outputBox == request.region;
   const auto bytesOf = [&](const BufferView & view, const Box & box) {
-    const bool isWhole = shape.outputBox == request.region;
-    const bool isUsable = isWhole ? IsUsable(view, box, shape.image) : IsUsableAnywhere(view, box, shape.image);
+    const bool isUsable = isWhole ? IsUsable(view, box, image) : IsUsableAnywhere(view, box, image);
     return isUsable ? 0 : Arena::SizeOfBlock(DenseView(nullptr, view.kind, box).NumberOfBytes());
   };
-  std::size_t bytes = request.operation->HasOutput() ? bytesOf(request.output, shape.outputBox) : 0;
+  std::size_t               bytes = request.operation->HasOutput() ? bytesOf(request.output, shape.outputBox) : 0;
+  const BoundedGrid * const grid = isWhole ? nullptr : GetBoundedGrid(*request.operation);
   for (const BufferView & input : request.inputs)
   {
-    bytes += bytesOf(input, shape.inputBox);
+    // The inputs of other chunks may be larger than that of this one.
+    const auto most = [&] { return grid->GetMostInput(shape.outputBox.Extents(), shape.image.Extents()); };
+    bytes += grid ? Arena::SizeOfBlock(DenseView(nullptr, input.kind, Box::FromExtent(most())).NumberOfBytes())
+                  : bytesOf(input, shape.inputBox);
   }
   return bytes;
 }
@@ -117,6 +124,7 @@ class ResidentWorker
 public:
   ResidentWorker(RunContext & context, DeviceState & state, std::size_t memoryLimit)
     : m_Context(context)
+    , m_Image(GetCopiedBox(*context.request.operation, context.request.image))
     , m_State(state)
     , m_Device(*state.device)
     , m_Limit(memoryLimit)
@@ -170,7 +178,7 @@ public:
     std::size_t              scratch = 0;
     std::vector<std::size_t> copies(m_Copies.size(), 0);
     const auto               addCopy = [&](std::size_t i, const BufferView & view, const Box & box) {
-      if (!IsFixpoint(request) && !m_TakesPixels && !IsUsable(view, box, request.image))
+      if (!IsFixpoint(request) && !m_TakesPixels && !IsUsable(view, box, m_Image))
       {
         copies[i] = std::max(copies[i], DenseView(nullptr, view.kind, box).NumberOfBytes());
       }
@@ -218,7 +226,7 @@ public:
       call.inputs[i] = ViewOf(request.inputs[i], chunk.inputBox, m_Copies[i]);
       if (IsCopy(call.inputs[i], m_Copies[i]))
       {
-        m_Device.CopyVoxels(call.inputs[i], request.inputs[i], request.image, m_Stream.Get());
+        m_Device.CopyVoxels(call.inputs[i], request.inputs[i], m_Image, m_Stream.Get());
       }
     }
     call.output.kind = request.output.kind;
@@ -248,8 +256,7 @@ public:
   {
     if (call.output.data && IsCopy(call.output, m_Copies.back()))
     {
-      m_Device.CopyVoxels(
-        SubView(m_Context.request.output, call.output.box), call.output, m_Context.request.image, m_Stream.Get());
+      m_Device.CopyVoxels(SubView(m_Context.request.output, call.output.box), call.output, m_Image, m_Stream.Get());
     }
   }
 
@@ -271,8 +278,7 @@ private:
     {
       return SubView(view, box);
     }
-    return DenseView(
-      IsUsable(view, box, m_Context.request.image) ? SubView(view, box).data : copy.Get(), view.kind, box);
+    return DenseView(IsUsable(view, box, m_Image) ? SubView(view, box).data : copy.Get(), view.kind, box);
   }
 
   static bool
@@ -282,6 +288,7 @@ private:
   }
 
   RunContext &            m_Context;
+  const Box               m_Image; ///< as copies know it
   DeviceState &           m_State;
   Device &                m_Device;
   const std::size_t       m_Limit;

@@ -547,6 +547,135 @@ TEST(Resample, WithFieldsHasTheSameBitsHoweverItIsCut)
   CompareCuts<double>(16, 3, true);
 }
 
+/** Turned a little, as images of registrations are: voxels of the output are about as large as the image's. */
+void
+TurnALittle(std::mt19937 & random, ResampleOperation & operation)
+{
+  for (int i = 0; i < 3; ++i)
+  {
+    for (int o = 0; o < 3; ++o)
+    {
+      operation.matrix[i][o] = i == o ? Real(random, 0.8, 1) : Real(random, -0.2, 0.2);
+    }
+    operation.offset[i] = Real(random, -2, 5);
+  }
+  if (random() % 3 == 0)
+  {
+    // In planes.
+    operation.matrix[2][0] = operation.matrix[2][1] = operation.matrix[0][2] = operation.matrix[1][2] = 0;
+    operation.matrix[2][2] = operation.offset[2] = 1;
+  }
+}
+
+class ResampleOnDevices : public KernelTest
+{
+protected:
+  /** The bits of the CPU, under any budget. */
+  template <typename TIn, typename TOut>
+  void
+  Compare(unsigned int seed, int trials)
+  {
+    std::mt19937 random(seed);
+    Manager      cpu({});
+    int          chunked = 0;
+    for (int trial = 0; trial < trials; ++trial)
+    {
+      const auto operation = RandomGrid(random, trial % 3 ? 40 : 14);
+      operation->triesDevices = true;
+      operation->interpolation = static_cast<Interpolation>(trial % 5);
+      if (!std::is_same<TIn, TOut>::value &&
+          (operation->interpolation == Interpolation::Nearest || operation->interpolation == Interpolation::Label))
+      {
+        operation->interpolation = Interpolation::Linear;
+      }
+      if (trial % 2)
+      {
+        TurnALittle(random, *operation);
+      }
+      if (trial % 5 == 4)
+      {
+        operation->axes[2] = 3;
+        std::swap(operation->image[2], operation->image[3]);
+        std::swap(operation->output[2], operation->output[3]);
+      }
+      ResampleTrial<TIn, TOut> t(operation, NoiseOf<TIn>(random, operation->image));
+      t.request.region = RandomRegion(random, operation->output);
+      const std::vector<TOut> expected = t.Run(cpu);
+      t.request.backend = BackendChoice::CUDA;
+      const auto run = [&](std::size_t bytes) {
+        t.request.budgets.device = bytes;
+        const std::vector<TOut> found = t.Run(this->GetManager());
+        EXPECT_EQ(t.report.chunksOnHost, 0);
+        EXPECT_LE(t.report.peakDevice, bytes ? bytes : SIZE_MAX);
+        chunked += t.report.plan.chunks.size() > 1 ? 1 : 0;
+        for (std::size_t i = 0; i < found.size(); ++i)
+        {
+          ASSERT_EQ(std::memcmp(&found[i], &expected[i], sizeof(TOut)), 0)
+            << +found[i] << " and not " << +expected[i] << " at " << i << ", " << bytes << " bytes, trial " << trial
+            << " " << operation->GetKey();
+        }
+      };
+      run(0);
+      for (std::size_t bytes = 1 << 22; bytes > 10000 && !testing::Test::HasFailure(); bytes -= bytes / 3)
+      {
+        try
+        {
+          run(bytes);
+        }
+        catch (const BudgetError & error)
+        {
+          // The bytes that it names are enough.
+          EXPECT_GT(error.needed, bytes);
+          run(error.needed);
+          break;
+        }
+      }
+      if (testing::Test::HasFailure())
+      {
+        return;
+      }
+    }
+    EXPECT_GT(chunked, trials / 10);
+  }
+};
+
+TEST_P(ResampleOnDevices, GivesTheBitsOfTheCpu)
+{
+  this->Compare<float, float>(21, 30);
+  this->Compare<double, double>(22, 20);
+  this->Compare<std::uint8_t, std::uint8_t>(23, 20);
+  this->Compare<std::int16_t, float>(24, 15);
+  this->Compare<std::int32_t, std::int32_t>(25, 10);
+  this->Compare<std::uint16_t, double>(26, 10);
+}
+
+/** Labels of many voxels each: a box has several. */
+TEST_P(ResampleOnDevices, TakesTheMajorityOfManyVoxels)
+{
+  std::mt19937 random(27);
+  Manager      cpu({});
+  for (int trial = 0; trial < 6; ++trial)
+  {
+    const auto operation = RandomGrid(random, 30);
+    operation->triesDevices = true;
+    operation->interpolation = Interpolation::Label;
+    operation->antialias = true;
+    operation->matrix[0][0] = 2.7;
+    operation->matrix[1][1] = 1.9;
+    ResampleTrial<std::uint16_t, std::uint16_t> t(operation, NoiseOf<std::uint16_t>(random, operation->image));
+    for (std::uint16_t & label : t.voxels)
+    {
+      label /= 40;
+    }
+    const auto expected = t.Run(cpu);
+    t.request.backend = BackendChoice::CUDA;
+    EXPECT_EQ(t.Run(this->GetManager()), expected) << operation->GetKey();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fake, ResampleOnDevices, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, ResampleOnDevices, testing::Values(Place::Cuda));
+
 TEST(Resample, OfAxesThatDependOnEachOtherIsThatOfAxesThatDoNot)
 {
   std::mt19937 random(8);

@@ -10,6 +10,7 @@
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseRecordingMonitor.h"
 #include "chunkwiseRequiredParameters.h"
+#include "chunkwiseResampleOperation.h"
 #include "chunkwiseStatistics.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 
@@ -438,6 +439,36 @@ TEST_P(Resident, WindowsUnderAnyBudgetBoundaryAndLayout)
     ExecutionRequest request = MakeRequest(
       operation, PixelKind::UInt16, trial % 2 ? PixelKind::Float32 : PixelKind::UInt16, Box::FromExtent(extent));
     request.region = RandomRegion(random, extent);
+    several +=
+      CompareUnderBudgets(random, request, trial % 4 ? RandomLayouts(random) : std::vector<ImageLayout>(MaxInputs + 1));
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  EXPECT_GT(several, 5);
+}
+
+TEST_P(Resident, ImagesOnAnotherGrid)
+{
+  std::mt19937 random(9);
+  int          several = 0;
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    const auto operation = std::make_shared<ResampleOperation>();
+    operation->triesDevices = true;
+    operation->image = RandomExtent(random, 30);
+    operation->output = operation->image;
+    operation->interpolation = static_cast<Interpolation>(trial % 5);
+    operation->outside = static_cast<ResampleOutside>(random() % 3);
+    for (int i = 0; i < 3; ++i)
+    {
+      operation->output[i] = 1 + static_cast<std::int64_t>(random() % 30);
+      operation->matrix[i][i] = 0.1 * static_cast<double>(random() % 30) - 1.5;
+      operation->matrix[i][(i + 1) % 3] = trial % 2 ? 0.3 : 0;
+      operation->offset[i] = 0.7 * static_cast<double>(random() % 20);
+    }
+    ExecutionRequest request =
+      MakeRequest(operation, PixelKind::Float32, PixelKind::Float32, Box::FromExtent(operation->image));
+    request.output.box = Box::FromExtent(operation->output);
+    request.region = RandomRegion(random, operation->output);
     several +=
       CompareUnderBudgets(random, request, trial % 4 ? RandomLayouts(random) : std::vector<ImageLayout>(MaxInputs + 1));
     ASSERT_FALSE(HasFatalFailure());

@@ -76,6 +76,13 @@ public:
     return m_Compared;
   }
 
+  /** Whether the device runs the host's kernels. */
+  bool
+  IsOfHostKernels() const
+  {
+    return &m_Device.GetKernels() == &m_Reference;
+  }
+
   template <typename TIn, typename TOut>
   void
   Compare(std::mt19937 & random, const Operation & operation, const Coordinates & extent, const Box & output,

@@ -391,20 +391,7 @@ public:
     , m_Memory(memory)
     , m_Bytes(bytes)
   {
-    const double pole = std::sqrt(3.0) - 2;
-    double       power = -6 * pole / (1 - pole * pole);
-    double       sum = power;
-    double       taps[ResampleOperation::SplineRadius + 1] = { power };
-    for (std::int64_t k = 1; k <= Radius; ++k)
-    {
-      power *= pole;
-      taps[k] = power;
-      sum += 2 * power;
-    }
-    for (std::int64_t k = 0; k <= Radius; ++k)
-    {
-      m_Taps[k] = static_cast<TReal>(taps[k] / sum);
-    }
+    FillSplineTaps(m_Taps, Radius);
   }
 
   void
@@ -421,8 +408,7 @@ public:
   }
 
 private:
-  static constexpr std::int64_t Radius =
-    sizeof(TReal) == sizeof(float) ? ResampleOperation::SplineRadiusOfFloats : ResampleOperation::SplineRadius;
+  static constexpr std::int64_t Radius = SplineRadiusOf<TReal>;
 
   TReal *
   GetLine(unsigned int worker) const
@@ -688,17 +674,9 @@ private:
     std::int64_t       strides[ResampleAxes];
     const std::int64_t inside = m_Source.FindInside(first, at, strides);
     const auto         sumUp = [this, &worker](int i, auto && valueAt) {
-      const ResampleOperation::Axis & axis = m_Tiles.axes[i];
-      const TReal                     base = valueAt(axis.below);
-      TReal                           sum = base;
-      for (std::int64_t k = 0; k < axis.taps; ++k)
-      {
-        if (k != axis.below)
-        {
-          sum += worker.tables[i].weights[k] * (valueAt(k) - base);
-        }
-      }
-      return sum;
+      const TReal * const weights = worker.tables[i].weights;
+      return SumOfTaps<TReal>(
+        m_Tiles.axes[i].taps, m_Tiles.axes[i].below, [weights](std::int64_t k) { return weights[k]; }, valueAt);
     };
     return sumUp(2, [&](std::int64_t z) {
       return sumUp(1, [&](std::int64_t y) {
@@ -799,12 +777,12 @@ GetFilteredBox(const ResampleTiles & tiles, const Box & output)
                           : Box{ {}, {} };
 }
 
-/** A box as large as those of all chunks of this extent: fields move each of them by other distances. */
+/** A box as large as those of all chunks of this extent. */
 Box
 GetMostFiltered(const ResampleTiles & tiles, const Box & output)
 {
-  return tiles.isFiltered && tiles.operation.field ? Box::FromExtent(tiles.operation.GetMostInput(output.Extents()))
-                                                   : GetFilteredBox(tiles, output);
+  const ResampleOperation & operation = tiles.operation;
+  return tiles.isFiltered ? Box::FromExtent(operation.GetMostInput(output.Extents(), operation.image)) : Box{ {}, {} };
 }
 
 template <typename TReal>
@@ -988,45 +966,23 @@ FindMajority(const BufferView & view, const ResampleTiles & tiles, const Coordin
     }
     first[i] = FillTaps(tiles.axes[i], tiles.edges[i], point[i], votes.weights[i], 1);
   }
-  const auto map = [&](int i, std::int64_t k) {
-    return MapVoxel(first[i] + k, tiles.axes[i].length, operation.outside, false);
-  };
-  std::int64_t count = 0;
-  Coordinates  from = at;
-  for (std::int64_t z = 0; z < tiles.axes[2].taps; ++z)
-  {
-    from[operation.axes[2]] = map(2, z);
-    for (std::int64_t y = 0; y < tiles.axes[1].taps; ++y)
-    {
-      from[operation.axes[1]] = map(1, y);
-      for (std::int64_t x = 0; x < tiles.axes[0].taps; ++x)
+  LabelVote<TPixel> vote(votes.labels, votes.sums, 1);
+  AddVotes(
+    vote,
+    tiles.axes,
+    [&](int i, std::int64_t k) { return MapVoxel(first[i] + k, tiles.axes[i].length, operation.outside, false); },
+    [&](int i, std::int64_t k) { return votes.weights[i][k]; },
+    [&](const std::int64_t(&voxels)[ResampleAxes]) {
+      Coordinates from = at;
+      bool        isInside = true;
+      for (int i = 0; i < ResampleAxes; ++i)
       {
-        const double weight = votes.weights[2][z] * votes.weights[1][y] * votes.weights[0][x];
-        if (!(weight > 0))
-        {
-          continue;
-        }
-        from[0] = map(0, x);
-        const bool   isInside = from[0] >= 0 && from[operation.axes[1]] >= 0 && from[operation.axes[2]] >= 0;
-        const TPixel label = isInside ? static_cast<const TPixel *>(view.data)[view.Offset(from)] : beyond;
-        std::int64_t k = 0;
-        while (k < count && votes.labels[k] != label)
-        {
-          ++k;
-        }
-        votes.labels[k] = label;
-        votes.sums[k] = (k < count ? votes.sums[k] : 0) + weight;
-        count = std::max(count, k + 1);
+        from[operation.axes[i]] = voxels[i];
+        isInside = isInside && voxels[i] >= 0;
       }
-    }
-  }
-  std::int64_t best = 0;
-  for (std::int64_t k = 1; k < count; ++k)
-  {
-    const bool isLower = votes.sums[k] == votes.sums[best] && votes.labels[k] < votes.labels[best];
-    best = votes.sums[k] > votes.sums[best] || isLower ? k : best;
-  }
-  return votes.labels[best];
+      return isInside ? static_cast<const TPixel *>(view.data)[view.Offset(from)] : beyond;
+    });
+  return vote.Winner();
 }
 
 void

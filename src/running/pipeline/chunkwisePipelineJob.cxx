@@ -4,6 +4,7 @@
 #include "chunkwiseInterleaved.h"
 #include "chunkwiseOverlap.h"
 #include "chunkwisePieceCopies.h"
+#include "chunkwiseRegions.h"
 
 #include <algorithm>
 
@@ -131,7 +132,7 @@ JobMaker::FindLayersBefore(const Job * previous, Job & job) const
 DenseSequence
 JobMaker::SequenceOf(const BufferView & view, const Box & box, std::int64_t components) const
 {
-  const Box & image = m_Context.request.image;
+  const Box image = GetCopiedBox(*m_Context.request.operation, m_Context.request.image);
   return DenseSequence(SideBySide(view, components), SideBySide(box, components), SideBySide(image, components));
 }
 

@@ -1,0 +1,592 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaResample.h"
+#include "chunkwiseCudaPixels.cuh"
+#include "chunkwiseCudaResampleFilter.cuh"
+#include "chunkwiseCudaResampleTiles.cuh"
+#include "chunkwiseCudaTables.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr int ResampleAxes = ResampleOperation::Axes;
+/** Threads of the kernels whose weights or votes lie in scratch. */
+constexpr std::int64_t WideThreads = 16384;
+/** Taps along each axis whose weights a thread holds. */
+constexpr int HeldTaps = 6;
+
+/** Calls f(voxel, offset of the image of the axes that has it, offset of the result) for the voxels of the output that
+ * a thread computes. */
+template <typename TFunctor>
+__device__ __forceinline__ void
+ForEachVoxelOfThread(const ResampleSpace & space, TFunctor && f)
+{
+  const std::int64_t rows = space.CountRows();
+  for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
+  {
+    const ResampleSpace::Row place = space.FindRow(row);
+    for (std::int64_t x = threadIdx.x; x < space.outExtent[0]; x += blockDim.x)
+    {
+      const Coordinates voxel = { { space.outLower[0] + x, place.y, place.z, 0, 0 } };
+      f(voxel, place.in, place.out + x * space.outStride[0]);
+    }
+  }
+}
+
+/** The number of this thread, in kernels that go through rows. */
+__device__ __forceinline__ std::int64_t
+                           NumberOfThread()
+{
+  return (static_cast<std::int64_t>(blockIdx.x) * RowsOfBlock + threadIdx.y) * 32 + threadIdx.x;
+}
+
+/** Voxels are copied. */
+template <typename TIn, typename TOut>
+__global__ void
+ResampleNearestKernel(ResampleGrid grid, ResampleSpace space, const TIn * __restrict__ in, TOut * __restrict__ out,
+                      TOut value)
+{
+  ForEachVoxelOfThread(space, [&](const Coordinates & voxel, std::int64_t from, std::int64_t to) {
+    bool hasValue = false;
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      const double       point = PointOf(grid, i, voxel);
+      const std::int64_t tap = FirstTap(grid.axes[i], grid.edges[i].Move(point));
+      const std::int64_t at = MapVoxel(tap, grid.axes[i].length, grid.outside, false);
+      hasValue = hasValue || at < 0 || grid.edges[i].HasValue(point);
+      from += (at - space.inLower[i]) * space.inStride[i];
+    }
+    out[to] = hasValue ? value : static_cast<TOut>(in[from]);
+  });
+}
+
+template <typename TIn, typename TOut>
+void
+LaunchNearest(const KernelCall & call, const ResampleOperation & operation, TOut value)
+{
+  const ResampleSpace space(operation, call.inputs[0], call.output);
+  ResampleNearestKernel<TIn, TOut><<<BlocksFor(space.CountRows(), RowsOfBlock), ThreadsOfRows(), 0, StreamOf(call)>>>(
+    ResampleGrid(operation),
+    space,
+    static_cast<const TIn *>(call.inputs[0].data),
+    static_cast<TOut *>(call.output.data),
+    value);
+  CheckLaunch("ResampleNearestKernel");
+}
+
+void
+RunNearest(const KernelCall & call, const ResampleOperation & operation)
+{
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    const auto value = operation.value.As<Pixel>();
+    if (call.inputs[0].kind == call.output.kind)
+    {
+      // NaNs keep their bits.
+      DispatchSize(call.output.kind, [&](auto bits) {
+        std::memcpy(&bits, &value, std::min(sizeof(bits), sizeof(value)));
+        LaunchNearest<decltype(bits), decltype(bits)>(call, operation, bits);
+      });
+    }
+    else if (call.output.kind == PixelKind::Float32)
+    {
+      LaunchNearest<Pixel, float>(call, operation, static_cast<float>(value));
+    }
+    else
+    {
+      LaunchNearest<Pixel, double>(call, operation, static_cast<double>(value));
+    }
+  });
+}
+
+/** Voxel by voxel, for any number of taps. VWide: their weights lie in scratch. */
+template <typename TReal, bool VWide>
+__global__ void
+ResampleVoxelKernel(ResampleGrid grid, ResampleSpace space, ResampleSource<TReal> source, void * out, PixelKind outKind,
+                    TReal * scratch)
+{
+  TReal                  held[VWide ? 1 : ResampleAxes * HeldTaps];
+  TReal * const          own = VWide ? scratch + NumberOfThread() : held;
+  constexpr std::int64_t step = VWide ? WideThreads : 1;
+  const std::int64_t     begin[ResampleAxes] = { 0, grid.axes[0].taps, grid.axes[0].taps + grid.axes[1].taps };
+  ForEachVoxelOfThread(space, [&](const Coordinates & voxel, std::int64_t from, std::int64_t to) {
+    std::int64_t first[ResampleAxes];
+    bool         hasValue = false;
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      const double point = PointOf(grid, i, voxel);
+      hasValue = hasValue || grid.edges[i].HasValue(point);
+      first[i] = FillTaps(grid.axes[i], grid.edges[i], point, own + begin[i] * step, step);
+    }
+    TReal result = source.value;
+    if (!hasValue)
+    {
+      bool isInside = true;
+      for (int i = 0; i < ResampleAxes; ++i)
+      {
+        isInside = isInside && first[i] >= space.inLower[i] && first[i] + grid.axes[i].taps <= space.inUpper[i];
+      }
+      const auto valueAt = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+        std::int64_t at[ResampleAxes] = { first[0] + x, first[1] + y, first[2] + z };
+        return isInside ? LoadAs<TReal, false>(source.data, source.kind, from + space.OffsetOf(at))
+                        : source.template LoadBeyond<false>(grid, space, at, from);
+      };
+      const auto sumUp = [&](int i, auto && value) {
+        const TReal * const weights = own + begin[i] * step;
+        return SumOfTaps<TReal>(
+          grid.axes[i].taps, grid.axes[i].below, [&](std::int64_t k) { return weights[k * step]; }, value);
+      };
+      result = sumUp(2, [&](std::int64_t z) {
+        return sumUp(1, [&](std::int64_t y) { return sumUp(0, [&](std::int64_t x) { return valueAt(x, y, z); }); });
+      });
+    }
+    StoreAs<TReal, false>(out, outKind, to, result);
+  });
+}
+
+/** The value with most of the weights. Without scratch there are at most two taps along each axis. */
+template <typename TPixel, bool VWide>
+__global__ void
+ResampleMajorityKernel(ResampleGrid grid, ResampleSpace  space, const TPixel * __restrict__ in,
+                       TPixel * __restrict__ out, TPixel beyond, unsigned char * scratch)
+{
+  constexpr std::int64_t step = VWide ? WideThreads : 1;
+  const std::int64_t     begin[ResampleAxes] = { 0, grid.axes[0].taps, grid.axes[0].taps + grid.axes[1].taps };
+  const std::int64_t     taps = begin[2] + grid.axes[2].taps;
+  const std::int64_t     all = grid.axes[0].taps * grid.axes[1].taps * grid.axes[2].taps;
+  double                 heldWeights[VWide ? 1 : 6];
+  double                 heldSums[VWide ? 1 : 8];
+  TPixel                 heldLabels[VWide ? 1 : 8];
+  double * const         numbers = reinterpret_cast<double *>(scratch) + NumberOfThread();
+  double * const         weights = VWide ? numbers : heldWeights;
+  double * const         sums = VWide ? numbers + taps * step : heldSums;
+  TPixel * const         labels =
+    VWide ? reinterpret_cast<TPixel *>(reinterpret_cast<double *>(scratch) + (taps + all) * step) + NumberOfThread()
+                  : heldLabels;
+  ForEachVoxelOfThread(space, [&](const Coordinates & voxel, std::int64_t from, std::int64_t to) {
+    std::int64_t first[ResampleAxes];
+    bool         hasValue = false;
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      const double point = PointOf(grid, i, voxel);
+      hasValue = hasValue || grid.edges[i].HasValue(point);
+      first[i] = FillTaps(grid.axes[i], grid.edges[i], point, weights + begin[i] * step, step);
+    }
+    if (hasValue)
+    {
+      out[to] = beyond;
+      return;
+    }
+    LabelVote<TPixel> vote(labels, sums, step);
+    AddVotes(
+      vote,
+      grid.axes,
+      [&](int i, std::int64_t k) { return MapVoxel(first[i] + k, grid.axes[i].length, grid.outside, false); },
+      [&](int i, std::int64_t k) { return weights[(begin[i] + k) * step]; },
+      [&](const std::int64_t(&at)[ResampleAxes]) {
+        return at[0] >= 0 && at[1] >= 0 && at[2] >= 0 ? in[from + space.OffsetOf(at)] : beyond;
+      });
+    out[to] = vote.Winner();
+  });
+}
+
+std::int64_t
+CountTaps(const ResampleGrid & grid)
+{
+  return grid.axes[0].taps + grid.axes[1].taps + grid.axes[2].taps;
+}
+
+/** Bytes of the votes of all threads; 0 if each holds its own. */
+std::size_t
+VoteBytes(const ResampleGrid & grid)
+{
+  std::int64_t all = 1;
+  bool         isWide = false;
+  for (const ResampleOperation::Axis & axis : grid.axes)
+  {
+    all *= axis.taps;
+    isWide = isWide || axis.taps > 2;
+  }
+  return isWide ? static_cast<std::size_t>(WideThreads * (CountTaps(grid) + 2 * all)) * sizeof(double) : 0;
+}
+
+void
+RunMajority(const KernelCall & call, const ResampleOperation & operation)
+{
+  const ResampleGrid  grid(operation);
+  const ResampleSpace space(operation, call.inputs[0], call.output);
+  const bool          isWide = VoteBytes(grid) > 0;
+  const unsigned int  blocks =
+    isWide ? static_cast<unsigned int>(WideThreads / (32 * RowsOfBlock)) : BlocksFor(space.CountRows(), RowsOfBlock);
+  DispatchPixelKind(call.output.kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    (isWide ? ResampleMajorityKernel<Pixel, true>
+            : ResampleMajorityKernel<Pixel, false>)<<<blocks, ThreadsOfRows(), 0, StreamOf(call)>>>(
+      grid,
+      space,
+      static_cast<const Pixel *>(call.inputs[0].data),
+      static_cast<Pixel *>(call.output.data),
+      operation.value.As<Pixel>(),
+      static_cast<unsigned char *>(call.scratch));
+    CheckLaunch("ResampleMajorityKernel");
+  });
+}
+
+/** The extents along all axes, of which the first ones of the operation are those of the output: what a pass along axis
+ * `done - 1` leaves. */
+Coordinates
+ExtentAfter(const ResampleOperation & operation, Coordinates input, const Coordinates & output, int done)
+{
+  for (int i = 0; i < done; ++i)
+  {
+    input[operation.axes[i]] = output[operation.axes[i]];
+  }
+  return input;
+}
+
+/** How a chunk is interpolated. */
+enum class ResampleWay
+{
+  Tiles,  ///< tiles whose input lies in shared memory
+  Passes, ///< a pass along each axis
+  Voxels
+};
+
+struct ResamplePlan
+{
+  ResamplePlan(const ResampleOperation & theOperation, std::size_t pixelBytes)
+    : grid(theOperation)
+    , tile(theOperation, grid, pixelBytes)
+    , way(tile.Fits()                 ? ResampleWay::Tiles
+          : theOperation.IsDiagonal() ? ResampleWay::Passes
+                                      : ResampleWay::Voxels)
+  {}
+
+  ResampleGrid grid;
+  ResampleTile tile;
+  ResampleWay  way;
+};
+
+template <typename TReal>
+std::size_t
+BytesOf(const Coordinates & extent)
+{
+  return RoundUp(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()) * sizeof(TReal));
+}
+
+/** Scratch: the coefficients, two images of which the second one is used in between; then what the interpolation takes.
+ */
+template <typename TReal>
+struct ResampleScratch
+{
+  ResampleScratch(const ResampleOperation & operation, const Coordinates & output)
+  {
+    const ResamplePlan plan(operation, sizeof(TReal));
+    const Coordinates  input = operation.GetMostInput(output, operation.image);
+    coefficients = plan.grid.isFiltered ? BytesOf<TReal>(input) : 0;
+    if (plan.way == ResampleWay::Passes)
+    {
+      first = BytesOf<TReal>(ExtentAfter(operation, input, output, 1));
+      second = BytesOf<TReal>(ExtentAfter(operation, input, output, 2));
+    }
+    else if (plan.way == ResampleWay::Voxels && plan.grid.GetMostTaps() > HeldTaps)
+    {
+      first = static_cast<std::size_t>(WideThreads * CountTaps(plan.grid)) * sizeof(TReal);
+    }
+    bytes = coefficients + std::max(coefficients, first + second);
+  }
+
+  std::size_t coefficients{ 0 };
+  std::size_t first{ 0 };
+  std::size_t second{ 0 };
+  std::size_t bytes{ 0 };
+};
+
+/** Makes coefficients of the input in `to`, by way of `between`. Both are used in turn. */
+template <typename TReal>
+BufferView
+MakeCoefficients(const KernelCall & call, const ResampleOperation & operation, const ResampleGrid & grid, TReal * to,
+                 TReal * between)
+{
+  const BufferView & input = call.inputs[0];
+  BufferView         from = input;
+  int                passes = 0;
+  for (const ResampleOperation::Axis & axis : grid.axes)
+  {
+    passes += axis.isFiltered ? 1 : 0;
+  }
+  ResampleTaps<TReal> taps;
+  FillSplineTaps(taps.taps, SplineRadiusOf<TReal>);
+  for (int i = 0; i < ResampleAxes; ++i)
+  {
+    if (!grid.axes[i].isFiltered)
+    {
+      continue;
+    }
+    TReal * const       result = passes % 2 ? to : between;
+    const ResampleLines lines(operation, grid, i, input.box);
+    LaunchFilter(call, from, result, lines, taps);
+    from = DenseView(result, PixelKindOf<TReal>(), input.box);
+    --passes;
+  }
+  return from;
+}
+
+/** The taps of the voxels of the output along an axis. */
+template <typename TReal>
+struct ResampleTable
+{
+  const std::int64_t *  first{ nullptr };
+  const TReal *         weights{ nullptr };  ///< `taps` of each voxel
+  const unsigned char * hasValue{ nullptr }; ///< whether a voxel has the value from beyond
+  std::int64_t          taps{ 0 };
+};
+
+/** Which voxels of a dense output have the value from beyond. */
+struct ResampleBeyond
+{
+  __device__ bool
+  HasValue(std::int64_t offset) const
+  {
+    bool hasValue = false;
+    for (int i = 0; i < ResampleAxes && isThere; ++i)
+    {
+      hasValue = hasValue || of[i][Quotient(offset, stride[i]) % extent[i]];
+    }
+    return hasValue;
+  }
+
+  bool                  isThere{ false };
+  const unsigned char * of[ResampleAxes]{};
+  std::int64_t          stride[ResampleAxes]{};
+  std::int64_t          extent[ResampleAxes]{};
+};
+
+template <typename TReal>
+ResampleTable<TReal>
+GetResampleTable(const KernelCall & call, const ResampleOperation & operation, const ResampleGrid & grid, int i)
+{
+  const std::string  key = operation.GetKey() + " taps " + std::to_string(i) + (sizeof(TReal) == 4 ? " f32" : " f64");
+  const std::int64_t n = operation.output[operation.axes[i]];
+  const auto         pointOf = [&](std::int64_t voxel) {
+    Coordinates at{};
+    at[i] = voxel;
+    return PointOf(grid, i, at);
+  };
+  ResampleTable<TReal> table;
+  table.taps = grid.axes[i].taps;
+  table.weights = GetTable<TReal>(call, key + " weights", [&] {
+    std::vector<TReal> weights(static_cast<std::size_t>(n * table.taps));
+    for (std::int64_t voxel = 0; voxel < n; ++voxel)
+    {
+      (void)FillTaps(grid.axes[i], grid.edges[i], pointOf(voxel), weights.data() + voxel * table.taps, 1);
+    }
+    return weights;
+  });
+  table.first = GetTable<std::int64_t>(call, key + " first", [&] {
+    std::vector<std::int64_t> first;
+    for (std::int64_t voxel = 0; voxel < n; ++voxel)
+    {
+      first.push_back(FirstTap(grid.axes[i], grid.edges[i].Move(pointOf(voxel))));
+    }
+    return first;
+  });
+  table.hasValue = GetTable<unsigned char>(call, key + " beyond", [&] {
+    std::vector<unsigned char> hasValue;
+    for (std::int64_t voxel = 0; voxel < n; ++voxel)
+    {
+      hasValue.push_back(grid.edges[i].HasValue(pointOf(voxel)) ? 1 : 0);
+    }
+    return hasValue;
+  });
+  return table;
+}
+
+/** A pass along an axis: lines of `results` from lines of the input. The table begins at their first voxel. */
+template <typename TReal>
+__global__ void
+ResamplePassKernel(const void * __restrict__ in, PixelKind inKind, ResampleLines lines, void * __restrict__ out,
+                   PixelKind outKind, ResampleLines results, ResampleTable<TReal> table, std::int64_t below,
+                   TReal value, ResampleBeyond beyond)
+{
+  for (std::int64_t row = FirstRow(); row < results.CountRows(); row += RowStep())
+  {
+    for (std::int64_t x = threadIdx.x; x < results.CountOfRow(); x += blockDim.x)
+    {
+      const ResampleLines::Place place = results.Find(row, x);
+      const std::int64_t         from = lines.BeginOf(place);
+      const std::int64_t         to = results.BeginOf(place) + place.k * results.inner;
+      const std::int64_t         first = table.first[place.k] - lines.lower;
+      const TReal * const        weights = table.weights + place.k * table.taps;
+      const TReal                sum = SumOfTaps<TReal>(
+        table.taps,
+        below,
+        [&](std::int64_t tap) { return weights[tap]; },
+        [&](std::int64_t tap) {
+          const std::int64_t at = lines.Map(first + tap);
+          return at < 0 ? value : LoadAs<TReal, false>(in, inKind, from + at * lines.inner);
+        });
+      StoreAs<TReal, false>(out, outKind, to, beyond.HasValue(to) ? value : sum);
+    }
+  }
+}
+
+template <typename TReal>
+void
+RunPasses(const KernelCall & call, const ResampleOperation & operation, const ResampleGrid & grid, BufferView from,
+          TReal * const (&between)[2])
+{
+  const bool     hasValue = grid.outside == ResampleOutside::Value || grid.outside == ResampleOutside::Constant;
+  ResampleBeyond beyond;
+  for (int i = 0; i < ResampleAxes; ++i)
+  {
+    const int a = operation.axes[i];
+    Box       box = from.box;
+    box.lower[a] = call.output.box.lower[a];
+    box.upper[a] = call.output.box.upper[a];
+    ResampleTable<TReal> table = GetResampleTable<TReal>(call, operation, grid, i);
+    table.first += box.lower[a];
+    table.weights += box.lower[a] * table.taps;
+    beyond.of[i] = table.hasValue + box.lower[a];
+    beyond.stride[i] = call.output.stride[a];
+    beyond.extent[i] = box.Extent(a);
+    beyond.isThere = i + 1 == ResampleAxes && hasValue;
+    const BufferView    to = i + 1 == ResampleAxes ? call.output : DenseView(between[i], PixelKindOf<TReal>(), box);
+    const ResampleLines lines(operation, grid, i, from.box);
+    const ResampleLines results(operation, grid, i, box);
+    ResamplePassKernel<TReal>
+      <<<BlocksFor(results.CountRows(), RowsOfBlock), ThreadsOfRows(), 0, StreamOf(call)>>>(from.data,
+                                                                                            from.kind,
+                                                                                            lines,
+                                                                                            to.data,
+                                                                                            to.kind,
+                                                                                            results,
+                                                                                            table,
+                                                                                            grid.axes[i].below,
+                                                                                            operation.value.As<TReal>(),
+                                                                                            beyond);
+    CheckLaunch("ResamplePassKernel");
+    from = to;
+  }
+}
+
+template <typename TReal>
+void
+RunInterpolation(const KernelCall & call, const ResampleOperation & operation)
+{
+  const ResamplePlan           plan(operation, sizeof(TReal));
+  const ResampleScratch<TReal> sizes(operation, call.output.box.Extents());
+  auto * const                 scratch = static_cast<unsigned char *>(call.scratch);
+  auto * const                 coefficients = reinterpret_cast<TReal *>(scratch);
+  auto * const                 rest = scratch + sizes.coefficients;
+  const BufferView             from =
+    plan.grid.isFiltered ? MakeCoefficients(call, operation, plan.grid, coefficients, reinterpret_cast<TReal *>(rest))
+                                     : call.inputs[0];
+  if (plan.way == ResampleWay::Passes)
+  {
+    RunPasses<TReal>(call,
+                     operation,
+                     plan.grid,
+                     from,
+                     { reinterpret_cast<TReal *>(rest), reinterpret_cast<TReal *>(rest + sizes.first) });
+    return;
+  }
+  const ResampleSpace         space(operation, from, call.output);
+  const ResampleSource<TReal> source{ from.data, from.kind, operation.value.As<TReal>() };
+  if (plan.way == ResampleWay::Tiles)
+  {
+    LaunchTiles(call, plan.grid, space, source, plan.tile);
+    return;
+  }
+  const bool         isWide = sizes.first > 0;
+  const unsigned int blocks =
+    isWide ? static_cast<unsigned int>(WideThreads / (32 * RowsOfBlock)) : BlocksFor(space.CountRows(), RowsOfBlock);
+  (isWide ? ResampleVoxelKernel<TReal, true>
+          : ResampleVoxelKernel<TReal, false>)<<<blocks, ThreadsOfRows(), 0, StreamOf(call)>>>(
+    plan.grid, space, source, call.output.data, call.output.kind, reinterpret_cast<TReal *>(rest));
+  CheckLaunch("ResampleVoxelKernel");
+}
+
+const ResampleOperation &
+OperationOf(const Operation & operation)
+{
+  return static_cast<const ResampleOperation &>(operation);
+}
+
+void
+RunResample(const KernelCall & call)
+{
+  const ResampleOperation & operation = OperationOf(*call.operation);
+  if (operation.IsOnVoxels())
+  {
+    RunNearest(call, operation);
+  }
+  else if (operation.interpolation == Interpolation::Label)
+  {
+    RunMajority(call, operation);
+  }
+  else if (ResampleOperation::UsesDoubles(call.inputs[0].kind, call.output.kind))
+  {
+    RunInterpolation<double>(call, operation);
+  }
+  else
+  {
+    RunInterpolation<float>(call, operation);
+  }
+}
+
+std::size_t
+ScratchBytes(const Operation & theOperation, const ChunkShape & shape)
+{
+  const ResampleOperation & operation = OperationOf(theOperation);
+  if (operation.IsOnVoxels())
+  {
+    return 0;
+  }
+  if (operation.interpolation == Interpolation::Label)
+  {
+    return VoteBytes(ResampleGrid(operation));
+  }
+  const Coordinates output = shape.outputBox.Extents();
+  return ResampleOperation::UsesDoubles(shape.inputKinds[0], shape.outputKind)
+           ? ResampleScratch<double>(operation, output).bytes
+           : ResampleScratch<float>(operation, output).bytes;
+}
+
+/** Tables of passes. */
+std::size_t
+TableBytes(const Operation & theOperation, const ChunkShape & shape)
+{
+  const ResampleOperation & operation = OperationOf(theOperation);
+  const bool                isDouble = ResampleOperation::UsesDoubles(shape.inputKinds[0], shape.outputKind);
+  const std::size_t         real = isDouble ? sizeof(double) : sizeof(float);
+  const ResamplePlan        plan(operation, real);
+  std::size_t               bytes = 0;
+  const bool                isInterpolated = !operation.IsOnVoxels() && operation.interpolation != Interpolation::Label;
+  for (int i = 0; isInterpolated && plan.way == ResampleWay::Passes && i < ResampleAxes; ++i)
+  {
+    const auto n = static_cast<std::size_t>(operation.output[operation.axes[i]]);
+    bytes += RoundUp(n * static_cast<std::size_t>(plan.grid.axes[i].taps) * real) + RoundUp(n * sizeof(std::int64_t)) +
+             RoundUp(n);
+  }
+  return bytes;
+}
+
+} // namespace
+
+void
+RegisterCudaResample(KernelRegistry & registry)
+{
+  KernelSet kernels;
+  kernels.compute.run = RunResample;
+  kernels.compute.scratchBytes = ScratchBytes;
+  kernels.tableBytes = TableBytes;
+  registry.Register("resample", kernels);
+}
+
+} // namespace chunkwise

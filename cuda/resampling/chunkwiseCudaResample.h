@@ -1,0 +1,15 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaResample_h
+#define chunkwiseCudaResample_h
+
+namespace chunkwise
+{
+
+class KernelRegistry;
+
+void
+RegisterCudaResample(KernelRegistry & registry);
+
+} // namespace chunkwise
+
+#endif
