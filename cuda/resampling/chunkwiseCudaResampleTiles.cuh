@@ -28,10 +28,20 @@ struct ResampleTile
     {
       return;
     }
+    double stride[ResampleSpace::Axes];
+    for (int i = 0; i < ResampleSpace::Axes; ++i)
+    {
+      stride[i] = 1;
+      for (int a = 0; a < operation.axes[i]; ++a)
+      {
+        stride[i] *= static_cast<double>(operation.image[a]);
+      }
+    }
     double     best = 0;
     const auto consider = [&](const int(&candidate)[3]) {
       Coordinates tile = Coordinates::Filled(1);
       Coordinates box = Coordinates::Filled(1);
+      double      offsets = 0;
       for (int o = 0; o < ResampleSpace::Axes; ++o)
       {
         tile[o] = std::min<std::int64_t>(candidate[o], operation.output[operation.axes[o]]);
@@ -43,14 +53,18 @@ struct ResampleTile
         {
           steps += std::abs(grid.matrix[i][o]) * static_cast<double>(tile[o] - 1);
         }
-        box[i] = static_cast<std::int64_t>(std::ceil(steps)) + grid.axes[i].taps + 2;
+        // Rounding may add one.
+        box[i] = static_cast<std::int64_t>(std::ceil(steps)) + grid.axes[i].taps + 1;
+        offsets += static_cast<double>(box[i]) * stride[i];
       }
       const double worth = static_cast<double>(Box::FromExtent(tile).NumberOfVoxels()) /
                            static_cast<double>(Box::FromExtent(box).NumberOfVoxels());
       // Voxels of a warp lie in the banks of their x, whatever row they are of, and those of its second row in others.
       const std::int64_t ofRow = (box[0] + Banks - 1) / Banks * Banks;
       const std::int64_t ofPlane = ofRow * box[1] + (candidate[0] < Banks ? candidate[0] : 0);
-      if (static_cast<std::size_t>(ofPlane * box[2]) * numberBytes <= MostBytes && worth > best)
+      // Threads count in 32 bits.
+      const bool fits = static_cast<std::size_t>(ofPlane * box[2]) * numberBytes <= MostBytes && offsets < 2147483648.0;
+      if (fits && worth > best)
       {
         best = worth;
         pitch = static_cast<int>(ofRow);
@@ -273,11 +287,20 @@ __launch_bounds__(ResampleTile::Threads)
       int        atX = static_cast<int>(threadIdx.x) - row * width;
       int        atZ = row / box.extent[1];
       int        atY = row - atZ * box.extent[1];
+      const int  strideX = static_cast<int>(space.inStride[0]);
+      const int  strideY = static_cast<int>(space.inStride[1]);
+      const int  strideZ = static_cast<int>(space.inStride[2]);
+      int        from = atX * strideX + atY * strideY + atZ * strideZ;
+      int        to = atX + atY * pitch + atZ * plane;
       const auto forEach = [&](auto together, auto && load) {
+        const int addFrom = addX * strideX + addY * strideY + addZ * strideZ;
+        const int addTo = addX + addY * pitch + addZ * plane;
 #pragma unroll(decltype(together)::value)
         for (int i = static_cast<int>(threadIdx.x); i < numbers; i += ResampleTile::Threads)
         {
-          staged[atX + atY * pitch + atZ * plane] = load(atX, atY, atZ);
+          staged[to] = load(from, atX, atY, atZ);
+          from += addFrom;
+          to += addTo;
           atX += addX;
           atY += addY;
           atZ += addZ;
@@ -285,11 +308,15 @@ __launch_bounds__(ResampleTile::Threads)
           {
             atX -= width;
             ++atY;
+            from += strideY - width * strideX;
+            to += pitch - width;
           }
           if (atY >= box.extent[1])
           {
             atY -= box.extent[1];
             ++atZ;
+            from += strideZ - box.extent[1] * strideY;
+            to += plane - box.extent[1] * pitch;
           }
         }
       };
@@ -297,14 +324,12 @@ __launch_bounds__(ResampleTile::Threads)
       {
         const std::int64_t begin[3] = { box.lower[0], box.lower[1], box.lower[2] };
         const std::int64_t offset = inImage + space.OffsetOf(begin);
-        forEach(std::integral_constant<int, VNative ? 4 : 1>{}, [&](int i, int j, int k) {
-          return LoadAs<TReal, VNative>(
-            source.data, source.kind, offset + i * space.inStride[0] + j * space.inStride[1] + k * space.inStride[2]);
-        });
+        forEach(std::integral_constant<int, VNative ? 4 : 1>{},
+                [&](int at, int, int, int) { return LoadAs<TReal, VNative>(source.data, source.kind, offset + at); });
       }
       else
       {
-        forEach(std::integral_constant<int, 1>{}, [&](int i, int j, int k) {
+        forEach(std::integral_constant<int, 1>{}, [&](int, int i, int j, int k) {
           std::int64_t at[3] = { box.lower[0] + i, box.lower[1] + j, box.lower[2] + k };
           return source.template LoadBeyond<VNative>(grid, space, at, inImage);
         });
