@@ -123,7 +123,7 @@ __launch_bounds__(FilterRowThreads)
  * reflect once. */
 constexpr int FilterColumnLength = 128;
 
-static __global__ void __launch_bounds__(256)
+static __global__ void __launch_bounds__(256, 3)
   ResampleFilterColumnKernel(const float * __restrict__ in, float * __restrict__ out,
                              const __grid_constant__ ResampleLines lines,
                              const __grid_constant__ ResampleTaps<float> taps)
