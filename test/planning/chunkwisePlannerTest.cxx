@@ -614,4 +614,40 @@ TEST(Planner, InPlaceOnlyScratchCounts)
   EXPECT_EQ(threads, 3);
 }
 
+/** Every third voxel along x, and twice as many along y: chunks have another input than output. */
+TEST(Planner, ChunksOfAnotherGridFitTheMemory)
+{
+  PlannerRequest request = MakeRequest({ { 100, 60, 50, 1, 1 } }, 0, std::size_t{ 1 } << 20);
+  request.image = Box::FromExtent({ { 300, 30, 50, 1, 1 } });
+  request.mostInput = [](Coordinates output) {
+    output[0] = 3 * output[0] - 2;
+    output[1] = output[1] / 2 + 1;
+    return output;
+  };
+  request.inputBox = [](Box output) {
+    output.lower[0] *= 3;
+    output.upper[0] = 3 * output.upper[0] - 2;
+    output.lower[1] /= 2;
+    output.upper[1] = (output.upper[1] + 1) / 2;
+    return output;
+  };
+  for (std::size_t memory = std::size_t{ 4 } << 20; memory > 2000; memory /= 2)
+  {
+    request.devices[0].memory = memory;
+    const Plan   plan = MakePlan(request);
+    std::int64_t voxels = 0;
+    EXPECT_LE(plan.deviceBytes, memory);
+    for (const Chunk & chunk : plan.chunks)
+    {
+      voxels += chunk.outputBox.NumberOfVoxels();
+      EXPECT_EQ(chunk.inputBox, request.inputBox(chunk.outputBox));
+      EXPECT_LE(static_cast<std::size_t>(chunk.inputBox.NumberOfVoxels()) * sizeof(float), plan.inputBytes);
+      EXPECT_LE(static_cast<std::size_t>(chunk.outputBox.NumberOfVoxels()) * sizeof(float), plan.outputBytes);
+    }
+    EXPECT_EQ(voxels, request.region.NumberOfVoxels());
+  }
+  request.devices[0].memory = 100;
+  EXPECT_THROW(MakePlan(request), BudgetError);
+}
+
 } // namespace

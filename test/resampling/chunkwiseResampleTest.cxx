@@ -567,6 +567,26 @@ TurnALittle(std::mt19937 & random, ResampleOperation & operation)
   }
 }
 
+TEST(Resample, NeedsNoMoreInputThanItSaysBefore)
+{
+  std::mt19937 random(28);
+  for (int trial = 0; trial < 200; ++trial)
+  {
+    const auto operation = RandomGrid(random, trial % 2 ? 14 : 60);
+    operation->field = trial % 4 ? nullptr : RandomField(random, operation->output);
+    for (int box = 0; box < 30; ++box)
+    {
+      const Box         output = RandomRegion(random, operation->output);
+      const Coordinates most = operation->GetMostInput(output.Extents(), operation->image);
+      const Box         input = GetInputBox(*operation, output, Box::FromExtent(operation->image));
+      for (int a = 0; a < MaxDimension && !output.IsEmpty(); ++a)
+      {
+        ASSERT_LE(input.Extent(a), most[a]) << ToString(output) << " along " << a << ": " << operation->GetKey();
+      }
+    }
+  }
+}
+
 class ResampleOnDevices : public KernelTest
 {
 protected:
