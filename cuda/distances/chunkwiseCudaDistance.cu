@@ -54,26 +54,20 @@ struct DistanceChunk
   __device__ Coordinates
   Place(std::int64_t volume, std::int64_t z, std::int64_t row, std::int64_t column) const
   {
+    // Indices of axes must be known when this is compiled, or coordinates lie in memory.
     Coordinates place{};
+#pragma unroll
     for (int a = 0; a < MaxDimension; ++a)
     {
-      place[a] = writable.lower[a];
+      const std::int64_t n = ofVolumes.axis[a];
+      std::int64_t       rest = 0;
+      if (volume > 0)
+      {
+        rest = volume % n;
+        volume /= n;
+      }
+      place.axis[a] = a == x ? column : a == y ? row : a == scan ? begin + z : writable.lower.axis[a] + rest;
     }
-    for (int a = 0; a < MaxDimension && volume > 0; ++a)
-    {
-      const std::int64_t n = ofVolumes[a];
-      place[a] += volume % n;
-      volume /= n;
-    }
-    if (x >= 0)
-    {
-      place[x] = column;
-    }
-    if (y >= 0)
-    {
-      place[y] = row;
-    }
-    place[scan] = begin + z;
     return place;
   }
   /** Calls f(i, first, volume, z, row, column) for voxels i of rows that begin at `first` of the image; threads go
@@ -119,16 +113,34 @@ struct DistanceView
   const void * data;
   Box          box;
   Coordinates  stride;
+  /** Strides of the axes of a chunk, 0 where there is none. */
+  std::int64_t alongScan;
+  std::int64_t alongRows;
+  std::int64_t alongColumns;
 
   __device__ std::int64_t
              Offset(const Coordinates & at) const
   {
     std::int64_t offset = 0;
+#pragma unroll
     for (int a = 0; a < MaxDimension; ++a)
     {
-      offset += (at[a] - box.lower[a]) * stride[a];
+      offset += (at.axis[a] - box.lower.axis[a]) * stride.axis[a];
     }
     return offset;
+  }
+  /** Whether the voxel so many places from `first` along an axis, -1 for none, is one of the view. */
+  __device__ bool
+  Contains(const Coordinates & first, int axis, std::int64_t places) const
+  {
+    bool isInside = true;
+#pragma unroll
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t at = first.axis[a] + (a == axis ? places : 0);
+      isInside = isInside && at >= box.lower.axis[a] && at < box.upper.axis[a];
+    }
+    return isInside;
   }
 };
 
@@ -170,12 +182,10 @@ __global__ void
 MarkKernel(DistanceChunk chunk, DistanceView input, TPixel background, std::uint8_t * __restrict__ marks)
 {
   const TPixel * const voxels = static_cast<const TPixel *>(input.data);
-  const auto           strideOf = [&](int axis) { return axis < 0 ? std::int64_t{ 0 } : input.stride[axis]; };
-  const std::int64_t   along[3] = { strideOf(chunk.scan), strideOf(chunk.y), strideOf(chunk.x) };
   chunk.ForEachVoxel(
     [&](
       std::int64_t i, const Coordinates & first, std::int64_t, std::int64_t z, std::int64_t row, std::int64_t column) {
-      const TPixel * const at = voxels + (input.Offset(first) + column * along[2]);
+      const TPixel * const at = voxels + (input.Offset(first) + column * input.alongColumns);
       const TPixel         voxel = *at;
       const bool           isBackground = chunk.hasBackground && voxel == background;
       bool                 isFeature = isBackground;
@@ -186,9 +196,9 @@ MarkKernel(DistanceChunk chunk, DistanceView input, TPixel background, std::uint
       }
       else if (chunk.to == DistanceTo::Others)
       {
-        isFeature = chunk.begin + z > 0 && BitsDiffer(voxel, *(at - along[0]));
-        mark |= column > 0 && BitsDiffer(voxel, *(at - along[2])) ? DiffersAlongX : 0;
-        mark |= row > 0 && BitsDiffer(voxel, *(at - along[1])) ? DiffersAlongY : 0;
+        isFeature = chunk.begin + z > 0 && BitsDiffer(voxel, *(at - input.alongScan));
+        mark |= column > 0 && BitsDiffer(voxel, *(at - input.alongColumns)) ? DiffersAlongX : 0;
+        mark |= row > 0 && BitsDiffer(voxel, *(at - input.alongRows)) ? DiffersAlongY : 0;
       }
       else if (chunk.to == DistanceTo::Contour)
       {
@@ -202,9 +212,10 @@ MarkKernel(DistanceChunk chunk, DistanceView input, TPixel background, std::uint
             {
               continue;
             }
-            const TPixel * const line = at + (dz * along[0] + dy * along[1]);
-            isFeature = isFeature || *line == background || (column > 0 && *(line - along[2]) == background) ||
-                        (column + 1 < chunk.columns && *(line + along[2]) == background);
+            const TPixel * const line = at + (dz * input.alongScan + dy * input.alongRows);
+            isFeature = isFeature || *line == background ||
+                        (column > 0 && *(line - input.alongColumns) == background) ||
+                        (column + 1 < chunk.columns && *(line + input.alongColumns) == background);
           }
         }
       }
@@ -234,7 +245,7 @@ SummaryKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, std:
     firsts[i] = first;
     lasts[i] = last;
   }
-  // Sides are copied as wholes of 8 bytes.
+  // Sides consist of words of 8 bytes.
   if (FirstItem() == 0 && chunk.CountColumns() % 2 != 0)
   {
     firsts[chunk.CountColumns()] = 0;
@@ -267,69 +278,82 @@ ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, 
                   const std::int32_t * behind, DistanceWeight<T> weight, T beyond, T * __restrict__ numbers,
                   std::int64_t * __restrict__ nearest)
 {
-  constexpr std::int64_t far = std::int64_t{ 1 } << 40;
-  const std::int64_t     plane = chunk.rows * chunk.columns;
-  const int              ahead = chunk.to == DistanceTo::Others ? 1 : 0;
+  // Positions fit 31 bits: sides have them so.
+  constexpr std::uint32_t none = 0xFFFFFFFFu;
+  const std::int64_t      plane = chunk.rows * chunk.columns;
+  const auto              slices = static_cast<std::int32_t>(chunk.slices);
+  const auto              start = static_cast<std::int32_t>(chunk.begin);
+  const int               ahead = chunk.to == DistanceTo::Others ? 1 : 0;
   for (std::int64_t i = FirstItem(); i < chunk.CountColumns(); i += ItemStep())
   {
-    const std::int64_t base = i / plane * chunk.slices * plane + i % plane;
+    const std::int64_t         volume = i / plane;
+    const std::int64_t         base = volume * chunk.slices * plane + (i - volume * plane);
+    const std::uint8_t * const column = marks + base;
     // A bit for each of 32 slices: their loads do not wait for each other.
-    const auto featuresFrom = [&](std::int64_t begin) {
+    const auto featuresFrom = [&](std::int32_t begin) {
       std::uint32_t mask = 0;
 #pragma unroll
       for (int bit = 0; bit < 32; ++bit)
       {
-        mask |= begin + bit < chunk.slices && (marks[base + (begin + bit) * plane] & IsFeature) != 0 ? 1u << bit : 0u;
+        mask |= begin + bit < slices && (column[(begin + bit) * plane] & IsFeature) != 0 ? 1u << bit : 0u;
       }
       return mask;
     };
-    std::int64_t  last = before && before[i] >= 0 ? before[i] : -far;
-    std::int64_t  next = -far;
-    std::int64_t  known = -1;
-    std::uint32_t mask = 0;
-    std::uint32_t maskAhead = 0;
-    for (std::int64_t begin = 0; begin < chunk.slices; begin += 32)
+    std::int64_t first = 0;
+    std::int64_t step = 0;
+    if (nearest)
     {
-      mask = known == begin ? maskAhead : featuresFrom(begin);
-      for (int bit = 0; bit < 32 && begin + bit < chunk.slices; ++bit)
+      const std::int64_t row = (i - volume * plane) / chunk.columns;
+      const Coordinates  place = chunk.Place(volume, -chunk.begin, row, i - volume * plane - row * chunk.columns);
+#pragma unroll
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        first += place.axis[a] * chunk.dense.axis[a];
+        step = a == chunk.scan ? chunk.dense.axis[a] : step;
+      }
+    }
+    // The positions of the features before and after, -1: there is none.
+    std::int32_t       last = before ? before[i] : -1;
+    std::int32_t       next = -1;
+    const std::int32_t after = behind ? behind[i] : -1;
+    bool               seeks = true;
+    std::int32_t       known = -1;
+    std::uint32_t      maskAhead = 0;
+    for (std::int32_t begin = 0; begin < slices; begin += 32)
+    {
+      const std::uint32_t mask = known == begin ? maskAhead : featuresFrom(begin);
+      const int           bits = slices - begin < 32 ? slices - begin : 32;
+      for (int bit = 0; bit < bits; ++bit)
       {
         const std::int64_t at = base + (begin + bit) * plane;
-        const std::int64_t position = chunk.begin + begin + bit;
+        const std::int32_t position = start + begin + bit;
         last = (mask >> bit & 1u) != 0 ? position : last;
-        if (next < position + ahead)
+        if (seeks || (next >= 0 && next < position + ahead))
         {
+          seeks = false;
           std::uint32_t found = bit + ahead < 32 ? mask & 0xFFFFFFFFu << (bit + ahead) : 0u;
-          std::int64_t  from = begin;
-          while (found == 0 && from + 32 < chunk.slices)
+          std::int32_t  from = begin;
+          while (found == 0 && from + 32 < slices)
           {
             from += 32;
             found = maskAhead = featuresFrom(from);
             known = from;
           }
-          next = found != 0                 ? chunk.begin + from + __ffs(static_cast<int>(found)) - 1
-                 : behind && behind[i] >= 0 ? static_cast<std::int64_t>(behind[i])
-                                            : far;
+          next = found != 0 ? start + from + __ffs(static_cast<int>(found)) - 1 : after;
         }
-        const std::int64_t toLast = position - last + ahead;
-        const std::int64_t toNext = next - position;
-        const std::int64_t nearer = toLast < toNext ? toLast : toNext;
-        T                  square = beyond;
-        if (nearer < far / 2)
+        const std::uint32_t toLast = last < 0 ? none : static_cast<std::uint32_t>(position - last + ahead);
+        const std::uint32_t toNext = next < 0 ? none : static_cast<std::uint32_t>(next - position);
+        const std::uint32_t nearer = toLast < toNext ? toLast : toNext;
+        T                   square = beyond;
+        if (nearer != none)
         {
           square = weight(nearer);
           square = square < beyond ? square : beyond;
         }
-        numbers[at] = ahead != 0 && (marks[at] & IsBackground) != 0 ? T{ 0 } : square;
+        numbers[at] = ahead != 0 && (column[(begin + bit) * plane] & IsBackground) != 0 ? T{ 0 } : square;
         if (nearest)
         {
-          const Coordinates place = chunk.Place(
-            i / plane, (toLast <= toNext ? last : next) - chunk.begin, i % plane / chunk.columns, i % chunk.columns);
-          std::int64_t index = 0;
-          for (int a = 0; a < MaxDimension; ++a)
-          {
-            index += place[a] * chunk.dense[a];
-          }
-          nearest[at] = nearer < far / 2 ? index : -1;
+          nearest[at] = nearer != none ? first + (toLast <= toNext ? last : next) * step : -1;
         }
       }
     }
@@ -408,21 +432,12 @@ StoreKernel(DistanceChunk chunk, DistanceView output, DistanceStore store, TOut 
   constexpr bool givesReals = static_cast<TOut>(0.5) != TOut{ 0 };
   TOut * const   out = const_cast<TOut *>(static_cast<const TOut *>(output.data));
   chunk.ForEachVoxel(
-    [&](std::int64_t i, Coordinates place, std::int64_t, std::int64_t, std::int64_t, std::int64_t column) {
-      if (chunk.x >= 0)
-      {
-        place[chunk.x] = column;
-      }
-      bool isInside = true;
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        isInside = isInside && place[a] >= output.box.lower[a] && place[a] < output.box.upper[a];
-      }
-      if (!isInside)
+    [&](std::int64_t i, const Coordinates & first, std::int64_t, std::int64_t, std::int64_t, std::int64_t column) {
+      if (!output.Contains(first, chunk.x, column))
       {
         return;
       }
-      TOut &     to = out[output.Offset(place)];
+      TOut &     to = out[output.Offset(first) + column * output.alongColumns];
       const bool isNear = numbers[i] < beyond;
       if (store.result == DistanceResult::Within || store.result == DistanceResult::Beyond)
       {
@@ -464,17 +479,9 @@ LabelKernel(DistanceChunk chunk, DistanceView input, DistanceView output, TBits 
 {
   TBits * const out = const_cast<TBits *>(static_cast<const TBits *>(output.data));
   chunk.ForEachVoxel(
-    [&](std::int64_t i, Coordinates place, std::int64_t volume, std::int64_t, std::int64_t, std::int64_t column) {
-      if (chunk.x >= 0)
-      {
-        place[chunk.x] = column;
-      }
-      bool isInside = true;
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        isInside = isInside && place[a] >= output.box.lower[a] && place[a] < output.box.upper[a];
-      }
-      if (!isInside)
+    [&](
+      std::int64_t i, const Coordinates & first, std::int64_t volume, std::int64_t, std::int64_t, std::int64_t column) {
+      if (!output.Contains(first, chunk.x, column))
       {
         return;
       }
@@ -482,27 +489,31 @@ LabelKernel(DistanceChunk chunk, DistanceView input, DistanceView output, TBits 
       if (numbers[i] < beyond)
       {
         Coordinates  from{};
+        std::int64_t at = 0;
+        std::int64_t fromRow = 0;
+        std::int64_t fromColumn = 0;
         std::int64_t rest = nearest[i];
+#pragma unroll
         for (int a = MaxDimension - 1; a >= 0; --a)
         {
-          from[a] = rest / chunk.dense[a];
-          rest -= from[a] * chunk.dense[a];
+          const std::int64_t step = chunk.dense.axis[a];
+          // Divisions of 32 bits are much faster.
+          const std::int64_t quotient = rest < std::int64_t{ 1 } << 32 && step < std::int64_t{ 1 } << 32
+                                          ? static_cast<std::uint32_t>(rest) / static_cast<std::uint32_t>(step)
+                                          : rest / step;
+          rest -= quotient * step;
+          from.axis[a] = quotient;
+          at = a == chunk.scan ? quotient - chunk.begin : at;
+          fromRow = a == chunk.y ? quotient : fromRow;
+          fromColumn = a == chunk.x ? quotient : fromColumn;
         }
-        const std::int64_t at = from[chunk.scan] - chunk.begin;
-        const std::int64_t ofColumn =
-          (volume * chunk.rows + (chunk.y < 0 ? 0 : from[chunk.y])) * chunk.columns + (chunk.x < 0 ? 0 : from[chunk.x]);
+        const std::int64_t ofColumn = (volume * chunk.rows + fromRow) * chunk.columns + fromColumn;
         label = at < 0               ? static_cast<TBits>(before[ofColumn])
                 : at >= chunk.slices ? static_cast<TBits>(behind[ofColumn])
                                      : static_cast<const TBits *>(input.data)[input.Offset(from)];
       }
-      out[output.Offset(place)] = label;
+      out[output.Offset(first) + column * output.alongColumns] = label;
     });
-}
-
-DistanceView
-ViewOf(const BufferView & view)
-{
-  return { view.data, view.box, view.stride };
 }
 
 DistanceChunk
@@ -526,6 +537,13 @@ MakeChunk(const DistanceOperation & operation, const Box & box)
     chunk.ofVolumes[a] = operation.IsAlong(a) ? 1 : box.Extent(a);
   }
   return chunk;
+}
+
+DistanceView
+ViewOf(const BufferView & view, const DistanceChunk & chunk)
+{
+  const auto strideOf = [&](int axis) { return axis < 0 ? std::int64_t{ 0 } : view.stride[axis]; };
+  return { view.data, view.box, view.stride, strideOf(chunk.scan), strideOf(chunk.y), strideOf(chunk.x) };
 }
 
 /** Two images of numbers, and of indices, which take turns. */
@@ -570,7 +588,7 @@ public:
     DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       MarkKernel<<<this->BlocksOfRows(), this->ThreadsOfRows(), 0, StreamOf(call)>>>(
-        m_Chunk, ViewOf(call.inputs[0]), m_Operation.background.As<Pixel>(), this->Marks());
+        m_Chunk, ViewOf(call.inputs[0], m_Chunk), m_Operation.background.As<Pixel>(), this->Marks());
       CheckLaunch("MarkKernel");
     });
   }
@@ -584,6 +602,11 @@ public:
     SummaryKernel<<<BlocksFor(m_Planes.columns, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
       m_Chunk, this->Marks(), firsts, lasts);
     CheckLaunch("SummaryKernel");
+    if (const std::size_t used = 2 * m_Planes.SideBytes(); used < m_Call.sideOutBytes)
+    {
+      // Plans ask for more than a chunk needs.
+      CheckCuda(cudaMemsetAsync(bytes + used, 0, m_Call.sideOutBytes - used, StreamOf(m_Call)), "cudaMemsetAsync");
+    }
     for (int side = 0; side < 2 && m_Planes.hasValues; ++side)
     {
       auto * const values = reinterpret_cast<std::uint64_t *>(
@@ -591,7 +614,7 @@ public:
       DispatchSize(m_Call.inputs[0].kind, [&](auto bits) {
         ValuesKernel<decltype(bits)>
           <<<BlocksFor(m_Planes.columns, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
-            m_Chunk, ViewOf(m_Call.inputs[0]), side == 0 ? firsts : lasts, values);
+            m_Chunk, ViewOf(m_Call.inputs[0], m_Chunk), side == 0 ? firsts : lasts, values);
         CheckLaunch("ValuesKernel");
       });
     }
@@ -626,7 +649,8 @@ private:
   unsigned int
   BlocksOfRows() const
   {
-    return BlocksFor(m_Voxels / m_Chunk.columns, this->ThreadsOfRows().y);
+    // As many as run at once, or more: what a thread finds out first serves many voxels.
+    return std::min(BlocksFor(m_Voxels / m_Chunk.columns, this->ThreadsOfRows().y), 1u << 13);
   }
   template <typename T>
   T *
@@ -723,7 +747,7 @@ private:
       store.limit = m_Operation.limit;
       StoreKernel<T, Out><<<this->BlocksOfRows(), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
         m_Chunk,
-        ViewOf(m_Call.output),
+        ViewOf(m_Call.output, m_Chunk),
         store,
         m_Operation.foreground.IsOf(m_Call.output.kind) ? m_Operation.foreground.As<Out>() : Out{ 1 },
         this->NoneOf<Out>(),
@@ -772,8 +796,8 @@ private:
       };
       LabelKernel<T, Bits>
         <<<this->BlocksOfRows(), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Chunk,
-                                                                               ViewOf(m_Call.inputs[0]),
-                                                                               ViewOf(m_Call.output),
+                                                                               ViewOf(m_Call.inputs[0], m_Chunk),
+                                                                               ViewOf(m_Call.output, m_Chunk),
                                                                                background,
                                                                                beyond,
                                                                                numbers,

@@ -279,15 +279,28 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<T> weight, T beyond, con
     for (std::int32_t line = warp; line < count; line += warps)
     {
       const Number * const numbersOfLine = numbers + line * lines.pitch;
-      FindRanges<T>(numbersOfLine, weight, lines, ranges);
-      const std::int64_t ofLine = base + line * lines.ofLine;
+      const std::int64_t   ofLine = base + line * lines.ofLine;
+      bool                 hasRanges = false;
       for (std::int32_t j = 0; j * DistanceWarp < lines.length; ++j)
       {
         const std::int32_t place = j * DistanceWarp + lane;
-        const std::int32_t end = ranges[2 * (j + 1 < lines.anchors ? j + 1 : j) + 1];
         Number             best = LineNumber<T>::None;
         std::int32_t       source = -1;
-        for (std::int32_t i = ranges[2 * j] / Width * Width; i <= end; i += Width)
+        const Number       own = place < lines.length ? numbersOfLine[place] : Number{ 0 };
+        if (__all_sync(0xFFFFFFFFu, own == Number{ 0 }))
+        {
+          // All are features, or among them.
+          best = own;
+          source = place;
+        }
+        else if (!hasRanges)
+        {
+          hasRanges = true;
+          FindRanges<T>(numbersOfLine, weight, lines, ranges);
+        }
+        const bool         isDone = source >= 0;
+        const std::int32_t end = isDone ? -1 : ranges[2 * (j + 1 < lines.anchors ? j + 1 : j) + 1];
+        for (std::int32_t i = isDone ? 0 : ranges[2 * j] / Width * Width; i <= end; i += Width)
         {
           const Vector vector = *reinterpret_cast<const Vector *>(numbersOfLine + i);
 #pragma unroll

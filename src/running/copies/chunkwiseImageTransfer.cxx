@@ -37,7 +37,8 @@ ImageTransfer::InSlabs(const BufferView & view, const Box & box, TCopy && copy)
   {
     --slowest;
   }
-  const Box          image = GetCopiedBox(*m_Request.operation, m_Request.image);
+  // Copies of an image that stays on the device are of no operation.
+  const Box image = m_Request.operation ? GetCopiedBox(*m_Request.operation, m_Request.image) : m_Request.image;
   const std::int64_t layers = box.Extent(slowest);
   const auto         bytes = static_cast<std::int64_t>(DenseView(nullptr, view.kind, box).NumberOfBytes());
   const std::int64_t together = std::max<std::int64_t>(SlabBytes / (bytes / layers), 1);
