@@ -37,7 +37,6 @@ ImageTransfer::InSlabs(const BufferView & view, const Box & box, TCopy && copy)
   {
     --slowest;
   }
-  const Box          image = GetCopiedBox(*m_Request.operation, m_Request.image);
   const std::int64_t layers = box.Extent(slowest);
   const auto         bytes = static_cast<std::int64_t>(DenseView(nullptr, view.kind, box).NumberOfBytes());
   const std::int64_t together = std::max<std::int64_t>(SlabBytes / (bytes / layers), 1);
@@ -50,7 +49,7 @@ ImageTransfer::InSlabs(const BufferView & view, const Box & box, TCopy && copy)
     Box slab = box;
     slab.lower[slowest] = box.lower[slowest] + layer;
     slab.upper[slowest] = std::min(slab.lower[slowest] + together, box.upper[slowest]);
-    copy(DenseSequence(view, slab, image), layer * (bytes / layers));
+    copy(DenseSequence(view, slab, box), layer * (bytes / layers));
   }
 }
 
