@@ -558,21 +558,19 @@ ScratchBytes(const Operation & theOperation, const ChunkShape & shape)
            : ResampleScratch<float>(operation, output).bytes;
 }
 
-/** Tables of passes. */
+/** Tables of passes; for doubles, as the shape does not say the output's kind. */
 std::size_t
-TableBytes(const Operation & theOperation, const ChunkShape & shape)
+TableBytes(const Operation & theOperation, const ChunkShape &)
 {
   const ResampleOperation & operation = OperationOf(theOperation);
-  const bool                isDouble = ResampleOperation::UsesDoubles(shape.inputKinds[0], shape.outputKind);
-  const std::size_t         real = isDouble ? sizeof(double) : sizeof(float);
-  const ResamplePlan        plan(operation, real);
-  std::size_t               bytes = 0;
+  const ResamplePlan        plan(operation, sizeof(double));
   const bool                isInterpolated = !operation.IsOnVoxels() && operation.interpolation != Interpolation::Label;
+  std::size_t               bytes = 0;
   for (int i = 0; isInterpolated && plan.way == ResampleWay::Passes && i < ResampleAxes; ++i)
   {
     const auto n = static_cast<std::size_t>(operation.output[operation.axes[i]]);
-    bytes += RoundUp(n * static_cast<std::size_t>(plan.grid.axes[i].taps) * real) + RoundUp(n * sizeof(std::int64_t)) +
-             RoundUp(n);
+    bytes += RoundUp(n * static_cast<std::size_t>(plan.grid.axes[i].taps) * sizeof(double)) +
+             RoundUp(n * sizeof(std::int64_t)) + RoundUp(n);
   }
   return bytes;
 }

@@ -663,7 +663,7 @@ FindBestOnce(const PlannerRequest & request)
   Search     search(request);
   const auto forEachShape = [&axes, &request](auto && visitCuts) {
     const auto visit = [&](const AxisCut(&cuts)[MaxDimension]) {
-      if (!request.mostInput)
+      if (!request.mostInput || request.inPlace)
       {
         return visitCuts(cuts);
       }

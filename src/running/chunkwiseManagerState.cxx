@@ -410,7 +410,7 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
     p.inputBox = [operation = request.operation, image = request.image](const Box & output) {
       return GetInputBox(*operation, output, image);
     };
-    if (kernels != hostKernels && GetBoundedGrid(*request.operation))
+    if (GetBoundedGrid(*request.operation))
     {
       p.mostInput = [operation = request.operation, image = request.image](const Coordinates & output) {
         return GetBoundedGrid(*operation)->GetMostInput(output, image.Extents());

@@ -37,8 +37,6 @@ ImageTransfer::InSlabs(const BufferView & view, const Box & box, TCopy && copy)
   {
     --slowest;
   }
-  // Copies of an image that stays on the device are of no operation.
-  const Box image = m_Request.operation ? GetCopiedBox(*m_Request.operation, m_Request.image) : m_Request.image;
   const std::int64_t layers = box.Extent(slowest);
   const auto         bytes = static_cast<std::int64_t>(DenseView(nullptr, view.kind, box).NumberOfBytes());
   const std::int64_t together = std::max<std::int64_t>(SlabBytes / (bytes / layers), 1);
@@ -51,7 +49,7 @@ ImageTransfer::InSlabs(const BufferView & view, const Box & box, TCopy && copy)
     Box slab = box;
     slab.lower[slowest] = box.lower[slowest] + layer;
     slab.upper[slowest] = std::min(slab.lower[slowest] + together, box.upper[slowest]);
-    copy(DenseSequence(view, slab, image), layer * (bytes / layers));
+    copy(DenseSequence(view, slab, box), layer * (bytes / layers));
   }
 }
 
