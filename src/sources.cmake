@@ -228,6 +228,7 @@ set(Chunkwise_LEVEL_SRCS
   cpu/derivatives/chunkwiseCpuDerivativeFunctions.cxx
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx
   cpu/enhancement/chunkwiseCpuDiffusionFunctions.cxx
+  cpu/rank/chunkwiseCpuRankLaneFunctions.cxx
   cpu/resampling/chunkwiseCpuResampleFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx
