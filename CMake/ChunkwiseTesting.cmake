@@ -15,7 +15,7 @@ if(NOT CMAKE_CXX_STANDARD OR CMAKE_CXX_STANDARD LESS 17)
 endif()
 # Tests see the headers that are not installed, and those of other tests.
 include(${Chunkwise_SOURCE_DIR}/src/sources.cmake)
-include(${Chunkwise_SOURCE_DIR}/CMake/ChunkwiseOnnx.cmake)
+include(${Chunkwise_SOURCE_DIR}/CMake/ChunkwiseOnnxWriter.cmake)
 set(Chunkwise_TEST_FOLDERS ${Chunkwise_PRIVATE_FOLDERS})
 if(CHUNKWISE_BUILD_NETWORKS)
   list(APPEND Chunkwise_TEST_FOLDERS ${Chunkwise_NETWORK_FOLDERS})

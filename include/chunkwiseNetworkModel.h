@@ -10,10 +10,6 @@
 namespace chunkwise
 {
 
-/** Whether this build reads ONNX files. */
-Chunkwise_EXPORT bool
-CanReadNetworkModels();
-
 /** The network of an ONNX file, opset 7 to 21, finished. One image goes in, [1][channels][z][y][x] or
  * [1][channels][y][x] with extents of any size, one comes out. Weights are float32, float16 or double; what is stored
  * in other files must lie beside the model. Throws ParameterError, which begins with the file's name, and names the

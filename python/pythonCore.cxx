@@ -1196,13 +1196,6 @@ AddTable(nb::module_ & module)
   module.def("common_kind", [](const std::string & a, const std::string & b) {
     return std::string(PixelKindName(GetCommonKind(PixelKindFromName(a), PixelKindFromName(b))));
   });
-  module.def("can_read_networks", [] {
-#ifdef CHUNKWISE_HAS_NETWORKS
-    return CanReadNetworkModels();
-#else
-    return false;
-#endif
-  });
 }
 
 void

@@ -72,7 +72,7 @@ def check_versions():
 
 def options():
     """The options of the build, by the names that recipes may give."""
-    text = "".join(read(name) for name in ("CMakeLists.txt", "itk-module-init.cmake", "CMake/ChunkwiseOnnx.cmake"))
+    text = "".join(read(name) for name in ("CMakeLists.txt", "itk-module-init.cmake"))
     return set(re.findall(r"option\((CHUNKWISE_\w+)", text))
 
 

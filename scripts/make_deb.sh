@@ -10,7 +10,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=${CHUNKWISE_BUILD_DIR:-$root/build-deb}
 target=$(realpath -m "${1:-$build}")
 "$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev nlohmann-json3-dev \
-  libprotobuf-dev protobuf-compiler zlib1g-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev libblosc-dev libzstd-dev liblz4-dev libfftw3-dev dpkg-dev file
+  zlib1g-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev libblosc-dev libzstd-dev liblz4-dev libfftw3-dev dpkg-dev file
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_BUILD_TESTING=OFF \
   -DCMAKE_INSTALL_PREFIX=/usr "-DCHUNKWISE_USE_CUDA=${CHUNKWISE_CUDA:-OFF}" ${CMAKE_CXX_COMPILER_LAUNCHER:+"-DCMAKE_CXX_COMPILER_LAUNCHER=$CMAKE_CXX_COMPILER_LAUNCHER"}
 cmake --build "$build"

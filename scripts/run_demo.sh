@@ -15,7 +15,7 @@ sigma=5
 memory=168M
 
 "$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev nlohmann-json3-dev \
-  libprotobuf-dev protobuf-compiler zlib1g-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev libblosc-dev libzstd-dev liblz4-dev mricron-data python3-nibabel python3-numpy python3-matplotlib
+  zlib1g-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev libblosc-dev libzstd-dev liblz4-dev mricron-data python3-nibabel python3-numpy python3-matplotlib
 volume=/usr/share/mricron/templates/ch2better.nii.gz
 
 mkdir -p "$demo"

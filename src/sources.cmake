@@ -228,6 +228,7 @@ set(Chunkwise_LEVEL_SRCS
   cpu/derivatives/chunkwiseCpuDerivativeFunctions.cxx
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx
   cpu/enhancement/chunkwiseCpuDiffusionFunctions.cxx
+  cpu/rank/chunkwiseCpuRankLaneFunctions.cxx
   cpu/resampling/chunkwiseCpuResampleFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx
@@ -252,6 +253,14 @@ set(Chunkwise_NETWORK_SRCS
   network/chunkwiseNetworkFilters.cxx
   network/chunkwiseNetworks.cxx
   network/onnx/chunkwiseNetworkModel.cxx
+  network/onnx/chunkwiseOnnxFormat.cxx
+  network/onnx/chunkwiseOnnxImporter.cxx
+  network/onnx/chunkwiseOnnxLayers.cxx
+  network/onnx/chunkwiseOnnxNode.cxx
+  network/onnx/chunkwiseOnnxPointwise.cxx
+  network/onnx/chunkwiseOnnxResize.cxx
+  network/onnx/chunkwiseOnnxShapes.cxx
+  network/onnx/chunkwiseOnnxTensor.cxx
 )
 set(Chunkwise_NETWORK_CPU_SRCS
   cpu/network/chunkwiseCpuNetwork.cxx
@@ -266,17 +275,6 @@ set(Chunkwise_NETWORK_LEVEL_SRCS
 set(Chunkwise_NETWORK_ITK_SRCS
   itk/itkSlidingWindowNetworkEnums.cxx
 )
-# The sources that read ONNX files, if protobuf was found; and the format, from which protoc makes a source.
-set(Chunkwise_ONNX_SRCS
-  network/onnx/chunkwiseOnnxImporter.cxx
-  network/onnx/chunkwiseOnnxLayers.cxx
-  network/onnx/chunkwiseOnnxNode.cxx
-  network/onnx/chunkwiseOnnxPointwise.cxx
-  network/onnx/chunkwiseOnnxResize.cxx
-  network/onnx/chunkwiseOnnxShapes.cxx
-  network/onnx/chunkwiseOnnxTensor.cxx
-)
-set(Chunkwise_ONNX_PROTO network/onnx/chunkwiseOnnx.proto)
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
 set(Chunkwise_PRIVATE_FOLDERS arithmetic operations window convolution table backend planning reconstruction resampling statistics thresholds objects
   derivatives running running/memory running/copies running/threads running/schedules running/pipeline running/streaming watershed

@@ -20,8 +20,7 @@ class Chunkwise(CMakePackage, CudaPackage):
     version("0.2.0", sha256="0000000000000000000000000000000000000000000000000000000000000000")
 
     variant("itk", default=True, description="Build ITK's filters, reading and writing of files, and the program")
-    variant("networks", default=True, description="Build convolutional networks")
-    variant("onnx", default=True, when="+networks", description="Read networks from ONNX files")
+    variant("networks", default=True, description="Build convolutional networks, read from ONNX files")
     # FFTW is GPL: the module is built and opened on request only.
     variant("fftw", default=False, description="Build a module with FFTW's transforms (GPL)")
 
@@ -37,7 +36,6 @@ class Chunkwise(CMakePackage, CudaPackage):
     depends_on("jpeg", when="+itk")
     depends_on("expat", when="+itk")
     depends_on("isa-l", when="+itk")
-    depends_on("protobuf", when="+onnx")
     depends_on("fftw precision=float,double", when="+fftw")
     depends_on("googletest", type="test")
 
@@ -49,7 +47,6 @@ class Chunkwise(CMakePackage, CudaPackage):
         args = [
             self.define_from_variant("CHUNKWISE_USE_ITK", "itk"),
             self.define_from_variant("CHUNKWISE_BUILD_NETWORKS", "networks"),
-            self.define_from_variant("CHUNKWISE_USE_ONNX", "onnx"),
             self.define_from_variant("CHUNKWISE_USE_FFTW", "fftw"),
             self.define_from_variant("CHUNKWISE_USE_CUDA", "cuda"),
             self.define("CHUNKWISE_BUILD_TESTING", self.run_tests),

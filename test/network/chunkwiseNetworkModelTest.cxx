@@ -39,9 +39,9 @@ public:
   void
   Input(const std::string & name, const Dimensions & input)
   {
-    onnx::ValueInfoProto * info = proto.mutable_graph()->add_input();
+    onnx_writer::ValueInfoProto * info = proto.mutable_graph()->add_input();
     info->set_name(name);
-    onnx::TypeProto::Tensor * type = info->mutable_type()->mutable_tensor_type();
+    onnx_writer::TypeProto::Tensor * type = info->mutable_type()->mutable_tensor_type();
     type->set_elem_type(1);
     type->mutable_shape();
     for (const std::int64_t size : input)
@@ -56,10 +56,10 @@ public:
       }
     }
   }
-  onnx::TensorProto &
+  onnx_writer::TensorProto &
   Floats(const std::string & name, const Dimensions & dimensions, std::vector<float> values = {})
   {
-    onnx::TensorProto * tensor = proto.mutable_graph()->add_initializer();
+    onnx_writer::TensorProto * tensor = proto.mutable_graph()->add_initializer();
     Fill(*tensor, name, dimensions, 1);
     std::int64_t count = 1;
     for (const std::int64_t size : dimensions)
@@ -76,18 +76,18 @@ public:
   void
   Ints(const std::string & name, const Dimensions & values, bool isScalar = false)
   {
-    onnx::TensorProto * tensor = proto.mutable_graph()->add_initializer();
+    onnx_writer::TensorProto * tensor = proto.mutable_graph()->add_initializer();
     Fill(*tensor, name, isScalar ? Dimensions{} : Dimensions{ static_cast<std::int64_t>(values.size()) }, 7);
     for (const std::int64_t value : values)
     {
       tensor->add_int64_data(value);
     }
   }
-  onnx::NodeProto &
+  onnx_writer::NodeProto &
   Node(const std::string & op, const std::vector<std::string> & inputs,
        const std::vector<std::string> & outputs = { "y" })
   {
-    onnx::NodeProto * node = proto.mutable_graph()->add_node();
+    onnx_writer::NodeProto * node = proto.mutable_graph()->add_node();
     node->set_op_type(op);
     for (const std::string & name : inputs)
     {
@@ -111,11 +111,11 @@ public:
     return ParseNetworkModel(bytes.data(), bytes.size(), "model.onnx");
   }
 
-  onnx::ModelProto proto;
+  onnx_writer::ModelProto proto;
 
 private:
   static void
-  Fill(onnx::TensorProto & tensor, const std::string & name, const Dimensions & dimensions, int type)
+  Fill(onnx_writer::TensorProto & tensor, const std::string & name, const Dimensions & dimensions, int type)
   {
     tensor.set_name(name);
     tensor.set_data_type(type);
@@ -126,40 +126,40 @@ private:
   }
 };
 
-onnx::AttributeProto &
-AddAttribute(onnx::NodeProto & node, const std::string & name, int type)
+onnx_writer::AttributeProto &
+AddAttribute(onnx_writer::NodeProto & node, const std::string & name, int type)
 {
-  onnx::AttributeProto * attribute = node.add_attribute();
+  onnx_writer::AttributeProto * attribute = node.add_attribute();
   attribute->set_name(name);
   attribute->set_type(type);
   return *attribute;
 }
 
-onnx::NodeProto &
-Set(onnx::NodeProto & node, const std::string & name, std::int64_t value)
+onnx_writer::NodeProto &
+Set(onnx_writer::NodeProto & node, const std::string & name, std::int64_t value)
 {
   AddAttribute(node, name, 2).set_i(value);
   return node;
 }
 
-onnx::NodeProto &
-Set(onnx::NodeProto & node, const std::string & name, float value)
+onnx_writer::NodeProto &
+Set(onnx_writer::NodeProto & node, const std::string & name, float value)
 {
   AddAttribute(node, name, 1).set_f(value);
   return node;
 }
 
-onnx::NodeProto &
-Set(onnx::NodeProto & node, const std::string & name, const std::string & value)
+onnx_writer::NodeProto &
+Set(onnx_writer::NodeProto & node, const std::string & name, const std::string & value)
 {
   AddAttribute(node, name, 3).set_s(value);
   return node;
 }
 
-onnx::NodeProto &
-Set(onnx::NodeProto & node, const std::string & name, const Dimensions & values)
+onnx_writer::NodeProto &
+Set(onnx_writer::NodeProto & node, const std::string & name, const Dimensions & values)
 {
-  onnx::AttributeProto & attribute = AddAttribute(node, name, 7);
+  onnx_writer::AttributeProto & attribute = AddAttribute(node, name, 7);
   for (const std::int64_t value : values)
   {
     attribute.add_ints(value);
@@ -252,17 +252,12 @@ SmallNetwork()
 
 } // namespace
 
-TEST(NetworkModel, ThisBuildReadsModels)
-{
-  EXPECT_TRUE(CanReadNetworkModels());
-}
-
 TEST(NetworkModel, ConvolutionHasItsAxesTurned)
 {
   Model model({ 1, 4, Anything, Anything, Anything });
   model.Floats("w", { 6, 2, 5, 3, 1 });
   model.Floats("b", { 6 });
-  onnx::NodeProto & node = model.Node("Conv", { "x", "w", "b" });
+  onnx_writer::NodeProto & node = model.Node("Conv", { "x", "w", "b" });
   node.set_name("first");
   Set(node, "kernel_shape", Dimensions{ 5, 3, 1 });
   Set(node, "dilations", Dimensions{ 3, 2, 1 });
@@ -314,13 +309,13 @@ TEST(NetworkModel, AutomaticPaddingOfEvenKernels)
 
 TEST(NetworkModel, ConvolutionsThatDoNotFit)
 {
-  const auto make = [](const Dimensions & weights, const std::function<void(onnx::NodeProto &)> & change) {
+  const auto make = [](const Dimensions & weights, const std::function<void(onnx_writer::NodeProto &)> & change) {
     Model model;
     model.Floats("w", weights);
     change(model.Node("Conv", { "x", "w" }));
     return model;
   };
-  const auto nothing = [](onnx::NodeProto &) {};
+  const auto nothing = [](onnx_writer::NodeProto &) {};
   EXPECT_REFUSED(make({ 1, 2, 3, 3 }, nothing), "its weights have 4 axes where 5 are needed");
   EXPECT_REFUSED(make({ 1, 3, 3, 3, 3 }, nothing), "its weights are for 3 channels");
   EXPECT_REFUSED(make({ 0, 2, 3, 3, 3 }, nothing), "0 channels");
@@ -356,7 +351,7 @@ TEST(NetworkModel, TransposedConvolution)
   model.proto.mutable_graph()->mutable_node(0)->clear_attribute();
   Set(*model.proto.mutable_graph()->mutable_node(0), "strides", Dimensions{ 2, 2, 2 });
   model.Floats("w", { 4, 3, 2, 3, 4 });
-  onnx::NodeProto & node = model.Node("ConvTranspose", { "a", "w" });
+  onnx_writer::NodeProto & node = model.Node("ConvTranspose", { "a", "w" });
   Set(node, "strides", Dimensions{ 2, 2, 2 });
   Set(node, "pads", Dimensions{ 0, 1, 1, 0, 1, 1 });
   Set(node, "output_padding", Dimensions{ 0, 1, 0 });
@@ -527,8 +522,8 @@ TEST(NetworkModel, ValuesThatGoOn)
   Model integer;
   Set(integer.Node("Cast", { "x" }), "to", std::int64_t{ 7 });
   EXPECT_REFUSED(integer, "it makes int64 of an image");
-  Model               training;
-  onnx::TensorProto & on = training.Floats("on", {}, { 1 });
+  Model                      training;
+  onnx_writer::TensorProto & on = training.Floats("on", {}, { 1 });
   on.clear_float_data();
   on.set_data_type(9);
   on.add_int32_data(1);
@@ -695,11 +690,11 @@ TEST(NetworkModel, UpsampleOfOldFiles)
     Set(
       Set(model.Node("MaxPool", { "x" }, { "a" }), "kernel_shape", Dimensions{ 2, 1 }), "strides", Dimensions{ 2, 1 });
     model.Floats("scales", { 4 }, { 1, 1, 2, 1 });
-    onnx::NodeProto & node = model.Node("Upsample", { "a", "scales" });
+    onnx_writer::NodeProto & node = model.Node("Upsample", { "a", "scales" });
     if (version == 7)
     {
       node.mutable_input()->RemoveLast();
-      onnx::AttributeProto & scales = AddAttribute(node, "scales", 6);
+      onnx_writer::AttributeProto & scales = AddAttribute(node, "scales", 6);
       for (const float scale : { 1, 1, 2, 1 })
       {
         scales.add_floats(scale);
@@ -868,8 +863,8 @@ TEST(NetworkModel, ClassifierBecomesDense)
 TEST(NetworkModel, TypesOfWeights)
 {
   const auto make = [](int type, const std::string & raw) {
-    Model               model({ 1, 1, Anything, Anything });
-    onnx::TensorProto & tensor = model.Floats("w", { 1, 1, 1, 2 });
+    Model                      model({ 1, 1, Anything, Anything });
+    onnx_writer::TensorProto & tensor = model.Floats("w", { 1, 1, 1, 2 });
     tensor.clear_float_data();
     tensor.set_data_type(type);
     tensor.set_raw_data(raw);
@@ -894,8 +889,8 @@ TEST(NetworkModel, TypesOfWeights)
 TEST(NetworkModel, DimensionsThatLie)
 {
   const auto make = [](const Dimensions & dimensions) {
-    Model               model({ 1, 1, Anything, Anything });
-    onnx::TensorProto & tensor = model.Floats("w", { 1, 1, 1, 1 });
+    Model                      model({ 1, 1, Anything, Anything });
+    onnx_writer::TensorProto & tensor = model.Floats("w", { 1, 1, 1, 1 });
     tensor.clear_dims();
     for (const std::int64_t size : dimensions)
     {
@@ -1060,8 +1055,8 @@ TEST(NetworkModel, WeightsBesideTheModel)
     std::filesystem::temp_directory_path() / ("chunkwise-model-" + std::to_string(std::random_device()()));
   std::filesystem::create_directories(folder / "parts");
   const auto make = [](const std::string & location, const std::string & offset, const std::string & length) {
-    Model               model({ 1, 1, Anything, Anything });
-    onnx::TensorProto & tensor = model.Floats("w", { 1, 1, 1, 2 });
+    Model                      model({ 1, 1, Anything, Anything });
+    onnx_writer::TensorProto & tensor = model.Floats("w", { 1, 1, 1, 2 });
     tensor.clear_float_data();
     tensor.set_data_location(1);
     for (const auto & pair :
@@ -1069,7 +1064,7 @@ TEST(NetworkModel, WeightsBesideTheModel)
     {
       if (!pair.second.empty())
       {
-        onnx::StringStringEntryProto * entry = tensor.add_external_data();
+        onnx_writer::StringStringEntryProto * entry = tensor.add_external_data();
         entry->set_key(pair.first);
         entry->set_value(pair.second);
       }
@@ -1180,18 +1175,18 @@ TEST(NetworkModel, DamagedNodesAreRefusedOrRead)
   const auto         number = [&] { return numbers[random() % (sizeof(numbers) / sizeof(numbers[0]))]; };
   for (int trial = 0; trial < 5000; ++trial)
   {
-    Model              model = SmallNetwork();
-    onnx::GraphProto & graph = *model.proto.mutable_graph();
-    const auto         anyName = [&]() -> std::string {
-      onnx::NodeProto & node =
+    Model                     model = SmallNetwork();
+    onnx_writer::GraphProto & graph = *model.proto.mutable_graph();
+    const auto                anyName = [&]() -> std::string {
+      onnx_writer::NodeProto & node =
         *graph.mutable_node(static_cast<int>(random() % static_cast<unsigned>(graph.node_size())));
       return random() % 2 == 0 ? node.output(0) : node.input(0);
     };
     for (unsigned change = 0; change <= random() % 3; ++change)
     {
-      onnx::NodeProto & node =
+      onnx_writer::NodeProto & node =
         *graph.mutable_node(static_cast<int>(random() % static_cast<unsigned>(graph.node_size())));
-      onnx::TensorProto & tensor =
+      onnx_writer::TensorProto & tensor =
         *graph.mutable_initializer(static_cast<int>(random() % static_cast<unsigned>(graph.initializer_size())));
       switch (random() % 6)
       {
@@ -1204,7 +1199,7 @@ TEST(NetworkModel, DamagedNodesAreRefusedOrRead)
         case 2:
           if (node.attribute_size() > 0)
           {
-            onnx::AttributeProto & attribute = *node.mutable_attribute(0);
+            onnx_writer::AttributeProto & attribute = *node.mutable_attribute(0);
             attribute.set_i(number());
             if (attribute.ints_size() > 0)
             {

@@ -6,6 +6,7 @@
 #include "chunkwiseManager.h"
 #include "chunkwiseNetworkModel.h"
 #include "chunkwiseNetworkOperation.h"
+#include "chunkwiseOnnx.pb.h"
 #include "chunkwiseOnnxTensor.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +64,7 @@ struct Tensor
 };
 
 bool
-ReadTensor(const std::filesystem::path & file, onnx::TensorProto & proto)
+ReadTensor(const std::filesystem::path & file, onnx_writer::TensorProto & proto)
 {
   return std::filesystem::exists(file) && proto.ParseFromString(ReadBytes(file));
 }
@@ -71,8 +72,9 @@ ReadTensor(const std::filesystem::path & file, onnx::TensorProto & proto)
 bool
 ReadFloatTensor(const std::filesystem::path & file, Tensor & tensor)
 {
+  const std::string bytes = std::filesystem::exists(file) ? ReadBytes(file) : std::string();
   onnx::TensorProto proto;
-  if (!ReadTensor(file, proto) || !onnx::IsFloatingPoint(proto.data_type()))
+  if (bytes.empty() || !onnx::ParseTensor(bytes, proto) || !onnx::IsFloatingPoint(proto.dataType))
   {
     return false;
   }
@@ -104,21 +106,21 @@ SpacingOf(const LayerExtent & spacing, int axis, int rank)
 std::string
 MakeNetwork(const std::filesystem::path & folder, const LayerExtent & spacing)
 {
-  onnx::ModelProto model;
+  onnx_writer::ModelProto model;
   if (!model.ParseFromString(ReadBytes(folder / "model.onnx")))
   {
     return "";
   }
   // The operators of the oldest of these models are the same in the first version that is read.
-  for (onnx::OperatorSetIdProto & set : *model.mutable_opset_import())
+  for (onnx_writer::OperatorSetIdProto & set : *model.mutable_opset_import())
   {
     set.set_version(std::max<std::int64_t>(set.version(), 7));
   }
-  onnx::GraphProto & graph = *model.mutable_graph();
+  onnx_writer::GraphProto & graph = *model.mutable_graph();
   for (int i = 1; i < graph.input_size(); ++i)
   {
-    onnx::TensorProto tensor;
-    const bool        isKnown = std::any_of(graph.initializer().begin(),
+    onnx_writer::TensorProto tensor;
+    const bool               isKnown = std::any_of(graph.initializer().begin(),
                                      graph.initializer().end(),
                                      [&](const auto & constant) { return constant.name() == graph.input(i).name(); });
     if (!isKnown && ReadTensor(folder / "test_data_set_0" / ("input_" + std::to_string(i) + ".pb"), tensor))
@@ -137,14 +139,15 @@ MakeNetwork(const std::filesystem::path & folder, const LayerExtent & spacing)
   }
   if (spacing != Spacings[0] && graph.input_size() > 0)
   {
-    onnx::NodeProto every;
+    onnx_writer::NodeProto every;
     every.set_op_type("MaxPool");
     every.add_input("chunkwise.image");
     every.add_output(graph.input(0).name());
-    onnx::TensorShapeProto & shape = *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+    onnx_writer::TensorShapeProto & shape =
+      *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
     for (const bool isStride : { false, true })
     {
-      onnx::AttributeProto * attribute = every.add_attribute();
+      onnx_writer::AttributeProto * attribute = every.add_attribute();
       attribute->set_name(isStride ? "strides" : "kernel_shape");
       attribute->set_type(7);
       for (int i = 2; i < shape.dim_size(); ++i)

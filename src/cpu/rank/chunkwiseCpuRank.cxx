@@ -51,25 +51,6 @@ struct RankMemory
   }
 };
 
-/** The same for lines side by side. */
-template <typename TKey>
-struct LineTile
-{
-  RankLine<TKey> line;
-  TKey *         keys{ nullptr };
-  TKey *         results{ nullptr };
-
-  std::int64_t
-  LayOut(std::int64_t voxels, std::int64_t outputs, std::int64_t lines, int axis, char * memory)
-  {
-    std::int64_t bytes = line.LayOut(voxels, outputs, axis != 0, memory);
-    keys = reinterpret_cast<TKey *>(memory + bytes);
-    bytes += RoundToLine(voxels * lines * static_cast<std::int64_t>(sizeof(TKey)));
-    results = reinterpret_cast<TKey *>(memory + bytes);
-    return bytes + RoundToLine(outputs * lines * static_cast<std::int64_t>(sizeof(TKey)));
-  }
-};
-
 /** Calls f(begin, end) for the parts of a row that have a voxel for which is(x); their lengths are multiples of
  * `least`, as many as are searched at once. */
 template <typename TIs, typename TFunctor>
@@ -234,9 +215,9 @@ RunLines(const KernelCall & call, const RankOperation & operation, const Coordin
 {
   const WindowBoxes  boxes(output, call.image, radius, operation.boundary.mode);
   const Box &        padded = boxes.padded;
-  const std::int64_t lines = axis == 0 ? 1 : output.Extent(0);
-  LineTile<TKey>     tile;
-  tile.LayOut(padded.Extent(axis), output.Extent(axis), lines, axis, memory);
+  RankLineTile<TKey> tile;
+  tile.lines = axis == 0 ? 1 : output.Extent(0);
+  tile.LayOut(padded.Extent(axis), output.Extent(axis), 2 * radius[axis] + 1, memory);
   kinds.load(call, operation, padded, tile.keys);
   tile.line.length = padded.Extent(axis);
   tile.line.outputs = output.Extent(axis);
@@ -244,24 +225,7 @@ RunLines(const KernelCall & call, const RankOperation & operation, const Coordin
   tile.line.shift = padded.lower[axis] - output.lower[axis];
   tile.line.fraction = operation.fraction;
   tile.line.isReal = kinds.isReal;
-  if (axis == 0)
-  {
-    tile.line.keys = tile.keys;
-    tile.line.results = tile.results;
-    FindInLine(tile.line);
-  }
-  for (std::int64_t l = 0; axis != 0 && l < lines; ++l)
-  {
-    for (std::int64_t i = 0; i < tile.line.length; ++i)
-    {
-      tile.line.keys[i] = tile.keys[i * lines + l];
-    }
-    FindInLine(tile.line);
-    for (std::int64_t i = 0; i < tile.line.outputs; ++i)
-    {
-      tile.results[i * lines + l] = tile.line.results[i];
-    }
-  }
+  FindInLines(tile);
   const TKey * row = tile.results;
   ForEachRow(output, [&](const Coordinates & at) {
     kinds.store(call.output, at, output.Extent(0), row);
@@ -444,11 +408,11 @@ RunRank(const KernelCall & call)
 std::int64_t
 BytesOfLines(const Coordinates & radius, int axis, const Box & output, PixelKind kind)
 {
-  const Coordinates  tile = RankLineTileExtent(output, radius, axis);
-  const std::int64_t lines = axis == 0 ? 1 : tile[0];
+  const Coordinates extent = RankLineTileExtent(output, radius, axis, kind);
   return DispatchPixelKind(kind, [&](auto pixel) {
-    return LineTile<typename RankKey<decltype(pixel)>::Type>().LayOut(
-      tile[axis] + 2 * radius[axis], tile[axis], lines, axis, nullptr);
+    RankLineTile<typename RankKey<decltype(pixel)>::Type> tile;
+    tile.lines = axis == 0 ? 1 : extent[0];
+    return tile.LayOut(extent[axis] + 2 * radius[axis], extent[axis], 2 * radius[axis] + 1, nullptr);
   });
 }
 
@@ -461,7 +425,8 @@ RunRankLines(const KernelCall & call)
   const int          axis = RankLineAxis(operation, image, call.inputs[0].kind);
   const std::int64_t bytes = BytesOfLines(radius, axis, call.output.box, call.inputs[0].kind);
   WithKinds(call, [&](const auto & kinds) {
-    ForEachTileOf(RankLineTileExtent(call.output.box, radius, axis), call, [&](const Box & tile, unsigned int worker) {
+    const Coordinates extent = RankLineTileExtent(call.output.box, radius, axis, call.inputs[0].kind);
+    ForEachTileOf(extent, call, [&](const Box & tile, unsigned int worker) {
       RunLines(call, operation, radius, axis, tile, static_cast<char *>(call.scratch) + bytes * worker, kinds);
     });
   });

@@ -1,16 +1,48 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuRankLines.h"
 
+#include "chunkwiseCpuLevels.h"
+
 #include <cstring>
 
 namespace chunkwise
 {
 
+CHUNKWISE_DECLARE_AT_LEVELS(RankLaneLevel, MakeRankLaneLevel)
+
 namespace
 {
 
-/** Lines that lie side by side in a tile, along another axis than x. */
+template <typename TKey>
+void
+Slide(const RankLanes<TKey> & lanes)
+{
+  static FunctionsAtLevels<RankLaneLevel> levels{ CHUNKWISE_AT_LEVELS(MakeRankLaneLevel) };
+  const RankLaneLevel &                   level = levels.Get();
+  if constexpr (sizeof(TKey) == 1)
+  {
+    level.slide8(lanes);
+  }
+  else if constexpr (sizeof(TKey) == 2)
+  {
+    level.slide16(lanes);
+  }
+  else if constexpr (sizeof(TKey) == 4)
+  {
+    level.slide32(lanes);
+  }
+  else
+  {
+    level.slide64(lanes);
+  }
+}
+
+/** Lines that lie side by side in a tile, along another axis than x, at the least. */
 constexpr std::int64_t LinesTogether = 16;
+/** Bytes of the longest window whose keys are kept sorted, for a line in each lane of a vector, and the steps that a
+ * part of a line has at the least. */
+constexpr std::int64_t MostBytesOfLane = 512;
+constexpr std::int64_t LeastStepsOfLane = 32;
 /** Voxels of a part of a line, unless windows are longer. */
 constexpr std::int64_t FewVoxelsOfLine = 512;
 /** Longer windows take more memory than they should. */
@@ -273,48 +305,11 @@ FindByExchanges(const RankLine<TKey> & line)
   return true;
 }
 
-} // namespace
-
-int
-RankLineAxis(const RankOperation & operation, const Coordinates & image, PixelKind kind)
-{
-  const Coordinates radius = operation.EffectiveRadius(image);
-  int               axis = -1;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    if (radius[a] > 0 && axis >= 0)
-    {
-      return -1;
-    }
-    axis = radius[a] > 0 ? a : axis;
-  }
-  if (axis < 0 || operation.isCounted)
-  {
-    return -1;
-  }
-  const std::int64_t taps = 2 * radius[axis] + 1;
-  const std::size_t  size = PixelSize(kind);
-  // Above where rows that are searched bit by bit take as long.
-  const std::int64_t most = size == 1 ? 100 : size == 2 ? 40 : size == 4 ? 7 : 0;
-  const bool         isExchanged = size >= 4 && taps <= 5 && operation.fraction == 0.5;
-  return (taps > most || isExchanged) && taps <= MostTapsOfLine ? axis : -1;
-}
-
-Coordinates
-RankLineTileExtent(const Box & output, const Coordinates & radius, int axis)
-{
-  const std::int64_t taps = 2 * radius[axis] + 1;
-  Coordinates        tile = Coordinates::Filled(1);
-  tile[0] = std::min(output.Extent(0), axis == 0 ? 1 : LinesTogether);
-  tile[axis] = std::min(output.Extent(axis), std::max(FewVoxelsOfLine - taps, 3 * taps));
-  return tile;
-}
-
 template <typename TKey>
 void
 FindInLine(const RankLine<TKey> & line)
 {
-  if (FindByExchanges(line))
+  if (line.outputs == 0 || FindByExchanges(line))
   {
     return;
   }
@@ -355,13 +350,188 @@ FindInLine(const RankLine<TKey> & line)
   }
 }
 
+/** Whether windows of so many keys are kept sorted in lanes. */
+bool
+LanesTake(std::int64_t taps, std::size_t size)
+{
+  return taps > 1 && taps * static_cast<std::int64_t>(size) <= MostBytesOfLane;
+}
+
+/** The same for windows in an image: whether it has as many lines side by side, or as many parts of a line. */
+bool
+SlidesIn(const Coordinates & image, int axis, std::int64_t taps, std::size_t size)
+{
+  const std::int64_t width = 64 / static_cast<std::int64_t>(size);
+  const std::int64_t steps = axis == 0 ? image[0] / width : image[axis];
+  return LanesTake(taps, size) && (axis == 0 || image[0] >= width) && steps >= std::max(LeastStepsOfLane, taps);
+}
+
+/** The windows that are whole, of as many lines as there are lanes from number `first` on. */
+template <typename TKey>
+void
+SlideLines(const RankLineTile<TKey> & tile, std::int64_t first)
+{
+  const RankLine<TKey> & line = tile.line;
+  const std::int64_t     begin = line.WholeBegin();
+  RankLanes<TKey>        lanes;
+  lanes.keys = tile.keys + (begin - line.radius - line.shift) * tile.lines + first;
+  lanes.results = tile.results + begin * tile.lines + first;
+  lanes.list = tile.list;
+  lanes.pitch = tile.lines;
+  lanes.taps = line.Taps();
+  lanes.outputs = line.WholeEnd() - begin;
+  lanes.rank = RankIn(lanes.taps, 0, line.fraction);
+  Slide(lanes);
+}
+
+/** The windows that are whole, of one line: a part of it in each lane. */
+template <typename TKey>
+void
+SlideParts(const RankLineTile<TKey> & tile)
+{
+  const RankLine<TKey> & line = tile.line;
+  const std::int64_t     begin = line.WholeBegin();
+  const std::int64_t     outputs = line.WholeEnd() - begin;
+  constexpr std::int64_t width = RankLanes<TKey>::Width;
+  RankLanes<TKey>        lanes;
+  lanes.keys = tile.oneLine;
+  lanes.results = tile.oneResults;
+  lanes.list = tile.list;
+  lanes.pitch = width;
+  lanes.taps = line.Taps();
+  lanes.outputs = (outputs + width - 1) / width;
+  lanes.rank = RankIn(lanes.taps, 0, line.fraction);
+  const TKey * const keys = tile.keys + begin - line.radius - line.shift;
+  for (std::int64_t l = 0; l < width; ++l)
+  {
+    // The last parts may be short, or have no voxel.
+    const std::int64_t from = l * lanes.outputs;
+    const std::int64_t there =
+      std::clamp(outputs + lanes.taps - 1 - from, std::int64_t{ 0 }, lanes.outputs + lanes.taps - 1);
+    for (std::int64_t i = 0; i < there; ++i)
+    {
+      tile.oneLine[i * width + l] = keys[from + i];
+    }
+    for (std::int64_t i = there; i < lanes.outputs + lanes.taps - 1; ++i)
+    {
+      tile.oneLine[i * width + l] = 0;
+    }
+  }
+  Slide(lanes);
+  for (std::int64_t l = 0; l < width; ++l)
+  {
+    const std::int64_t there = std::min(outputs - l * lanes.outputs, lanes.outputs);
+    for (std::int64_t i = 0; i < there; ++i)
+    {
+      tile.results[begin + l * lanes.outputs + i] = tile.oneResults[i * width + l];
+    }
+  }
+}
+
+/** Outputs [begin, end) of a line of the tile. */
+template <typename TKey>
+void
+FindInPart(const RankLineTile<TKey> & tile, std::int64_t number, std::int64_t begin, std::int64_t end)
+{
+  RankLine<TKey> line = tile.line;
+  line.keys = tile.keys;
+  line.results = tile.results;
+  if (tile.lines == 1 || begin == end)
+  {
+    FindInLine(line.Part(begin, end));
+    return;
+  }
+  line.results = tile.oneResults;
+  line.keys = tile.oneLine;
+  for (std::int64_t i = 0; i < line.length; ++i)
+  {
+    tile.oneLine[i] = tile.keys[i * tile.lines + number];
+  }
+  FindInLine(line.Part(begin, end));
+  for (std::int64_t i = begin; i < end; ++i)
+  {
+    tile.results[i * tile.lines + number] = line.results[i];
+  }
+}
+
+} // namespace
+
+int
+RankLineAxis(const RankOperation & operation, const Coordinates & image, PixelKind kind)
+{
+  const Coordinates radius = operation.EffectiveRadius(image);
+  int               axis = -1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (radius[a] > 0 && axis >= 0)
+    {
+      return -1;
+    }
+    axis = radius[a] > 0 ? a : axis;
+  }
+  if (axis < 0 || operation.isCounted)
+  {
+    return -1;
+  }
+  const std::int64_t taps = 2 * radius[axis] + 1;
+  const std::size_t  size = PixelSize(kind);
+  // Above where rows that are searched bit by bit take as long; those of 3 and 5 voxels are searched soon.
+  const std::int64_t most = size > 4 ? 0 : SlidesIn(image, axis, taps, size) ? 5 : size == 1 ? 100 : size == 2 ? 40 : 7;
+  const bool         isExchanged = size >= 4 && taps <= 5 && operation.fraction == 0.5;
+  return (taps > most || isExchanged) && taps <= MostTapsOfLine ? axis : -1;
+}
+
+Coordinates
+RankLineTileExtent(const Box & output, const Coordinates & radius, int axis, PixelKind kind)
+{
+  const std::int64_t taps = 2 * radius[axis] + 1;
+  const auto         size = static_cast<std::int64_t>(PixelSize(kind));
+  const std::int64_t width = 64 / size;
+  std::int64_t       voxels = std::max(FewVoxelsOfLine - taps, 3 * taps);
+  if (axis == 0 && LanesTake(taps, PixelSize(kind)))
+  {
+    voxels = width * std::max(LeastStepsOfLane, 2 * taps);
+  }
+  Coordinates tile = Coordinates::Filled(1);
+  tile[0] = std::min(output.Extent(0), axis == 0 ? 1 : std::max(LinesTogether, width));
+  tile[axis] = std::min(output.Extent(axis), voxels);
+  return tile;
+}
+
+template <typename TKey>
+void
+FindInLines(const RankLineTile<TKey> & tile)
+{
+  const RankLine<TKey> & line = tile.line;
+  constexpr std::int64_t width = RankLanes<TKey>::Width;
+  const std::int64_t     voxels = line.length * tile.lines;
+  const std::int64_t     steps = (line.WholeEnd() - line.WholeBegin()) / (tile.lines > 1 ? 1 : width);
+  const bool slides = LanesTake(line.Taps(), sizeof(TKey)) && steps >= std::max(LeastStepsOfLane, line.radius / 2) &&
+                      !(line.isReal && std::find(tile.keys, tile.keys + voxels, TKey{ 0 }) != tile.keys + voxels);
+  std::int64_t slid = 0;
+  if (slides && tile.lines == 1)
+  {
+    SlideParts(tile);
+    slid = 1;
+  }
+  for (; slides && slid + width <= tile.lines; slid += width)
+  {
+    SlideLines(tile, slid);
+  }
+  for (std::int64_t l = 0; l < tile.lines; ++l)
+  {
+    FindInPart(tile, l, 0, l < slid ? line.WholeBegin() : line.outputs);
+    FindInPart(tile, l, l < slid ? line.WholeEnd() : line.outputs, line.outputs);
+  }
+}
+
 template void
-FindInLine(const RankLine<std::uint8_t> &);
+FindInLines(const RankLineTile<std::uint8_t> &);
 template void
-FindInLine(const RankLine<std::uint16_t> &);
+FindInLines(const RankLineTile<std::uint16_t> &);
 template void
-FindInLine(const RankLine<std::uint32_t> &);
+FindInLines(const RankLineTile<std::uint32_t> &);
 template void
-FindInLine(const RankLine<std::uint64_t> &);
+FindInLines(const RankLineTile<std::uint64_t> &);
 
 } // namespace chunkwise

@@ -2,12 +2,14 @@
 #ifndef chunkwiseCpuRankLines_h
 #define chunkwiseCpuRankLines_h
 
+#include "chunkwiseCpuRankLanes.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseRankOperation.h"
 
 // Windows along one axis, of any length. The voxels of a part of a line are sorted once. From then on a window is a set
 // of places in that order, one bit each, of which a step along the line clears one and sets another; the result is the
 // bit with the rank's number. It lies near that of the window before, so that a step takes as long for any window.
+// Short windows are kept sorted instead, those of a line in each lane of a vector.
 namespace chunkwise
 {
 
@@ -17,14 +19,14 @@ RankLineAxis(const RankOperation & operation, const Coordinates & image, PixelKi
 
 /** The extent of a tile: a part of a line, or of some lines side by side. */
 Coordinates
-RankLineTileExtent(const Box & output, const Coordinates & radius, int axis);
+RankLineTileExtent(const Box & output, const Coordinates & radius, int axis, PixelKind kind);
 
 /** A part of a line, and the memory that finding its ranks takes. */
 template <typename TKey>
 struct RankLine
 {
   /** The voxels of all windows, in which NaN is 0 if they are real. */
-  TKey *       keys{ nullptr };
+  const TKey * keys{ nullptr };
   std::int64_t length{ 0 };
   /** One for each output. */
   TKey *       results{ nullptr };
@@ -41,9 +43,40 @@ struct RankLine
   std::uint64_t * bits{ nullptr };   ///< the voxels of a window
   std::uint8_t *  counts{ nullptr }; ///< of the bits of each word
 
-  /** Bytes for up to so many voxels and outputs; keys and results too where lines are copied together. */
   std::int64_t
-  LayOut(std::int64_t mostVoxels, std::int64_t mostOutputs, bool copies, char * memory)
+  Taps() const
+  {
+    return 2 * radius + 1;
+  }
+  /** The outputs whose windows are whole: [begin, end). */
+  std::int64_t
+  WholeBegin() const
+  {
+    return std::clamp(shift + radius, std::int64_t{ 0 }, outputs);
+  }
+  std::int64_t
+  WholeEnd() const
+  {
+    return std::clamp(shift + length - radius, this->WholeBegin(), outputs);
+  }
+  /** The line of some of the outputs, with the same memory. */
+  RankLine
+  Part(std::int64_t begin, std::int64_t end) const
+  {
+    RankLine           part = *this;
+    const std::int64_t first = std::max(begin - radius - shift, std::int64_t{ 0 });
+    const std::int64_t last = std::min(end + radius - shift, length);
+    part.keys += first;
+    part.length = last - first;
+    part.results += begin;
+    part.outputs = end - begin;
+    part.shift = first + shift - begin;
+    return part;
+  }
+
+  /** Bytes for up to so many voxels and outputs. */
+  std::int64_t
+  LayOut(std::int64_t mostVoxels, char * memory)
   {
     std::int64_t bytes = 0;
     const auto   take = [&](auto *& part, std::int64_t n) {
@@ -55,11 +88,37 @@ struct RankLine
     take(places, mostVoxels);
     take(bits, mostVoxels / 64 + 1);
     take(counts, mostVoxels / 64 + 1);
-    if (copies)
-    {
-      take(keys, mostVoxels);
-      take(results, mostOutputs);
-    }
+    return bytes;
+  }
+};
+
+/** A tile of lines side by side, and the memory of a worker. A line along x that is long enough is cut into parts,
+ * which are copied side by side. */
+template <typename TKey>
+struct RankLineTile
+{
+  RankLine<TKey> line;
+  TKey *         keys{ nullptr };    ///< [voxel of a line][line]
+  TKey *         results{ nullptr }; ///< the same of outputs
+  std::int64_t   lines{ 1 };
+
+  TKey * oneLine{ nullptr };    ///< a line's keys, or parts of a line side by side
+  TKey * oneResults{ nullptr }; ///< and their results
+  TKey * list{ nullptr };       ///< of RankLanes
+
+  std::int64_t
+  LayOut(std::int64_t voxels, std::int64_t outputs, std::int64_t taps, char * memory)
+  {
+    std::int64_t bytes = line.LayOut(voxels, memory);
+    const auto   take = [&](auto *& part, std::int64_t n) {
+      part = reinterpret_cast<std::remove_reference_t<decltype(part)>>(memory + bytes);
+      bytes += RoundToLine(n * static_cast<std::int64_t>(sizeof(*part)));
+    };
+    take(keys, voxels * lines);
+    take(results, outputs * lines);
+    take(oneLine, voxels + RankLanes<TKey>::Width * taps);
+    take(oneResults, outputs + RankLanes<TKey>::Width);
+    take(list, RankLanes<TKey>::Width * taps);
     return bytes;
   }
 };
@@ -67,7 +126,7 @@ struct RankLine
 /** results[]: of each window the key with the rank that its fraction asks for. */
 template <typename TKey>
 void
-FindInLine(const RankLine<TKey> & line);
+FindInLines(const RankLineTile<TKey> & tile);
 
 } // namespace chunkwise
 

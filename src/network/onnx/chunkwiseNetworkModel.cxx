@@ -3,25 +3,21 @@
 
 #include "chunkwiseError.h"
 
-#ifdef CHUNKWISE_HAS_ONNX
-#  include "chunkwiseOnnxImporter.h"
+#include "chunkwiseOnnxImporter.h"
 
-#  include <filesystem>
-#  include <fstream>
-#  include <limits>
-#  include <set>
-#  include <system_error>
-#endif
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <system_error>
 
 namespace chunkwise
 {
 
-#ifdef CHUNKWISE_HAS_ONNX
-
 namespace
 {
 
-/** The largest file that the parser takes. */
+/** The largest file that the format allows. */
 constexpr std::uint64_t LargestModel = std::numeric_limits<std::int32_t>::max();
 
 void
@@ -33,18 +29,21 @@ CheckSize(std::uint64_t bytes, const std::string & name)
   }
 }
 
-void
-ParseInto(onnx::ModelProto & model, const void * data, std::uint64_t bytes, const std::string & name)
+/** The model refers to `data`. */
+onnx::ModelProto
+ParseModel(std::string_view data, const std::string & name)
 {
-  CheckSize(bytes, name);
-  if (!model.ParseFromArray(data, static_cast<int>(bytes)))
+  CheckSize(data.size(), name);
+  onnx::ModelProto model;
+  if (!onnx::ParseModel(data, model))
   {
     throw ParameterError(name + ": it is no ONNX model, or it is truncated");
   }
+  return model;
 }
 
-onnx::ModelProto
-ReadModel(const std::string & fileName, std::uint64_t & bytes)
+std::string
+ReadModelFile(const std::string & fileName)
 {
   const std::filesystem::path path(fileName);
   std::error_code             error;
@@ -52,7 +51,7 @@ ReadModel(const std::string & fileName, std::uint64_t & bytes)
   {
     throw ParameterError(fileName + ": there is no such file");
   }
-  bytes = std::filesystem::file_size(path, error);
+  const std::uint64_t bytes = std::filesystem::file_size(path, error);
   if (error)
   {
     throw ParameterError(fileName + ": " + error.message());
@@ -64,18 +63,10 @@ ReadModel(const std::string & fileName, std::uint64_t & bytes)
   {
     throw ParameterError(fileName + ": it cannot be read");
   }
-  onnx::ModelProto model;
-  ParseInto(model, data.data(), bytes, fileName);
-  return model;
+  return data;
 }
 
 } // namespace
-
-bool
-CanReadNetworkModels()
-{
-  return true;
-}
 
 std::vector<std::string>
 ListNetworkFiles(const std::string & fileName)
@@ -83,27 +74,30 @@ ListNetworkFiles(const std::string & fileName)
   std::set<std::string>       files;
   const std::filesystem::path folder = std::filesystem::path(fileName).parent_path();
   const auto                  add = [&](const onnx::TensorProto & tensor) {
-    for (const onnx::StringStringEntryProto & entry : tensor.external_data())
+    for (const onnx::StringStringEntryProto & entry : tensor.externalData)
     {
-      if (entry.key() == "location")
+      if (entry.key == "location")
       {
-        files.insert((folder / entry.value()).string());
+        files.insert((folder / entry.value).string());
       }
     }
   };
   try
   {
-    std::uint64_t          bytes = 0;
-    const onnx::ModelProto model = ReadModel(fileName, bytes);
-    for (const onnx::TensorProto & tensor : model.graph().initializer())
+    const std::string      data = ReadModelFile(fileName);
+    const onnx::ModelProto model = ParseModel(data, fileName);
+    if (model.graph)
     {
-      add(tensor);
-    }
-    for (const onnx::NodeProto & node : model.graph().node())
-    {
-      for (const onnx::AttributeProto & attribute : node.attribute())
+      for (const onnx::TensorProto & tensor : model.graph->initializer)
       {
-        add(attribute.t());
+        add(tensor);
+      }
+      for (const onnx::NodeProto & node : model.graph->node)
+      {
+        for (const onnx::AttributeProto & attribute : node.attribute)
+        {
+          add(attribute.t);
+        }
       }
     }
   }
@@ -121,61 +115,19 @@ std::shared_ptr<const NetworkGraph>
 ReadNetworkModel(const std::string & fileName)
 {
   const std::filesystem::path path(fileName);
-  std::uint64_t               bytes = 0;
-  const onnx::ModelProto      model = ReadModel(fileName, bytes);
+  const std::string           data = ReadModelFile(fileName);
+  const onnx::ModelProto      model = ParseModel(data, fileName);
   onnx::ExternalData          external;
   external.allowed = true;
   external.folder = path.parent_path();
-  return onnx::Importer(model, external, bytes, fileName).Import();
+  return onnx::Importer(model, external, data.size(), fileName).Import();
 }
 
 std::shared_ptr<const NetworkGraph>
 ParseNetworkModel(const void * data, std::size_t bytes, const std::string & name)
 {
-  onnx::ModelProto model;
-  ParseInto(model, data, bytes, name);
+  const onnx::ModelProto model = ParseModel({ static_cast<const char *>(data), bytes }, name);
   return onnx::Importer(model, onnx::ExternalData(), bytes, name).Import();
 }
-
-#else
-
-namespace
-{
-
-[[noreturn]] void
-RefuseModel(const std::string & name)
-{
-  throw ParameterError(name +
-                       ": this build of Chunkwise reads no ONNX files; build it with CHUNKWISE_USE_ONNX=ON where "
-                       "CMake finds protobuf (libprotobuf-dev and protobuf-compiler)");
-}
-
-} // namespace
-
-bool
-CanReadNetworkModels()
-{
-  return false;
-}
-
-std::vector<std::string>
-ListNetworkFiles(const std::string & fileName)
-{
-  return { fileName };
-}
-
-std::shared_ptr<const NetworkGraph>
-ReadNetworkModel(const std::string & fileName)
-{
-  RefuseModel(fileName);
-}
-
-std::shared_ptr<const NetworkGraph>
-ParseNetworkModel(const void *, std::size_t, const std::string & name)
-{
-  RefuseModel(name);
-}
-
-#endif
 
 } // namespace chunkwise

@@ -117,24 +117,24 @@ Importer::DescribeNode() const
   {
     return "";
   }
-  const std::string name = !m_Node->name().empty()     ? m_Node->name()
-                           : m_Node->output_size() > 0 ? m_Node->output(0)
-                                                       : std::string();
-  return "node \"" + Quoted(name) + "\" (" + Quoted(m_Node->op_type()) + "): ";
+  const std::string name = !m_Node->name.empty()     ? m_Node->name
+                           : !m_Node->output.empty() ? m_Node->output[0]
+                                                     : std::string();
+  return "node \"" + Quoted(name) + "\" (" + Quoted(m_Node->opType) + "): ";
 }
 
 void
 Importer::CheckModel()
 {
-  if (!m_Model.has_graph() || m_Model.graph().node_size() == 0)
+  if (!m_Model.graph || m_Model.graph->node.empty())
   {
     throw Problem("it is no ONNX model, or it has no nodes");
   }
-  for (const OperatorSetIdProto & set : m_Model.opset_import())
+  for (const OperatorSetIdProto & set : m_Model.opsetImport)
   {
-    if (IsStandardDomain(set.domain()))
+    if (IsStandardDomain(set.domain))
     {
-      m_Version = std::max(m_Version, static_cast<std::int64_t>(set.version()));
+      m_Version = std::max(m_Version, static_cast<std::int64_t>(set.version));
     }
   }
   if (m_Version < OldestVersion || m_Version > NewestVersion)
@@ -143,18 +143,18 @@ Importer::CheckModel()
                   std::to_string(OldestVersion) + " to " + std::to_string(NewestVersion) +
                   ": export it with one of these");
   }
-  if (m_Model.graph().sparse_initializer_size() > 0)
+  if (m_Model.graph->sparseInitializers > 0)
   {
     throw Problem("it has sparse weights; store them as dense tensors");
   }
-  for (const TensorProto & tensor : m_Model.graph().initializer())
+  for (const TensorProto & tensor : m_Model.graph->initializer)
   {
     Value value;
     value.kind = Value::Kind::Tensor;
     value.tensor = &tensor;
-    if (tensor.name().empty() || !m_Values.emplace(tensor.name(), value).second)
+    if (tensor.name.empty() || !m_Values.emplace(tensor.name, value).second)
     {
-      throw Problem("two constants have the name \"" + Quoted(tensor.name()) + "\", or one has none");
+      throw Problem("two constants have the name \"" + Quoted(tensor.name) + "\", or one has none");
     }
   }
 }
@@ -164,15 +164,15 @@ Importer::AddInput()
 {
   // Old files list the constants among the inputs.
   const ValueInfoProto * input = nullptr;
-  for (const ValueInfoProto & candidate : m_Model.graph().input())
+  for (const ValueInfoProto & candidate : m_Model.graph->input)
   {
-    if (m_Values.count(candidate.name()) != 0)
+    if (m_Values.count(candidate.name) != 0)
     {
       continue;
     }
     if (input)
     {
-      throw Problem("it has several inputs, \"" + Quoted(input->name()) + "\" and \"" + Quoted(candidate.name()) +
+      throw Problem("it has several inputs, \"" + Quoted(input->name) + "\" and \"" + Quoted(candidate.name) +
                     "\"; the network must have one image as its input");
     }
     input = &candidate;
@@ -181,27 +181,27 @@ Importer::AddInput()
   {
     throw Problem("it has no input");
   }
-  const std::string name = "input \"" + Quoted(input->name()) + "\": ";
-  if (!input->type().has_tensor_type() || !input->type().tensor_type().has_shape())
+  const std::string name = "input \"" + Quoted(input->name) + "\": ";
+  if (!input->type.tensorType || !input->type.tensorType->shape)
   {
     throw Problem(name + "it is no tensor of known rank");
   }
-  const TypeProto::Tensor & type = input->type().tensor_type();
-  if (!IsFloatingPoint(type.elem_type()))
+  const TensorTypeProto & type = *input->type.tensorType;
+  if (!IsFloatingPoint(type.elemType))
   {
-    throw Problem(name + "its elements are " + ElementTypeName(type.elem_type()) +
+    throw Problem(name + "its elements are " + ElementTypeName(type.elemType) +
                   "; networks of float32, float16 or double are supported");
   }
-  const TensorShapeProto & shape = type.shape();
-  m_SpatialAxes = shape.dim_size() - 2;
+  const std::vector<std::optional<std::int64_t>> & sizes = type.shape->dim;
+  m_SpatialAxes = static_cast<int>(sizes.size()) - 2;
   if (m_SpatialAxes < 2 || m_SpatialAxes > 3)
   {
-    throw Problem(name + "it has " + std::to_string(shape.dim_size()) +
+    throw Problem(name + "it has " + std::to_string(sizes.size()) +
                   " axes; supported are 4 (batch, channels, y, x) and 5 (batch, channels, z, y, x)");
   }
   // A size that is not given, or not positive, is not fixed.
   const auto sizeOf = [&](int axis) {
-    return std::max<std::int64_t>(shape.dim(axis).has_dim_value() ? shape.dim(axis).dim_value() : 0, 0);
+    return std::max<std::int64_t>(sizes[static_cast<std::size_t>(axis)].value_or(0), 0);
   };
   if (sizeOf(0) > 1)
   {
@@ -213,7 +213,7 @@ Importer::AddInput()
   }
   NetworkLayer layer;
   layer.kind = LayerKind::Input;
-  layer.name = input->name();
+  layer.name = input->name;
   layer.channels = static_cast<int>(sizeOf(1));
 
   bool                       isFixed = true;
@@ -240,35 +240,35 @@ Importer::AddInput()
   Value value;
   value.layer = m_Graph->Add(layer);
   m_Extents.push_back(probes);
-  m_Values[input->name()] = value;
+  m_Values[input->name] = value;
 }
 
 void
 Importer::AddNodes()
 {
-  if (m_Model.graph().output_size() != 1)
+  if (m_Model.graph->output.size() != 1)
   {
-    throw Problem("it has " + std::to_string(m_Model.graph().output_size()) +
+    throw Problem("it has " + std::to_string(m_Model.graph->output.size()) +
                   " outputs; export it with one, such as the finest of several");
   }
   // Nodes that the result does not need are skipped: exporters leave nodes for training, or for sizes that they know.
-  const auto & nodes = m_Model.graph().node();
-  m_Needed.insert(m_Model.graph().output(0).name());
-  std::vector<bool> isNeeded(static_cast<std::size_t>(nodes.size()), false);
-  for (int i = nodes.size(); i-- > 0;)
+  const auto & nodes = m_Model.graph->node;
+  m_Needed.insert(m_Model.graph->output[0].name);
+  std::vector<bool> isNeeded(nodes.size(), false);
+  for (std::size_t i = nodes.size(); i-- > 0;)
   {
-    const auto & outputs = nodes[i].output();
+    const auto & outputs = nodes[i].output;
     if (std::any_of(outputs.begin(), outputs.end(), [this](const std::string & name) {
           return !name.empty() && m_Needed.count(name) != 0;
         }))
     {
-      isNeeded[static_cast<std::size_t>(i)] = true;
-      m_Needed.insert(nodes[i].input().begin(), nodes[i].input().end());
+      isNeeded[i] = true;
+      m_Needed.insert(nodes[i].input.begin(), nodes[i].input.end());
     }
   }
-  for (int i = 0; i < nodes.size(); ++i)
+  for (std::size_t i = 0; i < nodes.size(); ++i)
   {
-    if (isNeeded[static_cast<std::size_t>(i)])
+    if (isNeeded[i])
     {
       m_Node = &nodes[i];
       this->AddNode();
@@ -288,24 +288,24 @@ Importer::AddNode()
     AddExtentOperators(operators);
     return operators;
   }();
-  if (!IsStandardDomain(m_Node->domain()))
+  if (!IsStandardDomain(m_Node->domain))
   {
-    throw Problem("an operator of the domain \"" + Quoted(m_Node->domain()) +
+    throw Problem("an operator of the domain \"" + Quoted(m_Node->domain) +
                   "\" is not supported; export the network with standard operators alone");
   }
-  const auto found = table.find(m_Node->op_type());
+  const auto found = table.find(m_Node->opType);
   if (found == table.end())
   {
-    throw Problem(GetAdvice(m_Node->op_type()));
+    throw Problem(GetAdvice(m_Node->opType));
   }
-  for (const std::string & name : m_Node->output())
+  for (const std::string & name : m_Node->output)
   {
     if (!name.empty() && m_Values.count(name) != 0)
     {
       throw Problem("its result has the name of another, \"" + Quoted(name) + "\"");
     }
   }
-  if (m_Node->output_size() == 0)
+  if (m_Node->output.empty())
   {
     throw Problem("it has no output");
   }
@@ -315,7 +315,7 @@ Importer::AddNode()
 void
 Importer::SetResult()
 {
-  const std::string & name = m_Model.graph().output(0).name();
+  const std::string & name = m_Model.graph->output[0].name;
   const auto          found = m_Values.find(name);
   if (found == m_Values.end())
   {
@@ -335,7 +335,7 @@ Importer::SetResult()
 int
 Importer::AddLayer(NetworkLayer layer)
 {
-  layer.name = !m_Node->name().empty() ? m_Node->name() : m_Node->output(0);
+  layer.name = !m_Node->name.empty() ? m_Node->name : m_Node->output[0];
   layer.name = Quoted(layer.name);
   this->Charge(layer.weights ? layer.weights->size() : 0);
   std::array<LayerExtent, 3> extents{ { { { 1, 1, 1 } }, { { 1, 1, 1 } }, { { 1, 1, 1 } } } };
@@ -381,10 +381,10 @@ Importer::GiveValue(Value value, int output)
   {
     this->Charge(2 * numbers.size());
   }
-  if (output < m_Node->output_size() && !m_Node->output(output).empty() &&
-      !m_Values.emplace(m_Node->output(output), std::move(value)).second)
+  if (output < static_cast<int>(m_Node->output.size()) && !m_Node->output[output].empty() &&
+      !m_Values.emplace(m_Node->output[output], std::move(value)).second)
   {
-    throw Problem("two of its results have the name \"" + Quoted(m_Node->output(output)) + "\"");
+    throw Problem("two of its results have the name \"" + Quoted(m_Node->output[output]) + "\"");
   }
 }
 

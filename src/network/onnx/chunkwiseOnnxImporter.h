@@ -82,22 +82,22 @@ public:
   const std::string &
   GetOperator() const
   {
-    return m_Node->op_type();
+    return m_Node->opType;
   }
   int
   GetNumberOfOutputs() const
   {
-    return m_Node->output_size();
+    return static_cast<int>(m_Node->output.size());
   }
   int
   GetNumberOfInputs() const
   {
-    return m_Node->input_size();
+    return static_cast<int>(m_Node->input.size());
   }
   bool
   HasInput(int index) const
   {
-    return index < m_Node->input_size() && !m_Node->input(index).empty();
+    return index < static_cast<int>(m_Node->input.size()) && !m_Node->input[index].empty();
   }
   const Value &
   GetInput(int index) const;

@@ -35,9 +35,9 @@ Join(const std::vector<std::int64_t> & sizes)
 const AttributeProto *
 OfType(const AttributeProto * attribute, int type)
 {
-  if (attribute && attribute->has_type() && attribute->type() != type)
+  if (attribute && attribute->type && attribute->type != type)
   {
-    throw Problem("attribute " + Quoted(attribute->name()) + " has the wrong type");
+    throw Problem("attribute " + Quoted(attribute->name) + " has the wrong type");
   }
   return attribute;
 }
@@ -51,10 +51,10 @@ Importer::GetInput(int index) const
   {
     throw Problem("input " + std::to_string(index) + " is missing");
   }
-  const auto found = m_Values.find(m_Node->input(index));
+  const auto found = m_Values.find(m_Node->input[index]);
   if (found == m_Values.end())
   {
-    throw Problem("its input \"" + Quoted(m_Node->input(index)) + "\" is given by no node before it");
+    throw Problem("its input \"" + Quoted(m_Node->input[index]) + "\" is given by no node before it");
   }
   return found->second;
 }
@@ -73,9 +73,9 @@ Importer::GetAxis(std::int64_t axis, std::size_t rank) const
 const AttributeProto *
 Importer::FindAttribute(const char * name) const
 {
-  for (const AttributeProto & attribute : m_Node->attribute())
+  for (const AttributeProto & attribute : m_Node->attribute)
   {
-    if (attribute.name() == name)
+    if (attribute.name == name)
     {
       return &attribute;
     }
@@ -87,29 +87,28 @@ std::int64_t
 Importer::GetInt(const char * name, std::int64_t value) const
 {
   const AttributeProto * attribute = OfType(this->FindAttribute(name), 2);
-  return attribute ? attribute->i() : value;
+  return attribute ? attribute->i : value;
 }
 
 float
 Importer::GetFloat(const char * name, float value) const
 {
   const AttributeProto * attribute = OfType(this->FindAttribute(name), 1);
-  return attribute ? attribute->f() : value;
+  return attribute ? attribute->f : value;
 }
 
 std::string
 Importer::GetString(const char * name, const std::string & value) const
 {
   const AttributeProto * attribute = OfType(this->FindAttribute(name), 3);
-  return attribute ? attribute->s() : value;
+  return attribute ? attribute->s : value;
 }
 
 std::vector<std::int64_t>
 Importer::GetInts(const char * name) const
 {
   const AttributeProto * attribute = OfType(this->FindAttribute(name), 7);
-  return attribute ? std::vector<std::int64_t>(attribute->ints().begin(), attribute->ints().end())
-                   : std::vector<std::int64_t>();
+  return attribute ? attribute->ints : std::vector<std::int64_t>();
 }
 
 std::vector<std::int64_t>
@@ -205,7 +204,7 @@ Importer::GetPaddedImage(int index) const
   const Value & value = this->GetInput(index);
   if (value.kind != Value::Kind::Layer)
   {
-    throw Problem("its input \"" + Quoted(m_Node->input(index)) + "\" is a constant, not an image");
+    throw Problem("its input \"" + Quoted(m_Node->input[index]) + "\" is a constant, not an image");
   }
   if (!value.order.empty())
   {
@@ -231,7 +230,7 @@ Importer::GetLayer(int index) const
   const Value & value = this->GetInput(index);
   if (value.kind != Value::Kind::Layer)
   {
-    throw Problem("its input \"" + Quoted(m_Node->input(index)) + "\" is a constant, not an image");
+    throw Problem("its input \"" + Quoted(m_Node->input[index]) + "\" is a constant, not an image");
   }
   if (value.IsPadded())
   {
@@ -289,7 +288,7 @@ Importer::GetTensorDimensions(int index) const
   const Value & value = this->GetInput(index);
   if (value.kind == Value::Kind::Layer)
   {
-    throw Problem("its input \"" + Quoted(m_Node->input(index)) + "\" must be a constant of the file");
+    throw Problem("its input \"" + Quoted(m_Node->input[index]) + "\" must be a constant of the file");
   }
   return value.kind == Value::Kind::Tensor ? GetDimensions(*value.tensor) : value.dimensions;
 }
@@ -327,7 +326,7 @@ Importer::GetNumbers(int index) const
   const Value & value = this->GetInput(index);
   if (value.kind == Value::Kind::Layer)
   {
-    throw Problem("its input \"" + Quoted(m_Node->input(index)) +
+    throw Problem("its input \"" + Quoted(m_Node->input[index]) +
                   "\" must be known before the network runs, but it depends on the image");
   }
   if (value.kind == Value::Kind::Numbers)
@@ -335,7 +334,7 @@ Importer::GetNumbers(int index) const
     return value;
   }
   return this->MakeNumbers(
-    ReadNumbers(*value.tensor, m_External), GetDimensions(*value.tensor), !IsFloatingPoint(value.tensor->data_type()));
+    ReadNumbers(*value.tensor, m_External), GetDimensions(*value.tensor), !IsFloatingPoint(value.tensor->dataType));
 }
 
 Value
@@ -355,7 +354,7 @@ Importer::GetFixedNumbers(int index) const
   Value value = this->GetNumbers(index);
   if (value.numbers[0] != value.numbers[1])
   {
-    throw Problem("its input \"" + Quoted(m_Node->input(index)) + "\" depends on the image's size");
+    throw Problem("its input \"" + Quoted(m_Node->input[index]) + "\" depends on the image's size");
   }
   return std::move(value.numbers.back());
 }

@@ -156,7 +156,7 @@ Cast(Importer & importer)
     importer.GiveValue(input);
     return;
   }
-  if (input.kind == Value::Kind::Tensor && toFloat && IsFloatingPoint(input.tensor->data_type()))
+  if (input.kind == Value::Kind::Tensor && toFloat && IsFloatingPoint(input.tensor->dataType))
   {
     importer.GiveValue(input);
     return;

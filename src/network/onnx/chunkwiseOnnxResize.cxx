@@ -177,11 +177,11 @@ Resize(Importer & importer)
   if (isUpsample && version < 9)
   {
     const AttributeProto * scales = importer.FindAttribute("scales");
-    if (!scales || scales->floats_size() > 8)
+    if (!scales || scales->floats.size() > 8)
     {
       throw Problem("attribute scales is missing or too long");
     }
-    given = importer.MakeNumbers(std::vector<double>(scales->floats().begin(), scales->floats().end()), {}, false);
+    given = importer.MakeNumbers(std::vector<double>(scales->floats.begin(), scales->floats.end()), {}, false);
   }
   else
   {

@@ -35,7 +35,7 @@ Constant(Importer & importer)
   {
     Value value;
     value.kind = Value::Kind::Tensor;
-    value.tensor = &attribute->t();
+    value.tensor = &attribute->t;
     importer.GiveValue(value);
     return;
   }
@@ -54,7 +54,7 @@ Constant(Importer & importer)
   }
   else if (const AttributeProto * floats = importer.FindAttribute("value_floats"))
   {
-    numbers.assign(floats->floats().begin(), floats->floats().end());
+    numbers.assign(floats->floats.begin(), floats->floats.end());
   }
   else if (importer.FindAttribute("value_ints"))
   {
@@ -95,13 +95,13 @@ ConstantOfShape(Importer & importer)
   const AttributeProto * attribute = importer.FindAttribute("value");
   if (attribute)
   {
-    const std::vector<double> numbers = ReadNumbers(attribute->t(), ExternalData());
+    const std::vector<double> numbers = ReadNumbers(attribute->t, ExternalData());
     if (numbers.size() != 1)
     {
       throw Problem("its value is not one number");
     }
     number = numbers[0];
-    isInteger = !IsFloatingPoint(attribute->t().data_type());
+    isInteger = !IsFloatingPoint(attribute->t.dataType);
   }
   importer.GiveValue(
     importer.MakeNumbers(std::vector<double>(static_cast<std::size_t>(count), number), dimensions, isInteger));

@@ -82,19 +82,19 @@ ReadExternal(const TensorProto & tensor, const ExternalData & external, std::uin
   }
   std::string   location;
   std::uint64_t offset = 0;
-  for (const StringStringEntryProto & entry : tensor.external_data())
+  for (const StringStringEntryProto & entry : tensor.externalData)
   {
-    if (entry.key() == "location")
+    if (entry.key == "location")
     {
-      location = entry.value();
+      location = entry.value;
     }
-    else if (entry.key() == "offset")
+    else if (entry.key == "offset")
     {
-      offset = ParseOffset(entry.value());
+      offset = ParseOffset(entry.value);
     }
-    else if (entry.key() == "length" && ParseOffset(entry.value()) != bytes)
+    else if (entry.key == "length" && ParseOffset(entry.value) != bytes)
     {
-      throw Problem("its external data have " + Quoted(entry.value()) + " bytes where " + std::to_string(bytes) +
+      throw Problem("its external data have " + Quoted(entry.value) + " bytes where " + std::to_string(bytes) +
                     " are needed");
     }
   }
@@ -140,11 +140,11 @@ Decode(const TensorProto & tensor, const ExternalData & external, const TField &
 {
   const auto        count = static_cast<std::uint64_t>(CountElements(tensor));
   std::vector<TOut> values;
-  if (tensor.has_raw_data() || tensor.data_location() == 1)
+  if (tensor.rawData || tensor.dataLocation == 1)
   {
-    const bool          isExternal = tensor.data_location() == 1;
-    std::string         file = isExternal ? ReadExternal(tensor, external, count * Size) : std::string();
-    const std::string & bytes = isExternal ? file : tensor.raw_data();
+    const bool             isExternal = tensor.dataLocation == 1;
+    const std::string      file = isExternal ? ReadExternal(tensor, external, count * Size) : std::string();
+    const std::string_view bytes = isExternal ? std::string_view(file) : *tensor.rawData;
     if (bytes.size() != count * Size)
     {
       throw Problem("it has " + std::to_string(bytes.size()) + " bytes where its dimensions ask for " +
@@ -181,29 +181,29 @@ DecodeFloatingPoint(const TensorProto & tensor, const ExternalData & external)
              ? std::copysign(std::numeric_limits<double>::infinity(), value)
              : value;
   };
-  switch (tensor.data_type())
+  switch (tensor.dataType)
   {
     case Float32:
-      return Decode<4, TOut>(tensor, external, tensor.float_data(), ValueAt<float, std::uint32_t>, same);
+      return Decode<4, TOut>(tensor, external, tensor.floatData, ValueAt<float, std::uint32_t>, same);
     case Float64:
       return Decode<8, TOut>(
         tensor,
         external,
-        tensor.double_data(),
+        tensor.doubleData,
         [narrow](const char * bytes) { return narrow(ValueAt<double, std::uint64_t>(bytes)); },
         narrow);
     case Float16:
       return Decode<2, TOut>(
         tensor,
         external,
-        tensor.int32_data(),
+        tensor.int32Data,
         [](const char * bytes) { return FloatOfHalf(BitsAt<std::uint16_t>(bytes)); },
         [](std::int32_t bits) { return FloatOfHalf(static_cast<std::uint16_t>(bits)); });
     default:
       return Decode<2, TOut>(
         tensor,
         external,
-        tensor.int32_data(),
+        tensor.int32Data,
         [](const char * bytes) { return FloatOfBrain(BitsAt<std::uint16_t>(bytes)); },
         [](std::int32_t bits) { return FloatOfBrain(static_cast<std::uint16_t>(bits)); });
   }
@@ -220,7 +220,7 @@ WithName(const TensorProto & tensor, TRead read)
   }
   catch (const Problem & problem)
   {
-    throw Problem("tensor \"" + Quoted(tensor.name()) + "\": " + problem.what());
+    throw Problem("tensor \"" + Quoted(tensor.name) + "\": " + problem.what());
   }
 }
 
@@ -263,7 +263,7 @@ IsFloatingPoint(int type)
 std::vector<std::int64_t>
 GetDimensions(const TensorProto & tensor)
 {
-  return { tensor.dims().begin(), tensor.dims().end() };
+  return { tensor.dims.begin(), tensor.dims.end() };
 }
 
 std::int64_t
@@ -271,7 +271,7 @@ CountElements(const TensorProto & tensor)
 {
   constexpr std::int64_t Most = std::int64_t{ 1 } << 40;
   std::int64_t           count = 1;
-  for (const std::int64_t size : tensor.dims())
+  for (const std::int64_t size : tensor.dims)
   {
     if (size < 0 || size > Most || (size > 0 && count > Most / size))
     {
@@ -286,9 +286,9 @@ std::vector<float>
 ReadFloats(const TensorProto & tensor, const ExternalData & external)
 {
   return WithName(tensor, [&] {
-    if (!IsFloatingPoint(tensor.data_type()))
+    if (!IsFloatingPoint(tensor.dataType))
     {
-      throw Problem("its numbers are " + ElementTypeName(tensor.data_type()) +
+      throw Problem("its numbers are " + ElementTypeName(tensor.dataType) +
                     " where float32, float16 or double are needed; export the network before it is quantized");
     }
     std::vector<float> values = DecodeFloatingPoint<float>(tensor, external);
@@ -313,7 +313,7 @@ ReadNumbers(const TensorProto & tensor, const ExternalData & external)
       throw Problem("it has " + std::to_string(count) + " elements where a few are expected");
     }
     const auto same = [](auto value) { return value; };
-    switch (tensor.data_type())
+    switch (tensor.dataType)
     {
       case Float32:
       case Float16:
@@ -321,16 +321,16 @@ ReadNumbers(const TensorProto & tensor, const ExternalData & external)
       case BFloat16:
         return DecodeFloatingPoint<double>(tensor, external);
       case Int64:
-        return Decode<8, double>(tensor, external, tensor.int64_data(), ValueAt<std::int64_t, std::uint64_t>, same);
+        return Decode<8, double>(tensor, external, tensor.int64Data, ValueAt<std::int64_t, std::uint64_t>, same);
       case Int32:
-        return Decode<4, double>(tensor, external, tensor.int32_data(), ValueAt<std::int32_t, std::uint32_t>, same);
+        return Decode<4, double>(tensor, external, tensor.int32Data, ValueAt<std::int32_t, std::uint32_t>, same);
       case Int8:
-        return Decode<1, double>(tensor, external, tensor.int32_data(), ValueAt<std::int8_t, std::uint8_t>, same);
+        return Decode<1, double>(tensor, external, tensor.int32Data, ValueAt<std::int8_t, std::uint8_t>, same);
       case UInt8:
       case Boolean:
-        return Decode<1, double>(tensor, external, tensor.int32_data(), BitsAt<std::uint8_t>, same);
+        return Decode<1, double>(tensor, external, tensor.int32Data, BitsAt<std::uint8_t>, same);
       default:
-        throw Problem("its numbers are " + ElementTypeName(tensor.data_type()) + ", which is not supported");
+        throw Problem("its numbers are " + ElementTypeName(tensor.dataType) + ", which is not supported");
     }
   });
 }

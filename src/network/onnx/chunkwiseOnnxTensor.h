@@ -2,7 +2,7 @@
 #ifndef chunkwiseOnnxTensor_h
 #define chunkwiseOnnxTensor_h
 
-#include "chunkwiseOnnx.pb.h"
+#include "chunkwiseOnnxFormat.h"
 
 #include <cstdint>
 #include <filesystem>
