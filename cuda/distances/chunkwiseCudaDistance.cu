@@ -70,11 +70,10 @@ struct DistanceChunk
     }
     return place;
   }
-  /** Calls f(i, first, volume, z, row, column) for voxels i of rows that begin at `first` of the image; threads go
-   * along columns. */
+  /** Calls f(i, first, volume, z, row) for rows, whose voxels number i and following begin at `first` of the image. */
   template <typename TFunctor>
   __device__ void
-  ForEachVoxel(TFunctor && f) const
+  ForEachRow(TFunctor && f) const
   {
     const std::int64_t all = volumes * slices * rows;
     for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; i < all;
@@ -99,11 +98,7 @@ struct DistanceChunk
         volume = slice / slices;
         z = slice - volume * slices;
       }
-      const Coordinates first = this->Place(volume, z, row, 0);
-      for (std::int64_t column = threadIdx.x; column < columns; column += blockDim.x)
-      {
-        f(i * columns + column, first, volume, z, row, column);
-      }
+      f(i * columns, this->Place(volume, z, row, 0), volume, z, row);
     }
   }
 };
@@ -129,18 +124,32 @@ struct DistanceView
     }
     return offset;
   }
-  /** Whether the voxel so many places from `first` along an axis, -1 for none, is one of the view. */
-  __device__ bool
-  Contains(const Coordinates & first, int axis, std::int64_t places) const
+  /** Calls f(column) for the columns of a row that lie in the view, by the threads of the row. */
+  template <typename TFunctor>
+  __device__ void
+  ForEachColumn(const Coordinates & first, int axis, std::int64_t columns, TFunctor && f) const
   {
-    bool isInside = true;
+    std::int64_t begin = 0;
+    std::int64_t end = columns;
 #pragma unroll
     for (int a = 0; a < MaxDimension; ++a)
     {
-      const std::int64_t at = first.axis[a] + (a == axis ? places : 0);
-      isInside = isInside && at >= box.lower.axis[a] && at < box.upper.axis[a];
+      const std::int64_t lower = box.lower.axis[a] - first.axis[a];
+      const std::int64_t upper = box.upper.axis[a] - first.axis[a];
+      if (a == axis)
+      {
+        begin = begin < lower ? lower : begin;
+        end = end > upper ? upper : end;
+      }
+      else
+      {
+        end = lower <= 0 && upper > 0 ? end : 0;
+      }
     }
-    return isInside;
+    for (std::int64_t column = begin + threadIdx.x; column < end; column += blockDim.x)
+    {
+      f(column);
+    }
   }
 };
 
@@ -182,10 +191,11 @@ __global__ void
 MarkKernel(DistanceChunk chunk, DistanceView input, TPixel background, std::uint8_t * __restrict__ marks)
 {
   const TPixel * const voxels = static_cast<const TPixel *>(input.data);
-  chunk.ForEachVoxel(
-    [&](
-      std::int64_t i, const Coordinates & first, std::int64_t, std::int64_t z, std::int64_t row, std::int64_t column) {
-      const TPixel * const at = voxels + (input.Offset(first) + column * input.alongColumns);
+  chunk.ForEachRow([&](std::int64_t row0, const Coordinates & first, std::int64_t, std::int64_t z, std::int64_t row) {
+    const std::int64_t ofRow = input.Offset(first);
+    for (std::int64_t column = threadIdx.x; column < chunk.columns; column += blockDim.x)
+    {
+      const TPixel * const at = voxels + (ofRow + column * input.alongColumns);
       const TPixel         voxel = *at;
       const bool           isBackground = chunk.hasBackground && voxel == background;
       bool                 isFeature = isBackground;
@@ -219,8 +229,9 @@ MarkKernel(DistanceChunk chunk, DistanceView input, TPixel background, std::uint
           }
         }
       }
-      marks[i] = mark | (isFeature ? IsFeature : 0);
-    });
+      marks[row0 + column] = mark | (isFeature ? IsFeature : 0);
+    }
+  });
 }
 
 /** The first and the last feature of each column. */
@@ -421,6 +432,7 @@ struct DistanceStore
   bool           insideIsPositive;
   double         square;
   double         limit;
+  bool           isShort; ///< float roots of whole numbers that float has
 };
 
 template <typename T, typename TOut>
@@ -431,14 +443,11 @@ StoreKernel(DistanceChunk chunk, DistanceView output, DistanceStore store, TOut 
 {
   constexpr bool givesReals = static_cast<TOut>(0.5) != TOut{ 0 };
   TOut * const   out = const_cast<TOut *>(static_cast<const TOut *>(output.data));
-  chunk.ForEachVoxel(
-    [&](std::int64_t i, const Coordinates & first, std::int64_t, std::int64_t, std::int64_t, std::int64_t column) {
-      if (!output.Contains(first, chunk.x, column))
-      {
-        return;
-      }
-      TOut &     to = out[output.Offset(first) + column * output.alongColumns];
-      const bool isNear = numbers[i] < beyond;
+  chunk.ForEachRow([&](std::int64_t row0, const Coordinates & first, std::int64_t, std::int64_t, std::int64_t) {
+    const std::int64_t ofRow = output.Offset(first);
+    output.ForEachColumn(first, chunk.x, chunk.columns, [&](std::int64_t column) {
+      TOut &     to = out[ofRow + column * output.alongColumns];
+      const bool isNear = numbers[row0 + column] < beyond;
       if (store.result == DistanceResult::Within || store.result == DistanceResult::Beyond)
       {
         to = isNear == (store.result == DistanceResult::Within) ? foreground : TOut{ 0 };
@@ -446,28 +455,33 @@ StoreKernel(DistanceChunk chunk, DistanceView output, DistanceStore store, TOut 
       }
       if (store.result == DistanceResult::Index)
       {
-        to = isNear ? static_cast<TOut>(nearest[i]) : none;
+        to = isNear ? static_cast<TOut>(nearest[row0 + column]) : none;
         return;
       }
       TOut value = none;
       if (isNear)
       {
-        const double square = __dmul_rn(static_cast<double>(numbers[i]), store.square);
+        const double square = __dmul_rn(static_cast<double>(numbers[row0 + column]), store.square);
         if constexpr (givesReals)
         {
-          value = static_cast<TOut>(store.result == DistanceResult::Root ? __dsqrt_rn(square) : square);
+          // The root of a float is the same rounded once or twice.
+          value = store.isShort                          ? static_cast<TOut>(__fsqrt_rn(static_cast<float>(square)))
+                  : store.result == DistanceResult::Root ? static_cast<TOut>(__dsqrt_rn(square))
+                                                         : static_cast<TOut>(square);
         }
         else
         {
-          value = static_cast<TOut>(numbers[i]);
+          value = static_cast<TOut>(numbers[row0 + column]);
         }
       }
-      if (store.isSigned && value != TOut{ 0 } && ((marks[i] & IsBackground) == 0) != store.insideIsPositive)
+      if (store.isSigned && value != TOut{ 0 } &&
+          ((marks[row0 + column] & IsBackground) == 0) != store.insideIsPositive)
       {
         value = static_cast<TOut>(-value);
       }
       to = value;
     });
+  });
 }
 
 /** Labels, by their bits. */
@@ -478,21 +492,17 @@ LabelKernel(DistanceChunk chunk, DistanceView input, DistanceView output, TBits 
             const std::uint64_t * __restrict__ before, const std::uint64_t * __restrict__ behind)
 {
   TBits * const out = const_cast<TBits *>(static_cast<const TBits *>(output.data));
-  chunk.ForEachVoxel(
-    [&](
-      std::int64_t i, const Coordinates & first, std::int64_t volume, std::int64_t, std::int64_t, std::int64_t column) {
-      if (!output.Contains(first, chunk.x, column))
-      {
-        return;
-      }
+  chunk.ForEachRow([&](std::int64_t row0, const Coordinates & first, std::int64_t volume, std::int64_t, std::int64_t) {
+    const std::int64_t ofRow = output.Offset(first);
+    output.ForEachColumn(first, chunk.x, chunk.columns, [&](std::int64_t column) {
       TBits label = background;
-      if (numbers[i] < beyond)
+      if (numbers[row0 + column] < beyond)
       {
         Coordinates  from{};
         std::int64_t at = 0;
         std::int64_t fromRow = 0;
         std::int64_t fromColumn = 0;
-        std::int64_t rest = nearest[i];
+        std::int64_t rest = nearest[row0 + column];
 #pragma unroll
         for (int a = MaxDimension - 1; a >= 0; --a)
         {
@@ -512,8 +522,9 @@ LabelKernel(DistanceChunk chunk, DistanceView input, DistanceView output, TBits 
                 : at >= chunk.slices ? static_cast<TBits>(behind[ofColumn])
                                      : static_cast<const TBits *>(input.data)[input.Offset(from)];
       }
-      out[output.Offset(first) + column * output.alongColumns] = label;
+      out[ofRow + column * output.alongColumns] = label;
     });
+  });
 }
 
 DistanceChunk
@@ -636,6 +647,11 @@ public:
   }
 
 private:
+  bool
+  FitsFloat() const
+  {
+    return m_Operation.GetLargestSquare() < LargestOfFloat;
+  }
   dim3
   ThreadsOfRows() const
   {
@@ -701,7 +717,8 @@ private:
       lines.length = static_cast<std::int32_t>(std::min<std::int64_t>(length, INT32_MAX));
       if (m_Operation.to != DistanceTo::Others && LaunchDistanceLines<T>(StreamOf(m_Call),
                                                                          lines,
-                                                                         DistanceWeight<T>{ m_Operation.spacing[axis] },
+                                                                         m_Operation.spacing[axis],
+                                                                         this->FitsFloat(),
                                                                          beyond,
                                                                          this->At<T>(m_Scratch.numbers[turn]),
                                                                          this->Nearest(turn),
@@ -745,6 +762,8 @@ private:
       store.insideIsPositive = m_Operation.insideIsPositive;
       store.square = isReal ? 1.0 : unit * unit;
       store.limit = m_Operation.limit;
+      store.isShort = std::is_same<Out, float>::value && m_Operation.result == DistanceResult::Root && !isReal &&
+                      store.square == 1 && this->FitsFloat();
       StoreKernel<T, Out><<<this->BlocksOfRows(), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
         m_Chunk,
         ViewOf(m_Call.output, m_Chunk),

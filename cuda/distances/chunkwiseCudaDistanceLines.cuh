@@ -25,7 +25,7 @@ struct DistanceWeight
   __device__ __forceinline__ T
   operator()(TCount k) const
   {
-    if constexpr (static_cast<T>(0.5) != T{ 0 })
+    if constexpr (std::is_same<T, double>::value)
     {
       const double length = __dmul_rn(static_cast<double>(k), spacing);
       return __dmul_rn(length, length);
@@ -53,20 +53,34 @@ AddDistances(T a, T b)
   }
 }
 
-/** Numbers for comparisons: sums with one that stands for no feature must not overflow. */
-template <typename T>
-struct LineNumber
+/** Sums that are compared: uint32_t and float, which is faster, in the place of int32_t. What stands for no feature
+ * must not overflow in a sum. */
+template <typename TNumber>
+constexpr TNumber NoNumber = std::is_floating_point<TNumber>::value     ? std::numeric_limits<TNumber>::infinity()
+                             : sizeof(TNumber) == sizeof(std::uint32_t) ? static_cast<TNumber>(0x7FFFFFFF)
+                                                                        : static_cast<TNumber>(std::int64_t{ 1 } << 62);
+
+/** Squared distances up to this one are exact in float. */
+constexpr std::int32_t LargestOfFloat = 1 << 24;
+
+template <typename TNumber>
+__device__ __forceinline__ TNumber
+SumOf(TNumber value, std::int32_t apart, const DistanceWeight<TNumber> & weight)
 {
-  using Type = T;
-  static constexpr T None =
-    static_cast<T>(0.5) != T{ 0 } ? std::numeric_limits<T>::infinity() : T(std::int64_t{ 1 } << 62);
-};
-template <>
-struct LineNumber<std::int32_t>
-{
-  using Type = std::uint32_t;
-  static constexpr Type None = 0x7FFFFFFF;
-};
+  if constexpr (std::is_same<TNumber, float>::value)
+  {
+    const auto length = static_cast<float>(apart);
+    return __fmaf_rn(length, length, value);
+  }
+  else if constexpr (std::is_same<TNumber, double>::value)
+  {
+    return __dadd_rn(value, weight(apart));
+  }
+  else
+  {
+    return value + weight(apart);
+  }
+}
 
 constexpr int DistanceWarp = 32;
 
@@ -89,6 +103,13 @@ __device__ __forceinline__ std::uint32_t
 #else
   return LowestOfWarp<std::uint32_t>(value);
 #endif
+}
+
+/** Floats that are not negative ascend as their bits do. */
+__device__ __forceinline__ float
+LowestOfWarp(float value)
+{
+  return __uint_as_float(LowestOfWarp(__float_as_uint(value)));
 }
 
 /** The lines of an image that a launch computes, and how a block keeps some of them in shared memory. */
@@ -122,37 +143,32 @@ struct DistanceLines
 };
 
 /** Finds the first and the last voxel from `lo` to `hi` that are lowest at voxel `a`, within what rounding may hide. */
-template <typename T>
+template <typename TNumber>
 __device__ void
-FindLowest(const typename LineNumber<T>::Type * line, DistanceWeight<T> weight, std::int32_t length, std::int32_t a,
+FindLowest(const TNumber * line, const DistanceWeight<TNumber> & weight, std::int32_t length, std::int32_t a,
            std::int32_t lo, std::int32_t hi, std::int32_t & first, std::int32_t & last)
 {
-  using Number = typename LineNumber<T>::Type;
   const auto lane = static_cast<std::int32_t>(threadIdx.x % DistanceWarp);
-  Number     best = LineNumber<T>::None;
+  TNumber    best = NoNumber<TNumber>;
   first = length;
   last = -1;
   for (std::int32_t i = lo + lane; i <= hi; i += DistanceWarp)
   {
-    if (line[i] < LineNumber<T>::None)
-    {
-      const Number sum = AddDistances<Number>(line[i], static_cast<Number>(weight(a - i)));
-      first = sum < best ? i : first;
-      last = sum <= best ? i : last;
-      best = sum < best ? sum : best;
-    }
+    const TNumber sum = SumOf(line[i], a - i, weight);
+    first = sum < best ? i : first;
+    last = sum <= best ? i : last;
+    best = sum < best ? sum : best;
   }
-  const Number lowest = LowestOfWarp(best);
-  if constexpr (static_cast<T>(0.5) != T{ 0 })
+  const TNumber lowest = LowestOfWarp(best);
+  if constexpr (std::is_same<TNumber, double>::value)
   {
     // Sums are rounded. A voxel that is higher here by more than this is no lower further on.
-    const Number whole = weight(length);
-    const Number most = lowest + 0x1p-47 * (lowest + whole);
+    const TNumber most = lowest + 0x1p-47 * (lowest + weight(length));
     first = length;
     last = -1;
     for (std::int32_t i = lo + lane; i <= hi; i += DistanceWarp)
     {
-      if (AddDistances<Number>(line[i], weight(a - i)) <= most)
+      if (SumOf(line[i], a - i, weight) <= most)
       {
         first = first < i ? first : i;
         last = i;
@@ -166,7 +182,7 @@ FindLowest(const typename LineNumber<T>::Type * line, DistanceWeight<T> weight, 
   }
   first = static_cast<std::int32_t>(LowestOfWarp(static_cast<std::uint32_t>(first)));
   last = length - static_cast<std::int32_t>(LowestOfWarp(static_cast<std::uint32_t>(length - last)));
-  if (lowest >= LineNumber<T>::None)
+  if (lowest >= NoNumber<TNumber>)
   {
     first = lo;
     last = lo;
@@ -174,16 +190,16 @@ FindLowest(const typename LineNumber<T>::Type * line, DistanceWeight<T> weight, 
 }
 
 /** The voxels that may be lowest at each anchor: ranges[2 j] to ranges[2 j + 1]. */
-template <typename T>
+template <typename TNumber>
 __device__ void
-FindRanges(const typename LineNumber<T>::Type * line, DistanceWeight<T> weight, const DistanceLines & lines,
+FindRanges(const TNumber * line, const DistanceWeight<TNumber> & weight, const DistanceLines & lines,
            std::int32_t * ranges)
 {
   const std::int32_t end = lines.anchors - 1;
   const auto         find = [&](std::int32_t j, std::int32_t lo, std::int32_t hi) {
     std::int32_t first = 0;
     std::int32_t last = 0;
-    FindLowest<T>(line, weight, lines.length, lines.Anchor(j), lo, hi, first, last);
+    FindLowest(line, weight, lines.length, lines.Anchor(j), lo, hi, first, last);
     if (threadIdx.x % DistanceWarp == 0)
     {
       ranges[2 * j] = first;
@@ -213,20 +229,19 @@ FindRanges(const typename LineNumber<T>::Type * line, DistanceWeight<T> weight, 
 
 /** A warp computes a line at a time. `nearestIn` and `nearestOut` are the indices of the nearest features, or nullptr:
  * of those with the same distance the lowest index counts. */
-template <typename T, bool VHasNearest>
+template <typename T, typename TNumber, bool VHasNearest>
 __global__ void
-DistanceLinesKernel(DistanceLines lines, DistanceWeight<T> weight, T beyond, const T * __restrict__ in,
+DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyond, const T * __restrict__ in,
                     const std::int64_t * __restrict__ nearestIn, T * __restrict__ out,
                     std::int64_t * __restrict__ nearestOut)
 {
-  using Number = typename LineNumber<T>::Type;
-  constexpr int Width = 16 / sizeof(Number);
+  constexpr int Width = 16 / sizeof(TNumber);
   struct alignas(16) Vector
   {
-    Number at[Width];
+    TNumber at[Width];
   };
   extern __shared__ __align__(16) unsigned char shared[];
-  auto * const                                  numbers = reinterpret_cast<Number *>(shared);
+  auto * const                                  numbers = reinterpret_cast<TNumber *>(shared);
   const std::int32_t                            kept = lines.together * lines.pitch;
   const bool                                    isStrided = lines.stride != 1;
   auto * const                                  results = isStrided ? numbers + kept : numbers;
@@ -268,26 +283,26 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<T> weight, T beyond, con
     };
     forEach([&](std::int32_t line, std::int32_t at) {
       const T value = in[base + line * lines.ofLine + at * lines.stride];
-      numbers[line * lines.pitch + at] = value < beyond ? static_cast<Number>(value) : LineNumber<T>::None;
+      numbers[line * lines.pitch + at] = value < beyond ? static_cast<TNumber>(value) : NoNumber<TNumber>;
     });
     for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count * Width; i += static_cast<std::int32_t>(blockDim.x))
     {
       // Vectors end here.
-      numbers[i / Width * lines.pitch + lines.length + i % Width] = LineNumber<T>::None;
+      numbers[i / Width * lines.pitch + lines.length + i % Width] = NoNumber<TNumber>;
     }
     __syncthreads();
     for (std::int32_t line = warp; line < count; line += warps)
     {
-      const Number * const numbersOfLine = numbers + line * lines.pitch;
-      const std::int64_t   ofLine = base + line * lines.ofLine;
-      bool                 hasRanges = false;
+      const TNumber * const numbersOfLine = numbers + line * lines.pitch;
+      const std::int64_t    ofLine = base + line * lines.ofLine;
+      bool                  hasRanges = false;
       for (std::int32_t j = 0; j * DistanceWarp < lines.length; ++j)
       {
         const std::int32_t place = j * DistanceWarp + lane;
-        Number             best = LineNumber<T>::None;
+        TNumber            best = NoNumber<TNumber>;
         std::int32_t       source = -1;
-        const Number       own = place < lines.length ? numbersOfLine[place] : Number{ 0 };
-        if (__all_sync(0xFFFFFFFFu, own == Number{ 0 }))
+        const TNumber      own = place < lines.length ? numbersOfLine[place] : TNumber{ 0 };
+        if (__all_sync(0xFFFFFFFFu, own == TNumber{ 0 }))
         {
           // All are features, or among them.
           best = own;
@@ -296,7 +311,7 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<T> weight, T beyond, con
         else if (!hasRanges)
         {
           hasRanges = true;
-          FindRanges<T>(numbersOfLine, weight, lines, ranges);
+          FindRanges(numbersOfLine, weight, lines, ranges);
         }
         const bool         isDone = source >= 0;
         const std::int32_t end = isDone ? -1 : ranges[2 * (j + 1 < lines.anchors ? j + 1 : j) + 1];
@@ -306,13 +321,12 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<T> weight, T beyond, con
 #pragma unroll
           for (int k = 0; k < Width; ++k)
           {
-            const Number sum = AddDistances<Number>(vector.at[k], static_cast<Number>(weight(place - i - k)));
+            const TNumber sum = SumOf(vector.at[k], place - i - k, weight);
             if constexpr (VHasNearest)
             {
               const bool isLower =
-                sum < best ||
-                (sum == best && source >= 0 && vector.at[k] < LineNumber<T>::None && place < lines.length &&
-                 nearestIn[ofLine + (i + k) * lines.stride] < nearestIn[ofLine + source * lines.stride]);
+                sum < best || (sum == best && source >= 0 && sum < NoNumber<TNumber> && place < lines.length &&
+                               nearestIn[ofLine + (i + k) * lines.stride] < nearestIn[ofLine + source * lines.stride]);
               source = isLower ? i + k : source;
               best = isLower ? sum : best;
             }
@@ -326,20 +340,20 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<T> weight, T beyond, con
         {
           continue;
         }
-        const T result = best < static_cast<Number>(beyond) ? static_cast<T>(best) : beyond;
+        const bool isNear = best < static_cast<TNumber>(beyond);
         if (isStrided)
         {
-          results[line * lines.pitch + place] = static_cast<Number>(result);
+          results[line * lines.pitch + place] = best;
           if constexpr (VHasNearest)
           {
-            sources[line * lines.pitch + place] = result < beyond ? source : -1;
+            sources[line * lines.pitch + place] = isNear ? source : -1;
           }
           continue;
         }
-        out[ofLine + place] = result;
+        out[ofLine + place] = isNear ? static_cast<T>(best) : beyond;
         if constexpr (VHasNearest)
         {
-          nearestOut[ofLine + place] = result < beyond ? nearestIn[ofLine + source] : -1;
+          nearestOut[ofLine + place] = isNear ? nearestIn[ofLine + source] : -1;
         }
       }
       __syncwarp();
@@ -349,7 +363,8 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<T> weight, T beyond, con
     {
       forEach([&](std::int32_t line, std::int32_t at) {
         const std::int64_t ofLine = base + line * lines.ofLine;
-        out[ofLine + at * lines.stride] = static_cast<T>(results[line * lines.pitch + at]);
+        const TNumber      best = results[line * lines.pitch + at];
+        out[ofLine + at * lines.stride] = best < static_cast<TNumber>(beyond) ? static_cast<T>(best) : beyond;
         if constexpr (VHasNearest)
         {
           const std::int32_t source = sources[line * lines.pitch + at];
@@ -360,10 +375,11 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<T> weight, T beyond, con
   }
 }
 
-/** Launches the kernel; false if not even one line fits the memory of a block. */
+/** Launches the kernel; false if not even one line fits the memory of a block. `fitsFloat`: all squares of the image
+ * are below LargestOfFloat. */
 template <typename T>
 bool
-LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, DistanceWeight<T> weight, T beyond, const T * in,
+LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, double spacing, bool fitsFloat, T beyond, const T * in,
                     const std::int64_t * nearestIn, T * out, std::int64_t * nearestOut)
 {
   constexpr int threads = 256;
@@ -401,14 +417,27 @@ LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, DistanceWeight<T> 
   {
     ++lines.logTogether;
   }
-  const auto launch = [&](auto * kernel) {
+  const auto launch = [&](auto * kernel, auto weight) {
     CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes())),
               "cudaFuncSetAttribute");
     const std::int64_t tiles = (lines.lines + lines.together - 1) / lines.together * lines.groups;
     kernel<<<BlocksFor(tiles, 1), threads, bytes(), stream>>>(lines, weight, beyond, in, nearestIn, out, nearestOut);
     CheckLaunch("DistanceLinesKernel");
   };
-  nearestIn ? launch(DistanceLinesKernel<T, true>) : launch(DistanceLinesKernel<T, false>);
+  const auto choose = [&](auto number) {
+    using Number = decltype(number);
+    const DistanceWeight<Number> weight{ spacing };
+    nearestIn ? launch(DistanceLinesKernel<T, Number, true>, weight)
+              : launch(DistanceLinesKernel<T, Number, false>, weight);
+  };
+  if constexpr (std::is_same<T, std::int32_t>::value)
+  {
+    fitsFloat ? choose(float{}) : choose(std::uint32_t{});
+  }
+  else
+  {
+    choose(T{});
+  }
   return true;
 }
 
