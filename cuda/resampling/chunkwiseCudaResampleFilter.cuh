@@ -141,22 +141,27 @@ static __global__ void __launch_bounds__(256, 3)
     const std::int64_t begin = outer * lines.inner * lines.count + (i - slab * lines.inner);
     const std::int64_t first = (slab - outer * parts) * FilterColumnLength;
     const std::int64_t end = first + FilterColumnLength < lines.count ? first + FilterColumnLength : lines.count;
-    const auto         load = [&](std::int64_t k) { return in[begin + lines.MapOnce(k) * lines.inner]; };
+    const auto         reflected = [&](std::int64_t k) { return in[begin + lines.MapOnce(k) * lines.inner]; };
     float              window[size];
 #pragma unroll
     for (int k = 0; k < size - 1; ++k)
     {
-      window[k] = load(first - Taps::Radius + k);
+      window[k] = reflected(first - Taps::Radius + k);
     }
-    for (std::int64_t k = first; k < end; k += size)
+    const float * ahead = in + begin + (first + Taps::Radius) * lines.inner;
+    float *       to = out + begin + first * lines.inner;
+    // Steps left, and those whose last voxel is inside.
+    int left = static_cast<int>(end - first);
+    int inside = static_cast<int>(lines.count - Taps::Radius - first);
+    while (left > 0)
     {
       // A turn of the ring: where its voxels lie is known in each step.
 #pragma unroll
       for (int turn = 0; turn < size; ++turn)
       {
-        if (k + turn < end)
+        if (left > 0)
         {
-          window[(turn + size - 1) % size] = load(k + turn + Taps::Radius);
+          window[(turn + size - 1) % size] = inside > 0 ? *ahead : reflected(end - left + Taps::Radius);
           const float center = window[(turn + Taps::Radius) % size];
           float       sum = center;
 #pragma unroll
@@ -165,8 +170,12 @@ static __global__ void __launch_bounds__(256, 3)
             sum += taps.taps[d] * ((window[(turn + Taps::Radius - d) % size] - center) +
                                    (window[(turn + Taps::Radius + d) % size] - center));
           }
-          out[begin + (k + turn) * lines.inner] = sum;
+          *to = sum;
+          ahead += lines.inner;
+          to += lines.inner;
         }
+        --left;
+        --inside;
       }
     }
   }
