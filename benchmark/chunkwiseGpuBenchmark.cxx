@@ -211,7 +211,6 @@ std::shared_ptr<DerivativeOperation>
 Derivatives(double sigma, int order, DerivativeResult result)
 {
   auto operation = std::make_shared<DerivativeOperation>();
-  operation->triesDevices = true;
   operation->result = result;
   for (std::size_t a = 0; a < 3; ++a)
   {

@@ -126,6 +126,51 @@ SumDerivatives(int order, const DerivativeWeights & weights, const float (&value
   }
 }
 
+/** Forgets what is known of values, so that the compiler makes no sums for all orders ahead of a loop over them, for
+ * which there are too few registers. */
+__device__ __forceinline__ void
+KeepInRegisters(float (&values)[DerivativeTaps])
+{
+#pragma unroll
+  for (float & value : values)
+  {
+    asm volatile("" : "+f"(value));
+  }
+}
+
+/** The same of windows along y or z of which the image's edge may cut some: `count` outputs from image index `i` on.
+ * Taps that do not exist are 0 in `values`. */
+__device__ __forceinline__ void
+SumCutDerivatives(int order, const DerivativeAxis<float> & axis, std::int64_t i, std::int64_t lower, std::int64_t upper,
+                  int count, const float (&values)[DerivativeTaps], float (&sums)[Together])
+{
+  const auto radius = static_cast<int>(axis.radius);
+  const int  low = InRegister(static_cast<int>(max(lower - i, std::int64_t{ -DerivativeTaps })));
+  const int  high = InRegister(static_cast<int>(min(upper - i, std::int64_t{ 2 * DerivativeTaps })));
+#pragma unroll
+  for (int u = 0; u < Together; ++u)
+  {
+    if (u < count && (u - radius < low || u + radius >= high))
+    {
+      const float * const weights = axis.Middle(order, i + u);
+      const int           first = max(low - u, -radius);
+      const int           last = min(high - 1 - u, radius);
+      const float         middle = order == 0 ? 0.0F : values[DerivativeReach + u];
+      float               sum = 0;
+#pragma unroll
+      for (int t = -DerivativeReach; t <= DerivativeReach; ++t)
+      {
+        if (t >= first && t <= last)
+        {
+          const float tap = values[DerivativeReach + u + t];
+          sum = MultiplyAdd(weights[t], order == 0 ? tap : tap - middle, sum);
+        }
+      }
+      sums[u] = sum;
+    }
+  }
+}
+
 /** The shared memory of a block of DerivativePlaneKernel: rows as they are read, and a ring of rows for each field that
  * the pass along x makes. A gap after every Together values keeps the lanes of a warp on different banks. */
 struct DerivativePlaneStage
@@ -222,19 +267,40 @@ private:
   {
     const std::int64_t row = y - m_In.box.lower.axis[1];
     const std::int64_t column = m_Column - DerivativeReach - m_In.box.lower.axis[0];
-    const auto         load = [&](std::int64_t r, std::int64_t c, std::int64_t at) {
-      const bool isThere = r >= 0 && r < m_In.box.Extent(1) && c >= 0 && c < m_In.box.Extent(0);
-      return !isThere ? 0.0F : m_Second ? m_First[at] * m_Second[at] : m_First[at];
-    };
-    std::int64_t at = row * m_In.stride.axis[1] + (column + m_Thread) * m_In.stride.axis[0];
-#pragma unroll
-    for (int k = 0; k < Together; ++k, at += m_In.stride.axis[1])
+    const std::int64_t width = m_In.box.Extent(0);
+    const std::int64_t height = m_In.box.Extent(1);
+    const std::int64_t c = column + m_Thread;
+    const std::int64_t tail = column + Stage::Width + m_Thread % Stage::Lanes;
+    const int          tailRow = m_Thread / Stage::Lanes;
+    // The rows that exist.
+    const int begin = static_cast<int>(min(max(-row, std::int64_t{ 0 }), std::int64_t{ Together }));
+    const int end =
+      c >= 0 && c < width ? static_cast<int>(min(max(height - row, std::int64_t{ 0 }), std::int64_t{ Together })) : 0;
+    const bool         hasTail = tail >= 0 && tail < width && row + tailRow >= 0 && row + tailRow < height;
+    const std::int64_t at = row * m_In.stride.axis[1] + c * m_In.stride.axis[0];
+    const std::int64_t tailAt = (row + tailRow) * m_In.stride.axis[1] + tail * m_In.stride.axis[0];
+    Load(m_First + at, begin, end, values);
+    values[Together] = hasTail ? m_First[tailAt] : 0.0F;
+    if (m_Second)
     {
-      values[k] = load(row + k, column + m_Thread, at);
+      float factors[Stage::Loads];
+      Load(m_Second + at, begin, end, factors);
+      factors[Together] = hasTail ? m_Second[tailAt] : 0.0F;
+#pragma unroll
+      for (int k = 0; k < Stage::Loads; ++k)
+      {
+        values[k] *= factors[k];
+      }
     }
-    const std::int64_t r = row + m_Thread / Stage::Lanes;
-    const std::int64_t c = column + Stage::Width + m_Thread % Stage::Lanes;
-    values[Together] = load(r, c, r * m_In.stride.axis[1] + c * m_In.stride.axis[0]);
+  }
+  __device__ __forceinline__ void
+  Load(const float * from, int begin, int end, float (&values)[Stage::Loads]) const
+  {
+#pragma unroll
+    for (int k = 0; k < Together; ++k, from += m_In.stride.axis[1])
+    {
+      values[k] = k >= begin && k < end ? *from : 0.0F;
+    }
   }
   __device__ __forceinline__ void
   Put(const float (&values)[Stage::Loads]) const
@@ -267,6 +333,7 @@ private:
     for (int ring = 0; ring < m_Job.count; ++ring)
     {
       float sums[Together];
+      KeepInRegisters(values);
       SumDerivatives(m_Job.rows[ring].order, m_Jobs.x, values, sums);
       float * const to = m_Stage.rings[ring] + (slot * Together + row) * Stage::RingStride + lane * (Together + 1);
 #pragma unroll
@@ -307,16 +374,30 @@ private:
       const int           row = work / cut;
       const int           rest = work - row * cut;
       const int           output = rest < left ? rest : right + rest - left;
+      const std::int64_t  at = m_Column + output;
       const float * const line = m_Stage.staged + row * Stage::StagedStride;
-      const auto          tap = [line, output](std::int64_t t) {
-        const int place = output + DerivativeReach + static_cast<int>(t);
+      const auto          tap = [line, output](int t) {
+        const int place = output + DerivativeReach + t;
         return line[place + place / Together];
       };
+      const float middle = tap(0);
 #pragma unroll 1
       for (int ring = 0; ring < m_Job.count; ++ring)
       {
-        m_Stage.rings[ring][(slot * Together + row) * Stage::RingStride + output + output / Together] =
-          SumDerivative(m_X, m_Job.rows[ring].order, m_Column + output, lower, upper, tap);
+        const int           order = m_Job.rows[ring].order;
+        const int           first = InRegister(static_cast<int>(max(lower - at, -radius)));
+        const int           last = InRegister(static_cast<int>(min(upper - 1 - at, radius)));
+        const float * const weights = m_X.Middle(order, at);
+        float               sum = 0;
+#pragma unroll
+        for (int t = -DerivativeReach; t <= DerivativeReach; ++t)
+        {
+          if (t >= first && t <= last)
+          {
+            sum = MultiplyAdd(weights[t], order == 0 ? tap(t) : tap(t) - middle, sum);
+          }
+        }
+        m_Stage.rings[ring][(slot * Together + row) * Stage::RingStride + output + output / Together] = sum;
       }
     }
   }
@@ -334,12 +415,7 @@ private:
     {
       const DerivativePlaneJob::Row & made = m_Job.rows[ring];
       const float * const             own = m_Stage.rings[ring] + m_Thread + m_Thread / Together;
-      if (!areWhole)
-      {
-        PassCutY(made, own, oldest, y, count, out, width, gap);
-        continue;
-      }
-      float values[DerivativeTaps];
+      float                           values[DerivativeTaps];
 #pragma unroll
       for (int i = 0; i < DerivativeTaps; ++i)
       {
@@ -352,7 +428,12 @@ private:
       for (int f = 0; f < made.count; ++f)
       {
         float sums[Together];
+        KeepInRegisters(values);
         SumDerivatives(made.orders[f], m_Jobs.y, values, sums);
+        if (!areWhole)
+        {
+          SumCutDerivatives(made.orders[f], m_Y, y, lower, upper, count, values, sums);
+        }
         float * const to = out + made.fields[f] * gap;
 #pragma unroll
         for (int u = 0; u < Together; ++u)
@@ -362,27 +443,6 @@ private:
             to[u * width] = sums[u];
           }
         }
-      }
-    }
-  }
-
-  /** The same near the image's edge. */
-  __device__ __forceinline__ void
-  PassCutY(const DerivativePlaneJob::Row & made, const float * own, int oldest, std::int64_t y, int count, float * out,
-           std::int64_t width, std::int64_t gap) const
-  {
-#pragma unroll 1
-    for (int f = 0; f < made.count; ++f)
-    {
-#pragma unroll 1
-      for (int u = 0; u < count; ++u)
-      {
-        out[made.fields[f] * gap + u * width] = SumDerivative(
-          m_Y, made.orders[f], y + u, m_In.box.lower.axis[1], m_In.box.upper.axis[1], [&](std::int64_t t) {
-            int row = oldest * Together + DerivativeReach + u + static_cast<int>(t);
-            row = row < Stage::RingRows ? row : row - Stage::RingRows;
-            return own[row * Stage::RingStride];
-          });
       }
     }
   }
@@ -543,34 +603,26 @@ __launch_bounds__(DerivativeColumns, 4)
       const int          count = isThere ? static_cast<int>(min(end - o, std::int64_t{ Together })) : 0;
       const std::int64_t i = box.lower.axis[2] + o;
       const bool         areWhole = i - z.radius >= lower && i + Together - 1 + z.radius < upper;
-      float              squares[Together]{};
+      // Of the values that the windows can have, those that exist.
+      const int firstTap = static_cast<int>(max(lower - i, std::int64_t{ -jobs.z.radius })) + DerivativeReach;
+      const int endTap = static_cast<int>(min(upper - i, std::int64_t{ Together + jobs.z.radius })) + DerivativeReach;
+      float     squares[Together]{};
 #pragma unroll 1
       for (int c = 0; c < jobs.count; ++c)
       {
         const float * const from = column + jobs.fields[c] * in.gap + (i - lower) * plane;
-        float               sums[Together]{};
-        if (areWhole)
-        {
-          float values[DerivativeTaps];
+        const float *       next = from - DerivativeReach * plane;
+        float               values[DerivativeTaps];
+        float               sums[Together];
 #pragma unroll
-          for (int s = 0; s < DerivativeTaps; ++s)
-          {
-            const int t = s - DerivativeReach;
-            values[s] = t >= -jobs.z.radius && t < Together + jobs.z.radius ? from[t * plane] : 0.0F;
-          }
-          SumDerivatives(jobs.orders[c], jobs.z, values, sums);
+        for (int s = 0; s < DerivativeTaps; ++s, next += plane)
+        {
+          values[s] = s >= firstTap && s < endTap ? *next : 0.0F;
         }
-        else
+        SumDerivatives(jobs.orders[c], jobs.z, values, sums);
+        if (!areWhole)
         {
-#pragma unroll
-          for (int u = 0; u < Together; ++u)
-          {
-            if (u < count)
-            {
-              sums[u] = SumDerivative(
-                z, jobs.orders[c], i + u, lower, upper, [&](std::int64_t t) { return from[(u + t) * plane]; });
-            }
-          }
+          SumCutDerivatives(jobs.orders[c], z, i, lower, upper, count, values, sums);
         }
         if constexpr (VMatrix)
         {

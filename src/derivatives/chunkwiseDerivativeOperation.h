@@ -76,8 +76,6 @@ public:
   std::shared_ptr<const DerivativeOperation> gradient;
   /** DerivativeResult::Cornerness: determinant - harris * trace^n. */
   double harris{ 0.05 };
-  /** Lets devices compute: those of tests, which run the host's kernels. */
-  bool triesDevices{ false };
 
   std::string
   GetName() const override
@@ -92,11 +90,6 @@ public:
   Validate(const Coordinates & image) const override;
   Coordinates
   RoundChunk(const Coordinates & extent) const override;
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return triesDevices ? "" : "the kernels of derivatives have not been tried on a GPU yet";
-  }
 
   /** Numbers that a voxel of the output has. */
   int

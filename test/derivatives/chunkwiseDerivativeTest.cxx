@@ -11,15 +11,6 @@ namespace
 class Derivatives : public KernelTest
 {};
 
-/** An operation that devices compute too. */
-std::shared_ptr<DerivativeOperation>
-MakeOperation()
-{
-  auto operation = std::make_shared<DerivativeOperation>();
-  operation->triesDevices = true;
-  return operation;
-}
-
 std::vector<double>
 Window(double sigma, int radius)
 {
@@ -34,7 +25,7 @@ Window(double sigma, int radius)
 std::shared_ptr<DerivativeOperation>
 RandomDerivative(std::mt19937 & random, int largestRadius)
 {
-  const auto operation = MakeOperation();
+  const auto operation = std::make_shared<DerivativeOperation>();
   operation->components.resize(1);
   operation->components.front().fill(0);
   for (const int a : RandomAxes(random))
@@ -224,7 +215,7 @@ TEST_P(Derivatives, OfChunksHaveTheBitsOfTheWhole)
 std::shared_ptr<DerivativeOperation>
 AllSecondDerivatives(int radius)
 {
-  const auto operation = MakeOperation();
+  const auto operation = std::make_shared<DerivativeOperation>();
   for (int a = 0; a < 3; ++a)
   {
     operation->scales.front().weights[a] = Window(0.4 * radius + 0.1 * a, radius);
@@ -294,7 +285,7 @@ TEST_P(Derivatives, AreExactForPolynomialsOfTheirOrderUpToTheEdge)
       for (int y = 0; x + y < 4; ++y)
       {
         const int  z = 3 - x - y;
-        const auto operation = MakeOperation();
+        const auto operation = std::make_shared<DerivativeOperation>();
         for (int a = 0; a < 3; ++a)
         {
           operation->scales.front().weights[a] = Window(1.5, 6);
@@ -351,7 +342,7 @@ TEST_P(Derivatives, OfConstantsAreZero)
 TEST_P(Derivatives, MagnitudeIsTheLengthOfTheGradient)
 {
   std::mt19937          random(186);
-  const auto            operation = MakeOperation();
+  const auto            operation = std::make_shared<DerivativeOperation>();
   Trial<double, double> t(random, operation, { { 18, 9, 7, 1, 1 } });
   for (int a = 0; a < 3; ++a)
   {
@@ -500,7 +491,7 @@ TEST(HessianEigenvalues, AreThoseOfLapackNearMultipleOnesToo)
 std::shared_ptr<DerivativeOperation>
 HessianOperation(int dimension, double sigma)
 {
-  const auto operation = MakeOperation();
+  const auto operation = std::make_shared<DerivativeOperation>();
   for (int a = 0; a < dimension; ++a)
   {
     operation->scales.front().weights[a] = Window(sigma, 3);
@@ -726,8 +717,8 @@ TEST_P(Derivatives, MeasuresOfSeveralScalesAreTheLargestOfEachAndThoseOfChunks)
 std::shared_ptr<DerivativeOperation>
 TensorOperation(int dimension, int inner, int outer, BoundaryMode mode)
 {
-  const auto operation = MakeOperation();
-  const auto gradient = MakeOperation();
+  const auto operation = std::make_shared<DerivativeOperation>();
+  const auto gradient = std::make_shared<DerivativeOperation>();
   for (int a = 0; a < dimension; ++a)
   {
     gradient->scales.front().weights[a] = Window(inner / 2.5, inner);

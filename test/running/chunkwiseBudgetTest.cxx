@@ -169,7 +169,6 @@ MakeOperations()
   derivative->scales.front().weights[1] = { 1, 2, 3, 2, 1 };
   derivative->components = { { { 1, 0, 0, 0, 0 } }, { { 0, 1, 0, 0, 0 } } };
   derivative->result = DerivativeResult::Magnitude;
-  derivative->triesDevices = true;
   all.push_back(derivative);
   const auto tensor = std::make_shared<DerivativeOperation>();
   const auto gradient = std::make_shared<DerivativeOperation>(*derivative);
@@ -178,7 +177,6 @@ MakeOperations()
   tensor->components.resize(3);
   tensor->gradient = gradient;
   tensor->result = DerivativeResult::Eigenvalues;
-  tensor->triesDevices = true;
   all.push_back(tensor);
   const auto topHat = std::make_shared<TopHatOperation>();
   const auto erosion = MakeBox<ExtremumOperation>();

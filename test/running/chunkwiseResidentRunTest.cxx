@@ -1,7 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Runs on images that lie in a device's memory: on a fake device, and on a GPU where there is one.
 #include "chunkwiseArena.h"
-#include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDeviceHandles.h"
 #include "chunkwiseDeviceImage.h"
 #include "chunkwiseFakeDevices.h"
@@ -245,14 +244,7 @@ MakeFilter(const FilterDescription & filter, const FilterImage & image)
   {
     parameters.Set(automatic->name, std::vector<double>{ 60 });
   }
-  const auto operation = MakeFilterOperation(filter.name, parameters, image);
-  if (const auto derivative = std::dynamic_pointer_cast<const DerivativeOperation>(operation))
-  {
-    const auto tried = std::make_shared<DerivativeOperation>(*derivative);
-    tried->triesDevices = true;
-    return tried;
-  }
-  return operation;
+  return MakeFilterOperation(filter.name, parameters, image);
 }
 
 } // namespace
