@@ -484,3 +484,14 @@ def test_small_images_in_many_threads(random):
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(run, range(8)))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape, axis", [((9001,), 0), ((5, 400, 70), 1), ((3, 2500), 1)])
+def test_ranks_of_long_lines(random, dtype, shape, axis):
+    # Lines long enough to be cut into the lanes of a vector, and windows on both sides of what is kept sorted.
+    image = make_image(random, shape, dtype)
+    for length, percentile, mode in ((7, 50, "reflect"), (33, 20, "constant"), (151, 50, "wrap"), (701, 90, "nearest")):
+        size = tuple(min(length, shape[a] // 2 * 2 - 1) if a == axis else 1 for a in range(len(shape)))
+        expected = scipy_ndi.percentile_filter(image, percentile, size=size, mode=mode)
+        assert np.array_equal(ndi.percentile_filter(image, percentile, size=size, mode=mode), expected, equal_nan=True), size

@@ -12,7 +12,7 @@ from chunkwise._table import ROWS
 from magicgui.widgets import CheckBox, ComboBox, Container, Label, ProgressBar, PushButton
 from napari.layers import Image, Labels
 from napari.qt.threading import create_worker
-from qtpy.QtCore import QTimer
+from qtpy.QtCore import Qt, QTimer
 
 from ._form import capitalized, filter_names, is_advanced, is_used, make_control, make_filter, page_of
 from ._layers import (compute_part, compute_whole, contrast_of, data_of, geometry_of, is_lazy, visible_place)
@@ -92,6 +92,10 @@ class FilterWidget(Container):  # type: ignore[type-arg]
                          labels=True)
         self.min_width = 320
         self.help.native.setOpenExternalLinks(True)
+        # Messages are read to their end, and copied.
+        for each in (self.title, self.status):
+            each.native.setWordWrap(True)
+            each.native.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.show_advanced.changed.connect(self._fold)
         self.filter_choice.changed.connect(self._make_form)
         for each in (self.layer_choice, self.in_units, self.preview):
@@ -210,14 +214,31 @@ class FilterWidget(Container):  # type: ignore[type-arg]
             return
         if not self.preview.value:
             self._kept.clear()
-            if self._preview_layer is not None:
-                layer, self._preview_layer = self._preview_layer, None
-                if layer in self._viewer.layers:
-                    self._viewer.layers.remove(layer)
+            self._remove_preview()
             if self._preview_job is not None:
                 self._preview_job.cancel()
             return
         self._soon.start()
+
+    def _remove_preview(self) -> None:
+        layer, self._preview_layer = self._preview_layer, None
+        if layer is not None and layer in self._viewer.layers:
+            self._is_showing = True
+            try:
+                self._viewer.layers.remove(layer)
+            finally:
+                self._is_showing = False
+
+    def _show_error(self, error: Exception) -> None:
+        """The whole message; what the preview shows is no result of this form."""
+        self._remove_preview()
+        self._tell(str(error))
+
+    def _tell(self, text: str) -> None:
+        self.status.value = text
+        # As plain text: a message may have what looks like a tag.
+        self.status.native.setTextFormat(Qt.TextFormat.PlainText)
+        self.status.native.adjustSize()
 
     def _start_preview(self) -> None:
         if self._preview_job is not None:
@@ -230,21 +251,26 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         try:
             layer, filter, data, others = self._chosen()
             place = visible_place(self._viewer, layer)
-        except (chunkwise.Error, LookupError, TypeError) as error:
-            self.status.value = str(error)
+            if ROWS[filter.name].has_grid:
+                raise chunkwise.ParameterError("preview: the result has another grid than the layer; Run makes it")
+        except (chunkwise.Error, LookupError, TypeError, ValueError) as error:
+            self._show_error(error)
             return
-        self.status.value = ""
+        self._tell("")
 
         def done(part: Any, error: Exception | None) -> None:
             self._preview_job = None
-            if error is None and self.preview.value and layer in self._viewer.layers:
+            if self._preview_is_due:
+                # Something has changed since this one began.
+                pass
+            elif error is None and self.preview.value and layer in self._viewer.layers:
                 self._is_showing = True
                 try:
                     self._show_preview(layer, filter, place, part)
                 finally:
                     self._is_showing = False
             elif error is not None and not isinstance(error, _Cancelled):
-                self.status.value = str(error)
+                self._show_error(error)
             if self._preview_is_due:
                 self._preview_is_due = False
                 self._soon.start()
@@ -279,8 +305,8 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         try:
             layer, filter, data, others = self._chosen()
             filter_of = repr(filter)
-        except (chunkwise.Error, TypeError) as error:
-            self.status.value = str(error)
+        except (chunkwise.Error, TypeError, ValueError) as error:
+            self._tell(str(error))
             return
         shape = tuple(data.shape)
         try:
@@ -303,9 +329,9 @@ class FilterWidget(Container):  # type: ignore[type-arg]
             self._job = None
             self._clock.stop()
             self.cancel_button.enabled, self.run_button.enabled = False, True
-            self.progress.value = 0
+            self.progress.value = 0 if error is not None else self.progress.max
             if error is not None:
-                self.status.value = "stopped" if isinstance(error, _Cancelled) else str(error)
+                self._tell("stopped" if isinstance(error, _Cancelled) else str(error))
                 return
             result, limits = found
             self.preview.value = False
@@ -314,9 +340,10 @@ class FilterWidget(Container):  # type: ignore[type-arg]
             self._viewer.layers.append(Image(
                 result, name=f"{layer.name} {filter.name}", rgb=layer.rgb, **geometry_of(layer, lower), **about,
                 metadata={**layer.metadata, "chunkwise": filter_of}))
-            self.status.value = filter_of
+            self._tell(filter_of)
 
-        self.status.value = ""
+        self._tell("")
+        self.progress.value = 0
         self.cancel_button.enabled, self.run_button.enabled = True, False
         self._job = _Job(work, done)
         self._clock.start()
@@ -328,7 +355,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
 
     def _show_progress(self) -> None:
         if self._job is not None:
-            self.progress.value = int(1000 * self._job.fraction)
+            self.progress.value = int(self.progress.max * self._job.fraction)
 
 
 class _Data:

@@ -20,6 +20,7 @@ from napari.layers import Image
 from napari_chunkwise._form import is_advanced
 from napari_chunkwise._layers import compute_part, geometry_of
 from napari_chunkwise._widget import FilterWidget
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QApplication
 
 SHAPE = (9, 14, 17)
@@ -84,7 +85,7 @@ def test_forms_are_the_table(viewer):
     viewer.add_image(np.zeros(SHAPE, "uint8"))
     widget = FilterWidget(viewer)
     names = list(widget.filter_choice.choices)
-    assert set(ROWS) - set(names) <= {"network"} and len(names) > 20
+    assert set(ROWS) == set(names) and len(names) > 20
     for name in names:
         widget.filter_choice.value = name
         row = ROWS[name]
@@ -100,7 +101,7 @@ def test_forms_are_the_table(viewer):
             if isinstance(control, SpinBox):
                 assert parameter.minimum <= control.min and control.max <= parameter.maximum
         shown = {each.name for each in row.parameters.values() if each.default is None and each.example}
-        if not any(each.type == "kernel" and each.required for each in row.parameters.values()):
+        if not any(each.type in ("kernel", "network") and each.required for each in row.parameters.values()):
             # Untouched controls are the filter with the table's defaults, and its examples if there is none.
             assert set(widget.filter().parameters) <= shown, name
 
@@ -143,12 +144,17 @@ def test_every_filter_previews_what_it_gives(viewer, random):
         choose(widget, name)
         if "kernel_images" in widget._controls:
             continue  # a stack of kernels with a grid
+        if ROWS[name].parameters.keys() & {"model"}:
+            continue  # the file of a network
         for each in (*widget._inputs, *widget._controls.values()):
             if each.name in ("marker", "minus"):
                 each.value = viewer.layers["other"]
             elif each.name == "kernel_image":
                 each.value = viewer.layers["kernel"]
         preview = preview_of(widget)
+        if ROWS[name].has_grid:
+            assert preview is None and "another grid" in widget.status.value
+            continue
         assert preview is not None, (name, widget.status.value)
         data = preview.data
         result = run(widget)
@@ -317,6 +323,38 @@ def test_the_preview_follows_the_layer(viewer, random):
     layer.scale = (4, 1, 1)
     viewer.dims.set_point(0, 4 * 5)
     np.testing.assert_array_equal(preview_of(widget).data, chunkwise.gaussian(layer.data, 1.0, spacing=(4, 1, 1))[5:6])
+
+
+def test_progress_ends_at_its_end(viewer, random):
+    viewer.add_image(random.random(SHAPE, "float32"))
+    widget = FilterWidget(viewer)
+    choose(widget, "mean", radius="1")
+    run(widget)
+    assert widget.progress.value == widget.progress.max
+    choose(widget, "mean", radius="-1")
+    widget.run()
+    assert "radius" in widget.status.value
+
+
+def test_a_preview_of_another_form_is_not_left_there(viewer, random):
+    viewer.add_image(random.random(SHAPE, "float32"))
+    widget = FilterWidget(viewer)
+    choose(widget, "mean", radius="1")
+    assert preview_of(widget) in viewer.layers
+    choose(widget, "mean", radius="one")
+    assert preview_of(widget) is None and len(viewer.layers) == 1 and "radius" in widget.status.value
+    choose(widget, "mean", radius="2")
+    assert preview_of(widget) in viewer.layers and widget.status.value == ""
+
+
+def test_a_long_message_is_whole(viewer):
+    viewer.add_image(np.zeros(SHAPE, "uint8"))
+    widget = FilterWidget(viewer)
+    text = "a parameter <b> has no such value: " + "many words " * 60
+    widget._tell(text)
+    label = widget.status.native
+    assert label.text() == text and label.wordWrap()
+    assert label.textFormat() == Qt.TextFormat.PlainText and label.heightForWidth(320) > 5 * label.fontMetrics().height()
 
 
 @pytest.mark.parametrize("name, values, text", [

@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Compiled once for each instruction set, see chunkwiseCpuLevelFunctions.cxx. Ranks of windows along one axis, a line in
-// each lane of a vector: the sorted keys of a window lie in memory, and a step to the next window passes through them
-// once.
+// Compiled once for each instruction set, see chunkwiseCpuLevelFunctions.cxx. Ranks of windows along one axis, a line
+// in each lane of a vector: the sorted keys of a window lie in memory, and a step to the next window passes through
+// them once.
 #include "chunkwiseCpuMedianImplementation.h"
 #include "chunkwiseCpuRankLanes.h"
 
