@@ -261,7 +261,6 @@ Turn(Interpolation interpolation)
   operation->image = operation->output = { { 512, 512, 512, 1, 1 } };
   operation->interpolation = interpolation;
   operation->outside = ResampleOutside::Constant;
-  operation->triesDevices = true;
   const double c = std::cos(0.2);
   const double s = std::sin(0.2);
   const double d = std::cos(0.1);

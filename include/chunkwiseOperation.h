@@ -105,8 +105,8 @@ public:
   }
 
   /** The output's grid if it is not the image's (Independent alone); it lives as long as the operation. Regions and
-   * chunks are then boxes of the output, and the halo is not asked for. Devices do not compute such operations.
-   * nullptr: the output has the image's voxels. */
+   * chunks are then boxes of the output, and the halo is not asked for. Devices compute those whose
+   * grid is bounded (BoundedGrid). nullptr: the output has the image's voxels. */
   virtual const OutputGrid *
   GetOutputGrid() const;
 

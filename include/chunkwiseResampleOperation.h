@@ -142,8 +142,6 @@ public:
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void
   Validate(const Coordinates & extent) const override;
-  /** Tests alone: no GPU has compared the kernels with those of the CPU yet. */
-  bool triesDevices{ false };
   std::string
   GetObjectionToDevices() const override;
 

@@ -203,10 +203,6 @@ ResampleOperation::GetExtent(const Coordinates &) const
 std::string
 ResampleOperation::GetObjectionToDevices() const
 {
-  if (!triesDevices)
-  {
-    return "there are no kernels of devices that resample yet";
-  }
   if (field)
   {
     return "devices have no kernels for displacement fields";

@@ -601,7 +601,6 @@ protected:
     for (int trial = 0; trial < trials; ++trial)
     {
       const auto operation = RandomGrid(random, trial % 3 ? 40 : 14);
-      operation->triesDevices = true;
       operation->interpolation = static_cast<Interpolation>(trial % 5);
       if (!std::is_same<TIn, TOut>::value &&
           (operation->interpolation == Interpolation::Nearest || operation->interpolation == Interpolation::Label))
@@ -677,7 +676,6 @@ TEST_P(ResampleOnDevices, TakesTheMajorityOfManyVoxels)
   for (int trial = 0; trial < 6; ++trial)
   {
     const auto operation = RandomGrid(random, 30);
-    operation->triesDevices = true;
     operation->interpolation = Interpolation::Label;
     operation->antialias = true;
     operation->matrix[0][0] = 2.7;
@@ -690,6 +688,29 @@ TEST_P(ResampleOnDevices, TakesTheMajorityOfManyVoxels)
     const auto expected = t.Run(cpu);
     t.request.backend = BackendChoice::CUDA;
     EXPECT_EQ(t.Run(this->GetManager()), expected) << operation->GetKey();
+  }
+}
+
+/** Coefficients of splines along lines that are longer than what a filter reaches. */
+TEST_P(ResampleOnDevices, FiltersLongLines)
+{
+  std::mt19937 random(28);
+  Manager      cpu({});
+  for (int trial = 0; trial < 9; ++trial)
+  {
+    const auto operation = RandomGrid(random, 30);
+    operation->interpolation = Interpolation::Cubic;
+    operation->outside = static_cast<ResampleOutside>(trial % 3);
+    operation->prefilter = true;
+    operation->antialias = false;
+    operation->image = operation->output = { { 5, 6, 7, 1, 1 } };
+    operation->image[trial / 3] = operation->output[trial / 3] = 150;
+    TurnALittle(random, *operation);
+    ResampleTrial<float, float> t(operation, NoiseOf<float>(random, operation->image));
+    const auto                  expected = t.Run(cpu);
+    t.request.backend = BackendChoice::CUDA;
+    const auto found = t.Run(this->GetManager());
+    ASSERT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0) << operation->GetKey();
   }
 }
 

@@ -445,7 +445,6 @@ TEST_P(Resident, ImagesOnAnotherGrid)
   for (int trial = 0; trial < 40; ++trial)
   {
     const auto operation = std::make_shared<ResampleOperation>();
-    operation->triesDevices = true;
     operation->image = RandomExtent(random, 30);
     operation->output = operation->image;
     operation->interpolation = static_cast<Interpolation>(trial % 5);
