@@ -603,7 +603,7 @@ __launch_bounds__(DerivativeColumns, 4)
       const int          count = isThere ? static_cast<int>(min(end - o, std::int64_t{ Together })) : 0;
       const std::int64_t i = box.lower.axis[2] + o;
       const bool         areWhole = i - z.radius >= lower && i + Together - 1 + z.radius < upper;
-      // Of the values that the windows can have, those that exist.
+      // The first and the last value of the windows that exist.
       const int firstTap = static_cast<int>(max(lower - i, std::int64_t{ -jobs.z.radius })) + DerivativeReach;
       const int endTap = static_cast<int>(min(upper - i, std::int64_t{ Together + jobs.z.radius })) + DerivativeReach;
       float     squares[Together]{};
