@@ -70,7 +70,7 @@ public:
   std::string
   GetObjectionToDevices() const override
   {
-    return triesDevices ? "" : "there are no kernels of diffusion for GPUs yet";
+    return triesDevices ? "" : "the kernels of diffusion have not been tried on a GPU yet";
   }
   /** Axes that take part, ascending. */
   std::vector<int>

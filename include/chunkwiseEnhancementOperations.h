@@ -67,7 +67,7 @@ public:
   std::string
   GetObjectionToDevices() const override
   {
-    return triesDevices ? "" : "there is no kernel of unsharp masks for GPUs yet";
+    return triesDevices ? "" : "the kernel of unsharp masks has not been tried on a GPU yet";
   }
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
@@ -105,7 +105,7 @@ public:
   std::string
   GetObjectionToDevices() const override
   {
-    return triesDevices ? "" : "there is no kernel of local normalization for GPUs yet";
+    return triesDevices ? "" : "the kernel of local normalization has not been tried on a GPU yet";
   }
   std::vector<Stage>
   GetStages() const override;
@@ -113,7 +113,7 @@ public:
 
 /** The rules for a voxel. */
 template <typename TReal>
-TReal
+CHUNKWISE_HOST_DEVICE TReal
 UnsharpOf(TReal voxel, TReal smoothed, TReal amount, TReal threshold)
 {
   const TReal difference = voxel - smoothed;
@@ -123,7 +123,7 @@ UnsharpOf(TReal voxel, TReal smoothed, TReal amount, TReal threshold)
 }
 
 template <typename TReal>
-TReal
+CHUNKWISE_HOST_DEVICE TReal
 LocallyNormalized(TReal voxel, TReal mean, TReal deviation, TReal least)
 {
   const TReal unit = deviation > least ? deviation : least;

@@ -2,6 +2,7 @@
 #include "chunkwiseCompositeOperation.h"
 #include "chunkwiseCudaDerivative.h"
 #include "chunkwiseCudaDevice.h"
+#include "chunkwiseCudaEnhancement.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaResample.h"
 #include "chunkwiseError.h"
@@ -28,6 +29,7 @@ public:
     RegisterCudaFftConvolution(m_Kernels);
     RegisterCudaVaryingConvolution(m_Kernels);
     RegisterCudaDerivative(m_Kernels);
+    RegisterCudaEnhancement(m_Kernels);
     RegisterCudaDomain(m_Kernels);
     RegisterCudaExtremum(m_Kernels);
     RegisterCudaFlatExtremum(m_Kernels);

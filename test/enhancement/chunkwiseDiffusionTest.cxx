@@ -9,22 +9,13 @@ namespace
 {
 
 class Diffusions : public KernelTest
-{
-protected:
-  void
-  SetUp() override
-  {
-    if (GetParam() != Place::Cpu)
-    {
-      GTEST_SKIP() << "there are no kernels for devices";
-    }
-  }
-};
+{};
 
 std::shared_ptr<DiffusionOperation>
 RandomDiffusion(std::mt19937 & random, DiffusionMethod method, std::int64_t iterations)
 {
   const auto operation = std::make_shared<DiffusionOperation>();
+  operation->triesDevices = true;
   operation->method = method;
   operation->iterations = iterations;
   for (const int a : RandomAxes(random))
@@ -217,6 +208,7 @@ TEST_P(Diffusions, TotalVariationOfAStepIsTheExactOne)
 {
   std::mt19937 random(313);
   const auto   operation = std::make_shared<DiffusionOperation>();
+  operation->triesDevices = true;
   operation->method = DiffusionMethod::TotalVariation;
   operation->iterations = 2000;
   operation->scale[0] = operation->scale[1] = 1;
@@ -254,5 +246,7 @@ TEST(DiffusionRows, RefuseStepsThatAreNotStable)
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Diffusions, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Fake, Diffusions, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, Diffusions, testing::Values(Place::Cuda));
 
 } // namespace

@@ -44,23 +44,17 @@ TapsOf(const BufferView & image, const Coordinates & index, const Coordinates & 
 }
 
 class Enhancement : public KernelTest
-{
-protected:
-  void
-  SetUp() override
-  {
-    if (GetParam() != Place::Cpu)
-    {
-      GTEST_SKIP() << "there are no kernels for devices";
-    }
-  }
-};
+{};
 
 template <typename TOperation>
 std::shared_ptr<TOperation>
 BoxOf(std::mt19937 & random, BoundaryMode mode, std::int64_t largest)
 {
   const auto operation = std::make_shared<TOperation>();
+  if constexpr (std::is_same<TOperation, LocalNormalizationOperation>::value)
+  {
+    operation->triesDevices = true;
+  }
   for (const int a : RandomAxes(random))
   {
     operation->radius[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largest + 1));
@@ -133,6 +127,7 @@ RandomUnsharp(std::mt19937 & random, BoundaryMode mode)
   }
   smoothing->boundary.mode = mode;
   const auto operation = std::make_shared<UnsharpOperation>();
+  operation->triesDevices = true;
   operation->smoothing = smoothing;
   operation->amount = 0.25 * static_cast<double>(random() % 8);
   operation->threshold = random() % 2 ? 0.0 : 10.0;
@@ -234,5 +229,7 @@ TEST_P(Enhancement, OfChunksHasTheBitsOfTheWhole)
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Enhancement, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Fake, Enhancement, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, Enhancement, testing::Values(Place::Cuda));
 
 } // namespace

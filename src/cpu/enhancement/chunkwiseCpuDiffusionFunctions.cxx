@@ -5,7 +5,7 @@
 #include "chunkwiseCpuMarchRows.h"
 #include "chunkwiseCpuPatchImplementation.h"
 #include "chunkwiseCpuTogetherImplementation.h"
-#include "chunkwiseHessianMeasure.h"
+#include "chunkwiseDiffusionRules.h"
 
 namespace chunkwise
 {
@@ -15,28 +15,11 @@ namespace CHUNKWISE_CPU_LEVEL
 using BitsOfDoubles [[gnu::vector_size(sizeof(VectorOf<double>))]] = std::int64_t;
 using BitsOfFloats [[gnu::vector_size(sizeof(VectorOf<float>))]] = std::int32_t;
 
-/** exp(-t) for t >= 0; of floats within 2e-7 of it relatively, and 0 beyond 87. */
+/** exp(-t) for t >= 0. */
 CHUNKWISE_ALWAYS_INLINE VectorOf<float>
                         Decay(VectorOf<float> t)
 {
-  using Vector = VectorOf<float>;
-  const Vector bounded = t > 87.0F ? Vector{} + 87.0F : t;
-  // The sum has no bits after the point: rounded to nearest, and an integer in its lowest bits.
-  const Vector shifted = bounded * -1.44269504F + 12582912.0F;
-  const Vector n = shifted - 12582912.0F;
-  const Vector x = (-bounded - n * 0.693359375F) - n * -2.12194440e-4F;
-  Vector       power = x * (1.0F / 720) + 1.0F / 120;
-  power = power * x + 1.0F / 24;
-  power = power * x + 1.0F / 6;
-  power = power * x + 0.5F;
-  power = power * x + 1.0F;
-  power = power * x + 1.0F;
-  BitsOfFloats bits{};
-  __builtin_memcpy(&bits, &shifted, sizeof(bits));
-  bits = (bits + 127) << 23;
-  Vector scale{};
-  __builtin_memcpy(&scale, &bits, sizeof(scale));
-  return t > 87.0F ? Vector{} : power * scale;
+  return FloatDecayOf<VectorOf<float>, BitsOfFloats>(t);
 }
 
 CHUNKWISE_ALWAYS_INLINE VectorOf<double>
@@ -122,7 +105,6 @@ UpdateByCurvature(const NeighborStep<TReal> & step, const TReal * sum, TReal tim
 {
   using V = RealVector<TReal>;
   using Vector = VectorOf<TReal>;
-  const Vector zero{};
   for (std::int64_t i = 0; i < step.n; i += V::Width)
   {
     const Vector here = V::Load(step.here + i);
@@ -132,12 +114,7 @@ UpdateByCurvature(const NeighborStep<TReal> & step, const TReal * sum, TReal tim
     {
       const Vector forward = (V::Load(step.after[a] + i) - here) * step.scale[a];
       const Vector backward = (here - V::Load(step.before[a] + i)) * step.scale[a];
-      // Upwind: towards the side from which the level set comes.
-      const Vector rising = speed > zero ? forward : backward;
-      const Vector falling = speed > zero ? backward : forward;
-      const Vector high = rising > zero ? rising : zero;
-      const Vector low = falling < zero ? falling : zero;
-      square = square + (high * high + low * low);
+      square = square + UpwindSquareOf(forward, backward, speed);
     }
     V::Store(step.out + i, here + Root<TReal>(square) * speed * timeStep);
   }
@@ -178,7 +155,7 @@ StepDual(const VariationStep<TReal> & step)
       square = square + p[a] * p[a];
     }
     const Vector length = Root<TReal>(square);
-    const Vector factor = length > step.weight ? step.weight / length : Vector{} + TReal(1);
+    const Vector factor = DualFactorOf(length, step.weight);
     for (int a = 0; a < step.axes; ++a)
     {
       V::Store(step.dual[a] + i, p[a] * factor);
@@ -202,7 +179,7 @@ StepPrimal(const VariationStep<TReal> & step)
       divergence = divergence + (V::Load(step.dual[a] + i) - before) * step.scale[a];
     }
     const Vector old = V::Load(step.state + i);
-    const Vector next = (old + (divergence + V::Load(step.image + i)) * step.step) * share;
+    const Vector next = NextPrimalOf(old, divergence, V::Load(step.image + i), step.step, share);
     V::Store(step.state + i, next);
     V::Store(step.out + i, (next + next) - old);
   }

@@ -1,0 +1,446 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaEnhancement.h"
+
+#include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseDiffusionOperation.h"
+#include "chunkwiseDiffusionRules.h"
+#include "chunkwiseRealOf.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+// Each iteration goes through the images of a box in the scratch, which has the voxels that the output depends on: one
+// kernel, of TotalVariation two. A warp has a row.
+namespace chunkwise
+{
+
+namespace
+{
+
+__device__ __forceinline__ float
+RootOf(float square)
+{
+  return __fsqrt_rn(square);
+}
+__device__ __forceinline__ double
+RootOf(double square)
+{
+  return __dsqrt_rn(square);
+}
+__device__ __forceinline__ float
+DecayOf(float t)
+{
+  return FloatDecayOf<float, std::int32_t>(t);
+}
+__device__ __forceinline__ double
+DecayOf(double t)
+{
+  return ExponentialOfMinus<double, std::int64_t>(t);
+}
+
+/** The voxels that `output` depends on, `steps` iterations before the last. */
+Box
+Reach(const DiffusionOperation & operation, Box output, const Box & image, std::int64_t steps)
+{
+  for (const int a : operation.GetAxes())
+  {
+    output.lower[a] = std::max(output.lower[a] - steps, image.lower[a]);
+    output.upper[a] = std::min(output.upper[a] + steps, image.upper[a]);
+  }
+  return output;
+}
+
+int
+CountImages(const DiffusionOperation & operation)
+{
+  return operation.method == DiffusionMethod::TotalVariation ? 3 + static_cast<int>(operation.GetAxes().size()) : 2;
+}
+
+/** The images of a box, all dense, and the axes that take part. */
+template <typename TAcc>
+struct DiffusionImages
+{
+  Box         box;
+  Box         image;
+  Coordinates stride;
+  int         axes;
+  int         axis[MaxDimension];
+  TAcc        scale[MaxDimension];
+
+  __device__ std::int64_t
+             Offset(const Coordinates & at) const
+  {
+    return Voxels<const TAcc>{ nullptr, box, stride }.Offset(at);
+  }
+  /** Numbers from a voxel to its neighbor along the k-th axis, or to itself at the image's edge. */
+  __device__ __forceinline__ std::int64_t
+                             After(const Coordinates & at, int k) const
+  {
+    const int a = axis[k];
+    return at.axis[a] + 1 < image.upper.axis[a] ? stride.axis[a] : 0;
+  }
+  __device__ __forceinline__ std::int64_t
+                             Before(const Coordinates & at, int k) const
+  {
+    const int a = axis[k];
+    return at.axis[a] > image.lower.axis[a] ? -stride.axis[a] : 0;
+  }
+};
+
+/** Calls body(at, offset) for the voxels of a box. */
+template <typename TAcc, typename TBody>
+__device__ __forceinline__ void
+ForEachVoxel(const DiffusionImages<TAcc> & images, const Box & box, TBody && body)
+{
+  const std::int64_t width = box.Extent(0);
+  const std::int64_t rows = box.NumberOfVoxels() / width;
+  for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
+  {
+    Coordinates        at = IndexIn(box, row * width);
+    const std::int64_t first = images.Offset(at);
+    for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      at.axis[0] = box.lower.axis[0] + x;
+      body(at, first + x);
+    }
+  }
+}
+
+/** Reads a box of the image, of which TotalVariation has two more copies at `copies`. */
+template <typename TPixel, typename TAcc>
+__global__ void
+LoadDiffusionKernel(const __grid_constant__ DiffusionImages<TAcc> images, Voxels<const TPixel> in,
+                    TAcc * __restrict__ to, TAcc * __restrict__ copies, std::int64_t size)
+{
+  ForEachVoxel(images, images.box, [&](const Coordinates & at, std::int64_t i) {
+    const TAcc value = static_cast<TAcc>(in[at]);
+    to[i] = value;
+    if (copies)
+    {
+      copies[i] = copies[size + i] = value;
+      for (int k = 0; k < images.axes; ++k)
+      {
+        copies[(2 + k) * size + i] = 0;
+      }
+    }
+  });
+}
+
+template <typename TAcc, typename TOut>
+__global__ void
+StoreDiffusionKernel(const __grid_constant__ DiffusionImages<TAcc> images, const TAcc * __restrict__ from,
+                     Voxels<TOut>                                  out)
+{
+  ForEachVoxel(
+    images, out.box, [&](const Coordinates & at, std::int64_t i) { out[at] = ConvertResult<TOut>(from[i]); });
+}
+
+/** The parameters of an iteration of gradient or curvature diffusion. */
+template <typename TAcc>
+struct DiffusionStep
+{
+  TAcc half[MaxDimension];
+  TAcc inverse; ///< 1 / (2 contrast^2)
+  TAcc timeStep;
+  bool isCurvature;
+};
+
+/** The flux from a voxel to the next one along the k-th axis, which is itself at the image's edge. */
+template <typename TAcc>
+__device__ __forceinline__ TAcc
+FluxOf(const DiffusionImages<TAcc> & images, const DiffusionStep<TAcc> & step, const TAcc * from,
+       const Coordinates & at, std::int64_t i, int k)
+{
+  const std::int64_t next = i + images.After(at, k);
+  const TAcc         d = (from[next] - from[i]) * images.scale[k];
+  TAcc               square = d * d;
+#pragma unroll
+  for (int j = 0; j < MaxDimension; ++j)
+  {
+    if (j < images.axes && j != k)
+    {
+      const std::int64_t after = images.After(at, j);
+      const std::int64_t before = images.Before(at, j);
+      const TAcc         sum = (from[i + after] - from[i + before]) + (from[next + after] - from[next + before]);
+      const TAcc         mean = sum * step.half[j] * TAcc(0.5);
+      square = square + mean * mean;
+    }
+  }
+  const TAcc flux = d * DecayOf(square * step.inverse);
+  return step.isCurvature ? flux / RootOf(square + TAcc(1e-10)) : flux;
+}
+
+template <typename TAcc>
+__global__ void
+FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ DiffusionStep<TAcc> step,
+           const __grid_constant__ Box box, const TAcc * __restrict__ from, TAcc * __restrict__ to)
+{
+  ForEachVoxel(images, box, [&](const Coordinates & at, std::int64_t i) {
+    const TAcc here = from[i];
+    if (!(step.timeStep > 0) || images.axes == 0)
+    {
+      to[i] = here;
+      return;
+    }
+    TAcc sum = 0;
+#pragma unroll 1
+    for (int k = 0; k < images.axes; ++k)
+    {
+      const int   a = images.axis[k];
+      Coordinates before = at;
+      TAcc        into = 0;
+      // At the image's edge no flux comes in; along x it is that of a voxel to itself.
+      if (at.axis[a] > images.image.lower.axis[a])
+      {
+        --before.axis[a];
+        into = FluxOf(images, step, from, before, i - images.stride.axis[a], k);
+      }
+      const TAcc difference = FluxOf(images, step, from, at, i, k) - into;
+      sum = k == 0 ? difference : sum + difference;
+    }
+    if (!step.isCurvature)
+    {
+      to[i] = here + sum * step.timeStep;
+      return;
+    }
+    TAcc square = 0;
+    for (int k = 0; k < images.axes; ++k)
+    {
+      const TAcc forward = (from[i + images.After(at, k)] - here) * images.scale[k];
+      const TAcc backward = (here - from[i + images.Before(at, k)]) * images.scale[k];
+      square = square + UpwindSquareOf(forward, backward, sum);
+    }
+    to[i] = here + RootOf(square) * sum * step.timeStep;
+  });
+}
+
+template <typename TAcc>
+__global__ void
+SquaredGradientKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ Box box,
+                      const TAcc * __restrict__ from, TAcc * __restrict__ to)
+{
+  ForEachVoxel(images, box, [&](const Coordinates & at, std::int64_t i) {
+    TAcc square = 0;
+    for (int k = 0; k < images.axes; ++k)
+    {
+      const TAcc d = (from[i + images.After(at, k)] - from[i + images.Before(at, k)]) * (images.scale[k] * TAcc(0.5));
+      square = square + d * d;
+    }
+    to[i] = square;
+  });
+}
+
+/** The images of TotalVariation: x, u', u, and p of each axis, `size` numbers each. */
+template <typename TAcc>
+struct VariationImages
+{
+  const TAcc * image;
+  TAcc *       overshot;
+  TAcc *       state;
+  TAcc *       dual;
+  std::int64_t size;
+  TAcc         step;
+  TAcc         weight;
+};
+
+template <typename TAcc>
+__global__ void
+DualKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ VariationImages<TAcc> of,
+           const __grid_constant__ Box box)
+{
+  ForEachVoxel(images, box, [&](const Coordinates & at, std::int64_t i) {
+    const TAcc here = of.overshot[i];
+    TAcc       p[MaxDimension];
+    TAcc       square = 0;
+#pragma unroll
+    for (int k = 0; k < MaxDimension; ++k)
+    {
+      if (k < images.axes)
+      {
+        const TAcc after = of.overshot[i + images.After(at, k)];
+        p[k] = of.dual[k * of.size + i] + (after - here) * (images.scale[k] * of.step);
+        square = square + p[k] * p[k];
+      }
+    }
+    const TAcc factor = DualFactorOf(RootOf(square), of.weight);
+#pragma unroll
+    for (int k = 0; k < MaxDimension; ++k)
+    {
+      if (k < images.axes)
+      {
+        of.dual[k * of.size + i] = p[k] * factor;
+      }
+    }
+  });
+}
+
+template <typename TAcc>
+__global__ void
+PrimalKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ VariationImages<TAcc> of,
+             const __grid_constant__ Box box)
+{
+  const TAcc share = TAcc(1) / (TAcc(1) + of.step);
+  ForEachVoxel(images, box, [&](const Coordinates & at, std::int64_t i) {
+    TAcc divergence = 0;
+#pragma unroll
+    for (int k = 0; k < MaxDimension; ++k)
+    {
+      if (k < images.axes)
+      {
+        const TAcc * const p = of.dual + k * of.size + i;
+        // No p is before the image's first voxel.
+        const std::int64_t step = images.Before(at, k);
+        const TAcc         before = step < 0 ? p[step] : TAcc(0);
+        divergence = divergence + (*p - before) * images.scale[k];
+      }
+    }
+    const TAcc old = of.state[i];
+    const TAcc next = NextPrimalOf(old, divergence, of.image[i], of.step, share);
+    of.state[i] = next;
+    of.overshot[i] = (next + next) - old;
+  });
+}
+
+template <typename TAcc>
+class Diffusion
+{
+public:
+  explicit Diffusion(const KernelCall & call)
+    : m_Call(call)
+    , m_Operation(static_cast<const DiffusionOperation &>(*call.operation))
+    , m_Memory(static_cast<TAcc *>(call.scratch))
+  {
+    m_Images.box = Reach(m_Operation, call.output.box, call.image, m_Operation.iterations);
+    m_Images.image = call.image;
+    m_Images.stride = StridesOf(m_Images.box);
+    m_Size = m_Images.box.NumberOfVoxels();
+    for (const int a : m_Operation.GetAxes())
+    {
+      m_Images.axis[m_Images.axes] = a;
+      m_Images.scale[m_Images.axes++] = static_cast<TAcc>(m_Operation.scale[a]);
+    }
+  }
+
+  void
+  Run() const
+  {
+    const bool isVariation = m_Operation.method == DiffusionMethod::TotalVariation;
+    DispatchPixelKind(m_Call.inputs[0].kind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      if constexpr (std::is_same<RealOf<Pixel>, TAcc>::value)
+      {
+        LoadDiffusionKernel<Pixel, TAcc><<<BlocksOfRows(m_Images.box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
+          m_Images,
+          VoxelsOf<const Pixel>(m_Call.inputs[0]),
+          m_Memory,
+          isVariation ? m_Memory + m_Size : nullptr,
+          m_Size);
+        CheckLaunch("LoadDiffusionKernel");
+      }
+    });
+    for (std::int64_t i = 1; i <= m_Operation.iterations; ++i)
+    {
+      const Box box = Reach(m_Operation, m_Call.output.box, m_Call.image, m_Operation.iterations - i);
+      isVariation ? this->IterateVariation(box) : this->Iterate(box, (i - 1) % 2);
+    }
+    const std::int64_t result = isVariation ? 2 : m_Operation.iterations % 2;
+    DispatchPixelKind(m_Call.output.kind, [&](auto out) {
+      using Out = decltype(out);
+      StoreDiffusionKernel<TAcc, Out><<<BlocksOfRows(m_Call.output.box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
+        m_Images, m_Memory + result * m_Size, VoxelsOf<Out>(m_Call.output));
+      CheckLaunch("StoreDiffusionKernel");
+    });
+  }
+
+private:
+  void
+  Iterate(const Box & box, std::int64_t from) const
+  {
+    const TAcc * const source = m_Memory + from * m_Size;
+    TAcc * const       target = m_Memory + (1 - from) * m_Size;
+    if (m_Operation.method == DiffusionMethod::SquaredGradient)
+    {
+      SquaredGradientKernel<TAcc>
+        <<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, box, source, target);
+      CheckLaunch("SquaredGradientKernel");
+      return;
+    }
+    DiffusionStep<TAcc> step{};
+    for (int k = 0; k < m_Images.axes; ++k)
+    {
+      step.half[k] = static_cast<TAcc>(0.5 * m_Operation.scale[m_Images.axis[k]]);
+    }
+    // Finite, so that voxels without a gradient have no NaN.
+    step.inverse = static_cast<TAcc>(std::min(0.5 / (m_Operation.contrast * m_Operation.contrast),
+                                              static_cast<double>(std::numeric_limits<TAcc>::max())));
+    // Without a contrast there is no flux.
+    step.timeStep = static_cast<TAcc>(m_Operation.contrast > 0 ? m_Operation.timeStep : 0.0);
+    step.isCurvature = m_Operation.method == DiffusionMethod::Curvature;
+    FluxKernel<TAcc><<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, step, box, source, target);
+    CheckLaunch("FluxKernel");
+  }
+
+  void
+  IterateVariation(const Box & box) const
+  {
+    double squares = 0;
+    Box    dual = box;
+    for (const int a : m_Operation.GetAxes())
+    {
+      squares += m_Operation.scale[a] * m_Operation.scale[a];
+      dual.lower[a] = std::max(dual.lower[a] - 1, m_Call.image.lower[a]);
+    }
+    const VariationImages<TAcc> of{ m_Memory,
+                                    m_Memory + m_Size,
+                                    m_Memory + 2 * m_Size,
+                                    m_Memory + 3 * m_Size,
+                                    m_Size,
+                                    static_cast<TAcc>(squares > 0 ? 0.5 / std::sqrt(squares) : 0.0),
+                                    static_cast<TAcc>(m_Operation.weight) };
+    DualKernel<TAcc><<<BlocksOfRows(dual), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, of, dual);
+    CheckLaunch("DualKernel");
+    PrimalKernel<TAcc><<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, of, box);
+    CheckLaunch("PrimalKernel");
+  }
+
+  const KernelCall &         m_Call;
+  const DiffusionOperation & m_Operation;
+  TAcc * const               m_Memory;
+  DiffusionImages<TAcc>      m_Images{};
+  std::int64_t               m_Size{ 0 };
+};
+
+void
+RunDiffusion(const KernelCall & call)
+{
+  UsesDouble(call.inputs[0].kind) ? Diffusion<double>(call).Run() : Diffusion<float>(call).Run();
+}
+
+std::size_t
+ScratchOfDiffusion(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & diffusion = static_cast<const DiffusionOperation &>(operation);
+  Coordinates  extent{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t reach = diffusion.scale[a] > 0 ? 2 * diffusion.iterations : 0;
+    extent[a] = std::min(shape.outputBox.Extent(a) + reach, std::max<std::int64_t>(1, shape.image.Extent(a)));
+  }
+  return static_cast<std::size_t>(CountImages(diffusion)) *
+         static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()) *
+         (UsesDouble(shape.inputKinds[0]) ? sizeof(double) : sizeof(float));
+}
+
+} // namespace
+
+void
+RegisterCudaDiffusion(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunDiffusion;
+  kernel.scratchBytes = ScratchOfDiffusion;
+  registry.Register("diffusion", { kernel });
+}
+
+} // namespace chunkwise

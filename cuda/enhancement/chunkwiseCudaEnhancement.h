@@ -1,0 +1,17 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaEnhancement_h
+#define chunkwiseCudaEnhancement_h
+
+#include "chunkwiseOperation.h"
+
+namespace chunkwise
+{
+
+void
+RegisterCudaEnhancement(KernelRegistry & registry);
+void
+RegisterCudaDiffusion(KernelRegistry & registry);
+
+} // namespace chunkwise
+
+#endif
