@@ -48,8 +48,6 @@ public:
   double timeStep{ 0.0625 };
   double contrast{ 1 };
   double weight{ 1 };
-  /** Lets devices compute: those of tests, which run the host's kernels. */
-  bool triesDevices{ false };
 
   std::string
   GetName() const override
@@ -66,11 +64,6 @@ public:
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
-  }
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return triesDevices ? "" : "the kernels of diffusion have not been tried on a GPU yet";
   }
   /** Axes that take part, ascending. */
   std::vector<int>

@@ -18,6 +18,8 @@ public:
   std::shared_ptr<const Operation> second;
   /** Closing minus image. */
   bool black{ false };
+  /** Lets devices compute. Off until the tests of the difference of chunks, which switch it on, have passed on a GPU. */
+  bool triesDevices{ false };
 
   std::string
   GetName() const override
@@ -28,6 +30,12 @@ public:
   GetKey() const override
   {
     return CompositeOperation::GetKey() + (black ? " black" : " white");
+  }
+  std::string
+  GetObjectionToDevices() const override
+  {
+    return triesDevices ? CompositeOperation::GetObjectionToDevices()
+                        : "top-hats of chunks have not been tried on a GPU yet";
   }
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
@@ -51,8 +59,6 @@ public:
   std::shared_ptr<const SeparableOperation> smoothing;
   double                                    amount{ 0.5 };
   double                                    threshold{ 0 };
-  /** Lets devices compute: those of tests, which run the host's kernels. */
-  bool triesDevices{ false };
 
   std::string
   GetName() const override
@@ -63,11 +69,6 @@ public:
   GetKey() const override
   {
     return CompositeOperation::GetKey() + " " + ExactText(amount) + " " + ExactText(threshold);
-  }
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return triesDevices ? "" : "the kernel of unsharp masks has not been tried on a GPU yet";
   }
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
@@ -89,8 +90,6 @@ class Chunkwise_EXPORT LocalNormalizationOperation : public BoxCompositeOperatio
 public:
   /** Smaller standard deviations count as this one. */
   double least{ 0 };
-  /** Lets devices compute: those of tests, which run the host's kernels. */
-  bool triesDevices{ false };
 
   std::string
   GetName() const override
@@ -101,11 +100,6 @@ public:
   GetKey() const override
   {
     return BoxCompositeOperation::GetKey() + " " + ExactText(least);
-  }
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return triesDevices ? "" : "the kernel of local normalization has not been tried on a GPU yet";
   }
   std::vector<Stage>
   GetStages() const override;

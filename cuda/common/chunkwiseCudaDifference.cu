@@ -20,14 +20,44 @@ DifferenceKernel(const TPixel * __restrict__ a, const TPixel * __restrict__ b, T
   }
 }
 
-/** Without a halo, inputs and output have the same box. */
+/** Of inputs that have more voxels than the output: as stages they have those that other stages need. */
+template <typename TPixel, typename TOut>
+__global__ void
+DifferenceOfRowsKernel(Voxels<const TPixel> a, Voxels<const TPixel> b, TOut * __restrict__ out, Box box)
+{
+  const std::int64_t width = box.Extent(0);
+  const std::int64_t rows = box.NumberOfVoxels() / width;
+  for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
+  {
+    const Coordinates    first = IndexIn(box, row * width);
+    const TPixel * const fromA = &a[first];
+    const TPixel * const fromB = &b[first];
+    for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      out[row * width + x] = DifferenceOf<TOut>(fromA[x * a.stride.axis[0]], fromB[x * b.stride.axis[0]]);
+    }
+  }
+}
+
 void
 RunDifference(const KernelCall & call)
 {
+  const Box & box = call.output.box;
+  const bool  haveOneBox = call.inputs[0].box == box && call.inputs[1].box == box;
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     DispatchExactOutput<Pixel>(call.output.kind, [&](auto out) {
-      const std::int64_t n = call.output.box.NumberOfVoxels();
+      if (!haveOneBox)
+      {
+        DifferenceOfRowsKernel<<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(call)>>>(
+          VoxelsOf<const Pixel>(call.inputs[0]),
+          VoxelsOf<const Pixel>(call.inputs[1]),
+          static_cast<decltype(out) *>(call.output.data),
+          box);
+        CheckLaunch("DifferenceOfRowsKernel");
+        return;
+      }
+      const std::int64_t n = box.NumberOfVoxels();
       DifferenceKernel<<<BlocksFor(n, 256), 256, 0, StreamOf(call)>>>(static_cast<const Pixel *>(call.inputs[0].data),
                                                                       static_cast<const Pixel *>(call.inputs[1].data),
                                                                       static_cast<decltype(out) *>(call.output.data),

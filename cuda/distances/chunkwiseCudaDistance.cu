@@ -650,7 +650,7 @@ private:
   bool
   FitsFloat() const
   {
-    return m_Operation.GetLargestSquare() < LargestOfFloat;
+    return m_Operation.GetLargestSquare() < 1 << 24;
   }
   dim3
   ThreadsOfRows() const
@@ -718,7 +718,6 @@ private:
       if (m_Operation.to != DistanceTo::Others && LaunchDistanceLines<T>(StreamOf(m_Call),
                                                                          lines,
                                                                          m_Operation.spacing[axis],
-                                                                         this->FitsFloat(),
                                                                          beyond,
                                                                          this->At<T>(m_Scratch.numbers[turn]),
                                                                          this->Nearest(turn),

@@ -53,26 +53,18 @@ AddDistances(T a, T b)
   }
 }
 
-/** Sums that are compared: uint32_t and float, which is faster, in the place of int32_t. What stands for no feature
+/** Sums that are compared: uint32_t in the place of int32_t. What stands for no feature
  * must not overflow in a sum. */
 template <typename TNumber>
 constexpr TNumber NoNumber = std::is_floating_point<TNumber>::value     ? std::numeric_limits<TNumber>::infinity()
                              : sizeof(TNumber) == sizeof(std::uint32_t) ? static_cast<TNumber>(0x7FFFFFFF)
                                                                         : static_cast<TNumber>(std::int64_t{ 1 } << 62);
 
-/** Squared distances up to this one are exact in float. */
-constexpr std::int32_t LargestOfFloat = 1 << 24;
-
 template <typename TNumber>
 __device__ __forceinline__ TNumber
 SumOf(TNumber value, std::int32_t apart, const DistanceWeight<TNumber> & weight)
 {
-  if constexpr (std::is_same<TNumber, float>::value)
-  {
-    const auto length = static_cast<float>(apart);
-    return __fmaf_rn(length, length, value);
-  }
-  else if constexpr (std::is_same<TNumber, double>::value)
+  if constexpr (std::is_same<TNumber, double>::value)
   {
     return __dadd_rn(value, weight(apart));
   }
@@ -103,13 +95,6 @@ __device__ __forceinline__ std::uint32_t
 #else
   return LowestOfWarp<std::uint32_t>(value);
 #endif
-}
-
-/** Floats that are not negative ascend as their bits do. */
-__device__ __forceinline__ float
-LowestOfWarp(float value)
-{
-  return __uint_as_float(LowestOfWarp(__float_as_uint(value)));
 }
 
 /** The lines of an image that a launch computes, and how a block keeps some of them in shared memory. */
@@ -379,7 +364,7 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
  * are below LargestOfFloat. */
 template <typename T>
 bool
-LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, double spacing, bool fitsFloat, T beyond, const T * in,
+LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, double spacing, T beyond, const T * in,
                     const std::int64_t * nearestIn, T * out, std::int64_t * nearestOut)
 {
   constexpr int threads = 256;
@@ -424,20 +409,10 @@ LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, double spacing, bo
     kernel<<<BlocksFor(tiles, 1), threads, bytes(), stream>>>(lines, weight, beyond, in, nearestIn, out, nearestOut);
     CheckLaunch("DistanceLinesKernel");
   };
-  const auto choose = [&](auto number) {
-    using Number = decltype(number);
-    const DistanceWeight<Number> weight{ spacing };
-    nearestIn ? launch(DistanceLinesKernel<T, Number, true>, weight)
-              : launch(DistanceLinesKernel<T, Number, false>, weight);
-  };
-  if constexpr (std::is_same<T, std::int32_t>::value)
-  {
-    fitsFloat ? choose(float{}) : choose(std::uint32_t{});
-  }
-  else
-  {
-    choose(T{});
-  }
+  using Number = std::conditional_t<std::is_same<T, std::int32_t>::value, std::uint32_t, T>;
+  const DistanceWeight<Number> weight{ spacing };
+  nearestIn ? launch(DistanceLinesKernel<T, Number, true>, weight)
+            : launch(DistanceLinesKernel<T, Number, false>, weight);
   return true;
 }
 

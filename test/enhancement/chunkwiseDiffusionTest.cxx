@@ -15,7 +15,6 @@ std::shared_ptr<DiffusionOperation>
 RandomDiffusion(std::mt19937 & random, DiffusionMethod method, std::int64_t iterations)
 {
   const auto operation = std::make_shared<DiffusionOperation>();
-  operation->triesDevices = true;
   operation->method = method;
   operation->iterations = iterations;
   for (const int a : RandomAxes(random))
@@ -208,7 +207,6 @@ TEST_P(Diffusions, TotalVariationOfAStepIsTheExactOne)
 {
   std::mt19937 random(313);
   const auto   operation = std::make_shared<DiffusionOperation>();
-  operation->triesDevices = true;
   operation->method = DiffusionMethod::TotalVariation;
   operation->iterations = 2000;
   operation->scale[0] = operation->scale[1] = 1;

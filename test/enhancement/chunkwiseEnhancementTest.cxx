@@ -51,10 +51,6 @@ std::shared_ptr<TOperation>
 BoxOf(std::mt19937 & random, BoundaryMode mode, std::int64_t largest)
 {
   const auto operation = std::make_shared<TOperation>();
-  if constexpr (std::is_same<TOperation, LocalNormalizationOperation>::value)
-  {
-    operation->triesDevices = true;
-  }
   for (const int a : RandomAxes(random))
   {
     operation->radius[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largest + 1));
@@ -71,6 +67,7 @@ RandomTopHat(std::mt19937 & random, BoundaryMode mode, bool black)
   const auto second = std::make_shared<ExtremumOperation>(*first);
   first->minimum = !black;
   second->minimum = black;
+  operation->triesDevices = true;
   operation->black = black;
   operation->first = first;
   operation->second = second;
@@ -127,7 +124,6 @@ RandomUnsharp(std::mt19937 & random, BoundaryMode mode)
   }
   smoothing->boundary.mode = mode;
   const auto operation = std::make_shared<UnsharpOperation>();
-  operation->triesDevices = true;
   operation->smoothing = smoothing;
   operation->amount = 0.25 * static_cast<double>(random() % 8);
   operation->threshold = random() % 2 ? 0.0 : 10.0;
