@@ -386,10 +386,10 @@ NonLocalRows()
 std::vector<Row>
 DerivativeRows()
 {
-  return { { "gradient magnitude, sigma 2", Derivatives(2, 1, DerivativeResult::Magnitude) },
-           { "Hessian eigenvalues, sigma 2", HessianEigenvalues(2), "window", false, 3 },
-           { "Frangi, sigma 2", Frangi(2) },
-           { "structure tensor eigenvalues, sigma 2", StructureTensor(2), "window", false, 3 } };
+  return { { "gradient magnitude, sigma 2", Derivatives(2, 1, DerivativeResult::Magnitude), "derivatives" },
+           { "Hessian eigenvalues, sigma 2", HessianEigenvalues(2), "derivatives", false, 3 },
+           { "Frangi, sigma 2", Frangi(2), "derivatives" },
+           { "structure tensor eigenvalues, sigma 2", StructureTensor(2), "derivatives", false, 3 } };
 }
 
 std::vector<Row>

@@ -51,8 +51,6 @@ ROWS = [
     ("local threshold by Sauvola, radius 7", "objects", "noise", 512, "uint8", lambda image: sauvola(image, 15)),
     ("hysteresis", "objects", "noise", 512, "uint8", lambda image: hysteresis(image, 900, 1500)),
     ("white top-hat, radius 2", "window", "noise", 512, "float32", lambda image: ndimage.white_tophat(image, 5)),
-    ("gradient magnitude, sigma 2", "derivatives", "noise", 512, "float32",
-     lambda image: ndimage.gaussian_gradient_magnitude(image, 2)),
 ]
 
 

@@ -109,7 +109,7 @@ def main():
     for extent in (256, 512) if not options.kind or "float32" in options.kind else ():
         image = noise[:extent, :extent, :extent].copy()
         for name, (library, body) in derivative_peers(image).items():
-            report.add("window", f"{name}; {extent}^3 float32", median_ms(body), library)
+            report.add("derivatives", f"{name}; {extent}^3 float32", median_ms(body), library)
             cupy.get_default_memory_pool().free_all_blocks()
 
 
