@@ -20,7 +20,7 @@ DifferenceKernel(const TPixel * __restrict__ a, const TPixel * __restrict__ b, T
   }
 }
 
-/** Of inputs that have more voxels than the output: as stages they have those that other stages need. */
+/** The same if inputs have more voxels than the output, as stages have for the sake of other stages. */
 template <typename TPixel, typename TOut>
 __global__ void
 DifferenceOfRowsKernel(Voxels<const TPixel> a, Voxels<const TPixel> b, TOut * __restrict__ out, Box box)

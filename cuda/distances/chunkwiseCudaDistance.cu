@@ -7,7 +7,7 @@
 #include <limits>
 
 // Distances in a chunk: features are marked in a byte for each voxel, then a thread scans each column, then warps
-// compute lines along one axis after the other. Where lines have runs, or are too long for the memory of a block, a
+// compute lines along one axis after the other. If lines have runs, or are too long for the memory of a block, a
 // thread searches outwards from each voxel instead, until nothing farther away can be nearer.
 namespace chunkwise
 {

@@ -10,7 +10,7 @@
 // Squared distances along an axis, given those along the axes before it: for each voxel p of a line the lowest of f(i)
 // + (p - i)^2 over the voxels i of the line. The voxels where it is the lowest ascend with p. So a warp finds the first
 // and the last of them for every 32nd voxel, the anchors, by halves: each anchor looks no further than those beside it.
-// The voxels between two anchors then compare what lies between the first of one and the last of the other: over a
+// The voxels between two anchors then compare what lies between the first of one and the last of the next: over a
 // line that is little more than its length, whatever the image.
 namespace chunkwise
 {
@@ -32,7 +32,7 @@ struct DistanceWeight
     }
     else
     {
-      // Where it has no meaning, beyond a line, it may overflow.
+      // Beyond a line, where it has no meaning, it may overflow.
       using Unsigned = std::make_unsigned_t<T>;
       return static_cast<T>(static_cast<Unsigned>(k) * static_cast<Unsigned>(k));
     }
@@ -53,8 +53,8 @@ AddDistances(T a, T b)
   }
 }
 
-/** Sums that are compared: uint32_t in the place of int32_t. What stands for no feature
- * must not overflow in a sum. */
+/** The number that stands for no feature: a sum with it must not overflow. Sums are uint32_t in the place of int32_t.
+ */
 template <typename TNumber>
 constexpr TNumber NoNumber = std::is_floating_point<TNumber>::value     ? std::numeric_limits<TNumber>::infinity()
                              : sizeof(TNumber) == sizeof(std::uint32_t) ? static_cast<TNumber>(0x7FFFFFFF)
