@@ -64,7 +64,7 @@ for file in "$bundle"/lib/*; do
   patchelf --set-rpath "\$ORIGIN" "$file"
 done
 libraries -D CHECK=ON
-cp "$root/scripts/run_gpu_tests.sh" "$root/scripts/gpu_peers.py" "$root/scripts/varying_peers.py" \
+cp "$root/scripts/run_gpu_tests.sh" "$root/scripts/gpu_peers.py" "$root/scripts/varying_peers.py" "$root/scripts/filter_peers.py" \
   "$root/scripts/peer_report.py" "$bundle"
 # For the benchmarks' figures.
 git -C "$root" rev-parse --short=7 HEAD >"$bundle/commit" 2>/dev/null || true

@@ -77,6 +77,10 @@ for step in $steps; do
         for peers in gpu_peers varying_peers; do
           check $peers.py python3 $peers.py --csv results/$peers.csv
         done
+        mkdir -p images
+        check "images of filters" bin/chunkwise_filter_benchmark --images images
+        check filter_peers.py python3 filter_peers.py images --csv results/filter_peers.csv
+        rm -r images
       fi
       ;;
     devices)

@@ -10,6 +10,7 @@ set(Chunkwise_OPERATION_SRCS
   objects/chunkwiseLabelBoundaryOperation.cxx
   deconvolution/chunkwiseDeconvolutionOperation.cxx
   derivatives/chunkwiseDerivativeOperation.cxx
+  enhancement/chunkwiseDiffusionOperation.cxx
   enhancement/chunkwiseEnhancementOperations.cxx
   distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
@@ -146,7 +147,6 @@ set(Chunkwise_ENGINE_SRCS
   watershed/chunkwiseWatershedSolve.cxx
   enhancement/chunkwiseDiffusionEstimate.cxx
   enhancement/chunkwiseDiffusionFilters.cxx
-  enhancement/chunkwiseDiffusionOperation.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx
