@@ -18,7 +18,7 @@ public:
   std::shared_ptr<const Operation> second;
   /** Closing minus image. */
   bool black{ false };
-  /** Lets devices compute. Off until the tests of the difference of chunks, which switch it on, have passed on a GPU. */
+  /** Lets devices compute. Off until the tests of chunks, which switch it on, have passed on a GPU. */
   bool triesDevices{ false };
 
   std::string

@@ -79,6 +79,11 @@ LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::MakeSettings() const
   chunkwise::MeasurementSettings settings;
   const auto                     region = this->GetInput()->GetLargestPossibleRegion();
   settings.extent = ChunkwiseBoxFromRegion(region, region.GetIndex()).Extents();
+  if (region.GetNumberOfPixels() == 0)
+  {
+    // Nothing is read of an image without voxels, and it has no objects.
+    settings.extent = chunkwise::Coordinates::Filled(1);
+  }
   settings.dimension = ImageDimension;
   settings.labelKind = chunkwise::PixelKindOf<typename TLabelImage::PixelType>();
   settings.hasIntensity = this->GetIntensityImage() != nullptr;
@@ -130,7 +135,7 @@ LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::BeforeStreamedGenerate
 
 template <typename TLabelImage, typename TIntensityImage>
 void
-LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::StreamedGenerateData(unsigned int)
+LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::StreamedGenerateData(unsigned int inputRequestedRegionNumber)
 {
   class Control : public chunkwise::RunControl
   {
@@ -171,6 +176,8 @@ LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::StreamedGenerateData(u
     {
       m_Measurements->Add(labels, nullptr, box, *m_Executor, &control);
     }
+    this->UpdateProgress(static_cast<float>(inputRequestedRegionNumber + 1) /
+                         static_cast<float>(this->GetNumberOfInputRequestedRegions()));
     if (control.ShouldStop())
     {
       throw chunkwise::Aborted();

@@ -226,9 +226,12 @@ TEST_F(LabelMeasurements, CanBeAbortedAndMadeAnew)
   const auto sink = Sink::New();
   sink->SetInput(labels);
   sink->SetNumberOfStreamDivisions(18);
-  const auto command = itk::SimpleMemberCommand<Sink>::New();
-  command->SetCallbackFunction(sink, &Sink::AbortGenerateDataOn);
-  const auto tag = sink->AddObserver(itk::ProgressEvent(), command);
+  const auto tag = sink->AddObserver(itk::ProgressEvent(), [&sink](const itk::EventObject &) {
+    if (sink->GetProgress() > 0.25F)
+    {
+      sink->AbortGenerateDataOn();
+    }
+  });
   EXPECT_THROW(sink->Update(), itk::ProcessAborted);
   EXPECT_EQ(sink->GetNumberOfObjects(), 0u);
   sink->RemoveObserver(tag);
