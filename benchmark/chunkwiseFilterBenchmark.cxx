@@ -76,7 +76,7 @@ Rows()
     { "objects",
       "hysteresis",
       "hysteresis",
-      { { "Low", PixelValue(900.0) }, { "High", PixelValue(1500.0) } },
+      { { "Low", Reals(900) }, { "High", Reals(1500) } },
       "noise",
       512,
       PixelKind::UInt8 },

@@ -18,8 +18,6 @@ public:
   std::shared_ptr<const Operation> second;
   /** Closing minus image. */
   bool black{ false };
-  /** Lets devices compute. Off until the tests of chunks, which switch it on, have passed on a GPU. */
-  bool triesDevices{ false };
 
   std::string
   GetName() const override
@@ -30,12 +28,6 @@ public:
   GetKey() const override
   {
     return CompositeOperation::GetKey() + (black ? " black" : " white");
-  }
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return triesDevices ? CompositeOperation::GetObjectionToDevices()
-                        : "top-hats of chunks have not been tried on a GPU yet";
   }
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override

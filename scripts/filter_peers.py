@@ -40,6 +40,30 @@ def hysteresis(image, low, high):
     return keeps[labels]
 
 
+def unsharp(image, sigma, amount):
+    return image + amount * (image - ndimage.gaussian_filter(image, sigma, mode="nearest"))
+
+
+def total_variation(image, weight, iterations):
+    """Chambolle's projection, as cucim.skimage.restoration.denoise_tv_chambolle does it."""
+    ahead = [tuple(slice(1, None) if a == b else slice(None) for b in range(3)) for a in range(3)]
+    behind = [tuple(slice(None, -1) if a == b else slice(None) for b in range(3)) for a in range(3)]
+    field = cupy.zeros((3, *image.shape), image.dtype)
+    gradient = cupy.zeros_like(field)
+    divergence = cupy.zeros_like(image)
+    result = image
+    for _ in range(iterations):
+        for a in range(3):
+            divergence = -field[a] if a == 0 else divergence - field[a]
+            divergence[ahead[a]] += field[a][behind[a]]
+        result = image + divergence
+        for a in range(3):
+            gradient[a][behind[a]] = cupy.diff(result, axis=a)
+        norm = cupy.sqrt((gradient * gradient).sum(axis=0)) * (1 / 6 / weight) + 1
+        field = (field - gradient / 6) / norm
+    return result
+
+
 # Row, image, extent, type of ours, function.
 ROWS = [
     ("distance to the background", "objects", "blobs", 512, "float32",
@@ -51,6 +75,9 @@ ROWS = [
     ("local threshold by Sauvola, radius 7", "objects", "noise", 512, "uint8", lambda image: sauvola(image, 15)),
     ("hysteresis", "objects", "noise", 512, "uint8", lambda image: hysteresis(image, 900, 1500)),
     ("white top-hat, radius 2", "window", "noise", 512, "float32", lambda image: ndimage.white_tophat(image, 5)),
+    ("unsharp mask, sigma 2", "enhancement", "noise", 512, "float32", lambda image: unsharp(image, 2, 0.5)),
+    ("total variation, 50 iterations", "enhancement", "noise", 256, "float32",
+     lambda image: total_variation(image, 300, 50)),
 ]
 
 

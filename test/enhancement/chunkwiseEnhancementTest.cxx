@@ -67,7 +67,6 @@ RandomTopHat(std::mt19937 & random, BoundaryMode mode, bool black)
   const auto second = std::make_shared<ExtremumOperation>(*first);
   first->minimum = !black;
   second->minimum = black;
-  operation->triesDevices = true;
   operation->black = black;
   operation->first = first;
   operation->second = second;

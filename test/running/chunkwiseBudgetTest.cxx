@@ -162,7 +162,6 @@ MakeOperations()
   const auto watershed = std::make_shared<WatershedOperation>();
   watershed->image = Extent;
   watershed->inputKind = watershed->outputKind = PixelKind::Float32;
-  watershed->triesDevices = true;
   all.push_back(watershed);
   const auto derivative = std::make_shared<DerivativeOperation>();
   derivative->scales.front().weights[0] = { 1, 2, 1 };
@@ -183,7 +182,6 @@ MakeOperations()
   erosion->minimum = true;
   topHat->first = erosion;
   topHat->second = MakeBox<ExtremumOperation>();
-  topHat->triesDevices = true;
   all.push_back(topHat);
   const auto diffusion = std::make_shared<DiffusionOperation>();
   diffusion->iterations = 3;
