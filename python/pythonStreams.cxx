@@ -5,7 +5,11 @@
 #include "chunkwiseFilters.h"
 #include "chunkwiseStreamedRun.h"
 
+#include <nanobind/stl/tuple.h>
+
+#include <deque>
 #include <mutex>
+#include <tuple>
 
 using namespace nanobind::literals;
 
@@ -165,21 +169,28 @@ private:
 class Stream
 {
 public:
-  /** `unit`s and extents as the engine has them. `least` divisions at least, if the operation can be divided. */
-  Stream(const OperationHandle & handle, const std::string & inputKind, const std::string & outputKind,
-         const Integers & extent, const Integers & lower, const Integers & upper, const Integers & inputUnit,
-         const Integers & outputUnit, std::uint64_t memory, std::int64_t least, const RunOptions & options)
+  /** The kind of an image's voxels, the kind that the operation takes them as, and the image's unit. */
+  using Input = std::tuple<std::string, std::string, Integers>;
+
+  /** `unit`s and extents as the engine has them. `least` divisions at least, if the operation can be divided. `spool`: the
+   * folder of StreamedRequest::spoolFolder. */
+  Stream(const OperationHandle & handle, const std::vector<Input> & inputs, const std::string & outputKind,
+         const Integers & extent, const Integers & lower, const Integers & upper, const Integers & outputUnit,
+         std::uint64_t memory, std::int64_t least, const std::string & spool, const RunOptions & options)
     : m_Dimension(extent.size())
   {
-    m_Source.extent = ToCoordinates(extent, 1);
-    m_Source.kind = PixelKindFromName(inputKind);
-    m_Source.unit = ToCoordinates(inputUnit, 1);
+    for (const auto & [kind, taken, unit] : inputs)
+    {
+      m_Sources.push_back({ ToCoordinates(extent, 1), PixelKindFromName(kind), ToCoordinates(unit, 1) });
+      m_Request.inputs.push_back(
+        { std::make_shared<PythonImage>(m_Sources.back(), m_Dimension), PixelKindFromName(taken) });
+    }
     m_Request.operation = handle.operation;
     m_Request.region = ToBox(lower, upper);
+    m_Request.spoolFolder = spool;
     m_Sink.extent = m_Request.region.Extents();
     m_Sink.kind = PixelKindFromName(outputKind);
     m_Sink.unit = ToCoordinates(outputUnit, 1);
-    m_Request.inputs.push_back({ std::make_shared<PythonImage>(m_Source, m_Dimension), m_Source.kind });
     m_Request.computedKind = m_Request.writtenKind = m_Sink.kind;
     m_Request.sinkAccess = PythonImage(m_Sink, m_Dimension).GetAccess();
     m_Request.backend = options.backend;
@@ -202,23 +213,32 @@ public:
   {
     return m_Plan;
   }
-  /** Calls read(where, array), which fills the array with a part of the source, and write(where, array) with each block
-   * of the result, from other threads than the caller's. None of them runs when this returns. */
+  /** Calls read(where, array) of each input, which fills the array with a part of it, and write(where, array) with each
+   * block of the result, from other threads than the caller's. None of them runs when this returns. */
   nb::dict
-  Run(const nb::object & read, const nb::object & write, const nb::object & progress) const
+  Run(const std::vector<nb::object> & reads, const nb::object & write, const nb::object & progress) const
   {
+    if (reads.size() != m_Sources.size())
+    {
+      throw ParameterError("reads: " + std::to_string(reads.size()) + " functions for " +
+                           std::to_string(m_Sources.size()) + " images");
+    }
     if (m_Needed > 0)
     {
       throw DivisionsError(m_Plan.divisions, m_Needed, m_Request.memory);
     }
     PythonMonitor        monitor(progress);
     const StreamedReport report = Unlocked([&] {
-      StreamedRequest request = m_Request;
-      const auto      source = std::make_shared<PythonImage>(m_Source, m_Dimension);
-      const auto      sink = std::make_shared<PythonImage>(m_Sink, m_Dimension, m_Request.region.lower);
-      request.inputs.front().source = source;
-      const OpenImage reading(source, read);
-      const OpenImage writing(sink, write);
+      StreamedRequest       request = m_Request;
+      const auto            sink = std::make_shared<PythonImage>(m_Sink, m_Dimension, m_Request.region.lower);
+      std::deque<OpenImage> open;
+      for (std::size_t i = 0; i < reads.size(); ++i)
+      {
+        const auto source = std::make_shared<PythonImage>(m_Sources[i], m_Dimension);
+        request.inputs[i].source = source;
+        open.emplace_back(source, reads[i]);
+      }
+      open.emplace_back(sink, write);
       return ExecuteStreamed(Manager::GetGlobal(), request, m_Plan, sink, &monitor);
     });
     return Describe(report.execution);
@@ -238,7 +258,7 @@ private:
       m_Needed = error.needed;
       return;
     }
-    if (m_Plan.divisions < least)
+    if (m_Plan.divisions < least && !m_Plan.inSlabs)
     {
       try
       {
@@ -253,12 +273,12 @@ private:
     }
   }
 
-  std::size_t      m_Dimension;
-  ImageDescription m_Source;
-  ImageDescription m_Sink;
-  StreamedRequest  m_Request;
-  StreamedPlan     m_Plan;
-  std::uint64_t    m_Needed{ 0 };
+  std::size_t                   m_Dimension;
+  std::vector<ImageDescription> m_Sources;
+  ImageDescription              m_Sink;
+  StreamedRequest               m_Request;
+  StreamedPlan                  m_Plan;
+  std::uint64_t                 m_Needed{ 0 };
 };
 
 } // namespace
@@ -268,21 +288,22 @@ AddStreams(nb::module_ & module)
 {
   nb::class_<Stream>(module, "Stream")
     .def(nb::init<const OperationHandle &,
+                  const std::vector<Stream::Input> &,
                   const std::string &,
-                  const std::string &,
-                  const Integers &,
                   const Integers &,
                   const Integers &,
                   const Integers &,
                   const Integers &,
                   std::uint64_t,
                   std::int64_t,
+                  const std::string &,
                   const RunOptions &>())
     .def_prop_ro("needed", &Stream::GetNeeded)
     .def_prop_ro("blocks", [](const Stream & stream) { return stream.GetPlan().divisions; })
     .def_prop_ro("overlaps",
                  [](const Stream & stream) { return stream.GetPlan().buffers > 1 || stream.GetPlan().divisions == 1; })
-    .def("run", &Stream::Run, "read"_a, "write"_a, "progress"_a.none());
+    .def_prop_ro("in_slabs", [](const Stream & stream) { return stream.GetPlan().inSlabs; })
+    .def("run", &Stream::Run, "reads"_a, "write"_a, "progress"_a.none());
 }
 
 } // namespace chunkwise::python

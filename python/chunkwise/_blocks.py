@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -32,6 +33,13 @@ _BYTES_AT_A_TIME = 2**21
 _PART_OF_BYTES = 32
 # Blocks of a column, at least: what an interrupted run has to do again is one of them.
 _LEAST_BLOCKS = 8
+
+
+class Image(NamedTuple):
+    """An image that a run reads: its store, and the kind that the operation takes its voxels as."""
+
+    store: Store
+    kind: str
 
 
 class Report(NamedTuple):
@@ -98,19 +106,22 @@ class Units:
 
 
 class Blocks:
-    """The columns of a result that fit into a memory; the columns that were `begun`, of these extents, if they fit."""
+    """The columns of a result that fit into a memory; the columns that were `begun`, of these extents, if they fit.
 
-    def __init__(self, operation: Any, source: Store, output: Store, memory: int, options: dict[str, Any],
+    Images are in the engine's order; a file in the folder `spool` holds what a run in slabs leaves between its passes.
+    """
+
+    def __init__(self, operation: Any, images: Sequence[Image], output: Store, memory: int, spool: str, options: dict[str, Any],
                  begun: Sequence[int] | None = None) -> None:
-        self.shape = source.shape
+        self.shape = output.shape
         #: Along which the engine divides.
         self.axis = next((a for a, extent in enumerate(self.shape) if extent > 1), len(self.shape) - 1)
-        self._operation, self._source, self._output = operation, source, output
+        self._operation, self._images, self._output, self._spool = operation, images, output, spool
         self._options = make_options(**options)
         room = max(0, memory - min(_OVERHEAD[1], max(_OVERHEAD[0], memory // 4)))
-        self.reading = Units(source, room, min(_BYTES_AT_A_TIME, room // _PART_OF_BYTES))
+        self.reading = [Units(each.store, room // len(images), min(_BYTES_AT_A_TIME, room // _PART_OF_BYTES)) for each in images]
         self.writing = Units(output, room)
-        self._memory = max(1, room - self.reading.all - self.writing.all)
+        self._memory = max(1, room - sum(each.all for each in self.reading) - self.writing.all)
         self._counts = [-(-extent // unit) for extent, unit in zip(self.shape, output.unit)]
         self._units = self._choose(memory, begun)
 
@@ -147,7 +158,7 @@ class Blocks:
             len(self.shape) - 1 - axis, turn(self.shape))
 
     def _refuse(self, units: Sequence[int], needed: int, memory: int) -> NoReturn:
-        least = _OVERHEAD[1] + -(-4 * (needed + self.reading.one + self.writing.one) // 3)
+        least = _OVERHEAD[1] + -(-4 * (needed + sum(each.one for each in self.reading) + self.writing.one) // 3)
         extents = [min(unit * (1 if a == self.axis and not self._is_whole(a) else count), extent)
                    for a, (unit, count, extent) in enumerate(zip(self._output.unit, units, self.shape))]
         raise _core.BudgetError(
@@ -185,32 +196,33 @@ class Blocks:
         """The engine's run over a region."""
         lower, upper = box_of(region)
         rows = -(-(region[self.axis].stop - region[self.axis].start) // self._output.unit[self.axis])
-        return _core.Stream(self._operation, check_dtype(self._source.dtype),
-                            check_dtype(self._output.dtype), turn(self.shape), lower, upper,
-                            turn(self._source.chunks), turn(self._output.unit), self._memory, min(_LEAST_BLOCKS, rows),
-                            self._options)
+        inputs = [(check_dtype(each.store.dtype), each.kind, turn(each.store.chunks)) for each in self._images]
+        return _core.Stream(self._operation, inputs, check_dtype(self._output.dtype), turn(self.shape), lower, upper,
+                            turn(self._output.unit), self._memory, min(_LEAST_BLOCKS, rows), self._spool, self._options)
 
 
-def run_blocks(operation: Any, source: Store, output: Store, memory: int, record: Journal | None, progress: Any,
-               options: dict[str, Any]) -> Report:
+def run_blocks(operation: Any, images: Sequence[Image], output: Store, memory: int, spool: str, record: Journal | None,
+               progress: Any, options: dict[str, Any]) -> Report:
     """Computes what no earlier run has finished, and notes each block."""
     done = record.done if record is not None else []
-    blocks = Blocks(operation, source, output, memory, options, [end - begin for begin, end in min(done)] if done else None)
+    blocks = Blocks(operation, images, output, memory, spool, options, [end - begin for begin, end in min(done)] if done else None)
     regions = list(blocks.regions(done))
     sizes = [math.prod(each.stop - each.start for each in region) for region in regions]
-    total = math.prod(source.shape)
+    total = math.prod(output.shape)
     finished = total - sum(sizes)
     written, bytes_read, bytes_written = 0, 0, 0
 
-    def read(where: tuple[slice, ...], array: np.ndarray[Any, Any]) -> None:
-        nonlocal bytes_read
+    def reader(store: Store, units: Units) -> Callable[..., None]:
+        def read(where: tuple[slice, ...], array: np.ndarray[Any, Any]) -> None:
+            nonlocal bytes_read
 
-        def one(box: tuple[slice, ...]) -> None:
-            array[_inside(box, where)] = source.read(box)
+            def one(box: tuple[slice, ...]) -> None:
+                array[_inside(box, where)] = store.read(box)
 
-        blocks.reading.visit(where, one)
-        bytes_read += array.nbytes
-        _trim()
+            units.visit(where, one)
+            bytes_read += array.nbytes
+            _trim()
+        return read
 
     def write(where: tuple[slice, ...], array: np.ndarray[Any, Any]) -> None:
         nonlocal written, bytes_written
@@ -228,10 +240,13 @@ def run_blocks(operation: Any, source: Store, output: Store, memory: int, record
 
     show = make_progress(progress) or (lambda part: None)
     show(finished / total)
-    with blocks.reading, blocks.writing:
+    with ExitStack() as stack:
+        for units in (*blocks.reading, blocks.writing):
+            stack.enter_context(units)
+        reads = [reader(image.store, units) for image, units in zip(images, blocks.reading)]
         for region, size in zip(regions, sizes):
             before = finished
-            found = blocks.stream(region).run(read, write, lambda part: show((before + part * size) / total))
+            found = blocks.stream(region).run(reads, write, lambda part: show((before + part * size) / total))
             finished += size
             if found["warnings"]:
                 warn(found)

@@ -547,21 +547,33 @@ class Filter:
             raise TypeError(f"{self._row.name} needs the image {missing[0]!r}")
         return names
 
+    def order(self, dtypes: Sequence[Any]) -> tuple[list[tuple[int, str]], str]:
+        """The numbers of the images in the engine's order, each with the kind that it is taken as, and the first one's kind.
+
+        Images that are not given have no type: None.
+        """
+        kind = check_dtype(dtypes[0])
+        further = [(i, each) for i, each in enumerate(self._row.inputs[:len(dtypes) - 1], 1) if dtypes[i] is not None]
+        for i, each in further:
+            if not each.own_kind:
+                kind = _core.common_kind(kind, check_dtype(dtypes[i], each.name))
+        ordered = [(0, kind)]
+        for i, each in further:
+            own = check_dtype(dtypes[i], each.name) if each.own_kind else kind
+            ordered.insert(0 if each.before else len(ordered), (i, own))
+        return ordered, kind
+
+    def check_shapes(self, images: Sequence[Any]) -> None:
+        """Throws where images have not the shape of the first one."""
+        for each, image in zip(self._row.inputs, images[1:]):
+            if image is not None and image.shape != images[0].shape:
+                raise _core.ParameterError(f"{each.name}: its shape is {image.shape}, the input's is {images[0].shape}")
+
     def _ordered(self, arrays: list[Any]) -> tuple[list[np.ndarray[Any, Any]], str]:
         """The images in the engine's order, of kinds that it takes, and the first one's kind."""
-        first = arrays[0]
-        kind = check_dtype(first.dtype)
-        pairs = [(each, array) for each, array in zip(self._row.inputs, arrays[1:]) if array is not None]
-        for each, array in pairs:
-            if array.shape != first.shape:
-                raise _core.ParameterError(f"{each.name}: its shape is {array.shape}, the input's is {first.shape}")
-            if not each.own_kind:
-                kind = _core.common_kind(kind, check_dtype(array.dtype, each.name))
-        ordered = [as_input(first, kind)]
-        for each, array in pairs:
-            own = check_dtype(array.dtype, each.name) if each.own_kind else kind
-            ordered.insert(0 if each.before else len(ordered), as_input(array, own))
-        return ordered, kind
+        self.check_shapes(arrays)
+        ordered, kind = self.order([None if array is None else array.dtype for array in arrays])
+        return [as_input(arrays[i], own) for i, own in ordered], kind
 
     def _is_of_bool(self, arrays: Sequence[Any]) -> bool:
         """Whether all images are of bool, except images with a separate type, such as masks."""

@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import check_dtype, parse_bytes
-from ._blocks import Blocks, Report, run_blocks
+from ._blocks import Blocks, Image, Report, run_blocks
 from ._dispatch import Runner, register
 from ._filter import Filter
 from ._journal import Journal
@@ -100,8 +101,8 @@ def _open_level(path: str, image: _Image) -> Any:
     return zarr.open(os.path.join(path, image.level) if image.metadata is not None else path, mode="r+")
 
 
-def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", dtype: Any = None, resume: bool = True,
-        overwrite: bool = False, journal: str | os.PathLike[str] | None = None, spacing: Any = None,
+def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (), memory: int | str = "4G", dtype: Any = None,
+        resume: bool = True, overwrite: bool = False, journal: str | os.PathLike[str] | None = None, spacing: Any = None,
         progress: bool | Callable[[float], object] | None = None, **options: Any) -> Report:
     """Filters an image from store to store, in blocks of whole write units, under a memory limit.
 
@@ -112,13 +113,17 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     Parameters
     ----------
     filter : Filter
-        A filter of `chunkwise.filters`; a summed-area table hands its sums on from block to block. `Label` reads the source twice, in
-        blocks of whole planes.
+        A filter of `chunkwise.filters`; a summed-area table hands its sums on from block to block. `Label`, `Distance`, `Watershed`,
+        `Deconvolve`, and reconstructions such as `FillHoles`, go over an image that `memory` cannot hold more than once, in slabs of whole
+        planes. What they keep between two passes is in a temporary file without a name beside an output that is a path, or
+        where Python's `tempfile` makes its files.
     source : path, zarr.Array, zarr.Group of OME-Zarr, or a TensorStore handle
         Anything with ``shape``, ``dtype`` and slices. Level 0 of OME-Zarr is read; lengths are in its unit, and windows
         lie along its axes of space.
     output : path, or an array as the source
         A path is made anew, stored as the source is (OME-Zarr with level 0).
+    others : sequence
+        Further images in the filter's order, as the source is given: a mask, markers, weights. None leaves one out.
     memory : int or str
         For blocks, what decodes them, and scratch; what Python and its packages take before the run comes on top.
     dtype : dtype, optional
@@ -153,25 +158,31 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     image = _open(source)
     read_from = Store(image.array)
     path = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
-    _check(filter, read_from, path)
+    stores = [read_from, *(None if each is None else Store(_open(each).array) for each in others)]
+    _check(filter, stores, path)
     # Errors are raised before anything is made.
-    wanted = np.dtype(dtype) if dtype is not None else (filter.default_dtype(read_from.dtype) if path is not None
+    order, kind = filter.order([None if each is None else each.dtype for each in stores])
+    images = [Image(stores[i], own) for i, own in order]
+    natural = read_from.dtype if filter._is_of_bool(stores) else np.dtype(kind)
+    wanted = np.dtype(dtype) if dtype is not None else (filter.default_dtype(natural) if path is not None
                                                         else np.dtype(Store(output).dtype))
-    kind, output_kind = check_dtype(read_from.dtype, "source"), check_dtype(wanted, "output")
+    output_kind = check_dtype(wanted, "output")
     given = image.spacing if spacing is None else (tuple(float(each) for each in spacing) if spacing else None)
     shape = read_from.shape
-    operation = filter._operation(shape, kind, output_kind, given, axes=image.axes, boolean=read_from.dtype.kind == "b")
-    filter.check_kinds(operation, [kind], output_kind, len(shape))
-    # State that blocks hand on, and labels of two passes, are not noted: such a run begins anew.
-    begins_anew = operation.schedule in ("sweep", "two-pass")
+    operation = filter._operation(shape, kind, output_kind, given, filter._names_of(stores), axes=image.axes,
+                                  boolean=read_from.dtype.kind == "b")
+    filter.check_kinds(operation, [each.kind for each in images], output_kind, len(shape))
+    # State that blocks hand on, and that of several passes, is not noted: such a run begins anew.
+    begins_anew = operation.schedule != "independent"
     if operation.schedule == "sweep" and len(shape) - 1 - operation.sweep_axis(turn(shape)) != 0:
         raise _core.ParameterError(f"{filter!r}: sums of an image of {len(shape)} dimensions cannot go on along its first axis")
     if 0 in shape:
         raise _core.ParameterError(f"source: its shape is {shape}, it has no voxels")
     # Blocks are chosen for the output's units, which are the source's where it is made; a trial before it is.
     imagined = Imagined(read_from, wanted) if path is not None else Store(output)
+    spool = os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else tempfile.gettempdir()
     with filter.worded(len(shape)):
-        Blocks(operation, read_from, imagined, limit, options)
+        Blocks(operation, images, imagined, limit, spool, options)
 
     notes = Path(journal) if journal is not None else None
     if notes is None and path is not None and "://" not in path:
@@ -186,15 +197,15 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
         if record is not None:
             record.begin_or_check(begun is not None, {
                 "filter": filter.key, "spacing": given, "axes": image.axes, "shape": shape, "dtype": kind,
-                "source": read_from.name, "output dtype": output_kind, "unit": imagined.unit, "version": __version__,
-                "contents of the source": state_of(read_from.array)})
+                "source": [each and each.name for each in stores], "output dtype": output_kind, "unit": imagined.unit,
+                "version": __version__, "contents of the source": [each and state_of(each.array) for each in stores]})
         goes_on = begun is not None and begun.has_output and not begins_anew
         write_to = Store(output if path is None else _open_level(path, image) if goes_on else
                           _create(path, image.array, shape, wanted, image))
-        _check_output(write_to, read_from, wanted)
+        _check_output(filter, write_to, stores, wanted)
         if record is not None and not record.has_output:
             record.add_output()
-        report = run_blocks(operation, read_from, write_to, limit, None if begins_anew else record, progress, options)
+        report = run_blocks(operation, images, write_to, limit, spool, None if begins_anew else record, progress, options)
         finished = True
         return report
     finally:
@@ -202,28 +213,37 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
             record.close(finished)
 
 
-def _check(filter: Filter, source: Store, path: str | None) -> None:
+def _check(filter: Filter, stores: Sequence[Store | None], path: str | None) -> None:
     """Throws where no run from store to store can be."""
-    if not 1 <= len(source.shape) <= 5:
-        raise _core.ParameterError(f"source: it has {len(source.shape)} dimensions; images have 1 to 5")
+    dimension = len(stores[0].shape)  # type: ignore[union-attr]
+    if not 1 <= dimension <= 5:
+        raise _core.ParameterError(f"source: it has {dimension} dimensions; images have 1 to 5")
     if filter.is_automatic:
         raise _core.ParameterError(f"{filter!r}: auto needs the whole image; .resolved(image) takes the value from one")
     if filter.parameters.get("valid"):
         raise _core.ParameterError("valid: the result is smaller than the image, which no store to store run has")
-    if filter.number_of_inputs != 1:
-        raise _core.ParameterError(f"{filter!r} takes {filter.number_of_inputs} images; chunkwise.dask takes several")
-    if path is not None and _is_within(source.name, path):
-        raise _core.ParameterError(f"output: {path} is the source, or holds it")
+    filter._names_of(list(stores))
+    filter.check_shapes(stores)
+    for name, each in zip(_names(filter), stores):
+        if each is not None and path is not None and _is_within(each.name, path):
+            raise _core.ParameterError(f"output: {path} is the {name}, or holds it")
 
 
-def _check_output(output: Store, source: Store, wanted: np.dtype[Any]) -> None:
-    if output.shape != source.shape:
+def _names(filter: Filter) -> list[str]:
+    """What error messages call the images."""
+    return ["source", *(each.name for each in filter._row.inputs)]
+
+
+def _check_output(filter: Filter, output: Store, stores: Sequence[Store | None], wanted: np.dtype[Any]) -> None:
+    source = stores[0]
+    if source is not None and output.shape != source.shape:
         raise _core.ParameterError(f"output: its shape is {output.shape}, the source's is {source.shape}")
     if output.dtype.newbyteorder("=") != wanted.newbyteorder("="):
         raise _core.ParameterError(f"output: its type is {output.dtype}, not {wanted}")
-    if output.array is source.array or (output.name == source.name and "MemoryStore" not in output.name
-                                        and not isinstance(output.array, np.ndarray)):
-        raise _core.ParameterError("output: it is the source")
+    for name, each in zip(_names(filter), stores):
+        if each is not None and (output.array is each.array or (
+                output.name == each.name and "MemoryStore" not in output.name and not isinstance(output.array, np.ndarray))):
+            raise _core.ParameterError(f"output: it is the {name}")
 
 
 def _is_within(name: str, path: str) -> bool:
@@ -239,9 +259,7 @@ def _call(filter: Filter, input: Any, *others: Any, output: Any, **options: Any)
     if output is None or type(output).__module__.partition(".")[0] not in ("zarr", "tensorstore"):
         raise TypeError(f"input: an array of {package} is read piece by piece where output= is one, too "
                         "(chunkwise.zarr.run); input[...] reads it into memory")
-    if any(each is not None for each in others):
-        raise TypeError(f"{filter!r} with several images; chunkwise.dask takes several")
-    run(filter, input, output, **{key: value for key, value in options.items() if value is not None})
+    run(filter, input, output, others=others, **{key: value for key, value in options.items() if value is not None})
     return output
 
 

@@ -304,8 +304,18 @@ def test_what_cannot_be_done_is_said(random, tmp_path):
     with pytest.raises(ValueError, match="is the source"):
         chunkwise.zarr.run(filters.Mean(radius=1), source, tmp_path, overwrite=True)
     assert np.array_equal(source[...], image)
-    with pytest.raises(ValueError, match="images"):
+    with pytest.raises(TypeError, match="needs the image"):
         chunkwise.zarr.run(filters.Difference(), source, tmp_path / "out.zarr")
+    with pytest.raises(TypeError, match="takes 1 images, 2 are given"):
+        chunkwise.zarr.run(filters.Label(), source, tmp_path / "out.zarr", others=[source])
+    mask = make_source(tmp_path / "mask.zarr", image)
+    with pytest.raises(ValueError, match="it is the mask"):
+        chunkwise.zarr.run(filters.Mean(radius=1), source, mask, others=[mask])
+    with pytest.raises(ValueError, match="is the mask"):
+        chunkwise.zarr.run(filters.Mean(radius=1), source, tmp_path / "mask.zarr", others=[mask], overwrite=True)
+    small = make_source(tmp_path / "small.zarr", image[1:])
+    with pytest.raises(ValueError, match="mask: its shape is"):
+        chunkwise.zarr.run(filters.Mean(radius=1), source, tmp_path / "out.zarr", others=[small])
     with pytest.raises(ValueError, match="radius"):
         chunkwise.zarr.run(filters.Mean(radius=-1), source, tmp_path / "out.zarr")
     with pytest.raises(TypeError, match="output="):
@@ -437,3 +447,50 @@ def test_labels_are_those_of_the_whole(random, tmp_path, chunks):
     output = zarr.open(str(tmp_path / "out.zarr"), mode="r")
     assert np.array_equal(output[...], filter(image)) and output.chunks == chunks
     assert report.blocks > 1 and report.bytes_read == 2 * image.nbytes and report.bytes_written == output.nbytes
+
+
+def objects(random):
+    """Heights, markers, and a mask, of three types."""
+    heights = make_image(random, (90, 110, 120), "uint16")
+    markers = np.where(random.random(heights.shape) < 0.0005, np.arange(heights.size).reshape(heights.shape) % 251 + 1, 0).astype("uint32")
+    return heights, markers, (random.random(heights.shape) < 0.9)
+
+
+@pytest.mark.parametrize("with_mask", [False, True])
+@pytest.mark.parametrize("with_markers", [False, True])
+def test_watersheds_of_large_images_are_those_of_the_whole(random, tmp_path, with_markers, with_mask):
+    heights, markers, mask = objects(random)
+    make_source(tmp_path / "in.zarr", heights)
+    make_source(tmp_path / "markers.zarr", markers, (16, 16, 16))
+    make_source(tmp_path / "mask.zarr", mask, (30, 110, 20))
+    filter = filters.Watershed() if with_markers else filters.Watershed(height=9000)
+    others = [tmp_path / "markers.zarr" if with_markers else None, tmp_path / "mask.zarr" if with_mask else None]
+    report = chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", others=others, memory="36M")
+    expected = filter(heights, markers if with_markers else None, mask if with_mask else None)
+    output = zarr.open(str(tmp_path / "out.zarr"), mode="r")
+    assert output.dtype == expected.dtype and np.array_equal(output[...], expected)
+    # Too little for the image, which is read twice then.
+    images = heights.nbytes + with_markers * markers.nbytes + with_mask * mask.nbytes
+    assert report.bytes_read == 2 * images and report.blocks > 1
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.zarr", "markers.zarr", "mask.zarr", "out.zarr"]
+
+
+@pytest.mark.parametrize("filter, others", [
+    (filters.Distance(), []), (filters.FillHoles(), []), (filters.Reconstruct(), ["marker"]), (filters.Mean(radius=2), ["mask"]),
+    (filters.Difference(), ["marker"]), (filters.Deconvolve(np.ones((3, 3, 3)), number_of_iterations=2), [None, "mask"])],
+    ids=lambda each: repr(each)[:12])
+def test_several_images_and_passes_give_the_bits_of_the_whole(random, tmp_path, filter, others):
+    image = make_image(random, (90, 110, 120), "float32" if filter.name == "deconvolve" else "uint8")
+    if filter.name == "distance":
+        image = (image > 200).astype("uint8")
+    given = {"marker": np.minimum(image, make_image(random, image.shape, "uint8")),
+             "mask": (random.random(image.shape) < 0.8).astype(image.dtype)}
+    for name, array in (("in", image), *given.items()):
+        make_source(tmp_path / f"{name}.zarr", array)
+    memory = "80M" if filter.name == "deconvolve" else "19M" if filter.name == "distance" else "18M"
+    report = chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", memory=memory,
+                                others=[each and tmp_path / f"{each}.zarr" for each in others])
+    expected = filter(image, *(given.get(each) for each in others))
+    output = zarr.open(str(tmp_path / "out.zarr"), mode="r")
+    assert output.dtype == expected.dtype and np.array_equal(output[...], expected)
+    assert report.blocks > 1 or filter.name == "deconvolve"
