@@ -3,6 +3,7 @@
 #include "pythonCore.h"
 
 #include "chunkwiseFilters.h"
+#include "chunkwiseStatistics.h"
 #include "chunkwiseStreamedRun.h"
 
 #include <nanobind/stl/tuple.h>
@@ -172,11 +173,12 @@ public:
   /** The kind of an image's voxels, the kind that the operation takes them as, and the image's unit. */
   using Input = std::tuple<std::string, std::string, Integers>;
 
-  /** `unit`s and extents as the engine has them. `least` divisions at least, if the operation can be divided. `spool`: the
-   * folder of StreamedRequest::spoolFolder. */
+  /** `unit`s and extents as the engine has them. `least` divisions at least, if the operation can be divided. `spool`:
+   * the folder of StreamedRequest::spoolFolder. `estimated`: a filter and its parameter, for Estimate, or empty. */
   Stream(const OperationHandle & handle, const std::vector<Input> & inputs, const std::string & outputKind,
          const Integers & extent, const Integers & lower, const Integers & upper, const Integers & outputUnit,
-         std::uint64_t memory, std::int64_t least, const std::string & spool, const RunOptions & options)
+         std::uint64_t memory, std::int64_t least, const std::string & spool,
+         const std::pair<std::string, std::string> & estimated, const RunOptions & options)
     : m_Dimension(extent.size())
   {
     for (const auto & [kind, taken, unit] : inputs)
@@ -200,6 +202,20 @@ public:
     m_Request.memory = memory;
     // Python's functions have separate threads.
     m_Request.fileThreads = 1;
+    if (!estimated.first.empty())
+    {
+      m_Estimated = GetFilter(estimated.first).FindParameter(estimated.second);
+      if (!m_Estimated || !m_Estimated->estimate.take)
+      {
+        throw ParameterError(estimated.second + ": it does not follow from an image");
+      }
+      if (const auto planned = m_Estimated->estimate.plan(*m_Request.operation, m_Request.inputs.front().kind))
+      {
+        m_Request.firstPass = [planned](ExecutionRequest division) {
+          return MakeSummaryRequest(std::move(division), planned);
+        };
+      }
+    }
     Unlocked([&] { this->MakePlan(least); });
   }
   /** Bytes that are enough, where the memory is not; else 0. */
@@ -218,11 +234,6 @@ public:
   nb::dict
   Run(const std::vector<nb::object> & reads, const nb::object & write, const nb::object & progress) const
   {
-    if (reads.size() != m_Sources.size())
-    {
-      throw ParameterError("reads: " + std::to_string(reads.size()) + " functions for " +
-                           std::to_string(m_Sources.size()) + " images");
-    }
     if (m_Needed > 0)
     {
       throw DivisionsError(m_Plan.divisions, m_Needed, m_Request.memory);
@@ -232,19 +243,61 @@ public:
       StreamedRequest       request = m_Request;
       const auto            sink = std::make_shared<PythonImage>(m_Sink, m_Dimension, m_Request.region.lower);
       std::deque<OpenImage> open;
-      for (std::size_t i = 0; i < reads.size(); ++i)
-      {
-        const auto source = std::make_shared<PythonImage>(m_Sources[i], m_Dimension);
-        request.inputs[i].source = source;
-        open.emplace_back(source, reads[i]);
-      }
+      this->Open(request, reads, open);
       open.emplace_back(sink, write);
       return ExecuteStreamed(Manager::GetGlobal(), request, m_Plan, sink, &monitor);
     });
     return Describe(report.execution);
   }
 
+  /** The numbers that stand for "auto" in the estimated parameter of the filter whose operation this is, with a
+   * provisional value. Reads the inputs, once or more. */
+  std::vector<double>
+  Estimate(const std::vector<nb::object> & reads, const nb::object & progress) const
+  {
+    PythonMonitor monitor(progress);
+    return Unlocked([&] {
+      Manager &             manager = Manager::GetGlobal();
+      StreamedRequest       request = m_Request;
+      std::deque<OpenImage> open;
+      this->Open(request, reads, open);
+      const SummaryRun run = [&](const std::shared_ptr<const Operation> & summary, Monitor * ofRun) {
+        SideData total;
+        ReadStreamed(manager, request, m_Plan, ofRun, [&](const ExecutionRequest & division, Monitor * ofDivision) {
+          const SideData part = manager.Summarise(MakeSummaryRequest(division, summary), ofDivision);
+          if (total.empty())
+          {
+            total = part;
+          }
+          else
+          {
+            summary->MergeSummary(total, part);
+          }
+        });
+        return total;
+      };
+      return m_Estimated->estimate.take(*m_Request.operation, request.inputs.front().kind, run, &monitor);
+    });
+  }
+
 private:
+  /** Lets the inputs of a request call Python's functions. */
+  void
+  Open(StreamedRequest & request, const std::vector<nb::object> & reads, std::deque<OpenImage> & open) const
+  {
+    if (reads.size() != m_Sources.size())
+    {
+      throw ParameterError("reads: " + std::to_string(reads.size()) + " functions for " +
+                           std::to_string(m_Sources.size()) + " images");
+    }
+    for (std::size_t i = 0; i < reads.size(); ++i)
+    {
+      const auto source = std::make_shared<PythonImage>(m_Sources[i], m_Dimension);
+      request.inputs[i].source = source;
+      open.emplace_back(source, reads[i]);
+    }
+  }
+
   void
   MakePlan(std::int64_t least)
   {
@@ -279,6 +332,7 @@ private:
   StreamedRequest               m_Request;
   StreamedPlan                  m_Plan;
   std::uint64_t                 m_Needed{ 0 };
+  const ParameterDescription *  m_Estimated{ nullptr };
 };
 
 } // namespace
@@ -297,12 +351,14 @@ AddStreams(nb::module_ & module)
                   std::uint64_t,
                   std::int64_t,
                   const std::string &,
+                  const std::pair<std::string, std::string> &,
                   const RunOptions &>())
     .def_prop_ro("needed", &Stream::GetNeeded)
     .def_prop_ro("blocks", [](const Stream & stream) { return stream.GetPlan().divisions; })
     .def_prop_ro("overlaps",
                  [](const Stream & stream) { return stream.GetPlan().buffers > 1 || stream.GetPlan().divisions == 1; })
     .def_prop_ro("in_slabs", [](const Stream & stream) { return stream.GetPlan().inSlabs; })
+    .def("estimate", &Stream::Estimate, "reads"_a, "progress"_a.none())
     .def("run", &Stream::Run, "reads"_a, "write"_a, "progress"_a.none());
 }
 

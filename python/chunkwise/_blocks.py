@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -108,15 +108,17 @@ class Units:
 class Blocks:
     """The columns of a result that fit into a memory; the columns that were `begun`, of these extents, if they fit.
 
-    Images are in the engine's order; a file in the folder `spool` holds what a run in slabs leaves between its passes.
+    Images are in the engine's order; a file in the folder `spool` holds what a run in slabs leaves between its passes. `estimated` is a
+    filter and its parameter of which the run is to find the value.
     """
 
     def __init__(self, operation: Any, images: Sequence[Image], output: Store, memory: int, spool: str, options: dict[str, Any],
-                 begun: Sequence[int] | None = None) -> None:
+                 begun: Sequence[int] | None = None, estimated: tuple[str, str] = ("", "")) -> None:
         self.shape = output.shape
         #: Along which the engine divides.
         self.axis = next((a for a, extent in enumerate(self.shape) if extent > 1), len(self.shape) - 1)
         self._operation, self._images, self._output, self._spool = operation, images, output, spool
+        self._estimated = estimated
         self._options = make_options(**options)
         room = max(0, memory - min(_OVERHEAD[1], max(_OVERHEAD[0], memory // 4)))
         self.reading = [Units(each.store, room // len(images), min(_BYTES_AT_A_TIME, room // _PART_OF_BYTES)) for each in images]
@@ -192,13 +194,40 @@ class Blocks:
                 if not is_finished:
                     yield self._region(column, found[0], found[-1] + 1)
 
+    @contextmanager
+    def readers(self, read_bytes: list[int]) -> Iterator[list[Callable[..., None]]]:
+        """Functions that fill an array with a part of an image, one for each image; they note the bytes."""
+
+        def reader(store: Store, units: Units) -> Callable[..., None]:
+            def read(where: tuple[slice, ...], array: np.ndarray[Any, Any]) -> None:
+                def one(box: tuple[slice, ...]) -> None:
+                    array[_inside(box, where)] = store.read(box)
+
+                units.visit(where, one)
+                read_bytes.append(array.nbytes)
+                _trim()
+            return read
+
+        with ExitStack() as stack:
+            for units in self.reading:
+                stack.enter_context(units)
+            yield [reader(image.store, units) for image, units in zip(self._images, self.reading)]
+
+    def estimate(self, progress: Any) -> list[float]:
+        """The numbers that stand for "auto" in the estimated parameter."""
+        stream = self.stream(self._region([slice(0, each) for each in self._counts], 0, self._counts[self.axis]))
+        with self.readers([]) as reads:
+            numbers: list[float] = stream.estimate(reads, progress)
+        return numbers
+
     def stream(self, region: tuple[slice, ...]) -> Any:
         """The engine's run over a region."""
         lower, upper = box_of(region)
         rows = -(-(region[self.axis].stop - region[self.axis].start) // self._output.unit[self.axis])
         inputs = [(check_dtype(each.store.dtype), each.kind, turn(each.store.chunks)) for each in self._images]
         return _core.Stream(self._operation, inputs, check_dtype(self._output.dtype), turn(self.shape), lower, upper,
-                            turn(self._output.unit), self._memory, min(_LEAST_BLOCKS, rows), self._spool, self._options)
+                            turn(self._output.unit), self._memory, min(_LEAST_BLOCKS, rows), self._spool,
+                            self._estimated, self._options)
 
 
 def run_blocks(operation: Any, images: Sequence[Image], output: Store, memory: int, spool: str, record: Journal | None,
@@ -210,19 +239,8 @@ def run_blocks(operation: Any, images: Sequence[Image], output: Store, memory: i
     sizes = [math.prod(each.stop - each.start for each in region) for region in regions]
     total = math.prod(output.shape)
     finished = total - sum(sizes)
-    written, bytes_read, bytes_written = 0, 0, 0
-
-    def reader(store: Store, units: Units) -> Callable[..., None]:
-        def read(where: tuple[slice, ...], array: np.ndarray[Any, Any]) -> None:
-            nonlocal bytes_read
-
-            def one(box: tuple[slice, ...]) -> None:
-                array[_inside(box, where)] = store.read(box)
-
-            units.visit(where, one)
-            bytes_read += array.nbytes
-            _trim()
-        return read
+    written, bytes_written = 0, 0
+    read_bytes: list[int] = []
 
     def write(where: tuple[slice, ...], array: np.ndarray[Any, Any]) -> None:
         nonlocal written, bytes_written
@@ -240,14 +258,11 @@ def run_blocks(operation: Any, images: Sequence[Image], output: Store, memory: i
 
     show = make_progress(progress) or (lambda part: None)
     show(finished / total)
-    with ExitStack() as stack:
-        for units in (*blocks.reading, blocks.writing):
-            stack.enter_context(units)
-        reads = [reader(image.store, units) for image, units in zip(images, blocks.reading)]
+    with blocks.readers(read_bytes) as reads, blocks.writing:
         for region, size in zip(regions, sizes):
             before = finished
             found = blocks.stream(region).run(reads, write, lambda part: show((before + part * size) / total))
             finished += size
             if found["warnings"]:
                 warn(found)
-    return Report(len(done) + written, len(done), bytes_read, bytes_written)
+    return Report(len(done) + written, len(done), sum(read_bytes), bytes_written)

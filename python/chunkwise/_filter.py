@@ -452,25 +452,31 @@ class Filter:
 
         Further images, such as a mask, follow the first one as in a call.
         """
+        def take(stand_in: Filter, parameter: str) -> list[float]:
+            runner = runner_of(image)
+            if runner is not None and runner.resolve is not None:
+                return runner.resolve(stand_in, parameter, image, others, options)
+            opened = open_image(image)
+            arrays: list[Any] = [opened.array]
+            arrays += self._open_others(opened, others)
+            ordered, kind = self._ordered(arrays)
+            operation = stand_in._operation(ordered[0].shape, kind, stand_in.default_dtype(ordered[0].dtype).name,
+                                            opened.spacing, self._names_of(arrays), axes=opened.axes)
+            with self.worded(opened.array.ndim):
+                numbers: list[float] = _core.estimate(self._row.engine, parameter, operation, ordered, make_options(**options))
+            return numbers
+
+        return self.estimated(take)
+
+    def estimated(self, take: Callable[[Filter, str], list[float]]) -> Filter:
+        """The filter with the numbers that take(filter with a provisional value, the parameter's name) gives in place of
+        "auto"."""
         parameter = self._automatic
         if parameter is None:
             return self
-        key = parameter.name
         provisional: Any = (0.0, 1.0) if parameter.count == "two" else 0.0
-        stand_in = self.replaced(**{key: provisional})
-        runner = runner_of(image)
-        if runner is not None and runner.resolve is not None:
-            numbers = runner.resolve(stand_in, parameter.engine, image, others, options)
-            return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
-        opened = open_image(image)
-        arrays: list[Any] = [opened.array]
-        arrays += self._open_others(opened, others)
-        ordered, kind = self._ordered(arrays)
-        operation = stand_in._operation(ordered[0].shape, kind, stand_in.default_dtype(ordered[0].dtype).name,
-                                        opened.spacing, self._names_of(arrays), axes=opened.axes)
-        with self.worded(opened.array.ndim):
-            numbers = _core.estimate(self._row.engine, parameter.engine, operation, ordered, make_options(**options))
-        return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
+        numbers = take(self.replaced(**{parameter.name: provisional}), parameter.engine)
+        return self.replaced(**{parameter.name: tuple(numbers) if len(numbers) > 1 else numbers[0]})
 
     # Runs
 

@@ -7,6 +7,12 @@ from typing import Any
 from . import filters
 
 
+def choose_method(method: str | None, lower: float | None, upper: float | None) -> Any:
+    """How the threshold is found: as given, by a range if there is one, or by Otsu's method."""
+    isRange = method is None and not (lower is None and upper is None)
+    return "fixed" if isRange else method or "otsu"
+
+
 def separate(image: Any, method: str | None = None, *, lower: float | None = None, upper: float | None = None,
              height: float = 1, connectivity: int = 1, spacing: Any = None, output: Any = None,
              memory: int | str | None = None, threads: int | None = None) -> Any:
@@ -58,8 +64,6 @@ def separate(image: Any, method: str | None = None, *, lower: float | None = Non
     array([0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 0], dtype=uint32)
     """
     options: dict[str, Any] = {"memory": memory, "threads": threads}
-    isRange = method is None and not (lower is None and upper is None)
-    chosen: Any = "fixed" if isRange else method or "otsu"
-    mask = filters.Threshold(chosen, lower=lower, upper=upper)(image, **options)
+    mask = filters.Threshold(choose_method(method, lower, upper), lower=lower, upper=upper)(image, **options)
     distances = filters.Distance("contour", spacing=spacing)(mask, **options)
     return filters.Watershed(connectivity, height=height)(distances, None, mask, output=output, **options)

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arrays import check_dtype, parse_bytes
+from ._arrays import check_dtype, make_progress, parse_bytes
 from ._blocks import Blocks, Image, Report, run_blocks
 from ._dispatch import Runner, register
 from ._filter import Filter
 from ._journal import Journal
 from ._regions import turn
+from ._separate import choose_method
 from ._stores import Imagined, Store, state_of
 from ._version import __version__
 
@@ -163,21 +164,33 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     # Errors are raised before anything is made.
     order, kind = filter.order([None if each is None else each.dtype for each in stores])
     images = [Image(stores[i], own) for i, own in order]
+    shape = read_from.shape
+    if 0 in shape:
+        raise _core.ParameterError(f"source: its shape is {shape}, it has no voxels")
+    given = image.spacing if spacing is None else (tuple(float(each) for each in spacing) if spacing else None)
+
+    def make(filter: Filter, output_kind: str) -> Any:
+        return filter._operation(shape, kind, output_kind, given, filter._names_of(stores), axes=image.axes,
+                                 boolean=read_from.dtype.kind == "b")
+
+    def take(stand_in: Filter, parameter: str) -> list[float]:
+        dtype = stand_in.default_dtype(read_from.dtype)
+        with filter.worded(len(shape)):
+            blocks = Blocks(make(stand_in, check_dtype(dtype)), images, Imagined(read_from, dtype), limit, "", options,
+                            estimated=(filter.name, parameter))
+            return blocks.estimate(None)
+
+    filter = filter.estimated(take)
     natural = read_from.dtype if filter._is_of_bool(stores) else np.dtype(kind)
     wanted = np.dtype(dtype) if dtype is not None else (filter.default_dtype(natural) if path is not None
                                                         else np.dtype(Store(output).dtype))
     output_kind = check_dtype(wanted, "output")
-    given = image.spacing if spacing is None else (tuple(float(each) for each in spacing) if spacing else None)
-    shape = read_from.shape
-    operation = filter._operation(shape, kind, output_kind, given, filter._names_of(stores), axes=image.axes,
-                                  boolean=read_from.dtype.kind == "b")
+    operation = make(filter, output_kind)
     filter.check_kinds(operation, [each.kind for each in images], output_kind, len(shape))
     # State that blocks hand on, and that of several passes, is not noted: such a run begins anew.
     begins_anew = operation.schedule != "independent"
     if operation.schedule == "sweep" and len(shape) - 1 - operation.sweep_axis(turn(shape)) != 0:
         raise _core.ParameterError(f"{filter!r}: sums of an image of {len(shape)} dimensions cannot go on along its first axis")
-    if 0 in shape:
-        raise _core.ParameterError(f"source: its shape is {shape}, it has no voxels")
     # Blocks are chosen for the output's units, which are the source's where it is made; a trial before it is.
     imagined = Imagined(read_from, wanted) if path is not None else Store(output)
     spool = os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else tempfile.gettempdir()
@@ -218,8 +231,6 @@ def _check(filter: Filter, stores: Sequence[Store | None], path: str | None) -> 
     dimension = len(stores[0].shape)  # type: ignore[union-attr]
     if not 1 <= dimension <= 5:
         raise _core.ParameterError(f"source: it has {dimension} dimensions; images have 1 to 5")
-    if filter.is_automatic:
-        raise _core.ParameterError(f"{filter!r}: auto needs the whole image; .resolved(image) takes the value from one")
     if filter.parameters.get("valid"):
         raise _core.ParameterError("valid: the result is smaller than the image, which no store to store run has")
     filter._names_of(list(stores))
@@ -281,3 +292,49 @@ def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, **option
     image = _open(labels)
     values = None if intensity is None else _open(intensity).array
     return of_arrays(image.array, values, spacing=spacing if spacing is not None else image.spacing, **options)
+
+
+def separate(source: Any, output: Any, method: str | None = None, *, lower: float | None = None, upper: float | None = None,
+             height: float = 1, connectivity: int = 1, dtype: Any = None, overwrite: bool = False, memory: int | str = "4G",
+             spacing: Any = None, progress: bool | Callable[[float], object] | None = None, **options: Any) -> Report:
+    """The labels of `chunkwise.separate`, from store to store: objects above a threshold, separated where they are narrow.
+
+    The mask and the distances to its contour, 1 and 4 bytes a voxel, lie in a folder beside an output that is a path, or
+    where Python's `tempfile` makes its folders, and go at the end.
+
+    Parameters
+    ----------
+    source, output, dtype, overwrite, memory, spacing, progress, **options
+        As of `run`; labels are uint32 by default.
+    method, lower, upper, height, connectivity
+        As of `chunkwise.separate`.
+
+    Returns
+    -------
+    Report
+        Of the watershed, the last of three runs.
+
+    Raises
+    ------
+    BudgetError
+        If `memory` is too small; the message says what is enough.
+    """
+    from . import filters
+
+    threshold = filters.Threshold(choose_method(method, lower, upper), lower=lower, upper=upper)
+    watershed = filters.Watershed(connectivity, height=height)
+    path = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
+    show = make_progress(progress)
+
+    def part(i: int) -> Callable[[float], object] | None:
+        return None if show is None else lambda fraction: show((i + fraction) / 3)  # type: ignore[misc]
+
+    if path is not None and "://" not in path and os.path.exists(path) and not overwrite:
+        raise FileExistsError(f"output: {path} is there; overwrite=True replaces it")
+    where = os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else None
+    given: dict[str, Any] = {"memory": memory, "spacing": spacing, "resume": False, **options}
+    with tempfile.TemporaryDirectory(dir=where, prefix=".chunkwise-") as folder:
+        mask, distances = os.path.join(folder, "mask"), os.path.join(folder, "distances")
+        run(threshold, source, mask, dtype="uint8", progress=part(0), **given)
+        run(filters.Distance("contour"), mask, distances, dtype="float32", progress=part(1), **given)
+        return run(watershed, distances, output, others=[None, mask], dtype=dtype, overwrite=overwrite, progress=part(2), **given)
