@@ -116,7 +116,7 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     filter : Filter
         A filter of `chunkwise.filters`; a summed-area table hands its sums on from block to block. `Label`, `Distance`, `Watershed`,
         `Deconvolve`, and reconstructions such as `FillHoles`, go over an image that `memory` cannot hold more than once, in slabs of whole
-        planes. What they keep between two passes is in a temporary file without a name beside an output that is a path, or
+        planes. Between two passes a temporary file without a name holds what they keep, beside an output that is a path, or
         where Python's `tempfile` makes its files.
     source : path, zarr.Array, zarr.Group of OME-Zarr, or a TensorStore handle
         Anything with ``shape``, ``dtype`` and slices. Level 0 of OME-Zarr is read; lengths are in its unit, and windows
@@ -241,7 +241,7 @@ def _check(filter: Filter, stores: Sequence[Store | None], path: str | None) -> 
 
 
 def _names(filter: Filter) -> list[str]:
-    """What error messages call the images."""
+    """The names of the images in error messages."""
     return ["source", *(each.name for each in filter._row.inputs)]
 
 
@@ -312,7 +312,7 @@ def separate(source: Any, output: Any, method: str | None = None, *, lower: floa
     Returns
     -------
     Report
-        Of the watershed, the last of three runs.
+        The report of the watershed, the last of three runs.
 
     Raises
     ------
