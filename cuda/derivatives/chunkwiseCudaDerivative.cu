@@ -274,13 +274,13 @@ LoadImage(const KernelCall & call, const DerivativeStage & stage, const WindowBo
     using Pixel = decltype(pixel);
     if constexpr (std::is_same<RealOf<Pixel>, TAcc>::value)
     {
-      LoadDerivativeKernel<Pixel, TAcc><<<BlocksOfRows(padded), ThreadsOfRows(), 0, StreamOf(call)>>>(
+      ContinueKernel<Pixel, TAcc><<<BlocksOfRows(padded), ThreadsOfRows(), 0, StreamOf(call)>>>(
         VoxelsOf<const Pixel>(input),
         call.image,
         boundary.mode,
         static_cast<TAcc>(ConstantPixel<Pixel>(boundary.constant)),
         loaded);
-      CheckLaunch("LoadDerivativeKernel");
+      CheckLaunch("ContinueKernel");
     }
   });
   return { loaded.data, 0, loaded.box, loaded.stride };
@@ -303,13 +303,13 @@ LoadGradient(const KernelCall & call, const DerivativeStage & stage, BoundaryMod
   scratch += RoundUp(static_cast<std::size_t>(gap * components) * sizeof(TAcc));
   for (int c = 0; c < components; ++c)
   {
-    LoadDerivativeKernel<TAcc, TAcc><<<BlocksOfRows(padded), ThreadsOfRows(), 0, StreamOf(call)>>>(
+    ContinueKernel<TAcc, TAcc><<<BlocksOfRows(padded), ThreadsOfRows(), 0, StreamOf(call)>>>(
       DenseVoxels(gradients + c * box.NumberOfVoxels(), box),
       call.image,
       mode,
       TAcc(0),
       DenseVoxels(continued + c * gap, padded));
-    CheckLaunch("LoadDerivativeKernel");
+    CheckLaunch("ContinueKernel");
   }
   return { continued, gap, padded, StridesOf(padded) };
 }

@@ -232,39 +232,6 @@ struct DerivativeFinish
   }
 };
 
-/** The image as the accumulator holds it, continued beyond its edge. */
-template <typename TIn, typename TAcc>
-__global__ void
-LoadDerivativeKernel(Voxels<const TIn> in, Box image, BoundaryMode mode, TAcc constant, Voxels<TAcc> out)
-{
-  const std::int64_t width = out.box.Extent(0);
-  const std::int64_t rows = out.box.NumberOfVoxels() / width;
-  const auto         map = [&](std::int64_t i, int a) {
-    return MapTap(i, in.box.lower.axis[a], in.box.upper.axis[a], image.Extent(a), mode);
-  };
-  const auto isAbsent = [mode](std::int64_t i) { return mode == BoundaryMode::Constant && i < 0; };
-  for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
-  {
-    Coordinates at = IndexIn(out.box, row * width);
-    bool        there = true;
-    for (int a = 1; a < MaxDimension; ++a)
-    {
-      at.axis[a] = map(at.axis[a], a);
-      there = there && !isAbsent(at.axis[a]);
-      at.axis[a] = isAbsent(at.axis[a]) ? in.box.lower.axis[a] : at.axis[a];
-    }
-    at.axis[0] = in.box.lower.axis[0];
-    const TIn * const from = &in[at];
-    TAcc * const      to = out.data + row * width;
-    for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
-    {
-      const std::int64_t i = map(out.box.lower.axis[0] + x, 0);
-      to[x] =
-        there && !isAbsent(i) ? static_cast<TAcc>(from[(i - in.box.lower.axis[0]) * in.stride.axis[0]]) : constant;
-    }
-  }
-}
-
 /** A field that a pass makes; it lies dense in a box. */
 template <typename TAcc>
 __global__ void

@@ -73,36 +73,50 @@ struct DiffusionImages
   {
     return Voxels<const TAcc>{ nullptr, box, stride }.Offset(at);
   }
-  /** Numbers from a voxel to its neighbor along the k-th axis, or to itself at the image's edge. */
-  __device__ __forceinline__ std::int64_t
-                             After(const Coordinates & at, int k) const
-  {
-    const int a = axis[k];
-    return at.axis[a] + 1 < image.upper.axis[a] ? stride.axis[a] : 0;
-  }
-  __device__ __forceinline__ std::int64_t
-                             Before(const Coordinates & at, int k) const
-  {
-    const int a = axis[k];
-    return at.axis[a] > image.lower.axis[a] ? -stride.axis[a] : 0;
-  }
 };
 
-/** Calls body(at, offset) for the voxels of a box. */
+/** Numbers from a voxel to its neighbors along the axes that take part, or to itself at the image's edge. Loops over
+ * them are unrolled, so that they lie in registers. */
+struct DiffusionNeighbors
+{
+  std::int64_t after[MaxDimension]{};
+  std::int64_t before[MaxDimension]{};
+};
+
+/** Calls body(neighbors, offset) for the voxels of a box. */
 template <typename TAcc, typename TBody>
 __device__ __forceinline__ void
 ForEachVoxel(const DiffusionImages<TAcc> & images, const Box & box, TBody && body)
 {
   const std::int64_t width = box.Extent(0);
   const std::int64_t rows = box.NumberOfVoxels() / width;
+  const bool         hasX = images.axes > 0 && images.axis[0] == 0;
   for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
   {
-    Coordinates        at = IndexIn(box, row * width);
-    const std::int64_t first = images.Offset(at);
+    const Coordinates  first = IndexIn(box, row * width);
+    const std::int64_t offset = images.Offset(first);
+    DiffusionNeighbors neighbors;
+#pragma unroll
+    for (int k = 0; k < MaxDimension; ++k)
+    {
+#pragma unroll
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        if (k < images.axes && images.axis[k] == a)
+        {
+          neighbors.after[k] = first.axis[a] + 1 < images.image.upper.axis[a] ? images.stride.axis[a] : 0;
+          neighbors.before[k] = first.axis[a] > images.image.lower.axis[a] ? -images.stride.axis[a] : 0;
+        }
+      }
+    }
     for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
     {
-      at.axis[0] = box.lower.axis[0] + x;
-      body(at, first + x);
+      if (hasX)
+      {
+        neighbors.after[0] = first.axis[0] + x + 1 < images.image.upper.axis[0] ? 1 : 0;
+        neighbors.before[0] = first.axis[0] + x > images.image.lower.axis[0] ? -1 : 0;
+      }
+      body(neighbors, offset + x);
     }
   }
 }
@@ -113,18 +127,26 @@ __global__ void
 LoadDiffusionKernel(const __grid_constant__ DiffusionImages<TAcc> images, Voxels<const TPixel> in,
                     TAcc * __restrict__ to, TAcc * __restrict__ copies, std::int64_t size)
 {
-  ForEachVoxel(images, images.box, [&](const Coordinates & at, std::int64_t i) {
-    const TAcc value = static_cast<TAcc>(in[at]);
-    to[i] = value;
-    if (copies)
+  const std::int64_t width = images.box.Extent(0);
+  const std::int64_t rows = images.box.NumberOfVoxels() / width;
+  for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
+  {
+    const TPixel * const line = &in[IndexIn(images.box, row * width)];
+    for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
     {
-      copies[i] = copies[size + i] = value;
-      for (int k = 0; k < images.axes; ++k)
+      const std::int64_t i = row * width + x;
+      const TAcc         value = static_cast<TAcc>(line[x * in.stride.axis[0]]);
+      to[i] = value;
+      if (copies)
       {
-        copies[(2 + k) * size + i] = 0;
+        copies[i] = copies[size + i] = value;
+        for (int k = 0; k < images.axes; ++k)
+        {
+          copies[(2 + k) * size + i] = 0;
+        }
       }
     }
-  });
+  }
 }
 
 template <typename TAcc, typename TOut>
@@ -132,8 +154,18 @@ __global__ void
 StoreDiffusionKernel(const __grid_constant__ DiffusionImages<TAcc> images, const TAcc * __restrict__ from,
                      Voxels<TOut>                                  out)
 {
-  ForEachVoxel(
-    images, out.box, [&](const Coordinates & at, std::int64_t i) { out[at] = ConvertResult<TOut>(from[i]); });
+  const std::int64_t width = out.box.Extent(0);
+  const std::int64_t rows = out.box.NumberOfVoxels() / width;
+  for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
+  {
+    const Coordinates  first = IndexIn(out.box, row * width);
+    const TAcc * const line = from + images.Offset(first);
+    TOut * const       to = &out[first];
+    for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      to[x * out.stride.axis[0]] = ConvertResult<TOut>(line[x]);
+    }
+  }
 }
 
 /** The parameters of an iteration of gradient or curvature diffusion. */
@@ -150,18 +182,17 @@ struct DiffusionStep
 template <typename TAcc>
 __device__ __forceinline__ TAcc
 FluxOf(const DiffusionImages<TAcc> & images, const DiffusionStep<TAcc> & step, const TAcc * from,
-       const Coordinates & at, std::int64_t i, int k)
+       const DiffusionNeighbors & neighbors, std::int64_t i, std::int64_t next, int k)
 {
-  const std::int64_t next = i + images.After(at, k);
-  const TAcc         d = (from[next] - from[i]) * images.scale[k];
-  TAcc               square = d * d;
+  const TAcc d = (from[next] - from[i]) * images.scale[k];
+  TAcc       square = d * d;
 #pragma unroll
   for (int j = 0; j < MaxDimension; ++j)
   {
     if (j < images.axes && j != k)
     {
-      const std::int64_t after = images.After(at, j);
-      const std::int64_t before = images.Before(at, j);
+      const std::int64_t after = neighbors.after[j];
+      const std::int64_t before = neighbors.before[j];
       const TAcc         sum = (from[i + after] - from[i + before]) + (from[next + after] - from[next + before]);
       const TAcc         mean = sum * step.half[j] * TAcc(0.5);
       square = square + mean * mean;
@@ -176,7 +207,7 @@ __global__ void
 FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ DiffusionStep<TAcc> step,
            const __grid_constant__ Box box, const TAcc * __restrict__ from, TAcc * __restrict__ to)
 {
-  ForEachVoxel(images, box, [&](const Coordinates & at, std::int64_t i) {
+  ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
     const TAcc here = from[i];
     if (!(step.timeStep > 0) || images.axes == 0)
     {
@@ -184,20 +215,17 @@ FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_co
       return;
     }
     TAcc sum = 0;
-#pragma unroll 1
-    for (int k = 0; k < images.axes; ++k)
+#pragma unroll
+    for (int k = 0; k < MaxDimension; ++k)
     {
-      const int   a = images.axis[k];
-      Coordinates before = at;
-      TAcc        into = 0;
-      // At the image's edge no flux comes in; along x it is that of a voxel to itself.
-      if (at.axis[a] > images.image.lower.axis[a])
+      if (k < images.axes)
       {
-        --before.axis[a];
-        into = FluxOf(images, step, from, before, i - images.stride.axis[a], k);
+        // At the image's edge no flux comes in; along x it is that of a voxel to itself.
+        const std::int64_t before = neighbors.before[k];
+        const TAcc         into = before == 0 ? TAcc(0) : FluxOf(images, step, from, neighbors, i + before, i, k);
+        const TAcc         difference = FluxOf(images, step, from, neighbors, i, i + neighbors.after[k], k) - into;
+        sum = k == 0 ? difference : sum + difference;
       }
-      const TAcc difference = FluxOf(images, step, from, at, i, k) - into;
-      sum = k == 0 ? difference : sum + difference;
     }
     if (!step.isCurvature)
     {
@@ -205,11 +233,15 @@ FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_co
       return;
     }
     TAcc square = 0;
-    for (int k = 0; k < images.axes; ++k)
+#pragma unroll
+    for (int k = 0; k < MaxDimension; ++k)
     {
-      const TAcc forward = (from[i + images.After(at, k)] - here) * images.scale[k];
-      const TAcc backward = (here - from[i + images.Before(at, k)]) * images.scale[k];
-      square = square + UpwindSquareOf(forward, backward, sum);
+      if (k < images.axes)
+      {
+        const TAcc forward = (from[i + neighbors.after[k]] - here) * images.scale[k];
+        const TAcc backward = (here - from[i + neighbors.before[k]]) * images.scale[k];
+        square = square + UpwindSquareOf(forward, backward, sum);
+      }
     }
     to[i] = here + RootOf(square) * sum * step.timeStep;
   });
@@ -220,12 +252,16 @@ __global__ void
 SquaredGradientKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ Box box,
                       const TAcc * __restrict__ from, TAcc * __restrict__ to)
 {
-  ForEachVoxel(images, box, [&](const Coordinates & at, std::int64_t i) {
+  ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
     TAcc square = 0;
-    for (int k = 0; k < images.axes; ++k)
+#pragma unroll
+    for (int k = 0; k < MaxDimension; ++k)
     {
-      const TAcc d = (from[i + images.After(at, k)] - from[i + images.Before(at, k)]) * (images.scale[k] * TAcc(0.5));
-      square = square + d * d;
+      if (k < images.axes)
+      {
+        const TAcc d = (from[i + neighbors.after[k]] - from[i + neighbors.before[k]]) * (images.scale[k] * TAcc(0.5));
+        square = square + d * d;
+      }
     }
     to[i] = square;
   });
@@ -249,7 +285,7 @@ __global__ void
 DualKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ VariationImages<TAcc> of,
            const __grid_constant__ Box box)
 {
-  ForEachVoxel(images, box, [&](const Coordinates & at, std::int64_t i) {
+  ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
     const TAcc here = of.overshot[i];
     TAcc       p[MaxDimension];
     TAcc       square = 0;
@@ -258,7 +294,7 @@ DualKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_co
     {
       if (k < images.axes)
       {
-        const TAcc after = of.overshot[i + images.After(at, k)];
+        const TAcc after = of.overshot[i + neighbors.after[k]];
         p[k] = of.dual[k * of.size + i] + (after - here) * (images.scale[k] * of.step);
         square = square + p[k] * p[k];
       }
@@ -281,7 +317,7 @@ PrimalKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_
              const __grid_constant__ Box box)
 {
   const TAcc share = TAcc(1) / (TAcc(1) + of.step);
-  ForEachVoxel(images, box, [&](const Coordinates & at, std::int64_t i) {
+  ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
     TAcc divergence = 0;
 #pragma unroll
     for (int k = 0; k < MaxDimension; ++k)
@@ -290,7 +326,7 @@ PrimalKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_
       {
         const TAcc * const p = of.dual + k * of.size + i;
         // No p is before the image's first voxel.
-        const std::int64_t step = images.Before(at, k);
+        const std::int64_t step = neighbors.before[k];
         const TAcc         before = step < 0 ? p[step] : TAcc(0);
         divergence = divergence + (*p - before) * images.scale[k];
       }

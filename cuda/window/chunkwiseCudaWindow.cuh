@@ -110,10 +110,10 @@ __device__ __forceinline__ std::int64_t
   return static_cast<std::int64_t>(gridDim.x) * RowsOfBlock;
 }
 
-/** Copies the image as it goes on beyond its edge. */
-template <typename T>
+/** Copies the image as it goes on beyond its edge, converted. */
+template <typename TIn, typename TOut>
 __global__ void
-ContinueKernel(Voxels<const T> in, Box image, BoundaryMode mode, T constant, Voxels<T> out)
+ContinueKernel(Voxels<const TIn> in, Box image, BoundaryMode mode, TOut constant, Voxels<TOut> out)
 {
   const std::int64_t width = out.box.Extent(0);
   const std::int64_t rows = out.box.NumberOfVoxels() / width;
@@ -132,12 +132,13 @@ ContinueKernel(Voxels<const T> in, Box image, BoundaryMode mode, T constant, Vox
       at.axis[a] = isAbsent(at.axis[a]) ? in.box.lower.axis[a] : at.axis[a];
     }
     at.axis[0] = in.box.lower.axis[0];
-    const T * const from = &in[at];
-    T * const       to = out.data + row * width;
+    const TIn * const from = &in[at];
+    TOut * const      to = out.data + row * width;
     for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
     {
       const std::int64_t i = map(out.box.lower.axis[0] + x, 0);
-      to[x] = there && !isAbsent(i) ? from[(i - in.box.lower.axis[0]) * in.stride.axis[0]] : constant;
+      to[x] =
+        there && !isAbsent(i) ? static_cast<TOut>(from[(i - in.box.lower.axis[0]) * in.stride.axis[0]]) : constant;
     }
   }
 }
@@ -163,7 +164,7 @@ ContinueImage(const KernelCall & call, const WindowBoxes & boxes, const WindowBo
   }
   const Voxels<T> continued = DenseVoxels(reinterpret_cast<T *>(scratch), boxes.padded);
   scratch += ContinuedBytes(boxes, boundary.mode, sizeof(T));
-  ContinueKernel<T><<<BlocksOfRows(continued.box), ThreadsOfRows(), 0, StreamOf(call)>>>(
+  ContinueKernel<T, T><<<BlocksOfRows(continued.box), ThreadsOfRows(), 0, StreamOf(call)>>>(
     VoxelsOf<const T>(call.inputs[0]), call.image, boundary.mode, ConstantPixel<T>(boundary.constant), continued);
   CheckLaunch("ContinueKernel");
   return { continued.data, continued.box, continued.stride };
