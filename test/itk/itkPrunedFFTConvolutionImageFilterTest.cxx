@@ -130,6 +130,8 @@ TEST(PrunedFFTConvolutionImageFilter, StreamingAndBudgetsChangeTheResultByRoundi
     whole->Update();
     const auto pieces = MakeFilter(image, kernel);
     pieces->SetBoundaryCondition(boundary);
+    // Each thread takes scratch.
+    pieces->SetNumberOfWorkUnits(2);
     pieces->SetHostMemoryBudget(400000);
     const auto streamer = itk::StreamingImageFilter<ImageType, ImageType>::New();
     streamer->SetInput(pieces->GetOutput());
