@@ -73,6 +73,12 @@ struct DiffusionImages
   {
     return Voxels<const TAcc>{ nullptr, box, stride }.Offset(at);
   }
+  /** Whether x is the first axis that takes part. */
+  __device__ __forceinline__ bool
+  HasX() const
+  {
+    return axes > 0 && axis[0] == 0;
+  }
 };
 
 /** Numbers from a voxel to its neighbors along the axes that take part, or to itself at the image's edge. Loops over
@@ -83,14 +89,15 @@ struct DiffusionNeighbors
   std::int64_t before[MaxDimension]{};
 };
 
-/** Calls body(neighbors, offset) for the voxels of a box. */
-template <typename TAcc, typename TBody>
+/** Calls body(neighbors, offset) for the voxels of a box, or for the first one of each VCount along x: along that axis
+ * the neighbors are those before the first one and after the last one. */
+template <int VCount = 1, typename TAcc, typename TBody>
 __device__ __forceinline__ void
 ForEachVoxel(const DiffusionImages<TAcc> & images, const Box & box, TBody && body)
 {
   const std::int64_t width = box.Extent(0);
   const std::int64_t rows = box.NumberOfVoxels() / width;
-  const bool         hasX = images.axes > 0 && images.axis[0] == 0;
+  const bool         hasX = images.HasX();
   for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
   {
     const Coordinates  first = IndexIn(box, row * width);
@@ -109,11 +116,11 @@ ForEachVoxel(const DiffusionImages<TAcc> & images, const Box & box, TBody && bod
         }
       }
     }
-    for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
+    for (std::int64_t x = VCount * threadIdx.x; x < width; x += VCount * blockDim.x)
     {
       if (hasX)
       {
-        neighbors.after[0] = first.axis[0] + x + 1 < images.image.upper.axis[0] ? 1 : 0;
+        neighbors.after[0] = first.axis[0] + x + VCount < images.image.upper.axis[0] ? 1 : 0;
         neighbors.before[0] = first.axis[0] + x > images.image.lower.axis[0] ? -1 : 0;
       }
       body(neighbors, offset + x);
@@ -271,7 +278,7 @@ SquaredGradientKernel(const __grid_constant__ DiffusionImages<TAcc> images, cons
 template <typename TAcc>
 struct VariationImages
 {
-  const TAcc * image;
+  TAcc *       image;
   TAcc *       overshot;
   TAcc *       state;
   TAcc *       dual;
@@ -280,61 +287,137 @@ struct VariationImages
   TAcc         weight;
 };
 
+/** Numbers that lie one after the other: 16 bytes of them, or one. */
+template <typename TAcc, int VCount>
+struct alignas(VCount * sizeof(TAcc)) NumberGroup
+{
+  TAcc at[VCount];
+};
+
+/** Numbers that a thread of TotalVariation takes at a time, where rows let it. */
 template <typename TAcc>
+constexpr int NumbersTogether = 16 / sizeof(TAcc);
+
+template <int VCount, typename TAcc>
+__device__ __forceinline__ NumberGroup<TAcc, VCount> &
+                           GroupAt(TAcc * numbers)
+{
+  return *reinterpret_cast<NumberGroup<TAcc, VCount> *>(numbers);
+}
+
+template <typename TAcc, int VCount>
 __global__ void
 DualKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ VariationImages<TAcc> of,
            const __grid_constant__ Box box)
 {
-  ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
-    const TAcc here = of.overshot[i];
-    TAcc       p[MaxDimension];
-    TAcc       square = 0;
+  using Group = NumberGroup<TAcc, VCount>;
+  const bool hasX = images.HasX();
+  ForEachVoxel<VCount>(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
+    const Group here = GroupAt<VCount>(of.overshot + i);
+    Group       p[MaxDimension];
+    Group       square{};
 #pragma unroll
     for (int k = 0; k < MaxDimension; ++k)
     {
       if (k < images.axes)
       {
-        const TAcc after = of.overshot[i + neighbors.after[k]];
-        p[k] = of.dual[k * of.size + i] + (after - here) * (images.scale[k] * of.step);
-        square = square + p[k] * p[k];
+        const TAcc scale = images.scale[k] * of.step;
+        Group      after;
+        p[k] = GroupAt<VCount>(of.dual + k * of.size + i);
+        if (k == 0 && hasX)
+        {
+          after.at[VCount - 1] = of.overshot[i + VCount - 1 + neighbors.after[0]];
+#pragma unroll
+          for (int n = 0; n + 1 < VCount; ++n)
+          {
+            after.at[n] = here.at[n + 1];
+          }
+        }
+        else
+        {
+          after = GroupAt<VCount>(of.overshot + i + neighbors.after[k]);
+        }
+#pragma unroll
+        for (int n = 0; n < VCount; ++n)
+        {
+          p[k].at[n] = p[k].at[n] + (after.at[n] - here.at[n]) * scale;
+          square.at[n] = square.at[n] + p[k].at[n] * p[k].at[n];
+        }
       }
     }
-    const TAcc factor = DualFactorOf(RootOf(square), of.weight);
+#pragma unroll
+    for (int n = 0; n < VCount; ++n)
+    {
+      square.at[n] = DualFactorOf(RootOf(square.at[n]), of.weight);
+    }
 #pragma unroll
     for (int k = 0; k < MaxDimension; ++k)
     {
       if (k < images.axes)
       {
-        of.dual[k * of.size + i] = p[k] * factor;
+#pragma unroll
+        for (int n = 0; n < VCount; ++n)
+        {
+          p[k].at[n] = p[k].at[n] * square.at[n];
+        }
+        GroupAt<VCount>(of.dual + k * of.size + i) = p[k];
       }
     }
   });
 }
 
-template <typename TAcc>
+template <typename TAcc, int VCount>
 __global__ void
 PrimalKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ VariationImages<TAcc> of,
              const __grid_constant__ Box box)
 {
+  using Group = NumberGroup<TAcc, VCount>;
+  const bool hasX = images.HasX();
   const TAcc share = TAcc(1) / (TAcc(1) + of.step);
-  ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
-    TAcc divergence = 0;
+  ForEachVoxel<VCount>(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
+    Group divergence{};
 #pragma unroll
     for (int k = 0; k < MaxDimension; ++k)
     {
       if (k < images.axes)
       {
-        const TAcc * const p = of.dual + k * of.size + i;
+        TAcc * const p = of.dual + k * of.size + i;
+        const Group  here = GroupAt<VCount>(p);
+        Group        before{};
         // No p is before the image's first voxel.
         const std::int64_t step = neighbors.before[k];
-        const TAcc         before = step < 0 ? p[step] : TAcc(0);
-        divergence = divergence + (*p - before) * images.scale[k];
+        if (k == 0 && hasX)
+        {
+          before.at[0] = step < 0 ? p[step] : TAcc(0);
+#pragma unroll
+          for (int n = 1; n < VCount; ++n)
+          {
+            before.at[n] = here.at[n - 1];
+          }
+        }
+        else if (step < 0)
+        {
+          before = GroupAt<VCount>(p + step);
+        }
+#pragma unroll
+        for (int n = 0; n < VCount; ++n)
+        {
+          divergence.at[n] = divergence.at[n] + (here.at[n] - before.at[n]) * images.scale[k];
+        }
       }
     }
-    const TAcc old = of.state[i];
-    const TAcc next = NextPrimalOf(old, divergence, of.image[i], of.step, share);
-    of.state[i] = next;
-    of.overshot[i] = (next + next) - old;
+    const Group old = GroupAt<VCount>(of.state + i);
+    const Group image = GroupAt<VCount>(of.image + i);
+    Group       next;
+    Group       overshot;
+#pragma unroll
+    for (int n = 0; n < VCount; ++n)
+    {
+      next.at[n] = NextPrimalOf(old.at[n], divergence.at[n], image.at[n], of.step, share);
+      overshot.at[n] = (next.at[n] + next.at[n]) - old.at[n];
+    }
+    GroupAt<VCount>(of.state + i) = next;
+    GroupAt<VCount>(of.overshot + i) = overshot;
   });
 }
 
@@ -434,9 +517,29 @@ private:
                                     m_Size,
                                     static_cast<TAcc>(squares > 0 ? 0.5 / std::sqrt(squares) : 0.0),
                                     static_cast<TAcc>(m_Operation.weight) };
-    DualKernel<TAcc><<<BlocksOfRows(dual), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, of, dual);
+    // All rows begin and end where a group of numbers does.
+    const auto isTogether = [this](const Box & some) {
+      constexpr std::int64_t count = NumbersTogether<TAcc>;
+      return m_Images.box.Extent(0) % count == 0 && some.Extent(0) % count == 0 &&
+             (some.lower[0] - m_Images.box.lower[0]) % count == 0;
+    };
+    if (isTogether(dual) && isTogether(box))
+    {
+      this->IterateVariation<NumbersTogether<TAcc>>(of, dual, box);
+    }
+    else
+    {
+      this->IterateVariation<1>(of, dual, box);
+    }
+  }
+
+  template <int VCount>
+  void
+  IterateVariation(const VariationImages<TAcc> & of, const Box & dual, const Box & box) const
+  {
+    DualKernel<TAcc, VCount><<<BlocksOfRows(dual), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, of, dual);
     CheckLaunch("DualKernel");
-    PrimalKernel<TAcc><<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, of, box);
+    PrimalKernel<TAcc, VCount><<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, of, box);
     CheckLaunch("PrimalKernel");
   }
 
