@@ -288,7 +288,6 @@ RunDeconvolution(Report & report, const BufferView & image, bool onHostToo)
       request.operation = some;
       return MedianSeconds(runs, [&] { Manager::GetGlobal().Execute(request); });
     };
-    seconds(1);
     const double two = seconds(2);
     report.Add("deconvolution",
                std::string(DeconvolutionTitle) + "; " + std::to_string(image.box.Extent(0)) + "^3 float32 to float32" +
@@ -297,11 +296,11 @@ RunDeconvolution(Report & report, const BufferView & image, bool onHostToo)
                "ms");
   };
   request.backend = BackendChoice::CUDA;
-  add("", 3, 100);
+  add("", 1, 50);
   if (onHostToo)
   {
     request.budgets.device = std::size_t{ 4 } << 30;
-    add(", host to host", 1, 5);
+    add(", host to host", 1, 3);
   }
 }
 
