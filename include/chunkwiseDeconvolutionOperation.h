@@ -82,7 +82,7 @@ public:
   bool hasWeights{ false };
   bool hasStart{ false };
   /** Devices convolve, except with kernels that vary. */
-  bool triesDevices{ false };
+  bool triesDevices{ true };
 
   static constexpr double LeastShare = 0.01;
 
