@@ -5,13 +5,17 @@
 // of the words, all without words; with --host from the host to the host and on the CPU, too. With a folder the images
 // are left there as raw bytes, for filter_peers.py.
 #include "chunkwiseBenchmarkReport.h"
+#include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
+#include <numeric>
 
 using namespace chunkwise;
 
@@ -248,6 +252,58 @@ Run(Report & report, Device & device, const Row & row, const BufferView & image,
   }
 }
 
+constexpr const char * DeconvolutionTitle = "Richardson-Lucy, an iteration, kernel 33^3";
+
+/** The time of an iteration, from runs of more and of fewer: on a device that holds all images, and on one that holds
+ * those of a convolution. */
+void
+RunDeconvolution(Report & report, const BufferView & image, bool onHostToo)
+{
+  constexpr std::int64_t n = 33;
+  std::vector<double>    weights;
+  for (std::int64_t i = 0; i < n * n * n; ++i)
+  {
+    const auto square = [](std::int64_t x) { return static_cast<double>((x - n / 2) * (x - n / 2)); };
+    weights.push_back(std::exp(-(square(i % n) + square(i / n % n)) / 32 - square(i / n / n) / 98));
+  }
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double & weight : weights)
+  {
+    weight /= sum;
+  }
+  auto operation = std::make_shared<DeconvolutionOperation>();
+  operation->image = image.box.Extents();
+  operation->kernel = std::make_shared<ConvolutionKernel>(
+    Coordinates{ { n, n, n, 1, 1 } }, Coordinates{ { n / 2, n / 2, n / 2, 0, 0 } }, std::move(weights));
+  operation->triesDevices = true;
+  std::vector<float> result(static_cast<std::size_t>(image.box.NumberOfVoxels()));
+  ExecutionRequest   request;
+  request.image = request.region = image.box;
+  request.inputs = { image };
+  request.output = DenseView(result.data(), PixelKind::Float32, image.box);
+  const auto add = [&](const char * where, int runs, std::int64_t more) {
+    const auto seconds = [&](std::int64_t iterations) {
+      const auto some = std::make_shared<DeconvolutionOperation>(*operation);
+      some->iterations = iterations;
+      request.operation = some;
+      return MedianSeconds(runs, [&] { Manager::GetGlobal().Execute(request); });
+    };
+    const double two = seconds(2);
+    report.Add("deconvolution",
+               std::string(DeconvolutionTitle) + "; " + std::to_string(image.box.Extent(0)) + "^3 float32 to float32" +
+                 where,
+               1e3 / static_cast<double>(more) * (seconds(2 + more) - two),
+               "ms");
+  };
+  request.backend = BackendChoice::CUDA;
+  add("", 1, 50);
+  if (onHostToo)
+  {
+    request.budgets.device = std::size_t{ 4 } << 30;
+    add(", host to host", 1, 3);
+  }
+}
+
 } // namespace
 
 int
@@ -312,6 +368,20 @@ main(int argc, char ** argv)
       std::printf("%s: %s\n", row.title.c_str(), error.what());
       failed = true;
     }
+  }
+  if (words.empty() || std::any_of(words.begin(), words.end(), [](const std::string & word) {
+        return std::string(DeconvolutionTitle).find(word) != std::string::npos;
+      }))
+  {
+    auto & ofExtent = images[512];
+    ofExtent = ofExtent ? std::move(ofExtent) : std::make_unique<Images>(512);
+    const BufferView image = ofExtent->Get("noise");
+    if (!folder.empty() && made.count("noise_512_voxels.raw") == 0)
+    {
+      std::ofstream(folder + "/noise_512_voxels.raw", std::ios::binary)
+        .write(static_cast<const char *>(image.data), static_cast<std::streamsize>(image.NumberOfBytes()));
+    }
+    RunDeconvolution(report, image, onHostToo);
   }
   return failed ? 1 : 0;
 }

@@ -40,7 +40,8 @@ enum class DeconvolutionMethod
  *
  * Images of 8- and 16-bit integers and float are computed in float, others in double. Convolutions are computed in
  * tiles of the image's own grid, and sums over the image are exact, so the bits of a result, and the iteration at which
- * the run stops, depend on no chunks, threads or budgets.
+ * the run stops, depend on no chunks, threads, budgets or number of devices. All convolutions of a run are those of the
+ * CPU, or all those of devices of one kind, whose transforms have other last bits.
  *
  * Source: W. H. Richardson, "Bayesian-based iterative method of image restoration", J. Opt. Soc. Am. 62(1), 1972; L. B.
  * Lucy, "An iterative technique for the rectification of observed distributions", Astron. J. 79, 1974; weights and the
@@ -80,6 +81,8 @@ public:
   /** Whether the second input are weights, and the last one is the first estimate. */
   bool hasWeights{ false };
   bool hasStart{ false };
+  /** Devices convolve, except with kernels that vary. */
+  bool triesDevices{ true };
 
   static constexpr double LeastShare = 0.01;
 
@@ -111,7 +114,9 @@ public:
   std::string
   GetObjectionToDevices() const override
   {
-    return "devices do not compute deconvolution yet";
+    return varying         ? "devices do not deconvolve with kernels that vary"
+           : !triesDevices ? "devices do not compute deconvolution yet"
+                           : "";
   }
 
   /** Any of the kernels, for their extent and center. */
@@ -119,6 +124,12 @@ public:
   GetAnyKernel() const
   {
     return varying ? *varying->kernels.at(0) : *kernel;
+  }
+  /** RichardsonLucy: H^T w of a voxel that is seen is above this. */
+  double
+  GetLeastSeen() const
+  {
+    return LeastShare * (backProjector ? *backProjector : GetAnyKernel()).GetSum();
   }
   /** The box of the image in the grid of the estimate, which begins at 0 and has this extent. */
   Box

@@ -89,11 +89,11 @@ TransformProviderFromName(const std::string & name);
  * - Direct: acc = +0, then acc = fma(weight[t], tap, acc) from the highest t to the lowest, x fastest, that is over the
  *   taps from the lowest index to the highest: the same bits on every backend and for every chunk. In Renormalized
  *   mode taps beyond the edge are 0.
- * - FFT: the CPU computes tiles (GetTile) of a grid that begins at the image's origin, with lengths of transforms that
- *   follow from the extents of image and kernel alone. So its bits do not depend on chunks or threads. On devices
- * lengths depend on the chunk, and so does rounding. The error at a voxel is bounded in proportion to the largest
- * magnitude in its tile's input, or its chunk's; over an image the relative L2 error stays below 1e-6 in float and
- * 1e-14 in double for kernels of one sign. A NaN or an infinity spreads over its tile, or its chunk.
+ * - FFT: computed in tiles of a grid that begins at the image's origin, with lengths that follow from the extents of
+ *   image and kernel alone: bits do not depend on chunks, threads, streams, or the number of devices of one kind. The
+ *   CPU and devices have different tiles; cuFFT's lengths depend on the chunk. The error at a voxel is bounded in
+ *   proportion to the largest magnitude in its tile's input; over an image the relative L2 error stays below 1e-6 in
+ *   float and 1e-14 in double for kernels of one sign. A NaN or an infinity spreads over its tile.
  * - In Renormalized mode the result is multiplied by GetFactor: the sum of all weights by that of those inside the
  *   image. The factor is 1 if the window is not cut. Kernels for which an inside sum vanishes are refused by Validate.
  * - Integer results are rounded to nearest, ties to even, and clamped to the kind's range. */
@@ -115,7 +115,7 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  /** The tile of transforms. */
+  /** Whole tiles of the CPU, and of devices. */
   Coordinates
   GetTile(const Coordinates & image) const override;
   void
@@ -208,8 +208,8 @@ public:
   static ConvolutionBlock
   Largest(const ImageConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image);
 
-  /** The extents of the tiles that ImageConvolutionOperation::GetTile gives. Each is a block, whose rounding depends on
-   * the image's extent and the kernel alone. */
+  /** The extents of the CPU's tiles. Each is a block, whose rounding depends on the image's extent and the kernel
+   * alone. */
   static Coordinates
   Tile(const ImageConvolutionOperation & operation, const Coordinates & image);
   /** Rows of a tile along role 1 if it is not transformed: lines are transformed in pairs, whose other line they know

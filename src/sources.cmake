@@ -175,6 +175,7 @@ set(Chunkwise_CPU_SRCS
   cpu/common/chunkwiseCpuLevel.cxx
   cpu/common/chunkwiseHostKernels.cxx
   cpu/convolution/chunkwiseCpuConvolution.cxx
+  cpu/convolution/chunkwiseCpuDeconvolution.cxx
   cpu/convolution/chunkwiseCpuFft.cxx
   cpu/convolution/chunkwiseCpuFftConvolution.cxx
   cpu/convolution/chunkwiseCpuHighPass.cxx

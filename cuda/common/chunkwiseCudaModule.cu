@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCompositeOperation.h"
+#include "chunkwiseCudaDeconvolution.h"
 #include "chunkwiseCudaDerivative.h"
 #include "chunkwiseCudaDevice.h"
 #include "chunkwiseCudaEnhancement.h"
@@ -57,6 +58,7 @@ public:
     RegisterCudaConvolution(m_Kernels);
     RegisterCudaSummedAreaTable(m_Kernels);
     RegisterCudaBoxStatistic(m_Kernels);
+    RegisterCudaDeconvolution(m_Kernels);
     RegisterCudaStatistics(m_Kernels);
     RegisterCudaHistogram(m_Kernels);
     for (int index = 0; index < count; ++index)

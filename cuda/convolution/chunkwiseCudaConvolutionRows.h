@@ -56,7 +56,8 @@ MakeKernelSource(const KernelCall & call, const ConvolutionKernel & kernel, cons
   return source;
 }
 
-/** The destination of the rows of a block's output, scaled by 1 over the product of the transforms' lengths. */
+/** The destination of the rows of a part of a block's output, scaled by 1 over the product of the transforms' lengths.
+ */
 template <typename T>
 RowTarget
 MakeTarget(const KernelCall & call, const ImageConvolutionOperation & operation, const ConvolutionBlock & block,
@@ -69,6 +70,7 @@ MakeTarget(const KernelCall & call, const ImageConvolutionOperation & operation,
   target.kind = output.kind;
   target.scale = 1.0;
   target.crop = block.role[0].crop;
+  target.keptTo = box.Extent(block.role[1].axis);
   if (operation.boundary.mode == BoundaryMode::Constant)
   {
     target.constant = operation.boundary.constant.ToDouble() * operation.kernel->GetSum();
@@ -84,7 +86,7 @@ MakeTarget(const KernelCall & call, const ImageConvolutionOperation & operation,
   {
     const auto & role = block.role[r];
     target.scale /= role.transformed ? static_cast<double>(role.length) : 1.0;
-    target.count[r] = role.output;
+    target.count[r] = box.Extent(role.axis);
     target.lower[r] = box.lower[role.axis];
     target.stride[r] = output.stride[role.axis];
     target.n[r] = call.image.Extent(role.axis);

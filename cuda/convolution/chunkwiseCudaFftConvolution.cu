@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseConvolutionTiles.h"
 #include "chunkwiseCudaConvolutionRows.h"
 #include "chunkwiseCudaCufftConvolution.h"
 #include "chunkwiseCudaFft.cuh"
@@ -26,16 +27,15 @@
 // one kernel, which makes the kernel's part itself from its transform along the axes before, which is kept; then back
 // along y and x. Each step reads only data that is not zero and writes only data that is kept. In float, where
 // chunkwiseCudaFixedFft.h has a length that is not much longer, lines have that.
+//
+// Blocks are tiles of the image's grid, so that bits do not depend on chunks. The tiles along the last axis share a
+// block: their inputs overlap, and each column goes through them one after the other.
 namespace chunkwise
 {
 
 namespace
 {
 
-/** Beyond this, axes are cut into blocks: lines must fit into shared memory. */
-constexpr std::int64_t LongestLine = 4096;
-/** The longest that FindFixedColumns and FindFixedRows have. */
-constexpr std::int64_t LongestFastLine = 1024;
 /** Shared memory that a block takes if it need not take more, so that several share a multiprocessor. */
 constexpr std::size_t UsualSharedBytes = 72 * 1024;
 
@@ -54,12 +54,9 @@ __launch_bounds__(FftThreads) ForwardRowsKernel(FftPasses<T> passes, FftRows lay
   __shared__ long long                          to[64];
   if (threadIdx.x < 2 * layout.lines)
   {
-    FindSource(source,
-               spectrum,
-               range,
-               static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x,
-               from[threadIdx.x],
-               to[threadIdx.x]);
+    const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x;
+    const std::int64_t row = RowOfPair(r, source.count[1], range);
+    FindSource(source, spectrum, range, row, from[threadIdx.x], to[threadIdx.x]);
   }
   __syncthreads();
   const T    constant = static_cast<T>(source.constant);
@@ -142,13 +139,9 @@ __launch_bounds__(FftThreads)
   __shared__ long long                          factorRow[64];
   if (threadIdx.x < 2 * layout.lines)
   {
-    FindTarget(target,
-               spectrum,
-               range,
-               static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x,
-               from[threadIdx.x],
-               to[threadIdx.x],
-               factorRow[threadIdx.x]);
+    const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x;
+    const std::int64_t row = RowOfPair(r, target.count[1], range);
+    FindTarget(target, spectrum, range, row, from[threadIdx.x], to[threadIdx.x], factorRow[threadIdx.x]);
   }
   __syncthreads();
   const int half = static_cast<int>(spectrum.half);
@@ -299,12 +292,13 @@ MiddlePass(const FftPasses<T> & passes, const FftColumns & layout, ComplexOf<T> 
   }
 }
 
-/** The last axis: there, times the kernel, and back, in place. The kernel's columns are those of its transform along
- * the axes before. */
+/** The last axis: there, times the kernel, and back, in place, tile by tile. The kernel's columns are those of its
+ * transform along the axes before. */
 template <typename T>
 __global__ void
-__launch_bounds__(FftThreads) ProductKernel(FftPasses<T> passes, FftColumns layout, ColumnSet set, ComplexOf<T> * data,
-                                            const ComplexOf<T> * __restrict__ kernel, int kernelLive)
+__launch_bounds__(FftThreads)
+  ProductKernel(FftPasses<T> passes, FftColumns layout, ColumnSet set, ColumnTiles tiles, ComplexOf<T> * data,
+                const ComplexOf<T> * __restrict__ kernel, int kernelLive)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   auto * const                                  image = reinterpret_cast<ComplexOf<T> *>(memory);
@@ -315,88 +309,92 @@ __launch_bounds__(FftThreads) ProductKernel(FftPasses<T> passes, FftColumns layo
   const int                                     last = passes.count - 1;
   const auto keepImage = [&](int c, int i, ComplexOf<T> z) { image[layout.Address(c, i)] = z; };
   const auto keptImage = [&](int c, int i) { return image[layout.Address(c, i)]; };
-  // Image and kernel, by the same code.
-  const auto forBoth = [&](auto && transform) {
 #pragma unroll 1
-    for (int which = 0; which < 2; ++which)
+  for (int tile = 0; tile < tiles.output; tile += tiles.tile)
+  {
+    const ColumnTiles::Part part = tiles.At(tile);
+    // Image and kernel, by the same code; the kernel stays for all tiles.
+    const auto forBoth = [&](auto && transform) {
+#pragma unroll 1
+      for (int which = 0; which < (tile == 0 ? 2 : 1); ++which)
+      {
+        ComplexOf<T> * const lines = which ? kernelLines : image;
+        transform(
+          which,
+          [&](int c, int i) { return lines[layout.Address(c, i)]; },
+          [&](int c, int i, ComplexOf<T> z) { lines[layout.Address(c, i)] = z; });
+      }
+      __syncthreads();
+    };
+    forBoth([&](int which, const auto &, const auto & keep) {
+      const ComplexOf<T> * const from = which ? kernelBegin : begin + part.in * set.pointStride;
+      const std::int64_t         stride = which ? set.columns : set.pointStride;
+      const int                  live = which ? kernelLive : part.live;
+      const auto                 load = [&](int c, int i) {
+        ComplexOf<T> z;
+        z.x = z.y = T(0);
+        if (i < live)
+        {
+          z = from[i * stride + c];
+        }
+        return z;
+      };
+      if (last == 0)
+      {
+        FftCopy(passes.length, layout, load, keep);
+      }
+      else
+      {
+        FftDispatch<T, false>(passes, 0, layout, load, keep);
+      }
+    });
+    for (int pass = 1; pass < last; ++pass)
     {
-      ComplexOf<T> * const lines = which ? kernelLines : image;
-      transform(
-        which,
-        [&](int c, int i) { return lines[layout.Address(c, i)]; },
-        [&](int c, int i, ComplexOf<T> z) { lines[layout.Address(c, i)] = z; });
+      forBoth(
+        [&](int, const auto & kept, const auto & keep) { FftDispatch<T, false>(passes, pass, layout, kept, keep); });
+    }
+    switch (passes.radix[last])
+    {
+      case 2:
+        MiddlePass<T, 2>(passes, layout, image, kernelLines);
+        break;
+      case 3:
+        MiddlePass<T, 3>(passes, layout, image, kernelLines);
+        break;
+      case 4:
+        MiddlePass<T, 4>(passes, layout, image, kernelLines);
+        break;
+      case 5:
+        MiddlePass<T, 5>(passes, layout, image, kernelLines);
+        break;
+      case 7:
+        MiddlePass<T, 7>(passes, layout, image, kernelLines);
+        break;
+      default:
+        MiddlePass<T, 8>(passes, layout, image, kernelLines);
+        break;
     }
     __syncthreads();
-  };
-  forBoth([&](int which, const auto &, const auto & keep) {
-    const ComplexOf<T> * const from = which ? kernelBegin : begin;
-    const std::int64_t         stride = which ? set.columns : set.pointStride;
-    const int                  live = which ? kernelLive : static_cast<int>(set.live);
-    const auto                 load = [&](int c, int i) {
-      ComplexOf<T> z;
-      z.x = z.y = T(0);
-      if (i < live)
+    for (int pass = last - 1; pass > 0; --pass)
+    {
+      FftDispatch<T, true>(passes, pass, layout, keptImage, keepImage);
+      __syncthreads();
+    }
+    const auto store = [&](int c, int i, ComplexOf<T> z) {
+      if (i >= part.from && i < part.to)
       {
-        z = from[i * stride + c];
+        begin[(part.out + i - part.from) * set.pointStride + c] = z;
       }
-      return z;
     };
     if (last == 0)
     {
-      FftCopy(passes.length, layout, load, keep);
+      FftCopy(passes.length, layout, keptImage, store);
     }
     else
     {
-      FftDispatch<T, false>(passes, 0, layout, load, keep);
+      FftDispatch<T, true>(passes, 0, layout, keptImage, store);
     }
-  });
-  for (int pass = 1; pass < last; ++pass)
-  {
-    forBoth(
-      [&](int, const auto & kept, const auto & keep) { FftDispatch<T, false>(passes, pass, layout, kept, keep); });
-  }
-  switch (passes.radix[last])
-  {
-    case 2:
-      MiddlePass<T, 2>(passes, layout, image, kernelLines);
-      break;
-    case 3:
-      MiddlePass<T, 3>(passes, layout, image, kernelLines);
-      break;
-    case 4:
-      MiddlePass<T, 4>(passes, layout, image, kernelLines);
-      break;
-    case 5:
-      MiddlePass<T, 5>(passes, layout, image, kernelLines);
-      break;
-    case 7:
-      MiddlePass<T, 7>(passes, layout, image, kernelLines);
-      break;
-    default:
-      MiddlePass<T, 8>(passes, layout, image, kernelLines);
-      break;
-  }
-  __syncthreads();
-  for (int pass = last - 1; pass > 0; --pass)
-  {
-    FftDispatch<T, true>(passes, pass, layout, keptImage, keepImage);
     __syncthreads();
-  }
-  const int  from = static_cast<int>(set.from);
-  const int  to = static_cast<int>(set.to);
-  const auto store = [&](int c, int i, ComplexOf<T> z) {
-    if (i >= from && i < to)
-    {
-      begin[(i - from) * set.pointStride + c] = z;
-    }
-  };
-  if (last == 0)
-  {
-    FftCopy(passes.length, layout, keptImage, store);
-  }
-  else
-  {
-    FftDispatch<T, true>(passes, 0, layout, keptImage, store);
   }
 }
 
@@ -595,7 +593,9 @@ struct DeviceShape
     // The last axis' spectrum is nowhere as a whole.
     const auto extent = [&](int r) {
       const auto & role = block.role[r];
-      return role.transformed && r + 1 < axes ? role.length : std::max(role.input, role.output);
+      return role.transformed && r + 1 < axes   ? role.length
+             : r + 1 == axes && HasTiles(block) ? role.output + role.kernel - 1
+                                                : std::max(role.input, role.output);
     };
     spectrum.rows = extent(1);
     spectrum.planes = extent(2);
@@ -603,6 +603,13 @@ struct DeviceShape
     const auto round = [](std::int64_t n) { return RoundUp(static_cast<std::size_t>(n) * sizeof(ComplexOf<T>)); };
     spectrumBytes = round(batches * spectrum.planes * spectrum.rows * spectrum.pitch);
     kernelBytes = round(KernelRows(block) * spectrum.pitch);
+  }
+
+  /** Whether the last axis has several tiles. */
+  static bool
+  HasTiles(const ConvolutionBlock & block)
+  {
+    return block.lastTile > 0 && block.lastTile < block.role[block.LastRole()].output;
   }
 
   /** Rows of the kernel before the last axis. */
@@ -670,11 +677,13 @@ template <typename T>
 class DeviceConvolution
 {
 public:
-  DeviceConvolution(const KernelCall & call, const Box & output)
+  /** Computes a block, and stores the part of it that is in the call's output. */
+  DeviceConvolution(const KernelCall & call, const ConvolutionBlock & block, const Box & output)
     : m_Call(call)
     , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
+    , m_Block(DeviceBlock::Make<T>(block))
     , m_Output(output)
-    , m_Block(DeviceBlock::Make<T>(ConvolutionBlock(m_Operation, output, call.image.Extents())))
+    , m_Kept(KeptOf(output))
     , m_Shape(m_Block)
     , m_Launcher(call)
     , m_Stream(static_cast<cudaStream_t>(call.stream))
@@ -693,17 +702,20 @@ public:
   void
   Run() const
   {
-    const auto & y = m_Block.role[1];
-    const auto & z = m_Block.role[2];
+    const auto &         y = m_Block.role[1];
+    const auto &         z = m_Block.role[2];
+    const Spectrum &     spectrum = m_Shape.spectrum;
+    const ColumnTiles    tiles = GetTiles();
+    ComplexOf<T> * const input = m_Data + tiles.pad * (m_Shape.axes == 3 ? spectrum.rows : 1) * spectrum.pitch;
     ForPlanes(z.input, [&](const PlaneRange & range) {
-      ForwardRows(MakeImageSource(m_Call, m_Operation, m_Block), m_Shape.spectrum, range, m_Data);
+      ForwardRows(MakeImageSource(m_Call, m_Operation, m_Block), spectrum, range, input);
       if (m_Shape.axes == 3)
       {
-        ForwardColumns(range, m_Shape.spectrum, y.input, z.input, m_Data);
+        ForwardColumns(range, spectrum, y.input, z.input, input);
       }
     });
-    Multiply();
-    ForPlanes(z.output, [&](const PlaneRange & range) {
+    Multiply(tiles);
+    ForPlanes(m_Kept.Extent(z.axis), [&](const PlaneRange & range) {
       if (m_Shape.axes == 3)
       {
         InverseColumns(range);
@@ -713,6 +725,37 @@ public:
   }
 
 private:
+  /** The part of the block that is computed for the call's output: rows are transformed back in pairs. */
+  Box
+  KeptOf(const Box & block) const
+  {
+    Box                kept = Intersect(block, m_Call.output.box);
+    const int          y = m_Block.role[1].axis;
+    const std::int64_t lower = block.lower[y];
+    kept.lower[y] -= (kept.lower[y] - lower) % 2;
+    kept.upper[y] = std::min(kept.upper[y] + (kept.upper[y] - lower) % 2, block.upper[y]);
+    return kept;
+  }
+
+  ColumnTiles
+  GetTiles() const
+  {
+    const auto &       role = m_Block.role[m_Block.LastRole()];
+    const bool         hasTiles = DeviceShape<T>::HasTiles(m_Block);
+    const std::int64_t above = m_Operation.Above(role.axis);
+    const std::int64_t lower = m_Output.lower[role.axis];
+    const auto         number = [](std::int64_t n) { return static_cast<int>(n); };
+    return { number(hasTiles ? m_Block.lastTile : role.output),
+             number(role.output),
+             number(role.input),
+             number(role.crop - above),
+             number(m_Operation.Below(role.axis)),
+             number(above),
+             hasTiles ? number(role.kernel - 1 - role.crop) : 0,
+             number(m_Kept.lower[role.axis] - lower),
+             number(m_Kept.upper[role.axis] - lower) };
+  }
+
   /** All planes at once, if batches have none that are not used. Fewer at a time, so that what lies between two steps
    * is found in the L2 cache, is slower: each launch would be a wave of blocks or two, and wait for its last. */
   template <typename TBody>
@@ -797,13 +840,11 @@ private:
         return;
       }
     }
-    std::size_t        bytes = 0;
-    const FftRows      layout = RowLayout(bytes);
-    const std::int64_t perBlock = 2 * layout.lines;
-    const std::int64_t blocks = (range.count * source.count[1] + perBlock - 1) / perBlock;
+    std::size_t   bytes = 0;
+    const FftRows layout = RowLayout(bytes);
     m_Launcher.Launch("ForwardRowsKernel",
                       source.kind == PixelKindOf<T>() ? ForwardRowsKernel<T, true> : ForwardRowsKernel<T, false>,
-                      blocks,
+                      BlocksOfPairs(range, source.count[1], layout.lines),
                       bytes,
                       m_Passes[0],
                       layout,
@@ -811,6 +852,12 @@ private:
                       spectrum,
                       range,
                       out);
+  }
+
+  std::int64_t
+  BlocksOfPairs(const PlaneRange & range, std::int64_t rows, int lines) const
+  {
+    return (range.count * (rows + rows % 2) + 2 * lines - 1) / (2 * lines);
   }
 
   /** The place of the planes of a batch in the spectrum; `planes` of each batch are used. */
@@ -831,10 +878,13 @@ private:
   void
   InverseColumns(const PlaneRange & range) const
   {
-    const auto &     y = m_Block.role[1];
-    const Spectrum & spectrum = m_Shape.spectrum;
-    const ColumnSet set{ spectrum.pitch, spectrum.pitch, spectrum.rows * spectrum.pitch, 0, y.crop, y.crop + y.output };
-    TransformColumns<true>(range.count, set, m_Data + PlaneBegin(range, spectrum, m_Block.role[2].output));
+    const auto &       y = m_Block.role[1];
+    const Spectrum &   spectrum = m_Shape.spectrum;
+    const std::int64_t from = y.crop + m_Kept.lower[y.axis] - m_Output.lower[y.axis];
+    const ColumnSet    set{
+      spectrum.pitch, spectrum.pitch, spectrum.rows * spectrum.pitch, 0, from, from + m_Kept.Extent(y.axis)
+    };
+    TransformColumns<true>(range.count, set, m_Data + PlaneBegin(range, spectrum, m_Kept.Extent(m_Block.role[2].axis)));
   }
 
   /** Transforms the columns of so many planes, along role 1. */
@@ -864,7 +914,7 @@ private:
   }
 
   void
-  Multiply() const
+  Multiply(const ColumnTiles & tiles) const
   {
     const Spectrum & spectrum = m_Shape.spectrum;
     if (m_Shape.axes == 1)
@@ -886,9 +936,9 @@ private:
     const ColumnSet    set{ last == 2 ? plane : spectrum.pitch,
                          last == 2 ? plane : spectrum.pitch,
                          last == 2 ? spectrum.planes * plane : plane,
-                         role.input,
-                         role.crop,
-                         role.crop + role.output };
+                         0,
+                         0,
+                         0 };
     const std::int64_t sets = m_Shape.batches * (last == 2 ? 1 : spectrum.planes);
     if constexpr (std::is_same<T, float>::value)
     {
@@ -897,6 +947,7 @@ private:
         fixed->product(m_Stream,
                        sets,
                        set,
+                       tiles,
                        m_Data,
                        Twiddles(fixed->there),
                        Twiddles(fixed->back),
@@ -914,6 +965,7 @@ private:
                       m_Passes[last],
                       layout,
                       set,
+                      tiles,
                       m_Data,
                       m_Kernel,
                       static_cast<int>(role.kernel));
@@ -922,7 +974,12 @@ private:
   void
   InverseRows(const PlaneRange & range) const
   {
-    RowTarget target = MakeTarget<T>(m_Call, m_Operation, m_Block, m_Output);
+    RowTarget   target = MakeTarget<T>(m_Call, m_Operation, m_Block, m_Kept);
+    const int   y = m_Block.role[1].axis;
+    const Box & output = m_Call.output.box;
+    target.crop += m_Kept.lower[m_Block.role[0].axis] - m_Output.lower[m_Block.role[0].axis];
+    target.keptFrom = std::max<std::int64_t>(output.lower[y] - m_Kept.lower[y], 0);
+    target.keptTo = std::min(output.upper[y], m_Kept.upper[y]) - m_Kept.lower[y];
     // The rows' transforms left a factor of two each, in image and kernel; or they are half as long.
     target.scale *= m_Block.rows ? 2.0 : 0.25;
     if constexpr (std::is_same<T, float>::value)
@@ -933,12 +990,11 @@ private:
         return;
       }
     }
-    std::size_t        bytes = 0;
-    const FftRows      layout = RowLayout(bytes);
-    const std::int64_t perBlock = 2 * layout.lines;
+    std::size_t   bytes = 0;
+    const FftRows layout = RowLayout(bytes);
     m_Launcher.Launch("InverseRowsKernel",
                       target.kind == PixelKindOf<T>() ? InverseRowsKernel<T, true> : InverseRowsKernel<T, false>,
-                      (range.count * target.count[1] + perBlock - 1) / perBlock,
+                      BlocksOfPairs(range, target.count[1], layout.lines),
                       bytes,
                       m_Passes[0],
                       layout,
@@ -956,8 +1012,9 @@ private:
 
   const KernelCall &                m_Call;
   const ImageConvolutionOperation & m_Operation;
-  const Box                         m_Output;
   const DeviceBlock                 m_Block;
+  const Box                         m_Output; ///< of the block
+  const Box                         m_Kept;
   const DeviceShape<T>              m_Shape;
   const Launcher                    m_Launcher;
   const cudaStream_t                m_Stream;
@@ -966,7 +1023,8 @@ private:
   FftPasses<T>                      m_Passes[MaxSpatialAxes]{};
 };
 
-/** Outputs whose lines fit shared memory, where a kernel allows it; and have fast transforms, where it is short. */
+/** Outputs of one block whose lines fit shared memory, where a kernel allows it; and have fast transforms, where it is
+ * short. */
 Coordinates
 LargestOutput(const ImageConvolutionOperation & operation, const Coordinates & extent)
 {
@@ -976,21 +1034,41 @@ LargestOutput(const ImageConvolutionOperation & operation, const Coordinates & e
     const std::int64_t k = operation.kernel->GetExtent()[a];
     if (k > 1)
     {
-      const std::int64_t longest = k <= LongestFastLine / 2 ? LongestFastLine : LongestLine;
+      const std::int64_t longest =
+        k <= ConvolutionTiles::LongestFastLine / 2 ? ConvolutionTiles::LongestFastLine : ConvolutionTiles::LongestLine;
       most[a] = std::min(extent[a], longest - std::min(k - 1, longest / 2));
     }
   }
   return most;
 }
 
+/** Whether the image is cut into tiles. Operations that cut it themselves say so by tiles of single voxels: their
+ * chunks are blocks, whose lengths follow from their extents. */
+bool
+HasTile(const ImageConvolutionOperation & operation, const Coordinates & image)
+{
+  return !(operation.GetTile(image) == Coordinates::Filled(1));
+}
+
 template <typename T>
 void
 Run(const KernelCall & call)
 {
-  const auto & operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
-  for (const Box & block : CutIntoBlocks(call.output.box, LargestOutput(operation, call.output.box.Extents())))
+  const auto &      operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
+  const Coordinates image = call.image.Extents();
+  const Box &       output = call.output.box;
+  if (!HasTile(operation, image))
   {
-    DeviceConvolution<T>(call, block).Run();
+    for (const Box & box : CutIntoBlocks(output, LargestOutput(operation, output.Extents())))
+    {
+      DeviceConvolution<T>(call, ConvolutionBlock(operation, box, image), box).Run();
+    }
+    return;
+  }
+  const ConvolutionTiles tiles(operation, image);
+  for (const Box & box : tiles.Cut(output))
+  {
+    DeviceConvolution<T>(call, ConvolutionBlock(operation, box, image, tiles.GetDevice()), box).Run();
   }
 }
 
@@ -1019,13 +1097,27 @@ TakesCufft(const Operation & operation)
   }
 }
 
+/** At least as large as each block of a chunk of this extent. */
+template <typename T>
+DeviceBlock
+LargestBlock(const ImageConvolutionOperation & operation, const ChunkShape & chunk, Coordinates & most)
+{
+  const Coordinates image = chunk.image.Extents();
+  if (!HasTile(operation, image))
+  {
+    most = LargestOutput(operation, chunk.outputBox.Extents());
+    return DeviceBlock::Make<T>(ConvolutionBlock::Largest(operation, most, image));
+  }
+  const ConvolutionTiles tiles(operation, image);
+  most = tiles.GetLargest(chunk.outputBox);
+  return DeviceBlock::Make<T>(ConvolutionBlock::Largest(operation, most, image, tiles.GetDevice()));
+}
+
 template <typename T>
 DeviceShape<T>
 LargestShape(const Operation & operation, const ChunkShape & chunk, Coordinates & most)
 {
-  const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
-  most = LargestOutput(convolution, chunk.outputBox.Extents());
-  return DeviceShape<T>(DeviceBlock::Make<T>(ConvolutionBlock::Largest(convolution, most, chunk.image.Extents())));
+  return DeviceShape<T>(LargestBlock<T>(static_cast<const ImageConvolutionOperation &>(operation), chunk, most));
 }
 
 template <typename T>
@@ -1072,6 +1164,32 @@ ChooseConvolution(const Operation & operation, const ChunkShape & chunk)
            CostOfConvolution(operation, chunk) };
 }
 
+template <typename T>
+std::size_t
+BytesOfTables(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
+{
+  const auto  bytes = [](std::int64_t numbers) { return RoundUp(static_cast<std::size_t>(numbers) * sizeof(T)); };
+  Coordinates most{};
+  const auto  block = LargestBlock<T>(operation, chunk, most); // whose lengths are those of any chunk
+  const Box   states = Box::FromExtent(ConvolutionFactors::States(operation, chunk.image.Extents()));
+  std::size_t sum = bytes(operation.kernel->GetNumberOfTaps());
+  sum += operation.Renormalizes() ? bytes(states.NumberOfVoxels()) : 0;
+  for (const auto & role : block.role)
+  {
+    // Twiddles there and back, or those of all passes, and positions.
+    sum += role.transformed ? 2 * bytes(2 * role.length) + bytes(role.length) : 0;
+  }
+  return sum;
+}
+
+std::size_t
+TableBytes(const Operation & operation, const ChunkShape & chunk)
+{
+  const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
+  return UsesDouble(chunk.inputKinds[0]) ? BytesOfTables<double>(convolution, chunk)
+                                         : BytesOfTables<float>(convolution, chunk);
+}
+
 const char *
 GetProvider(const Operation & operation, const std::string &)
 {
@@ -1085,7 +1203,9 @@ RegisterCudaFftConvolution(KernelRegistry & registry)
 {
   Kernel kernel = MakeChoosingKernel<ChooseConvolution>(true);
   kernel.provider = GetProvider;
-  registry.Register("convolution.fft", { kernel });
+  KernelSet kernels{ kernel };
+  kernels.tableBytes = TableBytes;
+  registry.Register("convolution.fft", kernels);
 }
 
 } // namespace chunkwise

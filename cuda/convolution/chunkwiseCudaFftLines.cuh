@@ -44,6 +44,8 @@ struct RowTarget
   const void * factors; ///< nullptr: none
   std::int64_t factorStride[MaxDimension];
   std::int64_t crop;
+  std::int64_t keptFrom; ///< rows of role 1 that are stored; others are the second of a pair
+  std::int64_t keptTo;
 };
 
 /** The array of half spectra. */
@@ -71,6 +73,41 @@ struct ColumnSet
   std::int64_t live;        ///< points of the input
   std::int64_t from;        ///< points kept of an inverse transform
   std::int64_t to;
+};
+
+/** The tiles of columns, which are transformed one after the other. Positions of input and output are those of the
+ * block; the input lies `pad` points behind the output, so that no tile overwrites what the next one reads. */
+struct ColumnTiles
+{
+  int tile;   ///< outputs of a tile
+  int output; ///< of the block
+  int input;
+  int before; ///< inputs before the first output
+  int below;  ///< taps below an output, and above it
+  int above;
+  int pad;
+  int keptFrom; ///< outputs that are written, from the array's first point on
+  int keptTo;
+
+  struct Part
+  {
+    int in; ///< point of the array
+    int live;
+    int from; ///< points kept of the transform
+    int to;
+    int out; ///< point of the array
+  };
+  __host__ __device__ Part
+  At(int first) const
+  {
+    const int end = first + tile < output ? first + tile : output;
+    const int begin = first + before > below ? first + before - below : 0;
+    const int last = end + before + above < input ? end + before + above : input;
+    const int from = first > keptFrom ? first : keptFrom;
+    const int to = end < keptTo ? end : keptTo;
+    const int crop = first + before - begin + above;
+    return { begin + pad, last - begin, crop + from - first, crop + to - first, from - keptFrom };
+  }
 };
 
 /** Row `r` of the planes' rows, of which each plane has count[1]: its place in the roles. */
@@ -136,7 +173,20 @@ FindTarget(const RowTarget & target, const Spectrum & spectrum, const PlaneRange
                 ConvolutionFactors::State(target.lower[a] + at[a], target.n[a], target.kernel[a], target.below[a]);
     }
     from = SpectrumRow(spectrum, at, target.count);
+    to = at[1] < target.keptFrom || at[1] >= target.keptTo ? -1 : to;
   }
+}
+
+/** Row `r` of rows that are counted so that each plane has an even number of them: one that there is not is beyond. */
+__device__ inline std::int64_t
+RowOfPair(std::int64_t r, std::int64_t rows, PlaneRange & plane)
+{
+  const std::int64_t even = rows + rows % 2;
+  const std::int64_t place = r / even;
+  const std::int64_t row = r - place * even;
+  const bool         exists = place < plane.count && row < rows;
+  plane = { plane.first + place, 1 };
+  return exists ? row : rows;
 }
 
 /** ConvolutionFactors::State along a row in 32 bits: farther from an edge than the kernel is long, the distance does

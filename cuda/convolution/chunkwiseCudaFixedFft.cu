@@ -18,6 +18,14 @@ constexpr int ColumnsPerBlock = 16;
 constexpr int ProductColumnsPerBlock = 8;
 constexpr int RowsPerBlock = 16;
 
+/** Whether the kernel's columns are kept in shared memory while tiles are computed: registers would not hold them, and
+ * all devices have room for twice the columns. */
+constexpr bool
+KeepsKernelShared(int length)
+{
+  return length <= 512;
+}
+
 template <int A, int B, int C, bool VInverse>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
@@ -69,8 +77,8 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
 template <int A, int B, int C>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
-  FixedProductKernel(ColumnSet set, float2 * data, const float2 * __restrict__ there, const float2 * __restrict__ back,
-                     const float2 * __restrict__ kernel, int kernelLive)
+  FixedProductKernel(ColumnSet set, ColumnTiles tiles, float2 * data, const float2 * __restrict__ there,
+                     const float2 * __restrict__ back, const float2 * __restrict__ kernel, int kernelLive)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   auto * const                                  shared = reinterpret_cast<float2 *>(memory);
@@ -97,64 +105,78 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
     }
   }
   __syncthreads();
-  float kernelRe[B];
-  float kernelIm[B];
+  float          kernelRe[B];
+  float          kernelIm[B];
+  constexpr bool isShared = KeepsKernelShared(A * B);
+  float2 * const kernelKept = shared + A * B * C + t * C + c;
   if (t < A)
   {
     SecondPass<B>(kernelRe, kernelIm, [&](int i) { return shared[(t * B + i) * C + c]; });
-  }
-  __syncthreads();
-  if (t < B)
-  {
-    ColumnReader<B> reader(begin, set.pointStride, t, set.live);
-    FirstPass<A, B, false>(
-      t,
-      there,
-      [&](int j, float & re, float & im) {
-        const float2 z = reader.Next(j);
-        re = z.x;
-        im = z.y;
-      },
-      keep);
-  }
-  __syncthreads();
-  float re[B];
-  float im[B];
-  if (t < A)
-  {
-    SecondPass<B>(re, im, [&](int i) { return shared[(t * B + i) * C + c]; });
-  }
-  __syncthreads();
-  if (t < A)
-  {
-    // The frequencies t + A i, as the transform back begins with, real and imaginary parts exchanged.
-    FirstPass<B, A, false>(
-      t,
-      back,
-      [&](int j, float & outRe, float & outIm) {
-        outIm = fmaf(re[j], kernelRe[j], -im[j] * kernelIm[j]);
-        outRe = fmaf(re[j], kernelIm[j], im[j] * kernelRe[j]);
-      },
-      [&](int k, float2 z) { shared[(k * A + t) * C + c] = z; });
-  }
-  __syncthreads();
-  if (t < B)
-  {
-    float x[A];
-    float y[A];
-    SecondPass<A>(x, y, [&](int i) { return shared[(t * A + i) * C + c]; });
-    const int          first = t - static_cast<int>(set.from);
-    const int          kept = static_cast<int>(set.to - set.from);
-    float2 *           out = begin + first * set.pointStride;
-    const std::int64_t step = B * set.pointStride;
 #pragma unroll
-    for (int q = 0; q < A; ++q)
+    for (int i = 0; isShared && i < B; ++i)
     {
-      if (static_cast<unsigned int>(first + B * q) < static_cast<unsigned int>(kept))
+      kernelKept[i * A * C] = make_float2(kernelRe[i], kernelIm[i]);
+    }
+  }
+#pragma unroll 1
+  for (int tile = 0; tile < tiles.output; tile += tiles.tile)
+  {
+    __syncthreads();
+    if (t < B)
+    {
+      const ColumnTiles::Part part = tiles.At(tile);
+      ColumnReader<B>         reader(begin + part.in * set.pointStride, set.pointStride, t, part.live);
+      FirstPass<A, B, false>(
+        t,
+        there,
+        [&](int j, float & re, float & im) {
+          const float2 z = reader.Next(j);
+          re = z.x;
+          im = z.y;
+        },
+        keep);
+    }
+    __syncthreads();
+    float re[B];
+    float im[B];
+    if (t < A)
+    {
+      SecondPass<B>(re, im, [&](int i) { return shared[(t * B + i) * C + c]; });
+    }
+    __syncthreads();
+    if (t < A)
+    {
+      // The frequencies t + A i, as the transform back begins with, real and imaginary parts exchanged.
+      FirstPass<B, A, false>(
+        t,
+        back,
+        [&](int j, float & outRe, float & outIm) {
+          const float2 k = isShared ? kernelKept[j * A * C] : make_float2(kernelRe[j], kernelIm[j]);
+          outIm = fmaf(re[j], k.x, -im[j] * k.y);
+          outRe = fmaf(re[j], k.y, im[j] * k.x);
+        },
+        [&](int k, float2 z) { shared[(k * A + t) * C + c] = z; });
+    }
+    __syncthreads();
+    if (t < B)
+    {
+      float x[A];
+      float y[A];
+      SecondPass<A>(x, y, [&](int i) { return shared[(t * A + i) * C + c]; });
+      const ColumnTiles::Part part = tiles.At(tile);
+      const int               first = t - part.from;
+      const int               kept = part.to - part.from;
+      float2 *                out = begin + (part.out + first) * set.pointStride;
+      const std::int64_t      step = B * set.pointStride;
+#pragma unroll
+      for (int q = 0; q < A; ++q)
       {
-        *out = make_float2(y[q], x[q]);
+        if (static_cast<unsigned int>(first + B * q) < static_cast<unsigned int>(kept))
+        {
+          *out = make_float2(y[q], x[q]);
+        }
+        out += step;
       }
-      out += step;
     }
   }
 }
@@ -344,8 +366,8 @@ RunColumns(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2
 
 template <int A, int B>
 void
-RunProduct(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2 * data, const float2 * there,
-           const float2 * back, const float2 * kernel, int kernelLive)
+RunProduct(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, const ColumnTiles & tiles, float2 * data,
+           const float2 * there, const float2 * back, const float2 * kernel, int kernelLive)
 {
   constexpr int C = ProductColumnsPerBlock;
   LaunchPasses("FixedProductKernel",
@@ -353,8 +375,9 @@ RunProduct(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2
                stream,
                sets * (set.columns / C),
                C * Larger(A, B),
-               sizeof(float2) * A * B * C,
+               sizeof(float2) * A * B * C * (KeepsKernelShared(A * B) ? 2 : 1),
                set,
+               tiles,
                data,
                there,
                back,

@@ -35,9 +35,10 @@ struct FixedColumns
 
   void (*forward)(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2 * data, const float2 * there);
   void (*inverse)(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2 * data, const float2 * back);
-  /** There, times the kernel, and back. The kernel's columns are those of its transform along the axes before. */
-  void (*product)(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2 * data, const float2 * there,
-                  const float2 * back, const float2 * kernel, int kernelLive);
+  /** There, times the kernel, and back, tile by tile. The kernel's columns are those of its transform along the axes
+   * before. */
+  void (*product)(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, const ColumnTiles & tiles,
+                  float2 * data, const float2 * there, const float2 * back, const float2 * kernel, int kernelLive);
 };
 
 /** Rows of `length` real numbers, as half as many complex numbers x[n] - i x[n + length / 2] times exp(-pi i n /

@@ -135,6 +135,20 @@ BlocksForRows(const Box & box)
   return static_cast<int>(BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1));
 }
 
+/** The convolution of a part of the image with one node's kernel: no tile of the image. */
+class NodeConvolution : public ImageConvolutionOperation
+{
+public:
+  explicit NodeConvolution(const ImageConvolutionOperation & operation)
+    : ImageConvolutionOperation(operation)
+  {}
+  Coordinates
+  GetTile(const Coordinates &) const override
+  {
+    return Coordinates::Filled(1);
+  }
+};
+
 /** Through transforms, unless the kernels are single weights. */
 const Kernel &
 NodeKernel(const VaryingConvolutionOperation & operation, const KernelRegistry * kernels)
@@ -155,10 +169,10 @@ struct VaryingLayout
   VaryingLayout(const VaryingConvolutionOperation & operation, const Box & output, const Coordinates & image,
                 PixelKind kind, const KernelRegistry * kernels)
   {
-    const bool                spreads = operation.order == VaryingOrder::WeightThenConvolve;
-    const Coordinates         reach = operation.GetLargestReach(output, image);
-    ImageConvolutionOperation node = operation.GetNodeOperation(0);
-    ChunkShape                shape;
+    const bool        spreads = operation.order == VaryingOrder::WeightThenConvolve;
+    const Coordinates reach = operation.GetLargestReach(output, image);
+    NodeConvolution   node(operation.GetNodeOperation(0));
+    ChunkShape        shape;
     shape.outputBox = Box::FromExtent(reach);
     shape.image = Box::FromExtent(image);
     shape.inputKinds[0] = kind;
@@ -240,7 +254,7 @@ public:
       }
       if (m_Operation.order == VaryingOrder::ConvolveThenWeight)
       {
-        Convolve(m_Operation.GetNodeOperation(node), m_Call.inputs[0], m_Call.image, reach);
+        Convolve(NodeConvolution(m_Operation.GetNodeOperation(node)), m_Call.inputs[0], m_Call.image, reach);
         Add(reach, weights);
       }
       else
@@ -273,7 +287,7 @@ private:
   }
 
   void
-  Convolve(const ImageConvolutionOperation & node, const BufferView & input, const Box & image, const Box & part) const
+  Convolve(const NodeConvolution & node, const BufferView & input, const Box & image, const Box & part) const
   {
     KernelCall call = m_Call;
     call.operation = &node;
@@ -291,8 +305,8 @@ private:
   void
   Spread(std::int64_t number, const Box & support, const Box & reach, const AxisWeights<T> & weights) const
   {
-    ImageConvolutionOperation node = m_Operation.GetNodeOperation(number);
-    Box                       input = reach;
+    NodeConvolution node(m_Operation.GetNodeOperation(number));
+    Box             input = reach;
     for (int a = 0; a < MaxDimension; ++a)
     {
       input.lower[a] -= node.Below(a);
@@ -403,9 +417,9 @@ CostOfVarying(const Operation & operation, const ChunkShape & chunk)
                ? 1.0
                : 1.0 + 2.0 * static_cast<double>(chunk.outputBox.Extent(a)) / static_cast<double>(reach[a]);
   }
-  const ImageConvolutionOperation node = varying.GetNodeOperation(0);
-  const Kernel &                  kernel = NodeKernel(varying, chunk.kernels);
-  const double                    pixels = 16 * static_cast<double>(part.outputBox.NumberOfVoxels());
+  const NodeConvolution node(varying.GetNodeOperation(0));
+  const Kernel &        kernel = NodeKernel(varying, chunk.kernels);
+  const double          pixels = 16 * static_cast<double>(part.outputBox.NumberOfVoxels());
   return parts * (pixels + (kernel.cost ? kernel.cost(node, part) : pixels)) +
          16 * static_cast<double>(chunk.outputBox.NumberOfVoxels());
 }

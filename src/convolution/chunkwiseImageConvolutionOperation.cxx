@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseImageConvolutionOperation.h"
 
+#include "chunkwiseConvolutionTiles.h"
 #include "chunkwiseError.h"
 
 #include <algorithm>
@@ -315,7 +316,7 @@ ImageConvolutionOperation::Validate(const Coordinates & image) const
 Coordinates
 ImageConvolutionOperation::GetTile(const Coordinates & image) const
 {
-  return GetName() == "convolution.fft" ? ConvolutionBlock::Tile(*this, image) : Coordinates::Filled(1);
+  return GetName() == "convolution.fft" ? ConvolutionTiles(*this, image).GetShared() : Coordinates::Filled(1);
 }
 
 Coordinates
@@ -731,6 +732,175 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
     cut(longer, (tile[longer.axis] + 1) / 2);
   }
   return tile;
+}
+
+namespace
+{
+
+/** The lengths of lines that devices transform fast: an estimate for what tiles cost. */
+constexpr std::int64_t FastLengths[] = { 128, 144, 160, 192, 240, 256, 288, 320, 384,
+                                         432, 480, 512, 576, 640, 768, 864, 1024 };
+
+double
+CostOfDeviceTiles(std::int64_t count, std::int64_t length)
+{
+  // Each tile takes so much beside its points, in points: kernels are launched for it.
+  constexpr double each = 256;
+  const auto       fast = std::lower_bound(std::begin(FastLengths), std::end(FastLengths), length);
+  return static_cast<double>(count) *
+         (each + static_cast<double>(fast != std::end(FastLengths) ? *fast : 2 * GoodTransformLength(length)));
+}
+
+} // namespace
+
+ConvolutionTiles::ConvolutionTiles(const ImageConvolutionOperation & operation, const Coordinates & image)
+  : m_Image(image)
+  , m_Roles(ConvolutionBlock::Largest(operation, Coordinates::Filled(1), image))
+  , m_Shared(ConvolutionBlock::Tile(operation, image))
+  , m_Device(m_Shared)
+{
+  const Coordinates host = m_Shared;
+  while (m_Transformed < MaxSpatialAxes && m_Roles.role[m_Transformed].transformed)
+  {
+    ++m_Transformed;
+  }
+  // Shorter along the first two axes until the spectrum is small enough, or the tile is the CPU's.
+  for (std::int64_t limit = LongestLine;;)
+  {
+    double       bytes = sizeof(float);
+    std::int64_t longest = 0;
+    for (int r = 0; r < m_Transformed; ++r)
+    {
+      const auto & role = m_Roles.role[r];
+      this->Choose(r, host, r < 2 ? limit : LongestLine);
+      bytes *= static_cast<double>(m_Device[role.axis] + role.kernel - 1);
+      longest = r < 2 && m_Device[role.axis] > host[role.axis] ? std::max(longest, m_Device[role.axis]) : longest;
+    }
+    if (m_Transformed < 3 || longest == 0 || bytes <= LargestDeviceTileBytes)
+    {
+      return;
+    }
+    limit = longest - 1;
+  }
+}
+
+/** A device's tiles are at most so long as lines allow, and at most `limit`, in shared tiles of one or more of the
+ * CPU's: the choice that costs the least. */
+void
+ConvolutionTiles::Choose(int role, const Coordinates & host, std::int64_t limit)
+{
+  const auto &       axis = m_Roles.role[role];
+  const int          a = axis.axis;
+  const std::int64_t k = axis.kernel;
+  const std::int64_t n = m_Image[a];
+  const std::int64_t longest = k <= LongestFastLine / 2 ? LongestFastLine : LongestLine;
+  const std::int64_t most = std::min(longest - std::min(k - 1, longest / 2), limit);
+  // Tiles that share a block cost no more if there are many. Those of fewer than three axes are little memory.
+  const std::int64_t mostShared = this->IsTogether(role) ? 0 : m_Transformed < 3 ? 3 * most : most;
+  const std::int64_t count = (n + host[a] - 1) / host[a];
+  double             least = 0;
+  for (std::int64_t together = 1; together <= count; ++together)
+  {
+    const std::int64_t shared = std::min(together * host[a], n);
+    if (together > 1 && shared > mostShared)
+    {
+      break;
+    }
+    const std::int64_t parts = (shared + most - 1) / most;
+    const std::int64_t device = (shared + parts - 1) / parts;
+    const double       cost = CostOfDeviceTiles((n + shared - 1) / shared * parts, device + k - 1);
+    if (together == 1 || cost < least)
+    {
+      m_Shared[a] = shared;
+      m_Device[a] = device;
+      least = cost;
+    }
+  }
+}
+
+/** The intervals in which a part of an axis is computed. */
+std::vector<std::pair<std::int64_t, std::int64_t>>
+ConvolutionTiles::CutAxis(int role, std::int64_t lower, std::int64_t upper) const
+{
+  const int          a = m_Roles.role[role].axis;
+  const std::int64_t n = m_Image[a];
+  if (!m_Roles.role[role].transformed)
+  {
+    // Rows are transformed in pairs.
+    return { { lower - (role == 1 ? lower % 2 : 0), std::min(upper + (role == 1 ? upper % 2 : 0), n) } };
+  }
+  const std::int64_t                                 shared = m_Shared[a];
+  const std::int64_t                                 device = m_Device[a];
+  std::vector<std::pair<std::int64_t, std::int64_t>> intervals;
+  for (std::int64_t begin = lower / shared * shared; begin < upper; begin += shared)
+  {
+    const std::int64_t end = std::min(begin + shared, n);
+    const std::int64_t first = begin + (std::max(lower, begin) - begin) / device * device;
+    const std::int64_t last = std::min(begin + (std::min(upper, end) - begin + device - 1) / device * device, end);
+    if (!this->IsTogether(role))
+    {
+      for (std::int64_t at = first; at < last; at += device)
+      {
+        intervals.emplace_back(at, std::min(at + device, last));
+      }
+    }
+    else if (!intervals.empty() && shared % device == 0)
+    {
+      intervals.back().second = last;
+    }
+    else
+    {
+      intervals.emplace_back(first, last);
+    }
+  }
+  return intervals;
+}
+
+std::vector<Box>
+ConvolutionTiles::Cut(const Box & part) const
+{
+  std::vector<Box> boxes(1, part);
+  for (int r = 0; r < MaxDimension; ++r)
+  {
+    const int        a = m_Roles.role[r].axis;
+    std::vector<Box> cut;
+    for (const auto & [lower, upper] : this->CutAxis(r, part.lower[a], part.upper[a]))
+    {
+      for (Box box : boxes)
+      {
+        box.lower[a] = lower;
+        box.upper[a] = upper;
+        cut.push_back(box);
+      }
+    }
+    boxes.swap(cut);
+  }
+  return boxes;
+}
+
+Coordinates
+ConvolutionTiles::GetLargest(const Box & part) const
+{
+  Coordinates extent = part.Extents();
+  for (int r = 0; r < MaxDimension; ++r)
+  {
+    const int a = m_Roles.role[r].axis;
+    if (!m_Roles.role[r].transformed)
+    {
+      extent[a] += r == 1 ? 2 : 0;
+    }
+    else if (!this->IsTogether(r))
+    {
+      extent[a] = m_Device[a];
+    }
+    else
+    {
+      extent[a] =
+        m_Shared[a] % m_Device[a] == 0 ? AlignToTiles(part, m_Device, Box::FromExtent(m_Image)).Extent(a) : m_Shared[a];
+    }
+    extent[a] = std::min(extent[a], m_Image[a]);
+  }
+  return extent;
 }
 
 std::vector<Box>

@@ -35,6 +35,8 @@ MakeOneConvolution(const std::shared_ptr<const ConvolutionKernel> & kernel)
   const auto operation = std::make_shared<ImageConvolutionOperation>();
   operation->kernel = kernel;
   operation->boundary = NothingBeyond();
+  // The lengths of cuFFT's transforms depend on chunks.
+  operation->transforms = operation->IsForCufft() ? TransformProvider::Own : TransformProvider::Auto;
   return operation;
 }
 

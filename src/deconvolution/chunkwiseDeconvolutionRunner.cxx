@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvertVoxels.h"
+#include "chunkwiseDeconvolutionOnDevice.h"
 #include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseDeconvolutionState.h"
 #include "chunkwiseError.h"
@@ -10,13 +11,15 @@
 #include "chunkwiseRegions.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <limits>
 #include <mutex>
 
 // Each iteration has two passes over the estimate's grid, in slabs along its slowest axis: H and the ratio, then H^T
 // and the next estimate. If all images fit the memory there is one slab; else they lie in spools, and slabs are as
 // thick as the memory allows. Convolutions are runs of the manager; all else goes voxel by voxel, by the rows of a
-// slab.
+// slab. All convolutions are either the CPU's or those of devices, whose transforms have other last bits.
 namespace chunkwise
 {
 
@@ -50,8 +53,9 @@ template <typename T>
 class DeconvolutionRun
 {
 public:
-  DeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor)
-    : m_Manager(manager)
+  DeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, bool usesDevices, Monitor * monitor)
+    : m_UsesDevices(usesDevices)
+    , m_Manager(manager)
     , m_Request(request)
     , m_Operation(dynamic_cast<const DeconvolutionOperation &>(*request.operation))
     , m_Monitor(monitor)
@@ -114,6 +118,7 @@ public:
     m_Plan = this->MakePlan(m_Request.hostBytes);
     this->MakeImages();
     this->Begin();
+    this->MoveToDevice();
     for (std::int64_t i = 0; i < m_Operation.iterations; ++i)
     {
       m_Sums = Sums();
@@ -128,6 +133,7 @@ public:
         {
           // The point lies beyond the estimate.
           std::swap(m_Point, m_Last);
+          m_Result = DeconvolutionOnDevice::Last;
         }
         break;
       }
@@ -154,13 +160,17 @@ public:
         this->Extrapolate();
       }
     }
+    if (m_OnDevice)
+    {
+      m_OnDevice->Store(m_Point->Place(m_Grid, nullptr).data, m_Result);
+    }
     this->WriteResult();
     for (const DeconvolutionImage * const image :
          { m_Point.get(), m_Next.get(), m_Last.get(), m_Step.get(), m_Ratio.get(), m_Norm.get() })
     {
       m_Report.spoolWritten += image ? image->GetBytesSpooled() : 0;
     }
-    m_Report.execution.backend = "cpu";
+    m_Report.execution.backend = m_UsesDevices ? "cuda" : "cpu";
     m_Report.execution.peakHost = std::max<std::size_t>(m_Report.execution.peakHost, m_Plan.bytes);
     if (m_Monitor)
     {
@@ -255,7 +265,9 @@ private:
     request.output = output;
     request.image = m_Grid;
     request.region = region;
-    request.backend = BackendChoice::CPU;
+    request.backend = m_UsesDevices ? BackendChoice::CUDA : BackendChoice::CPU;
+    request.devices = m_Request.devices;
+    request.budgets = m_Request.budgets;
     request.budgets.host = scratch;
     request.executor = &m_Executor;
     return request;
@@ -264,10 +276,11 @@ private:
   std::size_t
   ScratchOf(const std::shared_ptr<const Operation> & operation, const Box & region) const
   {
-    const Box input = InputOf(*operation, region);
-    return m_Manager
-      .MakePlanFor(MakeRequest(operation, DenseView(nullptr, Kind, input), DenseView(nullptr, Kind, region), region, 0))
-      .deviceBytes;
+    const Box              input = InputOf(*operation, region);
+    const ExecutionRequest request =
+      MakeRequest(operation, DenseView(nullptr, Kind, input), DenseView(nullptr, Kind, region), region, 0);
+    const std::size_t bytes = m_Manager.MakePlanFor(request).deviceBytes;
+    return m_UsesDevices ? 0 : bytes;
   }
 
   void
@@ -372,8 +385,32 @@ private:
     const Box              input = InputOf(*operation, region);
     const ExecutionRequest request =
       MakeRequest(operation, from.Read(input, WideRoom(input)), to, region, m_Plan.isInMemory ? 0 : m_Plan.scratch);
-    const ExecutionReport report = m_Manager.Execute(request, m_Part);
-    m_Report.execution.transforms = report.transforms;
+    this->AddReport(m_Manager.Execute(request, m_Part));
+  }
+
+  void
+  AddReport(const ExecutionReport & report)
+  {
+    ExecutionReport & all = m_Report.execution;
+    all.transforms = report.transforms.empty() ? all.transforms : report.transforms;
+    all.deviceNames = report.deviceNames;
+    all.chunksPerDevice.resize(report.chunksPerDevice.size());
+    for (std::size_t i = 0; i < report.chunksPerDevice.size(); ++i)
+    {
+      all.chunksPerDevice[i] += report.chunksPerDevice[i];
+    }
+    all.peakDevice = std::max(all.peakDevice, report.peakDevice);
+    all.peakPinned = std::max(all.peakPinned, report.peakPinned);
+    all.bytesToDevice += report.bytesToDevice;
+    all.bytesToHost += report.bytesToHost;
+    all.retries += report.retries;
+    for (const std::string & warning : report.warnings)
+    {
+      if (std::find(all.warnings.begin(), all.warnings.end(), warning) == all.warnings.end())
+      {
+        all.warnings.push_back(warning);
+      }
+    }
   }
 
   /** Calls body(at, n, sums) for the rows along x of a box, by all threads: `at` is where a row begins. */
@@ -565,9 +602,7 @@ private:
   bool
   IsSeen(T norm) const
   {
-    const double sum =
-      m_Operation.backProjector ? m_Operation.backProjector->GetSum() : m_Operation.GetAnyKernel().GetSum();
-    return static_cast<double>(norm) > DeconvolutionOperation::LeastShare * sum;
+    return static_cast<double>(norm) > m_Operation.GetLeastSeen();
   }
 
   double
@@ -576,10 +611,69 @@ private:
     return static_cast<double>(2 * iteration + pass + 1) / static_cast<double>(2 * m_Operation.iterations + 1);
   }
 
+  /** Keeps all images on one device from now on, if it has the room. */
+  void
+  MoveToDevice()
+  {
+    if (!m_UsesDevices || !m_Plan.isInMemory || m_Operation.totalVariation > 0)
+    {
+      return;
+    }
+    // All weights are 0 and 1 if NaN can say which: the ratio's place has the measured image, or the weights.
+    T * const  ratio = static_cast<T *>(m_Ratio->Place(m_Grid, nullptr).data);
+    const auto fill = [&](bool weights) {
+      const auto count = static_cast<std::size_t>(m_Grid.NumberOfVoxels());
+      std::fill_n(ratio, count, weights ? T(0) : std::numeric_limits<T>::quiet_NaN());
+      std::atomic<bool> isMask{ true };
+      const BufferView  view = DenseView(ratio, Kind, m_Grid);
+      this->ForEachMeasuredRow(m_Grid, [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, Sums &) {
+        T * const out = RowOf(view, at);
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          out[i] = weights ? w[i] : w[i] > 0 ? d[i] : out[i];
+          isMask = isMask && (w[i] == 0 || w[i] == 1);
+        }
+      });
+      return isMask.load();
+    };
+    const bool hasWeights = !fill(false);
+    const int  device = m_Request.devices.empty() ? 0 : m_Request.devices.front();
+    m_OnDevice = DeconvolutionOnDevice::Make(
+      m_Manager, device, m_Request.budgets, m_Operation, Kind, hasWeights, [this](const ExecutionReport & report) {
+        this->AddReport(report);
+      });
+    if (!m_OnDevice)
+    {
+      std::fill_n(ratio, static_cast<std::size_t>(m_Grid.NumberOfVoxels()), T(0));
+      return;
+    }
+    m_OnDevice->Load(DeconvolutionOnDevice::Measured, ratio);
+    if (hasWeights)
+    {
+      fill(true);
+      m_OnDevice->Load(DeconvolutionOnDevice::Weights, ratio);
+    }
+    void * const point = m_Point->Place(m_Grid, nullptr).data;
+    m_OnDevice->Load(DeconvolutionOnDevice::Point, point);
+    m_OnDevice->Load(DeconvolutionOnDevice::Norm, m_Norm->Place(m_Grid, nullptr).data);
+    if (m_Operation.accelerates)
+    {
+      m_OnDevice->Load(DeconvolutionOnDevice::Last, point);
+    }
+  }
+
   /** H y, and of it the ratio, or the difference, of the measured image. */
   void
   Blur(std::int64_t iteration)
   {
+    if (m_OnDevice)
+    {
+      PartMonitor monitor(m_Monitor, Part(iteration, 0), Part(iteration, 1));
+      const auto  sums = m_OnDevice->Blur(&monitor);
+      m_Sums.divergence.Set(sums.digits[0], sums.special[0]);
+      m_Sums.misfit.Set(sums.digits[1], sums.special[1]);
+      return;
+    }
     const T    background = static_cast<T>(m_Operation.background);
     const T    least = static_cast<T>(m_Operation.leastExpected);
     const bool isRatio = IsRichardsonLucy();
@@ -591,33 +685,20 @@ private:
       }
       const BufferView ratio = m_Ratio->Read(slab, m_Rooms[1].data());
       this->Convolve(m_Forward, *m_Point, ratio, region);
-      this->ForEachMeasuredRow(
-        slab, [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, Sums & sums) {
-          T * const blurred = RowOf(ratio, at);
-          for (std::int64_t i = 0; i < n; ++i)
-          {
-            const T expected = blurred[i] + background;
-            const T difference = d[i] - expected;
-            blurred[i] = isRatio ? (expected > least ? w[i] * (d[i] / expected) : T(0)) : w[i] * difference;
-            if (w[i] > 0)
-            {
-              const double e = expected;
-              const double square = static_cast<double>(difference) * difference;
-              if (isRatio && e > 0)
-              {
-                const double positive = d[i] > 0 ? d[i] : 0;
-                const double entropy = positive > 0 ? positive * std::log(positive / e) : 0;
-                sums.divergence.Add(w[i] * (entropy - positive + e));
-                sums.misfit.Add(w[i] * (square / e));
-              }
-              else if (!isRatio)
-              {
-                sums.divergence.Add(w[i] * square);
-                sums.misfit.Add(w[i] * square);
-              }
-            }
-          }
-        });
+      this->ForEachMeasuredRow(slab,
+                               [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, Sums & sums) {
+                                 T * const blurred = RowOf(ratio, at);
+                                 for (std::int64_t i = 0; i < n; ++i)
+                                 {
+                                   if (w[i] > 0)
+                                   {
+                                     const DeconvolutionMisfit terms(isRatio, blurred[i], d[i], w[i], background);
+                                     sums.divergence.Add(terms.divergence);
+                                     sums.misfit.Add(terms.misfit);
+                                   }
+                                   blurred[i] = DeconvolutionRatio(isRatio, blurred[i], d[i], w[i], background, least);
+                                 }
+                               });
       m_Ratio->Write(ratio);
     });
   }
@@ -626,6 +707,16 @@ private:
   void
   Correct(std::int64_t iteration)
   {
+    if (m_OnDevice)
+    {
+      PartMonitor monitor(m_Monitor, Part(iteration, 1), Part(iteration, 2));
+      const auto  sums = m_OnDevice->Correct(iteration == 0, m_Operation.relativeChange > 0, &monitor);
+      m_Sums.change.Set(sums.digits[0], sums.special[0]);
+      m_Sums.size.Set(sums.digits[1], sums.special[1]);
+      m_Sums.steps.Set(sums.digits[2], sums.special[2]);
+      m_Sums.oldStep.Set(sums.digits[3], sums.special[3]);
+      return;
+    }
     const double lambda = m_Operation.totalVariation;
     const T      relaxation = static_cast<T>(m_Operation.relaxation);
     const bool   isProjected = m_Operation.method == DeconvolutionMethod::ProjectedLandweber;
@@ -651,8 +742,7 @@ private:
           T       after = 0;
           if (!IsRichardsonLucy())
           {
-            after = before + relaxation * c[i];
-            after = isProjected && !(after > 0) ? T(0) : after;
+            after = LandweberUpdate(isProjected, before, c[i], relaxation);
           }
           else if (this->IsSeen(seen[i]))
           {
@@ -663,8 +753,7 @@ private:
               voxel[0] += i;
               divisor -= static_cast<T>(lambda * this->CurvatureOf(point, voxel));
             }
-            after = divisor > 0 ? before * (c[i] / divisor) : before;
-            after = after > 0 ? after : T(0);
+            after = RichardsonLucyUpdate(before, c[i], divisor);
           }
           if (m_Operation.relativeChange > 0)
           {
@@ -746,6 +835,11 @@ private:
   void
   Extrapolate()
   {
+    if (m_OnDevice)
+    {
+      m_OnDevice->Extrapolate(static_cast<double>(static_cast<T>(m_Acceleration)));
+      return;
+    }
     const T acceleration = static_cast<T>(m_Acceleration);
     this->ForEachSlab(0, 0, [&](const Box & slab) {
       const BufferView estimate = m_Point->Read(slab, m_Rooms[0].data());
@@ -756,8 +850,7 @@ private:
         for (std::int64_t i = 0; i < n; ++i)
         {
           const T now = u[i];
-          const T point = now + acceleration * (now - before[i]);
-          u[i] = point > 0 || m_Operation.method == DeconvolutionMethod::Landweber ? point : T(0);
+          u[i] = DeconvolutionPoint(m_Operation.method == DeconvolutionMethod::Landweber, now, before[i], acceleration);
           before[i] = now;
         }
       });
@@ -805,6 +898,7 @@ private:
     }
   }
 
+  const bool                             m_UsesDevices;
   Manager &                              m_Manager;
   const OutOfCoreRequest &               m_Request;
   const DeconvolutionOperation &         m_Operation;
@@ -831,15 +925,16 @@ private:
   std::vector<T>             m_Values;
   std::vector<T>             m_Weights;
   Sums                       m_Sums;
-  double                     m_WeightSum{ 1 };
-  double                     m_Acceleration{ 0 };
-  OutOfCoreReport            m_Report;
+  /** Has the images, but for the result, once the first estimate is made; nullptr: in the host's. */
+  std::unique_ptr<DeconvolutionOnDevice> m_OnDevice;
+  DeconvolutionOnDevice::Image           m_Result{ DeconvolutionOnDevice::Point };
+  double                                 m_WeightSum{ 1 };
+  double                                 m_Acceleration{ 0 };
+  OutOfCoreReport                        m_Report;
 };
 
-/** body(run), with the numbers that the operation computes in. */
-template <typename TBody>
-auto
-WithDeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor, TBody && body)
+void
+CheckDevices(const Manager & manager, const OutOfCoreRequest & request)
 {
   const std::size_t devices = manager.GetDevices().size();
   for (const int index : request.devices)
@@ -850,13 +945,46 @@ WithDeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, Monito
                            std::to_string(devices));
     }
   }
+}
+
+/** body(run), with the numbers that the operation computes in. */
+template <typename TBody>
+auto
+WithDeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, bool usesDevices, Monitor * monitor,
+                     TBody && body)
+{
   if (UsesDouble(dynamic_cast<const DeconvolutionOperation &>(*request.operation).inputKind))
   {
-    DeconvolutionRun<double> run(manager, request, monitor);
+    DeconvolutionRun<double> run(manager, request, usesDevices, monitor);
     return body(run);
   }
-  DeconvolutionRun<float> run(manager, request, monitor);
+  DeconvolutionRun<float> run(manager, request, usesDevices, monitor);
   return body(run);
+}
+
+/** Whether devices are to convolve. With BackendChoice::Auto they do if they can hold what they need. */
+bool
+UsesDevices(Manager & manager, const OutOfCoreRequest & request)
+{
+  CheckDevices(manager, request);
+  const std::string objection = request.operation->GetObjectionToDevices();
+  if (request.backend != BackendChoice::Auto)
+  {
+    return request.backend == BackendChoice::CUDA;
+  }
+  if (!objection.empty() || manager.GetDevices().empty())
+  {
+    return false;
+  }
+  try
+  {
+    WithDeconvolutionRun(manager, request, true, nullptr, [&](auto & run) { return run.MakePlan(request.hostBytes); });
+  }
+  catch (const Error &)
+  {
+    return false;
+  }
+  return true;
 }
 
 class DeconvolutionRunner : public OutOfCoreRunner
@@ -870,9 +998,11 @@ public:
   std::uint64_t
   GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
   {
+    const bool usesDevices = UsesDevices(manager, request);
     try
     {
-      return WithDeconvolutionRun(manager, request, nullptr, [](auto & run) { return run.MakePlan(1).bytes; });
+      return WithDeconvolutionRun(
+        manager, request, usesDevices, nullptr, [](auto & run) { return run.MakePlan(1).bytes; });
     }
     catch (const BudgetError & error)
     {
@@ -882,7 +1012,25 @@ public:
   OutOfCoreReport
   Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
-    return WithDeconvolutionRun(manager, request, monitor, [](auto & run) { return run.Run(); });
+    const auto run = [&](bool usesDevices) {
+      return WithDeconvolutionRun(manager, request, usesDevices, monitor, [](auto & one) { return one.Run(); });
+    };
+    const bool usesDevices = UsesDevices(manager, request);
+    if (!usesDevices || request.backend == BackendChoice::CUDA)
+    {
+      return run(usesDevices);
+    }
+    try
+    {
+      return run(true);
+    }
+    catch (const DeviceError & error)
+    {
+      // From the start: iterations of one run are all computed in one place.
+      OutOfCoreReport report = run(false);
+      report.execution.warnings.push_back(std::string("the CPU computes, because a device failed: ") + error.what());
+      return report;
+    }
   }
 };
 

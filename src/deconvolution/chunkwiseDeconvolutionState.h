@@ -2,13 +2,12 @@
 #ifndef chunkwiseDeconvolutionState_h
 #define chunkwiseDeconvolutionState_h
 
-#include "chunkwiseExactDigits.h"
+#include "chunkwiseDeconvolutionRules.h"
 #include "chunkwiseGeometry.h"
 #include "chunkwiseSpool.h"
-#include "chunkwiseStatisticsSummary.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -23,23 +22,14 @@ public:
   void
   Add(double value)
   {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof(bits));
-    const int     field = static_cast<int>(bits >> 52 & 0x7FF);
-    std::uint64_t mantissa = bits & ((std::uint64_t{ 1 } << 52) - 1);
-    if (field == 0x7FF)
-    {
-      m_Special += value;
-      return;
-    }
-    mantissa |= field != 0 ? std::uint64_t{ 1 } << 52 : 0;
-    if (mantissa != 0)
-    {
-      m_Window.Add(mantissa,
-                   (field != 0 ? field - 1 : 0) - 1074 + StatisticsSummary::SumBias,
-                   (bits >> 63) != 0,
-                   [this](int i, std::int64_t part) { m_Digits[i] += part; });
-    }
+    AddExactly(m_Window, m_Special, value, [this](int i, std::int64_t part) { m_Digits[i] += part; });
+  }
+  /** A sum of these digits and special terms. */
+  void
+  Set(const std::int64_t * digits, double special)
+  {
+    std::copy_n(digits, Digits, m_Digits);
+    m_Special = special;
   }
   /** Adds what another has; after at most 2^29 additions to it. */
   void

@@ -315,8 +315,9 @@ CheckRunner(WorkingState & state, const ExecutionRequest & request)
 {
   if (request.imageDevice >= 0)
   {
-    throw ParameterError(request.operation->GetName() +
-                         " does not run on images of a device: " + request.operation->GetObjectionToDevices());
+    const std::string objection = request.operation->GetObjectionToDevices();
+    throw ParameterError(request.operation->GetName() + " does not run on images of a device: " +
+                         (objection.empty() ? "it takes those of the host" : objection));
   }
   state.CheckRequest(request, state.MakePlannerRequest(request, nullptr));
 }

@@ -10,17 +10,18 @@ namespace chunkwise
 {
 
 /** Regions, budgets and numbers of threads of random images with several tiles along their axes, beside the whole
- * image. */
+ * image: that of the CPU, or of the devices of CUDA, which have other tiles. */
 template <typename T>
 void
 CompareCuts(std::mt19937 & random, Manager & manager, BackendChoice backend, std::shared_ptr<const Operation> operation,
             const Coordinates & image)
 {
   Manager     host({});
+  const bool  isCuda = &manager == &Manager::GetGlobal();
   Trial<T, T> t(random, operation, image);
-  t.request.backend = BackendChoice::CPU;
+  t.request.backend = isCuda ? backend : BackendChoice::CPU;
   t.Prepare(t.request.image);
-  host.Execute(t.request);
+  (isCuda ? manager : host).Execute(t.request);
   const std::vector<T> whole = t.output;
   const BufferView     view = DenseView(const_cast<T *>(whole.data()), PixelKindOf<T>(), t.request.output.box);
   for (int cut = 0; cut < 4; ++cut)

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseConvolutionTiles.h"
 #include "chunkwiseConvolutionTrial.h"
 #include "chunkwiseCutTrial.h"
 #include "chunkwiseExecutor.h"
@@ -119,10 +120,6 @@ TEST_P(Convolution, PlanesOfSeveralBlocksKeepTheBound)
 
 TEST_P(Convolution, TransformsGiveTheBitsOfTheWholeHoweverItIsCut)
 {
-  if (GetParam() == Place::Cuda)
-  {
-    GTEST_SKIP() << "devices choose the lengths of transforms by chunk";
-  }
   std::mt19937 random(68);
   int          trial = 0;
   for (const auto & [image, extent] : std::vector<std::pair<Coordinates, Coordinates>>{
@@ -132,6 +129,11 @@ TEST_P(Convolution, TransformsGiveTheBitsOfTheWholeHoweverItIsCut)
          { { { 530, 70, 1, 1, 1 } }, { { 13, 1, 1, 1, 1 } } },
          { { { 70, 2, 530, 1, 1 } }, { { 1, 1, 19, 1, 1 } } },
          { { { 12, 660, 17, 1, 1 } }, { { 8, 9, 1, 1, 1 } } },
+         // Lengths for which devices have fast transforms, along all axes, and several of their tiles.
+         { { { 101, 97, 200, 1, 1 } }, { { 8, 7, 9, 1, 1 } } },
+         { { { 1100, 21, 5, 1, 1 } }, { { 9, 4, 2, 1, 1 } } },
+         { { { 1200, 1050, 1, 1, 1 } }, { { 6, 13, 1, 1, 1 } } },
+         { { { 3, 1, 1300, 1, 1 } }, { { 1, 1, 250, 1, 1 } } },
        })
   {
     const auto operation = std::make_shared<ImageConvolutionOperation>();
@@ -142,16 +144,16 @@ TEST_P(Convolution, TransformsGiveTheBitsOfTheWholeHoweverItIsCut)
     trial % 2 ? CompareCuts<float>(random, GetManager(), GetBackend(), operation, image)
               : CompareCuts<double>(random, GetManager(), GetBackend(), operation, image);
   }
-  CompareBits<float, float>(
-    random, GetManager(), GetBackend(), 30, [&](int) { return RandomConvolution(random, 9, ConvolutionMethod::FFT); });
+  if (GetParam() != Place::Cuda)
+  {
+    CompareBits<float, float>(random, GetManager(), GetBackend(), 30, [&](int) {
+      return RandomConvolution(random, 9, ConvolutionMethod::FFT);
+    });
+  }
 }
 
 TEST_P(Convolution, SequencesOfTransformsGiveTheBitsOfTheWholeHoweverTheyAreCut)
 {
-  if (GetParam() == Place::Cuda)
-  {
-    GTEST_SKIP() << "devices choose the lengths of transforms by chunk";
-  }
   std::mt19937 random(69);
   const auto   sequence = std::make_shared<SequenceOperation>();
   for (int axis = 0; axis < 3; ++axis)
@@ -258,6 +260,75 @@ TEST_P(Convolution, RenormalizedConstantsStayConstant)
     ForEachIndex(t.request.region, [&](const Coordinates & index) {
       ASSERT_NEAR(t.Result(index), 7.0 * operation->kernel->GetSum(), 1e-13) << ToString(index);
     });
+  }
+}
+
+TEST(ConvolutionOperations, BlocksOfDevicesAreTheSameForAnyPartOfTheImage)
+{
+  std::mt19937 random(71);
+  for (int trial = 0; trial < 300; ++trial)
+  {
+    ImageConvolutionOperation operation;
+    Coordinates               extent = Coordinates::Filled(1);
+    Coordinates               image = Coordinates::Filled(1);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      image[a] = 1 + static_cast<std::int64_t>(random() % (trial % 4 ? 700 : 5000));
+    }
+    for (const int a : RandomAxes(random))
+    {
+      extent[a] = 1 + static_cast<std::int64_t>(random() % (trial % 3 ? 40 : 700));
+    }
+    operation.kernel = std::make_shared<ConvolutionKernel>(extent, Coordinates{}, std::vector<double>());
+    operation.boundary.mode = AllModes[trial % 5];
+    operation.method = ConvolutionMethod::FFT;
+    if (operation.GetName() != "convolution.fft")
+    {
+      continue;
+    }
+    const ConvolutionTiles chosen(operation, image);
+    const Coordinates      device = chosen.GetDevice();
+    const Coordinates      host = ConvolutionBlock::Tile(operation, image);
+    const Coordinates      shared = operation.GetTile(image);
+    ASSERT_EQ(shared, chosen.GetShared());
+    const Box part = RandomRegion(random, image);
+    const Box tiles = AlignToTiles(part, shared, Box::FromExtent(image));
+    ASSERT_TRUE(tiles.Contains(AlignToTiles(part, host, Box::FromExtent(image)))) << ToString(image);
+    const ConvolutionBlock largest = ConvolutionBlock::Largest(operation, chosen.GetLargest(part), image, device);
+    std::int64_t           voxels = 0;
+    for (const Box & box : chosen.Cut(part))
+    {
+      ASSERT_TRUE(tiles.Contains(box)) << ToString(image) << ToString(extent) << ToString(part) << ToString(box);
+      const Box needed = Intersect(box, part);
+      ASSERT_FALSE(needed.IsEmpty());
+      voxels += needed.NumberOfVoxels();
+      const ConvolutionBlock block(operation, box, image, device);
+      int                    count = 0;
+      for (int r = 0; r < MaxDimension; ++r)
+      {
+        const auto & role = block.role[r];
+        ASSERT_LE(role.input, largest.role[r].input);
+        ASSERT_LE(role.output, largest.role[r].output);
+        ASSERT_EQ(role.length, role.transformed ? largest.role[r].length : role.length);
+        ASSERT_LE(role.transformed ? role.length : 0, ConvolutionTiles::LongestLine);
+        count += role.transformed ? 1 : 0;
+      }
+      // The blocks of the whole image have the same tiles.
+      for (int r = 0; r < count; ++r)
+      {
+        const int          a = block.role[r].axis;
+        const std::int64_t begin = box.lower[a] / shared[a] * shared[a];
+        ASSERT_EQ((box.lower[a] - begin) % device[a], 0);
+        ASSERT_TRUE((box.upper[a] - begin) % device[a] == 0 || box.upper[a] == image[a] ||
+                    box.upper[a] == begin + shared[a]);
+        ASSERT_TRUE(r == 2 || box.Extent(a) <= device[a]);
+      }
+      if (count == 1)
+      {
+        ASSERT_EQ(box.lower[block.role[1].axis] % 2, 0);
+      }
+    }
+    ASSERT_EQ(voxels, part.NumberOfVoxels());
   }
 }
 

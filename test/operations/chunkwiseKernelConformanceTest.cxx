@@ -5,6 +5,7 @@
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDistanceOperation.h"
+#include "chunkwiseDeconvolutionSteps.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseDiffusionOperation.h"
@@ -722,6 +723,37 @@ public:
     }
   }
 
+  /** Each with the inputs that it may have. */
+  void
+  TryDeconvolutionSteps()
+  {
+    for (int trial = 0; trial < 80; ++trial)
+    {
+      DeconvolutionStepOperation operation;
+      operation.step = static_cast<DeconvolutionStep>(trial % 4);
+      operation.inputs =
+        operation.step == DeconvolutionStep::Update || (operation.step == DeconvolutionStep::Ratio && trial % 8 == 0)
+          ? 3
+          : 2;
+      operation.parameters.isRatio = m_Random() % 2 != 0;
+      operation.parameters.isProjected = m_Random() % 2 != 0;
+      operation.parameters.mayBeNegative = m_Random() % 2 != 0;
+      operation.parameters.background = trial % 5;
+      operation.parameters.least = trial % 3;
+      operation.parameters.leastSeen = 0.2 * (trial % 7);
+      operation.parameters.relaxation = 0.7;
+      operation.parameters.acceleration = 0.3;
+      const PixelKind   kind = trial % 3 == 0 ? PixelKind::Float64 : PixelKind::Float32;
+      const Coordinates extent = RandomExtent(m_Random, 14);
+      Compare(operation,
+              std::vector<PixelKind>(static_cast<std::size_t>(operation.inputs), kind),
+              kind,
+              extent,
+              RandomChunk(m_Random, extent),
+              0);
+    }
+  }
+
   void
   TryImageConvolution(ConvolutionMethod method)
   {
@@ -1204,6 +1236,7 @@ TrialsOfKernels()
     { "convolution.direct", [](KernelTrials & t, KernelRole) { t.TryImageConvolution(ConvolutionMethod::Direct); } },
     { "convolution.fft", [](KernelTrials & t, KernelRole) { t.TryImageConvolution(ConvolutionMethod::FFT); } },
     { "convolution.varying", [](KernelTrials & t, KernelRole) { t.TryVaryingConvolution(); } },
+    { "deconvolution.step", [](KernelTrials & t, KernelRole) { t.TryDeconvolutionSteps(); } },
     { "difference", [](KernelTrials & t, KernelRole) { t.Try(DifferenceOperation()); } },
     { "domain", [](KernelTrials & t, KernelRole) { t.TryDomain(); } },
     { "entropy",

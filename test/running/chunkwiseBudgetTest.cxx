@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseDeconvolutionSteps.h"
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseDerivativeOperation.h"
@@ -178,6 +179,9 @@ MakeOperations()
   tensor->gradient = gradient;
   tensor->result = DerivativeResult::Eigenvalues;
   all.push_back(tensor);
+  const auto deconvolutionStep = std::make_shared<DeconvolutionStepOperation>();
+  deconvolutionStep->step = DeconvolutionStep::Difference;
+  all.push_back(deconvolutionStep);
   const auto topHat = std::make_shared<TopHatOperation>();
   const auto erosion = MakeBox<ExtremumOperation>();
   erosion->minimum = true;

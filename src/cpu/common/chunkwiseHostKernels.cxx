@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCompositeOperation.h"
 #include "chunkwiseDevice.h"
+#include "chunkwiseCpuDeconvolution.h"
 #include "chunkwiseHostKernelList.h"
 
 namespace chunkwise
@@ -18,6 +19,7 @@ GetRegistry()
     RegisterCompositeKernels(*registry);
     RegisterHostDirectConvolution(*registry);
     RegisterHostFftConvolution(*registry);
+    RegisterHostDeconvolution(*registry);
     RegisterHostDomain(*registry);
     RegisterHostExtremum(*registry);
     RegisterHostFlatExtremum(*registry);

@@ -71,7 +71,7 @@ Run(const KernelCall & call)
   T * const                      factors = static_cast<T *>(call.scratch);
   T * const                      scratch = factors + NumbersOfFactors(operation, image);
   const ScaledConvolutionRows<T> rows(call, factors);
-  const Coordinates              tile = operation.GetTile(image);
+  const Coordinates              tile = ConvolutionBlock::Tile(operation, image);
   const Box                      tiles = AlignToTiles(call.output.box, tile, call.image);
   const Coordinates      most = VInPlanes ? BlockOfPlane(ConvolutionBlock::Largest(operation, tile, image), tile)
                                           : LargestBlock<T>(operation, image, tile);
@@ -123,7 +123,7 @@ KernelChoice
 Choose(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
 {
   const Coordinates image = chunk.image.Extents();
-  const Coordinates tile = operation.GetTile(image);
+  const Coordinates tile = ConvolutionBlock::Tile(operation, image);
   const Coordinates tiles = AlignToTiles(chunk.outputBox, tile, chunk.image).Extents();
   Coordinates       extent = LargestBlock<T>(operation, image, tile);
   for (int a = 0; a < MaxDimension; ++a)

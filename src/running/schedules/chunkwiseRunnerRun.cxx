@@ -138,7 +138,7 @@ ExecuteByRunner(Manager & manager, const ExecutionRequest & request, std::size_t
   ExecutionReport report = request.operation->GetOutOfCoreRunner()->Run(manager, ofRunner, monitor).execution;
   report.plan.chunks = { { request.region, request.image } };
   report.plan.chunkExtent = request.region.Extents();
-  report.chunksOnHost = 1;
+  report.chunksOnHost = report.backend == "cpu" ? 1 : 0;
   return report;
 }
 

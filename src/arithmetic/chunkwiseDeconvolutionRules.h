@@ -1,0 +1,141 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDeconvolutionRules_h
+#define chunkwiseDeconvolutionRules_h
+
+#include "chunkwiseExactDigits.h"
+#include "chunkwiseStatisticsSummary.h"
+
+#include <cmath>
+#include <cstring>
+
+// The arithmetic of deconvolution's steps, one source for every backend: single operations of IEEE 754 in the order
+// that is written here.
+namespace chunkwise
+{
+
+/** Adds a double to a sum without rounding; one that is infinite or NaN counts as itself. `add` as of ExactWindow. */
+template <typename TAdd>
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
+AddExactly(ExactWindow<53> & window, double & special, double value, TAdd && add)
+{
+  std::uint64_t bits = 0;
+  memcpy(&bits, &value, sizeof(bits));
+  const int     field = static_cast<int>(bits >> 52 & 0x7FF);
+  std::uint64_t mantissa = bits & ((std::uint64_t{ 1 } << 52) - 1);
+  if (field == 0x7FF)
+  {
+    special += value;
+    return;
+  }
+  mantissa |= field != 0 ? std::uint64_t{ 1 } << 52 : 0;
+  if (mantissa != 0)
+  {
+    window.Add(mantissa, (field != 0 ? field - 1 : 0) - 1074 + StatisticsSummary::SumBias, (bits >> 63) != 0, add);
+  }
+}
+
+/** The logarithm of a number above 0, to about 2 units in the last place: libraries' differ in the last bit. */
+CHUNKWISE_HOST_DEVICE inline double
+DeconvolutionLog(double x)
+{
+  constexpr double least = 2.2250738585072014e-308;
+  constexpr double lift = 18014398509481984.0; // 2^54
+  int              exponent = 0;
+  if (x < least)
+  {
+    x *= lift;
+    exponent = -54;
+  }
+  std::uint64_t bits = 0;
+  memcpy(&bits, &x, sizeof(bits));
+  if ((bits >> 52 & 0x7FF) == 0x7FF)
+  {
+    return x;
+  }
+  exponent += static_cast<int>(bits >> 52) - 1023;
+  bits = (bits & ((std::uint64_t{ 1 } << 52) - 1)) | std::uint64_t{ 1023 } << 52;
+  memcpy(&x, &bits, sizeof(x));
+  if (x > 1.4142135623730951)
+  {
+    x *= 0.5;
+    ++exponent;
+  }
+  // 2 atanh(s): the series of s = (x - 1) / (x + 1), at most 0.172.
+  const double s = (x - 1) / (x + 1);
+  const double square = s * s;
+  double       series = 0;
+  for (int n = 23; n >= 3; n -= 2)
+  {
+    series = (series + 1.0 / n) * square;
+  }
+  return exponent * 0.69314718055994531 + (2 * s + 2 * s * series);
+}
+
+/** The image that corrections are made of: the ratio of Richardson-Lucy, or else the difference. */
+template <typename T>
+CHUNKWISE_HOST_DEVICE T
+DeconvolutionRatio(bool isRatio, T blurred, T measured, T weight, T background, T least)
+{
+  const T expected = blurred + background;
+  return !(weight > 0)      ? T(0)
+         : !isRatio         ? weight * (measured - expected)
+         : expected > least ? weight * (measured / expected)
+                            : T(0);
+}
+
+/** The terms of the sums over the measured voxels, of weight above 0. */
+struct DeconvolutionMisfit
+{
+  double divergence{ 0 };
+  double misfit{ 0 };
+
+  template <typename T>
+  CHUNKWISE_HOST_DEVICE
+  DeconvolutionMisfit(bool isRatio, T blurred, T measured, T weight, T background)
+  {
+    const T      expected = blurred + background;
+    const T      difference = measured - expected;
+    const double e = expected;
+    const double square = static_cast<double>(difference) * difference;
+    if (isRatio && e > 0)
+    {
+      const double positive = measured > 0 ? measured : 0;
+      const double entropy = positive > 0 ? positive * DeconvolutionLog(positive / e) : 0;
+      divergence = weight * (entropy - positive + e);
+      misfit = weight * (square / e);
+    }
+    else if (!isRatio)
+    {
+      divergence = misfit = weight * square;
+    }
+  }
+};
+
+/** The next estimate of Richardson-Lucy where light is seen. */
+template <typename T>
+CHUNKWISE_HOST_DEVICE T
+RichardsonLucyUpdate(T before, T correction, T divisor)
+{
+  const T after = divisor > 0 ? before * (correction / divisor) : before;
+  return after > 0 ? after : T(0);
+}
+
+template <typename T>
+CHUNKWISE_HOST_DEVICE T
+LandweberUpdate(bool isProjected, T before, T correction, T relaxation)
+{
+  const T after = before + relaxation * correction;
+  return isProjected && !(after > 0) ? T(0) : after;
+}
+
+template <typename T>
+CHUNKWISE_HOST_DEVICE T
+DeconvolutionPoint(bool mayBeNegative, T estimate, T last, T acceleration)
+{
+  const T point = estimate + acceleration * (estimate - last);
+  return point > 0 || mayBeNegative ? point : T(0);
+}
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,224 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDeconvolutionSteps_h
+#define chunkwiseDeconvolutionSteps_h
+
+#include "chunkwiseDeconvolutionRules.h"
+#include "chunkwisePixelValue.h"
+#include "chunkwiseStatisticsOperation.h"
+
+#include <string>
+
+// The steps of a deconvolution between its convolutions, as separate operations: for images that stay on a device.
+namespace chunkwise
+{
+
+enum class DeconvolutionStep
+{
+  Ratio,      ///< inputs: H y; the measured image, NaN where its weight is 0; its weights, if they are not all 0 or 1
+  Update,     ///< inputs: the correction, y, H^T w; the output is the next estimate
+  Difference, ///< inputs: the next estimate, y; the output is the step between them
+  Point       ///< inputs: the estimate and the last one; the output is the next y
+};
+
+struct DeconvolutionParameters
+{
+  bool   isRatio{ true };
+  bool   isProjected{ false };
+  bool   mayBeNegative{ false };
+  double background{ 0 };
+  double least{ 0 };
+  double leastSeen{ 0 }; ///< H^T w of voxels that are seen is above it
+  double relaxation{ 1 };
+  double acceleration{ 0 };
+
+  std::string
+  GetKey() const
+  {
+    std::string key = isRatio ? " ratio" : " difference";
+    key += isProjected ? " projected" : "";
+    key += mayBeNegative ? " signed" : "";
+    for (const double number : { background, least, leastSeen, relaxation, acceleration })
+    {
+      key += " " + PixelValue(number).ToText();
+    }
+    return key;
+  }
+};
+
+/** Kernel "deconvolution.step": voxel by voxel, all images of one kind, float or double. */
+class DeconvolutionStepOperation : public Operation
+{
+public:
+  DeconvolutionStep       step{ DeconvolutionStep::Ratio };
+  int                     inputs{ 2 };
+  DeconvolutionParameters parameters;
+
+  std::string
+  GetName() const override
+  {
+    return "deconvolution.step";
+  }
+  std::string
+  GetKey() const override
+  {
+    return GetName() + " " + std::to_string(static_cast<int>(step)) + " " + std::to_string(inputs) +
+           parameters.GetKey();
+  }
+  Halo
+  GetHalo(const Coordinates &) const override
+  {
+    return Halo::None();
+  }
+  int
+  GetNumberOfInputs() const override
+  {
+    return inputs;
+  }
+  void
+  CheckKinds(const std::vector<PixelKind> &, PixelKind) const override
+  {}
+  void
+  Validate(const Coordinates &) const override
+  {}
+};
+
+/** Sums without rounding over the inputs of a step. Kernel `summarize` of "deconvolution.sums". After Ratio: the
+ * divergence and the misfit. After Difference, whose third input is the step before or missing: the squares of the
+ * change and of the estimate, the product of both steps and the square of the one before. */
+class DeconvolutionSumsOperation : public SummaryOperation
+{
+public:
+  DeconvolutionStep       step{ DeconvolutionStep::Ratio };
+  int                     inputs{ 2 };
+  DeconvolutionParameters parameters;
+
+  static constexpr int Most = 4;
+
+  struct Summary
+  {
+    std::int64_t digits[Most][StatisticsSummary::SumDigits];
+    double       special[Most];
+  };
+
+  static int
+  CountSums(DeconvolutionStep step)
+  {
+    return step == DeconvolutionStep::Ratio ? 2 : 4;
+  }
+  std::string
+  GetName() const override
+  {
+    return "deconvolution.sums";
+  }
+  std::string
+  GetKey() const override
+  {
+    return GetName() + " " + std::to_string(static_cast<int>(step)) + " " + std::to_string(inputs) +
+           parameters.GetKey();
+  }
+  int
+  GetNumberOfInputs() const override
+  {
+    return inputs;
+  }
+  void
+  Validate(const Coordinates &) const override
+  {}
+  std::size_t
+  GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const override
+  {
+    return sizeof(Summary);
+  }
+  void
+  MergeSummary(SideData & total, const SideData & summary) const override
+  {
+    Summary a;
+    Summary b;
+    memcpy(&a, total.data(), sizeof(a));
+    memcpy(&b, summary.data(), sizeof(b));
+    for (int s = 0; s < Most; ++s)
+    {
+      for (int i = 0; i < StatisticsSummary::SumDigits; ++i)
+      {
+        a.digits[s][i] += b.digits[s][i];
+      }
+      Carry(a.digits[s], StatisticsSummary::SumDigits);
+      a.special[s] += b.special[s];
+    }
+    memcpy(total.data(), &a, sizeof(a));
+  }
+};
+
+/** Sums of one thread, of any number of terms. */
+template <typename T>
+struct DeconvolutionVoxelSums
+{
+  ExactWindow<53> window[DeconvolutionSumsOperation::Most];
+  double          special[DeconvolutionSumsOperation::Most]{};
+
+  /** `add(sum, digit, part)`. */
+  template <typename TAdd>
+  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
+  AddMisfit(const DeconvolutionParameters & p, T blurred, T measured, T weight, TAdd && add)
+  {
+    if (measured == measured && weight > 0)
+    {
+      const DeconvolutionMisfit terms(p.isRatio, blurred, measured, weight, static_cast<T>(p.background));
+      this->Add(0, terms.divergence, add);
+      this->Add(1, terms.misfit, add);
+    }
+  }
+  template <typename TAdd>
+  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
+  AddChange(T after, T before, TAdd && add)
+  {
+    const double change = static_cast<double>(after) - static_cast<double>(before);
+    this->Add(0, change * change, add);
+    this->Add(1, static_cast<double>(after) * static_cast<double>(after), add);
+  }
+  template <typename TAdd>
+  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
+  AddStep(T after, T before, T last, TAdd && add)
+  {
+    const T now = after - before;
+    this->Add(2, static_cast<double>(now) * static_cast<double>(last), add);
+    this->Add(3, static_cast<double>(last) * static_cast<double>(last), add);
+  }
+
+private:
+  template <typename TAdd>
+  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
+  Add(int sum, double value, TAdd && add)
+  {
+    AddExactly(window[sum], special[sum], value, [&](int i, std::int64_t part) { add(sum, i, part); });
+  }
+};
+
+/** The result of a step at one voxel. */
+template <typename T>
+CHUNKWISE_HOST_DEVICE T
+DeconvolutionVoxel(DeconvolutionStep step, const DeconvolutionParameters & p, T first, T second, T third)
+{
+  switch (step)
+  {
+    case DeconvolutionStep::Ratio:
+      return second == second
+               ? DeconvolutionRatio(
+                   p.isRatio, first, second, third, static_cast<T>(p.background), static_cast<T>(p.least))
+               : T(0);
+    case DeconvolutionStep::Update:
+      if (!p.isRatio)
+      {
+        return LandweberUpdate(p.isProjected, second, first, static_cast<T>(p.relaxation));
+      }
+      return static_cast<double>(third) > p.leastSeen ? RichardsonLucyUpdate(second, first, third) : T(0);
+    case DeconvolutionStep::Difference:
+      return first - second;
+    default:
+      return DeconvolutionPoint(p.mayBeNegative, first, second, static_cast<T>(p.acceleration));
+  }
+}
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,167 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseDeconvolutionSteps.h"
+#include "chunkwiseDevice.h"
+#include "chunkwiseExecutor.h"
+#include "chunkwiseCpuDeconvolution.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Calls body(task's rows) in parallel; a task calls row(at, n) for each of its rows along x. */
+template <typename TBody>
+void
+ForTasksOfRows(const KernelCall & call, const Box & box, TBody && body)
+{
+  const std::int64_t n = box.Extent(0);
+  const std::int64_t rows = n > 0 ? box.NumberOfVoxels() / n : 0;
+  const std::int64_t perTask = std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(n, 1));
+  call.executor->ParallelFor((rows + perTask - 1) / perTask, [&](std::int64_t task, unsigned int) {
+    if (call.control && call.control->ShouldStop())
+    {
+      return;
+    }
+    const std::int64_t begin = task * perTask;
+    const std::int64_t end = std::min(rows, begin + perTask);
+    body([&](auto && row) {
+      for (std::int64_t r = begin; r < end; ++r)
+      {
+        Coordinates  at = box.lower;
+        std::int64_t rest = r;
+        for (int a = 1; a < MaxDimension; ++a)
+        {
+          at[a] += rest % box.Extent(a);
+          rest /= box.Extent(a);
+        }
+        row(at, n);
+      }
+    });
+    if (call.control)
+    {
+      call.control->AddFinishedVoxels((end - begin) * n);
+    }
+  });
+}
+
+/** Voxels of an input along x; one where there is no such input. */
+template <typename T>
+struct InputRow
+{
+  const T *    data{ nullptr };
+  std::int64_t stride{ 0 };
+
+  InputRow(const KernelCall & call, int input, int inputs, const Coordinates & at)
+  {
+    if (input < inputs)
+    {
+      data = static_cast<const T *>(call.inputs[input].data) + call.inputs[input].Offset(at);
+      stride = call.inputs[input].stride[0];
+    }
+  }
+  T
+  At(std::int64_t i) const
+  {
+    return data ? data[i * stride] : T(1);
+  }
+};
+
+template <typename T>
+void
+RunStep(const KernelCall & call)
+{
+  const auto & operation = static_cast<const DeconvolutionStepOperation &>(*call.operation);
+  ForTasksOfRows(call, call.output.box, [&](auto && forRows) {
+    forRows([&](const Coordinates & at, std::int64_t n) {
+      const InputRow<T>  first(call, 0, operation.inputs, at);
+      const InputRow<T>  second(call, 1, operation.inputs, at);
+      const InputRow<T>  third(call, 2, operation.inputs, at);
+      T * const          out = static_cast<T *>(call.output.data) + call.output.Offset(at);
+      const std::int64_t stride = call.output.stride[0];
+      for (std::int64_t i = 0; i < n; ++i)
+      {
+        out[i * stride] =
+          DeconvolutionVoxel(operation.step, operation.parameters, first.At(i), second.At(i), third.At(i));
+      }
+    });
+  });
+}
+
+template <typename T>
+void
+RunSums(const KernelCall & call)
+{
+  using Sums = DeconvolutionSumsOperation;
+  const auto &  operation = static_cast<const Sums &>(*call.operation);
+  Sums::Summary all{};
+  std::mutex    mutex;
+  ForTasksOfRows(call, call.writable, [&](auto && forRows) {
+    Sums::Summary             own{};
+    DeconvolutionVoxelSums<T> sums;
+    const auto                add = [&own](int sum, int digit, std::int64_t part) { own.digits[sum][digit] += part; };
+    forRows([&](const Coordinates & at, std::int64_t n) {
+      const InputRow<T> first(call, 0, operation.inputs, at);
+      const InputRow<T> second(call, 1, operation.inputs, at);
+      const InputRow<T> third(call, 2, operation.inputs, at);
+      for (std::int64_t i = 0; i < n; ++i)
+      {
+        if (operation.step == DeconvolutionStep::Ratio)
+        {
+          sums.AddMisfit(operation.parameters, first.At(i), second.At(i), third.At(i), add);
+          continue;
+        }
+        sums.AddChange(first.At(i), second.At(i), add);
+        if (third.data)
+        {
+          sums.AddStep(first.At(i), second.At(i), third.At(i), add);
+        }
+      }
+    });
+    for (int s = 0; s < Sums::Most; ++s)
+    {
+      sums.window[s].End(
+        [&](int first, Int128 value) { AddParts(first, value, [&](int i, std::int64_t part) { add(s, i, part); }); });
+      Carry(own.digits[s], StatisticsSummary::SumDigits);
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (int s = 0; s < Sums::Most; ++s)
+    {
+      for (int i = 0; i < StatisticsSummary::SumDigits; ++i)
+      {
+        all.digits[s][i] += own.digits[s][i];
+      }
+      Carry(all.digits[s], StatisticsSummary::SumDigits);
+      all.special[s] += sums.special[s];
+    }
+  });
+  std::memcpy(call.sideOut, &all, sizeof(all));
+}
+
+template <bool VSums>
+void
+Run(const KernelCall & call)
+{
+  const bool isDouble = call.inputs[0].kind == PixelKind::Float64;
+  const auto run =
+    VSums ? (isDouble ? RunSums<double> : RunSums<float>) : (isDouble ? RunStep<double> : RunStep<float>);
+  run(call);
+}
+
+} // namespace
+
+void
+RegisterHostDeconvolution(KernelRegistry & registry)
+{
+  KernelSet step;
+  step.compute.run = Run<false>;
+  registry.Register("deconvolution.step", step);
+  KernelSet sums;
+  sums.summarize.run = Run<true>;
+  registry.Register("deconvolution.sums", sums);
+}
+
+} // namespace chunkwise
