@@ -3,6 +3,11 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseBinImageFilter.h"
+#include "itkChunkwiseCropImageFilter.h"
+#include "itkChunkwiseFlipImageFilter.h"
+#include "itkChunkwisePadImageFilter.h"
+#include "itkChunkwisePermuteAxesImageFilter.h"
 #include "itkChunkwiseResampleImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
@@ -400,6 +405,11 @@ AllCases()
            CaseOf<ChunkwiseIdentityImageFilter<ImageType>>(),
            CaseOf<ChunkwiseSequenceImageFilter<ImageType>>(),
            CaseOf<ChunkwiseResampleImageFilter<ImageType>>(),
+           CaseOf<ChunkwiseBinImageFilter<ImageType>>(),
+           CaseOf<ChunkwiseCropImageFilter<ImageType>>(),
+           CaseOf<ChunkwisePadImageFilter<ImageType>>(),
+           CaseOf<ChunkwiseFlipImageFilter<ImageType>>(),
+           CaseOf<ChunkwisePermuteAxesImageFilter<ImageType>>(),
            CaseOf<ConnectedComponentLabelImageFilter<ImageType, ImageType>>(),
            CaseOf<EuclideanDistanceImageFilter<ImageType, ImageType>>(),
            CaseOf<NearestFeatureImageFilter<ImageType, ImageType>>(),

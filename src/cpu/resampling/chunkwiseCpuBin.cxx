@@ -1,0 +1,403 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseBinOperation.h"
+#include "chunkwiseConvertVoxels.h"
+#include "chunkwiseCpuBinRows.h"
+#include "chunkwiseCpuLevels.h"
+#include "chunkwiseCpuGrid.h"
+#include "chunkwiseCpuTiles.h"
+#include "chunkwiseRankOperation.h"
+#include "chunkwiseStridedVoxels.h"
+
+#include <cstring>
+
+namespace chunkwise
+{
+
+CHUNKWISE_DECLARE_AT_LEVELS(BinLevel, MakeBinLevel)
+
+namespace
+{
+
+/** Columns that are joined together. */
+constexpr std::int64_t BinColumns = 1024;
+/** The most voxels of a block whose median is found for many blocks together, and these blocks. */
+constexpr std::int64_t BinLines = 64;
+constexpr std::int64_t BinLineLength = 128;
+
+const BinLevel &
+GetBinLevel()
+{
+  static FunctionsAtLevels<BinLevel> levels{ CHUNKWISE_AT_LEVELS(MakeBinLevel) };
+  return levels.Get();
+}
+
+const BinOperation &
+BinOf(const Operation & operation)
+{
+  return dynamic_cast<const BinOperation &>(operation);
+}
+
+/** The box of one row of results. */
+Box
+RowBox(const Coordinates & at, std::int64_t n)
+{
+  Box box{ at, at };
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    box.upper[a] += a == 0 ? n : 1;
+  }
+  return box;
+}
+
+const char *
+VoxelsAt(const BufferView & view, const Coordinates & at)
+{
+  return static_cast<const char *>(view.data) + view.Offset(at) * static_cast<std::int64_t>(PixelSize(view.kind));
+}
+
+/** Stores results of a row of the output, pixels of `kind`. */
+void
+StoreBins(const BufferView & output, const Coordinates & at, PixelKind kind, const void * results, std::int64_t n)
+{
+  char * const to = const_cast<char *>(VoxelsAt(output, at));
+  if (kind != output.kind)
+  {
+    ConvertVoxels(results, kind, to, output.kind, n, output.stride[0]);
+    return;
+  }
+  CopyStrided(PixelSize(kind), to, output.stride[0], results, 1, n);
+}
+
+/** Sums and extremes: rows are joined to columns, and columns to results. */
+class BinJoiner
+{
+public:
+  BinJoiner(const KernelCall & call, const BinOperation & operation)
+    : m_Call(call)
+    , m_Operation(operation)
+    , m_Sums(operation.method <= BinMethod::Sum)
+  {
+    const auto       kind = static_cast<int>(call.inputs[0].kind);
+    const BinLevel & level = GetBinLevel();
+    if (!m_Sums)
+    {
+      const int largest = operation.method == BinMethod::Maximum ? 1 : 0;
+      m_Join = level.join[kind][largest];
+      m_JoinGroups = level.joinGroups[kind][largest];
+      m_Bytes = static_cast<std::int64_t>(PixelSize(call.inputs[0].kind));
+      return;
+    }
+    const auto accumulator = static_cast<int>(this->ChooseAccumulator());
+    m_Finish = GetCpuLevel().finishMean[accumulator][static_cast<int>(call.output.kind)];
+    m_Join = level.add[kind][m_IsWide ? 1 : 0];
+    m_JoinGroups = level.addGroups[accumulator];
+  }
+
+  void
+  RunRow(const Coordinates & start, std::int64_t n) const
+  {
+    alignas(64) char   columns[BinColumns * sizeof(Int128)];
+    alignas(64) char   results[BinColumns * sizeof(Int128)];
+    const std::int64_t factor = m_Operation.factor[0];
+    const std::int64_t together = std::max<std::int64_t>(1, BinColumns / factor);
+    for (std::int64_t first = 0; first < n; first += together)
+    {
+      Coordinates at = start;
+      at[0] += first;
+      const std::int64_t count = std::min(together, n - first);
+      const Box          block = m_Operation.GetBlocks(RowBox(at, count));
+      const std::int64_t length = block.Extent(0);
+      // The last block of a row may have fewer columns.
+      const std::int64_t whole = length / factor;
+      for (std::int64_t done = 0; done < length; done += BinColumns)
+      {
+        const std::int64_t part = std::min(BinColumns, length - done);
+        this->JoinRows(columns, block, done, part);
+        if (together == 1)
+        {
+          m_JoinGroups(results, columns, part, 1, done == 0);
+          continue;
+        }
+        m_JoinGroups(results, columns, factor, whole, true);
+        if (whole < count)
+        {
+          m_JoinGroups(results + whole * m_Bytes, columns + whole * factor * m_Bytes, length - whole * factor, 1, true);
+        }
+      }
+      const std::int64_t rows = block.NumberOfVoxels() / length;
+      this->Finish(at, results, std::min(whole, count), factor * rows);
+      if (whole < count)
+      {
+        at[0] += whole;
+        this->Finish(at, results + whole * m_Bytes, 1, (length - whole * factor) * rows);
+      }
+    }
+  }
+
+private:
+  Accumulator
+  ChooseAccumulator()
+  {
+    const PixelKind kind = m_Call.inputs[0].kind;
+    const auto      voxels = static_cast<double>(m_Operation.CountVoxels());
+    const auto      bits = static_cast<int>(8 * PixelSize(kind));
+    m_Bytes = 8;
+    if (IsFloatingPoint(kind))
+    {
+      return Accumulator::Float64;
+    }
+    m_IsWide = bits == 64 || voxels * static_cast<double>(std::int64_t{ 1 } << bits) >= (bits == 32 ? 0x1p63 : 0x1p31);
+    if (bits <= 16)
+    {
+      m_Bytes = m_IsWide ? 8 : 4;
+      return m_IsWide ? Accumulator::Int64 : Accumulator::Int32;
+    }
+    m_Bytes = m_IsWide ? 16 : 8;
+    return m_IsWide ? Accumulator::Int128 : Accumulator::Int64;
+  }
+
+  /** Joins `n` columns of a block's rows, from its column `first` on. */
+  void
+  JoinRows(char * columns, const Box & block, std::int64_t first, std::int64_t n) const
+  {
+    const BufferView & input = m_Call.inputs[0];
+    const std::size_t  size = PixelSize(input.kind);
+    alignas(64) char   voxels[BinColumns * sizeof(double)];
+    bool               begins = true;
+    ForEachRow(block, [&](Coordinates at) {
+      at[0] += first;
+      const char * from = VoxelsAt(input, at);
+      if (input.stride[0] != 1)
+      {
+        CopyStrided(size, voxels, 1, from, input.stride[0], n);
+        from = voxels;
+      }
+      m_Join(columns, from, n, begins);
+      begins = false;
+    });
+  }
+
+  void
+  Finish(const Coordinates & at, const char * results, std::int64_t n, std::int64_t voxels) const
+  {
+    const BufferView & output = m_Call.output;
+    if (!m_Sums)
+    {
+      StoreBins(output, at, m_Call.inputs[0].kind, results, n);
+      return;
+    }
+    alignas(64) char pixels[BinColumns * sizeof(double)];
+    m_Finish(pixels, results, m_Operation.method == BinMethod::Mean ? voxels : 1, n, false);
+    StoreBins(output, at, output.kind, pixels, n);
+  }
+
+  const KernelCall &   m_Call;
+  const BinOperation & m_Operation;
+  bool                 m_Sums;
+  bool                 m_IsWide{ false };
+  BinJoinRow           m_Join{ nullptr };
+  BinJoinGroups        m_JoinGroups{ nullptr };
+  void (*m_Finish)(void * out, const void * in, std::int64_t count, std::int64_t n, bool truncates){ nullptr };
+  std::int64_t m_Bytes{ 0 }; ///< of a column
+};
+
+/** The number of the median of n voxels in ascending order, with NaN last. */
+constexpr std::int64_t
+MedianOf(std::int64_t n)
+{
+  return (n - 1) / 2;
+}
+
+/** Medians and modes: the voxels of each block as keys. */
+template <typename TPixel>
+class BinSelector
+{
+  using Key = typename RankKey<TPixel>::Type;
+
+public:
+  BinSelector(const KernelCall & call, const BinOperation & operation, void * keys)
+    : m_Call(call)
+    , m_Operation(operation)
+    , m_Keys(static_cast<Key *>(keys))
+  {}
+
+  void
+  RunRow(const Coordinates & start, std::int64_t n) const
+  {
+    const bool isMedian = m_Operation.method == BinMethod::Median;
+    for (std::int64_t done = 0; done < n;)
+    {
+      Coordinates at = start;
+      at[0] += done;
+      std::int64_t count = std::min(BinLineLength, n - done);
+      if (isMedian && m_Operation.CountVoxels() <= BinLines)
+      {
+        // The last block may have fewer voxels, and comes by itself.
+        const Box last = m_Operation.GetBlocks(RowBox(at, count));
+        count = last.Extent(0) < count * m_Operation.factor[0] && count > 1 ? count - 1 : count;
+        this->FindMedians(at, count);
+        done += count;
+        continue;
+      }
+      TPixel results[BinLineLength];
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        Coordinates voxel = at;
+        voxel[0] += i;
+        const std::int64_t voxels = this->ReadKeys(voxel);
+        results[i] = PixelOf(isMedian ? this->FindMedian(voxels) : this->FindMode(voxels));
+      }
+      StoreBins(m_Call.output, at, PixelKindOf<TPixel>(), results, count);
+      done += count;
+    }
+  }
+
+private:
+  /** Ascending, with NaN last: RankKey has NaN as 0, which is below all. */
+  static Key
+  KeyOf(TPixel pixel)
+  {
+    return RankKey<TPixel>::IsReal ? static_cast<Key>(RankKey<TPixel>::From(pixel) - 1) : RankKey<TPixel>::From(pixel);
+  }
+  static TPixel
+  PixelOf(Key key)
+  {
+    return RankKey<TPixel>::To(RankKey<TPixel>::IsReal ? static_cast<Key>(key + 1) : key);
+  }
+
+  /** The keys of a voxel's block; returns their number. */
+  std::int64_t
+  ReadKeys(const Coordinates & voxel) const
+  {
+    const BufferView & input = m_Call.inputs[0];
+    const Box          block = m_Operation.GetBlocks(RowBox(voxel, 1));
+    Key *              key = m_Keys;
+    ForEachRow(block, [&](const Coordinates & at) {
+      const StridedRow<const TPixel> row(input, at);
+      for (std::int64_t x = 0; x < block.Extent(0); ++x)
+      {
+        *key++ = KeyOf(row[x]);
+      }
+    });
+    return key - m_Keys;
+  }
+
+  Key
+  FindMedian(std::int64_t n) const
+  {
+    std::nth_element(m_Keys, m_Keys + MedianOf(n), m_Keys + n);
+    return m_Keys[MedianOf(n)];
+  }
+
+  Key
+  FindMode(std::int64_t n) const
+  {
+    if (std::all_of(m_Keys, m_Keys + n, [this](Key key) { return key == m_Keys[0]; }))
+    {
+      return m_Keys[0];
+    }
+    std::sort(m_Keys, m_Keys + n);
+    Key          best = m_Keys[0];
+    std::int64_t most = 0;
+    for (std::int64_t begin = 0, end = 0; begin < n; begin = end)
+    {
+      // -0 and +0 are one value, which is shown as the first of them.
+      const TPixel value = PixelOf(m_Keys[begin]);
+      for (end = begin + 1; end < n && PixelOf(m_Keys[end]) == value; ++end)
+      {
+      }
+      const bool counts = !RankKey<TPixel>::IsReal || value == value;
+      if (counts && end - begin > most)
+      {
+        most = end - begin;
+        best = m_Keys[begin];
+      }
+    }
+    return best;
+  }
+
+  /** Medians of `n` blocks beside each other with equally many voxels. */
+  void
+  FindMedians(const Coordinates & at, std::int64_t n) const
+  {
+    const Box                block = m_Operation.GetBlocks(RowBox(at, n));
+    const std::int64_t       columns = n == 1 ? block.Extent(0) : m_Operation.factor[0];
+    alignas(64) Key          keys[BinLines * BinLineLength];
+    alignas(64) Key          results[BinLineLength];
+    alignas(64) std::int32_t ranks[BinLineLength];
+    const Key *              lines[BinLines];
+    std::int64_t             line = 0;
+    TPixel                   pixels[BinLineLength];
+    ForEachRow(block, [&](const Coordinates & start) {
+      const StridedRow<const TPixel> row(m_Call.inputs[0], start);
+      for (std::int64_t k = 0; k < columns; ++k, ++line)
+      {
+        Key * const to = keys + line * BinLineLength;
+        lines[line] = to;
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          to[i] = KeyOf(row[i * columns + k]);
+        }
+      }
+    });
+    std::fill(ranks, ranks + n, static_cast<std::int32_t>(MedianOf(line)));
+    RankFunctionsOf<Key>(GetCpuLevel()).find(results, lines, line, 1, ranks, n);
+    std::transform(results, results + n, pixels, PixelOf);
+    StoreBins(m_Call.output, at, PixelKindOf<TPixel>(), pixels, n);
+  }
+
+  const KernelCall &   m_Call;
+  const BinOperation & m_Operation;
+  Key *                m_Keys;
+};
+
+/** The bytes of a block's keys for a worker; 0: blocks are joined. */
+std::int64_t
+KeyBytes(const BinOperation & operation, PixelKind kind)
+{
+  return operation.method < BinMethod::Median
+           ? 0
+           : RoundToLine(operation.CountVoxels() * static_cast<std::int64_t>(PixelSize(kind)));
+}
+
+void
+RunBin(const KernelCall & call)
+{
+  const BinOperation & operation = BinOf(*call.operation);
+  const std::int64_t   bytes = KeyBytes(operation, call.inputs[0].kind);
+  const Coordinates    tile = { { std::max<std::int64_t>(1, 16384 / operation.factor[0]), 4, 1, 1, 1 } };
+  const BinJoiner      joiner(call, operation);
+  ForEachTileOf(tile, call, [&](const Box & box, unsigned int worker) {
+    const auto forRows = [&](const auto & reducer) {
+      ForEachRow(box, [&](const Coordinates & at) { reducer.RunRow(at, box.Extent(0)); });
+    };
+    if (bytes == 0)
+    {
+      forRows(joiner);
+      return;
+    }
+    DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+      forRows(BinSelector<decltype(pixel)>(
+        call, operation, static_cast<char *>(call.scratch) + static_cast<std::int64_t>(worker) * bytes));
+    });
+  });
+}
+
+std::size_t
+BinScratch(const Operation & operation, const ChunkShape & shape)
+{
+  return static_cast<std::size_t>(shape.concurrency * KeyBytes(BinOf(operation), shape.inputKinds[0]));
+}
+
+} // namespace
+
+void
+RegisterHostBin(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunBin;
+  kernel.scratchBytes = BinScratch;
+  registry.Register("bin", { kernel });
+}
+
+} // namespace chunkwise
