@@ -10,10 +10,10 @@ namespace itk
 /** \class ChunkwiseBinImageFilter
  * \brief Makes one pixel of each block of pixels: their mean, sum, minimum, maximum, median or mode.
  *
- * Blocks begin at the first pixel of the largest possible region. Where the image ends within a block, the block has
- * the pixels that exist; BinShrinkImageFilter leaves such blocks out. A pixel of the output lies at the center of its
- * block, and the spacing is that of blocks, as BinShrinkImageFilter has them. An axis with fewer pixels than the factor
- * is one block.
+ * Blocks begin at the first pixel of the largest possible region. A block at the end
+ * of the image has the pixels that exist; BinShrinkImageFilter leaves such blocks out. A pixel of the output lies at
+ * the center of its block, and the spacing is that of blocks, as BinShrinkImageFilter has them. An axis with fewer
+ * pixels than the factor is one block.
  *
  * \par Boundary
  * Blocks have the pixels inside the image.

@@ -181,6 +181,8 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
         return MODES[value]
     if parameter.name in ("axes", "periodic_axes"):
         return _axes(value, ndim, parameter.name)
+    if parameter.engine == "AxisOrder":
+        return _axes(value, ndim, parameter.name)[::-1]
     if value == "auto" and parameter.can_be_auto:
         raise _core.ParameterError(f"{parameter.name}: auto needs the whole image; .resolved(image) takes the value from one")
     if parameter.type == "kernel":

@@ -31,6 +31,14 @@ SizesParameter(const std::string & name, const std::string & option, const std::
   return sizes;
 }
 
+ParameterDescription
+AxesParameter(const std::string & help)
+{
+  ParameterDescription axes = SpatialAxesParameter();
+  axes.help = help + "; x is 0 (the first three)";
+  return axes;
+}
+
 template <typename TEnum>
 TEnum
 FindChoice(const char * filter, const CheckedParameters & p, const std::string & name)
@@ -104,7 +112,7 @@ AddBinFilters(std::vector<FilterDescription> & filters)
   row.title = "One voxel for each block of voxels: their mean, minimum, maximum, median or most frequent value";
   row.canBeStage = false;
   row.outputImage = FindBinOutput;
-  row.parameters = { factor, method, SpatialAxesParameter() };
+  row.parameters = { factor, method, AxesParameter("Axes along which blocks have several voxels") };
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
     const auto operation = MakeBin(p, image);
     const auto number = FindChoice<int>("bin", p, "Method");
@@ -118,7 +126,7 @@ AddBinFilters(std::vector<FilterDescription> & filters)
   row.output = DefaultOutput::RealSum;
   row.isLinear = true;
   row.givesIntegers = [](const FilterParameters &, const std::vector<std::string> &) { return true; };
-  row.parameters = { factor, SpatialAxesParameter() };
+  row.parameters = { factor, AxesParameter("Axes along which blocks have several voxels") };
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
     const auto operation = MakeBin(p, image);
     operation->method = BinMethod::Sum;
@@ -266,7 +274,7 @@ AddGridFilters(std::vector<FilterDescription> & filters)
   FilterDescription crop = MakeCopyRow<MakeCrop>("crop", "The image without voxels at its edges");
   crop.parameters = { SizesParameter("Lower", "lower", "Voxels that are left out at the first edge of each axis", "0"),
                       SizesParameter("Upper", "upper", "Voxels that are left out at the last edge of each axis", "0"),
-                      SpatialAxesParameter() };
+                      AxesParameter("Axes that the numbers are for") };
   filters.push_back(crop);
 
   FilterDescription    pad = MakeCopyRow<MakePad>("pad", "The image with more voxels at its edges");
@@ -291,7 +299,7 @@ AddGridFilters(std::vector<FilterDescription> & filters)
                      SizesParameter("Upper", "upper", "Voxels that come after the last one of each axis", "0"),
                      outside,
                      value,
-                     SpatialAxesParameter() };
+                     AxesParameter("Axes that the numbers are for") };
   filters.push_back(pad);
 
   FilterDescription    flip = MakeCopyRow<MakeFlip>("flip", "The image with its voxels in reverse order along axes");
@@ -301,7 +309,7 @@ AddGridFilters(std::vector<FilterDescription> & filters)
   about.help = "The image is mirrored in space, at the planes through the origin; else voxels keep their places and "
                "the axes point the other way";
   about.defaultText = "off";
-  flip.parameters = { about, SpatialAxesParameter() };
+  flip.parameters = { about, AxesParameter("Axes along which voxels are reversed") };
   flip.outputImage = [](const CheckedParameters & p, const FilterImage & image) {
     FilterImage output = FindCopyGrid(MakeFlip(p, image), image);
     for (const int a : p.SpatialAxes())

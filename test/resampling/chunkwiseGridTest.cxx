@@ -208,7 +208,7 @@ RandomArrangement(std::mt19937 & random)
     operation->offset[a] = operation->flips[a] ? n - 1 : 0;
     if (random() % 2 && n > 1)
     {
-      // Cropped at one end, and padded at the other, or padded by several times the image.
+      // Cropped, padded, or padded by several times the image.
       const std::int64_t moved = Below(random, a < 3 ? 3 * n : 2) - n;
       operation->offset[a] += moved;
       operation->output[a] = 1 + Below(random, a < 3 ? 2 * n : n);
@@ -331,7 +331,7 @@ MakeImage(const Coordinates & extent, int dimension = 3)
   return image;
 }
 
-/** Where a point between voxels lies in space. */
+/** The place in space of a point between voxels. */
 std::vector<double>
 PlaceOf(const FilterImage & image, const std::vector<double> & index)
 {
