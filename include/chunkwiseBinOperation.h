@@ -25,7 +25,7 @@ enum class BinMethod
  * in double: along x, each position's voxels from the lowest row of the block to the highest (y fastest), then these
  * sums, from the lowest x to the highest. Minima and maxima are taken in the same order, and of -0 and +0 the first one
  * stays. A mean is the sum divided by the number of voxels: exactly, rounded to nearest, ties to even, for integer
- * results, in double for others. Medians and modes order -0 before +0.
+ * results, in double for others. Medians order -0 before +0; modes take -0 as +0.
  *
  * Kernel "bin". */
 class Chunkwise_EXPORT BinOperation

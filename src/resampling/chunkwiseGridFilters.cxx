@@ -15,7 +15,7 @@ namespace
 {
 
 /** Sizes beyond are no sizes of images. */
-constexpr double LargestSize = 0x1p60;
+constexpr double LargestSize = 9e15;
 
 ParameterDescription
 SizesParameter(const std::string & name, const std::string & option, const std::string & help, const char * text)
@@ -157,9 +157,8 @@ MakeCrop(const CheckedParameters & p, const FilterImage & image)
     if (crop.output[a] < std::min<std::int64_t>(image.extent[a], 1))
     {
       throw ParameterError("Upper",
-                           std::to_string(upper[a]) + " " + p.Along(a) + " with Lower " +
-                             std::to_string(crop.offset[a]),
-                           "so that one of " + std::to_string(image.extent[a]) + " voxels is left");
+                           std::to_string(upper[a]) + p.Along(a) + " with Lower " + std::to_string(crop.offset[a]),
+                           "a number that leaves one of " + std::to_string(image.extent[a]) + " voxels");
     }
   }
   return crop;

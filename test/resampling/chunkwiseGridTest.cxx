@@ -420,7 +420,7 @@ TEST(Grids, RefuseWhatMakesNone)
   refuses(image, "crop", { { "Lower", "0,0,2" }, { "Upper", "0,0,1" } }, "Upper");
   refuses(image, "crop", { { "Lower", "-1" } }, "Lower");
   refuses(image, "crop", { { "Lower", "1000000000000" } }, "Upper");
-  refuses(image, "pad", { { "Lower", "1152921504606846976" } }, "2^63");
+  refuses(image, "pad", { { "Lower", "9000000000000000" } }, "2^63");
   refuses(image, "pad", { { "Upper", "9000000000000000000" } }, "Upper");
   refuses(image, "pad", { { "OutsideValue", "256" } }, "OutsideValue");
   refuses(none, "pad", { { "Upper", "1" } }, "no voxels");
@@ -433,7 +433,7 @@ TEST(Grids, RefuseWhatMakesNone)
     EXPECT_NE(MakeFilterOperation(name, {}, none), nullptr);
   }
   // An axis with fewer voxels than the factor is one block.
-  EXPECT_EQ(GetFilterOutputImage("bin", Parse("bin", { { "Factor", "1152921504606846976" } }), image).extent,
+  EXPECT_EQ(GetFilterOutputImage("bin", Parse("bin", { { "Factor", "1099511627776" } }), image).extent,
             Coordinates::Filled(1));
 }
 

@@ -20,9 +20,9 @@ namespace
 
 /** Columns that are joined together. */
 constexpr std::int64_t BinColumns = 1024;
-/** The most voxels of a block whose median is found for many blocks together, and these blocks. */
+/** The most voxels of a block of which many have their medians together, and the most of these blocks. */
 constexpr std::int64_t BinLines = 64;
-constexpr std::int64_t BinLineLength = 128;
+constexpr std::int64_t BinLineLength = 64;
 
 const BinLevel &
 GetBinLevel()
@@ -201,13 +201,6 @@ private:
   std::int64_t m_Bytes{ 0 }; ///< of a column
 };
 
-/** The number of the median of n voxels in ascending order, with NaN last. */
-constexpr std::int64_t
-MedianOf(std::int64_t n)
-{
-  return (n - 1) / 2;
-}
-
 /** Medians and modes: the voxels of each block as keys. */
 template <typename TPixel>
 class BinSelector
@@ -218,65 +211,81 @@ public:
   BinSelector(const KernelCall & call, const BinOperation & operation, void * keys)
     : m_Call(call)
     , m_Operation(operation)
+    , m_IsMedian(operation.method == BinMethod::Median)
     , m_Keys(static_cast<Key *>(keys))
   {}
 
   void
   RunRow(const Coordinates & start, std::int64_t n) const
   {
-    const bool isMedian = m_Operation.method == BinMethod::Median;
-    for (std::int64_t done = 0; done < n;)
+    const bool isSmall = m_Operation.CountVoxels() <= (m_IsMedian ? BinLines : BinLines / 2);
+    for (std::int64_t done = 0, count = 0; done < n; done += count)
     {
       Coordinates at = start;
       at[0] += done;
-      std::int64_t count = std::min(BinLineLength, n - done);
-      if (isMedian && m_Operation.CountVoxels() <= BinLines)
+      count = std::min(BinLineLength, n - done);
+      Key    keys[BinLineLength];
+      TPixel pixels[BinLineLength];
+      if (isSmall)
       {
         // The last block may have fewer voxels, and comes by itself.
-        const Box last = m_Operation.GetBlocks(RowBox(at, count));
-        count = last.Extent(0) < count * m_Operation.factor[0] && count > 1 ? count - 1 : count;
-        this->FindMedians(at, count);
-        done += count;
-        continue;
+        const Box blocks = m_Operation.GetBlocks(RowBox(at, count));
+        count = blocks.Extent(0) < count * m_Operation.factor[0] && count > 1 ? count - 1 : count;
+        this->SelectTogether(keys, at, count);
       }
-      TPixel results[BinLineLength];
-      for (std::int64_t i = 0; i < count; ++i)
+      else
       {
-        Coordinates voxel = at;
-        voxel[0] += i;
-        const std::int64_t voxels = this->ReadKeys(voxel);
-        results[i] = PixelOf(isMedian ? this->FindMedian(voxels) : this->FindMode(voxels));
+        for (std::int64_t i = 0; i < count; ++i)
+        {
+          Coordinates voxel = at;
+          voxel[0] += i;
+          const std::int64_t voxels = this->ReadKeys(voxel);
+          keys[i] = m_IsMedian ? this->FindMedian(voxels) : this->FindMode(voxels);
+        }
       }
-      StoreBins(m_Call.output, at, PixelKindOf<TPixel>(), results, count);
-      done += count;
+      std::transform(keys, keys + count, pixels, PixelOf);
+      StoreBins(m_Call.output, at, PixelKindOf<TPixel>(), pixels, count);
     }
   }
 
 private:
-  /** Ascending, with NaN last: RankKey has NaN as 0, which is below all. */
-  static Key
-  KeyOf(TPixel pixel)
+  static constexpr bool IsReal = RankKey<TPixel>::IsReal;
+  static constexpr Key  Largest = static_cast<Key>(-1); ///< of real numbers: NaN
+
+  /** Ascending, with NaN last: RankKey has NaN as 0, which is below all. Modes have no -0. */
+  Key
+  KeyOf(TPixel pixel) const
   {
-    return RankKey<TPixel>::IsReal ? static_cast<Key>(RankKey<TPixel>::From(pixel) - 1) : RankKey<TPixel>::From(pixel);
+    if constexpr (IsReal)
+    {
+      return static_cast<Key>(RankKey<TPixel>::From(m_IsMedian ? pixel : pixel + 0) - 1);
+    }
+    return RankKey<TPixel>::From(pixel);
   }
   static TPixel
   PixelOf(Key key)
   {
-    return RankKey<TPixel>::To(RankKey<TPixel>::IsReal ? static_cast<Key>(key + 1) : key);
+    return RankKey<TPixel>::To(IsReal ? static_cast<Key>(key + 1) : key);
+  }
+
+  /** The number of the median of n voxels in ascending order. */
+  static std::int64_t
+  MedianOf(std::int64_t n)
+  {
+    return (n - 1) / 2;
   }
 
   /** The keys of a voxel's block; returns their number. */
   std::int64_t
   ReadKeys(const Coordinates & voxel) const
   {
-    const BufferView & input = m_Call.inputs[0];
-    const Box          block = m_Operation.GetBlocks(RowBox(voxel, 1));
-    Key *              key = m_Keys;
+    const Box block = m_Operation.GetBlocks(RowBox(voxel, 1));
+    Key *     key = m_Keys;
     ForEachRow(block, [&](const Coordinates & at) {
-      const StridedRow<const TPixel> row(input, at);
+      const StridedRow<const TPixel> row(m_Call.inputs[0], at);
       for (std::int64_t x = 0; x < block.Extent(0); ++x)
       {
-        *key++ = KeyOf(row[x]);
+        *key++ = this->KeyOf(row[x]);
       }
     });
     return key - m_Keys;
@@ -292,62 +301,75 @@ private:
   Key
   FindMode(std::int64_t n) const
   {
-    if (std::all_of(m_Keys, m_Keys + n, [this](Key key) { return key == m_Keys[0]; }))
-    {
-      return m_Keys[0];
-    }
     std::sort(m_Keys, m_Keys + n);
-    Key          best = m_Keys[0];
+    Key          best = Largest;
     std::int64_t most = 0;
-    for (std::int64_t begin = 0, end = 0; begin < n; begin = end)
+    for (std::int64_t begin = 0, end = 0; begin < n && !(IsReal && m_Keys[begin] == Largest); begin = end)
     {
-      // -0 and +0 are one value, which is shown as the first of them.
-      const TPixel value = PixelOf(m_Keys[begin]);
-      for (end = begin + 1; end < n && PixelOf(m_Keys[end]) == value; ++end)
-      {
-      }
-      const bool counts = !RankKey<TPixel>::IsReal || value == value;
-      if (counts && end - begin > most)
-      {
-        most = end - begin;
-        best = m_Keys[begin];
-      }
+      end = std::upper_bound(m_Keys + begin, m_Keys + n, m_Keys[begin]) - m_Keys;
+      best = end - begin > most ? m_Keys[begin] : best;
+      most = std::max(most, end - begin);
     }
     return best;
   }
 
-  /** Medians of `n` blocks beside each other with equally many voxels. */
+  /** The results of `n` blocks beside each other with equally many voxels: the voxels at one place of each block are a
+   * line. */
   void
-  FindMedians(const Coordinates & at, std::int64_t n) const
+  SelectTogether(Key * results, const Coordinates & at, std::int64_t n) const
   {
-    const Box                block = m_Operation.GetBlocks(RowBox(at, n));
-    const std::int64_t       columns = n == 1 ? block.Extent(0) : m_Operation.factor[0];
-    alignas(64) Key          keys[BinLines * BinLineLength];
-    alignas(64) Key          results[BinLineLength];
-    alignas(64) std::int32_t ranks[BinLineLength];
-    const Key *              lines[BinLines];
-    std::int64_t             line = 0;
-    TPixel                   pixels[BinLineLength];
-    ForEachRow(block, [&](const Coordinates & start) {
+    const Box          blocks = m_Operation.GetBlocks(RowBox(at, n));
+    const std::int64_t columns = n == 1 ? blocks.Extent(0) : m_Operation.factor[0];
+    alignas(64) Key    keys[BinLines * BinLineLength];
+    const Key *        lines[BinLines];
+    std::int64_t       count = 0;
+    ForEachRow(blocks, [&](const Coordinates & start) {
       const StridedRow<const TPixel> row(m_Call.inputs[0], start);
-      for (std::int64_t k = 0; k < columns; ++k, ++line)
+      for (std::int64_t k = 0; k < columns; ++k, ++count)
       {
-        Key * const to = keys + line * BinLineLength;
-        lines[line] = to;
+        Key * const to = keys + count * BinLineLength;
+        lines[count] = to;
         for (std::int64_t i = 0; i < n; ++i)
         {
-          to[i] = KeyOf(row[i * columns + k]);
+          to[i] = this->KeyOf(row[i * columns + k]);
         }
       }
     });
-    std::fill(ranks, ranks + n, static_cast<std::int32_t>(MedianOf(line)));
-    RankFunctionsOf<Key>(GetCpuLevel()).find(results, lines, line, 1, ranks, n);
-    std::transform(results, results + n, pixels, PixelOf);
-    StoreBins(m_Call.output, at, PixelKindOf<TPixel>(), pixels, n);
+    if (m_IsMedian)
+    {
+      std::int32_t ranks[BinLineLength];
+      std::fill(ranks, ranks + n, static_cast<std::int32_t>(MedianOf(count)));
+      RankFunctionsOf<Key>(GetCpuLevel()).find(results, lines, count, 1, ranks, n);
+      return;
+    }
+    Key most[BinLineLength]{};
+    std::fill(results, results + n, Largest);
+    for (std::int64_t l = 0; l < count; ++l)
+    {
+      Key times[BinLineLength]{};
+      for (std::int64_t m = 0; m < count; ++m)
+      {
+        const Key * const a = lines[m];
+        const Key * const b = lines[l];
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          times[i] = static_cast<Key>(times[i] + (a[i] == b[i] ? 1 : 0));
+        }
+      }
+      for (std::int64_t i = 0; i < n; ++i)
+      {
+        const Key  key = lines[l][i];
+        const bool isLower = (times[i] == most[i]) & (key < results[i]);
+        const bool isBetter = ((times[i] > most[i]) | isLower) & !(IsReal & (key == Largest));
+        results[i] = isBetter ? key : results[i];
+        most[i] = isBetter ? times[i] : most[i];
+      }
+    }
   }
 
   const KernelCall &   m_Call;
   const BinOperation & m_Operation;
+  const bool           m_IsMedian;
   Key *                m_Keys;
 };
 
@@ -365,7 +387,7 @@ RunBin(const KernelCall & call)
 {
   const BinOperation & operation = BinOf(*call.operation);
   const std::int64_t   bytes = KeyBytes(operation, call.inputs[0].kind);
-  const Coordinates    tile = { { std::max<std::int64_t>(1, 16384 / operation.factor[0]), 4, 1, 1, 1 } };
+  const Coordinates    tile = { { std::max<std::int64_t>(1, 16384 / operation.factor[0]), 8, 1, 1, 1 } };
   const BinJoiner      joiner(call, operation);
   ForEachTileOf(tile, call, [&](const Box & box, unsigned int worker) {
     const auto forRows = [&](const auto & reducer) {

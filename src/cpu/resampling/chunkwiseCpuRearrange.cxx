@@ -115,12 +115,12 @@ void
 RunRearrange(const KernelCall & call)
 {
   const auto & operation = dynamic_cast<const RearrangeOperation &>(*call.operation);
-  Coordinates  tile = { { 16384, 4, 1, 1, 1 } };
+  Coordinates  tile = { { 16384, 16, 4, 1, 1 } };
   // Rows across the image's share the cache lines of the rows beside them, along the axis that has the image's rows.
   for (int a = 1; a < MaxDimension && operation.source[0] != 0; ++a)
   {
     tile[0] = 64;
-    tile[a] = operation.source[a] == 0 ? 64 : 1;
+    tile[a] = operation.source[a] == 0 ? 64 : a == 1 ? 4 : 1;
   }
   const auto run = [&](auto size) {
     const RowArranger<decltype(size)::value> arranger(call, operation);
