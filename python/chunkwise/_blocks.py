@@ -102,7 +102,7 @@ class Blocks:
 
     def __init__(self, operation: Any, source: Store, output: Store, memory: int, options: dict[str, Any],
                  begun: Sequence[int] | None = None) -> None:
-        self.shape = source.shape
+        self.shape = output.shape
         #: Along which the engine divides.
         self.axis = next((a for a, extent in enumerate(self.shape) if extent > 1), len(self.shape) - 1)
         self._operation, self._source, self._output = operation, source, output
@@ -144,7 +144,7 @@ class Blocks:
     def _is_whole(self, axis: int) -> bool:
         """Whether the operation needs all along an axis."""
         return self._operation.schedule in ("fixpoint", "passes", "sweep", "two-pass") or self._operation.needs_whole_axis(
-            len(self.shape) - 1 - axis, turn(self.shape))
+            len(self.shape) - 1 - axis, turn(self._source.shape))
 
     def _refuse(self, units: Sequence[int], needed: int, memory: int) -> NoReturn:
         least = _OVERHEAD[1] + -(-4 * (needed + self.reading.one + self.writing.one) // 3)
@@ -186,7 +186,7 @@ class Blocks:
         lower, upper = box_of(region)
         rows = -(-(region[self.axis].stop - region[self.axis].start) // self._output.unit[self.axis])
         return _core.Stream(self._operation, check_dtype(self._source.dtype),
-                            check_dtype(self._output.dtype), turn(self.shape), lower, upper,
+                            check_dtype(self._output.dtype), turn(self._source.shape), lower, upper,
                             turn(self._source.chunks), turn(self._output.unit), self._memory, min(_LEAST_BLOCKS, rows),
                             self._options)
 
@@ -198,7 +198,7 @@ def run_blocks(operation: Any, source: Store, output: Store, memory: int, record
     blocks = Blocks(operation, source, output, memory, options, [end - begin for begin, end in min(done)] if done else None)
     regions = list(blocks.regions(done))
     sizes = [math.prod(each.stop - each.start for each in region) for region in regions]
-    total = math.prod(source.shape)
+    total = math.prod(output.shape)
     finished = total - sum(sizes)
     written, bytes_read, bytes_written = 0, 0, 0
 

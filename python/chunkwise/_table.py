@@ -275,7 +275,8 @@ class Row:
             elif each.type == "choice":
                 given.append(f'{each.name}="{each.default or each.choices[0]}"')
             elif each.type.startswith("integer"):
-                given.append(f"{each.name}={int(max(each.minimum, 1))}")
+                count = each.count == "axes"
+                given.append(f"{each.name}={(0, 1, 2) if count else int(max(each.minimum, 0 if self.has_grid else 1))}")
             else:
                 given.append(f"{each.name}={values[each.type]}")
         if self.name in ("derivative", "hessian", "structure_tensor"):

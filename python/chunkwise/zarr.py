@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,7 +103,7 @@ def _open_level(path: str, image: _Image) -> Any:
 
 
 def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", dtype: Any = None, resume: bool = True,
-        overwrite: bool = False, journal: str | os.PathLike[str] | None = None, spacing: Any = None,
+        overwrite: bool = False, journal: str | os.PathLike[str] | None = None, spacing: Any = None, pyramid: str | None = None,
         progress: bool | Callable[[float], object] | None = None, **options: Any) -> Report:
     """Filters an image from store to store, in blocks of whole write units, under a memory limit.
 
@@ -112,7 +114,7 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     Parameters
     ----------
     filter : Filter
-        A filter of `chunkwise.filters`; a summed-area table hands its sums on from block to block. `Label` reads the source twice, in
+        A filter of `chunkwise.filters`. The result of a filter with another grid, such as `Bin`, has its shape. A summed-area table hands its sums on from block to block. `Label` reads the source twice, in
         blocks of whole planes.
     source : path, zarr.Array, zarr.Group of OME-Zarr, or a TensorStore handle
         Anything with ``shape``, ``dtype`` and slices. Level 0 of OME-Zarr is read; lengths are in its unit, and windows
@@ -135,6 +137,8 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
         File that lists the finished blocks; by default beside an output that is a path. Without one a run cannot be resumed.
     spacing : sequence of float, or False, optional
         Instead of the source's.
+    pyramid : {'mean', 'mode', 'minimum', 'maximum', 'median'}, optional
+        Then the output, a path that becomes an image of OME-Zarr, gets levels by this method (`chunkwise.zarr.pyramid`).
     progress, **options
         As of all filters.
 
@@ -155,6 +159,10 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     path = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
     _check(filter, read_from, path)
     # Errors are raised before anything is made.
+    if pyramid is not None and (path is None or image.metadata is None):
+        raise _core.ParameterError("pyramid: only an output that is a path, made of an image of OME-Zarr, gets levels")
+    if pyramid is not None:
+        Filter("bin", {"method": pyramid})
     wanted = np.dtype(dtype) if dtype is not None else (filter.default_dtype(read_from.dtype) if path is not None
                                                         else np.dtype(Store(output).dtype))
     kind, output_kind = check_dtype(read_from.dtype, "source"), check_dtype(wanted, "output")
@@ -168,8 +176,11 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
         raise _core.ParameterError(f"{filter!r}: sums of an image of {len(shape)} dimensions cannot go on along its first axis")
     if 0 in shape:
         raise _core.ParameterError(f"source: its shape is {shape}, it has no voxels")
+    result_shape = filter.result_shape(shape, kind, output_kind, image.axes)
+    if path is not None and image.metadata is not None and result_shape != shape:
+        raise _core.ParameterError("output: a path would have no places of the result's voxels in space; give an array")
     # Blocks are chosen for the output's units, which are the source's where it is made; a trial before it is.
-    imagined = Imagined(read_from, wanted) if path is not None else Store(output)
+    imagined = Imagined(read_from, result_shape, wanted) if path is not None else Store(output)
     with filter.worded(len(shape)):
         Blocks(operation, read_from, imagined, limit, options)
 
@@ -190,11 +201,13 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
                 "contents of the source": state_of(read_from.array)})
         goes_on = begun is not None and begun.has_output and not begins_anew
         write_to = Store(output if path is None else _open_level(path, image) if goes_on else
-                          _create(path, image.array, shape, wanted, image))
-        _check_output(write_to, read_from, wanted)
+                          _create(path, image.array, result_shape, wanted, image))
+        _check_output(write_to, read_from, result_shape, wanted)
         if record is not None and not record.has_output:
             record.add_output()
         report = run_blocks(operation, read_from, write_to, limit, None if begins_anew else record, progress, options)
+        if pyramid is not None and path is not None:
+            add_levels(path, method=pyramid, memory=memory, overwrite=True, **options)
         finished = True
         return report
     finally:
@@ -216,9 +229,10 @@ def _check(filter: Filter, source: Store, path: str | None) -> None:
         raise _core.ParameterError(f"output: {path} is the source, or holds it")
 
 
-def _check_output(output: Store, source: Store, wanted: np.dtype[Any]) -> None:
-    if output.shape != source.shape:
-        raise _core.ParameterError(f"output: its shape is {output.shape}, the source's is {source.shape}")
+def _check_output(output: Store, source: Store, shape: tuple[int, ...], wanted: np.dtype[Any]) -> None:
+    if output.shape != shape:
+        owner = "source" if shape == source.shape else "result"
+        raise _core.ParameterError(f"output: its shape is {output.shape}, the {owner}'s is {shape}")
     if output.dtype.newbyteorder("=") != wanted.newbyteorder("="):
         raise _core.ParameterError(f"output: its type is {output.dtype}, not {wanted}")
     if output.array is source.array or (output.name == source.name and "MemoryStore" not in output.name
@@ -246,6 +260,93 @@ def _call(filter: Filter, input: Any, *others: Any, output: Any, **options: Any)
 
 
 register("store", Runner(_call))
+
+
+def _share(progress: bool | Callable[[float], object] | None, level: int) -> bool | Callable[[float], object] | None:
+    """The progress of a level, of which each has about an eighth of the voxels of the one before."""
+    if not callable(progress):
+        return progress
+    whole, left = progress, 0.125 ** (level - 1)
+    return lambda part: whole(1 - left + part * 0.875 * left)
+
+
+# A level with so few voxels along each axis of space is the last one.
+_LAST_LEVEL = 256
+
+
+def pyramid(store: str | os.PathLike[str], *, method: str = "mean", levels: int | None = None, memory: int | str = "4G",
+            overwrite: bool = False, progress: bool | Callable[[float], object] | None = None, **options: Any) -> int:
+    """Adds levels to an image of OME-Zarr 0.4 or 0.5, each of half as many voxels along the axes of space.
+
+    The levels have the voxels that `chunkwise pyramid` gives: bins (`chunkwise.bin`) of the level before. They are stored as the first
+    level is, and become part of the image at the end: until then readers find it as it was.
+
+    Parameters
+    ----------
+    store : path
+        The group that has the image.
+    method : {'mean', 'mode', 'minimum', 'maximum', 'median'}
+        The value of a block; `mode` is for labels.
+    levels : int, optional
+        Number of all levels; by default until one has 256 voxels or fewer along each axis of space.
+    memory : int or str
+        As of `run`.
+    overwrite : bool
+        There may be levels below the first one, which are replaced.
+    progress, **options
+        As of all filters.
+
+    Returns
+    -------
+    int
+        The number of levels that the image has.
+    """
+    import zarr
+
+    where = os.fspath(store)
+    group = zarr.open_group(where, mode="r+")
+    image = _open(group)
+    attributes: Any = dict(group.attrs)
+    scales = attributes.get("ome", attributes)["multiscales"][0]
+    first = scales["datasets"][0]
+    transforms: Any = first.get("coordinateTransformations") or ({},)
+    if "scale" not in transforms[0]:
+        raise _core.ParameterError(f"store: {where} has no scale for its first level, as OME-Zarr 0.4 and 0.5 ask for")
+    if len(scales["datasets"]) > 1 and not overwrite:
+        raise FileExistsError(f"store: {where} has {len(scales['datasets'])} levels; overwrite=True replaces them")
+    space = image.axes if image.axes is not None else tuple(range(image.array.ndim))
+    wanted = levels if levels is not None else sys.maxsize
+    datasets, arrays, factors = [first], [image.array], [1] * image.array.ndim
+    while len(arrays) < wanted and max(arrays[-1].shape[a] for a in space) > (1 if levels else _LAST_LEVEL):
+        last, number = arrays[-1], str(len(arrays))
+        name = first["path"][:-1] + number if re.fullmatch(r"[^/0-9]*0", first["path"]) else number
+        if name in group and not overwrite:
+            raise FileExistsError(f"store: {where} has {name!r}, which is no level of its image; overwrite=True replaces it")
+        factor = tuple(2 if a in space and extent > 1 else 1 for a, extent in enumerate(last.shape))
+        axes = tuple(a for a in range(last.ndim) if factor[a] > 1)
+        shape = tuple(-(-extent // by) for extent, by in zip(last.shape, factor))
+        level = _create(os.path.join(where, name), image.array, shape, last.dtype, image._replace(metadata=None))
+        run(Filter("bin", {"factor": 2, "method": method, "axes": axes}), last, level, memory=memory,
+            progress=_share(progress, len(arrays)), **options)
+        factors = [a * b for a, b in zip(factors, factor)]
+        scale = [float(a) for a in transforms[0]["scale"]]
+        moved = [size * (by - 1) / 2 for size, by in zip(scale, factors)]
+        others = list(transforms[1:])
+        if others and others[0].get("type") == "translation":
+            moved = [a + float(b) for a, b in zip(moved, others.pop(0)["translation"])]
+        datasets.append({**first, "path": name, "coordinateTransformations": [
+            {"type": "scale", "scale": [size * by for size, by in zip(scale, factors)]},
+            {"type": "translation", "translation": moved}, *others]})
+        arrays.append(level)
+    scales["datasets"] = datasets
+    scales["type"] = method
+    group.attrs.update(attributes)
+    if callable(progress):
+        progress(1.0)
+    return len(datasets)
+
+
+add_levels = pyramid
 
 
 def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, **options: Any) -> dict[str, np.ndarray[Any, Any]]:
