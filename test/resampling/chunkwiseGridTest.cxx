@@ -280,7 +280,6 @@ CompareArrangements(unsigned int seed, int trials)
 TEST(Rearrange, CopiesVoxelsHoweverTheImageIsCut)
 {
   CompareArrangements<std::uint8_t>(2, 60);
-  CompareArrangements<std::uint16_t>(3, 40);
   CompareArrangements<float>(4, 40);
   CompareArrangements<double>(5, 40);
 }

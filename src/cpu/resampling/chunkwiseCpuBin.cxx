@@ -201,19 +201,58 @@ private:
   std::int64_t m_Bytes{ 0 }; ///< of a column
 };
 
-/** Medians and modes: the voxels of each block as keys. */
+/** Keys in ascending order, with NaN last: RankKey has NaN as 0, which is below all. `keepsZero`: -0 is below +0, else
+ * it is +0. */
 template <typename TPixel>
-class BinSelector
+void
+ReadKeys(void * keys, const void * voxels, std::int64_t stride, std::int64_t n, bool keepsZero)
 {
   using Key = typename RankKey<TPixel>::Type;
+  const auto * const from = static_cast<const TPixel *>(voxels);
+  Key * const        to = static_cast<Key *>(keys);
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    if constexpr (RankKey<TPixel>::IsReal)
+    {
+      to[i] = static_cast<Key>(RankKey<TPixel>::From(keepsZero ? from[i * stride] : from[i * stride] + 0) - 1);
+    }
+    else
+    {
+      to[i] = RankKey<TPixel>::From(from[i * stride]);
+    }
+  }
+}
 
+template <typename TPixel>
+void
+WriteKeys(void * pixels, const void * keys, std::int64_t n)
+{
+  using Key = typename RankKey<TPixel>::Type;
+  const Key * const from = static_cast<const Key *>(keys);
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    static_cast<TPixel *>(pixels)[i] =
+      RankKey<TPixel>::To(RankKey<TPixel>::IsReal ? static_cast<Key>(from[i] + 1) : from[i]);
+  }
+}
+
+/** Medians and modes: the voxels of each block as keys. */
+template <typename Key>
+class BinSelector
+{
 public:
   BinSelector(const KernelCall & call, const BinOperation & operation, void * keys)
     : m_Call(call)
     , m_Operation(operation)
     , m_IsMedian(operation.method == BinMethod::Median)
+    , m_IsReal(IsFloatingPoint(call.inputs[0].kind))
     , m_Keys(static_cast<Key *>(keys))
-  {}
+  {
+    DispatchPixelKind(call.inputs[0].kind, [this](auto pixel) {
+      m_Read = &ReadKeys<decltype(pixel)>;
+      m_Write = &WriteKeys<decltype(pixel)>;
+    });
+  }
 
   void
   RunRow(const Coordinates & start, std::int64_t n) const
@@ -224,8 +263,8 @@ public:
       Coordinates at = start;
       at[0] += done;
       count = std::min(BinLineLength, n - done);
-      Key    keys[BinLineLength];
-      TPixel pixels[BinLineLength];
+      Key keys[BinLineLength];
+      Key pixels[BinLineLength];
       if (isSmall)
       {
         // The last block may have fewer voxels, and comes by itself.
@@ -239,34 +278,17 @@ public:
         {
           Coordinates voxel = at;
           voxel[0] += i;
-          const std::int64_t voxels = this->ReadKeys(voxel);
+          const std::int64_t voxels = this->ReadBlock(voxel);
           keys[i] = m_IsMedian ? this->FindMedian(voxels) : this->FindMode(voxels);
         }
       }
-      std::transform(keys, keys + count, pixels, PixelOf);
-      StoreBins(m_Call.output, at, PixelKindOf<TPixel>(), pixels, count);
+      m_Write(pixels, keys, count);
+      StoreBins(m_Call.output, at, m_Call.inputs[0].kind, pixels, count);
     }
   }
 
 private:
-  static constexpr bool IsReal = RankKey<TPixel>::IsReal;
-  static constexpr Key  Largest = static_cast<Key>(-1); ///< of real numbers: NaN
-
-  /** Ascending, with NaN last: RankKey has NaN as 0, which is below all. Modes have no -0. */
-  Key
-  KeyOf(TPixel pixel) const
-  {
-    if constexpr (IsReal)
-    {
-      return static_cast<Key>(RankKey<TPixel>::From(m_IsMedian ? pixel : pixel + 0) - 1);
-    }
-    return RankKey<TPixel>::From(pixel);
-  }
-  static TPixel
-  PixelOf(Key key)
-  {
-    return RankKey<TPixel>::To(IsReal ? static_cast<Key>(key + 1) : key);
-  }
+  static constexpr Key Largest = static_cast<Key>(-1); ///< of real numbers: NaN
 
   /** The number of the median of n voxels in ascending order. */
   static std::int64_t
@@ -277,16 +299,14 @@ private:
 
   /** The keys of a voxel's block; returns their number. */
   std::int64_t
-  ReadKeys(const Coordinates & voxel) const
+  ReadBlock(const Coordinates & voxel) const
   {
-    const Box block = m_Operation.GetBlocks(RowBox(voxel, 1));
-    Key *     key = m_Keys;
+    const BufferView & input = m_Call.inputs[0];
+    const Box          block = m_Operation.GetBlocks(RowBox(voxel, 1));
+    Key *              key = m_Keys;
     ForEachRow(block, [&](const Coordinates & at) {
-      const StridedRow<const TPixel> row(m_Call.inputs[0], at);
-      for (std::int64_t x = 0; x < block.Extent(0); ++x)
-      {
-        *key++ = this->KeyOf(row[x]);
-      }
+      m_Read(key, VoxelsAt(input, at), input.stride[0], block.Extent(0), m_IsMedian);
+      key += block.Extent(0);
     });
     return key - m_Keys;
   }
@@ -304,7 +324,7 @@ private:
     std::sort(m_Keys, m_Keys + n);
     Key          best = Largest;
     std::int64_t most = 0;
-    for (std::int64_t begin = 0, end = 0; begin < n && !(IsReal && m_Keys[begin] == Largest); begin = end)
+    for (std::int64_t begin = 0, end = 0; begin < n && !(m_IsReal && m_Keys[begin] == Largest); begin = end)
     {
       end = std::upper_bound(m_Keys + begin, m_Keys + n, m_Keys[begin]) - m_Keys;
       best = end - begin > most ? m_Keys[begin] : best;
@@ -323,16 +343,13 @@ private:
     alignas(64) Key    keys[BinLines * BinLineLength];
     const Key *        lines[BinLines];
     std::int64_t       count = 0;
-    ForEachRow(blocks, [&](const Coordinates & start) {
-      const StridedRow<const TPixel> row(m_Call.inputs[0], start);
-      for (std::int64_t k = 0; k < columns; ++k, ++count)
+    const BufferView & input = m_Call.inputs[0];
+    ForEachRow(blocks, [&](Coordinates start) {
+      for (std::int64_t k = 0; k < columns; ++k, ++count, ++start[0])
       {
         Key * const to = keys + count * BinLineLength;
         lines[count] = to;
-        for (std::int64_t i = 0; i < n; ++i)
-        {
-          to[i] = this->KeyOf(row[i * columns + k]);
-        }
+        m_Read(to, VoxelsAt(input, start), input.stride[0] * columns, n, m_IsMedian);
       }
     });
     if (m_IsMedian)
@@ -360,7 +377,7 @@ private:
       {
         const Key  key = lines[l][i];
         const bool isLower = (times[i] == most[i]) & (key < results[i]);
-        const bool isBetter = ((times[i] > most[i]) | isLower) & !(IsReal & (key == Largest));
+        const bool isBetter = ((times[i] > most[i]) | isLower) & !(m_IsReal & (key == Largest));
         results[i] = isBetter ? key : results[i];
         most[i] = isBetter ? times[i] : most[i];
       }
@@ -370,7 +387,10 @@ private:
   const KernelCall &   m_Call;
   const BinOperation & m_Operation;
   const bool           m_IsMedian;
+  const bool           m_IsReal;
   Key *                m_Keys;
+  void (*m_Read)(void * keys, const void * voxels, std::int64_t stride, std::int64_t n, bool keepsZero){ nullptr };
+  void (*m_Write)(void * pixels, const void * keys, std::int64_t n){ nullptr };
 };
 
 /** The bytes of a block's keys for a worker; 0: blocks are joined. */
@@ -398,10 +418,18 @@ RunBin(const KernelCall & call)
       forRows(joiner);
       return;
     }
-    DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-      forRows(BinSelector<decltype(pixel)>(
-        call, operation, static_cast<char *>(call.scratch) + static_cast<std::int64_t>(worker) * bytes));
-    });
+    void * const keys = static_cast<char *>(call.scratch) + static_cast<std::int64_t>(worker) * bytes;
+    switch (PixelSize(call.inputs[0].kind))
+    {
+      case 1:
+        return forRows(BinSelector<std::uint8_t>(call, operation, keys));
+      case 2:
+        return forRows(BinSelector<std::uint16_t>(call, operation, keys));
+      case 4:
+        return forRows(BinSelector<std::uint32_t>(call, operation, keys));
+      default:
+        return forRows(BinSelector<std::uint64_t>(call, operation, keys));
+    }
   });
 }
 
