@@ -24,7 +24,7 @@ namespace itk
  * minimum and the maximum of its block NaN; medians have NaN above all numbers, and modes count it last.
  *
  * \par Memory
- * Medians and modes: each thread needs memory for a block. Others: none.
+ * Medians and modes: each thread needs memory for a block. Others: none. CPU only.
  *
  * \par Streaming
  * Requests the blocks of the output's requested region.

@@ -18,7 +18,7 @@ namespace itk
  * Integers of 8 to 64 bits, float and double, to the same type. Pixels keep their bits.
  *
  * \par Memory
- * None.
+ * None. CPU only.
  *
  * \par Streaming
  * Requests the output's requested region.
