@@ -704,8 +704,8 @@ private:
            m_Tiles.edges[2].HasValue(point[2]);
   }
 
-  /** Adds the taps of point `j` to those that are summed together, with their distance from `base`, which the first of
-   * them is. False: not all of them are there. */
+  /** Adds point `j` to the points that are summed together, with its distance from `base`, where the first of these
+   * points begins. False: not all of its taps are there. */
   bool
   AddPoint(const double (&point)[ResampleAxes], const Coordinates & at, std::int64_t j, std::int64_t & base,
            ResampleLine<TReal> * lines, std::int32_t * index) const
