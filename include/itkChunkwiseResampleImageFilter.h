@@ -2,7 +2,7 @@
 #ifndef itkChunkwiseResampleImageFilter_h
 #define itkChunkwiseResampleImageFilter_h
 
-#include "itkChunkwiseImageToImageFilter.h"
+#include "itkChunkwiseGridImageFilterBase.h"
 #include "itkChunkwiseResampleEnums.h"
 #include "itkTransform.h"
 
@@ -49,13 +49,13 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT ChunkwiseResampleImageFilter : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT ChunkwiseResampleImageFilter : public ChunkwiseGridImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(ChunkwiseResampleImageFilter);
 
   using Self = ChunkwiseResampleImageFilter;
-  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Superclass = ChunkwiseGridImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -154,8 +154,6 @@ protected:
   {
     return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
   }
-  void
-  GenerateOutputInformation() override;
   void
   GenerateData() override;
   void

@@ -223,44 +223,6 @@ ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::DescribeGrid(const Refe
 
 template <typename TInputImage, typename TOutputImage>
 void
-ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::GenerateOutputInformation()
-{
-  Superclass::GenerateOutputInformation();
-  chunkwise::FilterImage grid;
-  try
-  {
-    grid = chunkwise::GetFilterOutputImage(this->GetFilterName(), this->MakeParameters(), this->MakeFilterImage());
-  }
-  catch (const chunkwise::Error & error)
-  {
-    itkExceptionMacro(<< error.what());
-  }
-  typename TOutputImage::RegionType region;
-  SpacingType                       spacing;
-  PointType                         origin;
-  DirectionType                     direction;
-  region.SetIndex(this->GetInput()->GetLargestPossibleRegion().GetIndex());
-  for (unsigned int row = 0; row < ImageDimension; ++row)
-  {
-    region.SetSize(row, static_cast<SizeValueType>(grid.extent[static_cast<int>(row)]));
-    spacing[row] = grid.spacing[row];
-    // The origin of the grid is that of index 0.
-    origin[row] = grid.origin[row];
-    for (unsigned int column = 0; column < ImageDimension; ++column)
-    {
-      direction(row, column) = grid.direction[row][column];
-      origin[row] -= direction(row, column) * grid.spacing[column] * static_cast<double>(region.GetIndex(column));
-    }
-  }
-  TOutputImage * const output = this->GetOutput();
-  output->SetLargestPossibleRegion(region);
-  output->SetSpacing(spacing);
-  output->SetOrigin(origin);
-  output->SetDirection(direction);
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
 ChunkwiseResampleImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream & os, Indent indent) const
 {
   Superclass::PrintSelf(os, indent);

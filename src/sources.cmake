@@ -147,6 +147,9 @@ set(Chunkwise_ENGINE_SRCS
   watershed/chunkwiseWatershedSolve.cxx
   enhancement/chunkwiseDiffusionEstimate.cxx
   enhancement/chunkwiseDiffusionFilters.cxx
+  resampling/chunkwiseBinOperation.cxx
+  resampling/chunkwiseGridFilters.cxx
+  resampling/chunkwiseRearrangeOperation.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx
@@ -155,6 +158,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseExecutor.cxx
   itk/itkChunkwiseFilterBase.cxx
   itk/itkChunkwiseGeometry.cxx
+  itk/itkChunkwiseGridEnums.cxx
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx
   itk/itkChunkwiseResampleEnums.cxx
@@ -198,6 +202,8 @@ set(Chunkwise_CPU_SRCS
   cpu/reconstruction/chunkwiseCpuReconstruction.cxx
   cpu/reconstruction/chunkwiseBlockForest.cxx
   cpu/reconstruction/chunkwiseCpuSettle.cxx
+  cpu/resampling/chunkwiseCpuBin.cxx
+  cpu/resampling/chunkwiseCpuRearrange.cxx
   cpu/resampling/chunkwiseCpuResample.cxx
   cpu/statistics/chunkwiseCpuHistogram.cxx
   cpu/statistics/chunkwiseCpuStatistics.cxx
@@ -230,6 +236,7 @@ set(Chunkwise_LEVEL_SRCS
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx
   cpu/enhancement/chunkwiseCpuDiffusionFunctions.cxx
   cpu/rank/chunkwiseCpuRankLaneFunctions.cxx
+  cpu/resampling/chunkwiseCpuBinFunctions.cxx
   cpu/resampling/chunkwiseCpuResampleFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx

@@ -157,7 +157,7 @@ class Blocks:
     def _is_whole(self, axis: int) -> bool:
         """Whether the operation needs all along an axis."""
         return self._operation.schedule in ("fixpoint", "passes", "sweep", "two-pass") or self._operation.needs_whole_axis(
-            len(self.shape) - 1 - axis, turn(self.shape))
+            len(self.shape) - 1 - axis, turn(self._images[0].store.shape))
 
     def _refuse(self, units: Sequence[int], needed: int, memory: int) -> NoReturn:
         least = _OVERHEAD[1] + -(-4 * (needed + sum(each.one for each in self.reading) + self.writing.one) // 3)
@@ -225,7 +225,7 @@ class Blocks:
         lower, upper = box_of(region)
         rows = -(-(region[self.axis].stop - region[self.axis].start) // self._output.unit[self.axis])
         inputs = [(check_dtype(each.store.dtype), each.kind, turn(each.store.chunks)) for each in self._images]
-        return _core.Stream(self._operation, inputs, check_dtype(self._output.dtype), turn(self.shape), lower, upper,
+        return _core.Stream(self._operation, inputs, check_dtype(self._output.dtype), turn(self._images[0].store.shape), lower, upper,
                             turn(self._output.unit), self._memory, min(_LEAST_BLOCKS, rows), self._spool,
                             self._estimated, self._options)
 

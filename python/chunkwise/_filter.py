@@ -181,6 +181,8 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
         return MODES[value]
     if parameter.name in ("axes", "periodic_axes"):
         return _axes(value, ndim, parameter.name)
+    if parameter.engine == "AxisOrder":
+        return _axes(value, ndim, parameter.name)[::-1]
     if value == "auto" and parameter.can_be_auto:
         raise _core.ParameterError(f"{parameter.name}: auto needs the whole image; .resolved(image) takes the value from one")
     if parameter.type == "kernel":
@@ -586,11 +588,16 @@ class Filter:
         return arrays[0].dtype.kind == "b" and all(
             array is None or each.own_kind or array.dtype.kind == "b" for each, array in zip(self._row.inputs, arrays[1:]))
 
-    def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
+    def result_shape(self, shape: tuple[int, ...], kind: str, output_kind: str, axes: Any = None) -> tuple[int, ...]:
+        """The shape of the result for an image of a shape and type; `axes` are those of a container."""
+        box = None if len(self._stages()) > 1 else self._output_box(shape, kind, output_kind, axes)
+        return shape if box is None else tuple(each.stop - each.start for each in box)
+
+    def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str, axes: Any = None) -> tuple[slice, ...] | None:
         if not self._row.has_grid and not self._given.get("valid"):
             return None
         # The grid does not depend on vectors, which may be many.
-        given = self._to_engine(len(shape), None, False, ("displacements", "displacement_grid", "displacements_are_points"))
+        given = self._to_engine(len(shape), axes, False, ("displacements", "displacement_grid", "displacements_are_points"))
         with self.worded(len(shape)):
             box = _core.output_box(self._row.engine, given, turn(shape), kind, output_kind)
         return slices_of(box)

@@ -73,8 +73,8 @@ class Store:
 class Imagined(Store):
     """An output that is not there yet."""
 
-    def __init__(self, like: Store, dtype: np.dtype[Any]) -> None:
-        self.shape, self.unit, self.chunks, self.dtype = like.shape, like.unit, like.chunks, dtype
+    def __init__(self, like: Store, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.shape, self.unit, self.chunks, self.dtype = shape, like.unit, like.chunks, dtype
         self.takes_threads = True
 
 

@@ -79,7 +79,10 @@ class Parameter:
             self.name = "cval"
         elif self.engine == "SpatialAxes":
             self.name = "axes"
-            self.help = "The axes along which voxels depend on each other, by NumPy's count; the last three"
+            what = self.help.partition(";")[0] if self.help.startswith("Axes") else "The axes along which voxels depend on each other"
+            self.help = what + ", by NumPy's count; the last three"
+        elif self.engine == "AxisOrder":
+            self.help = "The axis of the input for each axis of the result, by NumPy's count; without it the axes are reversed"
         elif self.engine == "PeriodicAxes":
             self.help = "Axes along which the first voxel and the last are neighbors, by NumPy's count"
         elif self.engine == "Structure":
@@ -177,7 +180,7 @@ class Row:
         self.named = rest
         #: Results of images of bool are of bool.
         self.keeps_bool = self.output not in ("label", "class", "real", "real-sum", "sum") and self.group in (
-            "Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel", "Objects", "Thresholds", "Distances")
+            "Ranks of windows", "Flat morphology", "Reconstruction", "Voxel by voxel", "Objects", "Thresholds", "Distances", "Copies of voxels")
 
     def arguments(self, stub: bool, with_inputs: bool) -> str:
         """The signature's text, after the parenthesis, as code or as a stub has it."""
@@ -272,7 +275,8 @@ class Row:
             elif each.type == "choice":
                 given.append(f'{each.name}="{each.default or each.choices[0]}"')
             elif each.type.startswith("integer"):
-                given.append(f"{each.name}={int(max(each.minimum, 1))}")
+                count = each.count == "axes"
+                given.append(f"{each.name}={(0, 1, 2) if count else int(max(each.minimum, 0 if self.has_grid else 1))}")
             else:
                 given.append(f"{each.name}={values[each.type]}")
         if self.name in ("derivative", "hessian", "structure_tensor"):

@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -104,7 +106,7 @@ def _open_level(path: str, image: _Image) -> Any:
 
 def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (), memory: int | str = "4G", dtype: Any = None,
         resume: bool = True, overwrite: bool = False, journal: str | os.PathLike[str] | None = None, spacing: Any = None,
-        progress: bool | Callable[[float], object] | None = None, **options: Any) -> Report:
+        pyramid: str | None = None,         progress: bool | Callable[[float], object] | None = None, **options: Any) -> Report:
     """Filters an image from store to store, in blocks of whole write units, under a memory limit.
 
     While a block is computed, the next one is read and the last one is written. Planes that two blocks share are kept:
@@ -114,7 +116,8 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     Parameters
     ----------
     filter : Filter
-        A filter of `chunkwise.filters`; a summed-area table hands its sums on from block to block. `Label`, `Distance`, `Watershed`,
+        A filter of `chunkwise.filters`. The result of a filter with another grid, such as `Bin`, has its shape. A summed-area table
+        hands its sums on from block to block. `Label`, `Distance`, `Watershed`,
         `Deconvolve`, and reconstructions such as `FillHoles`, go over an image that `memory` cannot hold more than once, in slabs of whole
         planes. Between two passes a temporary file without a name holds what they keep, beside an output that is a path, or
         where Python's `tempfile` makes its files.
@@ -141,6 +144,8 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
         File that lists the finished blocks; by default beside an output that is a path. Without one a run cannot be resumed.
     spacing : sequence of float, or False, optional
         Instead of the source's.
+    pyramid : {'mean', 'mode', 'minimum', 'maximum', 'median'}, optional
+        Then the output, a path that becomes an image of OME-Zarr, gets levels by this method (`chunkwise.zarr.pyramid`).
     progress, **options
         As of all filters.
 
@@ -162,6 +167,10 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     stores = [read_from, *(None if each is None else Store(_open(each).array) for each in others)]
     _check(filter, stores, path)
     # Errors are raised before anything is made.
+    if pyramid is not None and (path is None or image.metadata is None):
+        raise _core.ParameterError("pyramid: only an output that is a path, made of an image of OME-Zarr, gets levels")
+    if pyramid is not None:
+        Filter("bin", {"method": pyramid})
     order, kind = filter.order([None if each is None else each.dtype for each in stores])
     images = [Image(stores[i], own) for i, own in order]
     shape = read_from.shape
@@ -176,7 +185,7 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     def take(stand_in: Filter, parameter: str) -> list[float]:
         dtype = stand_in.default_dtype(read_from.dtype)
         with filter.worded(len(shape)):
-            blocks = Blocks(make(stand_in, check_dtype(dtype)), images, Imagined(read_from, dtype), limit, "", options,
+            blocks = Blocks(make(stand_in, check_dtype(dtype)), images, Imagined(read_from, shape, dtype), limit, "", options,
                             estimated=(filter.name, parameter))
             return blocks.estimate(None)
 
@@ -191,8 +200,11 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     begins_anew = operation.schedule != "independent"
     if operation.schedule == "sweep" and len(shape) - 1 - operation.sweep_axis(turn(shape)) != 0:
         raise _core.ParameterError(f"{filter!r}: sums of an image of {len(shape)} dimensions cannot go on along its first axis")
+    result_shape = filter.result_shape(shape, kind, output_kind, image.axes)
+    if path is not None and image.metadata is not None and result_shape != shape:
+        raise _core.ParameterError("output: a path would have no places of the result's voxels in space; give an array")
     # Blocks are chosen for the output's units, which are the source's where it is made; a trial before it is.
-    imagined = Imagined(read_from, wanted) if path is not None else Store(output)
+    imagined = Imagined(read_from, result_shape, wanted) if path is not None else Store(output)
     spool = os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else tempfile.gettempdir()
     with filter.worded(len(shape)):
         Blocks(operation, images, imagined, limit, spool, options)
@@ -214,11 +226,13 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
                 "version": __version__, "contents of the source": [each and state_of(each.array) for each in stores]})
         goes_on = begun is not None and begun.has_output and not begins_anew
         write_to = Store(output if path is None else _open_level(path, image) if goes_on else
-                          _create(path, image.array, shape, wanted, image))
-        _check_output(filter, write_to, stores, wanted)
+                          _create(path, image.array, result_shape, wanted, image))
+        _check_output(filter, write_to, stores, result_shape, wanted)
         if record is not None and not record.has_output:
             record.add_output()
         report = run_blocks(operation, images, write_to, limit, spool, None if begins_anew else record, progress, options)
+        if pyramid is not None and path is not None:
+            add_levels(path, method=pyramid, memory=memory, overwrite=True, **options)
         finished = True
         return report
     finally:
@@ -245,10 +259,11 @@ def _names(filter: Filter) -> list[str]:
     return ["source", *(each.name for each in filter._row.inputs)]
 
 
-def _check_output(filter: Filter, output: Store, stores: Sequence[Store | None], wanted: np.dtype[Any]) -> None:
-    source = stores[0]
-    if source is not None and output.shape != source.shape:
-        raise _core.ParameterError(f"output: its shape is {output.shape}, the source's is {source.shape}")
+def _check_output(filter: Filter, output: Store, stores: Sequence[Store | None], shape: tuple[int, ...],
+                  wanted: np.dtype[Any]) -> None:
+    if output.shape != shape:
+        owner = "source" if stores[0] is not None and shape == stores[0].shape else "result"
+        raise _core.ParameterError(f"output: its shape is {output.shape}, the {owner}'s is {shape}")
     if output.dtype.newbyteorder("=") != wanted.newbyteorder("="):
         raise _core.ParameterError(f"output: its type is {output.dtype}, not {wanted}")
     for name, each in zip(_names(filter), stores):
@@ -275,6 +290,93 @@ def _call(filter: Filter, input: Any, *others: Any, output: Any, **options: Any)
 
 
 register("store", Runner(_call))
+
+
+def _share(progress: bool | Callable[[float], object] | None, level: int) -> bool | Callable[[float], object] | None:
+    """The progress of a level, of which each has about an eighth of the voxels of the one before."""
+    if not callable(progress):
+        return progress
+    whole, left = progress, 0.125 ** (level - 1)
+    return lambda part: whole(1 - left + part * 0.875 * left)
+
+
+# A level with so few voxels along each axis of space is the last one.
+_LAST_LEVEL = 256
+
+
+def pyramid(store: str | os.PathLike[str], *, method: str = "mean", levels: int | None = None, memory: int | str = "4G",
+            overwrite: bool = False, progress: bool | Callable[[float], object] | None = None, **options: Any) -> int:
+    """Adds levels to an image of OME-Zarr 0.4 or 0.5, each of half as many voxels along the axes of space.
+
+    The levels have the voxels that `chunkwise pyramid` gives: bins (`chunkwise.bin`) of the level before. They are stored as the first
+    level is, and become part of the image at the end: until then readers find it as it was.
+
+    Parameters
+    ----------
+    store : path
+        The group that has the image.
+    method : {'mean', 'mode', 'minimum', 'maximum', 'median'}
+        The value of a block; `mode` is for labels.
+    levels : int, optional
+        Number of all levels; by default until one has 256 voxels or fewer along each axis of space.
+    memory : int or str
+        As of `run`.
+    overwrite : bool
+        There may be levels below the first one, which are replaced.
+    progress, **options
+        As of all filters.
+
+    Returns
+    -------
+    int
+        The number of levels that the image has.
+    """
+    import zarr
+
+    where = os.fspath(store)
+    group = zarr.open_group(where, mode="r+")
+    image = _open(group)
+    attributes: Any = dict(group.attrs)
+    scales = attributes.get("ome", attributes)["multiscales"][0]
+    first = scales["datasets"][0]
+    transforms: Any = first.get("coordinateTransformations") or ({},)
+    if "scale" not in transforms[0]:
+        raise _core.ParameterError(f"store: {where} has no scale for its first level, as OME-Zarr 0.4 and 0.5 ask for")
+    if len(scales["datasets"]) > 1 and not overwrite:
+        raise FileExistsError(f"store: {where} has {len(scales['datasets'])} levels; overwrite=True replaces them")
+    space = image.axes if image.axes is not None else tuple(range(image.array.ndim))
+    wanted = levels if levels is not None else sys.maxsize
+    datasets, arrays, factors = [first], [image.array], [1] * image.array.ndim
+    while len(arrays) < wanted and max(arrays[-1].shape[a] for a in space) > (1 if levels else _LAST_LEVEL):
+        last, number = arrays[-1], str(len(arrays))
+        name = first["path"][:-1] + number if re.fullmatch(r"[^/0-9]*0", first["path"]) else number
+        if name in group and not overwrite:
+            raise FileExistsError(f"store: {where} has {name!r}, which is no level of its image; overwrite=True replaces it")
+        factor = tuple(2 if a in space and extent > 1 else 1 for a, extent in enumerate(last.shape))
+        axes = tuple(a for a in range(last.ndim) if factor[a] > 1)
+        shape = tuple(-(-extent // by) for extent, by in zip(last.shape, factor))
+        level = _create(os.path.join(where, name), image.array, shape, last.dtype, image._replace(metadata=None))
+        run(Filter("bin", {"factor": 2, "method": method, "axes": axes}), last, level, memory=memory,
+            progress=_share(progress, len(arrays)), **options)
+        factors = [a * b for a, b in zip(factors, factor)]
+        scale = [float(a) for a in transforms[0]["scale"]]
+        moved = [size * (by - 1) / 2 for size, by in zip(scale, factors)]
+        others = list(transforms[1:])
+        if others and others[0].get("type") == "translation":
+            moved = [a + float(b) for a, b in zip(moved, others.pop(0)["translation"])]
+        datasets.append({**first, "path": name, "coordinateTransformations": [
+            {"type": "scale", "scale": [size * by for size, by in zip(scale, factors)]},
+            {"type": "translation", "translation": moved}, *others]})
+        arrays.append(level)
+    scales["datasets"] = datasets
+    scales["type"] = method
+    group.attrs.update(attributes)
+    if callable(progress):
+        progress(1.0)
+    return len(datasets)
+
+
+add_levels = pyramid
 
 
 def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, **options: Any) -> dict[str, np.ndarray[Any, Any]]:

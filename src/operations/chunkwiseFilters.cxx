@@ -4,6 +4,7 @@
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFilterRows.h"
+#include "chunkwiseGridRows.h"
 
 #include <algorithm>
 #include <atomic>
@@ -128,7 +129,8 @@ private:
   std::vector<AddFiltersFunction> m_Families{ AddWindowFilters,        AddConvolutionFilters, AddReconstructionFilters,
                                               AddTableFilters,         AddObjectFilters,      AddDistanceFilters,
                                               AddDeconvolutionFilters, AddThresholdFilters,   AddWatershedFilters,
-                                              AddResampleFilters,      AddDerivativeFilters,  AddEnhancementFilters };
+                                              AddResampleFilters,      AddGridFilters,        AddDerivativeFilters,
+                                              AddEnhancementFilters };
   std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
   /** The one in m_Rows, and those before it. */
   std::vector<std::unique_ptr<const std::vector<FilterDescription>>> m_Tables;

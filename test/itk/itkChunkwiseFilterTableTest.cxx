@@ -4,6 +4,11 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseBinImageFilter.h"
+#include "itkChunkwiseCropImageFilter.h"
+#include "itkChunkwiseFlipImageFilter.h"
+#include "itkChunkwisePadImageFilter.h"
+#include "itkChunkwisePermuteAxesImageFilter.h"
 #include "itkChunkwiseResampleImageFilter.h"
 #include "itkConnectedComponentLabelImageFilter.h"
 #include "itkEuclideanDistanceImageFilter.h"
@@ -1093,6 +1098,54 @@ CasesOf(const std::string & row)
                  { "OutsideValue", "7.5" },
                  { "Antialias", "off" } } } };
   }
+  if (row == "bin" || row == "bin-sum")
+  {
+    const auto filter = ChunkwiseBinImageFilter<Image>::New();
+    filter->SetFactor({ { 3, 2, 4 } });
+    const bool sums = row == "bin-sum";
+    filter->SetMethod(sums ? ChunkwiseGridEnums::Method::Sum : ChunkwiseGridEnums::Method::Median);
+    Case each{ filter.GetPointer(), { { "Factor", "3,2,4" } } };
+    if (!sums)
+    {
+      each.texts["Method"] = "median";
+    }
+    return { each };
+  }
+  if (row == "crop")
+  {
+    const auto filter = ChunkwiseCropImageFilter<Image>::New();
+    filter->SetLower({ { 1, 2, 1 } });
+    filter->SetUpper({ { 0, 1, 1 } });
+    return { { filter.GetPointer(), { { "Lower", "1,2,1" }, { "Upper", "0,1,1" } } } };
+  }
+  if (row == "pad")
+  {
+    const auto filter = ChunkwisePadImageFilter<Image>::New();
+    filter->SetLower({ { 1, 2, 1 } });
+    filter->SetUpper({ { 0, 1, 1 } });
+    filter->SetOutsideValue(2.5F);
+    const auto mirrored = ChunkwisePadImageFilter<Image>::New();
+    mirrored->SetUpper({ { 2, 1, 1 } });
+    mirrored->SetOutside(ChunkwiseGridEnums::Outside::Mirror);
+    return { { filter.GetPointer(), { { "Lower", "1,2,1" }, { "Upper", "0,1,1" }, { "OutsideValue", "2.5" } } },
+             { mirrored.GetPointer(), { { "Upper", "2,1,1" }, { "Outside", "mirror" } } } };
+  }
+  if (row == "flip")
+  {
+    const auto filter = ChunkwiseFlipImageFilter<Image>::New();
+    filter->FlipAboutOriginOn();
+    return { { filter.GetPointer(), { { "FlipAboutOrigin", "on" } } } };
+  }
+  if (row == "permute-axes")
+  {
+    const auto                                            filter = ChunkwisePermuteAxesImageFilter<Image>::New();
+    ChunkwisePermuteAxesImageFilter<Image>::AxisOrderType order;
+    order[0] = 1;
+    order[1] = 2;
+    order[2] = 0;
+    filter->SetAxisOrder(order);
+    return { { filter.GetPointer(), { { "AxisOrder", "1,2,0" } } } };
+  }
   if (row == "boundaries")
   {
     const auto filter = LabelBoundaryImageFilter<Image, Image>::New();
@@ -1249,7 +1302,12 @@ const std::set<std::string> withoutSetter = { "Element",
                                               "resample DisplacementGrid",
                                               "resample DisplacementsArePoints",
                                               "resample Prefilter",
-                                              "resample SpatialAxes" };
+                                              "resample SpatialAxes",
+                                              "bin SpatialAxes",
+                                              "bin-sum SpatialAxes",
+                                              "crop SpatialAxes",
+                                              "pad SpatialAxes",
+                                              "flip SpatialAxes" };
 
 TEST(ChunkwiseFilterTable, EveryRowHasAnItkFilterThatMakesTheSameOperation)
 {

@@ -29,6 +29,8 @@
 #include "chunkwiseWatershedOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseBinOperation.h"
+#include "chunkwiseRearrangeOperation.h"
 #include "chunkwiseResampleField.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
@@ -1036,6 +1038,45 @@ public:
   }
 
   void
+  TryBins()
+  {
+    for (int trial = 0; trial < 60; ++trial)
+    {
+      BinOperation operation;
+      operation.image = { { 1 + Below(m_Random, 150), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      for (int a = 0; a < 3; ++a)
+      {
+        operation.factor[a] = std::min(1 + Below(m_Random, trial % 2 ? 3 : 9), operation.image[a]);
+      }
+      operation.method = static_cast<BinMethod>(trial % 6);
+      const auto kind = static_cast<PixelKind>(m_Random() % NumberOfPixelKinds);
+      const auto output = trial % 4 ? kind : PixelKind::Float64;
+      const Box  bins = GetOutputBox(operation, Box::FromExtent(operation.image));
+      Compare(operation, { kind }, output, operation.image, RandomChunk(m_Random, bins.Extents()), 0);
+    }
+  }
+
+  void
+  TryRearranging()
+  {
+    for (int trial = 0; trial < 60; ++trial)
+    {
+      RearrangeOperation operation;
+      operation.image = { { 1 + Below(m_Random, 90), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      operation.output = { { 1 + Below(m_Random, 90), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
+      std::shuffle(operation.source, operation.source + 3, m_Random);
+      for (int a = 0; a < 3; ++a)
+      {
+        operation.flips[a] = m_Random() % 2;
+        operation.offset[a] = Below(m_Random, 40) - 20;
+      }
+      operation.outside = static_cast<RearrangeOutside>(trial % 5);
+      const auto kind = static_cast<PixelKind>(m_Random() % NumberOfPixelKinds);
+      Compare(operation, { kind }, kind, operation.image, RandomChunk(m_Random, operation.output), 0);
+    }
+  }
+
+  void
   TryThresholds()
   {
     for (int trial = 0; trial < 100; ++trial)
@@ -1413,6 +1454,8 @@ TrialsOfKernels()
     { "localthreshold", [](KernelTrials & t, KernelRole) { t.TryLocalThresholds(); } },
     { "derivative", [](KernelTrials & t, KernelRole) { t.TryDerivatives(); } },
     { "distance", [](KernelTrials & t, KernelRole) { t.TryDistances(); } },
+    { "bin", [](KernelTrials & t, KernelRole) { t.TryBins(); } },
+    { "rearrange", [](KernelTrials & t, KernelRole) { t.TryRearranging(); } },
     { "resample", [](KernelTrials & t, KernelRole) { t.TryResampling(); } },
     { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
     { "watershed", [](KernelTrials & t, KernelRole) { t.TryWatershed(); } },

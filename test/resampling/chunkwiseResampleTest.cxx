@@ -1,12 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCpuLevel.h"
 #include "chunkwiseFilters.h"
-#include "chunkwiseKernelTrial.h"
-#include "chunkwiseMemoryImage.h"
-#include "chunkwiseRegions.h"
+#include "chunkwiseGridTrial.h"
 #include "chunkwiseResampleField.h"
 #include "chunkwiseResampleOperation.h"
-#include "chunkwiseStreamedRun.h"
 
 #include <cmath>
 #include <functional>
@@ -260,34 +256,7 @@ private:
 };
 
 template <typename TIn, typename TOut>
-struct ResampleTrial
-{
-  ResampleTrial(std::shared_ptr<ResampleOperation> theOperation, std::vector<TIn> theVoxels)
-    : operation(std::move(theOperation))
-    , voxels(std::move(theVoxels))
-    , output(static_cast<std::size_t>(Box::FromExtent(operation->output).NumberOfVoxels()), TOut(77))
-  {
-    request.operation = operation;
-    request.image = Box::FromExtent(operation->image);
-    request.region = Box::FromExtent(operation->output);
-    request.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), request.image) };
-    request.output = DenseView(output.data(), PixelKindOf<TOut>(), request.region);
-    request.backend = BackendChoice::CPU;
-  }
-  std::vector<TOut>
-  Run(Manager & manager)
-  {
-    std::fill(output.begin(), output.end(), TOut(77));
-    report = manager.Execute(request);
-    return output;
-  }
-
-  std::shared_ptr<ResampleOperation> operation;
-  std::vector<TIn>                   voxels;
-  std::vector<TOut>                  output;
-  ExecutionRequest                   request;
-  ExecutionReport                    report;
-};
+using ResampleTrial = GridTrial<TIn, TOut, ResampleOperation>;
 
 template <typename TIn>
 std::vector<TIn>
@@ -445,12 +414,9 @@ template <typename TPixel>
 void
 CompareCuts(unsigned int seed, int trials, bool moves = false)
 {
-  std::mt19937      random(seed);
-  Manager           manager({});
-  const auto        one = MakeThreadExecutor(1);
-  const auto        three = MakeThreadExecutor(3);
-  const std::string level = GetCpuLevel().name;
-  int               chunked = 0;
+  std::mt19937 random(seed);
+  Manager      manager({});
+  int          chunked = 0;
   for (int trial = 0; trial < trials; ++trial)
   {
     const auto operation = RandomGrid(random, trial % 3 ? 40 : 14);
@@ -468,63 +434,8 @@ CompareCuts(unsigned int seed, int trials, bool moves = false)
       operation->prefilter = true;
     }
     operation->field = moves ? RandomField(random, operation->output) : nullptr;
-    ResampleTrial<TPixel, TPixel> t(operation, {});
-    t.voxels = NoiseOf<TPixel>(random, t.operation->image);
-    t.request.inputs = { DenseView(t.voxels.data(), PixelKindOf<TPixel>(), t.request.image) };
-    t.request.executor = one.get();
-    const std::vector<TPixel> expected = t.Run(manager);
-    const auto                what = "trial " + std::to_string(trial) + " " + t.operation->GetKey();
-    t.request.executor = three.get();
-    EXPECT_TRUE(t.Run(manager) == expected) << what;
-    for (const char * const other : { "baseline", "avx2", "avx512" })
-    {
-      if (SetCpuLevel(other))
-      {
-        EXPECT_TRUE(t.Run(manager) == expected) << other << " " << what;
-      }
-    }
-    SetCpuLevel(level.c_str());
-    for (std::size_t bytes = 1 << 22; bytes > 10000; bytes -= bytes / 3)
-    {
-      t.request.budgets.host = bytes;
-      try
-      {
-        EXPECT_TRUE(t.Run(manager) == expected) << bytes << " bytes " << what;
-        EXPECT_LE(t.report.peakHost, bytes);
-        chunked += t.report.plan.chunks.size() > 1 ? 1 : 0;
-      }
-      catch (const BudgetError &)
-      {
-        break;
-      }
-    }
-    StreamedRequest stream;
-    stream.operation = t.operation;
-    stream.inputs = { { std::make_shared<MemoryImage>(t.request.inputs[0]), PixelKindOf<TPixel>() } };
-    stream.region = t.request.region;
-    stream.computedKind = stream.writtenKind = PixelKindOf<TPixel>();
-    stream.backend = BackendChoice::CPU;
-    stream.divisions = 1 + static_cast<std::int64_t>(random() % 9);
-    const StreamedPlan plan = MakeStreamedPlan(manager, stream);
-    std::fill(t.output.begin(), t.output.end(), TPixel(77));
-    ExecuteStreamed(manager, stream, plan, std::make_shared<MemoryImage>(t.request.output));
-    EXPECT_TRUE(t.output == expected) << plan.divisions << " divisions " << what;
-
-    // All that surrounds the box that is said to be needed is poison.
-    t.request.budgets.host = 0;
-    t.request.region = RandomRegion(random, t.operation->output);
-    const Box           needed = GetInputBox(*t.operation, t.request.region, t.request.image);
-    std::vector<TPixel> part(static_cast<std::size_t>(needed.NumberOfVoxels()));
-    const BufferView    view = DenseView(part.data(), PixelKindOf<TPixel>(), needed);
-    ForEachIndex(needed, [&](const Coordinates & at) { At<TPixel>(view, at) = At<TPixel>(t.request.inputs[0], at); });
-    t.request.inputs = { view };
-    t.Run(manager);
-    int wrong = 0;
-    ForEachIndex(t.request.region, [&](const Coordinates & at) {
-      const auto i = static_cast<std::size_t>(t.request.output.Offset(at));
-      wrong += t.output[i] == expected[i] ? 0 : 1;
-    });
-    EXPECT_EQ(wrong, 0) << "of a part " << what;
+    ResampleTrial<TPixel, TPixel> t(operation, NoiseOf<TPixel>(random, operation->image));
+    chunked += CompareGridCuts(random, manager, t, "trial " + std::to_string(trial) + " " + t.operation->GetKey());
     if (testing::Test::HasFailure())
     {
       return;

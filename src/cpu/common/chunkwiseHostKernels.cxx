@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCompositeOperation.h"
+#include "chunkwiseCpuGrid.h"
 #include "chunkwiseDevice.h"
 #include "chunkwiseCpuDeconvolution.h"
 #include "chunkwiseHostKernelList.h"
@@ -30,6 +31,8 @@ GetRegistry()
     RegisterHostLabel(*registry);
     RegisterHostLabelBoundary(*registry);
     RegisterHostLocalThreshold(*registry);
+    RegisterHostBin(*registry);
+    RegisterHostRearrange(*registry);
     RegisterHostResample(*registry);
     RegisterHostThreshold(*registry);
     RegisterHostWatershed(*registry);

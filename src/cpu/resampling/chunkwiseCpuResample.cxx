@@ -194,9 +194,11 @@ struct ResampleWorker
     if (tiles.operation.field)
     {
       row = pieces.Take<TReal>(tiles.axes[0].taps);
+      index = pieces.Take<std::int32_t>(ResampleRow);
       for (int i = 0; i < ResampleAxes; ++i)
       {
         tables[i].weights = pieces.Take<TReal>(tiles.axes[i].taps);
+        together[i] = pieces.Take<TReal>(tiles.axes[i].taps * ResampleRow);
       }
     }
     else if (tiles.isDiagonal)
@@ -232,6 +234,7 @@ struct ResampleWorker
   const TReal **       rows{ nullptr };
   std::int32_t *       index{ nullptr };
   ResampleTable<TReal> tables[ResampleAxes];
+  TReal *              together[ResampleAxes]{}; ///< weights of points that a field moves
   std::int64_t         filterBytes{ 0 };
   std::int64_t         bytes{ 0 };
 };
@@ -346,6 +349,14 @@ public:
       strides[i] = m_View.stride[a];
     }
     return m_View.Offset(at) + 1;
+  }
+
+  /** Voxel 0 of what FindInside counts if functions for rows can read it as it is; else nullptr. */
+  const TReal *
+  GetNumbers() const
+  {
+    const bool isDirect = m_View.kind == PixelKindOf<TReal>() && m_View.stride[m_Tiles.operation.axes[0]] == 1;
+    return isDirect ? static_cast<const TReal *>(m_View.data) : nullptr;
   }
 
   /** Voxels of a row whose begin FindInside gave. */
@@ -636,18 +647,49 @@ public:
   void
   RunPoints(const Box & tile, ResampleWorker<TReal> & worker) const
   {
+    const TReal * const numbers = m_Source.GetNumbers();
+    ResampleLine<TReal> lines[ResampleAxes];
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      lines[i].weights = worker.together[i];
+      lines[i].taps = m_Tiles.axes[i].taps;
+      lines[i].below = m_Tiles.axes[i].below;
+      std::fill(lines[i].weights, lines[i].weights + lines[i].taps * ResampleRow, TReal(0));
+    }
     ForEachRow(tile, [&](const Coordinates & start) {
       for (std::int64_t done = 0; done < tile.Extent(0); done += ResampleRow)
       {
         const std::int64_t n = std::min(ResampleRow, tile.Extent(0) - done);
         Coordinates        first = start;
         first[0] += done;
-        Coordinates at = first;
+        Coordinates  at = first;
+        TReal        alone[ResampleRow];
+        bool         isAlone[ResampleRow];
+        std::int64_t base = 0;
+        std::fill(worker.index, worker.index + ResampleRow, 0);
         for (std::int64_t j = 0; j < n; ++j, ++at[0])
         {
           double point[ResampleAxes];
           PointsOf(m_Operation, this->VoxelOf(at), point);
-          worker.result[j] = this->IsBeyond(point) ? m_Value : this->Interpolate(point, at, worker);
+          isAlone[j] = true;
+          if (this->IsBeyond(point))
+          {
+            alone[j] = m_Value;
+            continue;
+          }
+          isAlone[j] = !numbers || !this->AddPoint(point, at, j, base, lines, worker.index);
+          if (isAlone[j])
+          {
+            alone[j] = this->Interpolate(point, at, worker);
+          }
+        }
+        if (base)
+        {
+          m_Functions.gather(worker.result, numbers + (base - 1), worker.index, lines, n);
+        }
+        for (std::int64_t j = 0; j < n; ++j)
+        {
+          worker.result[j] = isAlone[j] ? alone[j] : worker.result[j];
         }
         m_Store(m_Call.output, first, n, worker.result);
       }
@@ -660,6 +702,32 @@ private:
   {
     return m_Tiles.edges[0].HasValue(point[0]) || m_Tiles.edges[1].HasValue(point[1]) ||
            m_Tiles.edges[2].HasValue(point[2]);
+  }
+
+  /** Adds point `j` to the points that are summed together, with its distance from `base`, where the first of these
+   * points begins. False: not all of its taps are there. */
+  bool
+  AddPoint(const double (&point)[ResampleAxes], const Coordinates & at, std::int64_t j, std::int64_t & base,
+           ResampleLine<TReal> * lines, std::int32_t * index) const
+  {
+    std::int64_t first[ResampleAxes];
+    std::int64_t strides[ResampleAxes];
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      first[i] = FillTaps(m_Tiles.axes[i], m_Tiles.edges[i], point[i], lines[i].weights + j, ResampleRow);
+    }
+    const std::int64_t inside = m_Source.FindInside(first, at, strides);
+    base = base ? base : inside;
+    if (!inside || inside - base > FarthestIndex || base - inside > FarthestIndex)
+    {
+      return false;
+    }
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      lines[i].stride = strides[i];
+    }
+    index[j] = static_cast<std::int32_t>(inside - base);
+    return true;
   }
 
   /** The value at one point: the sums of ResampleOperation. */

@@ -11,12 +11,13 @@ namespace chunkwise::files
 /** How the voxels of a level become one of the next. */
 enum class ZarrReducer
 {
-  None,    ///< there is one level
-  Mean,    ///< of integers the nearest one, the even one of two
-  Mode,    ///< the value that is there most often, the smallest of several
-  Minimum, ///< NaN if one of them is
+  None, ///< there is one level
+  // As BinOperation has them.
+  Mean,
+  Mode,
+  Minimum,
   Maximum,
-  Median ///< the lower one of two
+  Median
 };
 
 /** The part of the next level that voxels of `box` make, which begins at multiples of `factor` (1 or 2) along each

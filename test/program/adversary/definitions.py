@@ -407,6 +407,14 @@ def resampled(a, _):
     return a
 
 
+def binned(reduce):
+    """Blocks of two voxels along each axis; fewer where the image ends."""
+    def apply(a, _):
+        starts = [range(0, extent, 2) for extent in a.shape]
+        return numpy.array([[[reduce(a[z:z + 2, y:y + 2, x:x + 2]) for x in starts[2]] for y in starts[1]] for z in starts[0]])
+    return apply
+
+
 DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
@@ -437,6 +445,9 @@ DEFINITIONS = {
     "hysteresis": hysteresis, "boundaries": inner_boundaries,
     "threshold": otsu, "local-threshold": lambda a, _: (a > of_windows(numpy.mean)(a, None)).astype(float),
     "watershed": watershed, "resample": resampled,
+    "bin": binned(numpy.mean), "bin-sum": binned(numpy.sum), "crop": lambda a, _: a[1:, 2:, 3:],
+    "pad": lambda a, _: numpy.pad(a, ((1, 0), (2, 0), (3, 0))), "flip": lambda a, _: a[::-1, ::-1, ::-1],
+    "permute-axes": lambda a, _: a.transpose(),
     "deconvolve": lambda a, inputs: deconvolved(a, [file_of(inputs, "kernel")], [numpy.ones(a.shape)]),
     "deconvolve-varying": deconvolved_by_two,
     "distance": distance(lambda a: a != 0), "nearest": nearest, "expand-labels": expand,
@@ -444,7 +455,7 @@ DEFINITIONS = {
     "sequence": of_windows(numpy.mean),
 }
 # Their results have the type of the input, and no other.
-VOXELS = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
+VOXELS = ("crop", "pad", "flip", "permute-axes", "reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
           "opening-by-reconstruction", "closing-by-reconstruction", "regional-maxima", "regional-minima", "expand-labels")
 
 
