@@ -309,12 +309,16 @@ def extend(array: np.ndarray[Any, Any], sides: Iterable[Side], cval: Any) -> np.
 
 def _places(extent: int, side: Side) -> np.ndarray[Any, Any]:
     """The voxels of an axis that are seen at indices from before its first one to after its last one."""
-    index = np.arange(-side.before, extent + side.after)
-    if side.mode == "nearest":
+    return voxels_seen(np.arange(-side.before, extent + side.after), extent, side.mode)
+
+
+def voxels_seen(index: np.ndarray[Any, Any], extent: int, mode: str) -> np.ndarray[Any, Any]:
+    """The voxels of an axis that are seen at indices, inside the image or beyond its edge."""
+    if mode == "nearest":
         return np.clip(index, 0, extent - 1)
-    if side.mode == "wrap":
+    if mode == "wrap":
         return index % extent
-    if side.mode == "reflect":
+    if mode == "reflect":
         index = index % (2 * extent)
         return np.minimum(index, 2 * extent - 1 - index)
     period = max(2 * extent - 2, 1)

@@ -293,14 +293,41 @@ def test_generic_functions(random):
         both(name, close, image, difference, mode=["wrap"], extra_arguments=(-1,), axes=1)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_functions_of_windows(random, seed):
+    trial = Trial(random)
+    trial.axes = tuple(range(trial.ndim))  # SciPy takes no others with some modes
+    trial.count, image = trial.ndim, real(trial.image)
+    extents, origin = trial.extents(4)
+    both("generic_filter", close, image, np.std, extents, **trial.common(several=False), **origin)
+    element, origin = trial.element(4)
+    both("generic_filter", close, image, lambda voxels, power, by=1: (voxels ** power).sum() * by, footprint=element,
+         extra_arguments=(2,), extra_keywords={"by": 3}, **trial.common(several=False), **origin)
+
+    def differences(line, result, by):
+        result[...] = by * (line[size - 1:] - line[: len(result)])
+
+    size = int(random.integers(1, 6))
+    given = {"mode": str(random.choice(MODES)), "cval": 3.0, "origin": int(random.integers(-(size // 2), (size - 1) // 2 + 1))}
+    both("generic_filter1d", close, image, differences, size, int(random.integers(-trial.ndim, trial.ndim)), extra_arguments=(0.5,), **given)
+
+
+def test_functions_of_windows_of_integers():
+    image = np.array([[1, 2, 4], [8, 16, 32]], np.uint8)
+    assert ndi.generic_filter(image, np.mean, (1, 2)).tolist() == [[1, 2, 3], [8, 12, 24]]  # 1.5 is 2, and 3 is 3
+    assert ndi.generic_filter(image[:0], np.mean, 3).shape == (0, 3)
+    output = np.empty(image.shape)
+    assert ndi.generic_filter(image, np.max, 3, output=output) is output
+
+
 def test_names_that_are_not_here():
     with pytest.raises(AttributeError, match="chunkwise.regions"):
-        ndi.generic_filter  # noqa: B018
-    with pytest.raises(AttributeError, match="map_coordinates takes the points"):
-        ndi.geometric_transform  # noqa: B018
+        ndi.vectorized_filter  # noqa: B018
+    with pytest.raises(AttributeError, match="chunkwise.watershed"):
+        ndi.watershed_ift  # noqa: B018
     with pytest.raises(AttributeError, match="^chunkwise.ndimage has no median_filters$"):
         ndi.median_filters  # noqa: B018
-    assert not hasattr(ndi, "geometric_transform")
+    assert not hasattr(ndi, "fourier_shift")
     assert not set(ndi._INSTEAD) & set(ndi.__all__) and set(ndi._INSTEAD) <= set(scipy_ndi.__all__)
 
 
