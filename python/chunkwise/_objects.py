@@ -64,7 +64,8 @@ class _Groups:
 
     def _table(self, labels: _Array, array: _Array, columns: tuple[str, ...], quantiles: tuple[float, ...]) -> dict[str, _Array]:
         if array.size == 0:
-            names = [*columns, *(["intensity_median"] if quantiles else [])]
+            names = [f"{name}-{axis}" for name in columns for axis in range(self.array.ndim)]
+            names += [*columns, *(["intensity_median"] if quantiles else [])]
             return {"label": np.zeros(0, np.int64), **{name: np.zeros(0) for name in names}}
         found: dict[str, _Array] = tables(labels, array, ("label", *columns), quantiles, **self.options)[0]
         return found
@@ -128,7 +129,8 @@ def maximum(input: Any, labels: Any = None, index: Any = None, **options: Any) -
 def median(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
     """The median of the voxels of each label, NaN where there are none: ``scipy.ndimage.median``."""
     groups = _Groups(input, labels, index, options)
-    return groups.shape(_where_found(groups.measure((), (0.5,)), "intensity_median"))
+    medians = _where_found(groups.measure((), (0.5,)), "intensity_median")
+    return groups.shape(medians.astype(np.float32) if groups.dtype.name == "float32" else medians)
 
 
 def minimum_position(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:

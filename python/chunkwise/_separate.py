@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import filters
+from . import _core, filters
+from ._filter import foreseen
 
 
 def separate(image: Any, method: str | None = None, *, lower: float | None = None, upper: float | None = None,
@@ -60,6 +61,12 @@ def separate(image: Any, method: str | None = None, *, lower: float | None = Non
     options: dict[str, Any] = {"memory": memory, "threads": threads}
     isRange = method is None and not (lower is None and upper is None)
     chosen: Any = "fixed" if isRange else method or "otsu"
-    mask = filters.Threshold(chosen, lower=lower, upper=upper)(image, **options)
-    distances = filters.Distance("contour", spacing=spacing)(mask, **options)
-    return filters.Watershed(connectivity, height=height)(distances, None, mask, output=output, **options)
+    distance, watershed = filters.Distance("contour", spacing=spacing), filters.Watershed(connectivity, height=height)
+    try:
+        mask = filters.Threshold(chosen, lower=lower, upper=upper)(image, **options)
+        return watershed(distance(mask, **options), None, mask, output=output, **options)
+    except _core.BudgetError as error:
+        from ._windows import shape_of
+
+        shape = shape_of(image)
+        raise foreseen(error, [(distance, shape, "uint8"), (watershed, shape, "float32")], options) from None

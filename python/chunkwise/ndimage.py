@@ -38,7 +38,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from . import _core, filters
 from ._arrays import as_dtype, check_output
 from ._containers import is_on_device
-from ._filter import NOTED, Kernel
+from ._filter import NOTED, Kernel, foreseen
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
                        minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 from ._quick import quick
@@ -203,8 +203,9 @@ def _uniform(ndim: int, is_integer: bool, cval: Any, size: Any, mode: Any, origi
     if is_integer:
         # Sums are exact, so that ties are.
         extents = [side.before + side.after + 1 for side in sides]
-        return _Plan(tuple(weighted_step(np.ones(extent), [side], ndim, cval) for extent, side in zip(extents, sides)),
-                     float(math.prod(extents)))
+        # The constant beyond the edge is a sum, too, after the first axis.
+        return _Plan(tuple(weighted_step(np.ones(extent), [side], ndim, cval * math.prod(extents[:number]))
+                           for number, (extent, side) in enumerate(zip(extents, sides))), float(math.prod(extents)))
     steps = box_steps(filters.Mean, [side for side in sides if side.is_centered], cval)
     for side in sides:
         if not side.is_centered:
@@ -868,6 +869,8 @@ class _Grey:
     def _with_heights(self, erodes: bool, image: Any, output: Any) -> Any:
         if not is_in_memory(image):
             raise _core.ParameterError("structure: one that is not flat needs an array in memory")
+        if image.size == 0:
+            return _deliver(np.empty(image.shape, _wanted(image, output)), output)
         _, footprint, mode, origin, axes = self.key
         element, heights = footprint.array != 0, self.heights
         sides = element_sides(element, axes_of(axes, self.ndim), self.ndim, origin, mode, "structure")
@@ -1230,13 +1233,16 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
     spacing: Any = False if sampling is None else per_axis(sampling, len(shape), "sampling")
     _check_targets(shape, return_distances, return_indices, distances, np.float64, indices)
     results = []
+    nearest = filters.Nearest(features="background", spacing=spacing)
     if return_distances:
-        found = filters.Distance(spacing=spacing)(input, output=np.float64 if distances is None else distances, **options)
+        try:
+            found = filters.Distance(spacing=spacing)(input, output=np.float64 if distances is None else distances, **options)
+        except _core.BudgetError as error:
+            raise foreseen(error, [(nearest, shape, dtype_of(input))] if return_indices else [], options) from None
         if distances is None:
             results.append(found)
     if return_indices:
-        near = np.asarray(filters.Nearest(features="background", spacing=spacing)(input, output=np.int64, **options))
-        into = _indices_of(near, shape, indices)
+        into = _indices_of(np.asarray(nearest(input, output=np.int64, **options)), shape, indices)
         if indices is None:
             results.append(into)
     return tuple(results) if len(results) > 1 else results[0] if results else None

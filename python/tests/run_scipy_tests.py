@@ -243,7 +243,7 @@ def main():
         counts.wrap(name)
     settings.register_profile("same", derandomize=True, deadline=None)
     settings.load_profile("same")
-    status = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:warnings", "--no-header", "--tb=line", "-n0"
+    status = pytest.main(["-q", "--continue-on-collection-errors", "-p", "no:cacheprovider", "-p", "no:warnings", "--no-header", "--tb=line", "-n0"
                           if "xdist" in sys.modules else "-q", "-c", "/dev/null", "--pyargs", *options.packages])
     total = counts.report(options.list)
     missing = [each for each in names if not hasattr(ours, each)]

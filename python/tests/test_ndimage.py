@@ -3,6 +3,7 @@
 import inspect
 from concurrent.futures import ThreadPoolExecutor
 
+import fuzz_ndimage
 import numpy as np
 import pytest
 from conftest import make_image
@@ -262,6 +263,31 @@ def test_sums_of_integers(random):
     assert np.array_equal(ndi.laplace(image), scipy_ndi.laplace(image.astype(np.int64)).astype(np.uint8))
     derivative = scipy_ndi.gaussian_filter(image.astype(float), 1.0, (0, 0, 1))
     assert np.array_equal(ndi.gaussian_filter(image, 1.0, (0, 0, 1), output=np.int16), np.rint(derivative).astype(np.int16))
+
+
+def test_means_of_integers_beyond_edges_of_several_modes(random):
+    # One axis after the other: the constant is there what the sums before it are.
+    image = make_image(random, (9, 10, 11), "int16")
+    for size, mode in (((4, 2, 6), "constant"), ((7, 9, 4), ["reflect", "constant", "wrap"]), ((2, 4, 4), ["constant"] * 3)):
+        exact = scipy_ndi.uniform_filter(image.astype(np.float64), size, mode=mode, cval=700)
+        ours = ndi.uniform_filter(image, size, mode=mode, cval=700)
+        assert np.abs(ours - exact).max() <= 0.5 + 1e-9
+
+
+def test_images_without_voxels_have_no_extension():
+    empty = np.zeros((3, 0, 4))
+    for mode in MODES:
+        for made in (ndi.grey_closing, ndi.grey_erosion, ndi.white_tophat):
+            assert made(empty, structure=np.ones((3, 3, 3)), mode=mode).shape == empty.shape
+    assert ndi.generic_filter1d(empty, None, 3).shape == empty.shape
+
+
+def test_random_calls_are_those_of_scipy():
+    """Some of the calls that fuzz_ndimage.py makes by the thousand."""
+    cases = [fuzz_ndimage.Case(np.random.default_rng((41, number))) for number in range(400)]
+    results = [(fuzz_ndimage.compare(case)[0], str(case)) for case in cases]
+    assert [text for way, text in results if way in ("different", "crashed")] == []
+    assert sum(way in ("equal", "rounded") for way, _ in results) > 350
 
 
 def test_ranks_do_not_see_nan(random):

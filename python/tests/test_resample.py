@@ -139,6 +139,16 @@ def test_splines_by_numpy_are_those_of_scipy(order, mode):
         compare("map_coordinates", points, image=image + 1j * image[::-1])
 
 
+@pytest.mark.parametrize("interpolation", ["nearest", "label", "linear", "cubic", "lanczos"])
+def test_views_in_any_direction(interpolation):
+    image = _image(6, 7, 8, dtype="int16")
+    for view in (image[::-1], image[:, ::-1], image[..., ::-1], image[::-2, ::3, ::-1]):
+        # With points beyond the edges, where voxels at the edge are seen.
+        for given in ({"scale": 1.7}, {"affine": [[1, 0, 0, 4], [0, 1, 0, -3], [0, 0, 1, 6.25]], "antialias": False}):
+            np.testing.assert_array_equal(chunkwise.resample(view, interpolation=interpolation, **given),
+                                          chunkwise.resample(view.copy(), interpolation=interpolation, **given))
+
+
 def test_points_that_are_far_or_no_numbers():
     scipy = pytest.importorskip("scipy.ndimage")
     image = _image(5, 6)
