@@ -443,18 +443,30 @@ def _differences(input: Any, axis: Any, across: tuple[float, ...], output: Any, 
     return _linear(run, input, output, cval)
 
 
+@quick
 def sobel(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **options: Any) -> Any:
     """The difference along an axis, smoothed by 1, 2, 1 along the others: ``scipy.ndimage.sobel``. Integers wrap around, so
     an unsigned image needs ``output=np.float32`` or a signed type."""
     return _differences(input, axis, (1.0, 2.0, 1.0), output, mode, cval, options)
 
 
+@quick
 def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **options: Any) -> Any:
     """The difference along an axis, smoothed by 1, 1, 1 along the others: ``scipy.ndimage.prewitt``. Integers wrap around, so
     an unsigned image needs ``output=np.float32`` or a signed type."""
     return _differences(input, axis, (1.0, 1.0, 1.0), output, mode, cval, options)
 
 
+@lru_cache(256)
+def _cross(ndim: int, cval: Any, mode: str, axes: tuple[int, ...]) -> _Plan:
+    """The sum of second differences along up to three axes, in one pass."""
+    weights = np.zeros((3,) * len(axes))
+    for axis in range(len(axes)):
+        weights[(*(1,) * axis, slice(None), *(1,) * (len(axes) - 1 - axis))] += (1.0, -2.0, 1.0)
+    return _Plan((weighted_step(weights, [Side(axis, 1, 1, mode) for axis in axes], ndim, cval),), wraps=True)
+
+
+@quick
 def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *, axes: Any = None,
             **options: Any) -> Any:
     """The sum of the second differences 1, -2, 1: ``scipy.ndimage.laplace``. Integers wrap around, so an unsigned image
@@ -466,6 +478,9 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
         used = axes_of(given[1], ndim)
         if not used:
             return _run_plan(_Plan((Step(filters.Identity()),)), image, output, options)
+        modes = set(modes_of(given[0], len(used)))
+        if len(modes) == 1 and len(used) <= 3:
+            return _run_plan(_cross(ndim, cval, modes.pop(), tuple(sorted(used))), image, output, options)
         plans = []
         for axis, each in zip(used, modes_of(given[0], len(used))):
             modes = tuple(each for _ in range(ndim))
