@@ -28,7 +28,9 @@ class _Groups:
             self.index = np.array(1)
             return
         given = open_image(labels).array
-        if given.dtype.kind == "f" and np.array_equal(given, np.rint(given)) and np.abs(given).max(initial=0) < 2**53:
+        if given.dtype.kind == "f" and index is None:
+            given = given > 0
+        elif given.dtype.kind == "f" and np.array_equal(given, np.rint(given)) and np.abs(given).max(initial=0) < 2**53:
             given = given.astype(np.int64)
         check_labels(given)
         try:

@@ -267,6 +267,11 @@ def _kernel1d(sigma: float, order: int, radius: int) -> np.ndarray[Any, Any]:
     return weights
 
 
+#: Derivatives of the engine end where a weight is not 0, and their sigma is at least so many voxels.
+_MOST_SIGMAS = 38
+_LEAST_SIGMA = 0.06
+
+
 def _gaussian_side(axis: int, sigma: Any, radius: Any, mode: str, truncate: float) -> tuple[Side, float] | None:
     """The window along an axis, as SciPy chooses it; none where nothing is smoothed."""
     width = float(sigma)
@@ -275,6 +280,8 @@ def _gaussian_side(axis: int, sigma: Any, radius: Any, mode: str, truncate: floa
     if width <= 1e-15:
         return None
     reach = int(truncate * width + 0.5) if radius is None else whole_number(radius, "radius", 0)
+    # Weights beyond are 0.
+    reach = min(reach, int(_MOST_SIGMAS * width))
     return Side(axis, reach, reach, mode), width
 
 
@@ -292,7 +299,7 @@ def _gaussian(ndim: int, cval: Any, sigma: Any, order: Any, mode: Any, truncate:
         if found is None:
             continue
         side, width = found
-        if in_order or derivative > 3 or 2 * side.before < derivative:
+        if in_order or derivative > 3 or 2 * side.before < derivative or (derivative and width < _LEAST_SIGMA):
             steps.append(weighted_step(_kernel1d(width, derivative, side.before), [side], ndim, cval))
         else:
             windows[side] = width, derivative

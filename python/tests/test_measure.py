@@ -142,6 +142,14 @@ def test_positions_are_those_of_the_first_such_voxel():
     assert ndi.maximum_position(values, labels, [1, 2]) == [(0, 0), (1, 2)]
 
 
+def test_labels_may_be_real_numbers():
+    values, labels = np.array([1.0, 2.0, 3.0, 5.0]), np.array([0.5, 0.0, 2.0, 2.0])
+    assert ndi.maximum_position(values, labels) == scipy_ndi.maximum_position(values, labels) == (3,)
+    np.testing.assert_array_equal(ndi.median(values, np.rint(labels), [2, 0]), scipy_ndi.median(values, np.rint(labels), [2, 0]))
+    with pytest.raises(chunkwise.ParameterError, match="float64 is none of the types of labels"):
+        ndi.mean(values, labels, [2])
+
+
 def test_labels_that_are_missing():
     values, labels = np.array([1.0, 2.0, 3.0, 5.0]), np.array([1, 1, 0, 4])
     for name in ("sum_labels", "minimum", "maximum", "mean", "variance"):
