@@ -608,7 +608,7 @@ struct MeasurementNeeds::State
   DistinctNumbers           labels;
   DistinctNumbers           contacts;
   std::uint64_t             largest{ 0 };
-  /** Of a row of a part: what a worker's tables may grow by beyond its share. */
+  /** A row of a part has so many at most: a worker's tables grow by them beyond its share. */
   std::uint64_t                 mostRuns{ 0 };
   std::uint64_t                 mostPairs{ 0 };
   std::int64_t                  seenRows{ 0 };

@@ -396,7 +396,7 @@ constexpr std::int64_t LongestMeasuredRow = 65536;
 std::uint64_t
 GetBytesOfMeasureWorker(std::uint64_t memory, unsigned int concurrency);
 
-/** What a worker needs beside its tables, for parts of such a width at most. */
+/** The bytes that a worker needs beside its tables, for parts of such a width at most. */
 std::uint64_t
 GetBytesOfMeasureScan(std::uint64_t width);
 
