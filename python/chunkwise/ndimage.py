@@ -469,7 +469,9 @@ def _cross(ndim: int, cval: Any, mode: str, axes: tuple[int, ...]) -> _Plan:
     """The sum of second differences along up to three axes, in one pass."""
     weights = np.zeros((3,) * len(axes))
     for axis in range(len(axes)):
-        weights[(*(1,) * axis, slice(None), *(1,) * (len(axes) - 1 - axis))] += (1.0, -2.0, 1.0)
+        line: list[Any] = [1] * len(axes)
+        line[axis] = slice(None)
+        weights[tuple(line)] += (1.0, -2.0, 1.0)
     return _Plan((weighted_step(weights, [Side(axis, 1, 1, mode) for axis in axes], ndim, cval),), wraps=True)
 
 
@@ -485,9 +487,9 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
         used = axes_of(given[1], ndim)
         if not used:
             return _run_plan(_Plan((Step(filters.Identity()),)), image, output, options)
-        modes = set(modes_of(given[0], len(used)))
-        if len(modes) == 1 and len(used) <= 3:
-            return _run_plan(_cross(ndim, cval, modes.pop(), tuple(sorted(used))), image, output, options)
+        first, *others = modes_of(given[0], len(used))
+        if all(each == first for each in others) and len(used) <= 3:
+            return _run_plan(_cross(ndim, cval, first, tuple(sorted(used))), image, output, options)
         plans = []
         for axis, each in zip(used, modes_of(given[0], len(used))):
             modes = tuple(each for _ in range(ndim))
