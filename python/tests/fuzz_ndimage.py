@@ -338,6 +338,8 @@ class Case:
                 self.arguments.append(float(random.uniform(-180, 180)))
                 self.keywords["axes"] = tuple(int(each) for each in random.permutation(self.ndim)[:2])
                 self.keywords["reshape"] = bool(random.random() < 0.5)
+                # The middle of the axis is turned to halfway between two voxels.
+                self.keywords["order"] = max(order, 1)
         else:
             self.arguments.append(np.stack([random.uniform(-each, 2 * each + 1, (3, 5)) for each in self.shape]))
 
