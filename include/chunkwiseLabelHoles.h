@@ -27,6 +27,9 @@ public:
   {
     return m_Axis;
   }
+  /** Makes room for parts with numbers up to this one, as Add does when it meets them. Throws BudgetError. */
+  void
+  Reserve(std::uint64_t part);
   /** A box of both images, which begins where the one before it ended. Views have stride 1 along x. Throws BudgetError
    * if the tables need more memory. */
   void
@@ -49,8 +52,6 @@ private:
   template <typename TLabel, typename TPart>
   void
   AddRow(const BufferView & labels, const BufferView & parts, const Box & box, const Coordinates & at);
-  void
-  Reserve(std::uint64_t part);
   void
   Touch(std::uint64_t part, std::uint64_t label)
   {

@@ -141,6 +141,27 @@ public:
 private:
   friend class LabelMap;
   friend class LabelQuantiles;
+  friend class MeasurementNeeds;
+  struct State;
+  std::unique_ptr<State> m_State;
+};
+
+/** Finds the memory that is enough for Measurements whose tables did not fit, without tables: in some megabytes. It
+ * reads what they read, and no quantity depends on the order of boxes. */
+class Chunkwise_EXPORT MeasurementNeeds
+{
+public:
+  explicit MeasurementNeeds(const MeasurementSettings & settings);
+  ~MeasurementNeeds();
+  /** As Measurements::Add, but `labels` need not hold voxels before the box. */
+  void
+  Add(const BufferView & labels, const BufferView * intensity, const Box & box, Executor & executor);
+  /** The bytes for measurements with so many threads, and for so many quantiles after them. Labels of large numbers are
+   * counted in a sample: the result is some percent too large. */
+  std::uint64_t
+  GetBytes(unsigned int concurrency, std::size_t quantiles = 0) const;
+
+private:
   struct State;
   std::unique_ptr<State> m_State;
 };

@@ -149,6 +149,31 @@ struct TableChoices
   Reals                    direction;
 };
 
+/** Runs a measurement; if memory ends, reads everything once more to say how much is enough. forEach(visit) as of
+ * MeasureSlabs. */
+template <typename TRun, typename TForEach>
+void
+WithNeeds(const MeasurementSettings & settings, std::size_t quantiles, Executor & executor, TRun && run,
+          TForEach && forEach)
+{
+  try
+  {
+    run();
+    return;
+  }
+  catch (const BudgetError &)
+  {}
+  MeasurementNeeds needs(settings);
+  forEach([&](const BufferView & labels, const BufferView * intensity, const Box & slab) {
+    needs.Add(labels, intensity, slab, executor);
+  });
+  const std::uint64_t bytes = needs.GetBytes(executor.GetConcurrency(), quantiles);
+  throw BudgetError("the tables of labels need " + std::to_string(bytes) + " bytes, the memory for them is " +
+                      std::to_string(settings.memory),
+                    bytes,
+                    settings.memory);
+}
+
 /** (the table, the table of contacts or None). forEach(monitor, begin, end, visit) calls visit(labels, intensity or
  * nullptr, box) for slabs in ascending order. */
 template <typename TForEach>
@@ -169,7 +194,7 @@ MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOption
   MeasurementTable          table;
   MeasurementTable          more;
   MeasurementTable          touching;
-  Unlocked([&] {
+  const auto                run = [&] {
     Measurements measurements(settings);
     const double first = choices.quantiles.empty() ? 1.0 : 0.5;
     forEach(monitor, 0.0, first, [&](const BufferView & labels, const BufferView * intensity, const Box & slab) {
@@ -181,8 +206,8 @@ MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOption
       LabelQuantiles      search(measurements,
                             choices.quantiles,
                             settings.memory == 0      ? 0
-                                 : settings.memory > taken ? settings.memory - taken
-                                                           : 1);
+                                                : settings.memory > taken ? settings.memory - taken
+                                                                          : 1);
       while (search.BeginPass())
       {
         forEach(monitor, first, 1.0, [&](const BufferView & labels, const BufferView * intensity, const Box & slab) {
@@ -194,6 +219,10 @@ MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOption
     }
     table = measurements.MakeTable(space, choices.properties);
     touching = choices.contacts ? measurements.MakeContacts(space) : MeasurementTable();
+  };
+  Unlocked([&] {
+    WithNeeds(
+      settings, choices.quantiles.size(), executor, run, [&](auto && visit) { forEach(monitor, 0.0, 1.0, visit); });
   });
   nb::dict columns;
   nb::dict pairs;
@@ -320,25 +349,31 @@ FilterLabels(const Array & labels, const std::string & kind, const nb::ndarray<n
   std::unique_ptr<Executor> own;
   Executor &                executor = FindExecutor(options, own);
   PythonMonitor             monitor(options.progress);
-  Unlocked([&] {
-    Measurements       measurements(settings);
-    const BufferView & measured = table.GetSize() > 0 ? output : view;
+  const BufferView &        measured = table.GetSize() > 0 ? output : view;
+  const auto                forEach = [&](auto && visit) {
     ForEachSlab(view.box, monitor, 0, 0.5, [&](const Box & slab) {
       if (table.GetSize() > 0)
       {
         table.Apply(view, output, slab, executor);
       }
-      measurements.Add(measured, nullptr, slab, executor);
+      visit(measured, nullptr, slab);
+    });
+  };
+  const auto run = [&] {
+    Measurements measurements(settings);
+    forEach([&](const BufferView & given, const BufferView *, const Box & slab) {
+      measurements.Add(given, nullptr, slab, executor);
     });
     const LabelMap map(measurements, space, selection);
     ForEachSlab(view.box, monitor, 0.5, 1, [&](const Box & slab) { map.Apply(measured, output, slab, executor); });
-  });
+  };
+  Unlocked([&] { WithNeeds(settings, 0, executor, run, forEach); });
 }
 
 /** `labels` get those of the objects around the holes among the parts of the background. */
 std::uint64_t
 FillLabelHoles(const nb::ndarray<nb::device::cpu> & labels, const std::string & kind, const Array & parts,
-               const std::string & partKind, const RunOptions & options)
+               const std::string & partKind, std::uint64_t numberOfParts, const RunOptions & options)
 {
   const BufferView view = ToMeasuredView(Array(labels), kind);
   const BufferView background = ToMeasuredView(parts, partKind);
@@ -346,6 +381,7 @@ FillLabelHoles(const nb::ndarray<nb::device::cpu> & labels, const std::string & 
   std::uint64_t    count = 0;
   Unlocked([&] {
     LabelHoles holes(view.kind, background.kind, view.box.Extents(), options.budgets.host);
+    holes.Reserve(numberOfParts);
     ForEachSlab(view.box, monitor, 0, 0.5, [&](const Box & slab) { holes.Add(view, background, slab); });
     ForEachSlab(view.box, monitor, 0.5, 1, [&](const Box & slab) { holes.Fill(view, background, slab); });
     count = holes.GetCount();

@@ -690,6 +690,16 @@ def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Regi
     return result.finish()
 
 
+def foreseen(error: Any, later: Sequence[tuple[Filter, Sequence[int], Any]], options: dict[str, Any]) -> Any:
+    """The BudgetError of a run, or that of a later one, (filter, shape, dtype), which needs more: no work has begun there."""
+    for made, shape, dtype in later:
+        try:
+            made.plan(shape, dtype, **options)
+        except _core.BudgetError as other:
+            error = other if other.needed > error.needed else error
+    return error
+
+
 class Noted(threading.local):
     """The runs of this thread while somebody wants to know: whether a function does nothing but one prepared run."""
 

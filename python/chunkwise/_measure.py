@@ -345,10 +345,35 @@ def fill_label_holes(labels: Any, *, memory: int | str | None = None, threads: i
     kind = check_labels(array)
     result = as_input(array, kind).copy()
     part_kind = "uint32" if array.size < 1 << 32 else "uint64"
-    parts = filters.Label(connectivity=1)((result == 0).view("uint8"), output=part_kind, memory=memory, threads=threads)
-    _core.fill_label_holes(result, kind, np.ascontiguousarray(parts), part_kind,
+    try:
+        parts = filters.Label(connectivity=1)((result == 0).view("uint8"), output=part_kind, memory=memory, threads=threads)
+    except _core.BudgetError as error:
+        # The tables of the parts come after their labels: 9 bytes each.
+        needed = 9 * (_most_parts(result) + 1)
+        if needed <= error.needed:
+            raise
+        worse = _core.BudgetError(f"the tables of the parts of the background need {needed} bytes, more than the budget of "
+                                  f"{error.budget}")
+        worse.needed, worse.budget = needed, error.budget
+        raise worse from None
+    _core.fill_label_holes(result, kind, np.ascontiguousarray(parts), part_kind, int(parts.max(initial=0)),
                            make_options(memory=memory, threads=threads, progress=progress))
     return opened.wrap(result.view(array.dtype) if array.dtype.kind == "b" else result)
+
+
+def _most_parts(labels: np.ndarray[Any, Any]) -> int:
+    """At least as many as the background has parts: each has a voxel without one before it along any axis."""
+    count = 0
+    for plane in range(len(labels)):
+        first = labels[plane] == 0
+        before = labels[plane - 1] == 0 if plane else np.zeros_like(first)
+        for axis in range(first.ndim):
+            shifted = [slice(None)] * first.ndim
+            source = list(shifted)
+            shifted[axis], source[axis] = slice(1, None), slice(None, -1)
+            before[tuple(shifted)] |= first[tuple(source)]
+        count += int(np.count_nonzero(first & ~before))
+    return count
 
 
 def find_boundaries(labels: Any, connectivity: int = 1, mode: Literal["thick", "inner", "outer"] = "thick",

@@ -28,6 +28,10 @@ class _Groups:
             self.index = np.array(1)
             return
         given = open_image(labels).array
+        if given.dtype.kind == "f" and index is None:
+            given = given > 0
+        elif given.dtype.kind == "f" and np.array_equal(given, np.rint(given)) and np.abs(given).max(initial=0) < 2**53:
+            given = given.astype(np.int64)
         check_labels(given)
         try:
             self.labels = np.broadcast_to(given, self.array.shape)
@@ -62,7 +66,8 @@ class _Groups:
 
     def _table(self, labels: _Array, array: _Array, columns: tuple[str, ...], quantiles: tuple[float, ...]) -> dict[str, _Array]:
         if array.size == 0:
-            names = [*columns, *(["intensity_median"] if quantiles else [])]
+            names = [f"{name}-{axis}" for name in columns for axis in range(self.array.ndim)]
+            names += [*columns, *(["intensity_median"] if quantiles else [])]
             return {"label": np.zeros(0, np.int64), **{name: np.zeros(0) for name in names}}
         found: dict[str, _Array] = tables(labels, array, ("label", *columns), quantiles, **self.options)[0]
         return found
@@ -126,7 +131,8 @@ def maximum(input: Any, labels: Any = None, index: Any = None, **options: Any) -
 def median(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:
     """The median of the voxels of each label, NaN where there are none: ``scipy.ndimage.median``."""
     groups = _Groups(input, labels, index, options)
-    return groups.shape(_where_found(groups.measure((), (0.5,)), "intensity_median"))
+    medians = _where_found(groups.measure((), (0.5,)), "intensity_median")
+    return groups.shape(medians.astype(np.float32) if groups.dtype.name == "float32" else medians)
 
 
 def minimum_position(input: Any, labels: Any = None, index: Any = None, **options: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import filters
+from . import _core, filters
+from ._filter import foreseen
 
 
 def choose_method(method: str | None, lower: float | None, upper: float | None) -> Any:
@@ -64,6 +65,12 @@ def separate(image: Any, method: str | None = None, *, lower: float | None = Non
     array([0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 0], dtype=uint32)
     """
     options: dict[str, Any] = {"memory": memory, "threads": threads}
-    mask = filters.Threshold(choose_method(method, lower, upper), lower=lower, upper=upper)(image, **options)
-    distances = filters.Distance("contour", spacing=spacing)(mask, **options)
-    return filters.Watershed(connectivity, height=height)(distances, None, mask, output=output, **options)
+    distance, watershed = filters.Distance("contour", spacing=spacing), filters.Watershed(connectivity, height=height)
+    try:
+        mask = filters.Threshold(choose_method(method, lower, upper), lower=lower, upper=upper)(image, **options)
+        return watershed(distance(mask, **options), None, mask, output=output, **options)
+    except _core.BudgetError as error:
+        from ._windows import shape_of
+
+        shape = shape_of(image)
+        raise foreseen(error, [(distance, shape, "uint8"), (watershed, shape, "float32")], options) from None

@@ -309,17 +309,23 @@ def extend(array: np.ndarray[Any, Any], sides: Iterable[Side], cval: Any) -> np.
 
 def _places(extent: int, side: Side) -> np.ndarray[Any, Any]:
     """The voxels of an axis that are seen at indices from before its first one to after its last one."""
-    index = np.arange(-side.before, extent + side.after)
-    if side.mode == "nearest":
-        return np.clip(index, 0, extent - 1)
-    if side.mode == "wrap":
-        return index % extent
-    if side.mode == "reflect":
+    return voxels_seen(np.arange(-side.before, extent + side.after), extent, side.mode)
+
+
+def voxels_seen(index: np.ndarray[Any, Any], extent: int, mode: str) -> np.ndarray[Any, Any]:
+    """The voxels of an axis that are seen at indices, inside the image or beyond its edge."""
+    seen: np.ndarray[Any, Any] = np.zeros_like(index)
+    if mode == "nearest":
+        seen = np.clip(index, 0, extent - 1)
+    elif mode == "wrap":
+        seen = index % extent
+    elif mode == "reflect":
         index = index % (2 * extent)
-        return np.minimum(index, 2 * extent - 1 - index)
-    period = max(2 * extent - 2, 1)
-    index = index % period
-    return np.minimum(index, period - index) if extent > 1 else np.zeros_like(index)
+        seen = np.minimum(index, 2 * extent - 1 - index)
+    elif extent > 1:
+        index = index % (2 * extent - 2)
+        seen = np.minimum(index, 2 * extent - 2 - index)
+    return seen
 
 
 def _inner(shape: tuple[int, ...], sides: Iterable[Side]) -> tuple[slice, ...]:

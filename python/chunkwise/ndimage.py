@@ -33,14 +33,17 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from . import _core, filters
 from ._arrays import as_dtype, check_output
 from ._containers import is_on_device
-from ._filter import NOTED, Kernel
+from ._filter import NOTED, Kernel, foreseen
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
                        minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 from ._quick import quick
+from ._splines import interpolate
+from ._steps import step_distances
 from ._windows import (Side, Step, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
                        is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, run_steps, shape_of, side_of, sides_of,
                        weighted_step, whole_number)
@@ -48,9 +51,10 @@ from ._windows import (Side, Step, ascending, axes_of, axis_of, box_steps, dtype
 __all__ = [
     "affine_transform", "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_hit_or_miss", "binary_opening",
     "binary_propagation", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d",
-    "distance_transform_edt", "extrema",
+    "distance_transform_bf", "distance_transform_cdt", "distance_transform_edt", "extrema",
     "find_objects", "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
-    "generate_binary_structure", "generic_gradient_magnitude", "generic_laplace", "grey_closing", "grey_dilation",
+    "generate_binary_structure", "generic_filter", "generic_filter1d", "generic_gradient_magnitude", "generic_laplace",
+    "geometric_transform", "grey_closing", "grey_dilation",
     "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label", "laplace", "map_coordinates", "maximum", "maximum_filter",
     "maximum_filter1d", "maximum_position", "mean", "median", "median_filter", "minimum", "minimum_filter",
     "minimum_filter1d", "minimum_position", "morphological_gradient", "morphological_laplace", "percentile_filter",
@@ -62,13 +66,12 @@ __all__ = [
 _FUNCTIONS = ("scipy.ndimage has it. chunkwise.regions cuts an image of any size into regions with the voxels that their windows "
               "need, for a function of your own")
 _FOURIER = "np.fft.fftn of the image, the factor, and np.fft.ifftn; gaussian_filter and uniform_filter need no transform"
-_GEOMETRIC = ("map_coordinates takes the points that your function gives, for all voxels at once: np.stack of an array for each axis; "
-              "affine_transform, rotate, shift and zoom need no points")
 #: Names of SciPy that are not here, and what to use instead.
 _INSTEAD = {
-    "generic_filter": _FUNCTIONS, "generic_filter1d": _FUNCTIONS, "vectorized_filter": _FUNCTIONS,
+    "vectorized_filter": _FUNCTIONS,
     "fourier_ellipsoid": _FOURIER, "fourier_gaussian": _FOURIER, "fourier_shift": _FOURIER, "fourier_uniform": _FOURIER,
-    "geometric_transform": _GEOMETRIC,
+    "labeled_comprehension": "chunkwise.measure has the measurements of labels; value_indices has the voxels of each label",
+    "watershed_ift": "chunkwise.watershed, which takes markers and a mask",
 }
 
 
@@ -182,8 +185,9 @@ def _linear(run: Callable[[Any, Any, Any], Any], input: Any, output: Any, cval: 
                                        "filtered one after the other")
         kind = _complex_type(dtype, output)
         part = np.dtype(np.float32 if kind == np.complex64 else np.float64)
-        result = np.empty(image.shape, kind)
-        result.real = run(image.real, part, float(np.real(cval)))
+        real = run(image.real, part, float(np.real(cval)))
+        result = np.empty(real.shape, kind)
+        result.real = real
         result.imag = run(image.imag, part, float(np.imag(cval)))
         result = _deliver(result, output)
     return result if output is not None and result is output else wrap(result)
@@ -199,8 +203,9 @@ def _uniform(ndim: int, is_integer: bool, cval: Any, size: Any, mode: Any, origi
     if is_integer:
         # Sums are exact, so that ties are.
         extents = [side.before + side.after + 1 for side in sides]
-        return _Plan(tuple(weighted_step(np.ones(extent), [side], ndim, cval) for extent, side in zip(extents, sides)),
-                     float(math.prod(extents)))
+        # The constant beyond the edge is a sum, too, after the first axis.
+        return _Plan(tuple(weighted_step(np.ones(extent), [side], ndim, cval * math.prod(extents[:number]))
+                           for number, (extent, side) in enumerate(zip(extents, sides))), float(math.prod(extents)))
     steps = box_steps(filters.Mean, [side for side in sides if side.is_centered], cval)
     for side in sides:
         if not side.is_centered:
@@ -262,6 +267,11 @@ def _kernel1d(sigma: float, order: int, radius: int) -> np.ndarray[Any, Any]:
     return weights
 
 
+#: Derivatives of the engine end where a weight is not 0, and their sigma is at least so many voxels.
+_MOST_SIGMAS = 38
+_LEAST_SIGMA = 0.06
+
+
 def _gaussian_side(axis: int, sigma: Any, radius: Any, mode: str, truncate: float) -> tuple[Side, float] | None:
     """The window along an axis, as SciPy chooses it; none where nothing is smoothed."""
     width = float(sigma)
@@ -270,6 +280,8 @@ def _gaussian_side(axis: int, sigma: Any, radius: Any, mode: str, truncate: floa
     if width <= 1e-15:
         return None
     reach = int(truncate * width + 0.5) if radius is None else whole_number(radius, "radius", 0)
+    # Weights beyond are 0.
+    reach = min(reach, int(_MOST_SIGMAS * width))
     return Side(axis, reach, reach, mode), width
 
 
@@ -287,7 +299,7 @@ def _gaussian(ndim: int, cval: Any, sigma: Any, order: Any, mode: Any, truncate:
         if found is None:
             continue
         side, width = found
-        if in_order or derivative > 3 or 2 * side.before < derivative:
+        if in_order or derivative > 3 or 2 * side.before < derivative or (derivative and width < _LEAST_SIGMA):
             steps.append(weighted_step(_kernel1d(width, derivative, side.before), [side], ndim, cval))
         else:
             windows[side] = width, derivative
@@ -438,18 +450,32 @@ def _differences(input: Any, axis: Any, across: tuple[float, ...], output: Any, 
     return _linear(run, input, output, cval)
 
 
+@quick
 def sobel(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **options: Any) -> Any:
     """The difference along an axis, smoothed by 1, 2, 1 along the others: ``scipy.ndimage.sobel``. Integers wrap around, so
     an unsigned image needs ``output=np.float32`` or a signed type."""
     return _differences(input, axis, (1.0, 2.0, 1.0), output, mode, cval, options)
 
 
+@quick
 def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **options: Any) -> Any:
     """The difference along an axis, smoothed by 1, 1, 1 along the others: ``scipy.ndimage.prewitt``. Integers wrap around, so
     an unsigned image needs ``output=np.float32`` or a signed type."""
     return _differences(input, axis, (1.0, 1.0, 1.0), output, mode, cval, options)
 
 
+@lru_cache(256)
+def _cross(ndim: int, cval: Any, mode: str, axes: tuple[int, ...]) -> _Plan:
+    """The sum of second differences along up to three axes, in one pass."""
+    weights = np.zeros((3,) * len(axes))
+    for axis in range(len(axes)):
+        line: list[Any] = [1] * len(axes)
+        line[axis] = slice(None)
+        weights[tuple(line)] += (1.0, -2.0, 1.0)
+    return _Plan((weighted_step(weights, [Side(axis, 1, 1, mode) for axis in axes], ndim, cval),), wraps=True)
+
+
+@quick
 def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *, axes: Any = None,
             **options: Any) -> Any:
     """The sum of the second differences 1, -2, 1: ``scipy.ndimage.laplace``. Integers wrap around, so an unsigned image
@@ -461,6 +487,9 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
         used = axes_of(given[1], ndim)
         if not used:
             return _run_plan(_Plan((Step(filters.Identity()),)), image, output, options)
+        first, *others = modes_of(given[0], len(used))
+        if all(each == first for each in others) and len(used) <= 3:
+            return _run_plan(_cross(ndim, cval, first, tuple(sorted(used))), image, output, options)
         plans = []
         for axis, each in zip(used, modes_of(given[0], len(used))):
             modes = tuple(each for _ in range(ndim))
@@ -482,6 +511,49 @@ def _generic(input: Any, derivative: Callable[..., Any], squares: bool, output: 
     if squares and used:
         total = np.sqrt(total).astype(total.dtype, copy=False)
     return _deliver(total, output)
+
+
+def _results(result: np.ndarray[Any, Any], image: Any, output: Any) -> Any:
+    dtype = _wanted(image, output)
+    return _deliver(_to_integers(result, dtype, False) if dtype.kind in "iub" else result.astype(dtype, copy=False), output)
+
+
+def generic_filter(input: Any, function: Callable[..., float], size: Any = None, footprint: Any = None, output: Any = None,
+                   mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, extra_arguments: Any = (), extra_keywords: Any = None, *,
+                   axes: Any = None) -> Any:
+    """``function(voxels, ...)`` of the voxels of each window, an array of real numbers: ``scipy.ndimage.generic_filter``.
+
+    `function` is called for each voxel, on one core, of an array in memory. Windows as of `maximum_filter`.
+    """
+    image = np.asarray(input)
+    _check_real(image)
+    window = _window(image.ndim, *_key(size, footprint, mode, origin, axes))
+    extents = [1] * image.ndim
+    for side in window.sides:
+        extents[side.axis] = side.before + side.after + 1
+    windows = sliding_window_view(extend(image.astype(np.float64), window.sides, cval), extents) if image.size else image
+    element: Any = ... if window.element is None else window.element.reshape(extents)
+    result = np.empty(image.shape)
+    for index in np.ndindex(image.shape):
+        result[index] = function(windows[index][element].ravel(), *extra_arguments, **(extra_keywords or {}))
+    return _results(result, image, output)
+
+
+def generic_filter1d(input: Any, function: Callable[..., Any], filter_size: int, axis: int = -1, output: Any = None,
+                     mode: str = "reflect", cval: float = 0.0, origin: int = 0, extra_arguments: Any = (),
+                     extra_keywords: Any = None) -> Any:
+    """``function(line, result, ...)`` of each line along an axis, extended by the window, and of what it fills:
+    ``scipy.ndimage.generic_filter1d``."""
+    image = np.asarray(input)
+    _check_real(image)
+    along = axis_of(axis, image.ndim)
+    (side,) = sides_of((along,), (filter_size,), origin, mode, "filter_size")
+    result = np.empty(image.shape)
+    lines = np.moveaxis(extend(image.astype(np.float64), (side,), cval) if image.size else image, along, -1)
+    into = np.moveaxis(result, along, -1)
+    for index in np.ndindex(into.shape[:-1]):
+        function(lines[index].copy(), into[index], *extra_arguments, **(extra_keywords or {}))
+    return _results(result, image, output)
 
 
 def generic_laplace(input: Any, derivative2: Callable[..., Any], output: Any = None, mode: Any = "reflect", cval: float = 0.0,
@@ -821,6 +893,8 @@ class _Grey:
     def _with_heights(self, erodes: bool, image: Any, output: Any) -> Any:
         if not is_in_memory(image):
             raise _core.ParameterError("structure: one that is not flat needs an array in memory")
+        if image.size == 0:
+            return _deliver(np.empty(image.shape, _wanted(image, output)), output)
         _, footprint, mode, origin, axes = self.key
         element, heights = footprint.array != 0, self.heights
         sides = element_sides(element, axes_of(axes, self.ndim), self.ndim, origin, mode, "structure")
@@ -1172,8 +1246,6 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
     in the array. Without any voxel of 0 distances are infinite and indices are -1; SciPy's results are meaningless
     then.
     """
-    if not (return_distances or return_indices):
-        raise RuntimeError("at least one of return_distances and return_indices must be True")
     shape = shape_of(input) or (1,)
     if len(shape) > 3:
         raise _core.ParameterError(f"input: it has {len(shape)} dimensions; distances are taken along three axes. "
@@ -1183,29 +1255,96 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
     if isinstance(input, np.ndarray) and input.ndim == 0:
         input = np.atleast_1d(input)
     spacing: Any = False if sampling is None else per_axis(sampling, len(shape), "sampling")
-    given: dict[str, tuple[Any, tuple[int, ...], Any]] = {
-        "distances": (distances, shape, np.float64), "indices": (indices, (len(shape), *shape), np.int32)}
-    wanted = {"distances": return_distances, "indices": return_indices}
-    for name, (array, expected, dtype) in given.items():
-        if array is not None and not wanted[name]:
-            raise RuntimeError(f"{name}: an array for what is not returned")
-        if array is not None and (not isinstance(array, np.ndarray) or array.shape != expected or array.dtype != dtype):
-            raise RuntimeError(f"{name}: it must be an array of the shape {expected} and the type {np.dtype(dtype)}")
+    _check_targets(shape, return_distances, return_indices, distances, np.float64, indices)
     results = []
+    nearest = filters.Nearest(features="background", spacing=spacing)
     if return_distances:
-        found = filters.Distance(spacing=spacing)(input, output=np.float64 if distances is None else distances, **options)
+        try:
+            found = filters.Distance(spacing=spacing)(input, output=np.float64 if distances is None else distances, **options)
+        except _core.BudgetError as error:
+            raise foreseen(error, [(nearest, shape, dtype_of(input))] if return_indices else [], options) from None
         if distances is None:
             results.append(found)
     if return_indices:
-        near = np.asarray(filters.Nearest(features="background", spacing=spacing)(input, output=np.int64, **options))
-        into = np.empty((len(shape), *shape), np.int32) if indices is None else indices
-        if near.size:
-            is_none = near < 0
-            for axis, each in enumerate(np.unravel_index(np.where(is_none, 0, near), shape)):
-                into[axis] = np.where(is_none, -1, each)
+        into = _indices_of(np.asarray(nearest(input, output=np.int64, **options)), shape, indices)
         if indices is None:
             results.append(into)
     return tuple(results) if len(results) > 1 else results[0] if results else None
+
+
+def _check_targets(shape: tuple[int, ...], return_distances: bool, return_indices: bool, distances: Any, kind: Any, indices: Any) -> None:
+    if not (return_distances or return_indices):
+        raise RuntimeError("at least one of return_distances and return_indices must be True")
+    for name, array, is_wanted, expected, dtype in (("distances", distances, return_distances, shape, kind),
+                                                    ("indices", indices, return_indices, (len(shape), *shape), np.int32)):
+        if array is not None and not is_wanted:
+            raise RuntimeError(f"{name}: an array for what is not returned")
+        if array is not None and (not isinstance(array, np.ndarray) or array.shape != expected or array.dtype != dtype):
+            raise RuntimeError(f"{name}: it must be an array of the shape {expected} and the type {np.dtype(dtype)}")
+
+
+def _indices_of(places: np.ndarray[Any, Any], shape: tuple[int, ...], indices: Any) -> Any:
+    """Indices along each axis of places in the flattened array, -1 where there is none."""
+    into = np.empty((len(shape), *shape), np.int32) if indices is None else indices
+    if places.size:
+        is_none = places < 0
+        for axis, each in enumerate(np.unravel_index(np.where(is_none, 0, places), shape)):
+            into[axis] = np.where(is_none, -1, each)
+    return into
+
+
+def _distances_in_steps(input: Any, is_chessboard: bool, kind: Any, return_distances: bool, return_indices: bool, distances: Any,
+                        indices: Any) -> Any:
+    objects = np.asarray(input) != 0
+    _check_targets(objects.shape, return_distances, return_indices, distances, kind, indices)
+    steps, places = step_distances(objects, is_chessboard, return_indices)
+    results = []
+    if return_distances:
+        results += [steps.astype(kind)] if distances is None else []
+        if distances is not None:
+            distances[...] = steps
+    if places is not None:
+        into = _indices_of(places, objects.shape, indices)
+        results += [into] if indices is None else []
+    return tuple(results) if len(results) > 1 else results[0] if results else None
+
+
+_TAXICAB = ("taxicab", "cityblock", "manhattan")
+
+
+def distance_transform_bf(input: Any, metric: str = "euclidean", sampling: Any = None, return_distances: bool = True,
+                          return_indices: bool = False, distances: Any = None, indices: Any = None, **options: Any) -> Any:
+    """The distance of each voxel to the nearest one that is 0: ``scipy.ndimage.distance_transform_bf``, by no brute force.
+
+    `metric` is euclidean (`distance_transform_edt`), or taxicab or chessboard (`distance_transform_cdt`, as uint32).
+    """
+    named = metric.lower() if isinstance(metric, str) else metric
+    if named == "euclidean":
+        return distance_transform_edt(input, sampling, return_distances, return_indices, distances, indices, **options)
+    if named not in (*_TAXICAB, "chessboard"):
+        raise RuntimeError(f"metric: {metric!r} is none of euclidean, taxicab and chessboard")
+    return _distances_in_steps(input, named == "chessboard", np.uint32, return_distances, return_indices, distances, indices)
+
+
+def distance_transform_cdt(input: Any, metric: Any = "chessboard", return_distances: bool = True, return_indices: bool = False,
+                           distances: Any = None, indices: Any = None) -> Any:
+    """The steps from each voxel to the nearest one that is 0: ``scipy.ndimage.distance_transform_cdt``, by NumPy.
+
+    `metric` is chessboard or taxicab, or the structure of one of them. If several voxels are nearest, `indices` has one of
+    them; -1 without any voxel of 0.
+    """
+    ndim = np.ndim(input)
+    if isinstance(metric, str):
+        if metric not in (*_TAXICAB, "chessboard"):
+            raise _core.ParameterError(f"metric: {metric!r} is none of chessboard and taxicab")
+        is_chessboard = metric == "chessboard"
+    else:
+        structure = np.asarray(metric) != 0
+        known = [connectivity for connectivity in (1, ndim) if np.array_equal(structure, generate_binary_structure(ndim, connectivity))]
+        if not known:
+            raise _core.ParameterError("metric: the structure is neither that of chessboard nor that of taxicab")
+        is_chessboard = known[0] == ndim
+    return _distances_in_steps(input, is_chessboard, np.int32, return_distances, return_indices, distances, indices)
 
 
 # Other grids
@@ -1213,53 +1352,97 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
 _INTERPOLATIONS = {0: "nearest", 1: "linear", 3: "cubic"}
 _OUTSIDE = {"constant": "constant", "grid-constant": "grid-constant", "nearest": "nearest", "mirror": "mirror", "reflect": "reflect",
             "grid-mirror": "reflect", "grid-wrap": "grid-wrap"}
+_GRID_MODES = (*_OUTSIDE, "wrap")
 #: Voxels of padding after which the edge of a spline is that of the padding alone.
 _SPLINE_PADDING = 14
+#: SciPy's, which is less for splines of higher orders: their results near the edge depend on it.
+_PADDING_OF_SCIPY = 12
 
 
-def _resampled(input: Any, matrix: Any, offset: Any, shape: tuple[int, ...], output: Any, order: int, mode: str, cval: Any,
-               prefilter: bool, options: dict[str, Any], points: Any = None) -> Any:
-    """The values at ``matrix @ index + offset`` of each index of an array of this shape, or at ``points + offset``."""
+class _Grid(NamedTuple):
+    """The points ``matrix @ index + offset`` of each index of an array of this shape, or ``points + offset``."""
+
+    matrix: np.ndarray[Any, Any]
+    offset: np.ndarray[Any, Any]
+    shape: tuple[int, ...]
+    points: np.ndarray[Any, Any] | None = None
+
+    def moved(self, by: int) -> _Grid:
+        return self._replace(offset=self.offset + by)
+
+    def part(self, begin: int, end: int) -> list[np.ndarray[Any, Any]]:
+        """The points for a part of the first axis, along each axis of the image."""
+        if self.points is not None:
+            return [each[begin:end] + start for each, start in zip(self.points, self.offset)]
+        index = np.ix_(np.arange(begin, end), *(np.arange(extent) for extent in self.shape[1:]))
+        points = []
+        for row, start in zip(self.matrix, self.offset):
+            along: Any = np.full((1,) * len(self.shape), start)
+            for factor, each in zip(row, index):
+                along = along + factor * each if factor else along
+            points.append(along)
+        return points
+
+    def is_of_engine(self, ndim: int) -> bool:
+        return 1 <= ndim <= 3 and len(self.shape) == ndim and 0 not in self.shape and (
+            self.points is None or bool(np.abs(self.points).max() < 2**53))
+
+
+def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval: Any, prefilter: bool, options: dict[str, Any]) -> Any:
+    """The values at the points of a grid."""
     image, wrap = opened(input)
     if not is_in_memory(image):
         raise _core.ParameterError("input: only arrays in memory are resampled")
-    if not 1 <= image.ndim <= 3:
-        raise _core.ParameterError(f"input: it has {image.ndim} dimensions; arrays of one to three are resampled")
-    if order not in _INTERPOLATIONS:
-        raise _core.ParameterError(f"order: {order!r} is none of 0, 1 and 3")
-    if mode not in _OUTSIDE:
-        hint = "; its period is one voxel less than the array's extent, that of grid-wrap is not" if mode == "wrap" else ""
-        raise _core.ParameterError(f"mode: {mode!r} is none of {', '.join(_OUTSIDE)}{hint}")
+    if image.ndim == 0 or not grid.shape:
+        raise _core.ParameterError("input: it has no dimensions, or its result has none")
+    order = whole_number(order, "order")
+    if not 0 <= order <= 5:
+        raise _core.ParameterError(f"order: {order} is not from 0 to 5")
+    if mode not in _GRID_MODES:
+        raise _core.ParameterError(f"mode: {mode!r} is none of {', '.join(_GRID_MODES)}")
 
     def run(image: Any, output: Any, cval: Any) -> Any:
         dtype = _wanted(image, output)
-        outside: Any = _OUTSIDE[mode]
-        start = np.array(offset, np.float64)
-        if order == 3 and prefilter and mode in ("nearest", "grid-constant"):
-            how = {"constant_values": cval} if mode == "grid-constant" else {}
-            image = np.pad(image, _SPLINE_PADDING, "constant" if how else "edge", **how)
-            outside, start = "renormalized", start + _SPLINE_PADDING
-        ndim = image.ndim
-        affine: Any = np.hstack([np.asarray(matrix, np.float64), start[:, None]])
-        given: dict[str, Any] = {"outside_value": cval} if outside in ("constant", "grid-constant") else {}
-        if order == 3 and not prefilter:
-            given["prefilter"] = False
-        if points is not None:
-            given.update(displacements=points, displacements_are_points=True)
-        interpolation: Any = _INTERPOLATIONS[order]
-        filter = filters.Resample(size=shape, output_spacing=(1.0,) * ndim, output_origin=(0.0,) * ndim, affine=affine,
-                                  interpolation=interpolation, outside=outside, antialias=False, **given)
-        if dtype == np.float64 and image.dtype == np.float32 and order:
-            image = image.astype(np.float64)
-        kind = dtype if dtype == image.dtype or (dtype.kind == "f" and order) else np.dtype(np.float64) if order else image.dtype
-        if kind == dtype:
-            return filter(image, output=dtype if output is None else output, **options)
-        real = filter(image, output=kind, **options)
-        return _deliver(_to_integers(real, dtype, False) if dtype.kind in "iub" and real.dtype.kind == "f" else real.astype(dtype),
-                        output)
+        place, outside = grid, mode
+        by_engine = order in _INTERPOLATIONS and mode in _OUTSIDE and image.size > 0 and place.is_of_engine(image.ndim)
+        if order > 1 and prefilter and mode in ("nearest", "grid-constant"):
+            width = _SPLINE_PADDING if by_engine else _PADDING_OF_SCIPY
+            image = np.pad(image, width, **({"constant_values": cval} if mode == "grid-constant" else {"mode": "edge"}))
+            place = grid.moved(width)
+        if not by_engine:
+            if order > 1 and prefilter:
+                image = spline_filter(image, order, mode=mode, **options)
+            real = interpolate(image, place.part, place.shape, order, mode, cval, options.get("threads"))
+        else:
+            if place is not grid:
+                outside = "renormalized"
+            if dtype == np.float64 and image.dtype == np.float32 and order:
+                image = image.astype(np.float64)
+            is_kept = dtype == image.dtype or (dtype.kind == "f" and order)
+            kind: Any = np.dtype(np.float64) if order else image.dtype
+            real = _by_engine(image, place, order, outside, cval, prefilter, (dtype if output is None else output) if is_kept else kind,
+                              options)
+            if is_kept:
+                return real
+        return _deliver(_to_integers(real, dtype, False) if dtype.kind in "iub" and real.dtype.kind == "f" else
+                        real.astype(dtype, copy=False), output)
 
-    result = _linear(lambda image, output, cval: run(image, output, cval), image, output, cval)
+    result = _linear(run, image, output, cval)
     return result if output is not None and result is output else wrap(result)
+
+
+def _by_engine(image: Any, grid: _Grid, order: int, outside: Any, cval: Any, prefilter: bool, output: Any, options: dict[str, Any]) -> Any:
+    ndim = image.ndim
+    affine: Any = np.hstack([grid.matrix, grid.offset[:, None]])
+    given: dict[str, Any] = {"outside_value": cval} if outside in ("constant", "grid-constant") else {}
+    if order == 3 and not prefilter:
+        given["prefilter"] = False
+    if grid.points is not None:
+        given.update(displacements=grid.points, displacements_are_points=True)
+    interpolation: Any = _INTERPOLATIONS[order]
+    return filters.Resample(size=grid.shape, output_spacing=(1.0,) * ndim, output_origin=(0.0,) * ndim, affine=affine,
+                            interpolation=interpolation, outside=_OUTSIDE.get(outside, outside), antialias=False, **given)(
+                                image, output=output, **options)
 
 
 def affine_transform(input: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None, order: int = 3,
@@ -1269,16 +1452,17 @@ def affine_transform(input: Any, matrix: Any, offset: Any = 0.0, output_shape: A
     Parameters
     ----------
     input : array_like
-        One to three dimensions.
     matrix : array_like
-        For n dimensions: n by n numbers; n numbers, the diagonal; or n or n + 1 rows of n + 1 numbers, homogeneous.
+        For n dimensions: n rows, of n numbers if the result has n dimensions; n numbers, the diagonal; or n or n + 1 rows of n + 1
+        numbers, homogeneous.
     offset : float or sequence of float
     output_shape : tuple of int, optional
         The input's.
     output : array or dtype, optional
-    order : {0, 1, 3}
-        The nearest voxel, linear, or cubic splines.
-    mode : {'constant', 'grid-constant', 'nearest', 'mirror', 'reflect', 'grid-mirror', 'grid-wrap'}
+    order : int
+        0 to 5: the nearest voxel, linear, or splines. The engine has 0, 1 and 3 for up to three dimensions, NumPy computes the
+        others.
+    mode : {'constant', 'grid-constant', 'nearest', 'mirror', 'reflect', 'grid-mirror', 'wrap', 'grid-wrap'}
     cval : scalar
         The value beyond the edge with the modes constant and grid-constant.
     prefilter : bool
@@ -1287,19 +1471,23 @@ def affine_transform(input: Any, matrix: Any, offset: Any = 0.0, output_shape: A
     image, _ = opened(input)
     ndim = len(shape_of(image))
     given = np.asarray(matrix, np.float64)
-    start = np.array(np.broadcast_to(np.asarray(offset, np.float64), (ndim,)))
+    start = np.array([float(each) for each in per_axis(offset, ndim, "offset")])
     if given.shape in ((ndim, ndim + 1), (ndim + 1, ndim + 1)) and given.ndim == 2:
         if len(given) > ndim and not np.array_equal(given[-1], [0.0] * ndim + [1.0]):
             raise _core.ParameterError(f"matrix: the last row is {given[-1]}, it should be 0 ... 0 1")
         given, start = given[:ndim, :ndim], given[:ndim, ndim]
     if given.shape == (ndim,):
         given = np.diag(given)
-    if given.shape != (ndim, ndim):
-        raise _core.ParameterError(f"matrix: its shape is {given.shape}, for an array of {ndim} dimensions")
-    shape = tuple(shape_of(image)) if output_shape is None else tuple(operator.index(each) for each in output_shape)
-    if output_shape is None and isinstance(output, np.ndarray):
-        shape = output.shape
-    return _resampled(input, given, start, shape, output, order, mode, cval, prefilter, options)
+    shape = _shape_of_result(image, output_shape, output)
+    if given.shape != (ndim, len(shape)):
+        raise _core.ParameterError(f"matrix: its shape is {given.shape}, from an array of {ndim} dimensions to one of {len(shape)}")
+    return _resampled(input, _Grid(given, start, shape), output, order, mode, cval, prefilter, options)
+
+
+def _shape_of_result(image: Any, output_shape: Any, output: Any) -> tuple[int, ...]:
+    if output_shape is not None:
+        return tuple(operator.index(each) for each in output_shape)
+    return output.shape if isinstance(output, np.ndarray) else tuple(shape_of(image))
 
 
 def shift(input: Any, shift: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
@@ -1308,7 +1496,7 @@ def shift(input: Any, shift: Any, output: Any = None, order: int = 3, mode: str 
     image, _ = opened(input)
     ndim = len(shape_of(image))
     moved = -np.array([float(each) for each in per_axis(shift, ndim, "shift")])
-    return _resampled(input, np.eye(ndim), moved, tuple(shape_of(image)), output, order, mode, cval, prefilter, options)
+    return _resampled(input, _Grid(np.eye(ndim), moved, tuple(shape_of(image))), output, order, mode, cval, prefilter, options)
 
 
 def zoom(input: Any, zoom: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
@@ -1325,7 +1513,7 @@ def zoom(input: Any, zoom: Any, output: Any = None, order: int = 3, mode: str = 
     less = 0 if grid_mode else 1
     steps = np.array([(extent - less) / (wanted - less) if wanted > less else 1.0 for extent, wanted in zip(extents, shape)])
     start = 0.5 * steps - 0.5 if grid_mode else np.zeros(len(extents))
-    return _resampled(input, np.diag(steps), start, shape, output, order, mode, cval, prefilter, options)
+    return _resampled(input, _Grid(np.diag(steps), start, shape), output, order, mode, cval, prefilter, options)
 
 
 def rotate(input: Any, angle: float, axes: tuple[int, int] = (1, 0), reshape: bool = True, output: Any = None, order: int = 3,
@@ -1355,7 +1543,7 @@ def rotate(input: Any, angle: float, axes: tuple[int, int] = (1, 0), reshape: bo
     start[plane] = (sizes - 1) / 2 - turn @ ((wanted - 1) / 2)
     for axis, extent in zip(plane, wanted):
         shape[axis] = int(extent)
-    return _resampled(input, matrix, start, tuple(shape), output, order, mode, cval, prefilter, options)
+    return _resampled(input, _Grid(matrix, start, tuple(shape)), output, order, mode, cval, prefilter, options)
 
 
 def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
@@ -1365,26 +1553,50 @@ def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: int
     Parameters
     ----------
     input : array_like
-        One to three dimensions.
     coordinates : array_like
-        An array of points for each axis of `input`, in voxels, all of one shape, which is that of the result. They are finite.
+        An array of points for each axis of `input`, in voxels, all of one shape, which is that of the result. A point with a NaN
+        has the value `cval`.
     output, order, mode, cval, prefilter
         As of `affine_transform`.
     """
     image, _ = opened(input)
     ndim = len(shape_of(image))
     points = np.asarray(coordinates)
-    if points.dtype.kind not in "iuf" or points.ndim < 1 or len(points) != ndim:
+    if points.dtype.kind not in "iufb" or points.ndim < 1 or len(points) != ndim:
         raise _core.ParameterError(f"coordinates: {points.dtype} of the shape {points.shape}; they are {ndim} arrays of real numbers, "
                                    "one for each axis")
-    shape = points.shape[1:]
+    return _at_points(image, points.astype(np.float64, copy=False), output, order, mode, cval, prefilter, options)
+
+
+def _at_points(image: Any, points: np.ndarray[Any, Any], output: Any, order: int, mode: str, cval: Any, prefilter: bool,
+               options: dict[str, Any]) -> Any:
+    ndim, shape = len(points), points.shape[1:]
     # Points of any number of dimensions lie on a line.
     grid = shape if len(shape) == ndim else (1,) * (ndim - 1) + (math.prod(shape),)
-    wanted = np.empty(shape, _wanted(image, output))
+    dtype = dtype_of(image)
+    wanted = np.empty(shape, _complex_type(dtype, output) if dtype.kind == "c" else _wanted(image, output))
     if wanted.size:
-        wanted[...] = _resampled(np.asarray(image), np.eye(ndim), np.zeros(ndim), grid, wanted.dtype, order, mode, cval, prefilter,
-                                 options, points.reshape(ndim, *grid)).reshape(shape)
+        place = _Grid(np.eye(ndim), np.zeros(ndim), grid, points.reshape(ndim, *grid))
+        wanted[...] = _resampled(np.asarray(image), place, wanted.dtype, order, mode, cval, prefilter, options).reshape(shape)
     return _deliver(wanted, output)
+
+
+def geometric_transform(input: Any, mapping: Callable[..., Any], output_shape: Any = None, output: Any = None, order: int = 3,
+                        mode: str = "constant", cval: float = 0.0, prefilter: bool = True, extra_arguments: Any = (),
+                        extra_keywords: Any = None, **options: Any) -> Any:
+    """The values of the array at ``mapping(index, ...)`` of each index, a tuple: ``scipy.ndimage.geometric_transform``.
+
+    `mapping` is called for each voxel; `map_coordinates` takes the points of all at once. Further parameters as of
+    `affine_transform`.
+    """
+    image, _ = opened(input)
+    if not callable(mapping):
+        raise TypeError(f"mapping: {mapping!r} is no function of Python")
+    shape = _shape_of_result(image, output_shape, output)
+    points = np.empty((len(shape_of(image)), *shape))
+    for index in np.ndindex(shape):
+        points[(slice(None), *index)] = mapping(index, *extra_arguments, **(extra_keywords or {}))
+    return _at_points(image, points, output, order, mode, cval, prefilter, options)
 
 
 _SPLINE_POLES = {2: (math.sqrt(8) - 3,), 3: (math.sqrt(3) - 2,),

@@ -106,7 +106,7 @@ def _open_level(path: str, image: _Image) -> Any:
 
 def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (), memory: int | str = "4G", dtype: Any = None,
         resume: bool = True, overwrite: bool = False, journal: str | os.PathLike[str] | None = None, spacing: Any = None,
-        pyramid: str | None = None,         progress: bool | Callable[[float], object] | None = None, **options: Any) -> Report:
+        pyramid: str | None = None, progress: bool | Callable[[float], object] | None = None, **options: Any) -> Report:
     """Filters an image from store to store, in blocks of whole write units, under a memory limit.
 
     While a block is computed, the next one is read and the last one is written. Planes that two blocks share are kept:

@@ -47,6 +47,47 @@ def test_indices_lead_to_the_first_nearest_voxel(shape):
         assert tuple(indices[(slice(None), *voxel)]) == tuple(zeros[squares.argmin()])
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, (4, 5, 6, 3)])
+def test_distances_in_steps(random, shape):
+    for rarity in (0.02, 0.3, 0.95, 1.0):
+        image = random.random(shape) < rarity
+        for metric in ("taxicab", "chessboard", "manhattan"):
+            theirs = scipy_ndi.distance_transform_cdt(image, metric)
+            ours, indices = ndi.distance_transform_cdt(image, metric, return_indices=True)
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+            if image.all():
+                assert (indices == -1).all()
+                continue
+            assert not image[tuple(indices)].any()
+            steps = np.abs(indices - np.indices(shape))
+            np.testing.assert_array_equal(steps.max(0) if metric == "chessboard" else steps.sum(0), theirs)
+            brute = ndi.distance_transform_bf(image, metric)
+            assert brute.dtype == np.uint32
+            np.testing.assert_array_equal(brute, theirs)
+        structure = ndi.generate_binary_structure(len(shape), len(shape))
+        np.testing.assert_array_equal(ndi.distance_transform_cdt(image, structure), scipy_ndi.distance_transform_cdt(image, structure))
+    if len(shape) < 4:
+        np.testing.assert_array_equal(ndi.distance_transform_bf(image[..., :0], return_indices=True)[1].shape,
+                                      (len(shape), *image[..., :0].shape))
+        half = random.random(shape) < 0.5
+        half.flat[0] = False
+        np.testing.assert_allclose(ndi.distance_transform_bf(half, sampling=0.5), scipy_ndi.distance_transform_bf(half, sampling=0.5))
+    targets = np.empty(shape, np.int32), np.empty((len(shape), *shape), np.int32)
+    assert ndi.distance_transform_cdt(image, return_indices=True, distances=targets[0], indices=targets[1]) is None
+    np.testing.assert_array_equal(targets[0], scipy_ndi.distance_transform_cdt(image))
+
+
+def test_metrics_that_are_not_there():
+    image = np.ones((3, 4))
+    for call in (lambda: ndi.distance_transform_cdt(image, "euclidean"), lambda: ndi.distance_transform_bf(image, "mean"),
+                 lambda: ndi.distance_transform_cdt(image, np.eye(3))):
+        with pytest.raises((chunkwise.ParameterError, RuntimeError), match="metric"):
+            call()
+    with pytest.raises(RuntimeError, match="at least one"):
+        ndi.distance_transform_cdt(image, return_distances=False)
+
+
 def test_results_go_into_arrays():
     image = np.ones((5, 6), np.uint8)
     image[2, 3] = 0

@@ -1,6 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """chunkwise.measure against scikit-image, the measurements of chunkwise.ndimage against SciPy."""
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -139,6 +140,14 @@ def test_positions_are_those_of_the_first_such_voxel():
     values, labels = np.array([[3, 1, 1], [1, 3, 3]]), np.array([[1, 2, 1], [2, 1, 2]])
     assert ndi.minimum_position(values, labels, [1, 2]) == [(0, 2), (0, 1)]
     assert ndi.maximum_position(values, labels, [1, 2]) == [(0, 0), (1, 2)]
+
+
+def test_labels_may_be_real_numbers():
+    values, labels = np.array([1.0, 2.0, 3.0, 5.0]), np.array([0.5, 0.0, 2.0, 2.0])
+    assert ndi.maximum_position(values, labels) == scipy_ndi.maximum_position(values, labels) == (3,)
+    np.testing.assert_array_equal(ndi.median(values, np.rint(labels), [2, 0]), scipy_ndi.median(values, np.rint(labels), [2, 0]))
+    with pytest.raises(chunkwise.ParameterError, match="float64 is none of the types of labels"):
+        ndi.mean(values, labels, [2])
 
 
 def test_labels_that_are_missing():
@@ -438,3 +447,39 @@ def test_value_indices():
                     np.testing.assert_array_equal(a, b)
     with pytest.raises(ValueError):
         chunkwise.ndimage.value_indices(np.zeros(3))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_memory_that_a_budget_error_names_is_enough(random, threads):
+    for shape, stride in (((20, 30, 60), 1), ((150, 200), 10**12 + 7), ((40000,), 1)):
+        labels = ndi.label(random.random(shape) > 0.6)[0].astype(np.int64) * stride
+        values = (random.normal(size=shape) * 10.0 ** random.integers(-3, 4, shape)).astype("float32")
+        for call in (lambda **given: chunkwise.measure(labels, values, **given),
+                     lambda **given: chunkwise.measure(labels, values, quantiles=(0.1, 0.5), columns=("area",), **given),
+                     lambda **given: chunkwise.contacts(labels, **given),
+                     lambda **given: chunkwise.filter_labels(labels, min_size=3, **given),
+                     lambda **given: chunkwise.fill_label_holes(labels, **given),
+                     lambda **given: ndi.mean(values, labels, [stride, 2 * stride], **given)):
+            expected = call(threads=threads)
+            with pytest.raises(chunkwise.BudgetError) as caught:
+                call(memory=5000, threads=threads)
+            needed = caught.value.needed
+            assert str(needed) in str(caught.value)
+            found = call(memory=needed, threads=threads)
+            for a, b in zip(*((each.values() if isinstance(each, dict) else [each]) for each in (found, expected))):
+                np.testing.assert_array_equal(a, b)
+            # It is no more than a few times the least.
+            with pytest.raises(chunkwise.BudgetError):
+                call(memory=needed // 8, threads=threads)
+
+
+def test_the_memory_that_stages_need_is_named_at_once(random):
+    image = random.random((30, 40, 50)).astype("float32")
+    for call in (lambda memory: chunkwise.threshold(image, "otsu", memory=memory), lambda memory: chunkwise.separate(image, memory=memory),
+                 lambda memory: chunkwise.threshold_otsu((image * 1e6).astype("int32"), memory=memory),
+                 lambda memory: ndi.distance_transform_edt(image > 0.5, return_indices=True, memory=memory)):
+        with pytest.raises(chunkwise.BudgetError) as caught:
+            call(1000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # so little memory costs time
+            call(caught.value.needed)

@@ -3,6 +3,7 @@
 import inspect
 from concurrent.futures import ThreadPoolExecutor
 
+import fuzz_ndimage
 import numpy as np
 import pytest
 from conftest import make_image
@@ -116,6 +117,18 @@ def test_derivatives(random, seed):
         both(name, close, trial.image, width, mode=mode, cval=common["cval"], truncate=3.0)
     for name in ("sobel", "prewitt"):
         both(name, close, trial.image, int(random.integers(-trial.ndim, trial.ndim)), mode=mode, cval=common["cval"])
+
+
+@pytest.mark.parametrize("truncate", [4.0, 100.0])
+def test_narrow_and_long_kernels(random, truncate):
+    """Weights that are 0 in double precision change nothing."""
+    image = random.normal(size=(12, 13))
+    for sigma in (0.01, 0.05, 0.1, 0.25, 0.6, 2.0):
+        for order in (0, (0, 1), (2, 0), (1, 1), (3, 0), (0, 4)):
+            both("gaussian_filter", close, image, sigma, order, truncate=truncate)
+        both("gaussian_laplace", close, image, sigma, truncate=truncate)
+        both("gaussian_gradient_magnitude", close, image, sigma, truncate=truncate)
+    both("gaussian_filter", close, image, 0.3, (0, 1), radius=40)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -264,6 +277,31 @@ def test_sums_of_integers(random):
     assert np.array_equal(ndi.gaussian_filter(image, 1.0, (0, 0, 1), output=np.int16), np.rint(derivative).astype(np.int16))
 
 
+def test_means_of_integers_beyond_edges_of_several_modes(random):
+    # One axis after the other: the constant is there what the sums before it are.
+    image = make_image(random, (9, 10, 11), "int16")
+    for size, mode in (((4, 2, 6), "constant"), ((7, 9, 4), ["reflect", "constant", "wrap"]), ((2, 4, 4), ["constant"] * 3)):
+        exact = scipy_ndi.uniform_filter(image.astype(np.float64), size, mode=mode, cval=700)
+        ours = ndi.uniform_filter(image, size, mode=mode, cval=700)
+        assert np.abs(ours - exact).max() <= 0.5 + 1e-9
+
+
+def test_images_without_voxels_have_no_extension():
+    empty = np.zeros((3, 0, 4))
+    for mode in MODES:
+        for made in (ndi.grey_closing, ndi.grey_erosion, ndi.white_tophat):
+            assert made(empty, structure=np.ones((3, 3, 3)), mode=mode).shape == empty.shape
+    assert ndi.generic_filter1d(empty, None, 3).shape == empty.shape
+
+
+def test_random_calls_are_those_of_scipy():
+    """Some of the calls that fuzz_ndimage.py makes by the thousand."""
+    cases = [fuzz_ndimage.Case(np.random.default_rng((41, number))) for number in range(400)]
+    results = [(fuzz_ndimage.compare(case)[0], str(case)) for case in cases]
+    assert [text for way, text in results if way in ("different", "crashed")] == []
+    assert sum(way in ("equal", "rounded") for way, _ in results) > 350
+
+
 def test_ranks_do_not_see_nan(random):
     image = random.normal(size=(30, 40)).astype(np.float32)
     image[random.random(image.shape) < 0.3] = np.nan
@@ -293,14 +331,41 @@ def test_generic_functions(random):
         both(name, close, image, difference, mode=["wrap"], extra_arguments=(-1,), axes=1)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_functions_of_windows(random, seed):
+    trial = Trial(random)
+    trial.axes = tuple(range(trial.ndim))  # SciPy takes no others with some modes
+    trial.count, image = trial.ndim, real(trial.image)
+    extents, origin = trial.extents(4)
+    both("generic_filter", close, image, np.std, extents, **trial.common(several=False), **origin)
+    element, origin = trial.element(4)
+    both("generic_filter", close, image, lambda voxels, power, by=1: (voxels ** power).sum() * by, footprint=element,
+         extra_arguments=(2,), extra_keywords={"by": 3}, **trial.common(several=False), **origin)
+
+    def differences(line, result, by):
+        result[...] = by * (line[size - 1:] - line[: len(result)])
+
+    size = int(random.integers(1, 6))
+    given = {"mode": str(random.choice(MODES)), "cval": 3.0, "origin": int(random.integers(-(size // 2), (size - 1) // 2 + 1))}
+    both("generic_filter1d", close, image, differences, size, int(random.integers(-trial.ndim, trial.ndim)), extra_arguments=(0.5,), **given)
+
+
+def test_functions_of_windows_of_integers():
+    image = np.array([[1, 2, 4], [8, 16, 32]], np.uint8)
+    assert ndi.generic_filter(image, np.mean, (1, 2)).tolist() == [[1, 2, 3], [8, 12, 24]]  # 1.5 is 2, and 3 is 3
+    assert ndi.generic_filter(image[:0], np.mean, 3).shape == (0, 3)
+    output = np.empty(image.shape)
+    assert ndi.generic_filter(image, np.max, 3, output=output) is output
+
+
 def test_names_that_are_not_here():
     with pytest.raises(AttributeError, match="chunkwise.regions"):
-        ndi.generic_filter  # noqa: B018
-    with pytest.raises(AttributeError, match="map_coordinates takes the points"):
-        ndi.geometric_transform  # noqa: B018
+        ndi.vectorized_filter  # noqa: B018
+    with pytest.raises(AttributeError, match="chunkwise.watershed"):
+        ndi.watershed_ift  # noqa: B018
     with pytest.raises(AttributeError, match="^chunkwise.ndimage has no median_filters$"):
         ndi.median_filters  # noqa: B018
-    assert not hasattr(ndi, "geometric_transform")
+    assert not hasattr(ndi, "fourier_shift")
     assert not set(ndi._INSTEAD) & set(ndi.__all__) and set(ndi._INSTEAD) <= set(scipy_ndi.__all__)
 
 

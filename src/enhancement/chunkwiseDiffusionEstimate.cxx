@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCheckedParameters.h"
 #include "chunkwiseDiffusionOperation.h"
 #include "chunkwiseDiffusionRows.h"
 #include "chunkwiseError.h"

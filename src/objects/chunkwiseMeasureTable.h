@@ -105,6 +105,11 @@ private:
     std::uint64_t label;
     std::uint32_t slot;
   };
+
+public:
+  static constexpr std::size_t BytesOfHash = sizeof(Entry);
+
+private:
   std::size_t
   PlaceOf(std::uint64_t label) const
   {
@@ -277,6 +282,8 @@ public:
   void
   Clear();
 
+  static constexpr std::size_t RowsOfBlock = 256;
+
 private:
   /** A digit and one more, into which 2^62 numbers carry. */
   void
@@ -291,8 +298,6 @@ private:
   Widen(int low, int high);
   std::uint32_t
   AddRow(std::uint64_t label);
-
-  static constexpr std::size_t RowsOfBlock = 256;
 
   MeasureLayout                                m_Layout;
   std::vector<std::uint64_t>                   m_Labels;
@@ -383,6 +388,17 @@ BitsOfLabel(TLabel label)
 {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(label));
 }
+
+/** Voxels of the longest rows of parts. */
+constexpr std::int64_t LongestMeasuredRow = 65536;
+
+/** The bytes of rows, and of contacts, with which a worker adds its tables to the common ones. */
+std::uint64_t
+GetBytesOfMeasureWorker(std::uint64_t memory, unsigned int concurrency);
+
+/** The bytes that a worker needs beside its tables, for parts of such a width at most. */
+std::uint64_t
+GetBytesOfMeasureScan(std::uint64_t width);
 
 /** Calls visit(begin, n) for parts of a box of a view: whole rows of up to 65536 voxels, some of which follow each
  * other along y and z, so that parts of similar sizes keep `concurrency` workers busy. */

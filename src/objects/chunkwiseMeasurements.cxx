@@ -565,6 +565,21 @@ private:
 
 } // namespace
 
+std::uint64_t
+GetBytesOfMeasureWorker(std::uint64_t memory, unsigned int concurrency)
+{
+  constexpr std::uint64_t most = std::uint64_t{ 4 } << 20;
+  return memory == 0 ? most
+                     : std::min(most, std::max<std::uint64_t>(memory / (8 * std::uint64_t{ concurrency }), 1 << 16));
+}
+
+std::uint64_t
+GetBytesOfMeasureScan(std::uint64_t width)
+{
+  // Bits of two planes of 64 rows and a row before; a run for each voxel of a row.
+  return 2 * 65 * ((width + 63) / 64) * sizeof(std::uint64_t) + width * sizeof(LabelRun);
+}
+
 Measurements::Measurements(const MeasurementSettings & settings)
 {
   if (IsFloatingPoint(settings.labelKind))
@@ -688,10 +703,7 @@ Measurements::Add(const BufferView & labels, const BufferView * intensity, const
   std::vector<std::unique_ptr<MeasureWorker>> workers(executor.GetConcurrency());
   std::mutex                                  mutex;
   // A worker keeps this for itself before it adds to the common table.
-  const std::uint64_t ofWorker = std::min<std::uint64_t>(
-    std::uint64_t{ 4 } << 20,
-    settings.memory > 0 ? std::max<std::uint64_t>(settings.memory / (8 * workers.size()), 1 << 16)
-                        : ~std::uint64_t{ 0 });
+  const std::uint64_t ofWorker = GetBytesOfMeasureWorker(settings.memory, executor.GetConcurrency());
   DispatchPixelKind(settings.labelKind, [&](auto pixel) {
     using Label = decltype(pixel);
     if constexpr (std::is_integral<Label>::value)

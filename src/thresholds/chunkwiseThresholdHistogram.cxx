@@ -111,9 +111,30 @@ ComputeThresholdHistogram(const SummaryRun & run, PixelKind kind, int bins, bool
   {
     SetStage(*statistics, kind);
   }
-  PartMonitor           first(monitor, 0, 0.5);
-  PartMonitor           second(monitor, 0.5, 1);
-  const ImageStatistics found(masked ? statistics->stageKind : kind, run(statistics, &first));
+  PartMonitor first(monitor, 0, 0.5);
+  PartMonitor second(monitor, 0.5, 1);
+  SideData    summary;
+  try
+  {
+    summary = run(statistics, &first);
+  }
+  catch (const BudgetError & error)
+  {
+    // The error names what is enough for the histogram, too.
+    try
+    {
+      countsOf(bins > 0 ? bins : isReal ? 256 : MostBins, 0, 1, nullptr);
+    }
+    catch (const BudgetError & later)
+    {
+      if (later.needed > error.needed)
+      {
+        throw;
+      }
+    }
+    throw;
+  }
+  const ImageStatistics found(masked ? statistics->stageKind : kind, summary);
   if (found.GetCount() == found.GetNumberOfInfinities())
   {
     throw ParameterError("the image has no finite voxel from which a threshold could be taken");

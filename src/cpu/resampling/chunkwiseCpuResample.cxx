@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace chunkwise
 {
@@ -896,7 +897,10 @@ RunInterpolation(const KernelCall & call, const ResampleTiles & tiles)
   });
 }
 
-/** Calls f(at, n, offsets) for pieces of rows of a tile, with the offsets of the nearest voxels, -1 for the value. */
+/** No voxel, but the value. Offsets of voxels may be below 0, where rows or planes come in descending order. */
+constexpr std::int64_t NoVoxel = std::numeric_limits<std::int64_t>::min();
+
+/** Calls f(at, n, offsets) for pieces of rows of a tile, with the offsets of the nearest voxels, or NoVoxel. */
 template <typename TFunctor>
 void
 ForEachNearest(const KernelCall & call, const ResampleTiles & tiles, const Box & tile, TFunctor && f)
@@ -926,8 +930,8 @@ ForEachNearest(const KernelCall & call, const ResampleTiles & tiles, const Box &
           const int          a = operation.axes[i];
           const std::int64_t from = MapVoxel(
             FirstTap(tiles.axes[i], tiles.edges[i].Move(point[i])), tiles.axes[i].length, operation.outside, false);
-          const bool hasValue = from < 0 || offsets[j] < 0 || tiles.edges[i].HasValue(point[i]);
-          offsets[j] = hasValue ? -1 : offsets[j] + (from - view.box.lower[a]) * view.stride[a];
+          const bool hasValue = from < 0 || offsets[j] == NoVoxel || tiles.edges[i].HasValue(point[i]);
+          offsets[j] = hasValue ? NoVoxel : offsets[j] + (from - view.box.lower[a]) * view.stride[a];
         }
       }
       f(static_cast<const Coordinates &>(at), n, static_cast<const std::int64_t *>(offsets));
@@ -956,9 +960,9 @@ RunNearest(const KernelCall & call, const ResampleTiles & tiles)
         constexpr std::size_t pixelBytes = decltype(bytes)::value;
         for (std::int64_t j = 0; j < n; ++j)
         {
-          const char * const from =
-            offsets[j] < 0 ? value
-                                : static_cast<const char *>(input.data) + offsets[j] * static_cast<std::int64_t>(pixelBytes);
+          const char * const from = offsets[j] == NoVoxel ? value
+                                                               : static_cast<const char *>(input.data) +
+                                                              offsets[j] * static_cast<std::int64_t>(pixelBytes);
           std::memcpy(voxels + j * static_cast<std::int64_t>(pixelBytes), from, pixelBytes);
         }
       };
