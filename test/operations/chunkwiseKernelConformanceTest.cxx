@@ -214,8 +214,9 @@ TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
         // The host alone runs these roles of Fixpoint, and those beside a device.
         const bool isOfOneSide = role == &KernelSet::amend || role == &KernelSet::isOpen ||
                                  role == &KernelSet::settle || role == &KernelSet::head;
-        // So far the CPU alone has watersheds.
-        if (!isOfOneSide && name != "watershed" && kernels.Find(name, role))
+        // So far the CPU alone has these.
+        const bool isOfHost = name == "watershed" || name == "bin" || name == "rearrange";
+        if (!isOfOneSide && !isOfHost && kernels.Find(name, role))
         {
           names.push_back(KernelRegistry::Describe(name, role));
         }
