@@ -33,6 +33,7 @@ CAPABILITIES = {
     "statistics": "Statistics and histograms",
     "objects": "Objects: components, distances, thresholds",
     "derivatives": "Derivatives",
+    "enhancement": "Enhancement",
     "resampling": "Resampling",
     "network": "Networks",
     "host-to-host": "Host to host",
