@@ -17,7 +17,8 @@ if(CHUNKWISE_SANITIZERS)
   string(REPLACE ";" "," _sanitizers "${CHUNKWISE_SANITIZERS}")
   # After the flags of the build type. -O1 keeps stack traces readable, and compiles in half the time.
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${_sanitizers}>
-    $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=undefined> $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>
+    $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=undefined>
+    $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize-recover=vptr,pointer-overflow> $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>
     $<$<COMPILE_LANGUAGE:C,CXX>:-O1> $<$<COMPILE_LANGUAGE:C,CXX>:-g1>)
   add_link_options(-fsanitize=${_sanitizers})
 endif()
@@ -32,7 +33,7 @@ function(chunkwise_set_sanitizer_options)
   file(WRITE ${file} "set(ENV{ASAN_OPTIONS} \"detect_leaks=1:detect_stack_use_after_return=1:strict_init_order=1:\
 allocator_may_return_null=1\")
 set(ENV{LSAN_OPTIONS} \"suppressions=${folder}/leaks.txt:print_suppressions=0\")
-set(ENV{UBSAN_OPTIONS} \"print_stacktrace=1\")
+set(ENV{UBSAN_OPTIONS} \"print_stacktrace=1:halt_on_error=1:suppressions=${folder}/undefined.txt\")
 set(ENV{TSAN_OPTIONS} \"suppressions=${folder}/threads.txt:halt_on_error=1:second_deadlock_stack=1:die_after_fork=0\")
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
