@@ -172,7 +172,7 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     if pyramid is not None:
         Filter("bin", {"method": pyramid})
     order, kind = filter.order([None if each is None else each.dtype for each in stores])
-    images = [Image(stores[i], own) for i, own in order]
+    images = [Image(each, own) for i, own in order if (each := stores[i]) is not None]
     shape = read_from.shape
     if 0 in shape:
         raise _core.ParameterError(f"source: its shape is {shape}, it has no voxels")
@@ -429,7 +429,7 @@ def separate(source: Any, output: Any, method: str | None = None, *, lower: floa
     show = make_progress(progress)
 
     def part(i: int) -> Callable[[float], object] | None:
-        return None if show is None else lambda fraction: show((i + fraction) / 3)  # type: ignore[misc]
+        return None if show is None else lambda fraction: show((i + fraction) / 3)
 
     if path is not None and "://" not in path and os.path.exists(path) and not overwrite:
         raise FileExistsError(f"output: {path} is there; overwrite=True replaces it")
