@@ -179,8 +179,13 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
   request.stagingThreads = 2;
   const std::int64_t                      voxels = box.NumberOfVoxels();
   std::vector<std::vector<unsigned char>> inputs;
-  request.image = request.region = box;
-  request.image.upper[AxisOfComponents] = request.region.upper[AxisOfComponents] = components;
+  request.image = box;
+  request.image.upper[AxisOfComponents] = components;
+  const OutputGrid * const grid = operationOfOne->GetOutputGrid();
+  const Box                result = grid ? Box::FromExtent(grid->GetExtent(box.Extents())) : box;
+  const std::int64_t       resultVoxels = result.NumberOfVoxels();
+  request.region = result;
+  request.region.upper[AxisOfComponents] = components;
   for (const PixelKind each : kinds)
   {
     inputs.push_back(RandomPixels(random, voxels * components, each));
@@ -198,8 +203,9 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
     request.inputs.back().box.upper[AxisOfComponents] = components;
     request.inputs.back().stride[AxisOfComponents] = 0;
   }
-  std::vector<unsigned char> together(static_cast<std::size_t>(voxels * components) * PixelSize(image.outputKind), 77);
-  request.output = Interleaved(together.data(), image.outputKind, box, components);
+  std::vector<unsigned char> together(static_cast<std::size_t>(resultVoxels * components) * PixelSize(image.outputKind),
+                                      77);
+  request.output = Interleaved(together.data(), image.outputKind, result, components);
   request.budgets.device = what.deviceBudget;
   request.budgets.host = what.hostBudget;
   manager.Execute(request);
@@ -209,15 +215,16 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
     ExecutionRequest                        alone = request;
     std::vector<std::vector<unsigned char>> ones;
     alone.operation = operationOfOne;
-    alone.image = alone.region = box;
+    alone.image = box;
+    alone.region = result;
     for (std::size_t i = 0; i < inputs.size(); ++i)
     {
       const bool isShared = !domain.empty() && i + 1 == inputs.size();
       ones.push_back(isShared ? inputs[i] : ComponentOf(inputs[i], c, components, kinds[i]));
       alone.inputs[i] = DenseView(ones.back().data(), kinds[i], box);
     }
-    std::vector<unsigned char> one(static_cast<std::size_t>(voxels) * PixelSize(image.outputKind), 78);
-    alone.output = DenseView(one.data(), image.outputKind, box);
+    std::vector<unsigned char> one(static_cast<std::size_t>(resultVoxels) * PixelSize(image.outputKind), 78);
+    alone.output = DenseView(one.data(), image.outputKind, result);
     manager.Execute(alone);
     EXPECT_TRUE(AreEqual(one,
                          ComponentOf(together, c, components, image.outputKind),
