@@ -234,10 +234,7 @@ public:
   nb::dict
   Run(const std::vector<nb::object> & reads, const nb::object & write, const nb::object & progress) const
   {
-    if (m_Needed > 0)
-    {
-      throw DivisionsError(m_Plan.divisions, m_Needed, m_Request.memory);
-    }
+    this->CheckPlan();
     PythonMonitor        monitor(progress);
     const StreamedReport report = Unlocked([&] {
       StreamedRequest       request = m_Request;
@@ -255,6 +252,7 @@ public:
   std::vector<double>
   Estimate(const std::vector<nb::object> & reads, const nb::object & progress) const
   {
+    this->CheckPlan();
     PythonMonitor monitor(progress);
     return Unlocked([&] {
       Manager &             manager = Manager::GetGlobal();
@@ -281,6 +279,15 @@ public:
   }
 
 private:
+  void
+  CheckPlan() const
+  {
+    if (m_Needed > 0)
+    {
+      throw DivisionsError(m_Plan.divisions, m_Needed, m_Request.memory);
+    }
+  }
+
   /** Lets the inputs of a request call Python's functions. */
   void
   Open(StreamedRequest & request, const std::vector<nb::object> & reads, std::deque<OpenImage> & open) const
@@ -357,7 +364,6 @@ AddStreams(nb::module_ & module)
     .def_prop_ro("blocks", [](const Stream & stream) { return stream.GetPlan().divisions; })
     .def_prop_ro("overlaps",
                  [](const Stream & stream) { return stream.GetPlan().buffers > 1 || stream.GetPlan().divisions == 1; })
-    .def_prop_ro("in_slabs", [](const Stream & stream) { return stream.GetPlan().inSlabs; })
     .def("estimate", &Stream::Estimate, "reads"_a, "progress"_a.none())
     .def("run", &Stream::Run, "reads"_a, "write"_a, "progress"_a.none());
 }

@@ -155,8 +155,8 @@ class Blocks:
         return fitting
 
     def _is_whole(self, axis: int) -> bool:
-        """Whether the operation needs all along an axis."""
-        return self._operation.schedule in ("fixpoint", "passes", "sweep", "two-pass") or self._operation.needs_whole_axis(
+        """Whether the operation needs all along an axis, or the value of a parameter does."""
+        return bool(self._estimated[0]) or self._operation.schedule in ("fixpoint", "passes", "sweep", "two-pass") or self._operation.needs_whole_axis(
             len(self.shape) - 1 - axis, turn(self._images[0].store.shape))
 
     def _refuse(self, units: Sequence[int], needed: int, memory: int) -> NoReturn:

@@ -164,8 +164,13 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     image = _open(source)
     read_from = Store(image.array)
     path = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
-    stores = [read_from, *(None if each is None else Store(_open(each).array) for each in others)]
+    further = [None if each is None else _open(each) for each in others]
+    stores = [read_from, *(None if each is None else Store(each.array) for each in further)]
     _check(filter, stores, path)
+    for name, each in zip(_names(filter)[1:], further):
+        if each is not None and image.spacing and each.spacing and not np.allclose(image.spacing, each.spacing, rtol=1e-6, atol=0):
+            raise _core.ParameterError(f"{name}: its scale is {each.spacing}, the source's is {image.spacing}; the array of its group is "
+                                       "taken as it is")
     # Errors are raised before anything is made.
     if pyramid is not None and (path is None or image.metadata is None):
         raise _core.ParameterError("pyramid: only an output that is a path, made of an image of OME-Zarr, gets levels")
@@ -232,7 +237,7 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
             record.add_output()
         report = run_blocks(operation, images, write_to, limit, spool, None if begins_anew else record, progress, options)
         if pyramid is not None and path is not None:
-            add_levels(path, method=pyramid, memory=memory, overwrite=True, **options)
+            _add_levels(path, method=pyramid, memory=memory, overwrite=True, **options)
         finished = True
         return report
     finally:
@@ -267,9 +272,14 @@ def _check_output(filter: Filter, output: Store, stores: Sequence[Store | None],
     if output.dtype.newbyteorder("=") != wanted.newbyteorder("="):
         raise _core.ParameterError(f"output: its type is {output.dtype}, not {wanted}")
     for name, each in zip(_names(filter), stores):
-        if each is not None and (output.array is each.array or (
-                output.name == each.name and "MemoryStore" not in output.name and not isinstance(output.array, np.ndarray))):
-            raise _core.ParameterError(f"output: it is the {name}")
+        if each is not None:
+            _check_apart(output, each, name)
+
+
+def _check_apart(output: Store, input: Store, name: str) -> None:
+    if output.array is input.array or (
+            output.name == input.name and "MemoryStore" not in output.name and not isinstance(output.array, np.ndarray)):
+        raise _core.ParameterError(f"output: it is the {name}")
 
 
 def _is_within(name: str, path: str) -> bool:
@@ -376,7 +386,7 @@ def pyramid(store: str | os.PathLike[str], *, method: str = "mean", levels: int 
     return len(datasets)
 
 
-add_levels = pyramid
+_add_levels = pyramid
 
 
 def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, **options: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -431,8 +441,17 @@ def separate(source: Any, output: Any, method: str | None = None, *, lower: floa
     def part(i: int) -> Callable[[float], object] | None:
         return None if show is None else lambda fraction: show((i + fraction) / 3)
 
-    if path is not None and "://" not in path and os.path.exists(path) and not overwrite:
+    # The last run reads neither the source nor its types: all is checked before the first one.
+    read_from = Store(_open(source).array)
+    _check(threshold, [read_from], path)
+    if path is None:
+        _check_apart(Store(output), read_from, "source")
+    elif "://" not in path and os.path.exists(path) and not overwrite:
         raise FileExistsError(f"output: {path} is there; overwrite=True replaces it")
+    shape = read_from.shape
+    kind = check_dtype(np.dtype(dtype or watershed.default_dtype(np.float32)) if path is not None else Store(output).dtype, "output")
+    operation = watershed._operation(shape, "float32", kind, further=watershed._names_of([read_from, None, read_from]))
+    watershed.check_kinds(operation, ["float32", "uint8"], kind, len(shape))
     where = os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else None
     given: dict[str, Any] = {"memory": memory, "spacing": spacing, "resume": False, **options}
     with tempfile.TemporaryDirectory(dir=where, prefix=".chunkwise-") as folder:

@@ -518,6 +518,44 @@ def test_automatic_values_and_separate_are_those_of_the_whole(random, tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in.zarr", "mask.zarr", "out.zarr"]
     with pytest.raises(FileExistsError):
         chunkwise.zarr.separate(tmp_path / "in.zarr", tmp_path / "out.zarr")
-    with pytest.raises(ValueError, match="height"):
-        chunkwise.zarr.separate(tmp_path / "in.zarr", tmp_path / "other.zarr", height=-1)
-    assert not (tmp_path / "other.zarr").exists()
+    with pytest.raises(ValueError, match="is the source"):
+        chunkwise.zarr.separate(tmp_path / "in.zarr", tmp_path / "in.zarr", overwrite=True)
+    source = zarr.open(str(tmp_path / "in.zarr"), mode="r+")
+    with pytest.raises(ValueError, match="is the source"):
+        chunkwise.zarr.separate(source, source)
+    assert np.array_equal(source[...], image)
+    # Before any voxel is read.
+    unread = Counting(image)
+    for wrong in ({"height": -1}, {"connectivity": 4}, {"dtype": "float32"}):
+        with pytest.raises(ValueError, match=next(iter(wrong)) if "dtype" not in wrong else "float32"):
+            chunkwise.zarr.separate(unread, tmp_path / "other.zarr", **wrong)
+    assert unread.counts.max() == 0 and not (tmp_path / "other.zarr").exists()
+
+
+def test_automatic_values_keep_to_the_memory(random, tmp_path):
+    """A plane alone is more than the memory: no column of it is taken for the image."""
+    image = make_image(random, (6, 700, 800), "uint8")
+    make_source(tmp_path / "in.zarr", image, (1, 50, 50))
+    filter = filters.Threshold("otsu")
+    chunkwise.zarr.run(filters.Threshold("fixed", lower=9), tmp_path / "in.zarr", tmp_path / "fixed.zarr", memory=2**24 + 2**19)
+    with pytest.raises(chunkwise.BudgetError) as error:
+        chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", memory=2**24 + 2**19)
+    enough = int(re.search(r"need (\d+) bytes", str(error.value)).group(1))
+    chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", memory=enough)
+    assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], filter(image))
+
+
+def test_images_of_other_scales_are_refused(random, tmp_path):
+    image = make_image(random, (16, 16, 16), "uint8")
+    paths = []
+    for scale in (1.0, 2.0):
+        paths.append(tmp_path / f"{scale}.zarr")
+        group = zarr.open_group(str(paths[-1]), mode="w", attributes={"ome": {"version": "0.5", "multiscales": [{
+            "axes": [{"name": name, "type": "space"} for name in "zyx"], "datasets": [{
+                "path": "0", "coordinateTransformations": [{"type": "scale", "scale": [scale] * 3}]}]}]}})
+        group.create_array("0", data=image, chunks=(8, 8, 8))
+    f = filters.Mean(radius=1)
+    with pytest.raises(ValueError, match="mask: its scale"):
+        chunkwise.zarr.run(f, paths[0], tmp_path / "out.zarr", others=[paths[1]])
+    chunkwise.zarr.run(f, paths[0], tmp_path / "out.zarr", others=[zarr.open(str(paths[1]))["0"]])
+    assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"))["0"][...], f(image, image))
