@@ -167,10 +167,10 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     further = [None if each is None else _open(each) for each in others]
     stores = [read_from, *(None if each is None else Store(each.array) for each in further)]
     _check(filter, stores, path)
-    for name, each in zip(_names(filter)[1:], further):
-        if each is not None and image.spacing and each.spacing and not np.allclose(image.spacing, each.spacing, rtol=1e-6, atol=0):
-            raise _core.ParameterError(f"{name}: its scale is {each.spacing}, the source's is {image.spacing}; the array of its group is "
-                                       "taken as it is")
+    for name, other in zip(_names(filter)[1:], further):
+        if other is not None and image.spacing and other.spacing and not np.allclose(image.spacing, other.spacing, rtol=1e-6, atol=0):
+            raise _core.ParameterError(f"{name}: its scale is {other.spacing}, the source's is {image.spacing}; the array of its group "
+                                       "is taken as it is")
     # Errors are raised before anything is made.
     if pyramid is not None and (path is None or image.metadata is None):
         raise _core.ParameterError("pyramid: only an output that is a path, made of an image of OME-Zarr, gets levels")
