@@ -12,6 +12,7 @@
 #include "chunkwiseOperations.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -254,8 +255,47 @@ Run(Report & report, Device & device, const Row & row, const BufferView & image,
 
 constexpr const char * DeconvolutionTitle = "Richardson-Lucy, an iteration, kernel 33^3";
 
-/** The time of an iteration, from runs of more and of fewer: on a device that holds all images, and on one that holds
- * those of a convolution. */
+/** The time of an iteration, from what a run says of its progress. */
+class IterationTimer : public Monitor
+{
+public:
+  /** Progress before and after the iterations that count. */
+  IterationTimer(double begin, double end)
+    : m_Begin(begin)
+    , m_End(end)
+  {}
+  void
+  UpdateProgress(double fraction) override
+  {
+    const auto now = std::chrono::steady_clock::now();
+    if (fraction <= m_Begin + 1e-9)
+    {
+      m_First = now;
+    }
+    if (fraction <= m_End + 1e-9)
+    {
+      m_Last = now;
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    return false;
+  }
+  double
+  GetSeconds() const
+  {
+    return std::chrono::duration<double>(m_Last - m_First).count();
+  }
+
+private:
+  const double                          m_Begin;
+  const double                          m_End;
+  std::chrono::steady_clock::time_point m_First;
+  std::chrono::steady_clock::time_point m_Last;
+};
+
+/** On a device that holds all images, and on one that holds those of a convolution. */
 void
 RunDeconvolution(Report & report, const BufferView & image, bool onHostToo)
 {
@@ -281,28 +321,26 @@ RunDeconvolution(Report & report, const BufferView & image, bool onHostToo)
   request.image = request.region = image.box;
   request.inputs = { image };
   request.output = DenseView(result.data(), PixelKind::Float32, image.box);
-  const auto add = [&](const char * where, int runs, std::int64_t more) {
-    const auto seconds = [&](std::int64_t iterations) {
-      const auto some = std::make_shared<DeconvolutionOperation>(*operation);
-      some->iterations = iterations;
-      request.operation = some;
-      return MedianSeconds(runs, [&] { Manager::GetGlobal().Execute(request); });
-    };
-    // The first run makes tables and plans.
-    seconds(2);
-    const double two = seconds(2);
+  const auto add = [&](const char * where, std::int64_t iterations) {
+    // Two iterations warm up.
+    const auto some = std::make_shared<DeconvolutionOperation>(*operation);
+    some->iterations = iterations + 2;
+    request.operation = some;
+    const auto     parts = static_cast<double>(2 * some->iterations + 1);
+    IterationTimer timer(5 / parts, (2 * static_cast<double>(some->iterations) + 1) / parts);
+    Manager::GetGlobal().Execute(request, &timer);
     report.Add("deconvolution",
                std::string(DeconvolutionTitle) + "; " + std::to_string(image.box.Extent(0)) + "^3 float32 to float32" +
                  where,
-               1e3 / static_cast<double>(more) * (seconds(2 + more) - two),
+               1e3 / static_cast<double>(iterations) * timer.GetSeconds(),
                "ms");
   };
   request.backend = BackendChoice::CUDA;
-  add("", 1, 50);
+  add("", 50);
   if (onHostToo)
   {
     request.budgets.device = std::size_t{ 4 } << 30;
-    add(", host to host", 1, 3);
+    add(", host to host", 3);
   }
 }
 

@@ -86,7 +86,7 @@ public:
   virtual void
   CopyToHost(void * to, const void * from, std::size_t bytes, StreamHandle stream) = 0;
   virtual void
-  CopyOnDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream) = 0;
+  CopyOnDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream) = 0; ///< from any device
   virtual void
   SetToZero(void * memory, std::size_t bytes, StreamHandle stream) = 0;
   /** Fills `to` with the voxels of its box from `from`, which is of the same kind; both lie in this device's or in

@@ -574,10 +574,29 @@ CudaDevice::CopyToHost(void * to, const void * from, std::size_t bytes, StreamHa
 }
 
 void
+CudaDevice::OpenPeer(const void * memory)
+{
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, memory) != cudaSuccess || attributes.device == m_Index)
+  {
+    (void)cudaGetLastError();
+    return;
+  }
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  if (m_Peers.insert(attributes.device).second)
+  {
+    // Where there is no direct way, copies go through the host's memory. So an error here is none.
+    (void)cudaDeviceEnablePeerAccess(attributes.device, 0);
+    (void)cudaGetLastError();
+  }
+}
+
+void
 CudaDevice::CopyOnDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream)
 {
   const CurrentDevice current(m_Index);
   current.CheckCuda(m_Description.name);
+  this->OpenPeer(from);
   CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, Stream(stream)),
             "cudaMemcpyAsync on the device",
             m_Description.name,

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 
 namespace chunkwise
 {
@@ -68,6 +69,10 @@ public:
   Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) override;
 
 private:
+  /** Lets copies from another device's memory go directly, if they can. */
+  void
+  OpenPeer(const void * memory);
+
   const int                     m_Index;
   const KernelRegistry &        m_Kernels;
   DeviceDescription             m_Description;
@@ -75,6 +80,7 @@ private:
   std::mutex                    m_Mutex;
   std::map<void *, std::size_t> m_Allocations;
   std::size_t                   m_Used{ 0 };
+  std::set<int>                 m_Peers; ///< whose memory was asked for
 };
 
 } // namespace chunkwise

@@ -34,6 +34,41 @@ AddExactly(ExactWindow<53> & window, double & special, double value, TAdd && add
   }
 }
 
+/** The sum of the terms of a row along x, in one order for every backend: lane l adds those of voxels l, l + 32, ...
+ * of the grid, then the upper half of the lanes is added to the lower one until one is left. */
+class RowSum
+{
+public:
+  static constexpr int Lanes = 32;
+
+  void
+  Add(std::int64_t x, double value)
+  {
+    m_Lanes[x % Lanes] += value;
+  }
+  /** The sum so far; the next row begins. */
+  double
+  Take()
+  {
+    for (int width = Lanes / 2; width > 0; width /= 2)
+    {
+      for (int lane = 0; lane < width; ++lane)
+      {
+        m_Lanes[lane] += m_Lanes[lane + width];
+      }
+    }
+    const double sum = m_Lanes[0];
+    for (double & lane : m_Lanes)
+    {
+      lane = 0;
+    }
+    return sum;
+  }
+
+private:
+  double m_Lanes[Lanes]{};
+};
+
 /** The logarithm of a number above 0, to about 2 units in the last place: libraries' differ in the last bit. */
 CHUNKWISE_HOST_DEVICE inline double
 DeconvolutionLog(double x)

@@ -82,9 +82,10 @@ public:
   {}
 };
 
-/** Sums without rounding over the inputs of a step. Kernel `summarize` of "deconvolution.sums". After Ratio: the
- * divergence and the misfit. After Difference, whose third input is the step before or missing: the squares of the
- * change and of the estimate, the product of both steps and the square of the one before. */
+/** Sums over the inputs of a step: of the rows' sums (RowSum) without rounding. Kernel `summarize` of
+ * "deconvolution.sums". After Ratio: the divergence and the misfit. After Difference, whose third input is the step
+ * before or missing: the squares of the change and of the estimate, the product of both steps and the square of the one
+ * before. */
 class DeconvolutionSumsOperation : public SummaryOperation
 {
 public:
@@ -149,48 +150,37 @@ public:
   }
 };
 
-/** Sums of one thread, of any number of terms. */
-template <typename T>
-struct DeconvolutionVoxelSums
+/** What one voxel adds to the sums of a step. */
+struct DeconvolutionTerms
 {
-  ExactWindow<53> window[DeconvolutionSumsOperation::Most];
-  double          special[DeconvolutionSumsOperation::Most]{};
+  double value[DeconvolutionSumsOperation::Most]{};
 
-  /** `add(sum, digit, part)`. */
-  template <typename TAdd>
-  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
-  AddMisfit(const DeconvolutionParameters & p, T blurred, T measured, T weight, TAdd && add)
+  template <typename T>
+  CHUNKWISE_HOST_DEVICE static DeconvolutionTerms
+  OfMisfit(const DeconvolutionParameters & p, T blurred, T measured, T weight)
   {
+    DeconvolutionTerms terms;
     if (measured == measured && weight > 0)
     {
-      const DeconvolutionMisfit terms(p.isRatio, blurred, measured, weight, static_cast<T>(p.background));
-      this->Add(0, terms.divergence, add);
-      this->Add(1, terms.misfit, add);
+      const DeconvolutionMisfit misfit(p.isRatio, blurred, measured, weight, static_cast<T>(p.background));
+      terms.value[0] = misfit.divergence;
+      terms.value[1] = misfit.misfit;
     }
+    return terms;
   }
-  template <typename TAdd>
-  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
-  AddChange(T after, T before, TAdd && add)
+  /** `last` is 0 where there was no step before. */
+  template <typename T>
+  CHUNKWISE_HOST_DEVICE static DeconvolutionTerms
+  OfChange(T after, T before, T last)
   {
-    const double change = static_cast<double>(after) - static_cast<double>(before);
-    this->Add(0, change * change, add);
-    this->Add(1, static_cast<double>(after) * static_cast<double>(after), add);
-  }
-  template <typename TAdd>
-  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
-  AddStep(T after, T before, T last, TAdd && add)
-  {
+    DeconvolutionTerms terms;
+    const double       change = static_cast<double>(after) - static_cast<double>(before);
+    terms.value[0] = change * change;
+    terms.value[1] = static_cast<double>(after) * static_cast<double>(after);
     const T now = after - before;
-    this->Add(2, static_cast<double>(now) * static_cast<double>(last), add);
-    this->Add(3, static_cast<double>(last) * static_cast<double>(last), add);
-  }
-
-private:
-  template <typename TAdd>
-  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
-  Add(int sum, double value, TAdd && add)
-  {
-    AddExactly(window[sum], special[sum], value, [&](int i, std::int64_t part) { add(sum, i, part); });
+    terms.value[2] = static_cast<double>(now) * static_cast<double>(last);
+    terms.value[3] = static_cast<double>(last) * static_cast<double>(last);
+    return terms;
   }
 };
 

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvertVoxels.h"
-#include "chunkwiseDeconvolutionOnDevice.h"
+#include "chunkwiseDeconvolutionOnDevices.h"
 #include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseDeconvolutionState.h"
 #include "chunkwiseError.h"
@@ -15,6 +15,7 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <numeric>
 
 // Each iteration has two passes over the estimate's grid, in slabs along its slowest axis: H and the ratio, then H^T
 // and the next estimate. If all images fit the memory there is one slab; else they lie in spools, and slabs are as
@@ -118,7 +119,7 @@ public:
     m_Plan = this->MakePlan(m_Request.hostBytes);
     this->MakeImages();
     this->Begin();
-    this->MoveToDevice();
+    this->MoveToDevices();
     for (std::int64_t i = 0; i < m_Operation.iterations; ++i)
     {
       m_Sums = Sums();
@@ -133,7 +134,7 @@ public:
         {
           // The point lies beyond the estimate.
           std::swap(m_Point, m_Last);
-          m_Result = DeconvolutionOnDevice::Last;
+          m_Result = DeconvolutionOnDevices::Last;
         }
         break;
       }
@@ -160,9 +161,9 @@ public:
         this->Extrapolate();
       }
     }
-    if (m_OnDevice)
+    if (m_OnDevices)
     {
-      m_OnDevice->Store(m_Point->Place(m_Grid, nullptr).data, m_Result);
+      m_OnDevices->Store(m_Point->Place(m_Grid, nullptr).data, m_Result);
     }
     this->WriteResult();
     for (const DeconvolutionImage * const image :
@@ -183,26 +184,31 @@ private:
   static constexpr PixelKind Kind = sizeof(T) == 4 ? PixelKind::Float32 : PixelKind::Float64;
   using Image = std::unique_ptr<DeconvolutionImage>;
 
-  struct Sums
+  template <typename TSum>
+  struct SumsOf
   {
-    ExactSum divergence;
-    ExactSum misfit;
-    ExactSum change;
-    ExactSum size;
-    ExactSum steps;
-    ExactSum oldStep;
+    TSum divergence;
+    TSum misfit;
+    TSum change;
+    TSum size;
+    TSum steps;
+    TSum oldStep;
 
+    /** Calls body(sum, other's sum) for each of them. */
+    template <typename TOther, typename TBody>
     void
-    Merge(Sums & other)
+    ForEach(SumsOf<TOther> & other, TBody && body)
     {
-      divergence.Merge(other.divergence);
-      misfit.Merge(other.misfit);
-      change.Merge(other.change);
-      size.Merge(other.size);
-      steps.Merge(other.steps);
-      oldStep.Merge(other.oldStep);
+      body(divergence, other.divergence);
+      body(misfit, other.misfit);
+      body(change, other.change);
+      body(size, other.size);
+      body(steps, other.steps);
+      body(oldStep, other.oldStep);
     }
   };
+  using Sums = SumsOf<ExactSum>;
+  using RowSums = SumsOf<RowSum>;
 
   /** Whether the next estimate is an image beside the point that it is made from. */
   bool
@@ -423,7 +429,8 @@ private:
     const std::int64_t perTask = std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(n, 1));
     std::mutex         mutex;
     m_Executor.ParallelFor((rows + perTask - 1) / perTask, [&](std::int64_t task, unsigned int) {
-      Sums sums;
+      Sums    sums;
+      RowSums ofRow;
       for (std::int64_t row = task * perTask; row < std::min(rows, (task + 1) * perTask); ++row)
       {
         Coordinates  at = box.lower;
@@ -433,10 +440,11 @@ private:
           at[a] += rest % box.Extent(a);
           rest /= box.Extent(a);
         }
-        body(at, n, sums);
+        body(at, n, ofRow);
+        sums.ForEach(ofRow, [](ExactSum & sum, RowSum & row) { sum.Add(row.Take()); });
       }
       const std::lock_guard<std::mutex> lock(mutex);
-      m_Sums.Merge(sums);
+      m_Sums.ForEach(sums, [](ExactSum & all, ExactSum & some) { all.Merge(some); });
     });
   }
 
@@ -470,7 +478,7 @@ private:
         m_Weights.assign(m_Values.size(), T(1));
       }
       const BufferView view = DenseView(nullptr, Kind, box);
-      this->ForEachRow(box, [&](const Coordinates & at, std::int64_t n, Sums & sums) {
+      this->ForEachRow(box, [&](const Coordinates & at, std::int64_t n, RowSums & sums) {
         const auto offset = static_cast<std::size_t>(view.Offset(at));
         T * const  d = m_Values.data() + offset;
         T * const  w = m_Weights.data() + offset;
@@ -514,16 +522,16 @@ private:
     const T background = static_cast<T>(m_Operation.background);
     this->ForEachSlab(0, 0, [&](const Box & slab) {
       const BufferView ratio = m_Ratio->Place(slab, m_Rooms[1].data());
-      this->ForEachRow(slab,
-                       [&](const Coordinates & at, std::int64_t n, Sums &) { std::fill_n(RowOf(ratio, at), n, T(0)); });
+      this->ForEachRow(
+        slab, [&](const Coordinates & at, std::int64_t n, RowSums &) { std::fill_n(RowOf(ratio, at), n, T(0)); });
       this->ForEachMeasuredRow(slab,
-                               [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, Sums & sums) {
+                               [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, RowSums & sums) {
                                  T * const out = RowOf(ratio, at);
                                  for (std::int64_t i = 0; i < n; ++i)
                                  {
                                    out[i] = w[i];
-                                   sums.size.Add(w[i]);
-                                   sums.change.Add(static_cast<double>(w[i]) * (d[i] - background));
+                                   sums.size.Add(at[0] + i, w[i]);
+                                   sums.change.Add(at[0] + i, static_cast<double>(w[i]) * (d[i] - background));
                                  }
                                });
       m_Ratio->Write(ratio);
@@ -538,7 +546,7 @@ private:
       m_Norm->Write(norm);
       const BufferView point = m_Point->Place(slab, m_Rooms[2].data());
       this->FillStart(slab, point, static_cast<T>(mean));
-      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, Sums &) {
+      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, RowSums &) {
         const T * const seen = RowOf(norm, at);
         T * const       u = RowOf(point, at);
         for (std::int64_t i = 0; i < n; ++i)
@@ -561,8 +569,8 @@ private:
   {
     if (!m_Operation.hasStart)
     {
-      this->ForEachRow(slab,
-                       [&](const Coordinates & at, std::int64_t n, Sums &) { std::fill_n(RowOf(point, at), n, mean); });
+      this->ForEachRow(
+        slab, [&](const Coordinates & at, std::int64_t n, RowSums &) { std::fill_n(RowOf(point, at), n, mean); });
       return;
     }
     const std::size_t number = m_Operation.hasWeights ? 2 : 1;
@@ -573,7 +581,7 @@ private:
       box.upper[m_Axis] = box.lower[m_Axis] + 1;
       this->ReadMeasured(number, box, m_Values, m_Raw);
       const BufferView view = DenseView(m_Values.data(), Kind, box);
-      this->ForEachRow(Planes(plane, plane + 1), [&](const Coordinates & at, std::int64_t n, Sums &) {
+      this->ForEachRow(Planes(plane, plane + 1), [&](const Coordinates & at, std::int64_t n, RowSums &) {
         Coordinates from = at;
         for (int a = 0; a < MaxDimension; ++a)
         {
@@ -596,7 +604,7 @@ private:
   Copy(const Box & box, const BufferView & from, const BufferView & to)
   {
     this->ForEachRow(
-      box, [&](const Coordinates & at, std::int64_t n, Sums &) { std::copy_n(RowOf(from, at), n, RowOf(to, at)); });
+      box, [&](const Coordinates & at, std::int64_t n, RowSums &) { std::copy_n(RowOf(from, at), n, RowOf(to, at)); });
   }
 
   bool
@@ -611,9 +619,9 @@ private:
     return static_cast<double>(2 * iteration + pass + 1) / static_cast<double>(2 * m_Operation.iterations + 1);
   }
 
-  /** Keeps all images on one device from now on, if it has the room. */
+  /** Keeps all images on devices from now on, if they have the room. */
   void
-  MoveToDevice()
+  MoveToDevices()
   {
     if (!m_UsesDevices || !m_Plan.isInMemory || m_Operation.totalVariation > 0)
     {
@@ -626,39 +634,45 @@ private:
       std::fill_n(ratio, count, weights ? T(0) : std::numeric_limits<T>::quiet_NaN());
       std::atomic<bool> isMask{ true };
       const BufferView  view = DenseView(ratio, Kind, m_Grid);
-      this->ForEachMeasuredRow(m_Grid, [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, Sums &) {
-        T * const out = RowOf(view, at);
-        for (std::int64_t i = 0; i < n; ++i)
-        {
-          out[i] = weights ? w[i] : w[i] > 0 ? d[i] : out[i];
-          isMask = isMask && (w[i] == 0 || w[i] == 1);
-        }
-      });
+      this->ForEachMeasuredRow(m_Grid,
+                               [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, RowSums &) {
+                                 T * const out = RowOf(view, at);
+                                 for (std::int64_t i = 0; i < n; ++i)
+                                 {
+                                   out[i] = weights ? w[i] : w[i] > 0 ? d[i] : out[i];
+                                   isMask = isMask && (w[i] == 0 || w[i] == 1);
+                                 }
+                               });
       return isMask.load();
     };
-    const bool hasWeights = !fill(false);
-    const int  device = m_Request.devices.empty() ? 0 : m_Request.devices.front();
-    m_OnDevice = DeconvolutionOnDevice::Make(
-      m_Manager, device, m_Request.budgets, m_Operation, Kind, hasWeights, [this](const ExecutionReport & report) {
+    const bool       hasWeights = !fill(false);
+    std::vector<int> devices = m_Request.devices;
+    if (devices.empty())
+    {
+      devices.resize(m_Manager.GetDevices().size());
+      std::iota(devices.begin(), devices.end(), 0);
+    }
+    m_OnDevices = DeconvolutionOnDevices::Make(
+      m_Manager, devices, m_Request.budgets, m_Operation, Kind, hasWeights, [this](const ExecutionReport & report) {
         this->AddReport(report);
       });
-    if (!m_OnDevice)
+    if (!m_OnDevices)
     {
       std::fill_n(ratio, static_cast<std::size_t>(m_Grid.NumberOfVoxels()), T(0));
       return;
     }
-    m_OnDevice->Load(DeconvolutionOnDevice::Measured, ratio);
+    m_OnDevices->Load(DeconvolutionOnDevices::Measured, ratio);
     if (hasWeights)
     {
       fill(true);
-      m_OnDevice->Load(DeconvolutionOnDevice::Weights, ratio);
+      m_OnDevices->Load(DeconvolutionOnDevices::Weights, ratio);
     }
     void * const point = m_Point->Place(m_Grid, nullptr).data;
-    m_OnDevice->Load(DeconvolutionOnDevice::Point, point);
-    m_OnDevice->Load(DeconvolutionOnDevice::Norm, m_Norm->Place(m_Grid, nullptr).data);
+    m_OnDevices->Load(DeconvolutionOnDevices::Point, point);
+    m_OnDevices->Load(DeconvolutionOnDevices::Norm, m_Norm->Place(m_Grid, nullptr).data);
     if (m_Operation.accelerates)
     {
-      m_OnDevice->Load(DeconvolutionOnDevice::Last, point);
+      m_OnDevices->Load(DeconvolutionOnDevices::Last, point);
     }
   }
 
@@ -666,10 +680,10 @@ private:
   void
   Blur(std::int64_t iteration)
   {
-    if (m_OnDevice)
+    if (m_OnDevices)
     {
       PartMonitor monitor(m_Monitor, Part(iteration, 0), Part(iteration, 1));
-      const auto  sums = m_OnDevice->Blur(&monitor);
+      const auto  sums = m_OnDevices->Blur(&monitor);
       m_Sums.divergence.Set(sums.digits[0], sums.special[0]);
       m_Sums.misfit.Set(sums.digits[1], sums.special[1]);
       return;
@@ -686,15 +700,15 @@ private:
       const BufferView ratio = m_Ratio->Read(slab, m_Rooms[1].data());
       this->Convolve(m_Forward, *m_Point, ratio, region);
       this->ForEachMeasuredRow(slab,
-                               [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, Sums & sums) {
+                               [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, RowSums & sums) {
                                  T * const blurred = RowOf(ratio, at);
                                  for (std::int64_t i = 0; i < n; ++i)
                                  {
                                    if (w[i] > 0)
                                    {
                                      const DeconvolutionMisfit terms(isRatio, blurred[i], d[i], w[i], background);
-                                     sums.divergence.Add(terms.divergence);
-                                     sums.misfit.Add(terms.misfit);
+                                     sums.divergence.Add(at[0] + i, terms.divergence);
+                                     sums.misfit.Add(at[0] + i, terms.misfit);
                                    }
                                    blurred[i] = DeconvolutionRatio(isRatio, blurred[i], d[i], w[i], background, least);
                                  }
@@ -707,10 +721,10 @@ private:
   void
   Correct(std::int64_t iteration)
   {
-    if (m_OnDevice)
+    if (m_OnDevices)
     {
       PartMonitor monitor(m_Monitor, Part(iteration, 1), Part(iteration, 2));
-      const auto  sums = m_OnDevice->Correct(iteration == 0, m_Operation.relativeChange > 0, &monitor);
+      const auto  sums = m_OnDevices->Correct(iteration == 0, m_Operation.relativeChange > 0, &monitor);
       m_Sums.change.Set(sums.digits[0], sums.special[0]);
       m_Sums.size.Set(sums.digits[1], sums.special[1]);
       m_Sums.steps.Set(sums.digits[2], sums.special[2]);
@@ -730,7 +744,7 @@ private:
       const BufferView step = !m_Step          ? BufferView()
                               : iteration == 0 ? m_Step->Place(slab, m_Rooms[4].data())
                                                : m_Step->Read(slab, m_Rooms[4].data());
-      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, Sums & sums) {
+      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, RowSums & sums) {
         const T * const c = RowOf(correction, at);
         const T * const y = RowOf(point, at);
         const T * const seen = RowOf(norm, at);
@@ -758,16 +772,16 @@ private:
           if (m_Operation.relativeChange > 0)
           {
             const double change = static_cast<double>(after) - static_cast<double>(before);
-            sums.change.Add(change * change);
-            sums.size.Add(static_cast<double>(after) * static_cast<double>(after));
+            sums.change.Add(at[0] + i, change * change);
+            sums.size.Add(at[0] + i, static_cast<double>(after) * static_cast<double>(after));
           }
           if (g)
           {
             const T now = after - before;
             if (iteration > 0)
             {
-              sums.steps.Add(static_cast<double>(now) * static_cast<double>(g[i]));
-              sums.oldStep.Add(static_cast<double>(g[i]) * static_cast<double>(g[i]));
+              sums.steps.Add(at[0] + i, static_cast<double>(now) * static_cast<double>(g[i]));
+              sums.oldStep.Add(at[0] + i, static_cast<double>(g[i]) * static_cast<double>(g[i]));
             }
             g[i] = now;
           }
@@ -835,16 +849,16 @@ private:
   void
   Extrapolate()
   {
-    if (m_OnDevice)
+    if (m_OnDevices)
     {
-      m_OnDevice->Extrapolate(static_cast<double>(static_cast<T>(m_Acceleration)));
+      m_OnDevices->Extrapolate(static_cast<double>(static_cast<T>(m_Acceleration)));
       return;
     }
     const T acceleration = static_cast<T>(m_Acceleration);
     this->ForEachSlab(0, 0, [&](const Box & slab) {
       const BufferView estimate = m_Point->Read(slab, m_Rooms[0].data());
       const BufferView last = m_Last->Read(slab, m_Rooms[1].data());
-      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, Sums &) {
+      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, RowSums &) {
         T * const u = RowOf(estimate, at);
         T * const before = RowOf(last, at);
         for (std::int64_t i = 0; i < n; ++i)
@@ -882,7 +896,7 @@ private:
       }
       converted.resize(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind));
       const BufferView view = DenseView(converted.data(), kind, target);
-      this->ForEachRow(box, [&](const Coordinates & at, std::int64_t n, Sums &) {
+      this->ForEachRow(box, [&](const Coordinates & at, std::int64_t n, RowSums &) {
         Coordinates to = at;
         for (int a = 0; a < MaxDimension; ++a)
         {
@@ -926,11 +940,11 @@ private:
   std::vector<T>             m_Weights;
   Sums                       m_Sums;
   /** Has the images, but for the result, once the first estimate is made; nullptr: in the host's. */
-  std::unique_ptr<DeconvolutionOnDevice> m_OnDevice;
-  DeconvolutionOnDevice::Image           m_Result{ DeconvolutionOnDevice::Point };
-  double                                 m_WeightSum{ 1 };
-  double                                 m_Acceleration{ 0 };
-  OutOfCoreReport                        m_Report;
+  std::unique_ptr<DeconvolutionOnDevices> m_OnDevices;
+  DeconvolutionOnDevices::Image           m_Result{ DeconvolutionOnDevices::Point };
+  double                                  m_WeightSum{ 1 };
+  double                                  m_Acceleration{ 0 };
+  OutOfCoreReport                         m_Report;
 };
 
 void

@@ -492,7 +492,14 @@ DeconvolutionOnDevices::CompareCuts(Trial trial)
   };
   t.output.assign(t.output.size(), 0.0f);
   request.devices.clear();
-  compare(GetManager().Execute(request), "on all devices");
+  const ExecutionReport onAll = GetManager().Execute(request);
+  compare(onAll, "on all devices");
+  if (GetParam() == Place::Fake && !isPlane)
+  {
+    // The image has two tiles.
+    ASSERT_EQ(onAll.chunksPerDevice.size(), 2u);
+    EXPECT_GT(std::min(onAll.chunksPerDevice[0], onAll.chunksPerDevice[1]), 2 * t.operation->iterations);
+  }
 
   // As little memory of the devices as can be.
   request.budgets.device = 1;

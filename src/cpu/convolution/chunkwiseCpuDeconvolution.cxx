@@ -100,31 +100,35 @@ RunSums(const KernelCall & call)
   Sums::Summary all{};
   std::mutex    mutex;
   ForTasksOfRows(call, call.writable, [&](auto && forRows) {
-    Sums::Summary             own{};
-    DeconvolutionVoxelSums<T> sums;
-    const auto                add = [&own](int sum, int digit, std::int64_t part) { own.digits[sum][digit] += part; };
+    Sums::Summary   own{};
+    ExactWindow<53> windows[Sums::Most];
+    RowSum          sums[Sums::Most];
+    const auto      add = [&own](int s) {
+      return [&own, s](int digit, std::int64_t part) { own.digits[s][digit] += part; };
+    };
     forRows([&](const Coordinates & at, std::int64_t n) {
       const InputRow<T> first(call, 0, operation.inputs, at);
       const InputRow<T> second(call, 1, operation.inputs, at);
       const InputRow<T> third(call, 2, operation.inputs, at);
       for (std::int64_t i = 0; i < n; ++i)
       {
-        if (operation.step == DeconvolutionStep::Ratio)
+        const DeconvolutionTerms terms =
+          operation.step == DeconvolutionStep::Ratio
+            ? DeconvolutionTerms::OfMisfit(operation.parameters, first.At(i), second.At(i), third.At(i))
+            : DeconvolutionTerms::OfChange(first.At(i), second.At(i), third.data ? third.At(i) : T(0));
+        for (int s = 0; s < Sums::Most; ++s)
         {
-          sums.AddMisfit(operation.parameters, first.At(i), second.At(i), third.At(i), add);
-          continue;
+          sums[s].Add(at[0] + i, terms.value[s]);
         }
-        sums.AddChange(first.At(i), second.At(i), add);
-        if (third.data)
-        {
-          sums.AddStep(first.At(i), second.At(i), third.At(i), add);
-        }
+      }
+      for (int s = 0; s < Sums::Most; ++s)
+      {
+        AddExactly(windows[s], own.special[s], sums[s].Take(), add(s));
       }
     });
     for (int s = 0; s < Sums::Most; ++s)
     {
-      sums.window[s].End(
-        [&](int first, Int128 value) { AddParts(first, value, [&](int i, std::int64_t part) { add(s, i, part); }); });
+      windows[s].End([&](int first, Int128 value) { AddParts(first, value, add(s)); });
       Carry(own.digits[s], StatisticsSummary::SumDigits);
     }
     const std::lock_guard<std::mutex> lock(mutex);
@@ -135,7 +139,7 @@ RunSums(const KernelCall & call)
         all.digits[s][i] += own.digits[s][i];
       }
       Carry(all.digits[s], StatisticsSummary::SumDigits);
-      all.special[s] += sums.special[s];
+      all.special[s] += own.special[s];
     }
   });
   std::memcpy(call.sideOut, &all, sizeof(all));
