@@ -19,6 +19,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <set>
 #include <sstream>
 
 namespace command
@@ -45,6 +46,15 @@ struct Texts
   bool                               isBatch{ false };
   std::map<std::string, std::string> common;   ///< by the option's name
   std::map<std::string, bool>        switches; ///< the same for flags
+  std::set<std::string>              words;    ///< of the command line
+  bool                               wantsAll{ false };
+
+  /** Whether the options of a subcommand are needed: all together they take longer than a small image. */
+  bool
+  Wants(const std::string & subcommand) const
+  {
+    return wantsAll || words.count(subcommand) > 0;
+  }
 };
 
 /** A word for what a parameter's numbers look like. */
@@ -367,8 +377,11 @@ AddSubcommands(CLI::App & app, Texts & texts)
   {
     CLI::App * const sub = app.add_subcommand(filter.name, filter.title);
     sub->group(filter.group);
-    AddCommonOptions(*sub, texts);
-    AddParameters(*sub, filter, texts);
+    if (texts.Wants(filter.name))
+    {
+      AddCommonOptions(*sub, texts);
+      AddParameters(*sub, filter, texts);
+    }
   }
   CLI::App * const sequence = app.add_subcommand("sequence", "Several filters in one pass over the image");
   sequence->group("Several at once");
@@ -1190,6 +1203,11 @@ Parse(const std::vector<std::string> & given)
   texts.isBatch = std::any_of(given.begin(), given.end(), [](const std::string & word) {
     return word == "--out" || word.compare(0, 6, "--out=") == 0;
   });
+  texts.words.insert(given.begin(), given.end());
+  texts.wantsAll = texts.words.count("man") > 0 ||
+                   std::any_of(std::begin(TextWriters), std::end(TextWriters), [&](const TextWriter & writer) {
+                     return texts.words.count(writer.name) > 0;
+                   });
   app.set_version_flag("--version", std::string("chunkwise ") + CHUNKWISE_VERSION);
   app.require_subcommand(1);
   AddSubcommands(app, texts);
@@ -1220,7 +1238,10 @@ Parse(const std::vector<std::string> & given)
   CLI::App * const plan = app.add_subcommand("plan", "Print what a subcommand would do, without doing it");
   plan->group("Without an output");
   plan->require_subcommand(1);
-  AddSubcommands(*plan, texts);
+  if (texts.Wants("plan"))
+  {
+    AddSubcommands(*plan, texts);
+  }
 
   const std::vector<std::string> words = WithDashes(WithModelOption(given), app);
   CheckNames(app, words);
