@@ -322,12 +322,12 @@ RunDeconvolution(Report & report, const BufferView & image, bool onHostToo)
   request.inputs = { image };
   request.output = DenseView(result.data(), PixelKind::Float32, image.box);
   const auto add = [&](const char * where, std::int64_t iterations) {
-    // Two iterations warm up.
+    // Two iterations warm up; after the last one the result is written.
     const auto some = std::make_shared<DeconvolutionOperation>(*operation);
-    some->iterations = iterations + 2;
+    some->iterations = iterations + 3;
     request.operation = some;
     const auto     parts = static_cast<double>(2 * some->iterations + 1);
-    IterationTimer timer(5 / parts, (2 * static_cast<double>(some->iterations) + 1) / parts);
+    IterationTimer timer(5 / parts, (parts - 2) / parts);
     Manager::GetGlobal().Execute(request, &timer);
     report.Add("deconvolution",
                std::string(DeconvolutionTitle) + "; " + std::to_string(image.box.Extent(0)) + "^3 float32 to float32" +
