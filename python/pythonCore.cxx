@@ -3,6 +3,7 @@
 #include "pythonCore.h"
 
 #include "chunkwiseBlockForest.h"
+#include "chunkwiseBoundedGrid.h"
 #include "chunkwiseLabelBlocks.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseHostMemory.h"
@@ -1205,6 +1206,12 @@ AddOperations(nb::module_ & module)
     .def_prop_ro("key", [](const OperationHandle & handle) { return handle.operation->GetKey(); })
     .def_prop_ro("name", [](const OperationHandle & handle) { return handle.operation->GetName(); })
     .def_prop_ro("schedule", [](const OperationHandle & handle) { return ScheduleName(*handle.operation); })
+    .def_prop_ro("runs_on_devices",
+                 [](const OperationHandle & handle) {
+                   const Operation & operation = *handle.operation;
+                   return !operation.IsRunByRunner() && operation.GetObjectionToDevices().empty() &&
+                          (!operation.GetOutputGrid() || GetBoundedGrid(operation));
+                 })
     .def_prop_ro("wraps", [](const OperationHandle & handle) { return handle.operation->WrapsAround(); })
     .def_prop_ro("components", [](const OperationHandle & handle) { return handle.components; })
     .def_prop_ro("inputs", [](const OperationHandle & handle) { return handle.operation->GetNumberOfInputs(); })

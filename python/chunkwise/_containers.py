@@ -5,6 +5,7 @@ None of these packages is imported here before an object of it is passed.
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -180,8 +181,10 @@ def _open_torch(image: Any) -> Opened:
 
     if image.requires_grad:
         raise _core.ParameterError("input: the tensor requires a gradient, which filters do not have; pass x.detach()")
-    if image.device.type != "cpu":
+    if image.device.type not in ("cpu", "cuda"):
         raise _core.ParameterError(f"input: the tensor is on {image.device}, where other images are not")
+    if image.is_cuda:
+        return Opened(to_host(image), lambda result: to_device(result, image), can_have_components=True)
     return Opened(image.numpy(), lambda result: torch.from_numpy(result), can_have_components=True)
 
 
@@ -198,6 +201,34 @@ def is_on_device(x: Any) -> bool:
         return True
     where = getattr(x, "__dlpack_device__", None)
     return where is not None and where()[0] in _CUDA
+
+
+def to_host(x: Any) -> np.ndarray[Any, Any]:
+    """The voxels of an array in a device's memory, in an array of NumPy."""
+    package = type(x).__module__.partition(".")[0]
+    if package == "torch":
+        if x.requires_grad:
+            raise _core.ParameterError("input: the tensor requires a gradient, which filters do not have; pass x.detach()")
+        return np.asarray(x.cpu().numpy())
+    copy = getattr(x, "get", None) or getattr(x, "copy_to_host", None)
+    if copy is None:
+        raise TypeError(f"input: {type(x).__module__}.{type(x).__name__} is in a device's memory, and cannot be copied from "
+                        "there here; pass an array of NumPy")
+    return np.asarray(copy())
+
+
+def to_device(result: np.ndarray[Any, Any], like: Any) -> Any:
+    """An array of the package of `like`, on its device."""
+    package = type(like).__module__.partition(".")[0]
+    module: Any = sys.modules.get(package)
+    if package == "torch":
+        return module.from_numpy(np.ascontiguousarray(result)).to(like.device)
+    if package == "cupy":
+        with like.device:
+            return module.asarray(result)
+    if package == "numba":
+        return module.cuda.to_device(result)
+    raise TypeError(f"input: no array like {type(like).__module__}.{type(like).__name__} can be made here; pass an array of NumPy")
 
 
 def open_image(image: Any) -> Opened:
@@ -220,8 +251,8 @@ def open_image(image: Any) -> Opened:
         return _open_torch(image)
     if package in ("dask", "zarr", "tensorstore"):
         raise TypeError(f"input: an array of {package} cannot be mixed with arrays in memory; x[...] or x.compute() reads it")
-    if hasattr(image, "__cuda_array_interface__"):
-        raise TypeError(f"input: {kind.__module__}.{kind.__name__} is in a device's memory, where other images are not")
+    if is_on_device(image):
+        return Opened(to_host(image), lambda result: to_device(result, image), can_have_components=True)
     array = np.asarray(image)
     if array.dtype == object:
         raise TypeError(f"input: {kind.__module__}.{kind.__name__} is not an array of numbers")

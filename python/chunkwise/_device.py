@@ -1,7 +1,8 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Arrays in a device's memory: CuPy's, torch's, and others that have ``__cuda_array_interface__`` or DLPack.
 
-They stay where they are: the engine reads and writes them there. None of their packages is imported here.
+They stay where they are: the engine reads and writes them there. Filters that need the host's memory get copies there, and
+their results are copied back. None of their packages is imported here.
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import check_dtype, make_options, overlaps_itself, warn
-from ._containers import is_on_device
+from ._containers import is_on_device, to_device, to_host
 from ._dispatch import Runner, register
 from ._filter import Filter
 from ._regions import Region, box_of, turn
@@ -129,9 +130,6 @@ def _allocate(like: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 
 
 def _make_options(device: int, options: dict[str, Any]) -> Any:
-    if options.get("backend") == "cpu":
-        raise _core.ParameterError("backend: the image is in a device's memory, where the CPU does not compute; copy it to "
-                                   "the host")
     options = dict(options)
     wanted = options.pop("devices", None)
     if wanted is not None and device not in list(wanted):
@@ -166,6 +164,20 @@ def summarise(input: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], bytes
     return array.dtype, bytes(_core.summarise(array.view(kind), _make_options(array.device, options)))
 
 
+def _through_host(filter: Filter, input: Any, others: tuple[Any, ...], output: Any, options: dict[str, Any]) -> Any:
+    """As run, for filters that need their images in the host's memory. They may use devices all the same."""
+    is_array = output is not None and (is_on_device(output) or isinstance(output, np.ndarray))
+    dtype = _open(output, "output", written=True).dtype if is_array else output
+    images = [to_host(each) if each is not None and is_on_device(each) else each for each in (input, *others)]
+    result = to_device(filter(*images, output=dtype, **options), input)
+    if not is_array:
+        return result
+    if tuple(output.shape) != tuple(result.shape):
+        raise _core.ParameterError(f"output: its shape is {tuple(output.shape)}, the result's is {tuple(result.shape)}")
+    output[...] = result
+    return output
+
+
 def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options: Any) -> Any:
     """Filters an image where it is; the result is an array of the same package on the same device."""
     row = filter._row
@@ -174,6 +186,8 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
     names = filter._names_of([input, *others])
     if not 1 <= len(shape) <= 5:
         raise _core.ParameterError(f"input: it has {len(shape)} dimensions; images have 1 to 5")
+    if row.has_grid or options.get("backend") == "cpu":
+        return _through_host(filter, input, others, output, options)
     if filter.is_automatic:
         if 0 in shape:
             raise _core.ParameterError(f"{row.name}: auto takes a value from the image, which has no voxels")
@@ -209,6 +223,8 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
     if dtype == np.float16:
         raise _core.ParameterError("output: float16 has no results on a device; float32 has")
     operation = filter._operation(shape, kind, output_kind, further=names, boolean=boolean)
+    if not operation.runs_on_devices:
+        return _through_host(filter, input, others, output, options)
     region = filter._output_box(shape, kind, output_kind) or tuple(slice(0, each) for each in shape)
     result_shape = Region(region, region).shape
     run_options = _make_options(first.device, options)

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import DEFAULT_OPTIONS, as_dtype, as_input, check_dtype, check_output, is_usable, make_options, shares_memory, warn
-from ._containers import Opened, check_place, open_image
+from ._containers import Opened, check_place, is_on_device, open_image
 from ._dispatch import runner_of
 from ._regions import Region, box_of, slices_of, turn
 from ._table import MODES, ROWS, Parameter, Row
@@ -498,7 +498,7 @@ class Filter:
             array = input
         else:
             runner = runner_of(input)
-            if runner is not None and self._row.has_grid:
+            if runner is not None and self._row.has_grid and not is_on_device(input):
                 raise TypeError(f"{self._row.name}: the result has a shape of its own, so it takes arrays in memory")
             if runner is not None:
                 return runner.run(self, input, *others, output=output, **options)
@@ -519,7 +519,7 @@ class Filter:
 
     def _smallest(self, input: Any, others: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Labels of the smallest unsigned type that has all of them."""
-        if runner_of(input) is not None:
+        if runner_of(input) is not None and not is_on_device(input):
             raise TypeError("output: 'auto' needs the number of labels, which is known for arrays in memory; name a type")
         opened = None if type(input) is np.ndarray else open_image(input)
         array = input if opened is None else opened.array

@@ -63,7 +63,7 @@ def statistics(input: Any, **options: Any) -> Statistics:
     if runner is not None and runner.statistics is not None:
         found: Statistics = runner.statistics(input, **options)
         return found
-    if is_on_device(input):
+    if is_on_device(input) and options.get("backend") != "cpu":
         dtype, summary = summarise_on_device(input, options)
         return combine(dtype, [summary])
     array = open_image(input).array
