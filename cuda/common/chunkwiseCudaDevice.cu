@@ -585,7 +585,7 @@ CudaDevice::OpenPeer(const void * memory)
   const std::lock_guard<std::mutex> lock(m_Mutex);
   if (m_Peers.insert(attributes.device).second)
   {
-    // Where there is no direct way, copies go through the host's memory. So an error here is none.
+    // Copies go through the host's memory if there is no direct way. So an error here is none.
     (void)cudaDeviceEnablePeerAccess(attributes.device, 0);
     (void)cudaGetLastError();
   }

@@ -150,7 +150,7 @@ public:
   }
 };
 
-/** What one voxel adds to the sums of a step. */
+/** The terms that one voxel adds to the sums of a step. */
 struct DeconvolutionTerms
 {
   double value[DeconvolutionSumsOperation::Most]{};

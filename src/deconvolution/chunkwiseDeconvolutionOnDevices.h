@@ -24,8 +24,8 @@ namespace chunkwise
 {
 
 /** A deconvolution whose images stay on devices between its iterations. All have the estimate's grid. Each device has
- * planes of them along the grid's slowest axis, whole tiles of the convolutions, and of those that convolutions read
- * also the planes around, which it gets from the other devices whenever they have changed. */
+ * planes of them along the grid's slowest axis, whole tiles of the convolutions. Images that convolutions read have the
+ * planes around, too, which come from the neighboring devices whenever they have changed. */
 class DeconvolutionOnDevices
 {
 public:
@@ -66,7 +66,7 @@ public:
   Extrapolate(double acceleration);
 
 private:
-  /** What one device has. */
+  /** One device's planes. */
   struct Part
   {
     int                           device{ 0 };
@@ -107,7 +107,7 @@ private:
   template <typename TBody>
   void
   ForEachPart(TBody && body);
-  /** `image` has changed: each device gets the planes around its part from those that computed them. */
+  /** `image` has changed: each device gets the planes around its part from the devices that computed them. */
   void
   HandOn(Image image);
   void
@@ -118,7 +118,7 @@ private:
   /** Adds what the part has to `total`. */
   void
   SumUp(Part & part, DeconvolutionStep step, const std::vector<Image> & inputs, SideData & total);
-  /** Of a run on the part's device. */
+  /** Adds the report of a run on the part's device. */
   void
   AddReport(const Part & part, ExecutionReport report)
   {
