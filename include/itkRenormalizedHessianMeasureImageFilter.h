@@ -133,6 +133,12 @@ public:
   itkGetConstMacro(ScaleByLargest, bool);
   itkBooleanMacro(ScaleByLargest);
 
+  /** Whether the output is the scale that has the largest measure, the first of equal ones; 0 where no measure is above
+   * 0. Default: off. */
+  itkSetMacro(OutputScale, bool);
+  itkGetConstMacro(OutputScale, bool);
+  itkBooleanMacro(OutputScale);
+
   /** Whether scales are in units of the image's spacing, or in voxels. Default: on. */
   itkSetMacro(UseImageSpacing, bool);
   itkGetConstMacro(UseImageSpacing, bool);
@@ -165,6 +171,7 @@ protected:
                                                                                    : ScalesType{ 0.0 });
     parameters.Set("Dark", m_Dark);
     parameters.Set("ScaleByLargest", m_ScaleByLargest);
+    parameters.Set("Result", m_OutputScale ? "scale" : "measure");
     parameters.Set("UseImageSpacing", m_UseImageSpacing);
     parameters.Set("Kernel", ToWord(m_Kernel));
     parameters.SetReal("Cutoff", m_Cutoff);
@@ -225,6 +232,7 @@ protected:
     os << std::endl;
     os << indent << "Dark: " << (m_Dark ? "On" : "Off") << std::endl;
     os << indent << "ScaleByLargest: " << (m_ScaleByLargest ? "On" : "Off") << std::endl;
+    os << indent << "OutputScale: " << (m_OutputScale ? "On" : "Off") << std::endl;
     os << indent << "UseImageSpacing: " << (m_UseImageSpacing ? "On" : "Off") << std::endl;
     os << indent << "Kernel: " << m_Kernel << std::endl;
     os << indent << "Cutoff: " << m_Cutoff << std::endl;
@@ -246,6 +254,7 @@ private:
   ScalesType  m_Found; ///< contrasts of the input of the last run
   bool        m_Dark{ false };
   bool        m_ScaleByLargest{ false };
+  bool        m_OutputScale{ false };
   bool        m_UseImageSpacing{ true };
   KernelEnum  m_Kernel{ KernelEnum::Exact };
   double      m_Cutoff{ 4.0 };

@@ -10,8 +10,11 @@ set(Chunkwise_OPERATION_SRCS
   objects/chunkwiseLabelBoundaryOperation.cxx
   deconvolution/chunkwiseDeconvolutionOperation.cxx
   derivatives/chunkwiseDerivativeOperation.cxx
+  enhancement/chunkwiseAdaptiveEqualizationOperation.cxx
+  enhancement/chunkwiseBilateralOperation.cxx
   enhancement/chunkwiseDiffusionOperation.cxx
   enhancement/chunkwiseEnhancementOperations.cxx
+  enhancement/chunkwiseNonFlatExtremumOperation.cxx
   distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
@@ -145,6 +148,7 @@ set(Chunkwise_ENGINE_SRCS
   watershed/chunkwiseWatershedOperation.cxx
   watershed/chunkwiseWatershedRunner.cxx
   watershed/chunkwiseWatershedSolve.cxx
+  enhancement/chunkwiseAdaptiveEqualizationFilters.cxx
   enhancement/chunkwiseDiffusionEstimate.cxx
   enhancement/chunkwiseDiffusionFilters.cxx
   resampling/chunkwiseBinOperation.cxx
@@ -188,8 +192,11 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
   cpu/derivatives/chunkwiseCpuDerivative.cxx
+  cpu/enhancement/chunkwiseCpuAdaptiveEqualization.cxx
+  cpu/enhancement/chunkwiseCpuBilateral.cxx
   cpu/enhancement/chunkwiseCpuDiffusion.cxx
   cpu/enhancement/chunkwiseCpuEnhancement.cxx
+  cpu/enhancement/chunkwiseCpuNonFlatExtremum.cxx
   cpu/distances/chunkwiseCpuDistance.cxx
   cpu/distances/chunkwiseCpuDistanceRows.cxx
   cpu/objects/chunkwiseCpuLabel.cxx
@@ -235,6 +242,7 @@ set(Chunkwise_LEVEL_SRCS
   cpu/derivatives/chunkwiseCpuDerivativeFunctions.cxx
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx
   cpu/enhancement/chunkwiseCpuDiffusionFunctions.cxx
+  cpu/enhancement/chunkwiseCpuEnhancementFunctions.cxx
   cpu/rank/chunkwiseCpuRankLaneFunctions.cxx
   cpu/resampling/chunkwiseCpuBinFunctions.cxx
   cpu/resampling/chunkwiseCpuResampleFunctions.cxx

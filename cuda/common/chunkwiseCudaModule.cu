@@ -30,6 +30,7 @@ public:
     RegisterCudaFftConvolution(m_Kernels);
     RegisterCudaVaryingConvolution(m_Kernels);
     RegisterCudaDerivative(m_Kernels);
+    RegisterCudaScaleStep(m_Kernels);
     RegisterCudaEnhancement(m_Kernels);
     RegisterCudaDomain(m_Kernels);
     RegisterCudaExtremum(m_Kernels);

@@ -9,6 +9,8 @@ namespace chunkwise
 
 void
 RegisterCudaDerivative(KernelRegistry & registry);
+void
+RegisterCudaScaleStep(KernelRegistry & registry);
 
 } // namespace chunkwise
 

@@ -3,6 +3,7 @@
 
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseEnhancementOperations.h"
+#include "chunkwiseNonFlatExtremumOperation.h"
 #include "chunkwiseRealOf.h"
 
 namespace chunkwise
@@ -40,6 +41,17 @@ struct NormalizationRule
   operator()(TReal voxel, TReal mean, TReal deviation) const
   {
     return LocallyNormalized<TReal>(voxel, mean, deviation, least);
+  }
+};
+
+template <typename TReal>
+struct BackgroundRule
+{
+  explicit BackgroundRule(const RollingBallOperation &) {}
+  __device__ TReal
+  operator()(TReal voxel, TReal background, TReal) const
+  {
+    return voxel - background;
   }
 };
 
@@ -94,6 +106,10 @@ RegisterCudaEnhancement(KernelRegistry & registry)
   registry.Register("unsharp.voxels", { kernel });
   kernel.run = RunVoxelRule<NormalizationRule, LocalNormalizationOperation>;
   registry.Register("localnormalization.voxels", { kernel });
+  kernel.run = RunVoxelRule<BackgroundRule, RollingBallOperation>;
+  registry.Register("rollingball.voxels", { kernel });
+  RegisterCudaAdaptiveEqualization(registry);
+  RegisterCudaNeighbors(registry);
   RegisterCudaDiffusion(registry);
 }
 

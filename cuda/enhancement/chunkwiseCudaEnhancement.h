@@ -10,6 +10,10 @@ namespace chunkwise
 void
 RegisterCudaEnhancement(KernelRegistry & registry);
 void
+RegisterCudaAdaptiveEqualization(KernelRegistry & registry);
+void
+RegisterCudaNeighbors(KernelRegistry & registry);
+void
 RegisterCudaDiffusion(KernelRegistry & registry);
 
 } // namespace chunkwise

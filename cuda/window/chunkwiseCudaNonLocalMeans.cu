@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaRealOutput.cuh"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseNonLocalMeansOperation.h"
@@ -28,31 +29,6 @@ struct PatchGeometry
   TReal inverse;
 };
 
-/** Results are stored as voxels of the input's kind, as float or as double: one kernel for all, since a voxel takes
- * many operations. */
-struct PatchOutput
-{
-  Voxels<char> voxels;
-  PixelKind    kind;
-
-  template <typename TPixel, typename TReal>
-  __device__ void
-  Store(std::int64_t offset, TReal value) const
-  {
-    switch (kind)
-    {
-      case PixelKind::Float32:
-        reinterpret_cast<float *>(voxels.data)[offset] = static_cast<float>(value);
-        break;
-      case PixelKind::Float64:
-        reinterpret_cast<double *>(voxels.data)[offset] = static_cast<double>(value);
-        break;
-      default:
-        reinterpret_cast<TPixel *>(voxels.data)[offset] = ConvertResult<TPixel>(value);
-    }
-  }
-};
-
 /** The result where all weights are 0, of each kind that results have. */
 template <typename TPixel>
 struct PatchEmpty
@@ -68,7 +44,7 @@ struct PatchEmpty
   {}
 
   __device__ void
-  Store(const PatchOutput & out, std::int64_t offset) const
+  Store(const RealOutput & out, std::int64_t offset) const
   {
     switch (out.kind)
     {
@@ -144,7 +120,7 @@ struct PatchReach
 /** Any radius: a block a row of outputs, a thread an output at a time; neighbours read what is in the first cache. */
 template <typename TPixel, typename TReal>
 __global__ void __launch_bounds__(128)
-  NonLocalMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ PatchOutput out,
+  NonLocalMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ RealOutput out,
                       const __grid_constant__ PatchGeometry<TReal> g)
 {
   const std::int64_t width = g.out.Extent(0);
@@ -211,7 +187,7 @@ __global__ void __launch_bounds__(128)
 template <typename TPixel, typename TReal>
 __global__ void __launch_bounds__(128)
   WeighedMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ Voxels<const TReal> given,
-                     const __grid_constant__ PatchOutput out, const __grid_constant__ PatchGeometry<TReal> g,
+                     const __grid_constant__ RealOutput out, const __grid_constant__ PatchGeometry<TReal> g,
                      PatchEmpty<TPixel> empty)
 {
   const std::int64_t width = g.out.Extent(0);
@@ -597,7 +573,7 @@ __launch_bounds__(PatchWidth * PatchHeight, VIsStaged    ? 4
                                             : VIsWeighed ? 2
                                                          : 3)
   TiledMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ Voxels<const TReal> given,
-                   const __grid_constant__ PatchOutput out, const __grid_constant__ PatchGeometry<TReal> g,
+                   const __grid_constant__ RealOutput out, const __grid_constant__ PatchGeometry<TReal> g,
                    PatchEmpty<TPixel> empty)
 {
   extern __shared__ __align__(16) unsigned char memory[];
@@ -761,7 +737,7 @@ GeometryOf(const NonLocalMeansOperation & operation, const Coordinates & image, 
 template <bool VIsWeighed, typename TPixel, typename TReal>
 void
 LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxels<const TReal> & given,
-            const PatchOutput & out, const PatchGeometry<TReal> & g, const PatchEmpty<TPixel> & empty)
+            const RealOutput & out, const PatchGeometry<TReal> & g, const PatchEmpty<TPixel> & empty)
 {
   // The shared memory that every device has without asking.
   constexpr std::size_t mostShared = 48 << 10;
@@ -839,10 +815,10 @@ RunNonLocalMeans(const KernelCall & call)
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
-    char *            scratch = static_cast<char *>(call.scratch);
-    const auto        pixels = ContinueImage<Pixel>(call, boxes, operation.boundary, scratch);
-    const PatchOutput out{ VoxelsOf<char>(call.output), call.output.kind };
-    const auto        geometry = GeometryOf<Real>(operation, call.image.Extents(), call.output.box);
+    char *           scratch = static_cast<char *>(call.scratch);
+    const auto       pixels = ContinueImage<Pixel>(call, boxes, operation.boundary, scratch);
+    const RealOutput out{ VoxelsOf<char>(call.output), call.output.kind };
+    const auto       geometry = GeometryOf<Real>(operation, call.image.Extents(), call.output.box);
     if (operation.isWeighed)
     {
       KernelCall ofWeights = call;

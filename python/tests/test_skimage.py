@@ -8,16 +8,19 @@ import pytest
 from conftest import make_image
 
 import chunkwise
-from chunkwise.skimage import feature, filters, measure, morphology, restoration, segmentation
+from chunkwise.skimage import exposure, feature, filters, measure, morphology, restoration, segmentation
 
 pytest.importorskip("skimage")
+from skimage import exposure as sk_exposure  # noqa: E402
 from skimage import feature as sk_feature  # noqa: E402
 from skimage import filters as sk_filters  # noqa: E402
 from skimage import measure as sk_measure  # noqa: E402
 from skimage import morphology as sk_morphology  # noqa: E402
+from skimage import restoration as sk_restoration  # noqa: E402
 from skimage import segmentation as sk_segmentation  # noqa: E402
 
-MODULES = ((feature, sk_feature), (filters, sk_filters), (measure, sk_measure), (morphology, sk_morphology), (segmentation, sk_segmentation))
+MODULES = ((exposure, sk_exposure), (feature, sk_feature), (filters, sk_filters), (measure, sk_measure), (morphology, sk_morphology),
+           (restoration, sk_restoration), (segmentation, sk_segmentation))
 TYPES = ("uint8", "int16", "uint16", "float32", "float64")
 FLAT = ("erosion", "dilation", "opening", "closing", "white_tophat", "black_tophat")
 seeds = pytest.mark.parametrize("seed", range(5))
@@ -61,7 +64,7 @@ def test_signatures_are_scikit_images(module, theirs):
                 assert ours[each.name].kind == each.kind, (name, each.name)
 
 
-@pytest.mark.parametrize("module", [*(each for each, _ in MODULES), restoration])
+@pytest.mark.parametrize("module", [each for each, _ in MODULES])
 def test_what_is_missing_says_what_to_use(module):
     with pytest.raises(AttributeError, match="skimage|chunkwise"):
         module.no_such_function
@@ -304,3 +307,32 @@ def test_unsharp_masks_are_scikit_images(seed):
                      "channel_axis": random.choice((None, 0))}
             theirs = sk_filters.unsharp_mask(image, **given)
             same(filters.unsharp_mask(image, **given), theirs, 2e-6 if theirs.dtype == np.float32 else 1e-12)
+
+
+@seeds
+def test_equalization_is_scikit_images(seed):
+    random = np.random.default_rng(seed)
+    for dtype in ("uint8", "uint16", "float32", "float64"):
+        image = make_image(random, shape_of(random, 5, int(random.integers(2, 4))), dtype)
+        if image.shape[-1] in (3, 4):
+            continue
+        image = image / np.abs(image).max() if dtype.startswith("float") else image
+        given = {"kernel_size": random.choice((None, 4, 7)), "clip_limit": float(random.choice((0.01, 0.1, 0.6))),
+                 "nbins": int(random.choice((256, 30)))}
+        ours, theirs = exposure.equalize_adapthist(image, **given), sk_exposure.equalize_adapthist(image, **given)
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, atol=3e-4)
+    with pytest.raises(chunkwise.ParameterError, match="colors"):
+        exposure.equalize_adapthist(np.zeros((9, 9, 3)))
+
+
+@seeds
+def test_rolling_balls_are_scikit_images(seed):
+    random = np.random.default_rng(seed)
+    for dtype in (*TYPES, "int32"):
+        image = make_image(random, shape_of(random), dtype)
+        for radius in (1, 4, 7.5):
+            theirs = sk_restoration.rolling_ball(image, radius=radius)
+            same(restoration.rolling_ball(image, radius=radius), theirs, 1e-6 if dtype.startswith("float") else 0)
+    with pytest.raises(chunkwise.ParameterError, match="kernel"):
+        restoration.rolling_ball(image, kernel=np.ones((3, 3)))

@@ -4,6 +4,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseFilterRows.h"
 #include "chunkwiseHessianContrast.h"
+#include "chunkwiseMeasureScaleOperation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -306,6 +307,13 @@ MakeHessianMeasure(const CheckedParameters & p, const FilterImage & image)
                                         : contrasts.size() == 1                 ? contrasts.front()
                                                                                 : contrasts[i];
   }
+  if (p.Choice("Result") == "scale")
+  {
+    const auto found = std::make_shared<MeasureScaleOperation>();
+    found->measure = *operation;
+    found->scales = scales;
+    return found;
+  }
   return operation;
 }
 
@@ -440,7 +448,14 @@ HessianMeasureRow()
   FilterDescription row =
     DerivativeRow("vesselness", "Measure of tubes, blobs or sheets by the Hessian's eigenvalues", {});
   std::vector<ParameterDescription> windows = row.parameters;
-  row.parameters = { scales, measure, alpha, beta, tau, contrast, dark, byLargest };
+  ParameterDescription              result;
+  result.name = "Result";
+  result.option = "result";
+  result.type = ParameterType::Choice;
+  result.help = "The largest measure, or the scale that has it: the first of equal ones, 0 where no measure is above 0";
+  result.defaultText = "measure";
+  result.choices = { "measure", "scale" };
+  row.parameters = { scales, measure, alpha, beta, tau, contrast, dark, byLargest, result };
   for (const ParameterDescription & each : windows)
   {
     // Scales are those of Gaussians.

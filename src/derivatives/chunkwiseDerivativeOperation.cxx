@@ -3,6 +3,7 @@
 
 #include "chunkwiseError.h"
 #include "chunkwiseLaplacianOperation.h"
+#include "chunkwiseMeasureScaleOperation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -389,6 +390,55 @@ DerivativeOperation::GetTable(std::size_t number, int a, int order, std::int64_t
     }
   }
   return table;
+}
+
+std::string
+ScaleStepOperation::GetKey() const
+{
+  return GetName() + (givesScale ? " " + ExactText(scale) : std::string(" largest")) + (isFirst ? " first" : "");
+}
+
+void
+ScaleStepOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind) const
+{
+  if (!IsFloatingPoint(inputs.at(0)) || inputs.back() != inputs.front())
+  {
+    throw ParameterError("measures are float32 or float64, and all of one kind");
+  }
+}
+
+std::vector<Stage>
+MeasureScaleOperation::GetStages() const
+{
+  std::vector<Stage> stages;
+  int                largest = -1;
+  int                found = -1;
+  const auto         add = [&](std::shared_ptr<const Operation> operation, const std::vector<int> & inputs) {
+    stages.push_back({ std::move(operation), inputs, StageKind::Real });
+    return static_cast<int>(stages.size()) - 1;
+  };
+  for (std::size_t i = 0; i < measure.scales.size(); ++i)
+  {
+    const auto one = std::make_shared<DerivativeOperation>(measure);
+    one->scales = { measure.scales[i] };
+    const int  here = add(one, { Stage::Input() });
+    const auto step = std::make_shared<ScaleStepOperation>();
+    step->scale = scales[i];
+    step->isFirst = i == 0;
+    found = add(step, i == 0 ? std::vector<int>{ here } : std::vector<int>{ here, largest, found });
+    if (i == 0)
+    {
+      largest = here;
+    }
+    else if (i + 1 < measure.scales.size())
+    {
+      const auto larger = std::make_shared<ScaleStepOperation>();
+      larger->givesScale = false;
+      largest = add(larger, { here, largest });
+    }
+  }
+  stages.back().kind = StageKind::Output;
+  return stages;
 }
 
 } // namespace chunkwise

@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseHessianContrast.h"
 
-#include "chunkwiseDerivativeOperation.h"
+#include "chunkwiseMeasureScaleOperation.h"
 #include "chunkwisePartMonitor.h"
 #include "chunkwiseStatistics.h"
 #include "chunkwiseStatisticsOperation.h"
@@ -11,6 +11,14 @@ namespace chunkwise
 
 namespace
 {
+
+/** The measure, of which the filter may give the scale. */
+const DerivativeOperation &
+MeasureIn(const Operation & operation)
+{
+  const auto * const scale = dynamic_cast<const MeasureScaleOperation *>(&operation);
+  return scale ? scale->measure : dynamic_cast<const DerivativeOperation &>(operation);
+}
 
 /** The operation whose largest value over the image is the contrast at one scale: half the largest norm, the largest
  * measure of Meijering, or the largest eigenvalue. */
@@ -35,7 +43,7 @@ MakeContrastOperation(const DerivativeOperation & operation, std::size_t scale, 
 std::vector<double>
 TakeContrasts(const Operation & operation, PixelKind input, const SummaryRun & run, Monitor * monitor)
 {
-  const auto &        derivative = dynamic_cast<const DerivativeOperation &>(operation);
+  const auto &        derivative = MeasureIn(operation);
   const bool          isHalf = derivative.measure.measure == HessianMeasure::Objectness;
   std::vector<double> contrasts;
   for (std::size_t scale = 0; scale < derivative.scales.size(); ++scale)
@@ -61,7 +69,7 @@ ParameterEstimate
 GetHessianContrastEstimate()
 {
   return { TakeContrasts, [](const Operation & operation, PixelKind input) -> std::shared_ptr<const Operation> {
-            const auto & derivative = dynamic_cast<const DerivativeOperation &>(operation);
+            const auto & derivative = MeasureIn(operation);
             std::size_t  largest = 0;
             for (std::size_t scale = 1; scale < derivative.scales.size(); ++scale)
             {

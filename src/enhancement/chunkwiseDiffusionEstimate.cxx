@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCheckedParameters.h"
 #include "chunkwiseDiffusionOperation.h"
-#include "chunkwiseDiffusionRows.h"
+#include "chunkwiseEnhancementRows.h"
 #include "chunkwiseError.h"
 #include "chunkwisePartMonitor.h"
 #include "chunkwiseStatistics.h"

@@ -1,7 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The rows of filters that sharpen, flatten or smooth an image between its edges.
-#include "chunkwiseDiffusionRows.h"
+#include "chunkwiseBilateralOperation.h"
 #include "chunkwiseEnhancementOperations.h"
+#include "chunkwiseEnhancementRows.h"
+#include "chunkwiseNonFlatExtremumOperation.h"
 #include "chunkwiseFilterRows.h"
 
 #include <algorithm>
@@ -66,16 +68,38 @@ TopHatRow(bool black)
   return row;
 }
 
-FilterDescription
-UnsharpRow()
+/** Voxels of a Gaussian, for peers whose Gaussians end elsewhere. */
+ParameterDescription
+KernelRadiusParameter()
 {
-  std::vector<ParameterDescription> gaussian = GaussianParameters();
-  gaussian.front().required = true;
   ParameterDescription reach = RadiusParameter();
   reach.name = "KernelRadius";
   reach.option.clear();
   reach.help = "Voxels of the Gaussian to either side, instead of Cutoff";
   reach.required = false;
+  return reach;
+}
+
+/** The weights of the Gaussian along each axis. */
+void
+SetGaussians(const CheckedParameters & p, const FilterImage & image, std::vector<double> (&weights)[MaxDimension])
+{
+  for (const int axis : p.SpatialAxes())
+  {
+    constexpr double largest = 65535;
+    const double     sigma = p.RealsOverAxes("Sigma")[static_cast<std::size_t>(axis)] / UnitOf(p, image, axis);
+    if (sigma > 0)
+    {
+      weights[axis] = SampledGaussianWeights(sigma, SampledRadius(p, image, axis, sigma, 0.0, largest));
+    }
+  }
+}
+
+FilterDescription
+UnsharpRow()
+{
+  std::vector<ParameterDescription> gaussian = GaussianParameters();
+  gaussian.front().required = true;
   FilterDescription row = EnhancementRow(
     "unsharp",
     "The image plus its difference from its Gaussian (unsharp mask)",
@@ -83,19 +107,11 @@ UnsharpRow()
          { NonNegativeParameter("Amount", "amount", "The factor of the difference", "0.5"),
            NonNegativeParameter(
              "Threshold", "threshold", "Differences up to this one do not count, others by so much less", "0"),
-           reach }));
+           KernelRadiusParameter() }));
   row.output = DefaultOutput::Real;
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
     auto smoothing = std::make_shared<SeparableOperation>();
-    for (const int axis : p.SpatialAxes())
-    {
-      constexpr double largest = 65535;
-      const double     sigma = p.RealsOverAxes("Sigma")[static_cast<std::size_t>(axis)] / UnitOf(p, image, axis);
-      if (sigma > 0)
-      {
-        smoothing->weights[axis] = SampledGaussianWeights(sigma, SampledRadius(p, image, axis, sigma, 0.0, largest));
-      }
-    }
+    SetGaussians(p, image, smoothing->weights);
     smoothing->boundary = p.Boundary();
     auto operation = std::make_shared<UnsharpOperation>();
     operation->smoothing = smoothing;
@@ -126,6 +142,92 @@ LocalNormalizationRow()
   return row;
 }
 
+FilterDescription
+BilateralRow()
+{
+  std::vector<ParameterDescription> gaussian = GaussianParameters();
+  gaussian.front().required = true;
+  gaussian.back().defaultText = "3";
+  ParameterDescription range = NonNegativeParameter(
+    "RangeSigma", "range-sigma", "The standard deviation of the Gaussian that weighs differences of values", "");
+  range.required = true;
+  range.aboveMinimum = true;
+  range.exampleText = "20";
+  gaussian.insert(gaussian.begin() + 1, range);
+  gaussian.push_back(KernelRadiusParameter());
+  FilterDescription row = EnhancementRow(
+    "bilateral", "Mean of the voxels around that are near in space and in value: smooths, and keeps edges", gaussian);
+  row.output = DefaultOutput::Real;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    auto operation = std::make_shared<BilateralOperation>();
+    SetGaussians(p, image, operation->weights);
+    operation->rangeSigma = p.Real("RangeSigma");
+    operation->boundary = p.Boundary();
+    return operation;
+  };
+  return row;
+}
+
+ParameterDescription
+WordParameter(const std::string & name, const std::string & option, const std::string & help,
+              const std::vector<std::string> & choices)
+{
+  ParameterDescription word;
+  word.name = name;
+  word.option = option;
+  word.type = ParameterType::Choice;
+  word.help = help;
+  word.defaultText = choices.front();
+  word.choices = choices;
+  return word;
+}
+
+FilterDescription
+RollingBallRow()
+{
+  ParameterDescription radius =
+    NonNegativeParameter("Radius", "radius", "Radius in voxels, one number or one for each spatial axis", "");
+  radius.type = ParameterType::Reals;
+  radius.required = true;
+  radius.exampleText = "50";
+  ParameterDescription height = NonNegativeParameter(
+    "Height", "height", "The ball's semi-axis in units of the image's values; by default the first radius", "");
+  height.exampleText = "50";
+  ParameterDescription subtract;
+  subtract.name = "SubtractBackground";
+  subtract.option = "subtract";
+  subtract.help = "The image minus its background";
+  FilterDescription row;
+  row.name = "rolling-ball";
+  row.group = "Enhancement";
+  row.title = "The background of an image, under which a ball or a paraboloid rolls";
+  row.parameters = { radius,
+                     height,
+                     WordParameter("Shape",
+                                   "shape",
+                                   "Ball, or the paraboloid with its curvature, which is fast",
+                                   { "ball", "paraboloid" }),
+                     WordParameter("Background",
+                                   "background",
+                                   "The opening, or the erosion alone, which lies lower and is scikit-image's",
+                                   { "opening", "erosion" }),
+                     subtract,
+                     SpatialAxesParameter() };
+  row.make = [](const CheckedParameters & p, const FilterImage &) -> std::shared_ptr<const Operation> {
+    auto operation = std::make_shared<RollingBallOperation>();
+    for (const int axis : p.SpatialAxes())
+    {
+      operation->extremum.semiAxes[axis] = p.RealsOverAxes("Radius")[static_cast<std::size_t>(axis)];
+    }
+    operation->extremum.height = p.Has("Height") ? p.Real("Height") : p.Reals("Radius").front();
+    operation->extremum.shape = p.Choice("Shape") == "ball" ? StructuringShape::Ball : StructuringShape::Paraboloid;
+    operation->erodesAlone = p.Choice("Background") == "erosion";
+    operation->subtracts = p.Flag("SubtractBackground");
+    return operation;
+  };
+  return row;
+}
+
 } // namespace
 
 void
@@ -135,7 +237,10 @@ AddEnhancementFilters(std::vector<FilterDescription> & filters)
   filters.push_back(TopHatRow(true));
   filters.push_back(UnsharpRow());
   filters.push_back(LocalNormalizationRow());
+  filters.push_back(BilateralRow());
+  filters.push_back(RollingBallRow());
   AddDiffusionFilters(filters);
+  AddAdaptiveEqualizationFilter(filters);
 }
 
 } // namespace chunkwise

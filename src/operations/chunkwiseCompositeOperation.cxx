@@ -330,8 +330,16 @@ RegisterCompositeKernels(KernelRegistry & registry)
 {
   KernelSet kernels;
   kernels.compute = MakeCompositeKernel();
-  for (const char * const name :
-       { "domain", "highpass", "localnormalization", "localthreshold", "range", "tophat", "unsharp", "wiener" })
+  for (const char * const name : { "domain",
+                                   "highpass",
+                                   "localnormalization",
+                                   "localthreshold",
+                                   "measurescale",
+                                   "range",
+                                   "rollingball",
+                                   "tophat",
+                                   "unsharp",
+                                   "wiener" })
   {
     registry.Register(name, kernels);
   }

@@ -1,7 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseDefinitionTrial.h"
 #include "chunkwiseDerivativeOperation.h"
+#include "chunkwiseMeasureScaleOperation.h"
 #include "chunkwiseFilters.h"
+
+#include <set>
 
 using namespace chunkwise;
 
@@ -711,6 +714,58 @@ TEST_P(Derivatives, MeasuresOfSeveralScalesAreTheLargestOfEachAndThoseOfChunks)
       ASSERT_TRUE(IsSame(t.Result(at), At<float>(view, at))) << ToString(at);
     });
   }
+}
+
+TEST_P(Derivatives, ScalesOfMeasuresAreThoseOfTheLargest)
+{
+  std::mt19937 random(192);
+  const auto   operation = std::make_shared<MeasureScaleOperation>();
+  operation->measure = *HessianOperation(2, 1.0);
+  operation->measure.result = DerivativeResult::Measure;
+  operation->measure.measure.measure = HessianMeasure::Sato;
+  operation->measure.scales.clear();
+  operation->scales = { 0.5, 1.25, 2 };
+  for (const double scale : operation->scales)
+  {
+    operation->measure.scales.push_back(HessianOperation(2, 1.0)->scales.front());
+    for (int a = 0; a < 2; ++a)
+    {
+      operation->measure.scales.back().weights[a] = Window(scale, static_cast<int>(3 * scale));
+      operation->measure.scales.back().factor[a] = scale;
+    }
+  }
+  Trial<float, float> t(random, operation, { { 40, 31, 2, 1, 1 } });
+  std::vector<float>  largest(static_cast<std::size_t>(t.request.image.NumberOfVoxels()), 0);
+  std::vector<float>  expected = largest;
+  for (std::size_t i = 0; i < operation->scales.size(); ++i)
+  {
+    const auto one = std::make_shared<DerivativeOperation>(operation->measure);
+    one->scales = { operation->measure.scales[i] };
+    t.request.operation = one;
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    std::size_t voxel = 0;
+    ForEachIndex(t.request.image, [&](const Coordinates & at) {
+      if (t.Result(at) > largest[voxel])
+      {
+        largest[voxel] = t.Result(at);
+        expected[voxel] = static_cast<float>(operation->scales[i]);
+      }
+      ++voxel;
+    });
+  }
+  t.request.operation = operation;
+  t.Prepare(t.request.image);
+  GetManager().Execute(t.request);
+  std::set<float> found;
+  std::size_t     voxel = 0;
+  ForEachIndex(t.request.image, [&](const Coordinates & at) {
+    found.insert(t.Result(at));
+    ASSERT_EQ(t.Result(at), expected[voxel++]) << ToString(at);
+  });
+  EXPECT_GE(found.size(), 3U);
+  CompareBits<std::uint8_t, float>(random, GetManager(), GetBackend(), 4, [&](int) { return operation; });
 }
 
 /** A structure tensor along the first `dimension` axes, with windows of these radii. */

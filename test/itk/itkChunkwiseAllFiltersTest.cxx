@@ -45,6 +45,9 @@
 #include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedStructureTensorImageFilter.h"
 #include "itkChambollePockTotalVariationImageFilter.h"
+#include "itkContrastLimitedAdaptiveHistogramEqualizationImageFilter.h"
+#include "itkRenormalizedBilateralImageFilter.h"
+#include "itkRollingBallImageFilter.h"
 #include "itkFixedConductanceDiffusionImageFilter.h"
 #include "itkRenormalizedBlackTopHatImageFilter.h"
 #include "itkRenormalizedLocalNormalizationImageFilter.h"
@@ -309,6 +312,23 @@ MakeUsual(itk::FixedConductanceDiffusionImageFilter<ImageType> *)
   return filter;
 }
 
+itk::ContrastLimitedAdaptiveHistogramEqualizationImageFilter<ImageType>::Pointer
+MakeUsual(itk::ContrastLimitedAdaptiveHistogramEqualizationImageFilter<ImageType> *)
+{
+  const auto filter = itk::ContrastLimitedAdaptiveHistogramEqualizationImageFilter<ImageType>::New();
+  filter->SetTileSize(itk::FixedArray<std::int64_t, 3>({ 3, 4, 2 }));
+  filter->SetRange(0, 100);
+  return filter;
+}
+
+itk::RollingBallImageFilter<ImageType>::Pointer
+MakeUsual(itk::RollingBallImageFilter<ImageType> *)
+{
+  const auto filter = itk::RollingBallImageFilter<ImageType>::New();
+  filter->SetRadius(2);
+  return filter;
+}
+
 itk::ChambollePockTotalVariationImageFilter<ImageType>::Pointer
 MakeUsual(itk::ChambollePockTotalVariationImageFilter<ImageType> *)
 {
@@ -465,6 +485,9 @@ AllCases()
            CaseOf<RenormalizedHessianMeasureImageFilter<ImageType>>(),
            CaseOf<RenormalizedStructureTensorImageFilter<ImageType>>(),
            CaseOf<ChambollePockTotalVariationImageFilter<ImageType>>(),
+           CaseOf<ContrastLimitedAdaptiveHistogramEqualizationImageFilter<ImageType>>(),
+           CaseOf<RenormalizedBilateralImageFilter<ImageType>>(),
+           CaseOf<RollingBallImageFilter<ImageType>>(),
            CaseOf<FixedConductanceDiffusionImageFilter<ImageType>>(),
            CaseOf<RenormalizedBlackTopHatImageFilter<ImageType>>(),
            CaseOf<RenormalizedLocalNormalizationImageFilter<ImageType>>(),

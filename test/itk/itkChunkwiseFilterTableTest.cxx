@@ -45,6 +45,9 @@
 #include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedStructureTensorImageFilter.h"
 #include "itkChambollePockTotalVariationImageFilter.h"
+#include "itkContrastLimitedAdaptiveHistogramEqualizationImageFilter.h"
+#include "itkRenormalizedBilateralImageFilter.h"
+#include "itkRollingBallImageFilter.h"
 #include "itkFixedConductanceDiffusionImageFilter.h"
 #include "itkRenormalizedBlackTopHatImageFilter.h"
 #include "itkRenormalizedLocalNormalizationImageFilter.h"
@@ -540,6 +543,48 @@ CasesOf(const std::string & row)
       { filter, { { "Iterations", "3" }, { "Weight", "2.5" }, { "UseImageSpacing", "off" }, { "SpatialAxes", "0,1" } } }
     };
   }
+  if (row == "clahe")
+  {
+    const auto filter = ContrastLimitedAdaptiveHistogramEqualizationImageFilter<Image>::New();
+    filter->SetTileSize(FixedArray<std::int64_t, 3>({ 4, 5, 0 }));
+    filter->SetClipLimit(0.2);
+    filter->SetNumberOfBins(30);
+    filter->SetRange(-2, 3);
+    filter->SetSpatialAxes({ 0, 1 });
+    return { { filter,
+               { { "TileSize", "4,5" },
+                 { "ClipLimit", "0.2" },
+                 { "NumberOfBins", "30" },
+                 { "Range", "-2,3" },
+                 { "SpatialAxes", "0,1" } } } };
+  }
+  if (row == "rolling-ball")
+  {
+    const auto filter = RollingBallImageFilter<Image>::New();
+    filter->SetRadius(3.5);
+    filter->SetHeight(2);
+    filter->ParaboloidOn();
+    filter->ErosionAloneOn();
+    filter->SubtractBackgroundOn();
+    filter->SetSpatialAxes({ 0, 1 });
+    return { { filter,
+               { { "Radius", "3.5" },
+                 { "Height", "2" },
+                 { "Shape", "paraboloid" },
+                 { "Background", "erosion" },
+                 { "SubtractBackground", "on" },
+                 { "SpatialAxes", "0,1" } } } };
+  }
+  if (row == "bilateral")
+  {
+    const auto filter = RenormalizedBilateralImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetCutoff(2.3);
+    filter->UseImageSpacingOff();
+    filter->SetRangeSigma(2.5);
+    return { WithWindow(
+      filter, { { "Sigma", "1.3" }, { "Cutoff", "2.3" }, { "UseImageSpacing", "off" }, { "RangeSigma", "2.5" } }) };
+  }
   if (row == "normalize")
   {
     const auto filter = RenormalizedLocalNormalizationImageFilter<Image>::New();
@@ -735,6 +780,7 @@ CasesOf(const std::string & row)
     frangi->SetContrast({ 12.0, 3.0 });
     frangi->DarkOn();
     frangi->ScaleByLargestOn();
+    frangi->OutputScaleOn();
     frangi->UseImageSpacingOff();
     frangi->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
     frangi->SetCutoff(3.3);
@@ -749,6 +795,7 @@ CasesOf(const std::string & row)
                           { "Contrast", "12,3" },
                           { "Dark", "on" },
                           { "ScaleByLargest", "on" },
+                          { "Result", "scale" },
                           { "UseImageSpacing", "off" },
                           { "Kernel", "sampled" },
                           { "Cutoff", "3.3" } }),

@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseKernelConformance.h"
 
+#include "chunkwiseAdaptiveEqualizationOperation.h"
+#include "chunkwiseBilateralOperation.h"
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseDerivativeOperation.h"
@@ -23,7 +25,9 @@
 #ifdef CHUNKWISE_HAS_NETWORKS
 #  include "chunkwiseNetworkTrial.h"
 #endif
+#include "chunkwiseNonFlatExtremumOperation.h"
 #include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwiseMeasureScaleOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseThresholdOperation.h"
 #include "chunkwiseWatershedOperation.h"
@@ -1397,6 +1401,76 @@ TrialsOfKernels()
       [](KernelTrials & t, KernelRole) {
         t.TryInEveryMode(
           [&](BoundaryMode mode) { return RandomBoxOperation<LocalNormalizationOperation>(t.Random(), mode, 3); });
+      } },
+    { "adaptiveequalization",
+      [](KernelTrials & t, KernelRole) {
+        for (const std::int64_t size : { 0, 3, 8 })
+        {
+          AdaptiveEqualizationOperation operation;
+          operation.tile = { { size, 1 + Below(t.Random(), 6), 4, 0, 0 } };
+          operation.bins = 2 + static_cast<int>(Below(t.Random(), 300));
+          operation.upper = 100;
+          t.Try(operation);
+        }
+      } },
+    { "scalestep",
+      [](KernelTrials & t, KernelRole) {
+        ScaleStepOperation operation;
+        operation.scale = 2;
+        t.Try(operation);
+        operation.givesScale = false;
+        t.Try(operation);
+      } },
+    { "measurescale",
+      [](KernelTrials & t, KernelRole) {
+        MeasureScaleOperation operation;
+        operation.measure.result = DerivativeResult::Measure;
+        operation.measure.measure.measure = HessianMeasure::Sato;
+        operation.measure.components = { { { 2 } }, { { 1, 1 } }, { { 0, 2 } } };
+        operation.measure.scales.resize(2);
+        for (std::size_t i = 0; i < 2; ++i)
+        {
+          for (const int a : { 0, 1 })
+          {
+            operation.measure.scales[i].weights[a] = SampledGaussianWeights(1 + static_cast<double>(i), 3);
+          }
+        }
+        operation.scales = { 1, 2 };
+        t.Try(operation);
+      } },
+    { "nonflatextremum",
+      [](KernelTrials & t, KernelRole) {
+        for (const bool dilates : { false, true })
+        {
+          NonFlatExtremumOperation operation;
+          operation.semiAxes[Below(t.Random(), 2)] = static_cast<double>(Below(t.Random(), 5));
+          operation.semiAxes[2] = 1.5;
+          operation.height = 20;
+          operation.dilates = dilates;
+          t.Try(operation);
+        }
+      } },
+    { "rollingball",
+      [](KernelTrials & t, KernelRole) {
+        for (const auto shape : { StructuringShape::Ball, StructuringShape::Paraboloid })
+        {
+          RollingBallOperation operation;
+          operation.extremum.semiAxes[0] = operation.extremum.semiAxes[1] = 2.5;
+          operation.extremum.shape = shape;
+          operation.subtracts = shape == StructuringShape::Ball;
+          t.Try(operation);
+        }
+      } },
+    { "bilateral",
+      [](KernelTrials & t, KernelRole) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          BilateralOperation operation;
+          operation.weights[0] = SampledGaussianWeights(1.5, Below(t.Random(), 4));
+          operation.weights[1 + Below(t.Random(), 2)] = SampledGaussianWeights(1, 2);
+          operation.rangeSigma = 20;
+          operation.boundary.mode = mode;
+          return operation;
+        });
       } },
     { "diffusion",
       [](KernelTrials & t, KernelRole) {

@@ -1,5 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseDeconvolutionSteps.h"
+#include "chunkwiseAdaptiveEqualizationOperation.h"
+#include "chunkwiseBilateralOperation.h"
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseDerivativeOperation.h"
@@ -18,6 +20,8 @@
 #ifdef CHUNKWISE_HAS_NETWORKS
 #  include "chunkwiseNetworkOperation.h"
 #endif
+#include "chunkwiseMeasureScaleOperation.h"
+#include "chunkwiseNonFlatExtremumOperation.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRangeOperation.h"
@@ -193,6 +197,28 @@ MakeOperations()
   diffusion->scale[0] = diffusion->scale[1] = diffusion->scale[2] = 1;
   diffusion->contrast = 30;
   all.push_back(diffusion);
+  const auto equalization = std::make_shared<AdaptiveEqualizationOperation>();
+  equalization->tile[0] = equalization->tile[1] = 5;
+  equalization->upper = 200;
+  all.push_back(equalization);
+  const auto rolling = std::make_shared<RollingBallOperation>();
+  rolling->extremum.semiAxes[0] = rolling->extremum.semiAxes[1] = 2;
+  rolling->subtracts = true;
+  all.push_back(rolling);
+  const auto nonFlat = std::make_shared<NonFlatExtremumOperation>();
+  nonFlat->semiAxes[0] = nonFlat->semiAxes[2] = 1;
+  all.push_back(nonFlat);
+  const auto scale = std::make_shared<MeasureScaleOperation>();
+  scale->measure.result = DerivativeResult::Measure;
+  scale->measure.measure.measure = HessianMeasure::Sato;
+  scale->measure.measure.objectDimension = 0;
+  scale->measure.components = { { { 2 } } };
+  scale->measure.scales.front().weights[0] = { 0.25, 0.5, 0.25 };
+  scale->scales = { 1 };
+  all.push_back(scale);
+  const auto bilateral = std::make_shared<BilateralOperation>();
+  bilateral->weights[0] = bilateral->weights[1] = { 0.5, 1, 0.5 };
+  all.push_back(bilateral);
   const auto unsharp = std::make_shared<UnsharpOperation>();
   unsharp->smoothing = separable;
   all.push_back(unsharp);

@@ -4,7 +4,7 @@
 #include "chunkwiseCpuLevels.h"
 #include "chunkwiseCpuMarch.h"
 #include "chunkwiseCpuRowStore.h"
-#include "chunkwiseDerivativeOperation.h"
+#include "chunkwiseMeasureScaleOperation.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseRealOf.h"
@@ -708,6 +708,40 @@ ScratchOfDerivative(const Operation & operation, const ChunkShape & shape)
                                                                   : ScratchOfDerivativeIn<float>(derivative, shape));
 }
 
+template <typename TReal>
+void
+RunScaleStepOf(const KernelCall & call)
+{
+  const auto &          operation = static_cast<const ScaleStepOperation &>(*call.operation);
+  const RowStore<TReal> store = RowStoreOf<TReal>(call.output.kind);
+  constexpr int         n = 256;
+  const auto            at = [&](int input, const Coordinates & index) {
+    return StridedRow<const TReal>(call.inputs[std::min(input, call.numberOfInputs - 1)], index);
+  };
+  ForEachTileOf({ { n, 16, 16, 1, 1 } }, call, [&](const Box & tile, unsigned int) {
+    TReal row[n];
+    ForEachRow(tile, [&](const Coordinates & index) {
+      const auto measures = at(0, index);
+      const auto largest = at(1, index);
+      const auto scales = at(2, index);
+      for (std::int64_t x = 0; x < tile.Extent(0); ++x)
+      {
+        const TReal before = operation.isFirst ? TReal(0) : largest[x];
+        const TReal otherwise = operation.isFirst ? TReal(0) : scales[x];
+        row[x] = ScaleStep(
+          measures[x], before, otherwise, operation.givesScale ? static_cast<TReal>(operation.scale) : measures[x]);
+      }
+      store(call.output, index, tile.Extent(0), row);
+    });
+  });
+}
+
+void
+RunScaleStep(const KernelCall & call)
+{
+  call.inputs[0].kind == PixelKind::Float32 ? RunScaleStepOf<float>(call) : RunScaleStepOf<double>(call);
+}
+
 } // namespace
 
 void
@@ -717,6 +751,9 @@ RegisterHostDerivative(KernelRegistry & registry)
   kernel.run = RunDerivative;
   kernel.scratchBytes = ScratchOfDerivative;
   registry.Register("derivative", { kernel });
+  Kernel step;
+  step.run = RunScaleStep;
+  registry.Register("scalestep.voxels", { step });
 }
 
 } // namespace chunkwise

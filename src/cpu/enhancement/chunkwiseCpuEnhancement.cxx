@@ -1,4 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuEnhancement.h"
+
 #include "chunkwiseCpuDiffusion.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseEnhancementOperations.h"
@@ -60,6 +62,12 @@ RunLocalNormalizationVoxels(const KernelCall & call)
   });
 }
 
+void
+RunRollingBallVoxels(const KernelCall & call)
+{
+  RunVoxelRule(call, [](auto voxel, auto background, auto) { return voxel - background; });
+}
+
 } // namespace
 
 void
@@ -70,6 +78,11 @@ RegisterHostEnhancement(KernelRegistry & registry)
   registry.Register("unsharp.voxels", { kernel });
   kernel.run = RunLocalNormalizationVoxels;
   registry.Register("localnormalization.voxels", { kernel });
+  kernel.run = RunRollingBallVoxels;
+  registry.Register("rollingball.voxels", { kernel });
+  RegisterHostAdaptiveEqualization(registry);
+  RegisterHostBilateral(registry);
+  RegisterHostNonFlatExtremum(registry);
   RegisterHostDiffusion(registry);
 }
 

@@ -230,6 +230,55 @@ def total_variation(a, inputs, weight=30, iterations=5):
     return a
 
 
+def equalized(a, _, size=3):
+    """Tiles of 3 voxels along each axis, 256 bins of 65 levels, clipped at one voxel of 27."""
+    levels = numpy.rint((a - a.min()) / (a.max() - a.min()) * 16383).astype(int)
+    bins = numpy.pad(levels, [(0, -n % size) for n in a.shape], mode="reflect") // 65
+    maps = numpy.empty([n // size for n in bins.shape] + [256])
+    for tile in numpy.ndindex(maps.shape[:3]):
+        counts = numpy.bincount(bins[tuple(slice(i * size, (i + 1) * size) for i in tile)].ravel(), minlength=256)
+        excess = int((counts - 1).clip(0).sum())
+        counts = counts.clip(0, 1)
+        # Others get one at equal distances, from the first bin on, then from the second, and so on.
+        for first in range(256):
+            if excess <= 0:
+                break
+            chosen = numpy.arange(256)[first::max(1, int((counts < 1).sum()) // excess)]
+            chosen = chosen[counts[chosen] < 1]
+            counts[chosen] += 1
+            excess -= len(chosen)
+        maps[tile] = numpy.floor(numpy.minimum(counts.cumsum() * (16383 / size**3), 16383))
+    found = numpy.zeros(a.shape)
+    for p in numpy.ndindex(a.shape):
+        for corner in itertools.product((0, 1), repeat=3):
+            places = [(i + size // 2) for i in p]
+            tile = tuple(min(max(i // size - 1 + c, 0), n - 1) for i, c, n in zip(places, corner, maps.shape))
+            weight = numpy.prod([i % size / size if c else 1 - i % size / size for i, c in zip(places, corner)])
+            found[p] += weight * maps[tile][levels[p] // 65]
+    return a.min() + found * (a.max() - a.min()) / 16383
+
+
+def rolling_ball(a, _, radius=2):
+    squares = (numpy.indices((2 * radius + 1,) * 3) - radius)
+    squares = (squares**2).sum(0)
+    ball = {"footprint": squares <= radius**2, "structure": numpy.sqrt((radius**2 - squares).clip(0)) - radius, "mode": "constant"}
+    return ndimage.grey_dilation(ndimage.grey_erosion(a, cval=numpy.inf, **ball), cval=-numpy.inf, **ball)
+
+
+def bilateral(a, inputs, sigma=0.6, range_sigma=30):
+    widths = [sigma / step for step in spacing(inputs)]
+    radii = [int(numpy.ceil(3 * width)) for width in widths]
+    padded = numpy.pad(a, [(radius, radius) for radius in radii], constant_values=numpy.nan)
+    weights, sums = numpy.zeros(a.shape), numpy.zeros(a.shape)
+    for shift in itertools.product(*(range(-radius, radius + 1) for radius in radii)):
+        tap = padded[tuple(slice(radius + s, radius + s + n) for radius, s, n in zip(radii, shift, a.shape))]
+        square = sum((s / width) ** 2 for s, width in zip(shift, widths)) + ((tap - a) / range_sigma) ** 2
+        weight = numpy.where(numpy.isnan(tap), 0, numpy.exp(-square / 2))
+        weights += weight
+        sums += weight * numpy.nan_to_num(tap)
+    return sums / weights
+
+
 def frangi(a, inputs, sigma=0.6):
     values = numpy.linalg.eigvalsh(hessian(a, inputs)) * sigma**2
     first, second, third = numpy.moveaxis(numpy.take_along_axis(values, abs(values).argsort(-1), -1), -1, 0)
@@ -421,6 +470,7 @@ DEFINITIONS = {
     "std": of_windows(numpy.std), "box": of_windows(numpy.mean), "maximum": maximum, "minimum": minimum,
     "white-tophat": lambda a, _: a - maximum(minimum(a)), "black-tophat": lambda a, _: minimum(maximum(a)) - a,
     "unsharp": lambda a, inputs: a + 0.5 * (a - gaussian(a, inputs)), "normalize": normalize, "diffusion": diffusion, "total-variation": total_variation,
+    "clahe": equalized, "rolling-ball": rolling_ball, "bilateral": bilateral,
     "opening": lambda a, _: maximum(minimum(a)), "closing": lambda a, _: minimum(maximum(a)),
     "range": of_windows(numpy.ptp), "median": percentile(0.5), "percentile": percentile(0.25), "wiener": wiener,
     "nlm": non_local_means, "entropy": of_windows(entropy),

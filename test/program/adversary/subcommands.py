@@ -10,18 +10,18 @@ _VALUES = {
     "radius": "1", "height": "40", "noise": "900", "strength": "30", "percentile": "25", "bins": "8", "sigma": "0.6",
     "weights": "1,2,4", "kernel": "@kernel", "kernels": "@kernels", "grid": "2,1,1", "minus": "@second",
     "marker": "@marker", "model": "@model", "low": "100", "high": "230", "distance": "0.3", "order": "1,0,0", "scales": "0.6", "outer-sigma": "0.8",
-    "iterations": "2", "scale": "1.5", "lower": "1",
+    "iterations": "2", "scale": "1.5", "lower": "1", "tile": "3", "range-sigma": "30",
 }
 # If one of several options has to be given, no single one is required.
 _CHOSEN = {
     "gaussian": ("sigma",), "highpass": ("sigma",), "log": ("sigma",), "derivative": ("sigma",), "gradient": ("sigma",),
     "hessian": ("sigma",), "structure-tensor": ("sigma",), "convolve": ("radius", "weights"), "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
-    "deconvolve": ("iterations",), "deconvolve-varying": ("iterations",), "resample": ("scale",), "crop": ("lower",), "pad": ("lower",), "total-variation": ("iterations",),
+    "deconvolve": ("iterations",), "deconvolve-varying": ("iterations",), "resample": ("scale",), "crop": ("lower",), "pad": ("lower",), "total-variation": ("iterations",), "clahe": ("tile",),
     # They are tested with what is their default.
     "opening-by-reconstruction": ("radius",), "closing-by-reconstruction": ("radius",),
 }
 # Values that are not those of others.
-_OWN = {"crop": {"lower": "3,2,1"}, "pad": {"lower": "3,2,1"}, "convolve": {"radius": "1,0,0"}, "total-variation": {"weight": "30", "iterations": "5"}, "boundaries": {"mode": "inner"}}
+_OWN = {"crop": {"lower": "3,2,1"}, "pad": {"lower": "3,2,1"}, "convolve": {"radius": "1,0,0"}, "rolling-ball": {"radius": "2"}, "total-variation": {"weight": "30", "iterations": "5"}, "boundaries": {"mode": "inner"}}
 # They write no image, or are no filters (filter-labels and its like, whose tests are in measure.py).
 OTHERS = ("measure", "filter-labels", "fill-label-holes", "separate", "pyramid", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
           "fiji-scripts", "man")

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#ifndef chunkwiseDiffusionRows_h
-#define chunkwiseDiffusionRows_h
+#ifndef chunkwiseEnhancementRows_h
+#define chunkwiseEnhancementRows_h
 
 #include "chunkwiseFilters.h"
 
@@ -9,6 +9,8 @@ namespace chunkwise
 
 void
 AddDiffusionFilters(std::vector<FilterDescription> & filters);
+void
+AddAdaptiveEqualizationFilter(std::vector<FilterDescription> & filters);
 
 /** The root of the mean squared gradient of the whole image, summed up exactly. */
 ParameterEstimate

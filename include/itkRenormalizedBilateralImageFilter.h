@@ -1,0 +1,127 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkRenormalizedBilateralImageFilter_h
+#define itkRenormalizedBilateralImageFilter_h
+
+#include "itkChunkwiseWindowImageFilter.h"
+
+namespace itk
+{
+/** \class RenormalizedBilateralImageFilter
+ * \brief The mean of the voxels around each voxel, weighted by how near they are in space and in value.
+ *
+ * Smooths, and keeps edges that are high beside RangeSigma.
+ *
+ * \par Boundary
+ * Renormalized (the default): windows end at the image's edge. Others continue the image beyond it.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
+ * 16-bit integers, in double for the others; integer outputs are rounded to nearest, ties to even, and clamped.
+ *
+ * \par Memory
+ * Tiles of the type that computes, one a thread.
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the radius of the Gaussian, and cut at the image.
+ *
+ * \par Determinism
+ * The same bits for every division into chunks and requested regions, number of threads and instruction set.
+ *
+ * \par Source
+ * C. Tomasi, R. Manduchi, "Bilateral filtering for gray and color images", ICCV 1998. Unlike BilateralImageFilter,
+ * whose weights of values are those of the nearest of 100 samples, each voxel has its own weight.
+ *
+ * \sa BilateralImageFilter, RenormalizedNonLocalMeansImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedBilateralImageFilter
+  : public ChunkwiseWindowImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(RenormalizedBilateralImageFilter);
+
+  using Self = RenormalizedBilateralImageFilter;
+  using Superclass = ChunkwiseWindowImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(RenormalizedBilateralImageFilter);
+
+  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+  static_assert(
+    Superclass::GivesSameTypeOrRealOrInteger,
+    "the output's pixels are of the input's type, float or double; of any but 64-bit integers any integers");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "bilateral";
+  }
+
+  using SigmaArrayType = FixedArray<double, Superclass::ImageDimension>;
+
+  /** The standard deviation per axis; entries of axes that are not spatial are not used. Default: 1. */
+  itkSetMacro(SigmaArray, SigmaArrayType);
+  itkGetConstReferenceMacro(SigmaArray, SigmaArrayType);
+  void
+  SetSigma(double sigma)
+  {
+    SigmaArrayType same;
+    same.Fill(sigma);
+    this->SetSigmaArray(same);
+  }
+  /** The standard deviation along x. */
+  double
+  GetSigma() const
+  {
+    return m_SigmaArray[0];
+  }
+
+  /** Whether sigma is in units of the image's spacing, or in voxels. Default: on. */
+  itkSetMacro(UseImageSpacing, bool);
+  itkGetConstMacro(UseImageSpacing, bool);
+  itkBooleanMacro(UseImageSpacing);
+
+  /** The radius of the Gaussian, in sigmas; above 0. Default: 3. */
+  itkSetMacro(Cutoff, double);
+  itkGetConstMacro(Cutoff, double);
+
+  /** The standard deviation of the Gaussian that weighs differences of values, above 0. Default: 50. */
+  itkSetMacro(RangeSigma, double);
+  itkGetConstMacro(RangeSigma, double);
+
+protected:
+  RenormalizedBilateralImageFilter() { m_SigmaArray.Fill(1.0); }
+  ~RenormalizedBilateralImageFilter() override = default;
+
+  chunkwise::FilterParameters
+  MakeParameters() const override
+  {
+    chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+    parameters.Set("Sigma", this->OverSpatialAxes(m_SigmaArray));
+    parameters.Set("UseImageSpacing", m_UseImageSpacing);
+    parameters.SetReal("Cutoff", m_Cutoff);
+    parameters.SetReal("RangeSigma", m_RangeSigma);
+    return parameters;
+  }
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override
+  {
+    Superclass::PrintSelf(os, indent);
+    os << indent << "SigmaArray: " << m_SigmaArray << std::endl;
+    os << indent << "UseImageSpacing: " << (m_UseImageSpacing ? "On" : "Off") << std::endl;
+    os << indent << "Cutoff: " << m_Cutoff << std::endl;
+    os << indent << "RangeSigma: " << m_RangeSigma << std::endl;
+  }
+
+private:
+  SigmaArrayType m_SigmaArray;
+  bool           m_UseImageSpacing{ true };
+  double         m_Cutoff{ 3.0 };
+  double         m_RangeSigma{ 50.0 };
+};
+} // namespace itk
+
+#endif
