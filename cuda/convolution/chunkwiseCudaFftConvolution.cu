@@ -29,7 +29,8 @@
 // chunkwiseCudaFixedFft.h has a length that is not much longer, lines have that.
 //
 // Blocks are tiles of the image's grid, so that bits do not depend on chunks. The tiles along the last axis share a
-// block: their inputs overlap, and each column goes through them one after the other.
+// block, of two axes only if rows are not in pairs: their inputs overlap, and each column goes through them one after
+// the other.
 namespace chunkwise
 {
 
@@ -1050,6 +1051,18 @@ HasTile(const ImageConvolutionOperation & operation, const Coordinates & image)
   return !(operation.GetTile(image) == Coordinates::Filled(1));
 }
 
+/** Tiles of planes share a block only where rows are transformed alone: which rows are a pair would depend on the
+ * block. */
+template <typename T>
+ConvolutionTiles
+MakeTiles(const ImageConvolutionOperation & operation, const Coordinates & image)
+{
+  ConvolutionTiles    tiles(operation, image);
+  const Coordinates & tile = tiles.GetDevice();
+  tiles.SetRowsAlone(DeviceBlock::Make<T>(ConvolutionBlock::Largest(operation, tile, image, tile)).rows != nullptr);
+  return tiles;
+}
+
 template <typename T>
 void
 Run(const KernelCall & call)
@@ -1065,7 +1078,7 @@ Run(const KernelCall & call)
     }
     return;
   }
-  const ConvolutionTiles tiles(operation, image);
+  const ConvolutionTiles tiles = MakeTiles<T>(operation, image);
   for (const Box & box : tiles.Cut(output))
   {
     DeviceConvolution<T>(call, ConvolutionBlock(operation, box, image, tiles.GetDevice()), box).Run();
@@ -1108,7 +1121,7 @@ LargestBlock(const ImageConvolutionOperation & operation, const ChunkShape & chu
     most = LargestOutput(operation, chunk.outputBox.Extents());
     return DeviceBlock::Make<T>(ConvolutionBlock::Largest(operation, most, image));
   }
-  const ConvolutionTiles tiles(operation, image);
+  const ConvolutionTiles tiles = MakeTiles<T>(operation, image);
   most = tiles.GetLargest(chunk.outputBox);
   return DeviceBlock::Make<T>(ConvolutionBlock::Largest(operation, most, image, tiles.GetDevice()));
 }

@@ -19,6 +19,13 @@ class Chunkwise_EXPORT ConvolutionTiles
 public:
   ConvolutionTiles(const ImageConvolutionOperation & operation, const Coordinates & image);
 
+  /** The device transforms rows one by one, not in pairs. Then tiles of planes share a block, too. */
+  void
+  SetRowsAlone(bool alone)
+  {
+    m_RowsAlone = alone;
+  }
+
   const Coordinates &
   GetShared() const
   {
@@ -30,7 +37,8 @@ public:
     return m_Device;
   }
   /** The blocks in which a device computes a part of the image: whole tiles, except along axes that are not
-   * transformed. Along the last of three transformed axes tiles share a block. */
+   * transformed. Along the last of three transformed axes tiles share a block; of two, if rows are transformed alone.
+   */
   std::vector<Box>
   Cut(const Box & part) const;
   /** At least the extent of every such block of a part of this extent, wherever it lies. */
@@ -40,8 +48,10 @@ public:
   /** Lines that devices transform fast end at this length; others must fit shared memory. */
   static constexpr std::int64_t LongestFastLine = 1024;
   static constexpr std::int64_t LongestLine = 4096;
-  /** The size of the spectrum of a device's tile in float. */
-  static constexpr double LargestDeviceTileBytes = 1024.0 * 1024 * 1024;
+  /** The memory that a device needs at once for a tile in float: for kernels of up to some 80 voxels along each axis;
+   * and for longer ones, if it can be. */
+  static constexpr double UsualDeviceBytes = 780.0 * 1024 * 1024;
+  static constexpr double MostDeviceBytes = 1800.0 * 1024 * 1024;
 
 private:
   void
@@ -52,10 +62,11 @@ private:
   bool
   IsTogether(int role) const
   {
-    return role == 2 && m_Transformed == 3;
+    return role > 0 && role + 1 == m_Transformed && (role == 2 || m_RowsAlone);
   }
 
   Coordinates            m_Image;
+  bool                   m_RowsAlone{ false };
   const ConvolutionBlock m_Roles;
   int                    m_Transformed{ 0 };
   Coordinates            m_Shared;

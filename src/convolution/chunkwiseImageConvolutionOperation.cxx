@@ -679,6 +679,53 @@ ConvolutionBlock::TakeLengths(const ImageConvolutionOperation & operation, const
   lastTile = tile[role[this->LastRole()].axis];
 }
 
+namespace
+{
+
+/** A device's tiles along the first two of three axes, which share its transforms best. */
+constexpr std::int64_t UsualDeviceTile = 512;
+
+/** The bytes that a device needs at once for a tile of three axes in float: its input, its spectrum, and the kernel,
+ * transformed along the first two axes. `points`: the tile's input along the third one. */
+double
+BytesOfDeviceTile(const ConvolutionBlock & roles, std::int64_t x, std::int64_t y, std::int64_t points)
+{
+  constexpr std::int64_t unit = 64; // in which the lengths of long lines grow
+  double                 input = sizeof(float);
+  double                 spectrum = sizeof(float);
+  for (const std::int64_t length : { x + roles.role[0].kernel - 1, y + roles.role[1].kernel - 1 })
+  {
+    input *= static_cast<double>(length);
+    spectrum *= static_cast<double>((length + unit - 1) / unit * unit);
+  }
+  return input * static_cast<double>(points) + spectrum * static_cast<double>(points + roles.role[2].kernel);
+}
+
+double
+BytesOfUsualTile(const ConvolutionBlock & roles, const Coordinates & image, std::int64_t points)
+{
+  return BytesOfDeviceTile(roles,
+                           std::min(image[roles.role[0].axis], UsualDeviceTile),
+                           std::min(image[roles.role[1].axis], UsualDeviceTile),
+                           points);
+}
+
+/** The extent of tiles along the last of three axes, at most. Longer ones save little: tiles share the transforms along
+ * the other axes, and a device must hold a whole one. */
+std::int64_t
+LongestLastTile(const ConvolutionBlock & roles, const Coordinates & image)
+{
+  const std::int64_t k = roles.role[2].kernel;
+  const double       ofKernel = BytesOfUsualTile(roles, image, 0);
+  const double       ofPoint = BytesOfUsualTile(roles, image, 1) - ofKernel;
+  const auto fitting = static_cast<std::int64_t>((ConvolutionTiles::UsualDeviceBytes - ofKernel) / ofPoint) - (k - 1);
+  // Shorter ones would be overlap for the most part.
+  return std::max(ConvolutionBlock::LeastTile,
+                  2 * fitting >= 3 * k ? std::min(fitting, 4 * k) : std::min(2 * k, UsualDeviceTile));
+}
+
+} // namespace
+
 Coordinates
 ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordinates & image)
 {
@@ -706,7 +753,7 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
     if (transformed == 3)
     {
       // Along the last axis tiles share the transforms along the others, and only these overlap.
-      cut(axis, r == 2 ? std::max(LeastTile, 4 * k) : std::max(LongestTile, 8 * k));
+      cut(axis, r == 2 ? LongestLastTile(roles, image) : std::max(LongestTile, 8 * k));
     }
     else
     {
@@ -764,23 +811,26 @@ ConvolutionTiles::ConvolutionTiles(const ImageConvolutionOperation & operation, 
   {
     ++m_Transformed;
   }
-  // Shorter along the first two axes until the spectrum is small enough, or the tile is the CPU's.
-  for (std::int64_t limit = LongestLine;;)
+  for (int r = 0; r < m_Transformed; ++r)
   {
-    double       bytes = sizeof(float);
-    std::int64_t longest = 0;
-    for (int r = 0; r < m_Transformed; ++r)
-    {
-      const auto & role = m_Roles.role[r];
-      this->Choose(r, host, r < 2 ? limit : LongestLine);
-      bytes *= static_cast<double>(m_Device[role.axis] + role.kernel - 1);
-      longest = r < 2 && m_Device[role.axis] > host[role.axis] ? std::max(longest, m_Device[role.axis]) : longest;
-    }
-    if (m_Transformed < 3 || longest == 0 || bytes <= LargestDeviceTileBytes)
-    {
-      return;
-    }
-    limit = longest - 1;
+    this->Choose(r, host, LongestLine);
+  }
+  if (m_Transformed < 3)
+  {
+    return;
+  }
+  const int          x = m_Roles.role[0].axis;
+  const int          y = m_Roles.role[1].axis;
+  const std::int64_t points = m_Shared[m_Roles.role[2].axis] + m_Roles.role[2].kernel - 1;
+  const double most = BytesOfUsualTile(m_Roles, image, points) <= UsualDeviceBytes ? UsualDeviceBytes : MostDeviceBytes;
+  // Shorter along the first two axes until the tile is small enough, or the CPU's.
+  while ((m_Device[x] > host[x] || m_Device[y] > host[y]) &&
+         BytesOfDeviceTile(m_Roles, m_Shared[x], m_Shared[y], points) > most)
+  {
+    const std::int64_t longest =
+      std::max(m_Device[x] > host[x] ? m_Device[x] : 0, m_Device[y] > host[y] ? m_Device[y] : 0);
+    this->Choose(0, host, longest - 1);
+    this->Choose(1, host, longest - 1);
   }
 }
 
@@ -796,7 +846,7 @@ ConvolutionTiles::Choose(int role, const Coordinates & host, std::int64_t limit)
   const std::int64_t longest = k <= LongestFastLine / 2 ? LongestFastLine : LongestLine;
   const std::int64_t most = std::min(longest - std::min(k - 1, longest / 2), limit);
   // Tiles that share a block cost no more if there are many. Those of fewer than three axes are little memory.
-  const std::int64_t mostShared = this->IsTogether(role) ? 0 : m_Transformed < 3 ? 3 * most : most;
+  const std::int64_t mostShared = role > 0 && role + 1 == m_Transformed ? 0 : m_Transformed < 3 ? 3 * most : most;
   const std::int64_t count = (n + host[a] - 1) / host[a];
   double             least = 0;
   for (std::int64_t together = 1; together <= count; ++together)

@@ -133,6 +133,7 @@ TEST_P(Convolution, TransformsGiveTheBitsOfTheWholeHoweverItIsCut)
          { { { 101, 97, 200, 1, 1 } }, { { 8, 7, 9, 1, 1 } } },
          { { { 1100, 21, 5, 1, 1 } }, { { 9, 4, 2, 1, 1 } } },
          { { { 1200, 1050, 1, 1, 1 } }, { { 6, 13, 1, 1, 1 } } },
+         { { { 1100, 600, 1, 1, 1 } }, { { 7, 12, 1, 1, 1 } } },
          { { { 3, 1, 1300, 1, 1 } }, { { 1, 1, 250, 1, 1 } } },
        })
   {
@@ -286,10 +287,12 @@ TEST(ConvolutionOperations, BlocksOfDevicesAreTheSameForAnyPartOfTheImage)
     {
       continue;
     }
-    const ConvolutionTiles chosen(operation, image);
-    const Coordinates      device = chosen.GetDevice();
-    const Coordinates      host = ConvolutionBlock::Tile(operation, image);
-    const Coordinates      shared = operation.GetTile(image);
+    ConvolutionTiles chosen(operation, image);
+    const bool       rowsAlone = trial % 2 == 0;
+    chosen.SetRowsAlone(rowsAlone);
+    const Coordinates device = chosen.GetDevice();
+    const Coordinates host = ConvolutionBlock::Tile(operation, image);
+    const Coordinates shared = operation.GetTile(image);
     ASSERT_EQ(shared, chosen.GetShared());
     const Box part = RandomRegion(random, image);
     const Box tiles = AlignToTiles(part, shared, Box::FromExtent(image));
@@ -321,7 +324,7 @@ TEST(ConvolutionOperations, BlocksOfDevicesAreTheSameForAnyPartOfTheImage)
         ASSERT_EQ((box.lower[a] - begin) % device[a], 0);
         ASSERT_TRUE((box.upper[a] - begin) % device[a] == 0 || box.upper[a] == image[a] ||
                     box.upper[a] == begin + shared[a]);
-        ASSERT_TRUE(r == 2 || box.Extent(a) <= device[a]);
+        ASSERT_TRUE(r == 2 || (r == 1 && count == 2 && rowsAlone) || box.Extent(a) <= device[a]);
       }
       if (count == 1)
       {
@@ -330,6 +333,39 @@ TEST(ConvolutionOperations, BlocksOfDevicesAreTheSameForAnyPartOfTheImage)
     }
     ASSERT_EQ(voxels, part.NumberOfVoxels());
   }
+}
+
+TEST(ConvolutionOperations, TilesOfLargeImagesFitSmallDevices)
+{
+  for (const std::int64_t n : { 500, 1024, 1700, 2048 })
+  {
+    for (const std::int64_t k : { 4, 17, 33, 50, 65, 80, 97, 129, 257 })
+    {
+      ImageConvolutionOperation operation;
+      operation.kernel = std::make_shared<ConvolutionKernel>(
+        Coordinates{ { k, k, k, 1, 1 } }, Coordinates{ { k / 2, k / 2, k / 2, 0, 0 } }, std::vector<double>());
+      operation.method = ConvolutionMethod::FFT;
+      const Coordinates      image{ { n, n - 50, n, 1, 1 } };
+      const ConvolutionTiles tiles(operation, image);
+      const Box              tile = Box::FromExtent(tiles.GetShared());
+      const auto block = ConvolutionBlock::Largest(operation, tiles.GetLargest(tile), image, tiles.GetDevice());
+      double     input = sizeof(float);
+      for (int r = 0; r < 3; ++r)
+      {
+        input *= static_cast<double>(block.role[r].input);
+      }
+      const double spectrum = sizeof(float) * static_cast<double>(block.role[0].length * block.role[1].length) *
+                              static_cast<double>(block.role[2].input + k);
+      EXPECT_LE(input + spectrum, (k <= 80 ? 0.78 : 2.0) * 1024 * 1024 * 1024) << n << ", " << k;
+    }
+  }
+  // Tiles along one of two axes share blocks: streams of rows need no more rows than the CPU's tiles have.
+  ImageConvolutionOperation planes;
+  planes.kernel = std::make_shared<ConvolutionKernel>(
+    Coordinates{ { 15, 15, 1, 1, 1 } }, Coordinates{ { 7, 7, 0, 0, 0 } }, std::vector<double>());
+  planes.method = ConvolutionMethod::FFT;
+  const Coordinates image{ { 4096, 4096, 1, 1, 1 } };
+  EXPECT_EQ(planes.GetTile(image)[1], ConvolutionBlock::Tile(planes, image)[1]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Convolution, testing::Values(Place::Cpu));
