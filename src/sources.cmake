@@ -9,6 +9,7 @@ set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
   objects/chunkwiseLabelBoundaryOperation.cxx
   deconvolution/chunkwiseDeconvolutionOperation.cxx
+  deconvolution/chunkwiseSpectralDeconvolutionOperation.cxx
   derivatives/chunkwiseDerivativeOperation.cxx
   enhancement/chunkwiseDiffusionOperation.cxx
   enhancement/chunkwiseEnhancementOperations.cxx
@@ -182,6 +183,7 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuDeconvolution.cxx
   cpu/convolution/chunkwiseCpuFft.cxx
   cpu/convolution/chunkwiseCpuFftConvolution.cxx
+  cpu/convolution/chunkwiseCpuSpectralDeconvolution.cxx
   cpu/convolution/chunkwiseCpuHighPass.cxx
   cpu/convolution/chunkwiseCpuLaplacian.cxx
   cpu/convolution/chunkwiseCpuSeparable.cxx
