@@ -1277,238 +1277,218 @@ const std::map<std::string, void (*)(KernelTrials &, KernelRole)> &
 TrialsOfKernels()
 {
   static const std::map<std::string, void (*)(KernelTrials &, KernelRole)> trials = {
-    { "boxstatistic", [](KernelTrials & t, KernelRole) {
-    t.TryBoxStatistic(); } },
+    { "boxstatistic", [](KernelTrials & t, KernelRole) { t.TryBoxStatistic(); } },
     { "convolution",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) {
-      ConvolutionOperation operation;
-      operation.radius = { { Below(t.Random(), 3), Below(t.Random(), 3), Below(t.Random(), 2), 0, 0 } };
-      std::int64_t taps = 1;
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        taps *= 2 * operation.radius[a] + 1;
-      }
-      for (std::int64_t tap = 0; tap < taps; ++tap)
-      {
-        operation.weights.push_back(0.1 + static_cast<double>(t.Random()() % 1000) / 1000);
-      }
-      operation.boundary = BoundaryOf(mode);
-      return operation;
-    });
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          ConvolutionOperation operation;
+          operation.radius = { { Below(t.Random(), 3), Below(t.Random(), 3), Below(t.Random(), 2), 0, 0 } };
+          std::int64_t taps = 1;
+          for (int a = 0; a < MaxDimension; ++a)
+          {
+            taps *= 2 * operation.radius[a] + 1;
+          }
+          for (std::int64_t tap = 0; tap < taps; ++tap)
+          {
+            operation.weights.push_back(0.1 + static_cast<double>(t.Random()() % 1000) / 1000);
+          }
+          operation.boundary = BoundaryOf(mode);
+          return operation;
+        });
       } },
-    { "convolution.direct", [](KernelTrials & t, KernelRole) {
-    t.TryImageConvolution(ConvolutionMethod::Direct); } },
-    { "convolution.fft", [](KernelTrials & t, KernelRole) {
-    t.TryImageConvolution(ConvolutionMethod::FFT); } },
-    { "convolution.varying", [](KernelTrials & t, KernelRole) {
-    t.TryVaryingConvolution(); } },
-    { "deconvolution.spectral", [](KernelTrials & t, KernelRole) {
-    t.TrySpectralDeconvolution(); } },
-    { "deconvolution.step", [KernelTrials & t, KernelRole) {
-    t.TryDeconvolutionSteps(); } },
-    { "difference", [](KernelTrials & t, KernelRole) {
-    t.Try(DifferenceOperation()); } },
-    { "domain", [](KernelTrials & t, KernelRole) {
-    t.TryDomain(); } },
+    { "convolution.direct", [](KernelTrials & t, KernelRole) { t.TryImageConvolution(ConvolutionMethod::Direct); } },
+    { "convolution.fft", [](KernelTrials & t, KernelRole) { t.TryImageConvolution(ConvolutionMethod::FFT); } },
+    { "convolution.varying", [](KernelTrials & t, KernelRole) { t.TryVaryingConvolution(); } },
+    { "deconvolution.spectral", [](KernelTrials & t, KernelRole) { t.TrySpectralDeconvolution(); } },
+    { "deconvolution.step", [](KernelTrials & t, KernelRole) { t.TryDeconvolutionSteps(); } },
+    { "difference", [](KernelTrials & t, KernelRole) { t.Try(DifferenceOperation()); } },
+    { "domain", [](KernelTrials & t, KernelRole) { t.TryDomain(); } },
     { "entropy",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) {
-      auto operation = RandomBoxOperation<EntropyOperation>(t.Random(), mode, 3);
-      operation.bins = 2 + static_cast<int>(Below(t.Random(), 60));
-      operation.lower = -60;
-      operation.upper = 140;
-      return operation;
-    });
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          auto operation = RandomBoxOperation<EntropyOperation>(t.Random(), mode, 3);
+          operation.bins = 2 + static_cast<int>(Below(t.Random(), 60));
+          operation.lower = -60;
+          operation.upper = 140;
+          return operation;
+        });
       } },
     { "extremum",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) {
-      auto operation = RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 4);
-      operation.minimum = t.Random()() % 2;
-      return operation;
-    });
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          auto operation = RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 4);
+          operation.minimum = t.Random()() % 2;
+          return operation;
+        });
       } },
     { "extremum.flat",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) {
-      FlatExtremumOperation operation;
-      operation.radius = { { 1, 1, 1, 0, 0 } };
-      operation.element.assign(27, 1);
-      operation.element[static_cast<std::size_t>(Below(t.Random(), 13))] = 0;
-      operation.boundary = BoundaryOf(mode);
-      return operation;
-    });
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          FlatExtremumOperation operation;
+          operation.radius = { { 1, 1, 1, 0, 0 } };
+          operation.element.assign(27, 1);
+          operation.element[static_cast<std::size_t>(Below(t.Random(), 13))] = 0;
+          operation.boundary = BoundaryOf(mode);
+          return operation;
+        });
       } },
     { "highpass",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) {
-      HighPassOperation operation;
-      operation.smoothing = std::make_shared<SeparableOperation>(RandomSeparable(t.Random(), mode, 4));
-      return operation;
-    });
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          HighPassOperation operation;
+          operation.smoothing = std::make_shared<SeparableOperation>(RandomSeparable(t.Random(), mode, 4));
+          return operation;
+        });
       } },
-    { "identity", [](KernelTrials & t, KernelRole) {
-    t.Try(IdentityOperation()); } },
+    { "identity", [](KernelTrials & t, KernelRole) { t.Try(IdentityOperation()); } },
     { "laplacian",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) {
-      LaplacianOperation operation;
-      for (int a = 0; a < 1 + static_cast<int>(Below(t.Random(), 3)); ++a)
-      {
-        operation.weights[a] = RandomWeights(t.Random(), 2 + Below(t.Random(), 3));
-      }
-      operation.boundary = BoundaryOf(mode);
-      return operation;
-    });
-    // All axes at once on some devices.
-    for (const std::int64_t radius : { 4, 8 })
-    {
-      LaplacianOperation cube;
-      cube.weights[0] = cube.weights[1] = cube.weights[2] = RandomWeights(t.Random(), radius);
-      t.Try(cube, &KernelSet::compute, 30);
-    }
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          LaplacianOperation operation;
+          for (int a = 0; a < 1 + static_cast<int>(Below(t.Random(), 3)); ++a)
+          {
+            operation.weights[a] = RandomWeights(t.Random(), 2 + Below(t.Random(), 3));
+          }
+          operation.boundary = BoundaryOf(mode);
+          return operation;
+        });
+        // All axes at once on some devices.
+        for (const std::int64_t radius : { 4, 8 })
+        {
+          LaplacianOperation cube;
+          cube.weights[0] = cube.weights[1] = cube.weights[2] = RandomWeights(t.Random(), radius);
+          t.Try(cube, &KernelSet::compute, 30);
+        }
       } },
     { "mean",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) { return RandomMean(t.Random(), mode, 4); });
+        t.TryInEveryMode([&](BoundaryMode mode) { return RandomMean(t.Random(), mode, 4); });
       } },
 #ifdef CHUNKWISE_HAS_NETWORKS
     { "network",
       [](KernelTrials & t, KernelRole role) {
-    NetworkOperation operation;
-    operation.graph = trial::RandomUNet(t.Random(), 3, 1).graph;
-    operation.scale = 0.01;
-    if (role == &KernelSet::spilled)
-    {
-      operation.slab = 1;
-      operation.precision = NetworkPrecision::Reproducible;
-    }
-    t.Try(operation, role);
+        NetworkOperation operation;
+        operation.graph = trial::RandomUNet(t.Random(), 3, 1).graph;
+        operation.scale = 0.01;
+        if (role == &KernelSet::spilled)
+        {
+          operation.slab = 1;
+          operation.precision = NetworkPrecision::Reproducible;
+        }
+        t.Try(operation, role);
       } },
 #endif
     { "nonlocalmeans",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) {
-      NonLocalMeansOperation operation;
-      operation.search = { { 2, 1, 1, 0, 0 } };
-      operation.patch = { { 1, 1, 0, 0, 0 } };
-      operation.boundary = BoundaryOf(mode);
-      operation.strength = 30;
-      return operation;
-    });
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          NonLocalMeansOperation operation;
+          operation.search = { { 2, 1, 1, 0, 0 } };
+          operation.patch = { { 1, 1, 0, 0, 0 } };
+          operation.boundary = BoundaryOf(mode);
+          operation.strength = 30;
+          return operation;
+        });
       } },
     { "range",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) { return RandomBoxOperation<RangeOperation>(t.Random(), mode, 4); });
+        t.TryInEveryMode([&](BoundaryMode mode) { return RandomBoxOperation<RangeOperation>(t.Random(), mode, 4); });
       } },
     { "rank",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) { return RandomBoxOperation<RankOperation>(t.Random(), mode, 3); });
+        t.TryInEveryMode([&](BoundaryMode mode) { return RandomBoxOperation<RankOperation>(t.Random(), mode, 3); });
       } },
-    { "reconstruction", [](KernelTrials & t, KernelRole role) {
-    t.TryReconstruction(role); } },
-    { "sat", [](KernelTrials & t, KernelRole role) {
-    t.TryTable(role); } },
+    { "reconstruction", [](KernelTrials & t, KernelRole role) { t.TryReconstruction(role); } },
+    { "sat", [](KernelTrials & t, KernelRole role) { t.TryTable(role); } },
     { "separable",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) { return RandomSeparable(t.Random(), mode, 4); });
+        t.TryInEveryMode([&](BoundaryMode mode) { return RandomSeparable(t.Random(), mode, 4); });
       } },
     { "sequence",
       [](KernelTrials & t, KernelRole) {
-    // Chunks hold the axis whole if windows wrap around.
-    for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
-    {
-      SequenceOperation operation;
-      operation.stages = { std::make_shared<MeanOperation>(RandomMean(t.Random(), mode, 2)),
-                           std::make_shared<ExtremumOperation>(
-                             RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2)) };
-      t.Try(operation);
-    }
+        // Chunks hold the axis whole if windows wrap around.
+        for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
+        {
+          SequenceOperation operation;
+          operation.stages = { std::make_shared<MeanOperation>(RandomMean(t.Random(), mode, 2)),
+                               std::make_shared<ExtremumOperation>(
+                                 RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2)) };
+          t.Try(operation);
+        }
       } },
     { "localnormalization",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode(
-      [&](BoundaryMode mode) { return RandomBoxOperation<LocalNormalizationOperation>(t.Random(), mode, 3); });
+        t.TryInEveryMode(
+          [&](BoundaryMode mode) { return RandomBoxOperation<LocalNormalizationOperation>(t.Random(), mode, 3); });
       } },
     { "diffusion",
       [](KernelTrials & t, KernelRole) {
-    for (const auto method : { DiffusionMethod::Gradient, DiffusionMethod::Curvature, DiffusionMethod::TotalVariation })
-    {
-      DiffusionOperation operation;
-      operation.method = method;
-      operation.iterations = 1 + Below(t.Random(), 4);
-      operation.scale[0] = operation.scale[1] = 1;
-      operation.contrast = operation.weight = 20;
-      t.Try(operation);
-    }
+        for (const auto method :
+             { DiffusionMethod::Gradient, DiffusionMethod::Curvature, DiffusionMethod::TotalVariation })
+        {
+          DiffusionOperation operation;
+          operation.method = method;
+          operation.iterations = 1 + Below(t.Random(), 4);
+          operation.scale[0] = operation.scale[1] = 1;
+          operation.contrast = operation.weight = 20;
+          t.Try(operation);
+        }
       } },
     { "tophat",
       [](KernelTrials & t, KernelRole) {
-    // Chunks hold the axis whole if windows wrap around.
-    for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
-    {
-      TopHatOperation operation;
-      const auto      first =
-        std::make_shared<ExtremumOperation>(RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2));
-      const auto second = std::make_shared<ExtremumOperation>(*first);
-      first->minimum = !second->minimum;
-      operation.first = first;
-      operation.second = second;
-      operation.black = second->minimum;
-      t.Try(operation);
-    }
+        // Chunks hold the axis whole if windows wrap around.
+        for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
+        {
+          TopHatOperation operation;
+          const auto      first =
+            std::make_shared<ExtremumOperation>(RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2));
+          const auto second = std::make_shared<ExtremumOperation>(*first);
+          first->minimum = !second->minimum;
+          operation.first = first;
+          operation.second = second;
+          operation.black = second->minimum;
+          t.Try(operation);
+        }
       } },
     { "unsharp",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) {
-      UnsharpOperation operation;
-      operation.smoothing = std::make_shared<SeparableOperation>(RandomSeparable(t.Random(), mode, 4));
-      operation.threshold = 3;
-      return operation;
-    });
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          UnsharpOperation operation;
+          operation.smoothing = std::make_shared<SeparableOperation>(RandomSeparable(t.Random(), mode, 4));
+          operation.threshold = 3;
+          return operation;
+        });
       } },
     { "variance",
       [](KernelTrials & t, KernelRole) {
-    for (const std::int64_t largest : { 2, 3, 5, 9 })
-    {
-      t.TryInEveryMode([&](BoundaryMode mode) {
-        auto operation = RandomBoxOperation<VarianceOperation>(t.Random(), mode, largest);
-        operation.takesRoot = t.Random()() % 2;
-        return operation;
-      });
-      VarianceOperation cube;
-      cube.radius = { { largest, largest, largest, 0, 0 } };
-      t.Try(cube, &KernelSet::compute, 30);
-    }
+        for (const std::int64_t largest : { 2, 3, 5, 9 })
+        {
+          t.TryInEveryMode([&](BoundaryMode mode) {
+            auto operation = RandomBoxOperation<VarianceOperation>(t.Random(), mode, largest);
+            operation.takesRoot = t.Random()() % 2;
+            return operation;
+          });
+          VarianceOperation cube;
+          cube.radius = { { largest, largest, largest, 0, 0 } };
+          t.Try(cube, &KernelSet::compute, 30);
+        }
       } },
-    { "label", [](KernelTrials & t, KernelRole) {
-    t.TryLabels(); } },
-    { "labelboundary", [](KernelTrials & t, KernelRole) {
-    t.TryBoundaries(); } },
-    { "localthreshold", [](KernelTrials & t, KernelRole) {
-    t.TryLocalThresholds(); } },
-    { "derivative", [](KernelTrials & t, KernelRole) {
-    t.TryDerivatives(); } },
-    { "distance", [](KernelTrials & t, KernelRole) {
-    t.TryDistances(); } },
-    { "bin", [](KernelTrials & t, KernelRole) {
-    t.TryBins(); } },
-    { "rearrange", [](KernelTrials & t, KernelRole) {
-    t.TryRearranging(); } },
-    { "resample", [](KernelTrials & t, KernelRole) {
-    t.TryResampling(); } },
-    { "threshold", [](KernelTrials & t, KernelRole) {
-    t.TryThresholds(); } },
-    { "watershed", [](KernelTrials & t, KernelRole) {
-    t.TryWatershed(); } },
+    { "label", [](KernelTrials & t, KernelRole) { t.TryLabels(); } },
+    { "labelboundary", [](KernelTrials & t, KernelRole) { t.TryBoundaries(); } },
+    { "localthreshold", [](KernelTrials & t, KernelRole) { t.TryLocalThresholds(); } },
+    { "derivative", [](KernelTrials & t, KernelRole) { t.TryDerivatives(); } },
+    { "distance", [](KernelTrials & t, KernelRole) { t.TryDistances(); } },
+    { "bin", [](KernelTrials & t, KernelRole) { t.TryBins(); } },
+    { "rearrange", [](KernelTrials & t, KernelRole) { t.TryRearranging(); } },
+    { "resample", [](KernelTrials & t, KernelRole) { t.TryResampling(); } },
+    { "threshold", [](KernelTrials & t, KernelRole) { t.TryThresholds(); } },
+    { "watershed", [](KernelTrials & t, KernelRole) { t.TryWatershed(); } },
     { "wiener",
       [](KernelTrials & t, KernelRole) {
-    t.TryInEveryMode([&](BoundaryMode mode) {
-      auto operation = RandomBoxOperation<WienerOperation>(t.Random(), mode, 3);
-      operation.noise = 500;
-      return operation;
-    });
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          auto operation = RandomBoxOperation<WienerOperation>(t.Random(), mode, 3);
+          operation.noise = 500;
+          return operation;
+        });
       } },
   };
   return trials;
