@@ -18,12 +18,15 @@ class DeconvolutionEnums
 public:
   /** \class Algorithm
    * \ingroup Chunkwise
-   * How an estimate is corrected. */
+   * How an estimate is corrected, or computed from spectra (kernels that vary are for iterations alone). */
   enum class Algorithm : std::uint8_t
   {
-    RichardsonLucy,    ///< by the ratio of measured and expected light
-    Landweber,         ///< by their difference
-    ProjectedLandweber ///< by their difference; estimates are 0 or more
+    RichardsonLucy,     ///< by the ratio of measured and expected light
+    Landweber,          ///< by their difference
+    ProjectedLandweber, ///< by their difference; estimates are 0 or more
+    Wiener,             ///< as itk::WienerDeconvolutionImageFilter
+    Tikhonov,           ///< as itk::TikhonovDeconvolutionImageFilter
+    Inverse             ///< as itk::InverseDeconvolutionImageFilter
   };
 };
 

@@ -102,10 +102,9 @@ protected:
   MakeParameters() const override
   {
     chunkwise::FilterParameters parameters = Superclass::MakeParameters();
-    parameters.Set("Algorithm",
-                   m_Algorithm == AlgorithmEnum::Landweber            ? "landweber"
-                   : m_Algorithm == AlgorithmEnum::ProjectedLandweber ? "projected-landweber"
-                                                                      : "richardson-lucy");
+    constexpr const char *      names[] = { "richardson-lucy", "landweber", "projected-landweber",
+                                            "wiener",          "tikhonov",  "inverse" };
+    parameters.Set("Algorithm", names[static_cast<int>(m_Algorithm)]);
     parameters.SetInteger("NumberOfIterations", m_NumberOfIterations);
     parameters.Set("Normalize", m_Normalize);
     parameters.SetReal("Background", m_Background);

@@ -20,6 +20,12 @@ namespace itk
  * itk::RichardsonLucyDeconvolutionImageFilter and itk::LandweberDeconvolutionImageFilter continue the image beyond its
  * edge by a boundary condition, begin with the image, and have no weights and no background.
  *
+ * Wiener, Tikhonov and Inverse are one division of spectra, as itk::WienerDeconvolutionImageFilter,
+ * itk::TikhonovDeconvolutionImageFilter and itk::InverseDeconvolutionImageFilter define it, with a kernel that
+ * Normalize divides by its sum by default. The image goes on beyond its edge with its nearest voxels, up to products of
+ * 2, 3 and 5; ITK's filters take other sizes with FFTW, and so have other results. Only the members KernelImage,
+ * Normalize and those named there have an effect.
+ *
  * \par Boundary
  * Nothing is known of the image beyond its edge: its weight is 0 there.
  *
@@ -29,7 +35,7 @@ namespace itk
  *
  * \par Memory
  * Four images of the grown size, in float or double; seven with Accelerate, five with TotalVariation; and the spectrum
- * of a convolution.
+ * of a convolution. Wiener, Tikhonov and Inverse: the spectrum of the grown image, in double.
  *
  * \par Streaming
  * A voxel depends on the whole image: the filter computes the largest possible region, whatever is requested.
@@ -81,6 +87,19 @@ public:
   itkSetConstObjectMacro(BackProjector, KernelImageType);
   itkGetConstObjectMacro(BackProjector, KernelImageType);
 
+  /** Wiener: the squared magnitude of the noise in the image's transform, 0 or more. The transform has no
+   * factor, so white noise of variance v has the value v times the number of transformed voxels. Default: 0. */
+  itkSetMacro(NoiseVariance, double);
+  itkGetConstMacro(NoiseVariance, double);
+
+  /** Tikhonov: what is added to the squared magnitudes of the kernel's transform, 0 or more. Default: 0. */
+  itkSetMacro(RegularizationConstant, double);
+  itkGetConstMacro(RegularizationConstant, double);
+
+  /** Wiener, Tikhonov and Inverse: frequencies with divisors below this magnitude are 0. Default: 1e-4. */
+  itkSetMacro(KernelZeroMagnitudeThreshold, double);
+  itkGetConstMacro(KernelZeroMagnitudeThreshold, double);
+
   ModifiedTimeType
   GetMTime() const override
   {
@@ -114,12 +133,18 @@ protected:
                      MakeChunkwiseKernelStack<ImageDimension>(m_BackProjector->GetLargestPossibleRegion().GetSize(),
                                                               ChunkwiseReadVoxels(m_BackProjector.GetPointer())));
     }
+    parameters.SetReal("NoiseVariance", m_NoiseVariance);
+    parameters.SetReal("RegularizationConstant", m_RegularizationConstant);
+    parameters.SetReal("KernelZeroMagnitudeThreshold", m_KernelZeroMagnitudeThreshold);
     return parameters;
   }
   void
   PrintSelf(std::ostream & os, Indent indent) const override
   {
     Superclass::PrintSelf(os, indent);
+    os << indent << "NoiseVariance: " << m_NoiseVariance << std::endl;
+    os << indent << "RegularizationConstant: " << m_RegularizationConstant << std::endl;
+    os << indent << "KernelZeroMagnitudeThreshold: " << m_KernelZeroMagnitudeThreshold << std::endl;
     itkPrintSelfObjectMacro(KernelImage);
     itkPrintSelfObjectMacro(BackProjector);
   }
@@ -127,6 +152,9 @@ protected:
 private:
   typename KernelImageType::ConstPointer m_KernelImage;
   typename KernelImageType::ConstPointer m_BackProjector;
+  double                                 m_NoiseVariance{ 0.0 };
+  double                                 m_RegularizationConstant{ 0.0 };
+  double                                 m_KernelZeroMagnitudeThreshold{ 1e-4 };
 };
 } // namespace itk
 

@@ -9,6 +9,7 @@ set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
   objects/chunkwiseLabelBoundaryOperation.cxx
   deconvolution/chunkwiseDeconvolutionOperation.cxx
+  deconvolution/chunkwiseSpectralDeconvolutionOperation.cxx
   derivatives/chunkwiseDerivativeOperation.cxx
   enhancement/chunkwiseAdaptiveEqualizationOperation.cxx
   enhancement/chunkwiseBilateralOperation.cxx
@@ -186,6 +187,7 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuDeconvolution.cxx
   cpu/convolution/chunkwiseCpuFft.cxx
   cpu/convolution/chunkwiseCpuFftConvolution.cxx
+  cpu/convolution/chunkwiseCpuSpectralDeconvolution.cxx
   cpu/convolution/chunkwiseCpuHighPass.cxx
   cpu/convolution/chunkwiseCpuLaplacian.cxx
   cpu/convolution/chunkwiseCpuSeparable.cxx

@@ -56,7 +56,7 @@ __launch_bounds__(FftThreads) ForwardRowsKernel(FftPasses<T> passes, FftRows lay
   if (threadIdx.x < 2 * layout.lines)
   {
     const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x;
-    const std::int64_t row = RowOfPair(r, source.count[1], range);
+    const std::int64_t row = RowOfPair(r, source.count[1], source.lacking, range);
     FindSource(source, spectrum, range, row, from[threadIdx.x], to[threadIdx.x]);
   }
   __syncthreads();
@@ -141,7 +141,7 @@ __launch_bounds__(FftThreads)
   if (threadIdx.x < 2 * layout.lines)
   {
     const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x;
-    const std::int64_t row = RowOfPair(r, target.count[1], range);
+    const std::int64_t row = RowOfPair(r, target.count[1], 0, range);
     FindTarget(target, spectrum, range, row, from[threadIdx.x], to[threadIdx.x], factorRow[threadIdx.x]);
   }
   __syncthreads();
@@ -709,7 +709,10 @@ public:
     const ColumnTiles    tiles = GetTiles();
     ComplexOf<T> * const input = m_Data + tiles.pad * (m_Shape.axes == 3 ? spectrum.rows : 1) * spectrum.pitch;
     ForPlanes(z.input, [&](const PlaneRange & range) {
-      ForwardRows(MakeImageSource(m_Call, m_Operation, m_Block), spectrum, range, input);
+      RowSource source = MakeImageSource(m_Call, m_Operation, m_Block);
+      // The first row of a tile that the image's edge does not cut is the first of a pair.
+      source.lacking = m_Shape.axes == 2 ? static_cast<int>((y.lower - m_Operation.Below(y.axis)) & 1) : 0;
+      ForwardRows(source, spectrum, range, input);
       if (m_Shape.axes == 3)
       {
         ForwardColumns(range, spectrum, y.input, z.input, input);
@@ -845,7 +848,7 @@ private:
     const FftRows layout = RowLayout(bytes);
     m_Launcher.Launch("ForwardRowsKernel",
                       source.kind == PixelKindOf<T>() ? ForwardRowsKernel<T, true> : ForwardRowsKernel<T, false>,
-                      BlocksOfPairs(range, source.count[1], layout.lines),
+                      BlocksOfPairs(range, source.count[1] + source.lacking, layout.lines),
                       bytes,
                       m_Passes[0],
                       layout,
@@ -1051,15 +1054,16 @@ HasTile(const ImageConvolutionOperation & operation, const Coordinates & image)
   return !(operation.GetTile(image) == Coordinates::Filled(1));
 }
 
-/** Tiles of planes share a block only where rows are transformed alone: which rows are a pair would depend on the
- * block. */
+/** Tiles of planes share a block only where rows are transformed alone, or the inputs of tiles, of an even extent and
+ * an odd kernel, are whole pairs: which rows are a pair must not depend on the block. */
 template <typename T>
 ConvolutionTiles
 MakeTiles(const ImageConvolutionOperation & operation, const Coordinates & image)
 {
   ConvolutionTiles    tiles(operation, image);
   const Coordinates & tile = tiles.GetDevice();
-  tiles.SetRowsAlone(DeviceBlock::Make<T>(ConvolutionBlock::Largest(operation, tile, image, tile)).rows != nullptr);
+  const DeviceBlock   block = DeviceBlock::Make<T>(ConvolutionBlock::Largest(operation, tile, image, tile));
+  tiles.SharePlanes(block.rows != nullptr || block.role[1].kernel % 2 == 1);
   return tiles;
 }
 

@@ -27,6 +27,7 @@ struct RowSource
   std::int64_t boxUpper[MaxDimension];
   std::int64_t stride[MaxDimension];
   std::int64_t n[MaxDimension];
+  int          lacking; ///< 1: the first row is the second of a pair, whose first one is 0
 };
 
 struct RowTarget
@@ -177,14 +178,15 @@ FindTarget(const RowTarget & target, const Spectrum & spectrum, const PlaneRange
   }
 }
 
-/** Row `r` of rows that are counted so that each plane has an even number of them: one that there is not is beyond. */
+/** Row `r` of rows that are counted so that each plane has an even number of them, `lacking` before its first one: one
+ * that there is not is beyond. */
 __device__ inline std::int64_t
-RowOfPair(std::int64_t r, std::int64_t rows, PlaneRange & plane)
+RowOfPair(std::int64_t r, std::int64_t rows, int lacking, PlaneRange & plane)
 {
-  const std::int64_t even = rows + rows % 2;
+  const std::int64_t even = (rows + lacking + 1) / 2 * 2;
   const std::int64_t place = r / even;
-  const std::int64_t row = r - place * even;
-  const bool         exists = place < plane.count && row < rows;
+  const std::int64_t row = r - place * even - lacking;
+  const bool         exists = place < plane.count && row >= 0 && row < rows;
   plane = { plane.first + place, 1 };
   return exists ? row : rows;
 }

@@ -35,6 +35,41 @@ def test_richardson_lucy_as_the_definition_says(shape, size):
         np.testing.assert_array_equal(found, again)
 
 
+def _smooth(least):
+    n = rest = least
+    for prime in (2, 3, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return n if rest == 1 else _smooth(least + 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.uint8])
+@pytest.mark.parametrize("algorithm, options", [
+    ("wiener", {"noise_variance": 3e4}), ("tikhonov", {"regularization_constant": 0.01}), ("inverse", {})])
+def test_spectra_as_the_definition_says(algorithm, options, dtype):
+    random = np.random.default_rng(5)
+    image, kernel = random.uniform(5, 90, (23, 20, 11)).astype(dtype), random.uniform(0.1, 1, (4, 3, 5))
+    kernel /= kernel.sum()
+    padded = [_smooth(n + k) for n, k in zip(image.shape, kernel.shape)]
+    before = [(p - n) // 2 for p, n in zip(padded, image.shape)]
+    grown = np.pad(image.astype(float), [(b, p - n - b) for b, p, n in zip(before, padded, image.shape)], "edge")
+    spectrum = np.fft.fftn(grown)
+    blur = np.fft.fftn(np.roll(np.pad(kernel, [(0, p - k) for p, k in zip(padded, kernel.shape)]),
+                               [-(k // 2) for k in kernel.shape], (0, 1, 2)))
+    power = np.abs(blur) ** 2
+    if algorithm == "wiener":
+        power += 3e4 / (np.abs(spectrum) ** 2 - 3e4)
+    power += options.get("regularization_constant", 0)
+    kept = (np.abs(blur) if algorithm == "inverse" else np.abs(power)) >= 0.02
+    expected = np.fft.ifftn(np.where(kept, spectrum * blur.conj() / power, 0)).real
+    expected = expected[tuple(slice(b, b + n) for b, n in zip(before, image.shape))]
+    found = chunkwise.deconvolve(image, kernel, algorithm=algorithm, kernel_zero_magnitude_threshold=0.02, **options)
+    assert found.dtype == (np.float64 if dtype == np.float64 else np.float32)
+    np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == np.uint8 else 1e-9, atol=1e-5 if dtype == np.uint8 else 1e-8)
+    again = chunkwise.deconvolve(image, kernel, algorithm=algorithm, kernel_zero_magnitude_threshold=0.02, threads=1, **options)
+    np.testing.assert_array_equal(found, again)
+
+
 def test_scikit_image_finds_the_same_far_from_the_edge():
     restoration = pytest.importorskip("skimage.restoration")
     truth = np.zeros((61, 60))

@@ -19,11 +19,12 @@ class Chunkwise_EXPORT ConvolutionTiles
 public:
   ConvolutionTiles(const ImageConvolutionOperation & operation, const Coordinates & image);
 
-  /** The device transforms rows one by one, not in pairs. Then tiles of planes share a block, too. */
+  /** Whether tiles of planes share a block, too: the device transforms rows alone, or pairs of which no tile cuts one.
+   */
   void
-  SetRowsAlone(bool alone)
+  SharePlanes(bool shares)
   {
-    m_RowsAlone = alone;
+    m_SharesPlanes = shares;
   }
 
   const Coordinates &
@@ -37,8 +38,7 @@ public:
     return m_Device;
   }
   /** The blocks in which a device computes a part of the image: whole tiles, except along axes that are not
-   * transformed. Along the last of three transformed axes tiles share a block; of two, if rows are transformed alone.
-   */
+   * transformed. Along the last of three transformed axes tiles share a block; of two, if SharePlanes says so. */
   std::vector<Box>
   Cut(const Box & part) const;
   /** At least the extent of every such block of a part of this extent, wherever it lies. */
@@ -48,9 +48,9 @@ public:
   /** Lines that devices transform fast end at this length; others must fit shared memory. */
   static constexpr std::int64_t LongestFastLine = 1024;
   static constexpr std::int64_t LongestLine = 4096;
-  /** The memory that a device needs at once for a tile in float: for kernels of up to some 80 voxels along each axis;
-   * and for longer ones, if it can be. */
-  static constexpr double UsualDeviceBytes = 780.0 * 1024 * 1024;
+  /** The memory that a device needs at once for a tile in float, about: for kernels of up to some 80 voxels along each
+   * axis, if lines of 600 points and more save little; and else, if it can be. */
+  static constexpr double UsualDeviceBytes = 765.0 * 1024 * 1024;
   static constexpr double MostDeviceBytes = 1800.0 * 1024 * 1024;
 
 private:
@@ -62,11 +62,11 @@ private:
   bool
   IsTogether(int role) const
   {
-    return role > 0 && role + 1 == m_Transformed && (role == 2 || m_RowsAlone);
+    return role > 0 && role + 1 == m_Transformed && (role == 2 || m_SharesPlanes);
   }
 
   Coordinates            m_Image;
-  bool                   m_RowsAlone{ false };
+  bool                   m_SharesPlanes{ false };
   const ConvolutionBlock m_Roles;
   int                    m_Transformed{ 0 };
   Coordinates            m_Shared;

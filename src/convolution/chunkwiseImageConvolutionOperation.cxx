@@ -5,7 +5,6 @@
 #include "chunkwiseError.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -494,16 +493,6 @@ TransformRadices(std::int64_t n)
 std::int64_t
 GoodTransformLength(std::int64_t n)
 {
-  // Plans ask for the same lengths a hundred times.
-  constexpr std::int64_t           most = 8192;
-  static std::atomic<std::int32_t> known[most];
-  if (n > 0 && n < most)
-  {
-    if (const std::int32_t length = known[n].load(std::memory_order_relaxed))
-    {
-      return length;
-    }
-  }
   std::int64_t best = 0;
   double       least = 0;
   // There always is one this close, and none that is farther away is faster.
@@ -518,10 +507,6 @@ GoodTransformLength(std::int64_t n)
         least = cost;
       }
     }
-  }
-  if (n > 0 && n < most)
-  {
-    known[n].store(static_cast<std::int32_t>(best), std::memory_order_relaxed);
   }
   return best;
 }
@@ -697,8 +682,50 @@ ConvolutionBlock::TakeLengths(const ImageConvolutionOperation & operation, const
 namespace
 {
 
-/** A device's tiles along the first two of three axes, which share its transforms best. */
-constexpr std::int64_t UsualDeviceTile = 512;
+/** The lengths of lines that devices transform fast: an estimate for what tiles cost. */
+constexpr std::int64_t FastLengths[] = { 128, 144, 160, 192, 240, 256, 288, 320, 384,
+                                         432, 480, 512, 576, 640, 768, 864, 1024 };
+
+/** The points that devices transform for so many tiles whose lines have at least so many. */
+double
+PointsOfDeviceTiles(std::int64_t count, std::int64_t length)
+{
+  const auto fast = std::lower_bound(std::begin(FastLengths), std::end(FastLengths), length);
+  return static_cast<double>(count) *
+         static_cast<double>(fast != std::end(FastLengths) ? *fast : 2 * GoodTransformLength(length));
+}
+
+/** Along the first two of three axes a device's tiles are no shorter than this if they can be, and no longer than saves
+ * so many of the points. */
+constexpr std::int64_t LeastDeviceTile = 384;
+constexpr double       LeastSaving = 1.05;
+
+/** About the extent of a device's tiles along an axis of n voxels, one of the first two of three. */
+std::int64_t
+UsualDeviceTile(std::int64_t n, std::int64_t k)
+{
+  double       least = 0;
+  std::int64_t usual = n;
+  for (const bool chooses : { false, true })
+  {
+    for (std::int64_t parts = 1;; ++parts)
+    {
+      const std::int64_t extent = (n + parts - 1) / parts;
+      if (parts > 1 && extent < LeastDeviceTile)
+      {
+        break;
+      }
+      if (extent + k - 1 <= ConvolutionTiles::LongestFastLine)
+      {
+        const double points = PointsOfDeviceTiles(parts, extent + k - 1);
+        least = !chooses && (least == 0 || points < least) ? points : least;
+        usual = chooses && points <= LeastSaving * least ? extent : usual;
+      }
+    }
+  }
+  // Tiles are made up of those of the CPU.
+  return std::max(usual, std::min<std::int64_t>(n, 512));
+}
 
 /** The bytes that a device needs at once for a tile of three axes in float: its input, its spectrum, and the kernel,
  * transformed along the first two axes. `points`: the tile's input along the third one. */
@@ -716,27 +743,20 @@ BytesOfDeviceTile(const ConvolutionBlock & roles, std::int64_t x, std::int64_t y
   return input * static_cast<double>(points) + spectrum * static_cast<double>(points + roles.role[2].kernel);
 }
 
-double
-BytesOfUsualTile(const ConvolutionBlock & roles, const Coordinates & image, std::int64_t points)
-{
-  return BytesOfDeviceTile(roles,
-                           std::min(image[roles.role[0].axis], UsualDeviceTile),
-                           std::min(image[roles.role[1].axis], UsualDeviceTile),
-                           points);
-}
-
 /** The extent of tiles along the last of three axes, at most. Longer ones save little: tiles share the transforms along
  * the other axes, and a device must hold a whole one. */
 std::int64_t
 LongestLastTile(const ConvolutionBlock & roles, const Coordinates & image)
 {
   const std::int64_t k = roles.role[2].kernel;
-  const double       ofKernel = BytesOfUsualTile(roles, image, 0);
-  const double       ofPoint = BytesOfUsualTile(roles, image, 1) - ofKernel;
+  const std::int64_t x = UsualDeviceTile(image[roles.role[0].axis], roles.role[0].kernel);
+  const std::int64_t y = UsualDeviceTile(image[roles.role[1].axis], roles.role[1].kernel);
+  const double       ofKernel = BytesOfDeviceTile(roles, x, y, 0);
+  const double       ofPoint = BytesOfDeviceTile(roles, x, y, 1) - ofKernel;
   const auto fitting = static_cast<std::int64_t>((ConvolutionTiles::UsualDeviceBytes - ofKernel) / ofPoint) - (k - 1);
-  // Shorter ones would be overlap for the most part.
+  // Shorter ones would be overlap for the most part. A few voxels more are better than one more tile.
   return std::max(ConvolutionBlock::LeastTile,
-                  2 * fitting >= 3 * k ? std::min(fitting, 4 * k) : std::min(2 * k, UsualDeviceTile));
+                  4 * fitting >= 5 * k ? std::min(fitting + fitting / 20, 4 * k) : std::min<std::int64_t>(2 * k, 512));
 }
 
 } // namespace
@@ -774,6 +794,8 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
     {
       cut(axis,
           transformed == 2 && planes >= FewPlanes ? std::max(LongestTile, 8 * k) : std::max(512 - (k - 1), 6 * k));
+      // Rows are transformed in pairs.
+      tile[axis.axis] = std::min(tile[axis.axis] + tile[axis.axis] % 2, image[axis.axis]);
     }
   }
   while (transformed == 3)
@@ -795,25 +817,6 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
   }
   return tile;
 }
-
-namespace
-{
-
-/** The lengths of lines that devices transform fast: an estimate for what tiles cost. */
-constexpr std::int64_t FastLengths[] = { 128, 144, 160, 192, 240, 256, 288, 320, 384,
-                                         432, 480, 512, 576, 640, 768, 864, 1024 };
-
-double
-CostOfDeviceTiles(std::int64_t count, std::int64_t length)
-{
-  // Each tile takes so much beside its points, in points: kernels are launched for it.
-  constexpr double each = 256;
-  const auto       fast = std::lower_bound(std::begin(FastLengths), std::end(FastLengths), length);
-  return static_cast<double>(count) *
-         (each + static_cast<double>(fast != std::end(FastLengths) ? *fast : 2 * GoodTransformLength(length)));
-}
-
-} // namespace
 
 ConvolutionTiles::ConvolutionTiles(const ImageConvolutionOperation & operation, const Coordinates & image)
   : m_Image(image)
@@ -837,10 +840,9 @@ ConvolutionTiles::ConvolutionTiles(const ImageConvolutionOperation & operation, 
   const int          x = m_Roles.role[0].axis;
   const int          y = m_Roles.role[1].axis;
   const std::int64_t points = m_Shared[m_Roles.role[2].axis] + m_Roles.role[2].kernel - 1;
-  const double most = BytesOfUsualTile(m_Roles, image, points) <= UsualDeviceBytes ? UsualDeviceBytes : MostDeviceBytes;
   // Shorter along the first two axes until the tile is small enough, or the CPU's.
   while ((m_Device[x] > host[x] || m_Device[y] > host[y]) &&
-         BytesOfDeviceTile(m_Roles, m_Shared[x], m_Shared[y], points) > most)
+         BytesOfDeviceTile(m_Roles, m_Shared[x], m_Shared[y], points) > MostDeviceBytes)
   {
     const std::int64_t longest =
       std::max(m_Device[x] > host[x] ? m_Device[x] : 0, m_Device[y] > host[y] ? m_Device[y] : 0);
@@ -859,11 +861,25 @@ ConvolutionTiles::Choose(int role, const Coordinates & host, std::int64_t limit)
   const std::int64_t k = axis.kernel;
   const std::int64_t n = m_Image[a];
   const std::int64_t longest = k <= LongestFastLine / 2 ? LongestFastLine : LongestLine;
-  const std::int64_t most = std::min(longest - std::min(k - 1, longest / 2), limit);
+  std::int64_t       most = std::min(longest - std::min(k - 1, longest / 2), limit);
   // Tiles that share a block cost no more if there are many. Those of fewer than three axes are little memory.
-  const std::int64_t mostShared = role > 0 && role + 1 == m_Transformed ? 0 : m_Transformed < 3 ? 3 * most : most;
+  const bool         isLast = role > 0 && role + 1 == m_Transformed;
+  const std::int64_t mostShared = isLast ? 0 : m_Transformed < 3 ? 3 * most : most;
   const std::int64_t count = (n + host[a] - 1) / host[a];
-  double             least = 0;
+  // Rows are transformed in pairs.
+  const std::int64_t unit = isLast && role == 1 ? 2 : 1;
+  most -= most % unit;
+  // Tiles of three axes are large. Each other one takes so much beside its points, in points: kernels are launched for
+  // it.
+  const bool   isSpace = m_Transformed == 3 && role < 2;
+  const double each = isSpace ? 0 : 256;
+  struct Option
+  {
+    std::int64_t shared;
+    std::int64_t device;
+    double       cost;
+  };
+  std::vector<Option> options;
   for (std::int64_t together = 1; together <= count; ++together)
   {
     const std::int64_t shared = std::min(together * host[a], n);
@@ -872,15 +888,19 @@ ConvolutionTiles::Choose(int role, const Coordinates & host, std::int64_t limit)
       break;
     }
     const std::int64_t parts = (shared + most - 1) / most;
-    const std::int64_t device = (shared + parts - 1) / parts;
-    const double       cost = CostOfDeviceTiles((n + shared - 1) / shared * parts, device + k - 1);
-    if (together == 1 || cost < least)
-    {
-      m_Shared[a] = shared;
-      m_Device[a] = device;
-      least = cost;
-    }
+    const std::int64_t device = ((shared + parts - 1) / parts + unit - 1) / unit * unit;
+    const std::int64_t tiles = (n + shared - 1) / shared * parts;
+    options.push_back(
+      { shared, device, PointsOfDeviceTiles(tiles, device + k - 1) + each * static_cast<double>(tiles) });
   }
+  const auto least = std::min_element(
+    options.begin(), options.end(), [](const Option & one, const Option & other) { return one.cost < other.cost; });
+  const auto     small = std::find_if(options.begin(), options.end(), [&](const Option & option) {
+    return isSpace && option.shared >= LeastDeviceTile && option.cost <= LeastSaving * least->cost;
+  });
+  const Option & chosen = small != options.end() ? *small : *least;
+  m_Shared[a] = chosen.shared;
+  m_Device[a] = chosen.device;
 }
 
 /** The intervals in which a part of an axis is computed. */

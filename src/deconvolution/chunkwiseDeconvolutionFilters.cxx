@@ -3,6 +3,7 @@
 #include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFilterRows.h"
+#include "chunkwiseSpectralDeconvolutionOperation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -52,9 +53,61 @@ HasInput(const FilterImage & image, const char * name)
   return std::count(image.furtherInputs.begin(), image.furtherInputs.end(), name) > 0;
 }
 
+const std::vector<std::string> IterativeMethods = { "richardson-lucy", "landweber", "projected-landweber" };
+const std::vector<std::string> SpectralMethods = { "wiener", "tikhonov", "inverse" };
+
+std::vector<std::string>
+Both(std::vector<std::string> words, const std::vector<std::string> & more)
+{
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/** The parameter has an effect with these methods alone. */
+ParameterDescription
+OnlyWith(ParameterDescription parameter, const std::vector<std::string> & methods)
+{
+  parameter.onlyWithName = "Algorithm";
+  for (const std::string & method : methods)
+  {
+    parameter.onlyWithValue += (parameter.onlyWithValue.empty() ? "" : "|") + method;
+  }
+  return parameter;
+}
+
+std::shared_ptr<const Operation>
+MakeSpectralDeconvolution(const CheckedParameters & p, const FilterImage & image)
+{
+  const std::string & method = p.Choice("Algorithm");
+  for (const char * const further : { "WeightImage", "StartImage" })
+  {
+    if (HasInput(image, further))
+    {
+      throw ParameterError(further, "it", "an input of Algorithm " + method);
+    }
+  }
+  auto operation = std::make_shared<SpectralDeconvolutionOperation>();
+  operation->rule = method == "wiener"     ? SpectralRule::Wiener
+                    : method == "tikhonov" ? SpectralRule::Tikhonov
+                                           : SpectralRule::Inverse;
+  operation->kernel = MakeDeconvolutionKernel(p, "KernelImage", 0, p.Flag("Normalize"));
+  operation->noiseVariance = p.Real("NoiseVariance");
+  operation->regularization = p.Real("RegularizationConstant");
+  operation->leastMagnitude = p.Real("KernelZeroMagnitudeThreshold");
+  for (int axis = 0; axis < MaxDimension; ++axis)
+  {
+    operation->isSpatial[axis] = p.IsSpatial(axis);
+  }
+  return operation;
+}
+
 std::shared_ptr<const Operation>
 MakeDeconvolution(const CheckedParameters & p, const FilterImage & image, bool isVarying)
 {
+  if (std::count(SpectralMethods.begin(), SpectralMethods.end(), p.Choice("Algorithm")) > 0)
+  {
+    return MakeSpectralDeconvolution(p, image);
+  }
   auto operation = std::make_shared<DeconvolutionOperation>();
   operation->image = image.extent;
   operation->inputKind = image.inputKind;
@@ -158,7 +211,8 @@ AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
   FilterDescription row;
   row.name = "deconvolve";
   row.group = "Deconvolution";
-  row.title = "Iterative deconvolution with a measured kernel, exact at the edge, with masks and weights";
+  row.title =
+    "Deconvolution with a measured kernel: iterative, exact at the edge, with masks and weights, or by spectra";
   row.canBeStage = false;
   row.takesComponents = false;
   row.output = DefaultOutput::Real;
@@ -171,9 +225,10 @@ AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
   algorithm.name = "Algorithm";
   algorithm.option = "algorithm";
   algorithm.type = ParameterType::Choice;
-  algorithm.help = "Richardson-Lucy for light that is counted, or Landweber for noise of one variance";
+  algorithm.help = "Richardson-Lucy for light that is counted, Landweber for noise of one variance, or one division of "
+                   "spectra, as ITK's filters do it";
   algorithm.defaultText = "richardson-lucy";
-  algorithm.choices = { "richardson-lucy", "landweber", "projected-landweber" };
+  algorithm.choices = Both(IterativeMethods, SpectralMethods);
   ParameterDescription iterations;
   iterations.name = "NumberOfIterations";
   iterations.option = "iterations";
@@ -185,24 +240,17 @@ AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
   normalize.defaultText = "on";
   ParameterDescription variation =
     NumberParameter("TotalVariation", "total-variation", "Weight of total variation, 0.002 for example", "0");
-  variation.onlyWithName = algorithm.name;
-  variation.onlyWithValue = "richardson-lucy";
   ParameterDescription relaxation = NumberParameter("Relaxation", "relaxation", "Part of each correction", "1");
   relaxation.aboveMinimum = true;
-  relaxation.onlyWithName = algorithm.name;
-  relaxation.onlyWithValue = "landweber|projected-landweber";
   ParameterDescription least = NumberParameter(
     "LeastExpected", "least-expected", "Voxels of which no more light is expected have no share in corrections", "0");
-  least.onlyWithName = algorithm.name;
-  least.onlyWithValue = "richardson-lucy";
-  const std::vector<ParameterDescription> common = {
-    algorithm,
+  const std::vector<std::string>    richardsonLucy = { IterativeMethods[0] };
+  std::vector<ParameterDescription> iterative = {
     iterations,
-    normalize,
     NumberParameter("Background", "background", "The image's value without light", "0"),
-    least,
-    variation,
-    relaxation,
+    OnlyWith(least, richardsonLucy),
+    OnlyWith(variation, richardsonLucy),
+    OnlyWith(relaxation, { IterativeMethods[1], IterativeMethods[2] }),
     SwitchParameter("Accelerate", "accelerate", "Extrapolate estimates as Biggs and Andrews do"),
     NumberParameter(
       "RelativeChange", "relative-change", "Stop once an iteration changes this part of the estimate; 0: never", "0"),
@@ -210,8 +258,32 @@ AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
                     "discrepancy",
                     "Stop once the mean squared residual, in units of the expected value, is this; 0: never",
                     "0"),
-    NumberParameter("Saturation", "saturation", "Voxels of this value and more have the weight 0", ""),
-    SpatialAxesParameter()
+    NumberParameter("Saturation", "saturation", "Voxels of this value and more have the weight 0", "")
+  };
+  ParameterDescription ofIterations = algorithm;
+  ofIterations.help = "Richardson-Lucy for light that is counted, or Landweber for noise of one variance";
+  ofIterations.choices = IterativeMethods;
+  const auto ofVarying = Join({ ofIterations, normalize }, iterative);
+  for (ParameterDescription & parameter : iterative)
+  {
+    parameter = parameter.onlyWithName.empty() ? OnlyWith(parameter, IterativeMethods) : parameter;
+  }
+  const std::vector<ParameterDescription> spectral = {
+    OnlyWith(NumberParameter("NoiseVariance",
+                             "noise-variance",
+                             "Squared magnitude of the noise in the image's transform, which has no factor",
+                             "0"),
+             { SpectralMethods[0] }),
+    OnlyWith(NumberParameter("RegularizationConstant",
+                             "regularization",
+                             "Number that is added to the squared magnitudes of the kernel's transform",
+                             "0"),
+             { SpectralMethods[1] }),
+    OnlyWith(NumberParameter("KernelZeroMagnitudeThreshold",
+                             "kernel-zero",
+                             "Frequencies with divisors below this magnitude are 0",
+                             "0.0001"),
+             SpectralMethods)
   };
   InputDescription weights;
   weights.name = "WeightImage";
@@ -226,9 +298,12 @@ AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
   start.required = false;
   start.ownKind = true;
   row.furtherInputs = { weights, start };
-  row.parameters = Join({ kernel }, common);
-  row.parameters.push_back(KernelImageParameter(
-    "BackProjector", "back-projector", "Kernel with which corrections are convolved (the kernel, mirrored)"));
+  row.parameters = Join({ kernel, algorithm, normalize }, Join(iterative, spectral));
+  row.parameters.push_back(SpatialAxesParameter());
+  row.parameters.push_back(
+    OnlyWith(KernelImageParameter(
+               "BackProjector", "back-projector", "Kernel with which corrections are convolved (the kernel, mirrored)"),
+             IterativeMethods));
   filters.push_back(row);
 
   row.name = "deconvolve-varying";
@@ -248,7 +323,8 @@ AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
   grid.required = true;
   grid.exampleText = "1";
   grid.minimum = 1;
-  row.parameters = Join({ kernels, grid }, common);
+  row.parameters = Join({ kernels, grid }, ofVarying);
+  row.parameters.push_back(SpatialAxesParameter());
   filters.push_back(row);
 }
 

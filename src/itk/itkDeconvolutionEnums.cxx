@@ -15,6 +15,12 @@ operator<<(std::ostream & os, DeconvolutionEnums::Algorithm value)
       return os << "itk::DeconvolutionEnums::Algorithm::Landweber";
     case DeconvolutionEnums::Algorithm::ProjectedLandweber:
       return os << "itk::DeconvolutionEnums::Algorithm::ProjectedLandweber";
+    case DeconvolutionEnums::Algorithm::Wiener:
+      return os << "itk::DeconvolutionEnums::Algorithm::Wiener";
+    case DeconvolutionEnums::Algorithm::Tikhonov:
+      return os << "itk::DeconvolutionEnums::Algorithm::Tikhonov";
+    case DeconvolutionEnums::Algorithm::Inverse:
+      return os << "itk::DeconvolutionEnums::Algorithm::Inverse";
   }
   return os << "INVALID VALUE FOR itk::DeconvolutionEnums::Algorithm";
 }

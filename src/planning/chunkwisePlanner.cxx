@@ -622,9 +622,9 @@ SplitChunk(const Chunk & chunk, int splits, int sweepAxis, const PlannerRequest 
 namespace
 {
 
-/** The best way to cut; of a region with voxels. */
+/** The best way to cut; of a region with voxels. `cutsTiles`: chunks may be parts of tiles. */
 Candidate
-FindBestOnce(const PlannerRequest & request)
+FindBestOf(const PlannerRequest & request, bool cutsTiles)
 {
   if (request.devices.empty())
   {
@@ -648,7 +648,7 @@ FindBestOnce(const PlannerRequest & request)
         all[a] = extent;
         rounded = std::min(request.roundChunk(all)[a], whole);
       }
-      if (request.tile[a] > 1 && rounded > request.tile[a])
+      if (request.tile[a] > 1 && (rounded > request.tile[a] || !cutsTiles))
       {
         rounded = std::min(CeilDivide(rounded, request.tile[a]) * request.tile[a], whole);
       }
@@ -725,6 +725,23 @@ FindBestOnce(const PlannerRequest & request)
                       search.GetMemory());
   }
   return best;
+}
+
+/** The same. Chunks that are parts of tiles compute these several times, and load all of a tile for the first part, so
+ * that transfers wait for kernels: they are the way out where whole tiles do not fit. */
+Candidate
+FindBestOnce(const PlannerRequest & request)
+{
+  if (request.tile != Coordinates::Filled(1))
+  {
+    try
+    {
+      return FindBestOf(request, false);
+    }
+    catch (const BudgetError &)
+    {}
+  }
+  return FindBestOf(request, true);
 }
 
 /** The region as one chunk of the device with the least memory; false: it does not fit. */

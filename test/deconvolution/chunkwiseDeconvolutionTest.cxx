@@ -1,13 +1,16 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseDeconvolutionOperation.h"
+#include "chunkwiseCutTrial.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseMemoryImage.h"
 #include "chunkwiseOutOfCoreRunner.h"
+#include "chunkwiseSpectralDeconvolutionOperation.h"
 #include "chunkwiseStreamedRun.h"
 
 #include <cmath>
+#include <complex>
 
 using namespace chunkwise;
 
@@ -713,6 +716,210 @@ TEST(Deconvolution, RefusesWhatMakesNoSense)
                 Coordinates::Filled(1), Coordinates::Filled(0), std::vector<double>{ -1.0 });
             }).find("KernelImage: -1"),
             std::string::npos);
+  EXPECT_EQ(message([](auto &) {}), "nothing");
+}
+
+/** Discrete transforms of a grid by their definition, along one axis after the other. */
+std::vector<std::complex<double>>
+TransformByDefinition(std::vector<std::complex<double>> values, const Coordinates & extent, bool inverse)
+{
+  std::int64_t stride = 1;
+  for (int a = 0; a < MaxDimension; stride *= extent[a++])
+  {
+    const std::int64_t                n = extent[a];
+    std::vector<std::complex<double>> line(static_cast<std::size_t>(n));
+    for (std::int64_t first = 0; first < static_cast<std::int64_t>(values.size()); ++first)
+    {
+      if (first / stride % n != 0)
+      {
+        continue;
+      }
+      for (std::int64_t k = 0; k < n; ++k)
+      {
+        std::complex<double> sum = 0;
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          const double angle = 2 * 3.14159265358979323846 * static_cast<double>(k * i % n) / static_cast<double>(n);
+          sum += values[static_cast<std::size_t>(first + i * stride)] * std::polar(1.0, inverse ? angle : -angle);
+        }
+        line[static_cast<std::size_t>(k)] = inverse ? sum / static_cast<double>(n) : sum;
+      }
+      for (std::int64_t i = 0; i < n; ++i)
+      {
+        values[static_cast<std::size_t>(first + i * stride)] = line[static_cast<std::size_t>(i)];
+      }
+    }
+  }
+  return values;
+}
+
+/** The definition of SpectralDeconvolutionOperation: the numbers of the image, x fastest. `padded`: along each axis. */
+std::vector<double>
+SpectralByDefinition(const SpectralDeconvolutionOperation & operation, const std::vector<double> & data,
+                     const Coordinates & image, const Coordinates & padded)
+{
+  const Box                         grid = Box::FromExtent(padded);
+  const auto                        voxels = static_cast<std::size_t>(grid.NumberOfVoxels());
+  std::vector<std::complex<double>> measured(voxels);
+  std::vector<std::complex<double>> blur(voxels);
+  const auto                        offset = [](const Coordinates & at, const Coordinates & extent) {
+    return static_cast<std::size_t>(DenseView(nullptr, PixelKind::UInt8, Box::FromExtent(extent)).Offset(at));
+  };
+  const auto before = [&](int a) { return std::max((padded[a] - image[a]) / 2, operation.kernel->GetCenter()[a]); };
+  ForEachIndex(grid, [&](const Coordinates & at) {
+    Coordinates near{};
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      near[a] = std::min(std::max<std::int64_t>(at[a] - before(a), 0), image[a] - 1);
+    }
+    measured[offset(at, padded)] = data[offset(near, image)];
+  });
+  const Coordinates & k = operation.kernel->GetExtent();
+  ForEachIndex(Box::FromExtent(k), [&](const Coordinates & at) {
+    Coordinates turned{};
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      turned[a] = (at[a] - operation.kernel->GetCenter()[a] + padded[a]) % padded[a];
+    }
+    blur[offset(turned, padded)] = operation.kernel->GetWeights()[offset(at, k)];
+  });
+  measured = TransformByDefinition(measured, padded, false);
+  blur = TransformByDefinition(blur, padded, false);
+  for (std::size_t i = 0; i < voxels; ++i)
+  {
+    const std::complex<double> h = blur[i];
+    double                     divisor = std::norm(h);
+    bool                       isKept = std::abs(h) >= operation.leastMagnitude;
+    if (operation.rule == SpectralRule::Wiener)
+    {
+      divisor += operation.noiseVariance / (std::norm(measured[i]) - operation.noiseVariance);
+      isKept = std::abs(divisor) >= operation.leastMagnitude;
+    }
+    if (operation.rule == SpectralRule::Tikhonov)
+    {
+      divisor += operation.regularization;
+      isKept = divisor >= operation.leastMagnitude;
+    }
+    measured[i] = isKept ? measured[i] * std::conj(h) / divisor : 0.0;
+  }
+  measured = TransformByDefinition(measured, padded, true);
+  std::vector<double> result;
+  ForEachIndex(Box::FromExtent(image), [&](const Coordinates & at) {
+    Coordinates from = at;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      from[a] += before(a);
+    }
+    result.push_back(measured[offset(from, padded)].real());
+  });
+  return result;
+}
+
+std::shared_ptr<SpectralDeconvolutionOperation>
+MakeSpectral(std::mt19937 & random, int trial, const Coordinates & kernel)
+{
+  const auto operation = std::make_shared<SpectralDeconvolutionOperation>();
+  operation->kernel = RandomLight(random, kernel);
+  operation->rule = static_cast<SpectralRule>(trial % 3);
+  operation->noiseVariance = 7;
+  operation->regularization = 0.01;
+  operation->leastMagnitude = 1e-3;
+  return operation;
+}
+
+TEST(SpectralDeconvolution, IsWhatItsDefinitionSays)
+{
+  std::mt19937 random(91);
+  struct Case
+  {
+    Coordinates image;
+    Coordinates kernel;
+    Coordinates padded;
+  };
+  const Case cases[] = { { { { 11, 8, 5, 1, 1 } }, { { 4, 3, 2, 1, 1 } }, { { 15, 12, 8, 1, 1 } } },
+                         { { { 13, 9, 1, 1, 1 } }, { { 3, 5, 1, 1, 1 } }, { { 16, 15, 1, 1, 1 } } },
+                         { { { 5, 4, 3, 1, 1 } }, { { 2, 1, 7, 1, 1 } }, { { 8, 5, 10, 1, 1 } } },
+                         { { { 19, 1, 1, 1, 1 } }, { { 6, 1, 1, 1, 1 } }, { { 25, 1, 1, 1, 1 } } },
+                         { { { 1, 6, 4, 1, 1 } }, { { 1, 3, 2, 1, 1 } }, { { 2, 9, 6, 1, 1 } } } };
+  for (int trial = 0; trial < 15; ++trial)
+  {
+    const Case & one = cases[trial % 5];
+    const auto   operation = MakeSpectral(random, trial, one.kernel);
+    // Each of two images along the fourth axis is deconvolved alone.
+    Coordinates extent = one.image;
+    extent[3] = 2;
+    Trial<float, double> t(random, operation, extent);
+    t.request.backend = BackendChoice::CPU;
+    t.Prepare(t.request.image);
+    Manager({}).Execute(t.request);
+    for (std::int64_t part = 0; part < 2; ++part)
+    {
+      Box frame = t.request.image;
+      frame.lower[3] = part;
+      frame.upper[3] = part + 1;
+      std::vector<double> data;
+      ForEachIndex(frame, [&](const Coordinates & at) { data.push_back(static_cast<double>(At<float>(t.image, at))); });
+      const std::vector<double> expected = SpectralByDefinition(*operation, data, one.image, one.padded);
+      std::size_t               i = 0;
+      ForEachIndex(frame, [&](const Coordinates & at) {
+        ASSERT_NEAR(t.Result(at), expected[i], 1e-9 * (1 + std::abs(expected[i])) / operation->leastMagnitude)
+          << operation->GetKey() << " " << ToString(extent) << " at " << ToString(at);
+        ++i;
+      });
+    }
+  }
+}
+
+TEST(SpectralDeconvolution, GivesTheBitsOfTheWholeForAnyRegionsThreadsAndBudgets)
+{
+  std::mt19937 random(92);
+  Manager      host({});
+  for (int trial = 0; trial < 6; ++trial)
+  {
+    const auto operation = MakeSpectral(random, trial, { { 5, trial % 2 ? 1 : 4, trial % 2 ? 1 : 3, 1, 1 } });
+    operation->isSpatial[1] = operation->isSpatial[2] = trial % 2 == 0;
+    CompareCuts<float>(random, host, BackendChoice::CPU, operation, { { 30, 140, 9, 3, 1 } });
+  }
+}
+
+TEST(SpectralDeconvolution, NamesTheMemoryThatIsEnough)
+{
+  std::mt19937        random(93);
+  Manager             host({});
+  Trial<float, float> t(random, MakeSpectral(random, 1, { { 5, 5, 5, 1, 1 } }), { { 60, 60, 60, 1, 1 } });
+  t.request.backend = BackendChoice::CPU;
+  t.Prepare(t.request.image);
+  t.request.budgets.host = 1 << 20;
+  try
+  {
+    host.Execute(t.request);
+    ADD_FAILURE() << "1 MiB is enough";
+  }
+  catch (const BudgetError & error)
+  {
+    // The spectrum of 72^3 points.
+    EXPECT_GT(error.needed, std::size_t{ 64 * 64 * 64 * 8 });
+    t.request.budgets.host = error.needed;
+    EXPECT_LE(host.Execute(t.request).peakHost, error.needed);
+  }
+  const auto message = [&](const std::function<void(SpectralDeconvolutionOperation &)> & change) -> std::string {
+    const auto operation = MakeSpectral(random, 1, { { 3, 3, 1, 1, 1 } });
+    change(*operation);
+    try
+    {
+      operation->Validate({ { 9, 8, 7, 6, 1 } });
+    }
+    catch (const ParameterError & error)
+    {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_NE(message([](auto & o) { o.noiseVariance = -1; }).find("NoiseVariance: -1"), std::string::npos);
+  EXPECT_NE(message([](auto & o) { o.regularization = -2; }).find("RegularizationConstant: -2"), std::string::npos);
+  EXPECT_NE(message([](auto & o) { o.leastMagnitude = -3; }).find("KernelZeroMagnitudeThreshold: -3"),
+            std::string::npos);
+  EXPECT_NE(message([](auto & o) { o.isSpatial[3] = true; }).find("Axes: 4"), std::string::npos);
   EXPECT_EQ(message([](auto &) {}), "nothing");
 }
 

@@ -1284,7 +1284,19 @@ CasesOf(const std::string & row)
       Case ofLandweber{ landweber.GetPointer(), { { "Algorithm", "projected-landweber" }, { "Relaxation", "0.5" } } };
       ofLandweber.kernels["KernelImage"] = StackOf({ MakeKernelImage(6) });
       ofLandweber.domain = "WeightImage";
-      return { theCase, ofLandweber };
+      const auto wiener = RenormalizedDeconvolutionImageFilter<Image>::New();
+      wiener->SetKernelImage(MakeKernelImage(6));
+      wiener->SetAlgorithm(DeconvolutionEnums::Algorithm::Wiener);
+      wiener->SetNoiseVariance(0.25);
+      wiener->SetRegularizationConstant(0.5);
+      wiener->SetKernelZeroMagnitudeThreshold(0.125);
+      Case ofWiener{ wiener.GetPointer(),
+                     { { "Algorithm", "wiener" },
+                       { "NoiseVariance", "0.25" },
+                       { "RegularizationConstant", "0.5" },
+                       { "KernelZeroMagnitudeThreshold", "0.125" } } };
+      ofWiener.kernels["KernelImage"] = StackOf({ MakeKernelImage(6) });
+      return { theCase, ofLandweber, ofWiener };
     }
     using Varying = SpatiallyVaryingDeconvolutionImageFilter<Image>;
     const auto filter = Varying::New();

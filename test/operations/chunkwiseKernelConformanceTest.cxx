@@ -37,6 +37,7 @@
 #include "chunkwiseRearrangeOperation.h"
 #include "chunkwiseResampleField.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseSpectralDeconvolutionOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
@@ -782,6 +783,26 @@ public:
   }
 
   void
+  TrySpectralDeconvolution()
+  {
+    for (const SpectralRule rule : { SpectralRule::Inverse, SpectralRule::Wiener, SpectralRule::Tikhonov })
+    {
+      SpectralDeconvolutionOperation operation;
+      operation.rule = rule;
+      operation.noiseVariance = 3;
+      operation.regularization = 0.1;
+      operation.leastMagnitude = 0.05;
+      const Coordinates shape{ { 1 + Below(m_Random, 4), 1 + Below(m_Random, 4), 1 + Below(m_Random, 3), 1, 1 } };
+      operation.kernel = RandomKernel(shape, Coordinates{});
+      const Coordinates extent = RandomExtent(m_Random, 14);
+      for (const PixelKind output : { PixelKind::Float32, PixelKind::UInt8 })
+      {
+        Compare(operation, { PixelKind::UInt16 }, output, extent, RandomChunk(m_Random, extent), 0);
+      }
+    }
+  }
+
+  void
   TryVaryingConvolution()
   {
     for (const BoundaryMode mode : AllModes)
@@ -1282,6 +1303,7 @@ TrialsOfKernels()
     { "convolution.direct", [](KernelTrials & t, KernelRole) { t.TryImageConvolution(ConvolutionMethod::Direct); } },
     { "convolution.fft", [](KernelTrials & t, KernelRole) { t.TryImageConvolution(ConvolutionMethod::FFT); } },
     { "convolution.varying", [](KernelTrials & t, KernelRole) { t.TryVaryingConvolution(); } },
+    { "deconvolution.spectral", [](KernelTrials & t, KernelRole) { t.TrySpectralDeconvolution(); } },
     { "deconvolution.step", [](KernelTrials & t, KernelRole) { t.TryDeconvolutionSteps(); } },
     { "difference", [](KernelTrials & t, KernelRole) { t.Try(DifferenceOperation()); } },
     { "domain", [](KernelTrials & t, KernelRole) { t.TryDomain(); } },

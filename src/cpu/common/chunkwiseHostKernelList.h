@@ -12,6 +12,8 @@ RegisterHostDirectConvolution(KernelRegistry & registry);
 void
 RegisterHostFftConvolution(KernelRegistry & registry);
 void
+RegisterHostSpectralDeconvolution(KernelRegistry & registry);
+void
 RegisterHostDomain(KernelRegistry & registry);
 void
 RegisterHostExtremum(KernelRegistry & registry);

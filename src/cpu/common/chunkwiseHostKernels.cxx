@@ -20,6 +20,7 @@ GetRegistry()
     RegisterCompositeKernels(*registry);
     RegisterHostDirectConvolution(*registry);
     RegisterHostFftConvolution(*registry);
+    RegisterHostSpectralDeconvolution(*registry);
     RegisterHostDeconvolution(*registry);
     RegisterHostDomain(*registry);
     RegisterHostExtremum(*registry);

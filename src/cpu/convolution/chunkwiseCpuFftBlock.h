@@ -244,6 +244,26 @@ NumbersOfKernelSpectrum(const ConvolutionBlock & block)
   return NumbersOfKernelRows<T>(block) / last.kernel * (last.transformed ? last.length : 1);
 }
 
+/** The numbers that a block takes of the scratch, in this order. */
+template <typename T>
+struct BlockNumbers
+{
+  std::int64_t spectrum;
+  std::int64_t kernelRows;
+  std::int64_t space; ///< of a worker
+
+  explicit BlockNumbers(const ConvolutionBlock & block)
+    : spectrum(CellShape<T>(block).Spectrum())
+    , kernelRows(NumbersOfKernelRows<T>(block))
+    , space(CellShape<T>(block).Worker())
+  {}
+  std::int64_t
+  Of(std::int64_t workers) const
+  {
+    return spectrum + kernelRows + workers * space;
+  }
+};
+
 /** The kernel, times what the transforms of both leave to be scaled, transformed along all axes but the last:
  * [plane][row][cell], or [row][cell]. spaceOf(worker): a WorkSpace. */
 template <typename T, typename TSpaceOf>
@@ -370,11 +390,12 @@ struct BlockMemory
 
 /** Convolves one block of the output, `block` of the voxels `output`, by call.operation, a ImageConvolutionOperation:
  * rows.Load(at, axis, n, row) gives n numbers of the input's line through `at`, and rows.Store(at, axis, n, row) takes
- * those of the output's that are `needed`. */
-template <typename T, typename TRows>
+ * those of the output's that are `needed`. multiply(cells, factors, stride, n): the product of spectra, or what takes
+ * its place. */
+template <typename T, typename TRows, typename TMultiply>
 void
 RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & block, const Box & output,
-         const Box & needed, const BlockMemory<T> & memory)
+         const Box & needed, const BlockMemory<T> & memory, const TMultiply & multiply)
 {
   constexpr std::int64_t  Cell = FftCell<T>;
   const auto &            operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
@@ -468,7 +489,7 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
                                 std::int64_t         to,
                                 const WorkSpace<T> & space) {
     functions.transform(planLast, in, live, { space.first, 1 }, 0, planLast.length, false, space.work);
-    functions.multiply(space.first, factors, 1, planLast.length);
+    multiply(space.first, factors, 1, planLast.length);
     functions.transform(planLast, { space.first, 1 }, planLast.length, out, from, to, true, space.work);
   };
   const std::int64_t above = operation.Above(last.axis);
@@ -532,7 +553,7 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
       const T * const factors = kernelColumn(c, space);
       for (std::int64_t plane = 0; plane < z.output; ++plane)
       {
-        functions.multiply(column + plane * columns * Cell, factors, 0, 1);
+        multiply(column + plane * columns * Cell, factors, 0, 1);
       }
     }
   });
@@ -578,6 +599,14 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
       call.control->AddFinishedVoxels(finished);
     }
   });
+}
+
+template <typename T, typename TRows>
+void
+RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & block, const Box & output,
+         const Box & needed, const BlockMemory<T> & memory)
+{
+  RunBlock<T>(call, rows, block, output, needed, memory, GetFftFunctions<T>(block.transforms).multiply);
 }
 
 } // namespace chunkwise

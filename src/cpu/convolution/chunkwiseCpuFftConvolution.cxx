@@ -41,26 +41,6 @@ PlanesOf(const ConvolutionBlock & roles, const Coordinates & chunk)
   return planes;
 }
 
-/** The numbers that a block takes of the scratch, in this order. */
-template <typename T>
-struct BlockNumbers
-{
-  std::int64_t spectrum;
-  std::int64_t kernelRows;
-  std::int64_t space; ///< of a worker
-
-  explicit BlockNumbers(const ConvolutionBlock & block)
-    : spectrum(CellShape<T>(block).Spectrum())
-    , kernelRows(NumbersOfKernelRows<T>(block))
-    , space(CellShape<T>(block).Worker())
-  {}
-  std::int64_t
-  Of(std::int64_t workers) const
-  {
-    return spectrum + kernelRows + workers * space;
-  }
-};
-
 /** `VInPlanes`: blocks of planes, each the work of one worker; else all work on one block after the other. */
 template <typename T, bool VInPlanes>
 void
