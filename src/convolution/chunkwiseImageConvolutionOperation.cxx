@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -493,6 +494,16 @@ TransformRadices(std::int64_t n)
 std::int64_t
 GoodTransformLength(std::int64_t n)
 {
+  // Plans ask for the same lengths a hundred times.
+  constexpr std::int64_t           most = 8192;
+  static std::atomic<std::int32_t> known[most];
+  if (n > 0 && n < most)
+  {
+    if (const std::int32_t length = known[n].load(std::memory_order_relaxed))
+    {
+      return length;
+    }
+  }
   std::int64_t best = 0;
   double       least = 0;
   // There always is one this close, and none that is farther away is faster.
@@ -507,6 +518,10 @@ GoodTransformLength(std::int64_t n)
         least = cost;
       }
     }
+  }
+  if (n > 0 && n < most)
+  {
+    known[n].store(static_cast<std::int32_t>(best), std::memory_order_relaxed);
   }
   return best;
 }
