@@ -168,9 +168,10 @@ RunEqualization(const KernelCall & call)
     float * const    mappings = static_cast<float *>(call.scratch);
     const auto       in = VoxelsOf<const Pixel>(call.inputs[0]);
     const RealOutput out{ VoxelsOf<char>(call.output), call.output.kind };
+    // Compilers load four counts at once where they use fewer.
     TileMappingKernel<Pixel, Real><<<BlocksFor(setup.tiles.NumberOfVoxels(), 1),
                                      512,
-                                     static_cast<std::size_t>(operation.bins) * sizeof(std::uint32_t),
+                                     static_cast<std::size_t>(operation.bins + 3) / 4 * 4 * sizeof(std::uint32_t),
                                      StreamOf(call)>>>(in, setup, mappings);
     CheckLaunch("TileMappingKernel");
     EqualizeKernel<Pixel, Real>

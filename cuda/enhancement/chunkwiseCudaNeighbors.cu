@@ -18,7 +18,7 @@ namespace chunkwise
 namespace
 {
 
-/** The axes of a window, the fastest first; others fill up to three. */
+/** The axes of a window, the fastest first; then others, up to three. */
 struct NeighborAxes
 {
   int axes[3];
@@ -27,17 +27,15 @@ struct NeighborAxes
   explicit NeighborAxes(const Coordinates & reach)
   {
     int found = 0;
-    for (int a = 0; a < MaxDimension; ++a)
+    for (const bool takesPart : { true, false })
     {
-      int rest = 0;
-      for (int b = a + 1; b < MaxDimension; ++b)
+      for (int a = 0; a < MaxDimension && found < 3; ++a)
       {
-        rest += reach[b] > 0 ? 1 : 0;
-      }
-      if (found < 3 && (reach[a] > 0 || found + rest < 3))
-      {
-        axes[found] = a;
-        radius[found++] = static_cast<int>(reach[a]);
+        if ((reach[a] > 0) == takesPart)
+        {
+          axes[found] = a;
+          radius[found++] = static_cast<int>(reach[a]);
+        }
       }
     }
   }
