@@ -28,6 +28,7 @@ CAPABILITIES = {
     "window": "Windows: means, extrema, deviations",
     "rank": "Ranks",
     "convolution": "Convolutions",
+    "deconvolution": "Deconvolution",
     "reconstruction": "Morphological reconstruction",
     "table": "Summed-area tables and statistics of boxes",
     "statistics": "Statistics and histograms",
