@@ -8,10 +8,10 @@
 namespace chunkwise
 {
 
-/** One step of the search for the scale of the largest measure. Kernel "scalestep.voxels" (measure, largest measure of the
- * scales before, its scale -> output), voxel by voxel: `scale` where the measure is larger than the largest one, else
- * the scale before; without `givesScale` the larger of both measures. The first scale has no inputs but the measure,
- * which is compared with 0. */
+/** One step of the search for the scale of the largest measure. Kernel "scalestep.voxels" (measure, largest measure of
+ * the scales before, its scale -> output), voxel by voxel: `scale` where the measure is larger than the largest one,
+ * else the scale before; without `givesScale` the larger of both measures. The first scale has no inputs but the
+ * measure, which is compared with 0. */
 class Chunkwise_EXPORT ScaleStepOperation : public Operation
 {
 public:

@@ -2,6 +2,7 @@
 #include "chunkwiseStatistics.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkChunkwiseTestImages.h"
+#include "itkContrastLimitedAdaptiveHistogramEqualizationImageFilter.h"
 #include "itkRenormalizedEntropyImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 #include "itkRenormalizedWienerImageFilter.h"
@@ -21,6 +22,7 @@ using chunkwisetest::MakeRandomImage;
 using chunkwisetest::MakeRegion;
 using ImageType = itk::Image<float, 3>;
 using Entropy = itk::RenormalizedEntropyImageFilter<ImageType>;
+using Equalization = itk::ContrastLimitedAdaptiveHistogramEqualizationImageFilter<ImageType>;
 using Wiener = itk::RenormalizedWienerImageFilter<ImageType>;
 
 const auto Region = MakeRegion<ImageType>({ -3, 5, 0 }, { 21, 14, 19 });
@@ -114,6 +116,28 @@ TEST(AutomaticParameters, TheNoiseOfAWienerFilterIsTheMeanOfTheLocalVariances)
   EXPECT_NE(os.str().find("EstimateNoiseVariance: On"), std::string::npos);
 }
 
+TEST(AutomaticParameters, TheRangeOfAnEqualizationIsThatOfTheFiniteVoxels)
+{
+  const auto image = MakeRandomImage<ImageType>(Region, 8, -20, 90);
+  image->SetPixel(Region.GetIndex(), -31.0f);
+  image->SetPixel({ { 0, 6, 3 } }, std::numeric_limits<float>::infinity());
+  image->SetPixel({ { 0, 6, 4 } }, std::numeric_limits<float>::quiet_NaN());
+  image->SetPixel(Region.GetUpperIndex(), 170.0f);
+  const auto given = Equalization::New();
+  given->SetInput(image);
+  given->SetRange(-31.0, 170.0);
+  given->Update();
+  const auto automatic = Equalization::New();
+  automatic->SetInput(image);
+  EXPECT_EQ(CountDifferentVoxels(given->GetOutput(), Streamed(automatic->GetOutput()).GetPointer(), Region), 0u);
+  EXPECT_EQ(automatic->GetRangeMinimum(), -31.0);
+  EXPECT_EQ(automatic->GetRangeMaximum(), 170.0);
+  image->SetPixel(Region.GetIndex(), -50.0f);
+  image->Modified();
+  automatic->Update();
+  EXPECT_EQ(automatic->GetRangeMinimum(), -50.0);
+}
+
 TEST(AutomaticParameters, AreRefusedInASequence)
 {
   const auto sequence = itk::ChunkwiseSequenceImageFilter<ImageType>::New();
@@ -121,6 +145,9 @@ TEST(AutomaticParameters, AreRefusedInASequence)
   const auto entropy = Entropy::New();
   entropy->AutomaticRangeOn();
   sequence->AddFilter(entropy);
+  EXPECT_THROW(sequence->Update(), itk::ExceptionObject);
+  sequence->ClearFilters();
+  sequence->AddFilter(Equalization::New());
   EXPECT_THROW(sequence->Update(), itk::ExceptionObject);
   sequence->ClearFilters();
   const auto wiener = Wiener::New();

@@ -20,18 +20,18 @@ __getattr__ = missing("restoration", {
 })
 
 
-def rolling_ball(image: Any, *, radius: Any = 100, kernel: Any = None, nansafe: bool = False, workers: int | None = None,
-                 **options: Any) -> Array:
+def rolling_ball(image: Any, *, radius: Any = 100, kernel: Any = None, nansafe: bool = False, num_threads: int | None = None,
+                 workers: int | None = None, **options: Any) -> Array:
     """``skimage.restoration.rolling_ball`` without a kernel: the erosion with a ball. ``chunkwise.rolling_ball`` has the opening,
-    balls of other heights and paraboloids. ``workers`` are ``threads``.
+    balls of other heights and paraboloids. ``workers``, or ``num_threads``, are ``threads``.
     """
     if kernel is not None:
         refuse("kernel", "an array", "chunkwise.rolling_ball has radius and height")
     if nansafe:
         refuse("nansafe", nansafe, "NaN counts as outside the image")
     array = as_array(image)
-    if workers:
-        options.setdefault("threads", workers)
+    if workers or num_threads:
+        options.setdefault("threads", workers or num_threads)
     real = "float32" if array.dtype in (np.float32, np.uint8, np.int8, np.uint16, np.int16) else "float64"
     found = filters.RollingBall(float(radius), background="erosion")(array, output=real, **options)
     return np.asarray(found).astype(array.dtype, copy=False)

@@ -63,6 +63,7 @@ TRIALS = {
     "range-sigma": [{"range-sigma": "9"}],
     "+rolling-ball height": [{"height": "60"}],
     "shape": [{"shape": "paraboloid"}],
+    "+rolling-ball radius": [{"radius": "3"}],
     "+rolling-ball background": [{"background": "erosion"}],
     "subtract": [{"subtract": None}],
     "+total-variation weight": [{"weight": "90"}],
