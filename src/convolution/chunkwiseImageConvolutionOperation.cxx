@@ -804,6 +804,8 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
     {
       // Along the last axis tiles share the transforms along the others, and only these overlap.
       cut(axis, r == 2 ? LongestLastTile(roles, image) : std::max(LongestTile, 8 * k));
+      // Parts of tiles, where whole ones do not fit a device, have extents that divide the tile's.
+      tile[axis.axis] = r == 2 ? std::min((tile[axis.axis] + 7) / 8 * 8, image[axis.axis]) : tile[axis.axis];
     }
     else
     {

@@ -652,6 +652,11 @@ FindBestOf(const PlannerRequest & request, bool cutsTiles)
       {
         rounded = std::min(CeilDivide(rounded, request.tile[a]) * request.tile[a], whole);
       }
+      // A part that is in two tiles would need both.
+      while (rounded < request.tile[a] && request.tile[a] % rounded != 0 && rounded < whole)
+      {
+        --rounded;
+      }
       const AxisCut cut = CutAxis(request, a, rounded);
       if (axes[a].empty() || axes[a].back().extent != cut.extent)
       {

@@ -528,6 +528,44 @@ TEST(Planner, RoundsChunksAsTheOperationAsks)
   }
 }
 
+TEST(Planner, TakesPartsOfTilesOnlyIfWholeOnesDoNotFit)
+{
+  // A convolution of 8 GiB. Whole tiles are computed for every chunk.
+  PlannerRequest request = MakeRequest({ { 1024, 1024, 2048, 1, 1 } }, 16, std::size_t{ 100 } << 30);
+  request.tile = { { 512, 512, 128, 1, 1 } };
+  request.cost = [](const ChunkShape & shape) {
+    return 12.0 * 4 * static_cast<double>(shape.inputBox.NumberOfVoxels());
+  };
+  request.scratchBytes = [](const ChunkShape &) { return std::size_t{ 220 } << 20; };
+  std::size_t least = 0;
+  for (const std::size_t memory : { std::size_t{ 100 } << 30, std::size_t{ 4 } << 30, std::size_t{ 1 } << 20 })
+  {
+    request.devices[0].memory = memory;
+    try
+    {
+      for (const Chunk & chunk : MakePlan(request).chunks)
+      {
+        EXPECT_EQ(AlignToTiles(chunk.outputBox, request.tile, request.image), chunk.outputBox) << memory;
+      }
+    }
+    catch (const BudgetError & error)
+    {
+      least = error.needed;
+    }
+  }
+  // The input of a tile, which meets two of its neighbors, and its scratch.
+  ASSERT_GT(least, std::size_t{ 220 } << 20);
+  ASSERT_LT(least, (std::size_t{ 220 } << 20) + 528 * 528 * 160 * 4 + (1 << 20));
+  request.devices[0].memory = least + (std::size_t{ 64 } << 20);
+  const Plan parts = MakePlan(request);
+  EXPECT_GT(parts.chunks.size(), 64U);
+  for (const Chunk & chunk : parts.chunks)
+  {
+    // Each is in one tile.
+    EXPECT_EQ(AlignToTiles(chunk.outputBox, request.tile, request.image).Extents(), request.tile);
+  }
+}
+
 TEST(Planner, HalvesUntilOneVoxelIsLeft)
 {
   const auto         request = MakeRequest({ { 5, 7, 3, 1, 1 } }, 1, 1 << 20);
