@@ -1252,7 +1252,7 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
         given["structure"] = tuple(int(each) for each in neighbors.ravel())
     into = output if output is not None else np.int32
     labels = known(filters.Label, **given)(input, output=into, **options)
-    labels_and_count = then(labels, lambda found: (found, int(found.max()) if math.prod(shape_of(found)) else 0))
+    labels_and_count: tuple[Any, int] = then(labels, lambda found: (found, int(found.max()) if math.prod(shape_of(found)) else 0))
     return labels_and_count[1] if isinstance(output, np.ndarray) else labels_and_count  # type: ignore[return-value]
 
 
