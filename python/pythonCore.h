@@ -13,6 +13,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 // Shared by the parts of the binding: coordinates, and how a run is asked for, watched and told of. Coordinates are
@@ -34,8 +35,16 @@ public:
   bool
   AreShort(std::int64_t voxels)
   {
+    if (voxels > m_Voxels)
+    {
+      return voxels <= Few;
+    }
+    if (std::isinf(m_Together))
+    {
+      return m_Alone > 0 && m_Alone < Waking;
+    }
     const bool tries = m_Alone < 4 * m_Together && ++m_Runs % RunsBetweenTries == 0;
-    return voxels <= m_Voxels && m_Together < Short && (m_Alone <= m_Together || tries);
+    return m_Together < Short && (m_Alone <= m_Together || tries);
   }
   void
   Add(bool isAlone, std::int64_t voxels, double seconds)
@@ -70,6 +79,10 @@ private:
   static constexpr double   Short = 0.5e-3;
   static constexpr double   Long = 2e-3;
   static constexpr unsigned RunsBetweenTries = 16;
+  /** Seconds that it takes to wake threads. */
+  static constexpr double Waking = 60e-6;
+  /** Voxels of an image that nobody would divide. */
+  static constexpr std::int64_t Few = 32 * 32 * 32;
 
   std::int64_t m_Voxels{ 0 };
   double       m_Together{ std::numeric_limits<double>::infinity() };

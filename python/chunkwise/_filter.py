@@ -484,12 +484,16 @@ class Filter:
 
     def __call__(self, input: Any, *others: Any, output: Any = None, **options: Any) -> Any:
         """Filters an image: see the function of the filter's name. Further images follow the first one."""
+        if isinstance(output, type):
+            output = as_dtype(output)
         if type(input) is np.ndarray and not others and not options:
-            prepared = self._prepared.get((input.shape, input.dtype, output if output is None or isinstance(output, np.dtype) else 0))
-            if prepared is not None and input.flags.carray:
-                result = prepared.run(input)
+            into = output if type(output) is np.ndarray else None
+            dtype = output if into is None else into.dtype
+            prepared = self._prepared.get((input.shape, input.dtype, dtype if dtype is None or isinstance(dtype, np.dtype) else 0))
+            if prepared is not None and input.flags.carray and (into is None or prepared.can_fill(into, input)):
+                result = prepared.run(input, into)
                 if NOTED.runs is not None:
-                    NOTED.runs.append((input, result, prepared))
+                    NOTED.runs.append((input if into is None else None, result, prepared.run))
                 return result
         if self._row.output == "label" and isinstance(output, str) and output == "auto":
             return self._smallest(input, others, options)
@@ -638,16 +642,18 @@ class Filter:
                 warn(report)
             if NOTED.runs is not None and not (len(arrays) == 1 and opened is None and options is DEFAULT_OPTIONS):
                 NOTED.runs.append((None, None, None))
-            if len(arrays) == 1 and opened is None and options is DEFAULT_OPTIONS and (output is None or isinstance(output, np.dtype)):
+            is_array = type(output) is np.ndarray
+            if len(arrays) == 1 and opened is None and options is DEFAULT_OPTIONS and (
+                    output is None or is_array or isinstance(output, np.dtype)):
                 if len(self._prepared) >= _MOST_OPERATIONS:
                     self._prepared.clear()
                 if not operation.components:
-                    prepared = self._prepared[shape, first.dtype, output] = _Prepared(
+                    prepared = self._prepared[shape, first.dtype, dtype if is_array else output] = _Prepared(
                         _core.PreparedRun(operation, kind, output_kind, turn(shape), lower, upper, options).run, np.dtype(kind), dtype,
                         result.target.dtype, result_shape)
                     finished_result = result.finish()
                     if NOTED.runs is not None:
-                        NOTED.runs.append((first, finished_result, prepared))
+                        NOTED.runs.append((None if is_array else first, finished_result, prepared.run))
                     return finished_result
         return result.finish()
 
@@ -701,13 +707,32 @@ def foreseen(error: Any, later: Sequence[tuple[Filter, Sequence[int], Any]], opt
 
 
 class Noted(threading.local):
-    """The runs of this thread while somebody wants to know: whether a function does nothing but one prepared run."""
+    """The steps of this thread while somebody wants to know: whether a function does nothing but prepared runs, and functions
+    of their results, one after the other."""
 
-    #: None: nobody wants to know, and no image is kept alive.
+    #: An image, what became of it, and the function that made that. None: nobody wants to know, and no image is kept alive.
     runs: list[tuple[Any, Any, Any]] | None = None
 
 
 NOTED = Noted()
+
+
+def then(image: Any, function: Callable[[Any], Any]) -> Any:
+    """function(image), which depends on nothing else that changes."""
+    result = function(image)
+    if NOTED.runs is not None:
+        NOTED.runs.append((image, result, function))
+    return result
+
+
+@lru_cache(256)
+def _known(made: Callable[..., Filter], given: tuple[tuple[str, Any], ...]) -> Filter:
+    return made(**dict(given))
+
+
+def known(made: Callable[..., Filter], **given: Any) -> Filter:
+    """A filter that is made once for the same parameters, which have a hash."""
+    return _known(made, tuple(given.items()))
 
 
 class _Prepared:
@@ -721,8 +746,11 @@ class _Prepared:
         self._run, self._kind, self._dtype, self._target_dtype, self._shape = run, kind, dtype, target_dtype, shape
         self._is_same = dtype == target_dtype
 
-    def run(self, image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        target = np.empty(self._shape, self._target_dtype)
+    def can_fill(self, output: np.ndarray[Any, Any], image: np.ndarray[Any, Any]) -> bool:
+        return self._is_same and output.shape == self._shape and output.flags.carray and not shares_memory(output, image)
+
+    def run(self, image: np.ndarray[Any, Any], into: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+        target = np.empty(self._shape, self._target_dtype) if into is None else into
         warnings = self._run(image if image.dtype == self._kind else as_input(image, self._kind.name), target)
         if warnings:
             warn({"warnings": warnings})

@@ -2,7 +2,8 @@
 """Functions that go straight to the engine when they are called again with the same arguments and an image of the same shape.
 
 SciPy's arguments take longer to check than a small image takes to filter. They are checked once: a function whose call did
-nothing but one prepared run of the engine, and returned its result, makes that run alone the next time.
+nothing but prepared runs of the engine and noted functions of their results, one after the other, and returned the last one's
+result, does only these the next time.
 """
 from __future__ import annotations
 
@@ -50,18 +51,26 @@ def quick(function: _Function) -> _Function:
         except TypeError:
             return function(*arguments, **given)
         key = tuple(parts)
-        prepared = known.get(key)
-        if prepared is not None and image.flags.carray:
-            return prepared.run(image)
+        steps = known.get(key)
+        if steps is not None and image.flags.carray:
+            result = image
+            for step in steps:
+                result = step(result)
+            return result
         runs = NOTED.runs = []
         try:
             result = function(*arguments, **given)
         finally:
             NOTED.runs = None
-        if len(runs) == 1 and runs[0][0] is image and runs[0][1] is result:
+        at: Any = image
+        is_chain = bool(runs)
+        for before, after, _ in runs:
+            is_chain = is_chain and before is at
+            at = after
+        if is_chain and at is result:
             if len(known) >= _MOST_CALLS:
                 known.clear()
-            known[key] = runs[0][2]
+            known[key] = tuple(step for _, _, step in runs)
         return result
 
     return cast(_Function, called)

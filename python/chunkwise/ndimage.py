@@ -38,7 +38,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from . import _core, filters
 from ._arrays import as_dtype, check_output
 from ._containers import is_on_device
-from ._filter import NOTED, Kernel, foreseen
+from ._filter import NOTED, Kernel, foreseen, known, then
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
                        minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 from ._quick import quick
@@ -96,14 +96,17 @@ class _Plan(NamedTuple):
     wraps: bool = False
 
 
-def _to_integers(real: Any, dtype: np.dtype[Any], wraps: bool) -> Any:
-    """The nearest integers, ties to even; of sums with whole weights what NumPy's arithmetic gives."""
+def _to_integers(real: Any, dtype: np.dtype[Any], wraps: bool, is_short: bool = False) -> Any:
+    """The nearest integers, ties to even; of sums with whole weights what NumPy's arithmetic gives. `is_short`: they are sums of
+    integers of up to 32 bits."""
     if not hasattr(real, "astype"):
         raise _core.ParameterError(f"output: real results of {type(real).__module__} cannot become {dtype} here; "
                                    "output=np.float32 gives them")
     if dtype.kind == "b":
         return real != 0 if wraps else real > 0.5
     real = np.rint(real)
+    if wraps and is_short:
+        return real.astype(np.int64).astype(dtype)
     limits = np.iinfo(dtype)
     if wraps:
         return np.where(real < 0, real.astype(np.int64).astype(dtype), real.astype(np.uint64).astype(dtype))
@@ -142,8 +145,9 @@ def _run_plan(plan: _Plan, image: Any, output: Any, options: dict[str, Any]) -> 
         image = image.astype(np.float64)
     if dtype.kind in "iub" and plan.is_wide:
         real = run_steps(plan.steps, image, np.dtype(np.float64), options)
-        real = real / plan.divisor if plan.divisor != 1.0 else real
-        return _deliver(_to_integers(real, dtype, plan.wraps), output)
+        scaled = then(real, lambda sums: sums / plan.divisor) if plan.divisor != 1.0 else real
+        is_short = dtype_of(image).kind in "iub" and dtype_of(image).itemsize <= 4
+        return _deliver(then(scaled, lambda values: _to_integers(values, dtype, plan.wraps, is_short)), output)
     return run_steps(plan.steps, image, dtype if output is None else output, options)
 
 
@@ -432,11 +436,21 @@ def _check_real(input: Any) -> None:
 
 
 @lru_cache(256)
-def _lines(ndim: int, cval: Any, weights: tuple[tuple[int, tuple[float, ...]], ...], mode: Any) -> _Plan:
-    """Whole weights along one axis after the other; the modes are those of all axes."""
+def _lines(ndim: int, cval: Any, weights: tuple[tuple[int, tuple[float, ...]], ...], mode: Any, is_exact: bool) -> _Plan:
+    """Whole weights along one axis after the other; the modes are those of all axes. Passes are joined where that is the same:
+    the first one is not joined with others where sums are rounded, so that differences of equal voxels are 0."""
     modes = modes_of(mode, ndim)
-    return _Plan(tuple(weighted_step(np.array(each), [side_of(axis, len(each), 0, modes[axis])], ndim, cval)
-                       for axis, each in weights), wraps=True)
+    groups = [[each] for each in weights]
+    if len(weights) <= 3 and len({modes[axis] for axis, _ in weights}) == 1 and (modes[0] != "constant" or cval == 0):
+        groups = [list(weights)] if is_exact else [[weights[0]], list(weights[1:])]
+    steps = []
+    for group in groups:
+        whole = np.ones(())
+        for _, each in sorted(group):
+            whole = np.multiply.outer(whole, np.array(each))
+        if group:
+            steps.append(weighted_step(whole, [side_of(axis, len(each), 0, modes[axis]) for axis, each in sorted(group)], ndim, cval))
+    return _Plan(tuple(steps), wraps=True)
 
 
 def _differences(input: Any, axis: Any, across: tuple[float, ...], output: Any, mode: Any, cval: float,
@@ -445,7 +459,8 @@ def _differences(input: Any, axis: Any, across: tuple[float, ...], output: Any, 
         ndim = len(shape_of(image))
         along = axis_of(axis, ndim)
         others = tuple((each, across) for each in range(ndim) if each != along)
-        return _run_plan(_lines(ndim, cval, ((along, (-1.0, 0.0, 1.0)), *others), frozen(mode)), image, output, options)
+        is_exact = dtype_of(image).kind in "iub" and dtype_of(image).itemsize <= 4
+        return _run_plan(_lines(ndim, cval, ((along, (-1.0, 0.0, 1.0)), *others), frozen(mode), is_exact), image, output, options)
 
     return _linear(run, input, output, cval)
 
@@ -493,7 +508,7 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
         plans = []
         for axis, each in zip(used, modes_of(given[0], len(used))):
             modes = tuple(each for _ in range(ndim))
-            plans.append(_lines(ndim, cval, ((axis, (1.0, -2.0, 1.0)),), modes))
+            plans.append(_lines(ndim, cval, ((axis, (1.0, -2.0, 1.0)),), modes, False))
         return _combined(plans, False, image, output, options)
 
     return _linear(run, input, output, cval)
@@ -1037,7 +1052,7 @@ class _Binary:
         self.image, self.wrap = opened(input)
         _check_real(self.image)
         if dtype_of(self.image).kind != "b":
-            self.image = self.image != 0
+            self.image = then(self.image, lambda image: image != 0)
         self.ndim = len(shape_of(self.image))
         self.axes = axes_of(axes, self.ndim)
         self.kernel = _neighbors(len(self.axes), 1) if structure is None else Kernel(np.asarray(structure) != 0)
@@ -1105,7 +1120,7 @@ class _Binary:
         # The engine's neighborhoods are along the last axes.
         last = range(self.ndim - count, self.ndim)
         image, allowed = (np.moveaxis(each, self.axes, last) for each in (image, allowed))
-        made = filters.Reconstruct(fully_connected=full and not faces, axes=tuple(last))
+        made = known(filters.Reconstruct, fully_connected=full and not faces, axes=tuple(last))
         return np.ascontiguousarray(np.moveaxis(made(allowed, image, **self.options), last, self.axes)[inner])
 
     def finished(self, result: Any, output: Any) -> Any:
@@ -1165,6 +1180,7 @@ def binary_dilation(input: Any, structure: Any = None, iterations: int = 1, mask
     return binary.finished(binary.run(True, binary.image, iterations, mask), output)
 
 
+@quick
 def binary_opening(input: Any, structure: Any = None, iterations: int = 1, output: Any = None, origin: Any = 0,
                    mask: Any = None, border_value: int = 0, brute_force: bool = False, *, axes: Any = None,
                    **options: Any) -> Any:
@@ -1173,6 +1189,7 @@ def binary_opening(input: Any, structure: Any = None, iterations: int = 1, outpu
     return binary.finished(binary.run(True, binary.run(False, binary.image, iterations, mask), iterations, mask), output)
 
 
+@quick
 def binary_closing(input: Any, structure: Any = None, iterations: int = 1, output: Any = None, origin: Any = 0,
                    mask: Any = None, border_value: int = 0, brute_force: bool = False, *, axes: Any = None,
                    **options: Any) -> Any:
@@ -1213,6 +1230,7 @@ def binary_fill_holes(input: Any, structure: Any = None, output: Any = None, ori
 # Objects
 
 
+@quick
 def label(input: Any, structure: Any = None, output: Any = None, **options: Any) -> tuple[Any, int]:
     """Connected components, 1, 2, ... in raster order, and how many there are: ``scipy.ndimage.label``.
 
@@ -1231,11 +1249,11 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
         neighbors = neighbors.astype(bool)
         if not np.array_equal(neighbors, np.flip(neighbors)):
             raise _core.ParameterError("structure: it is not symmetric about its center")
-        given["structure"] = [int(each) for each in neighbors.ravel()]
+        given["structure"] = tuple(int(each) for each in neighbors.ravel())
     into = output if output is not None else np.int32
-    labels = filters.Label(**given)(input, output=into, **options)
-    count = int(labels.max()) if math.prod(shape_of(input)) else 0
-    return count if isinstance(output, np.ndarray) else (labels, count)  # type: ignore[return-value]
+    labels = known(filters.Label, **given)(input, output=into, **options)
+    labels_and_count: tuple[Any, int] = then(labels, lambda found: (found, int(found.max()) if math.prod(shape_of(found)) else 0))
+    return labels_and_count[1] if isinstance(output, np.ndarray) else labels_and_count  # type: ignore[return-value]
 
 
 def distance_transform_edt(input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False,
@@ -1257,10 +1275,10 @@ def distance_transform_edt(input: Any, sampling: Any = None, return_distances: b
     spacing: Any = False if sampling is None else per_axis(sampling, len(shape), "sampling")
     _check_targets(shape, return_distances, return_indices, distances, np.float64, indices)
     results = []
-    nearest = filters.Nearest(features="background", spacing=spacing)
+    nearest = known(filters.Nearest, features="background", spacing=spacing)
     if return_distances:
         try:
-            found = filters.Distance(spacing=spacing)(input, output=np.float64 if distances is None else distances, **options)
+            found = known(filters.Distance, spacing=spacing)(input, output=np.float64 if distances is None else distances, **options)
         except _core.BudgetError as error:
             raise foreseen(error, [(nearest, shape, dtype_of(input))] if return_indices else [], options) from None
         if distances is None:
@@ -1433,16 +1451,16 @@ def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval
 
 def _by_engine(image: Any, grid: _Grid, order: int, outside: Any, cval: Any, prefilter: bool, output: Any, options: dict[str, Any]) -> Any:
     ndim = image.ndim
-    affine: Any = np.hstack([grid.matrix, grid.offset[:, None]])
-    given: dict[str, Any] = {"outside_value": cval} if outside in ("constant", "grid-constant") else {}
+    affine = tuple(np.hstack([grid.matrix, grid.offset[:, None]]).ravel().tolist())
+    given: dict[str, Any] = {"size": grid.shape, "output_spacing": (1.0,) * ndim, "output_origin": (0.0,) * ndim, "affine": affine,
+                             "interpolation": _INTERPOLATIONS[order], "outside": _OUTSIDE.get(outside, outside), "antialias": False}
+    if outside in ("constant", "grid-constant"):
+        given["outside_value"] = cval
     if order == 3 and not prefilter:
         given["prefilter"] = False
-    if grid.points is not None:
-        given.update(displacements=grid.points, displacements_are_points=True)
-    interpolation: Any = _INTERPOLATIONS[order]
-    return filters.Resample(size=grid.shape, output_spacing=(1.0,) * ndim, output_origin=(0.0,) * ndim, affine=affine,
-                            interpolation=interpolation, outside=_OUTSIDE.get(outside, outside), antialias=False, **given)(
-                                image, output=output, **options)
+    if grid.points is None:
+        return known(filters.Resample, **given)(image, output=output, **options)
+    return filters.Resample(displacements=grid.points, displacements_are_points=True, **given)(image, output=output, **options)
 
 
 def affine_transform(input: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None, order: int = 3,

@@ -43,6 +43,9 @@ struct RowFunctions
 {
   /** out[i] = fma chain from +0 over weights[t] * rows[t][i], t ascending; nullptr for integers. */
   void (*weigh)(TAcc * out, const TAcc * const * rows, const TAcc * weights, std::int64_t taps, std::int64_t n);
+  /** The same of the differences rows[t][i] - center[i]. */
+  void (*weighDifferences)(TAcc * out, const TAcc * const * rows, const TAcc * center, const TAcc * weights,
+                           std::int64_t taps, std::int64_t n);
   /** out[i] = +0 + rows[0][i] + rows[1][i] + ...; up to 9 taps */
   void (*sum)(TAcc * out, const TAcc * const * rows, std::int64_t taps, std::int64_t n);
   /** out[i] = a[i] + b[i]; out may be a or b. */

@@ -113,6 +113,61 @@ Weigh(TAcc * __restrict out, const TAcc * const * rows, const TAcc * weights, st
   }
 }
 
+template <typename TReal, int VVectors>
+CHUNKWISE_ALWAYS_INLINE void
+WeighDifferencesBlock(TReal * out, const TReal * const * rows, const TReal * center, const TReal * weights,
+                      std::int64_t taps, std::int64_t i)
+{
+  using V = RealVector<TReal>;
+  VectorOf<TReal> sums[VVectors]{};
+  VectorOf<TReal> centers[VVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < VVectors; ++v)
+  {
+    centers[v] = V::Load(center + i + v * V::Width);
+  }
+  for (std::int64_t t = 0; t < taps; ++t)
+  {
+    const VectorOf<TReal> weight = weights[t] - VectorOf<TReal>{};
+#pragma GCC unroll 8
+    for (int v = 0; v < VVectors; ++v)
+    {
+      sums[v] = Fuse<TReal>(weight, V::Load(rows[t] + i + v * V::Width) - centers[v], sums[v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < VVectors; ++v)
+  {
+    V::Store(out + i + v * V::Width, sums[v]);
+  }
+}
+
+template <typename TReal>
+void
+WeighDifferences(TReal * out, const TReal * const * rows, const TReal * center, const TReal * weights,
+                 std::int64_t taps, std::int64_t n)
+{
+  constexpr std::int64_t width = RealVector<TReal>::Width;
+  if (n < width)
+  {
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      TReal sum = 0;
+      for (std::int64_t t = 0; t < taps; ++t)
+      {
+        sum = MultiplyAddOne(weights[t], rows[t][i] - center[i], sum);
+      }
+      out[i] = sum;
+    }
+    return;
+  }
+  ForEachVectors<4>(0, n / width, [&](std::int64_t first, auto vectors) {
+    WeighDifferencesBlock<TReal, decltype(vectors)::value>(out, rows, center, weights, taps, first * width);
+  });
+  // Some voxels once more, instead of the last ones one by one.
+  WeighDifferencesBlock<TReal, 1>(out, rows, center, weights, taps, n - width);
+}
+
 template <typename T>
 constexpr bool IsReal = static_cast<T>(0.5) != static_cast<T>(0);
 
@@ -525,6 +580,7 @@ RealRows()
 {
   RowFunctions<TAcc> rows = IntegerRows<TAcc>();
   rows.weigh = Weigh<TAcc, TVector>;
+  rows.weighDifferences = WeighDifferences<TAcc>;
   rows.multiplyAdd = MultiplyAddRow<TAcc>;
   rows.weighTogether = WeighTogether<TAcc>;
   rows.weighAlong = WeighAlong<TAcc>;

@@ -16,6 +16,8 @@ namespace
 /** A task's tile of the output: rows along x, some of them side by side along y share the rows of their windows. */
 constexpr std::int64_t TileRow = 1024;
 constexpr std::int64_t TileRows = 16;
+/** Short rows of a tile are summed as one, with what lies between them: so many numbers, as far as there are rows. */
+constexpr std::int64_t LongRow = 512;
 
 struct TileShape
 {
@@ -35,11 +37,17 @@ struct TileShape
       rows *= extent[a];
     }
   }
-  /** Numbers of a worker: loaded rows, a row of the output and one of differences. */
+  /** Rows of the output that are summed as one. */
+  std::int64_t
+  RowsTogether() const
+  {
+    return std::min(height, std::max<std::int64_t>(1, LongRow / pitch));
+  }
+  /** Numbers of a worker: loaded rows, rows of the output and of differences. */
   std::int64_t
   Scratch() const
   {
-    return rows * pitch + 2 * width;
+    return rows * pitch + 2 * std::max(pitch, LongRow);
   }
 };
 
@@ -140,28 +148,46 @@ private:
         m_Rows.Load(at, 0, width + m_Extent[0] - 1, memory + (layer * lines + line) * m_Tile.pitch);
       }
     }
-    T * const out = memory + m_Tile.rows * m_Tile.pitch;
-    for (std::int64_t y = 0; y < box.Extent(1); ++y)
+    // In Renormalized mode rows have different taps.
+    const bool             cuts = m_Windows.zeroSum && m_Windows.mode == BoundaryMode::Renormalized;
+    const std::int64_t     together = cuts ? 1 : m_Tile.RowsTogether();
+    T * const              out = memory + m_Tile.rows * m_Tile.pitch;
+    std::vector<const T *> taps(m_Windows.weights.size());
+    for (std::int64_t y = 0; y < box.Extent(1); y += together)
     {
-      Coordinates at = box.lower;
+      Coordinates        at = box.lower;
+      const std::int64_t count = std::min(together, box.Extent(1) - y);
+      const std::int64_t n = (count - 1) * m_Tile.pitch + width;
       at[1] += y;
-      if (m_Windows.zeroSum)
+      if (cuts)
       {
         WeighDifferences(at, width, memory, lines, y, out);
       }
       else
       {
-        std::vector<const T *> taps;
-        taps.reserve(m_Windows.weights.size());
-        ForEachLine(lines, y, [&](std::int64_t line, const Coordinates &) {
-          for (std::int64_t x = 0; x < m_Extent[0]; ++x)
+        const T *   center = nullptr;
+        std::size_t tap = 0;
+        ForEachLine(lines, y, [&](std::int64_t line, Coordinates place) {
+          for (place[0] = 0; place[0] < m_Extent[0]; ++place[0], ++tap)
           {
-            taps.push_back(memory + line * m_Tile.pitch + x);
+            taps[tap] = memory + line * m_Tile.pitch + place[0];
+            center = place == m_Windows.below ? taps[tap] : center;
           }
         });
-        GetRows<T>().weigh(out, taps.data(), m_Windows.weights.data(), static_cast<std::int64_t>(taps.size()), width);
+        const auto number = static_cast<std::int64_t>(taps.size());
+        if (m_Windows.zeroSum)
+        {
+          GetRows<T>().weighDifferences(out, taps.data(), center, m_Windows.weights.data(), number, n);
+        }
+        else
+        {
+          GetRows<T>().weigh(out, taps.data(), m_Windows.weights.data(), number, n);
+        }
       }
-      m_Rows.Store(at, 0, width, out);
+      for (std::int64_t row = 0; row < count; ++row, ++at[1])
+      {
+        m_Rows.Store(at, 0, width, out + row * m_Tile.pitch);
+      }
     }
   }
 
@@ -188,14 +214,14 @@ private:
     }
   }
 
+  /** Weighs the differences of taps inside the image from the window's voxel, for a row. */
   void
   WeighDifferences(const Coordinates & at, std::int64_t width, const T * memory, std::int64_t lines, std::int64_t y,
                    T * out) const
   {
-    const bool leavesOut = m_Windows.mode == BoundaryMode::Renormalized;
     const auto isThere = [&](const Coordinates & place) {
       bool there = true;
-      for (int a = 1; leavesOut && a < MaxDimension; ++a)
+      for (int a = 1; a < MaxDimension; ++a)
       {
         const std::int64_t i = at[a] + place[a] - m_Windows.below[a];
         there = there && i >= 0 && i < m_Call.image.Extent(a);
@@ -220,8 +246,8 @@ private:
       for (std::int64_t t = 0; t < m_Extent[0]; ++t)
       {
         const std::int64_t begin = at[0] + t - m_Windows.below[0];
-        const std::int64_t first = leavesOut ? std::max<std::int64_t>(0, -begin) : 0;
-        const std::int64_t last = leavesOut ? std::min(width, m_Call.image.Extent(0) - begin) : width;
+        const std::int64_t first = std::max<std::int64_t>(0, -begin);
+        const std::int64_t last = std::min(width, m_Call.image.Extent(0) - begin);
         const T * const    row = memory + line * m_Tile.pitch + t;
         for (std::int64_t x = first; x < last; ++x)
         {

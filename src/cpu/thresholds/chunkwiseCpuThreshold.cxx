@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCpuTiles.h"
+#include "chunkwiseCpuClassRows.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseThresholdOperation.h"
 
@@ -8,12 +8,33 @@
 namespace chunkwise
 {
 
+void
+ClassRow::Hide(const BufferView & mask)
+{
+  DispatchPixelKind(mask.kind, [&](auto pixel) {
+    const StridedRow<const decltype(pixel)> inside(mask, at);
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      classes[x] = inside[x] != pixel ? classes[x] : std::uint8_t{ 0 };
+    }
+  });
+}
+
+void
+ClassRow::Store(const BufferView & output) const
+{
+  DispatchPixelKind(output.kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    StoreRow<Pixel>(output, at, n, [&](std::int64_t x) { return static_cast<Pixel>(classes[x]); });
+  });
+}
+
 namespace
 {
 
 /** In a range 1 is between its two bounds. */
-template <typename TOut, typename TPixel>
-TOut
+template <typename TPixel>
+std::uint8_t
 ClassOf(TPixel voxel, const std::vector<TPixel> & bounds, bool isRange)
 {
   int above = 0;
@@ -21,25 +42,7 @@ ClassOf(TPixel voxel, const std::vector<TPixel> & bounds, bool isRange)
   {
     above += voxel >= bound ? 1 : 0;
   }
-  return static_cast<TOut>(isRange && above > 1 ? 0 : above);
-}
-
-/** 0 where the mask is. */
-template <typename TOut>
-void
-LeaveOutside(const BufferView & mask, const BufferView & output, const Box & tile)
-{
-  DispatchPixelKind(mask.kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    ForEachRow(tile, [&](const Coordinates & at) {
-      const StridedRow<const Pixel> inside(mask, at);
-      const StridedRow<TOut>        row(output, at);
-      for (std::int64_t x = 0; x < tile.Extent(0); ++x)
-      {
-        row[x] = inside[x] != Pixel(0) ? row[x] : TOut(0);
-      }
-    });
-  });
+  return static_cast<std::uint8_t>(isRange && above > 1 ? 0 : above);
 }
 
 void
@@ -50,21 +53,12 @@ RunThreshold(const KernelCall & call)
   DispatchPixelKind(image.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const std::vector<Pixel> bounds = operation.MakeBounds<Pixel>();
-    DispatchPixelKind(call.output.kind, [&](auto out) {
-      using Out = decltype(out);
-      const Coordinates plane = { { 1 << 20, 16, 0, 0, 0 } };
-      ForEachTile(call, plane, [&](const Box & tile, unsigned int) {
-        ForEachRow(tile, [&](const Coordinates & at) {
-          const StridedRow<const Pixel> voxels(image, at);
-          StoreRow<Out>(call.output, at, tile.Extent(0), [&](std::int64_t x) {
-            return ClassOf<Out>(voxels[x], bounds, operation.IsRange());
-          });
-        });
-        if (operation.masked)
-        {
-          LeaveOutside<Out>(call.inputs[1], call.output, tile);
-        }
-      });
+    ForEachClassRow(call, operation.masked ? &call.inputs[1] : nullptr, [&](ClassRow & row) {
+      const StridedRow<const Pixel> voxels(image, row.at);
+      for (std::int64_t x = 0; x < row.n; ++x)
+      {
+        row.classes[x] = ClassOf(voxels[x], bounds, operation.IsRange());
+      }
     });
   });
 }

@@ -82,6 +82,83 @@ struct WatershedScratch
   std::size_t     counts;
 };
 
+// Rows of masks, markers and labels: code for each of their types, once for all types of images.
+
+template <typename TId>
+void
+LeaveOutsideOfWatershed(const BufferView & mask, const Coordinates & index, std::int64_t n, TId outside, TId * parents)
+{
+  const std::int64_t begin = mask.Offset(index);
+  DispatchPixelKind(mask.kind, [&](auto pixel) {
+    const auto * const voxels = static_cast<const decltype(pixel) *>(mask.data) + begin;
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      parents[x] = voxels[x * mask.stride[0]] == 0 ? outside : parents[x];
+    }
+  });
+}
+
+std::uint64_t
+LargestWatershedLabel(PixelKind kind)
+{
+  return kind == PixelKind::Float32 ? std::uint64_t{ 1 } << 24
+         : kind == PixelKind::Float64
+           ? std::uint64_t{ 1 } << 53
+           : DispatchPixelKind(kind, [](auto pixel) {
+               return static_cast<std::uint64_t>(std::numeric_limits<decltype(pixel)>::max());
+             });
+}
+
+/** Makes voxels with a marker roots, the first of the row with the number `first`. */
+template <typename TId>
+void
+TakeWatershedMarkers(const BufferView & markers, const Coordinates & index, std::int64_t n, TId first, TId outside,
+                     PixelKind kind, TId * parents)
+{
+  const std::int64_t  begin = markers.Offset(index);
+  const std::uint64_t largest = LargestWatershedLabel(kind);
+  DispatchPixelKind(markers.kind, [&](auto pixel) {
+    const auto * const voxels = static_cast<const decltype(pixel) *>(markers.data) + begin;
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      const auto label = voxels[x * markers.stride[0]];
+      if (label != 0 && parents[x] != outside)
+      {
+        parents[x] = first + static_cast<TId>(x);
+        if (!(label > 0) || static_cast<std::uint64_t>(label) > largest)
+        {
+          throw Error("MarkerImage: the label " + std::to_string(label) + " is not one of " + PixelKindName(kind) +
+                      ", 1 to " + std::to_string(largest));
+        }
+      }
+    }
+  });
+}
+
+/** The marker at a voxel, a positive label. */
+std::uint64_t
+WatershedMarkerAt(const BufferView & markers, const Coordinates & index)
+{
+  const std::int64_t offset = markers.Offset(index);
+  return DispatchPixelKind(markers.kind, [&](auto pixel) {
+    return static_cast<std::uint64_t>(static_cast<const decltype(pixel) *>(markers.data)[offset]);
+  });
+}
+
+void
+StoreWatershedLabels(const BufferView & output, const Coordinates & index, std::int64_t begin, std::int64_t end,
+                     const std::uint64_t * labels)
+{
+  const std::int64_t first = output.Offset(index);
+  DispatchPixelKind(output.kind, [&](auto pixel) {
+    auto * const voxels = static_cast<decltype(pixel) *>(output.data) + first;
+    for (std::int64_t x = begin; x < end; ++x)
+    {
+      voxels[x * output.stride[0]] = static_cast<decltype(pixel)>(labels[x - begin]);
+    }
+  });
+}
+
 /** The forest of a chunk. `TId`: 32 bits, or 64 for chunks of nearly 2^31 voxels and more.
  *
  * Voxels are numbered in raster order. The parent of a voxel is another voxel, or itself if it is a root, or, with the
@@ -315,7 +392,7 @@ private:
           found[x - begin] =
             label != 0 && m_Operation.lines && this->IsLine(row, x, code, label, labels, lines) ? 0 : label;
         }
-        this->StoreLabels(row, begin, end, found);
+        StoreWatershedLabels(m_Call.output, row.index, begin, end, found);
       }
     });
   }
@@ -467,36 +544,10 @@ private:
     return first < second || (first == second && a < b);
   }
 
-  /** Calls f(number) with a voxel of an image of integers: 64 bits, signed or not. */
-  template <typename TFunctor>
-  static auto
-  ReadInteger(const BufferView & view, std::int64_t offset, TFunctor && f)
-  {
-    switch (view.kind)
-    {
-      case PixelKind::UInt8:
-        return f(std::uint64_t{ static_cast<const std::uint8_t *>(view.data)[offset] });
-      case PixelKind::UInt16:
-        return f(std::uint64_t{ static_cast<const std::uint16_t *>(view.data)[offset] });
-      case PixelKind::UInt32:
-        return f(std::uint64_t{ static_cast<const std::uint32_t *>(view.data)[offset] });
-      case PixelKind::Int8:
-        return f(std::int64_t{ static_cast<const std::int8_t *>(view.data)[offset] });
-      case PixelKind::Int16:
-        return f(std::int64_t{ static_cast<const std::int16_t *>(view.data)[offset] });
-      case PixelKind::Int32:
-        return f(std::int64_t{ static_cast<const std::int32_t *>(view.data)[offset] });
-      case PixelKind::Int64:
-        return f(static_cast<const std::int64_t *>(view.data)[offset]);
-      default:
-        return f(static_cast<const std::uint64_t *>(view.data)[offset]);
-    }
-  }
   std::uint64_t
   MarkerAt(const Coordinates & index) const
   {
-    const BufferView & markers = m_Call.inputs[1];
-    return ReadInteger(markers, markers.Offset(index), [](auto label) { return static_cast<std::uint64_t>(label); });
+    return WatershedMarkerAt(m_Call.inputs[1], index);
   }
 
   /** Finds the voxels of a row that are outside the mask, those of the border and markers. */
@@ -508,15 +559,7 @@ private:
     std::fill_n(parents, m_Nx, Free);
     if (m_Operation.hasMask)
     {
-      const BufferView & mask = m_Call.inputs[m_Call.numberOfInputs - 1];
-      const std::int64_t begin = mask.Offset(row.index);
-      DispatchPixelKind(mask.kind, [&](auto pixel) {
-        const auto * const voxels = static_cast<const decltype(pixel) *>(mask.data) + begin;
-        for (std::int64_t x = 0; x < m_Nx; ++x)
-        {
-          parents[x] = voxels[x * mask.stride[0]] == 0 ? Outside : Free;
-        }
-      });
+      LeaveOutsideOfWatershed(m_Call.inputs[m_Call.numberOfInputs - 1], row.index, m_Nx, Outside, parents);
       hasOutside = std::find(parents, parents + m_Nx, Outside) != parents + m_Nx;
     }
     if constexpr (WatershedDepth<TPixel>::IsReal)
@@ -534,20 +577,7 @@ private:
     }
     if (m_Operation.hasMarkers)
     {
-      const BufferView & markers = m_Call.inputs[1];
-      const std::int64_t begin = markers.Offset(row.index);
-      DispatchPixelKind(markers.kind, [&](auto pixel) {
-        const auto * const voxels = static_cast<const decltype(pixel) *>(markers.data) + begin;
-        for (std::int64_t x = 0; x < m_Nx; ++x)
-        {
-          const auto label = voxels[x * markers.stride[0]];
-          if (label != 0 && parents[x] != Outside)
-          {
-            parents[x] = row.first + static_cast<TId>(x);
-            CheckLabel(label, m_Operation.outputKind);
-          }
-        }
-      });
+      TakeWatershedMarkers(m_Call.inputs[1], row.index, m_Nx, row.first, Outside, m_Operation.outputKind, parents);
     }
     if (m_HasBorder)
     {
@@ -590,22 +620,6 @@ private:
       {
         f(x, found);
       }
-    }
-  }
-  template <typename TLabel>
-  static void
-  CheckLabel(TLabel label, PixelKind kind)
-  {
-    const std::uint64_t largest = kind == PixelKind::Float32 ? std::uint64_t{ 1 } << 24
-                                  : kind == PixelKind::Float64
-                                    ? std::uint64_t{ 1 } << 53
-                                    : DispatchPixelKind(kind, [](auto pixel) {
-                                        return static_cast<std::uint64_t>(std::numeric_limits<decltype(pixel)>::max());
-                                      });
-    if (!(label > 0) || static_cast<std::uint64_t>(label) > largest)
-    {
-      throw Error("MarkerImage: the label " + std::to_string(label) + " is not one of " + PixelKindName(kind) +
-                  ", 1 to " + std::to_string(largest));
     }
   }
 
@@ -1151,19 +1165,6 @@ private:
     });
     return isLine;
   }
-  void
-  StoreLabels(const Row & row, std::int64_t begin, std::int64_t end, const std::uint64_t * labels) const
-  {
-    const BufferView & output = m_Call.output;
-    const std::int64_t first = output.Offset(row.index);
-    DispatchPixelKind(output.kind, [&](auto pixel) {
-      auto * const voxels = static_cast<decltype(pixel) *>(output.data) + first;
-      for (std::int64_t x = begin; x < end; ++x)
-      {
-        voxels[x * output.stride[0]] = static_cast<decltype(pixel)>(labels[x - begin]);
-      }
-    });
-  }
 
   const KernelCall &           m_Call;
   const WatershedOperation &   m_Operation;
@@ -1194,64 +1195,51 @@ private:
   std::int64_t                 m_NumberOfOpen{ 0 };
 };
 
-/** Calls f(forest) for the kinds of the call. */
-template <typename TFunctor>
+/** The results that kernels make of forests. */
+enum class WatershedRole
+{
+  Summarize,
+  Compute,
+  Alone
+};
+
+template <typename TPixel, typename TId>
 void
-WithWatershedForest(const KernelCall & call, TFunctor && f)
+RunWatershedForest(const KernelCall & call, WatershedRole role)
+{
+  const auto &                 operation = static_cast<const WatershedOperation &>(*call.operation);
+  WatershedForest<TPixel, TId> forest(call);
+  if (role == WatershedRole::Alone && !operation.isBlock)
+  {
+    forest.IgnoreBorder();
+  }
+  if (!forest.FindRoots())
+  {
+    return;
+  }
+  switch (role)
+  {
+    case WatershedRole::Summarize:
+      return forest.WriteSummary();
+    case WatershedRole::Compute:
+      return forest.WriteLabels(static_cast<const unsigned char *>(call.sideIn), call.sideInBytes);
+    case WatershedRole::Alone:
+      return forest.WriteLabels(operation.outside.get());
+  }
+}
+
+template <WatershedRole VRole>
+void
+RunWatershed(const KernelCall & call)
 {
   if (call.writable.IsEmpty())
   {
     return;
   }
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    if (IsWideWatershed(call.writable))
-    {
-      WatershedForest<decltype(pixel), std::uint64_t> forest(call);
-      f(forest);
-    }
-    else
-    {
-      WatershedForest<decltype(pixel), std::uint32_t> forest(call);
-      f(forest);
-    }
-  });
-}
-
-void
-SummarizeWatershed(const KernelCall & call)
-{
-  WithWatershedForest(call, [&](auto & forest) {
-    if (forest.FindRoots())
-    {
-      forest.WriteSummary();
-    }
-  });
-}
-
-void
-ComputeWatershed(const KernelCall & call)
-{
-  WithWatershedForest(call, [&](auto & forest) {
-    if (forest.FindRoots())
-    {
-      forest.WriteLabels(static_cast<const unsigned char *>(call.sideIn), call.sideInBytes);
-    }
-  });
-}
-
-void
-ComputeWatershedAlone(const KernelCall & call)
-{
-  const auto & operation = static_cast<const WatershedOperation &>(*call.operation);
-  WithWatershedForest(call, [&](auto & forest) {
-    if (!operation.isBlock)
-    {
-      forest.IgnoreBorder();
-    }
-    if (forest.FindRoots())
-    {
-      forest.WriteLabels(operation.outside.get());
-    }
+    using Pixel = decltype(pixel);
+    IsWideWatershed(call.writable) ? RunWatershedForest<Pixel, std::uint64_t>(call, VRole)
+                                   : RunWatershedForest<Pixel, std::uint32_t>(call, VRole);
   });
 }
 
@@ -1308,11 +1296,11 @@ RegisterHostWatershed(KernelRegistry & registry)
   Kernel    kernel;
   kernel.scratchBytes = WatershedScratchBytes;
   kernel.cost = WatershedCost;
-  kernel.run = SummarizeWatershed;
+  kernel.run = RunWatershed<WatershedRole::Summarize>;
   kernels.summarize = kernel;
-  kernel.run = ComputeWatershedAlone;
+  kernel.run = RunWatershed<WatershedRole::Alone>;
   kernels.alone = kernel;
-  kernel.run = ComputeWatershed;
+  kernel.run = RunWatershed<WatershedRole::Compute>;
   kernels.compute = kernel;
   registry.Register("watershed", kernels);
 }

@@ -65,11 +65,17 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   }
   line = std::max<std::int64_t>(1, 64 / accBytes);
   ringSlots = 1;
-  if (sweep >= 0)
+  if (sweep < 0)
+  {
+    tile[1] = std::min(output.Extent(1), RowsOfTask);
+  }
+  else
   {
     tile[sweep] = output.Extent(sweep);
-    // Rows that are made together need more slabs than one; blocks keep one beside their slots.
-    const std::int64_t slabs = 2 * radius[sweep] + RowsTogether;
+    // Rows that are made together need more slabs than one; blocks keep one beside their slots. The rows of long
+    // windows come from memory once for many results.
+    together = radius[sweep] < 8 ? RowsTogether : 4 * RowsTogether;
+    const std::int64_t slabs = 2 * radius[sweep] + together;
     ringSlots = clips ? std::min(slabs, image.Extent(sweep)) : slabs;
   }
   const std::int64_t fitting = CacheBytes / accBytes / (ringSlots + 1);
@@ -90,13 +96,14 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
     // With several components few rows fit the cache, and tiles share the rows between them. Beside a large radius a
     // ring beyond the cache costs less than passes along x over rows that two tiles need.
     const std::int64_t least =
-      std::min<std::int64_t>((components > 1 ? 6 : 2) * radius[middle[i]], components > 1 ? 64 : 128);
+      std::min<std::int64_t>((components > 1 ? 6 : 2) * radius[middle[i]], components > 1 ? 64 : 256);
     const std::int64_t wanted = std::max(std::min<std::int64_t>(rows, 128), least);
     tile[middle[i]] = Equalise(output.Extent(middle[i]), wanted);
     rows = std::max<std::int64_t>(4, rows / tile[middle[i]]);
     slab *= std::min(output.Extent(middle[i]), wanted);
   }
-
+  // Slabs at distances of a power of two would share few lines of the caches.
+  slab += line;
   const std::int64_t alongX = 2 * radius[0] * components;
   paddedRow = row + RoundToLine(alongX) + line;
   firstSlab = secondSlab = 0;

@@ -55,6 +55,8 @@ class WindowTiling
 public:
   /** Bytes of ring and slab that a task should stay below, so that they lie in a core's own cache. */
   static constexpr std::int64_t CacheBytes = 640 * 1024;
+  /** Rows of a task whose windows extend along x alone. */
+  static constexpr std::int64_t RowsOfTask = 64;
   /** Numbers of the longest row. */
   static constexpr std::int64_t MostOfRow = 1024;
 
@@ -91,6 +93,8 @@ public:
   Coordinates  tile{};
   std::int64_t components{ 1 };
   std::int64_t ringSlots{ 1 };
+  /** Positions along the sweep axis that are made together. */
+  std::int64_t together{ RowsTogether };
 
   /** Accumulators that a worker needs, those of a row, and of a line of the cache. */
   std::int64_t scratch{ 0 };
@@ -217,12 +221,13 @@ public:
     // Few tiles: cut the sweep as well, as long as its halo stays a small part.
     const auto workers = static_cast<std::int64_t>(m_Call.executor->GetConcurrency());
     const auto tiles = CountTiles(tile);
-    if (c >= 0 && workers > 1 && tiles < 4 * workers)
+    if (workers > 1 && tiles < 4 * workers)
     {
-      const std::int64_t shortest = std::max<std::int64_t>(8, 6 * m_Windows[c].radius);
+      const int          cut = c >= 0 ? c : 1;
+      const std::int64_t shortest = std::max<std::int64_t>(8, 6 * m_Windows[cut].radius);
       const std::int64_t parts =
-        std::max<std::int64_t>(1, std::min((4 * workers + tiles - 1) / tiles, out.Extent(c) / shortest));
-      tile[c] = (out.Extent(c) + parts - 1) / parts;
+        std::max<std::int64_t>(1, std::min((4 * workers + tiles - 1) / tiles, tile[cut] / shortest));
+      tile[cut] = (tile[cut] + parts - 1) / parts;
     }
     m_Call.executor->ParallelFor(CountTiles(tile), [&](std::int64_t task, unsigned int worker) {
       Box       box = out;
@@ -256,6 +261,8 @@ private:
   /** The work of one tile. */
   class Task
   {
+    static constexpr std::int64_t NoSource = -1;
+
   public:
     Task(const WindowSweep & sweep, const Box & box, unsigned int worker)
       : m(sweep)
@@ -296,8 +303,9 @@ private:
       {
         mostTaps = std::max(mostTaps, m.m_Windows[a].UsesBlocks() ? 1 : m.m_Windows[a].Taps());
       }
-      m_Taps.resize(static_cast<std::size_t>(mostTaps + RowsTogether - 1));
+      m_Taps.resize(static_cast<std::size_t>(mostTaps + tiling.together - 1));
       m_Slabs.resize(m_Taps.size());
+      m_Sources.assign(static_cast<std::size_t>(tiling.sweep >= 0 ? tiling.ringSlots : 0), NoSource);
       const std::vector<TAcc> & norms = m.m_Windows[0].norms;
       const auto                isOne = [&](std::int64_t x) {
         return norms[static_cast<std::size_t>(x + m_Box.lower[0])] == TAcc{ 1 };
@@ -308,6 +316,20 @@ private:
       }
       for (; !norms.empty() && m_NormEnd > m_NormBegin && !isOne(m_NormEnd - 1); --m_NormEnd)
       {
+      }
+      if (!m_Ends.areAbsent)
+      {
+        const auto look = [&](std::int64_t x, std::int64_t last) {
+          for (; x < last; ++x)
+          {
+            const std::int64_t source = Map(0, x);
+            const bool         isLoaded = source >= m_Ends.from && source < m_Ends.to;
+            m_EndSources.push_back(isLoaded ? (source - m_Ends.begin) * m_Components : NoSource);
+          }
+        };
+        m_EndSources.reserve(static_cast<std::size_t>(m_Ends.from - m_Ends.begin + m_Ends.end - m_Ends.to));
+        look(m_Ends.begin, m_Ends.from);
+        look(m_Ends.to, m_Ends.end);
       }
       if (m.m_Pairs)
       {
@@ -322,10 +344,17 @@ private:
       const int c = m.m_Tiling.sweep;
       if (c < 0)
       {
-        Coordinates at = m_Box.lower;
-        MakeSlab(at, m_Ring);
-        PassLoadedRow();
-        FinishSlab(m_Ring, at, finish);
+        for (Coordinates at = m_Box.lower; at[1] < m_Box.upper[1]; ++at[1])
+        {
+          if (Stops())
+          {
+            return;
+          }
+          MakeSlab(at, m_Ring);
+          PassLoadedRow();
+          FinishRow(m_Ring, 0, at, finish);
+          Report();
+        }
         return;
       }
       const AxisWindow<TAcc> & window = m.m_Windows[c];
@@ -344,7 +373,7 @@ private:
         {
           return;
         }
-        count = CountTogether(c, i, lower, upper);
+        count = CountTogether(c, i, lower, upper, m.m_Tiling.together);
         const std::int64_t first = std::max(i - window.radius, lower);
         const std::int64_t last = std::min(i + window.radius + 1, upper);
         for (; made < last + count - 1; ++made)
@@ -353,38 +382,40 @@ private:
           {
             return;
           }
-          Coordinates at = m_Box.lower;
-          at[c] = made;
-          MakeSlab(at, RingSlab(made - lower));
+          MakeRingSlab(made, made - lower);
         }
         PassLoadedRow();
-        Coordinates at[RowsTogether];
-        for (std::int64_t k = 0; k < count; ++k)
-        {
-          at[k] = m_Box.lower;
-          at[k][c] = i + k;
-        }
         for (std::int64_t v = first; v < last + count - 1; ++v)
         {
           m_Slabs[static_cast<std::size_t>(v - first)] = (v - lower) % m.m_Tiling.ringSlots;
         }
+        Coordinates at = m_Box.lower;
         for (std::int64_t row = 0; row < m_SlabRows; ++row)
         {
-          if (!m_Knows || this->SeesSome(row, last - first))
+          const bool isMade = !m_Knows || this->SeesSome(row, last - first);
+          if (isMade)
           {
             for (std::size_t t = 0; t < static_cast<std::size_t>(last - first + count - 1); ++t)
             {
               m_Taps[t] = m_Ring + m_Slabs[t] * m.m_Tiling.slab + row * m_Pitch;
             }
-            CombineSlabs(first - (i - window.radius), last - first, count);
-            for (std::int64_t k = 0; k < count; ++k)
-            {
-              ScaleByNorm(window, i + k, m_Row + k * m_Pitch, m_X);
-            }
           }
-          for (std::int64_t k = 0; k < count; ++k)
+          const std::int64_t rows = std::min<std::int64_t>(count, RowsTogether);
+          for (std::int64_t done = 0; done < count; done += rows)
           {
-            FinishRow(m_Row + k * m_Pitch, row, at[k], finish);
+            if (isMade)
+            {
+              CombineSlabs(m_Taps.data() + done, first - (i - window.radius), last - first, rows);
+            }
+            for (std::int64_t k = 0; k < rows; ++k)
+            {
+              at[c] = i + done + k;
+              if (isMade)
+              {
+                ScaleByNorm(window, at[c], m_Row + k * m_Pitch, m_X);
+              }
+              FinishRow(m_Row + k * m_Pitch, row, at, finish);
+            }
           }
         }
         Report(count);
@@ -430,14 +461,15 @@ private:
       }
     }
 
-    /** How many positions from `i` on along an axis are made together: those whose windows are whole. */
+    /** How many positions from `i` on along an axis are made together, at most `most`: those whose windows are whole.
+     */
     std::int64_t
-    CountTogether(int a, std::int64_t i, std::int64_t lower, std::int64_t upper) const
+    CountTogether(int a, std::int64_t i, std::int64_t lower, std::int64_t upper, std::int64_t most) const
     {
       const std::int64_t radius = m.m_Windows[a].radius;
-      return !m.m_Pairs && radius > 0 && i - radius >= lower && i + radius + RowsTogether <= upper &&
-                 i + RowsTogether <= m_Box.upper[a]
-               ? RowsTogether
+      const std::int64_t whole = std::min({ most, upper - radius - i, m_Box.upper[a] - i });
+      return !m.m_Pairs && radius > 0 && i - radius >= lower && whole >= RowsTogether
+               ? whole / RowsTogether * RowsTogether
                : 1;
     }
 
@@ -574,21 +606,21 @@ private:
 
     /** Combine for RowsTogether rows with all taps. */
     void
-    CombineTogether(const AxisWindow<TAcc> & window, TAcc * const * outs) const
+    CombineTogether(const AxisWindow<TAcc> & window, TAcc * const * outs, const TAcc * const * taps) const
     {
       if (window.weights.empty())
       {
-        m.m_Rows.sumTogether(outs, m_Taps.data(), window.Taps(), m_X);
+        m.m_Rows.sumTogether(outs, taps, window.Taps(), m_X);
       }
       else
       {
-        m.m_Rows.weighTogether(outs, m_Taps.data(), window.weights.data(), window.Taps(), m_X);
+        m.m_Rows.weighTogether(outs, taps, window.weights.data(), window.Taps(), m_X);
       }
     }
 
-    /** The pass along the sweep axis, of which the taps are given, of `rows` rows. */
+    /** The pass along the sweep axis of `rows` rows. */
     void
-    CombineSlabs(std::int64_t firstTap, std::int64_t count, std::int64_t rows)
+    CombineSlabs(const TAcc * const * taps, std::int64_t firstTap, std::int64_t count, std::int64_t rows)
     {
       const AxisWindow<TAcc> & window = m.m_Windows[m.m_Tiling.sweep];
       if (m_Knows)
@@ -600,10 +632,10 @@ private:
       if (rows == RowsTogether)
       {
         TAcc * const outs[RowsTogether]{ m_Row, m_Row + m_Pitch, m_Row + 2 * m_Pitch, m_Row + 3 * m_Pitch };
-        CombineTogether(window, outs);
+        CombineTogether(window, outs, taps);
         return;
       }
-      Combine(window, m_Row, m_Taps.data(), firstTap, count, m_X);
+      Combine(window, m_Row, taps, firstTap, count, m_X);
     }
 
     void
@@ -800,14 +832,22 @@ private:
       }
       else
       {
-        for (std::int64_t x = begin; x < from; ++x)
-        {
-          fillOutside(x);
-        }
-        for (std::int64_t x = to; x < end; ++x)
-        {
-          fillOutside(x);
-        }
+        const auto fill = [&](std::int64_t x, std::int64_t last, const std::int64_t * sources) {
+          for (; x < last; ++x, ++sources)
+          {
+            if (*sources < 0)
+            {
+              fillOutside(x);
+              continue;
+            }
+            for (std::int64_t component = 0; component < m_Components; ++component)
+            {
+              padded[(x - begin) * m_Components + component] = padded[*sources + component];
+            }
+          }
+        };
+        fill(begin, from, m_EndSources.data());
+        fill(to, end, m_EndSources.data() + (from - begin));
       }
     }
 
@@ -929,6 +969,31 @@ private:
       }
     }
 
+    /** The slab at position `v` along the sweep axis, to slot `number` of the ring. Positions that see the same voxels,
+     * beyond an edge and inside, share one computation. */
+    void
+    MakeRingSlab(std::int64_t v, std::int64_t number)
+    {
+      const int          c = m.m_Tiling.sweep;
+      const std::int64_t source = Map(c, v);
+      const bool         canShare = source >= 0 && !m.m_Pairs;
+      const auto         same = canShare ? std::find(m_Sources.begin(), m_Sources.end(), source) : m_Sources.end();
+      const auto         slot = static_cast<std::size_t>(number % m.m_Tiling.ringSlots);
+      if (same == m_Sources.end())
+      {
+        Coordinates at = m_Box.lower;
+        at[c] = v;
+        MakeSlab(at, RingSlab(number));
+      }
+      else if (const auto other = same - m_Sources.begin(); other != static_cast<std::ptrdiff_t>(slot))
+      {
+        PassLoadedRow();
+        const TAcc * const slab = RingSlab(other);
+        std::copy(slab, slab + m_SlabRows * m_Pitch, RingSlab(number));
+      }
+      m_Sources[slot] = canShare ? source : NoSource;
+    }
+
     /** The slab at `at` (its sweep position; the tile's lower corner on the other axes), passed along all axes but the
      * sweep axis, to `out`. Without a middle axis its row may be left to PassLoadedRow. */
     void
@@ -967,16 +1032,7 @@ private:
             continue;
           }
         }
-        for (std::int64_t r = 0; r < rows; ++r)
-        {
-          row[first] = m_Lower[0] + r;
-          MakeRow(row, m_First + r * m_Pitch);
-          if (m_Knows)
-          {
-            m_SightsOfFirst[static_cast<std::size_t>(r)] = m_Sight;
-          }
-        }
-        PassLoadedRow();
+        MakeRows(row, rows);
         Pass(first, m_First, m_Pitch, m_Lower[0], rows, passed + plane * outRows * m_Pitch, m_Pitch);
       }
       if (tiling.middles == 2)
@@ -992,6 +1048,39 @@ private:
                outRows * m_Pitch);
         }
       }
+    }
+
+    /** The rows from m_Lower[0] on along the first middle axis. Those beyond the image's edges are copies of rows
+     * inside. */
+    void
+    MakeRows(Coordinates row, std::int64_t rows)
+    {
+      const int          first = m.m_Tiling.middle[0];
+      const std::int64_t begin = std::max<std::int64_t>(m_Lower[0], 0);
+      const std::int64_t end = std::min(m_Lower[0] + rows, m.m_Call.image.upper[first]);
+      const auto         make = [&](std::int64_t from, std::int64_t to) {
+        for (row[first] = from; row[first] < to; ++row[first])
+        {
+          const std::int64_t r = row[first] - m_Lower[0];
+          const std::int64_t source = from == begin ? row[first] : Map(first, row[first]);
+          TAcc * const       out = m_First + r * m_Pitch;
+          if (source != row[first] && source >= begin && source < end && !m.m_Pairs)
+          {
+            const TAcc * const made = m_First + (source - m_Lower[0]) * m_Pitch;
+            std::copy(made, made + m_X, out);
+            continue;
+          }
+          MakeRow(row, out);
+          if (m_Knows)
+          {
+            m_SightsOfFirst[static_cast<std::size_t>(r)] = m_Sight;
+          }
+        }
+        PassLoadedRow();
+      };
+      make(begin, end);
+      make(m_Lower[0], begin);
+      make(end, m_Lower[0] + rows);
     }
 
     /** The pass along a middle axis: rows `stride` apart, the first at position `lower`, to the tile's positions. */
@@ -1030,7 +1119,7 @@ private:
       }
       for (std::int64_t i = m_Box.lower[a], together = 1; i < m_Box.upper[a]; i += together)
       {
-        together = CountTogether(a, i, lower, lower + count);
+        together = CountTogether(a, i, lower, lower + count, RowsTogether);
         const std::int64_t first = std::max(i - window.radius, lower);
         const std::int64_t last = std::min(i + window.radius + 1, lower + count);
         this->TakeTaps(in + (first - lower) * stride, stride, last - first + together - 1);
@@ -1038,7 +1127,7 @@ private:
         if (together == RowsTogether)
         {
           TAcc * const outs[RowsTogether]{ to, to + outStride, to + 2 * outStride, to + 3 * outStride };
-          CombineTogether(window, outs);
+          CombineTogether(window, outs, m_Taps.data());
           for (std::int64_t k = 0; k < RowsTogether; ++k)
           {
             ScaleByNorm(window, i + k, outs[k], m_X);
@@ -1120,17 +1209,6 @@ private:
 
     template <typename TFinish>
     void
-    FinishSlab(const TAcc * slab, const Coordinates & at, TFinish && finish)
-    {
-      for (std::int64_t row = 0; row < m_SlabRows; ++row)
-      {
-        FinishRow(slab + row * m_Pitch, row, at, finish);
-      }
-      Report();
-    }
-
-    template <typename TFinish>
-    void
     FinishRow(const TAcc * values, std::int64_t row, const Coordinates & first, TFinish && finish)
     {
       Coordinates at = first;
@@ -1173,6 +1251,9 @@ private:
     TAcc *                    m_Nothing{ nullptr };
     std::vector<const TAcc *> m_Taps;
     std::vector<std::int64_t> m_Slabs; ///< of the ring: those of the taps along the sweep axis
+    /** The numbers of a padded row that voxels beyond its ends repeat, or NoSource. */
+    std::vector<std::int64_t> m_EndSources;
+    std::vector<std::int64_t> m_Sources; ///< the positions inside the image that the ring's slabs are those of
     /** Before the first and from the second on are all norms along x that are not 1. */
     std::int64_t m_NormBegin{ 0 };
     std::int64_t m_NormEnd{ 0 };
