@@ -39,6 +39,7 @@ class _Image(NamedTuple):
     axes: tuple[int, ...] | None
     metadata: dict[str, Any] | None  # of OME-Zarr, for level 0 alone
     level: str
+    translation: tuple[float, ...] | None = None
 
 
 def _open(source: Any) -> _Image:
@@ -55,17 +56,34 @@ def _open(source: Any) -> _Image:
     scales = ome["multiscales"][0]
     level = scales["datasets"][0]
     array = source[level["path"]]
-    factors = [1.0] * array.ndim
-    for transforms in (scales.get("coordinateTransformations", ()), level.get("coordinateTransformations", ())):
+    factors, moved = [1.0] * array.ndim, [0.0] * array.ndim
+    for transforms in (level.get("coordinateTransformations", ()), scales.get("coordinateTransformations", ())):
         for each in transforms:
+            numbers = each.get(each["type"], ())
+            if each["type"] in ("scale", "translation") and len(numbers) != array.ndim:
+                raise _core.ParameterError(f"source: a {each['type']} of its metadata has {len(numbers)} numbers, its array has "
+                                           f"{array.ndim} axes")
             if each["type"] == "scale":
                 factors = [a * float(b) for a, b in zip(factors, each["scale"])]
+                moved = [a * float(b) for a, b in zip(moved, each["scale"])]
+            elif each["type"] == "translation":
+                moved = [a + float(b) for a, b in zip(moved, each["translation"])]
     kinds = [each.get("type", "") if isinstance(each, dict) else ("space" if each in "zyx" else "")
              for each in scales.get("axes", ())]
     axes = tuple(i for i, kind in enumerate(kinds) if kind == "space")
     only = {**scales, "datasets": [level]}
     metadata = {"ome": {**ome, "multiscales": [only]}} if "ome" in attributes else {"multiscales": [only]}
-    return _Image(array, tuple(factors), axes if axes and len(axes) < array.ndim else None, metadata, level["path"])
+    return _Image(array, tuple(factors), axes if axes and len(axes) < array.ndim else None, metadata, level["path"],
+                  tuple(moved))
+
+
+def _check_place(image: _Image, other: _Image, name: str) -> None:
+    """Refuses a further image of OME-Zarr that lies elsewhere than the source."""
+    for what, here, there, unit in (("scale", image.spacing, other.spacing, 0.0),
+                                    ("translation", image.translation, other.translation, 1e-6 * max(image.spacing or (1.0,)))):
+        if here and there and not np.allclose(here, there, rtol=1e-6, atol=unit):
+            raise _core.ParameterError(f"{name}: its {what} is {there}, the source's is {here}; the array of its group is taken as "
+                                       "it is")
 
 
 def _create(path: str, like: Any, shape: tuple[int, ...], dtype: np.dtype[Any], image: _Image) -> Any:
@@ -168,9 +186,8 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     stores = [read_from, *(None if each is None else Store(each.array) for each in further)]
     _check(filter, stores, path)
     for name, other in zip(_names(filter)[1:], further):
-        if other is not None and image.spacing and other.spacing and not np.allclose(image.spacing, other.spacing, rtol=1e-6, atol=0):
-            raise _core.ParameterError(f"{name}: its scale is {other.spacing}, the source's is {image.spacing}; the array of its group "
-                                       "is taken as it is")
+        if other is not None:
+            _check_place(image, other, name)
     # Errors are raised before anything is made.
     if pyramid is not None and (path is None or image.metadata is None):
         raise _core.ParameterError("pyramid: only an output that is a path, made of an image of OME-Zarr, gets levels")

@@ -545,17 +545,22 @@ def test_automatic_values_keep_to_the_memory(random, tmp_path):
     assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], filter(image))
 
 
-def test_images_of_other_scales_are_refused(random, tmp_path):
+def test_images_of_other_places_are_refused(random, tmp_path):
     image = make_image(random, (16, 16, 16), "uint8")
     paths = []
-    for scale in (1.0, 2.0):
-        paths.append(tmp_path / f"{scale}.zarr")
+    for scale, moved in (([1.0] * 3, [4.0, 0.0, 2.0]), ([2.0] * 3, [4.0, 0.0, 2.0]), ([1.0] * 3, [4.0, 1.0, 2.0]), ([1.0], [4.0] * 3),
+                         ([1.0] * 3, [4.0, 0.0, 2.0])):
+        paths.append(tmp_path / f"{len(paths)}.zarr")
         group = zarr.open_group(str(paths[-1]), mode="w", attributes={"ome": {"version": "0.5", "multiscales": [{
             "axes": [{"name": name, "type": "space"} for name in "zyx"], "datasets": [{
-                "path": "0", "coordinateTransformations": [{"type": "scale", "scale": [scale] * 3}]}]}]}})
+                "path": "0", "coordinateTransformations": [{"type": "scale", "scale": scale},
+                                                           {"type": "translation", "translation": moved}]}]}]}})
         group.create_array("0", data=image, chunks=(8, 8, 8))
     f = filters.Mean(radius=1)
-    with pytest.raises(ValueError, match="mask: its scale"):
-        chunkwise.zarr.run(f, paths[0], tmp_path / "out.zarr", others=[paths[1]])
-    chunkwise.zarr.run(f, paths[0], tmp_path / "out.zarr", others=[zarr.open(str(paths[1]))["0"]])
-    assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"))["0"][...], f(image, image))
+    for other, text in ((paths[1], "mask: its scale"), (paths[2], "mask: its translation"), (paths[3], "1 numbers, its array has 3 axes")):
+        with pytest.raises(ValueError, match=text):
+            chunkwise.zarr.run(f, paths[0], tmp_path / "out.zarr", others=[other])
+        assert not (tmp_path / "out.zarr").exists()
+    for other in (zarr.open(str(paths[1]))["0"], paths[4]):
+        chunkwise.zarr.run(f, paths[0], tmp_path / "out.zarr", others=[other], overwrite=True)
+        assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"))["0"][...], f(image, image))
