@@ -8,7 +8,7 @@
 #endif
 
 #include "chunkwiseDeconvolutionOperation.h"
-#include "../src/enhancement/chunkwiseDiffusionRows.h"
+#include "../src/enhancement/chunkwiseEnhancementRows.h"
 #include "chunkwiseDistanceOperation.h"
 #include "chunkwiseHessianContrast.h"
 #include "chunkwiseLabelOperation.h"

@@ -2,6 +2,7 @@
 #ifndef itkContrastLimitedAdaptiveHistogramEqualizationImageFilter_h
 #define itkContrastLimitedAdaptiveHistogramEqualizationImageFilter_h
 
+#include "chunkwiseStatistics.h"
 #include "itkSpatialAxesImageFilterBase.h"
 
 namespace itk
