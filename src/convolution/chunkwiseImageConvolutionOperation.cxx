@@ -490,22 +490,50 @@ TransformRadices(std::int64_t n)
   return radices;
 }
 
+namespace
+{
+
+/** All products of 2, 3, 5 and 7 up to a length that no transform has, in ascending order. */
+const std::vector<std::int64_t> &
+SmoothLengths()
+{
+  static const std::vector<std::int64_t> lengths = [] {
+    constexpr std::int64_t    most = std::int64_t{ 1 } << 40;
+    std::vector<std::int64_t> made(1, 1);
+    for (const int prime : { 2, 3, 5, 7 })
+    {
+      for (std::size_t i = 0; i < made.size(); ++i)
+      {
+        if (made[i] <= most / prime)
+        {
+          made.push_back(made[i] * prime);
+        }
+      }
+    }
+    std::sort(made.begin(), made.end());
+    return made;
+  }();
+  return lengths;
+}
+
+} // namespace
+
 std::int64_t
 GoodTransformLength(std::int64_t n)
 {
-  std::int64_t best = 0;
-  double       least = 0;
+  const std::vector<std::int64_t> & lengths = SmoothLengths();
+  std::int64_t                      best = 0;
+  double                            least = 0;
   // There always is one this close, and none that is farther away is faster.
-  for (std::int64_t length = n; length <= n + n / 4 + 16; ++length)
+  for (auto length = std::lower_bound(lengths.begin(), lengths.end(), n);
+       length != lengths.end() && *length <= n + n / 4 + 16;
+       ++length)
   {
-    if (IsSmooth(length))
+    const double cost = TransformCost(*length);
+    if (!best || cost < least)
     {
-      const double cost = TransformCost(length);
-      if (!best || cost < least)
-      {
-        best = length;
-        least = cost;
-      }
+      best = *length;
+      least = cost;
     }
   }
   return best;
