@@ -8,6 +8,9 @@ namespace chunkwise
 namespace
 {
 
+/** Windows from which on the sweep makes more results together: their rows lie in so many slabs. */
+constexpr std::int64_t LongRadius = 16;
+
 std::int64_t
 Equalise(std::int64_t extent, std::int64_t largest)
 {
@@ -72,10 +75,8 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   else
   {
     tile[sweep] = output.Extent(sweep);
-    // Rows that are made together need more slabs than one; blocks keep one beside their slots. The rows of long
-    // windows come from memory once for many results.
-    together = radius[sweep] < 8 ? RowsTogether : 4 * RowsTogether;
-    const std::int64_t slabs = 2 * radius[sweep] + together;
+    // Rows that are made together need more slabs than one; blocks keep one beside their slots.
+    const std::int64_t slabs = 2 * radius[sweep] + RowsTogether;
     ringSlots = clips ? std::min(slabs, image.Extent(sweep)) : slabs;
   }
   const std::int64_t fitting = CacheBytes / accBytes / (ringSlots + 1);
@@ -104,6 +105,12 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   }
   // Slabs at distances of a power of two would share few lines of the caches.
   slab += line;
+  if (sweep >= 0 && radius[sweep] >= LongRadius)
+  {
+    // Rows of long windows then come from memory once for many results.
+    together = 4 * RowsTogether;
+    ringSlots += together - RowsTogether;
+  }
   const std::int64_t alongX = 2 * radius[0] * components;
   paddedRow = row + RoundToLine(alongX) + line;
   firstSlab = secondSlab = 0;
