@@ -232,9 +232,31 @@ private:
   LayerExtent m_LeastInput{ { 1, 1, 1 } };
 };
 
-/** "Convolution", "MaximumPooling", ... */
-Chunkwise_EXPORT const char *
-LayerKindName(LayerKind kind);
+/** "Convolution", "MaximumPooling", ... In the header, so that plans are described without the library of networks. */
+inline const char *
+LayerKindName(LayerKind kind)
+{
+  static const char * const names[] = { "Input",
+                                        "Convolution",
+                                        "TransposedConvolution",
+                                        "MaximumPooling",
+                                        "AveragePooling",
+                                        "NearestUpsampling",
+                                        "LinearUpsampling",
+                                        "Pointwise",
+                                        "Scaling",
+                                        "Sum",
+                                        "Difference",
+                                        "Product",
+                                        "Quotient",
+                                        "Concatenation",
+                                        "ChannelSlice",
+                                        "Crop",
+                                        "Softmax",
+                                        "LogSoftmax",
+                                        "InstanceNormalization" };
+  return names[static_cast<int>(kind)];
+}
 
 } // namespace chunkwise
 

@@ -2,17 +2,30 @@
 #ifndef chunkwiseCudaRealOutput_cuh
 #define chunkwiseCudaRealOutput_cuh
 
+#include "chunkwiseCudaPixels.cuh"
 #include "chunkwiseCudaWindow.cuh"
+
+#include <type_traits>
 
 namespace chunkwise
 {
 
-/** Results are stored as voxels of the input's kind, as float or as double: one kernel for all, since a voxel takes
- * many operations. */
+/** Results are stored as voxels of the input's kind, as float or as double; those of real inputs as any kind, which the
+ * last stage of a composite makes. One kernel for all, since a voxel takes many operations. */
 struct RealOutput
 {
   Voxels<char> voxels;
   PixelKind    kind;
+
+  template <typename TReal>
+  __device__ __noinline__ static void
+  StoreOther(char * data, PixelKind kind, std::int64_t offset, TReal value)
+  {
+    DispatchKindOnDevice(kind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      reinterpret_cast<Pixel *>(data)[offset] = ConvertResult<Pixel>(value);
+    });
+  }
 
   template <typename TPixel, typename TReal>
   __device__ void
@@ -27,7 +40,14 @@ struct RealOutput
         reinterpret_cast<double *>(voxels.data)[offset] = static_cast<double>(value);
         break;
       default:
-        reinterpret_cast<TPixel *>(voxels.data)[offset] = ConvertResult<TPixel>(value);
+        if constexpr (std::is_integral<TPixel>::value)
+        {
+          reinterpret_cast<TPixel *>(voxels.data)[offset] = ConvertResult<TPixel>(value);
+        }
+        else
+        {
+          StoreOther(voxels.data, kind, offset, value);
+        }
     }
   }
 };

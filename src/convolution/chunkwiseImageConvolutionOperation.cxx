@@ -786,7 +786,8 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
   for (const Axis & r : roles.role)
   {
     transformed += r.transformed ? 1 : 0;
-    planes *= r.transformed ? 1 : image[r.axis];
+    // More are not counted: extents that stand for any may be 2^60.
+    planes = std::min(FewPlanes, planes * (r.transformed ? 1 : std::min(FewPlanes, image[r.axis])));
   }
   if (transformed < 2)
   {

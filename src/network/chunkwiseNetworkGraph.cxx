@@ -249,31 +249,6 @@ Bits(float value)
 
 } // namespace
 
-const char *
-LayerKindName(LayerKind kind)
-{
-  static const char * const names[] = { "Input",
-                                        "Convolution",
-                                        "TransposedConvolution",
-                                        "MaximumPooling",
-                                        "AveragePooling",
-                                        "NearestUpsampling",
-                                        "LinearUpsampling",
-                                        "Pointwise",
-                                        "Scaling",
-                                        "Sum",
-                                        "Difference",
-                                        "Product",
-                                        "Quotient",
-                                        "Concatenation",
-                                        "ChannelSlice",
-                                        "Crop",
-                                        "Softmax",
-                                        "LogSoftmax",
-                                        "InstanceNormalization" };
-  return names[static_cast<int>(kind)];
-}
-
 int
 NetworkGraph::Add(NetworkLayer layer)
 {

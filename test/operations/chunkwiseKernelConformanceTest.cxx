@@ -1470,6 +1470,7 @@ TrialsOfKernels()
           operation.semiAxes[2] = 1.5;
           operation.height = 20;
           operation.dilates = dilates;
+          operation.triesDevices = true;
           t.Try(operation);
         }
       } },
@@ -1481,6 +1482,7 @@ TrialsOfKernels()
           operation.extremum.semiAxes[0] = operation.extremum.semiAxes[1] = 2.5;
           operation.extremum.shape = shape;
           operation.subtracts = shape == StructuringShape::Ball;
+          operation.extremum.triesDevices = true;
           t.Try(operation);
         }
       } },

@@ -234,7 +234,8 @@ TEST_P(Passes, ImagesBetweenThemCountInTheHostsBudget)
     trials.back()->image = t.image;
     trials.back()->request.backend = GetBackend();
     trials.back()->request.inputs[0] = trials.back()->View(trials.back()->image);
-    threads.emplace_back([&, i] { GetManager().Execute(trials[static_cast<std::size_t>(i)]->request); });
+    // Not by its place in the vector, which moves as it grows.
+    threads.emplace_back([this, trial = trials.back().get()] { GetManager().Execute(trial->request); });
   }
   for (auto & thread : threads)
   {
