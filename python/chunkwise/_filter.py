@@ -725,14 +725,10 @@ def then(image: Any, function: Callable[[Any], Any]) -> Any:
     return result
 
 
-@lru_cache(256)
-def _known(made: Callable[..., Filter], given: tuple[tuple[str, Any], ...]) -> Filter:
-    return made(**dict(given))
-
-
+@lru_cache(256, typed=True)
 def known(made: Callable[..., Filter], **given: Any) -> Filter:
     """A filter that is made once for the same parameters, which have a hash."""
-    return _known(made, tuple(given.items()))
+    return made(**given)
 
 
 class _Prepared:
