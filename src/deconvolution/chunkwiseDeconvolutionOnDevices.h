@@ -81,6 +81,7 @@ private:
    * is not worth the work of handing planes on. */
   bool
   Divide(const std::vector<int> & devices, std::size_t count);
+  /** False if a device has not the room. Throws Error, too, if it has not, or was lost. */
   bool
   Allocate(bool hasWeights);
   bool
@@ -204,9 +205,16 @@ DeconvolutionOnDevices::Make(Manager & manager, const std::vector<int> & devices
   }
   for (std::size_t count = devices.size(); count > 0; --count)
   {
-    if (made->Divide(devices, count) && made->Allocate(hasWeights))
+    try
     {
-      return made;
+      if (made->Divide(devices, count) && made->Allocate(hasWeights))
+      {
+        return made;
+      }
+    }
+    catch (const Error &)
+    {
+      // Others have taken the memory meanwhile, or a device was lost: fewer may do.
     }
   }
   return nullptr;
@@ -289,24 +297,17 @@ DeconvolutionOnDevices::Allocate(bool hasWeights)
       return false;
     }
   }
-  try
+  for (Part & part : m_Parts)
   {
-    for (Part & part : m_Parts)
+    for (int image = 0; image < NumberOfImages; ++image)
     {
-      for (int image = 0; image < NumberOfImages; ++image)
+      if (has(image))
       {
-        if (has(image))
-        {
-          const Box & box = this->BoxOf(part, static_cast<Image>(image));
-          part.images[image] =
-            m_Manager.AllocateOnDevice(part.device, DenseView(nullptr, m_Kind, box).NumberOfBytes(), m_Budgets.device);
-        }
+        const Box & box = this->BoxOf(part, static_cast<Image>(image));
+        part.images[image] =
+          m_Manager.AllocateOnDevice(part.device, DenseView(nullptr, m_Kind, box).NumberOfBytes(), m_Budgets.device);
       }
     }
-  }
-  catch (const BudgetError &)
-  {
-    return false;
   }
   return true;
 }

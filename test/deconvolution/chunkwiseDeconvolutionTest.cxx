@@ -595,6 +595,34 @@ TEST(Deconvolution, AFailingDeviceLeavesAllIterationsToTheCpu)
   EXPECT_EQ(t.output, expected);
 }
 
+TEST(Deconvolution, FewerDevicesHoldTheImagesWhereOneIsLostOrFull)
+{
+  std::mt19937              random(86);
+  DeconvolutionTrial<float> t(random, { { 20, 18, 110, 1, 1 } });
+  t.operation->kernel = RandomLight(random, { { 5, 4, 5, 1, 1 } });
+  t.operation->iterations = 2;
+  ExecutionRequest request = t.Request();
+  request.backend = BackendChoice::CPU;
+  Manager({}).Execute(request);
+  const auto expected = t.output;
+  request.backend = BackendChoice::CUDA;
+  for (const auto kind : { DeviceError::Kind::Lost, DeviceError::Kind::OutOfMemory })
+  {
+    t.output.assign(t.output.size(), 0.0f);
+    const auto first = std::make_shared<FakeDevice>(FakeDevice::Options());
+    const auto second = std::make_shared<FakeDevice>(FakeDevice::Options());
+    Manager    manager({ first, second });
+    // What convolutions before the iterations need is there.
+    manager.Execute(request);
+    EXPECT_EQ(t.output, expected);
+    t.output.assign(t.output.size(), 0.0f);
+    manager.ReleaseMemory();
+    second->FailAt("Allocate", 0, true, kind);
+    EXPECT_EQ(manager.Execute(request).backend, "cuda");
+    EXPECT_EQ(t.output, expected);
+  }
+}
+
 TEST(Deconvolution, StopsByTheRelativeChangeAndByTheDiscrepancy)
 {
   std::mt19937              random(83);

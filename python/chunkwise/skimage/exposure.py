@@ -39,9 +39,11 @@ def equalize_adapthist(image: Any, kernel_size: Any = None, clip_limit: float = 
         raise ValueError(f"Incorrect value of `kernel_size`: {kernel_size}")
     tile = tuple(int(each) for each in (sizes if len(sizes) == array.ndim else sizes * array.ndim))
     lowest, highest = (float(levels.min()), float(levels.max())) if levels.size else (0.0, 0.0)
-    found = np.asarray(filters.Clahe(tile_size=tile, clip_limit=max(clip_limit, 0.0), number_of_bins=nbins, range=(lowest, highest))(levels, output="float32", **options))
+    equalize = filters.Clahe(tile_size=tile, clip_limit=max(clip_limit, 0.0), number_of_bins=nbins, range=(lowest, highest))
+    found: Array = np.asarray(equalize(levels, output="float32", **options))
     if highest > lowest:
         found = np.floor((found.astype(np.float64) - lowest) * (_LEVELS / (highest - lowest)) + 1e-3)
     found = found.astype(real_type(array.dtype))
     least, most = found.min(initial=np.inf), found.max(initial=-np.inf)
-    return (found - least) / (most - least) if most > least else np.clip(found, 0, 1)
+    result: Array = (found - least) / (most - least) if most > least else np.clip(found, 0, 1)
+    return result
