@@ -612,7 +612,7 @@ TEST(Deconvolution, FewerDevicesHoldTheImagesWhereOneIsLostOrFull)
     const auto first = std::make_shared<FakeDevice>(FakeDevice::Options());
     const auto second = std::make_shared<FakeDevice>(FakeDevice::Options());
     Manager    manager({ first, second });
-    // What convolutions before the iterations need is there.
+    // A run without faults, and then nothing is kept.
     manager.Execute(request);
     EXPECT_EQ(t.output, expected);
     t.output.assign(t.output.size(), 0.0f);
