@@ -11,7 +11,7 @@ system=$(cd "$1" && pwd)
 jobs=${2:-2}
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/scripts/debian_13.sh"
-install_inside g++ cmake ninja-build libinsighttoolkit5-dev libgtest-dev zlib1g-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev nlohmann-json3-dev libblosc-dev libzstd-dev liblz4-dev python3
+install_inside g++ cmake ninja-build libinsighttoolkit5-dev libgtest-dev zlib1g-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev nlohmann-json3-dev libblosc-dev libzstd-dev liblz4-dev libfftw3-dev python3
 inside sh -euc "cmake -S /srv/source -B /srv/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_USE_CUDA=OFF >/srv/cmake.log 2>&1
   cd /srv/build
   ninja -j$jobs ChunkwiseDropInPlugin chunkwise_other_version_plugin chunkwise_drop_in_test chunkwise_drop_in_example chunkwise_drop_in_library
