@@ -622,6 +622,21 @@ SplitChunk(const Chunk & chunk, int splits, int sweepAxis, const PlannerRequest 
 namespace
 {
 
+/** Chunks of this extent, or a little less, that are parts of one tile each: one in two tiles would need both. Where no
+ * extent of at least half of it divides the tile, the extent itself. */
+std::int64_t
+PartOfTile(std::int64_t extent, std::int64_t tile)
+{
+  for (std::int64_t part = extent; extent < tile && 2 * part >= extent; --part)
+  {
+    if (tile % part == 0)
+    {
+      return part;
+    }
+  }
+  return extent;
+}
+
 /** The best way to cut; of a region with voxels. `cutsTiles`: chunks may be parts of tiles. */
 Candidate
 FindBestOf(const PlannerRequest & request, bool cutsTiles)
@@ -652,11 +667,7 @@ FindBestOf(const PlannerRequest & request, bool cutsTiles)
       {
         rounded = std::min(CeilDivide(rounded, request.tile[a]) * request.tile[a], whole);
       }
-      // A part that is in two tiles would need both.
-      while (rounded < request.tile[a] && request.tile[a] % rounded != 0 && rounded < whole)
-      {
-        --rounded;
-      }
+      rounded = request.tile[a] < whole ? PartOfTile(rounded, request.tile[a]) : rounded;
       const AxisCut cut = CutAxis(request, a, rounded);
       if (axes[a].empty() || axes[a].back().extent != cut.extent)
       {

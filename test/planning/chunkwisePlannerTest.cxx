@@ -566,6 +566,26 @@ TEST(Planner, TakesPartsOfTilesOnlyIfWholeOnesDoNotFit)
   }
 }
 
+TEST(Planner, PartsOfTilesWhoseExtentIsPrimeHaveManyPlanes)
+{
+  for (const std::int64_t planes : { std::int64_t{ 137 }, std::int64_t{ 3 * 137 } })
+  {
+    PlannerRequest request = MakeRequest({ { 1, 1, planes, 1, 1 } }, 0, 1);
+    request.tile = { { 1, 1, 137, 1, 1 } };
+    try
+    {
+      MakePlan(request);
+      ADD_FAILURE() << "one byte is enough";
+    }
+    catch (const BudgetError & error)
+    {
+      // Among several tiles a part may meet two, whose input must fit.
+      request.devices[0].memory = error.needed + std::size_t{ 4 } * (planes > 137 ? 500 : 100);
+    }
+    EXPECT_LT(MakePlan(request).chunks.size(), static_cast<std::size_t>(planes) / 4);
+  }
+}
+
 TEST(Planner, HalvesUntilOneVoxelIsLeft)
 {
   const auto         request = MakeRequest({ { 5, 7, 3, 1, 1 } }, 1, 1 << 20);
