@@ -45,11 +45,17 @@ public:
   Add(std::int64_t x, double value)
   {
     m_Lanes[x % Lanes] += value;
+    m_IsEmpty = false;
   }
   /** The sum so far; the next row begins. */
   double
   Take()
   {
+    if (m_IsEmpty)
+    {
+      return 0;
+    }
+    m_IsEmpty = true;
     for (int width = Lanes / 2; width > 0; width /= 2)
     {
       for (int lane = 0; lane < width; ++lane)
@@ -67,6 +73,7 @@ public:
 
 private:
   double m_Lanes[Lanes]{};
+  bool   m_IsEmpty{ true };
 };
 
 /** The logarithm of a number above 0, to 1e-13 of its value or of 1: libraries' differ in the last bit. */
