@@ -622,8 +622,8 @@ SplitChunk(const Chunk & chunk, int splits, int sweepAxis, const PlannerRequest 
 namespace
 {
 
-/** Chunks of this extent, or a little less, that are parts of one tile each: one in two tiles would need both. It is the
- * extent itself if no number from half of it on divides the tile. */
+/** Chunks of this extent, or a little less, that are parts of one tile each: one in two tiles would need both. It is
+ * the extent itself if no number from half of it on divides the tile. */
 std::int64_t
 PartOfTile(std::int64_t extent, std::int64_t tile)
 {
