@@ -156,25 +156,62 @@ struct DerivativeFinish
   /** Results are stored if they are larger than the output's value: they are those of a later scale. */
   bool keepsLargest;
 
-  /** Stores result `number`; `offset` is the voxel's. */
-  template <typename TAcc>
+  /** Stores result `number` of the first `count` of a line of voxels, which are `step` apart; `offset` is the first
+   * one's. */
+  template <typename TAcc, int VMost>
   __device__ __forceinline__ void
-  Store(int number, std::int64_t offset, TAcc value) const
+  StoreLine(int number, std::int64_t offset, std::int64_t step, int count, const TAcc (&values)[VMost]) const
   {
     if (number < first || number >= last)
     {
       return;
     }
-    const std::int64_t at = offset + (number - first) * gap;
     DispatchKindOnDevice(kind, [&](auto pixel) {
-      using T = decltype(pixel);
-      T * const to = static_cast<T *>(out) + at;
-      const T   converted = ConvertResult<T>(value);
-      if (!keepsLargest || converted > *to)
+      auto * to = static_cast<decltype(pixel) *>(out) + offset + (number - first) * gap;
+#pragma unroll
+      for (int u = 0; u < VMost; ++u, to += step)
       {
-        *to = converted;
+        if (u < count)
+        {
+          Put(to, values[u]);
+        }
       }
     });
+  }
+  /** Stores results 0 to before VCount of a voxel. */
+  template <typename TAcc, int VCount>
+  __device__ __forceinline__ void
+  StoreResults(std::int64_t offset, const TAcc (&values)[VCount]) const
+  {
+    DispatchKindOnDevice(kind, [&](auto pixel) {
+      auto * to = static_cast<decltype(pixel) *>(out) + offset - first * gap;
+#pragma unroll
+      for (int v = 0; v < VCount; ++v, to += gap)
+      {
+        if (v >= first && v < last)
+        {
+          Put(to, values[v]);
+        }
+      }
+    });
+  }
+  /** Stores result `number` of a voxel. */
+  template <typename TAcc>
+  __device__ __forceinline__ void
+  Store(int number, std::int64_t offset, TAcc value) const
+  {
+    const TAcc values[1]{ value };
+    StoreLine(number, offset, 0, 1, values);
+  }
+  template <typename T, typename TAcc>
+  __device__ __forceinline__ void
+  Put(T * to, TAcc value) const
+  {
+    const T converted = ConvertResult<T>(value);
+    if (!keepsLargest || converted > *to)
+    {
+      *to = converted;
+    }
   }
 
   /** The results of a matrix of VSize rows. */
@@ -224,11 +261,13 @@ struct DerivativeFinish
       default:
         break;
     }
+    TAcc results[VSize];
 #pragma unroll
     for (int v = 0; v < VSize; ++v)
     {
-      Store(v, offset, static_cast<TAcc>(values[v]));
+      results[v] = static_cast<TAcc>(values[v]);
     }
+    StoreResults(offset, results);
   }
 };
 

@@ -144,6 +144,8 @@ __device__ __forceinline__ void
 SumCutDerivatives(int order, const DerivativeAxis<float> & axis, std::int64_t i, std::int64_t lower, std::int64_t upper,
                   int count, const float (&values)[DerivativeTaps], float (&sums)[Together])
 {
+  // Rows of weights are looked up here, not ahead of loops that hardly ever come here.
+  asm volatile("" : "+l"(i));
   const auto radius = static_cast<int>(axis.radius);
   const int  low = InRegister(static_cast<int>(max(lower - i, std::int64_t{ -DerivativeTaps })));
   const int  high = InRegister(static_cast<int>(min(upper - i, std::int64_t{ 2 * DerivativeTaps })));
@@ -172,31 +174,49 @@ SumCutDerivatives(int order, const DerivativeAxis<float> & axis, std::int64_t i,
 }
 
 /** The shared memory of a block of DerivativePlaneKernel: rows as they are read, and a ring of rows for each field that
- * the pass along x makes. A gap after every Together values keeps the lanes of a warp on different banks. */
+ * the pass along x makes, which reads and writes four values at once. */
 struct DerivativePlaneStage
 {
   static constexpr int Width = StripWidth;
   static constexpr int StagedWidth = Width + 2 * DerivativeReach;
   static constexpr int Lanes = Width / Together; ///< that pass a row along x
   static constexpr int Loads = Together + 1;     ///< of a thread
-  // 16 lanes on one row and 16 on the next are on different banks.
-  static constexpr int StagedStride = 176;
-  static constexpr int RingStride = Width / Together * (Together + 1);
   static constexpr int RingRows = 3 * Together;
-  static_assert(StagedStride % 32 == 16 && StagedStride >= StagedWidth + StagedWidth / Together, "rows fit");
-  static_assert(RingStride % 32 == 16 && 2 * DerivativeReach == Lanes && Together * Lanes == Width, "rows fit");
+  static_assert(StagedWidth % 4 == 0 && 2 * DerivativeReach == Lanes && Together * Lanes == Width, "rows fit");
 
-  float staged[Together * StagedStride];
-  float rings[DerivativePlaneJob::MostRows][RingRows * RingStride];
+  float staged[Together][StagedWidth];
+  float rings[DerivativePlaneJob::MostRows][RingRows][Width];
 
   static std::size_t
   Bytes(int rings)
   {
-    return (static_cast<std::size_t>(Together) * StagedStride +
-            static_cast<std::size_t>(rings) * RingRows * RingStride) *
+    return (static_cast<std::size_t>(Together) * StagedWidth + static_cast<std::size_t>(rings) * RingRows * Width) *
            sizeof(float);
   }
 };
+
+/** Stores the first `count` of a column's values, `step` numbers apart. */
+__device__ __forceinline__ void
+StoreColumn(float * to, std::int64_t step, int count, const float (&values)[Together])
+{
+  if (count == Together)
+  {
+#pragma unroll
+    for (int u = 0; u < Together; ++u, to += step)
+    {
+      *to = values[u];
+    }
+    return;
+  }
+#pragma unroll
+  for (int u = 0; u < Together; ++u, to += step)
+  {
+    if (u < count)
+    {
+      *to = values[u];
+    }
+  }
+}
 
 /** One strip of a plane: StripWidth columns from `column` on, and rows from `begin` to before `end`, of the box after
  * the pass along y. All threads of a block at once. */
@@ -222,14 +242,22 @@ public:
   __device__ void
   Run(std::int64_t plane, float * out, std::int64_t gap, std::int64_t column, std::int64_t begin, std::int64_t end)
   {
-    m_First = m_In.data + m_Job.factors.first * m_In.gap + plane;
-    m_Second = m_Job.factors.second < 0 ? nullptr : m_In.data + m_Job.factors.second * m_In.gap + plane;
     m_Column = m_After.lower.axis[0] + column;
     const auto         blocks = static_cast<int>((end - begin + Together - 1) / Together) + 2;
     const std::int64_t width = m_After.Extent(0);
-    const std::int64_t first = m_After.lower.axis[1] + begin - DerivativeReach;
-    float              next[Stage::Loads];
-    Load(first, next);
+    // The thread's first place in a row, and that beyond the strip's width, which other threads have in other rows.
+    const std::int64_t c = m_Column - DerivativeReach - m_In.box.lower.axis[0] + m_Thread;
+    const std::int64_t tail = c - m_Thread + Stage::Width + m_Thread % Stage::Lanes;
+    m_Row = m_After.lower.axis[1] + begin - DerivativeReach - m_In.box.lower.axis[1];
+    m_IsIn = c >= 0 && c < m_In.box.Extent(0);
+    m_HasTail = tail >= 0 && tail < m_In.box.Extent(0);
+    m_Next = m_In.data + m_Job.factors.first * m_In.gap + plane + m_Row * m_In.stride.axis[1];
+    m_Tail = m_Next + m_Thread / Stage::Lanes * m_In.stride.axis[1] + tail * m_In.stride.axis[0];
+    m_Next += c * m_In.stride.axis[0];
+    m_Second = m_Job.factors.second < 0 ? 0 : (m_Job.factors.second - m_Job.factors.first) * m_In.gap;
+    m_IsProduct = m_Job.factors.second >= 0;
+    float next[Stage::Loads];
+    Load(next);
     int slot = 0;
 #pragma unroll 1
     for (int block = 0; block < blocks; ++block)
@@ -239,7 +267,7 @@ public:
       // On their way while the windows are summed.
       if (block + 1 < blocks)
       {
-        Load(first + (block + 1) * Together, next);
+        Load(next);
       }
       PassX(slot);
       PassCutX(slot);
@@ -260,74 +288,80 @@ public:
   }
 
 private:
-  /** Loads the thread's share of Together rows from image index `y` on: a value of each row, and one beyond the strip's
-   * width. They are zeros where there is no voxel. */
+  /** Loads the thread's share of the next Together rows: a value of each row, and one beyond the strip's width. They
+   * are zeros where there is no voxel. */
   __device__ __forceinline__ void
-  Load(std::int64_t y, float (&values)[Stage::Loads]) const
+  Load(float (&values)[Stage::Loads])
   {
-    const std::int64_t row = y - m_In.box.lower.axis[1];
-    const std::int64_t column = m_Column - DerivativeReach - m_In.box.lower.axis[0];
-    const std::int64_t width = m_In.box.Extent(0);
-    const std::int64_t height = m_In.box.Extent(1);
-    const std::int64_t c = column + m_Thread;
-    const std::int64_t tail = column + Stage::Width + m_Thread % Stage::Lanes;
-    const int          tailRow = m_Thread / Stage::Lanes;
     // The rows that exist.
-    const int begin = static_cast<int>(min(max(-row, std::int64_t{ 0 }), std::int64_t{ Together }));
-    const int end =
-      c >= 0 && c < width ? static_cast<int>(min(max(height - row, std::int64_t{ 0 }), std::int64_t{ Together })) : 0;
-    const bool         hasTail = tail >= 0 && tail < width && row + tailRow >= 0 && row + tailRow < height;
-    const std::int64_t at = row * m_In.stride.axis[1] + c * m_In.stride.axis[0];
-    const std::int64_t tailAt = (row + tailRow) * m_In.stride.axis[1] + tail * m_In.stride.axis[0];
-    Load(m_First + at, begin, end, values);
-    values[Together] = hasTail ? m_First[tailAt] : 0.0F;
-    if (m_Second)
+    const std::int64_t height = m_In.box.Extent(1) - m_Row;
+    const int          begin = static_cast<int>(min(max(-m_Row, std::int64_t{ 0 }), std::int64_t{ Together }));
+    const int          end = static_cast<int>(min(max(height, std::int64_t{ 0 }), std::int64_t{ Together }));
+    const int          tailRow = m_Thread / Stage::Lanes;
+    const bool         hasTail = m_HasTail && tailRow >= begin && tailRow < end;
+    Load(m_Next, begin, end, values);
+    values[Together] = hasTail ? *m_Tail : 0.0F;
+    if (m_IsProduct)
     {
       float factors[Stage::Loads];
-      Load(m_Second + at, begin, end, factors);
-      factors[Together] = hasTail ? m_Second[tailAt] : 0.0F;
+      Load(m_Next + m_Second, begin, end, factors);
+      factors[Together] = hasTail ? m_Tail[m_Second] : 0.0F;
 #pragma unroll
       for (int k = 0; k < Stage::Loads; ++k)
       {
         values[k] *= factors[k];
       }
     }
+    m_Row += Together;
+    m_Next += Together * m_In.stride.axis[1];
+    m_Tail += Together * m_In.stride.axis[1];
   }
   __device__ __forceinline__ void
   Load(const float * from, int begin, int end, float (&values)[Stage::Loads]) const
   {
-#pragma unroll
-    for (int k = 0; k < Together; ++k, from += m_In.stride.axis[1])
+    const std::int64_t step = m_In.stride.axis[1];
+    if (begin == 0 && end == Together)
     {
-      values[k] = k >= begin && k < end ? *from : 0.0F;
+#pragma unroll
+      for (int k = 0; k < Together; ++k, from += step)
+      {
+        values[k] = m_IsIn ? *from : 0.0F;
+      }
+      return;
+    }
+#pragma unroll
+    for (int k = 0; k < Together; ++k, from += step)
+    {
+      values[k] = m_IsIn && k >= begin && k < end ? *from : 0.0F;
     }
   }
   __device__ __forceinline__ void
   Put(const float (&values)[Stage::Loads]) const
   {
-    const auto put = [&](int row, int place, float value) {
-      m_Stage.staged[row * Stage::StagedStride + place + place / Together] = value;
-    };
 #pragma unroll
     for (int k = 0; k < Together; ++k)
     {
-      put(k, m_Thread, values[k]);
+      m_Stage.staged[k][m_Thread] = values[k];
     }
-    put(m_Thread / Stage::Lanes, Stage::Width + m_Thread % Stage::Lanes, values[Together]);
+    m_Stage.staged[m_Thread / Stage::Lanes][Stage::Width + m_Thread % Stage::Lanes] = values[Together];
   }
 
   /** A thread passes Together outputs of a row. Those whose windows the edge cuts are made anew below. */
   __device__ __forceinline__ void
   PassX(int slot) const
   {
-    const int           row = m_Thread / Stage::Lanes;
-    const int           lane = m_Thread % Stage::Lanes;
-    const float * const from = m_Stage.staged + row * Stage::StagedStride + lane * (Together + 1);
-    float               values[DerivativeTaps];
+    const int          row = m_Thread / Stage::Lanes;
+    const int          lane = m_Thread % Stage::Lanes;
+    const auto * const from = reinterpret_cast<const float4 *>(m_Stage.staged[row] + lane * Together);
+    float              values[DerivativeTaps];
 #pragma unroll
-    for (int i = 0; i < DerivativeTaps; ++i)
+    for (int i = 0; i < DerivativeTaps; i += 4)
     {
-      values[i] = from[i + i / Together];
+      const float4 four = from[i / 4];
+      values[i] = four.x;
+      values[i + 1] = four.y;
+      values[i + 2] = four.z;
+      values[i + 3] = four.w;
     }
 #pragma unroll 1
     for (int ring = 0; ring < m_Job.count; ++ring)
@@ -335,16 +369,16 @@ private:
       float sums[Together];
       KeepInRegisters(values);
       SumDerivatives(m_Job.rows[ring].order, m_Jobs.x, values, sums);
-      float * const to = m_Stage.rings[ring] + (slot * Together + row) * Stage::RingStride + lane * (Together + 1);
+      auto * const to = reinterpret_cast<float4 *>(m_Stage.rings[ring][slot * Together + row] + lane * Together);
 #pragma unroll
-      for (int u = 0; u < Together; ++u)
+      for (int u = 0; u < Together; u += 4)
       {
-        to[u] = sums[u];
+        to[u / 4] = make_float4(sums[u], sums[u + 1], sums[u + 2], sums[u + 3]);
       }
     }
   }
 
-  /** Outputs along x whose windows the image's edge cuts: a thread one output of a row. */
+  /** Outputs along x whose windows the image's edge cuts: a thread one output of a row of a ring. */
   __device__ void
   PassCutX(int slot) const
   {
@@ -369,36 +403,30 @@ private:
     // The outputs that are overwritten must be complete.
     __syncthreads();
 #pragma unroll 1
-    for (int work = m_Thread; work < cut * Together; work += Stage::Width)
+    for (int work = m_Thread; work < cut * Together * m_Job.count; work += Stage::Width)
     {
-      const int           row = work / cut;
-      const int           rest = work - row * cut;
+      const int           line = work / cut;
+      const int           rest = work - line * cut;
+      const int           row = line % Together;
+      const int           ring = line / Together;
       const int           output = rest < left ? rest : right + rest - left;
       const std::int64_t  at = m_Column + output;
-      const float * const line = m_Stage.staged + row * Stage::StagedStride;
-      const auto          tap = [line, output](int t) {
-        const int place = output + DerivativeReach + t;
-        return line[place + place / Together];
-      };
-      const float middle = tap(0);
-#pragma unroll 1
-      for (int ring = 0; ring < m_Job.count; ++ring)
-      {
-        const int           order = m_Job.rows[ring].order;
-        const int           first = InRegister(static_cast<int>(max(lower - at, -radius)));
-        const int           last = InRegister(static_cast<int>(min(upper - 1 - at, radius)));
-        const float * const weights = m_X.Middle(order, at);
-        float               sum = 0;
+      const float * const taps = m_Stage.staged[row] + output + DerivativeReach;
+      const float         middle = taps[0];
+      const int           order = m_Job.rows[ring].order;
+      const int           first = InRegister(static_cast<int>(max(lower - at, -radius)));
+      const int           last = InRegister(static_cast<int>(min(upper - 1 - at, radius)));
+      const float * const weights = m_X.Middle(order, at);
+      float               sum = 0;
 #pragma unroll
-        for (int t = -DerivativeReach; t <= DerivativeReach; ++t)
+      for (int t = -DerivativeReach; t <= DerivativeReach; ++t)
+      {
+        if (t >= first && t <= last)
         {
-          if (t >= first && t <= last)
-          {
-            sum = MultiplyAdd(weights[t], order == 0 ? tap(t) : tap(t) - middle, sum);
-          }
+          sum = MultiplyAdd(weights[t], order == 0 ? taps[t] : taps[t] - middle, sum);
         }
-        m_Stage.rings[ring][(slot * Together + row) * Stage::RingStride + output + output / Together] = sum;
       }
+      m_Stage.rings[ring][slot * Together + row][output] = sum;
     }
   }
 
@@ -414,15 +442,11 @@ private:
     for (int ring = 0; ring < m_Job.count; ++ring)
     {
       const DerivativePlaneJob::Row & made = m_Job.rows[ring];
-      const float * const             own = m_Stage.rings[ring] + m_Thread + m_Thread / Together;
       float                           values[DerivativeTaps];
 #pragma unroll
       for (int i = 0; i < DerivativeTaps; ++i)
       {
-        const int t = i - DerivativeReach;
-        values[i] = t >= -m_Jobs.y.radius && t < Together + m_Jobs.y.radius
-                      ? own[(slots[i / Together] * Together + i % Together) * Stage::RingStride]
-                      : 0.0F;
+        values[i] = m_Stage.rings[ring][slots[i / Together] * Together + i % Together][m_Thread];
       }
 #pragma unroll 1
       for (int f = 0; f < made.count; ++f)
@@ -434,15 +458,7 @@ private:
         {
           SumCutDerivatives(made.orders[f], m_Y, y, lower, upper, count, values, sums);
         }
-        float * const to = out + made.fields[f] * gap;
-#pragma unroll
-        for (int u = 0; u < Together; ++u)
-        {
-          if (u < count)
-          {
-            to[u * width] = sums[u];
-          }
-        }
+        StoreColumn(out + made.fields[f] * gap, width, count, sums);
       }
     }
   }
@@ -455,14 +471,19 @@ private:
   const Box &                     m_After;
   Stage &                         m_Stage;
   const int                       m_Thread;
-  const float *                   m_First{ nullptr };
-  const float *                   m_Second{ nullptr };
+  const float *                   m_Next{ nullptr }; ///< where the thread loads from
+  const float *                   m_Tail{ nullptr };
+  std::int64_t                    m_Second{ 0 }; ///< from the first factor of a product to the second
+  std::int64_t                    m_Row{ 0 };    ///< of the input's box, which is loaded next
+  bool                            m_IsIn{ false };
+  bool                            m_HasTail{ false };
+  bool                            m_IsProduct{ false };
   std::int64_t                    m_Column{ 0 }; ///< image index of the strip's first output
 };
 
 /** The passes along x and y: fields of `in` to fields of `after`, which lie dense, `gap` numbers apart. */
 __global__ void
-__launch_bounds__(StripWidth, 4)
+__launch_bounds__(StripWidth, 5)
   DerivativePlaneKernel(const __grid_constant__ DerivativeAxis<float> x,
                         const __grid_constant__ DerivativeAxis<float> y,
                         const __grid_constant__ DerivativePlaneJobs   jobs,
@@ -511,6 +532,20 @@ struct DerivativeMatrixStage
   unsigned char wanted[Together * DerivativeColumns];
 };
 
+/** The results of matrix `u` of a thread's. */
+__device__ __forceinline__ void
+StoreStagedMatrix(const DerivativeMatrixStage & stage, const DerivativeFinish & finish, int u, int thread,
+                  std::int64_t offset)
+{
+  float triangle[6];
+#pragma unroll
+  for (int c = 0; c < 6; ++c)
+  {
+    triangle[c] = stage.triangles[c][u][thread];
+  }
+  finish.template StoreMatrix<3>(triangle, offset);
+}
+
 /** The results of a thread's matrices: `count` outputs of its column from position `o` on. The warp shares those whose
  * result may differ from 0, so that no lane waits for others. All lanes of a warp at once. */
 __device__ __forceinline__ void
@@ -522,12 +557,21 @@ FinishMatrices(DerivativeMatrixStage & stage, const DerivativeFinish & finish, s
   const int             first = thread - lane;
   unsigned char * const wanted = stage.wanted + first * Together;
   int                   number = 0;
+  if (!finish.hasZeros)
+  {
+#pragma unroll 1
+    for (int u = 0; u < count; ++u)
+    {
+      StoreStagedMatrix(stage, finish, u, thread, column + (o + u) * finish.stride.axis[2]);
+    }
+    return;
+  }
   stage.columns[thread] = column;
 #pragma unroll 1
   for (int u = 0; u < Together; ++u)
   {
     bool isWanted = u < count;
-    if (isWanted && finish.hasZeros)
+    if (isWanted)
     {
       float triangle[6];
 #pragma unroll
@@ -554,22 +598,29 @@ FinishMatrices(DerivativeMatrixStage & stage, const DerivativeFinish & finish, s
   {
     const int u = wanted[i] / 32;
     const int from = first + wanted[i] % 32;
-    float     triangle[6];
-#pragma unroll
-    for (int c = 0; c < 6; ++c)
-    {
-      triangle[c] = stage.triangles[c][u][from];
-    }
-    finish.template StoreMatrix<3>(triangle, stage.columns[from] + (o + u) * finish.stride.axis[2]);
+    StoreStagedMatrix(stage, finish, u, from, stage.columns[from] + (o + u) * finish.stride.axis[2]);
   }
   __syncwarp();
+}
+
+/** Loads values VBegin to before VEnd of the windows along a column whose first output lies at `from`. */
+template <int VBegin, int VEnd>
+__device__ __forceinline__ void
+LoadTaps(const float * from, std::int64_t step, float (&values)[DerivativeTaps])
+{
+  from += (VBegin - DerivativeReach) * step;
+#pragma unroll
+  for (int s = VBegin; s < VEnd; ++s, from += step)
+  {
+    values[s] = *from;
+  }
 }
 
 /** The pass along z, a thread a column, and what is made of its components. With VMatrix they are the triangle of a
  * matrix of three rows. */
 template <bool VMatrix>
 __global__ void
-__launch_bounds__(DerivativeColumns, 4)
+__launch_bounds__(DerivativeColumns, 6)
   DerivativeColumnKernel(const __grid_constant__ DerivativeAxis<float> z,
                          const __grid_constant__ DerivativeColumnJobs  jobs,
                          const __grid_constant__ DerivativeFields<float> in, const __grid_constant__ Box box,
@@ -603,21 +654,38 @@ __launch_bounds__(DerivativeColumns, 4)
       const int          count = isThere ? static_cast<int>(min(end - o, std::int64_t{ Together })) : 0;
       const std::int64_t i = box.lower.axis[2] + o;
       const bool         areWhole = i - z.radius >= lower && i + Together - 1 + z.radius < upper;
-      // The first and the last value of the windows that exist.
-      const int firstTap = static_cast<int>(max(lower - i, std::int64_t{ -jobs.z.radius })) + DerivativeReach;
-      const int endTap = static_cast<int>(min(upper - i, std::int64_t{ Together + jobs.z.radius })) + DerivativeReach;
-      float     squares[Together]{};
+      // Short windows do without the outer values.
+      constexpr int Inner = DerivativeReach / 2;
+      const bool    isWide = jobs.z.radius > DerivativeReach - Inner;
+      const int     reach = isWide ? DerivativeReach : DerivativeReach - Inner;
+      const bool    haveAllTaps = i - reach >= lower && i + Together - 1 + reach < upper;
+      float         squares[Together]{};
 #pragma unroll 1
       for (int c = 0; c < jobs.count; ++c)
       {
         const float * const from = column + jobs.fields[c] * in.gap + (i - lower) * plane;
-        const float *       next = from - DerivativeReach * plane;
-        float               values[DerivativeTaps];
+        float               values[DerivativeTaps]{};
         float               sums[Together];
-#pragma unroll
-        for (int s = 0; s < DerivativeTaps; ++s, next += plane)
+        if (haveAllTaps)
         {
-          values[s] = s >= firstTap && s < endTap ? *next : 0.0F;
+          LoadTaps<Inner, DerivativeTaps - Inner>(from, plane, values);
+          if (isWide)
+          {
+            LoadTaps<0, Inner>(from, plane, values);
+            LoadTaps<DerivativeTaps - Inner, DerivativeTaps>(from, plane, values);
+          }
+        }
+        else
+        {
+          // The first and the last value of the windows that exist.
+          const int     first = InRegister(static_cast<int>(max(lower - i, std::int64_t{ -jobs.z.radius })));
+          const int     end = InRegister(static_cast<int>(min(upper - i, std::int64_t{ Together + jobs.z.radius })));
+          const float * next = from - DerivativeReach * plane;
+#pragma unroll
+          for (int s = 0; s < DerivativeTaps; ++s, next += plane)
+          {
+            values[s] = s - DerivativeReach >= first && s - DerivativeReach < end ? *next : 0.0F;
+          }
         }
         SumDerivatives(jobs.orders[c], jobs.z, values, sums);
         if (!areWhole)
@@ -642,14 +710,7 @@ __launch_bounds__(DerivativeColumns, 4)
         }
         else
         {
-#pragma unroll
-          for (int u = 0; u < Together; ++u)
-          {
-            if (u < count)
-            {
-              finish.Store(c, offset + (o + u) * finish.stride.axis[2], sums[u]);
-            }
-          }
+          finish.StoreLine(c, offset + o * finish.stride.axis[2], finish.stride.axis[2], count, sums);
         }
       }
       if constexpr (VMatrix)
@@ -659,13 +720,11 @@ __launch_bounds__(DerivativeColumns, 4)
       else if (finish.result == DerivativeResult::Magnitude)
       {
 #pragma unroll
-        for (int u = 0; u < Together; ++u)
+        for (float & square : squares)
         {
-          if (u < count)
-          {
-            finish.Store(0, offset + (o + u) * finish.stride.axis[2], __fsqrt_rn(squares[u]));
-          }
+          square = __fsqrt_rn(square);
         }
+        finish.StoreLine(0, offset + o * finish.stride.axis[2], finish.stride.axis[2], count, squares);
       }
     }
   }
