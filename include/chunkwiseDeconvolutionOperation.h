@@ -81,8 +81,6 @@ public:
   /** Whether the second input are weights, and the last one is the first estimate. */
   bool hasWeights{ false };
   bool hasStart{ false };
-  /** Devices convolve, except with kernels that vary. */
-  bool triesDevices{ true };
 
   static constexpr double LeastShare = 0.01;
 
@@ -114,9 +112,7 @@ public:
   std::string
   GetObjectionToDevices() const override
   {
-    return varying         ? "devices do not deconvolve with kernels that vary"
-           : !triesDevices ? "devices do not compute deconvolution yet"
-                           : "";
+    return varying ? "devices do not deconvolve with kernels that vary" : "";
   }
 
   /** Any of the kernels, for their extent and center. */

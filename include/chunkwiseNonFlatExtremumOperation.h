@@ -32,8 +32,6 @@ public:
   double semiAxes[MaxDimension]{};
   double height{ 1 };
   bool   dilates{ false };
-  /** Devices compute it. Tests set it: their kernel has not passed them yet. */
-  bool triesDevices{ false };
 
   std::string
   GetName() const override
@@ -53,11 +51,6 @@ public:
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
-  }
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return triesDevices ? "" : "devices do not compute structuring functions yet";
   }
   /** The largest offsets that lie in an image. */
   Coordinates

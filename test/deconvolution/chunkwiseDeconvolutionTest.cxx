@@ -466,7 +466,6 @@ DeconvolutionOnDevices::CompareCuts(Trial trial)
     GetParam() == Place::Cuda ? Coordinates{ { 100, 94, 130, 1, 1 } } : Coordinates{ { 20, 18, 110, 1, 1 } };
   const Coordinates         extent = isPlane ? Coordinates{ { 150, 130, 1, 1, 1 } } : solid;
   DeconvolutionTrial<float> t(random, extent);
-  t.operation->triesDevices = true;
   t.operation->kernel =
     RandomLight(random, isPlane ? Coordinates{ { 9, 8, 1, 1, 1 } } : Coordinates{ { 5, 4, 5, 1, 1 } });
   t.operation->iterations = 3;
@@ -577,7 +576,6 @@ TEST(Deconvolution, AFailingDeviceLeavesAllIterationsToTheCpu)
 {
   std::mt19937              random(85);
   DeconvolutionTrial<float> t(random, { { 30, 28, 26, 1, 1 } });
-  t.operation->triesDevices = true;
   t.operation->kernel = RandomLight(random, { { 5, 4, 5, 1, 1 } });
   t.operation->iterations = 2;
   const auto       device = std::make_shared<FakeDevice>(FakeDevice::Options());

@@ -19,7 +19,6 @@ RandomRollingBall(std::mt19937 & random, bool subtracts)
     operation->extremum.semiAxes[a] = 0.5 * static_cast<double>(random() % 11);
   }
   operation->extremum.height = static_cast<double>(random() % 120);
-  operation->extremum.triesDevices = true;
   operation->extremum.shape = random() % 2 ? StructuringShape::Ball : StructuringShape::Paraboloid;
   operation->erodesAlone = random() % 3 == 0;
   operation->subtracts = subtracts;
@@ -98,7 +97,6 @@ TEST_P(RollingBalls, LeaveNaNOut)
   const auto   operation = std::make_shared<RollingBallOperation>();
   operation->extremum.semiAxes[0] = 2;
   operation->extremum.height = 2;
-  operation->extremum.triesDevices = true;
   Trial<float, float> t(random, operation, { { 6, 1, 1, 1, 1 } });
   const float         nan = std::numeric_limits<float>::quiet_NaN();
   const float         values[] = { nan, 5, 5, 5, 5, 5 };

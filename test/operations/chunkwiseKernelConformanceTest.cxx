@@ -1470,7 +1470,6 @@ TrialsOfKernels()
           operation.semiAxes[2] = 1.5;
           operation.height = 20;
           operation.dilates = dilates;
-          operation.triesDevices = true;
           t.Try(operation);
         }
       } },
@@ -1482,7 +1481,6 @@ TrialsOfKernels()
           operation.extremum.semiAxes[0] = operation.extremum.semiAxes[1] = 2.5;
           operation.extremum.shape = shape;
           operation.subtracts = shape == StructuringShape::Ball;
-          operation.extremum.triesDevices = true;
           t.Try(operation);
         }
       } },

@@ -208,11 +208,9 @@ MakeOperations()
   const auto rolling = std::make_shared<RollingBallOperation>();
   rolling->extremum.semiAxes[0] = rolling->extremum.semiAxes[1] = 2;
   rolling->subtracts = true;
-  rolling->extremum.triesDevices = true;
   all.push_back(rolling);
   const auto nonFlat = std::make_shared<NonFlatExtremumOperation>();
   nonFlat->semiAxes[0] = nonFlat->semiAxes[2] = 1;
-  nonFlat->triesDevices = true;
   all.push_back(nonFlat);
   const auto scale = std::make_shared<MeasureScaleOperation>();
   scale->measure.result = DerivativeResult::Measure;
