@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -229,6 +230,33 @@ def to_device(result: np.ndarray[Any, Any], like: Any) -> Any:
     if package == "numba":
         return module.cuda.to_device(result)
     raise TypeError(f"input: no array like {type(like).__module__}.{type(like).__name__} can be made here; pass an array of NumPy")
+
+
+def takes_device_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function for arrays in a device's memory too: NumPy's are made of them, and results go back there."""
+
+    @wraps(function)
+    def wrapped(*given: Any, **named: Any) -> Any:
+        like = next((each for each in (*given, *named.values()) if is_on_device(each)), None)
+        if like is None:
+            return function(*given, **named)
+        output = next((named.pop(name) for name in ("out", "output") if is_on_device(named.get(name))), None)
+        result = function(*(to_host(each) if is_on_device(each) else each for each in given),
+                          **{name: to_host(each) if is_on_device(each) else each for name, each in named.items()})
+        if output is not None:
+            output[...] = to_device(result, output)
+            return output
+        if isinstance(result, tuple):
+            return tuple(to_device(each, like) if isinstance(each, np.ndarray) else each for each in result)
+        return to_device(result, like) if isinstance(result, np.ndarray) else result
+
+    return wrapped
+
+
+def all_take_device_arrays(module: dict[str, Any]) -> None:
+    """Makes the functions that a module gives take arrays in a device's memory too."""
+    for name in module["__all__"]:
+        module[name] = takes_device_arrays(module[name])
 
 
 def open_image(image: Any) -> Opened:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from . import filters
+from ._containers import takes_device_arrays
 from ._table import BY_NAME
 
 
+@takes_device_arrays
 def richardson_lucy(image: Any, psf: Any, num_iter: int = 50, clip: bool = True, filter_epsilon: float | None = None,
                     **options: Any) -> Any:
     """Richardson-Lucy deconvolution: ``skimage.restoration.richardson_lucy``, without rings at the edge.

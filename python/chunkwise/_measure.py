@@ -382,4 +382,4 @@ def find_boundaries(labels: Any, connectivity: int = 1, mode: Literal["thick", "
 
     ``chunkwise.boundaries`` gives the same as 8-bit integers. The mode "subpixel" is not there.
     """
-    return filters.Boundaries(boundary_mode=mode, connectivity=connectivity)(labels, **options).astype(bool)
+    return filters.Boundaries(boundary_mode=mode, connectivity=connectivity)(labels, **options) != 0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import filters
+from ._windows import dtype_of
 
 
 def _find(method: Any, image: Any, mask: Any, nbins: int | None, options: dict[str, Any],
@@ -74,7 +75,7 @@ def _levels(image: Any, size: Any, options: dict[str, Any], name: str, **given: 
     options = dict(options)
     mask = options.pop("mask", None)
     given.update({each: options.pop(each) for each in ("mode", "cval", "axes") if each in options})
-    dtype = np.dtype(getattr(image, "dtype", None) or np.asarray(image).dtype)
+    dtype = dtype_of(image)
     if "output" not in options:
         options["output"] = "float32" if dtype == np.float32 or dtype.itemsize <= 2 else "float64"
     made = filters.LocalThreshold(radii[0] if np.ndim(size) == 0 else radii, result="threshold", **given)
@@ -135,4 +136,4 @@ def apply_hysteresis_threshold(image: Any, low: float, high: float, **options: A
     as 8-bit integers. Unlike scikit-image's, low may not be above high, and both are numbers.
     """
     given = {each: options.pop(each) for each in ("fully_connected", "axes") if each in options}
-    return filters.Hysteresis(low, high, **given)(image, **options).astype(bool)
+    return filters.Hysteresis(low, high, **given)(image, **options) != 0

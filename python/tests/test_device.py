@@ -10,7 +10,11 @@ import pytest
 from conftest import make_image
 
 import chunkwise
-from chunkwise import _core, _device, filters
+import chunkwise.skimage.filters
+import chunkwise.skimage.measure
+import chunkwise.skimage.morphology
+import chunkwise.skimage.segmentation
+from chunkwise import _core, _device, filters, skimage
 
 
 class Fake:
@@ -43,6 +47,9 @@ class Fake:
 
     def __add__(self, other):
         return Fake(self.array + other.array)
+
+    def __ne__(self, other):
+        return Fake(self.array != other)
 
     def __setitem__(self, where, other):
         self.array[where] = other.array
@@ -198,6 +205,36 @@ def test_what_needs_the_memory_of_the_host_is_copied(random, core):
     assert all(np.array_equal(table[name], expected[name], equal_nan=True) for name in expected)
     assert np.array_equal(chunkwise.difference(image, Fake(image[::-1].copy())), chunkwise.difference(image, image[::-1]))
     assert chunkwise.statistics(x, backend="cpu") == chunkwise.statistics(image)
+
+
+FUNCTIONS = {
+    "richardson_lucy": lambda x, labels, kernel: chunkwise.richardson_lucy(x, kernel, num_iter=2),
+    "find_boundaries": lambda x, labels, kernel: chunkwise.find_boundaries(labels),
+    "threshold_sauvola": lambda x, labels, kernel: chunkwise.threshold_sauvola(x),
+    "apply_hysteresis_threshold": lambda x, labels, kernel: chunkwise.apply_hysteresis_threshold(x, 0.1, 0.5),
+    "frangi": lambda x, labels, kernel: chunkwise.frangi(x, sigmas=[1, 2]),
+    "skimage gaussian": lambda x, labels, kernel: skimage.filters.gaussian(x, 1.5),
+    "skimage opening": lambda x, labels, kernel: skimage.morphology.opening(x),
+    "skimage label": lambda x, labels, kernel: skimage.measure.label(labels),
+    "skimage relabel_sequential": lambda x, labels, kernel: skimage.segmentation.relabel_sequential(labels)[0],
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_functions_give_arrays_of_the_package_that_they_get(random, core, function):
+    image = make_image(random, (12, 14, 16), "float32") + np.float32(10)
+    labels = chunkwise.label(image > image.mean())
+    kernel = np.ones((3, 3, 3), "float32") / 27
+    result = function(Fake(image), Fake(labels), Fake(kernel))
+    expected = function(image, labels, kernel)
+    assert isinstance(result, Fake) and result.array.dtype == expected.dtype and np.array_equal(result.array, expected)
+
+
+def test_outputs_of_functions_may_be_in_a_devices_memory(random, core):
+    image = make_image(random, (12, 14, 16), "float32")
+    output = Fake(np.empty_like(image))
+    assert skimage.morphology.dilation(Fake(image), out=output) is output
+    assert np.array_equal(output.array, skimage.morphology.dilation(image))
 
 
 def test_streams(random, core):
@@ -359,3 +396,16 @@ def test_on_a_gpu(random, to_device, to_host, kind):
             y = x + 1
         assert np.array_equal(to_host(f(y)), f(image + 1, backend="cpu")), f
     assert chunkwise.statistics(x) == chunkwise.statistics(image)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("to_device, to_host, kind", on_gpu())
+def test_functions_on_a_gpu(random, to_device, to_host, kind, function):
+    image = make_image(random, (40, 50, 60), "float32") + np.float32(10)
+    labels = chunkwise.label(image > image.mean()).astype("int32")
+    kernel = np.ones((3, 3, 3), "float32") / 27
+    result = function(to_device(image), to_device(labels), to_device(kernel))
+    expected = function(image, labels, kernel)
+    assert isinstance(result, kind)
+    # Transforms on devices have other last bits.
+    assert np.allclose(to_host(result), expected, rtol=1e-5)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import filters
+from .._containers import all_take_device_arrays
 from ._common import Array, as_array, missing, real_type, refuse
 
 __all__ = ["equalize_adapthist"]
@@ -47,3 +48,6 @@ def equalize_adapthist(image: Any, kernel_size: Any = None, clip_limit: float = 
     least, most = found.min(initial=np.inf), found.max(initial=-np.inf)
     result: Array = (found - least) / (most - least) if most > least else np.clip(found, 0, 1)
     return result
+
+
+all_take_device_arrays(globals())

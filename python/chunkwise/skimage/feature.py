@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import filters
+from .._containers import all_take_device_arrays
 from ._common import Array, as_array, as_real, missing, refuse
 
 __all__ = ["corner_harris", "structure_tensor"]
@@ -63,3 +64,6 @@ def corner_harris(image: Any, method: str = "k", k: float = 0.05, eps: float = 1
     first, both, last = structure_tensor(array, sigma, **options)
     result: Array = 2 * (first * last - both**2) / (first + last + eps)
     return result
+
+
+all_take_device_arrays(globals())

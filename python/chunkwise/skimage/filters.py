@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, _thresholds, filters, ndimage
+from .._containers import all_take_device_arrays
 from .._windows import Side, extend
 from ._common import Array, as_array, as_real, deliver, missing, real_type, refuse
 
@@ -189,3 +190,6 @@ def apply_hysteresis_threshold(image: Any, low: Any, high: Any, **options: Any) 
     array = as_array(image)
     found: Array = _thresholds.apply_hysteresis_threshold(array, min(low, high), high, **options)
     return found
+
+
+all_take_device_arrays(globals())

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, _measure, filters
+from .._containers import all_take_device_arrays
 from ._common import Array, as_array, is_connected, missing, refuse
 
 __all__ = ["label", "regionprops_table"]
@@ -69,3 +70,6 @@ def regionprops_table(label_image: Any, intensity_image: Any = None, properties:
             if key == name or (key.startswith(name + "-") and key[len(name) + 1:].replace("-", "").isdigit()):
                 result[key.replace("-", separator)] = values
     return result
+
+
+all_take_device_arrays(globals())

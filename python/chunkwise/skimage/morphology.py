@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, filters, ndimage
+from .._containers import all_take_device_arrays
 from ._common import Array, as_array, deliver, is_connected, is_fully_connected, missing, real_type, refuse
 from .measure import label
 
@@ -307,3 +308,6 @@ def isotropic_opening(image: Any, radius: float, out: Any = None, spacing: Any =
 def isotropic_closing(image: Any, radius: float, out: Any = None, spacing: Any = None, **options: Any) -> Array:
     """``skimage.morphology.isotropic_closing``."""
     return isotropic_erosion(isotropic_dilation(image, radius, spacing=spacing, **options), radius, out, spacing, **options)
+
+
+all_take_device_arrays(globals())

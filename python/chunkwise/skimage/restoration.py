@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import filters
+from .._containers import all_take_device_arrays
 from ._common import Array, as_array, missing, refuse
 
 __all__ = ["rolling_ball"]
@@ -35,3 +36,6 @@ def rolling_ball(image: Any, *, radius: Any = 100, kernel: Any = None, nansafe: 
     real = "float32" if array.dtype in (np.float32, np.uint8, np.int8, np.uint16, np.int16) else "float64"
     found = filters.RollingBall(float(radius), background="erosion")(array, output=real, **options)
     return np.asarray(found).astype(array.dtype, copy=False)
+
+
+all_take_device_arrays(globals())

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, _measure, filters
+from .._containers import all_take_device_arrays
 from ._common import Array, as_array, deliver, is_connected, missing, refuse
 from .measure import label
 
@@ -125,3 +126,6 @@ def relabel_sequential(label_field: Any, offset: int = 1) -> tuple[Array, Array,
     inverse = np.zeros(int(numbers[-1]) + 1, array.dtype)
     inverse[numbers] = values
     return numbers[places].reshape(array.shape), forward, inverse
+
+
+all_take_device_arrays(globals())
