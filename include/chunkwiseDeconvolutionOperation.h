@@ -109,12 +109,6 @@ public:
   {
     return true;
   }
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return varying ? "devices do not deconvolve with kernels that vary" : "";
-  }
-
   /** Any of the kernels, for their extent and center. */
   const ConvolutionKernel &
   GetAnyKernel() const

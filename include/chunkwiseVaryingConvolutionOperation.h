@@ -25,12 +25,15 @@ enum class VaryingOrder
  * given to its targets inside, so that every voxel's contribution keeps its sum; of the other modes it has Constant
  * with 0. With the kernels flipped the two orders are each other's adjoint.
  *
- * Computed through transforms, on the CPU in tiles of the image's grid, so that bits do not depend on chunks; in
- * ImageConvolutionOperation's accumulator and with its bound: over an image the
- * relative L2 error stays below 1e-6 in float and 1e-14 in double for kernels of one sign, in both orders. */
+ * Computed through transforms in tiles of the image's grid, so that bits do not depend on chunks; in
+ * ImageConvolutionOperation's accumulator and with its bound: over an image the relative L2 error stays below 1e-6 in
+ * float and 1e-14 in double for kernels of one sign, in both orders. */
 class Chunkwise_EXPORT VaryingConvolutionOperation : public WindowedOperation
 {
 public:
+  /** Planes of at most so many voxels are one tile. */
+  static constexpr std::int64_t MostVoxelsOfPlane = std::int64_t{ 1 } << 26;
+
   /** Nodes of the grid, per axis; 1 along axes that are not spatial. */
   Coordinates nodes{ Coordinates::Filled(1) };
   /** Image positions of the nodes: first + node * spacing. */
@@ -54,6 +57,9 @@ public:
   void
   Validate(const Coordinates & image) const override;
 
+  /** Whether a tile is the whole plane along the two axes of the kernels, see MostVoxelsOfPlane. */
+  bool
+  HasPlanesAsTiles(const Coordinates & image) const;
   /** The convolution with one node's kernel. `flipped`: with that kernel mirrored. */
   ImageConvolutionOperation
   GetNodeOperation(std::int64_t node, bool flipped = false) const;

@@ -50,6 +50,7 @@ public:
     RegisterCudaWiener(m_Kernels);
     RegisterCudaReconstruction(m_Kernels);
     RegisterCudaResample(m_Kernels);
+    RegisterCudaGrids(m_Kernels);
     RegisterCudaSeparable(m_Kernels);
     RegisterCudaVariance(m_Kernels);
     RegisterCudaLaplacian(m_Kernels);

@@ -2,7 +2,10 @@
 #include "chunkwiseCudaVaryingCells.h"
 #include "chunkwiseCudaCellFft.h"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseError.h"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseReservedTables.h"
+#include "chunkwiseRoundUp.h"
 
 #include <algorithm>
 #include <cmath>
@@ -78,7 +81,7 @@ CutAxis(const VaryingConvolutionOperation & operation, int a, std::int64_t n, st
   return cells;
 }
 
-/** How an image is cut into cells. It does not depend on chunks: they cut the cells. */
+/** How the planes of an image are cut into cells. */
 struct CellLayout
 {
   int                   axis[2]{ -1, -1 };
@@ -231,6 +234,10 @@ MakeLayout(const VaryingConvolutionOperation & operation, const Coordinates & im
   CellLayout          best;
   const Coordinates & k = operation.kernels[0]->GetExtent();
   int                 axes = 0;
+  if (!operation.HasPlanesAsTiles(image))
+  {
+    return best;
+  }
   for (int a = 0; a < MaxDimension; ++a)
   {
     if (k[a] > 1)
@@ -423,17 +430,18 @@ public:
     }
   }
 
-  bool
+  void
   Run()
   {
     MakeGrid();
     MakeSource();
     MakeTarget();
-    // The tables that are needed in any case come first.
+    // The plan counts them; then others have taken the memory.
     m_Spectra = GetSpectra();
     if (!m_Spectra)
     {
-      return false;
+      throw DeviceError(
+        DeviceError::Kind::OutOfMemory, "convolution.varying", "", m_Layout.spectraBytes, "no memory for spectra");
     }
     const auto groups = std::max<std::int64_t>(
       1, static_cast<std::int64_t>(std::min(m_Call.scratchBytes, GroupBytes) / m_Layout.GetCellBytes()));
@@ -457,7 +465,6 @@ public:
         at[a] = planes.lower[a];
       }
     }
-    return true;
   }
 
 private:
@@ -715,14 +722,22 @@ CellsOf(const VaryingConvolutionOperation & operation, const CellLayout & layout
 
 } // namespace
 
+bool
+HasVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelKind kind)
+{
+  return !UsesDouble(kind) && GetLayout(operation, image)->Exists();
+}
+
+std::size_t
+TableBytesOfVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image)
+{
+  return RoundUp(GetLayout(operation, image)->spectraBytes) + BytesReservedForTables;
+}
+
 std::size_t
 ScratchOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
 {
-  const auto layout = GetLayout(operation, chunk.image.Extents());
-  if (!layout->Exists() || UsesDouble(chunk.inputKinds[0]))
-  {
-    return 0;
-  }
+  const auto        layout = GetLayout(operation, chunk.image.Extents());
   const std::size_t bytes = layout->GetCellBytes();
   const auto        cells = static_cast<std::size_t>(CellsOf(operation, *layout, chunk.outputBox.Extents()));
   return bytes * std::max<std::size_t>(1, std::min(cells, GroupBytes / bytes));
@@ -732,10 +747,6 @@ double
 CostOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
 {
   const auto layout = GetLayout(operation, chunk.image.Extents());
-  if (!layout->Exists() || UsesDouble(chunk.inputKinds[0]))
-  {
-    return 0;
-  }
   // Spectra are written and read, kernels' spectra are read for each term.
   const Coordinates extent = chunk.outputBox.Extents();
   const double      cells = static_cast<double>(CellsOf(operation, *layout, extent));
@@ -749,16 +760,11 @@ CostOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkSha
          static_cast<double>(PixelSize(chunk.outputKind)) * static_cast<double>(chunk.outputBox.NumberOfVoxels());
 }
 
-bool
+void
 RunVaryingCells(const KernelCall & call)
 {
   const auto & operation = static_cast<const VaryingConvolutionOperation &>(*call.operation);
-  const auto   layout = GetLayout(operation, call.image.Extents());
-  if (!layout->Exists() || UsesDouble(call.inputs[0].kind) || call.scratchBytes < layout->GetCellBytes())
-  {
-    return false;
-  }
-  return CellRun(call, *layout).Run();
+  CellRun(call, *GetLayout(operation, call.image.Extents())).Run();
 }
 
 } // namespace chunkwise

@@ -7,23 +7,31 @@
 
 #include <cstdio>
 
-// A convolution that varies along two axes, in float, all cells of a chunk together: each cell is transformed once,
+// A convolution that varies along two axes, in float, all cells of a plane together: each cell is transformed once,
 // multiplied by the spectra of the nodes around it, which are kept, and each product is transformed back and weighted;
 // in the other order each weighted input is transformed, and the sum of the products once back.
 namespace chunkwise
 {
 
-/** The bytes of a chunk's scratch that cells take; 0 if they cannot be used. */
+/** Whether an image is computed so, by image and kernels alone. The rest of this file is for such images alone, and
+ * for chunks of whole planes. */
+bool
+HasVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelKind kind);
+
+/** The bytes of a chunk's scratch. */
 std::size_t
 ScratchOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkShape & chunk);
 
-/** Device memory traffic of a chunk in bytes; 0 if they cannot be used. */
+/** The bytes of the kernels' spectra, which are kept, and of what must stay free beside them. */
+std::size_t
+TableBytesOfVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image);
+
+/** Device memory traffic of a chunk in bytes. */
 double
 CostOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkShape & chunk);
 
-/** False, and nothing is done, if they cannot be used, or there is no room to keep the spectra. With
- * VaryingOrder::WeightThenConvolve the output's voxels are added to, and must be numbers. */
-bool
+/** With VaryingOrder::WeightThenConvolve the output's voxels are added to, and must be numbers. */
+void
 RunVaryingCells(const KernelCall & call);
 
 /** All nodes' weights along an axis, [node][image index]. */

@@ -12,10 +12,10 @@
 #include <type_traits>
 #include <vector>
 
-// In float along two axes all cells of the chunk together, see chunkwiseCudaVaryingCells.h; what follows here is for
-// all others. One node after the other, each as a convolution of the part of the image that it reaches: its result is
-// weighted and added to the sums of the chunk, or its input is weighted first. Nodes are added in their order at every
-// voxel.
+// In float along two axes all cells of a plane together, see chunkwiseCudaVaryingCells.h; what follows here is for all
+// others. In each tile one node after the other, each as a convolution of the part of the tile that it reaches: its
+// result is weighted and added to the sums of the chunk, or its input is weighted first. Nodes are added in their order
+// at every voxel. Tiles are computed whole, so that bits do not depend on chunks.
 namespace chunkwise
 {
 
@@ -101,30 +101,32 @@ WeighKernel(Voxels<const TPixel> in, Box box, AxisWeights<T> weights, SpreadFact
   });
 }
 
-/** A dense part, weighted, to the sums. */
+/** The voxels of `box` of a dense part, weighted, to the sums. */
 template <typename T>
 __global__ void
-AddKernel(const T * __restrict__ part, Box box, AxisWeights<T> weights, Voxels<T> sums)
+AddKernel(Voxels<const T> part, Box box, AxisWeights<T> weights, Voxels<T> sums)
 {
-  ForRows(box, [&](const Coordinates & at, std::int64_t first, std::int64_t width) {
-    const T   ofRow = weights.OfRow(at);
-    T * const row = &sums[at];
+  ForRows(box, [&](const Coordinates & at, std::int64_t, std::int64_t width) {
+    const T         ofRow = weights.OfRow(at);
+    const T * const from = &part[at];
+    T * const       row = &sums[at];
     for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
     {
-      row[x] = fma(part[first + x], weights.Of(ofRow, at.axis[0] + x), row[x]);
+      row[x] = fma(from[x], weights.Of(ofRow, at.axis[0] + x), row[x]);
     }
   });
 }
 
 template <typename T, typename TOut>
 __global__ void
-FinishKernel(const T * __restrict__ sums, Voxels<TOut> out)
+FinishKernel(Voxels<const T> sums, Voxels<TOut> out)
 {
-  ForRows(out.box, [&](const Coordinates & at, std::int64_t first, std::int64_t width) {
-    TOut * const row = &out[at];
+  ForRows(out.box, [&](const Coordinates & at, std::int64_t, std::int64_t width) {
+    const T * const from = &sums[at];
+    TOut * const    row = &out[at];
     for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
     {
-      row[x * out.stride.axis[0]] = ConvertResult<TOut>(sums[first + x]);
+      row[x * out.stride.axis[0]] = ConvertResult<TOut>(from[x]);
     }
   });
 }
@@ -135,7 +137,7 @@ BlocksForRows(const Box & box)
   return static_cast<int>(BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1));
 }
 
-/** The convolution of a part of the image with one node's kernel: no tile of the image. */
+/** The convolution of a part of the image with one node's kernel: no tile of it. */
 class NodeConvolution : public ImageConvolutionOperation
 {
 public:
@@ -156,6 +158,21 @@ NodeKernel(const VaryingConvolutionOperation & operation, const KernelRegistry *
   return kernels->Get(operation.GetNodeOperation(0).GetName(), operation.GetName());
 }
 
+/** The steps in which a chunk's tiles are gone through: several planes that lie across two axes are one part. */
+Coordinates
+StepsOf(const VaryingConvolutionOperation & operation, const Coordinates & image, const Coordinates & chunk)
+{
+  Coordinates steps = operation.GetTile(image);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (steps[a] == 2 && operation.kernels[0]->GetExtent()[a] == 1)
+    {
+      steps[a] = std::min(image[a], chunk[a] + 2);
+    }
+  }
+  return steps;
+}
+
 /** The layout of the scratch: sums of the chunk, one part's result, one part's weighted input, and the convolution's
  * own. */
 template <typename T>
@@ -170,9 +187,10 @@ struct VaryingLayout
                 PixelKind kind, const KernelRegistry * kernels)
   {
     const bool        spreads = operation.order == VaryingOrder::WeightThenConvolve;
-    const Coordinates reach = operation.GetLargestReach(output, image);
-    NodeConvolution   node(operation.GetNodeOperation(0));
-    ChunkShape        shape;
+    const Coordinates reach =
+      operation.GetLargestReach(Box::FromExtent(StepsOf(operation, image, output.Extents())), image);
+    NodeConvolution node(operation.GetNodeOperation(0));
+    ChunkShape      shape;
     shape.outputBox = Box::FromExtent(reach);
     shape.image = Box::FromExtent(image);
     shape.inputKinds[0] = kind;
@@ -232,18 +250,64 @@ public:
   void
   Run() const
   {
-    const Box & output = m_Call.output.box;
-    CheckCuda(
-      cudaMemsetAsync(m_Sums, 0, static_cast<std::size_t>(output.NumberOfVoxels()) * sizeof(T), StreamOf(m_Call)),
-      "cudaMemsetAsync");
-    const bool added = AddCells();
-    for (std::size_t i = 0; !added && i < m_Operation.kernels.size(); ++i)
+    CheckCuda(cudaMemsetAsync(
+                m_Sums, 0, static_cast<std::size_t>(m_Call.output.box.NumberOfVoxels()) * sizeof(T), StreamOf(m_Call)),
+              "cudaMemsetAsync");
+    const Box         computed = AlignToTiles(m_Call.output.box, m_Operation.GetTile(m_Image), m_Call.image);
+    const Coordinates steps = StepsOf(m_Operation, m_Image, m_Call.output.box.Extents());
+    Box               part;
+    for (Coordinates at = computed.lower; NextPart(computed, steps, at, part);)
+    {
+      AddPart(part);
+    }
+    Finish(m_Call, m_Sums, m_Call.output.box);
+  }
+
+  /** Stores what the sums of a box have of the call's output. */
+  static void
+  Finish(const KernelCall & call, const T * sums, const Box & box)
+  {
+    DispatchPixelKind(call.output.kind, [&](auto out) {
+      using Out = decltype(out);
+      FinishKernel<T, Out><<<BlocksForRows(call.output.box), 256, 0, StreamOf(call)>>>(DenseVoxels(sums, box),
+                                                                                       VoxelsOf<Out>(call.output));
+      CheckLaunch("FinishKernel");
+    });
+  }
+
+private:
+  /** The part of `box` that begins at `at`, which moves on to the next one; false: there are no more. */
+  static bool
+  NextPart(const Box & box, const Coordinates & steps, Coordinates & at, Box & part)
+  {
+    if (at[MaxDimension - 1] >= box.upper[MaxDimension - 1])
+    {
+      return false;
+    }
+    part.lower = at;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      part.upper[a] = std::min(at[a] + steps[a], box.upper[a]);
+    }
+    for (int a = 0; a < MaxDimension && (at[a] += steps[a]) >= box.upper[a] && a + 1 < MaxDimension; ++a)
+    {
+      at[a] = box.lower[a];
+    }
+    return true;
+  }
+
+  /** Adds what all nodes contribute to a tile. */
+  void
+  AddPart(const Box & tile) const
+  {
+    for (std::size_t i = 0; i < m_Operation.kernels.size(); ++i)
     {
       const auto        node = static_cast<std::int64_t>(i);
       const Coordinates position = m_Operation.GetNodePosition(node);
       const Box         support = m_Operation.GetSupport(position, m_Image);
-      const Box         reach = m_Operation.GetReach(support, output);
-      if (support.IsEmpty() || reach.IsEmpty())
+      const Box         reach = m_Operation.GetReach(support, tile);
+      const Box         kept = Intersect(reach, m_Call.output.box);
+      if (support.IsEmpty() || kept.IsEmpty())
       {
         continue;
       }
@@ -255,35 +319,14 @@ public:
       if (m_Operation.order == VaryingOrder::ConvolveThenWeight)
       {
         Convolve(NodeConvolution(m_Operation.GetNodeOperation(node)), m_Call.inputs[0], m_Call.image, reach);
-        Add(reach, weights);
+        Add(reach, kept, weights);
       }
       else
       {
         Spread(node, support, reach, weights);
-        Add(reach, AxisWeights<T>{});
+        Add(reach, kept, AxisWeights<T>{});
       }
     }
-    DispatchPixelKind(m_Call.output.kind, [&](auto out) {
-      using Out = decltype(out);
-      FinishKernel<T, Out><<<BlocksForRows(output), 256, 0, StreamOf(m_Call)>>>(m_Sums, VoxelsOf<Out>(m_Call.output));
-      CheckLaunch("FinishKernel");
-    });
-  }
-
-private:
-  /** Adds all nodes at once to the sums, if it can be done. */
-  bool
-  AddCells() const
-  {
-    if (m_Operation.order == VaryingOrder::ConvolveThenWeight || std::is_same<T, double>::value)
-    {
-      return false;
-    }
-    KernelCall call = m_Call;
-    call.output = DenseView(m_Sums, PixelKindOf<T>(), m_Call.output.box);
-    call.scratch = m_Part;
-    call.scratchBytes = m_Call.scratchBytes - (reinterpret_cast<char *>(m_Part) - reinterpret_cast<char *>(m_Sums));
-    return RunVaryingCells(call);
   }
 
   void
@@ -344,10 +387,10 @@ private:
   }
 
   void
-  Add(const Box & part, const AxisWeights<T> & weights) const
+  Add(const Box & part, const Box & kept, const AxisWeights<T> & weights) const
   {
-    AddKernel<T><<<BlocksForRows(part), 256, 0, StreamOf(m_Call)>>>(
-      m_Part, part, weights, DenseVoxels(m_Sums, m_Call.output.box));
+    AddKernel<T><<<BlocksForRows(kept), 256, 0, StreamOf(m_Call)>>>(
+      DenseVoxels<const T>(m_Part, part), kept, weights, DenseVoxels(m_Sums, m_Call.output.box));
     CheckLaunch("AddKernel");
   }
 
@@ -363,22 +406,64 @@ private:
   const T *                           m_Weights[MaxDimension]{};
 };
 
+/** A chunk with the whole planes of which it has parts. */
+ChunkShape
+WithWholePlanes(const VaryingConvolutionOperation & operation, ChunkShape chunk)
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (operation.kernels[0]->GetExtent()[a] > 1)
+    {
+      chunk.outputBox.lower[a] = chunk.image.lower[a];
+      chunk.outputBox.upper[a] = chunk.image.upper[a];
+    }
+  }
+  return chunk;
+}
+
+/** Bytes of sums beside the scratch of cells: they are added to, or only a part of them is stored. */
+std::size_t
+BytesOfCellSums(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
+{
+  const Box planes = WithWholePlanes(operation, chunk).outputBox;
+  return operation.order == VaryingOrder::WeightThenConvolve || !(planes == chunk.outputBox)
+           ? RoundUp(static_cast<std::size_t>(planes.NumberOfVoxels()) * sizeof(float))
+           : 0;
+}
+
+void
+RunCells(const KernelCall & call)
+{
+  const auto & operation = static_cast<const VaryingConvolutionOperation &>(*call.operation);
+  ChunkShape   chunk;
+  chunk.outputBox = call.output.box;
+  chunk.image = call.image;
+  const std::size_t bytes = BytesOfCellSums(operation, chunk);
+  if (bytes == 0)
+  {
+    return RunVaryingCells(call);
+  }
+  const Box     planes = WithWholePlanes(operation, chunk).outputBox;
+  float * const sums = static_cast<float *>(call.scratch);
+  KernelCall    cells = call;
+  cells.output = DenseView(sums, PixelKind::Float32, planes);
+  cells.scratch = static_cast<char *>(call.scratch) + bytes;
+  cells.scratchBytes = call.scratchBytes - bytes;
+  CheckCuda(cudaMemsetAsync(sums, 0, bytes, StreamOf(call)), "cudaMemsetAsync");
+  RunVaryingCells(cells);
+  DeviceVarying<float>::Finish(call, sums, planes);
+}
+
 void
 RunVarying(const KernelCall & call)
 {
-  if (static_cast<const VaryingConvolutionOperation &>(*call.operation).order == VaryingOrder::ConvolveThenWeight &&
-      RunVaryingCells(call))
-  {
-    return;
-  }
   if (UsesDouble(call.inputs[0].kind))
   {
-    DeviceVarying<double>(call).Run();
+    return DeviceVarying<double>(call).Run();
   }
-  else
-  {
-    DeviceVarying<float>(call).Run();
-  }
+  const auto & operation = static_cast<const VaryingConvolutionOperation &>(*call.operation);
+  HasVaryingCells(operation, call.image.Extents(), call.inputs[0].kind) ? RunCells(call)
+                                                                        : DeviceVarying<float>(call).Run();
 }
 
 std::size_t
@@ -391,23 +476,33 @@ ScratchOfVarying(const Operation & operation, const ChunkShape & chunk)
   {
     return VaryingLayout<double>(varying, chunk.outputBox, image, kind, chunk.kernels).Total();
   }
-  // Cells need room for their spectra, which only a run can know to be there.
-  const VaryingLayout<float> layout(varying, chunk.outputBox, image, kind, chunk.kernels);
-  const std::size_t          sums = varying.order == VaryingOrder::WeightThenConvolve ? layout.sums : 0;
-  return std::max(layout.Total(), sums + ScratchOfVaryingCells(varying, chunk));
+  return HasVaryingCells(varying, image, kind)
+           ? BytesOfCellSums(varying, chunk) + ScratchOfVaryingCells(varying, WithWholePlanes(varying, chunk))
+           : VaryingLayout<float>(varying, chunk.outputBox, image, kind, chunk.kernels).Total();
+}
+
+std::size_t
+TableBytesOfVarying(const Operation & operation, const ChunkShape & chunk)
+{
+  const auto & varying = static_cast<const VaryingConvolutionOperation &>(operation);
+  return HasVaryingCells(varying, chunk.image.Extents(), chunk.inputKinds[0])
+           ? TableBytesOfVaryingCells(varying, chunk.image.Extents())
+           : 0;
 }
 
 /** The nodes' parts cover the chunk about twice along each axis of the grid, each with its halo. */
 double
 CostOfVarying(const Operation & operation, const ChunkShape & chunk)
 {
-  const auto & varying = static_cast<const VaryingConvolutionOperation &>(operation);
-  if (const double cells = CostOfVaryingCells(varying, chunk))
+  const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
+  const Coordinates image = chunk.image.Extents();
+  if (HasVaryingCells(varying, image, chunk.inputKinds[0]))
   {
-    return cells;
+    return CostOfVaryingCells(varying, WithWholePlanes(varying, chunk));
   }
-  const Coordinates reach = varying.GetLargestReach(chunk.outputBox, chunk.image.Extents());
-  ChunkShape        part = chunk;
+  const Coordinates reach =
+    varying.GetLargestReach(Box::FromExtent(StepsOf(varying, image, chunk.outputBox.Extents())), image);
+  ChunkShape part = chunk;
   part.outputBox = Box::FromExtent(reach);
   part.outputKind = UsesDouble(chunk.inputKinds[0]) ? PixelKind::Float64 : PixelKind::Float32;
   double parts = 1;
@@ -429,11 +524,12 @@ CostOfVarying(const Operation & operation, const ChunkShape & chunk)
 void
 RegisterCudaVaryingConvolution(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunVarying;
-  kernel.scratchBytes = ScratchOfVarying;
-  kernel.cost = CostOfVarying;
-  registry.Register("convolution.varying", { kernel });
+  KernelSet kernels;
+  kernels.compute.run = RunVarying;
+  kernels.compute.scratchBytes = ScratchOfVarying;
+  kernels.compute.cost = CostOfVarying;
+  kernels.tableBytes = TableBytesOfVarying;
+  registry.Register("convolution.varying", kernels);
 }
 
 } // namespace chunkwise

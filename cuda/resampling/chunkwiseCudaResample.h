@@ -9,6 +9,8 @@ class KernelRegistry;
 
 void
 RegisterCudaResample(KernelRegistry & registry);
+void
+RegisterCudaGrids(KernelRegistry & registry);
 
 } // namespace chunkwise
 

@@ -186,7 +186,7 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
     names = filter._names_of([input, *others])
     if not 1 <= len(shape) <= 5:
         raise _core.ParameterError(f"input: it has {len(shape)} dimensions; images have 1 to 5")
-    if row.has_grid or options.get("backend") == "cpu":
+    if options.get("backend") == "cpu":
         return _through_host(filter, input, others, output, options)
     if filter.is_automatic:
         if 0 in shape:

@@ -35,21 +35,41 @@ VaryingConvolutionOperation::GetHalo(const Coordinates & image) const
   return GetNodeOperation(0).GetHalo(image);
 }
 
+bool
+VaryingConvolutionOperation::HasPlanesAsTiles(const Coordinates & image) const
+{
+  int    axes = 0;
+  double voxels = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (kernels[0]->GetExtent()[a] > 1)
+    {
+      ++axes;
+      voxels *= static_cast<double>(image[a]);
+    }
+  }
+  return axes == 2 && voxels <= static_cast<double>(MostVoxelsOfPlane);
+}
+
 Coordinates
 VaryingConvolutionOperation::GetTile(const Coordinates & image) const
 {
   // Larger than what most nodes reach, so that few of them meet two tiles.
   const ConvolutionBlock roles = ConvolutionBlock::Largest(GetNodeOperation(0), Coordinates::Filled(1), image);
+  const bool             hasPlanes = HasPlanesAsTiles(image);
   Coordinates            tile = Coordinates::Filled(1);
   for (int r = 0; r < MaxDimension; ++r)
   {
     const ConvolutionBlock::Axis & axis = roles.role[r];
     const std::int64_t             n = image[axis.axis];
-    const std::int64_t             most = std::max(ConvolutionBlock::LongestTile, 8 * axis.kernel);
+    const std::int64_t             most = hasPlanes ? n : std::max(ConvolutionBlock::LongestTile, 8 * axis.kernel);
     const std::int64_t             count = (n + most - 1) / most;
     tile[axis.axis] = axis.transformed ? (n + count - 1) / count
                       : r == 1         ? std::min(n, ConvolutionBlock::RowsOfTile)
                                        : 1;
+    // Two planes may share a transform.
+    tile[axis.axis] =
+      r == 2 && !axis.transformed && roles.role[1].transformed ? std::min<std::int64_t>(n, 2) : tile[axis.axis];
   }
   return tile;
 }

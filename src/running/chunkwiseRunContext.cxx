@@ -2,6 +2,7 @@
 #include "chunkwiseRunContext.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseReservedTables.h"
 
 #include <algorithm>
 #include <chrono>
@@ -21,8 +22,9 @@ namespace
 /** The most that a device keeps between runs; a run of a device with little memory begins without what was kept. */
 constexpr std::size_t MostTableBytes = std::size_t{ 512 } << 20;
 constexpr std::size_t MostHostTableBytes = std::size_t{ 256 } << 20;
-/** Tables that a run can do without leave this part of a budget free. */
+/** Tables that are made leave this part of a budget free, or as much as this, for others. */
 constexpr std::size_t ReservedPart = 16;
+constexpr std::size_t MostReserved = BytesReservedForTables;
 
 // Blocks are mapped, so that freeing gives them back to the system: the C library keeps what short-lived threads
 // have freed, beyond any budget. The sanitizers see only what it allocates.
@@ -211,7 +213,7 @@ CachedTables::GetMade(const std::string & key, std::size_t bytes, const std::fun
 {
   const auto make = [&] {
     // The rest is for the tables that a run cannot do without.
-    const std::size_t limit = m_MemoryLimit - m_MemoryLimit / ReservedPart;
+    const std::size_t limit = m_MemoryLimit - std::min(m_MemoryLimit / ReservedPart, MostReserved);
     const auto        block = std::make_shared<ArenaBlock>(m_State.memory, bytes, limit);
     fill(block->Get());
     return ResourceCache::Entry{ std::shared_ptr<void>(block, block->Get()), bytes };

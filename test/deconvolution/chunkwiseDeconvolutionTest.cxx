@@ -450,7 +450,9 @@ protected:
     Weights,
     TotalVariation,
     Plane,
-    Landweber
+    Landweber,
+    Varying,
+    VaryingPlane
   };
   void
   CompareCuts(Trial trial);
@@ -460,7 +462,8 @@ void
 DeconvolutionOnDevices::CompareCuts(Trial trial)
 {
   std::mt19937 random(84 + static_cast<unsigned int>(trial));
-  const bool   isPlane = trial == Trial::Plane;
+  const bool   isPlane = trial == Trial::Plane || trial == Trial::VaryingPlane;
+  const bool   varies = trial == Trial::Varying || trial == Trial::VaryingPlane;
   // CUDA has fast transforms from a length of 86 on.
   const Coordinates solid =
     GetParam() == Place::Cuda ? Coordinates{ { 100, 94, 130, 1, 1 } } : Coordinates{ { 20, 18, 110, 1, 1 } };
@@ -468,6 +471,22 @@ DeconvolutionOnDevices::CompareCuts(Trial trial)
   DeconvolutionTrial<float> t(random, extent);
   t.operation->kernel =
     RandomLight(random, isPlane ? Coordinates{ { 9, 8, 1, 1, 1 } } : Coordinates{ { 5, 4, 5, 1, 1 } });
+  if (varies)
+  {
+    const auto varying = std::make_shared<VaryingConvolutionOperation>();
+    varying->nodes = { { 2, 3, 1, 1, 1 } };
+    for (int a = 0; a < 2; ++a)
+    {
+      varying->spacing[a] = static_cast<double>(extent[a]) / static_cast<double>(varying->nodes[a]);
+      varying->first[a] = (varying->spacing[a] - 1) / 2;
+    }
+    for (int node = 0; node < 6; ++node)
+    {
+      varying->kernels.push_back(RandomLight(random, t.operation->kernel->GetExtent()));
+    }
+    t.operation->varying = varying;
+    t.operation->kernel = nullptr;
+  }
   t.operation->iterations = 3;
   t.operation->hasWeights = isPlane || trial == Trial::Weights;
   t.operation->hasStart = trial == Trial::Landweber;
@@ -496,7 +515,7 @@ DeconvolutionOnDevices::CompareCuts(Trial trial)
   request.devices.clear();
   const ExecutionReport onAll = GetManager().Execute(request);
   compare(onAll, "on all devices");
-  if (GetParam() == Place::Fake && !isPlane && t.operation->totalVariation == 0)
+  if (GetParam() == Place::Fake && !isPlane && !varies && t.operation->totalVariation == 0)
   {
     // The image has two tiles.
     ASSERT_EQ(onAll.chunksPerDevice.size(), 2u);
@@ -567,6 +586,16 @@ TEST_P(DeconvolutionOnDevices, GivesTheSameBitsInAPlane)
 TEST_P(DeconvolutionOnDevices, GivesTheSameBitsByLandweber)
 {
   CompareCuts(Trial::Landweber);
+}
+
+TEST_P(DeconvolutionOnDevices, GivesTheSameBitsWithKernelsThatVary)
+{
+  CompareCuts(Trial::Varying);
+}
+
+TEST_P(DeconvolutionOnDevices, GivesTheSameBitsWithKernelsThatVaryInAPlane)
+{
+  CompareCuts(Trial::VaryingPlane);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fake, DeconvolutionOnDevices, testing::Values(Place::Fake));

@@ -220,8 +220,7 @@ TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
         const bool isOfOneSide = role == &KernelSet::amend || role == &KernelSet::isOpen ||
                                  role == &KernelSet::settle || role == &KernelSet::head;
         // So far the CPU alone has these.
-        const bool isOfHost =
-          name == "watershed" || name == "bin" || name == "rearrange" || name == "deconvolution.spectral";
+        const bool isOfHost = name == "watershed" || name == "deconvolution.spectral";
         if (!isOfOneSide && !isOfHost && kernels.Find(name, role))
         {
           names.push_back(KernelRegistry::Describe(name, role));

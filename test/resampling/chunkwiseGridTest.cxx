@@ -284,6 +284,73 @@ TEST(Rearrange, CopiesVoxelsHoweverTheImageIsCut)
   CompareArrangements<double>(5, 40);
 }
 
+class GridsOnDevices : public KernelTest
+{
+protected:
+  /** The whole image, and with the least memory, beside the CPU's. */
+  template <typename TPixel, typename TOperation>
+  void
+  CompareWithCpu(std::mt19937 & random, std::shared_ptr<TOperation> operation)
+  {
+    std::vector<TPixel> voxels(static_cast<std::size_t>(Box::FromExtent(operation->image).NumberOfVoxels()));
+    const int           trial = static_cast<int>(random() % 4);
+    std::generate(voxels.begin(), voxels.end(), [&] { return RandomVoxel<TPixel>(random, trial); });
+    GridTrial<TPixel, TPixel, TOperation> t(operation, voxels);
+    Manager                               host({});
+    const std::vector<TPixel>             expected = t.Run(host);
+    t.request.backend = GetBackend();
+    const auto compare = [&] {
+      const std::vector<TPixel> found = t.Run(GetManager());
+      EXPECT_EQ(t.report.backend, "cuda");
+      EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(TPixel)), 0) << operation->GetKey();
+    };
+    compare();
+    t.request.budgets.device = 1;
+    try
+    {
+      t.Run(GetManager());
+      ADD_FAILURE() << "one byte of a device is enough";
+    }
+    catch (const BudgetError & error)
+    {
+      t.request.budgets.device = error.needed + random() % error.needed;
+    }
+    compare();
+  }
+  template <typename TPixel>
+  void
+  CompareAll(std::mt19937 & random)
+  {
+    for (int trial = 0; trial < 24; ++trial)
+    {
+      const auto bin = std::make_shared<BinOperation>();
+      bin->image = trial % 8 == 7 ? Coordinates{ { 3000, 4, 3, 1, 2 } } : RandomExtent(random, 24);
+      bin->method = static_cast<BinMethod>(trial % 6);
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const std::int64_t factors[] = { 2, 1, 3, 7 };
+        bin->factor[a] = std::min(factors[random() % 4], bin->image[a]);
+      }
+      CompareWithCpu<TPixel>(random, bin);
+      CompareWithCpu<TPixel>(random, RandomArrangement(random));
+    }
+  }
+};
+
+TEST_P(GridsOnDevices, HaveTheBitsOfTheCpu)
+{
+  std::mt19937 random(6);
+  CompareAll<std::uint8_t>(random);
+  CompareAll<std::int16_t>(random);
+  CompareAll<std::uint32_t>(random);
+  CompareAll<std::int64_t>(random);
+  CompareAll<float>(random);
+  CompareAll<double>(random);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fake, GridsOnDevices, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, GridsOnDevices, testing::Values(Place::Cuda));
+
 TEST(Grids, BoxesNeedNoMoreInputThanTheySayBeforeAndMoveInOneDirection)
 {
   std::mt19937 random(6);
