@@ -10,6 +10,7 @@
 #include "chunkwiseFilters.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <algorithm>
 #include <chrono>
@@ -275,6 +276,7 @@ Run(Report & report, Device & device, const Row & row, const BufferView & image,
 }
 
 constexpr const char * DeconvolutionTitle = "Richardson-Lucy, an iteration, kernel 33^3";
+constexpr const char * VaryingTitle = "Richardson-Lucy, an iteration, 4 x 4 x 4 kernels of 33^3";
 
 /** The time of an iteration, from what a run says of its progress. */
 class IterationTimer : public Monitor
@@ -321,28 +323,31 @@ void
 RunDeconvolution(Report & report, const BufferView & image, bool onHostToo)
 {
   constexpr std::int64_t n = 33;
-  std::vector<double>    weights;
-  for (std::int64_t i = 0; i < n * n * n; ++i)
-  {
-    const auto square = [](std::int64_t x) { return static_cast<double>((x - n / 2) * (x - n / 2)); };
-    weights.push_back(std::exp(-(square(i % n) + square(i / n % n)) / 32 - square(i / n / n) / 98));
-  }
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (double & weight : weights)
-  {
-    weight /= sum;
-  }
+  const auto             makeKernel = [](double width) {
+    std::vector<double> weights;
+    for (std::int64_t i = 0; i < n * n * n; ++i)
+    {
+      const auto square = [](std::int64_t x) { return static_cast<double>((x - n / 2) * (x - n / 2)); };
+      weights.push_back(
+        std::exp(-((square(i % n) + square(i / n % n)) / 32 + square(i / n / n) / 98) / (width * width)));
+    }
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    for (double & weight : weights)
+    {
+      weight /= sum;
+    }
+    return std::make_shared<ConvolutionKernel>(
+      Coordinates{ { n, n, n, 1, 1 } }, Coordinates{ { n / 2, n / 2, n / 2, 0, 0 } }, std::move(weights));
+  };
   auto operation = std::make_shared<DeconvolutionOperation>();
   operation->image = image.box.Extents();
-  operation->kernel = std::make_shared<ConvolutionKernel>(
-    Coordinates{ { n, n, n, 1, 1 } }, Coordinates{ { n / 2, n / 2, n / 2, 0, 0 } }, std::move(weights));
-  operation->triesDevices = true;
+  operation->kernel = makeKernel(1);
   std::vector<float> result(static_cast<std::size_t>(image.box.NumberOfVoxels()));
   ExecutionRequest   request;
   request.image = request.region = image.box;
   request.inputs = { image };
   request.output = DenseView(result.data(), PixelKind::Float32, image.box);
-  const auto add = [&](const char * where, std::int64_t iterations) {
+  const auto add = [&](const char * title, const char * where, std::int64_t iterations) {
     // Two iterations warm up; after the last one the result is written.
     const auto some = std::make_shared<DeconvolutionOperation>(*operation);
     some->iterations = iterations + 3;
@@ -351,18 +356,32 @@ RunDeconvolution(Report & report, const BufferView & image, bool onHostToo)
     IterationTimer timer(5 / parts, (parts - 2) / parts);
     Manager::GetGlobal().Execute(request, &timer);
     report.Add("deconvolution",
-               std::string(DeconvolutionTitle) + "; " + std::to_string(image.box.Extent(0)) + "^3 float32 to float32" +
-                 where,
+               std::string(title) + "; " + std::to_string(image.box.Extent(0)) + "^3 float32 to float32" + where,
                1e3 / static_cast<double>(iterations) * timer.GetSeconds(),
                "ms");
   };
   request.backend = BackendChoice::CUDA;
-  add("", 50);
+  add(DeconvolutionTitle, "", 50);
   if (onHostToo)
   {
     request.budgets.device = std::size_t{ 4 } << 30;
-    add(", host to host", 3);
+    add(DeconvolutionTitle, ", host to host", 3);
+    request.budgets.device = 0;
   }
+  const auto varying = std::make_shared<VaryingConvolutionOperation>();
+  for (int a = 0; a < 3; ++a)
+  {
+    varying->nodes[a] = 4;
+    varying->spacing[a] = static_cast<double>(image.box.Extent(a)) / 4;
+    varying->first[a] = (varying->spacing[a] - 1) / 2;
+  }
+  for (int node = 0; node < 64; ++node)
+  {
+    varying->kernels.push_back(makeKernel(0.6 + 0.01 * node));
+  }
+  operation->varying = varying;
+  operation->kernel = nullptr;
+  add(VaryingTitle, "", 5);
 }
 
 } // namespace

@@ -731,7 +731,23 @@ HasVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates
 std::size_t
 TableBytesOfVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image)
 {
-  return RoundUp(GetLayout(operation, image)->spectraBytes) + BytesReservedForTables;
+  const auto layout = GetLayout(operation, image);
+  const auto bytes = [](std::int64_t numbers) { return RoundUp(static_cast<std::size_t>(numbers) * sizeof(float)); };
+  const auto kernels = static_cast<std::int64_t>(operation.kernels.size());
+  const ImageConvolutionOperation node = operation.GetNodeOperation(0);
+  // Weights of kernels, factors, sums of constants, and twiddles there and back.
+  std::size_t sum = bytes(kernels * operation.kernels[0]->GetNumberOfTaps()) + bytes(kernels) +
+                    2 * bytes(2 * layout->rows->fixed->length) + 2 * bytes(2 * layout->columns->fixed->length);
+  if (node.Renormalizes())
+  {
+    sum += bytes(kernels * Box::FromExtent(ConvolutionFactors::States(node, image)).NumberOfVoxels());
+  }
+  for (int i = 0; i < 2; ++i)
+  {
+    const int a = layout->axis[i];
+    sum += bytes(operation.nodes[a] * image[a]) + RoundUp(layout->intervals[i].size() * sizeof(CellInterval));
+  }
+  return sum + RoundUp(layout->spectraBytes) + BytesReservedForTables;
 }
 
 std::size_t

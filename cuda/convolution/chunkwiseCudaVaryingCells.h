@@ -22,7 +22,7 @@ HasVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates
 std::size_t
 ScratchOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkShape & chunk);
 
-/** The bytes of the kernels' spectra, which are kept, and of what must stay free beside them. */
+/** The bytes of all tables: those of the kernels' spectra, and what must stay free beside them, too. */
 std::size_t
 TableBytesOfVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image);
 

@@ -484,10 +484,35 @@ ScratchOfVarying(const Operation & operation, const ChunkShape & chunk)
 std::size_t
 TableBytesOfVarying(const Operation & operation, const ChunkShape & chunk)
 {
-  const auto & varying = static_cast<const VaryingConvolutionOperation &>(operation);
-  return HasVaryingCells(varying, chunk.image.Extents(), chunk.inputKinds[0])
-           ? TableBytesOfVaryingCells(varying, chunk.image.Extents())
-           : 0;
+  const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
+  const Coordinates image = chunk.image.Extents();
+  if (HasVaryingCells(varying, image, chunk.inputKinds[0]))
+  {
+    return TableBytesOfVaryingCells(varying, image);
+  }
+  const std::size_t size = UsesDouble(chunk.inputKinds[0]) ? 8 : 4;
+  const auto        bytes = [&](std::int64_t numbers) { return RoundUp(static_cast<std::size_t>(numbers) * size); };
+  const ImageConvolutionOperation node = varying.GetNodeOperation(0);
+  // Weights and factors of each kernel.
+  std::size_t ofKernel = bytes(node.kernel->GetNumberOfTaps());
+  ofKernel +=
+    node.Renormalizes() ? bytes(Box::FromExtent(ConvolutionFactors::States(node, image)).NumberOfVoxels()) : 0;
+  std::size_t       sum = varying.kernels.size() * ofKernel;
+  const Coordinates tile = varying.GetTile(image);
+  const Coordinates reach =
+    varying.GetLargestReach(Box::FromExtent(StepsOf(varying, image, chunk.outputBox.Extents())), image);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (node.kernel->GetExtent()[a] > 1)
+    {
+      // Parts of several extents, each with twiddles there and back, or those of all passes, and positions.
+      const std::int64_t length = 2 * (reach[a] + 2 * node.kernel->GetExtent()[a]);
+      const std::int64_t parts = varying.nodes[a] * ((image[a] + tile[a] - 1) / tile[a]);
+      sum += static_cast<std::size_t>(parts) * 3 * bytes(2 * length);
+    }
+    sum += varying.nodes[a] > 1 ? bytes(varying.nodes[a] * image[a]) : 0;
+  }
+  return sum;
 }
 
 /** The nodes' parts cover the chunk about twice along each axis of the grid, each with its halo. */

@@ -354,7 +354,8 @@ RunPlanes(const KernelCall & call, const DerivativeOperation & operation, std::s
   lines.outer = out.Extent(3) * out.Extent(4);
   lines.inner = out.Extent(0) * out.Extent(1);
   lines.outCount = out.Extent(2);
-  const LineGrid grid(lines, DerivativeColumns, 2 * z.radius);
+  LineGrid grid(lines, DerivativeColumns, 2 * z.radius);
+  grid.segment = (grid.segment + DerivativeOutputs<false> - 1) / DerivativeOutputs<false> * DerivativeOutputs<false>;
   if (operation.TakesMatrix())
   {
     DerivativeColumnKernel<true><<<grid.blocks, DerivativeColumns, sizeof(DerivativeMatrixStage), StreamOf(call)>>>(

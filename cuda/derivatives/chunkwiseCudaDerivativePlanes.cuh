@@ -69,14 +69,15 @@ struct DerivativeColumnJobs
   DerivativeWeights z;
 };
 
-/** The windows of Together outputs, of which the first has its middle tap at values[DerivativeReach]. All have all
+/** The windows of VOutputs outputs, of which the first has its middle tap at values[DerivativeReach]. All have all
  * taps. */
-template <int VKind>
+template <int VKind, int VTaps, int VOutputs>
 __device__ __forceinline__ void
-SumDerivatives(const float * weights, int radius, const float (&values)[DerivativeTaps], float (&sums)[Together])
+SumDerivatives(const float * weights, int radius, const float (&values)[VTaps], float (&sums)[VOutputs])
 {
+  static_assert(VTaps == VOutputs + 2 * DerivativeReach, "values are those of the windows");
 #pragma unroll
-  for (int u = 0; u < Together; ++u)
+  for (int u = 0; u < VOutputs; ++u)
   {
     sums[u] = 0;
   }
@@ -87,7 +88,7 @@ SumDerivatives(const float * weights, int radius, const float (&values)[Derivati
     {
       const float w = weights[t];
 #pragma unroll
-      for (int u = 0; u < Together; ++u)
+      for (int u = 0; u < VOutputs; ++u)
       {
         const float high = values[DerivativeReach + u + t];
         const float low = values[DerivativeReach + u - t];
@@ -104,16 +105,16 @@ SumDerivatives(const float * weights, int radius, const float (&values)[Derivati
   {
     const float w = weights[0];
 #pragma unroll
-    for (int u = 0; u < Together; ++u)
+    for (int u = 0; u < VOutputs; ++u)
     {
       sums[u] = MultiplyAdd(w, values[DerivativeReach + u], sums[u]);
     }
   }
 }
 
+template <int VTaps, int VOutputs>
 __device__ __forceinline__ void
-SumDerivatives(int order, const DerivativeWeights & weights, const float (&values)[DerivativeTaps],
-               float (&sums)[Together])
+SumDerivatives(int order, const DerivativeWeights & weights, const float (&values)[VTaps], float (&sums)[VOutputs])
 {
   switch (order)
   {
@@ -140,17 +141,18 @@ KeepInRegisters(float (&values)[DerivativeTaps])
 
 /** The same of windows along y or z of which the image's edge may cut some: `count` outputs from image index `i` on.
  * Taps that do not exist are 0 in `values`. */
+template <int VTaps, int VOutputs>
 __device__ __forceinline__ void
 SumCutDerivatives(int order, const DerivativeAxis<float> & axis, std::int64_t i, std::int64_t lower, std::int64_t upper,
-                  int count, const float (&values)[DerivativeTaps], float (&sums)[Together])
+                  int count, const float (&values)[VTaps], float (&sums)[VOutputs])
 {
   // Rows of weights are looked up here, not ahead of loops that hardly ever come here.
   asm volatile("" : "+l"(i));
   const auto radius = static_cast<int>(axis.radius);
-  const int  low = InRegister(static_cast<int>(max(lower - i, std::int64_t{ -DerivativeTaps })));
-  const int  high = InRegister(static_cast<int>(min(upper - i, std::int64_t{ 2 * DerivativeTaps })));
+  const int  low = InRegister(static_cast<int>(max(lower - i, std::int64_t{ -VTaps })));
+  const int  high = InRegister(static_cast<int>(min(upper - i, std::int64_t{ 2 * VTaps })));
 #pragma unroll
-  for (int u = 0; u < Together; ++u)
+  for (int u = 0; u < VOutputs; ++u)
   {
     if (u < count && (u - radius < low || u + radius >= high))
     {
@@ -520,6 +522,11 @@ __launch_bounds__(StripWidth, 5)
   }
 }
 
+/** The outputs of a column that a thread of DerivativeColumnKernel makes at once: more of them share more taps. Those
+ * of matrices lie in shared memory. */
+template <bool VMatrix>
+constexpr int DerivativeOutputs = VMatrix ? Together : 2 * Together;
+
 /** Threads of a block of DerivativeColumnKernel. */
 constexpr int DerivativeColumns = 128;
 
@@ -604,9 +611,9 @@ FinishMatrices(DerivativeMatrixStage & stage, const DerivativeFinish & finish, s
 }
 
 /** Loads values VBegin to before VEnd of the windows along a column whose first output lies at `from`. */
-template <int VBegin, int VEnd>
+template <int VBegin, int VEnd, int VTaps>
 __device__ __forceinline__ void
-LoadTaps(const float * from, std::int64_t step, float (&values)[DerivativeTaps])
+LoadTaps(const float * from, std::int64_t step, float (&values)[VTaps])
 {
   from += (VBegin - DerivativeReach) * step;
 #pragma unroll
@@ -620,12 +627,14 @@ LoadTaps(const float * from, std::int64_t step, float (&values)[DerivativeTaps])
  * matrix of three rows. */
 template <bool VMatrix>
 __global__ void
-__launch_bounds__(DerivativeColumns, 6)
+__launch_bounds__(DerivativeColumns, VMatrix ? 6 : 5)
   DerivativeColumnKernel(const __grid_constant__ DerivativeAxis<float> z,
                          const __grid_constant__ DerivativeColumnJobs  jobs,
                          const __grid_constant__ DerivativeFields<float> in, const __grid_constant__ Box box,
                          const __grid_constant__ DerivativeFinish finish, std::int64_t segment)
 {
+  constexpr int     Outputs = DerivativeOutputs<VMatrix>;
+  constexpr int     Taps = Outputs + 2 * DerivativeReach;
   extern __shared__ __align__(16) unsigned char memory[];
   auto &                                        stage = *reinterpret_cast<DerivativeMatrixStage *>(memory);
   const std::int64_t                            width = box.Extent(0);
@@ -649,40 +658,40 @@ __launch_bounds__(DerivativeColumns, 6)
                                 volume / box.Extent(3) * finish.stride.axis[4];
     const float * const column = in.data + volume * plane * in.box.Extent(2) + place;
 #pragma unroll 1
-    for (std::int64_t o = begin; o < end; o += Together)
+    for (std::int64_t o = begin; o < end; o += Outputs)
     {
-      const int          count = isThere ? static_cast<int>(min(end - o, std::int64_t{ Together })) : 0;
+      const int          count = isThere ? static_cast<int>(min(end - o, std::int64_t{ Outputs })) : 0;
       const std::int64_t i = box.lower.axis[2] + o;
-      const bool         areWhole = i - z.radius >= lower && i + Together - 1 + z.radius < upper;
+      const bool         areWhole = i - z.radius >= lower && i + Outputs - 1 + z.radius < upper;
       // Short windows do without the outer values.
       constexpr int Inner = DerivativeReach / 2;
       const bool    isWide = jobs.z.radius > DerivativeReach - Inner;
       const int     reach = isWide ? DerivativeReach : DerivativeReach - Inner;
-      const bool    haveAllTaps = i - reach >= lower && i + Together - 1 + reach < upper;
-      float         squares[Together]{};
+      const bool    haveAllTaps = i - reach >= lower && i + Outputs - 1 + reach < upper;
+      float         squares[Outputs]{};
 #pragma unroll 1
       for (int c = 0; c < jobs.count; ++c)
       {
         const float * const from = column + jobs.fields[c] * in.gap + (i - lower) * plane;
-        float               values[DerivativeTaps]{};
-        float               sums[Together];
+        float               values[Taps]{};
+        float               sums[Outputs];
         if (haveAllTaps)
         {
-          LoadTaps<Inner, DerivativeTaps - Inner>(from, plane, values);
+          LoadTaps<Inner, Taps - Inner>(from, plane, values);
           if (isWide)
           {
             LoadTaps<0, Inner>(from, plane, values);
-            LoadTaps<DerivativeTaps - Inner, DerivativeTaps>(from, plane, values);
+            LoadTaps<Taps - Inner, Taps>(from, plane, values);
           }
         }
         else
         {
           // The first and the last value of the windows that exist.
           const int     first = InRegister(static_cast<int>(max(lower - i, std::int64_t{ -jobs.z.radius })));
-          const int     end = InRegister(static_cast<int>(min(upper - i, std::int64_t{ Together + jobs.z.radius })));
+          const int     end = InRegister(static_cast<int>(min(upper - i, std::int64_t{ Outputs + jobs.z.radius })));
           const float * next = from - DerivativeReach * plane;
 #pragma unroll
-          for (int s = 0; s < DerivativeTaps; ++s, next += plane)
+          for (int s = 0; s < Taps; ++s, next += plane)
           {
             values[s] = s - DerivativeReach >= first && s - DerivativeReach < end ? *next : 0.0F;
           }
@@ -695,7 +704,7 @@ __launch_bounds__(DerivativeColumns, 6)
         if constexpr (VMatrix)
         {
 #pragma unroll
-          for (int u = 0; u < Together; ++u)
+          for (int u = 0; u < Outputs; ++u)
           {
             stage.triangles[c][u][threadIdx.x] = sums[u];
           }
@@ -703,7 +712,7 @@ __launch_bounds__(DerivativeColumns, 6)
         else if (finish.result == DerivativeResult::Magnitude)
         {
 #pragma unroll
-          for (int u = 0; u < Together; ++u)
+          for (int u = 0; u < Outputs; ++u)
           {
             squares[u] = MultiplyAdd(sums[u], sums[u], squares[u]);
           }

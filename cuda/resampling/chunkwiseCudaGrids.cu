@@ -291,7 +291,8 @@ RunBin(const KernelCall & call)
     }
     else if constexpr (sizeof(Pixel) == 4)
     {
-      operation.CountVoxels() < std::int64_t{ 1 } << 31 ? sum(std::int64_t{}) : sum(Int128{});
+      Box::FromExtent(operation.factor).NumberOfVoxels() < std::int64_t{ 1 } << 31 ? sum(std::int64_t{})
+                                                                                   : sum(Int128{});
     }
     else
     {
@@ -461,7 +462,7 @@ double
 CostOfBin(const Operation & operation, const ChunkShape & shape)
 {
   const auto & bin = static_cast<const BinOperation &>(operation);
-  const auto   voxels = static_cast<double>(bin.CountVoxels());
+  const auto   voxels = static_cast<double>(Box::FromExtent(bin.factor).NumberOfVoxels());
   const double looks = bin.method == BinMethod::Median ? 8 * static_cast<double>(PixelSize(shape.inputKinds[0]))
                        : bin.method == BinMethod::Mode ? voxels
                                                        : 1;

@@ -109,7 +109,9 @@ VaryingConvolutionOperation::Validate(const Coordinates & image) const
     if (kernel.GetExtent() != kernels[0]->GetExtent() || kernel.GetCenter() != kernels[0]->GetCenter())
     {
       throw ParameterError("the kernel of node " + std::to_string(node) + " has the extent " +
-                           ToString(kernel.GetExtent()) + ", the first one " + ToString(kernels[0]->GetExtent()));
+                           ToString(kernel.GetExtent()) + " and the center " + ToString(kernel.GetCenter()) +
+                           ", the first one " + ToString(kernels[0]->GetExtent()) + " and " +
+                           ToString(kernels[0]->GetCenter()));
     }
     GetNodeOperation(node, order == VaryingOrder::WeightThenConvolve).Validate(image);
   }

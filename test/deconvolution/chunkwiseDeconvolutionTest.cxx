@@ -482,7 +482,9 @@ DeconvolutionOnDevices::CompareCuts(Trial trial)
     }
     for (int node = 0; node < 6; ++node)
     {
-      varying->kernels.push_back(RandomLight(random, t.operation->kernel->GetExtent()));
+      const auto light = RandomLight(random, t.operation->kernel->GetExtent());
+      varying->kernels.push_back(
+        std::make_shared<ConvolutionKernel>(light->GetExtent(), t.operation->kernel->GetCenter(), light->GetWeights()));
     }
     t.operation->varying = varying;
     t.operation->kernel = nullptr;

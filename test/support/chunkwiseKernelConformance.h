@@ -232,6 +232,17 @@ private:
       }
       return table;
     }
+    const void *
+    GetMade(const std::string & key, std::size_t bytes, const std::function<void(void *)> & fill) override
+    {
+      void *& table = m_Owner.m_Tables[key];
+      if (!table)
+      {
+        table = m_Owner.m_Device.Allocate(bytes);
+        fill(table);
+      }
+      return table;
+    }
 
   private:
     KernelConformance & m_Owner;
