@@ -549,7 +549,8 @@ DeconvolutionOnDevices::CompareCuts(Trial trial)
   const OutOfCoreRunner & runner = *t.operation->GetOutOfCoreRunner();
   slabs.hostBytes = runner.GetLeastHostBytes(GetManager(), slabs);
   const OutOfCoreReport inSlabs = runner.Run(GetManager(), slabs, nullptr);
-  EXPECT_TRUE(inSlabs.spoolWritten > 0 || isPlane);
+  // A tile of kernels that vary is the whole image.
+  EXPECT_TRUE(inSlabs.spoolWritten > 0 || isPlane || varies);
   compare(inSlabs.execution, "in slabs");
 
   // The CPU's transforms have other last bits, which iterations do not magnify much.
