@@ -2,14 +2,14 @@
 #ifndef itkRenormalizedBilateralImageFilter_h
 #define itkRenormalizedBilateralImageFilter_h
 
-#include "itkChunkwiseWindowImageFilter.h"
+#include "itkChunkwiseGaussianImageFilterBase.h"
 
 namespace itk
 {
 /** \class RenormalizedBilateralImageFilter
  * \brief The mean of the voxels around each voxel, weighted by how near they are in space and in value.
  *
- * Smooths, and keeps edges that are high beside RangeSigma.
+ * Smooths, and keeps edges that are high beside RangeSigma. The Cutoff is 3 by default.
  *
  * \par Boundary
  * Renormalized (the default): windows end at the image's edge. Others continue the image beyond it.
@@ -36,13 +36,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT RenormalizedBilateralImageFilter
-  : public ChunkwiseWindowImageFilter<TInputImage, TOutputImage>
+  : public ChunkwiseGaussianImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedBilateralImageFilter);
 
   using Self = RenormalizedBilateralImageFilter;
-  using Superclass = ChunkwiseWindowImageFilter<TInputImage, TOutputImage>;
+  using Superclass = ChunkwiseGaussianImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -60,49 +60,20 @@ public:
     return "bilateral";
   }
 
-  using SigmaArrayType = FixedArray<double, Superclass::ImageDimension>;
-
-  /** The standard deviation per axis; entries of axes that are not spatial are not used. Default: 1. */
-  itkSetMacro(SigmaArray, SigmaArrayType);
-  itkGetConstReferenceMacro(SigmaArray, SigmaArrayType);
-  void
-  SetSigma(double sigma)
-  {
-    SigmaArrayType same;
-    same.Fill(sigma);
-    this->SetSigmaArray(same);
-  }
-  /** The standard deviation along x. */
-  double
-  GetSigma() const
-  {
-    return m_SigmaArray[0];
-  }
-
-  /** Whether sigma is in units of the image's spacing, or in voxels. Default: on. */
-  itkSetMacro(UseImageSpacing, bool);
-  itkGetConstMacro(UseImageSpacing, bool);
-  itkBooleanMacro(UseImageSpacing);
-
-  /** The radius of the Gaussian, in sigmas; above 0. Default: 3. */
-  itkSetMacro(Cutoff, double);
-  itkGetConstMacro(Cutoff, double);
-
   /** The standard deviation of the Gaussian that weighs differences of values, above 0. Default: 50. */
   itkSetMacro(RangeSigma, double);
   itkGetConstMacro(RangeSigma, double);
 
 protected:
-  RenormalizedBilateralImageFilter() { m_SigmaArray.Fill(1.0); }
+  RenormalizedBilateralImageFilter()
+    : Superclass(3.0)
+  {}
   ~RenormalizedBilateralImageFilter() override = default;
 
   chunkwise::FilterParameters
   MakeParameters() const override
   {
     chunkwise::FilterParameters parameters = Superclass::MakeParameters();
-    parameters.Set("Sigma", this->OverSpatialAxes(m_SigmaArray));
-    parameters.Set("UseImageSpacing", m_UseImageSpacing);
-    parameters.SetReal("Cutoff", m_Cutoff);
     parameters.SetReal("RangeSigma", m_RangeSigma);
     return parameters;
   }
@@ -110,17 +81,11 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override
   {
     Superclass::PrintSelf(os, indent);
-    os << indent << "SigmaArray: " << m_SigmaArray << std::endl;
-    os << indent << "UseImageSpacing: " << (m_UseImageSpacing ? "On" : "Off") << std::endl;
-    os << indent << "Cutoff: " << m_Cutoff << std::endl;
     os << indent << "RangeSigma: " << m_RangeSigma << std::endl;
   }
 
 private:
-  SigmaArrayType m_SigmaArray;
-  bool           m_UseImageSpacing{ true };
-  double         m_Cutoff{ 3.0 };
-  double         m_RangeSigma{ 50.0 };
+  double m_RangeSigma{ 50.0 };
 };
 } // namespace itk
 

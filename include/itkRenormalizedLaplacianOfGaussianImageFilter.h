@@ -2,7 +2,7 @@
 #ifndef itkRenormalizedLaplacianOfGaussianImageFilter_h
 #define itkRenormalizedLaplacianOfGaussianImageFilter_h
 
-#include "itkChunkwiseWindowImageFilter.h"
+#include "itkChunkwiseGaussianImageFilterBase.h"
 #include "itkFixedArray.h"
 
 namespace itk
@@ -53,13 +53,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT RenormalizedLaplacianOfGaussianImageFilter
-  : public ChunkwiseWindowImageFilter<TInputImage, TOutputImage>
+  : public ChunkwiseGaussianImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedLaplacianOfGaussianImageFilter);
 
   using Self = RenormalizedLaplacianOfGaussianImageFilter;
-  using Superclass = ChunkwiseWindowImageFilter<TInputImage, TOutputImage>;
+  using Superclass = ChunkwiseGaussianImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -78,53 +78,32 @@ public:
 
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
 
-  using SigmaArrayType = FixedArray<double, Superclass::ImageDimension>;
-
-  /** The standard deviation per axis, above 0; entries of axes that are not spatial are not used. Default: 1. */
-  itkSetMacro(SigmaArray, SigmaArrayType);
-  itkGetConstReferenceMacro(SigmaArray, SigmaArrayType);
-  void
-  SetSigma(double sigma);
-  /** The standard deviation along x. */
-  double
-  GetSigma() const
-  {
-    return m_SigmaArray[0];
-  }
-
-  /** Whether sigma is in units of the image's spacing, or in voxels. Default: on. */
-  itkSetMacro(UseImageSpacing, bool);
-  itkGetConstMacro(UseImageSpacing, bool);
-  itkBooleanMacro(UseImageSpacing);
-
   /** Whether results can be compared between scales. Default: off. */
   itkSetMacro(NormalizeAcrossScale, bool);
   itkGetConstMacro(NormalizeAcrossScale, bool);
   itkBooleanMacro(NormalizeAcrossScale);
 
-  /** The radius of the Gaussian, in sigmas; above 0. Default: 4. */
-  itkSetMacro(Cutoff, double);
-  itkGetConstMacro(Cutoff, double);
-
 protected:
-  RenormalizedLaplacianOfGaussianImageFilter();
+  RenormalizedLaplacianOfGaussianImageFilter() = default;
   ~RenormalizedLaplacianOfGaussianImageFilter() override = default;
 
   chunkwise::FilterParameters
-  MakeParameters() const override;
+  MakeParameters() const override
+  {
+    chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+    parameters.Set("NormalizeAcrossScale", m_NormalizeAcrossScale);
+    return parameters;
+  }
   void
-  PrintSelf(std::ostream & os, Indent indent) const override;
+  PrintSelf(std::ostream & os, Indent indent) const override
+  {
+    Superclass::PrintSelf(os, indent);
+    os << indent << "NormalizeAcrossScale: " << (m_NormalizeAcrossScale ? "On" : "Off") << std::endl;
+  }
 
 private:
-  SigmaArrayType m_SigmaArray;
-  bool           m_UseImageSpacing{ true };
-  bool           m_NormalizeAcrossScale{ false };
-  double         m_Cutoff{ 4.0 };
+  bool m_NormalizeAcrossScale{ false };
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkRenormalizedLaplacianOfGaussianImageFilter.hxx"
-#endif
 
 #endif

@@ -2,8 +2,7 @@
 #ifndef itkRenormalizedUnsharpMaskImageFilter_h
 #define itkRenormalizedUnsharpMaskImageFilter_h
 
-#include "itkChunkwiseWindowImageFilter.h"
-#include "itkFixedArray.h"
+#include "itkChunkwiseGaussianImageFilterBase.h"
 
 namespace itk
 {
@@ -41,13 +40,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT RenormalizedUnsharpMaskImageFilter
-  : public ChunkwiseWindowImageFilter<TInputImage, TOutputImage>
+  : public ChunkwiseGaussianImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedUnsharpMaskImageFilter);
 
   using Self = RenormalizedUnsharpMaskImageFilter;
-  using Superclass = ChunkwiseWindowImageFilter<TInputImage, TOutputImage>;
+  using Superclass = ChunkwiseGaussianImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -66,34 +65,6 @@ public:
 
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
 
-  using SigmaArrayType = FixedArray<double, Superclass::ImageDimension>;
-
-  /** The standard deviation per axis; entries of axes that are not spatial are not used. Default: 1. */
-  itkSetMacro(SigmaArray, SigmaArrayType);
-  itkGetConstReferenceMacro(SigmaArray, SigmaArrayType);
-  void
-  SetSigma(double sigma)
-  {
-    SigmaArrayType same;
-    same.Fill(sigma);
-    this->SetSigmaArray(same);
-  }
-  /** The standard deviation along x. */
-  double
-  GetSigma() const
-  {
-    return m_SigmaArray[0];
-  }
-
-  /** Whether sigma is in units of the image's spacing, or in voxels. Default: on. */
-  itkSetMacro(UseImageSpacing, bool);
-  itkGetConstMacro(UseImageSpacing, bool);
-  itkBooleanMacro(UseImageSpacing);
-
-  /** The radius of the Gaussian, in sigmas; above 0. Default: 4. */
-  itkSetMacro(Cutoff, double);
-  itkGetConstMacro(Cutoff, double);
-
   /** The factor of the difference, at least 0. Default: 0.5. */
   itkSetMacro(Amount, double);
   itkGetConstMacro(Amount, double);
@@ -103,16 +74,13 @@ public:
   itkGetConstMacro(Threshold, double);
 
 protected:
-  RenormalizedUnsharpMaskImageFilter() { m_SigmaArray.Fill(1.0); }
+  RenormalizedUnsharpMaskImageFilter() = default;
   ~RenormalizedUnsharpMaskImageFilter() override = default;
 
   chunkwise::FilterParameters
   MakeParameters() const override
   {
     chunkwise::FilterParameters parameters = Superclass::MakeParameters();
-    parameters.Set("Sigma", this->OverSpatialAxes(m_SigmaArray));
-    parameters.Set("UseImageSpacing", m_UseImageSpacing);
-    parameters.SetReal("Cutoff", m_Cutoff);
     parameters.SetReal("Amount", m_Amount);
     parameters.SetReal("Threshold", m_Threshold);
     return parameters;
@@ -121,19 +89,13 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override
   {
     Superclass::PrintSelf(os, indent);
-    os << indent << "SigmaArray: " << m_SigmaArray << std::endl;
-    os << indent << "UseImageSpacing: " << (m_UseImageSpacing ? "On" : "Off") << std::endl;
-    os << indent << "Cutoff: " << m_Cutoff << std::endl;
     os << indent << "Amount: " << m_Amount << std::endl;
     os << indent << "Threshold: " << m_Threshold << std::endl;
   }
 
 private:
-  SigmaArrayType m_SigmaArray;
-  bool           m_UseImageSpacing{ true };
-  double         m_Cutoff{ 4.0 };
-  double         m_Amount{ 0.5 };
-  double         m_Threshold{ 0.0 };
+  double m_Amount{ 0.5 };
+  double m_Threshold{ 0.0 };
 };
 } // namespace itk
 
