@@ -26,8 +26,8 @@ struct BinBlocks
   Coordinates          image;
   Coordinates          factor;
 
-  /** Calls body(voxel) for the block of a voxel of the output: along x last, y fastest. With `body` returning the end
-   * of a column, see BinOperation, next() is called after each position along x. */
+  /** Calls body(voxel) for the voxels of the block that `bin` is made of, y fastest, and next() after each position
+   * along x. */
   template <typename TBody, typename TNext>
   __device__ __forceinline__ void
   ForEach(const Coordinates & bin, TBody && body, TNext && next) const
@@ -78,7 +78,7 @@ struct BinBlocks
   }
 };
 
-/** What a block's values are joined to, the first one first. */
+/** Joins the values of a block, the first one first. */
 template <typename T, typename TJoin>
 struct BinJoined
 {
@@ -301,7 +301,7 @@ RunBin(const KernelCall & call)
   });
 }
 
-/** Where the voxels of RearrangeOperation lie. */
+/** The places of the voxels of RearrangeOperation. */
 struct ArrangedVoxels
 {
   int              source[MaxDimension];
@@ -312,7 +312,7 @@ struct ArrangedVoxels
   Box              box; ///< of the input
   Coordinates      stride;
 
-  /** What voxel `o` along axis `a` adds to the input's offset; below 0: it has the value. */
+  /** The part of the input offset that voxel `o` along axis `a` has; below 0: it has the value. */
   __device__ __forceinline__ std::int64_t
                              At(int a, std::int64_t o) const
   {
