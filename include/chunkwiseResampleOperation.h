@@ -90,6 +90,9 @@ public:
   bool prefilter{ true };
   /** nullptr: points are not moved. */
   std::shared_ptr<const ResampleField> field;
+  /** Not nullptr: the output is a line along axis 0, whose voxel o lies at points[i][o] + offset[i]. `value` stands
+   * where a point has no place: at NaN, and more than 2^52 voxels away but with Nearest and Renormalized. */
+  const double * points[Axes]{};
 
   /** The kernel along one of `axes`. */
   struct Axis
@@ -106,6 +109,12 @@ public:
   };
   Axis
   GetAxis(int i) const;
+  /** Whether points follow neither from the matrix nor from each other. */
+  bool
+  HasOwnPoints() const
+  {
+    return field || points[0];
+  }
   /** Whether voxels are copied. */
   bool
   IsOnVoxels() const;

@@ -10,6 +10,7 @@
 #include "chunkwiseNetworkModel.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseRegions.h"
+#include "chunkwiseResampleOperation.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseStatistics.h"
 #include "chunkwiseStatisticsOperation.h"
@@ -37,6 +38,13 @@ GetExecutor(unsigned int threads)
     executor = MakeThreadExecutor(threads);
   }
   return executor.get();
+}
+
+Executor &
+GetExecutorFor(unsigned int threads)
+{
+  static const unsigned int processors = GetNumberOfProcessors();
+  return *GetExecutor(threads ? threads : processors);
 }
 
 nb::dict
@@ -729,6 +737,55 @@ private:
   const std::size_t m_Dimension;
 };
 
+/** Fills `output`, one voxel after the other, with the values of an image at points: an array of doubles for each of
+ * its axes, x first, to which `shift` is added. */
+std::vector<std::string>
+SampleAtPoints(const AnyArray &                                                                image,
+               const std::vector<nb::ndarray<double, nb::ro, nb::device::cpu, nb::c_contig>> & points, double shift,
+               const std::string & interpolation, const std::string & outside, const nb::handle & value, bool prefilter,
+               const WritableArray & output, const RunOptions & options)
+{
+  const auto numberOf = [](const std::string & parameter, const std::string & choice) {
+    const auto & choices = GetFilter("resample").FindParameter(parameter)->choices;
+    return std::find(choices.begin(), choices.end(), choice) - choices.begin();
+  };
+  const auto       operation = std::make_shared<ResampleOperation>();
+  const BufferView view = ToView(image, Integers(image.ndim(), 0));
+  operation->image = view.box.upper;
+  operation->output = Coordinates::Filled(1);
+  operation->output[0] = static_cast<std::int64_t>(output.size());
+  operation->interpolation = static_cast<Interpolation>(numberOf("Interpolation", interpolation));
+  operation->outside = static_cast<ResampleOutside>(numberOf("Outside", outside));
+  operation->value = ToPixelValue(value);
+  operation->antialias = false;
+  operation->prefilter = prefilter;
+  for (std::size_t i = 0; i < ResampleOperation::Axes; ++i)
+  {
+    operation->areThere[i] = i < points.size();
+    operation->points[i] = i < points.size() ? points[i].data() : nullptr;
+    operation->offset[i] = i < points.size() ? shift : 0;
+    if (i < points.size() && points[i].size() != output.size())
+    {
+      throw ParameterError("an axis has another number of points than the output has voxels");
+    }
+  }
+  ExecutionRequest request;
+  request.operation = operation;
+  request.image = Box::FromExtent(operation->image);
+  request.region = Box::FromExtent(operation->output);
+  request.inputs.push_back(view);
+  request.output = DenseView(output.data(), ToView(output, Integers(output.ndim(), 0)).kind, request.region);
+  request.backend = options.backend;
+  request.budgets = options.budgets;
+  request.executor = GetExecutor(options.threads);
+  // So many points take less time than waking threads does.
+  request.isShort = !request.executor && output.size() < 8192;
+  operation->CheckKinds({ view.kind }, request.output.kind);
+  operation->Validate(operation->image);
+  PythonMonitor monitor(options.progress);
+  return Unlocked([&] { return Manager::GetGlobal().Execute(request, &monitor); }).warnings;
+}
+
 /** Without voxels: what Execute would do. */
 ExecutionRequest
 MakeEmptyRequest(const OperationHandle & handle, const std::vector<std::string> & inputKinds,
@@ -846,8 +903,8 @@ Advance(const OperationHandle & handle, const AnyArray & input, const Integers &
   const SummedAreaTableOperation & table = AsTable(handle);
   const BufferView                 view = ToView(input, lower);
   const PixelKind                  kind = PixelKindFromName(outputKind);
-  Executor *                       executor = GetExecutor(threads ? threads : GetNumberOfProcessors());
-  return ToBytes(Unlocked([&] { return AdvanceCarry(table, view, kind, view.box, *executor); }));
+  Executor &                       executor = GetExecutorFor(threads);
+  return ToBytes(Unlocked([&] { return AdvanceCarry(table, view, kind, view.box, executor); }));
 }
 
 const ReconstructionOperation &
@@ -907,18 +964,13 @@ RaiseTheBorder(const OperationHandle & handle, const nb::bytes & border, const W
     AsReconstruction(handle), FromBytes(border), ToView(state, lower), Box::FromExtent(ToCoordinates(extent, 1)));
 }
 
-Executor &
-ExecutorFor(unsigned int threads)
-{
-  return *GetExecutor(threads ? threads : GetNumberOfProcessors());
-}
-
 /** A block of an image whose components are wanted, whose first voxel is at `lower`, as others have to know it. */
 nb::bytes
 SummariseTheLabels(const OperationHandle & handle, const AnyArray & block, const Integers & lower, unsigned int threads)
 {
   const BufferView view = ToView(block, lower);
-  return ToBytes(Unlocked([&] { return SummariseLabels(*handle.operation, view, ExecutorFor(threads)); }));
+  Executor &       executor = GetExecutorFor(threads);
+  return ToBytes(Unlocked([&] { return SummariseLabels(*handle.operation, view, executor); }));
 }
 
 /** The numberings of the labels of each block, and the number of components; `blocks` are where they begin and end. */
@@ -953,10 +1005,8 @@ WriteTheLabels(const OperationHandle & handle, const AnyArray & block, const nb:
   const BufferView from = ToView(block, lower);
   const BufferView to = ToView(labels, lower);
   const SideData   found = FromBytes(solution);
-  Unlocked([&] {
-    WriteLabels(*handle.operation, from, found, to, ExecutorFor(threads));
-    return 0;
-  });
+  Executor &       executor = GetExecutorFor(threads);
+  Unlocked([&] { WriteLabels(*handle.operation, from, found, to, executor); });
 }
 
 /** The exact sums of an array, or of what an operation makes of it there, as bytes that add up in any order. */
@@ -1291,6 +1341,7 @@ AddRuns(nb::module_ & module)
                   const Integers &,
                   RunOptions>())
     .def("run", &PreparedRun::Run);
+  module.def("sample_at_points", &SampleAtPoints);
   module.def("plan", &MakeThePlan);
   module.def("estimate", &Estimate<AnyArray>);
   module.def("estimate", &Estimate<DeviceArray>);
@@ -1337,5 +1388,6 @@ NB_MODULE(_core, module)
   AddRuns(module);
   AddStreams(module);
   AddMeasurements(module);
+  AddArrays(module);
   AddManager(module);
 }

@@ -44,7 +44,8 @@ public:
       return m_Alone > 0 && m_Alone < Waking;
     }
     const bool tries = m_Alone < 4 * m_Together && ++m_Runs % RunsBetweenTries == 0;
-    return m_Together < Short && (m_Alone <= m_Together || tries);
+    // Threads that wait for other processes are slower than one.
+    return m_Alone < Short && (m_Alone <= m_Together || (m_Together < Short && tries));
   }
   void
   Add(bool isAlone, std::int64_t voxels, double seconds)
@@ -149,6 +150,10 @@ struct RunOptions
 Executor *
 GetExecutor(unsigned int threads);
 
+/** The same; 0: one for each processor. */
+Executor &
+GetExecutorFor(unsigned int threads);
+
 nb::dict
 Describe(const ExecutionReport & report);
 
@@ -200,6 +205,10 @@ AddStreams(nb::module_ & module);
 /** Measurements of labelled objects (pythonMeasure.cxx). */
 void
 AddMeasurements(nb::module_ & module);
+
+/** Functions over arrays in memory (pythonArrays.cxx). */
+void
+AddArrays(nb::module_ & module);
 
 } // namespace chunkwise::python
 

@@ -126,16 +126,12 @@ MakeSpace(int axes, const Reals & spacing, const Reals & origin, const Reals & d
   return space;
 }
 
-/** The threads that were asked for, or new ones. */
+/** One thread where there are few voxels. */
 Executor &
-FindExecutor(const RunOptions & options, std::unique_ptr<Executor> & own)
+FindExecutor(const RunOptions & options, const MeasurementSettings & settings)
 {
-  if (Executor * const executor = GetExecutor(options.threads))
-  {
-    return *executor;
-  }
-  own = MakeThreadExecutor();
-  return *own;
+  constexpr std::int64_t few = 32 * 1024;
+  return GetExecutorFor(Box::FromExtent(settings.extent).NumberOfVoxels() < few ? 1 : options.threads);
 }
 
 /** Choices of a table that are no images. */
@@ -187,14 +183,13 @@ MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOption
   SetPartsFor(choices.properties, settings);
   settings.contacts = choices.contacts;
   settings.memory = options.budgets.host;
-  const MeasurementSpace    space = MakeSpace(settings.dimension, choices.spacing, choices.origin, choices.direction);
-  std::unique_ptr<Executor> own;
-  Executor &                executor = FindExecutor(options, own);
-  PythonMonitor             monitor(options.progress);
-  MeasurementTable          table;
-  MeasurementTable          more;
-  MeasurementTable          touching;
-  const auto                run = [&] {
+  const MeasurementSpace space = MakeSpace(settings.dimension, choices.spacing, choices.origin, choices.direction);
+  Executor &             executor = FindExecutor(options, settings);
+  PythonMonitor          monitor(options.progress);
+  MeasurementTable       table;
+  MeasurementTable       more;
+  MeasurementTable       touching;
+  const auto             run = [&] {
     Measurements measurements(settings);
     const double first = choices.quantiles.empty() ? 1.0 : 0.5;
     forEach(monitor, 0.0, first, [&](const BufferView & labels, const BufferView * intensity, const Box & slab) {
@@ -206,8 +201,8 @@ MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOption
       LabelQuantiles      search(measurements,
                             choices.quantiles,
                             settings.memory == 0      ? 0
-                                                : settings.memory > taken ? settings.memory - taken
-                                                                          : 1);
+                                             : settings.memory > taken ? settings.memory - taken
+                                                                       : 1);
       while (search.BeginPass())
       {
         forEach(monitor, first, 1.0, [&](const BufferView & labels, const BufferView * intensity, const Box & slab) {
@@ -344,13 +339,12 @@ FilterLabels(const Array & labels, const std::string & kind, const nb::ndarray<n
   {
     pairs.emplace_back(PixelValue::FromText(pair.first), PixelValue::FromText(pair.second));
   }
-  const LabelTable          table(view.kind, pairs);
-  const MeasurementSpace    space = MakeSpace(settings.dimension, spacing, origin, direction);
-  std::unique_ptr<Executor> own;
-  Executor &                executor = FindExecutor(options, own);
-  PythonMonitor             monitor(options.progress);
-  const BufferView &        measured = table.GetSize() > 0 ? output : view;
-  const auto                forEach = [&](auto && visit) {
+  const LabelTable       table(view.kind, pairs);
+  const MeasurementSpace space = MakeSpace(settings.dimension, spacing, origin, direction);
+  Executor &             executor = FindExecutor(options, settings);
+  PythonMonitor          monitor(options.progress);
+  const BufferView &     measured = table.GetSize() > 0 ? output : view;
+  const auto             forEach = [&](auto && visit) {
     ForEachSlab(view.box, monitor, 0, 0.5, [&](const Box & slab) {
       if (table.GetSize() > 0)
       {

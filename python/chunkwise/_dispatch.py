@@ -22,6 +22,8 @@ class Runner(NamedTuple):
     run: Callable[..., Any]
     #: resolve(filter, parameter, image, others, options): numbers that stand for "auto"; None: the image is no array.
     resolve: Callable[..., list[float]] | None = None
+    #: Whether results may have other shapes than their images.
+    takes_grids: bool = False
     #: statistics(image, **options); None: those of an array.
     statistics: Callable[..., Any] | None = None
 

@@ -502,7 +502,7 @@ class Filter:
             array = input
         else:
             runner = runner_of(input)
-            if runner is not None and self._row.has_grid and not is_on_device(input):
+            if runner is not None and self._row.has_grid and not (runner.takes_grids or is_on_device(input)):
                 raise TypeError(f"{self._row.name}: the result has a shape of its own, so it takes arrays in memory")
             if runner is not None:
                 return runner.run(self, input, *others, output=output, **options)

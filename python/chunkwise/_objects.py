@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._arrays import as_input, make_options
 from ._containers import open_image
 from ._measure import check_labels, tables
 
 _Array = np.ndarray[Any, Any]
+_ONE = np.array(1)
 
 
 class _Groups:
@@ -18,26 +20,25 @@ class _Groups:
 
     def __init__(self, input: Any, labels: Any, index: Any, options: dict[str, Any]) -> None:
         self.options = options
-        self.array = open_image(input).array
+        self.array = input if type(input) is np.ndarray else open_image(input).array
         self.dtype = self.array.dtype
-        self.isScalar = index is None or np.ndim(index) == 0
+        self.index = _ONE if index is None else np.asarray(index)
+        self.isScalar = self.index.ndim == 0
         if labels is None:
             if index is not None:
                 raise _core.ParameterError("index: it needs labels")
             self.labels = np.ones(self.array.shape, np.uint8)
-            self.index = np.array(1)
             return
-        given = open_image(labels).array
+        given = labels if type(labels) is np.ndarray else open_image(labels).array
         if given.dtype.kind == "f" and index is None:
             given = given > 0
         elif given.dtype.kind == "f" and np.array_equal(given, np.rint(given)) and np.abs(given).max(initial=0) < 2**53:
             given = given.astype(np.int64)
         check_labels(given)
         try:
-            self.labels = np.broadcast_to(given, self.array.shape)
+            self.labels = given if given.shape == self.array.shape else np.broadcast_to(given, self.array.shape)
         except ValueError:
             raise _core.ParameterError(f"labels: their shape is {given.shape}, that of the input is {self.array.shape}") from None
-        self.index = np.array(1) if index is None else np.asarray(index)
         if index is None:
             self.labels = (self.labels > 0).view(np.uint8)
         if self.index.dtype.kind not in "iub":
@@ -48,15 +49,21 @@ class _Groups:
         sought = self.index.ravel()
         array, labels = (self.array.reshape(-1), self.labels.reshape(-1)) if flat else (self.array, self.labels)
         table = self._table(labels, array, columns, quantiles)
-        if 0 in sought:
+        known = table.pop("label")
+        wanted = sought.astype(known.dtype, copy=False)
+        if len(known) == len(wanted) and (known == wanted).all() and known.dtype.kind == "i":
+            return {"found": np.ones(len(known), bool), **table}
+        if not sought.all():
             # The engine knows no object 0.
             background = self._table((labels == 0).view(np.uint8), array, columns, quantiles)
-            background["label"] = np.zeros_like(background["label"])
+            known = np.concatenate([np.zeros_like(background.pop("label"), known.dtype), known])
             table = {name: np.concatenate([background[name], values]) for name, values in table.items()}
-        known = [int(each) for each in table.pop("label")]
-        places = {label: place for place, label in enumerate(known)}
-        rows = np.array([places.get(int(each), -1) for each in sought], dtype=np.int64)
-        found = rows >= 0
+            order = np.argsort(known)
+            known, table = known[order], {name: values[order] for name, values in table.items()}
+        rows = np.searchsorted(known, wanted)
+        rows[rows == len(known)] = 0
+        found = known[rows] == wanted if len(known) else np.zeros(wanted.shape, bool)
+        found &= (sought >= 0) | (known.dtype.kind == "i")
         result = {"found": found}
         for name, values in table.items():
             column: _Array = values[rows] if len(known) else np.zeros(sought.shape, values.dtype)
@@ -169,20 +176,15 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None, **options:
 
 def find_objects(input: Any, max_label: int = 0, **options: Any) -> list[tuple[slice, ...] | None]:
     """The box of each label from 1 to the largest one, or `max_label`, as slices; None where there is no such label:
-    ``scipy.ndimage.find_objects``, for images of up to three dimensions."""
+    ``scipy.ndimage.find_objects``."""
     array = open_image(input).array
-    check_labels(array)
-    if not 1 <= array.ndim <= 3:
-        raise _core.ParameterError(f"input: it has {array.ndim} dimensions; boxes of 1 to 3 are found")
-    if array.size == 0:
-        return [None] * max_label
-    table = tables(array, None, ("label", "bbox"), **options)[0]
-    most = max_label or max(0, int(table["label"].max(initial=0)))
-    boxes: list[tuple[slice, ...] | None] = [None] * most
-    corners = list(zip(*(table[f"bbox-{k}"].tolist() for k in range(2 * array.ndim))))
-    for label, box in zip(table["label"].tolist(), corners):
-        if 1 <= label <= most:
-            boxes[label - 1] = tuple(slice(begin, end) for begin, end in zip(box[:array.ndim], box[array.ndim:]))
+    kind = check_labels(array)
+    make_options(**options)
+    most = max(int(max_label), 0)
+    if array.size == 0 or array.ndim == 0:
+        return [None] * most
+    boxes: list[tuple[slice, ...] | None] = _core.find_boxes(np.ascontiguousarray(as_input(array, kind)), kind, most,
+                                                             options.get("threads") or 0)
     return boxes
 
 
@@ -209,12 +211,17 @@ def histogram(input: Any, min: float, max: float, bins: int, labels: Any = None,
     groups = _Groups(input, labels, index, {})
     edges = np.linspace(min, max, bins + 1)
     values, of = groups.array.reshape(-1), groups.labels.reshape(-1)
-    order = np.argsort(of, kind="stable")
-    sortedLabels = of[order]
-    found = []
-    for each in groups.index.ravel():
-        begin, end = np.searchsorted(sortedLabels, each, "left"), np.searchsorted(sortedLabels, each, "right")
-        found.append(np.histogram(values[order[begin:end]], edges)[0])
+    sought = groups.index.ravel()
+    if groups.isScalar:
+        found = [np.histogram(values[of == each], edges)[0] for each in sought]
+    else:
+        # Labels that are sought lie between the least and the largest one.
+        among = (of >= sought.min(initial=0)) & (of <= sought.max(initial=0))
+        values, of = values[among], of[among]
+        order = np.argsort(of, kind="stable")
+        values, of = values[order], of[order]
+        begins, ends = np.searchsorted(of, sought, "left"), np.searchsorted(of, sought, "right")
+        found = [np.histogram(values[begin:end], edges)[0] for begin, end in zip(begins, ends)]
     if groups.isScalar:
         return found[0]
     result = np.empty(len(found), dtype=object)

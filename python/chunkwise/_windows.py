@@ -7,18 +7,15 @@ the memory of the extended image.
 """
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from os import cpu_count
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core, filters
-from ._arrays import check_output
+from ._arrays import as_input, check_dtype, check_output
 from ._containers import is_on_device, open_image
 from ._device import dtype_of as dtype_on_device
 from ._dispatch import runner_of
@@ -30,7 +27,6 @@ ENGINE_MODES = {
 }
 #: Windows of the engine extend along so many axes.
 _MOST_AXES = 3
-_BYTES_OF_NEIGHBORHOODS = 2**25
 
 
 class Side(NamedTuple):
@@ -294,16 +290,16 @@ def flat_steps(made: Callable[..., Filter], element: np.ndarray[Any, Any] | None
 
 def extend(array: np.ndarray[Any, Any], sides: Iterable[Side], cval: Any) -> np.ndarray[Any, Any]:
     """The image with voxels beyond its edges."""
+    constant = [side for side in sides if side.mode == "constant" and (side.before or side.after)]
+    if constant:
+        shape = list(array.shape)
+        for side in constant:
+            shape[side.axis] += side.before + side.after
+        inner, array = array, np.full(shape, cval, array.dtype)
+        array[_inner(inner.shape, constant)] = inner
     for side in sides:
-        if not (side.before or side.after):
-            continue
-        extent = array.shape[side.axis]
-        if side.mode == "constant":
-            widths = [(0, 0)] * array.ndim
-            widths[side.axis] = (side.before, side.after)
-            array = np.pad(array, widths, constant_values=cval)
-            continue
-        array = np.take(array, _places(extent, side), axis=side.axis)
+        if side.mode != "constant" and (side.before or side.after):
+            array = np.take(array, _places(array.shape[side.axis], side), axis=side.axis)
     return array
 
 
@@ -377,41 +373,15 @@ def _run_extended(made: Filter, step: Step, image: Any, output: Any, options: di
 
 def rank_of_neighbors(image: np.ndarray[Any, Any], element: np.ndarray[Any, Any], sides: Sequence[Side], rank: int, output: Any,
                       cval: Any, options: dict[str, Any]) -> Any:
-    """Ranks over any footprint, by NumPy: planes of the extended image, and the voxels of the footprint beside each other. NaN
-    has no rank: among the m of n voxels that are numbers it is floor((rank + 1/2) (m - 1) / (n - 1)), as in the engine."""
+    """Ranks over any footprint, of the extended image. NaN has no rank: among the m of n voxels that are numbers it is
+    floor((rank + 1/2) (m - 1) / (n - 1)), as in the engine."""
     target = check_output(output, image.shape) if isinstance(output, np.ndarray) else np.empty(image.shape, output)
     if image.size == 0:
         return target
-    whole = extend(image, sides, cval)
-    places = np.argwhere(element)
-    axes = [side.axis for side in sides]
-    has_nan = whole.dtype.kind == "f" and bool(np.isnan(whole).any())
-    # Along the first axis a few planes at a time.
-    plane = max(1, math.prod(image.shape[1:]) * len(places) * image.itemsize)
-    thickness = max(1, _BYTES_OF_NEIGHBORHOODS // plane)
-
-    result = np.empty(image.shape, target.dtype) if np.may_share_memory(target, image) else target
-
-    def compute(begin: int) -> None:
-        end = min(begin + thickness, image.shape[0])
-        neighbors = np.empty((len(places), end - begin, *image.shape[1:]), whole.dtype)
-        for k, place in enumerate(places):
-            region = [slice(begin, end), *(slice(0, extent) for extent in image.shape[1:])]
-            for axis, shift in zip(axes, place):
-                region[axis] = slice(region[axis].start + shift, region[axis].stop + shift)
-            neighbors[k] = whole[tuple(region)]
-        if not has_nan:
-            neighbors.partition(rank, axis=0)
-            result[begin:end] = neighbors[rank]
-            return
-        neighbors.sort(axis=0)
-        numbers = len(places) - np.isnan(neighbors).sum(axis=0)
-        at = np.clip((2 * rank + 1) * (numbers - 1) // max(2 * len(places) - 2, 1), 0, np.maximum(numbers - 1, 0))
-        result[begin:end] = np.take_along_axis(neighbors, at[np.newaxis], axis=0)[0]
-
-    begins = range(0, image.shape[0], thickness)
-    with ThreadPoolExecutor(min(options.get("threads") or cpu_count() or 1, len(begins))) as pool:
-        list(pool.map(compute, begins))
-    if result is not target:
-        target[...] = result
+    kind = check_dtype(image.dtype)
+    whole = np.ascontiguousarray(extend(as_input(image, kind), sides, cval))
+    strides = [whole.strides[side.axis] // whole.itemsize for side in sides]
+    result = np.empty(image.shape, kind)
+    _core.find_ranks(whole, kind, (np.argwhere(element) @ strides).tolist(), result, rank, options.get("threads") or 0)
+    target[...] = result
     return target

@@ -8,13 +8,14 @@ image at its edge, and takes some twenty tasks for each block.
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import os
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 import dask.array as da
@@ -60,9 +61,9 @@ def _compute(filter: Filter, parts: Sequence[Any], region: Region, shape: tuple[
 
 
 def _compute_from(source: Any, filter: Filter, shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any,
-                  options: dict[str, Any], block_info: Any = None) -> np.ndarray[Any, Any]:
-    """A block of a result whose task reads what it needs."""
-    place = tuple(slice(int(a), int(b)) for a, b in block_info[None]["array-location"])
+                  options: dict[str, Any], begins: Sequence[int], block_info: Any = None) -> np.ndarray[Any, Any]:
+    """A block of a result that begins there, whose task reads what it needs."""
+    place = tuple(slice(begin + int(a), begin + int(b)) for begin, (a, b) in zip(begins, block_info[None]["array-location"]))
     kind = check_dtype(np.dtype(source.dtype))
     operation = filter._operation(shape, kind, check_dtype(dtype), spacing, axes=axes)
     region = region_of(operation, place, shape)
@@ -101,7 +102,8 @@ def apply(filter: Filter, x: Any, *others: Any, output: Any = None, chunks: Any 
         Further images, of the same shape.
     output : dtype, optional
     chunks : as Dask has them, optional
-        Chunks of the result; by default those of `x`. For stores: whole write units.
+        Chunks of the result; by default those of `x`, and on another grid (`bin`, `crop`, `pad`, `flip`, `permute_axes`,
+        `resample`) such as need the same voxels of `x` or some more. For stores: whole write units.
     spacing : sequence of float, optional
     **options
         As of all filters; ``threads`` are those of a task.
@@ -111,6 +113,8 @@ def apply(filter: Filter, x: Any, *others: Any, output: Any = None, chunks: Any 
     dask.array.Array, or xarray.DataArray for such
     """
     if type(x).__module__.partition(".")[0] == "xarray":
+        if filter._row.has_grid or filter.parameters.get("valid"):
+            raise TypeError(f"{filter._row.name}: the image has coordinates, which the result would lose; give its data")
         place = place_of_xarray(x)
         for each, other in zip(filter._row.inputs, others):
             if type(other).__module__.partition(".")[0] == "xarray":
@@ -125,8 +129,6 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     options = {key: value for key, value in options.items() if value is not None}
     if filter.is_automatic:
         raise _core.ParameterError(f"{filter!r}: auto needs the whole image; .resolved(image) takes the value from one")
-    if filter.parameters.get("valid"):
-        raise _core.ParameterError("valid: the result is smaller than the image; crop the result instead")
     if output is not None and isinstance(output, np.ndarray):
         raise TypeError("output: a lazy result has no array; its type is possible")
     if any(each != each for each in x.shape):
@@ -142,13 +144,14 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     names = filter._names_of([x, *others])
     spacing = tuple(float(each) for each in spacing) if spacing else None
     operation = filter._operation(shape, kind, check_dtype(dtype), spacing, names, axes=axes)
+    grid = filter._output_box(shape, kind, check_dtype(dtype), axes)
     given = tuple(each for each in others if each is not None)
     if operation.schedule == "sweep":
         return integral_image(x, filter, output=output, **options)
     sizes: Any = None
     if not isinstance(x, da.Array):
-        sizes = normalise_chunks(shape, chunks if chunks is not None else getattr(x, "shards", None) or
-                                 getattr(x, "chunks", None) or shape)
+        own = getattr(x, "shards", None) or getattr(x, "chunks", None) or shape
+        sizes = normalise_chunks(shape, own if chunks is None or grid is not None else chunks)
     if operation.name == "label" and any(len(each) > 1 for each in sizes or x.chunks):
         if isinstance(x, da.Array):
             x = _without_empty(x if chunks is None else x.rechunk(chunks))
@@ -163,104 +166,174 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
         if given:
             x = da.from_array(x, chunks=sizes)
         else:
-            check_independent(filter, operation, shape, sizes)
-            return _from_source(x, filter, shape, dtype, spacing, axes, options, sizes)
-    if chunks is not None:
+            edges = _edges_of(sizes) if grid is None else _edges_on_grid(operation, grid, sizes, chunks, shape)
+            check_independent(filter, operation, shape, _extents_of(edges))
+            return _from_source(x, filter, shape, dtype, spacing, axes, options, edges)
+    if chunks is not None and grid is None:
         x = x.rechunk(chunks)
     sizes = [tuple(int(each) for each in along) for along in x.chunks]
-    check_independent(filter, operation, shape, sizes)
+    edges = _edges_of(sizes) if grid is None else _edges_on_grid(operation, grid, sizes, chunks, shape)
+    check_independent(filter, operation, shape, _extents_of(edges))
     others = tuple(each if each is None or isinstance(each, da.Array) else da.from_array(each, chunks=sizes)
                    for each in others)
-    edges = [[0, *itertools.accumulate(along)] for along in sizes]
-    arrays = [_InMemory.of(each) for each in (x, *others) if each is not None]
-    if all(each is not None for each in arrays):
-        parts = [arrays.pop(0), *(each if each is None else arrays.pop(0) for each in others)]
-        return _from_memory(operation, filter, x, others, parts, edges, shape, dtype, spacing, axes, options)
-    task = delayed(_compute, pure=True)
-
-    def block(corner: tuple[int, ...]) -> Any:
-        place = tuple(slice(edge[i], edge[i + 1]) for edge, i in zip(edges, corner))
-        region = region_of(operation, place, shape)
-        parts = [None if each is None else each[region.input] for each in (x, *others)]
-        return da.from_delayed(task(filter, parts, region, shape, dtype, spacing, axes, options), region.shape, dtype)
-
-    return da.block(_nest(block, [len(along) for along in sizes]))
+    return _from_blocks(operation, filter, x, others, edges, shape, dtype, spacing, axes, options)
 
 
-class _InMemory:
-    """Blocks of a Dask array that are arrays already, as those of da.from_array(array) are."""
+def _edges_of(sizes: Sequence[Sequence[int]]) -> list[list[int]]:
+    return [[0, *itertools.accumulate(along)] for along in sizes]
 
-    def __init__(self, blocks: dict[tuple[int, ...], np.ndarray[Any, Any]], edges: list[list[int]]) -> None:
-        self.blocks, self.edges = blocks, edges
 
-    @classmethod
-    def of(cls, x: Any) -> _InMemory | None:
-        if not isinstance(x, da.Array) or any(0 in along for along in x.chunks):
-            return None
+def _extents_of(edges: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    return [tuple(b - a for a, b in zip(edge, edge[1:])) for edge in edges]
+
+
+def _edges_on_grid(operation: Any, grid: tuple[slice, ...], sizes: Any, chunks: Any, shape: tuple[int, ...]) -> list[list[int]]:
+    """The ends of the chunks of a result on another grid: the caller's `chunks`, or the voxels that first need a further chunk of the
+    image, whose chunks have these `sizes`."""
+    extents = tuple(each.stop - each.start for each in grid)
+    if chunks is not None or 0 in extents or 0 in shape:
+        along = da.core.normalize_chunks(extents if chunks is None else chunks, extents, dtype=np.float64)
+        return [[each.start + edge for edge in edges] for each, edges in zip(grid, _edges_of(along))]
+    ends = _edges_of(normalise_chunks(shape, sizes))
+    edges = []
+    for axis, whole in enumerate(grid):
+
+        def needed(i: int, axis: int = axis) -> tuple[slice, ...]:
+            place = tuple(slice(i, i + 1) if a == axis else slice(each.start, each.start + 1) for a, each in enumerate(grid))
+            return region_of(operation, place, shape).input
+
+        moves = [b.start - a.start for a, b in zip(needed(whole.start), needed(whole.stop - 1))]
+        # The axis of the image along which voxels lie: axes may be permuted, and flipped.
+        of = max(range(len(shape)), key=lambda a: abs(moves[a]))
+        cuts = {whole.start, whole.stop}
+        for end in ends[of][1:-1] if moves[of] else ():
+            is_beyond = (lambda i: needed(i)[of].start >= end) if moves[of] > 0 else (lambda i: needed(i)[of].stop <= end)
+            cuts.add(bisect_left(range(whole.start, whole.stop), True, key=is_beyond) + whole.start)
+        edges.append(sorted(cuts))
+    return edges
+
+
+class _Blocks:
+    """Blocks of a Dask array: arrays where it lies in memory, as that of da.from_array(array) does; else the keys of tasks."""
+
+    def __init__(self, x: Any) -> None:
+        self.name, self.dtype, self.edges = x.name, np.dtype(x.dtype), _edges_of(x.chunks)
         graph = x.__dask_graph__()
-        blocks: dict[tuple[int, ...], Any] = {}
-        if len(graph) != x.npartitions:
-            return None
-        for index in np.ndindex(*x.numblocks):
-            node = graph.get((x.name, *index))
-            blocks[index] = getattr(node, "value", node)
-            if type(blocks[index]) is not np.ndarray:
-                return None
-        return cls(blocks, [[0, *itertools.accumulate(along)] for along in x.chunks])
+        indices = list(np.ndindex(*x.numblocks)) if len(graph) == x.npartitions else []
+        nodes = {index: graph.get((x.name, *index)) for index in indices}
+        arrays = {index: getattr(node, "value", node) for index, node in nodes.items()}
+        self.arrays = arrays if arrays and all(type(each) is np.ndarray for each in arrays.values()) else None
 
-    def pieces(self, region: tuple[slice, ...]) -> list[tuple[tuple[slice, ...], np.ndarray[Any, Any]]]:
-        """Views of the blocks, and where they lie in a region."""
+    def pieces(self, region: tuple[slice, ...]) -> list[_Piece]:
         along = [range(bisect_right(edge, part.start) - 1, bisect_left(edge, part.stop)) for edge, part in zip(self.edges, region)]
         found = []
         for index in itertools.product(*along):
             bounds = [(max(part.start, edge[i]), min(part.stop, edge[i + 1])) for part, edge, i in zip(region, self.edges, index)]
-            inside = tuple(slice(a - edge[i], b - edge[i]) for (a, b), edge, i in zip(bounds, self.edges, index))
-            found.append((tuple(slice(a - part.start, b - part.start) for (a, b), part in zip(bounds, region)),
-                          self.blocks[index][inside]))
+            if all(a < b for a, b in bounds):
+                found.append(_Piece(tuple(slice(a - part.start, b - part.start) for (a, b), part in zip(bounds, region)), index,
+                                    tuple(slice(a - edge[i], b - edge[i]) for (a, b), edge, i in zip(bounds, self.edges, index))))
         return found
+
+    def is_most(self, piece: _Piece) -> bool:
+        """Whether a piece is most of its block."""
+        part, whole = (math.prod(each) for each in (
+            [each.stop - each.start for each in piece.inside], [edge[i + 1] - edge[i] for edge, i in zip(self.edges, piece.block)]))
+        return 2 * part >= whole
+
+
+class _Piece(NamedTuple):
+    """A part of a block: its place in a region, and in the block."""
+
+    place: tuple[slice, ...]
+    block: tuple[int, ...]
+    inside: tuple[slice, ...]
+
+
+class _Cut:
+    """A task that cuts a piece out of a block, so that no more of it moves between workers."""
+
+    def __init__(self, inside: tuple[slice, ...]) -> None:
+        self.inside = inside
+
+    def __call__(self, block: Any) -> Any:
+        return block[self.inside]
 
 
 class _FromPieces:
-    """A task that puts its parts together, and computes a region. It takes no other task: all that it needs is its own."""
+    """A task that puts pieces together, and computes a region. For an image it has its type and pieces: their places, what is
+    cut out of them, if it is not all, and the array; without an array they are the results of other tasks, one after the other."""
 
-    def __init__(self, parts: list[Any], *arguments: Any) -> None:
-        self.parts, self.arguments = parts, arguments
+    def __init__(self, images: list[Any], *arguments: Any) -> None:
+        self.images, self.arguments = images, arguments
 
-    def __call__(self) -> np.ndarray[Any, Any]:
+    def __call__(self, *results: Any) -> np.ndarray[Any, Any]:
         filter, region, *rest = self.arguments
-        arrays = []
-        for pieces in self.parts:
+        arrays: list[Any] = []
+        more = iter(results)
+        extents = [each.stop - each.start for each in region.input]
+        for image in self.images:
+            if image is None:
+                arrays.append(None)
+                continue
+            dtype, pieces = image
             whole = None
-            if pieces is not None:
-                whole = np.empty([each.stop - each.start for each in region.input], pieces[0][1].dtype)
-                for place, piece in pieces:
-                    whole[place] = piece
-            arrays.append(whole)
+            for place, inside, array in pieces:
+                array = next(more) if array is None else array
+                array = array if inside is None else array[inside]
+                if len(pieces) == 1:
+                    whole = np.asarray(array)
+                    break
+                whole = np.empty(extents, dtype) if whole is None else whole
+                whole[place] = array
+            arrays.append(np.empty(extents, dtype) if whole is None else whole)
         return _compute(filter, arrays, region, *rest)
 
 
-def _from_memory(operation: Any, filter: Filter, x: Any, others: Sequence[Any], arrays: list[Any], edges: list[list[int]],
-                 shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any, options: dict[str, Any]) -> Any:
-    """One task for each chunk."""
-    name = f"chunkwise-{filter.name}-{tokenize(x, others, filter, dtype, spacing, axes, options)}"
+def _from_blocks(operation: Any, filter: Filter, x: Any, others: Sequence[Any], edges: list[list[int]], shape: tuple[int, ...],
+                 dtype: np.dtype[Any], spacing: Any, axes: Any, options: dict[str, Any]) -> Any:
+    """One task for each chunk, which takes blocks whole where it needs most of them; other pieces have a task."""
+    name = f"chunkwise-{filter.name}-{tokenize(x, others, filter, dtype, spacing, axes, edges, options)}"
+    images = [None if each is None else _Blocks(each) for each in (x, *others)]
     graph: dict[Any, Any] = {}
     for index in itertools.product(*(range(len(edge) - 1) for edge in edges)):
         region = region_of(operation, tuple(slice(edge[i], edge[i + 1]) for edge, i in zip(edges, index)), shape)
-        parts = [None if each is None else each.pieces(region.input) for each in arrays]
-        graph[(name, *index)] = (_FromPieces(parts, filter, region, shape, dtype, spacing, axes, options),)
-    return da.Array(HighLevelGraph.from_collections(name, graph, dependencies=[]), name, x.chunks, dtype)
+        parts: list[Any] = []
+        keys: list[Any] = []
+        for number, image in enumerate(images):
+            if image is None:
+                parts.append(None)
+                continue
+            pieces: list[Any] = []
+            for piece in image.pieces(region.input):
+                array = None if image.arrays is None else image.arrays[piece.block][piece.inside]
+                inside = None
+                if array is None:
+                    key = (image.name, *piece.block)
+                    if image.is_most(piece):
+                        inside = piece.inside
+                    else:
+                        graph[(f"{name}-piece", number, *index, *piece.block)] = (_Cut(piece.inside), key)
+                        key = (f"{name}-piece", number, *index, *piece.block)
+                    keys.append(key)
+                pieces.append((piece.place, inside, array))
+            parts.append((image.dtype, pieces))
+        graph[(name, *index)] = (_FromPieces(parts, filter, region, shape, dtype, spacing, axes, options), *keys)
+    given = [each for each, image in zip((x, *others), images) if image is not None and image.arrays is None]
+    return da.Array(HighLevelGraph.from_collections(name, graph, dependencies=given), name, tuple(_extents_of(edges)), dtype)
 
 
 def _from_source(source: Any, filter: Filter, shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any,
-                 options: dict[str, Any], sizes: list[tuple[int, ...]]) -> Any:
+                 options: dict[str, Any], edges: Sequence[Sequence[int]]) -> Any:
+    begins = [edge[0] for edge in edges]
+
     def compute(block_info: Any = None) -> np.ndarray[Any, Any]:
-        return _compute_from(source, filter, shape, dtype, spacing, axes, options, block_info)
+        return _compute_from(source, filter, shape, dtype, spacing, axes, options, begins, block_info)
 
     try:
-        token = tokenize(source, filter, shape, dtype, spacing, axes, options)
+        token = tokenize(source, filter, shape, dtype, spacing, axes, edges, options)
     except Exception:
         token = tokenize(object())
-    return da.map_blocks(compute, chunks=tuple(sizes), dtype=dtype, meta=np.empty((0,) * len(shape), dtype),
+    return da.map_blocks(compute, chunks=tuple(_extents_of(edges)), dtype=dtype, meta=np.empty((0,) * len(shape), dtype),
                          name=f"chunkwise-{filter.name}-{token}")
 
 
@@ -667,4 +740,4 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
     return result.astype(wanted)
 
 
-register("dask", Runner(apply, statistics=statistics))
+register("dask", Runner(apply, takes_grids=True, statistics=statistics))

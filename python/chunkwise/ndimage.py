@@ -36,14 +36,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from . import _core, filters
-from ._arrays import as_dtype, check_output
+from ._arrays import as_dtype, as_input, check_dtype, check_output, make_options, warn
 from ._containers import is_on_device
-from ._filter import NOTED, Kernel, foreseen, known, then
+from ._filter import NOTED, Kernel, finished, foreseen, known, then
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
                        minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 from ._quick import quick
 from ._splines import interpolate
-from ._steps import step_distances
 from ._windows import (Side, Step, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
                        is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, run_steps, shape_of, side_of, sides_of,
                        weighted_step, whole_number)
@@ -251,11 +250,19 @@ def uniform_filter(input: Any, size: Any = 3, output: Any = None, mode: Any = "r
 def uniform_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                      origin: int = 0, **options: Any) -> Any:
     """The mean over a window along one axis: ``scipy.ndimage.uniform_filter1d``. Parameters as of `uniform_filter`."""
-    return uniform_filter(input, size, output, mode, cval, origin, axes=_along(input, axis), **options)
+    return _along(input, axis, output, lambda image, axes: uniform_filter(image, size, output, mode, cval, origin, axes=axes, **options))
 
 
-def _along(input: Any, axis: Any) -> tuple[int, ...]:
-    return (axis_of(axis, len(shape_of(input))),)
+def _along(input: Any, axis: Any, output: Any, run: Callable[[Any, tuple[int, ...]], Any]) -> Any:
+    """run(image, axes), the other axes joined where voxels lie in their order: few long rows take less time than many."""
+    along = axis_of(axis, len(shape_of(input)))
+    if (type(input) is not np.ndarray or isinstance(output, np.ndarray) or input.ndim < 3 or input.size == 0 or
+            along not in (0, input.ndim - 1) or not input.flags.c_contiguous):
+        return run(input, (along,))
+    shape = input.shape
+    joined = (shape[0], -1) if along == 0 else (-1, shape[-1])
+    lines = then(input, lambda image: image.reshape(joined))
+    return then(run(lines, (min(along, 1),)), lambda result: result.reshape(shape))
 
 
 def _kernel1d(sigma: float, order: int, radius: int) -> np.ndarray[Any, Any]:
@@ -363,7 +370,8 @@ def _check_signed(dtype: np.dtype[Any], what: str) -> None:
 def gaussian_filter1d(input: Any, sigma: float, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect",
                       cval: float = 0.0, truncate: float = 4.0, *, radius: Any = None, **options: Any) -> Any:
     """A Gaussian or its derivative along one axis: ``scipy.ndimage.gaussian_filter1d``. Parameters as of `gaussian_filter`."""
-    return gaussian_filter(input, sigma, order, output, mode, cval, truncate, radius=radius, axes=_along(input, axis), **options)
+    return _along(input, axis, output, lambda image, axes: gaussian_filter(image, sigma, order, output, mode, cval, truncate, radius=radius,
+                                                                           axes=axes, **options))
 
 
 def _gaussian_terms(ndim: int, cval: Any, smooths_others: bool, sigma: Any, order: int, mode: Any, given: tuple[Any, ...],
@@ -663,14 +671,16 @@ def _weights1d(weights: Any) -> Any:
 def correlate1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                 origin: int = 0, **options: Any) -> Any:
     """Correlation along one axis: ``scipy.ndimage.correlate1d``."""
-    return _weigh(input, _weights1d(weights), output, mode, cval, origin, _along(input, axis), False, options)
+    line = _weights1d(weights)
+    return _along(input, axis, output, lambda image, axes: _weigh(image, line, output, mode, cval, origin, axes, False, options))
 
 
 @quick
 def convolve1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                origin: int = 0, **options: Any) -> Any:
     """Convolution along one axis: ``scipy.ndimage.convolve1d``."""
-    return _weigh(input, _weights1d(weights), output, mode, cval, origin, _along(input, axis), True, options)
+    line = _weights1d(weights)
+    return _along(input, axis, output, lambda image, axes: _weigh(image, line, output, mode, cval, origin, axes, True, options))
 
 
 # Ranks and flat morphology
@@ -780,14 +790,16 @@ def minimum_filter(input: Any, size: Any = None, footprint: Any = None, output: 
 def maximum_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                      origin: int = 0, **options: Any) -> Any:
     """The maximum over a window along one axis: ``scipy.ndimage.maximum_filter1d``."""
-    return maximum_filter(input, size, None, output, mode, cval, origin, axes=_along(input, axis), **options)
+    return _along(input, axis, output, lambda image, axes: maximum_filter(image, size, None, output, mode, cval, origin, axes=axes,
+                                                                          **options))
 
 
 @quick
 def minimum_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: float = 0.0,
                      origin: int = 0, **options: Any) -> Any:
     """The minimum over a window along one axis: ``scipy.ndimage.minimum_filter1d``."""
-    return minimum_filter(input, size, None, output, mode, cval, origin, axes=_along(input, axis), **options)
+    return _along(input, axis, output, lambda image, axes: minimum_filter(image, size, None, output, mode, cval, origin, axes=axes,
+                                                                          **options))
 
 
 @lru_cache(256)
@@ -1118,10 +1130,12 @@ class _Binary:
             inner = tuple(slice(1, -1) if axis in self.axes else slice(None) for axis in range(self.ndim))
             image, allowed = extend(image, around, True), extend(allowed, around, True)
         # The engine's neighborhoods are along the last axes.
-        last = range(self.ndim - count, self.ndim)
-        image, allowed = (np.moveaxis(each, self.axes, last) for each in (image, allowed))
-        made = known(filters.Reconstruct, fully_connected=full and not faces, axes=tuple(last))
-        return np.ascontiguousarray(np.moveaxis(made(allowed, image, **self.options), last, self.axes)[inner])
+        last = tuple(range(self.ndim - count, self.ndim))
+        are_last = last == self.axes
+        if not are_last:
+            image, allowed = (np.moveaxis(each, self.axes, last) for each in (image, allowed))
+        result = known(filters.Reconstruct, fully_connected=full and not faces, axes=last)(allowed, image, **self.options)
+        return np.ascontiguousarray((result if are_last else np.moveaxis(result, last, self.axes))[inner])
 
     def finished(self, result: Any, output: Any) -> Any:
         if output is None:
@@ -1315,10 +1329,14 @@ def _distances_in_steps(input: Any, is_chessboard: bool, kind: Any, return_dista
                         indices: Any) -> Any:
     objects = np.asarray(input) != 0
     _check_targets(objects.shape, return_distances, return_indices, distances, kind, indices)
-    steps, places = step_distances(objects, is_chessboard, return_indices)
+    steps = np.empty(objects.shape, np.int32)
+    places = np.empty(objects.shape, np.int64) if return_indices else None
+    if objects.size:
+        given = (np.atleast_1d(each) for each in (np.ascontiguousarray(objects).view(np.uint8), steps))
+        _core.find_step_distances(*given, None if places is None else np.atleast_1d(places), is_chessboard)
     results = []
     if return_distances:
-        results += [steps.astype(kind)] if distances is None else []
+        results += [steps.astype(kind, copy=False)] if distances is None else []
         if distances is not None:
             distances[...] = steps
     if places is not None:
@@ -1377,6 +1395,9 @@ _SPLINE_PADDING = 14
 _PADDING_OF_SCIPY = 12
 
 
+_NO_MATRIX = np.empty((0, 0))
+
+
 class _Grid(NamedTuple):
     """The points ``matrix @ index + offset`` of each index of an array of this shape, or ``points + offset``."""
 
@@ -1402,15 +1423,12 @@ class _Grid(NamedTuple):
         return points
 
     def is_of_engine(self, ndim: int) -> bool:
-        return 1 <= ndim <= 3 and len(self.shape) == ndim and 0 not in self.shape and (
-            self.points is None or bool(np.abs(self.points).max() < 2**53))
+        return 1 <= ndim <= 3 and len(self.shape) == ndim and 0 not in self.shape
 
 
 def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval: Any, prefilter: bool, options: dict[str, Any]) -> Any:
     """The values at the points of a grid."""
     image, wrap = opened(input)
-    if not is_in_memory(image):
-        raise _core.ParameterError("input: only arrays in memory are resampled")
     if image.ndim == 0 or not grid.shape:
         raise _core.ParameterError("input: it has no dimensions, or its result has none")
     order = whole_number(order, "order")
@@ -1418,12 +1436,16 @@ def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval
         raise _core.ParameterError(f"order: {order} is not from 0 to 5")
     if mode not in _GRID_MODES:
         raise _core.ParameterError(f"mode: {mode!r} is none of {', '.join(_GRID_MODES)}")
+    pads = order > 1 and prefilter and mode in ("nearest", "grid-constant")
+    by_engine = order in _INTERPOLATIONS and mode in _OUTSIDE and image.size > 0 and grid.is_of_engine(image.ndim)
+    if not is_in_memory(image) and (type(image).__module__.partition(".")[0] != "dask" or pads or not by_engine or grid.points is not None):
+        raise _core.ParameterError("input: only arrays in memory are resampled, and Dask's with order 0, 1 and 3, and 3 not with the modes "
+                                   "nearest and grid-constant")
 
     def run(image: Any, output: Any, cval: Any) -> Any:
         dtype = _wanted(image, output)
         place, outside = grid, mode
-        by_engine = order in _INTERPOLATIONS and mode in _OUTSIDE and image.size > 0 and place.is_of_engine(image.ndim)
-        if order > 1 and prefilter and mode in ("nearest", "grid-constant"):
+        if pads:
             width = _SPLINE_PADDING if by_engine else _PADDING_OF_SCIPY
             image = np.pad(image, width, **({"constant_values": cval} if mode == "grid-constant" else {"mode": "edge"}))
             place = grid.moved(width)
@@ -1451,6 +1473,16 @@ def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval
 
 def _by_engine(image: Any, grid: _Grid, order: int, outside: Any, cval: Any, prefilter: bool, output: Any, options: dict[str, Any]) -> Any:
     ndim = image.ndim
+    if grid.points is not None:
+        kind = check_dtype(image.dtype)
+        dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
+        result = np.empty(grid.shape, check_dtype(dtype, "output"))
+        points = [np.ascontiguousarray(each) for each in grid.points[::-1]]
+        warned = _core.sample_at_points(as_input(image, kind), points, float(grid.offset[0]), _INTERPOLATIONS[order],
+                                        _OUTSIDE.get(outside, outside), cval, prefilter, result, make_options(**options))
+        if warned:
+            warn({"warnings": warned})
+        return _deliver(finished(result, dtype), output)
     affine = tuple(np.hstack([grid.matrix, grid.offset[:, None]]).ravel().tolist())
     given: dict[str, Any] = {"size": grid.shape, "output_spacing": (1.0,) * ndim, "output_origin": (0.0,) * ndim, "affine": affine,
                              "interpolation": _INTERPOLATIONS[order], "outside": _OUTSIDE.get(outside, outside), "antialias": False}
@@ -1458,11 +1490,10 @@ def _by_engine(image: Any, grid: _Grid, order: int, outside: Any, cval: Any, pre
         given["outside_value"] = cval
     if order == 3 and not prefilter:
         given["prefilter"] = False
-    if grid.points is None:
-        return known(filters.Resample, **given)(image, output=output, **options)
-    return filters.Resample(displacements=grid.points, displacements_are_points=True, **given)(image, output=output, **options)
+    return known(filters.Resample, **given)(image, output=output, **options)
 
 
+@quick
 def affine_transform(input: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None, order: int = 3,
                      mode: str = "constant", cval: float = 0.0, prefilter: bool = True, **options: Any) -> Any:
     """The array at ``matrix @ index + offset``: ``scipy.ndimage.affine_transform``.
@@ -1508,6 +1539,7 @@ def _shape_of_result(image: Any, output_shape: Any, output: Any) -> tuple[int, .
     return output.shape if isinstance(output, np.ndarray) else tuple(shape_of(image))
 
 
+@quick
 def shift(input: Any, shift: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
           prefilter: bool = True, **options: Any) -> Any:
     """The array moved by so many voxels along each axis: ``scipy.ndimage.shift``. Parameters as of `affine_transform`."""
@@ -1517,6 +1549,7 @@ def shift(input: Any, shift: Any, output: Any = None, order: int = 3, mode: str 
     return _resampled(input, _Grid(np.eye(ndim), moved, tuple(shape_of(image))), output, order, mode, cval, prefilter, options)
 
 
+@quick
 def zoom(input: Any, zoom: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
          prefilter: bool = True, *, grid_mode: bool = False, **options: Any) -> Any:
     """The array with so many times as many voxels along each axis: ``scipy.ndimage.zoom``.
@@ -1534,6 +1567,7 @@ def zoom(input: Any, zoom: Any, output: Any = None, order: int = 3, mode: str = 
     return _resampled(input, _Grid(np.diag(steps), start, shape), output, order, mode, cval, prefilter, options)
 
 
+@quick
 def rotate(input: Any, angle: float, axes: tuple[int, int] = (1, 0), reshape: bool = True, output: Any = None, order: int = 3,
            mode: str = "constant", cval: float = 0.0, prefilter: bool = True, **options: Any) -> Any:
     """The array turned in the plane of two axes, by degrees: ``scipy.ndimage.rotate``.
@@ -1592,11 +1626,11 @@ def _at_points(image: Any, points: np.ndarray[Any, Any], output: Any, order: int
     # Points of any number of dimensions lie on a line.
     grid = shape if len(shape) == ndim else (1,) * (ndim - 1) + (math.prod(shape),)
     dtype = dtype_of(image)
-    wanted = np.empty(shape, _complex_type(dtype, output) if dtype.kind == "c" else _wanted(image, output))
-    if wanted.size:
-        place = _Grid(np.eye(ndim), np.zeros(ndim), grid, points.reshape(ndim, *grid))
-        wanted[...] = _resampled(np.asarray(image), place, wanted.dtype, order, mode, cval, prefilter, options).reshape(shape)
-    return _deliver(wanted, output)
+    wanted = _complex_type(dtype, output) if dtype.kind == "c" else _wanted(image, output)
+    if math.prod(shape) == 0:
+        return _deliver(np.empty(shape, wanted), output)
+    place = _Grid(_NO_MATRIX, np.zeros(ndim), grid, points.reshape(ndim, *grid))
+    return _deliver(_resampled(np.asarray(image), place, wanted, order, mode, cval, prefilter, options).reshape(shape), output)
 
 
 def geometric_transform(input: Any, mapping: Callable[..., Any], output_shape: Any = None, output: Any = None, order: int = 3,
@@ -1625,21 +1659,10 @@ _SPLINE_MODES = {"mirror": "mirror", "constant": "mirror", "grid-constant": "mir
                  "grid-mirror": "reflect", "nearest": "reflect", "grid-wrap": "grid-wrap"}
 
 
-@lru_cache(8)
-def _spline_weights(order: int) -> Any:
-    """The response of the filter whose results are coefficients of splines, as far as it is above the precision of float64."""
-    weights = np.ones(1)
-    for pole in _SPLINE_POLES[order]:
-        radius = math.ceil(math.log(1e-17) / math.log(-pole))
-        weights = np.convolve(weights, pole ** np.abs(np.arange(-radius, radius + 1)))
-    return weights / weights.sum()
-
-
 def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror", **options: Any) -> Any:
     """The coefficients of splines through the values along an axis: ``scipy.ndimage.spline_filter1d``.
 
-    They are sums over up to some 50 voxels to either side, the response of SciPy's recursive filter as far as it is above the
-    precision of float64. With the mode reflect those of short axes differ from SciPy's, which are not exact there.
+    With the mode reflect those of short axes differ from SciPy's, which are not exact there.
 
     Parameters
     ----------
@@ -1657,13 +1680,20 @@ def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np
         raise _core.ParameterError(f"order: {order!r} is not a whole number from 0 to 5")
     if mode not in _SPLINE_MODES:
         raise _core.ParameterError(f"mode: {mode!r} is none of {', '.join(_SPLINE_MODES)}")
-    dtype = _wanted(image, output)
-    values = np.asarray(image)
-    kind = np.dtype(np.complex128 if values.dtype.kind == "c" else np.float64)
-    values = values.astype(kind)
-    if whole > 1 and values.size and values.shape[axis_of(axis, values.ndim)] > 1:
-        values = correlate1d(values, _spline_weights(whole), axis=axis, mode=_SPLINE_MODES[mode], **options)
-    return _deliver(values.astype(dtype) if dtype.kind in "fc" else _to_integers(values, dtype, False), output)
+    return _coefficients(image, whole, (axis,), output, mode, options)
+
+
+def _coefficients(image: Any, order: int, axes: Sequence[Any], output: Any, mode: str, options: dict[str, Any]) -> Any:
+    image = np.asarray(image)
+    dtype = _complex_type(image.dtype, output) if image.dtype.kind == "c" else _wanted(image, output)
+    values = np.array(image, np.complex128 if image.dtype.kind == "c" else np.float64, order="C")
+    for axis in (axis_of(each, values.ndim) for each in axes):
+        extent = values.shape[axis]
+        if order > 1 and values.size and extent > 1:
+            # Real and imaginary parts lie side by side.
+            columns = values.view(np.float64).reshape(math.prod(values.shape[:axis]), extent, -1)
+            _core.filter_splines(columns, _SPLINE_POLES[order], _SPLINE_MODES[mode], options.get("threads") or 0)
+    return _deliver(values.astype(dtype, copy=False) if dtype.kind in "fc" else _to_integers(values, dtype, False), output)
 
 
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror", **options: Any) -> Any:
@@ -1673,10 +1703,9 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
     `spline_filter1d`.
     """
     image, _ = opened(input)
-    values = np.asarray(image)
-    if not 2 <= whole_number(order, "order") <= 5:
+    whole = whole_number(order, "order")
+    if not 2 <= whole <= 5:
         raise _core.ParameterError(f"order: {order!r} is not a whole number from 2 to 5")
-    for axis in range(values.ndim):
-        values = spline_filter1d(values, order, axis, np.complex128 if values.dtype.kind == "c" else np.float64, mode, **options)
-    dtype = _wanted(image, output)
-    return _deliver(values.astype(dtype) if dtype.kind in "fc" else _to_integers(values, dtype, False), output)
+    if mode not in _SPLINE_MODES:
+        raise _core.ParameterError(f"mode: {mode!r} is none of {', '.join(_SPLINE_MODES)}")
+    return _coefficients(image, whole, range(np.ndim(image)), output, mode, options)

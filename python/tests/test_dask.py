@@ -439,3 +439,59 @@ def test_what_needs_an_array_in_memory_is_said():
                  lambda: ndi.grey_erosion(lazy, structure=np.ones((3, 3)))):
         with pytest.raises(ValueError, match="array in memory"):
             call()
+
+
+class Source:
+    """Slices of an array, and the chunks that they are made of."""
+
+    def __init__(self, array, chunks):
+        self.array, self.shape, self.dtype, self.chunks = array, array.shape, array.dtype, chunks
+
+    def __getitem__(self, part):
+        return self.array[part]
+
+
+def on_grids():
+    yield from (filters.Bin(factor=3), filters.Bin(factor=(2, 1, 4), method="median"), filters.BinSum(factor=2), filters.Flip(axes=(0, 2)),
+                filters.Crop(lower=(3, 0, 2), upper=(1, 2, 0)), filters.PermuteAxes((1, 2, 0)), filters.Resample(scale=0.5),
+                filters.Resample(scale=(2, 1, 0.7), interpolation="cubic"), filters.Resample(scale=0.4, interpolation="label"),
+                filters.Resample(affine=[[0.9, 0.1, 0, 1], [-0.1, 0.9, 0.2, 3], [0, 0.05, 1, 0]]),
+                filters.ConvolveImage(np.ones((3, 3, 3)), valid=True))
+    for outside in ("constant", "mirror", "wrap"):
+        yield filters.Pad(lower=(3, 0, 5), upper=(1, 2, 9), outside=outside)
+
+
+@pytest.mark.parametrize("filter", on_grids(), ids=lambda f: f"{f.name}-{f.parameters.get('outside', '')}")
+def test_other_grids_have_the_bits_of_the_whole(random, filter):
+    image = random.integers(0, 200, (19, 13, 21)).astype("float32" if filter.name == "convolve-image" else "uint8")
+    whole = filter(image)
+    lazy = da.from_array(image, chunks=random_chunks(random, image.shape))
+    computed = lazy.map_blocks(lambda block: block + 0, dtype=lazy.dtype)
+    for made in (filter(lazy), filter(computed), chunkwise.dask.apply(filter, Source(image, (5, 7, 9))),
+                 chunkwise.dask.apply(filter, lazy, chunks=5)):
+        assert made.shape == whole.shape and made.dtype == whole.dtype
+        np.testing.assert_array_equal(made.compute(), whole)
+        assert made.name != filter(lazy).name or made.chunks == filter(lazy).chunks
+    assert len(filter(lazy).__dask_graph__()) == filter(lazy).npartitions
+
+
+def test_grids_end_where_the_chunks_of_the_image_end():
+    lazy = da.zeros((40, 50, 60), chunks=(10, 20, 30), dtype="uint8").map_blocks(lambda block: block + 0)
+    for filter, chunks in ((filters.Bin(factor=2), ((5, 5, 5, 5), (10, 10, 5), (15, 15))),
+                           (filters.Flip(), ((10, 10, 10, 10), (10, 20, 20), (30, 30))),
+                           (filters.PermuteAxes((2, 0, 1)), ((30, 30), (10, 10, 10, 10), (20, 20, 10))),
+                           (filters.Crop(lower=(10, 20, 0)), ((10, 10, 10), (20, 10), (30, 30)))):
+        made = filter(lazy)
+        assert made.chunks == chunks
+        assert len(set(made.__dask_graph__()) - set(lazy.__dask_graph__())) == made.npartitions
+
+
+def test_functions_of_scipy_on_other_grids_are_lazy(random):
+    image = random.integers(0, 200, (14, 15, 16)).astype("uint8")
+    lazy = da.from_array(image, chunks=(6, 7, 16))
+    for call in (lambda x: ndi.zoom(x, (0.5, 2, 1.1), order=1), lambda x: ndi.zoom(x, 0.5, order=0), lambda x: ndi.shift(x, 1.5),
+                 lambda x: ndi.rotate(x, 20, axes=(1, 2), order=1, output=np.float32)):
+        assert isinstance(call(lazy), da.Array)
+        np.testing.assert_array_equal(call(lazy).compute(), call(image))
+    with pytest.raises(chunkwise.ParameterError, match="only arrays in memory"):
+        ndi.map_coordinates(lazy, np.zeros((3, 4)))

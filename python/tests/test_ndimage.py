@@ -601,3 +601,26 @@ def test_further_calls_fill_the_array_that_is_given():
     for strided in (np.zeros((5, 6, 14), np.float32)[:, :, ::2], image):
         assert ndi.gaussian_filter(image, 1, output=strided) is strided
         np.testing.assert_allclose(strided, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("axis", (0, 1, -1))
+def test_filters_of_lines_join_the_other_axes(axis):
+    image = np.random.default_rng(5).random((9, 17, 23), "float32")
+    apart = np.empty((9, 17, 46), "float32")[..., ::2]
+    apart[...] = image
+    for name, arguments in (("uniform_filter1d", (5,)), ("gaussian_filter1d", (1.5,)), ("correlate1d", ([1.0, 2.0, 4.0],)),
+                            ("convolve1d", ([1.0, 2.0],)), ("maximum_filter1d", (4,)), ("minimum_filter1d", (7,))):
+        for mode in ("reflect", "mirror", "constant"):
+            whole = getattr(ndi, name)(apart, *arguments, axis=axis, mode=mode)
+            for _ in range(2):
+                assert getattr(ndi, name)(image, *arguments, axis=axis, mode=mode).tobytes() == whole.tobytes()
+
+
+def test_boxes_of_labels_are_scipys():
+    random = np.random.default_rng(6)
+    for shape in ((40,), (7, 9), (3, 4, 5, 2), (2, 3, 2, 2, 3), (50, 40, 30)):
+        for dtype in ("uint8", "int16", "int64"):
+            labels = (random.integers(-3, 30, shape) * (random.random(shape) > 0.5)).clip(0 if dtype == "uint8" else -3).astype(dtype)
+            for most in (0, 5, 40):
+                assert ndi.find_objects(labels, most) == scipy_ndi.find_objects(labels.astype(np.int64), most)
+    assert ndi.find_objects(np.array([0, 2**40, 0]), 3) == [None, None, None]

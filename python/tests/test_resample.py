@@ -269,3 +269,30 @@ def test_images_without_voxels():
     assert chunkwise.resample(np.zeros((0, 4)), scale=2).shape == (0, 8)
     with pytest.raises(chunkwise.ParameterError, match="no voxels"):
         chunkwise.resample(np.zeros((0, 4)), size=(3, 3))
+
+
+@pytest.mark.parametrize("order", (0, 1, 3))
+@pytest.mark.parametrize("mode", MODES)
+def test_values_at_points_depend_on_their_point_alone(order, mode):
+    scipy = pytest.importorskip("scipy.ndimage")
+    image = _image(9, 14, 33, dtype="float32")
+    random = np.random.default_rng(4)
+    points = np.stack([random.uniform(-4, extent + 3, 20000) for extent in image.shape])
+    found = ndi.map_coordinates(image, points, order=order, mode=mode, cval=7)
+    halves = [ndi.map_coordinates(image, points[:, part], order=order, mode=mode, cval=7) for part in (slice(0, 123), slice(123, None))]
+    assert np.concatenate(halves).tobytes() == found.tobytes()
+    turned = np.asfortranarray(image)
+    assert ndi.map_coordinates(turned, points, order=order, mode=mode, cval=7, threads=1).tobytes() == found.tobytes()
+    if order < 3:
+        np.testing.assert_allclose(found, scipy.map_coordinates(image, points, order=order, mode=mode, cval=7), atol=1e-4)
+
+
+def test_points_that_are_nowhere_have_the_constant():
+    image = _image(5, 6, dtype="float32")
+    points = np.array([[1.0, np.nan, np.inf, -np.inf, 1e300], [2.0, 2.0, 2.0, np.nan, 3.0]])
+    for order in (0, 1, 3):
+        for mode in ("constant", "mirror", "nearest"):
+            found = ndi.map_coordinates(image, points, order=order, mode=mode, cval=7)
+            assert found[1] == found[3] == 7
+            assert (found[2] != 7) == (found[4] != 7) == (mode == "nearest")
+    assert ndi.map_coordinates(image > 0.5, points[:, :1], order=0).dtype == bool

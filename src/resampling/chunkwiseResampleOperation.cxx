@@ -54,7 +54,7 @@ ResampleOperation::GetAxis(int i) const
 {
   Axis axis;
   axis.length = image[axes[i]];
-  bool   isOnVoxels = IsWhole(offset[i]) && (!field || !areThere[i]);
+  bool   isOnVoxels = IsWhole(offset[i]) && (!this->HasOwnPoints() || !areThere[i]);
   double square = 0;
   for (int o = 0; o < Axes; ++o)
   {
@@ -98,7 +98,7 @@ ResampleOperation::IsOnVoxels() const
 bool
 ResampleOperation::IsDiagonal() const
 {
-  if (field)
+  if (this->HasOwnPoints())
   {
     return false;
   }
@@ -129,7 +129,8 @@ ResampleOperation::GetKey() const
     key += HexNumber(offset[i]) + (areThere[i] ? "" : " -");
   }
   return key + " " + std::to_string(static_cast<int>(interpolation)) + " " + std::to_string(static_cast<int>(outside)) +
-         " " + value.ToText() + (antialias ? " a" : "") + (prefilter ? " p" : "") + (field ? field->GetKey() : "");
+         " " + value.ToText() + (antialias ? " a" : "") + (prefilter ? " p" : "") + (field ? field->GetKey() : "") +
+         (points[0] ? " points " + std::to_string(reinterpret_cast<std::uintptr_t>(points[0])) : "");
 }
 
 void
@@ -155,7 +156,8 @@ ResampleOperation::Validate(const Coordinates & extent) const
   for (int a = 0; a < MaxDimension; ++a)
   {
     const bool isFree = a == axes[0] || a == axes[1] || a == axes[2];
-    if (output[a] < std::min<std::int64_t>(image[a], 1) || (!isFree && output[a] != image[a]))
+    if (output[a] < std::min<std::int64_t>(image[a], 1) || (!isFree && output[a] != image[a]) ||
+        (a > 0 && points[0] && output[a] != 1))
     {
       throw ParameterError("Size", ToString(output), "at least one voxel along each axis");
     }
@@ -203,7 +205,7 @@ ResampleOperation::GetExtent(const Coordinates &) const
 std::string
 ResampleOperation::GetObjectionToDevices() const
 {
-  if (field)
+  if (this->HasOwnPoints())
   {
     return "devices have no kernels for displacement fields";
   }
@@ -229,6 +231,10 @@ ResampleOperation::CountBeside(const Axis & axis)
 Coordinates
 ResampleOperation::GetMostInput(const Coordinates & box, const Coordinates &) const
 {
+  if (points[0])
+  {
+    return image;
+  }
   Coordinates input = box;
   double      least[Axes]{};
   double      most[Axes]{};
@@ -255,6 +261,10 @@ ResampleOperation::GetMostInput(const Coordinates & box, const Coordinates &) co
 Box
 ResampleOperation::GetInputBox(const Box & box, const Coordinates &) const
 {
+  if (points[0])
+  {
+    return Box::FromExtent(image);
+  }
   Box    input = box;
   double least[Axes]{};
   double most[Axes]{};

@@ -29,6 +29,14 @@ PointOf(const TGrid & grid, int i, const Coordinates & voxel)
 inline void
 PointsOf(const ResampleOperation & operation, const Coordinates & voxel, double (&point)[ResampleOperation::Axes])
 {
+  for (int i = 0; i < ResampleOperation::Axes && operation.points[0]; ++i)
+  {
+    point[i] = operation.points[i] ? operation.points[i][voxel[0]] + operation.offset[i] : 0;
+  }
+  if (operation.points[0])
+  {
+    return;
+  }
   double move[ResampleOperation::Axes]{};
   if (operation.field)
   {

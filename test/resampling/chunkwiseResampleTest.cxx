@@ -4,8 +4,10 @@
 #include "chunkwiseResampleField.h"
 #include "chunkwiseResampleOperation.h"
 
+#include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 using namespace chunkwise;
 
@@ -90,6 +92,14 @@ public:
     {
       const auto at = [&](int o) { return static_cast<double>(voxel[m_Operation.axes[o]]); };
       MoveByDefinition(*m_Operation.field, { at(0), at(1), at(2) }, point);
+    }
+    for (int i = 0; i < 3 && m_Operation.points[0]; ++i)
+    {
+      point[i] = m_Operation.points[i][voxel[0]] + m_Operation.offset[i];
+      if (!(std::abs(point[i]) < 1e6))
+      {
+        return m_Operation.value.ToDouble();
+      }
     }
     for (int i = 0; i < 3; ++i)
     {
@@ -355,16 +365,60 @@ RandomField(std::mt19937 & random, const Coordinates & output)
   return field;
 }
 
+/** Points inside the image and around it, some nowhere. */
+using OwnPoints = std::array<std::vector<double>, 3>;
+
+OwnPoints
+RandomPoints(std::mt19937 & random, ResampleOperation & operation)
+{
+  operation.antialias = false;
+  operation.image[3] = operation.image[4] = 1;
+  operation.output = Coordinates::Filled(1);
+  operation.output[0] = 1 + static_cast<std::int64_t>(random() % 300);
+  OwnPoints points;
+  for (int i = 0; i < 3; ++i)
+  {
+    std::fill_n(operation.matrix[i], 3, 0.0);
+    const auto   last = static_cast<double>(operation.image[i] - 1);
+    const double reach = random() % 2 ? 3 : 0;
+    points[static_cast<std::size_t>(i)].resize(static_cast<std::size_t>(operation.output[0]));
+    for (double & point : points[static_cast<std::size_t>(i)])
+    {
+      point = Real(random, -reach, last + reach) - operation.offset[i];
+      point = random() % 200 == 0 ? std::numeric_limits<double>::quiet_NaN() : point;
+    }
+    operation.points[i] = points[static_cast<std::size_t>(i)].data();
+  }
+  return points;
+}
+
+/** The points of an operation's voxels. */
+enum class PointKind
+{
+  Grid,
+  Field,
+  Own
+};
+
 template <typename TIn, typename TOut>
 void
-CompareWithDefinition(unsigned int seed, int trials, double bound, bool moves = false)
+CompareWithDefinition(unsigned int seed, int trials, double bound, PointKind kind = PointKind::Grid)
 {
   std::mt19937 random(seed);
   Manager      manager({});
   for (int trial = 0; trial < trials; ++trial)
   {
-    ResampleTrial<TIn, TOut> t(RandomGrid(random, 12), {});
-    t.operation->field = moves ? RandomField(random, t.operation->output) : nullptr;
+    const auto grid = RandomGrid(random, 12);
+    OwnPoints  points;
+    if (kind == PointKind::Field)
+    {
+      grid->field = RandomField(random, grid->output);
+    }
+    else if (kind == PointKind::Own)
+    {
+      points = RandomPoints(random, *grid);
+    }
+    ResampleTrial<TIn, TOut> t(grid, {});
     t.voxels = NoiseOf<TIn>(random, t.operation->image);
     if (!std::is_same<TIn, TOut>::value && t.operation->interpolation == Interpolation::Nearest)
     {
@@ -404,9 +458,16 @@ TEST(Resample, GivesWhatTheDefinitionGives)
 
 TEST(Resample, MovesPointsByFields)
 {
-  CompareWithDefinition<float, float>(11, 60, 3e-3, true);
-  CompareWithDefinition<std::uint8_t, std::uint8_t>(12, 30, 3e-3, true);
-  CompareWithDefinition<double, double>(13, 40, 1e-9, true);
+  CompareWithDefinition<float, float>(11, 60, 3e-3, PointKind::Field);
+  CompareWithDefinition<std::uint8_t, std::uint8_t>(12, 30, 3e-3, PointKind::Field);
+  CompareWithDefinition<double, double>(13, 40, 1e-9, PointKind::Field);
+}
+
+TEST(Resample, TakesPointsThatAreGiven)
+{
+  CompareWithDefinition<float, float>(21, 80, 3e-3, PointKind::Own);
+  CompareWithDefinition<std::uint8_t, std::uint8_t>(22, 40, 3e-3, PointKind::Own);
+  CompareWithDefinition<double, double>(23, 60, 1e-9, PointKind::Own);
 }
 
 /** In chunks, in streams, as a part, by one thread or several, with each instruction set. */

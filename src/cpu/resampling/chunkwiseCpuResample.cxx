@@ -83,13 +83,14 @@ struct ResampleTiles
   {
     isFiltered = axes[0].isFiltered || axes[1].isFiltered || axes[2].isFiltered;
     const bool isFlat = operation.output[operation.axes[2]] == 1;
-    extent = isDiagonal ? Coordinates{ { 256, 16, 16, 1, 1 } }
-                        : Coordinates{ { isFlat ? 64 : 32, isFlat ? 64 : 32, 16, 1, 1 } };
+    extent = isDiagonal               ? Coordinates{ { 256, 16, 16, 1, 1 } }
+             : theOperation.points[0] ? Coordinates{ { 4096, 1, 1, 1, 1 } }
+                                      : Coordinates{ { isFlat ? 64 : 32, isFlat ? 64 : 32, 16, 1, 1 } };
     for (int o = 0; o < ResampleAxes; ++o)
     {
       extent[o] = std::min(extent[o], operation.output[operation.axes[o]]);
     }
-    while (!operation.field && this->CountNumbers() > NumbersOfTile)
+    while (!operation.HasOwnPoints() && this->CountNumbers() > NumbersOfTile)
     {
       int longest = 0;
       for (int o = 1; o < ResampleAxes; ++o)
@@ -192,7 +193,7 @@ struct ResampleWorker
     }
     const Coordinates & t = tiles.extent;
     result = pieces.Take<TReal>(std::max(t[0], ResampleRow) + ResampleSlack);
-    if (tiles.operation.field)
+    if (tiles.operation.HasOwnPoints())
     {
       row = pieces.Take<TReal>(tiles.axes[0].taps);
       index = pieces.Take<std::int32_t>(ResampleRow);
@@ -352,12 +353,40 @@ public:
     return m_View.Offset(at) + 1;
   }
 
-  /** Voxel 0 of what FindInside counts if functions for rows can read it as it is; else nullptr. */
+  /** The voxel from which the taps of points are counted, and which of them are there; nullptr if functions for rows
+   * cannot read voxels as they are. `point`: one of the points. */
   const TReal *
-  GetNumbers() const
+  FindOrigin(Coordinates at, const double (&point)[ResampleAxes], ResampleLine<TReal> * lines) const
   {
-    const bool isDirect = m_View.kind == PixelKindOf<TReal>() && m_View.stride[m_Tiles.operation.axes[0]] == 1;
-    return isDirect ? static_cast<const TReal *>(m_View.data) : nullptr;
+    if (m_View.kind != PixelKindOf<TReal>() || m_View.stride[m_Tiles.operation.axes[0]] != 1)
+    {
+      return nullptr;
+    }
+    std::int64_t reach = 0;
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      const int a = m_Tiles.operation.axes[i];
+      reach += std::abs(m_View.stride[a]) * m_View.box.Extent(a);
+    }
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      const int             a = m_Tiles.operation.axes[i];
+      ResampleLine<TReal> & line = lines[i];
+      line.stride = m_View.stride[a];
+      line.tile = line.from = m_View.box.lower[a];
+      line.to = m_View.box.upper[a] - line.taps;
+      if (reach > FarthestIndex)
+      {
+        // Around the point, as far as the offset of a voxel is a 32-bit number.
+        const std::int64_t far = FarthestIndex / (4 * std::max<std::int64_t>(std::abs(line.stride), 1));
+        const bool isInside = point[i] >= static_cast<double>(line.from) && point[i] <= static_cast<double>(line.to);
+        line.tile = isInside ? static_cast<std::int64_t>(point[i]) : line.from;
+        line.from = std::max(line.from, line.tile - far);
+        line.to = std::min(line.to, line.tile + far);
+      }
+      at[a] = line.tile;
+    }
+    return static_cast<const TReal *>(m_View.data) + m_View.Offset(at);
   }
 
   /** Voxels of a row whose begin FindInside gave. */
@@ -383,6 +412,54 @@ private:
   const LoadResampleRow<TReal> m_Load;
   const TReal                  m_Beyond;
 };
+
+/** The points of voxels of a row of the output, the first at `voxel`. */
+void
+PointsOfRow(const ResampleOperation & operation, Coordinates voxel, std::int64_t n,
+            double (&points)[ResampleAxes][ResampleRow])
+{
+  for (int i = 0; i < ResampleAxes && !operation.field; ++i)
+  {
+    const double * const own = operation.points[i];
+    const double * const m = operation.matrix[i];
+    // As PointOf.
+    const double base =
+      m[1] * static_cast<double>(voxel[1]) + (m[2] * static_cast<double>(voxel[2]) + operation.offset[i]);
+    for (std::int64_t j = 0; j < n; ++j)
+    {
+      points[i][j] = operation.points[0] ? (own ? own[voxel[0] + j] + operation.offset[i] : 0)
+                                         : m[0] * static_cast<double>(voxel[0] + j) + base;
+    }
+  }
+  for (std::int64_t j = 0; operation.field && j < n; ++j, ++voxel[0])
+  {
+    double point[ResampleAxes];
+    PointsOf(operation, voxel, point);
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      points[i][j] = point[i];
+    }
+  }
+}
+
+/** Whether a voxel can be found for a coordinate of a point. */
+bool
+HasPlace(const ResampleOperation & operation, double & point)
+{
+  constexpr double farthest = 4503599627370496.0;
+  if (operation.outside == ResampleOutside::Nearest || operation.outside == ResampleOutside::Renormalized)
+  {
+    // NaN stays.
+    point = std::max(std::min(point, farthest), -farthest);
+  }
+  return std::abs(point) <= farthest;
+}
+
+bool
+HasPlace(const ResampleOperation & operation, double (&point)[ResampleAxes])
+{
+  return HasPlace(operation, point[0]) && HasPlace(operation, point[1]) && HasPlace(operation, point[2]);
+}
 
 bool
 ShouldStop(const KernelCall & call)
@@ -644,14 +721,21 @@ public:
     });
   }
 
-  /** Voxel by voxel, at points that a field moves. */
+  /** Voxel by voxel, at points that do not lie on a line. */
   void
   RunPoints(const Box & tile, ResampleWorker<TReal> & worker) const
   {
-    const TReal * const numbers = m_Source.GetNumbers();
+    double              points[ResampleAxes][ResampleRow];
+    unsigned char       isAlone[ResampleRow];
     ResampleLine<TReal> lines[ResampleAxes];
     for (int i = 0; i < ResampleAxes; ++i)
     {
+      lines[i].points = points[i];
+      lines[i].isAlone = isAlone;
+      lines[i].valueBelow = m_Tiles.edges[i].valueBelow;
+      lines[i].valueFrom = m_Tiles.edges[i].valueFrom;
+      lines[i].lowest = m_Tiles.edges[i].lowest;
+      lines[i].highest = m_Tiles.edges[i].highest;
       lines[i].weights = worker.together[i];
       lines[i].taps = m_Tiles.axes[i].taps;
       lines[i].below = m_Tiles.axes[i].below;
@@ -663,34 +747,44 @@ public:
         const std::int64_t n = std::min(ResampleRow, tile.Extent(0) - done);
         Coordinates        first = start;
         first[0] += done;
-        Coordinates  at = first;
-        TReal        alone[ResampleRow];
-        bool         isAlone[ResampleRow];
-        std::int64_t base = 0;
-        std::fill(worker.index, worker.index + ResampleRow, 0);
-        for (std::int64_t j = 0; j < n; ++j, ++at[0])
-        {
-          double point[ResampleAxes];
-          PointsOf(m_Operation, this->VoxelOf(at), point);
-          isAlone[j] = true;
-          if (this->IsBeyond(point))
+        PointsOfRow(m_Operation, this->VoxelOf(first), n, points);
+        const auto pointAt = [&points](std::int64_t j, double(&point)[ResampleAxes]) {
+          for (int i = 0; i < ResampleAxes; ++i)
           {
-            alone[j] = m_Value;
-            continue;
+            point[i] = points[i][j];
           }
-          isAlone[j] = !numbers || !this->AddPoint(point, at, j, base, lines, worker.index);
-          if (isAlone[j])
-          {
-            alone[j] = this->Interpolate(point, at, worker);
-          }
-        }
-        if (base)
+        };
+        double point[ResampleAxes];
+        pointAt(0, point);
+        const TReal * const origin = m_Source.FindOrigin(first, point, lines);
+        std::fill(isAlone, isAlone + n, origin ? 0 : 1);
+        if (origin)
         {
-          m_Functions.gather(worker.result, numbers + (base - 1), worker.index, lines, n);
+          std::fill(worker.index, worker.index + n, 0);
+          for (int i = 0; i < ResampleAxes; ++i)
+          {
+            this->FindTapsOfPoints(i, n, lines[i], worker.index);
+          }
+          const auto together = std::find(isAlone, isAlone + n, 0) - isAlone;
+          if (together < n)
+          {
+            // Lanes that do not count read what another one reads.
+            for (std::int64_t j = 0; j < ResampleRow; ++j)
+            {
+              worker.index[j] = j < n && !isAlone[j] ? worker.index[j] : worker.index[together];
+            }
+            m_Functions.gather(worker.result, origin, worker.index, lines, n);
+          }
         }
         for (std::int64_t j = 0; j < n; ++j)
         {
-          worker.result[j] = isAlone[j] ? alone[j] : worker.result[j];
+          if (isAlone[j])
+          {
+            pointAt(j, point);
+            worker.result[j] = HasPlace(m_Operation, point) && !this->IsBeyond(point)
+                                 ? this->Interpolate(point, first, worker)
+                                 : m_Value;
+          }
         }
         m_Store(m_Call.output, first, n, worker.result);
       }
@@ -705,30 +799,27 @@ private:
            m_Tiles.edges[2].HasValue(point[2]);
   }
 
-  /** Adds point `j` to the points that are summed together, with its distance from `base`, where the first of these
-   * points begins. False: not all of its taps are there. */
-  bool
-  AddPoint(const double (&point)[ResampleAxes], const Coordinates & at, std::int64_t j, std::int64_t & base,
-           ResampleLine<TReal> * lines, std::int32_t * index) const
+  void
+  FindTapsOfPoints(int i, std::int64_t n, ResampleLine<TReal> & line, std::int32_t * index) const
   {
-    std::int64_t first[ResampleAxes];
-    std::int64_t strides[ResampleAxes];
-    for (int i = 0; i < ResampleAxes; ++i)
+    const ResampleOperation::Axis & axis = m_Tiles.axes[i];
+    if (axis.taps == 2 || axis.kernel == TapKernel::Spline)
     {
-      first[i] = FillTaps(m_Tiles.axes[i], m_Tiles.edges[i], point[i], lines[i].weights + j, ResampleRow);
+      m_Functions.findTaps(line, index, n);
+      return;
     }
-    const std::int64_t inside = m_Source.FindInside(first, at, strides);
-    base = base ? base : inside;
-    if (!inside || inside - base > FarthestIndex || base - inside > FarthestIndex)
+    for (std::int64_t j = 0; j < n; ++j)
     {
-      return false;
+      // False for NaN.
+      const double moved = m_Tiles.edges[i].Move(line.points[j]);
+      const bool   isNear =
+        moved > static_cast<double>(line.from - 2) && moved < static_cast<double>(line.to + axis.taps + 2);
+      const std::int64_t first =
+        isNear ? FillTaps(axis, m_Tiles.edges[i], moved, line.weights + j, ResampleRow) : line.from - 1;
+      const bool isThere = first >= line.from && first <= line.to && !m_Tiles.edges[i].HasValue(line.points[j]);
+      line.isAlone[j] |= isThere ? 0 : 1;
+      index[j] += isThere ? static_cast<std::int32_t>((first - line.tile) * line.stride) : 0;
     }
-    for (int i = 0; i < ResampleAxes; ++i)
-    {
-      lines[i].stride = strides[i];
-    }
-    index[j] = static_cast<std::int32_t>(inside - base);
-    return true;
   }
 
   /** The value at one point: the sums of ResampleOperation. */
@@ -888,7 +979,7 @@ RunInterpolation(const KernelCall & call, const ResampleTiles & tiles)
   ForEachTileOf(tiles.GetTile(), call, [&](const Box & tile, unsigned int worker) {
     ResampleWorker<TReal> own =
       MakeResampleWorker<TReal>(memory + static_cast<std::int64_t>(worker) * bytes, tiles, filtered);
-    if (tiles.operation.field)
+    if (tiles.operation.HasOwnPoints())
     {
       resampler.RunPoints(tile, own);
       return;
@@ -908,6 +999,7 @@ ForEachNearest(const KernelCall & call, const ResampleTiles & tiles, const Box &
   const ResampleOperation & operation = tiles.operation;
   const BufferView &        view = call.inputs[0];
   std::int64_t              offsets[ResampleRow];
+  double                    points[ResampleAxes][ResampleRow];
   ForEachRow(tile, [&](const Coordinates & start) {
     for (std::int64_t done = 0; done < tile.Extent(0); done += ResampleRow)
     {
@@ -920,18 +1012,21 @@ ForEachNearest(const KernelCall & call, const ResampleTiles & tiles, const Box &
         base[operation.axes[i]] = view.box.lower[operation.axes[i]];
       }
       std::fill(offsets, offsets + n, view.Offset(base));
-      Coordinates voxel = { { at[operation.axes[0]], at[operation.axes[1]], at[operation.axes[2]], 0, 0 } };
-      for (std::int64_t j = 0; j < n; ++j, ++voxel[0])
+      const Coordinates voxel = { { at[operation.axes[0]], at[operation.axes[1]], at[operation.axes[2]], 0, 0 } };
+      PointsOfRow(operation, voxel, n, points);
+      for (int i = 0; i < ResampleAxes; ++i)
       {
-        double point[ResampleAxes];
-        PointsOf(operation, voxel, point);
-        for (int i = 0; i < ResampleAxes; ++i)
+        const ResampleOperation::Axis & axis = tiles.axes[i];
+        const ResampleEdge &            edge = tiles.edges[i];
+        const std::int64_t              lower = view.box.lower[operation.axes[i]];
+        const std::int64_t              stride = view.stride[operation.axes[i]];
+        for (std::int64_t j = 0; j < n; ++j)
         {
-          const int          a = operation.axes[i];
-          const std::int64_t from = MapVoxel(
-            FirstTap(tiles.axes[i], tiles.edges[i].Move(point[i])), tiles.axes[i].length, operation.outside, false);
-          const bool hasValue = from < 0 || offsets[j] == NoVoxel || tiles.edges[i].HasValue(point[i]);
-          offsets[j] = hasValue ? NoVoxel : offsets[j] + (from - view.box.lower[a]) * view.stride[a];
+          double     point = points[i][j];
+          const bool hasValue = !HasPlace(operation, point) || edge.HasValue(point);
+          const auto from =
+            hasValue ? -1 : MapVoxel(FirstTap(axis, edge.Move(point)), axis.length, operation.outside, false);
+          offsets[j] = from < 0 || offsets[j] == NoVoxel ? NoVoxel : offsets[j] + (from - lower) * stride;
         }
       }
       f(static_cast<const Coordinates &>(at), n, static_cast<const std::int64_t *>(offsets));

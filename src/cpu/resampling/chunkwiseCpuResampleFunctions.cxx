@@ -243,7 +243,22 @@ void
 FindResampleTaps(const ResampleLine<TReal> & line, std::int32_t * index, std::int64_t n)
 {
   TReal parts[ResampleRow];
-  for (std::int64_t j = 0; j < n; ++j)
+  for (std::int64_t j = 0; line.points && j < n; ++j)
+  {
+    double point = line.points[j];
+    point = point < line.lowest ? line.lowest : point;
+    point = point > line.highest ? line.highest : point;
+    const double below = std::floor(point);
+    // False for NaN.
+    const bool isThere = below >= static_cast<double>(line.from + line.below) &&
+                         below <= static_cast<double>(line.to + line.below) && line.points[j] >= line.valueBelow &&
+                         line.points[j] < line.valueFrom;
+    const double place = isThere ? below - static_cast<double>(line.tile + line.below) : 0;
+    index[j] += static_cast<std::int32_t>(place) * static_cast<std::int32_t>(line.stride);
+    line.isAlone[j] |= isThere ? 0 : 1;
+    parts[j] = static_cast<TReal>(point - below);
+  }
+  for (std::int64_t j = 0; !line.points && j < n; ++j)
   {
     double point = line.slope * static_cast<double>(line.begin + j) + line.base;
     point = point < line.lowest ? line.lowest : point;
@@ -280,6 +295,34 @@ FindResampleTaps(const ResampleLine<TReal> & line, std::int32_t * index, std::in
   }
 }
 
+/** The voxels at places from `from` on, and those beside them along x. */
+template <typename TReal>
+inline void
+GatherPairs(const TReal * from, const std::int32_t * index, typename ResampleLanes<TReal>::Type & first,
+            typename ResampleLanes<TReal>::Type & second)
+{
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (sizeof(TReal) == sizeof(float))
+  {
+    // A pair is one number of 64 bits.
+    const auto pairs = [&](int k) {
+      const __m128i places = _mm_loadu_si128(reinterpret_cast<const __m128i *>(index + 4 * k));
+      return _mm256_castpd_ps(_mm256_i32gather_pd(reinterpret_cast<const double *>(from), places, 4));
+    };
+    const __m256 low = pairs(0);
+    const __m256 high = pairs(1);
+    const auto   inOrder = [](__m256 mixed) {
+      return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xD8));
+    };
+    first = inOrder(_mm256_shuffle_ps(low, high, 0x88));
+    second = inOrder(_mm256_shuffle_ps(low, high, 0xDD));
+    return;
+  }
+#endif
+  first = ResampleLanes<TReal>::Gather(from, index);
+  second = ResampleLanes<TReal>::Gather(from + 1, index);
+}
+
 /** VTaps: of each axis, 0 if they are not known; VDepth: of the third one. */
 template <typename TReal, int VTaps, int VDepth>
 inline void
@@ -298,8 +341,15 @@ GatherTaps(TReal * out, const TReal * in, const std::int32_t * index, const Resa
     const auto weigh = [&](int axis, std::int64_t k) { return LoadLanes(lines[axis].weights + k * ResampleRow + j); };
     const auto row = [&](std::int64_t y, std::int64_t z) {
       const TReal * const voxels = in + y * lines[1].stride + z * lines[2].stride;
-      const auto          center = Lanes::Gather(voxels + below[0], index + j);
-      auto                sum = center;
+      if constexpr (VTaps == 2)
+      {
+        typename Lanes::Type first;
+        typename Lanes::Type second;
+        GatherPairs<TReal>(voxels, index + j, first, second);
+        return first + weigh(0, 1) * (second - first);
+      }
+      const auto center = Lanes::Gather(voxels + below[0], index + j);
+      auto       sum = center;
       for (std::int64_t k = 0; k < taps[0]; ++k)
       {
         if (k != below[0])

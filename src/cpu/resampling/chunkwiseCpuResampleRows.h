@@ -11,6 +11,16 @@ namespace chunkwise
 template <typename TReal>
 struct ResampleLine
 {
+  /** Not nullptr: the points themselves, of which any may lie where voxels are missing. */
+  const double * points{ nullptr };
+  /** Points from the one to the other are within the edges. */
+  double valueBelow{ 0 };
+  double valueFrom{ 0 };
+  /** The first taps of which all are there. */
+  std::int64_t from{ 0 };
+  std::int64_t to{ 0 };
+  /** Set to 1 for points whose taps are not all there; their index counts from 0 along the axis. */
+  unsigned char * isAlone{ nullptr };
   /** The point of voxel x is slope * x + base, moved to [lowest, highest]. */
   double       slope;
   double       base;

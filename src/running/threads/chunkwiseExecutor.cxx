@@ -20,7 +20,7 @@ namespace
 {
 
 /** A pool whose threads sleep between calls. Concurrent calls take turns. It has fewer threads where the system starts
- * no more. */
+ * no more. A call does not wait for threads that wake after its last index was taken. */
 class ThreadPool
 {
 public:
@@ -58,11 +58,13 @@ public:
       m_Body = &body;
       m_Count = count;
       m_Next = 0;
-      m_Busy = static_cast<unsigned int>(m_Threads.GetSize());
       m_Failure = nullptr;
       ++m_Generation;
     }
-    m_Wake.notify_all();
+    if (count > 1)
+    {
+      m_Wake.notify_all();
+    }
     TakeIndices(0);
     std::unique_lock<std::mutex> lock(m_Mutex);
     m_Done.wait(lock, [this] { return m_Busy == 0; });
@@ -109,12 +111,13 @@ private:
     {
       {
         std::unique_lock<std::mutex> lock(m_Mutex);
-        m_Wake.wait(lock, [&] { return m_Stop || m_Generation != seen; });
+        m_Wake.wait(lock, [&] { return m_Stop || (m_Generation != seen && m_Body); });
         if (m_Stop)
         {
           return;
         }
         seen = m_Generation;
+        ++m_Busy;
       }
       TakeIndices(worker);
       const std::lock_guard<std::mutex> lock(m_Mutex);
