@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fuzzTarget.h"
 
+#include "chunkwiseAreaOperation.h"
 #include "chunkwiseConvertedImage.h"
 #include "chunkwiseDevice.h"
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -81,6 +82,11 @@ chunkwise::DeconvolutionOperation::GetOutOfCoreRunner() const
 }
 const chunkwise::OutOfCoreRunner *
 chunkwise::LabelOperation::GetOutOfCoreRunner() const
+{
+  std::abort();
+}
+const chunkwise::OutOfCoreRunner *
+chunkwise::AreaOperation::GetOutOfCoreRunner() const
 {
   std::abort();
 }

@@ -144,6 +144,10 @@ set(Chunkwise_ENGINE_SRCS
   thresholds/chunkwiseHistogramThresholds.cxx
   thresholds/chunkwiseThresholdFilters.cxx
   thresholds/chunkwiseThresholdHistogram.cxx
+  watershed/chunkwiseAreaBlock.cxx
+  watershed/chunkwiseAreaFilters.cxx
+  watershed/chunkwiseAreaOperation.cxx
+  watershed/chunkwiseAreaRunner.cxx
   watershed/chunkwiseWatershedBlocks.cxx
   watershed/chunkwiseWatershedFilters.cxx
   watershed/chunkwiseWatershedOperation.cxx

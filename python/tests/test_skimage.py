@@ -219,6 +219,19 @@ def test_objects(random, seed):
 
 
 @seeds
+@pytest.mark.parametrize("dtype", ("bool", "uint8", "int16", "float32", "float64"))
+def test_area_openings(random, seed, dtype):
+    image = make_image(random, shape_of(random, 3), "float64" if dtype == "bool" else dtype)
+    image = image > image.mean() if dtype == "bool" else image
+    for name in ("area_opening", "area_closing"):
+        for size in (1, 5, 20):
+            for connectivity in range(1, image.ndim + 1):
+                if dtype == "bool" and name == "area_closing":
+                    continue  # scikit-image 0.26 has no negative of it
+                same(getattr(morphology, name)(image, size, connectivity), getattr(sk_morphology, name)(image, size, connectivity))
+
+
+@seeds
 def test_segmentation(random, seed):
     labels = objects(random, shape_of(random, 4))
     for given in ({}, {"buffer_size": 1}, {"bgval": 3}, {"mask": random.random(labels.shape) < 0.9}):
@@ -264,6 +277,7 @@ def test_watersheds_of_images_without_equal_voxels(random, seed):
     (lambda x: morphology.reconstruction(x, x, footprint=np.ones((5, 5))), "footprint"),
     (lambda x: morphology.reconstruction(x + 1, x), "seed"),
     (lambda x: morphology.h_maxima(x, 0), "h = 0"),
+    (lambda x: morphology.area_opening(x, 9, parent=x), "parent"),
     (lambda x: segmentation.watershed(x, compactness=1), "compactness"),
     (lambda x: segmentation.watershed(x, 5), "markers"),
     (lambda x: segmentation.find_boundaries(x, mode="subpixel"), "mode"),

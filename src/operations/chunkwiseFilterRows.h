@@ -32,6 +32,8 @@ AddResampleFilters(std::vector<FilterDescription> & filters);
 void
 AddThresholdFilters(std::vector<FilterDescription> & filters);
 void
+AddAreaFilters(std::vector<FilterDescription> & filters);
+void
 AddWatershedFilters(std::vector<FilterDescription> & filters);
 
 /** Element and Kernel of flat morphology. */

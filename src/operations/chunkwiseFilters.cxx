@@ -126,11 +126,11 @@ private:
   }
 
   std::mutex                      m_Mutex;
-  std::vector<AddFiltersFunction> m_Families{ AddWindowFilters,        AddConvolutionFilters, AddReconstructionFilters,
-                                              AddTableFilters,         AddObjectFilters,      AddDistanceFilters,
-                                              AddDeconvolutionFilters, AddThresholdFilters,   AddWatershedFilters,
-                                              AddResampleFilters,      AddGridFilters,        AddDerivativeFilters,
-                                              AddEnhancementFilters };
+  std::vector<AddFiltersFunction> m_Families{ AddWindowFilters,     AddConvolutionFilters,   AddReconstructionFilters,
+                                              AddAreaFilters,       AddTableFilters,         AddObjectFilters,
+                                              AddDistanceFilters,   AddDeconvolutionFilters, AddThresholdFilters,
+                                              AddWatershedFilters,  AddResampleFilters,      AddGridFilters,
+                                              AddDerivativeFilters, AddEnhancementFilters };
   std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
   /** The one in m_Rows, and those before it. */
   std::vector<std::unique_ptr<const std::vector<FilterDescription>>> m_Tables;

@@ -70,6 +70,8 @@
 #endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
 #include "itkRenormalizedDeconvolutionImageFilter.h"
+#include "itkComponentAreaClosingImageFilter.h"
+#include "itkComponentAreaOpeningImageFilter.h"
 #include "itkSpanningForestWatershedImageFilter.h"
 #include "itkSpatiallyVaryingDeconvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
@@ -321,6 +323,25 @@ MakeUsual(itk::ContrastLimitedAdaptiveHistogramEqualizationImageFilter<ImageType
   return filter;
 }
 
+template <template <typename, typename> class TFilter>
+typename TFilter<ImageType, ImageType>::Pointer
+MakeArea()
+{
+  const auto filter = TFilter<ImageType, ImageType>::New();
+  filter->SetSize(12);
+  return filter;
+}
+itk::ComponentAreaOpeningImageFilter<ImageType>::Pointer
+MakeUsual(itk::ComponentAreaOpeningImageFilter<ImageType> *)
+{
+  return MakeArea<itk::ComponentAreaOpeningImageFilter>();
+}
+itk::ComponentAreaClosingImageFilter<ImageType>::Pointer
+MakeUsual(itk::ComponentAreaClosingImageFilter<ImageType> *)
+{
+  return MakeArea<itk::ComponentAreaClosingImageFilter>();
+}
+
 itk::RollingBallImageFilter<ImageType>::Pointer
 MakeUsual(itk::RollingBallImageFilter<ImageType> *)
 {
@@ -513,6 +534,8 @@ AllCases()
            CaseOf<SpatiallyVaryingConvolutionImageFilter<ImageType>>(false, true),
            CaseOf<SpatiallyVaryingDeconvolutionImageFilter<ImageType>>(),
            CaseOf<RenormalizedDeconvolutionImageFilter<ImageType>>(),
+           CaseOf<ComponentAreaClosingImageFilter<ImageType>>(),
+           CaseOf<ComponentAreaOpeningImageFilter<ImageType>>(),
            CaseOf<SpanningForestWatershedImageFilter<ImageType, ImageType>>(),
            CaseOf<SummedAreaTableImageFilter<ImageType, ImageType>>() };
 }

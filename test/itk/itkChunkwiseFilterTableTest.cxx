@@ -70,6 +70,8 @@
 #endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
 #include "itkRenormalizedDeconvolutionImageFilter.h"
+#include "itkComponentAreaClosingImageFilter.h"
+#include "itkComponentAreaOpeningImageFilter.h"
 #include "itkSpanningForestWatershedImageFilter.h"
 #include "itkSpatiallyVaryingDeconvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
@@ -1319,6 +1321,24 @@ CasesOf(const std::string & row)
                       { { "Algorithm", "landweber" }, { "Relaxation", "0.5" }, { "GridSize", "2,1,1" } } };
     ofLandweber.kernels["KernelImages"] = kernels;
     return { theCase, ofLandweber };
+  }
+  const auto ofArea = [](auto filter) {
+    filter->SetLambda(20);
+    filter->UseImageSpacingOff();
+    filter->SetConnectivity(2);
+    filter->SetSpatialAxes({ 0, 2 });
+    return std::vector<Case>{
+      { filter.GetPointer(),
+        { { "Size", "20" }, { "UseImageSpacing", "off" }, { "Connectivity", "2" }, { "SpatialAxes", "0,2" } } }
+    };
+  };
+  if (row == "area-opening")
+  {
+    return ofArea(ComponentAreaOpeningImageFilter<Image>::New());
+  }
+  if (row == "area-closing")
+  {
+    return ofArea(ComponentAreaClosingImageFilter<Image>::New());
   }
   if (row == "watershed")
   {

@@ -58,6 +58,10 @@ RequiredParameters(const FilterDescription & filter)
   {
     parameters.SetReal("GradientMagnitude", 20);
   }
+  if (filter.name == "area-opening" || filter.name == "area-closing")
+  {
+    parameters.SetReal("Size", 20);
+  }
   if (filter.name == "clahe")
   {
     parameters.Set("Range", std::vector<double>{ 0, 100 });

@@ -13,7 +13,8 @@ from .._containers import all_take_device_arrays
 from ._common import Array, as_array, deliver, is_connected, is_fully_connected, missing, real_type, refuse
 from .measure import label
 
-__all__ = ["binary_closing", "binary_dilation", "binary_erosion", "binary_opening", "black_tophat", "closing", "dilation", "erosion",
+__all__ = ["area_closing", "area_opening", "binary_closing", "binary_dilation", "binary_erosion", "binary_opening", "black_tophat",
+           "closing", "dilation", "erosion",
            "h_maxima", "h_minima", "isotropic_closing", "isotropic_dilation", "isotropic_erosion", "isotropic_opening", "label",
            "local_maxima", "local_minima", "opening", "reconstruction", "remove_small_holes", "remove_small_objects", "white_tophat"]
 
@@ -22,7 +23,7 @@ _AREA = "chunkwise.filter_labels keeps objects by their size; opening_by_reconst
 __getattr__ = missing("morphology", {
     **{name: _FOOTPRINTS for name in ("ball", "cube", "diamond", "disk", "ellipse", "footprint_rectangle", "octagon", "octahedron",
                                       "rectangle", "square", "star")},
-    **{name: _AREA for name in ("area_closing", "area_opening", "diameter_closing", "diameter_opening", "max_tree")},
+    **{name: _AREA for name in ("diameter_closing", "diameter_opening", "max_tree")},
     "skeletonize": "scikit-image has it", "medial_axis": "scikit-image has it", "thin": "scikit-image has it",
     "flood": "chunkwise.reconstruct(mask, marker) of a marker that is one voxel",
     "flood_fill": "chunkwise.reconstruct(mask, marker) of a marker that is one voxel",
@@ -249,6 +250,27 @@ def local_minima(image: Any, footprint: Any = None, connectivity: int | None = N
         return filters.RegionalMinima(value, flat_is_minima=flat_is_maxima, **given)
 
     return _extrema(made, image, footprint, connectivity, indices, allow_borders, options)
+
+
+def _by_area(made: Any, image: Any, area_threshold: Any, connectivity: Any, parent: Any, tree_traverser: Any, options: dict[str, Any]) -> Array:
+    for name, given in (("parent", parent), ("tree_traverser", tree_traverser)):
+        if given is not None:
+            refuse(name, given, "the tree is made anew")
+    array = as_array(image)
+    found: Array = made(area_threshold, connectivity=is_connected(connectivity, array.ndim))(array, **options)
+    return found
+
+
+def area_opening(image: Any, area_threshold: float = 64, connectivity: Any = 1, parent: Any = None, tree_traverser: Any = None,
+                 **options: Any) -> Array:
+    """``skimage.morphology.area_opening`` of up to three dimensions."""
+    return _by_area(filters.AreaOpening, image, area_threshold, connectivity, parent, tree_traverser, options)
+
+
+def area_closing(image: Any, area_threshold: float = 64, connectivity: Any = 1, parent: Any = None, tree_traverser: Any = None,
+                 **options: Any) -> Array:
+    """``skimage.morphology.area_closing`` of up to three dimensions."""
+    return _by_area(filters.AreaClosing, image, area_threshold, connectivity, parent, tree_traverser, options)
 
 
 # Objects

@@ -11,7 +11,7 @@ REAL = ("sum", "log", "derivative", "gradient", "hessian", "structure-tensor", "
         "convolve-varying", "box")
 # Their values are those of the input, in its type.
 INPUTS_OWN = ("identity", "maximum", "minimum", "opening", "closing", "median", "percentile", "h-maxima", "h-minima",
-              "fill-holes", "grind-peaks", "reconstruct", "opening-by-reconstruction", "closing-by-reconstruction")
+              "fill-holes", "grind-peaks", "reconstruct", "area-opening", "area-closing", "opening-by-reconstruction", "closing-by-reconstruction")
 
 
 class Defaults(ProgramTest):

@@ -390,6 +390,16 @@ def expand(a, inputs):
     return numpy.where(near, a.ravel()[nearest(a, inputs).astype(int)], 0)
 
 
+def area_opening(a, inputs, size=9):
+    least = numpy.ceil(size / numpy.prod(spacing(inputs)))
+    found = numpy.full(a.shape, a.min())
+    for level in numpy.unique(a):
+        labels = ndimage.label(a >= level)[0]
+        sizes = numpy.bincount(labels.ravel())
+        found[(sizes >= least)[labels] & (labels > 0)] = level
+    return found
+
+
 def watershed(a, _):
     """Kruskal's algorithm over all edges between faces, from the minima."""
     lowest = ndimage.minimum_filter(a, footprint=ndimage.generate_binary_structure(3, 1), mode="nearest") == a
@@ -494,6 +504,7 @@ DEFINITIONS = {
     "label": lambda a, _: ndimage.label(a != 0)[0].astype(float),
     "hysteresis": hysteresis, "boundaries": inner_boundaries,
     "threshold": otsu, "local-threshold": lambda a, _: (a > of_windows(numpy.mean)(a, None)).astype(float),
+    "area-opening": area_opening, "area-closing": lambda a, inputs: -area_opening(-a, inputs),
     "watershed": watershed, "resample": resampled,
     "bin": binned(numpy.mean), "bin-sum": binned(numpy.sum), "crop": lambda a, _: a[1:, 2:, 3:],
     "pad": lambda a, _: numpy.pad(a, ((1, 0), (2, 0), (3, 0))), "flip": lambda a, _: a[::-1, ::-1, ::-1],
@@ -512,7 +523,7 @@ VOXELS = ("crop", "pad", "flip", "permute-axes", "reconstruct", "h-maxima", "h-m
 # They need the whole image at once, so that --divisions is refused.
 WHOLE = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
          "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction", "label", "hysteresis",
-         "distance", "nearest", "expand-labels", "binary-morphology", "watershed",
+         "distance", "nearest", "expand-labels", "binary-morphology", "watershed", "area-opening", "area-closing",
          "deconvolve", "deconvolve-varying")
 
 

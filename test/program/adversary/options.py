@@ -167,6 +167,8 @@ TRIALS = {
     "start": [{"start": "@second"}],
     "+deconvolve axes": [({"kernel": "@kernel"}, {"axes": "0"})],
     "+deconvolve-varying axes": [({"kernels": "@kernels"}, {"axes": "0"})],
+    **{f"+{name} {option}": trials for name in ("area-opening", "area-closing") for option, trials in
+       {"size": [{"size": "3"}], "connectivity": [{"connectivity": "2"}, {"connectivity": "3"}]}.items()},
     "+watershed connectivity": [{"connectivity": "2"}, {"connectivity": "3"}],
     "markers": [{"markers": "@marker"}, {"markers": "@radii"}],
     "lines": [{"lines": None}],

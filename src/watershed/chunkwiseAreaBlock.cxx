@@ -1,0 +1,584 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseAreaBlock.h"
+
+#include "chunkwiseError.h"
+#include "chunkwiseOrdinal.h"
+
+#include <numeric>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Voxels that a task turns into keys. */
+constexpr std::int64_t AreaTaskVoxels = std::int64_t{ 1 } << 17;
+
+/** Turns voxels into keys. Where a voxel is NaN it stays, and `nodes` becomes `raw`. */
+void
+TurnIntoKeys(PixelKind kind, std::uint64_t mask, void * voxels, std::uint32_t * nodes, std::uint32_t raw,
+             std::int64_t count)
+{
+  DispatchPixelKind(kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    auto * const values = static_cast<Pixel *>(voxels);
+    for (std::int64_t i = 0; i < count; ++i)
+    {
+      if (values[i] == values[i])
+      {
+        const std::uint64_t key = OrdinalOf(values[i]) ^ mask;
+        std::memcpy(values + i, &key, sizeof(Pixel));
+      }
+      else
+      {
+        nodes[i] = raw;
+      }
+    }
+  });
+}
+void
+TurnIntoVoxels(PixelKind kind, std::uint64_t mask, void * keys, const std::uint32_t * nodes, std::uint32_t raw,
+               std::int64_t count)
+{
+  DispatchPixelKind(kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    auto * const values = static_cast<Pixel *>(keys);
+    for (std::int64_t i = 0; i < count; ++i)
+    {
+      if (nodes[i] != raw)
+      {
+        std::uint64_t key = 0;
+        std::memcpy(&key, values + i, sizeof(Pixel));
+        values[i] = FromOrdinal<Pixel>(key ^ mask);
+      }
+    }
+  });
+}
+
+/** The extent of tiles of about so many voxels, which is a power of 2 along each axis but where it is the block's. */
+Coordinates
+ExtentOfTiles(const Coordinates & block, std::int64_t voxels)
+{
+  Coordinates extent = Coordinates::Filled(1);
+  for (std::int64_t count = 1; count < voxels;)
+  {
+    int shortest = -1;
+    for (int a = MaxDimension - 1; a >= 0; --a)
+    {
+      // Rows are twice as long as tiles are wide.
+      const auto length = [&](int axis) { return axis == 0 ? extent[axis] / 2 : extent[axis]; };
+      shortest = extent[a] < block[a] && (shortest < 0 || length(a) <= length(shortest)) ? a : shortest;
+    }
+    if (shortest < 0)
+    {
+      break;
+    }
+    extent[shortest] *= 2;
+    count *= 2;
+  }
+  return extent;
+}
+
+bool
+IsAlong(const AreaOperation & operation, int axis)
+{
+  return operation.image[axis] > 1 &&
+         std::find(operation.axes.begin(), operation.axes.end(), axis) != operation.axes.end();
+}
+
+std::int64_t
+PlaneOf(const AreaOperation & operation, int axis)
+{
+  return Box::FromExtent(operation.image).NumberOfVoxels() / std::max<std::int64_t>(1, operation.image[axis]);
+}
+
+} // namespace
+
+AreaBlock::AreaBlock(const AreaOperation & operation, int axis, unsigned int concurrency)
+  : m_Operation(operation)
+  , m_Axis(axis)
+  , m_Preceding(GetNeighborOffsets(operation.axes, operation.connectivity))
+  , m_Mask(!operation.closing ? 0 : ~std::uint64_t{ 0 } >> (64 - 8 * PixelSize(operation.inputKind)))
+  , m_Plane(PlaneOf(operation, axis))
+  , m_Scratch(concurrency)
+{
+  m_Preceding.resize(m_Preceding.size() / 2);
+}
+
+std::uint64_t
+AreaBlock::GetMostBytes(const AreaOperation & operation, int axis, std::int64_t planes, unsigned int concurrency)
+{
+  Coordinates block = operation.image;
+  block[axis] = std::min(planes, block[axis]);
+  const Coordinates tile = ExtentOfTiles(block, operation.tileVoxels);
+  const auto        voxels = static_cast<std::uint64_t>(Box::FromExtent(block).NumberOfVoxels());
+  std::uint64_t     padded = 1;
+  double            border = 0;
+  bool              isJoined = planes < operation.image[axis];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    padded *= static_cast<std::uint64_t>(tile[a] + (IsAlong(operation, a) ? 2 : 0));
+    border += IsAlong(operation, a) && tile[a] < block[a] ? 2.0 / static_cast<double>(tile[a]) : 0.0;
+    isJoined = isJoined || tile[a] < block[a];
+  }
+  const std::uint64_t pixel = PixelSize(operation.inputKind);
+  const std::uint64_t ofTile =
+    padded * (4 + pixel) + static_cast<std::uint64_t>(operation.tileVoxels) * (8 + 3 * sizeof(AreaNode));
+  // A node of a tile; a vertex with its key, area, link, two places in the order, border voxel, first edge, edge to its
+  // parent, and result; a node of the join.
+  const std::uint64_t ofNode = 2 * sizeof(AreaNode) + 8 + 8 + 4 + 8 + 4 + 8 + 4 + 8;
+  const double        pairs =
+    std::min(border, 1.0) * static_cast<double>(GetNeighborOffsets(operation.axes, operation.connectivity).size()) / 2;
+  const auto ofPairs = static_cast<std::uint64_t>(12 * pairs + 1);
+  return voxels * (pixel + 4 + (isJoined ? ofNode + ofPairs : 0)) + concurrency * ofTile;
+}
+
+BufferView
+AreaBlock::Begin(const Box & box)
+{
+  m_Box = box;
+  m_Stride = DenseStrides(box.Extents());
+  m_TileExtent = ExtentOfTiles(box.Extents(), m_Operation.tileVoxels);
+  m_NumberOfTiles = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    m_Tiles[a] = (box.Extent(a) + m_TileExtent[a] - 1) / m_TileExtent[a];
+    m_NumberOfTiles *= Index(m_Tiles[a]);
+  }
+  const auto voxels = Index(box.NumberOfVoxels());
+  m_Voxels.resize(voxels * PixelSize(m_Operation.inputKind));
+  m_NodesOf.assign(voxels, Done);
+  m_Trees.assign(m_NumberOfTiles, {});
+  m_Pairs.assign(m_NumberOfTiles, {});
+  m_Bases.clear();
+  m_Keys.clear();
+  m_Areas.clear();
+  m_Links.clear();
+  m_Nodes.clear();
+  m_Before = nullptr;
+  return DenseView(m_Voxels.data(), m_Operation.inputKind, box);
+}
+
+template <typename TBody>
+void
+AreaBlock::ForRows(const Box & box, TBody && body) const
+{
+  Coordinates at = box.lower;
+  for (std::int64_t row = box.NumberOfVoxels() / box.Extent(0); row > 0; --row)
+  {
+    body(at);
+    for (int a = 1; a < MaxDimension && ++at[a] == box.upper[a]; ++a)
+    {
+      at[a] = box.lower[a];
+    }
+  }
+}
+
+Box
+AreaBlock::BoxOf(Index tile) const
+{
+  Box  box{};
+  auto rest = static_cast<std::int64_t>(tile);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    box.lower[a] = m_Box.lower[a] + rest % m_Tiles[a] * m_TileExtent[a];
+    box.upper[a] = std::min(box.lower[a] + m_TileExtent[a], m_Box.upper[a]);
+    rest /= m_Tiles[a];
+  }
+  return box;
+}
+
+AreaBlock::Index
+AreaBlock::TileOf(const Coordinates & at) const
+{
+  std::int64_t tile = 0;
+  for (int a = MaxDimension - 1; a >= 0; --a)
+  {
+    tile = m_Tiles[a] == 1 ? tile : tile * m_Tiles[a] + (at[a] - m_Box.lower[a]) / m_TileExtent[a];
+  }
+  return Index(tile);
+}
+
+std::int64_t
+AreaBlock::OffsetOf(const Coordinates & at) const
+{
+  std::int64_t offset = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    offset += (at[a] - m_Box.lower[a]) * m_Stride[a];
+  }
+  return offset;
+}
+
+void
+AreaBlock::Build(const AreaLoop & loop)
+{
+  const std::int64_t voxels = m_Box.NumberOfVoxels();
+  loop((voxels + AreaTaskVoxels - 1) / AreaTaskVoxels, [&](std::int64_t task, unsigned int) {
+    const std::int64_t begin = task * AreaTaskVoxels;
+    TurnIntoKeys(m_Operation.inputKind,
+                 m_Mask,
+                 m_Voxels.data() + Index(begin) * PixelSize(m_Operation.inputKind),
+                 m_NodesOf.data() + begin,
+                 Raw,
+                 std::min(AreaTaskVoxels, voxels - begin));
+  });
+  loop(static_cast<std::int64_t>(m_NumberOfTiles), [&](std::int64_t tile, unsigned int worker) {
+    DispatchSize(m_Operation.inputKind,
+                 [&](auto key) { this->BuildTile<decltype(key)>(Index(tile), m_Scratch[worker]); });
+  });
+}
+
+template <typename TKey>
+void
+AreaBlock::BuildTile(Index tile, Scratch & scratch)
+{
+  using Forest = AreaForest<false>;
+  const Box     box = this->BoxOf(tile);
+  Coordinates   stride{};
+  std::uint32_t size = 1;
+  std::uint32_t first = 0;
+  bool          leads[MaxDimension][2];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const bool isAlong = IsAlong(m_Operation, a);
+    stride[a] = size;
+    first += isAlong ? size : 0;
+    size *= static_cast<std::uint32_t>(box.Extent(a) + (isAlong ? 2 : 0));
+    leads[a][0] = isAlong && box.lower[a] > 0;
+    leads[a][1] = isAlong && box.upper[a] < m_Operation.image[a];
+  }
+  scratch.links.assign(size, Forest::Unseen);
+  scratch.keys.resize(size * sizeof(TKey));
+  scratch.order.resize(Index(box.NumberOfVoxels()));
+  scratch.spare.resize(scratch.order.size());
+  scratch.nodes.clear();
+  auto * const          keys = reinterpret_cast<TKey *>(scratch.keys.data());
+  std::uint32_t * const links = scratch.links.data();
+  const auto            isOnFace = [&](const Coordinates & at, int a) {
+    return (leads[a][0] && at[a] == box.lower[a]) || (leads[a][1] && at[a] == box.upper[a] - 1);
+  };
+  const auto localOf = [&](const Coordinates & at) {
+    std::uint32_t local = first;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      local += static_cast<std::uint32_t>((at[a] - box.lower[a]) * stride[a]);
+    }
+    return local;
+  };
+  Index count = 0;
+  this->ForRows(box, [&](const Coordinates & at) {
+    const auto * const          from = reinterpret_cast<const TKey *>(m_Voxels.data()) + this->OffsetOf(at);
+    const std::uint32_t * const nodes = m_NodesOf.data() + this->OffsetOf(at);
+    const std::uint32_t         local = localOf(at);
+    bool                        isBorder = false;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      isBorder = isBorder || isOnFace(at, a);
+    }
+    for (std::uint32_t x = 0; x < static_cast<std::uint32_t>(box.Extent(0)); ++x)
+    {
+      keys[local + x] = from[x];
+      scratch.order[count] = local + x;
+      count += nodes[x] != Raw ? 1 : 0;
+      links[local + x] = isBorder ? Forest::UnseenOfBorder : Forest::Unseen;
+    }
+    const std::uint32_t last = local + static_cast<std::uint32_t>(box.Extent(0)) - 1;
+    links[local] = leads[0][0] ? Forest::UnseenOfBorder : links[local];
+    links[last] = leads[0][1] ? Forest::UnseenOfBorder : links[last];
+  });
+  const std::uint32_t * const order = SortDescending(keys, scratch.order.data(), scratch.spare.data(), count);
+
+  std::uint32_t deltas[2 * 13]{};
+  int           neighbors = 0;
+  for (const Coordinates & offset : m_Preceding)
+  {
+    std::int64_t delta = 0;
+    bool         isInside = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      delta += offset[a] * stride[a];
+      isInside = isInside && (offset[a] == 0 || m_Operation.image[a] > 1);
+    }
+    if (isInside)
+    {
+      deltas[neighbors++] = static_cast<std::uint32_t>(delta);
+      deltas[neighbors++] = static_cast<std::uint32_t>(-delta);
+    }
+  }
+  Forest forest(links, nullptr, m_Operation.size, scratch.nodes);
+  for (Index i = 0; i < count; ++i)
+  {
+    const std::uint32_t voxel = order[i];
+    const std::uint32_t border = links[voxel] == Forest::UnseenOfBorder ? 0 : AreaNode::None;
+    forest.Begin(voxel, keys[voxel], 1);
+    for (int n = 0; n < neighbors; ++n)
+    {
+      if (Forest::IsSeen(links[voxel + deltas[n]]))
+      {
+        forest.Meet(voxel + deltas[n]);
+      }
+    }
+    forest.End(border);
+  }
+  m_Trees[tile] = scratch.nodes;
+  this->ForRows(box, [&](const Coordinates & at) {
+    auto * const          to = reinterpret_cast<TKey *>(m_Voxels.data()) + this->OffsetOf(at);
+    std::uint32_t * const nodes = m_NodesOf.data() + this->OffsetOf(at);
+    const std::uint32_t   local = localOf(at);
+    for (std::uint32_t x = 0; x < static_cast<std::uint32_t>(box.Extent(0)); ++x)
+    {
+      if (nodes[x] != Raw)
+      {
+        const std::uint32_t root = forest.Find(local + x);
+        const bool          isKnown = (links[root] & Forest::Tag) != Forest::Attached;
+        to[x] = keys[root];
+        nodes[x] = isKnown ? Done : links[root] & ~Forest::Tag;
+      }
+    }
+  });
+}
+
+std::uint32_t
+AreaBlock::VertexOf(bool last, std::int64_t voxel) const
+{
+  Coordinates  at = m_Box.lower;
+  std::int64_t rest = voxel;
+  for (int a = 0; a < m_Axis; ++a)
+  {
+    at[a] = rest % m_Operation.image[a];
+    rest /= m_Operation.image[a];
+  }
+  at[m_Axis] = last ? m_Box.upper[m_Axis] - 1 : m_Box.lower[m_Axis];
+  return this->VertexAt(this->OffsetOf(at), this->TileOf(at));
+}
+
+void
+AreaBlock::FindPairs(Index tile, Scratch & scratch)
+{
+  const Box  box = this->BoxOf(tile);
+  const auto beside = [&](const Coordinates & at) {
+    for (const Coordinates & offset : m_Preceding)
+    {
+      Coordinates other = at;
+      bool        isInTile = true;
+      bool        isInImage = true;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        other[a] += offset[a];
+        isInTile = isInTile && other[a] >= box.lower[a] && other[a] < box.upper[a];
+        isInImage = isInImage && other[a] >= 0 && other[a] < m_Operation.image[a];
+      }
+      if (isInTile || !isInImage)
+      {
+        continue;
+      }
+      std::uint32_t there = AreaNode::None;
+      if (other[m_Axis] < m_Box.lower[m_Axis])
+      {
+        other[m_Axis] = m_Box.lower[m_Axis];
+        there = m_Before ? this->VertexBefore(this->OffsetOf(other)) : AreaNode::None;
+      }
+      else
+      {
+        there = this->VertexAt(this->OffsetOf(other), this->TileOf(other));
+      }
+      const std::uint32_t here = this->VertexAt(this->OffsetOf(at), tile);
+      if (here != AreaNode::None && there != AreaNode::None &&
+          (m_Areas[here] < m_Operation.size || m_Areas[there] < m_Operation.size))
+      {
+        scratch.pairs.emplace_back(here, there);
+      }
+    }
+  };
+  scratch.pairs.clear();
+  this->ForRows(box, [&](Coordinates at) {
+    bool isOnFace = false;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      isOnFace = isOnFace || (IsAlong(m_Operation, a) && (at[a] == box.lower[a] || at[a] == box.upper[a] - 1));
+    }
+    const std::int64_t step = isOnFace ? 1 : std::max<std::int64_t>(1, box.Extent(0) - 1);
+    for (; at[0] < box.upper[0]; at[0] += step)
+    {
+      beside(at);
+    }
+  });
+  m_Pairs[tile] = scratch.pairs;
+}
+
+void
+AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop & loop)
+{
+  using Forest = AreaForest<true>;
+  m_Before = before;
+  const Index   nodesBefore = before ? before->nodes.size() : 0;
+  std::uint64_t all = nodesBefore;
+  for (const std::vector<AreaNode> & tree : m_Trees)
+  {
+    m_Bases.push_back(static_cast<std::uint32_t>(all));
+    all += tree.size();
+  }
+  if (all >= Forest::Limit)
+  {
+    throw Error("components on faces of tiles are " + std::to_string(all) + ", more than " +
+                std::to_string(Forest::Limit) + " at a time");
+  }
+  m_Keys.resize(all);
+  m_Areas.resize(all);
+  const auto add = [&](const std::vector<AreaNode> & nodes, Index base) {
+    for (Index i = 0; i < nodes.size(); ++i)
+    {
+      m_Keys[base + i] = nodes[i].key;
+      m_Areas[base + i] = nodes[i].area;
+    }
+    // The voxels of a component that its parts do not have.
+    for (const AreaNode & node : nodes)
+    {
+      if (node.parent != AreaNode::None && nodes[node.parent].area < m_Operation.size)
+      {
+        m_Areas[base + node.parent] -= node.area;
+      }
+    }
+  };
+  if (before)
+  {
+    add(before->nodes, 0);
+  }
+  loop(static_cast<std::int64_t>(m_NumberOfTiles),
+       [&](std::int64_t tile, unsigned int) { add(m_Trees[Index(tile)], m_Bases[Index(tile)]); });
+  loop(static_cast<std::int64_t>(m_NumberOfTiles),
+       [&](std::int64_t tile, unsigned int worker) { this->FindPairs(Index(tile), m_Scratch[worker]); });
+
+  // The edges of each vertex to vertices that come before it.
+  const auto forEdges = [&](auto && body) {
+    const auto edge = [&](std::uint32_t a, std::uint32_t b) {
+      const bool isFirst = m_Keys[a] > m_Keys[b] || (m_Keys[a] == m_Keys[b] && a < b);
+      isFirst ? body(b, a) : body(a, b);
+    };
+    const auto ofTree = [&](const std::vector<AreaNode> & nodes, std::uint32_t base) {
+      for (std::uint32_t i = 0; i < nodes.size(); ++i)
+      {
+        if (nodes[i].parent != AreaNode::None)
+        {
+          edge(base + i, base + nodes[i].parent);
+        }
+      }
+    };
+    if (before)
+    {
+      ofTree(before->nodes, 0);
+    }
+    for (Index tile = 0; tile < m_NumberOfTiles; ++tile)
+    {
+      ofTree(m_Trees[tile], m_Bases[tile]);
+      for (const auto & pair : m_Pairs[tile])
+      {
+        edge(pair.first, pair.second);
+      }
+    }
+  };
+  std::vector<std::uint64_t> begins(all + 2);
+  forEdges([&](std::uint32_t later, std::uint32_t) { ++begins[later + Index(2)]; });
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  std::vector<std::uint32_t> edges(begins.back());
+  forEdges([&](std::uint32_t later, std::uint32_t earlier) { edges[begins[later + Index(1)]++] = earlier; });
+  m_Trees.assign(m_NumberOfTiles, {});
+  m_Pairs.assign(m_NumberOfTiles, {});
+
+  std::vector<std::uint32_t> borders(all, AreaNode::None);
+  for (const bool isLast : { true, false })
+  {
+    for (std::int64_t voxel = 0; voxel < m_Plane && (isLast ? last : first); ++voxel)
+    {
+      const std::uint32_t vertex = this->VertexOf(isLast, voxel);
+      if (vertex != AreaNode::None)
+      {
+        borders[vertex] = static_cast<std::uint32_t>(isLast ? m_Plane + voxel : voxel);
+      }
+    }
+  }
+  m_Links.assign(all, Forest::Unseen);
+  std::vector<std::uint32_t> order(all);
+  std::vector<std::uint32_t> spare(all);
+  std::iota(order.begin(), order.end(), 0U);
+  const std::uint32_t * const sorted = SortDescending(m_Keys.data(), order.data(), spare.data(), all);
+  Forest                      forest(m_Links.data(), m_Areas.data(), m_Operation.size, m_Nodes);
+  for (Index i = 0; i < all; ++i)
+  {
+    const std::uint32_t vertex = sorted[i];
+    forest.Begin(vertex, m_Keys[vertex], m_Areas[vertex]);
+    for (std::uint64_t edge = begins[vertex]; edge < begins[vertex + Index(1)]; ++edge)
+    {
+      forest.Meet(edges[edge]);
+    }
+    forest.End(borders[vertex]);
+  }
+}
+
+AreaBlock::Code
+AreaBlock::CodeOf(std::uint32_t vertex)
+{
+  using Forest = AreaForest<true>;
+  if (vertex == AreaNode::None)
+  {
+    return { 0, NoBorder };
+  }
+  const std::uint32_t root = Forest(m_Links.data(), m_Areas.data(), m_Operation.size, m_Nodes).Find(vertex);
+  if ((m_Links[root] & Forest::Tag) != Forest::Attached)
+  {
+    return { m_Keys[root], NoBorder };
+  }
+  const AreaNode & node = m_Nodes[m_Links[root] & ~Forest::Tag];
+  return { node.key, node.area >= m_Operation.size ? NoBorder : node.border };
+}
+
+AreaPlane
+AreaBlock::TakeLastPlane()
+{
+  using Forest = AreaForest<true>;
+  AreaPlane plane;
+  plane.ofVoxels.resize(Index(m_Plane));
+  for (std::int64_t voxel = 0; voxel < m_Plane; ++voxel)
+  {
+    const std::uint32_t vertex = this->VertexOf(true, voxel);
+    plane.ofVoxels[Index(voxel)] = vertex == AreaNode::None ? vertex : m_Links[vertex] & ~Forest::Tag;
+  }
+  plane.nodes = std::move(m_Nodes);
+  for (AreaNode & node : plane.nodes)
+  {
+    node.border -= static_cast<std::uint32_t>(m_Plane);
+  }
+  m_Nodes.clear();
+  return plane;
+}
+
+void
+AreaBlock::Finish(const std::vector<std::uint64_t> & border, const AreaLoop & loop)
+{
+  std::vector<std::uint64_t> results(m_Links.size());
+  for (Index i = 0; i < results.size(); ++i)
+  {
+    const Code code = this->CodeOf(static_cast<std::uint32_t>(i));
+    results[i] = code.border == NoBorder ? code.key : std::min(code.key, border[code.border]);
+  }
+  const Index size = PixelSize(m_Operation.inputKind);
+  loop(static_cast<std::int64_t>(m_NumberOfTiles), [&](std::int64_t tile, unsigned int) {
+    const Box box = this->BoxOf(Index(tile));
+    this->ForRows(box, [&](const Coordinates & at) {
+      const std::uint32_t * const nodes = m_NodesOf.data() + this->OffsetOf(at);
+      unsigned char * const       voxels = m_Voxels.data() + Index(this->OffsetOf(at)) * size;
+      for (std::int64_t x = 0; x < box.Extent(0); ++x)
+      {
+        if (nodes[x] < Raw)
+        {
+          std::memcpy(voxels + Index(x) * size, &results[m_Bases[Index(tile)] + nodes[x]], size);
+        }
+      }
+      TurnIntoVoxels(m_Operation.inputKind, m_Mask, voxels, nodes, Raw, box.Extent(0));
+    });
+  });
+}
+
+} // namespace chunkwise

@@ -1,0 +1,140 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseAreaBlock_h
+#define chunkwiseAreaBlock_h
+
+#include "chunkwiseAreaForest.h"
+#include "chunkwiseAreaOperation.h"
+#include "chunkwiseExecutor.h"
+
+#include <functional>
+#include <utility>
+
+namespace chunkwise
+{
+
+/** Calls a function for each index, by all threads, with progress between; see Executor. */
+using AreaLoop = std::function<void(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body)>;
+
+/** A forest of the voxels of a plane, where blocks meet. */
+struct AreaPlane
+{
+  std::vector<AreaNode>      nodes; ///< their `border` is a voxel of the plane
+  std::vector<std::uint32_t> ofVoxels;
+};
+
+/** A block of an image, whole planes of its slowest axis, in tiles. Keys are ordinals of voxels, for closings those of
+ * the reversed order. */
+class AreaBlock
+{
+public:
+  /** The room for blocks of an image; `axis`: the slowest one. */
+  AreaBlock(const AreaOperation & operation, int axis, unsigned int concurrency);
+
+  /** The most bytes of host memory for a block of so many planes, without trees of planes before it. */
+  static std::uint64_t
+  GetMostBytes(const AreaOperation & operation, int axis, std::int64_t planes, unsigned int concurrency);
+
+  /** Begins with another block. Returns the room for its voxels. */
+  BufferView
+  Begin(const Box & box);
+  /** Builds the trees of all tiles. */
+  void
+  Build(const AreaLoop & loop);
+  /** Joins them with the tree of the last plane before, if there is one (`before`). Voxels of the first, and of the
+   * last plane have other neighbors beyond the block: GetNodes. */
+  void
+  Join(const AreaPlane * before, bool first, bool last, const AreaLoop & loop);
+
+  /** What is known of a vertex after Join: the key of its result, or of the result at most, which is then the result of
+   * a voxel of the border if that is less. */
+  struct Code
+  {
+    std::uint64_t key;
+    std::uint64_t border; ///< the voxel of the first plane, or the voxel of the last one plus the voxels of a plane
+  };
+  static constexpr std::uint64_t NoBorder = ~std::uint64_t{ 0 };
+  Code
+  CodeOf(std::uint32_t vertex);
+  /** The vertex of a voxel of the first or last plane, or of that before. None: NaN. */
+  std::uint32_t
+  VertexOf(bool last, std::int64_t voxel) const;
+  std::uint32_t
+  VertexBefore(std::int64_t voxel) const
+  {
+    return m_Before->ofVoxels[static_cast<std::size_t>(voxel)];
+  }
+  /** The tree of the last plane, after Join. */
+  AreaPlane
+  TakeLastPlane();
+
+  /** Turns the block's voxels into results. `border`: keys of the results of the first plane's voxels, then of the last
+   * one's. */
+  void
+  Finish(const std::vector<std::uint64_t> & border, const AreaLoop & loop);
+
+private:
+  using Index = std::size_t;
+  /** Entries of m_NodesOf for voxels that have their result, as keys, or stay as they are. */
+  static constexpr std::uint32_t Done = ~std::uint32_t{ 0 };
+  static constexpr std::uint32_t Raw = Done - 1;
+
+  struct Scratch
+  {
+    std::vector<std::uint32_t>                           links;
+    std::vector<std::uint32_t>                           order;
+    std::vector<std::uint32_t>                           spare;
+    std::vector<unsigned char>                           keys;
+    std::vector<AreaNode>                                nodes;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  };
+  class Tile;
+
+  template <typename TKey>
+  void
+  BuildTile(Index tile, Scratch & scratch);
+  void
+  FindPairs(Index tile, Scratch & scratch);
+  template <typename TBody>
+  void
+  ForRows(const Box & box, TBody && body) const;
+  Box
+  BoxOf(Index tile) const;
+  Index
+  TileOf(const Coordinates & at) const;
+  std::int64_t
+  OffsetOf(const Coordinates & at) const;
+  std::uint32_t
+  VertexAt(std::int64_t offset, Index tile) const
+  {
+    const std::uint32_t node = m_NodesOf[Index(offset)];
+    return node >= Raw ? AreaNode::None : m_Bases[tile] + node;
+  }
+
+  const AreaOperation &    m_Operation;
+  const int                m_Axis;
+  std::vector<Coordinates> m_Preceding; ///< offsets of neighbors that come before in raster order
+  std::uint64_t            m_Mask;      ///< turns ordinals into keys
+  std::int64_t             m_Plane;     ///< voxels
+  Coordinates              m_Stride{};
+  Coordinates              m_TileExtent{};
+  Coordinates              m_Tiles{}; ///< along each axis
+  Box                      m_Box{};
+  Index                    m_NumberOfTiles{ 0 };
+
+  std::vector<unsigned char>                                        m_Voxels;
+  std::vector<std::uint32_t>                                        m_NodesOf;
+  std::vector<Scratch>                                              m_Scratch;
+  std::vector<std::vector<AreaNode>>                                m_Trees;
+  std::vector<std::uint32_t>                                        m_Bases;
+  std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> m_Pairs;
+  // The join: vertices are the nodes before, then those of all tiles.
+  const AreaPlane *          m_Before{ nullptr };
+  std::vector<std::uint64_t> m_Keys;
+  std::vector<std::uint64_t> m_Areas;
+  std::vector<std::uint32_t> m_Links;
+  std::vector<AreaNode>      m_Nodes;
+};
+
+} // namespace chunkwise
+
+#endif

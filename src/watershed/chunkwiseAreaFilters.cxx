@@ -1,0 +1,96 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The rows of area openings and closings.
+#include "chunkwiseAreaOperation.h"
+#include "chunkwiseFilterRows.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** The least number of voxels that together have a size. */
+std::uint64_t
+VoxelsOfSize(double size, double ofVoxel)
+{
+  constexpr double most = 9e18;
+  const double     voxels = std::ceil(size / ofVoxel);
+  if (!(voxels < most))
+  {
+    return static_cast<std::uint64_t>(most);
+  }
+  const auto count = static_cast<std::uint64_t>(voxels);
+  // The quotient is rounded.
+  return count > 0 && static_cast<double>(count - 1) * ofVoxel >= size ? count - 1
+         : static_cast<double>(count) * ofVoxel < size                 ? count + 1
+                                                                       : count;
+}
+
+template <bool VClosing>
+std::shared_ptr<const Operation>
+MakeArea(const CheckedParameters & p, const FilterImage & image)
+{
+  auto operation = std::make_shared<AreaOperation>();
+  operation->image = image.extent;
+  operation->inputKind = image.inputKind;
+  operation->outputKind = image.outputKind;
+  operation->axes = p.SpatialAxes();
+  std::sort(operation->axes.begin(), operation->axes.end());
+  operation->connectivity = static_cast<int>(p.Integer("Connectivity"));
+  operation->closing = VClosing;
+  double ofVoxel = 1;
+  for (const int axis : operation->axes)
+  {
+    ofVoxel *= UnitOf(p, image, axis);
+  }
+  operation->size = std::max<std::uint64_t>(1, VoxelsOfSize(p.Real("Size"), ofVoxel));
+  return operation;
+}
+
+} // namespace
+
+void
+AddAreaFilters(std::vector<FilterDescription> & filters)
+{
+  FilterDescription row;
+  row.name = "area-opening";
+  row.group = "Reconstruction";
+  row.title = "Lower bright components that are smaller than a size";
+  row.canBeStage = false;
+  row.takesComponents = false;
+
+  ParameterDescription size;
+  size.name = "Size";
+  size.option = "size";
+  size.type = ParameterType::Real;
+  size.help = "Components of this area or volume, or larger ones, stay, in the image's physical unit";
+  size.required = true;
+  size.exampleText = "64";
+  size.minimum = 0;
+  ParameterDescription spacing;
+  spacing.name = "UseImageSpacing";
+  spacing.option = "voxels";
+  spacing.help = "The size is a number of voxels, not in the image's physical unit";
+  spacing.defaultText = "on";
+  ParameterDescription connectivity;
+  connectivity.name = "Connectivity";
+  connectivity.option = "connectivity";
+  connectivity.type = ParameterType::Integer;
+  connectivity.help = "Neighbors share a face (1), a face or an edge (2), or also a corner (3)";
+  connectivity.defaultText = "1";
+  connectivity.minimum = 1;
+  connectivity.maximum = 3;
+  row.parameters = { size, spacing, connectivity, SpatialAxesParameter() };
+  row.make = MakeArea<false>;
+  filters.push_back(row);
+
+  row.name = "area-closing";
+  row.title = "Raise dark components that are smaller than a size";
+  row.make = MakeArea<true>;
+  filters.push_back(row);
+}
+
+} // namespace chunkwise

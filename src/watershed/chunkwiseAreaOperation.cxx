@@ -1,0 +1,94 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseAreaOperation.h"
+
+#include "chunkwiseError.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+std::vector<Coordinates>
+GetNeighborOffsets(const std::vector<int> & axes, int connectivity)
+{
+  std::vector<Coordinates> offsets;
+  int                      count = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    count *= 3;
+  }
+  for (int code = 0; code < count; ++code)
+  {
+    // The slowest axis is the most significant digit.
+    Coordinates offset{};
+    int         steps = 0;
+    bool        isSpatial = true;
+    for (int a = 0, rest = code; a < MaxDimension; ++a, rest /= 3)
+    {
+      offset[a] = rest % 3 - 1;
+      steps += offset[a] != 0 ? 1 : 0;
+      isSpatial = isSpatial && (offset[a] == 0 || std::find(axes.begin(), axes.end(), a) != axes.end());
+    }
+    if (isSpatial && steps > 0 && steps <= connectivity)
+    {
+      offsets.push_back(offset);
+    }
+  }
+  return offsets;
+}
+
+std::string
+AreaOperation::GetKey() const
+{
+  std::string key = this->GetName() + " of " + ToString(image) + " " + PixelKindName(inputKind) + " to " +
+                    PixelKindName(outputKind) + " size " + std::to_string(size) + " connectivity " +
+                    std::to_string(connectivity) + " along";
+  for (const int axis : axes)
+  {
+    key += " " + std::to_string(axis);
+  }
+  return key;
+}
+
+Halo
+AreaOperation::GetHalo(const Coordinates &) const
+{
+  Halo halo = Halo::None();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    halo.lower[a] = halo.upper[a] = image[a] > 1 ? WholeAxis : 0;
+  }
+  return halo;
+}
+
+void
+AreaOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  if (inputs.size() != 1 || inputs.front() != inputKind || output != outputKind)
+  {
+    throw ParameterError(std::string("the operation was made for ") + PixelKindName(inputKind) + " and " +
+                         PixelKindName(outputKind) + ", but the images are of " +
+                         (inputs.empty() ? "no kind" : PixelKindName(inputs.front())) + " and " +
+                         PixelKindName(output));
+  }
+}
+
+void
+AreaOperation::Validate(const Coordinates & extent) const
+{
+  if (extent != image)
+  {
+    throw ParameterError("the operation was made for an image of " + ToString(image) + ", but this one has " +
+                         ToString(extent));
+  }
+  if (axes.empty() || axes.size() > MaxSpatialAxes || !std::is_sorted(axes.begin(), axes.end()))
+  {
+    throw ParameterError("SpatialAxes: voxels have neighbors along 1 to 3 axes");
+  }
+  if (connectivity < 1 || connectivity > MaxSpatialAxes)
+  {
+    throw ParameterError("Connectivity", std::to_string(connectivity), "1, 2 or 3");
+  }
+}
+
+} // namespace chunkwise

@@ -1,0 +1,346 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseAreaBlock.h"
+#include "chunkwiseConvertVoxels.h"
+#include "chunkwiseError.h"
+#include "chunkwiseOutOfCoreRunner.h"
+#include "chunkwisePartMonitor.h"
+#include "chunkwiseSpool.h"
+
+#include <chrono>
+
+// Area openings and closings of images in memory and in files, in blocks along the slowest axis, see AreaOperation.
+namespace chunkwise
+{
+
+namespace
+{
+
+/** One part in so many of the memory is for the tree of a plane. */
+constexpr std::uint64_t PartForTree = 4;
+/** It has room for at least so many nodes for each voxel. */
+constexpr std::uint64_t NodesOfVoxel = 4;
+/** A node of the tree of a plane: itself, a vertex of the join and what becomes of it. */
+constexpr std::uint64_t BytesOfNode = 2 * sizeof(AreaNode) + 64;
+
+class AreaRun
+{
+public:
+  AreaRun(const OutOfCoreRequest & request, Monitor * monitor)
+    : m_Request(request)
+    , m_Operation(dynamic_cast<const AreaOperation &>(*request.operation))
+    , m_Monitor(monitor)
+    , m_OwnExecutor(request.executor ? nullptr : MakeThreadExecutor())
+    , m_Executor(request.executor ? *request.executor : *m_OwnExecutor)
+  {
+    while (m_Axis > 0 && m_Operation.image[m_Axis] <= 1)
+    {
+      --m_Axis;
+    }
+    m_All = m_Operation.image[m_Axis];
+    m_Plane = Box::FromExtent(m_Operation.image).NumberOfVoxels() / m_All;
+    m_Planes = std::min(m_All, std::max<std::int64_t>(1, m_Operation.blockVoxels / m_Plane));
+    const auto & axes = m_Operation.axes;
+    m_BlocksMeet = m_All > 1 && std::find(axes.begin(), axes.end(), m_Axis) != axes.end();
+    m_Unit = std::max<std::int64_t>(1, request.sink->GetAccess().unit[m_Axis]);
+    m_Held = request.sink->GetAccess().heldBytes;
+    for (const std::shared_ptr<ImageSource> & source : request.sources)
+    {
+      m_Held += source->GetAccess().heldBytes;
+    }
+  }
+
+  /** The bytes for blocks of so many planes, without the trees of planes. */
+  std::uint64_t
+  BytesOfBlock(std::int64_t planes) const
+  {
+    const auto          plane = static_cast<std::uint64_t>(m_Plane);
+    const std::uint64_t converted =
+      m_Operation.outputKind == m_Operation.inputKind ? 0 : PixelSize(m_Operation.outputKind);
+    // Numbers of nodes, codes and results of the voxels where blocks meet.
+    const std::uint64_t met = planes < m_All && m_BlocksMeet ? 2 * 4 + 2 * sizeof(AreaBlock::Code) + 5 * 8 : 0;
+    return m_Held + AreaBlock::GetMostBytes(m_Operation, m_Axis, planes, m_Executor.GetConcurrency()) +
+           plane * (converted + met);
+  }
+  /** The most nodes of the tree of a plane: components below the size have a level for each of their voxels, and no
+   * more than the pixel type has values. */
+  std::uint64_t
+  GetMostNodes() const
+  {
+    const auto          plane = static_cast<std::uint64_t>(m_Plane);
+    const std::uint64_t all = plane * static_cast<std::uint64_t>(m_All);
+    const std::size_t   bits = 8 * PixelSize(m_Operation.inputKind);
+    const std::uint64_t levels =
+      bits > 16 ? m_Operation.size : std::min(m_Operation.size, std::uint64_t{ 1 } << bits);
+    return levels > all / plane ? all : plane * levels;
+  }
+  /** The bytes for blocks of so many planes, with room for the trees of planes. */
+  std::uint64_t
+  BytesOf(std::int64_t planes) const
+  {
+    const std::uint64_t block = this->BytesOfBlock(planes);
+    const std::uint64_t nodes = std::min(this->GetMostNodes(), NodesOfVoxel * static_cast<std::uint64_t>(m_Plane));
+    return planes >= m_All || !m_BlocksMeet
+             ? block
+             : block + std::max(block / (PartForTree - 1) + 1, nodes * BytesOfNode);
+  }
+  std::uint64_t
+  GetLeastBytes() const
+  {
+    return std::min(this->BytesOf(1), this->BytesOf(m_Planes));
+  }
+
+  OutOfCoreReport
+  Run()
+  {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    this->ChoosePlanes();
+    AreaBlock          block(m_Operation, m_Axis, m_Executor.GetConcurrency());
+    Spool              spool(m_Request.spoolFolder);
+    const std::int64_t blocks = (m_All + m_Planes - 1) / m_Planes;
+    const bool         isJoined = m_BlocksMeet && blocks > 1;
+    m_Steps = static_cast<double>(isJoined ? 2 * blocks : blocks);
+    OutOfCoreReport report;
+    if (isJoined)
+    {
+      this->FindResultsOfPlanes(block, spool, blocks);
+      report.steps.emplace_back("joining blocks", std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    const auto                 second = Clock::now();
+    std::vector<std::uint64_t> border;
+    for (std::int64_t i = 0; i < blocks; ++i)
+    {
+      const bool first = isJoined && i > 0;
+      const bool last = isJoined && i + 1 < blocks;
+      this->Load(block, i);
+      border.assign(isJoined ? 2 * static_cast<std::size_t>(m_Plane) : 0, 0);
+      this->ReadResults(spool, i, true, first, border.data());
+      this->ReadResults(spool, i + 1, false, last, border.data() + (isJoined ? m_Plane : 0));
+      block.Join(nullptr, first, last, m_Loop);
+      block.Finish(border, m_Loop);
+      this->Store(i);
+      ++m_Step;
+    }
+    report.steps.emplace_back("writing results", std::chrono::duration<double>(Clock::now() - second).count());
+    report.spoolWritten = spool.GetBytesWritten();
+    report.execution.backend = "cpu";
+    report.execution.peakHost =
+      static_cast<std::size_t>(AreaBlock::GetMostBytes(m_Operation, m_Axis, m_Planes, m_Executor.GetConcurrency()));
+    if (m_Monitor)
+    {
+      m_Monitor->UpdateProgress(1.0);
+    }
+    return report;
+  }
+
+private:
+  void
+  ChoosePlanes()
+  {
+    const std::uint64_t memory = m_Request.hostBytes;
+    if (memory == 0)
+    {
+      return;
+    }
+    if (this->GetLeastBytes() > memory)
+    {
+      throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(this->GetLeastBytes()) +
+                          " bytes of host memory, more than the budget of " + std::to_string(memory) + " bytes",
+                        this->GetLeastBytes(),
+                        memory);
+    }
+    std::int64_t fits = 1;
+    for (std::int64_t step = m_Planes; step > 0; step /= 2)
+    {
+      fits += fits + step <= m_Planes && this->BytesOf(fits + step) <= memory ? step : 0;
+    }
+    m_Planes = this->BytesOf(m_Planes) <= memory ? m_Planes : fits > m_Unit ? fits / m_Unit * m_Unit : fits;
+  }
+
+  Box
+  BoxOf(std::int64_t number) const
+  {
+    Box box = Box::FromExtent(m_Operation.image);
+    box.lower[m_Axis] = number * m_Planes;
+    box.upper[m_Axis] = std::min(m_All, (number + 1) * m_Planes);
+    return box;
+  }
+
+  /** Reads a block and builds its trees. */
+  void
+  Load(AreaBlock & block, std::int64_t number)
+  {
+    m_Loop = [this](std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) {
+      const std::int64_t atOnce = 32 * static_cast<std::int64_t>(m_Executor.GetConcurrency());
+      for (std::int64_t begin = 0; begin < count; begin += atOnce)
+      {
+        if (m_Monitor && m_Monitor->ShouldAbort())
+        {
+          throw Aborted();
+        }
+        m_Executor.ParallelFor(std::min(atOnce, count - begin),
+                               [&](std::int64_t i, unsigned int worker) { body(begin + i, worker); });
+      }
+    };
+    if (m_Monitor)
+    {
+      m_Monitor->UpdateProgress(m_Step / m_Steps);
+    }
+    m_View = block.Begin(this->BoxOf(number));
+    m_Request.sources.front()->Read(m_View.box, m_View);
+    block.Build(m_Loop);
+  }
+
+  void
+  Store(std::int64_t number)
+  {
+    const Box box = this->BoxOf(number);
+    if (m_Operation.outputKind == m_Operation.inputKind)
+    {
+      m_Request.sink->Write(box, m_View);
+      return;
+    }
+    std::vector<unsigned char> converted(static_cast<std::size_t>(m_Plane) * PixelSize(m_Operation.outputKind));
+    for (Box plane = box; plane.lower[m_Axis] < box.upper[m_Axis]; ++plane.lower[m_Axis])
+    {
+      plane.upper[m_Axis] = plane.lower[m_Axis] + 1;
+      const auto offset = static_cast<std::size_t>(m_View.Offset(plane.lower)) * PixelSize(m_Operation.inputKind);
+      ConvertVoxels(static_cast<const unsigned char *>(m_View.data) + offset,
+                    m_Operation.inputKind,
+                    converted.data(),
+                    m_Operation.outputKind,
+                    m_Plane);
+      m_Request.sink->Write(plane, DenseView(converted.data(), m_Operation.outputKind, plane));
+    }
+  }
+
+  /** The place in the spool of the last plane of the block before, and the first plane of the block. */
+  std::uint64_t
+  PlaceOf(std::int64_t number) const
+  {
+    return static_cast<std::uint64_t>(number - 1) * 2 * static_cast<std::uint64_t>(m_Plane) * sizeof(AreaBlock::Code);
+  }
+  void
+  ReadResults(Spool & spool, std::int64_t number, bool second, bool isThere, std::uint64_t * results) const
+  {
+    if (isThere)
+    {
+      const std::size_t bytes = static_cast<std::size_t>(m_Plane) * sizeof(*results);
+      spool.Read(this->PlaceOf(number) + (second ? bytes : 0), results, bytes);
+    }
+  }
+
+  /** The first pass: the spool gets the keys of the results of all voxels where blocks meet. */
+  void
+  FindResultsOfPlanes(AreaBlock & block, Spool & spool, std::int64_t blocks)
+  {
+    const auto                   plane = static_cast<std::size_t>(m_Plane);
+    AreaPlane                    before;
+    std::vector<AreaBlock::Code> codes(2 * plane);
+    for (std::int64_t i = 0; i < blocks; ++i)
+    {
+      this->Load(block, i);
+      block.Join(i > 0 ? &before : nullptr, false, i + 1 < blocks, m_Loop);
+      for (std::int64_t voxel = 0; voxel < m_Plane && i > 0; ++voxel)
+      {
+        codes[static_cast<std::size_t>(voxel)] = block.CodeOf(block.VertexBefore(voxel));
+        codes[plane + static_cast<std::size_t>(voxel)] = block.CodeOf(block.VertexOf(false, voxel));
+      }
+      if (i > 0)
+      {
+        spool.Append(codes.data(), codes.size() * sizeof(codes.front()));
+      }
+      if (i + 1 < blocks)
+      {
+        before = block.TakeLastPlane();
+        this->CheckTree(before);
+      }
+      ++m_Step;
+    }
+    std::vector<std::uint64_t> last;
+    std::vector<std::uint64_t> results(2 * plane);
+    for (std::int64_t i = blocks - 1; i > 0; --i)
+    {
+      spool.Read(this->PlaceOf(i), codes.data(), codes.size() * sizeof(codes.front()));
+      std::transform(codes.begin(), codes.end(), results.begin(), [&](const AreaBlock::Code & code) {
+        return code.border == AreaBlock::NoBorder ? code.key : std::min(code.key, last[code.border - plane]);
+      });
+      spool.WriteAt(this->PlaceOf(i), results.data(), results.size() * sizeof(results.front()));
+      last.assign(results.begin(), results.begin() + m_Plane);
+    }
+  }
+
+  /** For any image: one block, or blocks and the largest tree of a plane. */
+  std::uint64_t
+  GetEnoughBytes() const
+  {
+    const std::uint64_t blocks = (this->BytesOf(1) + this->GetMostNodes() * BytesOfNode) * PartForTree;
+    return m_Operation.blockVoxels / m_Plane >= m_All ? std::min(blocks, this->BytesOf(m_All)) : blocks;
+  }
+  void
+  CheckTree(const AreaPlane & tree) const
+  {
+    const std::uint64_t needed = tree.nodes.size() * BytesOfNode;
+    if (m_Request.hostBytes > 0 && this->BytesOfBlock(m_Planes) + needed > m_Request.hostBytes)
+    {
+      throw BudgetError(
+        "components where blocks of the image meet need " + std::to_string(needed) + " bytes of host memory, " +
+          std::to_string(m_Request.hostBytes - this->BytesOfBlock(m_Planes)) + " are there for them",
+        this->GetEnoughBytes(),
+        m_Request.hostBytes);
+    }
+  }
+
+  const OutOfCoreRequest &        m_Request;
+  const AreaOperation &           m_Operation;
+  Monitor * const                 m_Monitor;
+  const std::unique_ptr<Executor> m_OwnExecutor;
+  Executor &                      m_Executor;
+  AreaLoop                        m_Loop;
+  int                             m_Axis{ MaxDimension - 1 };
+  std::int64_t                    m_All{ 1 };    ///< planes of the image
+  std::int64_t                    m_Plane{ 1 };  ///< voxels
+  std::int64_t                    m_Planes{ 1 }; ///< of a block; the most until ChoosePlanes
+  std::int64_t                    m_Unit{ 1 };
+  std::uint64_t                   m_Held{ 0 };
+  bool                            m_BlocksMeet{ false };
+  BufferView                      m_View{};
+  double                          m_Steps{ 1 };
+  double                          m_Step{ 0 };
+};
+
+class AreaRunner : public OutOfCoreRunner
+{
+public:
+  int
+  GetNumberOfPasses() const override
+  {
+    return 2;
+  }
+  std::uint64_t
+  GetLeastHostBytes(Manager &, const OutOfCoreRequest & request) const override
+  {
+    return AreaRun(request, nullptr).GetLeastBytes();
+  }
+  OutOfCoreReport
+  Run(Manager &, const OutOfCoreRequest & request, Monitor * monitor) const override
+  {
+    if (request.backend == BackendChoice::CUDA)
+    {
+      throw Error("Backend: CUDA is asked for, but no device can be used: " +
+                  request.operation->GetObjectionToDevices());
+    }
+    return AreaRun(request, monitor).Run();
+  }
+};
+
+} // namespace
+
+const OutOfCoreRunner *
+AreaOperation::GetOutOfCoreRunner() const
+{
+  static const AreaRunner runner;
+  return &runner;
+}
+
+} // namespace chunkwise
