@@ -232,6 +232,11 @@ def to_device(result: np.ndarray[Any, Any], like: Any) -> Any:
     raise TypeError(f"input: no array like {type(like).__module__}.{type(like).__name__} can be made here; pass an array of NumPy")
 
 
+def array_of(x: Any) -> np.ndarray[Any, Any]:
+    """NumPy's array of anything that is one, in a device's memory too."""
+    return to_host(x) if is_on_device(x) else np.asarray(x)
+
+
 def takes_device_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function for arrays in a device's memory too: NumPy's are made of them, and results go back there."""
 

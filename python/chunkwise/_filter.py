@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import DEFAULT_OPTIONS, as_dtype, as_input, check_dtype, check_output, is_usable, make_options, shares_memory, warn
-from ._containers import Opened, check_place, is_on_device, open_image
+from ._containers import Opened, array_of, check_place, is_on_device, open_image
 from ._dispatch import runner_of
 from ._regions import Region, box_of, slices_of, turn
 from ._table import MODES, ROWS, Parameter, Row
@@ -36,7 +36,7 @@ class Kernel:
     __slots__ = ("array", "_digest")
 
     def __init__(self, array: Any) -> None:
-        given = np.asarray(array)
+        given = array_of(array)
         if given.dtype.kind not in "iufb":
             raise _core.ParameterError(f"kernel: {given.dtype} holds no real numbers")
         self.array = np.array(given, dtype=np.float64, order="C")

@@ -37,7 +37,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from . import _core, filters
 from ._arrays import as_dtype, as_input, check_dtype, check_output, make_options, warn
-from ._containers import is_on_device
+from ._containers import array_of, is_on_device, takes_device_arrays
 from ._filter import NOTED, Kernel, finished, foreseen, known, then
 from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
                        minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
@@ -605,7 +605,7 @@ def _weighted(ndim: int, is_real: bool, cval: Any, weights: Kernel, mode: Any, o
 
 def _weigh(input: Any, weights: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any, convolves: bool,
            options: dict[str, Any]) -> Any:
-    weights = np.asarray(weights)
+    weights = array_of(weights)
     if weights.size == 0:
         raise _core.ParameterError("weights: there are none")
     if weights.dtype.kind == "c":
@@ -661,7 +661,7 @@ def convolve(input: Any, weights: Any, output: Any = None, mode: Any = "reflect"
 
 
 def _weights1d(weights: Any) -> Any:
-    weights = np.asarray(weights)
+    weights = array_of(weights)
     if weights.ndim != 1 or weights.size == 0:
         raise _core.ParameterError(f"weights: their shape is {weights.shape}; it should be one row of at least one number")
     return weights
@@ -1429,6 +1429,11 @@ class _Grid(NamedTuple):
 def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval: Any, prefilter: bool, options: dict[str, Any]) -> Any:
     """The values at the points of a grid."""
     image, wrap = opened(input)
+    if is_on_device(image):
+        if _stays_on_device(image, grid, output, order, mode, prefilter):
+            return _by_engine(image, grid, order, mode, cval, prefilter, output, options)
+        return takes_device_arrays(_resampled)(image, grid, output=output, order=order, mode=mode, cval=cval, prefilter=prefilter,
+                                               options=options)
     if image.ndim == 0 or not grid.shape:
         raise _core.ParameterError("input: it has no dimensions, or its result has none")
     order = whole_number(order, "order")
@@ -1469,6 +1474,15 @@ def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval
 
     result = _linear(run, image, output, cval)
     return result if output is not None and result is output else wrap(result)
+
+
+def _stays_on_device(image: Any, grid: _Grid, output: Any, order: Any, mode: str, prefilter: bool) -> bool:
+    """Whether the engine gives the result from an array in a device's memory."""
+    dtype, shape = dtype_of(image), shape_of(image)
+    pads = prefilter and mode in ("nearest", "grid-constant")
+    return (order in _INTERPOLATIONS and mode in _OUTSIDE and 0 not in shape and grid.is_of_engine(len(shape)) and grid.points is None
+            and (order < 2 or not pads) and dtype.itemsize >= 1 + 3 * (dtype.kind == "f") and dtype.kind in ("f" if order else "fiu")
+            and (output is None or (dtype_of(output) if is_on_device(output) else as_dtype(output)) == dtype))
 
 
 def _by_engine(image: Any, grid: _Grid, order: int, outside: Any, cval: Any, prefilter: bool, output: Any, options: dict[str, Any]) -> Any:
@@ -1598,6 +1612,7 @@ def rotate(input: Any, angle: float, axes: tuple[int, int] = (1, 0), reshape: bo
     return _resampled(input, _Grid(matrix, start, tuple(shape)), output, order, mode, cval, prefilter, options)
 
 
+@takes_device_arrays
 def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
                     prefilter: bool = True, **options: Any) -> Any:
     """The values of the array at points: ``scipy.ndimage.map_coordinates``.
@@ -1633,6 +1648,7 @@ def _at_points(image: Any, points: np.ndarray[Any, Any], output: Any, order: int
     return _deliver(_resampled(np.asarray(image), place, wanted, order, mode, cval, prefilter, options).reshape(shape), output)
 
 
+@takes_device_arrays
 def geometric_transform(input: Any, mapping: Callable[..., Any], output_shape: Any = None, output: Any = None, order: int = 3,
                         mode: str = "constant", cval: float = 0.0, prefilter: bool = True, extra_arguments: Any = (),
                         extra_keywords: Any = None, **options: Any) -> Any:
@@ -1659,6 +1675,7 @@ _SPLINE_MODES = {"mirror": "mirror", "constant": "mirror", "grid-constant": "mir
                  "grid-mirror": "reflect", "nearest": "reflect", "grid-wrap": "grid-wrap"}
 
 
+@takes_device_arrays
 def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror", **options: Any) -> Any:
     """The coefficients of splines through the values along an axis: ``scipy.ndimage.spline_filter1d``.
 
@@ -1696,6 +1713,7 @@ def _coefficients(image: Any, order: int, axes: Sequence[Any], output: Any, mode
     return _deliver(values.astype(dtype, copy=False) if dtype.kind in "fc" else _to_integers(values, dtype, False), output)
 
 
+@takes_device_arrays
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror", **options: Any) -> Any:
     """The coefficients of splines through the values along all axes: ``scipy.ndimage.spline_filter``.
 

@@ -14,7 +14,7 @@ import chunkwise.skimage.filters
 import chunkwise.skimage.measure
 import chunkwise.skimage.morphology
 import chunkwise.skimage.segmentation
-from chunkwise import _core, _device, filters, skimage
+from chunkwise import _core, _device, filters, ndimage, skimage
 
 
 class Fake:
@@ -39,6 +39,10 @@ class Fake:
     def shape(self):
         return self.array.shape
 
+    @property
+    def ndim(self):
+        return self.array.ndim
+
     def get(self):
         return self.array.copy()
 
@@ -46,7 +50,13 @@ class Fake:
         return Fake(self.array - other.array)
 
     def __add__(self, other):
-        return Fake(self.array + other.array)
+        return Fake(self.array + (other.array if isinstance(other, Fake) else other))
+
+    def __mul__(self, other):
+        return Fake(self.array * other)
+
+    def __getitem__(self, where):
+        return Fake(self.array[where])
 
     def __ne__(self, other):
         return Fake(self.array != other)
@@ -167,7 +177,6 @@ def test_filters_of_all_sorts(random, core):
     assert np.array_equal(chunkwise.reconstruct(x, Fake(marker)).array, chunkwise.reconstruct(image, marker))
     assert chunkwise.mean(x, 1, output="float64").array.dtype == "float64"
     assert chunkwise.statistics(x) == chunkwise.statistics(image)
-    from chunkwise import ndimage
     for name, value in (("gaussian_filter", 1.0), ("gaussian_laplace", 1.0), ("white_tophat", 3), ("grey_opening", 3)):
         function = getattr(ndimage, name)
         assert np.array_equal(function(x, value).array, function(image, value)), name
@@ -213,6 +222,14 @@ FUNCTIONS = {
     "threshold_sauvola": lambda x, labels, kernel: chunkwise.threshold_sauvola(x),
     "apply_hysteresis_threshold": lambda x, labels, kernel: chunkwise.apply_hysteresis_threshold(x, 0.1, 0.5),
     "frangi": lambda x, labels, kernel: chunkwise.frangi(x, sigmas=[1, 2]),
+    "deconvolve": lambda x, labels, kernel: chunkwise.deconvolve(x, kernel, number_of_iterations=2),
+    "convolve": lambda x, labels, kernel: ndimage.convolve(x, kernel),
+    "zoom": lambda x, labels, kernel: ndimage.zoom(x, 1.5),
+    "zoom of labels": lambda x, labels, kernel: ndimage.zoom(labels, 0.6, order=0),
+    "shift": lambda x, labels, kernel: ndimage.shift(x, 0.3, order=1, mode="nearest"),
+    "rotate of integers": lambda x, labels, kernel: ndimage.rotate(labels, 20, order=1),
+    "map_coordinates": lambda x, labels, kernel: ndimage.map_coordinates(x, labels[:3] * 0 + 2.5),
+    "spline_filter": lambda x, labels, kernel: ndimage.spline_filter(x),
     "skimage gaussian": lambda x, labels, kernel: skimage.filters.gaussian(x, 1.5),
     "skimage opening": lambda x, labels, kernel: skimage.morphology.opening(x),
     "skimage label": lambda x, labels, kernel: skimage.measure.label(labels),

@@ -255,6 +255,24 @@ def test_segmentation(random, seed):
 
 
 @seeds
+@pytest.mark.parametrize("mode", ["thick", "inner", "outer"])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_boundaries_that_are_marked(random, seed, mode, dtype):
+    shape = (int(random.integers(2, 20)), int(random.integers(2, 20)))
+    labels = objects(random, shape).astype("int32")
+    image = make_image(random, shape, dtype) if dtype[0] in "ui" else np.clip(make_image(random, shape, dtype), -1, 1)
+    colored = np.stack([image] * 3, axis=-1)
+    # Of "outer" scikit-image's depend on the number that the background has.
+    other = {"background_label": int(labels.max())} if mode != "outer" else {}
+    for given in ({}, {"color": (0, 1, 0)}, {"outline_color": (1, 0, 1)}, other):
+        for each in (image, colored):
+            same(segmentation.mark_boundaries(each, labels, mode=mode, **given),
+                 sk_segmentation.mark_boundaries(each, labels, mode=mode, **given))
+    with pytest.raises(ValueError, match="its shape"):
+        segmentation.mark_boundaries(image[1:], labels)
+
+
+@seeds
 def test_watersheds_of_images_without_equal_voxels(random, seed):
     shape = shape_of(random, 5, int(random.integers(2, 4)))
     image = random.permutation(int(np.prod(shape))).reshape(shape).astype("int32")

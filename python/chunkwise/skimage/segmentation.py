@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core, _measure, filters
+from .. import _core, _measure, filters, ndimage
 from .._containers import all_take_device_arrays
-from ._common import Array, as_array, deliver, is_connected, missing, refuse
+from ._common import Array, as_array, as_real, deliver, is_connected, missing, refuse
 from .measure import label
 
-__all__ = ["clear_border", "expand_labels", "find_boundaries", "relabel_sequential", "watershed"]
+__all__ = ["clear_border", "expand_labels", "find_boundaries", "mark_boundaries", "relabel_sequential",
+           "watershed"]
 
 __getattr__ = missing("segmentation", {
-    "mark_boundaries": "find_boundaries, and a color where it is True", "flood": "chunkwise.reconstruct of a marker that is one voxel",
+    "flood": "chunkwise.reconstruct of a marker that is one voxel",
     "random_walker": "scikit-image has it; chunkwise.watershed parts an image by markers too",
     "join_segmentations": "chunkwise.label(first * (second.max() + 1) + second, rule='equal')",
 })
@@ -97,6 +98,29 @@ def find_boundaries(label_img: Any, connectivity: int = 1, mode: str = "thick", 
     number = is_connected(connectivity, array.ndim)
     made = _measure.find_boundaries(array.view(np.uint8) if array.dtype.kind == "b" else array, number, mode, **options)  # type: ignore[arg-type]
     return np.asarray(made)
+
+
+def mark_boundaries(image: Any, label_img: Any, color: Any = (1, 1, 0), outline_color: Any = None, mode: str = "outer",
+                    background_label: int = 0, **options: Any) -> Array:
+    """``skimage.segmentation.mark_boundaries`` but for the mode "subpixel": the image in color, with the boundaries of labels.
+
+    They do not depend on the number that the background has, as scikit-image's of the mode "outer" do.
+    """
+    if mode not in ("thick", "inner", "outer"):
+        refuse("mode", mode, "thick, inner and outer are")
+    array, labels = as_array(image), as_array(label_img, "label_img")
+    marked = as_real(array, False)
+    marked = np.stack([marked] * 3, axis=-1) if marked.ndim == labels.ndim else marked.copy()
+    if marked.shape != (*labels.shape, 3):
+        raise ValueError(f"image: its shape is {array.shape}; with that of the labels, {labels.shape}, it is gray or has three colors")
+    if background_label != 0:
+        # The background is 0 here, and others begin with 1.
+        labels = np.where(labels == background_label, 0, np.unique(labels, return_inverse=True)[1].reshape(labels.shape) + 1)
+    found = find_boundaries(labels, mode=mode, **options)
+    if outline_color is not None:
+        marked[ndimage.maximum_filter(found, 3, **options)] = outline_color
+    marked[found] = color
+    return marked
 
 
 def relabel_sequential(label_field: Any, offset: int = 1) -> tuple[Array, Array, Array]:
