@@ -9,6 +9,7 @@ itk_module(Chunkwise
     ITKGoogleTest
     ITKConvolution
     ITKDisplacementField
+    ITKDistanceMap
     ITKFFT
     ITKImageFeature
     ITKMathematicalMorphology

@@ -318,6 +318,10 @@ ChunkwiseStandInRun::Compute(const chunkwise::BufferView & output)
   {
     m_Refusal = "a result may be beyond its type";
   }
+  if (m_Task.mustBeFinite && !IsFinite(executor, output))
+  {
+    m_Refusal = "a result is not finite";
+  }
   if (m_Task.divisorIsLessOne)
   {
     const bool isCut = m_Task.parameters.GetValues().count("BoundaryCondition") == 0;

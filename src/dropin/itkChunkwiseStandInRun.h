@@ -36,6 +36,8 @@ struct ChunkwiseStandInTask
   chunkwise::PixelValue  paddingValue;
   /** ITK's results overflow where ours stay at the type's end: if one is there, ITK's own code must run. */
   bool overflowsAtMaximum{ false };
+  /** If a result is not finite, ITK's own code must run. */
+  bool mustBeFinite{ false };
   /** A NaN or an infinity may change voxels far from it: ITK's own code must run. */
   bool spreads{ false };
   /** A marker beyond the mask is an error, which ITK's own code makes. */

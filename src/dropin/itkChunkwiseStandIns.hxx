@@ -3,6 +3,7 @@
 #define itkChunkwiseStandIns_hxx
 
 #include "itkChunkwiseBoxTasks.h"
+#include "itkChunkwiseDistanceTasks.h"
 #include "itkChunkwiseLinearTasks.h"
 #include "itkChunkwiseMorphologyTasks.h"
 #include "itkChunkwiseRankTasks.h"
@@ -51,6 +52,8 @@ AddChunkwiseStandInsOfImage(ChunkwiseOverrides & overrides)
     AddChunkwiseStandIn<ReconstructionByErosionImageFilter<TImage, TImage>>(overrides,
                                                                             "ReconstructionByErosionImageFilter");
     AddChunkwiseStandIn<MeanImageFilter<TImage, Real>>(overrides, "MeanImageFilter");
+    AddChunkwiseStandIn<SignedMaurerDistanceMapImageFilter<TImage, Real>>(overrides,
+                                                                          "SignedMaurerDistanceMapImageFilter");
   }
   else
   {

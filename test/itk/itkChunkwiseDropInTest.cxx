@@ -27,6 +27,7 @@
 #include "itkReconstructionByErosionImageFilter.h"
 #include "itkRegionalMaximaImageFilter.h"
 #include "itkRegionalMinimaImageFilter.h"
+#include "itkSignedMaurerDistanceMapImageFilter.h"
 
 #include "gtest/gtest.h"
 
@@ -754,6 +755,13 @@ TEST_F(DropInFast, MeansOfFloatsAreThoseOfItkWithinTheTolerance)
   }
 }
 
+template <typename TImage>
+class DropInOfDistances : public DropInFast
+{};
+using DistanceImages = testing::Types<itk::Image<unsigned char, 2>, itk::Image<unsigned char, 3>, itk::Image<short, 3>,
+                                      itk::Image<unsigned short, 2>>;
+TYPED_TEST_SUITE(DropInOfDistances, DistanceImages);
+
 TEST_F(DropInFast, DeviationsAndGaussiansAreThoseOfItkWithinTheTolerance)
 {
   for (int trial = 0; trial < 12; ++trial)
@@ -777,6 +785,35 @@ TEST_F(DropInFast, DeviationsAndGaussiansAreThoseOfItkWithinTheTolerance)
                 1e-3)),
               "");
   }
+}
+
+TYPED_TEST(DropInOfDistances, AreThoseOfItkWithinTheTolerance)
+{
+  using Real = itk::Image<float, TypeParam::ImageDimension>;
+  using Filter = itk::SignedMaurerDistanceMapImageFilter<TypeParam, Real>;
+  for (int trial = 0; trial < 20; ++trial)
+  {
+    const auto configure = [](Filter & filter, std::mt19937 & random) {
+      const auto image = MakeRandomImage<TypeParam>(RandomRegion<TypeParam>(random), random(), 0, random() % 2 ? 1 : 9);
+      auto       spacing = image->GetSpacing();
+      spacing[0] = 0.5;
+      spacing[1] = 1.75;
+      image->SetSpacing(spacing);
+      // There is a contour.
+      image->GetBufferPointer()[0] = 3;
+      filter.SetInput(image);
+      filter.SetSquaredDistance(random() % 2);
+      filter.SetUseImageSpacing(random() % 2);
+      filter.SetInsideIsPositive(random() % 2);
+      filter.SetBackgroundValue(static_cast<typename TypeParam::PixelType>(random() % 2));
+    };
+    EXPECT_EQ((Compare<Filter>(this->m_Random, configure, 1e-3)), "");
+  }
+  const auto empty = [](Filter & filter, std::mt19937 & random) {
+    const auto image = MakeRandomImage<TypeParam>(RandomRegion<TypeParam>(random, 3), random(), 0, 0);
+    filter.SetInput(image);
+  };
+  EXPECT_NE((Compare<Filter>(this->m_Random, empty)), "");
 }
 
 /** A convolution with any kernel whose weights' magnitudes have a sum of at most 1, or one that is to be normalized. */
