@@ -794,26 +794,29 @@ TYPED_TEST(DropInOfDistances, AreThoseOfItkWithinTheTolerance)
   for (int trial = 0; trial < 20; ++trial)
   {
     const auto configure = [](Filter & filter, std::mt19937 & random) {
-      const auto image = MakeRandomImage<TypeParam>(RandomRegion<TypeParam>(random), random(), 0, random() % 2 ? 1 : 9);
-      auto       spacing = image->GetSpacing();
+      const auto image =
+        MakeRandomImage<TypeParam>(RandomRegion<TypeParam>(random, 2), random(), 0, random() % 2 ? 1 : 9);
+      auto spacing = image->GetSpacing();
       spacing[0] = 0.5;
       spacing[1] = 1.75;
       image->SetSpacing(spacing);
       // There is a contour.
+      const auto background = static_cast<typename TypeParam::PixelType>(random() % 2);
       image->GetBufferPointer()[0] = 3;
+      image->GetBufferPointer()[1] = background;
       filter.SetInput(image);
       filter.SetSquaredDistance(random() % 2);
       filter.SetUseImageSpacing(random() % 2);
       filter.SetInsideIsPositive(random() % 2);
-      filter.SetBackgroundValue(static_cast<typename TypeParam::PixelType>(random() % 2));
+      filter.SetBackgroundValue(background);
     };
-    EXPECT_EQ((Compare<Filter>(this->m_Random, configure, 1e-3)), "");
+    EXPECT_EQ((Compare<Filter>(this->m_Random, configure, 1e-3, false)), "");
   }
   const auto empty = [](Filter & filter, std::mt19937 & random) {
     const auto image = MakeRandomImage<TypeParam>(RandomRegion<TypeParam>(random, 3), random(), 0, 0);
     filter.SetInput(image);
   };
-  EXPECT_NE((Compare<Filter>(this->m_Random, empty)), "");
+  EXPECT_NE((Compare<Filter>(this->m_Random, empty, 0.0, false)), "");
 }
 
 /** A convolution with any kernel whose weights' magnitudes have a sum of at most 1, or one that is to be normalized. */
