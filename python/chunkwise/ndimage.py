@@ -1247,8 +1247,8 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
     """Connected components, 1, 2, ... in raster order, and how many there are: ``scipy.ndimage.label``.
 
     Labels are int32, or of the type `output`; with an array as `output`, which then has the labels, only their number is
-    returned. `structure` has an axis of three for each of the image's. Of more than three dimensions an array in memory is
-    labelled, on one core.
+    returned. `structure` has an axis of three for each of the image's. Arrays of more than three dimensions must be in
+    memory, and are labelled on one core.
     """
     ndim = len(shape_of(input))
     given: dict[str, Any] = {}

@@ -180,7 +180,7 @@ class Counts:
                      repr(failure) if not refused else str(error) if failure is None else "")
             raise
         if type(result).__module__.startswith("dask."):
-            # What comes as Dask's array goes as one; SciPy computes.
+            # Ours keeps Dask's arrays lazy, SciPy computes them.
             result = result.compute()
         if failure is not None:
             way = "refused" if isinstance(failure, REFUSALS) else "crashed"
