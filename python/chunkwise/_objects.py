@@ -186,8 +186,10 @@ def find_objects(input: Any, max_label: int = 0, **options: Any) -> list[tuple[s
     kind = check_labels(array)
     make_options(**options)
     most = max(int(max_label), 0)
-    if array.size == 0 or array.ndim == 0:
+    if array.size == 0:
         return [None] * most
+    if array.ndim == 0:
+        return [() if each == array else None for each in range(1, (most or max(int(array), 0)) + 1)]
     boxes: list[tuple[slice, ...] | None] = _core.find_boxes(np.ascontiguousarray(as_input(array, kind)), kind, most,
                                                              options.get("threads") or 0)
     return boxes

@@ -622,6 +622,8 @@ def test_boxes_of_labels_are_scipys():
             for most in (0, 5, 40):
                 assert ndi.find_objects(labels, most) == scipy_ndi.find_objects(labels.astype(np.int64), most)
     assert ndi.find_objects(np.array([0, 2**40, 0]), 3) == [None, None, None]
+    for value, most in ((1, 0), (2, 0), (2, 3), (0, 0)):
+        assert ndi.find_objects(np.array(value), most) == scipy_ndi.find_objects(np.array(value), most)
 
 
 def test_labels_along_more_than_three_axes_are_scipys():
