@@ -1270,7 +1270,7 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
     return labels_and_count[1] if isinstance(output, np.ndarray) else labels_and_count  # type: ignore[return-value]
 
 
-def _labels_of_many_axes(input: Any, neighbors: np.ndarray[Any, Any], output: Any) -> Any:
+def _labels_of_many_axes(input: Any, neighbors: np.ndarray[Any, Any], output: Any) -> tuple[Any, int]:
     image, wrap = opened(input)
     if not is_in_memory(image):
         raise _core.ParameterError(f"input: it has {image.ndim} dimensions; objects are connected along three axes, and along more in arrays "
@@ -1281,7 +1281,7 @@ def _labels_of_many_axes(input: Any, neighbors: np.ndarray[Any, Any], output: An
     count: int = _core.label_voxels(np.ascontiguousarray(image != 0).view(np.uint8), before, labels) if labels.size else 0
     if isinstance(output, np.ndarray):
         _deliver(labels, output)
-        return count
+        return count  # type: ignore[return-value]
     return wrap(labels.astype(np.int32 if output is None else as_dtype(output), copy=False)), count
 
 
