@@ -91,7 +91,7 @@ public:
   /** nullptr: points are not moved. */
   std::shared_ptr<const ResampleField> field;
   /** Not nullptr: the output is a line along axis 0, whose voxel o lies at points[i][o] + offset[i]. `value` stands
-   * where a point has no place: at NaN, and more than 2^52 voxels away but with Nearest and Renormalized. */
+   * where a point has no place, as at NaN. */
   const double * points[Axes]{};
 
   /** The kernel along one of `axes`. */

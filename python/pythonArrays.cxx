@@ -364,6 +364,85 @@ FindStepDistances(const DenseInput & objects, const Dense & distances, const std
 }
 
 //
+// Connected components of any number of dimensions
+//
+
+/** Fills `labels` (int64) with 1, 2, ... in the order of the components' first voxels, and returns how many there are.
+ * `offsets` lead to the neighbors that come before a voxel, along each axis. */
+std::int64_t
+LabelVoxels(const DenseInput & objects, const std::vector<Integers> & offsets, const Dense & labels)
+{
+  const auto * const from = static_cast<const std::uint8_t *>(objects.data());
+  auto * const       to = static_cast<std::int64_t *>(labels.data());
+  const Rows         rows(Rows::ExtentsOf(labels));
+  return Unlocked([&] {
+    // The lowest label that is known to be the same.
+    Integers   lower{ 0 };
+    const auto rootOf = [&lower](std::int64_t label) {
+      while (lower[static_cast<std::size_t>(label)] != label)
+      {
+        label = lower[static_cast<std::size_t>(label)] =
+          lower[static_cast<std::size_t>(lower[static_cast<std::size_t>(label)])];
+      }
+      return label;
+    };
+    Integers                                           at = rows.At(0);
+    std::vector<std::pair<std::int64_t, std::int64_t>> neighbors; // their rows' first voxels, and steps along the row
+    for (std::int64_t r = 0; r < rows.count; ++r, rows.Advance(at))
+    {
+      neighbors.clear();
+      for (const Integers & offset : offsets)
+      {
+        std::int64_t row = 0;
+        bool         isThere = true;
+        for (std::size_t a = 0; a < at.size(); ++a)
+        {
+          isThere = isThere && at[a] + offset[a] >= 0 && at[a] + offset[a] < rows.outer[a];
+          row = row * rows.outer[a] + at[a] + offset[a];
+        }
+        if (isThere)
+        {
+          neighbors.emplace_back(row * rows.length, offset.back());
+        }
+      }
+      for (std::int64_t x = 0; x < rows.length; ++x)
+      {
+        std::int64_t & label = to[r * rows.length + x];
+        label = 0;
+        for (const auto & [row, step] : neighbors)
+        {
+          if (from[r * rows.length + x] == 0 || x + step < 0 || x + step >= rows.length || to[row + x + step] == 0)
+          {
+            continue;
+          }
+          const std::int64_t other = rootOf(to[row + x + step]);
+          const std::int64_t own = label == 0 ? other : rootOf(label);
+          label = std::min(own, other);
+          lower[static_cast<std::size_t>(std::max(own, other))] = label;
+        }
+        if (from[r * rows.length + x] != 0 && label == 0)
+        {
+          label = static_cast<std::int64_t>(lower.size());
+          lower.push_back(label);
+        }
+      }
+    }
+    // A component's lowest label is that of its first voxel.
+    std::int64_t count = 0;
+    for (std::size_t label = 1; label < lower.size(); ++label)
+    {
+      const std::int64_t below = lower[label];
+      lower[label] = below == static_cast<std::int64_t>(label) ? ++count : lower[static_cast<std::size_t>(below)];
+    }
+    for (std::int64_t i = 0; i < rows.count * rows.length; ++i)
+    {
+      to[i] = lower[static_cast<std::size_t>(to[i])];
+    }
+    return count;
+  });
+}
+
+//
 // Coefficients of splines
 //
 
@@ -650,6 +729,7 @@ AddArrays(nb::module_ & module)
              nb::arg("distances"),
              nb::arg("places").none(),
              nb::arg("is_chessboard"));
+  module.def("label_voxels", &LabelVoxels);
   module.def("filter_splines", &FilterSplines);
   module.def("find_ranks", &FindRanks);
 }

@@ -44,8 +44,8 @@ public:
       return m_Alone > 0 && m_Alone < Waking;
     }
     const bool tries = m_Alone < 4 * m_Together && ++m_Runs % RunsBetweenTries == 0;
-    // Threads that wait for other processes are slower than one.
-    return m_Alone < Short && (m_Alone <= m_Together || (m_Together < Short && tries));
+    // Threads that wait for other processes may take longer than one thread took.
+    return m_Together < Short ? m_Alone <= m_Together || tries : m_Alone > 0 && m_Alone < Short;
   }
   void
   Add(bool isAlone, std::int64_t voxels, double seconds)

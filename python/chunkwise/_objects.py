@@ -2,6 +2,7 @@
 """The measurements of ``scipy.ndimage``: input, labels and index, and results as SciPy gives them."""
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -170,6 +171,10 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None, **options:
     if not 1 <= ndim <= 3:
         raise _core.ParameterError(f"input: it has {ndim} dimensions; centers of 1 to 3 are found")
     found = groups.measure(("centroid_weighted",), flat=False)
+    if groups.index.ndim > 1:
+        # As SciPy, whose tuples have arrays then.
+        along = [_where_found(found, f"centroid_weighted-{axis}").reshape(groups.index.shape) for axis in range(ndim)]
+        return [tuple(each) for each in np.array(along).T]
     centers = list(zip(*(_where_found(found, f"centroid_weighted-{axis}").tolist() for axis in range(ndim))))
     return centers[0] if groups.isScalar else centers
 
@@ -181,8 +186,10 @@ def find_objects(input: Any, max_label: int = 0, **options: Any) -> list[tuple[s
     kind = check_labels(array)
     make_options(**options)
     most = max(int(max_label), 0)
-    if array.size == 0 or array.ndim == 0:
+    if array.size == 0:
         return [None] * most
+    if array.ndim == 0:
+        return [() if each == array else None for each in range(1, (most or max(int(array), 0)) + 1)]
     boxes: list[tuple[slice, ...] | None] = _core.find_boxes(np.ascontiguousarray(as_input(array, kind)), kind, most,
                                                              options.get("threads") or 0)
     return boxes
@@ -206,22 +213,44 @@ def value_indices(arr: Any, *, ignore_value: int | None = None) -> dict[int, tup
     return found
 
 
+def _of_labels(arrays: Sequence[_Array], of: _Array, sought: _Array) -> Iterator[list[_Array]]:
+    """The numbers of flat arrays that belong to each of the labels that are sought."""
+    if len(sought) == 1:
+        yield [each[of == sought[0]] for each in arrays]
+        return
+    # The least and the largest one leave out the voxels of most others.
+    among = (of >= sought.min(initial=0)) & (of <= sought.max(initial=0))
+    of = of[among]
+    order = np.argsort(of, kind="stable")
+    arrays, of = [each[among][order] for each in arrays], of[order]
+    for begin, end in zip(np.searchsorted(of, sought, "left"), np.searchsorted(of, sought, "right")):
+        yield [each[begin:end] for each in arrays]
+
+
+def labeled_comprehension(input: Any, labels: Any, index: Any, func: Callable[..., Any], out_dtype: Any, default: Any,
+                          pass_positions: bool = False) -> Any:
+    """``func(values)``, or ``func(values, positions)``, of the voxels of each label: ``scipy.ndimage.labeled_comprehension``. It is
+    called by Python for each label; `default` is for labels without voxels."""
+    groups = _Groups(input, labels, index, {})
+    arrays = [groups.array.reshape(-1)] + ([np.arange(groups.array.size)] if pass_positions else [])
+    of, sought = groups.labels.reshape(-1), groups.index.ravel()
+    if index is None:
+        return func(*(each[of == 1] for each in arrays))
+    if not np.array_equal(sought.astype(of.dtype), sought):
+        raise _core.ParameterError(f"index: {sought.dtype}, of which the labels' type, {of.dtype}, does not have all numbers")
+    result = np.full(sought.shape, default, out_dtype)
+    for number, found in enumerate(_of_labels(arrays, of, sought)):
+        if len(found[0]):
+            result[number] = func(*found)
+    return groups.shape(result)
+
+
 def histogram(input: Any, min: float, max: float, bins: int, labels: Any = None, index: Any = None) -> Any:
     """The histogram of the voxels of each label: ``scipy.ndimage.histogram``, by NumPy's, on one core."""
     groups = _Groups(input, labels, index, {})
     edges = np.linspace(min, max, bins + 1)
     values, of = groups.array.reshape(-1), groups.labels.reshape(-1)
-    sought = groups.index.ravel()
-    if groups.isScalar:
-        found = [np.histogram(values[of == each], edges)[0] for each in sought]
-    else:
-        # Labels that are sought lie between the least and the largest one.
-        among = (of >= sought.min(initial=0)) & (of <= sought.max(initial=0))
-        values, of = values[among], of[among]
-        order = np.argsort(of, kind="stable")
-        values, of = values[order], of[order]
-        begins, ends = np.searchsorted(of, sought, "left"), np.searchsorted(of, sought, "right")
-        found = [np.histogram(values[begin:end], edges)[0] for begin, end in zip(begins, ends)]
+    found = [np.histogram(each, edges)[0] for each, in _of_labels((values,), of, groups.index.ravel())]
     if groups.isScalar:
         return found[0]
     result = np.empty(len(found), dtype=object)

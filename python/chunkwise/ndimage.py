@@ -39,8 +39,8 @@ from . import _core, filters
 from ._arrays import as_dtype, as_input, check_dtype, check_output, make_options, warn
 from ._containers import array_of, is_on_device, takes_device_arrays
 from ._filter import NOTED, Kernel, finished, foreseen, known, then
-from ._objects import (center_of_mass, extrema, find_objects, histogram, maximum, maximum_position, mean, median, minimum,
-                       minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
+from ._objects import (center_of_mass, extrema, find_objects, histogram, labeled_comprehension, maximum, maximum_position, mean, median,
+                       minimum, minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 from ._quick import quick
 from ._splines import interpolate
 from ._windows import (Side, Step, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
@@ -54,7 +54,7 @@ __all__ = [
     "find_objects", "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
     "generate_binary_structure", "generic_filter", "generic_filter1d", "generic_gradient_magnitude", "generic_laplace",
     "geometric_transform", "grey_closing", "grey_dilation",
-    "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label", "laplace", "map_coordinates", "maximum", "maximum_filter",
+    "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label", "labeled_comprehension", "laplace", "map_coordinates", "maximum", "maximum_filter",
     "maximum_filter1d", "maximum_position", "mean", "median", "median_filter", "minimum", "minimum_filter",
     "minimum_filter1d", "minimum_position", "morphological_gradient", "morphological_laplace", "percentile_filter",
     "prewitt", "rank_filter", "rotate", "shift", "sobel", "spline_filter",
@@ -69,7 +69,6 @@ _FOURIER = "np.fft.fftn of the image, the factor, and np.fft.ifftn; gaussian_fil
 _INSTEAD = {
     "vectorized_filter": _FUNCTIONS,
     "fourier_ellipsoid": _FOURIER, "fourier_gaussian": _FOURIER, "fourier_shift": _FOURIER, "fourier_uniform": _FOURIER,
-    "labeled_comprehension": "chunkwise.measure has the measurements of labels; value_indices has the voxels of each label",
     "watershed_ift": "chunkwise.watershed, which takes markers and a mask",
 }
 
@@ -1099,15 +1098,14 @@ class _Binary:
             return found
         if mask is None and 1 <= times <= _MOST_AT_ONCE:
             return self.repeated(times, dilates, self.border, image)
-        if not is_in_memory(image):
-            raise _core.ParameterError(f"iterations: {iterations} with a mask, or more than {_MOST_AT_ONCE} or until nothing "
-                                       "changes, needs an array in memory")
+        if not is_in_memory(image) and times < 1:
+            raise _core.ParameterError(f"iterations: {iterations}, until nothing changes, needs an array in memory")
         while True:
             result = self.repeated(1, dilates, self.border, image)
             if mask is not None:
                 result = np.where(mask, result, image)
             times -= 1
-            if times == 0 or np.array_equal(result, image):
+            if times == 0 or (is_in_memory(image) and np.array_equal(result, image)):
                 return result
             image = result
 
@@ -1249,12 +1247,10 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
     """Connected components, 1, 2, ... in raster order, and how many there are: ``scipy.ndimage.label``.
 
     Labels are int32, or of the type `output`; with an array as `output`, which then has the labels, only their number is
-    returned. Objects are connected along up to three axes, the last ones; `structure` has an axis of three for each.
+    returned. `structure` has an axis of three for each of the image's. Arrays of more than three dimensions must be in
+    memory, and are labelled on one core.
     """
     ndim = len(shape_of(input))
-    if ndim > 3:
-        raise _core.ParameterError(f"input: it has {ndim} dimensions; objects are connected along three axes. chunkwise.label "
-                                   "labels the volumes of an array one after the other, along the last three")
     given: dict[str, Any] = {}
     if structure is not None:
         neighbors = np.asarray(structure)
@@ -1263,11 +1259,30 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
         neighbors = neighbors.astype(bool)
         if not np.array_equal(neighbors, np.flip(neighbors)):
             raise _core.ParameterError("structure: it is not symmetric about its center")
+        if ndim > 3:
+            return _labels_of_many_axes(input, neighbors, output)
         given["structure"] = tuple(int(each) for each in neighbors.ravel())
+    elif ndim > 3:
+        return _labels_of_many_axes(input, generate_binary_structure(ndim, 1), output)
     into = output if output is not None else np.int32
     labels = known(filters.Label, **given)(input, output=into, **options)
     labels_and_count: tuple[Any, int] = then(labels, lambda found: (found, int(found.max()) if math.prod(shape_of(found)) else 0))
     return labels_and_count[1] if isinstance(output, np.ndarray) else labels_and_count  # type: ignore[return-value]
+
+
+def _labels_of_many_axes(input: Any, neighbors: np.ndarray[Any, Any], output: Any) -> tuple[Any, int]:
+    image, wrap = opened(input)
+    if not is_in_memory(image):
+        raise _core.ParameterError(f"input: it has {image.ndim} dimensions; objects are connected along three axes, and along more in arrays "
+                                   "in memory. chunkwise.label labels the volumes of an array one after the other, along the last three")
+    offsets = (np.argwhere(neighbors) - 1).tolist()
+    labels = np.zeros(image.shape, np.int64)
+    before = [each for each in offsets if each < [0] * image.ndim]
+    count: int = _core.label_voxels(np.ascontiguousarray(image != 0).view(np.uint8), before, labels) if labels.size else 0
+    if isinstance(output, np.ndarray):
+        _deliver(labels, output)
+        return count  # type: ignore[return-value]
+    return wrap(labels.astype(np.int32 if output is None else as_dtype(output), copy=False)), count
 
 
 def distance_transform_edt(input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False,

@@ -469,8 +469,6 @@ def test_labels_of_what_is_no_image_or_structure():
         ndi.label(np.ones((4, 4)), [[1, 0, 0], [0, 1, 0], [0, 0, 0]])
     with pytest.raises(ValueError, match=r"structure: its shape is \(3,\)"):
         ndi.label(np.ones((4, 4)), [1, 1, 1])
-    with pytest.raises(ValueError, match="5 dimensions"):
-        ndi.label(np.ones((2,) * 5))
     with pytest.raises(RuntimeError, match="uint8 has labels up to 255"):
         ndi.label(np.arange(1000) % 2, output=np.uint8)
 
@@ -624,3 +622,37 @@ def test_boxes_of_labels_are_scipys():
             for most in (0, 5, 40):
                 assert ndi.find_objects(labels, most) == scipy_ndi.find_objects(labels.astype(np.int64), most)
     assert ndi.find_objects(np.array([0, 2**40, 0]), 3) == [None, None, None]
+    for value, most in ((1, 0), (2, 0), (2, 3), (0, 0)):
+        assert ndi.find_objects(np.array(value), most) == scipy_ndi.find_objects(np.array(value), most)
+
+
+def test_labels_along_more_than_three_axes_are_scipys():
+    random = np.random.default_rng(7)
+    for shape in ((5, 4, 6, 7), (3, 4, 2, 3, 5), (2, 0, 3, 4)):
+        for connectivity in (None, 2, len(shape)):
+            structure = None if connectivity is None else ndi.generate_binary_structure(len(shape), connectivity)
+            image = random.random(shape) < 0.3
+            labels, count = ndi.label(image, structure)
+            expected, theirs = scipy_ndi.label(image, structure)
+            assert labels.dtype == expected.dtype and count == theirs
+            np.testing.assert_array_equal(labels, expected)
+    lone = np.zeros((3,) * 4, bool)
+    lone[(1, 1, 1), (1, 1, 1), (1, 1, 1), (0, 1, 2)] = True
+    image = random.random((6, 5, 4, 9)) < 0.5
+    labels = np.empty(image.shape, np.uint16)
+    assert ndi.label(image, lone, labels) == scipy_ndi.label(image, lone)[1]
+    np.testing.assert_array_equal(labels, scipy_ndi.label(image, lone)[0])
+
+
+def test_functions_of_the_voxels_of_labels_are_scipys():
+    random = np.random.default_rng(8)
+    values, labels = random.random((6, 7, 8)), random.integers(0, 9, (6, 7, 8))
+    for index in (None, 3, [1, 2, 5], [8, 0, 3, 40], np.arange(1, 9)):
+        for positions in (False, True):
+            def spread(found, *places):
+                return found.max() - found.min() + (0 if not places else places[0].sum())
+            arguments = (values, labels, index, spread, float, -1.0, positions)
+            np.testing.assert_array_equal(ndi.labeled_comprehension(*arguments), scipy_ndi.labeled_comprehension(*arguments))
+    np.testing.assert_array_equal(ndi.labeled_comprehension(values, None, None, np.sum, float, 0), values.ravel().sum())
+    with pytest.raises(ValueError, match="index"):
+        ndi.labeled_comprehension(values, labels.astype(np.uint8), [300], np.sum, float, 0)

@@ -442,15 +442,28 @@ PointsOfRow(const ResampleOperation & operation, Coordinates voxel, std::int64_t
   }
 }
 
-/** Whether a voxel can be found for a coordinate of a point. */
+/** Whether a voxel can be found for a coordinate of a point along an axis, which may be moved to one that has the same
+ * value. */
 bool
-HasPlace(const ResampleOperation & operation, double & point)
+HasPlace(const ResampleOperation & operation, int i, double & point)
 {
   constexpr double farthest = 4503599627370496.0;
+  if (std::abs(point) <= farthest)
+  {
+    return true;
+  }
   if (operation.outside == ResampleOutside::Nearest || operation.outside == ResampleOutside::Renormalized)
   {
     // NaN stays.
     point = std::max(std::min(point, farthest), -farthest);
+  }
+  else if (operation.outside >= ResampleOutside::Mirror && std::isfinite(point))
+  {
+    const std::int64_t n = operation.image[operation.axes[i]];
+    const std::int64_t period = operation.outside == ResampleOutside::GridWrap  ? n
+                                : operation.outside == ResampleOutside::Reflect ? 2 * n
+                                                                                : std::max<std::int64_t>(2 * n - 2, 1);
+    point = std::fmod(point, static_cast<double>(period));
   }
   return std::abs(point) <= farthest;
 }
@@ -458,7 +471,7 @@ HasPlace(const ResampleOperation & operation, double & point)
 bool
 HasPlace(const ResampleOperation & operation, double (&point)[ResampleAxes])
 {
-  return HasPlace(operation, point[0]) && HasPlace(operation, point[1]) && HasPlace(operation, point[2]);
+  return HasPlace(operation, 0, point[0]) && HasPlace(operation, 1, point[1]) && HasPlace(operation, 2, point[2]);
 }
 
 bool
@@ -1023,7 +1036,7 @@ ForEachNearest(const KernelCall & call, const ResampleTiles & tiles, const Box &
         for (std::int64_t j = 0; j < n; ++j)
         {
           double     point = points[i][j];
-          const bool hasValue = !HasPlace(operation, point) || edge.HasValue(point);
+          const bool hasValue = !HasPlace(operation, i, point) || edge.HasValue(point);
           const auto from =
             hasValue ? -1 : MapVoxel(FirstTap(axis, edge.Move(point)), axis.length, operation.outside, false);
           offsets[j] = from < 0 || offsets[j] == NoVoxel ? NoVoxel : offsets[j] + (from - lower) * stride;
