@@ -3,7 +3,7 @@
 #include "chunkwiseConvertVoxels.h"
 #include "chunkwiseError.h"
 #include "chunkwiseOutOfCoreRunner.h"
-#include "chunkwisePartMonitor.h"
+#include "chunkwiseRunnerRun.h"
 #include "chunkwiseSpool.h"
 
 #include <chrono>
@@ -316,13 +316,15 @@ public:
     return 2;
   }
   std::uint64_t
-  GetLeastHostBytes(Manager &, const OutOfCoreRequest & request) const override
+  GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
   {
+    CheckDevicesOfRunner(manager, request);
     return AreaRun(request, nullptr).GetLeastBytes();
   }
   OutOfCoreReport
-  Run(Manager &, const OutOfCoreRequest & request, Monitor * monitor) const override
+  Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
+    CheckDevicesOfRunner(manager, request);
     if (request.backend == BackendChoice::CUDA)
     {
       throw Error("Backend: CUDA is asked for, but no device can be used: " +
