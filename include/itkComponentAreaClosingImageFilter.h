@@ -18,14 +18,14 @@ namespace itk
  *
  * \par Differences from ITK
  * The result is that of AreaClosingImageFilter, which has SetLambda for SetSize, and SetFullyConnected for a
- * Connectivity of 1 or of the image's dimension. The attribute is the number of voxels times the size of a voxel,
- * rounded once.
+ * Connectivity of 1 or of the image's dimension; but ITK 5.2 does not sort the last voxel. The attribute is the number
+ * of voxels times the size of a voxel, rounded once.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type.
  *
  * \par Memory
- * About 5 bytes and the pixel type's a voxel beside input and output, and less than 130 bytes a voxel for any image.
+ * 4 bytes and a pixel a voxel beside input and output, and, for components on the border of tiles, up to some 150 more.
  *
  * \par Streaming
  * A result depends on the whole image: the filter computes the largest possible region, whatever is requested.

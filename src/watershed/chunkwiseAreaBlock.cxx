@@ -15,7 +15,7 @@ namespace
 /** Voxels that a task turns into keys. */
 constexpr std::int64_t AreaTaskVoxels = std::int64_t{ 1 } << 17;
 
-/** Turns voxels into keys. Where a voxel is NaN it stays, and `nodes` becomes `raw`. */
+/** Turns voxels into keys. NaN stays as it is, and its entry of `nodes` becomes `raw`. */
 void
 TurnIntoKeys(PixelKind kind, std::uint64_t mask, void * voxels, std::uint32_t * nodes, std::uint32_t raw,
              std::int64_t count)
@@ -113,25 +113,31 @@ AreaBlock::GetMostBytes(const AreaOperation & operation, int axis, std::int64_t 
   block[axis] = std::min(planes, block[axis]);
   const Coordinates tile = ExtentOfTiles(block, operation.tileVoxels);
   const auto        voxels = static_cast<std::uint64_t>(Box::FromExtent(block).NumberOfVoxels());
+  std::uint64_t     ofTile = 1;
   std::uint64_t     padded = 1;
   double            border = 0;
-  bool              isJoined = planes < operation.image[axis];
+  bool              isJoined = false;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    padded *= static_cast<std::uint64_t>(tile[a] + (IsAlong(operation, a) ? 2 : 0));
-    border += IsAlong(operation, a) && tile[a] < block[a] ? 2.0 / static_cast<double>(tile[a]) : 0.0;
-    isJoined = isJoined || tile[a] < block[a];
+    const std::int64_t extent = std::min(tile[a], block[a]);
+    const bool         isAlong = IsAlong(operation, a);
+    ofTile *= static_cast<std::uint64_t>(extent);
+    padded *= static_cast<std::uint64_t>(extent + (isAlong ? 2 : 0));
+    border += isAlong && extent < operation.image[a] ? 2.0 / static_cast<double>(extent) : 0.0;
+    isJoined = isJoined || extent < operation.image[a];
   }
+  // Pairs of a voxel with voxels of other tiles.
+  const double neighbors =
+    static_cast<double>(GetNeighborOffsets(operation.axes, operation.connectivity).size()) / 2 * std::min(border, 1.0);
+  const auto          pairs = static_cast<std::uint64_t>(neighbors * 1024) + 1;
   const std::uint64_t pixel = PixelSize(operation.inputKind);
-  const std::uint64_t ofTile =
-    padded * (4 + pixel) + static_cast<std::uint64_t>(operation.tileVoxels) * (8 + 3 * sizeof(AreaNode));
+  const std::uint64_t ofWorker =
+    padded * (4 + pixel) + ofTile * (8 + sizeof(AreaNode)) + (isJoined ? ofTile * 16 * pairs / 1024 : 0);
   // A node of a tile; a vertex with its key, area, link, two places in the order, border voxel, first edge, edge to its
   // parent, and result; a node of the join.
-  const std::uint64_t ofNode = 2 * sizeof(AreaNode) + 8 + 8 + 4 + 8 + 4 + 8 + 4 + 8;
-  const double        pairs =
-    std::min(border, 1.0) * static_cast<double>(GetNeighborOffsets(operation.axes, operation.connectivity).size()) / 2;
-  const auto ofPairs = static_cast<std::uint64_t>(12 * pairs + 1);
-  return voxels * (pixel + 4 + (isJoined ? ofNode + ofPairs : 0)) + concurrency * ofTile;
+  constexpr std::uint64_t ofNode = 2 * sizeof(AreaNode) + 8 + 8 + 4 + 8 + 4 + 8 + 4 + 8;
+  return voxels * (pixel + 4 + (isJoined ? ofNode : 0)) + (isJoined ? voxels * 12 * pairs / 1024 : 0) +
+         concurrency * ofWorker;
 }
 
 BufferView
@@ -254,6 +260,7 @@ AreaBlock::BuildTile(Index tile, Scratch & scratch)
   scratch.order.resize(Index(box.NumberOfVoxels()));
   scratch.spare.resize(scratch.order.size());
   scratch.nodes.clear();
+  scratch.nodes.reserve(scratch.order.size());
   auto * const          keys = reinterpret_cast<TKey *>(scratch.keys.data());
   std::uint32_t * const links = scratch.links.data();
   const auto            isOnFace = [&](const Coordinates & at, int a) {
@@ -504,7 +511,8 @@ AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop 
   std::vector<std::uint32_t> spare(all);
   std::iota(order.begin(), order.end(), 0U);
   const std::uint32_t * const sorted = SortDescending(m_Keys.data(), order.data(), spare.data(), all);
-  Forest                      forest(m_Links.data(), m_Areas.data(), m_Operation.size, m_Nodes);
+  m_Nodes.reserve(all);
+  Forest forest(m_Links.data(), m_Areas.data(), m_Operation.size, m_Nodes);
   for (Index i = 0; i < all; ++i)
   {
     const std::uint32_t vertex = sorted[i];

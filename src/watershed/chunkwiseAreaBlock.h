@@ -41,12 +41,12 @@ public:
   void
   Build(const AreaLoop & loop);
   /** Joins them with the tree of the last plane before, if there is one (`before`). Voxels of the first, and of the
-   * last plane have other neighbors beyond the block: GetNodes. */
+   * last plane may have other neighbors beyond the block: they are the border of the tree that Join makes. */
   void
   Join(const AreaPlane * before, bool first, bool last, const AreaLoop & loop);
 
-  /** What is known of a vertex after Join: the key of its result, or of the result at most, which is then the result of
-   * a voxel of the border if that is less. */
+  /** The knowledge about a vertex after Join: the key of its result, or of the result at most, which is then the result
+   * of a voxel of the border if that is less. */
   struct Code
   {
     std::uint64_t key;

@@ -38,7 +38,7 @@ public:
   std::uint64_t size{ 1 };
   bool          closing{ false };
   /** Voxels of a tile, about, and of a block at most; tests set them. */
-  std::int64_t tileVoxels{ std::int64_t{ 1 } << 17 };
+  std::int64_t tileVoxels{ std::int64_t{ 1 } << 16 };
   std::int64_t blockVoxels{ std::int64_t{ 1 } << 31 };
 
   std::string

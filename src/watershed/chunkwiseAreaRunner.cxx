@@ -3,7 +3,7 @@
 #include "chunkwiseConvertVoxels.h"
 #include "chunkwiseError.h"
 #include "chunkwiseOutOfCoreRunner.h"
-#include "chunkwisePartMonitor.h"
+#include "chunkwiseRunnerRun.h"
 #include "chunkwiseSpool.h"
 
 #include <chrono>
@@ -69,8 +69,7 @@ public:
     const auto          plane = static_cast<std::uint64_t>(m_Plane);
     const std::uint64_t all = plane * static_cast<std::uint64_t>(m_All);
     const std::size_t   bits = 8 * PixelSize(m_Operation.inputKind);
-    const std::uint64_t levels =
-      bits > 16 ? m_Operation.size : std::min(m_Operation.size, std::uint64_t{ 1 } << bits);
+    const std::uint64_t levels = bits > 16 ? m_Operation.size : std::min(m_Operation.size, std::uint64_t{ 1 } << bits);
     return levels > all / plane ? all : plane * levels;
   }
   /** The bytes for blocks of so many planes, with room for the trees of planes. */
@@ -79,9 +78,8 @@ public:
   {
     const std::uint64_t block = this->BytesOfBlock(planes);
     const std::uint64_t nodes = std::min(this->GetMostNodes(), NodesOfVoxel * static_cast<std::uint64_t>(m_Plane));
-    return planes >= m_All || !m_BlocksMeet
-             ? block
-             : block + std::max(block / (PartForTree - 1) + 1, nodes * BytesOfNode);
+    return planes >= m_All || !m_BlocksMeet ? block
+                                            : block + std::max(block / (PartForTree - 1) + 1, nodes * BytesOfNode);
   }
   std::uint64_t
   GetLeastBytes() const
@@ -283,11 +281,11 @@ private:
     const std::uint64_t needed = tree.nodes.size() * BytesOfNode;
     if (m_Request.hostBytes > 0 && this->BytesOfBlock(m_Planes) + needed > m_Request.hostBytes)
     {
-      throw BudgetError(
-        "components where blocks of the image meet need " + std::to_string(needed) + " bytes of host memory, " +
-          std::to_string(m_Request.hostBytes - this->BytesOfBlock(m_Planes)) + " are there for them",
-        this->GetEnoughBytes(),
-        m_Request.hostBytes);
+      throw BudgetError("components where blocks of the image meet need " + std::to_string(needed) +
+                          " bytes of host memory, " +
+                          std::to_string(m_Request.hostBytes - this->BytesOfBlock(m_Planes)) + " are there for them",
+                        this->GetEnoughBytes(),
+                        m_Request.hostBytes);
     }
   }
 
@@ -318,13 +316,15 @@ public:
     return 2;
   }
   std::uint64_t
-  GetLeastHostBytes(Manager &, const OutOfCoreRequest & request) const override
+  GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
   {
+    CheckDevicesOfRunner(manager, request);
     return AreaRun(request, nullptr).GetLeastBytes();
   }
   OutOfCoreReport
-  Run(Manager &, const OutOfCoreRequest & request, Monitor * monitor) const override
+  Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
+    CheckDevicesOfRunner(manager, request);
     if (request.backend == BackendChoice::CUDA)
     {
       throw Error("Backend: CUDA is asked for, but no device can be used: " +

@@ -387,6 +387,25 @@ class CommandLineTest(unittest.TestCase):
         os.remove(image)
         os.remove(marker)
 
+    def test_area_openings_that_do_not_fit_go_in_blocks(self):
+        generator = random.Random(13)
+        image = self.work.name + "/image.mha"
+        plane = [generator.randrange(60) for _ in range(80 * 80)]
+        write_mha(image, (80, 80, 200), "B", [v for z in range(200) for v in plane[z * 31 % 6007:] + plane[: z * 31 % 6007]])
+        for parameters in (("area-opening", "--connectivity", 2), ("area-closing",)):
+            with self.subTest(parameters=parameters):
+                command = (parameters[0], image, self.out, "--size", 150, "--voxels", *parameters[1:])
+                self.assert_runs(*command)
+                whole = self.out.read_bytes()
+                memory = self.memory_for(12, *command)
+                result = self.assert_runs(*command, "--memory", f"{memory}M", "--verbose")
+                self.assertEqual(self.out.read_bytes(), whole)
+                self.assertIn("slabs: ", result.stderr)
+                self.assert_memory_is_kept(memory, result)
+                self.assert_fails(1, "--memory: one of 1 division needs", *command, "--memory", f"{memory - 12}M")
+                self.assertEqual(sorted(each.name for each in Path(self.work.name).iterdir()), ["image.mha", "out.mha"])
+        os.remove(image)
+
     def test_what_does_not_fit_fails_before_work(self):
         self.assert_fails(1, r"--memory: .*needs \d+ MiB", "mean", self.small, self.out, "--radius", 1, "--memory", "1M")
         whole = self.out.with_suffix(".gipl")

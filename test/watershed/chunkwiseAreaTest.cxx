@@ -42,16 +42,16 @@ RandomVoxels(std::mt19937 & random, std::size_t count)
   return voxels;
 }
 
-/** By the definition: components of thresholds. */
-template <typename T>
-std::vector<T>
-OpenedByDefinition(const AreaOperation & operation, const std::vector<T> & voxels)
+/** body(level, voxels) for all components of all thresholds, the lowest ones first; of closings in the reversed order.
+ */
+template <typename T, typename TBody>
+void
+ForComponents(const AreaOperation & operation, const std::vector<T> & voxels, TBody && body)
 {
-  const Box                             box = Box::FromExtent(operation.image);
   const Coordinates                     stride = DenseStrides(operation.image);
   std::vector<std::vector<std::size_t>> neighbors(voxels.size());
   std::size_t                           voxel = 0;
-  ForEachIndex(box, [&](const Coordinates & at) {
+  ForEachIndex(Box::FromExtent(operation.image), [&](const Coordinates & at) {
     for (int code = 0; code < 243; ++code)
     {
       int          steps = 0;
@@ -77,14 +77,12 @@ OpenedByDefinition(const AreaOperation & operation, const std::vector<T> & voxel
   std::copy_if(voxels.begin(), voxels.end(), std::back_inserter(levels), [](T value) { return value == value; });
   std::sort(levels.begin(), levels.end(), isBefore);
   levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
-  std::vector<T>    result = voxels;
-  std::vector<bool> hasResult(voxels.size());
   for (const T level : levels)
   {
+    const auto        isIn = [&](std::size_t i) { return voxels[i] == voxels[i] && !isBefore(voxels[i], level); };
     std::vector<bool> isSeen(voxels.size());
     for (std::size_t first = 0; first < voxels.size(); ++first)
     {
-      const auto isIn = [&](std::size_t i) { return voxels[i] == voxels[i] && !isBefore(voxels[i], level); };
       if (isSeen[first] || !isIn(first))
       {
         continue;
@@ -102,22 +100,33 @@ OpenedByDefinition(const AreaOperation & operation, const std::vector<T> & voxel
           }
         }
       }
-      // At the first level a component has all voxels that paths reach.
-      T least = voxels[first];
-      for (const std::size_t i : component)
-      {
-        least = isBefore(voxels[i], least) ? voxels[i] : least;
-      }
-      for (const std::size_t i : component)
-      {
-        if (component.size() >= operation.size || !hasResult[i])
-        {
-          result[i] = hasResult[i] ? level : least;
-          hasResult[i] = true;
-        }
-      }
+      body(level, component);
     }
   }
+}
+
+template <typename T>
+std::vector<T>
+OpenedByDefinition(const AreaOperation & operation, const std::vector<T> & voxels)
+{
+  std::vector<T>    result = voxels;
+  std::vector<bool> hasResult(voxels.size());
+  ForComponents(operation, voxels, [&](T level, const std::vector<std::size_t> & component) {
+    // At the first level a component has all voxels that paths reach.
+    T least = voxels[component.front()];
+    for (const std::size_t i : component)
+    {
+      least = (operation.closing ? voxels[i] > least : voxels[i] < least) ? voxels[i] : least;
+    }
+    for (const std::size_t i : component)
+    {
+      if (component.size() >= operation.size || !hasResult[i])
+      {
+        result[i] = hasResult[i] ? level : least;
+        hasResult[i] = true;
+      }
+    }
+  });
   return result;
 }
 
@@ -315,6 +324,48 @@ TEST_F(Areas, TellTheMemoryThatTreesNeed)
   EXPECT_EQ(t.refused, 1);
   std::fill(voxels.begin() + 501, voxels.end(), voxels[500]);
   t.Expect(voxels, "ascending");
+}
+
+/** As docs/watershed.md says, the regional minima of a closing are the least components that have the size. */
+TEST_F(Areas, HaveMinimaThatAreTheLeastLargeComponents)
+{
+  Manager      manager({});
+  std::mt19937 random(6);
+  for (int trial = 0; trial < 30; ++trial)
+  {
+    auto operation = std::make_shared<AreaOperation>();
+    operation->image = { { 9, 7, 5, 1, 1 } };
+    operation->closing = true;
+    operation->size = 2 + random() % 60;
+    AreaTrial<std::uint8_t> t(operation, RandomVoxels<std::uint8_t>(random, 315));
+    t.Run(manager);
+    FilterImage image;
+    image.extent = operation->image;
+    std::vector<std::uint8_t> minima(315);
+    t.request.operation = MakeFilterOperation("regional-minima", FilterParameters(), image);
+    t.request.inputs = { t.request.output };
+    t.request.output = DenseView(minima.data(), PixelKind::UInt8, t.request.image);
+    manager.Execute(t.request);
+    std::vector<std::vector<std::size_t>> large;
+    ForComponents(*operation, t.voxels, [&](std::uint8_t, const std::vector<std::size_t> & component) {
+      if (component.size() >= operation->size)
+      {
+        large.push_back(component);
+      }
+    });
+    std::vector<std::uint8_t> expected(315);
+    for (auto component = large.rbegin(); component != large.rend(); ++component)
+    {
+      const bool isLeast =
+        std::none_of(component->begin(), component->end(), [&](std::size_t i) { return expected[i] != 0; });
+      for (const std::size_t i : *component)
+      {
+        expected[i] = isLeast ? 255 : expected[i] == 0 ? 1 : expected[i];
+      }
+    }
+    std::replace(expected.begin(), expected.end(), std::uint8_t{ 1 }, std::uint8_t{ 0 });
+    ASSERT_EQ(minima, expected) << trial << " " << operation->GetKey();
+  }
 }
 
 class StoppingMonitor : public Monitor

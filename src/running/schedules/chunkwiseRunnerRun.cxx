@@ -2,7 +2,6 @@
 #include "chunkwiseRunnerRun.h"
 
 #include "chunkwiseError.h"
-#include "chunkwiseOutOfCoreRunner.h"
 #include "chunkwiseStridedVoxels.h"
 
 #include <cstring>
@@ -120,6 +119,20 @@ MakeRunnerRequest(const ExecutionRequest & request, std::size_t limit)
 }
 
 } // namespace
+
+void
+CheckDevicesOfRunner(const Manager & manager, const OutOfCoreRequest & request)
+{
+  const std::size_t devices = manager.GetDevices().size();
+  for (const int index : request.devices)
+  {
+    if (request.backend != BackendChoice::CPU && (index < 0 || static_cast<std::size_t>(index) >= devices))
+    {
+      throw ParameterError("Devices: there is no device " + std::to_string(index) + ", there are " +
+                           std::to_string(devices));
+    }
+  }
+}
 
 ExecutionReport
 ExecuteByRunner(Manager & manager, const ExecutionRequest & request, std::size_t limit, Monitor * monitor)

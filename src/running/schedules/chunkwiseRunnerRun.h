@@ -2,7 +2,7 @@
 #ifndef chunkwiseRunnerRun_h
 #define chunkwiseRunnerRun_h
 
-#include "chunkwiseManager.h"
+#include "chunkwiseOutOfCoreRunner.h"
 
 namespace chunkwise
 {
@@ -15,6 +15,10 @@ ExecuteByRunner(Manager & manager, const ExecutionRequest & request, std::size_t
 /** Its plan: one chunk. Throws BudgetError with the bytes that are enough. */
 Plan
 MakePlanOfRunner(Manager & manager, const ExecutionRequest & request, std::size_t limit);
+
+/** Throws ParameterError if the request names a device that there is not, unless the CPU is to compute. */
+void
+CheckDevicesOfRunner(const Manager & manager, const OutOfCoreRequest & request);
 
 } // namespace chunkwise
 
