@@ -7,6 +7,7 @@
 #include "chunkwiseSpool.h"
 
 #include <chrono>
+#include <cstring>
 
 // Area openings and closings of images in memory and in files, in blocks along the slowest axis, see AreaOperation.
 namespace chunkwise
@@ -21,6 +22,52 @@ constexpr std::uint64_t PartForTree = 4;
 constexpr std::uint64_t NodesOfVoxel = 4;
 /** A node of the tree of a plane: itself, a vertex of the join and what becomes of it. */
 constexpr std::uint64_t BytesOfNode = 2 * sizeof(AreaNode) + 64;
+
+/** Codes, and then results, of the voxels where blocks meet: in a spool, or in memory where there is no folder for one.
+ */
+class AreaNotes
+{
+public:
+  explicit AreaNotes(const std::string & folder)
+    : m_IsInMemory(folder.empty())
+    , m_Spool(folder)
+  {}
+  void
+  Write(std::uint64_t place, const void * data, std::size_t bytes)
+  {
+    if (!m_IsInMemory)
+    {
+      const std::uint64_t end = place + bytes;
+      m_Spool.Reserve(static_cast<std::size_t>(end > m_Spool.GetSize() ? end - m_Spool.GetSize() : 0));
+      m_Spool.WriteAt(place, data, bytes);
+      return;
+    }
+    m_Memory.resize(std::max(m_Memory.size(), static_cast<std::size_t>(place) + bytes));
+    std::memcpy(m_Memory.data() + place, data, bytes);
+  }
+  void
+  Read(std::uint64_t place, void * data, std::size_t bytes)
+  {
+    m_IsInMemory ? static_cast<void>(std::memcpy(data, m_Memory.data() + place, bytes))
+                 : m_Spool.Read(place, data, bytes);
+  }
+  /** Before the first Write. */
+  void
+  Reserve(std::uint64_t bytes)
+  {
+    m_Memory.reserve(m_IsInMemory ? static_cast<std::size_t>(bytes) : 0);
+  }
+  std::uint64_t
+  GetBytesWritten() const
+  {
+    return m_Spool.GetBytesWritten();
+  }
+
+private:
+  const bool                 m_IsInMemory;
+  std::vector<unsigned char> m_Memory;
+  Spool                      m_Spool;
+};
 
 class AreaRun
 {
@@ -58,8 +105,10 @@ public:
       m_Operation.outputKind == m_Operation.inputKind ? 0 : PixelSize(m_Operation.outputKind);
     // Numbers of nodes, codes and results of the voxels where blocks meet.
     const std::uint64_t met = planes < m_All && m_BlocksMeet ? 2 * 4 + 2 * sizeof(AreaBlock::Code) + 5 * 8 : 0;
+    const auto          places = static_cast<std::uint64_t>((m_All + planes - 1) / planes - 1);
+    const std::uint64_t notes = met > 0 && m_Request.spoolFolder.empty() ? places * 2 * sizeof(AreaBlock::Code) : 0;
     return m_Held + AreaBlock::GetMostBytes(m_Operation, m_Axis, planes, m_Executor.GetConcurrency()) +
-           plane * (converted + met);
+           plane * (converted + met + notes);
   }
   /** The most nodes of the tree of a plane: components below the size have a level for each of their voxels, and no
    * more than the pixel type has values. */
@@ -84,7 +133,12 @@ public:
   std::uint64_t
   GetLeastBytes() const
   {
-    return std::min(this->BytesOf(1), this->BytesOf(m_Planes));
+    std::uint64_t least = this->BytesOf(m_Planes);
+    for (std::int64_t planes = m_Planes; planes > 0; planes = FewerPlanes(planes))
+    {
+      least = std::min(least, this->BytesOf(planes));
+    }
+    return least;
   }
 
   OutOfCoreReport
@@ -94,14 +148,14 @@ public:
     const auto start = Clock::now();
     this->ChoosePlanes();
     AreaBlock          block(m_Operation, m_Axis, m_Executor.GetConcurrency());
-    Spool              spool(m_Request.spoolFolder);
+    AreaNotes          notes(m_Request.spoolFolder);
     const std::int64_t blocks = (m_All + m_Planes - 1) / m_Planes;
     const bool         isJoined = m_BlocksMeet && blocks > 1;
     m_Steps = static_cast<double>(isJoined ? 2 * blocks : blocks);
     OutOfCoreReport report;
     if (isJoined)
     {
-      this->FindResultsOfPlanes(block, spool, blocks);
+      this->FindResultsOfPlanes(block, notes, blocks);
       report.steps.emplace_back("joining blocks", std::chrono::duration<double>(Clock::now() - start).count());
     }
     const auto                 second = Clock::now();
@@ -112,15 +166,15 @@ public:
       const bool last = isJoined && i + 1 < blocks;
       this->Load(block, i);
       border.assign(isJoined ? 2 * static_cast<std::size_t>(m_Plane) : 0, 0);
-      this->ReadResults(spool, i, true, first, border.data());
-      this->ReadResults(spool, i + 1, false, last, border.data() + (isJoined ? m_Plane : 0));
+      this->ReadResults(notes, i, true, first, border.data());
+      this->ReadResults(notes, i + 1, false, last, border.data() + (isJoined ? m_Plane : 0));
       block.Join(nullptr, first, last, m_Loop);
       block.Finish(border, m_Loop);
       this->Store(i);
       ++m_Step;
     }
     report.steps.emplace_back("writing results", std::chrono::duration<double>(Clock::now() - second).count());
-    report.spoolWritten = spool.GetBytesWritten();
+    report.spoolWritten = notes.GetBytesWritten();
     report.execution.backend = "cpu";
     report.execution.peakHost =
       static_cast<std::size_t>(AreaBlock::GetMostBytes(m_Operation, m_Axis, m_Planes, m_Executor.GetConcurrency()));
@@ -147,12 +201,19 @@ private:
                         this->GetLeastBytes(),
                         memory);
     }
-    std::int64_t fits = 1;
-    for (std::int64_t step = m_Planes; step > 0; step /= 2)
+    while (this->BytesOf(m_Planes) > memory)
     {
-      fits += fits + step <= m_Planes && this->BytesOf(fits + step) <= memory ? step : 0;
+      m_Planes = FewerPlanes(m_Planes);
     }
-    m_Planes = this->BytesOf(m_Planes) <= memory ? m_Planes : fits > m_Unit ? fits / m_Unit * m_Unit : fits;
+    if (m_Planes < m_All && m_Planes > m_Unit && this->BytesOf(m_Planes / m_Unit * m_Unit) <= memory)
+    {
+      m_Planes = m_Planes / m_Unit * m_Unit;
+    }
+  }
+  static std::int64_t
+  FewerPlanes(std::int64_t planes)
+  {
+    return planes - (planes + 7) / 8;
   }
 
   Box
@@ -212,29 +273,30 @@ private:
     }
   }
 
-  /** The place in the spool of the last plane of the block before, and the first plane of the block. */
+  /** The place in the notes of the last plane of the block before, and the first plane of the block. */
   std::uint64_t
   PlaceOf(std::int64_t number) const
   {
     return static_cast<std::uint64_t>(number - 1) * 2 * static_cast<std::uint64_t>(m_Plane) * sizeof(AreaBlock::Code);
   }
   void
-  ReadResults(Spool & spool, std::int64_t number, bool second, bool isThere, std::uint64_t * results) const
+  ReadResults(AreaNotes & notes, std::int64_t number, bool second, bool isThere, std::uint64_t * results) const
   {
     if (isThere)
     {
       const std::size_t bytes = static_cast<std::size_t>(m_Plane) * sizeof(*results);
-      spool.Read(this->PlaceOf(number) + (second ? bytes : 0), results, bytes);
+      notes.Read(this->PlaceOf(number) + (second ? bytes : 0), results, bytes);
     }
   }
 
-  /** The first pass: the spool gets the keys of the results of all voxels where blocks meet. */
+  /** The first pass: the notes get the keys of the results of all voxels where blocks meet. */
   void
-  FindResultsOfPlanes(AreaBlock & block, Spool & spool, std::int64_t blocks)
+  FindResultsOfPlanes(AreaBlock & block, AreaNotes & notes, std::int64_t blocks)
   {
     const auto                   plane = static_cast<std::size_t>(m_Plane);
     AreaPlane                    before;
     std::vector<AreaBlock::Code> codes(2 * plane);
+    notes.Reserve(this->PlaceOf(blocks));
     for (std::int64_t i = 0; i < blocks; ++i)
     {
       this->Load(block, i);
@@ -246,7 +308,7 @@ private:
       }
       if (i > 0)
       {
-        spool.Append(codes.data(), codes.size() * sizeof(codes.front()));
+        notes.Write(this->PlaceOf(i), codes.data(), codes.size() * sizeof(codes.front()));
       }
       if (i + 1 < blocks)
       {
@@ -259,11 +321,11 @@ private:
     std::vector<std::uint64_t> results(2 * plane);
     for (std::int64_t i = blocks - 1; i > 0; --i)
     {
-      spool.Read(this->PlaceOf(i), codes.data(), codes.size() * sizeof(codes.front()));
+      notes.Read(this->PlaceOf(i), codes.data(), codes.size() * sizeof(codes.front()));
       std::transform(codes.begin(), codes.end(), results.begin(), [&](const AreaBlock::Code & code) {
         return code.border == AreaBlock::NoBorder ? code.key : std::min(code.key, last[code.border - plane]);
       });
-      spool.WriteAt(this->PlaceOf(i), results.data(), results.size() * sizeof(results.front()));
+      notes.Write(this->PlaceOf(i), results.data(), results.size() * sizeof(results.front()));
       last.assign(results.begin(), results.begin() + m_Plane);
     }
   }
@@ -272,7 +334,7 @@ private:
   std::uint64_t
   GetEnoughBytes() const
   {
-    const std::uint64_t blocks = (this->BytesOf(1) + this->GetMostNodes() * BytesOfNode) * PartForTree;
+    const std::uint64_t blocks = (this->GetLeastBytes() + this->GetMostNodes() * BytesOfNode) * PartForTree;
     return m_Operation.blockVoxels / m_Plane >= m_All ? std::min(blocks, this->BytesOf(m_All)) : blocks;
   }
   void
