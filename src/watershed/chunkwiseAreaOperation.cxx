@@ -81,6 +81,18 @@ AreaOperation::Validate(const Coordinates & extent) const
     throw ParameterError("the operation was made for an image of " + ToString(image) + ", but this one has " +
                          ToString(extent));
   }
+  // Voxels of the first and the last plane of a block have numbers of 32 bits.
+  std::int64_t plane = 1;
+  for (int a = MaxDimension - 1, found = 0; a >= 0; --a)
+  {
+    plane *= found ? std::max<std::int64_t>(image[a], 1) : 1;
+    found += image[a] > 1 ? 1 : 0;
+  }
+  if (plane >= std::int64_t{ 1 } << 31)
+  {
+    throw ParameterError("the image has planes of " + std::to_string(plane) +
+                         " voxels; areas are found in planes of fewer than 2147483648");
+  }
   if (axes.empty() || axes.size() > MaxSpatialAxes || !std::is_sorted(axes.begin(), axes.end()))
   {
     throw ParameterError("SpatialAxes: voxels have neighbors along 1 to 3 axes");
