@@ -17,6 +17,11 @@
 namespace chunkwise
 {
 
+class Manager;
+class MeasureOperation;
+class Monitor;
+struct ExecutionRequest;
+
 /** Choices of measurements. */
 struct MeasurementSettings
 {
@@ -122,6 +127,16 @@ public:
   /** Others of the same image, of other boxes. */
   void
   Add(const Measurements & other);
+  /** The voxels of request.region by the devices that the request names, also where they lie (imageDevice). Inputs are
+   * the labels, with the voxels before the region if surfaces are measured, and the intensity if there is one. Tables
+   * in a device's memory have a row for each number from the least label to the largest. The CPU does what no device
+   * can: contacts, intensities of 64 bits, labels that lie too far from each other for the memory; of images on a
+   * device that is a ParameterError or BudgetError, and one of images of the host if request.backend is CUDA. */
+  void
+  Add(Manager & manager, const ExecutionRequest & request, Monitor * monitor = nullptr);
+  /** Writes the summary of MeasureOperation, of all that was added. */
+  void
+  Summarise(const MeasureOperation & operation, std::int64_t * summary) const;
 
   std::int64_t
   GetNumberOfLabels() const;
