@@ -865,10 +865,11 @@ __launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
     const unsigned int  group = __ballot_sync(AllLanes, isIn);
     if (__popc(group) >= FewTogether)
     {
-      std::uint32_t * place = lane == leader ? table.Find(task, row) : nullptr;
-      if (__shfl_sync(AllLanes, place != nullptr ? 1 : 0, leader) != 0)
+      const std::uint32_t * const found = lane == leader ? table.Find(task, row) : nullptr;
+      const int place = __shfl_sync(AllLanes, found != nullptr ? static_cast<int>(found - table.rows) : -1, leader);
+      if (place >= 0)
       {
-        give(GroupSink{ { place }, isIn, lane == leader });
+        give(GroupSink{ { table.rows + place }, isIn, lane == leader });
         ends = ends && !isIn;
       }
     }
