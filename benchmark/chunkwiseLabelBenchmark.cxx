@@ -237,11 +237,15 @@ ReportMeasurements(Report & report, const std::string & name, const Box & box, s
     const std::vector<std::string> columns =
       isWhole ? GetDefaultProperties(true) : std::vector<std::string>{ "label", "intensity_sum", "intensity_mean" };
     SetPartsFor(columns, settings);
+    const auto   executor = MakeThreadExecutor();
     std::int64_t objects = 0;
     const auto   measure = [&](const ExecutionRequest & how) {
-      Measurements measured(settings);
-      measured.Add(manager, how);
-      objects = static_cast<std::int64_t>(measured.MakeTable(MeasurementSpace(), columns).front().GetSize());
+      Measurements     measured(settings);
+      ExecutionRequest run = how;
+      run.executor = executor.get();
+      measured.Add(manager, run);
+      objects = static_cast<std::int64_t>(
+        measured.MakeTable(MeasurementSpace(), columns, 0, INT64_MAX, executor.get()).front().GetSize());
     };
     const std::string row = (isWhole ? "table of measurements, " : "sums and means of labels, ") + name + sizes;
     if (!memory.empty())

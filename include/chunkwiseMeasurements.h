@@ -34,6 +34,7 @@ struct MeasurementSettings
   bool      hasIntensity{ false };
   PixelKind intensityKind{ PixelKind::UInt8 };
   // Parts that cost time and memory.
+  bool details{ true };   ///< all but numbers of voxels and sums and means of intensities; the others below have them
   bool moments{ true };   ///< of second order
   bool surfaces{ true };  ///< exposed faces and Euler numbers
   bool weighted{ true };  ///< centroids weighted by the intensity
@@ -145,10 +146,11 @@ public:
   GetBytes() const;
 
   /** A row for each label in ascending order, or for labels number `begin` to `end` of these: tables of many labels can
-   * be made part by part. Throws ParameterError if a property is unknown, or was not measured. */
+   * be made part by part. Throws ParameterError if a property is unknown, or was not measured. The executor's
+   * threads, if there is one, make parts of a long table. */
   MeasurementTable
   MakeTable(const MeasurementSpace & space, const std::vector<std::string> & properties, std::int64_t begin = 0,
-            std::int64_t end = INT64_MAX) const;
+            std::int64_t end = INT64_MAX, Executor * executor = nullptr) const;
   /** The faces between each two labels that touch: label, label of the neighbor (the larger one), faces, area. */
   MeasurementTable
   MakeContacts(const MeasurementSpace & space) const;

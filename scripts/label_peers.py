@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Times labels of connected components by CuPy, and by SciPy and cc3d on the CPU, of the images that
-chunkwise_label_benchmark --images FOLDER left: the value is that folder. Where it was called with --measure: times
+chunkwise_label_benchmark --images FOLDER left: the value is that folder. If it was called with --measure: times
 measurements by CuPy and cuCIM, and by SciPy and scikit-image on the CPU."""
 
 import sys

@@ -35,7 +35,7 @@ constexpr int          Probes = 8;
 
 using Word = unsigned long long;
 
-/** A row of a block: words of 32 bits. Coordinates are relative to the block's corner. What is the least of something
+/** A row of a block: words of 32 bits. Coordinates are relative to the block's corner. A least value
  * is kept as the largest complement. */
 struct BlockRow
 {
@@ -72,7 +72,7 @@ struct MeasureTask
   Box          box{};
   std::int64_t end[3]{};
   std::int64_t extent[3]{};
-  /** The axis along which threads go, y or z; the other one. A block's corner is that of a box of so many voxels. */
+  /** Threads go along one axis, y or z; `across` is z or y. A block's corner is that of a box of `height` rows. */
   int            march{ 2 };
   int            across{ 1 };
   int            height{ Warps }; ///< along y
@@ -298,6 +298,7 @@ struct LabelRun
 struct NoIntensities
 {
   static constexpr bool Exists = false;
+  static constexpr bool Details = true;
   struct Value
   {};
   __device__ static Value
@@ -374,11 +375,13 @@ GiveWeighted(const MeasureTask & task, const TSink & sink, const int * at, int f
   }
 }
 
-/** Integers of up to 32 bits. */
+/** Integers of up to 32 bits. Without VDetails there are their sums alone. */
+template <bool VDetails>
 class IntegerIntensities
 {
 public:
   static constexpr bool Exists = true;
+  static constexpr bool Details = VDetails;
   struct Value
   {
     std::int64_t  number{ 0 };
@@ -421,19 +424,25 @@ public:
   Add(const MeasureTask &, const Value & value, int at, TSpecial &&)
   {
     m_Sum += value.number;
-    m_Along += value.number * at;
-    const auto magnitude = static_cast<std::uint64_t>(value.number < 0 ? -value.number : value.number);
-    m_Squares += static_cast<UInt128>(magnitude * magnitude);
-    m_Extrema.Add(value.ordinal, at);
+    if constexpr (VDetails)
+    {
+      m_Along += value.number * at;
+      const auto magnitude = static_cast<std::uint64_t>(value.number < 0 ? -value.number : value.number);
+      m_Squares += static_cast<UInt128>(magnitude * magnitude);
+      m_Extrema.Add(value.ordinal, at);
+    }
   }
   template <typename TSink, typename TIndex>
   __device__ void
   Give(const MeasureTask & task, const TSink & sink, const int * at, TIndex && indexAt) const
   {
-    m_Extrema.Give(sink, indexAt);
     sink.AddDigits(task.Digits(-2), 0, m_Sum);
-    sink.AddDigits(task.Digits(-1), 0, static_cast<Int128>(m_Squares));
-    GiveWeighted(task, sink, at, 0, m_Sum, m_Along);
+    if constexpr (VDetails)
+    {
+      m_Extrema.Give(sink, indexAt);
+      sink.AddDigits(task.Digits(-1), 0, static_cast<Int128>(m_Squares));
+      GiveWeighted(task, sink, at, 0, m_Sum, m_Along);
+    }
   }
 
 private:
@@ -453,10 +462,12 @@ private:
 
 /** float: sums are multiples of powers of two that the run's first number sets. A number too far from it ends the run.
  */
+template <bool VDetails>
 class RealIntensities
 {
 public:
   static constexpr bool Exists = true;
+  static constexpr bool Details = VDetails;
   using Value = float;
 
   __device__ static Value
@@ -470,7 +481,7 @@ public:
     const Parts parts(value);
     return m_SumBegin < 0 || parts.mantissa == 0 || parts.isSpecial ||
            (static_cast<unsigned int>(parts.position - m_SumBegin) <= SumReach &&
-            static_cast<unsigned int>(2 * parts.position - m_SquaresBegin) <= SquaresReach);
+            (!VDetails || static_cast<unsigned int>(2 * parts.position - m_SquaresBegin) <= SquaresReach));
   }
   template <typename TSpecial>
   __device__ void
@@ -485,7 +496,10 @@ public:
         return;
       }
     }
-    m_Extrema.Add(static_cast<std::uint32_t>(OrdinalOf(value)), at);
+    if constexpr (VDetails)
+    {
+      m_Extrema.Add(static_cast<std::uint32_t>(OrdinalOf(value)), at);
+    }
     if (parts.isSpecial || parts.mantissa == 0)
     {
       return;
@@ -500,20 +514,26 @@ public:
       return parts.isNegative ? -term : term;
     };
     m_Sum += shifted(parts.mantissa);
-    m_Along += shifted(parts.mantissa * static_cast<std::uint64_t>(at));
-    m_Squares += static_cast<UInt128>(parts.mantissa * parts.mantissa) << (2 * parts.position - m_SquaresBegin);
+    if constexpr (VDetails)
+    {
+      m_Along += shifted(parts.mantissa * static_cast<std::uint64_t>(at));
+      m_Squares += static_cast<UInt128>(parts.mantissa * parts.mantissa) << (2 * parts.position - m_SquaresBegin);
+    }
   }
   template <typename TSink, typename TIndex>
   __device__ void
   Give(const MeasureTask & task, const TSink & sink, const int * at, TIndex && indexAt) const
   {
-    m_Extrema.Give(sink, indexAt);
     const int first = max(m_SumBegin / DigitBits, task.layout.low) - task.layout.low;
     sink.AddDigits(task.Digits(-2), first, m_Sum);
-    sink.AddDigits(task.Digits(-1),
-                   max(m_SquaresBegin / DigitBits, 2 * task.layout.low) - 2 * task.layout.low,
-                   static_cast<Int128>(m_Squares));
-    GiveWeighted(task, sink, at, first, m_Sum, m_Along);
+    if constexpr (VDetails)
+    {
+      m_Extrema.Give(sink, indexAt);
+      sink.AddDigits(task.Digits(-1),
+                     max(m_SquaresBegin / DigitBits, 2 * task.layout.low) - 2 * task.layout.low,
+                     static_cast<Int128>(m_Squares));
+      GiveWeighted(task, sink, at, first, m_Sum, m_Along);
+    }
   }
 
 private:
@@ -533,7 +553,7 @@ private:
       isNegative = bits >> 31 != 0;
       isSpecial = field == 0xFF;
       mantissa = (bits & 0x7FFFFF) | (field != 0 && !isSpecial ? 0x800000 : 0);
-      // Of the digits of a sum; twice as much is that of the square.
+      // The position among the digits of a sum; twice as much is that of the square.
       position = static_cast<int>(field != 0 ? field - 1 : 0) - 149 + StatisticsSummary::SumBias;
     }
     std::uint64_t mantissa;
@@ -550,10 +570,23 @@ private:
   RunExtrema m_Extrema;
 };
 
-/** Adds a row of a block whose corner is `corner` to the table. */
-__device__ __noinline__ void
-AddToTable(const MeasureTask & task, const std::uint32_t * from, std::uint32_t label, const std::int64_t * corner)
+/** The voxel from which on the block's coordinates count. */
+__device__ void
+CornerOf(const MeasureTask & task, std::int64_t * corner)
 {
+  std::int64_t rest = blockIdx.x;
+  corner[0] = task.box.lower.axis[0] + rest % task.blocks[0] * 32;
+  rest /= task.blocks[0];
+  corner[1] = task.box.lower.axis[1] + rest % task.blocks[1] * task.height;
+  corner[2] = task.box.lower.axis[2] + rest / task.blocks[1] * (task.march == 2 ? Steps : 1);
+}
+
+/** Adds a row of the block to the table. */
+__device__ __noinline__ void
+AddToTable(const MeasureTask & task, const std::uint32_t * from, std::uint32_t label)
+{
+  std::int64_t corner[3];
+  CornerOf(task, corner);
   const MeasureLayout & layout = task.layout;
   std::int64_t * const  row = task.table + static_cast<std::int64_t>(label) * layout.words;
   const auto            add = [row](int word, std::int64_t value) {
@@ -579,7 +612,7 @@ AddToTable(const MeasureTask & task, const std::uint32_t * from, std::uint32_t l
                            : axis == 1 ? local / 32 % static_cast<std::uint32_t>(task.height)
                                        : local / 32 / static_cast<std::uint32_t>(task.height));
   };
-  /** Of the whole image, or of the box. */
+  /** The index in the whole image, or in the box. */
   const auto indexOf = [&](std::uint32_t local, bool ofBox) {
     std::int64_t index = 0;
     for (int a = 2; a >= 0; --a)
@@ -594,6 +627,9 @@ AddToTable(const MeasureTask & task, const std::uint32_t * from, std::uint32_t l
   if (n != 0)
   {
     add(MeasureLayout::count, n);
+  }
+  if (n != 0 && layout.details)
+  {
     toMost(MeasureLayout::first, complement(indexOf(~from[BlockRow::first], false)));
     std::int64_t sums[3];
     for (int a = 0; a < 3; ++a)
@@ -640,8 +676,11 @@ AddToTable(const MeasureTask & task, const std::uint32_t * from, std::uint32_t l
       toMost(word, (value & 0xFFFFFFFF00000000u) | (~index & 0xFFFFFFFF));
     }
   };
-  extremum(layout.minimum, BlockRow::minimum);
-  extremum(layout.maximum, BlockRow::maximum);
+  if (layout.details)
+  {
+    extremum(layout.minimum, BlockRow::minimum);
+    extremum(layout.maximum, BlockRow::maximum);
+  }
   if (layout.isReal)
   {
     for (int i = 0; i < 3; ++i)
@@ -654,7 +693,7 @@ AddToTable(const MeasureTask & task, const std::uint32_t * from, std::uint32_t l
     }
   }
   const auto digit = [from](int word, int i) { return *reinterpret_cast<const std::int64_t *>(from + word + 2 * i); };
-  for (int i = 0; i < 2 * task.numberOfDigits; ++i)
+  for (int i = 0; layout.details && i < 2 * task.numberOfDigits; ++i)
   {
     add(layout.GetSquares() + i, digit(task.Digits(-1), i));
   }
@@ -702,7 +741,7 @@ struct BlockTable
   }
   template <typename TGive>
   __device__ __forceinline__ void
-  Give(const MeasureTask & task, std::uint32_t label, const std::int64_t * corner, TGive && give) const
+  Give(const MeasureTask & task, std::uint32_t label, TGive && give) const
   {
     if (std::uint32_t * const row = this->Find(task, label))
     {
@@ -716,13 +755,13 @@ struct BlockTable
       own[word] = 0;
     }
     give(RowSink<false>{ own });
-    AddToTable(task, own, label, corner);
+    AddToTable(task, own, label);
   }
 };
 
 template <typename TIntensities>
 __global__ void
-__launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
+__launch_bounds__(Threads, TIntensities::Details ? 2 : 4) MeasureKernel(const __grid_constant__ MeasureTask task)
 {
   extern __shared__ Word shared[];
   const BlockTable       table{ reinterpret_cast<std::uint32_t *>(shared) + task.slots * task.blockWords,
@@ -741,13 +780,7 @@ __launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
   const int    warp = static_cast<int>(threadIdx.x / 32);
   const bool   goesAlongZ = task.march == 2;
   std::int64_t corner[3];
-  {
-    std::int64_t rest = blockIdx.x;
-    corner[0] = task.box.lower.axis[0] + rest % task.blocks[0] * 32;
-    rest /= task.blocks[0];
-    corner[1] = task.box.lower.axis[1] + rest % task.blocks[1] * task.height;
-    corner[2] = task.box.lower.axis[2] + rest / task.blocks[1] * (goesAlongZ ? Steps : 1);
-  }
+  CornerOf(task, corner);
   // The thread's place along x, across, and where it begins, relative to the corner.
   const int          ownAcross = goesAlongZ ? warp : 0;
   const int          begin = goesAlongZ ? 0 : warp * Steps;
@@ -756,7 +789,7 @@ __launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
   const std::int64_t origin = corner[task.march];
   const auto         steps = static_cast<int>(
     across < task.end[task.across] ? min(std::int64_t{ Steps }, task.end[task.march] - origin - begin) : 0);
-  const bool          looksAround = task.layout.surfaces;
+  const bool          looksAround = TIntensities::Details && task.layout.surfaces;
   const std::int64_t  stride[2] = { task.labels.stride.axis[task.across], task.labels.stride.axis[task.march] };
   const std::uint32_t mask = task.labelSize == 1 ? 0xFF : task.labelSize == 2 ? 0xFFFF : 0xFFFFFFFF;
   const std::int64_t  labelAt = x - task.labels.box.lower.axis[0] +
@@ -773,7 +806,7 @@ __launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
   const bool         isOwn = isInside && across < task.extent[task.across];
   const bool         hasOther = isInside && across > 0;
 
-  // Labels as they lie in memory; 0 outside of the image.
+  // Labels as in memory; 0 outside of the image.
   const auto load = [&](bool isThere, int step, int dx, int dAcross) {
     std::uint64_t      label = 0;
     const std::int64_t along = origin + begin + step;
@@ -815,7 +848,13 @@ __launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
     const int  n = run.count;
     const int  last = run.begin + n - 1;
     const auto word = [](int number) { return static_cast<std::uint32_t>(number); };
+    const int  at[2] = { lane, ownAcross };
     sink.Add(BlockRow::count, word(n));
+    values.Give(task, sink, at, indexAt);
+    if constexpr (!TIntensities::Details)
+    {
+      return;
+    }
     sink.Max(BlockRow::first, ~indexAt(run.begin));
     sink.Max(BlockRow::lower, ~word(lane));
     sink.Max(BlockRow::upper, word(lane + 1));
@@ -849,8 +888,6 @@ __launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
       sink.Add(BlockRow::faces + task.march, word(run.faces[2]));
       sink.Add(BlockRow::euler, word(run.euler));
     }
-    const int at[2] = { lane, ownAcross };
-    values.Give(task, sink, at, indexAt);
   };
   // All lanes call it; `ends`: the lane has a run to give.
   const auto flush = [&](bool ends) {
@@ -875,7 +912,7 @@ __launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
     }
     if (ends)
     {
-      table.Give(task, run.row, corner, give);
+      table.Give(task, run.row, give);
     }
     __syncwarp();
   };
@@ -937,7 +974,7 @@ __launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
     {
       ++run.count;
       values.Add(task, voxel, along, [&](int which) {
-        table.Give(task, run.row, corner, [&](const auto & sink) {
+        table.Give(task, run.row, [&](const auto & sink) {
           sink.Add(BlockRow::specials + which, 1);
           if (which == 0)
           {
@@ -986,9 +1023,8 @@ __launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
         }
         else if (euler != 0)
         {
-          table.Give(task, label, corner, [&](const auto & sink) {
-            sink.Add(BlockRow::euler, static_cast<std::uint32_t>(euler));
-          });
+          table.Give(
+            task, label, [&](const auto & sink) { sink.Add(BlockRow::euler, static_cast<std::uint32_t>(euler)); });
         }
       }
     }
@@ -1003,14 +1039,14 @@ __launch_bounds__(Threads) MeasureKernel(const MeasureTask task)
   {
     if (table.keys[slot] != NoRow)
     {
-      AddToTable(task, table.rows + slot * task.blockWords, table.keys[slot], corner);
+      AddToTable(task, table.rows + slot * task.blockWords, table.keys[slot]);
     }
   }
 }
 
 /** Makes rows of what the blocks have left, and adds them to those of `all` unless that is the same table. */
 __global__ void
-FinishRowsKernel(const MeasureTask task, std::int64_t * all)
+FinishRowsKernel(const __grid_constant__ MeasureTask task, std::int64_t * all)
 {
   const MeasureLayout & layout = task.layout;
   const auto            step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -1025,10 +1061,9 @@ FinishRowsKernel(const MeasureTask task, std::int64_t * all)
     const auto          placeOf = [](std::int64_t word) { return word == 0 ? MeasureLayout::nowhere : ~word; };
     const std::uint64_t bits = task.firstLabel + static_cast<std::uint64_t>(label);
     row[MeasureLayout::label] = static_cast<std::int64_t>(bits);
-    row[MeasureLayout::first] = placeOf(row[MeasureLayout::first]);
-    for (int a = 0; a < layout.dimension; ++a)
+    for (int word = MeasureLayout::first; layout.details && word < MeasureLayout::lower + layout.dimension; ++word)
     {
-      row[MeasureLayout::lower + a] = placeOf(row[MeasureLayout::lower + a]);
+      row[word] = placeOf(row[word]);
     }
     for (int word = layout.sums; word < layout.faces; word += 2)
     {
@@ -1039,7 +1074,7 @@ FinishRowsKernel(const MeasureTask task, std::int64_t * all)
     }
     if (layout.intensity)
     {
-      for (const int word : { layout.minimum, layout.maximum })
+      for (int word = layout.minimum; word < layout.specials; word += 2)
       {
         const auto packed = static_cast<std::uint64_t>(row[word]);
         const auto high = static_cast<std::uint32_t>(packed >> 32);
@@ -1066,7 +1101,10 @@ FinishRowsKernel(const MeasureTask task, std::int64_t * all)
         row[layout.specials + 3] = placeOf(row[layout.specials + 3]);
       }
       Carry(row + layout.GetSum(), task.numberOfDigits);
-      Carry(row + layout.GetSquares(), 2 * task.numberOfDigits);
+      if (layout.details)
+      {
+        Carry(row + layout.GetSquares(), 2 * task.numberOfDigits);
+      }
       for (int a = 0; layout.weighted && a < layout.dimension; ++a)
       {
         Carry(row + layout.GetWeighted(a), task.numberOfDigits + 2);
@@ -1075,7 +1113,7 @@ FinishRowsKernel(const MeasureTask task, std::int64_t * all)
     if (all != task.table)
     {
       std::int64_t * const to = all + label * layout.words;
-      if (to[MeasureLayout::count] == 0)
+      if (layout.IsEmpty(to))
       {
         layout.Begin(to, bits);
       }
@@ -1100,7 +1138,8 @@ public:
     const int digits = m_Task.numberOfDigits;
     if (m_Task.layout.intensity)
     {
-      m_Task.blockWords = BlockRow::digits + 2 * (3 * digits + (m_Task.layout.weighted ? 3 * (digits + 2) : 0));
+      m_Task.blockWords = BlockRow::digits + 2 * ((m_Task.layout.details ? 3 : 1) * digits +
+                                                  (m_Task.layout.weighted ? 3 * (digits + 2) : 0));
     }
     const auto bytes = static_cast<std::size_t>(m_Task.blockWords + 1) * sizeof(std::uint32_t);
     while (static_cast<std::size_t>(m_Task.slots) * bytes > SharedBytes)
@@ -1182,11 +1221,11 @@ private:
     }
     else if (m_Task.layout.isReal)
     {
-      launch(RealIntensities());
+      m_Task.layout.details ? launch(RealIntensities<true>()) : launch(RealIntensities<false>());
     }
     else
     {
-      launch(IntegerIntensities());
+      m_Task.layout.details ? launch(IntegerIntensities<true>()) : launch(IntegerIntensities<false>());
     }
   }
 

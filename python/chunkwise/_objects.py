@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._containers import open_image
+from ._containers import is_on_device, open_image, to_host
+from ._device import dtype_of
+from ._device import measure as measure_on_device
 from ._measure import check_labels, tables
 
 _Array = np.ndarray[Any, Any]
@@ -18,8 +20,24 @@ class _Groups:
 
     def __init__(self, input: Any, labels: Any, index: Any, options: dict[str, Any]) -> None:
         self.options = options
+        index = to_host(index) if index is not None and is_on_device(index) else index
+        self.given = (input, labels, index)
+        # Arrays of a device are copied where the CPU measures alone.
+        self.there = (index is not None and labels is not None and is_on_device(input) and is_on_device(labels)
+                      and np.asarray(index).dtype.kind in "iub")
+        if self.there:
+            self.isScalar = np.ndim(index) == 0
+            self.index = np.asarray(index)
+            self.extent, self.dtype = tuple(input.shape), dtype_of(input)
+        else:
+            self.open()
+
+    def open(self) -> None:
+        input, labels, index = self.given
+        self.there = False
         self.array = open_image(input).array
         self.dtype = self.array.dtype
+        self.extent = self.array.shape
         self.isScalar = index is None or np.ndim(index) == 0
         if labels is None:
             if index is not None:
@@ -46,6 +64,13 @@ class _Groups:
     def measure(self, columns: tuple[str, ...], quantiles: tuple[float, ...] = (), flat: bool = True) -> dict[str, _Array]:
         """A row for each of the index; `found` says which labels are there."""
         sought = self.index.ravel()
+        table = None
+        if self.there and not quantiles and 0 not in sought:
+            table = measure_on_device(self.given[1], self.given[0], ("label", *columns), (), self.options)
+        if table is not None:
+            return self._rows_of(self._flat(table, columns) if flat else table, sought)
+        if self.there:
+            self.open()
         array, labels = (self.array.reshape(-1), self.labels.reshape(-1)) if flat else (self.array, self.labels)
         table = self._table(labels, array, columns, quantiles)
         if 0 in sought:
@@ -53,6 +78,17 @@ class _Groups:
             background = self._table((labels == 0).view(np.uint8), array, columns, quantiles)
             background["label"] = np.zeros_like(background["label"])
             table = {name: np.concatenate([background[name], values]) for name, values in table.items()}
+        return self._rows_of(table, sought)
+
+    def _flat(self, table: dict[str, _Array], columns: tuple[str, ...]) -> dict[str, _Array]:
+        """Positions as those in a flat array."""
+        for name in columns:
+            if name.startswith("position"):
+                places = [table.pop(f"{name}-{axis}") for axis in range(len(self.extent))]
+                table[f"{name}-0"] = np.ravel_multi_index(tuple(places), self.extent)
+        return table
+
+    def _rows_of(self, table: dict[str, _Array], sought: _Array) -> dict[str, _Array]:
         known = [int(each) for each in table.pop("label")]
         places = {label: place for place, label in enumerate(known)}
         rows = np.array([places.get(int(each), -1) for each in sought], dtype=np.int64)
@@ -77,9 +113,9 @@ class _Groups:
         return values[0] if self.isScalar else values.reshape(self.index.shape)
 
     def positions(self, places: _Array) -> Any:
-        if self.array.size == 0:
+        if 0 in self.extent:
             raise _core.ParameterError("input: it has no voxels")
-        found = list(zip(*(each.tolist() for each in np.unravel_index(places, self.array.shape))))
+        found = list(zip(*(each.tolist() for each in np.unravel_index(places, self.extent))))
         return found[0] if self.isScalar else found
 
 
@@ -159,7 +195,7 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None, **options:
     """The mean index of the voxels of each label, weighted by their values: ``scipy.ndimage.center_of_mass``, for images
     of up to three dimensions."""
     groups = _Groups(input, labels, index, options)
-    ndim = groups.array.ndim
+    ndim = len(groups.extent)
     if not 1 <= ndim <= 3:
         raise _core.ParameterError(f"input: it has {ndim} dimensions; centers of 1 to 3 are found")
     found = groups.measure(("centroid_weighted",), flat=False)

@@ -22,6 +22,7 @@ struct MeasureLayout
   SetDigits(int newLow, int newHigh);
 
   int  dimension;
+  bool details;
   bool moments;
   bool surfaces;
   bool contacts;
@@ -68,7 +69,7 @@ struct MeasureLayout
   int
   GetWords() const
   {
-    return digits + (intensity ? 3 * (high - low) + (weighted ? dimension * (high - low + 2) : 0) : 0);
+    return digits + (intensity ? (details ? 3 : 1) * (high - low) + (weighted ? dimension * (high - low + 2) : 0) : 0);
   }
 
   /** Whether a row has nothing to add. A label of voxels before a box may have its Euler number changed in the box. */
@@ -86,12 +87,11 @@ struct MeasureLayout
       row[word] = 0;
     }
     row[label] = static_cast<std::int64_t>(ofLabel);
-    row[first] = nowhere;
-    for (int a = 0; a < dimension; ++a)
+    for (int word = first; details && word < lower + dimension; ++word)
     {
-      row[lower + a] = nowhere;
+      row[word] = nowhere;
     }
-    if (intensity)
+    if (intensity && details)
     {
       row[minimum] = -1; // the largest ordinal
       row[minimum + 1] = row[maximum + 1] = nowhere;
@@ -126,9 +126,9 @@ MeasureLayout::Add(std::int64_t * ours, const MeasureLayout & from, const std::i
 {
   const auto toLeast = [&](int word) { ours[word] = theirs[word] < ours[word] ? theirs[word] : ours[word]; };
   ours[count] += theirs[count];
-  toLeast(first);
-  for (int a = 0; a < dimension; ++a)
+  for (int a = 0; details && a < dimension; ++a)
   {
+    toLeast(first);
     toLeast(lower + a);
     ours[upper + a] = theirs[upper + a] > ours[upper + a] ? theirs[upper + a] : ours[upper + a];
   }
@@ -144,7 +144,7 @@ MeasureLayout::Add(std::int64_t * ours, const MeasureLayout & from, const std::i
   {
     return;
   }
-  for (const int word : { minimum, maximum })
+  for (int word = minimum; word < specials; word += 2)
   {
     const auto our = static_cast<std::uint64_t>(ours[word]);
     const auto their = static_cast<std::uint64_t>(theirs[word]);
@@ -163,11 +163,11 @@ MeasureLayout::Add(std::int64_t * ours, const MeasureLayout & from, const std::i
     toLeast(specials + 3);
   }
   const int theirDigits = from.high - from.low;
-  if (theirDigits == 0)
+  const int ourDigits = high - low;
+  if (theirDigits == 0 || ourDigits == 0)
   {
     return;
   }
-  const int  ourDigits = high - low;
   const int  shift = from.low - low;
   const auto add = [&](int ourWord, int ourCount, int theirWord, int theirCount, int offset) {
     for (int d = 0; d < theirCount; ++d)
@@ -184,7 +184,10 @@ MeasureLayout::Add(std::int64_t * ours, const MeasureLayout & from, const std::i
     Carry(ours + ourWord, ourCount);
   };
   add(GetSum(), ourDigits, from.GetSum(), theirDigits, shift);
-  add(GetSquares(), 2 * ourDigits, from.GetSquares(), 2 * theirDigits, 2 * shift);
+  if (details)
+  {
+    add(GetSquares(), 2 * ourDigits, from.GetSquares(), 2 * theirDigits, 2 * shift);
+  }
   for (int a = 0; weighted && a < dimension; ++a)
   {
     add(GetWeighted(a), ourDigits + 2, from.GetWeighted(a), theirDigits + 2, shift);

@@ -48,6 +48,63 @@ SetRows(MeasureOperation & operation, Manager & manager, const ExecutionRequest 
   operation.rows = static_cast<std::int64_t>(std::min<std::uint64_t>(last, std::uint64_t{ 1 } << 40) + 1);
 }
 
+/** The digits that the numbers of a table use, and one more for carries: few of all that the summary has. */
+MeasureLayout
+NarrowLayout(const MeasureLayout & layout, const std::int64_t * table, std::int64_t rows)
+{
+  const int all = layout.high - layout.low;
+  int       low = all;
+  int       high = 0;
+  // `scale`: digits for one of the sum; `more`: further ones.
+  const auto look = [&](const std::int64_t * digits, int count, int scale, int more) {
+    // Those from the last one on that only repeat the sign.
+    int          end = count - 1;
+    std::int64_t sign = digits[end] == -1 ? 0xFFFFFFFF : 0;
+    const bool   isPlain = digits[end] == 0 || digits[end] == -1;
+    while (isPlain && end > 0 && digits[end - 1] == sign)
+    {
+      --end;
+    }
+    int begin = 0;
+    while (begin < end && digits[begin] == 0)
+    {
+      ++begin;
+    }
+    if (end > 0 || digits[0] != 0)
+    {
+      low = std::min(low, begin / scale);
+      high = std::max(high, end / scale + 1 - more);
+    }
+  };
+  for (std::int64_t i = 0; all > 0 && i < rows; ++i)
+  {
+    const std::int64_t * const row = table + i * layout.words;
+    if (layout.IsEmpty(row))
+    {
+      continue;
+    }
+    look(row + layout.GetSum(), all, 1, 0);
+    if (layout.details)
+    {
+      look(row + layout.GetSquares(), 2 * all, 2, 0);
+    }
+    for (int a = 0; layout.weighted && a < layout.dimension; ++a)
+    {
+      look(row + layout.GetWeighted(a), all + 2, 1, 2);
+    }
+  }
+  MeasureLayout narrow = layout;
+  if (low < all)
+  {
+    narrow.SetDigits(layout.low + std::min(low, all - 2), layout.low + std::min(std::max(high, low + 1) + 1, all));
+  }
+  else
+  {
+    narrow.SetDigits(0, 0);
+  }
+  return narrow;
+}
+
 } // namespace
 
 void
@@ -116,7 +173,7 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
   SetRows(*operation, manager, request, &first);
   try
   {
-    // The table, and one for each chunk that is under way.
+    // The table, and one for each chunk that a device computes.
     const std::size_t bytes = operation->GetSummaryBytes(request.region, {}, PixelKind::UInt8);
     CountedBytes      held(state.meter);
     held.Take((1 + std::max<std::size_t>(1, isResident ? 1 : manager.GetDevices().size())) * bytes);
@@ -133,6 +190,8 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
     const SideData      summary = manager.Summarise(run, &second);
     const MeasureLayout layout = operation->GetLayout();
     const auto *        row = reinterpret_cast<const std::int64_t *>(summary.data());
+    const MeasureLayout narrow = NarrowLayout(layout, row, operation->rows);
+    state.rows.NeedDigits(narrow.low, narrow.high);
     for (std::int64_t i = 0; i < operation->rows; ++i, row += layout.words)
     {
       if (!layout.IsEmpty(row))

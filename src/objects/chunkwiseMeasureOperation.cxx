@@ -11,6 +11,7 @@ namespace chunkwise
 
 MeasureLayout::MeasureLayout(const MeasurementSettings & settings)
   : dimension(settings.dimension)
+  , details(settings.details || settings.moments || settings.surfaces || settings.weighted)
   , moments(settings.moments)
   , surfaces(settings.surfaces)
   , contacts(settings.contacts)
@@ -20,12 +21,13 @@ MeasureLayout::MeasureLayout(const MeasurementSettings & settings)
 {
   upper = lower + dimension;
   sums = upper + dimension;
-  products = sums + 2 * dimension;
+  sums = details ? sums : +first;
+  products = sums + (details ? 2 * dimension : 0);
   faces = products + (moments ? dimension * (dimension + 1) : 0);
   euler = faces + (surfaces ? dimension : 0);
   minimum = euler + (surfaces ? 1 : 0);
-  maximum = minimum + (intensity ? 2 : 0);
-  specials = maximum + (intensity ? 2 : 0);
+  maximum = minimum + (intensity && details ? 2 : 0);
+  specials = maximum + (intensity && details ? 2 : 0);
   digits = specials + (isReal ? 4 : 0);
   words = this->GetWords();
 }
@@ -43,7 +45,7 @@ MeasureOperation::GetKey() const
 {
   std::string key = GetName() + " " + PixelKindName(settings.labelKind) + " " + std::to_string(firstLabel) + " " +
                     std::to_string(rows) + " " + std::to_string(settings.dimension);
-  for (const bool part : { settings.moments, settings.surfaces, settings.weighted })
+  for (const bool part : { settings.details, settings.moments, settings.surfaces, settings.weighted })
   {
     key += part ? " 1" : " 0";
   }

@@ -231,7 +231,7 @@ MeasureRows::Widen(int low, int high)
     }
     const int shift = m_Layout.low - low;
     std::copy_n(from + m_Layout.GetSum(), digits, to + wide.GetSum() + shift);
-    std::copy_n(from + m_Layout.GetSquares(), 2 * digits, to + wide.GetSquares() + 2 * shift);
+    std::copy_n(from + m_Layout.GetSquares(), m_Layout.details ? 2 * digits : 0, to + wide.GetSquares() + 2 * shift);
     for (int a = 0; m_Layout.weighted && a < m_Layout.dimension; ++a)
     {
       std::copy_n(from + m_Layout.GetWeighted(a), digits + 2, to + wide.GetWeighted(a) + shift);
@@ -266,7 +266,10 @@ MeasureRows::PassCarriesOn()
   {
     std::int64_t * const row = this->GetRow(static_cast<std::uint32_t>(slot));
     Carry(row + m_Layout.GetSum(), digits);
-    Carry(row + m_Layout.GetSquares(), 2 * digits);
+    if (m_Layout.details)
+    {
+      Carry(row + m_Layout.GetSquares(), 2 * digits);
+    }
     for (int a = 0; m_Layout.weighted && a < m_Layout.dimension; ++a)
     {
       Carry(row + m_Layout.GetWeighted(a), digits + 2);
@@ -277,6 +280,7 @@ MeasureRows::PassCarriesOn()
 void
 MeasureRows::Merge(const MeasureRows & other)
 {
+  this->NeedDigits(other.m_Layout.low, other.m_Layout.high);
   for (std::size_t i = 0; i < other.m_Labels.size(); ++i)
   {
     this->MergeRow(other.m_Layout, other.GetRow(static_cast<std::uint32_t>(i)));
@@ -284,12 +288,17 @@ MeasureRows::Merge(const MeasureRows & other)
 }
 
 void
+MeasureRows::NeedDigits(int low, int high)
+{
+  if (low < high && (m_Layout.low == m_Layout.high || low < m_Layout.low || high > m_Layout.high))
+  {
+    this->Widen(low, high);
+  }
+}
+
+void
 MeasureRows::MergeRow(const MeasureLayout & from, const std::int64_t * theirs)
 {
-  if (from.low < from.high && (m_Layout.low == m_Layout.high || from.low < m_Layout.low || from.high > m_Layout.high))
-  {
-    this->Widen(from.low, from.high);
-  }
   const std::uint32_t slot = this->FindOrAdd(static_cast<std::uint64_t>(theirs[MeasureLayout::label]));
   m_Layout.Add(this->GetRow(slot), from, theirs);
 }
@@ -580,6 +589,12 @@ MeasurementNeeds::GetBytes(unsigned int concurrency, std::size_t quantiles) cons
     state.BytesOfRows(labels, words) + (settings.contacts ? BytesOfContacts(contacts) : 0) + plane + 1024;
   const auto    width = static_cast<std::uint64_t>(std::min<std::int64_t>(settings.extent[0], LongestMeasuredRow));
   std::uint64_t bytes = tables;
+  // Small images have fewer parts than there are threads.
+  const Box whole = Box::FromExtent(settings.extent);
+  if (whole.NumberOfVoxels() < std::int64_t{ 1 } << 22)
+  {
+    concurrency = std::min(concurrency, static_cast<unsigned int>(CutIntoParts(whole, concurrency).size()));
+  }
   // Workers take what they may of the memory.
   for (int i = 0; i < 64; ++i)
   {

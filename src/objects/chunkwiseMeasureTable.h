@@ -187,6 +187,10 @@ public:
   void
   AddToSquares(std::uint32_t slot, int i, std::int64_t part)
   {
+    if (!m_Layout.details)
+    {
+      return;
+    }
     this->NeedDigit(i / 2);
     this->GetRow(slot)[m_Layout.GetSquares() + i - 2 * m_Layout.low] += part;
   }
@@ -204,6 +208,10 @@ public:
   /** Rows whose carries have been passed on. */
   void
   Merge(const MeasureRows & other);
+  /** Digits from `low` to `high`, and what rows have already. */
+  void
+  NeedDigits(int low, int high);
+  /** A row whose numbers fit the digits that are here. */
   void
   MergeRow(const MeasureLayout & from, const std::int64_t * theirs);
   void

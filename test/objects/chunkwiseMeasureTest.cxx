@@ -751,6 +751,10 @@ protected:
   {
     std::vector<std::string>    names;
     const MeasurementSettings & settings = measured.GetSettings();
+    if (!settings.details && settings.hasIntensity)
+    {
+      return measured.MakeTable(SomeSpace(), { "label", "area", "intensity_sum", "intensity_mean" });
+    }
     for (const MeasurementProperty & property : GetMeasurementProperties())
     {
       if ((settings.hasIntensity || !property.needsIntensity) && (settings.surfaces || !property.needsSurfaces) &&
@@ -759,7 +763,10 @@ protected:
         names.emplace_back(property.name);
       }
     }
-    return measured.MakeTable(SomeSpace(), names);
+    MeasurementTable table = measured.MakeTable(SomeSpace(), names);
+    const auto       threads = MakeThreadExecutor(3);
+    ExpectEqual(measured.MakeTable(SomeSpace(), names, 0, INT64_MAX, threads.get()), table);
+    return table;
   }
 
   /** Whole images, small budgets, boxes in any order, and images that lie on the device give the CPU's table. */
@@ -789,7 +796,7 @@ protected:
       Measurements measured(settings);
       for (int a = 2; a >= 0; --a)
       {
-        // What is left is cut off after a part along this axis.
+        // The rest is cut off after a part along this axis.
         ExecutionRequest part = request;
         const auto       extent = static_cast<std::uint64_t>(request.region.Extent(a));
         part.region.lower[a] = request.region.upper[a] =
@@ -847,6 +854,9 @@ protected:
       settings.surfaces = random() % 2 == 0;
       settings.weighted = random() % 2 == 0;
       settings.hasIntensity = random() % 4 != 0;
+      ASSERT_NO_FATAL_FAILURE(this->Compare(random, image, settings, 1 << 20));
+      settings = image.GetSettings();
+      SetPartsFor({ "label", "area", "intensity_sum", "intensity_mean" }, settings);
       ASSERT_NO_FATAL_FAILURE(this->Compare(random, image, settings, 1 << 20));
     }
   }
