@@ -2,11 +2,12 @@
 // Labels of connected components of images that are usual, and of the worst ones: on a device, from the host to
 // the host, and on the CPU.
 //
-// Usage: chunkwise_label_benchmark [--csv FILE] [--images FOLDER] [EXTENT, 512]. With a folder the images are left
-// there as raw bytes, for label_peers.py.
+// Usage: chunkwise_label_benchmark [--csv FILE] [--images FOLDER] [--measure] [EXTENT, 512]. With a folder the images
+// are left there as raw bytes, for label_peers.py. With --measure: measurements of labels instead.
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseManager.h"
+#include "chunkwiseMeasurements.h"
 #include "chunkwiseOperations.h"
 
 #include <cmath>
@@ -34,12 +35,21 @@ public:
     return m_Box;
   }
 
+  /** `all`: others than those whose objects are measured, too. */
   std::map<std::string, Bytes>
-  Make()
+  Make(bool all)
   {
     const std::int64_t           n = m_Box.upper[0];
     std::map<std::string, Bytes> images;
     images["smoothed noise above its median"] = this->MakeBlobs();
+    images["balls"] = this->Fill([](std::int64_t x, std::int64_t y, std::int64_t z, std::uint32_t) {
+      const auto square = [](std::int64_t at) { return (at % 16 - 8) * (at % 16 - 8); };
+      return square(x) + square(y) + square(z) < 40;
+    });
+    if (!all)
+    {
+      return images;
+    }
     images["random, 50 %"] =
       this->Fill([](std::int64_t, std::int64_t, std::int64_t, std::uint32_t number) { return number < 0x80000000U; });
     images["random, 31.2 %"] =
@@ -162,6 +172,92 @@ OnHost(BackendChoice backend, const LabelOperation & operation, const Box & box,
   return WarmMedianSeconds(5, [&] { Manager::GetGlobal().Execute(request); });
 }
 
+/** Tables of labels and of numbers: on the device, and on the CPU. */
+template <typename TPixel>
+void
+ReportMeasurements(Report & report, const std::string & name, const Box & box, std::vector<std::uint32_t> & labels,
+                   const std::string & folder)
+{
+  std::vector<TPixel> values(labels.size());
+  std::uint32_t       state = 7;
+  for (TPixel & value : values)
+  {
+    state = state * 1664525U + 1013904223U;
+    value = static_cast<TPixel>((state >> 24) * (std::is_integral<TPixel>::value ? 1 : 0.37));
+  }
+  const std::string sizes = "; " + SizeName(box.upper) + " uint32, " + PixelKindName(PixelKindOf<TPixel>());
+  if (!folder.empty())
+  {
+    std::string file = folder + "/" + name + "_" + PixelKindName(PixelKindOf<TPixel>());
+    std::replace(file.begin(), file.end(), ' ', '_');
+    const auto write = [](const std::string & path, const auto & voxels) {
+      std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char *>(voxels.data()),
+               static_cast<std::streamsize>(voxels.size() * sizeof(voxels[0])));
+    };
+    write(file + "_labels.raw", labels);
+    write(file + "_values.raw", values);
+  }
+  Manager &        manager = Manager::GetGlobal();
+  ExecutionRequest request;
+  request.image = request.region = box;
+  request.inputs = { DenseView(labels.data(), PixelKind::UInt32, box),
+                     DenseView(values.data(), PixelKindOf<TPixel>(), box) };
+  ExecutionRequest resident = request;
+  request.backend = BackendChoice::CPU;
+  double                                     read = 0;
+  std::vector<std::shared_ptr<DeviceMemory>> memory;
+  if (!manager.GetDevices().empty())
+  {
+    Device &           device = *manager.GetDevices()[0];
+    const StreamHandle stream = device.CreateStream();
+    for (BufferView & input : resident.inputs)
+    {
+      const void * const from = input.data;
+      memory.push_back(manager.AllocateOnDevice(0, input.NumberOfBytes()));
+      input.data = memory.back()->Get();
+      device.CopyToDevice(input.data, from, input.NumberOfBytes(), stream);
+    }
+    device.Synchronize(stream);
+    resident.imageDevice = 0;
+    // A copy reads and writes: as long as it takes to read both images.
+    const std::size_t bytes = resident.inputs[1].NumberOfBytes();
+    const auto half = [&] { device.CopyOnDevice(resident.inputs[0].data, resident.inputs[1].data, bytes, stream); };
+    read = LaunchSeconds(device, stream, half) / 2 * (1.0 + 4.0 / sizeof(TPixel));
+    device.CopyToDevice(resident.inputs[0].data, labels.data(), bytes, stream);
+    device.Synchronize(stream);
+    device.DestroyStream(stream);
+  }
+  for (const bool isWhole : { false, true })
+  {
+    MeasurementSettings settings;
+    settings.extent = box.upper;
+    settings.hasIntensity = true;
+    settings.intensityKind = PixelKindOf<TPixel>();
+    const std::vector<std::string> columns =
+      isWhole ? GetDefaultProperties(true) : std::vector<std::string>{ "label", "intensity_sum", "intensity_mean" };
+    SetPartsFor(columns, settings);
+    const auto   executor = MakeThreadExecutor();
+    std::int64_t objects = 0;
+    const auto   measure = [&](const ExecutionRequest & how) {
+      Measurements     measured(settings);
+      ExecutionRequest run = how;
+      run.executor = executor.get();
+      measured.Add(manager, run);
+      objects = static_cast<std::int64_t>(
+        measured.MakeTable(MeasurementSpace(), columns, 0, INT64_MAX, executor.get()).front().GetSize());
+    };
+    const std::string row = (isWhole ? "table of measurements, " : "sums and means of labels, ") + name + sizes;
+    if (!memory.empty())
+    {
+      const double seconds = WarmMedianSeconds(9, [&] { measure(resident); });
+      report.Add("objects", row, 1e3 * seconds, "ms", {}, { 1e3 * read, "reading both images" });
+    }
+    report.Add("objects", row + ", CPU", 1e3 * WarmMedianSeconds(3, [&] { measure(request); }), "ms");
+    std::printf("  %lld objects\n", static_cast<long long>(objects));
+  }
+}
+
 } // namespace
 
 int
@@ -170,12 +266,17 @@ main(int argc, char ** argv)
   Report       report(argc, argv);
   std::string  folder;
   std::int64_t extent = 512;
+  bool         measures = false;
   for (int i = 1; i < argc; ++i)
   {
     const std::string word = argv[i];
     if (word == "--images" && i + 1 < argc)
     {
       folder = argv[++i];
+    }
+    else if (word == "--measure")
+    {
+      measures = true;
     }
     else
     {
@@ -190,8 +291,16 @@ main(int argc, char ** argv)
   {
     report.SetDevice(devices[0]->GetDescription().name);
   }
-  for (auto & [name, image] : images.Make())
+  for (auto & [name, image] : images.Make(!measures))
   {
+    if (measures)
+    {
+      const BackendChoice any = devices.empty() ? BackendChoice::CPU : BackendChoice::CUDA;
+      OnHost(any, MakeLabel(box, 3), box, image, labels);
+      ReportMeasurements<float>(report, name, box, labels, folder);
+      ReportMeasurements<std::uint8_t>(report, name, box, labels, folder);
+      continue;
+    }
     if (!folder.empty())
     {
       std::string file = name;

@@ -17,6 +17,11 @@
 namespace chunkwise
 {
 
+class Manager;
+class MeasureOperation;
+class Monitor;
+struct ExecutionRequest;
+
 /** Choices of measurements. */
 struct MeasurementSettings
 {
@@ -29,6 +34,7 @@ struct MeasurementSettings
   bool      hasIntensity{ false };
   PixelKind intensityKind{ PixelKind::UInt8 };
   // Parts that cost time and memory.
+  bool details{ true };   ///< all but numbers of voxels and sums and means of intensities; the others below have them
   bool moments{ true };   ///< of second order
   bool surfaces{ true };  ///< exposed faces and Euler numbers
   bool weighted{ true };  ///< centroids weighted by the intensity
@@ -122,6 +128,16 @@ public:
   /** Others of the same image, of other boxes. */
   void
   Add(const Measurements & other);
+  /** The voxels of request.region by the devices that the request names, also where they lie (imageDevice). Inputs are
+   * the labels, with the voxels before the region if surfaces are measured, and the intensity if there is one. Tables
+   * in a device's memory have a row for each number from the least label to the largest. The CPU does what no device
+   * can: contacts, intensities of 64 bits, labels that lie too far from each other for the memory; of images on a
+   * device that is a ParameterError or BudgetError, and one of images of the host if request.backend is CUDA. */
+  void
+  Add(Manager & manager, const ExecutionRequest & request, Monitor * monitor = nullptr);
+  /** Writes the summary of MeasureOperation, of all that was added. */
+  void
+  Summarise(const MeasureOperation & operation, std::int64_t * summary) const;
 
   std::int64_t
   GetNumberOfLabels() const;
@@ -130,10 +146,11 @@ public:
   GetBytes() const;
 
   /** A row for each label in ascending order, or for labels number `begin` to `end` of these: tables of many labels can
-   * be made part by part. Throws ParameterError if a property is unknown, or was not measured. */
+   * be made part by part. Throws ParameterError if a property is unknown, or was not measured. The executor's
+   * threads, if there is one, make parts of a long table. */
   MeasurementTable
   MakeTable(const MeasurementSpace & space, const std::vector<std::string> & properties, std::int64_t begin = 0,
-            std::int64_t end = INT64_MAX) const;
+            std::int64_t end = INT64_MAX, Executor * executor = nullptr) const;
   /** The faces between each two labels that touch: label, label of the neighbor (the larger one), faces, area. */
   MeasurementTable
   MakeContacts(const MeasurementSpace & space) const;

@@ -137,20 +137,10 @@ ToView(const TArray & array, const Integers & lower)
   return view;
 }
 
-/** An array in a device's memory. Python's side knows whose it is, and keeps it. */
-struct DeviceArray
-{
-  std::uintptr_t data{ 0 };
-  Integers       shape;   ///< in NumPy's order
-  Integers       strides; ///< voxels
-  std::string    kind;
-  int            device{ 0 };
-  /** Work that the array's owner has enqueued there comes first. */
-  std::uintptr_t stream{ 0 };
-};
+} // namespace
 
 BufferView
-ToView(const DeviceArray & array, const Integers & lower)
+chunkwise::python::ToView(const DeviceArray & array, const Integers & lower)
 {
   const std::size_t dimension = array.shape.size();
   if (dimension != array.strides.size() || dimension != lower.size())
@@ -174,6 +164,9 @@ ToView(const DeviceArray & array, const Integers & lower)
   }
   return view;
 }
+
+namespace
+{
 
 nb::object
 ToPython(const PixelValue & value)
@@ -561,8 +554,11 @@ MakeOptions(const std::string & backend, const std::vector<int> & devices, std::
   return options;
 }
 
+} // namespace
+
 ExecutionRequest
-MakeRequest(const OperationPointer & operation, const Integers & extent, const Box & region, const RunOptions & options)
+chunkwise::python::MakeRequest(const OperationPointer & operation, const Integers & extent, const Box & region,
+                               const RunOptions & options)
 {
   ExecutionRequest request;
   request.operation = operation;
@@ -574,6 +570,9 @@ MakeRequest(const OperationPointer & operation, const Integers & extent, const B
   request.executor = GetExecutor(options.threads);
   return request;
 }
+
+namespace
+{
 
 nb::dict
 DescribePlan(const Plan & plan, std::size_t dimension)
@@ -599,9 +598,10 @@ void
 PlaceOn(ExecutionRequest &, const TArray &)
 {}
 
-/** Tells where the images are. Work that other streams have enqueued for an image is waited for. */
+} // namespace
+
 void
-PlaceOn(ExecutionRequest & request, const DeviceArray & array)
+chunkwise::python::PlaceOn(ExecutionRequest & request, const DeviceArray & array)
 {
   auto * const stream = reinterpret_cast<void *>(array.stream);
   if (request.imageDevice >= 0 && request.imageDevice != array.device)
@@ -619,6 +619,9 @@ PlaceOn(ExecutionRequest & request, const DeviceArray & array)
     Manager::GetGlobal().GetDevices().at(static_cast<std::size_t>(array.device))->Synchronize(stream);
   }
 }
+
+namespace
+{
 
 /** The engine's last axis is that of components; inputs have one value for all. */
 void

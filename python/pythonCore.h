@@ -198,6 +198,31 @@ Unlocked(TWork && work)
   return work();
 }
 
+/** An array in a device's memory. Python's side knows whose it is, and keeps it. */
+struct DeviceArray
+{
+  std::uintptr_t data{ 0 };
+  Integers       shape;   ///< in NumPy's order
+  Integers       strides; ///< voxels
+  std::string    kind;
+  int            device{ 0 };
+  /** Work that the array's owner has enqueued there comes first. */
+  std::uintptr_t stream{ 0 };
+};
+
+/** The view of an array whose first voxel is at `lower`. */
+BufferView
+ToView(const DeviceArray & array, const Integers & lower);
+
+/** A request of all of an image of this extent. */
+ExecutionRequest
+MakeRequest(const OperationPointer & operation, const Integers & extent, const Box & region,
+            const RunOptions & options);
+
+/** Tells where the images are. Work that other streams have enqueued for an image is waited for. */
+void
+PlaceOn(ExecutionRequest & request, const DeviceArray & array);
+
 /** Runs from what Python reads to what it writes (pythonStreams.cxx). */
 void
 AddStreams(nb::module_ & module);

@@ -171,10 +171,12 @@ WithNeeds(const MeasurementSettings & settings, std::size_t quantiles, Executor 
 }
 
 /** (the table, the table of contacts or None). forEach(monitor, begin, end, visit) calls visit(labels, intensity or
- * nullptr, box) for slabs in ascending order. */
+ * nullptr, box) for slabs in ascending order. With `byDevices` that is the run that measures; slabs are for quantiles.
+ */
 template <typename TForEach>
 nb::tuple
-MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOptions & options, TForEach && forEach)
+MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOptions & options, TForEach && forEach,
+             const ExecutionRequest * byDevices = nullptr)
 {
   if (choices.properties.empty())
   {
@@ -192,9 +194,16 @@ MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOption
   const auto             run = [&] {
     Measurements measurements(settings);
     const double first = choices.quantiles.empty() ? 1.0 : 0.5;
-    forEach(monitor, 0.0, first, [&](const BufferView & labels, const BufferView * intensity, const Box & slab) {
-      measurements.Add(labels, intensity, slab, executor);
-    });
+    if (byDevices)
+    {
+      measurements.Add(Manager::GetGlobal(), *byDevices, &monitor);
+    }
+    else
+    {
+      forEach(monitor, 0.0, first, [&](const BufferView & labels, const BufferView * intensity, const Box & slab) {
+        measurements.Add(labels, intensity, slab, executor);
+      });
+    }
     if (!choices.quantiles.empty())
     {
       const std::uint64_t taken = measurements.GetBytes();
@@ -212,10 +221,15 @@ MeasureSlabs(MeasurementSettings settings, TableChoices choices, const RunOption
       }
       more = search.MakeTable();
     }
-    table = measurements.MakeTable(space, choices.properties);
+    table = measurements.MakeTable(space, choices.properties, 0, INT64_MAX, &executor);
     touching = choices.contacts ? measurements.MakeContacts(space) : MeasurementTable();
   };
   Unlocked([&] {
+    if (byDevices)
+    {
+      run();
+      return;
+    }
     WithNeeds(
       settings, choices.quantiles.size(), executor, run, [&](auto && visit) { forEach(monitor, 0.0, 1.0, visit); });
   });
@@ -245,14 +259,50 @@ Measure(const Array & labels, const std::string & labelKind, const std::optional
     settings.hasIntensity = true;
     settings.intensityKind = values.kind;
   }
+  ExecutionRequest request = MakeRequest(nullptr, {}, view.box, options);
+  request.image = view.box;
+  request.inputs = { view };
+  if (intensity)
+  {
+    request.inputs.push_back(values);
+  }
+  // The way to a device and back takes as long as the CPU does: only who asks for it.
+  const bool byDevices = options.backend == BackendChoice::CUDA || !options.devices.empty();
+  const auto forEach = [&](Monitor & monitor, double begin, double end, auto && visit) {
+    ForEachSlab(
+      view.box, monitor, begin, end, [&](const Box & slab) { visit(view, intensity ? &values : nullptr, slab); });
+  };
   return MeasureSlabs(settings,
                       { properties, quantiles, contacts, spacing, origin, direction },
                       options,
-                      [&](Monitor & monitor, double begin, double end, auto && visit) {
-                        ForEachSlab(view.box, monitor, begin, end, [&](const Box & slab) {
-                          visit(view, intensity ? &values : nullptr, slab);
-                        });
-                      });
+                      forEach,
+                      byDevices ? &request : nullptr);
+}
+
+/** Measures arrays in a device's memory. */
+nb::tuple
+MeasureOnDevice(const DeviceArray & labels, const std::optional<DeviceArray> & intensity,
+                const std::vector<std::string> & properties, const Reals & spacing, const RunOptions & options)
+{
+  const Integers   lower(labels.shape.size(), 0);
+  const BufferView view = ToView(labels, lower);
+  ExecutionRequest request = MakeRequest(nullptr, {}, view.box, options);
+  request.image = view.box;
+  request.inputs = { view };
+  PlaceOn(request, labels);
+  MeasurementSettings settings;
+  settings.extent = view.box.upper;
+  settings.dimension = static_cast<int>(labels.shape.size());
+  settings.labelKind = view.kind;
+  if (intensity)
+  {
+    request.inputs.push_back(ToView(*intensity, lower));
+    PlaceOn(request, *intensity);
+    settings.hasIntensity = true;
+    settings.intensityKind = request.inputs.back().kind;
+  }
+  return MeasureSlabs(
+    settings, { properties, {}, false, spacing, {}, {} }, options, [](Monitor &, double, double, auto &&) {}, &request);
 }
 
 /** Measures images of which `read(first, end)` gives `planes` planes at a time, along the first of the shape's axes:
@@ -412,6 +462,8 @@ AddMeasurements(nb::module_ & module)
              "origin"_a,
              "direction"_a,
              "options"_a);
+  module.def(
+    "measure_on_device", &MeasureOnDevice, "labels"_a, "intensity"_a.none(), "properties"_a, "spacing"_a, "options"_a);
   module.def("measure_read", &MeasureRead);
   module.def("filter_labels", &FilterLabels);
   module.def("fill_label_holes", &FillLabelHoles);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Times labels of connected components by CuPy, and by SciPy and cc3d on the CPU, of the images that
-chunkwise_label_benchmark --images FOLDER left: the value is that folder."""
+chunkwise_label_benchmark --images FOLDER left: the value is that folder. If it was called with --measure: times
+measurements by CuPy and cuCIM, and by SciPy and scikit-image on the CPU."""
 
 import sys
 import time
@@ -54,10 +55,69 @@ def on_cpu(report, row, image, connectivity, structure):
     report.add("objects", row + ", CPU", best_ms(lambda: cc3d.connected_components(image, connectivity=neighbors)), "cc3d")
 
 
+def measure(report, folder):
+    """Sums and means, and the default columns of chunkwise.measure under scikit-image's names."""
+    try:
+        import cupy
+        from cupyx.scipy import ndimage as on_gpu
+    except ImportError as error:
+        cupy = None
+        print(f"no CuPy: {error}")
+    try:
+        from cucim.skimage.measure import regionprops_table as cucim_table
+    except ImportError as error:
+        cucim_table = None
+        print(f"no cuCIM: {error}")
+    columns = ("label", "area", "bbox", "extent", "centroid", "equivalent_diameter_area", "inertia_tensor_eigvals",
+               "axis_major_length", "axis_minor_length", "euler_number", "intensity_mean", "intensity_std", "intensity_min",
+               "intensity_max", "centroid_weighted")
+    for file in sorted(Path(folder).glob("*_labels.raw")):
+        stem = file.name.removesuffix("_labels.raw")
+        name, kind = stem.rsplit("_", 1)
+        labels = np.fromfile(file, np.uint32)
+        extent = round(len(labels) ** (1 / 3))
+        labels = labels.reshape((extent,) * 3).astype(np.int32)
+        values = np.fromfile(file.with_name(stem + "_values.raw"), kind).reshape(labels.shape)
+        what = f"{name.replace('_', ' ')}; {extent}^3 uint32, {kind}"
+        index = np.arange(1, labels.max() + 1)
+
+        def both(module, image, of, which):
+            module.sum_labels(image, of, which)
+            module.mean(image, of, which)
+
+        if cupy is not None:
+            there, image, which = cupy.asarray(labels), cupy.asarray(values), cupy.asarray(index)
+
+            def wait(body):
+                body()
+                cupy.cuda.Device().synchronize()
+
+            wait(lambda: both(on_gpu, image, there, which))
+            row = f"sums and means of labels, {what}"
+            report.add("objects", row, best_ms(lambda: wait(lambda: both(on_gpu, image, there, which))), "CuPy")
+            if cucim_table is not None:
+                for chosen in (columns, tuple(each for each in columns if each != "euler_number")):
+                    try:
+                        wait(lambda: cucim_table(there, image, properties=chosen))
+                        report.add("objects", f"table of measurements, {what}",
+                                   best_ms(lambda: wait(lambda: cucim_table(there, image, properties=chosen))), "cuCIM",
+                                   "" if "euler_number" in chosen else "without Euler numbers")
+                        break
+                    except Exception as error:  # not all columns of all versions are there in space
+                        print(f"cuCIM: {error}")
+        from scipy import ndimage
+
+        report.add("objects", f"sums and means of labels, {what}, CPU", best_ms(lambda: both(ndimage, values, labels, index), 1),
+                   "SciPy")
+
+
 def main():
     options = parse_arguments(__doc__, "folder")
     report = PeerReport(options.csv, "")
     for folder in options.folder or sys.exit("label_peers.py: the folder of the images is missing"):
+        if list(Path(folder).glob("*_labels.raw")):
+            measure(report, folder)
+            continue
         for file in sorted(Path(folder).glob("*.raw")):
             voxels = np.fromfile(file, np.uint8)
             extent = round(len(voxels) ** (1 / 3))

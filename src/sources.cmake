@@ -19,6 +19,7 @@ set(Chunkwise_OPERATION_SRCS
   distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
   objects/chunkwiseLabelSolve.cxx
+  objects/chunkwiseMeasureOperation.cxx
   table/chunkwiseBoxStatisticOperation.cxx
   operations/chunkwiseCompositeOperation.cxx
   convolution/chunkwiseConvolutionOperation.cxx
@@ -78,6 +79,7 @@ set(Chunkwise_ENGINE_SRCS
   objects/chunkwiseLabelSelection.cxx
   objects/chunkwiseLabelTable.cxx
   objects/chunkwiseMeasureColumns.cxx
+  objects/chunkwiseMeasureOnDevices.cxx
   objects/chunkwiseMeasureTable.cxx
   objects/chunkwiseMeasurements.cxx
   objects/chunkwiseObjectFilters.cxx
@@ -207,6 +209,7 @@ set(Chunkwise_CPU_SRCS
   cpu/distances/chunkwiseCpuDistanceRows.cxx
   cpu/objects/chunkwiseCpuLabel.cxx
   cpu/objects/chunkwiseCpuLabelBoundary.cxx
+  cpu/objects/chunkwiseCpuMeasure.cxx
   cpu/rank/chunkwiseCpuMaskedRank.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
   cpu/rank/chunkwiseCpuRank.cxx

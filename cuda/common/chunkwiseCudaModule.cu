@@ -5,6 +5,7 @@
 #include "chunkwiseCudaDevice.h"
 #include "chunkwiseCudaEnhancement.h"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaMeasure.h"
 #include "chunkwiseCudaResample.h"
 #include "chunkwiseError.h"
 
@@ -41,6 +42,7 @@ public:
     RegisterCudaLabelBoundary(m_Kernels);
     RegisterCudaLocalThreshold(m_Kernels);
     RegisterCudaThreshold(m_Kernels);
+    RegisterCudaMeasure(m_Kernels);
     RegisterCudaMean(m_Kernels);
 #if defined(CHUNKWISE_HAS_NETWORKS)
     RegisterCudaNetwork(m_Kernels);

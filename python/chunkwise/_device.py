@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,6 +163,24 @@ def summarise(input: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], bytes
     if 0 in array.shape:
         return array.dtype, bytes(_core.add_summaries([]))
     return array.dtype, bytes(_core.summarise(array.view(kind), _make_options(array.device, options)))
+
+
+def measure(labels: Any, intensity: Any, columns: Sequence[str], spacing: Sequence[float], options: dict[str, Any]) -> Any:
+    """The columns of labels and an intensity that lie on a device, measured there; None: the CPU measures copies of them."""
+    if options.get("backend") == "cpu" or not all(is_on_device(each) for each in (labels, intensity) if each is not None):
+        return None
+    arrays = [_open(labels, "labels"), *([_open(intensity, "intensity")] if intensity is not None else [])]
+    shape, dtype = arrays[0].shape, arrays[0].dtype
+    if (not 1 <= len(shape) <= 3 or 0 in shape or dtype.kind not in "iub" or any(each.shape != shape for each in arrays)
+            or any(each.itemsize > 4 for each in arrays[1:])):
+        return None
+    views = [each.view(check_dtype(each.dtype)) for each in arrays]
+    try:
+        return _core.measure_on_device(views[0], views[1] if intensity is not None else None, list(columns), list(spacing),
+                                       _make_options(arrays[0].device, options))[0]
+    except _core.BudgetError:
+        # Labels that lie far from each other have no table there.
+        return None
 
 
 def _through_host(filter: Filter, input: Any, others: tuple[Any, ...], output: Any, options: dict[str, Any]) -> Any:

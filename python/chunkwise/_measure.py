@@ -11,7 +11,8 @@ import numpy as np
 
 from . import _core, filters
 from ._arrays import as_input, check_dtype, make_options
-from ._containers import Opened, check_place, open_image
+from ._containers import Opened, check_place, is_on_device, open_image
+from ._device import measure as measure_on_device
 
 
 def check_labels(array: Any) -> str:
@@ -75,6 +76,11 @@ def _measure(labels: Any, intensity: Any, spacing: Any, columns: Sequence[str], 
         if not hasattr(labels, "dtype") or (intensity is not None and not hasattr(intensity, "dtype")):
             raise _core.ParameterError("labels: beside an image that is read in parts the other one is an array too")
         return _measure_read(labels, intensity, spacing, columns, quantiles, contacts, options)
+    if not quantiles and not contacts and is_on_device(labels):
+        lengths = _spacing_of(spacing, len(labels.shape)) if spacing is not None else []
+        found = measure_on_device(labels, intensity, columns, lengths[::-1], options)
+        if found is not None:
+            return found, None
     opened, lengths, origin, direction = _open_labels(labels, spacing)
     array = opened.array
     values = None
@@ -130,7 +136,8 @@ def _measure_read(labels: Any, intensity: Any, spacing: Any, columns: Sequence[s
 
 def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, columns: Sequence[str] | None = None,
             quantiles: Sequence[float] = (), memory: int | str | None = None, threads: int | None = None,
-            progress: Any = None) -> dict[str, np.ndarray[Any, Any]]:
+            progress: Any = None, backend: str = "auto",
+            devices: Sequence[int] | None = None) -> dict[str, np.ndarray[Any, Any]]:
     """A table of the objects of an image of labels: a row for each label but 0, in ascending order.
 
     Names and meanings are those of ``skimage.measure.regionprops_table`` where there are such; ``pandas.DataFrame``
@@ -152,6 +159,9 @@ def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, columns:
     memory : int or str, optional
         For the tables, as "2G"; more is an error.
     threads, progress : as of all functions
+    backend, devices : optional
+        Arrays that lie on a device are measured there, unless this is "cpu". Others are measured by the CPU, unless this is
+        "cuda" or devices are named. Quantiles are the CPU's, and so are intensities of 64 bits.
 
     Examples
     --------
@@ -173,7 +183,7 @@ def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, columns:
     if intensity is None and fractions:
         raise _core.ParameterError("quantiles: they need an intensity")
     _check_columns(names, intensity is not None)
-    options = {"memory": memory, "threads": threads, "progress": progress}
+    options = {"memory": memory, "threads": threads, "progress": progress, "backend": backend, "devices": devices}
     found: dict[str, np.ndarray[Any, Any]] = _measure(labels, intensity, spacing, names or (), fractions, False, options)[0]
     return found
 

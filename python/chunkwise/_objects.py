@@ -9,7 +9,9 @@ import numpy as np
 
 from . import _core
 from ._arrays import as_input, make_options
-from ._containers import open_image
+from ._containers import array_of, is_on_device, open_image
+from ._device import dtype_of
+from ._device import measure as measure_on_device
 from ._measure import check_labels, tables
 
 _Array = np.ndarray[Any, Any]
@@ -21,17 +23,27 @@ class _Groups:
 
     def __init__(self, input: Any, labels: Any, index: Any, options: dict[str, Any]) -> None:
         self.options = options
+        self.index = _ONE if index is None else array_of(index)
+        self.isScalar = self.index.ndim == 0
+        # Arrays of a device are copied where the CPU measures alone.
+        self.there = (input, labels) if (index is not None and is_on_device(input) and is_on_device(labels)
+                                         and self.index.dtype.kind in "iub") else None
+        if self.there:
+            self.extent, self.dtype = tuple(input.shape), dtype_of(input)
+        else:
+            self._open(input, labels, index is not None)
+
+    def _open(self, input: Any, labels: Any, has_index: bool) -> None:
         self.array = input if type(input) is np.ndarray else open_image(input).array
         self.dtype = self.array.dtype
-        self.index = _ONE if index is None else np.asarray(index)
-        self.isScalar = self.index.ndim == 0
+        self.extent = self.array.shape
         if labels is None:
-            if index is not None:
+            if has_index:
                 raise _core.ParameterError("index: it needs labels")
             self.labels = np.ones(self.array.shape, np.uint8)
             return
         given = labels if type(labels) is np.ndarray else open_image(labels).array
-        if given.dtype.kind == "f" and index is None:
+        if given.dtype.kind == "f" and not has_index:
             given = given > 0
         elif given.dtype.kind == "f" and np.array_equal(given, np.rint(given)) and np.abs(given).max(initial=0) < 2**53:
             given = given.astype(np.int64)
@@ -40,7 +52,7 @@ class _Groups:
             self.labels = given if given.shape == self.array.shape else np.broadcast_to(given, self.array.shape)
         except ValueError:
             raise _core.ParameterError(f"labels: their shape is {given.shape}, that of the input is {self.array.shape}") from None
-        if index is None:
+        if not has_index:
             self.labels = (self.labels > 0).view(np.uint8)
         if self.index.dtype.kind not in "iub":
             raise _core.ParameterError(f"index: {self.index.dtype} is no type of labels")
@@ -48,6 +60,14 @@ class _Groups:
     def measure(self, columns: tuple[str, ...], quantiles: tuple[float, ...] = (), flat: bool = True) -> dict[str, _Array]:
         """A row for each of the index; `found` says which labels are there."""
         sought = self.index.ravel()
+        if self.there:
+            input, given = self.there
+            found = None if quantiles or not sought.all() else measure_on_device(given, input, ("label", *columns), (), self.options)
+            if found is not None:
+                table = self._flat(found, columns) if flat else found
+                return self._rows_of(table.pop("label"), table, sought)
+            self._open(input, given, True)
+            self.there = None
         array, labels = (self.array.reshape(-1), self.labels.reshape(-1)) if flat else (self.array, self.labels)
         table = self._table(labels, array, columns, quantiles)
         known = table.pop("label")
@@ -61,6 +81,18 @@ class _Groups:
             table = {name: np.concatenate([background[name], values]) for name, values in table.items()}
             order = np.argsort(known)
             known, table = known[order], {name: values[order] for name, values in table.items()}
+        return self._rows_of(known, table, sought)
+
+    def _flat(self, table: dict[str, _Array], columns: tuple[str, ...]) -> dict[str, _Array]:
+        """Positions as those in a flat array."""
+        for name in columns:
+            if name.startswith("position"):
+                places = [table.pop(f"{name}-{axis}") for axis in range(len(self.extent))]
+                table[f"{name}-0"] = np.ravel_multi_index(tuple(places), self.extent)
+        return table
+
+    def _rows_of(self, known: _Array, table: dict[str, _Array], sought: _Array) -> dict[str, _Array]:
+        wanted = sought.astype(known.dtype, copy=False)
         rows = np.searchsorted(known, wanted)
         rows[rows == len(known)] = 0
         found = known[rows] == wanted if len(known) else np.zeros(wanted.shape, bool)
@@ -85,9 +117,9 @@ class _Groups:
         return values[0] if self.isScalar else values.reshape(self.index.shape)
 
     def positions(self, places: _Array) -> Any:
-        if self.array.size == 0:
+        if 0 in self.extent:
             raise _core.ParameterError("input: it has no voxels")
-        found = list(zip(*(each.tolist() for each in np.unravel_index(places, self.array.shape))))
+        found = list(zip(*(each.tolist() for each in np.unravel_index(places, self.extent))))
         return found[0] if self.isScalar else found
 
 
@@ -167,7 +199,7 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None, **options:
     """The mean index of the voxels of each label, weighted by their values: ``scipy.ndimage.center_of_mass``, for images
     of up to three dimensions."""
     groups = _Groups(input, labels, index, options)
-    ndim = groups.array.ndim
+    ndim = len(groups.extent)
     if not 1 <= ndim <= 3:
         raise _core.ParameterError(f"input: it has {ndim} dimensions; centers of 1 to 3 are found")
     found = groups.measure(("centroid_weighted",), flat=False)

@@ -87,6 +87,7 @@ class FakeCore:
     class DeviceArray:
         def __init__(self, data, shape, strides, kind, device, stream):
             assert device == 3
+            self.kind = kind
             size = np.dtype(kind).itemsize
             self.stream = stream
             self.array = np.lib.stride_tricks.as_strided(
@@ -110,6 +111,12 @@ class FakeCore:
 
     def summarise(self, array, options):
         return _core.summarise(np.ascontiguousarray(array.array), options)
+
+    def measure_on_device(self, labels, intensity, columns, spacing, options):
+        self.calls.append("measure")
+        other = None if intensity is None else np.ascontiguousarray(intensity.array)
+        return _core.measure(np.ascontiguousarray(labels.array), labels.kind, other, intensity.kind if intensity else "", columns, [],
+                             False, spacing, [], [], options)
 
 
 @pytest.fixture
@@ -210,8 +217,6 @@ def test_what_needs_the_memory_of_the_host_is_copied(random, core):
     assert np.array_equal(output.array, chunkwise.deconvolve(image, kernel, number_of_iterations=2)) and len(core.calls) == before
     with pytest.raises(ValueError, match="its shape"):
         chunkwise.deconvolve(x, kernel, number_of_iterations=2, output=Fake(image[1:].copy()))
-    table, expected = chunkwise.measure(Fake(labels), x), chunkwise.measure(labels, image)
-    assert all(np.array_equal(table[name], expected[name], equal_nan=True) for name in expected)
     assert np.array_equal(chunkwise.difference(image, Fake(image[::-1].copy())), chunkwise.difference(image, image[::-1]))
     assert chunkwise.statistics(x, backend="cpu") == chunkwise.statistics(image)
 
@@ -252,6 +257,42 @@ def test_outputs_of_functions_may_be_in_a_devices_memory(random, core):
     output = Fake(np.empty_like(image))
     assert skimage.morphology.dilation(Fake(image), out=output) is output
     assert np.array_equal(output.array, skimage.morphology.dilation(image))
+
+
+def check_measurements(labels, image, to_device):
+    """Those of arrays in a device's memory are those of arrays in the host's."""
+    ndimage = chunkwise.ndimage
+    there, x = to_device(labels), to_device(image)
+    for table, expected in ((chunkwise.measure(there, x, spacing=(2, 1, 0.5)), chunkwise.measure(labels, image, spacing=(2, 1, 0.5))),
+                            (chunkwise.measure(there[::2], columns="area"), chunkwise.measure(labels[::2], columns="area"))):
+        assert list(table) == list(expected)
+        assert all(np.array_equal(table[name], expected[name], equal_nan=True) for name in expected)
+    for index in (np.arange(1, int(labels.max()) + 1), 2):
+        for name in ("sum_labels", "mean", "variance", "standard_deviation", "minimum", "maximum", "minimum_position",
+                     "maximum_position", "extrema", "center_of_mass"):
+            function = getattr(ndimage, name)
+            assert str(function(x, there, index)) == str(function(image, labels, index)), name
+
+
+def test_labels_are_measured_on_the_device(random, core):
+    image = make_image(random, (12, 14, 16), "float32")
+    labels = chunkwise.label(image > image.mean())
+    check_measurements(labels, image, Fake)
+    assert core.calls == 22 * ["measure"]
+    # The CPU alone does these.
+    x, there = Fake(image), Fake(labels)
+    for call in (lambda x, labels: chunkwise.measure(labels, x, quantiles=(0.5,)), lambda x, labels: chunkwise.contacts(labels),
+                 lambda x, labels: chunkwise.measure(labels, x, backend="cpu"),
+                 lambda x, labels: {"": chunkwise.ndimage.median(x, labels, [1, 2])},
+                 lambda x, labels: {"": chunkwise.ndimage.mean(x, labels, [0, 1])},
+                 lambda x, labels: {"": chunkwise.ndimage.mean(x, labels)}):
+        table, expected = call(x, there), call(image, labels)
+        assert all(np.array_equal(table[name], expected[name], equal_nan=True) for name in expected)
+    doubles = image.astype(np.float64)
+    assert chunkwise.ndimage.mean(Fake(doubles), there, 1) == chunkwise.ndimage.mean(doubles, labels, 1)
+    assert len(core.calls) == 22
+    with pytest.raises(ValueError, match="devices"):
+        chunkwise.measure(there, x, devices=[1])
 
 
 def test_streams(random, core):
@@ -413,6 +454,7 @@ def test_on_a_gpu(random, to_device, to_host, kind):
             y = x + 1
         assert np.array_equal(to_host(f(y)), f(image + 1, backend="cpu")), f
     assert chunkwise.statistics(x) == chunkwise.statistics(image)
+    check_measurements(chunkwise.label(image > image.mean(), backend="cpu").astype(np.int32), image, to_device)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)

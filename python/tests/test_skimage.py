@@ -265,7 +265,7 @@ def test_boundaries_that_are_marked(random, seed, mode, dtype):
     labels = objects(random, shape).astype("int32")
     image = make_image(random, shape, dtype) if dtype[0] in "ui" else np.clip(make_image(random, shape, dtype), -1, 1)
     colored = np.stack([image] * 3, axis=-1)
-    # Of "outer" scikit-image's depend on the number that the background has.
+    # With "outer" scikit-image's depend on the number that the background has.
     other = {"background_label": int(labels.max())} if mode != "outer" else {}
     for given in ({}, {"color": (0, 1, 0)}, {"outline_color": (1, 0, 1)}, other):
         for each in (image, colored):

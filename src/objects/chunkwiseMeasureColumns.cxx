@@ -773,6 +773,14 @@ FindProperty(const std::string & name)
   throw ParameterError("Columns", name, "one of " + all);
 }
 
+/** Whether a column takes more than numbers of voxels and sums. */
+bool
+NeedsDetails(const std::string & name)
+{
+  const auto plain = { "label", "num_pixels", "area", "equivalent_diameter_area", "intensity_sum", "intensity_mean" };
+  return std::find(plain.begin(), plain.end(), name) == plain.end();
+}
+
 } // namespace
 
 PixelValue
@@ -839,7 +847,7 @@ GetDefaultProperties(bool hasIntensity)
 void
 SetPartsFor(const std::vector<std::string> & properties, MeasurementSettings & settings)
 {
-  settings.moments = settings.surfaces = settings.weighted = false;
+  settings.details = settings.moments = settings.surfaces = settings.weighted = false;
   for (const std::string & name : properties)
   {
     const MeasurementProperty & property = FindProperty(name);
@@ -847,6 +855,7 @@ SetPartsFor(const std::vector<std::string> & properties, MeasurementSettings & s
     {
       throw ParameterError("Columns", name, "possible without an image of intensities");
     }
+    settings.details = settings.details || NeedsDetails(name);
     settings.moments = settings.moments || property.needsMoments;
     settings.surfaces = settings.surfaces || property.needsSurfaces;
     settings.weighted = settings.weighted || property.needsWeighted;
@@ -863,9 +872,14 @@ Measurements::State::Prepare()
   meter.Take((rows.GetSize() - order.capacity()) * sizeof(std::uint32_t));
   order.resize(rows.GetSize());
   std::iota(order.begin(), order.end(), std::uint32_t{ 0 });
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return IsBefore(settings.labelKind, rows.GetLabels()[a], rows.GetLabels()[b]);
-  });
+  const std::uint64_t sign = IsSigned(settings.labelKind) ? std::uint64_t{ 1 } << 63 : 0;
+  const auto          isBefore = [&](std::uint32_t a, std::uint32_t b) {
+    return (rows.GetLabels()[a] ^ sign) < (rows.GetLabels()[b] ^ sign);
+  };
+  if (!std::is_sorted(order.begin(), order.end(), isBefore))
+  {
+    std::sort(order.begin(), order.end(), isBefore);
+  }
   sumsFit = settings.hasIntensity && !IsFloatingPoint(settings.intensityKind);
   const RowReader reader(settings, rows.GetLayout(), MeasurementSpace());
   for (std::uint32_t slot = 0; sumsFit && slot < rows.GetSize(); ++slot)
@@ -888,19 +902,43 @@ Measurements::State::GetRange(std::int64_t begin, std::int64_t end) const
 
 MeasurementTable
 Measurements::MakeTable(const MeasurementSpace & space, const std::vector<std::string> & properties, std::int64_t begin,
-                        std::int64_t end) const
+                        std::int64_t end, Executor * executor) const
 {
   const MeasurementSettings & settings = m_State->settings;
   MeasurementTable            table;
   m_State->Prepare();
-  const auto  range = m_State->GetRange(begin, end);
+  const auto             range = m_State->GetRange(begin, end);
+  constexpr std::int64_t rowsOfPart = 256;
+  const auto             first = static_cast<std::int64_t>(range.first);
+  const auto             last = static_cast<std::int64_t>(range.second);
+  const std::int64_t     parts = (last - first + rowsOfPart - 1) / rowsOfPart;
+  if (executor && parts > 1)
+  {
+    std::vector<MeasurementTable> tables(static_cast<std::size_t>(parts));
+    executor->ParallelFor(parts, [&](std::int64_t i, unsigned int) {
+      const std::int64_t from = first + i * rowsOfPart;
+      tables[static_cast<std::size_t>(i)] = this->MakeTable(space, properties, from, std::min(from + rowsOfPart, last));
+    });
+    table = std::move(tables.front());
+    for (std::size_t i = 1; i < tables.size(); ++i)
+    {
+      for (std::size_t c = 0; c < table.size(); ++c)
+      {
+        const MeasurementColumn & more = tables[i][c];
+        table[c].reals.insert(table[c].reals.end(), more.reals.begin(), more.reals.end());
+        table[c].integers.insert(table[c].integers.end(), more.integers.begin(), more.integers.end());
+      }
+    }
+    return table;
+  }
   const auto  at = [&](std::size_t i) { return m_State->order.begin() + static_cast<std::ptrdiff_t>(i); };
   ColumnMaker maker(settings, m_State->rows, space, { at(range.first), at(range.second) }, m_State->sumsFit);
   for (const std::string & name : properties)
   {
     const MeasurementProperty & property = FindProperty(name);
     if ((property.needsIntensity && !settings.hasIntensity) || (property.needsSurfaces && !settings.surfaces) ||
-        (property.needsMoments && !settings.moments) || (property.needsWeighted && !settings.weighted))
+        (property.needsMoments && !settings.moments) || (property.needsWeighted && !settings.weighted) ||
+        (NeedsDetails(name) && !m_State->rows.GetLayout().details))
     {
       throw ParameterError("Columns", name, "among what was measured");
     }

@@ -13,8 +13,6 @@ namespace chunkwise
 namespace
 {
 
-constexpr std::int64_t Nowhere = std::numeric_limits<std::int64_t>::max();
-
 /** Labels below are found in an array from the beginning on. */
 constexpr std::uint64_t AlwaysDense = 4096;
 
@@ -181,35 +179,6 @@ LabelSlots::Clear(const std::vector<std::uint64_t> & labels)
   m_Count = 0;
 }
 
-MeasureLayout::MeasureLayout(const MeasurementSettings & settings)
-  : dimension(settings.dimension)
-  , moments(settings.moments)
-  , surfaces(settings.surfaces)
-  , contacts(settings.contacts)
-  , intensity(settings.hasIntensity)
-  , isReal(settings.hasIntensity && IsFloatingPoint(settings.intensityKind))
-  , weighted(settings.hasIntensity && settings.weighted)
-{
-  upper = lower + dimension;
-  sums = upper + dimension;
-  products = sums + 2 * dimension;
-  faces = products + (moments ? dimension * (dimension + 1) : 0);
-  euler = faces + (surfaces ? dimension : 0);
-  minimum = euler + (surfaces ? 1 : 0);
-  maximum = minimum + (intensity ? 2 : 0);
-  specials = maximum + (intensity ? 2 : 0);
-  digits = specials + (isReal ? 4 : 0);
-  words = this->GetWords();
-}
-
-void
-MeasureLayout::SetDigits(int newLow, int newHigh)
-{
-  low = newLow;
-  high = newHigh;
-  words = this->GetWords();
-}
-
 MeasureRows::MeasureRows(const MeasurementSettings & settings, MeasureMeter & meter)
   : m_Layout(settings)
   , m_Slots(meter)
@@ -239,22 +208,7 @@ MeasureRows::AddRow(std::uint64_t label)
   m_Slots.Add(label, slot);
   m_Labels.push_back(label);
   std::int64_t * const row = this->GetRow(slot);
-  std::fill_n(row, words, std::int64_t{ 0 });
-  row[MeasureLayout::label] = static_cast<std::int64_t>(label);
-  row[MeasureLayout::first] = Nowhere;
-  for (int a = 0; a < m_Layout.dimension; ++a)
-  {
-    row[MeasureLayout::lower + a] = Nowhere;
-  }
-  if (m_Layout.intensity)
-  {
-    row[m_Layout.minimum] = -1; // the largest ordinal
-    row[m_Layout.minimum + 1] = row[m_Layout.maximum + 1] = Nowhere;
-  }
-  if (m_Layout.isReal)
-  {
-    row[m_Layout.specials + 3] = Nowhere;
-  }
+  m_Layout.Begin(row, label);
   return slot;
 }
 
@@ -277,7 +231,7 @@ MeasureRows::Widen(int low, int high)
     }
     const int shift = m_Layout.low - low;
     std::copy_n(from + m_Layout.GetSum(), digits, to + wide.GetSum() + shift);
-    std::copy_n(from + m_Layout.GetSquares(), 2 * digits, to + wide.GetSquares() + 2 * shift);
+    std::copy_n(from + m_Layout.GetSquares(), m_Layout.details ? 2 * digits : 0, to + wide.GetSquares() + 2 * shift);
     for (int a = 0; m_Layout.weighted && a < m_Layout.dimension; ++a)
     {
       std::copy_n(from + m_Layout.GetWeighted(a), digits + 2, to + wide.GetWeighted(a) + shift);
@@ -312,7 +266,10 @@ MeasureRows::PassCarriesOn()
   {
     std::int64_t * const row = this->GetRow(static_cast<std::uint32_t>(slot));
     Carry(row + m_Layout.GetSum(), digits);
-    Carry(row + m_Layout.GetSquares(), 2 * digits);
+    if (m_Layout.details)
+    {
+      Carry(row + m_Layout.GetSquares(), 2 * digits);
+    }
     for (int a = 0; m_Layout.weighted && a < m_Layout.dimension; ++a)
     {
       Carry(row + m_Layout.GetWeighted(a), digits + 2);
@@ -323,78 +280,27 @@ MeasureRows::PassCarriesOn()
 void
 MeasureRows::Merge(const MeasureRows & other)
 {
-  const MeasureLayout & from = other.m_Layout;
-  if (from.low < from.high && (m_Layout.low == m_Layout.high || from.low < m_Layout.low || from.high > m_Layout.high))
-  {
-    this->Widen(from.low, from.high);
-  }
+  this->NeedDigits(other.m_Layout.low, other.m_Layout.high);
   for (std::size_t i = 0; i < other.m_Labels.size(); ++i)
   {
-    const std::int64_t * const theirs = other.GetRow(static_cast<std::uint32_t>(i));
-    std::int64_t * const       ours = this->GetRow(this->FindOrAdd(other.m_Labels[i]));
-    ours[MeasureLayout::count] += theirs[MeasureLayout::count];
-    ours[MeasureLayout::first] = std::min(ours[MeasureLayout::first], theirs[MeasureLayout::first]);
-    for (int a = 0; a < m_Layout.dimension; ++a)
-    {
-      const int lower = MeasureLayout::lower + a;
-      ours[lower] = std::min(ours[lower], theirs[lower]);
-      ours[m_Layout.upper + a] = std::max(ours[m_Layout.upper + a], theirs[m_Layout.upper + a]);
-    }
-    for (int word = m_Layout.sums; word < m_Layout.faces; word += 2)
-    {
-      AddWide(ours + word, LoadWide(theirs + word));
-    }
-    for (int word = m_Layout.faces; word < m_Layout.minimum; ++word)
-    {
-      ours[word] += theirs[word];
-    }
-    if (!m_Layout.intensity)
-    {
-      continue;
-    }
-    const auto takeExtremum = [&](int word, bool isLess, bool isEqual) {
-      if (isLess || (isEqual && theirs[word + 1] < ours[word + 1]))
-      {
-        ours[word] = theirs[word];
-        ours[word + 1] = theirs[word + 1];
-      }
-    };
-    const auto ordinal = [](const std::int64_t * row, int word) { return static_cast<std::uint64_t>(row[word]); };
-    takeExtremum(m_Layout.minimum,
-                 ordinal(theirs, m_Layout.minimum) < ordinal(ours, m_Layout.minimum),
-                 theirs[m_Layout.minimum] == ours[m_Layout.minimum]);
-    takeExtremum(m_Layout.maximum,
-                 ordinal(theirs, m_Layout.maximum) > ordinal(ours, m_Layout.maximum),
-                 theirs[m_Layout.maximum] == ours[m_Layout.maximum]);
-    if (m_Layout.isReal)
-    {
-      for (int word = m_Layout.specials; word < m_Layout.specials + 3; ++word)
-      {
-        ours[word] += theirs[word];
-      }
-      ours[m_Layout.specials + 3] = std::min(ours[m_Layout.specials + 3], theirs[m_Layout.specials + 3]);
-    }
-    const int digits = from.high - from.low;
-    if (digits == 0)
-    {
-      continue;
-    }
-    const int  shift = from.low - m_Layout.low;
-    const auto add = [&](int ourWord, int ourDigits, int theirWord, int theirDigits, int offset) {
-      for (int d = 0; d < theirDigits; ++d)
-      {
-        ours[ourWord + offset + d] += theirs[theirWord + d];
-      }
-      Carry(ours + ourWord, ourDigits);
-    };
-    const int ourDigits = m_Layout.high - m_Layout.low;
-    add(m_Layout.GetSum(), ourDigits, from.GetSum(), digits, shift);
-    add(m_Layout.GetSquares(), 2 * ourDigits, from.GetSquares(), 2 * digits, 2 * shift);
-    for (int a = 0; m_Layout.weighted && a < m_Layout.dimension; ++a)
-    {
-      add(m_Layout.GetWeighted(a), ourDigits + 2, from.GetWeighted(a), digits + 2, shift);
-    }
+    this->MergeRow(other.m_Layout, other.GetRow(static_cast<std::uint32_t>(i)));
   }
+}
+
+void
+MeasureRows::NeedDigits(int low, int high)
+{
+  if (low < high && (m_Layout.low == m_Layout.high || low < m_Layout.low || high > m_Layout.high))
+  {
+    this->Widen(low, high);
+  }
+}
+
+void
+MeasureRows::MergeRow(const MeasureLayout & from, const std::int64_t * theirs)
+{
+  const std::uint32_t slot = this->FindOrAdd(static_cast<std::uint64_t>(theirs[MeasureLayout::label]));
+  m_Layout.Add(this->GetRow(slot), from, theirs);
 }
 
 void
@@ -683,6 +589,12 @@ MeasurementNeeds::GetBytes(unsigned int concurrency, std::size_t quantiles) cons
     state.BytesOfRows(labels, words) + (settings.contacts ? BytesOfContacts(contacts) : 0) + plane + 1024;
   const auto    width = static_cast<std::uint64_t>(std::min<std::int64_t>(settings.extent[0], LongestMeasuredRow));
   std::uint64_t bytes = tables;
+  // Small images have fewer parts than there are threads.
+  const Box whole = Box::FromExtent(settings.extent);
+  if (whole.NumberOfVoxels() < std::int64_t{ 1 } << 22)
+  {
+    concurrency = std::min(concurrency, static_cast<unsigned int>(CutIntoParts(whole, concurrency).size()));
+  }
   // Workers take what they may of the memory.
   for (int i = 0; i < 64; ++i)
   {

@@ -2,11 +2,9 @@
 #ifndef chunkwiseMeasureTable_h
 #define chunkwiseMeasureTable_h
 
-#include "chunkwiseExactDigits.h"
-#include "chunkwiseMeasurements.h"
+#include "chunkwiseMeasureLayout.h"
 
 #include <atomic>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -130,79 +128,6 @@ private:
   CountedBytes               m_Bytes;
 };
 
-/** The layout of a row. Sums of intensities are digits (chunkwiseExactDigits.h) from number `low` to `high`,
- * of squares from 2 low to 2 high, weighted ones from low to high + 2: all rows have the same, as many as intensities
- * need.
- */
-struct MeasureLayout
-{
-  explicit MeasureLayout(const MeasurementSettings & settings);
-  void
-  SetDigits(int newLow, int newHigh);
-
-  int  dimension;
-  bool moments;
-  bool surfaces;
-  bool contacts;
-  bool intensity;
-  bool isReal;
-  bool weighted;
-
-  // First words.
-  static constexpr int label = 0;
-  static constexpr int count = 1;
-  static constexpr int first = 2;
-  static constexpr int lower = 3;
-  int                  upper;
-  int                  sums;     ///< of coordinates, 128 bits
-  int                  products; ///< xx, xy, yy, xz, yz, zz, 128 bits
-  int                  faces;    ///< toward lower neighbors with another label, for each axis
-  int                  euler;
-  int                  minimum; ///< ordinal, and where it is first
-  int                  maximum;
-  int                  specials; ///< NaN, infinities, negative infinities, the first NaN
-  int                  digits;
-  int                  words;
-  int                  low{ 0 };
-  int                  high{ 0 };
-
-  int
-  GetSum() const
-  {
-    return digits;
-  }
-  int
-  GetSquares() const
-  {
-    return digits + (high - low);
-  }
-  int
-  GetWeighted(int axis) const
-  {
-    return digits + 3 * (high - low) + axis * (high - low + 2);
-  }
-  int
-  GetWords() const
-  {
-    return digits + (intensity ? 3 * (high - low) + (weighted ? dimension * (high - low + 2) : 0) : 0);
-  }
-};
-
-inline Int128
-LoadWide(const std::int64_t * words)
-{
-  Int128 value = 0;
-  std::memcpy(&value, words, sizeof(value));
-  return value;
-}
-
-inline void
-AddWide(std::int64_t * words, Int128 value)
-{
-  value += LoadWide(words);
-  std::memcpy(words, &value, sizeof(value));
-}
-
 /** Rows by label. */
 class MeasureRows
 {
@@ -262,6 +187,10 @@ public:
   void
   AddToSquares(std::uint32_t slot, int i, std::int64_t part)
   {
+    if (!m_Layout.details)
+    {
+      return;
+    }
     this->NeedDigit(i / 2);
     this->GetRow(slot)[m_Layout.GetSquares() + i - 2 * m_Layout.low] += part;
   }
@@ -279,6 +208,12 @@ public:
   /** Rows whose carries have been passed on. */
   void
   Merge(const MeasureRows & other);
+  /** Digits from `low` to `high`, and what rows have already. */
+  void
+  NeedDigits(int low, int high);
+  /** A row whose numbers fit the digits that are here. */
+  void
+  MergeRow(const MeasureLayout & from, const std::int64_t * theirs);
   void
   Clear();
 

@@ -188,6 +188,10 @@ AddIntensities(MeasureRows & rows, std::uint32_t slot, const TPixel * run, std::
     const auto            find = [&](auto && matches) {
       return linear + begin + (std::find_if(voxels, voxels + n, matches) - voxels);
     };
+    if (!layout.details && std::is_integral<TPixel>::value)
+    {
+      continue;
+    }
     std::uint64_t least = statistics.GetMinimum();
     std::uint64_t most = statistics.GetMaximum();
     bool          hasNumbers = true;
@@ -205,6 +209,10 @@ AddIntensities(MeasureRows & rows, std::uint32_t slot, const TPixel * run, std::
       const std::uint64_t bottom = OrdinalOf(-std::numeric_limits<TPixel>::infinity());
       least = statistics.negativeInfinities > 0 ? bottom : statistics.finite > 0 ? least : top;
       most = statistics.positiveInfinities > 0 ? top : statistics.finite > 0 ? most : bottom;
+    }
+    if (!layout.details)
+    {
+      continue;
     }
     const auto isAt = [&](std::uint64_t ordinal) {
       return find([ordinal](TPixel v) { return OrdinalOf(v) == ordinal && v == v; });
@@ -262,6 +270,10 @@ AddRun(MeasureRows & rows, const LabelRun & run, const Coordinates & at, std::in
   const std::int64_t    length = run.end - run.begin;
   const std::int64_t    here[MaxSpatialAxes] = { at[0] + run.begin, at[1], at[2] };
   row[MeasureLayout::count] += length;
+  if (!layout.details)
+  {
+    return;
+  }
   row[MeasureLayout::first] = std::min(row[MeasureLayout::first], linear + run.begin);
   Int128 sums[MaxSpatialAxes];
   for (int a = 0; a < layout.dimension; ++a)
@@ -760,8 +772,8 @@ Measurements::Add(const Measurements & other)
   const MeasurementSettings & a = m_State->settings;
   const MeasurementSettings & b = other.m_State->settings;
   if (a.extent != b.extent || a.labelKind != b.labelKind || a.hasIntensity != b.hasIntensity ||
-      a.intensityKind != b.intensityKind || a.moments != b.moments || a.surfaces != b.surfaces ||
-      a.weighted != b.weighted || a.contacts != b.contacts || a.dimension != b.dimension)
+      a.intensityKind != b.intensityKind || a.details != b.details || a.moments != b.moments ||
+      a.surfaces != b.surfaces || a.weighted != b.weighted || a.contacts != b.contacts || a.dimension != b.dimension)
   {
     throw ParameterError("measurements of different settings do not add up");
   }

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseDeviceImage.h"
 #include "chunkwiseError.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseLabelSelection.h"
@@ -7,6 +8,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -35,15 +37,17 @@ template <typename TLabel, typename TPixel>
 class Trial
 {
 public:
-  Trial(std::mt19937 & random, const Coordinates & shape, int axes, bool special)
+  /** `far`: some labels lie far from the others. Else there is only the image, without what the definitions say. */
+  Trial(std::mt19937 & random, const Coordinates & shape, int axes, bool special, bool far = true)
     : extent(shape)
     , dimension(axes)
   {
     const auto voxels = static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels());
     // Few values, so that objects have neighbors; some far away, and of both signs.
-    std::vector<TLabel> values{
-      0, 1, 2, 3, 7, std::numeric_limits<TLabel>::max(), std::numeric_limits<TLabel>::lowest()
-    };
+    std::vector<TLabel> values{ 0, 1, 2, 3, 7 };
+    values.push_back(far ? std::numeric_limits<TLabel>::max() : TLabel(40));
+    values.push_back(far ? std::numeric_limits<TLabel>::lowest()
+                         : static_cast<TLabel>(std::is_signed_v<TLabel> ? -9 : 90));
     const int stickiness = static_cast<int>(random() % 6);
     for (std::size_t i = 0; i < voxels; ++i)
     {
@@ -64,7 +68,10 @@ public:
       }
       intensities.push_back(value);
     }
-    this->Define();
+    if (far)
+    {
+      this->Define();
+    }
   }
 
   TLabel
@@ -721,5 +728,231 @@ TEST(Measure, RefusesWhatItCannotMeasure)
   EXPECT_THROW(measured.MakeTable(MeasurementSpace(), { "colour" }), ParameterError);
   EXPECT_THROW(LabelQuantiles(measured, { 0.5 }), ParameterError);
 }
+
+/** Measurements by devices: a run of the manager, whose result is the CPU's. */
+class MeasuredByDevices : public KernelTest
+{
+protected:
+  ExecutionRequest
+  MakeRequest(const MeasurementSettings & settings, const BufferView & labels, const BufferView & values) const
+  {
+    ExecutionRequest request;
+    request.image = request.region = Box::FromExtent(settings.extent);
+    request.inputs = { labels };
+    if (settings.hasIntensity)
+    {
+      request.inputs.push_back(values);
+    }
+    request.backend = BackendChoice::CUDA;
+    return request;
+  }
+  MeasurementTable
+  MakeTable(const Measurements & measured) const
+  {
+    std::vector<std::string>    names;
+    const MeasurementSettings & settings = measured.GetSettings();
+    if (!settings.details && settings.hasIntensity)
+    {
+      return measured.MakeTable(SomeSpace(), { "label", "area", "intensity_sum", "intensity_mean" });
+    }
+    for (const MeasurementProperty & property : GetMeasurementProperties())
+    {
+      if ((settings.hasIntensity || !property.needsIntensity) && (settings.surfaces || !property.needsSurfaces) &&
+          (settings.moments || !property.needsMoments) && (settings.weighted || !property.needsWeighted))
+      {
+        names.emplace_back(property.name);
+      }
+    }
+    MeasurementTable table = measured.MakeTable(SomeSpace(), names);
+    const auto       threads = MakeThreadExecutor(3);
+    ExpectEqual(measured.MakeTable(SomeSpace(), names, 0, INT64_MAX, threads.get()), table);
+    return table;
+  }
+
+  /** Whole images, small budgets, boxes in any order, and images that lie on the device give the CPU's table. */
+  template <typename TLabel, typename TPixel>
+  void
+  Compare(std::mt19937 & random, const Trial<TLabel, TPixel> & image, MeasurementSettings settings,
+          std::size_t budget = 0)
+  {
+    settings.contacts = false;
+    const Box        whole = Box::FromExtent(image.extent);
+    const BufferView labels = image.ViewOf(image.labels.data(), PixelKindOf<TLabel>(), whole);
+    const BufferView values = image.ViewOf(image.intensities.data(), PixelKindOf<TPixel>(), whole);
+    const auto       executor = MakeThreadExecutor(1);
+    Measurements     right(settings);
+    right.Add(labels, settings.hasIntensity ? &values : nullptr, whole, *executor);
+    const MeasurementTable table = this->MakeTable(right);
+    ExecutionRequest       request = this->MakeRequest(settings, labels, values);
+    Manager &              manager = this->GetManager();
+    {
+      SCOPED_TRACE("whole");
+      Measurements measured(settings);
+      measured.Add(manager, request);
+      ASSERT_NO_FATAL_FAILURE(ExpectEqual(this->MakeTable(measured), table));
+    }
+    {
+      SCOPED_TRACE("chunks, then boxes");
+      Measurements measured(settings);
+      for (int a = 2; a >= 0; --a)
+      {
+        // The rest is cut off after a part along this axis.
+        ExecutionRequest part = request;
+        const auto       extent = static_cast<std::uint64_t>(request.region.Extent(a));
+        part.region.lower[a] = request.region.upper[a] =
+          request.region.lower[a] + static_cast<std::int64_t>(random() % extent);
+        part.budgets.device = budget;
+        measured.Add(manager, a == 0 ? request : part);
+        request.region.lower[a] = a == 0 ? part.region.lower[a] : request.region.lower[a];
+        request.region.upper[a] = a == 0 ? part.region.upper[a] : request.region.upper[a];
+        if (a == 0)
+        {
+          measured.Add(manager, part);
+        }
+      }
+      ASSERT_NO_FATAL_FAILURE(ExpectEqual(this->MakeTable(measured), table));
+    }
+    {
+      SCOPED_TRACE("on the device");
+      Device &                                  device = *manager.GetDevices()[0];
+      const StreamHandle                        stream = device.CreateStream();
+      std::vector<std::unique_ptr<DeviceImage>> there;
+      request = this->MakeRequest(settings, labels, values);
+      for (BufferView & input : request.inputs)
+      {
+        there.push_back(std::make_unique<DeviceImage>(device, input.kind, whole));
+        std::memcpy(there.back()->GetHostView().data, input.data, input.NumberOfBytes());
+        there.back()->Upload(stream);
+        input = there.back()->GetView();
+      }
+      device.Synchronize(stream);
+      device.DestroyStream(stream);
+      request.imageDevice = 0;
+      Measurements measured(settings);
+      measured.Add(manager, request);
+      ASSERT_NO_FATAL_FAILURE(ExpectEqual(this->MakeTable(measured), table));
+    }
+  }
+
+  template <typename TLabel, typename TPixel>
+  void
+  CompareSome(std::uint32_t seed)
+  {
+    std::mt19937      random(seed);
+    const Coordinates extents[] = { { { 70, 19, 67, 1, 1 } }, { { 5, 9, 2, 1, 1 } },   { { 33, 300, 1, 1, 1 } },
+                                    { { 64, 8, 32, 1, 1 } },  { { 700, 1, 1, 1, 1 } }, { { 1, 40, 3, 1, 1 } } };
+    for (const Coordinates & extent : extents)
+    {
+      SCOPED_TRACE(testing::Message() << PixelKindName(PixelKindOf<TLabel>()) << " "
+                                      << PixelKindName(PixelKindOf<TPixel>()) << " " << ToString(extent));
+      const int                   least = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1;
+      const int                   dimension = least + static_cast<int>(random() % static_cast<unsigned>(4 - least));
+      const Trial<TLabel, TPixel> image(random, extent, dimension, random() % 2 == 0, false);
+      MeasurementSettings         settings = image.GetSettings();
+      ASSERT_NO_FATAL_FAILURE(this->Compare(random, image, settings, 1 << 20));
+      settings.moments = random() % 2 == 0;
+      settings.surfaces = random() % 2 == 0;
+      settings.weighted = random() % 2 == 0;
+      settings.hasIntensity = random() % 4 != 0;
+      ASSERT_NO_FATAL_FAILURE(this->Compare(random, image, settings, 1 << 20));
+      settings = image.GetSettings();
+      SetPartsFor({ "label", "area", "intensity_sum", "intensity_mean" }, settings);
+      ASSERT_NO_FATAL_FAILURE(this->Compare(random, image, settings, 1 << 20));
+    }
+  }
+};
+
+TEST_P(MeasuredByDevices, HaveTheBitsOfTheCpu)
+{
+  this->CompareSome<std::uint8_t, std::uint8_t>(21);
+  this->CompareSome<std::int8_t, std::int8_t>(22);
+  this->CompareSome<std::uint16_t, std::uint16_t>(23);
+  this->CompareSome<std::int16_t, std::int16_t>(24);
+  this->CompareSome<std::uint32_t, std::uint32_t>(25);
+  this->CompareSome<std::int32_t, std::int32_t>(26);
+  this->CompareSome<std::uint64_t, float>(27);
+  this->CompareSome<std::int64_t, float>(28);
+}
+
+/** More labels in a block than it has rows for, long runs, and numbers of all sizes. */
+TEST_P(MeasuredByDevices, AreExactForManyLabelsAndAnyNumber)
+{
+  std::mt19937                random(31);
+  Trial<std::int32_t, float>  image(random, { { 40, 10, 40, 1, 1 } }, 3, false, false);
+  const MeasurementSettings   settings = image.GetSettings();
+  const std::size_t           n = image.labels.size();
+  const std::vector<float>    numbers = image.intensities;
+  const std::function<void()> labels[] = {
+    [&] {
+      for (std::size_t i = 0; i < n; ++i)
+      {
+        image.labels[i] = static_cast<int>(i % 1999) - 1000;
+      }
+    },
+    [&] { std::fill(image.labels.begin(), image.labels.end(), 77); },
+    [&] { std::generate(image.labels.begin(), image.labels.end(), [&] { return static_cast<int>(random() % 1500); }); },
+    // A large object, and many that have one voxel of each block row.
+    [&] {
+      for (std::size_t i = 0; i < n; ++i)
+      {
+        image.labels[i] = i % 3 == 0 ? 100 + static_cast<int>(i % 977) : 1;
+      }
+    }
+  };
+  for (const auto & set : labels)
+  {
+    set();
+    image.intensities = numbers;
+    ASSERT_NO_FATAL_FAILURE(this->Compare(random, image, settings));
+    for (float & value : image.intensities)
+    {
+      value = std::ldexp(value, static_cast<int>(random() % 200) - 130);
+    }
+    ASSERT_NO_FATAL_FAILURE(this->Compare(random, image, settings));
+  }
+}
+
+TEST_P(MeasuredByDevices, LeaveToTheCpuWhatTheyCannotMeasure)
+{
+  std::mt19937        random(41);
+  Manager &           manager = this->GetManager();
+  MeasurementSettings settings;
+  const auto          expectRefusal = [&](const auto & image, bool isMemory) {
+    const Box        whole = Box::FromExtent(image.extent);
+    const BufferView labels = image.ViewOf(image.labels.data(), settings.labelKind, whole);
+    const BufferView values = image.ViewOf(image.intensities.data(), settings.intensityKind, whole);
+    ExecutionRequest request = this->MakeRequest(settings, labels, values);
+    Measurements     refused(settings);
+    if (isMemory)
+    {
+      EXPECT_THROW(refused.Add(manager, request), BudgetError);
+    }
+    else
+    {
+      EXPECT_THROW(refused.Add(manager, request), ParameterError);
+    }
+    request.backend = BackendChoice::Auto;
+    Measurements measured(settings);
+    Measurements right(settings);
+    measured.Add(manager, request);
+    right.Add(labels, &values, whole, *MakeThreadExecutor(1));
+    ExpectEqual(this->MakeTable(measured), this->MakeTable(right));
+    request.image.upper[0] += 1;
+    EXPECT_THROW(measured.Add(manager, request), ParameterError);
+  };
+  const Coordinates                        extent{ { 20, 10, 10, 1, 1 } };
+  const Trial<std::uint32_t, std::uint8_t> far(random, extent, 3, false);
+  const Trial<std::uint32_t, double>       doubles(random, extent, 3, false, false);
+  settings = far.GetSettings();
+  expectRefusal(far, false); // contacts
+  settings.contacts = false;
+  expectRefusal(far, true);
+  settings = doubles.GetSettings();
+  settings.contacts = false;
+  expectRefusal(doubles, false);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fake, MeasuredByDevices, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, MeasuredByDevices, testing::Values(Place::Cuda));
 
 } // namespace

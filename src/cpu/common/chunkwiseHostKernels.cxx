@@ -4,6 +4,7 @@
 #include "chunkwiseDevice.h"
 #include "chunkwiseCpuDeconvolution.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseMeasureOperation.h"
 
 namespace chunkwise
 {
@@ -31,6 +32,7 @@ GetRegistry()
     RegisterHostDistance(*registry);
     RegisterHostLabel(*registry);
     RegisterHostLabelBoundary(*registry);
+    RegisterHostMeasure(*registry);
     RegisterHostLocalThreshold(*registry);
     RegisterHostBin(*registry);
     RegisterHostRearrange(*registry);

@@ -1,0 +1,215 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseError.h"
+#include "chunkwiseManager.h"
+#include "chunkwiseMeasureOperation.h"
+#include "chunkwiseMeasureTable.h"
+#include "chunkwisePartMonitor.h"
+#include "chunkwiseStatistics.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+std::uint64_t
+BitsOf(const PixelValue & label, PixelKind kind)
+{
+  return DispatchPixelKind(kind, [&](auto pixel) {
+    if constexpr (std::is_integral<decltype(pixel)>::value)
+    {
+      return BitsOfLabel(label.As<decltype(pixel)>());
+    }
+    return std::uint64_t{ 0 };
+  });
+}
+
+/** Sets the rows for all labels that may be there. */
+void
+SetRows(MeasureOperation & operation, Manager & manager, const ExecutionRequest & request, Monitor * monitor)
+{
+  const PixelKind kind = operation.settings.labelKind;
+  if (PixelSize(kind) == 1)
+  {
+    operation.firstLabel = kind == PixelKind::Int8 ? BitsOfLabel(std::int8_t{ -128 }) : 0;
+    operation.rows = 256;
+    return;
+  }
+  ExecutionRequest range = request;
+  range.operation = nullptr;
+  range.inputs.resize(1);
+  range.region = PadAndCrop(request.region, operation.GetHalo(request.image.Extents()), request.image);
+  const ImageStatistics statistics = ComputeStatistics(manager, range, monitor);
+  operation.firstLabel = BitsOf(statistics.GetMinimum(), kind);
+  const std::uint64_t last = BitsOf(statistics.GetMaximum(), kind) - operation.firstLabel;
+  // Many more numbers than voxels are a matter of memory, see Measurements::Add.
+  operation.rows = static_cast<std::int64_t>(std::min<std::uint64_t>(last, std::uint64_t{ 1 } << 40) + 1);
+}
+
+/** The digits that the numbers of a table use, and one more for carries: few of all that the summary has. */
+MeasureLayout
+NarrowLayout(const MeasureLayout & layout, const std::int64_t * table, std::int64_t rows)
+{
+  const int all = layout.high - layout.low;
+  int       low = all;
+  int       high = 0;
+  // `scale`: digits for one of the sum; `more`: further ones.
+  const auto look = [&](const std::int64_t * digits, int count, int scale, int more) {
+    // Those from the last one on that only repeat the sign.
+    int          end = count - 1;
+    std::int64_t sign = digits[end] == -1 ? 0xFFFFFFFF : 0;
+    const bool   isPlain = digits[end] == 0 || digits[end] == -1;
+    while (isPlain && end > 0 && digits[end - 1] == sign)
+    {
+      --end;
+    }
+    int begin = 0;
+    while (begin < end && digits[begin] == 0)
+    {
+      ++begin;
+    }
+    if (end > 0 || digits[0] != 0)
+    {
+      low = std::min(low, begin / scale);
+      high = std::max(high, end / scale + 1 - more);
+    }
+  };
+  for (std::int64_t i = 0; all > 0 && i < rows; ++i)
+  {
+    const std::int64_t * const row = table + i * layout.words;
+    if (layout.IsEmpty(row))
+    {
+      continue;
+    }
+    look(row + layout.GetSum(), all, 1, 0);
+    if (layout.details)
+    {
+      look(row + layout.GetSquares(), 2 * all, 2, 0);
+    }
+    for (int a = 0; layout.weighted && a < layout.dimension; ++a)
+    {
+      look(row + layout.GetWeighted(a), all + 2, 1, 2);
+    }
+  }
+  MeasureLayout narrow = layout;
+  if (low < all)
+  {
+    narrow.SetDigits(layout.low + std::min(low, all - 2), layout.low + std::min(std::max(high, low + 1) + 1, all));
+  }
+  else
+  {
+    narrow.SetDigits(0, 0);
+  }
+  return narrow;
+}
+
+} // namespace
+
+void
+Measurements::Summarise(const MeasureOperation & operation, std::int64_t * summary) const
+{
+  const MeasureRows & rows = m_State->rows;
+  const MeasureLayout layout = operation.GetLayout();
+  std::fill_n(summary, operation.rows * layout.words, std::int64_t{ 0 });
+  for (std::size_t i = 0; i < rows.GetSize(); ++i)
+  {
+    const std::int64_t * const measured = rows.GetRow(static_cast<std::uint32_t>(i));
+    if (rows.GetLayout().IsEmpty(measured))
+    {
+      continue;
+    }
+    const std::uint64_t  label = rows.GetLabels()[i];
+    std::int64_t * const row = summary + static_cast<std::int64_t>(label - operation.firstLabel) * layout.words;
+    layout.Begin(row, label);
+    layout.Add(row, rows.GetLayout(), measured);
+  }
+}
+
+void
+Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor * monitor)
+{
+  if (request.region.IsEmpty())
+  {
+    return;
+  }
+  State &                     state = *m_State;
+  const MeasurementSettings & settings = state.settings;
+  const bool                  hasImages = request.inputs.size() == (settings.hasIntensity ? 2u : 1u);
+  const std::string           objection = MeasureOperation::GetObjectionTo(settings);
+  const bool                  isResident = request.imageDevice >= 0;
+  const bool                  mustBeDevice = isResident || request.backend == BackendChoice::CUDA;
+  if (!hasImages || !(request.image == Box::FromExtent(settings.extent)))
+  {
+    throw ParameterError("the images to measure are others than those of the settings");
+  }
+  if (!objection.empty() && mustBeDevice)
+  {
+    throw ParameterError(objection);
+  }
+  const auto onHost = [&] {
+    std::unique_ptr<Executor> own;
+    if (!request.executor)
+    {
+      own = MakeThreadExecutor();
+    }
+    this->Add(request.inputs[0],
+              settings.hasIntensity ? &request.inputs[1] : nullptr,
+              request.region,
+              request.executor ? *request.executor : *own);
+    PartMonitor(monitor, 0, 1).UpdateProgress(1);
+  };
+  if (!objection.empty() || request.backend == BackendChoice::CPU || (manager.GetDevices().empty() && !mustBeDevice))
+  {
+    onHost();
+    return;
+  }
+  ExecutionRequest run = request;
+  const auto       operation = std::make_shared<MeasureOperation>();
+  operation->settings = settings;
+  PartMonitor first(monitor, 0, 0.4);
+  PartMonitor second(monitor, 0.4, 1);
+  SetRows(*operation, manager, request, &first);
+  try
+  {
+    // The table, and one for each chunk that a device computes.
+    const std::size_t bytes = operation->GetSummaryBytes(request.region, {}, PixelKind::UInt8);
+    CountedBytes      held(state.meter);
+    held.Take((1 + std::max<std::size_t>(1, isResident ? 1 : manager.GetDevices().size())) * bytes);
+    const std::int64_t most = std::min(std::max<std::int64_t>(4 * request.region.NumberOfVoxels(), 1 << 16),
+                                       std::int64_t{ 0xFFFFFFFE }); // rows are numbered with 32 bits
+    if (operation->rows > most)
+    {
+      throw BudgetError("labels from the least to the largest one would take " + std::to_string(bytes) +
+                          " bytes of a device's memory; there are more numbers between them than voxels",
+                        bytes,
+                        static_cast<std::size_t>(most) * (bytes / static_cast<std::size_t>(operation->rows)));
+    }
+    run.operation = operation;
+    const SideData      summary = manager.Summarise(run, &second);
+    const MeasureLayout layout = operation->GetLayout();
+    const auto *        row = reinterpret_cast<const std::int64_t *>(summary.data());
+    const MeasureLayout narrow = NarrowLayout(layout, row, operation->rows);
+    state.rows.NeedDigits(narrow.low, narrow.high);
+    for (std::int64_t i = 0; i < operation->rows; ++i, row += layout.words)
+    {
+      if (!layout.IsEmpty(row))
+      {
+        state.rows.MergeRow(layout, row);
+      }
+    }
+    state.planeIndex = -1;
+    state.isPrepared = false;
+  }
+  catch (const BudgetError &)
+  {
+    if (mustBeDevice)
+    {
+      throw;
+    }
+    onHost();
+  }
+}
+
+} // namespace chunkwise
