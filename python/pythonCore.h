@@ -45,7 +45,7 @@ public:
     }
     const bool tries = m_Alone < 4 * m_Together && ++m_Runs % RunsBetweenTries == 0;
     // Threads that wait for other processes may take longer than one thread took.
-    return m_Together < Short ? m_Alone <= m_Together || tries : m_Alone > 0 && m_Alone < Short;
+    return m_Together < Short ? m_Alone <= m_Together || tries : m_Alone > 0 && m_Alone <= m_Together;
   }
   void
   Add(bool isAlone, std::int64_t voxels, double seconds)
