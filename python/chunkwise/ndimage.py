@@ -1404,8 +1404,8 @@ _INTERPOLATIONS = {0: "nearest", 1: "linear", 3: "cubic"}
 _OUTSIDE = {"constant": "constant", "grid-constant": "grid-constant", "nearest": "nearest", "mirror": "mirror", "reflect": "reflect",
             "grid-mirror": "reflect", "grid-wrap": "grid-wrap"}
 _GRID_MODES = (*_OUTSIDE, "wrap")
-#: Voxels of padding after which the edge of a spline is that of the padding alone.
-_SPLINE_PADDING = 14
+#: Voxels of padding after which the edge of a spline is that of the padding alone, to the last digit of float32 and float64.
+_SPLINE_PADDING, _SPLINE_PADDING_OF_DOUBLE = 14, 28
 #: SciPy's, which is less for splines of higher orders: their results near the edge depend on it.
 _PADDING_OF_SCIPY = 12
 
@@ -1466,7 +1466,7 @@ def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval
         dtype = _wanted(image, output)
         place, outside = grid, mode
         if pads:
-            width = _SPLINE_PADDING if by_engine else _PADDING_OF_SCIPY
+            width = _PADDING_OF_SCIPY if not by_engine else _SPLINE_PADDING_OF_DOUBLE if dtype == np.float64 else _SPLINE_PADDING
             image = np.pad(image, width, **({"constant_values": cval} if mode == "grid-constant" else {"mode": "edge"}))
             place = grid.moved(width)
         if not by_engine:
@@ -1475,7 +1475,7 @@ def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval
             real = interpolate(image, place.part, place.shape, order, mode, cval, options.get("threads"))
         else:
             if place is not grid:
-                outside = "renormalized"
+                outside = "constant" if mode == "grid-constant" else "renormalized"
             if dtype == np.float64 and image.dtype == np.float32 and order:
                 image = image.astype(np.float64)
             is_kept = dtype == image.dtype or (dtype.kind == "f" and order)

@@ -34,6 +34,18 @@ def test_affine_transforms_are_those_of_scipy(order, mode):
                                        scipy.affine_transform(image, given, **keywords), atol=bound, rtol=bound)
 
 
+@pytest.mark.parametrize("mode", ["grid-constant", "nearest"])
+def test_splines_beyond_an_edge_are_those_of_an_image_with_a_wide_edge(mode):
+    scipy = pytest.importorskip("scipy.ndimage")
+    image, width = _image(23, 31), 120
+    wide = np.pad(image, width, **({"constant_values": 7.0} if mode == "grid-constant" else {"mode": "edge"}))
+    for offset in ((2.25, -4.5), (-19.75, 0.5), (0.0, 60.25)):
+        expected = scipy.shift(wide, offset, mode="mirror")[width:-width, width:-width]
+        np.testing.assert_allclose(ndi.shift(image, offset, mode=mode, cval=7.0), expected, atol=1e-10, rtol=0)
+    if mode == "grid-constant":
+        np.testing.assert_array_equal(ndi.shift(image, 80.25, mode=mode, cval=7.0), 7.0)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("order", [0, 1, 3])
 def test_zoom_shift_and_rotate_are_those_of_scipy(order, mode):
