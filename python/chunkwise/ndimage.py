@@ -39,6 +39,7 @@ from . import _core, filters
 from ._arrays import as_dtype, as_input, check_dtype, check_output, make_options, warn
 from ._containers import array_of, is_on_device, takes_device_arrays
 from ._filter import NOTED, Kernel, finished, foreseen, known, then
+from ._fourier import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
 from ._objects import (center_of_mass, extrema, find_objects, histogram, labeled_comprehension, maximum, maximum_position, mean, median,
                        minimum, minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 from ._quick import quick
@@ -51,7 +52,7 @@ __all__ = [
     "affine_transform", "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_hit_or_miss", "binary_opening",
     "binary_propagation", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d",
     "distance_transform_bf", "distance_transform_cdt", "distance_transform_edt", "extrema",
-    "find_objects", "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
+    "find_objects", "fourier_ellipsoid", "fourier_gaussian", "fourier_shift", "fourier_uniform", "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
     "generate_binary_structure", "generic_filter", "generic_filter1d", "generic_gradient_magnitude", "generic_laplace",
     "geometric_transform", "grey_closing", "grey_dilation",
     "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label", "labeled_comprehension", "laplace", "map_coordinates", "maximum", "maximum_filter",
@@ -64,11 +65,9 @@ __all__ = [
 
 _FUNCTIONS = ("scipy.ndimage has it. chunkwise.regions cuts an image of any size into regions with the voxels that their windows "
               "need, for a function of your own")
-_FOURIER = "np.fft.fftn of the image, the factor, and np.fft.ifftn; gaussian_filter and uniform_filter need no transform"
 #: Names of SciPy that are not here, and what to use instead.
 _INSTEAD = {
     "vectorized_filter": _FUNCTIONS,
-    "fourier_ellipsoid": _FOURIER, "fourier_gaussian": _FOURIER, "fourier_shift": _FOURIER, "fourier_uniform": _FOURIER,
     "watershed_ift": "chunkwise.watershed, which takes markers and a mask",
 }
 

@@ -365,8 +365,37 @@ def test_names_that_are_not_here():
         ndi.watershed_ift  # noqa: B018
     with pytest.raises(AttributeError, match="^chunkwise.ndimage has no median_filters$"):
         ndi.median_filters  # noqa: B018
-    assert not hasattr(ndi, "fourier_shift")
     assert not set(ndi._INSTEAD) & set(ndi.__all__) and set(ndi._INSTEAD) <= set(scipy_ndi.__all__)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "uniform", "shift", "ellipsoid"])
+@pytest.mark.parametrize("shape", [(1,), (31,), (16, 1), (9, 12), (6, 7, 5)])
+def test_factors_of_fourier_transforms_are_those_of_scipy(random, name, shape):
+    ours, theirs = (getattr(module, f"fourier_{name}") for module in (ndi, scipy_ndi))
+    image = random.normal(size=shape)
+    for size in (2.5, 61.0, tuple(1.5 + i for i in range(len(shape)))):
+        whole, half = np.fft.fftn(image), np.fft.rfft(image, axis=-1)
+        np.testing.assert_allclose(ours(whole, size), theirs(whole, size), atol=1e-9, rtol=0)
+        np.testing.assert_allclose(ours(half, size, shape[-1]), theirs(half, size, shape[-1]), atol=1e-9, rtol=0)
+        for dtype in ("int16", "float32", "complex64"):
+            given = np.ones(shape, dtype)
+            assert ours(given, size).dtype == theirs(given, size).dtype
+    output = np.empty(shape, np.complex64)
+    assert ours(image, 3.0, output=output) is output
+
+
+def test_factors_of_fourier_transforms_filter_periodic_images(random):
+    image = random.normal(size=(15, 16))
+    moved = np.fft.ifftn(ndi.fourier_shift(np.fft.fftn(image), (3, -2))).real
+    np.testing.assert_allclose(moved, np.roll(image, (3, -2), (0, 1)), atol=1e-12)
+    for given, named, words in (((1.0, 1.0, 1.0), {}, "sigma: 3 numbers for 2 axes"), (np.nan, {}, "sigma: nan is not finite"),
+                                (1.0, {"n": 0}, "n: "), (1.0, {"axis": 2}, "axis: 2"), (1.0, {"output": np.int32}, "output: int32")):
+        with pytest.raises(chunkwise.ParameterError, match=words):
+            ndi.fourier_gaussian(image, given, **named)
+    with pytest.raises(chunkwise.ParameterError, match="output: float64 cannot hold"):
+        ndi.fourier_gaussian(image.astype(complex), 1.0, output=np.float64)
+    with pytest.raises(chunkwise.ParameterError, match="input: it has 4 dimensions"):
+        ndi.fourier_ellipsoid(np.ones((2, 2, 2, 2)), 1.0)
 
 
 def test_integers_are_rounded_to_the_nearest(random):
