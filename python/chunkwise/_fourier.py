@@ -143,7 +143,7 @@ def fourier_ellipsoid(input: Any, size: Any, n: int = -1, axis: int = -1, output
     Parameters
     ----------
     input : array_like
-        Of 1 to 3 dimensions.
+        A transform of 1 to 3 dimensions.
     size : float, or one for each axis
         The diameter, in voxels.
 
