@@ -12,7 +12,7 @@ equal      same type and shape, equal integers, real numbers within rounding; in
 rounded    SciPy truncates real results to integers; ours are the nearest integers of SciPy's own real results. Sums of labelled
            integers are integers here, and real numbers there.
 undefined  SciPy's result is none: it stores numbers other than 0 and 1 in bool, reads a structure of real numbers as bytes,
-           gives distances where no voxel is 0, or a median of a label without voxels
+           gives distances where no voxel is 0, a median of a label without voxels, or ranks among NaN
 both raise both refuse the arguments
 refused    SciPy has a result, and ours says why it has none
 accepted   SciPy refuses the arguments, and ours has a result
@@ -206,6 +206,8 @@ class Counts:
         elif name.endswith("_tophat") and again[0].dtype == bool and again_given.get("structure") is not None:
             self.add(name, "undefined")
         elif name == "median" and has_unknown_label(name, again, again_given):
+            self.add(name, "undefined")
+        elif name in ("median_filter", "percentile_filter", "rank_filter") and again and np.isnan(again[0]).any():
             self.add(name, "undefined")
         elif name == "distance_transform_cdt" and np.asarray(again_given.get("metric", "")).dtype.kind == "f":
             self.add(name, "undefined")
