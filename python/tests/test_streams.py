@@ -84,9 +84,14 @@ def test_what_functions_raise_comes_out_and_nothing_runs_afterwards(random, fail
         step("read", where)
         array[...] = image[where]
 
-    with pytest.raises(KeyboardInterrupt if fails == "signal" else OSError) as error:
-        make_stream(filters.Mean(radius=1), image, least=60).run(
-            [read], lambda where, array: step("write", where), lambda part: step("progress", None))
+    # Shells start commands in the background with this signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt if fails == "signal" else OSError) as error:
+            make_stream(filters.Mean(radius=1), image, least=60).run(
+                [read], lambda where, array: step("write", where), lambda part: step("progress", None))
+    finally:
+        signal.signal(signal.SIGINT, before)
     ended = True
     assert fails == "signal" or str(error.value) == f"{fails} fails"
     result = np.zeros_like(image)
