@@ -2,7 +2,9 @@
 // Functions of scipy.ndimage over arrays in memory that are no filters of the engine.
 #include "pythonCore.h"
 
+#include "chunkwiseError.h"
 #include "chunkwiseFilters.h"
+#include "chunkwiseHostMemory.h"
 
 #include <nanobind/stl/optional.h>
 
@@ -115,8 +117,9 @@ ForEachRun(const T * row, std::int64_t n, TFunctor && f)
 
 /** For each label from 1 to `most` (0: the largest one) its box as a tuple of slices, or None. */
 nb::list
-FindBoxes(const DenseInput & labels, const std::string & kindName, std::uint64_t most, unsigned int threads)
+FindBoxes(const DenseInput & labels, const std::string & kindName, std::uint64_t most, const RunOptions & options)
 {
+  const unsigned int threads = options.threads;
   const PixelKind    kind = PixelKindFromName(kindName);
   const Rows         rows(Rows::ExtentsOf(labels));
   const std::size_t  dimension = labels.ndim();
@@ -138,10 +141,27 @@ FindBoxes(const DenseInput & labels, const std::string & kindName, std::uint64_t
     most = *std::max_element(largest.begin(), largest.end());
   }
   // Lower corners, and upper ones times -1: less is further out.
-  const std::size_t      numbers = 2 * dimension;
+  const std::size_t numbers = 2 * dimension;
+  const bool        isWide =
+    static_cast<double>(most) * static_cast<double>(numbers) > static_cast<double>(std::max(voxels, FewVoxels));
+  const double needed = static_cast<double>(most) * static_cast<double>(numbers * sizeof(std::int64_t)) *
+                        (isWide || voxels < FewVoxels ? 1 : workers);
+  // Few bytes need no look at the system's.
+  constexpr double    few = 1 << 26;
+  constexpr double    largest = 9e18;
+  const std::uint64_t limit = options.budgets.host > 0 ? options.budgets.host
+                              : needed <= few          ? static_cast<std::uint64_t>(few)
+                                                       : GetAvailableHostMemory();
+  if (needed > static_cast<double>(limit))
+  {
+    const auto bytes = static_cast<std::uint64_t>(std::min(needed, largest));
+    throw BudgetError("boxes of labels up to " + std::to_string(most) + " need " + std::to_string(bytes) +
+                        " bytes, and " + std::to_string(limit) + " may be used",
+                      bytes,
+                      limit);
+  }
   std::vector<Integers>  boxes(workers);
   constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
-  const bool             isWide = most * numbers > static_cast<std::uint64_t>(std::max(voxels, FewVoxels));
   const auto             scan = [&](std::int64_t begin, std::int64_t end, unsigned int worker) {
     boxes[worker].resize(most * numbers, none);
     Integers at = rows.At(begin);

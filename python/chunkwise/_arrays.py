@@ -106,6 +106,14 @@ def make_options(backend: str = "auto", devices: Sequence[int] | None = None, me
                               make_progress(progress))
 
 
+def threads_of_cpu(options: dict[str, Any]) -> int:
+    """The number of threads, 0 for all, of a function that the CPU alone computes; throws for options that are none."""
+    make_options(**options)
+    if options.get("backend", "auto") not in ("auto", "cpu") or options.get("devices"):
+        raise _core.ParameterError(f"backend: {options.get('backend', 'devices')!r}, and the CPU alone computes this")
+    return options.get("threads") or 0
+
+
 #: Types of NumPy that the engine computes as others: bool as 0 and 1.
 _AS_OTHERS = {"bool": "uint8", "float16": "float32"}
 

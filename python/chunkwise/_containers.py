@@ -5,6 +5,7 @@ None of these packages is imported here before an object of it is passed.
 """
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -237,23 +238,48 @@ def array_of(x: Any) -> np.ndarray[Any, Any]:
     return to_host(x) if is_on_device(x) else np.asarray(x)
 
 
+#: Parameters that take the array for a result.
+_RESULTS = ("out", "output", "distances", "indices")
+
+
 def takes_device_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function for arrays in a device's memory too: NumPy's are made of them, and results go back there."""
+    signature = inspect.signature(function)
 
     @wraps(function)
     def wrapped(*given: Any, **named: Any) -> Any:
         like = next((each for each in (*given, *named.values()) if is_on_device(each)), None)
         if like is None:
             return function(*given, **named)
-        output = next((named.pop(name) for name in ("out", "output") if is_on_device(named.get(name))), None)
-        result = function(*(to_host(each) if is_on_device(each) else each for each in given),
-                          **{name: to_host(each) if is_on_device(each) else each for name, each in named.items()})
-        if output is not None:
-            output[...] = to_device(result, output)
-            return output
-        if isinstance(result, tuple):
-            return tuple(to_device(each, like) if isinstance(each, np.ndarray) else each for each in result)
-        return to_device(result, like) if isinstance(result, np.ndarray) else result
+        # Arrays of results, and the callers' that they stand for.
+        targets: list[tuple[np.ndarray[Any, Any], Any]] = []
+
+        def host_of(name: str, value: Any) -> Any:
+            if not is_on_device(value):
+                return value
+            array = to_host(value)
+            if name in _RESULTS:
+                array = np.array(array)
+                targets.append((array, value))
+            return array
+
+        def back(value: Any) -> Any:
+            for array, caller in targets:
+                if value is array:
+                    return caller
+            is_new = isinstance(value, np.ndarray) and not any(value is each for each in (*given, *named.values()))
+            return to_device(value, like) if is_new else value
+
+        bound = signature.bind(*given, **named)
+        for name, value in bound.arguments.items():
+            kind = signature.parameters[name].kind
+            bound.arguments[name] = (
+                tuple(host_of(name, each) for each in value) if kind is inspect.Parameter.VAR_POSITIONAL else
+                {key: host_of(key, each) for key, each in value.items()} if kind is inspect.Parameter.VAR_KEYWORD else host_of(name, value))
+        result = function(*bound.args, **bound.kwargs)
+        for array, caller in targets:
+            caller[...] = to_device(array, caller)
+        return tuple(back(each) for each in result) if isinstance(result, tuple) else back(result)
 
     return wrapped
 

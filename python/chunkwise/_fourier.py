@@ -24,12 +24,14 @@ def _opened(input: Any, output: Any, dtypes: Sequence[np.dtype[Any]]) -> tuple[_
     image = np.asarray(opened(input)[0])
     if image.ndim == 0:
         raise _core.ParameterError("input: it has no dimensions")
+    is_complex = image.dtype.kind == "c"
     if output is None:
-        return image, image.dtype if image.dtype in dtypes else dtypes[-1]
-    dtype = check_output(output, image.shape).dtype if isinstance(output, np.ndarray) else np.dtype(output)
+        native = image.dtype.newbyteorder("=")
+        return image, native if native in dtypes else np.dtype(np.complex128) if is_complex else dtypes[-1]
+    dtype = (check_output(output, image.shape).dtype if isinstance(output, np.ndarray) else np.dtype(output)).newbyteorder("=")
     if dtype not in dtypes:
         raise _core.ParameterError(f"output: {dtype} is none of {', '.join(map(str, dtypes))}")
-    if image.dtype.kind == "c" and dtype.kind != "c":
+    if is_complex and dtype.kind != "c":
         raise _core.ParameterError(f"output: {dtype} cannot hold a complex result")
     return image, dtype
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._arrays import as_input, make_options
+from ._arrays import as_input, make_options, threads_of_cpu
 from ._containers import array_of, is_on_device, open_image
 from ._device import dtype_of
 from ._device import measure as measure_on_device
@@ -72,7 +72,7 @@ class _Groups:
         table = self._table(labels, array, columns, quantiles)
         known = table.pop("label")
         wanted = sought.astype(known.dtype, copy=False)
-        if len(known) == len(wanted) and (known == wanted).all() and known.dtype.kind == "i":
+        if len(known) == len(wanted) and (known == wanted).all() and known.dtype.kind == sought.dtype.kind == "i":
             return {"found": np.ones(len(known), bool), **table}
         if not sought.all():
             # The engine knows no object 0.
@@ -95,8 +95,8 @@ class _Groups:
         wanted = sought.astype(known.dtype, copy=False)
         rows = np.searchsorted(known, wanted)
         rows[rows == len(known)] = 0
-        found = known[rows] == wanted if len(known) else np.zeros(wanted.shape, bool)
-        found &= (sought >= 0) | (known.dtype.kind == "i")
+        # A conversion from signed to unsigned integers, or back, may have changed a number.
+        found = (known[rows] == wanted) & ((sought >= 0) == (wanted >= 0)) if len(known) else np.zeros(wanted.shape, bool)
         result = {"found": found}
         for name, values in table.items():
             column: _Array = values[rows] if len(known) else np.zeros(sought.shape, values.dtype)
@@ -216,14 +216,14 @@ def find_objects(input: Any, max_label: int = 0, **options: Any) -> list[tuple[s
     ``scipy.ndimage.find_objects``."""
     array = open_image(input).array
     kind = check_labels(array)
-    make_options(**options)
+    threads_of_cpu(options)
     most = max(int(max_label), 0)
     if array.size == 0:
         return [None] * most
     if array.ndim == 0:
         return [() if each == array else None for each in range(1, (most or max(int(array), 0)) + 1)]
     boxes: list[tuple[slice, ...] | None] = _core.find_boxes(np.ascontiguousarray(as_input(array, kind)), kind, most,
-                                                             options.get("threads") or 0)
+                                                             make_options(**options))
     return boxes
 
 
@@ -247,16 +247,19 @@ def value_indices(arr: Any, *, ignore_value: int | None = None) -> dict[int, tup
 
 def _of_labels(arrays: Sequence[_Array], of: _Array, sought: _Array) -> Iterator[list[_Array]]:
     """The numbers of flat arrays that belong to each of the labels that are sought."""
-    if len(sought) == 1:
-        yield [each[of == sought[0]] for each in arrays]
+    # NumPy compares signed with unsigned integers as real numbers, which have 53 bits.
+    numbers = sought.astype(of.dtype)
+    known = (numbers.astype(sought.dtype) == sought) & ((numbers >= 0) == (sought >= 0))
+    if len(numbers) == 1:
+        yield [each[(of == numbers[0]) & known[0]] for each in arrays]
         return
     # The least and the largest one leave out the voxels of most others.
-    among = (of >= sought.min(initial=0)) & (of <= sought.max(initial=0))
+    among = (of >= numbers.min(initial=0)) & (of <= numbers.max(initial=0))
     of = of[among]
     order = np.argsort(of, kind="stable")
     arrays, of = [each[among][order] for each in arrays], of[order]
-    for begin, end in zip(np.searchsorted(of, sought, "left"), np.searchsorted(of, sought, "right")):
-        yield [each[begin:end] for each in arrays]
+    for begin, end, is_known in zip(np.searchsorted(of, numbers, "left"), np.searchsorted(of, numbers, "right"), known):
+        yield [each[begin:end if is_known else begin] for each in arrays]
 
 
 def labeled_comprehension(input: Any, labels: Any, index: Any, func: Callable[..., Any], out_dtype: Any, default: Any,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core, filters
-from ._arrays import as_input, check_dtype, check_output
+from ._arrays import as_input, check_dtype, check_output, threads_of_cpu
 from ._containers import is_on_device, open_image
 from ._device import dtype_of as dtype_on_device
 from ._dispatch import runner_of
@@ -375,13 +375,17 @@ def rank_of_neighbors(image: np.ndarray[Any, Any], element: np.ndarray[Any, Any]
                       cval: Any, options: dict[str, Any]) -> Any:
     """Ranks over any footprint, of the extended image. NaN has no rank: among the m of n voxels that are numbers it is
     floor((rank + 1/2) (m - 1) / (n - 1)), as in the engine."""
+    threads = threads_of_cpu(options)
     target = check_output(output, image.shape) if isinstance(output, np.ndarray) else np.empty(image.shape, output)
     if image.size == 0:
         return target
     kind = check_dtype(image.dtype)
-    whole = np.ascontiguousarray(extend(as_input(image, kind), sides, cval))
+    try:
+        whole = np.ascontiguousarray(extend(as_input(image, kind), sides, cval))
+    except OverflowError:
+        raise _core.ParameterError(f"cval: {cval} is no value of {image.dtype}") from None
     strides = [whole.strides[side.axis] // whole.itemsize for side in sides]
     result = np.empty(image.shape, kind)
-    _core.find_ranks(whole, kind, (np.argwhere(element) @ strides).tolist(), result, rank, options.get("threads") or 0)
+    _core.find_ranks(whole, kind, (np.argwhere(element) @ strides).tolist(), result, rank, threads)
     target[...] = result
     return target

@@ -189,7 +189,7 @@ def _extents_of(edges: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
 
 def _edges_on_grid(operation: Any, grid: tuple[slice, ...], sizes: Any, chunks: Any, shape: tuple[int, ...]) -> list[list[int]]:
     """The ends of the chunks of a result on another grid: the caller's `chunks`, or the voxels that first need a further chunk of the
-    image, whose chunks have these `sizes`."""
+    image, whose chunks have these `sizes`, and between these no more than twice the longest of them."""
     extents = tuple(each.stop - each.start for each in grid)
     if chunks is not None or 0 in extents or 0 in shape:
         along = da.core.normalize_chunks(extents if chunks is None else chunks, extents, dtype=np.float64)
@@ -202,13 +202,29 @@ def _edges_on_grid(operation: Any, grid: tuple[slice, ...], sizes: Any, chunks: 
             place = tuple(slice(i, i + 1) if a == axis else slice(each.start, each.start + 1) for a, each in enumerate(grid))
             return region_of(operation, place, shape).input
 
-        moves = [b.start - a.start for a, b in zip(needed(whole.start), needed(whole.stop - 1))]
-        # The axis of the image along which voxels lie: axes may be permuted, and flipped.
+        # The axis of the image along which voxels lie: axes may be permuted, and flipped. Near an edge a voxel may need the whole axis.
+        extent = whole.stop - whole.start
+        inner = [whole.start + extent // 4, whole.start + (3 * extent) // 4]
+        moves = [b.start - a.start for a, b in zip(*map(needed, inner))]
         of = max(range(len(shape)), key=lambda a: abs(moves[a]))
         cuts = {whole.start, whole.stop}
-        for end in ends[of][1:-1] if moves[of] else ():
-            is_beyond = (lambda i: needed(i)[of].start >= end) if moves[of] > 0 else (lambda i: needed(i)[of].stop <= end)
-            cuts.add(bisect_left(range(whole.start, whole.stop), True, key=is_beyond) + whole.start)
+
+        def is_whole(i: int, of: int = of) -> bool:
+            return needed(i)[of].stop - needed(i)[of].start == shape[of]
+
+        if moves[of] and not any(map(is_whole, inner)):
+            first = bisect_left(range(whole.start, inner[0]), True, key=lambda i: not is_whole(i)) + whole.start
+            last = bisect_left(range(inner[1], whole.stop), True, key=is_whole) + inner[1]
+            for end in ends[of][1:-1]:
+                is_beyond = (lambda i: needed(i)[of].start >= end) if moves[of] > 0 else (lambda i: needed(i)[of].stop <= end)
+                cuts.add(bisect_left(range(first, last), True, key=is_beyond) + first)
+        elif moves[of]:
+            cuts.update(range(whole.start, whole.stop, max(sizes[of])))
+        # No chunk is much larger than those of the image.
+        most = 2 * max(sizes[of])
+        for begin, end in itertools.pairwise(sorted(cuts)):
+            parts = -(-(end - begin) // most)
+            cuts.update(begin + (end - begin) * part // parts for part in range(1, parts))
         edges.append(sorted(cuts))
     return edges
 

@@ -36,8 +36,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from . import _core, filters
-from ._arrays import as_dtype, as_input, check_dtype, check_output, make_options, warn
-from ._containers import array_of, is_on_device, takes_device_arrays
+from ._arrays import as_dtype, as_input, check_dtype, check_output, make_options, threads_of_cpu, warn
+from ._containers import array_of, is_on_device, takes_device_arrays, to_device, to_host
 from ._filter import NOTED, Kernel, finished, foreseen, known, then
 from ._fourier import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
 from ._objects import (center_of_mass, extrema, find_objects, histogram, labeled_comprehension, maximum, maximum_position, mean, median,
@@ -1090,6 +1090,8 @@ class _Binary:
             raise TypeError(f"iterations: {iterations!r} is not an integer") from None
         if mask is not None:
             mask = opened(mask)[0]
+            if is_on_device(mask) != is_on_device(image):
+                mask = to_device(mask, image) if is_on_device(image) else to_host(mask)
             if shape_of(mask) != shape_of(image):
                 raise _core.ParameterError(f"mask: its shape is {shape_of(mask)}, the input's is {shape_of(image)}")
             mask = mask if dtype_of(mask).kind == "b" else mask != 0
@@ -1102,7 +1104,7 @@ class _Binary:
         while True:
             result = self.repeated(1, dilates, self.border, image)
             if mask is not None:
-                result = np.where(mask, result, image)
+                result = (result & mask) | (image & ~mask)
             times -= 1
             if times == 0 or (is_in_memory(image) and np.array_equal(result, image)):
                 return result
@@ -1259,17 +1261,18 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
         if not np.array_equal(neighbors, np.flip(neighbors)):
             raise _core.ParameterError("structure: it is not symmetric about its center")
         if ndim > 3:
-            return _labels_of_many_axes(input, neighbors, output)
+            return _labels_of_many_axes(input, neighbors, output, options)
         given["structure"] = tuple(int(each) for each in neighbors.ravel())
     elif ndim > 3:
-        return _labels_of_many_axes(input, generate_binary_structure(ndim, 1), output)
+        return _labels_of_many_axes(input, generate_binary_structure(ndim, 1), output, options)
     into = output if output is not None else np.int32
     labels = known(filters.Label, **given)(input, output=into, **options)
     labels_and_count: tuple[Any, int] = then(labels, lambda found: (found, int(found.max()) if math.prod(shape_of(found)) else 0))
     return labels_and_count[1] if isinstance(output, np.ndarray) else labels_and_count  # type: ignore[return-value]
 
 
-def _labels_of_many_axes(input: Any, neighbors: np.ndarray[Any, Any], output: Any) -> tuple[Any, int]:
+def _labels_of_many_axes(input: Any, neighbors: np.ndarray[Any, Any], output: Any, options: dict[str, Any]) -> tuple[Any, int]:
+    threads_of_cpu(options)
     image, wrap = opened(input)
     if not is_in_memory(image):
         raise _core.ParameterError(f"input: it has {image.ndim} dimensions; objects are connected along three axes, and along more in arrays "
@@ -1278,10 +1281,15 @@ def _labels_of_many_axes(input: Any, neighbors: np.ndarray[Any, Any], output: An
     labels = np.zeros(image.shape, np.int64)
     before = [each for each in offsets if each < [0] * image.ndim]
     count: int = _core.label_voxels(np.ascontiguousarray(image != 0).view(np.uint8), before, labels) if labels.size else 0
+    dtype = (np.dtype(np.int32) if output is None else output.dtype if isinstance(output, np.ndarray) else
+             np.min_scalar_type(count) if isinstance(output, str) and output == "auto" else as_dtype(output))
+    most = 1 if dtype.kind == "b" else np.iinfo(dtype).max if dtype.kind in "iu" else count
+    if count > most:
+        raise _core.Error(f"output: {dtype} has labels up to {most}, and there are {count} objects")
     if isinstance(output, np.ndarray):
         _deliver(labels, output)
         return count  # type: ignore[return-value]
-    return wrap(labels.astype(np.int32 if output is None else as_dtype(output), copy=False)), count
+    return wrap(labels.astype(dtype, copy=False)), count
 
 
 def distance_transform_edt(input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False,
@@ -1445,7 +1453,7 @@ def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval
     image, wrap = opened(input)
     if is_on_device(image):
         if _stays_on_device(image, grid, output, order, mode, prefilter):
-            return _by_engine(image, grid, order, mode, cval, prefilter, output, options)
+            return _by_engine(image, grid, order, mode, _constant(cval, dtype_of(image)), prefilter, output, options)
         return takes_device_arrays(_resampled)(image, grid, output=output, order=order, mode=mode, cval=cval, prefilter=prefilter,
                                                options=options)
     if image.ndim == 0 or not grid.shape:
@@ -1471,7 +1479,7 @@ def _resampled(input: Any, grid: _Grid, output: Any, order: Any, mode: str, cval
         if not by_engine:
             if order > 1 and prefilter:
                 image = spline_filter(image, order, mode=mode, **options)
-            real = interpolate(image, place.part, place.shape, order, mode, cval, options.get("threads"))
+            real = interpolate(image, place.part, place.shape, order, mode, cval, threads_of_cpu(options))
         else:
             if place is not grid:
                 outside = "constant" if mode == "grid-constant" else "renormalized"
@@ -1496,6 +1504,7 @@ def _stays_on_device(image: Any, grid: _Grid, output: Any, order: Any, mode: str
     pads = prefilter and mode in ("nearest", "grid-constant")
     return (order in _INTERPOLATIONS and mode in _OUTSIDE and 0 not in shape and grid.is_of_engine(len(shape)) and grid.points is None
             and (order < 2 or not pads) and dtype.itemsize >= 1 + 3 * (dtype.kind == "f") and dtype.kind in ("f" if order else "fiu")
+            and not isinstance(output, np.ndarray)
             and (output is None or (dtype_of(output) if is_on_device(output) else as_dtype(output)) == dtype))
 
 
@@ -1715,7 +1724,7 @@ def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np
 
 
 def _coefficients(image: Any, order: int, axes: Sequence[Any], output: Any, mode: str, options: dict[str, Any]) -> Any:
-    image = np.asarray(image)
+    threads, image = threads_of_cpu(options), np.asarray(image)
     dtype = _complex_type(image.dtype, output) if image.dtype.kind == "c" else _wanted(image, output)
     values = np.array(image, np.complex128 if image.dtype.kind == "c" else np.float64, order="C")
     for axis in (axis_of(each, values.ndim) for each in axes):
@@ -1723,7 +1732,7 @@ def _coefficients(image: Any, order: int, axes: Sequence[Any], output: Any, mode
         if order > 1 and values.size and extent > 1:
             # Real and imaginary parts lie side by side.
             columns = values.view(np.float64).reshape(math.prod(values.shape[:axis]), extent, -1)
-            _core.filter_splines(columns, _SPLINE_POLES[order], _SPLINE_MODES[mode], options.get("threads") or 0)
+            _core.filter_splines(columns, _SPLINE_POLES[order], _SPLINE_MODES[mode], threads)
     return _deliver(values.astype(dtype, copy=False) if dtype.kind in "fc" else _to_integers(values, dtype, False), output)
 
 

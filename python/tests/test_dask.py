@@ -486,6 +486,17 @@ def test_grids_end_where_the_chunks_of_the_image_end():
         assert len(set(made.__dask_graph__()) - set(lazy.__dask_graph__())) == made.npartitions
 
 
+@pytest.mark.parametrize("mode", ["constant", "nearest", "mirror", "reflect", "grid-wrap"])
+def test_grids_are_cut_whatever_the_edge(random, mode):
+    image = random.integers(0, 200, (60, 90)).astype("float32")
+    lazy = da.from_array(image, chunks=(15, 30))
+    for call, least in ((lambda x: ndi.zoom(x, 2, order=1, mode=mode), (4, 3)), (lambda x: ndi.shift(x, 1.5, order=1, mode=mode), (4, 3)),
+                        (lambda x: ndi.zoom(x, 10, order=1, mode=mode), (20, 15))):
+        made = call(lazy)
+        assert made.numblocks >= least and all(each <= 60 for each in made.chunks[0])
+        np.testing.assert_array_equal(made.compute(), call(image))
+
+
 def test_functions_of_scipy_on_other_grids_are_lazy(random):
     image = random.integers(0, 200, (14, 15, 16)).astype("uint8")
     lazy = da.from_array(image, chunks=(6, 7, 16))

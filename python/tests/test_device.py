@@ -55,6 +55,15 @@ class Fake:
     def __mul__(self, other):
         return Fake(self.array * other)
 
+    def __and__(self, other):
+        return Fake(self.array & other.array)
+
+    def __or__(self, other):
+        return Fake(self.array | other.array)
+
+    def __invert__(self):
+        return Fake(~self.array)
+
     def __getitem__(self, where):
         return Fake(self.array[where])
 
@@ -257,6 +266,35 @@ def test_outputs_of_functions_may_be_in_a_devices_memory(random, core):
     output = Fake(np.empty_like(image))
     assert skimage.morphology.dilation(Fake(image), out=output) is output
     assert np.array_equal(output.array, skimage.morphology.dilation(image))
+    output = Fake(np.empty_like(image))
+    assert skimage.morphology.dilation(Fake(image), None, output) is output
+    assert np.array_equal(output.array, skimage.morphology.dilation(image))
+    host = np.empty_like(image)
+    assert skimage.morphology.dilation(Fake(image), out=host) is host and np.array_equal(host, skimage.morphology.dilation(image))
+
+
+@pytest.mark.parametrize("given,dtype", [("uint8", "float32"), ("float32", "uint8"), ("float32", "float32")])
+def test_outputs_in_a_devices_memory_have_their_own_type(random, core, given, dtype):
+    image = make_image(random, (12, 14), given)
+    points = random.random((2, 12, 14)) * 10
+    for name, arguments in (("map_coordinates", (points,)), ("shift", (0.5,)), ("spline_filter", (3,))):
+        expected = getattr(ndimage, name)(image, *arguments, output=np.dtype(dtype))
+        output = Fake(np.zeros(image.shape, dtype))
+        assert getattr(ndimage, name)(Fake(image), *arguments, output=output) is output
+        assert np.array_equal(output.array, expected), name
+        host = np.zeros(image.shape, dtype)
+        assert getattr(ndimage, name)(Fake(image), *arguments, output=host) is host
+        assert np.array_equal(host, expected), name
+        with pytest.raises(chunkwise.ParameterError, match="output: its shape"):
+            getattr(ndimage, name)(Fake(image), *arguments, output=Fake(np.zeros((3, 12, 14), dtype)))
+
+
+def test_masks_of_binary_filters_may_be_in_a_devices_memory(random, core):
+    image, mask = random.random((12, 14)) > 0.6, random.random((12, 14)) > 0.3
+    expected = ndimage.binary_dilation(image, iterations=2, mask=mask)
+    assert np.array_equal(ndimage.binary_dilation(Fake(image), iterations=2, mask=Fake(mask)).array, expected)
+    assert np.array_equal(ndimage.binary_dilation(Fake(image), iterations=2, mask=mask).array, expected)
+    assert np.array_equal(ndimage.binary_dilation(image, iterations=2, mask=Fake(mask)), expected)
 
 
 def check_measurements(labels, image, to_device):

@@ -483,3 +483,33 @@ def test_the_memory_that_stages_need_is_named_at_once(random):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # so little memory costs time
             call(caught.value.needed)
+
+
+def test_labels_of_64_bits_are_told_apart():
+    big = 2**53
+    labels = np.array([big, big + 1, big + 1, big + 2], np.uint64)
+    values, index = np.array([1.0, 2, 4, 8]), np.array([big, big + 1, big + 2])
+    assert ndi.labeled_comprehension(values, labels, index, np.sum, float, -1).tolist() == [1, 6, 8]
+    assert [each.sum() for each in ndi.histogram(values, 0, 10, 4, labels, index)] == [1, 2, 1]
+    assert ndi.sum_labels(values, labels, index).tolist() == [1, 6, 8]
+    signed = np.array([-5, -5, 1, 1])
+    unsigned = np.array([2**64 - 5, 1], np.uint64)
+    assert ndi.sum_labels(values, signed, unsigned).tolist() == [0, 12]
+    assert ndi.sum_labels(values, signed.view(np.uint64), np.array([-5, 1])).tolist() == [0, 12]
+    assert [each.sum() for each in ndi.histogram(values, 0, 10, 4, signed, unsigned)] == [0, 2]
+
+
+@pytest.mark.parametrize("labels,most", [(np.array([1, 2**63], "u8"), 0), (np.array([[1, 2**62]]), 0), (np.array([1, 2]), 2**63),
+                                         (np.array([[[[2**61]]]]), 0)])
+def test_objects_of_huge_labels_are_refused(labels, most):
+    with pytest.raises(chunkwise.Error, match="bytes"):
+        ndi.find_objects(labels, most)
+
+
+def test_boxes_of_objects_keep_the_budget():
+    labels = np.arange(1, 200001)
+    with pytest.raises(chunkwise.BudgetError) as error:
+        ndi.find_objects(labels, memory="1K")
+    assert len(ndi.find_objects(labels, memory=error.value.needed)) == 200000
+    with pytest.raises(chunkwise.ParameterError, match="backend: 'cuda'"):
+        ndi.find_objects(labels, backend="cuda")

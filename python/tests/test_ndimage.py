@@ -384,6 +384,37 @@ def test_factors_of_fourier_transforms_are_those_of_scipy(random, name, shape):
     assert ours(image, 3.0, output=output) is output
 
 
+@pytest.mark.parametrize("dtype", [">c8", ">c16", ">f4", "int16"])
+def test_factors_of_fourier_transforms_take_other_types(random, dtype):
+    given = (random.normal(size=(6, 7)) + 1j * random.normal(size=(6, 7))).astype(dtype)
+    result, expected = ndi.fourier_gaussian(given, 1.5), scipy_ndi.fourier_gaussian(given, 1.5)
+    assert np.iscomplexobj(result) == np.iscomplexobj(given)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+    assert ndi.fourier_gaussian(given.astype(np.clongdouble), 1.5).dtype == np.complex128
+
+
+def test_options_are_checked_where_numpy_computes(random):
+    image, footprint = random.normal(size=(4, 5, 6, 7)), np.ones((2, 1, 1, 3))
+    for call in (lambda **options: ndi.label(image > 0, **options), lambda **options: ndi.spline_filter(image, **options),
+                 lambda **options: ndi.zoom(image, 1.5, order=2, **options),
+                 lambda **options: ndi.median_filter(image, footprint=footprint, **options)):
+        with pytest.raises(TypeError, match="bogus"):
+            call(bogus=3)
+        for options, words in (({"threads": 0}, "threads: 0"), ({"threads": 5000}, "threads: 5000"), ({"backend": "cuda"}, "backend: 'cuda'")):
+            with pytest.raises(chunkwise.ParameterError, match=words):
+                call(**options)
+
+
+def test_labels_of_four_axes_fit_their_type():
+    image = np.zeros((8, 8, 8, 16), bool)
+    image[::2, ::2, ::2, ::2] = True
+    labels, count = ndi.label(image, output="auto")
+    assert count == 512 and labels.dtype == np.uint16 and labels.max() == 512
+    for output in (np.uint8, np.zeros(image.shape, np.uint8), bool):
+        with pytest.raises(chunkwise.Error, match="and there are 512 objects"):
+            ndi.label(image, output=output)
+
+
 def test_factors_of_fourier_transforms_filter_periodic_images(random):
     image = random.normal(size=(15, 16))
     moved = np.fft.ifftn(ndi.fourier_shift(np.fft.fftn(image), (3, -2))).real
