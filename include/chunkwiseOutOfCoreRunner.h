@@ -75,6 +75,13 @@ public:
   /** The least bytes of host memory that Run takes for the request. Throws ParameterError. */
   virtual std::uint64_t
   GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const = 0;
+  /** Bytes with which the same run over images in memory is worth it, beside the images: with fewer it would have less
+   * room than a run from file to file. 0: any. */
+  virtual std::uint64_t
+  GetBytesInMemory(const OutOfCoreRequest &) const
+  {
+    return 0;
+  }
   /** Throws ParameterError, and BudgetError with the bytes that are enough, before work starts; what a source or sink
    * throws; Error of the spool; Aborted. */
   virtual OutOfCoreReport

@@ -30,7 +30,8 @@ public:
 
   using SigmaArrayType = FixedArray<double, Superclass::ImageDimension>;
 
-  /** The standard deviation per axis; entries of axes that are not spatial are not used. Default: 1. */
+  /** The standard deviation per axis, above 0 for derivatives; entries of axes that are not spatial are not used.
+   * Default: 1. */
   itkSetMacro(SigmaArray, SigmaArrayType);
   itkGetConstReferenceMacro(SigmaArray, SigmaArrayType);
   void
@@ -52,7 +53,7 @@ public:
   itkGetConstMacro(UseImageSpacing, bool);
   itkBooleanMacro(UseImageSpacing);
 
-  /** The radius of the Gaussian, in sigmas; above 0. */
+  /** The radius of the Gaussian, in sigmas; above 0. Default: 4, if the filter does not say another. */
   itkSetMacro(Cutoff, double);
   itkGetConstMacro(Cutoff, double);
 

@@ -3,7 +3,6 @@
 #define itkRenormalizedLaplacianOfGaussianImageFilter_h
 
 #include "itkChunkwiseGaussianImageFilterBase.h"
-#include "itkFixedArray.h"
 
 namespace itk
 {

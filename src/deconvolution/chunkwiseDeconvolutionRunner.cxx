@@ -967,7 +967,10 @@ WithDeconvolutionRun(Manager & manager, const OutOfCoreRequest & request, bool u
 bool
 UsesDevices(Manager & manager, const OutOfCoreRequest & request)
 {
-  CheckDevicesOfRunner(manager, request);
+  if (request.backend != BackendChoice::CPU)
+  {
+    CheckDevices(manager, request.devices);
+  }
   const std::string objection = request.operation->GetObjectionToDevices();
   if (request.backend != BackendChoice::Auto)
   {

@@ -14,6 +14,7 @@ DescribeChunkwiseTask(const SignedMaurerDistanceMapImageFilter<TInput, TOutput> 
   task.filter = "distance";
   task.exact = false;
   task.mustBeFinite = true;
+  task.isPartWrong = true;
   task.parameters.Set("Features", "contour");
   task.parameters.Set("Background", chunkwise::PixelValue(filter.GetBackgroundValue()));
   task.parameters.Set("SquaredDistance", filter.GetSquaredDistance());

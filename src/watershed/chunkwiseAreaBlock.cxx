@@ -430,7 +430,8 @@ AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop 
   if (all >= Forest::Limit)
   {
     throw Error("components on faces of tiles are " + std::to_string(all) + ", more than " +
-                std::to_string(Forest::Limit) + " at a time");
+                std::to_string(Forest::Limit) +
+                " at a time; with a limit of memory the image is cut into smaller blocks");
   }
   m_Keys.resize(all);
   m_Areas.resize(all);

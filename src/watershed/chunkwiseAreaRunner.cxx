@@ -130,6 +130,12 @@ public:
     return planes >= m_All || !m_BlocksMeet ? block
                                             : block + std::max(block / (PartForTree - 1) + 1, nodes * BytesOfNode);
   }
+  /** Before ChoosePlanes: with these one block is the image, or there are as few of them as can be. */
+  std::uint64_t
+  GetBytesOfLargestBlocks() const
+  {
+    return this->BytesOf(m_Planes);
+  }
   std::uint64_t
   GetLeastBytes() const
   {
@@ -144,7 +150,6 @@ public:
   OutOfCoreReport
   Run()
   {
-    using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     this->ChoosePlanes();
     AreaBlock          block(m_Operation, m_Axis, m_Executor.GetConcurrency());
@@ -156,9 +161,10 @@ public:
     if (isJoined)
     {
       this->FindResultsOfPlanes(block, notes, blocks);
-      report.steps.emplace_back("joining blocks", std::chrono::duration<double>(Clock::now() - start).count());
+      report.steps.emplace_back("joining blocks", SecondsSince(start) - m_Reading);
     }
     const auto                 second = Clock::now();
+    const double               before = m_Reading;
     std::vector<std::uint64_t> border;
     for (std::int64_t i = 0; i < blocks; ++i)
     {
@@ -173,7 +179,10 @@ public:
       this->Store(i);
       ++m_Step;
     }
-    report.steps.emplace_back("writing results", std::chrono::duration<double>(Clock::now() - second).count());
+    report.steps.emplace_back("computing results", SecondsSince(second) - (m_Reading - before) - m_Writing);
+    report.reading = m_Reading;
+    report.writing = m_Writing;
+    report.waiting = m_Reading + m_Writing;
     report.spoolWritten = notes.GetBytesWritten();
     report.execution.backend = "cpu";
     report.execution.peakHost =
@@ -186,6 +195,8 @@ public:
   }
 
 private:
+  using Clock = std::chrono::steady_clock;
+
   void
   ChoosePlanes()
   {
@@ -216,6 +227,29 @@ private:
     return planes - (planes + 7) / 8;
   }
 
+  void
+  CheckAbort() const
+  {
+    if (m_Monitor && m_Monitor->ShouldAbort())
+    {
+      throw Aborted();
+    }
+  }
+  static double
+  SecondsSince(Clock::time_point start)
+  {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  /** Planes that are read together: whole units of a file, some 64 MiB. */
+  std::int64_t
+  GetPlanesAtOnce(const ImageAccess & access) const
+  {
+    constexpr std::int64_t bytes = std::int64_t{ 1 } << 26;
+    const std::int64_t     unit = std::max<std::int64_t>(1, access.unit[m_Axis]);
+    const std::int64_t     planes = bytes / (m_Plane * static_cast<std::int64_t>(PixelSize(m_Operation.inputKind)));
+    return access.wholeBoxes ? m_All : std::max<std::int64_t>(1, planes / unit) * unit;
+  }
+
   Box
   BoxOf(std::int64_t number) const
   {
@@ -233,10 +267,7 @@ private:
       const std::int64_t atOnce = 32 * static_cast<std::int64_t>(m_Executor.GetConcurrency());
       for (std::int64_t begin = 0; begin < count; begin += atOnce)
       {
-        if (m_Monitor && m_Monitor->ShouldAbort())
-        {
-          throw Aborted();
-        }
+        this->CheckAbort();
         m_Executor.ParallelFor(std::min(atOnce, count - begin),
                                [&](std::int64_t i, unsigned int worker) { body(begin + i, worker); });
       }
@@ -246,17 +277,32 @@ private:
       m_Monitor->UpdateProgress(m_Step / m_Steps);
     }
     m_View = block.Begin(this->BoxOf(number));
-    m_Request.sources.front()->Read(m_View.box, m_View);
+    const auto         start = Clock::now();
+    const std::int64_t step = this->GetPlanesAtOnce(m_Request.sources.front()->GetAccess());
+    Box                part = m_View.box;
+    for (; part.lower[m_Axis] < m_View.box.upper[m_Axis]; part.lower[m_Axis] = part.upper[m_Axis])
+    {
+      this->CheckAbort();
+      part.upper[m_Axis] = std::min(m_View.box.upper[m_Axis], (part.lower[m_Axis] / step + 1) * step);
+      BufferView to = m_View;
+      to.box = part;
+      to.data = static_cast<char *>(m_View.data) +
+                m_View.Offset(part.lower) * static_cast<std::int64_t>(PixelSize(m_View.kind));
+      m_Request.sources.front()->Read(part, to);
+    }
+    m_Reading += SecondsSince(start);
     block.Build(m_Loop);
   }
 
   void
   Store(std::int64_t number)
   {
-    const Box box = this->BoxOf(number);
+    const Box  box = this->BoxOf(number);
+    const auto start = Clock::now();
     if (m_Operation.outputKind == m_Operation.inputKind)
     {
       m_Request.sink->Write(box, m_View);
+      m_Writing += SecondsSince(start);
       return;
     }
     std::vector<unsigned char> converted(static_cast<std::size_t>(m_Plane) * PixelSize(m_Operation.outputKind));
@@ -271,6 +317,7 @@ private:
                     m_Plane);
       m_Request.sink->Write(plane, DenseView(converted.data(), m_Operation.outputKind, plane));
     }
+    m_Writing += SecondsSince(start);
   }
 
   /** The place in the notes of the last plane of the block before, and the first plane of the block. */
@@ -345,7 +392,8 @@ private:
     {
       throw BudgetError("components where blocks of the image meet need " + std::to_string(needed) +
                           " bytes of host memory, " +
-                          std::to_string(m_Request.hostBytes - this->BytesOfBlock(m_Planes)) + " are there for them",
+                          std::to_string(m_Request.hostBytes - this->BytesOfBlock(m_Planes)) + " are there for them; " +
+                          std::to_string(this->GetEnoughBytes()) + " bytes are enough for any image of this size",
                         this->GetEnoughBytes(),
                         m_Request.hostBytes);
     }
@@ -367,7 +415,18 @@ private:
   BufferView                      m_View{};
   double                          m_Steps{ 1 };
   double                          m_Step{ 0 };
+  double                          m_Reading{ 0 }; ///< seconds
+  double                          m_Writing{ 0 };
 };
+
+void
+CheckRequest(const Manager & manager, const OutOfCoreRequest & request)
+{
+  if (request.backend != BackendChoice::CPU)
+  {
+    CheckDevices(manager, request.devices);
+  }
+}
 
 class AreaRunner : public OutOfCoreRunner
 {
@@ -380,13 +439,18 @@ public:
   std::uint64_t
   GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
   {
-    CheckDevicesOfRunner(manager, request);
+    CheckRequest(manager, request);
     return AreaRun(request, nullptr).GetLeastBytes();
+  }
+  std::uint64_t
+  GetBytesInMemory(const OutOfCoreRequest & request) const override
+  {
+    return AreaRun(request, nullptr).GetBytesOfLargestBlocks();
   }
   OutOfCoreReport
   Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
-    CheckDevicesOfRunner(manager, request);
+    CheckRequest(manager, request);
     if (request.backend == BackendChoice::CUDA)
     {
       throw Error("Backend: CUDA is asked for, but no device can be used: " +

@@ -23,7 +23,7 @@ from adversary.networks import small_model
 
 PROGRAM = None
 
-META_TYPES = {"B": "MET_UCHAR", "h": "MET_SHORT", "H": "MET_USHORT", "f": "MET_FLOAT", "d": "MET_DOUBLE"}
+META_TYPES = {"B": "MET_UCHAR", "I": "MET_UINT", "h": "MET_SHORT", "H": "MET_USHORT", "f": "MET_FLOAT", "d": "MET_DOUBLE"}
 
 
 def write_mha(path, size, kind, values, truncate=0):
@@ -404,6 +404,18 @@ class CommandLineTest(unittest.TestCase):
                 self.assert_memory_is_kept(memory, result)
                 self.assert_fails(1, "--memory: one of 1 division needs", *command, "--memory", f"{memory - 20}M")
                 self.assertEqual(sorted(each.name for each in Path(self.work.name).iterdir()), ["image.mha", "out.mha"])
+        os.remove(image)
+
+    def test_area_openings_run_with_more_memory_too(self):
+        # Where blocks meet, components have a level for each voxel before. In memory the images would take its room.
+        image = self.work.name + "/image.mha"
+        write_mha(image, (40, 40, 2500), "I", range(40 * 40 * 2500))
+        expected = None
+        for memory in (84, 96, 104, 112, 150):
+            with self.subTest(memory=memory):
+                self.assert_runs("area-opening", image, self.out, "--size", 60000, "--voxels", "--memory", f"{memory}M", "--threads", 1)
+                expected = expected or self.out.read_bytes()
+                self.assertEqual(self.out.read_bytes(), expected)
         os.remove(image)
 
     def test_what_does_not_fit_fails_before_work(self):

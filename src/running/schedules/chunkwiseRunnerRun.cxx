@@ -121,15 +121,15 @@ MakeRunnerRequest(const ExecutionRequest & request, std::size_t limit)
 } // namespace
 
 void
-CheckDevicesOfRunner(const Manager & manager, const OutOfCoreRequest & request)
+CheckDevices(const Manager & manager, const std::vector<int> & devices)
 {
-  const std::size_t devices = manager.GetDevices().size();
-  for (const int index : request.devices)
+  const std::size_t count = manager.GetDevices().size();
+  for (const int index : devices)
   {
-    if (request.backend != BackendChoice::CPU && (index < 0 || static_cast<std::size_t>(index) >= devices))
+    if (index < 0 || static_cast<std::size_t>(index) >= count)
     {
       throw ParameterError("Devices: there is no device " + std::to_string(index) + ", there are " +
-                           std::to_string(devices));
+                           std::to_string(count));
     }
   }
 }

@@ -16,9 +16,9 @@ ExecuteByRunner(Manager & manager, const ExecutionRequest & request, std::size_t
 Plan
 MakePlanOfRunner(Manager & manager, const ExecutionRequest & request, std::size_t limit);
 
-/** Throws ParameterError if the request names a device that there is not, unless the CPU is to compute. */
+/** Throws ParameterError if there is no such device. */
 void
-CheckDevicesOfRunner(const Manager & manager, const OutOfCoreRequest & request);
+CheckDevices(const Manager & manager, const std::vector<int> & devices);
 
 } // namespace chunkwise
 

@@ -118,6 +118,10 @@ public:
       }
       this->Refuse(m_Most);
     }
+    if (high == 1 && this->GoesOutOfCore() && this->HasTooLittleBesideImages())
+    {
+      return this->PlanOutOfCore();
+    }
     const std::int64_t overlapping = this->GetDivisionsForOverlap();
     if (overlapping <= high || !this->Fits(overlapping, m_Room))
     {
@@ -127,15 +131,30 @@ public:
   }
 
 private:
+  OutOfCoreRequest
+  MakeRequestOfSlabs() const
+  {
+    OutOfCoreRequest outOfCore = MakeOutOfCoreRequest(m_Request, m_Plan);
+    outOfCore.sink = std::make_shared<ConvertedSink>(
+      nullptr, m_Image.Extents(), m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess);
+    return outOfCore;
+  }
+  /** Whether a run out of core has the room that a run in memory lacks. */
+  bool
+  HasTooLittleBesideImages()
+  {
+    const std::uint64_t wanted =
+      m_Request.operation->GetOutOfCoreRunner()->GetBytesInMemory(this->MakeRequestOfSlabs());
+    return wanted > 0 && this->Fits(1, m_Room) && m_Plan.budgets.host < wanted;
+  }
+
   /** Throws DivisionsError if the run out of core does not fit either. */
   StreamedPlan
   PlanOutOfCore()
   {
     const OutOfCoreRunner & runner = *m_Request.operation->GetOutOfCoreRunner();
-    OutOfCoreRequest        outOfCore = MakeOutOfCoreRequest(m_Request, m_Plan);
-    outOfCore.sink = std::make_shared<ConvertedSink>(
-      nullptr, m_Image.Extents(), m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess);
-    const std::uint64_t least = runner.GetLeastHostBytes(m_Manager, outOfCore);
+    const OutOfCoreRequest  outOfCore = this->MakeRequestOfSlabs();
+    const std::uint64_t     least = runner.GetLeastHostBytes(m_Manager, outOfCore);
     if (least > m_Room)
     {
       throw DivisionsError(1, least, m_Room);
