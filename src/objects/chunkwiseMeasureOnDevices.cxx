@@ -1,9 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseError.h"
+#include "chunkwiseHostMemory.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseMeasureOperation.h"
 #include "chunkwiseMeasureTable.h"
 #include "chunkwisePartMonitor.h"
+#include "chunkwiseRunnerRun.h"
 #include "chunkwiseStatistics.h"
 
 #include <algorithm>
@@ -160,7 +162,12 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
               request.executor ? *request.executor : *own);
     PartMonitor(monitor, 0, 1).UpdateProgress(1);
   };
-  if (!objection.empty() || request.backend == BackendChoice::CPU || (manager.GetDevices().empty() && !mustBeDevice))
+  if (request.backend != BackendChoice::CPU)
+  {
+    CheckDevices(manager, request.devices);
+  }
+  const bool isForHost = request.backend == BackendChoice::CPU || manager.GetDevices().empty();
+  if (!objection.empty() || (isForHost && !mustBeDevice))
   {
     onHost();
     return;
@@ -170,13 +177,15 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
   operation->settings = settings;
   PartMonitor first(monitor, 0, 0.4);
   PartMonitor second(monitor, 0.4, 1);
-  SetRows(*operation, manager, request, &first);
+  SideData    summary;
   try
   {
+    SetRows(*operation, manager, request, &first);
     // The table, and one for each chunk that a device computes.
-    const std::size_t bytes = operation->GetSummaryBytes(request.region, {}, PixelKind::UInt8);
-    CountedBytes      held(state.meter);
-    held.Take((1 + std::max<std::size_t>(1, isResident ? 1 : manager.GetDevices().size())) * bytes);
+    const std::size_t   bytes = operation->GetSummaryBytes(request.region, {}, PixelKind::UInt8);
+    const std::uint64_t all = (1 + std::max<std::size_t>(1, isResident ? 1 : manager.GetDevices().size())) * bytes;
+    CountedBytes        held(state.meter);
+    held.Take(all);
     const std::int64_t most = std::min(std::max<std::int64_t>(4 * request.region.NumberOfVoxels(), 1 << 16),
                                        std::int64_t{ 0xFFFFFFFE }); // rows are numbered with 32 bits
     if (operation->rows > most)
@@ -186,21 +195,22 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
                         bytes,
                         static_cast<std::size_t>(most) * (bytes / static_cast<std::size_t>(operation->rows)));
     }
-    run.operation = operation;
-    const SideData      summary = manager.Summarise(run, &second);
-    const MeasureLayout layout = operation->GetLayout();
-    const auto *        row = reinterpret_cast<const std::int64_t *>(summary.data());
-    const MeasureLayout narrow = NarrowLayout(layout, row, operation->rows);
-    state.rows.NeedDigits(narrow.low, narrow.high);
-    for (std::int64_t i = 0; i < operation->rows; ++i, row += layout.words)
+    constexpr std::uint64_t few = std::uint64_t{ 1 } << 26;
+    const std::uint64_t     available = all > few ? GetAvailableHostMemory() : 0;
+    if (available > 0 && all > available)
     {
-      if (!layout.IsEmpty(row))
-      {
-        state.rows.MergeRow(layout, row);
-      }
+      throw BudgetError("tables of labels from the least to the largest one take " + std::to_string(all) +
+                          " bytes of host memory, " + std::to_string(available) + " are there",
+                        static_cast<std::size_t>(all),
+                        static_cast<std::size_t>(available));
     }
-    state.planeIndex = -1;
-    state.isPrepared = false;
+    if (settings.memory > 0)
+    {
+      // For what the CPU measures of a device that fails.
+      operation->settings.memory = std::max<std::uint64_t>(1, settings.memory - state.meter.GetUsed());
+    }
+    run.operation = operation;
+    summary = manager.Summarise(run, &second);
   }
   catch (const BudgetError &)
   {
@@ -209,7 +219,21 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
       throw;
     }
     onHost();
+    return;
   }
+  const MeasureLayout layout = operation->GetLayout();
+  const auto *        row = reinterpret_cast<const std::int64_t *>(summary.data());
+  const MeasureLayout narrow = NarrowLayout(layout, row, operation->rows);
+  state.rows.NeedDigits(narrow.low, narrow.high);
+  for (std::int64_t i = 0; i < operation->rows; ++i, row += layout.words)
+  {
+    if (!layout.IsEmpty(row))
+    {
+      state.rows.MergeRow(layout, row);
+    }
+  }
+  state.planeIndex = -1;
+  state.isPrepared = false;
 }
 
 } // namespace chunkwise

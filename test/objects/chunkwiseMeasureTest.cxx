@@ -912,6 +912,53 @@ TEST_P(MeasuredByDevices, AreExactForManyLabelsAndAnyNumber)
   }
 }
 
+/** Any limit of the host's tables gives the table, by a device or by the CPU, or an error: no voxel counts twice. */
+TEST_P(MeasuredByDevices, KeepTheMemoryOfTables)
+{
+  std::mt19937               random(43);
+  Trial<std::int32_t, float> image(random, { { 40, 10, 20, 1, 1 } }, 3, false, false);
+  for (std::int32_t & label : image.labels)
+  {
+    label = 1 + static_cast<std::int32_t>(random() % 900);
+  }
+  MeasurementSettings settings = image.GetSettings();
+  settings.contacts = false;
+  const Box        whole = Box::FromExtent(image.extent);
+  const BufferView labels = image.ViewOf(image.labels.data(), settings.labelKind, whole);
+  const BufferView values = image.ViewOf(image.intensities.data(), settings.intensityKind, whole);
+  const auto       executor = MakeThreadExecutor(1);
+  Measurements     right(settings);
+  right.Add(labels, &values, whole, *executor);
+  const MeasurementTable table = this->MakeTable(right);
+  ExecutionRequest       request = this->MakeRequest(settings, labels, values);
+  request.backend = BackendChoice::Auto;
+  request.executor = executor.get();
+  int made = 0;
+  int refused = 0;
+  for (std::uint64_t memory = 1 << 16; memory < 1 << 22; memory += memory / 16)
+  {
+    SCOPED_TRACE(memory);
+    settings.memory = memory;
+    Measurements measured(settings);
+    try
+    {
+      measured.Add(this->GetManager(), request);
+      ++made;
+    }
+    catch (const BudgetError &)
+    {
+      ++refused;
+      continue;
+    }
+    ASSERT_NO_FATAL_FAILURE(ExpectEqual(this->MakeTable(measured), table));
+  }
+  EXPECT_GT(made, 0);
+  EXPECT_GT(refused, 0);
+  request.devices = { 99 };
+  Measurements measured(settings);
+  EXPECT_THROW(measured.Add(this->GetManager(), request), ParameterError);
+}
+
 TEST_P(MeasuredByDevices, LeaveToTheCpuWhatTheyCannotMeasure)
 {
   std::mt19937        random(41);
