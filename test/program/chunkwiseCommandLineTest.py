@@ -407,7 +407,7 @@ class CommandLineTest(unittest.TestCase):
         os.remove(image)
 
     def test_area_openings_run_with_more_memory_too(self):
-        # Where blocks meet, components have a level for each voxel before. In memory the images would take its room.
+        # Components have a level for each voxel before the plane where blocks meet. In memory images would take the room for these.
         image = self.work.name + "/image.mha"
         write_mha(image, (40, 40, 2500), "I", range(40 * 40 * 2500))
         expected = None
