@@ -811,6 +811,17 @@ TYPED_TEST(DropInOfDistances, AreThoseOfItkWithinTheTolerance)
       filter.SetBackgroundValue(background);
     };
     EXPECT_EQ((Compare<Filter>(this->m_Random, configure, 1e-3, false)), "");
+    // ITK computes the whole image for a part too.
+    const auto part = Filter::New();
+    configure(*part, this->m_Random);
+    part->UpdateOutputInformation();
+    const auto whole = part->GetOutput()->GetLargestPossibleRegion();
+    auto       region = whole;
+    region.SetSize(0, 1);
+    part->GetOutput()->SetRequestedRegion(region);
+    part->Update();
+    EXPECT_EQ(part->GetOutput()->GetBufferedRegion(), whole);
+    EXPECT_EQ(dynamic_cast<itk::ChunkwiseStandIn &>(*part).GetReasonNotServed().empty(), region == whole);
   }
   const auto empty = [](Filter & filter, std::mt19937 & random) {
     const auto image = MakeRandomImage<TypeParam>(RandomRegion<TypeParam>(random, 3), random(), 0, 0);
