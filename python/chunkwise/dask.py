@@ -210,7 +210,7 @@ def _edges_on_grid(operation: Any, grid: tuple[slice, ...], sizes: Any, chunks: 
         cuts = {whole.start, whole.stop}
 
         def is_whole(i: int, of: int = of) -> bool:
-            return needed(i)[of].stop - needed(i)[of].start == shape[of]
+            return bool(needed(i)[of].stop - needed(i)[of].start == shape[of])
 
         if moves[of] and not any(map(is_whole, inner)):
             first = bisect_left(range(whole.start, inner[0]), True, key=lambda i: not is_whole(i)) + whole.start
