@@ -16,7 +16,7 @@
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseThresholdEstimate.h"
-#include "chunkwiseWatershedOperation.h"
+#include "chunkwiseSizedWatershed.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -92,6 +92,11 @@ chunkwise::AreaOperation::GetOutOfCoreRunner() const
 }
 const chunkwise::OutOfCoreRunner *
 chunkwise::WatershedOperation::GetOutOfCoreRunner() const
+{
+  std::abort();
+}
+const chunkwise::OutOfCoreRunner *
+chunkwise::SizedWatershedOperation::GetOutOfCoreRunner() const
 {
   std::abort();
 }

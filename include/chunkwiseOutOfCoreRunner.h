@@ -38,6 +38,8 @@ struct OutOfCoreRequest
   Executor * executor{ nullptr };
   /** Threads that read, and as many that write, where sources and sink take boxes in any order. */
   unsigned int fileThreads{ 1 };
+  /** Over images in memory (Operation::IsRunByRunner): the request whose views the sources and the sink are. */
+  const ExecutionRequest * inMemory{ nullptr };
 };
 
 /** A report about an out-of-core run. */

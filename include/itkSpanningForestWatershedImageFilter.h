@@ -16,7 +16,8 @@ namespace itk
  * which each tree has the voxels of one marker is unique. Each voxel of a tree gets the label of its marker.
  *
  * Without a MarkerImage each regional minimum is a marker. They are numbered 1, 2, ... in the raster order of their
- * first voxels. With a Height those minima count alone that lie so far below every path to a lower minimum.
+ * first voxels. With a Height those minima count alone that lie so far below every path to a lower minimum. With an
+ * Area, or a Volume, those count alone whose basins have it before they spill over into another such one.
  *
  * Voxels where the MaskImage is 0, and NaN, have no neighbors and the label 0; so has what no path joins to a marker.
  * A marker outside the mask is none. With Lines, a voxel that has a neighbor of a smaller label becomes 0.
@@ -33,7 +34,8 @@ namespace itk
  *
  * \par Memory
  * 19 bytes a voxel beside input and output, 21 without markers (33 and 37 for chunks of nearly 2^31 voxels and
- * more). An image in chunks takes 88 bytes more for each voxel on the faces of chunks, on the host.
+ * more). An image in chunks takes 88 bytes more for each voxel on the faces of chunks, on the host. With an Area or a
+ * Volume it is 23 bytes, or as much as a ComponentAreaClosingImageFilter takes, if that is more.
  *
  * \par Streaming
  * A label depends on the whole image: the filter computes the largest possible region, whatever is requested.
@@ -93,6 +95,21 @@ public:
   itkSetMacro(Height, double);
   itkGetConstMacro(Height, double);
 
+  /** Without markers: the least area (in 3-D the volume) of a minimum's basin before it spills over into another such
+   * one, 0 or more. Default: 0, any. */
+  itkSetMacro(Area, double);
+  itkGetConstMacro(Area, double);
+
+  /** The same for the sum of how far the basin's voxels lie below the level at which it spills over, times the size of
+   * a voxel. One of Height, Area and Volume is more than 0. Default: 0, any. */
+  itkSetMacro(Volume, double);
+  itkGetConstMacro(Volume, double);
+
+  /** Whether Area and Volume are in the image's physical unit, not of voxels of the size 1. Default: on. */
+  itkSetMacro(UseImageSpacing, bool);
+  itkGetConstMacro(UseImageSpacing, bool);
+  itkBooleanMacro(UseImageSpacing);
+
   /** Whether voxels with a neighbor of a smaller label become 0. Default: off. */
   itkSetMacro(Lines, bool);
   itkGetConstMacro(Lines, bool);
@@ -122,6 +139,9 @@ protected:
 private:
   unsigned int m_Connectivity{ 1 };
   double       m_Height{ 0.0 };
+  double       m_Area{ 0.0 };
+  double       m_Volume{ 0.0 };
+  bool         m_UseImageSpacing{ true };
   bool         m_Lines{ false };
 };
 } // namespace itk

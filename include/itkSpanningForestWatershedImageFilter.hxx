@@ -25,6 +25,9 @@ SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::MakeParameters() 
                  std::is_integral<typename Superclass::InputPixelType>::value && m_Height >= 0 && m_Height < 9e18
                    ? chunkwise::PixelValue(static_cast<std::int64_t>(m_Height))
                    : chunkwise::PixelValue(m_Height));
+  parameters.SetReal("Area", m_Area);
+  parameters.SetReal("Volume", m_Volume);
+  parameters.Set("UseImageSpacing", m_UseImageSpacing);
   parameters.Set("Lines", m_Lines);
   return parameters;
 }
@@ -69,6 +72,9 @@ SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::PrintSelf(std::os
   Superclass::PrintSelf(os, indent);
   os << indent << "Connectivity: " << m_Connectivity << std::endl;
   os << indent << "Height: " << m_Height << std::endl;
+  os << indent << "Area: " << m_Area << std::endl;
+  os << indent << "Volume: " << m_Volume << std::endl;
+  os << indent << "UseImageSpacing: " << (m_UseImageSpacing ? "On" : "Off") << std::endl;
   os << indent << "Lines: " << (m_Lines ? "On" : "Off") << std::endl;
 }
 

@@ -150,6 +150,8 @@ set(Chunkwise_ENGINE_SRCS
   watershed/chunkwiseAreaFilters.cxx
   watershed/chunkwiseAreaOperation.cxx
   watershed/chunkwiseAreaRunner.cxx
+  watershed/chunkwiseSizedWatershed.cxx
+  watershed/chunkwiseSizedWatershedRunner.cxx
   watershed/chunkwiseWatershedBlocks.cxx
   watershed/chunkwiseWatershedFilters.cxx
   watershed/chunkwiseWatershedOperation.cxx

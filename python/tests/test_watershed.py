@@ -72,6 +72,59 @@ def test_minima_are_merged_by_height():
     np.testing.assert_array_equal(chunkwise.watershed(image, lines=True), [1, 1, 1, 0, 0, 3, 3])
 
 
+def _merged(image, size, by_volume):
+    """Kruskal's algorithm of an image without ties: where two trees meet, one that is smaller than the size is merged."""
+    voxels, index = image.ravel().tolist(), np.arange(image.size).reshape(image.shape)
+    parents, members, measured = list(range(image.size)), [[i] for i in range(image.size)], [(None, 0)] * image.size
+    edges = [(max(voxels[i], voxels[j]), min(voxels[i], voxels[j]), i, j) for axis in range(image.ndim)
+             for i, j in zip(np.delete(index, -1, axis).ravel(), np.delete(index, 0, axis).ravel())]
+
+    def find(i):
+        while parents[i] != i:
+            i = parents[i]
+        return i
+
+    for high, *_, i, j in sorted(edges):
+        i, j = find(i), find(j)
+        for k in (i, j):
+            # The largest one of the trees that have met at this level counts.
+            below = [high - voxels[v] for v in members[k] if voxels[v] < high]
+            measured[k] = measured[k] if measured[k][0] == high else (high, sum(below) if by_volume else len(below))
+        if i != j and min(measured[i], measured[j]) < (high, size):
+            parents[j] = i
+            members[i] += members[j]
+            measured[i] = max(measured[i], measured[j])
+    return np.array([find(i) for i in range(image.size)]).reshape(image.shape)
+
+
+@pytest.mark.parametrize("by_volume", [False, True])
+def test_minima_are_merged_by_size(by_volume):
+    random = np.random.default_rng(7)
+    image = ndimage.gaussian_filter(random.standard_normal((11, 12, 13)), 0.8).ravel()
+    image = np.argsort(np.argsort(image)).reshape(11, 12, 13).astype(np.uint16)
+    counts = set()
+    for size in (2, 9, 40, 200, 4000, 60000):
+        given = {"volume": size} if by_volume else {"area": size}
+        found = chunkwise.watershed(image, **given)
+        counts.add(int(found.max()))
+        pairs = np.unique(np.stack([found.ravel(), _merged(image, size, by_volume).ravel()]), axis=1)
+        assert pairs.shape[1] == len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == found.max()
+        # A voxel of half the length has an eighth of the size.
+        given = {name: value / 8 for name, value in given.items()}
+        np.testing.assert_array_equal(chunkwise.watershed(image, spacing=(0.5, 0.5, 0.5), threads=2, **given), found)
+    assert len(counts) > 3
+
+
+def test_minima_are_merged_by_size_in_floating_point_and_in_masks():
+    image = np.array([3, 1, 3.5, 2, 9, 0, 9, np.nan, 5, 4, 6, 5], np.float32)
+    np.testing.assert_array_equal(chunkwise.watershed(image, area=3), [1, 1, 1, 1, 1, 1, 1, 0, 2, 2, 2, 2])
+    np.testing.assert_array_equal(chunkwise.watershed(image, area=2), [1, 1, 1, 1, 1, 1, 1, 0, 2, 2, 2, 2])
+    np.testing.assert_array_equal(chunkwise.watershed(image, volume=9), [1, 1, 1, 1, 2, 2, 2, 0, 3, 3, 3, 3])
+    np.testing.assert_array_equal(chunkwise.watershed(image, volume=9.5), [1, 1, 1, 1, 1, 1, 1, 0, 2, 2, 2, 2])
+    mask = image != 9
+    np.testing.assert_array_equal(chunkwise.watershed(image, mask=mask, area=9), [1, 1, 1, 1, 0, 2, 0, 0, 3, 3, 3, 3])
+
+
 def test_minima_of_images_without_ties_are_those_of_scikit_image():
     segmentation = pytest.importorskip("skimage.segmentation")
     random = np.random.default_rng(5)
@@ -97,6 +150,12 @@ def test_wrong_values_are_named():
         chunkwise.watershed(image, markers=image, height=2)
     with pytest.raises(chunkwise.ParameterError, match="height"):
         chunkwise.watershed(image, height=-1)
+    with pytest.raises(chunkwise.ParameterError, match="area"):
+        chunkwise.watershed(image, markers=image, area=2)
+    with pytest.raises(chunkwise.ParameterError, match="volume"):
+        chunkwise.watershed(image, area=2, volume=3)
+    with pytest.raises(chunkwise.ParameterError, match="area"):
+        chunkwise.watershed(image, area=float("nan"))
     with pytest.raises(chunkwise.Error, match="-3"):
         chunkwise.watershed(image, markers=np.full((4, 5), -3))
     with pytest.raises(chunkwise.Error, match="300"):

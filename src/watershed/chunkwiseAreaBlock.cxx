@@ -15,9 +15,10 @@ namespace
 /** Voxels that a task turns into keys. */
 constexpr std::int64_t AreaTaskVoxels = std::int64_t{ 1 } << 17;
 
-/** Turns voxels into keys. NaN stays as it is, and its entry of `nodes` becomes `raw`. */
+/** Turns voxels into keys, with `oneZero` 0 and -0 into one. NaN stays as it is, and its entry of `nodes` becomes
+ * `raw`. */
 void
-TurnIntoKeys(PixelKind kind, std::uint64_t mask, void * voxels, std::uint32_t * nodes, std::uint32_t raw,
+TurnIntoKeys(PixelKind kind, std::uint64_t mask, bool oneZero, void * voxels, std::uint32_t * nodes, std::uint32_t raw,
              std::int64_t count)
 {
   DispatchPixelKind(kind, [&](auto pixel) {
@@ -27,7 +28,7 @@ TurnIntoKeys(PixelKind kind, std::uint64_t mask, void * voxels, std::uint32_t * 
     {
       if (values[i] == values[i])
       {
-        const std::uint64_t key = OrdinalOf(values[i]) ^ mask;
+        const std::uint64_t key = OrdinalOf(oneZero && values[i] == 0 ? Pixel(0) : values[i]) ^ mask;
         std::memcpy(values + i, &key, sizeof(Pixel));
       }
       else
@@ -100,6 +101,7 @@ AreaBlock::AreaBlock(const AreaOperation & operation, int axis, unsigned int con
   , m_Axis(axis)
   , m_Preceding(GetNeighborOffsets(operation.axes, operation.connectivity))
   , m_Mask(!operation.closing ? 0 : ~std::uint64_t{ 0 } >> (64 - 8 * PixelSize(operation.inputKind)))
+  , m_Closed(operation.findsMarkers ? ~std::uint64_t{ 0 } : operation.size)
   , m_Plane(PlaneOf(operation, axis))
   , m_Scratch(concurrency)
 {
@@ -132,12 +134,15 @@ AreaBlock::GetMostBytes(const AreaOperation & operation, int axis, std::int64_t 
   const auto          pairs = static_cast<std::uint64_t>(neighbors * 1024) + 1;
   const std::uint64_t pixel = PixelSize(operation.inputKind);
   const std::uint64_t ofWorker =
-    padded * (4 + pixel) + ofTile * (8 + sizeof(AreaNode)) + (isJoined ? ofTile * 16 * pairs / 1024 : 0);
+    padded * (4 + pixel) + ofTile * (8 + sizeof(AreaNode)) + (isJoined ? ofTile * 16 * pairs / 1024 : 0) +
+    (operation.findsMarkers ? padded * (8 + sizeof(AreaMark)) + ofTile * (8 + sizeof(AreaMark)) : 0);
   // A node of a tile; a vertex with its key, area, link, two places in the order, border voxel, first edge, edge to its
   // parent, and result; a node of the join.
-  constexpr std::uint64_t ofNode = 2 * sizeof(AreaNode) + 8 + 8 + 4 + 8 + 4 + 8 + 4 + 8;
-  return voxels * (pixel + 4 + (isJoined ? ofNode : 0)) + (isJoined ? voxels * 12 * pairs / 1024 : 0) +
-         concurrency * ofWorker;
+  const std::uint64_t ofNode =
+    2 * sizeof(AreaNode) + 8 + 8 + 4 + 8 + 4 + 8 + 4 + 8 + (operation.findsMarkers ? 3 * sizeof(AreaMark) : 0);
+  // A marker has a voxel for itself.
+  return (operation.findsMarkers ? voxels * 2 * 8 : 0) + voxels * (pixel + 4 + (isJoined ? ofNode : 0)) +
+         (isJoined ? voxels * 12 * pairs / 1024 : 0) + concurrency * ofWorker;
 }
 
 BufferView
@@ -156,12 +161,16 @@ AreaBlock::Begin(const Box & box)
   m_Voxels.resize(voxels * PixelSize(m_Operation.inputKind));
   m_NodesOf.assign(voxels, Done);
   m_Trees.assign(m_NumberOfTiles, {});
+  m_TreeMarks.assign(m_NumberOfTiles, {});
+  m_TileMarkers.assign(m_NumberOfTiles, {});
   m_Pairs.assign(m_NumberOfTiles, {});
   m_Bases.clear();
   m_Keys.clear();
   m_Areas.clear();
   m_Links.clear();
   m_Nodes.clear();
+  m_NodeMarks.clear();
+  m_Markers.clear();
   m_Before = nullptr;
   return DenseView(m_Voxels.data(), m_Operation.inputKind, box);
 }
@@ -218,6 +227,21 @@ AreaBlock::OffsetOf(const Coordinates & at) const
 }
 
 void
+AreaBlock::LeaveOut(const Box & part, const BufferView & mask)
+{
+  this->ForRows(part, [&](const Coordinates & at) {
+    std::uint32_t * const nodes = m_NodesOf.data() + this->OffsetOf(at);
+    DispatchPixelKind(mask.kind, [&](auto pixel) {
+      const auto * const voxels = static_cast<const decltype(pixel) *>(mask.data) + mask.Offset(at);
+      for (std::int64_t x = 0; x < part.Extent(0); ++x)
+      {
+        nodes[x] = voxels[x * mask.stride[0]] == 0 ? Raw : nodes[x];
+      }
+    });
+  });
+}
+
+void
 AreaBlock::Build(const AreaLoop & loop)
 {
   const std::int64_t voxels = m_Box.NumberOfVoxels();
@@ -225,6 +249,7 @@ AreaBlock::Build(const AreaLoop & loop)
     const std::int64_t begin = task * AreaTaskVoxels;
     TurnIntoKeys(m_Operation.inputKind,
                  m_Mask,
+                 m_Operation.findsMarkers,
                  m_Voxels.data() + Index(begin) * PixelSize(m_Operation.inputKind),
                  m_NodesOf.data() + begin,
                  Raw,
@@ -314,20 +339,60 @@ AreaBlock::BuildTile(Index tile, Scratch & scratch)
       deltas[neighbors++] = static_cast<std::uint32_t>(-delta);
     }
   }
-  Forest forest(links, nullptr, m_Operation.size, scratch.nodes);
-  for (Index i = 0; i < count; ++i)
-  {
-    const std::uint32_t voxel = order[i];
-    const std::uint32_t border = links[voxel] == Forest::UnseenOfBorder ? 0 : AreaNode::None;
-    forest.Begin(voxel, keys[voxel], 1);
-    for (int n = 0; n < neighbors; ++n)
+  Forest     forest(links, nullptr, m_Operation.size, scratch.nodes);
+  const auto grow = [&](auto & of) {
+    for (Index i = 0; i < count; ++i)
     {
-      if (Forest::IsSeen(links[voxel + deltas[n]]))
+      const std::uint32_t voxel = order[i];
+      const std::uint32_t border = links[voxel] == Forest::UnseenOfBorder ? 0 : AreaNode::None;
+      of.Begin(voxel, keys[voxel], 1);
+      for (int n = 0; n < neighbors; ++n)
       {
-        forest.Meet(voxel + deltas[n]);
+        if (Forest::IsSeen(links[voxel + deltas[n]]))
+        {
+          of.Meet(voxel + deltas[n]);
+        }
       }
+      of.End(border);
     }
-    forest.End(border);
+  };
+  if (m_Operation.findsMarkers)
+  {
+    scratch.areas.resize(size);
+    scratch.marks.resize(size);
+    scratch.nodeMarks.clear();
+    scratch.nodeMarks.reserve(scratch.order.size());
+    scratch.markers.clear();
+    this->ForRows(box, [&](const Coordinates & at) {
+      std::uint64_t raster = 0;
+      for (int a = MaxDimension - 1; a >= 0; --a)
+      {
+        raster = raster * static_cast<std::uint64_t>(m_Operation.image[a]) + static_cast<std::uint64_t>(at[a]);
+      }
+      const std::uint32_t local = localOf(at);
+      for (std::uint32_t x = 0; x < static_cast<std::uint32_t>(box.Extent(0)); ++x)
+      {
+        scratch.marks[local + x] = { raster + x, 0 };
+      }
+    });
+    MarkerForest<TKey> ofMarkers(links,
+                                 keys,
+                                 scratch.areas.data(),
+                                 scratch.marks.data(),
+                                 m_Operation.size,
+                                 m_Operation.byVolume,
+                                 AreaRise(m_Operation.inputKind, m_Mask, m_Operation.unit),
+                                 scratch.nodes,
+                                 scratch.nodeMarks,
+                                 scratch.markers);
+    grow(ofMarkers);
+    std::for_each(order, order + count, [&](std::uint32_t voxel) { ofMarkers.Close(voxel); });
+    m_TreeMarks[tile] = scratch.nodeMarks;
+    m_TileMarkers[tile] = scratch.markers;
+  }
+  else
+  {
+    grow(forest);
   }
   m_Trees[tile] = scratch.nodes;
   this->ForRows(box, [&](const Coordinates & at) {
@@ -392,8 +457,7 @@ AreaBlock::FindPairs(Index tile, Scratch & scratch)
         there = this->VertexAt(this->OffsetOf(other), this->TileOf(other));
       }
       const std::uint32_t here = this->VertexAt(this->OffsetOf(at), tile);
-      if (here != AreaNode::None && there != AreaNode::None &&
-          (m_Areas[here] < m_Operation.size || m_Areas[there] < m_Operation.size))
+      if (here != AreaNode::None && there != AreaNode::None && (m_Areas[here] < m_Closed || m_Areas[there] < m_Closed))
       {
         scratch.pairs.emplace_back(here, there);
       }
@@ -435,27 +499,37 @@ AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop 
   }
   m_Keys.resize(all);
   m_Areas.resize(all);
-  const auto add = [&](const std::vector<AreaNode> & nodes, Index base) {
+  m_Marks.resize(m_Operation.findsMarkers ? all : 0);
+  const AreaRise rise(m_Operation.inputKind, m_Mask, m_Operation.unit);
+  const auto     add = [&](const std::vector<AreaNode> & nodes, const std::vector<AreaMark> & marks, Index base) {
+    std::copy(marks.begin(), marks.end(), m_Marks.begin() + static_cast<std::ptrdiff_t>(marks.empty() ? 0 : base));
     for (Index i = 0; i < nodes.size(); ++i)
     {
       m_Keys[base + i] = nodes[i].key;
       m_Areas[base + i] = nodes[i].area;
     }
-    // The voxels of a component that its parts do not have.
-    for (const AreaNode & node : nodes)
+    // The voxels, and the volume, of a component that its parts do not have.
+    for (Index i = 0; i < nodes.size(); ++i)
     {
-      if (node.parent != AreaNode::None && nodes[node.parent].area < m_Operation.size)
+      const AreaNode & node = nodes[i];
+      if (node.parent == AreaNode::None || nodes[node.parent].area >= m_Closed)
       {
-        m_Areas[base + node.parent] -= node.area;
+        continue;
+      }
+      m_Areas[base + node.parent] -= node.area;
+      if (m_Operation.byVolume && marks[node.parent].volume < m_Operation.size)
+      {
+        m_Marks[base + node.parent].volume -= marks[i].volume + node.area * rise(node.key, nodes[node.parent].key);
       }
     }
   };
   if (before)
   {
-    add(before->nodes, 0);
+    add(before->nodes, before->marks, 0);
   }
-  loop(static_cast<std::int64_t>(m_NumberOfTiles),
-       [&](std::int64_t tile, unsigned int) { add(m_Trees[Index(tile)], m_Bases[Index(tile)]); });
+  loop(static_cast<std::int64_t>(m_NumberOfTiles), [&](std::int64_t tile, unsigned int) {
+    add(m_Trees[Index(tile)], m_TreeMarks[Index(tile)], m_Bases[Index(tile)]);
+  });
   loop(static_cast<std::int64_t>(m_NumberOfTiles),
        [&](std::int64_t tile, unsigned int worker) { this->FindPairs(Index(tile), m_Scratch[worker]); });
 
@@ -513,16 +587,43 @@ AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop 
   std::iota(order.begin(), order.end(), 0U);
   const std::uint32_t * const sorted = SortDescending(m_Keys.data(), order.data(), spare.data(), all);
   m_Nodes.reserve(all);
-  Forest forest(m_Links.data(), m_Areas.data(), m_Operation.size, m_Nodes);
+  const auto grow = [&](auto && forest) {
+    for (Index i = 0; i < all; ++i)
+    {
+      const std::uint32_t vertex = sorted[i];
+      forest.Begin(vertex, m_Keys[vertex], m_Areas[vertex]);
+      for (std::uint64_t edge = begins[vertex]; edge < begins[vertex + Index(1)]; ++edge)
+      {
+        forest.Meet(edges[edge]);
+      }
+      forest.End(borders[vertex]);
+    }
+  };
+  if (!m_Operation.findsMarkers)
+  {
+    grow(Forest(m_Links.data(), m_Areas.data(), m_Operation.size, m_Nodes));
+    return;
+  }
+  m_NodeMarks.reserve(all);
+  for (const std::vector<std::uint64_t> & markers : m_TileMarkers)
+  {
+    m_Markers.insert(m_Markers.end(), markers.begin(), markers.end());
+  }
+  m_TileMarkers.assign(m_NumberOfTiles, {});
+  MarkerForest<std::uint64_t> forest(m_Links.data(),
+                                     m_Keys.data(),
+                                     m_Areas.data(),
+                                     m_Marks.data(),
+                                     m_Operation.size,
+                                     m_Operation.byVolume,
+                                     rise,
+                                     m_Nodes,
+                                     m_NodeMarks,
+                                     m_Markers);
+  grow(forest);
   for (Index i = 0; i < all; ++i)
   {
-    const std::uint32_t vertex = sorted[i];
-    forest.Begin(vertex, m_Keys[vertex], m_Areas[vertex]);
-    for (std::uint64_t edge = begins[vertex]; edge < begins[vertex + Index(1)]; ++edge)
-    {
-      forest.Meet(edges[edge]);
-    }
-    forest.End(borders[vertex]);
+    forest.Close(static_cast<std::uint32_t>(i));
   }
 }
 
@@ -555,11 +656,13 @@ AreaBlock::TakeLastPlane()
     plane.ofVoxels[Index(voxel)] = vertex == AreaNode::None ? vertex : m_Links[vertex] & ~Forest::Tag;
   }
   plane.nodes = std::move(m_Nodes);
+  plane.marks = std::move(m_NodeMarks);
   for (AreaNode & node : plane.nodes)
   {
     node.border -= static_cast<std::uint32_t>(m_Plane);
   }
   m_Nodes.clear();
+  m_NodeMarks.clear();
   return plane;
 }
 

@@ -5,6 +5,7 @@
 #include "chunkwiseAreaForest.h"
 #include "chunkwiseAreaOperation.h"
 #include "chunkwiseExecutor.h"
+#include "chunkwiseMarkerForest.h"
 
 #include <functional>
 #include <utility>
@@ -19,6 +20,7 @@ using AreaLoop = std::function<void(std::int64_t count, const std::function<void
 struct AreaPlane
 {
   std::vector<AreaNode>      nodes; ///< their `border` is a voxel of the plane
+  std::vector<AreaMark>      marks; ///< of nodes, if markers are found
   std::vector<std::uint32_t> ofVoxels;
 };
 
@@ -37,6 +39,9 @@ public:
   /** Begins with another block. Returns the room for its voxels. */
   BufferView
   Begin(const Box & box);
+  /** Before Build: leaves out the voxels of a part of the block where a mask is 0. */
+  void
+  LeaveOut(const Box & part, const BufferView & mask);
   /** Builds the trees of all tiles. */
   void
   Build(const AreaLoop & loop);
@@ -63,6 +68,12 @@ public:
   {
     return m_Before->ofVoxels[static_cast<std::size_t>(voxel)];
   }
+  /** After Join: the markers of all components that do not reach the last plane. */
+  const std::vector<std::uint64_t> &
+  GetMarkers() const
+  {
+    return m_Markers;
+  }
   /** The tree of the last plane, after Join. */
   AreaPlane
   TakeLastPlane();
@@ -85,6 +96,10 @@ private:
     std::vector<std::uint32_t>                           spare;
     std::vector<unsigned char>                           keys;
     std::vector<AreaNode>                                nodes;
+    std::vector<std::uint64_t>                           areas;
+    std::vector<AreaMark>                                marks;
+    std::vector<AreaMark>                                nodeMarks;
+    std::vector<std::uint64_t>                           markers;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
   };
   class Tile;
@@ -114,6 +129,7 @@ private:
   const int                m_Axis;
   std::vector<Coordinates> m_Preceding; ///< offsets of neighbors that come before in raster order
   std::uint64_t            m_Mask;      ///< turns ordinals into keys
+  std::uint64_t            m_Closed;    ///< numbers of voxels from this on: the component is closed
   std::int64_t             m_Plane;     ///< voxels
   Coordinates              m_Stride{};
   Coordinates              m_TileExtent{};
@@ -125,6 +141,8 @@ private:
   std::vector<std::uint32_t>                                        m_NodesOf;
   std::vector<Scratch>                                              m_Scratch;
   std::vector<std::vector<AreaNode>>                                m_Trees;
+  std::vector<std::vector<AreaMark>>                                m_TreeMarks;
+  std::vector<std::vector<std::uint64_t>>                           m_TileMarkers;
   std::vector<std::uint32_t>                                        m_Bases;
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> m_Pairs;
   // The join: vertices are the nodes before, then those of all tiles.
@@ -133,6 +151,9 @@ private:
   std::vector<std::uint64_t> m_Areas;
   std::vector<std::uint32_t> m_Links;
   std::vector<AreaNode>      m_Nodes;
+  std::vector<AreaMark>      m_Marks;
+  std::vector<AreaMark>      m_NodeMarks;
+  std::vector<std::uint64_t> m_Markers;
 };
 
 } // namespace chunkwise

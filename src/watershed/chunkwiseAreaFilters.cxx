@@ -4,30 +4,12 @@
 #include "chunkwiseFilterRows.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace chunkwise
 {
 
 namespace
 {
-
-/** The least number of voxels that together have a size. */
-std::uint64_t
-VoxelsOfSize(double size, double ofVoxel)
-{
-  constexpr double most = 9e18;
-  const double     voxels = std::ceil(size / ofVoxel);
-  if (!(voxels < most))
-  {
-    return static_cast<std::uint64_t>(most);
-  }
-  const auto count = static_cast<std::uint64_t>(voxels);
-  // The quotient is rounded.
-  return count > 0 && static_cast<double>(count - 1) * ofVoxel >= size ? count - 1
-         : static_cast<double>(count) * ofVoxel < size                 ? count + 1
-                                                                       : count;
-}
 
 template <bool VClosing>
 std::shared_ptr<const Operation>
@@ -46,7 +28,7 @@ MakeArea(const CheckedParameters & p, const FilterImage & image)
   {
     ofVoxel *= UnitOf(p, image, axis);
   }
-  operation->size = std::max<std::uint64_t>(1, VoxelsOfSize(p.Real("Size"), ofVoxel));
+  operation->size = std::max<std::uint64_t>(1, PartsOfSize(p.Real("Size"), ofVoxel));
   return operation;
 }
 

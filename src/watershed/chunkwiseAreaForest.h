@@ -166,7 +166,7 @@ public:
     m_Links[m_Vertex] = Attached | m_Node;
   }
 
-private:
+  /** The largest component so far that a node is a part of. */
   std::uint32_t
   TopOf(std::uint32_t node)
   {
@@ -176,6 +176,8 @@ private:
     }
     return node;
   }
+
+private:
   std::uint32_t
   AddNode(std::uint32_t border, std::uint32_t a, std::uint32_t b)
   {

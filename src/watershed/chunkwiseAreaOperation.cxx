@@ -4,6 +4,7 @@
 #include "chunkwiseError.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace chunkwise
 {
@@ -37,6 +38,22 @@ GetNeighborOffsets(const std::vector<int> & axes, int connectivity)
   return offsets;
 }
 
+std::uint64_t
+PartsOfSize(double size, double ofPart)
+{
+  constexpr double most = 9e18;
+  const double     parts = std::ceil(size / ofPart);
+  if (!(parts < most))
+  {
+    return static_cast<std::uint64_t>(most);
+  }
+  const auto count = static_cast<std::uint64_t>(parts);
+  // The quotient is rounded.
+  return count > 0 && static_cast<double>(count - 1) * ofPart >= size ? count - 1
+         : static_cast<double>(count) * ofPart < size                 ? count + 1
+                                                                      : count;
+}
+
 std::string
 AreaOperation::GetKey() const
 {
@@ -64,7 +81,7 @@ AreaOperation::GetHalo(const Coordinates &) const
 void
 AreaOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
-  if (inputs.size() != 1 || inputs.front() != inputKind || output != outputKind)
+  if (inputs.size() != (hasMask ? 2U : 1U) || inputs.front() != inputKind || output != outputKind)
   {
     throw ParameterError(std::string("the operation was made for ") + PixelKindName(inputKind) + " and " +
                          PixelKindName(outputKind) + ", but the images are of " +

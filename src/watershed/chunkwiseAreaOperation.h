@@ -37,6 +37,15 @@ public:
   /** In voxels. */
   std::uint64_t size{ 1 };
   bool          closing{ false };
+  /** Finds, in place of results, the first voxels of the least components that are large enough, each in the raster
+   * order of the image (FindAreaMarkers); with a mask they are those of the voxels where the last input is not 0. -0
+   * equals 0. */
+  bool findsMarkers{ false };
+  bool hasMask{ false };
+  /** The size of markers is a volume: the sum of the differences between a component's values and the next
+   * level at which it grows. Those of floating-point numbers are counted in units, values rounded down to these. */
+  bool   byVolume{ false };
+  double unit{ 1 };
   /** Voxels of a tile, about, and of a block at most; tests set them. */
   std::int64_t tileVoxels{ std::int64_t{ 1 } << 16 };
   std::int64_t blockVoxels{ std::int64_t{ 1 } << 31 };
@@ -72,6 +81,10 @@ public:
  * (3). */
 std::vector<Coordinates>
 GetNeighborOffsets(const std::vector<int> & axes, int connectivity);
+
+/** The least number of parts, all as large as `ofPart`, that together have a size. */
+std::uint64_t
+PartsOfSize(double size, double ofPart);
 
 } // namespace chunkwise
 

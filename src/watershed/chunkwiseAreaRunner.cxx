@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseAreaBlock.h"
+#include "chunkwiseAreaMarkers.h"
 #include "chunkwiseConvertVoxels.h"
 #include "chunkwiseError.h"
 #include "chunkwiseOutOfCoreRunner.h"
@@ -107,8 +108,12 @@ public:
     const std::uint64_t met = planes < m_All && m_BlocksMeet ? 2 * 4 + 2 * sizeof(AreaBlock::Code) + 5 * 8 : 0;
     const auto          places = static_cast<std::uint64_t>((m_All + planes - 1) / planes - 1);
     const std::uint64_t notes = met > 0 && m_Request.spoolFolder.empty() ? places * 2 * sizeof(AreaBlock::Code) : 0;
+    const std::uint64_t masks =
+      m_Operation.hasMask ? static_cast<std::uint64_t>(std::min(planes, this->GetPlanesAtOnce(this->GetMask()))) *
+                              PixelSize(this->GetMask().GetKind())
+                          : 0;
     return m_Held + AreaBlock::GetMostBytes(m_Operation, m_Axis, planes, m_Executor.GetConcurrency()) +
-           plane * (converted + met + notes);
+           plane * (converted + masks + (m_Operation.findsMarkers ? 0 : met + notes));
   }
   /** The most nodes of the tree of a plane: components below the size have a level for each of their voxels, and no
    * more than the pixel type has values. */
@@ -118,7 +123,9 @@ public:
     const auto          plane = static_cast<std::uint64_t>(m_Plane);
     const std::uint64_t all = plane * static_cast<std::uint64_t>(m_All);
     const std::size_t   bits = 8 * PixelSize(m_Operation.inputKind);
-    const std::uint64_t levels = bits > 16 ? m_Operation.size : std::min(m_Operation.size, std::uint64_t{ 1 } << bits);
+    // A step to the next value may be no volume at all.
+    const std::uint64_t size = m_Operation.byVolume && IsFloatingPoint(m_Operation.inputKind) ? all : m_Operation.size;
+    const std::uint64_t levels = bits > 16 ? size : std::min(size, std::uint64_t{ 1 } << bits);
     return levels > all / plane ? all : plane * levels;
   }
   /** The bytes for blocks of so many planes, with room for the trees of planes. */
@@ -145,6 +152,29 @@ public:
       least = std::min(least, this->BytesOf(planes));
     }
     return least;
+  }
+
+  void
+  FindMarkers(AreaMarkers & markers)
+  {
+    this->ChoosePlanes();
+    AreaBlock          block(m_Operation, m_Axis, m_Executor.GetConcurrency());
+    AreaPlane          before;
+    const std::int64_t blocks = (m_All + m_Planes - 1) / m_Planes;
+    m_Steps = static_cast<double>(blocks);
+    for (std::int64_t i = 0; i < blocks; ++i)
+    {
+      const bool last = m_BlocksMeet && i + 1 < blocks;
+      this->Load(block, i);
+      block.Join(m_BlocksMeet && i > 0 ? &before : nullptr, false, last, m_Loop);
+      markers.Add(block.GetMarkers());
+      if (last)
+      {
+        before = block.TakeLastPlane();
+        this->CheckTree(before);
+      }
+      ++m_Step;
+    }
   }
 
   OutOfCoreReport
@@ -242,11 +272,12 @@ private:
   }
   /** Planes that are read together: whole units of a file, some 64 MiB. */
   std::int64_t
-  GetPlanesAtOnce(const ImageAccess & access) const
+  GetPlanesAtOnce(const ImageSource & source) const
   {
     constexpr std::int64_t bytes = std::int64_t{ 1 } << 26;
+    const ImageAccess      access = source.GetAccess();
     const std::int64_t     unit = std::max<std::int64_t>(1, access.unit[m_Axis]);
-    const std::int64_t     planes = bytes / (m_Plane * static_cast<std::int64_t>(PixelSize(m_Operation.inputKind)));
+    const std::int64_t     planes = bytes / (m_Plane * static_cast<std::int64_t>(PixelSize(source.GetKind())));
     return access.wholeBoxes ? m_All : std::max<std::int64_t>(1, planes / unit) * unit;
   }
 
@@ -257,6 +288,26 @@ private:
     box.lower[m_Axis] = number * m_Planes;
     box.upper[m_Axis] = std::min(m_All, (number + 1) * m_Planes);
     return box;
+  }
+
+  ImageSource &
+  GetMask() const
+  {
+    return *m_Request.sources.back();
+  }
+  /** Calls f(part) for the parts of a block that are read at once. */
+  template <typename TFunctor>
+  void
+  ForParts(const Box & block, const ImageSource & source, TFunctor && f) const
+  {
+    const std::int64_t step = this->GetPlanesAtOnce(source);
+    Box                part = block;
+    for (; part.lower[m_Axis] < block.upper[m_Axis]; part.lower[m_Axis] = part.upper[m_Axis])
+    {
+      this->CheckAbort();
+      part.upper[m_Axis] = std::min(block.upper[m_Axis], (part.lower[m_Axis] / step + 1) * step);
+      f(part);
+    }
   }
 
   /** Reads a block and builds its trees. */
@@ -277,18 +328,24 @@ private:
       m_Monitor->UpdateProgress(m_Step / m_Steps);
     }
     m_View = block.Begin(this->BoxOf(number));
-    const auto         start = Clock::now();
-    const std::int64_t step = this->GetPlanesAtOnce(m_Request.sources.front()->GetAccess());
-    Box                part = m_View.box;
-    for (; part.lower[m_Axis] < m_View.box.upper[m_Axis]; part.lower[m_Axis] = part.upper[m_Axis])
-    {
-      this->CheckAbort();
-      part.upper[m_Axis] = std::min(m_View.box.upper[m_Axis], (part.lower[m_Axis] / step + 1) * step);
+    const auto start = Clock::now();
+    this->ForParts(m_View.box, *m_Request.sources.front(), [&](const Box & part) {
       BufferView to = m_View;
       to.box = part;
       to.data = static_cast<char *>(m_View.data) +
                 m_View.Offset(part.lower) * static_cast<std::int64_t>(PixelSize(m_View.kind));
       m_Request.sources.front()->Read(part, to);
+    });
+    if (m_Operation.hasMask)
+    {
+      std::vector<unsigned char> voxels;
+      this->ForParts(m_View.box, this->GetMask(), [&](const Box & part) {
+        const PixelKind kind = this->GetMask().GetKind();
+        voxels.resize(static_cast<std::size_t>(part.NumberOfVoxels()) * PixelSize(kind));
+        const BufferView mask = DenseView(voxels.data(), kind, part);
+        this->GetMask().Read(part, mask);
+        block.LeaveOut(part, mask);
+      });
     }
     m_Reading += SecondsSince(start);
     block.Build(m_Loop);
@@ -461,6 +518,24 @@ public:
 };
 
 } // namespace
+
+std::uint64_t
+GetLeastBytesOfMarkers(const OutOfCoreRequest & request)
+{
+  return AreaRun(request, nullptr).GetLeastBytes();
+}
+
+std::uint64_t
+GetBytesOfMarkersInMemory(const OutOfCoreRequest & request)
+{
+  return AreaRun(request, nullptr).GetBytesOfLargestBlocks();
+}
+
+void
+FindAreaMarkers(const OutOfCoreRequest & request, AreaMarkers & markers, Monitor * monitor)
+{
+  AreaRun(request, monitor).FindMarkers(markers);
+}
 
 const OutOfCoreRunner *
 AreaOperation::GetOutOfCoreRunner() const

@@ -2,15 +2,42 @@
 // The row of the watershed.
 #include "chunkwiseError.h"
 #include "chunkwiseFilterRows.h"
-#include "chunkwiseWatershedOperation.h"
+#include "chunkwiseSizedWatershed.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace chunkwise
 {
 
 namespace
 {
+
+/** The watershed of minima whose basins have an area, or a volume. */
+std::shared_ptr<const Operation>
+MakeSizedWatershed(const CheckedParameters & p, const FilterImage & image, const WatershedOperation & watershed)
+{
+  auto operation = std::make_shared<SizedWatershedOperation>();
+  operation->watershed = watershed;
+  operation->byVolume = p.Real("Volume") > 0;
+  double ofVoxel = 1;
+  for (const int axis : watershed.axes)
+  {
+    ofVoxel *= UnitOf(p, image, axis);
+  }
+  double size = p.Real(operation->byVolume ? "Volume" : "Area");
+  if (operation->byVolume && IsFloatingPoint(watershed.inputKind))
+  {
+    // 2^39 units or more: a voxel's value is rounded by less than so small a part of the volume.
+    constexpr int bits = 40;
+    int           exponent = 0;
+    size = std::min(size / ofVoxel, 1e300);
+    std::frexp(size, &exponent);
+    operation->unit = ofVoxel = std::ldexp(1.0, std::max(exponent - bits, -1000));
+  }
+  operation->size = std::max<std::uint64_t>(1, PartsOfSize(size, ofVoxel));
+  return operation;
+}
 
 std::shared_ptr<const Operation>
 MakeWatershed(const CheckedParameters & p, const FilterImage & image)
@@ -29,11 +56,27 @@ MakeWatershed(const CheckedParameters & p, const FilterImage & image)
   operation->hasMask = isGiven("MaskImage");
   operation->lines = p.Flag("Lines");
   operation->height = p.Value("Height");
-  if (operation->hasMarkers && operation->height.ToDouble() > 0)
+  const char * sizes = nullptr;
+  for (const char * name : { "Height", "Area", "Volume" })
   {
-    ThrowParameterError("Height", operation->height.ToText() + " has no effect on given markers, only on minima");
+    const PixelValue value = name == std::string("Height") ? p.Value(name) : PixelValue(p.Real(name));
+    if (!(value.ToDouble() > 0))
+    {
+      continue;
+    }
+    if (operation->hasMarkers)
+    {
+      ThrowParameterError(name, value.ToText() + " has no effect on given markers, only on minima");
+    }
+    if (sizes)
+    {
+      ThrowParameterError(
+        name, std::string("minima are chosen by one of Height, Area and Volume, and ") + sizes + " is given");
+    }
+    sizes = name;
   }
-  return operation;
+  const bool isSized = sizes && sizes != std::string("Height");
+  return isSized ? MakeSizedWatershed(p, image, *operation) : operation;
 }
 
 } // namespace
@@ -79,11 +122,30 @@ AddWatershedFilters(std::vector<FilterDescription> & filters)
   height.help = "Without markers: by how much the way from a minimum to a lower one must rise";
   height.defaultText = "0";
   height.minimum = 0;
+  ParameterDescription area;
+  area.name = "Area";
+  area.option = "area";
+  area.type = ParameterType::Real;
+  area.help = "Without markers: the least area, in 3-D the volume, of a minimum's basin before it spills over into "
+              "another such one, in the image's physical unit; 0: any";
+  area.defaultText = "0";
+  area.minimum = 0;
+  ParameterDescription volume = area;
+  volume.name = "Volume";
+  volume.option = "volume";
+  volume.help =
+    "As the area, but of the sum of how far the basin's voxels lie below the level at which it spills over, "
+    "times the size of a voxel";
+  ParameterDescription spacing;
+  spacing.name = "UseImageSpacing";
+  spacing.option = "voxels";
+  spacing.help = "Area and volume are of voxels of size 1, not in the image's physical unit";
+  spacing.defaultText = "on";
   ParameterDescription lines;
   lines.name = "Lines";
   lines.option = "lines";
   lines.help = "Voxels with a neighbor of a smaller label become 0";
-  row.parameters = { connectivity, height, lines, SpatialAxesParameter() };
+  row.parameters = { connectivity, height, area, volume, spacing, lines, SpatialAxesParameter() };
   row.make = MakeWatershed;
   filters.push_back(row);
 }

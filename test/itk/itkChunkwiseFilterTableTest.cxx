@@ -1352,7 +1352,14 @@ CasesOf(const std::string & row)
     Case ofMask{ masked.GetPointer(),
                  { { "Connectivity", "2" }, { "Height", "0.5" }, { "Lines", "on" }, { "SpatialAxes", "2,0" } } };
     ofMask.domain = "MaskImage";
-    return { ofMask };
+    const auto byArea = SpanningForestWatershedImageFilter<Image, Image>::New();
+    byArea->SetArea(7);
+    byArea->UseImageSpacingOff();
+    const auto byVolume = SpanningForestWatershedImageFilter<Image, Image>::New();
+    byVolume->SetVolume(900);
+    return { ofMask,
+             { byArea.GetPointer(), { { "Area", "7" }, { "UseImageSpacing", "off" } } },
+             { byVolume.GetPointer(), { { "Volume", "900" } } } };
   }
   if (row == "identity")
     return { { ChunkwiseIdentityImageFilter<Image>::New().GetPointer(), {} } };

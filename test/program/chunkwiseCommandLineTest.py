@@ -371,7 +371,7 @@ class CommandLineTest(unittest.TestCase):
         values = [v for z in range(200) for v in plane[z * 31 % 6007:] + plane[: z * 31 % 6007]]
         write_mha(image, (80, 80, 200), "B", values)
         write_mha(marker, (80, 80, 200), "B", [v if i % 97 == 0 else 0 for i, v in enumerate(values)])
-        for parameters in (("--height", 20, "--connectivity", 3), ("--markers", marker, "--lines")):
+        for parameters in (("--height", 20, "--connectivity", 3), ("--markers", marker, "--lines"), ("--volume", 900, "--voxels")):
             with self.subTest(parameters=parameters):
                 command = ("watershed", image, self.out, *parameters)
                 self.assert_runs(*command)

@@ -89,6 +89,12 @@ public:
   {
     return m_Labels;
   }
+  /** The neighbors of each voxel. */
+  const std::vector<std::vector<std::size_t>> &
+  GetNeighbors() const
+  {
+    return m_Neighbors;
+  }
 
 private:
   /** All voxels that paths below a level reach, and whether one of them precedes the minimum at `first`: is lower, or

@@ -115,6 +115,7 @@ MakeRunnerRequest(const ExecutionRequest & request, std::size_t limit)
   result.devices = request.devices;
   result.budgets = request.budgets;
   result.executor = request.executor;
+  result.inMemory = &request;
   return result;
 }
 

@@ -170,6 +170,9 @@ TRIALS = {
     **{f"+{name} {option}": trials for name in ("area-opening", "area-closing") for option, trials in
        {"size": [{"size": "3"}], "connectivity": [{"connectivity": "2"}, {"connectivity": "3"}]}.items()},
     "+watershed connectivity": [{"connectivity": "2"}, {"connectivity": "3"}],
+    "+watershed area": [{"area": "3"}],
+    "+watershed volume": [{"volume": "300"}],
+    "+watershed voxels": [({"area": "3"}, {"voxels": None})],
     "markers": [{"markers": "@marker"}, {"markers": "@radii"}],
     "lines": [{"lines": None}],
     "+threshold method": [{"method": m} for m in ("li", "triangle", "multi-otsu")],
