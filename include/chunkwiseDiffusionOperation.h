@@ -34,6 +34,9 @@ enum class DiffusionMethod
  * - u, u = v. P divides by max(1, |p| / weight), grad has the differences to the next voxels, -div is its adjoint, and
  * s = t = 1 / (2 sqrt(sum of scale^2)).
  *
+ * With `skipsNan` voxels that are NaN take no part, as if the image ended there: beside a voxel they count as that voxel,
+ * no flux and no p goes to or from them, and they stay NaN.
+ *
  * Arithmetic: float for float, 8- and 16-bit integers, double for the others, each operation rounded, axes ascending,
  * the exponential by a polynomial. Integer results are rounded to nearest, ties to even, and clamped. */
 class Chunkwise_EXPORT DiffusionOperation : public Operation
@@ -48,6 +51,7 @@ public:
   double timeStep{ 0.0625 };
   double contrast{ 1 };
   double weight{ 1 };
+  bool   skipsNan{ false };
 
   std::string
   GetName() const override

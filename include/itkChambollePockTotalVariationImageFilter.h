@@ -2,7 +2,7 @@
 #ifndef itkChambollePockTotalVariationImageFilter_h
 #define itkChambollePockTotalVariationImageFilter_h
 
-#include "itkSpatialAxesImageFilterBase.h"
+#include "itkMaskedSmoothingImageFilterBase.h"
 
 namespace itk
 {
@@ -13,7 +13,8 @@ namespace itk
  * times the sum of the lengths of the gradient of u (L. Rudin, S. Osher, E. Fatemi, Physica D 60, 1992).
  *
  * \par Boundary
- * Beyond the image's edge the nearest voxel counts: no flux crosses the edge.
+ * Beyond the image's edge the nearest voxel counts: no flux crosses the edge. With a MaskImage the same holds for the
+ * edge of the mask; voxels outside keep their value, or have OutsideValue.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
@@ -37,13 +38,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT ChambollePockTotalVariationImageFilter
-  : public SpatialAxesImageFilterBase<TInputImage, TOutputImage>
+  : public MaskedSmoothingImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(ChambollePockTotalVariationImageFilter);
 
   using Self = ChambollePockTotalVariationImageFilter;
-  using Superclass = SpatialAxesImageFilterBase<TInputImage, TOutputImage>;
+  using Superclass = MaskedSmoothingImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 

@@ -3,7 +3,7 @@
 #define itkFixedConductanceDiffusionImageFilter_h
 
 #include "chunkwiseStatistics.h"
-#include "itkSpatialAxesImageFilterBase.h"
+#include "itkMaskedSmoothingImageFilterBase.h"
 
 namespace itk
 {
@@ -16,7 +16,8 @@ namespace itk
  * diffusion moves level sets instead, and keeps thin structures for longer. docs/enhancement.md has the formulas.
  *
  * \par Boundary
- * Beyond the image's edge the nearest voxel counts: no flux crosses the edge.
+ * Beyond the image's edge the nearest voxel counts: no flux crosses the edge. With a MaskImage the same holds for the
+ * edge of the mask; voxels outside keep their value, or have OutsideValue.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
@@ -48,13 +49,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT FixedConductanceDiffusionImageFilter
-  : public SpatialAxesImageFilterBase<TInputImage, TOutputImage>
+  : public MaskedSmoothingImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(FixedConductanceDiffusionImageFilter);
 
   using Self = FixedConductanceDiffusionImageFilter;
-  using Superclass = SpatialAxesImageFilterBase<TInputImage, TOutputImage>;
+  using Superclass = MaskedSmoothingImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -86,7 +87,7 @@ public:
   itkGetConstMacro(Conductance, double);
 
   /** The length of a gradient that conductance is measured in. Default: below 0, which takes the root of the mean
-   * squared gradient of the whole input. */
+   * squared gradient of the whole input, inside the mask. */
   itkSetMacro(GradientMagnitude, double);
   itkGetConstMacro(GradientMagnitude, double);
 
@@ -132,10 +133,12 @@ protected:
   GenerateInputRequestedRegion() override
   {
     Superclass::GenerateInputRequestedRegion();
-    auto * const input = const_cast<TInputImage *>(this->GetInput());
-    if (m_GradientMagnitude < 0 && input)
+    for (unsigned int i = 0; m_GradientMagnitude < 0 && i < this->GetNumberOfIndexedInputs(); ++i)
     {
-      input->SetRequestedRegionToLargestPossibleRegion();
+      if (DataObject * const input = this->ProcessObject::GetInput(i))
+      {
+        input->SetRequestedRegionToLargestPossibleRegion();
+      }
     }
   }
   void

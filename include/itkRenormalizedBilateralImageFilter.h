@@ -4,6 +4,8 @@
 
 #include "itkChunkwiseGaussianImageFilterBase.h"
 
+#include <cmath>
+
 namespace itk
 {
 /** \class RenormalizedBilateralImageFilter
@@ -12,7 +14,8 @@ namespace itk
  * Smooths, and keeps edges that are high beside RangeSigma. The Cutoff is 3 by default.
  *
  * \par Boundary
- * Renormalized (the default): windows end at the image's edge. Others continue the image beyond it.
+ * Renormalized (the default): windows end at the image's edge. Others continue the image beyond it. With a MaskImage
+ * windows see only what is inside; voxels outside keep their value, or have OutsideValue.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
@@ -64,6 +67,23 @@ public:
   itkSetMacro(RangeSigma, double);
   itkGetConstMacro(RangeSigma, double);
 
+  /** Only voxels where this image is not 0 take part, as if the image ended there. Default: none. */
+  using MaskImageType = typename Superclass::MaskImageType;
+  virtual void
+  SetMaskImage(const MaskImageType * image)
+  {
+    this->SetDomainImage("MaskImage", 1, image);
+  }
+  const MaskImageType *
+  GetMaskImage() const
+  {
+    return this->GetDomainMask();
+  }
+
+  /** The result at voxels outside the mask. Default: NaN, which stands for their own value. */
+  itkSetMacro(OutsideValue, double);
+  itkGetConstMacro(OutsideValue, double);
+
 protected:
   RenormalizedBilateralImageFilter()
     : Superclass(3.0)
@@ -75,6 +95,10 @@ protected:
   {
     chunkwise::FilterParameters parameters = Superclass::MakeParameters();
     parameters.SetReal("RangeSigma", m_RangeSigma);
+    if (!std::isnan(m_OutsideValue))
+    {
+      parameters.Set("OutsideValue", chunkwise::PixelValue(m_OutsideValue));
+    }
     return parameters;
   }
   void
@@ -82,10 +106,12 @@ protected:
   {
     Superclass::PrintSelf(os, indent);
     os << indent << "RangeSigma: " << m_RangeSigma << std::endl;
+    os << indent << "OutsideValue: " << m_OutsideValue << std::endl;
   }
 
 private:
   double m_RangeSigma{ 50.0 };
+  double m_OutsideValue{ std::numeric_limits<double>::quiet_NaN() };
 };
 } // namespace itk
 

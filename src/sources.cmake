@@ -15,6 +15,7 @@ set(Chunkwise_OPERATION_SRCS
   enhancement/chunkwiseBilateralOperation.cxx
   enhancement/chunkwiseDiffusionOperation.cxx
   enhancement/chunkwiseEnhancementOperations.cxx
+  enhancement/chunkwiseMaskedOperation.cxx
   enhancement/chunkwiseNonFlatExtremumOperation.cxx
   distances/chunkwiseDistanceOperation.cxx
   objects/chunkwiseLabelOperation.cxx
@@ -69,6 +70,7 @@ set(Chunkwise_ENGINE_SRCS
   deconvolution/chunkwiseDeconvolutionRunner.cxx
   derivatives/chunkwiseDerivativeFilters.cxx
   enhancement/chunkwiseEnhancementFilters.cxx
+  enhancement/chunkwiseMaskedFilters.cxx
   derivatives/chunkwiseHessianContrast.cxx
   distances/chunkwiseDistanceFilters.cxx
   distances/chunkwiseDistanceRunner.cxx
@@ -206,6 +208,7 @@ set(Chunkwise_CPU_SRCS
   cpu/enhancement/chunkwiseCpuBilateral.cxx
   cpu/enhancement/chunkwiseCpuDiffusion.cxx
   cpu/enhancement/chunkwiseCpuEnhancement.cxx
+  cpu/enhancement/chunkwiseCpuMaskedVoxels.cxx
   cpu/enhancement/chunkwiseCpuNonFlatExtremum.cxx
   cpu/distances/chunkwiseCpuDistance.cxx
   cpu/distances/chunkwiseCpuDistanceRows.cxx

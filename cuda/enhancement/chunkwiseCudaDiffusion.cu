@@ -39,6 +39,22 @@ DecayOf(double t)
   return ExponentialOfMinus<double, std::int64_t>(t);
 }
 
+/** A neighbor, or the voxel itself in place of one that is NaN and takes no part. */
+template <bool VSkipsNan, typename TAcc>
+__device__ __forceinline__ TAcc
+Beside(TAcc neighbor, TAcc here)
+{
+  return VSkipsNan && neighbor != neighbor ? here : neighbor;
+}
+
+/** A number, or 0 if it is NaN because of a voxel that takes no part. */
+template <bool VSkipsNan, typename TAcc>
+__device__ __forceinline__ TAcc
+NumberOrZero(TAcc x)
+{
+  return VSkipsNan && x != x ? TAcc(0) : x;
+}
+
 /** The voxels that `output` depends on, `steps` iterations before the last. */
 Box
 Reach(const DiffusionOperation & operation, Box output, const Box & image, std::int64_t steps)
@@ -186,12 +202,14 @@ struct DiffusionStep
 };
 
 /** The flux from a voxel to the next one along the k-th axis, which is itself at the image's edge. */
-template <typename TAcc>
+template <bool VSkipsNan, typename TAcc>
 __device__ __forceinline__ TAcc
 FluxOf(const DiffusionImages<TAcc> & images, const DiffusionStep<TAcc> & step, const TAcc * from,
        const DiffusionNeighbors & neighbors, std::int64_t i, std::int64_t next, int k)
 {
-  const TAcc d = (from[next] - from[i]) * images.scale[k];
+  const TAcc here = from[i];
+  const TAcc there = from[next];
+  const TAcc d = (there - here) * images.scale[k];
   TAcc       square = d * d;
 #pragma unroll
   for (int j = 0; j < MaxDimension; ++j)
@@ -200,16 +218,17 @@ FluxOf(const DiffusionImages<TAcc> & images, const DiffusionStep<TAcc> & step, c
     {
       const std::int64_t after = neighbors.after[j];
       const std::int64_t before = neighbors.before[j];
-      const TAcc         sum = (from[i + after] - from[i + before]) + (from[next + after] - from[next + before]);
+      const TAcc         sum = (Beside<VSkipsNan>(from[i + after], here) - Beside<VSkipsNan>(from[i + before], here)) +
+                       (Beside<VSkipsNan>(from[next + after], there) - Beside<VSkipsNan>(from[next + before], there));
       const TAcc         mean = sum * step.half[j] * TAcc(0.5);
       square = square + mean * mean;
     }
   }
   const TAcc flux = d * DecayOf(square * step.inverse);
-  return step.isCurvature ? flux / RootOf(square + TAcc(1e-10)) : flux;
+  return NumberOrZero<VSkipsNan>(step.isCurvature ? flux / RootOf(square + TAcc(1e-10)) : flux);
 }
 
-template <typename TAcc>
+template <typename TAcc, bool VSkipsNan>
 __global__ void
 FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ DiffusionStep<TAcc> step,
            const __grid_constant__ Box box, const TAcc * __restrict__ from, TAcc * __restrict__ to)
@@ -229,8 +248,8 @@ FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_co
       {
         // At the image's edge no flux comes in; along x it is that of a voxel to itself.
         const std::int64_t before = neighbors.before[k];
-        const TAcc         into = before == 0 ? TAcc(0) : FluxOf(images, step, from, neighbors, i + before, i, k);
-        const TAcc         difference = FluxOf(images, step, from, neighbors, i, i + neighbors.after[k], k) - into;
+        const TAcc         into = before == 0 ? TAcc(0) : FluxOf<VSkipsNan>(images, step, from, neighbors, i + before, i, k);
+        const TAcc         difference = FluxOf<VSkipsNan>(images, step, from, neighbors, i, i + neighbors.after[k], k) - into;
         sum = k == 0 ? difference : sum + difference;
       }
     }
@@ -245,8 +264,8 @@ FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_co
     {
       if (k < images.axes)
       {
-        const TAcc forward = (from[i + neighbors.after[k]] - here) * images.scale[k];
-        const TAcc backward = (here - from[i + neighbors.before[k]]) * images.scale[k];
+        const TAcc forward = (Beside<VSkipsNan>(from[i + neighbors.after[k]], here) - here) * images.scale[k];
+        const TAcc backward = (here - Beside<VSkipsNan>(from[i + neighbors.before[k]], here)) * images.scale[k];
         square = square + UpwindSquareOf(forward, backward, sum);
       }
     }
@@ -254,23 +273,26 @@ FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_co
   });
 }
 
-template <typename TAcc>
+template <typename TAcc, bool VSkipsNan>
 __global__ void
 SquaredGradientKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ Box box,
                       const TAcc * __restrict__ from, TAcc * __restrict__ to)
 {
   ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
-    TAcc square = 0;
+    const TAcc here = from[i];
+    TAcc       square = 0;
 #pragma unroll
     for (int k = 0; k < MaxDimension; ++k)
     {
       if (k < images.axes)
       {
-        const TAcc d = (from[i + neighbors.after[k]] - from[i + neighbors.before[k]]) * (images.scale[k] * TAcc(0.5));
+        const TAcc after = Beside<VSkipsNan>(from[i + neighbors.after[k]], here);
+        const TAcc before = Beside<VSkipsNan>(from[i + neighbors.before[k]], here);
+        const TAcc d = (after - before) * (images.scale[k] * TAcc(0.5));
         square = square + d * d;
       }
     }
-    to[i] = square;
+    to[i] = VSkipsNan && here != here ? here : square;
   });
 }
 
@@ -305,7 +327,7 @@ __device__ __forceinline__ NumberGroup<TAcc, VCount> &
   return *reinterpret_cast<NumberGroup<TAcc, VCount> *>(numbers);
 }
 
-template <typename TAcc, int VCount>
+template <typename TAcc, int VCount, bool VSkipsNan>
 __global__ void
 DualKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ VariationImages<TAcc> of,
            const __grid_constant__ Box box)
@@ -340,7 +362,7 @@ DualKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_co
 #pragma unroll
         for (int n = 0; n < VCount; ++n)
         {
-          p[k].at[n] = p[k].at[n] + (after.at[n] - here.at[n]) * scale;
+          p[k].at[n] = p[k].at[n] + NumberOrZero<VSkipsNan>(after.at[n] - here.at[n]) * scale;
           square.at[n] = square.at[n] + p[k].at[n] * p[k].at[n];
         }
       }
@@ -480,8 +502,8 @@ private:
     TAcc * const       target = m_Memory + (1 - from) * m_Size;
     if (m_Operation.method == DiffusionMethod::SquaredGradient)
     {
-      SquaredGradientKernel<TAcc>
-        <<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, box, source, target);
+      const auto kernel = m_Operation.skipsNan ? SquaredGradientKernel<TAcc, true> : SquaredGradientKernel<TAcc, false>;
+      kernel<<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, box, source, target);
       CheckLaunch("SquaredGradientKernel");
       return;
     }
@@ -496,7 +518,8 @@ private:
     // Without a contrast there is no flux.
     step.timeStep = static_cast<TAcc>(m_Operation.contrast > 0 ? m_Operation.timeStep : 0.0);
     step.isCurvature = m_Operation.method == DiffusionMethod::Curvature;
-    FluxKernel<TAcc><<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, step, box, source, target);
+    const auto kernel = m_Operation.skipsNan ? FluxKernel<TAcc, true> : FluxKernel<TAcc, false>;
+    kernel<<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, step, box, source, target);
     CheckLaunch("FluxKernel");
   }
 
@@ -537,7 +560,8 @@ private:
   void
   IterateVariation(const VariationImages<TAcc> & of, const Box & dual, const Box & box) const
   {
-    DualKernel<TAcc, VCount><<<BlocksOfRows(dual), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, of, dual);
+    const auto kernel = m_Operation.skipsNan ? DualKernel<TAcc, VCount, true> : DualKernel<TAcc, VCount, false>;
+    kernel<<<BlocksOfRows(dual), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, of, dual);
     CheckLaunch("DualKernel");
     PrimalKernel<TAcc, VCount><<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, of, box);
     CheckLaunch("PrimalKernel");

@@ -109,6 +109,7 @@ RegisterCudaEnhancement(KernelRegistry & registry)
   kernel.run = RunVoxelRule<BackgroundRule, RollingBallOperation>;
   registry.Register("rollingball.voxels", { kernel });
   RegisterCudaAdaptiveEqualization(registry);
+  RegisterCudaMaskedVoxels(registry);
   RegisterCudaNeighbors(registry);
   RegisterCudaDiffusion(registry);
 }

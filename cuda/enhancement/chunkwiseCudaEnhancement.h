@@ -12,6 +12,8 @@ RegisterCudaEnhancement(KernelRegistry & registry);
 void
 RegisterCudaAdaptiveEqualization(KernelRegistry & registry);
 void
+RegisterCudaMaskedVoxels(KernelRegistry & registry);
+void
 RegisterCudaNeighbors(KernelRegistry & registry);
 void
 RegisterCudaDiffusion(KernelRegistry & registry);

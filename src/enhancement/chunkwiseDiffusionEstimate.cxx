@@ -3,11 +3,13 @@
 #include "chunkwiseDiffusionOperation.h"
 #include "chunkwiseEnhancementRows.h"
 #include "chunkwiseError.h"
+#include "chunkwiseMaskedOperation.h"
 #include "chunkwisePartMonitor.h"
 #include "chunkwiseStatistics.h"
 #include "chunkwiseStatisticsOperation.h"
 
 #include <cmath>
+#include <limits>
 
 namespace chunkwise
 {
@@ -18,11 +20,22 @@ namespace
 std::shared_ptr<StatisticsOperation>
 MakeGradientStatistics(const Operation & operation, PixelKind input)
 {
-  const auto stage = std::make_shared<DiffusionOperation>(dynamic_cast<const DiffusionOperation &>(operation));
-  stage->method = DiffusionMethod::SquaredGradient;
-  stage->iterations = 1;
+  const auto * const masked = dynamic_cast<const MaskedOperation *>(&operation);
+  const auto         gradient =
+    std::make_shared<DiffusionOperation>(dynamic_cast<const DiffusionOperation &>(masked ? *masked->inside : operation));
+  gradient->method = DiffusionMethod::SquaredGradient;
+  gradient->iterations = 1;
   auto statistics = std::make_shared<StatisticsOperation>();
-  statistics->stage = stage;
+  statistics->stage = gradient;
+  if (masked)
+  {
+    // Statistics skip NaN.
+    const auto inside = std::make_shared<MaskedOperation>();
+    inside->inside = gradient;
+    inside->keepsOutside = false;
+    inside->outsideValue = std::numeric_limits<double>::quiet_NaN();
+    statistics->stage = inside;
+  }
   statistics->stageKind =
     PixelSize(input) <= 2 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
   return statistics;

@@ -56,6 +56,7 @@ DiffusionRow(const std::string & name, const std::string & title, std::vector<Pa
   row.title = title;
   row.parameters = parameters;
   row.output = DefaultOutput::Real;
+  AddSmoothingMask(row);
   return row;
 }
 
@@ -64,6 +65,7 @@ MakeDiffusion(const CheckedParameters & p, const FilterImage & image)
 {
   auto operation = std::make_shared<DiffusionOperation>();
   operation->iterations = p.Integer("Iterations");
+  operation->skipsNan = HasSmoothingMask(image);
   for (const int axis : p.SpatialAxes())
   {
     operation->scale[axis] = 1.0 / UnitOf(p, image, axis);
@@ -127,7 +129,7 @@ AddDiffusionFilters(std::vector<FilterDescription> & filters)
                           PixelValue(operation->timeStep).ToText() + " is more than " + PixelValue(0.5 / sum).ToText() +
                             ", above which voxels leave the range of their neighbors");
     }
-    return operation;
+    return InsideMask(p, image, operation);
   };
   filters.push_back(row);
 
@@ -143,7 +145,7 @@ AddDiffusionFilters(std::vector<FilterDescription> & filters)
     const auto operation = MakeDiffusion(p, image);
     operation->method = DiffusionMethod::TotalVariation;
     operation->weight = p.Real("Weight");
-    return operation;
+    return InsideMask(p, image, operation);
   };
   filters.push_back(row);
 }

@@ -12,7 +12,8 @@ std::string
 DiffusionOperation::GetKey() const
 {
   std::string key = GetName() + " " + std::to_string(static_cast<int>(method)) + " " + std::to_string(iterations) +
-                    " " + ExactText(timeStep) + " " + ExactText(contrast) + " " + ExactText(weight);
+                    " " + ExactText(timeStep) + " " + ExactText(contrast) + " " + ExactText(weight) +
+                    (skipsNan ? " skips" : "");
   for (const double each : scale)
   {
     key += " " + ExactText(each);

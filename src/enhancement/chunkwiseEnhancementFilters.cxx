@@ -158,12 +158,13 @@ BilateralRow()
   FilterDescription row = EnhancementRow(
     "bilateral", "Mean of the voxels around that are near in space and in value: smooths, and keeps edges", gaussian);
   row.output = DefaultOutput::Real;
+  AddSmoothingMask(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
     auto operation = std::make_shared<BilateralOperation>();
     SetGaussians(p, image, operation->weights);
     operation->rangeSigma = p.Real("RangeSigma");
     operation->boundary = p.Boundary();
-    return operation;
+    return InsideMask(p, image, operation);
   };
   return row;
 }

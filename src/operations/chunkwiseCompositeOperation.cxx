@@ -334,6 +334,7 @@ RegisterCompositeKernels(KernelRegistry & registry)
                                    "highpass",
                                    "localnormalization",
                                    "localthreshold",
+                                   "masked",
                                    "measurescale",
                                    "range",
                                    "rollingball",

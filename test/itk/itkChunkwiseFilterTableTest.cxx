@@ -251,6 +251,20 @@ MakeAlternatingElement(const itk::Size<3> & radius)
   return element;
 }
 
+/** The case of a filter in a mask. */
+template <typename TFilter>
+std::vector<Case>
+WithSmoothingMask(TFilter & filter, Texts texts)
+{
+  filter.SetMaskImage(
+    MakeRandomImage<typename TFilter::MaskImageType>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
+  filter.SetOutsideValue(-1.5);
+  texts["OutsideValue"] = "-1.5";
+  Case theCase{ &filter, texts };
+  theCase.domain = "MaskImage";
+  return { theCase };
+}
+
 /** Cases of filters that take a mask alone. */
 template <typename TFilter>
 std::vector<Case>
@@ -525,14 +539,14 @@ CasesOf(const std::string & row)
     filter->SetTimeStep(0.05);
     filter->UseImageSpacingOff();
     filter->SetSpatialAxes({ 0, 1 });
-    return { { filter,
-               { { "Iterations", "3" },
-                 { "Method", "curvature" },
-                 { "Conductance", "2.5" },
-                 { "GradientMagnitude", "1.5" },
-                 { "TimeStep", "0.05" },
-                 { "UseImageSpacing", "off" },
-                 { "SpatialAxes", "0,1" } } } };
+    return WithSmoothingMask(*filter,
+                             { { "Iterations", "3" },
+                               { "Method", "curvature" },
+                               { "Conductance", "2.5" },
+                               { "GradientMagnitude", "1.5" },
+                               { "TimeStep", "0.05" },
+                               { "UseImageSpacing", "off" },
+                               { "SpatialAxes", "0,1" } });
   }
   if (row == "total-variation")
   {
@@ -541,9 +555,9 @@ CasesOf(const std::string & row)
     filter->SetWeight(2.5);
     filter->UseImageSpacingOff();
     filter->SetSpatialAxes({ 0, 1 });
-    return {
-      { filter, { { "Iterations", "3" }, { "Weight", "2.5" }, { "UseImageSpacing", "off" }, { "SpatialAxes", "0,1" } } }
-    };
+    return WithSmoothingMask(
+      *filter,
+      { { "Iterations", "3" }, { "Weight", "2.5" }, { "UseImageSpacing", "off" }, { "SpatialAxes", "0,1" } });
   }
   if (row == "clahe")
   {
@@ -584,8 +598,9 @@ CasesOf(const std::string & row)
     filter->SetCutoff(2.3);
     filter->UseImageSpacingOff();
     filter->SetRangeSigma(2.5);
-    return { WithWindow(
-      filter, { { "Sigma", "1.3" }, { "Cutoff", "2.3" }, { "UseImageSpacing", "off" }, { "RangeSigma", "2.5" } }) };
+    const Case whole = WithWindow(
+      filter, { { "Sigma", "1.3" }, { "Cutoff", "2.3" }, { "UseImageSpacing", "off" }, { "RangeSigma", "2.5" } });
+    return WithSmoothingMask(*filter, whole.texts);
   }
   if (row == "normalize")
   {

@@ -137,7 +137,7 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
       SCOPED_TRACE(filter.name + " " + parameter.name);
       FilterParameters changed = RequiredParameters(filter);
       image = SmallImage();
-      if (parameter.name == "EmptyValue" || parameter.name == "OutputMask")
+      if (parameter.name == "EmptyValue" || parameter.name == "OutputMask" || parameter.option == "outside-value")
       {
         image.furtherInputs = { "MaskImage" };
       }

@@ -27,6 +27,7 @@
 #endif
 #include "chunkwiseNonFlatExtremumOperation.h"
 #include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwiseMaskedOperation.h"
 #include "chunkwiseMeasureScaleOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseThresholdOperation.h"
@@ -1170,6 +1171,43 @@ public:
   }
 
   void
+  TryMasked()
+  {
+    for (int trial = 0; trial < 40; ++trial)
+    {
+      MaskedOperation operation;
+      if (trial % 2 == 0)
+      {
+        BilateralOperation bilateral;
+        bilateral.weights[0] = bilateral.weights[1] = SampledGaussianWeights(1, 2);
+        bilateral.rangeSigma = 40;
+        operation.inside = std::make_shared<BilateralOperation>(bilateral);
+      }
+      else
+      {
+        DiffusionOperation diffusion;
+        diffusion.method = static_cast<DiffusionMethod>(trial / 2 % 3);
+        diffusion.iterations = 2;
+        diffusion.scale[0] = diffusion.scale[1] = 1;
+        diffusion.contrast = diffusion.weight = 20;
+        diffusion.skipsNan = true;
+        operation.inside = std::make_shared<DiffusionOperation>(diffusion);
+      }
+      operation.keepsOutside = trial % 3 != 0;
+      const auto        kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      const PixelKind   outputs[] = { kind, PixelKind::Float32, PixelKind::Float64 };
+      const Coordinates extent = RandomExtent(m_Random, 14);
+      ConformanceTrial  about{ operation,
+                               { kind, static_cast<PixelKind>(m_Random() % 8) },
+                              outputs[m_Random() % 3],
+                              extent,
+                              RandomChunk(m_Random, extent) };
+      about.lastIsWeights = true;
+      m_Conformance.Compare(m_Random, about);
+    }
+  }
+
+  void
   TryDerivatives()
   {
     TryInEveryMode([&](BoundaryMode mode) {
@@ -1507,6 +1545,7 @@ TrialsOfKernels()
           t.Try(operation);
         }
       } },
+    { "masked", [](KernelTrials & t, KernelRole) { t.TryMasked(); } },
     { "tophat",
       [](KernelTrials & t, KernelRole) {
         // Chunks hold the axis whole if windows wrap around.

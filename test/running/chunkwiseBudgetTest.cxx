@@ -35,6 +35,7 @@
 #include "chunkwiseDistanceOperation.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseLocalThresholdOperation.h"
+#include "chunkwiseMaskedOperation.h"
 #include "chunkwiseSpectralDeconvolutionOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseThresholdOperation.h"
@@ -223,6 +224,9 @@ MakeOperations()
   const auto bilateral = std::make_shared<BilateralOperation>();
   bilateral->weights[0] = bilateral->weights[1] = { 0.5, 1, 0.5 };
   all.push_back(bilateral);
+  const auto masked = std::make_shared<MaskedOperation>();
+  masked->inside = bilateral;
+  all.push_back(masked);
   const auto unsharp = std::make_shared<UnsharpOperation>();
   unsharp->smoothing = separable;
   all.push_back(unsharp);
@@ -280,7 +284,9 @@ struct Job
     output.assign(voxels, 0);
     for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
     {
-      request.inputs.push_back(DenseView(i == 0 ? first.data() : second.data(), PixelKind::Float32, request.image));
+      // Masks are integers.
+      const PixelKind kind = i > 0 && operation->GetName() == "masked" ? PixelKind::UInt32 : PixelKind::Float32;
+      request.inputs.push_back(DenseView(i == 0 ? first.data() : second.data(), kind, request.image));
     }
     request.output = DenseView(output.data(), PixelKind::Float32, request.image);
     request.operation = std::move(operation);

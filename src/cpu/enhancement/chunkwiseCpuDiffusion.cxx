@@ -282,6 +282,7 @@ private:
       step.before[k] = this->Neighbor(number, at, a, -1);
       step.scale[k] = static_cast<TAcc>(m_Operation.scale[a]);
     }
+    step.skipsNan = m_Operation.skipsNan;
     step.n = n;
     return step;
   }
@@ -315,6 +316,7 @@ private:
     step.inverse = static_cast<TAcc>(std::min(0.5 / (m_Operation.contrast * m_Operation.contrast),
                                               static_cast<double>(std::numeric_limits<TAcc>::max())));
     step.isCurvature = m_Operation.method == DiffusionMethod::Curvature;
+    step.skipsNan = m_Operation.skipsNan;
     step.n = n;
     step.flux = flux;
     m_Functions.flux(step);

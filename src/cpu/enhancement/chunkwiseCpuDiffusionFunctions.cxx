@@ -28,6 +28,22 @@ CHUNKWISE_ALWAYS_INLINE VectorOf<double>
   return ExponentialOfMinus<VectorOf<double>, BitsOfDoubles>(t);
 }
 
+/** A neighbor, or the voxel itself in place of one that is NaN and takes no part. */
+template <typename TVector>
+CHUNKWISE_ALWAYS_INLINE TVector
+Beside(TVector neighbor, TVector here, bool skipsNan)
+{
+  return skipsNan ? (neighbor == neighbor ? neighbor : here) : neighbor;
+}
+
+/** A number, or 0 if it is NaN because of a voxel that takes no part. */
+template <typename TVector>
+CHUNKWISE_ALWAYS_INLINE TVector
+NumberOrZero(TVector x, bool skipsNan)
+{
+  return skipsNan ? (x == x ? x : TVector{}) : x;
+}
+
 template <typename TReal, bool VCurvature, int VOthers>
 void
 MakeFluxOf(const FluxStep<TReal> & step)
@@ -37,12 +53,15 @@ MakeFluxOf(const FluxStep<TReal> & step)
   const int others = VOthers < 0 ? step.others : VOthers;
   for (std::int64_t i = 0; i < step.n; i += V::Width)
   {
-    const Vector d = (V::Load(step.next + i) - V::Load(step.here + i)) * step.scale;
+    const Vector here = V::Load(step.here + i);
+    const Vector next = V::Load(step.next + i);
+    const auto   beside = [&](const TReal * row, Vector own) { return Beside(V::Load(row + i), own, step.skipsNan); };
+    const Vector d = (next - here) * step.scale;
     Vector       square = d * d;
     for (int j = 0; j < others; ++j)
     {
-      const Vector sum = (V::Load(step.hereAfter[j] + i) - V::Load(step.hereBefore[j] + i)) +
-                         (V::Load(step.nextAfter[j] + i) - V::Load(step.nextBefore[j] + i));
+      const Vector sum = (beside(step.hereAfter[j], here) - beside(step.hereBefore[j], here)) +
+                         (beside(step.nextAfter[j], next) - beside(step.nextBefore[j], next));
       const Vector mean = sum * step.half[j] * TReal(0.5);
       square = square + mean * mean;
     }
@@ -51,7 +70,7 @@ MakeFluxOf(const FluxStep<TReal> & step)
     {
       flux = flux / Root<TReal>(square + TReal(1e-10));
     }
-    V::Store(step.flux + i, flux);
+    V::Store(step.flux + i, NumberOrZero(flux, step.skipsNan));
   }
 }
 
@@ -112,8 +131,8 @@ UpdateByCurvature(const NeighborStep<TReal> & step, const TReal * sum, TReal tim
     Vector       square{};
     for (int a = 0; a < step.axes; ++a)
     {
-      const Vector forward = (V::Load(step.after[a] + i) - here) * step.scale[a];
-      const Vector backward = (here - V::Load(step.before[a] + i)) * step.scale[a];
+      const Vector forward = (Beside(V::Load(step.after[a] + i), here, step.skipsNan) - here) * step.scale[a];
+      const Vector backward = (here - Beside(V::Load(step.before[a] + i), here, step.skipsNan)) * step.scale[a];
       square = square + UpwindSquareOf(forward, backward, speed);
     }
     V::Store(step.out + i, here + Root<TReal>(square) * speed * timeStep);
@@ -125,16 +144,19 @@ void
 SquareGradient(const NeighborStep<TReal> & step)
 {
   using V = RealVector<TReal>;
+  using Vector = VectorOf<TReal>;
   for (std::int64_t i = 0; i < step.n; i += V::Width)
   {
-    VectorOf<TReal> square{};
+    const Vector here = V::Load(step.here + i);
+    Vector       square{};
     for (int a = 0; a < step.axes; ++a)
     {
-      const VectorOf<TReal> d =
-        (V::Load(step.after[a] + i) - V::Load(step.before[a] + i)) * (step.scale[a] * TReal(0.5));
+      const Vector after = Beside(V::Load(step.after[a] + i), here, step.skipsNan);
+      const Vector before = Beside(V::Load(step.before[a] + i), here, step.skipsNan);
+      const Vector d = (after - before) * (step.scale[a] * TReal(0.5));
       square = square + d * d;
     }
-    V::Store(step.out + i, square);
+    V::Store(step.out + i, step.skipsNan ? (here == here ? square : here) : square);
   }
 }
 
@@ -151,7 +173,8 @@ StepDual(const VariationStep<TReal> & step)
     Vector       square{};
     for (int a = 0; a < step.axes; ++a)
     {
-      p[a] = V::Load(step.dual[a] + i) + (V::Load(step.after[a] + i) - here) * (step.scale[a] * step.step);
+      const Vector rise = NumberOrZero(V::Load(step.after[a] + i) - here, step.skipsNan);
+      p[a] = V::Load(step.dual[a] + i) + rise * (step.scale[a] * step.step);
       square = square + p[a] * p[a];
     }
     const Vector length = Root<TReal>(square);

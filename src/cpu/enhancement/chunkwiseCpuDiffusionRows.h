@@ -29,6 +29,7 @@ struct FluxStep
   /** 1 / (2 contrast^2). */
   TReal        inverse{ 0 };
   bool         isCurvature{ false };
+  bool         skipsNan{ false };
   std::int64_t n{ 0 };
   TReal *      flux{ nullptr };
 };
@@ -42,6 +43,7 @@ struct NeighborStep
   const TReal * after[DiffusionAxes]{};
   const TReal * before[DiffusionAxes]{};
   TReal         scale[DiffusionAxes]{};
+  bool          skipsNan{ false };
   std::int64_t  n{ 0 };
   TReal *       out{ nullptr };
 };

@@ -82,6 +82,7 @@ RegisterHostEnhancement(KernelRegistry & registry)
   registry.Register("rollingball.voxels", { kernel });
   RegisterHostAdaptiveEqualization(registry);
   RegisterHostBilateral(registry);
+  RegisterHostMaskedVoxels(registry);
   RegisterHostNonFlatExtremum(registry);
   RegisterHostDiffusion(registry);
 }

@@ -31,6 +31,8 @@ RegisterHostAdaptiveEqualization(KernelRegistry & registry);
 void
 RegisterHostBilateral(KernelRegistry & registry);
 void
+RegisterHostMaskedVoxels(KernelRegistry & registry);
+void
 RegisterHostNonFlatExtremum(KernelRegistry & registry);
 
 } // namespace chunkwise

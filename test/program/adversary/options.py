@@ -100,6 +100,7 @@ TRIALS = {
     "radius-image": [{"radius-image": "@radii", "radius": "3"}],
     "mask": [{"mask": "@radii"}, {"mask": "@nothing"}],
     "weight": [{"weight": "@certainty"}],
+    "outside-value": [({"mask": "@nothing"}, {"outside-value": "5"})],
     "empty-value": [({"mask": "@nothing"}, {"empty-value": "5"})],
     "ignore-nan": [{"ignore-nan": None}],
     "output-mask": [({"mask": "@second"}, {"output-mask": None})],
@@ -284,7 +285,7 @@ class Options(ProgramTest):
         for subcommand, options in (
             ("mean", {"constant": "3"}), ("mean", {"boundary": "mirror", "constant": "3"}),
             ("convolve-varying", {"grid-spacing": "5,1,1"}), ("convolve-varying", {"grid-origin": "1,0,0"}),
-            ("mean", {"empty-value": "3"}), ("mean", {"output-mask": None}),
+            ("mean", {"empty-value": "3"}), ("bilateral", {"outside-value": "3"}), ("mean", {"output-mask": None}),
             ("mean", {"mask": "@nothing", "output-mask": None, "empty-value": "3"}),
             ("gaussian", {"transforms": "own"}), ("gaussian", {"maximum-error": "0.1"}), ("gaussian", {"maximum-width": "5"}),
             ("mean", {"backend": "cpu", "devices": "0"}), ("mean", {"backend": "cpu", "device-memory": "1G"}),
