@@ -291,6 +291,11 @@ AddSeparate(CLI::App & app, Texts & texts)
                  "By how much the distance to the background must fall between two objects, in the image's unit (1)")
     ->type_name("X");
   separate
+    ->add_option("--area",
+                 texts.common["area"],
+                 "In place of a height: the least area, in 3-D the volume, of an object where it touches another one")
+    ->type_name("X");
+  separate
     ->add_option("--connectivity",
                  texts.common["connectivity"],
                  "Neighbors share a face (1), a face or an edge (2), or also a corner (3) (1)")
@@ -1095,14 +1100,21 @@ ParseSeparate(Texts & texts, CommandLine & line)
   add({ "distance", "IN", "OUT", "--to=contour" });
   std::vector<std::string> watershed{ "watershed", "IN", "OUT", "--mask=IN" };
   const std::string        height = texts.common["height"];
+  const std::string        area = texts.common["area"];
   const std::string        connectivity = texts.common["connectivity"];
-  watershed.push_back("--height=" + (height.empty() ? "1" : height));
+  if (!area.empty() && !height.empty())
+  {
+    Refuse("area", "a height is given; the area is in place of it");
+  }
+  const std::string option = area.empty() ? "height" : "area";
+  const std::string size = !area.empty() ? area : height.empty() ? "1" : height;
+  watershed.push_back("--" + option + "=" + size);
   watershed.push_back("--connectivity=" +
                       std::to_string(ParseWhole("connectivity", connectivity.empty() ? "1" : connectivity, 1, 3)));
   add(watershed);
-  if (!height.empty() && !(chunkwise::PixelValue::FromText(height).ToDouble() >= 0))
+  if (!(chunkwise::PixelValue::FromText(size).ToDouble() >= 0))
   {
-    Refuse("height", "'" + height + "' is not a number of 0 or more");
+    Refuse(option, "'" + size + "' is not a number of 0 or more");
   }
   if (!line.table.empty())
   {

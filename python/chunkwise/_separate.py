@@ -14,13 +14,20 @@ def choose_method(method: str | None, lower: float | None, upper: float | None) 
     return "fixed" if isRange else method or "otsu"
 
 
+def make_watershed(connectivity: int, height: float | None, area: float | None, spacing: Any) -> Any:
+    """The watershed by a height, of 1 if no size is given, or by an area."""
+    if area is None:
+        return filters.Watershed(connectivity, height=1 if height is None else height)
+    return filters.Watershed(connectivity, height=0 if height is None else height, area=area, spacing=spacing)
+
+
 def separate(image: Any, method: str | None = None, *, lower: float | None = None, upper: float | None = None,
-             height: float = 1, connectivity: int = 1, spacing: Any = None, output: Any = None,
+             height: float | None = None, area: float | None = None, connectivity: int = 1, spacing: Any = None, output: Any = None,
              memory: int | str | None = None, threads: int | None = None) -> Any:
     """Labels of the objects above a threshold, separated where they touch and are narrow.
 
     A threshold finds the objects. Each voxel of them has a distance to their contour. A watershed of these distances
-    parts the objects: it is ``watershed(distance(mask, "contour"), mask=mask, height=height)`` with
+    parts the objects: it is ``watershed(distance(mask, "contour"), mask=mask, height=1)`` with
     ``mask = threshold(image, method)``.
 
     Parameters
@@ -31,9 +38,12 @@ def separate(image: Any, method: str | None = None, *, lower: float | None = Non
         How the threshold follows from the histogram of the whole image, as of `threshold`; by default "otsu".
     lower, upper : float, optional
         In place of a method: the range of values inside objects.
-    height : float
+    height : float, optional
         Two parts of an object are separate if the distance to the contour falls by so much on every path between them,
-        in units of spacing. 0 or more.
+        in units of spacing. 0 or more; by default 1.
+    area : float, optional
+        In place of a height: two parts of an object are separate if each has this area, in 3-D this volume, where they
+        meet, in units of spacing.
     connectivity : int
         Neighbors share a face (1), a face or an edge (2), or also a corner (3).
     spacing : sequence of float, optional
@@ -65,7 +75,7 @@ def separate(image: Any, method: str | None = None, *, lower: float | None = Non
     array([0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 0], dtype=uint32)
     """
     options: dict[str, Any] = {"memory": memory, "threads": threads}
-    distance, watershed = filters.Distance("contour", spacing=spacing), filters.Watershed(connectivity, height=height)
+    distance, watershed = filters.Distance("contour", spacing=spacing), make_watershed(connectivity, height, area, spacing)
     try:
         mask = filters.Threshold(choose_method(method, lower, upper), lower=lower, upper=upper)(image, **options)
         return watershed(distance(mask, **options), None, mask, output=output, **options)

@@ -24,7 +24,7 @@ from ._dispatch import Runner, register
 from ._filter import Filter
 from ._journal import Journal
 from ._regions import turn
-from ._separate import choose_method
+from ._separate import choose_method, make_watershed
 from ._stores import Imagined, Store, state_of
 from ._version import __version__
 
@@ -424,8 +424,9 @@ def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, **option
 
 
 def separate(source: Any, output: Any, method: str | None = None, *, lower: float | None = None, upper: float | None = None,
-             height: float = 1, connectivity: int = 1, dtype: Any = None, overwrite: bool = False, memory: int | str = "4G",
-             spacing: Any = None, progress: bool | Callable[[float], object] | None = None, **options: Any) -> Report:
+             height: float | None = None, area: float | None = None, connectivity: int = 1, dtype: Any = None,
+             overwrite: bool = False, memory: int | str = "4G", spacing: Any = None,
+             progress: bool | Callable[[float], object] | None = None, **options: Any) -> Report:
     """The labels of `chunkwise.separate`, from store to store: objects above a threshold, separated where they are narrow.
 
     The mask and the distances to its contour, 1 and 4 bytes a voxel, lie in a folder beside an output that is a path, or
@@ -435,7 +436,7 @@ def separate(source: Any, output: Any, method: str | None = None, *, lower: floa
     ----------
     source, output, dtype, overwrite, memory, spacing, progress, **options
         As of `run`; labels are uint32 by default.
-    method, lower, upper, height, connectivity
+    method, lower, upper, height, area, connectivity
         As of `chunkwise.separate`.
 
     Returns
@@ -451,7 +452,7 @@ def separate(source: Any, output: Any, method: str | None = None, *, lower: floa
     from . import filters
 
     threshold = filters.Threshold(choose_method(method, lower, upper), lower=lower, upper=upper)
-    watershed = filters.Watershed(connectivity, height=height)
+    watershed = make_watershed(connectivity, height, area, None)
     path = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
     show = make_progress(progress)
 

@@ -183,8 +183,12 @@ def test_objects_that_touch_are_separated():
     np.testing.assert_array_equal(chunkwise.separate(image, height=20), mask)
     # In voxels of half the length distances fall by half as much.
     np.testing.assert_array_equal(chunkwise.separate(image, height=0.5, spacing=(0.5, 0.5, 0.5)), labels)
+    # A part of so many voxels where it meets another one has an eighth of that in voxels of half the length.
+    np.testing.assert_array_equal(chunkwise.separate(image, area=100), labels)
+    np.testing.assert_array_equal(chunkwise.separate(image, area=100 / 8, spacing=(0.5, 0.5, 0.5)), labels)
+    np.testing.assert_array_equal(chunkwise.separate(image, area=1000), mask)
     assert chunkwise.separate(image, output="uint8").dtype == np.uint8
-    for name, given in (("height", {"height": -1}), ("connectivity", {"connectivity": 4}), ("method", {"method": "most"}),
+    for name, given in (("height", {"height": -1}), ("area", {"height": 1, "area": 2}), ("connectivity", {"connectivity": 4}), ("method", {"method": "most"}),
                         ("lower", {"method": "otsu", "lower": 3})):
         with pytest.raises(chunkwise.ParameterError, match=name):
             chunkwise.separate(image, **given)

@@ -518,6 +518,10 @@ def test_automatic_values_and_separate_are_those_of_the_whole(random, tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in.zarr", "mask.zarr", "out.zarr"]
     with pytest.raises(FileExistsError):
         chunkwise.zarr.separate(tmp_path / "in.zarr", tmp_path / "out.zarr")
+    chunkwise.zarr.separate(tmp_path / "in.zarr", tmp_path / "out.zarr", area=1000, spacing=(2, 1, 1), memory="50M", overwrite=True)
+    by_area = chunkwise.separate(image, area=1000, spacing=(2, 1, 1))
+    assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], by_area)
+    assert 1 < by_area.max() != chunkwise.separate(image, area=1000).max()
     with pytest.raises(ValueError, match="is the source"):
         chunkwise.zarr.separate(tmp_path / "in.zarr", tmp_path / "in.zarr", overwrite=True)
     source = zarr.open(str(tmp_path / "in.zarr"), mode="r+")
@@ -526,7 +530,7 @@ def test_automatic_values_and_separate_are_those_of_the_whole(random, tmp_path):
     assert np.array_equal(source[...], image)
     # Before any voxel is read.
     unread = Counting(image)
-    for name, wrong in (("height", -1), ("connectivity", 4), ("output", "complex64")):
+    for name, wrong in (("height", -1), ("area", -1), ("connectivity", 4), ("output", "complex64")):
         with pytest.raises((ValueError, TypeError), match=name):
             chunkwise.zarr.separate(unread, tmp_path / "other.zarr", **{name.replace("output", "dtype"): wrong})
     assert unread.counts.max() == 0 and not (tmp_path / "other.zarr").exists()

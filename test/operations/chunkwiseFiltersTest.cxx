@@ -157,6 +157,10 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
       {
         changed.Set("Displacements", SmallField(image.extent));
       }
+      if (parameter.name == "UseImageSpacing" && filter.FindParameter("Volume"))
+      {
+        changed.SetReal("Volume", 90);
+      }
       if (!parameter.onlyWithName.empty())
       {
         const std::string & words = parameter.onlyWithValue;

@@ -16,34 +16,6 @@ namespace
 class SizedWatersheds : public testing::Test
 {};
 
-/** From `values` different ones on, up to any. */
-template <typename T>
-std::vector<T>
-RandomHeights(std::mt19937 & random, std::size_t count)
-{
-  std::vector<T>      voxels(count);
-  const std::uint32_t values[] = { 1, 2, 4, 30, 100000 };
-  const std::uint32_t most = values[random() % 5];
-  for (T & voxel : voxels)
-  {
-    voxel = static_cast<T>(random() % most);
-    if constexpr (!std::is_integral<T>::value)
-    {
-      const std::uint32_t special = random() % 100;
-      voxel = special == 0   ? std::numeric_limits<T>::quiet_NaN()
-              : special == 1 ? -std::numeric_limits<T>::infinity()
-              : special == 2 ? std::numeric_limits<T>::infinity()
-              : special == 3 ? -T(0)
-                             : voxel / T(8) - T(1);
-    }
-    else if (random() % 50 == 0)
-    {
-      voxel = random() % 2 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
-    }
-  }
-  return voxels;
-}
-
 /** The labels by the definition: components of all levels, then Kruskal's algorithm. */
 template <typename T>
 std::vector<std::uint64_t>
@@ -246,7 +218,7 @@ TryAnySizedWatershed(std::mt19937 & random, int trials)
     operation->unit = std::ldexp(1.0, static_cast<int>(random() % 5) - 4);
     std::vector<std::uint8_t> mask(random() % 3 == 0 ? count : 0);
     std::generate(mask.begin(), mask.end(), [&] { return random() % 5 == 0 ? 0 : 1 + random() % 2; });
-    SizedTrial<T>                    t(operation, RandomHeights<T>(random, count), mask);
+    SizedTrial<T>                    t(operation, RandomTerrain<T>(random, count), mask);
     const std::vector<std::uint64_t> expected = LabelsByDefinition(*operation, t.voxels, mask);
     const auto                       executor = MakeThreadExecutor(1 + random() % 3);
     t.request.executor = executor.get();
@@ -319,7 +291,7 @@ TEST_F(SizedWatersheds, ByAreaAreThoseOfTheMinimaOfAClosing)
     auto operation = std::make_shared<SizedWatershedOperation>();
     operation->watershed.image = extent;
     operation->size = 2 + random() % 40;
-    SizedTrial<std::uint8_t> t(operation, RandomHeights<std::uint8_t>(random, 315));
+    SizedTrial<std::uint8_t> t(operation, RandomTerrain<std::uint8_t>(random, 315));
     t.Run(manager, 0);
     std::vector<std::uint8_t>  closed(315);
     std::vector<std::uint8_t>  minima(315);
@@ -360,7 +332,7 @@ TEST_F(SizedWatersheds, TakeTheMemoryThatTheySayIsEnough)
   operation->watershed.image = { { 40, 30, 20, 1, 1 } };
   operation->size = 100;
   std::mt19937              random(3);
-  SizedTrial<std::uint16_t> t(operation, RandomHeights<std::uint16_t>(random, 24000));
+  SizedTrial<std::uint16_t> t(operation, RandomTerrain<std::uint16_t>(random, 24000));
   const auto                executor = MakeThreadExecutor(2);
   t.request.executor = executor.get();
   t.Run(manager, 0);

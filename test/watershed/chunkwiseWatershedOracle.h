@@ -10,11 +10,40 @@
 #include <deque>
 #include <limits>
 #include <numeric>
+#include <random>
 #include <vector>
 
 // The watershed by its definition: Kruskal's algorithm over all edges.
 namespace chunkwise
 {
+
+/** From `values` different ones on, up to any. */
+template <typename T>
+std::vector<T>
+RandomTerrain(std::mt19937 & random, std::size_t count)
+{
+  std::vector<T>      voxels(count);
+  const std::uint32_t values[] = { 1, 2, 4, 30, 100000 };
+  const std::uint32_t most = values[random() % 5];
+  for (T & voxel : voxels)
+  {
+    voxel = static_cast<T>(random() % most);
+    if constexpr (!std::is_integral<T>::value)
+    {
+      const std::uint32_t special = random() % 100;
+      voxel = special == 0   ? std::numeric_limits<T>::quiet_NaN()
+              : special == 1 ? -std::numeric_limits<T>::infinity()
+              : special == 2 ? std::numeric_limits<T>::infinity()
+              : special == 3 ? -T(0)
+                             : voxel / T(4) - T(1);
+    }
+    else if (random() % 50 == 0)
+    {
+      voxel = random() % 2 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
+    }
+  }
+  return voxels;
+}
 
 template <typename T>
 class WatershedOracle

@@ -338,7 +338,7 @@ class Measure(ProgramTest):
         path = write(self.folder / "in.mha", image)
         before = files_of(self.folder)
         for more in (("--height=0.25",), ("--height=0.25", "--lower=100", "--memory=300M", "--quiet"),
-                     ("--height=0.25", "--method=li", "--threads=2", "--table", self.folder / "t.csv")):
+                     ("--area=2",), ("--height=0.25", "--method=li", "--threads=2", "--table", self.folder / "t.csv")):
             with self.subTest(more=more):
                 self.assert_runs("separate", path, self.out, *more)
                 found = read(self.out)
@@ -348,12 +348,13 @@ class Measure(ProgramTest):
                 self.assertEqual((found.values[at + 7], found.values[at + 15], max(found.values)), (1, 2, 2))
         self.assertEqual((self.folder / "t.csv").read_text(), self.assert_runs("measure", self.out, path).stdout)
         (self.folder / "t.csv").unlink()
-        self.assert_runs("separate", path, self.out, "--height=9")
-        self.assertEqual(max(read(self.out).values), 1)
+        for joined in ("--height=9", "--area=200"):
+            self.assert_runs("separate", path, self.out, joined, "--overwrite")
+            self.assertEqual(max(read(self.out).values), 1)
         self.out.unlink()
         self.assertEqual(files_of(self.folder), before, "what was between the steps is left")
         for words, names in ((("--height=-1",), "--height"), (("--height=much",), "--height"), (("--connectivity=4",), "--connectivity"),
-                             (("--method=most",), "--method"), (("--method=li", "--lower=3"), "--lower")):
+                             (("--height=1", "--area=2"), "--area"), (("--area=-1",), "--area"), (("--method=most",), "--method"), (("--method=li", "--lower=3"), "--lower")):
             with self.subTest(words=words):
                 self.assert_refused("separate", path, self.out, *words, status=2, names=names)
         self.assert_refused("separate", path, path, status=2, names="OUT")
