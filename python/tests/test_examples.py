@@ -27,8 +27,8 @@ def has(module):
 
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_notebooks_run(notebook, tmp_path):
-    if not has("nibabel"):
-        pytest.skip("nibabel is not installed")
+    if not has("nibabel") or not has("skimage"):
+        pytest.skip("nibabel and scikit-image are not installed")
     cells = json.loads(notebook.read_text())["cells"]
     assert all(not each.get("outputs") for each in cells), "outputs are not kept"
     code = "\n\n".join("".join(each["source"]) for each in cells if each["cell_type"] == "code")
