@@ -7,11 +7,14 @@
 namespace chunkwise
 {
 
+class DerivativeOperation;
+
 enum class DiffusionMethod
 {
   Gradient,       ///< P. Perona, J. Malik, IEEE PAMI 12(7), 1990
   Curvature,      ///< R. Whitaker, X. Xue, "Variable-conductance, level-set curvature for image denoising", ICIP 2001
   TotalVariation, ///< L. Rudin, S. Osher, E. Fatemi, Physica D 60, 1992, by A. Chambolle, T. Pock, JMIV 40, 2011
+  Coherence,      ///< J. Weickert, "Coherence-enhancing diffusion filtering", IJCV 31, 1999
   SquaredGradient ///< no smoothing: the squared length of the gradient by central differences
 };
 
@@ -34,8 +37,16 @@ enum class DiffusionMethod
  * - u, u = v. P divides by max(1, |p| / weight), grad has the differences to the next voxels, -div is its adjoint, and
  * s = t = 1 / (2 sqrt(sum of scale^2)).
  *
- * With `skipsNan` voxels that are NaN take no part, as if the image ended there: beside a voxel they count as that voxel,
- * no flux and no p goes to or from them, and they stay NaN.
+ * Coherence: x + timeStep div(D grad x), D being the result of `tensor` for x, made anew for each iteration. With c_b
+ * central differences and m_a the sum of D_ab c_b over the axes b other than a, the flux between two neighbors along
+ * axis a is the mean of both voxels' D_aa times d_a, plus that of their m_a; S is the sum of its differences times
+ * scale[a]. No flux crosses the image's edge. The sum of all voxels stays, and as the eigenvalues of D are at most 1,
+ * that of their squares does not grow if timeStep <= 1 / (2 sum of scale^2): with F the forward and B the backward
+ * differences, 0 at the edge, the sum of x S is minus that of c D c + sum of D_aa (F_a - B_a)^2 / 4 over all voxels,
+ * which lies between 0 and the squares of all differences between neighbors.
+ *
+ * With `skipsNan` voxels that are NaN take no part, as if the image ended there: beside a voxel they count as that
+ * voxel, no flux and no p goes to or from them, and they stay NaN.
  *
  * Arithmetic: float for float, 8- and 16-bit integers, double for the others, each operation rounded, axes ascending,
  * the exponential by a polynomial. Integer results are rounded to nearest, ties to even, and clamped. */
@@ -52,6 +63,8 @@ public:
   double contrast{ 1 };
   double weight{ 1 };
   bool   skipsNan{ false };
+  /** Coherence alone: its results lie along the last axis, which takes no part. */
+  std::shared_ptr<const DerivativeOperation> tensor;
 
   std::string
   GetName() const override
@@ -69,6 +82,12 @@ public:
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }
+  /** How far an iteration reaches along each axis. */
+  Coordinates
+  GetReach() const;
+  /** The voxels that `output` depends on, `steps` iterations before the last. */
+  Box
+  GetSource(Box output, const Box & image, std::int64_t steps) const;
   /** Axes that take part, ascending. */
   std::vector<int>
   GetAxes() const;

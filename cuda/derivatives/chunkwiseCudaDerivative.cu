@@ -435,7 +435,7 @@ FinishOf(const KernelCall & call, const DerivativeOperation & operation)
   DerivativeFinish finish{};
   finish.result = operation.result;
   finish.measure = operation.measure;
-  finish.harris = operation.harris;
+  finish.tensor = operation.tensor;
   finish.hasZeros = operation.result == DerivativeResult::Measure &&
                     operation.measure.measure == HessianMeasure::Objectness && operation.measure.objectDimension < 2;
   finish.out = call.output.data;

@@ -144,7 +144,7 @@ struct DerivativeFinish
 {
   DerivativeResult         result;
   HessianMeasureParameters measure;
-  double                   harris;
+  TensorParameters         tensor;
   int                      first; ///< the results that are stored, which have numbers up to before `last`
   int                      last;
   void *                   out; ///< of result `first`
@@ -236,7 +236,7 @@ struct DerivativeFinish
       case DerivativeResult::Coherence:
         return Store(0, offset, static_cast<TAcc>(CoherenceOf(values, VSize)));
       case DerivativeResult::Cornerness:
-        return Store(0, offset, static_cast<TAcc>(CornernessOf(values, VSize, harris)));
+        return Store(0, offset, static_cast<TAcc>(CornernessOf(values, VSize, tensor.harris)));
       case DerivativeResult::Direction:
       {
         double direction[3]{};
@@ -245,6 +245,17 @@ struct DerivativeFinish
         for (int v = 0; v < VSize; ++v)
         {
           Store(v, offset, static_cast<TAcc>(direction[v]));
+        }
+        return;
+      }
+      case DerivativeResult::Diffusivity:
+      {
+        double diffusion[VSize * (VSize + 1) / 2];
+        DiffusionTensorOf<double, std::int64_t>(h, values, VSize, tensor, diffusion, root);
+#pragma unroll
+        for (int c = 0; c < VSize * (VSize + 1) / 2; ++c)
+        {
+          Store(c, offset, static_cast<TAcc>(diffusion[c]));
         }
         return;
       }

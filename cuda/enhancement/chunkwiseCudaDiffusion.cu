@@ -2,6 +2,7 @@
 #include "chunkwiseCudaEnhancement.h"
 
 #include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDiffusionOperation.h"
 #include "chunkwiseDiffusionRules.h"
 #include "chunkwiseRealOf.h"
@@ -55,22 +56,25 @@ NumberOrZero(TAcc x)
   return VSkipsNan && x != x ? TAcc(0) : x;
 }
 
-/** The voxels that `output` depends on, `steps` iterations before the last. */
-Box
-Reach(const DiffusionOperation & operation, Box output, const Box & image, std::int64_t steps)
-{
-  for (const int a : operation.GetAxes())
-  {
-    output.lower[a] = std::max(output.lower[a] - steps, image.lower[a]);
-    output.upper[a] = std::min(output.upper[a] + steps, image.upper[a]);
-  }
-  return output;
-}
-
 int
 CountImages(const DiffusionOperation & operation)
 {
-  return operation.method == DiffusionMethod::TotalVariation ? 3 + static_cast<int>(operation.GetAxes().size()) : 2;
+  switch (operation.method)
+  {
+    case DiffusionMethod::TotalVariation:
+      return 3 + static_cast<int>(operation.GetAxes().size());
+    case DiffusionMethod::Coherence:
+      return 2 + operation.tensor->GetNumberOfResults();
+    default:
+      return 2;
+  }
+}
+
+/** Bytes of all images of a box of so many voxels. */
+std::size_t
+BytesOfImages(const DiffusionOperation & operation, std::int64_t voxels, std::size_t bytes)
+{
+  return RoundUp(static_cast<std::size_t>(CountImages(operation)) * static_cast<std::size_t>(voxels) * bytes);
 }
 
 /** The images of a box, all dense, and the axes that take part. */
@@ -220,7 +224,7 @@ FluxOf(const DiffusionImages<TAcc> & images, const DiffusionStep<TAcc> & step, c
       const std::int64_t before = neighbors.before[j];
       const TAcc         sum = (Beside<VSkipsNan>(from[i + after], here) - Beside<VSkipsNan>(from[i + before], here)) +
                        (Beside<VSkipsNan>(from[next + after], there) - Beside<VSkipsNan>(from[next + before], there));
-      const TAcc         mean = sum * step.half[j] * TAcc(0.5);
+      const TAcc mean = sum * step.half[j] * TAcc(0.5);
       square = square + mean * mean;
     }
   }
@@ -248,8 +252,8 @@ FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_co
       {
         // At the image's edge no flux comes in; along x it is that of a voxel to itself.
         const std::int64_t before = neighbors.before[k];
-        const TAcc         into = before == 0 ? TAcc(0) : FluxOf<VSkipsNan>(images, step, from, neighbors, i + before, i, k);
-        const TAcc         difference = FluxOf<VSkipsNan>(images, step, from, neighbors, i, i + neighbors.after[k], k) - into;
+        const TAcc into = before == 0 ? TAcc(0) : FluxOf<VSkipsNan>(images, step, from, neighbors, i + before, i, k);
+        const TAcc difference = FluxOf<VSkipsNan>(images, step, from, neighbors, i, i + neighbors.after[k], k) - into;
         sum = k == 0 ? difference : sum + difference;
       }
     }
@@ -270,6 +274,64 @@ FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_co
       }
     }
     to[i] = here + RootOf(square) * sum * step.timeStep;
+  });
+}
+
+/** The flux between a voxel and the next one along the k-th axis. `tensor` has the elements of the tensors, `size`
+ * numbers each. */
+template <typename TAcc>
+__device__ __forceinline__ TAcc
+CoherenceFluxBetween(const DiffusionImages<TAcc> & images, const TAcc * from, const TAcc * tensor, std::int64_t size,
+                     const DiffusionNeighbors & neighbors, std::int64_t i, std::int64_t next, int k)
+{
+  const auto element = [&](int a, int b) {
+    const int row = a < b ? a : b;
+    return tensor + (row * images.axes - row * (row - 1) / 2 + (a < b ? b : a) - row) * size;
+  };
+  const TAcc d = (from[next] - from[i]) * images.scale[k];
+  TAcc       mixedHere = 0;
+  TAcc       mixedNext = 0;
+#pragma unroll
+  for (int j = 0; j < MaxSpatialAxes; ++j)
+  {
+    if (j < images.axes && j != k)
+    {
+      const TAcc         half = static_cast<TAcc>(0.5) * images.scale[j];
+      const TAcc * const mixed = element(k, j);
+      const TAcc         here = (from[i + neighbors.after[j]] - from[i + neighbors.before[j]]) * half;
+      const TAcc         there = (from[next + neighbors.after[j]] - from[next + neighbors.before[j]]) * half;
+      mixedHere = mixedHere + mixed[i] * here;
+      mixedNext = mixedNext + mixed[next] * there;
+    }
+  }
+  const TAcc * const own = element(k, k);
+  return CoherenceFluxOf((own[i] + own[next]) * d, mixedHere + mixedNext, images.scale[k]);
+}
+
+template <typename TAcc>
+__global__ void
+CoherenceKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ Box box,
+                const TAcc * __restrict__ from, const TAcc * __restrict__ tensor, std::int64_t size, TAcc timeStep,
+                TAcc * __restrict__ to)
+{
+  ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
+    TAcc sum = 0;
+#pragma unroll
+    for (int k = 0; k < MaxSpatialAxes; ++k)
+    {
+      if (k < images.axes)
+      {
+        // No flux crosses the image's edge.
+        const std::int64_t after = neighbors.after[k];
+        const std::int64_t before = neighbors.before[k];
+        const TAcc         out =
+          after == 0 ? TAcc(0) : CoherenceFluxBetween(images, from, tensor, size, neighbors, i, i + after, k);
+        const TAcc into =
+          before == 0 ? TAcc(0) : CoherenceFluxBetween(images, from, tensor, size, neighbors, i + before, i, k);
+        sum = k == 0 ? out - into : sum + (out - into);
+      }
+    }
+    to[i] = from[i] + sum * timeStep;
   });
 }
 
@@ -452,7 +514,7 @@ public:
     , m_Operation(static_cast<const DiffusionOperation &>(*call.operation))
     , m_Memory(static_cast<TAcc *>(call.scratch))
   {
-    m_Images.box = Reach(m_Operation, call.output.box, call.image, m_Operation.iterations);
+    m_Images.box = m_Operation.GetSource(call.output.box, call.image, m_Operation.iterations);
     m_Images.image = call.image;
     m_Images.stride = StridesOf(m_Images.box);
     m_Size = m_Images.box.NumberOfVoxels();
@@ -482,7 +544,7 @@ public:
     });
     for (std::int64_t i = 1; i <= m_Operation.iterations; ++i)
     {
-      const Box box = Reach(m_Operation, m_Call.output.box, m_Call.image, m_Operation.iterations - i);
+      const Box box = m_Operation.GetSource(m_Call.output.box, m_Call.image, m_Operation.iterations - i);
       isVariation ? this->IterateVariation(box) : this->Iterate(box, (i - 1) % 2);
     }
     const std::int64_t result = isVariation ? 2 : m_Operation.iterations % 2;
@@ -507,6 +569,14 @@ private:
       CheckLaunch("SquaredGradientKernel");
       return;
     }
+    if (m_Operation.method == DiffusionMethod::Coherence)
+    {
+      this->MakeTensors(box, from);
+      CoherenceKernel<TAcc><<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
+        m_Images, box, source, m_Memory + 2 * m_Size, m_Size, static_cast<TAcc>(m_Operation.timeStep), target);
+      CheckLaunch("CoherenceKernel");
+      return;
+    }
     DiffusionStep<TAcc> step{};
     for (int k = 0; k < m_Images.axes; ++k)
     {
@@ -521,6 +591,44 @@ private:
     const auto kernel = m_Operation.skipsNan ? FluxKernel<TAcc, true> : FluxKernel<TAcc, false>;
     kernel<<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Images, step, box, source, target);
     CheckLaunch("FluxKernel");
+  }
+
+  /** Makes the tensors of the voxels of a box and of those beside it, from image number 2 on. */
+  void
+  MakeTensors(Box box, std::int64_t from) const
+  {
+    constexpr int last = MaxDimension - 1;
+    for (const int a : m_Operation.GetAxes())
+    {
+      box.lower[a] = std::max(box.lower[a] - 1, m_Call.image.lower[a]);
+      box.upper[a] = std::min(box.upper[a] + 1, m_Call.image.upper[a]);
+    }
+    const std::size_t used = BytesOfImages(m_Operation, m_Size, sizeof(TAcc));
+    KernelCall        inner = m_Call;
+    inner.operation = m_Operation.tensor.get();
+    inner.control = nullptr;
+    inner.scratch = static_cast<char *>(m_Call.scratch) + used;
+    inner.scratchBytes = m_Call.scratchBytes - used;
+    inner.image.lower[last] = 0;
+    inner.image.upper[last] = 1;
+    for (std::int64_t i = box.lower[last]; i < box.upper[last]; ++i)
+    {
+      const auto view = [&](std::int64_t number, const Box & part, std::int64_t components) {
+        BufferView  of = DenseView(m_Memory + number * m_Size, PixelKindOf<TAcc>(), m_Images.box);
+        Coordinates at = part.lower;
+        at[last] = i;
+        of.data = m_Memory + number * m_Size + of.Offset(at);
+        of.box = part;
+        of.box.lower[last] = 0;
+        of.box.upper[last] = components;
+        of.stride[last] = m_Size;
+        return of;
+      };
+      inner.inputs[0] = view(from, m_Images.box, 1);
+      inner.output = view(2, box, m_Operation.tensor->GetNumberOfResults());
+      inner.writable = inner.output.box;
+      m_Call.kernels->Get("derivative", "diffusion").run(inner);
+    }
   }
 
   void
@@ -587,12 +695,23 @@ ScratchOfDiffusion(const Operation & operation, const ChunkShape & shape)
   Coordinates  extent{};
   for (int a = 0; a < MaxDimension; ++a)
   {
-    const std::int64_t reach = diffusion.scale[a] > 0 ? 2 * diffusion.iterations : 0;
+    const std::int64_t reach = 2 * diffusion.iterations * diffusion.GetReach()[a];
     extent[a] = std::min(shape.outputBox.Extent(a) + reach, std::max<std::int64_t>(1, shape.image.Extent(a)));
   }
-  return static_cast<std::size_t>(CountImages(diffusion)) *
-         static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()) *
-         (UsesDouble(shape.inputKinds[0]) ? sizeof(double) : sizeof(float));
+  const Box         box = Box::FromExtent(extent);
+  const bool        isDouble = UsesDouble(shape.inputKinds[0]);
+  const std::size_t images = BytesOfImages(diffusion, box.NumberOfVoxels(), isDouble ? sizeof(double) : sizeof(float));
+  if (diffusion.method != DiffusionMethod::Coherence)
+  {
+    return images;
+  }
+  constexpr int last = MaxDimension - 1;
+  ChunkShape    inner = shape;
+  inner.outputBox = inner.inputBox = box;
+  inner.outputBox.upper[last] = inner.outputBox.lower[last] + diffusion.tensor->GetNumberOfResults();
+  inner.image.upper[last] = inner.image.lower[last] + 1;
+  inner.inputKinds[0] = inner.outputKind = isDouble ? PixelKind::Float64 : PixelKind::Float32;
+  return images + shape.kernels->Get("derivative", "diffusion").scratchBytes(*diffusion.tensor, inner);
 }
 
 } // namespace

@@ -46,6 +46,14 @@ UpwindSquareOf(TVector forward, TVector backward, TVector speed)
   return high * high + low * low;
 }
 
+/** The flux of coherence-enhancing diffusion, times the scale, of sums over both voxels. */
+template <typename TVector, typename TReal>
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TVector
+CoherenceFluxOf(TVector direct, TVector mixed, TReal scale)
+{
+  return (direct + mixed) * (scale * TReal(0.5));
+}
+
 /** The factor that brings a dual vector of this length back to `weight`. */
 template <typename TVector, typename TReal>
 CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TVector

@@ -19,7 +19,17 @@ enum class DerivativeResult
   Measure,     ///< a measure of the eigenvalues; of several scales the largest
   Direction,   ///< the unit vector of the eigenvalue with the smallest magnitude
   Coherence,   ///< how much the eigenvalues differ
-  Cornerness   ///< the measure of C. Harris and M. Stephens
+  Cornerness,  ///< the measure of C. Harris and M. Stephens
+  Diffusivity  ///< the upper triangle of DiffusionTensorOf
+};
+
+struct TensorParameters
+{
+  /** Cornerness: determinant - harris * trace^n. */
+  double harris{ 0.05 };
+  /** Diffusivity: the least eigenvalue, and the squared differences of eigenvalues that raise it by exp(-1). */
+  double alpha{ 0.001 };
+  double coherence{ 1 };
 };
 
 /** Directions of smaller gaps between eigenvalues, in units of the largest magnitude, are noise: they are zeros. */
@@ -133,6 +143,36 @@ CornernessOf(const TVector * values, int dimension, double k)
     power = power * trace;
   }
   return product - k * power;
+}
+
+/** The diffusion tensor that smooths along the direction of most coherence: alpha I + (1 - alpha) exp(-coherence / k) w
+ * w^T, with w of DirectionOf and k the sum of the squared differences of the eigenvalues; alpha I where k is 0 (J.
+ * Weickert, "Coherence-enhancing diffusion filtering", International Journal of Computer Vision 31, 1999). */
+template <typename TVector, typename TBits, typename TRoot>
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
+DiffusionTensorOf(const TVector * h, const TVector * values, int dimension, const TensorParameters & p,
+                  TVector * tensor, TRoot && root)
+{
+  TVector w[3]{};
+  DirectionOf(h, values, dimension, w, root);
+  TVector squares{};
+  for (int i = 0; i < dimension; ++i)
+  {
+    for (int j = i + 1; j < dimension; ++j)
+    {
+      squares = squares + (values[j] - values[i]) * (values[j] - values[i]);
+    }
+  }
+  const TVector along = ExponentialOfMinus<TVector, TBits>(p.coherence / squares) * (1.0 - p.alpha);
+  const TVector more = squares > TVector{} ? along : TVector{};
+  for (int row = 0; row < dimension; ++row)
+  {
+    for (int column = row; column < dimension; ++column)
+    {
+      const TVector part = more * (w[row] * w[column]);
+      *tensor++ = row == column ? part + p.alpha : part;
+    }
+  }
 }
 
 } // namespace chunkwise

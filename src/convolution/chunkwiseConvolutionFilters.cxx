@@ -35,7 +35,7 @@ SampledRadius(const CheckedParameters & parameters, const FilterImage & image, i
   const bool isGiven = parameters.Has("KernelRadius");
   double     radius = isGiven ? static_cast<double>(parameters.OverAxes("KernelRadius")[axis])
                               : std::max(least, std::ceil(parameters.Real("Cutoff") * sigma));
-  if (parameters.Choice("BoundaryCondition") == "renormalized")
+  if (!parameters.Has("BoundaryCondition") || parameters.Choice("BoundaryCondition") == "renormalized")
   {
     radius = std::min(radius, std::max(least, static_cast<double>(std::max<std::int64_t>(image.extent[axis], 1) - 1)));
   }

@@ -81,7 +81,7 @@ MakeScale(const CheckedParameters & p, const FilterImage & image, const std::str
     {
       scale.factor[axis] = sigma;
     }
-    scale.sampled[axis] = !isOuter && p.Choice("Kernel") == "sampled" ? sigma : 0.0;
+    scale.sampled[axis] = !isOuter && p.Has("Kernel") && p.Choice("Kernel") == "sampled" ? sigma : 0.0;
   }
   return scale;
 }
@@ -227,7 +227,7 @@ MakeStructureTensor(const CheckedParameters & p, const FilterImage & image)
                       : result == "coherence"   ? DerivativeResult::Coherence
                       : result == "cornerness"  ? DerivativeResult::Cornerness
                                                 : DerivativeResult::Eigenvalues;
-  operation->harris = p.Real("Harris");
+  operation->tensor.harris = p.Real("Harris");
   ChooseResult(p, *operation);
   return operation;
 }
@@ -526,6 +526,32 @@ StructureTensorRow(ParameterDescription result, ParameterDescription number, Par
 }
 
 } // namespace
+
+std::shared_ptr<const DerivativeOperation>
+MakeDiffusivity(const CheckedParameters & p, const FilterImage & image, double alpha, double coherence)
+{
+  const auto       gradient = std::make_shared<DerivativeOperation>();
+  const auto       operation = std::make_shared<DerivativeOperation>();
+  DerivativeOrders first{};
+  for (const int axis : p.SpatialAxes())
+  {
+    first[static_cast<std::size_t>(axis)] = 1;
+  }
+  gradient->components = GradientOf(p);
+  gradient->scales.front() = MakeScale(p, image, "Sigma", p.RealsOverAxes("Sigma"), first);
+  for (const int axis : p.SpatialAxes())
+  {
+    gradient->scales.front().factor[axis] = 1.0 / UnitOf(p, image, axis);
+  }
+  operation->gradient = gradient;
+  operation->scales.front() = MakeScale(p, image, "OuterSigma", p.RealsOverAxes("OuterSigma"), {});
+  operation->components.resize(HessianOf(p).size());
+  operation->result = DerivativeResult::Diffusivity;
+  operation->tensor.alpha = alpha;
+  operation->tensor.coherence = coherence;
+  operation->componentAxis = MaxDimension - 1;
+  return operation;
+}
 
 void
 AddDerivativeFilters(std::vector<FilterDescription> & filters)

@@ -133,7 +133,11 @@ DerivativeOperation::GetKey() const
   }
   if (result == DerivativeResult::Cornerness)
   {
-    key += " harris " + ExactText(harris);
+    key += " harris " + ExactText(tensor.harris);
+  }
+  if (result == DerivativeResult::Diffusivity)
+  {
+    key += " diffusivity " + ExactText(tensor.alpha) + " " + ExactText(tensor.coherence);
   }
   if (gradient)
   {

@@ -74,8 +74,7 @@ public:
   HessianMeasureParameters measure;
   /** Structure tensors: the first derivatives, of as many axes as the matrix has rows; nullptr: no structure tensor. */
   std::shared_ptr<const DerivativeOperation> gradient;
-  /** DerivativeResult::Cornerness: determinant - harris * trace^n. */
-  double harris{ 0.05 };
+  TensorParameters                           tensor;
 
   std::string
   GetName() const override
@@ -98,6 +97,7 @@ public:
     switch (result)
     {
       case DerivativeResult::Components:
+      case DerivativeResult::Diffusivity:
         return static_cast<int>(components.size());
       case DerivativeResult::Eigenvalues:
       case DerivativeResult::ByMagnitude:

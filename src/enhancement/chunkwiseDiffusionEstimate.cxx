@@ -21,8 +21,8 @@ std::shared_ptr<StatisticsOperation>
 MakeGradientStatistics(const Operation & operation, PixelKind input)
 {
   const auto * const masked = dynamic_cast<const MaskedOperation *>(&operation);
-  const auto         gradient =
-    std::make_shared<DiffusionOperation>(dynamic_cast<const DiffusionOperation &>(masked ? *masked->inside : operation));
+  const auto         gradient = std::make_shared<DiffusionOperation>(
+    dynamic_cast<const DiffusionOperation &>(masked ? *masked->inside : operation));
   gradient->method = DiffusionMethod::SquaredGradient;
   gradient->iterations = 1;
   auto statistics = std::make_shared<StatisticsOperation>();

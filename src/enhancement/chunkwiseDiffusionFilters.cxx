@@ -29,7 +29,7 @@ DiffusionNumber(const std::string & name, const std::string & option, const std:
 
 FilterDescription
 DiffusionRow(const std::string & name, const std::string & title, std::vector<ParameterDescription> parameters,
-             const std::string & iterations)
+             const std::string & iterations, bool takesMask = true)
 {
   ParameterDescription count;
   count.name = "Iterations";
@@ -56,7 +56,10 @@ DiffusionRow(const std::string & name, const std::string & title, std::vector<Pa
   row.title = title;
   row.parameters = parameters;
   row.output = DefaultOutput::Real;
-  AddSmoothingMask(row);
+  if (takesMask)
+  {
+    AddSmoothingMask(row);
+  }
   return row;
 }
 
@@ -71,6 +74,80 @@ MakeDiffusion(const CheckedParameters & p, const FilterImage & image)
     operation->scale[axis] = 1.0 / UnitOf(p, image, axis);
   }
   return operation;
+}
+
+/** Half of the largest stable time step, or the one that is given. */
+double
+CoherenceTimeStep(const CheckedParameters & p, const DiffusionOperation & operation)
+{
+  double squares = 0;
+  for (const double scale : operation.scale)
+  {
+    squares += scale * scale;
+  }
+  const double step = p.Has("TimeStep") ? p.Real("TimeStep") : 0.25 / squares;
+  if (step * 2 * squares > 1)
+  {
+    ThrowParameterError("TimeStep",
+                        PixelValue(step).ToText() + " is more than " + PixelValue(0.5 / squares).ToText() +
+                          ", above which it is not stable");
+  }
+  return step;
+}
+
+FilterDescription
+CoherenceRow()
+{
+  std::vector<ParameterDescription> gaussian = GaussianParameters();
+  ParameterDescription              sigma = gaussian.at(0);
+  sigma.defaultText = "1";
+  sigma.aboveMinimum = true;
+  ParameterDescription outer = gaussian.at(0);
+  outer.name = "OuterSigma";
+  outer.option = "outer-sigma";
+  outer.help =
+    "Standard deviation of the Gaussian that smooths the structure tensor, in the image's physical unit, one "
+    "number or one for each spatial axis";
+  outer.defaultText = "3";
+  ParameterDescription cutoff = gaussian.at(2);
+  cutoff.defaultText = "3";
+  ParameterDescription alpha =
+    DiffusionNumber("Alpha", "alpha", "Diffusion across structures, where that along them is at most 1", "0.001");
+  alpha.aboveMinimum = true;
+  alpha.maximum = 1;
+  ParameterDescription contrast = DiffusionNumber(
+    "Contrast", "contrast", "The length of a gradient from which on structures count as such, smoothed", "1");
+  ParameterDescription step =
+    DiffusionNumber("TimeStep", "time-step", "Time of an iteration; by default half of the largest stable one", "");
+  step.aboveMinimum = true;
+  step.exampleText = "0.05";
+  FilterDescription row = DiffusionRow("coherence-diffusion",
+                                       "Coherence-enhancing diffusion: smooths along structures, and closes their gaps",
+                                       { sigma, outer, alpha, contrast, step, cutoff },
+                                       "10",
+                                       false);
+  row.parameters.front().help =
+    "Number of iterations; for each a chunk needs the radii of both Gaussians and one voxel more around it";
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    const std::size_t axes = p.SpatialAxes().size();
+    for (const int axis : p.SpatialAxes())
+    {
+      if (axes < 2 || axis == MaxDimension - 1)
+      {
+        ThrowParameterError("SpatialAxes",
+                            axes < 2 ? "structures have directions along two or three axes"
+                                     : std::to_string(axis) + " is none; this filter takes the first four axes");
+      }
+    }
+    const auto operation = MakeDiffusion(p, image);
+    operation->method = DiffusionMethod::Coherence;
+    operation->skipsNan = false;
+    operation->timeStep = CoherenceTimeStep(p, *operation);
+    const double square = p.Real("Contrast") * p.Real("Contrast");
+    operation->tensor = MakeDiffusivity(p, image, p.Real("Alpha"), square * square);
+    return operation;
+  };
+  return row;
 }
 
 } // namespace
@@ -148,6 +225,7 @@ AddDiffusionFilters(std::vector<FilterDescription> & filters)
     return InsideMask(p, image, operation);
   };
   filters.push_back(row);
+  filters.push_back(CoherenceRow());
 }
 
 } // namespace chunkwise

@@ -1,8 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseDiffusionOperation.h"
 
+#include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseError.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace chunkwise
@@ -17,6 +19,10 @@ DiffusionOperation::GetKey() const
   for (const double each : scale)
   {
     key += " " + ExactText(each);
+  }
+  if (method == DiffusionMethod::Coherence)
+  {
+    key += " {" + tensor->GetKey() + "}";
   }
   return key;
 }
@@ -35,20 +41,55 @@ DiffusionOperation::GetAxes() const
   return axes;
 }
 
-Halo
-DiffusionOperation::GetHalo(const Coordinates &) const
+Coordinates
+DiffusionOperation::GetReach() const
 {
   Coordinates reach{};
   for (const int axis : this->GetAxes())
   {
-    reach[axis] = iterations;
+    reach[axis] = 1 + (method == DiffusionMethod::Coherence ? tensor->GetHalo({}).lower[axis] : 0);
+  }
+  return reach;
+}
+
+Box
+DiffusionOperation::GetSource(Box output, const Box & image, std::int64_t steps) const
+{
+  const Coordinates reach = this->GetReach();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    output.lower[a] = std::max(output.lower[a] - steps * reach[a], image.lower[a]);
+    output.upper[a] = std::min(output.upper[a] + steps * reach[a], image.upper[a]);
+  }
+  return output;
+}
+
+Halo
+DiffusionOperation::GetHalo(const Coordinates &) const
+{
+  Coordinates reach = this->GetReach();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    reach[a] *= iterations;
   }
   return { reach, reach };
 }
 
 void
-DiffusionOperation::Validate(const Coordinates &) const
+DiffusionOperation::Validate(const Coordinates & image) const
 {
+  if (method == DiffusionMethod::Coherence)
+  {
+    Coordinates ofTensors = image;
+    ofTensors[MaxDimension - 1] = tensor ? tensor->GetNumberOfResults() : 0;
+    if (!tensor || tensor->result != DerivativeResult::Diffusivity || tensor->componentAxis != MaxDimension - 1 ||
+        scale[MaxDimension - 1] > 0 || tensor->GetMatrixSize() != static_cast<int>(this->GetAxes().size()))
+    {
+      throw ParameterError("coherence-enhancing diffusion needs a diffusion tensor over its axes, of which axis " +
+                           std::to_string(MaxDimension - 1) + " is none");
+    }
+    tensor->Validate(ofTensors);
+  }
   if (iterations < 1 || iterations > MostIterations)
   {
     throw ParameterError("there are " + std::to_string(iterations) + " iterations; the number must be from 1 to " +

@@ -13,9 +13,13 @@ void
 AddSmoothingMask(FilterDescription & row)
 {
   row.furtherInputs.push_back(
-    { "MaskImage", "mask", "Smooth only voxels where this image of integers is not 0, as if the image ended there; of "
-                           "IN's size",
-      false,       false,  true });
+    { "MaskImage",
+      "mask",
+      "Smooth only voxels where this image of integers is not 0, as if the image ended there; of "
+      "IN's size",
+      false,
+      false,
+      true });
   ParameterDescription outside;
   outside.name = "OutsideValue";
   outside.option = "outside-value";
@@ -35,7 +39,7 @@ std::shared_ptr<const Operation>
 InsideMask(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> inside)
 {
   const bool hasMask = HasSmoothingMask(image);
-  auto operation = std::make_shared<MaskedOperation>();
+  auto       operation = std::make_shared<MaskedOperation>();
   operation->inside = std::move(inside);
   operation->keepsOutside = !parameters.Has("OutsideValue");
   if (!operation->keepsOutside)

@@ -61,6 +61,11 @@ WindowRadius(const CheckedParameters & parameters, const FilterImage & image);
 /** The spacing along an axis by which lengths are divided; 1 where they are in voxels. */
 double
 UnitOf(const CheckedParameters & parameters, const FilterImage & image, int axis);
+class DerivativeOperation;
+/** The diffusion tensors that follow from the structure tensor of Sigma, OuterSigma and Cutoff; one component after the
+ * other along the last axis. */
+std::shared_ptr<const DerivativeOperation>
+MakeDiffusivity(const CheckedParameters & parameters, const FilterImage & image, double alpha, double coherence);
 /** Sigma, UseImageSpacing and Cutoff. */
 std::vector<ParameterDescription>
 GaussianParameters();

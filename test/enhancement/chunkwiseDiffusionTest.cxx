@@ -1,8 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseBilateralOperation.h"
+#include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDiffusionOperation.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseKernelTrial.h"
+#include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseMaskedOperation.h"
 #include "chunkwiseStatistics.h"
 
@@ -255,7 +257,8 @@ TEST_P(Diffusions, OfChunksHaveTheBitsOfTheWhole)
 {
   std::mt19937 random(312);
   const auto   make = [&](int trial) {
-    return RandomDiffusion(random, static_cast<DiffusionMethod>(trial % 4), trial % 4 == 3 ? 1 : 1 + trial % 7);
+    return trial % 4 == 3 ? RandomDiffusion(random, DiffusionMethod::SquaredGradient, 1)
+                            : RandomDiffusion(random, static_cast<DiffusionMethod>(trial % 4), 1 + trial % 7);
   };
   CompareBits<float, float>(random, GetManager(), GetBackend(), 48, make);
   CompareBits<std::uint8_t, float>(random, GetManager(), GetBackend(), 16, make);
@@ -344,7 +347,7 @@ TEST_P(Diffusions, InMasksOfOnesHaveTheBitsWithoutAMask)
   std::mt19937 random(315);
   for (int trial = 0; trial < 6; ++trial)
   {
-    const auto operation = RandomDiffusion(random, static_cast<DiffusionMethod>(trial % 3), 3);
+    const auto                  operation = RandomDiffusion(random, static_cast<DiffusionMethod>(trial % 3), 3);
     Trial<std::int32_t, double> t(random, operation, RandomExtent(random, 14));
     t.request.backend = GetBackend();
     t.Prepare(t.request.image);
@@ -383,10 +386,301 @@ TEST_P(Diffusions, TakeTheGradientMagnitudeInsideTheMask)
   t.request.backend = GetBackend();
   t.Prepare(t.request.image);
   t.request.inputs.push_back(mask.view);
-  const std::vector<double> found = EstimateParameter(
-    GetManager(), t.request, *GetFilter("diffusion").FindParameter("GradientMagnitude"));
+  const std::vector<double> found =
+    EstimateParameter(GetManager(), t.request, *GetFilter("diffusion").FindParameter("GradientMagnitude"));
   // Central differences of 2, 4, 4 and 2.
   EXPECT_DOUBLE_EQ(found.at(0), std::sqrt((4.0 + 16 + 16 + 4) / 4));
+}
+
+/** The eigenvalues of a symmetric matrix, and its eigenvectors as columns, by rotations of Jacobi. */
+struct Eigensystem
+{
+  long double value[3]{};
+  long double vector[3][3]{ { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
+
+  Eigensystem(long double (&a)[3][3], int size)
+  {
+    for (int sweep = 0; sweep < 60; ++sweep)
+    {
+      for (int p = 0; p < size; ++p)
+      {
+        for (int q = p + 1; q < size; ++q)
+        {
+          if (a[p][q] == 0)
+          {
+            continue;
+          }
+          const long double theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
+          const long double t = (theta < 0 ? -1 : 1) / (std::abs(theta) + std::sqrt(theta * theta + 1));
+          const long double c = 1 / std::sqrt(t * t + 1);
+          const auto        rotate = [&](long double & x, long double & y) {
+            const long double before = x;
+            x = c * x - t * c * y;
+            y = t * c * before + c * y;
+          };
+          for (int k = 0; k < size; ++k)
+          {
+            rotate(a[k][p], a[k][q]);
+            rotate(vector[k][p], vector[k][q]);
+          }
+          for (int k = 0; k < size; ++k)
+          {
+            rotate(a[p][k], a[q][k]);
+          }
+        }
+      }
+    }
+    for (int i = 0; i < size; ++i)
+    {
+      value[i] = a[i][i];
+    }
+  }
+};
+
+/** A correlation along an axis with the weights that an operation has there for an order. */
+Field
+Correlated(const Field & u, const DerivativeOperation & operation, int axis, int order)
+{
+  const std::vector<double> table = operation.GetTable(0, axis, order, u.box.upper[axis]);
+  const std::int64_t        rows = operation.GetNumberOfRows(0, axis, u.box.upper[axis]);
+  const std::int64_t        radius = operation.GetRadius(0)[axis];
+  Field                     out{ u.box, {}, {} };
+  ForEachIndex(u.box, [&](const Coordinates & at) {
+    const std::int64_t row = WeightRow(at[axis], u.box.upper[axis], radius, rows);
+    long double        sum = 0;
+    for (std::int64_t t = -radius; t <= radius; ++t)
+    {
+      const Coordinates tap = Moved(at, axis, t);
+      sum += u.Has(tap) ? u(tap) * table[static_cast<std::size_t>(row * (2 * radius + 1) + t + radius)] : 0.0L;
+    }
+    out.values.push_back(sum);
+  });
+  return out;
+}
+
+/** The elements (a, b) of the diffusion tensors, number a * 3 + b. */
+std::vector<Field>
+OracleTensors(const Field & u, const DiffusionOperation & operation)
+{
+  const std::vector<int> axes = operation.GetAxes();
+  const auto             size = static_cast<int>(axes.size());
+  std::vector<Field>     gradient;
+  for (const int along : axes)
+  {
+    gradient.push_back(u);
+    for (const int a : axes)
+    {
+      gradient.back() = Correlated(gradient.back(), *operation.tensor->gradient, a, a == along ? 1 : 0);
+    }
+  }
+  std::vector<Field> tensors(9, u);
+  for (int i = 0; i < size; ++i)
+  {
+    for (int j = 0; j < size; ++j)
+    {
+      Field & product = tensors[static_cast<std::size_t>(3 * i + j)];
+      for (std::size_t n = 0; n < u.values.size(); ++n)
+      {
+        product.values[n] =
+          gradient[static_cast<std::size_t>(i)].values[n] * gradient[static_cast<std::size_t>(j)].values[n];
+      }
+      for (const int a : axes)
+      {
+        product = Correlated(product, *operation.tensor, a, 0);
+      }
+    }
+  }
+  const long double alpha = operation.tensor->tensor.alpha;
+  for (std::size_t n = 0; n < u.values.size(); ++n)
+  {
+    long double matrix[3][3]{};
+    for (int i = 0; i < size; ++i)
+    {
+      for (int j = 0; j < size; ++j)
+      {
+        matrix[i][j] = tensors[static_cast<std::size_t>(3 * i + j)].values[n];
+      }
+    }
+    const Eigensystem found(matrix, size);
+    long double       squares = 0;
+    int               least = 0;
+    long double       most = 0;
+    for (int i = 0; i < size; ++i)
+    {
+      least = found.value[i] < found.value[least] ? i : least;
+      most = std::max(most, found.value[i]);
+      for (int j = 0; j < i; ++j)
+      {
+        squares += (found.value[i] - found.value[j]) * (found.value[i] - found.value[j]);
+      }
+    }
+    long double gap = most;
+    for (int i = 0; i < size; ++i)
+    {
+      gap = i == least ? gap : std::min(gap, found.value[i] - found.value[least]);
+    }
+    // Without a direction of least change there is none to smooth along.
+    const long double more =
+      gap > 1e-6L * most && squares > 0 ? (1 - alpha) * std::exp(-operation.tensor->tensor.coherence / squares) : 0;
+    for (int i = 0; i < size; ++i)
+    {
+      for (int j = 0; j < size; ++j)
+      {
+        tensors[static_cast<std::size_t>(3 * i + j)].values[n] =
+          more * found.vector[i][least] * found.vector[j][least] + (i == j ? alpha : 0);
+      }
+    }
+  }
+  return tensors;
+}
+
+/** Descent of half the sum over all voxels of c D c + D_aa e_a^2, with c central differences and e half the differences
+ * of forward and backward ones: each term is added where its voxels are. */
+Field
+OracleCoherence(Field u, const DiffusionOperation & operation)
+{
+  const std::vector<int> axes = operation.GetAxes();
+  for (std::int64_t i = 0; i < operation.iterations; ++i)
+  {
+    const std::vector<Field> tensors = OracleTensors(u, operation);
+    Field                    next = u;
+    ForEachIndex(u.box, [&](const Coordinates & at) {
+      const std::size_t n = u.Number(at);
+      for (std::size_t a = 0; a < axes.size(); ++a)
+      {
+        const long double scale = operation.scale[axes[a]];
+        const auto        difference = [&](std::size_t b, int sign) {
+          const long double forward = u.Beside(at, axes[b], 1) - u(at);
+          const long double backward = u(at) - u.Beside(at, axes[b], -1);
+          return (forward + sign * backward) / 2 * static_cast<long double>(operation.scale[axes[b]]);
+        };
+        long double along = 0;
+        for (std::size_t b = 0; b < axes.size(); ++b)
+        {
+          along += tensors[3 * a + b].values[n] * difference(b, 1);
+        }
+        const long double beside = tensors[4 * a].values[n] * difference(a, -1);
+        for (const int side : { -1, 1 })
+        {
+          const Coordinates neighbor = Moved(at, axes[a], side);
+          if (u.Has(neighbor))
+          {
+            // The derivative by the neighbor; that by the voxel itself is the opposite.
+            const long double slope = (side * along + beside) / 2 * scale * operation.timeStep;
+            next.values[u.Number(neighbor)] -= slope;
+            next.values[n] += slope;
+          }
+        }
+      }
+    });
+    u = next;
+  }
+  return u;
+}
+
+std::shared_ptr<const DiffusionOperation>
+MakeCoherence(std::mt19937 & random, const FilterImage & image, std::int64_t iterations)
+{
+  FilterParameters parameters;
+  parameters.SetInteger("Iterations", iterations);
+  parameters.Set("Sigma", std::vector<double>{ 0.6 + 0.2 * static_cast<double>(random() % 3) });
+  parameters.Set("OuterSigma", std::vector<double>{ 0.5 * static_cast<double>(random() % 3) });
+  parameters.SetReal("Contrast", 5 + static_cast<double>(random() % 30));
+  parameters.SetReal("Alpha", 0.01);
+  std::vector<std::int64_t> axes{ 0, 1, 2, 3 };
+  std::shuffle(axes.begin(), axes.begin() + image.dimension, random);
+  axes.resize(2 + random() % static_cast<unsigned int>(std::min(image.dimension, 3) - 1));
+  parameters.Set("SpatialAxes", axes);
+  return std::dynamic_pointer_cast<const DiffusionOperation>(
+    MakeFilterOperation("coherence-diffusion", parameters, image));
+}
+
+FilterImage
+RandomFilterImage(std::mt19937 & random, int largest, PixelKind kind)
+{
+  FilterImage image;
+  image.dimension = 2 + static_cast<int>(random() % 3);
+  image.inputKind = kind;
+  image.outputKind = PixelKind::Float64;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    image.extent[a] =
+      a < image.dimension ? 1 + static_cast<std::int64_t>(random() % static_cast<unsigned int>(largest)) : 1;
+    image.spacing[a] = 0.8 + 0.4 * static_cast<double>(random() % 3);
+  }
+  return image;
+}
+
+TEST_P(Diffusions, AlongStructuresAreWhatTheirDefinitionSays)
+{
+  std::mt19937 random(317);
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    const FilterImage     about = RandomFilterImage(random, 9, PixelKind::Float64);
+    const auto            operation = MakeCoherence(random, about, 1 + trial % 3);
+    Trial<double, double> t(random, operation, about.extent);
+    Field                 image{ t.request.image, {}, {} };
+    ForEachIndex(t.request.image, [&](const Coordinates & at) { image.values.push_back(At<double>(t.image, at)); });
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    const Field expected = OracleCoherence(image, *operation);
+    ForEachIndex(t.request.image, [&](const Coordinates & at) {
+      ASSERT_NEAR(t.Result(at), static_cast<double>(expected(at)), 1e-6)
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(at);
+    });
+  }
+}
+
+TEST_P(Diffusions, AlongStructuresOfChunksHaveTheBitsOfTheWhole)
+{
+  std::mt19937 random(318);
+  const auto   compare = [&](auto pixel, auto out) {
+    using Pixel = decltype(pixel);
+    FilterImage image;
+    image.dimension = 3;
+    image.extent = { { 40, 40, 40, 1, 1 } };
+    image.inputKind = PixelKindOf<Pixel>();
+    CompareBits<Pixel, decltype(out)>(
+      random, GetManager(), GetBackend(), 12, [&](int trial) { return MakeCoherence(random, image, 1 + trial % 3); });
+  };
+  compare(float{}, float{});
+  compare(std::uint8_t{}, float{});
+  compare(std::int32_t{}, double{});
+}
+
+/** The largest time step, which is not above the limit of its proof. */
+TEST_P(Diffusions, AlongStructuresKeepTheMeanAndAddNoContrast)
+{
+  std::mt19937 random(319);
+  FilterImage  image;
+  image.dimension = 2;
+  image.extent = { { 17, 14, 1, 1, 1 } };
+  image.inputKind = image.outputKind = PixelKind::Float64;
+  FilterParameters parameters;
+  parameters.SetInteger("Iterations", 1);
+  parameters.SetReal("TimeStep", 0.25);
+  parameters.SetReal("Alpha", 1);
+  const auto            operation = MakeFilterOperation("coherence-diffusion", parameters, image);
+  Trial<double, double> t(random, operation, image.extent);
+  double                before[2]{ 0, 1e300 };
+  for (int i = 0; i < 5; ++i)
+  {
+    double sums[2]{};
+    ForEachIndex(t.request.image, [&](const Coordinates & at) {
+      sums[0] += At<double>(t.image, at);
+      sums[1] += At<double>(t.image, at) * At<double>(t.image, at);
+    });
+    EXPECT_TRUE(i == 0 || std::abs(sums[0] - before[0]) < 1e-9) << sums[0] << " after " << before[0];
+    EXPECT_LT(sums[1], before[1]);
+    std::copy(sums, sums + 2, before);
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    ForEachIndex(t.request.image, [&](const Coordinates & at) { At<double>(t.image, at) = t.Result(at); });
+  }
+  parameters.SetReal("TimeStep", 0.26);
+  EXPECT_THROW(MakeFilterOperation("coherence-diffusion", parameters, image), ParameterError);
 }
 
 /** Total variation of a step of two halves: each moves towards the other by the weight times border over volume. */

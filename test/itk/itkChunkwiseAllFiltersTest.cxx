@@ -45,6 +45,7 @@
 #include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedStructureTensorImageFilter.h"
 #include "itkChambollePockTotalVariationImageFilter.h"
+#include "itkExplicitCoherenceEnhancingDiffusionImageFilter.h"
 #include "itkContrastLimitedAdaptiveHistogramEqualizationImageFilter.h"
 #include "itkRenormalizedBilateralImageFilter.h"
 #include "itkRollingBallImageFilter.h"
@@ -314,6 +315,16 @@ MakeUsual(itk::FixedConductanceDiffusionImageFilter<ImageType> *)
   return filter;
 }
 
+itk::ExplicitCoherenceEnhancingDiffusionImageFilter<ImageType>::Pointer
+MakeUsual(itk::ExplicitCoherenceEnhancingDiffusionImageFilter<ImageType> *)
+{
+  const auto filter = itk::ExplicitCoherenceEnhancingDiffusionImageFilter<ImageType>::New();
+  filter->SetNumberOfIterations(2);
+  filter->SetOuterSigma(1);
+  filter->SetContrast(20);
+  return filter;
+}
+
 itk::ContrastLimitedAdaptiveHistogramEqualizationImageFilter<ImageType>::Pointer
 MakeUsual(itk::ContrastLimitedAdaptiveHistogramEqualizationImageFilter<ImageType> *)
 {
@@ -506,6 +517,7 @@ AllCases()
            CaseOf<RenormalizedHessianMeasureImageFilter<ImageType>>(),
            CaseOf<RenormalizedStructureTensorImageFilter<ImageType>>(),
            CaseOf<ChambollePockTotalVariationImageFilter<ImageType>>(),
+           CaseOf<ExplicitCoherenceEnhancingDiffusionImageFilter<ImageType>>(),
            CaseOf<ContrastLimitedAdaptiveHistogramEqualizationImageFilter<ImageType>>(),
            CaseOf<RenormalizedBilateralImageFilter<ImageType>>(),
            CaseOf<RollingBallImageFilter<ImageType>>(),

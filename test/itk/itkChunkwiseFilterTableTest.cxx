@@ -45,6 +45,7 @@
 #include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedStructureTensorImageFilter.h"
 #include "itkChambollePockTotalVariationImageFilter.h"
+#include "itkExplicitCoherenceEnhancingDiffusionImageFilter.h"
 #include "itkContrastLimitedAdaptiveHistogramEqualizationImageFilter.h"
 #include "itkRenormalizedBilateralImageFilter.h"
 #include "itkRollingBallImageFilter.h"
@@ -556,8 +557,30 @@ CasesOf(const std::string & row)
     filter->UseImageSpacingOff();
     filter->SetSpatialAxes({ 0, 1 });
     return WithSmoothingMask(
-      *filter,
-      { { "Iterations", "3" }, { "Weight", "2.5" }, { "UseImageSpacing", "off" }, { "SpatialAxes", "0,1" } });
+      *filter, { { "Iterations", "3" }, { "Weight", "2.5" }, { "UseImageSpacing", "off" }, { "SpatialAxes", "0,1" } });
+  }
+  if (row == "coherence-diffusion")
+  {
+    const auto filter = ExplicitCoherenceEnhancingDiffusionImageFilter<Image>::New();
+    filter->SetNumberOfIterations(3);
+    filter->SetSigma(0.8);
+    filter->SetOuterSigma(1.3);
+    filter->SetAlpha(0.01);
+    filter->SetContrast(0.5);
+    filter->SetTimeStep(0.05);
+    filter->SetCutoff(2.5);
+    filter->UseImageSpacingOff();
+    filter->SetSpatialAxes({ 0, 1 });
+    return { { filter,
+               { { "Iterations", "3" },
+                 { "Sigma", "0.8" },
+                 { "OuterSigma", "1.3" },
+                 { "Alpha", "0.01" },
+                 { "Contrast", "0.5" },
+                 { "TimeStep", "0.05" },
+                 { "Cutoff", "2.5" },
+                 { "UseImageSpacing", "off" },
+                 { "SpatialAxes", "0,1" } } } };
   }
   if (row == "clahe")
   {

@@ -341,6 +341,7 @@ TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
                                    "unsharp",
                                    "diffusion",
                                    "total-variation",
+                                   "coherence-diffusion",
                                    "bilateral",
                                    "normalize",
                                    "vesselness",

@@ -15,6 +15,7 @@
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFakeDevice.h"
+#include "chunkwiseFilters.h"
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
@@ -1543,6 +1544,18 @@ TrialsOfKernels()
           operation.scale[0] = operation.scale[1] = 1;
           operation.contrast = operation.weight = 20;
           t.Try(operation);
+        }
+        for (const int axes : { 2, 3 })
+        {
+          FilterImage image;
+          image.dimension = axes;
+          image.extent = { { 9, 9, axes == 3 ? 9 : 1, 1, 1 } };
+          FilterParameters parameters;
+          parameters.SetInteger("Iterations", 2);
+          parameters.Set("OuterSigma", std::vector<double>{ 1 });
+          parameters.SetReal("Contrast", 20);
+          const auto operation = MakeFilterOperation("coherence-diffusion", parameters, image);
+          t.Try(dynamic_cast<const DiffusionOperation &>(*operation));
         }
       } },
     { "masked", [](KernelTrials & t, KernelRole) { t.TryMasked(); } },

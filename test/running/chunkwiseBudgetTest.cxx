@@ -14,6 +14,7 @@
 #include "chunkwiseExecutor.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFakeDevices.h"
+#include "chunkwiseFilters.h"
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseLaplacianOperation.h"
@@ -202,6 +203,13 @@ MakeOperations()
   diffusion->scale[0] = diffusion->scale[1] = diffusion->scale[2] = 1;
   diffusion->contrast = 30;
   all.push_back(diffusion);
+  FilterImage about;
+  about.extent = Extent;
+  about.dimension = 3;
+  FilterParameters parameters;
+  parameters.SetInteger("Iterations", 2);
+  parameters.Set("OuterSigma", std::vector<double>{ 0.5 });
+  all.push_back(MakeFilterOperation("coherence-diffusion", parameters, about));
   const auto equalization = std::make_shared<AdaptiveEqualizationOperation>();
   equalization->tile[0] = equalization->tile[1] = 5;
   equalization->upper = 200;

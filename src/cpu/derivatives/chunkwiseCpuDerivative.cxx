@@ -393,8 +393,9 @@ public:
       case DerivativeResult::Direction:
       case DerivativeResult::Coherence:
       case DerivativeResult::Cornerness:
+      case DerivativeResult::Diffusivity:
         m_Functions.tensor(
-          results, gap, m_Operation.GetMatrixSize(), m_Operation.result, m_Operation.harris, n, results);
+          results, gap, m_Operation.GetMatrixSize(), m_Operation.result, m_Operation.tensor, n, results);
         break;
       default:
         m_Functions.eigenvalues(

@@ -311,8 +311,8 @@ StoreMeasure(const TReal * rows, std::int64_t gap, int size, const HessianMeasur
 
 template <typename TReal>
 void
-StoreTensor(const TReal * rows, std::int64_t gap, int size, DerivativeResult result, double harris, std::int64_t n,
-            TReal * out)
+StoreTensor(const TReal * rows, std::int64_t gap, int size, DerivativeResult result,
+            const TensorParameters & parameters, std::int64_t n, TReal * out)
 {
   const auto root = [](const Doubles & square) { return Root<double>(square); };
   WithMatrixSize(size, [&](auto constant) {
@@ -333,9 +333,19 @@ StoreTensor(const TReal * rows, std::int64_t gap, int size, DerivativeResult res
         }
         continue;
       }
+      if (result == DerivativeResult::Diffusivity)
+      {
+        Doubles tensor[rank * (rank + 1) / 2];
+        DiffusionTensorOf<Doubles, BitsOfDoubles>(h, values, rank, parameters, tensor, root);
+        for (int c = 0; c < rank * (rank + 1) / 2; ++c)
+        {
+          StoreDoubles(out + c * gap + i, tensor[c]);
+        }
+        continue;
+      }
       StoreDoubles(out + i,
                    result == DerivativeResult::Coherence ? CoherenceOf(values, rank)
-                                                         : CornernessOf(values, rank, harris));
+                                                         : CornernessOf(values, rank, parameters.harris));
     }
   });
 }

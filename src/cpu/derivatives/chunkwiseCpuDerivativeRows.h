@@ -52,9 +52,9 @@ struct DerivativeFunctions
   /** The eigenvalues of matrices of `size` rows, of which `rows` have the upper triangles: ascending, or by magnitude;
    * out may be the first of the rows, `gap` apart too. */
   void (*eigenvalues)(const TReal * rows, std::int64_t gap, int size, bool byMagnitude, std::int64_t n, TReal * out);
-  /** The direction, coherence or cornerness. */
-  void (*tensor)(const TReal * rows, std::int64_t gap, int size, DerivativeResult result, double harris, std::int64_t n,
-                 TReal * out);
+  /** The direction, coherence, cornerness or diffusivity. */
+  void (*tensor)(const TReal * rows, std::int64_t gap, int size, DerivativeResult result,
+                 const TensorParameters & parameters, std::int64_t n, TReal * out);
   /** rows c = 0, 1, ... become the products of the last `size` of `size` (size + 1) / 2 rows, which are `gap` apart. */
   void (*products)(TReal * rows, std::int64_t gap, int size, std::int64_t n);
   /** A measure of the eigenvalues. */

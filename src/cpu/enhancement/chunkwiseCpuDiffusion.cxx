@@ -6,6 +6,7 @@
 #include "chunkwiseCpuLevels.h"
 #include "chunkwiseCpuMarchRows.h"
 #include "chunkwiseCpuRowStore.h"
+#include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDiffusionOperation.h"
 #include "chunkwiseRealOf.h"
 
@@ -72,19 +73,15 @@ struct DiffusionImages
 int
 CountImages(const DiffusionOperation & operation)
 {
-  return operation.method == DiffusionMethod::TotalVariation ? 3 + static_cast<int>(operation.GetAxes().size()) : 2;
-}
-
-/** The voxels that `output` depends on, `steps` iterations before the last. */
-Box
-Reach(const DiffusionOperation & operation, Box output, const Box & image, std::int64_t steps)
-{
-  for (const int a : operation.GetAxes())
+  switch (operation.method)
   {
-    output.lower[a] = std::max(output.lower[a] - steps, image.lower[a]);
-    output.upper[a] = std::min(output.upper[a] + steps, image.upper[a]);
+    case DiffusionMethod::TotalVariation:
+      return 3 + static_cast<int>(operation.GetAxes().size());
+    case DiffusionMethod::Coherence:
+      return 2 + operation.tensor->GetNumberOfResults();
+    default:
+      return 2;
   }
-  return output;
 }
 
 /** Numbers that a worker needs: fluxes to the voxels that come later, along each axis but x, and some rows. */
@@ -117,7 +114,7 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const DiffusionOperation &>(*call.operation))
     , m_Axes(m_Operation.GetAxes())
-    , m_Images(Reach(m_Operation, call.output.box, call.image, m_Operation.iterations))
+    , m_Images(m_Operation.GetSource(call.output.box, call.image, m_Operation.iterations))
     , m_Functions(FunctionsOf(GetDiffusionLevel()))
   {
     m_Images.memory = static_cast<TAcc *>(call.scratch);
@@ -144,7 +141,7 @@ public:
         return;
       }
       m_From = static_cast<int>((i - 1) % 2);
-      const Box box = Reach(m_Operation, m_Call.output.box, m_Call.image, iterations - i);
+      const Box box = m_Operation.GetSource(m_Call.output.box, m_Call.image, iterations - i);
       if (isVariation)
       {
         Box dual = box;
@@ -157,6 +154,10 @@ public:
       }
       else
       {
+        if (m_Operation.method == DiffusionMethod::Coherence)
+        {
+          this->MakeTensors(box);
+        }
         this->ForEachPart(box, [&](const Box & part, TAcc * rows) { this->Step(part, rows); });
       }
       if (m_Call.control)
@@ -287,24 +288,85 @@ private:
     return step;
   }
 
+  /** Makes the tensors of the voxels of a box and of those beside it, from image number 2 on. */
+  void
+  MakeTensors(Box box)
+  {
+    constexpr int last = MaxDimension - 1;
+    for (const int a : m_Axes)
+    {
+      box.lower[a] = std::max(box.lower[a] - 1, m_Call.image.lower[a]);
+      box.upper[a] = std::min(box.upper[a] + 1, m_Call.image.upper[a]);
+    }
+    KernelCall inner = m_Call;
+    inner.operation = m_Operation.tensor.get();
+    inner.control = nullptr;
+    const std::int64_t used = CountNumbers<TAcc>(m_Operation, m_Images.box, m_Call.executor->GetConcurrency());
+    inner.scratch = m_Images.memory + used;
+    inner.scratchBytes = m_Call.scratchBytes - static_cast<std::size_t>(used) * sizeof(TAcc);
+    for (std::int64_t i = box.lower[last]; i < box.upper[last]; ++i)
+    {
+      const auto view = [&](int number, const Box & part, std::int64_t components) {
+        Coordinates at = part.lower;
+        at[last] = i;
+        BufferView of = m_Call.inputs[0];
+        of.data = m_Images.At(number, at);
+        of.kind = sizeof(TAcc) == 4 ? PixelKind::Float32 : PixelKind::Float64;
+        of.box = part;
+        of.box.lower[last] = 0;
+        of.box.upper[last] = components;
+        std::int64_t stride = m_Images.row;
+        of.stride[0] = 1;
+        for (int a = 1; a < last; ++a)
+        {
+          of.stride[a] = stride;
+          stride *= m_Images.box.Extent(a);
+        }
+        of.stride[last] = m_Images.image;
+        return of;
+      };
+      inner.image.lower[last] = 0;
+      inner.image.upper[last] = 1;
+      inner.inputs[0] = view(m_From, m_Images.box, 1);
+      inner.output = view(2, box, m_Operation.tensor->GetNumberOfResults());
+      inner.writable = inner.output.box;
+      m_Call.kernels->Get("derivative", "diffusion").run(inner);
+    }
+  }
+
   /** The fluxes from the voxels of a row, `shift` voxels after `at`, to their next ones along an axis. */
   void
   MakeFlux(const Coordinates & at, std::int64_t shift, int axis, std::int64_t n, TAcc * flux) const
   {
     FluxStep<TAcc> step;
     Coordinates    next = at;
+    const bool     isCoherence = m_Operation.method == DiffusionMethod::Coherence;
     if (axis > 0)
     {
       next[axis] = std::min(at[axis] + 1, m_Call.image.upper[axis] - 1);
+      if (isCoherence && next[axis] == at[axis])
+      {
+        return this->Clear(flux, n);
+      }
     }
     const std::int64_t nextShift = axis > 0 ? shift : shift + 1;
     step.here = m_Images.At(m_From, at) + shift;
     step.next = m_Images.At(m_From, next) + nextShift;
     step.scale = static_cast<TAcc>(m_Operation.scale[axis]);
+    if (isCoherence)
+    {
+      step.hereTensor[0] = this->TensorRow(at, axis, axis) + shift;
+      step.nextTensor[0] = this->TensorRow(next, axis, axis) + nextShift;
+    }
     for (const int a : m_Axes)
     {
       if (a != axis)
       {
+        if (isCoherence)
+        {
+          step.hereTensor[1 + step.others] = this->TensorRow(at, axis, a) + shift;
+          step.nextTensor[1 + step.others] = this->TensorRow(next, axis, a) + nextShift;
+        }
         step.hereAfter[step.others] = this->Neighbor(m_From, at, a, 1) + shift;
         step.hereBefore[step.others] = this->Neighbor(m_From, at, a, -1) + shift;
         step.nextAfter[step.others] = this->Neighbor(m_From, next, a, 1) + nextShift;
@@ -319,7 +381,32 @@ private:
     step.skipsNan = m_Operation.skipsNan;
     step.n = n;
     step.flux = flux;
-    m_Functions.flux(step);
+    if (!isCoherence)
+    {
+      m_Functions.flux(step);
+      return;
+    }
+    m_Functions.coherence(step);
+    if (axis == 0 && at[0] == m_Call.image.lower[0])
+    {
+      flux[0] = TAcc{};
+    }
+    if (axis == 0 && at[0] + n - 1 == m_Call.image.upper[0])
+    {
+      flux[n - 1] = TAcc{};
+    }
+  }
+
+  /** The elements of the tensors that belong to two axes, from a voxel on. */
+  const TAcc *
+  TensorRow(const Coordinates & at, int a, int b) const
+  {
+    const auto number = [this](int axis) {
+      return static_cast<int>(std::find(m_Axes.begin(), m_Axes.end(), axis) - m_Axes.begin());
+    };
+    const int row = number(std::min(a, b));
+    const int size = static_cast<int>(m_Axes.size());
+    return m_Images.At(2 + row * size - row * (row - 1) / 2 + number(std::max(a, b)) - row, at);
   }
 
   /** An iteration of gradient or curvature diffusion. Fluxes to the next voxel are kept until it comes. */
@@ -464,6 +551,18 @@ RunDiffusion(const KernelCall & call)
   UsesDouble(call.inputs[0].kind) ? Diffusion<double>(call).Run() : Diffusion<float>(call).Run();
 }
 
+/** Bytes that the kernel of the tensors needs for a box of images. */
+std::size_t
+BytesOfTensors(const DiffusionOperation & operation, ChunkShape shape, const Box & box)
+{
+  constexpr int last = MaxDimension - 1;
+  shape.outputBox = shape.inputBox = box;
+  shape.outputBox.upper[last] = shape.outputBox.lower[last] + operation.tensor->GetNumberOfResults();
+  shape.image.upper[last] = shape.image.lower[last] + 1;
+  shape.inputKinds[0] = shape.outputKind = UsesDouble(shape.inputKinds[0]) ? PixelKind::Float64 : PixelKind::Float32;
+  return shape.kernels->Get("derivative", "diffusion").scratchBytes(*operation.tensor, shape);
+}
+
 std::size_t
 ScratchOfDiffusion(const Operation & operation, const ChunkShape & shape)
 {
@@ -471,13 +570,14 @@ ScratchOfDiffusion(const Operation & operation, const ChunkShape & shape)
   Coordinates  extent{};
   for (int a = 0; a < MaxDimension; ++a)
   {
-    const std::int64_t reach = diffusion.scale[a] > 0 ? 2 * diffusion.iterations : 0;
+    const std::int64_t reach = 2 * diffusion.iterations * diffusion.GetReach()[a];
     extent[a] = std::min(shape.outputBox.Extent(a) + reach, std::max<std::int64_t>(1, shape.image.Extent(a)));
   }
-  const Box box = Box::FromExtent(extent);
-  return static_cast<std::size_t>(UsesDouble(shape.inputKinds[0])
-                                    ? CountNumbers<double>(diffusion, box, shape.concurrency) * 8
-                                    : CountNumbers<float>(diffusion, box, shape.concurrency) * 4);
+  const Box  box = Box::FromExtent(extent);
+  const bool isDouble = UsesDouble(shape.inputKinds[0]);
+  const auto bytes = static_cast<std::size_t>(isDouble ? CountNumbers<double>(diffusion, box, shape.concurrency) * 8
+                                                       : CountNumbers<float>(diffusion, box, shape.concurrency) * 4);
+  return bytes + (diffusion.method == DiffusionMethod::Coherence ? BytesOfTensors(diffusion, shape, box) : 0);
 }
 
 } // namespace

@@ -92,6 +92,29 @@ MakeFlux(const FluxStep<TReal> & step)
 
 template <typename TReal>
 void
+MakeCoherenceFlux(const FluxStep<TReal> & step)
+{
+  using V = RealVector<TReal>;
+  using Vector = VectorOf<TReal>;
+  for (std::int64_t i = 0; i < step.n; i += V::Width)
+  {
+    const Vector d = (V::Load(step.next + i) - V::Load(step.here + i)) * step.scale;
+    Vector       mixedHere{};
+    Vector       mixedNext{};
+    for (int j = 0; j < step.others; ++j)
+    {
+      const Vector here = (V::Load(step.hereAfter[j] + i) - V::Load(step.hereBefore[j] + i)) * step.half[j];
+      const Vector next = (V::Load(step.nextAfter[j] + i) - V::Load(step.nextBefore[j] + i)) * step.half[j];
+      mixedHere = mixedHere + V::Load(step.hereTensor[1 + j] + i) * here;
+      mixedNext = mixedNext + V::Load(step.nextTensor[1 + j] + i) * next;
+    }
+    const Vector direct = (V::Load(step.hereTensor[0] + i) + V::Load(step.nextTensor[0] + i)) * d;
+    V::Store(step.flux + i, CoherenceFluxOf(direct, mixedHere + mixedNext, step.scale));
+  }
+}
+
+template <typename TReal>
+void
 AddFlux(TReal * sum, const TReal * after, TReal * before, bool isFirst, bool keeps, std::int64_t n)
 {
   using V = RealVector<TReal>;
@@ -212,8 +235,8 @@ template <typename TReal>
 DiffusionFunctions<TReal>
 DiffusionRows()
 {
-  return { MakeFlux<TReal>,       AddFlux<TReal>,  UpdateByFlux<TReal>, UpdateByCurvature<TReal>,
-           SquareGradient<TReal>, StepDual<TReal>, StepPrimal<TReal> };
+  return { MakeFlux<TReal>,          MakeCoherenceFlux<TReal>, AddFlux<TReal>,  UpdateByFlux<TReal>,
+           UpdateByCurvature<TReal>, SquareGradient<TReal>,    StepDual<TReal>, StepPrimal<TReal> };
 }
 
 DiffusionLevel

@@ -26,6 +26,9 @@ struct FluxStep
   const TReal * nextAfter[DiffusionAxes]{};
   const TReal * nextBefore[DiffusionAxes]{};
   TReal         half[DiffusionAxes]{};
+  /** Coherence alone: the tensors' elements of this axis with itself, then with each other one. */
+  const TReal * hereTensor[1 + DiffusionAxes]{};
+  const TReal * nextTensor[1 + DiffusionAxes]{};
   /** 1 / (2 contrast^2). */
   TReal        inverse{ 0 };
   bool         isCurvature{ false };
@@ -64,6 +67,7 @@ template <typename TReal>
 struct DiffusionFunctions
 {
   void (*flux)(const FluxStep<TReal> & step);
+  void (*coherence)(const FluxStep<TReal> & step);
   /** sum += after - before, or = where `isFirst`; before = after if `keeps`. */
   void (*add)(TReal * sum, const TReal * after, TReal * before, bool isFirst, bool keeps, std::int64_t n);
   /** out = here + timeStep * sum. */

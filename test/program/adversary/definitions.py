@@ -175,13 +175,34 @@ def hessian(a, inputs, sigma=0.6):
     return matrices
 
 
-def structure_tensor(a, inputs, outer=0.8):
-    """The smallest eigenvalue of the smoothed products of derivatives."""
+def structure_tensors(a, inputs, outer=0.8):
+    """The smoothed products of derivatives."""
     derivatives = [derivative(a, inputs, axis) for axis in range(3)]
     matrices = numpy.empty((*a.shape, 3, 3))
     for row, column in itertools.product(range(3), repeat=2):
         matrices[..., row, column] = gaussian(derivatives[row] * derivatives[column], inputs, outer)
-    return numpy.linalg.eigvalsh(matrices)[..., 0]
+    return matrices
+
+
+def coherence_diffusion(a, inputs, alpha=0.001, contrast=30, iterations=2):
+    """Weickert's diffusion along the eigenvectors of the smallest eigenvalues, as docs/enhancement.md has it."""
+    steps = spacing(inputs)
+    for _ in range(iterations):
+        values, vectors = numpy.linalg.eigh(structure_tensors(a, inputs))
+        squares = sum((values[..., i] - values[..., j]) ** 2 for i, j in ((0, 1), (0, 2), (1, 2)))
+        w = vectors[..., 0]
+        more = (1 - alpha) * numpy.exp(-(contrast**4) / squares)
+        tensors = more[..., None, None] * w[..., None] * w[..., None, :] + alpha * numpy.eye(3)
+        central = [(moved(a, axis, 1) - moved(a, axis, -1)) / 2 / step for axis, step in enumerate(steps)]
+        change = 0
+        for axis, step in enumerate(steps):
+            mixed = sum(tensors[..., axis, other] * each for other, each in enumerate(central) if other != axis)
+            own = tensors[..., axis, axis]
+            flux = ((own + moved(own, axis, 1)) * (moved(a, axis, 1) - a) / step + mixed + moved(mixed, axis, 1)) / 2
+            flux[(slice(None),) * axis + (-1,)] = 0
+            change = change + numpy.diff(flux, axis=axis, prepend=0) / step
+        a = a + 0.25 / sum(1 / step**2 for step in steps) * change
+    return a
 
 
 def normalize(a, _):
@@ -479,7 +500,7 @@ DEFINITIONS = {
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
     "std": of_windows(numpy.std), "box": of_windows(numpy.mean), "maximum": maximum, "minimum": minimum,
     "white-tophat": lambda a, _: a - maximum(minimum(a)), "black-tophat": lambda a, _: minimum(maximum(a)) - a,
-    "unsharp": lambda a, inputs: a + 0.5 * (a - gaussian(a, inputs)), "normalize": normalize, "diffusion": diffusion, "total-variation": total_variation,
+    "unsharp": lambda a, inputs: a + 0.5 * (a - gaussian(a, inputs)), "normalize": normalize, "diffusion": diffusion, "total-variation": total_variation, "coherence-diffusion": coherence_diffusion,
     "clahe": equalized, "rolling-ball": rolling_ball, "bilateral": bilateral,
     "opening": lambda a, _: maximum(minimum(a)), "closing": lambda a, _: minimum(maximum(a)),
     "range": of_windows(numpy.ptp), "median": percentile(0.5), "percentile": percentile(0.25), "wiener": wiener,
@@ -488,7 +509,7 @@ DEFINITIONS = {
     "convolve-image": lambda a, inputs: convolve(a, file_of(inputs, "kernel")),
     "convolve-varying": varying, "gaussian": gaussian, "highpass": lambda a, inputs: a - gaussian(a, inputs),
     "log": laplacian, "derivative": derivative, "gradient": gradient,
-    "hessian": lambda a, inputs: numpy.linalg.eigvalsh(hessian(a, inputs))[..., 0], "structure-tensor": structure_tensor, "vesselness": frangi,
+    "hessian": lambda a, inputs: numpy.linalg.eigvalsh(hessian(a, inputs))[..., 0], "structure-tensor": lambda a, inputs: numpy.linalg.eigvalsh(structure_tensors(a, inputs))[..., 0], "vesselness": frangi,
     "difference": lambda a, inputs: a - file_of(inputs, "second"),
     "sat": lambda a, _: a.cumsum(0).cumsum(1).cumsum(2),
     "reconstruct": lambda a, inputs: reconstruct(file_of(inputs, "marker"), a),

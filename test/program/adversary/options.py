@@ -78,6 +78,7 @@ TRIALS = {
     "alpha": [{"alpha": "0.3"}],
     "beta": [{"beta": "0.9"}],
     "tau": [({"measure": "jerman"}, {"tau": "0.9"})],
+    "+coherence-diffusion contrast": [{"contrast": "90"}],
     "+vesselness contrast": [{"contrast": "30"}, {"contrast": "0"}],
     "dark": [{"dark": None}],
     "scale-by-largest": [{"scale-by-largest": None, "output-type": "float64"}],

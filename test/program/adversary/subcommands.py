@@ -16,12 +16,13 @@ _VALUES = {
 _CHOSEN = {
     "gaussian": ("sigma",), "highpass": ("sigma",), "log": ("sigma",), "derivative": ("sigma",), "gradient": ("sigma",),
     "hessian": ("sigma",), "structure-tensor": ("sigma",), "convolve": ("radius", "weights"), "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
-    "deconvolve": ("iterations",), "deconvolve-varying": ("iterations",), "resample": ("scale",), "crop": ("lower",), "pad": ("lower",), "total-variation": ("iterations",), "clahe": ("tile",),
+    "deconvolve": ("iterations",), "deconvolve-varying": ("iterations",), "resample": ("scale",), "crop": ("lower",), "pad": ("lower",), "total-variation": ("iterations",),
+    "coherence-diffusion": ("iterations", "sigma", "outer-sigma", "cutoff", "contrast"), "clahe": ("tile",),
     # They are tested with what is their default.
     "opening-by-reconstruction": ("radius",), "closing-by-reconstruction": ("radius",),
 }
 # Values that are not those of others.
-_OWN = {"crop": {"lower": "3,2,1"}, "pad": {"lower": "3,2,1"}, "convolve": {"radius": "1,0,0"}, "rolling-ball": {"radius": "2"}, "total-variation": {"weight": "30", "iterations": "5"}, "boundaries": {"mode": "inner"}}
+_OWN = {"crop": {"lower": "3,2,1"}, "pad": {"lower": "3,2,1"}, "convolve": {"radius": "1,0,0"}, "rolling-ball": {"radius": "2"}, "total-variation": {"weight": "30", "iterations": "5"}, "boundaries": {"mode": "inner"}, "coherence-diffusion": {"cutoff": "4", "contrast": "30"}}
 # They write no image, or are no filters (filter-labels and its like, whose tests are in measure.py).
 OTHERS = ("measure", "filter-labels", "fill-label-holes", "separate", "pyramid", "chain", "statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
           "fiji-scripts", "man")
