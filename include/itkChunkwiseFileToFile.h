@@ -92,6 +92,13 @@ public:
   itkSetStringMacro(ZarrOptions);
   itkGetStringMacro(ZarrOptions);
 
+  /** The output is a store of Zarr: if a run ends early, what it has written stays in a hidden folder beside it, and
+   * the next run of the same goes on from there. A run of other inputs or parameters then throws. Filters that compute
+   * what lies far apart together begin anew, with a warning. Default: off. */
+  itkSetMacro(Resume, bool);
+  itkGetConstMacro(Resume, bool);
+  itkBooleanMacro(Resume);
+
   /** Bytes of host memory for the run; 0, the default: half of what is free. */
   itkSetMacro(Memory, SizeValueType);
   itkGetConstMacro(Memory, SizeValueType);
@@ -145,6 +152,8 @@ public:
   /** Bytes of files that the last run read, of all inputs, and wrote: compressed bytes where they are compressed. */
   itkGetConstMacro(BytesRead, SizeValueType);
   itkGetConstMacro(BytesWritten, SizeValueType);
+  /** Voxels that the last run found written. */
+  itkGetConstMacro(ResumedVoxels, SizeValueType);
 
 protected:
   ChunkwiseFileToFile() = default;
@@ -165,6 +174,7 @@ private:
   std::string                        m_OutputFileName;
   std::string                        m_ZarrOptions;
   bool                               m_UseCompression{ false };
+  bool                               m_Resume{ false };
   SizeValueType                      m_Memory{ 0 };
 
   LightObject::ConstPointer m_Filter;
@@ -181,6 +191,7 @@ private:
   chunkwise::StreamedPlan   m_Plan;
   SizeValueType             m_BytesRead{ 0 };
   SizeValueType             m_BytesWritten{ 0 };
+  SizeValueType             m_ResumedVoxels{ 0 };
 };
 } // namespace itk
 

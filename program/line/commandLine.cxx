@@ -568,6 +568,7 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
   line.json = isOn("json");
   line.redo = isOn("redo");
   line.overwrite = isOn("overwrite");
+  line.resume = isOn("resume");
   if (line.quiet && line.verbose)
   {
     Refuse("quiet", "contradicts --verbose");

@@ -141,6 +141,7 @@ struct CommandLine
   std::string              outputPattern;
   bool                     redo{ false };      ///< results that are there already, too
   bool                     overwrite{ false }; ///< OUT without a question
+  bool                     resume{ false };    ///< what an earlier run has left unfinished
 
   // For statistics.
   std::string         mask; ///< an image; empty: all voxels count

@@ -40,6 +40,10 @@ GetCommonOptions()
         "run has done is left as it is" },
       { "overwrite", "", "Replace OUT without a question; only terminals are asked" },
       { "redo", "", "With --out: compute again what an earlier run has done" },
+      { "resume",
+        "",
+        "OUT is a store of Zarr: if the run ends early, keep what is written, and go on from there when the same "
+        "command runs again" },
       { "quiet", "", "No progress and no warnings" },
       { "verbose", "", "Print plan, backend, time and peak memory" },
       { "untrusted", "", "Read no format whose reader is not fuzzed: neither DICOM nor HDF5" },

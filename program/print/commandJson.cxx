@@ -103,6 +103,7 @@ ToJson(const RunReport & report)
            { "secondsWriting", report.writing },
            { "bytesRead", report.bytesRead },
            { "bytesWritten", report.bytesWritten },
+           { "resumedVoxels", report.resumed },
            { "peakMemory", report.peakMemory },
            { "figures", figures },
            { "estimate",

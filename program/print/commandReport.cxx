@@ -81,8 +81,9 @@ PrintReport(std::ostream & os, const RunReport & report)
     os << (i ? ", " : "\nslabs: ") << report.steps[i].first << " " << report.steps[i].second << " s";
   }
   os << "\nfiles: " << FormatBytes(static_cast<double>(report.bytesRead)) << " of IN read, "
-     << FormatBytes(static_cast<double>(report.bytesWritten))
-     << " written\npeak memory: " << FormatBytes(static_cast<double>(report.peakMemory)) << "\n";
+     << FormatBytes(static_cast<double>(report.bytesWritten)) << " written"
+     << (report.resumed > 0 ? "\nresumed: " + std::to_string(report.resumed) + " voxels were written before" : "")
+     << "\npeak memory: " << FormatBytes(static_cast<double>(report.peakMemory)) << "\n";
 }
 
 void

@@ -3,11 +3,10 @@
 
 #include "commandFiles.h"
 #include "commandInputs.h"
+#include "fileIdentity.h"
 
 #include <ctime>
-#include <dlfcn.h>
 #include <fstream>
-#include <sys/stat.h>
 
 namespace command
 {
@@ -21,72 +20,12 @@ namespace
 /** Coarser than the times of any file system but FAT's. */
 constexpr std::int64_t GrainSeconds = 2;
 
-/** Values that change when a file of a store does. The order in which a file system lists them does not count. */
-Json
-IdentityOfFolder(const fs::path & folder)
-{
-  std::uint64_t   sum = 0;
-  std::uint64_t   bytes = 0;
-  std::uint64_t   count = 0;
-  struct timespec newest = {};
-  std::error_code error;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-  {
-    struct stat status = {};
-    if (::lstat(entry->path().c_str(), &status) != 0)
-    {
-      continue;
-    }
-    std::uint64_t hash = std::hash<std::string>()(entry->path().lexically_relative(folder).string());
-    for (const auto value : { static_cast<std::uint64_t>(status.st_ino),
-                              static_cast<std::uint64_t>(status.st_size),
-                              static_cast<std::uint64_t>(status.st_mtim.tv_sec),
-                              static_cast<std::uint64_t>(status.st_mtim.tv_nsec),
-                              static_cast<std::uint64_t>(status.st_ctim.tv_sec),
-                              static_cast<std::uint64_t>(status.st_ctim.tv_nsec) })
-    {
-      hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-      hash ^= hash >> 29;
-    }
-    sum += hash;
-    bytes += S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;
-    ++count;
-    if (std::make_pair(status.st_ctim.tv_sec, status.st_ctim.tv_nsec) > std::make_pair(newest.tv_sec, newest.tv_nsec))
-    {
-      newest = status.st_ctim;
-    }
-  }
-  return { fs::absolute(folder).lexically_normal().string(), sum, bytes, count, 0, newest.tv_sec, newest.tv_nsec };
-}
-
-/** Values that change when a file does; null if it is not there. */
+/** With the time of its last change; null if it is not there. */
 Json
 IdentityOf(const fs::path & file)
 {
-  struct stat status = {};
-  if (::stat(file.c_str(), &status) != 0)
-  {
-    return nullptr;
-  }
-  if (S_ISDIR(status.st_mode))
-  {
-    return IdentityOfFolder(file);
-  }
-  return { fs::absolute(file).lexically_normal().string(),
-           status.st_ino,
-           status.st_size,
-           status.st_mtim.tv_sec,
-           status.st_mtim.tv_nsec,
-           status.st_ctim.tv_sec,
-           status.st_ctim.tv_nsec };
-}
-
-/** The file of a loaded library, or program, that has this code. */
-Json
-CodeAt(const void * address)
-{
-  Dl_info info = {};
-  return ::dladdr(address, &info) != 0 && info.dli_fname ? IdentityOf(info.dli_fname) : Json();
+  const auto identity = chunkwise::files::IdentifyFile(file);
+  return identity ? Json{ identity->text, identity->changedSeconds } : Json();
 }
 
 Json
@@ -106,8 +45,8 @@ Describe(const CommandLine & line)
     stages.push_back({ stage.filter->name, stage.texts });
   }
   return { { "version", CHUNKWISE_VERSION },
-           { "program", CodeAt(reinterpret_cast<const void *>(&GetRecordFile)) },
-           { "engine", CodeAt(reinterpret_cast<const void *>(&chunkwise::GetFilters)) },
+           { "program", chunkwise::files::IdentifyCode(reinterpret_cast<const void *>(&GetRecordFile)) },
+           { "engine", chunkwise::files::IdentifyCode(reinterpret_cast<const void *>(&chunkwise::GetFilters)) },
            { "stages", stages },
            { "furtherInputs", line.furtherInputs },
            { "raw", line.raw },
@@ -139,7 +78,7 @@ Record::Record(const CommandLine & line)
   const std::int64_t now = std::time(nullptr);
   for (const Json & file : m_Made["read"])
   {
-    m_IsRecent = m_IsRecent || file.is_null() || file[5].get<std::int64_t>() + GrainSeconds > now;
+    m_IsRecent = m_IsRecent || file.is_null() || file[1].get<std::int64_t>() + GrainSeconds > now;
   }
 }
 

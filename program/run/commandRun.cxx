@@ -122,6 +122,7 @@ FileRun::PrepareOutput()
 {
   try
   {
+    m_Job.SetResume(m_Line.resume);
     if (m_Line.levels.empty())
     {
       m_Job.SetZarrOptions("--zarr", m_Line.zarr);
@@ -250,6 +251,7 @@ FileRun::MakeReport(double seconds) const
   report.figures = streamed.execution.figures;
   report.bytesRead = m_Job.GetSources().front()->GetBytesRead();
   report.bytesWritten = m_Job.GetBytesWritten();
+  report.resumed = m_Job.GetResumed();
   report.peakMemory = chunkwise::GetPeakHostMemory();
   report.warnings = m_Warnings;
   report.estimate = m_Estimate;

@@ -127,11 +127,12 @@ Descriptor::OpenToRead(const std::filesystem::path & file)
 }
 
 Descriptor
-Descriptor::Create(const std::filesystem::path & file, const std::string & shown)
+Descriptor::Create(const std::filesystem::path & file, const std::string & shown, bool mayBeThere)
 {
   Descriptor result;
   result.m_Name = shown;
-  result.m_Number = Retry([&] { return ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+  const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (mayBeThere ? O_NOFOLLOW : O_EXCL);
+  result.m_Number = Retry([&] { return ::open(file.c_str(), flags, 0666); });
   if (result.m_Number < 0)
   {
     FailWithErrno(shown, "cannot be written", errno);

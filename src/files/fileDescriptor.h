@@ -34,9 +34,9 @@ public:
   static Descriptor
   OpenToRead(const std::filesystem::path & file);
 
-  /** Makes a file that is not there. Messages name it `shown`. */
+  /** Makes a file that is not there, or opens the one that is if it `mayBeThere`. Messages name it `shown`. */
   static Descriptor
-  Create(const std::filesystem::path & file, const std::string & shown);
+  Create(const std::filesystem::path & file, const std::string & shown, bool mayBeThere = false);
 
   std::uint64_t
   GetSize() const;

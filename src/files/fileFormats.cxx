@@ -226,6 +226,10 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
   {
     Fail(file, std::string("options of Zarr are given, for ") + format->name);
   }
+  if (options.resumes && format->create != CreateZarr)
+  {
+    Fail(file, std::string(format->name) + " cannot be resumed; what can: stores of Zarr");
+  }
   for (int a = 0; a < header.dimension && format->layout == LayOutNrrd; ++a)
   {
     // Readers find the direction by dividing by its length, the root of a sum of squares.

@@ -138,6 +138,13 @@ public:
   {
     return m_BytesWritten;
   }
+  /** The part of the image that is to be written: less than all of it if an earlier run wrote the rest
+   * (OutputOptions::run). */
+  virtual Box
+  GetMissing() const
+  {
+    return Box::FromExtent(this->GetExtent());
+  }
 
 protected:
   ImageHeader                m_Header;
@@ -190,6 +197,12 @@ struct OutputOptions
   std::shared_ptr<const ZarrOptions> zarr;
   /** Memory that a sink with several threads may hold: it uses fewer, but at least one. 0: as it likes. */
   std::uint64_t heldBytes{ 0 };
+  /** Only formats whose outputs can be resumed: stores of Zarr. */
+  bool resumes{ false };
+  /** All that the voxels depend on, by names that users know. Not empty: if the sink is not finished, what it has
+   * written stays, and the sink of a later run with the same values has it. One with others throws FileError. Boxes
+   * then come in ascending order along the last axis with more than one voxel. */
+  std::map<std::string, std::string> run;
 };
 
 /** The files that CreateImage writes for an image of this name, there or not: its header, and its voxels if they have a

@@ -1,6 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileJob.h"
 
+#include "fileIdentity.h"
+#include "fileZarrMetadata.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -21,6 +24,76 @@ CountImages(std::size_t count)
   return std::to_string(count) + (count == 1 ? " image" : " images");
 }
 
+/** The part of a sink that an earlier run has not written. Its coordinates begin at 0. */
+class RestOfSink : public ImageSink
+{
+public:
+  explicit RestOfSink(std::shared_ptr<FileSink> sink)
+    : m_Sink(std::move(sink))
+    , m_Rest(m_Sink->GetMissing())
+  {}
+  Coordinates
+  GetExtent() const override
+  {
+    return m_Rest.Extents();
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return m_Sink->GetKind();
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    return m_Sink->GetAccess();
+  }
+  void
+  Write(const Box & box, const BufferView & view) override
+  {
+    BufferView moved = view;
+    moved.box = this->Move(view.box);
+    m_Sink->Write(this->Move(box), moved);
+  }
+  void
+  Finish() override
+  {
+    m_Sink->Finish();
+  }
+
+private:
+  Box
+  Move(Box box) const
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      box.lower[a] += m_Rest.lower[a];
+      box.upper[a] += m_Rest.lower[a];
+    }
+    return box;
+  }
+
+  std::shared_ptr<FileSink> m_Sink;
+  Box                       m_Rest;
+};
+
+/** The identity of what a source reads. */
+std::string
+IdentifyInput(const std::string & name, const FileSource & source)
+{
+  std::vector<std::filesystem::path> files = source.GetFiles();
+  if (IsZarr(name))
+  {
+    files.emplace_back(name); // all chunks, too
+  }
+  std::string text;
+  for (const auto & file : files)
+  {
+    const auto identity = IdentifyFile(file);
+    text += (identity ? identity->text : "") + "\n";
+  }
+  return text;
+}
+
 } // namespace
 
 FileJob::FileJob(JobNames names, Executor & executor)
@@ -33,6 +106,7 @@ const ImageHeader &
 FileJob::SetInput(const std::string & file, std::unique_ptr<FileSource> source)
 {
   m_Sources.push_back(std::move(source));
+  m_Inputs.push_back(file);
   const ImageHeader & header = this->GetHeader();
   const std::string   name = m_Names.input + ": " + file;
   m_Image = Box::FromExtent(header.extent);
@@ -62,6 +136,7 @@ FileJob::AddInput(const InputDescription & input, const std::string & file, std:
 {
   m_FurtherInputs.push_back({ input, m_Sources.size() });
   m_Sources.push_back(std::move(source));
+  m_Inputs.push_back(file);
   const ImageHeader & first = this->GetHeader();
   const ImageHeader & other = m_Sources.back()->GetHeader();
   const std::string   name = m_Names.furtherInput(input) + ": " + file;
@@ -225,6 +300,7 @@ FileJob::GetOutputOptions() const
   options.compress = m_Compress;
   options.zarr = m_Zarr;
   options.heldBytes = m_HeldByOutput;
+  options.resumes = m_Resumes;
   for (const auto & source : m_Sources)
   {
     options.inputFiles.insert(options.inputFiles.end(), source->GetFiles().begin(), source->GetFiles().end());
@@ -398,11 +474,75 @@ FileJob::Read(Monitor * monitor, const std::function<void(const ExecutionRequest
   ReadStreamed(Manager::GetGlobal(), m_Request, m_Plan, monitor, add);
 }
 
+bool
+FileJob::CanResume() const
+{
+  const Operation & operation = *m_Request.operation;
+  return operation.GetSchedule() == Schedule::Independent && !operation.HandsOnState() && !m_Plan.inSlabs &&
+         GetWrittenBox(m_Request) == m_Request.region;
+}
+
+std::map<std::string, std::string>
+FileJob::DescribeRun() const
+{
+  std::map<std::string, std::string> run;
+  // Keys may be long, and no text.
+  run["the filter or its parameters"] =
+    m_Request.operation->GetName() + " " + std::to_string(std::hash<std::string>()(m_Request.operation->GetKey()));
+  for (std::size_t i = 0; i < m_Sources.size(); ++i)
+  {
+    const auto further = std::find_if(
+      m_FurtherInputs.begin(), m_FurtherInputs.end(), [&](const FurtherInput & input) { return input.source == i; });
+    run[further == m_FurtherInputs.end() ? m_Names.input : m_Names.furtherInput(further->description)] =
+      IdentifyInput(m_Inputs[i], *m_Sources[i]);
+  }
+  std::string & kinds = run["the pixel types"];
+  for (const StreamedInput & input : m_Request.inputs)
+  {
+    kinds += std::string(PixelKindName(input.kind)) + " ";
+  }
+  kinds += std::string(PixelKindName(m_Request.computedKind)) + " " + PixelKindName(m_Request.writtenKind);
+  run["the region"] = ToString(m_Request.region.lower) + " " + ToString(m_Request.region.Extents());
+  run["the program"] = IdentifyCode(reinterpret_cast<const void *>(&IdentifyInput)) + "\n" +
+                       IdentifyCode(reinterpret_cast<const void *>(&GetFilters));
+  return run;
+}
+
 const StreamedReport &
 FileJob::Run(Monitor * monitor)
 {
-  m_Sink = CreateImage(m_Output, m_OutputHeader, this->GetOutputOptions());
-  m_Report = ExecuteStreamed(Manager::GetGlobal(), m_Request, m_Plan, m_Sink, monitor);
+  OutputOptions options = this->GetOutputOptions();
+  if (m_Resumes && this->CanResume())
+  {
+    options.run = this->DescribeRun();
+  }
+  else if (m_Resumes)
+  {
+    m_Warnings.push_back(m_Names.resume + " has no effect: " + m_Names.filter +
+                         " computes what lies far apart together, so a run that ends early begins anew");
+  }
+  m_Sink = CreateImage(m_Output, m_OutputHeader, options);
+  const Box missing = m_Sink->GetMissing();
+  m_Resumed = Box::FromExtent(m_Sink->GetExtent()).NumberOfVoxels() - missing.NumberOfVoxels();
+  if (m_Resumed == 0)
+  {
+    m_Report = ExecuteStreamed(Manager::GetGlobal(), m_Request, m_Plan, m_Sink, monitor);
+  }
+  else if (!missing.IsEmpty())
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      // In files components are the first axis.
+      m_Request.region.lower[std::max(0, a - (GetComponents(m_Request) > 1 ? 1 : 0))] += missing.lower[a];
+    }
+    m_Request.written = m_Request.region;
+    m_Plan = MakeStreamedPlan(Manager::GetGlobal(), m_Request);
+    m_Report = ExecuteStreamed(Manager::GetGlobal(), m_Request, m_Plan, std::make_shared<RestOfSink>(m_Sink), monitor);
+  }
+  else
+  {
+    m_Report.execution.backend = "none";
+  }
   m_Warnings.insert(m_Warnings.end(), m_Report.execution.warnings.begin(), m_Report.execution.warnings.end());
   this->WarnOfSources();
   return m_Report;

@@ -29,6 +29,7 @@ struct JobNames
   std::string output{ "OUT" };
   std::string memory{ "--memory" };
   std::string divisions{ "--divisions" };
+  std::string resume{ "--resume" };
   std::string filter; ///< of what is computed
   /** The name of a further image: "--mask". */
   std::string (*furtherInput)(const InputDescription & input){ nullptr };
@@ -141,6 +142,13 @@ public:
   {
     m_Zarr = ParseLevelOptions(name, text, reducer, replaces);
   }
+  /** If the run ends early, the output stays unfinished, and a later run of the same goes on with it; call it before
+   * SetOutput. */
+  void
+  SetResume(bool resumes)
+  {
+    m_Resumes = resumes;
+  }
   /** Throws FileError if the file cannot be written. */
   void
   SetOutput(const std::string & file, PixelKind kind, bool compress);
@@ -209,12 +217,23 @@ public:
   {
     return m_Sink->GetBytesWritten();
   }
+  /** Voxels of the output that an earlier run had written. */
+  std::int64_t
+  GetResumed() const
+  {
+    return m_Resumed;
+  }
 
 private:
   void
   CheckPieces(const std::string & why) const;
   OutputOptions
   GetOutputOptions() const;
+  bool
+  CanResume() const;
+  /** All that the voxels of the output depend on. */
+  std::map<std::string, std::string>
+  DescribeRun() const;
   /** Inputs and output use so few threads that inputs, and output, hold at most `bytes`. */
   void
   ShareWithFiles(std::uint64_t bytes);
@@ -228,6 +247,7 @@ private:
 
   JobNames                                 m_Names;
   std::vector<std::shared_ptr<FileSource>> m_Sources; ///< the first image first
+  std::vector<std::string>                 m_Inputs;  ///< their names
   std::vector<FurtherInput>                m_FurtherInputs;
   Box                                      m_Image{};
   Box                                      m_Whole{};
@@ -236,6 +256,8 @@ private:
   std::string                              m_Output;
   bool                                     m_Compress{ false };
   std::shared_ptr<const ZarrOptions>       m_Zarr;
+  bool                                     m_Resumes{ false };
+  std::int64_t                             m_Resumed{ 0 };
   std::uint64_t                            m_HeldByOutput{ 0 };
   ImageHeader                              m_OutputHeader;
   StreamedRequest                          m_Request;

@@ -215,6 +215,35 @@ RemoveTree(int parent, const char * name, int depth) noexcept
 #endif
 }
 
+/** The name of a folder for an output. Names have 255 bytes at most; mkdtemp replaces the last six, which must be X. */
+std::string
+NameFolder(const fs::path & file, const std::string & end)
+{
+  return "." + file.filename().string().substr(0, 240) + "." + end;
+}
+
+constexpr int MostAttempts = 8;
+
+enum class LockResult
+{
+  IsOurs,
+  IsOthers,
+  IsGone ///< the file was removed meanwhile
+};
+
+/** File systems without locks let everybody have it. */
+LockResult
+Lock(const Descriptor & file)
+{
+  const bool  isLocked = ::flock(file.GetNumber(), LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR);
+  struct stat status = {};
+  if (!isLocked)
+  {
+    return LockResult::IsOthers;
+  }
+  return ::fstat(file.GetNumber(), &status) == 0 && status.st_nlink > 0 ? LockResult::IsOurs : LockResult::IsGone;
+}
+
 bool
 MoveUnlessThere(const fs::path & from, const fs::path & to)
 {
@@ -243,6 +272,22 @@ ReadMovedPair(int lock)
     return !name.empty() && name[0] != '/' && name.find('/') == std::string::npos && name != "." && name != "..";
   };
   return isName(pair.file) && isName(pair.data) ? pair : MovedPair();
+}
+
+/** Removes a folder. The lock goes last: without it nobody would remove what a process that is killed here leaves. */
+void
+RemoveLocked(const fs::path & folder)
+{
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+  {
+    if (entry->path().filename() != LockName)
+    {
+      std::error_code ignored;
+      fs::remove_all(entry->path(), ignored);
+    }
+  }
+  fs::remove_all(folder, error);
 }
 
 /** Ends what a process that is gone began in OutputFolder::Commit. If the new voxels are in their place already, the
@@ -305,8 +350,7 @@ EndLeftovers(const fs::path & parent)
       const bool      isMoved = !pair.file.empty();
       if (!isMoved || EndCommit(entry->path(), pair))
       {
-        std::error_code ignored;
-        fs::remove_all(entry->path(), ignored);
+        RemoveLocked(entry->path());
         hasEnded = hasEnded || isMoved;
       }
     }
@@ -369,49 +413,17 @@ CheckDestination(const Destination & destination, const OutputOptions & options)
   }
 }
 
-OutputFolder::OutputFolder(const Destination & destination)
+OutputFolder::OutputFolder(const Destination & destination, bool canBeKept)
   : m_Destination(destination)
+  , m_HasFixedName(canBeKept)
 {
-  const fs::path parent = ParentOf(destination.file);
-  EndLeftovers(parent);
-  // Names have 255 bytes at most. mkdtemp replaces the last six, which must be these.
-  const std::string pattern = "." + destination.file.filename().string().substr(0, 240) + "." + std::string(6, 'X');
-  for (int attempt = 0;; ++attempt)
+  EndLeftovers(ParentOf(destination.file));
+  if (canBeKept)
   {
-    std::string name = (parent / pattern).string();
-    if (!::mkdtemp(name.data()))
-    {
-      FailWithErrno(destination.shown, "cannot write into " + parent.string(), errno);
-    }
-    m_Folder = name;
-    // Another process may take a folder without its lock for a leftover: then this one makes another.
-    try
-    {
-      m_Lock = Descriptor::Create(m_Folder / LockName, destination.shown);
-      const bool isLocked =
-        ::flock(m_Lock.GetNumber(), LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR);
-      struct stat status = {};
-      if (isLocked && ::fstat(m_Lock.GetNumber(), &status) == 0 && status.st_nlink > 0)
-      {
-        break;
-      }
-    }
-    catch (const FileError &)
-    {
-      if (attempt > 8)
-      {
-        std::error_code ignored;
-        fs::remove_all(m_Folder, ignored);
-        throw;
-      }
-    }
-    std::error_code ignored;
-    fs::remove_all(m_Folder, ignored);
-    if (attempt > 8)
-    {
-      Fail(destination.shown, "cannot write into " + parent.string() + ": its folder is removed again and again");
-    }
+    this->TakeKept();
+    return;
   }
+  this->MakeFolder();
   for (int i = 0; i < NumberOfSlots && m_Slot < 0; ++i)
   {
     m_Slot = slots[i].isTaken.exchange(true) ? -1 : i;
@@ -427,9 +439,117 @@ OutputFolder::OutputFolder(const Destination & destination)
   }
 }
 
+/** A folder that nobody else has. */
+void
+OutputFolder::MakeFolder()
+{
+  const fs::path parent = ParentOf(m_Destination.file);
+  for (int attempt = 0;; ++attempt)
+  {
+    std::string name = (parent / NameFolder(m_Destination.file, std::string(6, 'X'))).string();
+    if (!::mkdtemp(name.data()))
+    {
+      FailWithErrno(m_Destination.shown, "cannot write into " + parent.string(), errno);
+    }
+    m_Folder = name;
+    // Another process may take a folder without its lock for a leftover: then this one makes another.
+    try
+    {
+      m_Lock = Descriptor::Create(m_Folder / LockName, m_Destination.shown);
+      if (Lock(m_Lock) == LockResult::IsOurs)
+      {
+        return;
+      }
+    }
+    catch (const FileError &)
+    {
+      if (attempt > MostAttempts)
+      {
+        std::error_code ignored;
+        fs::remove_all(m_Folder, ignored);
+        throw;
+      }
+    }
+    std::error_code ignored;
+    fs::remove_all(m_Folder, ignored);
+    if (attempt > MostAttempts)
+    {
+      Fail(m_Destination.shown, "cannot write into " + parent.string() + ": its folder is removed again and again");
+    }
+  }
+}
+
+void
+OutputFolder::TakeKept()
+{
+  m_Folder = ParentOf(m_Destination.file) / NameFolder(m_Destination.file, "unfinished");
+  for (int attempt = 0; attempt <= MostAttempts; ++attempt)
+  {
+    if (::mkdir(m_Folder.c_str(), 0777) != 0 && errno != EEXIST)
+    {
+      FailWithErrno(m_Destination.shown, "cannot write " + m_Folder.string(), errno);
+    }
+    m_Lock = Descriptor::Create(m_Folder / LockName, m_Destination.shown, true);
+    const LockResult result = Lock(m_Lock);
+    if (result == LockResult::IsOurs)
+    {
+      // Names of a Commit that was killed before its first move.
+      if (::ftruncate(m_Lock.GetNumber(), 0) != 0)
+      {
+        FailWithErrno(m_Destination.shown, "cannot write " + m_Folder.string(), errno);
+      }
+      return;
+    }
+    if (result == LockResult::IsOthers)
+    {
+      break;
+    }
+    // Its run has ended since the lock was opened.
+  }
+  Fail(m_Destination.shown, "another run is writing it, in " + m_Folder.string());
+}
+
+/** A folder with a fixed name gets one that no other run takes: it is about to go, and if this process ends before
+ * that, EndLeftovers removes it. */
+void
+OutputFolder::Release()
+{
+  if (!m_HasFixedName)
+  {
+    return;
+  }
+  fs::path name;
+  bool     isMoved = false;
+  for (int attempt = 0; attempt <= MostAttempts && !isMoved; ++attempt)
+  {
+    // Six characters, as mkdtemp takes, which would leave an empty folder without a lock if this process ended here.
+    const std::string end = std::to_string(100000 + (::getpid() + attempt) % 900000);
+    name = ParentOf(m_Destination.file) / NameFolder(m_Destination.file, end);
+    isMoved = MoveUnlessThere(m_Folder, name);
+  }
+  if (!isMoved)
+  {
+    FailWithErrno(m_Destination.shown, m_Folder.string() + " cannot be renamed", errno);
+  }
+  m_Folder = name;
+  m_HasFixedName = false;
+  m_IsKept = false;
+}
+
 OutputFolder::~OutputFolder()
 {
-  this->RemoveFolder();
+  try
+  {
+    if (!m_IsKept)
+    {
+      this->Release();
+      this->RemoveFolder();
+    }
+  }
+  catch (const FileError &)
+  {
+    // It stays where it is.
+  }
   if (m_Slot >= 0)
   {
     slots[m_Slot].isTaken = false;
@@ -452,14 +572,16 @@ OutputFolder::Commit()
 {
   const fs::path & file = m_Destination.file;
   const fs::path & data = m_Destination.data;
-  const fs::path   oldFile = m_Folder / OldHeaderName;
-  const fs::path   oldData = m_Folder / OldDataName;
   KeepMode(file);
   KeepMode(data);
-  if (m_Destination.isFolder && IsThere(file) && Exchange(GetPath(file), file))
+  if (m_Destination.isFolder && IsThere(file))
   {
-    SyncFolder(ParentOf(file));
-    return this->RemoveFolder();
+    this->Release();
+    if (Exchange(GetPath(file), file))
+    {
+      SyncFolder(ParentOf(file));
+      return this->RemoveFolder();
+    }
   }
   if (!data.empty() || m_Destination.isFolder)
   {
@@ -470,6 +592,9 @@ OutputFolder::Commit()
     m_Lock.Sync();
     SyncFolder(m_Folder);
   }
+  this->Release();
+  const fs::path oldFile = m_Folder / OldHeaderName;
+  const fs::path oldData = m_Folder / OldDataName;
   if (m_Slot >= 0)
   {
     slots[m_Slot].isArmed = false;
@@ -504,7 +629,6 @@ OutputFolder::Commit()
 void
 OutputFolder::RemoveFolder()
 {
-  std::error_code ignored;
   if (m_Destination.isFolder)
   {
     // It takes a while: a signal that comes meanwhile lets another thread remove what is left, and the process ends.
@@ -514,7 +638,7 @@ OutputFolder::RemoveFolder()
   {
     slots[m_Slot].isArmed = false;
   }
-  fs::remove_all(m_Folder, ignored);
+  RemoveLocked(m_Folder);
 }
 
 void

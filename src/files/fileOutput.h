@@ -39,8 +39,9 @@ EndLeftovers(const std::filesystem::path & folder);
 class OutputFolder
 {
 public:
-  /** Calls EndLeftovers for the destination's folder. */
-  explicit OutputFolder(const Destination & destination);
+  /** Calls EndLeftovers for the destination's folder. A folder that `canBeKept` has one name for all runs; throws
+   * FileError if another run has it. */
+  explicit OutputFolder(const Destination & destination, bool canBeKept = false);
   ~OutputFolder();
   OutputFolder(const OutputFolder &) = delete;
   OutputFolder &
@@ -56,8 +57,20 @@ public:
    * move fails, what was there before comes back. */
   void
   Commit();
+  /** Whether the destructor leaves a folder that can be kept as it is. */
+  void
+  SetKept(bool isKept)
+  {
+    m_IsKept = isKept;
+  }
 
 private:
+  void
+  MakeFolder();
+  void
+  TakeKept();
+  void
+  Release();
   void
   KeepMode(const std::filesystem::path & destination) const;
   void
@@ -67,6 +80,8 @@ private:
   std::filesystem::path m_Folder;
   Descriptor            m_Lock;
   int                   m_Slot{ -1 };
+  bool                  m_HasFixedName{ false };
+  bool                  m_IsKept{ false };
 };
 
 } // namespace chunkwise::files

@@ -60,6 +60,7 @@ NamesOfSetters(const std::string & filter)
   names.output = "OutputFileName";
   names.memory = "Memory";
   names.divisions = "Memory";
+  names.resume = "Resume";
   names.filter = filter;
   names.furtherInput = [](const chunkwise::InputDescription & input) { return input.name; };
   names.formatBytes = [](std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; };
@@ -108,6 +109,7 @@ ChunkwiseFileToFile::Files::Files(const ChunkwiseFileToFile & filter, chunkwise:
   this->OpenFurther();
   this->SetOperation();
   m_Job.SetZarrOptions("ZarrOptions", m_Filter.m_ZarrOptions);
+  m_Job.SetResume(m_Filter.m_Resume);
   m_Job.SetOutput(m_Filter.m_OutputFileName, m_Filter.m_OutputKind, m_Filter.m_UseCompression);
   // The application's memory beside the run is not counted.
   m_Job.MakePlan(m_Filter.m_Memory, chunkwise::files::LeastOwnBytes);
@@ -239,7 +241,7 @@ ChunkwiseFileToFile::GenerateData()
 {
   m_Report = chunkwise::StreamedReport();
   m_Plan = chunkwise::StreamedPlan();
-  m_BytesRead = m_BytesWritten = 0;
+  m_BytesRead = m_BytesWritten = m_ResumedVoxels = 0;
   if (!m_Filter)
   {
     itkExceptionMacro("Filter: none is set");
@@ -265,6 +267,7 @@ ChunkwiseFileToFile::GenerateData()
     job.Finish();
     m_BytesRead = files.GetBytesRead();
     m_BytesWritten = job.GetBytesWritten();
+    m_ResumedVoxels = static_cast<SizeValueType>(job.GetResumed());
     for (const std::string & line : job.TakeWarnings())
     {
       warning += (warning.empty() ? "" : "\n") + line;
@@ -300,10 +303,12 @@ ChunkwiseFileToFile::PrintSelf(std::ostream & os, Indent indent) const
   os << indent << "OutputFileName: " << m_OutputFileName << std::endl;
   os << indent << "UseCompression: " << (m_UseCompression ? "On" : "Off") << std::endl;
   os << indent << "ZarrOptions: " << m_ZarrOptions << std::endl;
+  os << indent << "Resume: " << (m_Resume ? "On" : "Off") << std::endl;
   os << indent << "Memory: " << m_Memory << std::endl;
   os << indent << "FilterName: " << m_FilterName << std::endl;
   os << indent << "BytesRead: " << m_BytesRead << std::endl;
   os << indent << "BytesWritten: " << m_BytesWritten << std::endl;
+  os << indent << "ResumedVoxels: " << m_ResumedVoxels << std::endl;
 }
 
 } // namespace itk

@@ -408,4 +408,45 @@ TEST_F(ChunkwiseFileToFile, StoresOfZarrAreReadAndWritten)
   EXPECT_THROW(writer->Update(), itk::ExceptionObject);
 }
 
+/** The same bits as without the end; another run throws. */
+TEST_F(ChunkwiseFileToFile, RunsThatEndEarlyAreResumed)
+{
+  // More than memory has room for beside the least.
+  const auto region = MakeRegion<Short3>({ 0, 0, 0 }, { 128, 128, 200 });
+  Write<Short3>(MakeRandomImage<Short3>(region, 6, -300, 300), this->Name("in.mha"));
+  const auto median = itk::RenormalizedMedianImageFilter<Short3>::New();
+  median->SetRadius(1);
+  m_Run->SetFilter(median.GetPointer());
+  m_Run->Update();
+  const auto expected = Read<Short3>(this->Name("out.mha"));
+  m_Run->SetResume(true);
+  EXPECT_NE(WhatOf(m_Run).find("cannot be resumed"), std::string::npos) << WhatOf(m_Run);
+  m_Run->SetOutputFileName(this->Name("out.ome.zarr"));
+  m_Run->SetZarrOptions("chunks=64x64x2,shards=128x128x2");
+  m_Run->SetMemory(LeastMemoryOf(m_Run));
+  bool aborts = true;
+  m_Run->AddObserver(itk::ProgressEvent(), [&](const itk::EventObject &) {
+    if (aborts && m_Run->GetProgress() > 0.5f)
+    {
+      m_Run->SetAbortGenerateData(true);
+    }
+  });
+  EXPECT_THROW(m_Run->Update(), itk::ProcessAborted);
+  EXPECT_EQ(this->CountOthers(), 2u);
+  aborts = false;
+  median->SetRadius(2);
+  EXPECT_NE(WhatOf(m_Run).find("parameters"), std::string::npos) << WhatOf(m_Run);
+  median->SetRadius(1);
+  m_Run->Update();
+  EXPECT_GT(m_Run->GetResumedVoxels(), region.GetNumberOfPixels() / 4);
+  EXPECT_EQ(this->CountOthers(), 2u);
+  const auto reader = itk::ImageFileReader<Short3>::New();
+  reader->SetImageIO(itk::ChunkwiseZarrImageIO::New());
+  reader->SetFileName(this->Name("out.ome.zarr"));
+  reader->Update();
+  EXPECT_EQ(CountDifferentVoxels(expected.GetPointer(), reader->GetOutput(), region), 0u);
+  m_Run->Update();
+  EXPECT_EQ(m_Run->GetResumedVoxels(), 0u);
+}
+
 } // namespace

@@ -2,17 +2,20 @@
 #include "chunkwiseExecutor.h"
 #include "fileByteCount.h"
 #include "fileFormats.h"
+#include "fileJournal.h"
 #include "fileVoxels.h"
 #include "fileZarr.h"
 #include "fileZarrLevels.h"
 #include "fileZarrValues.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <fcntl.h>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +33,10 @@ constexpr std::int64_t ChunksOfWorker = 4;
 constexpr std::uint64_t WaitingBytes = std::uint64_t{ 16 } << 20;
 /** The memory that encoding may hold if nobody sets a limit. */
 constexpr std::uint64_t EncodingBytes = std::uint64_t{ 1 } << 30;
+/** A run that can be resumed waits for the disk, so that it may also lose its power, after so many seconds, and when so
+ * many times as long as the last such wait have passed. */
+constexpr std::chrono::seconds BeforeSync{ 10 };
+constexpr int                  PausesOfSync = 20;
 
 /** The memory that writing takes. */
 class ZarrMemory
@@ -142,7 +149,17 @@ public:
     {
       this->MakeFolder(file.parent_path());
     }
+    if (m_Replaces)
+    {
+      ::unlink(file.c_str());
+    }
     return Descriptor::Create(file, m_Shown);
+  }
+  /** Files of an earlier run may be there. */
+  void
+  ReplaceFiles()
+  {
+    m_Replaces = true;
   }
   void
   WriteText(const fs::path & file, const std::string & text) const
@@ -167,6 +184,7 @@ private:
   std::string                  m_Shown;
   fs::path                     m_Root;
   std::atomic<std::uint64_t> & m_BytesWritten;
+  bool                         m_Replaces{ false };
 };
 
 /** Writes one array, and makes the levels below it of the units that are complete. */
@@ -247,10 +265,6 @@ public:
   {
     return m_Waiting.empty();
   }
-
-private:
-  using Worker = ZarrTeam::Worker;
-
   /** Makes of a complete unit its part of the next level. */
   void
   Reduce(const Box & unit, const BufferView & view)
@@ -265,6 +279,10 @@ private:
     ReduceLevel(m_Reducer, unit, view, m_Factor, to, *m_Team.executor);
     m_Next->Write(reduced, to);
   }
+
+private:
+  using Worker = ZarrTeam::Worker;
+
   /** Encodes a chunk of the last level; false if all its bytes are 0, which need not be stored. */
   bool
   Encode(const ZarrIndex & origin, const BufferView & view, Worker & worker, std::vector<char> & encoded)
@@ -499,11 +517,13 @@ private:
 
 class ZarrSink : public FileSink
 {
+  using Clock = std::chrono::steady_clock;
+
 public:
   ZarrSink(const ImageHeader & header, const Destination & destination, const OutputOptions & options,
            std::vector<std::string> losses)
     : m_Pyramid(MakeZarrPyramid(destination.shown, header, options.zarr ? *options.zarr : ZarrOptions()))
-    , m_Folder(destination)
+    , m_Folder(destination, !options.run.empty())
     , m_Root(m_Folder.GetPath(destination.file))
     , m_Files(destination.shown, m_Root, m_BytesWritten)
     , m_Held(ZarrMemory(m_Pyramid, options.heldBytes).GetHeld())
@@ -517,6 +537,10 @@ public:
       m_Losses.clear();
     }
     m_Count = CountVoxels(destination.shown, header);
+    if (!options.run.empty())
+    {
+      this->Resume(options.run);
+    }
     for (std::size_t i = 0; i < m_Pyramid.levels.size(); ++i)
     {
       ZarrLayout & layout = m_Pyramid.levels[i];
@@ -532,13 +556,38 @@ public:
         m_Writers[i - 1]->SetNext(*m_Writers[i], m_Pyramid.reducer, m_Pyramid.factors[i - 1]);
       }
     }
+    if (!m_Levels)
+    {
+      this->WriteGroup();
+    }
+    if (m_First > 0 && m_Writers.size() > 1)
+    {
+      this->ReduceFirst();
+    }
   }
+  ~ZarrSink() override
+  {
+    if (m_Journal)
+    {
+      try
+      {
+        this->WriteJournal();
+      }
+      catch (const FileError &)
+      {
+        // The journal keeps its last entry.
+      }
+    }
+  }
+  ZarrSink(const ZarrSink &) = delete;
+  ZarrSink &
+  operator=(const ZarrSink &) = delete;
+
   ImageAccess
   GetAccess() const override
   {
-    ImageAccess  access;
-    const auto & layout = m_Pyramid.levels.front();
-    access.unit = ZarrGrid(layout.array, layout.fileAxis).GetUnit(0, GetExtent());
+    ImageAccess access;
+    access.unit = this->GetUnit();
     access.wholeBoxes = true;
     access.heldBytes = m_Held;
     return access;
@@ -552,7 +601,17 @@ public:
       const std::lock_guard<std::mutex> lock(m_Mutex);
       m_Writers.front()->Write(box, view);
       m_Done += box.NumberOfVoxels();
+      if (m_Journal && box == this->GetPlanes(m_Written, box.upper[m_Axis]))
+      {
+        m_Written = box.upper[m_Axis];
+        this->Note();
+      }
     }
+  }
+  Box
+  GetMissing() const override
+  {
+    return this->GetPlanes(m_First, GetExtent()[m_Axis]);
   }
   void
   Finish() override
@@ -570,7 +629,27 @@ public:
       m_Levels->Place(m_Root, m_Pyramid);
       return;
     }
-    const std::string text = MakeGroupMetadata(m_Pyramid, WithoutEnding(m_Root.filename().string()));
+    this->Sync();
+    m_Folder.Commit();
+    m_Journal.reset();
+  }
+
+private:
+  Coordinates
+  GetUnit() const
+  {
+    const auto & layout = m_Pyramid.levels.front();
+    return ZarrGrid(layout.array, layout.fileAxis).GetUnit(0, GetExtent());
+  }
+  std::string
+  GetGroupText() const
+  {
+    return MakeGroupMetadata(m_Pyramid, WithoutEnding(m_Root.filename().string()));
+  }
+  void
+  WriteGroup() const
+  {
+    const std::string text = this->GetGroupText();
     if (m_Pyramid.levels.front().array.version == 2)
     {
       m_Files.WriteText(m_Root / ".zattrs", text);
@@ -580,11 +659,110 @@ public:
     {
       m_Files.WriteText(m_Root / "zarr.json", text);
     }
-    this->Sync();
-    m_Folder.Commit();
   }
 
-private:
+  // Stores that a later run goes on with.
+
+  Box
+  GetPlanes(std::int64_t lower, std::int64_t upper) const
+  {
+    Box box = Box::FromExtent(GetExtent());
+    box.lower[m_Axis] = lower;
+    box.upper[m_Axis] = upper;
+    return box;
+  }
+  /** Takes what an earlier run has left, or begins anew. */
+  void
+  Resume(std::map<std::string, std::string> run)
+  {
+    const Coordinates extent = GetExtent();
+    m_Axis = MaxDimension - 1;
+    while (m_Axis > 0 && extent[m_Axis] == 1)
+    {
+      --m_Axis;
+    }
+    std::string & layout = run["the layout of the store"];
+    layout = this->GetGroupText();
+    for (const ZarrLayout & level : m_Pyramid.levels)
+    {
+      layout += MakeArrayMetadata(level);
+    }
+    const fs::path  file = m_Folder.GetPath(".journal");
+    const Journal   journal(file, m_Files.GetShown(), run);
+    std::error_code error;
+    // A journal that is refused stays.
+    m_Folder.SetKept(fs::exists(file, error));
+    m_First = m_Noted = m_Synced = m_Written = std::min(journal.Read(), extent[m_Axis]);
+    m_Folder.SetKept(m_First > 0);
+    m_Done = this->GetPlanes(0, m_First).NumberOfVoxels();
+    if (m_First == 0)
+    {
+      fs::remove_all(m_Root, error);
+      journal.Write(0);
+    }
+    else if (!fs::is_directory(m_Root / "0", error))
+    {
+      Fail(m_Files.GetShown(), "there is no " + m_Root.string() + ", of which the journal beside it tells");
+    }
+    m_Files.ReplaceFiles();
+    m_Journal = journal;
+  }
+  /** Makes the levels below of the first one's voxels that an earlier run has written. */
+  void
+  ReduceFirst()
+  {
+    const auto source = OpenZarr(m_Root.string());
+    if (source->GetExtent() != GetExtent() || source->GetKind() != GetKind())
+    {
+      Fail(m_Files.GetShown(), "the image in " + m_Root.string() + " is another one");
+    }
+    source->HoldAtMost(m_Held);
+    const ZarrLayout & layout = m_Pyramid.levels.front();
+    const ZarrGrid     grid(layout.array, layout.fileAxis);
+    ZarrIndex          first;
+    ZarrIndex          count;
+    const std::int64_t units = grid.CountChunks(0, this->GetPlanes(0, m_First), first, count);
+    std::vector<char>  voxels;
+    for (std::int64_t i = 0; i < units; ++i)
+    {
+      const ZarrIndex origin = GetZarrOrigin(GetZarrIndex(i, first, count), grid.GetLevel(0).chunk);
+      const Box       unit = grid.GetBox(0, origin, Box::FromExtent(GetExtent()));
+      voxels.resize(static_cast<std::size_t>(unit.NumberOfVoxels()) * PixelSize(GetKind()));
+      const BufferView view = DenseView(voxels.data(), GetKind(), unit);
+      source->Read(unit, view);
+      m_Writers.front()->Reduce(unit, view);
+    }
+  }
+  /** Notes all planes of whole units. */
+  void
+  Note()
+  {
+    const std::int64_t unit = this->GetUnit()[m_Axis];
+    const std::int64_t whole = m_Written == GetExtent()[m_Axis] ? m_Written : m_Written / unit * unit;
+    if (whole > m_Noted)
+    {
+      m_Journal->Note(whole);
+      m_Noted = whole;
+      m_Folder.SetKept(true);
+    }
+    if (Clock::now() >= m_NextSync)
+    {
+      this->WriteJournal();
+    }
+  }
+  void
+  WriteJournal()
+  {
+    if (m_Noted > m_Synced)
+    {
+      const auto start = Clock::now();
+      this->Sync();
+      m_Journal->Write(m_Noted);
+      m_Synced = m_Noted;
+      m_NextSync = Clock::now() + PausesOfSync * (Clock::now() - start);
+    }
+  }
+
   /** All files are on the disk when it returns. */
   void
   Sync() const
@@ -616,6 +794,13 @@ private:
   std::unique_ptr<ZarrLevels>              m_Levels; ///< if the store is there and gets levels
   std::int64_t                             m_Count{ 0 };
   std::int64_t                             m_Done{ 0 };
+  std::optional<Journal>                   m_Journal; ///< if a later run may go on
+  int                                      m_Axis{ 0 };
+  std::int64_t                             m_First{ 0 };   ///< planes that an earlier run has written
+  std::int64_t                             m_Written{ 0 }; ///< planes
+  std::int64_t                             m_Noted{ 0 };   ///< planes of whole units
+  std::int64_t                             m_Synced{ 0 };  ///< planes that are on the disk
+  Clock::time_point                        m_NextSync{ Clock::now() + BeforeSync };
   std::mutex                               m_Mutex;
 };
 

@@ -18,7 +18,7 @@ from adversary import support
 from adversary.schema import violations
 
 ORDER = ("name", "longflag", "index", "description", "label", "default", "channel", "element", "constraints")
-NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "overwrite", "redo", "compress", "quiet", "verbose", "json",
+NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "overwrite", "redo", "resume", "compress", "quiet", "verbose", "json",
                 "progress", "returnparameterfile", "untrusted", "xml", "zarr"}
 
 # Groups of a form, in their order; all but the first and the last two may be missing.

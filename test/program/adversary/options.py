@@ -18,6 +18,7 @@ TRIALS = {
     "raw": [{"raw": "uint8,5,4,3"}],
     "out": [{"out": "{stem}-out.mha"}],
     "redo": [{"redo": None}],
+    "resume": [{"resume": None}],
     "overwrite": [({"out": "{stem}-out.mha"}, {"overwrite": None})],
     "compress": [{"compress": None}],
     "zarr": [{"zarr": "0.4"}],

@@ -1,0 +1,204 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Runs that end early and go on with --resume: the store is that of a run that nobody ended, file by file."""
+import array
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+from adversary import support
+from adversary.support import EXHAUSTIVE, Image, ProgramTest, files_of, limit_files, own_mounts, run, write
+
+SIZE = (64, 60, 96)
+KILLS = 100 if EXHAUSTIVE else 5
+# The computation takes most of the time, so that a signal can meet a run anywhere.
+SLOW = ("median", "--radius=4", "--threads=1", "--divisions=24")
+SHARDS = "--zarr=chunks=16x16x4,shards=32x32x4"
+CASES = {
+    "shards": (*SLOW, SHARDS),
+    "levels": (*SLOW, SHARDS + ",pyramid=mean"),
+    "chunks": (*SLOW, "--zarr=0.4,chunks=16x16x4"),
+    "region": (*SLOW, SHARDS, "--region=5,6,7,40,41,80"),
+    "memory": ("bilateral", "--sigma=2", "--range-sigma=9000", "--threads=2", "--memory=96M", SHARDS + ",pyramid=max"),
+    "sequence": ("sequence", "--step=median --radius 3", "--step=gaussian --sigma 1", "--divisions=24", "--threads=1", SHARDS),
+}
+
+
+def contents(store):
+    return {str(path.relative_to(store)): path.read_bytes() for path in sorted(store.rglob("*")) if path.is_file()}
+
+
+class Resume(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        values = array.array("H", random.Random(7).randbytes(2 * math.prod(SIZE)))
+        # A part without any voxels has no chunks.
+        values[: len(values) // 8] = array.array("H", bytes(2 * (len(values) // 8)))
+        self.source = write(self.folder / "in.mha", Image(SIZE, "uint16", values))
+        self.out = self.folder / "out.ome.zarr"
+        self.unfinished = self.folder / ".out.ome.zarr.unfinished"
+
+    def words(self, case):
+        name, *options = CASES[case]
+        return (name, self.source, self.out, *options)
+
+    def whole(self, case):
+        """The store of a run that nobody ends, and its seconds."""
+        began = time.monotonic()
+        self.assert_runs(*self.words(case))
+        seconds = time.monotonic() - began
+        store = contents(self.out)
+        shutil.rmtree(self.out)
+        return store, seconds
+
+    def start(self, *words):
+        process = subprocess.Popen([support.PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        return process
+
+    def end_early(self, case, share=0.5, number=signal.SIGKILL):
+        """Ends a run when so much of it is noted."""
+        process = self.start(*self.words(case), "--resume")
+        journal = self.unfinished / ".journal.note"
+        deadline = time.monotonic() + support.HANGS
+        while not journal.exists() or json.loads(journal.read_text().splitlines()[0])["planes"] < share * SIZE[2]:
+            self.assertIsNone(process.poll(), "the run ended before it was ended")
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.002)
+        process.send_signal(number)
+        process.communicate()
+        self.assertEqual(process.returncode, -number)
+
+    def assert_goes_on(self, case, store, least=1):
+        report = json.loads(self.assert_runs(*self.words(case), "--resume", "--json").stdout)
+        self.assertGreaterEqual(report["resumedVoxels"], least)
+        self.assertEqual(contents(self.out), store)
+        # A process that is killed while it removes its folder may leave an empty one.
+        left = [path for path in self.folder.iterdir() if not path.name.startswith(".") or any(path.iterdir())]
+        self.assertEqual(sorted(path.name for path in left), ["in.mha", "out.ome.zarr"])
+
+    def test_random_moments(self):
+        generator = random.Random(5)
+        for case in CASES if EXHAUSTIVE else ("levels", "region"):
+            store, seconds = self.whole(case)
+            kills, resumed = 0, 0
+            while kills < KILLS:
+                process = self.start(*self.words(case), "--resume", "--json")
+                time.sleep(generator.uniform(0, 0.7 * seconds))
+                process.kill()
+                out, error = process.communicate()
+                kills += 1
+                if process.returncode == 0:
+                    resumed += json.loads(out)["resumedVoxels"] > 0
+                else:
+                    self.assertEqual(process.returncode, -signal.SIGKILL, error)
+                if self.out.exists():
+                    # It may also have been killed after the store had its name.
+                    self.assertEqual(contents(self.out), store, case)
+                    shutil.rmtree(self.out)
+            with self.subTest(case=case):
+                self.end_early(case)
+                self.assert_goes_on(case, store)
+                self.assertGreater(resumed, 0 if EXHAUSTIVE else -1)
+            shutil.rmtree(self.out)
+
+    def test_signals_and_failures_keep_what_is_written(self):
+        store, _ = self.whole("levels")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.end_early("levels", 0.3, number)
+            # A whole store is replaced as a whole.
+            self.out.mkdir()
+            (self.out / ".zgroup").write_text('{"zarr_format": 2}')
+            self.assert_goes_on("levels", store, 0.3 * math.prod(SIZE))
+            shutil.rmtree(self.out)
+        # A shard that is larger than files may be, or a failure before any plane is written.
+        self.assert_failed(run(*self.words("shards"), "--resume", preexec_fn=limit_files(2000)))
+        self.assertEqual(files_of(self.folder), ["in.mha"])
+
+    def test_other_runs_are_refused(self):
+        self.end_early("shards")
+        before = files_of(self.folder)
+        name, *options = CASES["shards"]
+        other = write(self.folder / "other.mha", support.read(self.source))
+        cases = [
+            ((name, self.source, self.out, *options[1:], "--radius=3"), "the filter or its parameters"),
+            (("mean", self.source, self.out, *options), "the filter or its parameters"),
+            ((name, other, self.out, *options), "IN"),
+            ((name, self.source, self.out, *options, "--region=0,0,0,9,9,9"), "the region"),
+            ((name, self.source, self.out, *options, "--output-type=float32"), "the pixel types"),
+            ((name, self.source, self.out, *options[:-1], "--zarr=chunks=16x16x4"), "the layout of the store"),
+        ]
+        for words, named in cases:
+            with self.subTest(named=named, words=words[0]):
+                result = run(*words, "--resume")
+                self.assert_failed(result, [named, "remove", self.unfinished.name])
+                self.assertEqual(files_of(self.folder), [*before, "other.mha"])
+        os.utime(self.source)
+        self.assert_failed(run(*self.words("shards"), "--resume"), ["other values of: IN;"])
+        # Without --resume nothing is taken, and nothing lost.
+        self.assert_runs(*self.words("shards"))
+        self.assertTrue(self.unfinished.exists())
+        shutil.rmtree(self.unfinished)
+        self.assert_runs(*self.words("shards"), "--resume")
+
+    def test_damaged_journals(self):
+        store, _ = self.whole("shards")
+        self.end_early("shards")
+        journal = self.unfinished / ".journal"
+        text = journal.read_bytes()
+        number = text.index(b'"planes":') + 9
+        for name, damaged in (("empty", b""), ("cut", text[:-20]), ("longer", text + b"1"), ("another number", text[:number] + b"9" + text[number + 1:])):
+            with self.subTest(name):
+                journal.write_bytes(damaged)
+                self.assert_failed(run(*self.words("shards"), "--resume"), ["damaged", "remove"])
+        journal.write_bytes(text)
+        # A note that was being written is none.
+        (self.unfinished / ".journal.part").write_bytes(text[:30])
+        kept = self.unfinished / "out.ome.zarr"
+        kept.rename(self.folder / "away")
+        self.assert_failed(run(*self.words("shards"), "--resume"), ["journal"])
+        (self.folder / "away").rename(kept)
+        self.assert_goes_on("shards", store)
+
+    def test_two_runs_at_once(self):
+        store, _ = self.whole("shards")
+        first = self.start(*self.words("shards"), "--resume")
+        while not (self.unfinished / ".journal.note").exists():
+            time.sleep(0.002)
+        first.send_signal(signal.SIGSTOP)
+        self.assert_failed(run(*self.words("shards"), "--resume"), ["another run", self.unfinished.name])
+        first.send_signal(signal.SIGCONT)
+        self.assertEqual(first.wait(support.HANGS), 0)
+        self.assertEqual(contents(self.out), store)
+        self.assertFalse(self.unfinished.exists())
+
+    def test_a_full_disk_that_gets_more_room(self):
+        place = self.folder / "small"
+        place.mkdir()
+        before = own_mounts('mount -t tmpfs -o size=400k none "$0"', place)
+        if not before:
+            self.skipTest("mounting is not allowed here")
+        store, _ = self.whole("levels")
+        name, *options = CASES["levels"]
+        script = ('program=$1; shift; "$program" "$@"; first=$?; mount -o remount,size=20m "$0"; "$program" "$@" || exit 9; '
+                  'cp -r "$0"/out.ome.zarr "$0"/../copy; ls -A "$0"; exit $first')
+        result = run(name, self.source, place / "out.ome.zarr", *options, "--resume", "--json",
+                     before=[*before, "sh", "-c", script, place])
+        self.assertEqual(result.returncode, 1, result)
+        report, _, names = result.stdout.rpartition("}\n")
+        self.assertGreater(json.loads(report + "}")["resumedVoxels"], 0)
+        self.assertEqual(names.split(), ["out.ome.zarr"])
+        self.assertEqual(contents(self.folder / "copy"), store)
+
+    def test_what_cannot_be_resumed(self):
+        self.assert_refused("mean", self.source, self.folder / "out.mha", "--radius=1", "--resume", names=["OUT", "stores of Zarr"])
+        for words in (("label",), ("sat", "--output-type=uint64"), ("fill-holes",), ("h-maxima", "--height=9")):
+            with self.subTest(words=words):
+                result = self.assert_runs(words[0], self.source, self.out, *words[1:], "--resume")
+                self.assertEqual(len(result.warnings()), 1, result)
+                self.assertIn("--resume", result.warnings()[0])
+                shutil.rmtree(self.out)
