@@ -52,10 +52,11 @@ ResampleNearestKernel(ResampleGrid grid, ResampleSpace space, const TIn * __rest
                       TOut value)
 {
   ForEachVoxelOfThread(space, [&](const Coordinates & voxel, std::int64_t from, std::int64_t to) {
-    bool hasValue = false;
+    const ResamplePoint points(grid, space, voxel);
+    bool                hasValue = false;
     for (int i = 0; i < ResampleAxes; ++i)
     {
-      const double       point = PointOf(grid, i, voxel);
+      const double       point = points.at[i];
       const std::int64_t tap = FirstTap(grid.axes[i], grid.edges[i].Move(point));
       const std::int64_t at = MapVoxel(tap, grid.axes[i].length, grid.outside, false);
       hasValue = hasValue || at < 0 || grid.edges[i].HasValue(point);
@@ -65,11 +66,130 @@ ResampleNearestKernel(ResampleGrid grid, ResampleSpace space, const TIn * __rest
   });
 }
 
+/** The moves of the voxels of a box, one component after the other. */
+__global__ void
+ResampleMovesKernel(ResampleMoves moves, Coordinates lower, Coordinates extent, double * __restrict__ out)
+{
+  const std::int64_t count = extent[0] * extent[1] * extent[2];
+  for (std::int64_t row = FirstRow(); row < extent[1] * extent[2]; row += RowStep())
+  {
+    const std::int64_t z = Quotient(row, extent[1]);
+    for (std::int64_t x = threadIdx.x; x < extent[0]; x += blockDim.x)
+    {
+      double vector[ResampleAxes];
+      moves.FindVector({ { lower[0] + x, lower[1] + row - z * extent[1], lower[2] + z, 0, 0 } }, vector);
+      for (int i = 0; i < ResampleAxes; ++i)
+      {
+        out[i * count + row * extent[0] + x] = moves.Transform(i, vector);
+      }
+    }
+  }
+}
+
+/** The memory of a field's part for a chunk, at the beginning of its scratch: the vectors of a box of the grid, then
+ * the moves of the voxels. */
+struct FieldScratch
+{
+  FieldScratch(const ResampleOperation & operation, const Coordinates & output)
+  {
+    if (!operation.field)
+    {
+      return;
+    }
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      extent[i] = output[operation.axes[i]];
+    }
+    component = sizeof(double);
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      component *= static_cast<std::size_t>(operation.field->CountMostOfPart(i, extent));
+    }
+    component = RoundUp(component);
+    vectors = static_cast<std::size_t>(operation.field->GetMoves().components) * component;
+    bytes = vectors +
+            RoundUp(ResampleAxes * sizeof(double) * static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+  }
+
+  Coordinates extent{ Coordinates::Filled(1) }; ///< of the chunk, along the operation's axes
+  std::size_t component{ 0 };                   ///< of a vector
+  std::size_t vectors{ 0 };
+  std::size_t bytes{ 0 };
+};
+
+/** Copies a box of the grid of vectors from the host. */
+void
+CopyVectors(const KernelCall & call, const ResampleMoves & all, ResampleMoves & part, const std::int64_t (&count)[3],
+            std::size_t componentBytes)
+{
+  const auto row = [](std::int64_t numbers) { return static_cast<std::size_t>(numbers) * sizeof(double); };
+  const auto size = [](std::int64_t number) { return static_cast<std::size_t>(number); };
+  for (int k = 0; k < all.components; ++k)
+  {
+    void * const      to = static_cast<unsigned char *>(call.scratch) + static_cast<std::size_t>(k) * componentBytes;
+    cudaMemcpy3DParms copy = {};
+    copy.srcPtr = make_cudaPitchedPtr(
+      const_cast<double *>(all.vectors[k]), row(all.extent[0]), row(all.extent[0]), size(all.extent[1]));
+    copy.srcPos = make_cudaPos(row(part.lower[0]), size(part.lower[1]), size(part.lower[2]));
+    copy.dstPtr = make_cudaPitchedPtr(to, row(count[0]), row(count[0]), size(count[1]));
+    copy.extent = make_cudaExtent(row(count[0]), size(count[1]), size(count[2]));
+    copy.kind = cudaMemcpyHostToDevice;
+    CheckCuda(cudaMemcpy3DAsync(&copy, StreamOf(call)), "cudaMemcpy3DAsync of vectors");
+    part.vectors[k] = static_cast<const double *>(to);
+  }
+}
+
+/** The places of a chunk's voxels; a field's moves are in its scratch. */
+ResampleSpace
+MakeSpace(const KernelCall & call, const ResampleOperation & operation, const BufferView & from)
+{
+  ResampleSpace space(operation, from, call.output);
+  if (!operation.field)
+  {
+    return space;
+  }
+  const FieldScratch sizes(operation, call.output.box.Extents());
+  Coordinates        lower{};
+  Coordinates        upper{};
+  for (int i = 0; i < ResampleAxes; ++i)
+  {
+    lower[i] = call.output.box.lower[operation.axes[i]];
+    upper[i] = call.output.box.upper[operation.axes[i]];
+  }
+  const ResampleMoves & all = operation.field->GetMoves();
+  ResampleMoves         part = all;
+  std::int64_t          last[ResampleAxes];
+  std::int64_t          count[ResampleAxes];
+  operation.field->GetPart(lower, upper, part.lower, last);
+  for (int i = 0; i < ResampleAxes; ++i)
+  {
+    count[i] = last[i] - part.lower[i] + 1;
+  }
+  part.stride[1] = count[0];
+  part.stride[2] = count[0] * count[1];
+  CopyVectors(call, all, part, count, sizes.component);
+  auto * const moves = reinterpret_cast<double *>(static_cast<unsigned char *>(call.scratch) + sizes.vectors);
+  ResampleMovesKernel<<<BlocksFor(sizes.extent[1] * sizes.extent[2], RowsOfBlock),
+                        ThreadsOfRows(),
+                        0,
+                        StreamOf(call)>>>(part, lower, sizes.extent, moves);
+  CheckLaunch("ResampleMovesKernel");
+  space.moves = moves;
+  return space;
+}
+
+/** The scratch behind the field's part. */
+unsigned char *
+GetRestOfScratch(const KernelCall & call, const ResampleOperation & operation)
+{
+  return static_cast<unsigned char *>(call.scratch) + FieldScratch(operation, call.output.box.Extents()).bytes;
+}
+
 template <typename TIn, typename TOut>
 void
 LaunchNearest(const KernelCall & call, const ResampleOperation & operation, TOut value)
 {
-  const ResampleSpace space(operation, call.inputs[0], call.output);
+  const ResampleSpace space = MakeSpace(call, operation, call.inputs[0]);
   ResampleNearestKernel<TIn, TOut><<<BlocksFor(space.CountRows(), RowsOfBlock), ThreadsOfRows(), 0, StreamOf(call)>>>(
     ResampleGrid(operation),
     space,
@@ -115,11 +235,12 @@ ResampleVoxelKernel(ResampleGrid grid, ResampleSpace space, ResampleSource<TReal
   constexpr std::int64_t step = VWide ? WideThreads : 1;
   const std::int64_t     begin[ResampleAxes] = { 0, grid.axes[0].taps, grid.axes[0].taps + grid.axes[1].taps };
   ForEachVoxelOfThread(space, [&](const Coordinates & voxel, std::int64_t from, std::int64_t to) {
-    std::int64_t first[ResampleAxes];
-    bool         hasValue = false;
+    const ResamplePoint points(grid, space, voxel);
+    std::int64_t        first[ResampleAxes];
+    bool                hasValue = false;
     for (int i = 0; i < ResampleAxes; ++i)
     {
-      const double point = PointOf(grid, i, voxel);
+      const double point = points.at[i];
       hasValue = hasValue || grid.edges[i].HasValue(point);
       first[i] = FillTaps(grid.axes[i], grid.edges[i], point, own + begin[i] * step, step);
     }
@@ -169,11 +290,12 @@ ResampleMajorityKernel(ResampleGrid grid, ResampleSpace  space, const TPixel * _
     VWide ? reinterpret_cast<TPixel *>(reinterpret_cast<double *>(scratch) + (taps + all) * step) + NumberOfThread()
                   : heldLabels;
   ForEachVoxelOfThread(space, [&](const Coordinates & voxel, std::int64_t from, std::int64_t to) {
-    std::int64_t first[ResampleAxes];
-    bool         hasValue = false;
+    const ResamplePoint points(grid, space, voxel);
+    std::int64_t        first[ResampleAxes];
+    bool                hasValue = false;
     for (int i = 0; i < ResampleAxes; ++i)
     {
-      const double point = PointOf(grid, i, voxel);
+      const double point = points.at[i];
       hasValue = hasValue || grid.edges[i].HasValue(point);
       first[i] = FillTaps(grid.axes[i], grid.edges[i], point, weights + begin[i] * step, step);
     }
@@ -219,7 +341,7 @@ void
 RunMajority(const KernelCall & call, const ResampleOperation & operation)
 {
   const ResampleGrid  grid(operation);
-  const ResampleSpace space(operation, call.inputs[0], call.output);
+  const ResampleSpace space = MakeSpace(call, operation, call.inputs[0]);
   const bool          isWide = VoteBytes(grid) > 0;
   const unsigned int  blocks =
     isWide ? static_cast<unsigned int>(WideThreads / (32 * RowsOfBlock)) : BlocksFor(space.CountRows(), RowsOfBlock);
@@ -232,7 +354,7 @@ RunMajority(const KernelCall & call, const ResampleOperation & operation)
       static_cast<const Pixel *>(call.inputs[0].data),
       static_cast<Pixel *>(call.output.data),
       operation.value.As<Pixel>(),
-      static_cast<unsigned char *>(call.scratch));
+      GetRestOfScratch(call, operation));
     CheckLaunch("ResampleMajorityKernel");
   });
 }
@@ -481,7 +603,7 @@ RunInterpolation(const KernelCall & call, const ResampleOperation & operation)
 {
   const ResamplePlan           plan(operation, sizeof(TReal));
   const ResampleScratch<TReal> sizes(operation, call.output.box.Extents());
-  auto * const                 scratch = static_cast<unsigned char *>(call.scratch);
+  auto * const                 scratch = GetRestOfScratch(call, operation);
   auto * const                 coefficients = reinterpret_cast<TReal *>(scratch);
   auto * const                 rest = scratch + sizes.coefficients;
   const BufferView             from =
@@ -496,7 +618,7 @@ RunInterpolation(const KernelCall & call, const ResampleOperation & operation)
                      { reinterpret_cast<TReal *>(rest), reinterpret_cast<TReal *>(rest + sizes.first) });
     return;
   }
-  const ResampleSpace         space(operation, from, call.output);
+  const ResampleSpace         space = MakeSpace(call, operation, from);
   const ResampleSource<TReal> source{ from.data, from.kind, operation.value.As<TReal>() };
   if (plan.way == ResampleWay::Tiles)
   {
@@ -544,18 +666,19 @@ std::size_t
 ScratchBytes(const Operation & theOperation, const ChunkShape & shape)
 {
   const ResampleOperation & operation = OperationOf(theOperation);
+  const Coordinates         output = shape.outputBox.Extents();
+  const std::size_t         ofField = FieldScratch(operation, output).bytes;
   if (operation.IsOnVoxels())
   {
-    return 0;
+    return ofField;
   }
   if (operation.interpolation == Interpolation::Label)
   {
-    return VoteBytes(ResampleGrid(operation));
+    return ofField + VoteBytes(ResampleGrid(operation));
   }
-  const Coordinates output = shape.outputBox.Extents();
-  return ResampleOperation::UsesDoubles(shape.inputKinds[0], shape.outputKind)
-           ? ResampleScratch<double>(operation, output).bytes
-           : ResampleScratch<float>(operation, output).bytes;
+  return ofField + (ResampleOperation::UsesDoubles(shape.inputKinds[0], shape.outputKind)
+                      ? ResampleScratch<double>(operation, output).bytes
+                      : ResampleScratch<float>(operation, output).bytes);
 }
 
 /** Tables of passes; for doubles, as the shape does not say the output's kind. */

@@ -133,6 +133,33 @@ struct ResampleSpace
   std::int64_t otherInStride[MaxDimension - Axes];
   std::int64_t otherOutStride[MaxDimension - Axes];
   std::int64_t inBegin{ 0 };
+  /** By what the points of the voxels of the output's box are moved: one component after the other; nullptr: not. */
+  const double * moves{ nullptr };
+};
+
+/** The point of a voxel of the output, in voxels of the image. */
+struct ResamplePoint
+{
+  __device__ __forceinline__
+  ResamplePoint(const ResampleGrid & grid, const ResampleSpace & space, const Coordinates & voxel)
+  {
+    for (int i = 0; i < ResampleSpace::Axes; ++i)
+    {
+      at[i] = PointOf(grid, i, voxel);
+    }
+    if (space.moves)
+    {
+      const auto         n = [&](int i) { return voxel[i] - space.outLower[i]; };
+      const std::int64_t place = (n(2) * space.outExtent[1] + n(1)) * space.outExtent[0] + n(0);
+      const std::int64_t count = space.outExtent[0] * space.outExtent[1] * space.outExtent[2];
+      for (int i = 0; i < ResampleSpace::Axes; ++i)
+      {
+        at[i] += space.moves[i * count + place];
+      }
+    }
+  }
+
+  double at[ResampleSpace::Axes];
 };
 
 /** The voxel of [lower, upper) whose value stands at `at` of an axis; -1: the value from beyond does. Few voxels need

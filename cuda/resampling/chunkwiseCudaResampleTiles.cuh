@@ -100,7 +100,7 @@ private:
   IsForTiles(const ResampleOperation & operation, const ResampleGrid & grid)
   {
     const std::int64_t taps = grid.axes[0].taps;
-    bool               isForTiles = taps == 2 || taps == 4;
+    bool               isForTiles = (taps == 2 || taps == 4) && !operation.HasOwnPoints();
     for (int i = 0; i < ResampleSpace::Axes; ++i)
     {
       const ResampleOperation::Axis & axis = grid.axes[i];

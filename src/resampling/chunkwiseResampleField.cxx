@@ -25,13 +25,26 @@ constexpr double RoundingOfMoves = 1e-12;
 void
 ResampleField::Prepare()
 {
-  m_IsOnOutput = true;
+  m_Moves = ResampleMoves();
+  m_Moves.isOnOutput = true;
+  std::int64_t stride = 1;
   for (int i = 0; i < Axes; ++i)
   {
+    m_Moves.extent[i] = extent[i];
+    m_Moves.stride[i] = stride;
+    m_Moves.start[i] = start[i];
+    std::copy(step[i], step[i] + Axes, m_Moves.step[i]);
+    std::copy(toImage[i], toImage[i] + Axes, m_Moves.toImage[i]);
+    stride *= extent[i];
     m_Parts[i] = (extent[i] + PartLength - 1) / PartLength;
     // Along an axis of one voxel the place is 0, whatever the step.
-    m_IsOnOutput = m_IsOnOutput && extent[i] == output[i] && start[i] == 0 && (step[i][i] == 1 || extent[i] == 1) &&
-                   step[i][(i + 1) % Axes] == 0 && step[i][(i + 2) % Axes] == 0;
+    m_Moves.isOnOutput = m_Moves.isOnOutput && extent[i] == output[i] && start[i] == 0 &&
+                         (step[i][i] == 1 || extent[i] == 1) && step[i][(i + 1) % Axes] == 0 &&
+                         step[i][(i + 2) % Axes] == 0;
+  }
+  for (const std::vector<double> & component : vectors->kernels)
+  {
+    m_Moves.vectors[m_Moves.components++] = component.data();
   }
   constexpr double infinity = std::numeric_limits<double>::infinity();
   m_Bounds.assign(static_cast<std::size_t>(m_Parts[0] * m_Parts[1] * m_Parts[2]),
@@ -46,7 +59,6 @@ ResampleField::Prepare()
       for (std::int64_t x = 0; x < extent[0]; ++x, ++at)
       {
         double vector[Axes]{};
-        double move[Axes];
         for (std::size_t k = 0; k < components; ++k)
         {
           vector[k] = vectors->kernels[k][at];
@@ -55,18 +67,18 @@ ResampleField::Prepare()
           digest = (digest ^ bits) * 1099511628211u;
           digest ^= digest >> 32;
         }
-        this->Transform(vector, move);
         Bounds & bounds = m_Bounds[static_cast<std::size_t>(
           ((z / PartLength) * m_Parts[1] + y / PartLength) * m_Parts[0] + x / PartLength)];
         for (int i = 0; i < Axes; ++i)
         {
+          const double move = m_Moves.Transform(i, vector);
           // NaN is refused too.
-          if (!(std::abs(move[i]) < LongestMove))
+          if (!(std::abs(move) < LongestMove))
           {
             throw ParameterError("Displacements", "a vector", "finite, and of fewer than 2^52 voxels", " has ");
           }
-          bounds.least[i] = std::min(bounds.least[i], move[i]);
-          bounds.most[i] = std::max(bounds.most[i], move[i]);
+          bounds.least[i] = std::min(bounds.least[i], move);
+          bounds.most[i] = std::max(bounds.most[i], move);
         }
       }
     }
@@ -77,52 +89,12 @@ ResampleField::Prepare()
 void
 ResampleField::Move(const Coordinates & voxel, double (&move)[Axes]) const
 {
-  if (m_IsOnOutput)
-  {
-    const std::int64_t at = (voxel[2] * extent[1] + voxel[1]) * extent[0] + voxel[0];
-    double             vector[Axes]{};
-    for (std::size_t k = 0; k < vectors->kernels.size(); ++k)
-    {
-      vector[k] = vectors->kernels[k][static_cast<std::size_t>(at)];
-    }
-    return this->Transform(vector, move);
-  }
-  std::int64_t base = 0;
-  std::int64_t next[Axes];
-  double       part[Axes];
-  std::int64_t stride = 1;
+  double vector[Axes];
+  m_Moves.FindVector(voxel, vector);
   for (int i = 0; i < Axes; ++i)
   {
-    const auto last = static_cast<double>(extent[i] - 1);
-    double     place = this->PlaceOf(i, voxel);
-    if (!(place >= -0.5 && place <= last + 0.5))
-    {
-      std::fill(move, move + Axes, 0.0);
-      return;
-    }
-    place = std::min(std::max(place, 0.0), last);
-    const auto first = static_cast<std::int64_t>(place);
-    part[i] = place - static_cast<double>(first);
-    base += first * stride;
-    next[i] = part[i] > 0 ? stride : 0;
-    stride *= extent[i];
+    move[i] = m_Moves.Transform(i, vector);
   }
-  double vector[Axes]{};
-  for (std::size_t k = 0; k < vectors->kernels.size(); ++k)
-  {
-    const double * const from = vectors->kernels[k].data() + base;
-    const auto           along = [&](std::int64_t offset) {
-      const double value = from[offset];
-      return next[0] ? value + part[0] * (from[offset + next[0]] - value) : value;
-    };
-    const auto across = [&](std::int64_t offset) {
-      const double value = along(offset);
-      return next[1] ? value + part[1] * (along(offset + next[1]) - value) : value;
-    };
-    const double value = across(0);
-    vector[k] = next[2] ? value + part[2] * (across(next[2]) - value) : value;
-  }
-  this->Transform(vector, move);
 }
 
 void
@@ -153,6 +125,48 @@ ResampleField::Extend(const std::int64_t (&first)[Axes], const std::int64_t (&la
 }
 
 void
+ResampleField::GetPlaces(int i, const Coordinates & lower, const Coordinates & upper, double & low, double & high) const
+{
+  Coordinates begin{};
+  Coordinates end{};
+  for (int o = 0; o < Axes; ++o)
+  {
+    const bool rises = step[i][o] >= 0;
+    begin[o] = rises ? lower[o] : upper[o] - 1;
+    end[o] = rises ? upper[o] - 1 : lower[o];
+  }
+  low = m_Moves.PlaceOf(i, begin);
+  high = m_Moves.PlaceOf(i, end);
+}
+
+void
+ResampleField::GetPart(const Coordinates & lower, const Coordinates & upper, std::int64_t (&first)[Axes],
+                       std::int64_t (&last)[Axes]) const
+{
+  for (int i = 0; i < Axes; ++i)
+  {
+    double low = 0;
+    double high = 0;
+    this->GetPlaces(i, lower, upper, low, high);
+    const auto end = static_cast<double>(extent[i] - 1);
+    first[i] = static_cast<std::int64_t>(std::min(std::max(std::floor(low), 0.0), end));
+    last[i] = static_cast<std::int64_t>(std::min(std::max(std::floor(high) + 1, 0.0), end));
+  }
+}
+
+std::int64_t
+ResampleField::CountMostOfPart(int i, const Coordinates & box) const
+{
+  // Both ends, and what rounding adds.
+  double count = 3;
+  for (int o = 0; o < Axes; ++o)
+  {
+    count += std::abs(step[i][o]) * static_cast<double>(box[o]);
+  }
+  return count < static_cast<double>(extent[i]) ? static_cast<std::int64_t>(std::ceil(count)) : extent[i];
+}
+
+void
 ResampleField::GetBounds(const Coordinates & lower, const Coordinates & upper, double (&least)[Axes],
                          double (&most)[Axes]) const
 {
@@ -160,23 +174,15 @@ ResampleField::GetBounds(const Coordinates & lower, const Coordinates & upper, d
   std::int64_t last[Axes];
   bool         isInside = true;
   bool         isApart = false;
+  this->GetPart(lower, upper, first, last);
   for (int i = 0; i < Axes; ++i)
   {
-    Coordinates begin{};
-    Coordinates end{};
-    for (int o = 0; o < Axes; ++o)
-    {
-      const bool rises = step[i][o] >= 0;
-      begin[o] = rises ? lower[o] : upper[o] - 1;
-      end[o] = rises ? upper[o] - 1 : lower[o];
-    }
-    const double low = this->PlaceOf(i, begin);
-    const double high = this->PlaceOf(i, end);
-    const auto   most_ = static_cast<double>(extent[i] - 1);
-    isInside = isInside && low >= -0.5 && high <= most_ + 0.5;
-    isApart = isApart || high < -0.5 || low > most_ + 0.5;
-    first[i] = static_cast<std::int64_t>(std::min(std::max(std::floor(low), 0.0), most_));
-    last[i] = static_cast<std::int64_t>(std::min(std::max(std::floor(high) + 1, 0.0), most_));
+    double low = 0;
+    double high = 0;
+    this->GetPlaces(i, lower, upper, low, high);
+    const auto end = static_cast<double>(extent[i] - 1);
+    isInside = isInside && low >= -0.5 && high <= end + 0.5;
+    isApart = isApart || high < -0.5 || low > end + 0.5;
   }
   // Voxels beyond the field are not moved.
   const double none = isInside ? std::numeric_limits<double>::infinity() : 0;

@@ -205,9 +205,9 @@ ResampleOperation::GetExtent(const Coordinates &) const
 std::string
 ResampleOperation::GetObjectionToDevices() const
 {
-  if (this->HasOwnPoints())
+  if (points[0])
   {
-    return "devices have no kernels for displacement fields";
+    return "devices have no kernels for points that follow from no grid";
   }
   std::int64_t box = 1;
   std::int64_t sum = 0;

@@ -1042,8 +1042,7 @@ public:
         operation.offset[i] = 0.7 * static_cast<double>(Below(m_Random, 20));
       }
       operation.outside = static_cast<ResampleOutside>(m_Random() % 3);
-      // Those of the host alone move points by fields.
-      if (trial % 4 == 3 && m_Conformance.IsOfHostKernels())
+      if (trial % 4 == 3)
       {
         const auto field = std::make_shared<ResampleField>();
         const auto vectors = std::make_shared<KernelStack>();

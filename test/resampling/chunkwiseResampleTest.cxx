@@ -565,7 +565,7 @@ protected:
   /** The bits of the CPU, under any budget. */
   template <typename TIn, typename TOut>
   void
-  Compare(unsigned int seed, int trials)
+  Compare(unsigned int seed, int trials, bool moves = false)
   {
     std::mt19937 random(seed);
     Manager      cpu({});
@@ -588,6 +588,12 @@ protected:
         operation->axes[2] = 3;
         std::swap(operation->image[2], operation->image[3]);
         std::swap(operation->output[2], operation->output[3]);
+      }
+      if (moves)
+      {
+        Coordinates grid = operation->output;
+        grid[2] = operation->output[operation->axes[2]];
+        operation->field = RandomField(random, grid);
       }
       ResampleTrial<TIn, TOut> t(operation, NoiseOf<TIn>(random, operation->image));
       t.request.region = RandomRegion(random, operation->output);
@@ -638,6 +644,14 @@ TEST_P(ResampleOnDevices, GivesTheBitsOfTheCpu)
   this->Compare<std::int16_t, float>(24, 15);
   this->Compare<std::int32_t, std::int32_t>(25, 10);
   this->Compare<std::uint16_t, double>(26, 10);
+}
+
+TEST_P(ResampleOnDevices, GivesTheBitsOfTheCpuWithFields)
+{
+  this->Compare<float, float>(31, 12, true);
+  this->Compare<double, double>(32, 6, true);
+  this->Compare<std::uint8_t, std::uint8_t>(33, 10, true);
+  this->Compare<std::int16_t, float>(34, 5, true);
 }
 
 /** Labels of many voxels each: a box has several. */
