@@ -48,12 +48,15 @@ class SceneHost:
         slicer.util.exportNode(volume, file, {"useCompression": 0})
         return file
 
+    def extent(self):
+        return list(self.volume().GetImageData().GetDimensions())
+
     def visible_region(self, source):
         """The region of the ROI if one is shown, else of the slice in the red view."""
         volume = self.volume()
         if not volume:
             raise logic.ChunkwiseError("a preview needs a volume in the slice views")
-        extent = list(volume.GetImageData().GetDimensions())
+        extent = self.extent()
         to_voxels = vtk.vtkMatrix4x4()
         volume.GetRASToIJKMatrix(to_voxels)
         for roi in slicer.util.getNodesByClass("vtkMRMLMarkupsROINode"):

@@ -116,6 +116,39 @@ def region_of_bounds(extent, lower, upper):
     return begin + size
 
 
+def scale_region(region, extent, to):
+    """A region of an image as that of the same image with other voxels: between the edges, and one slice for a slice."""
+    begin, size = [], []
+    for first, count, n, m in zip(region, region[len(extent):], extent, to):
+        if count == 1:
+            begin.append((2 * first + 1) * m // (2 * n))
+            size.append(1)
+        else:
+            begin.append(first * m // n)
+            size.append(-(-(first + count) * m // n) - begin[-1])
+    return begin + size
+
+
+# Stores of Zarr, which Slicer itself does not read: a level of them is shown.
+
+def is_store(path):
+    """Whether a folder is a group or an array of Zarr."""
+    return any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zgroup", ".zarray"))
+
+
+def levels_of(store):
+    """The paths of the levels of an image of OME-Zarr, the whole image first; of other stores, the store."""
+    for name in ("zarr.json", ".zattrs"):
+        try:
+            text = json.loads(Path(store, name).read_text(encoding="utf-8"))
+            attributes = text.get("attributes", {}) if name == "zarr.json" else text
+            datasets = attributes.get("ome", attributes)["multiscales"][0]["datasets"]
+            return [os.path.join(store, level["path"]) for level in datasets]
+        except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
+            continue
+    return [store]
+
+
 @dataclass
 class Job:
     """A run that can be described before it is started. `steps` are pairs of a filter's name and its values."""
@@ -213,6 +246,18 @@ class Program:
     def plan(self, job):
         """The data that a job would read, write and hold, from the planner; throws the error of the run."""
         return json.loads(self.ask("plan", *self.words(job), "--json"))
+
+    def image(self, source):
+        """The extent of an image and the bytes of its voxels."""
+        plan = self.plan(Job([("identity", {})], source, os.path.join(tempfile.gettempdir(), "plan.mha")))
+        return plan["input"]["extent"], plan["divisions"]["bytesWritten"]
+
+    def level_to_show(self, store, most_bytes):
+        """The finest level of a store that has no more bytes."""
+        for level in levels_of(store):
+            if self.image(level)[1] <= most_bytes:
+                return level
+        raise ChunkwiseError(f"{store} has no level of {most_bytes >> 20} MiB or less; chunkwise pyramid adds levels")
 
     def start(self, job, on_progress=None):
         return Run(self, self.words(job), on_progress)

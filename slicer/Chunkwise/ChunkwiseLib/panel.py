@@ -28,7 +28,10 @@ def connect(widget, signal, function):
 
 class Panel:
     """`ui` has the widgets of Chunkwise.ui by name. `host` says where images are:
-    visible_region(source) -> the region of the visible slice or of the ROI; show(result, is_preview)."""
+    visible_region(source) -> the region of the visible slice or of the ROI; extent() -> the extent of the image that it is
+    a region of; show(result, is_preview). Stores of Zarr are shown by a level of so many bytes at most."""
+
+    MOST_BYTES_SHOWN = 2**30
 
     def __init__(self, qt, ui, program, host):
         self.qt, self.ui, self.program, self.host = qt, ui, program, host
@@ -52,7 +55,8 @@ class Panel:
             (ui.memorySlider, "valueChanged(int)", self._show_memory), (ui.memorySlider, "sliderReleased()", self.update_plan),
             (ui.deviceBox, "currentIndexChanged(int)", self.update_plan),
             (ui.previewButton, "clicked()", self.preview), (ui.applyButton, "clicked()", self.apply),
-            (ui.cancelButton, "clicked()", self.cancel),
+            (ui.cancelButton, "clicked()", self.cancel), (ui.storeButton, "clicked()", self._browse_store),
+            (ui.showButton, "clicked()", self.show_source),
         ):
             connect(widget, signal, function)
         self.timer = qt.QTimer()
@@ -183,6 +187,10 @@ class Panel:
         self._do(self.ui.sourceEdit.setText, self.qt.QFileDialog.getOpenFileName(None, "Image"))
         self.update_plan()
 
+    def _browse_store(self):
+        self._do(self.ui.sourceEdit.setText, self.qt.QFileDialog.getExistingDirectory(None, "Store of Zarr"))
+        self.update_plan()
+
     def _browse_result(self):
         self._do(self.ui.resultEdit.setText, self.qt.QFileDialog.getSaveFileName(None, "Result"))
         self.update_plan()
@@ -241,8 +249,8 @@ class Panel:
             self.ui.planLabel.setText(str(error))
             self.ui.planLabel.setStyleSheet("color: red")
 
-    def _begin(self, run, result, is_preview):
-        self.run, self.result, self.is_preview = run, result, is_preview
+    def _begin(self, run, result, is_preview, is_temporary=False):
+        self.run, self.result, self.is_preview, self.is_temporary = run, result, is_preview, is_temporary
         self._enable(True)
         self.say("preview..." if is_preview else "running...")
         self.timer.start()
@@ -266,11 +274,29 @@ class Panel:
         """The visible part, which is exactly that part of the result."""
         try:
             source = self.sources()[0]
+            region = self.host.visible_region(source)
+            if logic.is_store(source):
+                # Another level may be visible than the one that is computed.
+                region = logic.scale_region(region, self.host.extent(), self.program.image(source)[0])
             result = os.path.join(tempfile.mkdtemp(prefix="chunkwise-"), "preview.mha")
-            job = self.job(self.host.visible_region(source), result)
-            self._begin(self.program.start(job), result, True)
+            self._begin(self.program.start(self.job(region, result)), result, True, True)
         except logic.ChunkwiseError as error:
             self.say(str(error))
+
+    def show_source(self):
+        try:
+            self._show(self.sources()[0], False)
+        except logic.ChunkwiseError as error:
+            self.say(str(error))
+
+    def _show(self, image, is_preview):
+        """Stores become files first, by another run."""
+        if not logic.is_store(image):
+            self.host.show(image, is_preview)
+            return
+        level = self.program.level_to_show(image, self.MOST_BYTES_SHOWN)
+        file = os.path.join(tempfile.mkdtemp(prefix="chunkwise-"), os.path.basename(image.rstrip("/")).split(".")[0] + ".mha")
+        self._begin(self.program.start(logic.Job([("identity", {})], level, file)), file, is_preview, True)
 
     def cancel(self):
         if self.run:
@@ -285,15 +311,16 @@ class Panel:
             return
         self.timer.stop()
         run, self.run = self.run, None
+        folder = os.path.dirname(self.result) if self.is_temporary else None
         self._enable(False)
         try:
             warnings = run.wait()
             self.ui.progressBar.setValue(100)
             self.say("; ".join(["done", *warnings]))
             if self.result:
-                self.host.show(self.result, self.is_preview)
+                self._show(self.result, self.is_preview)
         except logic.ChunkwiseError as error:
             self.say(str(error))
         finally:
-            if self.is_preview:
-                shutil.rmtree(os.path.dirname(self.result), ignore_errors=True)
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)

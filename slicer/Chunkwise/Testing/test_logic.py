@@ -105,6 +105,24 @@ def test_regions():
             wrong()
 
 
+def test_levels_of_stores(program, tmp_path):
+    source = write(tmp_path / "in.mha", (600, 20, 10))
+    for version in ("0.4", "0.5"):
+        store = str(tmp_path / f"{version}.ome.zarr")
+        program.ask("identity", source, store, "--zarr", f"{version},pyramid=mean,chunks=64x32x32,shards=none")
+        assert logic.is_store(store) and not logic.is_store(source)
+        assert logic.levels_of(store) == [os.path.join(store, "0"), os.path.join(store, "1"), os.path.join(store, "2")]
+        assert program.image(store) == ([600, 20, 10], 240000)
+        assert program.level_to_show(store, 240000) == os.path.join(store, "0")
+        assert program.level_to_show(store, 239999) == os.path.join(store, "1")
+        assert program.image(os.path.join(store, "1"))[0] == [300, 10, 5]
+        with pytest.raises(logic.ChunkwiseError, match="no level of 0 MiB"):
+            program.level_to_show(store, 100)
+    assert logic.levels_of(str(tmp_path)) == [str(tmp_path)]
+    assert logic.scale_region([10, 4, 0, 20, 1, 5], (300, 10, 5), (600, 20, 10)) == [20, 9, 0, 40, 1, 10]
+    assert logic.scale_region([0, 0, 0, 1, 2, 3], (1, 2, 3), (2, 3, 5)) == [1, 0, 0, 1, 3, 5]
+
+
 def test_sequences_are_kept_and_read_again(program, tmp_path):
     steps = [("gaussian", {"sigma": "1.5"}), ("std", {"radius": "2", "boundary": "mirror"})]
     job = logic.Job(steps, write(tmp_path / "in.mha"), str(tmp_path / "out.mha"), {"threads": "1"})

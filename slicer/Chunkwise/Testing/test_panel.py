@@ -33,6 +33,9 @@ class Host:
     def __init__(self):
         self.shown = []
 
+    def extent(self):
+        return SIZE
+
     def visible_region(self, source):
         return logic.region_of_slice(SIZE, 2, 5)
 
@@ -117,6 +120,27 @@ def test_apply_and_preview(window, tmp_path):
     assert part_size == [SIZE[0], SIZE[1], 1]
     plane = SIZE[0] * SIZE[1]
     assert list(part) == list(values[5 * plane:6 * plane])
+
+
+def test_stores_of_zarr_are_read_written_and_shown(window, tmp_path):
+    source, store = write(tmp_path / "in.mha"), tmp_path / "out.ome.zarr"
+    select(window, "identity")
+    set_images(window, source, store)
+    window.ui.applyButton.click()
+    wait(window)
+    assert window.ui.statusLabel.text() == "done" and logic.is_store(store)
+    set_images(window, store, tmp_path / "again.ome.zarr")
+    window.ui.showButton.click()
+    wait(window)
+    window.ui.previewButton.click()
+    wait(window)
+    (size, _, values) = read(source)
+    plane = SIZE[0] * SIZE[1]
+    assert [(is_preview, shown[0], list(shown[2])) for is_preview, shown in window.host.shown] == [
+        (False, size, list(values)), (False, size, list(values)), (True, [*SIZE[:2], 1], list(values[5 * plane:6 * plane]))]
+    window.MOST_BYTES_SHOWN = 100
+    window.ui.showButton.click()
+    assert "no level" in window.ui.statusLabel.text() and window.run is None
 
 
 def test_errors_are_red_and_told(window, tmp_path):
