@@ -33,6 +33,9 @@ struct Row
   std::string                                         image;
   std::int64_t                                        extent;
   PixelKind                                           output;
+  /** An input of the filter's, and its image; empty: none. */
+  std::string further{};
+  std::string furtherImage{};
 };
 
 std::vector<double>
@@ -71,6 +74,43 @@ Rows()
       "blobs",
       512,
       PixelKind::UInt8 },
+    { "objects",
+      "watershed of markers, faces",
+      "watershed",
+      {},
+      "smooth",
+      512,
+      PixelKind::UInt32,
+      "MarkerImage",
+      "markers" },
+    { "objects",
+      "watershed of markers, corners",
+      "watershed",
+      { { "Connectivity", std::vector<std::int64_t>{ 3 } } },
+      "smooth",
+      512,
+      PixelKind::UInt32,
+      "MarkerImage",
+      "markers" },
+    { "objects",
+      "watershed of markers, faces, many equal voxels",
+      "watershed",
+      {},
+      "blobs",
+      512,
+      PixelKind::UInt32,
+      "MarkerImage",
+      "markers" },
+    { "objects",
+      "watershed of markers, faces, noise",
+      "watershed",
+      {},
+      "noise",
+      512,
+      PixelKind::UInt32,
+      "MarkerImage",
+      "markers" },
+    { "objects", "watershed of minima, faces", "watershed", {}, "smooth", 512, PixelKind::UInt32 },
     { "objects", "boundaries of labels", "boundaries", {}, "labels", 512, PixelKind::UInt8 },
     { "objects",
       "local threshold by Sauvola, radius 7",
@@ -161,6 +201,11 @@ public:
       return this->Fill<std::uint32_t>(
         image, [](std::size_t i, std::uint32_t number) { return number % 10000 == 0 ? i + 1 : 0; });
     }
+    if (name == "markers")
+    {
+      return this->Fill<std::uint32_t>(
+        image, [](std::size_t i, std::uint32_t number) { return number % 65536 == 0 ? i + 1 : 0; });
+    }
     // Two means of noise, above the middle: parts some voxels thick.
     std::vector<char> first;
     std::vector<char> second(static_cast<std::size_t>(m_Box.NumberOfVoxels()) * sizeof(float));
@@ -170,6 +215,13 @@ public:
     this->Mean(noise, mean);
     this->Mean(mean, noise);
     const auto * const smooth = static_cast<const float *>(noise.data);
+    if (name == "smooth")
+    {
+      // About two deviations from the middle are in range.
+      return this->Fill<std::uint8_t>(image, [smooth](std::size_t i, std::uint32_t) {
+        return std::min(std::max((smooth[i] - 839) * 8 + 128, 0.F), 255.F);
+      });
+    }
     return this->Fill<std::uint8_t>(image, [smooth](std::size_t i, std::uint32_t) { return smooth[i] > 839 ? 1 : 0; });
   }
 
@@ -227,7 +279,8 @@ struct OnDevice
 };
 
 void
-Run(Report & report, Device & device, const Row & row, const BufferView & image, bool onHostToo)
+Run(Report & report, Device & device, const Row & row, const BufferView & image, const BufferView & further,
+    bool onHostToo)
 {
   FilterParameters parameters;
   for (const auto & [name, value] : row.parameters)
@@ -238,6 +291,10 @@ Run(Report & report, Device & device, const Row & row, const BufferView & image,
   about.extent = image.box.Extents();
   about.inputKind = image.kind;
   about.outputKind = row.output;
+  if (further.data)
+  {
+    about.furtherInputs = { row.further };
+  }
   ExecutionRequest request;
   request.operation = MakeFilterOperation(row.filter, parameters, about);
   request.image = request.region = image.box;
@@ -252,12 +309,21 @@ Run(Report & report, Device & device, const Row & row, const BufferView & image,
   const OnDevice     from(device, image.kind, image.box);
   const OnDevice     to(device, row.output, image.box);
   const StreamHandle stream = device.CreateStream();
+  const OnDevice     beside(device, further.kind, further.data ? image.box : Box::FromExtent({ { 1, 1, 1, 1, 1 } }));
   device.CopyToDevice(from.view.data, image.data, image.NumberOfBytes(), stream);
+  if (further.data)
+  {
+    device.CopyToDevice(beside.view.data, further.data, further.NumberOfBytes(), stream);
+  }
   device.Synchronize(stream);
   const double copy = LaunchSeconds(device, stream, [&] {
     device.CopyOnDevice(to.view.data, from.view.data, std::min(image.NumberOfBytes(), to.view.NumberOfBytes()), stream);
   });
   request.inputs = { from.view };
+  if (further.data)
+  {
+    request.inputs.push_back(beside.view);
+  }
   request.output = to.view;
   request.imageDevice = 0;
   request.stream = stream;
@@ -270,6 +336,10 @@ Run(Report & report, Device & device, const Row & row, const BufferView & image,
   }
   std::vector<char> result(to.view.NumberOfBytes());
   request.inputs = { image };
+  if (further.data)
+  {
+    request.inputs.push_back(further);
+  }
   request.output = DenseView(result.data(), row.output, image.box);
   request.imageDevice = -1;
   request.stream = nullptr;
@@ -436,19 +506,28 @@ main(int argc, char ** argv)
     }
     auto & ofExtent = images[row.extent];
     ofExtent = ofExtent ? std::move(ofExtent) : std::make_unique<Images>(row.extent);
-    const std::string name = row.image + "_" + std::to_string(row.extent) + "_voxels.raw";
-    if (made.count(name) == 0)
-    {
-      made[name] = ofExtent->Get(row.image);
-      if (!folder.empty())
+    const auto get = [&](const std::string & image) {
+      const std::string name = image + "_" + std::to_string(row.extent) + "_voxels.raw";
+      if (made.count(name) == 0)
       {
-        std::ofstream(folder + "/" + name, std::ios::binary)
-          .write(static_cast<const char *>(made[name].data), static_cast<std::streamsize>(made[name].NumberOfBytes()));
+        made[name] = ofExtent->Get(image);
+        if (!folder.empty())
+        {
+          std::ofstream(folder + "/" + name, std::ios::binary)
+            .write(static_cast<const char *>(made[name].data),
+                   static_cast<std::streamsize>(made[name].NumberOfBytes()));
+        }
       }
-    }
+      return made[name];
+    };
     try
     {
-      Run(report, *devices[0], row, made[name], onHostToo);
+      Run(report,
+          *devices[0],
+          row,
+          get(row.image),
+          row.furtherImage.empty() ? BufferView() : get(row.furtherImage),
+          onHostToo);
     }
     catch (const std::exception & error)
     {

@@ -52,6 +52,9 @@ set(Chunkwise_OPERATION_SRCS
   thresholds/chunkwiseThresholdOperation.cxx
   resampling/chunkwiseResampleField.cxx
   resampling/chunkwiseResampleOperation.cxx
+  watershed/chunkwiseNeighborOffsets.cxx
+  watershed/chunkwiseWatershedOperation.cxx
+  watershed/chunkwiseWatershedSolve.cxx
 )
 set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_OPERATION_SRCS}
@@ -156,9 +159,7 @@ set(Chunkwise_ENGINE_SRCS
   watershed/chunkwiseSizedWatershedRunner.cxx
   watershed/chunkwiseWatershedBlocks.cxx
   watershed/chunkwiseWatershedFilters.cxx
-  watershed/chunkwiseWatershedOperation.cxx
   watershed/chunkwiseWatershedRunner.cxx
-  watershed/chunkwiseWatershedSolve.cxx
   enhancement/chunkwiseAdaptiveEqualizationFilters.cxx
   enhancement/chunkwiseDiffusionEstimate.cxx
   enhancement/chunkwiseDiffusionFilters.cxx

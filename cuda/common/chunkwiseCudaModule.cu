@@ -7,6 +7,7 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaMeasure.h"
 #include "chunkwiseCudaResample.h"
+#include "chunkwiseCudaWatershed.h"
 #include "chunkwiseError.h"
 
 #include <cstdio>
@@ -65,6 +66,7 @@ public:
     RegisterCudaDeconvolution(m_Kernels);
     RegisterCudaStatistics(m_Kernels);
     RegisterCudaHistogram(m_Kernels);
+    RegisterCudaWatershed(m_Kernels);
     for (int index = 0; index < count; ++index)
     {
       m_Devices.push_back(std::make_shared<CudaDevice>(index, m_Kernels));

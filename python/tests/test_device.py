@@ -184,7 +184,7 @@ def test_filters_of_all_sorts(random, core):
     x = Fake(image)
     for f in (filters.Gaussian(sigma=1.5), filters.Sat(), filters.FillHoles(), filters.OpeningByReconstruction(radius=1),
               filters.Wiener(radius=1, noise_variance="auto"), filters.Entropy(radius=1, range="auto"),
-              filters.Gaussian(sigma=1.0) | filters.Std(radius=2)):
+              filters.Watershed(height=1.0), filters.Gaussian(sigma=1.0) | filters.Std(radius=2)):
         assert np.array_equal(f(x).array, f(image)), f
     kernel = np.ones((3, 3, 3))
     valid = chunkwise.convolve_image(x, kernel, valid=True)
@@ -208,7 +208,6 @@ def test_what_needs_the_memory_of_the_host_is_copied(random, core):
     kernel = np.ones((3, 3, 3)) / 27
     labels = chunkwise.label(image > image.mean())
     for call in (lambda x, _: chunkwise.deconvolve(x, kernel, number_of_iterations=2),
-                 lambda x, _: chunkwise.watershed(x, height=1.0),
                  lambda x, _: chunkwise.separate(x),
                  lambda x, _: chunkwise.bin(x, 2),
                  lambda x, _: chunkwise.pad(x, lower=1),

@@ -2,6 +2,7 @@
 #include "chunkwiseAreaBlock.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseNeighborOffsets.h"
 #include "chunkwiseOrdinal.h"
 
 #include <numeric>

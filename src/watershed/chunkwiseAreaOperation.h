@@ -77,11 +77,6 @@ public:
   }
 };
 
-/** The offsets of neighbors along some axes, in raster order: they share a face (1), also an edge (2), also a corner
- * (3). */
-std::vector<Coordinates>
-GetNeighborOffsets(const std::vector<int> & axes, int connectivity);
-
 /** The least number of parts, all as large as `ofPart`, that together have a size. */
 std::uint64_t
 PartsOfSize(double size, double ofPart);

@@ -1,8 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseWatershedOperation.h"
 
-#include "chunkwiseAreaOperation.h"
 #include "chunkwiseError.h"
+#include "chunkwiseNeighborOffsets.h"
 #include "chunkwiseWatershedSummary.h"
 
 #include <algorithm>
@@ -90,24 +90,34 @@ WatershedOperation::GetSummaryBytes(const Box & box, const std::vector<PixelKind
   return WatershedLayout(*this, box).summaryBytes;
 }
 
+std::uint64_t
+GetLargestLabel(PixelKind kind)
+{
+  return kind == PixelKind::Float32 ? std::uint64_t{ 1 } << 24
+         : kind == PixelKind::Float64
+           ? std::uint64_t{ 1 } << 53
+           : DispatchPixelKind(kind, [](auto pixel) {
+               return static_cast<std::uint64_t>(std::numeric_limits<decltype(pixel)>::max());
+             });
+}
+
+void
+ThrowWrongMarker(const std::string & label, PixelKind kind)
+{
+  throw Error("MarkerImage: the label " + label + " is not one of " + PixelKindName(kind) + ", 1 to " +
+              std::to_string(GetLargestLabel(kind)));
+}
+
 void
 CheckNumberOfBasins(std::uint64_t count, PixelKind kind)
 {
-  const auto mostLabels = [](PixelKind each) {
-    return each == PixelKind::Float32 ? std::uint64_t{ 1 } << 24
-           : each == PixelKind::Float64
-             ? std::uint64_t{ 1 } << 53
-             : DispatchPixelKind(each, [](auto pixel) {
-                 return static_cast<std::uint64_t>(std::numeric_limits<decltype(pixel)>::max());
-               });
-  };
-  if (count > mostLabels(kind))
+  if (count > GetLargestLabel(kind))
   {
     const PixelKind larger[] = { PixelKind::UInt16, PixelKind::UInt32, PixelKind::UInt64 };
-    const auto      enough =
-      std::find_if(std::begin(larger), std::end(larger) - 1, [&](PixelKind each) { return count <= mostLabels(each); });
+    const auto      enough = std::find_if(
+      std::begin(larger), std::end(larger) - 1, [&](PixelKind each) { return count <= GetLargestLabel(each); });
     throw Error("the image has " + std::to_string(count) + " minima; " + PixelKindName(kind) + " has labels up to " +
-                std::to_string(mostLabels(kind)) + ": the output type " + PixelKindName(*enough) + " has all");
+                std::to_string(GetLargestLabel(kind)) + ": the output type " + PixelKindName(*enough) + " has all");
   }
 }
 

@@ -63,8 +63,6 @@ public:
   bool lines{ false };
   /** Without markers: by how much a minimum must lie below every path to a lower one; 0: by any difference. */
   PixelValue height{ 0 };
-  /** Devices with a kernel compute it. Only devices of tests have one so far. */
-  bool triesDevices{ false };
   /** The region is a block of whole planes of the slowest axis, in one chunk, whose faces lead to other blocks. */
   bool isBlock{ false };
   /** A block whose labels are computed gets the results of other blocks. */
@@ -119,12 +117,20 @@ public:
   std::string
   GetObjectionToDevices() const override
   {
-    return triesDevices ? "" : "the watershed has no kernels for devices";
+    return isBlock ? "blocks of a watershed from file to file are computed by the CPU alone" : "";
   }
 };
 
+/** Labels from 1 to this one have a pixel of the kind. */
+Chunkwise_EXPORT std::uint64_t
+                 GetLargestLabel(PixelKind kind);
+
+/** Throws Error: the kind has no such label. */
+[[noreturn]] Chunkwise_EXPORT void
+ThrowWrongMarker(const std::string & label, PixelKind kind);
+
 /** Throws Error that names the number and the kind if the labels 1 to `count` are too many for it. */
-void
+Chunkwise_EXPORT void
 CheckNumberOfBasins(std::uint64_t count, PixelKind kind);
 
 } // namespace chunkwise

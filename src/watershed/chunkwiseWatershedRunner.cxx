@@ -167,9 +167,10 @@ public:
   {
     using Clock = std::chrono::steady_clock;
     const WatershedOperation & operation = GetWatershed(request);
-    if (request.backend == BackendChoice::CUDA && !operation.GetObjectionToDevices().empty())
+    if (request.backend == BackendChoice::CUDA)
     {
-      throw Error("Backend: CUDA is asked for, but no device can be used: " + operation.GetObjectionToDevices());
+      throw Error("Backend: CUDA is asked for, but no device can be used: " +
+                  WatershedOfBlock(operation).GetObjectionToDevices());
     }
     const std::uint64_t forMinima = operation.hasMarkers ? 0 : request.hostBytes / PartForHiddenMinima;
     StreamedRequest     pass = MakeWatershedPass(request);

@@ -12,7 +12,7 @@ namespace chunkwise
 
 /** The voxels of a chunk that have neighbors in other chunks: those on faces which are not the image's. They are
  * numbered slab by slab, the faces of the slowest axis first, and in raster order within a slab. */
-struct WatershedBorder
+struct Chunkwise_EXPORT WatershedBorder
 {
   WatershedBorder(const WatershedOperation & operation, const Box & box);
 
@@ -82,7 +82,7 @@ struct WatershedEdge
  * each node (64 bits), with `lines` whether the node is a line because of another chunk (8 bits), without markers the
  * labels that precede those of each row (64 bits) and then, as far as the bytes go, further minima of the chunk: trees
  * of nodes, as ascending indices in the raster order of the image. */
-struct WatershedLayout
+struct Chunkwise_EXPORT WatershedLayout
 {
   WatershedLayout(const WatershedOperation & operation, const Box & box);
 
@@ -98,6 +98,28 @@ struct WatershedLayout
   std::size_t     offsets;
   std::size_t     starts;
 };
+
+/** Whether positions and numbers of trees, and a bit beside, take 64 bits. */
+inline bool
+IsWideWatershed(const Box & box)
+{
+  return box.NumberOfVoxels() >= (std::int64_t{ 1 } << 31) - 8;
+}
+
+/** A box of the extent of `box` that has other chunks on both sides along each axis where a chunk can have them, in the
+ * image of `operation`, which grows: a kernel's scratch is the same for all chunks of an extent, wherever they lie. */
+inline Box
+SurroundWatershedChunk(WatershedOperation & operation, Box box)
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t shift = box.Extent(a) < operation.image[a] ? 1 : 0;
+    box.lower[a] += shift;
+    box.upper[a] += shift;
+    operation.image[a] += 2 * shift;
+  }
+  return box;
+}
 
 /** Whether a tree whose least value is `low` is a separate tree at an edge of weight `high`, so that the edge joins it
  * to no other such tree. */

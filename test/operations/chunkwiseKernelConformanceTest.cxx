@@ -221,8 +221,8 @@ TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
         // The host alone runs these roles of Fixpoint, and those beside a device.
         const bool isOfOneSide = role == &KernelSet::amend || role == &KernelSet::isOpen ||
                                  role == &KernelSet::settle || role == &KernelSet::head;
-        // So far the CPU alone has these.
-        const bool isOfHost = name == "watershed" || name == "deconvolution.spectral";
+        // The CPU alone has this.
+        const bool isOfHost = name == "deconvolution.spectral";
         if (!isOfOneSide && !isOfHost && kernels.Find(name, role))
         {
           names.push_back(KernelRegistry::Describe(name, role));

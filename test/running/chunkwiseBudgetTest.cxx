@@ -173,7 +173,6 @@ MakeOperations()
   const auto watershed = std::make_shared<WatershedOperation>();
   watershed->image = Extent;
   watershed->inputKind = watershed->outputKind = PixelKind::Float32;
-  watershed->triesDevices = true;
   all.push_back(watershed);
   const auto derivative = std::make_shared<DerivativeOperation>();
   derivative->scales.front().weights[0] = { 1, 2, 1 };

@@ -5,7 +5,10 @@
 #include "chunkwiseOutOfCoreRunner.h"
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseWatershedOracle.h"
+#include "chunkwiseWatershedStepRun.h"
 
+#include <mutex>
+#include <numeric>
 #include <set>
 
 using namespace chunkwise;
@@ -13,8 +16,138 @@ using namespace chunkwise;
 namespace
 {
 
-class Watersheds : public testing::Test
-{};
+/** Takes the steps of devices on the host: in any order, and by several threads at once. Chunks of some hundred voxels
+ * are processed with 64 bits for each entry. */
+class HostStepRunner
+{
+public:
+  explicit HostStepRunner(const KernelCall &)
+    : m_Random(++s_Calls)
+  {}
+
+  static bool
+  IsWide(const Box & box)
+  {
+    return box.NumberOfVoxels() >= 400;
+  }
+  template <auto VStep, typename TChunk>
+  void
+  ForEach(TChunk & chunk, std::int64_t count)
+  {
+    std::int64_t factor = 1 + static_cast<std::int64_t>(m_Random()) % count;
+    while (std::gcd(factor, count) != 1)
+    {
+      ++factor;
+    }
+    const std::int64_t first = static_cast<std::int64_t>(m_Random()) % count;
+    const std::int64_t tasks = count > 50 && m_Random() % 4 == 0 ? 4 : 1;
+    const auto         work = [&](std::int64_t task, unsigned int) {
+      for (std::int64_t i = task; i < count; i += tasks)
+      {
+        (chunk.*VStep)((first + i * factor) % count);
+      }
+    };
+    if (tasks == 1)
+    {
+      work(0, 0);
+      return;
+    }
+    static const std::unique_ptr<Executor> executor = MakeThreadExecutor(4);
+    static std::mutex                      mutex;
+    const std::lock_guard<std::mutex>      lock(mutex);
+    executor->ParallelFor(tasks, work);
+  }
+  void
+  Fill(void * to, int byte, std::size_t bytes)
+  {
+    std::memset(to, byte, bytes);
+  }
+  void
+  CopyOnDevice(void * to, const void * from, std::size_t bytes)
+  {
+    std::memcpy(to, from, bytes);
+  }
+  void
+  CopyToHost(void * to, const void * from, std::size_t bytes)
+  {
+    std::memcpy(to, from, bytes);
+  }
+  template <typename TId>
+  void
+  AddUp(TId * counts, std::int64_t count, void * scratch, std::size_t bytes)
+  {
+    std::memset(scratch, 1, bytes);
+    TId before = 0;
+    std::for_each(counts, counts + count, [&before](TId & each) { before += std::exchange(each, before); });
+  }
+  template <typename TId>
+  static std::size_t
+  BytesToAddUp(std::int64_t count)
+  {
+    return static_cast<std::size_t>(count) / 10 + 7;
+  }
+
+private:
+  static inline std::atomic<std::uint32_t> s_Calls{ 0 };
+
+  std::mt19937 m_Random;
+};
+
+/** On the CPU, by the steps of devices on the host, on a device. */
+class Watersheds : public testing::TestWithParam<Place>
+{
+protected:
+  void
+  SetUp() override
+  {
+    std::string reason;
+    if (GetParam() == Place::Cuda && !GetCudaBackend(&reason))
+    {
+      GTEST_SKIP() << "no CUDA device: " << reason;
+    }
+    if (GetParam() == Place::Fake)
+    {
+      m_Kernels.Register("watershed", MakeWatershedStepKernels<HostStepRunner>(nullptr));
+      m_Device = std::make_shared<FakeDevice>(FakeDevice::Options(), m_Kernels);
+      m_Manager = std::make_unique<Manager>(std::vector<std::shared_ptr<Device>>{ m_Device });
+    }
+    else if (GetParam() == Place::Cpu)
+    {
+      m_Manager = std::make_unique<Manager>(std::vector<std::shared_ptr<Device>>());
+    }
+  }
+  void
+  TearDown() override
+  {
+    m_Manager.reset();
+    EXPECT_TRUE(!m_Device || m_Device->CountViolations() == 0);
+  }
+  Manager &
+  GetManager()
+  {
+    return m_Manager ? *m_Manager : Manager::GetGlobal();
+  }
+  bool
+  IsOnDevice() const
+  {
+    return GetParam() != Place::Cpu;
+  }
+  void
+  SetBudget(ExecutionRequest & request, std::size_t bytes) const
+  {
+    request.backend = IsOnDevice() ? BackendChoice::CUDA : BackendChoice::CPU;
+    (IsOnDevice() ? request.budgets.device : request.budgets.host) = bytes;
+  }
+
+  template <typename TIn, typename TMarker, typename TOut>
+  void
+  TryAnyWatershed(std::mt19937 & random, int trials, int extent);
+
+private:
+  KernelRegistry              m_Kernels;
+  std::shared_ptr<FakeDevice> m_Device;
+  std::unique_ptr<Manager>    m_Manager;
+};
 
 /** An image that is written in units of so many planes, and counts its writes. */
 class PlanesImage : public MemoryImage
@@ -140,11 +273,11 @@ RandomMarkers(std::mt19937 & random, std::size_t count)
 /** Random operations on random images, whole and in chunks, by several numbers of threads. */
 template <typename TIn, typename TMarker, typename TOut>
 void
-TryAnyWatershed(std::mt19937 & random, int trials, int extent)
+Watersheds::TryAnyWatershed(std::mt19937 & random, int trials, int extent)
 {
-  Manager manager({});
-  int     chunked = 0;
-  int     inBlocks = 0;
+  Manager & manager = GetManager();
+  int       chunked = 0;
+  int       inBlocks = 0;
   for (int trial = 0; trial < trials; ++trial)
   {
     Coordinates size = RandomExtent(random, extent);
@@ -170,7 +303,8 @@ TryAnyWatershed(std::mt19937 & random, int trials, int extent)
     t.request.executor = executor.get();
     for (const bool inChunks : { false, true })
     {
-      t.request.budgets.host = inChunks ? 3000 + count * (2 + random() % 40) : 0;
+      const std::size_t budget = inChunks ? 3000 + count * (2 + random() % 40) : 0;
+      SetBudget(t.request, budget);
       std::fill(t.output.begin(), t.output.end(), static_cast<TOut>(77));
       try
       {
@@ -182,7 +316,11 @@ TryAnyWatershed(std::mt19937 & random, int trials, int extent)
         continue; // the smallest chunk is larger
       }
       ASSERT_NO_FATAL_FAILURE(
-        t.ExpectDefinition("trial " + std::to_string(trial) + " budget " + std::to_string(t.request.budgets.host)));
+        t.ExpectDefinition("trial " + std::to_string(trial) + " budget " + std::to_string(budget)));
+    }
+    if (IsOnDevice())
+    {
+      continue;
     }
     const std::uint64_t extra = random() % 2 ? 0 : random() % (40 * count);
     const std::int64_t  planes = 1 + random() % 2;
@@ -192,10 +330,10 @@ TryAnyWatershed(std::mt19937 & random, int trials, int extent)
                                                std::to_string(planes)));
   }
   EXPECT_GT(chunked, trials / 10);
-  EXPECT_GT(inBlocks, trials / 8);
+  EXPECT_TRUE(inBlocks > trials / 8 || IsOnDevice());
 }
 
-TEST_F(Watersheds, AreThoseOfTheDefinition)
+TEST_P(Watersheds, AreThoseOfTheDefinition)
 {
   std::mt19937 random(1);
   TryAnyWatershed<std::uint8_t, std::uint8_t, std::uint32_t>(random, 200, 11);
@@ -207,9 +345,9 @@ TEST_F(Watersheds, AreThoseOfTheDefinition)
 }
 
 /** Hills of many voxels: chunks are joined over long ways. */
-TEST_F(Watersheds, OfLargerImagesAreThoseOfTheDefinition)
+TEST_P(Watersheds, OfLargerImagesAreThoseOfTheDefinition)
 {
-  Manager           manager({});
+  Manager &         manager = GetManager();
   std::mt19937      random(2);
   const Coordinates extent{ { 40, 20, 20, 1, 1 } };
   const auto        count = static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels());
@@ -236,9 +374,13 @@ TEST_F(Watersheds, OfLargerImagesAreThoseOfTheDefinition)
     const std::vector<std::uint32_t>                           expected = t.GetExpected();
     for (const std::size_t budget : { std::size_t{ 0 }, 8 * count, 3 * count })
     {
-      t.request.budgets.host = budget;
+      SetBudget(t.request, budget);
       EXPECT_TRUE(manager.Execute(t.request).plan.chunks.size() > 1 || budget == 0);
       ASSERT_TRUE(t.output == expected) << operation->GetKey() << ", budget " << budget;
+    }
+    if (IsOnDevice())
+    {
+      continue;
     }
     std::set<int> numbersOfBlocks;
     for (std::uint64_t extra = 0; extra < 36 * count; extra += 4 * count)
@@ -251,7 +393,7 @@ TEST_F(Watersheds, OfLargerImagesAreThoseOfTheDefinition)
   }
 }
 
-TEST_F(Watersheds, HaveTheMemoryThatTheirPlansSayIsEnough)
+TEST(WatershedRows, HaveTheMemoryThatTheirPlansSayIsEnough)
 {
   Manager           manager({});
   const Coordinates extent{ { 64, 64, 21, 1, 1 } };
@@ -285,9 +427,9 @@ TEST_F(Watersheds, HaveTheMemoryThatTheirPlansSayIsEnough)
   EXPECT_GT(*numbersOfChunks.rbegin(), 2u);
 }
 
-TEST_F(Watersheds, WithLabelsThatTheOutputCannotHoldAreRefused)
+TEST_P(Watersheds, WithLabelsThatTheOutputCannotHoldAreRefused)
 {
-  Manager    manager({});
+  Manager &  manager = GetManager();
   const auto expectError = [&](bool hasMarkers, std::int16_t label, const std::string & words) {
     auto operation = std::make_shared<WatershedOperation>();
     operation->image = { { 40, 40, 1, 1, 1 } };
@@ -300,7 +442,7 @@ TEST_F(Watersheds, WithLabelsThatTheOutputCannotHoldAreRefused)
       operation, voxels, std::vector<std::int16_t>(voxels.size(), label));
     for (const std::size_t budget : { 0, 20000 })
     {
-      t.request.budgets.host = budget;
+      SetBudget(t.request, budget);
       try
       {
         manager.Execute(t.request);
@@ -318,18 +460,9 @@ TEST_F(Watersheds, WithLabelsThatTheOutputCannotHoldAreRefused)
   expectError(false, 0, "800 minima");
 }
 
-TEST_F(Watersheds, AreNotComputedByDevices)
-{
-  Manager manager({ std::make_shared<FakeDevice>(FakeDevice::Options()) });
-  auto    operation = std::make_shared<WatershedOperation>();
-  operation->image = { { 5, 4, 3, 1, 1 } };
-  WatershedTrial<std::uint8_t, std::uint8_t, std::uint32_t> t(operation, std::vector<std::uint8_t>(60, 7));
-  t.request.backend = BackendChoice::CUDA;
-  EXPECT_THROW(manager.Execute(t.request), Error);
-  t.request.backend = BackendChoice::Auto;
-  manager.Execute(t.request);
-  EXPECT_EQ(t.output, std::vector<std::uint32_t>(60, 1));
-}
+INSTANTIATE_TEST_SUITE_P(Cpu, Watersheds, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Steps, Watersheds, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, Watersheds, testing::Values(Place::Cuda));
 
 TEST(WatershedRows, RefuseKindsAndHeights)
 {

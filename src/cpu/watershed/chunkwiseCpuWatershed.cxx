@@ -31,13 +31,6 @@ WatershedRowsOfTask(const Box & box)
   return std::max<std::int64_t>(1, WatershedTaskVoxels / std::max<std::int64_t>(1, box.Extent(0)));
 }
 
-/** Whether positions and numbers of trees, and a bit beside, take 64 bits. */
-bool
-IsWideWatershed(const Box & box)
-{
-  return box.NumberOfVoxels() >= (std::int64_t{ 1 } << 31) - 8;
-}
-
 /** Offsets of a chunk's arrays in scratch. */
 struct WatershedScratch
 {
@@ -98,17 +91,6 @@ LeaveOutsideOfWatershed(const BufferView & mask, const Coordinates & index, std:
   });
 }
 
-std::uint64_t
-LargestWatershedLabel(PixelKind kind)
-{
-  return kind == PixelKind::Float32 ? std::uint64_t{ 1 } << 24
-         : kind == PixelKind::Float64
-           ? std::uint64_t{ 1 } << 53
-           : DispatchPixelKind(kind, [](auto pixel) {
-               return static_cast<std::uint64_t>(std::numeric_limits<decltype(pixel)>::max());
-             });
-}
-
 /** Makes voxels with a marker roots, the first of the row with the number `first`. */
 template <typename TId>
 void
@@ -116,7 +98,7 @@ TakeWatershedMarkers(const BufferView & markers, const Coordinates & index, std:
                      PixelKind kind, TId * parents)
 {
   const std::int64_t  begin = markers.Offset(index);
-  const std::uint64_t largest = LargestWatershedLabel(kind);
+  const std::uint64_t largest = GetLargestLabel(kind);
   DispatchPixelKind(markers.kind, [&](auto pixel) {
     const auto * const voxels = static_cast<const decltype(pixel) *>(markers.data) + begin;
     for (std::int64_t x = 0; x < n; ++x)
@@ -127,8 +109,7 @@ TakeWatershedMarkers(const BufferView & markers, const Coordinates & index, std:
         parents[x] = first + static_cast<TId>(x);
         if (!(label > 0) || static_cast<std::uint64_t>(label) > largest)
         {
-          throw Error("MarkerImage: the label " + std::to_string(label) + " is not one of " + PixelKindName(kind) +
-                      ", 1 to " + std::to_string(largest));
+          ThrowWrongMarker(std::to_string(label), kind);
         }
       }
     }
@@ -1265,15 +1246,7 @@ std::size_t
 WatershedScratchBytes(const Operation & operation, const ChunkShape & shape)
 {
   WatershedOperation watershed = static_cast<const WatershedOperation &>(operation);
-  Box                box = shape.outputBox;
-  // As much for all chunks of an extent, wherever they lie: as if they had other chunks on both sides.
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    const std::int64_t shift = box.Extent(a) < watershed.image[a] ? 1 : 0;
-    box.lower[a] += shift;
-    box.upper[a] += shift;
-    watershed.image[a] += 2 * shift;
-  }
+  const Box          box = SurroundWatershedChunk(watershed, shape.outputBox);
   return WatershedScratch(watershed, box).bytes + (watershed.isBlock ? 0 : BytesToJoinChunks(shape.image, box));
 }
 
