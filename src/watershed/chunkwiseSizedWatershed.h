@@ -66,7 +66,7 @@ public:
   std::string
   GetObjectionToDevices() const override
   {
-    return watershed.GetObjectionToDevices();
+    return "minima of an area or a volume are found by the CPU alone";
   }
 };
 
