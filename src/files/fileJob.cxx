@@ -83,7 +83,8 @@ IdentifyInput(const std::string & name, const FileSource & source)
   std::vector<std::filesystem::path> files = source.GetFiles();
   if (IsZarr(name))
   {
-    files.emplace_back(name); // all chunks, too
+    // The folder of the array, with all its chunks: other images may come into the group meanwhile.
+    files.front() = files.back().parent_path();
   }
   std::string text;
   for (const auto & file : files)

@@ -24,6 +24,7 @@ CASES = {
     "chunks": (*SLOW, "--zarr=0.4,chunks=16x16x4"),
     "region": (*SLOW, SHARDS, "--region=5,6,7,40,41,80"),
     "memory": ("bilateral", "--sigma=2", "--range-sigma=9000", "--threads=2", "--memory=96M", SHARDS + ",pyramid=max"),
+    "channels": (*SLOW, SHARDS.replace("32x32x4", "32x32x8")),
     "sequence": ("sequence", "--step=median --radius 3", "--step=gaussian --sigma 1", "--divisions=24", "--threads=1", SHARDS),
 }
 
@@ -39,12 +40,13 @@ class Resume(ProgramTest):
         # A part without any voxels has no chunks.
         values[: len(values) // 8] = array.array("H", bytes(2 * (len(values) // 8)))
         self.source = write(self.folder / "in.mha", Image(SIZE, "uint16", values))
+        self.channels = write(self.folder / "channels.mha", Image((64, 20, SIZE[2]), "uint16", values), more="ElementNumberOfChannels = 3\n")
         self.out = self.folder / "out.ome.zarr"
         self.unfinished = self.folder / ".out.ome.zarr.unfinished"
 
     def words(self, case):
         name, *options = CASES[case]
-        return (name, self.source, self.out, *options)
+        return (name, self.channels if case == "channels" else self.source, self.out, *options)
 
     def whole(self, case):
         """The store of a run that nobody ends, and its seconds."""
@@ -79,11 +81,11 @@ class Resume(ProgramTest):
         self.assertEqual(contents(self.out), store)
         # A process that is killed while it removes its folder may leave an empty one.
         left = [path for path in self.folder.iterdir() if not path.name.startswith(".") or any(path.iterdir())]
-        self.assertEqual(sorted(path.name for path in left), ["in.mha", "out.ome.zarr"])
+        self.assertEqual(sorted(path.name for path in left), ["channels.mha", "in.mha", "out.ome.zarr"])
 
     def test_random_moments(self):
         generator = random.Random(5)
-        for case in CASES if EXHAUSTIVE else ("levels", "region"):
+        for case in CASES if EXHAUSTIVE else ("levels", "region", "channels"):
             store, seconds = self.whole(case)
             kills, resumed = 0, 0
             while kills < KILLS:
@@ -117,7 +119,7 @@ class Resume(ProgramTest):
             shutil.rmtree(self.out)
         # A shard that is larger than files may be, or a failure before any plane is written.
         self.assert_failed(run(*self.words("shards"), "--resume", preexec_fn=limit_files(2000)))
-        self.assertEqual(files_of(self.folder), ["in.mha"])
+        self.assertEqual(files_of(self.folder), ["channels.mha", "in.mha"])
 
     def test_other_runs_are_refused(self):
         self.end_early("shards")
@@ -136,7 +138,7 @@ class Resume(ProgramTest):
             with self.subTest(named=named, words=words[0]):
                 result = run(*words, "--resume")
                 self.assert_failed(result, [named, "remove", self.unfinished.name])
-                self.assertEqual(files_of(self.folder), [*before, "other.mha"])
+                self.assertEqual(files_of(self.folder), sorted([*before, "other.mha"]))
         os.utime(self.source)
         self.assert_failed(run(*self.words("shards"), "--resume"), ["other values of: IN;"])
         # Without --resume nothing is taken, and nothing lost.
