@@ -943,6 +943,59 @@ TEST(Resample, FieldsAreInPhysicalUnits)
   refuse(alone, "it must be given with Displacements");
 }
 
+/** As devices have it: a copy of the vectors that a box needs moves its voxels by the same bits. */
+TEST(Resample, PartsOfFieldsMoveVoxelsAsTheWholeFieldDoes)
+{
+  std::mt19937 random(19);
+  for (int trial = 0; trial < 300; ++trial)
+  {
+    const auto   operation = RandomGrid(random, 20);
+    const auto   field = RandomField(random, operation->output);
+    const Box    box = RandomRegion(random, operation->output);
+    auto         moves = field->GetMoves();
+    const auto   all = moves;
+    Coordinates  part = Coordinates::Filled(1);
+    std::int64_t last[3];
+    field->GetPart(box.lower, box.upper, moves.lower, last);
+    for (int i = 0; i < 3; ++i)
+    {
+      part[i] = last[i] - moves.lower[i] + 1;
+      ASSERT_GE(part[i], 1);
+      ASSERT_LE(part[i], field->CountMostOfPart(i, box.Extents()));
+    }
+    std::vector<double> copies[3];
+    for (int k = 0; k < all.components; ++k)
+    {
+      for (std::int64_t z = 0; z < part[2]; ++z)
+      {
+        for (std::int64_t y = 0; y < part[1]; ++y)
+        {
+          const double * const row = all.vectors[k] + moves.lower[0] + (moves.lower[1] + y) * all.stride[1] +
+                                     (moves.lower[2] + z) * all.stride[2];
+          copies[k].insert(copies[k].end(), row, row + part[0]);
+        }
+      }
+      moves.vectors[k] = copies[k].data();
+    }
+    moves.stride[1] = part[0];
+    moves.stride[2] = part[0] * part[1];
+    for (Coordinates at = box.lower; at[2] < box.upper[2]; ++at[2])
+    {
+      for (at[1] = box.lower[1]; at[1] < box.upper[1]; ++at[1])
+      {
+        for (at[0] = box.lower[0]; at[0] < box.upper[0]; ++at[0])
+        {
+          double found[3];
+          double expected[3];
+          moves.FindVector(at, found);
+          all.FindVector(at, expected);
+          ASSERT_EQ(std::memcmp(found, expected, sizeof(found)), 0) << ToString(at);
+        }
+      }
+    }
+  }
+}
+
 TEST(Resample, NeedsWhatVoxelsWithinAChunkAreMovedTo)
 {
   // The corners of the chunk stay, one voxel within it is moved far.
