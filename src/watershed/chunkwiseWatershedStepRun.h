@@ -149,12 +149,7 @@ public:
     {
       this->template ForEach<&Chunk::LowerBorder>(voxels);
     }
-    if (!this->JoinTrees(border, trees))
-    {
-      return false;
-    }
-    this->template ForEach<&Chunk::Settle>(voxels);
-    return true;
+    return this->JoinTrees(border, trees);
   }
 
   void
@@ -166,6 +161,12 @@ public:
     m_Chunk.nodes = reinterpret_cast<WatershedNode *>(summary + layout.nodes);
     m_Chunk.edges = reinterpret_cast<WatershedEdge *>(summary + layout.edges);
     m_Chunk.counts = reinterpret_cast<std::uint32_t *>(summary + layout.counts);
+    // Edges name the trees of the border that these rounds join.
+    this->template ForEach<&Chunk::Settle>(m_Scratch.voxels);
+    if (!m_Operation.hasMarkers)
+    {
+      this->FindMinima(0);
+    }
     this->template ForEach<&Chunk::WriteNode>(m_Chunk.border.voxels);
     m_Chunk.keepsEdges = true;
     if (!this->JoinTrees(0, m_Chunk.border.voxels))
@@ -176,7 +177,6 @@ public:
     m_Runner.CopyOnDevice(summary, &m_Chunk.counters->edges, sizeof(edges));
     if (!m_Operation.hasMarkers)
     {
-      this->FindMinima(0);
       this->template ForEach<&Chunk::CountRow>(layout.rows);
       this->template ForEach<&Chunk::RankNode>(m_Chunk.border.voxels);
       this->template ForEach<&Chunk::RankEdge>(edges);

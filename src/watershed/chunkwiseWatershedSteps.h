@@ -224,10 +224,12 @@ struct WatershedChunk
     depthOfIntegers = depth.whole;
     const Coordinates dense = DenseStrides(box.Extents());
     std::copy(dense.axis, dense.axis + MaxDimension, stride);
+    std::int64_t below = 1;
     for (const int axis : operation.axes)
     {
       extentOf[numberOfAxes] = static_cast<TId>(box.Extent(axis));
-      strideOf[numberOfAxes++] = static_cast<TId>(stride[axis]);
+      skipOf[numberOfAxes++] = static_cast<TId>(stride[axis] / below);
+      below = stride[axis] * box.Extent(axis);
     }
     for (const Coordinates & offset : operation.GetOffsets())
     {
@@ -236,7 +238,7 @@ struct WatershedChunk
       for (std::size_t i = 0; i < operation.axes.size(); ++i)
       {
         const std::int64_t step = offset[operation.axes[i]];
-        neighbor.delta = static_cast<TId>(neighbor.delta + static_cast<TId>(step) * strideOf[i]);
+        neighbor.delta = static_cast<TId>(neighbor.delta + static_cast<TId>(step * stride[operation.axes[i]]));
         neighbor.faces = static_cast<std::uint8_t>(neighbor.faces | (step < 0 ? 1 : step > 0 ? 2 : 0) << 2 * i);
       }
     }
@@ -249,9 +251,10 @@ struct WatershedChunk
   std::int64_t    stride[MaxDimension];
   Neighbor        neighbors[MostNeighbors];
   int             numberOfNeighbors{ 0 };
-  /** The axes along which voxels have neighbors. */
+  /** The axes along which voxels have neighbors, and the product of extents of axes between one and the one before it.
+   */
   TId           extentOf[MaxSpatialAxes];
-  TId           strideOf[MaxSpatialAxes];
+  TId           skipOf[MaxSpatialAxes];
   int           numberOfAxes{ 0 };
   const void *  input{ nullptr };
   PixelKind     inputKind;
@@ -368,7 +371,9 @@ struct WatershedChunk
     unsigned int faces = 0;
     for (int i = 0; i < numberOfAxes; ++i)
     {
-      const TId at = static_cast<TId>(v / strideOf[i] % extentOf[i]);
+      const TId rest = static_cast<TId>(skipOf[i] == 1 ? v : v / skipOf[i]);
+      v = static_cast<TId>(rest / extentOf[i]);
+      const TId at = static_cast<TId>(rest - v * extentOf[i]);
       faces |= (at == 0 ? 1u : 0u) << 2 * i | (at + 1 == extentOf[i] ? 2u : 0u) << 2 * i;
     }
     return faces;
@@ -744,7 +749,7 @@ struct WatershedChunk
       Lower(TreeOf(final), LoadRelaxed(lows[i]));
     }
   }
-  /** The last step of the rounds: the parent of a voxel is its root or tree. */
+  /** Makes the root or tree of a voxel its parent. */
   CHUNKWISE_HOST_DEVICE void
   Settle(std::int64_t i)
   {
@@ -830,7 +835,7 @@ struct WatershedChunk
   CHUNKWISE_HOST_DEVICE void
   MarkMinimum(std::int64_t i)
   {
-    if (parents[i] == static_cast<TId>(i))
+    if (CodeOf(static_cast<TId>(i)) == static_cast<TId>(i))
     {
       SetBitsRelaxed(minima[i / WordBits], std::uint32_t{ 1 } << i % WordBits);
     }
@@ -879,7 +884,7 @@ struct WatershedChunk
   WriteLabel(std::int64_t i)
   {
     const TId     v = static_cast<TId>(i);
-    const TId     own = parents[v];
+    const TId     own = CodeOf(v);
     std::uint64_t label = LabelOf(own);
     if (drawsLines && label != 0)
     {
@@ -889,7 +894,7 @@ struct WatershedChunk
       {
         if ((neighbors[k].faces & faces) == 0)
         {
-          const TId           other = parents[static_cast<TId>(v + neighbors[k].delta)];
+          const TId           other = CodeOf(static_cast<TId>(v + neighbors[k].delta));
           const std::uint64_t beside = other != own ? LabelOf(other) : 0;
           isLine = beside != 0 && beside < label;
         }

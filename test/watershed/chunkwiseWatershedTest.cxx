@@ -7,6 +7,7 @@
 #include "chunkwiseWatershedOracle.h"
 #include "chunkwiseWatershedStepRun.h"
 
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -275,6 +276,7 @@ template <typename TIn, typename TMarker, typename TOut>
 void
 Watersheds::TryAnyWatershed(std::mt19937 & random, int trials, int extent)
 {
+  trials /= IsOnDevice() ? 2 : 1;
   Manager & manager = GetManager();
   int       chunked = 0;
   int       inBlocks = 0;
@@ -390,6 +392,56 @@ TEST_P(Watersheds, OfLargerImagesAreThoseOfTheDefinition)
     }
     EXPECT_GT(numbersOfBlocks.size(), 4u);
     EXPECT_GT(*numbersOfBlocks.rbegin(), 9);
+  }
+}
+
+/** Plateaus, noise, long ways down, long chains of basins: a device gives what the CPU gives. */
+TEST_P(Watersheds, OfHardImagesAreThoseOfTheCpu)
+{
+  const std::int64_t n = GetParam() == Place::Cuda ? 150 : 24;
+  std::mt19937       random(3);
+  const std::pair<Coordinates, std::function<std::uint32_t(std::int64_t, std::int64_t, std::int64_t)>> images[] = {
+    { { { n, n, n, 1, 1 } }, [](std::int64_t, std::int64_t, std::int64_t) { return 7u; } },
+    { { { n, n, n, 1, 1 } }, [&](std::int64_t, std::int64_t, std::int64_t) { return random() % 256; } },
+    { { { n, n, n, 1, 1 } }, [&](std::int64_t, std::int64_t, std::int64_t) { return random() % 2; } },
+    { { { n, n, n, 1, 1 } }, [](std::int64_t x, std::int64_t y, std::int64_t z) { return (x + y + z) / 3; } },
+    // A valley that goes to and fro, and down.
+    { { { n * n, n, 1, 1, 1 } },
+      [n](std::int64_t x, std::int64_t y, std::int64_t) {
+        const std::int64_t                                                                             turn = y / 2 % 2 == 0 ? n * n - 1 : 0;
+        const std::int64_t                                                                             along = y % 2 == 0 ? std::abs(turn - x) : x == turn ? -1 : n * n * n;
+        return along + (n - y / 2) * (n * n + 1);
+      } },
+    // Saddles that become lower from basin to basin.
+    { { { n * n * n, 1, 1, 1, 1 } },
+      [n](std::int64_t x, std::int64_t, std::int64_t) { return x % 2 == 0 ? 0 : 2 * n * n * n - x; } },
+  };
+  for (const auto & [extent, value] : images)
+  {
+    std::vector<std::uint32_t> voxels;
+    ForEachIndex(Box::FromExtent(extent),
+                 [&, &valueOf = value](const Coordinates & at) { voxels.push_back(valueOf(at[0], at[1], at[2])); });
+    for (const int trial : { 0, 1, 2 })
+    {
+      std::vector<std::uint16_t> markers(voxels.size());
+      for (std::size_t marker = 1; marker < (trial == 0 ? 2 : 20); ++marker)
+      {
+        markers[random() % markers.size()] = static_cast<std::uint16_t>(marker);
+      }
+      auto operation = std::make_shared<WatershedOperation>();
+      operation->image = extent;
+      operation->inputKind = PixelKind::UInt32;
+      operation->hasMarkers = trial < 2;
+      operation->connectivity = trial == 1 ? 3 : 1;
+      WatershedTrial<std::uint32_t, std::uint16_t, std::uint32_t> t(operation, voxels, markers);
+      this->SetBudget(t.request, 0);
+      this->GetManager().Execute(t.request);
+      const std::vector<std::uint32_t> labels = t.output;
+      t.request.backend = BackendChoice::CPU;
+      this->GetManager().Execute(t.request);
+      ASSERT_TRUE(labels == t.output) << operation->GetKey() << ", trial " << trial;
+      EXPECT_GT(*std::max_element(labels.begin(), labels.end()), 0u);
+    }
   }
 }
 
