@@ -121,6 +121,8 @@ def test_minima_are_merged_by_size_in_floating_point_and_in_masks():
     np.testing.assert_array_equal(chunkwise.watershed(image, area=2), [1, 1, 1, 1, 1, 1, 1, 0, 2, 2, 2, 2])
     np.testing.assert_array_equal(chunkwise.watershed(image, volume=9), [1, 1, 1, 1, 2, 2, 2, 0, 3, 3, 3, 3])
     np.testing.assert_array_equal(chunkwise.watershed(image, volume=9.5), [1, 1, 1, 1, 1, 1, 1, 0, 2, 2, 2, 2])
+    # -0 and 0 are one level.
+    np.testing.assert_array_equal(chunkwise.watershed(np.array([-0.0, -0.0, 0, -0.0, -0.0], np.float32), area=2), [1] * 5)
     mask = image != 9
     np.testing.assert_array_equal(chunkwise.watershed(image, mask=mask, area=9), [1, 1, 1, 1, 0, 2, 0, 0, 3, 3, 3, 3])
 

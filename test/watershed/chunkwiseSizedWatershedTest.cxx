@@ -340,6 +340,15 @@ TEST_F(SizedWatersheds, TakeTheMemoryThatTheySayIsEnough)
   t.Run(manager, 1000);
   EXPECT_EQ(t.refused, 1);
   t.Expect(expected, "least");
+  // A part of the labels takes the whole image.
+  t.request.region.upper[2] = 7;
+  const auto end = static_cast<std::ptrdiff_t>(t.request.region.NumberOfVoxels());
+  t.Run(manager, 1000);
+  EXPECT_TRUE(std::equal(t.output.begin(), t.output.begin() + end, expected.begin()));
+  EXPECT_EQ(std::count(t.output.begin() + end, t.output.end(), 77U), 24000 - end);
+  t.refused = 0;
+  t.request.region = t.request.image;
+  t.Run(manager, 1000);
   EXPECT_EQ(manager.MakePlanFor(t.request).deviceBytes, t.request.budgets.host);
   --t.request.budgets.host;
   EXPECT_THROW(manager.Execute(t.request), BudgetError);
