@@ -7,6 +7,7 @@ itk_module(Chunkwise
   TEST_DEPENDS
     ITKTestKernel
     ITKGoogleTest
+    ITKAnisotropicSmoothing
     ITKConvolution
     ITKDisplacementField
     ITKDistanceMap

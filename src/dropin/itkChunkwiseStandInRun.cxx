@@ -2,6 +2,8 @@
 #include "itkChunkwiseStandInRun.h"
 
 #include "chunkwiseError.h"
+#include "chunkwisePartMonitor.h"
+#include "chunkwiseStatistics.h"
 #include "itkChunkwiseExecutor.h"
 #include "itkChunkwiseGeometry.h"
 #include "itkChunkwiseMonitor.h"
@@ -302,7 +304,14 @@ ChunkwiseStandInRun::Compute(const chunkwise::BufferView & output)
 
   try
   {
-    m_Backend = chunkwise::Manager::GetGlobal().Execute(request, &monitor).backend;
+    if (m_Task.iterationsOfGradient > 0)
+    {
+      this->Diffuse(request, monitor);
+    }
+    else
+    {
+      m_Backend = chunkwise::Manager::GetGlobal().Execute(request, &monitor).backend;
+    }
   }
   catch (const chunkwise::Aborted &)
   {
@@ -328,6 +337,34 @@ ChunkwiseStandInRun::Compute(const chunkwise::BufferView & output)
     output.kind == chunkwise::PixelKind::Float32
       ? DivideByOneLess<float>(executor, output, region, m_Task.radius, whole, isCut)
       : DivideByOneLess<double>(executor, output, region, m_Task.radius, whole, isCut);
+  }
+}
+
+void
+ChunkwiseStandInRun::Diffuse(chunkwise::ExecutionRequest & request, chunkwise::Monitor & monitor)
+{
+  auto &                      manager = chunkwise::Manager::GetGlobal();
+  const auto &                magnitude = *chunkwise::GetFilter(m_Task.filter).FindParameter("GradientMagnitude");
+  const std::int64_t          together = m_Task.iterationsOfGradient;
+  std::int64_t                runs = (m_Task.iterations + together - 1) / together;
+  const auto                  all = static_cast<double>(2 * runs);
+  chunkwise::FilterParameters parameters = m_Task.parameters;
+  // The last run writes the output, the one before the other image, and so on.
+  const chunkwise::BufferView output = request.output;
+  chunkwise::BufferView       other = chunkwise::DenseView(nullptr, output.kind, request.image);
+  std::vector<char>           memory(runs > 1 ? other.NumberOfBytes() : 0);
+  other.data = memory.data();
+  for (std::int64_t left = m_Task.iterations; left > 0; left -= together)
+  {
+    const auto             done = all - static_cast<double>(2 * runs);
+    chunkwise::PartMonitor whole(&monitor, done / all, (done + 1) / all);
+    chunkwise::PartMonitor part(&monitor, (done + 1) / all, (done + 2) / all);
+    parameters.SetReal("GradientMagnitude", chunkwise::EstimateParameter(manager, request, magnitude, &whole).at(0));
+    parameters.SetInteger("Iterations", std::min(left, together));
+    request.operation = chunkwise::MakeFilterOperation(m_Task.filter, parameters, m_Images.image);
+    request.output = --runs % 2 == 0 ? output : other;
+    m_Backend = manager.Execute(request, &part).backend;
+    request.inputs[0] = request.output;
   }
 }
 

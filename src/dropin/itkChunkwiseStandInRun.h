@@ -3,6 +3,7 @@
 #define itkChunkwiseStandInRun_h
 
 #include "chunkwiseFilters.h"
+#include "chunkwiseManager.h"
 #include "itkChunkwiseDropIn.h"
 #include "itkProcessObject.h"
 
@@ -46,6 +47,10 @@ struct ChunkwiseStandInTask
   /** For standard deviations: the divisor is n - 1; n counts the voxels of the box of this radius that are inside. */
   bool                   divisorIsLessOne{ false };
   chunkwise::Coordinates radius{};
+
+  /** Diffusion that takes the image's gradient magnitude anew after so many of its iterations; 0: it does not. */
+  std::int64_t iterations{ 0 };
+  std::int64_t iterationsOfGradient{ 0 };
 
   void
   Refuse(const std::string & why)
@@ -104,6 +109,9 @@ public:
 private:
   void
   Compute(const chunkwise::BufferView & output);
+  /** Runs of one gradient magnitude, one after the other. */
+  void
+  Diffuse(chunkwise::ExecutionRequest & request, chunkwise::Monitor & monitor);
 
   ProcessObject &                             m_Filter;
   std::chrono::steady_clock::time_point       m_Begin{ std::chrono::steady_clock::now() };

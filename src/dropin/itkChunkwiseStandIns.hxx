@@ -3,6 +3,7 @@
 #define itkChunkwiseStandIns_hxx
 
 #include "itkChunkwiseBoxTasks.h"
+#include "itkChunkwiseDiffusionTasks.h"
 #include "itkChunkwiseDistanceTasks.h"
 #include "itkChunkwiseLinearTasks.h"
 #include "itkChunkwiseMorphologyTasks.h"
@@ -59,6 +60,13 @@ AddChunkwiseStandInsOfImage(ChunkwiseOverrides & overrides)
   {
     AddChunkwiseStandIn<BoxSigmaImageFilter<TImage, TImage>>(overrides, "BoxSigmaImageFilter");
     AddChunkwiseStandIn<NoiseImageFilter<TImage, TImage>>(overrides, "NoiseImageFilter");
+    if constexpr (n == 3)
+    {
+      AddChunkwiseStandIn<GradientAnisotropicDiffusionImageFilter<TImage, TImage>>(
+        overrides, "GradientAnisotropicDiffusionImageFilter");
+      AddChunkwiseStandIn<CurvatureAnisotropicDiffusionImageFilter<TImage, TImage>>(
+        overrides, "CurvatureAnisotropicDiffusionImageFilter");
+    }
   }
 }
 

@@ -9,9 +9,11 @@
 #include "itkCommand.h"
 #include "itkConstantBoundaryCondition.h"
 #include "itkConvolutionImageFilter.h"
+#include "itkCurvatureAnisotropicDiffusionImageFilter.h"
 #include "itkDiscreteGaussianImageFilter.h"
 #include "itkFFTConvolutionImageFilter.h"
 #include "itkFlatStructuringElement.h"
+#include "itkGradientAnisotropicDiffusionImageFilter.h"
 #include "itkGrayscaleDilateImageFilter.h"
 #include "itkGrayscaleErodeImageFilter.h"
 #include "itkGrayscaleMorphologicalClosingImageFilter.h"
@@ -828,6 +830,46 @@ TYPED_TEST(DropInOfDistances, AreThoseOfItkWithinTheTolerance)
     filter.SetInput(image);
   };
   EXPECT_NE((Compare<Filter>(this->m_Random, empty, 0.0, false)), "");
+}
+
+template <typename TFilter>
+void
+CompareDiffusion(std::mt19937 & random)
+{
+  using Input = typename TFilter::InputImageType;
+  const auto configure = [](TFilter & filter, std::mt19937 & same) {
+    const auto image = MakeRandomImage<Input>(RandomRegion<Input>(same, 2), same(), -100, 100);
+    auto       spacing = image->GetSpacing();
+    spacing[0] = 0.75;
+    image->SetSpacing(spacing);
+    filter.SetInput(image);
+    filter.SetNumberOfIterations(1 + same() % 5);
+    filter.SetTimeStep(0.03);
+    filter.SetConductanceParameter(0.5 + 0.5 * static_cast<double>(same() % 4));
+    filter.SetConductanceScalingUpdateInterval(1 + same() % 3);
+    filter.SetUseImageSpacing(same() % 2);
+    if (same() % 3 == 0)
+    {
+      filter.SetFixedAverageGradientMagnitude(same() % 2 ? 1.0 : 40.0);
+    }
+  };
+  for (int trial = 0; trial < 16; ++trial)
+  {
+    EXPECT_EQ((Compare<TFilter>(random, configure, 0.01, false)), "");
+  }
+  const auto unstable = [&](TFilter & filter, std::mt19937 & same) {
+    configure(filter, same);
+    filter.SetTimeStep(0.5);
+    itk::Object::GlobalWarningDisplayOff();
+  };
+  EXPECT_NE((Compare<TFilter>(random, unstable, 0.0, false)), "");
+  itk::Object::GlobalWarningDisplayOn();
+}
+
+TEST_F(DropInFast, DiffusionIsThatOfItkWithinTheTolerance)
+{
+  CompareDiffusion<itk::GradientAnisotropicDiffusionImageFilter<Float3, Float3>>(m_Random);
+  CompareDiffusion<itk::CurvatureAnisotropicDiffusionImageFilter<Float3, Float3>>(m_Random);
 }
 
 /** A convolution with any kernel whose weights' magnitudes have a sum of at most 1, or one that is to be normalized. */
