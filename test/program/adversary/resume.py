@@ -13,19 +13,20 @@ import time
 from adversary import support
 from adversary.support import EXHAUSTIVE, Image, ProgramTest, files_of, limit_files, own_mounts, run, write
 
-SIZE = (64, 60, 96)
+# Longer than 256 voxels, so that there are levels.
+SIZE = (40, 36, 288)
 KILLS = 100 if EXHAUSTIVE else 5
 # The computation takes most of the time, so that a signal can meet a run anywhere.
-SLOW = ("median", "--radius=4", "--threads=1", "--divisions=24")
+SLOW = ("median", "--radius=4", "--threads=1", "--divisions=72")
 SHARDS = "--zarr=chunks=16x16x4,shards=32x32x4"
 CASES = {
     "shards": (*SLOW, SHARDS),
     "levels": (*SLOW, SHARDS + ",pyramid=mean"),
     "chunks": (*SLOW, "--zarr=0.4,chunks=16x16x4"),
-    "region": (*SLOW, SHARDS, "--region=5,6,7,40,41,80"),
-    "memory": ("bilateral", "--sigma=2", "--range-sigma=9000", "--threads=2", "--memory=96M", SHARDS + ",pyramid=max"),
+    "region": (*SLOW, SHARDS, "--region=5,6,7,30,25,270"),
+    "memory": ("bilateral", "--sigma=2", "--range-sigma=9000", "--threads=2", "--memory=96M", "--divisions=72", SHARDS + ",pyramid=max"),
     "channels": (*SLOW, SHARDS.replace("32x32x4", "32x32x8")),
-    "sequence": ("sequence", "--step=median --radius 3", "--step=gaussian --sigma 1", "--divisions=24", "--threads=1", SHARDS),
+    "sequence": ("sequence", "--step=median --radius 3", "--step=gaussian --sigma 1", "--divisions=72", "--threads=1", SHARDS),
 }
 
 
@@ -40,7 +41,7 @@ class Resume(ProgramTest):
         # A part without any voxels has no chunks.
         values[: len(values) // 8] = array.array("H", bytes(2 * (len(values) // 8)))
         self.source = write(self.folder / "in.mha", Image(SIZE, "uint16", values))
-        self.channels = write(self.folder / "channels.mha", Image((64, 20, SIZE[2]), "uint16", values), more="ElementNumberOfChannels = 3\n")
+        self.channels = write(self.folder / "channels.mha", Image((SIZE[0], SIZE[1] // 3, SIZE[2]), "uint16", values), more="ElementNumberOfChannels = 3\n")
         self.out = self.folder / "out.ome.zarr"
         self.unfinished = self.folder / ".out.ome.zarr.unfinished"
 
@@ -110,6 +111,7 @@ class Resume(ProgramTest):
 
     def test_signals_and_failures_keep_what_is_written(self):
         store, _ = self.whole("levels")
+        self.assertIn("1/zarr.json", store)
         for number in (signal.SIGINT, signal.SIGTERM):
             self.end_early("levels", 0.3, number)
             # A whole store is replaced as a whole.
