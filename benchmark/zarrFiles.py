@@ -29,7 +29,7 @@ LAYOUT = "chunks=128x128x32,shards=1024x1024x32,codec=zstd:3"
 TURN = "0.99985,-0.01745,0,18,0.01745,0.99985,0,-17.7,0,0,1,0.3"
 OURS = {
     "identity": ["identity", f"--zarr={LAYOUT}"],
-    "identity with 5 levels": ["identity", f"--zarr={LAYOUT},pyramid=mean"],
+    "identity with its levels": ["identity", f"--zarr={LAYOUT},pyramid=mean"],
     "gaussian --sigma 2": ["gaussian", "--sigma=2", f"--zarr={LAYOUT}"],
     "resample, turned by a degree, linear": ["resample", f"--affine={TURN}", f"--zarr={LAYOUT}"],
 }
@@ -135,7 +135,7 @@ def main():
     # The name, the limit and what a run may take of that.
     copies = min(("tensorstore", "zarr"), key=seconds.get)
     limits = {"identity": (f"a copy by {copies}", seconds[copies], "limit*1.1"),
-              "identity with 5 levels": ("the same without levels", seconds["identity"], "limit*1.15")}
+              "identity with its levels": ("the same without levels", seconds["identity"], "limit*1.15")}
     rows = []
     for row in OURS:
         name, limit, target = "our copy", seconds["identity"], ""
