@@ -25,7 +25,6 @@ AddSmoothingMask(FilterDescription & row)
   outside.option = "outside-value";
   outside.type = ParameterType::PixelValue;
   outside.help = "Result of voxels outside the mask; by default their own value";
-  outside.exampleText = "0";
   row.parameters.push_back(outside);
 }
 

@@ -26,7 +26,7 @@ GROUPS = ("Images", "Parameters", "Edge and missing values", "Advanced parameter
 
 # Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
 # that has any weight beside its center.
-DEPEND = {("hessian", "number"), ("resample", "scale"), ("resample", "noPrefilter"), ("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"), ("derivative", "sigma"), ("gradient", "sigma"), ("hessian", "sigma"), ("structure-tensor", "number"), ("structure-tensor", "sigma"), ("vesselness", "scales"),
+DEPEND = {("hessian", "number"), ("resample", "scale"), ("resample", "noPrefilter"), ("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"), ("derivative", "sigma"), ("gradient", "sigma"), ("hessian", "sigma"), ("structure-tensor", "number"), ("structure-tensor", "sigma"), ("vesselness", "scales"), ("coherence-diffusion", "sigma"),
           ("distance", "insidePositive")}
 
 
