@@ -7,6 +7,8 @@
 
 #if defined(__SSE2__)
 #  include <immintrin.h>
+#elif defined(__aarch64__)
+#  include <arm_neon.h>
 #endif
 
 namespace chunkwise
@@ -39,6 +41,15 @@ CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
   else
   {
     return _mm256_fmadd_pd(w, x, sum);
+  }
+#elif defined(__aarch64__)
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return vfmaq_f32(sum, w, x);
+  }
+  else
+  {
+    return vfmaq_f64(sum, w, x);
   }
 #else
   for (int i = 0; i < RealVector<TReal>::Width; ++i)
@@ -86,6 +97,15 @@ CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
   else
   {
     return _mm_sqrt_pd(x);
+  }
+#elif defined(__aarch64__)
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return vsqrtq_f32(x);
+  }
+  else
+  {
+    return vsqrtq_f64(x);
   }
 #else
   for (int i = 0; i < RealVector<TReal>::Width; ++i)

@@ -104,6 +104,57 @@ struct DoubleVector
     _mm256_storeu_pd(out, v);
   }
 };
+#elif defined(__aarch64__)
+struct FloatVector
+{
+  static constexpr std::int64_t Width = 4;
+  float32x4_t                   v;
+  static FloatVector
+  Zero()
+  {
+    return { vdupq_n_f32(0.0f) };
+  }
+  static FloatVector
+  Load(const float * x)
+  {
+    return { vld1q_f32(x) };
+  }
+  void
+  MultiplyAdd(float w, FloatVector x)
+  {
+    v = vfmaq_n_f32(v, x.v, w);
+  }
+  void
+  MultiplyAdd(float w, const float * x)
+  {
+    v = vfmaq_n_f32(v, vld1q_f32(x), w);
+  }
+  void
+  Store(float * out) const
+  {
+    vst1q_f32(out, v);
+  }
+};
+struct DoubleVector
+{
+  static constexpr std::int64_t Width = 2;
+  float64x2_t                   v;
+  static DoubleVector
+  Zero()
+  {
+    return { vdupq_n_f64(0.0) };
+  }
+  void
+  MultiplyAdd(double w, const double * x)
+  {
+    v = vfmaq_n_f64(v, vld1q_f64(x), w);
+  }
+  void
+  Store(double * out) const
+  {
+    vst1q_f64(out, v);
+  }
+};
 #else
 struct FloatVector
 {

@@ -5,6 +5,8 @@
 
 #if defined(__SSE2__)
 #  include <immintrin.h>
+#elif defined(__aarch64__)
+#  include <arm_neon.h>
 #endif
 
 namespace chunkwise
@@ -51,6 +53,8 @@ IsAny(const TMask & mask)
   return _mm256_movemask_epi8((__m256i)mask) != 0;
 #elif defined(__SSE2__)
   return _mm_movemask_epi8((__m128i)mask) != 0;
+#elif defined(__aarch64__)
+  return vmaxvq_u32((uint32x4_t)mask) != 0;
 #else
   bool any = false;
   for (unsigned int i = 0; i < sizeof(mask) / sizeof(mask[0]); ++i)

@@ -4,6 +4,8 @@
 
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
 #  include <immintrin.h>
+#elif defined(__aarch64__)
+#  include <arm_neon.h>
 #endif
 
 namespace chunkwise
