@@ -7,20 +7,13 @@
 #include "chunkwiseCpuPatchImplementation.h"
 #include "chunkwiseCpuRankTileImplementation.h"
 #include "chunkwiseCpuTogetherImplementation.h"
+#include "chunkwiseCpuVectors.h"
 #include "chunkwiseOrderedKey.h"
-
-#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
-#  include <immintrin.h>
-#elif defined(__aarch64__)
-#  include <arm_neon.h>
-#endif
 
 namespace chunkwise
 {
 namespace CHUNKWISE_CPU_LEVEL
 {
-
-#include "chunkwiseCpuVectors.h"
 
 inline float
 MultiplyAddOne(float w, float x, float sum)
@@ -34,74 +27,42 @@ MultiplyAddOne(double w, double x, double sum)
 }
 
 /** Voxels [i, i + VVectors vectors). */
-template <int VVectors, typename TAcc, typename TVector>
+template <int VVectors, typename TAcc>
 CHUNKWISE_ALWAYS_INLINE void
 WeighVectors(TAcc * out, const TAcc * const * rows, const TAcc * weights, std::int64_t taps, std::int64_t i)
 {
-  TVector sums[VVectors];
-#pragma GCC unroll 8
-  for (int k = 0; k < VVectors; ++k)
-  {
-    sums[k] = TVector::Zero();
-  }
+  using V = RealVector<TAcc>;
+  VectorOf<TAcc> sums[VVectors]{};
   for (std::int64_t t = 0; t < taps; ++t)
   {
+    const VectorOf<TAcc> weight = weights[t] - VectorOf<TAcc>{};
 #pragma GCC unroll 8
     for (int k = 0; k < VVectors; ++k)
     {
-      sums[k].MultiplyAdd(weights[t], rows[t] + i + k * TVector::Width);
+      sums[k] = Fuse<TAcc>(weight, V::Load(rows[t] + i + k * V::Width), sums[k]);
     }
   }
 #pragma GCC unroll 8
   for (int k = 0; k < VVectors; ++k)
   {
-    sums[k].Store(out + i + k * TVector::Width);
+    V::Store(out + i + k * V::Width, sums[k]);
   }
 }
 
-template <typename TAcc, typename TVector>
+template <typename TAcc>
 void
 Weigh(TAcc * __restrict out, const TAcc * const * rows, const TAcc * weights, std::int64_t taps, std::int64_t n)
 {
-  constexpr std::int64_t width = TVector::Width;
-  std::int64_t           i = 0;
+  constexpr std::int64_t width = RealVector<TAcc>::Width;
+  std::int64_t           i = n - n % width;
   // Enough independent chains to hide the latency of a multiply-add, and at the end as many as there are.
-  for (; i + 8 * width <= n; i += 8 * width)
-  {
-    WeighVectors<8, TAcc, TVector>(out, rows, weights, taps, i);
-  }
-  const std::int64_t rest = (n - i) / width;
-  switch (rest)
-  {
-    case 7:
-      WeighVectors<7, TAcc, TVector>(out, rows, weights, taps, i);
-      break;
-    case 6:
-      WeighVectors<6, TAcc, TVector>(out, rows, weights, taps, i);
-      break;
-    case 5:
-      WeighVectors<5, TAcc, TVector>(out, rows, weights, taps, i);
-      break;
-    case 4:
-      WeighVectors<4, TAcc, TVector>(out, rows, weights, taps, i);
-      break;
-    case 3:
-      WeighVectors<3, TAcc, TVector>(out, rows, weights, taps, i);
-      break;
-    case 2:
-      WeighVectors<2, TAcc, TVector>(out, rows, weights, taps, i);
-      break;
-    case 1:
-      WeighVectors<1, TAcc, TVector>(out, rows, weights, taps, i);
-      break;
-    default:
-      break;
-  }
-  i += rest * width;
+  ForEachVectors<8>(0, n / width, [&](std::int64_t first, auto vectors) {
+    WeighVectors<decltype(vectors)::value>(out, rows, weights, taps, first * width);
+  });
   if (i < n && n >= width)
   {
     // Some voxels once more, instead of the last ones one by one.
-    WeighVectors<1, TAcc, TVector>(out, rows, weights, taps, n - width);
+    WeighVectors<1>(out, rows, weights, taps, n - width);
     return;
   }
   for (; i < n; ++i)
@@ -576,12 +537,12 @@ IntegerRows()
   return rows;
 }
 
-template <typename TAcc, typename TVector>
+template <typename TAcc>
 RowFunctions<TAcc>
 RealRows()
 {
   RowFunctions<TAcc> rows = IntegerRows<TAcc>();
-  rows.weigh = Weigh<TAcc, TVector>;
+  rows.weigh = Weigh<TAcc>;
   rows.weighDifferences = WeighDifferences<TAcc>;
   rows.multiplyAdd = MultiplyAddRow<TAcc>;
   rows.weighTogether = WeighTogether<TAcc>;
@@ -823,8 +784,8 @@ MakeCpuLevel()
   level.int32 = IntegerRows<std::int32_t>();
   level.int64 = IntegerRows<std::int64_t>();
   level.int128 = IntegerRows<Int128>();
-  level.float32 = RealRows<float, FloatVector>();
-  level.float64 = RealRows<double, DoubleVector>();
+  level.float32 = RealRows<float>();
+  level.float64 = RealRows<double>();
   level.largest32 = JoiningRows<std::int32_t, Larger>();
   level.largest64 = JoiningRows<std::int64_t, Larger>();
   level.largest16 = JoiningRows<std::int16_t, Larger>();

@@ -2,119 +2,14 @@
 // Included after chunkwiseCpuPatchImplementation.h by chunkwiseCpuLevelFunctions.cxx and others, see there. Rows
 // that are made together, of which each row that they share is read once.
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuVectors.h"
 
 #include <utility>
-
-#if defined(__SSE2__)
-#  include <immintrin.h>
-#elif defined(__aarch64__)
-#  include <arm_neon.h>
-#endif
 
 namespace chunkwise
 {
 namespace CHUNKWISE_CPU_LEVEL
 {
-
-template <typename TReal>
-using VectorOf = typename RealVector<TReal>::Type;
-
-/** w x + sum, rounded once. */
-template <typename TReal>
-CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
-                        Fuse(VectorOf<TReal> w, VectorOf<TReal> x, VectorOf<TReal> sum)
-{
-#if defined(__AVX512F__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return _mm512_fmadd_ps(w, x, sum);
-  }
-  else
-  {
-    return _mm512_fmadd_pd(w, x, sum);
-  }
-#elif defined(__AVX2__) && defined(__FMA__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return _mm256_fmadd_ps(w, x, sum);
-  }
-  else
-  {
-    return _mm256_fmadd_pd(w, x, sum);
-  }
-#elif defined(__aarch64__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return vfmaq_f32(sum, w, x);
-  }
-  else
-  {
-    return vfmaq_f64(sum, w, x);
-  }
-#else
-  for (int i = 0; i < RealVector<TReal>::Width; ++i)
-  {
-    if constexpr (sizeof(TReal) == 4)
-    {
-      sum[i] = __builtin_fmaf(w[i], x[i], sum[i]);
-    }
-    else
-    {
-      sum[i] = __builtin_fma(w[i], x[i], sum[i]);
-    }
-  }
-  return sum;
-#endif
-}
-
-template <typename TReal>
-CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
-                        Root(VectorOf<TReal> x)
-{
-#if defined(__AVX512F__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return _mm512_sqrt_ps(x);
-  }
-  else
-  {
-    return _mm512_sqrt_pd(x);
-  }
-#elif defined(__AVX2__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return _mm256_sqrt_ps(x);
-  }
-  else
-  {
-    return _mm256_sqrt_pd(x);
-  }
-#elif defined(__SSE2__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return _mm_sqrt_ps(x);
-  }
-  else
-  {
-    return _mm_sqrt_pd(x);
-  }
-#elif defined(__aarch64__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return vsqrtq_f32(x);
-  }
-  else
-  {
-    return vsqrtq_f64(x);
-  }
-#else
-  for (int i = 0; i < RealVector<TReal>::Width; ++i)
-  {
-    x[i] = static_cast<TReal>(__builtin_sqrt(x[i]));
-  }
-  return x;
-#endif
-}
 
 /** Calls body(row, tap, result) for the rows that some of VCount results have as taps, ascending; a result that does
  * not have a row is left out. */

@@ -1,209 +1,154 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included in the namespace of a level, see chunkwiseCpuLevelFunctions.cxx: vectors of numbers of its instruction
-// set.
+// Vectors of numbers, for sources that are compiled once for each instruction set (chunkwiseCpuLevelFunctions.cxx).
+#ifndef chunkwiseCpuVectors_h
+#define chunkwiseCpuVectors_h
 
-#if defined(__AVX512F__)
-struct FloatVector
-{
-  static constexpr std::int64_t Width = 16;
-  __m512                        v;
-  static FloatVector
-  Zero()
-  {
-    return { _mm512_setzero_ps() };
-  }
-  static FloatVector
-  Load(const float * x)
-  {
-    return { _mm512_loadu_ps(x) };
-  }
-  void
-  MultiplyAdd(float w, FloatVector x)
-  {
-    v = _mm512_fmadd_ps(_mm512_set1_ps(w), x.v, v);
-  }
-  void
-  MultiplyAdd(float w, const float * x)
-  {
-    v = _mm512_fmadd_ps(_mm512_set1_ps(w), _mm512_loadu_ps(x), v);
-  }
-  void
-  Store(float * out) const
-  {
-    _mm512_storeu_ps(out, v);
-  }
-};
-struct DoubleVector
-{
-  static constexpr std::int64_t Width = 8;
-  __m512d                       v;
-  static DoubleVector
-  Zero()
-  {
-    return { _mm512_setzero_pd() };
-  }
-  void
-  MultiplyAdd(double w, const double * x)
-  {
-    v = _mm512_fmadd_pd(_mm512_set1_pd(w), _mm512_loadu_pd(x), v);
-  }
-  void
-  Store(double * out) const
-  {
-    _mm512_storeu_pd(out, v);
-  }
-};
-#elif defined(__AVX2__) && defined(__FMA__)
-struct FloatVector
-{
-  static constexpr std::int64_t Width = 8;
-  __m256                        v;
-  static FloatVector
-  Zero()
-  {
-    return { _mm256_setzero_ps() };
-  }
-  static FloatVector
-  Load(const float * x)
-  {
-    return { _mm256_loadu_ps(x) };
-  }
-  void
-  MultiplyAdd(float w, FloatVector x)
-  {
-    v = _mm256_fmadd_ps(_mm256_set1_ps(w), x.v, v);
-  }
-  void
-  MultiplyAdd(float w, const float * x)
-  {
-    v = _mm256_fmadd_ps(_mm256_set1_ps(w), _mm256_loadu_ps(x), v);
-  }
-  void
-  Store(float * out) const
-  {
-    _mm256_storeu_ps(out, v);
-  }
-};
-struct DoubleVector
-{
-  static constexpr std::int64_t Width = 4;
-  __m256d                       v;
-  static DoubleVector
-  Zero()
-  {
-    return { _mm256_setzero_pd() };
-  }
-  void
-  MultiplyAdd(double w, const double * x)
-  {
-    v = _mm256_fmadd_pd(_mm256_set1_pd(w), _mm256_loadu_pd(x), v);
-  }
-  void
-  Store(double * out) const
-  {
-    _mm256_storeu_pd(out, v);
-  }
-};
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseTypes.h"
+
+#if defined(__SSE2__)
+#  include <immintrin.h>
 #elif defined(__aarch64__)
-struct FloatVector
+#  include <arm_neon.h>
+#endif
+
+namespace chunkwise
 {
-  static constexpr std::int64_t Width = 4;
-  float32x4_t                   v;
-  static FloatVector
-  Zero()
-  {
-    return { vdupq_n_f32(0.0f) };
-  }
-  static FloatVector
-  Load(const float * x)
-  {
-    return { vld1q_f32(x) };
-  }
-  void
-  MultiplyAdd(float w, FloatVector x)
-  {
-    v = vfmaq_n_f32(v, x.v, w);
-  }
-  void
-  MultiplyAdd(float w, const float * x)
-  {
-    v = vfmaq_n_f32(v, vld1q_f32(x), w);
-  }
-  void
-  Store(float * out) const
-  {
-    vst1q_f32(out, v);
-  }
-};
-struct DoubleVector
+namespace CHUNKWISE_CPU_LEVEL
 {
-  static constexpr std::int64_t Width = 2;
-  float64x2_t                   v;
-  static DoubleVector
-  Zero()
-  {
-    return { vdupq_n_f64(0.0) };
-  }
-  void
-  MultiplyAdd(double w, const double * x)
-  {
-    v = vfmaq_n_f64(v, vld1q_f64(x), w);
-  }
-  void
-  Store(double * out) const
-  {
-    vst1q_f64(out, v);
-  }
-};
+
+/** As many numbers as a register has. */
+template <typename TReal>
+struct RealVector
+{
+#if defined(__AVX512F__)
+  static constexpr int Bytes = 64;
+#elif defined(__AVX2__)
+  static constexpr int Bytes = 32;
 #else
-struct FloatVector
-{
-  static constexpr std::int64_t Width = 1;
-  float                         v;
-  static FloatVector
-  Zero()
+  static constexpr int Bytes = 16;
+#endif
+  static constexpr std::int64_t Width = Bytes / static_cast<int>(sizeof(TReal));
+  using Type [[gnu::vector_size(Bytes)]] = TReal;
+  /** As many of them as floats, and their bits. */
+  using Float [[gnu::vector_size(Width * sizeof(float))]] = float;
+  using Bits [[gnu::vector_size(Width * sizeof(float))]] = std::uint32_t;
+
+  static CHUNKWISE_ALWAYS_INLINE Type
+  Load(const TReal * from)
   {
-    return { 0.0f };
+    Type v;
+    __builtin_memcpy(&v, from, sizeof(v));
+    return v;
   }
-  static FloatVector
-  Load(const float * x)
+  static CHUNKWISE_ALWAYS_INLINE void
+  Store(TReal * to, const Type & v)
   {
-    return { *x };
-  }
-  void
-  MultiplyAdd(float w, FloatVector x)
-  {
-    v = __builtin_fmaf(w, x.v, v);
-  }
-  void
-  MultiplyAdd(float w, const float * x)
-  {
-    v = __builtin_fmaf(w, *x, v);
-  }
-  void
-  Store(float * out) const
-  {
-    *out = v;
+    __builtin_memcpy(to, &v, sizeof(v));
   }
 };
-struct DoubleVector
+
+template <typename TReal>
+using VectorOf = typename RealVector<TReal>::Type;
+
+/** w x + sum, rounded once. */
+template <typename TReal>
+CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
+                        Fuse(VectorOf<TReal> w, VectorOf<TReal> x, VectorOf<TReal> sum)
 {
-  static constexpr std::int64_t Width = 1;
-  double                        v;
-  static DoubleVector
-  Zero()
+#if defined(__AVX512F__)
+  if constexpr (sizeof(TReal) == 4)
   {
-    return { 0.0 };
+    return _mm512_fmadd_ps(w, x, sum);
   }
-  void
-  MultiplyAdd(double w, const double * x)
+  else
   {
-    v = __builtin_fma(w, *x, v);
+    return _mm512_fmadd_pd(w, x, sum);
   }
-  void
-  Store(double * out) const
+#elif defined(__AVX2__) && defined(__FMA__)
+  if constexpr (sizeof(TReal) == 4)
   {
-    *out = v;
+    return _mm256_fmadd_ps(w, x, sum);
   }
-};
+  else
+  {
+    return _mm256_fmadd_pd(w, x, sum);
+  }
+#elif defined(__aarch64__)
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return vfmaq_f32(sum, w, x);
+  }
+  else
+  {
+    return vfmaq_f64(sum, w, x);
+  }
+#else
+  for (int i = 0; i < RealVector<TReal>::Width; ++i)
+  {
+    if constexpr (sizeof(TReal) == 4)
+    {
+      sum[i] = __builtin_fmaf(w[i], x[i], sum[i]);
+    }
+    else
+    {
+      sum[i] = __builtin_fma(w[i], x[i], sum[i]);
+    }
+  }
+  return sum;
+#endif
+}
+
+template <typename TReal>
+CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
+                        Root(VectorOf<TReal> x)
+{
+#if defined(__AVX512F__)
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return _mm512_sqrt_ps(x);
+  }
+  else
+  {
+    return _mm512_sqrt_pd(x);
+  }
+#elif defined(__AVX2__)
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return _mm256_sqrt_ps(x);
+  }
+  else
+  {
+    return _mm256_sqrt_pd(x);
+  }
+#elif defined(__SSE2__)
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return _mm_sqrt_ps(x);
+  }
+  else
+  {
+    return _mm_sqrt_pd(x);
+  }
+#elif defined(__aarch64__)
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return vsqrtq_f32(x);
+  }
+  else
+  {
+    return vsqrtq_f64(x);
+  }
+#else
+  for (int i = 0; i < RealVector<TReal>::Width; ++i)
+  {
+    x[i] = static_cast<TReal>(__builtin_sqrt(x[i]));
+  }
+  return x;
+#endif
+}
+
+} // namespace CHUNKWISE_CPU_LEVEL
+} // namespace chunkwise
+
 #endif

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Included by chunkwiseCpuLevelFunctions.cxx, see there. Rows of NonLocalMeansOperation.
+#include "chunkwiseCpuVectors.h"
 #include "chunkwisePatchWeight.h"
 
 #include <type_traits>
@@ -8,37 +9,6 @@ namespace chunkwise
 {
 namespace CHUNKWISE_CPU_LEVEL
 {
-
-/** As many numbers as a register has. */
-template <typename TReal>
-struct RealVector
-{
-#if defined(__AVX512F__)
-  static constexpr int Bytes = 64;
-#elif defined(__AVX2__)
-  static constexpr int Bytes = 32;
-#else
-  static constexpr int Bytes = 16;
-#endif
-  static constexpr std::int64_t Width = Bytes / static_cast<int>(sizeof(TReal));
-  using Type [[gnu::vector_size(Bytes)]] = TReal;
-  /** As many of them as floats, and their bits. */
-  using Float [[gnu::vector_size(Width * sizeof(float))]] = float;
-  using Bits [[gnu::vector_size(Width * sizeof(float))]] = std::uint32_t;
-
-  static CHUNKWISE_ALWAYS_INLINE Type
-  Load(const TReal * from)
-  {
-    Type v;
-    __builtin_memcpy(&v, from, sizeof(v));
-    return v;
-  }
-  static CHUNKWISE_ALWAYS_INLINE void
-  Store(TReal * to, const Type & v)
-  {
-    __builtin_memcpy(to, &v, sizeof(v));
-  }
-};
 
 /** Calls body(number of taps) with a constant where there are few. */
 template <typename TBody>
