@@ -458,7 +458,7 @@ TEST_P(Watersheds, OfHardImagesAreThoseOfTheCpu)
 TEST(WatershedRows, HaveTheMemoryThatTheirPlansSayIsEnough)
 {
   Manager           manager({});
-  const Coordinates extent{ { 64, 64, 21, 1, 1 } };
+  const Coordinates extent{ { 64, 64, 25, 1, 1 } };
   auto              operation = std::make_shared<WatershedOperation>();
   operation->image = extent;
   std::vector<std::uint8_t> voxels(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
@@ -466,9 +466,9 @@ TEST(WatershedRows, HaveTheMemoryThatTheirPlansSayIsEnough)
   std::generate(voxels.begin(), voxels.end(), [&random] { return static_cast<std::uint8_t>(random() % 9); });
   WatershedTrial<std::uint8_t, std::uint16_t, std::uint32_t> t(operation, voxels);
   std::set<std::size_t>                                      numbersOfChunks;
-  // Chunks in the middle have two faces, those at the ends have one. Halves of them would need more memory to be
-  // joined.
-  for (std::size_t budget = 6 * voxels.size(); budget < 16 * voxels.size(); budget += 20000)
+  // Chunks in the middle have two faces, those at the ends have one. Halves of them, or an image cut into chunks as
+  // small as the last one, would need more memory to be joined.
+  for (std::size_t budget = 5 * voxels.size() / 2; budget < 14 * voxels.size(); budget += 20000)
   {
     t.request.budgets.host = budget;
     std::size_t chunks = 0;

@@ -1225,7 +1225,9 @@ RunWatershed(const KernelCall & call)
 }
 
 /** The bytes to join all chunks of an image, beside their scratch: at most so many for each voxel on a border
- * between chunks, of which a plan counts those beyond what it has for the process. */
+ * between chunks, of which a plan counts those beyond what it has for the process. `chunk`: the first one of the image,
+ * as in plans, has the extent of all others but the last ones, which may be thinner. These count as half of the image.
+ */
 std::size_t
 BytesToJoinChunks(const Box & image, const Box & chunk)
 {
@@ -1234,7 +1236,9 @@ BytesToJoinChunks(const Box & image, const Box & chunk)
   double           borders = 0;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    const std::int64_t chunks = (image.Extent(a) + chunk.Extent(a) - 1) / std::max<std::int64_t>(chunk.Extent(a), 1);
+    const bool         isLast = chunk.lower[a] > image.lower[a] && chunk.upper[a] == image.upper[a];
+    const std::int64_t chunks =
+      isLast ? 2 : (image.Extent(a) + chunk.Extent(a) - 1) / std::max<std::int64_t>(chunk.Extent(a), 1);
     borders += 2.0 * static_cast<double>(chunks - 1) * static_cast<double>(image.NumberOfVoxels()) /
                static_cast<double>(std::max<std::int64_t>(image.Extent(a), 1));
   }
@@ -1247,7 +1251,8 @@ WatershedScratchBytes(const Operation & operation, const ChunkShape & shape)
 {
   WatershedOperation watershed = static_cast<const WatershedOperation &>(operation);
   const Box          box = SurroundWatershedChunk(watershed, shape.outputBox);
-  return WatershedScratch(watershed, box).bytes + (watershed.isBlock ? 0 : BytesToJoinChunks(shape.image, box));
+  return WatershedScratch(watershed, box).bytes +
+         (watershed.isBlock ? 0 : BytesToJoinChunks(shape.image, shape.outputBox));
 }
 
 /** The cost in bytes of memory traffic: each voxel looks at its neighbors a few times. */
