@@ -468,7 +468,7 @@ TEST(WatershedRows, HaveTheMemoryThatTheirPlansSayIsEnough)
   std::set<std::size_t>                                      numbersOfChunks;
   // Chunks in the middle have two faces, those at the ends have one. Halves of them, or an image cut into chunks as
   // small as the last one, would need more memory to be joined.
-  for (std::size_t budget = 5 * voxels.size() / 2; budget < 14 * voxels.size(); budget += 20000)
+  for (std::size_t budget = 5 * voxels.size() / 2; budget < 14 * voxels.size(); budget += 30000)
   {
     t.request.budgets.host = budget;
     std::size_t chunks = 0;
@@ -487,6 +487,38 @@ TEST(WatershedRows, HaveTheMemoryThatTheirPlansSayIsEnough)
       << budget;
   }
   EXPECT_GT(*numbersOfChunks.rbegin(), 2u);
+}
+
+/** Blocks of such an image take more than all of it in memory. */
+TEST(WatershedRows, OfFewPlanesSayHowLittleIsEnough)
+{
+  Manager manager({});
+  auto    operation = std::make_shared<WatershedOperation>();
+  operation->image = { { 60, 50, 2, 1, 1 } };
+  std::mt19937                                               random(6);
+  WatershedTrial<std::uint8_t, std::uint16_t, std::uint32_t> t(operation, RandomTerrain<std::uint8_t>(random, 6000));
+  StreamedRequest                                            request;
+  request.operation = operation;
+  request.inputs = { { std::make_shared<MemoryImage>(t.request.inputs.front()), PixelKind::UInt8 } };
+  request.region = t.request.image;
+  request.computedKind = request.writtenKind = PixelKind::UInt32;
+  request.backend = BackendChoice::CPU;
+  request.spoolFolder = testing::TempDir();
+  request.memory = 1000;
+  try
+  {
+    MakeStreamedPlan(manager, request);
+    FAIL();
+  }
+  catch (const DivisionsError & error)
+  {
+    // Images and labels, and twice what the forest of the image takes.
+    EXPECT_LT(error.needed, std::size_t{ 6000 * (1 + 4 + 2 * 21) } + (1 << 18));
+    request.memory = error.needed;
+  }
+  ExecuteStreamed(
+    manager, request, MakeStreamedPlan(manager, request), std::make_shared<MemoryImage>(t.request.output));
+  t.ExpectDefinition("file to file");
 }
 
 TEST_P(Watersheds, WithLabelsThatTheOutputCannotHoldAreRefused)

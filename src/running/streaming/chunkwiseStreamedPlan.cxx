@@ -118,7 +118,7 @@ public:
       }
       this->Refuse(m_Most);
     }
-    if (high == 1 && this->GoesOutOfCore() && this->HasTooLittleBesideImages())
+    if (high == 1 && this->GoesOutOfCore() && this->HasTooLittleBesideImages() && this->GetLeastOutOfCore() <= m_Room)
     {
       return this->PlanOutOfCore();
     }
@@ -148,16 +148,22 @@ private:
     return wanted > 0 && this->Fits(1, m_Room) && m_Plan.budgets.host < wanted;
   }
 
+  std::uint64_t
+  GetLeastOutOfCore() const
+  {
+    return m_Request.operation->GetOutOfCoreRunner()->GetLeastHostBytes(m_Manager, this->MakeRequestOfSlabs());
+  }
+
   /** Throws DivisionsError if the run out of core does not fit either. */
   StreamedPlan
   PlanOutOfCore()
   {
     const OutOfCoreRunner & runner = *m_Request.operation->GetOutOfCoreRunner();
-    const OutOfCoreRequest  outOfCore = this->MakeRequestOfSlabs();
-    const std::uint64_t     least = runner.GetLeastHostBytes(m_Manager, outOfCore);
+    const std::uint64_t     least = this->GetLeastOutOfCore();
     if (least > m_Room)
     {
-      throw DivisionsError(1, least, m_Room);
+      // An image of few planes can take less in memory.
+      this->Refuse(1, least);
     }
     m_Plan.divisions = 1;
     m_Plan.buffers = 1;
@@ -436,14 +442,18 @@ private:
     return seconds;
   }
 
-  /** Throws what says how much memory would do. */
+  /** Throws what says how much memory would do: `otherwise`, or less. */
   [[noreturn]] void
-  Refuse(std::int64_t count)
+  Refuse(std::int64_t count, std::uint64_t otherwise = std::numeric_limits<std::uint64_t>::max())
   {
     std::uint64_t tooLittle = m_Room;
     std::uint64_t enough = std::max<std::uint64_t>(m_Room, 1);
     while (!this->Fits(count, enough))
     {
+      if (enough == otherwise)
+      {
+        throw DivisionsError(count, otherwise, m_Room);
+      }
       if (enough >> 60)
       {
         // No memory of the host is enough: the device's is too little, and its message says so.
@@ -451,7 +461,7 @@ private:
         throw DivisionsError(count, enough, m_Room);
       }
       tooLittle = enough;
-      enough *= 2;
+      enough = std::min(2 * enough, otherwise);
     }
     constexpr std::uint64_t step = std::uint64_t{ 1 } << 18;
     while (tooLittle + step < enough)
