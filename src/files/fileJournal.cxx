@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <unistd.h>
@@ -48,6 +47,19 @@ ReadLine(const std::filesystem::path & file, std::string & line)
   return text == WithChecksum(line);
 }
 
+JournalJson
+ToJson(const WrittenPart & part)
+{
+  return { { "planes", part.planes }, { "files", part.files }, { "bytes", part.bytes } };
+}
+
+WrittenPart
+ToPart(const JournalJson & json)
+{
+  const auto get = [&](const char * name) { return json.at(name).get<std::int64_t>(); };
+  return { get("planes"), get("files"), get("bytes") };
+}
+
 /** A number of this start of the system; empty if it has none. */
 std::string
 GetBoot()
@@ -67,33 +79,49 @@ Journal::Journal(std::filesystem::path file, std::string shown, const Run & run)
   , m_Run(JournalJson::parse(ToLine(run)).get<Run>())
 {}
 
-std::int64_t
-Journal::Read() const
+WrittenPart
+Journal::Read(std::int64_t unit, std::int64_t all) const
 {
-  const std::string advice = "; remove " + m_File.parent_path().string() + " to begin anew";
+  const std::string damaged = m_File.string() + " is damaged";
   std::string       line;
   if (!ReadLine(m_File, line))
   {
-    Fail(m_Shown, m_File.string() + " is damaged" + advice);
+    this->Refuse(damaged);
   }
   if (line.empty())
   {
-    return 0;
+    return {};
   }
-  const auto   json = JournalJson::parse(line);
-  std::int64_t planes = json.at("planes").get<std::int64_t>();
-  if (ReadLine(m_NoteFile, line) && !line.empty())
+  try
   {
-    const auto        note = JournalJson::parse(line);
-    const std::string boot = GetBoot();
-    planes =
-      !boot.empty() && note.at("boot") == boot ? std::max(planes, note.at("planes").get<std::int64_t>()) : planes;
+    const auto  json = JournalJson::parse(line);
+    WrittenPart part = ToPart(json);
+    if (ReadLine(m_NoteFile, line) && !line.empty())
+    {
+      const auto        note = JournalJson::parse(line);
+      const std::string boot = GetBoot();
+      const WrittenPart noted = ToPart(note);
+      part = !boot.empty() && note.at("boot") == boot && noted.planes > part.planes ? noted : part;
+    }
+    if (part.planes != 0)
+    {
+      this->CheckRun(json.at("run").get<Run>());
+    }
+    if (part.planes < 0 || part.planes > all || (part.planes % unit != 0 && part.planes != all))
+    {
+      this->Refuse(damaged);
+    }
+    return part;
   }
-  if (planes == 0)
+  catch (const JournalJson::exception &)
   {
-    return 0;
+    this->Refuse(damaged);
   }
-  const Run   before = json.at("run").get<Run>();
+}
+
+void
+Journal::CheckRun(const Run & before) const
+{
   std::string others;
   Run         all = m_Run;
   all.insert(before.begin(), before.end());
@@ -108,22 +136,30 @@ Journal::Read() const
   }
   if (!others.empty())
   {
-    Fail(m_Shown,
-         m_File.parent_path().string() + " was begun by another run, with other values of: " + others + advice);
+    this->Refuse(m_File.parent_path().string() + " was begun by another run, with other values of: " + others);
   }
-  return planes;
 }
 
 void
-Journal::Write(std::int64_t planes) const
+Journal::Refuse(const std::string & why) const
 {
-  this->Replace(m_File, ToLine({ { "run", m_Run }, { "planes", planes } }), true);
+  Fail(m_Shown, why + "; remove " + m_File.parent_path().string() + " to begin anew");
 }
 
 void
-Journal::Note(std::int64_t planes) const
+Journal::Write(const WrittenPart & part) const
 {
-  this->Replace(m_NoteFile, ToLine({ { "boot", GetBoot() }, { "planes", planes } }), false);
+  JournalJson json = ToJson(part);
+  json["run"] = m_Run;
+  this->Replace(m_File, ToLine(json), true);
+}
+
+void
+Journal::Note(const WrittenPart & part) const
+{
+  JournalJson json = ToJson(part);
+  json["boot"] = GetBoot();
+  this->Replace(m_NoteFile, ToLine(json), false);
 }
 
 void

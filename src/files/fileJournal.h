@@ -7,6 +7,14 @@
 namespace chunkwise::files
 {
 
+/** The part of an output that is whole: its first planes, and the files that have their voxels. */
+struct WrittenPart
+{
+  std::int64_t planes{ 0 };
+  std::int64_t files{ 0 };
+  std::int64_t bytes{ 0 };
+};
+
 /** Two files beside an unfinished output: they say which run it is of, and how much of it is whole. Each is replaced at
  * once, so that a process that is killed leaves the one before or the new one. */
 class Journal
@@ -18,17 +26,24 @@ public:
   /** `shown`: the output in messages. */
   Journal(std::filesystem::path file, std::string shown, const Run & run);
 
-  /** Planes that are whole, 0 if nothing is. Throws FileError if they are of another run, or the journal is damaged. */
-  std::int64_t
-  Read() const;
-  /** Planes that are on the disk. The journal is there, too, when it returns. */
+  /** The part that is whole: units of so many planes, or all of the output's. Throws FileError if it is of another run,
+   * or the journal is damaged. */
+  WrittenPart
+  Read(std::int64_t unit, std::int64_t all) const;
+  /** A part that is on the disk. The journal is there, too, when it returns. */
   void
-  Write(std::int64_t planes) const;
-  /** Planes that the system has, but perhaps not the disk: they count until the system starts again. */
+  Write(const WrittenPart & part) const;
+  /** A part that the system has, but perhaps not the disk: it counts until the system starts again, or another one
+   * writes. */
   void
-  Note(std::int64_t planes) const;
+  Note(const WrittenPart & part) const;
+  /** Throws FileError: what is written cannot be used. */
+  [[noreturn]] void
+  Refuse(const std::string & why) const;
 
 private:
+  void
+  CheckRun(const Run & before) const;
   void
   Replace(const std::filesystem::path & file, const std::string & line, bool isDurable) const;
 

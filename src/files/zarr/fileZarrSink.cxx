@@ -265,6 +265,19 @@ public:
   {
     return m_Waiting.empty();
   }
+  /** Its files of voxels, and their bytes. */
+  WrittenPart
+  GetFiles() const
+  {
+    return { 0, m_Files, m_Bytes };
+  }
+  /** Files that were there before. */
+  void
+  SetFiles(const WrittenPart & part)
+  {
+    m_Files = part.files;
+    m_Bytes = part.bytes;
+  }
   /** Makes of a complete unit its part of the next level. */
   void
   Reduce(const Box & unit, const BufferView & view)
@@ -317,7 +330,7 @@ private:
       Descriptor file = m_Folder.CreateFile(m_Layout.array.GetChunkFile(index));
       file.WriteAt(worker.encoded.data(), worker.encoded.size(), 0);
       file.Close();
-      m_Folder.CountBytes(worker.encoded.size());
+      this->CountFile(worker.encoded.size());
     }
   }
   /** A shard whose voxels are all in `view`. Its chunks follow each other in the order of its index, however many
@@ -390,7 +403,14 @@ private:
     }
     file.WriteAt(places.data(), places.size(), end);
     file.Close();
-    m_Folder.CountBytes(end + places.size());
+    this->CountFile(end + places.size());
+  }
+  void
+  CountFile(std::uint64_t bytes)
+  {
+    m_Folder.CountBytes(bytes);
+    ++m_Files;
+    m_Bytes += static_cast<std::int64_t>(bytes);
   }
   static void
   PutNumber(std::uint64_t number, char * to)
@@ -510,6 +530,8 @@ private:
   std::uint64_t                    m_InMemory{ 0 };
   fs::path                         m_SpoolFile;
   bool                             m_IsThere;
+  std::atomic<std::int64_t>        m_Files{ 0 };
+  std::atomic<std::int64_t>        m_Bytes{ 0 };
   Descriptor                       m_Spool;
   std::vector<std::int64_t>        m_FreeSlots;
   std::int64_t                     m_Slots{ 0 };
@@ -537,15 +559,17 @@ public:
       m_Losses.clear();
     }
     m_Count = CountVoxels(destination.shown, header);
+    for (std::size_t i = 0; i < m_Pyramid.levels.size(); ++i)
+    {
+      m_Pyramid.levels[i].array.folder = m_Root / std::to_string(i);
+    }
     if (!options.run.empty())
     {
       this->Resume(options.run);
     }
     for (std::size_t i = 0; i < m_Pyramid.levels.size(); ++i)
     {
-      ZarrLayout & layout = m_Pyramid.levels[i];
-      layout.array.folder = m_Root / std::to_string(i);
-      m_Writers.push_back(std::make_unique<ZarrWriter>(layout,
+      m_Writers.push_back(std::make_unique<ZarrWriter>(m_Pyramid.levels[i],
                                                        GetStoredExtent(m_Pyramid.headers[i]),
                                                        m_Files,
                                                        m_Team,
@@ -560,6 +584,7 @@ public:
     {
       this->WriteGroup();
     }
+    m_Writers.front()->SetFiles(m_Noted);
     if (m_First > 0 && m_Writers.size() > 1)
     {
       this->ReduceFirst();
@@ -573,7 +598,7 @@ public:
       {
         this->WriteJournal();
       }
-      catch (const FileError &)
+      catch (const std::exception &)
       {
         // The journal keeps its last entry.
       }
@@ -692,20 +717,61 @@ private:
     std::error_code error;
     // A journal that is refused stays.
     m_Folder.SetKept(fs::exists(file, error));
-    m_First = m_Noted = m_Synced = m_Written = std::min(journal.Read(), extent[m_Axis]);
+    m_Noted = journal.Read(this->GetUnit()[m_Axis], extent[m_Axis]);
+    m_First = m_Synced = m_Written = m_Noted.planes;
     m_Folder.SetKept(m_First > 0);
     m_Done = this->GetPlanes(0, m_First).NumberOfVoxels();
+    if (m_First > 0)
+    {
+      this->CheckFirst(journal);
+    }
+    // A note of another system does not count any more when this one writes.
+    journal.Note(m_Noted);
     if (m_First == 0)
     {
       fs::remove_all(m_Root, error);
-      journal.Write(0);
-    }
-    else if (!fs::is_directory(m_Root / "0", error))
-    {
-      Fail(m_Files.GetShown(), "there is no " + m_Root.string() + ", of which the journal beside it tells");
+      journal.Write(m_Noted);
     }
     m_Files.ReplaceFiles();
     m_Journal = journal;
+  }
+  /** Calls `function` with each unit that an earlier run has written: its index and its box. */
+  template <typename TFunction>
+  void
+  ForEachFirst(TFunction && function) const
+  {
+    const ZarrLayout & layout = m_Pyramid.levels.front();
+    const ZarrGrid     grid(layout.array, layout.fileAxis);
+    ZarrIndex          first;
+    ZarrIndex          count;
+    const std::int64_t units = grid.CountChunks(0, this->GetPlanes(0, m_First), first, count);
+    for (std::int64_t i = 0; i < units; ++i)
+    {
+      const ZarrIndex index = GetZarrIndex(i, first, count);
+      function(index, grid.GetBox(0, GetZarrOrigin(index, grid.GetLevel(0).chunk), Box::FromExtent(GetExtent())));
+    }
+  }
+  /** A file that is missing would be zeros, and one that was cut is no chunk. */
+  void
+  CheckFirst(const Journal & journal) const
+  {
+    WrittenPart found{ m_First };
+    this->ForEachFirst([&](const ZarrIndex & index, const Box &) {
+      struct stat status = {};
+      if (::stat(m_Pyramid.levels.front().array.GetChunkFile(index).c_str(), &status) == 0)
+      {
+        ++found.files;
+        found.bytes += status.st_size;
+      }
+    });
+    if (found.files != m_Noted.files || found.bytes != m_Noted.bytes)
+    {
+      const auto text = [](const WrittenPart & part) {
+        return std::to_string(part.files) + " files of " + std::to_string(part.bytes) + " bytes";
+      };
+      journal.Refuse(m_Root.string() + " has " + text(found) + ", where the journal beside it tells of " +
+                     text(m_Noted));
+    }
   }
   /** Makes the levels below of the first one's voxels that an earlier run has written. */
   void
@@ -717,21 +783,13 @@ private:
       Fail(m_Files.GetShown(), "the image in " + m_Root.string() + " is another one");
     }
     source->HoldAtMost(m_Held);
-    const ZarrLayout & layout = m_Pyramid.levels.front();
-    const ZarrGrid     grid(layout.array, layout.fileAxis);
-    ZarrIndex          first;
-    ZarrIndex          count;
-    const std::int64_t units = grid.CountChunks(0, this->GetPlanes(0, m_First), first, count);
-    std::vector<char>  voxels;
-    for (std::int64_t i = 0; i < units; ++i)
-    {
-      const ZarrIndex origin = GetZarrOrigin(GetZarrIndex(i, first, count), grid.GetLevel(0).chunk);
-      const Box       unit = grid.GetBox(0, origin, Box::FromExtent(GetExtent()));
+    std::vector<char> voxels;
+    this->ForEachFirst([&](const ZarrIndex &, const Box & unit) {
       voxels.resize(static_cast<std::size_t>(unit.NumberOfVoxels()) * PixelSize(GetKind()));
       const BufferView view = DenseView(voxels.data(), GetKind(), unit);
       source->Read(unit, view);
       m_Writers.front()->Reduce(unit, view);
-    }
+    });
   }
   /** Notes all planes of whole units. */
   void
@@ -739,10 +797,12 @@ private:
   {
     const std::int64_t unit = this->GetUnit()[m_Axis];
     const std::int64_t whole = m_Written == GetExtent()[m_Axis] ? m_Written : m_Written / unit * unit;
-    if (whole > m_Noted)
+    if (whole > m_Noted.planes)
     {
-      m_Journal->Note(whole);
-      m_Noted = whole;
+      // Units that are not whole have no files yet.
+      m_Noted = m_Writers.front()->GetFiles();
+      m_Noted.planes = whole;
+      m_Journal->Note(m_Noted);
       m_Folder.SetKept(true);
     }
     if (Clock::now() >= m_NextSync)
@@ -753,12 +813,12 @@ private:
   void
   WriteJournal()
   {
-    if (m_Noted > m_Synced)
+    if (m_Noted.planes > m_Synced)
     {
       const auto start = Clock::now();
       this->Sync();
       m_Journal->Write(m_Noted);
-      m_Synced = m_Noted;
+      m_Synced = m_Noted.planes;
       m_NextSync = Clock::now() + PausesOfSync * (Clock::now() - start);
     }
   }
@@ -798,7 +858,7 @@ private:
   int                                      m_Axis{ 0 };
   std::int64_t                             m_First{ 0 };   ///< planes that an earlier run has written
   std::int64_t                             m_Written{ 0 }; ///< planes
-  std::int64_t                             m_Noted{ 0 };   ///< planes of whole units
+  WrittenPart                              m_Noted;        ///< whole units
   std::int64_t                             m_Synced{ 0 };  ///< planes that are on the disk
   Clock::time_point                        m_NextSync{ Clock::now() + BeforeSync };
   std::mutex                               m_Mutex;

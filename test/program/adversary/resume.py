@@ -21,6 +21,7 @@ SLOW = ("median", "--radius=4", "--threads=1", "--divisions=72")
 SHARDS = "--zarr=chunks=16x16x4,shards=32x32x4"
 CASES = {
     "shards": (*SLOW, SHARDS),
+    "wide": ("median", "--radius=16", *SLOW[2:], SHARDS),
     "levels": (*SLOW, SHARDS + ",pyramid=mean"),
     "chunks": (*SLOW, "--zarr=0.4,chunks=16x16x4"),
     "region": (*SLOW, SHARDS, "--region=5,6,7,30,25,270"),
@@ -32,6 +33,16 @@ CASES = {
 
 def contents(store):
     return {str(path.relative_to(store)): path.read_bytes() for path in sorted(store.rglob("*")) if path.is_file()}
+
+
+def sealed(line):
+    """A line of a journal with its checksum, CRC-32C."""
+    value = 0xFFFFFFFF
+    for byte in line.encode():
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return f"{line}\n{value ^ 0xFFFFFFFF}\n"
 
 
 class Resume(ProgramTest):
@@ -59,7 +70,9 @@ class Resume(ProgramTest):
         return store, seconds
 
     def start(self, *words):
-        process = subprocess.Popen([support.PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # Tests that run in the background ignore interrupts, and so would the program.
+        process = subprocess.Popen([support.PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(lambda: (process.kill(), process.communicate()))
         return process
 
@@ -167,6 +180,70 @@ class Resume(ProgramTest):
         self.assert_failed(run(*self.words("shards"), "--resume"), ["journal"])
         (self.folder / "away").rename(kept)
         self.assert_goes_on("shards", store)
+
+    def test_journals_that_tell_what_cannot_be(self):
+        """They are whole, but no run has written them."""
+        store, _ = self.whole("shards")
+        self.end_early("shards", 0.3)
+        files = {name: self.unfinished / name for name in (".journal", ".journal.note")}
+        texts = {name: file.read_text() for name, file in files.items()}
+        journal, note = (json.loads(text.splitlines()[0]) for text in texts.values())
+        self.assertEqual(sealed(json.dumps(note, separators=(",", ":"))), texts[".journal.note"])
+        cases = [(".journal", {**journal, "planes": planes}) for planes in (-4, 3, SIZE[2] + 4, 2**63, "12", None, [1])]
+        cases += [(".journal.note", {**note, "planes": planes}) for planes in (SIZE[2] + 4, 10**12, "12", SIZE[2] - 1, {})]
+        cases += [(name, {key: value for key, value in entries.items() if key != missing})
+                  for name, entries in ((".journal", {**journal, "planes": 4}), (".journal.note", note)) for missing in entries]
+        cases += [(".journal", entries) for entries in ([], 3, {**journal, "planes": 4, "run": 3}, {**journal, "planes": 4, "run": {"IN": 3}})]
+        for name, entries in cases:
+            with self.subTest(name=name, entries=entries):
+                files[name].write_text(sealed(json.dumps(entries)))
+                if name == ".journal":
+                    files[".journal.note"].unlink()
+                result = run(*self.words("shards"), "--resume")
+                self.assert_failed(result, [self.out.name, "is damaged", "remove"])
+                for each, text in texts.items():
+                    files[each].write_text(text)
+        self.assert_goes_on("shards", store)
+
+    def test_files_that_were_removed_or_cut(self):
+        for case in ("shards", "levels", "chunks"):
+            store, _ = self.whole(case)
+            self.end_early(case)
+            level = self.unfinished / self.out.name / "0"
+            # In the last layer that counts, and in one before it.
+            planes = json.loads((self.unfinished / ".journal.note").read_text().splitlines()[0])["planes"]
+            for layer in (planes // 4 - 1, planes // 8):
+                file = next((level if case == "chunks" else level / "c").glob(f"{layer}/0/0"))
+                content = file.read_bytes()
+                for name, change in (("removed", file.unlink), ("cut", lambda: file.write_bytes(content[:-1]))):
+                    with self.subTest(case=case, change=name):
+                        change()
+                        self.assert_failed(run(*self.words(case), "--resume"), ["files", "bytes", "remove", self.unfinished.name])
+                        self.assertFalse(self.out.exists())
+                        file.write_bytes(content)
+            # Levels below, which are made anew, may be missing.
+            shutil.rmtree(self.unfinished / self.out.name / "1", ignore_errors=True)
+            self.assert_goes_on(case, store)
+            shutil.rmtree(self.out)
+
+    def test_a_note_of_another_system_does_not_come_back(self):
+        """Two systems share the folder: what one has noted is void once the other has begun anew."""
+        store, _ = self.whole("wide")
+        self.end_early("wide", 0.2)
+        note = self.unfinished / ".journal.note"
+        text = note.read_text()
+        of_another = sealed(json.dumps({**json.loads(text.splitlines()[0]), "boot": "another one"}))
+        note.write_text(of_another)
+        first = self.unfinished / self.out.name / "of the first run"
+        first.touch()
+        process = self.start(*self.words("wide"), "--resume")
+        while first.exists():
+            pass
+        process.kill()
+        process.communicate()
+        if note.read_text() == of_another:
+            note.write_text(text)
+        self.assert_goes_on("wide", store, 0)
 
     def test_two_runs_at_once(self):
         store, _ = self.whole("shards")
