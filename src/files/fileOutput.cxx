@@ -489,6 +489,13 @@ OutputFolder::TakeKept()
     {
       FailWithErrno(m_Destination.shown, "cannot write " + m_Folder.string(), errno);
     }
+    // All that is in the folder goes with it: a link would lead to what is somebody else's.
+    std::error_code error;
+    const auto      status = fs::symlink_status(m_Folder, error);
+    if (fs::exists(status) && !fs::is_directory(status))
+    {
+      Fail(m_Destination.shown, m_Folder.string() + " is there, and is no folder");
+    }
     m_Lock = Descriptor::Create(m_Folder / LockName, m_Destination.shown, true);
     const LockResult result = Lock(m_Lock);
     if (result == LockResult::IsOurs)

@@ -245,6 +245,16 @@ class Resume(ProgramTest):
             note.write_text(text)
         self.assert_goes_on("wide", store, 0)
 
+    def test_links_in_place_of_the_folder_are_not_followed(self):
+        other = self.folder / "other"
+        other.mkdir()
+        (other / "file").touch()
+        self.unfinished.symlink_to(other)
+        self.assert_refused(*self.words("shards"), "--resume", names=[self.unfinished.name, "no folder"])
+        self.unfinished.unlink()
+        self.unfinished.touch()
+        self.assert_refused(*self.words("shards"), "--resume", names=[self.unfinished.name, "no folder"])
+
     def test_two_runs_at_once(self):
         store, _ = self.whole("shards")
         first = self.start(*self.words("shards"), "--resume")
