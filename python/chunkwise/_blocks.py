@@ -160,12 +160,15 @@ class Blocks:
             len(self.shape) - 1 - axis, turn(self._images[0].store.shape))
 
     def _refuse(self, units: Sequence[int], needed: int, memory: int) -> NoReturn:
-        least = _OVERHEAD[1] + -(-4 * (needed + sum(each.one for each in self.reading) + self.writing.one) // 3)
+        room = -(-4 * (needed + sum(each.one for each in self.reading) + self.writing.one) // 3)
+        least = room + min(_OVERHEAD[1], max(_OVERHEAD[0], -(-room // 3)))
         extents = [min(unit * (1 if a == self.axis and not self._is_whole(a) else count), extent)
                    for a, (unit, count, extent) in enumerate(zip(self._output.unit, units, self.shape))]
-        raise _core.BudgetError(
+        error = _core.BudgetError(
             f"memory: blocks of {' x '.join(map(str, extents))} voxels, the least that holds whole write units of the "
             f"output, need {least} bytes, more than {memory}; smaller chunks or shards of the output need less")
+        error.needed, error.budget = least, memory
+        raise error
 
     def _columns(self, units: Sequence[int], sample: bool = False) -> Iterator[tuple[slice, ...]]:
         """Slices of units. A sample has the largest, which is in the middle or at the image's edge."""

@@ -7,6 +7,7 @@
 """
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -471,9 +472,22 @@ def separate(source: Any, output: Any, method: str | None = None, *, lower: floa
     operation = watershed._operation(shape, "float32", kind, further=watershed._names_of([read_from, None, read_from]))
     watershed.check_kinds(operation, ["float32", "uint8"], kind, len(shape))
     where = os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else None
+    distance = filters.Distance("contour")
+    imagined = {name: Image(Imagined(read_from, shape, np.dtype(name)), name) for name in ("uint8", "float32", kind)}
+    result = Store(output) if path is None else imagined[kind].store
+    refused = []
+    for planned, inputs, made in ((distance._operation(shape, "uint8", "float32"), ["uint8"], imagined["float32"].store),
+                                  (operation, ["float32", "uint8"], result)):
+        try:
+            Blocks(planned, [imagined[name] for name in inputs], made, parse_bytes(memory, "memory"), where or tempfile.gettempdir(),
+                   {name: value for name, value in options.items() if name not in inspect.signature(run).parameters})
+        except _core.BudgetError as error:
+            refused.append(error)
+    if refused:
+        raise max(refused, key=lambda error: error.needed)
     given: dict[str, Any] = {"memory": memory, "spacing": spacing, "resume": False, **options}
     with tempfile.TemporaryDirectory(dir=where, prefix=".chunkwise-") as folder:
         mask, distances = os.path.join(folder, "mask"), os.path.join(folder, "distances")
         run(threshold, source, mask, dtype="uint8", progress=part(0), **given)
-        run(filters.Distance("contour"), mask, distances, dtype="float32", progress=part(1), **given)
+        run(distance, mask, distances, dtype="float32", progress=part(1), **given)
         return run(watershed, distances, output, others=[None, mask], dtype=dtype, overwrite=overwrite, progress=part(2), **given)

@@ -536,6 +536,19 @@ def test_automatic_values_and_separate_are_those_of_the_whole(random, tmp_path):
     assert unread.counts.max() == 0 and not (tmp_path / "other.zarr").exists()
 
 
+def test_separate_says_before_its_first_run_what_is_enough_for_all_three(random, tmp_path):
+    image = make_image(random, (8, 256, 256), "uint16")
+    make_source(tmp_path / "in.zarr", image, (4, 64, 64))
+    with pytest.raises(chunkwise.BudgetError) as error:
+        chunkwise.zarr.separate(tmp_path / "in.zarr", tmp_path / "out.zarr", memory="17M", threads=2)
+    enough = error.value.needed
+    assert str(enough) in str(error.value) and not (tmp_path / "out.zarr").exists()
+    chunkwise.zarr.separate(tmp_path / "in.zarr", tmp_path / "out.zarr", memory=enough)
+    assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], chunkwise.separate(image))
+    with pytest.raises(chunkwise.BudgetError):
+        chunkwise.zarr.separate(tmp_path / "in.zarr", tmp_path / "out.zarr", memory=int(0.7 * enough), overwrite=True)
+
+
 def test_automatic_values_keep_to_the_memory(random, tmp_path):
     """A plane alone is more than the memory, and a column of it is not the image."""
     image = make_image(random, (2, 2400, 2400), "uint8")
