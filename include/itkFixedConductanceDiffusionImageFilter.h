@@ -146,13 +146,12 @@ protected:
   {
     if (m_GradientMagnitude < 0 && this->GetOutput()->GetRequestedRegion().GetNumberOfPixels() > 0)
     {
-      double found = 0;
-      this->ComputeFromWholeInput([&](auto & manager, const auto & request, auto & monitor) {
-        found = chunkwise::EstimateParameter(
-                  manager, request, *chunkwise::GetFilter("diffusion").FindParameter("GradientMagnitude"), &monitor)
-                  .at(0);
+      // Pieces after the first one keep what it found.
+      this->ComputeFromWholeInput([this](auto & manager, const auto & request, auto & monitor) {
+        m_Found = chunkwise::EstimateParameter(
+                    manager, request, *chunkwise::GetFilter("diffusion").FindParameter("GradientMagnitude"), &monitor)
+                    .at(0);
       });
-      m_Found = found;
     }
     Superclass::GenerateData();
   }

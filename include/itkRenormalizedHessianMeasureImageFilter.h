@@ -201,12 +201,11 @@ protected:
   {
     if (this->FollowsFromInput() && this->GetOutput()->GetRequestedRegion().GetNumberOfPixels() > 0)
     {
-      ScalesType found;
-      this->ComputeFromWholeInput([&](auto & manager, const auto & request, auto & monitor) {
-        found = chunkwise::EstimateParameter(
+      // Pieces after the first one keep what it found.
+      this->ComputeFromWholeInput([this](auto & manager, const auto & request, auto & monitor) {
+        m_Found = chunkwise::EstimateParameter(
           manager, request, *chunkwise::GetFilter("vesselness").FindParameter("Contrast"), &monitor);
       });
-      m_Found = found;
     }
     Superclass::GenerateData();
   }

@@ -3,7 +3,9 @@
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkChunkwiseTestImages.h"
 #include "itkContrastLimitedAdaptiveHistogramEqualizationImageFilter.h"
+#include "itkFixedConductanceDiffusionImageFilter.h"
 #include "itkRenormalizedEntropyImageFilter.h"
+#include "itkRenormalizedHessianMeasureImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 #include "itkRenormalizedWienerImageFilter.h"
 #include "itkStreamingImageFilter.h"
@@ -136,6 +138,26 @@ TEST(AutomaticParameters, TheRangeOfAnEqualizationIsThatOfTheFiniteVoxels)
   image->Modified();
   automatic->Update();
   EXPECT_EQ(automatic->GetRangeMinimum(), -50.0);
+}
+
+template <typename TFilter>
+void
+CompareStreamed()
+{
+  const auto image = MakeRandomImage<ImageType>(Region, 9, -20, 90);
+  const auto whole = TFilter::New();
+  whole->SetInput(image);
+  whole->Update();
+  const auto inPieces = TFilter::New();
+  inPieces->SetInput(image);
+  EXPECT_EQ(CountDifferentVoxels(whole->GetOutput(), Streamed(inPieces->GetOutput()).GetPointer(), Region), 0u)
+    << whole->GetNameOfClass();
+}
+
+TEST(AutomaticParameters, OfDiffusionAndMeasuresHoldForEveryPiece)
+{
+  CompareStreamed<itk::FixedConductanceDiffusionImageFilter<ImageType>>();
+  CompareStreamed<itk::RenormalizedHessianMeasureImageFilter<ImageType>>();
 }
 
 TEST(AutomaticParameters, AreRefusedInASequence)
