@@ -2,6 +2,7 @@
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFakeDevices.h"
+#include "chunkwiseFilters.h"
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseKernelTrial.h"
@@ -164,6 +165,31 @@ TEST(Composite, AStopIsSeenSoonInEveryStage)
       }
     }
   }
+}
+
+/** An iteration takes as long as all stages of a composite. */
+TEST(Composite, IterationsOfCoherenceDiffusionReportAndStopOnTheirWay)
+{
+  FilterImage image;
+  image.dimension = 3;
+  image.extent = Image.Extents();
+  FilterParameters parameters;
+  parameters.SetInteger("Iterations", 2);
+  parameters.Set("OuterSigma", std::vector<double>{ 1 });
+  const auto operation = MakeFilterOperation("coherence-diffusion", parameters, image);
+  WholeRun   run;
+  SpyControl control;
+  run.Go(*operation, control, 2);
+  EXPECT_EQ(control.GetVoxels(), Image.NumberOfVoxels());
+  EXPECT_GT(control.GetSmallestStep(), 0);
+  // All but the tensors count at once when an iteration ends.
+  EXPECT_LE(control.GetLargestStep(), Image.NumberOfVoxels() / 6 + 2);
+  const std::int64_t stopAt = Image.NumberOfVoxels() / 10;
+  WholeRun           stopped;
+  SpyControl         stops(stopAt);
+  stopped.Go(*operation, stops, 1);
+  EXPECT_LT(stops.GetVoxels(), stopAt + Image.NumberOfVoxels() / 14);
+  EXPECT_EQ(stopped.CountWritten(), 0);
 }
 
 TEST(Composite, AnAbortReachesEveryStage)

@@ -9,6 +9,7 @@
 #include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseDiffusionOperation.h"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseRunControls.h"
 
 #include <algorithm>
 #include <cmath>
@@ -141,6 +142,11 @@ public:
         return;
       }
       m_From = static_cast<int>((i - 1) % 2);
+      // Shares that sum up to all voxels.
+      const auto share = [&](std::int64_t k) {
+        return voxels / iterations * k + (k == iterations ? voxels % iterations : 0);
+      };
+      std::int64_t left = share(i) - share(i - 1);
       const Box box = m_Operation.GetSource(m_Call.output.box, m_Call.image, iterations - i);
       if (isVariation)
       {
@@ -156,17 +162,20 @@ public:
       {
         if (m_Operation.method == DiffusionMethod::Coherence)
         {
-          this->MakeTensors(box);
+          // They take about two thirds of the time.
+          const std::int64_t ofTensors = left / 3 * 2;
+          this->MakeTensors(box, ofTensors);
+          left -= ofTensors;
+          if (m_Call.control && m_Call.control->ShouldStop())
+          {
+            return;
+          }
         }
         this->ForEachPart(box, [&](const Box & part, TAcc * rows) { this->Step(part, rows); });
       }
       if (m_Call.control)
       {
-        // Shares that sum up to all voxels.
-        const auto share = [&](std::int64_t k) {
-          return voxels / iterations * k + (k == iterations ? voxels % iterations : 0);
-        };
-        m_Call.control->AddFinishedVoxels(share(i) - share(i - 1));
+        m_Call.control->AddFinishedVoxels(left);
       }
     }
     const int  result = isVariation ? 2 : static_cast<int>(iterations % 2);
@@ -288,9 +297,10 @@ private:
     return step;
   }
 
-  /** Makes the tensors of the voxels of a box and of those beside it, from image number 2 on. */
+  /** Makes the tensors of the voxels of a box and of those beside it, from image number 2 on. They count as `share`
+   * voxels of the output. */
   void
-  MakeTensors(Box box)
+  MakeTensors(Box box, std::int64_t share)
   {
     constexpr int last = MaxDimension - 1;
     for (const int a : m_Axes)
@@ -298,9 +308,11 @@ private:
       box.lower[a] = std::max(box.lower[a] - 1, m_Call.image.lower[a]);
       box.upper[a] = std::min(box.upper[a] + 1, m_Call.image.upper[a]);
     }
-    KernelCall inner = m_Call;
+    const int    results = m_Operation.tensor->GetNumberOfResults();
+    ShareControl control(m_Call.control, results * box.NumberOfVoxels(), share);
+    KernelCall   inner = m_Call;
     inner.operation = m_Operation.tensor.get();
-    inner.control = nullptr;
+    inner.control = &control;
     const std::int64_t used = CountNumbers<TAcc>(m_Operation, m_Images.box, m_Call.executor->GetConcurrency());
     inner.scratch = m_Images.memory + used;
     inner.scratchBytes = m_Call.scratchBytes - static_cast<std::size_t>(used) * sizeof(TAcc);
@@ -328,9 +340,13 @@ private:
       inner.image.lower[last] = 0;
       inner.image.upper[last] = 1;
       inner.inputs[0] = view(m_From, m_Images.box, 1);
-      inner.output = view(2, box, m_Operation.tensor->GetNumberOfResults());
+      inner.output = view(2, box, results);
       inner.writable = inner.output.box;
       m_Call.kernels->Get("derivative", "diffusion").run(inner);
+    }
+    if (!control.ShouldStop())
+    {
+      control.Complete();
     }
   }
 
