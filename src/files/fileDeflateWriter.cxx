@@ -29,21 +29,23 @@ GetNumberOfThreads()
   return std::min(16u, GetNumberOfProcessors());
 }
 
+} // namespace
+
 /** A raw stream of deflate for one thread. */
-class Compressor
+class DeflateCompressor
 {
 public:
-  Compressor()
+  DeflateCompressor()
   {
     if (deflateInit2(&m_Stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
     {
       throw std::bad_alloc();
     }
   }
-  ~Compressor() { deflateEnd(&m_Stream); }
-  Compressor(const Compressor &) = delete;
-  Compressor &
-  operator=(const Compressor &) = delete;
+  ~DeflateCompressor() { deflateEnd(&m_Stream); }
+  DeflateCompressor(const DeflateCompressor &) = delete;
+  DeflateCompressor &
+  operator=(const DeflateCompressor &) = delete;
 
   /** `dictionary` lies before `data`. Ends on a byte, so that another block can follow; the stream itself if `isEnd`.
    * Returns the bytes of `to` that are used. */
@@ -72,20 +74,18 @@ private:
   z_stream m_Stream{};
 };
 
-struct Block
+struct DeflateBlock
 {
   std::vector<unsigned char> compressed;
   std::size_t                size{ 0 };
   uLong                      check{ 0 };
 };
 
-} // namespace
-
 struct DeflateWriter::State
 {
-  std::unique_ptr<Executor> executor = MakeThreadExecutor(GetNumberOfThreads());
-  std::vector<Compressor>   compressors = std::vector<Compressor>(executor->GetConcurrency());
-  std::vector<Block>        blocks = std::vector<Block>(executor->GetConcurrency());
+  std::unique_ptr<Executor>      executor = MakeThreadExecutor(GetNumberOfThreads());
+  std::vector<DeflateCompressor> compressors = std::vector<DeflateCompressor>(executor->GetConcurrency());
+  std::vector<DeflateBlock>      blocks = std::vector<DeflateBlock>(executor->GetConcurrency());
   /** The end of what was compressed before, and what is to be. */
   std::vector<unsigned char> bytes = std::vector<unsigned char>(WindowBytes + BlockBytes * blocks.size());
   std::size_t                dictionary{ 0 }; ///< bytes of the window that there are
@@ -102,7 +102,7 @@ DeflateWriter::DeflateWriter(const Descriptor & file, std::uint64_t offset, bool
 {
   // Sync flushes add a few bytes to what deflateBound knows of.
   const std::size_t most = compressBound(BlockBytes) + 64;
-  for (Block & block : m_State->blocks)
+  for (DeflateBlock & block : m_State->blocks)
   {
     block.compressed.resize(most);
   }
@@ -145,7 +145,7 @@ DeflateWriter::Compress(bool isEnd)
     const auto        i = static_cast<std::size_t>(index);
     const std::size_t first = i * BlockBytes;
     const std::size_t bytes = std::min(BlockBytes, state.filled - first);
-    Block &           block = state.blocks[i];
+    DeflateBlock &    block = state.blocks[i];
     block.size = state.compressors[worker].Compress(
       begin + first, bytes, std::min(WindowBytes, state.dictionary + first), block.compressed, isEnd && i + 1 == count);
     const auto length = static_cast<uInt>(bytes);
@@ -154,8 +154,8 @@ DeflateWriter::Compress(bool isEnd)
   });
   for (std::size_t i = 0; i < count; ++i)
   {
-    const Block & block = state.blocks[i];
-    const auto    length = static_cast<z_off_t>(std::min(BlockBytes, state.filled - i * BlockBytes));
+    const DeflateBlock & block = state.blocks[i];
+    const auto           length = static_cast<z_off_t>(std::min(BlockBytes, state.filled - i * BlockBytes));
     state.check =
       m_Gzip ? crc32_combine(state.check, block.check, length) : adler32_combine(state.check, block.check, length);
     Append(block.compressed.data(), block.size);

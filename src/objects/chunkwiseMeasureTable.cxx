@@ -16,6 +16,8 @@ namespace
 /** Labels below are found in an array from the beginning on. */
 constexpr std::uint64_t AlwaysDense = 4096;
 
+} // namespace
+
 /** Counts different numbers, those of a sample of hashes once there are many. */
 class DistinctNumbers
 {
@@ -76,6 +78,9 @@ private:
   std::size_t                m_Count{ 0 };
   int                        m_Halvings{ 0 };
 };
+
+namespace
+{
 
 /** Entries of a table of hashes that is half full at most and grows by doubling: the new ones and the old ones. */
 std::uint64_t

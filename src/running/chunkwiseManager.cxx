@@ -102,6 +102,8 @@ private:
   DeviceState & m_State;
 };
 
+} // namespace
+
 /** How a run is to go: by devices, or where none is left by the CPU. */
 struct RunPlan
 {
@@ -162,6 +164,9 @@ private:
   ExecutionReport
   ExecuteReordered(ExecutionRequest request, Monitor * monitor, const Residence & residence);
 };
+
+namespace
+{
 
 /** The bytes from the first to the last voxel of a view. */
 std::pair<const char *, std::size_t>
