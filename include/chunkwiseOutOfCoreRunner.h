@@ -58,6 +58,11 @@ struct OutOfCoreReport
   std::vector<std::pair<std::string, double>> steps;
 };
 
+/** Adds the report of an earlier part of a run to that of the last one: the most memory of all, sums of bytes and of
+ * events, and warnings, of which equal ones are one. */
+Chunkwise_EXPORT void
+AddReport(ExecutionReport & last, const ExecutionReport & earlier);
+
 /** Runs an operation, or a family of operations, over images that neither the host nor a device has memory for: with
  * the bits of a run in memory. Objects are immutable and shared between threads. */
 class Chunkwise_EXPORT OutOfCoreRunner

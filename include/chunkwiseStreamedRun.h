@@ -56,6 +56,8 @@ struct StreamedRequest
   std::uint64_t memory{ 0 };
   /** 0: chosen, so that they fit `memory` and reading and writing overlap with computing. */
   std::int64_t divisions{ 0 };
+  /** A division costs more beside its voxels than overlap saves: as few are chosen as fit. */
+  bool fewestDivisions{ false };
   /** A temporary file in this folder holds the results between the passes of an operation's out-of-core runner: an
    * image that does not fit `memory` goes through it in slabs. It has no name there, and is gone with the run. Empty:
    * the image must fit, unless the runner needs no file. */
@@ -96,7 +98,7 @@ public:
 
 struct StreamedReport
 {
-  ExecutionReport execution; ///< of the last division
+  ExecutionReport execution; ///< of the last division, with the sums and warnings of all (AddReport)
   std::int64_t    cut{ 0 };  ///< voxels that did not fit into writtenKind and were cut to its range
   std::int64_t    atLimits{ 0 };
   /** Seconds that were spent reading, computing and writing: they overlap. */

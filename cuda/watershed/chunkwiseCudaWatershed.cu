@@ -60,6 +60,12 @@ public:
     CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, m_Stream), "cudaMemcpyAsync");
   }
   void
+  CopyToDevice(void * to, const void * from, std::size_t bytes)
+  {
+    // Returns when it has taken what lies in pageable memory.
+    CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, m_Stream), "cudaMemcpyAsync");
+  }
+  void
   CopyToHost(void * to, const void * from, std::size_t bytes)
   {
     CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, m_Stream), "cudaMemcpyAsync");

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 // Labels of images that no memory holds, in blocks along the slowest axis. A first pass labels each block by itself and
 // keeps, of the planes where two blocks meet, which of their labels are of one component. A second pass labels each
@@ -562,7 +563,7 @@ private:
           ExecutionRequest run = division;
           memory.resize(static_cast<std::size_t>(division.region.NumberOfVoxels()) * PixelSize(kind));
           run.output = DenseView(memory.data(), kind, division.region);
-          manager.Execute(run, ofDivision);
+          AddReport(report.execution, manager.Execute(run, ofDivision));
           joiner->Add(block++, run.inputs.front(), run.output);
         });
       report.steps.emplace_back("finding components in blocks",
@@ -572,8 +573,9 @@ private:
     PassMonitor secondPass(monitor, 0.5);
     pass.operation = std::make_shared<LabelBlocks>(operation, joiner, 0);
     pass.computedKind = pass.writtenKind = operation.outputKind;
-    const StreamedReport second = ExecuteStreamed(manager, pass, plan, request.sink, &secondPass);
-    report.execution = second.execution;
+    const StreamedReport  second = ExecuteStreamed(manager, pass, plan, request.sink, &secondPass);
+    const ExecutionReport first = std::exchange(report.execution, second.execution);
+    AddReport(report.execution, first);
     report.reading += second.reading;
     report.writing = second.writing;
     report.steps.emplace_back("writing labels", second.computing);

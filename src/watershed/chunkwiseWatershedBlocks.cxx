@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace chunkwise
 {
@@ -47,9 +48,7 @@ public:
     , m_DepthOfDoubles(m_Operation.height)
     , m_DepthOfIntegers(m_Operation.height)
     , m_FirstRoot(block + 1 < blocks.m_Blocks.size() ? m_All - blocks.m_Plane : m_All)
-    , m_Parents(Index(m_All))
-    , m_Roots(Index(m_All), -1)
-    , m_Marks(Index(m_All))
+    , m_Trees(Index(m_All))
     , m_Groups(Index(m_All - m_FirstRoot))
     , m_MarksOfGroups(m_Groups.size())
   {
@@ -57,26 +56,34 @@ public:
     std::memcpy(&numberOfEdges, summary.data(), sizeof(numberOfEdges));
     m_NumberOfEdges = Index(numberOfEdges);
     this->SetOrdinals();
-    std::iota(m_Parents.begin(), m_Parents.end(), 0);
     std::iota(m_Groups.begin(), m_Groups.end(), 0);
     m_Kept.reserve(m_Groups.size());
     for (std::int64_t node = 0; node < m_All; ++node)
     {
-      m_Marks[Index(node)] = m_Operation.hasMarkers ? this->NodeOf(node).label : static_cast<std::uint64_t>(node);
+      const std::uint64_t mark = m_Operation.hasMarkers ? this->NodeOf(node).label : static_cast<std::uint64_t>(node);
+      m_Trees[Index(node)] = { node, -1, mark };
     }
     for (std::int64_t node = m_FirstRoot; node < m_All; ++node)
     {
-      m_Roots[Index(node)] = node - m_FirstRoot;
-      m_MarksOfGroups[Index(node - m_FirstRoot)] = m_Marks[Index(node)];
+      m_Trees[Index(node)].root = node - m_FirstRoot;
+      m_MarksOfGroups[Index(node - m_FirstRoot)] = m_Trees[Index(node)].mark;
     }
   }
 
   void
-  Join()
+  Join(Executor & executor)
   {
-    this->SortEdges();
-    for (const Entry & entry : m_Entries)
-    {
+    this->SortEdges(executor);
+    const std::uint64_t listed = this->CountListed();
+    this->ForEntries([&](const Entry & entry) {
+      if (entry.edge >= listed)
+      {
+        const auto [a, b] = this->EndsOf(entry.edge - listed);
+        if (this->Find(a) == this->Find(b))
+        {
+          return;
+        }
+      }
       const WatershedEdge edge = this->EdgeOf(entry.edge);
       if (m_Operation.hasMarkers)
       {
@@ -86,7 +93,7 @@ public:
       {
         this->JoinMinima(edge, entry.edge);
       }
-    }
+    });
     std::vector<Entry>().swap(m_Entries);
   }
 
@@ -116,10 +123,10 @@ public:
   {
     for (std::int64_t node = 0; node < m_All; ++node)
     {
-      const Index at = Index(node);
-      if (m_Parents[at] == node && m_Roots[at] < 0 && !IsClosed(m_Marks[at]) && this->NodeOf(node).low >= 0)
+      const Tree & tree = m_Trees[Index(node)];
+      if (tree.parent == node && tree.root < 0 && !IsClosed(tree.mark) && this->NodeOf(node).low >= 0)
       {
-        m_Blocks.AddHidden(this->LowOf(m_Marks[at]).low);
+        m_Blocks.AddHidden(this->LowOf(tree.mark).low);
       }
     }
   }
@@ -131,7 +138,7 @@ public:
     forest.nodes.assign(m_Nodes + (m_FirstRoot - m_Before), m_Nodes + (m_All - m_Before));
     for (std::int64_t node = m_FirstRoot; node < m_All && !m_Operation.hasMarkers; ++node)
     {
-      const WatershedNode & low = this->LowOf(m_Marks[Index(this->Find(node))]);
+      const WatershedNode & low = this->LowOf(m_Trees[Index(this->Find(node))].mark);
       WatershedNode &       kept = forest.nodes[Index(node - m_FirstRoot)];
       if (kept.low >= 0)
       {
@@ -145,6 +152,25 @@ public:
   }
 
 private:
+  /** A part of the edges, in order, and the entry of the first that is left. */
+  struct Part
+  {
+    Index next{ 0 };
+    Index end{ 0 };
+    Entry entry{};
+    bool  isForest{ false };
+  };
+  /** A node's tree. A tree's root, as a number from 0, or -1, and its mark: the marker's label; without markers a node
+   * whose `low` is the tree's least voxel, or Closed. */
+  struct Tree
+  {
+    std::int64_t  parent;
+    std::int64_t  root;
+    std::uint64_t mark;
+  };
+  /** A thread sorts at least so many edges. */
+  static constexpr Index LeastOfPart = 1 << 14;
+
   /** The mark of a tree with a minimum that an edge leads to: this, plus the number of the edge. */
   static constexpr std::uint64_t Closed = std::uint64_t{ 1 } << 63;
 
@@ -163,20 +189,27 @@ private:
   {
     return this->NodeOf(static_cast<std::int64_t>(mark));
   }
-  static std::int64_t
-  FindIn(std::vector<std::int64_t> & parents, std::int64_t node)
+  /** The group of a root. */
+  std::int64_t
+  FindGroup(std::int64_t root)
   {
-    while (parents[Index(node)] != node)
+    while (m_Groups[Index(root)] != root)
     {
-      parents[Index(node)] = parents[Index(parents[Index(node)])];
-      node = parents[Index(node)];
+      m_Groups[Index(root)] = m_Groups[Index(m_Groups[Index(root)])];
+      root = m_Groups[Index(root)];
     }
-    return node;
+    return root;
   }
   std::int64_t
   Find(std::int64_t node)
   {
-    return FindIn(m_Parents, node);
+    while (m_Trees[Index(node)].parent != node)
+    {
+      Tree & tree = m_Trees[Index(node)];
+      tree.parent = m_Trees[Index(tree.parent)].parent;
+      node = tree.parent;
+    }
+    return node;
   }
 
   /** Turns the values of the block's summary into ordinals, and ranks in the block into ranks in all blocks so far. */
@@ -203,6 +236,25 @@ private:
     });
   }
 
+  /** The nodes of an edge between the block and the one before. */
+  std::pair<std::int64_t, std::int64_t>
+  EndsOf(std::uint64_t number) const
+  {
+    const std::uint64_t count = m_Blocks.m_Offsets.size();
+    const auto          a = static_cast<std::int64_t>(number / count);
+    return { a, m_Before + a + m_Blocks.m_Deltas[number % count] };
+  }
+  /** The last plane of the block before, in the raster order of the image. */
+  std::int64_t
+  FirstOfPlaneBefore() const
+  {
+    return (m_Blocks.m_Blocks[m_Block].lower[m_Blocks.m_Axis] - 1) * m_Blocks.m_Plane;
+  }
+  std::uint64_t
+  CountListed() const
+  {
+    return m_Blocks.m_Forest.edges.size() + m_NumberOfEdges;
+  }
   /** Edges are numbered: those of the forest so far, those of the block, those between both. */
   WatershedEdge
   EdgeOf(std::uint64_t number) const
@@ -217,16 +269,12 @@ private:
     {
       return m_Edges[number];
     }
-    number -= m_NumberOfEdges;
-    const std::uint64_t count = m_Blocks.m_Offsets.size();
-    WatershedEdge       edge{};
-    edge.a = static_cast<std::int64_t>(number / count);
-    edge.b = m_Before + edge.a + m_Blocks.m_Deltas[number % count];
+    WatershedEdge edge{};
+    std::tie(edge.a, edge.b) = this->EndsOf(number - m_NumberOfEdges);
     edge.firstValue = this->NodeOf(edge.a).value;
     edge.secondValue = this->NodeOf(edge.b).value;
-    const std::int64_t first = m_Blocks.m_Blocks[m_Block].lower[m_Blocks.m_Axis] * m_Blocks.m_Plane;
-    edge.first = first - m_Blocks.m_Plane + edge.a;
-    edge.second = first + edge.b - m_Before;
+    edge.first = this->FirstOfPlaneBefore() + edge.a;
+    edge.second = this->FirstOfPlaneBefore() + m_Blocks.m_Plane + edge.b - m_Before;
     return edge;
   }
   std::uint64_t
@@ -235,44 +283,97 @@ private:
     const std::uint64_t high = std::max(first, second);
     return PixelSize(m_Operation.inputKind) > 4 ? high : high << 32 | std::min(first, second);
   }
+  /** Lists the edges of the block and those between it and the block before, in sorted parts. The forest so far has its
+   * edges in order. */
   void
-  SortEdges()
+  SortEdges(Executor & executor)
   {
-    const std::vector<WatershedEdge> & before = m_Blocks.m_Forest.edges;
-    const std::uint64_t                listed = before.size() + m_NumberOfEdges;
-    const Index                        offsets = m_Before > 0 ? m_Blocks.m_Offsets.size() : 0;
-    m_Entries.reserve(listed + offsets * Index(m_Blocks.m_Plane));
-    for (std::uint64_t i = 0; i < listed; ++i)
+    const std::uint64_t listed = this->CountListed();
+    m_Entries.reserve(m_NumberOfEdges + (m_Before > 0 ? m_Blocks.m_Offsets.size() * Index(m_Blocks.m_Plane) : 0));
+    for (Index i = 0; i < m_NumberOfEdges; ++i)
     {
-      const WatershedEdge & edge = i < before.size() ? before[i] : m_Edges[i - before.size()];
-      m_Entries.push_back({ this->KeyOf(edge.firstValue, edge.secondValue), i });
+      m_Entries.push_back(this->EntryOf(m_Edges[i], m_Blocks.m_Forest.edges.size() + i));
     }
     if (m_Before > 0)
     {
+      const std::int64_t firstOfPlane = this->FirstOfPlaneBefore();
       m_Blocks.ForPairs([&](std::int64_t last, std::int64_t first, std::uint64_t number) {
         const WatershedNode & a = this->NodeOf(last);
         const WatershedNode & b = this->NodeOf(m_Before + first);
         if (a.low >= 0 && b.low >= 0)
         {
-          m_Entries.push_back({ this->KeyOf(a.value, b.value), listed + number });
+          m_Entries.push_back({ this->KeyOf(a.value, b.value), firstOfPlane + last, listed + number });
         }
       });
     }
-    std::sort(m_Entries.begin(), m_Entries.end(), [&](const Entry & x, const Entry & y) {
-      if (x.key != y.key)
-      {
-        return x.key < y.key;
-      }
-      if (PixelSize(m_Operation.inputKind) <= 4 && x.edge >= listed && y.edge >= listed)
-      {
-        return x.edge < y.edge; // edges between blocks are numbered in their order
-      }
-      const WatershedEdge a = this->EdgeOf(x.edge);
-      const WatershedEdge b = this->EdgeOf(y.edge);
-      const std::uint64_t lowA = std::min(a.firstValue, a.secondValue);
-      const std::uint64_t lowB = std::min(b.firstValue, b.secondValue);
-      return lowA != lowB ? lowA < lowB : a.first != b.first ? a.first < b.first : a.second < b.second;
+    const Index parts = std::min<Index>(executor.GetConcurrency(), 1 + m_Entries.size() / LeastOfPart);
+    m_Parts.resize(parts);
+    executor.ParallelFor(static_cast<std::int64_t>(parts), [&](std::int64_t i, unsigned int) {
+      Part & part = m_Parts[Index(i)];
+      part.next = m_Entries.size() / parts * Index(i);
+      part.end = Index(i) + 1 == parts ? m_Entries.size() : m_Entries.size() / parts * Index(i + 1);
+      std::sort(m_Entries.begin() + static_cast<std::ptrdiff_t>(part.next),
+                m_Entries.begin() + static_cast<std::ptrdiff_t>(part.end),
+                [this](const Entry & x, const Entry & y) { return this->IsBefore(x, y); });
     });
+  }
+  /** Calls f(entry) for all edges in order. */
+  template <typename TFunctor>
+  void
+  ForEntries(TFunctor && f)
+  {
+    const std::vector<WatershedEdge> & before = m_Blocks.m_Forest.edges;
+    m_Parts.push_back({ 0, before.size(), {}, true });
+    const auto take = [&](Part & part) {
+      if (part.next == part.end)
+      {
+        return false;
+      }
+      part.entry = part.isForest ? this->EntryOf(before[part.next], part.next) : m_Entries[part.next];
+      ++part.next;
+      return true;
+    };
+    // The part whose entry is the least comes first.
+    const auto isAfter = [this](const Part & x, const Part & y) { return this->IsBefore(y.entry, x.entry); };
+    m_Parts.erase(std::remove_if(m_Parts.begin(), m_Parts.end(), [&](Part & part) { return !take(part); }),
+                  m_Parts.end());
+    std::make_heap(m_Parts.begin(), m_Parts.end(), isAfter);
+    while (!m_Parts.empty())
+    {
+      std::pop_heap(m_Parts.begin(), m_Parts.end(), isAfter);
+      f(m_Parts.back().entry);
+      if (take(m_Parts.back()))
+      {
+        std::push_heap(m_Parts.begin(), m_Parts.end(), isAfter);
+      }
+      else
+      {
+        m_Parts.pop_back();
+      }
+    }
+  }
+  Entry
+  EntryOf(const WatershedEdge & edge, std::uint64_t number) const
+  {
+    return { this->KeyOf(edge.firstValue, edge.secondValue), edge.first, number };
+  }
+  /** The order of edges. */
+  bool
+  IsBefore(const Entry & x, const Entry & y) const
+  {
+    if (x.key != y.key)
+    {
+      return x.key < y.key;
+    }
+    if (PixelSize(m_Operation.inputKind) <= 4 && x.first != y.first)
+    {
+      return x.first < y.first;
+    }
+    const WatershedEdge a = this->EdgeOf(x.edge);
+    const WatershedEdge b = this->EdgeOf(y.edge);
+    const std::uint64_t lowA = std::min(a.firstValue, a.secondValue);
+    const std::uint64_t lowB = std::min(b.firstValue, b.secondValue);
+    return lowA != lowB ? lowA < lowB : a.first != b.first ? a.first < b.first : a.second < b.second;
   }
 
   /** Keeps an edge of the forest of roots: from one to another, or to a marker or minimum (`b` is -1). */
@@ -290,8 +391,8 @@ private:
   JoinMarkers(const WatershedEdge & edge)
   {
     const std::int64_t  a = this->Find(edge.a);
-    const std::int64_t  rootA = m_Roots[Index(a)];
-    const std::uint64_t labelA = m_Marks[Index(a)];
+    const std::int64_t  rootA = m_Trees[Index(a)].root;
+    const std::uint64_t labelA = m_Trees[Index(a)].mark;
     if (edge.b < 0)
     {
       if (rootA >= 0)
@@ -300,7 +401,7 @@ private:
       }
       else if (labelA == 0)
       {
-        m_Marks[Index(a)] = edge.label;
+        m_Trees[Index(a)].mark = edge.label;
       }
       return;
     }
@@ -309,18 +410,18 @@ private:
     {
       return;
     }
-    const std::int64_t  rootB = m_Roots[Index(b)];
-    const std::uint64_t labelB = m_Marks[Index(b)];
+    const std::int64_t  rootB = m_Trees[Index(b)].root;
+    const std::uint64_t labelB = m_Trees[Index(b)].mark;
     if ((rootA < 0 && labelA == 0) || (rootB < 0 && labelB == 0))
     {
-      m_Parents[Index(a)] = b;
-      m_Roots[Index(b)] = std::max(rootA, rootB);
-      m_Marks[Index(b)] = std::max(labelA, labelB);
+      m_Trees[Index(a)].parent = b;
+      m_Trees[Index(b)].root = std::max(rootA, rootB);
+      m_Trees[Index(b)].mark = std::max(labelA, labelB);
     }
     else if (rootA >= 0 && rootB >= 0)
     {
-      const Index groupA = Index(FindIn(m_Groups, rootA));
-      const Index groupB = Index(FindIn(m_Groups, rootB));
+      const Index groupA = Index(this->FindGroup(rootA));
+      const Index groupB = Index(this->FindGroup(rootB));
       if (groupA != groupB && (m_MarksOfGroups[groupA] == 0 || m_MarksOfGroups[groupB] == 0))
       {
         m_Groups[groupA] = static_cast<std::int64_t>(groupB);
@@ -336,7 +437,7 @@ private:
   void
   MarkGroup(const WatershedEdge & edge, std::int64_t root, std::uint64_t label)
   {
-    std::uint64_t & mark = m_MarksOfGroups[Index(FindIn(m_Groups, root))];
+    std::uint64_t & mark = m_MarksOfGroups[Index(this->FindGroup(root))];
     if (mark == 0)
     {
       mark = label;
@@ -378,13 +479,13 @@ private:
     const std::int64_t  a = this->Find(edge.a);
     if (edge.b < 0)
     {
-      if (m_Roots[Index(a)] >= 0)
+      if (m_Trees[Index(a)].root >= 0)
       {
-        this->CloseGroup(edge, m_Roots[Index(a)], Closed | number, high);
+        this->CloseGroup(edge, m_Trees[Index(a)].root, Closed | number, high);
       }
-      else if (!this->IsDeep(m_Marks[Index(a)], high))
+      else if (!this->IsDeep(m_Trees[Index(a)].mark, high))
       {
-        m_Marks[Index(a)] = Closed | number;
+        m_Trees[Index(a)].mark = Closed | number;
       }
       return;
     }
@@ -393,14 +494,14 @@ private:
     {
       return;
     }
-    const std::int64_t  rootA = m_Roots[Index(a)];
-    const std::int64_t  rootB = m_Roots[Index(b)];
-    const std::uint64_t markA = m_Marks[Index(a)];
-    const std::uint64_t markB = m_Marks[Index(b)];
+    const std::int64_t  rootA = m_Trees[Index(a)].root;
+    const std::int64_t  rootB = m_Trees[Index(b)].root;
+    const std::uint64_t markA = m_Trees[Index(a)].mark;
+    const std::uint64_t markB = m_Trees[Index(b)].mark;
     if (rootA >= 0 && rootB >= 0)
     {
-      const Index         groupA = Index(FindIn(m_Groups, rootA));
-      const Index         groupB = Index(FindIn(m_Groups, rootB));
+      const Index         groupA = Index(this->FindGroup(rootA));
+      const Index         groupB = Index(this->FindGroup(rootB));
       const std::uint64_t markOfA = m_MarksOfGroups[groupA];
       const std::uint64_t markOfB = m_MarksOfGroups[groupB];
       if (groupA != groupB && !(this->IsDeep(markOfA, high) && this->IsDeep(markOfB, high)))
@@ -415,13 +516,13 @@ private:
     const bool isDeepB = rootB >= 0 || this->IsDeep(markB, high);
     if (!isDeepA || !isDeepB)
     {
-      m_Parents[Index(a)] = b;
-      m_Marks[Index(b)] = this->LowerOf(markA, markB);
-      m_Roots[Index(b)] = std::max(rootA, rootB);
-      if (m_Roots[Index(b)] >= 0)
+      m_Trees[Index(a)].parent = b;
+      m_Trees[Index(b)].mark = this->LowerOf(markA, markB);
+      m_Trees[Index(b)].root = std::max(rootA, rootB);
+      if (m_Trees[Index(b)].root >= 0)
       {
-        std::uint64_t & mark = m_MarksOfGroups[Index(FindIn(m_Groups, m_Roots[Index(b)]))];
-        mark = this->LowerOf(mark, m_Marks[Index(b)]);
+        std::uint64_t & mark = m_MarksOfGroups[Index(this->FindGroup(m_Trees[Index(b)].root))];
+        mark = this->LowerOf(mark, m_Trees[Index(b)].mark);
       }
     }
     else if (rootA >= 0 || rootB >= 0)
@@ -433,7 +534,7 @@ private:
   void
   CloseGroup(const WatershedEdge & edge, std::int64_t root, std::uint64_t minimum, std::uint64_t high)
   {
-    std::uint64_t & mark = m_MarksOfGroups[Index(FindIn(m_Groups, root))];
+    std::uint64_t & mark = m_MarksOfGroups[Index(this->FindGroup(root))];
     if (!this->IsDeep(mark, high))
     {
       mark = Closed;
@@ -457,11 +558,11 @@ private:
   CodeOf(std::int64_t node)
   {
     const Index at = Index(this->Find(node));
-    if (m_Roots[at] >= 0)
+    if (m_Trees[at].root >= 0)
     {
-      return { static_cast<std::uint64_t>(m_Roots[at]), OfPlane };
+      return { static_cast<std::uint64_t>(m_Trees[at].root), OfPlane };
     }
-    return m_Operation.hasMarkers ? Code{ m_Marks[at], 0 } : this->CodeOfMark(m_Marks[at]);
+    return m_Operation.hasMarkers ? Code{ m_Trees[at].mark, 0 } : this->CodeOfMark(m_Trees[at].mark);
   }
 
   WatershedBlocks &                   m_Blocks;
@@ -478,11 +579,8 @@ private:
   const WatershedDepth<std::uint64_t> m_DepthOfIntegers; ///< of ordinals, whose differences are those of integers
   const std::int64_t                  m_FirstRoot;
   std::vector<Entry>                  m_Entries;
-  /** Each node's tree. Each tree's root, as a number from 0, or -1, and its mark: the marker's label; without markers a
-   * node whose `low` is the tree's least voxel, or Closed. */
-  std::vector<std::int64_t>  m_Parents;
-  std::vector<std::int64_t>  m_Roots;
-  std::vector<std::uint64_t> m_Marks;
+  std::vector<Part>                   m_Parts;
+  std::vector<Tree>                   m_Trees;
   /** The same for trees whose nodes are roots. */
   std::vector<std::int64_t>  m_Groups;
   std::vector<std::uint64_t> m_MarksOfGroups;
@@ -528,7 +626,7 @@ WatershedBlocks::GetBytes(const WatershedOperation & operation, int axis)
   }
   constexpr std::uint64_t ofForest = sizeof(WatershedNode) + sizeof(WatershedEdge);
   // The forests before and after a step, the block's two planes, entries of edges, three planes of trees, groups.
-  const std::uint64_t ofStep = 4 * ofForest + (3 + offsets) * sizeof(Entry) + 3 * 24 + 16;
+  const std::uint64_t ofStep = 4 * ofForest + (2 + offsets) * sizeof(Entry) + 3 * 24 + 16;
   // Two summaries while a block is summarized.
   const std::uint64_t ofSummary = 5 * ofForest;
   return offsets == 0
@@ -581,7 +679,7 @@ WatershedBlocks::AddHidden(std::int64_t raster)
 }
 
 void
-WatershedBlocks::Add(SideData && summary)
+WatershedBlocks::Add(SideData && summary, Executor & executor)
 {
   const std::size_t block = m_Before.size() - 1;
   SideData          own = std::move(summary);
@@ -593,7 +691,7 @@ WatershedBlocks::Add(SideData && summary)
   if (m_Plane > 0 && m_Blocks.size() > 1)
   {
     Step step(*this, block, own);
-    step.Join();
+    step.Join(executor);
     step.WriteCodes();
     if (!m_Operation.hasMarkers)
     {

@@ -2,6 +2,7 @@
 #ifndef chunkwiseWatershedBlocks_h
 #define chunkwiseWatershedBlocks_h
 
+#include "chunkwiseExecutor.h"
 #include "chunkwiseSpool.h"
 #include "chunkwiseWatershedSummary.h"
 
@@ -28,7 +29,7 @@ public:
 
   /** Adds the next block. The summary is that of an operation with `isBlock`. */
   void
-  Add(SideData && summary);
+  Add(SideData && summary, Executor & executor);
   /** Without markers: the hidden minima so far. */
   std::uint64_t
   GetNumberOfHidden() const
@@ -64,10 +65,11 @@ private:
   static constexpr std::uint64_t NoTree = OfPlane - 1;
 
   /** An edge of the step: an edge of the forest so far, of the block, or between both. Ordered by `key`, which is the
-   * larger value, and the smaller one if both have room, then by all else. */
+   * larger value, and the smaller one if both have room, then by the first voxel, then by all else. */
   struct Entry
   {
     std::uint64_t key;
+    std::int64_t  first;
     std::uint64_t edge;
   };
   /** A forest of the voxels of a plane. Values are ordinals. */

@@ -114,11 +114,6 @@ public:
   /** From file to file, for images that do not fit the memory. */
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override;
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return isBlock ? "blocks of a watershed from file to file are computed by the CPU alone" : "";
-  }
 };
 
 /** Labels from 1 to this one have a pixel of the kind. */

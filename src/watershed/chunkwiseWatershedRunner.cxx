@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <utility>
 
 // Watersheds of images that no memory holds, in blocks along the slowest axis. A first pass reduces each block to a
 // forest of the voxels of its faces, and joins these forests. A second pass finds each block's forest again, and writes
@@ -127,11 +128,33 @@ MakeWatershedPass(const OutOfCoreRequest & request)
   pass.writtenKind = operation.outputKind;
   pass.sinkAccess = request.sink->GetAccess();
   pass.operation = std::make_shared<WatershedOfBlock>(operation);
-  pass.backend = BackendChoice::CPU;
+  pass.backend = request.backend;
+  pass.devices = request.devices;
   pass.budgets = request.budgets;
   pass.executor = request.executor;
   pass.fileThreads = request.fileThreads;
+  pass.fewestDivisions = true; // each is joined with those before
   return pass;
+}
+
+/** Blocks that fit a device where one can be used, even if the host has room for larger ones. */
+StreamedPlan
+PlanWatershedPass(Manager & manager, const StreamedRequest & pass)
+{
+  if (pass.backend == BackendChoice::Auto && !manager.GetDevices().empty())
+  {
+    StreamedRequest onDevices = pass;
+    onDevices.backend = BackendChoice::CUDA;
+    try
+    {
+      return MakeStreamedPlan(manager, onDevices);
+    }
+    catch (const Error &)
+    {
+      // No device has the kernels, or the memory for a block of one plane.
+    }
+  }
+  return MakeStreamedPlan(manager, pass);
 }
 
 class WatershedRunner : public OutOfCoreRunner
@@ -167,19 +190,14 @@ public:
   {
     using Clock = std::chrono::steady_clock;
     const WatershedOperation & operation = GetWatershed(request);
-    if (request.backend == BackendChoice::CUDA)
-    {
-      throw Error("Backend: CUDA is asked for, but no device can be used: " +
-                  WatershedOfBlock(operation).GetObjectionToDevices());
-    }
-    const std::uint64_t forMinima = operation.hasMarkers ? 0 : request.hostBytes / PartForHiddenMinima;
-    StreamedRequest     pass = MakeWatershedPass(request);
+    const std::uint64_t        forMinima = operation.hasMarkers ? 0 : request.hostBytes / PartForHiddenMinima;
+    StreamedRequest            pass = MakeWatershedPass(request);
     if (request.hostBytes)
     {
       const std::uint64_t others = forMinima + WatershedBlocks::GetBytes(operation, SlowestAxisOf(operation));
       pass.memory = request.hostBytes > others ? request.hostBytes - others : 1;
     }
-    const StreamedPlan plan = MakeStreamedPlan(manager, pass);
+    const StreamedPlan plan = PlanWatershedPass(manager, pass);
     std::vector<Box>   divisions;
     for (std::int64_t i = 0; i < plan.divisions; ++i)
     {
@@ -188,8 +206,10 @@ public:
     const auto blocks = std::make_shared<WatershedBlocks>(
       operation, plan.axis, divisions, forMinima / sizeof(std::int64_t), request.spoolFolder);
 
-    OutOfCoreReport report;
-    const auto      start = Clock::now();
+    OutOfCoreReport                 report;
+    const auto                      start = Clock::now();
+    const std::unique_ptr<Executor> own = request.executor ? nullptr : MakeThreadExecutor();
+    Executor &                      executor = request.executor ? *request.executor : *own;
     {
       DivisionMonitor firstPass(monitor, 0, 2);
       const auto      summary = std::make_shared<WatershedSummaryOfBlock>(operation);
@@ -200,7 +220,9 @@ public:
           // Its bytes are counted beside those of the plan.
           run.budgets.host +=
             run.budgets.host ? 2 * WatershedLayout(*summary, run.region).summaryBytes + BytesOfSides : 0;
-          blocks->Add(manager.Summarise(run, ofDivision));
+          ExecutionReport ofRun;
+          blocks->Add(manager.Summarise(run, ofDivision, &ofRun), executor);
+          AddReport(report.execution, ofRun);
         });
     }
     const std::uint64_t hidden = blocks->GetNumberOfHidden() * sizeof(std::int64_t);
@@ -217,8 +239,9 @@ public:
 
     DivisionMonitor secondPass(monitor, 1, 2);
     pass.operation = std::make_shared<WatershedOfBlock>(operation, blocks, 0);
-    const StreamedReport second = ExecuteStreamed(manager, pass, plan, request.sink, &secondPass);
-    report.execution = second.execution;
+    const StreamedReport  second = ExecuteStreamed(manager, pass, plan, request.sink, &secondPass);
+    const ExecutionReport first = std::exchange(report.execution, second.execution);
+    AddReport(report.execution, first);
     report.reading += second.reading;
     report.writing = second.writing;
     report.steps.emplace_back("writing labels", second.computing);

@@ -10,10 +10,10 @@
 
 // The watershed of a chunk by steps that a runner takes on a device. A runner, made for a call, has
 //   ForEach<VStep>(chunk, count): calls (chunk.*VStep)(i), a step, for all i below `count`;
-//   Fill(to, byte, bytes), CopyOnDevice(to, from, bytes) and CopyToHost(to, from, bytes), the last of which waits;
-//   AddUp(counts, count, scratch): gives each number the sum of those before it;
-//   BytesToAddUp<TId>(count): the scratch for it;
-//   IsWide(box): whether voxels and trees of a chunk take numbers of 64 bits. These two are static.
+//   Fill(to, byte, bytes), CopyOnDevice(to, from, bytes), CopyToDevice(to, from, bytes) and CopyToHost(to, from,
+//   bytes), the last two of which are done with the host's memory when they return; AddUp(counts, count, scratch):
+//   gives each number the sum of those before it; BytesToAddUp<TId>(count): the scratch for it; IsWide(box): whether
+//   voxels and trees of a chunk take numbers of 64 bits. These two are static.
 namespace chunkwise
 {
 
@@ -25,9 +25,9 @@ struct WatershedStepScratch
     : layout(operation, box)
     , voxels(box.NumberOfVoxels())
     , words(voxels / 32 + 1)
-  {
     // A tree without a root has two voxels or more.
-    const std::int64_t trees = layout.border.voxels + voxels / 2 + 1;
+    , trees(layout.border.voxels + voxels / 2 + 1)
+  {
     const std::int64_t wordsOfMinima = operation.hasMarkers ? 0 : words;
     counters = Take(1, sizeof(WatershedCounters));
     parents = Take(voxels, sizeof(TId));
@@ -52,6 +52,7 @@ struct WatershedStepScratch
   WatershedLayout layout;
   std::int64_t    voxels;
   std::int64_t    words;
+  std::int64_t    trees; ///< at most
   std::size_t     bytes{ 0 };
   std::size_t     counters;
   std::size_t     parents;
@@ -87,7 +88,8 @@ public:
     , m_Scratch(m_Operation, call.writable)
     , m_Chunk(m_Operation, call.writable)
   {
-    if (role == WatershedRole::Alone)
+    m_Chunk.isBlock = m_Operation.isBlock;
+    if (role == WatershedRole::Alone && !m_Operation.isBlock)
     {
       // The chunk is a separate image.
       m_Chunk.border.count = 0;
@@ -177,7 +179,8 @@ public:
     m_Runner.CopyOnDevice(summary, &m_Chunk.counters->edges, sizeof(edges));
     if (!m_Operation.hasMarkers)
     {
-      this->template ForEach<&Chunk::CountRow>(layout.rows);
+      m_Operation.isBlock ? this->template ForEach<&Chunk::CountAll>(1)
+                          : this->template ForEach<&Chunk::CountRow>(layout.rows);
       this->template ForEach<&Chunk::RankNode>(m_Chunk.border.voxels);
       this->template ForEach<&Chunk::RankEdge>(edges);
     }
@@ -203,20 +206,40 @@ public:
     }
   }
 
+  /** Of a chunk that is a separate image, or of a block, of which the operation has the results of other blocks. */
   void
   WriteOwnLabels()
   {
+    const WatershedOutside * const outside = m_Operation.outside.get();
     if (!m_Operation.hasMarkers)
     {
       this->FindMinima(0);
+      if (outside)
+      {
+        this->AddFurtherMinima(outside->starts);
+        m_Chunk.minimaBeforeBlock = outside->before;
+      }
       // The last word has a bit that belongs to no voxel.
       TId count = 0;
       m_Runner.CopyToHost(&count, m_Chunk.minimaBefore + m_Scratch.words - 1, sizeof(count));
       std::uint32_t last = 0;
       m_Runner.CopyToHost(&last, m_Chunk.minima + m_Scratch.words - 1, sizeof(last));
-      CheckNumberOfBasins(std::uint64_t{ count } + static_cast<std::uint64_t>(CountBits(last)), m_Call.output.kind);
+      CheckNumberOfBasins(m_Chunk.minimaBeforeBlock + count + static_cast<std::uint64_t>(CountBits(last)),
+                          m_Call.output.kind);
+    }
+    // No round follows: the arrays of edges and of where they lead are free.
+    if (outside)
+    {
+      m_Runner.CopyToDevice(m_Chunk.best, outside->labels.data(), outside->labels.size() * sizeof(*m_Chunk.best));
+      m_Chunk.labels = m_Chunk.best;
     }
     this->template ForEach<&Chunk::WriteLabel>(m_Scratch.voxels);
+    if (outside && m_Operation.lines)
+    {
+      m_Runner.CopyToDevice(m_Chunk.nexts, outside->lines.data(), outside->lines.size());
+      m_Chunk.lines = reinterpret_cast<const unsigned char *>(m_Chunk.nexts);
+      this->template ForEach<&Chunk::DrawLineOfBorder>(m_Chunk.border.voxels);
+    }
   }
 
 private:
@@ -317,6 +340,29 @@ private:
     return true;
   }
 
+  /** Adds minima to those that FindMinima found, part by part through the array of edges. */
+  void
+  AddFurtherMinima(const std::vector<std::int64_t> & starts)
+  {
+    const std::size_t most = static_cast<std::size_t>(m_Scratch.trees);
+    for (std::size_t first = 0; first < starts.size(); first += most)
+    {
+      const std::size_t count = std::min(most, starts.size() - first);
+      m_Runner.CopyToDevice(m_Chunk.best, starts.data() + first, count * sizeof(starts[0]));
+      m_Chunk.starts = reinterpret_cast<const std::int64_t *>(m_Chunk.best);
+      this->template ForEach<&Chunk::MarkFurtherMinimum>(static_cast<std::int64_t>(count));
+    }
+    if (!starts.empty())
+    {
+      this->NumberMinima();
+    }
+  }
+  void
+  NumberMinima()
+  {
+    this->template ForEach<&Chunk::CountMinima>(m_Scratch.words);
+    m_Runner.AddUp(m_Chunk.minimaBefore, m_Scratch.words, this->At<void>(m_Scratch.toAddUp), m_Scratch.bytesToAddUp);
+  }
   /** Numbers the minima of the chunk; so many more are in the solution. */
   void
   FindMinima(std::int64_t further)
@@ -324,8 +370,7 @@ private:
     m_Runner.Fill(m_Chunk.minima, 0, static_cast<std::size_t>(m_Scratch.words) * sizeof(*m_Chunk.minima));
     this->template ForEach<&Chunk::MarkMinimum>(m_Scratch.voxels);
     this->template ForEach<&Chunk::MarkFurtherMinimum>(further);
-    this->template ForEach<&Chunk::CountMinima>(m_Scratch.words);
-    m_Runner.AddUp(m_Chunk.minimaBefore, m_Scratch.words, this->At<void>(m_Scratch.toAddUp), m_Scratch.bytesToAddUp);
+    this->NumberMinima();
   }
 
   [[noreturn]] void

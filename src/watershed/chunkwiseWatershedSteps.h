@@ -266,6 +266,8 @@ struct WatershedChunk
   double        depthOfReals{ 0 };
   std::uint64_t depthOfIntegers{ 0 };
   bool          drawsLines{ false };
+  bool          isBlock{ false };
+  std::uint64_t minimaBeforeBlock{ 0 };
   void *        output{ nullptr };
   PixelKind     outputKind{ PixelKind::UInt8 };
 
@@ -289,7 +291,7 @@ struct WatershedChunk
   // A summary.
   WatershedNode * nodes{ nullptr };
   WatershedEdge * edges{ nullptr };
-  std::uint32_t * counts{ nullptr };
+  std::uint32_t * counts{ nullptr }; ///< without markers: the minima of each row; of a block, one number of 64 bits
 
   // A solution; nullptr where there is none.
   const std::uint64_t * labels{ nullptr };
@@ -809,13 +811,25 @@ struct WatershedChunk
     const TId first = static_cast<TId>(i) * nx;
     counts[i] = static_cast<std::uint32_t>(MinimaBefore(first + nx) - MinimaBefore(first));
   }
+  /** The minima of a block, in the place of those of rows. */
+  CHUNKWISE_HOST_DEVICE void
+  CountAll(std::int64_t i)
+  {
+    reinterpret_cast<std::uint64_t *>(counts)[i] = MinimaBefore(static_cast<TId>(box.NumberOfVoxels()));
+  }
+  /** How many minima precede one in its row; of a block, in the block. */
+  CHUNKWISE_HOST_DEVICE TId
+  RankOfMinimum(TId v) const
+  {
+    return isBlock ? MinimaBefore(v) : MinimaBeforeInRow(v);
+  }
   CHUNKWISE_HOST_DEVICE void
   RankNode(std::int64_t i)
   {
     WatershedNode & node = nodes[i];
     if (node.low >= 0)
     {
-      node.label = MinimaBeforeInRow(static_cast<TId>(node.low));
+      node.label = RankOfMinimum(static_cast<TId>(node.low));
       node.low = RasterOf(static_cast<TId>(node.low));
     }
   }
@@ -825,7 +839,7 @@ struct WatershedChunk
     WatershedEdge & edge = edges[i];
     if (edge.b < 0)
     {
-      edge.rank = MinimaBeforeInRow(static_cast<TId>(edge.label));
+      edge.rank = RankOfMinimum(static_cast<TId>(edge.label));
       edge.label = static_cast<std::uint64_t>(RasterOf(static_cast<TId>(edge.label)));
     }
   }
@@ -878,7 +892,7 @@ struct WatershedChunk
     }
     return markers   ? LoadInteger(markers, markerKind, static_cast<std::int64_t>(entry))
            : offsets ? offsets[entry / static_cast<TId>(box.Extent(0))] + MinimaBeforeInRow(entry) + 1
-                     : std::uint64_t{ MinimaBefore(entry) } + 1;
+                     : minimaBeforeBlock + MinimaBefore(entry) + 1;
   }
   CHUNKWISE_HOST_DEVICE void
   WriteLabel(std::int64_t i)

@@ -368,6 +368,23 @@ TEST(StreamedRun, DevicesGiveTheSameBits)
   EXPECT_EQ(run.result->voxels, run.expected);
 }
 
+TEST(StreamedRun, WarningsOfAllDivisionsAreReported)
+{
+  std::mt19937 random(7);
+  FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
+  const auto   manager = devices.MakeManager();
+  Trial        run(*manager, "mean", Radius(1), { 20, 20, 20, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  run.request.divisions = 4;
+  devices.fakes.front()->FailAt("kernel", 1, true, DeviceError::Kind::Failed);
+  const StreamedReport report = run.Run(*manager);
+  EXPECT_EQ(run.result->voxels, run.expected);
+  EXPECT_EQ(std::count_if(report.execution.warnings.begin(),
+                          report.execution.warnings.end(),
+                          [](const std::string & warning) { return warning.find("the CPU takes over") == 0; }),
+            1);
+  devices.fakes.front()->ClearFaults();
+}
+
 TEST(StreamedRun, SourcesFillTheMemoryThatDevicesCopyFrom)
 {
   std::mt19937 random(15);
@@ -663,6 +680,35 @@ TEST(StreamedRun, ADeviceHoldsReconstructionsThatTheHostCannot)
         EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
         EXPECT_EQ(monitor.fractions.back(), 1.0);
       }
+    }
+  }
+}
+
+/** In one chunk, whose summary nobody needs: the image is read once. */
+TEST(StreamedRun, ADeviceHoldsImagesOfTwoPasses)
+{
+  std::mt19937 random(22);
+  for (const char * const filter : { "watershed", "label", "distance" })
+  {
+    SCOPED_TRACE(filter);
+    const bool      isDistance = std::string(filter) == "distance";
+    const PixelKind computed = isDistance ? PixelKind::Float32 : PixelKind::UInt32;
+    for (const std::size_t room : { std::size_t{ 64 } << 20, std::size_t{ 8 } << 20 })
+    {
+      FakeDevice::Options options;
+      options.memoryBytes = room;
+      FakeDevices devices(1, options, GetHostKernels());
+      const auto  manager = devices.MakeManager();
+      HeldTrial   run(filter, { 90, 80, 100, 1, 1 }, PixelKind::UInt8, computed, random);
+      run.request.backend = BackendChoice::CUDA;
+      run.request.memory = 3500000;
+      const StreamedPlan plan = MakeStreamedPlan(*manager, run.request);
+      // The kernels of a device with little memory would cut the image, and need the host's memory for that.
+      const bool isHeld = room > std::size_t{ 20 } << 20;
+      EXPECT_EQ(plan.heldOnDevice, isHeld ? 0 : -1);
+      run.Run(*manager);
+      EXPECT_EQ(run.result->voxels, run.expected);
+      EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels() * (isHeld ? 1 : 2));
     }
   }
 }

@@ -2,6 +2,7 @@
 #include "chunkwisePassesRun.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseOutOfCoreRunner.h"
 
 #include <algorithm>
 #include <chrono>
@@ -53,22 +54,6 @@ private:
   const double m_Begin;
   const double m_End;
 };
-
-/** Adds what an earlier stage reported to what the last one did. */
-void
-Merge(ExecutionReport & last, const ExecutionReport & earlier)
-{
-  last.peakDevice = std::max(last.peakDevice, earlier.peakDevice);
-  last.peakPinned = std::max(last.peakPinned, earlier.peakPinned);
-  last.peakHost = std::max(last.peakHost, earlier.peakHost);
-  last.bytesToDevice += earlier.bytesToDevice;
-  last.bytesToHost += earlier.bytesToHost;
-  last.retries += earlier.retries;
-  last.revisits += earlier.revisits;
-  last.revisitedVoxels += earlier.revisitedVoxels;
-  last.settled = last.settled || earlier.settled;
-  last.warnings.insert(last.warnings.begin(), earlier.warnings.begin(), earlier.warnings.end());
-}
 
 /** Throws ParameterError if the operation has no stages to run. */
 const StagedOperation &
@@ -278,7 +263,7 @@ PassesRun::Execute(const ExecuteFunction & execute, Monitor * monitor)
     {
       ExecutionReport ofStage = execute(request, part.get());
       ofStage.peakHost += m_Device ? 0 : GetBytesDuring(i);
-      Merge(ofStage, report);
+      AddReport(ofStage, report);
       report = std::move(ofStage);
     }
     catch (const BudgetError & error)

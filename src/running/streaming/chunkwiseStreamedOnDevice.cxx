@@ -51,6 +51,23 @@ HasKernels(const Device & device, const std::string & operation)
   return kernels.Find(operation) && (!amends || kernels.Find(operation, &KernelSet::amend));
 }
 
+/** Whether a run on a device needs nothing of the host that grows with the image. */
+bool
+CanBeHeld(const StreamedRequest & request)
+{
+  switch (request.operation->GetSchedule())
+  {
+    case Schedule::Fixpoint:
+    case Schedule::Independent:
+      return true;
+    case Schedule::TwoPass:
+      // In one chunk.
+      return request.operation->HasOutput() && request.operation->RunsAlone(request.region, request.computedKind);
+    default:
+      return false;
+  }
+}
+
 /** The request of moving the image, by which reading and writing are divided. */
 StreamedRequest
 MakeMoves(const StreamedRequest & request, int device)
@@ -83,7 +100,10 @@ PlanRun(Manager & manager, const StreamedRequest & request, int device, Streamed
   // A run that brings its images along takes more than one whose images are there.
   whole.budgets.device = room - needed;
   plan.budgets = whole.budgets;
-  return manager.MakePlanFor(whole).seconds;
+  const Plan ofRun = manager.MakePlanFor(whole);
+  return request.operation->GetSchedule() == Schedule::TwoPass && ofRun.chunks.size() > 1
+           ? std::numeric_limits<double>::infinity()
+           : ofRun.seconds;
 }
 
 /** The images of a run in a device's memory. */
@@ -260,8 +280,7 @@ CanReadAgain(const StreamedRequest & request)
 bool
 PlanOnDevice(Manager & manager, const StreamedRequest & request, double mostSeconds, StreamedPlan & plan)
 {
-  const Schedule schedule = request.operation->GetSchedule();
-  if (request.backend == BackendChoice::CPU || (schedule != Schedule::Fixpoint && schedule != Schedule::Independent))
+  if (request.backend == BackendChoice::CPU || !CanBeHeld(request))
   {
     return false;
   }

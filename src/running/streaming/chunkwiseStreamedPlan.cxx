@@ -476,7 +476,7 @@ private:
   std::int64_t
   GetDivisionsForOverlap()
   {
-    bool inPieces = m_Request.sinkAccess.inPieces;
+    bool inPieces = m_Request.sinkAccess.inPieces && !m_Request.fewestDivisions;
     for (const StreamedInput & input : m_Request.inputs)
     {
       inPieces = inPieces && input.source->GetAccess().inPieces;

@@ -369,8 +369,10 @@ ExecuteStreamed(Manager & manager, const StreamedRequest & request, const Stream
       ExecutionRequest run = division;
       run.operation = operation;
       run.output = writer->GetView(i, request.computedKind, division.region);
-      const auto start = Clock::now();
-      report.execution = manager.Execute(run, ofDivision);
+      const auto      start = Clock::now();
+      ExecutionReport ofRun = manager.Execute(run, ofDivision);
+      AddReport(ofRun, report.execution);
+      report.execution = std::move(ofRun);
       if (operation->HandsOnState() && i + 1 < plan.divisions)
       {
         if (!request.executor && !own)
