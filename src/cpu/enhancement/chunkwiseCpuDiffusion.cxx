@@ -147,7 +147,7 @@ public:
         return voxels / iterations * k + (k == iterations ? voxels % iterations : 0);
       };
       std::int64_t left = share(i) - share(i - 1);
-      const Box box = m_Operation.GetSource(m_Call.output.box, m_Call.image, iterations - i);
+      const Box    box = m_Operation.GetSource(m_Call.output.box, m_Call.image, iterations - i);
       if (isVariation)
       {
         Box dual = box;
