@@ -388,6 +388,7 @@ DerivativeRows()
 {
   return { { "gradient magnitude, sigma 2", Derivatives(2, 1, DerivativeResult::Magnitude), "derivatives" },
            { "Hessian eigenvalues, sigma 2", HessianEigenvalues(2), "derivatives", false, 3 },
+           { "Hessian eigenvalues, sigma 4", HessianEigenvalues(4), "derivatives", false, 3 },
            { "Frangi, sigma 2", Frangi(2), "derivatives" },
            { "structure tensor eigenvalues, sigma 2", StructureTensor(2), "derivatives", false, 3 } };
 }

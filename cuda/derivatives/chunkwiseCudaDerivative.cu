@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaDerivative.h"
 #include "chunkwiseCudaDerivativePlanes.cuh"
+#include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseKernelChoice.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseResourceCache.h"
@@ -41,6 +42,17 @@ GradientBox(const DerivativeOperation & operation, Box output, const Box & image
   return operation.boundary.mode == BoundaryMode::Periodic ? output : Intersect(output, image);
 }
 
+/** Calls body(the least length of taps for which there are kernels and that holds a radius). */
+template <typename TBody>
+void
+WithReach(std::int64_t radius, TBody && body)
+{
+  radius <= 4    ? body(std::integral_constant<int, 4>{})
+  : radius <= 8  ? body(std::integral_constant<int, 8>{})
+  : radius <= 12 ? body(std::integral_constant<int, 12>{})
+                 : body(std::integral_constant<int, DerivativeReach>{});
+}
+
 /** The passes of an operation at one scale, over a box without the axis of components. */
 struct DerivativeStage
 {
@@ -51,6 +63,7 @@ struct DerivativeStage
   /** The first two passes are one kernel. */
   bool                planes{ false };
   DerivativePlaneJobs jobs{};
+  std::size_t         planeBytes{ 0 }; ///< of shared memory
 
   DerivativeStage(const DerivativeOperation & operation, std::size_t scale, const Box & output, const Box & image,
                   std::size_t accumulatorBytes)
@@ -93,6 +106,17 @@ struct DerivativeStage
       planes = planes && boxes.radius[a] <= DerivativeReach;
     }
     planes = planes && MakePlaneJobs(fields, factors, jobs);
+    if (planes)
+    {
+      int rings = 0;
+      for (int j = 0; j < jobs.count; ++j)
+      {
+        rings = std::max(rings, jobs.jobs[j].count);
+      }
+      WithReach(std::max(boxes.radius[0], boxes.radius[1]),
+                [&](auto reach) { planeBytes = DerivativePlaneStage<decltype(reach)::value>::Bytes(rings); });
+      planes = planeBytes <= SharedMemoryOfDevices();
+    }
   }
 
   /** Numbers from one field of a pass to the next. */
@@ -329,20 +353,17 @@ RunPlanes(const KernelCall & call, const DerivativeOperation & operation, std::s
   const Box &                   between = stage.boxes.after[1];
   const Box &                   out = stage.boxes.after[2];
   float * const                 fields = reinterpret_cast<float *>(scratch);
-  int                           rings = 0;
-  for (int j = 0; j < jobs.count; ++j)
-  {
-    rings = std::max(rings, jobs.jobs[j].count);
-  }
-  const std::size_t  bytes = DerivativePlaneStage::Bytes(rings);
-  const std::int64_t planes = between.NumberOfVoxels() / (between.Extent(0) * between.Extent(1));
-  const std::int64_t strips = (between.Extent(0) + StripWidth - 1) / StripWidth * planes * jobs.count;
-  const std::int64_t segment = PlaneSegment(strips, between.Extent(1), y.radius);
-  AllowSharedMemory(DerivativePlaneKernel, bytes);
-  DerivativePlaneKernel<<<BlocksFor(strips * ((between.Extent(1) + segment - 1) / segment), 1),
-                          StripWidth,
-                          bytes,
-                          StreamOf(call)>>>(x, y, jobs, in, between, fields, stage.Gap(1), segment);
+  const std::int64_t            planes = between.NumberOfVoxels() / (between.Extent(0) * between.Extent(1));
+  const std::int64_t            strips = (between.Extent(0) + StripWidth - 1) / StripWidth * planes * jobs.count;
+  const std::int64_t            segment = PlaneSegment(strips, between.Extent(1), y.radius);
+  WithReach(std::max(x.radius, y.radius), [&](auto reach) {
+    const auto kernel = DerivativePlaneKernel<decltype(reach)::value>;
+    AllowSharedMemory(kernel, stage.planeBytes);
+    kernel<<<BlocksFor(strips * ((between.Extent(1) + segment - 1) / segment), 1),
+             StripWidth,
+             stage.planeBytes,
+             StreamOf(call)>>>(x, y, jobs, in, between, fields, stage.Gap(1), segment);
+  });
   CheckLaunch("DerivativePlaneKernel");
   for (const DerivativeField & component : stage.fields[2])
   {
@@ -350,22 +371,18 @@ RunPlanes(const KernelCall & call, const DerivativeOperation & operation, std::s
     columns.orders[columns.count++] = component.order;
   }
   const DerivativeFields<float> made{ fields, stage.Gap(1), between, StridesOf(between) };
-  Pass<float>                   lines{};
-  lines.outer = out.Extent(3) * out.Extent(4);
-  lines.inner = out.Extent(0) * out.Extent(1);
-  lines.outCount = out.Extent(2);
-  LineGrid grid(lines, DerivativeColumns, 2 * z.radius);
-  grid.segment = (grid.segment + DerivativeOutputs<false> - 1) / DerivativeOutputs<false> * DerivativeOutputs<false>;
-  if (operation.TakesMatrix())
-  {
-    DerivativeColumnKernel<true><<<grid.blocks, DerivativeColumns, sizeof(DerivativeMatrixStage), StreamOf(call)>>>(
-      z, columns, made, out, finish, grid.segment);
-  }
-  else
-  {
-    DerivativeColumnKernel<false>
-      <<<grid.blocks, DerivativeColumns, 0, StreamOf(call)>>>(z, columns, made, out, finish, grid.segment);
-  }
+  const bool                    isMatrix = operation.TakesMatrix();
+  const std::int64_t            length = isMatrix ? DerivativeSegment<true> : DerivativeSegment<false>;
+  const std::int64_t            columnBlocks =
+    (out.NumberOfVoxels() / std::max<std::int64_t>(1, out.Extent(2)) + DerivativeColumns - 1) / DerivativeColumns;
+  WithReach(z.radius, [&](auto reach) {
+    constexpr int most = decltype(reach)::value;
+    const auto    kernel = isMatrix ? DerivativeColumnKernel<true, most> : DerivativeColumnKernel<false, most>;
+    kernel<<<BlocksFor(columnBlocks * ((out.Extent(2) + length - 1) / length), 1),
+             DerivativeColumns,
+             isMatrix ? sizeof(DerivativeMatrixStage) : 0,
+             StreamOf(call)>>>(z, columns, made, out, finish);
+  });
   CheckLaunch("DerivativeColumnKernel");
 }
 

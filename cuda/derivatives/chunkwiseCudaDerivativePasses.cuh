@@ -139,6 +139,21 @@ IsNoTube(const float * triangle, bool dark)
   return trace >= 0 || 3 * trace * trace < 0.999 * squares;
 }
 
+/** Stores a result as another kind. Never part of its callers, of which it would be nearly all of the code. */
+template <typename TAcc>
+__device__ __noinline__ void
+PutConverted(void * out, PixelKind kind, std::int64_t offset, bool keepsLargest, TAcc value)
+{
+  DispatchKindOnDevice(kind, [&](auto pixel) {
+    auto * const to = static_cast<decltype(pixel) *>(out) + offset;
+    const auto   converted = ConvertResult<decltype(pixel)>(value);
+    if (!keepsLargest || converted > *to)
+    {
+      *to = converted;
+    }
+  });
+}
+
 /** Makes a voxel's results of its derivatives, and stores them. */
 struct DerivativeFinish
 {
@@ -166,34 +181,30 @@ struct DerivativeFinish
     {
       return;
     }
-    DispatchKindOnDevice(kind, [&](auto pixel) {
-      auto * to = static_cast<decltype(pixel) *>(out) + offset + (number - first) * gap;
+    offset += (number - first) * gap;
 #pragma unroll
-      for (int u = 0; u < VMost; ++u, to += step)
+    for (int u = 0; u < VMost; ++u, offset += step)
+    {
+      if (u < count)
       {
-        if (u < count)
-        {
-          Put(to, values[u]);
-        }
+        Put(offset, values[u]);
       }
-    });
+    }
   }
   /** Stores results 0 to before VCount of a voxel. */
   template <typename TAcc, int VCount>
   __device__ __forceinline__ void
   StoreResults(std::int64_t offset, const TAcc (&values)[VCount]) const
   {
-    DispatchKindOnDevice(kind, [&](auto pixel) {
-      auto * to = static_cast<decltype(pixel) *>(out) + offset - first * gap;
+    offset -= first * gap;
 #pragma unroll
-      for (int v = 0; v < VCount; ++v, to += gap)
+    for (int v = 0; v < VCount; ++v, offset += gap)
+    {
+      if (v >= first && v < last)
       {
-        if (v >= first && v < last)
-        {
-          Put(to, values[v]);
-        }
+        Put(offset, values[v]);
       }
-    });
+    }
   }
   /** Stores result `number` of a voxel. */
   template <typename TAcc>
@@ -203,14 +214,18 @@ struct DerivativeFinish
     const TAcc values[1]{ value };
     StoreLine(number, offset, 0, 1, values);
   }
-  template <typename T, typename TAcc>
+  template <typename TAcc>
   __device__ __forceinline__ void
-  Put(T * to, TAcc value) const
+  Put(std::int64_t offset, TAcc value) const
   {
-    const T converted = ConvertResult<T>(value);
-    if (!keepsLargest || converted > *to)
+    if (kind != PixelKindOf<TAcc>())
     {
-      *to = converted;
+      return PutConverted(out, kind, offset, keepsLargest, value);
+    }
+    TAcc * const to = static_cast<TAcc *>(out) + offset;
+    if (!keepsLargest || value > *to)
+    {
+      *to = value;
     }
   }
 

@@ -8,17 +8,20 @@
 #include <algorithm>
 #include <vector>
 
-// Derivatives along x, y and z in float with windows of radii up to 8, in two kernels: the passes along x and y of
+// Derivatives along x, y and z in float with windows of radii up to 16, in two kernels: the passes along x and y of
 // planes, and the pass along z with what is made of its components. So the image is read once, and each field of the
-// pass along y is written and read once. Threads make eight outputs from 24 taps that they hold in registers. Taps
-// reach each window in the order of the passes one by one, so the bits are theirs.
+// pass along y is written and read once. Threads make eight outputs from the taps of all their windows, which they hold
+// in registers: VReach to each side, the least of four lengths that holds the radii. Taps reach each window in the
+// order of the passes one by one, so the bits are theirs.
 namespace chunkwise
 {
 
-/** The largest radius, and the values that the windows of Together outputs read. */
-constexpr int DerivativeReach = 8;
-constexpr int DerivativeTaps = Together + 2 * DerivativeReach;
-static_assert(DerivativeReach == Together, "rows are kept in blocks of Together, one to each side of the outputs");
+/** The largest radius. */
+constexpr int DerivativeReach = 16;
+
+/** The values that the windows of Together outputs read. */
+template <int VReach>
+constexpr int DerivativeTaps = Together + 2 * VReach;
 
 /** Weights of windows that have all taps, of each order from the middle tap on. */
 struct DerivativeWeights
@@ -69,30 +72,30 @@ struct DerivativeColumnJobs
   DerivativeWeights z;
 };
 
-/** The windows of VOutputs outputs, of which the first has its middle tap at values[DerivativeReach]. All have all
- * taps. */
-template <int VKind, int VTaps, int VOutputs>
+/** The windows of VOutputs outputs, which have the same number of values to each side. All have all taps, and a radius
+ * of at least VLeast. */
+template <int VKind, int VLeast, int VTaps, int VOutputs>
 __device__ __forceinline__ void
 SumDerivatives(const float * weights, int radius, const float (&values)[VTaps], float (&sums)[VOutputs])
 {
-  static_assert(VTaps == VOutputs + 2 * DerivativeReach, "values are those of the windows");
+  constexpr int reach = (VTaps - VOutputs) / 2;
 #pragma unroll
   for (int u = 0; u < VOutputs; ++u)
   {
     sums[u] = 0;
   }
 #pragma unroll
-  for (int t = DerivativeReach; t > 0; --t)
+  for (int t = reach; t > 0; --t)
   {
-    if (t <= radius)
+    if (t <= VLeast || t <= radius)
     {
       const float w = weights[t];
 #pragma unroll
       for (int u = 0; u < VOutputs; ++u)
       {
-        const float high = values[DerivativeReach + u + t];
-        const float low = values[DerivativeReach + u - t];
-        const float middle = values[DerivativeReach + u];
+        const float high = values[reach + u + t];
+        const float low = values[reach + u - t];
+        const float middle = values[reach + u];
         sums[u] = MultiplyAdd(w,
                               VKind == 0   ? high + low
                               : VKind == 1 ? high - low
@@ -107,36 +110,57 @@ SumDerivatives(const float * weights, int radius, const float (&values)[VTaps], 
 #pragma unroll
     for (int u = 0; u < VOutputs; ++u)
     {
-      sums[u] = MultiplyAdd(w, values[DerivativeReach + u], sums[u]);
+      sums[u] = MultiplyAdd(w, values[reach + u], sums[u]);
     }
   }
 }
 
-template <int VTaps, int VOutputs>
+template <int VLeast, int VTaps, int VOutputs>
 __device__ __forceinline__ void
 SumDerivatives(int order, const DerivativeWeights & weights, const float (&values)[VTaps], float (&sums)[VOutputs])
 {
   switch (order)
   {
     case 0:
-      return SumDerivatives<0>(weights.w[0], weights.radius, values, sums);
+      return SumDerivatives<0, VLeast>(weights.w[0], weights.radius, values, sums);
     case 2:
-      return SumDerivatives<2>(weights.w[2], weights.radius, values, sums);
+      return SumDerivatives<2, VLeast>(weights.w[2], weights.radius, values, sums);
     default:
-      return SumDerivatives<1>(weights.w[order], weights.radius, values, sums);
+      return SumDerivatives<1, VLeast>(weights.w[order], weights.radius, values, sums);
   }
 }
 
 /** Forgets what is known of values, so that the compiler makes no sums for all orders ahead of a loop over them, for
  * which there are too few registers. */
+template <int VTaps>
 __device__ __forceinline__ void
-KeepInRegisters(float (&values)[DerivativeTaps])
+KeepInRegisters(float (&values)[VTaps])
 {
 #pragma unroll
   for (float & value : values)
   {
     asm volatile("" : "+f"(value));
   }
+}
+
+/** A window that the image's edge cuts, from its middle tap on, of which the taps up to `last` exist. Taps that do not
+ * exist are 0, and so are the weights of those before the first one: these leave a sum of 0 as it is. */
+template <int VReach>
+__device__ __forceinline__ float
+SumCutDerivative(const float * weights, int order, int radius, int last, const float * taps)
+{
+  // Without a middle a tap less 0, which is the tap.
+  const float middle = order == 0 ? 0.0F : taps[0];
+  float       sum = 0;
+#pragma unroll
+  for (int t = -VReach; t <= VReach; ++t)
+  {
+    if (t <= 0 ? t >= -radius : t <= last)
+    {
+      sum = MultiplyAdd(weights[t], taps[t] - middle, sum);
+    }
+  }
+  return sum;
 }
 
 /** The same of windows along y or z of which the image's edge may cut some: `count` outputs from image index `i` on.
@@ -146,6 +170,7 @@ __device__ __forceinline__ void
 SumCutDerivatives(int order, const DerivativeAxis<float> & axis, std::int64_t i, std::int64_t lower, std::int64_t upper,
                   int count, const float (&values)[VTaps], float (&sums)[VOutputs])
 {
+  constexpr int reach = (VTaps - VOutputs) / 2;
   // Rows of weights are looked up here, not ahead of loops that hardly ever come here.
   asm volatile("" : "+l"(i));
   const auto radius = static_cast<int>(axis.radius);
@@ -156,35 +181,26 @@ SumCutDerivatives(int order, const DerivativeAxis<float> & axis, std::int64_t i,
   {
     if (u < count && (u - radius < low || u + radius >= high))
     {
-      const float * const weights = axis.Middle(order, i + u);
-      const int           first = max(low - u, -radius);
-      const int           last = min(high - 1 - u, radius);
-      const float         middle = order == 0 ? 0.0F : values[DerivativeReach + u];
-      float               sum = 0;
-#pragma unroll
-      for (int t = -DerivativeReach; t <= DerivativeReach; ++t)
-      {
-        if (t >= first && t <= last)
-        {
-          const float tap = values[DerivativeReach + u + t];
-          sum = MultiplyAdd(weights[t], order == 0 ? tap : tap - middle, sum);
-        }
-      }
-      sums[u] = sum;
+      sums[u] = SumCutDerivative<reach>(
+        axis.Middle(order, i + u), order, radius, min(high - 1 - u, radius), values + reach + u);
     }
   }
 }
 
 /** The shared memory of a block of DerivativePlaneKernel: rows as they are read, and a ring of rows for each field that
  * the pass along x makes, which reads and writes four values at once. */
+template <int VReach>
 struct DerivativePlaneStage
 {
   static constexpr int Width = StripWidth;
-  static constexpr int StagedWidth = Width + 2 * DerivativeReach;
-  static constexpr int Lanes = Width / Together; ///< that pass a row along x
-  static constexpr int Loads = Together + 1;     ///< of a thread
-  static constexpr int RingRows = 3 * Together;
-  static_assert(StagedWidth % 4 == 0 && 2 * DerivativeReach == Lanes && Together * Lanes == Width, "rows fit");
+  static constexpr int TailWidth = 2 * VReach;
+  static constexpr int StagedWidth = Width + TailWidth;
+  static constexpr int Lanes = Width / Together;     ///< that pass a row along x
+  static constexpr int TailRows = Width / TailWidth; ///< that the threads load at once
+  static constexpr int Tails = (Together + TailRows - 1) / TailRows;
+  static constexpr int Slots = 1 + TailWidth / Together; ///< of Together rows each
+  static constexpr int RingRows = Slots * Together;
+  static_assert(StagedWidth % 4 == 0 && TailWidth % Together == 0 && Together * Lanes == Width, "rows fit");
 
   float staged[Together][StagedWidth];
   float rings[DerivativePlaneJob::MostRows][RingRows][Width];
@@ -222,10 +238,11 @@ StoreColumn(float * to, std::int64_t step, int count, const float (&values)[Toge
 
 /** One strip of a plane: StripWidth columns from `column` on, and rows from `begin` to before `end`, of the box after
  * the pass along y. All threads of a block at once. */
+template <int VReach>
 class DerivativeStrip
 {
 public:
-  using Stage = DerivativePlaneStage;
+  using Stage = DerivativePlaneStage<VReach>;
 
   __device__
   DerivativeStrip(const DerivativeAxis<float> & x, const DerivativeAxis<float> & y, const DerivativePlaneJobs & jobs,
@@ -245,20 +262,21 @@ public:
   Run(std::int64_t plane, float * out, std::int64_t gap, std::int64_t column, std::int64_t begin, std::int64_t end)
   {
     m_Column = m_After.lower.axis[0] + column;
-    const auto         blocks = static_cast<int>((end - begin + Together - 1) / Together) + 2;
+    constexpr int      ahead = Stage::Slots - 1;
+    const auto         blocks = static_cast<int>((end - begin + Together - 1) / Together) + ahead;
     const std::int64_t width = m_After.Extent(0);
     // The thread's first place in a row, and that beyond the strip's width, which other threads have in other rows.
-    const std::int64_t c = m_Column - DerivativeReach - m_In.box.lower.axis[0] + m_Thread;
-    const std::int64_t tail = c - m_Thread + Stage::Width + m_Thread % Stage::Lanes;
-    m_Row = m_After.lower.axis[1] + begin - DerivativeReach - m_In.box.lower.axis[1];
+    const std::int64_t c = m_Column - VReach - m_In.box.lower.axis[0] + m_Thread;
+    const std::int64_t tail = c - m_Thread + Stage::Width + m_Thread % Stage::TailWidth;
+    m_Row = m_After.lower.axis[1] + begin - VReach - m_In.box.lower.axis[1];
     m_IsIn = c >= 0 && c < m_In.box.Extent(0);
-    m_HasTail = tail >= 0 && tail < m_In.box.Extent(0);
+    m_HasTail = m_Thread < Stage::TailRows * Stage::TailWidth && tail >= 0 && tail < m_In.box.Extent(0);
     m_Next = m_In.data + m_Job.factors.first * m_In.gap + plane + m_Row * m_In.stride.axis[1];
-    m_Tail = m_Next + m_Thread / Stage::Lanes * m_In.stride.axis[1] + tail * m_In.stride.axis[0];
+    m_Tail = m_Next + m_Thread / Stage::TailWidth * m_In.stride.axis[1] + tail * m_In.stride.axis[0];
     m_Next += c * m_In.stride.axis[0];
     m_Second = m_Job.factors.second < 0 ? 0 : (m_Job.factors.second - m_Job.factors.first) * m_In.gap;
     m_IsProduct = m_Job.factors.second >= 0;
-    float next[Stage::Loads];
+    Rows next;
     Load(next);
     int slot = 0;
 #pragma unroll 1
@@ -275,9 +293,9 @@ public:
       PassCutX(slot);
       __syncthreads();
       // The slot after the newest one is the oldest.
-      slot = slot == 2 ? 0 : slot + 1;
-      const std::int64_t row = begin + static_cast<std::int64_t>(block - 2) * Together;
-      if (block >= 2 && column + m_Thread < width)
+      slot = slot == ahead ? 0 : slot + 1;
+      const std::int64_t row = begin + static_cast<std::int64_t>(block - ahead) * Together;
+      if (block >= ahead && column + m_Thread < width)
       {
         PassY(slot,
               m_After.lower.axis[1] + row,
@@ -290,28 +308,35 @@ public:
   }
 
 private:
-  /** Loads the thread's share of the next Together rows: a value of each row, and one beyond the strip's width. They
-   * are zeros where there is no voxel. */
+  /** A thread's share of Together rows: a value of each, and some beyond the strip's width. */
+  struct Rows
+  {
+    float values[Together];
+    float tails[Stage::Tails];
+  };
+
+  /** Loads the thread's share of the next rows: zeros where there is no voxel. */
   __device__ __forceinline__ void
-  Load(float (&values)[Stage::Loads])
+  Load(Rows & rows)
   {
     // The rows that exist.
     const std::int64_t height = m_In.box.Extent(1) - m_Row;
     const int          begin = static_cast<int>(min(max(-m_Row, std::int64_t{ 0 }), std::int64_t{ Together }));
     const int          end = static_cast<int>(min(max(height, std::int64_t{ 0 }), std::int64_t{ Together }));
-    const int          tailRow = m_Thread / Stage::Lanes;
-    const bool         hasTail = m_HasTail && tailRow >= begin && tailRow < end;
-    Load(m_Next, begin, end, values);
-    values[Together] = hasTail ? *m_Tail : 0.0F;
+    Load(m_Next, m_Tail, begin, end, rows);
     if (m_IsProduct)
     {
-      float factors[Stage::Loads];
-      Load(m_Next + m_Second, begin, end, factors);
-      factors[Together] = hasTail ? m_Tail[m_Second] : 0.0F;
+      Rows factors;
+      Load(m_Next + m_Second, m_Tail + m_Second, begin, end, factors);
 #pragma unroll
-      for (int k = 0; k < Stage::Loads; ++k)
+      for (int k = 0; k < Together; ++k)
       {
-        values[k] *= factors[k];
+        rows.values[k] *= factors.values[k];
+      }
+#pragma unroll
+      for (int k = 0; k < Stage::Tails; ++k)
+      {
+        rows.tails[k] *= factors.tails[k];
       }
     }
     m_Row += Together;
@@ -319,33 +344,47 @@ private:
     m_Tail += Together * m_In.stride.axis[1];
   }
   __device__ __forceinline__ void
-  Load(const float * from, int begin, int end, float (&values)[Stage::Loads]) const
+  Load(const float * from, const float * tail, int begin, int end, Rows & rows) const
   {
     const std::int64_t step = m_In.stride.axis[1];
+#pragma unroll
+    for (int k = 0; k < Stage::Tails; ++k, tail += Stage::TailRows * step)
+    {
+      const int row = m_Thread / Stage::TailWidth + k * Stage::TailRows;
+      rows.tails[k] = m_HasTail && row >= begin && row < end ? *tail : 0.0F;
+    }
     if (begin == 0 && end == Together)
     {
 #pragma unroll
       for (int k = 0; k < Together; ++k, from += step)
       {
-        values[k] = m_IsIn ? *from : 0.0F;
+        rows.values[k] = m_IsIn ? *from : 0.0F;
       }
       return;
     }
 #pragma unroll
     for (int k = 0; k < Together; ++k, from += step)
     {
-      values[k] = m_IsIn && k >= begin && k < end ? *from : 0.0F;
+      rows.values[k] = m_IsIn && k >= begin && k < end ? *from : 0.0F;
     }
   }
   __device__ __forceinline__ void
-  Put(const float (&values)[Stage::Loads]) const
+  Put(const Rows & rows) const
   {
 #pragma unroll
     for (int k = 0; k < Together; ++k)
     {
-      m_Stage.staged[k][m_Thread] = values[k];
+      m_Stage.staged[k][m_Thread] = rows.values[k];
     }
-    m_Stage.staged[m_Thread / Stage::Lanes][Stage::Width + m_Thread % Stage::Lanes] = values[Together];
+#pragma unroll
+    for (int k = 0; k < Stage::Tails; ++k)
+    {
+      const int row = m_Thread / Stage::TailWidth + k * Stage::TailRows;
+      if (row < Together && m_Thread < Stage::TailRows * Stage::TailWidth)
+      {
+        m_Stage.staged[row][Stage::Width + m_Thread % Stage::TailWidth] = rows.tails[k];
+      }
+    }
   }
 
   /** A thread passes Together outputs of a row. Those whose windows the edge cuts are made anew below. */
@@ -355,9 +394,9 @@ private:
     const int          row = m_Thread / Stage::Lanes;
     const int          lane = m_Thread % Stage::Lanes;
     const auto * const from = reinterpret_cast<const float4 *>(m_Stage.staged[row] + lane * Together);
-    float              values[DerivativeTaps];
+    float              values[DerivativeTaps<VReach>];
 #pragma unroll
-    for (int i = 0; i < DerivativeTaps; i += 4)
+    for (int i = 0; i < DerivativeTaps<VReach>; i += 4)
     {
       const float4 four = from[i / 4];
       values[i] = four.x;
@@ -370,7 +409,7 @@ private:
     {
       float sums[Together];
       KeepInRegisters(values);
-      SumDerivatives(m_Job.rows[ring].order, m_Jobs.x, values, sums);
+      SumDerivatives<0>(m_Job.rows[ring].order, m_Jobs.x, values, sums);
       auto * const to = reinterpret_cast<float4 *>(m_Stage.rings[ring][slot * Together + row] + lane * Together);
 #pragma unroll
       for (int u = 0; u < Together; u += 4)
@@ -407,28 +446,16 @@ private:
 #pragma unroll 1
     for (int work = m_Thread; work < cut * Together * m_Job.count; work += Stage::Width)
     {
-      const int           line = work / cut;
-      const int           rest = work - line * cut;
-      const int           row = line % Together;
-      const int           ring = line / Together;
-      const int           output = rest < left ? rest : right + rest - left;
-      const std::int64_t  at = m_Column + output;
-      const float * const taps = m_Stage.staged[row] + output + DerivativeReach;
-      const float         middle = taps[0];
-      const int           order = m_Job.rows[ring].order;
-      const int           first = InRegister(static_cast<int>(max(lower - at, -radius)));
-      const int           last = InRegister(static_cast<int>(min(upper - 1 - at, radius)));
-      const float * const weights = m_X.Middle(order, at);
-      float               sum = 0;
-#pragma unroll
-      for (int t = -DerivativeReach; t <= DerivativeReach; ++t)
-      {
-        if (t >= first && t <= last)
-        {
-          sum = MultiplyAdd(weights[t], order == 0 ? taps[t] : taps[t] - middle, sum);
-        }
-      }
-      m_Stage.rings[ring][slot * Together + row][output] = sum;
+      const int          line = work / cut;
+      const int          rest = work - line * cut;
+      const int          row = line % Together;
+      const int          ring = line / Together;
+      const int          output = rest < left ? rest : right + rest - left;
+      const std::int64_t at = m_Column + output;
+      const int          order = m_Job.rows[ring].order;
+      const int          last = InRegister(static_cast<int>(min(upper - 1 - at, radius)));
+      m_Stage.rings[ring][slot * Together + row][output] = SumCutDerivative<VReach>(
+        m_X.Middle(order, at), order, static_cast<int>(radius), last, m_Stage.staged[row] + output + VReach);
     }
   }
 
@@ -439,14 +466,19 @@ private:
     const std::int64_t lower = m_In.box.lower.axis[1];
     const std::int64_t upper = m_In.box.upper.axis[1];
     const bool         areWhole = y - m_Y.radius >= lower && y + Together - 1 + m_Y.radius < upper;
-    const int          slots[3] = { oldest, oldest == 2 ? 0 : oldest + 1, oldest == 0 ? 2 : oldest - 1 };
+    int                slots[Stage::Slots] = { oldest };
+#pragma unroll
+    for (int i = 1; i < Stage::Slots; ++i)
+    {
+      slots[i] = slots[i - 1] == Stage::Slots - 1 ? 0 : slots[i - 1] + 1;
+    }
 #pragma unroll 1
     for (int ring = 0; ring < m_Job.count; ++ring)
     {
       const DerivativePlaneJob::Row & made = m_Job.rows[ring];
-      float                           values[DerivativeTaps];
+      float                           values[DerivativeTaps<VReach>];
 #pragma unroll
-      for (int i = 0; i < DerivativeTaps; ++i)
+      for (int i = 0; i < DerivativeTaps<VReach>; ++i)
       {
         values[i] = m_Stage.rings[ring][slots[i / Together] * Together + i % Together][m_Thread];
       }
@@ -455,7 +487,7 @@ private:
       {
         float sums[Together];
         KeepInRegisters(values);
-        SumDerivatives(made.orders[f], m_Jobs.y, values, sums);
+        SumDerivatives<0>(made.orders[f], m_Jobs.y, values, sums);
         if (!areWhole)
         {
           SumCutDerivatives(made.orders[f], m_Y, y, lower, upper, count, values, sums);
@@ -484,8 +516,11 @@ private:
 };
 
 /** The passes along x and y: fields of `in` to fields of `after`, which lie dense, `gap` numbers apart. */
+template <int VReach>
 __global__ void
-__launch_bounds__(StripWidth, 5)
+__launch_bounds__(StripWidth, VReach > 8    ? 4
+                              : VReach == 8 ? 5
+                                            : 6)
   DerivativePlaneKernel(const __grid_constant__ DerivativeAxis<float> x,
                         const __grid_constant__ DerivativeAxis<float> y,
                         const __grid_constant__ DerivativePlaneJobs   jobs,
@@ -493,7 +528,7 @@ __launch_bounds__(StripWidth, 5)
                         float * __restrict__ out, std::int64_t gap, std::int64_t segment)
 {
   extern __shared__ __align__(16) unsigned char memory[];
-  auto &                                        stage = *reinterpret_cast<DerivativePlaneStage *>(memory);
+  auto &                                        stage = *reinterpret_cast<DerivativePlaneStage<VReach> *>(memory);
   const std::int64_t                            plane = after.Extent(0) * after.Extent(1);
   const std::int64_t                            columns = (after.Extent(0) + StripWidth - 1) / StripWidth;
   const std::int64_t                            segments = (after.Extent(1) + segment - 1) / segment;
@@ -505,12 +540,12 @@ __launch_bounds__(StripWidth, 5)
     const auto         job = static_cast<int>(tile - rest * jobs.count);
     const std::int64_t column = rest % columns;
     rest /= columns;
-    const std::int64_t begin = rest % segments * segment;
-    const std::int64_t number = rest / segments;
-    const std::int64_t z = number % after.Extent(2);
-    const std::int64_t u = number / after.Extent(2) % after.Extent(3);
-    const std::int64_t v = number / after.Extent(2) / after.Extent(3);
-    DerivativeStrip    strip(x, y, jobs, jobs.jobs[job], in, after, stage);
+    const std::int64_t      begin = rest % segments * segment;
+    const std::int64_t      number = rest / segments;
+    const std::int64_t      z = number % after.Extent(2);
+    const std::int64_t      u = number / after.Extent(2) % after.Extent(3);
+    const std::int64_t      v = number / after.Extent(2) / after.Extent(3);
+    DerivativeStrip<VReach> strip(x, y, jobs, jobs.jobs[job], in, after, stage);
     // Later passes have not cut their axes yet: plane 0 of both boxes is the same.
     strip.Run(z * in.stride.axis[2] + u * in.stride.axis[3] + v * in.stride.axis[4],
               out + number * plane,
@@ -529,6 +564,10 @@ constexpr int DerivativeOutputs = VMatrix ? Together : 2 * Together;
 
 /** Threads of a block of DerivativeColumnKernel. */
 constexpr int DerivativeColumns = 128;
+
+/** The outputs of a column that are a block's: few, so that the last blocks of a device are no long wait for it. */
+template <bool VMatrix>
+constexpr int DerivativeSegment = 2 * DerivativeOutputs<VMatrix>;
 
 /** The shared memory of a block that makes matrices: the triangles of the threads' outputs, where their columns are
  * stored, and for each warp the numbers of the outputs that may differ from 0. */
@@ -610,52 +649,43 @@ FinishMatrices(DerivativeMatrixStage & stage, const DerivativeFinish & finish, s
   __syncwarp();
 }
 
-/** Loads values VBegin to before VEnd of the windows along a column whose first output lies at `from`. */
-template <int VBegin, int VEnd, int VTaps>
-__device__ __forceinline__ void
-LoadTaps(const float * from, std::int64_t step, float (&values)[VTaps])
-{
-  from += (VBegin - DerivativeReach) * step;
-#pragma unroll
-  for (int s = VBegin; s < VEnd; ++s, from += step)
-  {
-    values[s] = *from;
-  }
-}
-
-/** The pass along z, a thread a column, and what is made of its components. With VMatrix they are the triangle of a
- * matrix of three rows. */
-template <bool VMatrix>
+/** The pass along z of windows with radii above VReach - 4, or 0, a thread a column, and what is made of its
+ * components. With VMatrix they are the triangle of a matrix of three rows. */
+template <bool VMatrix, int VReach>
 __global__ void
-__launch_bounds__(DerivativeColumns, VMatrix ? 6 : 5)
+__launch_bounds__(DerivativeColumns, VMatrix ? (VReach > 8 ? 5 : 6) : (VReach > 8 ? 4 : 5))
   DerivativeColumnKernel(const __grid_constant__ DerivativeAxis<float> z,
                          const __grid_constant__ DerivativeColumnJobs  jobs,
                          const __grid_constant__ DerivativeFields<float> in, const __grid_constant__ Box box,
-                         const __grid_constant__ DerivativeFinish finish, std::int64_t segment)
+                         const __grid_constant__ DerivativeFinish finish)
 {
   constexpr int     Outputs = DerivativeOutputs<VMatrix>;
-  constexpr int     Taps = Outputs + 2 * DerivativeReach;
+  constexpr int     Taps = Outputs + 2 * VReach;
+  constexpr int     segment = DerivativeSegment<VMatrix>;
   extern __shared__ __align__(16) unsigned char memory[];
   auto &                                        stage = *reinterpret_cast<DerivativeMatrixStage *>(memory);
   const std::int64_t                            width = box.Extent(0);
   const std::int64_t                            plane = width * box.Extent(1);
   const std::int64_t                            columns = plane * box.Extent(3) * box.Extent(4);
-  const std::int64_t                            step = static_cast<std::int64_t>(gridDim.x) * DerivativeColumns;
-  const std::int64_t                            begin = static_cast<std::int64_t>(blockIdx.y) * segment;
-  const std::int64_t                            end = min(begin + segment, box.Extent(2));
-  const std::int64_t                            lower = in.box.lower.axis[2];
-  const std::int64_t                            upper = in.box.upper.axis[2];
-  for (std::int64_t block = static_cast<std::int64_t>(blockIdx.x) * DerivativeColumns; block < columns; block += step)
+  const std::int64_t                            segments = (box.Extent(2) + segment - 1) / segment;
+  const std::int64_t tiles = (columns + DerivativeColumns - 1) / DerivativeColumns * segments;
+  const std::int64_t lower = in.box.lower.axis[2];
+  const std::int64_t upper = in.box.upper.axis[2];
+  // Segments of the same columns come one after the other, so that what they both read is still in the cache.
+  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
   {
+    const std::int64_t block = Quotient(tile, segments) * DerivativeColumns;
+    const std::int64_t begin = (tile - block / DerivativeColumns * segments) * segment;
+    const std::int64_t end = min(begin + segment, box.Extent(2));
     // Threads beyond the last column go with the others, and store nothing.
     const std::int64_t q = min(block + threadIdx.x, columns - 1);
     const bool         isThere = q == block + threadIdx.x;
-    const std::int64_t volume = q / plane;
+    const std::int64_t volume = Quotient(q, plane);
     const std::int64_t place = q - volume * plane;
-    const std::int64_t y = place / width;
+    const std::int64_t y = Quotient(place, width);
+    const std::int64_t v = Quotient(volume, box.Extent(3));
     const std::int64_t offset = (place - y * width) * finish.stride.axis[0] + y * finish.stride.axis[1] +
-                                volume % box.Extent(3) * finish.stride.axis[3] +
-                                volume / box.Extent(3) * finish.stride.axis[4];
+                                (volume - v * box.Extent(3)) * finish.stride.axis[3] + v * finish.stride.axis[4];
     const float * const column = in.data + volume * plane * in.box.Extent(2) + place;
 #pragma unroll 1
     for (std::int64_t o = begin; o < end; o += Outputs)
@@ -663,40 +693,35 @@ __launch_bounds__(DerivativeColumns, VMatrix ? 6 : 5)
       const int          count = isThere ? static_cast<int>(min(end - o, std::int64_t{ Outputs })) : 0;
       const std::int64_t i = box.lower.axis[2] + o;
       const bool         areWhole = i - z.radius >= lower && i + Outputs - 1 + z.radius < upper;
-      // Short windows do without the outer values.
-      constexpr int Inner = DerivativeReach / 2;
-      const bool    isWide = jobs.z.radius > DerivativeReach - Inner;
-      const int     reach = isWide ? DerivativeReach : DerivativeReach - Inner;
-      const bool    haveAllTaps = i - reach >= lower && i + Outputs - 1 + reach < upper;
-      float         squares[Outputs]{};
+      const bool         haveAllTaps = i - VReach >= lower && i + Outputs - 1 + VReach < upper;
+      float              squares[Outputs]{};
 #pragma unroll 1
       for (int c = 0; c < jobs.count; ++c)
       {
-        const float * const from = column + jobs.fields[c] * in.gap + (i - lower) * plane;
-        float               values[Taps]{};
-        float               sums[Outputs];
+        // The place of the first value of the windows.
+        const float * next = column + jobs.fields[c] * in.gap + (i - VReach - lower) * plane;
+        float         values[Taps];
+        float         sums[Outputs];
         if (haveAllTaps)
         {
-          LoadTaps<Inner, Taps - Inner>(from, plane, values);
-          if (isWide)
+#pragma unroll
+          for (int s = 0; s < Taps; ++s, next += plane)
           {
-            LoadTaps<0, Inner>(from, plane, values);
-            LoadTaps<Taps - Inner, Taps>(from, plane, values);
+            values[s] = *next;
           }
         }
         else
         {
           // The first and the last value of the windows that exist.
-          const int     first = InRegister(static_cast<int>(max(lower - i, std::int64_t{ -jobs.z.radius })));
-          const int     end = InRegister(static_cast<int>(min(upper - i, std::int64_t{ Outputs + jobs.z.radius })));
-          const float * next = from - DerivativeReach * plane;
+          const int first = InRegister(static_cast<int>(max(lower - i, std::int64_t{ -jobs.z.radius })));
+          const int end = InRegister(static_cast<int>(min(upper - i, std::int64_t{ Outputs + jobs.z.radius })));
 #pragma unroll
           for (int s = 0; s < Taps; ++s, next += plane)
           {
-            values[s] = s - DerivativeReach >= first && s - DerivativeReach < end ? *next : 0.0F;
+            values[s] = s - VReach >= first && s - VReach < end ? *next : 0.0F;
           }
         }
-        SumDerivatives(jobs.orders[c], jobs.z, values, sums);
+        SumDerivatives<VReach - 4>(jobs.orders[c], jobs.z, values, sums);
         if (!areWhole)
         {
           SumCutDerivatives(jobs.orders[c], z, i, lower, upper, count, values, sums);

@@ -968,7 +968,7 @@ OperationOfTiles(std::mt19937 & random, int trial)
 {
   const bool                           isLarge = trial % 8 == 7;
   std::shared_ptr<DerivativeOperation> operation;
-  const auto                           radius = [&] { return 1 + static_cast<int>(random() % (isLarge ? 11 : 8)); };
+  const auto                           radius = [&] { return 1 + static_cast<int>(random() % (isLarge ? 18 : 8)); };
   if (trial % 4 == 3)
   {
     operation = TensorOperation(3, radius(), radius(), AllModes[random() % 5]);
