@@ -64,7 +64,8 @@ CountImages(const DiffusionOperation & operation)
     case DiffusionMethod::TotalVariation:
       return 3 + static_cast<int>(operation.GetAxes().size());
     case DiffusionMethod::Coherence:
-      return 2 + operation.tensor->GetNumberOfResults();
+      // The tensor, which has three elements or six, and for each axis a sum, some in the place of elements.
+      return 2 + 2 * static_cast<int>(operation.GetAxes().size());
     default:
       return 2;
   }
@@ -277,61 +278,113 @@ FluxKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_co
   });
 }
 
-/** The flux between a voxel and the next one along the k-th axis. `tensor` has the elements of the tensors, `size`
- * numbers each. */
+/** The diffusion tensors of voxels: elements of the diagonal, and those beside it, of axes a and b number a + b - 1.
+ * The sums of these times the slopes along other axes, one for each axis, take their place as far as they have one. */
 template <typename TAcc>
-__device__ __forceinline__ TAcc
-CoherenceFluxBetween(const DiffusionImages<TAcc> & images, const TAcc * from, const TAcc * tensor, std::int64_t size,
-                     const DiffusionNeighbors & neighbors, std::int64_t i, std::int64_t next, int k)
+struct CoherenceImages
 {
-  const auto element = [&](int a, int b) {
-    const int row = a < b ? a : b;
-    return tensor + (row * images.axes - row * (row - 1) / 2 + (a < b ? b : a) - row) * size;
-  };
-  const TAcc d = (from[next] - from[i]) * images.scale[k];
-  TAcc       mixedHere = 0;
-  TAcc       mixedNext = 0;
-#pragma unroll
-  for (int j = 0; j < MaxSpatialAxes; ++j)
+  const TAcc * own[MaxSpatialAxes];
+  const TAcc * beside[MaxSpatialAxes];
+  TAcc *       mixed[MaxSpatialAxes];
+};
+
+/** The images of tensors whose upper triangles begin at `memory`, `size` numbers an element. */
+template <typename TAcc>
+CoherenceImages<TAcc>
+MakeCoherenceImages(TAcc * memory, std::int64_t size, int axes)
+{
+  CoherenceImages<TAcc> of{};
+  int                   number = 0;
+  int                   sums = 0;
+  for (int a = 0; a < axes; ++a)
   {
-    if (j < images.axes && j != k)
+    of.own[a] = memory + number++ * size;
+    for (int b = a + 1; b < axes; ++b)
     {
-      const TAcc         half = static_cast<TAcc>(0.5) * images.scale[j];
-      const TAcc * const mixed = element(k, j);
-      const TAcc         here = (from[i + neighbors.after[j]] - from[i + neighbors.before[j]]) * half;
-      const TAcc         there = (from[next + neighbors.after[j]] - from[next + neighbors.before[j]]) * half;
-      mixedHere = mixedHere + mixed[i] * here;
-      mixedNext = mixedNext + mixed[next] * there;
+      of.beside[a + b - 1] = of.mixed[sums++] = memory + number++ * size;
     }
   }
-  const TAcc * const own = element(k, k);
-  return CoherenceFluxOf((own[i] + own[next]) * d, mixedHere + mixedNext, images.scale[k]);
+  for (; sums < axes; ++sums)
+  {
+    of.mixed[sums] = memory + number++ * size;
+  }
+  return of;
 }
 
+/** Makes the sums of CoherenceImages. */
 template <typename TAcc>
 __global__ void
-CoherenceKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ Box box,
-                const TAcc * __restrict__ from, const TAcc * __restrict__ tensor, std::int64_t size, TAcc timeStep,
-                TAcc * __restrict__ to)
+MixedSlopesKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ Box box,
+                  const TAcc * __restrict__ from, const __grid_constant__ CoherenceImages<TAcc> of)
 {
   ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
-    TAcc sum = 0;
+    TAcc slopes[MaxSpatialAxes]{};
+    TAcc beside[MaxSpatialAxes]{};
 #pragma unroll
     for (int k = 0; k < MaxSpatialAxes; ++k)
     {
       if (k < images.axes)
       {
+        slopes[k] = (from[i + neighbors.after[k]] - from[i + neighbors.before[k]]) * (TAcc(0.5) * images.scale[k]);
+      }
+      if (of.beside[k])
+      {
+        beside[k] = of.beside[k][i];
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < MaxSpatialAxes; ++k)
+    {
+      if (k < images.axes)
+      {
+        TAcc sum = 0;
+#pragma unroll
+        for (int j = 0; j < MaxSpatialAxes; ++j)
+        {
+          if (j < images.axes && j != k)
+          {
+            sum = sum + beside[k + j - 1] * slopes[j];
+          }
+        }
+        of.mixed[k][i] = sum;
+      }
+    }
+  });
+}
+
+template <typename TAcc>
+__global__ void
+CoherenceKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ Box box,
+                const TAcc * __restrict__ from, const __grid_constant__ CoherenceImages<TAcc> of, TAcc timeStep,
+                TAcc * __restrict__ to)
+{
+  ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
+    const TAcc here = from[i];
+    TAcc       sum = 0;
+#pragma unroll
+    for (int k = 0; k < MaxSpatialAxes; ++k)
+    {
+      if (k < images.axes)
+      {
+        const TAcc * const __restrict__ own = of.own[k] + i;
+        const TAcc * const __restrict__ mixed = of.mixed[k] + i;
         // No flux crosses the image's edge.
-        const std::int64_t after = neighbors.after[k];
-        const std::int64_t before = neighbors.before[k];
-        const TAcc         out =
-          after == 0 ? TAcc(0) : CoherenceFluxBetween(images, from, tensor, size, neighbors, i, i + after, k);
-        const TAcc into =
-          before == 0 ? TAcc(0) : CoherenceFluxBetween(images, from, tensor, size, neighbors, i + before, i, k);
+        TAcc out = 0;
+        TAcc into = 0;
+        if (const std::int64_t after = neighbors.after[k]; after != 0)
+        {
+          const TAcc d = (from[i + after] - here) * images.scale[k];
+          out = CoherenceFluxOf((own[0] + own[after]) * d, mixed[0] + mixed[after], images.scale[k]);
+        }
+        if (const std::int64_t before = neighbors.before[k]; before != 0)
+        {
+          const TAcc d = (here - from[i + before]) * images.scale[k];
+          into = CoherenceFluxOf((own[before] + own[0]) * d, mixed[before] + mixed[0], images.scale[k]);
+        }
         sum = k == 0 ? out - into : sum + (out - into);
       }
     }
-    to[i] = from[i] + sum * timeStep;
+    to[i] = here + sum * timeStep;
   });
 }
 
@@ -571,9 +624,17 @@ private:
     }
     if (m_Operation.method == DiffusionMethod::Coherence)
     {
-      this->MakeTensors(box, from);
+      const Box  around = this->WithNeighbors(box);
+      const auto of = MakeCoherenceImages(m_Memory + 2 * m_Size, m_Size, m_Images.axes);
+      this->MakeTensors(around, from);
+      // Sums for which neighbors lie beyond the box are those of no flux.
+      DiffusionImages<TAcc> within = m_Images;
+      within.image = Intersect(within.image, within.box);
+      MixedSlopesKernel<TAcc>
+        <<<BlocksOfRows(around), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(within, around, source, of);
+      CheckLaunch("MixedSlopesKernel");
       CoherenceKernel<TAcc><<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
-        m_Images, box, source, m_Memory + 2 * m_Size, m_Size, static_cast<TAcc>(m_Operation.timeStep), target);
+        m_Images, box, source, of, static_cast<TAcc>(m_Operation.timeStep), target);
       CheckLaunch("CoherenceKernel");
       return;
     }
@@ -593,16 +654,23 @@ private:
     CheckLaunch("FluxKernel");
   }
 
-  /** Makes the tensors of the voxels of a box and of those beside it, from image number 2 on. */
-  void
-  MakeTensors(Box box, std::int64_t from) const
+  /** A box with the voxels beside it. */
+  Box
+  WithNeighbors(Box box) const
   {
-    constexpr int last = MaxDimension - 1;
     for (const int a : m_Operation.GetAxes())
     {
       box.lower[a] = std::max(box.lower[a] - 1, m_Call.image.lower[a]);
       box.upper[a] = std::min(box.upper[a] + 1, m_Call.image.upper[a]);
     }
+    return box;
+  }
+
+  /** Makes the tensors of the voxels of a box, from image number 2 on. */
+  void
+  MakeTensors(const Box & box, std::int64_t from) const
+  {
+    constexpr int     last = MaxDimension - 1;
     const std::size_t used = BytesOfImages(m_Operation, m_Size, sizeof(TAcc));
     KernelCall        inner = m_Call;
     inner.operation = m_Operation.tensor.get();
