@@ -19,8 +19,10 @@ namespace chunkwise
 namespace
 {
 
-/** The most that a device keeps between runs; a run of a device with little memory begins without what was kept. */
+/** The most that a device keeps between runs, or this part of its memory if that is more; a run of a device with little
+ * memory begins without what was kept. */
 constexpr std::size_t MostTableBytes = std::size_t{ 512 } << 20;
+constexpr std::size_t PartForTables = 16;
 constexpr std::size_t MostHostTableBytes = std::size_t{ 256 } << 20;
 /** Tables that are made leave this part of a budget free, or as much as this, for others. */
 constexpr std::size_t ReservedPart = 16;
@@ -129,7 +131,7 @@ DeviceState::DeviceState(std::shared_ptr<Device> theDevice)
       "pinned memory for " + device->GetDescription().name, "pinned",
       [this](std::size_t bytes) { return device->AllocatePinned(bytes); },
       [this](void * block) { device->FreePinned(block); })
-  , tables(MostTableBytes)
+  , tables(std::max(MostTableBytes, device->GetDescription().totalMemory / PartForTables))
 {}
 
 bool
