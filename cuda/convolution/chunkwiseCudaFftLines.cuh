@@ -28,6 +28,8 @@ struct RowSource
   std::int64_t stride[MaxDimension];
   std::int64_t n[MaxDimension];
   int          lacking; ///< 1: the first row is the second of a pair, whose first one is 0
+  /** Of each position of a row, which is multiplied by it; nullptr: 1. For fixed rows. */
+  const float * weights;
 };
 
 struct RowTarget
@@ -47,6 +49,9 @@ struct RowTarget
   std::int64_t crop;
   std::int64_t keptFrom; ///< rows of role 1 that are stored; others are the second of a pair
   std::int64_t keptTo;
+  /** Adds to the target, of floats, what each position of a row has, times its weight; nullptr: 1. For fixed rows. */
+  bool          adds;
+  const float * weights;
 };
 
 /** The array of half spectra. */

@@ -240,7 +240,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
           const std::int64_t at = from[c] + taps[t + n] * source.stride[0];
           const float        value = VPixels == RowPixels::Apart ? static_cast<const float *>(source.data)[at]
                                                                  : LoadOfKind(source.data, source.kind, at);
-          return value - constant;
+          return source.weights ? (value - constant) * __ldg(source.weights + t + n) : value - constant;
         }
       };
       FirstRowPass<A, B>(t, live, twiddles, load, [&](int k, float2 z) { shared[c * line + k * pitch + t] = z; });
@@ -329,7 +329,12 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
         {
           value *= __ldg(factors + states.At(n));
         }
-        if constexpr (VGeneral)
+        if (VGeneral && target.adds)
+        {
+          float & sum = row[n * stride];
+          sum = target.weights ? fmaf(value, __ldg(target.weights + first + n), sum) : sum + value;
+        }
+        else if constexpr (VGeneral)
         {
           StoreOfKind(target.data, target.kind, begin + n * stride, value);
         }
@@ -392,7 +397,7 @@ RunForwardRows(cudaStream_t stream, const RowSource & source, const Spectrum & s
 {
   constexpr int C = RowsPerBlock;
   const bool apart = source.lower[0] < source.boxLower[0] || source.lower[0] + source.count[0] > source.boxUpper[0] ||
-                     source.stride[0] != 1;
+                     source.stride[0] != 1 || source.weights;
   const auto kernel = source.kind != PixelKind::Float32 ? FixedForwardRowsKernel<A, B, C, RowPixels::AnyKind>
                       : apart                           ? FixedForwardRowsKernel<A, B, C, RowPixels::Apart>
                                                         : FixedForwardRowsKernel<A, B, C, RowPixels::Floats>;
@@ -416,7 +421,7 @@ RunInverseRows(cudaStream_t stream, const RowTarget & target, const Spectrum & s
                const float2 * in, const float2 * twiddles)
 {
   constexpr int C = RowsPerBlock;
-  const bool    general = target.stride[0] != 1 || target.kind != PixelKind::Float32;
+  const bool    general = target.stride[0] != 1 || target.kind != PixelKind::Float32 || target.adds;
   const auto    kernel = general          ? FixedInverseRowsKernel<A, B, C, true, true>
                          : target.factors ? FixedInverseRowsKernel<A, B, C, false, true>
                                           : FixedInverseRowsKernel<A, B, C, false, false>;

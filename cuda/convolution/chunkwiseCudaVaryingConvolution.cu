@@ -2,6 +2,7 @@
 #include "chunkwiseVaryingConvolutionOperation.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaTables.h"
+#include "chunkwiseCudaVaryingBlocks.h"
 #include "chunkwiseCudaVaryingCells.h"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseRealOf.h"
@@ -12,10 +13,11 @@
 #include <type_traits>
 #include <vector>
 
-// In float along two axes all cells of a plane together, see chunkwiseCudaVaryingCells.h; what follows here is for all
-// others. In each tile one node after the other, each as a convolution of the part of the tile that it reaches: its
-// result is weighted and added to the sums of the chunk, or its input is weighted first. Nodes are added in their order
-// at every voxel. Tiles are computed whole, so that bits do not depend on chunks.
+// In float along two axes all cells of a plane together, see chunkwiseCudaVaryingCells.h; along three axes with nothing
+// beyond the edge in blocks, see chunkwiseCudaVaryingBlocks.h; what follows here is for all others. In each tile one
+// node after the other, each as a convolution of the part of the tile that it reaches: its result is weighted and added
+// to the sums of the chunk, or its input is weighted first. Nodes are added in their order at every voxel. Tiles are
+// computed whole, so that bits do not depend on chunks.
 namespace chunkwise
 {
 
@@ -186,6 +188,14 @@ struct VaryingLayout
   VaryingLayout(const VaryingConvolutionOperation & operation, const Box & output, const Coordinates & image,
                 PixelKind kind, const KernelRegistry * kernels)
   {
+    const auto bytes = [](std::int64_t voxels) { return RoundUp(static_cast<std::size_t>(voxels) * sizeof(T)); };
+    sums = bytes(output.NumberOfVoxels());
+    if (HasVaryingBlocks(operation, image, kind))
+    {
+      part = weighted = 0;
+      convolution = ScratchOfVaryingBlocks(operation, image);
+      return;
+    }
     const bool        spreads = operation.order == VaryingOrder::WeightThenConvolve;
     const Coordinates reach =
       operation.GetLargestReach(Box::FromExtent(StepsOf(operation, image, output.Extents())), image);
@@ -209,8 +219,6 @@ struct VaryingLayout
       node.boundary = WindowBoundary{ BoundaryMode::Constant, 0.0 };
     }
     shape.inputBox = shape.image;
-    const auto bytes = [](std::int64_t voxels) { return RoundUp(static_cast<std::size_t>(voxels) * sizeof(T)); };
-    sums = bytes(output.NumberOfVoxels());
     part = bytes(shape.outputBox.NumberOfVoxels());
     weighted = spreads ? bytes(Box::FromExtent(padded).NumberOfVoxels()) : 0;
     const Kernel & kernel = NodeKernel(operation, kernels);
@@ -253,6 +261,17 @@ public:
     CheckCuda(cudaMemsetAsync(
                 m_Sums, 0, static_cast<std::size_t>(m_Call.output.box.NumberOfVoxels()) * sizeof(T), StreamOf(m_Call)),
               "cudaMemsetAsync");
+    if constexpr (std::is_same<T, float>::value)
+    {
+      if (HasVaryingBlocks(m_Operation, m_Image, m_Call.inputs[0].kind))
+      {
+        KernelCall call = m_Call;
+        call.scratch = m_Scratch;
+        call.scratchBytes = m_ScratchBytes;
+        RunVaryingBlocks(call, m_Sums);
+        return Finish(m_Call, m_Sums, m_Call.output.box);
+      }
+    }
     const Box         computed = AlignToTiles(m_Call.output.box, m_Operation.GetTile(m_Image), m_Call.image);
     const Coordinates steps = StepsOf(m_Operation, m_Image, m_Call.output.box.Extents());
     Box               part;
@@ -490,6 +509,10 @@ TableBytesOfVarying(const Operation & operation, const ChunkShape & chunk)
   {
     return TableBytesOfVaryingCells(varying, image);
   }
+  if (HasVaryingBlocks(varying, image, chunk.inputKinds[0]))
+  {
+    return TableBytesOfVaryingBlocks(varying, image);
+  }
   const std::size_t size = UsesDouble(chunk.inputKinds[0]) ? 8 : 4;
   const auto        bytes = [&](std::int64_t numbers) { return RoundUp(static_cast<std::size_t>(numbers) * size); };
   const ImageConvolutionOperation node = varying.GetNodeOperation(0);
@@ -524,6 +547,12 @@ CostOfVarying(const Operation & operation, const ChunkShape & chunk)
   if (HasVaryingCells(varying, image, chunk.inputKinds[0]))
   {
     return CostOfVaryingCells(varying, WithWholePlanes(varying, chunk));
+  }
+  if (HasVaryingBlocks(varying, image, chunk.inputKinds[0]))
+  {
+    const double part =
+      static_cast<double>(chunk.outputBox.NumberOfVoxels()) / static_cast<double>(chunk.image.NumberOfVoxels());
+    return part * CostOfVaryingBlocks(varying, image) + 16 * static_cast<double>(chunk.outputBox.NumberOfVoxels());
   }
   const Coordinates reach =
     varying.GetLargestReach(Box::FromExtent(StepsOf(varying, image, chunk.outputBox.Extents())), image);

@@ -392,6 +392,52 @@ TEST_P(VaryingKernels, GiveTheBitsOfTheWholeHoweverItIsCut)
   }
 }
 
+/** Images and kernels so large that devices compute them in blocks of intervals between nodes. */
+TEST_P(VaryingKernels, InSpaceOfLargeImagesAreThoseOfTheCpu)
+{
+  if (GetParam() != Place::Cuda)
+  {
+    GTEST_SKIP() << "the CPU has one way for all extents";
+  }
+  std::mt19937      random(80);
+  const Coordinates image{ { 256, 448, 448, 1, 1 } };
+  for (const VaryingOrder order : { VaryingOrder::ConvolveThenWeight, VaryingOrder::WeightThenConvolve })
+  {
+    const auto operation = std::make_shared<VaryingConvolutionOperation>();
+    operation->order = order;
+    operation->boundary.mode = BoundaryMode::Constant;
+    operation->nodes = { { 2, 4, 4, 1, 1 } };
+    for (int a = 0; a < 3; ++a)
+    {
+      operation->spacing[a] = static_cast<double>(image[a]) / static_cast<double>(operation->nodes[a]);
+      operation->first[a] = operation->spacing[a] / 2 - 0.5;
+    }
+    for (int node = 0; node < 32; ++node)
+    {
+      operation->kernels.push_back(RandomKernel(random, { { 9, 8, 7, 1, 1 } }, { { 2, 7, 0, 0, 0 } }));
+    }
+    Trial<float, float> t(random, operation, image);
+    t.request.backend = BackendChoice::CUDA;
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    std::vector<float> onDevice;
+    ForEachIndex(t.request.image, [&](const Coordinates & index) { onDevice.push_back(t.Result(index)); });
+    t.request.backend = BackendChoice::CPU;
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    double      error = 0;
+    double      size = 0;
+    std::size_t i = 0;
+    ForEachIndex(t.request.image, [&](const Coordinates & index) {
+      const auto value = static_cast<double>(t.Result(index));
+      error += std::pow(static_cast<double>(onDevice[i++]) - value, 2);
+      size += value * value;
+    });
+    EXPECT_LT(std::sqrt(error / size), 1e-6);
+    CompareCuts<float>(random, GetManager(), BackendChoice::CUDA, operation, image);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cpu, VaryingKernels, testing::Values(Place::Cpu));
 INSTANTIATE_TEST_SUITE_P(Fake, VaryingKernels, testing::Values(Place::Fake));
 INSTANTIATE_TEST_SUITE_P(Cuda, VaryingKernels, testing::Values(Place::Cuda));
