@@ -12,6 +12,27 @@ constexpr int ColumnsPerBlock = 16;
 /** Products have two lines for each column. */
 constexpr int ProductColumnsPerBlock = 8;
 
+/** Blocks on a multiprocessor: with more of them many registers would be spilled. */
+constexpr int
+BlocksOfTerms(int threads)
+{
+  return 640 / threads;
+}
+constexpr int
+BlocksOfProducts(int threads)
+{
+  return 384 / threads;
+}
+
+/** Entry `i` of an array in a kernel's parameters: an index that is known at run time only would copy the array. */
+template <typename TEntry>
+__device__ __forceinline__ const TEntry &
+Entry(const TEntry (&entries)[MostNodes], int i)
+{
+  static_assert(MostNodes == 2);
+  return i == 0 ? entries[0] : entries[1];
+}
+
 template <int A, int B, int C>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
@@ -55,7 +76,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
       float re[B];
       float im[B];
       SecondPass<B>(re, im, [&](int i) { return shared[(t * B + i) * C + c]; });
-      const float * const weights = terms.nodes.weights[j] + first;
+      const float * const weights = Entry(terms.nodes.weights, j) + first;
 #pragma unroll
       for (int q = 0; q < B; ++q)
       {
@@ -86,7 +107,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
 
 template <int A, int B, int C>
 __global__ void
-__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
+__launch_bounds__(C * Larger(A, B), BlocksOfTerms(C * Larger(A, B)))
   TermsForwardKernel(ColumnSet set, NodeTerms terms, const float2 * __restrict__ in, float2 * __restrict__ out,
                      const float2 * __restrict__ twiddles)
 {
@@ -102,7 +123,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   {
     if (t < B)
     {
-      const float * const weights = terms.nodes.weights[j] + t;
+      const float * const weights = Entry(terms.nodes.weights, j) + t;
       ColumnReader<B>     reader(in + begin, set.pointStride, t, live);
       FirstPass<A, B, false>(
         t,
@@ -144,7 +165,8 @@ struct ProductColumn
   __device__ __forceinline__ void
   LoadKernel(const NodeProduct & product, int i, int j, const float2 * twiddles, float2 * shared) const
   {
-    ColumnReader<B> reader(product.kernels[i][j] + column, product.columns, t, product.kernelLive);
+    const float2 * const first = i == 0 ? Entry(product.kernels[0], j) : Entry(product.kernels[1], j);
+    ColumnReader<B>      reader(first + column, product.columns, t, product.kernelLive);
     FirstPass<A, B, false>(
       t,
       twiddles,
@@ -159,7 +181,7 @@ struct ProductColumn
 
 template <int A, int B, int C>
 __global__ void
-__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * A + B))
+__launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B)))
   NodeProductKernel(NodeProduct product, const float2 * __restrict__ in, float2 * __restrict__ out,
                     const float2 * __restrict__ there, const float2 * __restrict__ back)
 {
@@ -242,7 +264,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * A + B))
         float x[A];
         float y[A];
         SecondPass<A>(x, y, [&](int q) { return shared[(t * A + q) * C + c]; });
-        const float * const weights = product.last.weights[j] + first;
+        const float * const weights = Entry(product.last.weights, j) + first;
 #pragma unroll
         for (int q = 0; q < A; ++q)
         {
@@ -272,7 +294,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * A + B))
 
 template <int A, int B, int C>
 __global__ void
-__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 3 * B + A / 2))
+__launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B)))
   NodeSpreadProductKernel(NodeProduct product, const float2 * __restrict__ in, float2 * __restrict__ out,
                           const float2 * __restrict__ there, const float2 * __restrict__ back)
 {
@@ -297,7 +319,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 3 * B + A / 2))
     {
       if (t < B)
       {
-        const float * const weights = product.last.weights[j] + t;
+        const float * const weights = Entry(product.last.weights, j) + t;
         ColumnReader<B>     reader(in + i * product.terms.stride + own.column, product.columns, t, product.live);
         FirstPass<A, B, false>(
           t,
