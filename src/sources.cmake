@@ -253,6 +253,7 @@ set(Chunkwise_CPU_SRCS
 # Compiled once for each instruction set, see common/chunkwiseCpuLevels.h.
 set(Chunkwise_LEVEL_SRCS
   cpu/common/chunkwiseCpuLevelFunctions.cxx
+  cpu/convolution/chunkwiseCpuDeconvolutionRows.cxx
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
   cpu/derivatives/chunkwiseCpuDerivativeFunctions.cxx
   cpu/distances/chunkwiseCpuDistanceFunctions.cxx

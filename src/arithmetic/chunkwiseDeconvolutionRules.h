@@ -47,6 +47,13 @@ public:
     m_Lanes[x % Lanes] += value;
     m_IsEmpty = false;
   }
+  /** The lanes, for functions that add to them. */
+  double *
+  GetLanes()
+  {
+    m_IsEmpty = false;
+    return m_Lanes;
+  }
   /** The sum so far; the next row begins. */
   double
   Take()
@@ -76,46 +83,46 @@ private:
   bool   m_IsEmpty{ true };
 };
 
-/** The logarithm of a number above 0, to 1e-13 of its value or of 1: libraries' differ in the last bit. */
-CHUNKWISE_HOST_DEVICE inline double
+/** The logarithm of a number above 0, to 1e-13 of its value or of 1: libraries' differ in the last bit. Without
+ * branches, so that loops are vectorised. */
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE double
 DeconvolutionLog(double x)
 {
-  constexpr double least = 2.2250738585072014e-308;
-  constexpr double lift = 18014398509481984.0; // 2^54
-  int              exponent = 0;
-  if (x < least)
-  {
-    x *= lift;
-    exponent = -54;
-  }
-  std::uint64_t bits = 0;
-  memcpy(&bits, &x, sizeof(bits));
-  if ((bits >> 52 & 0x7FF) == 0x7FF)
-  {
-    return x;
-  }
-  exponent += static_cast<int>(bits >> 52) - 1023;
-  bits = (bits & ((std::uint64_t{ 1 } << 52) - 1)) | std::uint64_t{ 1023 } << 52;
-  memcpy(&x, &bits, sizeof(x));
-  if (x > 1.4142135623730951)
-  {
-    x *= 0.5;
-    ++exponent;
-  }
-  // 2 atanh(s): the series of s = (x - 1) / (x + 1), at most 0.172.
-  const double s = (x - 1) / (x + 1);
+  constexpr double        least = 2.2250738585072014e-308;
+  constexpr double        most = 1.7976931348623157e308;
+  constexpr double        lift = 18014398509481984.0;  // 2^54
+  constexpr double        number = 4503599627370496.0; // 2^52: its last bits count ones
+  constexpr std::uint64_t bitsOfNumber = std::uint64_t{ 0x433 } << 52;
+  const double            lifted = x < least ? x * lift : x;
+  std::uint64_t           bits = 0;
+  memcpy(&bits, &lifted, sizeof(bits));
+  const std::uint64_t bitsOfExponent = (bits >> 52 & 0x7FF) | bitsOfNumber;
+  const std::uint64_t bitsOfPart = (bits & ((std::uint64_t{ 1 } << 52) - 1)) | std::uint64_t{ 1023 } << 52;
+  double              exponent = 0;
+  double              part = 0;
+  memcpy(&exponent, &bitsOfExponent, sizeof(exponent));
+  memcpy(&part, &bitsOfPart, sizeof(part));
+  const bool isLarge = part > 1.4142135623730951;
+  exponent = (exponent - number) - (x < least ? 1077.0 : 1023.0) + (isLarge ? 1.0 : 0.0);
+  part = isLarge ? part * 0.5 : part;
+  // 2 atanh(s): the series of s = (part - 1) / (part + 1), at most 0.172.
+  const double s = (part - 1) / (part + 1);
   const double square = s * s;
   double       series = 0;
-  for (int n = 15; n >= 3; n -= 2)
-  {
-    series = (series + 1.0 / n) * square;
-  }
-  return exponent * 0.69314718055994531 + (2 * s + 2 * s * series);
+  series = (series + 1.0 / 15) * square;
+  series = (series + 1.0 / 13) * square;
+  series = (series + 1.0 / 11) * square;
+  series = (series + 1.0 / 9) * square;
+  series = (series + 1.0 / 7) * square;
+  series = (series + 1.0 / 5) * square;
+  series = (series + 1.0 / 3) * square;
+  const double log = exponent * 0.69314718055994531 + (2 * s + 2 * s * series);
+  return x <= most ? log : x;
 }
 
 /** The image that corrections are made of: the ratio of Richardson-Lucy, or else the difference. */
 template <typename T>
-CHUNKWISE_HOST_DEVICE T
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE T
 DeconvolutionRatio(bool isRatio, T blurred, T measured, T weight, T background, T least)
 {
   const T expected = blurred + background;
@@ -132,7 +139,7 @@ struct DeconvolutionMisfit
   double misfit{ 0 };
 
   template <typename T>
-  CHUNKWISE_HOST_DEVICE
+  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE
   DeconvolutionMisfit(bool isRatio, T blurred, T measured, T weight, T background)
   {
     const T      expected = blurred + background;
@@ -143,7 +150,8 @@ struct DeconvolutionMisfit
     {
       const double share = 1 / e;
       const double positive = measured > 0 ? measured : 0;
-      const double entropy = positive > 0 ? positive * DeconvolutionLog(positive * share) : 0;
+      const double log = DeconvolutionLog(positive * share);
+      const double entropy = positive > 0 ? positive * log : 0;
       divergence = weight * (entropy - positive + e);
       misfit = weight * (square * share);
     }
@@ -156,7 +164,7 @@ struct DeconvolutionMisfit
 
 /** The next estimate of Richardson-Lucy where light is seen. */
 template <typename T>
-CHUNKWISE_HOST_DEVICE T
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE T
 RichardsonLucyUpdate(T before, T correction, T divisor)
 {
   const T after = divisor > 0 ? before * (correction / divisor) : before;
@@ -164,7 +172,7 @@ RichardsonLucyUpdate(T before, T correction, T divisor)
 }
 
 template <typename T>
-CHUNKWISE_HOST_DEVICE T
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE T
 LandweberUpdate(bool isProjected, T before, T correction, T relaxation)
 {
   const T after = before + relaxation * correction;
@@ -172,7 +180,7 @@ LandweberUpdate(bool isProjected, T before, T correction, T relaxation)
 }
 
 template <typename T>
-CHUNKWISE_HOST_DEVICE T
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE T
 DeconvolutionPoint(bool mayBeNegative, T estimate, T last, T acceleration)
 {
   const T point = estimate + acceleration * (estimate - last);

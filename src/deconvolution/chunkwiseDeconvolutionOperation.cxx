@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseDeconvolutionOperation.h"
 
+#include "chunkwiseBoundedConvolution.h"
 #include "chunkwiseError.h"
 
 #include <cmath>
@@ -30,10 +31,12 @@ NothingBeyond()
 }
 
 std::shared_ptr<const Operation>
-MakeOneConvolution(const std::shared_ptr<const ConvolutionKernel> & kernel)
+MakeOneConvolution(const std::shared_ptr<const ConvolutionKernel> & kernel, const Box & known, const Box & asked)
 {
-  const auto operation = std::make_shared<ImageConvolutionOperation>();
+  const auto operation = std::make_shared<BoundedConvolution>();
   operation->kernel = kernel;
+  operation->known = known;
+  operation->asked = asked;
   operation->boundary = NothingBeyond();
   // The lengths of cuFFT's transforms depend on chunks.
   operation->transforms = operation->IsForCufft() ? TransformProvider::Own : TransformProvider::Auto;
@@ -189,7 +192,7 @@ std::shared_ptr<const Operation>
 DeconvolutionOperation::MakeForward() const
 {
   return varying ? std::shared_ptr<const Operation>(MakeVaryingOnEstimate(*this, VaryingOrder::WeightThenConvolve))
-                 : MakeOneConvolution(kernel);
+                 : MakeOneConvolution(kernel, Box::FromExtent(GetEstimateExtent()), GetMeasuredBox());
 }
 
 std::shared_ptr<const Operation>
@@ -197,7 +200,9 @@ DeconvolutionOperation::MakeBackward() const
 {
   if (!varying)
   {
-    return MakeOneConvolution(backProjector ? backProjector : kernel->Flipped());
+    // Ratios are 0 beyond the measured image.
+    return MakeOneConvolution(
+      backProjector ? backProjector : kernel->Flipped(), GetMeasuredBox(), Box::FromExtent(GetEstimateExtent()));
   }
   const auto backward = MakeVaryingOnEstimate(*this, VaryingOrder::ConvolveThenWeight);
   for (auto & one : backward->kernels)

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvertVoxels.h"
+#include "chunkwiseCpuDeconvolutionRows.h"
 #include "chunkwiseDeconvolutionOnDevices.h"
 #include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseDeconvolutionState.h"
@@ -476,20 +477,14 @@ private:
       }
       else
       {
-        m_Weights.assign(m_Values.size(), T(1));
+        m_Weights.resize(m_Values.size());
       }
       const BufferView view = DenseView(nullptr, Kind, box);
       this->ForEachRow(box, [&](const Coordinates & at, std::int64_t n, RowSums & sums) {
         const auto offset = static_cast<std::size_t>(view.Offset(at));
         T * const  d = m_Values.data() + offset;
         T * const  w = m_Weights.data() + offset;
-        for (std::int64_t i = 0; i < n; ++i)
-        {
-          if (!std::isfinite(d[i]) || static_cast<double>(d[i]) >= m_Operation.saturation || !(w[i] > 0))
-          {
-            d[i] = w[i] = T(0);
-          }
-        }
+        m_Rows.hide(d, w, !m_Operation.hasWeights, m_Operation.saturation, n);
         body(at, n, d, w, sums);
       });
     }
@@ -507,8 +502,13 @@ private:
     ImageSource &     source = *m_Request.sources.at(i);
     const PixelKind   kind = source.GetKind();
     const std::size_t count = static_cast<std::size_t>(box.NumberOfVoxels());
-    raw.resize(count * PixelSize(kind));
     values.resize(count);
+    if (kind == Kind)
+    {
+      source.Read(box, DenseView(values.data(), kind, box));
+      return;
+    }
+    raw.resize(count * PixelSize(kind));
     source.Read(box, DenseView(raw.data(), kind, box));
     ConvertVoxels(raw.data(), kind, values.data(), Kind, static_cast<std::int64_t>(count));
   }
@@ -702,17 +702,16 @@ private:
       this->Convolve(m_Forward, *m_Point, ratio, region);
       this->ForEachMeasuredRow(slab,
                                [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, RowSums & sums) {
-                                 T * const blurred = RowOf(ratio, at);
-                                 for (std::int64_t i = 0; i < n; ++i)
-                                 {
-                                   if (w[i] > 0)
-                                   {
-                                     const DeconvolutionMisfit terms(isRatio, blurred[i], d[i], w[i], background);
-                                     sums.divergence.Add(at[0] + i, terms.divergence);
-                                     sums.misfit.Add(at[0] + i, terms.misfit);
-                                   }
-                                   blurred[i] = DeconvolutionRatio(isRatio, blurred[i], d[i], w[i], background, least);
-                                 }
+                                 m_Rows.ratio(isRatio,
+                                              RowOf(ratio, at),
+                                              d,
+                                              w,
+                                              background,
+                                              least,
+                                              at[0],
+                                              sums.divergence.GetLanes(),
+                                              sums.misfit.GetLanes(),
+                                              n);
                                });
       m_Ratio->Write(ratio);
     });
@@ -750,43 +749,48 @@ private:
         const T * const y = RowOf(point, at);
         const T * const seen = RowOf(norm, at);
         T * const       u = RowOf(next, at);
-        T * const       g = m_Step ? RowOf(step, at) : nullptr;
-        for (std::int64_t i = 0; i < n; ++i)
+        const bool      sumsUp = m_Operation.relativeChange > 0;
+        std::vector<T>  kept;
+        const T *       before = y;
+        if (sumsUp && u == y)
         {
-          const T before = y[i];
-          T       after = 0;
-          if (!IsRichardsonLucy())
+          kept.assign(y, y + n);
+          before = kept.data();
+        }
+        if (IsRichardsonLucy() && lambda == 0)
+        {
+          m_Rows.update(u, y, c, seen, m_Operation.GetLeastSeen(), n);
+        }
+        for (std::int64_t i = 0; i < n && !IsRichardsonLucy(); ++i)
+        {
+          u[i] = LandweberUpdate(isProjected, y[i], c[i], relaxation);
+        }
+        for (std::int64_t i = 0; i < n && lambda > 0; ++i)
+        {
+          T after = 0;
+          if (this->IsSeen(seen[i]))
           {
-            after = LandweberUpdate(isProjected, before, c[i], relaxation);
-          }
-          else if (this->IsSeen(seen[i]))
-          {
-            T divisor = seen[i];
-            if (lambda > 0)
-            {
-              Coordinates voxel = at;
-              voxel[0] += i;
-              divisor -= static_cast<T>(lambda * this->CurvatureOf(point, voxel));
-            }
-            after = RichardsonLucyUpdate(before, c[i], divisor);
-          }
-          if (m_Operation.relativeChange > 0)
-          {
-            const double change = static_cast<double>(after) - static_cast<double>(before);
-            sums.change.Add(at[0] + i, change * change);
-            sums.size.Add(at[0] + i, static_cast<double>(after) * static_cast<double>(after));
-          }
-          if (g)
-          {
-            const T now = after - before;
-            if (iteration > 0)
-            {
-              sums.steps.Add(at[0] + i, static_cast<double>(now) * static_cast<double>(g[i]));
-              sums.oldStep.Add(at[0] + i, static_cast<double>(g[i]) * static_cast<double>(g[i]));
-            }
-            g[i] = now;
+            Coordinates voxel = at;
+            voxel[0] += i;
+            const T curvature = static_cast<T>(lambda * this->CurvatureOf(point, voxel));
+            after = RichardsonLucyUpdate(y[i], c[i], seen[i] - curvature);
           }
           u[i] = after;
+        }
+        if (sumsUp)
+        {
+          m_Rows.change(u, before, at[0], sums.change.GetLanes(), sums.size.GetLanes(), n);
+        }
+        if (m_Step)
+        {
+          const bool hasLast = iteration > 0;
+          m_Rows.step(RowOf(step, at),
+                      u,
+                      y,
+                      at[0],
+                      hasLast ? sums.steps.GetLanes() : nullptr,
+                      hasLast ? sums.oldStep.GetLanes() : nullptr,
+                      n);
         }
       });
       (m_Next ? m_Next : m_Point)->Write(next);
@@ -926,6 +930,7 @@ private:
   const std::shared_ptr<const Operation> m_Backward;
   const std::unique_ptr<Executor>        m_OwnExecutor;
   Executor &                             m_Executor;
+  const DeconvolutionRowFunctions<T> &   m_Rows{ GetDeconvolutionRowFunctions<T>() };
   DeconvolutionPlan                      m_Plan;
   /** The point y; the next estimate; the last one; the last step; w d / (H y + b); H^T w. */
   Image                      m_Point;

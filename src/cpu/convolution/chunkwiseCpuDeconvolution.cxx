@@ -3,12 +3,23 @@
 #include "chunkwiseDevice.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseCpuDeconvolution.h"
+#include "chunkwiseCpuDeconvolutionRows.h"
+#include "chunkwiseCpuLevels.h"
 
 #include <algorithm>
 #include <mutex>
 
 namespace chunkwise
 {
+
+CHUNKWISE_DECLARE_AT_LEVELS(DeconvolutionRowLevel, MakeDeconvolutionRowLevel)
+
+const DeconvolutionRowLevel &
+GetDeconvolutionRowLevel()
+{
+  static FunctionsAtLevels<DeconvolutionRowLevel> levels{ CHUNKWISE_AT_LEVELS(MakeDeconvolutionRowLevel) };
+  return levels.Get();
+}
 
 namespace
 {

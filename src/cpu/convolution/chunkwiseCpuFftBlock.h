@@ -32,7 +32,7 @@ struct CellShape
   std::int64_t batches;
   std::int64_t longest;   ///< transform
   std::int64_t planeRows; ///< before and after the transforms along y
-  std::int64_t column;    ///< cells of a column that is convolved in tiles
+  std::int64_t column;    ///< cells of a column that is convolved in tiles, or of its transform
   std::int64_t rowLength; ///< numbers of a row in space
 
   explicit CellShape(const ConvolutionBlock & block)
@@ -43,7 +43,9 @@ struct CellShape
     , batches(block.role[3].output * block.role[4].output)
     , longest(std::max({ block.role[0].length, block.role[1].length, block.role[2].length }))
     , planeRows(flat ? 0 : std::max({ block.role[1].input, block.role[1].output, block.role[1].kernel }))
-    , column(block.LastRole() == 2 && block.lastTile > 0 ? block.role[block.LastRole()].input : 0)
+    , column(block.LastRole() == 2 && block.lastTile > 0
+               ? std::max(block.role[block.LastRole()].input, block.role[block.LastRole()].length)
+               : 0)
     , rowLength((std::max({ block.role[0].input, block.role[0].output, block.role[0].kernel }) + 15) / 16 * 16)
   {}
 
@@ -480,33 +482,37 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
                    });
   });
 
-  const auto convolveTile = [&](FftLine<T>   in,
-                                std::int64_t live,
-                                const T *    factors,
-                                FftLine<T>
-                                                     out,
-                                std::int64_t         from,
-                                std::int64_t         to,
-                                const WorkSpace<T> & space) {
-    functions.transform(planLast, in, live, { space.first, 1 }, 0, planLast.length, false, space.work);
-    multiply(space.first, factors, 1, planLast.length);
-    functions.transform(planLast, { space.first, 1 }, planLast.length, out, from, to, true, space.work);
-  };
   const std::int64_t above = operation.Above(last.axis);
+  const std::int64_t below = operation.Below(last.axis);
   const std::int64_t before = last.crop - above;
   const auto         convolve = [&](T * column, std::int64_t stride, std::int64_t index, const WorkSpace<T> & space) {
     const T * const factors = kernelColumn(index, space);
+    const auto      there = [&](FftLine<T> in, std::int64_t live, T * line) {
+      functions.transform(planLast, in, live, { line, 1 }, 0, planLast.length, false, space.work);
+      multiply(line, factors, 1, planLast.length);
+    };
+    const auto back = [&](T * line, FftLine<T> out, std::int64_t from, std::int64_t to) {
+      functions.transform(planLast, { line, 1 }, planLast.length, out, from, to, true, space.work);
+    };
     if (block.lastTile == 0 || block.lastTile >= last.output)
     {
-      convolveTile(
-        { column, stride }, last.input, factors, { column, stride }, last.crop, last.crop + last.output, space);
+      there({ column, stride }, last.input, space.first);
+      back(space.first, { column, stride }, last.crop, last.crop + last.output);
       return;
     }
-    // A tile's output would overwrite input of the next one, so the input is copied.
-    for (std::int64_t i = 0; i < last.input; ++i)
+    // A tile's output overwrites input of the next one, which is transformed before; or else all input is copied.
+    const bool copies = block.lastTile < below - before;
+    for (std::int64_t i = 0; copies && i < last.input; ++i)
     {
       std::copy_n(column + i * stride * Cell, Cell, space.column + i * Cell);
     }
+    std::int64_t waiting = -1;
+    T *          line = space.first;
+    const auto   finish = [&](std::int64_t tile, T * transformed) {
+      const std::int64_t end = std::min(tile + block.lastTile, last.output);
+      const std::int64_t crop = tile + before - std::max<std::int64_t>(tile + before - below, 0) + above;
+      back(transformed, { column + tile * stride * Cell, stride }, crop, crop + end - tile);
+    };
     for (std::int64_t tile = 0; tile < last.output; tile += block.lastTile)
     {
       const std::int64_t end = std::min(tile + block.lastTile, last.output);
@@ -515,16 +521,26 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
       {
         continue;
       }
-      const std::int64_t from = std::max<std::int64_t>(tile + before - operation.Below(last.axis), 0);
-      const std::int64_t to = std::min(end + before + above, last.input);
-      const std::int64_t crop = tile + before - from + above;
-      convolveTile({ space.column + from * Cell, 1 },
-                   to - from,
-                   factors,
-                           { column + tile * stride * Cell, stride },
-                   crop,
-                   crop + end - tile,
-                   space);
+      const std::int64_t from = std::max<std::int64_t>(tile + before - below, 0);
+      const std::int64_t live = std::min(end + before + above, last.input) - from;
+      if (copies)
+      {
+        there({ space.column + from * Cell, 1 }, live, line);
+        finish(tile, line);
+        continue;
+      }
+      T * const other = line == space.first ? space.column : space.first;
+      there({ column + from * stride * Cell, stride }, live, other);
+      if (waiting >= 0)
+      {
+        finish(waiting, line);
+      }
+      waiting = tile;
+      line = other;
+    }
+    if (waiting >= 0)
+    {
+      finish(waiting, line);
     }
   };
   const std::int64_t columns = shape.rows * shape.rowCells;

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseBoundedConvolution.h"
 #include "chunkwiseCpuConvolutionRows.h"
 #include "chunkwiseCpuFftBlock.h"
 #include "chunkwiseCpuTeam.h"
@@ -41,6 +42,51 @@ PlanesOf(const ConvolutionBlock & roles, const Coordinates & chunk)
   return planes;
 }
 
+/** A block of whole tiles. Of a BoundedConvolution only what is asked along the axes that are transformed first: along
+ * the last one tiles lie as they do in other blocks. */
+ConvolutionBlock
+MakeBlock(const ImageConvolutionOperation & operation, const Coordinates & image, const Coordinates & tile, Box & box)
+{
+  const auto * const bounded = dynamic_cast<const BoundedConvolution *>(&operation);
+  const auto         all = ConvolutionBlock(operation, box, image, tile);
+  const int          last = all.LastRole();
+  if (!bounded)
+  {
+    return all;
+  }
+  for (int r = 0; r < last; ++r)
+  {
+    const int a = all.role[r].axis;
+    box.lower[a] = std::max(box.lower[a], bounded->asked.lower[a]);
+    box.upper[a] = std::max(box.lower[a], std::min(box.upper[a], bounded->asked.upper[a]));
+  }
+  ConvolutionBlock shorter(operation, box, image, &bounded->known);
+  shorter.role[last].length = all.role[last].length;
+  shorter.lastTile = all.lastTile;
+  const bool reachesAll = std::all_of(
+    shorter.role, shorter.role + last + 1, [](const auto & role) { return role.crop >= 0 && role.input > 0; });
+  return reachesAll ? shorter : ConvolutionBlock(operation, box, image, tile);
+}
+
+/** 0 to all of the output. */
+void
+ClearOutput(const BufferView & output)
+{
+  const auto         size = static_cast<std::int64_t>(PixelSize(output.kind));
+  const std::int64_t count = output.box.NumberOfVoxels();
+  for (std::int64_t i = 0; i < count; ++i)
+  {
+    std::int64_t rest = i;
+    std::int64_t offset = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      offset += rest % output.box.Extent(a) * output.stride[a];
+      rest /= output.box.Extent(a);
+    }
+    std::fill_n(static_cast<char *>(output.data) + offset * size, size, 0);
+  }
+}
+
 /** `VInPlanes`: blocks of planes, each the work of one worker; else all work on one block after the other. */
 template <typename T, bool VInPlanes>
 void
@@ -56,9 +102,18 @@ Run(const KernelCall & call)
   const Coordinates      most = VInPlanes ? BlockOfPlane(ConvolutionBlock::Largest(operation, tile, image), tile)
                                           : LargestBlock<T>(operation, image, tile);
   const std::vector<Box> blocks = CutIntoTiles(tiles, most, tiles);
-  const auto             run = [&](const KernelCall & part, const Box & box, const BlockMemory<T> & memory) {
-    RunBlock<T>(
-      part, rows, ConvolutionBlock(operation, box, image, tile), box, Intersect(box, call.output.box), memory);
+  const auto * const     bounded = dynamic_cast<const BoundedConvolution *>(&operation);
+  if (bounded && !bounded->asked.Contains(call.output.box))
+  {
+    ClearOutput(call.output);
+  }
+  const auto run = [&](const KernelCall & part, Box box, const BlockMemory<T> & memory) {
+    const ConvolutionBlock block = MakeBlock(operation, image, tile, box);
+    const Box              needed = Intersect(box, call.output.box);
+    if (!needed.IsEmpty())
+    {
+      RunBlock<T>(part, rows, block, box, needed, memory);
+    }
   };
   if constexpr (VInPlanes)
   {
