@@ -563,6 +563,11 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
       T * const column = spectrum + (task / shape.rows * shape.planes * columns + row * shape.rowCells + c) * Cell;
       if (z.transformed)
       {
+        // The next column, whose points are far apart.
+        for (std::int64_t plane = 0; c + 1 < shape.rowCells && plane < last.input; ++plane)
+        {
+          __builtin_prefetch(column + (plane * columns + 1) * Cell);
+        }
         convolve(column, columns, row * shape.rowCells + c, space);
         continue;
       }
