@@ -5,6 +5,7 @@
 #include "chunkwiseOrdinal.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <tuple>
 
@@ -74,26 +75,20 @@ public:
   Join(Executor & executor)
   {
     this->SortEdges(executor);
-    const std::uint64_t listed = this->CountListed();
+    std::array<std::uint64_t, EdgesAtOnce> numbers{};
+    Index                                  count = 0;
     this->ForEntries([&](const Entry & entry) {
-      if (entry.edge >= listed)
+      if (const WatershedEdge * const edge = this->FindListed(entry.edge))
       {
-        const auto [a, b] = this->EndsOf(entry.edge - listed);
-        if (this->Find(a) == this->Find(b))
-        {
-          return;
-        }
+        __builtin_prefetch(edge);
       }
-      const WatershedEdge edge = this->EdgeOf(entry.edge);
-      if (m_Operation.hasMarkers)
+      numbers[count++] = entry.edge;
+      if (count == numbers.size())
       {
-        this->JoinMarkers(edge);
-      }
-      else
-      {
-        this->JoinMinima(edge, entry.edge);
+        this->JoinSome(numbers.data(), std::exchange(count, 0));
       }
     });
+    this->JoinSome(numbers.data(), count);
     std::vector<Entry>().swap(m_Entries);
   }
 
@@ -168,6 +163,8 @@ private:
     std::int64_t  root;
     std::uint64_t mark;
   };
+  /** Edges whose trees are fetched at once. */
+  static constexpr Index EdgesAtOnce = 64;
   /** A thread sorts at least so many edges. */
   static constexpr Index LeastOfPart = 1 << 14;
 
@@ -236,10 +233,59 @@ private:
     });
   }
 
-  /** The nodes of an edge between the block and the one before. */
+  /** Joins trees along edges that follow each other. Trees lie anywhere in memory: those of all these edges are fetched
+   * before the first is joined. */
+  void
+  JoinSome(const std::uint64_t * numbers, Index count)
+  {
+    std::array<std::pair<std::int64_t, std::int64_t>, EdgesAtOnce> ends;
+    for (Index i = 0; i < count; ++i)
+    {
+      ends[i] = this->EndsOf(numbers[i]);
+      __builtin_prefetch(&m_Trees[Index(ends[i].first)]);
+      __builtin_prefetch(&m_Trees[Index(ends[i].second)]);
+    }
+    for (Index i = 0; i < count; ++i)
+    {
+      __builtin_prefetch(&m_Trees[Index(m_Trees[Index(ends[i].first)].parent)]);
+      __builtin_prefetch(&m_Trees[Index(m_Trees[Index(ends[i].second)].parent)]);
+    }
+    for (Index i = 0; i < count; ++i)
+    {
+      const bool isJoined = ends[i].first != ends[i].second && this->Find(ends[i].first) == this->Find(ends[i].second);
+      if (isJoined)
+      {
+        continue;
+      }
+      const WatershedEdge edge = this->EdgeOf(numbers[i]);
+      if (m_Operation.hasMarkers)
+      {
+        this->JoinMarkers(edge);
+      }
+      else
+      {
+        this->JoinMinima(edge, numbers[i]);
+      }
+    }
+  }
+  /** An edge of the forest so far, or of the block; nullptr: another one. */
+  const WatershedEdge *
+  FindListed(std::uint64_t number) const
+  {
+    const std::vector<WatershedEdge> & before = m_Blocks.m_Forest.edges;
+    return number < before.size()         ? &before[number]
+           : number < this->CountListed() ? m_Edges + (number - before.size())
+                                          : nullptr;
+  }
+  /** The nodes of an edge; twice the same one if it leads to a marker or minimum. */
   std::pair<std::int64_t, std::int64_t>
   EndsOf(std::uint64_t number) const
   {
+    if (const WatershedEdge * const edge = this->FindListed(number))
+    {
+      return { edge->a, edge->b < 0 ? edge->a : edge->b };
+    }
+    number -= this->CountListed();
     const std::uint64_t count = m_Blocks.m_Offsets.size();
     const auto          a = static_cast<std::int64_t>(number / count);
     return { a, m_Before + a + m_Blocks.m_Deltas[number % count] };
@@ -259,18 +305,12 @@ private:
   WatershedEdge
   EdgeOf(std::uint64_t number) const
   {
-    const std::vector<WatershedEdge> & before = m_Blocks.m_Forest.edges;
-    if (number < before.size())
+    if (const WatershedEdge * const listed = this->FindListed(number))
     {
-      return before[number];
-    }
-    number -= before.size();
-    if (number < m_NumberOfEdges)
-    {
-      return m_Edges[number];
+      return *listed;
     }
     WatershedEdge edge{};
-    std::tie(edge.a, edge.b) = this->EndsOf(number - m_NumberOfEdges);
+    std::tie(edge.a, edge.b) = this->EndsOf(number);
     edge.firstValue = this->NodeOf(edge.a).value;
     edge.secondValue = this->NodeOf(edge.b).value;
     edge.first = this->FirstOfPlaneBefore() + edge.a;
