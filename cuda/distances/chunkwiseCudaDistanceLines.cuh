@@ -11,7 +11,8 @@
 // + (p - i)^2 over the voxels i of the line. The voxels where it is the lowest ascend with p. So a warp finds the first
 // and the last of them for every 32nd voxel, the anchors, by halves: each anchor looks no further than those beside it.
 // The voxels between two anchors then compare what lies between the first of one and the last of the next: over a
-// line that is little more than its length, whatever the image.
+// line that is little more than its length, whatever the image. Where f(p) is small, what is farther from p than its
+// root needs no look: voxels compare their neighbors one after the other.
 namespace chunkwise
 {
 
@@ -95,6 +96,54 @@ __device__ __forceinline__ std::uint32_t
 #else
   return LowestOfWarp<std::uint32_t>(value);
 #endif
+}
+
+template <typename T>
+__device__ __forceinline__ T
+HighestOfWarp(T value)
+{
+  for (int step = DistanceWarp / 2; step > 0; step /= 2)
+  {
+    const T other = __shfl_xor_sync(0xFFFFFFFFu, value, step);
+    value = value < other ? other : value;
+  }
+  return value;
+}
+__device__ __forceinline__ std::uint32_t
+                           HighestOfWarp(std::uint32_t value)
+{
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(0xFFFFFFFFu, value);
+#else
+  return HighestOfWarp<std::uint32_t>(value);
+#endif
+}
+
+/** Neighbors up to here are compared one after the other, if none farther away can be lower. */
+constexpr std::int32_t DistanceOfNeighbors = DistanceWarp;
+
+/** The lowest number of the voxel of each thread of a warp, which has `best` by itself; `highest` is the highest of
+ * these. `VIsAtEnd`: neighbors may lie beyond the line. A voxel at its end in their place is nearer than it seems, so
+ * that no number becomes too low. */
+template <bool VIsAtEnd, typename TNumber>
+__device__ __forceinline__ TNumber
+LowestOfNeighbors(const TNumber * line, const DistanceWeight<TNumber> & weight, std::int32_t length, std::int32_t place,
+                  TNumber best, TNumber highest)
+{
+  for (std::int32_t k = 1; weight(k) < highest; ++k)
+  {
+    const std::int32_t before = VIsAtEnd ? max(place - k, 0) : place - k;
+    const std::int32_t behind = VIsAtEnd ? min(place + k, length - 1) : place + k;
+    const TNumber      one = SumOf(line[before], k, weight);
+    const TNumber      other = SumOf(line[behind], k, weight);
+    const TNumber      lower = one < other ? one : other;
+    best = lower < best ? lower : best;
+    if (k % 4 == 0)
+    {
+      highest = HighestOfWarp(best);
+    }
+  }
+  return best;
 }
 
 /** The lines of an image that a launch computes, and how a block keeps some of them in shared memory. */
@@ -293,10 +342,28 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
           best = own;
           source = place;
         }
-        else if (!hasRanges)
+        else
         {
-          hasRanges = true;
-          FindRanges(numbersOfLine, weight, lines, ranges);
+          bool isLow = false;
+          if constexpr (!VHasNearest)
+          {
+            const TNumber highest = HighestOfWarp(own);
+            isLow = highest <= weight(DistanceOfNeighbors);
+            if (isLow)
+            {
+              const std::int32_t begin = j * DistanceWarp;
+              const bool         isAtEnd =
+                begin < DistanceOfNeighbors || begin + DistanceWarp + DistanceOfNeighbors > lines.length;
+              best = isAtEnd ? LowestOfNeighbors<true>(numbersOfLine, weight, lines.length, place, own, highest)
+                             : LowestOfNeighbors<false>(numbersOfLine, weight, lines.length, place, own, highest);
+              source = place;
+            }
+          }
+          if (!isLow && !hasRanges)
+          {
+            hasRanges = true;
+            FindRanges(numbersOfLine, weight, lines, ranges);
+          }
         }
         const bool         isDone = source >= 0;
         const std::int32_t end = isDone ? -1 : ranges[2 * (j + 1 < lines.anchors ? j + 1 : j) + 1];

@@ -406,6 +406,32 @@ TEST_P(Distances, OfHardImagesAreThoseOfTheDefinition)
   }
 }
 
+/** Lines of many blocks of voxels, some of them with features at hand, some without any. */
+TEST_P(Distances, OfLinesWithFeaturesNearAndFarAreThoseOfTheDefinition)
+{
+  std::mt19937 random(12);
+  for (const Coordinates & extent : { Coordinates{ { 300, 9, 3, 1, 1 } }, Coordinates{ { 9, 300, 3, 1, 1 } } })
+  {
+    for (const double length : { 1.0, 0.3 })
+    {
+      for (const unsigned int outOf : { 4u, 40u, 400u })
+      {
+        const auto operation = MakeDistance<std::uint8_t, float>(extent, DistanceTo::Objects);
+        operation->spacing[1] = length;
+        std::vector<std::uint8_t> voxels;
+        ForEachIndex(Box::FromExtent(extent), [&](const Coordinates & at) {
+          const bool isFull = std::max(at[0], at[1]) / 50 % 2 == 0;
+          voxels.push_back(isFull && random() % outOf == 0 ? 1 : 0);
+        });
+        DistanceTrial<std::uint8_t, float> t(operation, voxels);
+        t.request.backend = this->GetBackend();
+        this->GetManager().Execute(t.request);
+        ASSERT_NO_FATAL_FAILURE(t.ExpectDefinition("near and far, one in " + std::to_string(outOf)));
+      }
+    }
+  }
+}
+
 /** Lines longer than a search goes, and squares that need 64 bits. */
 TEST_P(Distances, AlongLongAxesAreThoseOfTheDefinition)
 {
