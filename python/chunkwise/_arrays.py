@@ -156,6 +156,8 @@ def as_input(array: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, Any]:
 def overlaps_itself(array: Any) -> bool:
     """Whether two voxels may be at one place; steps that do not nest count as such."""
     reach = array.itemsize
+    if 0 in array.shape:
+        return False
     for stride, extent in sorted((abs(stride), extent) for stride, extent in zip(array.strides, array.shape)):
         if extent > 1:
             if stride < reach:

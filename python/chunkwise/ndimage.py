@@ -111,9 +111,16 @@ def _to_integers(real: Any, dtype: np.dtype[Any], wraps: bool, is_short: bool = 
     return np.where(real >= float(limits.max), dtype.type(limits.max), np.clip(real, limits.min, None).astype(dtype))
 
 
+def _converted(values: Any, dtype: np.dtype[Any]) -> Any:
+    """Voxels in another type: real ones become the nearest integers, integers wrap around as NumPy's do."""
+    if dtype.kind in "iub" and dtype_of(values).kind == "f":
+        return _to_integers(values, dtype, False)
+    return values.astype(dtype, copy=False)
+
+
 def _deliver(result: Any, output: Any) -> Any:
     if isinstance(output, np.ndarray):
-        check_output(output, result.shape)[...] = result
+        check_output(output, result.shape)[...] = _converted(result, output.dtype)
         return output
     if output is not None and is_on_device(output):
         output[...] = result
@@ -129,6 +136,15 @@ def _wanted(image: Any, output: Any) -> np.dtype[Any]:
     return dtype_of(output) if isinstance(output, np.ndarray) or is_on_device(output) else as_dtype(output)
 
 
+def _of_voxels(run: Callable[[Any], Any], image: Any, output: Any) -> Any:
+    """run(output), whose results are voxels of the image: in the image's type, and converted, where that is neither the wanted type
+    nor a real one."""
+    own, dtype = _wanted(image, None), _wanted(image, output)
+    if dtype.kind == "f" or dtype.newbyteorder("=") == own:
+        return run(own if output is None else output)
+    return _deliver(then(run(own), lambda voxels: _converted(voxels, dtype)), output)
+
+
 def _constant(cval: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(cval, float) and cval.is_integer() and dtype.kind in "iub":
         return int(cval)
@@ -140,7 +156,7 @@ def _run_plan(plan: _Plan, image: Any, output: Any, options: dict[str, Any]) -> 
     if dtype == np.float64 and is_in_memory(image) and image.dtype == np.float32:
         # The engine computes in the precision of what it reads.
         image = image.astype(np.float64)
-    if dtype.kind in "iub" and plan.is_wide:
+    if dtype.kind in "iub" and (plan.is_wide or dtype.newbyteorder("=") != _wanted(image, None)):
         real = run_steps(plan.steps, image, np.dtype(np.float64), options)
         scaled = then(real, lambda sums: sums / plan.divisor) if plan.divisor != 1.0 else real
         is_short = dtype_of(image).kind in "iub" and dtype_of(image).itemsize <= 4
@@ -755,7 +771,7 @@ def _extremum(made: str, input: Any, output: Any, cval: Any, key: tuple[Any, ...
     dtype = dtype_of(image)
     _check_real(image)
     steps = _flat(made, len(shape_of(image)), _constant(cval, dtype), *key)
-    result = run_steps(steps, image, _wanted(image, None) if output is None else output, options)
+    result = _of_voxels(lambda into: run_steps(steps, image, into, options), image, output)
     return result if output is not None and result is output else wrap(result)
 
 
@@ -843,11 +859,10 @@ def _rank(what: str, number: float, input: Any, output: Any, cval: Any, key: tup
     _check_real(image)
     dtype = dtype_of(image)
     steps, window, rank = _rank_plan(what, number, len(shape_of(image)), _constant(cval, dtype), *key)
-    wanted = _wanted(image, None) if output is None else output
     if steps:
-        result = run_steps(steps, image, wanted, options)
+        result = _of_voxels(lambda into: run_steps(steps, image, into, options), image, output)
     elif is_in_memory(image):
-        result = rank_of_neighbors(image, window.element, window.sides, rank, wanted, cval, options)
+        result = _of_voxels(lambda into: rank_of_neighbors(image, window.element, window.sides, rank, into, cval, options), image, output)
     else:
         raise _core.ParameterError("footprint: ranks over windows that are even, have an origin or a footprint need an array in "
                                    "memory; odd sizes are possible for any image")
@@ -909,7 +924,8 @@ class _Grey:
 
     def run(self, made: str, image: Any, output: Any) -> Any:
         if self.heights is None:
-            return run_steps(_flat(made, self.ndim, self.cval, *self.key), image, output, self.options)
+            steps = _flat(made, self.ndim, self.cval, *self.key)
+            return _of_voxels(lambda into: run_steps(steps, image, into, self.options), image, output)
         if made in ("Opening", "Closing"):
             first, second = ("Minimum", "Dilation") if made == "Opening" else ("Dilation", "Minimum")
             return self.run(second, self.run(first, image, dtype_of(image)), output)
@@ -938,7 +954,8 @@ class _Grey:
             total = term if total is None else (np.fmin if erodes else np.fmax)(total, term, out=total)
         dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
         assert total is not None
-        return _deliver(_to_integers(total, dtype, True) if dtype.kind in "iub" else total.astype(dtype, copy=False), output)
+        wraps = image.dtype.kind != "f"
+        return _deliver(_to_integers(total, dtype, wraps) if dtype.kind in "iub" else total.astype(dtype, copy=False), output)
 
     def finished(self, made: str, output: Any) -> Any:
         result = self.run(made, self.image, _wanted(self.image, None) if output is None else output)
@@ -952,7 +969,7 @@ class _Grey:
         if output is not None and not is_on_device(output) and not isinstance(output, np.ndarray):
             if is_on_device(result):
                 raise TypeError("output: of an image in a device's memory an array there, or None")
-            result = result.astype(np.dtype(output), copy=False)
+            result = _converted(result, as_dtype(output))
         result = _deliver(result, output)
         return result if output is not None and result is output else self.wrap(result)
 
@@ -1011,6 +1028,8 @@ def morphological_laplace(input: Any, size: Any = None, footprint: Any = None, s
     """Dilation plus erosion minus twice the image: ``scipy.ndimage.morphological_laplace``. Integers wrap around."""
     grey = _Grey(input, size, footprint, structure, mode, cval, origin, axes, options)
     image = grey.image
+    if dtype_of(image).kind == "b":
+        raise TypeError("input: bool has no negative numbers; .astype(np.int8) has them")
     return grey.combined(grey.between("Dilation") + grey.between("Minimum") - image - image, output)
 
 

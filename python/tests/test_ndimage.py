@@ -436,6 +436,26 @@ def test_integers_are_rounded_to_the_nearest(random):
     assert ndi.gaussian_filter(image, 1.0).dtype == np.uint8
 
 
+@pytest.mark.parametrize("name, arguments", [
+    ("uniform_filter", (3,)), ("gaussian_filter", (1,)), ("maximum_filter", (3,)), ("grey_closing", (3,)), ("median_filter", (3,)),
+    ("rank_filter", (2, (2, 4))), ("minimum_filter1d", (4,))])
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "bool"])
+@pytest.mark.parametrize("wanted", ["uint16", "int32", "int64"])
+def test_results_of_other_integers(random, name, arguments, dtype, wanted):
+    image = make_image(random, (9, 12), dtype) if dtype == "bool" else random.integers(0, 100, (9, 12)).astype(dtype)
+    real = getattr(scipy_ndi, name)(image.astype(float), *arguments)
+    for output in (np.dtype(wanted), np.zeros(image.shape, wanted)):
+        result = getattr(ndi, name)(image, *arguments, output=output)
+        assert result.dtype == wanted
+        np.testing.assert_array_less(np.abs(result - real), 0.5 + 1e-4)
+    np.testing.assert_array_equal(output, result)
+    # Integers are left as they are where they fit, wrap around where they do not, and real numbers are cut.
+    large = np.array([[-3, 70000, 5]])
+    assert ndi.maximum_filter(large, 1, output=np.uint8).tolist() == (large % 256).tolist()
+    assert ndi.maximum_filter(large * 1.0, 1, output=np.uint8).tolist() == [[0, 255, 5]]
+    assert ndi.median_filter(np.zeros((3, 0, 2)), 3, output=np.zeros((3, 0, 2), wanted)).size == 0
+
+
 def test_results_go_where_they_are_wanted(random):
     image = make_image(random, (6, 7, 8), "float32")
     expected = scipy_ndi.maximum_filter(image, 3)
