@@ -178,8 +178,11 @@ def measure(labels: Any, intensity: Any, columns: Sequence[str], spacing: Sequen
     try:
         return _core.measure_on_device(views[0], views[1] if intensity is not None else None, list(columns), list(spacing),
                                        _make_options(arrays[0].device, options))[0]
-    except _core.BudgetError:
+    except _core.BudgetError as error:
+        if options.get("backend") == "cuda" or options.get("devices"):
+            raise
         # Labels that lie far from each other have no table there.
+        warn({"warnings": [f"the CPU measures copies of labels and intensity, because {error}"]})
         return None
 
 

@@ -332,6 +332,22 @@ def test_labels_are_measured_on_the_device(random, core):
         chunkwise.measure(there, x, devices=[1])
 
 
+def test_labels_without_a_table_on_the_device_are_measured_on_the_cpu(random, core, monkeypatch):
+    def fail(*arguments):
+        error = _core.BudgetError("there is too little memory")
+        error.needed, error.budget = 2, 1
+        raise error
+
+    monkeypatch.setattr(core, "measure_on_device", fail, raising=False)
+    labels = chunkwise.label(make_image(random, (12, 14), "float32") > 0.5)
+    with pytest.warns(chunkwise.ChunkwiseWarning, match="too little memory"):
+        table = chunkwise.measure(Fake(labels), columns="area")
+    assert table["area"].tolist() == chunkwise.measure(labels, columns="area")["area"].tolist()
+    for given in ({"backend": "cuda"}, {"devices": [3]}):
+        with pytest.raises(chunkwise.BudgetError):
+            chunkwise.measure(Fake(labels), columns="area", **given)
+
+
 def test_streams(random, core):
     image = make_image(random, (5, 6, 7), "uint8")
     for x, stream in ((Fake(image, stream=12345), 12345), (Fake(image, stream=2), 2), (Fake(image, stream=None), 1),
