@@ -46,6 +46,7 @@ def _make_function(row: Any) -> Any:
     unset = " is ".join([*(name for name, _, _ in COMMON if name not in ("output", "backend")), *(each.name for each in row.inputs)])
     code = (f"def {row.name}({row.arguments(stub=False, with_inputs=True)}):\n"
             f"    try:\n        _filter = _kept({given})\n"
+            f"    except ParameterError:\n        raise\n"
             f"    except TypeError:\n        _filter = _make({given})\n"
             f"    if backend == 'auto' and {unset} is None:\n        return _filter(input, output=output)\n"
             f"    return _filter(input{others}, {common})")
@@ -57,7 +58,7 @@ def _make_function(row: Any) -> Any:
 
     # A filter that is called again has its operation at hand. The file of a network may be another one by then.
     is_network = any(each.type == "network" for each in row.parameters.values())
-    scope: dict[str, Any] = {"_make": make, "_kept": make if is_network else lru_cache(128, typed=True)(make)}
+    scope: dict[str, Any] = {"ParameterError": ParameterError, "_make": make, "_kept": make if is_network else lru_cache(128, typed=True)(make)}
     exec(compile(code, f"<chunkwise.{row.name}>", "exec"), scope)
     function = scope[row.name]
     function.__doc__ = row.document()

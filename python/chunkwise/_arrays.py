@@ -21,11 +21,15 @@ class ChunkwiseWarning(UserWarning):
     """A non-fatal condition of a run: a device that was dropped, a budget that costs much time."""
 
 
+class ParameterTypeError(_core.ParameterError, TypeError):
+    """An argument of a type that it cannot have, such as text for a number."""
+
+
 def _whole(value: Any, name: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name}: {value!r} is not a whole number") from None
+        raise ParameterTypeError(f"{name}: {value!r} is not a whole number") from None
 
 
 def as_dtype(output: Any) -> np.dtype[Any]:
@@ -86,12 +90,15 @@ def make_progress(progress: bool | Callable[[float], object] | None) -> Callable
     return show
 
 
+OPTIONS = ("backend", "devices", "memory", "device_memory", "pinned_memory", "threads", "progress")
 DEFAULT_OPTIONS = _core.make_options("auto", [], 0, 0, 0, 0, None)
 
 
 def make_options(backend: str = "auto", devices: Sequence[int] | None = None, memory: int | str | None = None,
                  device_memory: int | str | None = None, pinned_memory: int | str | None = None,
-                 threads: int | None = None, progress: Any = None) -> Any:
+                 threads: int | None = None, progress: Any = None, **unknown: Any) -> Any:
+    for name in unknown:
+        raise TypeError(f"{name}: unexpected keyword argument; options are {', '.join(OPTIONS)}")
     if (backend == "auto" and devices is None and memory is None and device_memory is None and pinned_memory is None
             and threads is None and progress is None):
         return DEFAULT_OPTIONS

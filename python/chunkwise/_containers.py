@@ -313,6 +313,8 @@ def open_image(image: Any) -> Opened:
     if is_on_device(image):
         return Opened(to_host(image), lambda result: to_device(result, image), can_have_components=True)
     array = np.asarray(image)
-    if array.dtype == object:
-        raise TypeError(f"input: {kind.__module__}.{kind.__name__} is not an array of numbers")
+    if array.dtype.kind in "OSU":
+        hint = "; chunkwise.zarr.run takes paths of stores" if isinstance(image, str) else ""
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"input: {name} is not an array of numbers{hint}")
     return Opened(array, _same, can_have_components=True)

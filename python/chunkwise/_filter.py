@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arrays import DEFAULT_OPTIONS, as_dtype, as_input, check_dtype, check_output, is_usable, make_options, shares_memory, warn
+from ._arrays import (DEFAULT_OPTIONS, ParameterTypeError, as_dtype, as_input, check_dtype, check_output, is_usable, make_options,
+                      shares_memory, warn)
 from ._containers import Opened, array_of, check_place, is_on_device, open_image
 from ._dispatch import runner_of
 from ._regions import Region, box_of, slices_of, turn
@@ -78,7 +79,9 @@ def _integer(value: Any, name: str) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        if not isinstance(value, float) or not value.is_integer():
+        if not isinstance(value, (float, np.floating)):
+            raise ParameterTypeError(f"{name}: {value!r} is not a whole number") from None
+        if not value.is_integer():
             raise _core.ParameterError(f"{name}: {value!r} is not a whole number") from None
         number = int(value)
     if not -2**63 <= number < 2**63:
@@ -87,11 +90,13 @@ def _integer(value: Any, name: str) -> int:
 
 
 def _real(value: Any, name: str) -> float:
-    if isinstance(value, (str, bytes)):
-        raise _core.ParameterError(f"{name}: {value!r} is not a number")
     try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
         return float(value)
-    except (TypeError, ValueError):
+    except TypeError:
+        raise ParameterTypeError(f"{name}: {value!r} is not a number") from None
+    except ValueError:
         raise _core.ParameterError(f"{name}: {value!r} is not a number") from None
 
 
@@ -118,7 +123,7 @@ def _normalise(parameter: Parameter, value: Any) -> Any:
         return value
     if kind == "flag":
         if not isinstance(value, (bool, np.bool_)):
-            raise _core.ParameterError(f"{name}: {value!r} is neither True nor False")
+            raise ParameterTypeError(f"{name}: {value!r} is neither True nor False")
         return bool(value)
     if kind == "integer":
         return _integer(value, name)
@@ -139,7 +144,8 @@ def _normalise(parameter: Parameter, value: Any) -> Any:
         if name == "mode" and value == "mirror":
             hint = '; SciPy\'s mirror, which does not repeat the edge voxel, is in chunkwise.ndimage alone ("reflect" repeats it)'
         nearest = _core.nearest_word(value, list(parameter.choices)) if isinstance(value, str) and not hint else ""
-        raise _core.ParameterError(f"{name}: {value!r} is none of {', '.join(parameter.choices)}{hint}" +
+        error = _core.ParameterError if isinstance(value, str) else ParameterTypeError
+        raise error(f"{name}: {value!r} is none of {', '.join(parameter.choices)}{hint}" +
                                    (f"; the nearest is {nearest!r}" if nearest else ""))
     return value
 

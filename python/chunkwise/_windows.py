@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core, filters
-from ._arrays import as_input, check_dtype, check_output, threads_of_cpu
+from ._arrays import ParameterTypeError, as_input, check_dtype, check_output, threads_of_cpu
 from ._containers import is_on_device, open_image
 from ._device import dtype_of as dtype_on_device
 from ._dispatch import runner_of
@@ -160,7 +160,9 @@ def whole_number(value: Any, name: str, least: int | None = None) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        if not isinstance(value, float) or not value.is_integer():
+        if not isinstance(value, (float, np.floating)):
+            raise ParameterTypeError(f"{name}: {value!r} is not a whole number") from None
+        if not value.is_integer():
             raise _core.ParameterError(f"{name}: {value!r} is not a whole number") from None
         number = int(value)
     if least is not None and number < least:

@@ -169,7 +169,7 @@ def test_bool_further_images(random):
 @pytest.mark.parametrize("given, error, text", [
     ({"axes": (0, 0)}, ValueError, r"axes: \(0, 0\) names an axis twice"),
     ({"axes": (0, -3)}, ValueError, r"axes: \(0, -3\) names an axis twice"),
-    ({"axes": "z"}, ValueError, "axes: 'z' is not a whole number"),
+    ({"axes": "z"}, TypeError, "axes: 'z' is not a whole number"),
     ({"threads": "4"}, TypeError, "threads: '4' is not a whole number"),
     ({"threads": 1.5}, TypeError, "threads: 1.5 is not a whole number"),
     ({"memory": [1]}, TypeError, r"memory: \[1\] is not a whole number"),
@@ -177,6 +177,11 @@ def test_bool_further_images(random):
     ({"devices": ["a"]}, TypeError, "devices: 'a' is not a whole number"),
     ({"backend": 1}, TypeError, "backend: 1 is no text"),
     ({"output": "abc"}, TypeError, "output: 'abc' is neither"),
+    ({"axes": 0.5}, ValueError, "axes: 0.5 is not a whole number"),
+    ({"mode": 3}, TypeError, "mode: 3 is none of"),
+    ({"mode": "constant", "cval": "a"}, TypeError, "cval: 'a' is not a number"),
+    ({"rounding": 1}, TypeError, "rounding"),
+    ({"ignore_nan": 1}, TypeError, "ignore_nan: 1 is neither True nor False"),
     ({"output": [1, 2]}, TypeError, r"output: \[1, 2\] is neither"),
 ])
 def test_arguments_of_other_types_are_named(given, error, text):
@@ -270,6 +275,12 @@ def test_what_is_refused(random):
         (lambda: chunkwise.mean(image.astype("complex128"), 1), ValueError, "complex128"),
         (lambda: chunkwise.mean(np.array(["a"]), 1), ValueError, "none of the types"),
         (lambda: chunkwise.mean(object(), 1), TypeError, "not an array"),
+        (lambda: chunkwise.mean(image, "1"), TypeError, "radius: '1' is not a whole number"),
+        (lambda: chunkwise.mean(image, 1.5), ValueError, "radius: 1.5 is not a whole number"),
+        (lambda: chunkwise.mean(image, {}), chunkwise.ParameterError, "radius: {} is not a whole number"),
+        (lambda: chunkwise.gaussian(image, "a"), TypeError, "sigma: 'a' is not a number"),
+        (lambda: chunkwise.mean("image.zarr", 1), TypeError, "str is not an array of numbers; chunkwise.zarr.run"),
+        (lambda: chunkwise.ndimage.uniform_filter(image, 3, thread=2), TypeError, "thread: unexpected keyword argument; options are"),
         (lambda: chunkwise.mean(np.ma.masked_array(image), 1), TypeError, "masked"),
         (lambda: chunkwise.mean(image, 1, output=np.zeros((4, 5))), ValueError, "shape"),
         (lambda: chunkwise.mean(image, 1, output=[1]), TypeError, ""),
