@@ -15,8 +15,6 @@ namespace chunkwise
 namespace
 {
 
-/** Voxels of the image beyond which points would not be exact. */
-constexpr double LongestMove = 4503599627370496.0;
 /** Interpolated vectors may be so much longer than those around them, in parts of their length. */
 constexpr double RoundingOfMoves = 1e-12;
 
@@ -73,7 +71,7 @@ ResampleField::Prepare()
         {
           const double move = m_Moves.Transform(i, vector);
           // NaN is refused too.
-          if (!(std::abs(move) < LongestMove))
+          if (!(std::abs(move) < FarthestPoint))
           {
             throw ParameterError("Displacements", "a vector", "finite, and of fewer than 2^52 voxels", " has ");
           }

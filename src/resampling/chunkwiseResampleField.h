@@ -8,6 +8,9 @@
 namespace chunkwise
 {
 
+/** Coordinates beyond are no whole numbers any more, and vectors of such lengths no exact ones. */
+constexpr double FarthestPoint = 4503599627370496.0;
+
 /** How vectors move points: all of a ResampleField that a voxel needs. Kernels of devices have it of the part of the
  * vectors that lies in their memory. */
 struct ResampleMoves

@@ -15,8 +15,6 @@ namespace chunkwise
 namespace
 {
 
-/** Coordinates beyond are no whole numbers any more. */
-constexpr double FarthestPoint = 4503599627370496.0;
 /** Voxels of the output that are larger by less than this have the image's size: rotations are rounded. */
 constexpr double SameSize = 1e-6;
 /** Times that a voxel of the output can be as large: the kernel has so many taps along each axis, which are a box if

@@ -447,15 +447,14 @@ PointsOfRow(const ResampleOperation & operation, Coordinates voxel, std::int64_t
 bool
 HasPlace(const ResampleOperation & operation, int i, double & point)
 {
-  constexpr double farthest = 4503599627370496.0;
-  if (std::abs(point) <= farthest)
+  if (std::abs(point) <= FarthestPoint)
   {
     return true;
   }
   if (operation.outside == ResampleOutside::Nearest || operation.outside == ResampleOutside::Renormalized)
   {
     // NaN stays.
-    point = std::max(std::min(point, farthest), -farthest);
+    point = std::max(std::min(point, FarthestPoint), -FarthestPoint);
   }
   else if (operation.outside >= ResampleOutside::Mirror && std::isfinite(point))
   {
@@ -465,7 +464,7 @@ HasPlace(const ResampleOperation & operation, int i, double & point)
                                                                                 : std::max<std::int64_t>(2 * n - 2, 1);
     point = std::fmod(point, static_cast<double>(period));
   }
-  return std::abs(point) <= farthest;
+  return std::abs(point) <= FarthestPoint;
 }
 
 bool
