@@ -20,7 +20,7 @@ HEAD = """# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apach
 def functions() -> str:
     text = HEAD + """from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 import numpy.typing as npt
 
@@ -73,12 +73,17 @@ from ._thresholds import threshold_triangle as threshold_triangle
 from ._thresholds import threshold_yen as threshold_yen
 
 _Image = Any
+_Array = npt.NDArray[Any] | Sequence[Any] | float
+#: An image of another package, of which the result is one too.
+_Other = TypeVar("_Other")
 
 __version__: str
 
 """
     for row in ROWS.values():
-        text += f"def {row.name}({row.arguments(stub=True, with_inputs=True)}) -> Any: ...\n"
+        arguments = row.arguments(stub=True, with_inputs=True)
+        for kind, result in (("_Array", "npt.NDArray[Any]"), ("_Other", "_Other")):
+            text += f"@overload\ndef {row.name}({arguments.replace('input: _Image', 'input: ' + kind, 1)}) -> {result}: ...\n"
     return text
 
 

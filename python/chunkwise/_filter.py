@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from os import fspath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ._table import MODES, ROWS, Parameter, Row
 from ._words import InPython
 
 _MOST_OPERATIONS = 64
+_Image = TypeVar("_Image")
 
 
 def _digest(data: bytes) -> str:
@@ -487,6 +488,12 @@ class Filter:
         return self.replaced(**{parameter.name: tuple(numbers) if len(numbers) > 1 else numbers[0]})
 
     # Runs
+
+    @overload
+    def __call__(self, input: np.ndarray[Any, Any] | Sequence[Any] | float, *others: Any, output: Any = ...,
+                 **options: Any) -> np.ndarray[Any, Any]: ...
+    @overload
+    def __call__(self, input: _Image, *others: Any, output: Any = ..., **options: Any) -> _Image: ...
 
     def __call__(self, input: Any, *others: Any, output: Any = None, **options: Any) -> Any:
         """Filters an image: see the function of the filter's name. Further images follow the first one."""

@@ -8,14 +8,36 @@ result, does only these the next time.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
 from ._filter import NOTED
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Given = ParamSpec("_Given")
+_Image = TypeVar("_Image")
+
+
+class _Untyped(Protocol[_Given]):
+    def __call__(self, input: Any, *given: _Given.args, **named: _Given.kwargs) -> Any: ...
+
+
+class OfImage(Protocol[_Given]):
+    """A function of an image: arrays give arrays, images of other packages give images of these."""
+
+    @overload
+    def __call__(self, input: np.ndarray[Any, Any] | Sequence[Any] | float, *given: _Given.args,
+                 **named: _Given.kwargs) -> np.ndarray[Any, Any]: ...
+    @overload
+    def __call__(self, input: _Image, *given: _Given.args, **named: _Given.kwargs) -> _Image: ...
+
+
+def typed(function: _Untyped[_Given]) -> OfImage[_Given]:
+    """The same function, with the types of its results."""
+    return cast(OfImage[_Given], function)
+
+
 _MOST_CALLS = 256
 _MOST_NUMBERS = 1024
 #: Arguments that are the same if their types and values are. A NaN equals nothing, so that it is never found.
@@ -34,7 +56,7 @@ def _key_of(value: Any) -> Any:
     raise TypeError
 
 
-def quick(function: _Function) -> _Function:
+def quick(function: _Untyped[_Given]) -> OfImage[_Given]:
     """Remembers the run of a function whose first argument is an image."""
     known: dict[Any, Any] = {}
 
@@ -73,4 +95,4 @@ def quick(function: _Function) -> _Function:
             known[key] = tuple(step for _, _, step in runs)
         return result
 
-    return cast(_Function, called)
+    return typed(called)

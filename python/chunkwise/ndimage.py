@@ -42,7 +42,7 @@ from ._filter import NOTED, Kernel, finished, foreseen, known, then
 from ._fourier import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
 from ._objects import (center_of_mass, extrema, find_objects, histogram, labeled_comprehension, maximum, maximum_position, mean, median,
                        minimum, minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
-from ._quick import quick
+from ._quick import quick, typed
 from ._splines import interpolate
 from ._windows import (Side, Step, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
                        is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, run_steps, shape_of, side_of, sides_of,
@@ -137,8 +137,8 @@ def _wanted(image: Any, output: Any) -> np.dtype[Any]:
 
 
 def _of_voxels(run: Callable[[Any], Any], image: Any, output: Any) -> Any:
-    """run(output), whose results are voxels of the image: in the image's type, and converted, where that is neither the wanted type
-    nor a real one."""
+    """run(output), whose results are voxels of the image. Integers of another type than the image's are made of results of that
+    type."""
     own, dtype = _wanted(image, None), _wanted(image, output)
     if dtype.kind == "f" or dtype.newbyteorder("=") == own:
         return run(own if output is None else output)
@@ -420,6 +420,7 @@ def _gradient_step(ndim: int, cval: Any, sigma: Any, order: int, mode: Any, give
                      [side for side, _ in found], cval)[0]
 
 
+@typed
 def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *,
                      axes: Any = None, truncate: float = 4.0, radius: Any = None, **options: Any) -> Any:
     """The sum of second derivatives of Gaussians: ``scipy.ndimage.gaussian_laplace``.
@@ -435,6 +436,7 @@ def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: Any = "re
     return _linear(run, input, output, cval)
 
 
+@typed
 def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *,
                                 axes: Any = None, truncate: float = 4.0, radius: Any = None, **options: Any) -> Any:
     """The length of the gradient of Gaussians: ``scipy.ndimage.gaussian_gradient_magnitude``."""
@@ -1022,6 +1024,7 @@ def morphological_gradient(input: Any, size: Any = None, footprint: Any = None, 
     return grey.combined(_minus(grey.between("Dilation"), grey.between("Minimum")), output)
 
 
+@typed
 def morphological_laplace(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                           mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None,
                           **options: Any) -> Any:
@@ -1033,6 +1036,7 @@ def morphological_laplace(input: Any, size: Any = None, footprint: Any = None, s
     return grey.combined(grey.between("Dilation") + grey.between("Minimum") - image - image, output)
 
 
+@typed
 def white_tophat(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The image minus its opening: ``scipy.ndimage.white_tophat``. Parameters as of `grey_erosion`."""
@@ -1040,6 +1044,7 @@ def white_tophat(input: Any, size: Any = None, footprint: Any = None, structure:
     return grey.combined(_minus(grey.image, grey.between("Opening")), output)
 
 
+@typed
 def black_tophat(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
                  mode: Any = "reflect", cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """The closing minus the image: ``scipy.ndimage.black_tophat``. Parameters as of `grey_erosion`."""
@@ -1230,6 +1235,7 @@ def binary_closing(input: Any, structure: Any = None, iterations: int = 1, outpu
     return binary.finished(binary.run(False, binary.run(True, binary.image, iterations, mask), iterations, mask), output)
 
 
+@typed
 def binary_hit_or_miss(input: Any, structure1: Any = None, structure2: Any = None, output: Any = None, origin1: Any = 0,
                        origin2: Any = None, *, axes: Any = None, **options: Any) -> Any:
     """Voxels whose neighbors are objects where structure1 is, and none where structure2 is, by default everywhere else:
@@ -1241,12 +1247,14 @@ def binary_hit_or_miss(input: Any, structure1: Any = None, structure2: Any = Non
     return hit.finished(hit.repeated(1, False, 0, hit.image) & ~met, output)
 
 
+@typed
 def binary_propagation(input: Any, structure: Any = None, mask: Any = None, output: Any = None, border_value: int = 0,
                        origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
     """Dilation within a mask until nothing changes: ``scipy.ndimage.binary_propagation``."""
     return binary_dilation(input, structure, -1, mask, output, border_value, origin, axes=axes, **options)
 
 
+@typed
 def binary_fill_holes(input: Any, structure: Any = None, output: Any = None, origin: Any = 0, *, axes: Any = None,
                       **options: Any) -> Any:
     """Objects with what no way through the background joins to the image's edge: ``scipy.ndimage.binary_fill_holes``."""
@@ -1654,6 +1662,7 @@ def rotate(input: Any, angle: float, axes: tuple[int, int] = (1, 0), reshape: bo
     return _resampled(input, _Grid(matrix, start, tuple(shape)), output, order, mode, cval, prefilter, options)
 
 
+@typed
 @takes_device_arrays
 def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: float = 0.0,
                     prefilter: bool = True, **options: Any) -> Any:
@@ -1690,6 +1699,7 @@ def _at_points(image: Any, points: np.ndarray[Any, Any], output: Any, order: int
     return _deliver(_resampled(np.asarray(image), place, wanted, order, mode, cval, prefilter, options).reshape(shape), output)
 
 
+@typed
 @takes_device_arrays
 def geometric_transform(input: Any, mapping: Callable[..., Any], output_shape: Any = None, output: Any = None, order: int = 3,
                         mode: str = "constant", cval: float = 0.0, prefilter: bool = True, extra_arguments: Any = (),
@@ -1717,6 +1727,7 @@ _SPLINE_MODES = {"mirror": "mirror", "constant": "mirror", "grid-constant": "mir
                  "grid-mirror": "reflect", "nearest": "reflect", "grid-wrap": "grid-wrap"}
 
 
+@typed
 @takes_device_arrays
 def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror", **options: Any) -> Any:
     """The coefficients of splines through the values along an axis: ``scipy.ndimage.spline_filter1d``.
@@ -1755,6 +1766,7 @@ def _coefficients(image: Any, order: int, axes: Sequence[Any], output: Any, mode
     return _deliver(values.astype(dtype, copy=False) if dtype.kind in "fc" else _to_integers(values, dtype, False), output)
 
 
+@typed
 @takes_device_arrays
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror", **options: Any) -> Any:
     """The coefficients of splines through the values along all axes: ``scipy.ndimage.spline_filter``.
