@@ -91,7 +91,8 @@ def main():
                               str(SOURCE.parent / "pyproject.toml"), *map(str, each), *forPytest], env=environment,
                              cwd=work).returncode for each in folders]
     if os.environ.get("CHUNKWISE_TEST_EXHAUSTIVE"):
-        for name, *arguments in (("run_scipy_tests.py", "--limit", "3", "scipy.ndimage"), ("fuzz_ndimage.py", "--cases", "10000")):
+        calls = [["run_scipy_tests.py", "--limit", "3", package] for package in ("scipy.ndimage", "skimage", "dask_image")]
+        for name, *arguments in (*calls, ["fuzz_ndimage.py", "--cases", "10000"]):
             found = subprocess.run([str(python), str(HERE / name), *arguments], env=environment, cwd=work).returncode
             status.append(0 if found == SKIPPED else found)
     sys.exit(max(status))

@@ -4,6 +4,9 @@
 
     run_scipy_tests.py [--only-existing] [--limit PERCENT] [--list NAME] [PACKAGE ...]
 
+Packages are names or paths. One that is not installed, or whose tests are not, is skipped: wheels of scikit-image and dask-image
+have none, their source distributions have.
+
 Each call goes to both libraries, with copies of its arguments. The test goes on with SciPy's result, so a refusal hides
 no later call. Packages are those whose tests run: scipy.ndimage, and for example skimage.filters or dask_image, which call
 ``scipy.ndimage`` themselves. A call ends as follows:
@@ -26,10 +29,12 @@ import argparse
 import collections
 import copy
 import functools
+import importlib.util
 import inspect
 import re
 import sys
 import warnings
+from pathlib import Path
 
 SKIPPED = 77
 try:
@@ -264,6 +269,18 @@ class Counts:
         return total
 
 
+def has_tests(package):
+    """Whether a package, or a path, has files of tests."""
+    if Path(package).exists():
+        return True
+    try:
+        found = importlib.util.find_spec(package)
+    except ModuleNotFoundError:
+        found = None
+    places = (found.submodule_search_locations or []) if found else []
+    return any(next(Path(place).rglob("test_*.py"), None) for place in places)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Runs SciPy's tests with chunkwise.ndimage beside scipy.ndimage.")
     parser.add_argument("packages", nargs="*", default=["scipy.ndimage"])
@@ -271,6 +288,12 @@ def main():
     parser.add_argument("--list", metavar="NAME", help="every reason of a function, whole")
     parser.add_argument("--only-existing", action="store_true", help="leave out the calls of names that are missing")
     options = parser.parse_args()
+    for package in options.packages:
+        if not has_tests(package):
+            print(f"skipped: {package} has no tests here")
+    packages = [each for each in options.packages if has_tests(each)]
+    if not packages:
+        sys.exit(SKIPPED)
     counts = Counts(options.only_existing)
     names = theirs.__all__
     for name in names:
@@ -278,7 +301,7 @@ def main():
     settings.register_profile("same", derandomize=True, deadline=None)
     settings.load_profile("same")
     status = pytest.main(["-q", "--continue-on-collection-errors", "-p", "no:cacheprovider", "-p", "no:warnings", "--no-header", "--tb=line", "-n0"
-                          if "xdist" in sys.modules else "-q", "-c", "/dev/null", "--pyargs", *options.packages])
+                          if "xdist" in sys.modules else "-q", "-c", "/dev/null", "--pyargs", *packages])
     total = counts.report(options.list)
     missing = [each for each in names if not hasattr(ours, each)]
     advised = [each for each in missing if each in getattr(ours, "_INSTEAD", {})]
