@@ -16,6 +16,8 @@ from ._measure import check_labels, tables
 
 _Array = np.ndarray[Any, Any]
 _ONE = np.array(1)
+#: Labels of 0 and 1 have no other one.
+_ALONE = _ONE.ravel()
 
 
 class _Groups:
@@ -59,7 +61,7 @@ class _Groups:
 
     def measure(self, columns: tuple[str, ...], quantiles: tuple[float, ...] = (), flat: bool = True) -> dict[str, _Array]:
         """A row for each of the index; `found` says which labels are there."""
-        sought = self.index.ravel()
+        sought = _ALONE if self.index is _ONE else self.index.ravel()
         if self.there:
             input, given = self.there
             found = None if quantiles or not sought.all() else measure_on_device(given, input, ("label", *columns), (), self.options)
@@ -71,8 +73,9 @@ class _Groups:
         array, labels = (self.array.reshape(-1), self.labels.reshape(-1)) if flat else (self.array, self.labels)
         table = self._table(labels, array, columns, quantiles)
         known = table.pop("label")
-        wanted = sought.astype(known.dtype, copy=False)
-        if len(known) == len(wanted) and (known == wanted).all() and known.dtype.kind == sought.dtype.kind == "i":
+        # Known labels ascend, so that a conversion between signed and unsigned integers shows at their ends.
+        if len(known) == len(sought) > 0 and (sought is _ALONE or (
+                (known == sought.astype(known.dtype, copy=False)).all() and known[0] >= 0 and sought[-1] >= 0)):
             return {"found": np.ones(len(known), bool), **table}
         if not sought.all():
             # The engine knows no object 0.
