@@ -295,6 +295,9 @@ def _kernel1d(sigma: float, order: int, radius: int) -> np.ndarray[Any, Any]:
 #: Derivatives of the engine end where a weight is not 0, and their sigma is at least so many voxels.
 _MOST_SIGMAS = 38
 _LEAST_SIGMA = 0.06
+#: From these radii on derivatives along one axis after the other, with a Gaussian along the other axes, are faster than one run for all;
+#: gradients, which share sums, from a larger one.
+_LEAST_APART, _LEAST_APART_OF_GRADIENTS = 8, 20
 
 
 def _gaussian_side(axis: int, sigma: Any, radius: Any, mode: str, truncate: float) -> tuple[Side, float] | None:
@@ -329,7 +332,11 @@ def _gaussian(ndim: int, cval: Any, sigma: Any, order: Any, mode: Any, truncate:
         else:
             windows[side] = width, derivative
     smooth = []
-    for group in in_groups(windows):
+    groups = in_groups(windows)
+    if any(derivative and side.before >= _LEAST_APART for side, (_, derivative) in windows.items()):
+        # Differences come first, whose numbers are smaller.
+        groups = [[side] for side in windows if windows[side][1]] + in_groups(side for side in windows if not windows[side][1])
+    for group in groups:
         def made(radii: tuple[int, ...], group: list[Side] = group, **given: Any) -> Any:
             widths, order = zip(*(windows[side] for side in group))
             if any(order):
@@ -404,7 +411,8 @@ def _gaussian_terms(ndim: int, cval: Any, smooths_others: bool, sigma: Any, orde
             for along, each in zip(used, modes)]
 
 
-def _gradient_step(ndim: int, cval: Any, sigma: Any, order: int, mode: Any, given: tuple[Any, ...], axes: Any) -> Step | None:
+def _gradient_step(ndim: int, in_memory: bool, cval: Any, sigma: Any, order: int, mode: Any, given: tuple[Any, ...],
+                   axes: Any) -> Step | None:
     """All derivatives of a gradient in one pass, where the engine has it: along all axes, three at most, of one mode."""
     modes = set(modes_of(mode, ndim)) if axes_of(axes, ndim) == tuple(range(ndim)) else ()
     if not 1 <= ndim <= 3 or len(modes) != 1 or modes == {"mirror"} or (modes == {"constant"} and cval != 0):
@@ -413,7 +421,7 @@ def _gradient_step(ndim: int, cval: Any, sigma: Any, order: int, mode: Any, give
     sides = [_gaussian_side(axis, width, reach, modes_of(mode, ndim)[axis], truncate)
              for axis, width, reach in zip(range(ndim), per_axis(sigma, ndim, "sigma"), per_axis(radius, ndim, "radius"))]
     found = [side for side in sides if side is not None and side[0].before > 0]
-    if len(found) < ndim:
+    if len(found) < ndim or (in_memory and max(side.before for side, _ in found) >= _LEAST_APART_OF_GRADIENTS):
         return None
     return box_steps(lambda radii, **border: filters.Gradient(tuple(width for _, width in found), kernel="sampled",
                                                               kernel_radius=radii, spacing=False, **border),
@@ -444,7 +452,7 @@ def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode
 
     def run(image: Any, output: Any, cval: Any) -> Any:
         ndim = len(shape_of(image))
-        step = _gradient_step(ndim, cval, *given)
+        step = _gradient_step(ndim, is_in_memory(image), cval, *given)
         if step is None:
             return _combined(_gaussian_terms(ndim, cval, True, *given), True, image, output, options)
         return _run_plan(_Plan((step,), is_wide=True), image, output, options)
