@@ -9,8 +9,6 @@ of the array by NumPy or on the device. SciPy and scikit-image take one thread: 
 image is smoothed noise. Also told: what a call takes beside the run itself, and what the import takes beside NumPy's.
 """
 import argparse
-import csv
-import datetime
 import importlib
 import os
 import statistics
@@ -18,7 +16,8 @@ import subprocess
 import sys
 import time
 
-COLUMNS = "device,date,commit,capability,row,ours,unit,peer,peer_name,limit,limit_name,target".split(",")
+from benchmarkRows import DEVICE, make_row, write_rows
+
 # Name, type, the call of both packages, and how many times as fast as SciPy and as CuPy ours shall be.
 FILTERS = [
     ("uniform 5^3", "float32", lambda n, x: n.uniform_filter(x, 5), 10, 5),
@@ -82,7 +81,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--csv")
-    parser.add_argument("--name", default=os.environ.get("CHUNKWISE_BENCHMARK_DEVICE", "CPU"))
+    parser.add_argument("--name", default=DEVICE)
     arguments = parser.parse_args()
     import numpy as np
 
@@ -98,8 +97,7 @@ def main():
     rows = []
 
     def add_row(row, ours, unit, *rest):
-        rows.append([arguments.name, datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-                     os.environ.get("CHUNKWISE_BENCHMARK_COMMIT", ""), "array", row, f"{ours:.4g}", unit, *rest])
+        rows.append(make_row("array", row, f"{ours:.4g}", unit, *rest, device=arguments.name))
 
     def add(row, seconds, peer_seconds, peer_name, limit, target):
         print(f"{row:44} {seconds * 1e3:9.2f} ms, {peer_seconds / seconds:6.2f} times as fast as {peer_name}, "
@@ -153,9 +151,7 @@ def main():
               f"a copy {median_of_calls(lambda: np.copyto(target, small), 300) * 1e6:.0f} us; import beside NumPy "
               f"{import_seconds('chunkwise') * 1e3:.0f} ms")
         add_row("what a call adds to the engine's time; 64^3 float32", (whole - inside) * 1e6, "us", "", "", "", "", "50")
-    if arguments.csv:
-        with open(arguments.csv, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+    write_rows(arguments.csv, rows)
     return 0
 
 

@@ -12,15 +12,12 @@ where they have threads at all: SciPy and scikit-image have one. A time is the b
 seconds. The peer of a row is the fastest one; all are printed. The limit is a copy of the image by NumPy.
 """
 import argparse
-import csv
-import datetime
 import importlib
 import math
-import os
 import sys
 import time
 
-COLUMNS = "device,date,commit,capability,row,ours,unit,peer,peer_name,limit,limit_name,target".split(",")
+from benchmarkRows import make_row, write_rows
 
 
 def have(name):
@@ -204,13 +201,9 @@ def main():
         print(f"{title:40} {image:44} {seconds * 1e3:8.1f} ms, {found[peer] / seconds:6.1f} times {peer}, "
               f"{seconds / limit:5.1f} copies; " + ", ".join(f"{key} {value * 1e3:.0f}" for key, value in found.items()),
               flush=True)
-        rows.append([os.environ.get("CHUNKWISE_BENCHMARK_DEVICE", "CPU"),
-                     datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-                     os.environ.get("CHUNKWISE_BENCHMARK_COMMIT", ""), "cpu", f"{title}, beside the best library; {image}",
-                     f"{seconds * 1e3:.4g}", "ms", f"{found[peer] * 1e3:.4g}", peer, f"{limit * 1e3:.4g}", "NumPy copy", "peer/10"])
-    if options.csv:
-        with open(options.csv, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+        rows.append(make_row("cpu", f"{title}, beside the best library; {image}", f"{seconds * 1e3:.4g}", "ms",
+                             f"{found[peer] * 1e3:.4g}", peer, f"{limit * 1e3:.4g}", "NumPy copy", "peer/10"))
+    write_rows(options.csv, rows)
     return 0
 
 

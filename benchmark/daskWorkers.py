@@ -9,15 +9,12 @@ blocks of a tenth of each side, so that there are 1,000. A worker is a process t
 the host needs as many cores. The limit is the number of workers. Tells what the graph has of tasks and compares the bits.
 """
 import argparse
-import csv
-import datetime
-import os
 import pathlib
 import shutil
 import sys
 import time
 
-COLUMNS = "device,date,commit,capability,row,ours,unit,peer,peer_name,limit,limit_name,target".split(",")
+from benchmarkRows import make_row, write_rows
 
 
 def create(path, lazy):
@@ -77,17 +74,13 @@ def main():
             one, several = seconds[1], seconds[options.workers]
             print(f"{name:18} {lazy.npartitions} blocks, {len(dict(lazy.__dask_graph__()))} tasks: one worker {one:.2f} s, "
                   f"{options.workers} workers {several:.2f} s, {one / several:.2f} times as fast", flush=True)
-            rows.append([os.environ.get("CHUNKWISE_BENCHMARK_DEVICE", "CPU"),
-                         datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-                         os.environ.get("CHUNKWISE_BENCHMARK_COMMIT", ""), "array",
-                         f"{name}, {options.workers} worker processes of Dask; {options.extent}^3 uint16, 1000 blocks",
-                         f"{several:.4g}", "s", f"{one:.4g}", "one worker", "", "", f"peer/{7 * options.workers / 8:g}"])
+            row = f"{name}, {options.workers} worker processes of Dask; {options.extent}^3 uint16, 1000 blocks"
+            rows.append(make_row("array", row, f"{several:.4g}", "s", f"{one:.4g}", "one worker", "", "",
+                                 f"peer/{7 * options.workers / 8:g}"))
     finally:
         shutil.rmtree(source, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)
-    if options.csv:
-        with open(options.csv, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+    write_rows(options.csv, rows)
     return 0
 
 

@@ -18,8 +18,6 @@ for in one division.
 """
 import argparse
 import concurrent.futures
-import csv
-import datetime
 import json
 import os
 import pathlib
@@ -28,7 +26,8 @@ import subprocess
 import sys
 import time
 
-COLUMNS = "device,date,commit,capability,row,ours,unit,peer,peer_name,limit,limit_name,target".split(",")
+from benchmarkRows import DEVICE, make_row, write_rows
+
 PLANE = 1024 * 1024 * 2
 # Arguments, and the most times the limit that a run may take.
 FILTERS = {
@@ -106,7 +105,7 @@ def main():
     kinds.add_argument("--processor-time", action="store_true")
     kinds.add_argument("--in-memory", action="store_true")
     parser.add_argument("--csv")
-    parser.add_argument("--name", default=os.environ.get("CHUNKWISE_BENCHMARK_DEVICE", "CPU"))
+    parser.add_argument("--name", default=DEVICE)
     arguments = parser.parse_args()
     source = arguments.folder / "benchmark-in.mha"
     target = arguments.folder / "benchmark-out.mha"
@@ -159,21 +158,15 @@ def main():
             print("   ", json.dumps(report), flush=True)
             row = f"{name} {' '.join(options)}; {planes / 512:.4g} GiB uint16, {arguments.memory}".replace("  ", " ")
             row += ", processor time" if arguments.processor_time else ""
-            rows.append(
-                [arguments.name, datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-                 os.environ.get("CHUNKWISE_BENCHMARK_COMMIT", ""), "file-to-file", row.replace(" ;", ";"),
-                 f"{best['ours']:.3g}", "s", f"{best['cp']:.3g}", "cp", f"{best['copy']:.3g}",
-                 limit_name, f"limit*{target_ratio}"]
-            )
+            rows.append(make_row("file-to-file", row.replace(" ;", ";"), f"{best['ours']:.3g}", "s", f"{best['cp']:.3g}", "cp",
+                                 f"{best['copy']:.3g}", limit_name, f"limit*{target_ratio}", device=arguments.name))
     except subprocess.CalledProcessError as error:
         print(error, file=sys.stderr)
         failed = True
     finally:
         source.unlink(missing_ok=True)
         target.unlink(missing_ok=True)
-    if arguments.csv:
-        with open(arguments.csv, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+    write_rows(arguments.csv, rows)
     return 1 if failed else 0
 
 

@@ -10,13 +10,13 @@ takes longer than --seconds, and its best counts. Beside wall time both have the
 others use, only that can be compared. The limit is the rate of torch's fastest layer and an image without borders: what
 torch could do at most with any amount of memory."""
 import argparse
-import csv
-import datetime
 import platform
 import re
 import subprocess
 import sys
 import time
+
+from benchmarkRows import make_row, write_rows
 
 LAYERS = {
     "n337": [2, 0, 3, 0, 3, 0, 3, 3, 3, 3],
@@ -121,15 +121,12 @@ def main():
         ours, peer = best["ours"], best["torch"]
         print(f"{name}: {ours[0] / peer[0]:.1f} times torch by processor time, {ours[1] / peer[1]:.1f} by the clock; torch "
               f"without borders at most {limit:.0f} voxel/s")
-        rows.append([platform.processor() or platform.machine(), datetime.date.today().isoformat(), "", "network",
-                     f"{name}, float32, 2 threads, time of processors; {ours[2]}^3 outputs of uint8",
-                     f"{ours[0] / 1e6:.4g}", "Mvoxel/s", f"{peer[0] / 1e6:.4g}", f"torch {torch.__version__} at {peer[2]}^3",
-                     f"{limit / 1e6:.4g}", "torch's fastest layer without borders", ""])
-    if options.csv:
-        with open(options.csv, "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow("device,date,commit,capability,row,ours,unit,peer,peer_name,limit,limit_name,target".split(","))
-            writer.writerows(rows)
+        rows.append(make_row("network", f"{name}, float32, 2 threads, time of processors; {ours[2]}^3 outputs of uint8",
+                             f"{ours[0] / 1e6:.4g}", "Mvoxel/s", f"{peer[0] / 1e6:.4g}",
+                             f"torch {torch.__version__} at {peer[2]}^3", f"{limit / 1e6:.4g}",
+                             "torch's fastest layer without borders", "",
+                             device=platform.processor() or platform.machine()))
+    write_rows(options.csv, rows)
     return 0
 
 

@@ -12,18 +12,14 @@ machine that does other work at a time.
 """
 import argparse
 import concurrent.futures
-import csv
-import datetime
-import itertools
 import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
-import time
 
-COLUMNS = "device,date,commit,capability,row,ours,unit,peer,peer_name,limit,limit_name,target".split(",")
+from benchmarkRows import DEVICE, boxes_of, make_row, measure, write_rows
+
 SHARD, CHUNK = (32, 1024, 1024), (32, 128, 128)
 LAYOUT = "chunks=128x128x32,shards=1024x1024x32,codec=zstd:3"
 TURN = "0.99985,-0.01745,0,18,0.01745,0.99985,0,-17.7,0,0,1,0.3"
@@ -42,11 +38,6 @@ def create(path, shape):
                              dimension_names=["z", "y", "x"], compressors=zarr.codecs.ZstdCodec(level=3))
 
 
-def shards_of(shape):
-    for corner in itertools.product(*(range(0, extent, step) for extent, step in zip(shape, SHARD))):
-        yield tuple(slice(at, min(at + step, extent)) for at, extent, step in zip(corner, shape, SHARD))
-
-
 def make(path, planes):
     import numpy as np
 
@@ -54,7 +45,7 @@ def make(path, planes):
     for axis in range(3):
         noise = (np.delete(noise, 0, axis) + np.delete(noise, -1, axis)) // 2
     image = create(path, (planes, 2048, 2048))
-    for number, where in enumerate(shards_of(image.shape)):
+    for number, where in enumerate(boxes_of(image.shape, SHARD)):
         begins = (number * step % 61 for step in (17, 29, 41))
         image[where] = noise[tuple(slice(begin, begin + a.stop - a.start) for begin, a in zip(begins, where))]
 
@@ -80,23 +71,7 @@ def copy(library, source, output, threads):
             to[where] = image[where]
 
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        list(pool.map(one, shards_of(image.shape)))
-
-
-def measure(words, output):
-    """Seconds, seconds of processors, MiB, and the seconds of computing that a report tells."""
-    begin = time.monotonic()
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    printed = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{words}: {process.returncode}")
-    seconds = time.monotonic() - begin
-    if output:
-        shutil.rmtree(output)
-    computing = json.loads(printed)["secondsComputing"] if printed else 0
-    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, computing
+        list(pool.map(one, boxes_of(image.shape, SHARD)))
 
 
 def main():
@@ -109,7 +84,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--processor-time", action="store_true")
     parser.add_argument("--csv")
-    parser.add_argument("--name", default=os.environ.get("CHUNKWISE_BENCHMARK_DEVICE", "CPU"))
+    parser.add_argument("--name", default=DEVICE)
     parser.add_argument("--run", help=argparse.SUPPRESS)
     options = parser.parse_args()
     folder = pathlib.Path(options.folder).resolve()
@@ -126,7 +101,8 @@ def main():
     best = {}
     for _ in range(options.rounds):
         for name, words in runs.items():
-            figures = measure(words, output)
+            *figures, printed = measure(words, output)
+            figures = (*figures, json.loads(printed)["secondsComputing"] if printed else 0)
             best[name] = min(best.get(name, figures), figures)
             print(f"{name:40} {figures[0]:8.1f} s, {figures[1]:8.1f} s of processors, {figures[2]:6.0f} MiB at most, "
                   f"{figures[3]:8.1f} s of computing", flush=True)
@@ -145,14 +121,11 @@ def main():
             name, limit = "the longer of our copy and computing", max(limit, best[row][3])
             target = "limit*1.2" if row.startswith("gaussian") else "limit*2"
         kind = ", processor time" if options.processor_time else ""
-        rows.append([options.name, datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-                     os.environ.get("CHUNKWISE_BENCHMARK_COMMIT", ""), "file-to-file",
-                     f"{row}, OME-Zarr; {options.gib:g} GiB uint16, {options.memory}{kind}", f"{seconds[row]:.4g}", "s",
-                     f"{seconds[copies]:.4g}", f"a copy by {copies}", f"{limit:.4g}", name, target])
+        rows.append(make_row("file-to-file", f"{row}, OME-Zarr; {options.gib:g} GiB uint16, {options.memory}{kind}",
+                             f"{seconds[row]:.4g}", "s", f"{seconds[copies]:.4g}", f"a copy by {copies}", f"{limit:.4g}", name,
+                             target, device=options.name))
         print(f"{row:40} {seconds[row] / limit:.2f} times {name}")
-    if options.csv:
-        with open(options.csv, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+    write_rows(options.csv, rows)
     return 0
 
 

@@ -12,23 +12,14 @@ each processor. Its result is the image's type after each axis, ours after the l
 """
 import argparse
 import concurrent.futures
-import csv
-import datetime
-import itertools
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
-import time
 
-COLUMNS = "device,date,commit,capability,row,ours,unit,peer,peer_name,limit,limit_name,target".split(",")
+from benchmarkRows import DEVICE, boxes_of, make_row, measure, write_rows
+
 CHUNKS = (16, 256, 512)
-
-
-def chunks_of(shape):
-    for corner in itertools.product(*(range(0, extent, chunk) for extent, chunk in zip(shape, CHUNKS))):
-        yield tuple(slice(at, min(at + chunk, extent)) for at, extent, chunk in zip(corner, shape, CHUNKS))
 
 
 def make(path, planes):
@@ -48,7 +39,7 @@ def make(path, planes):
         image[where] = smooth[tuple(slice(begin, begin + a.stop - a.start) for begin, a in zip(begins, where))]
 
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        list(pool.map(write, enumerate(chunks_of(shape))))
+        list(pool.map(write, enumerate(boxes_of(shape, CHUNKS))))
 
 
 def run(what, source, output, options):
@@ -61,7 +52,7 @@ def run(what, source, output, options):
         image = zarr.open(source, mode="r")
         copy = zarr.create_array(output, shape=image.shape, chunks=image.chunks, dtype=image.dtype)
         with concurrent.futures.ThreadPoolExecutor(options.threads) as pool:
-            list(pool.map(lambda where: copy.__setitem__(where, image[where]), chunks_of(image.shape)))
+            list(pool.map(lambda where: copy.__setitem__(where, image[where]), boxes_of(image.shape, CHUNKS)))
     elif what == "ours":
         import chunkwise
 
@@ -77,22 +68,11 @@ def run(what, source, output, options):
             da.to_zarr(gaussian_filter(da.from_zarr(source), sigma=options.sigma), output)
 
 
-def measure(what, source, output, options):
-    """Seconds, seconds of processors, MiB, and what the process printed."""
+def measure_one(what, output, options):
+    """The figures of a process that does `what`, which it prints."""
     if output:
         shutil.rmtree(output, ignore_errors=True)
-    begin = time.monotonic()
-    command = [sys.executable, __file__, options.folder, *sys.argv[2:], "--run", what]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    printed = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{what} ended with {process.returncode}")
-    seconds = time.monotonic() - begin
-    if output:
-        shutil.rmtree(output)
-    figures = seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, printed.strip()
+    figures = measure([sys.executable, __file__, options.folder, *sys.argv[2:], "--run", what], output)
     print(f"{what:6} {figures[0]:8.1f} s, {figures[1]:8.1f} s of processors, {figures[2]:7.0f} MiB at most", flush=True)
     return figures
 
@@ -106,7 +86,7 @@ def main():
     parser.add_argument("--sigma", type=float, default=2)
     parser.add_argument("--without-dask", action="store_true")
     parser.add_argument("--csv")
-    parser.add_argument("--name", default=os.environ.get("CHUNKWISE_BENCHMARK_DEVICE", "CPU"))
+    parser.add_argument("--name", default=DEVICE)
     parser.add_argument("--run", help=argparse.SUPPRESS)
     options = parser.parse_args()
     folder = pathlib.Path(options.folder)
@@ -115,23 +95,20 @@ def main():
         run(options.run, source, output, options)
         return 0
     folder.mkdir(parents=True, exist_ok=True)
-    measure("make", source, None, options)
+    measure_one("make", None, options)
     stored = sum(file.stat().st_size for file in pathlib.Path(source).rglob("*") if file.is_file())
     print(f"{options.gib:g} GiB of voxels, {stored / 2**30:.2f} GiB stored")
-    copy = measure("copy", source, output, options)
-    ours = measure("ours", source, output, options)
+    copy = measure_one("copy", output, options)
+    ours = measure_one("ours", output, options)
     print(f"       {ours[0] / copy[0]:.2f} times the copy, {float(ours[3]):.3f} times the image read")
-    peer = None if options.without_dask else measure("dask", source, output, options)
+    peer = None if options.without_dask else measure_one("dask", output, options)
     if peer:
         print(f"       {peer[0] / ours[0]:.2f} times ours, {peer[2] / ours[2]:.1f} times our memory")
     shutil.rmtree(source)
-    if options.csv:
-        row = f"Gaussian, sigma {options.sigma:g}, Zarr to Zarr; {options.gib:g} GiB uint16, memory {options.memory}"
-        with open(options.csv, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([COLUMNS, [
-                options.name, datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-                os.environ.get("CHUNKWISE_BENCHMARK_COMMIT", ""), "array", row, f"{ours[0]:.4g}", "s",
-                f"{peer[0]:.4g}" if peer else "", "dask-image" if peer else "", f"{copy[0]:.4g}", "copy by zarr", "limit*1.3"]])
+    row = f"Gaussian, sigma {options.sigma:g}, Zarr to Zarr; {options.gib:g} GiB uint16, memory {options.memory}"
+    write_rows(options.csv, [make_row("array", row, f"{ours[0]:.4g}", "s", f"{peer[0]:.4g}" if peer else "",
+                                      "dask-image" if peer else "", f"{copy[0]:.4g}", "copy by zarr", "limit*1.3",
+                                      device=options.name)])
     return 0
 
 
