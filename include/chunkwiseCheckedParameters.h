@@ -82,6 +82,22 @@ private:
 [[noreturn]] Chunkwise_EXPORT void
 ThrowParameterError(const std::string & parameter, const std::string & text);
 
+/** A parameter as most are. */
+Chunkwise_EXPORT ParameterDescription
+MakeParameter(const std::string & name, const std::string & option, ParameterType type, const std::string & help,
+              const std::string & defaultText = "");
+/** A number that is at least 0. */
+Chunkwise_EXPORT ParameterDescription
+MakeNonNegative(const std::string & name, const std::string & option, const std::string & help,
+                const std::string & defaultText = "");
+/** One of several words; without a default text the first. */
+Chunkwise_EXPORT ParameterDescription
+MakeChoice(const std::string & name, const std::string & option, const std::string & help,
+           const std::vector<std::string> & choices, const std::string & defaultText = "");
+/** Makes `parameter` one that has an effect only where that named `name` has one of `values`, with bars between them.
+ */
+Chunkwise_EXPORT ParameterDescription
+OnlyWith(ParameterDescription parameter, const std::string & name, const std::string & values);
 /** The parameters that many rows share. */
 Chunkwise_EXPORT ParameterDescription
                  RadiusParameter();

@@ -60,26 +60,16 @@ SampledRadius(const CheckedParameters & parameters, const FilterImage & image, i
 std::vector<ParameterDescription>
 GaussianParameters()
 {
-  ParameterDescription sigma;
-  sigma.name = "Sigma";
-  sigma.option = "sigma";
-  sigma.type = ParameterType::Reals;
-  sigma.help = "Standard deviation in the image's physical unit, one number or one for each spatial axis";
+  ParameterDescription sigma =
+    MakeParameter("Sigma",
+                  "sigma",
+                  ParameterType::Reals,
+                  "Standard deviation in the image's physical unit, one number or one for each spatial axis");
   sigma.minimum = 0;
   sigma.exampleText = "1";
-  ParameterDescription spacing;
-  spacing.name = "UseImageSpacing";
-  spacing.option = "voxels";
-  spacing.type = ParameterType::Flag;
-  spacing.help = "Sigma is in voxels, not in the image's physical unit";
-  spacing.defaultText = "on";
-  ParameterDescription cutoff;
-  cutoff.name = "Cutoff";
-  cutoff.option = "cutoff";
-  cutoff.type = ParameterType::Real;
-  cutoff.help = "Radius of the kernel, in sigmas";
-  cutoff.defaultText = "4";
-  cutoff.minimum = 0;
+  ParameterDescription spacing = MakeParameter(
+    "UseImageSpacing", "voxels", ParameterType::Flag, "Sigma is in voxels, not in the image's physical unit", "on");
+  ParameterDescription cutoff = MakeNonNegative("Cutoff", "cutoff", "Radius of the kernel, in sigmas", "4");
   cutoff.aboveMinimum = true;
   return { sigma, spacing, cutoff };
 }
@@ -208,33 +198,23 @@ GaussianParametersOfBothKernels()
   reach.required = false;
   reach.onlyWithName = "Kernel";
   reach.onlyWithValue = "sampled";
-  ParameterDescription variance;
-  variance.name = "Variance";
-  variance.type = ParameterType::Reals;
-  variance.help = "The variance, instead of Sigma";
+  ParameterDescription variance = MakeParameter("Variance", "", ParameterType::Reals, "The variance, instead of Sigma");
   variance.minimum = 0;
-  ParameterDescription kernel;
-  kernel.name = "Kernel";
-  kernel.option = "kernel";
-  kernel.type = ParameterType::Choice;
-  kernel.help = "The Gaussian at the voxels, or its discrete analog, as itk::DiscreteGaussianImageFilter has it";
-  kernel.defaultText = "sampled";
-  kernel.choices = { "sampled", "discrete" };
-  ParameterDescription error;
-  error.name = "MaximumError";
-  error.option = "maximum-error";
-  error.type = ParameterType::Reals;
-  error.help = "How much of the discrete kernel may be cut off";
-  error.defaultText = "0.01";
+  ParameterDescription kernel =
+    MakeChoice("Kernel",
+               "kernel",
+               "The Gaussian at the voxels, or its discrete analog, as itk::DiscreteGaussianImageFilter has it",
+               { "sampled", "discrete" });
+  ParameterDescription error = MakeParameter(
+    "MaximumError", "maximum-error", ParameterType::Reals, "How much of the discrete kernel may be cut off", "0.01");
   error.minimum = 0;
   error.aboveMinimum = true;
   error.maximum = std::nextafter(1.0, 0.0);
-  ParameterDescription width;
-  width.name = "MaximumKernelWidth";
-  width.option = "maximum-width";
-  width.type = ParameterType::Integer;
-  width.help = "Weights of the discrete kernel to one side, at most";
-  width.defaultText = "32";
+  ParameterDescription width = MakeParameter("MaximumKernelWidth",
+                                             "maximum-width",
+                                             ParameterType::Integer,
+                                             "Weights of the discrete kernel to one side, at most",
+                                             "32");
   width.minimum = 1;
   width.maximum = 1 << 24;
   for (ParameterDescription * const ofDiscrete : { &error, &width })
@@ -249,37 +229,19 @@ GaussianParametersOfBothKernels()
 ParameterDescription
 MethodParameter()
 {
-  ParameterDescription method;
-  method.name = "Method";
-  method.option = "method";
-  method.type = ParameterType::Choice;
-  method.help = "How: through transforms, or directly, which is faster for small kernels";
-  method.defaultText = "auto";
-  method.choices = { "auto", "fft", "direct" };
-  return method;
+  return MakeChoice("Method",
+                    "method",
+                    "How: through transforms, or directly, which is faster for small kernels",
+                    { "auto", "fft", "direct" });
 }
 
 ParameterDescription
 ProviderParameter()
 {
-  ParameterDescription provider;
-  provider.name = "TransformProvider";
-  provider.option = "transforms";
-  provider.type = ParameterType::Choice;
-  provider.help = "FFT library: own, cuFFT (CUDA devices), FFTW (CPU), or the fastest available one";
-  provider.defaultText = "auto";
-  provider.choices = { "auto", "own", "cufft", "fftw" };
-  return provider;
-}
-
-ParameterDescription
-FlagParameter(const std::string & name, const std::string & option, const std::string & help)
-{
-  ParameterDescription flag;
-  flag.name = name;
-  flag.option = option;
-  flag.help = help;
-  return flag;
+  return MakeChoice("TransformProvider",
+                    "transforms",
+                    "FFT library: own, cuFFT (CUDA devices), FFTW (CPU), or the fastest available one",
+                    { "auto", "own", "cufft", "fftw" });
 }
 
 /** One kernel of a stack, its center at half its size, rounded down. */
@@ -537,7 +499,10 @@ AddGaussians(std::vector<FilterDescription> & filters)
 {
   const std::string          group = "Gaussians";
   const ParameterDescription transforms =
-    FlagParameter("Transforms", "fft", "Use FFTs: faster if sigma exceeds some twenty voxels, and rounded differently");
+    MakeParameter("Transforms",
+                  "fft",
+                  ParameterType::Flag,
+                  "Use FFTs: faster if sigma exceeds some twenty voxels, and rounded differently");
   ParameterDescription provider = ProviderParameter();
   provider.onlyWithName = transforms.name;
   provider.onlyWithValue = "on";
@@ -566,8 +531,9 @@ AddGaussians(std::vector<FilterDescription> & filters)
   std::vector<ParameterDescription> parameters = GaussianParameters();
   parameters.front().required = true;
   parameters.front().aboveMinimum = true;
-  parameters.push_back(FlagParameter("NormalizeAcrossScale",
+  parameters.push_back(MakeParameter("NormalizeAcrossScale",
                                      "normalize-across-scale",
+                                     ParameterType::Flag,
                                      "Multiply by the variance, so that structures of all sizes answer alike"));
   row = NamedRow("log", group, "Laplacian of the image smoothed by a Gaussian", parameters);
   row.output = DefaultOutput::Real;
@@ -580,18 +546,15 @@ constexpr const char * ConvolutionsGroup = "Convolutions";
 ParameterDescription
 CorrelateParameter()
 {
-  return FlagParameter("Correlate", "correlate", "Correlate: the kernel is not mirrored at its center");
+  return MakeParameter(
+    "Correlate", "correlate", ParameterType::Flag, "Correlate: the kernel is not mirrored at its center");
 }
 
 /** A kernel, or several, from a file. */
 ParameterDescription
 KernelFileParameter(const std::string & name, const std::string & option, const std::string & help)
 {
-  ParameterDescription kernel;
-  kernel.name = name;
-  kernel.option = option;
-  kernel.type = ParameterType::Kernel;
-  kernel.help = help;
+  ParameterDescription kernel = MakeParameter(name, option, ParameterType::Kernel, help);
   kernel.required = true;
   return kernel;
 }
@@ -602,17 +565,12 @@ SmallConvolutionRow()
   ParameterDescription radius = RadiusParameter();
   radius.required = false;
   radius.exampleText = "1,0,0";
-  ParameterDescription weights;
-  weights.name = "Weights";
-  weights.option = "weights";
-  weights.type = ParameterType::Reals;
-  weights.help = "The kernel's weights, x fastest";
+  ParameterDescription weights =
+    MakeParameter("Weights", "weights", ParameterType::Reals, "The kernel's weights, x fastest");
   weights.count = ParameterCount::Any;
   weights.exampleText = "1,2,1";
-  ParameterDescription kernel;
-  kernel.name = "Kernel";
-  kernel.type = ParameterType::Kernel;
-  kernel.help = "The kernel as an image, instead of Radius and Weights";
+  ParameterDescription kernel =
+    MakeParameter("Kernel", "", ParameterType::Kernel, "The kernel as an image, instead of Radius and Weights");
   FilterDescription row = NamedRow("convolve",
                                    ConvolutionsGroup,
                                    "Convolution with a small kernel of any weights",
@@ -633,9 +591,9 @@ ImageConvolutionRow()
     ConvolutionsGroup,
     "Convolution with a kernel from a file",
     { KernelFileParameter("KernelImage", "kernel", "Image of the kernel; its center is at half its size, rounded down"),
-      FlagParameter("Normalize", "normalize", "Divide the kernel by its sum"),
+      MakeParameter("Normalize", "normalize", ParameterType::Flag, "Divide the kernel by its sum"),
       CorrelateParameter(),
-      FlagParameter("Valid", "valid", "Only the voxels whose window is inside the image"),
+      MakeParameter("Valid", "valid", ParameterType::Flag, "Only the voxels whose window is inside the image"),
       MethodParameter(),
       ProviderParameter() });
   row.promisesBits = false;
@@ -652,19 +610,15 @@ ImageConvolutionRow()
 std::vector<ParameterDescription>
 GridParameters()
 {
-  ParameterDescription grid;
-  grid.name = "GridSize";
-  grid.option = "grid";
-  grid.type = ParameterType::Integers;
-  grid.help = "Nodes, one number or one for each spatial axis";
+  ParameterDescription grid =
+    MakeParameter("GridSize", "grid", ParameterType::Integers, "Nodes, one number or one for each spatial axis");
   grid.required = true;
   grid.exampleText = "1";
   grid.minimum = 1;
-  ParameterDescription origin;
-  origin.name = "GridOrigin";
-  origin.option = "grid-origin";
-  origin.type = ParameterType::Reals;
-  origin.help = "Physical point of the first node (of the first of equal cells)";
+  ParameterDescription origin = MakeParameter("GridOrigin",
+                                              "grid-origin",
+                                              ParameterType::Reals,
+                                              "Physical point of the first node (of the first of equal cells)");
   origin.count = ParameterCount::PerAxis;
   ParameterDescription spacing = origin;
   spacing.name = "GridSpacing";
@@ -686,10 +640,11 @@ VaryingConvolutionRow()
   parameters = Join(parameters, GridParameters());
   parameters =
     Join(parameters,
-         { FlagParameter("WeightThenConvolve",
+         { MakeParameter("WeightThenConvolve",
                          "weigh-first",
+                         ParameterType::Flag,
                          "Weigh and then convolve: voxels spread by the kernels around them, and the sum is kept"),
-           FlagParameter("Normalize", "normalize", "Divide each kernel by its sum") });
+           MakeParameter("Normalize", "normalize", ParameterType::Flag, "Divide each kernel by its sum") });
   FilterDescription row =
     NamedRow("convolve-varying", ConvolutionsGroup, "Convolution with kernels that vary over the image", parameters);
   row.promisesBits = false;

@@ -65,14 +65,14 @@ Both(std::vector<std::string> words, const std::vector<std::string> & more)
 
 /** The parameter has an effect with these methods alone. */
 ParameterDescription
-OnlyWith(ParameterDescription parameter, const std::vector<std::string> & methods)
+OnlyWith(const ParameterDescription & parameter, const std::vector<std::string> & methods)
 {
-  parameter.onlyWithName = "Algorithm";
+  std::string values;
   for (const std::string & method : methods)
   {
-    parameter.onlyWithValue += (parameter.onlyWithValue.empty() ? "" : "|") + method;
+    values += (values.empty() ? "" : "|") + method;
   }
-  return parameter;
+  return OnlyWith(parameter, "Algorithm", values);
 }
 
 std::shared_ptr<const Operation>
@@ -168,123 +168,84 @@ MakeDeconvolution(const CheckedParameters & p, const FilterImage & image, bool i
   return operation;
 }
 
-ParameterDescription
-NumberParameter(const std::string & name, const std::string & option, const std::string & help,
-                const std::string & defaultText)
-{
-  ParameterDescription number;
-  number.name = name;
-  number.option = option;
-  number.type = ParameterType::Real;
-  number.help = help;
-  number.defaultText = defaultText;
-  number.minimum = 0;
-  return number;
-}
-
-ParameterDescription
-SwitchParameter(const std::string & name, const std::string & option, const std::string & help)
-{
-  ParameterDescription flag;
-  flag.name = name;
-  flag.option = option;
-  flag.help = help;
-  return flag;
-}
-
+/** An image of a kernel; of a stack, with one dimension more. */
 ParameterDescription
 KernelImageParameter(const std::string & name, const std::string & option, const std::string & help)
 {
-  ParameterDescription kernel;
-  kernel.name = name;
-  kernel.option = option;
-  kernel.type = ParameterType::Kernel;
-  kernel.help = help;
+  ParameterDescription kernel = MakeParameter(name, option, ParameterType::Kernel, help);
+  kernel.required = true;
   return kernel;
 }
 
-} // namespace
-
-void
-AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
+/** The parameters of all methods, which are `choices`. */
+std::vector<ParameterDescription>
+AlgorithmParameters(const std::string & help, const std::vector<std::string> & choices)
 {
-  FilterDescription row;
-  row.name = "deconvolve";
-  row.group = "Deconvolution";
-  row.title =
-    "Deconvolution with a measured kernel: iterative, exact at the edge, with masks and weights, or by spectra";
-  row.canBeStage = false;
-  row.takesComponents = false;
-  row.output = DefaultOutput::Real;
-  row.make = [](const CheckedParameters & p, const FilterImage & image) { return MakeDeconvolution(p, image, false); };
+  return { MakeChoice("Algorithm", "algorithm", help, choices),
+           MakeParameter(
+             "Normalize", "keep-sum", ParameterType::Flag, "Use the weights of kernels as they are", "on") };
+}
 
-  ParameterDescription kernel =
-    KernelImageParameter("KernelImage", "kernel", "Image of the kernel; its center is at half its size, rounded down");
-  kernel.required = true;
-  ParameterDescription algorithm;
-  algorithm.name = "Algorithm";
-  algorithm.option = "algorithm";
-  algorithm.type = ParameterType::Choice;
-  algorithm.help = "Richardson-Lucy for light that is counted, Landweber for noise of one variance, or one division of "
-                   "spectra, as ITK's filters do it";
-  algorithm.defaultText = "richardson-lucy";
-  algorithm.choices = Both(IterativeMethods, SpectralMethods);
-  ParameterDescription iterations;
-  iterations.name = "NumberOfIterations";
-  iterations.option = "iterations";
-  iterations.type = ParameterType::Integer;
-  iterations.help = "Iterations at most";
-  iterations.defaultText = "10";
+std::vector<ParameterDescription>
+IterationParameters()
+{
+  ParameterDescription iterations =
+    MakeParameter("NumberOfIterations", "iterations", ParameterType::Integer, "Iterations at most", "10");
   iterations.minimum = 1;
-  ParameterDescription normalize = SwitchParameter("Normalize", "keep-sum", "Use the weights of kernels as they are");
-  normalize.defaultText = "on";
-  ParameterDescription variation =
-    NumberParameter("TotalVariation", "total-variation", "Weight of total variation, 0.002 for example", "0");
-  ParameterDescription relaxation = NumberParameter("Relaxation", "relaxation", "Part of each correction", "1");
+  const ParameterDescription variation =
+    MakeNonNegative("TotalVariation", "total-variation", "Weight of total variation, 0.002 for example", "0");
+  ParameterDescription relaxation = MakeNonNegative("Relaxation", "relaxation", "Part of each correction", "1");
   relaxation.aboveMinimum = true;
-  ParameterDescription least = NumberParameter(
+  const ParameterDescription least = MakeNonNegative(
     "LeastExpected", "least-expected", "Voxels of which no more light is expected have no share in corrections", "0");
-  const std::vector<std::string>    richardsonLucy = { IterativeMethods[0] };
-  std::vector<ParameterDescription> iterative = {
+  const std::vector<std::string> richardsonLucy = { IterativeMethods[0] };
+  return {
     iterations,
-    NumberParameter("Background", "background", "The image's value without light", "0"),
+    MakeNonNegative("Background", "background", "The image's value without light", "0"),
     OnlyWith(least, richardsonLucy),
     OnlyWith(variation, richardsonLucy),
     OnlyWith(relaxation, { IterativeMethods[1], IterativeMethods[2] }),
-    SwitchParameter("Accelerate", "accelerate", "Extrapolate estimates as Biggs and Andrews do"),
-    NumberParameter(
+    MakeParameter("Accelerate", "accelerate", ParameterType::Flag, "Extrapolate estimates as Biggs and Andrews do"),
+    MakeNonNegative(
       "RelativeChange", "relative-change", "Stop once an iteration changes this part of the estimate; 0: never", "0"),
-    NumberParameter("Discrepancy",
+    MakeNonNegative("Discrepancy",
                     "discrepancy",
                     "Stop once the mean squared residual, in units of the expected value, is this; 0: never",
                     "0"),
-    NumberParameter("Saturation", "saturation", "Voxels of this value and more have the weight 0", "")
+    MakeNonNegative("Saturation", "saturation", "Voxels of this value and more have the weight 0")
   };
-  ParameterDescription ofIterations = algorithm;
-  ofIterations.help = "Richardson-Lucy for light that is counted, or Landweber for noise of one variance";
-  ofIterations.choices = IterativeMethods;
-  const auto ofVarying = Join({ ofIterations, normalize }, iterative);
-  for (ParameterDescription & parameter : iterative)
-  {
-    parameter = parameter.onlyWithName.empty() ? OnlyWith(parameter, IterativeMethods) : parameter;
-  }
-  const std::vector<ParameterDescription> spectral = {
-    OnlyWith(NumberParameter("NoiseVariance",
-                             "noise-variance",
-                             "Squared magnitude of the noise in the image's transform, which has no factor",
-                             "0"),
-             { SpectralMethods[0] }),
-    OnlyWith(NumberParameter("RegularizationConstant",
-                             "regularization",
-                             "Number that is added to the squared magnitudes of the kernel's transform",
-                             "0"),
-             { SpectralMethods[1] }),
-    OnlyWith(NumberParameter("KernelZeroMagnitudeThreshold",
-                             "kernel-zero",
-                             "Frequencies with divisors below this magnitude are 0",
-                             "0.0001"),
-             SpectralMethods)
-  };
+}
+
+std::vector<ParameterDescription>
+SpectralParameters()
+{
+  return { OnlyWith(MakeNonNegative("NoiseVariance",
+                                    "noise-variance",
+                                    "Squared magnitude of the noise in the image's transform, which has no factor",
+                                    "0"),
+                    { SpectralMethods[0] }),
+           OnlyWith(MakeNonNegative("RegularizationConstant",
+                                    "regularization",
+                                    "Number that is added to the squared magnitudes of the kernel's transform",
+                                    "0"),
+                    { SpectralMethods[1] }),
+           OnlyWith(MakeNonNegative("KernelZeroMagnitudeThreshold",
+                                    "kernel-zero",
+                                    "Frequencies with divisors below this magnitude are 0",
+                                    "0.0001"),
+                    SpectralMethods) };
+}
+
+FilterDescription
+DeconvolutionRow(const std::string & name, const std::string & title)
+{
+  FilterDescription row;
+  row.name = name;
+  row.group = "Deconvolution";
+  row.title = title;
+  row.canBeStage = false;
+  row.takesComponents = false;
+  row.output = DefaultOutput::Real;
   InputDescription weights;
   weights.name = "WeightImage";
   weights.option = "weight";
@@ -298,34 +259,70 @@ AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
   start.required = false;
   start.ownKind = true;
   row.furtherInputs = { weights, start };
-  row.parameters = Join({ kernel, algorithm, normalize }, Join(iterative, spectral));
-  row.parameters.push_back(SpatialAxesParameter());
-  row.parameters.push_back(
-    OnlyWith(KernelImageParameter(
-               "BackProjector", "back-projector", "Kernel with which corrections are convolved (the kernel, mirrored)"),
-             IterativeMethods));
-  filters.push_back(row);
+  return row;
+}
 
-  row.name = "deconvolve-varying";
-  row.title = "Iterative deconvolution with kernels that vary over the image";
-  row.make = [](const CheckedParameters & p, const FilterImage & image) { return MakeDeconvolution(p, image, true); };
+FilterDescription
+OneKernelRow()
+{
+  FilterDescription row = DeconvolutionRow(
+    "deconvolve",
+    "Deconvolution with a measured kernel: iterative, exact at the edge, with masks and weights, or by spectra");
+  row.parameters =
+    Join({ KernelImageParameter(
+           "KernelImage", "kernel", "Image of the kernel; its center is at half its size, rounded down") },
+         AlgorithmParameters(
+           "Richardson-Lucy for light that is counted, Landweber for noise of one variance, or one division of "
+           "spectra, as ITK's filters do it",
+           Both(IterativeMethods, SpectralMethods)));
+  for (const ParameterDescription & parameter : IterationParameters())
+  {
+    row.parameters.push_back(parameter.onlyWithName.empty() ? OnlyWith(parameter, IterativeMethods) : parameter);
+  }
+  ParameterDescription backProjector = KernelImageParameter(
+    "BackProjector", "back-projector", "Kernel with which corrections are convolved (the kernel, mirrored)");
+  backProjector.required = false;
+  row.parameters = Join(Join(row.parameters, SpectralParameters()),
+                        { SpatialAxesParameter(), OnlyWith(backProjector, IterativeMethods) });
+  row.make = [](const CheckedParameters & p, const FilterImage & image) { return MakeDeconvolution(p, image, false); };
+  return row;
+}
+
+FilterDescription
+VaryingKernelsRow()
+{
+  FilterDescription row =
+    DeconvolutionRow("deconvolve-varying", "Iterative deconvolution with kernels that vary over the image");
   ParameterDescription kernels = KernelImageParameter(
     "KernelImages",
     "kernels",
     "Image of one dimension more: the kernels of the nodes, x fastest; centers are at half their size");
-  kernels.required = true;
   kernels.isStack = true;
-  ParameterDescription grid;
-  grid.name = "GridSize";
-  grid.option = "grid";
-  grid.type = ParameterType::Integers;
-  grid.help = "Nodes at the centers of equal cells of the image, one number or one for each spatial axis";
+  ParameterDescription grid =
+    MakeParameter("GridSize",
+                  "grid",
+                  ParameterType::Integers,
+                  "Nodes at the centers of equal cells of the image, one number or one for each spatial axis");
   grid.required = true;
   grid.exampleText = "1";
   grid.minimum = 1;
-  row.parameters = Join({ kernels, grid }, ofVarying);
+  row.parameters =
+    Join(Join({ kernels, grid },
+              AlgorithmParameters("Richardson-Lucy for light that is counted, or Landweber for noise of one variance",
+                                  IterativeMethods)),
+         IterationParameters());
   row.parameters.push_back(SpatialAxesParameter());
-  filters.push_back(row);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) { return MakeDeconvolution(p, image, true); };
+  return row;
+}
+
+} // namespace
+
+void
+AddDeconvolutionFilters(std::vector<FilterDescription> & filters)
+{
+  filters.push_back(OneKernelRow());
+  filters.push_back(VaryingKernelsRow());
 }
 
 } // namespace chunkwise

@@ -321,26 +321,23 @@ MakeHessianMeasure(const CheckedParameters & p, const FilterImage & image)
 std::vector<ParameterDescription>
 WindowParameters()
 {
-  ParameterDescription operatorName;
-  operatorName.name = "Operator";
-  operatorName.option = "operator";
-  operatorName.type = ParameterType::Choice;
-  operatorName.help = "Derivatives of a Gaussian, or differences of neighbours that a window of three voxels smooths "
-                      "across: 1, 2, 1 (sobel), 1, 1, 1 (prewitt), 3, 10, 3 (scharr)";
-  operatorName.defaultText = "gaussian";
-  operatorName.choices = { "gaussian", "sobel", "prewitt", "scharr" };
-  ParameterDescription kernel;
-  kernel.name = "Kernel";
-  kernel.option = "kernel";
-  kernel.type = ParameterType::Choice;
-  kernel.help = "Weights that are exact for polynomials of the derivative's order, or the Gaussian's derivative at the "
-                "voxels, as SciPy has it";
-  kernel.defaultText = "exact";
-  kernel.choices = { "exact", "sampled" };
-  ParameterDescription normalize;
-  normalize.name = "NormalizeAcrossScale";
-  normalize.option = "normalize-across-scale";
-  normalize.help = "Multiply by sigma for each order, so that structures of all sizes answer alike";
+  ParameterDescription operatorName =
+    MakeChoice("Operator",
+               "operator",
+               "Derivatives of a Gaussian, or differences of neighbours that a window of three voxels smooths "
+               "across: 1, 2, 1 (sobel), 1, 1, 1 (prewitt), 3, 10, 3 (scharr)",
+               { "gaussian", "sobel", "prewitt", "scharr" });
+  ParameterDescription kernel =
+    MakeChoice("Kernel",
+               "kernel",
+               "Weights that are exact for polynomials of the derivative's order, or the Gaussian's derivative at the "
+               "voxels, as SciPy has it",
+               { "exact", "sampled" });
+  ParameterDescription normalize =
+    MakeParameter("NormalizeAcrossScale",
+                  "normalize-across-scale",
+                  ParameterType::Flag,
+                  "Multiply by sigma for each order, so that structures of all sizes answer alike");
   ParameterDescription reach = RadiusParameter();
   reach.name = "KernelRadius";
   reach.option.clear();
@@ -374,12 +371,7 @@ ParameterDescription
 RealParameter(const std::string & name, const std::string & option, const std::string & help,
               const std::string & standard, double minimum, bool aboveMinimum)
 {
-  ParameterDescription real;
-  real.name = name;
-  real.option = option;
-  real.type = ParameterType::Real;
-  real.help = help;
-  real.defaultText = standard;
+  ParameterDescription real = MakeParameter(name, option, ParameterType::Real, help, standard);
   real.minimum = minimum;
   real.aboveMinimum = aboveMinimum;
   real.onlyWithName = "Measure";
@@ -401,15 +393,12 @@ HessianMeasureRow()
   scales.minimum = 0;
   scales.aboveMinimum = true;
   scales.exampleText = "1,2,3";
-  ParameterDescription measure;
-  measure.name = "Measure";
-  measure.option = "measure";
-  measure.type = ParameterType::Choice;
-  measure.help =
-    "Frangi's vesselness (Antiga's objectness of tubes), objectness of blobs or sheets, or the tubeness of "
-    "Sato, Meijering or Jerman";
-  measure.defaultText = "frangi";
-  measure.choices = { "frangi", "blobness", "sheetness", "sato", "meijering", "jerman" };
+  ParameterDescription measure =
+    MakeChoice("Measure",
+               "measure",
+               "Frangi's vesselness (Antiga's objectness of tubes), objectness of blobs or sheets, or the tubeness of "
+               "Sato, Meijering or Jerman",
+               { "frangi", "blobness", "sheetness", "sato", "meijering", "jerman" });
   ParameterDescription alpha =
     RealParameter("Alpha", "alpha", "How far tubes must differ from sheets, and blobs from tubes", "0.5", 0, true);
   alpha.onlyWithValue = "frangi|blobness";
@@ -435,26 +424,23 @@ HessianMeasureRow()
   contrast.onlyWithName = "Measure";
   contrast.onlyWithValue = "frangi|blobness|sheetness|meijering|jerman";
   contrast.estimate = GetHessianContrastEstimate();
-  ParameterDescription dark;
-  dark.name = "Dark";
-  dark.option = "dark";
-  dark.help = "Measure dark structures on a bright background";
-  ParameterDescription byLargest;
-  byLargest.name = "ScaleByLargest";
-  byLargest.option = "scale-by-largest";
-  byLargest.help = "Multiply by the largest magnitude of an eigenvalue, as ITK does";
-  byLargest.onlyWithName = "Measure";
-  byLargest.onlyWithValue = "frangi|blobness|sheetness";
+  ParameterDescription dark =
+    MakeParameter("Dark", "dark", ParameterType::Flag, "Measure dark structures on a bright background");
+  ParameterDescription byLargest =
+    OnlyWith(MakeParameter("ScaleByLargest",
+                           "scale-by-largest",
+                           ParameterType::Flag,
+                           "Multiply by the largest magnitude of an eigenvalue, as ITK does"),
+             "Measure",
+             "frangi|blobness|sheetness");
   FilterDescription row =
     DerivativeRow("vesselness", "Measure of tubes, blobs or sheets by the Hessian's eigenvalues", {});
   std::vector<ParameterDescription> windows = row.parameters;
-  ParameterDescription              result;
-  result.name = "Result";
-  result.option = "result";
-  result.type = ParameterType::Choice;
-  result.help = "The largest measure, or the scale that has it: the first of equal ones, 0 where no measure is above 0";
-  result.defaultText = "measure";
-  result.choices = { "measure", "scale" };
+  ParameterDescription              result =
+    MakeChoice("Result",
+               "result",
+               "The largest measure, or the scale that has it: the first of equal ones, 0 where no measure is above 0",
+               { "measure", "scale" });
   row.parameters = { scales, measure, alpha, beta, tau, contrast, dark, byLargest, result };
   for (const ParameterDescription & each : windows)
   {
@@ -478,13 +464,12 @@ HessianMeasureRow()
 FilterDescription
 StructureTensorRow(ParameterDescription result, ParameterDescription number, ParameterDescription components)
 {
-  ParameterDescription outer;
-  outer.name = "OuterSigma";
-  outer.option = "outer-sigma";
-  outer.type = ParameterType::Reals;
-  outer.help =
+  ParameterDescription outer = MakeParameter(
+    "OuterSigma",
+    "outer-sigma",
+    ParameterType::Reals,
     "Standard deviation of the Gaussian that smooths the products of derivatives, in the image's physical unit, "
-    "one number or one for each spatial axis";
+    "one number or one for each spatial axis");
   outer.required = true;
   outer.minimum = 0;
   outer.exampleText = "2";
@@ -556,11 +541,11 @@ MakeDiffusivity(const CheckedParameters & p, const FilterImage & image, double a
 void
 AddDerivativeFilters(std::vector<FilterDescription> & filters)
 {
-  ParameterDescription order;
-  order.name = "Order";
-  order.option = "order";
-  order.type = ParameterType::Integers;
-  order.help = "Order of the derivative, one number or one for each spatial axis, 0 to 3";
+  ParameterDescription order =
+    MakeParameter("Order",
+                  "order",
+                  ParameterType::Integers,
+                  "Order of the derivative, one number or one for each spatial axis, 0 to 3");
   order.required = true;
   order.exampleText = "1,0,0";
   order.minimum = 0;
@@ -570,11 +555,11 @@ AddDerivativeFilters(std::vector<FilterDescription> & filters)
   row.make = MakeDerivative;
   filters.push_back(row);
 
-  ParameterDescription components;
-  components.name = "OutputComponents";
-  components.option = "output-components";
-  components.type = ParameterType::Flag;
-  components.help = "A voxel has the derivatives along all axes, x first, as its components";
+  ParameterDescription components =
+    MakeParameter("OutputComponents",
+                  "output-components",
+                  ParameterType::Flag,
+                  "A voxel has the derivatives along all axes, x first, as its components");
   row = DerivativeRow("gradient", "Length of the gradient of the image smoothed by a Gaussian, or its components", {});
   row.parameters.push_back(components);
   row.canBeStage = false;
@@ -594,20 +579,14 @@ AddDerivativeFilters(std::vector<FilterDescription> & filters)
   row.make = MakeGradient;
   filters.push_back(row);
 
-  ParameterDescription result;
-  result.name = "Result";
-  result.option = "result";
-  result.type = ParameterType::Choice;
-  result.help = "Eigenvalues in ascending order, eigenvalues in the order of their magnitudes, the unit vector of the "
-                "eigenvalue with the smallest magnitude, or the elements of the Hessian's upper triangle, row by row";
-  result.defaultText = "eigenvalues";
-  result.choices = { "eigenvalues", "by-magnitude", "direction", "elements" };
-  ParameterDescription number;
-  number.name = "Number";
-  number.option = "number";
-  number.type = ParameterType::Integer;
-  number.help = "The number of the result, from 0 on";
-  number.defaultText = "0";
+  ParameterDescription result =
+    MakeChoice("Result",
+               "result",
+               "Eigenvalues in ascending order, eigenvalues in the order of their magnitudes, the unit vector of the "
+               "eigenvalue with the smallest magnitude, or the elements of the Hessian's upper triangle, row by row",
+               { "eigenvalues", "by-magnitude", "direction", "elements" });
+  ParameterDescription number =
+    MakeParameter("Number", "number", ParameterType::Integer, "The number of the result, from 0 on", "0");
   number.minimum = 0;
   number.maximum = 5;
   components.help = "A voxel has all results, as its components; elements along x come first";

@@ -149,32 +149,16 @@ DistanceRow(const std::string & name, const std::string & title)
   row.canBeStage = false;
   row.takesComponents = false;
 
-  ParameterDescription background;
-  background.name = "Background";
-  background.option = "background";
-  background.type = ParameterType::PixelValue;
-  background.help = "The value of voxels that are no object";
-  background.defaultText = "0";
-  ParameterDescription spacing;
-  spacing.name = "UseImageSpacing";
-  spacing.option = "voxels";
-  spacing.help = "Distances are in voxels, not in the image's physical unit";
-  spacing.defaultText = "on";
+  ParameterDescription background =
+    MakeParameter("Background", "background", ParameterType::PixelValue, "The value of voxels that are no object", "0");
+  ParameterDescription spacing = MakeParameter("UseImageSpacing",
+                                               "voxels",
+                                               ParameterType::Flag,
+                                               "Distances are in voxels, not in the image's physical unit",
+                                               "on");
   row.parameters = { background, spacing, SpatialAxesParameter() };
   row.parameters.back().help = "The axes along which distances are taken: the first ones, x is 0 (the first three)";
   return row;
-}
-
-ParameterDescription
-LengthParameter(const std::string & name, const std::string & option, const std::string & help)
-{
-  ParameterDescription length;
-  length.name = name;
-  length.option = option;
-  length.type = ParameterType::Real;
-  length.help = help;
-  length.minimum = 0;
-  return length;
 }
 
 } // namespace
@@ -185,21 +169,19 @@ AddDistanceFilters(std::vector<FilterDescription> & filters)
   FilterDescription row = DistanceRow("distance", "Exact Euclidean distance of each voxel to the nearest feature");
   row.output = DefaultOutput::Real;
   row.make = MakeDistances;
-  ParameterDescription squared;
-  squared.name = "SquaredDistance";
-  squared.option = "squared";
-  squared.help = "Squares of distances";
-  ParameterDescription inside;
-  inside.name = "InsideIsPositive";
-  inside.option = "inside-positive";
-  inside.help = "Distances are positive inside of objects and negative outside";
-  inside.onlyWithName = "Features";
-  inside.onlyWithValue = "contour";
+  ParameterDescription squared =
+    MakeParameter("SquaredDistance", "squared", ParameterType::Flag, "Squares of distances");
+  ParameterDescription inside = OnlyWith(MakeParameter("InsideIsPositive",
+                                                       "inside-positive",
+                                                       ParameterType::Flag,
+                                                       "Distances are positive inside of objects and negative outside"),
+                                         "Features",
+                                         "contour");
   row.parameters.insert(
     row.parameters.begin(),
     { FeaturesParameter(true),
       squared,
-      LengthParameter("MaximumDistance", "maximum", "Voxels that are farther away have this distance"),
+      MakeNonNegative("MaximumDistance", "maximum", "Voxels that are farther away have this distance"),
       inside });
   filters.push_back(row);
 
@@ -214,7 +196,7 @@ AddDistanceFilters(std::vector<FilterDescription> & filters)
                     "Each object grows into the background, up to a distance and to where it meets others");
   row.make = MakeExpandedLabels;
   ParameterDescription distance =
-    LengthParameter("Distance", "distance", "Voxels that are farther from all objects stay background");
+    MakeNonNegative("Distance", "distance", "Voxels that are farther from all objects stay background");
   distance.required = true;
   distance.exampleText = "5";
   row.parameters.insert(row.parameters.begin(), distance);
@@ -224,23 +206,17 @@ AddDistanceFilters(std::vector<FilterDescription> & filters)
                     "Dilation, erosion, opening or closing of objects with a Euclidean ball of any radius");
   row.make = MakeBinaryMorphology;
   row.givesClasses = [](const FilterParameters & parameters) { return !parameters.Has("ForegroundValue"); };
-  ParameterDescription operation;
-  operation.name = "Morphology";
-  operation.option = "operation";
-  operation.type = ParameterType::Choice;
-  operation.help = "The operation on objects";
-  operation.defaultText = "dilation";
-  operation.choices = { "dilation", "erosion", "opening", "closing" };
+  ParameterDescription operation =
+    MakeChoice("Morphology", "operation", "The operation on objects", { "dilation", "erosion", "opening", "closing" });
   ParameterDescription radius =
-    LengthParameter("Radius", "radius", "The radius of the ball, which has all voxels up to this distance");
+    MakeNonNegative("Radius", "radius", "The radius of the ball, which has all voxels up to this distance");
   radius.required = true;
   radius.exampleText = "5";
-  ParameterDescription foreground;
-  foreground.name = "ForegroundValue";
-  foreground.option = "foreground";
-  foreground.type = ParameterType::PixelValue;
-  foreground.help = "The value of voxels of objects in the result; others are 0";
-  foreground.defaultText = "1";
+  ParameterDescription foreground = MakeParameter("ForegroundValue",
+                                                  "foreground",
+                                                  ParameterType::PixelValue,
+                                                  "The value of voxels of objects in the result; others are 0",
+                                                  "1");
   row.parameters.insert(row.parameters.begin(), { operation, radius, foreground });
   filters.push_back(row);
 }

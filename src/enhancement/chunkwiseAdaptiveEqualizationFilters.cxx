@@ -48,35 +48,28 @@ MakeEqualization(const CheckedParameters & p, const FilterImage & image)
 void
 AddAdaptiveEqualizationFilter(std::vector<FilterDescription> & filters)
 {
-  ParameterDescription tile;
-  tile.name = "TileSize";
-  tile.option = "tile";
-  tile.type = ParameterType::Integers;
-  tile.help = "Voxels of a tile, one number or one for each spatial axis; by default an eighth of the image";
+  ParameterDescription tile =
+    MakeParameter("TileSize",
+                  "tile",
+                  ParameterType::Integers,
+                  "Voxels of a tile, one number or one for each spatial axis; by default an eighth of the image");
   tile.minimum = 1;
   tile.maximum = static_cast<double>(AdaptiveEqualizationOperation::LargestTile);
   tile.exampleText = "64";
-  ParameterDescription clip;
-  clip.name = "ClipLimit";
-  clip.option = "clip";
-  clip.type = ParameterType::Real;
-  clip.help = "The part of a tile's voxels that a bin holds at most, so that noise is not amplified; 0 clips nothing";
-  clip.defaultText = "0.01";
-  clip.minimum = 0;
-  ParameterDescription bins;
-  bins.name = "NumberOfBins";
-  bins.option = "bins";
-  bins.type = ParameterType::Integer;
-  bins.help = "Bins of the histograms";
-  bins.defaultText = "256";
+  ParameterDescription clip = MakeNonNegative(
+    "ClipLimit",
+    "clip",
+    "The part of a tile's voxels that a bin holds at most, so that noise is not amplified; 0 clips nothing",
+    "0.01");
+  ParameterDescription bins =
+    MakeParameter("NumberOfBins", "bins", ParameterType::Integer, "Bins of the histograms", "256");
   bins.minimum = 2;
   bins.maximum = AdaptiveEqualizationOperation::MostBins;
-  ParameterDescription range;
-  range.name = "Range";
-  range.option = "range";
-  range.type = ParameterType::Reals;
-  range.help =
-    "The values from which and up to which the image is equalized; auto: its least and its largest finite one";
+  ParameterDescription range = MakeParameter(
+    "Range",
+    "range",
+    ParameterType::Reals,
+    "The values from which and up to which the image is equalized; auto: its least and its largest finite one");
   range.count = ParameterCount::Two;
   range.defaultText = "auto";
   range.provisionalText = "0,1";

@@ -13,20 +13,6 @@ namespace chunkwise
 namespace
 {
 
-ParameterDescription
-DiffusionNumber(const std::string & name, const std::string & option, const std::string & help,
-                const std::string & standard)
-{
-  ParameterDescription number;
-  number.name = name;
-  number.option = option;
-  number.type = ParameterType::Real;
-  number.help = help;
-  number.defaultText = standard;
-  number.minimum = 0;
-  return number;
-}
-
 FilterDescription
 DiffusionRow(const std::string & name, const std::string & title, std::vector<ParameterDescription> parameters,
              const std::string & iterations, bool takesMask = true)
@@ -112,13 +98,13 @@ CoherenceRow()
   ParameterDescription cutoff = gaussian.at(2);
   cutoff.defaultText = "3";
   ParameterDescription alpha =
-    DiffusionNumber("Alpha", "alpha", "Diffusion across structures, where that along them is at most 1", "0.001");
+    MakeNonNegative("Alpha", "alpha", "Diffusion across structures, where that along them is at most 1", "0.001");
   alpha.aboveMinimum = true;
   alpha.maximum = 1;
-  ParameterDescription contrast = DiffusionNumber(
+  ParameterDescription contrast = MakeNonNegative(
     "Contrast", "contrast", "The length of a gradient from which on structures count as such, smoothed", "1");
   ParameterDescription step =
-    DiffusionNumber("TimeStep", "time-step", "Time of an iteration; by default half of the largest stable one", "");
+    MakeNonNegative("TimeStep", "time-step", "Time of an iteration; by default half of the largest stable one", "");
   step.aboveMinimum = true;
   step.exampleText = "0.05";
   FilterDescription row = DiffusionRow("coherence-diffusion",
@@ -155,14 +141,12 @@ CoherenceRow()
 void
 AddDiffusionFilters(std::vector<FilterDescription> & filters)
 {
-  ParameterDescription method;
-  method.name = "Method";
-  method.option = "method";
-  method.type = ParameterType::Choice;
-  method.help = "Diffusion of Perona and Malik, or curvature diffusion, which also keeps thin structures";
-  method.defaultText = "gradient";
-  method.choices = { "gradient", "curvature" };
-  ParameterDescription gradient = DiffusionNumber(
+  ParameterDescription method =
+    MakeChoice("Method",
+               "method",
+               "Diffusion of Perona and Malik, or curvature diffusion, which also keeps thin structures",
+               { "gradient", "curvature" });
+  ParameterDescription gradient = MakeNonNegative(
     "GradientMagnitude",
     "gradient-magnitude",
     "The length of a gradient that conductance is measured in; auto: the root of the image's mean squared gradient",
@@ -170,7 +154,7 @@ AddDiffusionFilters(std::vector<FilterDescription> & filters)
   gradient.provisionalText = "0";
   gradient.estimate = GetDiffusionGradientEstimate();
   ParameterDescription step =
-    DiffusionNumber("TimeStep",
+    MakeNonNegative("TimeStep",
                     "time-step",
                     "Time of an iteration; by default half of the smallest spacing over 2 to the power of the axes",
                     "");
@@ -180,7 +164,7 @@ AddDiffusionFilters(std::vector<FilterDescription> & filters)
     "diffusion",
     "Anisotropic diffusion: smooths, and stops at edges",
     { method,
-      DiffusionNumber(
+      MakeNonNegative(
         "Conductance", "conductance", "Gradients that are so many times the gradient magnitude are edges", "1"),
       gradient,
       step },
@@ -211,7 +195,7 @@ AddDiffusionFilters(std::vector<FilterDescription> & filters)
   filters.push_back(row);
 
   ParameterDescription weight =
-    DiffusionNumber("Weight", "weight", "The weight of the total variation: larger ones smooth more", "");
+    MakeNonNegative("Weight", "weight", "The weight of the total variation: larger ones smooth more", "");
   weight.required = true;
   weight.exampleText = "10";
   row = DiffusionRow("total-variation",

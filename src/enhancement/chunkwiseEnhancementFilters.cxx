@@ -14,20 +14,6 @@ namespace chunkwise
 namespace
 {
 
-ParameterDescription
-NonNegativeParameter(const std::string & name, const std::string & option, const std::string & help,
-                     const std::string & standard)
-{
-  ParameterDescription number;
-  number.name = name;
-  number.option = option;
-  number.type = ParameterType::Real;
-  number.help = help;
-  number.defaultText = standard;
-  number.minimum = 0;
-  return number;
-}
-
 FilterDescription
 EnhancementRow(const std::string & name, const std::string & title, std::vector<ParameterDescription> parameters)
 {
@@ -104,8 +90,8 @@ UnsharpRow()
     "unsharp",
     "The image plus its difference from its Gaussian (unsharp mask)",
     Join(gaussian,
-         { NonNegativeParameter("Amount", "amount", "The factor of the difference", "0.5"),
-           NonNegativeParameter(
+         { MakeNonNegative("Amount", "amount", "The factor of the difference", "0.5"),
+           MakeNonNegative(
              "Threshold", "threshold", "Differences up to this one do not count, others by so much less", "0"),
            KernelRadiusParameter() }));
   row.output = DefaultOutput::Real;
@@ -125,12 +111,11 @@ UnsharpRow()
 FilterDescription
 LocalNormalizationRow()
 {
-  FilterDescription row =
-    EnhancementRow("normalize",
-                   "Deviation from the mean over a box, in units of the standard deviation there",
-                   { RadiusParameter(),
-                     NonNegativeParameter(
-                       "LeastDeviation", "least-deviation", "Smaller standard deviations count as this one", "0") });
+  FilterDescription row = EnhancementRow(
+    "normalize",
+    "Deviation from the mean over a box, in units of the standard deviation there",
+    { RadiusParameter(),
+      MakeNonNegative("LeastDeviation", "least-deviation", "Smaller standard deviations count as this one", "0") });
   row.output = DefaultOutput::Real;
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
     auto operation = std::make_shared<LocalNormalizationOperation>();
@@ -148,8 +133,8 @@ BilateralRow()
   std::vector<ParameterDescription> gaussian = GaussianParameters();
   gaussian.front().required = true;
   gaussian.back().defaultText = "3";
-  ParameterDescription range = NonNegativeParameter(
-    "RangeSigma", "range-sigma", "The standard deviation of the Gaussian that weighs differences of values", "");
+  ParameterDescription range = MakeNonNegative(
+    "RangeSigma", "range-sigma", "The standard deviation of the Gaussian that weighs differences of values");
   range.required = true;
   range.aboveMinimum = true;
   range.exampleText = "20";
@@ -169,51 +154,34 @@ BilateralRow()
   return row;
 }
 
-ParameterDescription
-WordParameter(const std::string & name, const std::string & option, const std::string & help,
-              const std::vector<std::string> & choices)
-{
-  ParameterDescription word;
-  word.name = name;
-  word.option = option;
-  word.type = ParameterType::Choice;
-  word.help = help;
-  word.defaultText = choices.front();
-  word.choices = choices;
-  return word;
-}
-
 FilterDescription
 RollingBallRow()
 {
   ParameterDescription radius =
-    NonNegativeParameter("Radius", "radius", "Radius in voxels, one number or one for each spatial axis", "");
+    MakeNonNegative("Radius", "radius", "Radius in voxels, one number or one for each spatial axis");
   radius.type = ParameterType::Reals;
   radius.required = true;
   radius.exampleText = "50";
-  ParameterDescription height = NonNegativeParameter(
+  ParameterDescription height = MakeNonNegative(
     "Height", "height", "The ball's semi-axis in units of the image's values; by default the first radius", "");
   height.exampleText = "50";
-  ParameterDescription subtract;
-  subtract.name = "SubtractBackground";
-  subtract.option = "subtract";
-  subtract.help = "The image minus its background";
+  ParameterDescription subtract =
+    MakeParameter("SubtractBackground", "subtract", ParameterType::Flag, "The image minus its background");
   FilterDescription row;
   row.name = "rolling-ball";
   row.group = "Enhancement";
   row.title = "The background of an image, under which a ball or a paraboloid rolls";
-  row.parameters = { radius,
-                     height,
-                     WordParameter("Shape",
-                                   "shape",
-                                   "Ball, or the paraboloid with its curvature, which is fast",
-                                   { "ball", "paraboloid" }),
-                     WordParameter("Background",
-                                   "background",
-                                   "The opening, or the erosion alone, which lies lower and is scikit-image's",
-                                   { "opening", "erosion" }),
-                     subtract,
-                     SpatialAxesParameter() };
+  row.parameters = {
+    radius,
+    height,
+    MakeChoice("Shape", "shape", "Ball, or the paraboloid with its curvature, which is fast", { "ball", "paraboloid" }),
+    MakeChoice("Background",
+               "background",
+               "The opening, or the erosion alone, which lies lower and is scikit-image's",
+               { "opening", "erosion" }),
+    subtract,
+    SpatialAxesParameter()
+  };
   row.make = [](const CheckedParameters & p, const FilterImage &) -> std::shared_ptr<const Operation> {
     auto operation = std::make_shared<RollingBallOperation>();
     for (const int axis : p.SpatialAxes())

@@ -20,11 +20,10 @@ AddSmoothingMask(FilterDescription & row)
       false,
       false,
       true });
-  ParameterDescription outside;
-  outside.name = "OutsideValue";
-  outside.option = "outside-value";
-  outside.type = ParameterType::PixelValue;
-  outside.help = "Result of voxels outside the mask; by default their own value";
+  ParameterDescription outside = MakeParameter("OutsideValue",
+                                               "outside-value",
+                                               ParameterType::PixelValue,
+                                               "Result of voxels outside the mask; by default their own value");
   row.parameters.push_back(outside);
 }
 

@@ -94,15 +94,12 @@ BoundariesRow(const ParameterDescription & connectivity)
   row.output = DefaultOutput::Class;
   row.canBeStage = false;
   row.givesClasses = [](const FilterParameters &) { return true; };
-  ParameterDescription mode;
-  mode.name = "BoundaryMode";
-  mode.option = "mode";
-  mode.type = ParameterType::Choice;
-  mode.help =
+  ParameterDescription mode = MakeChoice(
+    "BoundaryMode",
+    "mode",
     "All voxels with a neighbor of another value, those inside of objects, or those outside and where objects "
-    "touch";
-  mode.defaultText = "thick";
-  mode.choices = { "thick", "inner", "outer" };
+    "touch",
+    { "thick", "inner", "outer" });
   row.parameters = { mode, connectivity, SpatialAxesParameter() };
   row.make = MakeBoundaries;
   return row;
@@ -122,12 +119,12 @@ AddObjectFilters(std::vector<FilterDescription> & filters)
   row.takesComponents = false;
   row.givesClasses = [](const FilterParameters &) { return true; };
 
-  ParameterDescription connectivity;
-  connectivity.name = "Connectivity";
-  connectivity.option = "connectivity";
-  connectivity.type = ParameterType::Integer;
-  connectivity.help = "Neighbors share a face (1), a face or an edge (2), or also a corner (3)";
-  connectivity.defaultText = "1";
+  ParameterDescription connectivity =
+    MakeParameter("Connectivity",
+                  "connectivity",
+                  ParameterType::Integer,
+                  "Neighbors share a face (1), a face or an edge (2), or also a corner (3)",
+                  "1");
   connectivity.minimum = 1;
   connectivity.maximum = 3;
   ParameterDescription structure;
@@ -136,32 +133,21 @@ AddObjectFilters(std::vector<FilterDescription> & filters)
   structure.type = ParameterType::Integers;
   structure.count = ParameterCount::Any;
   structure.help = "Neighbors as ones in a cube of 3 voxels along each axis, x fastest, in place of the connectivity";
-  ParameterDescription rule;
-  rule.name = "Rule";
-  rule.option = "rule";
-  rule.type = ParameterType::Choice;
-  rule.help = "Which neighbors are of one component: all, those of equal values, or those within a tolerance";
-  rule.defaultText = "foreground";
-  rule.choices = { "foreground", "equal", "within" };
-  ParameterDescription tolerance;
-  tolerance.name = "Tolerance";
-  tolerance.option = "tolerance";
-  tolerance.type = ParameterType::PixelValue;
-  tolerance.help = "By how much values of neighbors differ at most";
-  tolerance.defaultText = "0";
+  ParameterDescription rule =
+    MakeChoice("Rule",
+               "rule",
+               "Which neighbors are of one component: all, those of equal values, or those within a tolerance",
+               { "foreground", "equal", "within" });
+  ParameterDescription tolerance = OnlyWith(
+    MakeParameter(
+      "Tolerance", "tolerance", ParameterType::PixelValue, "By how much values of neighbors differ at most", "0"),
+    "Rule",
+    "within");
   tolerance.minimum = 0;
-  tolerance.onlyWithName = "Rule";
-  tolerance.onlyWithValue = "within";
-  ParameterDescription background;
-  background.name = "Background";
-  background.option = "background";
-  background.type = ParameterType::PixelValue;
-  background.help = "The value of voxels that are no object";
-  background.defaultText = "0";
-  ParameterDescription labelBackground;
-  labelBackground.name = "LabelBackground";
-  labelBackground.option = "label-background";
-  labelBackground.help = "Give every voxel a label";
+  ParameterDescription background =
+    MakeParameter("Background", "background", ParameterType::PixelValue, "The value of voxels that are no object", "0");
+  ParameterDescription labelBackground =
+    MakeParameter("LabelBackground", "label-background", ParameterType::Flag, "Give every voxel a label");
   ParameterDescription periodic;
   periodic.name = "PeriodicAxes";
   periodic.option = "periodic";

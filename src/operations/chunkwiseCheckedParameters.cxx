@@ -451,4 +451,44 @@ ParseParameter(const ParameterDescription & parameter, const std::string & text)
   }
 }
 
+ParameterDescription
+MakeParameter(const std::string & name, const std::string & option, ParameterType type, const std::string & help,
+              const std::string & defaultText)
+{
+  ParameterDescription parameter;
+  parameter.name = name;
+  parameter.option = option;
+  parameter.type = type;
+  parameter.help = help;
+  parameter.defaultText = defaultText;
+  return parameter;
+}
+
+ParameterDescription
+MakeNonNegative(const std::string & name, const std::string & option, const std::string & help,
+                const std::string & defaultText)
+{
+  ParameterDescription number = MakeParameter(name, option, ParameterType::Real, help, defaultText);
+  number.minimum = 0;
+  return number;
+}
+
+ParameterDescription
+MakeChoice(const std::string & name, const std::string & option, const std::string & help,
+           const std::vector<std::string> & choices, const std::string & defaultText)
+{
+  ParameterDescription choice =
+    MakeParameter(name, option, ParameterType::Choice, help, defaultText.empty() ? choices.front() : defaultText);
+  choice.choices = choices;
+  return choice;
+}
+
+ParameterDescription
+OnlyWith(ParameterDescription parameter, const std::string & name, const std::string & values)
+{
+  parameter.onlyWithName = name;
+  parameter.onlyWithValue = values;
+  return parameter;
+}
+
 } // namespace chunkwise

@@ -109,30 +109,22 @@ MakeOfMorphology(const CheckedParameters & parameters, const FilterImage & image
 std::vector<ParameterDescription>
 ReconstructionParameters()
 {
-  ParameterDescription full;
-  full.name = "FullyConnected";
-  full.option = "full";
-  full.help = "Neighbours share a face, an edge or a corner, not only a face";
+  ParameterDescription full = MakeParameter(
+    "FullyConnected", "full", ParameterType::Flag, "Neighbours share a face, an edge or a corner, not only a face");
   ParameterDescription axes = SpatialAxesParameter();
   axes.help = "The axes along which neighbours lie: the first ones, x is 0 (the first three)";
   // How a CUDA device does it changes no result: no options of the program.
-  ParameterDescription method;
-  method.name = "Method";
-  method.type = ParameterType::Choice;
-  method.help = "How a CUDA device does it; the CPU has one way";
-  method.defaultText = "auto";
-  method.choices = { "auto", "wavefront", "forest", "heaps" };
-  ParameterDescription heaps;
-  heaps.name = "NumberOfHeaps";
-  heaps.type = ParameterType::Integer;
-  heaps.help = "Number of heaps, for the method heaps (as many as the device runs at once)";
-  heaps.defaultText = "0";
+  ParameterDescription method = MakeChoice(
+    "Method", "", "How a CUDA device does it; the CPU has one way", { "auto", "wavefront", "forest", "heaps" });
+  ParameterDescription heaps =
+    MakeParameter("NumberOfHeaps",
+                  "",
+                  ParameterType::Integer,
+                  "Number of heaps, for the method heaps (as many as the device runs at once)",
+                  "0");
   heaps.minimum = 0;
-  ParameterDescription items;
-  items.name = "HeapNodeSize";
-  items.type = ParameterType::Integer;
-  items.help = "Voxels in a node of a heap, for the method heaps (chosen)";
-  items.defaultText = "0";
+  ParameterDescription items = MakeParameter(
+    "HeapNodeSize", "", ParameterType::Integer, "Voxels in a node of a heap, for the method heaps (chosen)", "0");
   items.minimum = 0;
   items.maximum = ReconstructionOperation::MaxNodeItems;
   for (ParameterDescription * const ofHeaps : { &heaps, &items })
@@ -173,31 +165,31 @@ MakeReconstruction(const CheckedParameters & parameters, bool erosion, Reconstru
   return operation;
 }
 
-void
-AddReconstructionFilters(std::vector<FilterDescription> & filters)
+namespace
 {
-  using Result = ReconstructionResult;
 
-  using Gives = ReconstructionGives;
+using Result = ReconstructionResult;
+using Gives = ReconstructionGives;
 
+FilterDescription
+ReconstructRow()
+{
   FilterDescription row =
     Row("reconstruct", "Morphological reconstruction of a marker under a mask, IN", { MarkerRule::Input });
-  ParameterDescription erosion;
-  erosion.name = "Erosion";
-  erosion.option = "erosion";
-  erosion.help = "By erosion, over the mask; else by dilation";
+  ParameterDescription erosion =
+    MakeParameter("Erosion", "erosion", ParameterType::Flag, "By erosion, over the mask; else by dilation");
   row.parameters = Join({ erosion }, row.parameters);
   row.furtherInputs = { { "MarkerImage", "marker", "The image to start from, of the same size", true, true } };
   row.make = [](const CheckedParameters & p, const FilterImage &) -> Pointer {
     return MakeReconstruction(p, p.Flag("Erosion"), ReconstructionMarker::Image);
   };
-  filters.push_back(row);
+  return row;
+}
 
-  ParameterDescription height;
-  height.name = "Height";
-  height.option = "height";
-  height.type = ParameterType::PixelValue;
-  height.help = "In the image's own unit";
+void
+AddHeights(std::vector<FilterDescription> & filters)
+{
+  ParameterDescription height = MakeParameter("Height", "height", ParameterType::PixelValue, "In the image's own unit");
   height.required = true;
   height.exampleText = "10";
   const auto addByHeight = [&](const char * name, const char * title, bool erodes, Gives gives, auto make) {
@@ -220,8 +212,14 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
     "h-convex", "The image minus its h-maxima: domes", false, Gives::Residue, MakeByHeight<false, Result::Residue>);
   addByHeight(
     "h-concave", "The h-minima minus the image: basins", true, Gives::Residue, MakeByHeight<true, Result::Residue>);
+}
 
-  row = Row("fill-holes", "Fill minima that are not connected to the image's edge", { MarkerRule::Border, true });
+/** Reconstructions of the image's edge. */
+void
+AddOfBorder(std::vector<FilterDescription> & filters)
+{
+  FilterDescription row =
+    Row("fill-holes", "Fill minima that are not connected to the image's edge", { MarkerRule::Border, true });
   row.make = MakeFromBorder<true, Result::Reconstruction>;
   filters.push_back(row);
   row = Row("grind-peaks", "Remove maxima that are not connected to the image's edge", { MarkerRule::Border });
@@ -232,22 +230,24 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
             { MarkerRule::Border, false, Gives::Residue });
   row.make = MakeFromBorder<false, Result::Residue>;
   filters.push_back(row);
+}
 
-  ParameterDescription foreground;
-  foreground.name = "ForegroundValue";
-  foreground.option = "foreground";
-  foreground.type = ParameterType::PixelValue;
-  foreground.help = "Value of extrema (the largest value of an integer type, 1 of floats)";
+void
+AddExtrema(std::vector<FilterDescription> & filters)
+{
+  ParameterDescription foreground =
+    MakeParameter("ForegroundValue",
+                  "foreground",
+                  ParameterType::PixelValue,
+                  "Value of extrema (the largest value of an integer type, 1 of floats)");
   ParameterDescription background = foreground;
   background.name = "BackgroundValue";
   background.option = "background";
   background.help = "Value of all other voxels (the lowest value of an integer type, 0 of floats)";
-  ParameterDescription flat;
-  flat.name = "FlatIsMaxima";
-  flat.option = "flat-is-none";
-  flat.help = "An image of one value has no extrema; else it is one";
-  flat.defaultText = "on";
-  row = Row("regional-maxima", "Mark plateaus without a higher neighbour", { MarkerRule::Next, false, Gives::Extrema });
+  ParameterDescription flat = MakeParameter(
+    "FlatIsMaxima", "flat-is-none", ParameterType::Flag, "An image of one value has no extrema; else it is one", "on");
+  FilterDescription row =
+    Row("regional-maxima", "Mark plateaus without a higher neighbour", { MarkerRule::Next, false, Gives::Extrema });
   row.parameters = Join({ foreground, background, flat }, row.parameters);
   row.make = MakeExtrema<false>;
   filters.push_back(row);
@@ -256,18 +256,24 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
   row.parameters = Join({ foreground, background, flat }, row.parameters);
   row.make = MakeExtrema<true>;
   filters.push_back(row);
+}
 
+/** Opening and closing. */
+void
+AddOfMorphology(std::vector<FilterDescription> & filters)
+{
   ParameterDescription radius = RadiusParameter();
   radius.help = "Radius of the structuring element in voxels, one number or one for each axis";
   radius.required = false;
   radius.defaultText = "1";
-  ParameterDescription preserve;
-  preserve.name = "PreserveIntensities";
-  preserve.option = "preserve-intensities";
-  preserve.help = "Give structures that are kept their original values";
-  row = Row("opening-by-reconstruction",
-            "Remove what is bright and the structuring element does not fit into; keep the rest whole",
-            { MarkerRule::Window });
+  ParameterDescription preserve = MakeParameter("PreserveIntensities",
+                                                "preserve-intensities",
+                                                ParameterType::Flag,
+                                                "Give structures that are kept their original values");
+  FilterDescription    row =
+    Row("opening-by-reconstruction",
+        "Remove what is bright and the structuring element does not fit into; keep the rest whole",
+        { MarkerRule::Window });
   row.parameters = Join(Join(Join({ radius }, ElementParameters()), { preserve }), row.parameters);
   row.make = MakeOfMorphology<false>;
   filters.push_back(row);
@@ -276,6 +282,18 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
   row.title = "Remove what is dark and the structuring element does not fit into; keep the rest whole";
   row.make = MakeOfMorphology<true>;
   filters.push_back(row);
+}
+
+} // namespace
+
+void
+AddReconstructionFilters(std::vector<FilterDescription> & filters)
+{
+  filters.push_back(ReconstructRow());
+  AddHeights(filters);
+  AddOfBorder(filters);
+  AddExtrema(filters);
+  AddOfMorphology(filters);
 }
 
 } // namespace chunkwise

@@ -20,12 +20,7 @@ constexpr double LargestSize = 9e15;
 ParameterDescription
 SizesParameter(const std::string & name, const std::string & option, const std::string & help, const char * text)
 {
-  ParameterDescription sizes;
-  sizes.name = name;
-  sizes.option = option;
-  sizes.type = ParameterType::Integers;
-  sizes.help = help;
-  sizes.defaultText = text;
+  ParameterDescription sizes = MakeParameter(name, option, ParameterType::Integers, help, text);
   sizes.minimum = 0;
   sizes.maximum = LargestSize;
   return sizes;
@@ -98,13 +93,11 @@ AddBinFilters(std::vector<FilterDescription> & filters)
   ParameterDescription factor =
     SizesParameter("Factor", "factor", "Voxels of a block along each axis; an axis with fewer is one block", "2");
   factor.minimum = 1;
-  ParameterDescription method;
-  method.name = "Method";
-  method.option = "method";
-  method.type = ParameterType::Choice;
-  method.help = "The value of a block: of two medians, or of several most frequent values, the lowest";
-  method.defaultText = "mean";
-  method.choices = { "mean", "minimum", "maximum", "median", "mode" };
+  ParameterDescription method =
+    MakeChoice("Method",
+               "method",
+               "The value of a block: of two medians, or of several most frequent values, the lowest",
+               { "mean", "minimum", "maximum", "median", "mode" });
 
   FilterDescription row;
   row.name = "bin";
@@ -277,22 +270,16 @@ AddGridFilters(std::vector<FilterDescription> & filters)
   filters.push_back(crop);
 
   FilterDescription    pad = MakeCopyRow<MakePad>("pad", "The image with more voxels at its edges");
-  ParameterDescription outside;
-  outside.name = "Outside";
-  outside.option = "outside";
-  outside.type = ParameterType::Choice;
-  outside.help = "The voxels beyond the image: a value, the nearest voxel, reflections that repeat the first and the "
-                 "last voxel (reflect) or do not (mirror), or the image again";
-  outside.defaultText = "constant";
-  outside.choices = { "constant", "nearest", "reflect", "mirror", "wrap" };
-  ParameterDescription value;
-  value.name = "OutsideValue";
-  value.option = "value";
-  value.type = ParameterType::PixelValue;
-  value.help = "The value of voxels beyond the image";
-  value.defaultText = "0";
-  value.onlyWithName = "Outside";
-  value.onlyWithValue = "constant";
+  ParameterDescription outside =
+    MakeChoice("Outside",
+               "outside",
+               "The voxels beyond the image: a value, the nearest voxel, reflections that repeat the first and the "
+               "last voxel (reflect) or do not (mirror), or the image again",
+               { "constant", "nearest", "reflect", "mirror", "wrap" });
+  ParameterDescription value = OnlyWith(
+    MakeParameter("OutsideValue", "value", ParameterType::PixelValue, "The value of voxels beyond the image", "0"),
+    "Outside",
+    "constant");
   pad.isLinear = false;
   pad.parameters = { SizesParameter("Lower", "lower", "Voxels that come before the first one of each axis", "0"),
                      SizesParameter("Upper", "upper", "Voxels that come after the last one of each axis", "0"),
@@ -302,12 +289,13 @@ AddGridFilters(std::vector<FilterDescription> & filters)
   filters.push_back(pad);
 
   FilterDescription    flip = MakeCopyRow<MakeFlip>("flip", "The image with its voxels in reverse order along axes");
-  ParameterDescription about;
-  about.name = "FlipAboutOrigin";
-  about.option = "about-origin";
-  about.help = "The image is mirrored in space, at the planes through the origin; else voxels keep their places and "
-               "the axes point the other way";
-  about.defaultText = "off";
+  ParameterDescription about =
+    MakeParameter("FlipAboutOrigin",
+                  "about-origin",
+                  ParameterType::Flag,
+                  "The image is mirrored in space, at the planes through the origin; else voxels keep their places and "
+                  "the axes point the other way",
+                  "off");
   flip.parameters = { about, AxesParameter("Axes along which voxels are reversed") };
   flip.outputImage = [](const CheckedParameters & p, const FilterImage & image) {
     FilterImage output = FindCopyGrid(MakeFlip(p, image), image);

@@ -543,17 +543,107 @@ MakeResample(const CheckedParameters & p, const FilterImage & image)
   return operation;
 }
 
+/** Lengths or factors along the spatial axes. */
 ParameterDescription
-GridParameter(const std::string & name, const std::string & option, ParameterType type, const std::string & help,
-              ParameterCount count = ParameterCount::PerSpatialAxis)
+LengthsOfAxes(const std::string & name, const std::string & option, const std::string & help)
 {
-  ParameterDescription parameter;
-  parameter.name = name;
-  parameter.option = option;
-  parameter.type = type;
-  parameter.help = help;
-  parameter.count = count;
-  return parameter;
+  ParameterDescription lengths = MakeParameter(name, option, ParameterType::Reals, help);
+  lengths.minimum = 0;
+  lengths.aboveMinimum = true;
+  return lengths;
+}
+
+/** Any number of numbers, which a file may hold. */
+ParameterDescription
+ListOfReals(const std::string & name, const std::string & option, const std::string & help,
+            ParameterFile file = ParameterFile::None)
+{
+  ParameterDescription reals = MakeParameter(name, option, ParameterType::Reals, help);
+  reals.count = ParameterCount::Any;
+  reals.file = file;
+  return reals;
+}
+
+std::vector<ParameterDescription>
+OutputGridParameters()
+{
+  ParameterDescription size = MakeParameter(
+    "Size", "size", ParameterType::Integers, "Voxels along each axis; without a spacing the image keeps its edges");
+  size.minimum = 1;
+  ParameterDescription scale = LengthsOfAxes("Scale", "scale", "Times as many voxels; the image keeps its edges");
+  scale.exampleText = "2";
+  return { LengthsOfAxes("OutputSpacing", "spacing", "Distance of voxels; the image keeps its edges"),
+           size,
+           scale,
+           ListOfReals("OutputOrigin", "origin", "Position of the output's first voxel"),
+           ListOfReals("OutputDirection",
+                       "direction",
+                       "Directions of the output's axes: the columns of a matrix, which is given by rows") };
+}
+
+/** From points of the output to points of the image. */
+std::vector<ParameterDescription>
+TransformParameters()
+{
+  ParameterDescription displacements = MakeParameter(
+    "Displacements",
+    "displacements",
+    ParameterType::Kernel,
+    "A displacement field: an image of vectors, in physical units, which are added to the points of the output before "
+    "the affine transform");
+  displacements.isVector = true;
+  return {
+    ListOfReals("Affine",
+                "affine",
+                "From points of the output to points of the image, in physical units: rows of the matrix, each with "
+                "its number of the translation behind it, or a text file of these",
+                ParameterFile::Numbers),
+    displacements,
+    ListOfReals("DisplacementGrid",
+                "displacement-grid",
+                "The grid of the displacement field, as that of the reference; in a program the field's file has it, "
+                "without it the output's is taken",
+                ParameterFile::Grid),
+    MakeParameter("DisplacementsArePoints",
+                  "",
+                  ParameterType::Flag,
+                  "The vectors are points themselves, not distances from the output's",
+                  "off"),
+    ListOfReals(
+      "Reference",
+      "reference",
+      "The image whose grid the output has: a file, or the numbers of its size, spacing, origin and direction",
+      ParameterFile::Grid)
+  };
+}
+
+/** How points between voxels, and beyond the image, get a value. */
+std::vector<ParameterDescription>
+InterpolationParameters()
+{
+  const ParameterDescription interpolation = MakeChoice("Interpolation",
+                                                        "interpolation",
+                                                        "How points between voxels get a value",
+                                                        { "nearest", "linear", "cubic", "lanczos", "label" },
+                                                        "linear");
+  const ParameterDescription outside =
+    MakeChoice("Outside",
+               "outside",
+               "Points beyond the image: like the image's nearest edge, a value, or as scipy.ndimage continues arrays",
+               { "renormalized", "value", "constant", "grid-constant", "nearest", "mirror", "reflect", "grid-wrap" });
+  const ParameterDescription value =
+    MakeParameter("OutsideValue", "value", ParameterType::PixelValue, "The value of points beyond the image", "0");
+  const ParameterDescription prefilter = MakeParameter(
+    "Prefilter", "no-prefilter", ParameterType::Flag, "Voxels are coefficients of cubic splines, not values", "on");
+  return { interpolation,
+           outside,
+           OnlyWith(value, outside.name, "value|constant|grid-constant"),
+           MakeParameter("Antialias",
+                         "no-antialias",
+                         ParameterType::Flag,
+                         "Kernels do not grow with the voxels of an output that is coarser",
+                         "on"),
+           OnlyWith(prefilter, interpolation.name, "cubic") };
 }
 
 } // namespace
@@ -568,104 +658,8 @@ AddResampleFilters(std::vector<FilterDescription> & filters)
   row.canBeStage = false;
   row.outputImage = FindResampleOutput;
   row.make = MakeResample;
-
-  ParameterDescription spacing =
-    GridParameter("OutputSpacing", "spacing", ParameterType::Reals, "Distance of voxels; the image keeps its edges");
-  spacing.minimum = 0;
-  spacing.aboveMinimum = true;
-  ParameterDescription size = GridParameter(
-    "Size", "size", ParameterType::Integers, "Voxels along each axis; without a spacing the image keeps its edges");
-  size.minimum = 1;
-  ParameterDescription scale =
-    GridParameter("Scale", "scale", ParameterType::Reals, "Times as many voxels; the image keeps its edges");
-  scale.minimum = 0;
-  scale.aboveMinimum = true;
-  scale.exampleText = "2";
-  ParameterDescription affine =
-    GridParameter("Affine",
-                  "affine",
-                  ParameterType::Reals,
-                  "From points of the output to points of the image, in physical units: rows of the matrix, each with "
-                  "its number of the translation behind it, or a text file of these",
-                  ParameterCount::Any);
-  affine.file = ParameterFile::Numbers;
-  ParameterDescription reference = GridParameter("Reference",
-                                                 "reference",
-                                                 ParameterType::Reals,
-                                                 "The image whose grid the output has: a file, or the numbers of its "
-                                                 "size, spacing, origin and direction",
-                                                 ParameterCount::Any);
-  reference.file = ParameterFile::Grid;
-  ParameterDescription displacements =
-    GridParameter("Displacements",
-                  "displacements",
-                  ParameterType::Kernel,
-                  "A displacement field: an image of vectors, in physical units, which are added to the points of the "
-                  "output before the affine transform");
-  displacements.isVector = true;
-  ParameterDescription ofField = GridParameter("DisplacementGrid",
-                                               "displacement-grid",
-                                               ParameterType::Reals,
-                                               "The grid of the displacement field, as that of the reference; in a "
-                                               "program the field's file has it, without it the output's is taken",
-                                               ParameterCount::Any);
-  ofField.file = ParameterFile::Grid;
-  ParameterDescription arePoints = GridParameter("DisplacementsArePoints",
-                                                 "",
-                                                 ParameterType::Flag,
-                                                 "The vectors are points themselves, not distances from the output's");
-  arePoints.defaultText = "off";
-  ParameterDescription interpolation =
-    GridParameter("Interpolation", "interpolation", ParameterType::Choice, "How points between voxels get a value");
-  interpolation.defaultText = "linear";
-  interpolation.choices = { "nearest", "linear", "cubic", "lanczos", "label" };
-  ParameterDescription outside = GridParameter(
-    "Outside",
-    "outside",
-    ParameterType::Choice,
-    "Points beyond the image: like the image's nearest edge, a value, or as scipy.ndimage continues arrays");
-  outside.defaultText = "renormalized";
-  outside.choices = {
-    "renormalized", "value", "constant", "grid-constant", "nearest", "mirror", "reflect", "grid-wrap"
-  };
-  ParameterDescription value =
-    GridParameter("OutsideValue", "value", ParameterType::PixelValue, "The value of points beyond the image");
-  value.defaultText = "0";
-  value.onlyWithName = "Outside";
-  value.onlyWithValue = "value|constant|grid-constant";
-  ParameterDescription antialias = GridParameter("Antialias",
-                                                 "no-antialias",
-                                                 ParameterType::Flag,
-                                                 "Kernels do not grow with the voxels of an output that is coarser");
-  antialias.defaultText = "on";
-  ParameterDescription prefilter = GridParameter(
-    "Prefilter", "no-prefilter", ParameterType::Flag, "Voxels are coefficients of cubic splines, not values");
-  prefilter.defaultText = "on";
-  prefilter.onlyWithName = "Interpolation";
-  prefilter.onlyWithValue = "cubic";
-  row.parameters = {
-    spacing,
-    size,
-    scale,
-    GridParameter(
-      "OutputOrigin", "origin", ParameterType::Reals, "Position of the output's first voxel", ParameterCount::Any),
-    GridParameter("OutputDirection",
-                  "direction",
-                  ParameterType::Reals,
-                  "Directions of the output's axes: the columns of a matrix, which is given by rows",
-                  ParameterCount::Any),
-    affine,
-    displacements,
-    ofField,
-    arePoints,
-    reference,
-    interpolation,
-    outside,
-    value,
-    antialias,
-    prefilter,
-    SpatialAxesParameter()
-  };
+  row.parameters = Join(Join(OutputGridParameters(), TransformParameters()), InterpolationParameters());
+  row.parameters.push_back(SpatialAxesParameter());
   filters.push_back(row);
 }
 

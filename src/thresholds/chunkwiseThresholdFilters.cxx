@@ -126,34 +126,20 @@ ParameterDescription
 NumberOfMethods(const std::string & name, const std::string & option, const std::string & help,
                 const std::string & defaultText, const std::string & methods)
 {
-  ParameterDescription parameter;
-  parameter.name = name;
-  parameter.option = option;
-  parameter.type = ParameterType::Real;
-  parameter.help = help;
-  parameter.defaultText = defaultText;
-  parameter.onlyWithName = "Method";
-  parameter.onlyWithValue = methods;
-  return parameter;
+  return OnlyWith(MakeParameter(name, option, ParameterType::Real, help, defaultText), "Method", methods);
 }
 
 std::vector<ParameterDescription>
 LocalThresholdParameters()
 {
-  ParameterDescription method;
-  method.name = "Method";
-  method.option = "method";
-  method.type = ParameterType::Choice;
-  method.help = "How the threshold follows from the window";
-  method.defaultText = "mean";
+  ParameterDescription method =
+    MakeParameter("Method", "method", ParameterType::Choice, "How the threshold follows from the window", "mean");
   method.choices.assign(std::begin(LocalMethods), std::end(LocalMethods));
-  ParameterDescription result;
-  result.name = "Result";
-  result.option = "result";
-  result.type = ParameterType::Choice;
-  result.help = "The classes, 1 above the threshold and 0 elsewhere, or the thresholds, for an output type of floats";
-  result.defaultText = "class";
-  result.choices = { "class", "threshold" };
+  ParameterDescription result =
+    MakeChoice("Result",
+               "result",
+               "The classes, 1 above the threshold and 0 elsewhere, or the thresholds, for an output type of floats",
+               { "class", "threshold" });
   ParameterDescription r =
     NumberOfMethods("R",
                     "r",
@@ -248,11 +234,8 @@ HysteresisRow()
   row.output = DefaultOutput::Class;
   row.canBeStage = false;
   row.givesClasses = [](const FilterParameters &) { return true; };
-  ParameterDescription low;
-  low.name = "Low";
-  low.option = "low";
-  low.type = ParameterType::Real;
-  low.help = "The threshold that all voxels of the result are above";
+  ParameterDescription low =
+    MakeParameter("Low", "low", ParameterType::Real, "The threshold that all voxels of the result are above");
   low.required = true;
   low.exampleText = "50";
   ParameterDescription high = low;
@@ -286,12 +269,12 @@ AddThresholdFilters(std::vector<FilterDescription> & filters)
                                 false,
                                 true });
 
-  ParameterDescription method;
-  method.name = "Method";
-  method.option = "method";
-  method.type = ParameterType::Choice;
-  method.help = "How thresholds follow from the histogram of the whole image; or fixed, a range of values";
-  method.defaultText = "otsu";
+  ParameterDescription method =
+    MakeParameter("Method",
+                  "method",
+                  ParameterType::Choice,
+                  "How thresholds follow from the histogram of the whole image; or fixed, a range of values",
+                  "otsu");
   method.choices = GetThresholdMethodNames();
   std::string found;
   for (const std::string & name : method.choices)
@@ -310,33 +293,24 @@ AddThresholdFilters(std::vector<FilterDescription> & filters)
   thresholds.estimate = GetThresholdEstimate();
   thresholds.onlyWithName = method.name;
   thresholds.onlyWithValue = found;
-  ParameterDescription classes;
-  classes.name = "NumberOfClasses";
-  classes.option = "classes";
-  classes.type = ParameterType::Integer;
-  classes.help = "Classes of voxels, numbered from 0 on";
-  classes.defaultText = "3";
+  ParameterDescription classes =
+    MakeParameter("NumberOfClasses", "classes", ParameterType::Integer, "Classes of voxels, numbered from 0 on", "3");
   classes.minimum = 2;
   classes.maximum = ThresholdOperation::MostClasses;
   classes.onlyWithName = method.name;
   classes.onlyWithValue = "multi-otsu";
-  ParameterDescription bins;
-  bins.name = "NumberOfBins";
-  bins.option = "bins";
-  bins.type = ParameterType::Integer;
-  bins.help = "Bins of the histogram between the least value and the largest; without it one for each value of "
-              "integers, where these are up to 65536, else 256";
+  ParameterDescription bins =
+    MakeParameter("NumberOfBins",
+                  "bins",
+                  ParameterType::Integer,
+                  "Bins of the histogram between the least value and the largest; without it one for each value of "
+                  "integers, where these are up to 65536, else 256");
   bins.minimum = 2;
   bins.maximum = HistogramOperation::LargestBins;
   bins.onlyWithName = method.name;
   bins.onlyWithValue = found;
-  ParameterDescription lower;
-  lower.name = "Lower";
-  lower.option = "lower";
-  lower.type = ParameterType::PixelValue;
-  lower.help = "The least value inside";
-  lower.onlyWithName = method.name;
-  lower.onlyWithValue = "fixed";
+  ParameterDescription lower = OnlyWith(
+    MakeParameter("Lower", "lower", ParameterType::PixelValue, "The least value inside"), method.name, "fixed");
   ParameterDescription upper = lower;
   upper.name = "Upper";
   upper.option = "upper";

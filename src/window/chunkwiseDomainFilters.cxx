@@ -21,11 +21,7 @@ MaskInput()
 ParameterDescription
 IgnoreNanParameter()
 {
-  ParameterDescription nan;
-  nan.name = "IgnoreNaN";
-  nan.option = "ignore-nan";
-  nan.help = "Ignore voxels that are NaN";
-  return nan;
+  return MakeParameter("IgnoreNaN", "ignore-nan", ParameterType::Flag, "Ignore voxels that are NaN");
 }
 
 ParameterDescription
@@ -42,11 +38,10 @@ EmptyValueParameter(const std::string & with)
 ParameterDescription
 OutputMaskParameter()
 {
-  ParameterDescription mask;
-  mask.name = "OutputMask";
-  mask.option = "output-mask";
-  mask.help = "Write 1 where a window sees a voxel and 0 where it sees none, instead of the statistic";
-  return mask;
+  return MakeParameter("OutputMask",
+                       "output-mask",
+                       ParameterType::Flag,
+                       "Write 1 where a window sees a voxel and 0 where it sees none, instead of the statistic");
 }
 
 } // namespace

@@ -174,12 +174,8 @@ void
 AddMoments(std::vector<FilterDescription> & filters)
 {
   // ITK's own filters truncate: for what takes their place, and so no option of the program.
-  ParameterDescription rounding;
-  rounding.name = "Rounding";
-  rounding.type = ParameterType::Choice;
-  rounding.help = "How a mean of integers becomes an integer";
-  rounding.defaultText = "nearest";
-  rounding.choices = { "nearest", "toward-zero" };
+  ParameterDescription rounding =
+    MakeChoice("Rounding", "", "How a mean of integers becomes an integer", { "nearest", "toward-zero" });
   FilterDescription row = BoxRow("mean", StatisticsGroup, "Mean over a box", { rounding });
   row.isLinear = true;
   AddDomain(row);
@@ -226,13 +222,7 @@ AddMoments(std::vector<FilterDescription> & filters)
 ParameterDescription
 NoiseParameter()
 {
-  ParameterDescription noise;
-  noise.name = "NoiseVariance";
-  noise.option = "noise";
-  noise.type = ParameterType::Real;
-  noise.help = "The variance of the noise";
-  noise.minimum = 0;
-  return noise;
+  return MakeNonNegative("NoiseVariance", "noise", "The variance of the noise");
 }
 
 FilterDescription
@@ -264,11 +254,8 @@ NonLocalMeansRow()
   patch.required = false;
   patch.defaultText = "1";
   patch.maximum = std::numeric_limits<std::int32_t>::max();
-  ParameterDescription strength;
-  strength.name = "Strength";
-  strength.option = "strength";
-  strength.type = ParameterType::Real;
-  strength.help = "The difference of patches that weighs exp(-1)";
+  ParameterDescription strength =
+    MakeParameter("Strength", "strength", ParameterType::Real, "The difference of patches that weighs exp(-1)");
   strength.required = true;
   strength.minimum = 0;
   strength.aboveMinimum = true;
@@ -318,21 +305,17 @@ SetRange(const CheckedParameters & parameters, PixelKind kind, EntropyOperation 
 FilterDescription
 EntropyRow()
 {
-  ParameterDescription bins;
-  bins.name = "NumberOfBins";
-  bins.option = "bins";
-  bins.type = ParameterType::Integer;
-  bins.help = "Bins of the histogram";
-  bins.defaultText = "256";
+  ParameterDescription bins =
+    MakeParameter("NumberOfBins", "bins", ParameterType::Integer, "Bins of the histogram", "256");
   bins.minimum = 2;
   bins.maximum = EntropyOperation::LargestBins;
-  ParameterDescription range;
-  range.name = "Range";
-  range.option = "range";
-  range.type = ParameterType::Reals;
-  range.help = "The lower edge of the first bin and the upper edge of the last one; auto: the least and the largest "
-               "finite value (all "
-               "values of 8- and 16-bit integers, with auto too)";
+  ParameterDescription range =
+    MakeParameter("Range",
+                  "range",
+                  ParameterType::Reals,
+                  "The lower edge of the first bin and the upper edge of the last one; auto: the least and the largest "
+                  "finite value (all "
+                  "values of 8- and 16-bit integers, with auto too)");
   range.count = ParameterCount::Two;
   range.provisionalText = "0,1";
   range.estimate = GetEntropyRangeEstimate();
@@ -361,11 +344,8 @@ AddRanks(std::vector<FilterDescription> & filters)
   };
   filters.push_back(row);
 
-  ParameterDescription percentile;
-  percentile.name = "Percentile";
-  percentile.option = "percentile";
-  percentile.type = ParameterType::Real;
-  percentile.help = "0, the minimum, to 100, the maximum";
+  ParameterDescription percentile =
+    MakeParameter("Percentile", "percentile", ParameterType::Real, "0, the minimum, to 100, the maximum");
   percentile.required = true;
   percentile.minimum = 0;
   percentile.maximum = 100;
@@ -435,11 +415,11 @@ WindowRadius(const CheckedParameters & parameters, const FilterImage & image)
 ParameterDescription
 RadiusParameter()
 {
-  ParameterDescription radius;
-  radius.name = "Radius";
-  radius.option = "radius";
-  radius.type = ParameterType::Integers;
-  radius.help = "Voxels to either side of a window's center, one number or one for each spatial axis";
+  ParameterDescription radius =
+    MakeParameter("Radius",
+                  "radius",
+                  ParameterType::Integers,
+                  "Voxels to either side of a window's center, one number or one for each spatial axis");
   radius.required = true;
   radius.minimum = 0;
   radius.exampleText = "1";
@@ -449,11 +429,11 @@ RadiusParameter()
 ParameterDescription
 SpatialAxesParameter()
 {
-  ParameterDescription axes;
-  axes.name = "SpatialAxes";
-  axes.option = "axes";
-  axes.type = ParameterType::Integers;
-  axes.help = "Spatial axes, along which voxels depend on each other; x is 0 (the first three)";
+  ParameterDescription axes =
+    MakeParameter("SpatialAxes",
+                  "axes",
+                  ParameterType::Integers,
+                  "Spatial axes, along which voxels depend on each other; x is 0 (the first three)");
   axes.count = ParameterCount::Any;
   return axes;
 }
@@ -461,40 +441,33 @@ SpatialAxesParameter()
 std::vector<ParameterDescription>
 BoundaryParameters()
 {
-  ParameterDescription boundary;
-  boundary.name = "BoundaryCondition";
-  boundary.option = "boundary";
-  boundary.type = ParameterType::Choice;
-  boundary.help = "Values beyond the image's edge: none, the nearest voxel (SciPy's nearest), a constant, the "
-                  "image mirrored with its edge voxel repeated (SciPy's reflect), or the opposite side (SciPy's wrap)";
-  boundary.defaultText = "renormalized";
-  boundary.choices = { "renormalized", "zero-flux", "constant", "mirror", "periodic" };
-  ParameterDescription constant;
-  constant.name = "Constant";
-  constant.option = "constant";
-  constant.type = ParameterType::PixelValue;
-  constant.help = "The value beyond the edge of the boundary condition constant";
-  constant.defaultText = "0";
-  constant.onlyWithName = boundary.name;
-  constant.onlyWithValue = "constant";
+  ParameterDescription boundary =
+    MakeChoice("BoundaryCondition",
+               "boundary",
+               "Values beyond the image's edge: none, the nearest voxel (SciPy's nearest), a constant, the "
+               "image mirrored with its edge voxel repeated (SciPy's reflect), or the opposite side (SciPy's wrap)",
+               { "renormalized", "zero-flux", "constant", "mirror", "periodic" });
+  ParameterDescription constant = OnlyWith(MakeParameter("Constant",
+                                                         "constant",
+                                                         ParameterType::PixelValue,
+                                                         "The value beyond the edge of the boundary condition constant",
+                                                         "0"),
+                                           boundary.name,
+                                           "constant");
   return { boundary, constant, SpatialAxesParameter() };
 }
 
 std::vector<ParameterDescription>
 ElementParameters()
 {
-  ParameterDescription element;
-  element.name = "Element";
-  element.option = "element";
-  element.type = ParameterType::Choice;
-  element.help = "The structuring element; a ball, as itk::FlatStructuringElement has it, the voxels whose centers are "
-                 "within radius + 1/2, a cross those along the axes";
-  element.defaultText = "box";
-  element.choices = { "box", "ball", "cross" };
-  ParameterDescription kernel;
-  kernel.name = "Kernel";
-  kernel.type = ParameterType::Kernel;
-  kernel.help = "A structuring element of any shape, instead of Radius and Element";
+  ParameterDescription element =
+    MakeChoice("Element",
+               "element",
+               "The structuring element; a ball, as itk::FlatStructuringElement has it, the voxels whose centers are "
+               "within radius + 1/2, a cross those along the axes",
+               { "box", "ball", "cross" });
+  ParameterDescription kernel = MakeParameter(
+    "Kernel", "", ParameterType::Kernel, "A structuring element of any shape, instead of Radius and Element");
   return { element, kernel };
 }
 
