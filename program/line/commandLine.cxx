@@ -482,14 +482,18 @@ ParseSize(const std::string & option, const std::string & text)
   Refuse(option, "'" + text + "' is not a size, as 512M or 1.5G");
 }
 
-void
-ReadCommonOptions(const Texts & texts, CommandLine & line)
+/** The value of a common option; empty if it is not given. */
+std::string
+Given(const Texts & texts, const std::string & name)
 {
-  const auto given = [&](const std::string & name) {
-    const auto found = texts.common.find(name);
-    return found == texts.common.end() ? std::string() : found->second;
-  };
-  const std::string backend = given("backend");
+  const auto found = texts.common.find(name);
+  return found == texts.common.end() ? std::string() : found->second;
+}
+
+void
+ReadDevices(const Texts & texts, CommandLine & line)
+{
+  const std::string backend = Given(texts, "backend");
   if (backend == "cpu" || backend == "cuda")
   {
     line.backend = backend == "cpu" ? chunkwise::BackendChoice::CPU : chunkwise::BackendChoice::CUDA;
@@ -498,7 +502,7 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
   {
     Refuse("backend", "'" + backend + "' is none of auto, cpu, cuda");
   }
-  std::istringstream devices(given("devices"));
+  std::istringstream devices(Given(texts, "devices"));
   for (std::string device; std::getline(devices, device, ',');)
   {
     const auto ordinal = static_cast<int>(ParseWhole("devices", device, 0, 1023));
@@ -508,26 +512,36 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
     }
     line.devices.push_back(ordinal);
   }
-  if (line.backend == chunkwise::BackendChoice::CPU && (!line.devices.empty() || !given("device-memory").empty()))
+  if (line.backend == chunkwise::BackendChoice::CPU &&
+      (!line.devices.empty() || !Given(texts, "device-memory").empty()))
   {
     Refuse(line.devices.empty() ? "device-memory" : "devices", "--backend cpu uses no device");
   }
-  line.memory = given("memory").empty() ? 0 : ParseSize("memory", given("memory"));
-  line.deviceMemory = given("device-memory").empty() ? 0 : ParseSize("device-memory", given("device-memory"));
-  line.divisions =
-    given("divisions").empty() ? 0 : ParseWhole("divisions", given("divisions"), 1, std::int64_t{ 1 } << 40);
-  line.threads =
-    given("threads").empty() ? 0 : static_cast<unsigned int>(ParseWhole("threads", given("threads"), 1, 1 << 16));
-  line.region = given("region").empty() ? std::vector<std::int64_t>() : ParseRegion(given("region"));
-  line.raw = given("raw");
-  if (!line.raw.empty())
-  {
-    ParseRaw(line.raw); // an error in it comes before all others
-  }
-  line.zarr = given("zarr");
+}
+
+void
+ReadAmounts(const Texts & texts, CommandLine & line)
+{
+  line.memory = Given(texts, "memory").empty() ? 0 : ParseSize("memory", Given(texts, "memory"));
+  line.deviceMemory =
+    Given(texts, "device-memory").empty() ? 0 : ParseSize("device-memory", Given(texts, "device-memory"));
+  line.divisions = Given(texts, "divisions").empty()
+                     ? 0
+                     : ParseWhole("divisions", Given(texts, "divisions"), 1, std::int64_t{ 1 } << 40);
+  line.threads = Given(texts, "threads").empty()
+                   ? 0
+                   : static_cast<unsigned int>(ParseWhole("threads", Given(texts, "threads"), 1, 1 << 16));
+  line.region = Given(texts, "region").empty() ? std::vector<std::int64_t>() : ParseRegion(Given(texts, "region"));
+}
+
+/** How output files are written. */
+void
+ReadOutputFormat(const Texts & texts, CommandLine & line)
+{
+  line.zarr = Given(texts, "zarr");
   if (line.name == "pyramid")
   {
-    line.levels = given("method").empty() ? "mean" : given("method");
+    line.levels = Given(texts, "method").empty() ? "mean" : Given(texts, "method");
   }
   if (!line.zarr.empty() || !line.levels.empty())
   {
@@ -541,7 +555,7 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
       throw ArgumentError(error.what());
     }
   }
-  line.outputType = given("output-type");
+  line.outputType = Given(texts, "output-type");
   if (line.outputType == "auto")
   {
     line.outputType.clear();
@@ -557,6 +571,11 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
       Refuse("output-type", error.what());
     }
   }
+}
+
+void
+ReadSwitches(const Texts & texts, CommandLine & line)
+{
   const auto isOn = [&](const std::string & name) {
     const auto found = texts.switches.find(name);
     return found != texts.switches.end() && found->second;
@@ -573,14 +592,28 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
   {
     Refuse("quiet", "contradicts --verbose");
   }
-  const std::string progress = given("progress");
+}
+
+void
+ReadCommonOptions(const Texts & texts, CommandLine & line)
+{
+  ReadDevices(texts, line);
+  ReadAmounts(texts, line);
+  line.raw = Given(texts, "raw");
+  if (!line.raw.empty())
+  {
+    ParseRaw(line.raw); // an error in it comes before all others
+  }
+  ReadOutputFormat(texts, line);
+  ReadSwitches(texts, line);
+  const std::string progress = Given(texts, "progress");
   if (!progress.empty() && progress != "bar" && progress != "xml")
   {
     Refuse("progress", "'" + progress + "' is none of bar, xml");
   }
   line.progress = progress == "xml" ? ProgressStyle::Xml : ProgressStyle::Bar;
-  line.returnParameterFile = given("returnparameterfile");
-  line.outputPattern = given("out");
+  line.returnParameterFile = Given(texts, "returnparameterfile");
+  line.outputPattern = Given(texts, "out");
   if (line.progress == ProgressStyle::Xml && line.json)
   {
     Refuse("json", "contradicts --progress xml: both are standard output");
@@ -1205,25 +1238,10 @@ WithDashes(std::vector<std::string> words, const CLI::App & app)
   return words;
 }
 
-CommandLine
-Parse(const std::vector<std::string> & given)
+/** Subcommands that make no image. */
+void
+AddInformation(CLI::App & app, Texts & texts)
 {
-  DescribeIfAsked(given);
-
-  CommandLine line;
-  Texts       texts;
-  CLI::App    app("Boundary-exact image filters for images of any size.", "chunkwise");
-  texts.isBatch = std::any_of(given.begin(), given.end(), [](const std::string & word) {
-    return word == "--out" || word.compare(0, 6, "--out=") == 0;
-  });
-  texts.words.insert(given.begin(), given.end());
-  texts.wantsAll = texts.words.count("man") > 0 ||
-                   std::any_of(std::begin(TextWriters), std::end(TextWriters), [&](const TextWriter & writer) {
-                     return texts.words.count(writer.name) > 0;
-                   });
-  app.set_version_flag("--version", std::string("chunkwise ") + CHUNKWISE_VERSION);
-  app.require_subcommand(1);
-  AddSubcommands(app, texts);
   CLI::App * const devices = app.add_subcommand("devices", "List the devices that can compute");
   devices->group("Without an output");
   AddJsonFlag(*devices, texts);
@@ -1244,6 +1262,170 @@ Parse(const std::vector<std::string> & given)
       ->type_name(writer.type)
       ->required();
   }
+}
+
+const CLI::App &
+LastSubcommand(const CLI::App & app)
+{
+  const CLI::App * last = &app;
+  while (!last->get_subcommands().empty())
+  {
+    last = last->get_subcommands().front();
+  }
+  return *last;
+}
+
+void
+ParseWords(const std::vector<std::string> & words, CLI::App & app)
+{
+  try
+  {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  }
+  catch (const CLI::CallForHelp &)
+  {
+    throw TextRequested{ LastSubcommand(app).help() };
+  }
+  catch (const CLI::CallForVersion & version)
+  {
+    throw TextRequested{ std::string(version.what()) + "\n" };
+  }
+  catch (const CLI::RequiredError & error)
+  {
+    const std::string missing = NamesOfMissing(LastSubcommand(app));
+    throw ArgumentError(missing.empty() ? JoinLines(error.what())
+                                        : "missing: " + missing + "; chunkwise " + LastSubcommand(app).get_name() +
+                                            " --help tells of them");
+  }
+  catch (const CLI::ParseError & error)
+  {
+    throw ArgumentError(JoinLines(error.what()));
+  }
+}
+
+/** Gives the text that some subcommands consist of. */
+void
+GiveTextIfAsked(const std::string & name, Texts & texts, const CLI::App & app)
+{
+  if (name == "formats")
+  {
+    throw TextRequested{ chunkwise::files::DescribeFormats() };
+  }
+#ifdef CHUNKWISE_HAS_NETWORKS
+  if (name == "network-info")
+  {
+    throw TextRequested{ DescribeNetwork(texts.parameters["Model"]) };
+  }
+#endif
+  for (const TextWriter & writer : TextWriters)
+  {
+    if (name == writer.name)
+    {
+      throw TextRequested{ writer.write(texts.input, app) };
+    }
+  }
+  if (name == "man")
+  {
+    throw TextRequested{ WriteManual(app) };
+  }
+}
+
+/** Reads a subcommand that is not in the table of filters; false: it is there, or makes a table of an image. */
+bool
+ReadOtherTask(Texts & texts, CommandLine & line)
+{
+  if (line.name == "filter-labels")
+  {
+    line.task = Task::FilterLabels;
+    ReadSelection(texts, line);
+    return true;
+  }
+  if (line.name == "fill-label-holes")
+  {
+    line.task = Task::FillHoles;
+    line.output = texts.output;
+    return true;
+  }
+  if (line.name == "separate")
+  {
+    line.task = Task::Separate;
+    ParseSeparate(texts, line);
+    return true;
+  }
+  if (line.name == "chain")
+  {
+    line.task = Task::Chain;
+    ParseChain(texts, line);
+    return true;
+  }
+  if (line.name == "pyramid")
+  {
+    line.output = line.input;
+    line.backend = chunkwise::BackendChoice::CPU;
+    line.stages.push_back({ &chunkwise::GetFilter("identity"), {} });
+    return true;
+  }
+  return false;
+}
+
+void
+ReadTableOptions(const Texts & texts, const CLI::App & sub, CommandLine & line)
+{
+  const bool measures = line.name == "measure";
+  line.task = measures ? Task::Measure : Task::Statistics;
+  (measures ? ReadMeasureOptions : ReadStatisticsOptions)(texts, line);
+  if (sub.count("--quantiles") > 0 && line.quantiles.empty())
+  {
+    Refuse("quantiles", "no number is given; as 0.01,0.5,0.99");
+  }
+  if (measures && sub.count("--columns") > 0 && line.columns.empty())
+  {
+    Refuse("columns", "no name is given; as label,area,centroid");
+  }
+}
+
+void
+ReadFilter(Texts & texts, const CLI::App & sub, CommandLine & line)
+{
+  const FilterDescription & filter = chunkwise::GetFilter(line.name);
+  try
+  {
+    line.stages.push_back(ReadStage(filter, texts, sub));
+  }
+  catch (const chunkwise::ParameterError & error)
+  {
+    line.stages = { Stage{ &filter, {} } };
+    throw ArgumentError(WithOptionNames(error.what(), line));
+  }
+  for (const chunkwise::InputDescription & input : filter.furtherInputs)
+  {
+    if (!texts.inputs[input.name].empty())
+    {
+      line.furtherInputs[input.name] = texts.inputs[input.name];
+    }
+  }
+}
+
+CommandLine
+Parse(const std::vector<std::string> & given)
+{
+  DescribeIfAsked(given);
+
+  CommandLine line;
+  Texts       texts;
+  CLI::App    app("Boundary-exact image filters for images of any size.", "chunkwise");
+  texts.isBatch = std::any_of(given.begin(), given.end(), [](const std::string & word) {
+    return word == "--out" || word.compare(0, 6, "--out=") == 0;
+  });
+  texts.words.insert(given.begin(), given.end());
+  texts.wantsAll = texts.words.count("man") > 0 ||
+                   std::any_of(std::begin(TextWriters), std::end(TextWriters), [&](const TextWriter & writer) {
+                     return texts.words.count(writer.name) > 0;
+                   });
+  app.set_version_flag("--version", std::string("chunkwise ") + CHUNKWISE_VERSION);
+  app.require_subcommand(1);
+  AddSubcommands(app, texts);
+  AddInformation(app, texts);
   AddFillHoles(app, texts);
   AddSeparate(app, texts);
   AddChain(app, texts);
@@ -1258,63 +1440,13 @@ Parse(const std::vector<std::string> & given)
 
   const std::vector<std::string> words = WithDashes(WithModelOption(given), app);
   CheckNames(app, words);
-  const auto lastSubcommand = [&app]() -> const CLI::App & {
-    const CLI::App * last = &app;
-    while (!last->get_subcommands().empty())
-    {
-      last = last->get_subcommands().front();
-    }
-    return *last;
-  };
-  try
-  {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  }
-  catch (const CLI::CallForHelp &)
-  {
-    throw TextRequested{ lastSubcommand().help() };
-  }
-  catch (const CLI::CallForVersion & version)
-  {
-    throw TextRequested{ std::string(version.what()) + "\n" };
-  }
-  catch (const CLI::RequiredError & error)
-  {
-    const std::string missing = NamesOfMissing(lastSubcommand());
-    throw ArgumentError(missing.empty() ? JoinLines(error.what())
-                                        : "missing: " + missing + "; chunkwise " + lastSubcommand().get_name() +
-                                            " --help tells of them");
-  }
-  catch (const CLI::ParseError & error)
-  {
-    throw ArgumentError(JoinLines(error.what()));
-  }
+  ParseWords(words, app);
 
   const CLI::App * sub = app.get_subcommands().front();
   line.planOnly = sub == plan;
   sub = line.planOnly ? plan->get_subcommands().front() : sub;
   line.name = sub->get_name();
-  if (line.name == "formats")
-  {
-    throw TextRequested{ chunkwise::files::DescribeFormats() };
-  }
-#ifdef CHUNKWISE_HAS_NETWORKS
-  if (line.name == "network-info")
-  {
-    throw TextRequested{ DescribeNetwork(texts.parameters["Model"]) };
-  }
-#endif
-  for (const TextWriter & writer : TextWriters)
-  {
-    if (line.name == writer.name)
-    {
-      throw TextRequested{ writer.write(texts.input, app) };
-    }
-  }
-  if (line.name == "man")
-  {
-    throw TextRequested{ WriteManual(app) };
-  }
+  GiveTextIfAsked(line.name, texts, app);
   ReadCommonOptions(texts, line);
   if (line.name == "filters")
   {
@@ -1326,80 +1458,24 @@ Parse(const std::vector<std::string> & given)
     return line;
   }
   line.input = texts.input;
-  if (line.name == "filter-labels")
+  if (ReadOtherTask(texts, line))
   {
-    line.task = Task::FilterLabels;
-    ReadSelection(texts, line);
     return line;
   }
-  if (line.name == "fill-label-holes")
+  if (line.name == "statistics" || line.name == "measure")
   {
-    line.task = Task::FillHoles;
-    line.output = texts.output;
+    ReadTableOptions(texts, *sub, line);
     return line;
   }
-  if (line.name == "separate")
-  {
-    line.task = Task::Separate;
-    ParseSeparate(texts, line);
-    return line;
-  }
-  if (line.name == "chain")
-  {
-    line.task = Task::Chain;
-    ParseChain(texts, line);
-    return line;
-  }
-  if (line.name == "pyramid")
-  {
-    line.output = line.input;
-    line.backend = chunkwise::BackendChoice::CPU;
-    line.stages.push_back({ &chunkwise::GetFilter("identity"), {} });
-    return line;
-  }
-  const bool givesTable = line.name == "statistics" || line.name == "measure";
-  if (!givesTable)
-  {
-    ReadImages(texts, line.name, line);
-  }
-  if (givesTable)
-  {
-    const bool measures = line.name == "measure";
-    line.task = measures ? Task::Measure : Task::Statistics;
-    (measures ? ReadMeasureOptions : ReadStatisticsOptions)(texts, line);
-    if (sub->count("--quantiles") > 0 && line.quantiles.empty())
-    {
-      Refuse("quantiles", "no number is given; as 0.01,0.5,0.99");
-    }
-    if (measures && sub->count("--columns") > 0 && line.columns.empty())
-    {
-      Refuse("columns", "no name is given; as label,area,centroid");
-    }
-  }
-  else if (line.name == "sequence")
+  ReadImages(texts, line.name, line);
+  if (line.name == "sequence")
   {
     line.task = Task::Sequence;
     ParseSteps(texts, line);
   }
   else
   {
-    const FilterDescription & filter = chunkwise::GetFilter(line.name);
-    try
-    {
-      line.stages.push_back(ReadStage(filter, texts, *sub));
-    }
-    catch (const chunkwise::ParameterError & error)
-    {
-      line.stages = { Stage{ &filter, {} } };
-      throw ArgumentError(WithOptionNames(error.what(), line));
-    }
-    for (const chunkwise::InputDescription & input : filter.furtherInputs)
-    {
-      if (!texts.inputs[input.name].empty())
-      {
-        line.furtherInputs[input.name] = texts.inputs[input.name];
-      }
-    }
+    ReadFilter(texts, *sub, line);
   }
   return line;
 }

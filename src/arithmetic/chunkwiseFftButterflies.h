@@ -132,6 +132,103 @@ FftFour(V & aRe, V & aIm, V & bRe, V & bIm, V & cRe, V & cIm, V & dRe, V & dIm)
   dIm = lastIm;
 }
 
+template <typename T, typename V>
+CHUNKWISE_FFT_INLINE void
+FftEight(V * re, V * im)
+{
+  constexpr T half = static_cast<T>(0.70710678118654752440);
+  FftFour(re[0], im[0], re[2], im[2], re[4], im[4], re[6], im[6]);
+  FftFour(re[1], im[1], re[3], im[3], re[5], im[5], re[7], im[7]);
+  // Times the eighth roots: exp(-i pi / 4), -i, exp(-3 i pi / 4).
+  V t = half * (re[3] + im[3]);
+  im[3] = half * (im[3] - re[3]);
+  re[3] = t;
+  t = im[5];
+  im[5] = V{} - re[5];
+  re[5] = t;
+  t = half * (im[7] - re[7]);
+  im[7] = V{} - half * (re[7] + im[7]);
+  re[7] = t;
+  // 0, 2, 4, 6 hold the even half's frequencies 0 to 3, and 1, 3, 5, 7 the odd half's.
+  FftTwo(re[0], im[0], re[1], im[1]);
+  FftTwo(re[2], im[2], re[3], im[3]);
+  FftTwo(re[4], im[4], re[5], im[5]);
+  FftTwo(re[6], im[6], re[7], im[7]);
+  // 0 4 1 5 2 6 3 7 to the natural order.
+  const V r[8] = { re[0], re[2], re[4], re[6], re[1], re[3], re[5], re[7] };
+  const V i[8] = { im[0], im[2], im[4], im[6], im[1], im[3], im[5], im[7] };
+  CHUNKWISE_FFT_UNROLL
+  for (int k = 0; k < 8; ++k)
+  {
+    re[k] = r[k];
+    im[k] = i[k];
+  }
+}
+
+template <typename T, typename V>
+CHUNKWISE_FFT_INLINE void
+FftSixteen(V * re, V * im)
+{
+  // Fours across, twiddles, fours along.
+  CHUNKWISE_FFT_UNROLL
+  for (int j = 0; j < 4; ++j)
+  {
+    FftFour(re[j], im[j], re[j + 4], im[j + 4], re[j + 8], im[j + 8], re[j + 12], im[j + 12]);
+  }
+  CHUNKWISE_FFT_UNROLL
+  for (int k = 1; k < 4; ++k)
+  {
+    CHUNKWISE_FFT_UNROLL
+    for (int j = 1; j < 4; ++j)
+    {
+      // exp(-2 pi i j k / 16), j k in 1 2 3 4 6 9.
+      const int e = j * k;
+      V &       x = re[j + 4 * k];
+      V &       y = im[j + 4 * k];
+      if (e == 4)
+      {
+        const V old = x;
+        x = y;
+        y = V{} - old;
+        continue;
+      }
+      const T c = static_cast<T>(e == 1   ? 0.92387953251128675613
+                                 : e == 2 ? 0.70710678118654752440
+                                 : e == 3 ? 0.38268343236508977173
+                                 : e == 6 ? -0.70710678118654752440
+                                          : -0.92387953251128675613);
+      const T s = static_cast<T>(e == 1   ? 0.38268343236508977173
+                                 : e == 3 ? 0.92387953251128675613
+                                 : e == 9 ? -0.38268343236508977173
+                                          : 0.70710678118654752440);
+      V       t{};
+      FftMultiplyAdd(t, s, y, V(c * x));
+      FftMultiplyAdd(y, c, y, V(-s * x));
+      x = t;
+    }
+  }
+  CHUNKWISE_FFT_UNROLL
+  for (int k = 0; k < 4; ++k)
+  {
+    FftFour(
+      re[4 * k], im[4 * k], re[4 * k + 1], im[4 * k + 1], re[4 * k + 2], im[4 * k + 2], re[4 * k + 3], im[4 * k + 3]);
+  }
+  // Frequency k + 4 l is at 4 k + l.
+  CHUNKWISE_FFT_UNROLL
+  for (int k = 0; k < 4; ++k)
+  {
+    CHUNKWISE_FFT_UNROLL
+    for (int l = 0; l < k; ++l)
+    {
+      const V x = re[4 * k + l], y = im[4 * k + l];
+      re[4 * k + l] = re[4 * l + k];
+      im[4 * k + l] = im[4 * l + k];
+      re[4 * l + k] = x;
+      im[4 * l + k] = y;
+    }
+  }
+}
+
 template <typename T, int R, typename V>
 CHUNKWISE_FFT_INLINE void
 FftButterfly(V * re, V * im)
@@ -146,94 +243,11 @@ FftButterfly(V * re, V * im)
   }
   else if constexpr (R == 8)
   {
-    constexpr T half = static_cast<T>(0.70710678118654752440);
-    FftFour(re[0], im[0], re[2], im[2], re[4], im[4], re[6], im[6]);
-    FftFour(re[1], im[1], re[3], im[3], re[5], im[5], re[7], im[7]);
-    // Times the eighth roots: exp(-i pi / 4), -i, exp(-3 i pi / 4).
-    V t = half * (re[3] + im[3]);
-    im[3] = half * (im[3] - re[3]);
-    re[3] = t;
-    t = im[5];
-    im[5] = V{} - re[5];
-    re[5] = t;
-    t = half * (im[7] - re[7]);
-    im[7] = V{} - half * (re[7] + im[7]);
-    re[7] = t;
-    // 0, 2, 4, 6 hold the even half's frequencies 0 to 3, and 1, 3, 5, 7 the odd half's.
-    FftTwo(re[0], im[0], re[1], im[1]);
-    FftTwo(re[2], im[2], re[3], im[3]);
-    FftTwo(re[4], im[4], re[5], im[5]);
-    FftTwo(re[6], im[6], re[7], im[7]);
-    // 0 4 1 5 2 6 3 7 to the natural order.
-    const V r[8] = { re[0], re[2], re[4], re[6], re[1], re[3], re[5], re[7] };
-    const V i[8] = { im[0], im[2], im[4], im[6], im[1], im[3], im[5], im[7] };
-    CHUNKWISE_FFT_UNROLL
-    for (int k = 0; k < 8; ++k)
-    {
-      re[k] = r[k];
-      im[k] = i[k];
-    }
+    FftEight<T>(re, im);
   }
   else if constexpr (R == 16)
   {
-    // Fours across, twiddles, fours along.
-    CHUNKWISE_FFT_UNROLL
-    for (int j = 0; j < 4; ++j)
-    {
-      FftFour(re[j], im[j], re[j + 4], im[j + 4], re[j + 8], im[j + 8], re[j + 12], im[j + 12]);
-    }
-    CHUNKWISE_FFT_UNROLL
-    for (int k = 1; k < 4; ++k)
-    {
-      CHUNKWISE_FFT_UNROLL
-      for (int j = 1; j < 4; ++j)
-      {
-        // exp(-2 pi i j k / 16), j k in 1 2 3 4 6 9.
-        const int e = j * k;
-        V &       x = re[j + 4 * k];
-        V &       y = im[j + 4 * k];
-        if (e == 4)
-        {
-          const V old = x;
-          x = y;
-          y = V{} - old;
-          continue;
-        }
-        const T c = static_cast<T>(e == 1   ? 0.92387953251128675613
-                                   : e == 2 ? 0.70710678118654752440
-                                   : e == 3 ? 0.38268343236508977173
-                                   : e == 6 ? -0.70710678118654752440
-                                            : -0.92387953251128675613);
-        const T s = static_cast<T>(e == 1   ? 0.38268343236508977173
-                                   : e == 3 ? 0.92387953251128675613
-                                   : e == 9 ? -0.38268343236508977173
-                                            : 0.70710678118654752440);
-        V       t{};
-        FftMultiplyAdd(t, s, y, V(c * x));
-        FftMultiplyAdd(y, c, y, V(-s * x));
-        x = t;
-      }
-    }
-    CHUNKWISE_FFT_UNROLL
-    for (int k = 0; k < 4; ++k)
-    {
-      FftFour(
-        re[4 * k], im[4 * k], re[4 * k + 1], im[4 * k + 1], re[4 * k + 2], im[4 * k + 2], re[4 * k + 3], im[4 * k + 3]);
-    }
-    // Frequency k + 4 l is at 4 k + l.
-    CHUNKWISE_FFT_UNROLL
-    for (int k = 0; k < 4; ++k)
-    {
-      CHUNKWISE_FFT_UNROLL
-      for (int l = 0; l < k; ++l)
-      {
-        const V x = re[4 * k + l], y = im[4 * k + l];
-        re[4 * k + l] = re[4 * l + k];
-        im[4 * k + l] = im[4 * l + k];
-        re[4 * l + k] = x;
-        im[4 * l + k] = y;
-      }
-    }
+    FftSixteen<T>(re, im);
   }
   else
   {

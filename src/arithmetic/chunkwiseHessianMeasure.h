@@ -150,6 +150,82 @@ EigenvaluesOf(const TVector * h, int dimension, TVector * values, TRoot && root)
   values[2] = r < TVector{} ? high : q + p * (x + x);
 }
 
+/** Takes ascending eigenvalues; see HessianMeasureOf. */
+template <typename TVector>
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TVector
+MeijeringMeasureOf(const TVector (&v)[3], int dimension, const HessianMeasureParameters & p)
+{
+  const TVector all = (v[0] + v[1]) + v[2];
+  const double  share = 1.0 / (dimension + 1);
+  TVector       largest = -(v[0] + share * (all - v[0]));
+  for (int i = 1; i < dimension; ++i)
+  {
+    const TVector next = -(v[i] + share * (all - v[i]));
+    largest = MagnitudeOf(next) > MagnitudeOf(largest) ? next : largest;
+  }
+  return p.contrast > 0 ? PositivePartOf(largest) / p.contrast : PositivePartOf(largest);
+}
+
+/** Takes eigenvalues by magnitude, the largest last; see HessianMeasureOf. */
+template <typename TVector>
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TVector
+JermanMeasureOf(const TVector (&m)[3], int dimension, const HessianMeasureParameters & p)
+{
+  const TVector zero{};
+  const TVector l3 = -m[2];
+  const TVector l2 = dimension == 3 ? -m[1] : l3;
+  const TVector least = zero + p.tau * p.contrast;
+  const TVector l = l3 > least ? l3 : least;
+  const TVector sum = (l + l2) * (1.0 / 3);
+  const TVector value = l2 * l2 * (l - l2) / (sum * sum * sum);
+  const TVector bounded = l2 + l2 >= l ? zero + 1.0 : value;
+  return l2 > zero ? (l3 > zero ? bounded : zero) : zero;
+}
+
+/** The same; with the sum of the squares of all eigenvalues. */
+template <typename TVector, typename TBits, typename TRoot>
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TVector
+ObjectnessOf(const TVector (&m)[3], const TVector & squares, int dimension, const HessianMeasureParameters & p,
+             TRoot && root)
+{
+  const TVector zero{};
+  const int     first = 3 - dimension + p.objectDimension;
+  TVector       product = zero + 1.0;
+  for (int i = first + 1; i < 3; ++i)
+  {
+    product = product * MagnitudeOf(m[i]);
+  }
+  TVector value = zero + 1.0;
+  if (first < 2)
+  {
+    const TVector mean = first == 0 ? root(product) : product;
+    const TVector ratio = MagnitudeOf(m[first]) / mean;
+    value = 1.0 - ExponentialOfMinus<TVector, TBits>(ratio * ratio * (0.5 / (p.alpha * p.alpha)));
+    value = mean > zero ? value : zero;
+  }
+  if (p.objectDimension > 0)
+  {
+    product = product * MagnitudeOf(m[first]);
+    const TVector mean = first == 1 ? root(product) : product;
+    const TVector ratio = MagnitudeOf(m[first - 1]) / mean;
+    const TVector blob = ExponentialOfMinus<TVector, TBits>(ratio * ratio * (0.5 / (p.beta * p.beta)));
+    value = mean > zero ? value * blob : zero;
+  }
+  if (p.contrast > 0)
+  {
+    value = value * (1.0 - ExponentialOfMinus<TVector, TBits>(squares * (0.5 / (p.contrast * p.contrast))));
+  }
+  if (p.scales)
+  {
+    value = value * MagnitudeOf(m[2]);
+  }
+  for (int i = first; i < 3; ++i)
+  {
+    value = m[i] < zero ? value : zero;
+  }
+  return value;
+}
+
 /** The measure of ascending eigenvalues; structures are bright, or dark where the parameters say so.
  *
  * With m_0, m_1, ... the eigenvalues by magnitude, D of them:
@@ -183,15 +259,7 @@ HessianMeasureOf(const TVector * ascending, int dimension, const HessianMeasureP
   }
   if (p.measure == HessianMeasure::Meijering)
   {
-    const TVector all = (v[0] + v[1]) + v[2];
-    const double  share = 1.0 / (dimension + 1);
-    TVector       largest = -(v[0] + share * (all - v[0]));
-    for (int i = 1; i < dimension; ++i)
-    {
-      const TVector next = -(v[i] + share * (all - v[i]));
-      largest = MagnitudeOf(next) > MagnitudeOf(largest) ? next : largest;
-    }
-    return p.contrast > 0 ? PositivePartOf(largest) / p.contrast : PositivePartOf(largest);
+    return MeijeringMeasureOf(v, dimension, p);
   }
   TVector squares{};
   for (int i = 0; i < dimension; ++i)
@@ -226,50 +294,9 @@ HessianMeasureOf(const TVector * ascending, int dimension, const HessianMeasureP
   }
   if (p.measure == HessianMeasure::Jerman)
   {
-    const TVector l3 = -m[2];
-    const TVector l2 = dimension == 3 ? -m[1] : l3;
-    const TVector least = zero + p.tau * p.contrast;
-    const TVector l = l3 > least ? l3 : least;
-    const TVector sum = (l + l2) * (1.0 / 3);
-    const TVector value = l2 * l2 * (l - l2) / (sum * sum * sum);
-    const TVector bounded = l2 + l2 >= l ? zero + 1.0 : value;
-    return l2 > zero ? (l3 > zero ? bounded : zero) : zero;
+    return JermanMeasureOf(m, dimension, p);
   }
-  const int first = 3 - dimension + p.objectDimension;
-  TVector   product = zero + 1.0;
-  for (int i = first + 1; i < 3; ++i)
-  {
-    product = product * MagnitudeOf(m[i]);
-  }
-  TVector value = zero + 1.0;
-  if (first < 2)
-  {
-    const TVector mean = first == 0 ? root(product) : product;
-    const TVector ratio = MagnitudeOf(m[first]) / mean;
-    value = 1.0 - ExponentialOfMinus<TVector, TBits>(ratio * ratio * (0.5 / (p.alpha * p.alpha)));
-    value = mean > zero ? value : zero;
-  }
-  if (p.objectDimension > 0)
-  {
-    product = product * MagnitudeOf(m[first]);
-    const TVector mean = first == 1 ? root(product) : product;
-    const TVector ratio = MagnitudeOf(m[first - 1]) / mean;
-    const TVector blob = ExponentialOfMinus<TVector, TBits>(ratio * ratio * (0.5 / (p.beta * p.beta)));
-    value = mean > zero ? value * blob : zero;
-  }
-  if (p.contrast > 0)
-  {
-    value = value * (1.0 - ExponentialOfMinus<TVector, TBits>(squares * (0.5 / (p.contrast * p.contrast))));
-  }
-  if (p.scales)
-  {
-    value = value * MagnitudeOf(m[2]);
-  }
-  for (int i = first; i < 3; ++i)
-  {
-    value = m[i] < zero ? value : zero;
-  }
-  return value;
+  return ObjectnessOf<TVector, TBits>(m, squares, dimension, p, root);
 }
 
 } // namespace chunkwise

@@ -346,11 +346,13 @@ ConvolutionFactors::States(const ImageConvolutionOperation & operation, const Co
   return states;
 }
 
-ConvolutionFactors::ConvolutionFactors(const ImageConvolutionOperation & operation, const Coordinates & image)
-  : states(States(operation, image))
+namespace
 {
-  const ConvolutionKernel & kernel = *operation.kernel;
-  // Along the other axes there is one weight, and it is inside.
+
+/** The axes along which a kernel has several weights; at least one. */
+std::vector<int>
+AxesOfKernel(const ConvolutionKernel & kernel)
+{
   std::vector<int> axes;
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -363,21 +365,38 @@ ConvolutionFactors::ConvolutionFactors(const ImageConvolutionOperation & operati
   {
     axes.push_back(0);
   }
-  // The integral image of the kernel, with a layer of zeros below each axis.
-  std::vector<std::int64_t> stride(axes.size() + 1, 1);
+  return axes;
+}
+
+/** The next row of an image of `extent`, whose rows lie along the first of `axes`. */
+void
+NextRow(const std::vector<int> & axes, const Coordinates & extent, std::vector<std::int64_t> & index)
+{
+  for (std::size_t i = 1; i < axes.size() && ++index[i] == extent[axes[i]]; ++i)
+  {
+    index[i] = 0;
+  }
+}
+
+/** The integral image of a kernel, with a layer of zeros below each axis. */
+struct KernelIntegral
+{
+  KernelIntegral(const ConvolutionKernel & kernel, const std::vector<int> & axes);
+
+  std::vector<std::int64_t> stride;
+  std::vector<double>       sums;
+};
+
+KernelIntegral::KernelIntegral(const ConvolutionKernel & kernel, const std::vector<int> & axes)
+  : stride(axes.size() + 1, 1)
+{
   for (std::size_t i = 0; i < axes.size(); ++i)
   {
     stride[i + 1] = stride[i] * (kernel.GetExtent()[axes[i]] + 1);
   }
-  std::vector<double>       sums(static_cast<std::size_t>(stride.back()), 0.0);
+  sums.resize(static_cast<std::size_t>(stride.back()), 0.0);
   const std::int64_t        row = kernel.GetExtent()[axes[0]];
   std::vector<std::int64_t> index(axes.size(), 0);
-  const auto                next = [&](const Coordinates & extent) {
-    for (std::size_t i = 1; i < axes.size() && ++index[i] == extent[axes[i]]; ++i)
-    {
-      index[i] = 0;
-    }
-  };
   for (auto weight = kernel.GetWeights().begin(); weight != kernel.GetWeights().end(); weight += row)
   {
     std::int64_t at = 1;
@@ -386,7 +405,7 @@ ConvolutionFactors::ConvolutionFactors(const ImageConvolutionOperation & operati
       at += (index[i] + 1) * stride[i];
     }
     std::copy(weight, weight + row, sums.begin() + at);
-    next(kernel.GetExtent());
+    NextRow(axes, kernel.GetExtent(), index);
   }
   for (std::size_t i = 0; i < axes.size(); ++i)
   {
@@ -398,45 +417,64 @@ ConvolutionFactors::ConvolutionFactors(const ImageConvolutionOperation & operati
       }
     }
   }
-  // The weights inside are those of [first, last) per axis, by state: their sum is 2^d values of the integral image.
-  struct Bounds
+}
+
+/** The weights inside the image are those of [first, last) of an axis, by state. */
+struct InsideBounds
+{
+  std::vector<std::int64_t> at[2];
+  std::vector<char>         whole;
+};
+
+InsideBounds
+BoundsAlong(const ImageConvolutionOperation & operation, int a, std::int64_t image, std::int64_t states,
+            std::int64_t stride)
+{
+  const std::int64_t k = operation.kernel->GetExtent()[a];
+  InsideBounds       bounds;
+  for (std::int64_t state = 0; state < states; ++state)
   {
-    std::vector<std::int64_t> at[2];
-    std::vector<char>         whole;
-  };
-  std::vector<Bounds> bounds(axes.size());
+    // A position of this state.
+    const std::int64_t position = image <= k || state <= operation.Below(a) ? state : image - k + state;
+    const std::int64_t first = std::max<std::int64_t>(0, position + operation.Above(a) - image + 1);
+    const std::int64_t last = std::min(k, position + operation.Above(a) + 1);
+    bounds.at[0].push_back(first * stride);
+    bounds.at[1].push_back(last * stride);
+    bounds.whole.push_back(first == 0 && last == k ? 1 : 0);
+  }
+  return bounds;
+}
+
+} // namespace
+
+ConvolutionFactors::ConvolutionFactors(const ImageConvolutionOperation & operation, const Coordinates & image)
+  : states(States(operation, image))
+{
+  const ConvolutionKernel & kernel = *operation.kernel;
+  // Along the other axes there is one weight, and it is inside.
+  const std::vector<int> axes = AxesOfKernel(kernel);
+  const KernelIntegral   integral(kernel, axes);
+  // The sum of the weights inside is 2^d values of the integral image.
+  std::vector<InsideBounds> bounds;
+  std::int64_t              entries = 1;
   for (std::size_t i = 0; i < axes.size(); ++i)
   {
-    const int          a = axes[i];
-    const std::int64_t k = kernel.GetExtent()[a];
-    for (std::int64_t state = 0; state < states[a]; ++state)
-    {
-      // A position of this state.
-      const std::int64_t position = image[a] <= k || state <= operation.Below(a) ? state : image[a] - k + state;
-      const std::int64_t first = std::max<std::int64_t>(0, position + operation.Above(a) - image[a] + 1);
-      const std::int64_t last = std::min(k, position + operation.Above(a) + 1);
-      bounds[i].at[0].push_back(first * stride[i]);
-      bounds[i].at[1].push_back(last * stride[i]);
-      bounds[i].whole.push_back(first == 0 && last == k ? 1 : 0);
-    }
-  }
-  const auto          width = static_cast<std::size_t>(states[axes[0]]);
-  std::int64_t        entries = 1;
-  std::vector<double> inside(width);
-  for (const int a : axes)
-  {
+    const int a = axes[i];
+    bounds.push_back(BoundsAlong(operation, a, image[a], states[a], integral.stride[i]));
     entries *= states[a];
   }
-  const double least = SmallestInsidePart * kernel.GetSumOfMagnitudes();
+  const auto                width = static_cast<std::size_t>(states[axes[0]]);
+  std::vector<double>       inside(width);
+  std::vector<std::int64_t> index(axes.size(), 0);
+  const double              least = SmallestInsidePart * kernel.GetSumOfMagnitudes();
   factors.reserve(static_cast<std::size_t>(entries));
-  std::fill(index.begin(), index.end(), 0);
   while (static_cast<std::int64_t>(factors.size()) < entries)
   {
     std::fill(inside.begin(), inside.end(), 0.0);
     bool whole = true;
     for (std::size_t corner = 0; corner < std::size_t{ 1 } << axes.size(); ++corner)
     {
-      const double * line = sums.data();
+      const double * line = integral.sums.data();
       double         sign = corner & 1 ? 1 : -1;
       for (std::size_t i = 1; i < axes.size(); ++i)
       {
@@ -457,7 +495,7 @@ ConvolutionFactors::ConvolutionFactors(const ImageConvolutionOperation & operati
       factors.push_back(vanishes ? std::numeric_limits<double>::quiet_NaN()
                                  : (whole && bounds[0].whole[x] ? 1.0 : kernel.GetSum() / inside[x]));
     }
-    next(states);
+    NextRow(axes, states, index);
   }
 }
 

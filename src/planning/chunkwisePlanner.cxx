@@ -637,16 +637,21 @@ PartOfTile(std::int64_t extent, std::int64_t tile)
   return extent;
 }
 
-/** The best way to cut; of a region with voxels. `cutsTiles`: chunks may be parts of tiles. */
-Candidate
-FindBestOf(const PlannerRequest & request, bool cutsTiles)
+/** Ways to cut a region along each axis, from the largest extent on. */
+struct AxisCuts
 {
-  if (request.devices.empty())
-  {
-    throw ParameterError("a plan needs at least one device");
-  }
+  AxisCuts(const PlannerRequest & request, bool cutsTiles);
+
+  /** Calls visitCuts with a cut of each axis. */
+  template <typename TVisit>
+  void
+  ForEachShape(const PlannerRequest & request, TVisit && visitCuts) const;
 
   std::vector<AxisCut> axes[MaxDimension];
+};
+
+AxisCuts::AxisCuts(const PlannerRequest & request, bool cutsTiles)
+{
   for (int a = 0; a < MaxDimension; ++a)
   {
     const std::int64_t whole = request.region.Extent(a);
@@ -675,70 +680,90 @@ FindBestOf(const PlannerRequest & request, bool cutsTiles)
       }
     }
   }
+}
 
-  Search     search(request);
-  const auto forEachShape = [&axes, &request](auto && visitCuts) {
-    const auto visit = [&](const AxisCut(&cuts)[MaxDimension]) {
-      if (!request.mostInput || request.inPlace)
-      {
-        return visitCuts(cuts);
-      }
-      AxisCut ofGrid[MaxDimension];
-      std::copy(cuts, cuts + MaxDimension, ofGrid);
-      SetMostInput(request, ofGrid);
-      visitCuts(ofGrid);
-    };
-    AxisCut cuts[MaxDimension];
-    for (const AxisCut & x : axes[0])
+template <typename TVisit>
+void
+AxisCuts::ForEachShape(const PlannerRequest & request, TVisit && visitCuts) const
+{
+  const auto visit = [&](const AxisCut(&cuts)[MaxDimension]) {
+    if (!request.mostInput || request.inPlace)
     {
-      cuts[0] = x;
-      for (const AxisCut & y : axes[1])
+      return visitCuts(cuts);
+    }
+    AxisCut ofGrid[MaxDimension];
+    std::copy(cuts, cuts + MaxDimension, ofGrid);
+    SetMostInput(request, ofGrid);
+    visitCuts(ofGrid);
+  };
+  AxisCut cuts[MaxDimension];
+  for (const AxisCut & x : axes[0])
+  {
+    cuts[0] = x;
+    for (const AxisCut & y : axes[1])
+    {
+      cuts[1] = y;
+      for (const AxisCut & z : axes[2])
       {
-        cuts[1] = y;
-        for (const AxisCut & z : axes[2])
+        cuts[2] = z;
+        for (const AxisCut & c : axes[3])
         {
-          cuts[2] = z;
-          for (const AxisCut & c : axes[3])
+          cuts[3] = c;
+          for (const AxisCut & t : axes[4])
           {
-            cuts[3] = c;
-            for (const AxisCut & t : axes[4])
-            {
-              cuts[4] = t;
-              visit(cuts);
-            }
+            cuts[4] = t;
+            visit(cuts);
           }
         }
       }
     }
-  };
-  forEachShape([&search](const auto & cuts) { search.BoundBytes(cuts); });
-  forEachShape([&search](const auto & cuts) { search.Try(cuts); });
+  }
+}
 
+/** Throws BudgetError with the bytes that are enough. */
+[[noreturn]] void
+ThrowTooLittleMemory(const PlannerRequest & request, const AxisCuts & all, const Search & search)
+{
+  // The memory of a chunk does not shrink when it grows, but joining many small chunks may take more than joining a
+  // few large ones.
+  AxisCut smallest[MaxDimension];
+  AxisCut largest[MaxDimension];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    smallest[a] = all.axes[a].back();
+    largest[a] = all.axes[a].front();
+  }
+  std::size_t       needed = search.NeedOf(smallest);
+  const std::size_t ofSmallest = needed;
+  if (search.NeedOf(largest) < needed)
+  {
+    all.ForEachShape(request, [&](const auto & cuts) { needed = std::min(needed, search.NeedOf(cuts)); });
+    // A run rounds up each of the many parts that it takes.
+    needed = std::min(needed + needed / 32 + 512, ofSmallest);
+  }
+  throw BudgetError((needed < ofSmallest ? "the cheapest chunk needs " : "the smallest chunk needs ") +
+                      std::to_string(needed) + " bytes of " + request.memoryName + " memory, more than the " +
+                      request.memoryName + " budget of " + std::to_string(search.GetMemory()) + " bytes",
+                    needed,
+                    search.GetMemory());
+}
+
+/** The best way to cut; of a region with voxels. `cutsTiles`: chunks may be parts of tiles. */
+Candidate
+FindBestOf(const PlannerRequest & request, bool cutsTiles)
+{
+  if (request.devices.empty())
+  {
+    throw ParameterError("a plan needs at least one device");
+  }
+  const AxisCuts all(request, cutsTiles);
+  Search         search(request);
+  all.ForEachShape(request, [&search](const auto & cuts) { search.BoundBytes(cuts); });
+  all.ForEachShape(request, [&search](const auto & cuts) { search.Try(cuts); });
   const Candidate & best = search.GetBest();
   if (!std::isfinite(best.seconds))
   {
-    // The memory of a chunk does not shrink when it grows, but joining many small chunks may take more than joining a
-    // few large ones.
-    AxisCut smallest[MaxDimension];
-    AxisCut largest[MaxDimension];
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      smallest[a] = axes[a].back();
-      largest[a] = axes[a].front();
-    }
-    std::size_t       needed = search.NeedOf(smallest);
-    const std::size_t ofSmallest = needed;
-    if (search.NeedOf(largest) < needed)
-    {
-      forEachShape([&](const auto & cuts) { needed = std::min(needed, search.NeedOf(cuts)); });
-      // A run rounds up each of the many parts that it takes.
-      needed = std::min(needed + needed / 32 + 512, ofSmallest);
-    }
-    throw BudgetError((needed < ofSmallest ? "the cheapest chunk needs " : "the smallest chunk needs ") +
-                        std::to_string(needed) + " bytes of " + request.memoryName + " memory, more than the " +
-                        request.memoryName + " budget of " + std::to_string(search.GetMemory()) + " bytes",
-                      needed,
-                      search.GetMemory());
+    ThrowTooLittleMemory(request, all, search);
   }
   return best;
 }

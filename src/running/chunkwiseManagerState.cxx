@@ -161,6 +161,86 @@ AddProviders(const Operation & operation, const KernelRegistry & kernels, const 
   }
 }
 
+/** The boxes of the input that boxes of another grid need. */
+void
+SetOutputGrid(PlannerRequest & p, const ExecutionRequest & request)
+{
+  p.inputBox = [operation = request.operation, image = request.image](const Box & output) {
+    return GetInputBox(*operation, output, image);
+  };
+  if (GetBoundedGrid(*request.operation))
+  {
+    p.mostInput = [operation = request.operation, image = request.image](const Coordinates & output) {
+      return GetBoundedGrid(*operation)->GetMostInput(output, image.Extents());
+    };
+  }
+}
+
+/** The memory that a device needs whatever the chunks. */
+std::size_t
+CountFixedBytes(const PlannerRequest & p, const Operation & operation, const KernelRegistry * kernels)
+{
+  std::size_t                  bytes = 0;
+  const std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
+  switch (operation.GetSchedule())
+  {
+    case Schedule::Sweep:
+      bytes = 2 * p.carryBytes;
+      break;
+    case Schedule::TwoPass:
+      bytes = 2 * operation.GetSummaryBytes(p.region, kinds, p.outputKind) + SideDataPadding;
+      break;
+    case Schedule::Fixpoint:
+      bytes = SideDataPadding;
+      break;
+    default:
+      break;
+  }
+  if (kernels && p.hasOutput)
+  {
+    ChunkShape shape;
+    shape.image = p.image;
+    std::copy(kinds.begin(), kinds.end(), shape.inputKinds);
+    bytes += TableBytes(operation, shape, *kernels);
+  }
+  return bytes;
+}
+
+/** The scratch of a chunk. */
+void
+SetScratch(PlannerRequest & p, const std::shared_ptr<const Operation> & operation, const Halo & halo,
+           const KernelRegistry * kernels, const Kernel * kernel, bool onHost)
+{
+  if (operation->GetSchedule() == Schedule::Fixpoint)
+  {
+    // A later visit holds inputs and state with their halo, on the host where they lie; the first one has more buffers,
+    // with layers on one side.
+    std::size_t voxelBytes = 0;
+    if (!onHost)
+    {
+      voxelBytes = PixelSize(p.outputKind);
+      for (int i = 0; i < p.numberOfInputs; ++i)
+      {
+        voxelBytes += PixelSize(p.inputKinds[i]);
+      }
+    }
+    p.scratchBytes = [operation, kernel, kernels, voxelBytes, halo](ChunkShape shape) {
+      shape.kernels = kernels;
+      const auto more =
+        PadAndCrop(shape.outputBox, halo, shape.image).NumberOfVoxels() - shape.outputBox.NumberOfVoxels();
+      return 2 * static_cast<std::size_t>(more) * voxelBytes +
+             (kernel && kernel->scratchBytes ? kernel->scratchBytes(*operation, shape) : 0);
+    };
+  }
+  else if (kernel && kernel->scratchBytes)
+  {
+    p.scratchBytes = [operation, kernel, kernels](ChunkShape shape) {
+      shape.kernels = kernels;
+      return kernel->scratchBytes(*operation, shape);
+    };
+  }
+}
+
 } // namespace
 
 Executor &
@@ -407,15 +487,7 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
     request.operation->GetOutputGrid() ? Halo::None() : request.operation->GetHalo(request.image.Extents());
   if (request.operation->GetOutputGrid())
   {
-    p.inputBox = [operation = request.operation, image = request.image](const Box & output) {
-      return GetInputBox(*operation, output, image);
-    };
-    if (GetBoundedGrid(*request.operation))
-    {
-      p.mostInput = [operation = request.operation, image = request.image](const Coordinates & output) {
-        return GetBoundedGrid(*operation)->GetMostInput(output, image.Extents());
-      };
-    }
+    SetOutputGrid(p, request);
   }
   // Chunks of Fixpoint come to separate fixed points first.
   p.halo = request.operation->GetSchedule() == Schedule::Fixpoint ? Halo::None() : halo;
@@ -442,57 +514,15 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   p.visitSeconds = operation->GetSchedule() == Schedule::Fixpoint ? SecondsOfVisit : 0;
   p.wholeIfItFits = operation->GetSchedule() == Schedule::TwoPass && p.hasOutput &&
                     operation->RunsAlone(request.region, request.output.kind);
-  std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
   if (operation->GetSchedule() == Schedule::Sweep)
   {
+    const std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
     p.carryBytes = operation->GetCarryBytes(request.region, kinds, request.output.kind);
-    p.fixedBytes = 2 * p.carryBytes;
   }
-  else if (operation->GetSchedule() == Schedule::TwoPass)
-  {
-    p.fixedBytes = 2 * operation->GetSummaryBytes(request.region, kinds, request.output.kind) + SideDataPadding;
-  }
-  else if (operation->GetSchedule() == Schedule::Fixpoint)
-  {
-    p.fixedBytes = SideDataPadding;
-  }
-  if (kernels && p.hasOutput)
-  {
-    ChunkShape shape;
-    shape.image = p.image;
-    std::copy(kinds.begin(), kinds.end(), shape.inputKinds);
-    p.fixedBytes += TableBytes(*operation, shape, *kernels);
-  }
+  p.fixedBytes = CountFixedBytes(p, *operation, kernels);
   const std::string name = operation->GetName();
   const Kernel *    kernel = kernels ? kernels->Find(name, MainRoleOf(*operation)) : nullptr;
-  if (operation->GetSchedule() == Schedule::Fixpoint)
-  {
-    // A later visit holds inputs and state with their halo, on the host where they lie; the first one has more buffers,
-    // with layers on one side.
-    std::size_t voxelBytes = 0;
-    if (kernels != hostKernels)
-    {
-      voxelBytes = PixelSize(request.output.kind);
-      for (const PixelKind kind : kinds)
-      {
-        voxelBytes += PixelSize(kind);
-      }
-    }
-    p.scratchBytes = [operation, kernel, kernels, voxelBytes, halo](ChunkShape shape) {
-      shape.kernels = kernels;
-      const auto more =
-        PadAndCrop(shape.outputBox, halo, shape.image).NumberOfVoxels() - shape.outputBox.NumberOfVoxels();
-      return 2 * static_cast<std::size_t>(more) * voxelBytes +
-             (kernel && kernel->scratchBytes ? kernel->scratchBytes(*operation, shape) : 0);
-    };
-  }
-  else if (kernel && kernel->scratchBytes)
-  {
-    p.scratchBytes = [operation, kernel, kernels](ChunkShape shape) {
-      shape.kernels = kernels;
-      return kernel->scratchBytes(*operation, shape);
-    };
-  }
+  SetScratch(p, operation, halo, kernels, kernel, kernels == hostKernels);
   if (kernel && kernel->cost)
   {
     p.cost = [operation, kernel, kernels](ChunkShape shape) {

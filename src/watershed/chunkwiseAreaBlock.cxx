@@ -262,53 +262,67 @@ AreaBlock::Build(const AreaLoop & loop)
   });
 }
 
-template <typename TKey>
-void
-AreaBlock::BuildTile(Index tile, Scratch & scratch)
+/** A tile, whose voxels have numbers in a grid with a layer more on either side of each axis of neighbors. */
+struct AreaBlock::Tile
 {
-  using Forest = AreaForest<false>;
-  const Box     box = this->BoxOf(tile);
-  Coordinates   stride{};
-  std::uint32_t size = 1;
-  std::uint32_t first = 0;
-  bool          leads[MaxDimension][2];
-  for (int a = 0; a < MaxDimension; ++a)
+  Tile(const AreaOperation & operation, const Box & tile)
+    : box(tile)
   {
-    const bool isAlong = IsAlong(m_Operation, a);
-    stride[a] = size;
-    first += isAlong ? size : 0;
-    size *= static_cast<std::uint32_t>(box.Extent(a) + (isAlong ? 2 : 0));
-    leads[a][0] = isAlong && box.lower[a] > 0;
-    leads[a][1] = isAlong && box.upper[a] < m_Operation.image[a];
-  }
-  scratch.links.assign(size, Forest::Unseen);
-  scratch.keys.resize(size * sizeof(TKey));
-  scratch.order.resize(Index(box.NumberOfVoxels()));
-  scratch.spare.resize(scratch.order.size());
-  scratch.nodes.clear();
-  scratch.nodes.reserve(scratch.order.size());
-  auto * const          keys = reinterpret_cast<TKey *>(scratch.keys.data());
-  std::uint32_t * const links = scratch.links.data();
-  const auto            isOnFace = [&](const Coordinates & at, int a) {
-    return (leads[a][0] && at[a] == box.lower[a]) || (leads[a][1] && at[a] == box.upper[a] - 1);
-  };
-  const auto localOf = [&](const Coordinates & at) {
-    std::uint32_t local = first;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      local += static_cast<std::uint32_t>((at[a] - box.lower[a]) * stride[a]);
+      const bool isAlong = IsAlong(operation, a);
+      stride[a] = size;
+      first += isAlong ? size : 0;
+      size *= static_cast<std::uint32_t>(box.Extent(a) + (isAlong ? 2 : 0));
+      leads[a][0] = isAlong && box.lower[a] > 0;
+      leads[a][1] = isAlong && box.upper[a] < operation.image[a];
     }
-    return local;
-  };
-  Index count = 0;
+  }
+
+  bool
+  IsOnFace(const Coordinates & at, int a) const
+  {
+    return (leads[a][0] && at[a] == box.lower[a]) || (leads[a][1] && at[a] == box.upper[a] - 1);
+  }
+  std::uint32_t
+  NumberOf(const Coordinates & at) const
+  {
+    std::uint32_t number = first;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      number += static_cast<std::uint32_t>((at[a] - box.lower[a]) * stride[a]);
+    }
+    return number;
+  }
+
+  const Box     box;
+  Coordinates   stride{};
+  std::uint32_t size{ 1 };
+  std::uint32_t first{ 0 };
+  bool          leads[MaxDimension][2]; ///< whether voxels follow beyond a face
+};
+
+template <typename TKey>
+AreaBlock::Index
+AreaBlock::LoadTile(const Tile & tile, Scratch & scratch) const
+{
+  using Forest = AreaForest<false>;
+  const Box & box = tile.box;
+  scratch.links.assign(tile.size, Forest::Unseen);
+  scratch.keys.resize(tile.size * sizeof(TKey));
+  scratch.order.resize(Index(box.NumberOfVoxels()));
+  scratch.spare.resize(scratch.order.size());
+  auto * const          keys = reinterpret_cast<TKey *>(scratch.keys.data());
+  std::uint32_t * const links = scratch.links.data();
+  Index                 count = 0;
   this->ForRows(box, [&](const Coordinates & at) {
     const auto * const          from = reinterpret_cast<const TKey *>(m_Voxels.data()) + this->OffsetOf(at);
     const std::uint32_t * const nodes = m_NodesOf.data() + this->OffsetOf(at);
-    const std::uint32_t         local = localOf(at);
+    const std::uint32_t         local = tile.NumberOf(at);
     bool                        isBorder = false;
     for (int a = 1; a < MaxDimension; ++a)
     {
-      isBorder = isBorder || isOnFace(at, a);
+      isBorder = isBorder || tile.IsOnFace(at, a);
     }
     for (std::uint32_t x = 0; x < static_cast<std::uint32_t>(box.Extent(0)); ++x)
     {
@@ -318,9 +332,68 @@ AreaBlock::BuildTile(Index tile, Scratch & scratch)
       links[local + x] = isBorder ? Forest::UnseenOfBorder : Forest::Unseen;
     }
     const std::uint32_t last = local + static_cast<std::uint32_t>(box.Extent(0)) - 1;
-    links[local] = leads[0][0] ? Forest::UnseenOfBorder : links[local];
-    links[last] = leads[0][1] ? Forest::UnseenOfBorder : links[last];
+    links[local] = tile.leads[0][0] ? Forest::UnseenOfBorder : links[local];
+    links[last] = tile.leads[0][1] ? Forest::UnseenOfBorder : links[last];
   });
+  return count;
+}
+
+void
+AreaBlock::MarkTile(const Tile & tile, Scratch & scratch) const
+{
+  scratch.areas.resize(tile.size);
+  scratch.marks.resize(tile.size);
+  scratch.nodeMarks.clear();
+  scratch.nodeMarks.reserve(scratch.order.size());
+  scratch.markers.clear();
+  this->ForRows(tile.box, [&](const Coordinates & at) {
+    std::uint64_t raster = 0;
+    for (int a = MaxDimension - 1; a >= 0; --a)
+    {
+      raster = raster * static_cast<std::uint64_t>(m_Operation.image[a]) + static_cast<std::uint64_t>(at[a]);
+    }
+    const std::uint32_t local = tile.NumberOf(at);
+    for (std::uint32_t x = 0; x < static_cast<std::uint32_t>(tile.box.Extent(0)); ++x)
+    {
+      scratch.marks[local + x] = { raster + x, 0 };
+    }
+  });
+}
+
+template <typename TKey, typename TForest>
+void
+AreaBlock::StoreTile(const Tile & tile, const Scratch & scratch, TForest & forest)
+{
+  const auto * const          keys = reinterpret_cast<const TKey *>(scratch.keys.data());
+  const std::uint32_t * const links = scratch.links.data();
+  this->ForRows(tile.box, [&](const Coordinates & at) {
+    auto * const          to = reinterpret_cast<TKey *>(m_Voxels.data()) + this->OffsetOf(at);
+    std::uint32_t * const nodes = m_NodesOf.data() + this->OffsetOf(at);
+    const std::uint32_t   local = tile.NumberOf(at);
+    for (std::uint32_t x = 0; x < static_cast<std::uint32_t>(tile.box.Extent(0)); ++x)
+    {
+      if (nodes[x] != Raw)
+      {
+        const std::uint32_t root = forest.Find(local + x);
+        const bool          isKnown = (links[root] & TForest::Tag) != TForest::Attached;
+        to[x] = keys[root];
+        nodes[x] = isKnown ? Done : links[root] & ~TForest::Tag;
+      }
+    }
+  });
+}
+
+template <typename TKey>
+void
+AreaBlock::BuildTile(Index index, Scratch & scratch)
+{
+  using Forest = AreaForest<false>;
+  const Tile  tile(m_Operation, this->BoxOf(index));
+  const Index count = this->LoadTile<TKey>(tile, scratch);
+  scratch.nodes.clear();
+  scratch.nodes.reserve(scratch.order.size());
+  auto * const                keys = reinterpret_cast<TKey *>(scratch.keys.data());
+  std::uint32_t * const       links = scratch.links.data();
   const std::uint32_t * const order = SortDescending(keys, scratch.order.data(), scratch.spare.data(), count);
 
   std::uint32_t deltas[2 * 13]{};
@@ -331,7 +404,7 @@ AreaBlock::BuildTile(Index tile, Scratch & scratch)
     bool         isInside = true;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      delta += offset[a] * stride[a];
+      delta += offset[a] * tile.stride[a];
       isInside = isInside && (offset[a] == 0 || m_Operation.image[a] > 1);
     }
     if (isInside)
@@ -359,23 +432,7 @@ AreaBlock::BuildTile(Index tile, Scratch & scratch)
   };
   if (m_Operation.findsMarkers)
   {
-    scratch.areas.resize(size);
-    scratch.marks.resize(size);
-    scratch.nodeMarks.clear();
-    scratch.nodeMarks.reserve(scratch.order.size());
-    scratch.markers.clear();
-    this->ForRows(box, [&](const Coordinates & at) {
-      std::uint64_t raster = 0;
-      for (int a = MaxDimension - 1; a >= 0; --a)
-      {
-        raster = raster * static_cast<std::uint64_t>(m_Operation.image[a]) + static_cast<std::uint64_t>(at[a]);
-      }
-      const std::uint32_t local = localOf(at);
-      for (std::uint32_t x = 0; x < static_cast<std::uint32_t>(box.Extent(0)); ++x)
-      {
-        scratch.marks[local + x] = { raster + x, 0 };
-      }
-    });
+    this->MarkTile(tile, scratch);
     MarkerForest<TKey> ofMarkers(links,
                                  keys,
                                  scratch.areas.data(),
@@ -388,29 +445,15 @@ AreaBlock::BuildTile(Index tile, Scratch & scratch)
                                  scratch.markers);
     grow(ofMarkers);
     std::for_each(order, order + count, [&](std::uint32_t voxel) { ofMarkers.Close(voxel); });
-    m_TreeMarks[tile] = scratch.nodeMarks;
-    m_TileMarkers[tile] = scratch.markers;
+    m_TreeMarks[index] = scratch.nodeMarks;
+    m_TileMarkers[index] = scratch.markers;
   }
   else
   {
     grow(forest);
   }
-  m_Trees[tile] = scratch.nodes;
-  this->ForRows(box, [&](const Coordinates & at) {
-    auto * const          to = reinterpret_cast<TKey *>(m_Voxels.data()) + this->OffsetOf(at);
-    std::uint32_t * const nodes = m_NodesOf.data() + this->OffsetOf(at);
-    const std::uint32_t   local = localOf(at);
-    for (std::uint32_t x = 0; x < static_cast<std::uint32_t>(box.Extent(0)); ++x)
-    {
-      if (nodes[x] != Raw)
-      {
-        const std::uint32_t root = forest.Find(local + x);
-        const bool          isKnown = (links[root] & Forest::Tag) != Forest::Attached;
-        to[x] = keys[root];
-        nodes[x] = isKnown ? Done : links[root] & ~Forest::Tag;
-      }
-    }
-  });
+  m_Trees[index] = scratch.nodes;
+  this->StoreTile<TKey>(tile, scratch, forest);
 }
 
 std::uint32_t
@@ -480,97 +523,76 @@ AreaBlock::FindPairs(Index tile, Scratch & scratch)
   m_Pairs[tile] = scratch.pairs;
 }
 
-void
-AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop & loop)
+/** The edges of each vertex to vertices that come before it. */
+struct AreaBlock::Edges
 {
-  using Forest = AreaForest<true>;
-  m_Before = before;
-  const Index   nodesBefore = before ? before->nodes.size() : 0;
-  std::uint64_t all = nodesBefore;
-  for (const std::vector<AreaNode> & tree : m_Trees)
-  {
-    m_Bases.push_back(static_cast<std::uint32_t>(all));
-    all += tree.size();
-  }
-  if (all >= Forest::Limit)
-  {
-    throw Error("components on faces of tiles are " + std::to_string(all) + ", more than " +
-                std::to_string(Forest::Limit) +
-                " at a time; with a limit of memory the image is cut into smaller blocks");
-  }
-  m_Keys.resize(all);
-  m_Areas.resize(all);
-  m_Marks.resize(m_Operation.findsMarkers ? all : 0);
+  std::vector<std::uint64_t> begins;
+  std::vector<std::uint32_t> earlier;
+};
+
+void
+AreaBlock::AddVertices(const std::vector<AreaNode> & nodes, const std::vector<AreaMark> & marks, Index base)
+{
   const AreaRise rise(m_Operation.inputKind, m_Mask, m_Operation.unit);
-  const auto     add = [&](const std::vector<AreaNode> & nodes, const std::vector<AreaMark> & marks, Index base) {
-    std::copy(marks.begin(), marks.end(), m_Marks.begin() + static_cast<std::ptrdiff_t>(marks.empty() ? 0 : base));
-    for (Index i = 0; i < nodes.size(); ++i)
-    {
-      m_Keys[base + i] = nodes[i].key;
-      m_Areas[base + i] = nodes[i].area;
-    }
-    // The voxels, and the volume, of a component that its parts do not have.
-    for (Index i = 0; i < nodes.size(); ++i)
-    {
-      const AreaNode & node = nodes[i];
-      if (node.parent == AreaNode::None || nodes[node.parent].area >= m_Closed)
-      {
-        continue;
-      }
-      m_Areas[base + node.parent] -= node.area;
-      if (m_Operation.byVolume && marks[node.parent].volume < m_Operation.size)
-      {
-        m_Marks[base + node.parent].volume -= marks[i].volume + node.area * rise(node.key, nodes[node.parent].key);
-      }
-    }
-  };
-  if (before)
+  std::copy(marks.begin(), marks.end(), m_Marks.begin() + static_cast<std::ptrdiff_t>(marks.empty() ? 0 : base));
+  for (Index i = 0; i < nodes.size(); ++i)
   {
-    add(before->nodes, before->marks, 0);
+    m_Keys[base + i] = nodes[i].key;
+    m_Areas[base + i] = nodes[i].area;
   }
-  loop(static_cast<std::int64_t>(m_NumberOfTiles), [&](std::int64_t tile, unsigned int) {
-    add(m_Trees[Index(tile)], m_TreeMarks[Index(tile)], m_Bases[Index(tile)]);
-  });
-  loop(static_cast<std::int64_t>(m_NumberOfTiles),
-       [&](std::int64_t tile, unsigned int worker) { this->FindPairs(Index(tile), m_Scratch[worker]); });
-
-  // The edges of each vertex to vertices that come before it.
-  const auto forEdges = [&](auto && body) {
-    const auto edge = [&](std::uint32_t a, std::uint32_t b) {
-      const bool isFirst = m_Keys[a] > m_Keys[b] || (m_Keys[a] == m_Keys[b] && a < b);
-      isFirst ? body(b, a) : body(a, b);
-    };
-    const auto ofTree = [&](const std::vector<AreaNode> & nodes, std::uint32_t base) {
-      for (std::uint32_t i = 0; i < nodes.size(); ++i)
-      {
-        if (nodes[i].parent != AreaNode::None)
-        {
-          edge(base + i, base + nodes[i].parent);
-        }
-      }
-    };
-    if (before)
+  // The voxels, and the volume, of a component that its parts do not have.
+  for (Index i = 0; i < nodes.size(); ++i)
+  {
+    const AreaNode & node = nodes[i];
+    if (node.parent == AreaNode::None || nodes[node.parent].area >= m_Closed)
     {
-      ofTree(before->nodes, 0);
+      continue;
     }
-    for (Index tile = 0; tile < m_NumberOfTiles; ++tile)
+    m_Areas[base + node.parent] -= node.area;
+    if (m_Operation.byVolume && marks[node.parent].volume < m_Operation.size)
     {
-      ofTree(m_Trees[tile], m_Bases[tile]);
-      for (const auto & pair : m_Pairs[tile])
+      m_Marks[base + node.parent].volume -= marks[i].volume + node.area * rise(node.key, nodes[node.parent].key);
+    }
+  }
+}
+
+/** Calls body(later vertex, earlier vertex). */
+template <typename TBody>
+void
+AreaBlock::ForEdges(TBody && body) const
+{
+  const auto edge = [&](std::uint32_t a, std::uint32_t b) {
+    const bool isFirst = m_Keys[a] > m_Keys[b] || (m_Keys[a] == m_Keys[b] && a < b);
+    isFirst ? body(b, a) : body(a, b);
+  };
+  const auto ofTree = [&](const std::vector<AreaNode> & nodes, std::uint32_t base) {
+    for (std::uint32_t i = 0; i < nodes.size(); ++i)
+    {
+      if (nodes[i].parent != AreaNode::None)
       {
-        edge(pair.first, pair.second);
+        edge(base + i, base + nodes[i].parent);
       }
     }
   };
-  std::vector<std::uint64_t> begins(all + 2);
-  forEdges([&](std::uint32_t later, std::uint32_t) { ++begins[later + Index(2)]; });
-  std::partial_sum(begins.begin(), begins.end(), begins.begin());
-  std::vector<std::uint32_t> edges(begins.back());
-  forEdges([&](std::uint32_t later, std::uint32_t earlier) { edges[begins[later + Index(1)]++] = earlier; });
-  m_Trees.assign(m_NumberOfTiles, {});
-  m_Pairs.assign(m_NumberOfTiles, {});
+  if (m_Before)
+  {
+    ofTree(m_Before->nodes, 0);
+  }
+  for (Index tile = 0; tile < m_NumberOfTiles; ++tile)
+  {
+    ofTree(m_Trees[tile], m_Bases[tile]);
+    for (const auto & pair : m_Pairs[tile])
+    {
+      edge(pair.first, pair.second);
+    }
+  }
+}
 
-  std::vector<std::uint32_t> borders(all, AreaNode::None);
+/** For each vertex a voxel of the block's border that it has. */
+std::vector<std::uint32_t>
+AreaBlock::FindBorders(bool first, bool last) const
+{
+  std::vector<std::uint32_t> borders(m_Keys.size(), AreaNode::None);
   for (const bool isLast : { true, false })
   {
     for (std::int64_t voxel = 0; voxel < m_Plane && (isLast ? last : first); ++voxel)
@@ -582,6 +604,14 @@ AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop 
       }
     }
   }
+  return borders;
+}
+
+void
+AreaBlock::GrowJoined(const Edges & edges, const std::vector<std::uint32_t> & borders)
+{
+  using Forest = AreaForest<true>;
+  const Index all = m_Keys.size();
   m_Links.assign(all, Forest::Unseen);
   std::vector<std::uint32_t> order(all);
   std::vector<std::uint32_t> spare(all);
@@ -593,9 +623,9 @@ AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop 
     {
       const std::uint32_t vertex = sorted[i];
       forest.Begin(vertex, m_Keys[vertex], m_Areas[vertex]);
-      for (std::uint64_t edge = begins[vertex]; edge < begins[vertex + Index(1)]; ++edge)
+      for (std::uint64_t edge = edges.begins[vertex]; edge < edges.begins[vertex + Index(1)]; ++edge)
       {
-        forest.Meet(edges[edge]);
+        forest.Meet(edges.earlier[edge]);
       }
       forest.End(borders[vertex]);
     }
@@ -617,7 +647,7 @@ AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop 
                                      m_Marks.data(),
                                      m_Operation.size,
                                      m_Operation.byVolume,
-                                     rise,
+                                     AreaRise(m_Operation.inputKind, m_Mask, m_Operation.unit),
                                      m_Nodes,
                                      m_NodeMarks,
                                      m_Markers);
@@ -626,6 +656,49 @@ AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop 
   {
     forest.Close(static_cast<std::uint32_t>(i));
   }
+}
+
+void
+AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop & loop)
+{
+  using Forest = AreaForest<true>;
+  m_Before = before;
+  const Index   nodesBefore = before ? before->nodes.size() : 0;
+  std::uint64_t all = nodesBefore;
+  for (const std::vector<AreaNode> & tree : m_Trees)
+  {
+    m_Bases.push_back(static_cast<std::uint32_t>(all));
+    all += tree.size();
+  }
+  if (all >= Forest::Limit)
+  {
+    throw Error("components on faces of tiles are " + std::to_string(all) + ", more than " +
+                std::to_string(Forest::Limit) +
+                " at a time; with a limit of memory the image is cut into smaller blocks");
+  }
+  m_Keys.resize(all);
+  m_Areas.resize(all);
+  m_Marks.resize(m_Operation.findsMarkers ? all : 0);
+  if (before)
+  {
+    this->AddVertices(before->nodes, before->marks, 0);
+  }
+  loop(static_cast<std::int64_t>(m_NumberOfTiles), [&](std::int64_t tile, unsigned int) {
+    this->AddVertices(m_Trees[Index(tile)], m_TreeMarks[Index(tile)], m_Bases[Index(tile)]);
+  });
+  loop(static_cast<std::int64_t>(m_NumberOfTiles),
+       [&](std::int64_t tile, unsigned int worker) { this->FindPairs(Index(tile), m_Scratch[worker]); });
+
+  Edges edges;
+  edges.begins.resize(all + 2);
+  this->ForEdges([&](std::uint32_t later, std::uint32_t) { ++edges.begins[later + Index(2)]; });
+  std::partial_sum(edges.begins.begin(), edges.begins.end(), edges.begins.begin());
+  edges.earlier.resize(edges.begins.back());
+  this->ForEdges(
+    [&](std::uint32_t later, std::uint32_t earlier) { edges.earlier[edges.begins[later + Index(1)]++] = earlier; });
+  m_Trees.assign(m_NumberOfTiles, {});
+  m_Pairs.assign(m_NumberOfTiles, {});
+  this->GrowJoined(edges, this->FindBorders(first, last));
 }
 
 AreaBlock::Code

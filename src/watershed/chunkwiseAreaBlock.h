@@ -102,13 +102,33 @@ private:
     std::vector<std::uint64_t>                           markers;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
   };
-  class Tile;
+  struct Tile;
+  struct Edges;
 
   template <typename TKey>
   void
   BuildTile(Index tile, Scratch & scratch);
+  /** Fills keys, links and the first places of the order; gives their number. */
+  template <typename TKey>
+  Index
+  LoadTile(const Tile & tile, Scratch & scratch) const;
+  void
+  MarkTile(const Tile & tile, Scratch & scratch) const;
+  template <typename TKey, typename TForest>
+  void
+  StoreTile(const Tile & tile, const Scratch & scratch, TForest & forest);
+
   void
   FindPairs(Index tile, Scratch & scratch);
+  void
+  AddVertices(const std::vector<AreaNode> & nodes, const std::vector<AreaMark> & marks, Index base);
+  template <typename TBody>
+  void
+  ForEdges(TBody && body) const;
+  std::vector<std::uint32_t>
+  FindBorders(bool first, bool last) const;
+  void
+  GrowJoined(const Edges & edges, const std::vector<std::uint32_t> & borders);
   template <typename TBody>
   void
   ForRows(const Box & box, TBody && body) const;

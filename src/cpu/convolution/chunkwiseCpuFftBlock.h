@@ -390,147 +390,257 @@ struct BlockMemory
   bool keepsSpectrum{ true };
 };
 
-/** Convolves one block of the output, `block` of the voxels `output`, by call.operation, a ImageConvolutionOperation:
- * rows.Load(at, axis, n, row) gives n numbers of the input's line through `at`, and rows.Store(at, axis, n, row) takes
- * those of the output's that are `needed`. multiply(cells, factors, stride, n): the product of spectra, or what takes
- * its place. */
+/** The steps of RunBlock. */
 template <typename T, typename TRows, typename TMultiply>
-void
-RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & block, const Box & output,
-         const Box & needed, const BlockMemory<T> & memory, const TMultiply & multiply)
+class BlockRun
 {
-  constexpr std::int64_t  Cell = FftCell<T>;
-  const auto &            operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
-  const CellShape<T>      shape(block);
-  const PlaneTransform<T> planes(block);
-  const FftFunctions<T> & functions = GetFftFunctions<T>(block.transforms);
-  const auto &            y = block.role[1];
-  const auto &            z = block.role[2];
-  const auto &            last = LastAxis<T>(block);
-  const FftPlan<T> &      planLast = GetFftPlan<T>(last.transformed ? last.length : 1, block.transforms);
-  T * const               spectrum = memory.spectrum;
-  const auto spaceOf = [&](unsigned int worker) { return WorkSpace<T>(memory.spaces + worker * memory.space, shape); };
-  const auto stops = [&] { return call.control && call.control->ShouldStop(); };
-  // In this mode what lies beyond is 0 once the constant is subtracted.
-  const T constant =
-    operation.boundary.mode == BoundaryMode::Constant ? static_cast<T>(operation.boundary.constant) : T(0);
-  const T    constantSum = static_cast<T>(operation.boundary.constant.ToDouble() * operation.kernel->GetSum());
-  const auto batchIndex = [&](std::int64_t batch, Coordinates & at) {
-    const auto & third = block.role[3];
-    const auto & fourth = block.role[4];
+public:
+  BlockRun(const KernelCall & call, const TRows & rows, const ConvolutionBlock & block, const Box & output,
+           const Box & needed, const BlockMemory<T> & memory, const TMultiply & multiply)
+    : m_Call(call)
+    , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
+    , m_Rows(rows)
+    , m_Block(block)
+    , m_Output(output)
+    , m_Needed(needed)
+    , m_Memory(memory)
+    , m_Multiply(multiply)
+    , m_Shape(block)
+    , m_Planes(block)
+    , m_Functions(GetFftFunctions<T>(block.transforms))
+    , m_Last(LastAxis<T>(block))
+    , m_PlanLast(GetFftPlan<T>(m_Last.transformed ? m_Last.length : 1, block.transforms))
+    , m_KernelColumns(NumbersOfKernelRows<T>(block) / m_Last.kernel / Cell)
+  {
+    const auto & boundary = m_Operation.boundary;
+    // In this mode what lies beyond is 0 once the constant is subtracted.
+    m_Constant = boundary.mode == BoundaryMode::Constant ? static_cast<T>(boundary.constant) : T(0);
+    m_ConstantSum = static_cast<T>(boundary.constant.ToDouble() * m_Operation.kernel->GetSum());
+  }
+
+  /** Makes the kernel's spectrum, or finds the one that was made before. */
+  void
+  PrepareKernel()
+  {
+    const auto spaceOf = [this](unsigned int worker) { return this->SpaceOf(worker); };
+    if (m_Memory.keepsSpectrum)
+    {
+      m_KernelSpectrum = static_cast<const T *>(m_Call.tables->GetMade(
+        KeyOfKernelSpectrum<T>(*m_Operation.kernel, m_Block),
+        static_cast<std::size_t>(NumbersOfKernelSpectrum<T>(m_Block)) * sizeof(T),
+        [&](void * out) {
+          MakeKernelSpectrum(
+            *m_Operation.kernel, m_Block, *m_Call.executor, spaceOf, m_Memory.kernelRows, static_cast<T *>(out));
+        }));
+    }
+    if (!m_KernelSpectrum)
+    {
+      TransformKernelRows(*m_Operation.kernel, m_Block, *m_Call.executor, spaceOf, m_Memory.kernelRows);
+    }
+  }
+
+  /** Loads and transforms planes, along all axes but the last. */
+  void
+  TransformPlanes()
+  {
+    const auto &       x = m_Block.role[0];
+    const auto &       y = m_Block.role[1];
+    const auto &       z = m_Block.role[2];
+    const std::int64_t tasks = m_Planes.TasksOf(y.input);
+    m_Call.executor->ParallelFor(m_Shape.batches * z.input * tasks, [&](std::int64_t task, unsigned int worker) {
+      if (this->Stops())
+      {
+        return;
+      }
+      const std::int64_t plane = task / tasks % z.input;
+      const std::int64_t batch = task / tasks / z.input;
+      Coordinates        at = this->BeginOfBatch(batch);
+      at[z.axis] = z.lower + plane;
+      m_Planes.Forward(task % tasks,
+                       y.input,
+                       x.input,
+                       this->PlaneOf(batch, plane),
+                       this->SpaceOf(worker),
+                       [&](std::int64_t row, T * out) {
+                         Coordinates line = at;
+                         line[y.axis] = y.lower + row;
+                         line[x.axis] = x.lower;
+                         m_Rows.Load(line, x.axis, x.input, out);
+                         for (std::int64_t i = 0; m_Constant != T(0) && i < x.input; ++i)
+                         {
+                           out[i] -= m_Constant;
+                         }
+                       });
+    });
+  }
+
+  /** Transforms columns along the last axis, multiplies them with the kernel's, and transforms them back. */
+  void
+  ConvolveColumns()
+  {
+    const std::int64_t tasks = m_Shape.batches * (m_Shape.flat ? m_Shape.planes * m_Shape.rowCells : m_Shape.rows);
+    m_Call.executor->ParallelFor(tasks, [&](std::int64_t task, unsigned int worker) {
+      if (!this->Stops())
+      {
+        this->ConvolveColumnsOf(task, this->SpaceOf(worker));
+      }
+    });
+  }
+
+  /** Transforms planes back, and stores the voxels that are needed. */
+  void
+  StorePlanes()
+  {
+    const int          x = m_Block.role[0].axis;
+    const auto &       y = m_Block.role[1];
+    const auto &       z = m_Block.role[2];
+    const std::int64_t tasks = m_Planes.TasksOf(y.output);
+    m_Call.executor->ParallelFor(m_Shape.batches * z.output * tasks, [&](std::int64_t task, unsigned int worker) {
+      if (this->Stops())
+      {
+        return;
+      }
+      const std::int64_t plane = task / tasks % z.output;
+      const std::int64_t batch = task / tasks / z.output;
+      Coordinates        at = this->BeginOfBatch(batch);
+      at[z.axis] = m_Output.lower[z.axis] + plane;
+      if (at[z.axis] < m_Needed.lower[z.axis] || at[z.axis] >= m_Needed.upper[z.axis])
+      {
+        return;
+      }
+      std::int64_t finished = 0;
+      m_Planes.Inverse(task % tasks,
+                       m_Needed.lower[y.axis] - m_Output.lower[y.axis],
+                       m_Needed.upper[y.axis] - m_Output.lower[y.axis],
+                       this->PlaneOf(batch, plane),
+                       this->SpaceOf(worker),
+                       [&](std::int64_t row, T * sums) {
+                         Coordinates line = at;
+                         line[y.axis] = m_Output.lower[y.axis] + row;
+                         line[x] = m_Needed.lower[x];
+                         T * const          first = sums + (m_Needed.lower[x] - m_Output.lower[x]);
+                         const std::int64_t count = m_Needed.Extent(x);
+                         for (std::int64_t i = 0; m_Constant != T(0) && i < count; ++i)
+                         {
+                           first[i] += m_ConstantSum;
+                         }
+                         m_Rows.Store(line, x, count, first);
+                         finished += count;
+                       });
+      if (m_Call.control)
+      {
+        m_Call.control->AddFinishedVoxels(finished);
+      }
+    });
+  }
+
+private:
+  static constexpr std::int64_t Cell = FftCell<T>;
+
+  WorkSpace<T>
+  SpaceOf(unsigned int worker) const
+  {
+    return WorkSpace<T>(m_Memory.spaces + worker * m_Memory.space, m_Shape);
+  }
+  bool
+  Stops() const
+  {
+    return m_Call.control && m_Call.control->ShouldStop();
+  }
+  Coordinates
+  BeginOfBatch(std::int64_t batch) const
+  {
+    const auto & third = m_Block.role[3];
+    const auto & fourth = m_Block.role[4];
+    Coordinates  at{};
     at[third.axis] = third.lower + batch % third.output;
     at[fourth.axis] = fourth.lower + batch / third.output;
-  };
-  const void * kept = nullptr;
-  if (memory.keepsSpectrum)
-  {
-    kept = call.tables->GetMade(
-      KeyOfKernelSpectrum<T>(*operation.kernel, block),
-      static_cast<std::size_t>(NumbersOfKernelSpectrum<T>(block)) * sizeof(T),
-      [&](void * out) {
-        MakeKernelSpectrum(*operation.kernel, block, *call.executor, spaceOf, memory.kernelRows, static_cast<T *>(out));
-      });
+    return at;
   }
-  if (!kept)
+  T *
+  PlaneOf(std::int64_t batch, std::int64_t plane) const
   {
-    TransformKernelRows(*operation.kernel, block, *call.executor, spaceOf, memory.kernelRows);
+    return m_Memory.spectrum + (batch * m_Shape.planes + plane) * m_Shape.Plane();
   }
-  const T * const    kernelSpectrum = static_cast<const T *>(kept);
-  const std::int64_t kernelColumns = NumbersOfKernelRows<T>(block) / last.kernel / Cell;
-  // A column of the kernel's spectrum; one that is made is in space.second.
-  const auto kernelColumn = [&](std::int64_t index, const WorkSpace<T> & space) -> const T * {
-    if (kernelSpectrum)
+  /** A column of the kernel's spectrum; one that is made is in space.second. */
+  const T *
+  FindKernelColumn(std::int64_t index, const WorkSpace<T> & space) const
+  {
+    if (m_KernelSpectrum)
     {
-      return kernelSpectrum + index * planLast.length * Cell;
+      return m_KernelSpectrum + index * m_PlanLast.length * Cell;
     }
-    functions.transform(planLast,
-                        { memory.kernelRows + index * Cell, kernelColumns },
-                        last.kernel,
-                        { space.second, 1 },
-                        0,
-                        planLast.length,
-                        false,
-                        space.work);
+    m_Functions.transform(m_PlanLast,
+                          { m_Memory.kernelRows + index * Cell, m_KernelColumns },
+                          m_Last.kernel,
+                          { space.second, 1 },
+                          0,
+                          m_PlanLast.length,
+                          false,
+                          space.work);
     return space.second;
-  };
-
-  const std::int64_t tasksThere = planes.TasksOf(y.input);
-  call.executor->ParallelFor(shape.batches * z.input * tasksThere, [&](std::int64_t task, unsigned int worker) {
-    if (stops())
+  }
+  /** The product of a line's transform and the kernel's. */
+  void
+  TransformAndMultiply(FftLine<T> in, std::int64_t live, const T * factors, T * line, const WorkSpace<T> & space) const
+  {
+    m_Functions.transform(m_PlanLast, in, live, { line, 1 }, 0, m_PlanLast.length, false, space.work);
+    m_Multiply(line, factors, 1, m_PlanLast.length);
+  }
+  void
+  TransformBack(T * line, FftLine<T> out, std::int64_t from, std::int64_t to, const WorkSpace<T> & space) const
+  {
+    m_Functions.transform(m_PlanLast, { line, 1 }, m_PlanLast.length, out, from, to, true, space.work);
+  }
+  void
+  ConvolveColumn(T * column, std::int64_t stride, std::int64_t index, const WorkSpace<T> & space) const
+  {
+    const T * const factors = this->FindKernelColumn(index, space);
+    if (m_Block.lastTile == 0 || m_Block.lastTile >= m_Last.output)
     {
+      this->TransformAndMultiply({ column, stride }, m_Last.input, factors, space.first, space);
+      this->TransformBack(space.first, { column, stride }, m_Last.crop, m_Last.crop + m_Last.output, space);
       return;
     }
-    const std::int64_t plane = task / tasksThere % z.input;
-    const std::int64_t batch = task / tasksThere / z.input;
-    Coordinates        at{};
-    batchIndex(batch, at);
-    at[z.axis] = z.lower + plane;
-    planes.Forward(task % tasksThere,
-                   y.input,
-                   block.role[0].input,
-                   spectrum + (batch * shape.planes + plane) * shape.Plane(),
-                   spaceOf(worker),
-                   [&](std::int64_t row, T * out) {
-                     Coordinates line = at;
-                     line[y.axis] = y.lower + row;
-                     line[block.role[0].axis] = block.role[0].lower;
-                     rows.Load(line, block.role[0].axis, block.role[0].input, out);
-                     for (std::int64_t i = 0; constant != T(0) && i < block.role[0].input; ++i)
-                     {
-                       out[i] -= constant;
-                     }
-                   });
-  });
-
-  const std::int64_t above = operation.Above(last.axis);
-  const std::int64_t below = operation.Below(last.axis);
-  const std::int64_t before = last.crop - above;
-  const auto         convolve = [&](T * column, std::int64_t stride, std::int64_t index, const WorkSpace<T> & space) {
-    const T * const factors = kernelColumn(index, space);
-    const auto      there = [&](FftLine<T> in, std::int64_t live, T * line) {
-      functions.transform(planLast, in, live, { line, 1 }, 0, planLast.length, false, space.work);
-      multiply(line, factors, 1, planLast.length);
-    };
-    const auto back = [&](T * line, FftLine<T> out, std::int64_t from, std::int64_t to) {
-      functions.transform(planLast, { line, 1 }, planLast.length, out, from, to, true, space.work);
-    };
-    if (block.lastTile == 0 || block.lastTile >= last.output)
-    {
-      there({ column, stride }, last.input, space.first);
-      back(space.first, { column, stride }, last.crop, last.crop + last.output);
-      return;
-    }
+    this->ConvolveTiles(column, stride, factors, space);
+  }
+  void
+  ConvolveTiles(T * column, std::int64_t stride, const T * factors, const WorkSpace<T> & space) const
+  {
+    const std::int64_t above = m_Operation.Above(m_Last.axis);
+    const std::int64_t below = m_Operation.Below(m_Last.axis);
+    const std::int64_t before = m_Last.crop - above;
     // A tile's output overwrites input of the next one, which is transformed before; or else all input is copied.
-    const bool copies = block.lastTile < below - before;
-    for (std::int64_t i = 0; copies && i < last.input; ++i)
+    const bool copies = m_Block.lastTile < below - before;
+    for (std::int64_t i = 0; copies && i < m_Last.input; ++i)
     {
       std::copy_n(column + i * stride * Cell, Cell, space.column + i * Cell);
     }
     std::int64_t waiting = -1;
     T *          line = space.first;
     const auto   finish = [&](std::int64_t tile, T * transformed) {
-      const std::int64_t end = std::min(tile + block.lastTile, last.output);
+      const std::int64_t end = std::min(tile + m_Block.lastTile, m_Last.output);
       const std::int64_t crop = tile + before - std::max<std::int64_t>(tile + before - below, 0) + above;
-      back(transformed, { column + tile * stride * Cell, stride }, crop, crop + end - tile);
+      this->TransformBack(transformed, { column + tile * stride * Cell, stride }, crop, crop + end - tile, space);
     };
-    for (std::int64_t tile = 0; tile < last.output; tile += block.lastTile)
+    for (std::int64_t tile = 0; tile < m_Last.output; tile += m_Block.lastTile)
     {
-      const std::int64_t end = std::min(tile + block.lastTile, last.output);
-      if (output.lower[last.axis] + end <= needed.lower[last.axis] ||
-          output.lower[last.axis] + tile >= needed.upper[last.axis])
+      const std::int64_t end = std::min(tile + m_Block.lastTile, m_Last.output);
+      if (m_Output.lower[m_Last.axis] + end <= m_Needed.lower[m_Last.axis] ||
+          m_Output.lower[m_Last.axis] + tile >= m_Needed.upper[m_Last.axis])
       {
         continue;
       }
       const std::int64_t from = std::max<std::int64_t>(tile + before - below, 0);
-      const std::int64_t live = std::min(end + before + above, last.input) - from;
+      const std::int64_t live = std::min(end + before + above, m_Last.input) - from;
       if (copies)
       {
-        there({ space.column + from * Cell, 1 }, live, line);
+        this->TransformAndMultiply({ space.column + from * Cell, 1 }, live, factors, line, space);
         finish(tile, line);
         continue;
       }
       T * const other = line == space.first ? space.column : space.first;
-      there({ column + from * stride * Cell, stride }, live, other);
+      this->TransformAndMultiply({ column + from * stride * Cell, stride }, live, factors, other, space);
       if (waiting >= 0)
       {
         finish(waiting, line);
@@ -542,84 +652,76 @@ RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & b
     {
       finish(waiting, line);
     }
-  };
-  const std::int64_t columns = shape.rows * shape.rowCells;
-  const std::int64_t columnTasks = shape.batches * (shape.flat ? shape.planes * shape.rowCells : shape.rows);
-  call.executor->ParallelFor(columnTasks, [&](std::int64_t task, unsigned int worker) {
-    if (stops())
+  }
+  /** The columns of a task: one, or those of a row. */
+  void
+  ConvolveColumnsOf(std::int64_t task, const WorkSpace<T> & space) const
+  {
+    const auto & z = m_Block.role[2];
+    if (m_Shape.flat)
     {
+      const std::int64_t c = task % m_Shape.rowCells;
+      this->ConvolveColumn(
+        m_Memory.spectrum + task / m_Shape.rowCells * m_Shape.Plane() + c * Cell, m_Shape.rowCells, c, space);
       return;
     }
-    const WorkSpace<T> space = spaceOf(worker);
-    if (shape.flat)
+    const std::int64_t columns = m_Shape.rows * m_Shape.rowCells;
+    const std::int64_t row = task % m_Shape.rows;
+    for (std::int64_t c = 0; c < m_Shape.rowCells; ++c)
     {
-      const std::int64_t c = task % shape.rowCells;
-      convolve(spectrum + task / shape.rowCells * shape.Plane() + c * Cell, shape.rowCells, c, space);
-      return;
-    }
-    const std::int64_t row = task % shape.rows;
-    for (std::int64_t c = 0; c < shape.rowCells; ++c)
-    {
-      T * const column = spectrum + (task / shape.rows * shape.planes * columns + row * shape.rowCells + c) * Cell;
+      T * const column =
+        m_Memory.spectrum + (task / m_Shape.rows * m_Shape.planes * columns + row * m_Shape.rowCells + c) * Cell;
       if (z.transformed)
       {
         // The next column, whose points are far apart.
-        for (std::int64_t plane = 0; c + 1 < shape.rowCells && plane < last.input; ++plane)
+        for (std::int64_t plane = 0; c + 1 < m_Shape.rowCells && plane < m_Last.input; ++plane)
         {
           __builtin_prefetch(column + (plane * columns + 1) * Cell);
         }
-        convolve(column, columns, row * shape.rowCells + c, space);
+        this->ConvolveColumn(column, columns, row * m_Shape.rowCells + c, space);
         continue;
       }
-      const T * const factors = kernelColumn(c, space);
+      const T * const factors = this->FindKernelColumn(c, space);
       for (std::int64_t plane = 0; plane < z.output; ++plane)
       {
-        multiply(column + plane * columns * Cell, factors, 0, 1);
+        m_Multiply(column + plane * columns * Cell, factors, 0, 1);
       }
     }
-  });
+  }
 
-  const std::int64_t tasksBack = planes.TasksOf(y.output);
-  const auto isNeeded = [&](int axis, std::int64_t i) { return i >= needed.lower[axis] && i < needed.upper[axis]; };
-  const int  x = block.role[0].axis;
-  call.executor->ParallelFor(shape.batches * z.output * tasksBack, [&](std::int64_t task, unsigned int worker) {
-    if (stops())
-    {
-      return;
-    }
-    const std::int64_t plane = task / tasksBack % z.output;
-    const std::int64_t batch = task / tasksBack / z.output;
-    Coordinates        at{};
-    batchIndex(batch, at);
-    at[z.axis] = output.lower[z.axis] + plane;
-    if (!isNeeded(z.axis, at[z.axis]))
-    {
-      return;
-    }
-    std::int64_t finished = 0;
-    planes.Inverse(task % tasksBack,
-                   needed.lower[y.axis] - output.lower[y.axis],
-                   needed.upper[y.axis] - output.lower[y.axis],
-                   spectrum + (batch * shape.planes + plane) * shape.Plane(),
-                   spaceOf(worker),
-                   [&](std::int64_t row, T * sums) {
-                     Coordinates line = at;
-                     line[y.axis] = output.lower[y.axis] + row;
-                     line[x] = needed.lower[x];
-                     T * const          first = sums + (needed.lower[x] - output.lower[x]);
-                     const std::int64_t count = needed.Extent(x);
-                     for (std::int64_t i = 0; constant != T(0) && i < count; ++i)
-                     {
-                       first[i] += constantSum;
-                     }
-                     rows.Store(line, x, count, first);
-                     finished += count;
-                   });
-    if (call.control)
-    {
-      call.control->AddFinishedVoxels(finished);
-    }
-  });
+  const KernelCall &                m_Call;
+  const ImageConvolutionOperation & m_Operation;
+  const TRows &                     m_Rows;
+  const ConvolutionBlock &          m_Block;
+  const Box &                       m_Output;
+  const Box &                       m_Needed;
+  const BlockMemory<T> &            m_Memory;
+  const TMultiply &                 m_Multiply;
+  const CellShape<T>                m_Shape;
+  const PlaneTransform<T>           m_Planes;
+  const FftFunctions<T> &           m_Functions;
+  const ConvolutionBlock::Axis &    m_Last;
+  const FftPlan<T> &                m_PlanLast;
+  const std::int64_t                m_KernelColumns;
+  T                                 m_Constant;
+  T                                 m_ConstantSum;
+  const T *                         m_KernelSpectrum{ nullptr }; ///< nullptr: columns are made where they are needed
+};
+
+/** Convolves one block of the output, `block` of the voxels `output`, by call.operation, a ImageConvolutionOperation:
+ * rows.Load(at, axis, n, row) gives n numbers of the input's line through `at`, and rows.Store(at, axis, n, row) takes
+ * those of the output's that are `needed`. multiply(cells, factors, stride, n): the product of spectra, or what takes
+ * its place. */
+template <typename T, typename TRows, typename TMultiply>
+void
+RunBlock(const KernelCall & call, const TRows & rows, const ConvolutionBlock & block, const Box & output,
+         const Box & needed, const BlockMemory<T> & memory, const TMultiply & multiply)
+{
+  BlockRun<T, TRows, TMultiply> run(call, rows, block, output, needed, memory, multiply);
+  run.PrepareKernel();
+  run.TransformPlanes();
+  run.ConvolveColumns();
+  run.StorePlanes();
 }
 
 template <typename T, typename TRows>

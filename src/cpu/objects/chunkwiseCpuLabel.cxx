@@ -791,123 +791,154 @@ private:
     }
   }
 
+  /** A word of a row whose pairs with earlier rows are sought. */
+  struct WordPairs
+  {
+    std::int64_t beside[LabelNeighbors::MostRows];  ///< the other rows; below 0: there is none
+    bool         isTaken[LabelNeighbors::MostRows]; ///< whether a row's pairs are joined
+    Coordinates  begin;                             ///< of the row
+    std::int64_t w;
+    std::int64_t at;
+    Word         own;
+    Word         links;
+    Word         pairs[EarlierNeighbors::Most]{};
+    Word         shifted[EarlierNeighbors::Most]{}; ///< those of voxels at x - 1
+  };
+
+  /** The voxels that other pairs join to neighbor `k`. */
+  Word
+  FindNeedless(const WordPairs & word, int k) const
+  {
+    Word all = 0;
+    for (std::uint32_t rest = m_Earlier.list[k].impliedBy; rest != 0; rest &= rest - 1)
+    {
+      all |= word.pairs[LowestBit(rest)];
+    }
+    Word linked = 0;
+    for (std::uint32_t rest = word.links != 0 ? m_Earlier.list[k].impliedByBefore : 0; rest != 0; rest &= rest - 1)
+    {
+      linked |= word.shifted[LowestBit(rest)];
+    }
+    return all | (linked & word.links);
+  }
+
+  /** The voxels whose neighbor `k` is foreground. */
+  Word
+  FindPairs(const WordPairs & word, int k) const
+  {
+    const EarlierNeighbor & neighbor = m_Earlier.list[k];
+    if (word.beside[neighbor.row] < 0)
+    {
+      return Word{ 0 };
+    }
+    const std::int64_t words = m_Scratch.words;
+    const std::int64_t w = word.w;
+    const Word * const other = m_Foreground + word.beside[neighbor.row] * words + w;
+    return word.own & (neighbor.shift == 0  ? *other
+                       : neighbor.shift < 0 ? ShiftedFromBefore(*other, w > 0 ? other[-1] : Word{ 0 })
+                                            : ShiftedFromAfter(*other, w + 1 < words ? other[1] : Word{ 0 }));
+  }
+
+  void
+  JoinPairs(const WordPairs & word, int k, Word bits)
+  {
+    const EarlierNeighbor & neighbor = m_Earlier.list[k];
+    if (!word.isTaken[neighbor.row])
+    {
+      return;
+    }
+    const std::int64_t otherAt = word.beside[neighbor.row] * m_Scratch.words + word.w;
+    const Word         starts = this->StartsOf(word.at);
+    const Word         otherStarts = this->StartsOf(otherAt);
+    const TId          first = m_FirstRuns[word.at] - 1;
+    const TId          otherFirst = m_FirstRuns[otherAt] - 1;
+    for (; bits != 0; bits &= bits - 1)
+    {
+      const int i = LowestBit(bits);
+      const int x = i + neighbor.shift;
+      const TId run = first + static_cast<TId>(CountBits(starts & BitsUpTo(i)));
+      this->Join(run,
+                 x < 0           ? this->RunOf(otherAt - 1, WordBits - 1)
+                 : x == WordBits ? this->RunOf(otherAt + 1, 0)
+                                 : otherFirst + static_cast<TId>(CountBits(otherStarts & BitsUpTo(x))));
+    }
+  }
+
+  /** Joins the pairs of equal or similar values of a word; values are compared only where it matters. */
+  void
+  JoinAlikePairs(WordPairs & word)
+  {
+    std::fill_n(word.pairs, m_Earlier.count, Word{ 0 });
+    for (int k = 0; k < m_Earlier.count; ++k)
+    {
+      const EarlierNeighbor & neighbor = m_Earlier.list[k];
+      const Word              bits = this->FindPairs(word, k) & ~this->FindNeedless(word, k);
+      word.pairs[k] =
+        bits == 0 ? bits : (this->*m_KeepAlike)(bits, word.begin, word.beside[neighbor.row], word.w, neighbor.shift);
+      word.shifted[k] |= word.pairs[k] << 1;
+      this->JoinPairs(word, k, word.pairs[k] & ~this->FindNeedless(word, k));
+    }
+  }
+
+  /** Joins the pairs of foreground of a word. `square`: the row that closes squares of four voxels, or below 0. */
+  void
+  JoinForegroundPairs(WordPairs & word, std::int64_t square)
+  {
+    const int count = m_Earlier.count;
+    // Most voxels within objects have all that they need of the first neighbor.
+    Word rest = word.own;
+    for (int k = 0; k < count; ++k)
+    {
+      word.pairs[k] = rest != 0 ? this->FindPairs(word, k) & rest : Word{ 0 };
+      word.shifted[k] |= word.pairs[k] << 1;
+      rest = k == 0 && m_Earlier.firstImpliesAll ? word.own & ~word.pairs[0] : rest;
+    }
+    for (int k = 0; k < (rest != 0 ? count : 1); ++k)
+    {
+      if (word.pairs[k] != 0)
+      {
+        Word bits = word.pairs[k] & ~this->FindNeedless(word, k);
+        if (k == 1 && square >= 0)
+        {
+          bits &= ~(word.pairs[0] & m_Foreground[square * m_Scratch.words + word.w]);
+        }
+        this->JoinPairs(word, k, bits);
+      }
+    }
+  }
+
   /** The same where two that are joined to a third are joined. */
   void
   JoinRowByFewPairs(std::int64_t row, const RowRange & range)
   {
-    const Coordinates  begin = this->BeginOf(row);
-    const std::int64_t words = m_Scratch.words;
-    const bool         hasValues = m_Operation.rule != LabelRule::Foreground;
-    std::int64_t       beside[LabelNeighbors::MostRows];
-    bool               isTaken[LabelNeighbors::MostRows];
+    const bool hasValues = m_Operation.rule != LabelRule::Foreground;
+    WordPairs  word;
+    word.begin = this->BeginOf(row);
     for (int r = 0; r < m_Neighbors.count; ++r)
     {
-      beside[r] = this->RowBeside(begin, m_Neighbors.rows[r]);
-      isTaken[r] = beside[r] >= 0 && range.Has(beside[r]);
+      word.beside[r] = this->RowBeside(word.begin, m_Neighbors.rows[r]);
+      word.isTaken[r] = word.beside[r] >= 0 && range.Has(word.beside[r]);
     }
-    if (std::none_of(isTaken, isTaken + m_Neighbors.count, [](bool is) { return is; }))
+    if (std::none_of(word.isTaken, word.isTaken + m_Neighbors.count, [](bool is) { return is; }))
     {
       return;
     }
-    const std::int64_t square = m_Earlier.hasSquare && !hasValues ? this->RowBeside(begin, m_Earlier.square) : -1;
-    const int          count = m_Earlier.count;
-    Word               pairs[EarlierNeighbors::Most]{};
-    Word               shifted[EarlierNeighbors::Most]{}; // those of voxels at x - 1
-    for (std::int64_t w = 0; w < words; ++w)
+    const std::int64_t square = m_Earlier.hasSquare && !hasValues ? this->RowBeside(word.begin, m_Earlier.square) : -1;
+    for (word.w = 0; word.w < m_Scratch.words; ++word.w)
     {
-      const std::int64_t at = row * words + w;
-      const Word         own = m_Foreground[at];
-      if (own == 0)
+      word.at = row * m_Scratch.words + word.w;
+      word.own = m_Foreground[word.at];
+      if (word.own == 0)
       {
         continue;
       }
       // From the word before, until this word has its pairs.
-      for (int k = 0; k < count; ++k)
+      for (int k = 0; k < m_Earlier.count; ++k)
       {
-        shifted[k] = pairs[k] >> (WordBits - 1);
+        word.shifted[k] = word.pairs[k] >> (WordBits - 1);
       }
-      const Word links = m_Links[at];
-      const auto needless = [&](int k) {
-        Word word = 0;
-        for (std::uint32_t rest = m_Earlier.list[k].impliedBy; rest != 0; rest &= rest - 1)
-        {
-          word |= pairs[LowestBit(rest)];
-        }
-        Word linked = 0;
-        for (std::uint32_t rest = links != 0 ? m_Earlier.list[k].impliedByBefore : 0; rest != 0; rest &= rest - 1)
-        {
-          linked |= shifted[LowestBit(rest)];
-        }
-        return word | (linked & links);
-      };
-      const auto pairsOf = [&](int k) {
-        const EarlierNeighbor & neighbor = m_Earlier.list[k];
-        if (beside[neighbor.row] < 0)
-        {
-          return Word{ 0 };
-        }
-        const Word * const other = m_Foreground + beside[neighbor.row] * words + w;
-        return own & (neighbor.shift == 0  ? *other
-                      : neighbor.shift < 0 ? ShiftedFromBefore(*other, w > 0 ? other[-1] : Word{ 0 })
-                                           : ShiftedFromAfter(*other, w + 1 < words ? other[1] : Word{ 0 }));
-      };
-      const auto join = [&](int k, Word bits) {
-        const EarlierNeighbor & neighbor = m_Earlier.list[k];
-        if (!isTaken[neighbor.row])
-        {
-          return;
-        }
-        const std::int64_t otherAt = beside[neighbor.row] * words + w;
-        const Word         starts = this->StartsOf(at);
-        const Word         otherStarts = this->StartsOf(otherAt);
-        const TId          first = m_FirstRuns[at] - 1;
-        const TId          otherFirst = m_FirstRuns[otherAt] - 1;
-        for (; bits != 0; bits &= bits - 1)
-        {
-          const int i = LowestBit(bits);
-          const int x = i + neighbor.shift;
-          const TId run = first + static_cast<TId>(CountBits(starts & BitsUpTo(i)));
-          this->Join(run,
-                     x < 0           ? this->RunOf(otherAt - 1, WordBits - 1)
-                     : x == WordBits ? this->RunOf(otherAt + 1, 0)
-                                     : otherFirst + static_cast<TId>(CountBits(otherStarts & BitsUpTo(x))));
-        }
-      };
-      if (hasValues)
-      {
-        // Values are compared only where it matters.
-        std::fill_n(pairs, count, Word{ 0 });
-        for (int k = 0; k < count; ++k)
-        {
-          const Word bits = pairsOf(k) & ~needless(k);
-          pairs[k] = bits == 0
-                       ? bits
-                       : (this->*m_KeepAlike)(bits, begin, beside[m_Earlier.list[k].row], w, m_Earlier.list[k].shift);
-          shifted[k] |= pairs[k] << 1;
-          join(k, pairs[k] & ~needless(k));
-        }
-        continue;
-      }
-      // Most voxels within objects have all that they need of the first neighbor.
-      Word rest = own;
-      for (int k = 0; k < count; ++k)
-      {
-        pairs[k] = rest != 0 ? pairsOf(k) & rest : Word{ 0 };
-        shifted[k] |= pairs[k] << 1;
-        rest = k == 0 && m_Earlier.firstImpliesAll ? own & ~pairs[0] : rest;
-      }
-      for (int k = 0; k < (rest != 0 ? count : 1); ++k)
-      {
-        if (pairs[k] != 0)
-        {
-          Word bits = pairs[k] & ~needless(k);
-          if (k == 1 && square >= 0)
-          {
-            bits &= ~(pairs[0] & m_Foreground[square * words + w]);
-          }
-          join(k, bits);
-        }
-      }
+      word.links = m_Links[word.at];
+      hasValues ? this->JoinAlikePairs(word) : this->JoinForegroundPairs(word, square);
     }
   }
 

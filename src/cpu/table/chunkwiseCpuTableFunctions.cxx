@@ -187,17 +187,125 @@ FetchNext(const void * row, std::int64_t next, std::int64_t x)
 #endif
 }
 
+/** The numbers that a row of reals is added to; `Local` has a single precision where the image and the table have. */
+template <typename TIn, typename TOut>
+struct RealSums
+{
+  using Local = typename Choice<sizeof(TIn) == 4 && sizeof(TOut) == 4, float, double>::Type;
+
+  explicit RealSums(const TableRow & row)
+    : planes(static_cast<double *>(row.plane))
+    , locals(static_cast<Local *>(row.local))
+    , sections(static_cast<const Local *>(row.sections))
+    , before(static_cast<const double *>(row.before))
+  {}
+
+  double * const       planes;
+  Local * const        locals;
+  const Local * const  sections;
+  const double * const before;
+};
+
+/** Adds the voxels of the block at x, and gives the sums within groups if they are stored. */
+template <bool VSquares, bool VPlane, bool VStores, typename TIn, typename TSums>
+CHUNKWISE_ALWAYS_INLINE void
+AddRealBlock(const TSums & of, const TIn * in, std::int64_t x, Groups<typename TSums::Local> (&sums)[Steps][TableGroup])
+{
+  using Local = typename TSums::Local;
+  // A stage at a time for all of the block, since each is a chain of operations that wait for each other.
+#pragma GCC unroll 4
+  for (int step = 0; step < Steps; ++step)
+  {
+    const std::int64_t at = x + step * StepGroups;
+    if constexpr (VPlane)
+    {
+      Groups<double> terms[TableGroup];
+      Load(terms, in + step * StepColumns);
+#pragma GCC unroll 4
+      for (int c = 0; c < TableGroup; ++c)
+      {
+        double * const plane = of.planes + at + c * TableGroups;
+        terms[c] = Groups<double>::Load(plane) + (VSquares ? terms[c].Squared() : terms[c]);
+        terms[c].Store(plane);
+        Narrow(sums[step][c], terms[c]);
+      }
+    }
+    else
+    {
+      Load(sums[step], in + step * StepColumns);
+#pragma GCC unroll 4
+      for (int c = 0; c < TableGroup; ++c)
+      {
+        sums[step][c] = VSquares ? sums[step][c].Squared() : sums[step][c];
+      }
+    }
+    if (VPlane && !VStores && !of.locals)
+    {
+      continue;
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < TableGroup; ++c)
+    {
+      Local * const local = of.locals + at + c * TableGroups;
+      sums[step][c] = Groups<Local>::Load(local) + sums[step][c];
+      sums[step][c].Store(local);
+      if (VStores)
+      {
+        sums[step][c] = Groups<Local>::Load(of.sections + at + c * TableGroups) + sums[step][c];
+      }
+    }
+    if (VStores)
+    {
+      ScanGroups(sums[step]);
+    }
+  }
+}
+
+/** Stores the table of the block at x, from the sums within its groups and the sum to the left of it; gives the sum to
+ * the left of the next block. */
+template <typename TOut, typename TSums>
+CHUNKWISE_ALWAYS_INLINE double
+StoreRealBlock(const TSums & of, Groups<typename TSums::Local> (&sums)[Steps][TableGroup], std::int64_t x, double left,
+               TOut * out)
+{
+  using Local = typename TSums::Local;
+  Groups<Local>                    quartersAndGroups[Steps];
+  typename Groups<Local>::Quarters quarters{};
+#pragma GCC unroll 4
+  for (int step = 0; step < Steps; ++step)
+  {
+    quartersAndGroups[step] = sums[step][TableGroup - 1].Before(quarters);
+  }
+  double next = left;
+#pragma GCC unroll 4
+  for (int step = 0; step < Steps; ++step)
+  {
+    const std::int64_t at = x + step * StepGroups;
+    Groups<double>     results[TableGroup];
+#pragma GCC unroll 4
+    for (int c = 0; c < TableGroup; ++c)
+    {
+      results[c] =
+        Groups<double>::Load(of.before + at + c * TableGroups) + Widened(quartersAndGroups[step] + sums[step][c]);
+    }
+    next = left + results[TableGroup - 1].Last();
+#pragma GCC unroll 4
+    for (int c = 0; c < TableGroup; ++c)
+    {
+      results[c] = results[c].After(left);
+    }
+    Store(out + step * StepColumns, results);
+  }
+  return next;
+}
+
 /** The blocks of a row; `row` is a copy, so that its pointers stay in registers. */
 template <typename TIn, typename TOut, bool VSquares, bool VPlane, bool VStores>
 void
 RealBlocks(const TableRow row)
 {
-  using Local = typename Choice<sizeof(TIn) == 4 && sizeof(TOut) == 4, float, double>::Type;
-  auto * const       planes = static_cast<double *>(row.plane);
-  auto * const       locals = static_cast<Local *>(row.local);
-  const auto * const sections = static_cast<const Local *>(row.sections);
-  const auto * const before = static_cast<const double *>(row.before);
-  double             left = VStores ? *static_cast<double *>(row.left) : 0;
+  const RealSums<TIn, TOut> of(row);
+  double                    left = VStores ? *static_cast<double *>(row.left) : 0;
   for (std::int64_t x = 0; x < row.columns; x += TableColumns)
   {
     FetchNext<TIn>(row.in, row.nextIn, x);
@@ -211,86 +319,13 @@ RealBlocks(const TableRow row)
     TOut * const      whole = VStores ? static_cast<TOut *>(row.out) + x : nullptr;
     const bool        isWhole = row.first <= x && x + TableColumns <= row.last;
     TOut * const      out = isWhole ? whole : stored;
-    // A stage at a time for all of the block, since each is a chain of operations that wait for each other.
-    Groups<Local> sums[Steps][TableGroup];
-#pragma GCC unroll 4
-    for (int step = 0; step < Steps; ++step)
-    {
-      const std::int64_t at = x + step * StepGroups;
-      if constexpr (VPlane)
-      {
-        Groups<double> terms[TableGroup];
-        Load(terms, in + step * StepColumns);
-#pragma GCC unroll 4
-        for (int c = 0; c < TableGroup; ++c)
-        {
-          double * const plane = planes + at + c * TableGroups;
-          terms[c] = Groups<double>::Load(plane) + (VSquares ? terms[c].Squared() : terms[c]);
-          terms[c].Store(plane);
-          Narrow(sums[step][c], terms[c]);
-        }
-      }
-      else
-      {
-        Load(sums[step], in + step * StepColumns);
-#pragma GCC unroll 4
-        for (int c = 0; c < TableGroup; ++c)
-        {
-          sums[step][c] = VSquares ? sums[step][c].Squared() : sums[step][c];
-        }
-      }
-      if (VPlane && !VStores && !locals)
-      {
-        continue;
-      }
-#pragma GCC unroll 4
-      for (int c = 0; c < TableGroup; ++c)
-      {
-        Local * const local = locals + at + c * TableGroups;
-        sums[step][c] = Groups<Local>::Load(local) + sums[step][c];
-        sums[step][c].Store(local);
-        if (VStores)
-        {
-          sums[step][c] = Groups<Local>::Load(sections + at + c * TableGroups) + sums[step][c];
-        }
-      }
-      if (VStores)
-      {
-        ScanGroups(sums[step]);
-      }
-    }
+    Groups<typename RealSums<TIn, TOut>::Local> sums[Steps][TableGroup];
+    AddRealBlock<VSquares, VPlane, VStores>(of, in, x, sums);
     if constexpr (!VStores)
     {
       continue;
     }
-    Groups<Local>                    quartersAndGroups[Steps];
-    typename Groups<Local>::Quarters quarters{};
-#pragma GCC unroll 4
-    for (int step = 0; step < Steps; ++step)
-    {
-      quartersAndGroups[step] = sums[step][TableGroup - 1].Before(quarters);
-    }
-    double next = left;
-#pragma GCC unroll 4
-    for (int step = 0; step < Steps; ++step)
-    {
-      const std::int64_t at = x + step * StepGroups;
-      Groups<double>     results[TableGroup];
-#pragma GCC unroll 4
-      for (int c = 0; c < TableGroup; ++c)
-      {
-        results[c] =
-          Groups<double>::Load(before + at + c * TableGroups) + Widened(quartersAndGroups[step] + sums[step][c]);
-      }
-      next = left + results[TableGroup - 1].Last();
-#pragma GCC unroll 4
-      for (int c = 0; c < TableGroup; ++c)
-      {
-        results[c] = results[c].After(left);
-      }
-      Store(out + step * StepColumns, results);
-    }
-    left = next;
+    left = StoreRealBlock(of, sums, x, left, out);
     if (!isWhole)
     {
       CopyPart(whole, stored, row.first - x, row.last - x);

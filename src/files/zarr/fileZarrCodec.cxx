@@ -398,6 +398,101 @@ ZarrCoder::Decode(const std::vector<ZarrCodec> & codecs, std::vector<char> & enc
   }
 }
 
+namespace
+{
+
+/** Each compresses `bytes` to the beginning of `to`, which has room for any outcome, and gives the bytes that it makes.
+ */
+#ifdef CHUNKWISE_HAS_BLOSC
+std::size_t
+EncodeBlosc(const ZarrCodec & codec, const char * from, std::size_t bytes, std::vector<char> & to)
+{
+  const int size = bytes > MostOfInt ? -1
+                                     : blosc_compress_ctx(codec.level,
+                                                          codec.shuffle,
+                                                          static_cast<std::size_t>(codec.typeSize),
+                                                          bytes,
+                                                          from,
+                                                          to.data(),
+                                                          to.size(),
+                                                          codec.compressor.c_str(),
+                                                          0,
+                                                          1);
+  if (size <= 0)
+  {
+    throw std::runtime_error("Blosc cannot compress with " + codec.compressor);
+  }
+  return static_cast<std::size_t>(size);
+}
+#endif
+
+#ifdef CHUNKWISE_HAS_ZSTD
+std::size_t
+EncodeZstd(ZSTD_CCtx * encoder, const ZarrCodec & codec, const char * from, std::size_t bytes, std::vector<char> & to)
+{
+  const std::size_t made = ZSTD_compressCCtx(encoder, to.data(), to.size(), from, bytes, codec.level);
+  if (ZSTD_isError(made))
+  {
+    throw std::runtime_error(std::string("Zstandard cannot compress: ") + ZSTD_getErrorName(made));
+  }
+  return made;
+}
+#endif
+
+#ifdef CHUNKWISE_HAS_LZ4
+std::size_t
+EncodeLz4(const char * from, std::size_t bytes, std::vector<char> & to)
+{
+  const int size = bytes > MostOfInt
+                     ? 0
+                     : LZ4_compress_default(from,
+                                            to.data() + SumBytes,
+                                            static_cast<int>(bytes),
+                                            static_cast<int>(std::min(to.size() - SumBytes, MostOfInt)));
+  if (size <= 0)
+  {
+    throw std::runtime_error("LZ4 cannot compress chunks of " + std::to_string(bytes) + " bytes");
+  }
+  WriteLittle(static_cast<std::uint32_t>(bytes), to.data());
+  return static_cast<std::size_t>(size) + SumBytes;
+}
+#endif
+
+std::size_t
+EncodeDeflate(const ZarrCodec & codec, const char * from, std::size_t bytes, std::vector<char> & to)
+{
+  z_stream stream{};
+  if (deflateInit2(
+        &stream, codec.level, Z_DEFLATED, codec.kind == ZarrCodec::Kind::Gzip ? 31 : 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+  {
+    throw std::bad_alloc();
+  }
+  constexpr std::size_t most = std::size_t{ 1 } << 30;
+  std::size_t           left = bytes;
+  std::size_t           made = 0;
+  int                   status = Z_OK;
+  stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(from));
+  stream.next_out = reinterpret_cast<Bytef *>(to.data());
+  while (status == Z_OK)
+  {
+    const auto in = static_cast<uInt>(std::min(most, left));
+    const auto out = static_cast<uInt>(std::min(most, to.size() - made));
+    stream.avail_in = in;
+    stream.avail_out = out;
+    status = deflate(&stream, in == left ? Z_FINISH : Z_NO_FLUSH);
+    left -= in - stream.avail_in;
+    made += out - stream.avail_out;
+  }
+  deflateEnd(&stream);
+  if (status != Z_STREAM_END)
+  {
+    throw std::logic_error("zlib makes more of a chunk than it says");
+  }
+  return made;
+}
+
+} // namespace
+
 void
 ZarrCoder::EncodeOne(const ZarrCodec & codec, const char * from, std::size_t bytes, std::vector<char> & to)
 {
@@ -406,31 +501,13 @@ ZarrCoder::EncodeOne(const ZarrCodec & codec, const char * from, std::size_t byt
   switch (codec.kind)
   {
     case ZarrCodec::Kind::Blosc:
-    {
 #ifdef CHUNKWISE_HAS_BLOSC
-      const int size = bytes > MostOfInt ? -1
-                                         : blosc_compress_ctx(codec.level,
-                                                              codec.shuffle,
-                                                              static_cast<std::size_t>(codec.typeSize),
-                                                              bytes,
-                                                              from,
-                                                              to.data(),
-                                                              to.size(),
-                                                              codec.compressor.c_str(),
-                                                              0,
-                                                              1);
-      if (size <= 0)
-      {
-        throw std::runtime_error("Blosc cannot compress with " + codec.compressor);
-      }
-      made = static_cast<std::size_t>(size);
+      made = EncodeBlosc(codec, from, bytes, to);
       break;
 #else
       FailWithoutLibrary(codec);
 #endif
-    }
     case ZarrCodec::Kind::Zstd:
-    {
 #ifdef CHUNKWISE_HAS_ZSTD
       if (!m_State->encoder)
       {
@@ -440,68 +517,22 @@ ZarrCoder::EncodeOne(const ZarrCodec & codec, const char * from, std::size_t byt
       {
         throw std::bad_alloc();
       }
-      made = ZSTD_compressCCtx(m_State->encoder.get(), to.data(), to.size(), from, bytes, codec.level);
-      if (ZSTD_isError(made))
-      {
-        throw std::runtime_error(std::string("Zstandard cannot compress: ") + ZSTD_getErrorName(made));
-      }
+      made = EncodeZstd(m_State->encoder.get(), codec, from, bytes, to);
       break;
 #else
       FailWithoutLibrary(codec);
 #endif
-    }
     case ZarrCodec::Kind::Lz4:
-    {
 #ifdef CHUNKWISE_HAS_LZ4
-      const int size = bytes > MostOfInt
-                         ? 0
-                         : LZ4_compress_default(from,
-                                                to.data() + SumBytes,
-                                                static_cast<int>(bytes),
-                                                static_cast<int>(std::min(to.size() - SumBytes, MostOfInt)));
-      if (size <= 0)
-      {
-        throw std::runtime_error("LZ4 cannot compress chunks of " + std::to_string(bytes) + " bytes");
-      }
-      WriteLittle(static_cast<std::uint32_t>(bytes), to.data());
-      made = static_cast<std::size_t>(size) + SumBytes;
+      made = EncodeLz4(from, bytes, to);
       break;
 #else
       FailWithoutLibrary(codec);
 #endif
-    }
     case ZarrCodec::Kind::Gzip:
     case ZarrCodec::Kind::Zlib:
-    {
-      z_stream stream{};
-      if (deflateInit2(
-            &stream, codec.level, Z_DEFLATED, codec.kind == ZarrCodec::Kind::Gzip ? 31 : 15, 8, Z_DEFAULT_STRATEGY) !=
-          Z_OK)
-      {
-        throw std::bad_alloc();
-      }
-      constexpr std::size_t most = std::size_t{ 1 } << 30;
-      std::size_t           left = bytes;
-      int                   status = Z_OK;
-      stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(from));
-      stream.next_out = reinterpret_cast<Bytef *>(to.data());
-      while (status == Z_OK)
-      {
-        const auto in = static_cast<uInt>(std::min(most, left));
-        const auto out = static_cast<uInt>(std::min(most, to.size() - made));
-        stream.avail_in = in;
-        stream.avail_out = out;
-        status = deflate(&stream, in == left ? Z_FINISH : Z_NO_FLUSH);
-        left -= in - stream.avail_in;
-        made += out - stream.avail_out;
-      }
-      deflateEnd(&stream);
-      if (status != Z_STREAM_END)
-      {
-        throw std::logic_error("zlib makes more of a chunk than it says");
-      }
+      made = EncodeDeflate(codec, from, bytes, to);
       break;
-    }
     case ZarrCodec::Kind::Crc32c:
       std::memcpy(to.data(), from, bytes);
       WriteLittle(GetCrc32c(from, bytes), to.data() + bytes);

@@ -443,8 +443,7 @@ CutOf(std::int64_t start, std::int64_t end, std::int64_t size)
   return { clamped(start), size - clamped(end) };
 }
 
-void
-Slice(Importer & importer)
+struct SliceArguments
 {
   Value starts;
   Value ends;
@@ -452,108 +451,140 @@ Slice(Importer & importer)
   Value axes;
   bool  hasAxes = false;
   bool  hasSteps = false;
+};
+
+/** They are attributes of old versions, and inputs of others. */
+SliceArguments
+ReadSlice(Importer & importer)
+{
+  SliceArguments slice;
   if (importer.GetVersion() < 10)
   {
     const auto numbersOf = [&](const char * name) {
       const std::vector<std::int64_t> integers = importer.GetInts(name);
       return importer.MakeNumbers(std::vector<double>(integers.begin(), integers.end()), {}, true);
     };
-    starts = numbersOf("starts");
-    ends = numbersOf("ends");
-    axes = numbersOf("axes");
-    hasAxes = importer.FindAttribute("axes") != nullptr;
+    slice.starts = numbersOf("starts");
+    slice.ends = numbersOf("ends");
+    slice.axes = numbersOf("axes");
+    slice.hasAxes = importer.FindAttribute("axes") != nullptr;
   }
   else
   {
-    starts = importer.GetNumbers(1);
-    ends = importer.GetNumbers(2);
-    hasAxes = importer.HasInput(3);
-    hasSteps = importer.HasInput(4);
-    if (hasAxes)
+    slice.starts = importer.GetNumbers(1);
+    slice.ends = importer.GetNumbers(2);
+    slice.hasAxes = importer.HasInput(3);
+    slice.hasSteps = importer.HasInput(4);
+    if (slice.hasAxes)
     {
-      axes = importer.GetNumbers(3);
+      slice.axes = importer.GetNumbers(3);
     }
-    if (hasSteps)
+    if (slice.hasSteps)
     {
-      steps = importer.GetNumbers(4);
+      slice.steps = importer.GetNumbers(4);
     }
   }
-  const std::size_t count = starts.numbers[0].size();
-  if (ends.numbers[0].size() != count || (hasAxes && axes.numbers[0].size() != count) ||
-      (hasSteps && steps.numbers[0].size() != count))
+  const std::size_t count = slice.starts.numbers[0].size();
+  if (slice.ends.numbers[0].size() != count || (slice.hasAxes && slice.axes.numbers[0].size() != count) ||
+      (slice.hasSteps && slice.steps.numbers[0].size() != count))
   {
     throw Problem("starts, ends, axes and steps have different lengths");
   }
-  const bool        isConstant = importer.IsConstant(0);
-  Value             value = isConstant ? importer.GetNumbers(0) : importer.GetImage(0);
-  const std::size_t rank = isConstant ? value.dimensions.size() : static_cast<std::size_t>(importer.GetRank(value));
-  NetworkLayer      crop;
+  return slice;
+}
+
+/** A cut in the sizes of the probes, and whether it is that of all sizes. */
+struct CutOfSizes
+{
+  Cut  cut;
+  bool isSame;
+};
+
+CutOfSizes
+FindCut(Importer & importer, const SliceArguments & slice, std::size_t i, const Value & value, std::size_t axis)
+{
+  std::vector<Cut> cuts;
+  for (std::size_t p = 0; p < importer.GetNumberOfProbes(); ++p)
+  {
+    const std::int64_t size =
+      importer.IsConstant(0) ? static_cast<std::int64_t>(value.numbers[0].size()) : importer.GetShape(value, p)[axis];
+    cuts.push_back(CutOf(ToInteger(slice.starts.numbers[p][i]), ToInteger(slice.ends.numbers[p][i]), size));
+    if (cuts.back().lower + cuts.back().upper > size)
+    {
+      cuts.back().upper = size - cuts.back().lower;
+    }
+  }
+  const bool isSame = cuts[0].lower == cuts[1].lower && cuts[0].upper == cuts[1].upper;
+  if (!isSame && !importer.HasFixedExtents())
+  {
+    throw Problem("what it leaves out along axis " + std::to_string(axis) +
+                  " depends on the image's size; count from the ends, or export the network with fixed extents");
+  }
+  return { isSame ? cuts[0] : cuts[2], isSame };
+}
+
+void
+CutConstant(Value & value, const CutOfSizes & found, std::size_t rank)
+{
+  if (rank != 1 || !found.isSame)
+  {
+    throw Problem("of a constant of several axes it is not supported");
+  }
+  for (std::vector<double> & numbers : value.numbers)
+  {
+    numbers = std::vector<double>(numbers.begin() + found.cut.lower, numbers.end() - found.cut.upper);
+  }
+  value.dimensions = { static_cast<std::int64_t>(value.numbers[0].size()) };
+}
+
+/** Cuts an image; along its spatial axes by `crop`, for all of them at once. */
+void
+CutImage(Importer & importer, Value & value, std::size_t axis, const Cut & cut, NetworkLayer & crop)
+{
+  if (axis >= 2)
+  {
+    const auto a = static_cast<std::size_t>(importer.GetSpatialAxis(static_cast<int>(axis)));
+    crop.padLower[a] = cut.lower;
+    crop.padUpper[a] = cut.upper;
+    return;
+  }
+  if (cut.lower == 0 && cut.upper == 0)
+  {
+    return;
+  }
+  if (axis == 0)
+  {
+    throw Problem("it leaves out the batch");
+  }
+  NetworkLayer layer;
+  layer.kind = LayerKind::ChannelSlice;
+  layer.inputs = { value.layer };
+  layer.firstChannel = static_cast<int>(cut.lower);
+  layer.channels = static_cast<int>(importer.GetChannels(value) - cut.lower - cut.upper);
+  value.layer = importer.AddLayer(std::move(layer));
+}
+
+void
+Slice(Importer & importer)
+{
+  const SliceArguments slice = ReadSlice(importer);
+  const bool           isConstant = importer.IsConstant(0);
+  Value                value = isConstant ? importer.GetNumbers(0) : importer.GetImage(0);
+  const std::size_t    rank = isConstant ? value.dimensions.size() : static_cast<std::size_t>(importer.GetRank(value));
+  NetworkLayer         crop;
   crop.kind = LayerKind::Crop;
   std::vector<bool> isSeen(rank, false);
-  for (std::size_t i = 0; i < count; ++i)
+  for (std::size_t i = 0; i < slice.starts.numbers[0].size(); ++i)
   {
     const auto axis = static_cast<std::size_t>(
-      importer.GetAxis(hasAxes ? ToInteger(axes.numbers[0][i]) : static_cast<std::int64_t>(i), rank));
-    if ((hasSteps && steps.numbers[0][i] != 1) || isSeen[axis])
+      importer.GetAxis(slice.hasAxes ? ToInteger(slice.axes.numbers[0][i]) : static_cast<std::int64_t>(i), rank));
+    if ((slice.hasSteps && slice.steps.numbers[0][i] != 1) || isSeen[axis])
     {
       throw Problem("it takes one of several elements, or an axis twice, which is not supported");
     }
     isSeen[axis] = true;
-    std::vector<Cut> cuts;
-    for (std::size_t p = 0; p < importer.GetNumberOfProbes(); ++p)
-    {
-      const std::int64_t size =
-        isConstant ? static_cast<std::int64_t>(value.numbers[0].size()) : importer.GetShape(value, p)[axis];
-      cuts.push_back(CutOf(ToInteger(starts.numbers[p][i]), ToInteger(ends.numbers[p][i]), size));
-      if (cuts.back().lower + cuts.back().upper > size)
-      {
-        cuts.back().upper = size - cuts.back().lower;
-      }
-    }
-    const bool isSame = cuts[0].lower == cuts[1].lower && cuts[0].upper == cuts[1].upper;
-    if (!isSame && !importer.HasFixedExtents())
-    {
-      throw Problem("what it leaves out along axis " + std::to_string(axis) +
-                    " depends on the image's size; count from the ends, or export the network with fixed extents");
-    }
-    const Cut cut = isSame ? cuts[0] : cuts[2];
-    if (isConstant)
-    {
-      if (rank != 1 || !isSame)
-      {
-        throw Problem("of a constant of several axes it is not supported");
-      }
-      for (std::vector<double> & numbers : value.numbers)
-      {
-        numbers = std::vector<double>(numbers.begin() + cut.lower, numbers.end() - cut.upper);
-      }
-      value.dimensions = { static_cast<std::int64_t>(value.numbers[0].size()) };
-    }
-    else if (axis == 0)
-    {
-      if (cut.lower != 0 || cut.upper != 0)
-      {
-        throw Problem("it leaves out the batch");
-      }
-    }
-    else if (axis == 1)
-    {
-      if (cut.lower != 0 || cut.upper != 0)
-      {
-        NetworkLayer layer;
-        layer.kind = LayerKind::ChannelSlice;
-        layer.inputs = { value.layer };
-        layer.firstChannel = static_cast<int>(cut.lower);
-        layer.channels = static_cast<int>(importer.GetChannels(value) - cut.lower - cut.upper);
-        value.layer = importer.AddLayer(std::move(layer));
-      }
-    }
-    else
-    {
-      const auto a = static_cast<std::size_t>(importer.GetSpatialAxis(static_cast<int>(axis)));
-      crop.padLower[a] = cut.lower;
-      crop.padUpper[a] = cut.upper;
-    }
+    const CutOfSizes found = FindCut(importer, slice, i, value, axis);
+    isConstant ? CutConstant(value, found, rank) : CutImage(importer, value, axis, found.cut, crop);
   }
   if (crop.padLower != LayerExtent{ { 0, 0, 0 } } || crop.padUpper != LayerExtent{ { 0, 0, 0 } })
   {
