@@ -91,6 +91,9 @@ public:
   /** Axes that take part, ascending. */
   std::vector<int>
   GetAxes() const;
+  /** The images of the type that computes that a chunk takes. */
+  int
+  CountImages() const;
 };
 
 } // namespace chunkwise

@@ -59,16 +59,9 @@ NumberOrZero(TAcc x)
 int
 CountImages(const DiffusionOperation & operation)
 {
-  switch (operation.method)
-  {
-    case DiffusionMethod::TotalVariation:
-      return 3 + static_cast<int>(operation.GetAxes().size());
-    case DiffusionMethod::Coherence:
-      // The tensor, which has three elements or six, and for each axis a sum, some in the place of elements.
-      return 2 + 2 * static_cast<int>(operation.GetAxes().size());
-    default:
-      return 2;
-  }
+  // The tensor, which has three elements or six, and for each axis a sum, some in the place of elements.
+  return operation.method == DiffusionMethod::Coherence ? 2 + 2 * static_cast<int>(operation.GetAxes().size())
+                                                        : operation.CountImages();
 }
 
 /** Bytes of all images of a box of so many voxels. */

@@ -118,23 +118,6 @@ __device__ std::uint32_t
 #endif
 }
 
-/** Calls add(i, part) with the parts of `value` that are not 0, of 32 bits and its sign. */
-template <typename TAdd>
-__device__ __forceinline__ void
-AddSignedParts(Int128 value, TAdd && add)
-{
-  const bool isNegative = value < 0;
-  UInt128    rest = isNegative ? UInt128{ 0 } - static_cast<UInt128>(value) : static_cast<UInt128>(value);
-  for (int i = 0; rest != 0; ++i, rest >>= DigitBits)
-  {
-    const auto part = static_cast<std::int64_t>(rest & 0xFFFFFFFF);
-    if (part != 0)
-    {
-      add(i, isNegative ? -part : part);
-    }
-  }
-}
-
 /** Adds to a row in shared memory that other threads add to, or to one of the thread alone. */
 template <bool VShared>
 struct RowSink
@@ -210,7 +193,7 @@ struct RowSink
   __device__ void
   AddDigits(int word, int first, Int128 value) const
   {
-    AddSignedParts(value, [&](int i, std::int64_t part) { this->AddDigit(word + 2 * (first + i), part); });
+    AddSignedParts(first, value, [&](int i, std::int64_t part) { this->AddDigit(word + 2 * i, part); });
   }
 };
 
@@ -581,134 +564,190 @@ CornerOf(const MeasureTask & task, std::int64_t * corner)
   corner[2] = task.box.lower.axis[2] + rest / task.blocks[1] * (task.march == 2 ? Steps : 1);
 }
 
-/** Adds a row of the block to the table. */
-__device__ __noinline__ void
-AddToTable(const MeasureTask & task, const std::uint32_t * from, std::uint32_t label)
+__device__ __forceinline__ Word
+Complement(std::uint64_t number)
 {
-  std::int64_t corner[3];
-  CornerOf(task, corner);
-  const MeasureLayout & layout = task.layout;
-  std::int64_t * const  row = task.table + static_cast<std::int64_t>(label) * layout.words;
-  const auto            add = [row](int word, std::int64_t value) {
+  return static_cast<Word>(~number);
+}
+
+/** A row of the table, to which a row of a block is added. */
+class TableRow
+{
+public:
+  __device__ __forceinline__
+  TableRow(const MeasureTask & task, const std::uint32_t * from, std::uint32_t label)
+    : m_Task(task)
+    , m_From(from)
+    , m_Row(task.table + static_cast<std::int64_t>(label) * task.layout.words)
+  {
+    CornerOf(task, m_Corner);
+  }
+
+  /** Adds all numbers that need no intensities. */
+  __device__ __forceinline__ void
+  AddShape() const
+  {
+    const MeasureLayout & layout = m_Task.layout;
+    const std::int64_t    n = m_From[BlockRow::count];
+    if (n != 0)
+    {
+      this->Add(MeasureLayout::count, n);
+    }
+    if (n != 0 && layout.details)
+    {
+      this->ToMost(MeasureLayout::first, Complement(this->IndexOf(~m_From[BlockRow::first], false)));
+      std::int64_t sums[3];
+      for (int a = 0; a < 3; ++a)
+      {
+        sums[a] = m_From[BlockRow::sums + a];
+        if (a < layout.dimension)
+        {
+          this->ToMost(MeasureLayout::lower + a,
+                       Complement(static_cast<std::uint64_t>(m_Corner[a] +
+                                                             static_cast<std::int64_t>(~m_From[BlockRow::lower + a]))));
+          this->ToMost(layout.upper + a,
+                       static_cast<Word>(m_Corner[a] + static_cast<std::int64_t>(m_From[BlockRow::upper + a])));
+          this->AddWide(layout.sums + 2 * a, static_cast<Int128>(n) * m_Corner[a] + sums[a]);
+        }
+      }
+      int product = 0;
+      for (int a = 0; layout.moments && a < layout.dimension; ++a)
+      {
+        for (int b = 0; b <= a; ++b, ++product)
+        {
+          this->AddWide(layout.products + 2 * product,
+                        static_cast<Int128>(m_From[BlockRow::products + product]) +
+                          static_cast<Int128>(m_Corner[a]) * sums[b] + static_cast<Int128>(m_Corner[b]) * sums[a] +
+                          static_cast<Int128>(n) * m_Corner[a] * m_Corner[b]);
+        }
+      }
+    }
+    if (layout.surfaces)
+    {
+      for (int a = 0; a < layout.dimension; ++a)
+      {
+        this->Add(layout.faces + a, m_From[BlockRow::faces + a]);
+      }
+      this->Add(layout.euler, static_cast<std::int32_t>(m_From[BlockRow::euler]));
+    }
+  }
+
+  __device__ __forceinline__ void
+  AddIntensities() const
+  {
+    const MeasureLayout & layout = m_Task.layout;
+    if (layout.details)
+    {
+      this->AddExtremum(layout.minimum, BlockRow::minimum);
+      this->AddExtremum(layout.maximum, BlockRow::maximum);
+    }
+    if (layout.isReal)
+    {
+      for (int i = 0; i < 3; ++i)
+      {
+        this->Add(layout.specials + i, m_From[BlockRow::specials + i]);
+      }
+      if (m_From[BlockRow::firstNaN] != 0)
+      {
+        this->ToMost(layout.specials + 3, Complement(this->IndexOf(~m_From[BlockRow::firstNaN], false)));
+      }
+    }
+    for (int i = 0; layout.details && i < 2 * m_Task.numberOfDigits; ++i)
+    {
+      this->Add(layout.GetSquares() + i, this->Digit(m_Task.Digits(-1), i));
+    }
+    for (int i = 0; i < m_Task.numberOfDigits; ++i)
+    {
+      this->Add(layout.GetSum() + i, this->Digit(m_Task.Digits(-2), i));
+    }
+    for (int a = 0; layout.weighted && a < layout.dimension; ++a)
+    {
+      for (int i = 0; i < m_Task.numberOfDigits + 2; ++i)
+      {
+        const std::int64_t sum = i < m_Task.numberOfDigits ? this->Digit(m_Task.Digits(-2), i) : 0;
+        AddSignedParts(i,
+                       static_cast<Int128>(sum) * m_Corner[a] + this->Digit(m_Task.Digits(a), i),
+                       [&](int k, std::int64_t part) { this->Add(layout.GetWeighted(a) + k, part); });
+      }
+    }
+  }
+
+private:
+  __device__ __forceinline__ void
+  Add(int word, std::int64_t value) const
+  {
     if (value != 0)
     {
-      atomicAdd(reinterpret_cast<Word *>(row + word), static_cast<Word>(value));
+      atomicAdd(reinterpret_cast<Word *>(m_Row + word), static_cast<Word>(value));
     }
-  };
-  const auto toMost = [row](int word, Word value) {
-    Word * const place = reinterpret_cast<Word *>(row + word);
+  }
+  __device__ __forceinline__ void
+  ToMost(int word, Word value) const
+  {
+    Word * const place = reinterpret_cast<Word *>(m_Row + word);
     if (*static_cast<volatile Word *>(place) < value)
     {
       atomicMax(place, value);
     }
-  };
-  // In 32 bits and the rest, which are put together in the end.
-  const auto addWide = [&](int word, Int128 value) {
-    add(word, static_cast<std::int64_t>(value & 0xFFFFFFFF));
-    add(word + 1, static_cast<std::int64_t>(value >> 32));
-  };
-  const auto at = [&](std::uint32_t local, int axis) {
-    return corner[axis] + (axis == 0   ? local % 32
-                           : axis == 1 ? local / 32 % static_cast<std::uint32_t>(task.height)
-                                       : local / 32 / static_cast<std::uint32_t>(task.height));
-  };
+  }
+  /** In 32 bits and the rest, which are put together in the end. */
+  __device__ __forceinline__ void
+  AddWide(int word, Int128 value) const
+  {
+    this->Add(word, static_cast<std::int64_t>(value & 0xFFFFFFFF));
+    this->Add(word + 1, static_cast<std::int64_t>(value >> 32));
+  }
+  __device__ __forceinline__ std::int64_t
+                             At(std::uint32_t local, int axis) const
+  {
+    return m_Corner[axis] + (axis == 0   ? local % 32
+                             : axis == 1 ? local / 32 % static_cast<std::uint32_t>(m_Task.height)
+                                         : local / 32 / static_cast<std::uint32_t>(m_Task.height));
+  }
   /** The index in the whole image, or in the box. */
-  const auto indexOf = [&](std::uint32_t local, bool ofBox) {
+  __device__ __forceinline__ std::uint64_t
+                             IndexOf(std::uint32_t local, bool ofBox) const
+  {
     std::int64_t index = 0;
     for (int a = 2; a >= 0; --a)
     {
-      index = index * (ofBox ? task.box.upper.axis[a] - task.box.lower.axis[a] : task.extent[a]) + at(local, a) -
-              (ofBox ? task.box.lower.axis[a] : 0);
+      index = index * (ofBox ? m_Task.box.upper.axis[a] - m_Task.box.lower.axis[a] : m_Task.extent[a]) +
+              this->At(local, a) - (ofBox ? m_Task.box.lower.axis[a] : 0);
     }
     return static_cast<std::uint64_t>(index);
-  };
-  const auto         complement = [](std::uint64_t number) { return static_cast<Word>(~number); };
-  const std::int64_t n = from[BlockRow::count];
-  if (n != 0)
-  {
-    add(MeasureLayout::count, n);
   }
-  if (n != 0 && layout.details)
+  __device__ __forceinline__ void
+  AddExtremum(int word, int of) const
   {
-    toMost(MeasureLayout::first, complement(indexOf(~from[BlockRow::first], false)));
-    std::int64_t sums[3];
-    for (int a = 0; a < 3; ++a)
-    {
-      sums[a] = from[BlockRow::sums + a];
-      if (a < layout.dimension)
-      {
-        toMost(
-          MeasureLayout::lower + a,
-          complement(static_cast<std::uint64_t>(corner[a] + static_cast<std::int64_t>(~from[BlockRow::lower + a]))));
-        toMost(layout.upper + a, static_cast<Word>(corner[a] + static_cast<std::int64_t>(from[BlockRow::upper + a])));
-        addWide(layout.sums + 2 * a, static_cast<Int128>(n) * corner[a] + sums[a]);
-      }
-    }
-    int product = 0;
-    for (int a = 0; layout.moments && a < layout.dimension; ++a)
-    {
-      for (int b = 0; b <= a; ++b, ++product)
-      {
-        addWide(layout.products + 2 * product,
-                static_cast<Int128>(from[BlockRow::products + product]) + static_cast<Int128>(corner[a]) * sums[b] +
-                  static_cast<Int128>(corner[b]) * sums[a] + static_cast<Int128>(n) * corner[a] * corner[b]);
-      }
-    }
-  }
-  if (layout.surfaces)
-  {
-    for (int a = 0; a < layout.dimension; ++a)
-    {
-      add(layout.faces + a, from[BlockRow::faces + a]);
-    }
-    add(layout.euler, static_cast<std::int32_t>(from[BlockRow::euler]));
-  }
-  if (!layout.intensity)
-  {
-    return;
-  }
-  const auto extremum = [&](int word, int of) {
-    const Word value = *reinterpret_cast<const Word *>(from + of);
+    const Word value = *reinterpret_cast<const Word *>(m_From + of);
     if (value != 0)
     {
       const auto local = ~static_cast<std::uint32_t>(value);
-      const Word index = indexOf(local, true);
-      toMost(word, (value & 0xFFFFFFFF00000000u) | (~index & 0xFFFFFFFF));
-    }
-  };
-  if (layout.details)
-  {
-    extremum(layout.minimum, BlockRow::minimum);
-    extremum(layout.maximum, BlockRow::maximum);
-  }
-  if (layout.isReal)
-  {
-    for (int i = 0; i < 3; ++i)
-    {
-      add(layout.specials + i, from[BlockRow::specials + i]);
-    }
-    if (from[BlockRow::firstNaN] != 0)
-    {
-      toMost(layout.specials + 3, complement(indexOf(~from[BlockRow::firstNaN], false)));
+      const Word index = this->IndexOf(local, true);
+      this->ToMost(word, (value & 0xFFFFFFFF00000000u) | (~index & 0xFFFFFFFF));
     }
   }
-  const auto digit = [from](int word, int i) { return *reinterpret_cast<const std::int64_t *>(from + word + 2 * i); };
-  for (int i = 0; layout.details && i < 2 * task.numberOfDigits; ++i)
+  __device__ __forceinline__ std::int64_t
+                             Digit(int word, int i) const
   {
-    add(layout.GetSquares() + i, digit(task.Digits(-1), i));
+    return *reinterpret_cast<const std::int64_t *>(m_From + word + 2 * i);
   }
-  for (int i = 0; i < task.numberOfDigits; ++i)
+
+  const MeasureTask &         m_Task;
+  const std::uint32_t * const m_From;
+  std::int64_t * const        m_Row;
+  std::int64_t                m_Corner[3];
+};
+
+/** Adds a row of the block to the table. */
+__device__ __noinline__ void
+AddToTable(const MeasureTask & task, const std::uint32_t * from, std::uint32_t label)
+{
+  const TableRow row(task, from, label);
+  row.AddShape();
+  if (task.layout.intensity)
   {
-    add(layout.GetSum() + i, digit(task.Digits(-2), i));
-  }
-  for (int a = 0; layout.weighted && a < layout.dimension; ++a)
-  {
-    for (int i = 0; i < task.numberOfDigits + 2; ++i)
-    {
-      const std::int64_t sum = i < task.numberOfDigits ? digit(task.Digits(-2), i) : 0;
-      AddSignedParts(static_cast<Int128>(sum) * corner[a] + digit(task.Digits(a), i),
-                     [&](int k, std::int64_t part) { add(layout.GetWeighted(a) + i + k, part); });
-    }
+    row.AddIntensities();
   }
 }
 
@@ -758,6 +797,100 @@ struct BlockTable
     AddToTable(task, own, label);
   }
 };
+
+__device__ __forceinline__ std::uint64_t
+                           LoadLabel(const MeasureTask & task, std::int64_t at)
+{
+  switch (task.labelSize)
+  {
+    case 1:
+      return static_cast<const std::uint8_t *>(task.labels.data)[at];
+    case 2:
+      return static_cast<const std::uint16_t *>(task.labels.data)[at];
+    case 4:
+      return static_cast<const std::uint32_t *>(task.labels.data)[at];
+    default:
+      return static_cast<const std::uint64_t *>(task.labels.data)[at];
+  }
+}
+
+/** Gives the place and the shape of a run. `at`: the place along x and across. */
+template <typename TSink, typename TIndex>
+__device__ __forceinline__ void
+GiveShape(const MeasureTask & task, const TSink & sink, const LabelRun & run, const int (&at)[2],
+          const TIndex & indexAt, bool looksAround)
+{
+  const int  n = run.count;
+  const int  last = run.begin + n - 1;
+  const auto word = [](int number) { return static_cast<std::uint32_t>(number); };
+  sink.Max(BlockRow::first, ~indexAt(run.begin));
+  sink.Max(BlockRow::lower, ~word(at[0]));
+  sink.Max(BlockRow::upper, word(at[0] + 1));
+  sink.Max(BlockRow::lower + task.across, ~word(at[1]));
+  sink.Max(BlockRow::upper + task.across, word(at[1] + 1));
+  sink.Max(BlockRow::lower + task.march, ~word(run.begin));
+  sink.Max(BlockRow::upper + task.march, word(last + 1));
+  // Sums and squares of the coordinates along the thread's axis.
+  const int  below = n * (n - 1) / 2;
+  const int  sum = n * run.begin + below;
+  const int  squares = n * run.begin * run.begin + 2 * run.begin * below + below * (2 * n - 1) / 3;
+  const bool goesAlongZ = task.march == 2;
+  const int  sumY = goesAlongZ ? n * at[1] : sum;
+  const int  sumZ = goesAlongZ ? sum : n * at[1];
+  sink.Add(BlockRow::sums, word(n * at[0]));
+  sink.Add(BlockRow::sums + 1, word(sumY));
+  sink.Add(BlockRow::sums + 2, word(sumZ));
+  if (task.layout.moments)
+  {
+    const int acrossSquares = n * at[1] * at[1];
+    sink.Add(BlockRow::products, word(n * at[0] * at[0]));
+    sink.Add(BlockRow::products + 1, word(at[0] * sumY));
+    sink.Add(BlockRow::products + 2, word(goesAlongZ ? acrossSquares : squares));
+    sink.Add(BlockRow::products + 3, word(at[0] * sumZ));
+    sink.Add(BlockRow::products + 4, word(at[1] * sum));
+    sink.Add(BlockRow::products + 5, word(goesAlongZ ? squares : acrossSquares));
+  }
+  if (looksAround)
+  {
+    sink.Add(BlockRow::faces, word(run.faces[0]));
+    sink.Add(BlockRow::faces + task.across, word(run.faces[1]));
+    sink.Add(BlockRow::faces + task.march, word(run.faces[2]));
+    sink.Add(BlockRow::euler, word(run.euler));
+  }
+}
+
+/** Adds what the corner of a voxel adds to Euler numbers, of the rows that meet there: `now`, and one voxel earlier
+ * along x `before`. As the CPU does, see LookAround in chunkwiseMeasurements.cxx. */
+__device__ __forceinline__ void
+AddEuler(const MeasureTask & task, const BlockTable & table, const std::uint32_t (&now)[4],
+         const std::uint32_t (&before)[4], LabelRun & run)
+{
+  const auto has = [](const std::uint32_t * labels, unsigned int set, std::uint32_t label) {
+    return ((set & 1) && labels[0] == label) || ((set & 2) && labels[1] == label) ||
+           ((set & 4) && labels[2] == label) || ((set & 8) && labels[3] == label);
+  };
+#pragma unroll
+  for (int r = 0; r < 4; ++r)
+  {
+    const std::uint32_t label = now[r];
+    if (label == NoRow || label == before[0] || has(now, (1U << r) - 1, label))
+    {
+      continue;
+    }
+    const auto begins = [&](unsigned int set) { return has(now, set, label) && !has(before, set, label) ? 1 : 0; };
+    // In a plane the only rows are those along y.
+    const int euler =
+      task.layout.dimension > 2 ? begins(15) - begins(3) - begins(5) + begins(1) : begins(5) - begins(1);
+    if (r == 0)
+    {
+      run.euler += euler;
+    }
+    else if (euler != 0)
+    {
+      table.Give(task, label, [&](const auto & sink) { sink.Add(BlockRow::euler, static_cast<std::uint32_t>(euler)); });
+    }
+  }
+}
 
 template <typename TIntensities>
 __global__ void
@@ -813,21 +946,7 @@ __launch_bounds__(Threads, TIntensities::Details ? 2 : 4) MeasureKernel(const __
     if (isThere && along >= 0 && along < task.extent[task.march])
     {
       const std::int64_t at = labelAt + step * stride[1] - dAcross * stride[0] - dx;
-      switch (task.labelSize)
-      {
-        case 1:
-          label = static_cast<const std::uint8_t *>(task.labels.data)[at];
-          break;
-        case 2:
-          label = static_cast<const std::uint16_t *>(task.labels.data)[at];
-          break;
-        case 4:
-          label = static_cast<const std::uint32_t *>(task.labels.data)[at];
-          break;
-        default:
-          label = static_cast<const std::uint64_t *>(task.labels.data)[at];
-          break;
-      }
+      label = LoadLabel(task, at);
     }
     return label;
   };
@@ -839,54 +958,18 @@ __launch_bounds__(Threads, TIntensities::Details ? 2 : 4) MeasureKernel(const __
 
   LabelRun     run;
   TIntensities values;
+  const int    at[2] = { lane, ownAcross };
   const auto   indexAt = [&](int along) {
     const int y = goesAlongZ ? ownAcross : along;
     const int z = goesAlongZ ? along : ownAcross;
     return static_cast<std::uint32_t>((z * task.height + y) * 32 + lane);
   };
   const auto give = [&](const auto & sink) {
-    const int  n = run.count;
-    const int  last = run.begin + n - 1;
-    const auto word = [](int number) { return static_cast<std::uint32_t>(number); };
-    const int  at[2] = { lane, ownAcross };
-    sink.Add(BlockRow::count, word(n));
+    sink.Add(BlockRow::count, static_cast<std::uint32_t>(run.count));
     values.Give(task, sink, at, indexAt);
-    if constexpr (!TIntensities::Details)
+    if constexpr (TIntensities::Details)
     {
-      return;
-    }
-    sink.Max(BlockRow::first, ~indexAt(run.begin));
-    sink.Max(BlockRow::lower, ~word(lane));
-    sink.Max(BlockRow::upper, word(lane + 1));
-    sink.Max(BlockRow::lower + task.across, ~word(ownAcross));
-    sink.Max(BlockRow::upper + task.across, word(ownAcross + 1));
-    sink.Max(BlockRow::lower + task.march, ~word(run.begin));
-    sink.Max(BlockRow::upper + task.march, word(last + 1));
-    // Sums and squares of the coordinates along the thread's axis.
-    const int below = n * (n - 1) / 2;
-    const int sum = n * run.begin + below;
-    const int squares = n * run.begin * run.begin + 2 * run.begin * below + below * (2 * n - 1) / 3;
-    const int sumY = goesAlongZ ? n * ownAcross : sum;
-    const int sumZ = goesAlongZ ? sum : n * ownAcross;
-    sink.Add(BlockRow::sums, word(n * lane));
-    sink.Add(BlockRow::sums + 1, word(sumY));
-    sink.Add(BlockRow::sums + 2, word(sumZ));
-    if (task.layout.moments)
-    {
-      const int acrossSquares = n * ownAcross * ownAcross;
-      sink.Add(BlockRow::products, word(n * lane * lane));
-      sink.Add(BlockRow::products + 1, word(lane * sumY));
-      sink.Add(BlockRow::products + 2, word(goesAlongZ ? acrossSquares : squares));
-      sink.Add(BlockRow::products + 3, word(lane * sumZ));
-      sink.Add(BlockRow::products + 4, word(ownAcross * sum));
-      sink.Add(BlockRow::products + 5, word(goesAlongZ ? squares : acrossSquares));
-    }
-    if (looksAround)
-    {
-      sink.Add(BlockRow::faces, word(run.faces[0]));
-      sink.Add(BlockRow::faces + task.across, word(run.faces[1]));
-      sink.Add(BlockRow::faces + task.march, word(run.faces[2]));
-      sink.Add(BlockRow::euler, word(run.euler));
+      GiveShape(task, sink, run, at, indexAt, looksAround);
     }
   };
   // All lanes call it; `ends`: the lane has a run to give.
@@ -1000,33 +1083,7 @@ __launch_bounds__(Threads, TIntensities::Details ? 2 : 4) MeasureKernel(const __
         run.faces[1] += now[0] != now[1] ? 1 : 0;
         run.faces[2] += now[0] != now[2] ? 1 : 0;
       }
-      const auto has = [](const std::uint32_t * labels, unsigned int set, std::uint32_t label) {
-        return ((set & 1) && labels[0] == label) || ((set & 2) && labels[1] == label) ||
-               ((set & 4) && labels[2] == label) || ((set & 8) && labels[3] == label);
-      };
-      // As the CPU does, see LookAround in chunkwiseMeasurements.cxx.
-#pragma unroll
-      for (int r = 0; r < 4; ++r)
-      {
-        const std::uint32_t label = now[r];
-        if (label == NoRow || label == before[0] || has(now, (1U << r) - 1, label))
-        {
-          continue;
-        }
-        const auto begins = [&](unsigned int set) { return has(now, set, label) && !has(before, set, label) ? 1 : 0; };
-        // In a plane the only rows are those along y.
-        const int euler =
-          task.layout.dimension > 2 ? begins(15) - begins(3) - begins(5) + begins(1) : begins(5) - begins(1);
-        if (r == 0)
-        {
-          run.euler += euler;
-        }
-        else if (euler != 0)
-        {
-          table.Give(
-            task, label, [&](const auto & sink) { sink.Add(BlockRow::euler, static_cast<std::uint32_t>(euler)); });
-        }
-      }
+      AddEuler(task, table, now, before, run);
     }
     now[2] = now[0];
     now[3] = now[1];

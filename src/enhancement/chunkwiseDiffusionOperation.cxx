@@ -41,6 +41,20 @@ DiffusionOperation::GetAxes() const
   return axes;
 }
 
+int
+DiffusionOperation::CountImages() const
+{
+  switch (method)
+  {
+    case DiffusionMethod::TotalVariation:
+      return 3 + static_cast<int>(this->GetAxes().size());
+    case DiffusionMethod::Coherence:
+      return 2 + tensor->GetNumberOfResults();
+    default:
+      return 2;
+  }
+}
+
 Coordinates
 DiffusionOperation::GetReach() const
 {

@@ -239,45 +239,14 @@ LabelMap::GetCount() const
 void
 LabelMap::Apply(const BufferView & labels, const BufferView & output, const Box & box, Executor & executor) const
 {
-  if (box.IsEmpty())
-  {
-    return;
-  }
   const PixelKind kind = m_State->measurements.GetSettings().labelKind;
-  CheckMeasuredView("labels", labels, kind, box);
-  CheckMeasuredView("new labels", output, kind, box);
-  const std::vector<Box> parts = CutIntoParts(box, executor.GetConcurrency());
-  DispatchPixelKind(kind, [&](auto pixel) {
-    using Label = decltype(pixel);
-    executor.ParallelFor(static_cast<std::int64_t>(parts.size()), [&](std::int64_t p, unsigned int) {
-      const Box & part = parts[static_cast<std::size_t>(p)];
-      for (std::int64_t z = part.lower[2]; z < part.upper[2]; ++z)
-      {
-        for (std::int64_t y = part.lower[1]; y < part.upper[1]; ++y)
-        {
-          const Coordinates   at{ { part.lower[0], y, z, 0, 0 } };
-          const Label * const from = static_cast<const Label *>(labels.data) + labels.Offset(at);
-          Label * const       to = static_cast<Label *>(output.data) + output.Offset(at);
-          Label               last = 0;
-          Label               becomes = 0;
-          for (std::int64_t x = 0; x < part.Extent(0); ++x)
-          {
-            if (from[x] != last)
-            {
-              last = from[x];
-              const std::uint32_t slot =
-                last == Label(0) ? LabelSlots::None : m_State->rows->GetSlots().Find(BitsOfLabel(last));
-              if (last != Label(0) && slot == LabelSlots::None)
-              {
-                throw Error("the label " + PixelValue(last).ToText() + " was not measured");
-              }
-              becomes = last == Label(0) ? Label(0) : static_cast<Label>(m_State->labels[slot]);
-            }
-            to[x] = becomes;
-          }
-        }
-      }
-    });
+  ReplaceLabels(labels, output, kind, box, executor, [this](auto label) {
+    const std::uint32_t slot = m_State->rows->GetSlots().Find(BitsOfLabel(label));
+    if (slot == LabelSlots::None)
+    {
+      throw Error("the label " + PixelValue(label).ToText() + " was not measured");
+    }
+    return static_cast<decltype(label)>(m_State->labels[slot]);
   });
 }
 

@@ -98,45 +98,12 @@ LabelTable::ReadPairs(const std::string & text)
 void
 LabelTable::Apply(const BufferView & labels, const BufferView & output, const Box & box, Executor & executor) const
 {
-  if (box.IsEmpty())
-  {
-    return;
-  }
-  CheckMeasuredView("labels", labels, m_Kind, box);
-  CheckMeasuredView("new labels", output, m_Kind, box);
-  const std::vector<Box> parts = CutIntoParts(box, executor.GetConcurrency());
-  DispatchPixelKind(m_Kind, [&](auto pixel) {
-    using Label = decltype(pixel);
-    const auto replaced = [this](Label label) {
-      const std::uint64_t bits = BitsOfLabel(label);
-      const auto          found = std::lower_bound(m_Old.begin(), m_Old.end(), bits);
-      return found == m_Old.end() || *found != bits
-               ? label
-               : static_cast<Label>(m_New[static_cast<std::size_t>(found - m_Old.begin())]);
-    };
-    executor.ParallelFor(static_cast<std::int64_t>(parts.size()), [&](std::int64_t p, unsigned int) {
-      const Box & part = parts[static_cast<std::size_t>(p)];
-      for (std::int64_t z = part.lower[2]; z < part.upper[2]; ++z)
-      {
-        for (std::int64_t y = part.lower[1]; y < part.upper[1]; ++y)
-        {
-          const Coordinates   at{ { part.lower[0], y, z, 0, 0 } };
-          const Label * const from = static_cast<const Label *>(labels.data) + labels.Offset(at);
-          Label * const       to = static_cast<Label *>(output.data) + output.Offset(at);
-          Label               last = 0;
-          Label               becomes = 0;
-          for (std::int64_t x = 0; x < part.Extent(0); ++x)
-          {
-            if (from[x] != last)
-            {
-              last = from[x];
-              becomes = replaced(last);
-            }
-            to[x] = becomes;
-          }
-        }
-      }
-    });
+  ReplaceLabels(labels, output, m_Kind, box, executor, [this](auto label) {
+    const std::uint64_t bits = BitsOfLabel(label);
+    const auto          found = std::lower_bound(m_Old.begin(), m_Old.end(), bits);
+    return found == m_Old.end() || *found != bits
+             ? label
+             : static_cast<decltype(label)>(m_New[static_cast<std::size_t>(found - m_Old.begin())]);
   });
 }
 

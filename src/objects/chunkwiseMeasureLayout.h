@@ -106,6 +106,24 @@ struct MeasureLayout
   Add(std::int64_t * ours, const MeasureLayout & from, const std::int64_t * theirs) const;
 };
 
+/** Calls add(first + i, part) with the parts of `value` that are not 0, of 32 bits and its sign: small numbers touch
+ * few digits. */
+template <typename TAdd>
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
+AddSignedParts(int first, Int128 value, TAdd && add)
+{
+  const bool isNegative = value < 0;
+  UInt128    rest = isNegative ? UInt128{ 0 } - static_cast<UInt128>(value) : static_cast<UInt128>(value);
+  for (int i = first; rest != 0; ++i, rest >>= DigitBits)
+  {
+    const auto part = static_cast<std::int64_t>(rest & 0xFFFFFFFF);
+    if (part != 0)
+    {
+      add(i, isNegative ? -part : part);
+    }
+  }
+}
+
 inline CHUNKWISE_HOST_DEVICE Int128
 LoadWide(const std::int64_t * words)
 {

@@ -107,6 +107,47 @@ NarrowLayout(const MeasureLayout & layout, const std::int64_t * table, std::int6
   return narrow;
 }
 
+/** Throws BudgetError if there are far more rows than voxels, or the host has no memory for `all` bytes, tables of
+ * `bytes` each. */
+void
+RequireRoomForRows(const MeasureOperation & operation, const Box & region, std::size_t bytes, std::uint64_t all)
+{
+  const std::int64_t most = std::min(std::max<std::int64_t>(4 * region.NumberOfVoxels(), 1 << 16),
+                                     std::int64_t{ 0xFFFFFFFE }); // rows are numbered with 32 bits
+  if (operation.rows > most)
+  {
+    throw BudgetError("labels from the least to the largest one would take " + std::to_string(bytes) +
+                        " bytes of a device's memory; there are more numbers between them than voxels",
+                      bytes,
+                      static_cast<std::size_t>(most) * (bytes / static_cast<std::size_t>(operation.rows)));
+  }
+  constexpr std::uint64_t few = std::uint64_t{ 1 } << 26;
+  const std::uint64_t     available = all > few ? GetAvailableHostMemory() : 0;
+  if (available > 0 && all > available)
+  {
+    throw BudgetError("tables of labels from the least to the largest one take " + std::to_string(all) +
+                        " bytes of host memory, " + std::to_string(available) + " are there",
+                      static_cast<std::size_t>(all),
+                      static_cast<std::size_t>(available));
+  }
+}
+
+void
+MergeSummary(const MeasureOperation & operation, const SideData & summary, MeasureRows & rows)
+{
+  const MeasureLayout layout = operation.GetLayout();
+  const auto *        row = reinterpret_cast<const std::int64_t *>(summary.data());
+  const MeasureLayout narrow = NarrowLayout(layout, row, operation.rows);
+  rows.NeedDigits(narrow.low, narrow.high);
+  for (std::int64_t i = 0; i < operation.rows; ++i, row += layout.words)
+  {
+    if (!layout.IsEmpty(row))
+    {
+      rows.MergeRow(layout, row);
+    }
+  }
+}
+
 } // namespace
 
 void
@@ -186,24 +227,7 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
     const std::uint64_t all = (1 + std::max<std::size_t>(1, isResident ? 1 : manager.GetDevices().size())) * bytes;
     CountedBytes        held(state.meter);
     held.Take(all);
-    const std::int64_t most = std::min(std::max<std::int64_t>(4 * request.region.NumberOfVoxels(), 1 << 16),
-                                       std::int64_t{ 0xFFFFFFFE }); // rows are numbered with 32 bits
-    if (operation->rows > most)
-    {
-      throw BudgetError("labels from the least to the largest one would take " + std::to_string(bytes) +
-                          " bytes of a device's memory; there are more numbers between them than voxels",
-                        bytes,
-                        static_cast<std::size_t>(most) * (bytes / static_cast<std::size_t>(operation->rows)));
-    }
-    constexpr std::uint64_t few = std::uint64_t{ 1 } << 26;
-    const std::uint64_t     available = all > few ? GetAvailableHostMemory() : 0;
-    if (available > 0 && all > available)
-    {
-      throw BudgetError("tables of labels from the least to the largest one take " + std::to_string(all) +
-                          " bytes of host memory, " + std::to_string(available) + " are there",
-                        static_cast<std::size_t>(all),
-                        static_cast<std::size_t>(available));
-    }
+    RequireRoomForRows(*operation, request.region, bytes, all);
     if (settings.memory > 0)
     {
       // For what the CPU measures of a device that fails.
@@ -221,17 +245,7 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
     onHost();
     return;
   }
-  const MeasureLayout layout = operation->GetLayout();
-  const auto *        row = reinterpret_cast<const std::int64_t *>(summary.data());
-  const MeasureLayout narrow = NarrowLayout(layout, row, operation->rows);
-  state.rows.NeedDigits(narrow.low, narrow.high);
-  for (std::int64_t i = 0; i < operation->rows; ++i, row += layout.words)
-  {
-    if (!layout.IsEmpty(row))
-    {
-      state.rows.MergeRow(layout, row);
-    }
-  }
+  MergeSummary(*operation, summary, state.rows);
   state.planeIndex = -1;
   state.isPrepared = false;
 }

@@ -344,6 +344,47 @@ CutIntoParts(const Box & box, unsigned int concurrency);
 void
 CheckMeasuredView(const char * what, const BufferView & view, PixelKind kind, const Box & box);
 
+/** Writes replaced(label) for the labels of a box, once for each run of a label; 0 stays 0. */
+template <typename TReplaced>
+void
+ReplaceLabels(const BufferView & labels, const BufferView & output, PixelKind kind, const Box & box,
+              Executor & executor, const TReplaced & replaced)
+{
+  if (box.IsEmpty())
+  {
+    return;
+  }
+  CheckMeasuredView("labels", labels, kind, box);
+  CheckMeasuredView("new labels", output, kind, box);
+  const std::vector<Box> parts = CutIntoParts(box, executor.GetConcurrency());
+  DispatchPixelKind(kind, [&](auto pixel) {
+    using Label = decltype(pixel);
+    executor.ParallelFor(static_cast<std::int64_t>(parts.size()), [&](std::int64_t p, unsigned int) {
+      const Box & part = parts[static_cast<std::size_t>(p)];
+      for (std::int64_t z = part.lower[2]; z < part.upper[2]; ++z)
+      {
+        for (std::int64_t y = part.lower[1]; y < part.upper[1]; ++y)
+        {
+          const Coordinates   at{ { part.lower[0], y, z, 0, 0 } };
+          const Label * const from = static_cast<const Label *>(labels.data) + labels.Offset(at);
+          Label * const       to = static_cast<Label *>(output.data) + output.Offset(at);
+          Label               last = 0;
+          Label               becomes = 0;
+          for (std::int64_t x = 0; x < part.Extent(0); ++x)
+          {
+            if (from[x] != last)
+            {
+              last = from[x];
+              becomes = last == Label(0) ? Label(0) : replaced(last);
+            }
+            to[x] = becomes;
+          }
+        }
+      }
+    });
+  });
+}
+
 } // namespace chunkwise
 
 #endif

@@ -57,24 +57,6 @@ MarkChanges(const TLabel * row, std::int64_t n, std::uint64_t * bits)
   }
 }
 
-/** Adds value 2^(32 first), its parts with its sign, so that small numbers touch few digits. */
-template <typename TAdd>
-void
-AddSigned(int first, Int128 value, TAdd && add)
-{
-  const bool isNegative = value < 0;
-  UInt128    rest = isNegative ? UInt128{ 0 } - static_cast<UInt128>(value) : static_cast<UInt128>(value);
-  for (int i = first; rest != 0; ++i)
-  {
-    const auto part = static_cast<std::int64_t>(rest & 0xFFFFFFFF);
-    if (part != 0)
-    {
-      add(i, isNegative ? -part : part);
-    }
-    rest >>= DigitBits;
-  }
-}
-
 /** The destination of VoxelStatistics' sums of a run: the row of its label, and, times the coordinates that the run
  * has, the weighted sums. */
 struct RowDigits
@@ -96,19 +78,19 @@ struct RowDigits
   void
   AddAllToSum(int first, Int128 value)
   {
-    AddSigned(first, value, [&](int i, std::int64_t part) { rows.AddToSum(slot, i, part); });
+    AddSignedParts(first, value, [&](int i, std::int64_t part) { rows.AddToSum(slot, i, part); });
     for (int a = 0; at && a < rows.GetLayout().dimension; ++a)
     {
       const auto add = [&](int i, std::int64_t part) { rows.AddToWeighted(slot, a, i, part); };
       // In halves, whose products fit.
-      AddSigned(first, static_cast<Int128>(static_cast<std::uint64_t>(value)) * at[a], add);
-      AddSigned(first + 2, (value >> 64) * at[a], add);
+      AddSignedParts(first, static_cast<Int128>(static_cast<std::uint64_t>(value)) * at[a], add);
+      AddSignedParts(first + 2, (value >> 64) * at[a], add);
     }
   }
   void
   AddAllToSquares(int first, Int128 value)
   {
-    AddSigned(first, value, [&](int i, std::int64_t part) { rows.AddToSquares(slot, i, part); });
+    AddSignedParts(first, value, [&](int i, std::int64_t part) { rows.AddToSquares(slot, i, part); });
   }
 };
 
@@ -129,7 +111,7 @@ AddWeightsAlong(const TPixel * voxels, std::int64_t n, TAdd && add)
     {
       sum += static_cast<Sum>(voxels[i]) * i;
     }
-    AddSigned(StatisticsSummary::SumBias / DigitBits, sum, add);
+    AddSignedParts(StatisticsSummary::SumBias / DigitBits, sum, add);
   }
   else
   {
@@ -138,7 +120,7 @@ AddWeightsAlong(const TPixel * voxels, std::int64_t n, TAdd && add)
     constexpr Bits                 special = sizeof(TPixel) == 4 ? 0xFF : 0x7FF;
     constexpr int                  lowest = sizeof(TPixel) == 4 ? -149 : -1074;
     ExactWindow<mantissaBits + 11> window;
-    const auto                     addPart = [&](int i, std::int64_t part) { AddSigned(i, part, add); };
+    const auto                     addPart = [&](int i, std::int64_t part) { AddSignedParts(i, part, add); };
     for (std::int64_t i = 0; i < n; ++i)
     {
       Bits bits = 0;
@@ -155,7 +137,7 @@ AddWeightsAlong(const TPixel * voxels, std::int64_t n, TAdd && add)
                    addPart);
       }
     }
-    window.End([&](int first, Int128 value) { AddSigned(first, value, add); });
+    window.End([&](int first, Int128 value) { AddSignedParts(first, value, add); });
   }
 }
 

@@ -508,11 +508,7 @@ public:
   Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
     CheckRequest(manager, request);
-    if (request.backend == BackendChoice::CUDA)
-    {
-      throw Error("Backend: CUDA is asked for, but no device can be used: " +
-                  request.operation->GetObjectionToDevices());
-    }
+    CheckBackend(request.backend, *request.operation);
     return AreaRun(request, monitor).Run();
   }
 };

@@ -71,20 +71,6 @@ struct DiffusionImages
   }
 };
 
-int
-CountImages(const DiffusionOperation & operation)
-{
-  switch (operation.method)
-  {
-    case DiffusionMethod::TotalVariation:
-      return 3 + static_cast<int>(operation.GetAxes().size());
-    case DiffusionMethod::Coherence:
-      return 2 + operation.tensor->GetNumberOfResults();
-    default:
-      return 2;
-  }
-}
-
 /** Numbers that a worker needs: fluxes to the voxels that come later, along each axis but x, and some rows. */
 std::int64_t
 CountWorkerRows(const DiffusionOperation & operation, const Box & box)
@@ -104,7 +90,7 @@ std::int64_t
 CountNumbers(const DiffusionOperation & operation, const Box & box, std::int64_t workers)
 {
   const DiffusionImages<TAcc> images(box);
-  return CountImages(operation) * images.image + workers * CountWorkerRows(operation, box) * images.row;
+  return operation.CountImages() * images.image + workers * CountWorkerRows(operation, box) * images.row;
 }
 
 template <typename TAcc>
@@ -119,7 +105,7 @@ public:
     , m_Functions(FunctionsOf(GetDiffusionLevel()))
   {
     m_Images.memory = static_cast<TAcc *>(call.scratch);
-    m_Workers = m_Images.memory + CountImages(m_Operation) * m_Images.image;
+    m_Workers = m_Images.memory + m_Operation.CountImages() * m_Images.image;
     double squares = 0;
     for (const int a : m_Axes)
     {
@@ -241,7 +227,7 @@ private:
                           m_Images.At(0, at),
                           [](Pixel voxel) { return static_cast<TAcc>(voxel); });
           this->FillEnds(0, at, part.Extent(0));
-          for (int number = 1; isVariation && number < CountImages(m_Operation); ++number)
+          for (int number = 1; isVariation && number < m_Operation.CountImages(); ++number)
           {
             TAcc * const to = m_Images.At(number, at);
             if (number < 3)

@@ -98,11 +98,7 @@ MakeRunnerRequest(const ExecutionRequest & request, std::size_t limit)
   }
   request.operation->CheckKinds(kinds, request.output.kind);
   request.operation->Validate(request.image.Extents());
-  const std::string objection = request.operation->GetObjectionToDevices();
-  if (request.backend == BackendChoice::CUDA && !objection.empty())
-  {
-    throw Error("Backend: CUDA is asked for, but no device can be used: " + objection);
-  }
+  CheckBackend(request.backend, *request.operation);
   OutOfCoreRequest result;
   result.operation = request.operation;
   for (const BufferView & input : request.inputs)
@@ -132,6 +128,16 @@ CheckDevices(const Manager & manager, const std::vector<int> & devices)
       throw ParameterError("Devices: there is no device " + std::to_string(index) + ", there are " +
                            std::to_string(count));
     }
+  }
+}
+
+void
+CheckBackend(BackendChoice backend, const Operation & operation)
+{
+  const std::string objection = backend == BackendChoice::CUDA ? operation.GetObjectionToDevices() : std::string();
+  if (!objection.empty())
+  {
+    throw Error("Backend: CUDA is asked for, but no device can be used: " + objection);
   }
 }
 

@@ -20,6 +20,10 @@ MakePlanOfRunner(Manager & manager, const ExecutionRequest & request, std::size_
 void
 CheckDevices(const Manager & manager, const std::vector<int> & devices);
 
+/** Throws Error if devices alone may run an operation that no device can run (Operation::GetObjectionToDevices). */
+void
+CheckBackend(BackendChoice backend, const Operation & operation);
+
 } // namespace chunkwise
 
 #endif
