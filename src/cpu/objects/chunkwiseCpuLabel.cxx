@@ -806,7 +806,7 @@ private:
   };
 
   /** The voxels that other pairs join to neighbor `k`. */
-  Word
+  CHUNKWISE_ALWAYS_INLINE Word
   FindNeedless(const WordPairs & word, int k) const
   {
     Word all = 0;
@@ -823,7 +823,7 @@ private:
   }
 
   /** The voxels whose neighbor `k` is foreground. */
-  Word
+  CHUNKWISE_ALWAYS_INLINE Word
   FindPairs(const WordPairs & word, int k) const
   {
     const EarlierNeighbor & neighbor = m_Earlier.list[k];
@@ -839,7 +839,7 @@ private:
                                             : ShiftedFromAfter(*other, w + 1 < words ? other[1] : Word{ 0 }));
   }
 
-  void
+  CHUNKWISE_ALWAYS_INLINE void
   JoinPairs(const WordPairs & word, int k, Word bits)
   {
     const EarlierNeighbor & neighbor = m_Earlier.list[k];
@@ -865,7 +865,7 @@ private:
   }
 
   /** Joins the pairs of equal or similar values of a word; values are compared only where it matters. */
-  void
+  CHUNKWISE_ALWAYS_INLINE void
   JoinAlikePairs(WordPairs & word)
   {
     std::fill_n(word.pairs, m_Earlier.count, Word{ 0 });
@@ -881,7 +881,7 @@ private:
   }
 
   /** Joins the pairs of foreground of a word. `square`: the row that closes squares of four voxels, or below 0. */
-  void
+  CHUNKWISE_ALWAYS_INLINE void
   JoinForegroundPairs(WordPairs & word, std::int64_t square)
   {
     const int count = m_Earlier.count;
