@@ -61,14 +61,10 @@ protected:
     parameters.SetInteger("Connectivity", m_Connectivity);
     return parameters;
   }
-  void
-  EnlargeOutputRequestedRegion(DataObject * data) override
+  bool
+  GivesWholeOutput() const override
   {
-    Superclass::EnlargeOutputRequestedRegion(data);
-    if (auto * const output = dynamic_cast<TOutputImage *>(data))
-    {
-      output->SetRequestedRegion(output->GetLargestPossibleRegion());
-    }
+    return true;
   }
   void
   PrintSelf(std::ostream & os, Indent indent) const override

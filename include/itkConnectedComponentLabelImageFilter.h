@@ -127,8 +127,12 @@ protected:
   {
     return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
   }
-  void
-  EnlargeOutputRequestedRegion(DataObject * data) override;
+  /** Along other axes components are numbered one after the other. */
+  bool
+  GivesWholeOutput() const override
+  {
+    return true;
+  }
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 

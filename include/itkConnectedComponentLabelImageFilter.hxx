@@ -77,20 +77,6 @@ ConnectedComponentLabelImageFilter<TInputImage, TOutputImage>::MakeParameters() 
 
 template <typename TInputImage, typename TOutputImage>
 void
-ConnectedComponentLabelImageFilter<TInputImage, TOutputImage>::EnlargeOutputRequestedRegion(DataObject * data)
-{
-  Superclass::EnlargeOutputRequestedRegion(data);
-  auto * const output = dynamic_cast<TOutputImage *>(data);
-  if (!output)
-  {
-    return;
-  }
-  // Along other axes components are numbered one after the other.
-  output->SetRequestedRegion(output->GetLargestPossibleRegion());
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
 ConnectedComponentLabelImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream & os, Indent indent) const
 {
   Superclass::PrintSelf(os, indent);

@@ -141,14 +141,10 @@ protected:
   {
     return i == 1 && this->GetWeightImage() ? chunkwise::PixelKind::Float32 : Superclass::GetInputKind(i);
   }
-  void
-  EnlargeOutputRequestedRegion(DataObject * data) override
+  bool
+  GivesWholeOutput() const override
   {
-    Superclass::EnlargeOutputRequestedRegion(data);
-    if (auto * const output = dynamic_cast<TOutputImage *>(data))
-    {
-      output->SetRequestedRegion(output->GetLargestPossibleRegion());
-    }
+    return true;
   }
   void
   PrintSelf(std::ostream & os, Indent indent) const override

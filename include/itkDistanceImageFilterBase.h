@@ -58,14 +58,10 @@ protected:
   {
     return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
   }
-  void
-  EnlargeOutputRequestedRegion(DataObject * data) override
+  bool
+  GivesWholeOutput() const override
   {
-    Superclass::EnlargeOutputRequestedRegion(data);
-    if (auto * const output = dynamic_cast<TOutputImage *>(data))
-    {
-      output->SetRequestedRegion(output->GetLargestPossibleRegion());
-    }
+    return true;
   }
   void
   PrintSelf(std::ostream & os, Indent indent) const override

@@ -131,8 +131,11 @@ protected:
   GetInputView(unsigned int i) const override;
   chunkwise::PixelKind
   GetInputKind(unsigned int i) const override;
-  void
-  EnlargeOutputRequestedRegion(DataObject * data) override;
+  bool
+  GivesWholeOutput() const override
+  {
+    return true;
+  }
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 

@@ -56,17 +56,6 @@ SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::GetInputKind(unsi
 
 template <typename TInputImage, typename TOutputImage>
 void
-SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::EnlargeOutputRequestedRegion(DataObject * data)
-{
-  Superclass::EnlargeOutputRequestedRegion(data);
-  if (auto * const output = dynamic_cast<TOutputImage *>(data))
-  {
-    output->SetRequestedRegion(output->GetLargestPossibleRegion());
-  }
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
 SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream & os, Indent indent) const
 {
   Superclass::PrintSelf(os, indent);

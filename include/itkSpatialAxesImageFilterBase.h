@@ -63,6 +63,22 @@ protected:
     parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
     return parameters;
   }
+  /** Whether any voxel may depend on all others, so that the output is always whole. */
+  virtual bool
+  GivesWholeOutput() const
+  {
+    return false;
+  }
+  void
+  EnlargeOutputRequestedRegion(DataObject * data) override
+  {
+    Superclass::EnlargeOutputRequestedRegion(data);
+    auto * const output = dynamic_cast<TOutputImage *>(data);
+    if (output && this->GivesWholeOutput())
+    {
+      output->SetRequestedRegion(output->GetLargestPossibleRegion());
+    }
+  }
   void
   PrintSelf(std::ostream & os, Indent indent) const override
   {
