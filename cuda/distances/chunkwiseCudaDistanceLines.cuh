@@ -261,6 +261,105 @@ FindRanges(const TNumber * line, const DistanceWeight<TNumber> & weight, const D
   }
 }
 
+/** Calls f(line, place) for all voxels of a tile of `count` lines; threads go along what lies side by side in memory.
+ */
+template <typename TBody>
+__device__ __forceinline__ void
+ForEachInTile(const DistanceLines & lines, std::int32_t count, TBody && f)
+{
+  if (lines.stride != 1)
+  {
+    const auto         line = static_cast<std::int32_t>(threadIdx.x) & (lines.together - 1);
+    const std::int32_t step = static_cast<std::int32_t>(blockDim.x) >> lines.logTogether;
+    for (std::int32_t at = static_cast<std::int32_t>(threadIdx.x) >> lines.logTogether;
+         line < count && at < lines.length;
+         at += step)
+    {
+      f(line, at);
+    }
+    return;
+  }
+  for (std::int32_t line = static_cast<std::int32_t>(threadIdx.x / DistanceWarp); line < count;
+       line += static_cast<std::int32_t>(blockDim.x / DistanceWarp))
+  {
+    for (std::int32_t at = static_cast<std::int32_t>(threadIdx.x % DistanceWarp); at < lines.length; at += DistanceWarp)
+    {
+      f(line, at);
+    }
+  }
+}
+
+template <typename TNumber>
+struct alignas(16) DistanceVector
+{
+  static constexpr int Width = 16 / sizeof(TNumber);
+  TNumber              at[Width];
+};
+
+/** The least sum at a place of a line over the numbers from `begin` to `end`, and the number that it is of: of equal
+ * ones that whose feature has the lowest index. */
+template <bool VHasNearest, typename TNumber>
+__device__ __forceinline__ void
+FindLeastSum(const TNumber * numbers, std::int32_t begin, std::int32_t end, std::int32_t place,
+             const DistanceWeight<TNumber> & weight, const DistanceLines & lines, const std::int64_t * nearest,
+             TNumber & best, std::int32_t & source)
+{
+  using Vector = DistanceVector<TNumber>;
+  constexpr int Width = Vector::Width;
+  for (std::int32_t i = begin / Width * Width; i <= end; i += Width)
+  {
+    const Vector vector = *reinterpret_cast<const Vector *>(numbers + i);
+#pragma unroll
+    for (int k = 0; k < Width; ++k)
+    {
+      const TNumber sum = SumOf(vector.at[k], place - i - k, weight);
+      if constexpr (VHasNearest)
+      {
+        const bool isLower =
+          sum < best || (sum == best && source >= 0 && sum < NoNumber<TNumber> && place < lines.length &&
+                         nearest[(i + k) * lines.stride] < nearest[source * lines.stride]);
+        source = isLower ? i + k : source;
+        best = isLower ? sum : best;
+      }
+      else
+      {
+        best = sum < best ? sum : best;
+      }
+    }
+  }
+}
+
+/** Fills the numbers of a tile. */
+template <typename T, typename TNumber>
+__device__ __forceinline__ void
+LoadDistances(const DistanceLines & lines, std::int64_t base, std::int32_t count, T beyond, const T * __restrict__ in,
+              TNumber * numbers)
+{
+  constexpr int Width = DistanceVector<TNumber>::Width;
+  ForEachInTile(lines, count, [&](std::int32_t line, std::int32_t at) {
+    const T value = in[base + line * lines.ofLine + at * lines.stride];
+    numbers[line * lines.pitch + at] = value < beyond ? static_cast<TNumber>(value) : NoNumber<TNumber>;
+  });
+  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count * Width; i += static_cast<std::int32_t>(blockDim.x))
+  {
+    // Vectors end here.
+    numbers[i / Width * lines.pitch + lines.length + i % Width] = NoNumber<TNumber>;
+  }
+}
+
+/** Stores the results of a voxel of lines that do not lie side by side. */
+template <bool VHasNearest, typename T, typename TNumber>
+__device__ __forceinline__ void
+StoreStrided(const DistanceLines & lines, std::int64_t ofLine, std::int32_t at, TNumber best, std::int32_t source,
+             T beyond, T * out, const std::int64_t * nearestIn, std::int64_t * nearestOut)
+{
+  out[ofLine + at * lines.stride] = best < static_cast<TNumber>(beyond) ? static_cast<T>(best) : beyond;
+  if constexpr (VHasNearest)
+  {
+    nearestOut[ofLine + at * lines.stride] = source < 0 ? -1 : nearestIn[ofLine + source * lines.stride];
+  }
+}
+
 /** A warp computes a line at a time. `nearestIn` and `nearestOut` are the indices of the nearest features, or nullptr:
  * of those with the same distance the lowest index counts. */
 template <typename T, typename TNumber, bool VHasNearest>
@@ -269,11 +368,6 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
                     const std::int64_t * __restrict__ nearestIn, T * __restrict__ out,
                     std::int64_t * __restrict__ nearestOut)
 {
-  constexpr int Width = 16 / sizeof(TNumber);
-  struct alignas(16) Vector
-  {
-    TNumber at[Width];
-  };
   extern __shared__ __align__(16) unsigned char shared[];
   auto * const                                  numbers = reinterpret_cast<TNumber *>(shared);
   const std::int32_t                            kept = lines.together * lines.pitch;
@@ -293,37 +387,7 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
     const std::int64_t base = group * lines.ofGroup + firstLine * lines.ofLine;
     const auto         count =
       static_cast<std::int32_t>(lines.lines - firstLine < lines.together ? lines.lines - firstLine : lines.together);
-    // Threads go along what lies side by side in memory.
-    const auto forEach = [&](auto && f) {
-      if (isStrided)
-      {
-        const auto         line = static_cast<std::int32_t>(threadIdx.x) & (lines.together - 1);
-        const std::int32_t step = static_cast<std::int32_t>(blockDim.x) >> lines.logTogether;
-        for (std::int32_t at = static_cast<std::int32_t>(threadIdx.x) >> lines.logTogether;
-             line < count && at < lines.length;
-             at += step)
-        {
-          f(line, at);
-        }
-        return;
-      }
-      for (std::int32_t line = warp; line < count; line += warps)
-      {
-        for (std::int32_t at = lane; at < lines.length; at += DistanceWarp)
-        {
-          f(line, at);
-        }
-      }
-    };
-    forEach([&](std::int32_t line, std::int32_t at) {
-      const T value = in[base + line * lines.ofLine + at * lines.stride];
-      numbers[line * lines.pitch + at] = value < beyond ? static_cast<TNumber>(value) : NoNumber<TNumber>;
-    });
-    for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count * Width; i += static_cast<std::int32_t>(blockDim.x))
-    {
-      // Vectors end here.
-      numbers[i / Width * lines.pitch + lines.length + i % Width] = NoNumber<TNumber>;
-    }
+    LoadDistances(lines, base, count, beyond, in, numbers);
     __syncthreads();
     for (std::int32_t line = warp; line < count; line += warps)
     {
@@ -367,27 +431,15 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
         }
         const bool         isDone = source >= 0;
         const std::int32_t end = isDone ? -1 : ranges[2 * (j + 1 < lines.anchors ? j + 1 : j) + 1];
-        for (std::int32_t i = isDone ? 0 : ranges[2 * j] / Width * Width; i <= end; i += Width)
-        {
-          const Vector vector = *reinterpret_cast<const Vector *>(numbersOfLine + i);
-#pragma unroll
-          for (int k = 0; k < Width; ++k)
-          {
-            const TNumber sum = SumOf(vector.at[k], place - i - k, weight);
-            if constexpr (VHasNearest)
-            {
-              const bool isLower =
-                sum < best || (sum == best && source >= 0 && sum < NoNumber<TNumber> && place < lines.length &&
-                               nearestIn[ofLine + (i + k) * lines.stride] < nearestIn[ofLine + source * lines.stride]);
-              source = isLower ? i + k : source;
-              best = isLower ? sum : best;
-            }
-            else
-            {
-              best = sum < best ? sum : best;
-            }
-          }
-        }
+        FindLeastSum<VHasNearest>(numbersOfLine,
+                                  isDone ? 0 : ranges[2 * j],
+                                  end,
+                                  place,
+                                  weight,
+                                  lines,
+                                  VHasNearest ? nearestIn + ofLine : nullptr,
+                                  best,
+                                  source);
         if (place >= lines.length)
         {
           continue;
@@ -413,15 +465,17 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
     __syncthreads();
     if (isStrided)
     {
-      forEach([&](std::int32_t line, std::int32_t at) {
-        const std::int64_t ofLine = base + line * lines.ofLine;
-        const TNumber      best = results[line * lines.pitch + at];
-        out[ofLine + at * lines.stride] = best < static_cast<TNumber>(beyond) ? static_cast<T>(best) : beyond;
-        if constexpr (VHasNearest)
-        {
-          const std::int32_t source = sources[line * lines.pitch + at];
-          nearestOut[ofLine + at * lines.stride] = source < 0 ? -1 : nearestIn[ofLine + source * lines.stride];
-        }
+      ForEachInTile(lines, count, [&](std::int32_t line, std::int32_t at) {
+        const std::int32_t number = line * lines.pitch + at;
+        StoreStrided<VHasNearest>(lines,
+                                  base + line * lines.ofLine,
+                                  at,
+                                  results[number],
+                                  VHasNearest ? sources[number] : 0,
+                                  beyond,
+                                  out,
+                                  nearestIn,
+                                  nearestOut);
       });
     }
   }

@@ -205,6 +205,50 @@ NetworkDivideKernel(Tensor sums)
 constexpr int RowsPerThread = 4;
 constexpr int WarpsPerBlock = 4;
 
+/** Sums begin with the bias of their channels, from `first` on. */
+template <int VChannels>
+__device__ __forceinline__ void
+BeginSums(const Step & step, std::int64_t ofGroup, std::int64_t first, std::int64_t outputs,
+          float (&sums)[RowsPerThread][VChannels])
+{
+#pragma unroll
+  for (int c = 0; c < VChannels; ++c)
+  {
+    const std::int64_t channel = first + c;
+    const float        bias = step.bias && channel < outputs ? step.bias[ofGroup + channel] : 0.0f;
+#pragma unroll
+    for (int r = 0; r < RowsPerThread; ++r)
+    {
+      sums[r][c] = bias;
+    }
+  }
+}
+
+/** Adds the products of a tap, whose weights it passes. */
+template <int VBlocks>
+__device__ __forceinline__ void
+AddProducts(const float (&values)[RowsPerThread], const float * (&weights)[VBlocks],
+            float (&sums)[RowsPerThread][VBlocks * ChannelsPerBlock])
+{
+#pragma unroll
+  for (int b = 0; b < VBlocks; ++b)
+  {
+    const float4 low = *reinterpret_cast<const float4 *>(weights[b]);
+    const float4 high = *reinterpret_cast<const float4 *>(weights[b] + 4);
+    const float  w[ChannelsPerBlock] = { low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w };
+    weights[b] += ChannelsPerBlock;
+#pragma unroll
+    for (int c = 0; c < ChannelsPerBlock; ++c)
+    {
+#pragma unroll
+      for (int r = 0; r < RowsPerThread; ++r)
+      {
+        sums[r][b * ChannelsPerBlock + c] = fmaf(w[c], values[r], sums[r][b * ChannelsPerBlock + c]);
+      }
+    }
+  }
+}
+
 /** Sums of VBlocks blocks of output channels for RowsPerThread voxels a thread; a warp's lie side by side along x. The
  * weights of a tap are the same for all of a block's threads. */
 template <int VBlocks>
@@ -235,17 +279,7 @@ __global__ void __launch_bounds__(32 * WarpsPerBlock) NetworkConvolutionKernel(S
     const std::int64_t firstBlock = part % ((blocks + VBlocks - 1) / VBlocks) * VBlocks;
 
     float sums[RowsPerThread][channels];
-#pragma unroll
-    for (int c = 0; c < channels; ++c)
-    {
-      const std::int64_t channel = firstBlock * ChannelsPerBlock + c;
-      const float        first = step.bias && channel < outputs ? step.bias[group * outputs + channel] : 0.0f;
-#pragma unroll
-      for (int r = 0; r < RowsPerThread; ++r)
-      {
-        sums[r][c] = first;
-      }
-    }
+    BeginSums(step, group * outputs, firstBlock * ChannelsPerBlock, outputs, sums);
     const float * weights[VBlocks];
 #pragma unroll
     for (int b = 0; b < VBlocks; ++b)
@@ -282,23 +316,7 @@ __global__ void __launch_bounds__(32 * WarpsPerBlock) NetworkConvolutionKernel(S
             {
               values[r] = insideX && inside[r] ? rows[r][ix] : 0.0f;
             }
-#pragma unroll
-            for (int b = 0; b < VBlocks; ++b)
-            {
-              const float4 low = *reinterpret_cast<const float4 *>(weights[b]);
-              const float4 high = *reinterpret_cast<const float4 *>(weights[b] + 4);
-              const float  w[ChannelsPerBlock] = { low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w };
-              weights[b] += ChannelsPerBlock;
-#pragma unroll
-              for (int c = 0; c < ChannelsPerBlock; ++c)
-              {
-#pragma unroll
-                for (int r = 0; r < RowsPerThread; ++r)
-                {
-                  sums[r][b * ChannelsPerBlock + c] = fmaf(w[c], values[r], sums[r][b * ChannelsPerBlock + c]);
-                }
-              }
-            }
+            AddProducts<VBlocks>(values, weights, sums);
           }
         }
       }

@@ -120,6 +120,144 @@ AddTaps(float (&sums)[ChannelsPerBlock][RunLength], const float * run, const flo
   }
 }
 
+/** Sums begin with the bias of their channels. */
+__device__ __forceinline__ void
+BeginSums(const Step & step, int firstChannel, float (&sums)[ChannelsPerBlock][RunLength])
+{
+#pragma unroll
+  for (int c = 0; c < ChannelsPerBlock; ++c)
+  {
+    const float first = step.bias && firstChannel + c < step.out.channels ? step.bias[firstChannel + c] : 0.0f;
+#pragma unroll
+    for (int i = 0; i < RunLength; ++i)
+    {
+      sums[c][i] = first;
+    }
+  }
+}
+
+/** The first voxel of run number `run` of the output's rows, whose voxels are `apart`. */
+__device__ __forceinline__ std::int64_t
+                           FirstOfRun(std::int64_t run, int apart)
+{
+  return run / apart * RunLength * apart + run % apart;
+}
+
+/** Finds the place of each cell in a plane of the input; -1 where it is 0. `inX`, `inY`: the first voxel's. */
+__device__ __forceinline__ void
+FindPlaces(const Tensor & in, const PlaneShape & plane, int apart, std::int64_t inX, std::int64_t inY,
+           std::int64_t firstRun, int * places)
+{
+  for (int cell = static_cast<int>(threadIdx.x); cell < plane.cells; cell += DirectThreads)
+  {
+    const int          row = cell / plane.rowPitch;
+    const int          number = cell - row * plane.rowPitch;
+    const int          run = number / plane.pitch;
+    const int          at = number - run * plane.pitch;
+    const std::int64_t atX = inX + FirstOfRun(firstRun + run, apart) + static_cast<std::int64_t>(at) * apart;
+    const std::int64_t atY = inY + row;
+    const bool         there =
+      run < plane.warps.across && at < plane.length && atX >= 0 && atX < in.extent[0] && atY >= 0 && atY < in.extent[1];
+    places[cell] = there ? static_cast<int>(atY * in.extent[0] + atX) : -1;
+  }
+}
+
+/** Begins to copy a plane of an input channel and the weights of `firstBlock` and those after it to `tile`. */
+__device__ __forceinline__ void
+FetchPlane(const Step & step, const PlaneShape & plane, const int * places, int input, int kernelZ, std::int64_t inZ,
+           int firstBlock, float * tile)
+{
+  const Tensor &      in = step.in[0];
+  const int           blocks = (step.out.channels + ChannelsPerBlock - 1) / ChannelsPerBlock;
+  const std::int64_t  atZ = inZ + kernelZ * step.dilation[2];
+  const bool          inside = atZ >= 0 && atZ < in.extent[2];
+  const float * const from = in.data + (input * in.room + atZ) * in.extent[1] * in.extent[0];
+#pragma unroll 4
+  for (int cell = static_cast<int>(threadIdx.x); cell < plane.cells; cell += DirectThreads)
+  {
+    const int  place = places[cell];
+    const bool there = inside && place >= 0;
+    __pipeline_memcpy_async(tile + cell, there ? from + place : in.data, 4, there ? 0 : 4);
+  }
+  const int vectors = plane.taps * ChannelsPerBlock / 4;
+  for (int b = 0; b < plane.warps.blocks; ++b)
+  {
+    // A block beyond the last one has the last one's weights, and its sums are not stored.
+    const int          block = min(firstBlock + b, blocks - 1);
+    const std::int64_t ofPlane =
+      (static_cast<std::int64_t>(block) * in.channels + input) * static_cast<int>(step.kernel[2]) + kernelZ;
+    const float * const weights = step.packed + ofPlane * vectors * 4;
+    for (int i = static_cast<int>(threadIdx.x); i < vectors; i += DirectThreads)
+    {
+      __pipeline_memcpy_async(tile + plane.cells + 4 * (b * vectors + i), weights + 4 * i, 16);
+    }
+  }
+}
+
+/** Adds a row of taps, whose weights it passes. */
+__device__ __forceinline__ void
+AddRowOfTaps(float (&sums)[ChannelsPerBlock][RunLength], const float * at, int taps, const float *& weight)
+{
+  int left = taps;
+#pragma unroll 1
+  for (; left >= TapsTogether; left -= TapsTogether)
+  {
+    AddTaps<TapsTogether>(sums, at, weight);
+    at += TapsTogether;
+    weight += TapsTogether * ChannelsPerBlock;
+  }
+  switch (left)
+  {
+    case 1:
+      AddTaps<1>(sums, at, weight);
+      break;
+    case 2:
+      AddTaps<2>(sums, at, weight);
+      break;
+    case 3:
+      AddTaps<3>(sums, at, weight);
+      break;
+  }
+  weight += left * ChannelsPerBlock;
+}
+
+/** Stores the sums of a warp's runs through shared memory: neighbours of a run are stored by neighbouring lanes. `x`:
+ * the first voxel of the lane's run, `y`: the first row. */
+__device__ __forceinline__ void
+StoreRuns(const Step & step, const float (&sums)[ChannelsPerBlock][RunLength], int firstChannel, std::int64_t x,
+          std::int64_t y, std::int64_t z, float * own)
+{
+  const Tensor & out = step.out;
+  const int      apart = static_cast<int>(step.dilation[0]);
+  const int      lane = static_cast<int>(threadIdx.x) % 32;
+  float * const  to = out.data + ((firstChannel * out.room + z) * out.extent[1] + y) * out.extent[0] + x;
+  const int      at = lane % RunLength;
+  const bool     there = x + static_cast<std::int64_t>(at) * apart < out.extent[0];
+#pragma unroll
+  for (int c = 0; c < ChannelsPerBlock; ++c)
+  {
+    if (firstChannel + c < out.channels)
+    {
+#pragma unroll
+      for (int i = 0; i < RunLength; ++i)
+      {
+        own[lane * (RunLength + 1) + i] = network::Activate(step, firstChannel + c, sums[c][i]);
+      }
+      __syncwarp();
+      float * const channel = to + c * out.room * out.extent[1] * out.extent[0] + static_cast<std::int64_t>(at) * apart;
+#pragma unroll 4
+      for (int row = lane / RunLength; row < 32; row += 32 / RunLength)
+      {
+        if (there && y + row < out.extent[1])
+        {
+          channel[row * out.extent[0]] = own[row * (RunLength + 1) + at];
+        }
+      }
+      __syncwarp();
+    }
+  }
+}
+
 /** A plane of an input channel lies in shared memory with its weights, the next ones on their way. Sums are added in
  * the order of NetworkOperation. */
 __global__ void
@@ -130,7 +268,6 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
   const Tensor & in = step.in[0];
   const Tensor & out = step.out;
   const int      inputs = in.channels;
-  const int      blocks = (out.channels + ChannelsPerBlock - 1) / ChannelsPerBlock;
   const int      kernelX = static_cast<int>(step.kernel[0]);
   const int      kernelY = static_cast<int>(step.kernel[1]);
   const int      kernelZ = static_cast<int>(step.kernel[2]);
@@ -144,8 +281,6 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
   const int      stages = inputs * kernelZ;
   // The place of each cell in a plane of the input; -1 where it is 0. A thread reads what it has written.
   int * const places = reinterpret_cast<int *>(directMemory + plane.buffers * plane.floats);
-  // The first voxel of run number `run` of the output's rows.
-  const auto firstOf = [&](std::int64_t run) { return run / apart * RunLength * apart + run % apart; };
 
   const std::int64_t all = tasks.parts * tasks.tilesX * tasks.tilesY * out.extent[2];
   for (std::int64_t task = blockIdx.x; task < all; task += gridDim.x)
@@ -161,18 +296,7 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
     const std::int64_t inY = out.lower[1] + y - step.padLower[1] - in.lower[1];
     const std::int64_t inZ = out.lower[2] + z - step.padLower[2] - in.lower[2];
 
-    for (int cell = static_cast<int>(threadIdx.x); cell < plane.cells; cell += DirectThreads)
-    {
-      const int          row = cell / plane.rowPitch;
-      const int          number = cell - row * plane.rowPitch;
-      const int          run = number / plane.pitch;
-      const int          at = number - run * plane.pitch;
-      const std::int64_t atX = inX + firstOf(firstRun + run) + static_cast<std::int64_t>(at) * apart;
-      const std::int64_t atY = inY + row;
-      const bool there = run < plane.warps.across && at < plane.length && atX >= 0 && atX < in.extent[0] && atY >= 0 &&
-                         atY < in.extent[1];
-      places[cell] = there ? static_cast<int>(atY * in.extent[0] + atX) : -1;
-    }
+    FindPlaces(in, plane, apart, inX, inY, firstRun, places);
 
     int        nextInput = 0;
     int        nextZ = 0;
@@ -180,29 +304,7 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
     const auto fetch = [&](int stage) {
       if (stage < stages)
       {
-        float * const       tile = directMemory + nextBuffer * plane.floats;
-        const std::int64_t  atZ = inZ + nextZ * step.dilation[2];
-        const bool          inside = atZ >= 0 && atZ < in.extent[2];
-        const float * const from = in.data + (nextInput * in.room + atZ) * in.extent[1] * in.extent[0];
-#pragma unroll 4
-        for (int cell = static_cast<int>(threadIdx.x); cell < plane.cells; cell += DirectThreads)
-        {
-          const int  place = places[cell];
-          const bool there = inside && place >= 0;
-          __pipeline_memcpy_async(tile + cell, there ? from + place : in.data, 4, there ? 0 : 4);
-        }
-        const int vectors = plane.taps * ChannelsPerBlock / 4;
-        for (int b = 0; b < plane.warps.blocks; ++b)
-        {
-          // A block beyond the last one has the last one's weights, and its sums are not stored.
-          const int           block = min(firstBlock + b, blocks - 1);
-          const std::int64_t  ofPlane = (static_cast<std::int64_t>(block) * inputs + nextInput) * kernelZ + nextZ;
-          const float * const weights = step.packed + ofPlane * vectors * 4;
-          for (int i = static_cast<int>(threadIdx.x); i < vectors; i += DirectThreads)
-          {
-            __pipeline_memcpy_async(tile + plane.cells + 4 * (b * vectors + i), weights + 4 * i, 16);
-          }
-        }
+        FetchPlane(step, plane, places, nextInput, nextZ, inZ, firstBlock, directMemory + nextBuffer * plane.floats);
         if (++nextZ == kernelZ)
         {
           nextZ = 0;
@@ -215,16 +317,7 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
 
     float     sums[ChannelsPerBlock][RunLength];
     const int firstChannel = (firstBlock + blockOfThread) * ChannelsPerBlock;
-#pragma unroll
-    for (int c = 0; c < ChannelsPerBlock; ++c)
-    {
-      const float first = step.bias && firstChannel + c < out.channels ? step.bias[firstChannel + c] : 0.0f;
-#pragma unroll
-      for (int i = 0; i < RunLength; ++i)
-      {
-        sums[c][i] = first;
-      }
-    }
+    BeginSums(step, firstChannel, sums);
     // The planes before may still be read.
     __syncthreads();
     for (int stage = 0; stage + 1 < plane.buffers; ++stage)
@@ -250,62 +343,17 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
       buffer = buffer + 1 == plane.buffers ? 0 : buffer + 1;
       for (int ky = 0; ky < kernelY; ++ky, row += stepY)
       {
-        const float * at = row;
-        int           left = kernelX;
-#pragma unroll 1
-        for (; left >= TapsTogether; left -= TapsTogether)
-        {
-          AddTaps<TapsTogether>(sums, at, weight);
-          at += TapsTogether;
-          weight += TapsTogether * ChannelsPerBlock;
-        }
-        switch (left)
-        {
-          case 1:
-            AddTaps<1>(sums, at, weight);
-            break;
-          case 2:
-            AddTaps<2>(sums, at, weight);
-            break;
-          case 3:
-            AddTaps<3>(sums, at, weight);
-            break;
-        }
-        weight += left * ChannelsPerBlock;
+        AddRowOfTaps(sums, row, kernelX, weight);
       }
     }
-    // Through shared memory: neighbours of a run are stored by neighbouring lanes.
     __syncthreads();
-    float * const      own = directMemory + warp * 32 * (RunLength + 1);
-    const std::int64_t x = firstOf(firstRun + runOfThread);
-    const std::int64_t warpY = y + rowOfThread - lane;
-    float * const      to = out.data + ((firstChannel * out.room + z) * out.extent[1] + warpY) * out.extent[0] + x;
-    const int          at = lane % RunLength;
-    const bool         there = x + static_cast<std::int64_t>(at) * apart < out.extent[0];
-#pragma unroll
-    for (int c = 0; c < ChannelsPerBlock; ++c)
-    {
-      if (firstChannel + c < out.channels)
-      {
-#pragma unroll
-        for (int i = 0; i < RunLength; ++i)
-        {
-          own[lane * (RunLength + 1) + i] = network::Activate(step, firstChannel + c, sums[c][i]);
-        }
-        __syncwarp();
-        float * const channel =
-          to + c * out.room * out.extent[1] * out.extent[0] + static_cast<std::int64_t>(at) * apart;
-#pragma unroll 4
-        for (int row = lane / RunLength; row < 32; row += 32 / RunLength)
-        {
-          if (there && warpY + row < out.extent[1])
-          {
-            channel[row * out.extent[0]] = own[row * (RunLength + 1) + at];
-          }
-        }
-        __syncwarp();
-      }
-    }
+    StoreRuns(step,
+              sums,
+              firstChannel,
+              FirstOfRun(firstRun + runOfThread, apart),
+              y + rowOfThread - lane,
+              z,
+              directMemory + warp * 32 * (RunLength + 1));
   }
 }
 

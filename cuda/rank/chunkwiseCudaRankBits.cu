@@ -12,6 +12,35 @@ namespace
 /** Outputs of a thread of RankBitKernel. */
 constexpr int BitOutputs = 4;
 
+template <typename T>
+__device__ __forceinline__ void
+FillOutputs(T (&values)[BitOutputs], T value)
+{
+#pragma unroll
+  for (int u = 0; u < BitOutputs; ++u)
+  {
+    values[u] = value;
+  }
+}
+
+/** Counts the voxels of a row that are below the limits of the outputs. */
+template <typename TKey>
+__device__ __forceinline__ void
+CountInRow(const TKey * __restrict__ row, std::int64_t stride, int first, int last, KeyForm form,
+           const SortedKey<TKey> (&limit)[BitOutputs], int (&counts)[BitOutputs])
+{
+#pragma unroll 4
+  for (int dp = first; dp <= last; ++dp)
+  {
+    const SortedKey<TKey> key = ToKey(row[dp * stride], form);
+#pragma unroll
+    for (int u = 0; u < BitOutputs; ++u)
+    {
+      counts[u] += key < limit[u] ? 1 : 0;
+    }
+  }
+}
+
 /** Windows of any size. */
 template <typename TKey>
 __global__ void __launch_bounds__(256)
@@ -40,11 +69,7 @@ __global__ void __launch_bounds__(256)
     const int  firstM = first(m, line.begin, g.lineRadius);
     const int  lastM = outputs - 1 + last(m, line.end - 1, g.lineRadius);
     const auto countBelow = [&](int(&counts)[BitOutputs], const TKey(&limits)[BitOutputs]) {
-#pragma unroll
-      for (int u = 0; u < BitOutputs; ++u)
-      {
-        counts[u] = 0;
-      }
+      FillOutputs(counts, 0);
 #pragma unroll 1
       for (int dm = firstM; dm <= lastM; ++dm)
       {
@@ -60,16 +85,7 @@ __global__ void __launch_bounds__(256)
         {
           const TKey * const row = center + dm * g.inStride.axis[m] + dq * g.inStride.axis[q];
           const std::int64_t stride = g.inStride.axis[p];
-#pragma unroll 4
-          for (int dp = firstP; dp <= lastP; ++dp)
-          {
-            const SortedKey<TKey> key = ToKey(row[dp * stride], g.form);
-#pragma unroll
-            for (int u = 0; u < BitOutputs; ++u)
-            {
-              counts[u] += key < limit[u] ? 1 : 0;
-            }
-          }
+          CountInRow(row, stride, firstP, lastP, g.form, limit, counts);
         }
       }
     };
@@ -79,11 +95,7 @@ __global__ void __launch_bounds__(256)
     TKey found[BitOutputs];
     if (g.form == KeyForm::Real)
     {
-#pragma unroll
-      for (int u = 0; u < BitOutputs; ++u)
-      {
-        limits[u] = 1;
-      }
+      FillOutputs(limits, TKey{ 1 });
       countBelow(counts, limits);
     }
     const int tapsOfPlane = (lastP - firstP + 1) * (lastQ - firstQ + 1);

@@ -937,6 +937,41 @@ EmptyTable(const ForestGraph & graph, ForestTable & table, TSink & sink, TCount 
   }
 }
 
+/** The value that a voxel has from the source. */
+template <typename TKey>
+__device__ __forceinline__ TKey
+SourceOf(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & code, const ForestPlace<TKey> & place,
+         bool isFull, int x, int y, int z)
+{
+  const TKey * const mask = place.mask + place.Offset(forest.image.maskStride, x, y, z);
+  TKey * const       state = place.state + place.Offset(forest.image.stateStride, x, y, z);
+  const std::int64_t at[3] = { place.lower[0] + x, place.lower[1] + y, place.lower[2] + z };
+  return forest.hasBeyond ? StateFromBeyond(forest.image, code, isFull, at, mask, state) : code.FromBits(*state);
+}
+
+/** Takes the edges of a voxel to all voxels around it. */
+template <typename TSink, typename TCell, int VLines>
+__device__ __forceinline__ void
+TakeAround(TSink & sink, const TCell (&own)[VLines], const TCell (&next)[VLines], const TCell (&before)[VLines],
+           const TCell (&beforeNext)[VLines], bool isOwn, bool hasNext)
+{
+  TCell around[4 * VLines];
+#pragma unroll
+  for (int line = 0; line < VLines; ++line)
+  {
+    around[4 * line] = own[line];
+    around[4 * line + 1] = next[line];
+    around[4 * line + 2] = before[line];
+    around[4 * line + 3] = beforeNext[line];
+#pragma unroll
+    for (int c = 0; c < 4; ++c)
+    {
+      around[4 * line + c].component = isOwn ? around[4 * line + c].component : TCell::None;
+    }
+  }
+  TakeAll(sink, around, hasNext);
+}
+
 /** The edges between the voxels of different components, each but once or a few times. In the first pass also what the
  * voxels have from the source. `lists`: to the list, as far as there is room, or else offered to the components. */
 template <typename TKey, bool VPlanar, bool VFull, bool VFirst>
@@ -995,13 +1030,7 @@ FindEdges(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & cod
         const bool isOwn = step >= 0 && lane < ForestColumns;
         if (VFirst && isOwn && own.component != Cell::None)
         {
-          const int          atY = VPlanar ? y + step : y;
-          const int          atZ = VPlanar ? 0 : step;
-          const TKey * const mask = place.mask + place.Offset(forest.image.maskStride, x, atY, atZ);
-          TKey * const       state = place.state + place.Offset(forest.image.stateStride, x, atY, atZ);
-          const std::int64_t at[3] = { place.lower[0] + x, place.lower[1] + atY, place.lower[2] + atZ };
-          const TKey         source =
-            forest.hasBeyond ? StateFromBeyond(forest.image, code, VFull, at, mask, state) : code.FromBits(*state);
+          const TKey source = SourceOf(forest, code, place, VFull, x, VPlanar ? y + step : y, VPlanar ? 0 : step);
           if (own.component != raised || source > raisedTo)
           {
             RaiseSource(graph, own.component, source);
@@ -1011,21 +1040,7 @@ FindEdges(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & cod
         }
         if constexpr (VFull)
         {
-          Cell around[4 * lines];
-#pragma unroll
-          for (int line = 0; line < lines; ++line)
-          {
-            around[4 * line] = cells[k][line];
-            around[4 * line + 1] = next[line];
-            around[4 * line + 2] = before[line];
-            around[4 * line + 3] = beforeNext[line];
-#pragma unroll
-            for (int c = 0; c < 4; ++c)
-            {
-              around[4 * line + c].component = isOwn ? around[4 * line + c].component : Cell::None;
-            }
-          }
-          TakeAll(sink, around, lane + 1 < ForestColumns);
+          TakeAround(sink, cells[k], next, before, beforeNext, isOwn, lane + 1 < ForestColumns);
         }
         else if (isOwn)
         {
@@ -1138,6 +1153,54 @@ __launch_bounds__(ForestThreads) ListEdges(ForestImage<TKey> forest, Reconstruct
   FindEdges<TKey, VPlanar, VFull, true>(forest, code, graph, table, true);
 }
 
+/** Gives a block's edges their new components and offers them to these; keeps edges between two, and gives their
+ * number.
+ */
+__device__ __forceinline__ std::uint64_t
+KeepEdges(const ForestGraph & graph, std::uint64_t firstEdge, std::uint64_t edges, unsigned long long & kept)
+{
+  return KeepInBlock(
+    edges,
+    kept,
+    [&](std::uint64_t i) {
+      const uint2 ends = graph.ends[firstEdge + i];
+      return ForestEdge{ ends.x, ends.y, graph.capacities[firstEdge + i] };
+    },
+    [&](std::uint64_t i, const ForestEdge & edge) {
+      graph.ends[firstEdge + i] = make_uint2(edge.first, edge.second);
+      graph.capacities[firstEdge + i] = edge.capacity;
+    },
+    [&](ForestEdge & edge) {
+      const std::uint32_t first = ForestLink::Component(__ldcg(graph.links + edge.first));
+      const std::uint32_t second = ForestLink::Component(__ldcg(graph.links + edge.second));
+      edge.first = min(first, second);
+      edge.second = max(first, second);
+      if (first != second)
+      {
+        OfferEdge(graph, edge.first, edge.second, edge.capacity);
+      }
+      return first != second && edge.second != ForestLink::Source;
+    });
+}
+
+/** The links of each round lead to components of that round: on to the source. */
+__device__ __forceinline__ void
+FollowToSource(const ForestGraph & graph, std::uint32_t basins)
+{
+  for (std::uint32_t basin = blockIdx.x * ForestThreads + threadIdx.x; basin < basins;
+       basin += gridDim.x * ForestThreads)
+  {
+    std::uint32_t result = 0xFFFFFFFFu;
+    for (std::uint32_t at = basin; at != ForestLink::Source;)
+    {
+      const std::uint64_t link = __ldcg(graph.links + at);
+      result = min(result, ForestLink::Capacity(link));
+      at = ForestLink::Component(link);
+    }
+    graph.sources[basin] = result;
+  }
+}
+
 template <typename TKey, bool VPlanar, bool VFull>
 __global__ void
 __launch_bounds__(ForestThreads, 4) SpanBasins(ForestImage<TKey> forest, ReconstructionCode<TKey> code)
@@ -1220,44 +1283,11 @@ __launch_bounds__(ForestThreads, 4) SpanBasins(ForestImage<TKey> forest, Reconst
         }
         return to == component;
       }));
-    edges = KeepInBlock(
-      edges,
-      kept,
-      [&](std::uint64_t i) {
-        const uint2 ends = graph.ends[firstEdge + i];
-        return ForestEdge{ ends.x, ends.y, graph.capacities[firstEdge + i] };
-      },
-      [&](std::uint64_t i, const ForestEdge & edge) {
-        graph.ends[firstEdge + i] = make_uint2(edge.first, edge.second);
-        graph.capacities[firstEdge + i] = edge.capacity;
-      },
-      [&](ForestEdge & edge) {
-        const std::uint32_t first = ForestLink::Component(__ldcg(graph.links + edge.first));
-        const std::uint32_t second = ForestLink::Component(__ldcg(graph.links + edge.second));
-        edge.first = min(first, second);
-        edge.second = max(first, second);
-        if (first != second)
-        {
-          OfferEdge(graph, edge.first, edge.second, edge.capacity);
-        }
-        return first != second && edge.second != ForestLink::Source;
-      });
+    edges = KeepEdges(graph, firstEdge, edges, kept);
     open = vote.Any(alive > 0);
   }
 
-  // The links of each round lead to components of that round: on to the source.
-  for (std::uint32_t basin = blockIdx.x * ForestThreads + threadIdx.x; basin < basins;
-       basin += gridDim.x * ForestThreads)
-  {
-    std::uint32_t result = 0xFFFFFFFFu;
-    for (std::uint32_t at = basin; at != ForestLink::Source;)
-    {
-      const std::uint64_t link = __ldcg(graph.links + at);
-      result = min(result, ForestLink::Capacity(link));
-      at = ForestLink::Component(link);
-    }
-    graph.sources[basin] = result;
-  }
+  FollowToSource(graph, basins);
 }
 
 template <typename TKey, bool VPlanar, bool VFull>

@@ -223,6 +223,112 @@ SumOf(const TReal (&weights)[VTaps], TValue && value)
   }
 }
 
+/** The box of the input that a tile of the output needs, along one axis. */
+__device__ __forceinline__ void
+FindBoxOfTile(const ResampleGrid & grid, const ResampleSpace & space, int axis, const std::int64_t (&lower)[3],
+              const int (&extent)[3], ResampleTileBox & box)
+{
+  Coordinates first{};
+  Coordinates last{};
+  for (int o = 0; o < 3; ++o)
+  {
+    first[o] = space.outLower[o] + lower[o];
+    const std::int64_t end = lower[o] + extent[o];
+    last[o] = space.outLower[o] + (end < space.outExtent[o] ? end : space.outExtent[o]);
+  }
+  FindTileBox(grid, space, axis, first, last, box);
+}
+
+/** Stages the voxels of the input in `box`, rows `pitch` and planes `plane` apart. */
+template <bool VNative, typename TReal>
+__device__ __forceinline__ void
+StageTile(const ResampleGrid & grid, const ResampleSpace & space, const ResampleSource<TReal> & source,
+          const ResampleTileBox & box, std::int64_t inImage, int pitch, int plane, TReal * staged)
+{
+  const int  width = box.extent[0];
+  const int  numbers = width * box.extent[1] * box.extent[2];
+  const bool leaves = box.leaves[0] || box.leaves[1] || box.leaves[2];
+  const int  rows = ResampleTile::Threads / width;
+  const int  addX = ResampleTile::Threads - rows * width;
+  const int  addZ = rows / box.extent[1];
+  const int  addY = rows - addZ * box.extent[1];
+  const int  row = static_cast<int>(threadIdx.x) / width;
+  int        atX = static_cast<int>(threadIdx.x) - row * width;
+  int        atZ = row / box.extent[1];
+  int        atY = row - atZ * box.extent[1];
+  const int  strideX = static_cast<int>(space.inStride[0]);
+  const int  strideY = static_cast<int>(space.inStride[1]);
+  const int  strideZ = static_cast<int>(space.inStride[2]);
+  int        from = atX * strideX + atY * strideY + atZ * strideZ;
+  int        to = atX + atY * pitch + atZ * plane;
+  const auto forEach = [&](auto together, auto && load) {
+    const int addFrom = addX * strideX + addY * strideY + addZ * strideZ;
+    const int addTo = addX + addY * pitch + addZ * plane;
+#pragma unroll(decltype(together)::value)
+    for (int i = static_cast<int>(threadIdx.x); i < numbers; i += ResampleTile::Threads)
+    {
+      staged[to] = load(from, atX, atY, atZ);
+      from += addFrom;
+      to += addTo;
+      atX += addX;
+      atY += addY;
+      atZ += addZ;
+      if (atX >= width)
+      {
+        atX -= width;
+        ++atY;
+        from += strideY - width * strideX;
+        to += pitch - width;
+      }
+      if (atY >= box.extent[1])
+      {
+        atY -= box.extent[1];
+        ++atZ;
+        from += strideZ - box.extent[1] * strideY;
+        to += plane - box.extent[1] * pitch;
+      }
+    }
+  };
+  if (!leaves)
+  {
+    const std::int64_t begin[3] = { box.lower[0], box.lower[1], box.lower[2] };
+    const std::int64_t offset = inImage + space.OffsetOf(begin);
+    forEach(std::integral_constant<int, VNative ? 4 : 1>{},
+            [&](int at, int, int, int) { return LoadAs<TReal, VNative>(source.data, source.kind, offset + at); });
+  }
+  else
+  {
+    forEach(std::integral_constant<int, 1>{}, [&](int, int i, int j, int k) {
+      std::int64_t at[3] = { box.lower[0] + i, box.lower[1] + j, box.lower[2] + k };
+      return source.template LoadBeyond<VNative>(grid, space, at, inImage);
+    });
+  }
+}
+
+/** The value at a point, from the staged voxels, of which the first has the index `begin`. */
+template <int VTaps, int VDepth, typename TReal>
+__device__ __forceinline__ TReal
+InterpolateStaged(const TReal * staged, const double (&point)[3], const int (&begin)[3], int pitch, int plane)
+{
+  double part[3];
+  TReal  weightsX[VTaps];
+  TReal  weightsY[VTaps];
+  TReal  weightsZ[VDepth];
+  int    at = FloorOf(point[0], part[0]) - begin[0];
+  at += (FloorOf(point[1], part[1]) - begin[1]) * pitch;
+  at += (FloorOf(VDepth == 1 ? point[2] + 0.5 : point[2], part[2]) - begin[2]) * plane;
+  FindWeights<TReal, VTaps>(part[0], weightsX);
+  FindWeights<TReal, VTaps>(part[1], weightsY);
+  FindWeights<TReal, VDepth>(part[2], weightsZ);
+  const TReal * const from = staged + at;
+  return SumOf(weightsZ, [&](int c) {
+    return SumOf(weightsY, [&](int b) {
+      const TReal * const line = from + c * plane + b * pitch;
+      return SumOf(weightsX, [&](int a) { return line[a]; });
+    });
+  });
+}
+
 /** VTaps: along the first two axes; VDepth: along the third, as many or 1. VNative: both images are of TReal. */
 template <typename TReal, bool VNative, int VTaps, int VDepth>
 __global__ void
@@ -262,79 +368,12 @@ __launch_bounds__(ResampleTile::Threads)
     __syncthreads();
     if (threadIdx.x < 3)
     {
-      Coordinates first{};
-      Coordinates last{};
-      const int   extent[3] = { tileX, tileY, tileZ };
-      for (int o = 0; o < 3; ++o)
-      {
-        first[o] = space.outLower[o] + lower[o];
-        const std::int64_t end = lower[o] + extent[o];
-        last[o] = space.outLower[o] + (end < space.outExtent[o] ? end : space.outExtent[o]);
-      }
-      FindTileBox(grid, space, static_cast<int>(threadIdx.x), first, last, box);
+      const int extent[3] = { tileX, tileY, tileZ };
+      FindBoxOfTile(grid, space, static_cast<int>(threadIdx.x), lower, extent, box);
     }
     __syncthreads();
 
-    const int  width = box.extent[0];
-    const int  numbers = width * box.extent[1] * box.extent[2];
-    const bool leaves = box.leaves[0] || box.leaves[1] || box.leaves[2];
-    {
-      const int  rows = ResampleTile::Threads / width;
-      const int  addX = ResampleTile::Threads - rows * width;
-      const int  addZ = rows / box.extent[1];
-      const int  addY = rows - addZ * box.extent[1];
-      const int  row = static_cast<int>(threadIdx.x) / width;
-      int        atX = static_cast<int>(threadIdx.x) - row * width;
-      int        atZ = row / box.extent[1];
-      int        atY = row - atZ * box.extent[1];
-      const int  strideX = static_cast<int>(space.inStride[0]);
-      const int  strideY = static_cast<int>(space.inStride[1]);
-      const int  strideZ = static_cast<int>(space.inStride[2]);
-      int        from = atX * strideX + atY * strideY + atZ * strideZ;
-      int        to = atX + atY * pitch + atZ * plane;
-      const auto forEach = [&](auto together, auto && load) {
-        const int addFrom = addX * strideX + addY * strideY + addZ * strideZ;
-        const int addTo = addX + addY * pitch + addZ * plane;
-#pragma unroll(decltype(together)::value)
-        for (int i = static_cast<int>(threadIdx.x); i < numbers; i += ResampleTile::Threads)
-        {
-          staged[to] = load(from, atX, atY, atZ);
-          from += addFrom;
-          to += addTo;
-          atX += addX;
-          atY += addY;
-          atZ += addZ;
-          if (atX >= width)
-          {
-            atX -= width;
-            ++atY;
-            from += strideY - width * strideX;
-            to += pitch - width;
-          }
-          if (atY >= box.extent[1])
-          {
-            atY -= box.extent[1];
-            ++atZ;
-            from += strideZ - box.extent[1] * strideY;
-            to += plane - box.extent[1] * pitch;
-          }
-        }
-      };
-      if (!leaves)
-      {
-        const std::int64_t begin[3] = { box.lower[0], box.lower[1], box.lower[2] };
-        const std::int64_t offset = inImage + space.OffsetOf(begin);
-        forEach(std::integral_constant<int, VNative ? 4 : 1>{},
-                [&](int at, int, int, int) { return LoadAs<TReal, VNative>(source.data, source.kind, offset + at); });
-      }
-      else
-      {
-        forEach(std::integral_constant<int, 1>{}, [&](int, int i, int j, int k) {
-          std::int64_t at[3] = { box.lower[0] + i, box.lower[1] + j, box.lower[2] + k };
-          return source.template LoadBeyond<VNative>(grid, space, at, inImage);
-        });
-      }
-    }
+    StageTile<VNative>(grid, space, source, box, inImage, pitch, plane, staged);
     __syncthreads();
 
     const std::int64_t endY = space.outExtent[1] - lower[1] < tileY ? space.outExtent[1] - lower[1] : tileY;
@@ -371,23 +410,7 @@ __launch_bounds__(ResampleTile::Threads)
             point[i] = grid.edges[i].Move(point[i]);
           }
         }
-        double part[3];
-        TReal  weightsX[VTaps];
-        TReal  weightsY[VTaps];
-        TReal  weightsZ[VDepth];
-        int    at = FloorOf(point[0], part[0]) - begin[0];
-        at += (FloorOf(point[1], part[1]) - begin[1]) * pitch;
-        at += (FloorOf(VDepth == 1 ? point[2] + 0.5 : point[2], part[2]) - begin[2]) * plane;
-        FindWeights<TReal, VTaps>(part[0], weightsX);
-        FindWeights<TReal, VTaps>(part[1], weightsY);
-        FindWeights<TReal, VDepth>(part[2], weightsZ);
-        const TReal * const from = staged + at;
-        TReal               result = SumOf(weightsZ, [&](int c) {
-          return SumOf(weightsY, [&](int b) {
-            const TReal * const line = from + c * plane + b * pitch;
-            return SumOf(weightsX, [&](int a) { return line[a]; });
-          });
-        });
+        TReal result = InterpolateStaged<VTaps, VDepth>(staged, point, begin, pitch, plane);
         if (HasEdges && hasValue)
         {
           result = source.value;

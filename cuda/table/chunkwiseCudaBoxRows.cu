@@ -307,6 +307,36 @@ MarchReadingRows(const RowsQuery & query, const TEntry * entries, bool isThere, 
   }
 }
 
+/** Plans which rows the boxes around each of a block's `rows` need, from `firstRow` on. `begin`: the first that any
+ * needs. */
+template <bool VKeepsRows>
+__device__ __forceinline__ void
+PlanRows(const RowsQuery & query, BoxRowPlan * plan, int rows, int firstRow, int begin)
+{
+  constexpr auto anyRadius = std::numeric_limits<std::int32_t>::max();
+  const int      threads = static_cast<int>(blockDim.x);
+  const auto     place = [&](int row, bool isThere) {
+    return VKeepsRows ? (isThere ? (row - begin) % query.keptRows : query.keptRows) * threads : isThere ? row : -1;
+  };
+  for (int row = static_cast<int>(threadIdx.x); row < rows; row += threads)
+  {
+    int                          inRows = 1;
+    const BoxTerms<std::int32_t> terms = query.march.TermsOf(firstRow + row, anyRadius, inRows);
+    plan[row] = { terms.last, place(terms.before, terms.hasBefore), place(terms.end, terms.hasEnd), inRows };
+  }
+}
+
+template <int VCount>
+__device__ __forceinline__ void
+SetBoxVoxels(std::int64_t perColumn, const int (&columns)[VCount], ManyBoxVoxels (&voxels)[VCount])
+{
+#pragma unroll
+  for (int k = 0; k < VCount; ++k)
+  {
+    voxels[k] = ManyBoxVoxels(perColumn * columns[k]);
+  }
+}
+
 /** With VKeepsRows the rows that are needed again are kept in shared memory. Without it they are read again; then no
  * third axis takes part. */
 template <bool VKeepsRows, typename TOut, typename TEntry>
@@ -359,15 +389,7 @@ __launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __r
   int        ignored = 1;
   const int  begin = max(query.march.TermsOf(firstRow, anyRadius, ignored).before, 0);
   const int  end = query.march.TermsOf(firstRow + rows - 1, anyRadius, ignored).last;
-  const auto place = [&](int row, bool isThere) {
-    return VKeepsRows ? (isThere ? (row - begin) % query.keptRows : query.keptRows) * threads : isThere ? row : -1;
-  };
-  for (int row = thread; row < rows; row += threads)
-  {
-    int                          inRows = 1;
-    const BoxTerms<std::int32_t> terms = query.march.TermsOf(firstRow + row, anyRadius, inRows);
-    plan[row] = { terms.last, place(terms.before, terms.hasBefore), place(terms.end, terms.hasEnd), inRows };
-  }
+  PlanRows<VKeepsRows>(query, plan, rows, firstRow, begin);
 
   const int               firstOfTile = query.x.first + static_cast<int>(at.axis[0]);
   const int               columns = min(query.columns, static_cast<int>(out.box.Extent(0) - at.axis[0]));
@@ -394,11 +416,7 @@ __launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __r
     if (inRows != voxelsOf)
     {
       voxelsOf = inRows;
-#pragma unroll
-      for (int k = 0; k < count; ++k)
-      {
-        voxels[k] = ManyBoxVoxels(inLast * inRows * boxes.voxels[k]);
-      }
+      SetBoxVoxels(inLast * inRows, boxes.voxels, voxels);
     }
     __syncthreads();
 #pragma unroll

@@ -233,6 +233,47 @@ ChangePlane(const TCounts & counts, const TBin * __restrict__ row, const Entropy
   return sum;
 }
 
+/** The place of a line that begins at `at`. */
+struct EntropyLine
+{
+  __device__ __forceinline__
+  EntropyLine(const EntropyWindow & window, const Coordinates & at)
+  {
+    const int axis = window.axis;
+    bool      hasFirst = false;
+    origin = (0 - window.padded.lower.axis[axis]) * window.stride.axis[axis];
+    outOffset = 0;
+    std::int64_t outStride = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      outOffset += (at.axis[a] - window.output.lower.axis[a]) * outStride;
+      outStride *= window.output.Extent(a);
+      if (a == axis)
+      {
+        continue;
+      }
+      const std::int64_t r = window.radius.axis[a];
+      const std::int64_t from =
+        at.axis[a] - r > window.padded.lower.axis[a] ? at.axis[a] - r : window.padded.lower.axis[a];
+      const std::int64_t to =
+        at.axis[a] + r + 1 < window.padded.upper.axis[a] ? at.axis[a] + r + 1 : window.padded.upper.axis[a];
+      origin += (from - window.padded.lower.axis[a]) * window.stride.axis[a];
+      if (r > 0)
+      {
+        // No index that is known only when it runs: that would put it into memory.
+        (hasFirst ? across.extents[1] : across.extents[0]) = static_cast<int>(to - from);
+        (hasFirst ? across.strides[1] : across.strides[0]) = window.stride.axis[a];
+        hasFirst = true;
+      }
+    }
+  }
+
+  /** The plane of the window: at most two axes have an extent. */
+  EntropyPlane across{ { 1, 1 }, { 0, 0 } };
+  std::int64_t origin;    ///< of the input, for index 0 along the axis
+  std::int64_t outOffset; ///< of the line's first output
+};
+
 /** A thread slides its window along an axis: a plane of voxels enters the histogram and one leaves it for each output.
  */
 template <typename TCounts, typename TBin, typename TOut>
@@ -288,44 +329,18 @@ __launch_bounds__(Threads, 6)
     const std::int64_t end =
       begin + window.segment < window.output.upper.axis[axis] ? begin + window.segment : window.output.upper.axis[axis];
     at.axis[axis] = begin;
-    // The plane of the window: at most two axes have an extent.
-    EntropyPlane across{ { 1, 1 }, { 0, 0 } };
-    bool         hasFirst = false;
-    std::int64_t origin = (0 - window.padded.lower.axis[axis]) * step;
-    std::int64_t outOffset = 0;
-    std::int64_t outStride = 1;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      outOffset += (at.axis[a] - window.output.lower.axis[a]) * outStride;
-      outStride *= window.output.Extent(a);
-      if (a == axis)
-      {
-        continue;
-      }
-      const std::int64_t r = window.radius.axis[a];
-      const std::int64_t from =
-        at.axis[a] - r > window.padded.lower.axis[a] ? at.axis[a] - r : window.padded.lower.axis[a];
-      const std::int64_t to =
-        at.axis[a] + r + 1 < window.padded.upper.axis[a] ? at.axis[a] + r + 1 : window.padded.upper.axis[a];
-      origin += (from - window.padded.lower.axis[a]) * window.stride.axis[a];
-      if (r > 0)
-      {
-        // No index that is known only when it runs: that would put it into memory.
-        (hasFirst ? across.extents[1] : across.extents[0]) = static_cast<int>(to - from);
-        (hasFirst ? across.strides[1] : across.strides[0]) = window.stride.axis[a];
-        hasFirst = true;
-      }
-    }
-    const int          plane = across.extents[0] * across.extents[1];
-    const std::int64_t r = window.radius.axis[axis];
-    const std::int64_t lower = window.padded.lower.axis[axis];
-    const std::int64_t upper = window.padded.upper.axis[axis];
-    std::int64_t       sum = 0;
-    int                n = 0;
-    const auto         change = [&](std::int64_t i, auto by) {
-      const TBin * const row = bins + origin + i * step;
+    const EntropyLine    place(window, at);
+    const EntropyPlane & across = place.across;
+    const int            plane = across.extents[0] * across.extents[1];
+    const std::int64_t   r = window.radius.axis[axis];
+    const std::int64_t   lower = window.padded.lower.axis[axis];
+    const std::int64_t   upper = window.padded.upper.axis[axis];
+    std::int64_t         sum = 0;
+    int                  n = 0;
+    const auto           change = [&](std::int64_t i, auto by) {
+      const TBin * const row = bins + place.origin + i * step;
       return across.strides[0] == 1 ? ChangePlane<decltype(by)::value, true>(counts, row, across, window.bins, stepOf)
-                                            : ChangePlane<decltype(by)::value, false>(counts, row, across, window.bins, stepOf);
+                                              : ChangePlane<decltype(by)::value, false>(counts, row, across, window.bins, stepOf);
     };
     const auto enter = [&](std::int64_t i) {
       sum += change(i, std::integral_constant<int, 1>{});
@@ -355,7 +370,8 @@ __launch_bounds__(Threads, 6)
         sumSeen -= window.totals[absent];
         seen -= absent;
       }
-      out[outOffset + (i - begin) * outStep] = ConvertResult<TOut>(EntropyOf(sumSeen, seen, window.logarithms[seen]));
+      out[place.outOffset + (i - begin) * outStep] =
+        ConvertResult<TOut>(EntropyOf(sumSeen, seen, window.logarithms[seen]));
     }
   }
 }

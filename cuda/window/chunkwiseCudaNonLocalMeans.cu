@@ -367,6 +367,117 @@ struct PatchTile
   TReal *      memory;
 };
 
+/** Squares of the differences of a column's voxels and those at a shift, summed along the third of the windows' axes;
+ * and products of weights likewise. */
+template <bool VIsWeighed, int VDepth, typename TPixel, typename TReal>
+__device__ __forceinline__ void
+AddColumn(const TPixel * center, const TReal * given, const PatchTile<TReal> & tile, const int (&s)[3], int p0, int p1,
+          int r2, std::int64_t away, std::int64_t givenAway, TReal (&squares)[VDepth], TReal (&counts)[VDepth])
+{
+  const auto &   stride = tile.stride;
+  const TPixel * a = center + p0 * stride[0] + p1 * stride[1] - r2 * stride[2];
+  const TReal *  w = given + p0 * tile.givenStride[0] + p1 * tile.givenStride[1] - r2 * tile.givenStride[2];
+#pragma unroll
+  for (int j = 0; j < VDepth + 2 * r2; ++j)
+  {
+    TReal square = 0;
+    TReal both = 0;
+    if (tile.isWhole || tile.reach[2].Has(j - r2, s[2]))
+    {
+      const TReal difference = static_cast<TReal>(a[0]) - static_cast<TReal>(a[away]);
+      square = difference * difference;
+      if constexpr (VIsWeighed)
+      {
+        both = w[0] * w[givenAway];
+        square = both != TReal(0) ? both * square : TReal(0);
+      }
+    }
+    AddToWindows(squares, j, r2, square);
+    a += stride[2];
+    if constexpr (VIsWeighed)
+    {
+      AddToWindows(counts, j, r2, both);
+      w += tile.givenStride[2];
+    }
+  }
+}
+
+template <bool VIsWeighed, int VDepth, typename TReal>
+__device__ __forceinline__ void
+StoreColumn(const TReal (&squares)[VDepth], const TReal (&counts)[VDepth], int plane, TReal * lines, TReal * lineCounts)
+{
+#pragma unroll
+  for (int k = 0; k < VDepth; ++k)
+  {
+    lines[k * plane] = squares[k];
+    if constexpr (VIsWeighed)
+    {
+      lineCounts[k * plane] = counts[k];
+    }
+  }
+}
+
+/** Sums of a column of `lines` along the second of the windows' axes. */
+template <typename TReal>
+__device__ __forceinline__ void
+AddLines(const TReal * from, TReal * to, int column, int width, int height, int r1)
+{
+  const int     k = column / width;
+  const int     x = column - k * width;
+  const TReal * line = from + k * height * width + x;
+  TReal         windows[PatchHeight] = {};
+#pragma unroll
+  for (int j = 0; j < PatchHeight + 2 * r1; ++j)
+  {
+    AddToWindows(windows, j, r1, *line);
+    line += width;
+  }
+#pragma unroll
+  for (int i = 0; i < PatchHeight; ++i)
+  {
+    to[(k * PatchHeight + i) * width + x] = windows[i];
+  }
+}
+
+/** One over the voxels of a patch and of the patch at a shift that both lie in the image. */
+template <typename TReal>
+__device__ __forceinline__ TReal
+ShareOfCut(const PatchReach (&reach)[3], const int (&s)[3], int tx, int ty, int k, int r0, int r1, int r2)
+{
+  const int count = (reach[0].Last(tx, s[0], r0) - reach[0].First(tx, s[0], r0) + 1) *
+                    (reach[1].Last(ty, s[1], r1) - reach[1].First(ty, s[1], r1) + 1) *
+                    (reach[2].Last(k, s[2], r2) - reach[2].First(k, s[2], r2) + 1);
+  return TReal(1) / static_cast<TReal>(count);
+}
+
+/** The column that a thread sums up as number `unit`. Each warp has a row of a staged tile, but for the last columns:
+ * lanes are on different banks. */
+template <bool VIsStaged>
+__device__ __forceinline__ void
+FindPatchColumn(int unit, int width, int height, int r0, int & row, int & x)
+{
+  const bool isRest = VIsStaged && unit >= height * PatchWidth;
+  const int  rest = unit - height * PatchWidth;
+  row = !VIsStaged ? unit / width : isRest ? rest / (2 * r0) : unit / PatchWidth;
+  x = !VIsStaged ? unit - row * width : isRest ? PatchWidth + rest % (2 * r0) : unit % PatchWidth;
+}
+
+/** Sums along the first of the windows' axes. */
+template <bool VIsWeighed, typename TReal>
+__device__ __forceinline__ void
+AddRow(const TReal * planes, const TReal * planeCounts, int r0, TReal & squares, TReal & counts)
+{
+#pragma unroll
+  for (int t = 0; t <= 2 * r0; ++t)
+  {
+    squares += planes[t];
+    if constexpr (VIsWeighed)
+    {
+      counts += planeCounts[t];
+    }
+  }
+}
+
 /** Sums of one tile, for one shift after the other: squares summed along the third of the windows' axes, these sums
  * along the second, those along the first; and products of weights likewise. */
 template <typename TPixel, typename TReal, int VRadius, int VDepth, bool VIsWeighed, bool VIsStaged = false>
@@ -398,11 +509,9 @@ AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & t
          unit < (VIsStaged ? (height + (2 * r0 * height + 31) / 32) * 32 : width * height);
          unit += threads)
     {
-      // Each warp has a row of a staged tile, but for the last columns: lanes are on different banks.
-      const bool isRest = VIsStaged && unit >= height * PatchWidth;
-      const int  rest = unit - height * PatchWidth;
-      const int  row = !VIsStaged ? unit / width : isRest ? rest / (2 * r0) : unit / PatchWidth;
-      const int  x = !VIsStaged ? unit - row * width : isRest ? PatchWidth + rest % (2 * r0) : unit % PatchWidth;
+      int row = 0;
+      int x = 0;
+      FindPatchColumn<VIsStaged>(unit, width, height, r0, row, x);
       if (VIsStaged && row >= height)
       {
         continue;
@@ -414,66 +523,17 @@ AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & t
       TReal     counts[VDepth] = {};
       if (isWhole || (reach[0].Has(p0, s[0]) && reach[1].Has(p1, s[1])))
       {
-        const TPixel * a = center + p0 * stride[0] + p1 * stride[1] - r2 * stride[2];
-        const TReal *  w = given + p0 * tile.givenStride[0] + p1 * tile.givenStride[1] - r2 * tile.givenStride[2];
-#pragma unroll
-        for (int j = 0; j < VDepth + 2 * r2; ++j)
-        {
-          TReal square = 0;
-          TReal both = 0;
-          if (isWhole || reach[2].Has(j - r2, s[2]))
-          {
-            const TReal difference = static_cast<TReal>(a[0]) - static_cast<TReal>(a[away]);
-            square = difference * difference;
-            if constexpr (VIsWeighed)
-            {
-              both = w[0] * w[givenAway];
-              square = both != TReal(0) ? both * square : TReal(0);
-            }
-          }
-          AddToWindows(squares, j, r2, square);
-          a += stride[2];
-          if constexpr (VIsWeighed)
-          {
-            AddToWindows(counts, j, r2, both);
-            w += tile.givenStride[2];
-          }
-        }
+        AddColumn<VIsWeighed>(center, given, tile, s, p0, p1, r2, away, givenAway, squares, counts);
       }
-#pragma unroll
-      for (int k = 0; k < VDepth; ++k)
-      {
-        lines[k * height * width + column] = squares[k];
-        if constexpr (VIsWeighed)
-        {
-          lineCounts[k * height * width + column] = counts[k];
-        }
-      }
+      StoreColumn<VIsWeighed>(squares, counts, height * width, lines + column, lineCounts + column);
     }
     __syncthreads();
-    const auto addLines = [&](const TReal * from, TReal * to, int column) {
-      const int     k = column / width;
-      const int     x = column - k * width;
-      const TReal * line = from + k * height * width + x;
-      TReal         windows[PatchHeight] = {};
-#pragma unroll
-      for (int j = 0; j < PatchHeight + 2 * r1; ++j)
-      {
-        AddToWindows(windows, j, r1, *line);
-        line += width;
-      }
-#pragma unroll
-      for (int i = 0; i < PatchHeight; ++i)
-      {
-        to[(k * PatchHeight + i) * width + x] = windows[i];
-      }
-    };
     for (int column = static_cast<int>(threadIdx.x); column < width * VDepth; column += threads)
     {
-      addLines(lines, planes, column);
+      AddLines(lines, planes, column, width, height, r1);
       if constexpr (VIsWeighed)
       {
-        addLines(lineCounts, planeCounts, column);
+        AddLines(lineCounts, planeCounts, column, width, height, r1);
       }
     }
     // No thread writes lines again before all have read them, nor planes before all have passed the wait above.
@@ -494,15 +554,7 @@ AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & t
         const int place = (k * PatchHeight + ty) * width + tx;
         TReal     squares = 0;
         TReal     counts = 0;
-#pragma unroll
-        for (int t = 0; t <= 2 * r0; ++t)
-        {
-          squares += planes[place + t];
-          if constexpr (VIsWeighed)
-          {
-            counts += planeCounts[place + t];
-          }
-        }
+        AddRow<VIsWeighed>(planes + place, planeCounts + place, r0, squares, counts);
         TReal weightOfOther = 1;
         TReal share = wholeShare;
         if constexpr (VIsWeighed)
@@ -512,10 +564,7 @@ AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & t
         }
         else if (!isWhole)
         {
-          const int count = (reach[0].Last(tx, s[0], r0) - reach[0].First(tx, s[0], r0) + 1) *
-                            (reach[1].Last(ty, s[1], r1) - reach[1].First(ty, s[1], r1) + 1) *
-                            (reach[2].Last(k, s[2], r2) - reach[2].First(k, s[2], r2) + 1);
-          share = TReal(1) / static_cast<TReal>(count);
+          share = ShareOfCut<TReal>(reach, s, tx, ty, k, r0, r1, r2);
         }
         // A voxel without weight adds nothing, whatever its value; nor does a patch that has nothing in common.
         if (!VIsWeighed || (weightOfOther != TReal(0) && share <= std::numeric_limits<TReal>::max()))
@@ -565,6 +614,56 @@ struct StagedPatches
   }
 };
 
+/** The first voxel of a tile. */
+template <typename TReal>
+__device__ __forceinline__ Coordinates
+FindPatchTile(const PatchGeometry<TReal> & g, const int (&extent)[3], std::int64_t number)
+{
+  Coordinates  at = g.out.lower;
+  std::int64_t rest = number;
+  for (int i = 0; i < 3; ++i)
+  {
+    const std::int64_t n = (g.out.Extent(g.axes[i]) + extent[i] - 1) / extent[i];
+    at.axis[g.axes[i]] += rest % n * extent[i];
+    rest /= n;
+  }
+  for (int i = 0; i < MaxDimension - 3; ++i)
+  {
+    const std::int64_t n = g.out.Extent(g.others[i]);
+    at.axis[g.others[i]] += rest % n;
+    rest /= n;
+  }
+  return at;
+}
+
+/** Stores a thread's outputs of a tile that begins at `at`. */
+template <typename TPixel, typename TReal, int VDepth, bool VIsWeighed>
+__device__ __forceinline__ void
+StorePatches(const PatchSums<TReal, VDepth> & sums, const PatchGeometry<TReal> & g, const Coordinates & at, int tx,
+             int ty, int outputs, const RealOutput & out, const PatchEmpty<TPixel> & empty)
+{
+  Coordinates to = at;
+  to.axis[g.axes[0]] += tx;
+  to.axis[g.axes[1]] += ty;
+  std::int64_t offset = out.voxels.Offset(to);
+#pragma unroll
+  for (int k = 0; k < VDepth; ++k)
+  {
+    if (k < outputs)
+    {
+      if (VIsWeighed && sums.weights[k] == TReal(0))
+      {
+        empty.Store(out, offset);
+      }
+      else
+      {
+        out.Store<TPixel>(offset, sums.weighted[k] / sums.weights[k]);
+      }
+    }
+    offset += out.voxels.stride.axis[g.axes[2]];
+  }
+}
+
 /** A block a tile of outputs, whose voxels have weights if `VIsWeighed`. `VRadius`: the patch's along each of the
  * windows' axes; -1: any. */
 template <typename TPixel, typename TReal, int VRadius, int VDepth, bool VIsWeighed, bool VIsStaged = false>
@@ -592,20 +691,7 @@ __launch_bounds__(PatchWidth * PatchHeight, VIsStaged    ? 4
   }
   for (std::int64_t number = blockIdx.x; number < tiles; number += gridDim.x)
   {
-    Coordinates  at = g.out.lower;
-    std::int64_t rest = number;
-    for (int i = 0; i < 3; ++i)
-    {
-      const std::int64_t n = (g.out.Extent(g.axes[i]) + extent[i] - 1) / extent[i];
-      at.axis[g.axes[i]] += rest % n * extent[i];
-      rest /= n;
-    }
-    for (int i = 0; i < MaxDimension - 3; ++i)
-    {
-      const std::int64_t n = g.out.Extent(g.others[i]);
-      at.axis[g.others[i]] += rest % n;
-      rest /= n;
-    }
+    const Coordinates    at = FindPatchTile(g, extent, number);
     const TPixel * const center = &in[at];
     const TReal * const  weightOfCenter = VIsWeighed ? &given[at] : nullptr;
     PatchTile<TReal>     tile{ { { in.box, g.axes[0], at.axis[g.axes[0]] },
@@ -668,26 +754,7 @@ __launch_bounds__(PatchWidth * PatchHeight, VIsStaged    ? 4
     }
     if (tx < tile.outputs[0] && ty < tile.outputs[1])
     {
-      Coordinates to = at;
-      to.axis[g.axes[0]] += tx;
-      to.axis[g.axes[1]] += ty;
-      std::int64_t offset = out.voxels.Offset(to);
-#pragma unroll
-      for (int k = 0; k < VDepth; ++k)
-      {
-        if (k < tile.outputs[2])
-        {
-          if (VIsWeighed && sums.weights[k] == TReal(0))
-          {
-            empty.Store(out, offset);
-          }
-          else
-          {
-            out.Store<TPixel>(offset, sums.weighted[k] / sums.weights[k]);
-          }
-        }
-        offset += out.voxels.stride.axis[g.axes[2]];
-      }
+      StorePatches<TPixel, TReal, VDepth, VIsWeighed>(sums, g, at, tx, ty, tile.outputs[2], out, empty);
     }
   }
 }

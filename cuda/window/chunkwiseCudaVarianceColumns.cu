@@ -383,6 +383,42 @@ CutToFilled(MarchingBlock & block, const float * to, const Voxels<float> & out, 
   block.z0 += planes[0];
 }
 
+__device__ __forceinline__ void
+LoadMeans(const float * mean, std::int64_t stride, int outputs, float (&meanOf)[ColumnOutputs])
+{
+#pragma unroll
+  for (int u = 0; u < ColumnOutputs; ++u)
+  {
+    if (u < outputs)
+    {
+      meanOf[u] = mean[u * stride];
+    }
+  }
+}
+
+/** Stores the results of a thread's outputs in a plane, of whose windows `n` planes are in the image. */
+template <int VRadius, typename TResult, typename TOut>
+__device__ __forceinline__ void
+StoreColumns(const ColumnHistory<VRadius> & history, const TResult & resultOf, const float (&meanOf)[ColumnOutputs],
+             int n, int outputs, std::int64_t stride, TOut * to)
+{
+  using Shape = ColumnShape<VRadius>;
+  const float inverse = n == Shape::K ? Shape::Inverse : 1.0F / static_cast<float>(n);
+#pragma unroll
+  for (int u = 0; u < ColumnOutputs; ++u)
+  {
+    bool stores = u < outputs;
+    if constexpr (TResult::Fills)
+    {
+      stores = stores && __float_as_uint(to[u * stride]) == VarianceToCome;
+    }
+    if (stores)
+    {
+      to[u * stride] = resultOf(history.Variance(u, inverse), history.Center(u), meanOf[u]);
+    }
+  }
+}
+
 /** A block takes a tile in x and y and moves along z. Planes are staged in shared memory, the next while this one is
  * computed. A thread passes the rows around its outputs along x (those of neighbouring threads are computed twice:
  * cheaper than handing them over) and its outputs along y.
@@ -445,14 +481,7 @@ __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
     if constexpr (TResult::ReadsMeans)
     {
       // On their way while the plane is passed.
-#pragma unroll
-      for (int u = 0; u < ColumnOutputs; ++u)
-      {
-        if (z - VRadius >= block.z0 && u < outputs)
-        {
-          meanOf[u] = mean[u * means.stride.axis[1]];
-        }
-      }
+      LoadMeans(mean, means.stride.axis[1], z - VRadius >= block.z0 ? outputs : 0, meanOf);
       mean += means.stride.axis[2];
     }
     if (z < upperZ)
@@ -483,21 +512,13 @@ __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
     const std::int64_t at = z - VRadius;
     if (at >= block.z0)
     {
-      const auto  n = static_cast<int>(min(z + 1, upperZ) - max(at - VRadius, lowerZ));
-      const float inverse = n == Shape::K ? Shape::Inverse : 1.0F / static_cast<float>(n);
-#pragma unroll
-      for (int u = 0; u < ColumnOutputs; ++u)
-      {
-        bool stores = u < outputs;
-        if constexpr (TResult::Fills)
-        {
-          stores = stores && __float_as_uint(to[u * out.stride.axis[1]]) == VarianceToCome;
-        }
-        if (stores)
-        {
-          to[u * out.stride.axis[1]] = resultOf(history.Variance(u, inverse), history.Center(u), meanOf[u]);
-        }
-      }
+      StoreColumns(history,
+                   resultOf,
+                   meanOf,
+                   static_cast<int>(min(z + 1, upperZ) - max(at - VRadius, lowerZ)),
+                   outputs,
+                   out.stride.axis[1],
+                   to);
     }
     history.Push(now, z, lowerZ);
   }
