@@ -3,7 +3,7 @@
 #
 # The engine on 64-bit ARM: cross-compiles the engine and its tests with Debian's compiler, and runs them under qemu:
 # test_aarch64.sh [BUILD_FOLDER [CTEST_ARGUMENTS...]]
-# ITK's filters and the program need libraries for ARM, which this does not install.
+# ITK's filters and the program need libraries for ARM, which this does not install. Tests take some ten times as long under qemu.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$root/build-aarch64}
@@ -23,13 +23,17 @@ set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 EOF
-for part in /usr/src/googletest "$root"; do
-  folder=$build/$(basename "$part")
-  [ "$part" != "$root" ] || folder=$build/chunkwise
-  cmake -S "$part" -B "$folder" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$build/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_INSTALL_PREFIX="$build/prefix" -DCMAKE_UNITY_BUILD=ON -DCHUNKWISE_USE_ITK=OFF -DCHUNKWISE_USE_CUDA=OFF >/dev/null
+cross_compile() {
+  source=$1
+  folder=$build/$2
+  shift 2
+  cmake -S "$source" -B "$folder" -G Ninja "-DCMAKE_TOOLCHAIN_FILE=$build/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release \
+    "-DCMAKE_INSTALL_PREFIX=$build/prefix" "$@"
   cmake --build "$folder"
-  [ "$part" = "$root" ] || cmake --install "$folder" >/dev/null
-done
+}
+cross_compile /usr/src/googletest googletest
+cmake --install "$build/googletest"
+cross_compile "$root" chunkwise -DCMAKE_UNITY_BUILD=ON -DCHUNKWISE_USE_ITK=OFF -DCHUNKWISE_USE_CUDA=OFF
 cd "$build/chunkwise"
-exec ctest --output-on-failure --parallel "$(nproc)" "$@"
+# The others are about this machine: Python, packages, documents.
+exec ctest --output-on-failure --parallel "$(nproc)" --exclude-regex '^(chunkwise_python_test|Docs|Layers|Packaging)' "$@"
