@@ -28,7 +28,7 @@ struct RowSource
   std::int64_t stride[MaxDimension];
   std::int64_t n[MaxDimension];
   int          lacking; ///< 1: the first row is the second of a pair, whose first one is 0
-  /** Of each position of a row, which is multiplied by it; nullptr: 1. For fixed rows. */
+  /** Each position of a row is multiplied by its weight; nullptr: 1. For fixed rows. */
   const float * weights;
 };
 

@@ -29,8 +29,8 @@ struct NodeTerms
   std::int64_t stride;
 };
 
-/** What the products along the last axis have: the block's columns, points as far apart, and the kernels' columns,
- * which are those of their transforms along the axes before. */
+/** The products along the last axis: columns of the block, whose points are as far apart as there are columns, and
+ * those of the kernels' transforms along the axes before. */
 struct NodeProduct
 {
   std::int64_t   columns;

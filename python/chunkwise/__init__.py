@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from . import _core, filters
-from ._arrays import ChunkwiseWarning
+from ._arrays import ChunkwiseWarning, reports
 from ._core import Aborted, BudgetError, DeviceError, Error, ParameterError
 from ._deconvolution import average_beads, richardson_lucy
 from ._filter import Filter, Plan
@@ -70,7 +70,7 @@ __all__ = [
     "Aborted", "BudgetError", "ChunkwiseWarning", "DeviceError", "Error", "Filter", "ParameterError", "Plan", "Region",
     "Statistics", "apply_hysteresis_threshold", "average_beads", "budgets", "contacts", "devices", "fill_label_holes",
     "filter_labels", "filters", "find_boundaries", "frangi", "held_memory", "hessian_eigenvalues", "measure", "meijering",
-    "regions", "release_memory", "remove_small_objects", "richardson_lucy", "sato", "separate", "set_budgets",
+    "regions", "release_memory", "remove_small_objects", "reports", "richardson_lucy", "sato", "separate", "set_budgets",
     "statistics", "threshold_isodata", "threshold_li", "threshold_local", "threshold_multiotsu", "threshold_niblack",
     "threshold_otsu", "threshold_sauvola", "threshold_triangle", "threshold_yen", "why_no_devices", "write_table",
     # No star hides Python's own range and sum.

@@ -12,6 +12,7 @@ from . import ndimage as ndimage
 from . import skimage as skimage
 from . import zarr as zarr
 from ._arrays import ChunkwiseWarning as ChunkwiseWarning
+from ._arrays import reports as reports
 from ._core import Aborted as Aborted
 from ._core import BudgetError as BudgetError
 from ._core import DeviceError as DeviceError

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import operator
 import sys
+import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -194,6 +196,39 @@ def check_output(output: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return output
 
 
+class _Kept(threading.local):
+    reports: list[dict[str, Any]] | None = None
+
+
+KEPT = _Kept()
+
+
+@contextmanager
+def reports() -> Iterator[list[dict[str, Any]]]:
+    """Keeps the reports of the filters that this thread runs over images in memory.
+
+    >>> import numpy as np
+    >>> import chunkwise
+    >>> with chunkwise.reports() as found:
+    ...     sharp = chunkwise.deconvolve(np.ones((9, 9), "float32"), np.ones((3, 3)), number_of_iterations=2)
+    >>> [name for name, _ in found[0]["figures"]]
+    ['divergence 1', 'discrepancy 1', 'divergence 2', 'discrepancy 2']
+
+    Yields
+    ------
+    list of dict
+        A dictionary for each run: where it was computed, its memory, and ``figures``, pairs of a name and a number.
+    """
+    before, KEPT.reports = KEPT.reports, []
+    try:
+        yield KEPT.reports
+    finally:
+        KEPT.reports = before
+
+
 def warn(report: dict[str, Any]) -> None:
+    """Takes note of a run's report, and warns of what it says."""
+    if KEPT.reports is not None:
+        KEPT.reports.append(report)
     for text in report["warnings"]:
         warnings.warn(text, ChunkwiseWarning, stacklevel=4)

@@ -267,8 +267,7 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
         with filter.worded(len(shape)):
             report = _core.execute(operation, [array.view(own) for array, own in ordered], [0] * len(shape),
                                    target.view(output_kind), lower, turn(shape), lower, upper, run_options)
-        if report["warnings"]:
-            warn(report)
+        warn(report)
     return result
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 
 from . import _core
-from ._arrays import (DEFAULT_OPTIONS, ParameterTypeError, as_dtype, as_input, check_dtype, check_output, is_usable, make_options,
-                      shares_memory, warn)
+from ._arrays import (DEFAULT_OPTIONS, KEPT, ParameterTypeError, as_dtype, as_input, check_dtype, check_output, is_usable,
+                      make_options, shares_memory, warn)
 from ._containers import Opened, array_of, check_place, is_on_device, open_image
 from ._dispatch import runner_of
 from ._regions import Region, box_of, slices_of, turn
@@ -503,7 +503,8 @@ class Filter:
             into = output if type(output) is np.ndarray else None
             dtype = output if into is None else into.dtype
             prepared = self._prepared.get((input.shape, input.dtype, dtype if dtype is None or isinstance(dtype, np.dtype) else 0))
-            if prepared is not None and input.flags.carray and (into is None or prepared.can_fill(into, input)):
+            if (prepared is not None and KEPT.reports is None and input.flags.carray and
+                    (into is None or prepared.can_fill(into, input))):
                 result = prepared.run(input, into)
                 if NOTED.runs is not None:
                     NOTED.runs.append((input if into is None else None, result, prepared.run))
@@ -651,8 +652,7 @@ class Filter:
             with self.worded(len(shape)):
                 report = _core.execute(operation, ordered, [0] * len(shape), result.target, lower, turn(shape), lower,
                                        upper, options)
-            if report["warnings"]:
-                warn(report)
+            warn(report)
             if NOTED.runs is not None and not (len(arrays) == 1 and opened is None and options is DEFAULT_OPTIONS):
                 NOTED.runs.append((None, None, None))
             is_array = type(output) is np.ndarray
@@ -704,8 +704,7 @@ def run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Regi
         lower, upper = box_of(region.output)
         report = _core.execute(operation, ordered, box_of(region.input)[0], result.target, lower, turn(shape), lower,
                                upper, options)
-        if report["warnings"]:
-            warn(report)
+        warn(report)
     return result.finish()
 
 

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
+from ._arrays import KEPT
 from ._filter import NOTED
 
 _Given = ParamSpec("_Given")
@@ -62,7 +63,7 @@ def quick(function: _Untyped[_Given]) -> OfImage[_Given]:
 
     @functools.wraps(function)
     def called(*arguments: Any, **given: Any) -> Any:
-        if not arguments or type(image := arguments[0]) is not np.ndarray or NOTED.runs is not None:
+        if not arguments or type(image := arguments[0]) is not np.ndarray or NOTED.runs is not None or KEPT.reports is not None:
             return function(*arguments, **given)
         parts: list[Any] = [image.shape, image.dtype]
         try:

@@ -112,6 +112,20 @@ def test_beads_are_averaged_at_their_centroids():
         chunkwise.average_beads(np.ones((40, 40)), [(20, 20)], (5, 5))
 
 
+def test_reports_have_the_divergence_of_each_iteration():
+    random = np.random.default_rng(4)
+    image, kernel = random.uniform(5, 90, (20, 21)).astype("float32"), np.ones((3, 3))
+    for _ in range(2):
+        with chunkwise.reports() as found:
+            chunkwise.deconvolve(image, kernel, number_of_iterations=3)
+            chunkwise.mean(image, 1)
+        assert len(found) == 2 and found[1]["figures"] == []
+        divergence = [number for name, number in found[0]["figures"] if name.startswith("divergence")]
+        assert len(divergence) == 3 and divergence[0] > divergence[1] > divergence[2] > 0
+    chunkwise.mean(image, 1)
+    assert len(found) == 2
+
+
 def test_errors_name_the_parameter():
     image, kernel = np.ones((9, 9), np.float32), np.ones((3, 3))
     with pytest.raises(chunkwise.ParameterError, match="number_of_iterations"):

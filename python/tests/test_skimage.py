@@ -361,6 +361,20 @@ def test_equalization_is_scikit_images(seed):
         exposure.equalize_adapthist(np.zeros((9, 9, 3)))
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_richardson_lucy_is_scikit_images_far_from_the_edge(random, dtype):
+    from scipy import ndimage
+
+    truth = np.zeros((70, 66), dtype)
+    truth[30:40, 28:36] = random.random((10, 8))
+    kernel = np.outer(*(np.hanning(9)[1:-1],) * 2).astype(dtype)
+    image = ndimage.convolve(truth, kernel / kernel.sum(), mode="constant") + truth.dtype.type(1e-3)
+    given = {"num_iter": 6, "clip": bool(random.integers(2))}
+    ours, theirs = (each.richardson_lucy(image, kernel / kernel.sum(), **given) for each in (restoration, sk_restoration))
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_allclose(ours[25:45, 25:41], theirs[25:45, 25:41], rtol=2e-3, atol=2e-4)
+
+
 @seeds
 def test_rolling_balls_are_scikit_images(seed):
     random = np.random.default_rng(seed)

@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""``skimage.restoration``: backgrounds; errors say what comes near the rest."""
+"""``skimage.restoration``: deconvolution and backgrounds; errors say what comes near the rest."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,9 +8,10 @@ import numpy as np
 
 from .. import filters
 from .._containers import all_take_device_arrays
+from .._deconvolution import richardson_lucy
 from ._common import Array, as_array, missing, refuse
 
-__all__ = ["rolling_ball"]
+__all__ = ["richardson_lucy", "rolling_ball"]
 
 __getattr__ = missing("restoration", {
     "denoise_nl_means": "chunkwise.nlm(image, radius=patch_distance, strength=h, patch_radius=patch_size // 2, noise_variance=sigma**2) is "

@@ -42,8 +42,8 @@ PlanesOf(const ConvolutionBlock & roles, const Coordinates & chunk)
   return planes;
 }
 
-/** A block of whole tiles. Of a BoundedConvolution only what is asked along the axes that are transformed first: along
- * the last one tiles lie as they do in other blocks. */
+/** A block of whole tiles. For a BoundedConvolution it has only what is asked along the axes that are transformed
+ * first: along the last one tiles lie as they do in other blocks. */
 ConvolutionBlock
 MakeBlock(const ImageConvolutionOperation & operation, const Coordinates & image, const Coordinates & tile, Box & box)
 {
