@@ -284,11 +284,16 @@ private:
   std::size_t
   ScratchOf(const std::shared_ptr<const Operation> & operation, const Box & region) const
   {
+    if (m_UsesDevices)
+    {
+      return 0;
+    }
+    // Without any limit a plan does not count what it takes.
+    constexpr std::size_t  most = std::size_t{ 1 } << 60;
     const Box              input = InputOf(*operation, region);
     const ExecutionRequest request =
-      MakeRequest(operation, DenseView(nullptr, Kind, input), DenseView(nullptr, Kind, region), region, 0);
-    const std::size_t bytes = m_Manager.MakePlanFor(request).deviceBytes;
-    return m_UsesDevices ? 0 : bytes;
+      MakeRequest(operation, DenseView(nullptr, Kind, input), DenseView(nullptr, Kind, region), region, most);
+    return m_Manager.MakePlanFor(request).deviceBytes;
   }
 
   void
@@ -314,13 +319,20 @@ private:
     }
     const std::uint64_t wide = std::max(
       { BytesOf(InputOf(*m_Backward, slab)), BytesOf(InputOf(*m_Forward, slab)), BytesOf(WithNeighbors(slab)) });
-    plan.bytes += wide + 5 * static_cast<std::uint64_t>(BytesOf(WithNeighbors(slab)));
+    plan.bytes += wide + this->CountRooms() * static_cast<std::uint64_t>(BytesOf(WithNeighbors(slab)));
   }
 
   std::size_t
   MeasuredPlane() const
   {
     return static_cast<std::size_t>(m_Measured.NumberOfVoxels() / std::max<std::int64_t>(m_Measured.Extent(m_Axis), 1));
+  }
+
+  /** Rooms for the planes of a slab: one is for the next estimate, one for the last step. */
+  std::size_t
+  CountRooms() const
+  {
+    return m_Operation.accelerates ? 5 : HasNext() ? 4 : 3;
   }
 
   Image
@@ -347,9 +359,9 @@ private:
       return;
     }
     const std::int64_t planes = std::min(m_Plan.planes + 2, m_Grid.Extent(m_Axis));
-    for (auto & room : m_Rooms)
+    for (std::size_t i = 0; i < this->CountRooms(); ++i)
     {
-      room.resize(BytesOf(Planes(0, planes)));
+      m_Rooms[i].resize(BytesOf(Planes(0, planes)));
     }
   }
 
@@ -359,6 +371,8 @@ private:
   {
     if (!m_Plan.isInMemory && m_Wide.size() < BytesOf(planes))
     {
+      // What it has is not copied, so that there are never two.
+      m_Wide = std::vector<unsigned char>();
       m_Wide.resize(BytesOf(planes));
     }
     return m_Wide.data();
@@ -390,9 +404,12 @@ private:
   Convolve(const std::shared_ptr<const Operation> & operation, const DeconvolutionImage & from, const BufferView & to,
            const Box & region)
   {
-    const Box              input = InputOf(*operation, region);
-    const ExecutionRequest request =
-      MakeRequest(operation, from.Read(input, WideRoom(input)), to, region, m_Plan.isInMemory ? 0 : m_Plan.scratch);
+    const Box input = InputOf(*operation, region);
+    // Spectra of kernels are kept in what the plan leaves of the memory.
+    const std::size_t      limit = m_Request.hostBytes && !m_UsesDevices
+                                     ? m_Plan.scratch + static_cast<std::size_t>(m_Request.hostBytes - m_Plan.bytes)
+                                     : 0;
+    const ExecutionRequest request = MakeRequest(operation, from.Read(input, WideRoom(input)), to, region, limit);
     this->AddReport(m_Manager.Execute(request, m_Part));
   }
 

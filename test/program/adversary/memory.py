@@ -75,6 +75,17 @@ class Memory(ProgramTest):
                     else:
                         self.assertEqual(self.out.read_bytes(), expected, "the result depends on the budget")
 
+    def test_deconvolution_with_a_large_kernel(self):
+        """Slabs and spectra of kernels are as large as images."""
+        source = write(self.folder / "in.mha", noise((160, 160, 160), "uint8"))
+        kernel = write(self.folder / "kernel.mha", noise((33, 33, 33), "uint8"))
+        words = ["deconvolve", source, self.out, f"--kernel={kernel}", "--iterations=1", "--backend=cpu"]
+        refused = run(*words, "--memory=1M")
+        self.assert_failed(refused, "--memory")
+        for factor in (1, 1.15, 1.25):
+            result = self.run_with(words, int(self.needed(refused) * factor))
+            self.assertEqual(result.returncode, 0, str(result))
+
     def test_formats_that_are_not_streamed(self):
         """A whole image is held, or the run refused; never more than allowed."""
         source = write(self.folder / "in.mha", noise((200, 200, 100), "int16"))
