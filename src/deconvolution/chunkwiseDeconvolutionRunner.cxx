@@ -371,7 +371,7 @@ private:
   {
     if (!m_Plan.isInMemory && m_Wide.size() < BytesOf(planes))
     {
-      // What it has is not copied, so that there are never two.
+      // The old planes are not copied, so that there are never two.
       m_Wide = std::vector<unsigned char>();
       m_Wide.resize(BytesOf(planes));
     }
