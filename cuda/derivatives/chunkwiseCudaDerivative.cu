@@ -7,6 +7,7 @@
 #include "chunkwiseResourceCache.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -115,7 +116,9 @@ struct DerivativeStage
       }
       WithReach(std::max(boxes.radius[0], boxes.radius[1]),
                 [&](auto reach) { planeBytes = DerivativePlaneStage<decltype(reach)::value>::Bytes(rings); });
-      planes = planeBytes <= SharedMemoryOfDevices();
+      // Rows and planes are steps of 32 bits.
+      planes = planeBytes <= SharedMemoryOfDevices() &&
+               boxes.after[1].Extent(0) * boxes.after[1].Extent(1) <= std::numeric_limits<std::uint32_t>::max();
     }
   }
 

@@ -213,25 +213,52 @@ struct DerivativePlaneStage
   }
 };
 
+/** A number of all threads in a register of each, as addresses take it: the compiler does not see that they are equal,
+ * and makes no chain of sums of it. All lanes of a warp at once. */
+__device__ __forceinline__ std::uint32_t
+                           InEachLane(std::int64_t value)
+{
+  return __shfl_sync(0xFFFFFFFFU, static_cast<std::uint32_t>(value), static_cast<int>(threadIdx.x % 32));
+}
+
+/** An address in a register, of which the compiler knows no more than that it is one of global memory. */
+template <typename T>
+__device__ __forceinline__ T *
+GlobalInRegister(T * address)
+{
+  address = InRegister(address);
+  __builtin_assume(__isGlobal(address));
+  return address;
+}
+
+/** The number that lies `i` steps after the first one: a product and a sum by one instruction. */
+template <typename T>
+__device__ __forceinline__ T *
+StepsFrom(T * first, std::uint32_t step, int i)
+{
+  return first + static_cast<std::uint64_t>(step) * static_cast<std::uint32_t>(i);
+}
+
 /** Stores the first `count` of a column's values, `step` numbers apart. */
 __device__ __forceinline__ void
-StoreColumn(float * to, std::int64_t step, int count, const float (&values)[Together])
+StoreColumn(float * to, std::uint32_t step, int count, const float (&values)[Together])
 {
+  to = GlobalInRegister(to);
   if (count == Together)
   {
 #pragma unroll
-    for (int u = 0; u < Together; ++u, to += step)
+    for (int u = 0; u < Together; ++u)
     {
-      *to = values[u];
+      *StepsFrom(to, step, u) = values[u];
     }
     return;
   }
 #pragma unroll
-  for (int u = 0; u < Together; ++u, to += step)
+  for (int u = 0; u < Together; ++u)
   {
     if (u < count)
     {
-      *to = values[u];
+      *StepsFrom(to, step, u) = values[u];
     }
   }
 }
@@ -262,9 +289,10 @@ public:
   Run(std::int64_t plane, float * out, std::int64_t gap, std::int64_t column, std::int64_t begin, std::int64_t end)
   {
     m_Column = m_After.lower.axis[0] + column;
-    constexpr int      ahead = Stage::Slots - 1;
-    const auto         blocks = static_cast<int>((end - begin + Together - 1) / Together) + ahead;
-    const std::int64_t width = m_After.Extent(0);
+    constexpr int       ahead = Stage::Slots - 1;
+    const auto          blocks = static_cast<int>((end - begin + Together - 1) / Together) + ahead;
+    const std::int64_t  width = m_After.Extent(0);
+    const std::uint32_t step = InEachLane(width);
     // The thread's first place in a row, and that beyond the strip's width, which other threads have in other rows.
     const std::int64_t c = m_Column - VReach - m_In.box.lower.axis[0] + m_Thread;
     const std::int64_t tail = c - m_Thread + Stage::Width + m_Thread % Stage::TailWidth;
@@ -301,7 +329,7 @@ public:
               m_After.lower.axis[1] + row,
               static_cast<int>(min(end - row, std::int64_t{ Together })),
               out + row * width + column + m_Thread,
-              width,
+              step,
               gap);
       }
     }
@@ -461,7 +489,7 @@ private:
 
   /** A thread has its column: `count` outputs from image index `y` on, of which the taps begin in slot `oldest`. */
   __device__ __forceinline__ void
-  PassY(int oldest, std::int64_t y, int count, float * out, std::int64_t width, std::int64_t gap) const
+  PassY(int oldest, std::int64_t y, int count, float * out, std::uint32_t width, std::int64_t gap) const
   {
     const std::int64_t lower = m_In.box.lower.axis[1];
     const std::int64_t upper = m_In.box.upper.axis[1];
@@ -659,18 +687,20 @@ __launch_bounds__(DerivativeColumns, VMatrix ? (VReach > 8 ? 5 : 6) : (VReach > 
                          const __grid_constant__ DerivativeFields<float> in, const __grid_constant__ Box box,
                          const __grid_constant__ DerivativeFinish finish)
 {
-  constexpr int     Outputs = DerivativeOutputs<VMatrix>;
-  constexpr int     Taps = Outputs + 2 * VReach;
-  constexpr int     segment = DerivativeSegment<VMatrix>;
+  constexpr int Outputs = DerivativeOutputs<VMatrix>;
+  constexpr int Taps = Outputs + 2 * VReach;
+  constexpr int segment = DerivativeSegment<VMatrix>;
+  static_assert(Taps % Together == 0, "taps are groups");
   extern __shared__ __align__(16) unsigned char memory[];
   auto &                                        stage = *reinterpret_cast<DerivativeMatrixStage *>(memory);
   const std::int64_t                            width = box.Extent(0);
   const std::int64_t                            plane = width * box.Extent(1);
   const std::int64_t                            columns = plane * box.Extent(3) * box.Extent(4);
   const std::int64_t                            segments = (box.Extent(2) + segment - 1) / segment;
-  const std::int64_t tiles = (columns + DerivativeColumns - 1) / DerivativeColumns * segments;
-  const std::int64_t lower = in.box.lower.axis[2];
-  const std::int64_t upper = in.box.upper.axis[2];
+  const std::int64_t  tiles = (columns + DerivativeColumns - 1) / DerivativeColumns * segments;
+  const std::int64_t  lower = in.box.lower.axis[2];
+  const std::int64_t  upper = in.box.upper.axis[2];
+  const std::uint32_t step = InEachLane(plane);
   // Segments of the same columns come one after the other, so that what they both read is still in the cache.
   for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
   {
@@ -704,10 +734,16 @@ __launch_bounds__(DerivativeColumns, VMatrix ? (VReach > 8 ? 5 : 6) : (VReach > 
         float         sums[Outputs];
         if (haveAllTaps)
         {
+          // Addresses in several chains of sums.
 #pragma unroll
-          for (int s = 0; s < Taps; ++s, next += plane)
+          for (int s = 0; s < Taps; s += Together)
           {
-            values[s] = *next;
+            const float * const group = GlobalInRegister(StepsFrom(next, step, s));
+#pragma unroll
+            for (int t = 0; t < Together; ++t)
+            {
+              values[s + t] = *StepsFrom(group, step, t);
+            }
           }
         }
         else
