@@ -24,7 +24,8 @@ public:
     Gaussian,
     Sobel,   ///< 1, 2, 1
     Prewitt, ///< 1, 1, 1
-    Scharr   ///< 3, 10, 3
+    Scharr,  ///< 3, 10, 3
+    Central  ///< no smoothing
   };
 
   /** \class Kernel

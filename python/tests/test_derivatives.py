@@ -36,7 +36,7 @@ def test_gaussian_gradient_magnitude_is_scipys(mode):
                                    ndimage.gaussian_gradient_magnitude(image, 1.7, mode=mode), atol=1e-10)
 
 
-def test_sobel_prewitt_and_scharr_are_those_of_scipy_inside():
+def test_operators_are_those_of_scipy_inside_and_numpy():
     image = noise((15, 12), np.float64)
     inside = (slice(1, -1), slice(1, -1))
     for operator, function, scale in (("sobel", ndimage.sobel, 8), ("prewitt", ndimage.prewitt, 6)):
@@ -44,8 +44,12 @@ def test_sobel_prewitt_and_scharr_are_those_of_scipy_inside():
             order = (int(axis == 0), int(axis == 1))
             found = chunkwise.derivative(image, order, operator=operator)
             np.testing.assert_allclose(found[inside], function(image, axis)[inside] / scale, atol=1e-11)
+    for axis in (0, 1):
+        found = chunkwise.derivative(image, (int(axis == 0), int(axis == 1)), operator="central")
+        # NumPy has differences of neighbors, and of two voxels at the edge.
+        np.testing.assert_allclose(found, np.gradient(image, axis=axis), atol=1e-11)
     ramp = np.add.outer(3.0 * np.arange(7), -2.0 * np.arange(5))
-    for operator in ("sobel", "prewitt", "scharr"):
+    for operator in ("sobel", "prewitt", "scharr", "central"):
         found = chunkwise.gradient(ramp, operator=operator, output_components=True)
         # Components are in the order of the engine's axes, x first.
         np.testing.assert_allclose(found, np.broadcast_to([-2.0, 3.0], found.shape), atol=1e-12)

@@ -45,6 +45,7 @@ MakeScale(const CheckedParameters & p, const FilterImage & image, const std::str
     if (name != "gaussian")
     {
       scale.weights[axis] = WindowOfOperator(name);
+      scale.smooths = name != "central";
       continue;
     }
     const double given = sigmas[static_cast<std::size_t>(axis)];
@@ -325,8 +326,8 @@ WindowParameters()
     MakeChoice("Operator",
                "operator",
                "Derivatives of a Gaussian, or differences of neighbours that a window of three voxels smooths "
-               "across: 1, 2, 1 (sobel), 1, 1, 1 (prewitt), 3, 10, 3 (scharr)",
-               { "gaussian", "sobel", "prewitt", "scharr" });
+               "across: 1, 2, 1 (sobel), 1, 1, 1 (prewitt), 3, 10, 3 (scharr), or nothing (central)",
+               { "gaussian", "sobel", "prewitt", "scharr", "central" });
   ParameterDescription kernel =
     MakeChoice("Kernel",
                "kernel",

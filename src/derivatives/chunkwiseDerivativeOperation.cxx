@@ -153,7 +153,7 @@ DerivativeOperation::GetKey() const
   }
   for (const DerivativeScale & scale : scales)
   {
-    key += "|" + ExactText(scale.contrast) + (scale.keepsSum ? " sums" : "");
+    key += "|" + ExactText(scale.contrast) + (scale.keepsSum ? " sums" : "") + (scale.smooths ? "" : " central");
     for (int a = 0; a < MaxDimension; ++a)
     {
       key += "|" + ExactText(scale.factor[a]) + "," + ExactText(scale.sampled[a]) + ":";
@@ -359,7 +359,11 @@ DerivativeOperation::GetTable(std::size_t number, int a, int order, std::int64_t
       g[static_cast<std::size_t>(t)] = window[static_cast<std::size_t>(t)] / sum;
     }
     double * const h = table.data() + row * taps;
-    if (order == 0)
+    if (order == 0 && !scale.smooths)
+    {
+      h[radius] = 1.0;
+    }
+    else if (order == 0)
     {
       std::copy(g.begin(), g.end(), h);
     }

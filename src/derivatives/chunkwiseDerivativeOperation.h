@@ -27,6 +27,8 @@ struct DerivativeScale
   double sampled[MaxDimension]{};
   /** Windows of the smoothing weights as they are, not divided by their sum; derivatives are multiplied alike. */
   bool keepsSum{ false };
+  /** Orders of 0 smooth; otherwise they leave the image as it is, so derivatives see voxels along their axes alone. */
+  bool smooths{ true };
   /** HessianMeasureParameters::contrast at this scale. */
   double contrast{ 0 };
 };

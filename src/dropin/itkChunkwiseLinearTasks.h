@@ -3,6 +3,7 @@
 #define itkChunkwiseLinearTasks_h
 #include "itkChunkwiseStandInFilter.h"
 #include "itkDiscreteGaussianImageFilter.h"
+#include "itkGradientMagnitudeImageFilter.h"
 
 #include <algorithm>
 
@@ -42,6 +43,19 @@ DescribeChunkwiseTask(const DiscreteGaussianImageFilter<TInput, TOutput> & filte
   {
     task.Refuse("a boundary condition other than zero flux");
   }
+}
+
+template <typename TInput, typename TOutput>
+void
+DescribeChunkwiseTask(const GradientMagnitudeImageFilter<TInput, TOutput> & filter, ChunkwiseStandInTask & task)
+{
+  task.filter = "gradient";
+  task.exact = false;
+  // ITK sees neighbors along the axes alone, so NaN goes to other voxels there.
+  task.mustBeFinite = true;
+  task.parameters.Set("Operator", "central");
+  task.parameters.Set("UseImageSpacing", filter.GetUseImageSpacing());
+  task.parameters.Set("BoundaryCondition", "zero-flux");
 }
 
 } // namespace itk

@@ -45,6 +45,7 @@ AddChunkwiseStandInsOfImage(ChunkwiseOverrides & overrides)
   AddChunkwiseStandIn<MeanImageFilter<TImage, TImage>>(overrides, "MeanImageFilter");
   AddChunkwiseStandIn<BoxMeanImageFilter<TImage, TImage>>(overrides, "BoxMeanImageFilter");
   AddChunkwiseStandIn<DiscreteGaussianImageFilter<TImage, Real>>(overrides, "DiscreteGaussianImageFilter");
+  AddChunkwiseStandIn<GradientMagnitudeImageFilter<TImage, Real>>(overrides, "GradientMagnitudeImageFilter");
   if constexpr (std::is_integral<PixelType>::value)
   {
     // ITK takes floats that nearly agree for equal, and errs on near plateaus.

@@ -7,8 +7,8 @@ namespace itk
 const char *
 ToWord(RenormalizedDerivativeEnums::Operator value)
 {
-  constexpr const char * words[] = { "gaussian", "sobel", "prewitt", "scharr" };
-  return value > RenormalizedDerivativeEnums::Operator::Scharr ? "invalid" : words[static_cast<int>(value)];
+  constexpr const char * words[] = { "gaussian", "sobel", "prewitt", "scharr", "central" };
+  return value > RenormalizedDerivativeEnums::Operator::Central ? "invalid" : words[static_cast<int>(value)];
 }
 
 const char *
@@ -21,8 +21,8 @@ ToWord(RenormalizedDerivativeEnums::Kernel value)
 std::ostream &
 operator<<(std::ostream & os, RenormalizedDerivativeEnums::Operator value)
 {
-  constexpr const char * names[] = { "Gaussian", "Sobel", "Prewitt", "Scharr" };
-  if (value > RenormalizedDerivativeEnums::Operator::Scharr)
+  constexpr const char * names[] = { "Gaussian", "Sobel", "Prewitt", "Scharr", "Central" };
+  if (value > RenormalizedDerivativeEnums::Operator::Central)
   {
     return os << "INVALID VALUE FOR itk::RenormalizedDerivativeEnums::Operator";
   }

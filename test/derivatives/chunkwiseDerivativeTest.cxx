@@ -40,6 +40,7 @@ RandomDerivative(std::mt19937 & random, int largestRadius)
     operation->scales.front().sampled[a] = random() % 3 ? 0 : radius / 2.5;
     operation->components.front()[static_cast<std::size_t>(a)] = order;
   }
+  operation->scales.front().smooths = random() % 5 > 0;
   operation->boundary.mode = AllModes[random() % 5];
   operation->boundary.constant = static_cast<double>(random() % 100);
   return operation;
@@ -81,6 +82,11 @@ OracleWeights(const DerivativeScale & scale, int a, int order, std::int64_t posi
   std::vector<long double> weights(window.size(), 0);
   if (last - first < order)
   {
+    return weights;
+  }
+  if (order == 0 && !scale.smooths)
+  {
+    weights[static_cast<std::size_t>(radius)] = 1;
     return weights;
   }
   long double all = 0;

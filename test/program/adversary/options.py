@@ -84,7 +84,7 @@ TRIALS = {
     "dark": [{"dark": None}],
     "scale-by-largest": [{"scale-by-largest": None, "output-type": "float64"}],
     "order": [{"order": "0,1,0"}, {"order": "2"}],
-    "operator": [{"": "sigma", "operator": each} for each in ("sobel", "prewitt", "scharr")],
+    "operator": [{"": "sigma", "operator": each} for each in ("sobel", "prewitt", "scharr", "central")],
     "+gaussian kernel": [{"kernel": "discrete"}],
     "+highpass kernel": [{"kernel": "discrete"}],
     "maximum-error": [({"kernel": "discrete", "": "sigma", "variance": "4"}, {"maximum-error": "0.3"})],
