@@ -361,20 +361,15 @@ CoherenceKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __gr
       {
         const TAcc * const __restrict__ own = of.own[k] + i;
         const TAcc * const __restrict__ mixed = of.mixed[k] + i;
-        // No flux crosses the image's edge.
-        TAcc out = 0;
-        TAcc into = 0;
-        if (const std::int64_t after = neighbors.after[k]; after != 0)
-        {
-          const TAcc d = (from[i + after] - here) * images.scale[k];
-          out = CoherenceFluxOf((own[0] + own[after]) * d, mixed[0] + mixed[after], images.scale[k]);
-        }
-        if (const std::int64_t before = neighbors.before[k]; before != 0)
-        {
-          const TAcc d = (here - from[i + before]) * images.scale[k];
-          into = CoherenceFluxOf((own[before] + own[0]) * d, mixed[before] + mixed[0], images.scale[k]);
-        }
-        sum = k == 0 ? out - into : sum + (out - into);
+        const std::int64_t after = neighbors.after[k];
+        const std::int64_t before = neighbors.before[k];
+        const TAcc         ahead = (from[i + after] - here) * images.scale[k];
+        const TAcc         behind = (here - from[i + before]) * images.scale[k];
+        const TAcc out = CoherenceFluxOf((own[0] + own[after]) * ahead, mixed[0] + mixed[after], images.scale[k]);
+        const TAcc into = CoherenceFluxOf((own[before] + own[0]) * behind, mixed[before] + mixed[0], images.scale[k]);
+        // No flux crosses the image's edge. All is read without a branch, so that no load waits for another.
+        const TAcc difference = (after == 0 ? TAcc(0) : out) - (before == 0 ? TAcc(0) : into);
+        sum = k == 0 ? difference : sum + difference;
       }
     }
     to[i] = here + sum * timeStep;
