@@ -304,6 +304,7 @@ public:
     m_Next += c * m_In.stride.axis[0];
     m_Second = m_Job.factors.second < 0 ? 0 : (m_Job.factors.second - m_Job.factors.first) * m_In.gap;
     m_IsProduct = m_Job.factors.second >= 0;
+    FindCut();
     Rows next;
     Load(next);
     int slot = 0;
@@ -447,43 +448,53 @@ private:
     }
   }
 
-  /** Outputs along x whose windows the image's edge cuts: a thread one output of a row of a ring. */
-  __device__ void
-  PassCutX(int slot) const
+  /** Finds the strip's outputs whose windows the image's edge cuts along x. */
+  __device__ __forceinline__ void
+  FindCut()
   {
-    const std::int64_t radius = m_X.radius;
-    const std::int64_t lower = m_In.box.lower.axis[0];
-    const std::int64_t upper = m_In.box.upper.axis[0];
+    const std::int64_t upper = m_In.box.upper.axis[0] - m_Column;
     const int          outputs = static_cast<int>(min(m_After.upper.axis[0] - m_Column, std::int64_t{ Stage::Width }));
     const auto         limit = [outputs](std::int64_t n) {
       return static_cast<int>(n < 0 ? 0 : n < outputs ? n : static_cast<std::int64_t>(outputs));
     };
-    int left = limit(lower + radius - m_Column);
-    int right = limit(upper - radius - m_Column);
-    if (right < left)
+    m_CutLeft = limit(m_In.box.lower.axis[0] + m_X.radius - m_Column);
+    m_CutRight = limit(upper - m_X.radius);
+    if (m_CutRight < m_CutLeft)
     {
-      left = right = outputs;
+      m_CutLeft = m_CutRight = outputs;
     }
-    const int cut = left + outputs - right;
-    if (cut == 0)
+    m_Cut = m_CutLeft + outputs - m_CutRight;
+    // As WeightRow has them: those of the last positions are the last rows.
+    m_RowLeft = static_cast<int>(m_Column);
+    m_RowRight = static_cast<int>(m_Column - (m_X.extent - m_X.rows));
+    m_LastTap = static_cast<int>(min(upper, std::int64_t{ 2 * Stage::StagedWidth })) - 1;
+  }
+
+  /** Outputs along x whose windows the image's edge cuts: a thread one output of a row of a ring. */
+  __device__ void
+  PassCutX(int slot) const
+  {
+    if (m_Cut == 0)
     {
       return;
     }
+    const auto radius = static_cast<int>(m_X.radius);
     // The outputs that are overwritten must be complete.
     __syncthreads();
 #pragma unroll 1
-    for (int work = m_Thread; work < cut * Together * m_Job.count; work += Stage::Width)
+    for (int work = m_Thread; work < m_Cut * Together * m_Job.count; work += Stage::Width)
     {
-      const int          line = work / cut;
-      const int          rest = work - line * cut;
-      const int          row = line % Together;
-      const int          ring = line / Together;
-      const int          output = rest < left ? rest : right + rest - left;
-      const std::int64_t at = m_Column + output;
-      const int          order = m_Job.rows[ring].order;
-      const int          last = InRegister(static_cast<int>(min(upper - 1 - at, radius)));
+      const int           line = work / m_Cut;
+      const int           rest = work - line * m_Cut;
+      const int           row = line % Together;
+      const int           ring = line / Together;
+      const bool          isLeft = rest < m_CutLeft;
+      const int           output = isLeft ? rest : m_CutRight + rest - m_CutLeft;
+      const int           order = m_Job.rows[ring].order;
+      const float * const weights =
+        m_X.weights[order] + (((isLeft ? m_RowLeft : m_RowRight) + output) * (2 * radius + 1) + radius);
       m_Stage.rings[ring][slot * Together + row][output] = SumCutDerivative<VReach>(
-        m_X.Middle(order, at), order, static_cast<int>(radius), last, m_Stage.staged[row] + output + VReach);
+        weights, order, radius, min(m_LastTap - output, radius), m_Stage.staged[row] + output + VReach);
     }
   }
 
@@ -541,6 +552,13 @@ private:
   bool                            m_HasTail{ false };
   bool                            m_IsProduct{ false };
   std::int64_t                    m_Column{ 0 }; ///< image index of the strip's first output
+  /** The outputs along x that the image's edge cuts are those before m_CutLeft and from m_CutRight on. */
+  int m_CutLeft{ 0 };
+  int m_CutRight{ 0 };
+  int m_Cut{ 0 };      ///< their number
+  int m_RowLeft{ 0 };  ///< of the strip's first output among the weights; from the left edge
+  int m_RowRight{ 0 }; ///< and from the right one
+  int m_LastTap{ 0 };  ///< that exists, from the strip's first output
 };
 
 /** The passes along x and y: fields of `in` to fields of `after`, which lie dense, `gap` numbers apart. */
