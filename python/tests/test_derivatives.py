@@ -144,6 +144,8 @@ def test_the_direction_of_a_hessian_is_along_the_tube():
 
 def test_what_is_wrong_is_named():
     image = noise((5, 6, 7))
+    with pytest.raises(chunkwise.ParameterError, match="order: 3 .*is more than 2"):
+        chunkwise.derivative(image, (0, 3, 0), operator="sobel")
     with pytest.raises(chunkwise.ParameterError, match="order: 4"):
         chunkwise.derivative(image, 4, sigma=1)
     with pytest.raises(chunkwise.ParameterError, match="sigma"):

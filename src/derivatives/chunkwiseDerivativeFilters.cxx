@@ -44,6 +44,12 @@ MakeScale(const CheckedParameters & p, const FilterImage & image, const std::str
     scale.factor[axis] = 1.0 / unit;
     if (name != "gaussian")
     {
+      if (most > 2)
+      {
+        ThrowParameterError("Order",
+                            std::to_string(most) + CheckedParameters::Along(axis) +
+                              " is more than 2, the largest order in a window of three voxels");
+      }
       scale.weights[axis] = WindowOfOperator(name);
       scale.smooths = name != "central";
       continue;
