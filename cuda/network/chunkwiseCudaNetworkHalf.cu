@@ -55,6 +55,105 @@ struct HalfShape
   static constexpr int bytes = 4 * (HalfStages * stage > out ? HalfStages * stage : out);
 };
 
+/** Begins to copy a stage to `to`. */
+template <int VBlocks, typename TBlock>
+__device__ __forceinline__ void
+FetchHalf(const ProductShape & shape, const TBlock & block, int stage, int stages, const __half2 * kernels,
+          const HalfScales & scales, const __half2 * in, __half2 * to)
+{
+  using Layout = HalfShape<VBlocks>;
+  constexpr int         F = HalfFrequencies;
+  const int             t = static_cast<int>(threadIdx.x);
+  const __half2 * const from = kernels + ((block.group * stages + stage) * F * shape.padded + block.firstChannel) * 8;
+#pragma unroll
+  for (int i = t; i < F * VBlocks * 32; i += HalfThreads)
+  {
+    const int line = i / (VBlocks * 32);
+    const int at = i % (VBlocks * 32) * 4;
+    __pipeline_memcpy_async(
+      to + line * VBlocks * 128 + at, from + static_cast<std::int64_t>(line) * shape.padded * 8 + at, 16);
+  }
+  const int             input = t % HalfInputs;
+  const int             tile = t / HalfInputs;
+  const int             ofAll = stage * HalfInputs + input;
+  const bool            there = ofAll < shape.inputs && block.firstTile + tile < shape.tiles;
+  const std::int64_t    number = block.firstTile + tile;
+  const __half2 * const spectrum = there ? in + number * shape.mapsOfTile * shape.points +
+                                             PlaceInTile<__half2>(shape.mapsOfTile, ofAll, block.firstPoint)
+                                         : in;
+  __half2 * const       piece = to + Layout::kernels + input * Layout::tilePitch + tile * F;
+  __pipeline_memcpy_async(piece, spectrum, 16, there ? 0 : 16);
+  __pipeline_memcpy_async(piece + 4, spectrum + 4, 16, there ? 0 : 16);
+  __pipeline_memcpy_async(to + Layout::kernels + HalfInputs * Layout::tilePitch + input * Layout::scalePitch + tile,
+                          there ? scales.ofMaps + number * shape.inputs + ofAll : scales.ofMaps,
+                          4,
+                          there ? 0 : 4);
+}
+
+/** Adds the products of a stage: `w`, `x` and `e` are the lane's kernels, tiles and exponents of tiles. */
+template <int VBlocks>
+__device__ __forceinline__ void
+AddHalfProducts(const __half2 * w, const __half2 * x, const int * e, const int (&largest)[HalfTiles / 8],
+                float (&re)[VBlocks][HalfTiles / 8][4], float (&im)[VBlocks][HalfTiles / 8][4])
+{
+  using Layout = HalfShape<VBlocks>;
+  constexpr int F = HalfFrequencies;
+  unsigned int  ofReal[HalfTiles / 8][2];
+  unsigned int  ofImaginary[HalfTiles / 8][2];
+#pragma unroll
+  for (int j = 0; j < HalfTiles / 8; ++j)
+  {
+#pragma unroll
+    for (int k = 0; k < 2; ++k)
+    {
+      // Beside the tile's largest map: 2^-25 and less is 0 in half precision.
+      const int          below = max(e[4 * k * Layout::scalePitch + 8 * j] - largest[j], -30);
+      const __half2      scale = __float2half2_rn(__int_as_float((127 + min(below, 0)) << 23));
+      const unsigned int bits = BitsOf(__hmul2(x[4 * k * Layout::tilePitch + 8 * j * F], scale));
+      ofReal[j][k] = bits ^ 0x80000000u;
+      ofImaginary[j][k] = __byte_perm(bits, bits, 0x1032);
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < VBlocks; ++b)
+  {
+    const uint4 a = *reinterpret_cast<const uint4 *>(w + b * 128);
+#pragma unroll
+    for (int j = 0; j < HalfTiles / 8; ++j)
+    {
+      MultiplyAddHalf(re[b][j], a, ofReal[j][0], ofReal[j][1]);
+      MultiplyAddHalf(im[b][j], a, ofImaginary[j][0], ofImaginary[j][1]);
+    }
+  }
+}
+
+/** Stores the sums that lie in shared memory. */
+template <int VBlocks, typename TBlock>
+__device__ __forceinline__ void
+StoreHalfProducts(const ProductShape & shape, const TBlock & block, const __half2 * shared, __half2 * out)
+{
+  using Layout = HalfShape<VBlocks>;
+  constexpr int channels = Layout::channels;
+  for (int i = static_cast<int>(threadIdx.x); i < HalfTiles * channels * 2; i += HalfThreads)
+  {
+    const int quarter = i % 2 * 4;
+    const int channel = i / 2 % channels;
+    const int tile = i / 2 / channels;
+    if (block.firstTile + tile < shape.tiles && block.firstChannel + channel < shape.outputs)
+    {
+      const __half2 * const four = shared + quarter * Layout::outFrequency + tile * Layout::outTile + channel;
+      const std::int64_t    number = block.firstTile + tile;
+      *reinterpret_cast<uint4 *>(
+        out + number * shape.mapsOfOut * shape.points +
+        PlaceInTile<__half2>(shape.mapsOfOut, block.firstChannel + channel, block.firstPoint + quarter)) =
+        make_uint4(BitsOf(four[0]),
+                   BitsOf(four[Layout::outFrequency]),
+                   BitsOf(four[2 * Layout::outFrequency]),
+                   BitsOf(four[3 * Layout::outFrequency]));
+    }
+  }
+}
+
 /** A block has eight frequencies, HalfTiles tiles and 16 VBlocks outputs; a warp one frequency. A complex number is two
  * neighbouring inputs of a real product: (wr, wi) times (xr, -xi) for the real part of the result, and times (xi, xr)
  * for the imaginary one. Empty where the architecture has no such instructions. */
@@ -74,17 +173,7 @@ __launch_bounds__(HalfThreads, 1) NetworkHalfProductKernel(ProductShape shape, c
   extern __shared__ __align__(16) unsigned char memory[];
   auto * const                                  shared = reinterpret_cast<__half2 *>(memory);
 
-  const int tileBlocks = (shape.tiles + HalfTiles - 1) / HalfTiles;
-  const int channelBlocks = shape.padded / channels;
-  int       block = static_cast<int>(blockIdx.x);
-  const int inner = block % together;
-  block /= together;
-  const int firstTile = block % tileBlocks * HalfTiles;
-  block /= tileBlocks;
-  const int          firstChannel = block % channelBlocks * channels;
-  const std::int64_t group = static_cast<std::int64_t>(block / channelBlocks) * together + inner;
-
-  const auto firstPoint = static_cast<int>(group * F);
+  const ProductBlock<together, F, HalfTiles, channels> block(shape);
 
   const int t = static_cast<int>(threadIdx.x);
   const int f = t / 32;
@@ -95,31 +184,7 @@ __launch_bounds__(HalfThreads, 1) NetworkHalfProductKernel(ProductShape shape, c
   const auto fetch = [&](int stage) {
     if (stage < stages)
     {
-      __half2 * const       to = shared + stage % HalfStages * Layout::stage;
-      const __half2 * const from = kernels + ((group * stages + stage) * F * shape.padded + firstChannel) * 8;
-#pragma unroll
-      for (int i = t; i < F * VBlocks * 32; i += HalfThreads)
-      {
-        const int line = i / (VBlocks * 32);
-        const int at = i % (VBlocks * 32) * 4;
-        __pipeline_memcpy_async(
-          to + line * VBlocks * 128 + at, from + static_cast<std::int64_t>(line) * shape.padded * 8 + at, 16);
-      }
-      const int             input = t % HalfInputs;
-      const int             tile = t / HalfInputs;
-      const int             ofAll = stage * HalfInputs + input;
-      const bool            there = ofAll < shape.inputs && firstTile + tile < shape.tiles;
-      const std::int64_t    number = firstTile + tile;
-      const __half2 * const spectrum = there ? in + number * shape.mapsOfTile * shape.points +
-                                                 PlaceInTile<__half2>(shape.mapsOfTile, ofAll, firstPoint)
-                                             : in;
-      __half2 * const       piece = to + Layout::kernels + input * Layout::tilePitch + tile * F;
-      __pipeline_memcpy_async(piece, spectrum, 16, there ? 0 : 16);
-      __pipeline_memcpy_async(piece + 4, spectrum + 4, 16, there ? 0 : 16);
-      __pipeline_memcpy_async(to + Layout::kernels + HalfInputs * Layout::tilePitch + input * Layout::scalePitch + tile,
-                              there ? scales.ofMaps + number * shape.inputs + ofAll : scales.ofMaps,
-                              4,
-                              there ? 0 : 4);
+      FetchHalf<VBlocks>(shape, block, stage, stages, kernels, scales, in, shared + stage % HalfStages * Layout::stage);
     }
     __pipeline_commit();
   };
@@ -130,7 +195,7 @@ __launch_bounds__(HalfThreads, 1) NetworkHalfProductKernel(ProductShape shape, c
 #pragma unroll
   for (int j = 0; j < HalfTiles / 8; ++j)
   {
-    const int tile = firstTile + 8 * j + row;
+    const int tile = block.firstTile + 8 * j + row;
     largest[j] = tile < shape.tiles ? scales.ofTiles[tile] : 0;
 #pragma unroll
     for (int b = 0; b < VBlocks; ++b)
@@ -156,33 +221,7 @@ __launch_bounds__(HalfThreads, 1) NetworkHalfProductKernel(ProductShape shape, c
     const __half2 * const x = from + Layout::kernels + column * Layout::tilePitch + row * F + f;
     const auto * const    e = reinterpret_cast<const int *>(from + Layout::kernels + HalfInputs * Layout::tilePitch) +
                            column * Layout::scalePitch + row;
-    unsigned int ofReal[HalfTiles / 8][2];
-    unsigned int ofImaginary[HalfTiles / 8][2];
-#pragma unroll
-    for (int j = 0; j < HalfTiles / 8; ++j)
-    {
-#pragma unroll
-      for (int k = 0; k < 2; ++k)
-      {
-        // Beside the tile's largest map: 2^-25 and less is 0 in half precision.
-        const int          below = max(e[4 * k * Layout::scalePitch + 8 * j] - largest[j], -30);
-        const __half2      scale = __float2half2_rn(__int_as_float((127 + min(below, 0)) << 23));
-        const unsigned int bits = BitsOf(__hmul2(x[4 * k * Layout::tilePitch + 8 * j * F], scale));
-        ofReal[j][k] = bits ^ 0x80000000u;
-        ofImaginary[j][k] = __byte_perm(bits, bits, 0x1032);
-      }
-    }
-#pragma unroll
-    for (int b = 0; b < VBlocks; ++b)
-    {
-      const uint4 a = *reinterpret_cast<const uint4 *>(w + b * 128);
-#pragma unroll
-      for (int j = 0; j < HalfTiles / 8; ++j)
-      {
-        MultiplyAddHalf(re[b][j], a, ofReal[j][0], ofReal[j][1]);
-        MultiplyAddHalf(im[b][j], a, ofImaginary[j][0], ofImaginary[j][1]);
-      }
-    }
+    AddHalfProducts<VBlocks>(w, x, e, largest, re, im);
   }
   __syncthreads();
 #pragma unroll
@@ -201,23 +240,7 @@ __launch_bounds__(HalfThreads, 1) NetworkHalfProductKernel(ProductShape shape, c
     }
   }
   __syncthreads();
-  for (int i = t; i < HalfTiles * channels * 2; i += HalfThreads)
-  {
-    const int quarter = i % 2 * 4;
-    const int channel = i / 2 % channels;
-    const int tile = i / 2 / channels;
-    if (firstTile + tile < shape.tiles && firstChannel + channel < shape.outputs)
-    {
-      const __half2 * const four = shared + quarter * Layout::outFrequency + tile * Layout::outTile + channel;
-      const std::int64_t    number = firstTile + tile;
-      *reinterpret_cast<uint4 *>(out + number * shape.mapsOfOut * shape.points +
-                                 PlaceInTile<__half2>(shape.mapsOfOut, firstChannel + channel, firstPoint + quarter)) =
-        make_uint4(BitsOf(four[0]),
-                   BitsOf(four[Layout::outFrequency]),
-                   BitsOf(four[2 * Layout::outFrequency]),
-                   BitsOf(four[3 * Layout::outFrequency]));
-    }
-  }
+  StoreHalfProducts<VBlocks>(shape, block, shared, out);
 }
 
 template <int VBlocks>

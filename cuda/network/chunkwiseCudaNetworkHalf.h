@@ -29,6 +29,31 @@ struct ProductShape
   int          mapsOfOut;  ///< and of `out`
 };
 
+/** The part of a product that is a block's. Blocks that follow each other have neighbouring frequencies, VTogether
+ * groups of VFrequencies, then other tiles of these, then other channels. */
+template <int VTogether, int VFrequencies, int VTiles, int VChannels>
+struct ProductBlock
+{
+  __device__ __forceinline__ explicit ProductBlock(const ProductShape & shape)
+  {
+    const int tileBlocks = (shape.tiles + VTiles - 1) / VTiles;
+    const int channelBlocks = shape.padded / VChannels;
+    int       block = static_cast<int>(blockIdx.x);
+    const int inner = block % VTogether;
+    block /= VTogether;
+    firstTile = block % tileBlocks * VTiles;
+    block /= tileBlocks;
+    firstChannel = block % channelBlocks * VChannels;
+    group = static_cast<std::int64_t>(block / channelBlocks) * VTogether + inner;
+    firstPoint = static_cast<int>(group * VFrequencies);
+  }
+
+  int          firstTile;
+  int          firstChannel;
+  std::int64_t group; ///< of frequencies
+  int          firstPoint;
+};
+
 /** The place of a number of a map's spectrum among those of its tile, of so many maps: as many as fill a line of memory
  * lie together, then those of the next map. So the blocks of a product, of which each has a sector of every map, write
  * where their neighbours do. A tile has fewer than 2^31 numbers: with more it would take 16 GB. */

@@ -36,6 +36,28 @@ struct TileShape
   static constexpr int blocks = T > 28 ? 1 : T > 24 ? 2 : T > 20 ? 3 : T > 16 ? 5 : 8; ///< on a multiprocessor
 };
 
+/** Transforms a line in place. */
+template <int T>
+__device__ __forceinline__ void
+TransformLine(float2 * line)
+{
+  float re[T];
+  float im[T];
+#pragma unroll
+  for (int j = 0; j < T; ++j)
+  {
+    const float2 z = line[j];
+    re[j] = z.x;
+    im[j] = z.y;
+  }
+  FftPoints<T>(re, im);
+#pragma unroll
+  for (int j = 0; j < T; ++j)
+  {
+    line[j] = make_float2(re[j], im[j]);
+  }
+}
+
 /** Transforms a tile of real numbers load(x, y, z) and gives emit(index of the frequency, value); neighbours along x
  * are neighbouring threads'. Each thread calls share() between the two. Signs: as FixedRows has them along z. */
 template <int T, typename TLoad, typename TShare, typename TEmit>
@@ -68,24 +90,12 @@ TransformTile(float2 * shared, TLoad && load, TShare && share, TEmit && emit)
   }
   share();
   __syncthreads();
-  float re[T];
-  float im[T];
-#pragma unroll
-  for (int j = 0; j < T; ++j)
-  {
-    const float2 z = shared[t * P + j];
-    re[j] = z.x;
-    im[j] = z.y;
-  }
-  FftPoints<T>(re, im);
-#pragma unroll
-  for (int j = 0; j < T; ++j)
-  {
-    shared[t * P + j] = make_float2(re[j], im[j]);
-  }
+  TransformLine<T>(shared + t * P);
   __syncthreads();
   const int x = t % T;
   const int plane = t / T * T;
+  float     re[T];
+  float     im[T];
 #pragma unroll
   for (int j = 0; j < T; ++j)
   {
@@ -132,21 +142,7 @@ TransformTileBack(float2 * shared, int width, int height, TFind && find, TStore 
   __syncthreads();
   if (t % T < height)
   {
-    float re[T];
-    float im[T];
-#pragma unroll
-    for (int j = 0; j < T; ++j)
-    {
-      const float2 z = shared[t * P + j];
-      re[j] = z.x;
-      im[j] = z.y;
-    }
-    FftPoints<T>(re, im);
-#pragma unroll
-    for (int j = 0; j < T; ++j)
-    {
-      shared[t * P + j] = make_float2(re[j], im[j]);
-    }
+    TransformLine<T>(shared + t * P);
   }
   __syncthreads();
 #pragma unroll 1
@@ -695,6 +691,200 @@ struct TensorShape
     static_cast<int>(sizeof(float2)) * (TensorStages * stage > out ? TensorStages * stage : out);
 };
 
+/** Stores two neighbouring frequencies of an output of a tile. */
+template <typename TBlock>
+__device__ __forceinline__ void
+StorePair(const ProductShape & shape, const TBlock & block, int tile, int channel, int pair, const float2 & first,
+          const float2 & second, float2 * out)
+{
+  if (tile < shape.tiles && block.firstChannel + channel < shape.outputs)
+  {
+    *reinterpret_cast<float4 *>(
+      out + static_cast<std::int64_t>(tile) * shape.mapsOfOut * shape.points +
+      PlaceInTile<float2>(shape.mapsOfOut, block.firstChannel + channel, block.firstPoint + 2 * pair)) =
+      make_float4(first.x, first.y, second.x, second.y);
+  }
+}
+
+/** A lane's numbers of eight inputs and 16 tiles, as tensor cores take them. */
+template <typename TLayout>
+struct TensorNumbers
+{
+  __device__ __forceinline__ explicit TensorNumbers(const float2 * x)
+  {
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+    {
+#pragma unroll
+      for (int k = 0; k < 2; ++k)
+      {
+        const float2      value = x[4 * k * TLayout::tilePitch + 8 * j * FrequenciesTogether];
+        const SplitNumber real(value.x);
+        const SplitNumber imaginary(value.y);
+        re[j][k] = real.high;
+        reLow[j][k] = real.low;
+        im[j][k] = imaginary.high;
+        imLow[j][k] = imaginary.low;
+      }
+    }
+  }
+
+  float re[2][2];
+  float im[2][2];
+  float reLow[2][2];
+  float imLow[2][2];
+};
+
+/** Begins to copy a stage to `to`. */
+template <int VBlocks, typename TBlock>
+__device__ __forceinline__ void
+FetchTensors(const ProductShape & shape, const TBlock & block, int stage, const float2 * kernels, const float2 * in,
+             float2 * to)
+{
+  using Layout = TensorShape<VBlocks>;
+  constexpr int        F = FrequenciesTogether;
+  constexpr int        channels = Layout::channels;
+  const int            t = static_cast<int>(threadIdx.x);
+  const int            firstInput = stage * InputsPerStage;
+  const float2 * const from =
+    kernels + (block.group * shape.inputs + firstInput) * F * shape.padded + block.firstChannel;
+  for (int i = t; i < InputsPerStage * F * (channels / 2); i += TensorThreads)
+  {
+    const int  line = i / (channels / 2);
+    const int  at = i % (channels / 2) * 2;
+    const int  input = line / F;
+    const bool there = firstInput + input < shape.inputs;
+    __pipeline_memcpy_async(to + input * Layout::kernelPitch + line % F * channels + at,
+                            there ? from + static_cast<std::int64_t>(line) * shape.padded + at : kernels,
+                            16,
+                            there ? 0 : 16);
+  }
+  const int            input = t % InputsPerStage;
+  const int            tile = t / InputsPerStage;
+  const bool           there = firstInput + input < shape.inputs && block.firstTile + tile < shape.tiles;
+  const float2 * const spectrum =
+    there ? in + static_cast<std::int64_t>(block.firstTile + tile) * shape.mapsOfTile * shape.points +
+              PlaceInTile<float2>(shape.mapsOfTile, firstInput + input, block.firstPoint)
+          : in;
+  float2 * const piece = to + InputsPerStage * Layout::kernelPitch + input * Layout::tilePitch + tile * F;
+  __pipeline_memcpy_async(piece, spectrum, 16, there ? 0 : 16);
+  __pipeline_memcpy_async(piece + 2, spectrum + 2, 16, there ? 0 : 16);
+}
+
+/** Adds the products of 16 outputs: of numbers of 11 bits, `high` those of the kernels' real parts. */
+template <typename TNumbers>
+__device__ __forceinline__ void
+AddTensorProducts(const TNumbers & x, const float2 (&value)[4], const float (&high)[4], float (&re)[2][4],
+                  float (&im)[2][4])
+{
+  const float imaginary[4] = { SplitNumber(value[0].y).high,
+                               SplitNumber(value[1].y).high,
+                               SplitNumber(value[2].y).high,
+                               SplitNumber(value[3].y).high };
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+  {
+    MultiplyAddTensors(re[j], high, x.re[j][0], x.re[j][1]);
+    MultiplyAddTensors(im[j], high, x.im[j][0], x.im[j][1]);
+  }
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+  {
+    MultiplyAddTensors(re[j], imaginary, -x.im[j][0], -x.im[j][1]);
+    MultiplyAddTensors(im[j], imaginary, x.re[j][0], x.re[j][1]);
+  }
+}
+
+/** The same, of both parts of split numbers. */
+template <typename TNumbers>
+__device__ __forceinline__ void
+AddSplitProducts(const TNumbers & x, const float2 (&value)[4], float (&high)[4], float (&low)[4], float (&re)[2][4],
+                 float (&im)[2][4])
+{
+  // Tensor cores cut off what they add beyond 24 bits: few of their sums follow each other.
+  float partRe[2][4]{};
+  float partIm[2][4]{};
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+  {
+    MultiplyAddTensors(partRe[j], low, x.re[j][0], x.re[j][1]);
+    MultiplyAddTensors(partIm[j], low, x.im[j][0], x.im[j][1]);
+  }
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+  {
+    MultiplyAddTensors(partRe[j], high, x.reLow[j][0], x.reLow[j][1]);
+    MultiplyAddTensors(partIm[j], high, x.imLow[j][0], x.imLow[j][1]);
+  }
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+  {
+    MultiplyAddTensors(partRe[j], high, x.re[j][0], x.re[j][1]);
+    MultiplyAddTensors(partIm[j], high, x.im[j][0], x.im[j][1]);
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+  {
+    const SplitNumber split(value[i].y);
+    high[i] = split.high;
+    low[i] = split.low;
+  }
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+  {
+    MultiplyAddTensors(partRe[j], low, -x.im[j][0], -x.im[j][1]);
+    MultiplyAddTensors(partIm[j], low, x.re[j][0], x.re[j][1]);
+  }
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+  {
+    MultiplyAddTensors(partRe[j], high, -x.imLow[j][0], -x.imLow[j][1]);
+    MultiplyAddTensors(partIm[j], high, x.reLow[j][0], x.reLow[j][1]);
+  }
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+  {
+    MultiplyAddTensors(partRe[j], high, -x.im[j][0], -x.im[j][1]);
+    MultiplyAddTensors(partIm[j], high, x.re[j][0], x.re[j][1]);
+  }
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+  {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+    {
+      re[j][i] += partRe[j][i];
+      im[j][i] += partIm[j][i];
+    }
+  }
+}
+
+/** One of both for the kernels of 16 outputs; `pitch`: from input to input. */
+template <bool VSplit, typename TNumbers>
+__device__ __forceinline__ void
+AddSixteen(const TNumbers & x, const float2 * w, int pitch, float (&re)[2][4], float (&im)[2][4])
+{
+  float2 value[4];
+  float  high[4];
+  float  low[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+  {
+    value[i] = w[i / 2 * 4 * pitch + i % 2 * 8];
+    const SplitNumber split(value[i].x);
+    high[i] = split.high;
+    low[i] = split.low;
+  }
+  if constexpr (VSplit)
+  {
+    AddSplitProducts(x, value, high, low, re, im);
+  }
+  else
+  {
+    AddTensorProducts(x, value, high, re, im);
+  }
+}
+
 /** VSplit: as exact as float32, by three products; else of numbers of 11 bits, by one. Empty where the architecture has
  * no such instructions. */
 template <int VBlocks, bool VSplit>
@@ -712,16 +902,7 @@ __launch_bounds__(TensorThreads, 1)
   extern __shared__ __align__(16) unsigned char memory[];
   auto * const                                  shared = reinterpret_cast<float2 *>(memory);
 
-  const int tileBlocks = (shape.tiles + TensorTiles - 1) / TensorTiles;
-  const int channelBlocks = shape.padded / channels;
-  int       block = static_cast<int>(blockIdx.x);
-  const int inner = block % F;
-  block /= F;
-  const int firstTile = block % tileBlocks * TensorTiles;
-  block /= tileBlocks;
-  const int          firstChannel = block % channelBlocks * channels;
-  const std::int64_t group = static_cast<std::int64_t>(block / channelBlocks) * F + inner;
-  const auto         firstPoint = static_cast<int>(group * F);
+  const ProductBlock<F, F, TensorTiles, channels> block(shape);
 
   const int t = static_cast<int>(threadIdx.x);
   const int f = t / 32 % F;
@@ -733,30 +914,7 @@ __launch_bounds__(TensorThreads, 1)
   const auto fetch = [&](int stage) {
     if (stage < stages)
     {
-      const int            firstInput = stage * InputsPerStage;
-      float2 * const       to = shared + stage % TensorStages * Layout::stage;
-      const float2 * const from = kernels + (group * shape.inputs + firstInput) * F * shape.padded + firstChannel;
-      for (int i = t; i < InputsPerStage * F * (channels / 2); i += TensorThreads)
-      {
-        const int  line = i / (channels / 2);
-        const int  at = i % (channels / 2) * 2;
-        const int  input = line / F;
-        const bool there = firstInput + input < shape.inputs;
-        __pipeline_memcpy_async(to + input * Layout::kernelPitch + line % F * channels + at,
-                                there ? from + static_cast<std::int64_t>(line) * shape.padded + at : kernels,
-                                16,
-                                there ? 0 : 16);
-      }
-      const int            input = t % InputsPerStage;
-      const int            tile = t / InputsPerStage;
-      const bool           there = firstInput + input < shape.inputs && firstTile + tile < shape.tiles;
-      const float2 * const spectrum =
-        there ? in + static_cast<std::int64_t>(firstTile + tile) * shape.mapsOfTile * shape.points +
-                  PlaceInTile<float2>(shape.mapsOfTile, firstInput + input, firstPoint)
-              : in;
-      float2 * const piece = to + InputsPerStage * Layout::kernelPitch + input * Layout::tilePitch + tile * F;
-      __pipeline_memcpy_async(piece, spectrum, 16, there ? 0 : 16);
-      __pipeline_memcpy_async(piece + 2, spectrum + 2, 16, there ? 0 : 16);
+      FetchTensors<VBlocks>(shape, block, stage, kernels, in, shared + stage % TensorStages * Layout::stage);
     }
     __pipeline_commit();
   };
@@ -789,115 +947,11 @@ __launch_bounds__(TensorThreads, 1)
     const float2 * const w = from + column * Layout::kernelPitch + f * channels + row;
     const float2 * const x =
       from + InputsPerStage * Layout::kernelPitch + column * Layout::tilePitch + (quarter * 16 + row) * F + f;
-    float xRe[2][2];
-    float xIm[2][2];
-    float xReLow[2][2];
-    float xImLow[2][2];
-#pragma unroll
-    for (int j = 0; j < 2; ++j)
-    {
-#pragma unroll
-      for (int k = 0; k < 2; ++k)
-      {
-        const float2      value = x[4 * k * Layout::tilePitch + 8 * j * F];
-        const SplitNumber real(value.x);
-        const SplitNumber imaginary(value.y);
-        xRe[j][k] = real.high;
-        xReLow[j][k] = real.low;
-        xIm[j][k] = imaginary.high;
-        xImLow[j][k] = imaginary.low;
-      }
-    }
+    const TensorNumbers<Layout> numbers(x);
 #pragma unroll
     for (int b = 0; b < VBlocks; ++b)
     {
-      float2 value[4];
-      float  high[4];
-      float  low[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-      {
-        value[i] = w[i / 2 * 4 * Layout::kernelPitch + 16 * b + i % 2 * 8];
-        const SplitNumber split(value[i].x);
-        high[i] = split.high;
-        low[i] = split.low;
-      }
-      if constexpr (!VSplit)
-      {
-        const float imaginary[4] = { SplitNumber(value[0].y).high,
-                                     SplitNumber(value[1].y).high,
-                                     SplitNumber(value[2].y).high,
-                                     SplitNumber(value[3].y).high };
-#pragma unroll
-        for (int j = 0; j < 2; ++j)
-        {
-          MultiplyAddTensors(re[b][j], high, xRe[j][0], xRe[j][1]);
-          MultiplyAddTensors(im[b][j], high, xIm[j][0], xIm[j][1]);
-        }
-#pragma unroll
-        for (int j = 0; j < 2; ++j)
-        {
-          MultiplyAddTensors(re[b][j], imaginary, -xIm[j][0], -xIm[j][1]);
-          MultiplyAddTensors(im[b][j], imaginary, xRe[j][0], xRe[j][1]);
-        }
-        continue;
-      }
-      // Tensor cores cut off what they add beyond 24 bits: few of their sums follow each other.
-      float partRe[2][4]{};
-      float partIm[2][4]{};
-#pragma unroll
-      for (int j = 0; j < 2; ++j)
-      {
-        MultiplyAddTensors(partRe[j], low, xRe[j][0], xRe[j][1]);
-        MultiplyAddTensors(partIm[j], low, xIm[j][0], xIm[j][1]);
-      }
-#pragma unroll
-      for (int j = 0; j < 2; ++j)
-      {
-        MultiplyAddTensors(partRe[j], high, xReLow[j][0], xReLow[j][1]);
-        MultiplyAddTensors(partIm[j], high, xImLow[j][0], xImLow[j][1]);
-      }
-#pragma unroll
-      for (int j = 0; j < 2; ++j)
-      {
-        MultiplyAddTensors(partRe[j], high, xRe[j][0], xRe[j][1]);
-        MultiplyAddTensors(partIm[j], high, xIm[j][0], xIm[j][1]);
-      }
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-      {
-        const SplitNumber split(value[i].y);
-        high[i] = split.high;
-        low[i] = split.low;
-      }
-#pragma unroll
-      for (int j = 0; j < 2; ++j)
-      {
-        MultiplyAddTensors(partRe[j], low, -xIm[j][0], -xIm[j][1]);
-        MultiplyAddTensors(partIm[j], low, xRe[j][0], xRe[j][1]);
-      }
-#pragma unroll
-      for (int j = 0; j < 2; ++j)
-      {
-        MultiplyAddTensors(partRe[j], high, -xImLow[j][0], -xImLow[j][1]);
-        MultiplyAddTensors(partIm[j], high, xReLow[j][0], xReLow[j][1]);
-      }
-#pragma unroll
-      for (int j = 0; j < 2; ++j)
-      {
-        MultiplyAddTensors(partRe[j], high, -xIm[j][0], -xIm[j][1]);
-        MultiplyAddTensors(partIm[j], high, xRe[j][0], xRe[j][1]);
-      }
-#pragma unroll
-      for (int j = 0; j < 2; ++j)
-      {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-        {
-          re[b][j][i] += partRe[j][i];
-          im[b][j][i] += partIm[j][i];
-        }
-      }
+      AddSixteen<VSplit>(numbers, w + 16 * b, Layout::kernelPitch, re[b], im[b]);
     }
   }
 #pragma unroll
@@ -917,19 +971,12 @@ __launch_bounds__(TensorThreads, 1)
     __syncthreads();
     for (int i = t; i < TensorTiles / 2 * channels * 2; i += TensorThreads)
     {
-      const int pair = i % 2;
-      const int channel = i / 2 % channels;
-      const int line = i / 2 / channels;
-      const int tile = firstTile + line / 8 * 16 + 8 * j + line % 8;
-      if (tile < shape.tiles && firstChannel + channel < shape.outputs)
-      {
-        const float2 first = shared[(2 * pair * (TensorTiles / 2) + line) * Layout::outPitch + channel];
-        const float2 second = shared[((2 * pair + 1) * (TensorTiles / 2) + line) * Layout::outPitch + channel];
-        *reinterpret_cast<float4 *>(
-          out + static_cast<std::int64_t>(tile) * shape.mapsOfOut * shape.points +
-          PlaceInTile<float2>(shape.mapsOfOut, firstChannel + channel, firstPoint + 2 * pair)) =
-          make_float4(first.x, first.y, second.x, second.y);
-      }
+      const int            pair = i % 2;
+      const int            channel = i / 2 % channels;
+      const int            line = i / 2 / channels;
+      const int            tile = block.firstTile + line / 8 * 16 + 8 * j + line % 8;
+      const float2 * const first = shared + (2 * pair * (TensorTiles / 2) + line) * Layout::outPitch + channel;
+      StorePair(shape, block, tile, channel, pair, first[0], first[TensorTiles / 2 * Layout::outPitch], out);
     }
   }
 }
