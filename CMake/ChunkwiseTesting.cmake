@@ -167,6 +167,7 @@ function(chunkwise_add_packaging_tests)
     set(script ${Chunkwise_SOURCE_DIR}/scripts/benchmarks.py)
     add_test(NAME Docs.DrawingsAreMadeByTheirScript
       COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/scripts/make_drawings.py --check)
+    add_test(NAME Layers.FunctionsAreShort COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/scripts/check_functions.py)
     add_test(NAME Docs.EnglishIsPlain COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/scripts/check_english.py)
     add_test(NAME Docs.BenchmarksAreMadeFromTheirResults COMMAND ${Python3_EXECUTABLE} ${script} --check)
     add_test(NAME Docs.BenchmarksScriptKeepsItsRules
