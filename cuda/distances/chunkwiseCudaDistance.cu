@@ -655,8 +655,9 @@ private:
   dim3
   ThreadsOfRows() const
   {
+    // What a thread finds out about a row serves several voxels.
     unsigned int width = 32;
-    while (width < DistanceThreads && width < m_Chunk.columns)
+    while (width < DistanceThreads && 8 * width < m_Chunk.columns)
     {
       width *= 2;
     }
@@ -665,7 +666,6 @@ private:
   unsigned int
   BlocksOfRows() const
   {
-    // As many as run at once, or more: what a thread finds out first serves many voxels.
     return std::min(BlocksFor(m_Voxels / m_Chunk.columns, this->ThreadsOfRows().y), 1u << 13);
   }
   template <typename T>
@@ -702,13 +702,16 @@ private:
       this->At<T>(m_Scratch.numbers[0]),
       this->Nearest(0));
     CheckLaunch("ScanColumnsKernel");
-    int        turn = 0;
-    const auto search = [&](int axis, std::int64_t stride, std::int64_t length, std::uint8_t differs) {
+    int                 turn = 0;
+    bool                isStored = false;
+    const DistanceRoots roots = std::is_same<T, std::int32_t>::value ? this->FindRoots() : DistanceRoots{};
+    const auto          search = [&](int axis, std::int64_t stride, std::int64_t length, std::uint8_t differs) {
       if (length == 1)
       {
         return;
       }
-      DistanceLines lines{};
+      const DistanceRoots rootsOfLines = stride == 1 ? roots : DistanceRoots{};
+      DistanceLines       lines{};
       lines.groups = stride == 1 ? 1 : m_Voxels / (stride * length);
       lines.lines = stride == 1 ? m_Voxels / length : stride;
       lines.ofGroup = stride * length;
@@ -722,8 +725,10 @@ private:
                                                                          this->At<T>(m_Scratch.numbers[turn]),
                                                                          this->Nearest(turn),
                                                                          this->At<T>(m_Scratch.numbers[1 - turn]),
-                                                                         this->Nearest(1 - turn)))
+                                                                         this->Nearest(1 - turn),
+                                                                         rootsOfLines))
       {
+        isStored = rootsOfLines.to != nullptr;
         turn = 1 - turn;
         return;
       }
@@ -744,6 +749,10 @@ private:
     };
     search(std::max(m_Chunk.y, 0), m_Chunk.columns, m_Chunk.rows, DiffersAlongY);
     search(std::max(m_Chunk.x, 0), 1, m_Chunk.columns, DiffersAlongX);
+    if (isStored)
+    {
+      return;
+    }
     const T * const            numbers = this->At<T>(m_Scratch.numbers[turn]);
     const std::int64_t * const nearest = this->Nearest(turn);
     if (m_Operation.result == DistanceResult::Label)
@@ -775,6 +784,21 @@ private:
         nearest);
       CheckLaunch("StoreKernel");
     });
+  }
+
+  /** The output, if lines along x can store roots there. */
+  DistanceRoots
+  FindRoots() const
+  {
+    const BufferView & output = m_Call.output;
+    const bool isWhole = output.kind == PixelKind::Float32 && output.box == m_Chunk.writable && m_Chunk.volumes == 1 &&
+                         m_Chunk.x >= 0 && output.stride[m_Chunk.x] == 1 &&
+                         (m_Chunk.y < 0 || output.stride[m_Chunk.y] == m_Chunk.columns) &&
+                         (m_Chunk.slices == 1 || output.stride[m_Chunk.scan] == m_Chunk.rows * m_Chunk.columns);
+    const bool areRoots = m_Operation.result == DistanceResult::Root && m_Operation.to != DistanceTo::Contour &&
+                          m_Operation.GetUnit() == 1 && this->FitsFloat();
+    return isWhole && areRoots ? DistanceRoots{ static_cast<float *>(output.data), this->NoneOf<float>() }
+                               : DistanceRoots{};
   }
 
   /** The value of voxels without a feature within the limit. */

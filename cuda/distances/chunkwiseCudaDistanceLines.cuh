@@ -360,13 +360,21 @@ StoreStrided(const DistanceLines & lines, std::int64_t ofLine, std::int32_t at, 
   }
 }
 
+/** Where the last lines of an image store roots of their numbers in place of these; nullptr: nowhere. All of them are
+ * numbers that a float has. */
+struct DistanceRoots
+{
+  float * to{ nullptr };
+  float   none{ 0 }; ///< of voxels without a feature near
+};
+
 /** A warp computes a line at a time. `nearestIn` and `nearestOut` are the indices of the nearest features, or nullptr:
  * of those with the same distance the lowest index counts. */
 template <typename T, typename TNumber, bool VHasNearest>
 __global__ void
 DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyond, const T * __restrict__ in,
                     const std::int64_t * __restrict__ nearestIn, T * __restrict__ out,
-                    std::int64_t * __restrict__ nearestOut)
+                    std::int64_t * __restrict__ nearestOut, DistanceRoots roots)
 {
   extern __shared__ __align__(16) unsigned char shared[];
   auto * const                                  numbers = reinterpret_cast<TNumber *>(shared);
@@ -454,6 +462,14 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
           }
           continue;
         }
+        if constexpr (std::is_same<T, std::int32_t>::value && !VHasNearest)
+        {
+          if (roots.to)
+          {
+            roots.to[ofLine + place] = isNear ? __fsqrt_rn(static_cast<float>(best)) : roots.none;
+            continue;
+          }
+        }
         out[ofLine + place] = isNear ? static_cast<T>(best) : beyond;
         if constexpr (VHasNearest)
         {
@@ -481,12 +497,12 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
   }
 }
 
-/** Launches the kernel; false if not even one line fits the memory of a block. `fitsFloat`: all squares of the image
- * are below LargestOfFloat. */
+/** Launches the kernel; false if not even one line fits the memory of a block. `roots`: of lines whose voxels lie side
+ * by side, without indices. */
 template <typename T>
 bool
 LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, double spacing, T beyond, const T * in,
-                    const std::int64_t * nearestIn, T * out, std::int64_t * nearestOut)
+                    const std::int64_t * nearestIn, T * out, std::int64_t * nearestOut, const DistanceRoots & roots)
 {
   constexpr int threads = 256;
   // The distance of lines in shared memory spreads them over its banks.
@@ -527,7 +543,8 @@ LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, double spacing, T 
     CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes())),
               "cudaFuncSetAttribute");
     const std::int64_t tiles = (lines.lines + lines.together - 1) / lines.together * lines.groups;
-    kernel<<<BlocksFor(tiles, 1), threads, bytes(), stream>>>(lines, weight, beyond, in, nearestIn, out, nearestOut);
+    kernel<<<BlocksFor(tiles, 1), threads, bytes(), stream>>>(
+      lines, weight, beyond, in, nearestIn, out, nearestOut, roots);
     CheckLaunch("DistanceLinesKernel");
   };
   using Number = std::conditional_t<std::is_same<T, std::int32_t>::value, std::uint32_t, T>;
