@@ -14,6 +14,7 @@
 #include "itkFFTConvolutionImageFilter.h"
 #include "itkFlatStructuringElement.h"
 #include "itkGradientAnisotropicDiffusionImageFilter.h"
+#include "itkGradientMagnitudeImageFilter.h"
 #include "itkGrayscaleDilateImageFilter.h"
 #include "itkGrayscaleErodeImageFilter.h"
 #include "itkGrayscaleMorphologicalClosingImageFilter.h"
@@ -870,6 +871,44 @@ TEST_F(DropInFast, DiffusionIsThatOfItkWithinTheTolerance)
 {
   CompareDiffusion<itk::GradientAnisotropicDiffusionImageFilter<Float3, Float3>>(m_Random);
   CompareDiffusion<itk::CurvatureAnisotropicDiffusionImageFilter<Float3, Float3>>(m_Random);
+}
+
+template <typename TInput>
+void
+CompareGradientMagnitudes(std::mt19937 & random)
+{
+  using Real = itk::Image<float, TInput::ImageDimension>;
+  using Filter = itk::GradientMagnitudeImageFilter<TInput, Real>;
+  const auto configure = [](Filter & filter, std::mt19937 & same) {
+    const auto image = MakeRandomImage<TInput>(RandomRegion<TInput>(same), same(), 0, 200);
+    auto       spacing = image->GetSpacing();
+    spacing[0] = 0.5;
+    spacing[1] = 1.75;
+    image->SetSpacing(spacing);
+    filter.SetInput(image);
+    filter.SetUseImageSpacing(same() % 2);
+  };
+  for (int trial = 0; trial < 16; ++trial)
+  {
+    EXPECT_EQ((Compare<Filter>(random, configure, 1e-6 * 200 / 0.5)), "");
+  }
+  // Infinities have ITK's own results.
+  const auto infinite = [&](Filter & filter, std::mt19937 & same) {
+    configure(filter, same);
+    const_cast<TInput *>(filter.GetInput())->GetBufferPointer()[0] =
+      std::numeric_limits<typename TInput::PixelType>::infinity();
+  };
+  if (std::is_floating_point<typename TInput::PixelType>::value)
+  {
+    EXPECT_EQ((Compare<Filter>(random, infinite, 0.0, false)), "a result is not finite");
+  }
+}
+
+TEST_F(DropInFast, GradientMagnitudesAreThoseOfItkWithinTheTolerance)
+{
+  CompareGradientMagnitudes<Byte2>(m_Random);
+  CompareGradientMagnitudes<Short3>(m_Random);
+  CompareGradientMagnitudes<Float3>(m_Random);
 }
 
 /** A convolution with any kernel whose weights' magnitudes have a sum of at most 1, or one that is to be normalized. */
