@@ -1,6 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseDeconvolutionOperation.h"
+#include "chunkwiseCpuDeconvolutionRows.h"
+#include "chunkwiseCpuLevel.h"
 #include "chunkwiseCutTrial.h"
+#include "chunkwiseDeconvolutionRules.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseKernelTrial.h"
@@ -397,6 +400,96 @@ TEST(Deconvolution, IsWhatItsDefinitionSays)
     prepare(inFloat);
     inFloat.CompareWithDefinition(2e-3);
   }
+}
+
+/** Rows of n voxels on each instruction set, beside the rules voxel by voxel. */
+template <typename T>
+void
+CompareRows(std::mt19937 & random, std::int64_t n)
+{
+  using Limits = std::numeric_limits<T>;
+  const T specials[] = {
+    T(0), T(-3), Limits::quiet_NaN(), Limits::infinity(), Limits::denorm_min(), Limits::max(), T(1)
+  };
+  const auto make = [&] {
+    std::vector<T> row;
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      row.push_back(random() % 5 ? static_cast<T>(random() % 1000) / 7 : specials[random() % 7]);
+    }
+    return row;
+  };
+  const std::vector<T> blurred = make();
+  std::vector<T>       measured = make();
+  std::vector<T>       weights = make();
+  const std::int64_t   first = static_cast<std::int64_t>(random() % 50);
+  const bool           isRatio = random() % 3 != 0;
+  const T              background = random() % 2 ? T(2.5) : T(0);
+  const T              least = random() % 2 ? T(1) : T(0);
+  const auto &         rows = GetDeconvolutionRowFunctions<T>();
+  std::vector<T>       known = measured;
+  std::vector<T>       all = weights;
+  rows.hide(measured.data(), weights.data(), false, 120, n);
+  rows.hide(known.data(), all.data(), true, 120, n);
+  std::vector<T> ratio = blurred;
+  RowSum         divergence;
+  RowSum         misfit;
+  RowSum         sums[2];
+  rows.ratio(isRatio,
+             ratio.data(),
+             measured.data(),
+             weights.data(),
+             background,
+             least,
+             first,
+             divergence.GetLanes(),
+             misfit.GetLanes(),
+             n);
+  std::vector<T> updated = blurred;
+  rows.update(updated.data(), updated.data(), measured.data(), weights.data(), 2, n);
+  const auto same = [](const auto & one, const auto & other) { return std::memcmp(&one, &other, sizeof(one)) == 0; };
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    const auto k = static_cast<std::size_t>(i);
+    const T    d = measured[k];
+    const T    w = weights[k];
+    ASSERT_TRUE(std::isfinite(d) && d < 120 && w >= 0 && (w > 0 || d == 0));
+    ASSERT_TRUE(w > 0 ? all[k] == 1 && known[k] == d : true);
+    if (w > 0)
+    {
+      const DeconvolutionMisfit terms(isRatio, blurred[k], d, w, background);
+      sums[0].Add(first + i, terms.divergence);
+      sums[1].Add(first + i, terms.misfit);
+    }
+    const T expected = DeconvolutionRatio(isRatio, blurred[k], d, w, background, least);
+    ASSERT_TRUE(same(ratio[k], expected) || (std::isnan(ratio[k]) && std::isnan(expected)))
+      << ratio[k] << " " << expected;
+    const T after = w > 2 ? RichardsonLucyUpdate(blurred[k], d, w) : T(0);
+    ASSERT_TRUE(same(updated[k], after) || (std::isnan(updated[k]) && std::isnan(after))) << updated[k] << " " << after;
+  }
+  const double taken[] = { divergence.Take(), misfit.Take(), sums[0].Take(), sums[1].Take() };
+  EXPECT_TRUE(same(taken[0], taken[2]) || (std::isnan(taken[0]) && std::isnan(taken[2])))
+    << taken[0] << " " << taken[2];
+  EXPECT_TRUE(same(taken[1], taken[3]) || (std::isnan(taken[1]) && std::isnan(taken[3])))
+    << taken[1] << " " << taken[3];
+}
+
+TEST(Deconvolution, RowsOfAllInstructionSetsAreTheRules)
+{
+  const std::string before = GetCpuLevel().name;
+  for (const char * const level : { "baseline", "avx2", "avx512" })
+  {
+    if (SetCpuLevel(level))
+    {
+      std::mt19937 random(87);
+      for (std::int64_t n = 1; n < 100; ++n)
+      {
+        CompareRows<float>(random, n);
+        CompareRows<double>(random, n);
+      }
+    }
+  }
+  SetCpuLevel(before.c_str());
 }
 
 TEST(Deconvolution, GivesTheSameBitsInMemoryAndInSlabsWithAnyThreads)

@@ -2,6 +2,8 @@
 #ifndef chunkwiseCpuDeconvolutionRows_h
 #define chunkwiseCpuDeconvolutionRows_h
 
+#include "ChunkwiseExport.h"
+
 #include <cstdint>
 
 namespace chunkwise
@@ -35,7 +37,7 @@ struct DeconvolutionRowLevel
 };
 
 /** For the level that GetCpuLevel() names. */
-const DeconvolutionRowLevel &
+Chunkwise_EXPORT const DeconvolutionRowLevel &
 GetDeconvolutionRowLevel();
 
 template <typename T>
