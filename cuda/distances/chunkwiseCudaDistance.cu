@@ -655,7 +655,7 @@ private:
   dim3
   ThreadsOfRows() const
   {
-    // What a thread finds out about a row serves several voxels.
+    // A thread finds out about a row for several voxels.
     unsigned int width = 32;
     while (width < DistanceThreads && 8 * width < m_Chunk.columns)
     {

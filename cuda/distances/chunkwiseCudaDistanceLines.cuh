@@ -11,8 +11,8 @@
 // + (p - i)^2 over the voxels i of the line. The voxels where it is the lowest ascend with p. So a warp finds the first
 // and the last of them for every 32nd voxel, the anchors, by halves: each anchor looks no further than those beside it.
 // The voxels between two anchors then compare what lies between the first of one and the last of the next: over a
-// line that is little more than its length, whatever the image. Where f(p) is small, what is farther from p than its
-// root needs no look: voxels compare their neighbors one after the other.
+// line that is little more than its length, whatever the image. If f(p) is small, voxels
+// farther from p than its root need no look: neighbors are compared one after the other.
 namespace chunkwise
 {
 
@@ -329,6 +329,44 @@ FindLeastSum(const TNumber * numbers, std::int32_t begin, std::int32_t end, std:
   }
 }
 
+/** The lowest number at the voxel of each thread of a warp, of the 32 voxels of a line from 32 `block` on, and the
+ * voxel that it is of. `ranges` are found for the line when they are needed first. */
+template <bool VHasNearest, typename TNumber>
+__device__ __forceinline__ void
+FindLowestOfBlock(const DistanceLines & lines, const DistanceWeight<TNumber> & weight, const TNumber * line,
+                  const std::int64_t * nearest, std::int32_t * ranges, bool & hasRanges, std::int32_t block,
+                  TNumber & best, std::int32_t & source)
+{
+  const std::int32_t begin = block * DistanceWarp;
+  const auto         place = begin + static_cast<std::int32_t>(threadIdx.x % DistanceWarp);
+  const TNumber      own = place < lines.length ? line[place] : TNumber{ 0 };
+  if (__all_sync(0xFFFFFFFFu, own == TNumber{ 0 }))
+  {
+    // All are features, or among them.
+    best = own;
+    source = place;
+    return;
+  }
+  if constexpr (!VHasNearest)
+  {
+    const TNumber highest = HighestOfWarp(own);
+    if (highest <= weight(DistanceOfNeighbors))
+    {
+      const bool isAtEnd = begin < DistanceOfNeighbors || begin + DistanceWarp + DistanceOfNeighbors > lines.length;
+      best = isAtEnd ? LowestOfNeighbors<true>(line, weight, lines.length, place, own, highest)
+                     : LowestOfNeighbors<false>(line, weight, lines.length, place, own, highest);
+      return;
+    }
+  }
+  if (!hasRanges)
+  {
+    hasRanges = true;
+    FindRanges(line, weight, lines, ranges);
+  }
+  const std::int32_t end = ranges[2 * (block + 1 < lines.anchors ? block + 1 : block) + 1];
+  FindLeastSum<VHasNearest>(line, ranges[2 * block], end, place, weight, lines, nearest, best, source);
+}
+
 /** Fills the numbers of a tile. */
 template <typename T, typename TNumber>
 __device__ __forceinline__ void
@@ -360,8 +398,8 @@ StoreStrided(const DistanceLines & lines, std::int64_t ofLine, std::int32_t at, 
   }
 }
 
-/** Where the last lines of an image store roots of their numbers in place of these; nullptr: nowhere. All of them are
- * numbers that a float has. */
+/** The place of roots that the last lines of an image store instead of their numbers, which a float holds all; nullptr:
+ * there is none. */
 struct DistanceRoots
 {
   float * to{ nullptr };
@@ -407,47 +445,8 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
         const std::int32_t place = j * DistanceWarp + lane;
         TNumber            best = NoNumber<TNumber>;
         std::int32_t       source = -1;
-        const TNumber      own = place < lines.length ? numbersOfLine[place] : TNumber{ 0 };
-        if (__all_sync(0xFFFFFFFFu, own == TNumber{ 0 }))
-        {
-          // All are features, or among them.
-          best = own;
-          source = place;
-        }
-        else
-        {
-          bool isLow = false;
-          if constexpr (!VHasNearest)
-          {
-            const TNumber highest = HighestOfWarp(own);
-            isLow = highest <= weight(DistanceOfNeighbors);
-            if (isLow)
-            {
-              const std::int32_t begin = j * DistanceWarp;
-              const bool         isAtEnd =
-                begin < DistanceOfNeighbors || begin + DistanceWarp + DistanceOfNeighbors > lines.length;
-              best = isAtEnd ? LowestOfNeighbors<true>(numbersOfLine, weight, lines.length, place, own, highest)
-                             : LowestOfNeighbors<false>(numbersOfLine, weight, lines.length, place, own, highest);
-              source = place;
-            }
-          }
-          if (!isLow && !hasRanges)
-          {
-            hasRanges = true;
-            FindRanges(numbersOfLine, weight, lines, ranges);
-          }
-        }
-        const bool         isDone = source >= 0;
-        const std::int32_t end = isDone ? -1 : ranges[2 * (j + 1 < lines.anchors ? j + 1 : j) + 1];
-        FindLeastSum<VHasNearest>(numbersOfLine,
-                                  isDone ? 0 : ranges[2 * j],
-                                  end,
-                                  place,
-                                  weight,
-                                  lines,
-                                  VHasNearest ? nearestIn + ofLine : nullptr,
-                                  best,
-                                  source);
+        FindLowestOfBlock<VHasNearest>(
+          lines, weight, numbersOfLine, VHasNearest ? nearestIn + ofLine : nullptr, ranges, hasRanges, j, best, source);
         if (place >= lines.length)
         {
           continue;

@@ -265,11 +265,7 @@ public:
   Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
     CheckDevices(manager, request.backend != BackendChoice::CPU ? request.devices : std::vector<int>());
-    if (request.backend == BackendChoice::CUDA)
-    {
-      throw Error("Backend: CUDA is asked for, but no device can be used: " +
-                  request.operation->GetObjectionToDevices());
-    }
+    CheckBackend(request.backend, *request.operation);
     return SizedWatershedRun(manager, request).Run(monitor);
   }
 };

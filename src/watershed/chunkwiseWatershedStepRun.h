@@ -206,7 +206,7 @@ public:
     }
   }
 
-  /** Of a chunk that is a separate image, or of a block, of which the operation has the results of other blocks. */
+  /** The chunk is a separate image, or a block, for which the operation has the results of other blocks. */
   void
   WriteOwnLabels()
   {
@@ -340,7 +340,7 @@ private:
     return true;
   }
 
-  /** Adds minima to those that FindMinima found, part by part through the array of edges. */
+  /** Adds minima to the ones of FindMinima, part by part through the array of edges. */
   void
   AddFurtherMinima(const std::vector<std::int64_t> & starts)
   {
