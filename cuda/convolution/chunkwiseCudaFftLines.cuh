@@ -28,9 +28,8 @@ struct RowSource
   std::int64_t stride[MaxDimension];
   std::int64_t n[MaxDimension];
   int          lacking; ///< 1: the first row is the second of a pair, whose first one is 0
-  /** Voxels are multiplied by the weights of their positions along the first three roles; nullptr: none. For fixed
-   * rows. */
-  const float * weights[3];
+  /** Each position of a row is multiplied by its weight; nullptr: 1. For fixed rows. */
+  const float * weights;
 };
 
 struct RowTarget
@@ -50,9 +49,9 @@ struct RowTarget
   std::int64_t crop;
   std::int64_t keptFrom; ///< rows of role 1 that are stored; others are the second of a pair
   std::int64_t keptTo;
-  /** Adds to the target, of floats, after multiplying by such weights. */
+  /** Adds to the target, of floats, what each position of a row has, times its weight; nullptr: 1. For fixed rows. */
   bool          adds;
-  const float * weights[3];
+  const float * weights;
 };
 
 /** The array of half spectra. */
@@ -136,15 +135,6 @@ SpectrumRow(const Spectrum & spectrum, const std::int64_t * at, const std::int64
 {
   const std::int64_t batch = at[4] * count[3] + at[3];
   return ((batch * spectrum.planes + at[2]) * spectrum.rows + at[1]) * spectrum.pitch;
-}
-
-/** The weight of a row along roles 1 and 2. */
-__device__ inline float
-WeightOfRow(const float * const * weights, std::int64_t r, const std::int64_t * count, const PlaneRange & range)
-{
-  std::int64_t at[MaxDimension];
-  PlaceOfRow(r, count, range, at);
-  return weights[0] && r < range.count * count[1] ? __ldg(weights[1] + at[1]) * __ldg(weights[2] + at[2]) : 1.0f;
 }
 
 /** The places of a row of the image and of its half spectrum; -1 if there are not so many rows. */

@@ -203,15 +203,14 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   __shared__ long long                          from[C];
   __shared__ long long                          to[C];
   __shared__ int                                taps[VPixels == RowPixels::Floats ? 1 : 2 * M];
-  __shared__ float                              ofRow[VPixels == RowPixels::Floats ? 1 : C];
   if (threadIdx.x < C)
   {
-    const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * C + threadIdx.x;
-    FindSource(source, spectrum, range, r, from[threadIdx.x], to[threadIdx.x]);
-    if (VPixels != RowPixels::Floats)
-    {
-      ofRow[threadIdx.x] = WeightOfRow(source.weights, r, source.count, range);
-    }
+    FindSource(source,
+               spectrum,
+               range,
+               static_cast<std::int64_t>(blockIdx.x) * C + threadIdx.x,
+               from[threadIdx.x],
+               to[threadIdx.x]);
   }
   const int live = static_cast<int>(source.count[0]);
   if (VPixels != RowPixels::Floats)
@@ -241,8 +240,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
           const std::int64_t at = from[c] + taps[t + n] * source.stride[0];
           const float        value = VPixels == RowPixels::Apart ? static_cast<const float *>(source.data)[at]
                                                                  : LoadOfKind(source.data, source.kind, at);
-          return source.weights[0] ? (value - constant) * (ofRow[c] * __ldg(source.weights[0] + t + n))
-                                   : value - constant;
+          return source.weights ? (value - constant) * __ldg(source.weights + t + n) : value - constant;
         }
       };
       FirstRowPass<A, B>(t, live, twiddles, load, [&](int k, float2 z) { shared[c * line + k * pitch + t] = z; });
@@ -281,16 +279,10 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   __shared__ long long                          from[C];
   __shared__ long long                          to[C];
   __shared__ long long                          factorRow[C];
-  __shared__ float                              ofRow[VGeneral ? C : 1];
   if (threadIdx.x < C)
   {
-    const int          i = threadIdx.x;
-    const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * C + i;
-    FindTarget(target, spectrum, range, r, from[i], to[i], factorRow[i]);
-    if (VGeneral)
-    {
-      ofRow[i] = WeightOfRow(target.weights, r, target.count, range);
-    }
+    const int r = threadIdx.x;
+    FindTarget(target, spectrum, range, static_cast<std::int64_t>(blockIdx.x) * C + r, from[r], to[r], factorRow[r]);
   }
   __syncthreads();
   {
@@ -340,7 +332,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
         if (VGeneral && target.adds)
         {
           float & sum = row[n * stride];
-          sum = target.weights[0] ? fmaf(value, ofRow[c] * __ldg(target.weights[0] + first + n), sum) : sum + value;
+          sum = target.weights ? fmaf(value, __ldg(target.weights + first + n), sum) : sum + value;
         }
         else if constexpr (VGeneral)
         {
@@ -405,7 +397,7 @@ RunForwardRows(cudaStream_t stream, const RowSource & source, const Spectrum & s
 {
   constexpr int C = RowsPerBlock;
   const bool apart = source.lower[0] < source.boxLower[0] || source.lower[0] + source.count[0] > source.boxUpper[0] ||
-                     source.stride[0] != 1 || source.weights[0];
+                     source.stride[0] != 1 || source.weights;
   const auto kernel = source.kind != PixelKind::Float32 ? FixedForwardRowsKernel<A, B, C, RowPixels::AnyKind>
                       : apart                           ? FixedForwardRowsKernel<A, B, C, RowPixels::Apart>
                                                         : FixedForwardRowsKernel<A, B, C, RowPixels::Floats>;

@@ -29,70 +29,18 @@ constexpr std::size_t MostSpectraBytes = std::size_t{ 1 } << 30;
 /** Neighbouring intervals between nodes that a cell may span. */
 constexpr int MostMerged = 8;
 
-/** Consecutive voxels of an axis, and the nodes that contribute to them. */
-struct Interval
-{
-  std::int64_t lower;
-  std::int64_t upper;
-  int          node;
-  int          nodes;
-};
-
-/** Cells of at most `most` voxels along an axis of the image, each made of at most `merged` intervals between nodes. */
-std::vector<Interval>
-CutAxis(const VaryingConvolutionOperation & operation, int a, std::int64_t n, std::int64_t most, int merged)
-{
-  const std::int64_t    nodes = operation.nodes[a];
-  std::vector<Interval> cells;
-  int                   taken = merged;
-  std::int64_t          lower = 0;
-  for (std::int64_t next = nodes == 1 ? nodes : 0; next <= nodes; ++next)
-  {
-    // Up to node `next`, or the image's end.
-    const double at = std::ceil(operation.first[a] + static_cast<double>(next) * operation.spacing[a]);
-    const auto   upper =
-      next == nodes ? n : static_cast<std::int64_t>(std::min(std::max(at, 0.0), static_cast<double>(n)));
-    if (upper <= lower)
-    {
-      continue;
-    }
-    const auto     first = static_cast<int>(std::max<std::int64_t>(next - 1, 0));
-    const auto     last = static_cast<int>(std::min(next, nodes - 1));
-    const Interval interval{ lower, upper, first, last - first + 1 };
-    lower = upper;
-    if (taken < merged && interval.upper - cells.back().lower <= most)
-    {
-      cells.back().upper = interval.upper;
-      cells.back().nodes = last - cells.back().node + 1;
-      ++taken;
-      continue;
-    }
-    const std::int64_t extent = interval.upper - interval.lower;
-    const std::int64_t parts = (extent + most - 1) / most;
-    for (std::int64_t i = 0; i < parts; ++i)
-    {
-      cells.push_back({ interval.lower + extent * i / parts,
-                        interval.lower + extent * (i + 1) / parts,
-                        interval.node,
-                        interval.nodes });
-    }
-    taken = parts > 1 ? merged : 1;
-  }
-  return cells;
-}
-
 /** How the planes of an image are cut into cells. */
 struct CellLayout
 {
-  int                   axis[2]{ -1, -1 };
-  const CellRows *      rows{ nullptr };
-  const CellColumns *   columns{ nullptr };
-  std::vector<Interval> intervals[2];
-  int                   cellRows{ 0 };
-  int                   reachRows{ 0 }; ///< of a cell and what its windows reach
-  int                   terms{ 0 };
-  int                   colors[2]{ 1, 1 }; ///< of cells whose reaches do not meet
-  std::size_t           spectraBytes{ 0 };
+  int                          axis[2]{ -1, -1 };
+  const CellRows *             rows{ nullptr };
+  const CellColumns *          columns{ nullptr };
+  std::vector<VaryingInterval> intervals[2];
+  int                          cellRows{ 0 };
+  int                          reachRows{ 0 }; ///< of a cell and what its windows reach
+  int                          terms{ 0 };
+  int                          colors[2]{ 1, 1 }; ///< of cells whose reaches do not meet
+  std::size_t                  spectraBytes{ 0 };
 
   bool
   Exists() const
@@ -128,21 +76,21 @@ Spreads(const VaryingConvolutionOperation & operation)
 }
 
 /** The interval that the windows of an interval's voxels reach, or to which its voxels spread. */
-Interval
-ReachOf(const VaryingConvolutionOperation & operation, int a, const Interval & interval)
+VaryingInterval
+ReachOf(const VaryingConvolutionOperation & operation, int a, const VaryingInterval & interval)
 {
   const std::int64_t above = operation.kernels[0]->GetCenter()[a];
   const std::int64_t below = operation.kernels[0]->GetExtent()[a] - 1 - above;
-  Interval           reach = interval;
+  VaryingInterval    reach = interval;
   reach.lower -= Spreads(operation) ? above : below;
   reach.upper += Spreads(operation) ? below : above;
   return reach;
 }
 
 bool
-IsCut(const VaryingConvolutionOperation & operation, int a, std::int64_t n, const Interval & interval)
+IsCut(const VaryingConvolutionOperation & operation, int a, std::int64_t n, const VaryingInterval & interval)
 {
-  const Interval reach = ReachOf(operation, a, interval);
+  const VaryingInterval reach = ReachOf(operation, a, interval);
   return reach.lower < 0 || reach.upper > n;
 }
 
@@ -158,14 +106,14 @@ struct AxisSums
   double cutFurther{ 0 };
 
   AxisSums(const VaryingConvolutionOperation & operation, int a, std::int64_t n,
-           const std::vector<Interval> & intervals)
+           const std::vector<VaryingInterval> & intervals)
     : cells(static_cast<double>(intervals.size()))
   {
-    for (const Interval & interval : intervals)
+    for (const VaryingInterval & interval : intervals)
     {
-      const Interval reached = ReachOf(operation, a, interval);
-      const double   more = static_cast<double>((interval.nodes - 1) * (interval.upper - interval.lower));
-      const bool     cut = operation.boundary.mode == BoundaryMode::Renormalized && IsCut(operation, a, n, interval);
+      const VaryingInterval reached = ReachOf(operation, a, interval);
+      const double          more = static_cast<double>((interval.nodes - 1) * (interval.upper - interval.lower));
+      const bool cut = operation.boundary.mode == BoundaryMode::Renormalized && IsCut(operation, a, n, interval);
       nodes += interval.nodes;
       cutNodes += cut ? interval.nodes : 0;
       reach += static_cast<double>(reached.upper - reached.lower);
@@ -199,7 +147,7 @@ MostTerms(const VaryingConvolutionOperation & operation, const CellLayout & layo
   bool apart = operation.boundary.mode == BoundaryMode::Renormalized;
   for (int i = 0; i < 2; ++i)
   {
-    for (const Interval & interval : layout.intervals[i])
+    for (const VaryingInterval & interval : layout.intervals[i])
     {
       nodes[i] = std::max(nodes[i], interval.nodes);
       if (apart && IsCut(operation, layout.axis[i], image[layout.axis[i]], interval))
@@ -213,7 +161,7 @@ MostTerms(const VaryingConvolutionOperation & operation, const CellLayout & layo
 
 /** Cells between two whose reaches never meet. */
 int
-ColorsOf(const VaryingConvolutionOperation & operation, int a, const std::vector<Interval> & intervals)
+ColorsOf(const VaryingConvolutionOperation & operation, int a, const std::vector<VaryingInterval> & intervals)
 {
   std::size_t colors = 1;
   for (std::size_t i = 0; i < intervals.size(); ++i)
@@ -259,7 +207,7 @@ MakeLayout(const VaryingConvolutionOperation & operation, const Coordinates & im
   }
   const auto cut = [&](int i, std::int64_t length, int merged) {
     const int a = best.axis[i];
-    return CutAxis(operation, a, image[a], length - (k[a] - 1), merged);
+    return CutVaryingAxis(operation, a, image[a], length - (k[a] - 1), merged);
   };
   const auto node = static_cast<double>(operation.kernels.size());
   double     least = 0;
@@ -272,7 +220,7 @@ MakeLayout(const VaryingConvolutionOperation & operation, const Coordinates & im
       {
         continue;
       }
-      const auto sums = [&](int i, const std::vector<Interval> & intervals) {
+      const auto sums = [&](int i, const std::vector<VaryingInterval> & intervals) {
         return AxisSums(operation, best.axis[i], image[best.axis[i]], intervals);
       };
       const AxisSums x = sums(0, cut(0, rows.fixed->length, mergedX));
@@ -305,7 +253,7 @@ MakeLayout(const VaryingConvolutionOperation & operation, const Coordinates & im
   {
     best.intervals[0] = cut(0, best.rows->fixed->length, merged[0]);
     best.intervals[1] = cut(1, best.columns->fixed->length, merged[1]);
-    for (const Interval & interval : best.intervals[1])
+    for (const VaryingInterval & interval : best.intervals[1])
     {
       best.cellRows = std::max(best.cellRows, static_cast<int>(interval.upper - interval.lower));
     }
@@ -345,13 +293,13 @@ GetLayout(const VaryingConvolutionOperation & operation, const Coordinates & ima
   return std::static_pointer_cast<const CellLayout>(cache.GetOrMake(LayoutKey(operation, image), [&] {
     const auto        layout = std::make_shared<CellLayout>(MakeLayout(operation, image));
     const std::size_t intervals = layout->intervals[0].size() + layout->intervals[1].size();
-    return ResourceCache::Entry{ layout, sizeof(CellLayout) + intervals * sizeof(Interval) };
+    return ResourceCache::Entry{ layout, sizeof(CellLayout) + intervals * sizeof(VaryingInterval) };
   }));
 }
 
 /** The most cells that `extent` consecutive voxels of an axis can meet. */
 std::int64_t
-MostCells(const std::vector<Interval> & intervals, std::int64_t extent)
+MostCells(const std::vector<VaryingInterval> & intervals, std::int64_t extent)
 {
   std::size_t most = 0;
   std::size_t last = 0;
@@ -369,7 +317,7 @@ MostCells(const std::vector<Interval> & intervals, std::int64_t extent)
 
 /** The cells that contribute to [lower, upper) of an axis. */
 std::vector<CellInterval>
-CutChunk(const VaryingConvolutionOperation & operation, const std::vector<Interval> & intervals, int a,
+CutChunk(const VaryingConvolutionOperation & operation, const std::vector<VaryingInterval> & intervals, int a,
          std::int64_t lower, std::int64_t upper, std::int64_t n)
 {
   const std::int64_t above = operation.kernels[0]->GetCenter()[a];
@@ -377,11 +325,11 @@ CutChunk(const VaryingConvolutionOperation & operation, const std::vector<Interv
   const bool         ends =
     operation.boundary.mode == BoundaryMode::Renormalized || operation.boundary.mode == BoundaryMode::Constant;
   std::vector<CellInterval> cells;
-  for (const Interval & interval : intervals)
+  for (const VaryingInterval & interval : intervals)
   {
-    const Interval     target = Spreads(operation) ? ReachOf(operation, a, interval) : interval;
-    const std::int64_t outLower = std::max(target.lower, lower);
-    const std::int64_t outUpper = std::min(target.upper, upper);
+    const VaryingInterval target = Spreads(operation) ? ReachOf(operation, a, interval) : interval;
+    const std::int64_t    outLower = std::max(target.lower, lower);
+    const std::int64_t    outUpper = std::min(target.upper, upper);
     if (outLower >= outUpper)
     {
       continue;
@@ -513,9 +461,9 @@ private:
         LayoutKey(m_Operation, m_Image) + " of " + std::to_string(a) + BoundaryModeName(m_Operation.boundary.mode) +
           " " + std::to_string(lower) + " " + std::to_string(upper),
         [&] { return CutChunk(m_Operation, m_Layout.intervals[i], a, lower, upper, m_Image[a]); });
-      for (const Interval & interval : m_Layout.intervals[i])
+      for (const VaryingInterval & interval : m_Layout.intervals[i])
       {
-        const Interval target = Spreads(m_Operation) ? ReachOf(m_Operation, a, interval) : interval;
+        const VaryingInterval target = Spreads(m_Operation) ? ReachOf(m_Operation, a, interval) : interval;
         count += target.lower < upper && target.upper > lower ? 1 : 0;
       }
       m_Cells *= count;
@@ -721,6 +669,48 @@ CellsOf(const VaryingConvolutionOperation & operation, const CellLayout & layout
 }
 
 } // namespace
+
+std::vector<VaryingInterval>
+CutVaryingAxis(const VaryingConvolutionOperation & operation, int a, std::int64_t n, std::int64_t most, int merged)
+{
+  const std::int64_t           nodes = operation.nodes[a];
+  std::vector<VaryingInterval> cells;
+  int                          taken = merged;
+  std::int64_t                 lower = 0;
+  for (std::int64_t next = nodes == 1 ? nodes : 0; next <= nodes; ++next)
+  {
+    // Up to node `next`, or the image's end.
+    const double at = std::ceil(operation.first[a] + static_cast<double>(next) * operation.spacing[a]);
+    const auto   upper =
+      next == nodes ? n : static_cast<std::int64_t>(std::min(std::max(at, 0.0), static_cast<double>(n)));
+    if (upper <= lower)
+    {
+      continue;
+    }
+    const auto            first = static_cast<int>(std::max<std::int64_t>(next - 1, 0));
+    const auto            last = static_cast<int>(std::min(next, nodes - 1));
+    const VaryingInterval interval{ lower, upper, first, last - first + 1 };
+    lower = upper;
+    if (taken < merged && interval.upper - cells.back().lower <= most)
+    {
+      cells.back().upper = interval.upper;
+      cells.back().nodes = last - cells.back().node + 1;
+      ++taken;
+      continue;
+    }
+    const std::int64_t extent = interval.upper - interval.lower;
+    const std::int64_t parts = (extent + most - 1) / most;
+    for (std::int64_t i = 0; i < parts; ++i)
+    {
+      cells.push_back({ interval.lower + extent * i / parts,
+                        interval.lower + extent * (i + 1) / parts,
+                        interval.node,
+                        interval.nodes });
+    }
+    taken = parts > 1 ? merged : 1;
+  }
+  return cells;
+}
 
 bool
 HasVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelKind kind)

@@ -6,12 +6,28 @@
 #include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <cstdio>
+#include <vector>
 
 // A convolution that varies along two axes, in float, all cells of a plane together: each cell is transformed once,
 // multiplied by the spectra of the nodes around it, which are kept, and each product is transformed back and weighted;
 // in the other order each weighted input is transformed, and the sum of the products once back.
 namespace chunkwise
 {
+
+/** Consecutive voxels of an axis, and the nodes that contribute to them. */
+struct VaryingInterval
+{
+  std::int64_t lower;
+  std::int64_t upper;
+  int          node;
+  int          nodes;
+};
+
+/** Intervals of at most `most` voxels along an axis of the image, each made of at most `merged` intervals between
+ * nodes.
+ */
+std::vector<VaryingInterval>
+CutVaryingAxis(const VaryingConvolutionOperation & operation, int a, std::int64_t n, std::int64_t most, int merged);
 
 /** Whether an image is computed so, by image and kernels alone. The rest of this file is for such images alone, and
  * for chunks of whole planes. */

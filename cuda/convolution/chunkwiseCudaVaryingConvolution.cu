@@ -2,7 +2,7 @@
 #include "chunkwiseVaryingConvolutionOperation.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaTables.h"
-#include "chunkwiseCudaVaryingNodes.h"
+#include "chunkwiseCudaVaryingBlocks.h"
 #include "chunkwiseCudaVaryingCells.h"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseRealOf.h"
@@ -14,7 +14,7 @@
 #include <vector>
 
 // In float along two axes all cells of a plane together, see chunkwiseCudaVaryingCells.h; along three axes with nothing
-// beyond the edge in blocks, see chunkwiseCudaVaryingNodes.h; what follows here is for all others. In each tile one
+// beyond the edge in blocks, see chunkwiseCudaVaryingBlocks.h; what follows here is for all others. In each tile one
 // node after the other, each as a convolution of the part of the tile that it reaches: its result is weighted and added
 // to the sums of the chunk, or its input is weighted first. Nodes are added in their order at every voxel. Tiles are
 // computed whole, so that bits do not depend on chunks.
@@ -190,10 +190,10 @@ struct VaryingLayout
   {
     const auto bytes = [](std::int64_t voxels) { return RoundUp(static_cast<std::size_t>(voxels) * sizeof(T)); };
     sums = bytes(output.NumberOfVoxels());
-    if (HasVaryingNodes(operation, image, kind))
+    if (HasVaryingBlocks(operation, image, kind))
     {
       part = weighted = 0;
-      convolution = ScratchOfVaryingNodes(operation, image);
+      convolution = ScratchOfVaryingBlocks(operation, image);
       return;
     }
     const bool        spreads = operation.order == VaryingOrder::WeightThenConvolve;
@@ -258,33 +258,20 @@ public:
   void
   Run() const
   {
-    const BufferView & output = m_Call.output;
-    const auto         clear = [&](T * sums) {
-      CheckCuda(
-        cudaMemsetAsync(sums, 0, static_cast<std::size_t>(output.box.NumberOfVoxels()) * sizeof(T), StreamOf(m_Call)),
-        "cudaMemsetAsync");
-    };
+    CheckCuda(cudaMemsetAsync(
+                m_Sums, 0, static_cast<std::size_t>(m_Call.output.box.NumberOfVoxels()) * sizeof(T), StreamOf(m_Call)),
+              "cudaMemsetAsync");
     if constexpr (std::is_same<T, float>::value)
     {
-      if (HasVaryingNodes(m_Operation, m_Image, m_Call.inputs[0].kind))
+      if (HasVaryingBlocks(m_Operation, m_Image, m_Call.inputs[0].kind))
       {
-        // The output has the sums if it can.
-        const bool isDense =
-          output.kind == PixelKind::Float32 && output.stride == DenseView(nullptr, output.kind, output.box).stride;
-        float * const sums = isDense ? static_cast<float *>(output.data) : m_Sums;
-        KernelCall    call = m_Call;
+        KernelCall call = m_Call;
         call.scratch = m_Scratch;
         call.scratchBytes = m_ScratchBytes;
-        clear(sums);
-        RunVaryingNodes(call, sums);
-        if (!isDense)
-        {
-          Finish(m_Call, sums, output.box);
-        }
-        return;
+        RunVaryingBlocks(call, m_Sums);
+        return Finish(m_Call, m_Sums, m_Call.output.box);
       }
     }
-    clear(m_Sums);
     const Box         computed = AlignToTiles(m_Call.output.box, m_Operation.GetTile(m_Image), m_Call.image);
     const Coordinates steps = StepsOf(m_Operation, m_Image, m_Call.output.box.Extents());
     Box               part;
@@ -522,9 +509,9 @@ TableBytesOfVarying(const Operation & operation, const ChunkShape & chunk)
   {
     return TableBytesOfVaryingCells(varying, image);
   }
-  if (HasVaryingNodes(varying, image, chunk.inputKinds[0]))
+  if (HasVaryingBlocks(varying, image, chunk.inputKinds[0]))
   {
-    return TableBytesOfVaryingNodes(varying, image);
+    return TableBytesOfVaryingBlocks(varying, image);
   }
   const std::size_t size = UsesDouble(chunk.inputKinds[0]) ? 8 : 4;
   const auto        bytes = [&](std::int64_t numbers) { return RoundUp(static_cast<std::size_t>(numbers) * size); };
@@ -561,11 +548,11 @@ CostOfVarying(const Operation & operation, const ChunkShape & chunk)
   {
     return CostOfVaryingCells(varying, WithWholePlanes(varying, chunk));
   }
-  if (HasVaryingNodes(varying, image, chunk.inputKinds[0]))
+  if (HasVaryingBlocks(varying, image, chunk.inputKinds[0]))
   {
     const double part =
       static_cast<double>(chunk.outputBox.NumberOfVoxels()) / static_cast<double>(chunk.image.NumberOfVoxels());
-    return part * CostOfVaryingNodes(varying, image) + 16 * static_cast<double>(chunk.outputBox.NumberOfVoxels());
+    return part * CostOfVaryingBlocks(varying, image) + 16 * static_cast<double>(chunk.outputBox.NumberOfVoxels());
   }
   const Coordinates reach =
     varying.GetLargestReach(Box::FromExtent(StepsOf(varying, image, chunk.outputBox.Extents())), image);

@@ -392,7 +392,7 @@ TEST_P(VaryingKernels, GiveTheBitsOfTheWholeHoweverItIsCut)
   }
 }
 
-/** Nodes so far apart that devices have fast transforms for what they reach. */
+/** Images and kernels so large that devices compute them in blocks of intervals between nodes. */
 TEST_P(VaryingKernels, InSpaceOfLargeImagesAreThoseOfTheCpu)
 {
   if (GetParam() != Place::Cuda)
@@ -400,19 +400,19 @@ TEST_P(VaryingKernels, InSpaceOfLargeImagesAreThoseOfTheCpu)
     GTEST_SKIP() << "the CPU has one way for all extents";
   }
   std::mt19937      random(80);
-  const Coordinates image{ { 220, 108, 108, 1, 1 } };
+  const Coordinates image{ { 256, 448, 448, 1, 1 } };
   for (const VaryingOrder order : { VaryingOrder::ConvolveThenWeight, VaryingOrder::WeightThenConvolve })
   {
     const auto operation = std::make_shared<VaryingConvolutionOperation>();
     operation->order = order;
     operation->boundary.mode = BoundaryMode::Constant;
-    operation->nodes = { { 2, 2, 2, 1, 1 } };
+    operation->nodes = { { 2, 4, 4, 1, 1 } };
     for (int a = 0; a < 3; ++a)
     {
       operation->spacing[a] = static_cast<double>(image[a]) / static_cast<double>(operation->nodes[a]);
       operation->first[a] = operation->spacing[a] / 2 - 0.5;
     }
-    for (int node = 0; node < 8; ++node)
+    for (int node = 0; node < 32; ++node)
     {
       operation->kernels.push_back(RandomKernel(random, { { 9, 8, 7, 1, 1 } }, { { 2, 7, 0, 0, 0 } }));
     }
