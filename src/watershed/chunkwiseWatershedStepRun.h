@@ -10,10 +10,11 @@
 
 // The watershed of a chunk by steps that a runner takes on a device. A runner, made for a call, has
 //   ForEach<VStep>(chunk, count): calls (chunk.*VStep)(i), a step, for all i below `count`;
-//   Fill(to, byte, bytes), CopyOnDevice(to, from, bytes), CopyToDevice(to, from, bytes) and CopyToHost(to, from,
-//   bytes), the last two of which are done with the host's memory when they return; AddUp(counts, count, scratch):
-//   gives each number the sum of those before it; BytesToAddUp<TId>(count): the scratch for it; IsWide(box): whether
-//   voxels and trees of a chunk take numbers of 64 bits. These two are static.
+//   Fill(to, byte, bytes) and CopyOnDevice(to, from, bytes);
+//   CopyToDevice(to, from, bytes) and CopyToHost(to, from, bytes): the host's memory is the caller's again afterwards;
+//   AddUp(counts, count, scratch): gives each number the sum of those before it;
+//   BytesToAddUp<TId>(count): the scratch for it;
+//   IsWide(box): whether voxels and trees of a chunk take numbers of 64 bits. These two are static.
 namespace chunkwise
 {
 

@@ -237,8 +237,9 @@ class Resume(ProgramTest):
         first = self.unfinished / self.out.name / "of the first run"
         first.touch()
         process = self.start(*self.words("wide"), "--resume")
-        while first.exists():
+        while first.exists() and process.poll() is None:
             pass
+        self.assertFalse(first.exists(), "the program does not begin anew")
         process.kill()
         process.communicate()
         if note.read_text() == of_another:
