@@ -82,6 +82,10 @@ public:
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }
+  /** Some iterations each, if the result has the type that computes; none for TotalVariation, whose state is more than
+   * its result. */
+  std::vector<std::shared_ptr<const Operation>>
+  AsSteps(PixelKind input, PixelKind output) const override;
   /** How far an iteration reaches along each axis. */
   Coordinates
   GetReach() const;

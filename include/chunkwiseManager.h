@@ -22,6 +22,15 @@ enum class BackendChoice
   CUDA ///< the devices; an error if there is none or they fail
 };
 
+/** Whether the images of a run over several devices are divided among them for as long as it lasts, where its operation
+ * can be run so (Operation::AsSteps). The result is the same. */
+enum class ImageDivision
+{
+  Auto,  ///< where that is expected to take less time
+  Never, ///< each chunk is loaded and stored by itself; for tests and tuning
+  Always ///< where devices have the room; for tests and tuning
+};
+
 /** Bytes of three memories.
  *
  * A manager's budgets are for all runs at a time and for what is kept between them; 0: Manager::SetBudgets says what. A
@@ -53,8 +62,9 @@ struct ExecutionRequest
   /** Ordinals of the devices to use; empty: all. */
   std::vector<int> devices;
   /** The CPU takes chunks beside the devices. */
-  bool    hostTakesChunks{ false };
-  Budgets budgets{};
+  bool          hostTakesChunks{ false };
+  ImageDivision division{ ImageDivision::Auto };
+  Budgets       budgets{};
 
   /** The device in whose memory the images lie, with any strides; -1: they are the host's. No voxel of them goes
    * through the host. The device reads inputs where they lie and writes the output, except where a chunk is not dense
@@ -195,6 +205,14 @@ public:
   void
   CopyToHost(const BufferView & to, const DeviceMemory & from, const Box & image, const Budgets & budgets = Budgets(),
              Monitor * monitor = nullptr);
+  /** The same for a box of `to` alone, which lies dense from byte `begin` of the device's memory on. */
+  void
+  CopyToHost(const BufferView & to, const DeviceMemory & from, std::size_t begin, const Box & box, const Box & image,
+             const Budgets & budgets = Budgets(), Monitor * monitor = nullptr);
+  /** The other way. */
+  void
+  CopyToDevice(const DeviceMemory & to, std::size_t begin, const BufferView & from, const Box & box, const Box & image,
+               const Budgets & budgets = Budgets(), Monitor * monitor = nullptr);
 
   /** The plan that Execute, or Summarise, would follow. */
   Plan
@@ -211,6 +229,12 @@ public:
 
 private:
   struct Impl;
+  /** What both directions of copies have in common: body(transfer, the box's memory on the device). */
+  template <typename TBody>
+  void
+  CopyImage(const DeviceMemory & memory, std::size_t begin, const BufferView & host, const Box & box, const Box & image,
+            const Budgets & budgets, Monitor * monitor, TBody && body);
+
   std::unique_ptr<Impl> m_Impl;
 };
 

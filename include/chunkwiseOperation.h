@@ -192,6 +192,13 @@ public:
   virtual const StagedOperation *
   AsStaged() const;
 
+  /** For devices that hold an image together (DividedImages): operations that give the same bits one after the other,
+   * each over the whole image. Independent: each has one input; the first goes from the input's kind to the output's,
+   * the others from and to the output's. Fixpoint: the operation that each device runs on its part first, and the one
+   * of visits. Empty: the operation is not run so. */
+  virtual std::vector<std::shared_ptr<const Operation>>
+  AsSteps(PixelKind input, PixelKind output) const;
+
   /** True if a stream block reads no voxels of other blocks but for its halo, because a state says all else that later
    * blocks need of earlier ones. */
   virtual bool

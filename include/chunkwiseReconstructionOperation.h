@@ -108,6 +108,9 @@ public:
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void
   Validate(const Coordinates & image) const override;
+  /** A forest first, then wavefronts from where parts meet. None for Extrema, which need a look at the whole image. */
+  std::vector<std::shared_ptr<const Operation>>
+  AsSteps(PixelKind input, PixelKind output) const override;
   /** Reconstruction in slabs. */
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override;

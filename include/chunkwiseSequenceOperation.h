@@ -23,6 +23,11 @@ public:
   }
   std::vector<Stage>
   GetStages() const override;
+  std::vector<std::shared_ptr<const Operation>>
+  AsSteps(PixelKind, PixelKind) const override
+  {
+    return stages;
+  }
 
 protected:
   std::string

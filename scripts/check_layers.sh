@@ -42,7 +42,7 @@ END
 
 # The engine's own folders and headers know operations by their hooks alone (chunkwiseOperation.h): no concrete operation, no
 # kernel, no family's room, no network.
-engine_headers='BoundedGrid ConvertVoxels Device DeviceMemory Error Executor Geometry HostMemory ImageSource Manager Operation
+engine_headers='BoundedGrid ConvertVoxels Device DeviceMemory DividedImages Error Executor Geometry HostMemory ImageSource Manager Operation
   OutOfCoreRunner PixelValue Planner Regions StagedOperation StreamedRun Threads Types'
 engine_public=$(for name in $engine_headers; do echo "include/chunkwise$name.h"; done)
 engine_folders='src/backend src/planning src/running'

@@ -4,16 +4,13 @@
 
 #include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseDeconvolutionSteps.h"
-#include "chunkwiseDevice.h"
-#include "chunkwiseDeviceMemory.h"
+#include "chunkwiseDividedImages.h"
 #include "chunkwiseError.h"
-#include "chunkwiseManager.h"
 #include "chunkwiseRegions.h"
-#include "chunkwiseThreads.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -66,74 +63,44 @@ public:
   Extrapolate(double acceleration);
 
 private:
-  /** One device's planes. */
-  struct Part
-  {
-    int                           device{ 0 };
-    Box                           planes; ///< that it computes
-    Box                           around; ///< that its convolutions read
-    std::shared_ptr<DeviceMemory> images[NumberOfImages];
-  };
-
   DeconvolutionOnDevices(Manager & manager, const Budgets & budgets, const DeconvolutionOperation & operation,
                          PixelKind kind, Reporter report);
-  /** Divides the grid among the first `count` devices; false if it has not so many tiles, or the time that this saves
-   * is not worth the work of handing planes on. */
+  /** Divides the grid among the devices; false if it has not so many tiles, or the time that this saves is not worth
+   * the work of handing planes on. */
   bool
-  Divide(const std::vector<int> & devices, std::size_t count);
+  Divide(const std::vector<int> & devices);
   /** False if a device has not the room. Throws Error, too, if it has not, or was lost. */
   bool
   Allocate(bool hasWeights);
-  bool
-  Has(Image image) const
+  static bool
+  HasAround(int image)
   {
-    return m_Parts.front().images[image] != nullptr;
+    return image < Norm;
   }
-  const Box &
-  BoxOf(const Part & part, Image image) const
-  {
-    return image < Norm ? part.around : part.planes;
-  }
-  BufferView
-  ViewOf(const Part & part, Image image) const;
-  static BufferView
-  PartOf(BufferView view, const Box & box)
-  {
-    view.data =
-      static_cast<char *>(view.data) + view.Offset(box.lower) * static_cast<std::int64_t>(PixelSize(view.kind));
-    view.box = box;
-    return view;
-  }
-  /** Calls body(part) for all parts at the same time. */
-  template <typename TBody>
+  /** Runs the operation over the planes of a part. */
   void
-  ForEachPart(TBody && body);
-  /** `image` has changed: each device gets the planes around its part from the devices that computed them. */
-  void
-  HandOn(Image image);
-  void
-  Run(Part & part, std::shared_ptr<const Operation> operation, const std::vector<Image> & inputs, Image output,
+  Run(std::size_t part, std::shared_ptr<const Operation> operation, const std::vector<Image> & inputs, Image output,
       Monitor * monitor);
   void
-  RunStep(Part & part, DeconvolutionStep step, const std::vector<Image> & inputs, Image output);
+  RunStep(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs, Image output);
   /** Adds what the part has to `total`. */
   void
-  SumUp(Part & part, DeconvolutionStep step, const std::vector<Image> & inputs, SideData & total);
+  SumUp(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs, SideData & total);
   /** Adds the report of a run on the part's device. */
   void
-  AddReport(const Part & part, ExecutionReport report)
+  AddReport(std::size_t index, ExecutionReport report)
   {
-    const auto index = static_cast<std::size_t>(&part - m_Parts.data());
+    const std::vector<DividedImages::Part> & parts = m_Images.GetParts();
     if (report.deviceNames.size() == 1 && report.chunksPerDevice.size() == 1)
     {
       const std::int64_t chunks = report.chunksPerDevice[0];
-      report.chunksPerDevice.assign(m_Parts.size(), 0);
+      report.chunksPerDevice.assign(parts.size(), 0);
       report.chunksPerDevice[index] = chunks;
       report.deviceNames.clear();
-      for (const Part & one : m_Parts)
+      for (const DividedImages::Part & part : parts)
       {
         report.deviceNames.push_back(
-          m_Manager.GetDevices()[static_cast<std::size_t>(one.device)]->GetDescription().name);
+          m_Manager.GetDevices()[static_cast<std::size_t>(part.device)]->GetDescription().name);
       }
     }
     const std::lock_guard<std::mutex> lock(m_Mutex);
@@ -154,14 +121,16 @@ private:
   const Budgets                    m_Budgets;
   const bool                       m_Accelerates;
   const Box                        m_Grid;
-  int                              m_Axis{ MaxDimension - 1 }; ///< along which devices divide the grid
   const PixelKind                  m_Kind;
   const Reporter                   m_Report;
   std::mutex                       m_Mutex;
   std::shared_ptr<const Operation> m_Forward;
   std::shared_ptr<const Operation> m_Backward;
   DeconvolutionParameters          m_Parameters;
-  std::vector<Part>                m_Parts;
+  DividedImages                    m_Images;
+  /** Where each image is; missing ones have no number. */
+  std::array<DividedImages::Image, NumberOfImages> m_Numbers{};
+  bool                                             m_HasWeights{ false };
 };
 
 inline DeconvolutionOnDevices::DeconvolutionOnDevices(Manager & manager, const Budgets & budgets,
@@ -175,11 +144,8 @@ inline DeconvolutionOnDevices::DeconvolutionOnDevices(Manager & manager, const B
   , m_Report(std::move(report))
   , m_Forward(operation.MakeForward())
   , m_Backward(operation.MakeBackward())
+  , m_Images(manager, budgets, m_Grid)
 {
-  while (m_Axis > 0 && m_Grid.Extent(m_Axis) <= 1)
-  {
-    --m_Axis;
-  }
   m_Parameters.isRatio = operation.method == DeconvolutionMethod::RichardsonLucy;
   m_Parameters.isProjected = operation.method == DeconvolutionMethod::ProjectedLandweber;
   m_Parameters.mayBeNegative = operation.method == DeconvolutionMethod::Landweber;
@@ -207,7 +173,8 @@ DeconvolutionOnDevices::Make(Manager & manager, const std::vector<int> & devices
   {
     try
     {
-      if (made->Divide(devices, count) && made->Allocate(hasWeights))
+      if (made->Divide({ devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(count) }) &&
+          made->Allocate(hasWeights))
       {
         return made;
       }
@@ -221,18 +188,14 @@ DeconvolutionOnDevices::Make(Manager & manager, const std::vector<int> & devices
 }
 
 inline bool
-DeconvolutionOnDevices::Divide(const std::vector<int> & devices, std::size_t count)
+DeconvolutionOnDevices::Divide(const std::vector<int> & devices)
 {
   const Coordinates  extent = m_Grid.Extents();
-  const std::int64_t all = extent[m_Axis];
-  const std::int64_t tile = std::max(m_Forward->GetTile(extent)[m_Axis], m_Backward->GetTile(extent)[m_Axis]);
-  const std::int64_t tiles = (all + tile - 1) / tile;
-  const auto         parts = static_cast<std::int64_t>(count);
-  if (tiles < parts)
-  {
-    return false;
-  }
-  if (count > 1)
+  const int          axis = m_Images.GetAxis();
+  const std::int64_t tile = std::max(m_Forward->GetTile(extent)[axis], m_Backward->GetTile(extent)[axis]);
+  const std::int64_t tiles = (extent[axis] + tile - 1) / tile;
+  const auto         parts = static_cast<std::int64_t>(devices.size());
+  if (parts > 1)
   {
     // An iteration moves each image's bytes some 40 times; planes are handed on twice, by all devices.
     const DeviceDescription & device =
@@ -245,20 +208,14 @@ DeconvolutionOnDevices::Divide(const std::vector<int> & devices, std::size_t cou
       return false;
     }
   }
-  m_Parts.assign(count, Part());
-  for (std::int64_t i = 0; i < parts; ++i)
-  {
-    Part & part = m_Parts[static_cast<std::size_t>(i)];
-    part.device = devices[static_cast<std::size_t>(i)];
-    part.planes = part.around = m_Grid;
-    part.planes.lower[m_Axis] = i * tiles / parts * tile;
-    part.planes.upper[m_Axis] = std::min(all, (i + 1) * tiles / parts * tile);
-    const Box forward = GetInputBox(*m_Forward, part.planes, m_Grid);
-    const Box backward = GetInputBox(*m_Backward, part.planes, m_Grid);
-    part.around.lower[m_Axis] = std::min(forward.lower[m_Axis], backward.lower[m_Axis]);
-    part.around.upper[m_Axis] = std::max(forward.upper[m_Axis], backward.upper[m_Axis]);
-  }
-  return true;
+  return m_Images.Divide(devices, tile, [&](const Box & planes) {
+    const Box forward = GetInputBox(*m_Forward, planes, m_Grid);
+    const Box backward = GetInputBox(*m_Backward, planes, m_Grid);
+    Box       both = planes;
+    both.lower[axis] = std::min(forward.lower[axis], backward.lower[axis]);
+    both.upper[axis] = std::max(forward.upper[axis], backward.upper[axis]);
+    return both;
+  });
 }
 
 inline bool
@@ -267,7 +224,7 @@ DeconvolutionOnDevices::Allocate(bool hasWeights)
   const auto has = [&](int image) {
     return (image != Weights || hasWeights) && ((image != Last && image != Step) || m_Accelerates);
   };
-  for (Part & part : m_Parts)
+  for (const DividedImages::Part & part : m_Images.GetParts())
   {
     const KernelRegistry & kernels = m_Manager.GetDevices()[static_cast<std::size_t>(part.device)]->GetKernels();
     ChunkShape             shape;
@@ -283,153 +240,56 @@ DeconvolutionOnDevices::Allocate(bool hasWeights)
       const Kernel * const kernel = kernels.Find(convolution->GetName());
       scratch = std::max(scratch, kernel && kernel->scratchBytes ? kernel->scratchBytes(*convolution, shape) : 0);
     }
-    const auto bytesOf = [&](int image) {
-      return DenseView(nullptr, m_Kind, this->BoxOf(part, static_cast<Image>(image))).NumberOfBytes();
-    };
-    // Beside the images a run has its scratch, or what is copied from the host; and tables.
-    std::size_t needed = std::max(scratch, bytesOf(Point));
+    // Beside the images a run has its scratch, and tables.
+    std::size_t needed = scratch;
     for (int image = 0; image < NumberOfImages; ++image)
     {
-      needed += has(image) ? bytesOf(image) : 0;
+      needed += has(image) ? DividedImages::CountBytes(part, m_Kind, HasAround(image)) : 0;
     }
     if (needed + needed / 16 > m_Manager.GetRoomOnDevice(part.device, m_Budgets))
     {
       return false;
     }
   }
-  for (Part & part : m_Parts)
+  m_HasWeights = hasWeights;
+  for (int image = 0; image < NumberOfImages; ++image)
   {
-    for (int image = 0; image < NumberOfImages; ++image)
+    if (has(image))
     {
-      if (has(image))
-      {
-        const Box & box = this->BoxOf(part, static_cast<Image>(image));
-        part.images[image] =
-          m_Manager.AllocateOnDevice(part.device, DenseView(nullptr, m_Kind, box).NumberOfBytes(), m_Budgets.device);
-      }
+      m_Numbers[static_cast<std::size_t>(image)] = m_Images.Add(m_Kind, HasAround(image));
     }
   }
   return true;
 }
 
-inline BufferView
-DeconvolutionOnDevices::ViewOf(const Part & part, Image image) const
-{
-  return DenseView(part.images[image]->Get(), m_Kind, this->BoxOf(part, image));
-}
-
-template <typename TBody>
-void
-DeconvolutionOnDevices::ForEachPart(TBody && body)
-{
-  std::vector<std::exception_ptr> errors(m_Parts.size());
-  RunTogether(m_Parts.size(), [&](std::size_t i) {
-    try
-    {
-      body(m_Parts[i]);
-    }
-    catch (...)
-    {
-      errors[i] = std::current_exception();
-    }
-  });
-  for (const std::exception_ptr & error : errors)
-  {
-    if (error)
-    {
-      std::rethrow_exception(error);
-    }
-  }
-}
-
-inline void
-DeconvolutionOnDevices::HandOn(Image image)
-{
-  ForEachPart([&](Part & to) {
-    Device &     device = *m_Manager.GetDevices()[static_cast<std::size_t>(to.device)];
-    StreamHandle stream = nullptr;
-    for (const Part & from : m_Parts)
-    {
-      const Box planes = Intersect(to.around, from.planes);
-      if (&from == &to || planes.IsEmpty())
-      {
-        continue;
-      }
-      stream = stream ? stream : device.CreateStream();
-      const BufferView target = PartOf(this->ViewOf(to, image), planes);
-      device.CopyOnDevice(target.data,
-                          PartOf(this->ViewOf(from, image), planes).data,
-                          DenseView(nullptr, m_Kind, planes).NumberOfBytes(),
-                          stream);
-    }
-    if (stream)
-    {
-      try
-      {
-        device.Synchronize(stream);
-      }
-      catch (...)
-      {
-        device.DestroyStream(stream);
-        throw;
-      }
-      device.DestroyStream(stream);
-    }
-  });
-}
-
 inline void
 DeconvolutionOnDevices::Load(Image image, void * host)
 {
-  ForEachPart([&](Part & part) {
-    const Box &      box = this->BoxOf(part, image);
-    ExecutionRequest request;
-    request.operation = std::make_shared<IdentityOperation>();
-    request.inputs = { PartOf(DenseView(host, m_Kind, m_Grid), box) };
-    request.output = this->ViewOf(part, image);
-    request.image = m_Grid;
-    request.region = box;
-    request.budgets = m_Budgets;
-    request.copiesHostImages = true;
-    this->AddReport(part, m_Manager.ExecuteOnDevice(request, part.device, nullptr));
-  });
+  m_Images.Load(m_Numbers[image], DenseView(host, m_Kind, m_Grid));
 }
 
 inline void
 DeconvolutionOnDevices::Store(void * host, Image image)
 {
-  ForEachPart([&](Part & part) {
-    ExecutionRequest request;
-    request.operation = std::make_shared<IdentityOperation>();
-    request.inputs = { this->ViewOf(part, image) };
-    request.output = PartOf(DenseView(host, m_Kind, m_Grid), part.planes);
-    request.image = m_Grid;
-    request.region = part.planes;
-    request.budgets = m_Budgets;
-    request.copiesHostImages = true;
-    this->AddReport(part, m_Manager.ExecuteOnDevice(request, part.device, nullptr));
-  });
+  m_Images.Store(DenseView(host, m_Kind, m_Grid), m_Numbers[image]);
 }
 
 inline void
-DeconvolutionOnDevices::Run(Part & part, std::shared_ptr<const Operation> operation, const std::vector<Image> & inputs,
-                            Image output, Monitor * monitor)
+DeconvolutionOnDevices::Run(std::size_t part, std::shared_ptr<const Operation> operation,
+                            const std::vector<Image> & inputs, Image output, Monitor * monitor)
 {
-  ExecutionRequest request;
-  request.operation = std::move(operation);
+  std::vector<DividedImages::Image> numbers;
   for (const Image input : inputs)
   {
-    request.inputs.push_back(this->ViewOf(part, input));
+    numbers.push_back(m_Numbers[input]);
   }
-  request.output = this->ViewOf(part, output);
-  request.image = m_Grid;
-  request.region = part.planes;
-  request.budgets = m_Budgets;
-  this->AddReport(part, m_Manager.ExecuteOnDevice(request, part.device, nullptr, monitor));
+  const ExecutionRequest request = m_Images.MakeRequest(part, std::move(operation), numbers, m_Numbers[output]);
+  this->AddReport(part, m_Manager.ExecuteOnDevice(request, m_Images.GetParts()[part].device, nullptr, monitor));
 }
 
 inline void
-DeconvolutionOnDevices::RunStep(Part & part, DeconvolutionStep step, const std::vector<Image> & inputs, Image output)
+DeconvolutionOnDevices::RunStep(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs,
+                                Image output)
 {
   const auto operation = std::make_shared<DeconvolutionStepOperation>();
   operation->step = step;
@@ -439,7 +299,8 @@ DeconvolutionOnDevices::RunStep(Part & part, DeconvolutionStep step, const std::
 }
 
 inline void
-DeconvolutionOnDevices::SumUp(Part & part, DeconvolutionStep step, const std::vector<Image> & inputs, SideData & total)
+DeconvolutionOnDevices::SumUp(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs,
+                              SideData & total)
 {
   const auto operation = std::make_shared<DeconvolutionSumsOperation>();
   operation->step = step;
@@ -448,13 +309,13 @@ DeconvolutionOnDevices::SumUp(Part & part, DeconvolutionStep step, const std::ve
   ExecutionRequest request;
   for (const Image input : inputs)
   {
-    request.inputs.push_back(PartOf(this->ViewOf(part, input), part.planes));
+    request.inputs.push_back(m_Images.GetPlanes(part, m_Numbers[input]));
   }
   request.operation = operation;
   request.image = m_Grid;
-  request.region = part.planes;
+  request.region = m_Images.GetParts()[part].planes;
   request.budgets = m_Budgets;
-  request.imageDevice = part.device;
+  request.imageDevice = m_Images.GetParts()[part].device;
   ExecutionReport report;
   const SideData  summary = m_Manager.Summarise(request, nullptr, &report);
   this->AddReport(part, std::move(report));
@@ -472,18 +333,18 @@ DeconvolutionOnDevices::SumUp(Part & part, DeconvolutionStep step, const std::ve
 inline DeconvolutionOnDevices::Sums
 DeconvolutionOnDevices::Blur(Monitor * monitor)
 {
-  SideData total;
-  ForEachPart([&](Part & part) {
-    this->Run(part, m_Forward, { Point }, Correction, &part == &m_Parts.front() ? monitor : nullptr);
-    std::vector<Image> inputs = { Correction, Measured };
-    if (part.images[Weights])
-    {
-      inputs.push_back(Weights);
-    }
+  SideData           total;
+  std::vector<Image> inputs = { Correction, Measured };
+  if (m_HasWeights)
+  {
+    inputs.push_back(Weights);
+  }
+  m_Images.ForEachPart([&](std::size_t part) {
+    this->Run(part, m_Forward, { Point }, Correction, part == 0 ? monitor : nullptr);
     this->SumUp(part, DeconvolutionStep::Ratio, inputs, total);
     this->RunStep(part, DeconvolutionStep::Ratio, inputs, Ratio);
   });
-  this->HandOn(Ratio);
+  m_Images.HandOn(m_Numbers[Ratio]);
   return SumsOf(total);
 }
 
@@ -492,8 +353,8 @@ DeconvolutionOnDevices::Correct(bool isFirst, bool sums, Monitor * monitor)
 {
   SideData   total;
   const bool hasLastStep = m_Accelerates && !isFirst;
-  ForEachPart([&](Part & part) {
-    this->Run(part, m_Backward, { Ratio }, Correction, &part == &m_Parts.front() ? monitor : nullptr);
+  m_Images.ForEachPart([&](std::size_t part) {
+    this->Run(part, m_Backward, { Ratio }, Correction, part == 0 ? monitor : nullptr);
     this->RunStep(part, DeconvolutionStep::Update, { Correction, Point, Norm }, Next);
     if (sums || hasLastStep)
     {
@@ -508,9 +369,9 @@ DeconvolutionOnDevices::Correct(bool isFirst, bool sums, Monitor * monitor)
     {
       this->RunStep(part, DeconvolutionStep::Difference, { Next, Point }, Step);
     }
-    std::swap(part.images[Next], part.images[Point]);
   });
-  this->HandOn(Point);
+  std::swap(m_Numbers[Next], m_Numbers[Point]);
+  m_Images.HandOn(m_Numbers[Point]);
   return SumsOf(total);
 }
 
@@ -518,12 +379,10 @@ inline void
 DeconvolutionOnDevices::Extrapolate(double acceleration)
 {
   m_Parameters.acceleration = acceleration;
-  ForEachPart([&](Part & part) {
-    this->RunStep(part, DeconvolutionStep::Point, { Point, Last }, Next);
-    std::swap(part.images[Last], part.images[Point]);
-    std::swap(part.images[Point], part.images[Next]);
-  });
-  this->HandOn(Point);
+  m_Images.ForEachPart([&](std::size_t part) { this->RunStep(part, DeconvolutionStep::Point, { Point, Last }, Next); });
+  std::swap(m_Numbers[Last], m_Numbers[Point]);
+  std::swap(m_Numbers[Point], m_Numbers[Next]);
+  m_Images.HandOn(m_Numbers[Point]);
 }
 
 } // namespace chunkwise

@@ -3,6 +3,7 @@
 
 #include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseError.h"
+#include "chunkwiseRealOf.h"
 
 #include <algorithm>
 #include <cmath>
@@ -87,6 +88,31 @@ DiffusionOperation::GetHalo(const Coordinates &) const
     reach[a] *= iterations;
   }
   return { reach, reach };
+}
+
+std::vector<std::shared_ptr<const Operation>>
+DiffusionOperation::AsSteps(PixelKind input, PixelKind output) const
+{
+  // Between two steps planes are handed on, which takes about as long as an iteration; a step computes as many planes
+  // twice as it has iterations.
+  constexpr std::int64_t                        IterationsOfStep = 8;
+  std::vector<std::shared_ptr<const Operation>> steps;
+  if (method == DiffusionMethod::TotalVariation || method == DiffusionMethod::SquaredGradient ||
+      output != (UsesDouble(input) ? PixelKind::Float64 : PixelKind::Float32))
+  {
+    return steps;
+  }
+  const auto make = [&](std::int64_t count) {
+    auto step = std::make_shared<DiffusionOperation>(*this);
+    step->iterations = count;
+    return step;
+  };
+  steps.assign(static_cast<std::size_t>(iterations / IterationsOfStep), make(IterationsOfStep));
+  if (iterations % IterationsOfStep > 0)
+  {
+    steps.push_back(make(iterations % IterationsOfStep));
+  }
+  return steps;
 }
 
 void

@@ -91,6 +91,12 @@ Operation::AsStaged() const
   return nullptr;
 }
 
+std::vector<std::shared_ptr<const Operation>>
+Operation::AsSteps(PixelKind, PixelKind) const
+{
+  return {};
+}
+
 bool
 Operation::HandsOnState() const
 {

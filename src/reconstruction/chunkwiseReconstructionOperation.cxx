@@ -43,6 +43,24 @@ ReconstructionOperation::GetHalo(const Coordinates & image) const
   return halo;
 }
 
+std::vector<std::shared_ptr<const Operation>>
+ReconstructionOperation::AsSteps(PixelKind, PixelKind output) const
+{
+  if (result == ReconstructionResult::Extrema)
+  {
+    return {};
+  }
+  const auto visits = std::make_shared<ReconstructionOperation>(*this);
+  if (method != ReconstructionMethod::Auto || PixelSize(output) > sizeof(std::uint32_t))
+  {
+    return { visits, visits };
+  }
+  const auto first = std::make_shared<ReconstructionOperation>(*this);
+  first->method = ReconstructionMethod::SpanningForest;
+  visits->method = ReconstructionMethod::TileWavefront;
+  return { first, visits };
+}
+
 void
 ReconstructionOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {

@@ -4,6 +4,8 @@
 #include "chunkwiseBoundedGrid.h"
 #include "chunkwiseDeviceHandles.h"
 #include "chunkwiseDeviceMemoryState.h"
+#include "chunkwiseDividedRun.h"
+#include "chunkwiseDivisionMonitor.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFork.h"
 #include "chunkwiseImageTransfer.h"
@@ -78,32 +80,6 @@ IsMadeOfPasses(const ExecutionRequest & request)
 
 } // namespace
 
-namespace
-{
-
-/** A device that no other run uses meanwhile. */
-class DeviceTurn
-{
-public:
-  DeviceTurn(DeviceState & state, Monitor * monitor)
-    : m_State(state)
-  {
-    if (!state.TakeTurn([monitor] { return monitor && monitor->ShouldAbort(); }))
-    {
-      throw Aborted();
-    }
-  }
-  ~DeviceTurn() { m_State.EndTurn(); }
-  DeviceTurn(const DeviceTurn &) = delete;
-  DeviceTurn &
-  operator=(const DeviceTurn &) = delete;
-
-private:
-  DeviceState & m_State;
-};
-
-} // namespace
-
 /** How a run is to go: by devices, or where none is left by the CPU. */
 struct RunPlan
 {
@@ -121,6 +97,8 @@ struct RunPlan
 
 struct WorkingState : ManagerState
 {
+  Manager * manager{ nullptr };
+
   /** Throws unless there is such a device, and it can be used. */
   const std::shared_ptr<DeviceState> &
   FindDevice(int device) const;
@@ -210,6 +188,7 @@ struct Manager::Impl
       // Its destructor would wait for what is not here.
       const WorkingState & left = *m_State.release();
       m_State = std::make_unique<WorkingState>();
+      m_State->manager = left.manager;
       m_State->hostKernels = left.hostKernels;
       m_State->budgets = left.budgets;
       m_State->host.SetBudget(left.budgets.host);
@@ -239,6 +218,7 @@ Manager::Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNo
   : m_Impl(new Impl)
 {
   WorkingState & state = m_Impl->Get();
+  state.manager = this;
   state.hostKernels = hostKernels ? hostKernels : &GetHostKernels();
   for (auto & device : devices)
   {
@@ -401,16 +381,19 @@ Manager::GetRoomOnDevice(int device, const Budgets & budgets)
   return std::min(limit - std::min(limit, taken), manager.GetRoom(*state, taken));
 }
 
+template <typename TBody>
 void
-Manager::CopyToHost(const BufferView & to, const DeviceMemory & from, const Box & image, const Budgets & budgets,
-                    Monitor * monitor)
+Manager::CopyImage(const DeviceMemory & memory, std::size_t begin, const BufferView & host, const Box & box,
+                   const Box & image, const Budgets & budgets, Monitor * monitor, TBody && body)
 {
-  WorkingState & manager = m_Impl->Get();
-  const auto     state = manager.FindDevice(from.GetDevice());
-  if (!image.Contains(to.box) || to.box.IsEmpty() || to.NumberOfBytes() != from.GetBytes())
+  WorkingState &    manager = m_Impl->Get();
+  const auto        state = manager.FindDevice(memory.GetDevice());
+  const std::size_t bytes = box.IsEmpty() ? 0 : DenseView(nullptr, host.kind, box).NumberOfBytes();
+  if (!image.Contains(box) || !host.box.Contains(box) || box.IsEmpty() || begin > memory.GetBytes() ||
+      bytes > memory.GetBytes() - begin)
   {
-    throw ParameterError("the image is of " + std::to_string(to.box.IsEmpty() ? 0 : to.NumberOfBytes()) +
-                         " bytes, its memory on the device of " + std::to_string(from.GetBytes()));
+    throw ParameterError("the image is of " + std::to_string(bytes) + " bytes, its memory on the device of " +
+                         std::to_string(memory.GetBytes()));
   }
   ExecutionRequest request;
   request.image = image;
@@ -418,13 +401,44 @@ Manager::CopyToHost(const BufferView & to, const DeviceMemory & from, const Box 
   const DeviceTurn turn(*state, monitor);
   try
   {
-    ImageTransfer(manager, static_cast<std::size_t>(from.GetDevice()), request, monitor).ToHost(to, from.Get(), to.box);
+    ImageTransfer transfer(manager, static_cast<std::size_t>(memory.GetDevice()), request, monitor);
+    body(transfer, static_cast<char *>(memory.Get()) + begin);
   }
   catch (const DeviceError & error)
   {
     state->NoteFailure(error);
     throw;
   }
+}
+
+void
+Manager::CopyToHost(const BufferView & to, const DeviceMemory & from, const Box & image, const Budgets & budgets,
+                    Monitor * monitor)
+{
+  if (!to.box.IsEmpty() && to.NumberOfBytes() != from.GetBytes())
+  {
+    throw ParameterError("the image is of " + std::to_string(to.NumberOfBytes()) +
+                         " bytes, its memory on the device of " + std::to_string(from.GetBytes()));
+  }
+  this->CopyToHost(to, from, 0, to.box, image, budgets, monitor);
+}
+
+void
+Manager::CopyToHost(const BufferView & to, const DeviceMemory & from, std::size_t begin, const Box & box,
+                    const Box & image, const Budgets & budgets, Monitor * monitor)
+{
+  this->CopyImage(from, begin, to, box, image, budgets, monitor, [&](ImageTransfer & transfer, const char * memory) {
+    transfer.ToHost(to, memory, box);
+  });
+}
+
+void
+Manager::CopyToDevice(const DeviceMemory & to, std::size_t begin, const BufferView & from, const Box & box,
+                      const Box & image, const Budgets & budgets, Monitor * monitor)
+{
+  this->CopyImage(to, begin, from, box, image, budgets, monitor, [&](ImageTransfer & transfer, char * memory) {
+    transfer.ToDevice(memory, from, box);
+  });
 }
 
 Plan
@@ -811,8 +825,14 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
     throw ParameterError("operation " + operation.GetName() +
                          (total ? " has an output: it is executed" : " has no output: it is summarised"));
   }
-  ExecutionReport   report;
-  RunPlan           run = PlanRun(request, residence, report);
+  ExecutionReport report;
+  RunPlan         run = PlanRun(request, residence, report);
+  RisingMonitor   rising(monitor);
+  const bool      mayDivide = !residence && !total && request.division != ImageDivision::Never;
+  if (mayDivide && ExecuteDivided(*manager, *this, request, run.used, report.plan.seconds, &rising, report))
+  {
+    return report;
+  }
   const std::size_t spilledBytes = run.GetSpilledBytes();
   ExecutionRequest  pipedRequest;
   if (run.piped)
@@ -850,7 +870,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   {
     AdviseHugePages(request.output);
   }
-  ExecutePlan(*this, context, report.plan, run.used, monitor, report);
+  ExecutePlan(*this, context, report.plan, run.used, monitor ? &rising : nullptr, report);
   if (total)
   {
     *total = std::move(context.total);

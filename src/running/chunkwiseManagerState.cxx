@@ -243,6 +243,15 @@ SetScratch(PlannerRequest & p, const std::shared_ptr<const Operation> & operatio
 
 } // namespace
 
+DeviceTurn::DeviceTurn(DeviceState & state, Monitor * monitor)
+  : m_State(state)
+{
+  if (!state.TakeTurn([monitor] { return monitor && monitor->ShouldAbort(); }))
+  {
+    throw Aborted();
+  }
+}
+
 Executor &
 ManagerState::GetExecutor(const ExecutionRequest & request)
 {
@@ -870,7 +879,8 @@ ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & 
     warnings.insert(warnings.end(), remarks.begin(), remarks.end());
     return plan;
   };
-  const bool mayLeaveOut = used.size() > 1 && spilled && !request.region.IsEmpty();
+  const bool mayLeaveOut =
+    used.size() > 1 && spilled && !request.region.IsEmpty() && request.division != ImageDivision::Always;
   if (!mayLeaveOut || !LeaveOutIdlers(request, plannerRequest, used))
   {
     DescribeDevices(request, plannerRequest, used, false, warnings);

@@ -14,6 +14,21 @@
 namespace chunkwise
 {
 
+/** A device that no other run uses meanwhile. */
+class DeviceTurn
+{
+public:
+  /** Throws Aborted if the caller wants to stop while others use it. */
+  DeviceTurn(DeviceState & state, Monitor * monitor);
+  ~DeviceTurn() { m_State.EndTurn(); }
+  DeviceTurn(const DeviceTurn &) = delete;
+  DeviceTurn &
+  operator=(const DeviceTurn &) = delete;
+
+private:
+  DeviceState & m_State;
+};
+
 /** The state of a manager, which turns requests and budgets into plans. */
 struct ManagerState
 {

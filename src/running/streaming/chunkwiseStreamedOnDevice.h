@@ -2,9 +2,9 @@
 #ifndef chunkwiseStreamedOnDevice_h
 #define chunkwiseStreamedOnDevice_h
 
+#include "chunkwiseDivisionMonitor.h"
 #include "chunkwiseStreamedRun.h"
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,38 +15,6 @@ namespace chunkwise
 // Images that the host's memory is too small for, but a device's is not: the image goes through the host in divisions,
 // each voxel once, is computed on the device as a whole, and comes back in divisions. So reconstructions need no slabs,
 // and divisions of what has a wide halo do not compute it again and again.
-
-/** Progress of one of several divisions, or of other parts of a run that are alike. */
-class DivisionMonitor : public Monitor
-{
-public:
-  DivisionMonitor(Monitor * all, std::int64_t division, std::int64_t divisions)
-    : m_All(all)
-    , m_Division(division)
-    , m_Divisions(divisions)
-  {}
-  void
-  UpdateProgress(double fraction) override
-  {
-    if (m_All)
-    {
-      // One expression for the end of a division and the beginning of the next: it never falls. Only a finished run
-      // says 1.
-      const double all = (static_cast<double>(m_Division) + fraction) / static_cast<double>(m_Divisions);
-      m_All->UpdateProgress(std::min(all, 1.0 - 1e-12));
-    }
-  }
-  bool
-  ShouldAbort() override
-  {
-    return m_All && m_All->ShouldAbort();
-  }
-
-private:
-  Monitor *    m_All;
-  std::int64_t m_Division;
-  std::int64_t m_Divisions;
-};
 
 /** Whether a device has the memory for that, and computing is expected to take less time than `mostSeconds`. Fills the
  * plan if so. */
