@@ -2,6 +2,7 @@
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseDerivativeOperation.h"
+#include "chunkwiseDiffusionOperation.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
@@ -1168,6 +1169,62 @@ Accuracy(Report & report, std::int64_t extent, std::int64_t kernelExtent)
   report.Add("convolution", "largest relative error of transforms; " + size, largest, "1", {}, {}, note);
 }
 
+/** Many iterations, host to host: one device, several by chunks with halos, and several that hold the image together.
+ */
+void
+LargeIterations(Report & report, Device & device, std::size_t devices)
+{
+  struct Case
+  {
+    std::int64_t extent;
+    std::int64_t iterations;
+  };
+  for (const Case & each : { Case{ 512, 20 }, Case{ 512, 100 }, Case{ 1024, 100 } })
+  {
+    Image      image(Coordinates{ { each.extent, each.extent, each.extent, 1, 1 } }, PixelKind::Float32);
+    const auto operation = std::make_shared<DiffusionOperation>();
+    operation->iterations = each.iterations;
+    operation->contrast = 0.1;
+    std::fill_n(operation->scale, 3, 1.0);
+    const std::string name = "gradient diffusion, " + std::to_string(each.iterations) + " iterations";
+    const std::string size = SizeName(image.box.Extents()) + " float32";
+    double            one = 0;
+    for (std::size_t count = 1; count <= devices; count *= 2)
+    {
+      SetDevices(report, device, count);
+      for (const ImageDivision division : { ImageDivision::Never, ImageDivision::Always, ImageDivision::Auto })
+      {
+        if (count == 1 && division != ImageDivision::Never)
+        {
+          continue;
+        }
+        ExecutionReport  execution;
+        ExecutionRequest request;
+        request.operation = operation;
+        request.image = request.region = image.box;
+        request.inputs.push_back(DenseView(image.in.data(), image.kind, image.box));
+        request.output = DenseView(image.out.data(), image.kind, image.box);
+        request.backend = BackendChoice::CUDA;
+        request.devices = FirstDevices(count);
+        request.division = division;
+        const double ours = WarmMedianSeconds(3, [&] { execution = Manager::GetGlobal().Execute(request); });
+        one = count == 1 ? ours : one;
+        const char * const how = division == ImageDivision::Never    ? "in chunks"
+                                 : division == ImageDivision::Always ? "held together"
+                                                                     : "as planned";
+        report.Add("host-to-host",
+                   NameOf(count, name + (count > 1 ? std::string(", ") + how : std::string()), size),
+                   ours * 1e3,
+                   "ms",
+                   { { count > 1 ? one * 1e3 : 0, "one device" } },
+                   {},
+                   NoteOf(execution) + ", expected " + std::to_string(execution.plan.seconds * 1e3) + " ms, " +
+                     CheckSum(image.out.data(), image.out.size()));
+      }
+    }
+  }
+}
+
 /** A convolution of 8 GiB, host to host. */
 void
 LargeConvolution(Report & report, Device & device, std::size_t devices)
@@ -1210,8 +1267,7 @@ LargeConvolution(Report & report, Device & device, std::size_t devices)
 /** Arguments: any of "resident", "ranks", "medians", "variances", "derivatives", "nonlocal", "weighted", "gaussians",
  * "resampling", "convolution", "cufft", "varying", "host"; none: all of these. Runs of one device beside all devices,
  * only by name: "large-links", "large-copies" (of the host), "large", "large-pinned", "large-convolution",
- * "large-table", "large-table-pinned". And
- * --csv FILE. */
+ * "large-table", "large-table-pinned", "large-iterations". And --csv FILE. */
 int
 main(int argc, char * argv[])
 {
@@ -1319,6 +1375,10 @@ main(int argc, char * argv[])
     if (wants("large-convolution"))
     {
       LargeConvolution(report, *devices[0], devices.size());
+    }
+    if (wants("large-iterations"))
+    {
+      LargeIterations(report, *devices[0], devices.size());
     }
     if (wants("large-links"))
     {

@@ -2,7 +2,8 @@
 // Times morphological reconstruction of images of uint8 that are larger than what may be used of a device's memory,
 // host to host, beside a copy, which moves the image in once and out once. Arguments, all optional: extent of the plane
 // (51200), MiB of memory on each device (2048), extent of the spiral (4096; 0: none), MiB for it (4), repetitions (3),
-// 0 to leave the CPU out, which gives the results to compare with. And --csv FILE.
+// 0 to leave the CPU out, which gives the results to compare with, and whether devices hold the image together (0: as
+// planned, 1: never, 2: always). And --csv FILE.
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
@@ -43,7 +44,7 @@ class Runs
 {
 public:
   Runs(Report & report, std::vector<std::uint8_t> & mask, const Box & box, std::int64_t deviceMebibytes,
-       int repetitions)
+       int repetitions, ImageDivision division)
     : m_Report(report)
     , m_Budget(", host to host, " +
                (deviceMebibytes % 1024 == 0 ? std::to_string(deviceMebibytes / 1024) + " GiB"
@@ -59,6 +60,7 @@ public:
     m_Request.output = DenseView(m_Result.data(), PixelKind::UInt8, box);
     m_Request.executor = m_Executor.get();
     m_Request.budgets.device = static_cast<std::size_t>(deviceMebibytes) << 20;
+    m_Request.division = division;
   }
   void
   SetMarker(std::vector<std::uint8_t> & marker)
@@ -107,9 +109,10 @@ public:
           break;
         }
       }
-      const std::string note = std::to_string(report.plan.chunks.size()) + " chunks, at most " +
-                               std::to_string(report.peakDevice >> 20) + " MiB of a device" +
-                               (differs ? "  DIFFERS FROM THE CPU" : "");
+      const std::string note =
+        std::to_string(report.plan.chunks.size()) + " chunks, at most " + std::to_string(report.peakDevice >> 20) +
+        " MiB of a device, " + std::to_string(report.revisits) + " visits, expected " +
+        std::to_string(report.plan.seconds * 1e3) + " ms" + (differs ? "  DIFFERS FROM THE CPU" : "");
       const std::string device = devices[0]->GetDescription().name;
       if (used == 1)
       {
@@ -191,11 +194,12 @@ main(int argc, char ** argv)
   const std::int64_t spiral = argument(3, 4096);
   const int          repetitions = static_cast<int>(argument(5, 3));
   const bool         onHost = argument(6, 1) != 0;
+  const auto         division = static_cast<ImageDivision>(argument(7, 0));
   if (extent > 0)
   {
     const Box                 box = Box::FromExtent({ { extent, extent, 1, 1, 1 } });
     std::vector<std::uint8_t> mask = LargeNoise(extent);
-    Runs                      runs(report, mask, box, argument(2, 2048), repetitions);
+    Runs                      runs(report, mask, box, argument(2, 2048), repetitions, division);
     const Reference copy{ runs.Run("a copy", std::make_shared<IdentityOperation>(), false), "a copy, host to host" };
     const auto      operation = std::make_shared<ReconstructionOperation>();
     operation->marker = ReconstructionMarker::Shifted;
@@ -214,7 +218,7 @@ main(int argc, char ** argv)
     std::vector<std::uint8_t> mask = Spiral<std::uint8_t>(box);
     std::vector<std::uint8_t> marker(mask.size(), 0);
     marker[0] = 200;
-    Runs runs(report, mask, box, argument(4, 4), repetitions);
+    Runs runs(report, mask, box, argument(4, 4), repetitions, division);
     runs.SetMarker(marker);
     runs.Run("spiral one voxel wide", std::make_shared<ReconstructionOperation>(), onHost);
   }
