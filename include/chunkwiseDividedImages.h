@@ -8,10 +8,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace chunkwise
 {
+
+/** The operations that devices which hold an image together run one after the other, see Operation::AsSteps; an
+ * independent operation of one input by itself is one step. Empty: devices do not run it so. */
+Chunkwise_EXPORT std::vector<std::shared_ptr<const Operation>>
+                 FindSteps(const std::shared_ptr<const Operation> & operation, PixelKind input, PixelKind output);
 
 /** Images of one grid that several devices hold together. Each device has a part of the grid: planes along its slowest
  * axis. An image can have the planes around each part, too, for windows: HandOn brings them from the devices that
@@ -39,6 +45,9 @@ public:
    * fewer tiles than devices. */
   bool
   Divide(const std::vector<int> & devices, std::int64_t tile, const InputBoxFunction & inputBox);
+  /** The same, for steps of an operation (FindSteps). False, too, if their tiles are not the same. */
+  bool
+  Divide(const std::vector<int> & devices, const std::vector<std::shared_ptr<const Operation>> & steps);
   const std::vector<Part> &
   GetParts() const
   {
@@ -72,6 +81,33 @@ public:
   Load(Image image, const BufferView & host, Monitor * monitor = nullptr);
   void
   Store(const BufferView & host, Image image, Monitor * monitor = nullptr);
+  /** The two images, which are alike, change their numbers. */
+  void
+  Swap(Image a, Image b)
+  {
+    std::swap(m_Images[a], m_Images[b]);
+  }
+  /** Gives back the memory of the image that was added last. */
+  void
+  RemoveLast()
+  {
+    m_Images.pop_back();
+  }
+  PixelKind
+  GetKind(Image image) const
+  {
+    return m_Images[image].kind;
+  }
+  const Box &
+  GetGrid() const
+  {
+    return m_Grid;
+  }
+  const Budgets &
+  GetBudgets() const
+  {
+    return m_Budgets;
+  }
   /** The image has changed: each part gets the planes around it from the others. */
   void
   HandOn(Image image);

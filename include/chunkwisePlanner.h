@@ -101,6 +101,8 @@ struct Plan
   /** Scratch in the host's pinned memory beside each device: what kernels keep there, or where the CPU leaves what it
    * has computed of a chunk. */
   std::size_t spilledBytes{ 0 };
+  /** Devices hold the image together: each chunk is the part of one of them (DividedImages). */
+  bool divided{ false };
   /** The operation that runs instead if the CPU computes a part of each chunk; nullptr: it does not. */
   std::shared_ptr<const Operation> piped{};
 };

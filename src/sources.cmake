@@ -99,6 +99,7 @@ set(Chunkwise_ENGINE_SRCS
   running/memory/chunkwiseDeviceMemory.cxx
   running/divided/chunkwiseDividedImages.cxx
   running/divided/chunkwiseDividedRun.cxx
+  running/divided/chunkwiseDividedSteps.cxx
   running/pipeline/chunkwiseDeviceRunner.cxx
   running/threads/chunkwiseExecutor.cxx
   running/schedules/chunkwiseFixpointSchedule.cxx

@@ -5,12 +5,14 @@
 #include "chunkwiseDeviceHandles.h"
 #include "chunkwiseDeviceMemoryState.h"
 #include "chunkwiseDividedRun.h"
+#include "chunkwiseDividedSteps.h"
 #include "chunkwiseDivisionMonitor.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFork.h"
 #include "chunkwiseImageTransfer.h"
 #include "chunkwiseManagerState.h"
 #include "chunkwisePassesRun.h"
+#include "chunkwiseRegions.h"
 #include "chunkwiseRunnerRun.h"
 #include "chunkwiseRun.h"
 
@@ -441,6 +443,52 @@ Manager::CopyToDevice(const DeviceMemory & to, std::size_t begin, const BufferVi
   });
 }
 
+ExecutionReport
+Manager::ExecuteOnDevices(DividedImages & images, const std::shared_ptr<const Operation> & operation,
+                          const std::vector<std::size_t> & inputs, std::size_t output, Monitor * monitor)
+{
+  if (!operation || static_cast<int>(inputs.size()) != operation->GetNumberOfInputs() || inputs.empty())
+  {
+    throw ParameterError("an operation over images of several devices has at least one input, and as many as it takes");
+  }
+  std::vector<PixelKind> kinds;
+  for (const std::size_t input : inputs)
+  {
+    kinds.push_back(images.GetKind(input));
+  }
+  operation->CheckKinds(kinds, images.GetKind(output));
+  operation->Validate(images.GetGrid().Extents());
+  DividedSteps steps(*this, m_Impl->Get(), operation, kinds, images.GetKind(output));
+  if (steps.Get().empty())
+  {
+    throw ParameterError(operation->GetName() + " does not run on images that several devices hold together");
+  }
+  for (const DividedImages::Part & part : images.GetParts())
+  {
+    for (const auto & step : steps.Get())
+    {
+      if (!part.around.Contains(GetInputBox(*step, part.planes, images.GetGrid())))
+      {
+        throw ParameterError("the images were divided for operations that reach less far than " + step->GetName());
+      }
+    }
+  }
+  const std::vector<std::size_t> held(images.GetParts().size(), 0);
+  if (steps.EstimateSeconds(images, held, true) == DividedSteps::Never)
+  {
+    throw BudgetError(operation->GetName() + ": the devices have not the room, or not the kernel, beside their images",
+                      0,
+                      images.GetBudgets().device);
+  }
+  RisingMonitor rising(monitor);
+  steps.Compute(images, inputs, output, true, &rising);
+  rising.UpdateProgress(1.0);
+  ExecutionReport report;
+  report.plan = DividedSteps::MakePlan(images, 0);
+  steps.Fill(images, report);
+  return report;
+}
+
 Plan
 Manager::MakePlanFor(const ExecutionRequest & request)
 {
@@ -828,10 +876,14 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   ExecutionReport report;
   RunPlan         run = PlanRun(request, residence, report);
   RisingMonitor   rising(monitor);
-  const bool      mayDivide = !residence && !total && request.division != ImageDivision::Never;
-  if (mayDivide && ExecuteDivided(*manager, *this, request, run.used, report.plan.seconds, &rising, report))
+  const Plan      ofChunks = report.plan;
+  if (!residence && PlanDivided(*manager, *this, request, run.used, report.plan))
   {
-    return report;
+    if (ExecuteDivided(*manager, *this, request, run.used, &rising, report))
+    {
+      return report;
+    }
+    report.plan = ofChunks;
   }
   const std::size_t spilledBytes = run.GetSpilledBytes();
   ExecutionRequest  pipedRequest;
@@ -896,6 +948,7 @@ WorkingState::MakePlanFor(const ExecutionRequest & request)
   }
   SpilledBytes toSpill;
   Plan         plan = MakeDevicePlan(request, plannerRequest, used, warnings, false, &toSpill);
+  (void)PlanDivided(*manager, *this, request, used, plan);
   if (HostLimit(request) && plan.spilledBytes == 0)
   {
     // Who asks may take memory for images before the run.

@@ -252,8 +252,8 @@ TEST(DividedRun, IsTakenWhereChunksWouldLoadTheirSurroundingsAgain)
     trial.request.division = ImageDivision::Auto;
     const ExecutionReport report = manager->Execute(trial.request);
     EXPECT_EQ(trial.output, trial.expected) << iterations;
-    const bool hasParts = report.chunksPerDevice == std::vector<std::int64_t>{ 1, 1, 1 } && report.plan.inputBytes == 0;
-    EXPECT_EQ(hasParts, isDivided) << iterations;
+    EXPECT_EQ(report.plan.divided, isDivided) << iterations;
+    EXPECT_EQ(manager->MakePlanFor(trial.request).divided, isDivided) << iterations;
   }
 }
 

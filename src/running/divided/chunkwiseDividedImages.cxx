@@ -2,6 +2,7 @@
 #include "chunkwiseDividedImages.h"
 
 #include "chunkwiseDeviceHandles.h"
+#include "chunkwiseRegions.h"
 #include "chunkwiseThreads.h"
 
 #include <algorithm>
@@ -10,6 +11,33 @@
 
 namespace chunkwise
 {
+
+std::vector<std::shared_ptr<const Operation>>
+FindSteps(const std::shared_ptr<const Operation> & operation, PixelKind input, PixelKind output)
+{
+  const Schedule schedule = operation->GetSchedule();
+  if (schedule == Schedule::Fixpoint)
+  {
+    return operation->AsSteps(input, output);
+  }
+  std::vector<std::shared_ptr<const Operation>> steps;
+  if (schedule == Schedule::Independent && operation->GetNumberOfInputs() == 1)
+  {
+    steps = operation->AsSteps(input, output);
+    if (steps.empty())
+    {
+      steps.push_back(operation);
+    }
+  }
+  for (const auto & step : steps)
+  {
+    if (step->WrapsAround() || step->GetOutputGrid() || !step->HasOutput())
+    {
+      return {};
+    }
+  }
+  return steps;
+}
 
 DividedImages::DividedImages(Manager & manager, const Budgets & budgets, const Box & grid)
   : m_Manager(manager)
@@ -46,6 +74,34 @@ DividedImages::Divide(const std::vector<int> & devices, std::int64_t tile, const
     m_Parts.push_back(part);
   }
   return true;
+}
+
+bool
+DividedImages::Divide(const std::vector<int> & devices, const std::vector<std::shared_ptr<const Operation>> & steps)
+{
+  std::int64_t tile = 1;
+  for (const auto & step : steps)
+  {
+    const std::int64_t ofStep = step->GetTile(m_Grid.Extents())[m_Axis];
+    if (tile > 1 && ofStep > 1 && tile != ofStep)
+    {
+      return false;
+    }
+    tile = std::max(tile, ofStep);
+  }
+  return this->Divide(devices, tile, [&](const Box & planes) {
+    Box around = planes;
+    for (const auto & step : steps)
+    {
+      const Box needed = GetInputBox(*step, planes, m_Grid);
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        around.lower[a] = std::min(around.lower[a], needed.lower[a]);
+        around.upper[a] = std::max(around.upper[a], needed.upper[a]);
+      }
+    }
+    return around;
+  });
 }
 
 std::size_t

@@ -13,12 +13,18 @@ namespace chunkwise
 // Several devices hold the images of a run together, and hand planes on to each other (DividedImages), so that what
 // many steps reach is not loaded and computed twice where parts meet, and values go from part to part without the host.
 
-/** Runs a request of images of the host so, on the devices `used`, if its operation can be run so (Operation::AsSteps),
- * the devices have the room, and it is expected to take less than `mostSeconds`. Returns false if not, or if a device
- * failed, which a warning of the report says; then only the output has changed. Throws Aborted. */
+/** Finds out whether devices `used` are to run a request of images of the host so: its operation can be run so
+ * (Operation::AsSteps), they have the room, and it is expected to take less time than the plan, or is asked for. The
+ * plan is then this one. */
+bool
+PlanDivided(Manager & manager, ManagerState & state, const ExecutionRequest & request,
+            const std::vector<std::size_t> & used, Plan & plan);
+
+/** Runs the request so. Returns false if a device failed, or values go too far, which a warning of the report says;
+ * then only the output has changed. Throws Aborted. */
 bool
 ExecuteDivided(Manager & manager, ManagerState & state, const ExecutionRequest & request,
-               const std::vector<std::size_t> & used, double mostSeconds, Monitor * monitor, ExecutionReport & report);
+               const std::vector<std::size_t> & used, Monitor * monitor, ExecutionReport & report);
 
 } // namespace chunkwise
 
