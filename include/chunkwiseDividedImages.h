@@ -60,9 +60,10 @@ public:
     return m_Axis;
   }
 
-  /** Takes memory for an image, with the planes around each part or without. Throws BudgetError, DeviceError, Error. */
+  /** Takes memory for an image, with the planes around each part or without. Throws BudgetError, DeviceError, Error,
+   * Aborted. */
   Image
-  Add(PixelKind kind, bool hasAround);
+  Add(PixelKind kind, bool hasAround, Monitor * monitor = nullptr);
   /** The bytes of such an image on the device of a part. */
   static std::size_t
   CountBytes(const Part & part, PixelKind kind, bool hasAround);

@@ -190,11 +190,13 @@ public:
   ExecuteOnDevice(ExecutionRequest request, int device, StreamHandle stream, Monitor * monitor = nullptr);
 
   /** Execute for images that several devices hold together: `inputs` and `output` are numbers of `images`, and have the
-   * planes around parts, as many as the operation needs. The inputs stay as they are; the planes around parts of the
-   * output are not handed on. Throws as ExecuteOnDevice, and ParameterError for an operation that is not run so. */
+   * planes around parts, as many as the operation needs. With `keepsInputs` the inputs stay as they are. The planes
+   * around parts of the output are not handed on. Throws as ExecuteOnDevice, and ParameterError for an operation that
+   * is not run so. */
   ExecutionReport
   ExecuteOnDevices(DividedImages & images, const std::shared_ptr<const Operation> & operation,
-                   const std::vector<std::size_t> & inputs, std::size_t output, Monitor * monitor = nullptr);
+                   const std::vector<std::size_t> & inputs, std::size_t output, bool keepsInputs = true,
+                   Monitor * monitor = nullptr);
 
   /** Memory for an image that stays on a device between runs: the input or output of ExecuteOnDevice. As long as it is
    * held it counts in the device's budget, and in that of every run there. Waits until no run uses the device.

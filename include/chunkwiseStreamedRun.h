@@ -81,11 +81,24 @@ struct StreamedPlan
   bool inSlabs{ false };
   /** The device whose memory holds all images of such an operation, or of what has a wide halo, where one has the
    * room: what is divided then is reading and writing. -1: none. */
-  int           heldOnDevice{ -1 };
-  std::uint64_t bytesAtOnce{ 0 }; ///< of divisions
-  std::uint64_t bytesRead{ 0 };   ///< of the first input, by all passes
-  std::uint64_t bytesWritten{ 0 };
-  Budgets       budgets{}; ///< of a division's run
+  int heldOnDevice{ -1 };
+  /** Where no device alone has the room: the others that hold the images with it (DividedImages). */
+  std::vector<int> heldOnOthers;
+  std::uint64_t    bytesAtOnce{ 0 }; ///< of divisions
+  std::uint64_t    bytesRead{ 0 };   ///< of the first input, by all passes
+  std::uint64_t    bytesWritten{ 0 };
+  Budgets          budgets{}; ///< of a division's run
+
+  std::vector<int>
+  GetHoldingDevices() const
+  {
+    std::vector<int> devices = heldOnOthers;
+    if (heldOnDevice >= 0)
+    {
+      devices.insert(devices.begin(), heldOnDevice);
+    }
+    return devices;
+  }
 };
 
 /** Not even the smallest divisions fit StreamedRequest::memory. */

@@ -65,6 +65,7 @@ DescribePlan(const CommandLine & line, const FileJob & job)
                                            { "components", job.GetHeader().components },
                                            { "inSlabs", plan.inSlabs },
                                            { "heldOnDevice", plan.heldOnDevice < 0 ? Json() : Json(plan.heldOnDevice) },
+                                           { "heldOnOthers", plan.heldOnOthers },
                                            { "divisions", ToJson(plan) },
                                            { "chunks", nullptr },
                                            { "bytesBesideDivisions", job.GetBytesBesideDivisions() },

@@ -113,7 +113,12 @@ PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan)
   {
     if (plan.heldOnDevice >= 0)
     {
-      os << "device " << plan.heldOnDevice << " holds the image; ";
+      os << (plan.heldOnOthers.empty() ? "device " : "devices ") << plan.heldOnDevice;
+      for (const int other : plan.heldOnOthers)
+      {
+        os << ", " << other;
+      }
+      os << (plan.heldOnOthers.empty() ? " holds the image; " : " hold the image together; ");
     }
     os << "divisions: " << plan.divisions << " along axis " << plan.axis << ", up to "
        << FormatBytes(static_cast<double>(plan.bytesAtOnce)) << " of image at once; ";

@@ -457,7 +457,8 @@ FileJob::MakeTypicalRequest() const
   if (m_Plan.heldOnDevice >= 0)
   {
     ExecutionRequest whole = MakeDivisionRequest(m_Request, m_Plan, m_Request.region);
-    whole.devices.assign(1, m_Plan.heldOnDevice);
+    whole.devices = m_Plan.GetHoldingDevices();
+    whole.division = m_Plan.heldOnOthers.empty() ? ImageDivision::Auto : ImageDivision::Always;
     return whole;
   }
   return MakeDivisionRequest(m_Request, m_Plan, GetDivision(m_Request.region, m_Plan, m_Plan.divisions / 2));

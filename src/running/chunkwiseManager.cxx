@@ -445,7 +445,8 @@ Manager::CopyToDevice(const DeviceMemory & to, std::size_t begin, const BufferVi
 
 ExecutionReport
 Manager::ExecuteOnDevices(DividedImages & images, const std::shared_ptr<const Operation> & operation,
-                          const std::vector<std::size_t> & inputs, std::size_t output, Monitor * monitor)
+                          const std::vector<std::size_t> & inputs, std::size_t output, bool keepsInputs,
+                          Monitor * monitor)
 {
   if (!operation || static_cast<int>(inputs.size()) != operation->GetNumberOfInputs() || inputs.empty())
   {
@@ -474,14 +475,14 @@ Manager::ExecuteOnDevices(DividedImages & images, const std::shared_ptr<const Op
     }
   }
   const std::vector<std::size_t> held(images.GetParts().size(), 0);
-  if (steps.EstimateSeconds(images, held, true) == DividedSteps::Never)
+  if (steps.EstimateSeconds(images, held, keepsInputs) == DividedSteps::Never)
   {
     throw BudgetError(operation->GetName() + ": the devices have not the room, or not the kernel, beside their images",
                       0,
                       images.GetBudgets().device);
   }
   RisingMonitor rising(monitor);
-  steps.Compute(images, inputs, output, true, &rising);
+  steps.Compute(images, inputs, output, keepsInputs, &rising);
   rising.UpdateProgress(1.0);
   ExecutionReport report;
   report.plan = DividedSteps::MakePlan(images, 0);

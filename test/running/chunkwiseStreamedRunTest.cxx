@@ -835,6 +835,62 @@ TEST(StreamedRun, ADeviceHoldsImagesWhoseDivisionsWouldBeHalo)
   EXPECT_EQ(crowded.result->voxels, crowded.expected);
 }
 
+TEST(StreamedRun, DevicesHoldTogetherWhatNoneOfThemCan)
+{
+  std::mt19937 random(29);
+  for (const char * const filter : { "h-maxima", "fill-holes", "mean" })
+  {
+    SCOPED_TRACE(filter);
+    const bool  isMean = std::string(filter) == "mean";
+    int         held = 0;
+    std::size_t memory = std::size_t{ 1 } << 20;
+    // The least memory with which they hold it, and more, up to where one of them does.
+    for (; memory < std::size_t{ 64 } << 20; memory += memory / 8)
+    {
+      FakeDevice::Options options;
+      options.memory = memory;
+      options.jitter = held % 2 == 1;
+      FakeDevices        devices(3, options, GetHostKernels());
+      const auto         manager = devices.MakeManager();
+      const auto         run = isMean
+                                 ? std::unique_ptr<Trial>(std::make_unique<WideTrial>(random))
+                                 : std::make_unique<HeldTrial>(
+                             filter, Coordinates{ { 90, 80, 100, 1, 1 } }, PixelKind::UInt8, PixelKind::UInt8, random);
+      const StreamedPlan plan = MakeStreamedPlan(*manager, run->request);
+      if (plan.heldOnDevice < 0)
+      {
+        continue;
+      }
+      if (plan.heldOnOthers.empty())
+      {
+        break;
+      }
+      ++held;
+      EXPECT_EQ(plan.GetHoldingDevices(), (std::vector<int>{ 0, 1, 2 }));
+      EXPECT_LE(plan.bytesAtOnce, run->request.memory);
+      RecordingMonitor     monitor;
+      const StreamedReport report = run->Run(*manager, &monitor);
+      EXPECT_EQ(run->result->voxels, run->expected);
+      EXPECT_EQ(run->image->visited, run->request.region.NumberOfVoxels()) << "each voxel is read once";
+      EXPECT_EQ(report.execution.warnings, std::vector<std::string>());
+      EXPECT_EQ(report.execution.chunksPerDevice, (std::vector<std::int64_t>{ 1, 1, 1 }));
+      EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+      EXPECT_EQ(monitor.fractions.back(), 1.0);
+      if (held == 1)
+      {
+        // If one of them fails, the image goes the way that it would have gone without them.
+        devices.fakes[2]->FailAt("Launch", 3, false);
+        run->result->voxels.assign(run->result->voxels.size(), 0);
+        const StreamedReport again = run->Run(*manager);
+        EXPECT_EQ(run->result->voxels, run->expected);
+        EXPECT_GE(again.execution.warnings.size(), 1u);
+      }
+    }
+    EXPECT_GT(held, 1);
+    EXPECT_LT(memory, std::size_t{ 64 } << 20);
+  }
+}
+
 #ifdef CHUNKWISE_HAS_NETWORKS
 /** A network whose divisions would mostly be halo, with memory for so many planes of image and result; the kind of the
  * result is another. */

@@ -111,14 +111,15 @@ DividedImages::CountBytes(const Part & part, PixelKind kind, bool hasAround)
 }
 
 DividedImages::Image
-DividedImages::Add(PixelKind kind, bool hasAround)
+DividedImages::Add(PixelKind kind, bool hasAround, Monitor * monitor)
 {
   Held held;
   held.kind = kind;
   held.hasAround = hasAround;
   for (const Part & part : m_Parts)
   {
-    held.memory.push_back(m_Manager.AllocateOnDevice(part.device, CountBytes(part, kind, hasAround), m_Budgets.device));
+    held.memory.push_back(
+      m_Manager.AllocateOnDevice(part.device, CountBytes(part, kind, hasAround), m_Budgets.device, monitor));
   }
   m_Images.push_back(std::move(held));
   return m_Images.size() - 1;

@@ -2,7 +2,8 @@
 #include "chunkwiseStreamedOnDevice.h"
 
 #include "chunkwiseDevice.h"
-#include "chunkwiseDeviceMemory.h"
+#include "chunkwiseDividedImages.h"
+#include "chunkwiseError.h"
 #include "chunkwiseRoundUp.h"
 #include "chunkwiseStreamedOutOfCore.h"
 #include "chunkwiseStreamedWindow.h"
@@ -70,11 +71,11 @@ CanBeHeld(const StreamedRequest & request)
 
 /** The request of moving the image, by which reading and writing are divided. */
 StreamedRequest
-MakeMoves(const StreamedRequest & request, int device)
+MakeMoves(const StreamedRequest & request, std::vector<int> devices)
 {
   StreamedRequest moves = request;
   moves.operation = std::make_shared<MoveOperation>();
-  moves.devices.assign(1, device);
+  moves.devices = std::move(devices);
   return moves;
 }
 
@@ -106,22 +107,51 @@ PlanRun(Manager & manager, const StreamedRequest & request, int device, Streamed
            : ofRun.seconds;
 }
 
-/** The images of a run in a device's memory. */
+/** The same for devices that hold the image together. */
+double
+PlanRunTogether(Manager & manager, const StreamedRequest & request, const std::vector<int> & devices,
+                StreamedPlan & plan)
+{
+  const std::size_t division = RoundUp(BytesOf(GetDivision(request.region, plan, 0), PixelKind::Float64));
+  ExecutionRequest  whole = MakeDivisionRequest(request, plan, request.region);
+  whole.devices = devices;
+  whole.division = ImageDivision::Always;
+  whole.budgets.host = 0;
+  whole.budgets.device = std::numeric_limits<std::size_t>::max();
+  for (const int device : devices)
+  {
+    const std::size_t room = manager.GetRoomOnDevice(device, request.budgets);
+    whole.budgets.device = std::min(whole.budgets.device, room - std::min(room - 1, division));
+  }
+  plan.budgets = whole.budgets;
+  const Plan ofRun = manager.MakePlanFor(whole);
+  return ofRun.divided ? ofRun.seconds : std::numeric_limits<double>::infinity();
+}
+
+/** The images of a run in the memory of one device, or of several together. */
 class HeldImages
 {
 public:
   HeldImages(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan, Monitor * monitor)
     : m_Manager(manager)
     , m_Request(request)
-    , m_Moves(MakeMoves(request, plan.heldOnDevice))
+    , m_Moves(MakeMoves(request, plan.GetHoldingDevices()))
     , m_Plan(plan)
     , m_Monitor(monitor)
+    , m_Images(manager, request.budgets, request.region)
   {
+    const bool isTogether = !plan.heldOnOthers.empty();
+    const auto steps = isTogether ? FindSteps(request.operation, request.inputs.front().kind, request.computedKind)
+                                  : std::vector<std::shared_ptr<const Operation>>();
+    if (!m_Images.Divide(plan.GetHoldingDevices(), steps))
+    {
+      throw Error("the image has not enough planes for all devices");
+    }
     for (const StreamedInput & input : request.inputs)
     {
-      m_Inputs.push_back(this->Hold(input.kind));
+      m_Inputs.push_back(m_Images.Add(input.kind, isTogether, monitor));
     }
-    m_Output = this->Hold(request.computedKind);
+    m_Output = m_Images.Add(request.computedKind, isTogether, monitor);
   }
 
   /** Returns the seconds that reading took. */
@@ -130,9 +160,13 @@ public:
   {
     DivisionMonitor ofPart(m_Monitor, 0, PartsOfHeldRun);
     return ReadStreamed(m_Manager, m_Moves, m_Plan, &ofPart, [this](const ExecutionRequest & division, Monitor *) {
-      for (std::size_t i = 0; i < m_Inputs.size(); ++i)
+      for (std::size_t part = 0; part < m_Images.GetParts().size(); ++part)
       {
-        this->Move(division.inputs[i], m_Inputs[i], division.region);
+        for (std::size_t i = 0; i < m_Inputs.size(); ++i)
+        {
+          const BufferView held = m_Images.GetView(part, m_Inputs[i]);
+          this->Move(part, division.inputs[i], held, Intersect(division.region, held.box));
+        }
       }
     });
   }
@@ -140,16 +174,20 @@ public:
   ExecutionReport
   Compute()
   {
-    DivisionMonitor  ofPart(m_Monitor, 1, PartsOfHeldRun);
-    ExecutionRequest run = this->MakeRequest(m_Request.operation, m_Request.region);
-    run.inputs = m_Inputs;
-    run.output = m_Output;
-    ExecutionReport report = m_Manager.ExecuteOnDevice(run, m_Plan.heldOnDevice, nullptr, &ofPart);
-    for (const BufferView & input : m_Inputs)
+    DivisionMonitor ofPart(m_Monitor, 1, PartsOfHeldRun);
+    ExecutionReport report =
+      m_Plan.heldOnOthers.empty()
+        ? m_Manager.ExecuteOnDevice(
+            m_Images.MakeRequest(0, m_Request.operation, m_Inputs, m_Output), m_Plan.heldOnDevice, nullptr, &ofPart)
+        : m_Manager.ExecuteOnDevices(m_Images, m_Request.operation, m_Inputs, m_Output, false, &ofPart);
+    for (std::size_t part = 0; part < m_Images.GetParts().size(); ++part)
     {
-      report.bytesToDevice += static_cast<double>(input.NumberOfBytes());
+      for (const DividedImages::Image input : m_Inputs)
+      {
+        report.bytesToDevice += static_cast<double>(m_Images.GetView(part, input).NumberOfBytes());
+      }
+      report.bytesToHost += static_cast<double>(m_Images.GetPlanes(part, m_Output).NumberOfBytes());
     }
-    report.bytesToHost += static_cast<double>(m_Output.NumberOfBytes());
     return report;
   }
 
@@ -158,7 +196,10 @@ public:
   {
     DivisionMonitor ofPart(m_Monitor, 2, PartsOfHeldRun);
     return WriteStreamed(m_Manager, m_Moves, m_Plan, sink, &ofPart, [this](const BufferView & view) {
-      this->Move(m_Output, view, view.box);
+      for (std::size_t part = 0; part < m_Images.GetParts().size(); ++part)
+      {
+        this->Move(part, m_Images.GetView(part, m_Output), view, Intersect(view.box, m_Images.GetParts()[part].planes));
+      }
       m_MayBeWritten = true;
     });
   }
@@ -170,47 +211,34 @@ public:
   }
 
 private:
-  BufferView
-  Hold(PixelKind kind)
-  {
-    BufferView view = DenseView(nullptr, kind, m_Request.region);
-    m_Memory.push_back(
-      m_Manager.AllocateOnDevice(m_Plan.heldOnDevice, view.NumberOfBytes(), m_Request.budgets.device, m_Monitor));
-    view.data = m_Memory.back()->Get();
-    return view;
-  }
-
-  ExecutionRequest
-  MakeRequest(const std::shared_ptr<const Operation> & operation, const Box & region) const
-  {
-    ExecutionRequest request;
-    request.operation = operation;
-    request.image = m_Request.region;
-    request.region = region;
-    request.budgets = m_Request.budgets;
-    return request;
-  }
-
-  /** To the device's memory or from it. */
+  /** To a part's device or from it. */
   void
-  Move(const BufferView & from, const BufferView & to, const Box & box)
+  Move(std::size_t part, const BufferView & from, const BufferView & to, const Box & box)
   {
-    ExecutionRequest move = this->MakeRequest(m_Moves.operation, box);
+    if (box.IsEmpty())
+    {
+      return;
+    }
+    ExecutionRequest move;
+    move.operation = m_Moves.operation;
     move.inputs.push_back(from);
     move.output = to;
+    move.image = m_Request.region;
+    move.region = box;
+    move.budgets = m_Request.budgets;
     move.copiesHostImages = true;
-    m_Manager.ExecuteOnDevice(move, m_Plan.heldOnDevice, nullptr);
+    m_Manager.ExecuteOnDevice(move, m_Images.GetParts()[part].device, nullptr);
   }
 
-  Manager &                                  m_Manager;
-  const StreamedRequest &                    m_Request;
-  const StreamedRequest                      m_Moves;
-  const StreamedPlan &                       m_Plan;
-  Monitor * const                            m_Monitor;
-  std::vector<std::shared_ptr<DeviceMemory>> m_Memory;
-  std::vector<BufferView>                    m_Inputs;
-  BufferView                                 m_Output;
-  bool                                       m_MayBeWritten{ false };
+  Manager &                         m_Manager;
+  const StreamedRequest &           m_Request;
+  const StreamedRequest             m_Moves;
+  const StreamedPlan &              m_Plan;
+  Monitor * const                   m_Monitor;
+  DividedImages                     m_Images;
+  std::vector<DividedImages::Image> m_Inputs;
+  DividedImages::Image              m_Output{ 0 };
+  bool                              m_MayBeWritten{ false };
 };
 
 /** Lets a sink take its room while nothing is written yet; without a thread it takes it with what is written. */
@@ -284,31 +312,35 @@ PlanOnDevice(Manager & manager, const StreamedRequest & request, double mostSeco
   {
     return false;
   }
-  const auto devices = manager.GetDevices();
+  const auto       devices = manager.GetDevices();
+  std::vector<int> wanted;
   for (std::size_t i = 0; i < devices.size(); ++i)
   {
     const int  device = static_cast<int>(i);
     const bool isWanted =
       request.devices.empty() || std::count(request.devices.begin(), request.devices.end(), device) > 0;
-    if (!isWanted || !HasKernels(*devices[i], request.operation->GetName()))
+    if (isWanted && HasKernels(*devices[i], request.operation->GetName()))
     {
-      continue;
+      wanted.push_back(device);
     }
+  }
+  const auto take = [&](const std::vector<int> & some) {
     try
     {
-      plan = MakeStreamedPlan(manager, MakeMoves(request, device));
-      plan.heldOnDevice = device;
-      if (PlanRun(manager, request, device, plan) < mostSeconds)
-      {
-        return true;
-      }
+      plan = MakeStreamedPlan(manager, MakeMoves(request, some));
+      plan.heldOnDevice = some.front();
+      plan.heldOnOthers.assign(some.begin() + 1, some.end());
+      return (some.size() == 1 ? PlanRun(manager, request, some.front(), plan)
+                               : PlanRunTogether(manager, request, some, plan)) < mostSeconds;
     }
     catch (const Error &)
     {
-      // Too little memory of the host or of the device, or a device that was lost.
+      // Too little memory of the host or of a device, or a device that was lost.
+      return false;
     }
-  }
-  return false;
+  };
+  return std::any_of(wanted.begin(), wanted.end(), [&](int device) { return take({ device }); }) ||
+         (wanted.size() > 1 && take(wanted));
 }
 
 std::string
