@@ -1169,6 +1169,42 @@ Accuracy(Report & report, std::int64_t extent, std::int64_t kernelExtent)
   report.Add("convolution", "largest relative error of transforms; " + size, largest, "1", {}, {}, note);
 }
 
+/** Images of all sizes, host to host, where only one device may be used and where all may: the best of many runs. */
+void
+OneOrAll(Report & report, Device & device, std::size_t devices)
+{
+  for (const std::int64_t extent : { 64, 128, 256, 512, 1024 })
+  {
+    Image             image(Coordinates{ { extent, extent, extent, 1, 1 } }, PixelKind::UInt16);
+    const std::string size = SizeName(image.box.Extents()) + " uint16";
+    for (const Row & row :
+         { Row{ "identity", std::make_shared<IdentityOperation>() },
+           Row{ "Gaussian, sigma 2", Rows()[2].operation },
+           Row{ "sequence: Gaussian sigma 2, opening radius 2, median radius 1", GaussianOpeningMedian() },
+           Row{ "convolution 33^3", Convolution(33, ConvolutionMethod::FFT, BoundaryMode::Renormalized) } })
+    {
+      double one = 0;
+      for (const std::size_t count : { std::size_t{ 1 }, devices })
+      {
+        SetDevices(report, device, count);
+        ExecutionReport execution;
+        const auto      run = [&] { execution = Execute(image, row.operation, 0, FirstDevices(count)); };
+        run();
+        const double ours = BestSeconds(extent > 512 ? 7 : 25, run);
+        one = count == 1 ? ours : one;
+        report.Add("host-to-host",
+                   NameOf(count, row.name + (count > 1 ? ", where it may use all" : ""), size),
+                   ours * 1e3,
+                   "ms",
+                   { { count > 1 ? one * 1e3 : 0, "one device" } },
+                   {},
+                   NoteOf(execution) + " on " + std::to_string(execution.chunksPerDevice.size()) + ", expected " +
+                     std::to_string(execution.plan.seconds * 1e3) + " ms");
+      }
+    }
+  }
+}
+
 /** Many iterations, host to host: one device, several by chunks with halos, and several that hold the image together.
  */
 void
@@ -1267,7 +1303,7 @@ LargeConvolution(Report & report, Device & device, std::size_t devices)
 /** Arguments: any of "resident", "ranks", "medians", "variances", "derivatives", "nonlocal", "weighted", "gaussians",
  * "resampling", "convolution", "cufft", "varying", "host"; none: all of these. Runs of one device beside all devices,
  * only by name: "large-links", "large-copies" (of the host), "large", "large-pinned", "large-convolution",
- * "large-table", "large-table-pinned", "large-iterations". And --csv FILE. */
+ * "large-table", "large-table-pinned", "large-iterations", "large-or-small". And --csv FILE. */
 int
 main(int argc, char * argv[])
 {
@@ -1379,6 +1415,10 @@ main(int argc, char * argv[])
     if (wants("large-iterations"))
     {
       LargeIterations(report, *devices[0], devices.size());
+    }
+    if (wants("large-or-small"))
+    {
+      OneOrAll(report, *devices[0], devices.size());
     }
     if (wants("large-links"))
     {
