@@ -24,6 +24,7 @@ struct DeviceDescription
   std::size_t totalMemory{ 0 };       ///< bytes
   double      toDeviceRate{ 50e9 };   ///< host link, one way
   double      toHostRate{ 50e9 };     ///< host link, the other way
+  double      peerRate{ 0 };          ///< from another device's memory; 0: no faster than from the host's
   double      memoryRate{ 4e12 };     ///< read + written
   double      launchSeconds{ 10e-6 }; ///< fixed cost of a chunk
 };

@@ -124,7 +124,7 @@ protected:
       EXPECT_EQ(one.warnings, std::vector<std::string>()) << what;
       report = division == ImageDivision::Always ? one : report;
     }
-    EXPECT_EQ(report.backend, "cuda") << what;
+    EXPECT_EQ(report.backend, GetParam() == Place::Cuda ? "cuda" : "fake") << what;
     EXPECT_EQ(report.chunksPerDevice, std::vector<std::int64_t>(GetManager().GetDevices().size(), 1)) << what;
     return report;
   }
@@ -243,8 +243,11 @@ TEST(DividedRun, IsTakenWhereChunksWouldLoadTheirSurroundingsAgain)
 {
   std::mt19937      random(6);
   const Coordinates extent = { { 16, 16, 96, 1, 1 } };
-  FakeDevices       devices(3, FakeDevice::Options(), GetHostKernels());
-  const auto        manager = devices.MakeManager();
+  // Faster from device to device than from the host.
+  FakeDevice::Options options;
+  options.peerRate = 1e8;
+  FakeDevices devices(3, options, GetHostKernels());
+  const auto  manager = devices.MakeManager();
   for (const auto & [iterations, isDivided] : { std::make_pair(64, true), std::make_pair(1, false) })
   {
     DividedTrial<float, float> trial(
@@ -342,7 +345,7 @@ TEST(DividedRun, StopsAndReportsProgress)
     manager->Execute(trial.request, &monitor);
     EXPECT_EQ(trial.output, trial.expected);
     EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
-    EXPECT_GE(monitor.fractions.size(), 4u);
+    EXPECT_GE(monitor.fractions.size(), 3u);
     EXPECT_EQ(monitor.fractions.back(), 1.0);
     RecordingMonitor stopped;
     stopped.abortAt = 0.4;

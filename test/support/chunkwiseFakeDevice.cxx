@@ -160,6 +160,7 @@ FakeDevice::FakeDevice(const Options & options, const KernelRegistry & kernels)
   m_Description.totalMemory = options.memory;
   m_Description.busAddress = options.busAddress;
   m_Description.toDeviceRate = m_Description.toHostRate = options.linkRate;
+  m_Description.peerRate = options.peerRate;
   m_Description.memoryRate = 10 * options.linkRate;
   m_Description.launchSeconds = 1e-6;
   const std::lock_guard<std::mutex> lock(s_Mutex);

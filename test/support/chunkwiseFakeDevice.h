@@ -34,6 +34,7 @@ public:
     /** Bytes a second, each way, for the planner. So slow that plans for the small images of tests overlap transfers,
      * as those of large images do. */
     double      linkRate{ 1e7 };
+    double      peerRate{ 0 };
     std::string busAddress;
   };
 

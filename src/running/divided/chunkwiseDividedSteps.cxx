@@ -131,7 +131,8 @@ DividedSteps::GetSeconds(const DividedImages & images, std::size_t number) const
   const DeviceDescription &   device = GetDevice(images, number).GetDescription();
   const auto                  own = static_cast<double>(DividedImages::CountBytes(part, m_OutputKind, false));
   const auto                  all = static_cast<double>(DividedImages::CountBytes(part, m_OutputKind, true));
-  const double                ofStep = (all - own) / device.toDeviceRate + LaunchesOfStep * device.launchSeconds;
+  const double                handOn = (all - own) / std::max(device.peerRate, device.toDeviceRate);
+  const double                ofStep = handOn + LaunchesOfStep * device.launchSeconds;
   double                      seconds = 0;
   double                      ofKernel = 0;
   for (std::size_t step = 0; step < m_Steps.size(); ++step)
