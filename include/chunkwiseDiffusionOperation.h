@@ -92,6 +92,9 @@ public:
   /** The voxels that `output` depends on, `steps` iterations before the last. */
   Box
   GetSource(Box output, const Box & image, std::int64_t steps) const;
+  /** The cost of a chunk, as traffic of memory (Kernel::cost): each iteration computes what those after it need. */
+  double
+  GetTraffic(const Box & output, const Box & image, PixelKind input) const;
   /** Axes that take part, ascending. */
   std::vector<int>
   GetAxes() const;

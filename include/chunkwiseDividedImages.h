@@ -82,6 +82,11 @@ public:
   Load(Image image, const BufferView & host, Monitor * monitor = nullptr);
   void
   Store(const BufferView & host, Image image, Monitor * monitor = nullptr);
+  /** The same for some of its planes, those of `box`, part by part. */
+  void
+  LoadPlanes(Image image, const BufferView & host, const Box & box);
+  void
+  StorePlanes(const BufferView & host, Image image, const Box & box);
   /** The two images, which are alike, change their numbers. */
   void
   Swap(Image a, Image b)
@@ -128,6 +133,13 @@ private:
 
   Device &
   GetDevice(std::size_t part) const;
+  /** Where the planes of a box begin in a part's memory, in bytes. */
+  std::size_t
+  FindBegin(std::size_t part, Image image, const Box & box) const
+  {
+    const BufferView view = this->GetView(part, image);
+    return static_cast<std::size_t>(view.Offset(box.lower)) * PixelSize(view.kind);
+  }
   BufferView
   GetPart(std::size_t part, Image image, const Box & box) const;
 

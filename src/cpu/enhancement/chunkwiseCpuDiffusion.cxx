@@ -590,6 +590,10 @@ RegisterHostDiffusion(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunDiffusion;
   kernel.scratchBytes = ScratchOfDiffusion;
+  kernel.cost = [](const Operation & operation, const ChunkShape & shape) {
+    return static_cast<const DiffusionOperation &>(operation).GetTraffic(
+      shape.outputBox, shape.image, shape.inputKinds[0]);
+  };
   registry.Register("diffusion", { kernel });
 }
 

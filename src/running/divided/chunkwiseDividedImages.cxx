@@ -198,9 +198,9 @@ void
 DividedImages::Load(Image image, const BufferView & host, Monitor * monitor)
 {
   ForEachPart([&](std::size_t part) {
-    const BufferView view = this->GetView(part, image);
+    const Box & box = this->GetView(part, image).box;
     m_Manager.CopyToDevice(
-      *m_Images[image].memory[part], 0, host, view.box, m_Grid, m_Budgets, part == 0 ? monitor : nullptr);
+      *m_Images[image].memory[part], 0, host, box, m_Grid, m_Budgets, part == 0 ? monitor : nullptr);
   });
 }
 
@@ -208,12 +208,43 @@ void
 DividedImages::Store(const BufferView & host, Image image, Monitor * monitor)
 {
   ForEachPart([&](std::size_t part) {
-    const BufferView view = this->GetView(part, image);
-    const Box &      planes = m_Parts[part].planes;
-    const auto       begin = static_cast<std::size_t>(view.Offset(planes.lower)) * PixelSize(view.kind);
-    m_Manager.CopyToHost(
-      host, *m_Images[image].memory[part], begin, planes, m_Grid, m_Budgets, part == 0 ? monitor : nullptr);
+    const Box & planes = m_Parts[part].planes;
+    m_Manager.CopyToHost(host,
+                         *m_Images[image].memory[part],
+                         this->FindBegin(part, image, planes),
+                         planes,
+                         m_Grid,
+                         m_Budgets,
+                         part == 0 ? monitor : nullptr);
   });
+}
+
+void
+DividedImages::LoadPlanes(Image image, const BufferView & host, const Box & box)
+{
+  for (std::size_t part = 0; part < m_Parts.size(); ++part)
+  {
+    const Box planes = Intersect(box, this->GetView(part, image).box);
+    if (!planes.IsEmpty())
+    {
+      m_Manager.CopyToDevice(
+        *m_Images[image].memory[part], this->FindBegin(part, image, planes), host, planes, m_Grid, m_Budgets);
+    }
+  }
+}
+
+void
+DividedImages::StorePlanes(const BufferView & host, Image image, const Box & box)
+{
+  for (std::size_t part = 0; part < m_Parts.size(); ++part)
+  {
+    const Box planes = Intersect(box, m_Parts[part].planes);
+    if (!planes.IsEmpty())
+    {
+      m_Manager.CopyToHost(
+        host, *m_Images[image].memory[part], this->FindBegin(part, image, planes), planes, m_Grid, m_Budgets);
+    }
+  }
 }
 
 void

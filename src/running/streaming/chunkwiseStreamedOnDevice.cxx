@@ -84,8 +84,7 @@ double
 PlanRun(Manager & manager, const StreamedRequest & request, int device, StreamedPlan & plan)
 {
   const std::size_t room = manager.GetRoomOnDevice(device, request.budgets);
-  // A division lies there once more on its way.
-  std::size_t needed = RoundUp(BytesOf(GetDivision(request.region, plan, 0), PixelKind::Float64));
+  std::size_t       needed = 0;
   for (const StreamedInput & input : request.inputs)
   {
     needed += RoundUp(BytesOf(request.region, input.kind));
@@ -112,17 +111,10 @@ double
 PlanRunTogether(Manager & manager, const StreamedRequest & request, const std::vector<int> & devices,
                 StreamedPlan & plan)
 {
-  const std::size_t division = RoundUp(BytesOf(GetDivision(request.region, plan, 0), PixelKind::Float64));
-  ExecutionRequest  whole = MakeDivisionRequest(request, plan, request.region);
+  ExecutionRequest whole = MakeDivisionRequest(request, plan, request.region);
   whole.devices = devices;
   whole.division = ImageDivision::Always;
   whole.budgets.host = 0;
-  whole.budgets.device = std::numeric_limits<std::size_t>::max();
-  for (const int device : devices)
-  {
-    const std::size_t room = manager.GetRoomOnDevice(device, request.budgets);
-    whole.budgets.device = std::min(whole.budgets.device, room - std::min(room - 1, division));
-  }
   plan.budgets = whole.budgets;
   const Plan ofRun = manager.MakePlanFor(whole);
   return ofRun.divided ? ofRun.seconds : std::numeric_limits<double>::infinity();
@@ -160,13 +152,9 @@ public:
   {
     DivisionMonitor ofPart(m_Monitor, 0, PartsOfHeldRun);
     return ReadStreamed(m_Manager, m_Moves, m_Plan, &ofPart, [this](const ExecutionRequest & division, Monitor *) {
-      for (std::size_t part = 0; part < m_Images.GetParts().size(); ++part)
+      for (std::size_t i = 0; i < m_Inputs.size(); ++i)
       {
-        for (std::size_t i = 0; i < m_Inputs.size(); ++i)
-        {
-          const BufferView held = m_Images.GetView(part, m_Inputs[i]);
-          this->Move(part, division.inputs[i], held, Intersect(division.region, held.box));
-        }
+        m_Images.LoadPlanes(m_Inputs[i], division.inputs[i], division.region);
       }
     });
   }
@@ -196,10 +184,7 @@ public:
   {
     DivisionMonitor ofPart(m_Monitor, 2, PartsOfHeldRun);
     return WriteStreamed(m_Manager, m_Moves, m_Plan, sink, &ofPart, [this](const BufferView & view) {
-      for (std::size_t part = 0; part < m_Images.GetParts().size(); ++part)
-      {
-        this->Move(part, m_Images.GetView(part, m_Output), view, Intersect(view.box, m_Images.GetParts()[part].planes));
-      }
+      m_Images.StorePlanes(view, m_Output, view.box);
       m_MayBeWritten = true;
     });
   }
@@ -211,25 +196,6 @@ public:
   }
 
 private:
-  /** To a part's device or from it. */
-  void
-  Move(std::size_t part, const BufferView & from, const BufferView & to, const Box & box)
-  {
-    if (box.IsEmpty())
-    {
-      return;
-    }
-    ExecutionRequest move;
-    move.operation = m_Moves.operation;
-    move.inputs.push_back(from);
-    move.output = to;
-    move.image = m_Request.region;
-    move.region = box;
-    move.budgets = m_Request.budgets;
-    move.copiesHostImages = true;
-    m_Manager.ExecuteOnDevice(move, m_Images.GetParts()[part].device, nullptr);
-  }
-
   Manager &                         m_Manager;
   const StreamedRequest &           m_Request;
   const StreamedRequest             m_Moves;
