@@ -835,59 +835,104 @@ TEST(StreamedRun, ADeviceHoldsImagesWhoseDivisionsWouldBeHalo)
   EXPECT_EQ(crowded.result->voxels, crowded.expected);
 }
 
+/** Runs the filter with more and more memory of each device, from where all hold its images together to where one of
+ * them does. Calls failOnce before one of the runs. */
+void
+ExpectToBeHeldTogether(const std::string & filter, std::size_t count,
+                       const std::function<Manager &(std::size_t memory)> & makeManager,
+                       const std::function<void()> &                        failOnce)
+{
+  SCOPED_TRACE(filter);
+  std::mt19937 random(29);
+  int          held = 0;
+  std::size_t  memory = std::size_t{ 1 } << 17;
+  for (; memory < std::size_t{ 64 } << 20; memory += memory / 8)
+  {
+    Manager &  manager = makeManager(memory);
+    const auto run = filter == "mean"
+                       ? std::unique_ptr<Trial>(std::make_unique<WideTrial>(random))
+                       : std::make_unique<HeldTrial>(
+                           filter, Coordinates{ { 90, 80, 100, 1, 1 } }, PixelKind::UInt8, PixelKind::UInt8, random);
+    run->request.budgets.device = memory;
+    run->request.backend = BackendChoice::CUDA;
+    StreamedPlan plan;
+    try
+    {
+      plan = MakeStreamedPlan(manager, run->request);
+    }
+    catch (const BudgetError &)
+    {
+      continue;
+    }
+    if (plan.heldOnDevice >= 0 && plan.heldOnOthers.empty())
+    {
+      break;
+    }
+    if (plan.heldOnDevice < 0)
+    {
+      continue;
+    }
+    ++held;
+    EXPECT_EQ(plan.GetHoldingDevices().size(), count);
+    EXPECT_LE(plan.bytesAtOnce, run->request.memory);
+    RecordingMonitor     monitor;
+    const StreamedReport report = run->Run(manager, &monitor);
+    EXPECT_EQ(run->result->voxels, run->expected);
+    EXPECT_EQ(run->image->visited, run->request.region.NumberOfVoxels()) << "each voxel is read once";
+    EXPECT_EQ(report.execution.warnings, std::vector<std::string>());
+    EXPECT_EQ(report.execution.chunksPerDevice, std::vector<std::int64_t>(count, 1));
+    EXPECT_LE(report.execution.peakDevice, memory);
+    EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+    EXPECT_EQ(monitor.fractions.back(), 1.0);
+    if (held == 1)
+    {
+      // If one of them fails, the image goes the way that it would have gone without them.
+      failOnce();
+      run->result->voxels.assign(run->result->voxels.size(), 0);
+      run->result->roomThereIs = 1000;
+      run->request.backend = BackendChoice::Auto;
+      (void)run->Run(manager);
+      EXPECT_EQ(run->result->voxels, run->expected);
+    }
+  }
+  EXPECT_GT(held, 1);
+  EXPECT_LT(memory, std::size_t{ 64 } << 20);
+}
+
 TEST(StreamedRun, DevicesHoldTogetherWhatNoneOfThemCan)
 {
-  std::mt19937 random(29);
-  for (const char * const filter : { "h-maxima", "fill-holes", "mean" })
+  FakeDevice::Options options;
+  options.jitter = true;
+  FakeDevices devices(3, options, GetHostKernels());
+  const auto  manager = devices.MakeManager();
+  ExpectToBeHeldTogether(
+    "mean",
+    3,
+    [&](std::size_t) -> Manager & { return *manager; },
+    [&] { devices.fakes[2]->FailAt("Launch", 3, false); });
+}
+
+TEST(StreamedRun, DevicesHoldTogetherWhatNoneOfThemCanOnCuda)
+{
+  std::string reason;
+  const auto  cuda = GetCudaBackend(&reason);
+  if (!cuda || cuda->GetDevices().size() < 2)
   {
-    SCOPED_TRACE(filter);
-    const bool  isMean = std::string(filter) == "mean";
-    int         held = 0;
-    std::size_t memory = std::size_t{ 1 } << 20;
-    // The least memory with which they hold it, and more, up to where one of them does.
-    for (; memory < std::size_t{ 64 } << 20; memory += memory / 8)
-    {
-      FakeDevice::Options options;
-      options.memory = memory;
-      options.jitter = held % 2 == 1;
-      FakeDevices        devices(3, options, GetHostKernels());
-      const auto         manager = devices.MakeManager();
-      const auto         run = isMean
-                                 ? std::unique_ptr<Trial>(std::make_unique<WideTrial>(random))
-                                 : std::make_unique<HeldTrial>(
-                             filter, Coordinates{ { 90, 80, 100, 1, 1 } }, PixelKind::UInt8, PixelKind::UInt8, random);
-      const StreamedPlan plan = MakeStreamedPlan(*manager, run->request);
-      if (plan.heldOnDevice < 0)
-      {
-        continue;
-      }
-      if (plan.heldOnOthers.empty())
-      {
-        break;
-      }
-      ++held;
-      EXPECT_EQ(plan.GetHoldingDevices(), (std::vector<int>{ 0, 1, 2 }));
-      EXPECT_LE(plan.bytesAtOnce, run->request.memory);
-      RecordingMonitor     monitor;
-      const StreamedReport report = run->Run(*manager, &monitor);
-      EXPECT_EQ(run->result->voxels, run->expected);
-      EXPECT_EQ(run->image->visited, run->request.region.NumberOfVoxels()) << "each voxel is read once";
-      EXPECT_EQ(report.execution.warnings, std::vector<std::string>());
-      EXPECT_EQ(report.execution.chunksPerDevice, (std::vector<std::int64_t>{ 1, 1, 1 }));
-      EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
-      EXPECT_EQ(monitor.fractions.back(), 1.0);
-      if (held == 1)
-      {
-        // If one of them fails, the image goes the way that it would have gone without them.
-        devices.fakes[2]->FailAt("Launch", 3, false);
-        run->result->voxels.assign(run->result->voxels.size(), 0);
-        const StreamedReport again = run->Run(*manager);
-        EXPECT_EQ(run->result->voxels, run->expected);
-        EXPECT_GE(again.execution.warnings.size(), 1u);
-      }
-    }
-    EXPECT_GT(held, 1);
-    EXPECT_LT(memory, std::size_t{ 64 } << 20);
+    GTEST_SKIP() << "there are not two CUDA devices: " << reason;
+  }
+  const std::size_t count = cuda->GetDevices().size();
+  for (const char * const filter : { "mean", "h-maxima", "fill-holes" })
+  {
+    // What a run has kept would count in the next one's budget.
+    std::unique_ptr<Manager> manager;
+    ExpectToBeHeldTogether(
+      filter,
+      count,
+      [&](std::size_t) -> Manager & {
+        manager = std::make_unique<Manager>(cuda->GetDevices());
+        return *manager;
+      },
+      [] {});
   }
 }
 

@@ -19,6 +19,8 @@ namespace
 
 /** What a step takes beside its kernels, as launches of a chunk: its run, and planes that are handed on. */
 constexpr double LaunchesOfStep = 5;
+/** Less than this part of the scratch is too little: halos would be computed again and again. */
+constexpr std::size_t LeastOfScratch = 2;
 /** Values that have not come to rest after so many visits to all parts go a long way: chunks are better then. */
 constexpr int MostRounds = 100;
 
@@ -120,7 +122,8 @@ DividedSteps::HasRoom(const DividedImages & images, std::size_t number, std::siz
     }
   }
   const std::size_t other = NeedsOther(keepsInputs) ? DividedImages::CountBytes(part, m_OutputKind, true) : 0;
-  const std::size_t needed = held + other + scratch;
+  // Runs of steps cut parts where scratch has not the room for a whole one.
+  const std::size_t needed = held + other + (IsFixpoint() ? scratch : scratch / LeastOfScratch);
   return needed + needed / 16 < m_Manager.GetRoomOnDevice(part.device, images.GetBudgets());
 }
 

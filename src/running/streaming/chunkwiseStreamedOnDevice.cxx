@@ -115,6 +115,7 @@ PlanRunTogether(Manager & manager, const StreamedRequest & request, const std::v
   whole.devices = devices;
   whole.division = ImageDivision::Always;
   whole.budgets.host = 0;
+  whole.budgets.device = request.budgets.device;
   plan.budgets = whole.budgets;
   const Plan ofRun = manager.MakePlanFor(whole);
   return ofRun.divided ? ofRun.seconds : std::numeric_limits<double>::infinity();
