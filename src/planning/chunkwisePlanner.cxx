@@ -460,6 +460,13 @@ public:
   {
     return m_Best;
   }
+  /** Whose launches alone take no longer than the best run. */
+  double
+  GetMostChunks() const
+  {
+    return m_LaunchSeconds > 0 ? m_Best.seconds * static_cast<double>(m_Request.devices.size()) / m_LaunchSeconds
+                               : std::numeric_limits<double>::infinity();
+  }
   /** The memory that a shape needs with one buffer of each. */
   std::size_t
   NeedOf(const AxisCut (&cuts)[MaxDimension]) const
@@ -642,10 +649,16 @@ struct AxisCuts
 {
   AxisCuts(const PlannerRequest & request, bool cutsTiles);
 
-  /** Calls visitCuts with a cut of each axis. */
+  /** Calls visitCuts with a cut of each axis; not for shapes of more chunks than mostChunks() says when they come. */
+  template <typename TVisit, typename TMost>
+  void
+  ForEachShape(const PlannerRequest & request, TVisit && visitCuts, TMost && mostChunks) const;
   template <typename TVisit>
   void
-  ForEachShape(const PlannerRequest & request, TVisit && visitCuts) const;
+  ForEachShape(const PlannerRequest & request, TVisit && visitCuts) const
+  {
+    ForEachShape(request, visitCuts, [] { return std::numeric_limits<double>::infinity(); });
+  }
 
   std::vector<AxisCut> axes[MaxDimension];
 };
@@ -682,9 +695,9 @@ AxisCuts::AxisCuts(const PlannerRequest & request, bool cutsTiles)
   }
 }
 
-template <typename TVisit>
+template <typename TVisit, typename TMost>
 void
-AxisCuts::ForEachShape(const PlannerRequest & request, TVisit && visitCuts) const
+AxisCuts::ForEachShape(const PlannerRequest & request, TVisit && visitCuts, TMost && mostChunks) const
 {
   const auto visit = [&](const AxisCut(&cuts)[MaxDimension]) {
     if (!request.mostInput || request.inPlace)
@@ -696,21 +709,43 @@ AxisCuts::ForEachShape(const PlannerRequest & request, TVisit && visitCuts) cons
     SetMostInput(request, ofGrid);
     visitCuts(ofGrid);
   };
-  AxisCut cuts[MaxDimension];
+  // Along each axis the number of pieces grows.
+  AxisCut    cuts[MaxDimension];
+  const auto isTooMany = [&](double chunks) { return chunks > mostChunks(); };
+  const auto countOf = [](const AxisCut & cut) { return static_cast<double>(cut.count); };
   for (const AxisCut & x : axes[0])
   {
+    const double ofX = countOf(x);
+    if (isTooMany(ofX))
+    {
+      break;
+    }
     cuts[0] = x;
     for (const AxisCut & y : axes[1])
     {
+      const double ofXY = ofX * countOf(y);
+      if (isTooMany(ofXY))
+      {
+        break;
+      }
       cuts[1] = y;
       for (const AxisCut & z : axes[2])
       {
+        const double ofXYZ = ofXY * countOf(z);
+        if (isTooMany(ofXYZ))
+        {
+          break;
+        }
         cuts[2] = z;
         for (const AxisCut & c : axes[3])
         {
           cuts[3] = c;
           for (const AxisCut & t : axes[4])
           {
+            if (isTooMany(ofXYZ * countOf(c) * countOf(t)))
+            {
+              break;
+            }
             cuts[4] = t;
             visit(cuts);
           }
@@ -759,7 +794,8 @@ FindBestOf(const PlannerRequest & request, bool cutsTiles)
   const AxisCuts all(request, cutsTiles);
   Search         search(request);
   all.ForEachShape(request, [&search](const auto & cuts) { search.BoundBytes(cuts); });
-  all.ForEachShape(request, [&search](const auto & cuts) { search.Try(cuts); });
+  all.ForEachShape(
+    request, [&search](const auto & cuts) { search.Try(cuts); }, [&search] { return search.GetMostChunks(); });
   const Candidate & best = search.GetBest();
   if (!std::isfinite(best.seconds))
   {

@@ -828,12 +828,15 @@ ManagerState::LeaveOutIdlers(const ExecutionRequest & request, PlannerRequest & 
   };
   try
   {
-    const double one = secondsOf({ used[0] });
-    const bool   isShort = one <= toSave;
-    if (one > 0 && (isShort || one <= secondsOf(used) + toSave))
+    const double         one = secondsOf({ used[0] });
+    const PlannerRequest ofOne = plannerRequest;
+    // However many share the work.
+    const double saved = one * (1 - 1 / static_cast<double>(used.size()));
+    if (one > 0 && (saved <= toSave || one <= secondsOf(used) + toSave))
     {
+      plannerRequest = ofOne;
       used.resize(1);
-      return isShort;
+      return true;
     }
   }
   catch (const Error &)

@@ -921,7 +921,7 @@ TEST(StreamedRun, DevicesHoldTogetherWhatNoneOfThemCanOnCuda)
     GTEST_SKIP() << "there are not two CUDA devices: " << reason;
   }
   const std::size_t count = cuda->GetDevices().size();
-  for (const char * const filter : { "mean", "h-maxima", "fill-holes" })
+  for (const char * const filter : { "h-maxima", "fill-holes" })
   {
     // What a run has kept would count in the next one's budget.
     std::unique_ptr<Manager> manager;
