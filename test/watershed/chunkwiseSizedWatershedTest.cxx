@@ -248,7 +248,9 @@ TEST_F(SizedWatersheds, AreThoseOfTheDefinition)
 /** Basins of many voxels: what they are is known after many blocks. */
 TEST_F(SizedWatersheds, OfLargerImagesAreThoseOfTheDefinition)
 {
-  Manager           manager({});
+  Manager manager({});
+  // Memory of many threads would hold the image.
+  const auto        executor = MakeThreadExecutor(2);
   std::mt19937      random(2);
   const Coordinates extent{ { 14, 12, 30, 1, 1 } };
   const auto        count = static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels());
@@ -266,7 +268,8 @@ TEST_F(SizedWatersheds, OfLargerImagesAreThoseOfTheDefinition)
                             std::sin(0.9 * static_cast<double>(at[2]));
       voxels.push_back(static_cast<std::uint16_t>(20 * height + 100 + random() % 8));
     });
-    SizedTrial<std::uint16_t>        t(operation, voxels);
+    SizedTrial<std::uint16_t> t(operation, voxels);
+    t.request.executor = executor.get();
     const std::vector<std::uint64_t> expected = LabelsByDefinition(*operation, voxels, {});
     EXPECT_GT(*std::max_element(expected.begin(), expected.end()), 2U);
     for (const std::int64_t planes : { 30, 10, 3, 1 })
