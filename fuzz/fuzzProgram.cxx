@@ -6,6 +6,8 @@
 #include "commandLine.h"
 #include "commandRecord.h"
 #include "commandRegion.h"
+#include "fileJournal.h"
+#include "fileZarrCodec.h"
 #include "fuzzTarget.h"
 
 #include <algorithm>
@@ -144,6 +146,32 @@ RunRecord(const Target &, const std::string & bytes)
   // No record of another process names the files of this one.
   Check(!command::Record(line).IsDone(), "a foreign record is taken for that of a result");
   return false;
+}
+
+bool
+RunJournal(const Target &, const std::string & bytes)
+{
+  constexpr std::int64_t           unit = 4;
+  constexpr std::int64_t           all = 10;
+  static const std::string         file = GetFolder() + "/.journal";
+  static const files::Journal::Run run{ { "IN", "in.mha 1 2 3" }, { "the region", "[0, 0] [4, 10]" } };
+  static const files::Journal      journal(file, "out.ome.zarr", run);
+  const std::size_t                end = std::min(bytes.find('\n'), bytes.size());
+  // Their checksums are right, or no text would be read.
+  const auto write = [](const std::string & name, const std::string & line) {
+    WriteFile(name, line + "\n" + std::to_string(files::GetCrc32c(line.data(), line.size())) + "\n");
+  };
+  write(file, bytes.substr(0, end));
+  const std::string note = bytes.substr(std::min(end + 1, bytes.size()));
+  write(file + ".note", note.substr(0, note.find('\n')));
+  return AllowRefusal([&] {
+    const files::WrittenPart part = journal.Read(unit, all);
+    Check(part.planes >= 0 && part.planes <= all && (part.planes % unit == 0 || part.planes == all),
+          "a journal of " + std::to_string(part.planes) + " planes is accepted");
+    // What is whole is read again by the one who wrote it.
+    journal.Write(part);
+    Check(journal.Read(unit, all).planes >= part.planes, "a journal that was written is another one");
+  });
 }
 
 } // namespace chunkwise::fuzz

@@ -224,6 +224,7 @@ GetTargets()
     { "command-line", RunCommandLine, "", nullptr },
     { "value", RunValue, "", nullptr },
     { "record", RunRecord, "", nullptr },
+    { "journal", RunJournal, "", nullptr },
   };
   return targets;
 }

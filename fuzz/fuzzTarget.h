@@ -48,6 +48,9 @@ RunValue(const Target & target, const std::string & bytes);
 /** The record of a result that an earlier run has left. */
 bool
 RunRecord(const Target & target, const std::string & bytes);
+/** The lines of the journal of a run that ended early, and of the note beside it. */
+bool
+RunJournal(const Target & target, const std::string & bytes);
 
 /** The reply with a header from the process that reads HDF5 and DICOM: its libraries' crashes may make it anything. */
 bool

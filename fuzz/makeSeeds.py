@@ -467,6 +467,10 @@ def program():
     for i, value in enumerate(["12", "-1.5e-3", "1,2,3", "0,0,0,5,1,7", "uint16,512,512,300,offset=64,big-endian,spacing=0.5:0.5:2",
                                "18446744073709551615", "nan", "inf", "0x10", "1.5G", "auto", "on", "mirror", "float32,2,2"]):
         write("value", f"{i:02}", value)
+    run = '"run":{"IN":"in.mha 1 2 3","the region":"[0, 0] [4, 10]"}'
+    write("journal", "whole", '{"bytes":100,"files":3,"planes":4,' + run + '}\n{"boot":"","bytes":200,"files":6,"planes":8}')
+    write("journal", "begun", '{"bytes":0,"files":0,"planes":0,' + run + '}\n')
+    write("journal", "another", '{"bytes":9,"files":1,"planes":10,"run":{"IN":"other.mha 1 2 3"}}\n{}')
     write("record", "empty", "{}")
     file = '["/tmp/in.mha", 12, 34, 1700000000, 5, 1700000000, 6]'
     write("record", "whole", '{"made": {"version": "0.1.0", "program": ' + file + ', "engine": ' + file

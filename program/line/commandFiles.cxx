@@ -174,6 +174,66 @@ IsRegular(const fs::path & file)
   return fs::is_regular_file(file, error);
 }
 
+/** Of what is written: the files, and the folders of stores, that are there already and would be replaced. */
+class FilesThere
+{
+public:
+  explicit FilesThere(const std::vector<FileWritten> & written)
+  {
+    for (const FileWritten & file : written)
+    {
+      const auto identity = FindIdentity(file.path);
+      if (identity && IsRegular(file.path))
+      {
+        m_Files.emplace(*identity, &file);
+      }
+      else if (identity)
+      {
+        m_Folders.emplace(CanonicalName(file.path), &file);
+      }
+    }
+  }
+  bool
+  IsEmpty() const
+  {
+    return m_Files.empty() && m_Folders.empty();
+  }
+  /** Throws ArgumentError if a file would be replaced, unless only a result does and `mayBeResult`. */
+  void
+  Check(const FileRead & file, bool mayBeResult) const
+  {
+    const FileWritten * const found = this->Find(file.path);
+    if (found && !(mayBeResult && found->isResult))
+    {
+      throw ArgumentError(WouldReplace(*found) + file.path.string() + ", which this run reads as " + file.name);
+    }
+  }
+
+private:
+  /** What would replace a file, under any of its names, or a folder that it is in; nullptr: nothing. */
+  const FileWritten *
+  Find(const fs::path & file) const
+  {
+    const auto identity = FindIdentity(file);
+    const auto found = identity ? m_Files.find(*identity) : m_Files.end();
+    if (found != m_Files.end() || !identity || m_Folders.empty())
+    {
+      return found == m_Files.end() ? nullptr : found->second;
+    }
+    for (fs::path path = CanonicalName(file); path.has_relative_path(); path = path.parent_path())
+    {
+      if (const auto folder = m_Folders.find(path.string()); folder != m_Folders.end())
+      {
+        return folder->second;
+      }
+    }
+    return nullptr;
+  }
+
+  std::map<Identity, const FileWritten *>    m_Files;
+  std::map<std::string, const FileWritten *> m_Folders;
+};
+
 void
 AddImage(const std::string & file, const std::string & option, const std::string & raw, std::vector<FileRead> & files)
 {
@@ -215,6 +275,11 @@ ListFurtherFiles(const CommandLine & line)
       {
         AddImage(given.second, "--" + parameter.option, {}, files);
       }
+      else if (std::error_code none; parameter.file != chunkwise::ParameterFile::None && fs::exists(given.second, none))
+      {
+        // Numbers are no file.
+        files.push_back({ given.second, "--" + parameter.option });
+      }
 #ifdef CHUNKWISE_HAS_NETWORKS
       else if (parameter.type == chunkwise::ParameterType::Network)
       {
@@ -225,6 +290,14 @@ ListFurtherFiles(const CommandLine & line)
       }
 #endif
     }
+  }
+  if (!line.intensity.empty())
+  {
+    AddImage(line.intensity, "INTENSITY", {}, files);
+  }
+  if (!line.replace.empty())
+  {
+    files.push_back({ line.replace, "--replace" });
   }
   return files;
 }
@@ -248,39 +321,72 @@ CheckFilesOfRuns(const std::vector<CommandLine> & lines)
       CheckReturnParameterFile(line.returnParameterFile);
     }
   }
-  std::map<Identity, const FileWritten *> there;
-  for (const FileWritten & file : written)
-  {
-    if (const auto identity = FindIdentity(file.path); identity && IsRegular(file.path))
-    {
-      there.emplace(*identity, &file);
-    }
-  }
-  if (there.empty())
+  const FilesThere there(written);
+  if (there.IsEmpty())
   {
     return;
   }
-  const auto check = [&](const FileRead & file, bool mayBeResult) {
-    const auto identity = FindIdentity(file.path);
-    const auto found = identity ? there.find(*identity) : there.end();
-    if (found != there.end() && !(mayBeResult && found->second->isResult))
-    {
-      throw ArgumentError(WouldReplace(*found->second) + file.path.string() + ", which this run reads as " + file.name);
-    }
-  };
   for (const CommandLine & line : lines)
   {
     const bool isBatch = !line.inputs.empty();
-    check({ line.input, "IN" }, !isBatch);
+    there.Check({ line.input, "IN" }, !isBatch);
     for (const FileRead & file : ListIfReadable(line, ListFilesOfInput))
     {
-      check(file, !isBatch);
+      there.Check(file, !isBatch);
     }
   }
   // The same for all.
   for (const FileRead & file : ListIfReadable(lines.front(), ListFurtherFiles))
   {
-    check(file, false);
+    there.Check(file, false);
+  }
+}
+
+void
+CheckFilesOfChain(const CommandLine & line)
+{
+  std::vector<FileWritten> written;
+  const bool               isTable = line.steps.back().task == Task::Measure;
+  for (const fs::path & path : isTable ? std::vector<fs::path>{ line.output } : OutputFilesOf(line))
+  {
+    written.push_back({ path, "OUT", std::string(), true });
+  }
+  for (const ChainStep & step : line.steps)
+  {
+    const CommandLine & of = *step.line;
+    for (const auto & [file, option] : { std::make_pair(of.returnParameterFile, "--returnparameterfile"),
+                                         std::make_pair(of.contacts, "--contacts"),
+                                         std::make_pair(of.table, "--table") })
+    {
+      if (!file.empty())
+      {
+        written.push_back({ file, option, std::string(), false });
+      }
+    }
+  }
+  CheckAgainstEachOther(written);
+  const FilesThere there(written);
+  std::error_code  none;
+  const bool       mayBeResult = !fs::is_directory(line.output, none) && fs::equivalent(line.input, line.output, none);
+  there.Check({ line.input, "IN" }, mayBeResult);
+  for (const FileRead & file : ListIfReadable(line, ListFilesOfInput))
+  {
+    there.Check(file, mayBeResult);
+  }
+  for (const ChainStep & step : line.steps)
+  {
+    const std::string where = "--step: \"" + step.text + "\": ";
+    try
+    {
+      for (const FileRead & file : ListFurtherFiles(*step.line))
+      {
+        there.Check({ file.path, file.name + " of a step" }, false);
+      }
+    }
+    catch (const WorkError & error)
+    {
+      throw WorkError(where + error.what());
+    }
   }
 }
 

@@ -20,8 +20,8 @@ struct FileRead
 std::vector<FileRead>
 ListFilesOfInput(const CommandLine & line);
 
-/** All files that a run reads beside IN: further images, kernels, and networks with the weights that lie beside them.
- * Throws WorkError if an image cannot be opened. */
+/** All files that a run reads beside IN: further images, kernels, networks with the weights that lie beside them, files
+ * of numbers. Throws WorkError if an image cannot be opened. */
 std::vector<FileRead>
 ListFurtherFiles(const CommandLine & line);
 
@@ -34,6 +34,11 @@ GetRecordFile(const std::string & output);
  * the sink checks that it is whole. Throws ArgumentError too if --returnparameterfile cannot be written. */
 void
 CheckFilesOfRuns(const std::vector<CommandLine> & lines);
+
+/** Before any step of a chain: throws ArgumentError if a file that the chain writes would replace one that a step reads,
+ * or another one that it writes, and WorkError if a file beside IN cannot be read. IN may be replaced by OUT. */
+void
+CheckFilesOfChain(const CommandLine & line);
 
 } // namespace command
 

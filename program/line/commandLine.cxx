@@ -1099,6 +1099,7 @@ ParseChain(const Texts & texts, CommandLine & line)
       throw ArgumentError(where + (measures ? "it writes a table, which only the last step can"
                                             : "it does not write one image, which a step does"));
     }
+    step.line = std::make_shared<const CommandLine>(std::move(parsed));
     line.steps.push_back(step);
   }
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -91,14 +92,17 @@ enum class Task
   Devices       ///< listed
 };
 
+struct CommandLine;
+
 /** A step of a chain: a command line without the images' names, which are at two of its places. */
 struct ChainStep
 {
-  std::string              text;
-  Task                     task{ Task::Filter };
-  std::vector<std::string> words;
-  std::size_t              input{ 1 };
-  std::size_t              output{ 2 };
+  std::string                        text;
+  Task                               task{ Task::Filter };
+  std::vector<std::string>           words;
+  std::size_t                        input{ 1 };
+  std::size_t                        output{ 2 };
+  std::shared_ptr<const CommandLine> line; ///< of the words, in which "IN" and "OUT" stand for files
 };
 
 /** The contents of the command line. */

@@ -22,6 +22,7 @@ CheckFilesOfSeparate(const CommandLine & line)
   header.kind = chunkwise::PixelKind::UInt32;
   chunkwise::files::OutputOptions options;
   options.compress = line.compress;
+  options.inputFiles = input->GetFiles();
   if (!line.zarr.empty())
   {
     options.zarr = chunkwise::files::ParseZarrOptions("--zarr", line.zarr);

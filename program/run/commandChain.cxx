@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "commandChain.h"
 
+#include "commandFiles.h"
 #include "commandSignals.h"
 #include "commandSteps.h"
 
@@ -10,6 +11,7 @@ namespace command
 void
 RunChain(const CommandLine & line)
 {
+  CheckFilesOfChain(line);
   // A signal ends the step that runs, and what is between steps goes with the folder.
   const NoSudden   now;
   const StepFolder folder(line.output);

@@ -376,8 +376,11 @@ def pyramid(store: str | os.PathLike[str], *, method: str = "mean", levels: int 
     wanted = levels if levels is not None else sys.maxsize
     datasets, arrays, factors = [first], [image.array], [1] * image.array.ndim
     while len(arrays) < wanted and max(arrays[-1].shape[a] for a in space) > (1 if levels else _LAST_LEVEL):
-        last, number = arrays[-1], str(len(arrays))
-        name = first["path"][:-1] + number if re.fullmatch(r"[^/0-9]*0", first["path"]) else number
+        last, number = arrays[-1], len(arrays)
+        # After a number that is not 0 the numbers behind it: no level has the first one's place.
+        folder = first["path"].partition("/")[0]
+        name = (f"{first['path'][:-1]}{number}" if re.fullmatch(r"[^/0-9]*0", first["path"]) else
+                str(number + (int(folder) if re.fullmatch(r"[0-9]{1,9}", folder) else 0)))
         if name in group and not overwrite:
             raise FileExistsError(f"store: {where} has {name!r}, which is no level of its image; overwrite=True replaces it")
         factor = tuple(2 if a in space and extent > 1 else 1 for a, extent in enumerate(last.shape))

@@ -127,3 +127,17 @@ def test_levels_are_bins_of_the_level_before(tmp_path, version):
     zarr.open_group(str(tmp_path / "empty.zarr"), mode="w")
     with pytest.raises(chunkwise.ParameterError, match="no multiscales"):
         chunkwise.zarr.pyramid(tmp_path / "empty.zarr")
+
+
+def test_levels_do_not_take_the_place_of_the_first(tmp_path):
+    zarr = open_zarr()
+    image = noise((9, 50, 61), "uint16")
+    path = tmp_path / "image.zarr"
+    axes = [{"name": name, "type": "space"} for name in "zyx"]
+    scales = [{"axes": axes, "datasets": [{"path": "1", "coordinateTransformations": [{"type": "scale", "scale": [1, 1, 1]}]}]}]
+    group = zarr.open_group(str(path), mode="w", zarr_format=3, attributes={"ome": {"version": "0.5", "multiscales": scales}})
+    level = group.create_array("1", shape=image.shape, chunks=(4, 16, 16), dtype=image.dtype)
+    level[...] = image
+    assert chunkwise.zarr.pyramid(path, levels=2, overwrite=True) == 2
+    np.testing.assert_array_equal(group["1"][...], image)
+    np.testing.assert_array_equal(group["2"][...], chunkwise.bin(image, 2))

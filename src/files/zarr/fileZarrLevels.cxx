@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -179,17 +181,21 @@ ZarrLevels::ZarrLevels(const std::string & store, bool replaces)
 
 ZarrLevels::~ZarrLevels() = default;
 
-/** "s1" after "s0". */
+/** "s1" after "s0"; after a number that is not 0 the numbers behind it, so that no level has the first one's place. */
 std::string
 ZarrLevels::GetPath(std::size_t level) const
 {
   const std::string first = m_Group->levels.front().string();
+  const std::string folder = m_Group->levels.front().begin()->string();
+  std::size_t       number = 0;
+  const auto        parsed = std::from_chars(folder.data(), folder.data() + folder.size(), number);
+  const bool        isNumber = parsed.ec == std::errc() && parsed.ptr == folder.data() + folder.size();
   const std::size_t zero = first.rfind('0');
   const auto        isDigit = [&](std::size_t at) { return at < first.size() && first[at] >= '0' && first[at] <= '9'; };
   if (zero == std::string::npos || first.find('/') != std::string::npos || isDigit(zero + 1) ||
       (zero > 0 && isDigit(zero - 1)))
   {
-    return std::to_string(level);
+    return std::to_string((isNumber && number < INT32_MAX ? number : 0) + level);
   }
   return first.substr(0, zero) + std::to_string(level) + first.substr(zero + 1);
 }

@@ -144,6 +144,24 @@ class Batch(ProgramTest):
             self.assertEqual(self.states(*words)[0], ["done"])
             self.assertEqual(self.states(*words)[0], ["done before"])
 
+    def test_files_of_numbers_and_grids_count(self):
+        inputs = Inputs(self.folder)
+        write(self.sources / "v.mha", inputs.image)
+        matrix = self.folder / "matrix.txt"
+        matrix.write_text("1 0 0 0.5\n0 1 0 0\n0 0 1 0\n")
+        words = ("resample", self.sources / "v.mha", "--out", self.results / "{stem}.mha", "--affine", matrix, "--reference", inputs.files["second"])
+        time.sleep(GRAIN)
+        self.assertEqual(self.states(*words)[0], ["done"])
+        self.assertEqual(self.states(*words)[0], ["done before"])
+        for change in (
+            lambda: matrix.write_text("1 0 0 1.5\n0 1 0 0\n0 0 1 0\n"),
+            lambda: write(inputs.files["second"], noise((4, 3, 2), "uint8", 55)),
+        ):
+            change()
+            time.sleep(GRAIN)
+            self.assertEqual(self.states(*words)[0], ["done"])
+            self.assertEqual(self.states(*words)[0], ["done before"])
+
     def test_an_input_that_was_changed_a_moment_ago_is_computed_again(self):
         write(self.sources / "a.mha", noise((7, 6, 5), "int16", 5))
         self.assert_runs(*self.words())

@@ -1,6 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Command lines: what a run reads is never replaced, threads that the system does not start are done without, and no
 words, however odd, end in more than a line that says what is wrong."""
+import json
 import os
 import random
 import re
@@ -74,6 +75,84 @@ class Replaced(ProgramTest):
         kernel = copy("kernel", "vb.mha")
         self.assert_kept("sequence", *self.images, "--out", self.folder / "v{stem}.mha",
                          "--step", f"convolve-image --kernel {kernel}", names=("vb.mha", "--kernel"))
+
+    def test_stores_of_a_batch(self):
+        """A store is replaced as a whole, whatever of it is read."""
+        stores = {}
+        for name, image in (("a", self.first), ("xa", self.second), ("kernel", self.files["kernel"]), ("radii", self.files["radii"])):
+            stores[name] = self.folder / f"{name}.ome.zarr"
+            self.assert_runs("identity", image, stores[name])
+        self.assert_kept("mean", stores["a"], stores["xa"], "--out", self.folder / "x{name}", "--radius=1", names=("xa.ome.zarr", "IN", "replace"))
+        pattern = (self.first, self.second, "--out")
+        (self.folder / "kernel.ome.zarr").rename(self.folder / "zin.ome.zarr")
+        (self.folder / "radii.ome.zarr").rename(self.folder / "yb.ome.zarr")
+        self.assert_kept("convolve-image", *pattern, self.folder / "z{stem}.ome.zarr", "--kernel", self.folder / "zin.ome.zarr", names=("zin.ome.zarr", "--kernel"))
+        self.assert_kept("convolve-image", self.first, self.folder / "zin.ome.zarr", "--kernel", self.folder / "zin.ome.zarr" / "0", names=("zin.ome.zarr", "--kernel"))
+        self.assert_kept("mean", *pattern, self.folder / "y{stem}.ome.zarr", "--radius=1", "--mask", self.folder / "yb.ome.zarr", names=("yb.ome.zarr", "--mask"))
+
+    def test_files_of_grids_and_numbers(self):
+        """They are read again for each image of a batch."""
+        reference = self.folder / "xin.mha"
+        reference.write_bytes(self.files["second"].read_bytes())
+        matrix = self.folder / "yb.mha"
+        matrix.write_text("1 0 0 0.5\n0 1 0 0\n0 0 1 0\n")
+        for option, file in (("reference", reference), ("affine", matrix)):
+            with self.subTest(option=option):
+                self.assert_kept("resample", *self.images, "--out", self.folder / (file.name[0] + "{stem}.mha"), "--scale=1" if option == "affine" else "--no-antialias",
+                                 f"--{option}={file}", names=(file.name, "--" + option, "replace"))
+                self.assert_kept("resample", self.first, file, f"--{option}={file}", "--scale=1" if option == "affine" else "--no-antialias",
+                                 names=(file.name, "--" + option, "replace"))
+
+    def test_steps_of_a_chain(self):
+        """What one step reads, neither a later step nor a table may replace."""
+        mask, kernel = self.files["radii"], self.files["kernel"]
+        store = self.folder / "mask.ome.zarr"
+        self.assert_runs("identity", mask, store)
+        pairs = "".join(f"{label},0\n" for label in range(1, 9))
+        (self.folder / "pairs.csv").write_text(pairs)
+        identity = ("--step", "identity")
+        for words, names in (
+            ((mask, "--step", f"mean --radius 1 --mask {mask}", *identity), ("OUT", "radii.mha", "--mask")),
+            ((kernel, "--step", f"convolve-image --kernel {kernel}", *identity), ("OUT", "kernel.mha", "--kernel")),
+            ((store, "--step", f"mean --radius 1 --mask {store}", *identity), ("OUT", "mask.ome.zarr", "--mask")),
+            ((self.folder / "pairs.csv", "--step", f"filter-labels --replace {self.folder}/pairs.csv", "--step", "measure"), ("OUT", "pairs.csv", "--replace")),
+            ((self.second, *identity, "--step", f"measure {self.second}"), ("OUT", "b.mha", "INTENSITY")),
+            ((self.out, *identity, "--step", f"measure --contacts {self.first}"), ("--contacts", "in.mha", "IN")),
+            ((self.out, *identity, "--step", f"measure --contacts {self.out}"), ("--contacts", "OUT")),
+            ((self.out, "--step", f"mean --radius 1 --mask {mask}", "--step", f"measure --contacts {mask}"), ("--contacts", "radii.mha", "--mask")),
+            ((self.out, "--step", f"identity --returnparameterfile {self.first}", *identity), ("--returnparameterfile", "in.mha", "IN")),
+            ((self.out, "--step", f"separate --table {self.first}", *identity), ("--table", "in.mha", "IN")),
+            ((store, *identity, "--step", f"mean --radius 1 --mask {store}/0"), ("OUT", "mask.ome.zarr", "--mask")),
+        ):
+            with self.subTest(words=words[1:]):
+                self.assert_kept("chain", self.first, *words, names=names)
+        # A file that is missing is told before any step.
+        result = run("chain", self.first, self.out, "--step", "median --radius 5", "--step", "mean --radius 1 --mask missing.mha")
+        self.assert_failed(result, ("--step", "missing.mha"), 1)
+        expected = self.folder / "expected.mha"
+        self.assert_runs("mean", self.first, expected, "--radius=1", "--mask", mask)
+        self.assert_runs("chain", self.first, self.first, *identity, "--step", f"mean --radius 1 --mask {mask}")
+        self.assertEqual(read(self.first).values, read(expected).values)
+
+    def test_levels_do_not_take_the_place_of_the_first(self):
+        """An image whose first level is a number that is not 0, as where its finest levels were removed."""
+        source = write(self.folder / "long.mha", noise((300, 5, 4), "uint8", 14))
+        for version, old in (("0.4", "1"), ("0.5", "1"), ("0.5", "2")):
+            with self.subTest(version=version, path=old):
+                store = self.folder / f"{version}-{old}.ome.zarr"
+                self.assert_runs("identity", source, store, "--zarr", version)
+                (store / "0").rename(store / old)
+                metadata = store / ("zarr.json" if version == "0.5" else ".zattrs")
+                text = json.loads(metadata.read_text())
+                ome = text["attributes"]["ome"] if version == "0.5" else text
+                ome["multiscales"][0]["datasets"][0]["path"] = old
+                metadata.write_text(json.dumps(text))
+                first = contents(store / old)
+                self.assert_runs("pyramid", store, "--overwrite")
+                self.assertEqual(contents(store / old), first)
+                self.assert_runs("identity", store, self.out)
+                self.assertEqual(read(self.out).values, read(source).values)
+                self.assertTrue((store / str(int(old) + 1)).is_dir())
 
     def test_models_and_the_weights_beside_them(self):
         model = external_model(self.folder / "external.onnx")

@@ -3,7 +3,8 @@
 
 CHUNKWISE_TEST_MUTANTS is the number of mutants of each seed (20; 500 with CHUNKWISE_TEST_EXHAUSTIVE=1). A failure names
 the seed and the mutant's number, which make the same file again, and keeps the file where CHUNKWISE_TEST_KEEP names a
-folder.
+folder. Each file of a store of Zarr is a seed, and so are both files of the journal of a run that was ended early: the run goes
+on to the same store, or refuses the journal.
 """
 import gzip
 import os
@@ -17,6 +18,7 @@ import unittest
 from pathlib import Path
 
 from adversary import support
+from adversary.resume import contents, sealed
 from adversary.support import EXHAUSTIVE, ProgramTest, noise, run, write, written_formats
 
 NUMBER = int(os.environ.get("CHUNKWISE_TEST_MUTANTS") or (500 if EXHAUSTIVE else 20))
@@ -29,6 +31,9 @@ INTEGERS = (0, 1, -1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0
 # The limits of these formats, for the seeds that the program writes itself.
 FLAT = ("png", "jpg", "jpeg", "bmp")
 REPEATED = ("tiff", "hdf5", "jpeg", "gipl.gz", "rec")
+# Layouts of stores: both versions with shards, levels and every codec.
+STORES = ("0.5,chunks=4x4x4,shards=8x8x4", "0.4,chunks=8x8x4", "0.4,codec=blosc-lz4,chunks=16x16x16", "0.5,codec=gzip,shards=none,chunks=16x16x16",
+          "0.4,codec=lz4,chunks=16x16x16", "0.5,codec=blosc,shards=none,chunks=16x16x16", "0.4,codec=zlib,chunks=16x16x16", "0.5,codec=none,chunks=4x4x4,shards=8x8x8")
 
 
 def dicom(columns=16, rows=12, syntax=b"1.2.840.10008.1.2.1"):
@@ -165,9 +170,9 @@ class Mutants(ProgramTest):
         worked = max(usage.ru_utime + usage.ru_stime, seconds / 4)
         return os.waitstatus_to_exitcode(status), error.read_text(errors="replace"), worked, usage.ru_maxrss / 1024
 
-    def complaint(self, path):
+    def complaint(self, path, name="identity", *options):
         self.out.unlink(missing_ok=True)
-        status, said, seconds, peak = self.measured(("identity", path, self.out, f"--memory={MEMORY}M", "--threads=2"))
+        status, said, seconds, peak = self.measured((name, path, self.out, *options, f"--memory={MEMORY}M", "--threads=2"))
         if status not in (0, 1, 2):
             return f"status {status}: {said[:300]}"
         if peak > MEMORY:
@@ -201,6 +206,98 @@ class Mutants(ProgramTest):
                         shutil.copy(seed, Path(KEEP) / f"{number}.{seed.name}")
                     self.assertIsNone(complaint)
             seed.write_bytes(content)
+
+    def damage(self, seed, name, ask):
+        """Calls `ask` with each mutant of a file in its place, and fails for its complaints."""
+        content = seed.read_bytes()
+        for number in range(NUMBER):
+            damaged = mutate(content, number, name)
+            seed.write_bytes(damaged)
+            with self.subTest(seed=name, mutant=number):
+                complaint = ask()
+                if complaint and KEEP:
+                    (Path(KEEP) / f"{number}.{name.replace('/', '_')}").write_bytes(damaged)
+                self.assertIsNone(complaint)
+        seed.write_bytes(content)
+
+    def test_mutants_of_stores(self):
+        volume = write(self.folder / "volume.mha", noise((9, 8, 7), "int16"))
+        for number, layout in enumerate(STORES):
+            store = self.folder / f"{number}.ome.zarr"
+            self.assert_runs("identity", volume, store, "--zarr", layout)
+            self.assertIsNone(self.complaint(store), "the seed itself")
+            files = sorted(path for path in store.rglob("*") if path.is_file())
+            metadata = [path for path in files if "zarr" in path.name or path.name == ".zattrs"]
+            self.assertGreaterEqual(len(metadata), 2, files)
+            chunks = [path for path in files if path not in metadata]
+            # Metadata of all layouts differ by their codecs.
+            for seed in (metadata if number < 2 else metadata[-1:]) + chunks[:1]:
+                self.damage(seed, str(seed.relative_to(self.folder)), lambda: self.complaint(store))
+
+    def test_mutants_of_stores_that_get_levels(self):
+        volume = write(self.folder / "volume.mha", noise((9, 8, 300), "uint8"))
+        for version in ("0.4", "0.5"):
+            store = self.folder / "a.ome.zarr"
+            self.assert_runs("identity", volume, store, "--zarr", f"{version},chunks=8x8x64")
+            pristine = contents(store)
+            for name in [name for name in pristine if "zarr" in name or name == ".zattrs"]:
+                def ask():
+                    before = contents(store)
+                    status, said, seconds, peak = self.measured(("pyramid", store, f"--memory={MEMORY}M", "--threads=2"))
+                    after = contents(store)
+                    complaint = None
+                    if status not in (0, 1, 2) or seconds >= HANGS or peak > MEMORY:
+                        complaint = f"status {status}, {seconds:.1f} s, {peak:.0f} MiB: {said[:300]}"
+                    elif status != 0 and after != before:
+                        complaint = f"status {status}, but another store: {said[:300]}"
+                    elif any(after.get(each) != before[each] for each in before if each[:2] == "0/"):
+                        complaint = "the first level is another one"
+                    for path in [path for path in after if path not in before]:
+                        (store / path).unlink()
+                    for path, content in before.items():
+                        (store / path).write_bytes(content)
+                    return complaint
+                self.damage(store / name, f"{version}/{name}", ask)
+            shutil.rmtree(store)
+
+    def test_mutants_of_journals(self):
+        """Of each file two kinds: with its checksum, so that its text counts, and without."""
+        volume = write(self.folder / "volume.mha", noise((40, 36, 64), "uint16"))
+        out = self.folder / "out.ome.zarr"
+        words = ("median", volume, out, "--radius=3", "--threads=1", "--divisions=16", "--zarr=chunks=16x16x4,shards=32x32x4", "--resume")
+        self.assert_runs(*words)
+        whole = contents(out)
+        shutil.rmtree(out)
+        unfinished = self.folder / ".out.ome.zarr.unfinished"
+        note = unfinished / ".journal.note"
+        process = subprocess.Popen([support.PROGRAM, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and not (note.exists() and b'"planes":0' not in note.read_bytes()):
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+        kept = self.folder / "kept"
+        unfinished.rename(kept)
+        self.assertIn(".journal.note", contents(kept))
+        for name in (".journal", ".journal.note"):
+            line = (kept / name).read_text().splitlines()[0]
+            for number in range(2 * NUMBER):
+                damaged = mutate((kept / name).read_bytes() if number % 2 else line.encode(), number, name)
+                if number % 2 == 0:
+                    damaged = sealed(damaged.decode("latin-1")).encode()
+                shutil.copytree(kept, unfinished)
+                (unfinished / name).write_bytes(damaged)
+                with self.subTest(seed=name, mutant=number):
+                    status, said, seconds, peak = self.measured((*words, f"--memory={MEMORY}M"))
+                    self.assertIn(status, (0, 1), said)
+                    self.assertLess(seconds, HANGS)
+                    self.assertLessEqual(peak, MEMORY)
+                    self.assertEqual(status == 0, out.exists(), said)
+                    if status == 0:
+                        self.assertEqual(contents(out), whole, damaged)
+                        shutil.rmtree(out)
+                    else:
+                        self.assertIn("chunkwise: ", said)
+                shutil.rmtree(unfinished, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -91,11 +91,45 @@ class Case:
             ["sequence", f"--step=mean {self.radius(2)}", f"--step=median {self.radius(1)}"],
             ["sequence", f"--step=maximum {self.radius(2)}", "--step=gaussian --sigma 0.5 --voxels", "--step=minimum --radius 1"],
         ]
-        words = pick.choice(rows)
+        words = pick.choice(rows if pick.random() < 0.5 else self.further())
         if words[0] not in ("identity", "sequence") and self.dimension > 2 and pick.random() < 0.1:
             if all("," not in word for word in words if word.startswith("--radius")) and words[0] != "convolve":
                 words = words + ["--axes=0,1"]
         return words
+
+    def further(self):
+        """Filters of objects, derivatives, enhancement and other grids. None is of transforms, whose bits follow the cut."""
+        pick = self.random
+        axes = min(self.dimension, 3)
+        numbers = lambda least, most: ",".join(str(pick.randint(least, most)) for _ in range(axes))
+        sigma = [f"--sigma={pick.choice((0.4, 0.7, 1.3))}", "--voxels"]
+        other = [f"--boundary={pick.choice(BOUNDARIES[1:])}"]
+        near = f"--connectivity={pick.randint(1, axes)}"
+        low = pick.randint(0, 60)
+        rows = [
+            ["threshold", f"--method={pick.choice(('otsu', 'li', 'triangle'))}"], ["threshold", f"--thresholds={low},{low + 9}"],
+            ["local-threshold", self.radius(3), f"--method={pick.choice(('mean', 'median', 'niblack', 'bernsen'))}"],
+            ["hysteresis", f"--low={low}", f"--high={low + 30}"],
+            ["distance", f"--to={pick.choice(('contour', 'background', 'foreground'))}"], ["distance", "--maximum=2.5"], ["nearest"],
+            ["binary-morphology", f"--radius={pick.choice((1, 1.5, 3))}", f"--operation={pick.choice(('erosion', 'dilation', 'opening', 'closing'))}"],
+            ["derivative", *sigma, f"--order={numbers(0, 2)}", *other], ["derivative", "--operator=sobel", "--order=1", *other],
+            ["gradient", *sigma, *other], ["hessian", *sigma, f"--result={pick.choice(('eigenvalues', 'elements', 'direction'))}"],
+            ["structure-tensor", *sigma, "--outer-sigma=0.8"], ["vesselness", "--scales=0.6,0.9", "--voxels"],
+            ["unsharp", *sigma], ["local-normalization", *sigma], ["diffusion", "--iterations=3", "--conductance=2"],
+            ["total-variation", "--weight=20", "--iterations=4"], ["bilateral", *sigma, "--range-sigma=30"],
+            ["white-top-hat", self.radius(2)], ["black-top-hat", self.radius(2), "--element=ball"], ["rolling-ball", "--radius=2"],
+            ["clahe", f"--tile={pick.randint(2, 5)}"],
+            ["resample", f"--scale={pick.choice((0.4, 1.5, 2.3))}", f"--interpolation={pick.choice(('nearest', 'linear', 'cubic', 'lanczos'))}"],
+            ["resample", "--size=" + numbers(1, 12), f"--outside={pick.choice(('value', 'mirror', 'grid-wrap'))}"],
+            ["bin", f"--factor={numbers(1, 3)}", f"--method={pick.choice(('mean', 'maximum', 'median', 'mode'))}"],
+            ["crop", f"--lower={numbers(0, 1)}"], ["pad", f"--lower={numbers(0, 4)}", f"--upper={numbers(0, 4)}", f"--outside={pick.choice(('nearest', 'mirror', 'wrap'))}"],
+            ["flip", f"--axes={pick.randint(0, axes - 1)}"],
+        ]
+        if not is_real(self.kind):
+            rows += [["label", near, "--rule=equal"], ["label", near], ["area-opening", f"--size={pick.randint(2, 30)}", near],
+                     ["watershed", near, f"--height={pick.randint(1, 40)}"], ["watershed", f"--area={pick.randint(2, 20)}", "--lines"],
+                     ["boundaries", f"--mode={pick.choice(('inner', 'outer', 'thick'))}"], ["expand-labels", "--distance=2", "--voxels"]]
+        return rows
 
     def cut(self):
         """Options that must not change a voxel."""
@@ -107,11 +141,16 @@ class Case:
         elif way < 0.8:
             words.append(f"--memory={pick.choice(('64M', '100M', '300M'))}")
         self.region = None
-        if pick.random() < 0.3:
-            begin = [pick.randint(0, n - 1) for n in self.size]
-            self.region = begin, [pick.randint(1, n - b) for n, b in zip(self.size, begin)]
-            words.append("--region=" + ",".join(map(str, begin + self.region[1])))
+        self.has_region = pick.random() < 0.3
         return words
+
+    def choose_region(self, size):
+        """A part of a result of this size."""
+        if self.has_region:
+            pick = self.random
+            begin = [pick.randint(0, n - 1) for n in size]
+            self.region = begin, [pick.randint(1, n - b) for n, b in zip(size, begin)]
+            self.parts.append("--region=" + ",".join(map(str, begin + self.region[1])))
 
     def __str__(self):
         return (f"case {self.number} of seed {SEED}: {self.size} x {self.components} {self.kind}: "
@@ -274,6 +313,7 @@ class Structured(ProgramTest):
         if whole.returncode != 0:
             self.assert_failed(whole)
             return False
+        case.choose_region(parse(reference)[0])
         path = self.folder / "in.mha"
         write = pick.choice((case.meta, case.meta, case.nrrd, case.nrrd, case.nifti, case.vtk, case.raw, None, None))
         if write is not None:
@@ -311,7 +351,8 @@ class Structured(ProgramTest):
         self.assertEqual(strip(got_size), strip(region[1]), message)
         self.assertTrue(got == expected, f"{message}: {sum(a != b for a, b in zip(got, expected))} bytes differ")
         if source[0].suffix in (".mha", ".mhd", ".nrrd", ".nhdr") and out.suffix in (".mha", ".mhd", ".nrrd"):
-            origin = [o + sum(case.direction[row][a] * case.spacing[a] * region[0][a] for a in range(len(size)))
+            turned = lambda row, a: geometry[2][a * len(size) + row]
+            origin = [o + sum(turned(row, a) * geometry[0][a] * region[0][a] for a in range(len(size)))
                       for row, o in enumerate(geometry[1])]
             for one, other in zip(got_geometry, (geometry[0], origin, geometry[2])):
                 for x, y in zip(one, other):
