@@ -2,6 +2,7 @@
 #ifndef itkChunkwiseZarrImageIO_h
 #define itkChunkwiseZarrImageIO_h
 
+#include "itkChunkwiseMacro.h"
 #include "itkImageIOBase.h"
 
 #include <memory>
@@ -44,7 +45,7 @@ public:
   using ConstPointer = SmartPointer<const Self>;
 
   itkNewMacro(Self);
-  itkTypeMacro(ChunkwiseZarrImageIO, ImageIOBase);
+  itkOverrideGetNameOfClassMacro(ChunkwiseZarrImageIO);
 
   /** Lets ITK find the class for names of stores. */
   static void

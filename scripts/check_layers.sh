@@ -75,6 +75,11 @@ $(headers=$(ls src/running/*.h src/running/*/*.h src/planning/*.h src/cpu/*/*.h 
 includes "($headers)\\.h" src/operations src/window src/convolution src/table src/arithmetic)
 END
 
+# ITK's build options ITK_LEGACY_REMOVE and ITK_FUTURE_LEGACY_REMOVE remove them, ITK 6 too.
+complain 'a name that ITK without legacy code does not have' <<END
+$(grep -rnE '\bitkTypeMacro\(|->SetProgress\(|\bITKv5_CONST\b|\bCoordRepType\b|\bITK_DISALLOW_COPY_AND_ASSIGN\b' include src test/itk examples)
+END
+
 # FFTW is under the GPL: the library never links it.
 complain 'FFTW is included outside src/fftw, tests and benchmarks' <<END
 $(includes 'fftw3' include cuda program examples python $(find src -mindepth 1 -maxdepth 1 ! -name fftw))

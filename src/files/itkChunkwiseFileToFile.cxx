@@ -222,8 +222,8 @@ void
 ChunkwiseFileToFile::Update()
 {
   this->SetAbortGenerateData(false);
-  this->SetProgress(0.0f);
   this->InvokeEvent(StartEvent());
+  this->UpdateProgress(0.0f);
   try
   {
     this->GenerateData();
