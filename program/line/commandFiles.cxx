@@ -40,7 +40,7 @@ std::string
 CanonicalName(const fs::path & file)
 {
   std::error_code error;
-  const fs::path  canonical = fs::weakly_canonical(file, error);
+  const fs::path  canonical = fs::weakly_canonical(fs::absolute(file), error);
   return error ? file.string() : canonical.string();
 }
 
@@ -375,17 +375,23 @@ CheckFilesOfChain(const CommandLine & line)
   }
   for (const ChainStep & step : line.steps)
   {
-    const std::string where = "--step: \"" + step.text + "\": ";
+    const std::string     where = "--step: \"" + step.text + "\": ";
+    std::vector<FileRead> files;
     try
     {
-      for (const FileRead & file : ListFurtherFiles(*step.line))
-      {
-        there.Check({ file.path, file.name + " of a step" }, false);
-      }
+      files = ListFurtherFiles(*step.line);
+    }
+    catch (const ArgumentError & error)
+    {
+      throw ArgumentError(where + error.what());
     }
     catch (const WorkError & error)
     {
       throw WorkError(where + error.what());
+    }
+    for (const FileRead & file : files)
+    {
+      there.Check({ file.path, file.name + " of a step" }, false);
     }
   }
 }

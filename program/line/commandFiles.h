@@ -35,8 +35,9 @@ GetRecordFile(const std::string & output);
 void
 CheckFilesOfRuns(const std::vector<CommandLine> & lines);
 
-/** Before any step of a chain: throws ArgumentError if a file that the chain writes would replace one that a step reads,
- * or another one that it writes, and WorkError if a file beside IN cannot be read. IN may be replaced by OUT. */
+/** Before any step of a chain: throws ArgumentError if a file that the chain writes would replace one that a step
+ * reads, or another one that it writes. IN may be replaced by OUT. Throws it, or WorkError, if a file beside IN cannot
+ * be read. */
 void
 CheckFilesOfChain(const CommandLine & line);
 

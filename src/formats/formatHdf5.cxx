@@ -69,6 +69,12 @@ CheckChunks(hid_t data, const std::vector<hsize_t> & extent, const Chunks & chun
     {
       RefuseDamage("its index has no entry for a part of the voxels");
     }
+    // Reading searches the index, where the above goes over all of its entries.
+    hsize_t found = 0;
+    if (H5Dget_chunk_storage_size(data, chunk.data(), &found) < 0 || found != bytes)
+    {
+      RefuseDamage("its index does not lead to a part of the voxels");
+    }
     if (address > fileBytes || bytes > fileBytes - address)
     {
       RefuseDamage("it ends before a part of the voxels");

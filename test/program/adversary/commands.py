@@ -128,7 +128,7 @@ class Replaced(ProgramTest):
                 self.assert_kept("chain", self.first, *words, names=names)
         # A file that is missing is told before any step.
         result = run("chain", self.first, self.out, "--step", "median --radius 5", "--step", "mean --radius 1 --mask missing.mha")
-        self.assert_failed(result, ("--step", "missing.mha"), 1)
+        self.assert_failed(result, ("--step", "missing.mha"), 2)
         expected = self.folder / "expected.mha"
         self.assert_runs("mean", self.first, expected, "--radius=1", "--mask", mask)
         self.assert_runs("chain", self.first, self.first, *identity, "--step", f"mean --radius 1 --mask {mask}")
@@ -210,6 +210,16 @@ class Replaced(ProgramTest):
                          f"--returnparameterfile={self.folder}/weights.bin", names=("--returnparameterfile", "weights.bin"))
         self.assert_kept("convolve-image", self.first, self.out, "--kernel", self.files["kernel"],
                          f"--returnparameterfile={self.files['kernel']}", names=("--returnparameterfile", "kernel.mha"))
+
+    def test_relative_names(self):
+        """A file that is not there yet may be named from the folder that the program runs in, too."""
+        words = ("mean", self.first, self.out, "--radius=1")
+        before = contents(self.folder)
+        result = run(*words, "--returnparameterfile=out.mha", cwd=self.folder)
+        self.assert_failed(result, ("--returnparameterfile", "out.mha", "replace"), 2)
+        self.assertEqual(contents(self.folder), before)
+        self.assert_runs(*words, "--returnparameterfile=report.txt", cwd=self.folder)
+        self.assertTrue((self.folder / "report.txt").read_text())
 
     def test_return_parameter_files_that_cannot_be_written(self):
         words = ("mean", self.first, self.out, "--radius=1")

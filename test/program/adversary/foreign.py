@@ -400,7 +400,8 @@ class Foreign(ProgramTest):
             for node in nodes:
                 entries = struct.unpack_from("<H", content, node + 6)[0]
                 for what, at in (("entries", node + 6), ("first key", node + 24 + 8), ("second key", node + 24 + 48),
-                                 ("address", node + 24 + 40)):
+                                 ("address", node + 24 + 40), ("end of the first key", node + 24 + 32),
+                                 ("end of the second key", node + 24 + 48 + 32), ("within it", node + 24 + 48 + 37)):
                     with self.subTest(options=options, what=what, entries=entries):
                         damaged = bytearray(content)
                         damaged[at] ^= 4
