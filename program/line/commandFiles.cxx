@@ -367,7 +367,8 @@ CheckFilesOfChain(const CommandLine & line)
   CheckAgainstEachOther(written);
   const FilesThere there(written);
   std::error_code  none;
-  const bool       mayBeResult = !fs::is_directory(line.output, none) && fs::equivalent(line.input, line.output, none);
+  const bool       mayBeResult =
+    !isTable && !fs::is_directory(line.output, none) && fs::equivalent(line.input, line.output, none);
   there.Check({ line.input, "IN" }, mayBeResult);
   for (const FileRead & file : ListIfReadable(line, ListFilesOfInput))
   {

@@ -36,8 +36,8 @@ void
 CheckFilesOfRuns(const std::vector<CommandLine> & lines);
 
 /** Before any step of a chain: throws ArgumentError if a file that the chain writes would replace one that a step
- * reads, or another one that it writes. IN may be replaced by OUT. Throws it, or WorkError, if a file beside IN cannot
- * be read. */
+ * reads, or another one that it writes. IN may be replaced by OUT, unless that is a table. Throws it, or WorkError, if
+ * a file beside IN cannot be read. */
 void
 CheckFilesOfChain(const CommandLine & line);
 

@@ -62,7 +62,8 @@ std::vector<LabelTable::Pair>
 LabelTable::ReadPairs(const std::string & text)
 {
   std::vector<Pair>  pairs;
-  std::istringstream lines(text);
+  const bool         hasMark = text.compare(0, 3, "\xef\xbb\xbf") == 0; // of UTF-8, as spreadsheets write it
+  std::istringstream lines(text.substr(hasMark ? 3 : 0));
   std::int64_t       number = 0;
   for (std::string line; std::getline(lines, line);)
   {
@@ -87,7 +88,8 @@ LabelTable::ReadPairs(const std::string & text)
     {
       // The same words serve.
     }
-    if (number > 1)
+    // The first line may name the columns.
+    if (number > 1 || std::string("+-.0123456789").find(line[0]) != std::string::npos)
     {
       RefuseTable("line " + std::to_string(number) + ", '" + line.substr(0, 40) + "',", "two labels, as 7,3");
     }

@@ -316,8 +316,12 @@ TEST(LabelTables, AreReadFromText)
   EXPECT_EQ(pairs[0].first.ToText() + " " + pairs[0].second.ToText(), "7 3");
   EXPECT_EQ(pairs[1].first.ToText() + " " + pairs[1].second.ToText(), "-1 18446744073709551615");
   EXPECT_EQ(LabelTable::ReadPairs("1,2").size(), 1u);
+  EXPECT_EQ(LabelTable::ReadPairs("\xef\xbb\xbf"
+                                  "1,2\n3,4")
+              .size(),
+            2u);
   EXPECT_TRUE(LabelTable::ReadPairs("").empty());
-  for (const char * const wrong : { "1,2\n3", "1,2\n3,4,5", "1,2\na,b", "1,2\n3;4" })
+  for (const char * const wrong : { "1,2\n3", "1,2\n3,4,5", "1,2\na,b", "1,2\n3;4", "1;2\n", "1,2,3", "-1" })
   {
     EXPECT_THROW((void)LabelTable::ReadPairs(wrong), ParameterError) << wrong;
   }

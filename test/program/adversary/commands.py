@@ -117,6 +117,7 @@ class Replaced(ProgramTest):
             ((store, "--step", f"mean --radius 1 --mask {store}", *identity), ("OUT", "mask.ome.zarr", "--mask")),
             ((self.folder / "pairs.csv", "--step", f"filter-labels --replace {self.folder}/pairs.csv", "--step", "measure"), ("OUT", "pairs.csv", "--replace")),
             ((self.second, *identity, "--step", f"measure {self.second}"), ("OUT", "b.mha", "INTENSITY")),
+            ((self.first, *identity, "--step", "measure"), ("OUT", "in.mha", "IN")),
             ((self.out, *identity, "--step", f"measure --contacts {self.first}"), ("--contacts", "in.mha", "IN")),
             ((self.out, *identity, "--step", f"measure --contacts {self.out}"), ("--contacts", "OUT")),
             ((self.out, "--step", f"mean --radius 1 --mask {mask}", "--step", f"measure --contacts {mask}"), ("--contacts", "radii.mha", "--mask")),

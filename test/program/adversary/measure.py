@@ -258,7 +258,12 @@ class Measure(ProgramTest):
             self.assertEqual(list(read(self.out).values), expected)
             self.assert_runs("filter-labels", path, self.out, f"--replace={table}", "--keep-largest=1", *more)
             self.assertEqual(list(read(self.out).values), [v if v == largest else 0 for v in expected])
-        for text, names in (("1,2\n1,3\n", "twice"), ("1,2\nx\n", "line 2"), ("1,40000\n", "40000"), ("0,1\n", "background")):
+        # As spreadsheets write it: the first pair follows the mark of UTF-8.
+        table.write_bytes(b"\xef\xbb\xbf1,5\r\n2,5\r\n3,0\r\n")
+        self.assert_runs("filter-labels", path, self.out, f"--replace={table}")
+        self.assertEqual(list(read(self.out).values), expected)
+        for text, names in (("1,2\n1,3\n", "twice"), ("1,2\nx\n", "line 2"), ("1,40000\n", "40000"), ("0,1\n", "background"), ("1;5\n", "line 1"),
+                            ("1,5,2\n", "line 1")):
             table.write_text(text)
             self.assert_refused("filter-labels", path, self.out, f"--replace={table}", names=("--replace", names))
         self.assert_refused("filter-labels", path, self.out, "--replace=gone.csv", names="gone.csv")
