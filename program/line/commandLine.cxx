@@ -904,8 +904,17 @@ CheckNames(const CLI::App & app, const std::vector<std::string> & words)
   for (const std::string & word : words)
   {
     const std::string name = word.substr(0, word.find('='));
-    if (name.size() < 3 || name.compare(0, 2, "--") != 0 || std::find(known.begin(), known.end(), name) != known.end())
+    if (name.size() < 3 || name.compare(0, 2, "--") != 0)
     {
+      continue;
+    }
+    if (std::find(known.begin(), known.end(), name) != known.end())
+    {
+      // CLI11 takes "--squared=no" for "--squared".
+      if (word.size() > name.size() && level->get_option(name)->get_items_expected_max() == 0)
+      {
+        throw ArgumentError(name + ": it takes no value, '" + word.substr(name.size() + 1) + "' is given");
+      }
       continue;
     }
     std::string nearest = chunkwise::NearestWord(name, known);

@@ -326,6 +326,16 @@ class Options(ProgramTest):
             with self.subTest(words=words):
                 self.assert_refused("resample", inputs.path, self.out, "--scale=1", *words, names=names)
 
+    def test_flags_take_no_value(self):
+        """ "--squared=no" would be "--squared"."""
+        inputs = Inputs(self.folder)
+        for subcommand, flag in (("distance", "squared"), ("watershed", "lines"), ("gaussian", "voxels"), ("mean", "quiet"), ("mean", "compress"),
+                                 ("label", "label-background"), ("resample", "no-antialias")):
+            for value in ("false", "no", "0", "off", "true", "1", "", "x"):
+                with self.subTest(subcommand=subcommand, flag=flag, value=value):
+                    self.assert_refused(subcommand, inputs.path, self.out, *inputs.arguments(REQUIRED[subcommand]), f"--{flag}={value}",
+                                        names=("--" + flag, "no value"), status=2)
+
     def test_options_that_are_given_twice_are_refused(self):
         inputs = Inputs(self.folder)
         for words in (("--radius=1", "--radius=2"), ("--radius=1", "--boundary=mirror", "--boundary=periodic"),
