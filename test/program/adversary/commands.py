@@ -104,7 +104,7 @@ class Replaced(ProgramTest):
                                  names=(file.name, "--" + option, "replace"))
 
     def test_steps_of_a_chain(self):
-        """What one step reads, neither a later step nor a table may replace."""
+        """Neither a later step nor a table may replace what a step reads."""
         mask, kernel = self.files["radii"], self.files["kernel"]
         store = self.folder / "mask.ome.zarr"
         self.assert_runs("identity", mask, store)

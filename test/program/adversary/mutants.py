@@ -261,7 +261,7 @@ class Mutants(ProgramTest):
             shutil.rmtree(store)
 
     def test_mutants_of_journals(self):
-        """Of each file two kinds: with its checksum, so that its text counts, and without."""
+        """Every second mutant has the right checksum, so that its text counts."""
         volume = write(self.folder / "volume.mha", noise((40, 36, 64), "uint16"))
         out = self.folder / "out.ome.zarr"
         words = ("median", volume, out, "--radius=3", "--threads=1", "--divisions=16", "--zarr=chunks=16x16x4,shards=32x32x4", "--resume")
