@@ -168,7 +168,7 @@ RunJournal(const Target &, const std::string & bytes)
     const files::WrittenPart part = journal.Read(unit, all);
     Check(part.planes >= 0 && part.planes <= all && (part.planes % unit == 0 || part.planes == all),
           "a journal of " + std::to_string(part.planes) + " planes is accepted");
-    // What is whole is read again by the one who wrote it.
+    // The run that wrote a part reads it again.
     journal.Write(part);
     Check(journal.Read(unit, all).planes >= part.planes, "a journal that was written is another one");
   });

@@ -174,7 +174,7 @@ IsRegular(const fs::path & file)
   return fs::is_regular_file(file, error);
 }
 
-/** Of what is written: the files, and the folders of stores, that are there already and would be replaced. */
+/** The files, and the folders of stores, that are there already and would be replaced by what is written. */
 class FilesThere
 {
 public:
@@ -210,7 +210,7 @@ public:
   }
 
 private:
-  /** What would replace a file, under any of its names, or a folder that it is in; nullptr: nothing. */
+  /** The file or store that would replace a file, under any of its names, or a folder that it is in; or nullptr. */
   const FileWritten *
   Find(const fs::path & file) const
   {
