@@ -6,6 +6,7 @@
 #include "chunkwiseManager.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,35 @@
 
 namespace chunkwise
 {
+
+/** Keeps the state of a run that goes in steps, so that a later run of the same goes on behind the last step whose
+ * state was kept. A state is a row of bytes. One thread at a time calls. */
+class Chunkwise_EXPORT StateStore
+{
+public:
+  virtual ~StateStore();
+
+  /** Takes room for states of at most `bytes`. `run` has values, by names that users know, on which states depend.
+   * Returns the steps of the state that an earlier run has left, 0 if there is none. Throws if that run was another
+   * one, its state is not whole, or there is no room. The first call. */
+  virtual std::int64_t
+  Open(const std::map<std::string, std::string> & run, std::uint64_t bytes) = 0;
+  /** The next bytes of the state that was left. Throws if they are not those that were written. */
+  virtual void
+  Read(void * data, std::size_t bytes) = 0;
+  /** All bytes were read. Throws if there are more. */
+  virtual void
+  EndReading() = 0;
+  /** Whether so much time has passed that a state is worth the time that it takes. */
+  virtual bool
+  IsDue() const = 0;
+  /** The next bytes of a new state. Throws, as Keep does, if they cannot be written. */
+  virtual void
+  Write(const void * data, std::size_t bytes) = 0;
+  /** The new state, after so many steps, is whole: it takes the place of the one before, which was there until now. */
+  virtual void
+  Keep(std::int64_t steps) = 0;
+};
 
 /** A run from sources to a sink over an image of any size. */
 struct OutOfCoreRequest
@@ -38,6 +68,8 @@ struct OutOfCoreRequest
   Executor * executor{ nullptr };
   /** Threads that read, and as many that write, where sources and sink take boxes in any order. */
   unsigned int fileThreads{ 1 };
+  /** The states with which a runner that KeepsStates goes on, and which it keeps; nullptr: it begins, and keeps none. */
+  std::shared_ptr<StateStore> states;
   /** Over images in memory (Operation::IsRunByRunner): the request whose views the sources and the sink are. */
   const ExecutionRequest * inMemory{ nullptr };
 };
@@ -78,6 +110,12 @@ public:
   NeedsSpool() const
   {
     return true;
+  }
+  /** Whether Run uses OutOfCoreRequest::states. */
+  virtual bool
+  KeepsStates() const
+  {
+    return false;
   }
   /** The least bytes of host memory that Run takes for the request. Throws ParameterError. */
   virtual std::uint64_t

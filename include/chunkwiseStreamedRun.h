@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseImageSource.h"
 #include "chunkwiseManager.h"
+#include "chunkwiseOutOfCoreRunner.h"
 
 #include <functional>
 
@@ -64,6 +65,10 @@ struct StreamedRequest
   std::string spoolFolder;
   /** Threads that read, and as many that write; 0: 8, or half the cores if that is less. */
   unsigned int fileThreads{ 0 };
+  /** The whole image goes through the operation's out-of-core runner, however much memory there is, so that it can keep
+   * its states in `states`, which plans do not need. */
+  bool                        keepsStates{ false };
+  std::shared_ptr<StateStore> states;
 };
 
 struct StreamedPlan

@@ -92,9 +92,10 @@ public:
   itkSetStringMacro(ZarrOptions);
   itkGetStringMacro(ZarrOptions);
 
-  /** The output is a store of Zarr: if a run ends early, what it has written stays in a hidden folder beside it, and
-   * the next run of the same goes on from there. A run of other inputs or parameters then throws. Filters that compute
-   * what lies far apart together begin anew, with a warning. Default: off. */
+  /** If a run to a store of Zarr ends early, what it has written stays in a hidden folder beside it, and the next run
+   * of the same goes on from there. Iterated deconvolution, to any format, leaves the state after an iteration, and may
+   * go on with more iterations. A run of other inputs or parameters then throws. Other filters that compute what lies
+   * far apart together begin anew, with a warning. Default: off. */
   itkSetMacro(Resume, bool);
   itkGetConstMacro(Resume, bool);
   itkBooleanMacro(Resume);
@@ -154,6 +155,8 @@ public:
   itkGetConstMacro(BytesWritten, SizeValueType);
   /** Voxels that the last run found written. */
   itkGetConstMacro(ResumedVoxels, SizeValueType);
+  /** Iterations of a deconvolution that the last run found done. */
+  itkGetConstMacro(ResumedIterations, SizeValueType);
 
 protected:
   ChunkwiseFileToFile() = default;
@@ -192,6 +195,7 @@ private:
   SizeValueType             m_BytesRead{ 0 };
   SizeValueType             m_BytesWritten{ 0 };
   SizeValueType             m_ResumedVoxels{ 0 };
+  SizeValueType             m_ResumedIterations{ 0 };
 };
 } // namespace itk
 

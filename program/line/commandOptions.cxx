@@ -42,8 +42,8 @@ GetCommonOptions()
       { "redo", "", "With --out: compute again what an earlier run has done" },
       { "resume",
         "",
-        "OUT is a store of Zarr: if the run ends early, keep what is written, and go on from there when the same "
-        "command runs again" },
+        "If the run ends early, keep what is written, and go on from there when the same command runs again: for OUT "
+        "that is a store of Zarr, and for deconvolution" },
       { "quiet", "", "No progress and no warnings" },
       { "verbose", "", "Print plan, backend, time and peak memory" },
       { "untrusted", "", "Read no format whose reader is not fuzzed: neither DICOM nor HDF5" },

@@ -104,6 +104,7 @@ ToJson(const RunReport & report)
            { "bytesRead", report.bytesRead },
            { "bytesWritten", report.bytesWritten },
            { "resumedVoxels", report.resumed },
+           { "resumedIterations", report.stepsDone },
            { "peakMemory", report.peakMemory },
            { "figures", figures },
            { "estimate",

@@ -83,6 +83,7 @@ PrintReport(std::ostream & os, const RunReport & report)
   os << "\nfiles: " << FormatBytes(static_cast<double>(report.bytesRead)) << " of IN read, "
      << FormatBytes(static_cast<double>(report.bytesWritten)) << " written"
      << (report.resumed > 0 ? "\nresumed: " + std::to_string(report.resumed) + " voxels were written before" : "")
+     << (report.stepsDone > 0 ? "\nresumed: after iteration " + std::to_string(report.stepsDone) : "")
      << "\npeak memory: " << FormatBytes(static_cast<double>(report.peakMemory)) << "\n";
 }
 

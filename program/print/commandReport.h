@@ -31,6 +31,7 @@ struct RunReport
   std::uint64_t                               bytesRead{ 0 }; ///< of IN, in its file
   std::uint64_t                               bytesWritten{ 0 };
   std::int64_t                                resumed{ 0 };    ///< voxels that an earlier run had written
+  std::int64_t                                stepsDone{ 0 };  ///< iterations that an earlier run had done
   std::uint64_t                               peakMemory{ 0 }; ///< of the host
   std::vector<std::string>                    warnings;
   /** The option that was "auto" and the numbers that the image gave it; empty: there was none. */

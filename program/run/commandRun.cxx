@@ -252,6 +252,7 @@ FileRun::MakeReport(double seconds) const
   report.bytesRead = m_Job.GetSources().front()->GetBytesRead();
   report.bytesWritten = m_Job.GetBytesWritten();
   report.resumed = m_Job.GetResumed();
+  report.stepsDone = m_Job.GetStepsDone();
   report.peakMemory = chunkwise::GetPeakHostMemory();
   report.warnings = m_Warnings;
   report.estimate = m_Estimate;

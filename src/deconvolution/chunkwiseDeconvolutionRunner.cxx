@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvertVoxels.h"
+#include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuDeconvolutionRows.h"
 #include "chunkwiseDeconvolutionOnDevices.h"
 #include "chunkwiseDeconvolutionOperation.h"
@@ -120,9 +121,14 @@ public:
   {
     m_Plan = this->MakePlan(m_Request.hostBytes);
     this->MakeImages();
-    this->Begin();
-    this->MoveToDevices();
-    for (std::int64_t i = 0; i < m_Operation.iterations; ++i)
+    const std::int64_t done = this->TakeState();
+    this->Begin(done > 0);
+    this->MoveToDevices(done > 0);
+    if (done == m_Operation.iterations)
+    {
+      this->ReturnToEstimate();
+    }
+    for (std::int64_t i = done; i < m_Operation.iterations; ++i)
     {
       m_Sums = Sums();
       this->Blur(i);
@@ -132,12 +138,7 @@ public:
       m_Report.execution.figures.emplace_back("discrepancy " + number, misfit);
       if (i > 0 && m_Operation.discrepancy > 0 && misfit <= m_Operation.discrepancy)
       {
-        if (m_Operation.accelerates)
-        {
-          // The point lies beyond the estimate.
-          std::swap(m_Point, m_Last);
-          m_Result = DeconvolutionOnDevices::Last;
-        }
+        this->ReturnToEstimate();
         break;
       }
       this->Correct(i);
@@ -158,9 +159,13 @@ public:
           break;
         }
       }
-      if (m_Operation.accelerates && i + 1 < m_Operation.iterations)
+      if (i + 1 < m_Operation.iterations)
       {
-        this->Extrapolate();
+        if (m_Operation.accelerates)
+        {
+          this->Extrapolate();
+        }
+        this->KeepState(i + 1);
       }
     }
     if (m_OnDevices)
@@ -530,9 +535,134 @@ private:
     ConvertVoxels(raw.data(), kind, values.data(), Kind, static_cast<std::int64_t>(count));
   }
 
-  /** H^T w, and the first estimate. */
+  /** With acceleration the point lies beyond the estimate, which is the result. */
   void
-  Begin()
+  ReturnToEstimate()
+  {
+    if (m_Operation.accelerates)
+    {
+      std::swap(m_Point, m_Last);
+      m_Result = DeconvolutionOnDevices::Last;
+    }
+  }
+
+  // States for runs that go on later: the images that an iteration takes from the one before, then the figures of the
+  // iterations so far.
+
+  /** All that a state depends on: not the number of iterations, so that a run may go on with more. */
+  std::map<std::string, std::string>
+  DescribeStates() const
+  {
+    DeconvolutionOperation operation(m_Operation);
+    operation.iterations = 1;
+    // Transforms of other devices, or of other instruction sets, may have other last bits.
+    std::string place = m_UsesDevices ? "cuda" : std::string("cpu ") + GetCpuLevel().name;
+    if (m_UsesDevices)
+    {
+      for (const int device : this->ListDevices())
+      {
+        const std::string name = m_Manager.GetDevices().at(static_cast<std::size_t>(device))->GetDescription().name;
+        place += place.find(name) == std::string::npos ? ", " + name : std::string();
+      }
+    }
+    // Keys may be long, and no text.
+    return { { "the filter or its parameters",
+               operation.GetName() + " " + std::to_string(std::hash<std::string>()(operation.GetKey())) },
+             { "the backend", place } };
+  }
+  std::vector<DeconvolutionImage *>
+  ListImagesOfState() const
+  {
+    return m_Operation.accelerates ? std::vector<DeconvolutionImage *>{ m_Point.get(), m_Last.get(), m_Step.get() }
+                                   : std::vector<DeconvolutionImage *>{ m_Point.get() };
+  }
+  /** The names of an iteration's figures, without its number. */
+  std::vector<std::string>
+  ListFigures() const
+  {
+    std::vector<std::string> names = { "divergence ", "discrepancy " };
+    if (m_Operation.relativeChange > 0)
+    {
+      names.emplace_back("relative change ");
+    }
+    return names;
+  }
+  /** Takes the state that an earlier run has left. Returns the number of its iterations. */
+  std::int64_t
+  TakeState()
+  {
+    if (!m_Request.states)
+    {
+      return 0;
+    }
+    StateStore &                   states = *m_Request.states;
+    const std::vector<std::string> names = this->ListFigures();
+    const std::uint64_t            figures = static_cast<std::uint64_t>(m_Operation.iterations) * names.size();
+    const std::uint64_t bytes = this->ListImagesOfState().size() * this->BytesOf(m_Grid) + figures * sizeof(double);
+    const std::int64_t  done = states.Open(this->DescribeStates(), bytes);
+    if (done == 0)
+    {
+      return 0;
+    }
+    if (done > m_Operation.iterations)
+    {
+      throw ParameterError("NumberOfIterations",
+                           std::to_string(m_Operation.iterations),
+                           std::to_string(done) + " or more, which an earlier run has done");
+    }
+    for (DeconvolutionImage * const image : this->ListImagesOfState())
+    {
+      this->ForEachSlab(0, 0, [&](const Box & slab) {
+        const BufferView view = image->Place(slab, m_Rooms[0].data());
+        states.Read(view.data, this->BytesOf(slab));
+        image->Write(view);
+      });
+    }
+    for (std::int64_t i = 0; i < done; ++i)
+    {
+      for (const std::string & name : names)
+      {
+        double value = 0;
+        states.Read(&value, sizeof(value));
+        m_Report.execution.figures.emplace_back(name + std::to_string(i + 1), value);
+      }
+    }
+    states.EndReading();
+    return done;
+  }
+  /** Keeps the state after `done` iterations if it is time for that. */
+  void
+  KeepState(std::int64_t done)
+  {
+    if (!m_Request.states || !m_Request.states->IsDue())
+    {
+      return;
+    }
+    StateStore & states = *m_Request.states;
+    if (m_OnDevices)
+    {
+      m_OnDevices->Store(m_Point->Place(m_Grid, nullptr).data, DeconvolutionOnDevices::Point);
+      if (m_Operation.accelerates)
+      {
+        m_OnDevices->Store(m_Last->Place(m_Grid, nullptr).data, DeconvolutionOnDevices::Last);
+        m_OnDevices->Store(m_Step->Place(m_Grid, nullptr).data, DeconvolutionOnDevices::Step);
+      }
+    }
+    for (DeconvolutionImage * const image : this->ListImagesOfState())
+    {
+      this->ForEachSlab(
+        0, 0, [&](const Box & slab) { states.Write(image->Read(slab, m_Rooms[0].data()).data, this->BytesOf(slab)); });
+    }
+    for (const auto & figure : m_Report.execution.figures)
+    {
+      states.Write(&figure.second, sizeof(figure.second));
+    }
+    states.Keep(done);
+  }
+
+  /** H^T w, and the first estimate, unless there is a later one. */
+  void
+  Begin(bool hasEstimate)
   {
     ExactSum weights;
     ExactSum light;
@@ -562,6 +692,10 @@ private:
       const BufferView norm = m_Norm->Place(slab, m_Rooms[1].data());
       this->Convolve(m_Backward, *m_Ratio, norm, slab);
       m_Norm->Write(norm);
+      if (hasEstimate)
+      {
+        return;
+      }
       const BufferView point = m_Point->Place(slab, m_Rooms[2].data());
       this->FillStart(slab, point, static_cast<T>(mean));
       this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, RowSums &) {
@@ -637,9 +771,21 @@ private:
     return static_cast<double>(2 * iteration + pass + 1) / static_cast<double>(2 * m_Operation.iterations + 1);
   }
 
+  std::vector<int>
+  ListDevices() const
+  {
+    std::vector<int> devices = m_Request.devices;
+    if (devices.empty())
+    {
+      devices.resize(m_Manager.GetDevices().size());
+      std::iota(devices.begin(), devices.end(), 0);
+    }
+    return devices;
+  }
+
   /** Keeps all images on devices from now on, if they have the room. */
   void
-  MoveToDevices()
+  MoveToDevices(bool hasStep)
   {
     if (!m_UsesDevices || !m_Plan.isInMemory || m_Operation.totalVariation > 0)
     {
@@ -663,17 +809,14 @@ private:
                                });
       return isMask.load();
     };
-    const bool       hasWeights = !fill(false);
-    std::vector<int> devices = m_Request.devices;
-    if (devices.empty())
-    {
-      devices.resize(m_Manager.GetDevices().size());
-      std::iota(devices.begin(), devices.end(), 0);
-    }
-    m_OnDevices = DeconvolutionOnDevices::Make(
-      m_Manager, devices, m_Request.budgets, m_Operation, Kind, hasWeights, [this](const ExecutionReport & report) {
-        this->AddReport(report);
-      });
+    const bool hasWeights = !fill(false);
+    m_OnDevices = DeconvolutionOnDevices::Make(m_Manager,
+                                               this->ListDevices(),
+                                               m_Request.budgets,
+                                               m_Operation,
+                                               Kind,
+                                               hasWeights,
+                                               [this](const ExecutionReport & report) { this->AddReport(report); });
     if (!m_OnDevices)
     {
       std::fill_n(ratio, static_cast<std::size_t>(m_Grid.NumberOfVoxels()), T(0));
@@ -685,12 +828,15 @@ private:
       fill(true);
       m_OnDevices->Load(DeconvolutionOnDevices::Weights, ratio);
     }
-    void * const point = m_Point->Place(m_Grid, nullptr).data;
-    m_OnDevices->Load(DeconvolutionOnDevices::Point, point);
+    m_OnDevices->Load(DeconvolutionOnDevices::Point, m_Point->Place(m_Grid, nullptr).data);
     m_OnDevices->Load(DeconvolutionOnDevices::Norm, m_Norm->Place(m_Grid, nullptr).data);
     if (m_Operation.accelerates)
     {
-      m_OnDevices->Load(DeconvolutionOnDevices::Last, point);
+      m_OnDevices->Load(DeconvolutionOnDevices::Last, m_Last->Place(m_Grid, nullptr).data);
+    }
+    if (m_Operation.accelerates && hasStep)
+    {
+      m_OnDevices->Load(DeconvolutionOnDevices::Step, m_Step->Place(m_Grid, nullptr).data);
     }
   }
 
@@ -1021,6 +1167,11 @@ public:
   {
     return 2;
   }
+  bool
+  KeepsStates() const override
+  {
+    return true;
+  }
   std::uint64_t
   GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
   {
@@ -1053,7 +1204,11 @@ public:
     catch (const DeviceError & error)
     {
       // From the start: iterations of one run are all computed in one place.
-      OutOfCoreReport report = run(false);
+      // States that were kept are of devices: a later run may go on with them.
+      OutOfCoreRequest again = request;
+      again.states = nullptr;
+      OutOfCoreReport report =
+        WithDeconvolutionRun(manager, again, false, monitor, [](auto & one) { return one.Run(); });
       report.execution.warnings.push_back(std::string("the CPU computes, because a device failed: ") + error.what());
       return report;
     }

@@ -301,7 +301,7 @@ FileJob::GetOutputOptions() const
   options.compress = m_Compress;
   options.zarr = m_Zarr;
   options.heldBytes = m_HeldByOutput;
-  options.resumes = m_Resumes;
+  options.resumes = m_Resumes && !this->KeepsStates();
   for (const auto & source : m_Sources)
   {
     options.inputFiles.insert(options.inputFiles.end(), source->GetFiles().begin(), source->GetFiles().end());
@@ -417,6 +417,7 @@ FileJob::MakePlan(std::uint64_t memory, std::uint64_t ownBytes)
     m_Names.memory + ": the image does not fit into " + m_Names.formatBytes(memory) + ", and ";
   try
   {
+    m_Request.keepsStates = m_Resumes && this->KeepsStates();
     m_Plan = MakeStreamedPlan(manager, m_Request);
     if (m_Request.firstPass)
     {
@@ -432,12 +433,14 @@ FileJob::MakePlan(std::uint64_t memory, std::uint64_t ownBytes)
   }
   if (m_Plan.divisions > 1 || m_Plan.inSlabs)
   {
-    // An image that is only read may be held whole if no limit was set.
-    if (!m_Request.operation && memory == 0)
+    // An image that is only read, or whose run keeps states, may be held whole if no limit was set.
+    if ((!m_Request.operation || m_Request.keepsStates) && memory == 0)
     {
       return;
     }
-    this->CheckPieces(m_Request.divisions > 0 ? m_Names.divisions + ": " : tooLarge);
+    this->CheckPieces(m_Request.divisions > 0 ? m_Names.divisions + ": "
+                      : m_Request.keepsStates ? m_Names.resume + ": with " + m_Names.memory + " "
+                                              : tooLarge);
   }
   else if (m_Request.divisions > 1 && m_Request.region.Extent(m_Plan.axis) > 1)
   {
@@ -484,13 +487,17 @@ FileJob::CanResume() const
          GetWrittenBox(m_Request) == m_Request.region;
 }
 
+bool
+FileJob::KeepsStates() const
+{
+  const OutOfCoreRunner * const runner = m_Request.operation ? m_Request.operation->GetOutOfCoreRunner() : nullptr;
+  return runner && runner->KeepsStates() && m_Request.region == m_Whole && GetWrittenBox(m_Request) == m_Whole;
+}
+
 std::map<std::string, std::string>
 FileJob::DescribeRun() const
 {
   std::map<std::string, std::string> run;
-  // Keys may be long, and no text.
-  run["the filter or its parameters"] =
-    m_Request.operation->GetName() + " " + std::to_string(std::hash<std::string>()(m_Request.operation->GetKey()));
   for (std::size_t i = 0; i < m_Sources.size(); ++i)
   {
     const auto further = std::find_if(
@@ -514,9 +521,17 @@ const StreamedReport &
 FileJob::Run(Monitor * monitor)
 {
   OutputOptions options = this->GetOutputOptions();
-  if (m_Resumes && this->CanResume())
+  if (m_Request.keepsStates && m_Plan.inSlabs)
+  {
+    m_States = std::make_shared<StateFiles>(m_Output, this->DescribeRun());
+    m_Request.states = m_States;
+  }
+  else if (m_Resumes && this->CanResume())
   {
     options.run = this->DescribeRun();
+    // Keys may be long, and no text.
+    options.run["the filter or its parameters"] =
+      m_Request.operation->GetName() + " " + std::to_string(std::hash<std::string>()(m_Request.operation->GetKey()));
   }
   else if (m_Resumes)
   {
@@ -572,6 +587,10 @@ void
 FileJob::Finish()
 {
   m_Sink->Finish();
+  if (m_States)
+  {
+    m_States->Remove();
+  }
   std::string losses;
   for (const std::string & loss : m_Sink->GetLosses())
   {

@@ -6,6 +6,7 @@
 #include "chunkwiseStreamedRun.h"
 #include "fileImage.h"
 #include "fileMemory.h"
+#include "fileState.h"
 
 #include <optional>
 #include <string>
@@ -142,8 +143,8 @@ public:
   {
     m_Zarr = ParseLevelOptions(name, text, reducer, replaces);
   }
-  /** If the run ends early, the output stays unfinished, and a later run of the same goes on with it; call it before
-   * SetOutput. */
+  /** If the run ends early, the output stays unfinished, or the state after a step of a runner that KeepsStates, and a
+   * later run of the same goes on with it; call it before SetOutput. */
   void
   SetResume(bool resumes)
   {
@@ -223,6 +224,12 @@ public:
   {
     return m_Resumed;
   }
+  /** Steps of a runner that KeepsStates that an earlier run had done. */
+  std::int64_t
+  GetStepsDone() const
+  {
+    return m_States ? m_States->GetStepsDone() : 0;
+  }
 
 private:
   void
@@ -231,7 +238,10 @@ private:
   GetOutputOptions() const;
   bool
   CanResume() const;
-  /** All that the voxels of the output depend on. */
+  /** Whether a run that ends early leaves a state. */
+  bool
+  KeepsStates() const;
+  /** All that the voxels of the output depend on, but for the operation. */
   std::map<std::string, std::string>
   DescribeRun() const;
   /** Inputs and output use so few threads that inputs, and output, hold at most `bytes`. */
@@ -265,6 +275,7 @@ private:
   StreamedRequest                          m_FirstPass;
   StreamedPlan                             m_FirstPlan;
   std::uint64_t                            m_BesideDivisions{ 0 };
+  std::shared_ptr<StateFiles>              m_States;
   std::shared_ptr<FileSink>                m_Sink;
   StreamedReport                           m_Report;
   std::vector<std::string>                 m_Warnings;

@@ -241,7 +241,7 @@ ChunkwiseFileToFile::GenerateData()
 {
   m_Report = chunkwise::StreamedReport();
   m_Plan = chunkwise::StreamedPlan();
-  m_BytesRead = m_BytesWritten = m_ResumedVoxels = 0;
+  m_BytesRead = m_BytesWritten = m_ResumedVoxels = m_ResumedIterations = 0;
   if (!m_Filter)
   {
     itkExceptionMacro("Filter: none is set");
@@ -268,6 +268,7 @@ ChunkwiseFileToFile::GenerateData()
     m_BytesRead = files.GetBytesRead();
     m_BytesWritten = job.GetBytesWritten();
     m_ResumedVoxels = static_cast<SizeValueType>(job.GetResumed());
+    m_ResumedIterations = static_cast<SizeValueType>(job.GetStepsDone());
     for (const std::string & line : job.TakeWarnings())
     {
       warning += (warning.empty() ? "" : "\n") + line;
@@ -309,6 +310,7 @@ ChunkwiseFileToFile::PrintSelf(std::ostream & os, Indent indent) const
   os << indent << "BytesRead: " << m_BytesRead << std::endl;
   os << indent << "BytesWritten: " << m_BytesWritten << std::endl;
   os << indent << "ResumedVoxels: " << m_ResumedVoxels << std::endl;
+  os << indent << "ResumedIterations: " << m_ResumedIterations << std::endl;
 }
 
 } // namespace itk

@@ -535,6 +535,145 @@ TEST(Deconvolution, GivesTheSameBitsInMemoryAndInSlabsWithAnyThreads)
   }
 }
 
+/** States in memory. They are always due, and the run is ended once one is kept at the step `last`. */
+class StatesInMemory : public StateStore
+{
+public:
+  struct Ended
+  {};
+
+  std::int64_t last{ std::numeric_limits<std::int64_t>::max() };
+  std::int64_t steps{ 0 };
+
+  std::int64_t
+  Open(const std::map<std::string, std::string> & run, std::uint64_t bytes) override
+  {
+    EXPECT_TRUE(steps == 0 || run == m_Run);
+    m_Run = run;
+    m_Room = bytes;
+    m_At = 0;
+    m_Next.clear();
+    return steps;
+  }
+  void
+  Read(void * data, std::size_t bytes) override
+  {
+    ASSERT_LE(m_At + bytes, m_State.size());
+    std::memcpy(data, m_State.data() + m_At, bytes);
+    m_At += bytes;
+  }
+  void
+  EndReading() override
+  {
+    EXPECT_EQ(m_At, m_State.size());
+  }
+  bool
+  IsDue() const override
+  {
+    return true;
+  }
+  void
+  Write(const void * data, std::size_t bytes) override
+  {
+    const auto * const from = static_cast<const unsigned char *>(data);
+    m_Next.insert(m_Next.end(), from, from + bytes);
+  }
+  void
+  Keep(std::int64_t done) override
+  {
+    EXPECT_GT(done, steps);
+    EXPECT_LE(m_Next.size(), m_Room);
+    steps = done;
+    m_State.swap(m_Next);
+    m_Next.clear();
+    if (done >= last)
+    {
+      throw Ended();
+    }
+  }
+
+private:
+  std::map<std::string, std::string> m_Run;
+  std::uint64_t                      m_Room{ 0 };
+  std::vector<unsigned char>         m_State;
+  std::vector<unsigned char>         m_Next;
+  std::size_t                        m_At{ 0 };
+};
+
+/** Runs that end after any iterations, each in memory or in slabs, and go on: the bits and figures are those of
+ * `request` without an end. */
+template <typename T>
+void
+CompareResumed(std::mt19937 & random, Manager & manager, DeconvolutionTrial<T> & t, const ExecutionRequest & request)
+{
+  const ExecutionReport report = manager.Execute(request);
+  const auto            whole = t.output;
+  const std::int64_t    iterations = t.operation->iterations;
+  const auto            states = std::make_shared<StatesInMemory>();
+  OutOfCoreRequest      parts;
+  parts.operation = t.operation;
+  parts.backend = request.backend;
+  parts.devices = request.devices;
+  parts.spoolFolder = testing::TempDir();
+  for (const BufferView & input : request.inputs)
+  {
+    parts.sources.push_back(std::make_shared<MemoryImage>(input));
+  }
+  parts.sink = std::make_shared<MemoryImage>(request.output);
+  parts.states = states;
+  const OutOfCoreRunner & runner = *t.operation->GetOutOfCoreRunner();
+  ASSERT_TRUE(runner.KeepsStates());
+  const std::uint64_t least = runner.GetLeastHostBytes(manager, parts);
+  t.output.assign(t.output.size(), T(0));
+  const auto run = [&](std::int64_t upTo) {
+    parts.hostBytes = random() % 2 ? 0 : least;
+    t.operation->iterations = upTo;
+    return runner.Run(manager, parts, nullptr);
+  };
+  while (states->steps + 1 < iterations)
+  {
+    states->last = std::min(states->steps + 1 + static_cast<std::int64_t>(random() % 2), iterations - 1);
+    // A run may also have been asked for fewer iterations.
+    EXPECT_THROW(run(random() % 2 ? iterations : states->last + 1), StatesInMemory::Ended);
+    EXPECT_THROW(run(states->steps - 1), ParameterError);
+  }
+  states->last = std::numeric_limits<std::int64_t>::max();
+  const OutOfCoreReport last = run(iterations);
+  EXPECT_EQ(t.output, whole);
+  EXPECT_EQ(last.execution.figures, report.figures);
+
+  // As many iterations as are done already.
+  ASSERT_EQ(states->steps, iterations - 1);
+  t.operation->iterations = states->steps;
+  manager.Execute(request);
+  const auto fewer = t.output;
+  t.output.assign(t.output.size(), T(0));
+  run(states->steps);
+  EXPECT_EQ(t.output, fewer);
+  t.operation->iterations = iterations;
+}
+
+TEST(Deconvolution, GoesOnWithTheStateOfARunThatHasEnded)
+{
+  std::mt19937 random(88);
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    DeconvolutionTrial<float> t(random, { { 12, 10, 60, 1, 1 } });
+    t.operation->kernel = RandomLight(random, { { 5, 4, 5, 1, 1 } });
+    t.operation->iterations = 6;
+    t.operation->hasWeights = trial % 2 == 0;
+    t.operation->hasStart = trial % 4 == 3;
+    t.operation->accelerates = trial % 3 != 0;
+    t.operation->totalVariation = trial % 4 == 1 ? 0.002 : 0;
+    t.operation->method = trial % 4 == 2 ? DeconvolutionMethod::Landweber : DeconvolutionMethod::RichardsonLucy;
+    t.operation->relaxation = 0.5;
+    t.operation->relativeChange = trial % 2 ? 1e-9 : 0;
+    SCOPED_TRACE(trial);
+    Manager host({});
+    CompareResumed(random, host, t, t.Request());
+  }
+}
+
 class DeconvolutionOnDevices : public KernelTest
 {
 protected:
@@ -692,6 +831,24 @@ TEST_P(DeconvolutionOnDevices, GivesTheSameBitsWithKernelsThatVary)
 TEST_P(DeconvolutionOnDevices, GivesTheSameBitsWithKernelsThatVaryInAPlane)
 {
   CompareCuts(Trial::VaryingPlane);
+}
+
+TEST_P(DeconvolutionOnDevices, GoOnWithTheStateOfARunThatHasEnded)
+{
+  std::mt19937 random(89);
+  for (const bool accelerates : { false, true })
+  {
+    const Coordinates extent =
+      GetParam() == Place::Cuda ? Coordinates{ { 100, 94, 130, 1, 1 } } : Coordinates{ { 20, 18, 110, 1, 1 } };
+    DeconvolutionTrial<float> t(random, extent);
+    t.operation->kernel = RandomLight(random, { { 5, 4, 5, 1, 1 } });
+    t.operation->iterations = 5;
+    t.operation->hasWeights = accelerates;
+    t.operation->accelerates = accelerates;
+    ExecutionRequest request = t.Request();
+    request.backend = GetBackend();
+    CompareResumed(random, GetManager(), t, request);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Fake, DeconvolutionOnDevices, testing::Values(Place::Fake));

@@ -8,6 +8,8 @@ namespace chunkwise
 
 OutOfCoreRunner::~OutOfCoreRunner() = default;
 
+StateStore::~StateStore() = default;
+
 void
 AddReport(ExecutionReport & last, const ExecutionReport & earlier)
 {

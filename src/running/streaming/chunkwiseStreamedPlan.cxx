@@ -90,6 +90,10 @@ public:
     {
       return this->TakeGiven();
     }
+    if (m_Request.keepsStates && this->GoesOutOfCore())
+    {
+      return this->PlanOutOfCore();
+    }
     StreamedPlan held;
     std::int64_t high = this->FindFewest();
     if (high > 0 && m_Planes / high < 2 * this->GetPlanesOfHalo())
@@ -544,6 +548,7 @@ MakeOutOfCoreRequest(const StreamedRequest & request, const StreamedPlan & plan)
   outOfCore.budgets = plan.budgets;
   outOfCore.executor = request.executor;
   outOfCore.fileThreads = GetFileThreads(request);
+  outOfCore.states = request.states;
   for (const StreamedInput & input : request.inputs)
   {
     outOfCore.sources.push_back(std::make_shared<ConvertedSource>(input.source, input.kind));
