@@ -9,6 +9,7 @@ itk_module(Chunkwise
     ITKGoogleTest
     ITKAnisotropicSmoothing
     ITKConvolution
+    ITKDeconvolution
     ITKDisplacementField
     ITKDistanceMap
     ITKFFT

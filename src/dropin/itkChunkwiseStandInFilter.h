@@ -17,6 +17,11 @@ inline void
 PrepareItk(ProcessObject &)
 {}
 
+/** Values of setters that the program's own filter has when it is made; an overload for each class that needs it. */
+inline void
+InitializeStandIn(ProcessObject &)
+{}
+
 /** \class ChunkwiseStandInFilter
  * \brief Takes the place of an ITK filter, as an object of exactly that class.
  *
@@ -45,7 +50,7 @@ public:
   itkFactorylessNewMacro(Self);
 
 protected:
-  ChunkwiseStandInFilter() = default;
+  ChunkwiseStandInFilter() { InitializeStandIn(static_cast<TFilter &>(*this)); }
   ~ChunkwiseStandInFilter() override = default;
 
   void

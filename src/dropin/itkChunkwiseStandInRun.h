@@ -48,6 +48,15 @@ struct ChunkwiseStandInTask
   bool                   divisorIsLessOne{ false };
   chunkwise::Coordinates radius{};
 
+  /** Smaller images are not left to ITK. */
+  bool servesSmall{ false };
+
+  /** Richardson-Lucy deconvolution by ITK's definition: the filter, a convolution, is run on the image grown to this
+   * extent, by so many voxels below. */
+  bool                   deconvolves{ false };
+  chunkwise::Coordinates grown{};
+  chunkwise::Coordinates grownBelow{};
+
   /** Diffusion that takes the image's gradient magnitude anew after so many of its iterations; 0: it does not. */
   std::int64_t iterations{ 0 };
   std::int64_t iterationsOfGradient{ 0 };
@@ -109,6 +118,11 @@ public:
 private:
   void
   Compute(const chunkwise::BufferView & output);
+  /** For a task that deconvolves. */
+  bool
+  PrepareDeconvolution();
+  void
+  Deconvolve(const chunkwise::BufferView & output, chunkwise::Executor & executor, chunkwise::Monitor & monitor);
   /** Runs of one gradient magnitude, one after the other. */
   void
   Diffuse(chunkwise::ExecutionRequest & request, chunkwise::Monitor & monitor);
@@ -119,6 +133,7 @@ private:
   ChunkwiseStandInTask                        m_Task;
   ChunkwiseStandInImages                      m_Images;
   std::shared_ptr<const chunkwise::Operation> m_Operation;
+  std::shared_ptr<const chunkwise::Operation> m_Backward; ///< of a deconvolution: with the mirrored kernel
   std::string                                 m_Backend;
   std::string                                 m_Refusal;
 };

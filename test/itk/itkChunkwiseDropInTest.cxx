@@ -30,6 +30,7 @@
 #include "itkReconstructionByErosionImageFilter.h"
 #include "itkRegionalMaximaImageFilter.h"
 #include "itkRegionalMinimaImageFilter.h"
+#include "itkRichardsonLucyDeconvolutionImageFilter.h"
 #include "itkSignedMaurerDistanceMapImageFilter.h"
 
 #include "gtest/gtest.h"
@@ -987,6 +988,66 @@ TEST_F(DropInFast, ConvolutionsSayWhyItkRuns)
   EXPECT_EQ(why([](Filter &) {}), "a kernel with NaN or infinity");
   kernel->SetPixel({ { 1, 1, 1 } }, 1);
   image->SetPixel({ { 3, 3, 3 } }, nan);
+  EXPECT_EQ(why([](Filter &) {}), "an image with NaN or infinity");
+}
+
+TYPED_TEST(DropInConvolutions, RichardsonLucyIsThatOfItkWithinTheTolerance)
+{
+  using Real = itk::Image<float, TypeParam::ImageDimension>;
+  using Filter = itk::RichardsonLucyDeconvolutionImageFilter<TypeParam, Real, Real>;
+  for (int trial = 0; trial < 20; ++trial)
+  {
+    const auto configure = [&](Filter & filter, std::mt19937 & random) {
+      auto region = RandomRegion<TypeParam>(random, 9);
+      filter.SetInput(MakeRandomImage<TypeParam>(region, random(), trial % 3 ? 10 : 0, 1000));
+      for (unsigned int a = 0; a < TypeParam::ImageDimension; ++a)
+      {
+        region.SetSize(a, 1 + random() % 8);
+      }
+      filter.SetNormalize(trial % 4 != 0);
+      filter.SetKernelImage(
+        MakeRandomImage<Real>(region, random(), 0, 2.0 / static_cast<double>(region.GetNumberOfPixels())));
+      filter.SetNumberOfIterations(trial % 5 == 0 ? 0 : 1 + random() % 10);
+      // Without a number it is that of the program's transforms.
+      if (trial % 3 == 0)
+      {
+        filter.SetSizeGreatestPrimeFactor(trial % 2 ? 5 : 3);
+      }
+    };
+    EXPECT_EQ((Compare<Filter>(this->m_Random, configure, 1000 * 1e-4, false)), "") << trial;
+  }
+}
+
+TEST_F(DropInFast, DeconvolutionsSayWhyItkRuns)
+{
+  using Filter = itk::RichardsonLucyDeconvolutionImageFilter<Float3>;
+  const auto image = MakeRandomImage<Float3>(MakeRegion<Float3>({ 0, 0, 0 }, { 21, 14, 11 }), 1, 0, 100);
+  const auto kernel = MakeRandomImage<Float3>(MakeRegion<Float3>({ 0, 0, 0 }, { 5, 4, 3 }), 2, 0, 1);
+  const auto why = [&](const std::function<void(Filter &)> & change) {
+    const auto filter = Filter::New();
+    filter->SetInput(image);
+    filter->SetKernelImage(kernel);
+    filter->NormalizeOn();
+    change(*filter);
+    filter->Update();
+    return StandInOf(*filter).GetReasonNotServed();
+  };
+  EXPECT_EQ(why([](Filter &) {}), "");
+  EXPECT_EQ(why([](Filter & filter) { filter.SetOutputRegionModeToValid(); }), "a part of the image");
+  EXPECT_EQ(why([](Filter & filter) { filter.SetStopIteration(true); }), "iterations were stopped");
+  itk::PeriodicBoundaryCondition<Float3> periodic;
+  EXPECT_EQ(why([&](Filter & filter) { filter.SetBoundaryCondition(&periodic); }),
+            "a boundary condition that is not zero flux");
+  static int iterations = 0;
+  const auto count = itk::CStyleCommand::New();
+  count->SetCallback([](itk::Object *, const itk::EventObject &, void *) { ++iterations; });
+  EXPECT_EQ(why([&](Filter & filter) {
+              filter.SetNumberOfIterations(3);
+              filter.AddObserver(itk::IterationEvent(), count);
+            }),
+            "an observer of iterations");
+  EXPECT_EQ(iterations, 3);
+  image->SetPixel({ { 3, 3, 3 } }, std::numeric_limits<float>::quiet_NaN());
   EXPECT_EQ(why([](Filter &) {}), "an image with NaN or infinity");
 }
 
