@@ -27,7 +27,7 @@ public:
    * one, its state is not whole, or there is no room. The first call. */
   virtual std::int64_t
   Open(const std::map<std::string, std::string> & run, std::uint64_t bytes) = 0;
-  /** The next bytes of the state that was left. Throws if they are not those that were written. */
+  /** The next bytes of the state that was left. Throws if they are not as they were written. */
   virtual void
   Read(void * data, std::size_t bytes) = 0;
   /** All bytes were read. Throws if there are more. */

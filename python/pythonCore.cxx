@@ -1258,6 +1258,11 @@ AddOperations(nb::module_ & module)
   nb::class_<OperationHandle>(module, "Operation")
     .def_prop_ro("key", [](const OperationHandle & handle) { return handle.operation->GetKey(); })
     .def_prop_ro("name", [](const OperationHandle & handle) { return handle.operation->GetName(); })
+    .def_prop_ro("keeps_states",
+                 [](const OperationHandle & handle) {
+                   const OutOfCoreRunner * const runner = handle.operation->GetOutOfCoreRunner();
+                   return runner && runner->KeepsStates();
+                 })
     .def_prop_ro("schedule", [](const OperationHandle & handle) { return ScheduleName(*handle.operation); })
     .def_prop_ro("runs_on_devices",
                  [](const OperationHandle & handle) {

@@ -148,6 +148,61 @@ private:
   const nb::object *     m_Function{ nullptr };
 };
 
+/** Python's object that keeps the states of a run. */
+class PythonStates : public StateStore
+{
+public:
+  explicit PythonStates(const nb::object & states)
+    : m_States(states)
+  {}
+  std::int64_t
+  Open(const std::map<std::string, std::string> & run, std::uint64_t bytes) override
+  {
+    const nb::gil_scoped_acquire python;
+    nb::dict                     values;
+    for (const auto & each : run)
+    {
+      values[each.first.c_str()] = each.second;
+    }
+    return nb::cast<std::int64_t>(m_States.attr("open")(values, bytes));
+  }
+  void
+  Read(void * data, std::size_t bytes) override
+  {
+    const nb::gil_scoped_acquire python;
+    m_States.attr("read")(
+      nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(data, { bytes }, nb::handle()), nb::rv_policy::reference));
+  }
+  void
+  EndReading() override
+  {
+    const nb::gil_scoped_acquire python;
+    m_States.attr("end_reading")();
+  }
+  bool
+  IsDue() const override
+  {
+    const nb::gil_scoped_acquire python;
+    return nb::cast<bool>(m_States.attr("is_due")());
+  }
+  void
+  Write(const void * data, std::size_t bytes) override
+  {
+    const nb::gil_scoped_acquire python;
+    m_States.attr("write")(
+      nb::cast(nb::ndarray<nb::numpy, nb::ro, std::uint8_t>(data, { bytes }, nb::handle()), nb::rv_policy::reference));
+  }
+  void
+  Keep(std::int64_t steps) override
+  {
+    const nb::gil_scoped_acquire python;
+    m_States.attr("keep")(steps);
+  }
+
+private:
+  const nb::object & m_States; ///< of the caller's, which waits
+};
+
 /** Lets an image call a function in a scope that is left without Python's lock. */
 class OpenImage
 {
@@ -174,11 +229,12 @@ public:
   using Input = std::tuple<std::string, std::string, Integers>;
 
   /** `unit`s and extents as the engine has them. `least` divisions at least, if the operation can be divided. `spool`:
-   * the folder of StreamedRequest::spoolFolder. `estimated`: a filter and its parameter, for Estimate, or empty. */
+   * the folder of StreamedRequest::spoolFolder. `estimated`: a filter and its parameter, for Estimate, or empty.
+   * `keepsStates`: whether Run gets an object that keeps states. */
   Stream(const OperationHandle & handle, const std::vector<Input> & inputs, const std::string & outputKind,
          const Integers & extent, const Integers & lower, const Integers & upper, const Integers & outputUnit,
          std::uint64_t memory, std::int64_t least, const std::string & spool,
-         const std::pair<std::string, std::string> & estimated, const RunOptions & options)
+         const std::pair<std::string, std::string> & estimated, bool keepsStates, const RunOptions & options)
     : m_Dimension(extent.size())
   {
     for (const auto & [kind, taken, unit] : inputs)
@@ -202,6 +258,7 @@ public:
     m_Request.memory = memory;
     // Python's functions have separate threads.
     m_Request.fileThreads = 1;
+    m_Request.keepsStates = keepsStates;
     if (!estimated.first.empty())
     {
       m_Estimated = GetFilter(estimated.first).FindParameter(estimated.second);
@@ -232,7 +289,8 @@ public:
   /** Calls read(where, array) of each input, which fills the array with a part of it, and write(where, array) with each
    * block of the result, from other threads than the caller's. None of them runs when this returns. */
   nb::dict
-  Run(const std::vector<nb::object> & reads, const nb::object & write, const nb::object & progress) const
+  Run(const std::vector<nb::object> & reads, const nb::object & write, const nb::object & states,
+      const nb::object & progress) const
   {
     this->CheckPlan();
     PythonMonitor        monitor(progress);
@@ -242,6 +300,7 @@ public:
       std::deque<OpenImage> open;
       this->Open(request, reads, open);
       open.emplace_back(sink, write);
+      request.states = states.is_none() ? nullptr : std::make_shared<PythonStates>(states);
       return ExecuteStreamed(Manager::GetGlobal(), request, m_Plan, sink, &monitor);
     });
     return Describe(report.execution);
@@ -359,13 +418,14 @@ AddStreams(nb::module_ & module)
                   std::int64_t,
                   const std::string &,
                   const std::pair<std::string, std::string> &,
+                  bool,
                   const RunOptions &>())
     .def_prop_ro("needed", &Stream::GetNeeded)
     .def_prop_ro("blocks", [](const Stream & stream) { return stream.GetPlan().divisions; })
     .def_prop_ro("overlaps",
                  [](const Stream & stream) { return stream.GetPlan().buffers > 1 || stream.GetPlan().divisions == 1; })
     .def("estimate", &Stream::Estimate, "reads"_a, "progress"_a.none())
-    .def("run", &Stream::Run, "reads"_a, "write"_a, "progress"_a.none());
+    .def("run", &Stream::Run, "reads"_a, "write"_a, "states"_a.none(), "progress"_a.none());
 }
 
 } // namespace chunkwise::python

@@ -21,6 +21,7 @@ from . import _core
 from ._arrays import check_dtype, make_options, make_progress, warn
 from ._journal import Journal
 from ._regions import box_of, turn
+from ._states import States
 from ._stores import Store
 
 # Threads, codecs and what the C library keeps of memory that was freed: a quarter of the memory, between these.
@@ -49,6 +50,7 @@ class Report(NamedTuple):
     skipped: int  # blocks that an earlier, interrupted run had finished
     bytes_read: int
     bytes_written: int
+    iterations_done: int = 0  # that an earlier, interrupted run of a deconvolution had done
 
 
 def _trim() -> None:
@@ -109,16 +111,16 @@ class Blocks:
     """The columns of a result that fit into a memory; the columns that were `begun`, of these extents, if they fit.
 
     Images are in the engine's order; a file in the folder `spool` holds what a run in slabs leaves between its passes. `estimated` is a
-    filter and its parameter of which the run is to find the value.
+    filter and its parameter of which the run is to find the value. `keeps_states`: a run keeps its states in a file.
     """
 
     def __init__(self, operation: Any, images: Sequence[Image], output: Store, memory: int, spool: str, options: dict[str, Any],
-                 begun: Sequence[int] | None = None, estimated: tuple[str, str] = ("", "")) -> None:
+                 begun: Sequence[int] | None = None, estimated: tuple[str, str] = ("", ""), keeps_states: bool = False) -> None:
         self.shape = output.shape
         #: Along which the engine divides.
         self.axis = next((a for a, extent in enumerate(self.shape) if extent > 1), len(self.shape) - 1)
         self._operation, self._images, self._output, self._spool = operation, images, output, spool
-        self._estimated = estimated
+        self._estimated, self._keeps_states = estimated, keeps_states
         self._options = make_options(**options)
         room = max(0, memory - min(_OVERHEAD[1], max(_OVERHEAD[0], memory // 4)))
         self.reading = [Units(each.store, room // len(images), min(_BYTES_AT_A_TIME, room // _PART_OF_BYTES)) for each in images]
@@ -230,14 +232,15 @@ class Blocks:
         inputs = [(check_dtype(each.store.dtype), each.kind, turn(each.store.chunks)) for each in self._images]
         return _core.Stream(self._operation, inputs, check_dtype(self._output.dtype), turn(self._images[0].store.shape), lower, upper,
                             turn(self._output.unit), self._memory, min(_LEAST_BLOCKS, rows), self._spool,
-                            self._estimated, self._options)
+                            self._estimated, self._keeps_states, self._options)
 
 
 def run_blocks(operation: Any, images: Sequence[Image], output: Store, memory: int, spool: str, record: Journal | None,
-               progress: Any, options: dict[str, Any]) -> Report:
+               progress: Any, options: dict[str, Any], states: States | None = None) -> Report:
     """Computes what no earlier run has finished, and notes each block."""
     done = record.done if record is not None else []
-    blocks = Blocks(operation, images, output, memory, spool, options, [end - begin for begin, end in min(done)] if done else None)
+    blocks = Blocks(operation, images, output, memory, spool, options, [end - begin for begin, end in min(done)] if done else None,
+                    keeps_states=states is not None)
     regions = list(blocks.regions(done))
     sizes = [math.prod(each.stop - each.start for each in region) for region in regions]
     total = math.prod(output.shape)
@@ -264,8 +267,8 @@ def run_blocks(operation: Any, images: Sequence[Image], output: Store, memory: i
     with blocks.readers(read_bytes) as reads, blocks.writing:
         for region, size in zip(regions, sizes):
             before = finished
-            found = blocks.stream(region).run(reads, write, lambda part: show((before + part * size) / total))
+            found = blocks.stream(region).run(reads, write, states, lambda part: show((before + part * size) / total))
             finished += size
             if found["warnings"]:
                 warn(found)
-    return Report(len(done) + written, len(done), sum(read_bytes), bytes_written)
+    return Report(len(done) + written, len(done), sum(read_bytes), bytes_written, states.done if states is not None else 0)

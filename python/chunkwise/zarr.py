@@ -26,10 +26,12 @@ from ._filter import Filter
 from ._journal import Journal
 from ._regions import turn
 from ._separate import choose_method, make_watershed
+from ._states import States
 from ._stores import Imagined, Store, state_of
 from ._version import __version__
 
 _JOURNAL = ".chunkwise-journal"
+_STATE = ".state"
 
 
 class _Image(NamedTuple):
@@ -156,7 +158,8 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
         the source is another one: its layout, and the times, sizes and tags that a file system or object store has for
         its parts. Changed voxels are not noticed in an array in memory, in a store without this information, and in an
         output that others change. If `memory` has no room for the blocks that were begun, the rest is cut into smaller
-        ones. False begins anew.
+        ones. A `Deconvolve` that iterates goes on behind the last iteration whose state it has kept, in a file beside the journal, also with
+        more iterations. False begins anew.
     overwrite : bool
         An output may be there, and is replaced.
     journal : path, optional
@@ -219,8 +222,8 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     output_kind = check_dtype(wanted, "output")
     operation = make(filter, output_kind)
     filter.check_kinds(operation, [each.kind for each in images], output_kind, len(shape))
-    # State that blocks hand on, and that of several passes, is not noted: such a run begins anew.
-    begins_anew = operation.schedule != "independent"
+    # State that blocks hand on, and that of several passes, is not noted: such a run begins anew, unless it keeps its states.
+    begins_anew = operation.schedule != "independent" or operation.keeps_states
     if operation.schedule == "sweep" and len(shape) - 1 - operation.sweep_axis(turn(shape)) != 0:
         raise _core.ParameterError(f"{filter!r}: sums of an image of {len(shape)} dimensions cannot go on along its first axis")
     result_shape = filter.result_shape(shape, kind, output_kind, image.axes)
@@ -229,36 +232,44 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     # Blocks are chosen for the output's units, which are the source's where it is made; a trial before it is.
     imagined = Imagined(read_from, result_shape, wanted) if path is not None else Store(output)
     spool = os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else tempfile.gettempdir()
+    keeps_states = operation.keeps_states and (journal is not None or (path is not None and "://" not in path))
     with filter.worded(len(shape)):
-        Blocks(operation, images, imagined, limit, spool, options)
+        Blocks(operation, images, imagined, limit, spool, options, keeps_states=keeps_states)
 
     notes = Path(journal) if journal is not None else None
     if notes is None and path is not None and "://" not in path:
         notes = Path(path.rstrip("/") + _JOURNAL)
     record = Journal(notes) if notes is not None else None
-    finished = False
+    finished, states = False, None
     try:
         is_there = path is not None and "://" not in path and os.path.exists(path)
         begun = record if record is not None and record.is_begun and resume and (path is None or is_there) else None
         if path is not None and is_there and begun is None and not overwrite:
             raise FileExistsError(f"output: {path} is there; overwrite=True replaces it")
         if record is not None:
-            record.begin_or_check(begun is not None, {
-                "filter": filter.key, "spacing": given, "axes": image.axes, "shape": shape, "dtype": kind,
+            head = {
+                # A run that keeps its states may go on with more iterations.
+                "filter": filter.replaced(number_of_iterations=1).key if keeps_states else filter.key,
+                "spacing": given, "axes": image.axes, "shape": shape, "dtype": kind,
                 "source": [each and each.name for each in stores], "output dtype": output_kind, "unit": imagined.unit,
-                "version": __version__, "contents of the source": [each and state_of(each.array) for each in stores]})
+                "version": __version__, "contents of the source": [each and state_of(each.array) for each in stores]}
+            record.begin_or_check(begun is not None, head)
+            if keeps_states:
+                states = States(record.path.with_name(record.path.name + _STATE), head, begun is not None)
         goes_on = begun is not None and begun.has_output and not begins_anew
         write_to = Store(output if path is None else _open_level(path, image) if goes_on else
                           _create(path, image.array, result_shape, wanted, image))
         _check_output(filter, write_to, stores, result_shape, wanted)
         if record is not None and not record.has_output:
             record.add_output()
-        report = run_blocks(operation, images, write_to, limit, spool, None if begins_anew else record, progress, options)
+        report = run_blocks(operation, images, write_to, limit, spool, None if begins_anew else record, progress, options, states)
         if pyramid is not None and path is not None:
             _add_levels(path, method=pyramid, memory=memory, overwrite=True, **options)
         finished = True
         return report
     finally:
+        if states is not None:
+            states.close(finished)
         if record is not None:
             record.close(finished)
 
