@@ -13,7 +13,7 @@ import pytest
 from conftest import make_image
 
 import chunkwise
-from chunkwise import _blocks, filters
+from chunkwise import _blocks, _states, filters
 
 zarr = pytest.importorskip("zarr")
 
@@ -494,6 +494,52 @@ def test_several_images_and_passes_give_the_bits_of_the_whole(random, tmp_path, 
     output = zarr.open(str(tmp_path / "out.zarr"), mode="r")
     assert output.dtype == expected.dtype and np.array_equal(output[...], expected)
     assert report.blocks > 1 or filter.name in ("deconvolve", "fill-holes")
+
+
+def test_a_deconvolution_goes_on_behind_its_last_state(random, tmp_path, monkeypatch):
+    monkeypatch.setattr(_states, "_LEAST_PAUSE", 0)
+    monkeypatch.setattr(_states, "_PAUSES_OF_KEEPING", 0)
+    image = make_image(random, (40, 48, 50), "float32")
+    make_source(tmp_path / "in.zarr", image)
+    paths = (tmp_path / "in.zarr", tmp_path / "out.zarr")
+    state = tmp_path / "out.zarr.chunkwise-journal.state"
+    kernel = np.ones((3, 3, 5))
+
+    def make(iterations, **given):
+        return filters.Deconvolve(kernel, number_of_iterations=iterations, accelerate=True, **given)
+
+    def run(f, **given):
+        return chunkwise.zarr.run(f, *paths, memory="50M", **given)
+
+    for where in (0.3, 0.6):
+        def end(fraction):
+            if fraction > where:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run(make(8), progress=end)
+    content = state.read_bytes()
+    for wrong in (make(8, background=1), filters.Deconvolve(kernel + 1, number_of_iterations=8, accelerate=True)):
+        with pytest.raises(ValueError, match="filter"):
+            run(wrong)
+    with pytest.raises(chunkwise.ParameterError, match="number_of_iterations"):
+        run(make(2))
+    for damaged in (b"", content[:-1], content[:5], content + b"1", content[:99] + bytes([content[99] ^ 1]) + content[100:],
+                    content[:-9] + b"\xff" + content[-8:]):
+        state.write_bytes(damaged)
+        with pytest.raises(chunkwise.Error, match="is damaged"):
+            run(make(8))
+    state.write_bytes(content)
+    report = run(make(9))
+    assert 3 <= report.iterations_done < 8
+    assert np.array_equal(zarr.open(str(paths[1]), mode="r")[...], make(9)(image))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.zarr", "out.zarr"]
+    # Without one to go on with there is none afterwards.
+    with pytest.raises(KeyboardInterrupt):
+        run(make(8), overwrite=True, progress=end)
+    assert state.exists()
+    assert run(make(2), resume=False, overwrite=True).iterations_done == 0
+    assert np.array_equal(zarr.open(str(paths[1]), mode="r")[...], make(2)(image)) and not state.exists()
 
 
 def test_automatic_values_and_separate_are_those_of_the_whole(random, tmp_path):
