@@ -46,7 +46,7 @@ enum class DiffusionMethod
  * which lies between 0 and the squares of all differences between neighbors.
  *
  * With `skipsNan` voxels that are NaN take no part, as if the image ended there: beside a voxel they count as that
- * voxel, no flux and no p goes to or from them, and they stay NaN.
+ * voxel, no flux and no p goes to or from them, and they stay NaN. So they do for the tensor.
  *
  * Arithmetic: float for float, 8- and 16-bit integers, double for the others, each operation rounded, axes ascending,
  * the exponential by a polynomial. Integer results are rounded to nearest, ties to even, and clamped. */

@@ -249,6 +249,8 @@ struct Chunkwise_EXPORT FilterDescription
   bool promisesBits{ true };
   /** Written integers are converted from the default kind of output: a wider one has no better results. */
   bool convertsDefaultOutput{ false };
+  /** Voxels of the first image may have components, which stand for that image and the further inputs. */
+  bool splitsComponents{ false };
   /** Whether results are small whole numbers, which the operation gives in any kind, as classes are; nullptr: no. */
   bool (*givesClasses)(const FilterParameters & parameters){ nullptr };
   ReconstructionRecipe reconstruction{};

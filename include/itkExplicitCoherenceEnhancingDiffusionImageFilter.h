@@ -2,7 +2,7 @@
 #ifndef itkExplicitCoherenceEnhancingDiffusionImageFilter_h
 #define itkExplicitCoherenceEnhancingDiffusionImageFilter_h
 
-#include "itkSpatialAxesImageFilterBase.h"
+#include "itkMaskedSmoothingImageFilterBase.h"
 
 namespace itk
 {
@@ -16,7 +16,9 @@ namespace itk
  * docs/enhancement.md has the formulas.
  *
  * \par Boundary
- * No flux crosses the image's edge; windows of the structure tensor end there.
+ * No flux crosses the image's edge; windows of the structure tensor end there. With a MaskImage the same holds for the
+ * edge of the mask: along each axis, a window ends at the first voxel outside. Voxels outside keep their value, or have
+ * OutsideValue.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
@@ -42,13 +44,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT ExplicitCoherenceEnhancingDiffusionImageFilter
-  : public SpatialAxesImageFilterBase<TInputImage, TOutputImage>
+  : public MaskedSmoothingImageFilterBase<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(ExplicitCoherenceEnhancingDiffusionImageFilter);
 
   using Self = ExplicitCoherenceEnhancingDiffusionImageFilter;
-  using Superclass = SpatialAxesImageFilterBase<TInputImage, TOutputImage>;
+  using Superclass = MaskedSmoothingImageFilterBase<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 

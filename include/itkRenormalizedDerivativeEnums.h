@@ -60,6 +60,18 @@ public:
     Elements     ///< the upper triangle, row by row
   };
 
+  /** \class CurvatureResult
+   * \ingroup Chunkwise
+   * The curvature of an isosurface. */
+  enum class CurvatureResult : std::uint8_t
+  {
+    LevelSet, ///< the divergence of the unit gradient: the sum of the principal curvatures
+    Mean,     ///< their mean
+    Gaussian, ///< their product
+    Smallest, ///< the lower one
+    Largest   ///< the higher one
+  };
+
   /** \class Measure
    * \ingroup Chunkwise
    * The measure of a Hessian's eigenvalues. */
@@ -84,6 +96,8 @@ ToWord(RenormalizedDerivativeEnums::Result value);
 Chunkwise_EXPORT const char *
 ToWord(RenormalizedDerivativeEnums::TensorResult value);
 Chunkwise_EXPORT const char *
+ToWord(RenormalizedDerivativeEnums::CurvatureResult value);
+Chunkwise_EXPORT const char *
                  ToWord(RenormalizedDerivativeEnums::Measure value);
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, RenormalizedDerivativeEnums::Operator value);
@@ -93,6 +107,8 @@ Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, RenormalizedDerivativeEnums::Result value);
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, RenormalizedDerivativeEnums::TensorResult value);
+Chunkwise_EXPORT std::ostream &
+                 operator<<(std::ostream & os, RenormalizedDerivativeEnums::CurvatureResult value);
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, RenormalizedDerivativeEnums::Measure value);
 } // namespace itk

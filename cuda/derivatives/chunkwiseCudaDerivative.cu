@@ -94,14 +94,19 @@ struct DerivativeStage
     }
     else
     {
-      factors = { { 0, -1 } };
+      for (int input = 0; input < operation.GetNumberOfInputs(); ++input)
+      {
+        factors.push_back({ input, -1 });
+      }
       const auto chosen = static_cast<std::size_t>(operation.chosen);
       fields = MakeDerivativeFields(isOne ? std::vector<DerivativeOrders>{ operation.components[chosen] }
                                           : operation.components,
-                                    { boxes.axes, boxes.axes + boxes.count });
+                                    { boxes.axes, boxes.axes + boxes.count },
+                                    operation.ofVectors);
     }
-    planes = accumulatorBytes == sizeof(float) && boxes.count == 3 && boxes.axes[2] == 2 &&
-             (operation.TakesMatrix() ? fields.back().size() == 6 : true);
+    const bool isSurface = operation.result == DerivativeResult::Curvature;
+    planes = accumulatorBytes == sizeof(float) && !operation.skipsNan && boxes.count == 3 && boxes.axes[2] == 2 &&
+             (operation.TakesMatrix() ? fields.back().size() == 6 : !isSurface || fields.back().size() == MostStaged);
     for (int a = 0; a < 3; ++a)
     {
       planes = planes && boxes.radius[a] <= DerivativeReach;
@@ -149,9 +154,10 @@ struct DerivativeStage
 
 /** Whether the passes read the voxels of the image where they lie. */
 bool
-ReadsImage(PixelKind kind, BoundaryMode mode)
+ReadsImage(PixelKind kind, BoundaryMode mode, int inputs)
 {
-  return mode == BoundaryMode::Renormalized && (kind == PixelKind::Float32 || kind == PixelKind::Float64);
+  return inputs == 1 && mode == BoundaryMode::Renormalized &&
+         (kind == PixelKind::Float32 || kind == PixelKind::Float64);
 }
 
 /** Bytes of the voxels that the passes read otherwise. */
@@ -159,9 +165,10 @@ std::size_t
 LoadedBytes(const DerivativeStage & stage, const DerivativeOperation & operation, PixelKind kind,
             std::size_t accumulatorBytes)
 {
-  return ReadsImage(kind, operation.boundary.mode)
+  const int inputs = operation.GetNumberOfInputs();
+  return ReadsImage(kind, operation.boundary.mode, inputs)
            ? 0
-           : RoundUp(static_cast<std::size_t>(stage.boxes.padded.NumberOfVoxels()) * accumulatorBytes);
+           : RoundUp(static_cast<std::size_t>(inputs * stage.boxes.padded.NumberOfVoxels()) * accumulatorBytes);
 }
 
 /** Whether the gradients of a structure tensor are continued beyond the image's edge. */
@@ -214,9 +221,12 @@ public:
     const Table &      table = *static_cast<const Table *>(held.get());
     const auto * const weights =
       static_cast<const TAcc *>(Upload(key, table.weights.data(), table.weights.size() * sizeof(TAcc)));
-    DerivativeAxis<TAcc> axis{
-      {}, m_Operation.GetNumberOfRows(m_Scale, a, extent), extent, m_Operation.GetRadius(m_Scale)[a]
-    };
+    DerivativeAxis<TAcc> axis{ {},
+                               m_Operation.GetNumberOfRows(m_Scale, a, extent),
+                               extent,
+                               m_Operation.GetRadius(m_Scale)[a],
+                               m_Operation.scales[m_Scale].factor[a],
+                               m_Operation.skipsNan };
     for (int order = 0; order <= DerivativeOperation::LargestOrder; ++order)
     {
       axis.weights[order] = table.begin[order] < 0 ? nullptr : weights + table.begin[order];
@@ -283,34 +293,41 @@ private:
   const std::string           m_Key;
 };
 
-/** The fields that the first pass of a stage reads: the image as the accumulator holds it. `scratch` moves past what is
- * taken of it. */
+/** The fields that the first pass of a stage reads: the images as the accumulator holds them. `scratch` moves past what
+ * is taken of it. */
 template <typename TAcc>
 DerivativeFields<TAcc>
-LoadImage(const KernelCall & call, const DerivativeStage & stage, const WindowBoundary & boundary, char *& scratch)
+LoadImage(const KernelCall & call, const DerivativeStage & stage, const DerivativeOperation & operation,
+          char *& scratch)
 {
-  const BufferView & input = call.inputs[0];
-  const Box &        padded = stage.boxes.padded;
-  if (ReadsImage(input.kind, boundary.mode))
+  const BufferView &     input = call.inputs[0];
+  const Box &            padded = stage.boxes.padded;
+  const WindowBoundary & boundary = operation.boundary;
+  const int              inputs = operation.GetNumberOfInputs();
+  if (ReadsImage(input.kind, boundary.mode, inputs))
   {
     return { static_cast<const TAcc *>(input.data) + input.Offset(padded.lower), 0, padded, input.stride };
   }
-  const Voxels<TAcc> loaded = DenseVoxels(reinterpret_cast<TAcc *>(scratch), padded);
-  scratch += RoundUp(static_cast<std::size_t>(padded.NumberOfVoxels()) * sizeof(TAcc));
+  const std::int64_t gap = padded.NumberOfVoxels();
+  TAcc * const       loaded = reinterpret_cast<TAcc *>(scratch);
+  scratch += RoundUp(static_cast<std::size_t>(inputs * gap) * sizeof(TAcc));
   DispatchPixelKind(input.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     if constexpr (std::is_same<RealOf<Pixel>, TAcc>::value)
     {
-      ContinueKernel<Pixel, TAcc><<<BlocksOfRows(padded), ThreadsOfRows(), 0, StreamOf(call)>>>(
-        VoxelsOf<const Pixel>(input),
-        call.image,
-        boundary.mode,
-        static_cast<TAcc>(ConstantPixel<Pixel>(boundary.constant)),
-        loaded);
-      CheckLaunch("ContinueKernel");
+      for (int i = 0; i < inputs; ++i)
+      {
+        ContinueKernel<Pixel, TAcc><<<BlocksOfRows(padded), ThreadsOfRows(), 0, StreamOf(call)>>>(
+          VoxelsOf<const Pixel>(call.inputs[i]),
+          call.image,
+          boundary.mode,
+          static_cast<TAcc>(ConstantPixel<Pixel>(boundary.constant)),
+          DenseVoxels(loaded + i * gap, padded));
+        CheckLaunch("ContinueKernel");
+      }
     }
   });
-  return { loaded.data, 0, loaded.box, loaded.stride };
+  return { loaded, gap, padded, StridesOf(padded) };
 }
 
 /** Gradients that lie dense in a box, one component after the other, as the first pass of a tensor's stage reads them.
@@ -374,17 +391,20 @@ RunPlanes(const KernelCall & call, const DerivativeOperation & operation, std::s
     columns.orders[columns.count++] = component.order;
   }
   const DerivativeFields<float> made{ fields, stage.Gap(1), between, StridesOf(between) };
-  const bool                    isMatrix = operation.TakesMatrix();
-  const std::int64_t            length = isMatrix ? DerivativeSegment<true> : DerivativeSegment<false>;
   const std::int64_t            columnBlocks =
     (out.NumberOfVoxels() / std::max<std::int64_t>(1, out.Extent(2)) + DerivativeColumns - 1) / DerivativeColumns;
+  const auto run = [&](auto staged, auto reach) {
+    constexpr int          count = decltype(staged)::value;
+    constexpr std::int64_t length = DerivativeSegment<count>;
+    constexpr std::size_t  bytes = count == 0 ? 0 : sizeof(DerivativeMatrixStage<std::max(count, 1)>);
+    const std::int64_t     blocks = columnBlocks * ((out.Extent(2) + length - 1) / length);
+    const auto             kernel = DerivativeColumnKernel<count, decltype(reach)::value>;
+    kernel<<<BlocksFor(blocks, 1), DerivativeColumns, bytes, StreamOf(call)>>>(z, columns, made, out, finish);
+  };
   WithReach(z.radius, [&](auto reach) {
-    constexpr int most = decltype(reach)::value;
-    const auto    kernel = isMatrix ? DerivativeColumnKernel<true, most> : DerivativeColumnKernel<false, most>;
-    kernel<<<BlocksFor(columnBlocks * ((out.Extent(2) + length - 1) / length), 1),
-             DerivativeColumns,
-             isMatrix ? sizeof(DerivativeMatrixStage) : 0,
-             StreamOf(call)>>>(z, columns, made, out, finish);
+    operation.TakesMatrix()                           ? run(std::integral_constant<int, 6>{}, reach)
+    : operation.result == DerivativeResult::Curvature ? run(std::integral_constant<int, MostStaged>{}, reach)
+                                                      : run(std::integral_constant<int, 0>{}, reach);
   });
   CheckLaunch("DerivativeColumnKernel");
 }
@@ -456,6 +476,7 @@ FinishOf(const KernelCall & call, const DerivativeOperation & operation)
   finish.result = operation.result;
   finish.measure = operation.measure;
   finish.tensor = operation.tensor;
+  finish.curvature = operation.curvature;
   finish.hasZeros = operation.result == DerivativeResult::Measure &&
                     operation.measure.measure == HessianMeasure::Objectness && operation.measure.objectDimension < 2;
   finish.out = call.output.data;
@@ -479,7 +500,7 @@ void
 RunGradient(const KernelCall & call, const DerivativeOperation & gradient, const Box & box, TAcc * to, char * scratch)
 {
   const DerivativeStage        stage(gradient, 0, box, call.image, sizeof(TAcc));
-  const DerivativeFields<TAcc> image = LoadImage<TAcc>(call, stage, gradient.boundary, scratch);
+  const DerivativeFields<TAcc> image = LoadImage<TAcc>(call, stage, gradient, scratch);
   DerivativeFinish             finish{};
   finish.result = DerivativeResult::Components;
   finish.last = static_cast<int>(gradient.components.size());
@@ -514,7 +535,7 @@ RunDerivativeIn(const KernelCall & call)
   {
     const DerivativeStage        stage(operation, scale, output, call.image, sizeof(TAcc));
     char *                       rest = scratch;
-    const DerivativeFields<TAcc> image = LoadImage<TAcc>(call, stage, operation.boundary, rest);
+    const DerivativeFields<TAcc> image = LoadImage<TAcc>(call, stage, operation, rest);
     finish.measure.contrast = operation.scales[scale].contrast;
     RunPasses<TAcc>(call, operation, scale, stage, image, finish, rest);
     finish.keepsLargest = true;

@@ -6,6 +6,7 @@
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseDerivativeOperation.h"
 #include "chunkwiseLaplacianOperation.h"
+#include "chunkwiseRunSums.h"
 
 // The passes of DerivativeOperation one by one, a thread a voxel, for windows of any radius along any axes; and the
 // results that are made of a voxel's derivatives.
@@ -20,6 +21,8 @@ struct DerivativeAxis
   std::int64_t rows;
   std::int64_t extent; ///< of the image along the axis
   std::int64_t radius;
+  double       factor;   ///< of an order
+  bool         skipsNan; ///< see DerivativeOperation
 
   /** The weights at image index `i`, from the middle tap on. */
   __device__ const TAcc *
@@ -56,8 +59,8 @@ struct DerivativeFactors
  * value t voxels after the middle. */
 template <typename TAcc, typename TTap>
 __device__ __forceinline__ TAcc
-SumDerivative(const DerivativeAxis<TAcc> & axis, int order, std::int64_t i, std::int64_t lower, std::int64_t upper,
-              TTap && tap)
+SumAllTaps(const DerivativeAxis<TAcc> & axis, int order, std::int64_t i, std::int64_t lower, std::int64_t upper,
+           TTap && tap)
 {
   const std::int64_t radius = axis.radius;
   const TAcc * const w = axis.Middle(order, i);
@@ -94,6 +97,29 @@ SumDerivative(const DerivativeAxis<TAcc> & axis, int order, std::int64_t i, std:
     sum = MultiplyAdd(w[t], tap(t) - tap(-t), sum);
   }
   return sum;
+}
+
+/** The same, or that of the run of numbers around a voxel, where NaN takes no part. */
+template <typename TAcc, typename TTap>
+__device__ __forceinline__ TAcc
+SumDerivative(const DerivativeAxis<TAcc> & axis, int order, std::int64_t i, std::int64_t lower, std::int64_t upper,
+              TTap && tap)
+{
+  const TAcc sum = SumAllTaps(axis, order, i, lower, upper, tap);
+  if (!axis.skipsNan)
+  {
+    return sum;
+  }
+  const TAcc center = tap(0);
+  if (sum == sum && center == center)
+  {
+    return sum;
+  }
+  const TAcc * const weights = axis.Middle(0, i);
+  return RunSum(
+    sum, order, axis.factor, max(lower - i, -axis.radius), min(upper - 1 - i, axis.radius), tap, [&](std::int64_t t) {
+      return weights[t];
+    });
 }
 
 /** The same along axis `a` of fields in memory, at a voxel with this offset. */
@@ -154,12 +180,16 @@ PutConverted(void * out, PixelKind kind, std::int64_t offset, bool keepsLargest,
   });
 }
 
+/** The most derivatives of which one result is made: a gradient and a Hessian. */
+constexpr int MostStaged = 9;
+
 /** Makes a voxel's results of its derivatives, and stores them. */
 struct DerivativeFinish
 {
   DerivativeResult         result;
   HessianMeasureParameters measure;
   TensorParameters         tensor;
+  CurvatureParameters      curvature;
   int                      first; ///< the results that are stored, which have numbers up to before `last`
   int                      last;
   void *                   out; ///< of result `first`
@@ -227,6 +257,22 @@ struct DerivativeFinish
     {
       *to = value;
     }
+  }
+
+  /** The curvature in VSize dimensions: `derivatives` are the gradient and the upper triangle of the
+   * Hessian. */
+  template <int VSize, typename TAcc>
+  __device__ __forceinline__ void
+  StoreCurvature(const TAcc * derivatives, std::int64_t offset) const
+  {
+    constexpr int count = VSize + VSize * (VSize + 1) / 2;
+    double        d[count];
+#pragma unroll
+    for (int c = 0; c < count; ++c)
+    {
+      d[c] = static_cast<double>(derivatives[c]);
+    }
+    Store(0, offset, static_cast<TAcc>(CurvatureOf(d, VSize, curvature, DerivativeRoot())));
   }
 
   /** The results of a matrix of VSize rows. */
@@ -361,7 +407,17 @@ DerivativeFinishKernel(const __grid_constant__ DerivativeAxis<TAcc> axis,
       finish.Store(0, offset, static_cast<TAcc>(sqrt(sum)));
       continue;
     }
-    TAcc triangle[6]{};
+    if (finish.result == DerivativeResult::Sum)
+    {
+      TAcc sum = 0;
+      for (int c = 0; c < count; ++c)
+      {
+        sum = sum + componentOf(c);
+      }
+      finish.Store(0, offset, sum);
+      continue;
+    }
+    TAcc triangle[MostStaged]{};
 #pragma unroll 1
     for (int c = 0; c < count; ++c)
     {
@@ -369,6 +425,12 @@ DerivativeFinishKernel(const __grid_constant__ DerivativeAxis<TAcc> axis,
     }
     switch (count)
     {
+      case 5:
+        finish.template StoreCurvature<2>(triangle, offset);
+        break;
+      case 9:
+        finish.template StoreCurvature<3>(triangle, offset);
+        break;
       case 1:
         finish.template StoreMatrix<1>(triangle, offset);
         break;

@@ -603,53 +603,63 @@ __launch_bounds__(StripWidth, VReach > 8    ? 4
   }
 }
 
-/** The outputs of a column that a thread of DerivativeColumnKernel makes at once: more of them share more taps. Those
- * of matrices lie in shared memory. */
-template <bool VMatrix>
-constexpr int DerivativeOutputs = VMatrix ? Together : 2 * Together;
+/** The outputs of a column that a thread of DerivativeColumnKernel makes at once: more of them share more taps. VStaged
+ * derivatives of each lie in shared memory: 6 are a matrix, 9 a gradient and a matrix. */
+template <int VStaged>
+constexpr int DerivativeOutputs = VStaged ? Together : 2 * Together;
 
 /** Threads of a block of DerivativeColumnKernel. */
 constexpr int DerivativeColumns = 128;
 
 /** The outputs of a column that are a block's: few, so that the last blocks of a device are no long wait for it. */
-template <bool VMatrix>
-constexpr int DerivativeSegment = 2 * DerivativeOutputs<VMatrix>;
+template <int VStaged>
+constexpr int DerivativeSegment = 2 * DerivativeOutputs<VStaged>;
 
-/** The shared memory of a block that makes matrices: the triangles of the threads' outputs, where their columns are
- * stored, and for each warp the numbers of the outputs that may differ from 0. */
+/** The shared memory of a block that stages derivatives: those of the threads' outputs, where their columns are stored,
+ * and for each warp the numbers of the outputs that may differ from 0. */
+template <int VStaged>
 struct DerivativeMatrixStage
 {
-  float         triangles[6][Together][DerivativeColumns];
+  float         triangles[VStaged][Together][DerivativeColumns];
   std::int64_t  columns[DerivativeColumns];
   unsigned char wanted[Together * DerivativeColumns];
 };
 
 /** The results of matrix `u` of a thread's. */
+template <int VStaged>
 __device__ __forceinline__ void
-StoreStagedMatrix(const DerivativeMatrixStage & stage, const DerivativeFinish & finish, int u, int thread,
+StoreStagedMatrix(const DerivativeMatrixStage<VStaged> & stage, const DerivativeFinish & finish, int u, int thread,
                   std::int64_t offset)
 {
-  float triangle[6];
+  float triangle[VStaged];
 #pragma unroll
-  for (int c = 0; c < 6; ++c)
+  for (int c = 0; c < VStaged; ++c)
   {
     triangle[c] = stage.triangles[c][u][thread];
   }
-  finish.template StoreMatrix<3>(triangle, offset);
+  if constexpr (VStaged == 6)
+  {
+    finish.template StoreMatrix<3>(triangle, offset);
+  }
+  else
+  {
+    finish.template StoreCurvature<3>(triangle, offset);
+  }
 }
 
 /** The results of a thread's matrices: `count` outputs of its column from position `o` on. The warp shares those whose
  * result may differ from 0, so that no lane waits for others. All lanes of a warp at once. */
+template <int VStaged>
 __device__ __forceinline__ void
-FinishMatrices(DerivativeMatrixStage & stage, const DerivativeFinish & finish, std::int64_t column, std::int64_t o,
-               int count)
+FinishMatrices(DerivativeMatrixStage<VStaged> & stage, const DerivativeFinish & finish, std::int64_t column,
+               std::int64_t o, int count)
 {
   const int             thread = static_cast<int>(threadIdx.x);
   const int             lane = thread % 32;
   const int             first = thread - lane;
   unsigned char * const wanted = stage.wanted + first * Together;
   int                   number = 0;
-  if (!finish.hasZeros)
+  if (VStaged != 6 || !finish.hasZeros)
   {
 #pragma unroll 1
     for (int u = 0; u < count; ++u)
@@ -696,25 +706,26 @@ FinishMatrices(DerivativeMatrixStage & stage, const DerivativeFinish & finish, s
 }
 
 /** The pass along z of windows with radii above VReach - 4, or 0, a thread a column, and what is made of its
- * components. With VMatrix they are the triangle of a matrix of three rows. */
-template <bool VMatrix, int VReach>
+ * components. */
+template <int VStaged, int VReach>
 __global__ void
-__launch_bounds__(DerivativeColumns, VMatrix ? (VReach > 8 ? 5 : 6) : (VReach > 8 ? 4 : 5))
+__launch_bounds__(DerivativeColumns, VStaged ? (VReach > 8 ? 5 : 6) : (VReach > 8 ? 4 : 5))
   DerivativeColumnKernel(const __grid_constant__ DerivativeAxis<float> z,
                          const __grid_constant__ DerivativeColumnJobs  jobs,
                          const __grid_constant__ DerivativeFields<float> in, const __grid_constant__ Box box,
                          const __grid_constant__ DerivativeFinish finish)
 {
-  constexpr int Outputs = DerivativeOutputs<VMatrix>;
+  constexpr int Outputs = DerivativeOutputs<VStaged>;
   constexpr int Taps = Outputs + 2 * VReach;
-  constexpr int segment = DerivativeSegment<VMatrix>;
+  constexpr int segment = DerivativeSegment<VStaged>;
   static_assert(Taps % Together == 0, "taps are groups");
   extern __shared__ __align__(16) unsigned char memory[];
-  auto &                                        stage = *reinterpret_cast<DerivativeMatrixStage *>(memory);
-  const std::int64_t                            width = box.Extent(0);
-  const std::int64_t                            plane = width * box.Extent(1);
-  const std::int64_t                            columns = plane * box.Extent(3) * box.Extent(4);
-  const std::int64_t                            segments = (box.Extent(2) + segment - 1) / segment;
+  // Nothing of it is there if none is staged.
+  auto &              stage = *reinterpret_cast<DerivativeMatrixStage<VStaged ? VStaged : 1> *>(memory);
+  const std::int64_t  width = box.Extent(0);
+  const std::int64_t  plane = width * box.Extent(1);
+  const std::int64_t  columns = plane * box.Extent(3) * box.Extent(4);
+  const std::int64_t  segments = (box.Extent(2) + segment - 1) / segment;
   const std::int64_t  tiles = (columns + DerivativeColumns - 1) / DerivativeColumns * segments;
   const std::int64_t  lower = in.box.lower.axis[2];
   const std::int64_t  upper = in.box.upper.axis[2];
@@ -742,7 +753,7 @@ __launch_bounds__(DerivativeColumns, VMatrix ? (VReach > 8 ? 5 : 6) : (VReach > 
       const std::int64_t i = box.lower.axis[2] + o;
       const bool         areWhole = i - z.radius >= lower && i + Outputs - 1 + z.radius < upper;
       const bool         haveAllTaps = i - VReach >= lower && i + Outputs - 1 + VReach < upper;
-      float              squares[Outputs]{};
+      float              totals[Outputs]{};
 #pragma unroll 1
       for (int c = 0; c < jobs.count; ++c)
       {
@@ -780,7 +791,7 @@ __launch_bounds__(DerivativeColumns, VMatrix ? (VReach > 8 ? 5 : 6) : (VReach > 
         {
           SumCutDerivatives(jobs.orders[c], z, i, lower, upper, count, values, sums);
         }
-        if constexpr (VMatrix)
+        if constexpr (VStaged > 0)
         {
 #pragma unroll
           for (int u = 0; u < Outputs; ++u)
@@ -793,7 +804,15 @@ __launch_bounds__(DerivativeColumns, VMatrix ? (VReach > 8 ? 5 : 6) : (VReach > 
 #pragma unroll
           for (int u = 0; u < Outputs; ++u)
           {
-            squares[u] = MultiplyAdd(sums[u], sums[u], squares[u]);
+            totals[u] = MultiplyAdd(sums[u], sums[u], totals[u]);
+          }
+        }
+        else if (finish.result == DerivativeResult::Sum)
+        {
+#pragma unroll
+          for (int u = 0; u < Outputs; ++u)
+          {
+            totals[u] = totals[u] + sums[u];
           }
         }
         else
@@ -801,18 +820,21 @@ __launch_bounds__(DerivativeColumns, VMatrix ? (VReach > 8 ? 5 : 6) : (VReach > 
           finish.StoreLine(c, offset + o * finish.stride.axis[2], finish.stride.axis[2], count, sums);
         }
       }
-      if constexpr (VMatrix)
+      if constexpr (VStaged > 0)
       {
         FinishMatrices(stage, finish, offset, o, count);
       }
-      else if (finish.result == DerivativeResult::Magnitude)
+      else if (finish.result == DerivativeResult::Magnitude || finish.result == DerivativeResult::Sum)
       {
-#pragma unroll
-        for (float & square : squares)
+        if (finish.result == DerivativeResult::Magnitude)
         {
-          square = __fsqrt_rn(square);
+#pragma unroll
+          for (float & square : totals)
+          {
+            square = __fsqrt_rn(square);
+          }
         }
-        finish.StoreLine(0, offset + o * finish.stride.axis[2], finish.stride.axis[2], count, squares);
+        finish.StoreLine(0, offset + o * finish.stride.axis[2], finish.stride.axis[2], count, totals);
       }
     }
   }

@@ -305,20 +305,23 @@ MakeCoherenceImages(TAcc * memory, std::int64_t size, int axes)
 }
 
 /** Makes the sums of CoherenceImages. */
-template <typename TAcc>
+template <typename TAcc, bool VSkipsNan>
 __global__ void
 MixedSlopesKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ Box box,
                   const TAcc * __restrict__ from, const __grid_constant__ CoherenceImages<TAcc> of)
 {
   ForEachVoxel(images, box, [&](const DiffusionNeighbors & neighbors, std::int64_t i) {
-    TAcc slopes[MaxSpatialAxes]{};
-    TAcc beside[MaxSpatialAxes]{};
+    const TAcc here = from[i];
+    TAcc       slopes[MaxSpatialAxes]{};
+    TAcc       beside[MaxSpatialAxes]{};
 #pragma unroll
     for (int k = 0; k < MaxSpatialAxes; ++k)
     {
       if (k < images.axes)
       {
-        slopes[k] = (from[i + neighbors.after[k]] - from[i + neighbors.before[k]]) * (TAcc(0.5) * images.scale[k]);
+        const TAcc after = Beside<VSkipsNan>(from[i + neighbors.after[k]], here);
+        const TAcc before = Beside<VSkipsNan>(from[i + neighbors.before[k]], here);
+        slopes[k] = (after - before) * (TAcc(0.5) * images.scale[k]);
       }
       if (of.beside[k])
       {
@@ -345,7 +348,7 @@ MixedSlopesKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __
   });
 }
 
-template <typename TAcc>
+template <typename TAcc, bool VSkipsNan>
 __global__ void
 CoherenceKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __grid_constant__ Box box,
                 const TAcc * __restrict__ from, const __grid_constant__ CoherenceImages<TAcc> of, TAcc timeStep,
@@ -365,8 +368,10 @@ CoherenceKernel(const __grid_constant__ DiffusionImages<TAcc> images, const __gr
         const std::int64_t before = neighbors.before[k];
         const TAcc         ahead = (from[i + after] - here) * images.scale[k];
         const TAcc         behind = (here - from[i + before]) * images.scale[k];
-        const TAcc out = CoherenceFluxOf((own[0] + own[after]) * ahead, mixed[0] + mixed[after], images.scale[k]);
-        const TAcc into = CoherenceFluxOf((own[before] + own[0]) * behind, mixed[before] + mixed[0], images.scale[k]);
+        const TAcc         out = NumberOrZero<VSkipsNan>(
+          CoherenceFluxOf((own[0] + own[after]) * ahead, mixed[0] + mixed[after], images.scale[k]));
+        const TAcc into = NumberOrZero<VSkipsNan>(
+          CoherenceFluxOf((own[before] + own[0]) * behind, mixed[before] + mixed[0], images.scale[k]));
         // No flux crosses the image's edge. All is read without a branch, so that no load waits for another.
         const TAcc difference = (after == 0 ? TAcc(0) : out) - (before == 0 ? TAcc(0) : into);
         sum = k == 0 ? difference : sum + difference;
@@ -618,10 +623,11 @@ private:
       // Sums for which neighbors lie beyond the box are those of no flux.
       DiffusionImages<TAcc> within = m_Images;
       within.image = Intersect(within.image, within.box);
-      MixedSlopesKernel<TAcc>
-        <<<BlocksOfRows(around), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(within, around, source, of);
+      const auto slopes = m_Operation.skipsNan ? MixedSlopesKernel<TAcc, true> : MixedSlopesKernel<TAcc, false>;
+      slopes<<<BlocksOfRows(around), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(within, around, source, of);
       CheckLaunch("MixedSlopesKernel");
-      CoherenceKernel<TAcc><<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
+      const auto kernel = m_Operation.skipsNan ? CoherenceKernel<TAcc, true> : CoherenceKernel<TAcc, false>;
+      kernel<<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
         m_Images, box, source, of, static_cast<TAcc>(m_Operation.timeStep), target);
       CheckLaunch("CoherenceKernel");
       return;

@@ -17,12 +17,14 @@
 #include "commandSeparate.h"
 #include "commandSignals.h"
 #include "commandStatistics.h"
+#include "fileComponent.h"
 #include "fileJob.h"
 
 #include "chunkwiseHostMemory.h"
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <unistd.h>
 
@@ -58,6 +60,8 @@ public:
 private:
   void
   OpenInputs();
+  void
+  SplitInput(std::int64_t components, const std::function<std::unique_ptr<chunkwise::files::FileSource>()> & open);
   void
   PrepareOutput();
   void
@@ -100,8 +104,17 @@ void
 FileRun::OpenInputs()
 {
   const chunkwise::FilterDescription & filter = *m_Line.stages.front().filter;
-  const auto &                         header = m_Job.SetInput(
-    m_Line.input, OpenInputWithComponents(m_Line.input, m_Line.levels.empty() ? "IN" : "STORE", m_Line.raw));
+  const auto                           open = [this] {
+    return OpenInputWithComponents(m_Line.input, m_Line.levels.empty() ? "IN" : "STORE", m_Line.raw);
+  };
+  auto       source = open();
+  const auto components = source->GetHeader().components;
+  if (components > 1 && filter.splitsComponents)
+  {
+    this->SplitInput(components, open);
+    return;
+  }
+  const auto & header = m_Job.SetInput(m_Line.input, std::move(source));
   if (header.components > 1 && !filter.takesComponents)
   {
     throw WorkError("IN: " + m_Line.input + " has " + std::to_string(header.components) + " components a voxel; a " +
@@ -114,6 +127,27 @@ FileRun::OpenInputs()
     {
       m_Job.AddInput(input, given->second, OpenInputWithComponents(given->second, "--" + input.option));
     }
+  }
+}
+
+/** Takes the components of IN's voxels as the images that the filter has. */
+void
+FileRun::SplitInput(std::int64_t                                                           components,
+                    const std::function<std::unique_ptr<chunkwise::files::FileSource>()> & open)
+{
+  const auto & further = m_Line.stages.front().filter->furtherInputs;
+  const auto   most = static_cast<std::int64_t>(further.size()) + 1;
+  if (components > most || !m_Line.furtherInputs.empty())
+  {
+    throw WorkError("IN: " + m_Line.input + " has " + std::to_string(components) + " components a voxel" +
+                    (components > most ? "; a " + m_Line.name + " takes at most " + std::to_string(most)
+                                       : ", beside which a " + m_Line.name + " takes no other image"));
+  }
+  m_Job.SetInput(m_Line.input, chunkwise::files::MakeComponentSource(open(), 0));
+  for (std::int64_t i = 1; i < components; ++i)
+  {
+    m_Job.AddInput(
+      further[static_cast<std::size_t>(i - 1)], m_Line.input, chunkwise::files::MakeComponentSource(open(), i));
   }
 }
 

@@ -76,6 +76,50 @@ def test_eigenvalues_are_lapacks_and_the_same_bits_for_all_threads():
         np.testing.assert_array_equal(chunkwise.hessian_eigenvalues(image, 1.2, threads=threads), found)
 
 
+def test_divergence_of_a_gradient_is_a_sum_of_second_derivatives():
+    image = noise((17, 14, 21), np.float64)
+    spacing = (2.0, 0.8, 1.25)
+    g = chunkwise.gradient(image, operator="central", output_components=True, spacing=spacing)
+    # Components are in the order of the engine's axes, x first.
+    found = chunkwise.divergence(g[..., 0], g[..., 1], g[..., 2], operator="central", spacing=spacing)
+    expected = sum(np.gradient(np.gradient(image, step, axis=axis), step, axis=axis) for axis, step in enumerate(spacing))
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    smoothed = chunkwise.divergence(image, of_gradient=True, sigma=1.3, spacing=spacing)
+    elements = chunkwise.hessian(image, "elements", sigma=1.3, output_components=True, spacing=spacing)
+    np.testing.assert_allclose(smoothed, elements[..., 0] + elements[..., 3] + elements[..., 5], atol=1e-11)
+    with pytest.raises(chunkwise.ParameterError, match="second"):
+        chunkwise.divergence(image, sigma=1)
+    with pytest.raises(chunkwise.ParameterError, match="of_gradient"):
+        chunkwise.divergence(image, image, image, of_gradient=True, sigma=1)
+
+
+@pytest.mark.parametrize("result, expected", [("level_set", 2.0), ("mean", 1.0), ("smallest", 1.0), ("largest", 1.0), ("gaussian", 1.0)])
+def test_curvature_of_a_sphere_is_that_of_its_radius(result, expected):
+    spacing = (2.0, 0.8, 1.25)
+    z, y, x = np.meshgrid(*((np.arange(n) - n / 2 + 0.3) * step for n, step in zip((20, 30, 24), spacing)), indexing="ij")
+    radius = np.sqrt(x**2 + y**2 + z**2)
+    inside = (slice(5, -5), slice(8, -8), slice(6, -6))
+    found = chunkwise.curvature(radius**2, result, sigma=1, spacing=spacing)
+    expected = expected / radius ** (2 if result == "gaussian" else 1)
+    # Principal curvatures that meet are within the root of a rounding.
+    np.testing.assert_allclose(found[inside], expected[inside], rtol=1e-6)
+    dark = chunkwise.curvature(-(radius**2), "mean", sigma=1, spacing=spacing)
+    np.testing.assert_allclose(dark[inside], -1 / radius[inside], rtol=1e-6)
+    assert not chunkwise.curvature(np.ones((6, 7, 8)), result, sigma=1).any()
+
+
+def test_curvature_of_contours_of_two_dimensions():
+    y, x = np.meshgrid(np.arange(30) - 14.7, np.arange(40) - 20.2, indexing="ij")
+    radius = np.hypot(x, y)
+    inside = (slice(5, -5), slice(5, -5))
+    np.testing.assert_allclose(chunkwise.curvature(radius**2, sigma=1)[inside], (1 / radius)[inside], rtol=1e-9)
+    gradient = 2 * radius
+    found = chunkwise.curvature(radius**2, sigma=1, least_gradient=12)[inside]
+    np.testing.assert_allclose(found, np.where(gradient > 12, 1 / radius, 0)[inside], rtol=1e-9)
+    with pytest.raises(chunkwise.ParameterError, match="gaussian"):
+        chunkwise.curvature(radius, "gaussian", sigma=1)
+
+
 def tubes(shape=(24, 40, 44)):
     z, y, x = np.meshgrid(*(np.arange(n, dtype=float) for n in shape), indexing="ij")
     image = 100 * np.exp(-((y - 20) ** 2 + (z - 12) ** 2) / 8) + 60 * np.exp(-((x - 12) ** 2 + (z - 10) ** 2) / 5)

@@ -177,9 +177,12 @@ def test_the_same_bits_as_the_program(random, tmp_path):
                 given.pop(each.name)
             else:
                 options += ["--" + option, re.sub(r"[() ]", "", str(given[each.name]))]
-        if row.engine in ("derivative", "hessian", "structure-tensor"):
+        if row.engine in ("derivative", "hessian", "structure-tensor", "divergence", "curvature"):
             given["sigma"] = 1.5
             options += ["--sigma", "1.5"]
+        if row.engine == "divergence":
+            given["of_gradient"] = True
+            options += ["--of-gradient"]
         subprocess.run([program, row.engine, str(tmp_path / "in.mhd"), str(tmp_path / "out.mhd"), "--quiet", *options],
                        check=True)
         result = getattr(filters, row.class_name)(**given)(image)

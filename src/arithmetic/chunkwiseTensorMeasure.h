@@ -20,7 +20,9 @@ enum class DerivativeResult
   Direction,   ///< the unit vector of the eigenvalue with the smallest magnitude
   Coherence,   ///< how much the eigenvalues differ
   Cornerness,  ///< the measure of C. Harris and M. Stephens
-  Diffusivity  ///< the upper triangle of DiffusionTensorOf
+  Diffusivity, ///< the upper triangle of DiffusionTensorOf
+  Sum,         ///< the sum of the derivatives: a divergence
+  Curvature    ///< CurvatureOf
 };
 
 struct TensorParameters

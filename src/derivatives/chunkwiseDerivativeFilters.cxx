@@ -188,6 +188,64 @@ HessianOf(const CheckedParameters & p)
   return components;
 }
 
+std::shared_ptr<const Operation>
+MakeCurvature(const CheckedParameters & p, const FilterImage & image)
+{
+  const std::string & name = p.Choice("Result");
+  const auto          axes = p.SpatialAxes().size();
+  const bool          isOfSurface = name != "level-set" && name != "mean";
+  if (axes < (isOfSurface ? 3U : 2U))
+  {
+    ThrowParameterError("Result",
+                        name + " needs " + (isOfSurface ? "three" : "at least two") + " spatial axes, there " +
+                          (axes == 1 ? "is one" : "are two"));
+  }
+  std::vector<DerivativeOrders>       components = GradientOf(p);
+  const std::vector<DerivativeOrders> hessian = HessianOf(p);
+  components.insert(components.end(), hessian.begin(), hessian.end());
+  const auto operation = MakeDerivatives(p, image, components);
+  operation->result = DerivativeResult::Curvature;
+  operation->curvature.kind = name == "mean"       ? CurvatureKind::Mean
+                              : name == "gaussian" ? CurvatureKind::Gaussian
+                              : name == "smallest" ? CurvatureKind::Smallest
+                              : name == "largest"  ? CurvatureKind::Largest
+                                                   : CurvatureKind::LevelSet;
+  operation->curvature.leastGradient = p.Real("LeastGradient");
+  return operation;
+}
+
+std::shared_ptr<const Operation>
+MakeDivergence(const CheckedParameters & p, const FilterImage & image)
+{
+  std::vector<DerivativeOrders>    components = GradientOf(p);
+  const std::size_t                axes = components.size();
+  const std::vector<std::string> & others = image.furtherInputs;
+  const std::size_t                given =
+    1 + static_cast<std::size_t>(std::count_if(
+          others.begin(), others.end(), [](const auto & name) { return name == "Input2" || name == "Input3"; }));
+  const bool isOfGradient = p.Flag("OfGradient");
+  if (isOfGradient ? given > 1 : given != axes)
+  {
+    ThrowParameterError(isOfGradient                 ? "OfGradient"
+                        : axes > given && given == 1 ? "Input2"
+                                                     : "Input3",
+                        isOfGradient ? "a gradient is that of one image, " + std::to_string(given) + " are given"
+                                     : "vectors along " + std::to_string(axes) + " spatial axes are as many images, " +
+                                         std::to_string(given) + (given == 1 ? " is given" : " are given"));
+  }
+  if (isOfGradient)
+  {
+    for (DerivativeOrders & orders : components)
+    {
+      std::transform(orders.begin(), orders.end(), orders.begin(), [](int order) { return 2 * order; });
+    }
+  }
+  const auto operation = MakeDerivatives(p, image, components);
+  operation->result = DerivativeResult::Sum;
+  operation->ofVectors = !isOfGradient && axes > 1;
+  return operation;
+}
+
 /** The result with a number, or all as components. */
 void
 ChooseResult(const CheckedParameters & p, DerivativeOperation & operation)
@@ -517,10 +575,53 @@ StructureTensorRow(ParameterDescription result, ParameterDescription number, Par
   return row;
 }
 
+FilterDescription
+DivergenceRow()
+{
+  FilterDescription row =
+    DerivativeRow("divergence",
+                  "Divergence of vectors, an image for each of their components, or of the gradient of an image",
+                  { MakeParameter("OfGradient",
+                                  "of-gradient",
+                                  ParameterType::Flag,
+                                  "Divergence of IN's gradient: the sum of the second derivatives along all spatial "
+                                  "axes, its Laplacian") });
+  row.furtherInputs = {
+    { "Input2",
+      "second",
+      "The vectors' components along y, the second spatial axis: an image of IN's size, which has those along x",
+      false },
+    { "Input3", "third", "The vectors' components along z, the third spatial axis, an image of IN's size", false }
+  };
+  row.canBeStage = false;
+  row.takesComponents = false;
+  row.splitsComponents = true;
+  row.make = MakeDivergence;
+  return row;
+}
+
+FilterDescription
+CurvatureRow()
+{
+  ParameterDescription least = MakeNonNegative(
+    "LeastGradient", "least-gradient", "Curvature is 0 where the gradient is not longer than this", "0");
+  FilterDescription row = DerivativeRow(
+    "curvature",
+    "Curvature of the isosurfaces of the image smoothed by a Gaussian, or of its isocontours",
+    { MakeChoice("Result",
+                 "result",
+                 "The divergence of the unit gradient, which is the sum of both principal curvatures, their mean, "
+                 "their product, or one of them",
+                 { "level-set", "mean", "gaussian", "smallest", "largest" }),
+      least });
+  row.make = MakeCurvature;
+  return row;
+}
+
 } // namespace
 
 std::shared_ptr<const DerivativeOperation>
-MakeDiffusivity(const CheckedParameters & p, const FilterImage & image, double alpha, double coherence)
+MakeDiffusivity(const CheckedParameters & p, const FilterImage & image, double alpha, double coherence, bool skipsNan)
 {
   const auto       gradient = std::make_shared<DerivativeOperation>();
   const auto       operation = std::make_shared<DerivativeOperation>();
@@ -535,6 +636,7 @@ MakeDiffusivity(const CheckedParameters & p, const FilterImage & image, double a
   {
     gradient->scales.front().factor[axis] = 1.0 / UnitOf(p, image, axis);
   }
+  gradient->skipsNan = operation->skipsNan = skipsNan;
   operation->gradient = gradient;
   operation->scales.front() = MakeScale(p, image, "OuterSigma", p.RealsOverAxes("OuterSigma"), {});
   operation->components.resize(HessianOf(p).size());
@@ -605,6 +707,9 @@ AddDerivativeFilters(std::vector<FilterDescription> & filters)
   row.outputComponents = ComponentsOfHessian;
   row.make = MakeHessian;
   filters.push_back(row);
+
+  filters.push_back(DivergenceRow());
+  filters.push_back(CurvatureRow());
 
   filters.push_back(StructureTensorRow(result, number, components));
 

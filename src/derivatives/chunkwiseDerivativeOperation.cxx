@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace chunkwise
 {
@@ -94,11 +95,15 @@ SampleDerivative(const double * g, std::int64_t radius, int order, double sigma,
 } // namespace
 
 std::vector<std::vector<DerivativeField>>
-MakeDerivativeFields(const std::vector<DerivativeOrders> & components, const std::vector<int> & axes)
+MakeDerivativeFields(const std::vector<DerivativeOrders> & components, const std::vector<int> & axes, bool ofVectors)
 {
   std::vector<std::vector<DerivativeField>> passes(axes.size());
   // The field of each component before the pass.
   std::vector<int> at(components.size(), 0);
+  if (ofVectors)
+  {
+    std::iota(at.begin(), at.end(), 0);
+  }
   for (std::size_t pass = 0; pass < axes.size(); ++pass)
   {
     std::vector<DerivativeField> & fields = passes[pass];
@@ -139,6 +144,11 @@ DerivativeOperation::GetKey() const
   {
     key += " diffusivity " + ExactText(tensor.alpha) + " " + ExactText(tensor.coherence);
   }
+  if (result == DerivativeResult::Curvature)
+  {
+    key += " curvature " + std::to_string(static_cast<int>(curvature.kind)) + " " + ExactText(curvature.leastGradient);
+  }
+  key += std::string(ofVectors ? " vectors" : "") + (skipsNan ? " skips" : "");
   if (gradient)
   {
     key += " of (" + gradient->GetKey() + ")";
@@ -164,6 +174,20 @@ DerivativeOperation::GetKey() const
     }
   }
   return key;
+}
+
+void
+DerivativeOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  WindowedOperation::CheckKinds(inputs, output);
+  for (const PixelKind kind : inputs)
+  {
+    if (kind != inputs.front())
+    {
+      throw ParameterError(std::string("components of vectors are ") + PixelKindName(inputs.front()) + " and " +
+                           PixelKindName(kind) + "; they must be of one pixel type");
+    }
+  }
 }
 
 Coordinates
@@ -241,6 +265,13 @@ DerivativeOperation::Validate(const Coordinates & image) const
                            "; they must have fewer dimensions, and alpha and beta be above 0");
     }
   }
+  this->ValidateCurvature();
+  this->ValidateSkipping();
+  if (ofVectors && (result != DerivativeResult::Sum || components.size() > static_cast<std::size_t>(MaxInputs)))
+  {
+    throw ParameterError(std::to_string(components.size()) +
+                         " inputs have a sum of derivatives alone, and are at most " + std::to_string(MaxInputs));
+  }
   if (scales.size() > 1 && result != DerivativeResult::Measure)
   {
     throw ParameterError("measures alone have several scales");
@@ -259,6 +290,53 @@ DerivativeOperation::Validate(const Coordinates & image) const
   for (const DerivativeScale & scale : scales)
   {
     this->ValidateScale(scale);
+  }
+}
+
+void
+DerivativeOperation::ValidateCurvature() const
+{
+  if (result != DerivativeResult::Curvature)
+  {
+    return;
+  }
+  if (components.size() != 9 && components.size() != 5)
+  {
+    throw ParameterError(std::to_string(components.size()) + " derivatives are no gradient and Hessian along two or " +
+                         "three axes");
+  }
+  if (components.size() == 5 && curvature.kind != CurvatureKind::LevelSet && curvature.kind != CurvatureKind::Mean)
+  {
+    throw ParameterError("isocontours along two axes have one curvature alone");
+  }
+  if (!(curvature.leastGradient >= 0 && std::isfinite(curvature.leastGradient)))
+  {
+    throw ParameterError("the least gradient is " + std::to_string(curvature.leastGradient) +
+                         "; it must be finite and at least 0");
+  }
+}
+
+void
+DerivativeOperation::ValidateSkipping() const
+{
+  if (gradient && gradient->skipsNan != skipsNan)
+  {
+    throw ParameterError("a structure tensor and its gradient both leave NaN out, or none does");
+  }
+  bool canSkip = boundary.mode == BoundaryMode::Renormalized;
+  for (const DerivativeScale & scale : scales)
+  {
+    canSkip = canSkip && scale.smooths && !scale.keepsSum &&
+              std::all_of(std::begin(scale.sampled), std::end(scale.sampled), [](double sigma) { return sigma == 0; });
+  }
+  for (const DerivativeOrders & orders : components)
+  {
+    canSkip = canSkip && std::all_of(orders.begin(), orders.end(), [](int order) { return order <= 1; });
+  }
+  if (skipsNan && !canSkip)
+  {
+    throw ParameterError("derivatives that leave NaN out have fitted weights, orders of 0 and 1, and windows that end "
+                         "at the image's edge");
   }
 }
 

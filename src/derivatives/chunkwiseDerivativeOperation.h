@@ -2,6 +2,7 @@
 #ifndef chunkwiseDerivativeOperation_h
 #define chunkwiseDerivativeOperation_h
 
+#include "chunkwiseCurvature.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseTensorMeasure.h"
 
@@ -38,6 +39,8 @@ struct DerivativeScale
  * Structure tensors: with `gradient` the components are the products of the gradient's components, the upper triangle
  * row by row, smoothed by the windows of the one scale; their orders are 0.
  *
+ * Divergence of vectors: with `ofVectors` component i is a derivative of input i; else all are of the one input.
+ *
  * Along an axis the window has smoothing weights g, which sum to 1 over the taps there are. Derivative weights of order
  * k are h_t = k! g_t p(t) / sum g_t p(t)^2, where p is the monic polynomial of degree k that is orthogonal, with the
  * weights g, to those of lower degrees: the k-th derivative of the polynomial of degree k that fits the taps best. So
@@ -57,6 +60,12 @@ struct DerivativeScale
  * - Structure tensors: components of the gradient and their products are in the accumulator. Outside the image the
  *   gradient is continued as the boundary mode says; in the mode Constant it is 0.
  * - Magnitude: acc = +0, fma(d, d, acc) for the components in their order, and the root.
+ * - Sum: acc = +0, acc + d for the components in their order.
+ * - Curvature: the components are the gradient and the upper triangle of the Hessian; in double, see
+ *   chunkwiseCurvature.h, and converted to the accumulator.
+ * - With `skipsNan` (orders 0 and 1, Renormalized) a voxel that is NaN stays NaN, and each pass sees the run of other
+ *   voxels that a voxel lies in, as if the image ended at both its ends: where that cuts the taps there are, RunSums
+ * has the rule.
  * - In every mode but Renormalized the image is first continued beyond its edge.
  * - Integer results are rounded to nearest, ties to even, and clamped. */
 class Chunkwise_EXPORT DerivativeOperation : public WindowedOperation
@@ -77,14 +86,26 @@ public:
   /** Structure tensors: the first derivatives, of as many axes as the matrix has rows; nullptr: no structure tensor. */
   std::shared_ptr<const DerivativeOperation> gradient;
   TensorParameters                           tensor;
+  CurvatureParameters                        curvature;
+  /** Sum alone: there are as many inputs as components, of one pixel type. */
+  bool ofVectors{ false };
+  /** Voxels that are NaN take no part. Structure tensors: the gradient's says the same. */
+  bool skipsNan{ false };
 
   std::string
   GetName() const override
   {
     return "derivative";
   }
+  int
+  GetNumberOfInputs() const override
+  {
+    return ofVectors ? static_cast<int>(components.size()) : 1;
+  }
   std::string
   GetKey() const override;
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   Halo
   GetHalo(const Coordinates & image) const override;
   void
@@ -113,12 +134,17 @@ public:
   bool
   TakesMatrix() const
   {
-    return result != DerivativeResult::Components && result != DerivativeResult::Magnitude;
+    return result != DerivativeResult::Components && result != DerivativeResult::Magnitude &&
+           result != DerivativeResult::Sum && result != DerivativeResult::Curvature;
   }
-  /** Rows of the matrix whose upper triangle the components are. */
+  /** Rows of the matrix whose upper triangle the components are, of Curvature the last of them. */
   int
   GetMatrixSize() const
   {
+    if (result == DerivativeResult::Curvature)
+    {
+      return components.size() == 9 ? 3 : 2;
+    }
     return components.size() == 6 ? 3 : components.size() == 3 ? 2 : 1;
   }
   Coordinates
@@ -133,6 +159,10 @@ public:
 
 private:
   void
+  ValidateCurvature() const;
+  void
+  ValidateSkipping() const;
+  void
   ValidateScale(const DerivativeScale & scale) const;
 };
 
@@ -143,9 +173,10 @@ struct DerivativeField
   int order{ 0 };
 };
 
-/** The fields of each pass, for axes in their order. The last pass makes the components. */
+/** The fields of each pass, for axes in their order. The last pass makes the components. With `ofVectors` component i
+ * comes of field i of the image, else each of field 0. */
 std::vector<std::vector<DerivativeField>>
-MakeDerivativeFields(const std::vector<DerivativeOrders> & components, const std::vector<int> & axes);
+MakeDerivativeFields(const std::vector<DerivativeOrders> & components, const std::vector<int> & axes, bool ofVectors);
 
 } // namespace chunkwise
 

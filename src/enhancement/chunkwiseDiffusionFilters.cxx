@@ -15,7 +15,7 @@ namespace
 
 FilterDescription
 DiffusionRow(const std::string & name, const std::string & title, std::vector<ParameterDescription> parameters,
-             const std::string & iterations, bool takesMask = true)
+             const std::string & iterations)
 {
   ParameterDescription count;
   count.name = "Iterations";
@@ -42,10 +42,7 @@ DiffusionRow(const std::string & name, const std::string & title, std::vector<Pa
   row.title = title;
   row.parameters = parameters;
   row.output = DefaultOutput::Real;
-  if (takesMask)
-  {
-    AddSmoothingMask(row);
-  }
+  AddSmoothingMask(row);
   return row;
 }
 
@@ -110,8 +107,7 @@ CoherenceRow()
   FilterDescription row = DiffusionRow("coherence-diffusion",
                                        "Coherence-enhancing diffusion: smooths along structures, and closes their gaps",
                                        { sigma, outer, alpha, contrast, step, cutoff },
-                                       "10",
-                                       false);
+                                       "10");
   row.parameters.front().help =
     "Number of iterations; for each a chunk needs the radii of both Gaussians and one voxel more around it";
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
@@ -127,11 +123,10 @@ CoherenceRow()
     }
     const auto operation = MakeDiffusion(p, image);
     operation->method = DiffusionMethod::Coherence;
-    operation->skipsNan = false;
     operation->timeStep = CoherenceTimeStep(p, *operation);
     const double square = p.Real("Contrast") * p.Real("Contrast");
-    operation->tensor = MakeDiffusivity(p, image, p.Real("Alpha"), square * square);
-    return operation;
+    operation->tensor = MakeDiffusivity(p, image, p.Real("Alpha"), square * square, operation->skipsNan);
+    return InsideMask(p, image, operation);
   };
   return row;
 }

@@ -152,6 +152,10 @@ DiffusionOperation::Validate(const Coordinates & image) const
                            std::to_string(MaxDimension - 1) + " is none");
     }
     tensor->Validate(ofTensors);
+    if (tensor->skipsNan != skipsNan)
+    {
+      throw ParameterError("the diffusion tensor leaves NaN out, or the diffusion does; both must, or none");
+    }
   }
   if (iterations < 1 || iterations > MostIterations)
   {

@@ -77,6 +77,24 @@ operator<<(std::ostream & os, RenormalizedDerivativeEnums::TensorResult value)
 }
 
 const char *
+ToWord(RenormalizedDerivativeEnums::CurvatureResult value)
+{
+  constexpr const char * words[] = { "level-set", "mean", "gaussian", "smallest", "largest" };
+  return value > RenormalizedDerivativeEnums::CurvatureResult::Largest ? "invalid" : words[static_cast<int>(value)];
+}
+
+std::ostream &
+operator<<(std::ostream & os, RenormalizedDerivativeEnums::CurvatureResult value)
+{
+  constexpr const char * names[] = { "LevelSet", "Mean", "Gaussian", "Smallest", "Largest" };
+  if (value > RenormalizedDerivativeEnums::CurvatureResult::Largest)
+  {
+    return os << "INVALID VALUE FOR itk::RenormalizedDerivativeEnums::CurvatureResult";
+  }
+  return os << "itk::RenormalizedDerivativeEnums::CurvatureResult::" << names[static_cast<int>(value)];
+}
+
+const char *
 ToWord(RenormalizedDerivativeEnums::Measure value)
 {
   constexpr const char * words[] = { "frangi", "blobness", "sheetness", "sato", "meijering", "jerman" };

@@ -65,7 +65,8 @@ class DerivativeOperation;
 /** The diffusion tensors that follow from the structure tensor of Sigma, OuterSigma and Cutoff; one component after the
  * other along the last axis. */
 std::shared_ptr<const DerivativeOperation>
-MakeDiffusivity(const CheckedParameters & parameters, const FilterImage & image, double alpha, double coherence);
+MakeDiffusivity(const CheckedParameters & parameters, const FilterImage & image, double alpha, double coherence,
+                bool skipsNan);
 /** Sigma, UseImageSpacing and Cutoff. */
 std::vector<ParameterDescription>
 GaussianParameters();

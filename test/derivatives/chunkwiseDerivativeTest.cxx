@@ -967,6 +967,470 @@ TEST_P(Derivatives, StructureTensorsOfChunksHaveTheBitsOfTheWhole)
   compare(std::int32_t{}, double{}, 12);
 }
 
+/** First derivatives along some axes with a window each, or their sum of second ones; random windows, orders and
+ * boundary as RandomDerivative has them. */
+std::shared_ptr<DerivativeOperation>
+RandomDivergence(std::mt19937 & random, int largestRadius, bool ofVectors)
+{
+  auto operation = RandomDerivative(random, largestRadius);
+  operation->result = DerivativeResult::Sum;
+  operation->ofVectors = ofVectors;
+  operation->components.clear();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (!operation->scales.front().weights[a].empty())
+    {
+      operation->components.emplace_back();
+      operation->components.back().fill(0);
+      operation->components.back()[static_cast<std::size_t>(a)] = ofVectors ? 1 : 2;
+    }
+  }
+  operation->ofVectors = ofVectors && operation->components.size() > 1;
+  return operation;
+}
+
+/** The inputs of a run over vectors: an image for each component. */
+template <typename TIn, typename TOut>
+struct VectorTrial
+{
+  std::vector<Trial<TIn, TOut>> each;
+
+  VectorTrial(std::mt19937 & random, const std::shared_ptr<const DerivativeOperation> & operation,
+              const Coordinates & extent)
+  {
+    for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
+    {
+      each.emplace_back(random, operation, extent);
+    }
+    for (auto & one : each)
+    {
+      // Trials have moved since.
+      one.image.data = one.pixels.data();
+    }
+  }
+  Trial<TIn, TOut> &
+  Prepare(const Box & region)
+  {
+    for (auto & one : each)
+    {
+      one.Prepare(region);
+    }
+    for (std::size_t i = 1; i < each.size(); ++i)
+    {
+      each.front().request.inputs.push_back(each[i].request.inputs.front());
+    }
+    return each.front();
+  }
+};
+
+TEST_P(Derivatives, DivergencesAreWhatTheirDefinitionSays)
+{
+  std::mt19937 random(195);
+  for (int trial = 0; trial < 60; ++trial)
+  {
+    const auto                  operation = RandomDivergence(random, trial % 4 == 0 ? 6 : 3, trial % 3 > 0);
+    VectorTrial<double, double> t(random, operation, RandomExtent(random, 9));
+    auto &                      first = t.Prepare(RandomRegion(random, t.each.front().request.image.Extents()));
+    first.request.backend = GetBackend();
+    GetManager().Execute(first.request);
+    ASSERT_TRUE(first.IsContained());
+    ForEachIndex(first.request.region, [&](const Coordinates & at) {
+      long double expected = 0;
+      long double bound = 0;
+      for (std::size_t i = 0; i < operation->components.size(); ++i)
+      {
+        const BufferView & image = t.each[operation->ofVectors ? i : 0].image;
+        const auto         found = OracleDerivative<double>(image, at, *operation, operation->components[i]);
+        expected += found.first;
+        bound += found.second;
+      }
+      ASSERT_NEAR(first.Result(at), static_cast<double>(expected), 1e-14 * (1 + static_cast<double>(bound)))
+        << trial << " " << operation->GetKey() << " at " << ToString(at);
+    });
+  }
+}
+
+template <typename TIn, typename TOut>
+void
+CompareBitsOfVectors(std::mt19937 & random, Manager & manager, BackendChoice backend, int trials, int largest)
+{
+  Manager host({});
+  for (int trial = 0; trial < trials; ++trial)
+  {
+    const auto             operation = RandomDivergence(random, trial % 3 == 0 ? 12 : 4, true);
+    const Coordinates      extent = RandomExtent(random, trial % 5 == 0 ? largest : 12);
+    VectorTrial<TIn, TOut> t(random, operation, extent);
+    auto &                 first = t.Prepare(t.each.front().request.image);
+    first.request.backend = BackendChoice::CPU;
+    host.Execute(first.request);
+    const std::vector<TOut> whole = first.output;
+    const BufferView view = DenseView(const_cast<TOut *>(whole.data()), PixelKindOf<TOut>(), first.request.output.box);
+    for (int part = 0; part < 3; ++part)
+    {
+      t.Prepare(part == 0 ? Box::FromExtent(extent) : RandomRegion(random, extent));
+      first.request.backend = backend;
+      first.request.budgets.device = 60000 + random() % 900000;
+      first.request.budgets.host = random() % 2 ? 0 : 90000 + random() % 300000;
+      try
+      {
+        manager.Execute(first.request);
+      }
+      catch (const BudgetError &)
+      {
+        continue; // the smallest chunk of this trial is larger
+      }
+      ASSERT_TRUE(first.IsContained());
+      ForEachIndex(first.request.region, [&](const Coordinates & at) {
+        ASSERT_TRUE(IsSame(first.Result(at), At<TOut>(view, at))) << operation->GetKey() << " at " << ToString(at);
+      });
+    }
+  }
+}
+
+TEST_P(Derivatives, DivergencesOfChunksHaveTheBitsOfTheWhole)
+{
+  std::mt19937 random(196);
+  CompareBitsOfVectors<float, float>(random, GetManager(), GetBackend(), 40, 40);
+  CompareBitsOfVectors<std::uint8_t, float>(random, GetManager(), GetBackend(), 10, 30);
+  CompareBitsOfVectors<std::int32_t, double>(random, GetManager(), GetBackend(), 10, 30);
+  const auto make = [&](int trial) { return RandomDivergence(random, trial % 3 == 0 ? 12 : 4, false); };
+  CompareBits<float, float>(random, GetManager(), GetBackend(), 30, make);
+  CompareBits<std::int16_t, double>(random, GetManager(), GetBackend(), 10, make);
+}
+
+FilterImage
+ImageOfLengths(int dimension, PixelKind kind)
+{
+  FilterImage image;
+  image.dimension = dimension;
+  image.extent = { { 24, 21, dimension == 3 ? 19 : 1, 1, 1 } };
+  image.inputKind = kind;
+  image.outputKind = PixelKind::Float64;
+  image.spacing[0] = 0.8;
+  image.spacing[1] = 1.25;
+  image.spacing[2] = 1.5;
+  return image;
+}
+
+/** A voxel's position in units of the spacing, from a point near the image's middle. */
+std::array<double, 3>
+PositionOf(const Coordinates & at, const FilterImage & image)
+{
+  std::array<double, 3> position{};
+  for (int a = 0; a < 3; ++a)
+  {
+    const double middle = 0.5 * static_cast<double>(image.extent[a] - 1) + 0.3;
+    position[static_cast<std::size_t>(a)] =
+      image.extent[a] > 1 ? (static_cast<double>(at[a]) - middle) * image.spacing[a] : 0;
+  }
+  return position;
+}
+
+/** Vectors that are linear in the position, whose divergence is the trace of their matrix, in the unit of the spacing;
+ * the image of a polynomial of degree 2, whose Laplacian is constant too. */
+TEST_P(Derivatives, DivergencesOfPolynomialsAreExactUpToTheEdge)
+{
+  std::mt19937     random(197);
+  FilterImage      image = ImageOfLengths(3, PixelKind::Float64);
+  FilterParameters parameters;
+  const auto       makeOf = [&] {
+    return std::dynamic_pointer_cast<const DerivativeOperation>(MakeFilterOperation("divergence", parameters, image));
+  };
+  for (const char * const name : { "gaussian", "sobel", "prewitt", "scharr", "central" })
+  {
+    parameters = FilterParameters();
+    parameters.Set("Operator", name);
+    if (std::string(name) == "gaussian")
+    {
+      parameters.SetReal("Sigma", 2);
+    }
+    image.furtherInputs = { "Input2", "Input3" };
+    VectorTrial<double, double> t(random, makeOf(), image.extent);
+    const double                matrix[3][3] = { { 2, -1, 5 }, { 3, 4, -7 }, { 0.5, 6, -9 } };
+    for (std::size_t row = 0; row < 3; ++row)
+    {
+      auto & component = t.each[row];
+      ForEachIndex(component.request.image, [&](const Coordinates & at) {
+        const auto x = PositionOf(at, image);
+        At<double>(component.image, at) = matrix[row][0] * x[0] + matrix[row][1] * x[1] + matrix[row][2] * x[2] + 40;
+      });
+    }
+    auto & first = t.Prepare(t.each.front().request.image);
+    first.request.backend = GetBackend();
+    GetManager().Execute(first.request);
+    ForEachIndex(first.request.region,
+                 [&](const Coordinates & at) { ASSERT_NEAR(first.Result(at), 2 + 4 - 9, 1e-11) << name; });
+
+    image.furtherInputs.clear();
+    parameters.Set("OfGradient", true);
+    Trial<double, double> one(random, makeOf(), image.extent);
+    ForEachIndex(one.request.image, [&](const Coordinates & at) {
+      const auto x = PositionOf(at, image);
+      At<double>(one.image, at) = 3 * x[0] * x[0] - x[1] * x[1] + 0.5 * x[2] * x[2] + x[0] * x[1] - 4 * x[2] + 7;
+    });
+    one.Prepare(one.request.image);
+    one.request.backend = GetBackend();
+    GetManager().Execute(one.request);
+    ForEachIndex(one.request.region, [&](const Coordinates & at) {
+      // Two voxels at the edge have no second derivative.
+      bool isInside = std::string(name) == "gaussian";
+      for (int a = 0, inside = 0; a < 3; ++a)
+      {
+        inside += at[a] > 0 && at[a] + 1 < image.extent[a] ? 1 : 0;
+        isInside = isInside || inside == 3;
+      }
+      ASSERT_TRUE(!isInside || std::fabs(one.Result(at) - (6 - 2 + 1)) < 1e-9) << name << " at " << ToString(at);
+    });
+  }
+}
+
+std::shared_ptr<DerivativeOperation>
+RandomCurvature(std::mt19937 & random, int dimension, int trial)
+{
+  const auto operation = std::make_shared<DerivativeOperation>();
+  for (int a = 0; a < dimension; ++a)
+  {
+    const int radius = 1 + static_cast<int>(random() % 4);
+    operation->scales.front().weights[a] = Window(radius / 2.5, radius);
+    operation->scales.front().factor[a] = 0.5 + 0.25 * a;
+    operation->components.emplace_back();
+    operation->components.back().fill(0);
+    operation->components.back()[static_cast<std::size_t>(a)] = 1;
+  }
+  for (int a = 0; a < dimension; ++a)
+  {
+    for (int b = a; b < dimension; ++b)
+    {
+      operation->components.emplace_back();
+      operation->components.back().fill(0);
+      ++operation->components.back()[static_cast<std::size_t>(a)];
+      ++operation->components.back()[static_cast<std::size_t>(b)];
+    }
+  }
+  operation->result = DerivativeResult::Curvature;
+  operation->curvature.kind = static_cast<CurvatureKind>(dimension == 3 ? trial % 5 : trial % 2);
+  operation->curvature.leastGradient = trial % 4 == 3 ? 8 : 0;
+  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.constant = 12.0;
+  return operation;
+}
+
+/** Curvatures by the matrix of the Weingarten map: the Hessian on the plane across the gradient, over its length. */
+long double
+OracleCurvature(const std::vector<long double> & d, int dimension, const CurvatureParameters & p)
+{
+  long double length = 0;
+  for (int a = 0; a < dimension; ++a)
+  {
+    length += d[static_cast<std::size_t>(a)] * d[static_cast<std::size_t>(a)];
+  }
+  length = std::sqrt(length);
+  if (length <= static_cast<long double>(p.leastGradient))
+  {
+    return 0;
+  }
+  long double hessian[3][3]{};
+  auto        next = static_cast<std::size_t>(dimension);
+  for (int row = 0; row < dimension; ++row)
+  {
+    for (int column = row; column < dimension; ++column)
+    {
+      hessian[row][column] = hessian[column][row] = d[next++];
+    }
+  }
+  // (I - n n) H (I - n n) / |g| has the principal curvatures, and 0 along n.
+  long double projected[3][3]{};
+  const auto  across = [&](int i, int j) {
+    return (i == j ? 1.0L : 0.0L) - d[static_cast<std::size_t>(i)] * d[static_cast<std::size_t>(j)] / (length * length);
+  };
+  for (int i = 0; i < dimension; ++i)
+  {
+    for (int j = 0; j < dimension; ++j)
+    {
+      for (int k = 0; k < dimension; ++k)
+      {
+        for (int l = 0; l < dimension; ++l)
+        {
+          projected[i][j] += across(i, k) * hessian[k][l] * across(l, j) / length;
+        }
+      }
+    }
+  }
+  long double trace = 0;
+  long double squares = 0;
+  for (int i = 0; i < dimension; ++i)
+  {
+    trace += projected[i][i];
+    for (int j = 0; j < dimension; ++j)
+    {
+      squares += projected[i][j] * projected[i][j];
+    }
+  }
+  const long double half = trace / 2;
+  const long double product = (trace * trace - squares) / 2;
+  const long double apart = std::sqrt(std::max(0.0L, half * half - product));
+  switch (p.kind)
+  {
+    case CurvatureKind::LevelSet:
+      return trace;
+    case CurvatureKind::Mean:
+      return trace / (dimension - 1);
+    case CurvatureKind::Gaussian:
+      return product;
+    default:
+      return p.kind == CurvatureKind::Smallest ? half - apart : half + apart;
+  }
+}
+
+TEST_P(Derivatives, CurvaturesAreWhatTheirDefinitionSays)
+{
+  std::mt19937 random(198);
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    const int             dimension = trial % 4 == 1 ? 2 : 3;
+    const auto            operation = RandomCurvature(random, dimension, trial);
+    Trial<double, double> t(random, operation, { { 11, 7, dimension == 3 ? 6 : 2, 1, 1 } });
+    t.request.backend = GetBackend();
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    GetManager().Execute(t.request);
+    ForEachIndex(t.request.region, [&](const Coordinates & at) {
+      std::vector<long double> d;
+      for (const DerivativeOrders & orders : operation->components)
+      {
+        d.push_back(OracleDerivative<double>(t.image, at, *operation, orders).first);
+      }
+      const auto expected = static_cast<double>(OracleCurvature(d, dimension, operation->curvature));
+      ASSERT_NEAR(t.Result(at), expected, 1e-7 * (1 + std::fabs(expected))) << trial << " at " << ToString(at);
+    });
+  }
+}
+
+TEST_P(Derivatives, CurvaturesOfChunksHaveTheBitsOfTheWhole)
+{
+  std::mt19937 random(199);
+  const auto   make = [&](int trial) { return RandomCurvature(random, trial % 3 == 0 ? 2 : 3, trial); };
+  CompareBits<float, float>(random, GetManager(), GetBackend(), 40, make);
+  CompareBits<std::uint8_t, float>(random, GetManager(), GetBackend(), 10, make);
+  CompareBits<std::int32_t, double>(random, GetManager(), GetBackend(), 10, make);
+}
+
+/** Squared distances from a point and from an axis: spheres and cylinders, whose curvatures are known, in lengths. The
+ * derivatives of polynomials of degree 2 are exact where windows are whole. */
+TEST_P(Derivatives, CurvaturesOfBallsAndTubesAreThoseOfTheirRadius)
+{
+  std::mt19937 random(200);
+  for (int trial = 0; trial < 18; ++trial)
+  {
+    const bool         isTube = trial % 3 == 1;
+    const int          dimension = trial % 3 == 2 ? 2 : 3;
+    const double       sign = trial % 2 ? -1 : 1;
+    const char * const names[] = { "level-set", "mean", "gaussian", "smallest", "largest" };
+    const std::string  name = names[trial / 3 % (dimension == 2 ? 2 : 5)];
+    FilterImage        image = ImageOfLengths(dimension, PixelKind::Float64);
+    FilterParameters   parameters;
+    constexpr int      margin = 5;
+    parameters.SetReal("Sigma", 1);
+    parameters.Set("Result", name);
+    const auto            operation = MakeFilterOperation("curvature", parameters, image);
+    Trial<double, double> t(random, operation, image.extent);
+    ForEachIndex(t.request.image, [&](const Coordinates & at) {
+      const auto x = PositionOf(at, image);
+      At<double>(t.image, at) = sign * (x[0] * x[0] + x[1] * x[1] + (isTube ? 0 : x[2] * x[2])) + 100;
+    });
+    Box region = t.request.image;
+    for (int a = 0; a < dimension; ++a)
+    {
+      region.lower[a] += margin;
+      region.upper[a] -= margin;
+    }
+    t.request.backend = GetBackend();
+    t.Prepare(region);
+    GetManager().Execute(t.request);
+    ForEachIndex(region, [&](const Coordinates & at) {
+      const auto   x = PositionOf(at, image);
+      const double radius = std::sqrt(x[0] * x[0] + x[1] * x[1] + (isTube ? 0 : x[2] * x[2]));
+      const double first = sign / radius;
+      const double second = dimension == 2 || isTube ? 0 : first;
+      const double expected = name == "level-set"  ? first + second
+                              : name == "mean"     ? (first + second) / (dimension - 1)
+                              : name == "gaussian" ? first * second
+                              : name == "smallest" ? std::min(first, second)
+                                                   : std::max(first, second);
+      ASSERT_NEAR(t.Result(at), expected, 2e-7 * (1 + std::fabs(expected))) << name << " at " << ToString(at);
+    });
+  }
+}
+
+TEST_P(Derivatives, CurvaturesAreZeroWithoutAGradientAndNanBesideNan)
+{
+  std::mt19937        random(201);
+  const auto          operation = RandomCurvature(random, 3, 0);
+  Trial<float, float> t(random, operation, { { 30, 20, 12, 1, 1 } });
+  operation->boundary.mode = BoundaryMode::Renormalized;
+  std::fill(t.pixels.begin(), t.pixels.end(), 1000.1F);
+  t.request.backend = GetBackend();
+  const Coordinates nan{ { 25, 15, 9, 0, 0 } };
+  At<float>(t.image, nan) = std::numeric_limits<float>::quiet_NaN();
+  t.Prepare(t.request.image);
+  GetManager().Execute(t.request);
+  const Coordinates radius = operation->GetRadius(0);
+  ForEachIndex(t.request.image, [&](const Coordinates & at) {
+    bool isBeside = true;
+    for (int a = 0; a < 3; ++a)
+    {
+      isBeside = isBeside && std::abs(at[a] - nan[a]) <= radius[a];
+    }
+    ASSERT_EQ(t.Result(at) != t.Result(at), isBeside) << ToString(at);
+    ASSERT_TRUE(isBeside || t.Result(at) == 0.0F) << ToString(at);
+  });
+}
+
+TEST(DerivativeRows, DivergenceAndCurvatureNameWhatIsWrong)
+{
+  FilterImage      image = ImageOfLengths(3, PixelKind::Float32);
+  FilterParameters parameters;
+  parameters.SetReal("Sigma", 1);
+  const auto message = [&](const char * name) {
+    try
+    {
+      MakeFilterOperation(name, parameters, image);
+    }
+    catch (const ParameterError & error)
+    {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(message("divergence").find("Input2: vectors along 3 spatial axes are as many images, 1 is given"),
+            std::string::npos)
+    << message("divergence");
+  image.furtherInputs = { "Input2" };
+  EXPECT_NE(message("divergence").find("Input3: vectors along 3"), std::string::npos) << message("divergence");
+  image.furtherInputs = { "Primary", "Input2", "Input3" };
+  EXPECT_EQ(message("divergence"), "");
+  parameters.Set("SpatialAxes", std::vector<std::int64_t>{ 0, 1 });
+  EXPECT_NE(message("divergence").find("Input3: vectors along 2"), std::string::npos) << message("divergence");
+  parameters.Set("OfGradient", true);
+  EXPECT_NE(message("divergence").find("OfGradient: "), std::string::npos) << message("divergence");
+  image.furtherInputs = { "Primary" };
+  EXPECT_EQ(message("divergence"), "");
+
+  parameters = FilterParameters();
+  parameters.SetReal("Sigma", 1);
+  EXPECT_EQ(message("curvature"), "");
+  parameters.Set("SpatialAxes", std::vector<std::int64_t>{ 0, 1 });
+  EXPECT_EQ(message("curvature"), "");
+  parameters.Set("Result", "gaussian");
+  EXPECT_NE(message("curvature").find("Result: gaussian needs three spatial axes"), std::string::npos)
+    << message("curvature");
+  parameters.Set("Result", "mean");
+  parameters.Set("SpatialAxes", std::vector<std::int64_t>{ 1 });
+  EXPECT_NE(message("curvature").find("at least two"), std::string::npos) << message("curvature");
+  parameters = FilterParameters();
+  parameters.SetReal("Sigma", 0);
+  EXPECT_NE(message("curvature").find("Sigma: 0"), std::string::npos) << message("curvature");
+}
+
 /** Operations of one to five results and of every kind, with windows that devices pass along two axes at once, and with
  * larger ones. */
 std::shared_ptr<DerivativeOperation>
@@ -989,7 +1453,19 @@ OperationOfTiles(std::mt19937 & random, int trial)
     if (trial % 4 == 0)
     {
       operation->components = { { { 1, 0, 0, 0, 0 } }, { { 0, 1, 0, 0, 0 } }, { { 0, 0, 1, 0, 0 } } };
-      operation->result = trial % 8 ? DerivativeResult::Components : DerivativeResult::Magnitude;
+      operation->result = trial % 12 == 0   ? DerivativeResult::Components
+                          : trial % 12 == 4 ? DerivativeResult::Magnitude
+                                            : DerivativeResult::Sum;
+    }
+    if (trial % 8 == 1)
+    {
+      const std::vector<DerivativeOrders> gradient{ { { 1, 0, 0, 0, 0 } },
+                                                    { { 0, 1, 0, 0, 0 } },
+                                                    { { 0, 0, 1, 0, 0 } } };
+      operation->components.insert(operation->components.begin(), gradient.begin(), gradient.end());
+      operation->result = DerivativeResult::Curvature;
+      operation->curvature.kind = static_cast<CurvatureKind>(random() % 5);
+      operation->curvature.leastGradient = random() % 3 ? 0 : 4;
     }
     for (int a = 0; a < 3; ++a)
     {
@@ -1037,6 +1513,43 @@ TEST_P(Derivatives, OfTilesHaveTheBitsOfTheCpu)
     const auto other = OperationOfTiles(random, trial);
     CompareTilesWithCpu<std::uint8_t, std::uint8_t>(
       random, GetManager(), GetBackend(), other, trial, [](std::vector<std::uint8_t> &) {});
+  }
+}
+
+/** Vectors of images as wide as those above. */
+TEST_P(Derivatives, OfTilesOfVectorsHaveTheBitsOfTheCpu)
+{
+  std::mt19937 random(202);
+  Manager      host({});
+  for (int trial = 0; trial < 16; ++trial)
+  {
+    const auto operation = std::make_shared<DerivativeOperation>();
+    operation->boundary.mode = AllModes[random() % 5];
+    operation->boundary.constant = 17;
+    operation->result = DerivativeResult::Sum;
+    operation->ofVectors = true;
+    for (int a = 0; a < 3; ++a)
+    {
+      const int r = 1 + static_cast<int>(random() % (trial % 8 == 7 ? 18 : 8));
+      operation->scales.front().weights[a] = Window(r / 3.0, r);
+      operation->components.emplace_back();
+      operation->components.back().fill(0);
+      operation->components.back()[static_cast<std::size_t>(a)] = 1;
+    }
+    const auto        atMost = [&](std::uint32_t n) { return static_cast<std::int64_t>(1 + random() % n); };
+    const Coordinates extent{ { 128 + atMost(40), 30 + atMost(trial % 3 ? 20 : 70), atMost(30), atMost(2), 1 } };
+    VectorTrial<float, float> t(random, operation, extent);
+    const Box                 region = trial % 2 ? Box::FromExtent(extent) : RandomRegion(random, extent);
+    auto &                    first = t.Prepare(region);
+    first.request.backend = BackendChoice::CPU;
+    host.Execute(first.request);
+    const std::vector<float> expected = first.output;
+    t.Prepare(region);
+    first.request.backend = GetBackend();
+    GetManager().Execute(first.request);
+    ASSERT_TRUE(first.IsContained());
+    ASSERT_EQ(std::memcmp(first.output.data(), expected.data(), expected.size() * sizeof(float)), 0)
+      << operation->GetKey() << " " << ToString(extent) << " " << ToString(region);
   }
 }
 

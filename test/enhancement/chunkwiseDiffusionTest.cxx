@@ -193,22 +193,30 @@ std::shared_ptr<MaskedOperation>
 InMask(const std::shared_ptr<DiffusionOperation> & diffusion)
 {
   diffusion->skipsNan = true;
+  if (diffusion->tensor)
+  {
+    const auto tensor = std::make_shared<DerivativeOperation>(*diffusion->tensor);
+    const auto gradient = std::make_shared<DerivativeOperation>(*tensor->gradient);
+    tensor->skipsNan = gradient->skipsNan = true;
+    tensor->gradient = gradient;
+    diffusion->tensor = tensor;
+  }
   auto masked = std::make_shared<MaskedOperation>();
   masked->inside = diffusion;
   return masked;
 }
 
-/** A mask of a trial's image, of which about a third is outside. */
+/** A mask of a trial's image, of which about one voxel of `outside` is outside. */
 struct TrialMask
 {
   std::vector<std::uint16_t> voxels;
   BufferView                 view;
 
-  TrialMask(std::mt19937 & random, const Box & image)
+  TrialMask(std::mt19937 & random, const Box & image, std::uint32_t outside = 3)
   {
     for (std::int64_t i = 0; i < image.NumberOfVoxels(); ++i)
     {
-      voxels.push_back(random() % 3 == 0 ? 0 : 256);
+      voxels.push_back(random() % outside == 0 ? 0 : 256);
     }
     view = DenseView(voxels.data(), PixelKind::UInt16, image);
   }
@@ -265,6 +273,23 @@ TEST_P(Diffusions, OfChunksHaveTheBitsOfTheWhole)
   CompareBits<std::int32_t, double>(random, GetManager(), GetBackend(), 16, make);
 }
 
+std::shared_ptr<const DiffusionOperation>
+MakeCoherence(std::mt19937 & random, const FilterImage & image, std::int64_t iterations)
+{
+  FilterParameters parameters;
+  parameters.SetInteger("Iterations", iterations);
+  parameters.Set("Sigma", std::vector<double>{ 0.6 + 0.2 * static_cast<double>(random() % 3) });
+  parameters.Set("OuterSigma", std::vector<double>{ 0.5 * static_cast<double>(random() % 3) });
+  parameters.SetReal("Contrast", 5 + static_cast<double>(random() % 30));
+  parameters.SetReal("Alpha", 0.01);
+  std::vector<std::int64_t> axes{ 0, 1, 2, 3 };
+  std::shuffle(axes.begin(), axes.begin() + image.dimension, random);
+  axes.resize(2 + random() % static_cast<unsigned int>(std::min(image.dimension, 3) - 1));
+  parameters.Set("SpatialAxes", axes);
+  return std::dynamic_pointer_cast<const DiffusionOperation>(
+    MakeFilterOperation("coherence-diffusion", parameters, image));
+}
+
 /** Compares runs in a mask over any region and chunks with one call of the CPU's kernel over the whole image, whose
  * voxels outside are random, or NaN and infinite. */
 template <typename TIn, typename TOut>
@@ -275,7 +300,15 @@ CompareMaskedBits(std::mt19937 & random, Manager & manager, BackendChoice backen
   for (int trial = 0; trial < 12; ++trial)
   {
     std::shared_ptr<MaskedOperation> masked;
-    if (trial % 4 == 3)
+    if (trial % 6 == 5)
+    {
+      FilterImage about;
+      about.dimension = 3;
+      about.extent = { { 14, 14, 14, 1, 1 } };
+      about.inputKind = PixelKindOf<TIn>();
+      masked = InMask(std::make_shared<DiffusionOperation>(*MakeCoherence(random, about, 1 + trial % 2)));
+    }
+    else if (trial % 4 == 3)
     {
       const auto bilateral = std::make_shared<BilateralOperation>();
       bilateral->weights[0] = bilateral->weights[1] = SampledGaussianWeights(1, 2);
@@ -345,10 +378,14 @@ TEST_P(Diffusions, InMasksSeeNothingOutsideAndHaveTheBitsOfTheWhole)
 TEST_P(Diffusions, InMasksOfOnesHaveTheBitsWithoutAMask)
 {
   std::mt19937 random(315);
-  for (int trial = 0; trial < 6; ++trial)
+  FilterImage  about;
+  about.dimension = 3;
+  about.extent = { { 14, 14, 14, 1, 1 } };
+  for (int trial = 0; trial < 8; ++trial)
   {
-    const auto                  operation = RandomDiffusion(random, static_cast<DiffusionMethod>(trial % 3), 3);
-    Trial<std::int32_t, double> t(random, operation, RandomExtent(random, 14));
+    const auto operation = trial % 4 == 3 ? std::make_shared<DiffusionOperation>(*MakeCoherence(random, about, 2))
+                                          : RandomDiffusion(random, static_cast<DiffusionMethod>(trial % 4), 3);
+    Trial<std::int32_t, double> t(random, operation, trial % 4 == 3 ? about.extent : RandomExtent(random, 14));
     t.request.backend = GetBackend();
     t.Prepare(t.request.image);
     GetManager().Execute(t.request);
@@ -361,6 +398,48 @@ TEST_P(Diffusions, InMasksOfOnesHaveTheBitsWithoutAMask)
     GetManager().Execute(t.request);
     EXPECT_EQ(std::memcmp(t.output.data(), expected.data(), expected.size() * sizeof(double)), 0)
       << operation->GetKey();
+  }
+}
+
+/** In a mask that is a box, structures are those of the box alone. */
+TEST_P(Diffusions, AlongStructuresInAMaskThatIsABoxAreThoseOfTheBox)
+{
+  std::mt19937 random(320);
+  for (int trial = 0; trial < 4; ++trial)
+  {
+    FilterImage about;
+    about.dimension = 3;
+    about.extent = { { 12, 13, 11, 1, 1 } };
+    about.inputKind = about.outputKind = PixelKind::Float64;
+    const auto            operation = MakeCoherence(random, about, 2);
+    Trial<double, double> t(random, operation, about.extent);
+    TrialMask             mask(random, t.request.image);
+    const Box             box{ { { 2, 3, 1, 0, 0 } }, { { 9, 12, 8, 1, 1 } } };
+    Trial<double, double> cropped(random, operation, box.Extents());
+    const auto            inBox = [&](Coordinates at) {
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        at[a] += box.lower[a];
+      }
+      return at;
+    };
+    std::fill(mask.voxels.begin(), mask.voxels.end(), std::uint16_t{ 0 });
+    ForEachIndex(box, [&](const Coordinates & at) { At<std::uint16_t>(mask.view, at) = 1; });
+    ForEachIndex(cropped.request.image,
+                 [&](const Coordinates & at) { At<double>(cropped.image, at) = At<double>(t.image, inBox(at)); });
+    t.request.operation = InMask(std::make_shared<DiffusionOperation>(*operation));
+    for (auto * const each : { &t, &cropped })
+    {
+      each->request.backend = GetBackend();
+      each->Prepare(each->request.image);
+      if (each == &t)
+      {
+        each->request.inputs.push_back(mask.view);
+      }
+      GetManager().Execute(each->request);
+    }
+    ForEachIndex(cropped.request.image,
+                 [&](const Coordinates & at) { ASSERT_NEAR(t.Result(inBox(at)), cropped.Result(at), 1e-8); });
   }
 }
 
@@ -437,6 +516,50 @@ struct Eigensystem
   }
 };
 
+/** The same at a voxel, over the run of voxels inside a mask around it: the value or the slope of the polynomial that
+ * fits best. */
+long double
+CorrelatedInRun(const Field & u, const Coordinates & at, const DerivativeOperation & operation, int axis, int order)
+{
+  const auto & window = operation.scales.front().weights[axis];
+  const auto   radius = static_cast<std::int64_t>(window.size() / 2);
+  if (!u.Has(at) || window.empty())
+  {
+    return u(at);
+  }
+  std::vector<std::pair<std::int64_t, long double>> taps{ { 0, window[static_cast<std::size_t>(radius)] } };
+  for (const int side : { -1, 1 })
+  {
+    for (std::int64_t t = side; std::abs(t) <= radius && u.Has(Moved(at, axis, t)); t += side)
+    {
+      taps.emplace_back(t, window[static_cast<std::size_t>(radius + t)]);
+    }
+  }
+  long double all = 0;
+  long double mean = 0;
+  long double level = 0;
+  for (const auto & [t, g] : taps)
+  {
+    all += g;
+    mean += g * t;
+    level += g * u(Moved(at, axis, t));
+  }
+  mean /= all;
+  level /= all;
+  if (order == 0)
+  {
+    return level;
+  }
+  long double above = 0;
+  long double below = 0;
+  for (const auto & [t, g] : taps)
+  {
+    above += g * (t - mean) * (u(Moved(at, axis, t)) - level);
+    below += g * (t - mean) * (t - mean);
+  }
+  return taps.size() < 2 ? 0 : above / below * static_cast<long double>(operation.scales.front().factor[axis]);
+}
+
 /** A correlation along an axis with the weights that an operation has there for an order. */
 Field
 Correlated(const Field & u, const DerivativeOperation & operation, int axis, int order)
@@ -444,8 +567,13 @@ Correlated(const Field & u, const DerivativeOperation & operation, int axis, int
   const std::vector<double> table = operation.GetTable(0, axis, order, u.box.upper[axis]);
   const std::int64_t        rows = operation.GetNumberOfRows(0, axis, u.box.upper[axis]);
   const std::int64_t        radius = operation.GetRadius(0)[axis];
-  Field                     out{ u.box, {}, {} };
+  Field                     out{ u.box, {}, u.inside };
   ForEachIndex(u.box, [&](const Coordinates & at) {
+    if (!u.inside.empty())
+    {
+      out.values.push_back(CorrelatedInRun(u, at, operation, axis, order));
+      return;
+    }
     const std::int64_t row = WeightRow(at[axis], u.box.upper[axis], radius, rows);
     long double        sum = 0;
     for (std::int64_t t = -radius; t <= radius; ++t)
@@ -563,7 +691,7 @@ OracleCoherence(Field u, const DiffusionOperation & operation)
         for (const int side : { -1, 1 })
         {
           const Coordinates neighbor = Moved(at, axes[a], side);
-          if (u.Has(neighbor))
+          if (u.Has(at) && u.Has(neighbor))
           {
             // The derivative by the neighbor; that by the voxel itself is the opposite.
             const long double slope = (side * along + beside) / 2 * scale * operation.timeStep;
@@ -576,23 +704,6 @@ OracleCoherence(Field u, const DiffusionOperation & operation)
     u = next;
   }
   return u;
-}
-
-std::shared_ptr<const DiffusionOperation>
-MakeCoherence(std::mt19937 & random, const FilterImage & image, std::int64_t iterations)
-{
-  FilterParameters parameters;
-  parameters.SetInteger("Iterations", iterations);
-  parameters.Set("Sigma", std::vector<double>{ 0.6 + 0.2 * static_cast<double>(random() % 3) });
-  parameters.Set("OuterSigma", std::vector<double>{ 0.5 * static_cast<double>(random() % 3) });
-  parameters.SetReal("Contrast", 5 + static_cast<double>(random() % 30));
-  parameters.SetReal("Alpha", 0.01);
-  std::vector<std::int64_t> axes{ 0, 1, 2, 3 };
-  std::shuffle(axes.begin(), axes.begin() + image.dimension, random);
-  axes.resize(2 + random() % static_cast<unsigned int>(std::min(image.dimension, 3) - 1));
-  parameters.Set("SpatialAxes", axes);
-  return std::dynamic_pointer_cast<const DiffusionOperation>(
-    MakeFilterOperation("coherence-diffusion", parameters, image));
 }
 
 FilterImage
@@ -614,15 +725,26 @@ RandomFilterImage(std::mt19937 & random, int largest, PixelKind kind)
 TEST_P(Diffusions, AlongStructuresAreWhatTheirDefinitionSays)
 {
   std::mt19937 random(317);
-  for (int trial = 0; trial < 12; ++trial)
+  for (int trial = 0; trial < 24; ++trial)
   {
+    const bool            isMasked = trial % 2 == 1;
     const FilterImage     about = RandomFilterImage(random, 9, PixelKind::Float64);
     const auto            operation = MakeCoherence(random, about, 1 + trial % 3);
     Trial<double, double> t(random, operation, about.extent);
+    const TrialMask       mask(random, t.request.image, isMasked && trial % 4 == 1 ? 12 : 3);
     Field                 image{ t.request.image, {}, {} };
     ForEachIndex(t.request.image, [&](const Coordinates & at) { image.values.push_back(At<double>(t.image, at)); });
     t.request.backend = GetBackend();
+    if (isMasked)
+    {
+      t.request.operation = InMask(std::make_shared<DiffusionOperation>(*operation));
+      image.inside.assign(mask.voxels.begin(), mask.voxels.end());
+    }
     t.Prepare(t.request.image);
+    if (isMasked)
+    {
+      t.request.inputs.push_back(mask.view);
+    }
     GetManager().Execute(t.request);
     const Field expected = OracleCoherence(image, *operation);
     ForEachIndex(t.request.image, [&](const Coordinates & at) {

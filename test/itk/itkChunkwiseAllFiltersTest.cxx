@@ -39,7 +39,9 @@
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedHighPassImageFilter.h"
 #include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
+#include "itkRenormalizedCurvatureImageFilter.h"
 #include "itkRenormalizedDerivativeImageFilter.h"
+#include "itkRenormalizedDivergenceImageFilter.h"
 #include "itkRenormalizedGradientImageFilter.h"
 #include "itkRenormalizedHessianImageFilter.h"
 #include "itkRenormalizedHessianMeasureImageFilter.h"
@@ -370,6 +372,20 @@ MakeUsual(itk::ChambollePockTotalVariationImageFilter<ImageType> *)
   return filter;
 }
 
+itk::RenormalizedCurvatureImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedCurvatureImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedCurvatureImageFilter<ImageType>>();
+}
+
+itk::RenormalizedDivergenceImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedDivergenceImageFilter<ImageType> *)
+{
+  const auto filter = MakeWithSigma<itk::RenormalizedDivergenceImageFilter<ImageType>>();
+  filter->OfGradientOn();
+  return filter;
+}
+
 itk::RenormalizedStructureTensorImageFilter<ImageType>::Pointer
 MakeUsual(itk::RenormalizedStructureTensorImageFilter<ImageType> *)
 {
@@ -509,7 +525,9 @@ AllCases()
            CaseOf<PrunedFFTGaussianImageFilter<ImageType>>(false, true),
            CaseOf<RenormalizedClosingImageFilter<ImageType>>(),
            CaseOf<RenormalizedConvolutionImageFilter<ImageType>>(),
+           CaseOf<RenormalizedCurvatureImageFilter<ImageType>>(),
            CaseOf<RenormalizedDerivativeImageFilter<ImageType>>(),
+           CaseOf<RenormalizedDivergenceImageFilter<ImageType>>(),
            CaseOf<RenormalizedEntropyImageFilter<ImageType>>(),
            CaseOf<RenormalizedGaussianImageFilter<ImageType>>(),
            CaseOf<RenormalizedGradientImageFilter<ImageType>>(),

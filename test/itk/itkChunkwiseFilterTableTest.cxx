@@ -39,7 +39,9 @@
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedHighPassImageFilter.h"
 #include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
+#include "itkRenormalizedCurvatureImageFilter.h"
 #include "itkRenormalizedDerivativeImageFilter.h"
+#include "itkRenormalizedDivergenceImageFilter.h"
 #include "itkRenormalizedGradientImageFilter.h"
 #include "itkRenormalizedHessianImageFilter.h"
 #include "itkRenormalizedHessianMeasureImageFilter.h"
@@ -571,16 +573,16 @@ CasesOf(const std::string & row)
     filter->SetCutoff(2.5);
     filter->UseImageSpacingOff();
     filter->SetSpatialAxes({ 0, 1 });
-    return { { filter,
-               { { "Iterations", "3" },
-                 { "Sigma", "0.8" },
-                 { "OuterSigma", "1.3" },
-                 { "Alpha", "0.01" },
-                 { "Contrast", "0.5" },
-                 { "TimeStep", "0.05" },
-                 { "Cutoff", "2.5" },
-                 { "UseImageSpacing", "off" },
-                 { "SpatialAxes", "0,1" } } } };
+    return WithSmoothingMask(*filter,
+                             { { "Iterations", "3" },
+                               { "Sigma", "0.8" },
+                               { "OuterSigma", "1.3" },
+                               { "Alpha", "0.01" },
+                               { "Contrast", "0.5" },
+                               { "TimeStep", "0.05" },
+                               { "Cutoff", "2.5" },
+                               { "UseImageSpacing", "off" },
+                               { "SpatialAxes", "0,1" } });
   }
   if (row == "clahe")
   {
@@ -782,6 +784,51 @@ CasesOf(const std::string & row)
                           { "Result", "elements" },
                           { "Number", "2" } }),
              WithWindow(prewitt, { { "Operator", "prewitt" } }) };
+  }
+  if (row == "curvature")
+  {
+    const auto filter = RenormalizedCurvatureImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetCutoff(3.3);
+    filter->NormalizeAcrossScaleOn();
+    filter->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    filter->UseImageSpacingOff();
+    filter->SetResult(RenormalizedDerivativeEnums::CurvatureResult::Mean);
+    filter->SetLeastGradient(2.5);
+    const auto scharr = RenormalizedCurvatureImageFilter<Image>::New();
+    scharr->SetOperator(RenormalizedDerivativeEnums::Operator::Scharr);
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "Cutoff", "3.3" },
+                          { "NormalizeAcrossScale", "on" },
+                          { "Kernel", "sampled" },
+                          { "UseImageSpacing", "off" },
+                          { "Result", "mean" },
+                          { "LeastGradient", "2.5" } }),
+             WithWindow(scharr, { { "Operator", "scharr" } }) };
+  }
+  if (row == "divergence")
+  {
+    const auto filter = RenormalizedDivergenceImageFilter<Image>::New();
+    filter->SetSigma(1.3);
+    filter->SetCutoff(3.3);
+    filter->NormalizeAcrossScaleOn();
+    filter->SetKernel(RenormalizedDerivativeEnums::Kernel::Sampled);
+    filter->UseImageSpacingOff();
+    filter->OfGradientOn();
+    const auto vectors = RenormalizedDivergenceImageFilter<Image>::New();
+    vectors->SetOperator(RenormalizedDerivativeEnums::Operator::Sobel);
+    vectors->SetInput2(MakeImage());
+    Case ofVectors = WithWindow(vectors, { { "Operator", "sobel" } });
+    ofVectors.domain = "Input2";
+    return { WithWindow(filter,
+                        { { "Sigma", "1.3" },
+                          { "Cutoff", "3.3" },
+                          { "NormalizeAcrossScale", "on" },
+                          { "Kernel", "sampled" },
+                          { "UseImageSpacing", "off" },
+                          { "OfGradient", "on" } }),
+             ofVectors };
   }
   if (row == "structure-tensor")
   {

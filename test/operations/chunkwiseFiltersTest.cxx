@@ -330,24 +330,16 @@ TEST(Filters, ARenormalizedRadiusIsCutAtTheImage)
 TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
 {
   const auto kindOf = [](const char * name, PixelKind input) { return GetDefaultOutputKind(GetFilter(name), input); };
-  for (const char * const name : { "variance",
-                                   "std",
-                                   "entropy",
-                                   "log",
-                                   "derivative",
-                                   "gradient",
-                                   "hessian",
-                                   "structure-tensor",
-                                   "unsharp",
-                                   "diffusion",
-                                   "total-variation",
-                                   "coherence-diffusion",
-                                   "bilateral",
-                                   "normalize",
-                                   "vesselness",
-                                   "highpass",
-                                   "difference",
-                                   "convolve",
+  for (const char * const name : { "variance",        "std",
+                                   "entropy",         "log",
+                                   "derivative",      "gradient",
+                                   "hessian",         "divergence",
+                                   "curvature",       "structure-tensor",
+                                   "unsharp",         "diffusion",
+                                   "total-variation", "coherence-diffusion",
+                                   "bilateral",       "normalize",
+                                   "vesselness",      "highpass",
+                                   "difference",      "convolve",
                                    "convolve-image" })
   {
     EXPECT_EQ(kindOf(name, PixelKind::UInt8), PixelKind::Float32) << name;

@@ -673,6 +673,21 @@ ToleranceOfTransforms(PixelKind input)
   return input == PixelKind::Float32 || PixelSize(input) <= 2 ? 1e-4 : 1e-11;
 }
 
+/** Two steps of coherence-enhancing diffusion, in a mask or everywhere. */
+std::shared_ptr<const Operation>
+MakeSmallCoherence(int axes, bool isMasked)
+{
+  FilterImage image;
+  image.dimension = axes;
+  image.extent = { { 9, 9, axes == 3 ? 9 : 1, 1, 1 } };
+  image.furtherInputs.assign(isMasked ? 1 : 0, "MaskImage");
+  FilterParameters parameters;
+  parameters.SetInteger("Iterations", 2);
+  parameters.Set("OuterSigma", std::vector<double>{ 1 });
+  parameters.SetReal("Contrast", 20);
+  return MakeFilterOperation("coherence-diffusion", parameters, image);
+}
+
 class KernelTrials
 {
 public:
@@ -1186,12 +1201,15 @@ public:
       else
       {
         DiffusionOperation diffusion;
-        diffusion.method = static_cast<DiffusionMethod>(trial / 2 % 3);
+        diffusion.method = static_cast<DiffusionMethod>(trial / 2 % 4);
         diffusion.iterations = 2;
         diffusion.scale[0] = diffusion.scale[1] = 1;
         diffusion.contrast = diffusion.weight = 20;
         diffusion.skipsNan = true;
-        operation.inside = std::make_shared<DiffusionOperation>(diffusion);
+        operation.inside =
+          diffusion.method == DiffusionMethod::Coherence
+            ? dynamic_cast<const MaskedOperation &>(*MakeSmallCoherence(2 + trial / 8 % 2, true)).inside
+            : std::make_shared<DiffusionOperation>(diffusion);
       }
       operation.keepsOutside = trial % 3 != 0;
       const auto        kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
@@ -1236,6 +1254,28 @@ public:
       operation.result = static_cast<DerivativeResult>(1 + Below(m_Random, 4));
       return operation;
     });
+    for (const bool ofVectors : { false, true })
+    {
+      TryInEveryMode([&](BoundaryMode mode) {
+        DerivativeOperation operation;
+        operation.boundary = BoundaryOf(mode);
+        operation.result = ofVectors ? DerivativeResult::Sum : DerivativeResult::Curvature;
+        operation.ofVectors = ofVectors;
+        operation.components = { { { 1, 0, 0, 0, 0 } }, { { 0, 1, 0, 0, 0 } }, { { 0, 0, 1, 0, 0 } } };
+        const std::vector<DerivativeOrders> hessian{ { { 2, 0, 0, 0, 0 } }, { { 1, 1, 0, 0, 0 } },
+                                                     { { 1, 0, 1, 0, 0 } }, { { 0, 2, 0, 0, 0 } },
+                                                     { { 0, 1, 1, 0, 0 } }, { { 0, 0, 2, 0, 0 } } };
+        if (!ofVectors)
+        {
+          operation.components.insert(operation.components.end(), hessian.begin(), hessian.end());
+        }
+        for (std::size_t a = 0; a < 3; ++a)
+        {
+          operation.scales.front().weights[a] = { 1, 3, 4, 3, 1 };
+        }
+        return operation;
+      });
+    }
     TryInEveryMode([&](BoundaryMode mode) {
       const auto          gradient = std::make_shared<DerivativeOperation>();
       DerivativeOperation operation;
@@ -1546,15 +1586,7 @@ TrialsOfKernels()
         }
         for (const int axes : { 2, 3 })
         {
-          FilterImage image;
-          image.dimension = axes;
-          image.extent = { { 9, 9, axes == 3 ? 9 : 1, 1, 1 } };
-          FilterParameters parameters;
-          parameters.SetInteger("Iterations", 2);
-          parameters.Set("OuterSigma", std::vector<double>{ 1 });
-          parameters.SetReal("Contrast", 20);
-          const auto operation = MakeFilterOperation("coherence-diffusion", parameters, image);
-          t.Try(dynamic_cast<const DiffusionOperation &>(*operation));
+          t.Try(dynamic_cast<const DiffusionOperation &>(*MakeSmallCoherence(axes, false)));
         }
       } },
     { "masked", [](KernelTrials & t, KernelRole) { t.TryMasked(); } },

@@ -50,9 +50,14 @@ RequiredParameters(const FilterDescription & filter)
     parameters.Set("GridSize", std::vector<std::int64_t>{ 2, 1, 1 });
   }
   if (filter.name == "gaussian" || filter.name == "highpass" || filter.name == "log" || filter.name == "derivative" ||
-      filter.name == "gradient" || filter.name == "hessian" || filter.name == "structure-tensor")
+      filter.name == "gradient" || filter.name == "hessian" || filter.name == "structure-tensor" ||
+      filter.name == "divergence" || filter.name == "curvature")
   {
     parameters.SetReal("Sigma", 1.5);
+  }
+  if (filter.name == "divergence")
+  {
+    parameters.Set("OfGradient", true);
   }
   if (filter.name == "diffusion")
   {

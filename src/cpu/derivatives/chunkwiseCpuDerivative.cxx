@@ -8,6 +8,7 @@
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseRunSums.h"
 
 #include <algorithm>
 #include <limits>
@@ -72,11 +73,13 @@ struct DerivativeTables
   std::int64_t      radius{ 0 };
   std::int64_t      extent{ 1 };
   std::int64_t      rows{ 1 };
+  double            factor{ 1 };
 
   DerivativeTables(const DerivativeOperation & operation, std::size_t scale, int a, std::int64_t imageExtent)
     : radius(operation.GetRadius(scale)[a])
     , extent(imageExtent)
     , rows(operation.GetNumberOfRows(scale, a, extent))
+    , factor(operation.scales[scale].factor[a])
   {
     for (int order = 0; order <= DerivativeOperation::LargestOrder; ++order)
     {
@@ -186,7 +189,9 @@ struct DerivativePlan
       passes.assign(static_cast<std::size_t>(boxes.count), each);
       return;
     }
-    const auto all = MakeDerivativeFields(operation.components, { boxes.axes, boxes.axes + boxes.count });
+    inputFields = operation.GetNumberOfInputs();
+    const auto all =
+      MakeDerivativeFields(operation.components, { boxes.axes, boxes.axes + boxes.count }, operation.ofVectors);
     for (const auto & made : all)
     {
       passes.push_back(GroupFields(made));
@@ -270,6 +275,17 @@ public:
   void
   Load(const Box & row, TAcc * to) const
   {
+    if (m_Operation.ofVectors)
+    {
+      const std::int64_t gap = MarchRowLength<TAcc>(m_Boxes.padded.Extent(0));
+      KernelCall         call = m_Call;
+      for (int input = 0; input < m_Call.numberOfInputs; ++input)
+      {
+        call.inputs[0] = m_Call.inputs[input];
+        m_Load(call, m_Operation.boundary, row, to + input * gap);
+      }
+      return;
+    }
     if (m_Plan.inputGap == 0)
     {
       m_Load(m_Call, m_Operation.boundary, row, to);
@@ -314,15 +330,17 @@ public:
       }
       for (int k = 0; k < step.count; ++k)
       {
-        Make(axis,
-             group,
-             position + k,
-             firstTap,
-             step.taps,
-             taps.data() + k,
-             step.centers[k] + shift,
-             step.n,
-             [&](int field) { return step.results[k] + field * step.resultGap; });
+        Make(
+          axis,
+          group,
+          position + k,
+          firstTap,
+          step.taps,
+          taps.data() + k,
+          step.centers[k] + shift,
+          step.n,
+          [&](int field) { return step.results[k] + field * step.resultGap; },
+          0);
       }
     }
   }
@@ -357,7 +375,7 @@ public:
         }
         if (!part.cut)
         {
-          Make(axis, group, part.x, first, last + 1 - first, taps, centers, part.n, place);
+          Make(axis, group, part.x, first, last + 1 - first, taps, centers, part.n, place, 1);
           continue;
         }
         CutDerivative<TAcc> cut{ taps, last + 1 - first, centers, part.n };
@@ -370,6 +388,7 @@ public:
             cut.differs = kind > 0;
             cut.result = place(group.fields[kind]);
             m_Functions.cut(cut);
+            SkipNan(axis, group.orders[kind], part.x, 1, first, last, taps, centers, part.n, cut.result);
           }
         }
       }
@@ -386,6 +405,12 @@ public:
         break;
       case DerivativeResult::Magnitude:
         m_Functions.magnitude(results, gap, m_Plan.resultFields, n, results);
+        break;
+      case DerivativeResult::Sum:
+        m_Functions.sum(results, gap, m_Plan.resultFields, n, results);
+        break;
+      case DerivativeResult::Curvature:
+        m_Functions.curvature(results, gap, m_Operation.GetMatrixSize(), m_Operation.curvature, n, results);
         break;
       case DerivativeResult::Measure:
         m_Functions.measure(results, gap, m_Operation.GetMatrixSize(), m_Measure, n, results);
@@ -446,12 +471,49 @@ private:
     m_Functions.products(to, gap, size, n);
   }
 
-  /** The fields of a group at position `i`, from `count` taps on of which the window has number `first`. */
+  /** Lets voxels of a row of results see the numbers around them alone, where NaN takes no part. The first voxel has
+   * position `i`, the next one `advance` more; `taps` begin with that of number `first`. */
+  void
+  SkipNan(const DerivativeTables<TAcc> & axis, int order, std::int64_t i, std::int64_t advance, std::int64_t first,
+          std::int64_t last, const TAcc * const * taps, const TAcc * centers, std::int64_t n, TAcc * results) const
+  {
+    if (!m_Operation.skipsNan)
+    {
+      return;
+    }
+    const std::int64_t radius = axis.radius;
+    for (std::int64_t v = 0; v < n; ++v)
+    {
+      if (results[v] == results[v] && centers[v] == centers[v])
+      {
+        continue;
+      }
+      const std::int64_t position = i + v * advance;
+      const TAcc * const weights = axis.Weight(0, position, radius);
+      // The taps that the image has.
+      results[v] = RunSum(
+        results[v],
+        order,
+        axis.factor,
+        std::max(first - radius, -position),
+        std::min(last - radius, axis.extent - 1 - position),
+        [&](std::int64_t t) { return taps[t + radius - first][v]; },
+        [&](std::int64_t t) { return weights[t]; });
+    }
+  }
+
+  /** The fields of a group at position `i`, from `count` taps on of which the window has number `first`. Positions of
+   * a row rise by `advance`. */
   template <typename TPlace>
   void
   Make(const DerivativeTables<TAcc> & axis, const DerivativeGroup & group, std::int64_t i, std::int64_t first,
-       std::int64_t count, const TAcc * const * taps, const TAcc * centers, std::int64_t n, TPlace && place) const
+       std::int64_t count, const TAcc * const * taps, const TAcc * centers, std::int64_t n, TPlace && place,
+       std::int64_t advance) const
   {
+    const auto skip = [&](int kind) {
+      SkipNan(
+        axis, group.orders[kind], i, advance, first, first + count - 1, taps, centers, n, place(group.fields[kind]));
+    };
     if (count == 2 * axis.radius + 1)
     {
       WholeDerivatives<TAcc> whole{ taps, axis.radius, n };
@@ -464,6 +526,13 @@ private:
         }
       }
       m_Functions.whole(whole);
+      for (int kind = 0; kind < DerivativesTogether; ++kind)
+      {
+        if (group.fields[kind] >= 0)
+        {
+          skip(kind);
+        }
+      }
       return;
     }
     CutDerivative<TAcc> cut{ taps, count, centers, n };
@@ -475,6 +544,7 @@ private:
         cut.differs = kind > 0;
         cut.result = place(group.fields[kind]);
         m_Functions.cut(cut);
+        skip(kind);
       }
     }
   }
@@ -576,6 +646,12 @@ RunDerivativeAt(const KernelCall & call, DerivativePlan<TAcc> & plan, const Box 
   const MarchTiling  tiling = MakeDerivativeTiling<TAcc>(output, plan.radius, plan.fields);
   const std::int64_t bytes = BytesOfDerivative(plan, tiling);
   const Coordinates  extent = tiling.Balance(output, call.executor->GetConcurrency());
+  KernelCall         march = call;
+  if (operation.ofVectors)
+  {
+    // Rows of several images are loaded by the filter, which has their views.
+    march.inputs[0].box = Box{};
+  }
   call.executor->ParallelFor(CountTiles(output, extent), [&](std::int64_t task, unsigned int worker) {
     if (call.control && call.control->ShouldStop())
     {
@@ -587,7 +663,7 @@ RunDerivativeAt(const KernelCall & call, DerivativePlan<TAcc> & plan, const Box 
     MarchMemory<TAcc> memory = plan.MakeMemory();
     const auto        cut = reinterpret_cast<TAcc *>(place + memory.LayOut(boxes, tiling.axis, place));
     PlaneMarch<TAcc, DerivativeMarch<TAcc>>(
-      call, DerivativeMarch<TAcc>(call, boxes, plan, cut), tiling.axis, boxes, memory)
+      march, DerivativeMarch<TAcc>(call, boxes, plan, cut), tiling.axis, boxes, memory)
       .Run();
     report(tile);
   });

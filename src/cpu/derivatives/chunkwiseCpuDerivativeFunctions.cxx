@@ -190,6 +190,22 @@ DeriveMagnitude(const TReal * rows, std::int64_t gap, int count, std::int64_t n,
   }
 }
 
+template <typename TReal>
+void
+AddDerivatives(const TReal * rows, std::int64_t gap, int count, std::int64_t n, TReal * out)
+{
+  using V = RealVector<TReal>;
+  for (std::int64_t i = 0; i < n; i += V::Width)
+  {
+    VectorOf<TReal> sum{};
+    for (int c = 0; c < count; ++c)
+    {
+      sum = sum + V::Load(rows + c * gap + i);
+    }
+    V::Store(out + i, sum);
+  }
+}
+
 using Doubles = VectorOf<double>;
 using BitsOfDoubles [[gnu::vector_size(sizeof(Doubles))]] = std::int64_t;
 
@@ -311,6 +327,29 @@ StoreMeasure(const TReal * rows, std::int64_t gap, int size, const HessianMeasur
 
 template <typename TReal>
 void
+StoreCurvature(const TReal * rows, std::int64_t gap, int size, const CurvatureParameters & parameters, std::int64_t n,
+               TReal * out)
+{
+  const auto root = [](const Doubles & square) { return Root<double>(square); };
+  const auto store = [&](auto constant) {
+    constexpr int rank = decltype(constant)::value;
+    constexpr int count = rank + rank * (rank + 1) / 2;
+    for (std::int64_t i = 0; i < n; i += RealVector<double>::Width)
+    {
+      Doubles d[count];
+#pragma GCC unroll 9
+      for (int c = 0; c < count; ++c)
+      {
+        d[c] = LoadDoubles(rows + c * gap + i);
+      }
+      StoreDoubles(out + i, CurvatureOf(d, rank, parameters, root));
+    }
+  };
+  size == 2 ? store(std::integral_constant<int, 2>{}) : store(std::integral_constant<int, 3>{});
+}
+
+template <typename TReal>
+void
 StoreTensor(const TReal * rows, std::int64_t gap, int size, DerivativeResult result,
             const TensorParameters & parameters, std::int64_t n, TReal * out)
 {
@@ -378,8 +417,9 @@ template <typename TReal>
 DerivativeFunctions<TReal>
 DerivativeRows()
 {
-  return { DeriveWhole<TReal>, DeriveCut<TReal>,    DeriveMagnitude<TReal>, StoreEigenvalues<TReal>,
-           StoreTensor<TReal>, MakeProducts<TReal>, StoreMeasure<TReal> };
+  return { DeriveWhole<TReal>,    DeriveCut<TReal>,        DeriveMagnitude<TReal>,
+           AddDerivatives<TReal>, StoreEigenvalues<TReal>, StoreTensor<TReal>,
+           MakeProducts<TReal>,   StoreMeasure<TReal>,     StoreCurvature<TReal> };
 }
 
 DerivativeLevel

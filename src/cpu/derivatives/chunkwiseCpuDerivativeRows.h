@@ -2,6 +2,7 @@
 #ifndef chunkwiseCpuDerivativeRows_h
 #define chunkwiseCpuDerivativeRows_h
 
+#include "chunkwiseCurvature.h"
 #include "chunkwiseTensorMeasure.h"
 
 #include <cstdint>
@@ -49,6 +50,8 @@ struct DerivativeFunctions
   void (*cut)(const CutDerivative<TReal> & step);
   /** out[i]: the root of the sum of squares of `count` rows, `gap` apart; out may be the first of them. */
   void (*magnitude)(const TReal * rows, std::int64_t gap, int count, std::int64_t n, TReal * out);
+  /** out[i]: the sum of the rows, in the same way. */
+  void (*sum)(const TReal * rows, std::int64_t gap, int count, std::int64_t n, TReal * out);
   /** The eigenvalues of matrices of `size` rows, of which `rows` have the upper triangles: ascending, or by magnitude;
    * out may be the first of the rows, `gap` apart too. */
   void (*eigenvalues)(const TReal * rows, std::int64_t gap, int size, bool byMagnitude, std::int64_t n, TReal * out);
@@ -60,6 +63,9 @@ struct DerivativeFunctions
   /** A measure of the eigenvalues. */
   void (*measure)(const TReal * rows, std::int64_t gap, int size, const HessianMeasureParameters & parameters,
                   std::int64_t n, TReal * out);
+  /** A curvature, in `size` dimensions; rows have the gradient and the upper triangle of the Hessian. */
+  void (*curvature)(const TReal * rows, std::int64_t gap, int size, const CurvatureParameters & parameters,
+                    std::int64_t n, TReal * out);
 };
 
 /** The functions compiled for one instruction set. All sets give the same bits. */

@@ -98,18 +98,21 @@ MakeCoherenceFlux(const FluxStep<TReal> & step)
   using Vector = VectorOf<TReal>;
   for (std::int64_t i = 0; i < step.n; i += V::Width)
   {
-    const Vector d = (V::Load(step.next + i) - V::Load(step.here + i)) * step.scale;
+    const Vector here = V::Load(step.here + i);
+    const Vector next = V::Load(step.next + i);
+    const auto   beside = [&](const TReal * row, Vector own) { return Beside(V::Load(row + i), own, step.skipsNan); };
+    const Vector d = (next - here) * step.scale;
     Vector       mixedHere{};
     Vector       mixedNext{};
     for (int j = 0; j < step.others; ++j)
     {
-      const Vector here = (V::Load(step.hereAfter[j] + i) - V::Load(step.hereBefore[j] + i)) * step.half[j];
-      const Vector next = (V::Load(step.nextAfter[j] + i) - V::Load(step.nextBefore[j] + i)) * step.half[j];
-      mixedHere = mixedHere + V::Load(step.hereTensor[1 + j] + i) * here;
-      mixedNext = mixedNext + V::Load(step.nextTensor[1 + j] + i) * next;
+      const Vector ofHere = (beside(step.hereAfter[j], here) - beside(step.hereBefore[j], here)) * step.half[j];
+      const Vector ofNext = (beside(step.nextAfter[j], next) - beside(step.nextBefore[j], next)) * step.half[j];
+      mixedHere = mixedHere + V::Load(step.hereTensor[1 + j] + i) * ofHere;
+      mixedNext = mixedNext + V::Load(step.nextTensor[1 + j] + i) * ofNext;
     }
     const Vector direct = (V::Load(step.hereTensor[0] + i) + V::Load(step.nextTensor[0] + i)) * d;
-    V::Store(step.flux + i, CoherenceFluxOf(direct, mixedHere + mixedNext, step.scale));
+    V::Store(step.flux + i, NumberOrZero(CoherenceFluxOf(direct, mixedHere + mixedNext, step.scale), step.skipsNan));
   }
 }
 

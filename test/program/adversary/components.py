@@ -140,6 +140,36 @@ class Components(ProgramTest):
         for name in ("out.png", "out.mrc", "out.vtk"):
             self.assert_refused("network", model, source, self.folder / name, "--output-components", names="3 components")
 
+    def test_vectors_have_the_divergence_of_their_components(self):
+        """A file of vectors stands for a file of each component, in every format and however the image is cut."""
+        array = pixels(SIZE, 3, numpy.dtype("float32"), 12)
+        parts = [self.folder / f"part{c}.mha" for c in range(3)]
+        for c, part in enumerate(parts):
+            put(part, array[..., c], 1)
+        expected, more = self.folder / "expected.mha", ("--sigma=1", "--voxels")
+        self.assert_runs("divergence", parts[0], expected, f"--second={parts[1]}", f"--third={parts[2]}", *more)
+        expected = get(expected, 3)
+        for form in ("mha", "nrrd", "nii", "nii.gz", "tif", "zarr"):
+            source = self.folder / f"vectors.{form}"
+            put(self.folder / "source.mha", array, 3)
+            self.assert_runs("identity", self.folder / "source.mha", source)
+            for options in ((), ("--divisions=3",), ("--memory=200M",), ("--divisions=2", "--threads=1")):
+                if form == "nii.gz" and options:
+                    continue  # compressed, its components come one after the other
+                with self.subTest(form=form, options=options):
+                    self.assert_runs("divergence", source, self.out, *more, *options)
+                    self.assertTrue(numpy.array_equal(get(self.out, 3), expected))
+        source = self.folder / "source.mha"
+        self.assert_runs("divergence", source, self.out, *more, "--region=2,1,1,4,5,3")
+        self.assertTrue(numpy.array_equal(get(self.out, 3), expected[1:4, 1:6, 2:6]))
+        self.assert_refused("divergence", parts[0], self.out, *more, names="--second")
+        self.assert_refused("divergence", parts[0], self.out, f"--second={parts[1]}", *more, names="--third")
+        self.assert_refused("divergence", source, self.out, f"--second={parts[1]}", *more, names="3 components")
+        self.assert_refused("divergence", source, self.out, "--of-gradient", *more, names="--of-gradient")
+        self.assert_refused("divergence", source, self.out, "--axes=0,1", *more, names="--third")
+        put(self.folder / "five.mha", pixels(SIZE, 5, numpy.dtype("float32"), 6), 5)
+        self.assert_refused("divergence", self.folder / "five.mha", self.out, *more, names="5 components")
+
     def test_windows_along_five_axes(self):
         """One filter has up to three spatial axes; of a sequence of two each has others."""
         random = numpy.random.default_rng(9)

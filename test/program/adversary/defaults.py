@@ -7,7 +7,7 @@ import struct
 from adversary.subcommands import REQUIRED, Inputs, all_subcommands
 from adversary.support import KINDS, Image, ProgramTest, is_real, limits, noise, read, run, write
 
-REAL = ("sum", "log", "derivative", "gradient", "hessian", "structure-tensor", "vesselness", "unsharp", "normalize", "diffusion", "total-variation", "coherence-diffusion", "bilateral", "highpass", "difference", "entropy", "variance", "std", "convolve", "convolve-image",
+REAL = ("sum", "log", "derivative", "gradient", "hessian", "divergence", "curvature", "structure-tensor", "vesselness", "unsharp", "normalize", "diffusion", "total-variation", "coherence-diffusion", "bilateral", "highpass", "difference", "entropy", "variance", "std", "convolve", "convolve-image",
         "convolve-varying", "box")
 # Their values are those of the input, in its type.
 INPUTS_OWN = ("identity", "maximum", "minimum", "opening", "closing", "median", "percentile", "h-maxima", "h-minima",

@@ -175,6 +175,15 @@ def hessian(a, inputs, sigma=0.6):
     return matrices
 
 
+def level_set_curvature(a, inputs):
+    """The divergence of the unit gradient: the trace of the Hessian on the plane across the gradient, over its length."""
+    slopes = numpy.stack([derivative(a, inputs, axis) for axis in range(3)], -1)
+    length = numpy.linalg.norm(slopes, axis=-1)
+    n = slopes / length[..., None]
+    across = numpy.eye(3) - n[..., None] * n[..., None, :]
+    return numpy.einsum("...ij,...ji->...", across, hessian(a, inputs)) / length
+
+
 def structure_tensors(a, inputs, outer=0.8):
     """The smoothed products of derivatives."""
     derivatives = [derivative(a, inputs, axis) for axis in range(3)]
@@ -508,6 +517,7 @@ DEFINITIONS = {
     "convolve": lambda a, _: convolve(a, numpy.array([1.0, 2.0, 4.0]).reshape(1, 1, 3)),
     "convolve-image": lambda a, inputs: convolve(a, file_of(inputs, "kernel")),
     "convolve-varying": varying, "gaussian": gaussian, "highpass": lambda a, inputs: a - gaussian(a, inputs),
+    "divergence": lambda a, inputs: numpy.trace(hessian(a, inputs), axis1=-2, axis2=-1), "curvature": level_set_curvature,
     "log": laplacian, "derivative": derivative, "gradient": gradient,
     "hessian": lambda a, inputs: numpy.linalg.eigvalsh(hessian(a, inputs))[..., 0], "structure-tensor": lambda a, inputs: numpy.linalg.eigvalsh(structure_tensors(a, inputs))[..., 0], "vesselness": frangi,
     "difference": lambda a, inputs: a - file_of(inputs, "second"),

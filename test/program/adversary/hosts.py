@@ -26,7 +26,7 @@ GROUPS = ("Images", "Parameters", "Edge and missing values", "Advanced parameter
 
 # Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
 # that has any weight beside its center.
-DEPEND = {("hessian", "number"), ("resample", "scale"), ("resample", "noPrefilter"), ("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"), ("derivative", "sigma"), ("gradient", "sigma"), ("hessian", "sigma"), ("structure-tensor", "number"), ("structure-tensor", "sigma"), ("vesselness", "scales"), ("coherence-diffusion", "sigma"),
+DEPEND = {("hessian", "number"), ("resample", "scale"), ("resample", "noPrefilter"), ("gaussian", "fft"), ("gaussian", "transforms"), ("convolve", "radius"), ("log", "sigma"), ("derivative", "sigma"), ("gradient", "sigma"), ("hessian", "sigma"), ("structure-tensor", "number"), ("divergence", "sigma"), ("curvature", "sigma"), ("structure-tensor", "sigma"), ("vesselness", "scales"), ("coherence-diffusion", "sigma"),
           ("distance", "insidePositive")}
 
 
@@ -165,7 +165,8 @@ class Hosts(ProgramTest):
             description = self.describe(name)
             files = self.files_of(inputs, description)
             files.update({"grid": "2,1,1"} if name in ("convolve-varying", "deconvolve-varying") else {})
-            files.update({"sigma": "1"} if name in ("derivative", "gradient", "hessian", "structure-tensor") else {})
+            files.update({"sigma": "1"} if name in ("derivative", "gradient", "hessian", "divergence", "curvature", "structure-tensor") else {})
+            files.update({"ofGradient": "true"} if name == "divergence" else {})
             trials = [{}]
             for flag, parameter in description.inputs().items():
                 values = [e.text for e in parameter.findall("element")]

@@ -10,12 +10,12 @@ _VALUES = {
     "radius": "1", "height": "40", "noise": "900", "strength": "30", "percentile": "25", "bins": "8", "sigma": "0.6",
     "weights": "1,2,4", "kernel": "@kernel", "kernels": "@kernels", "grid": "2,1,1", "minus": "@second",
     "marker": "@marker", "model": "@model", "low": "100", "high": "230", "distance": "0.3", "order": "1,0,0", "scales": "0.6", "outer-sigma": "0.8",
-    "iterations": "2", "scale": "1.5", "lower": "1", "tile": "3", "range-sigma": "30", "size": "9",
+    "iterations": "2", "scale": "1.5", "lower": "1", "tile": "3", "range-sigma": "30", "size": "9", "of-gradient": None,
 }
 # If one of several options has to be given, no single one is required.
 _CHOSEN = {
     "gaussian": ("sigma",), "highpass": ("sigma",), "log": ("sigma",), "derivative": ("sigma",), "gradient": ("sigma",),
-    "hessian": ("sigma",), "structure-tensor": ("sigma",), "convolve": ("radius", "weights"), "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
+    "hessian": ("sigma",), "structure-tensor": ("sigma",), "divergence": ("sigma", "of-gradient"), "curvature": ("sigma",), "convolve": ("radius", "weights"), "wiener": ("noise",), "entropy": ("bins",), "boundaries": ("mode",),
     "deconvolve": ("iterations",), "deconvolve-varying": ("iterations",), "resample": ("scale",), "crop": ("lower",), "pad": ("lower",), "total-variation": ("iterations",),
     "coherence-diffusion": ("iterations", "sigma", "outer-sigma", "cutoff", "contrast"), "clahe": ("tile",),
     # They are tested with what is their default.
