@@ -43,8 +43,8 @@ namespace itk
  * R. Goldman, "Curvature formulas for implicit curves and surfaces", Computer Aided Geometric Design 22(7), 2005.
  *
  * \par Differences from ITK
- * itk::LevelSetFunction has the curvature of level sets by central differences, as a part of their evolution; ITK has no
- * filter of it.
+ * itk::LevelSetFunction has the curvature of level sets by central differences, as a part of their evolution; ITK has
+ * no filter of it.
  *
  * \ingroup Chunkwise
  */

@@ -112,6 +112,7 @@ public:
       squares += m_Operation.scale[a] * m_Operation.scale[a];
     }
     m_Step = static_cast<TAcc>(squares > 0 ? 0.5 / std::sqrt(squares) : 0.0);
+    m_Blocks = this->FindBlocks();
   }
 
   void
@@ -136,13 +137,10 @@ public:
       const Box    box = m_Operation.GetSource(m_Call.output.box, m_Call.image, iterations - i);
       if (isVariation)
       {
-        Box dual = box;
-        for (const int a : m_Axes)
-        {
-          dual.lower[a] = std::max(dual.lower[a] - 1, m_Call.image.lower[a]);
-        }
-        this->ForEachPart(dual, [&](const Box & part, TAcc *) { this->StepDual(part); });
-        this->ForEachPart(box, [&](const Box & part, TAcc *) { this->StepPrimal(part); });
+        const std::int64_t together = std::min(iterations - i + 1, m_Blocks.iterations);
+        left = share(i + together - 1) - share(i - 1);
+        this->IterateVariation(i, together);
+        i += together - 1;
       }
       else
       {
@@ -490,6 +488,166 @@ private:
     std::fill(row, row + n, TAcc{});
   }
 
+  /** How iterations of TotalVariation go together. The voxels of a block are cut along two axes; each iteration takes
+   * them one voxel further down along both, so that it needs what earlier blocks have made, and nothing of later ones.
+   * Within a block planes follow each other, and each of them is in all iterations at once, one plane apart. So the
+   * planes of some iterations stay in a core's cache. */
+  struct VariationBlocks
+  {
+    int          slow{ -1 }; ///< the axis of the planes; below 0: iterations go one by one
+    int          band{ -1 };
+    std::int64_t iterations{ 1 };
+    std::int64_t rows{ 1 }; ///< of a block, along `band`
+  };
+
+  VariationBlocks
+  FindBlocks() const
+  {
+    VariationBlocks blocks;
+    std::int64_t    bytes = m_Operation.CountImages() * m_Images.row * static_cast<std::int64_t>(sizeof(TAcc));
+    for (const int a : m_Axes)
+    {
+      if (a > 0 && m_Images.box.Extent(a) > 1)
+      {
+        bytes *= blocks.band >= 0 ? m_Images.box.Extent(blocks.band) : 1;
+        blocks.band = blocks.slow;
+        blocks.slow = a;
+      }
+    }
+    if (m_Operation.method != DiffusionMethod::TotalVariation || blocks.band < 0)
+    {
+      return {};
+    }
+    constexpr std::int64_t cache = 640 * 1024;
+    const auto             fitting = [bytes](std::int64_t iterations) { return cache / (bytes * (iterations + 2)); };
+    blocks.iterations = fitting(8) >= 8 ? 8 : 4;
+    blocks.rows = std::max<std::int64_t>(4, fitting(blocks.iterations));
+    return blocks;
+  }
+
+  /** The voxels of p, and of u, that iteration `i` makes. */
+  struct VariationBoxes
+  {
+    Box dual;
+    Box primal;
+  };
+  VariationBoxes
+  BoxesOf(std::int64_t i) const
+  {
+    const Box primal = m_Operation.GetSource(m_Call.output.box, m_Call.image, m_Operation.iterations - i);
+    Box       dual = primal;
+    for (const int a : m_Axes)
+    {
+      dual.lower[a] = std::max(dual.lower[a] - 1, m_Call.image.lower[a]);
+    }
+    return { dual, primal };
+  }
+
+  /** `count` iterations of TotalVariation from number `i` on. */
+  void
+  IterateVariation(std::int64_t i, std::int64_t count)
+  {
+    std::vector<VariationBoxes> boxes;
+    for (std::int64_t k = 0; k < count; ++k)
+    {
+      boxes.push_back(this->BoxesOf(i + k));
+    }
+    if (m_Blocks.slow < 0)
+    {
+      this->ForEachPart(boxes.front().dual, [&](const Box & part, TAcc *) { this->StepDual(part); });
+      this->ForEachPart(boxes.front().primal, [&](const Box & part, TAcc *) { this->StepPrimal(part); });
+      return;
+    }
+    // Axes that take no part: their slices depend on nothing else.
+    const Box &  whole = boxes.front().dual;
+    Box          slices = whole;
+    std::int64_t number = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const bool takesPart = a == 0 || m_Operation.scale[a] > 0;
+      slices.upper[a] = takesPart ? slices.lower[a] + 1 : slices.upper[a];
+      number *= slices.Extent(a);
+    }
+    const auto sliceNumber = [&](std::int64_t n) {
+      Box slice = whole;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        if (!(m_Operation.scale[a] > 0))
+        {
+          slice.lower[a] = whole.lower[a] + n % whole.Extent(a);
+          slice.upper[a] = slice.lower[a] + 1;
+          n /= whole.Extent(a);
+        }
+      }
+      return slice;
+    };
+    const std::int64_t bands = (whole.Extent(m_Blocks.band) + m_Blocks.rows - 1) / m_Blocks.rows;
+    if (number > 1 || m_Call.executor->GetConcurrency() == 1)
+    {
+      m_Call.executor->ParallelFor(number, [&](std::int64_t task, unsigned int) {
+        for (std::int64_t band = 0; band < bands; ++band)
+        {
+          this->IterateBlock(boxes, sliceNumber(task), whole.Extent(m_Blocks.slow), 0, band);
+        }
+      });
+      return;
+    }
+    // Blocks whose numbers have one sum do not depend on each other.
+    const std::int64_t shortest = 2 * count;
+    const std::int64_t wanted = whole.Extent(m_Blocks.slow) / (4 * m_Call.executor->GetConcurrency());
+    const std::int64_t planes = std::max(shortest, wanted);
+    const std::int64_t stretches = (whole.Extent(m_Blocks.slow) + planes - 1) / planes;
+    for (std::int64_t sum = 0; sum < bands + stretches - 1; ++sum)
+    {
+      const std::int64_t first = std::max<std::int64_t>(0, sum - bands + 1);
+      const std::int64_t last = std::min(sum, stretches - 1);
+      m_Call.executor->ParallelFor(last - first + 1, [&](std::int64_t task, unsigned int) {
+        this->IterateBlock(boxes, whole, planes, first + task, sum - first - task);
+      });
+    }
+  }
+
+  /** A block: the planes of a stretch, and the rows of a band. */
+  void
+  IterateBlock(const std::vector<VariationBoxes> & boxes, const Box & whole, std::int64_t planes, std::int64_t stretch,
+               std::int64_t band)
+  {
+    if (m_Call.control && m_Call.control->ShouldStop())
+    {
+      return;
+    }
+    const auto         count = static_cast<std::int64_t>(boxes.size());
+    const int          slow = m_Blocks.slow;
+    const std::int64_t rows = m_Blocks.rows;
+    const std::int64_t begin = whole.lower[slow] + stretch * planes;
+    // The last blocks hold what iterations have left above them.
+    const std::int64_t end = begin + planes >= whole.upper[slow] ? whole.upper[slow] + count - 1 : begin + planes;
+    Box                part = whole;
+    for (std::int64_t plane = begin; plane < end; ++plane)
+    {
+      for (std::int64_t k = 0; k < count; ++k)
+      {
+        part.lower[slow] = plane - k;
+        part.upper[slow] = plane - k + 1;
+        const std::int64_t first = whole.lower[m_Blocks.band] + band * rows;
+        part.lower[m_Blocks.band] = band == 0 ? first : first - k;
+        part.upper[m_Blocks.band] =
+          first + rows >= whole.upper[m_Blocks.band] ? whole.upper[m_Blocks.band] : first + rows - k;
+        const VariationBoxes & of = boxes[static_cast<std::size_t>(k)];
+        const Box              dual = Intersect(part, of.dual);
+        const Box              primal = Intersect(part, of.primal);
+        if (!dual.IsEmpty())
+        {
+          this->StepDual(dual);
+        }
+        if (!primal.IsEmpty())
+        {
+          this->StepPrimal(primal);
+        }
+      }
+    }
+  }
+
   VariationStep<TAcc>
   MakeVariation(const Coordinates & at, std::int64_t n) const
   {
@@ -541,6 +699,7 @@ private:
   TAcc *                           m_Workers{ nullptr };
   TAcc                             m_Step{ 0 };
   int                              m_From{ 0 };
+  VariationBlocks                  m_Blocks;
 };
 
 void
