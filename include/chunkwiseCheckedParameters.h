@@ -59,9 +59,15 @@ public:
   }
   bool
   IsSpatial(int axis) const;
-  /** The boundary of a filter with windows. */
+  /** The boundary of a filter with windows; if it differs from axis to axis, one that maps, see MakeFilterOperation. */
   WindowBoundary
   Boundary() const;
+  /** Whether the boundary differs from axis to axis. */
+  bool
+  HasBoundaryPerAxis() const;
+  /** With HasBoundaryPerAxis: the modes, and the constant if one of them needs it. */
+  void
+  GetBoundaryPerAxis(BoundaryMode (&modes)[MaxDimension], PixelValue & constant) const;
   /** "along axis 2" */
   static std::string
   Along(int axis);
@@ -70,7 +76,7 @@ private:
   void
   CheckAxes(const FilterImage & image);
   void
-  CheckBoundary(const FilterImage & image) const;
+  CheckBoundary(const FilterImage & image);
   const ParameterValue &
   Get(const std::string & name) const;
 
@@ -78,6 +84,9 @@ private:
   std::vector<int>                      m_Axes;
 };
 
+/** The words of a text, between commas. */
+Chunkwise_EXPORT std::vector<std::string>
+                 SplitWords(const std::string & text);
 /** Throws ParameterError with a text that begins with the parameter's name. */
 [[noreturn]] Chunkwise_EXPORT void
 ThrowParameterError(const std::string & parameter, const std::string & text);

@@ -96,6 +96,8 @@ struct Chunkwise_EXPORT ParameterDescription
   double                   maximum{ std::numeric_limits<double>::infinity() };
   bool                     aboveMinimum{ false }; ///< the minimum itself is no value
   std::vector<std::string> choices{};
+  /** A Choice that may be one for each spatial axis: words between commas. */
+  bool choicePerAxis{ false };
   /** The value that stands for the word "auto" until the caller has taken the parameter from the whole image by
    * `estimate` (EstimateParameter); empty: the parameter cannot be "auto". A default may be "auto" too. */
   std::string       provisionalText{};
@@ -112,7 +114,7 @@ struct Chunkwise_EXPORT ParameterDescription
   /** A Kernel whose voxels are vectors: a kernel for each component. */
   bool isVector{ false };
 
-  /** Whether `word` is one of onlyWithValue. */
+  /** Whether `word`, or one of several between commas, is one of onlyWithValue. */
   bool
   HasEffectWith(const std::string & word) const;
 };

@@ -187,8 +187,8 @@ DenseView(void * data, PixelKind kind, const Box & box);
 
 /** The index that a window reads in the place of index `i`, of an axis with `n` voxels; -1 if it reads no voxel
  * (Renormalized and Constant, outside the image). The buffer holds [lower, upper). An index that it holds is read as it
- * is: a buffer that was loaded with its neighbors (Periodic) needs no mapping. Mirror and Periodic map any distance.
- */
+ * is: a buffer that was loaded with its neighbors (Periodic) needs no mapping. Mirror, MirrorCenter and Periodic map
+ * any distance. */
 CHUNKWISE_HOST_DEVICE inline std::int64_t
 MapTap(std::int64_t i, std::int64_t lower, std::int64_t upper, std::int64_t n, BoundaryMode mode)
 {
@@ -205,6 +205,13 @@ MapTap(std::int64_t i, std::int64_t lower, std::int64_t upper, std::int64_t n, B
       std::int64_t m = i % (2 * n);
       m = m < 0 ? m + 2 * n : m;
       return m < n ? m : 2 * n - 1 - m;
+    }
+    case BoundaryMode::MirrorCenter:
+    {
+      const std::int64_t period = n > 1 ? 2 * n - 2 : 1;
+      std::int64_t       m = i % period;
+      m = m < 0 ? m + period : m;
+      return m < n ? m : period - m;
     }
     case BoundaryMode::Periodic:
     {

@@ -54,6 +54,12 @@ public:
   {
     return boundary.mode == BoundaryMode::Periodic;
   }
+  /** Whether windows see the image alone; what another window gives goes on beyond the edge in its own way. */
+  virtual bool
+  IsOfImageAlone() const
+  {
+    return true;
+  }
   /** T to T, T to float, T to double. */
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;

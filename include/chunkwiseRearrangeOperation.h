@@ -35,12 +35,23 @@ public:
   int              source[MaxDimension]{ 0, 1, 2, 3, 4 };
   bool             flips[MaxDimension]{};
   Coordinates      offset{};
-  RearrangeOutside outside{ RearrangeOutside::Constant };
+  /** Along each axis of the output. */
+  RearrangeOutside outside[MaxDimension]{};
   PixelValue       value{ 0 };
 
-  /** The voxel of the image along axis source[a] for voxel `o` of the output along axis `a`; -1: it has the value. */
+  void
+  SetOutside(RearrangeOutside everywhere)
+  {
+    for (RearrangeOutside & each : outside)
+    {
+      each = everywhere;
+    }
+  }
+
+  /** The place along axis source[a], in a buffer that holds `held`, of voxel `o` of the output along axis `a`; -1: it
+   * has the value. */
   std::int64_t
-  MapVoxel(int a, std::int64_t o) const;
+  MapVoxel(int a, std::int64_t o, const Box & held) const;
 
   std::string
   GetName() const override
@@ -76,13 +87,15 @@ private:
   GetMostInput(const Coordinates & box, const Coordinates & extent) const override;
 };
 
-/** The index of an axis of n voxels that stands at index `i`, which may be beyond them; -1: none does. */
+/** The place in a buffer that holds [lower, upper) of what stands at index `i`, which may be beyond the n voxels of the
+ * image; -1: a value. With Wrap an index that the buffer holds stands for itself: what wraps around may have been loaded
+ * with it. */
 CHUNKWISE_HOST_DEVICE inline std::int64_t
-MapBeyond(std::int64_t i, std::int64_t n, RearrangeOutside outside)
+MapBeyond(std::int64_t i, std::int64_t n, RearrangeOutside outside, std::int64_t lower, std::int64_t upper)
 {
-  if (i >= 0 && i < n)
+  if ((i >= 0 && i < n) || (outside == RearrangeOutside::Wrap && i >= lower && i < upper))
   {
-    return i;
+    return i - lower;
   }
   const std::int64_t period = outside == RearrangeOutside::Wrap      ? n
                               : outside == RearrangeOutside::Reflect ? 2 * n
@@ -94,13 +107,13 @@ MapBeyond(std::int64_t i, std::int64_t n, RearrangeOutside outside)
     case RearrangeOutside::Constant:
       return -1;
     case RearrangeOutside::Nearest:
-      return i < 0 ? 0 : n - 1;
+      return (i < 0 ? 0 : n - 1) - lower;
     case RearrangeOutside::Reflect:
-      return m < n ? m : 2 * n - 1 - m;
+      return (m < n ? m : 2 * n - 1 - m) - lower;
     case RearrangeOutside::Mirror:
-      return m < n ? m : 2 * n - 2 - m;
+      return (m < n ? m : 2 * n - 2 - m) - lower;
     default:
-      return m;
+      return m - lower;
   }
 }
 

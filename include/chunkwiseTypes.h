@@ -163,11 +163,19 @@ enum class BoundaryMode : std::int32_t
   ZeroFluxNeumann, ///< the nearest edge voxel
   Constant,        ///< a given value
   Mirror,          ///< mirrored at the edge, the edge voxel repeated: ..., b, a | a, b, ...
-  Periodic         ///< the opposite side
+  Periodic,        ///< the opposite side
+  MirrorCenter     ///< mirrored at the center of the edge voxel, which is not repeated: ..., c, b | a, b, c, ...
 };
 
 Chunkwise_EXPORT const char *
 BoundaryModeName(BoundaryMode mode);
+
+/** Whether windows see at one side of an edge what lies as far on its other side. */
+constexpr bool
+IsMirror(BoundaryMode mode)
+{
+  return mode == BoundaryMode::Mirror || mode == BoundaryMode::MirrorCenter;
+}
 
 } // namespace chunkwise
 

@@ -48,6 +48,12 @@ public:
   {
     return "convolution.varying";
   }
+  /** Kernels belong to places in the image. */
+  bool
+  IsOfImageAlone() const override
+  {
+    return false;
+  }
   std::string
   GetKey() const override;
   Halo

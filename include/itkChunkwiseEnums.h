@@ -35,7 +35,8 @@ public:
     ZeroFluxNeumann, ///< the nearest edge voxel
     Constant,        ///< the value that SetConstant gave
     Mirror,          ///< the image mirrored at its edge, the edge voxel repeated
-    Periodic         ///< the opposite side of the image
+    Periodic,        ///< the opposite side of the image
+    MirrorCenter     ///< the image mirrored at the center of its edge voxel, which is not repeated
   };
 
   /** \class GaussianKernel

@@ -21,6 +21,12 @@ SetChunkwiseWindowParameters(chunkwise::FilterParameters & parameters, Chunkwise
                              double constant, const std::vector<unsigned int> & axes, bool ignoreNaN, bool outputMask,
                              double emptyValue);
 
+/** Sets a BoundaryCondition for each spatial axis.
+ * \ingroup Chunkwise */
+Chunkwise_EXPORT void
+SetChunkwiseBoundaries(chunkwise::FilterParameters &                           parameters,
+                       const std::vector<ChunkwiseEnums::BoundaryCondition> & boundaries);
+
 /** Prints them all.
  * \ingroup Chunkwise */
 Chunkwise_EXPORT void

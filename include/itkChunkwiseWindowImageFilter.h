@@ -63,7 +63,7 @@ namespace itk
  *
  * \par Boundary
  * Renormalized (the default): the statistic of the part of the window inside the image, so that a constant image stays
- * constant up to its edge; ZeroFluxNeumann, Constant, Mirror and Periodic: see ChunkwiseEnums::BoundaryCondition.
+ * constant up to its edge; ZeroFluxNeumann, Constant, Mirror, MirrorCenter and Periodic: see ChunkwiseEnums::BoundaryCondition.
  *
  * \par Axes
  * Windows extend along up to three spatial axes, by default the first three (both of a 2-D image). The others, such as
@@ -93,6 +93,7 @@ public:
   itkOverrideGetNameOfClassMacro(ChunkwiseWindowImageFilter);
 
   using BoundaryConditionEnum = ChunkwiseEnums::BoundaryCondition;
+  using BoundaryConditionsType = std::vector<BoundaryConditionEnum>;
   using SpatialAxesType = std::vector<unsigned int>;
   using DataObjectPointerArraySizeType = ProcessObject::DataObjectPointerArraySizeType;
 
@@ -101,6 +102,16 @@ public:
   /** The boundary condition at the image's edge. Default: Renormalized. */
   itkSetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
   itkGetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
+
+  /** A boundary condition for each spatial axis, in their order: any but Renormalized, or all Renormalized. Filters of
+   * windows over the image alone have it: not with a mask or weights. Default: none, BoundaryCondition counts. */
+  void
+  SetBoundaryConditions(const BoundaryConditionsType & conditions);
+  const BoundaryConditionsType &
+  GetBoundaryConditions() const
+  {
+    return m_BoundaryConditions;
+  }
 
   /** The value beyond the edge in the boundary condition Constant, in units of the pixel; it must be a value of the
    * input's pixel type. Default: 0. */
@@ -168,9 +179,10 @@ protected:
   double m_EmptyValue{ std::numeric_limits<double>::quiet_NaN() };
 
 private:
-  BoundaryConditionEnum m_BoundaryCondition{ BoundaryConditionEnum::Renormalized };
-  double                m_Constant{ 0.0 };
-  SpatialAxesType       m_SpatialAxes;
+  BoundaryConditionEnum  m_BoundaryCondition{ BoundaryConditionEnum::Renormalized };
+  BoundaryConditionsType m_BoundaryConditions;
+  double                 m_Constant{ 0.0 };
+  SpatialAxesType        m_SpatialAxes;
 };
 } // namespace itk
 

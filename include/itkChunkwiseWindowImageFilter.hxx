@@ -20,6 +20,18 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::ChunkwiseWin
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 void
+ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::SetBoundaryConditions(
+  const BoundaryConditionsType & conditions)
+{
+  if (m_BoundaryConditions != conditions)
+  {
+    m_BoundaryConditions = conditions;
+    this->Modified();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
 ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::SetSpatialAxes(const SpatialAxesType & axes)
 {
   if (m_SpatialAxes != axes)
@@ -116,6 +128,10 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::MakeParamete
   chunkwise::FilterParameters parameters = Superclass::MakeParameters();
   SetChunkwiseWindowParameters(
     parameters, m_BoundaryCondition, m_Constant, m_SpatialAxes, m_IgnoreNaN, m_OutputMask, m_EmptyValue);
+  if (!m_BoundaryConditions.empty())
+  {
+    SetChunkwiseBoundaries(parameters, m_BoundaryConditions);
+  }
   return parameters;
 }
 
@@ -124,6 +140,12 @@ void
 ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::PrintSelf(std::ostream & os, Indent indent) const
 {
   Superclass::PrintSelf(os, indent);
+  os << indent << "BoundaryConditions:";
+  for (const BoundaryConditionEnum condition : m_BoundaryConditions)
+  {
+    os << ' ' << condition;
+  }
+  os << std::endl;
   PrintChunkwiseWindow(
     os, indent, m_BoundaryCondition, m_Constant, m_SpatialAxes, m_IgnoreNaN, m_OutputMask, m_EmptyValue);
 }

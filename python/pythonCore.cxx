@@ -343,6 +343,7 @@ DescribeFilters()
       row["maximum"] = parameter.maximum;
       row["above_minimum"] = parameter.aboveMinimum;
       row["choices"] = nb::tuple(nb::cast(parameter.choices));
+      row["choice_per_axis"] = parameter.choicePerAxis;
       row["can_be_auto"] = !parameter.provisionalText.empty();
       row["only_with"] = nb::make_tuple(parameter.onlyWithName, parameter.onlyWithValue);
       parameters.append(row);

@@ -29,6 +29,7 @@ set(Chunkwise_OPERATION_SRCS
   window/chunkwiseDomainRanks.cxx
   window/chunkwiseEntropyOperation.cxx
   operations/chunkwiseError.cxx
+  operations/chunkwiseFramedOperation.cxx
   window/chunkwiseFlatExtremumOperation.cxx
   convolution/chunkwiseHighPassOperation.cxx
   convolution/chunkwiseImageConvolutionOperation.cxx
@@ -50,6 +51,7 @@ set(Chunkwise_OPERATION_SRCS
   window/chunkwiseWienerOperation.cxx
   thresholds/chunkwiseLocalThresholdOperation.cxx
   thresholds/chunkwiseThresholdOperation.cxx
+  resampling/chunkwiseRearrangeOperation.cxx
   resampling/chunkwiseResampleField.cxx
   resampling/chunkwiseResampleOperation.cxx
   watershed/chunkwiseNeighborOffsets.cxx
@@ -168,7 +170,6 @@ set(Chunkwise_ENGINE_SRCS
   enhancement/chunkwiseDiffusionFilters.cxx
   resampling/chunkwiseBinOperation.cxx
   resampling/chunkwiseGridFilters.cxx
-  resampling/chunkwiseRearrangeOperation.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx

@@ -308,7 +308,7 @@ struct ArrangedVoxels
   bool             flips[MaxDimension];
   Coordinates      offset;
   Coordinates      image;
-  RearrangeOutside outside;
+  RearrangeOutside outside[MaxDimension];
   Box              box; ///< of the input
   Coordinates      stride;
 
@@ -317,8 +317,9 @@ struct ArrangedVoxels
                              At(int a, std::int64_t o) const
   {
     const int          s = source[a];
-    const std::int64_t index = MapBeyond(flips[a] ? offset.axis[a] - o : offset.axis[a] + o, image.axis[s], outside);
-    return index < 0 ? -1 : (index - box.lower.axis[s]) * stride.axis[s];
+    const std::int64_t index = flips[a] ? offset.axis[a] - o : offset.axis[a] + o;
+    const std::int64_t place = MapBeyond(index, image.axis[s], outside[a], box.lower.axis[s], box.upper.axis[s]);
+    return place < 0 ? -1 : place * stride.axis[s];
   }
 };
 
@@ -441,7 +442,7 @@ RunRearrange(const KernelCall & call)
   std::copy_n(operation.flips, MaxDimension, map.flips);
   map.offset = operation.offset;
   map.image = operation.image;
-  map.outside = operation.outside;
+  std::copy_n(operation.outside, MaxDimension, map.outside);
   map.box = call.inputs[0].box;
   map.stride = call.inputs[0].stride;
   switch (PixelSize(call.output.kind))

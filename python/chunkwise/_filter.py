@@ -140,13 +140,18 @@ def _normalise(parameter: Parameter, value: Any) -> Any:
         return value if isinstance(value, Kernel) else Kernel(value)
     if kind == "network":
         return fspath(value)
-    if value not in parameter.choices:
-        hint = ""
-        if name == "mode" and value == "mirror":
-            hint = '; SciPy\'s mirror, which does not repeat the edge voxel, is in chunkwise.ndimage alone ("reflect" repeats it)'
-        nearest = _core.nearest_word(value, list(parameter.choices)) if isinstance(value, str) and not hint else ""
+    if parameter.per_axis and isinstance(value, (tuple, list)):
+        words = tuple(_word(parameter, each) for each in value)
+        # One for all axes is what the engine is told where they are the same.
+        return words[0] if len(set(words)) == 1 else words
+    return _word(parameter, value)
+
+
+def _word(parameter: Parameter, value: Any) -> Any:
+    if not isinstance(value, str) or value not in parameter.choices:
+        nearest = _core.nearest_word(value, list(parameter.choices)) if isinstance(value, str) else ""
         error = _core.ParameterError if isinstance(value, str) else ParameterTypeError
-        raise error(f"{name}: {value!r} is none of {', '.join(parameter.choices)}{hint}" +
+        raise error(f"{parameter.name}: {value!r} is none of {', '.join(parameter.choices)}" +
                                    (f"; the nearest is {nearest!r}" if nearest else ""))
     return value
 
@@ -185,7 +190,8 @@ def _grid_numbers(parameter: Parameter, values: list[float]) -> list[float]:
 
 def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> Any:
     if parameter.name == "mode":
-        return MODES[value]
+        words = (value,) if isinstance(value, str) else value
+        return ",".join(MODES[each] for each in (words if has_axes else words[::-1]))
     if parameter.name in ("axes", "periodic_axes"):
         return _axes(value, ndim, parameter.name)
     if parameter.engine == "AxisOrder":
@@ -346,7 +352,9 @@ class Filter:
         if other is None:
             return True
         value = self._given.get(other.name, other.default)
-        return (MODES[value] if other.name == "mode" else value) in (wanted.split("|") if isinstance(value, str) else (wanted,))
+        if other.name == "mode":
+            return any(MODES[each] in wanted.split("|") for each in ((value,) if isinstance(value, str) else value))
+        return value in (wanted.split("|") if isinstance(value, str) else (wanted,))
 
     @property
     def _automatic(self) -> Parameter | None:

@@ -18,6 +18,7 @@ MODES = {
     "nearest": "zero-flux",
     "constant": "constant",
     "reflect": "mirror",
+    "mirror": "mirror-center",
     "wrap": "periodic",
 }
 _MODE_OF = {word: mode for mode, word in MODES.items()}
@@ -25,7 +26,7 @@ _MODE_OF = {word: mode for mode, word in MODES.items()}
 MODE_HELP = (
     "What windows see beyond the image's edge: nothing, so that the statistic is that of the part of the window "
     "inside the image (renormalized), the nearest voxel, the constant cval, the image mirrored with its edge voxel "
-    "repeated (reflect), or the opposite side (wrap). SciPy's mirror is none of these."
+    "repeated (reflect) or not (mirror), or the opposite side (wrap)"
 )
 
 #: What every function takes beside its filter's parameters: name, type for stubs, help.
@@ -50,7 +51,7 @@ class Parameter:
     """A row of a filter's parameters."""
 
     __slots__ = ("engine", "name", "type", "count", "help", "default", "example", "required", "choices", "can_be_auto",
-                 "minimum", "maximum", "above_minimum", "only_with")
+                 "minimum", "maximum", "above_minimum", "only_with", "per_axis")
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.engine: str = row["name"]
@@ -64,6 +65,8 @@ class Parameter:
             self.example = ", ".join(reversed(self.example.split(",")))
         self.required: bool = row["required"]
         self.choices: tuple[str, ...] = row["choices"]
+        #: A choice that may be one for each spatial axis.
+        self.per_axis: bool = row["choice_per_axis"]
         self.can_be_auto: bool = row["can_be_auto"]
         self.minimum: float = row["minimum"]
         self.maximum: float = row["maximum"]
@@ -74,7 +77,7 @@ class Parameter:
             self.name = "mode"
             self.choices = tuple(_MODE_OF[word] for word in self.choices)
             self.default = _MODE_OF[self.default]
-            self.help = MODE_HELP
+            self.help = MODE_HELP + ("; one for all axes, or one for each, but for renormalized" if self.per_axis else "")
         elif self.engine == "Constant":
             self.name = "cval"
         elif self.engine == "SpatialAxes":
@@ -94,6 +97,7 @@ class Parameter:
                "kernel": "npt.ArrayLike", "network": "str | PathLike[str]"}
         if self.type == "choice":
             text = "Literal[" + ", ".join('"' + choice + '"' for choice in self.choices) + "]"
+            text += " | Sequence[str]" if self.per_axis else ""
         elif self.name == "axes":
             text = "int | Sequence[int]"
         elif self.count == "one":

@@ -119,7 +119,7 @@ def threshold_local(image: Any, block_size: Any = 3, method: str = "gaussian", o
                     cval: float = 0, **options: Any) -> Any:
     """The Gaussian, mean or median of the window around each voxel, minus offset: ``skimage.filters.threshold_local``.
 
-    The Gaussian's sigma is (block_size - 1) / 6. Modes are "reflect", "constant" (with cval), "nearest" and "wrap", or
+    The Gaussian's sigma is (block_size - 1) / 6. Modes are "reflect", "mirror", "constant" (with cval), "nearest" and "wrap", or
     "renormalized": the part of the window inside the image. See threshold_niblack.
     """
     if method not in ("gaussian", "mean", "median"):

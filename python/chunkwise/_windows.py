@@ -1,9 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Windows as SciPy has them, of any extent and with an origin, made of the engine's, which are odd and lie around their voxel.
 
-A footprint or weights that reach further to one side are embedded in an odd array with zeros. If the engine lacks a
-boundary (``mirror``), or a window cannot be embedded, the image is extended in memory, filtered and cropped: that takes
-the memory of the extended image.
+A footprint or weights that reach further to one side are embedded in an odd array with zeros.
 """
 from __future__ import annotations
 
@@ -43,14 +41,6 @@ class Side(NamedTuple):
 
     def reflected(self) -> Side:
         return self._replace(before=self.after, after=self.before)
-
-
-class Step(NamedTuple):
-    """A filter, and how far the image is extended for it along axes whose boundary the engine lacks."""
-
-    filter: Filter
-    extended: tuple[Side, ...] = ()
-    cval: Any = 0.0
 
 
 def frozen(value: Any) -> Any:
@@ -224,12 +214,10 @@ def _in_all_axes(element: np.ndarray[Any, Any], sides: Sequence[Side], ndim: int
     return whole.reshape(shape)
 
 
-def _mode_for(sides: Sequence[Side], cval: Any) -> tuple[dict[str, Any], tuple[Side, ...]]:
-    """The engine's mode for windows that all have one, and the sides along which the image must be extended."""
+def _mode_for(sides: Sequence[Side], cval: Any) -> dict[str, Any]:
+    """The engine's mode for windows that all have one."""
     mode = sides[0].mode
-    if mode == "mirror":
-        return {"mode": "nearest"}, tuple(sides)
-    return {"mode": mode, **({"cval": cval} if mode == "constant" else {})}, ()
+    return {"mode": mode, **({"cval": cval} if mode == "constant" else {})}
 
 
 def in_groups(sides: Iterable[Side]) -> list[list[Side]]:
@@ -245,24 +233,19 @@ def in_groups(sides: Iterable[Side]) -> list[list[Side]]:
     return groups
 
 
-def box_steps(made: Callable[..., Filter], sides: Iterable[Side], cval: Any) -> list[Step]:
+def box_steps(made: Callable[..., Filter], sides: Iterable[Side], cval: Any) -> list[Filter]:
     """The steps of a filter over boxes around their voxel that can be computed one axis after the other."""
-    steps = []
-    for group in in_groups(sides):
-        border, extended = _mode_for(group, cval)
-        steps.append(Step(made(tuple(side.before for side in group), axes=tuple(side.axis for side in group), **border),
-                          extended, cval))
-    return steps
+    return [made(tuple(side.before for side in group), axes=tuple(side.axis for side in group), **_mode_for(group, cval))
+            for group in in_groups(sides)]
 
 
-def weighted_step(weights: np.ndarray[Any, Any], sides: Sequence[Side], ndim: int, cval: Any, transforms: bool = False) -> Step:
+def weighted_step(weights: np.ndarray[Any, Any], sides: Sequence[Side], ndim: int, cval: Any, transforms: bool = False) -> Filter:
     """A correlation with weights whose axes are those of the sides, which ascend."""
-    border, extended = _mode_for(sides, cval)
-    used = _used(sides, ndim, "weights")
+    border, used = _mode_for(sides, cval), _used(sides, ndim, "weights")
     whole = _in_all_axes(weights, sides, ndim)
     if transforms:
-        return Step(filters.ConvolveImage(whole, correlate=True, axes=used, **border), extended, cval)
-    return Step(filters.Convolve(kernel=whole, correlate=True, axes=used, **border), extended, cval)
+        return filters.ConvolveImage(whole, correlate=True, axes=used, **border)
+    return filters.Convolve(kernel=whole, correlate=True, axes=used, **border)
 
 
 def _used(sides: Sequence[Side], ndim: int, name: str) -> tuple[int, ...]:
@@ -273,12 +256,10 @@ def _used(sides: Sequence[Side], ndim: int, name: str) -> tuple[int, ...]:
 
 
 def flat_steps(made: Callable[..., Filter], element: np.ndarray[Any, Any] | None, sides: Sequence[Side], ndim: int,
-               cval: Any) -> list[Step]:
+               cval: Any) -> list[Filter]:
     """The steps of extrema over a box (no element) or over the voxels of an element."""
     if element is not None:
-        border, extended = _mode_for(sides, cval)
-        return [Step(made(kernel=_in_all_axes(element, sides, ndim), axes=_used(sides, ndim, "footprint"), **border), extended,
-                     cval)]
+        return [made(kernel=_in_all_axes(element, sides, ndim), axes=_used(sides, ndim, "footprint"), **_mode_for(sides, cval))]
     used = [side for side in sides if side.before or side.after]
     steps = box_steps(made, [side for side in used if side.is_centered], cval)
     for side in used:
@@ -326,13 +307,6 @@ def voxels_seen(index: np.ndarray[Any, Any], extent: int, mode: str) -> np.ndarr
     return seen
 
 
-def _inner(shape: tuple[int, ...], sides: Iterable[Side]) -> tuple[slice, ...]:
-    region = [slice(None)] * len(shape)
-    for side in sides:
-        region[side.axis] = slice(side.before, side.before + shape[side.axis])
-    return tuple(region)
-
-
 @lru_cache(256)
 def _joined(these: tuple[Filter, ...]) -> Filter:
     joined = these[0]
@@ -341,36 +315,9 @@ def _joined(these: tuple[Filter, ...]) -> Filter:
     return joined
 
 
-def run_steps(steps: Sequence[Step], image: Any, output: Any, options: dict[str, Any]) -> Any:
-    """Runs one step after the other, and steps that need no extension in one pass."""
-    if len(steps) == 1:
-        return _run_extended(steps[0].filter, steps[0], image, output, options)
-    runs: list[tuple[list[Filter], Step]] = []
-    for step in steps:
-        if runs and not step.extended and not runs[-1][1].extended:
-            runs[-1][0].append(step.filter)
-        else:
-            runs.append(([step.filter], step))
-    dtype = dtype_of(output) if isinstance(output, np.ndarray) or is_on_device(output) else output
-    for number, (these, step) in enumerate(runs):
-        last = number == len(runs) - 1
-        made = _joined(tuple(these)) if len(these) > 1 else these[0]
-        image = _run_extended(made, step, image, output if last else dtype, options)
-    return image
-
-
-def _run_extended(made: Filter, step: Step, image: Any, output: Any, options: dict[str, Any]) -> Any:
-    if not step.extended or 0 in image.shape:
-        return made(image, output=output, **options)
-    if not is_in_memory(image):
-        raise _core.ParameterError("mode: 'mirror' needs an array in memory, which is extended; 'reflect', which repeats the "
-                                   "voxel at the edge, is possible for any image")
-    dtype = output.dtype if isinstance(output, np.ndarray) else output
-    result = made(extend(image, step.extended, step.cval), output=dtype, **options)[_inner(image.shape, step.extended)]
-    if isinstance(output, np.ndarray):
-        check_output(output, image.shape)[...] = result
-        return output
-    return np.ascontiguousarray(result)
+def run_steps(steps: Sequence[Filter], image: Any, output: Any, options: dict[str, Any]) -> Any:
+    """Runs all steps in one pass."""
+    return (steps[0] if len(steps) == 1 else _joined(tuple(steps)))(image, output=output, **options)
 
 
 def rank_of_neighbors(image: np.ndarray[Any, Any], element: np.ndarray[Any, Any], sides: Sequence[Side], rank: int, output: Any,

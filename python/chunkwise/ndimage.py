@@ -12,9 +12,9 @@ which one to use instead. Four things differ, and on purpose:
   infinity.
 * Inputs may also be images of ITK, SimpleITK, xarray, torch or Dask. Lengths are in voxels here, whatever their spacing.
 
-Windows may have any extent and an origin, and ``mode`` may be one for each axis where SciPy takes several. Three cases
-need an image in memory, and copy it with its extension beyond the edges: the mode ``mirror``, ranks over windows that are
-even, have an origin or a footprint, and structures that are not flat.
+Windows may have any extent and an origin, and ``mode`` may be one for each axis where SciPy takes several. Two cases
+need an image in memory, and copy it with its extension beyond the edges: ranks over windows that are even, have an origin or
+a footprint, and structures that are not flat.
 
 Each function takes as further keywords what all filters take: backend, devices, memory, threads, progress and so on.
 
@@ -38,13 +38,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 from . import _core, filters
 from ._arrays import as_dtype, as_input, check_dtype, check_output, make_options, threads_of_cpu, warn
 from ._containers import array_of, is_on_device, takes_device_arrays, to_device, to_host
-from ._filter import NOTED, Kernel, finished, foreseen, known, then
+from ._filter import NOTED, Filter, Kernel, finished, foreseen, known, then
 from ._fourier import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
 from ._objects import (center_of_mass, extrema, find_objects, histogram, labeled_comprehension, maximum, maximum_position, mean, median,
                        minimum, minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 from ._quick import quick, typed
 from ._splines import interpolate
-from ._windows import (Side, Step, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
+from ._windows import (Side, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
                        is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, run_steps, shape_of, side_of, sides_of,
                        weighted_step, whole_number)
 
@@ -85,7 +85,7 @@ _MOST_DIRECT_WEIGHTS = 2500
 class _Plan(NamedTuple):
     """Steps of a linear filter, and what becomes of their result where integers are wanted."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Filter, ...]
     divisor: float = 1.0
     #: Steps of real results, which are rounded once at the end where integers are wanted.
     is_wide: bool = True
@@ -321,7 +321,7 @@ def _gaussian(ndim: int, cval: Any, sigma: Any, order: Any, mode: Any, truncate:
     # A constant beyond the edge is that of the result so far, so that derivatives depend on the order of the axes, SciPy's.
     in_order = any(orders) and cval != 0
     windows: dict[Side, tuple[float, int]] = {}
-    steps: list[Step] = []
+    steps: list[Filter] = []
     for axis, width, reach, derivative, each in zip(used, *given[:2], orders, modes_of(mode, len(used))):
         found = _gaussian_side(axis, width, reach, each, truncate)
         if found is None:
@@ -345,7 +345,7 @@ def _gaussian(ndim: int, cval: Any, sigma: Any, order: Any, mode: Any, truncate:
 
         smooth += box_steps(made, group, cval)
     steps = smooth + steps
-    return _Plan(tuple(steps or [Step(filters.Identity())]), is_wide=len(steps) > 1 or any(orders))
+    return _Plan(tuple(steps or [filters.Identity()]), is_wide=len(steps) > 1 or any(orders))
 
 
 @quick
@@ -412,10 +412,10 @@ def _gaussian_terms(ndim: int, cval: Any, smooths_others: bool, sigma: Any, orde
 
 
 def _gradient_step(ndim: int, in_memory: bool, cval: Any, sigma: Any, order: int, mode: Any, given: tuple[Any, ...],
-                   axes: Any) -> Step | None:
+                   axes: Any) -> Filter | None:
     """All derivatives of a gradient in one pass, where the engine has it: along all axes, three at most, of one mode."""
     modes = set(modes_of(mode, ndim)) if axes_of(axes, ndim) == tuple(range(ndim)) else ()
-    if not 1 <= ndim <= 3 or len(modes) != 1 or modes == {"mirror"} or (modes == {"constant"} and cval != 0):
+    if not 1 <= ndim <= 3 or len(modes) != 1 or (modes == {"constant"} and cval != 0):
         return None
     truncate, radius = given
     sides = [_gaussian_side(axis, width, reach, modes_of(mode, ndim)[axis], truncate)
@@ -533,7 +533,7 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
         ndim = len(shape_of(image))
         used = axes_of(given[1], ndim)
         if not used:
-            return _run_plan(_Plan((Step(filters.Identity()),)), image, output, options)
+            return _run_plan(_Plan((filters.Identity(),)), image, output, options)
         first, *others = modes_of(given[0], len(used))
         if all(each == first for each in others) and len(used) <= 3:
             return _run_plan(_cross(ndim, cval, first, tuple(sorted(used))), image, output, options)
@@ -619,7 +619,7 @@ def generic_gradient_magnitude(input: Any, derivative: Callable[..., Any], outpu
 
 @lru_cache(256)
 def _weighted(ndim: int, is_real: bool, cval: Any, weights: Kernel, mode: Any, origin: Any, axes: Any,
-              convolves: bool) -> tuple[Step, ...]:
+              convolves: bool) -> tuple[Filter, ...]:
     array = weights.array
     sides = element_sides(array, axes_of(axes, ndim), ndim, origin, mode, "weights")
     if convolves:
@@ -756,12 +756,11 @@ def _key(size: Any, footprint: Any, mode: Any, origin: Any, axes: Any) -> tuple[
 
 
 @lru_cache(256)
-def _flat(made: str, ndim: int, cval: Any, *key: Any) -> tuple[Step, ...]:
+def _flat(made: str, ndim: int, cval: Any, *key: Any) -> tuple[Filter, ...]:
     """The steps of an extremum, or of an opening or closing; of a range none where it takes more than one run. SciPy dilates with the reflected window."""
     window = _window(ndim, *key)
     is_centered = all(side.is_centered for side in window.sides)
-    one = len(in_groups(side for side in window.sides if side.before or side.after)) <= 1 and all(
-        side.mode != "mirror" for side in window.sides)
+    one = len(in_groups(side for side in window.sides if side.before or side.after)) <= 1
     if made == "Range":
         simple = is_centered and one and window.element is None
         return tuple(flat_steps(filters.Range, None, window.sides, ndim, cval)) if simple else ()
@@ -827,7 +826,7 @@ def minimum_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, 
 
 
 @lru_cache(256)
-def _rank_plan(what: str, number: float, ndim: int, cval: Any, *key: Any) -> tuple[tuple[Step, ...], _Window, int]:
+def _rank_plan(what: str, number: float, ndim: int, cval: Any, *key: Any) -> tuple[tuple[Filter, ...], _Window, int]:
     """Steps of the engine, or none where its windows are not enough; the window; the rank."""
     size, footprint, mode, origin, axes = key
     if footprint is None and size is not None:
@@ -1181,7 +1180,7 @@ _MOST_AT_ONCE = 16
 
 
 @lru_cache(256)
-def _binary_steps(structure: Kernel, sides: tuple[Side, ...], ndim: int, dilates: bool, reflects: bool, border: int) -> tuple[Step, ...]:
+def _binary_steps(structure: Kernel, sides: tuple[Side, ...], ndim: int, dilates: bool, reflects: bool, border: int) -> tuple[Filter, ...]:
     element = structure.array != 0
     window = _Window(None if element.all() else element, sides)
     window = window.reflected() if reflects else window

@@ -133,7 +133,7 @@ def test_what_is_wrong_with_a_window_is_named():
     image = _image("uint8")
     for call, message in ((lambda: chunkwise.threshold_niblack(image, 4), "window_size: 4 is not an odd"),
                           (lambda: chunkwise.threshold_local(image, 3, "generic"), "method: 'generic' is none of"),
-                          (lambda: chunkwise.threshold_local(image, 3, mode="mirror"), "mirror"),
+                          (lambda: chunkwise.threshold_local(image, 3, mode="symmetric"), "symmetric"),
                           (lambda: chunkwise.threshold_sauvola(image, r=0), "r: 0")):
         with pytest.raises(ValueError, match=message):
             call()

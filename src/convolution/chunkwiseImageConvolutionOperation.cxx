@@ -257,7 +257,7 @@ ImageConvolutionOperation::GetHalo(const Coordinates &) const
   for (int a = 0; a < MaxDimension; ++a)
   {
     // Taps beyond an edge that mirrors are found as far on its other side.
-    const std::int64_t mirrored = boundary.mode == BoundaryMode::Mirror ? std::max(Below(a), Above(a)) : 0;
+    const std::int64_t mirrored = IsMirror(boundary.mode) ? std::max(Below(a), Above(a)) : 0;
     halo.lower[a] = std::max(Below(a), mirrored);
     halo.upper[a] = std::max(Above(a), mirrored);
   }

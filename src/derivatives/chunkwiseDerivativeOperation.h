@@ -102,6 +102,12 @@ public:
   {
     return ofVectors ? static_cast<int>(components.size()) : 1;
   }
+  /** The gradient of a structure tensor goes on beyond the edge itself; components lie along an axis of the output. */
+  bool
+  IsOfImageAlone() const override
+  {
+    return !gradient && !ofVectors && componentAxis < 0;
+  }
   std::string
   GetKey() const override;
   void

@@ -34,6 +34,8 @@ operator<<(std::ostream & os, ChunkwiseEnums::BoundaryCondition value)
       return os << "itk::ChunkwiseEnums::BoundaryCondition::Mirror";
     case ChunkwiseEnums::BoundaryCondition::Periodic:
       return os << "itk::ChunkwiseEnums::BoundaryCondition::Periodic";
+    case ChunkwiseEnums::BoundaryCondition::MirrorCenter:
+      return os << "itk::ChunkwiseEnums::BoundaryCondition::MirrorCenter";
   }
   return os << "INVALID VALUE FOR itk::ChunkwiseEnums::BoundaryCondition";
 }
@@ -66,6 +68,8 @@ GetChunkwiseWord(ChunkwiseEnums::BoundaryCondition value)
       return "mirror";
     case ChunkwiseEnums::BoundaryCondition::Periodic:
       return "periodic";
+    case ChunkwiseEnums::BoundaryCondition::MirrorCenter:
+      return "mirror-center";
   }
   // The table refuses it.
   return "";

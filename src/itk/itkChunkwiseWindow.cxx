@@ -30,6 +30,18 @@ SetChunkwiseWindowParameters(chunkwise::FilterParameters & parameters, Chunkwise
 }
 
 void
+SetChunkwiseBoundaries(chunkwise::FilterParameters &                           parameters,
+                       const std::vector<ChunkwiseEnums::BoundaryCondition> & boundaries)
+{
+  std::string words;
+  for (const ChunkwiseEnums::BoundaryCondition boundary : boundaries)
+  {
+    words += (words.empty() ? "" : ",") + std::string(GetChunkwiseWord(boundary));
+  }
+  parameters.Set("BoundaryCondition", words);
+}
+
+void
 PrintChunkwiseWindow(std::ostream & os, Indent indent, ChunkwiseEnums::BoundaryCondition boundary, double constant,
                      const std::vector<unsigned int> & axes, bool ignoreNaN, bool outputMask, double emptyValue)
 {

@@ -112,6 +112,7 @@ ContinuationParameters()
                   "constant, or the image mirrored with its edge voxel repeated";
   boundary.defaultText = "zero-flux";
   boundary.choices = { "zero-flux", "constant", "mirror" };
+  boundary.choicePerAxis = false;
   return { boundary, all.at(1) };
 }
 

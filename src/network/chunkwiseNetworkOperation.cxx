@@ -57,7 +57,7 @@ NetworkOperation::GetHalo(const Coordinates & image) const
   for (int a = 0; a < MaxSpatialAxes; ++a)
   {
     // A mirror shows to one side the voxels of the opposite side.
-    if (boundary.mode == BoundaryMode::Mirror)
+    if (IsMirror(boundary.mode))
     {
       halo.lower[a] = halo.upper[a] = std::max(halo.lower[a], halo.upper[a]);
     }

@@ -108,14 +108,17 @@ Convert(const ParameterDescription & parameter, const ParameterValue & value)
       {
         ThrowParameterError(parameter.name, wrong);
       }
-      if (std::find(parameter.choices.begin(), parameter.choices.end(), *word) == parameter.choices.end())
+      for (const std::string & each : parameter.choicePerAxis ? SplitWords(*word) : std::vector<std::string>{ *word })
       {
-        std::string known;
-        for (const std::string & choice : parameter.choices)
+        if (std::find(parameter.choices.begin(), parameter.choices.end(), each) == parameter.choices.end())
         {
-          known += (known.empty() ? "" : ", ") + choice;
+          std::string known;
+          for (const std::string & choice : parameter.choices)
+          {
+            known += (known.empty() ? "" : ", ") + choice;
+          }
+          throw ParameterError(parameter.name, "'" + each + "'", known, " is none of ");
         }
-        throw ParameterError(parameter.name, "'" + *word + "'", known, " is none of ");
       }
       return value;
     }
@@ -138,6 +141,19 @@ Convert(const ParameterDescription & parameter, const ParameterValue & value)
 }
 
 } // namespace
+
+std::vector<std::string>
+SplitWords(const std::string & text)
+{
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();)
+  {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
 
 void
 ThrowParameterError(const std::string & parameter, const std::string & text)
@@ -266,9 +282,31 @@ CheckedParameters::CheckAxes(const FilterImage & image)
 }
 
 void
-CheckedParameters::CheckBoundary(const FilterImage & image) const
+CheckedParameters::CheckBoundary(const FilterImage & image)
 {
-  if (!this->Has("BoundaryCondition") || this->Choice("BoundaryCondition") != "constant" || !this->Has("Constant"))
+  if (!this->Has("BoundaryCondition"))
+  {
+    return;
+  }
+  const std::string              text = this->Choice("BoundaryCondition");
+  const std::vector<std::string> words = SplitWords(text);
+  const auto                     has = [&](const char * word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (words.size() > 1 && words.size() != m_Axes.size())
+  {
+    ThrowParameterError("BoundaryCondition",
+                        std::to_string(words.size()) + " words for " + std::to_string(m_Axes.size()) + " spatial axes");
+  }
+  if (std::count(words.begin(), words.end(), words.front()) == static_cast<std::ptrdiff_t>(words.size()))
+  {
+    m_Values["BoundaryCondition"] = words.front();
+  }
+  else if (has("renormalized"))
+  {
+    ThrowParameterError("BoundaryCondition", "'" + text + "': renormalized is for all axes, not for some of them");
+  }
+  if (!has("constant") || !this->Has("Constant"))
   {
     return;
   }
@@ -386,21 +424,57 @@ CheckedParameters::IsSpatial(int axis) const
   return std::find(m_Axes.begin(), m_Axes.end(), axis) != m_Axes.end();
 }
 
+namespace
+{
+
+BoundaryMode
+BoundaryModeOf(const std::string & word)
+{
+  for (const BoundaryMode mode : { BoundaryMode::ZeroFluxNeumann,
+                                   BoundaryMode::Constant,
+                                   BoundaryMode::Mirror,
+                                   BoundaryMode::MirrorCenter,
+                                   BoundaryMode::Periodic })
+  {
+    if (word == BoundaryModeName(mode))
+    {
+      return mode;
+    }
+  }
+  return BoundaryMode::Renormalized;
+}
+
+} // namespace
+
 WindowBoundary
 CheckedParameters::Boundary() const
 {
   WindowBoundary boundary;
-  const auto &   name = this->Choice("BoundaryCondition");
-  boundary.mode = name == "zero-flux"  ? BoundaryMode::ZeroFluxNeumann
-                  : name == "constant" ? BoundaryMode::Constant
-                  : name == "mirror"   ? BoundaryMode::Mirror
-                  : name == "periodic" ? BoundaryMode::Periodic
-                                       : BoundaryMode::Renormalized;
+  boundary.mode =
+    this->HasBoundaryPerAxis() ? BoundaryMode::ZeroFluxNeumann : BoundaryModeOf(this->Choice("BoundaryCondition"));
   if (boundary.mode == BoundaryMode::Constant)
   {
     boundary.constant = this->Value("Constant");
   }
   return boundary;
+}
+
+bool
+CheckedParameters::HasBoundaryPerAxis() const
+{
+  return this->Has("BoundaryCondition") && this->Choice("BoundaryCondition").find(',') != std::string::npos;
+}
+
+void
+CheckedParameters::GetBoundaryPerAxis(BoundaryMode (&modes)[MaxDimension], PixelValue & constant) const
+{
+  const std::vector<std::string> words = SplitWords(this->Choice("BoundaryCondition"));
+  std::fill(std::begin(modes), std::end(modes), BoundaryMode::ZeroFluxNeumann);
+  for (std::size_t i = 0; i < m_Axes.size(); ++i)
+  {
+    modes[m_Axes[i]] = BoundaryModeOf(words.at(i));
+    constant = modes[m_Axes[i]] == BoundaryMode::Constant ? this->Value("Constant") : constant;
+  }
 }
 
 ParameterValue

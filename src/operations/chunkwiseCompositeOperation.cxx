@@ -2,6 +2,7 @@
 #include "chunkwiseCompositeOperation.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseFramedOperation.h"
 #include "chunkwiseKernelChoice.h"
 #include "chunkwiseRunControls.h"
 
@@ -346,6 +347,7 @@ RegisterCompositeKernels(KernelRegistry & registry)
   }
   kernels.supportsInterleaved = CompositeSupportsInterleaved;
   registry.Register("sequence", kernels);
+  RegisterFramedKernel(registry);
 }
 
 } // namespace chunkwise

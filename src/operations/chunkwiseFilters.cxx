@@ -4,6 +4,7 @@
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFilterRows.h"
+#include "chunkwiseFramedOperation.h"
 #include "chunkwiseGridRows.h"
 
 #include <algorithm>
@@ -218,7 +219,10 @@ FilterDescription::FindParameter(const std::string & parameterName) const
 bool
 ParameterDescription::HasEffectWith(const std::string & word) const
 {
-  return ("|" + onlyWithValue + "|").find("|" + word + "|") != std::string::npos;
+  const std::vector<std::string> words = SplitWords(word);
+  return std::any_of(words.begin(), words.end(), [this](const std::string & each) {
+    return ("|" + onlyWithValue + "|").find("|" + each + "|") != std::string::npos;
+  });
 }
 
 const ParameterDescription *
@@ -244,12 +248,42 @@ FilterDescription::FindAutomatic(const FilterParameters & given) const
   return nullptr;
 }
 
+namespace
+{
+
+std::shared_ptr<const Operation>
+MakeFramedFilter(const FilterDescription & filter, const CheckedParameters & checked,
+                 const std::shared_ptr<const Operation> & operation)
+{
+  BoundaryMode modes[MaxDimension];
+  PixelValue   constant{ 0.0 };
+  checked.GetBoundaryPerAxis(modes, constant);
+  // What is estimated of the whole image asks the operation itself.
+  const bool estimates = std::any_of(filter.parameters.begin(), filter.parameters.end(), [](const auto & parameter) {
+    return parameter.estimate.take != nullptr;
+  });
+  auto       framed = estimates ? nullptr : MakeFramed(operation, modes, constant);
+  if (!framed)
+  {
+    ThrowParameterError("BoundaryCondition",
+                        "'" + checked.Choice("BoundaryCondition") + "' differs from axis to axis; " + filter.name +
+                          (operation->GetNumberOfInputs() > 1 ? " of several images" : "") + " has one for all axes");
+  }
+  return framed;
+}
+
+} // namespace
+
 std::shared_ptr<const Operation>
 MakeFilterOperation(const std::string & name, const FilterParameters & parameters, const FilterImage & image)
 {
   const FilterDescription & filter = GetFilter(name);
   const CheckedParameters   checked(filter, parameters, image);
   auto                      operation = filter.make(checked, image);
+  if (checked.HasBoundaryPerAxis())
+  {
+    operation = MakeFramedFilter(filter, checked, operation);
+  }
   operation->Validate(image.extent);
   return operation;
 }

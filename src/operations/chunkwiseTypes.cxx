@@ -17,7 +17,7 @@ PixelKindName(PixelKind kind)
 const char *
 BoundaryModeName(BoundaryMode mode)
 {
-  static const char * const names[] = { "renormalized", "zero-flux", "constant", "mirror", "periodic" };
+  static const char * const names[] = { "renormalized", "zero-flux", "constant", "mirror", "periodic", "mirror-center" };
   return names[static_cast<int>(mode)];
 }
 

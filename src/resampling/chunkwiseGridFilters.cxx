@@ -172,9 +172,10 @@ MakePad(const CheckedParameters & p, const FilterImage & image)
       throw ParameterError("the image has no voxels, so padding has no values");
     }
   }
-  pad.outside = FindChoice<RearrangeOutside>("pad", p, "Outside");
+  const auto outside = FindChoice<RearrangeOutside>("pad", p, "Outside");
+  pad.SetOutside(outside);
   pad.value = p.Value("OutsideValue");
-  if (pad.outside == RearrangeOutside::Constant && !pad.value.IsOf(image.inputKind))
+  if (outside == RearrangeOutside::Constant && !pad.value.IsOf(image.inputKind))
   {
     throw ParameterError("OutsideValue",
                          pad.value.ToText(),

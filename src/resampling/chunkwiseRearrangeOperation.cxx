@@ -9,9 +9,10 @@ namespace chunkwise
 {
 
 std::int64_t
-RearrangeOperation::MapVoxel(int a, std::int64_t o) const
+RearrangeOperation::MapVoxel(int a, std::int64_t o, const Box & held) const
 {
-  return MapBeyond(flips[a] ? offset[a] - o : offset[a] + o, image[source[a]], outside);
+  const int s = source[a];
+  return MapBeyond(flips[a] ? offset[a] - o : offset[a] + o, image[s], outside[a], held.lower[s], held.upper[s]);
 }
 
 std::string
@@ -20,9 +21,10 @@ RearrangeOperation::GetKey() const
   std::string key = "rearrange " + ToString(image) + " to " + ToString(output);
   for (int a = 0; a < MaxDimension; ++a)
   {
-    key += " " + std::to_string(source[a]) + (flips[a] ? "-" : "+") + std::to_string(offset[a]);
+    key += " " + std::to_string(source[a]) + (flips[a] ? "-" : "+") + std::to_string(offset[a]) + " " +
+           std::to_string(static_cast<int>(outside[a]));
   }
-  return key + " " + std::to_string(static_cast<int>(outside)) + " " + value.ToText();
+  return key + " " + value.ToText();
 }
 
 void
@@ -83,12 +85,12 @@ RearrangeOperation::GetInputBox(const Box & box, const Coordinates &) const
     std::int64_t below = 0;
     std::int64_t above = 0;
     this->CountBeyond(a, below, above);
-    if (outside == RearrangeOutside::Wrap && (first < 0 || end > n))
+    if (outside[a] == RearrangeOutside::Wrap && (first < 0 || end > n))
     {
       lower = 0;
       upper = n;
     }
-    else if (outside == RearrangeOutside::Reflect || outside == RearrangeOutside::Mirror)
+    else if (outside[a] == RearrangeOutside::Reflect || outside[a] == RearrangeOutside::Mirror)
     {
       // The voxels that any voxel beyond an end repeats belong to all boxes there, so that boxes move in one direction.
       upper = below > 0 ? std::max(upper, std::min(below + 1, n)) : upper;
@@ -110,9 +112,9 @@ RearrangeOperation::GetMostInput(const Coordinates & box, const Coordinates &) c
     this->CountBeyond(a, below, above);
     const std::int64_t beyond = std::max(below, above);
     std::int64_t       extent = box[a];
-    if (beyond > 0 && outside >= RearrangeOutside::Reflect)
+    if (beyond > 0 && outside[a] >= RearrangeOutside::Reflect)
     {
-      extent = outside == RearrangeOutside::Wrap ? n : std::max(extent, beyond + 1);
+      extent = outside[a] == RearrangeOutside::Wrap ? n : std::max(extent, beyond + 1);
     }
     most[source[a]] = std::max<std::int64_t>(std::min(extent, n), 1);
   }

@@ -55,6 +55,7 @@ BoxStatisticRow()
   ParameterDescription boundary = BoundaryParameters().front();
   boundary.option.clear();
   boundary.choices = { "renormalized" };
+  boundary.choicePerAxis = false;
   ParameterDescription constant = BoundaryParameters().at(1);
   constant.option.clear();
   row.parameters = { RadiusParameter(),

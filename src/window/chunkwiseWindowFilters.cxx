@@ -445,8 +445,11 @@ BoundaryParameters()
     MakeChoice("BoundaryCondition",
                "boundary",
                "Values beyond the image's edge: none, the nearest voxel (SciPy's nearest), a constant, the "
-               "image mirrored with its edge voxel repeated (SciPy's reflect), or the opposite side (SciPy's wrap)",
-               { "renormalized", "zero-flux", "constant", "mirror", "periodic" });
+               "image mirrored with its edge voxel repeated (SciPy's reflect) or not (mirror-center, SciPy's mirror), or the "
+               "opposite side (SciPy's wrap)",
+               { "renormalized", "zero-flux", "constant", "mirror", "mirror-center", "periodic" });
+  boundary.help += "; one for all spatial axes, or one for each, but for renormalized";
+  boundary.choicePerAxis = true;
   ParameterDescription constant = OnlyWith(MakeParameter("Constant",
                                                          "constant",
                                                          ParameterType::PixelValue,

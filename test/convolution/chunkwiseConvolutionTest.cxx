@@ -30,7 +30,7 @@ RandomConvolution(std::mt19937 & random, int largestRadius)
   {
     operation->weights[taps / 3] -= sum; // a derivative of some kind
   }
-  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.mode = AllModes[random() % 6];
   operation->boundary.constant = static_cast<double>(random() % 100);
   return operation;
 }

@@ -45,7 +45,7 @@ inline std::shared_ptr<ImageConvolutionOperation>
 RandomConvolution(std::mt19937 & random, int largest, ConvolutionMethod method)
 {
   const auto operation = std::make_shared<ImageConvolutionOperation>();
-  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.mode = AllModes[random() % 6];
   operation->boundary.constant = static_cast<double>(random() % 100);
   operation->kernel = RandomKernel(random, RandomKernelExtent(random, largest), operation->Renormalizes());
   operation->method = method;

@@ -84,7 +84,7 @@ TEST_P(Convolution, LongLinesAlongAnyAxisKeepTheBound)
       Coordinates extent = { { 3, 2, 3, 1, 1 } };
       image[axis] = n;
       extent[axis] = trial % 3 == 0 ? n / 3 : 9;
-      const BoundaryMode mode = AllModes[trial++ % 5];
+      const BoundaryMode mode = AllModes[trial++ % 6];
       EXPECT_LT(RelativeError<float>(random, GetManager(), GetBackend(), image, extent, mode), 1e-6)
         << BoundaryModeName(mode) << ToString(image) << ToString(extent);
       const double ofShorts =
@@ -111,7 +111,7 @@ TEST_P(Convolution, PlanesOfSeveralBlocksKeepTheBound)
     for (const Coordinates & extent :
          { Coordinates{ { 15, 9, 1, 1, 1 } }, Coordinates{ { 31, 1, 1, 1, 1 } }, Coordinates{ { 1, 31, 1, 1, 1 } } })
     {
-      const BoundaryMode mode = AllModes[trial++ % 5];
+      const BoundaryMode mode = AllModes[trial++ % 6];
       EXPECT_LT(RelativeError<float>(random, GetManager(), GetBackend(), image, extent, mode), 1e-6)
         << BoundaryModeName(mode) << ToString(image) << ToString(extent);
     }
@@ -140,7 +140,7 @@ TEST_P(Convolution, TransformsGiveTheBitsOfTheWholeHoweverItIsCut)
     const auto operation = std::make_shared<ImageConvolutionOperation>();
     operation->kernel = RandomKernel(random, extent, true);
     operation->method = ConvolutionMethod::FFT;
-    operation->boundary.mode = AllModes[trial++ % 5];
+    operation->boundary.mode = AllModes[trial++ % 6];
     operation->boundary.constant = 3.0;
     trial % 2 ? CompareCuts<float>(random, GetManager(), GetBackend(), operation, image)
               : CompareCuts<double>(random, GetManager(), GetBackend(), operation, image);
@@ -281,7 +281,7 @@ TEST(ConvolutionOperations, BlocksOfDevicesAreTheSameForAnyPartOfTheImage)
       extent[a] = 1 + static_cast<std::int64_t>(random() % (trial % 3 ? 40 : 700));
     }
     operation.kernel = std::make_shared<ConvolutionKernel>(extent, Coordinates{}, std::vector<double>());
-    operation.boundary.mode = AllModes[trial % 5];
+    operation.boundary.mode = AllModes[trial % 6];
     operation.method = ConvolutionMethod::FFT;
     if (operation.GetName() != "convolution.fft")
     {

@@ -31,7 +31,7 @@ RandomLaplacian(std::mt19937 & random, int largestRadius)
     operation->weights[a] = GaussianWeights(radius / 2.5, radius);
     operation->scale[a] = 0.5 + static_cast<double>(random() % 4);
   }
-  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.mode = AllModes[random() % 6];
   operation->boundary.constant = static_cast<double>(random() % 100);
   return operation;
 }
@@ -189,7 +189,7 @@ TEST_P(Laplacians, OfCubesHaveTheBitsOfTheCpuInAndBetweenTiles)
       operation->weights[a] = GaussianWeights((radius + a) / 4.0, radius);
       operation->scale[a] = 1 + a;
     }
-    operation->boundary.mode = trial < 12 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    operation->boundary.mode = trial < 12 ? BoundaryMode::Renormalized : AllModes[random() % 6];
     operation->boundary.constant = 17;
     CompareTilesWithCpu<float, float>(random, GetManager(), GetBackend(), operation, trial, [&](auto & pixels) {
       for (float & pixel : pixels)

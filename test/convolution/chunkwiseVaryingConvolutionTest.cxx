@@ -31,7 +31,7 @@ RandomVarying(std::mt19937 & random, VaryingOrder order, const Coordinates & ima
   const auto operation = std::make_shared<VaryingConvolutionOperation>();
   operation->order = order;
   operation->boundary.mode = order == VaryingOrder::ConvolveThenWeight
-                               ? AllModes[random() % 5]
+                               ? AllModes[random() % 6]
                                : (random() % 2 ? BoundaryMode::Renormalized : BoundaryMode::Constant);
   operation->boundary.constant = order == VaryingOrder::ConvolveThenWeight ? 7 : 0;
   Coordinates  extent = Coordinates::Filled(1);

@@ -41,7 +41,7 @@ RandomDerivative(std::mt19937 & random, int largestRadius)
     operation->components.front()[static_cast<std::size_t>(a)] = order;
   }
   operation->scales.front().smooths = random() % 5 > 0;
-  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.mode = AllModes[random() % 6];
   operation->boundary.constant = static_cast<double>(random() % 100);
   return operation;
 }
@@ -868,7 +868,7 @@ TEST_P(Derivatives, StructureTensorsAreWhatTheirDefinitionSays)
   {
     const int  dimension = trial % 5 == 4 ? 1 : 2 + trial % 2;
     const auto operation =
-      TensorOperation(dimension, 1 + trial % 3, trial % 7 == 6 ? 0 : 1 + trial % 2, AllModes[trial % 5]);
+      TensorOperation(dimension, 1 + trial % 3, trial % 7 == 6 ? 0 : 1 + trial % 2, AllModes[trial % 6]);
     const auto size = static_cast<std::size_t>(dimension);
     operation->componentAxis = MaxDimension - 1;
     Trial<double, double> t(random, operation, { { 9, 6, dimension == 3 ? 5 : 2, 1, 1 } });
@@ -955,7 +955,7 @@ TEST_P(Derivatives, StructureTensorsOfChunksHaveTheBitsOfTheWhole)
   const auto   compare = [&](auto in, auto out, int trials) {
     CompareBits<decltype(in), decltype(out)>(random, GetManager(), GetBackend(), trials, [&](int trial) {
       const auto operation =
-        TensorOperation(1 + trial % 3, 1 + trial % 4, trial % 5 == 4 ? 0 : 1 + trial % 6, AllModes[random() % 5]);
+        TensorOperation(1 + trial % 3, 1 + trial % 4, trial % 5 == 4 ? 0 : 1 + trial % 6, AllModes[random() % 6]);
       operation->result = static_cast<DerivativeResult>(2 + trial % 6);
       operation->result =
         operation->result == DerivativeResult::Measure ? DerivativeResult::Components : operation->result;
@@ -1441,13 +1441,13 @@ OperationOfTiles(std::mt19937 & random, int trial)
   const auto                           radius = [&] { return 1 + static_cast<int>(random() % (isLarge ? 18 : 8)); };
   if (trial % 4 == 3)
   {
-    operation = TensorOperation(3, radius(), radius(), AllModes[random() % 5]);
+    operation = TensorOperation(3, radius(), radius(), AllModes[random() % 6]);
     operation->result = static_cast<DerivativeResult>(2 + random() % 6);
   }
   else
   {
     operation = HessianOperation(3, 1.5);
-    operation->boundary.mode = trial < 12 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    operation->boundary.mode = trial < 12 ? BoundaryMode::Renormalized : AllModes[random() % 6];
     operation->boundary.constant = 17;
     operation->result = static_cast<DerivativeResult>(2 + random() % 5);
     if (trial % 4 == 0)

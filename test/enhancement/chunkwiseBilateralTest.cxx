@@ -14,7 +14,8 @@ class Bilaterals : public KernelTest
 constexpr BoundaryMode BilateralModes[] = { BoundaryMode::Renormalized,
                                             BoundaryMode::ZeroFluxNeumann,
                                             BoundaryMode::Constant,
-                                            BoundaryMode::Mirror };
+                                            BoundaryMode::Mirror,
+                                            BoundaryMode::MirrorCenter };
 
 std::shared_ptr<BilateralOperation>
 RandomBilateral(std::mt19937 & random, BoundaryMode mode)
@@ -36,7 +37,7 @@ TEST_P(Bilaterals, AreWhatTheirDefinitionSays)
   std::mt19937 random(351);
   for (int trial = 0; trial < 32; ++trial)
   {
-    const BoundaryMode    mode = BilateralModes[trial % 4];
+    const BoundaryMode    mode = BilateralModes[trial % 5];
     const auto            operation = RandomBilateral(random, mode);
     const Coordinates     radius = operation->GetRadius();
     Trial<double, double> t(random, operation, RandomExtent(random, 9));
@@ -82,7 +83,7 @@ TEST_P(Bilaterals, AreWhatTheirDefinitionSays)
 TEST_P(Bilaterals, OfChunksHaveTheBitsOfTheWhole)
 {
   std::mt19937 random(352);
-  const auto   make = [&](int trial) { return RandomBilateral(random, BilateralModes[trial % 4]); };
+  const auto   make = [&](int trial) { return RandomBilateral(random, BilateralModes[trial % 5]); };
   CompareBits<float, float>(random, GetManager(), GetBackend(), 24, make);
   CompareBits<std::uint8_t, std::uint8_t>(random, GetManager(), GetBackend(), 12, make);
   CompareBits<std::int32_t, double>(random, GetManager(), GetBackend(), 12, make);

@@ -34,7 +34,8 @@ const Boundary allBoundaries[] = { Boundary::Renormalized,
                                    Boundary::ZeroFluxNeumann,
                                    Boundary::Constant,
                                    Boundary::Mirror,
-                                   Boundary::Periodic };
+                                   Boundary::Periodic,
+                                   Boundary::MirrorCenter };
 
 /** Hands its input on in the requested pieces, so that what lies outside them cannot be read. */
 itk::SmartPointer<itk::ChunkwiseIdentityImageFilter<ImageType>>

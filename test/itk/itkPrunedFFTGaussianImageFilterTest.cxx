@@ -19,7 +19,8 @@ constexpr Boundary AllBoundaries[] = { Boundary::Renormalized,
                                        Boundary::ZeroFluxNeumann,
                                        Boundary::Constant,
                                        Boundary::Mirror,
-                                       Boundary::Periodic };
+                                       Boundary::Periodic,
+                                       Boundary::MirrorCenter };
 
 /** Kernels of different lengths. */
 template <typename TFilter>

@@ -30,7 +30,8 @@ const BoundaryMode AllModes[] = { BoundaryMode::Renormalized,
                                   BoundaryMode::ZeroFluxNeumann,
                                   BoundaryMode::Constant,
                                   BoundaryMode::Mirror,
-                                  BoundaryMode::Periodic };
+                                  BoundaryMode::Periodic,
+                                  BoundaryMode::MirrorCenter };
 
 /** Counts what a kernel reports and stops it at a poll. */
 class CountingControl : public RunControl

@@ -177,7 +177,7 @@ CompareAll(std::mt19937 & random, int trials, Manager & manager, BackendChoice b
   for (int trial = 0; trial < trials; ++trial)
   {
     ExactTrial<TIn> t(random);
-    const auto      mode = AllModes[random() % 5];
+    const auto      mode = AllModes[random() % 6];
     const Case      cases[] = { { "sum", "", mode, "", false },
                                 { "sum", "", mode, "MaskImage", false },
                                 { "mean", "", mode, "", true },

@@ -276,7 +276,7 @@ TEST(Filters, WhatIsWrongIsNamedWithItsValueAndItsRange)
   EXPECT_EQ(MessageOf("percentile", with("Percentile", std::vector<double>{ 101 }), image),
             "Percentile: 101 is not a finite number from 0 to 100");
   EXPECT_EQ(MessageOf("mean", with("BoundaryCondition", std::string("wrap")), image),
-            "BoundaryCondition: 'wrap' is none of renormalized, zero-flux, constant, mirror, periodic");
+            "BoundaryCondition: 'wrap' is none of renormalized, zero-flux, constant, mirror, mirror-center, periodic");
   FilterParameters constant = with("BoundaryCondition", std::string("constant"));
   constant.Set("Constant", PixelValue(256));
   EXPECT_EQ(MessageOf("mean", constant, image), "Constant: 256 is not a value of the input's pixel type, uint8");

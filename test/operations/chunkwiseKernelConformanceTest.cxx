@@ -17,6 +17,7 @@
 #include "chunkwiseFakeDevice.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseFramedOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseLabelBoundaryOperation.h"
@@ -54,7 +55,8 @@ constexpr BoundaryMode AllModes[] = { BoundaryMode::Renormalized,
                                       BoundaryMode::ZeroFluxNeumann,
                                       BoundaryMode::Constant,
                                       BoundaryMode::Mirror,
-                                      BoundaryMode::Periodic };
+                                      BoundaryMode::Periodic,
+                                      BoundaryMode::MirrorCenter };
 
 /** A fake device runs the host's kernels: it tests the comparison itself, and that the kernels keep to their scratch
  * and to what they are given. */
@@ -466,7 +468,7 @@ TEST_P(Conformance, WindowsOfEveryWidth)
     {
       Coordinates extent = { { 5, 4, 3, 1, 1 } };
       extent[axis] = 60 + Below(random, 30);
-      const BoundaryMode mode = AllModes[random() % 5];
+      const BoundaryMode mode = AllModes[random() % 6];
       MeanOperation      mean;
       mean.radius[axis] = radius;
       mean.boundary = BoundaryOf(mode);
@@ -599,7 +601,7 @@ TEST_P(Conformance, LongAxes)
     {
       Coordinates extent = { { 3, 2, 2, 1, 1 } };
       extent[axis] = 4500 + Below(random, 2000);
-      const BoundaryMode mode = AllModes[random() % 5];
+      const BoundaryMode mode = AllModes[random() % 6];
       MeanOperation      mean;
       mean.radius[axis] = radius;
       mean.boundary = BoundaryOf(mode);
@@ -1111,8 +1113,8 @@ public:
       {
         operation.flips[a] = m_Random() % 2;
         operation.offset[a] = Below(m_Random, 40) - 20;
+        operation.outside[a] = static_cast<RearrangeOutside>((trial + m_Random() % 2) % 5);
       }
-      operation.outside = static_cast<RearrangeOutside>(trial % 5);
       const auto kind = static_cast<PixelKind>(m_Random() % NumberOfPixelKinds);
       Compare(operation, { kind }, kind, operation.image, RandomChunk(m_Random, operation.output), 0);
     }
@@ -1494,6 +1496,29 @@ TrialsOfKernels()
           operation.stages = { std::make_shared<MeanOperation>(RandomMean(t.Random(), mode, 2)),
                                std::make_shared<ExtremumOperation>(
                                  RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2)) };
+          t.Try(operation);
+        }
+      } },
+    { "framed",
+      [](KernelTrials & t, KernelRole) {
+        for (int trial = 0; trial < 30; ++trial)
+        {
+          const auto mode = BoundaryMode::ZeroFluxNeumann;
+          FramedOperation operation;
+          operation.inner = trial % 3 == 0
+                              ? std::shared_ptr<const Operation>(
+                                  std::make_shared<MeanOperation>(RandomMean(t.Random(), mode, 3)))
+                            : trial % 3 == 1
+                              ? std::shared_ptr<const Operation>(
+                                  std::make_shared<RankOperation>(RandomBoxOperation<RankOperation>(t.Random(), mode, 2)))
+                              : std::make_shared<RangeOperation>(
+                                  RandomBoxOperation<RangeOperation>(t.Random(), mode, 2));
+          for (BoundaryMode & each : operation.modes)
+          {
+            // Chunks hold the axis whole if windows wrap around.
+            each = AllModes[1 + t.Random()() % 3];
+          }
+          operation.constant = PixelValue(5);
           t.Try(operation);
         }
       } },

@@ -18,7 +18,7 @@ RandomMean(std::mt19937 & random, int largestRadius, bool exactConstant)
   {
     operation->radius[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largestRadius + 1));
   }
-  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.mode = AllModes[random() % 6];
   // Integers hold it exactly as well; floats need not sum it exactly.
   operation->boundary.constant = static_cast<double>(random() % 100) + (exactConstant ? 0 : 0.1);
   return operation;
@@ -43,7 +43,7 @@ RandomSeparable(std::mt19937 & random, int largestRadius, bool exactConstant)
       weight = weights.size() == 1 ? 1.0 : weight / sum;
     }
   }
-  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.mode = AllModes[random() % 6];
   // Integers hold it exactly as well; floats need not sum it exactly.
   operation->boundary.constant = static_cast<double>(random() % 100) + (exactConstant ? 0 : 0.1);
   return operation;

@@ -34,7 +34,7 @@ RandomBox(std::mt19937 & random, BoundaryMode mode)
 std::shared_ptr<const Operation>
 RandomStage(std::mt19937 & random)
 {
-  const BoundaryMode mode = AllModes[random() % 5];
+  const BoundaryMode mode = AllModes[random() % 6];
   switch (random() % 4)
   {
     case 0:

@@ -115,7 +115,7 @@ TEST_P(Rank, WindowsOfEveryShape)
       {
         const auto operation = std::make_shared<RankOperation>();
         operation->radius = { { x, y, z, 0, 0 } };
-        operation->boundary.mode = AllModes[random() % 5];
+        operation->boundary.mode = AllModes[random() % 6];
         Trial<std::uint16_t, std::uint16_t> t(random, operation, { { 37, 11, 12, 1, 1 } });
         t.request.backend = GetBackend();
         t.Prepare(t.request.image);
@@ -182,7 +182,7 @@ CompareWindows(std::mt19937 & random, Manager & manager, BackendChoice backend, 
     operation->radius = radius;
     const bool isMedian = static_cast<int>(random() % 3) >= windows.percentilesOfThree;
     operation->fraction = isMedian ? 0.5 : static_cast<double>(random() % 101) / 100;
-    operation->boundary.mode = random() % 2 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    operation->boundary.mode = random() % 2 ? BoundaryMode::Renormalized : AllModes[random() % 6];
     operation->boundary.constant = 7;
     Trial<T, T> t(random, operation, windows.extents[windows.choose(radius, random)]);
     MakePattern(random, t.pixels, pattern);
@@ -388,7 +388,7 @@ TEST(RankMedians, OfSmallWindowsAreWhatTheirDefinitionSaysAtEveryLevel)
     for (int radii = 0; radii < 18; ++radii)
     {
       const Coordinates radius{ { 1 + radii % 2, radii / 2 % 3, radii / 6, 0, 0 } };
-      for (const BoundaryMode mode : { BoundaryMode::Renormalized, AllModes[random() % 5] })
+      for (const BoundaryMode mode : { BoundaryMode::Renormalized, AllModes[random() % 6] })
       {
         CompareSmallMedians<std::uint8_t>(random, host, radius, mode);
         CompareSmallMedians<std::int16_t>(random, host, radius, mode);
@@ -451,7 +451,7 @@ FindMediansBetweenPages(std::mt19937 & random, Manager & host, bool atEnd)
   const auto        operation = std::make_shared<RankOperation>();
   const auto        radius = static_cast<std::int64_t>(1 + random() % 2);
   operation->radius = { { radius, radius, isFlat ? 0 : radius, 0, 0 } };
-  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.mode = AllModes[random() % 6];
   Trial<T, T> t(random, operation, extent);
   t.request.backend = BackendChoice::CPU;
   // Whole vectors are read of a row's end too, of which the image has some or all.

@@ -199,7 +199,10 @@ RandomArrangement(std::mt19937 & random)
   {
     std::shuffle(operation->source, operation->source + MaxDimension, random);
   }
-  operation->outside = static_cast<RearrangeOutside>(random() % 5);
+  for (RearrangeOutside & outside : operation->outside)
+  {
+    outside = static_cast<RearrangeOutside>(random() % 5);
+  }
   for (int a = 0; a < MaxDimension; ++a)
   {
     const std::int64_t n = operation->image[operation->source[a]];
@@ -265,7 +268,7 @@ CompareArrangements(unsigned int seed, int trials)
       {
         const int          s = operation->source[a];
         const std::int64_t o = operation->flips[a] ? -at[a] : at[a];
-        from[s] = FindVoxel(operation->offset[a] + o, operation->image[s], operation->outside);
+        from[s] = FindVoxel(operation->offset[a] + o, operation->image[s], operation->outside[a]);
         isInside = isInside && from[s] >= 0;
       }
       const TPixel expected = isInside ? At<TPixel>(t.request.inputs[0], from) : TPixel(7);
@@ -378,7 +381,7 @@ TEST(Grids, BoxesNeedNoMoreInputThanTheySayBeforeAndMoveInOneDirection)
       const int s = operation->source[a];
       ASSERT_LE(input.Extent(s), most[s]) << ToString(output) << " of " << operation->GetKey();
       Box next = output;
-      if (operation->outside != RearrangeOutside::Wrap && next.upper[a] < operation->output[a])
+      if (operation->outside[a] != RearrangeOutside::Wrap && next.upper[a] < operation->output[a])
       {
         ++next.lower[a];
         ++next.upper[a];

@@ -311,7 +311,7 @@ TEST_P(Resident, ImagesOfTheHostAreCopied)
     if (trial % 2)
     {
       const auto mean = std::make_shared<MeanOperation>();
-      mean->boundary.mode = AllModes[trial % 5];
+      mean->boundary.mode = AllModes[trial % 6];
       mean->radius[trial % 3] = 3;
       operation = mean;
     }
@@ -424,7 +424,7 @@ TEST_P(Resident, WindowsUnderAnyBudgetBoundaryAndLayout)
   for (int trial = 0; trial < 60; ++trial)
   {
     const auto operation = std::make_shared<MeanOperation>();
-    operation->boundary.mode = AllModes[trial % 5];
+    operation->boundary.mode = AllModes[trial % 6];
     operation->boundary.constant = PixelValue(7);
     const Coordinates extent = RandomExtent(random, 16);
     for (int a = 0; a < 3; ++a)

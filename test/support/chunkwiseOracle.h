@@ -28,6 +28,9 @@ Look(std::int64_t & i, std::int64_t n, BoundaryMode mode)
       case BoundaryMode::Mirror:
         i = i < 0 ? -1 - i : 2 * n - 1 - i;
         break;
+      case BoundaryMode::MirrorCenter:
+        i = n == 1 ? 0 : i < 0 ? -i : 2 * (n - 1) - i;
+        break;
       case BoundaryMode::Periodic:
         i += i < 0 ? n : -n;
         break;

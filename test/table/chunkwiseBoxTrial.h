@@ -17,7 +17,7 @@ RandomBox(std::mt19937 & random, int largestRadius, bool exactConstant)
   {
     operation->radius[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largestRadius + 1));
   }
-  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.mode = AllModes[random() % 6];
   operation->boundary.constant = static_cast<double>(random() % 100) + (exactConstant ? 0 : 0.1);
   return operation;
 }

@@ -230,7 +230,8 @@ const BoundaryMode AllModes[] = { BoundaryMode::Renormalized,
                                   BoundaryMode::ZeroFluxNeumann,
                                   BoundaryMode::Constant,
                                   BoundaryMode::Mirror,
-                                  BoundaryMode::Periodic };
+                                  BoundaryMode::Periodic,
+                                  BoundaryMode::MirrorCenter };
 
 /** Several tiles along each of x, y, z; then axes that take no part, two and four that do, and images smaller than the
  * window. */

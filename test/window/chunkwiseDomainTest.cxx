@@ -177,12 +177,13 @@ Define(const TTrial & t, const Coordinates & index, const Coordinates & radius, 
   return m;
 }
 
-const char * const BoundaryWords[] = { "renormalized", "zero-flux", "constant", "mirror", "periodic" };
+const char * const BoundaryWords[] = { "renormalized", "zero-flux", "constant", "mirror", "periodic", "mirror-center" };
 const BoundaryMode BoundariesOfWords[] = { BoundaryMode::Renormalized,
                                            BoundaryMode::ZeroFluxNeumann,
                                            BoundaryMode::Constant,
                                            BoundaryMode::Mirror,
-                                           BoundaryMode::Periodic };
+                                           BoundaryMode::Periodic,
+                                           BoundaryMode::MirrorCenter };
 
 /** A filter of the table, with its windows' factors. */
 struct Case

@@ -22,7 +22,7 @@ RandomMeans(std::mt19937 & random, int largestRadius)
     operation->search[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largestRadius + 1));
     operation->patch[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largestRadius + 1));
   }
-  operation->boundary = { AllModes[random() % 5], static_cast<double>(random() % 100) };
+  operation->boundary = { AllModes[random() % 6], static_cast<double>(random() % 100) };
   // Voxels differ by 30 or so.
   operation->strength = 5 + static_cast<double>(random() % 60);
   operation->noise = static_cast<double>(random() % 2) * 40;

@@ -245,7 +245,7 @@ TEST_P(Statistics, VarianceOfSmallWindowsHasTheBitsOfTheCpuInAndBetweenTiles)
     const std::int64_t radius = 1 + trial % 5;
     operation->radius = { { radius, radius, radius, 0, 0 } };
     operation->takesRoot = trial % 2;
-    operation->boundary.mode = trial < 15 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    operation->boundary.mode = trial < 15 ? BoundaryMode::Renormalized : AllModes[random() % 6];
     CompareTilesWithCpu<float, float>(random, GetManager(), GetBackend(), operation, trial, [&](auto & pixels) {
       for (float & pixel : pixels)
       {
@@ -287,7 +287,7 @@ TEST_P(Statistics, VarianceOfSmallWindowsOfIntegersHasTheBitsOfTheCpuInAndBetwee
     // Sometimes not the same along all axes.
     operation->radius = { { radius, trial % 5 == 4 ? 2 : radius, radius, 0, 0 } };
     operation->takesRoot = trial % 4 != 3;
-    operation->boundary.mode = trial < 18 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    operation->boundary.mode = trial < 18 ? BoundaryMode::Renormalized : AllModes[random() % 6];
     const auto compare = [&](auto in, auto out) {
       using In = decltype(in);
       const int sort = static_cast<int>(random() % 3);
@@ -353,7 +353,7 @@ TEST_P(Statistics, VarianceOfIntegersIsExactInLargeWindows)
 std::shared_ptr<Operation>
 RandomCube(std::mt19937 & random, int trial)
 {
-  const BoundaryMode mode = AllModes[trial / 3 % 5];
+  const BoundaryMode mode = AllModes[trial / 3 % 6];
   const auto         radius = static_cast<std::int64_t>(1 + random() % (trial % 3 == 2 ? 9 : 4));
   if (trial % 3 == 0)
   {
@@ -428,7 +428,7 @@ RandomHighPass(std::mt19937 & random)
   {
     smoothing->weights[a] = { 0.1, 0.2, 0.4, 0.2, 0.1 };
   }
-  smoothing->boundary.mode = AllModes[random() % 5];
+  smoothing->boundary.mode = AllModes[random() % 6];
   smoothing->boundary.constant = static_cast<double>(random() % 100);
   const auto operation = std::make_shared<HighPassOperation>();
   operation->smoothing = smoothing;
@@ -680,7 +680,7 @@ TEST_P(Statistics, WienerOfSmallWindowsHasTheBitsOfTheCpuInAndBetweenTiles)
     const std::int64_t radius = 1 + trial % 3;
     operation->radius = { { radius, radius, radius, 0, 0 } };
     operation->noise = static_cast<double>(random() % 6001);
-    operation->boundary.mode = trial < 8 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    operation->boundary.mode = trial < 8 ? BoundaryMode::Renormalized : AllModes[random() % 6];
     CompareTilesWithCpu<float, float>(random, GetManager(), GetBackend(), operation, trial, [&](auto & pixels) {
       if (trial % 3 == 2)
       {

@@ -11,7 +11,6 @@ import numpy as np
 
 from .. import _core, _thresholds, filters, ndimage
 from .._containers import all_take_device_arrays
-from .._windows import Side, extend
 from ._common import Array, as_array, as_real, deliver, missing, real_type, refuse
 
 __all__ = ["apply_hysteresis_threshold", "gaussian", "median", "threshold_isodata", "threshold_li", "threshold_local",
@@ -137,15 +136,12 @@ def _in_windows(made: Any, image: Any, window_size: Any, options: dict[str, Any]
     sizes = sizes * array.ndim if np.ndim(window_size) == 0 else sizes
     if len(sizes) != array.ndim or any(each % 2 == 0 or each < 1 for each in sizes):
         raise ValueError(f"window_size: {window_size!r} is not an odd number, or one for each of {array.ndim} axes")
-    sides = [Side(axis, each // 2, each // 2, "mirror") for axis, each in enumerate(sizes)]
-    inner = tuple(slice(side.before, side.before + extent) for side, extent in zip(sides, array.shape))
-    found: Array = made(extend(real, sides, 0), tuple(sizes), **given, output=real.dtype, **options)
-    return np.ascontiguousarray(found[inner])
+    return np.asarray(made(real, tuple(sizes), mode="mirror", **given, output=real.dtype, **options))
 
 
 def threshold_niblack(image: Any, window_size: Any = 15, k: float = 0.2, **options: Any) -> Array:
-    """``skimage.filters.threshold_niblack``, but for the rounding of floating-point numbers. It copies the image with its
-    extension beyond the edges; ``chunkwise.threshold_niblack`` ends windows there."""
+    """``skimage.filters.threshold_niblack``, but for the rounding of floating-point numbers.
+    ``chunkwise.threshold_niblack`` ends windows at the image's edge."""
     return _in_windows(_thresholds.threshold_niblack, image, window_size, options, k=k)
 
 

@@ -39,7 +39,7 @@ public:
     for (int a = 1; a < MaxDimension; ++a)
     {
       const int          s = m_Operation.source[a];
-      const std::int64_t from = m_Operation.MapVoxel(a, at[a]);
+      const std::int64_t from = m_Operation.MapVoxel(a, at[a], m_Input.box);
       if (from < 0)
       {
         for (std::int64_t i = 0; i < n; ++i)
@@ -48,12 +48,12 @@ public:
         }
         return;
       }
-      offset += (from - m_Input.box.lower[s]) * m_Input.stride[s];
+      offset += from * m_Input.stride[s];
     }
     const int          s = m_Operation.source[0];
     const std::int64_t stride = m_Input.stride[s];
-    const auto         from = [&](std::int64_t index) {
-      return static_cast<const char *>(m_Input.data) + (offset + (index - m_Input.box.lower[s]) * stride) * size;
+    const auto         from = [&](std::int64_t place) {
+      return static_cast<const char *>(m_Input.data) + (offset + place * stride) * size;
     };
     // The voxels of the row that the image has: those from `begin` to `end`.
     const bool         flips = m_Operation.flips[0];
@@ -62,8 +62,8 @@ public:
     const std::int64_t begin = std::min(std::max<std::int64_t>(flips ? first - (length - 1) : -first, 0), n);
     const std::int64_t end = std::max(std::min(flips ? first + 1 : length - first, n), begin);
     const auto         copyBeyond = [&](std::int64_t i) {
-      const std::int64_t index = m_Operation.MapVoxel(0, at[0] + i);
-      index < 0 ? fill(i) : static_cast<void>(std::memcpy(to + i * step * size, from(index), VSize));
+      const std::int64_t place = m_Operation.MapVoxel(0, at[0] + i, m_Input.box);
+      place < 0 ? fill(i) : static_cast<void>(std::memcpy(to + i * step * size, from(place), VSize));
     };
     for (std::int64_t i = 0; i < begin; ++i)
     {
@@ -73,7 +73,7 @@ public:
     {
       Copy(to + begin * step * size,
            step,
-           from(flips ? first - begin : first + begin),
+           from((flips ? first - begin : first + begin) - m_Input.box.lower[s]),
            flips ? -stride : stride,
            end - begin);
     }

@@ -1,0 +1,272 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseFramedOperation.h"
+
+#include "chunkwiseError.h"
+#include "chunkwiseKernelChoice.h"
+#include "chunkwiseRearrangeOperation.h"
+#include "chunkwiseRunControls.h"
+#include "chunkwiseSequenceOperation.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+Box
+Moved(Box box, const Coordinates & by)
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    box.lower[a] += by[a];
+    box.upper[a] += by[a];
+  }
+  return box;
+}
+
+RearrangeOutside
+OutsideOf(BoundaryMode mode)
+{
+  switch (mode)
+  {
+    case BoundaryMode::Constant:
+      return RearrangeOutside::Constant;
+    case BoundaryMode::Mirror:
+      return RearrangeOutside::Reflect;
+    case BoundaryMode::MirrorCenter:
+      return RearrangeOutside::Mirror;
+    case BoundaryMode::Periodic:
+      return RearrangeOutside::Wrap;
+    default:
+      return RearrangeOutside::Nearest;
+  }
+}
+
+const FramedOperation &
+FramedOf(const Operation & operation)
+{
+  return static_cast<const FramedOperation &>(operation);
+}
+
+/** The chunk of the inner operation, and how the part of the framed image that it reads is made. */
+struct FramedChunk
+{
+  ChunkShape         shape;
+  RearrangeOperation frame;
+
+  FramedChunk(const FramedOperation & operation, const ChunkShape & whole)
+    : shape(whole)
+  {
+    const Coordinates image = whole.image.Extents();
+    const Coordinates before = operation.inner->GetHalo(image).lower;
+    frame.image = image;
+    frame.output = operation.GetFramed(image);
+    frame.value = operation.constant;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      frame.offset[a] = -before[a];
+      frame.outside[a] = OutsideOf(operation.modes[a]);
+    }
+    shape.image = Box::FromExtent(frame.output);
+    shape.outputBox = Moved(whole.outputBox, before);
+    shape.inputBox = PadAndCrop(shape.outputBox, operation.inner->GetHalo(image), shape.image);
+  }
+
+  std::size_t
+  BytesOfInput() const
+  {
+    const auto voxels = static_cast<std::size_t>(std::max<std::int64_t>(shape.inputBox.NumberOfVoxels(), 0));
+    return (voxels * PixelSize(shape.inputKinds[0]) + 255) / 256 * 256;
+  }
+};
+
+const Kernel &
+InnerKernel(const FramedOperation & operation, const KernelRegistry & kernels)
+{
+  return kernels.Get(operation.inner->GetName(), operation.GetName());
+}
+
+void
+RunFramed(const KernelCall & call)
+{
+  const auto &      operation = FramedOf(*call.operation);
+  const FramedChunk chunk(operation, ShapeOf(call));
+  StopControl       stop(call.control);
+  KernelCall        frame = call;
+  frame.operation = &chunk.frame;
+  frame.output = DenseView(call.scratch, call.inputs[0].kind, chunk.shape.inputBox);
+  frame.writable = frame.output.box;
+  frame.control = &stop;
+  frame.chosen = nullptr;
+  call.kernels->Get("rearrange", operation.GetName()).run(frame);
+  if (stop.ShouldStop())
+  {
+    return;
+  }
+  const std::size_t bytes = chunk.BytesOfInput();
+  KernelCall        inner = call;
+  inner.operation = operation.inner.get();
+  inner.inputs[0] = frame.output;
+  inner.output.box = Moved(call.output.box, operation.inner->GetHalo(call.image.Extents()).lower);
+  inner.writable = inner.output.box;
+  inner.image = chunk.shape.image;
+  inner.scratch = static_cast<char *>(call.scratch) + bytes;
+  inner.scratchBytes = call.scratchBytes - bytes;
+  InnerKernel(operation, *call.kernels).run(inner);
+}
+
+std::size_t
+ScratchOfFramed(const Operation & operation, const ChunkShape & shape)
+{
+  const FramedOperation & framed = FramedOf(operation);
+  const FramedChunk       chunk(framed, shape);
+  const Kernel &          kernel = InnerKernel(framed, *shape.kernels);
+  return chunk.BytesOfInput() + (kernel.scratchBytes ? kernel.scratchBytes(*framed.inner, chunk.shape) : 0);
+}
+
+double
+CostOfFramed(const Operation & operation, const ChunkShape & shape)
+{
+  const FramedOperation & framed = FramedOf(operation);
+  const FramedChunk       chunk(framed, shape);
+  const Kernel &          kernel = InnerKernel(framed, *shape.kernels);
+  const auto              read = static_cast<double>(chunk.BytesOfInput());
+  const auto              written = static_cast<double>(shape.outputBox.NumberOfVoxels()) *
+                       static_cast<double>(PixelSize(shape.outputKind));
+  return 2 * read + (kernel.cost ? kernel.cost(*framed.inner, chunk.shape) : read + written);
+}
+
+bool
+HasHalo(const Operation & operation)
+{
+  const Halo halo = operation.GetHalo(Coordinates::Filled(std::int64_t{ 1 } << 30));
+  return halo.lower != Coordinates{} || halo.upper != Coordinates{};
+}
+
+/** Whether an operation sees the image through its windows, and nothing that is computed of it. */
+bool
+IsOfImageAlone(const Operation & operation)
+{
+  if (operation.GetNumberOfInputs() != 1 || operation.GetSchedule() != Schedule::Independent ||
+      operation.GetOutputGrid())
+  {
+    return false;
+  }
+  if (const StagedOperation * const staged = operation.AsStaged())
+  {
+    const auto stages = staged->GetStages();
+    return std::all_of(stages.begin(), stages.end(), [](const Stage & stage) {
+      const bool readsStage =
+        std::any_of(stage.inputs.begin(), stage.inputs.end(), [](int input) { return input >= 0; });
+      return !stage.operation || !HasHalo(*stage.operation) || (!readsStage && IsOfImageAlone(*stage.operation));
+    });
+  }
+  const auto * const windowed = dynamic_cast<const WindowedOperation *>(&operation);
+  return windowed && windowed->IsOfImageAlone();
+}
+
+} // namespace
+
+std::string
+FramedOperation::GetKey() const
+{
+  std::string key = "framed";
+  for (const BoundaryMode mode : modes)
+  {
+    key += std::string(" ") + BoundaryModeName(mode);
+  }
+  return key + " " + ExactText(constant) + " {" + inner->GetKey() + "}";
+}
+
+Halo
+FramedOperation::GetHalo(const Coordinates & image) const
+{
+  Halo halo = inner->GetHalo(image);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (IsMirror(modes[a]))
+    {
+      halo.lower[a] = halo.upper[a] = std::max(halo.lower[a], halo.upper[a]);
+    }
+  }
+  return halo;
+}
+
+bool
+FramedOperation::WrapsAround() const
+{
+  const Halo halo = inner->GetHalo(Coordinates::Filled(std::int64_t{ 1 } << 30));
+  bool       wraps = false;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    wraps = wraps || (modes[a] == BoundaryMode::Periodic && (halo.lower[a] > 0 || halo.upper[a] > 0));
+  }
+  return wraps;
+}
+
+void
+FramedOperation::Validate(const Coordinates & image) const
+{
+  const Coordinates framed = this->GetFramed(image);
+  inner->Validate(framed);
+  // They would lie elsewhere in the framed image.
+  if (inner->GetTile(framed) != Coordinates::Filled(1))
+  {
+    throw ParameterError(
+      "BoundaryCondition: it differs from axis to axis, which convolution through transforms cannot do; Method direct can");
+  }
+}
+
+Coordinates
+FramedOperation::GetFramed(const Coordinates & image) const
+{
+  const Halo  frame = inner->GetHalo(image);
+  Coordinates framed = image;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    framed[a] += frame.lower[a] + frame.upper[a];
+  }
+  return framed;
+}
+
+std::shared_ptr<const Operation>
+MakeFramed(const std::shared_ptr<const Operation> & operation, const BoundaryMode (&modes)[MaxDimension],
+           const PixelValue & constant)
+{
+  if (const auto * const sequence = dynamic_cast<const SequenceOperation *>(operation.get()))
+  {
+    auto framed = std::make_shared<SequenceOperation>(*sequence);
+    for (auto & stage : framed->stages)
+    {
+      stage = MakeFramed(stage, modes, constant);
+      if (!stage)
+      {
+        return nullptr;
+      }
+    }
+    return framed;
+  }
+  if (!IsOfImageAlone(*operation))
+  {
+    return nullptr;
+  }
+  auto framed = std::make_shared<FramedOperation>();
+  framed->inner = operation;
+  std::copy(std::begin(modes), std::end(modes), framed->modes);
+  framed->constant = constant;
+  return framed;
+}
+
+void
+RegisterFramedKernel(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunFramed;
+  kernel.scratchBytes = ScratchOfFramed;
+  kernel.cost = CostOfFramed;
+  registry.Register("framed", { kernel });
+}
+
+} // namespace chunkwise
