@@ -2,7 +2,7 @@
 #ifndef chunkwiseFlatExtremumOperation_h
 #define chunkwiseFlatExtremumOperation_h
 
-#include "chunkwiseOperations.h"
+#include "chunkwiseElementOperation.h"
 #include "chunkwiseOrderedKey.h"
 
 namespace chunkwise
@@ -15,24 +15,10 @@ namespace chunkwise
  * less than +0, NaN are not seen, and a window of nothing but NaN, or of no voxel at all, gives NaN (of integers the
  * lowest for a maximum, the highest for a minimum). In Renormalized mode the voxels are those inside the image. The
  * output is the voxel, converted. */
-class Chunkwise_EXPORT FlatExtremumOperation : public WindowedOperation
+class Chunkwise_EXPORT FlatExtremumOperation : public ElementOperation
 {
 public:
-  /** Voxels of the largest box around an element. */
-  static constexpr std::int64_t LargestElement = 1 << 21;
-
-  Coordinates                radius{};
-  std::vector<unsigned char> element; ///< of the box of 2 radius + 1 voxels an axis, x fastest; not 0: a tap
-  bool                       minimum{ false };
-
-  /** Taps in a row along x: `length` of them from `first` on. */
-  struct Run
-  {
-    std::int32_t first[MaxDimension];
-    std::int32_t length;
-  };
-  std::vector<Run>
-  GetRuns() const;
+  bool minimum{ false };
 
   std::string
   GetName() const override
@@ -40,14 +26,10 @@ public:
     return "extremum.flat";
   }
   std::string
-  GetKey() const override;
-  Halo
-  GetHalo(const Coordinates &) const override
+  GetKey() const override
   {
-    return { radius, radius };
+    return ElementOperation::GetKey() + (minimum ? " minimum" : " maximum");
   }
-  void
-  Validate(const Coordinates & image) const override;
 };
 
 /** The voxel of the largest key of a window, which is Lowest if the window has no voxel. */

@@ -7,7 +7,8 @@
 namespace itk
 {
 /** \class ChunkwiseBoxImageFilter
- * \brief Base of the Chunkwise filters whose window is a box: has its radius.
+ * \brief Base of the Chunkwise filters whose window is a box: has its radius, or the two radii of a window that reaches farther to
+ * one side.
  *
  * \ingroup Chunkwise
  */
@@ -38,6 +39,23 @@ public:
   SetRadius(const RadiusValueType & radius);
   itkGetConstReferenceMacro(Radius, RadiusType);
 
+  /** Voxels to the upper side of the window's center, where Radius is those to its lower side: of means, sums, variances,
+   * ranks and flat morphology, without mask or weights but of flat morphology. Their time is that of the window's
+   * voxels. Default: as many as Radius. */
+  virtual void
+  SetUpperRadius(const RadiusType & radius);
+  virtual void
+  SetUpperRadius(const RadiusValueType & radius);
+  /** Radius where none is set. */
+  const RadiusType &
+  GetUpperRadius() const
+  {
+    return m_HasUpperRadius ? m_UpperRadius : m_Radius;
+  }
+  /** Back to windows around their center. */
+  void
+  ClearUpperRadius();
+
 protected:
   ChunkwiseBoxImageFilter();
   ~ChunkwiseBoxImageFilter() override = default;
@@ -50,6 +68,8 @@ protected:
 
 private:
   RadiusType m_Radius;
+  RadiusType m_UpperRadius{};
+  bool       m_HasUpperRadius{ false };
 };
 } // namespace itk
 

@@ -34,11 +34,47 @@ ChunkwiseBoxImageFilter<TInputImage, TOutputImage>::SetRadius(const RadiusValueT
 }
 
 template <typename TInputImage, typename TOutputImage>
+void
+ChunkwiseBoxImageFilter<TInputImage, TOutputImage>::SetUpperRadius(const RadiusType & radius)
+{
+  if (!m_HasUpperRadius || m_UpperRadius != radius)
+  {
+    m_HasUpperRadius = true;
+    m_UpperRadius = radius;
+    this->Modified();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+ChunkwiseBoxImageFilter<TInputImage, TOutputImage>::SetUpperRadius(const RadiusValueType & radius)
+{
+  RadiusType same;
+  same.Fill(radius);
+  this->SetUpperRadius(same);
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+ChunkwiseBoxImageFilter<TInputImage, TOutputImage>::ClearUpperRadius()
+{
+  if (m_HasUpperRadius)
+  {
+    m_HasUpperRadius = false;
+    this->Modified();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
 chunkwise::FilterParameters
 ChunkwiseBoxImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
   chunkwise::FilterParameters parameters = Superclass::MakeParameters();
   parameters.Set("Radius", this->SizesOverSpatialAxes("Radius", m_Radius));
+  if (m_HasUpperRadius)
+  {
+    parameters.Set("UpperRadius", this->SizesOverSpatialAxes("UpperRadius", m_UpperRadius));
+  }
   return parameters;
 }
 
@@ -48,6 +84,7 @@ ChunkwiseBoxImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream & os,
 {
   Superclass::PrintSelf(os, indent);
   os << indent << "Radius: " << m_Radius << std::endl;
+  os << indent << "UpperRadius: " << this->GetUpperRadius() << std::endl;
 }
 
 } // namespace itk

@@ -2,7 +2,7 @@
 #ifndef itkRenormalizedMedianImageFilter_h
 #define itkRenormalizedMedianImageFilter_h
 
-#include "itkChunkwiseBoxImageFilter.h"
+#include "itkChunkwiseMorphologyImageFilter.h"
 
 namespace itk
 {
@@ -46,13 +46,14 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT RenormalizedMedianImageFilter : public ChunkwiseBoxImageFilter<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedMedianImageFilter
+  : public ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedMedianImageFilter);
 
   using Self = RenormalizedMedianImageFilter;
-  using Superclass = ChunkwiseBoxImageFilter<TInputImage, TOutputImage>;
+  using Superclass = ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -71,10 +72,7 @@ public:
 
   /** Windows over a part of the image: SetMaskImage, SetIgnoreNaN, SetEmptyValue; see itkChunkwiseDomainMacro. NaN are
    * never seen; with a mask or IgnoreNaN the result of windows that have nothing else is EmptyValue. */
-  itkChunkwiseMaskMacro();
   itkChunkwiseIgnoreNaNMacro();
-  itkSetMacro(EmptyValue, double);
-  itkGetConstMacro(EmptyValue, double);
 
 protected:
   RenormalizedMedianImageFilter() = default;

@@ -2,7 +2,7 @@
 #ifndef itkRenormalizedPercentileImageFilter_h
 #define itkRenormalizedPercentileImageFilter_h
 
-#include "itkChunkwiseBoxImageFilter.h"
+#include "itkChunkwiseMorphologyImageFilter.h"
 
 namespace itk
 {
@@ -41,13 +41,14 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT RenormalizedPercentileImageFilter : public ChunkwiseBoxImageFilter<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedPercentileImageFilter
+  : public ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedPercentileImageFilter);
 
   using Self = RenormalizedPercentileImageFilter;
-  using Superclass = ChunkwiseBoxImageFilter<TInputImage, TOutputImage>;
+  using Superclass = ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -66,10 +67,7 @@ public:
 
   /** Windows over a part of the image: SetMaskImage, SetIgnoreNaN, SetEmptyValue; see itkChunkwiseDomainMacro. NaN are
    * never seen; with a mask or IgnoreNaN the result of windows that have nothing else is EmptyValue. */
-  itkChunkwiseMaskMacro();
   itkChunkwiseIgnoreNaNMacro();
-  itkSetMacro(EmptyValue, double);
-  itkGetConstMacro(EmptyValue, double);
 
   /** From 0 to 100. Default: 50. */
   itkSetMacro(Percentile, double);

@@ -30,7 +30,7 @@ set(Chunkwise_OPERATION_SRCS
   window/chunkwiseEntropyOperation.cxx
   operations/chunkwiseError.cxx
   operations/chunkwiseFramedOperation.cxx
-  window/chunkwiseFlatExtremumOperation.cxx
+  window/chunkwiseElementOperation.cxx
   convolution/chunkwiseHighPassOperation.cxx
   convolution/chunkwiseImageConvolutionOperation.cxx
   convolution/chunkwiseLaplacianOperation.cxx
@@ -242,6 +242,7 @@ set(Chunkwise_CPU_SRCS
   cpu/window/chunkwiseCpuEntropy.cxx
   cpu/window/chunkwiseCpuExtremum.cxx
   cpu/window/chunkwiseCpuFlatExtremum.cxx
+  cpu/window/chunkwiseCpuFootprint.cxx
   cpu/window/chunkwiseCpuMarch.cxx
   cpu/masked/chunkwiseCpuMaskedExtremum.cxx
   cpu/masked/chunkwiseCpuMaskedGaussian.cxx

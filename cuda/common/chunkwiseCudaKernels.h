@@ -20,6 +20,8 @@ RegisterCudaExtremum(KernelRegistry & registry);
 void
 RegisterCudaFlatExtremum(KernelRegistry & registry);
 void
+RegisterCudaFootprint(KernelRegistry & registry);
+void
 RegisterCudaIdentity(KernelRegistry & registry);
 void
 RegisterCudaDistance(KernelRegistry & registry);

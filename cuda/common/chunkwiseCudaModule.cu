@@ -37,6 +37,7 @@ public:
     RegisterCudaDomain(m_Kernels);
     RegisterCudaExtremum(m_Kernels);
     RegisterCudaFlatExtremum(m_Kernels);
+    RegisterCudaFootprint(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaDistance(m_Kernels);
     RegisterCudaLabel(m_Kernels);

@@ -2,6 +2,7 @@
 // What rows share whose windows may see a part of the image alone.
 #include "chunkwiseFilterRows.h"
 #include "chunkwiseDomainOperation.h"
+#include "chunkwiseFootprintOperation.h"
 
 #include <algorithm>
 
@@ -130,6 +131,13 @@ InDomain(const CheckedParameters & parameters, const FilterImage & image, std::s
   if (isWhole)
   {
     return window;
+  }
+  if (dynamic_cast<const FootprintOperation *>(window.get()))
+  {
+    ThrowParameterError(parameters.Has("UpperRadius") ? "UpperRadius"
+                        : parameters.Has("Kernel")    ? "Kernel"
+                                                      : "Element",
+                        "windows that see a part of the image alone are boxes around their voxel");
   }
   operation->window = std::move(window);
   operation->domain = hasMask ? DomainKind::Mask : hasWeights ? DomainKind::Weights : DomainKind::All;

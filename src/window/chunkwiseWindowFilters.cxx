@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseFootprintOperation.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRankOperation.h"
@@ -40,6 +41,100 @@ MakeBox(const CheckedParameters & parameters, const FilterImage & image)
   return operation;
 }
 
+std::vector<unsigned char>
+MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coordinates & radius);
+
+/** Where a renormalized window cannot grow it is cut. */
+Coordinates
+CutRadius(const CheckedParameters & parameters, const FilterImage & image, Coordinates radius)
+{
+  for (const int axis : parameters.SpatialAxes())
+  {
+    if (IsRenormalized(parameters))
+    {
+      // A renormalized window that covers the image grows no more.
+      radius[axis] = std::min(radius[axis], std::max<std::int64_t>(image.extent[axis], 1) - 1);
+    }
+  }
+  return radius;
+}
+
+ParameterDescription
+UpperRadiusParameter()
+{
+  ParameterDescription upper =
+    MakeParameter("UpperRadius",
+                  "upper-radius",
+                  ParameterType::Integers,
+                  "Voxels to the upper side of a window's center where Radius is those to its lower side, one number or "
+                  "one for each spatial axis (as many as Radius); the time of such windows is that of their voxels");
+  upper.minimum = 0;
+  return upper;
+}
+
+/** The voxels of a window that reaches farther to one side, as those of MakeElement; empty: it does not. */
+std::vector<unsigned char>
+MakeWindow(const CheckedParameters & parameters, const FilterImage & image, Coordinates & radius)
+{
+  const Coordinates lower = WindowRadius(parameters, image);
+  Coordinates       upper = lower;
+  if (parameters.Has("UpperRadius"))
+  {
+    upper = CutRadius(parameters, image, parameters.OverAxes("UpperRadius"));
+  }
+  radius = lower;
+  if (upper == lower)
+  {
+    return {};
+  }
+  std::vector<unsigned char> element{ 1 };
+  double                     voxels = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    radius[a] = std::max(lower[a], upper[a]);
+    voxels *= 2.0 * static_cast<double>(radius[a]) + 1.0;
+  }
+  if (voxels > static_cast<double>(ElementOperation::LargestElement))
+  {
+    ThrowParameterError("UpperRadius",
+                        ToString(upper) + " and Radius " + ToString(lower) + " make a box of more than " +
+                          std::to_string(ElementOperation::LargestElement) + " voxels around the center");
+  }
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::vector<unsigned char> inner = element;
+    element.clear();
+    for (std::int64_t i = -radius[a]; i <= radius[a]; ++i)
+    {
+      const bool isTap = i >= -lower[a] && i <= upper[a];
+      element.insert(element.end(), inner.begin(), inner.end());
+      std::fill(element.end() - static_cast<std::ptrdiff_t>(isTap ? 0 : inner.size()), element.end(), 0);
+    }
+  }
+  return element;
+}
+
+/** A statistic over the element, or over a window that reaches farther to one side; nullptr: the window is a box around
+ * its center. */
+std::shared_ptr<FootprintOperation>
+MakeFootprint(const CheckedParameters & parameters, const FilterImage & image, FootprintStatistic statistic,
+              Coordinates & radius, bool hasElement)
+{
+  auto operation = std::make_shared<FootprintOperation>();
+  operation->element = (hasElement ? MakeElement : MakeWindow)(parameters, image, radius);
+  operation->radius = radius;
+  operation->boundary = parameters.Boundary();
+  operation->statistic = statistic;
+  return operation->element.empty() ? nullptr : operation;
+}
+
+std::shared_ptr<FootprintOperation>
+MakeFootprint(const CheckedParameters & parameters, const FilterImage & image, FootprintStatistic statistic)
+{
+  Coordinates radius{};
+  return MakeFootprint(parameters, image, statistic, radius, false);
+}
+
 FilterDescription
 BoxRow(const std::string & name, const std::string & group, const std::string & title,
        std::vector<ParameterDescription> parameters = {})
@@ -57,6 +152,10 @@ std::vector<unsigned char>
 MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coordinates & radius)
 {
   std::vector<unsigned char> element;
+  if (parameters.Has("UpperRadius") && (parameters.Has("Kernel") || parameters.Choice("Element") != "box"))
+  {
+    ThrowParameterError("UpperRadius", "it has an effect on boxes alone, and the element is none");
+  }
   if (parameters.Has("Kernel"))
   {
     const KernelStack & kernel = parameters.Kernel("Kernel");
@@ -79,7 +178,11 @@ MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coo
       ThrowParameterError("Kernel", "the structuring element of radius " + ToString(radius) + " is empty");
     }
   }
-  else if (parameters.Choice("Element") != "box")
+  else if (parameters.Choice("Element") == "box")
+  {
+    return MakeWindow(parameters, image, radius);
+  }
+  else
   {
     radius = parameters.OverAxes("Radius");
     const bool  ball = parameters.Choice("Element") == "ball";
@@ -123,26 +226,21 @@ MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coo
   if (std::find(element.begin(), element.end(), 0) == element.end())
   {
     element.clear();
-    if (parameters.Has("Kernel"))
-    {
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        radius[a] =
-          IsRenormalized(parameters) && image.extent[a] > 0 ? std::min(radius[a], image.extent[a] - 1) : radius[a];
-      }
-    }
-    else
-    {
-      radius = WindowRadius(parameters, image);
-    }
+    radius = CutRadius(parameters, image, radius);
   }
   return element;
+}
+
+std::vector<ParameterDescription>
+WindowElementParameters()
+{
+  return Join({ OnlyWith(UpperRadiusParameter(), "Element", "box") }, ElementParameters());
 }
 
 FilterDescription
 MorphologyRow(const std::string & name, const std::string & title)
 {
-  FilterDescription row = BoxRow(name, "Flat morphology", title, ElementParameters());
+  FilterDescription row = BoxRow(name, "Flat morphology", title, WindowElementParameters());
   row.parameters.front().required = false;
   row.parameters.front().defaultText = "1";
   AddMask(row);
@@ -176,17 +274,24 @@ AddMoments(std::vector<FilterDescription> & filters)
   // ITK's own filters truncate: for what takes their place, and so no option of the program.
   ParameterDescription rounding =
     MakeChoice("Rounding", "", "How a mean of integers becomes an integer", { "nearest", "toward-zero" });
-  FilterDescription row = BoxRow("mean", StatisticsGroup, "Mean over a box", { rounding });
+  FilterDescription row =
+    BoxRow("mean", StatisticsGroup, "Mean over a box", { UpperRadiusParameter(), rounding });
   row.isLinear = true;
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    const bool truncates = p.Choice("Rounding") == "toward-zero";
+    if (const auto footprint = MakeFootprint(p, image, FootprintStatistic::Mean))
+    {
+      footprint->truncates = truncates;
+      return InDomain(p, image, footprint);
+    }
     const auto operation = MakeBox<MeanOperation>(p, image);
-    operation->truncates = p.Choice("Rounding") == "toward-zero";
+    operation->truncates = truncates;
     return InDomain(p, image, operation);
   };
   filters.push_back(row);
 
-  row = BoxRow("sum", StatisticsGroup, "Sum over a box, of the voxels inside the image");
+  row = BoxRow("sum", StatisticsGroup, "Sum over a box, of the voxels inside the image", { UpperRadiusParameter() });
   row.output = DefaultOutput::RealSum;
   row.isLinear = true;
   row.givesIntegers = [](const FilterParameters &, const std::vector<std::string> & inputs) {
@@ -194,24 +299,33 @@ AddMoments(std::vector<FilterDescription> & filters)
   };
   AddDomain(row, false);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    if (const auto footprint = MakeFootprint(p, image, FootprintStatistic::Sum))
+    {
+      return InDomain(p, image, footprint);
+    }
     const auto operation = MakeBox<MeanOperation>(p, image);
     operation->sums = true;
     return InDomain(p, image, operation);
   };
   filters.push_back(row);
 
-  row = BoxRow("variance", StatisticsGroup, "Variance over a box");
+  row = BoxRow("variance", StatisticsGroup, "Variance over a box", { UpperRadiusParameter() });
   row.output = DefaultOutput::Real;
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    return InDomain(p, image, MakeBox<VarianceOperation>(p, image));
+    const auto footprint = MakeFootprint(p, image, FootprintStatistic::Variance);
+    return footprint ? InDomain(p, image, footprint) : InDomain(p, image, MakeBox<VarianceOperation>(p, image));
   };
   filters.push_back(row);
 
-  row = BoxRow("std", StatisticsGroup, "Standard deviation over a box");
+  row = BoxRow("std", StatisticsGroup, "Standard deviation over a box", { UpperRadiusParameter() });
   row.output = DefaultOutput::Real;
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    if (const auto footprint = MakeFootprint(p, image, FootprintStatistic::StandardDeviation))
+    {
+      return InDomain(p, image, footprint);
+    }
     const auto operation = MakeBox<VarianceOperation>(p, image);
     operation->takesRoot = true;
     return InDomain(p, image, operation);
@@ -333,15 +447,29 @@ EntropyRow()
   return row;
 }
 
+std::shared_ptr<const Operation>
+MakeRank(const CheckedParameters & parameters, const FilterImage & image, double fraction)
+{
+  Coordinates radius{};
+  if (const auto footprint = MakeFootprint(parameters, image, FootprintStatistic::Rank, radius, true))
+  {
+    footprint->fraction = fraction;
+    return InDomain(parameters, image, footprint);
+  }
+  const auto operation = std::make_shared<RankOperation>();
+  operation->radius = radius;
+  operation->boundary = parameters.Boundary();
+  operation->fraction = fraction;
+  return InDomain(parameters, image, operation);
+}
+
 void
 AddRanks(std::vector<FilterDescription> & filters)
 {
   const std::string group = "Ranks of windows";
-  FilterDescription row = BoxRow("median", group, "Median over a box");
+  FilterDescription row = BoxRow("median", group, "Median over a box or another element", WindowElementParameters());
   AddMask(row, true);
-  row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    return InDomain(p, image, MakeBox<RankOperation>(p, image));
-  };
+  row.make = [](const CheckedParameters & p, const FilterImage & image) { return MakeRank(p, image, 0.5); };
   filters.push_back(row);
 
   ParameterDescription percentile =
@@ -350,12 +478,11 @@ AddRanks(std::vector<FilterDescription> & filters)
   percentile.minimum = 0;
   percentile.maximum = 100;
   percentile.exampleText = "50";
-  row = BoxRow("percentile", group, "Percentile over a box", { percentile });
+  row = BoxRow(
+    "percentile", group, "Percentile over a box or another element", Join({ percentile }, WindowElementParameters()));
   AddMask(row, true);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    const auto operation = MakeBox<RankOperation>(p, image);
-    operation->fraction = p.Real("Percentile") / 100.0;
-    return InDomain(p, image, operation);
+    return MakeRank(p, image, p.Real("Percentile") / 100.0);
   };
   filters.push_back(row);
 }
@@ -399,17 +526,7 @@ AddMorphology(std::vector<FilterDescription> & filters)
 Coordinates
 WindowRadius(const CheckedParameters & parameters, const FilterImage & image)
 {
-  Coordinates radius = parameters.OverAxes("Radius");
-  const bool  isCut = IsRenormalized(parameters);
-  for (const int axis : parameters.SpatialAxes())
-  {
-    if (isCut)
-    {
-      // A renormalized window that covers the image grows no more.
-      radius[axis] = std::min(radius[axis], std::max<std::int64_t>(image.extent[axis], 1) - 1);
-    }
-  }
-  return radius;
+  return CutRadius(parameters, image, parameters.OverAxes("Radius"));
 }
 
 ParameterDescription

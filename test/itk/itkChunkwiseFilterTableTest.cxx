@@ -212,12 +212,28 @@ AddDomains(std::vector<Case> & cases, Case (*make)(const itk::SmartPointer<TFilt
 template <typename TFilter>
 std::vector<Case>
 Box();
+template <typename TFilter>
+void
+AddBoundaries(std::vector<Case> & cases);
+
+/** Windows that reach farther to one side. */
+template <typename TFilter>
+void
+AddSides(std::vector<Case> & cases, const itk::SmartPointer<TFilter> & filter, const Texts & more = {})
+{
+  filter->SetUpperRadius({ { 1, 0, 5 } });
+  Texts texts = more;
+  texts["UpperRadius"] = "5,1";
+  cases.push_back(WithBox(filter, texts));
+}
 
 template <typename TFilter>
 std::vector<Case>
 BoxInDomain()
 {
   std::vector<Case> cases = Box<TFilter>();
+  AddBoundaries<TFilter>(cases);
+  AddSides(cases, TFilter::New());
   AddDomains<TFilter>(cases, [](const itk::SmartPointer<TFilter> & filter) { return WithBox(filter); }, true);
   return cases;
 }
@@ -227,6 +243,19 @@ std::vector<Case>
 Box()
 {
   return { WithBox(TFilter::New()), WithBox(TFilter::New(), {}, true) };
+}
+
+/** A boundary condition for each spatial axis. */
+template <typename TFilter>
+void
+AddBoundaries(std::vector<Case> & cases)
+{
+  const auto filter = TFilter::New();
+  Case       theCase = WithBox(filter);
+  filter->SetBoundaryConditions({ Boundary::MirrorCenter, Boundary::Periodic });
+  theCase.texts["BoundaryCondition"] = "mirror-center,periodic";
+  theCase.texts.erase("Constant");
+  cases.push_back(theCase);
 }
 
 /** A structuring element of which every second voxel takes part, for a setter and as a parameter. */
@@ -341,6 +370,27 @@ Morphology()
   Case withKernel = WithWindow(filter, {});
   withKernel.kernels["Kernel"] = element.stack;
   cases.push_back(withKernel);
+  AddSides(cases, TFilter::New());
+  return cases;
+}
+
+/** Ranks over boxes, footprints and windows that reach farther to one side. */
+template <typename TFilter>
+std::vector<Case>
+Ranks(void (*prepare)(TFilter &), const Texts & texts)
+{
+  std::vector<Case> cases = InMaskOrWithoutNan<TFilter>(prepare, texts);
+  const auto        element = MakeAlternatingElement({ { 1, 0, 2 } });
+  const auto        filter = TFilter::New();
+  prepare(*filter);
+  filter->SetKernel(element.neighborhood);
+  Texts withRadius = texts;
+  withRadius["Radius"] = "2,1";
+  cases.push_back(WithWindow(filter, withRadius));
+  cases.back().kernels["Kernel"] = element.stack;
+  const auto sides = TFilter::New();
+  prepare(*sides);
+  AddSides(cases, sides, texts);
   return cases;
 }
 
@@ -519,7 +569,7 @@ CasesOf(const std::string & row)
   if (row == "range")
     return BoxInMask<RenormalizedRangeImageFilter<Image>>();
   if (row == "median")
-    return InMaskOrWithoutNan<RenormalizedMedianImageFilter<Image>>([](auto &) {}, {});
+    return Ranks<RenormalizedMedianImageFilter<Image>>([](auto &) {}, {});
   if (row == "maximum")
     return Morphology<RenormalizedMaximumImageFilter<Image>>();
   if (row == "minimum")
@@ -686,7 +736,7 @@ CasesOf(const std::string & row)
   }
   if (row == "percentile")
   {
-    return InMaskOrWithoutNan<RenormalizedPercentileImageFilter<Image>>(
+    return Ranks<RenormalizedPercentileImageFilter<Image>>(
       [](auto & filter) { filter.SetPercentile(12.3); }, { { "Percentile", "12.3" } });
   }
   if (row == "gaussian")

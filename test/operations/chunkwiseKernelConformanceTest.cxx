@@ -17,6 +17,7 @@
 #include "chunkwiseFakeDevice.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseFootprintOperation.h"
 #include "chunkwiseFramedOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
@@ -1496,6 +1497,21 @@ TrialsOfKernels()
           operation.stages = { std::make_shared<MeanOperation>(RandomMean(t.Random(), mode, 2)),
                                std::make_shared<ExtremumOperation>(
                                  RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2)) };
+          t.Try(operation);
+        }
+      } },
+    { "footprint",
+      [](KernelTrials & t, KernelRole) {
+        for (int trial = 0; trial < 30; ++trial)
+        {
+          FootprintOperation operation;
+          operation.boundary = BoundaryOf(AllModes[trial % 6]);
+          operation.statistic = static_cast<FootprintStatistic>(trial % 5);
+          operation.radius = { { 2, 1, 1, 0, 0 } };
+          for (int i = 0; i < 45; ++i)
+          {
+            operation.element.push_back(i == 7 || t.Random()() % 2 ? 1 : 0);
+          }
           t.Try(operation);
         }
       } },

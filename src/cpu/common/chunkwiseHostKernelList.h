@@ -20,6 +20,8 @@ RegisterHostExtremum(KernelRegistry & registry);
 void
 RegisterHostFlatExtremum(KernelRegistry & registry);
 void
+RegisterHostFootprint(KernelRegistry & registry);
+void
 RegisterHostIdentity(KernelRegistry & registry);
 void
 RegisterHostDistance(KernelRegistry & registry);

@@ -26,6 +26,7 @@ GetRegistry()
     RegisterHostDomain(*registry);
     RegisterHostExtremum(*registry);
     RegisterHostFlatExtremum(*registry);
+    RegisterHostFootprint(*registry);
     RegisterHostIdentity(*registry);
     RegisterHostDerivative(*registry);
     RegisterHostEnhancement(*registry);

@@ -1,7 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseElementOperation.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseFootprintOperation.h"
 
 #include <algorithm>
 
@@ -9,10 +10,9 @@ namespace chunkwise
 {
 
 std::string
-FlatExtremumOperation::GetKey() const
+ElementOperation::GetKey() const
 {
-  std::string key =
-    GetName() + " " + ToString(radius) + " " + BoundaryKey(boundary) + (minimum ? " minimum" : " maximum");
+  std::string key = GetName() + " " + ToString(radius) + " " + BoundaryKey(boundary);
   for (const Run & run : GetRuns())
   {
     for (const std::int32_t offset : run.first)
@@ -24,8 +24,8 @@ FlatExtremumOperation::GetKey() const
   return key;
 }
 
-std::vector<FlatExtremumOperation::Run>
-FlatExtremumOperation::GetRuns() const
+std::vector<ElementOperation::Run>
+ElementOperation::GetRuns() const
 {
   std::vector<Run>   runs;
   const std::int64_t width = 2 * radius.axis[0] + 1;
@@ -60,7 +60,7 @@ FlatExtremumOperation::GetRuns() const
 }
 
 void
-FlatExtremumOperation::Validate(const Coordinates &) const
+ElementOperation::Validate(const Coordinates &) const
 {
   std::int64_t taps = 1;
   int          axes = 0;
@@ -93,6 +93,13 @@ FlatExtremumOperation::Validate(const Coordinates &) const
   {
     throw ParameterError("Kernel: the structuring element is empty");
   }
+}
+
+void
+FootprintOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  const bool isSum = statistic == FootprintStatistic::Mean || statistic == FootprintStatistic::Sum;
+  (isSum ? CheckExactOutput : CheckSameOrFloatingOutput)(GetName(), inputs.at(0), output);
 }
 
 } // namespace chunkwise

@@ -1,0 +1,343 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseDefinitionTrial.h"
+#include "chunkwiseFilters.h"
+#include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseFootprintOperation.h"
+#include "chunkwiseRankOperation.h"
+#include "chunkwiseVarianceOperation.h"
+
+#include <cmath>
+
+using namespace chunkwise;
+
+namespace
+{
+
+class Footprints : public KernelTest
+{};
+
+constexpr FootprintStatistic Statistics[] = { FootprintStatistic::Mean,
+                                              FootprintStatistic::Sum,
+                                              FootprintStatistic::Variance,
+                                              FootprintStatistic::StandardDeviation,
+                                              FootprintStatistic::Rank };
+
+/** Any set of offsets: sparse, dense, even without the voxel itself. */
+std::shared_ptr<FootprintOperation>
+RandomFootprint(std::mt19937 & random, FootprintStatistic statistic, int largest)
+{
+  const auto operation = std::make_shared<FootprintOperation>();
+  operation->statistic = statistic;
+  operation->boundary = { AllModes[random() % 6], PixelValue(5) };
+  std::size_t taps = 1;
+  for (const int a : RandomAxes(random))
+  {
+    operation->radius[a] = random() % static_cast<unsigned int>(largest + 1);
+    taps *= static_cast<std::size_t>(2 * operation->radius[a] + 1);
+  }
+  const unsigned int share = 1 + random() % 4;
+  for (std::size_t i = 0; i < taps; ++i)
+  {
+    operation->element.push_back(random() % 4 < share ? 1 : 0);
+  }
+  operation->element[random() % taps] = 1;
+  operation->fraction = static_cast<double>(random() % 101) / 100;
+  return operation;
+}
+
+/** The taps of a window, straight from the definition. */
+template <typename T>
+std::vector<T>
+TapsOf(const BufferView & image, const Coordinates & index, const FootprintOperation & operation)
+{
+  Box offsets{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    offsets.lower[a] = -operation.radius[a];
+    offsets.upper[a] = operation.radius[a] + 1;
+  }
+  std::vector<T> taps;
+  std::size_t    number = 0;
+  ForEachIndex(offsets, [&](const Coordinates & offset) {
+    if (!operation.element[number++])
+    {
+      return;
+    }
+    Coordinates tap = index;
+    bool        isThere = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      tap[a] += offset[a];
+      isThere = oracle::Look(tap[a], image.box.upper[a], operation.boundary.mode) && isThere;
+    }
+    if (isThere || operation.boundary.mode == BoundaryMode::Constant)
+    {
+      taps.push_back(isThere ? At<T>(image, tap) : T(5));
+    }
+  });
+  return taps;
+}
+
+/** The integer that is nearest to sum / count, the even one of two. */
+oracle::Wide
+NearestQuotient(oracle::Wide sum, oracle::Wide count)
+{
+  oracle::Wide lower = sum / count - (sum % count < 0 ? 1 : 0);
+  const auto   twice = 2 * (sum - lower * count);
+  return twice > count || (twice == count && lower % 2 != 0) ? lower + 1 : lower;
+}
+
+template <typename TIn, typename TOut>
+testing::AssertionResult
+IsStatistic(TOut result, std::vector<TIn> taps, const FootprintOperation & operation)
+{
+  constexpr bool isReal = std::is_floating_point<TOut>::value;
+  if (taps.empty())
+  {
+    return operation.statistic != FootprintStatistic::Sum && isReal
+             ? IsSame(result, std::numeric_limits<TOut>::quiet_NaN())
+             : IsSame(result, TOut(0));
+  }
+  if (operation.statistic == FootprintStatistic::Rank)
+  {
+    std::vector<TIn> numbers;
+    std::copy_if(taps.begin(), taps.end(), std::back_inserter(numbers), [](TIn tap) { return tap == tap; });
+    if (numbers.empty())
+    {
+      return IsSame(result, std::numeric_limits<TOut>::quiet_NaN());
+    }
+    std::sort(numbers.begin(), numbers.end());
+    const auto rank = static_cast<std::size_t>(operation.fraction * static_cast<double>(numbers.size() - 1));
+    return IsSame(result, static_cast<TOut>(numbers[rank]));
+  }
+  oracle::Wide exact = 0;
+  long double  sum = 0;
+  long double  magnitude = 0;
+  for (const TIn tap : taps)
+  {
+    exact += std::is_integral<TIn>::value ? static_cast<oracle::Wide>(tap) : 0;
+    sum += static_cast<long double>(tap);
+    magnitude += std::fabs(static_cast<long double>(tap));
+  }
+  const bool isSum = operation.statistic == FootprintStatistic::Sum;
+  const auto count = static_cast<long double>(taps.size());
+  if (std::is_integral<TIn>::value && std::is_integral<TOut>::value &&
+      (isSum || operation.statistic == FootprintStatistic::Mean))
+  {
+    const oracle::Wide whole = isSum ? exact : NearestQuotient(exact, static_cast<oracle::Wide>(taps.size()));
+    return IsSame(result,
+                  static_cast<TOut>(std::min<oracle::Wide>(
+                    std::max<oracle::Wide>(whole, std::numeric_limits<TOut>::lowest()), std::numeric_limits<TOut>::max())));
+  }
+  const long double rounding = std::is_same<TOut, float>::value ? 1.2e-7L : 4e-16L;
+  if (isSum || operation.statistic == FootprintStatistic::Mean)
+  {
+    const long double divisor = isSum ? 1 : count;
+    return IsRounded(result, sum / divisor, magnitude / divisor * (rounding + 1e-15L * count));
+  }
+  const long double mean = sum / count;
+  long double       variance = 0;
+  for (const TIn tap : taps)
+  {
+    variance += (static_cast<long double>(tap) - mean) * (static_cast<long double>(tap) - mean);
+  }
+  variance /= count;
+  const bool isRoot = operation.statistic == FootprintStatistic::StandardDeviation;
+  // What the mean's rounding does to deviations.
+  const long double error = variance * (rounding + 1e-15L * count) + magnitude / count * magnitude / count * 1e-28L;
+  return isRoot ? IsRounded(result, std::sqrt(variance), std::sqrt(variance) * rounding + std::sqrt(error) * 1e-6L +
+                                                           magnitude / count * 1e-13L)
+                : IsRounded(result, variance, error);
+}
+
+TEST_P(Footprints, AreWhatTheirDefinitionSays)
+{
+  std::mt19937 random(611);
+  ForEachPairOfKinds([&](auto in, auto out) {
+    using In = decltype(in);
+    using Out = decltype(out);
+    CompareWithDefinition<In, Out>(
+      random,
+      GetManager(),
+      GetBackend(),
+      15,
+      [&](int trial) { return RandomFootprint(random, Statistics[trial % 5], trial % 4 ? 2 : 6); },
+      [&](int trial, std::vector<In> & pixels) {
+        if constexpr (std::is_floating_point<In>::value)
+        {
+          for (std::size_t i = 0; i < pixels.size() && trial % 5 == 4; i += 1 + random() % 5)
+          {
+            pixels[i] = std::numeric_limits<In>::quiet_NaN();
+          }
+        }
+      },
+      [](const auto & t, const FootprintOperation & operation, const Coordinates & index) {
+        return IsStatistic<In, Out>(t.Result(index), TapsOf<In>(t.image, index, operation), operation);
+      });
+  });
+}
+
+TEST_P(Footprints, ChunksHaveTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(612);
+  const auto   compare = [&](auto in, auto out) {
+    CompareBits<decltype(in), decltype(out)>(random, GetManager(), GetBackend(), 40, [&](int trial) {
+      return RandomFootprint(random, Statistics[trial % 5], trial % 3 ? 3 : 8);
+    });
+  };
+  compare(float{}, float{});
+  compare(double{}, float{});
+  compare(std::uint8_t{}, std::uint8_t{});
+  compare(std::int16_t{}, float{});
+  compare(std::int32_t{}, std::int64_t{});
+  compare(std::uint64_t{}, std::uint64_t{});
+}
+
+template <typename TBox>
+std::shared_ptr<TBox>
+BoxLike(const FootprintOperation & footprint)
+{
+  auto box = std::make_shared<TBox>();
+  box->radius = footprint.radius;
+  box->boundary = footprint.boundary;
+  return box;
+}
+
+/** The bits of the kernels for boxes, where these are exact. */
+TEST_P(Footprints, WholeBoxesHaveTheBitsOfBoxes)
+{
+  std::mt19937 random(613);
+  for (int trial = 0; trial < 30; ++trial)
+  {
+    const auto footprint = RandomFootprint(random, Statistics[trial % 5], 2);
+    std::fill(footprint->element.begin(), footprint->element.end(), 1);
+    std::shared_ptr<Operation> box;
+    if (trial % 5 == 4)
+    {
+      const auto rank = BoxLike<RankOperation>(*footprint);
+      rank->fraction = footprint->fraction;
+      box = rank;
+    }
+    else if (trial % 5 >= 2)
+    {
+      const auto variance = BoxLike<VarianceOperation>(*footprint);
+      variance->takesRoot = trial % 5 == 3;
+      box = variance;
+    }
+    else
+    {
+      const auto mean = BoxLike<MeanOperation>(*footprint);
+      mean->sums = trial % 5 == 1;
+      box = mean;
+    }
+    Trial<std::int16_t, float> t(random, footprint, RandomExtent(random, 9));
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    const std::vector<float> result = t.output;
+    t.request.operation = box;
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    EXPECT_EQ(std::memcmp(result.data(), t.output.data(), result.size() * sizeof(float)), 0)
+      << footprint->GetKey() << " " << ToString(t.request.image);
+  }
+}
+
+FilterImage
+ImageOf(const Coordinates & extent)
+{
+  FilterImage image;
+  image.extent = extent;
+  image.dimension = 3;
+  return image;
+}
+
+template <typename TOperation>
+std::shared_ptr<const TOperation>
+Make(const std::string & filter, const FilterParameters & parameters)
+{
+  return std::dynamic_pointer_cast<const TOperation>(
+    MakeFilterOperation(filter, parameters, ImageOf({ { 20, 9, 8, 1, 1 } })));
+}
+
+FilterParameters
+Sides(std::vector<std::int64_t> lower, std::vector<std::int64_t> upper)
+{
+  FilterParameters parameters;
+  parameters.Set("Radius", std::move(lower));
+  parameters.Set("UpperRadius", std::move(upper));
+  return parameters;
+}
+
+/** [lower, upper] along each axis; one that is as far to both sides is a box. */
+TEST(FootprintFilters, WindowsReachAsFarAsTheirSides)
+{
+  for (const char * const filter : { "mean", "sum", "variance", "std", "median", "maximum", "minimum" })
+  {
+    const auto operation = Make<ElementOperation>(filter, Sides({ 2, 0, 1 }, { 1, 0, 1 }));
+    ASSERT_TRUE(operation) << filter;
+    EXPECT_EQ(operation->radius, (Coordinates{ { 2, 0, 1, 0, 0 } })) << filter;
+    std::vector<unsigned char> expected;
+    for (int row = 0; row < 3; ++row)
+    {
+      expected.insert(expected.end(), { 1, 1, 1, 1, 0 });
+    }
+    EXPECT_EQ(operation->element, expected) << filter;
+    EXPECT_FALSE(Make<ElementOperation>(filter, Sides({ 2, 0, 1 }, { 2, 0, 1 }))) << filter;
+  }
+  // Renormalized windows end where the image does.
+  EXPECT_EQ(Make<ElementOperation>("mean", Sides({ 2 }, { 30 }))->radius, (Coordinates{ { 19, 8, 7, 0, 0 } }));
+}
+
+/** The second window is the first one reflected. */
+TEST(FootprintFilters, OpeningsReflectTheWindow)
+{
+  const auto opening = MakeFilterOperation("opening", Sides({ 1, 0, 0 }, { 0, 0, 0 }), ImageOf({ { 9, 9, 9, 1, 1 } }));
+  const auto stages = opening->AsStaged()->GetStages();
+  ASSERT_EQ(stages.size(), 2U);
+  const auto element = [&](std::size_t i) {
+    return std::dynamic_pointer_cast<const FlatExtremumOperation>(stages[i].operation)->element;
+  };
+  EXPECT_EQ(element(0), (std::vector<unsigned char>{ 1, 1, 0 }));
+  EXPECT_EQ(element(1), (std::vector<unsigned char>{ 0, 1, 1 }));
+}
+
+std::string
+MessageOf(const std::string & filter, const FilterParameters & parameters,
+          const std::vector<std::string> & furtherInputs = {})
+{
+  try
+  {
+    FilterImage image = ImageOf({ { 20, 9, 8, 1, 1 } });
+    image.furtherInputs = furtherInputs;
+    MakeFilterOperation(filter, parameters, image);
+  }
+  catch (const ParameterError & error)
+  {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(FootprintFilters, RefusalsNameTheParameter)
+{
+  EXPECT_EQ(MessageOf("mean", Sides({ 1 }, { 2 }), { "MaskImage" }),
+            "UpperRadius: windows that see a part of the image alone are boxes around their voxel");
+  EXPECT_EQ(MessageOf("mean", Sides({ 1 }, { -2 })), "UpperRadius: -2 is not a finite number of at least 0");
+  FilterParameters ball = Sides({ 1 }, { 2 });
+  ball.Set("Element", "ball");
+  EXPECT_EQ(MessageOf("median", ball), "UpperRadius: it has an effect on boxes alone, and the element is none");
+  FilterParameters large = Sides({ 100 }, { 200 });
+  large.Set("BoundaryCondition", "mirror");
+  EXPECT_EQ(MessageOf("mean", large),
+            "UpperRadius: 200 x 200 x 200 and Radius 100 x 100 x 100 make a box of more than 2097152 voxels around the "
+            "center");
+  // Masks see extrema over any element.
+  EXPECT_EQ(MessageOf("maximum", Sides({ 1 }, { 2 }), { "MaskImage" }), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Footprints, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Fake, Footprints, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, Footprints, testing::Values(Place::Cuda));
+
+} // namespace
