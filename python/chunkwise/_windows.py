@@ -268,6 +268,14 @@ def flat_steps(made: Callable[..., Filter], element: np.ndarray[Any, Any] | None
     return steps or box_steps(made, [Side(ndim - 1, 0, 0, "reflect")], cval)
 
 
+def rank_step(percentile: float, element: np.ndarray[Any, Any], sides: Sequence[Side], ndim: int, cval: Any) -> Filter:
+    """A rank over the voxels of an element."""
+    used = _used(sides, ndim, "footprint")
+    reach = tuple(max(side.before, side.after) for side in sides if side.axis in used)
+    return filters.Percentile(reach, percentile=percentile, kernel=_in_all_axes(element, sides, ndim), axes=used,
+                              **_mode_for(sides, cval))
+
+
 # Runs
 
 

@@ -13,8 +13,8 @@ which one to use instead. Four things differ, and on purpose:
 * Inputs may also be images of ITK, SimpleITK, xarray, torch or Dask. Lengths are in voxels here, whatever their spacing.
 
 Windows may have any extent and an origin, and ``mode`` may be one for each axis where SciPy takes several. Two cases
-need an image in memory, and copy it with its extension beyond the edges: ranks over windows that are even, have an origin or
-a footprint, and structures that are not flat.
+need an image in memory, and copy it with its extension beyond the edges: structures that are not flat, and ranks over windows
+along more than three axes.
 
 Each function takes as further keywords what all filters take: backend, devices, memory, threads, progress and so on.
 
@@ -45,7 +45,7 @@ from ._objects import (center_of_mass, extrema, find_objects, histogram, labeled
 from ._quick import quick, typed
 from ._splines import interpolate
 from ._windows import (Side, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
-                       is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, run_steps, shape_of, side_of, sides_of,
+                       is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, rank_step, run_steps, shape_of, side_of, sides_of,
                        weighted_step, whole_number)
 
 __all__ = [
@@ -827,7 +827,7 @@ def minimum_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, 
 
 @lru_cache(256)
 def _rank_plan(what: str, number: float, ndim: int, cval: Any, *key: Any) -> tuple[tuple[Filter, ...], _Window, int]:
-    """Steps of the engine, or none where its windows are not enough; the window; the rank."""
+    """Steps of the engine, or none where its windows have too few axes; the window; the rank."""
     size, footprint, mode, origin, axes = key
     if footprint is None and size is not None:
         # As SciPy: a footprint of ones, whose axes ascend.
@@ -854,8 +854,10 @@ def _rank_plan(what: str, number: float, ndim: int, cval: Any, *key: Any) -> tup
         made = filters.Minimum if rank == 0 else filters.Maximum
         return tuple(flat_steps(made, window.element, sides, ndim, cval)), window, rank
     used = [side for side in sides if side.before or side.after]
-    if window.element is not None or not all(side.is_centered for side in used) or len(in_groups(used)) > 1:
+    if len(in_groups(used)) > 1:
         return (), _Window(element, sides), rank
+    if window.element is not None or not all(side.is_centered for side in used):
+        return (rank_step(100.0 * (rank + 0.5) / (voxels - 1), element, sides, ndim, cval),), window, rank
     if what == "median":
         return tuple(box_steps(filters.Median, used, cval)), window, rank
     # The engine takes rank floor(fraction (n - 1)).
@@ -873,16 +875,15 @@ def _rank(what: str, number: float, input: Any, output: Any, cval: Any, key: tup
     elif is_in_memory(image):
         result = _of_voxels(lambda into: rank_of_neighbors(image, window.element, window.sides, rank, into, cval, options), image, output)
     else:
-        raise _core.ParameterError("footprint: ranks over windows that are even, have an origin or a footprint need an array in "
-                                   "memory; odd sizes are possible for any image")
+        raise _core.ParameterError("footprint: ranks over windows along more than three axes need an array in memory")
     return result if output is not None and result is output else wrap(result)
 
 
 @quick
 def median_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
                   cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
-    """The median: ``scipy.ndimage.median_filter``. Parameters as of `maximum_filter`, with one mode. Fast over odd boxes; NumPy
-    computes other windows, of an array in memory."""
+    """The median: ``scipy.ndimage.median_filter``. Parameters as of `maximum_filter`, with one mode. Fast over odd boxes without
+    an origin; other windows take a time that grows with their voxels."""
     return _rank("median", 0, input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
