@@ -1295,27 +1295,44 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
         neighbors = neighbors.astype(bool)
         if not np.array_equal(neighbors, np.flip(neighbors)):
             raise _core.ParameterError("structure: it is not symmetric about its center")
-        if ndim > 3:
-            return _labels_of_many_axes(input, neighbors, output, options)
         given["structure"] = tuple(int(each) for each in neighbors.ravel())
-    elif ndim > 3:
-        return _labels_of_many_axes(input, generate_binary_structure(ndim, 1), output, options)
+    if ndim > 3:
+        return _labels_of_many_axes(input, given.get("structure"), output, options)
+    if (not options and type(input) is np.ndarray and 0 < input.size <= _FEW_VOXELS and ndim > 0 and input.dtype.kind in "biuf"
+            and (output is None or isinstance(output, np.ndarray))):
+        # A call of the engine takes longer than one core does.
+        return _labels_on_one_core(input, given.get("structure"), output, lambda labels: labels)
     into = output if output is not None else np.int32
     labels = known(filters.Label, **given)(input, output=into, **options)
     labels_and_count: tuple[Any, int] = then(labels, lambda found: (found, int(found.max()) if math.prod(shape_of(found)) else 0))
     return labels_and_count[1] if isinstance(output, np.ndarray) else labels_and_count  # type: ignore[return-value]
 
 
-def _labels_of_many_axes(input: Any, neighbors: np.ndarray[Any, Any], output: Any, options: dict[str, Any]) -> tuple[Any, int]:
+#: So many voxels are labelled in the time that a call of the engine takes.
+_FEW_VOXELS = 1 << 14
+
+
+@lru_cache(64)
+def _neighbors_before(ndim: int, structure: tuple[int, ...] | None) -> list[list[int]]:
+    """The offsets of neighbors that come before a voxel in an array."""
+    neighbors = _neighbors(ndim, 1).array if structure is None else np.reshape(structure, (3,) * ndim)
+    return [each for each in (np.argwhere(neighbors) - 1).tolist() if each < [0] * ndim]
+
+
+def _labels_of_many_axes(input: Any, structure: tuple[int, ...] | None, output: Any, options: dict[str, Any]) -> tuple[Any, int]:
     threads_of_cpu(options)
     image, wrap = opened(input)
     if not is_in_memory(image):
         raise _core.ParameterError(f"input: it has {image.ndim} dimensions; objects are connected along three axes, and along more in arrays "
                                    "in memory. chunkwise.label labels the volumes of an array one after the other, along the last three")
-    offsets = (np.argwhere(neighbors) - 1).tolist()
+    return _labels_on_one_core(image, structure, output, wrap)
+
+
+def _labels_on_one_core(image: np.ndarray[Any, Any], structure: tuple[int, ...] | None, output: Any,
+                        wrap: Callable[[Any], Any]) -> tuple[Any, int]:
     labels = np.zeros(image.shape, np.int64)
-    before = [each for each in offsets if each < [0] * image.ndim]
-    count: int = _core.label_voxels(np.ascontiguousarray(image != 0).view(np.uint8), before, labels) if labels.size else 0
+    objects = np.ascontiguousarray(image if image.dtype.kind == "b" else image != 0).view(np.uint8)
+    count: int = _core.label_voxels(objects, _neighbors_before(image.ndim, structure), labels) if labels.size else 0
     dtype = (np.dtype(np.int32) if output is None else output.dtype if isinstance(output, np.ndarray) else
              np.min_scalar_type(count) if isinstance(output, str) and output == "auto" else as_dtype(output))
     most = 1 if dtype.kind == "b" else np.iinfo(dtype).max if dtype.kind in "iu" else count

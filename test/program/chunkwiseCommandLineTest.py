@@ -224,7 +224,7 @@ class CommandLineTest(unittest.TestCase):
     def test_boundaries_differ_at_the_edge_and_agree_inside(self):
         inside = (12 + 23 * (8 + 17 * 9), 11 + 23 * (9 + 17 * 10))
         seen = {}
-        for boundary in ("renormalized", "zero-flux", "mirror", "periodic", "constant"):
+        for boundary in ("renormalized", "zero-flux", "mirror", "mirror-center", "periodic", "constant"):
             self.assert_runs("gaussian", self.small, self.out, "--sigma", "1", "--voxels", "--boundary", boundary)
             seen[boundary] = list(read_voxels(self.out, "h"))
         corners = [values[0] for values in seen.values()]

@@ -4,6 +4,7 @@
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseFootprintOperation.h"
 #include "chunkwiseRankOperation.h"
+#include "chunkwiseStagedOperation.h"
 #include "chunkwiseVarianceOperation.h"
 
 #include <cmath>

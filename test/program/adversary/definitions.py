@@ -597,7 +597,8 @@ class Definitions(ProgramTest):
     def test_boundaries(self):
         inputs = Inputs(self.folder, SIZE)
         a = array_of(inputs.image)
-        for boundary, mode in (("zero-flux", "nearest"), ("mirror", "reflect"), ("periodic", "wrap"), ("constant", "constant")):
+        for boundary, mode in (("zero-flux", "nearest"), ("mirror", "reflect"), ("periodic", "wrap"), ("constant", "constant"),
+                               ("mirror-center", "mirror")):
             for subcommand, function in (
                 ("mean", lambda: ndimage.uniform_filter(a, 3, mode=mode)),
                 ("maximum", lambda: ndimage.maximum_filter(a, 3, mode=mode)),
@@ -607,6 +608,51 @@ class Definitions(ProgramTest):
                     self.assert_runs(subcommand, inputs.path, self.out, "--radius=1", f"--boundary={boundary}",
                                      "--output-type=float64")
                     self.assertLess(abs(array_of(read(self.out)) - function()).max(), 1e-3)
+
+    def test_a_boundary_for_each_axis(self):
+        inputs = Inputs(self.folder, SIZE)
+        a = array_of(inputs.image)
+        modes = ("wrap", "mirror", "nearest")
+        for subcommand, function in (("mean", ndimage.uniform_filter), ("maximum", ndimage.maximum_filter)):
+            expected = function(a.astype(float), 5, mode=modes)
+            for more in ((), ("--divisions=4",), ("--memory=1M",)):
+                with self.subTest(subcommand=subcommand, more=more):
+                    self.assert_runs(subcommand, inputs.path, self.out, "--radius=2", "--boundary=zero-flux,mirror-center,periodic",
+                                     "--output-type=float64", *more)
+                    self.assertLess(abs(array_of(read(self.out)) - expected).max(), 1e-9)
+
+    def test_windows_that_reach_farther_to_one_side(self):
+        inputs = Inputs(self.folder, SIZE)
+        a = array_of(inputs.image).astype(float)
+        # SciPy's windows of even sizes reach farther to the lower side.
+        size = (4, 3, 6)
+        window = ("--radius=3,1,2", "--upper-radius=2,1,1", "--boundary=mirror")
+        for subcommand, expected in (
+            ("mean", ndimage.uniform_filter(a, size)),
+            ("sum", ndimage.uniform_filter(a, size) * 72),
+            ("variance", ndimage.uniform_filter(a**2, size) - ndimage.uniform_filter(a, size)**2),
+            ("maximum", ndimage.maximum_filter(a, size)), ("minimum", ndimage.minimum_filter(a, size)),
+            ("median", ndimage.rank_filter(a, 35, size)), ("percentile", ndimage.rank_filter(a, 17, size)),
+            ("opening", ndimage.grey_opening(a, size)), ("closing", ndimage.grey_closing(a, size)),
+        ):
+            for more in ((), ("--divisions=4",)):
+                with self.subTest(subcommand=subcommand, more=more):
+                    self.assert_runs(subcommand, inputs.path, self.out, *window, "--output-type=float64", *more,
+                                     *(("--percentile=25",) if subcommand == "percentile" else ()))
+                    self.assertLess(abs(array_of(read(self.out)) - expected).max(), 1e-6)
+
+    def test_ranks_over_other_elements(self):
+        inputs = Inputs(self.folder, SIZE)
+        a = array_of(inputs.image)
+        for element, footprint in (("cross", ndimage.generate_binary_structure(3, 1)), ("ball", None)):
+            if footprint is None:
+                offsets = numpy.indices((5, 5, 5)) - 2
+                footprint = (offsets**2).sum(axis=0) <= 2.5**2
+            with self.subTest(element=element):
+                self.assert_runs("median", inputs.path, self.out, f"--element={element}", f"--radius={len(footprint) // 2}",
+                                 "--boundary=zero-flux")
+                expected = ndimage.rank_filter(a, (int(footprint.sum()) - 1) // 2, footprint=footprint, mode="nearest")
+                self.assertTrue((array_of(read(self.out)) == expected).all())
 
     def test_values_that_are_taken_from_the_whole_image(self):
         for kind in ("uint8", "int32", "float32", "float64"):

@@ -323,7 +323,7 @@ class Hosts(ProgramTest):
         (self.folder / "image one.mha").touch()
         for words, expected in (
             (("med",), ["median"]), (("plan", "fill"), ["fill-holes"]), (("median", "--bou"), ["--boundary"]),
-            (("median", "--boundary", "m"), ["mirror"]), (("median", "--boundary", "=", "pe"), ["periodic"]),
+            (("median", "--boundary", "m"), ["mirror", "mirror-center"]), (("median", "--boundary", "=", "pe"), ["periodic"]),
             (("plan", "maximum", "--element", "b"), ["ball", "box"]), (("median", "ima"), ["image one.mha"]),
             (("network", "--model", "ima"), ["image one.mha"]), (("median", "--radius", ""), []),
             (("median", "image one.mha", "o.mha", "--he"), ["--help"]), (("completion", ""), ["bash", "zsh"]),
@@ -383,7 +383,7 @@ class Hosts(ProgramTest):
         (self.folder / "image one.mha").touch()
         expected = {
             "med": "median ", "plan fill": "plan fill-holes ", "median --bou": "median --boundary ",
-            "median --boundary mi": "median --boundary mirror ", "plan maximum --element bo": "plan maximum --element box ",
+            "median --boundary z": "median --boundary zero-flux ", "plan maximum --element bo": "plan maximum --element box ",
             "median ima": "median image\\ one.mha ", "median --radius 1 ima": "median --radius 1 image\\ one.mha ",
             "network --model ima": "network --model image\\ one.mha ", "devices --j": "devices --json ",
             "completion b": "completion bash ", "entropy --range a": "entropy --range auto ",

@@ -19,7 +19,7 @@ from adversary.support import KIND_OF_META, KINDS, ProgramTest, bits, is_real, l
 SEED = int(os.environ.get("CHUNKWISE_TEST_SEED", "1"))
 CASES = int(os.environ.get("CHUNKWISE_TEST_CASES", "200"))
 ONE = os.environ.get("CHUNKWISE_TEST_CASE")
-BOUNDARIES = ("renormalized", "zero-flux", "constant", "mirror", "periodic")
+BOUNDARIES = ("renormalized", "zero-flux", "constant", "mirror", "mirror-center", "periodic")
 NRRD_KINDS = {"uint8": "uint8", "int8": "int8", "float32": "float", "float64": "double"}
 NIFTI_KINDS = {"uint8": 2, "int16": 4, "int32": 8, "float32": 16, "float64": 64, "int8": 256, "uint16": 512, "uint32": 768,
                "int64": 1024, "uint64": 1280}
@@ -72,13 +72,17 @@ class Case:
         boundary = pick.choice(BOUNDARIES)
         window = [self.radius(), f"--boundary={boundary}"] + (["--constant=7"] if boundary == "constant" else [])
         other = [f"--boundary={pick.choice(BOUNDARIES[1:])}"]
+        if pick.random() < 0.3:
+            other = ["--boundary=" + ",".join(pick.choice(BOUNDARIES[1:]) for _ in range(min(self.dimension, 3)))]
+        sides = window + ([f"--upper{self.radius(3)[1:]}"] if pick.random() < 0.2 else [])
+        sides = [sides[0], *other] if pick.random() < 0.2 else sides
         height = f"--height={pick.randint(1, 60)}"
         full = ["--full"] if pick.random() < 0.5 else []
         element = [f"--element={pick.choice(('box', 'ball', 'cross'))}", self.radius(3)]
         sigma = [f"--sigma={pick.choice((0.4, 0.7, 1.3))}", "--voxels"]
         rows = [
-            ["identity"], ["mean", *window], ["sum", *window], ["variance", *window], ["std", *window], ["median", *window],
-            ["percentile", *window, f"--percentile={pick.randint(0, 100)}"], ["range", *window],
+            ["identity"], ["mean", *sides], ["sum", *sides], ["variance", *sides], ["std", *sides], ["median", *sides],
+            ["percentile", *sides, f"--percentile={pick.randint(0, 100)}"], ["range", *window],
             ["entropy", *window, "--bins=8", "--range=0,100"], ["wiener", *window, "--noise=30"],
             ["nlm", self.radius(1), "--strength=20", *other], ["maximum", *element, *other], ["minimum", *element, *other],
             ["opening", *element], ["closing", *element], ["gaussian", *sigma, *other], ["highpass", *sigma],
@@ -94,7 +98,7 @@ class Case:
         self.needs_geometry = pick.random() < 0.5
         words = pick.choice(self.further() if self.needs_geometry else rows)
         if words[0] not in ("identity", "sequence") and self.dimension > 2 and pick.random() < 0.1:
-            if all("," not in word for word in words if word.startswith("--radius")) and words[0] != "convolve":
+            if all("," not in word for word in words if word.startswith(("--radius", "--upper", "--boundary"))) and words[0] != "convolve":
                 words = words + ["--axes=0,1"]
         return words
 
