@@ -182,8 +182,10 @@ TEST_P(Footprints, ChunksHaveTheBitsOfTheWholeOnTheCpu)
 {
   std::mt19937 random(612);
   const auto   compare = [&](auto in, auto out) {
+    // Sums alone are given as 64-bit integers too.
+    const int statistics = std::is_same<decltype(in), std::int32_t>::value ? 2 : 5;
     CompareBits<decltype(in), decltype(out)>(random, GetManager(), GetBackend(), 40, [&](int trial) {
-      return RandomFootprint(random, Statistics[trial % 5], trial % 3 ? 3 : 8);
+      return RandomFootprint(random, Statistics[trial % statistics], trial % 3 ? 3 : 8);
     });
   };
   compare(float{}, float{});
@@ -331,8 +333,8 @@ TEST(FootprintFilters, RefusalsNameTheParameter)
   FilterParameters large = Sides({ 100 }, { 200 });
   large.Set("BoundaryCondition", "mirror");
   EXPECT_EQ(MessageOf("mean", large),
-            "UpperRadius: 200 x 200 x 200 and Radius 100 x 100 x 100 make a box of more than 2097152 voxels around the "
-            "center");
+            "UpperRadius: 200 x 200 x 200 x 0 x 0 and Radius 100 x 100 x 100 x 0 x 0 make a box of more than 2097152 voxels "
+            "around the center");
   // Masks see extrema over any element.
   EXPECT_EQ(MessageOf("maximum", Sides({ 1 }, { 2 }), { "MaskImage" }), "");
 }

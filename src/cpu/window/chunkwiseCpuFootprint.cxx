@@ -94,7 +94,7 @@ public:
   Run()
   {
     const bool isRank = m_Operation.statistic == FootprintStatistic::Rank;
-    isRank ? this->Load(m_Memory.keys, RankKey<TPixel>::From)
+    isRank ? this->Load(m_Memory.keys, [](TPixel voxel) { return RankKey<TPixel>::From(voxel); })
            : this->Load(m_Memory.voxels, [](TPixel voxel) { return voxel; });
     const Box          output = m_Boxes.after[m_Boxes.count - 1];
     const std::int64_t n = output.Extent(0);
