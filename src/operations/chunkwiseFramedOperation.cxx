@@ -50,6 +50,10 @@ FramedOf(const Operation & operation)
   return static_cast<const FramedOperation &>(operation);
 }
 
+/** Voxels of the framed image that are made at a time, where a slab and its halo are not more: hosts without a budget
+ * take a whole image as one chunk, and need no other one beside it. */
+constexpr std::int64_t MostAtOnce = std::int64_t{ 1 } << 23;
+
 /** The chunk of the inner operation, and how the part of the framed image that it reads is made. */
 struct FramedChunk
 {
@@ -74,11 +78,36 @@ struct FramedChunk
     shape.inputBox = PadAndCrop(shape.outputBox, operation.inner->GetHalo(image), shape.image);
   }
 
+  /** The axis across which slabs lie. */
+  int
+  GetAxis() const
+  {
+    int axis = MaxDimension - 1;
+    while (axis > 0 && shape.outputBox.Extent(axis) == 1)
+    {
+      --axis;
+    }
+    return axis;
+  }
+  /** Planes of the output whose input is made at a time: at least as many as the halo has. */
+  std::int64_t
+  GetPlanesAtOnce() const
+  {
+    const int          axis = this->GetAxis();
+    const std::int64_t read = shape.inputBox.Extent(axis);
+    const std::int64_t plane = shape.inputBox.NumberOfVoxels() / read;
+    return std::max<std::int64_t>({ MostAtOnce / plane, read - shape.outputBox.Extent(axis), 1 });
+  }
+  /** Bytes of the input of any slab. They do not shrink when the chunk grows. */
   std::size_t
   BytesOfInput() const
   {
-    const auto voxels = static_cast<std::size_t>(std::max<std::int64_t>(shape.inputBox.NumberOfVoxels(), 0));
-    return (voxels * PixelSize(shape.inputKinds[0]) + 255) / 256 * 256;
+    const int          axis = this->GetAxis();
+    const std::int64_t read = shape.inputBox.Extent(axis);
+    const std::int64_t plane = shape.inputBox.NumberOfVoxels() / read;
+    const std::int64_t halo = read - shape.outputBox.Extent(axis);
+    const std::int64_t voxels = std::min(plane * read, MostAtOnce + plane * (2 * halo + 1));
+    return (static_cast<std::size_t>(voxels) * PixelSize(shape.inputKinds[0]) + 255) / 256 * 256;
   }
 };
 
@@ -88,8 +117,9 @@ InnerKernel(const FramedOperation & operation, const KernelRegistry & kernels)
   return kernels.Get(operation.inner->GetName(), operation.GetName());
 }
 
+/** A slab of the output. `bytes` of scratch are for its input. */
 void
-RunFramed(const KernelCall & call)
+RunSlab(const KernelCall & call, std::size_t bytes)
 {
   const auto &      operation = FramedOf(*call.operation);
   const FramedChunk chunk(operation, ShapeOf(call));
@@ -105,8 +135,7 @@ RunFramed(const KernelCall & call)
   {
     return;
   }
-  const std::size_t bytes = chunk.BytesOfInput();
-  KernelCall        inner = call;
+  KernelCall inner = call;
   inner.operation = operation.inner.get();
   inner.inputs[0] = frame.output;
   inner.output.box = Moved(call.output.box, operation.inner->GetHalo(call.image.Extents()).lower);
@@ -115,6 +144,25 @@ RunFramed(const KernelCall & call)
   inner.scratch = static_cast<char *>(call.scratch) + bytes;
   inner.scratchBytes = call.scratchBytes - bytes;
   InnerKernel(operation, *call.kernels).run(inner);
+}
+
+void
+RunFramed(const KernelCall & call)
+{
+  const FramedChunk  chunk(FramedOf(*call.operation), ShapeOf(call));
+  const int          axis = chunk.GetAxis();
+  const std::int64_t planes = chunk.GetPlanesAtOnce();
+  const Box &        whole = call.output.box;
+  for (std::int64_t begin = whole.lower[axis]; begin < whole.upper[axis]; begin += planes)
+  {
+    KernelCall slab = call;
+    slab.output.box.lower[axis] = begin;
+    slab.output.box.upper[axis] = std::min(begin + planes, whole.upper[axis]);
+    slab.output.data = static_cast<char *>(call.output.data) +
+                       call.output.Offset(slab.output.box.lower) * static_cast<std::int64_t>(PixelSize(call.output.kind));
+    slab.writable = slab.output.box;
+    RunSlab(slab, chunk.BytesOfInput());
+  }
 }
 
 std::size_t
@@ -132,7 +180,8 @@ CostOfFramed(const Operation & operation, const ChunkShape & shape)
   const FramedOperation & framed = FramedOf(operation);
   const FramedChunk       chunk(framed, shape);
   const Kernel &          kernel = InnerKernel(framed, *shape.kernels);
-  const auto              read = static_cast<double>(chunk.BytesOfInput());
+  const auto              read = static_cast<double>(chunk.shape.inputBox.NumberOfVoxels()) *
+                    static_cast<double>(PixelSize(shape.inputKinds[0]));
   const auto              written = static_cast<double>(shape.outputBox.NumberOfVoxels()) *
                        static_cast<double>(PixelSize(shape.outputKind));
   return 2 * read + (kernel.cost ? kernel.cost(*framed.inner, chunk.shape) : read + written);
