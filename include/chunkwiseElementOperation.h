@@ -7,8 +7,8 @@
 namespace chunkwise
 {
 
-/** Base of operations over any set of offsets from each voxel: structuring elements and footprints. In Renormalized mode
- * the voxels are those inside the image. */
+/** Base of operations over any set of offsets from each voxel: structuring elements and footprints. In Renormalized
+ * mode the voxels are those inside the image. */
 class Chunkwise_EXPORT ElementOperation : public WindowedOperation
 {
 public:

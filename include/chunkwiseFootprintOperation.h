@@ -22,8 +22,8 @@ enum class FootprintStatistic
  * VarianceOperation, RankOperation). Arithmetic, the same on every backend so that results are bit-identical:
  * - Taps are those of the element, x fastest, in ascending order.
  * - Sums of integers are exact, those of floats are in double, from +0 in that order; means by MeanOf.
- * - The variance of 8- to 32-bit integers is that of VarianceOperation. Others are converted to double: m = S / n, v = V
- *   / n with V the sum of (x - m)^2 over the taps.
+ * - The variance of 8- to 32-bit integers is that of VarianceOperation. Others are converted to double: m = S / n, v =
+ * V / n with V the sum of (x - m)^2 over the taps.
  * - Ranks are those of RankOperation.
  * - In Renormalized mode a window without a voxel gives NaN, of integers 0; its sum is 0. */
 class Chunkwise_EXPORT FootprintOperation : public ElementOperation

@@ -30,11 +30,11 @@ class Chunkwise_EXPORT RearrangeOperation
 {
 public:
   /** The extents of both images. */
-  Coordinates      image{};
-  Coordinates      output{};
-  int              source[MaxDimension]{ 0, 1, 2, 3, 4 };
-  bool             flips[MaxDimension]{};
-  Coordinates      offset{};
+  Coordinates image{};
+  Coordinates output{};
+  int         source[MaxDimension]{ 0, 1, 2, 3, 4 };
+  bool        flips[MaxDimension]{};
+  Coordinates offset{};
   /** Along each axis of the output. */
   RearrangeOutside outside[MaxDimension]{};
   PixelValue       value{ 0 };
@@ -88,8 +88,8 @@ private:
 };
 
 /** The place in a buffer that holds [lower, upper) of what stands at index `i`, which may be beyond the n voxels of the
- * image; -1: a value. With Wrap an index that the buffer holds stands for itself: what wraps around may have been loaded
- * with it. */
+ * image; -1: a value. With Wrap an index that the buffer holds stands for itself: what wraps around may have been
+ * loaded with it. */
 CHUNKWISE_HOST_DEVICE inline std::int64_t
 MapBeyond(std::int64_t i, std::int64_t n, RearrangeOutside outside, std::int64_t lower, std::int64_t upper)
 {

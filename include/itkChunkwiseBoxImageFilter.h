@@ -7,8 +7,8 @@
 namespace itk
 {
 /** \class ChunkwiseBoxImageFilter
- * \brief Base of the Chunkwise filters whose window is a box: has its radius, or the two radii of a window that reaches farther to
- * one side.
+ * \brief Base of the Chunkwise filters whose window is a box: has its radius, or the two radii of a window that reaches
+ * farther to one side.
  *
  * \ingroup Chunkwise
  */
@@ -39,9 +39,9 @@ public:
   SetRadius(const RadiusValueType & radius);
   itkGetConstReferenceMacro(Radius, RadiusType);
 
-  /** Voxels to the upper side of the window's center, where Radius is those to its lower side: of means, sums, variances,
-   * ranks and flat morphology, without mask or weights but of flat morphology. Their time is that of the window's
-   * voxels. Default: as many as Radius. */
+  /** Voxels to the upper side of the window's center, where Radius is those to its lower side: of means, sums,
+   * variances, ranks and flat morphology, without mask or weights but of flat morphology. Their time is that of the
+   * window's voxels. Default: as many as Radius. */
   virtual void
   SetUpperRadius(const RadiusType & radius);
   virtual void

@@ -24,7 +24,7 @@ SetChunkwiseWindowParameters(chunkwise::FilterParameters & parameters, Chunkwise
 /** Sets a BoundaryCondition for each spatial axis.
  * \ingroup Chunkwise */
 Chunkwise_EXPORT void
-SetChunkwiseBoundaries(chunkwise::FilterParameters &                           parameters,
+SetChunkwiseBoundaries(chunkwise::FilterParameters &                          parameters,
                        const std::vector<ChunkwiseEnums::BoundaryCondition> & boundaries);
 
 /** Prints them all.

@@ -63,7 +63,8 @@ namespace itk
  *
  * \par Boundary
  * Renormalized (the default): the statistic of the part of the window inside the image, so that a constant image stays
- * constant up to its edge; ZeroFluxNeumann, Constant, Mirror, MirrorCenter and Periodic: see ChunkwiseEnums::BoundaryCondition.
+ * constant up to its edge; ZeroFluxNeumann, Constant, Mirror, MirrorCenter and Periodic: see
+ * ChunkwiseEnums::BoundaryCondition.
  *
  * \par Axes
  * Windows extend along up to three spatial axes, by default the first three (both of a 2-D image). The others, such as

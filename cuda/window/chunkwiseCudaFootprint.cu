@@ -88,7 +88,7 @@ __device__ TOut
 SumsOf(const FootprintWindow<TPixel> & window, FootprintStatistic statistic, bool truncates)
 {
   using Types = FootprintTypes<TPixel>;
-  const bool isVariance = statistic != FootprintStatistic::Mean && statistic != FootprintStatistic::Sum;
+  const bool             isVariance = statistic != FootprintStatistic::Mean && statistic != FootprintStatistic::Sum;
   typename Types::Sum    sum = 0;
   typename Types::Second second = 0;
   std::int64_t           count = 0;

@@ -1,6 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """chunkwise.ndimage is scipy.ndimage, or raises."""
 import inspect
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import fuzz_ndimage
@@ -736,3 +737,40 @@ def test_functions_of_the_voxels_of_labels_are_scipys():
     np.testing.assert_array_equal(ndi.labeled_comprehension(values, None, None, np.sum, float, 0), values.ravel().sum())
     with pytest.raises(ValueError, match="index"):
         ndi.labeled_comprehension(values, labels.astype(np.uint8), [300], np.sum, float, 0)
+
+
+def test_modes_may_differ_from_axis_to_axis(random):
+    image = make_image(random, (9, 10, 11), "float64")
+    modes = ("wrap", "mirror", "constant")
+    expected = scipy_ndi.uniform_filter(image, (5, 3, 7), mode=modes, cval=2.5)
+    found = chunkwise.mean(image, (2, 1, 3), mode=modes, cval=2.5)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(chunkwise.mean(image, (2, 1, 3), mode=list(modes), cval=2.5, memory="2M"), found)
+    assert np.array_equal(chunkwise.maximum(image, 2, mode=modes, cval=2.5), scipy_ndi.maximum_filter(image, 5, mode=modes, cval=2.5))
+    # Along the axes that a caller names, modes come in their order.
+    np.testing.assert_allclose(chunkwise.mean(image, (1, 3), mode=("mirror", "wrap"), axes=(1, 2)),
+                               scipy_ndi.uniform_filter(image, (3, 7), mode=("mirror", "wrap"), axes=(1, 2)), rtol=1e-12, atol=1e-12)
+    assert filters.Mean(1, mode=("mirror",) * 3) == filters.Mean(1, mode="mirror")
+    for filter_ in (filters.Mean(1, mode=modes), filters.Median(1, upper_radius=(2, 0, 1))):
+        assert pickle.loads(pickle.dumps(filter_)) == filter_
+    with pytest.raises(ValueError, match="mode: .*wiener has one for all axes"):
+        chunkwise.wiener(image, 1, 2.0, mode=modes)
+
+
+@pytest.mark.parametrize("mode, scipys", [("reflect", "reflect"), ("mirror", "mirror"), ("wrap", "wrap"), ("nearest", "nearest")])
+def test_windows_may_reach_farther_to_one_side(random, mode, scipys):
+    image = make_image(random, (9, 10, 11), "float64")
+    # Of even sizes SciPy's windows reach farther to the lower side.
+    size, sides = (4, 3, 6), {"radius": (2, 1, 3), "upper_radius": (1, 1, 2), "mode": mode}
+    for name, function in (("mean", scipy_ndi.uniform_filter), ("maximum", scipy_ndi.maximum_filter), ("minimum", scipy_ndi.minimum_filter)):
+        np.testing.assert_allclose(getattr(chunkwise, name)(image, **sides), function(image, size, mode=scipys), rtol=1e-12, atol=1e-12)
+    assert np.array_equal(chunkwise.median(image, **sides), scipy_ndi.rank_filter(image, 35, size, mode=scipys))
+    footprint = random.random((3, 3, 5)) > 0.4
+    ranks = int(footprint.sum())
+    assert np.array_equal(chunkwise.median(image, 1, kernel=footprint, mode=mode),
+                          scipy_ndi.rank_filter(image, (ranks - 1) // 2, footprint=footprint, mode=scipys))
+    # At the edge the part inside the image counts.
+    whole = chunkwise.mean(image, radius=(2, 1, 3), upper_radius=(1, 1, 2))
+    np.testing.assert_allclose(whole[0, 0, 0], image[:2, :2, :3].mean(), rtol=1e-12)
+    with pytest.raises(ValueError, match="upper_radius: windows that see a part"):
+        chunkwise.mean(image, 1, upper_radius=2, mask=np.ones(image.shape, np.uint8))

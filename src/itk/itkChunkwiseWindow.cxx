@@ -30,7 +30,7 @@ SetChunkwiseWindowParameters(chunkwise::FilterParameters & parameters, Chunkwise
 }
 
 void
-SetChunkwiseBoundaries(chunkwise::FilterParameters &                           parameters,
+SetChunkwiseBoundaries(chunkwise::FilterParameters &                          parameters,
                        const std::vector<ChunkwiseEnums::BoundaryCondition> & boundaries)
 {
   std::string words;

@@ -290,9 +290,7 @@ CheckedParameters::CheckBoundary(const FilterImage & image)
   }
   const std::string              text = this->Choice("BoundaryCondition");
   const std::vector<std::string> words = SplitWords(text);
-  const auto                     has = [&](const char * word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-  };
+  const auto has = [&](const char * word) { return std::find(words.begin(), words.end(), word) != words.end(); };
   if (words.size() > 1 && words.size() != m_Axes.size())
   {
     ThrowParameterError("BoundaryCondition",

@@ -158,8 +158,8 @@ RunFramed(const KernelCall & call)
     KernelCall slab = call;
     slab.output.box.lower[axis] = begin;
     slab.output.box.upper[axis] = std::min(begin + planes, whole.upper[axis]);
-    slab.output.data = static_cast<char *>(call.output.data) +
-                       call.output.Offset(slab.output.box.lower) * static_cast<std::int64_t>(PixelSize(call.output.kind));
+    slab.output.data = static_cast<char *>(call.output.data) + call.output.Offset(slab.output.box.lower) *
+                                                                 static_cast<std::int64_t>(PixelSize(call.output.kind));
     slab.writable = slab.output.box;
     RunSlab(slab, chunk.BytesOfInput());
   }
@@ -180,10 +180,10 @@ CostOfFramed(const Operation & operation, const ChunkShape & shape)
   const FramedOperation & framed = FramedOf(operation);
   const FramedChunk       chunk(framed, shape);
   const Kernel &          kernel = InnerKernel(framed, *shape.kernels);
-  const auto              read = static_cast<double>(chunk.shape.inputBox.NumberOfVoxels()) *
-                    static_cast<double>(PixelSize(shape.inputKinds[0]));
-  const auto              written = static_cast<double>(shape.outputBox.NumberOfVoxels()) *
-                       static_cast<double>(PixelSize(shape.outputKind));
+  const auto              read =
+    static_cast<double>(chunk.shape.inputBox.NumberOfVoxels()) * static_cast<double>(PixelSize(shape.inputKinds[0]));
+  const auto written =
+    static_cast<double>(shape.outputBox.NumberOfVoxels()) * static_cast<double>(PixelSize(shape.outputKind));
   return 2 * read + (kernel.cost ? kernel.cost(*framed.inner, chunk.shape) : read + written);
 }
 
@@ -263,8 +263,8 @@ FramedOperation::Validate(const Coordinates & image) const
   // They would lie elsewhere in the framed image.
   if (inner->GetTile(framed) != Coordinates::Filled(1))
   {
-    throw ParameterError(
-      "BoundaryCondition: it differs from axis to axis, which convolution through transforms cannot do; Method direct can");
+    throw ParameterError("BoundaryCondition: it differs from axis to axis, which convolution through transforms cannot "
+                         "do; Method direct can");
   }
 }
 
@@ -282,7 +282,7 @@ FramedOperation::GetFramed(const Coordinates & image) const
 
 std::shared_ptr<const Operation>
 MakeFramed(const std::shared_ptr<const Operation> & operation, const BoundaryMode (&modes)[MaxDimension],
-           const PixelValue & constant)
+           const PixelValue &                       constant)
 {
   if (const auto * const sequence = dynamic_cast<const SequenceOperation *>(operation.get()))
   {

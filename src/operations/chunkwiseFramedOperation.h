@@ -11,13 +11,13 @@ namespace chunkwise
  *
  * The image is continued beyond its edge along every axis that windows extend along, by as many voxels as they reach:
  * along axis 0 first, then what that gives along axis 1, and so on. The result is that of the inner operation over this
- * larger image, whose index 0 is the first voxel of the frame. Only chunks with their surroundings are ever made, by the
- * backend's kernel "rearrange". */
+ * larger image, whose index 0 is the first voxel of the frame. Only chunks with their surroundings are ever made, by
+ * the backend's kernel "rearrange". */
 class Chunkwise_EXPORT FramedOperation : public Operation
 {
 public:
-  /** Independent, with one input, and of the image alone (WindowedOperation::IsOfImageAlone); its own boundary condition
-   * is never met. */
+  /** Independent, with one input, and of the image alone (WindowedOperation::IsOfImageAlone); its own boundary
+   * condition is never met. */
   std::shared_ptr<const Operation> inner;
   /** Along each axis: any but Renormalized. */
   BoundaryMode modes[MaxDimension]{};
@@ -61,7 +61,7 @@ public:
  * them. nullptr if the operation cannot have several. */
 Chunkwise_EXPORT std::shared_ptr<const Operation>
 MakeFramed(const std::shared_ptr<const Operation> & operation, const BoundaryMode (&modes)[MaxDimension],
-           const PixelValue & constant);
+           const PixelValue &                       constant);
 
 /** Every backend has the same kernel. */
 Chunkwise_EXPORT void

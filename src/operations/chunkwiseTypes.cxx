@@ -17,7 +17,9 @@ PixelKindName(PixelKind kind)
 const char *
 BoundaryModeName(BoundaryMode mode)
 {
-  static const char * const names[] = { "renormalized", "zero-flux", "constant", "mirror", "periodic", "mirror-center" };
+  static const char * const names[] = {
+    "renormalized", "zero-flux", "constant", "mirror", "periodic", "mirror-center"
+  };
   return names[static_cast<int>(mode)];
 }
 

@@ -62,12 +62,12 @@ CutRadius(const CheckedParameters & parameters, const FilterImage & image, Coord
 ParameterDescription
 UpperRadiusParameter()
 {
-  ParameterDescription upper =
-    MakeParameter("UpperRadius",
-                  "upper-radius",
-                  ParameterType::Integers,
-                  "Voxels to the upper side of a window's center where Radius is those to its lower side, one number or "
-                  "one for each spatial axis (as many as Radius); the time of such windows is that of their voxels");
+  ParameterDescription upper = MakeParameter(
+    "UpperRadius",
+    "upper-radius",
+    ParameterType::Integers,
+    "Voxels to the upper side of a window's center where Radius is those to its lower side, one number or "
+    "one for each spatial axis (as many as Radius); the time of such windows is that of their voxels");
   upper.minimum = 0;
   return upper;
 }
@@ -274,8 +274,7 @@ AddMoments(std::vector<FilterDescription> & filters)
   // ITK's own filters truncate: for what takes their place, and so no option of the program.
   ParameterDescription rounding =
     MakeChoice("Rounding", "", "How a mean of integers becomes an integer", { "nearest", "toward-zero" });
-  FilterDescription row =
-    BoxRow("mean", StatisticsGroup, "Mean over a box", { UpperRadiusParameter(), rounding });
+  FilterDescription row = BoxRow("mean", StatisticsGroup, "Mean over a box", { UpperRadiusParameter(), rounding });
   row.isLinear = true;
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
@@ -558,13 +557,13 @@ SpatialAxesParameter()
 std::vector<ParameterDescription>
 BoundaryParameters()
 {
-  ParameterDescription boundary =
-    MakeChoice("BoundaryCondition",
-               "boundary",
-               "Values beyond the image's edge: none, the nearest voxel (SciPy's nearest), a constant, the "
-               "image mirrored with its edge voxel repeated (SciPy's reflect) or not (mirror-center, SciPy's mirror), or the "
-               "opposite side (SciPy's wrap)",
-               { "renormalized", "zero-flux", "constant", "mirror", "mirror-center", "periodic" });
+  ParameterDescription boundary = MakeChoice(
+    "BoundaryCondition",
+    "boundary",
+    "Values beyond the image's edge: none, the nearest voxel (SciPy's nearest), a constant, the "
+    "image mirrored with its edge voxel repeated (SciPy's reflect) or not (mirror-center, SciPy's mirror), or the "
+    "opposite side (SciPy's wrap)",
+    { "renormalized", "zero-flux", "constant", "mirror", "mirror-center", "periodic" });
   boundary.help += "; one for all spatial axes, or one for each, but for renormalized";
   boundary.choicePerAxis = true;
   ParameterDescription constant = OnlyWith(MakeParameter("Constant",

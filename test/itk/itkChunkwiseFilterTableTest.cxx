@@ -736,8 +736,8 @@ CasesOf(const std::string & row)
   }
   if (row == "percentile")
   {
-    return Ranks<RenormalizedPercentileImageFilter<Image>>(
-      [](auto & filter) { filter.SetPercentile(12.3); }, { { "Percentile", "12.3" } });
+    return Ranks<RenormalizedPercentileImageFilter<Image>>([](auto & filter) { filter.SetPercentile(12.3); },
+                                                           { { "Percentile", "12.3" } });
   }
   if (row == "gaussian")
   {

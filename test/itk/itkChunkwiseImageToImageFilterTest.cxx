@@ -30,12 +30,8 @@ using ImageType = itk::Image<float, 3>;
 using FilterType = itk::ChunkwiseWindowImageFilter<ImageType, ImageType>;
 using MonitorType = itk::PipelineMonitorImageFilter<ImageType>;
 
-const Boundary allBoundaries[] = { Boundary::Renormalized,
-                                   Boundary::ZeroFluxNeumann,
-                                   Boundary::Constant,
-                                   Boundary::Mirror,
-                                   Boundary::Periodic,
-                                   Boundary::MirrorCenter };
+const Boundary allBoundaries[] = { Boundary::Renormalized, Boundary::ZeroFluxNeumann, Boundary::Constant,
+                                   Boundary::Mirror,       Boundary::Periodic,        Boundary::MirrorCenter };
 
 /** Hands its input on in the requested pieces, so that what lies outside them cannot be read. */
 itk::SmartPointer<itk::ChunkwiseIdentityImageFilter<ImageType>>

@@ -15,12 +15,8 @@ using chunkwisetest::MakeRandomImage;
 using chunkwisetest::MakeRegion;
 using Boundary = itk::ChunkwiseEnums::BoundaryCondition;
 
-constexpr Boundary AllBoundaries[] = { Boundary::Renormalized,
-                                       Boundary::ZeroFluxNeumann,
-                                       Boundary::Constant,
-                                       Boundary::Mirror,
-                                       Boundary::Periodic,
-                                       Boundary::MirrorCenter };
+constexpr Boundary AllBoundaries[] = { Boundary::Renormalized, Boundary::ZeroFluxNeumann, Boundary::Constant,
+                                       Boundary::Mirror,       Boundary::Periodic,        Boundary::MirrorCenter };
 
 /** Kernels of different lengths. */
 template <typename TFilter>

@@ -26,12 +26,10 @@ using namespace chunkwise;
 namespace
 {
 
-const BoundaryMode AllModes[] = { BoundaryMode::Renormalized,
-                                  BoundaryMode::ZeroFluxNeumann,
-                                  BoundaryMode::Constant,
-                                  BoundaryMode::Mirror,
-                                  BoundaryMode::Periodic,
-                                  BoundaryMode::MirrorCenter };
+const BoundaryMode AllModes[] = {
+  BoundaryMode::Renormalized, BoundaryMode::ZeroFluxNeumann, BoundaryMode::Constant,
+  BoundaryMode::Mirror,       BoundaryMode::Periodic,        BoundaryMode::MirrorCenter
+};
 
 /** Counts what a kernel reports and stops it at a poll. */
 class CountingControl : public RunControl

@@ -256,16 +256,15 @@ TEST(FramedFilters, RefusalsNameTheParameterAndTheValue)
   EXPECT_EQ(MessageOf("mean", With("mirror,periodic")), "BoundaryCondition: 2 words for 3 spatial axes");
   EXPECT_EQ(MessageOf("mean", With("mirror,miror,periodic")),
             "BoundaryCondition: 'miror' is none of renormalized, zero-flux, constant, mirror, mirror-center, periodic");
-  EXPECT_EQ(
-    MessageOf("mean", With("mirror,mirror,renormalized")),
-    "BoundaryCondition: 'mirror,mirror,renormalized': renormalized is for all axes, not for some of them");
+  EXPECT_EQ(MessageOf("mean", With("mirror,mirror,renormalized")),
+            "BoundaryCondition: 'mirror,mirror,renormalized': renormalized is for all axes, not for some of them");
   FilterParameters wiener = With("mirror,mirror,periodic");
   wiener.SetReal("NoiseVariance", 1);
   EXPECT_EQ(MessageOf("wiener", wiener),
             "BoundaryCondition: 'mirror,mirror,periodic' differs from axis to axis; wiener has one for all axes");
-  EXPECT_EQ(
-    MessageOf("mean", With("mirror,mirror,periodic"), { "MaskImage" }),
-    "BoundaryCondition: 'mirror,mirror,periodic' differs from axis to axis; mean of several images has one for all axes");
+  EXPECT_EQ(MessageOf("mean", With("mirror,mirror,periodic"), { "MaskImage" }),
+            "BoundaryCondition: 'mirror,mirror,periodic' differs from axis to axis; mean of several images has one for "
+            "all axes");
   FilterParameters constant = With("constant,mirror,mirror");
   constant.Set("Constant", PixelValue(300));
   EXPECT_EQ(MessageOf("mean", constant), "Constant: 300 is not a value of the input's pixel type, uint8");

@@ -52,12 +52,9 @@ using namespace chunkwise;
 namespace
 {
 
-constexpr BoundaryMode AllModes[] = { BoundaryMode::Renormalized,
-                                      BoundaryMode::ZeroFluxNeumann,
-                                      BoundaryMode::Constant,
-                                      BoundaryMode::Mirror,
-                                      BoundaryMode::Periodic,
-                                      BoundaryMode::MirrorCenter };
+constexpr BoundaryMode AllModes[] = { BoundaryMode::Renormalized, BoundaryMode::ZeroFluxNeumann,
+                                      BoundaryMode::Constant,     BoundaryMode::Mirror,
+                                      BoundaryMode::Periodic,     BoundaryMode::MirrorCenter };
 
 /** A fake device runs the host's kernels: it tests the comparison itself, and that the kernels keep to their scratch
  * and to what they are given. */
@@ -1519,16 +1516,15 @@ TrialsOfKernels()
       [](KernelTrials & t, KernelRole) {
         for (int trial = 0; trial < 30; ++trial)
         {
-          const auto mode = BoundaryMode::ZeroFluxNeumann;
+          const auto      mode = BoundaryMode::ZeroFluxNeumann;
           FramedOperation operation;
-          operation.inner = trial % 3 == 0
-                              ? std::shared_ptr<const Operation>(
-                                  std::make_shared<MeanOperation>(RandomMean(t.Random(), mode, 3)))
-                            : trial % 3 == 1
-                              ? std::shared_ptr<const Operation>(
-                                  std::make_shared<RankOperation>(RandomBoxOperation<RankOperation>(t.Random(), mode, 2)))
-                              : std::make_shared<RangeOperation>(
-                                  RandomBoxOperation<RangeOperation>(t.Random(), mode, 2));
+          operation.inner =
+            trial % 3 == 0
+              ? std::shared_ptr<const Operation>(std::make_shared<MeanOperation>(RandomMean(t.Random(), mode, 3)))
+            : trial % 3 == 1
+              ? std::shared_ptr<const Operation>(
+                  std::make_shared<RankOperation>(RandomBoxOperation<RankOperation>(t.Random(), mode, 2)))
+              : std::make_shared<RangeOperation>(RandomBoxOperation<RangeOperation>(t.Random(), mode, 2));
           for (BoundaryMode & each : operation.modes)
           {
             // Chunks hold the axis whole if windows wrap around.

@@ -276,7 +276,8 @@ TEST_P(ComponentsTest, ShortAndLongWindowsGiveEachComponentWhatItHasAlone)
   std::mt19937 random(24);
   int          number = 0;
   const auto   compare = [&](const char * name, const char * parameter, const char * value) {
-    for (const char * const boundary : { "renormalized", "zero-flux", "constant", "mirror", "mirror-center", "periodic" })
+    for (const char * const boundary :
+         { "renormalized", "zero-flux", "constant", "mirror", "mirror-center", "periodic" })
     {
       for (const std::int64_t components : { 3, 4, 5 })
       {

@@ -20,12 +20,10 @@
 namespace chunkwise
 {
 
-const BoundaryMode AllModes[] = { BoundaryMode::Renormalized,
-                                  BoundaryMode::ZeroFluxNeumann,
-                                  BoundaryMode::Constant,
-                                  BoundaryMode::Mirror,
-                                  BoundaryMode::Periodic,
-                                  BoundaryMode::MirrorCenter };
+const BoundaryMode AllModes[] = {
+  BoundaryMode::Renormalized, BoundaryMode::ZeroFluxNeumann, BoundaryMode::Constant,
+  BoundaryMode::Mirror,       BoundaryMode::Periodic,        BoundaryMode::MirrorCenter
+};
 
 /** The place where the kernels run: the CPU, the real devices (skipped if there are none), or a fake one whose memory
  * is poisoned. */

@@ -126,7 +126,9 @@ struct LocalTrial
     , mask(voxels.size())
     , masked(isMasked)
   {
-    const char * const boundaries[] = { "renormalized", "zero-flux", "constant", "mirror", "periodic", "mirror-center" };
+    const char * const boundaries[] = {
+      "renormalized", "zero-flux", "constant", "mirror", "periodic", "mirror-center"
+    };
     for (std::size_t i = 0; i < voxels.size(); ++i)
     {
       voxels[i] = static_cast<T>((random() % 10000) / 100.0 * (i % 17 < 8 ? 1.0 : 0.4));

@@ -226,12 +226,10 @@ private:
   const char * m_Before{ GetCpuLevel().name };
 };
 
-const BoundaryMode AllModes[] = { BoundaryMode::Renormalized,
-                                  BoundaryMode::ZeroFluxNeumann,
-                                  BoundaryMode::Constant,
-                                  BoundaryMode::Mirror,
-                                  BoundaryMode::Periodic,
-                                  BoundaryMode::MirrorCenter };
+const BoundaryMode AllModes[] = {
+  BoundaryMode::Renormalized, BoundaryMode::ZeroFluxNeumann, BoundaryMode::Constant,
+  BoundaryMode::Mirror,       BoundaryMode::Periodic,        BoundaryMode::MirrorCenter
+};
 
 /** Several tiles along each of x, y, z; then axes that take no part, two and four that do, and images smaller than the
  * window. */

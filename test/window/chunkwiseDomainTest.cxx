@@ -178,12 +178,9 @@ Define(const TTrial & t, const Coordinates & index, const Coordinates & radius, 
 }
 
 const char * const BoundaryWords[] = { "renormalized", "zero-flux", "constant", "mirror", "periodic", "mirror-center" };
-const BoundaryMode BoundariesOfWords[] = { BoundaryMode::Renormalized,
-                                           BoundaryMode::ZeroFluxNeumann,
-                                           BoundaryMode::Constant,
-                                           BoundaryMode::Mirror,
-                                           BoundaryMode::Periodic,
-                                           BoundaryMode::MirrorCenter };
+const BoundaryMode BoundariesOfWords[] = { BoundaryMode::Renormalized, BoundaryMode::ZeroFluxNeumann,
+                                           BoundaryMode::Constant,     BoundaryMode::Mirror,
+                                           BoundaryMode::Periodic,     BoundaryMode::MirrorCenter };
 
 /** A filter of the table, with its windows' factors. */
 struct Case

@@ -126,9 +126,10 @@ IsStatistic(TOut result, std::vector<TIn> taps, const FootprintOperation & opera
       (isSum || operation.statistic == FootprintStatistic::Mean))
   {
     const oracle::Wide whole = isSum ? exact : NearestQuotient(exact, static_cast<oracle::Wide>(taps.size()));
-    return IsSame(result,
-                  static_cast<TOut>(std::min<oracle::Wide>(
-                    std::max<oracle::Wide>(whole, std::numeric_limits<TOut>::lowest()), std::numeric_limits<TOut>::max())));
+    return IsSame(
+      result,
+      static_cast<TOut>(std::min<oracle::Wide>(std::max<oracle::Wide>(whole, std::numeric_limits<TOut>::lowest()),
+                                               std::numeric_limits<TOut>::max())));
   }
   const long double rounding = std::is_same<TOut, float>::value ? 1.2e-7L : 4e-16L;
   if (isSum || operation.statistic == FootprintStatistic::Mean)
@@ -146,8 +147,9 @@ IsStatistic(TOut result, std::vector<TIn> taps, const FootprintOperation & opera
   const bool isRoot = operation.statistic == FootprintStatistic::StandardDeviation;
   // What the mean's rounding does to deviations.
   const long double error = variance * (rounding + 1e-15L * count) + magnitude / count * magnitude / count * 1e-28L;
-  return isRoot ? IsRounded(result, std::sqrt(variance), std::sqrt(variance) * rounding + std::sqrt(error) * 1e-6L +
-                                                           magnitude / count * 1e-13L)
+  return isRoot ? IsRounded(result,
+                            std::sqrt(variance),
+                            std::sqrt(variance) * rounding + std::sqrt(error) * 1e-6L + magnitude / count * 1e-13L)
                 : IsRounded(result, variance, error);
 }
 
@@ -332,9 +334,10 @@ TEST(FootprintFilters, RefusalsNameTheParameter)
   EXPECT_EQ(MessageOf("median", ball), "UpperRadius: it has an effect on boxes alone, and the element is none");
   FilterParameters large = Sides({ 100 }, { 200 });
   large.Set("BoundaryCondition", "mirror");
-  EXPECT_EQ(MessageOf("mean", large),
-            "UpperRadius: 200 x 200 x 200 x 0 x 0 and Radius 100 x 100 x 100 x 0 x 0 make a box of more than 2097152 voxels "
-            "around the center");
+  EXPECT_EQ(
+    MessageOf("mean", large),
+    "UpperRadius: 200 x 200 x 200 x 0 x 0 and Radius 100 x 100 x 100 x 0 x 0 make a box of more than 2097152 voxels "
+    "around the center");
   // Masks see extrema over any element.
   EXPECT_EQ(MessageOf("maximum", Sides({ 1 }, { 2 }), { "MaskImage" }), "");
 }

@@ -152,7 +152,8 @@ private:
     return DenseOffset(m_Boxes.padded, at);
   }
 
-  /** Calls visit(voxels, first, last) tap by tap: voxels[x] is the tap of the window at at[0] + x, for first <= x < last.
+  /** Calls visit(voxels, first, last) tap by tap: voxels[x] is the tap of the window at at[0] + x, for first <= x <
+   * last.
    */
   template <typename TVisit>
   void
@@ -234,8 +235,7 @@ private:
       const Key * const  line = m_Memory.keys + this->PlaceOf(at, run) + x;
       const std::int64_t begin = at[0] + x + run.first[0];
       const std::int64_t first = m_Cuts ? std::max<std::int64_t>(0, -begin) : 0;
-      const std::int64_t last =
-        m_Cuts ? std::min<std::int64_t>(run.length, m_Call.image.upper[0] - begin) : run.length;
+      const std::int64_t last = m_Cuts ? std::min<std::int64_t>(run.length, m_Call.image.upper[0] - begin) : run.length;
       for (std::int64_t t = first; t < last; ++t)
       {
         m_Memory.taps[count++] = line[t];
@@ -252,12 +252,12 @@ private:
     return static_cast<TOut>(RankKey<TPixel>::To(m_Memory.taps[rank]));
   }
 
-  const KernelCall &              m_Call;
-  const FootprintOperation &      m_Operation;
+  const KernelCall &                         m_Call;
+  const FootprintOperation &                 m_Operation;
   const std::vector<ElementOperation::Run> & m_Runs;
-  const WindowBoxes &             m_Boxes;
-  const FootprintMemory<TPixel> & m_Memory;
-  const bool                      m_Cuts;
+  const WindowBoxes &                        m_Boxes;
+  const FootprintMemory<TPixel> &            m_Memory;
+  const bool                                 m_Cuts;
 };
 
 template <typename TPixel>
