@@ -18,8 +18,8 @@ enum class FootprintStatistic
 
 /** A statistic over any set of offsets: windows that reach farther to one side, and footprints. Kernel "footprint".
  *
- * The time is that of all taps, where boxes around their voxel have kernels of their own (MeanOperation,
- * VarianceOperation, RankOperation). Arithmetic, the same on every backend so that results are bit-identical:
+ * The time is that of all taps. Boxes around their voxel have faster kernels (MeanOperation, VarianceOperation,
+ * RankOperation). Arithmetic, the same on every backend so that results are bit-identical:
  * - Taps are those of the element, x fastest, in ascending order.
  * - Sums of integers are exact, those of floats are in double, from +0 in that order; means by MeanOf.
  * - The variance of 8- to 32-bit integers is that of VarianceOperation. Others are converted to double: m = S / n, v =
@@ -30,9 +30,9 @@ class Chunkwise_EXPORT FootprintOperation : public ElementOperation
 {
 public:
   FootprintStatistic statistic{ FootprintStatistic::Mean };
-  /** Of a mean of integers that are integers. */
+  /** Integer means of integers are rounded toward zero. */
   bool truncates{ false };
-  /** Of a rank: from 0, the minimum, to 1, the maximum. */
+  /** The rank: from 0, the minimum, to 1, the maximum. */
   double fraction{ 0.5 };
 
   std::string

@@ -760,7 +760,7 @@ def test_modes_may_differ_from_axis_to_axis(random):
 @pytest.mark.parametrize("mode, scipys", [("reflect", "reflect"), ("mirror", "mirror"), ("wrap", "wrap"), ("nearest", "nearest")])
 def test_windows_may_reach_farther_to_one_side(random, mode, scipys):
     image = make_image(random, (9, 10, 11), "float64")
-    # Of even sizes SciPy's windows reach farther to the lower side.
+    # SciPy's windows of even sizes reach farther to the lower side.
     size, sides = (4, 3, 6), {"radius": (2, 1, 3), "upper_radius": (1, 1, 2), "mode": mode}
     for name, function in (("mean", scipy_ndi.uniform_filter), ("maximum", scipy_ndi.maximum_filter), ("minimum", scipy_ndi.minimum_filter)):
         np.testing.assert_allclose(getattr(chunkwise, name)(image, **sides), function(image, size, mode=scipys), rtol=1e-12, atol=1e-12)

@@ -19,7 +19,7 @@ struct FootprintTypes
   /** Whether the variance follows from exact sums. */
   static constexpr bool IsExact = MomentTypes<TPixel>::IsExact;
   using Sum = std::conditional_t<IsReal, double, std::conditional_t<sizeof(TPixel) == 8, Wide, std::int64_t>>;
-  /** Of exact squares, or of squares of deviations. */
+  /** The type of sums of exact squares, or of squares of deviations. */
   using Second = std::conditional_t<IsExact, typename MomentTypes<TPixel>::Second, double>;
 };
 

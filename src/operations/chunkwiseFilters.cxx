@@ -258,7 +258,7 @@ MakeFramedFilter(const FilterDescription & filter, const CheckedParameters & che
   BoundaryMode modes[MaxDimension];
   PixelValue   constant{ 0.0 };
   checked.GetBoundaryPerAxis(modes, constant);
-  // What is estimated of the whole image asks the operation itself.
+  // Estimates of the whole image need the type of the operation.
   const bool estimates = std::any_of(filter.parameters.begin(), filter.parameters.end(), [](const auto & parameter) {
     return parameter.estimate.take != nullptr;
   });

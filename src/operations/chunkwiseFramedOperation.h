@@ -57,8 +57,8 @@ public:
   GetFramed(const Coordinates & image) const;
 };
 
-/** An operation with these boundary conditions along each axis in place of its own: a FramedOperation, or a sequence of
- * them. nullptr if the operation cannot have several. */
+/** An operation with these boundary conditions along each axis: a FramedOperation, or a sequence of them. nullptr if
+ * the operation cannot have several. */
 Chunkwise_EXPORT std::shared_ptr<const Operation>
 MakeFramed(const std::shared_ptr<const Operation> & operation, const BoundaryMode (&modes)[MaxDimension],
            const PixelValue &                       constant);

@@ -44,7 +44,7 @@ MakeBox(const CheckedParameters & parameters, const FilterImage & image)
 std::vector<unsigned char>
 MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coordinates & radius);
 
-/** Where a renormalized window cannot grow it is cut. */
+/** Cuts the radius of renormalized windows, which grow no more once they cover the image. */
 Coordinates
 CutRadius(const CheckedParameters & parameters, const FilterImage & image, Coordinates radius)
 {
@@ -52,7 +52,6 @@ CutRadius(const CheckedParameters & parameters, const FilterImage & image, Coord
   {
     if (IsRenormalized(parameters))
     {
-      // A renormalized window that covers the image grows no more.
       radius[axis] = std::min(radius[axis], std::max<std::int64_t>(image.extent[axis], 1) - 1);
     }
   }

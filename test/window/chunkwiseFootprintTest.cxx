@@ -145,7 +145,7 @@ IsStatistic(TOut result, std::vector<TIn> taps, const FootprintOperation & opera
   }
   variance /= count;
   const bool isRoot = operation.statistic == FootprintStatistic::StandardDeviation;
-  // What the mean's rounding does to deviations.
+  // The rounding of the mean changes all deviations.
   const long double error = variance * (rounding + 1e-15L * count) + magnitude / count * magnitude / count * 1e-28L;
   return isRoot ? IsRounded(result,
                             std::sqrt(variance),

@@ -118,7 +118,7 @@ private:
   Load(TTo * to, TConvert && convert) const
   {
     const PixelValue & constant = m_Operation.boundary.constant;
-    // What is beyond the edge is not looked at in Renormalized mode.
+    // Renormalized mode never reads the voxels beyond the edge.
     LoadTile<TPixel>(m_Call.inputs[0],
                      m_Call.image,
                      m_Boxes.padded,
