@@ -98,8 +98,9 @@ ElementOperation::Validate(const Coordinates &) const
 void
 FootprintOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
-  const bool isSum = statistic == FootprintStatistic::Mean || statistic == FootprintStatistic::Sum;
-  (isSum ? CheckExactOutput : CheckSameOrFloatingOutput)(GetName(), inputs.at(0), output);
+  static const char * const titles[] = { "mean", "sum", "variance", "standard deviation", "rank" };
+  const bool                isSum = statistic == FootprintStatistic::Mean || statistic == FootprintStatistic::Sum;
+  (isSum ? CheckExactOutput : CheckSameOrFloatingOutput)(titles[static_cast<int>(statistic)], inputs.at(0), output);
 }
 
 } // namespace chunkwise
