@@ -133,7 +133,7 @@ private:
 
   Device &
   GetDevice(std::size_t part) const;
-  /** Where the planes of a box begin in a part's memory, in bytes. */
+  /** The begin of the planes of a box in a part's memory, in bytes. */
   std::size_t
   FindBegin(std::size_t part, Image image, const Box & box) const
   {

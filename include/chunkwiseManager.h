@@ -240,7 +240,7 @@ public:
 
 private:
   struct Impl;
-  /** What both directions of copies have in common: body(transfer, the box's memory on the device). */
+  /** The common part of copies in both directions: body(transfer, the box's memory on the device). */
   template <typename TBody>
   void
   CopyImage(const DeviceMemory & memory, std::size_t begin, const BufferView & host, const Box & box, const Box & image,

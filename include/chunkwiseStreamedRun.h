@@ -87,7 +87,7 @@ struct StreamedPlan
   /** The device whose memory holds all images of such an operation, or of what has a wide halo, where one has the
    * room: what is divided then is reading and writing. -1: none. */
   int heldOnDevice{ -1 };
-  /** Where no device alone has the room: the others that hold the images with it (DividedImages). */
+  /** If no device alone has the room: the others that hold the images with it (DividedImages). */
   std::vector<int> heldOnOthers;
   std::uint64_t    bytesAtOnce{ 0 }; ///< of divisions
   std::uint64_t    bytesRead{ 0 };   ///< of the first input, by all passes

@@ -128,7 +128,7 @@ private:
   std::shared_ptr<const Operation> m_Backward;
   DeconvolutionParameters          m_Parameters;
   DividedImages                    m_Images;
-  /** Where each image is; missing ones have no number. */
+  /** The number of each image; missing ones have none. */
   std::array<DividedImages::Image, NumberOfImages> m_Numbers{};
   bool                                             m_HasWeights{ false };
 };

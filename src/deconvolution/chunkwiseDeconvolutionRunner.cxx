@@ -120,6 +120,7 @@ public:
   Run()
   {
     m_Plan = this->MakePlan(m_Request.hostBytes);
+    this->CheckDeviceBudget();
     this->MakeImages();
     const std::int64_t done = this->TakeState();
     this->Begin(done > 0);
@@ -299,6 +300,43 @@ private:
     const ExecutionRequest request =
       MakeRequest(operation, DenseView(nullptr, Kind, input), DenseView(nullptr, Kind, region), region, most);
     return m_Manager.MakePlanFor(request).deviceBytes;
+  }
+
+  /** Throws BudgetError with the bytes of a device that are enough for all convolutions of the run. */
+  void
+  CheckDeviceBudget() const
+  {
+    if (!m_UsesDevices)
+    {
+      return;
+    }
+    const Box                    slab = Planes(0, std::min(m_Plan.planes, m_Grid.Extent(m_Axis)));
+    std::unique_ptr<BudgetError> worst;
+    for (const auto & operation : { m_Backward, m_Forward })
+    {
+      const Box region = operation == m_Forward ? Intersect(slab, m_Measured) : slab;
+      if (region.IsEmpty())
+      {
+        continue;
+      }
+      const BufferView output = DenseView(nullptr, Kind, region);
+      const BufferView input = DenseView(nullptr, Kind, InputOf(*operation, region));
+      try
+      {
+        (void)m_Manager.MakePlanFor(MakeRequest(operation, input, output, region, 0));
+      }
+      catch (const BudgetError & error)
+      {
+        if (!worst || error.needed > worst->needed)
+        {
+          worst = std::make_unique<BudgetError>(error);
+        }
+      }
+    }
+    if (worst)
+    {
+      throw *worst;
+    }
   }
 
   void

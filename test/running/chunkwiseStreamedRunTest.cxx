@@ -923,7 +923,7 @@ TEST(StreamedRun, DevicesHoldTogetherWhatNoneOfThemCanOnCuda)
   const std::size_t count = cuda->GetDevices().size();
   for (const char * const filter : { "h-maxima", "fill-holes" })
   {
-    // What a run has kept would count in the next one's budget.
+    // Memory that a run has kept would count in the next one's budget.
     std::unique_ptr<Manager> manager;
     ExpectToBeHeldTogether(
       filter,

@@ -17,7 +17,7 @@ namespace chunkwise
 namespace
 {
 
-/** What a step takes beside its kernels, as launches of a chunk: its run, and planes that are handed on. */
+/** The time of a step beside its kernels, in launches of a chunk: its run, and planes that are handed on. */
 constexpr double LaunchesOfStep = 5;
 /** Less than this part of the scratch is too little: halos would be computed again and again. */
 constexpr std::size_t LeastOfScratch = 2;
