@@ -16,6 +16,10 @@ namespace
 
 /** Loading, computing, storing. */
 constexpr std::int64_t PartsOfProgress = 3;
+/** Times as long as plans say that chunks of a Fixpoint take, to which values come back as often as they go.
+ * Reconstructions of 51200^2 uint8 on two H200, in chunks and held together, ms: 119 and 161, 239 and 172, 312 and 210.
+ */
+constexpr double MoreForVisits = 2;
 
 class DividedRun
 {
@@ -144,7 +148,9 @@ PlanDivided(Manager & manager, ManagerState & state, const ExecutionRequest & re
   {
     DividedRun   run(manager, state, request, used);
     const double seconds = run.EstimateSeconds();
-    if (seconds < (request.division == ImageDivision::Always ? DividedSteps::Never : plan.seconds))
+    const bool   isFixpoint = request.operation->GetSchedule() == Schedule::Fixpoint;
+    const double ofChunks = plan.seconds * (isFixpoint ? MoreForVisits : 1);
+    if (seconds < (request.division == ImageDivision::Always ? DividedSteps::Never : ofChunks))
     {
       plan = run.MakePlan(seconds);
       return true;
