@@ -235,7 +235,8 @@ SeparableOperation::Validate(const Coordinates & image) const
     }
     if (boundary.mode == BoundaryMode::Renormalized)
     {
-      for (const double norm : GetNorms(a, image[a]))
+      // A longer axis has no other norms.
+      for (const double norm : GetNorms(a, std::min(image[a], 2 * Radius(a) + 1)))
       {
         if (!std::isfinite(norm))
         {

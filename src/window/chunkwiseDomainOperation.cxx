@@ -181,7 +181,7 @@ RangeOfOnes(const SeparableOperation & operation, const Coordinates & image, dou
       continue;
     }
     const bool          renormalized = operation.boundary.mode == BoundaryMode::Renormalized && radius > 0;
-    const std::int64_t  n = renormalized ? image[a] : 1;
+    const std::int64_t  n = renormalized ? std::min(image[a], 2 * radius + 1) : 1; // a longer axis has no other norms
     std::vector<double> norms(1, 1.0);
     if (renormalized)
     {

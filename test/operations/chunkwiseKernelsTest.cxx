@@ -334,6 +334,19 @@ INSTANTIATE_TEST_SUITE_P(Cpu, Kernels, testing::Values(Place::Cpu));
 INSTANTIATE_TEST_SUITE_P(Fake, Kernels, testing::Values(Place::Fake));
 INSTANTIATE_TEST_SUITE_P(Cuda, Kernels, testing::Values(Place::Cuda));
 
+TEST(Operations, LongAxesAreCheckedWithoutATableOfTheirLength)
+{
+  SeparableOperation operation;
+  operation.weights[0] = { 1, 2, 1 };
+  operation.boundary.mode = BoundaryMode::Renormalized;
+  // A number for each voxel would be 256 TiB.
+  EXPECT_NO_THROW(operation.Validate({ { std::int64_t{ 1 } << 45, 1, 1, 1, 1 } }));
+  // The sum of the weights inside is 0 at the last voxel alone.
+  operation.weights[0] = { -2, 2, 1 };
+  EXPECT_THROW(operation.Validate({ { std::int64_t{ 1 } << 45, 1, 1, 1, 1 } }), ParameterError);
+  EXPECT_THROW(operation.Validate({ { 3, 1, 1, 1, 1 } }), ParameterError);
+}
+
 TEST(Operations, BadParametersAreNamed)
 {
   const Coordinates extent = { { 10, 10, 10, 1, 1 } };
