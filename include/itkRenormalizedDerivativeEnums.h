@@ -45,7 +45,8 @@ public:
     Eigenvalues, ///< in ascending order
     ByMagnitude, ///< eigenvalues, in the order of their magnitudes
     Direction,   ///< the unit vector of the eigenvalue with the smallest magnitude
-    Elements     ///< the upper triangle, row by row
+    Elements,    ///< the upper triangle, row by row
+    Eigenvectors ///< the unit vectors of the ascending eigenvalues, one after the other
   };
 
   /** \class TensorResult
@@ -57,7 +58,8 @@ public:
     Orientation, ///< the unit vector of the smallest eigenvalue, along which the image changes least
     Coherence,   ///< from 0 to 1
     Cornerness,  ///< the measure of Harris and Stephens
-    Elements     ///< the upper triangle, row by row
+    Elements,    ///< the upper triangle, row by row
+    Eigenvectors ///< the unit vectors of the ascending eigenvalues, one after the other
   };
 
   /** \class CurvatureResult

@@ -7,7 +7,7 @@
 namespace itk
 {
 /** \class RenormalizedHessianImageFilter
- * \brief Eigenvalues, a direction or elements of the Hessian of an image smoothed by a Gaussian.
+ * \brief Eigenvalues, eigenvectors or elements of the Hessian of an image smoothed by a Gaussian.
  *
  * The direction is the unit vector of the eigenvalue with the smallest magnitude: along a tube. Its component with the
  * largest magnitude is positive; it is zero where another eigenvalue is equal, within 1e-6 of the largest magnitude.
@@ -92,7 +92,9 @@ protected:
   CountComponents() const override
   {
     const std::int64_t axes = Superclass::CountComponents();
-    return m_Result == ResultEnum::Elements ? axes * (axes + 1) / 2 : axes;
+    return m_Result == ResultEnum::Elements       ? axes * (axes + 1) / 2
+           : m_Result == ResultEnum::Eigenvectors ? axes * axes
+                                                  : axes;
   }
   void
   PrintSelf(std::ostream & os, Indent indent) const override

@@ -15,6 +15,7 @@ namespace itk
  *
  * - Orientation: the unit vector of the smallest eigenvalue, along which the image changes least. Its component with
  *   the largest magnitude is positive; it is zero where another eigenvalue is equal, within 1e-6 of the largest one.
+ * - Eigenvectors: the unit vectors of the ascending eigenvalues, one after the other, by the same rules.
  * - Coherence: (largest - smallest) / (largest + smallest) eigenvalue, 0 where both are 0.
  * - Cornerness: the determinant minus Harris times the trace to the power of the number of axes.
  *
@@ -122,7 +123,9 @@ protected:
   CountComponents() const override
   {
     const std::int64_t axes = Superclass::CountComponents();
-    return m_Result == ResultEnum::Elements ? axes * (axes + 1) / 2 : axes;
+    return m_Result == ResultEnum::Elements       ? axes * (axes + 1) / 2
+           : m_Result == ResultEnum::Eigenvectors ? axes * axes
+                                                  : axes;
   }
   void
   PrintSelf(std::ostream & os, Indent indent) const override

@@ -309,6 +309,17 @@ struct DerivativeFinish
         }
         return;
       }
+      case DerivativeResult::Eigenvectors:
+      {
+        double vectors[VSize * VSize];
+        EigenvectorsOf(h, values, VSize, vectors, root);
+#pragma unroll
+        for (int v = 0; v < VSize * VSize; ++v)
+        {
+          Store(v, offset, static_cast<TAcc>(vectors[v]));
+        }
+        return;
+      }
       case DerivativeResult::Diffusivity:
       {
         double diffusion[VSize * (VSize + 1) / 2];

@@ -76,6 +76,21 @@ def test_eigenvalues_are_lapacks_and_the_same_bits_for_all_threads():
         np.testing.assert_array_equal(chunkwise.hessian_eigenvalues(image, 1.2, threads=threads), found)
 
 
+def test_eigenvectors_are_lapacks():
+    image = noise((13, 12, 17), np.float64)
+    for function, options in ((chunkwise.hessian, {}), (lambda *a, **k: chunkwise.structure_tensor(a[0], 1.0, a[1], **k), {})):
+        elements = function(image, "elements", sigma=1.2, output_components=True)
+        matrices = np.empty((*image.shape, 3, 3))
+        for number, (row, column) in enumerate(itertools.combinations_with_replacement(range(3), 2)):
+            matrices[..., row, column] = matrices[..., column, row] = elements[..., number]
+        vectors = np.swapaxes(np.linalg.eigh(matrices)[1], -1, -2)
+        # The component of the largest magnitude is positive.
+        largest = np.take_along_axis(vectors, abs(vectors).argmax(-1)[..., None], -1)
+        expected = (vectors * np.sign(largest)).reshape(*image.shape, 9)
+        found = function(image, "eigenvectors", sigma=1.2, output_components=True)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_divergence_of_a_gradient_is_a_sum_of_second_derivatives():
     image = noise((17, 14, 21), np.float64)
     spacing = (2.0, 0.8, 1.25)

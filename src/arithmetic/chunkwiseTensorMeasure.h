@@ -22,7 +22,8 @@ enum class DerivativeResult
   Cornerness,  ///< the measure of C. Harris and M. Stephens
   Diffusivity, ///< the upper triangle of DiffusionTensorOf
   Sum,         ///< the sum of the derivatives: a divergence
-  Curvature    ///< CurvatureOf
+  Curvature,   ///< CurvatureOf
+  Eigenvectors ///< the unit vectors of the ascending eigenvalues, one after the other
 };
 
 struct TensorParameters
@@ -37,34 +38,22 @@ struct TensorParameters
 /** Directions of smaller gaps between eigenvalues, in units of the largest magnitude, are noise: they are zeros. */
 constexpr double SmallestEigenvalueGap = 1e-6;
 
-/** The unit vector of the eigenvalue with the smallest magnitude: `h` has the upper triangle, row by row, `values` has
- * the eigenvalues, ascending. Its component of the largest magnitude is positive. Zeros where another eigenvalue is
- * equal, within SmallestEigenvalueGap.
+/** The unit vector of eigenvalue `lambda`: `h` has the upper triangle, row by row, `gap` is how far the next eigenvalue
+ * is, `largest` the largest magnitude. Its component of the largest magnitude is positive. Zeros where another
+ * eigenvalue is equal, within SmallestEigenvalueGap.
  *
  * The rows of H - lambda are perpendicular to it. 2 x 2: to the longer one. 3 x 3: the longest cross product of two
  * rows. */
 template <typename TVector, typename TRoot>
 CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
-DirectionOf(const TVector * h, const TVector * values, int dimension, TVector * direction, TRoot && root)
+EigenvectorOf(const TVector * h, TVector lambda, TVector gap, TVector largest, int dimension, TVector * direction,
+              TRoot && root)
 {
   const TVector zero{};
   if (dimension == 1)
   {
     direction[0] = zero + 1.0;
     return;
-  }
-  // The eigenvalue of the smallest magnitude, and how far the next one is.
-  const TVector gaps[2] = { values[1] - values[0], dimension == 3 ? values[2] - values[1] : zero };
-  TVector       lambda = values[0];
-  TVector       gap = gaps[0];
-  TVector       largest = MagnitudeOf(values[0]);
-  for (int i = 1; i < dimension; ++i)
-  {
-    const auto    isSmaller = MagnitudeOf(values[i]) < MagnitudeOf(lambda);
-    const TVector least = gaps[1] < gaps[0] ? gaps[1] : gaps[0];
-    gap = isSmaller ? (i + 1 < dimension ? least : gaps[i - 1]) : gap;
-    lambda = isSmaller ? values[i] : lambda;
-    largest = MagnitudeOf(values[i]) > largest ? MagnitudeOf(values[i]) : largest;
   }
   // In units of the largest magnitude, so that no square is too small or too large.
   const TVector unit = largest > 1e-150 ? 1.0 / largest : zero;
@@ -110,6 +99,49 @@ DirectionOf(const TVector * h, const TVector * values, int dimension, TVector * 
   {
     const TVector component = sign < zero ? -v[i] * inverse : v[i] * inverse;
     direction[i] = gap * unit > SmallestEigenvalueGap ? component : zero;
+  }
+}
+
+/** The unit vector of the eigenvalue with the smallest magnitude, of ascending eigenvalues: see EigenvectorOf. */
+template <typename TVector, typename TRoot>
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
+DirectionOf(const TVector * h, const TVector * values, int dimension, TVector * direction, TRoot && root)
+{
+  const TVector zero{};
+  // The eigenvalue of the smallest magnitude, and how far the next one is.
+  const TVector gaps[2] = { values[1] - values[0], dimension == 3 ? values[2] - values[1] : zero };
+  TVector       lambda = values[0];
+  TVector       gap = gaps[0];
+  TVector       largest = MagnitudeOf(values[0]);
+  for (int i = 1; i < dimension; ++i)
+  {
+    const auto    isSmaller = MagnitudeOf(values[i]) < MagnitudeOf(lambda);
+    const TVector least = gaps[1] < gaps[0] ? gaps[1] : gaps[0];
+    gap = isSmaller ? (i + 1 < dimension ? least : gaps[i - 1]) : gap;
+    lambda = isSmaller ? values[i] : lambda;
+    largest = MagnitudeOf(values[i]) > largest ? MagnitudeOf(values[i]) : largest;
+  }
+  EigenvectorOf(h, lambda, gap, largest, dimension, direction, root);
+}
+
+/** The unit vectors of all eigenvalues, which ascend: see EigenvectorOf. */
+template <typename TVector, typename TRoot>
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE void
+EigenvectorsOf(const TVector * h, const TVector * values, int dimension, TVector * vectors, TRoot && root)
+{
+  if (dimension == 1)
+  {
+    vectors[0] = TVector{} + 1.0;
+    return;
+  }
+  const TVector first = MagnitudeOf(values[0]);
+  const TVector last = MagnitudeOf(values[dimension - 1]);
+  const TVector largest = first > last ? first : last;
+  for (int i = 0; i < dimension; ++i)
+  {
+    const TVector above = i + 1 < dimension ? values[i + 1] - values[i] : values[i] - values[i - 1];
+    const TVector below = i > 0 ? values[i] - values[i - 1] : above;
+    EigenvectorOf(h, values[i], below < above ? below : above, largest, dimension, vectors + i * dimension, root);
   }
 }
 

@@ -272,6 +272,7 @@ MakeHessian(const CheckedParameters & p, const FilterImage & image)
   operation->result = result == "elements"       ? DerivativeResult::Components
                       : result == "by-magnitude" ? DerivativeResult::ByMagnitude
                       : result == "direction"    ? DerivativeResult::Direction
+                      : result == "eigenvectors" ? DerivativeResult::Eigenvectors
                                                  : DerivativeResult::Eigenvalues;
   ChooseResult(p, *operation);
   return operation;
@@ -287,11 +288,12 @@ MakeStructureTensor(const CheckedParameters & p, const FilterImage & image)
   operation->boundary = p.Boundary();
   operation->gradient = gradient;
   const std::string & result = p.Choice("Result");
-  operation->result = result == "elements"      ? DerivativeResult::Components
-                      : result == "orientation" ? DerivativeResult::Direction
-                      : result == "coherence"   ? DerivativeResult::Coherence
-                      : result == "cornerness"  ? DerivativeResult::Cornerness
-                                                : DerivativeResult::Eigenvalues;
+  operation->result = result == "elements"       ? DerivativeResult::Components
+                      : result == "orientation"  ? DerivativeResult::Direction
+                      : result == "eigenvectors" ? DerivativeResult::Eigenvectors
+                      : result == "coherence"    ? DerivativeResult::Coherence
+                      : result == "cornerness"   ? DerivativeResult::Cornerness
+                                                 : DerivativeResult::Eigenvalues;
   operation->tensor.harris = p.Real("Harris");
   ChooseResult(p, *operation);
   return operation;
@@ -310,7 +312,7 @@ ComponentsOfHessian(const CheckedParameters & p, const FilterImage & image)
                         "an image of " + std::to_string(MaxDimension) + " dimensions has no room for components");
   }
   const auto n = static_cast<std::int64_t>(p.SpatialAxes().size());
-  return p.Choice("Result") == "elements" ? n * (n + 1) / 2 : n;
+  return p.Choice("Result") == "elements" ? n * (n + 1) / 2 : p.Choice("Result") == "eigenvectors" ? n * n : n;
 }
 
 HessianMeasure
@@ -540,8 +542,9 @@ StructureTensorRow(ParameterDescription result, ParameterDescription number, Par
   outer.exampleText = "2";
   result.help =
     "Eigenvalues in ascending order, the unit vector of the smallest one, along which the image changes least, "
-    "coherence from 0 to 1, Harris' cornerness, or the elements of the tensor's upper triangle, row by row";
-  result.choices = { "eigenvalues", "orientation", "coherence", "cornerness", "elements" };
+    "coherence from 0 to 1, Harris' cornerness, the elements of the tensor's upper triangle, row by row, or the unit "
+    "vectors of all eigenvalues";
+  result.choices = { "eigenvalues", "orientation", "coherence", "cornerness", "elements", "eigenvectors" };
   ParameterDescription harris = RealParameter(
     "Harris", "harris", "Cornerness is the determinant minus so much of the trace's power", "0.05", 0, false);
   harris.onlyWithName = result.name;
@@ -549,7 +552,7 @@ StructureTensorRow(ParameterDescription result, ParameterDescription number, Par
   for (ParameterDescription * const each : { &number, &components })
   {
     each->onlyWithName = result.name;
-    each->onlyWithValue = "eigenvalues|orientation|elements";
+    each->onlyWithValue = "eigenvalues|orientation|elements|eigenvectors";
   }
   FilterDescription row = DerivativeRow("structure-tensor",
                                         "Eigenvalues, orientation, coherence or cornerness of the structure tensor",
@@ -692,12 +695,13 @@ AddDerivativeFilters(std::vector<FilterDescription> & filters)
     MakeChoice("Result",
                "result",
                "Eigenvalues in ascending order, eigenvalues in the order of their magnitudes, the unit vector of the "
-               "eigenvalue with the smallest magnitude, or the elements of the Hessian's upper triangle, row by row",
-               { "eigenvalues", "by-magnitude", "direction", "elements" });
+               "eigenvalue with the smallest magnitude, the elements of the Hessian's upper triangle, row by row, or "
+               "the unit vectors of the ascending eigenvalues, one after the other",
+               { "eigenvalues", "by-magnitude", "direction", "elements", "eigenvectors" });
   ParameterDescription number =
     MakeParameter("Number", "number", ParameterType::Integer, "The number of the result, from 0 on", "0");
   number.minimum = 0;
-  number.maximum = 5;
+  number.maximum = 8;
   components.help = "A voxel has all results, as its components; elements along x come first";
   row = DerivativeRow(
     "hessian", "Second derivatives of the smoothed image, or their matrix' eigenvalues", { result, number });

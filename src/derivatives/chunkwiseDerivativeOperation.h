@@ -132,6 +132,8 @@ public:
       case DerivativeResult::ByMagnitude:
       case DerivativeResult::Direction:
         return this->GetMatrixSize();
+      case DerivativeResult::Eigenvectors:
+        return this->GetMatrixSize() * this->GetMatrixSize();
       default:
         return 1;
     }

@@ -43,15 +43,15 @@ operator<<(std::ostream & os, RenormalizedDerivativeEnums::Kernel value)
 const char *
 ToWord(RenormalizedDerivativeEnums::Result value)
 {
-  constexpr const char * words[] = { "eigenvalues", "by-magnitude", "direction", "elements" };
-  return value > RenormalizedDerivativeEnums::Result::Elements ? "invalid" : words[static_cast<int>(value)];
+  constexpr const char * words[] = { "eigenvalues", "by-magnitude", "direction", "elements", "eigenvectors" };
+  return value > RenormalizedDerivativeEnums::Result::Eigenvectors ? "invalid" : words[static_cast<int>(value)];
 }
 
 std::ostream &
 operator<<(std::ostream & os, RenormalizedDerivativeEnums::Result value)
 {
-  constexpr const char * names[] = { "Eigenvalues", "ByMagnitude", "Direction", "Elements" };
-  if (value > RenormalizedDerivativeEnums::Result::Elements)
+  constexpr const char * names[] = { "Eigenvalues", "ByMagnitude", "Direction", "Elements", "Eigenvectors" };
+  if (value > RenormalizedDerivativeEnums::Result::Eigenvectors)
   {
     return os << "INVALID VALUE FOR itk::RenormalizedDerivativeEnums::Result";
   }
@@ -61,15 +61,19 @@ operator<<(std::ostream & os, RenormalizedDerivativeEnums::Result value)
 const char *
 ToWord(RenormalizedDerivativeEnums::TensorResult value)
 {
-  constexpr const char * words[] = { "eigenvalues", "orientation", "coherence", "cornerness", "elements" };
-  return value > RenormalizedDerivativeEnums::TensorResult::Elements ? "invalid" : words[static_cast<int>(value)];
+  constexpr const char * words[] = {
+    "eigenvalues", "orientation", "coherence", "cornerness", "elements", "eigenvectors"
+  };
+  return value > RenormalizedDerivativeEnums::TensorResult::Eigenvectors ? "invalid" : words[static_cast<int>(value)];
 }
 
 std::ostream &
 operator<<(std::ostream & os, RenormalizedDerivativeEnums::TensorResult value)
 {
-  constexpr const char * names[] = { "Eigenvalues", "Orientation", "Coherence", "Cornerness", "Elements" };
-  if (value > RenormalizedDerivativeEnums::TensorResult::Elements)
+  constexpr const char * names[] = {
+    "Eigenvalues", "Orientation", "Coherence", "Cornerness", "Elements", "Eigenvectors"
+  };
+  if (value > RenormalizedDerivativeEnums::TensorResult::Eigenvectors)
   {
     return os << "INVALID VALUE FOR itk::RenormalizedDerivativeEnums::TensorResult";
   }

@@ -1431,6 +1431,78 @@ TEST(DerivativeRows, DivergenceAndCurvatureNameWhatIsWrong)
   EXPECT_NE(message("curvature").find("Sigma: 0"), std::string::npos) << message("curvature");
 }
 
+/** Unit vectors that the matrix multiplies by its ascending eigenvalues, and that are perpendicular; zeros of an
+ * eigenvalue that is double. */
+TEST_P(Derivatives, EigenvectorsAreThoseOfTheElements)
+{
+  std::mt19937 random(203);
+  for (int trial = 0; trial < 8; ++trial)
+  {
+    const int  dimension = 2 + trial % 2;
+    const auto elements =
+      trial % 4 < 2 ? HessianOperation(dimension, 1.1) : TensorOperation(dimension, 2, 1, BoundaryMode::Renormalized);
+    elements->result = DerivativeResult::Components;
+    const std::int64_t  size = dimension;
+    const Coordinates   spatial{ { 10, 7, dimension == 3 ? 5 : 1, 1, 1 } };
+    std::vector<double> pixels;
+    const auto          run = [&](DerivativeResult result, std::int64_t count) {
+      const auto operation = std::make_shared<DerivativeOperation>(*elements);
+      operation->result = result;
+      operation->componentAxis = MaxDimension - 1;
+      Coordinates extent = spatial;
+      extent[MaxDimension - 1] = count;
+      Trial<double, double> t(random, operation, extent);
+      const std::size_t     voxels = t.pixels.size() / static_cast<std::size_t>(count);
+      pixels =
+        pixels.empty() ? std::vector<double>(t.pixels.begin(), t.pixels.begin() + static_cast<int>(voxels)) : pixels;
+      for (std::size_t i = 0; i < t.pixels.size(); ++i)
+      {
+        t.pixels[i] = pixels[i % voxels];
+      }
+      t.request.backend = GetBackend();
+      t.Prepare(t.request.image);
+      GetManager().Execute(t.request);
+      std::vector<double> results;
+      ForEachIndex(t.request.image, [&](const Coordinates & at) { results.push_back(t.Result(at)); });
+      return results;
+    };
+    const auto triangles = run(DerivativeResult::Components, size * (size + 1) / 2);
+    const auto values = run(DerivativeResult::Eigenvalues, size);
+    const auto vectors = run(DerivativeResult::Eigenvectors, size * size);
+    const auto voxels = values.size() / static_cast<std::size_t>(size);
+    for (std::size_t voxel = 0; voxel < voxels; ++voxel)
+    {
+      const auto of = [&](const std::vector<double> & results, std::int64_t number) {
+        return results[static_cast<std::size_t>(number) * voxels + voxel];
+      };
+      const double largest = std::max(std::fabs(of(values, 0)), std::fabs(of(values, size - 1)));
+      for (std::int64_t i = 0; i < size; ++i)
+      {
+        for (std::int64_t row = 0; row < size; ++row)
+        {
+          double product = 0;
+          for (std::int64_t column = 0; column < size; ++column)
+          {
+            const std::int64_t first = std::min(row, column);
+            const std::int64_t second = std::max(row, column);
+            product += of(triangles, first * size - first * (first + 1) / 2 + second) * of(vectors, i * size + column);
+          }
+          ASSERT_NEAR(product, of(values, i) * of(vectors, i * size + row), 1e-6 * largest) << trial << " " << voxel;
+        }
+        for (std::int64_t j = 0; j <= i; ++j)
+        {
+          double dot = 0;
+          for (std::int64_t a = 0; a < size; ++a)
+          {
+            dot += of(vectors, i * size + a) * of(vectors, j * size + a);
+          }
+          ASSERT_NEAR(dot, i == j ? 1 : 0, 1e-5) << trial << " " << voxel;
+        }
+      }
+    }
+  }
+}
+
 /** Operations of one to five results and of every kind, with windows that devices pass along two axes at once, and with
  * larger ones. */
 std::shared_ptr<DerivativeOperation>
@@ -1456,6 +1528,10 @@ OperationOfTiles(std::mt19937 & random, int trial)
       operation->result = trial % 12 == 0   ? DerivativeResult::Components
                           : trial % 12 == 4 ? DerivativeResult::Magnitude
                                             : DerivativeResult::Sum;
+    }
+    if (trial % 8 == 2)
+    {
+      operation->result = DerivativeResult::Eigenvectors;
     }
     if (trial % 8 == 1)
     {
@@ -1606,6 +1682,13 @@ TEST(TensorDirections, AreZerosWhereTheSmallestEigenvalueIsDouble)
   EXPECT_NEAR(direction[0], 0, 1e-7);
   EXPECT_NEAR(direction[1], 0.6, 1e-7);
   EXPECT_NEAR(direction[2], 0.8, 1e-7);
+  // Its two other eigenvalues are equal.
+  double vectors[9];
+  EigenvectorsOf(tube, values, 3, vectors, root);
+  for (int i = 0; i < 9; ++i)
+  {
+    EXPECT_NEAR(vectors[i], i < 6 ? 0 : direction[i - 6], 1e-7) << i;
+  }
   EXPECT_EQ(CoherenceOf(std::vector<double>{ 0, 0, 0 }.data(), 3), 0);
 }
 

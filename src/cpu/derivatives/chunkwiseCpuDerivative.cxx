@@ -165,8 +165,10 @@ struct DerivativePlan
   int                                       inputFields{ 1 };
   int                                       fields{ 1 };
   int                                       resultFields{ 1 };
-  Coordinates                               radius{};
-  std::size_t                               scale{ 0 };
+  /** Rows of what the last pass makes, and of what is made of it. */
+  int         resultRows{ 1 };
+  Coordinates radius{};
+  std::size_t scale{ 0 };
   /** Numbers from one component to the next, if the input's voxels are gradients, or the results lie like that. */
   std::int64_t inputGap{ 0 };
   std::int64_t resultGap{ 0 };
@@ -181,6 +183,7 @@ struct DerivativePlan
     {
       // Each product is smoothed for itself.
       inputFields = fields = resultFields = static_cast<int>(operation.components.size());
+      resultRows = std::max(resultFields, operation.GetNumberOfResults());
       std::vector<DerivativeGroup> each(operation.components.size());
       for (int field = 0; field < fields; ++field)
       {
@@ -201,6 +204,7 @@ struct DerivativePlan
       fields = std::max(fields, static_cast<int>(all[pass].size()));
     }
     resultFields = static_cast<int>(all.back().size());
+    resultRows = std::max(resultFields, operation.GetNumberOfResults());
   }
   MarchMemory<TAcc>
   MakeMemory() const
@@ -208,7 +212,7 @@ struct DerivativePlan
     MarchMemory<TAcc> memory;
     memory.inputFields = inputFields;
     memory.fields = fields;
-    memory.resultFields = resultFields;
+    memory.resultFields = resultRows;
     return memory;
   }
   void
@@ -416,6 +420,7 @@ public:
         m_Functions.measure(results, gap, m_Operation.GetMatrixSize(), m_Measure, n, results);
         break;
       case DerivativeResult::Direction:
+      case DerivativeResult::Eigenvectors:
       case DerivativeResult::Coherence:
       case DerivativeResult::Cornerness:
       case DerivativeResult::Diffusivity:

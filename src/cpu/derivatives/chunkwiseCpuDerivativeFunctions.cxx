@@ -372,6 +372,16 @@ StoreTensor(const TReal * rows, std::int64_t gap, int size, DerivativeResult res
         }
         continue;
       }
+      if (result == DerivativeResult::Eigenvectors)
+      {
+        Doubles vectors[rank * rank];
+        EigenvectorsOf(h, values, rank, vectors, root);
+        for (int v = 0; v < rank * rank; ++v)
+        {
+          StoreDoubles(out + v * gap + i, vectors[v]);
+        }
+        continue;
+      }
       if (result == DerivativeResult::Diffusivity)
       {
         Doubles tensor[rank * (rank + 1) / 2];

@@ -55,7 +55,7 @@ struct DerivativeFunctions
   /** The eigenvalues of matrices of `size` rows, of which `rows` have the upper triangles: ascending, or by magnitude;
    * out may be the first of the rows, `gap` apart too. */
   void (*eigenvalues)(const TReal * rows, std::int64_t gap, int size, bool byMagnitude, std::int64_t n, TReal * out);
-  /** The direction, coherence, cornerness or diffusivity. */
+  /** The direction, all eigenvectors, coherence, cornerness or diffusivity. */
   void (*tensor)(const TReal * rows, std::int64_t gap, int size, DerivativeResult result,
                  const TensorParameters & parameters, std::int64_t n, TReal * out);
   /** rows c = 0, 1, ... become the products of the last `size` of `size` (size + 1) / 2 rows, which are `gap` apart. */
