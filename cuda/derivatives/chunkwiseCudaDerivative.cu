@@ -475,6 +475,7 @@ FinishOf(const KernelCall & call, const DerivativeOperation & operation)
   DerivativeFinish finish{};
   finish.result = operation.result;
   finish.measure = operation.measure;
+  finish.measure.contrast = operation.scales.front().contrast;
   finish.tensor = operation.tensor;
   finish.curvature = operation.curvature;
   finish.hasZeros = operation.result == DerivativeResult::Measure &&

@@ -76,7 +76,8 @@ RandomInner(std::mt19937 & random, int trial)
     }
     default:
     {
-      const auto sums = BoxOf<MeanOperation>(radius);
+      // Along the frame's axis alone: more than three axes would take part.
+      const auto sums = BoxOf<MeanOperation>(Coordinates{});
       sums->radius[trial / 8 % MaxDimension] = 11; // beyond most images
       return sums;
     }
