@@ -16,7 +16,7 @@ from . import _core
 
 _AT_A_TIME = 2**20
 # A state is kept once so many seconds have passed, and so many times as long as keeping the last one took.
-_LEAST_PAUSE = 1.0
+_LEAST_PAUSE = 0.25
 _PAUSES_OF_KEEPING = 20
 
 

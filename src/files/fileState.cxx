@@ -19,8 +19,8 @@ namespace
 constexpr std::size_t BytesOfBlock = std::size_t{ 1 } << 20;
 constexpr std::size_t BytesOfSum = sizeof(std::uint32_t);
 /** A state is kept once so much time has passed, and so many times as long as keeping the last one took. */
-constexpr std::chrono::seconds LeastPause{ 1 };
-constexpr int                  PausesOfKeeping = 20;
+constexpr std::chrono::milliseconds LeastPause{ 250 };
+constexpr int                       PausesOfKeeping = 20;
 
 } // namespace
 
