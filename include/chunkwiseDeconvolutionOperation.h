@@ -26,8 +26,8 @@ enum class DeconvolutionMethod
  * estimate u is on the grid of d, grown along each axis by the kernel's reach, so that light from beyond the edge has a
  * place; only its part inside is the result. H is the convolution with the kernel, b the background, H^T the
  * convolution with the mirrored kernel, or with `backProjector`. One iteration from the point y is
- * - RichardsonLucy: u = y / (H^T w - lambda div(grad y / |grad y|)) * H^T(w d / (H y + b)), 0 where that is negative.
- *   A ratio whose denominator is not above
+ * - RichardsonLucy: u = y / (H^T w - lambda div(grad y / |grad y|)) * H^T(w d / (H y + b)), 0 where that is negative,
+ *   y where the divisor is not above 0. A ratio whose denominator is not above
  *   leastExpected is 0. Voxels that the measured ones see little of (H^T w is at most LeastShare of the kernel's sum
  *   times the largest weight, treated as 1) are 0.
  * - Landweber: u = y + relaxation * H^T(w (d - b - H y)), cut at 0 by ProjectedLandweber.

@@ -52,6 +52,24 @@ struct Grid
   }
 };
 
+/** The weight with which a kernel takes the voxel `from` into the voxel `to`. */
+double
+TapOf(const ConvolutionKernel & kernel, const Coordinates & from, const Coordinates & to)
+{
+  const Coordinates strides = DenseStrides(kernel.GetExtent());
+  std::int64_t      offset = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t t = to[a] - from[a] + kernel.GetCenter()[a];
+    if (t < 0 || t >= kernel.GetExtent()[a])
+    {
+      return 0;
+    }
+    offset += t * strides[a];
+  }
+  return kernel.GetWeights()[static_cast<std::size_t>(offset)];
+}
+
 /** The part of a voxel that spreads to another one: sum over nodes of the node's weight at `from` times its kernel. */
 double
 Spread(const DeconvolutionOperation & operation, const Coordinates & from, const Coordinates & to)
@@ -202,7 +220,9 @@ private:
   bool
   IsSeen(const Coordinates & at) const
   {
-    return m_Norm.Of(at) > DeconvolutionOperation::LeastShare * m_Operation.GetAnyKernel().GetSum();
+    const ConvolutionKernel & kernel =
+      m_Operation.backProjector ? *m_Operation.backProjector : m_Operation.GetAnyKernel();
+    return m_Norm.Of(at) > DeconvolutionOperation::LeastShare * kernel.GetSum();
   }
   Grid
   Forward(const Grid & estimate) const
@@ -222,7 +242,11 @@ private:
     Grid result(GrownBox());
     ForEachIndex(result.box, [&](const Coordinates & to) {
       double sum = 0;
-      ForEachIndex(ratio.box, [&](const Coordinates & from) { sum += Spread(m_Operation, to, from) * ratio.Of(from); });
+      ForEachIndex(ratio.box, [&](const Coordinates & from) {
+        sum +=
+          (m_Operation.backProjector ? TapOf(*m_Operation.backProjector, from, to) : Spread(m_Operation, to, from)) *
+          ratio.Of(from);
+      });
       result.At(to) = sum;
     });
     return result;
@@ -377,6 +401,10 @@ TEST(Deconvolution, IsWhatItsDefinitionSays)
                                                  : DeconvolutionMethod::RichardsonLucy;
       operation.relaxation = operation.method == DeconvolutionMethod::RichardsonLucy ? 1 : 0.7;
       operation.totalVariation = trial % 8 == 3 ? 0.01 : 0;
+      if (trial % 6 == 5)
+      {
+        operation.backProjector = RandomLight(random, kernel);
+      }
       if (trial % 6 == 4)
       {
         const auto varying = std::make_shared<VaryingConvolutionOperation>();
