@@ -1014,7 +1014,7 @@ TYPED_TEST(DropInConvolutions, RichardsonLucyIsThatOfItkWithinTheTolerance)
         filter.SetSizeGreatestPrimeFactor(trial % 2 ? 5 : 3);
       }
     };
-    EXPECT_EQ((Compare<Filter>(this->m_Random, configure, 1000 * 1e-4, false)), "") << trial;
+    EXPECT_EQ((Compare<Filter>(this->m_Random, configure, 1000 * 1e-5, false)), "") << trial;
   }
 }
 
