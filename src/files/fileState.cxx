@@ -35,8 +35,8 @@ StateFiles::~StateFiles()
 {
   for (const std::int64_t place : { 1, 2 })
   {
-    // The file that is not whole has only taken room.
-    if (m_Kept.planes > 0 && place != m_Kept.files)
+    // A file that this run has made, and that is not whole, has only taken room.
+    if (m_IsMade[static_cast<std::size_t>(place)] && place != m_Kept.files)
     {
       ::unlink(this->FileOf(place).c_str());
     }
@@ -56,6 +56,7 @@ StateFiles::MakeFile(std::int64_t i)
   Descriptor file = Descriptor::Create(this->FileOf(i), m_Shown);
   file.Reserve(m_Room);
   m_Files[static_cast<std::size_t>(i)] = std::move(file);
+  m_IsMade[static_cast<std::size_t>(i)] = true;
 }
 
 std::int64_t

@@ -66,7 +66,8 @@ private:
   std::uint64_t             m_Room{ 0 };
   WrittenPart               m_Kept; ///< steps, the place of their file, its bytes
   std::int64_t              m_StepsDone{ 0 };
-  std::array<Descriptor, 3> m_Files; ///< by places
+  std::array<Descriptor, 3> m_Files;    ///< by places
+  std::array<bool, 3>       m_IsMade{}; ///< by this run
   std::vector<char>         m_Block;
   std::size_t               m_At{ 0 };     ///< in the block
   std::uint64_t             m_Offset{ 0 }; ///< of the next block in the file

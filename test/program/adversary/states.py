@@ -46,8 +46,8 @@ class States(ProgramTest):
         return self.folder / f".{CASES[case][0]}.unfinished"
 
     def files(self):
-        """All but what a run that was killed has left of its output, which the next run removes."""
-        return [name for name in files_of(self.folder) if not name.startswith(".") or ".unfinished" in name]
+        """All but what a run that was killed has left of its output and of a new state, which the next run removes."""
+        return [name for name in files_of(self.folder) if not name.startswith(".") or name.endswith((".unfinished", ".journal"))]
 
     def take(self, case):
         """The bytes of the output's files, which go."""
