@@ -68,7 +68,8 @@ struct OutOfCoreRequest
   Executor * executor{ nullptr };
   /** Threads that read, and as many that write, where sources and sink take boxes in any order. */
   unsigned int fileThreads{ 1 };
-  /** The states with which a runner that KeepsStates goes on, and which it keeps; nullptr: it begins, and keeps none. */
+  /** The states with which a runner that KeepsStates goes on, and which it keeps; nullptr: it begins, and keeps none.
+   */
   std::shared_ptr<StateStore> states;
   /** Over images in memory (Operation::IsRunByRunner): the request whose views the sources and the sink are. */
   const ExecutionRequest * inMemory{ nullptr };
