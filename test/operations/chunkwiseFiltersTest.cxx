@@ -130,6 +130,10 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
       {
         continue; // no window of it ever sees NaN
       }
+      if (parameter.name == "OfGradient")
+      {
+        continue; // without it there are other images
+      }
       if (parameter.name == "FlipAboutOrigin")
       {
         continue; // it moves the output in space
