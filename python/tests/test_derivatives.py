@@ -78,7 +78,7 @@ def test_eigenvalues_are_lapacks_and_the_same_bits_for_all_threads():
 
 def test_eigenvectors_are_lapacks():
     image = noise((13, 12, 17), np.float64)
-    for function, options in ((chunkwise.hessian, {}), (lambda *a, **k: chunkwise.structure_tensor(a[0], 1.0, a[1], **k), {})):
+    for function in (chunkwise.hessian, lambda *a, **k: chunkwise.structure_tensor(a[0], 1.0, result=a[1], **k)):
         elements = function(image, "elements", sigma=1.2, output_components=True)
         matrices = np.empty((*image.shape, 3, 3))
         for number, (row, column) in enumerate(itertools.combinations_with_replacement(range(3), 2)):
@@ -96,7 +96,7 @@ def test_divergence_of_a_gradient_is_a_sum_of_second_derivatives():
     spacing = (2.0, 0.8, 1.25)
     g = chunkwise.gradient(image, operator="central", output_components=True, spacing=spacing)
     # Components are in the order of the engine's axes, x first.
-    found = chunkwise.divergence(g[..., 0], g[..., 1], g[..., 2], operator="central", spacing=spacing)
+    found = chunkwise.divergence(g[..., 0], second=g[..., 1], third=g[..., 2], operator="central", spacing=spacing)
     expected = sum(np.gradient(np.gradient(image, step, axis=axis), step, axis=axis) for axis, step in enumerate(spacing))
     np.testing.assert_allclose(found, expected, atol=1e-10)
     smoothed = chunkwise.divergence(image, of_gradient=True, sigma=1.3, spacing=spacing)
@@ -105,10 +105,10 @@ def test_divergence_of_a_gradient_is_a_sum_of_second_derivatives():
     with pytest.raises(chunkwise.ParameterError, match="second"):
         chunkwise.divergence(image, sigma=1)
     with pytest.raises(chunkwise.ParameterError, match="of_gradient"):
-        chunkwise.divergence(image, image, image, of_gradient=True, sigma=1)
+        chunkwise.divergence(image, second=image, of_gradient=True, sigma=1)
 
 
-@pytest.mark.parametrize("result, expected", [("level_set", 2.0), ("mean", 1.0), ("smallest", 1.0), ("largest", 1.0), ("gaussian", 1.0)])
+@pytest.mark.parametrize("result, expected", [("level-set", 2.0), ("mean", 1.0), ("smallest", 1.0), ("largest", 1.0), ("gaussian", 1.0)])
 def test_curvature_of_a_sphere_is_that_of_its_radius(result, expected):
     spacing = (2.0, 0.8, 1.25)
     z, y, x = np.meshgrid(*((np.arange(n) - n / 2 + 0.3) * step for n, step in zip((20, 30, 24), spacing)), indexing="ij")

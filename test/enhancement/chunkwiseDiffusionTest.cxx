@@ -823,6 +823,32 @@ TEST_P(Diffusions, TotalVariationOfAStepIsTheExactOne)
                [&](const Coordinates & at) { ASSERT_NEAR(t.Result(at), at[0] < 4 ? 15 : 85, 1e-3) << ToString(at); });
 }
 
+/** Rows so long that iterations go together through few of them at a time; those of its parts are short. */
+TEST_P(Diffusions, TotalVariationOfLongRowsHasTheBitsOfItsParts)
+{
+  std::mt19937 random(321);
+  const auto   operation = std::make_shared<DiffusionOperation>();
+  operation->method = DiffusionMethod::TotalVariation;
+  operation->iterations = 11;
+  operation->scale[0] = operation->scale[1] = operation->scale[2] = 1;
+  operation->weight = 15;
+  Trial<float, float> t(random, operation, { { 3000, 23, 14, 1, 1 } });
+  t.request.backend = GetBackend();
+  t.Prepare(t.request.image);
+  GetManager().Execute(t.request);
+  const std::vector<float> whole = t.output;
+  const BufferView view = DenseView(const_cast<float *>(whole.data()), PixelKind::Float32, t.request.output.box);
+  for (const std::int64_t first : { 0, 1400, 2920 })
+  {
+    Box region = t.request.image;
+    region.lower[0] = first;
+    region.upper[0] = first + 80;
+    t.Prepare(region);
+    GetManager().Execute(t.request);
+    ForEachIndex(region, [&](const Coordinates & at) { ASSERT_EQ(t.Result(at), At<float>(view, at)) << ToString(at); });
+  }
+}
+
 TEST(DiffusionRows, RefuseOutsideValuesThatAreNone)
 {
   FilterImage image;
