@@ -97,7 +97,7 @@ class Parameter:
                "kernel": "npt.ArrayLike", "network": "str | PathLike[str]"}
         if self.type == "choice":
             text = "Literal[" + ", ".join('"' + choice + '"' for choice in self.choices) + "]"
-            text += " | Sequence[str]" if self.per_axis else ""
+            text += f" | Sequence[{text}]" if self.per_axis else ""
         elif self.name == "axes":
             text = "int | Sequence[int]"
         elif self.count == "one":

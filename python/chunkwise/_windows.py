@@ -315,6 +315,13 @@ def voxels_seen(index: np.ndarray[Any, Any], extent: int, mode: str) -> np.ndarr
     return seen
 
 
+def _inner(shape: tuple[int, ...], sides: Iterable[Side]) -> tuple[slice, ...]:
+    region = [slice(None)] * len(shape)
+    for side in sides:
+        region[side.axis] = slice(side.before, side.before + shape[side.axis])
+    return tuple(region)
+
+
 @lru_cache(256)
 def _joined(these: tuple[Filter, ...]) -> Filter:
     joined = these[0]

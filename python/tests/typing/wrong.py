@@ -9,7 +9,7 @@ from chunkwise import ndimage as ndi
 image = np.zeros((4, 5, 6), np.float32)
 chunkwise.mean(image)  # wrong
 chunkwise.mean(image, radius="1")  # wrong
-chunkwise.mean(image, 1, mode=3)  # wrong
+chunkwise.mean(image, 1, mode="symmetric")  # wrong
 chunkwise.mean(image, 1, sigma=2)  # wrong
 chunkwise.wiener(image, 1, "automatic")  # wrong
 filters.Gaussian(2, 3)  # wrong
