@@ -34,7 +34,8 @@ std::shared_ptr<const Operation>
 RandomInner(std::mt19937 & random, int trial)
 {
   Coordinates radius{};
-  for (const int a : RandomAxes(random))
+  const auto  axes = RandomAxes(random);
+  for (const int a : axes)
   {
     radius[a] = random() % 4;
   }
@@ -76,9 +77,8 @@ RandomInner(std::mt19937 & random, int trial)
     }
     default:
     {
-      // Along the frame's axis alone: more than three axes would take part.
-      const auto sums = BoxOf<MeanOperation>(Coordinates{});
-      sums->radius[trial / 8 % MaxDimension] = 11; // beyond most images
+      const auto sums = BoxOf<MeanOperation>(radius);
+      sums->radius[axes.front()] = 11; // beyond most images
       return sums;
     }
   }
