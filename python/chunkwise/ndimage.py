@@ -1309,7 +1309,7 @@ def label(input: Any, structure: Any = None, output: Any = None, **options: Any)
 
 
 #: So many voxels are labelled in the time that a call of the engine takes.
-_FEW_VOXELS = 1 << 14
+_FEW_VOXELS = 1 << 13
 
 
 @lru_cache(64)

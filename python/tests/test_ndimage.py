@@ -395,7 +395,7 @@ def test_factors_of_fourier_transforms_take_other_types(random, dtype):
 
 
 def test_options_are_checked_where_numpy_computes(random):
-    image, footprint = random.normal(size=(4, 5, 6, 7)), np.ones((2, 1, 1, 3))
+    image, footprint = random.normal(size=(4, 5, 6, 7)), np.ones((2, 2, 2, 3))
     for call in (lambda **options: ndi.label(image > 0, **options), lambda **options: ndi.spline_filter(image, **options),
                  lambda **options: ndi.zoom(image, 1.5, order=2, **options),
                  lambda **options: ndi.median_filter(image, footprint=footprint, **options)):
