@@ -8,6 +8,7 @@
 #include "chunkwiseFilters.h"
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseNetworkModel.h"
+#include "chunkwiseOutOfCoreRunner.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseResampleOperation.h"

@@ -15,6 +15,8 @@ struct ConvolutionParts
   long double result{ 0 };
   /** The sum with absolute values. */
   long double magnitude{ 0 };
+  /** By how much renormalization raised both. */
+  long double factor{ 1 };
 };
 
 /** The sum over the kernel at `index`, times the sum of all weights by that of those inside in Renormalized mode. */
@@ -51,8 +53,9 @@ Convolve(const BufferView & image, const Coordinates & index, const ImageConvolu
   });
   if (operation.boundary.mode == BoundaryMode::Renormalized)
   {
+    parts.factor = std::fabs(whole / inside);
     parts.result *= whole / inside;
-    parts.magnitude *= std::fabs(whole / inside);
+    parts.magnitude *= parts.factor;
   }
   return parts;
 }

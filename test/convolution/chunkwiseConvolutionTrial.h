@@ -85,11 +85,11 @@ CompareWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backen
     ForEachIndex(t.request.region, [&](const Coordinates & index) {
       const auto parts = oracle::Convolve<TIn>(t.image, index, *operation);
       // A transform's error follows the largest value of the chunk, that of a sum its own terms. Renormalization
-      // raises both; its factor is in the magnitude.
+      // raises both.
       const long double bound =
         epsilon * (operation->GetName() == "convolution.direct"
                      ? parts.magnitude * (operation->kernel->GetNumberOfTaps() + 8)
-                     : 30 * (parts.magnitude + largest * operation->kernel->GetSumOfMagnitudes()));
+                     : 30 * (parts.magnitude + parts.factor * largest * operation->kernel->GetSumOfMagnitudes()));
       long double expected = parts.result;
       if (std::is_integral<TOut>::value)
       {
