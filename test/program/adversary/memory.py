@@ -42,7 +42,8 @@ class Memory(ProgramTest):
     def run_with(self, words, mebibytes):
         """MiB may have a fraction: 1.5M is a size."""
         self.out.unlink(missing_ok=True)
-        result, peak = self.measured(*words, f"--memory={mebibytes:g}M")
+        # The least memory lets some filters take long, beside other tests.
+        result, peak = self.measured(*words, f"--memory={mebibytes:g}M", timeout=400)
         if result.returncode == 0:
             self.assertLessEqual(peak / MIB, mebibytes, f"peak memory: {result}")
         return result
