@@ -18,7 +18,7 @@ def make_stream(filter, image, region=None, memory=2**26, least=1, units=((1, 1,
     operation = filter._operation(image.shape, kind, output)
     lower, upper = box_of(region or tuple(slice(0, each) for each in image.shape))
     return _core.Stream(operation, [(kind, kind, turn(units[0]))], output, turn(image.shape), lower, upper, turn(units[1]), memory,
-                        least, "", ("", ""), make_options(**options))
+                        least, "", ("", ""), False, make_options(**options))
 
 
 @pytest.mark.parametrize("filter", [filters.Gaussian(sigma=1.5), filters.Sat(), filters.Mean(radius=2, mode="wrap")], ids=repr)
