@@ -16,6 +16,8 @@
 #include "chunkwiseFakeDevices.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseFootprintOperation.h"
+#include "chunkwiseFramedOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseLaplacianOperation.h"
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -99,6 +101,16 @@ MakeOperations()
   flat->element.assign(5 * 3 * 3, 1);
   flat->element[0] = 0;
   all.push_back(flat);
+  const auto footprint = std::make_shared<FootprintOperation>();
+  footprint->radius = Radius;
+  footprint->element = flat->element;
+  all.push_back(footprint);
+  const auto inner = MakeBox<MeanOperation>();
+  inner->boundary.mode = BoundaryMode::ZeroFluxNeumann;
+  const auto framed = std::make_shared<FramedOperation>();
+  framed->inner = inner;
+  std::fill(std::begin(framed->modes), std::end(framed->modes), BoundaryMode::MirrorCenter);
+  all.push_back(framed);
   const auto means = std::make_shared<NonLocalMeansOperation>();
   means->search = means->patch = Radius;
   means->strength = 20;
