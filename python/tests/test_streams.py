@@ -39,7 +39,7 @@ def test_functions_read_and_write_whole_units(random, filter):
 
     fractions = []
     stream = make_stream(filter, image, least=4, units=((6, 1, 1), (5, 1, 1)))
-    report = stream.run([read], write, fractions.append)
+    report = stream.run([read], write, None, fractions.append)
     assert stream.needed == 0 and stream.overlaps and stream.blocks == len(writes) >= 4
     assert np.array_equal(result, filter(image)) and report["backend"]
     assert all(each[0].start % 5 == 0 and (each[0].stop % 5 == 0 or each[0].stop == 61) for each in writes)
@@ -58,7 +58,7 @@ def test_a_region_is_a_part_of_the_whole(random):
         array[...] = image[where]
 
     region = (slice(10, 30), slice(5, 25), slice(0, 20))
-    make_stream(f, image, region, least=3, units=((1, 1, 1), (5, 1, 1))).run([read], result.__setitem__, None)
+    make_stream(f, image, region, least=3, units=((1, 1, 1), (5, 1, 1))).run([read], result.__setitem__, None, None)
     assert np.array_equal(result[region], f(image)[region]) and np.count_nonzero(result) <= 20 * 20 * 20
 
 
@@ -89,13 +89,13 @@ def test_what_functions_raise_comes_out_and_nothing_runs_afterwards(random, fail
     try:
         with pytest.raises(KeyboardInterrupt if fails == "signal" else OSError) as error:
             make_stream(filters.Mean(radius=1), image, least=60).run(
-                [read], lambda where, array: step("write", where), lambda part: step("progress", None))
+                [read], lambda where, array: step("write", where), None, lambda part: step("progress", None))
     finally:
         signal.signal(signal.SIGINT, before)
     ended = True
     assert fails == "signal" or str(error.value) == f"{fails} fails"
     result = np.zeros_like(image)
-    make_stream(filters.Mean(radius=1), image).run([lambda where, array: np.copyto(array, image[where])], result.__setitem__, None)
+    make_stream(filters.Mean(radius=1), image).run([lambda where, array: np.copyto(array, image[where])], result.__setitem__, None, None)
     assert np.array_equal(result, chunkwise.mean(image, 1)) and not late
 
 
@@ -104,6 +104,6 @@ def test_a_memory_that_is_too_little_is_said():
     stream = make_stream(filters.Mean(radius=2), image, memory=2**18)
     assert stream.needed > 2**18
     with pytest.raises(chunkwise.BudgetError) as error:
-        stream.run([print], print, None)
+        stream.run([print], print, None, None)
     assert error.value.needed == stream.needed
     assert make_stream(filters.Mean(radius=2), image, memory=stream.needed).needed == 0

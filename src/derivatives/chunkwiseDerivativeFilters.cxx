@@ -220,10 +220,11 @@ MakeDivergence(const CheckedParameters & p, const FilterImage & image)
   std::vector<DerivativeOrders>    components = GradientOf(p);
   const std::size_t                axes = components.size();
   const std::vector<std::string> & others = image.furtherInputs;
-  const std::size_t                given =
-    1 + static_cast<std::size_t>(std::count_if(
-          others.begin(), others.end(), [](const auto & name) { return name == "Input2" || name == "Input3"; }));
-  const bool isOfGradient = p.Flag("OfGradient");
+  const auto                       isGiven = [&](const char * name) {
+    return static_cast<std::size_t>(std::count(others.begin(), others.end(), name) > 0);
+  };
+  const std::size_t given = 1 + isGiven("Input2") + isGiven("Input3");
+  const bool        isOfGradient = p.Flag("OfGradient");
   if (isOfGradient ? given > 1 : given != axes)
   {
     ThrowParameterError(isOfGradient                 ? "OfGradient"

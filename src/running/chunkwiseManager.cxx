@@ -485,7 +485,7 @@ Manager::ExecuteOnDevices(DividedImages & images, const std::shared_ptr<const Op
   steps.Compute(images, inputs, output, keepsInputs, &rising);
   rising.UpdateProgress(1.0);
   ExecutionReport report;
-  report.plan = DividedSteps::MakePlan(images, 0);
+  report.plan = steps.MakePlan(images, 0);
   steps.Fill(images, report);
   return report;
 }

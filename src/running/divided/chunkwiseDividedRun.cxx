@@ -70,7 +70,7 @@ public:
   Plan
   MakePlan(double seconds) const
   {
-    Plan plan = DividedSteps::MakePlan(m_Images, seconds);
+    Plan plan = m_Steps.MakePlan(m_Images, seconds);
     for (const DividedImages::Part & part : m_Images.GetParts())
     {
       for (const BufferView & input : m_Request.inputs)

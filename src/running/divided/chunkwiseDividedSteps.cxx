@@ -100,11 +100,10 @@ DividedSteps::GetShape(const DividedImages & images, std::size_t part, std::size
 }
 
 bool
-DividedSteps::HasRoom(const DividedImages & images, std::size_t number, std::size_t held, bool keepsInputs) const
+DividedSteps::FindScratch(const DividedImages & images, std::size_t part, std::size_t & scratch) const
 {
-  const DividedImages::Part & part = images.GetParts()[number];
-  const KernelRegistry &      kernels = GetDevice(images, number).GetKernels();
-  std::size_t                 scratch = 0;
+  const KernelRegistry & kernels = GetDevice(images, part).GetKernels();
+  scratch = 0;
   for (std::size_t step = 0; step < m_Steps.size(); ++step)
   {
     if (!IsNew(step))
@@ -118,8 +117,20 @@ DividedSteps::HasRoom(const DividedImages & images, std::size_t number, std::siz
     }
     if (kernel->scratchBytes)
     {
-      scratch = std::max(scratch, kernel->scratchBytes(*m_Steps[step], GetShape(images, number, step)));
+      scratch = std::max(scratch, kernel->scratchBytes(*m_Steps[step], GetShape(images, part, step)));
     }
+  }
+  return true;
+}
+
+bool
+DividedSteps::HasRoom(const DividedImages & images, std::size_t number, std::size_t held, bool keepsInputs) const
+{
+  const DividedImages::Part & part = images.GetParts()[number];
+  std::size_t                 scratch = 0;
+  if (!FindScratch(images, number, scratch))
+  {
+    return false;
   }
   const std::size_t other = NeedsOther(keepsInputs) ? DividedImages::CountBytes(part, m_OutputKind, true) : 0;
   // Runs of steps cut parts where scratch has not the room for a whole one.
@@ -332,14 +343,26 @@ DividedSteps::Visit(DividedImages & images, const std::vector<std::unique_ptr<Fi
 }
 
 Plan
-DividedSteps::MakePlan(const DividedImages & images, double seconds)
+DividedSteps::MakePlan(const DividedImages & images, double seconds) const
 {
   Plan plan;
   plan.divided = true;
   plan.seconds = seconds;
   plan.sweepAxis = images.GetAxis();
-  for (const DividedImages::Part & part : images.GetParts())
+  for (std::size_t number = 0; number < images.GetParts().size(); ++number)
   {
+    const DividedImages::Part & part = images.GetParts()[number];
+    std::size_t                 inputs = 0;
+    for (const PixelKind kind : m_InputKinds)
+    {
+      inputs += DividedImages::CountBytes(part, kind, true);
+    }
+    std::size_t scratch = 0;
+    (void)FindScratch(images, number, scratch);
+    plan.inputBytes = std::max(plan.inputBytes, inputs);
+    plan.outputBytes = std::max(plan.outputBytes, DividedImages::CountBytes(part, m_OutputKind, true));
+    plan.scratchBytes = std::max(plan.scratchBytes, scratch);
+    plan.deviceBytes = plan.inputBytes + plan.outputBytes + plan.scratchBytes;
     plan.chunks.push_back({ part.planes, part.around });
     for (int a = 0; a < MaxDimension; ++a)
     {

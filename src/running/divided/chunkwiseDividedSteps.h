@@ -47,8 +47,8 @@ public:
   void
   Fill(const DividedImages & images, ExecutionReport & report) const;
   /** The parts as chunks. */
-  static Plan
-  MakePlan(const DividedImages & images, double seconds);
+  Plan
+  MakePlan(const DividedImages & images, double seconds) const;
 
 private:
   PixelKind
@@ -75,7 +75,10 @@ private:
   }
   ChunkShape
   GetShape(const DividedImages & images, std::size_t part, std::size_t step) const;
-  /** The memory that the steps take on a part's device; Never, as bytes, if there is no kernel. */
+  /** The most scratch of a step over a part; false: there is no kernel. */
+  bool
+  FindScratch(const DividedImages & images, std::size_t part, std::size_t & scratch) const;
+  /** Whether a part's device has room for the steps, and kernels. */
   bool
   HasRoom(const DividedImages & images, std::size_t part, std::size_t held, bool keepsInputs) const;
   double

@@ -57,6 +57,7 @@ public:
     {
       --m_Plan.axis;
     }
+    this->KeepPlanesOfInputsTogether();
     m_Plan.budgets = request.budgets;
     // If the system does not tell, there is no limit.
     const std::uint64_t available = GetAvailableHostMemory();
@@ -178,6 +179,26 @@ private:
     m_Plan.bytesRead = static_cast<std::uint64_t>(runner.GetNumberOfPasses()) *
                        BytesOf(m_Image, m_Request.inputs.front().source->GetKind());
     return m_Plan;
+  }
+
+  /** Planes of a window lie one after the other. If an output has fewer axes than what it needs, these are not divided.
+   */
+  void
+  KeepPlanesOfInputsTogether()
+  {
+    if (!m_Request.operation || !m_Request.operation->GetOutputGrid() || m_Request.region.IsEmpty())
+    {
+      return;
+    }
+    const Box needed = GetInputBox(*m_Request.operation, m_Request.region, GetImageBox(m_Request));
+    for (int a = MaxDimension - (GetComponents(m_Request) > 1 ? 2 : 1); a > m_Plan.axis; --a)
+    {
+      if (needed.Extent(a) > 1)
+      {
+        m_Plan.axis = a;
+        return;
+      }
+    }
   }
 
   /** Whether divisions would read a source from its end to its begin that is read from its begin on alone. */
