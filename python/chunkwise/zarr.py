@@ -262,7 +262,8 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
         _check_output(filter, write_to, stores, result_shape, wanted)
         if record is not None and not record.has_output:
             record.add_output()
-        report = run_blocks(operation, images, write_to, limit, spool, None if begins_anew else record, progress, options, states)
+        with filter.worded(len(result_shape)):
+            report = run_blocks(operation, images, write_to, limit, spool, None if begins_anew else record, progress, options, states)
         if pyramid is not None and path is not None:
             _add_levels(path, method=pyramid, memory=memory, overwrite=True, **options)
         finished = True
