@@ -191,8 +191,8 @@ public:
 
   /** Execute for images that several devices hold together: `inputs` and `output` are numbers of `images`, and have the
    * planes around parts, as many as the operation needs. With `keepsInputs` the inputs stay as they are. The planes
-   * around parts of the output are not handed on. Throws as ExecuteOnDevice, and ParameterError for an operation that
-   * is not run so. */
+   * around parts of the output are not handed on. Throws as ExecuteOnDevice, ParameterError for an operation that is
+   * not run so, and Error if a device has not the room. */
   ExecutionReport
   ExecuteOnDevices(DividedImages & images, const std::shared_ptr<const Operation> & operation,
                    const std::vector<std::size_t> & inputs, std::size_t output, bool keepsInputs = true,

@@ -477,9 +477,7 @@ Manager::ExecuteOnDevices(DividedImages & images, const std::shared_ptr<const Op
   const std::vector<std::size_t> held(images.GetParts().size(), 0);
   if (steps.EstimateSeconds(images, held, keepsInputs) == DividedSteps::Never)
   {
-    throw BudgetError(operation->GetName() + ": the devices have not the room, or not the kernel, beside their images",
-                      0,
-                      images.GetBudgets().device);
+    throw Error(operation->GetName() + ": a device has not the room for it beside its images, or no kernel");
   }
   RisingMonitor rising(monitor);
   steps.Compute(images, inputs, output, keepsInputs, &rising);

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Runs whose images several devices hold together: the bits of the CPU, which has them whole.
 #include "chunkwiseDiffusionOperation.h"
+#include "chunkwiseDividedImages.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFakeDevices.h"
 #include "chunkwiseFilters.h"
@@ -234,6 +235,56 @@ TEST_P(DividedRuns, BringValuesFromPartToPartAsOftenAsTheyGo)
   EXPECT_EQ(longer.output, longer.expected);
   ASSERT_EQ(cut.warnings.size(), 1u);
   EXPECT_NE(cut.warnings[0].find("from part to part"), std::string::npos) << cut.warnings[0];
+}
+
+TEST_P(DividedRuns, AlongStructuresHaveTheBitsOfTheWholeImage)
+{
+  std::mt19937 random(11);
+  FilterImage  image;
+  image.dimension = 3;
+  image.extent = { { 17, 16, 33, 1, 1 } };
+  image.inputKind = image.outputKind = PixelKind::Float32;
+  FilterParameters parameters;
+  parameters.SetInteger("Iterations", 10);
+  DividedTrial<float, float> trial(MakeFilterOperation("coherence-diffusion", parameters, image),
+                                   RandomImage<float>(random, image.extent),
+                                   image.extent);
+  Compare(trial, "coherence");
+}
+
+TEST_P(DividedRuns, GoOnOverImagesThatStayOnDevices)
+{
+  std::mt19937               random(10);
+  const Coordinates          extent = { { 18, 15, 28, 1, 1 } };
+  const auto                 sequence = MakeSequence();
+  DividedTrial<float, float> once(sequence, RandomImage<float>(random, extent), extent);
+  DividedTrial<float, float> twice(sequence, once.expected, extent);
+  DividedImages              images(GetManager(), Budgets(), Box::FromExtent(extent));
+  std::vector<int>           devices;
+  for (std::size_t i = 0; i < GetManager().GetDevices().size(); ++i)
+  {
+    devices.push_back(static_cast<int>(i));
+  }
+  ASSERT_TRUE(images.Divide(devices, FindSteps(sequence, PixelKind::Float32, PixelKind::Float32)));
+  const auto in = images.Add(PixelKind::Float32, true);
+  const auto middle = images.Add(PixelKind::Float32, true);
+  const auto out = images.Add(PixelKind::Float32, true);
+  images.Load(in, once.request.inputs[0]);
+  GetManager().ExecuteOnDevices(images, sequence, { in }, middle);
+  images.HandOn(middle);
+  GetManager().ExecuteOnDevices(images, sequence, { middle }, out);
+  images.Store(once.request.output, middle);
+  EXPECT_EQ(once.output, once.expected);
+  images.Store(twice.request.output, out);
+  EXPECT_EQ(twice.output, twice.expected);
+  images.Store(once.request.output, in);
+  EXPECT_EQ(once.output, once.image) << "the input stays as it is";
+
+  const auto wide = std::make_shared<MeanOperation>();
+  wide->radius = { { 1, 1, 9, 0, 0 } };
+  EXPECT_THROW(GetManager().ExecuteOnDevices(images, wide, { in }, out), ParameterError) << "parts have not the planes";
+  EXPECT_THROW(GetManager().ExecuteOnDevices(images, sequence, { in, middle }, out), ParameterError);
+  EXPECT_THROW(GetManager().ExecuteOnDevices(images, nullptr, { in }, out), ParameterError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fake, DividedRuns, testing::Values(Place::Fake));

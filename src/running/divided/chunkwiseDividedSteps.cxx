@@ -202,10 +202,24 @@ DividedSteps::Compute(DividedImages & images, const std::vector<Image> & inputs,
 void
 DividedSteps::TakeSteps(DividedImages & images, Image input, Image output, bool keepsInputs, Monitor * monitor)
 {
-  const bool needsOther = NeedsOther(keepsInputs);
-  Image      to = output;
-  Image      other = needsOther ? images.Add(m_OutputKind, true) : input;
-  Image      from = input;
+  // Goes if a step fails, too.
+  struct Temporary
+  {
+    DividedImages & images;
+    const bool      isThere;
+    ~Temporary()
+    {
+      if (isThere)
+      {
+        images.RemoveLast();
+      }
+    }
+  };
+  const bool      needsOther = NeedsOther(keepsInputs);
+  Image           to = output;
+  Image           other = needsOther ? images.Add(m_OutputKind, true) : input;
+  Image           from = input;
+  const Temporary temporary{ images, needsOther };
   for (std::size_t i = 0; i < m_Steps.size(); ++i)
   {
     DivisionMonitor ofStep(monitor, static_cast<std::int64_t>(i), static_cast<std::int64_t>(m_Steps.size()));
@@ -227,10 +241,6 @@ DividedSteps::TakeSteps(DividedImages & images, Image input, Image output, bool 
   if (from != output)
   {
     images.Swap(from, output);
-  }
-  if (needsOther)
-  {
-    images.RemoveLast();
   }
 }
 
