@@ -147,6 +147,8 @@ TEST_P(DividedRuns, OfManyIterationsHaveTheBitsOfTheWholeImage)
       const double row = 4.0 * 19 * 14;
       EXPECT_LE(report.bytesToDevice, row * (37 + 2.0 * 8 * static_cast<double>(report.chunksPerDevice.size() - 1)));
       EXPECT_EQ(report.bytesToHost, row * 37);
+      EXPECT_GT(report.peakPinned, 0u);
+      EXPECT_GT(report.peakDevice, 0u);
       DividedTrial<std::uint8_t, float> bytes(operation, RandomImage<std::uint8_t>(random, extent), extent);
       Compare(bytes, what + ", bytes");
     }

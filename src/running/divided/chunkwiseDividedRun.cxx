@@ -112,6 +112,11 @@ public:
     m_Steps.Fill(m_Images, report);
     report.bytesToDevice = report.plan.bytesToDevice;
     report.bytesToHost = report.plan.bytesToHost;
+    for (const DividedImages::Part & part : m_Images.GetParts())
+    {
+      report.peakPinned =
+        std::max(report.peakPinned, m_State.devices[static_cast<std::size_t>(part.device)]->pinned.GetPeak());
+    }
   }
 
 private:
