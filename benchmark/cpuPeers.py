@@ -33,8 +33,8 @@ class Peers:
     def __init__(self, threads):
         self.dip, self.sitk, self.cv2 = have("diplib"), have("SimpleITK"), have("cv2")
         self.ndimage, self.signal = have("scipy.ndimage"), have("scipy.signal")
-        self.morphology, self.restoration, self.rank = (
-            have("skimage." + name) for name in ("morphology", "restoration", "filters.rank"))
+        self.morphology, self.restoration, self.rank, self.feature, self.filters = (
+            have("skimage." + name) for name in ("morphology", "restoration", "filters.rank", "feature", "filters"))
         if self.dip:
             self.dip.SetNumberOfThreads(threads)
         if self.sitk:
@@ -88,6 +88,22 @@ class Peers:
                          lambda: sitk.HMaxima(s, number),
                          lambda: self.morphology.reconstruction(x.clip(number) - x.dtype.type(number), x), None),
             "fill holes": (None, lambda: sitk.GrayscaleFillhole(s), None, None),
+            "gradient magnitude": (lambda: dip.GradientMagnitude(d, [number]),
+                                   lambda: sitk.GradientMagnitudeRecursiveGaussian(s, number),
+                                   lambda: nd.gaussian_gradient_magnitude(x, number), None),
+            "derivative along x": (lambda: dip.Derivative(d, [1] + [0] * (n - 1), [number]),
+                                   lambda: sitk.DiscreteGaussianDerivative(s, [number ** 2] * n, [1] + [0] * (n - 1)),
+                                   lambda: nd.gaussian_filter(x, number, order=[0] * (n - 1) + [1]), None),
+            "Hessian's eigenvalues": (lambda: dip.SymmetricEigenDecomposition(dip.Hessian(d, [number])), None,
+                                      lambda: self.feature.hessian_matrix_eigvals(self.feature.hessian_matrix(
+                                          x, number, use_gaussian_derivatives=True)), None),
+            "Frangi": (lambda: dip.FrangiVesselness(d, [number]), None,
+                       lambda: self.filters.frangi(x, [number]), None),
+            "gradient diffusion": (lambda: dip.PeronaMalikDiffusion(d, radius, 10.0, 1 / 16),
+                                   lambda: sitk.GradientAnisotropicDiffusion(s, 1 / 16, 1.0, 1, radius), None, None),
+            "curvature diffusion": (None, lambda: sitk.CurvatureAnisotropicDiffusion(s, 1 / 16, 1.0, 1, radius), None, None),
+            "total variation": (None, None,
+                                lambda: self.restoration.denoise_tv_chambolle(x, 10.0, eps=0, max_num_iter=radius), None),
             "non-local means": (None, None, lambda: self.restoration.denoise_nl_means(
                 x, patch_size=3, patch_distance=2, h=number, fast_mode=True), None),
             "entropy": (None, None, lambda: self.rank.entropy(x, self.morphology.footprint_rectangle((width,) * n)), None),
@@ -110,6 +126,13 @@ def ours(chunkwise, name, x, options):
         "Wiener": lambda **o: chunkwise.wiener(x, number, 100.0, **o),
         "h-maxima": lambda **o: chunkwise.h_maxima(x, number, **o),
         "fill holes": lambda **o: chunkwise.fill_holes(x, **o),
+        "gradient magnitude": lambda **o: chunkwise.gradient(x, number, **o),
+        "derivative along x": lambda **o: chunkwise.derivative(x, (0,) * (x.ndim - 1) + (1,), sigma=number, **o),
+        "Hessian's eigenvalues": lambda **o: chunkwise.hessian(x, sigma=number, **{**o, "output": None}),
+        "Frangi": lambda **o: chunkwise.vesselness(x, [number], **o),
+        "gradient diffusion": lambda **o: chunkwise.diffusion(x, number, time_step=1 / 16, **o),
+        "curvature diffusion": lambda **o: chunkwise.diffusion(x, number, method="curvature", time_step=1 / 16, **o),
+        "total variation": lambda **o: chunkwise.total_variation(x, 10.0, number, **o),
         "non-local means": lambda **o: chunkwise.nlm(x, 2, number, patch_radius=1, **o),
         "entropy": lambda **o: chunkwise.entropy(x, number, **o),
     }[filter_name]
@@ -121,10 +144,14 @@ FILTERS = [
     (("mean", 2), "radius 2"), (("Gaussian", 2.0), "sigma 2"), (("maximum", 2), "radius 2"), (("opening", 2), "radius 2"),
     (("median", 1), "radius 1"), (("median", 2), "radius 2"), (("standard deviation", 2), "radius 2"),
     (("Laplacian of Gaussian", 2.0), "sigma 2"), (("Wiener", 2), "radius 2"), (("h-maxima", 20), "20"), (("fill holes", 0), ""),
+    (("gradient magnitude", 2.0), "sigma 2"), (("derivative along x", 1.0), "sigma 1"), (("derivative along x", 3.0), "sigma 3"),
+    (("Hessian's eigenvalues", 2.0), "sigma 2"), (("Frangi", 2.0), "sigma 2"), (("gradient diffusion", 5), "5 iterations"),
+    (("curvature diffusion", 5), "5 iterations"), (("total variation", 50), "50 iterations"),
     (("non-local means", 10.0), "search 5, patches of 3"), (("entropy", 2), "radius 2"),
 ]
 # Floats only, or bytes only.
-REAL = ("standard deviation", "Laplacian of Gaussian", "Wiener", "non-local means")
+REAL = ("standard deviation", "Laplacian of Gaussian", "Wiener", "non-local means", "gradient magnitude", "derivative along x",
+        "Hessian's eigenvalues", "Frangi", "gradient diffusion", "curvature diffusion", "total variation")
 BYTES = ("entropy",)
 FLAT = ("mean", "Gaussian", "maximum", "opening", "median")
 

@@ -2,11 +2,13 @@
 #ifndef chunkwiseCpuRowStore_h
 #define chunkwiseCpuRowStore_h
 
+#include "chunkwiseCpuRowOutput.h"
 #include "chunkwiseCpuTiles.h"
 
 // The code of a kernel between reading its input and storing its output does not depend on the pixel types. It calls a
 // function for each tile that it reads and for each row that it stores, so that it is compiled once, not once for each
-// pair of kinds.
+// pair of kinds. Rows of large outputs go past the caches, so that who stores them ends that (CpuLevel::endStream)
+// before others read them; ForEachTile does.
 namespace chunkwise
 {
 
@@ -18,7 +20,13 @@ template <typename TFrom, typename TOut>
 void
 StoreResults(const BufferView & output, const Coordinates & at, std::int64_t n, const TFrom * results)
 {
-  StoreRow<TOut>(output, at, n, [results](std::int64_t i) { return ConvertResult<TOut>(results[i]); });
+  RowOutput(output, 1).Make(at, n, [results](char * to, std::int64_t first, std::int64_t count) {
+    TOut * const pixels = reinterpret_cast<TOut *>(to);
+    for (std::int64_t i = 0; i < count; ++i)
+    {
+      pixels[i] = ConvertResult<TOut>(results[first + i]);
+    }
+  });
 }
 
 /** The function for an output's kind. */

@@ -400,7 +400,7 @@ public:
   }
 
   void
-  Store(Coordinates at, std::int64_t n, TAcc * results) const
+  Store(const Coordinates & first, std::int64_t n, TAcc * results) const
   {
     const std::int64_t gap = MarchRowLength<TAcc>(m_Boxes.after[0].Extent(0));
     switch (m_Operation.result)
@@ -436,7 +436,7 @@ public:
       BufferView view = m_Call.output;
       for (int component = 0; component < m_Plan.resultFields; ++component)
       {
-        m_Store(view, at, n, results + component * gap);
+        m_Store(view, first, n, results + component * gap);
         view.data = static_cast<TAcc *>(view.data) + m_Plan.resultGap;
       }
       return;
@@ -444,9 +444,10 @@ public:
     const int axis = m_Operation.componentAxis;
     if (axis < 0)
     {
-      m_Store(m_Call.output, at, n, results + m_Operation.chosen * gap);
+      m_Store(m_Call.output, first, n, results + m_Operation.chosen * gap);
       return;
     }
+    Coordinates at = first;
     for (at[axis] = m_Call.output.box.lower[axis]; at[axis] < m_Call.output.box.upper[axis]; ++at[axis])
     {
       m_Store(m_Call.output, at, n, results + at[axis] * gap);
@@ -670,6 +671,7 @@ RunDerivativeAt(const KernelCall & call, DerivativePlan<TAcc> & plan, const Box 
     PlaneMarch<TAcc, DerivativeMarch<TAcc>>(
       march, DerivativeMarch<TAcc>(call, boxes, plan, cut), tiling.axis, boxes, memory)
       .Run();
+    GetCpuLevel().endStream();
     report(tile);
   });
 }

@@ -202,6 +202,7 @@ private:
       part.lower[axis] = box.lower[axis] + extent * task / parts;
       part.upper[axis] = box.lower[axis] + extent * (task + 1) / parts;
       body(part, m_Workers + worker * rows * m_Images.row + m_Images.Width);
+      GetCpuLevel().endStream();
     });
   }
 

@@ -39,7 +39,7 @@ public:
 
 private:
   /** Shorter rows have too many incomplete lines. */
-  static constexpr std::int64_t LeastRow = 8 * LineBytes;
+  static constexpr std::int64_t LeastRow = 4 * LineBytes;
   /** Numbers of a row: no sweep has longer ones. */
   static constexpr std::int64_t MostStaged = 1024;
 

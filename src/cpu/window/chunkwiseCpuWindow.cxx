@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuWindow.h"
+#include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuTiles.h"
 
 namespace chunkwise
@@ -30,6 +31,7 @@ ForEachTileOf(const Coordinates & tile, const KernelCall & call, const Box & par
     }
     const Box box = TileNumber(part, tile, task, FastestAxis(call.inputs[0]));
     body(box, worker);
+    GetCpuLevel().endStream();
     if (call.control)
     {
       call.control->AddFinishedVoxels(box.NumberOfVoxels());
@@ -83,9 +85,10 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   std::int64_t       widest = MostOfRow / components;
   if (middles == 1 && radius[0] > 0)
   {
-    // Tiles pass along x what they share along the middle axis: they are high rather than wide.
+    // Tiles pass along x what they share along the middle axis, so that they are high; rows are long nevertheless:
+    // short ones are stored in parts of lines, for which the next row waits.
     const std::int64_t wanted = fitting / (6 * radius[middle[0]]) / components / line * line;
-    widest = std::min(widest, std::max(wanted, 4 * line));
+    widest = std::min(widest, std::max(wanted, 20 * line));
   }
   tile[0] = Equalise(output.Extent(0), widest);
   tile[0] = std::min(widest, tile[0] < output.Extent(0) ? RoundToLine(tile[0]) : tile[0]);
