@@ -176,7 +176,7 @@ public:
   {
     return static_cast<std::int64_t>(weights[a].size() / 2);
   }
-  /** The norms of axis `a` of an image with `n` voxels there, in double, see the class comment. */
+  /** The norms of axis `a` with `n` voxels, in double, see the class comment; position i has the norm of NormRow. */
   std::vector<double>
   GetNorms(int a, std::int64_t n) const;
 };

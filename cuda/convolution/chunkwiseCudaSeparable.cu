@@ -224,7 +224,7 @@ BytesOfTables(const Operation & operation, const ChunkShape & shape)
     bytes += taps > 0 ? RoundUp(static_cast<std::size_t>(PaddedTaps(taps)) * number) : 0;
     if (taps > 0 && separable.boundary.mode == BoundaryMode::Renormalized)
     {
-      bytes += RoundUp(static_cast<std::size_t>(shape.image.Extent(a)) * number);
+      bytes += RoundUp(static_cast<std::size_t>(std::min(shape.image.Extent(a), taps)) * number);
     }
   }
   return bytes;

@@ -455,7 +455,7 @@ __launch_bounds__(TSource::Tile::Threads, TSource::BlocksAtOnce)
       marcher.PassYAndZ(p & 1, results);
       if (p >= 2 * Tile::Radius)
       {
-        const float norm = p >= wholeBegin && p < wholeEnd ? 1.0F : z.norms[first + p - Tile::Radius];
+        const float norm = p >= wholeBegin && p < wholeEnd ? 1.0F : NormAt(z, first + p - Tile::Radius);
         if (outputs == Tile::Outputs)
         {
 #pragma unroll

@@ -277,7 +277,7 @@ private:
 #pragma unroll
       for (int u = 0; u < Together; ++u)
       {
-        const float norm = u < count ? m_Pass.norms[at + u] : 1.0F;
+        const float norm = u < count ? NormAt(m_Pass, at + u) : 1.0F;
         sums[u][0] *= norm;
         sums[u][1] *= norm;
       }
@@ -492,7 +492,7 @@ __launch_bounds__(WideThreads, 6)
 #pragma unroll
       for (int u = 0; u < outputs; ++u)
       {
-        sums[u][0] *= column + u < count ? pass.norms[at + u] : 1.0F;
+        sums[u][0] *= column + u < count ? NormAt(pass, at + u) : 1.0F;
       }
     }
     // By way of shared memory, so that rows are written in their order.

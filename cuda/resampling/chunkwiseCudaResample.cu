@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace chunkwise
 {
@@ -381,13 +382,35 @@ enum class ResampleWay
 
 struct ResamplePlan
 {
+  /** Bytes of the tables of passes, which have entries for each voxel of an axis: longer axes go without them. */
+  static constexpr std::size_t MostTableBytes = std::size_t{ 256 } << 20;
+
   ResamplePlan(const ResampleOperation & theOperation, std::size_t pixelBytes)
     : grid(theOperation)
     , tile(theOperation, grid, pixelBytes)
-    , way(tile.Fits()                 ? ResampleWay::Tiles
-          : theOperation.IsDiagonal() ? ResampleWay::Passes
-                                      : ResampleWay::Voxels)
+    , way(tile.Fits()                                                                        ? ResampleWay::Tiles
+          : theOperation.IsDiagonal() && GetTableBytes(theOperation, grid) <= MostTableBytes ? ResampleWay::Passes
+                                                                                             : ResampleWay::Voxels)
   {}
+
+  /** The bytes of the tables of passes in doubles, or the largest number if they are more than MostTableBytes by far.
+   */
+  static std::size_t
+  GetTableBytes(const ResampleOperation & operation, const ResampleGrid & grid)
+  {
+    std::size_t bytes = 0;
+    for (int i = 0; i < ResampleAxes; ++i)
+    {
+      const auto n = static_cast<std::size_t>(operation.output[operation.axes[i]]);
+      if (static_cast<double>(n) * static_cast<double>(grid.axes[i].taps) > static_cast<double>(MostTableBytes))
+      {
+        return std::numeric_limits<std::size_t>::max();
+      }
+      bytes += RoundUp(n * static_cast<std::size_t>(grid.axes[i].taps) * sizeof(double)) +
+               RoundUp(n * sizeof(std::int64_t)) + RoundUp(n);
+    }
+    return bytes;
+  }
 
   ResampleGrid grid;
   ResampleTile tile;
@@ -688,14 +711,7 @@ TableBytes(const Operation & theOperation, const ChunkShape &)
   const ResampleOperation & operation = OperationOf(theOperation);
   const ResamplePlan        plan(operation, sizeof(double));
   const bool                isInterpolated = !operation.IsOnVoxels() && operation.interpolation != Interpolation::Label;
-  std::size_t               bytes = 0;
-  for (int i = 0; isInterpolated && plan.way == ResampleWay::Passes && i < ResampleAxes; ++i)
-  {
-    const auto n = static_cast<std::size_t>(operation.output[operation.axes[i]]);
-    bytes += RoundUp(n * static_cast<std::size_t>(plan.grid.axes[i].taps) * sizeof(double)) +
-             RoundUp(n * sizeof(std::int64_t)) + RoundUp(n);
-  }
-  return bytes;
+  return isInterpolated && plan.way == ResampleWay::Passes ? ResamplePlan::GetTableBytes(operation, plan.grid) : 0;
 }
 
 } // namespace

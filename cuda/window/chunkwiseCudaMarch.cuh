@@ -375,7 +375,7 @@ private:
         {
           if (first + u < pass.outCount)
           {
-            sums[u] *= pass.norms[at + u];
+            sums[u] *= NormAt(pass, at + u);
           }
         }
       }

@@ -2,6 +2,7 @@
 #ifndef chunkwiseCudaPasses_cuh
 #define chunkwiseCudaPasses_cuh
 
+#include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseOperation.h"
 #include "chunkwiseReducer.h"
@@ -136,7 +137,7 @@ struct Pass
   TAcc         absent;  ///< of a tap that does not take part: joining it changes nothing
   TAcc         flip;    ///< OrderedKey's, where the input is voxels
   const TAcc * weights; ///< PaddedTaps of them; nullptr: a sum
-  const TAcc * norms;   ///< by image index; nullptr: none
+  const TAcc * norms;   ///< by NormRow; nullptr: none
 };
 
 /** The value at image index `i` of a line whose position 0 is `line`, positions `stride` apart. */
@@ -157,12 +158,20 @@ Fetch(const Pass<TAcc> & pass, const TIn * __restrict__ line, std::int64_t strid
   return TRule::Load(pass, line[(at - pass.inLower) * stride]);
 }
 
+/** The norm of the output at image index `at`. */
+template <typename TAcc>
+__device__ __forceinline__ TAcc
+NormAt(const Pass<TAcc> & pass, std::int64_t at)
+{
+  return pass.norms[NormRow(at, pass.n, pass.radius)];
+}
+
 /** `sum` times the norm of the output at image index `at`; 1 where the window is inside. */
 template <typename TAcc>
 __device__ __forceinline__ TAcc
 Normalized(const Pass<TAcc> & pass, std::int64_t at, TAcc sum)
 {
-  return pass.norms && (at < pass.radius || at + pass.radius >= pass.n) ? sum * pass.norms[at] : sum;
+  return pass.norms && (at < pass.radius || at + pass.radius >= pass.n) ? sum * NormAt(pass, at) : sum;
 }
 
 /** Consecutive outputs that a thread computes together: one tap that is read takes part in as many sums. */
@@ -417,7 +426,7 @@ NormalizeTogether(const Pass<TAcc> & pass, std::int64_t at, std::int64_t count, 
     {
       if (u < count)
       {
-        sums[u] *= pass.norms[at + u];
+        sums[u] *= NormAt(pass, at + u);
       }
     }
   }

@@ -235,8 +235,7 @@ SeparableOperation::Validate(const Coordinates & image) const
     }
     if (boundary.mode == BoundaryMode::Renormalized)
     {
-      // A longer axis has no other norms.
-      for (const double norm : GetNorms(a, std::min(image[a], 2 * Radius(a) + 1)))
+      for (const double norm : GetNorms(a, image[a]))
       {
         if (!std::isfinite(norm))
         {
@@ -251,7 +250,8 @@ SeparableOperation::Validate(const Coordinates & image) const
 std::vector<double>
 SeparableOperation::GetNorms(int a, std::int64_t n) const
 {
-  const std::int64_t  radius = Radius(a);
+  const std::int64_t radius = Radius(a);
+  n = std::min(n, 2 * radius + 1); // a longer axis has no other norms
   std::vector<double> norms(static_cast<std::size_t>(n), 1.0);
   if (weights[a].empty())
   {
@@ -259,11 +259,9 @@ SeparableOperation::GetNorms(int a, std::int64_t n) const
   }
   for (std::int64_t i = 0; i < n; ++i)
   {
-    if (i >= radius && i + radius < n)
+    if (i == radius && i + radius < n)
     {
-      // From here to the mirrored position the whole window is inside.
-      i = n - 1 - radius;
-      continue;
+      continue; // the whole window is inside
     }
     double sum = 0;
     for (std::int64_t t = std::max<std::int64_t>(0, radius - i); t <= std::min(2 * radius, n - 1 - i + radius); ++t)

@@ -181,20 +181,16 @@ RangeOfOnes(const SeparableOperation & operation, const Coordinates & image, dou
       continue;
     }
     const bool          renormalized = operation.boundary.mode == BoundaryMode::Renormalized && radius > 0;
-    const std::int64_t  n = renormalized ? std::min(image[a], 2 * radius + 1) : 1; // a longer axis has no other norms
     std::vector<double> norms(1, 1.0);
     if (renormalized)
     {
-      norms = operation.GetNorms(a, n);
+      norms = operation.GetNorms(a, image[a]);
     }
-    TReal nextLower = std::numeric_limits<TReal>::max();
-    TReal nextUpper = 0;
+    const auto n = static_cast<std::int64_t>(norms.size());
+    TReal      nextLower = std::numeric_limits<TReal>::max();
+    TReal      nextUpper = 0;
     for (std::int64_t i = 0; i < n; ++i)
     {
-      if (renormalized && i > radius && i + radius < n - 1)
-      {
-        i = n - 1 - radius; // the window is whole from the radius on
-      }
       const std::int64_t begin = renormalized ? std::max<std::int64_t>(0, radius - i) : 0;
       const std::int64_t end = renormalized ? std::min(2 * radius, n - 1 - i + radius) : 2 * radius;
       TReal              below = 0;

@@ -25,6 +25,7 @@ struct SeparableWindow
       {
         const std::vector<double> norms = operation.GetNorms(a, image.Extent(a));
         axes[a].norms.assign(norms.begin(), norms.end());
+        axes[a].extent = image.Extent(a);
       }
     }
   }

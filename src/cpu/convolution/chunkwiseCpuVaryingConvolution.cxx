@@ -95,7 +95,7 @@ public:
     , m_Added(added)
     , m_Output(call.output.box)
     , m_Strides(DenseStrides(call.output.box.Extents()))
-    , m_Support(part.support)
+    , m_Weighted(WeightedOf(call, part.support))
     , m_Rows(call)
     , m_Factors(
         ConvolutionFactorRows<T>::Of(call, factors, operation.order == VaryingOrder::WeightThenConvolve,
@@ -105,7 +105,7 @@ public:
     const Coordinates position = operation.GetNodePosition(part.node);
     for (int a = 0; a < MaxDimension; ++a)
     {
-      for (std::int64_t i = m_Support.lower[a]; i < m_Support.upper[a]; ++i)
+      for (std::int64_t i = m_Weighted.lower[a]; i < m_Weighted.upper[a]; ++i)
       {
         m_Weights[a].push_back(static_cast<T>(operation.GetWeight(a, position[a], i)));
       }
@@ -144,15 +144,31 @@ public:
   }
 
 private:
+  /** The part of a node's support that the call has: along each axis all of it where windows go around the image. */
+  static Box
+  WeightedOf(const KernelCall & call, Box support)
+  {
+    const Box & input = call.inputs[0].box;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if (input.lower[a] >= 0 && input.upper[a] <= call.image.upper[a])
+      {
+        support.lower[a] = std::max(support.lower[a], input.lower[a]);
+        support.upper[a] = std::min(support.upper[a], input.upper[a]);
+      }
+    }
+    return support;
+  }
+
   void
   Weigh(const Coordinates & at, int axis, std::int64_t n, T * row) const
   {
     T weight = 1;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      weight *= a == axis ? T(1) : m_Weights[a][static_cast<std::size_t>(at[a] - m_Support.lower[a])];
+      weight *= a == axis ? T(1) : m_Weights[a][static_cast<std::size_t>(at[a] - m_Weighted.lower[a])];
     }
-    const T * const weights = m_Weights[axis].data() + (at[axis] - m_Support.lower[axis]);
+    const T * const weights = m_Weights[axis].data() + (at[axis] - m_Weighted.lower[axis]);
     for (std::int64_t i = 0; i < n; ++i)
     {
       row[i] *= weight * weights[i];
@@ -164,7 +180,7 @@ private:
   const AddedParts &                  m_Added;
   const Box                           m_Output;
   const Coordinates                   m_Strides;
-  const Box                           m_Support;
+  const Box                           m_Weighted;
   const ConvolutionRows<T>            m_Rows;
   const ConvolutionFactorRows<T>      m_Factors;
   T * const                           m_Sums;

@@ -2,6 +2,7 @@
 #ifndef chunkwiseCpuWindow_h
 #define chunkwiseCpuWindow_h
 
+#include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuRowSight.h"
 #include "chunkwiseCpuStridedRow.h"
@@ -28,8 +29,9 @@ struct AxisWindow
   std::int64_t radius{ 0 };
   /** 2 radius + 1 weights; empty: a sum. */
   std::vector<TAcc> weights;
-  /** A factor for each position of the image's axis; empty: none. */
+  /** Factors, of which position i of the image's axis has NormRow(i, extent, radius); empty: none. */
   std::vector<TAcc> norms;
+  std::int64_t      extent{ 0 };
 
   std::int64_t
   Taps() const
@@ -306,17 +308,7 @@ private:
       m_Taps.resize(static_cast<std::size_t>(mostTaps + tiling.together - 1));
       m_Slabs.resize(m_Taps.size());
       m_Sources.assign(static_cast<std::size_t>(tiling.sweep >= 0 ? tiling.ringSlots : 0), NoSource);
-      const std::vector<TAcc> & norms = m.m_Windows[0].norms;
-      const auto                isOne = [&](std::int64_t x) {
-        return norms[static_cast<std::size_t>(x + m_Box.lower[0])] == TAcc{ 1 };
-      };
-      m_NormEnd = m_Box.Extent(0);
-      for (; !norms.empty() && m_NormBegin < m_NormEnd && !isOne(m_NormBegin); ++m_NormBegin)
-      {
-      }
-      for (; !norms.empty() && m_NormEnd > m_NormBegin && !isOne(m_NormEnd - 1); --m_NormEnd)
-      {
-      }
+      this->FindNorms();
       if (!m_Ends.areAbsent)
       {
         const auto look = [&](std::int64_t x, std::int64_t last) {
@@ -517,9 +509,13 @@ private:
     void
     ScaleByNorm(const AxisWindow<TAcc> & window, std::int64_t position, TAcc * row, std::int64_t n) const
     {
-      if (!window.norms.empty() && window.norms[static_cast<std::size_t>(position)] != TAcc{ 1 })
+      if (!window.norms.empty())
       {
-        m.m_Rows.scale(row, window.norms[static_cast<std::size_t>(position)], n);
+        const auto norm = window.norms[static_cast<std::size_t>(NormRow(position, window.extent, window.radius))];
+        if (norm != TAcc{ 1 })
+        {
+          m.m_Rows.scale(row, norm, n);
+        }
       }
     }
 
@@ -851,26 +847,54 @@ private:
       }
     }
 
+    /** Finds the factors along x that are not 1: those of the first positions of the tile and of the last ones. */
+    void
+    FindNorms()
+    {
+      const AxisWindow<TAcc> & window = m.m_Windows[0];
+      m_NormEnd = m_Box.Extent(0);
+      if (window.norms.empty())
+      {
+        return;
+      }
+      const auto inTile = [&](std::int64_t position) {
+        return std::clamp<std::int64_t>(position - m_Box.lower[0], 0, m_Box.Extent(0));
+      };
+      m_NormBegin = inTile(window.radius);
+      m_NormEnd = std::max(inTile(window.extent - window.radius), m_NormBegin);
+      // Positions of each part follow each other in the table, too.
+      const auto row = [&](std::int64_t x) {
+        return window.norms.data() + NormRow(m_Box.lower[0] + x, window.extent, window.radius);
+      };
+      m_FirstNorms = row(0);
+      m_LastNorms = row(m_NormEnd);
+      for (; m_NormBegin > 0 && m_FirstNorms[m_NormBegin - 1] == TAcc{ 1 }; --m_NormBegin)
+      {
+      }
+      for (; m_NormEnd < m_Box.Extent(0) && *m_LastNorms == TAcc{ 1 }; ++m_NormEnd, ++m_LastNorms)
+      {
+      }
+    }
+
     /** Applies the factors along x. */
     void
     ScaleEnds(TAcc * out) const
     {
-      const AxisWindow<TAcc> & window = m.m_Windows[0];
-      const auto               scale = [&](std::int64_t x, std::int64_t last) {
-        for (; m_Components == 1 && x < last; ++x)
+      const auto scale = [&](std::int64_t x, std::int64_t last, const TAcc * norm) {
+        for (; m_Components == 1 && x < last; ++x, ++norm)
         {
-          out[x] *= window.norms[static_cast<std::size_t>(x + m_Box.lower[0])];
+          out[x] *= *norm;
         }
-        for (; x < last; ++x)
+        for (; x < last; ++x, ++norm)
         {
           for (std::int64_t component = 0; component < m_Components; ++component)
           {
-            out[x * m_Components + component] *= window.norms[static_cast<std::size_t>(x + m_Box.lower[0])];
+            out[x * m_Components + component] *= *norm;
           }
         }
       };
-      scale(0, m_NormBegin);
-      scale(m_NormEnd, m_Box.Extent(0));
+      scale(0, m_NormBegin, m_FirstNorms);
+      scale(m_NormEnd, m_Box.Extent(0), m_LastNorms);
     }
 
     /** One row of the tile, passed along x when the next one is made or PassLoadedRow is called; `outer` may lie
@@ -1257,6 +1281,8 @@ private:
     /** Before the first and from the second on are all norms along x that are not 1. */
     std::int64_t m_NormBegin{ 0 };
     std::int64_t m_NormEnd{ 0 };
+    const TAcc * m_FirstNorms{ nullptr };
+    const TAcc * m_LastNorms{ nullptr };
     /** For pairs: the numbers of each half of a row, the sights of the row that was made last, of the slab before its
      * pass and of the ring's slabs, and whether they are known; sums of weights of ones. */
     std::int64_t              m_Half{ 0 };
