@@ -5,6 +5,8 @@
 # where there is nvcc; tests that need a GPU skip themselves where there is none. Environment:
 #   CHUNKWISE_BUILD_DIR           where to build (build-tests)
 #   CHUNKWISE_CUDA_ARCHITECTURES  what to compile CUDA code for (the GPU that is here, else one architecture)
+#   CHUNKWISE_SANITIZERS          compile with these, without CUDA: "address;undefined", or "thread"
+#   CHUNKWISE_PART                run a part of the tests alone: 2/4 is every fourth from the second
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${CHUNKWISE_BUILD_DIR:-$root/build-tests}
@@ -18,7 +20,9 @@ build=${CHUNKWISE_BUILD_DIR:-$root/build-tests}
 if [ -d /usr/local/cuda/bin ]; then
   PATH=$PATH:/usr/local/cuda/bin
 fi
-if command -v nvcc >/dev/null; then
+if [ -n "${CHUNKWISE_SANITIZERS:-}" ]; then
+  set -- -DCHUNKWISE_USE_CUDA=OFF "-DCHUNKWISE_SANITIZERS=$CHUNKWISE_SANITIZERS"
+elif command -v nvcc >/dev/null; then
   if nvidia-smi >/dev/null 2>&1; then
     architectures=${CHUNKWISE_CUDA_ARCHITECTURES:-native}
   else
@@ -36,4 +40,5 @@ cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_B
 cmake --build "$build"
 cd "$build"
 # Some tests wait more than they compute.
-ctest --output-on-failure --parallel "$(($(nproc) + 1))"
+part=${CHUNKWISE_PART:-1/1}
+ctest --output-on-failure --parallel "$(($(nproc) + 1))" --tests-information "${part%/*},,${part#*/}"
