@@ -7,18 +7,51 @@
 namespace itk
 {
 
-/** The image is grown as ITK grows it, and convolved as if it were periodic. */
+/** Sets the task's grid: the image grown as ITK grows it, for the kernel and to a length that its transforms know. */
+template <typename TFilter>
+void
+GrowLikeItk(TFilter & filter, ChunkwiseStandInTask & task)
+{
+#if ITK_VERSION_MAJOR == 5 && ITK_VERSION_MINOR < 3
+  struct Access : TFilter
+  {
+    using TFilter::GetPadLowerBound;
+    using TFilter::GetPadSize;
+  };
+  const auto grown = (filter.*(&Access::GetPadSize))();
+  const auto below = (filter.*(&Access::GetPadLowerBound))();
+#else
+  const auto          image = filter.GetInput()->GetLargestPossibleRegion().GetSize();
+  const auto          kernel = filter.GetKernelImage()->GetLargestPossibleRegion().GetSize();
+  const SizeValueType mostFactor = filter.GetSizeGreatestPrimeFactor();
+  auto                grown = image;
+  auto                below = image;
+  for (unsigned int a = 0; a < TFilter::ImageDimension; ++a)
+  {
+    const SizeValueType radius = kernel[a] / 2;
+    const SizeValueType least = image[a] + 2 * radius;
+    grown[a] = least;
+    while (mostFactor == 1 ? grown[a] % 2 != 0 : mostFactor > 1 && Math::GreatestPrimeFactor(grown[a]) > mostFactor)
+    {
+      ++grown[a];
+    }
+    below[a] = radius + (grown[a] - least) / 2;
+  }
+#endif
+  task.grown = chunkwise::Coordinates::Filled(1);
+  for (unsigned int a = 0; a < TFilter::ImageDimension; ++a)
+  {
+    task.grown[static_cast<int>(a)] = static_cast<std::int64_t>(grown[a]);
+    task.grownBelow[static_cast<int>(a)] = static_cast<std::int64_t>(below[a]);
+  }
+}
+
+/** The image is grown, and convolved as if it were periodic. */
 template <typename TInput, typename TKernel, typename TOutput, typename TReal>
 void
 DescribeChunkwiseTask(const RichardsonLucyDeconvolutionImageFilter<TInput, TKernel, TOutput, TReal> & filter,
                       ChunkwiseStandInTask &                                                          task)
 {
-  using FilterType = RichardsonLucyDeconvolutionImageFilter<TInput, TKernel, TOutput, TReal>;
-  struct Access : FilterType
-  {
-    using FilterType::GetPadLowerBound;
-    using FilterType::GetPadSize;
-  };
   DescribeConvolution<TInput, TKernel, TOutput>(filter, task);
   if (!dynamic_cast<const ZeroFluxNeumannBoundaryCondition<TInput> *>(filter.GetBoundaryCondition()))
   {
@@ -37,18 +70,12 @@ DescribeChunkwiseTask(const RichardsonLucyDeconvolutionImageFilter<TInput, TKern
   task.servesSmall = true;
   task.mustBeFinite = true;
   task.isPartWrong = true;
-  task.iterations = const_cast<FilterType &>(filter).GetNumberOfIterations(); // ITK 5.2 has no constant getter
-  if (!filter.GetInput() || !filter.GetKernelImage())
+  // Getters that change nothing are not constant in ITK 5.2.
+  auto & getters = const_cast<RichardsonLucyDeconvolutionImageFilter<TInput, TKernel, TOutput, TReal> &>(filter);
+  task.iterations = getters.GetNumberOfIterations();
+  if (filter.GetInput() && filter.GetKernelImage())
   {
-    return;
-  }
-  const auto size = (filter.*(&Access::GetPadSize))();
-  const auto lower = (filter.*(&Access::GetPadLowerBound))();
-  task.grown = chunkwise::Coordinates::Filled(1);
-  for (unsigned int a = 0; a < TInput::ImageDimension; ++a)
-  {
-    task.grown[static_cast<int>(a)] = static_cast<std::int64_t>(size[a]);
-    task.grownBelow[static_cast<int>(a)] = static_cast<std::int64_t>(lower[a]);
+    GrowLikeItk(getters, task);
   }
 }
 
