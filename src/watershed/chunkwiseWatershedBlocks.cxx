@@ -2,10 +2,12 @@
 #include "chunkwiseWatershedBlocks.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseOpenTrees.h"
 #include "chunkwiseOrdinal.h"
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
 #include <tuple>
 
@@ -30,14 +32,16 @@ WatershedOrdinal(std::uint64_t packed)
 } // namespace
 
 /** Kruskal's algorithm on the voxels of the last plane of the block before, and of the first and the last plane of the
- * new block. Each voxel of the new block's last plane is a separate root.
+ * new block. Each voxel of the new block's last plane is a separate root. With markers the same forest is found by
+ * several threads (OpenTrees): of minima the order in which trees are joined counts.
  *
  * Nodes: first the voxels of the plane before, then those of the block's border. */
 class WatershedBlocks::Step
 {
 public:
-  Step(WatershedBlocks & blocks, std::size_t block, SideData & summary)
+  Step(WatershedBlocks & blocks, std::size_t block, SideData & summary, Executor & executor)
     : m_Blocks(blocks)
+    , m_Executor(executor)
     , m_Operation(blocks.m_Operation)
     , m_Block(block)
     , m_Layout(blocks.m_Operation, blocks.m_Blocks[block])
@@ -49,47 +53,20 @@ public:
     , m_DepthOfDoubles(m_Operation.height)
     , m_DepthOfIntegers(m_Operation.height)
     , m_FirstRoot(block + 1 < blocks.m_Blocks.size() ? m_All - blocks.m_Plane : m_All)
-    , m_Trees(Index(m_All))
-    , m_Groups(Index(m_All - m_FirstRoot))
-    , m_MarksOfGroups(m_Groups.size())
   {
     std::int64_t numberOfEdges = 0;
     std::memcpy(&numberOfEdges, summary.data(), sizeof(numberOfEdges));
     m_NumberOfEdges = Index(numberOfEdges);
     this->SetOrdinals();
-    std::iota(m_Groups.begin(), m_Groups.end(), 0);
-    m_Kept.reserve(m_Groups.size());
-    for (std::int64_t node = 0; node < m_All; ++node)
-    {
-      const std::uint64_t mark = m_Operation.hasMarkers ? this->NodeOf(node).label : static_cast<std::uint64_t>(node);
-      m_Trees[Index(node)] = { node, -1, mark };
-    }
-    for (std::int64_t node = m_FirstRoot; node < m_All; ++node)
-    {
-      m_Trees[Index(node)].root = node - m_FirstRoot;
-      m_MarksOfGroups[Index(node - m_FirstRoot)] = m_Trees[Index(node)].mark;
-    }
+    m_Kept.reserve(Index(m_All - m_FirstRoot));
   }
 
   void
-  Join(Executor & executor)
+  Join()
   {
-    this->SortEdges(executor);
-    std::array<std::uint64_t, EdgesAtOnce> numbers{};
-    Index                                  count = 0;
-    this->ForEntries([&](const Entry & entry) {
-      if (const WatershedEdge * const edge = this->FindListed(entry.edge))
-      {
-        __builtin_prefetch(edge);
-      }
-      numbers[count++] = entry.edge;
-      if (count == numbers.size())
-      {
-        this->JoinSome(numbers.data(), std::exchange(count, 0));
-      }
-    });
-    this->JoinSome(numbers.data(), count);
-    std::vector<Entry>().swap(m_Entries);
+    this->SortEdges();
+    m_Operation.hasMarkers ? this->JoinMarkers() : this->JoinMinima();
+    m_Entries.reset();
   }
 
   /** Puts the trees of both planes where the blocks meet into the spool. */
@@ -147,16 +124,8 @@ public:
   }
 
 private:
-  /** A part of the edges, in order, and the entry of the first that is left. */
-  struct Part
-  {
-    Index next{ 0 };
-    Index end{ 0 };
-    Entry entry{};
-    bool  isForest{ false };
-  };
-  /** A node's tree. A tree's root, as a number from 0, or -1, and its mark: the marker's label; without markers a node
-   * whose `low` is the tree's least voxel, or Closed. */
+  /** A node's tree of minima. A tree's root, as a number from 0, or -1, and its mark: a node whose `low` is the tree's
+   * least voxel, or Closed. */
   struct Tree
   {
     std::int64_t  parent;
@@ -165,8 +134,12 @@ private:
   };
   /** Edges whose trees are fetched at once. */
   static constexpr Index EdgesAtOnce = 64;
-  /** A thread sorts at least so many edges. */
-  static constexpr Index LeastOfPart = 1 << 14;
+  /** A thread lists, or sorts, at least so many edges at a time. */
+  static constexpr Index LeastOfPart = 1 << 12;
+  /** Edges of each kind for each part by which parts are found. */
+  static constexpr Index SamplesOfPart = 32;
+  /** An edge of the forest of roots, beside its number. */
+  static constexpr std::uint64_t IsKept = std::uint64_t{ 1 } << 63;
 
   /** The mark of a tree with a minimum that an edge leads to: this, plus the number of the edge. */
   static constexpr std::uint64_t Closed = std::uint64_t{ 1 } << 63;
@@ -216,20 +189,20 @@ private:
     const std::uint64_t before = m_Blocks.m_Before[m_Block];
     DispatchPixelKind(m_Operation.inputKind, [&](auto pixel) {
       using Pixel = decltype(pixel);
-      for (WatershedNode * node = m_Nodes; node != m_Nodes + m_Layout.border.voxels; ++node)
-      {
-        node->value = node->low >= 0 ? WatershedOrdinal<Pixel>(node->value) : 0;
-        node->lowValue = WatershedOrdinal<Pixel>(node->lowValue);
-        node->label += m_Operation.hasMarkers ? 0 : before;
-      }
-      for (WatershedEdge * edge = m_Edges; edge != m_Edges + m_NumberOfEdges; ++edge)
-      {
-        edge->firstValue = WatershedOrdinal<Pixel>(edge->firstValue);
-        edge->secondValue = WatershedOrdinal<Pixel>(edge->secondValue);
-        edge->rank += before;
-        edge->a += m_Before;
-        edge->b += edge->b < 0 ? 0 : m_Before;
-      }
+      OpenTrees::ForEach(m_Executor, Index(m_Layout.border.voxels), [&](Index i) {
+        WatershedNode & node = m_Nodes[i];
+        node.value = node.low >= 0 ? WatershedOrdinal<Pixel>(node.value) : 0;
+        node.lowValue = WatershedOrdinal<Pixel>(node.lowValue);
+        node.label += m_Operation.hasMarkers ? 0 : before;
+      });
+      OpenTrees::ForEach(m_Executor, m_NumberOfEdges, [&](Index i) {
+        WatershedEdge & edge = m_Edges[i];
+        edge.firstValue = WatershedOrdinal<Pixel>(edge.firstValue);
+        edge.secondValue = WatershedOrdinal<Pixel>(edge.secondValue);
+        edge.rank += before;
+        edge.a += m_Before;
+        edge.b += edge.b < 0 ? 0 : m_Before;
+      });
     });
   }
 
@@ -257,15 +230,7 @@ private:
       {
         continue;
       }
-      const WatershedEdge edge = this->EdgeOf(numbers[i]);
-      if (m_Operation.hasMarkers)
-      {
-        this->JoinMarkers(edge);
-      }
-      else
-      {
-        this->JoinMinima(edge, numbers[i]);
-      }
+      this->JoinMinima(this->EdgeOf(numbers[i]), numbers[i]);
     }
   }
   /** An edge of the forest so far, or of the block; nullptr: another one. */
@@ -317,97 +282,152 @@ private:
     edge.second = this->FirstOfPlaneBefore() + m_Blocks.m_Plane + edge.b - m_Before;
     return edge;
   }
+  /** Whether an entry tells both values. */
+  bool
+  HasRoomForBoth() const
+  {
+    return PixelSize(m_Operation.inputKind) <= 4;
+  }
   std::uint64_t
   KeyOf(std::uint64_t first, std::uint64_t second) const
   {
     const std::uint64_t high = std::max(first, second);
-    return PixelSize(m_Operation.inputKind) > 4 ? high : high << 32 | std::min(first, second);
+    return this->HasRoomForBoth() ? high << 32 | std::min(first, second) : high;
   }
-  /** Lists the edges of the block and those between it and the block before, in sorted parts. The forest so far has its
-   * edges in order. */
+  /** Calls f(entry) for one of so many parts of all edges. */
+  template <typename TFunctor>
   void
-  SortEdges(Executor & executor)
+  ForPart(Index part, Index parts, TFunctor && f) const
   {
-    const std::uint64_t listed = this->CountListed();
-    m_Entries.reserve(m_NumberOfEdges + (m_Before > 0 ? m_Blocks.m_Offsets.size() * Index(m_Blocks.m_Plane) : 0));
-    for (Index i = 0; i < m_NumberOfEdges; ++i)
+    const auto beginOf = [parts](Index count, Index i) { return count / parts * i + count % parts * i / parts; };
+    const std::vector<WatershedEdge> & before = m_Blocks.m_Forest.edges;
+    for (Index i = beginOf(before.size(), part); i < beginOf(before.size(), part + 1); ++i)
     {
-      m_Entries.push_back(this->EntryOf(m_Edges[i], m_Blocks.m_Forest.edges.size() + i));
+      f(this->EntryOf(before[i], i));
+    }
+    for (Index i = beginOf(m_NumberOfEdges, part); i < beginOf(m_NumberOfEdges, part + 1); ++i)
+    {
+      f(this->EntryOf(m_Edges[i], before.size() + i));
     }
     if (m_Before > 0)
     {
-      const std::int64_t firstOfPlane = this->FirstOfPlaneBefore();
-      m_Blocks.ForPairs([&](std::int64_t last, std::int64_t first, std::uint64_t number) {
-        const WatershedNode & a = this->NodeOf(last);
-        const WatershedNode & b = this->NodeOf(m_Before + first);
-        if (a.low >= 0 && b.low >= 0)
-        {
-          m_Entries.push_back({ this->KeyOf(a.value, b.value), firstOfPlane + last, listed + number });
-        }
-      });
+      const Index plane = Index(m_Blocks.m_Plane);
+      this->ForPairs(beginOf(plane, part), beginOf(plane, part + 1), f);
     }
-    const Index parts = std::min<Index>(executor.GetConcurrency(), 1 + m_Entries.size() / LeastOfPart);
-    m_Parts.resize(parts);
-    executor.ParallelFor(static_cast<std::int64_t>(parts), [&](std::int64_t i, unsigned int) {
-      Part & part = m_Parts[Index(i)];
-      part.next = m_Entries.size() / parts * Index(i);
-      part.end = Index(i) + 1 == parts ? m_Entries.size() : m_Entries.size() / parts * Index(i + 1);
-      std::sort(m_Entries.begin() + static_cast<std::ptrdiff_t>(part.next),
-                m_Entries.begin() + static_cast<std::ptrdiff_t>(part.end),
-                [this](const Entry & x, const Entry & y) { return this->IsBefore(x, y); });
-    });
   }
-  /** Calls f(entry) for all edges in order. */
+  /** Calls f(entry) for the edges between the block before and voxels of this block. */
   template <typename TFunctor>
   void
-  ForEntries(TFunctor && f)
+  ForPairs(Index begin, Index end, TFunctor && f) const
+  {
+    const auto          firstOfPlane = static_cast<std::uint64_t>(this->FirstOfPlaneBefore());
+    const std::uint64_t listed = this->CountListed();
+    m_Blocks.ForPairs(static_cast<std::int64_t>(begin),
+                      static_cast<std::int64_t>(end),
+                      [&](std::int64_t last, std::int64_t first, std::uint64_t number) {
+                        const WatershedNode & a = this->NodeOf(last);
+                        const WatershedNode & b = this->NodeOf(m_Before + first);
+                        if (a.low >= 0 && b.low >= 0)
+                        {
+                          f(Entry{ this->KeyOf(a.value, b.value), firstOfPlane + Index(last), listed + number });
+                        }
+                      });
+  }
+  /** The order of edges as far as their entries tell it. */
+  bool
+  HasLowerKey(const Entry & x, const Entry & y) const
+  {
+    // The smaller value comes before the first voxel.
+    return x.a != y.a ? x.a < y.a : this->HasRoomForBoth() && x.b < y.b;
+  }
+  /** Entries that divide all edges into so many parts of about the same size. */
+  std::vector<Entry>
+  FindBounds(Index parts) const
   {
     const std::vector<WatershedEdge> & before = m_Blocks.m_Forest.edges;
-    m_Parts.push_back({ 0, before.size(), {}, true });
-    const auto take = [&](Part & part) {
-      if (part.next == part.end)
-      {
-        return false;
-      }
-      part.entry = part.isForest ? this->EntryOf(before[part.next], part.next) : m_Entries[part.next];
-      ++part.next;
-      return true;
-    };
-    // The part whose entry is the least comes first.
-    const auto isAfter = [this](const Part & x, const Part & y) { return this->IsBefore(y.entry, x.entry); };
-    m_Parts.erase(std::remove_if(m_Parts.begin(), m_Parts.end(), [&](Part & part) { return !take(part); }),
-                  m_Parts.end());
-    std::make_heap(m_Parts.begin(), m_Parts.end(), isAfter);
-    while (!m_Parts.empty())
+    std::vector<Entry>                 samples;
+    const Index                        count = parts * SamplesOfPart;
+    for (Index i = 0; i < count; ++i)
     {
-      std::pop_heap(m_Parts.begin(), m_Parts.end(), isAfter);
-      f(m_Parts.back().entry);
-      if (take(m_Parts.back()))
+      if (i < before.size())
       {
-        std::push_heap(m_Parts.begin(), m_Parts.end(), isAfter);
+        const Index at = before.size() / std::min(count, before.size()) * i;
+        samples.push_back(this->EntryOf(before[at], at));
       }
-      else
+      if (i < m_NumberOfEdges)
       {
-        m_Parts.pop_back();
+        const Index at = m_NumberOfEdges / std::min(count, m_NumberOfEdges) * i;
+        samples.push_back(this->EntryOf(m_Edges[at], before.size() + at));
+      }
+      if (m_Before > 0 && i < Index(m_Blocks.m_Plane))
+      {
+        const Index at = Index(m_Blocks.m_Plane) / std::min(count, Index(m_Blocks.m_Plane)) * i;
+        this->ForPairs(at, at + 1, [&](const Entry & entry) { samples.push_back(entry); });
       }
     }
+    std::sort(
+      samples.begin(), samples.end(), [this](const Entry & x, const Entry & y) { return this->HasLowerKey(x, y); });
+    std::vector<Entry> bounds;
+    for (Index part = 1; part < parts && !samples.empty(); ++part)
+    {
+      bounds.push_back(samples[samples.size() * part / parts]);
+    }
+    return bounds;
+  }
+  /** Lists all edges in order: threads list them by parts of the order, and sort these. */
+  void
+  SortEdges()
+  {
+    const Index              most = this->CountListed() + m_Blocks.m_Offsets.size() * Index(m_Before);
+    const Index              parts = std::min<Index>(4 * m_Executor.GetConcurrency(), 1 + most / LeastOfPart);
+    const std::vector<Entry> bounds = this->FindBounds(parts);
+    const auto               isBefore = [this](const Entry & x, const Entry & y) { return this->HasLowerKey(x, y); };
+    const auto               partOf = [&](const Entry & entry) {
+      return Index(std::upper_bound(bounds.begin(), bounds.end(), entry, isBefore) - bounds.begin());
+    };
+    // By part of the order and part of the edges: their number, then where the next one goes.
+    std::vector<Index> places(parts * parts);
+    m_Executor.ParallelFor(static_cast<std::int64_t>(parts), [&](std::int64_t i, unsigned int) {
+      std::vector<Index> counts(parts);
+      this->ForPart(Index(i), parts, [&](const Entry & entry) { ++counts[partOf(entry)]; });
+      for (Index part = 0; part < parts; ++part)
+      {
+        places[part * parts + Index(i)] = counts[part];
+      }
+    });
+    m_NumberOfEntries = 0;
+    for (Index & place : places)
+    {
+      m_NumberOfEntries += std::exchange(place, m_NumberOfEntries);
+    }
+    m_Entries.reset(new Entry[m_NumberOfEntries]);
+    m_Executor.ParallelFor(static_cast<std::int64_t>(parts), [&](std::int64_t i, unsigned int) {
+      std::vector<Index> next(parts);
+      for (Index part = 0; part < parts; ++part)
+      {
+        next[part] = places[part * parts + Index(i)];
+      }
+      this->ForPart(Index(i), parts, [&](const Entry & entry) { m_Entries[next[partOf(entry)]++] = entry; });
+    });
+    m_Executor.ParallelFor(static_cast<std::int64_t>(parts), [&](std::int64_t i, unsigned int) {
+      const Index end = Index(i) + 1 < parts ? places[(Index(i) + 1) * parts] : m_NumberOfEntries;
+      std::sort(m_Entries.get() + places[Index(i) * parts],
+                m_Entries.get() + end,
+                [this](const Entry & x, const Entry & y) { return this->IsBefore(x, y); });
+    });
   }
   Entry
   EntryOf(const WatershedEdge & edge, std::uint64_t number) const
   {
-    return { this->KeyOf(edge.firstValue, edge.secondValue), edge.first, number };
+    return { this->KeyOf(edge.firstValue, edge.secondValue), Index(edge.first), number };
   }
   /** The order of edges. */
   bool
   IsBefore(const Entry & x, const Entry & y) const
   {
-    if (x.key != y.key)
+    if (x.a != y.a || (this->HasRoomForBoth() && x.b != y.b))
     {
-      return x.key < y.key;
-    }
-    if (PixelSize(m_Operation.inputKind) <= 4 && x.first != y.first)
-    {
-      return x.first < y.first;
+      return this->HasLowerKey(x, y);
     }
     const WatershedEdge a = this->EdgeOf(x.edge);
     const WatershedEdge b = this->EdgeOf(y.edge);
@@ -427,62 +447,88 @@ private:
     m_Kept.push_back(edge);
   }
 
-  void
-  JoinMarkers(const WatershedEdge & edge)
+  /** The root of a tree, as a number from 0; None: it has a marker. */
+  std::uint64_t
+  RootOfTree(std::uint64_t tree) const
   {
-    const std::int64_t  a = this->Find(edge.a);
-    const std::int64_t  rootA = m_Trees[Index(a)].root;
-    const std::uint64_t labelA = m_Trees[Index(a)].mark;
-    if (edge.b < 0)
-    {
-      if (rootA >= 0)
+    return tree != OpenTrees::None && tree >= Index(m_FirstRoot) ? tree - Index(m_FirstRoot) : OpenTrees::None;
+  }
+  /** Joins trees until each has a marker or a root, then the trees of roots. */
+  void
+  JoinMarkers()
+  {
+    Entry * const entries = m_Entries.get();
+    m_MarkerTrees = std::make_unique<OpenTrees>(Index(m_All), m_Executor);
+    m_Labels.reset(new std::uint64_t[Index(m_All)]);
+    OpenTrees::ForEach(m_Executor, Index(m_All), [&](Index node) {
+      m_Labels[node] = this->NodeOf(static_cast<std::int64_t>(node)).label;
+      if (m_Labels[node] != 0 || node >= Index(m_FirstRoot))
       {
-        this->MarkGroup(edge, rootA, edge.label);
+        m_MarkerTrees->Close(node);
       }
-      else if (labelA == 0)
+    });
+    OpenTrees::ForEach(m_Executor, m_NumberOfEntries, [&](Index i) {
+      const auto ends = this->EndsOf(entries[i].edge);
+      entries[i].a = Index(ends.first);
+      entries[i].b = ends.first == ends.second ? OpenTrees::None : Index(ends.second);
+    });
+    m_MarkerTrees->Join(entries, m_NumberOfEntries, [&](Index i, Index tree) {
+      if (entries[i].b == OpenTrees::None)
       {
-        m_Trees[Index(a)].mark = edge.label;
+        m_Labels[tree] = this->FindListed(entries[i].edge)->label;
       }
-      return;
-    }
-    const std::int64_t b = this->Find(edge.b);
-    if (a == b)
+    });
+    if (m_FirstRoot < m_All)
     {
-      return;
-    }
-    const std::int64_t  rootB = m_Trees[Index(b)].root;
-    const std::uint64_t labelB = m_Trees[Index(b)].mark;
-    if ((rootA < 0 && labelA == 0) || (rootB < 0 && labelB == 0))
-    {
-      m_Trees[Index(a)].parent = b;
-      m_Trees[Index(b)].root = std::max(rootA, rootB);
-      m_Trees[Index(b)].mark = std::max(labelA, labelB);
-    }
-    else if (rootA >= 0 && rootB >= 0)
-    {
-      const Index groupA = Index(this->FindGroup(rootA));
-      const Index groupB = Index(this->FindGroup(rootB));
-      if (groupA != groupB && (m_MarksOfGroups[groupA] == 0 || m_MarksOfGroups[groupB] == 0))
-      {
-        m_Groups[groupA] = static_cast<std::int64_t>(groupB);
-        m_MarksOfGroups[groupB] = std::max(m_MarksOfGroups[groupA], m_MarksOfGroups[groupB]);
-        this->Keep(edge, rootA, rootB, 0, 0);
-      }
-    }
-    else if (rootA >= 0 || rootB >= 0)
-    {
-      this->MarkGroup(edge, std::max(rootA, rootB), rootA >= 0 ? labelB : labelA);
+      this->JoinRoots();
     }
   }
   void
-  MarkGroup(const WatershedEdge & edge, std::int64_t root, std::uint64_t label)
+  JoinRoots()
   {
-    std::uint64_t & mark = m_MarksOfGroups[Index(this->FindGroup(root))];
-    if (mark == 0)
+    Entry * const entries = m_Entries.get();
+    OpenTrees     groups(Index(m_All - m_FirstRoot), m_Executor);
+    OpenTrees::ForEach(m_Executor, Index(m_All - m_FirstRoot), [&](Index root) {
+      if (this->NodeOf(m_FirstRoot + static_cast<std::int64_t>(root)).label != 0)
+      {
+        groups.Close(root);
+      }
+    });
+    OpenTrees::ForEach(m_Executor, m_NumberOfEntries, [&](Index i) {
+      Entry &             entry = entries[i];
+      const std::uint64_t a = this->RootOfTree(entry.a);
+      const std::uint64_t b = this->RootOfTree(entry.b);
+      // Those within a tree have the same ends.
+      entry.a = a == OpenTrees::None ? b : a;
+      entry.b = a == OpenTrees::None ? OpenTrees::None : b;
+    });
+    groups.Join(entries, m_NumberOfEntries, [&](Index i, Index) { entries[i].edge |= IsKept; });
+    Index kept = 0;
+    for (Index i = 0; i < m_NumberOfEntries; ++i)
     {
-      mark = label;
-      this->Keep(edge, root, -1, label, 0);
+      if ((entries[i].edge & IsKept) != 0)
+      {
+        entries[kept++].edge = entries[i].edge & ~IsKept;
+      }
     }
+    m_Kept.resize(kept);
+    OpenTrees::ForEach(m_Executor, kept, [&](Index i) { m_Kept[i] = this->EdgeOfRoots(entries[i].edge); });
+  }
+  /** An edge from a root to another one, or to a marker. */
+  WatershedEdge
+  EdgeOfRoots(std::uint64_t number) const
+  {
+    WatershedEdge       edge = this->EdgeOf(number);
+    const std::uint64_t treeA = m_MarkerTrees->RootOf(Index(edge.a));
+    const std::uint64_t treeB = edge.b < 0 ? OpenTrees::None : m_MarkerTrees->RootOf(Index(edge.b));
+    const std::uint64_t rootA = this->RootOfTree(treeA);
+    const std::uint64_t rootB = this->RootOfTree(treeB);
+    const bool          areBoth = rootA != OpenTrees::None && rootB != OpenTrees::None;
+    edge.label = areBoth ? 0 : edge.b < 0 ? edge.label : m_Labels[rootA == OpenTrees::None ? treeA : treeB];
+    edge.rank = 0;
+    edge.a = static_cast<std::int64_t>(rootA == OpenTrees::None ? rootB : rootA);
+    edge.b = areBoth ? static_cast<std::int64_t>(rootB) : -1;
+    return edge;
   }
 
   /** Whether a tree, or group of trees, with this mark keeps a separate minimum at an edge of this weight. */
@@ -511,6 +557,38 @@ private:
     const WatershedNode & lowA = this->LowOf(a);
     const WatershedNode & lowB = this->LowOf(b);
     return lowA.lowValue < lowB.lowValue || (lowA.lowValue == lowB.lowValue && lowA.low < lowB.low) ? a : b;
+  }
+  void
+  JoinMinima()
+  {
+    m_Trees.resize(Index(m_All));
+    m_Groups.resize(Index(m_All - m_FirstRoot));
+    m_MarksOfGroups.resize(m_Groups.size());
+    std::iota(m_Groups.begin(), m_Groups.end(), 0);
+    for (std::int64_t node = 0; node < m_All; ++node)
+    {
+      m_Trees[Index(node)] = { node, -1, Index(node) };
+    }
+    for (std::int64_t node = m_FirstRoot; node < m_All; ++node)
+    {
+      m_Trees[Index(node)].root = node - m_FirstRoot;
+      m_MarksOfGroups[Index(node - m_FirstRoot)] = Index(node);
+    }
+    std::array<std::uint64_t, EdgesAtOnce> numbers{};
+    Index                                  count = 0;
+    for (Index i = 0; i < m_NumberOfEntries; ++i)
+    {
+      if (const WatershedEdge * const edge = this->FindListed(m_Entries[i].edge))
+      {
+        __builtin_prefetch(edge);
+      }
+      numbers[count++] = m_Entries[i].edge;
+      if (count == numbers.size())
+      {
+        this->JoinSome(numbers.data(), std::exchange(count, 0));
+      }
+    }
+    this->JoinSome(numbers.data(), count);
   }
   void
   JoinMinima(const WatershedEdge & edge, std::uint64_t number)
@@ -597,15 +675,19 @@ private:
   Code
   CodeOf(std::int64_t node)
   {
-    const Index at = Index(this->Find(node));
-    if (m_Trees[at].root >= 0)
+    if (m_Operation.hasMarkers)
     {
-      return { static_cast<std::uint64_t>(m_Trees[at].root), OfPlane };
+      const std::uint64_t tree = m_MarkerTrees->RootOf(Index(node));
+      const std::uint64_t root = this->RootOfTree(tree);
+      return root != OpenTrees::None ? Code{ root, OfPlane } : Code{ m_Labels[tree], 0 };
     }
-    return m_Operation.hasMarkers ? Code{ m_Trees[at].mark, 0 } : this->CodeOfMark(m_Trees[at].mark);
+    const Index at = Index(this->Find(node));
+    return m_Trees[at].root >= 0 ? Code{ static_cast<std::uint64_t>(m_Trees[at].root), OfPlane }
+                                 : this->CodeOfMark(m_Trees[at].mark);
   }
 
   WatershedBlocks &                   m_Blocks;
+  Executor &                          m_Executor;
   const WatershedOperation &          m_Operation;
   const std::size_t                   m_Block;
   const WatershedLayout               m_Layout;
@@ -618,13 +700,16 @@ private:
   const WatershedDepth<double>        m_DepthOfDoubles;
   const WatershedDepth<std::uint64_t> m_DepthOfIntegers; ///< of ordinals, whose differences are those of integers
   const std::int64_t                  m_FirstRoot;
-  std::vector<Entry>                  m_Entries;
-  std::vector<Part>                   m_Parts;
-  std::vector<Tree>                   m_Trees;
-  /** The same for trees whose nodes are roots. */
+  std::unique_ptr<Entry[]>            m_Entries;
+  Index                               m_NumberOfEntries{ 0 };
+  std::vector<WatershedEdge>          m_Kept;
+  // With markers. Of trees without a root the marker's label, or 0.
+  std::unique_ptr<OpenTrees>       m_MarkerTrees;
+  std::unique_ptr<std::uint64_t[]> m_Labels;
+  // Of minima: trees, and the same for trees whose nodes are roots.
+  std::vector<Tree>          m_Trees;
   std::vector<std::int64_t>  m_Groups;
   std::vector<std::uint64_t> m_MarksOfGroups;
-  std::vector<WatershedEdge> m_Kept;
 };
 
 WatershedBlocks::WatershedBlocks(const WatershedOperation & operation, int axis, std::vector<Box> blocks,
@@ -666,7 +751,7 @@ WatershedBlocks::GetBytes(const WatershedOperation & operation, int axis)
   }
   constexpr std::uint64_t ofForest = sizeof(WatershedNode) + sizeof(WatershedEdge);
   // The forests before and after a step, the block's two planes, entries of edges, three planes of trees, groups.
-  const std::uint64_t ofStep = 4 * ofForest + (2 + offsets) * sizeof(Entry) + 3 * 24 + 16;
+  const std::uint64_t ofStep = 4 * ofForest + (3 + offsets) * sizeof(Entry) + 3 * 25 + 17;
   // Two summaries while a block is summarized.
   const std::uint64_t ofSummary = 5 * ofForest;
   return offsets == 0
@@ -678,11 +763,17 @@ WatershedBlocks::GetBytes(const WatershedOperation & operation, int axis)
 
 template <typename TFunctor>
 void
-WatershedBlocks::ForPairs(TFunctor && f) const
+WatershedBlocks::ForPairs(std::int64_t begin, std::int64_t end, TFunctor && f) const
 {
-  Coordinates   at{};
-  std::uint64_t number = 0;
-  for (std::int64_t last = 0; last < m_Plane; ++last)
+  Coordinates  at{};
+  std::int64_t rest = begin;
+  for (int a = 0; a < m_Axis; ++a)
+  {
+    at[a] = rest % m_Operation.image[a];
+    rest /= m_Operation.image[a];
+  }
+  std::uint64_t number = Index(begin) * m_Offsets.size();
+  for (std::int64_t last = begin; last < end; ++last)
   {
     for (Index o = 0; o < m_Offsets.size(); ++o, ++number)
     {
@@ -730,8 +821,8 @@ WatershedBlocks::Add(SideData && summary, Executor & executor)
   }
   if (m_Plane > 0 && m_Blocks.size() > 1)
   {
-    Step step(*this, block, own);
-    step.Join(executor);
+    Step step(*this, block, own, executor);
+    step.Join();
     step.WriteCodes();
     if (!m_Operation.hasMarkers)
     {
@@ -793,7 +884,7 @@ WatershedBlocks::SolvePlanes(std::size_t block, std::vector<std::uint64_t> & las
   if (m_Operation.lines)
   {
     std::vector<unsigned char> lines(labels.size());
-    this->ForPairs([&](std::int64_t before, std::int64_t after, std::uint64_t) {
+    this->ForPairs(0, m_Plane, [&](std::int64_t before, std::int64_t after, std::uint64_t) {
       const std::uint64_t a = labels[Index(before)];
       const std::uint64_t b = labels[plane + Index(after)];
       if (a != b && a != 0 && b != 0)

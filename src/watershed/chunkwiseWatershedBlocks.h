@@ -64,12 +64,13 @@ private:
   static constexpr std::uint64_t OfPlane = ~std::uint64_t{ 0 };
   static constexpr std::uint64_t NoTree = OfPlane - 1;
 
-  /** An edge of the step: an edge of the forest so far, of the block, or between both. Ordered by `key`, which is the
-   * larger value, and the smaller one if both have room, then by the first voxel, then by all else. */
+  /** An edge of the step: an edge of the forest so far, of the block, or between both. Ordered by `a`, which is the
+   * larger value, and the smaller one if both have room, then by `b`, the first voxel, then by all else. With markers
+   * `a` and `b` become the trees that the edge can join (OpenTrees) when all are in order. */
   struct Entry
   {
-    std::uint64_t key;
-    std::int64_t  first;
+    std::uint64_t a;
+    std::uint64_t b;
     std::uint64_t edge;
   };
   /** A forest of the voxels of a plane. Values are ordinals. */
@@ -96,10 +97,10 @@ private:
   void
   AddHidden(std::int64_t raster);
   /** Calls f(voxel of the last plane of a block, voxel of the first plane of the next one, number of the edge) for all
-   * neighbors, in the order of edges of the same values. */
+   * neighbors of voxels of the last plane from `begin` to `end`, in the order of edges of the same values. */
   template <typename TFunctor>
   void
-  ForPairs(TFunctor && f) const;
+  ForPairs(std::int64_t begin, std::int64_t end, TFunctor && f) const;
 
   const WatershedOperation   m_Operation;
   const int                  m_Axis;
