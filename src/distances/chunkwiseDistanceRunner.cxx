@@ -13,8 +13,8 @@
 #include <chrono>
 
 // Distances in images that no memory holds, in blocks along the slowest axis. A first pass notes the first feature of
-// each column in each block. A second pass computes the blocks in ascending order, each with the nearest features
-// before and after it. Openings and closings are two such runs, with an image in a spool between them.
+// each column in each block, and the last one. A second pass computes the blocks in ascending order, each with the
+// nearest features before and after it. Openings and closings are two such runs, with an image in a spool between them.
 namespace chunkwise
 {
 
@@ -24,22 +24,22 @@ namespace
 /** Planes of features are in memory so often: those around two blocks, a summary, and two that are merged. */
 constexpr std::uint64_t SidesInMemory = 8;
 
-/** The nearest features after each block, in a spool. */
-class FeaturesAfterBlocks
+/** The nearest features after each block, and the last ones in it, in a spool. */
+class FeaturesOfBlocks
 {
 public:
-  FeaturesAfterBlocks(const DistancePlanes & planes, const std::string & folder)
+  FeaturesOfBlocks(const DistancePlanes & planes, const std::string & folder)
     : m_Planes(planes)
     , m_Spool(folder)
   {}
-  /** Adds a block's first features: the first side of its summary. */
+  /** Adds a block's first and last features: its summary. */
   void
   Add(const SideData & summary)
   {
-    m_Spool.Append(summary.data(), m_Planes.SideBytes());
+    m_Spool.Append(summary.data(), 2 * m_Planes.SideBytes());
     ++m_Blocks;
   }
-  /** When all blocks have come: each gets those after it. */
+  /** When all blocks have come: each gets those after it in place of its first ones. */
   void
   Finish()
   {
@@ -48,15 +48,20 @@ public:
     SideData          first(bytes);
     for (std::uint64_t block = m_Blocks; block-- > 0;)
     {
-      m_Spool.Read(block * bytes, first.data(), bytes);
-      m_Spool.WriteAt(block * bytes, known.data(), bytes);
+      m_Spool.Read(2 * block * bytes, first.data(), bytes);
+      m_Spool.WriteAt(2 * block * bytes, known.data(), bytes);
       ReplaceFeatures(known.data(), first.data(), m_Planes);
     }
   }
   void
-  Read(std::uint64_t block, unsigned char * side) const
+  ReadAfter(std::uint64_t block, unsigned char * side) const
   {
-    m_Spool.Read(block * m_Planes.SideBytes(), side, m_Planes.SideBytes());
+    m_Spool.Read(2 * block * m_Planes.SideBytes(), side, m_Planes.SideBytes());
+  }
+  void
+  ReadLast(std::uint64_t block, unsigned char * side) const
+  {
+    m_Spool.Read((2 * block + 1) * m_Planes.SideBytes(), side, m_Planes.SideBytes());
   }
   const DistancePlanes &
   GetPlanes() const
@@ -116,20 +121,20 @@ public:
   explicit DistanceBlocks(const DistanceOperation & operation)
     : DistanceOperation(operation)
   {}
-  DistanceBlocks(const DistanceOperation & operation, std::shared_ptr<const FeaturesAfterBlocks> after,
+  DistanceBlocks(const DistanceOperation & operation, std::shared_ptr<const FeaturesOfBlocks> features,
                  std::uint64_t block, const unsigned char * before)
     : DistanceOperation(operation)
-    , m_After(std::move(after))
+    , m_Features(std::move(features))
     , m_Block(block)
   {
     static std::atomic<std::uint64_t> keys{ 0 };
-    const std::size_t                 bytes = m_After->GetPlanes().SideBytes();
+    const std::size_t                 bytes = m_Features->GetPlanes().SideBytes();
     const auto                        sides = std::make_shared<SideData>(2 * bytes, 0xff);
     if (before)
     {
       std::copy_n(before, bytes, sides->begin());
     }
-    m_After->Read(block, sides->data() + bytes);
+    m_Features->ReadAfter(block, sides->data() + bytes);
     outside = sides;
     outsideKey = std::to_string(++keys);
   }
@@ -139,21 +144,23 @@ public:
     return true;
   }
   std::shared_ptr<const Operation>
-  MakeForNextBlock(const FinishedBlock & block) const override
+  MakeForNextBlock(const FinishedBlock &) const override
   {
-    if (!m_After)
+    if (!m_Features)
     {
       return nullptr;
     }
-    const SideData summary = SummarizeBlock(*this, block.inputs[0], block.box, *block.executor, *block.kernels);
-    SideData before(outside->begin(), outside->begin() + static_cast<std::ptrdiff_t>(m_After->GetPlanes().SideBytes()));
-    ReplaceFeatures(before.data(), summary.data() + m_After->GetPlanes().SideBytes(), m_After->GetPlanes());
-    return std::make_shared<DistanceBlocks>(*this, m_After, m_Block + 1, before.data());
+    const std::size_t bytes = m_Features->GetPlanes().SideBytes();
+    SideData          before(outside->begin(), outside->begin() + static_cast<std::ptrdiff_t>(bytes));
+    SideData          last(bytes);
+    m_Features->ReadLast(m_Block, last.data());
+    ReplaceFeatures(before.data(), last.data(), m_Features->GetPlanes());
+    return std::make_shared<DistanceBlocks>(*this, m_Features, m_Block + 1, before.data());
   }
 
 private:
-  std::shared_ptr<const FeaturesAfterBlocks> m_After;
-  std::uint64_t                              m_Block{ 0 };
+  std::shared_ptr<const FeaturesOfBlocks> m_Features;
+  std::uint64_t                           m_Block{ 0 };
 };
 
 /** A part of the progress. */
@@ -314,18 +321,19 @@ private:
     const bool         isAlong = plan.axis == operation.GetScanAxis();
     if (isAlong)
     {
-      const auto after = std::make_shared<FeaturesAfterBlocks>(operation.GetPlanes(pass.region), request.spoolFolder);
+      const auto features = std::make_shared<FeaturesOfBlocks>(operation.GetPlanes(pass.region), request.spoolFolder);
       DistancePassMonitor             firstPass(monitor, 0, 0.5);
       const auto                      start = Clock::now();
       const std::unique_ptr<Executor> own = request.executor ? nullptr : MakeThreadExecutor();
       Executor &                      executor = request.executor ? *request.executor : *own;
       report.reading +=
         ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor *) {
-          after->Add(SummarizeBlock(operation, division.inputs.front(), division.region, executor, GetHostKernels()));
+          features->Add(
+            SummarizeBlock(operation, division.inputs.front(), division.region, executor, GetHostKernels()));
         });
-      after->Finish();
-      report.spoolWritten += after->GetBytesWritten();
-      pass.operation = std::make_shared<DistanceBlocks>(operation, after, 0, nullptr);
+      features->Finish();
+      report.spoolWritten += features->GetBytesWritten();
+      pass.operation = std::make_shared<DistanceBlocks>(operation, features, 0, nullptr);
       report.steps.emplace_back("finding features", std::chrono::duration<double>(Clock::now() - start).count());
     }
     DistancePassMonitor  secondPass(monitor, isAlong ? 0.5 : 0, isAlong ? 0.5 : 1);
