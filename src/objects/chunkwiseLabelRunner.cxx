@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseError.h"
+#include "chunkwiseExecutor.h"
 #include "chunkwiseLabelSummary.h"
 #include "chunkwiseOutOfCoreRunner.h"
 #include "chunkwiseStreamedRun.h"
@@ -61,6 +62,28 @@ private:
   std::size_t                       m_Block{ 0 };
 };
 
+/** Labels a block in one chunk, for its faces and the number of its components. */
+class LabelSummaryOfBlock : public LabelBlocks
+{
+public:
+  using LabelBlocks::LabelBlocks;
+  bool
+  HasOutput() const override
+  {
+    return false;
+  }
+  Coordinates
+  RoundChunk(const Coordinates &) const override
+  {
+    return image;
+  }
+  void
+  MergeSummary(SideData & total, const SideData & summary) const override
+  {
+    total = summary;
+  }
+};
+
 /** A plane of a block: labels, and values where the rule asks for them. */
 template <typename TNumber>
 struct BlockPlane
@@ -98,24 +121,32 @@ public:
     }
   }
 
+  /** Adds a block by its summary. */
   void
-  Add(std::size_t block, const BufferView & input, const BufferView & labels)
+  Add(std::size_t block, const Box & box, const SideData & summary, Executor & executor)
   {
-    const Box & box = labels.box;
-    m_Begins.push_back(m_Begins.back() + this->GetLargest(labels));
-    Plane first = this->TakePlane(input, labels, box.lower[m_Axis]);
+    const LabelSummaryLayout layout(m_Operation, box);
+    std::uint64_t            components = 0;
+    for (std::int64_t row = 0; row < layout.rows; ++row)
+    {
+      std::uint32_t count = 0;
+      std::memcpy(&count, summary.data() + static_cast<std::size_t>(row) * sizeof(count), sizeof(count));
+      components += count;
+    }
+    m_Begins.push_back(m_Begins.back() + components);
+    Plane first = this->TakePlane(layout, summary, false);
     if (block > 0)
     {
-      this->Join(block - 1, m_Last, block, first);
+      this->Join(block - 1, m_Last, block, first, executor);
     }
     if (block == 0 && m_WrapsAround)
     {
       m_First = std::move(first);
     }
-    m_Last = this->TakePlane(input, labels, box.upper[m_Axis] - 1);
+    m_Last = this->TakePlane(layout, summary, true);
     if (block + 1 == m_Parts.size() && m_WrapsAround)
     {
-      this->Join(block, m_Last, 0, m_First);
+      this->Join(block, m_Last, 0, m_First, executor);
     }
   }
 
@@ -209,43 +240,24 @@ private:
     return root;
   }
 
-  static std::uint64_t
-  GetLargest(const BufferView & labels)
-  {
-    return DispatchPixelKind(labels.kind, [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      const auto * const voxels = static_cast<const Pixel *>(labels.data);
-      Pixel              largest = 0;
-      for (std::int64_t i = 0; i < labels.box.NumberOfVoxels(); ++i)
-      {
-        largest = std::max(largest, voxels[i]);
-      }
-      return static_cast<std::uint64_t>(largest);
-    });
-  }
-
-  /** The plane at an index of the slowest axis: its voxels follow each other. */
+  /** The plane at a face of the slowest axis; empty: it has no neighbors in other blocks. */
   Plane
-  TakePlane(const BufferView & input, const BufferView & labels, std::int64_t index) const
+  TakePlane(const LabelSummaryLayout & layout, const SideData & summary, bool isUpper) const
   {
-    Box box = labels.box;
-    box.lower[m_Axis] = index;
-    box.upper[m_Axis] = index + 1;
-    const auto  voxels = static_cast<std::size_t>(box.NumberOfVoxels());
-    Plane       plane;
-    Coordinates at = box.lower;
-    plane.labels.resize(voxels);
-    DispatchPixelKind(labels.kind, [&](auto pixel) {
-      const auto * const from = static_cast<const decltype(pixel) *>(labels.data) + labels.Offset(at);
-      std::transform(from, from + voxels, plane.labels.begin(), [](auto label) { return static_cast<TNumber>(label); });
-    });
-    if (m_Operation.rule != LabelRule::Foreground)
+    Plane              plane;
+    const auto * const end = layout.faces + layout.numberOfFaces;
+    const auto * const face = std::find_if(
+      layout.faces, end, [&](const LabelFace & each) { return each.axis == m_Axis && each.isUpper == isUpper; });
+    if (face != end)
     {
-      const std::size_t size = PixelSize(input.kind);
-      plane.values.resize(voxels * size);
-      std::memcpy(plane.values.data(),
-                  static_cast<const char *>(input.data) + input.Offset(at) * static_cast<std::int64_t>(size),
-                  plane.values.size());
+      const auto voxels = static_cast<std::size_t>(face->voxels);
+      plane.labels.resize(voxels);
+      std::memcpy(plane.labels.data(), summary.data() + face->labels, voxels * sizeof(TNumber));
+      if (m_Operation.rule != LabelRule::Foreground)
+      {
+        const auto * const values = summary.data() + face->values;
+        plane.values.assign(values, values + voxels * PixelSize(m_Operation.inputKind));
+      }
     }
     return plane;
   }
@@ -267,51 +279,96 @@ private:
 
   /** Keeps which labels of the plane before belong to those of the plane after. */
   void
-  Join(std::size_t blockBefore, const Plane & before, std::size_t blockAfter, const Plane & after)
+  Join(std::size_t blockBefore, const Plane & before, std::size_t blockAfter, const Plane & after, Executor & executor)
   {
     Coordinates extent = m_Operation.image;
     extent[m_Axis] = 1;
-    const Coordinates stride = DenseStrides(extent);
-    std::vector<Pair> pairs;
-    pairs.reserve(after.labels.size() + m_Offsets.size());
-    Coordinates at{};
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(after.labels.size()); ++i)
-    {
-      const TNumber label = after.labels[static_cast<std::size_t>(i)];
-      for (std::size_t o = 0; o < m_Offsets.size() && label != 0; ++o)
+    const auto         rows = static_cast<std::int64_t>(after.labels.size()) / extent[0];
+    const std::int64_t tasks = std::min<std::int64_t>(rows, executor.GetConcurrency());
+    // Of rows that follow each other.
+    std::vector<std::vector<Pair>> found(static_cast<std::size_t>(tasks));
+    executor.ParallelFor(tasks, [&](std::int64_t task, unsigned int) {
+      std::vector<Pair> & pairs = found[static_cast<std::size_t>(task)];
+      const std::int64_t  begin = rows * task / tasks;
+      const std::int64_t  end = rows * (task + 1) / tasks;
+      const auto          most = static_cast<std::size_t>((end - begin) * extent[0]);
+      std::size_t         limit = most;
+      pairs.reserve(most + m_Offsets.size() * static_cast<std::size_t>(extent[0]));
+      for (std::int64_t row = begin; row < end; ++row)
       {
-        std::int64_t j = 0;
-        bool         isInside = true;
-        for (int a = 0; a < MaxDimension; ++a)
+        this->FindPairs(before, after, extent, row, pairs);
+        if (pairs.size() > limit)
         {
-          std::int64_t beside = at[a] + m_Offsets[o][a];
-          if (m_Operation.periodic[a])
-          {
-            beside = (beside + extent[a]) % extent[a];
-          }
-          isInside = isInside && beside >= 0 && beside < extent[a];
-          j += beside * stride[a];
+          SortAndRemoveDuplicates(pairs);
+          limit = std::max(most, 2 * pairs.size());
         }
-        const TNumber other = isInside ? before.labels[static_cast<std::size_t>(j)] : TNumber{ 0 };
-        const Pair    pair(other, label);
-        if (other != 0 && (pairs.empty() || pairs.back() != pair) &&
+      }
+      SortAndRemoveDuplicates(pairs);
+    });
+    std::vector<Pair> all;
+    all.reserve(std::accumulate(found.begin(), found.end(), std::size_t{ 0 }, [](std::size_t sum, const auto & pairs) {
+      return sum + pairs.size();
+    }));
+    for (std::vector<Pair> & pairs : found)
+    {
+      all.insert(all.end(), pairs.begin(), pairs.end());
+      std::vector<Pair>().swap(pairs);
+    }
+    SortAndRemoveDuplicates(all);
+    this->JoinNumbers(blockBefore, blockAfter, all);
+  }
+
+  /** The pairs of labels of a row of the plane after with those before, some of them several times. */
+  void
+  FindPairs(const Plane & before, const Plane & after, const Coordinates & extent, std::int64_t row,
+            std::vector<Pair> & pairs) const
+  {
+    const std::int64_t width = extent[0];
+    Coordinates        at{};
+    for (std::int64_t a = 1, rest = row; a < MaxDimension; ++a)
+    {
+      at[static_cast<int>(a)] = rest % extent[static_cast<int>(a)];
+      rest /= extent[static_cast<int>(a)];
+    }
+    for (const Coordinates & offset : m_Offsets)
+    {
+      std::int64_t other = 0;
+      std::int64_t stride = 1;
+      bool         isInside = true;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        std::int64_t beside = at[a] + offset[a];
+        beside = m_Operation.periodic[a] ? (beside + extent[a]) % extent[a] : beside;
+        isInside = isInside && beside >= 0 && beside < extent[a];
+        other += beside * stride;
+        stride *= extent[a];
+      }
+      if (!isInside)
+      {
+        continue;
+      }
+      Pair       last(0, 0);
+      const auto add = [&](std::int64_t x, std::int64_t otherX) {
+        const std::int64_t i = row * width + x;
+        const std::int64_t j = other * width + otherX;
+        const Pair         pair(before.labels[static_cast<std::size_t>(j)], after.labels[static_cast<std::size_t>(i)]);
+        if (pair.first != 0 && pair.second != 0 && pair != last &&
             m_Operation.AreAlike(this->ValueAt(before, j), this->ValueAt(after, i)))
         {
           pairs.push_back(pair);
+          last = pair;
         }
-      }
-      if (pairs.size() + m_Offsets.size() > pairs.capacity())
+      };
+      const std::int64_t d = offset[0];
+      for (std::int64_t x = std::max<std::int64_t>(0, -d); x < std::min(width, width - d); ++x)
       {
-        SortAndRemoveDuplicates(pairs);
-        pairs.reserve(pairs.size() > pairs.capacity() / 2 ? 2 * pairs.capacity() : pairs.capacity());
+        add(x, x + d);
       }
-      for (int a = 0; a < MaxDimension && ++at[a] == extent[a]; ++a)
+      if (d != 0 && m_Operation.periodic[0])
       {
-        at[a] = 0;
+        d < 0 ? add(0, width - 1) : add(width - 1, 0);
       }
     }
-    SortAndRemoveDuplicates(pairs);
-    this->JoinNumbers(blockBefore, blockAfter, pairs);
   }
 
   /** Joins the components of pairs of labels. */
@@ -406,13 +463,6 @@ GetLabel(const OutOfCoreRequest & request)
   return dynamic_cast<const LabelOperation &>(*request.operation);
 }
 
-/** Labels of a block by itself. */
-PixelKind
-KindOfBlocks(const LabelOperation & operation)
-{
-  return operation.IsWide() ? PixelKind::UInt64 : PixelKind::UInt32;
-}
-
 /** Memory of planes beside that of blocks: three planes, and the pairs of labels of two planes. */
 std::uint64_t
 BytesOfPlanes(const LabelOperation & operation, int axis)
@@ -428,31 +478,28 @@ BytesOfPlanes(const LabelOperation & operation, int axis)
 /** One part in so many of the memory is for components that lie in several blocks. */
 constexpr std::uint64_t PartForComponents = 4;
 
-/** The request of one pass. */
+/** The request of the second pass, planned with the first one. */
 StreamedRequest
-MakePass(const OutOfCoreRequest & request, std::shared_ptr<const LabelOperation> operation)
+MakePass(const OutOfCoreRequest & request)
 {
-  StreamedRequest pass;
-  pass.inputs = { { request.sources.at(0), operation->inputKind } };
-  pass.region = Box::FromExtent(operation->image);
-  pass.computedKind = operation->outputKind;
-  pass.writtenKind = operation->outputKind;
+  const LabelOperation & operation = GetLabel(request);
+  StreamedRequest        pass;
+  pass.inputs = { { request.sources.at(0), operation.inputKind } };
+  pass.region = Box::FromExtent(operation.image);
+  pass.computedKind = operation.outputKind;
+  pass.writtenKind = operation.outputKind;
   pass.sinkAccess = request.sink->GetAccess();
-  pass.operation = std::move(operation);
+  pass.operation = std::make_shared<LabelBlocks>(operation);
+  pass.firstPass = [summary = std::make_shared<LabelSummaryOfBlock>(operation)](ExecutionRequest division) {
+    division.operation = summary;
+    return division;
+  };
   pass.backend = request.backend;
   pass.devices = request.devices;
   pass.budgets = request.budgets;
   pass.executor = request.executor;
   pass.fileThreads = request.fileThreads;
   return pass;
-}
-
-std::shared_ptr<LabelBlocks>
-MakeFirstPass(const LabelOperation & operation)
-{
-  auto first = std::make_shared<LabelBlocks>(operation);
-  first->outputKind = KindOfBlocks(operation);
-  return first;
 }
 
 int
@@ -511,7 +558,7 @@ public:
   GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
   {
     const LabelOperation & operation = GetLabel(request);
-    StreamedRequest        pass = MakePass(request, MakeFirstPass(operation));
+    StreamedRequest        pass = MakePass(request);
     pass.memory = 1;
     std::uint64_t least = 1;
     try
@@ -530,8 +577,7 @@ public:
   Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
     const LabelOperation & operation = GetLabel(request);
-    const auto             blocks = MakeFirstPass(operation);
-    StreamedRequest        pass = MakePass(request, blocks);
+    StreamedRequest        pass = MakePass(request);
     const std::uint64_t    forComponents = request.hostBytes / PartForComponents;
     if (request.hostBytes)
     {
@@ -549,22 +595,21 @@ private:
   RunPasses(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass, const StreamedPlan & plan,
             std::uint64_t forComponents, Monitor * monitor) const
   {
-    const LabelOperation & operation = GetLabel(request);
-    const PixelKind        kind = pass.computedKind;
-    OutOfCoreReport        report;
+    const LabelOperation &          operation = GetLabel(request);
+    OutOfCoreReport                 report;
+    const std::unique_ptr<Executor> own = request.executor ? nullptr : MakeThreadExecutor();
+    Executor &                      executor = request.executor ? *request.executor : *own;
     const auto joiner = std::make_shared<BlockJoiner<TNumber>>(operation, plan.axis, plan.divisions, forComponents);
     {
-      PassMonitor                firstPass(monitor, 0);
-      std::vector<unsigned char> memory;
-      std::size_t                block = 0;
-      const auto                 start = Clock::now();
+      PassMonitor firstPass(monitor, 0);
+      std::size_t block = 0;
+      const auto  start = Clock::now();
       report.reading =
         ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor * ofDivision) {
-          ExecutionRequest run = division;
-          memory.resize(static_cast<std::size_t>(division.region.NumberOfVoxels()) * PixelSize(kind));
-          run.output = DenseView(memory.data(), kind, division.region);
-          AddReport(report.execution, manager.Execute(run, ofDivision));
-          joiner->Add(block++, run.inputs.front(), run.output);
+          ExecutionReport ofRun;
+          const SideData  summary = manager.Summarise(pass.firstPass(division), ofDivision, &ofRun);
+          AddReport(report.execution, ofRun);
+          joiner->Add(block++, division.region, summary, executor);
         });
       report.steps.emplace_back("finding components in blocks",
                                 std::chrono::duration<double>(Clock::now() - start).count());
@@ -572,7 +617,7 @@ private:
     joiner->Number();
     PassMonitor secondPass(monitor, 0.5);
     pass.operation = std::make_shared<LabelBlocks>(operation, joiner, 0);
-    pass.computedKind = pass.writtenKind = operation.outputKind;
+    pass.firstPass = nullptr;
     const StreamedReport  second = ExecuteStreamed(manager, pass, plan, request.sink, &secondPass);
     const ExecutionReport first = std::exchange(report.execution, second.execution);
     AddReport(report.execution, first);
