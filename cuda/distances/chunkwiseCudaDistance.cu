@@ -282,12 +282,24 @@ ValuesKernel(DistanceChunk chunk, DistanceView input, const std::int32_t * __res
   }
 }
 
-/** Squared distances along the scan axis. */
+/** Slices of a chunk whose distances are computed at once. */
+struct DistanceSlab
+{
+  std::int32_t begin;
+  std::int32_t end;
+  /** For each column the features at or before the slab and after it, where the slab before it left them: their
+   * positions; -1: there is none. Of the second one also SeekNext: nobody has looked. */
+  std::int32_t * last;
+  std::int32_t * next;
+};
+constexpr std::int32_t SeekNext = -2;
+
+/** Squared distances along the scan axis of the slices of a slab, which are the first ones of `numbers`. */
 template <typename T>
 __global__ void
-ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, const std::int32_t * before,
-                  const std::int32_t * behind, DistanceWeight<T> weight, T beyond, T * __restrict__ numbers,
-                  std::int64_t * __restrict__ nearest)
+ScanColumnsKernel(DistanceChunk chunk, DistanceSlab slab, const std::uint8_t * __restrict__ marks,
+                  const std::int32_t * before, const std::int32_t * behind, DistanceWeight<T> weight, T beyond,
+                  T * __restrict__ numbers, std::int64_t * __restrict__ nearest)
 {
   // Positions fit 31 bits: sides have them so.
   constexpr std::uint32_t none = 0xFFFFFFFFu;
@@ -300,6 +312,7 @@ ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, 
     const std::int64_t         volume = i / plane;
     const std::int64_t         base = volume * chunk.slices * plane + (i - volume * plane);
     const std::uint8_t * const column = marks + base;
+    const std::int64_t         offset = base - slab.begin * plane;
     // A bit for each of 32 slices: their loads do not wait for each other.
     const auto featuresFrom = [&](std::int32_t begin) {
       std::uint32_t mask = 0;
@@ -324,19 +337,19 @@ ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, 
       }
     }
     // The positions of the features before and after, -1: there is none.
-    std::int32_t       last = before ? before[i] : -1;
-    std::int32_t       next = -1;
     const std::int32_t after = behind ? behind[i] : -1;
-    bool               seeks = true;
+    std::int32_t       last = slab.begin > 0 ? slab.last[i] : before ? before[i] : -1;
+    std::int32_t       next = slab.begin > 0 ? slab.next[i] : SeekNext;
+    bool               seeks = next == SeekNext;
     std::int32_t       known = -1;
     std::uint32_t      maskAhead = 0;
-    for (std::int32_t begin = 0; begin < slices; begin += 32)
+    for (std::int32_t begin = slab.begin; begin < slab.end; begin += 32)
     {
       const std::uint32_t mask = known == begin ? maskAhead : featuresFrom(begin);
-      const int           bits = slices - begin < 32 ? slices - begin : 32;
+      const int           bits = slab.end - begin < 32 ? slab.end - begin : 32;
       for (int bit = 0; bit < bits; ++bit)
       {
-        const std::int64_t at = base + (begin + bit) * plane;
+        const std::int64_t at = offset + (begin + bit) * plane;
         const std::int32_t position = start + begin + bit;
         last = (mask >> bit & 1u) != 0 ? position : last;
         if (seeks || (next >= 0 && next < position + ahead))
@@ -367,6 +380,11 @@ ScanColumnsKernel(DistanceChunk chunk, const std::uint8_t * __restrict__ marks, 
           nearest[at] = nearer != none ? first + (toLast <= toNext ? last : next) * step : -1;
         }
       }
+    }
+    if (slab.end < slices)
+    {
+      slab.last[i] = last;
+      slab.next[i] = next;
     }
   }
 }
@@ -499,7 +517,8 @@ LabelKernel(DistanceChunk chunk, DistanceView input, DistanceView output, TBits 
       if (numbers[row0 + column] < beyond)
       {
         Coordinates  from{};
-        std::int64_t at = 0;
+        bool         isBefore = false;
+        bool         isBehind = false;
         std::int64_t fromRow = 0;
         std::int64_t fromColumn = 0;
         std::int64_t rest = nearest[row0 + column];
@@ -513,14 +532,15 @@ LabelKernel(DistanceChunk chunk, DistanceView input, DistanceView output, TBits 
                                           : rest / step;
           rest -= quotient * step;
           from.axis[a] = quotient;
-          at = a == chunk.scan ? quotient - chunk.begin : at;
+          isBefore = a == chunk.scan ? quotient < chunk.writable.lower.axis[a] : isBefore;
+          isBehind = a == chunk.scan ? quotient >= chunk.writable.upper.axis[a] : isBehind;
           fromRow = a == chunk.y ? quotient : fromRow;
           fromColumn = a == chunk.x ? quotient : fromColumn;
         }
         const std::int64_t ofColumn = (volume * chunk.rows + fromRow) * chunk.columns + fromColumn;
-        label = at < 0               ? static_cast<TBits>(before[ofColumn])
-                : at >= chunk.slices ? static_cast<TBits>(behind[ofColumn])
-                                     : static_cast<const TBits *>(input.data)[input.Offset(from)];
+        label = isBefore   ? static_cast<TBits>(before[ofColumn])
+                : isBehind ? static_cast<TBits>(behind[ofColumn])
+                           : static_cast<const TBits *>(input.data)[input.Offset(from)];
       }
       out[ofRow + column * output.alongColumns] = label;
     });
@@ -557,20 +577,31 @@ ViewOf(const BufferView & view, const DistanceChunk & chunk)
   return { view.data, view.box, view.stride, strideOf(chunk.scan), strideOf(chunk.y), strideOf(chunk.x) };
 }
 
-/** Two images of numbers, and of indices, which take turns. */
+/** Voxels of a slab, unless even a slice has more. */
+constexpr std::int64_t VoxelsOfSlab = std::int64_t{ 1 } << 27;
+
+/** Two images of a slab's numbers, and of indices, which take turns. */
 struct CudaDistanceScratch
 {
   CudaDistanceScratch(const DistanceOperation & operation, const Box & box)
   {
     const DistanceChunk chunk = MakeChunk(operation, box);
-    const auto          voxels = static_cast<std::size_t>(chunk.volumes * chunk.slices * chunk.rows * chunk.columns);
-    const std::size_t   size = operation.GetNumber() == DistanceNumber::Int32 ? 4 : 8;
-    const auto          take = [this](std::size_t count) {
+    const std::int64_t  plane = chunk.rows * chunk.columns;
+    const std::int64_t  all = chunk.volumes * chunk.slices * plane;
+    // Several volumes are one slab.
+    const bool isOne = chunk.volumes > 1 || all <= VoxelsOfSlab;
+    // No less of a larger chunk.
+    const auto voxels = static_cast<std::size_t>(isOne ? all : std::max(plane, VoxelsOfSlab));
+    slices = isOne ? chunk.slices : std::max<std::int64_t>(1, VoxelsOfSlab / plane);
+    const std::size_t size = operation.GetNumber() == DistanceNumber::Int32 ? 4 : 8;
+    const auto        take = [this](std::size_t count) {
       const std::size_t at = bytes;
       bytes += (count + 255) / 256 * 256;
       return at;
     };
-    marks = take(voxels);
+    marks = take(static_cast<std::size_t>(all));
+    last = take(isOne ? 0 : static_cast<std::size_t>(plane) * sizeof(std::int32_t));
+    next = take(isOne ? 0 : static_cast<std::size_t>(plane) * sizeof(std::int32_t));
     for (int i = 0; i < 2; ++i)
     {
       numbers[i] = take(voxels * size);
@@ -578,10 +609,13 @@ struct CudaDistanceScratch
     }
   }
 
-  std::size_t marks;
-  std::size_t numbers[2];
-  std::size_t nearest[2];
-  std::size_t bytes{ 0 };
+  std::int64_t slices; ///< of a slab
+  std::size_t  marks;
+  std::size_t  last;
+  std::size_t  next;
+  std::size_t  numbers[2];
+  std::size_t  nearest[2];
+  std::size_t  bytes{ 0 };
 };
 
 class CudaDistances
@@ -593,12 +627,11 @@ public:
     , m_Scratch(m_Operation, call.writable)
     , m_Planes(m_Operation.GetPlanes(call.writable))
     , m_Chunk(MakeChunk(m_Operation, call.writable))
-    , m_Voxels(m_Chunk.volumes * m_Chunk.slices * m_Chunk.rows * m_Chunk.columns)
   {
     m_Chunk.hasBackground = m_Operation.background.IsOf(call.inputs[0].kind) ? 1 : 0;
     DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
-      MarkKernel<<<this->BlocksOfRows(), this->ThreadsOfRows(), 0, StreamOf(call)>>>(
+      MarkKernel<<<this->BlocksOfRows(m_Chunk), this->ThreadsOfRows(), 0, StreamOf(call)>>>(
         m_Chunk, ViewOf(call.inputs[0], m_Chunk), m_Operation.background.As<Pixel>(), this->Marks());
       CheckLaunch("MarkKernel");
     });
@@ -664,9 +697,9 @@ private:
     return dim3(width, DistanceThreads / width);
   }
   unsigned int
-  BlocksOfRows() const
+  BlocksOfRows(const DistanceChunk & chunk) const
   {
-    return std::min(BlocksFor(m_Voxels / m_Chunk.columns, this->ThreadsOfRows().y), 1u << 13);
+    return std::min(BlocksFor(chunk.volumes * chunk.slices * chunk.rows, this->ThreadsOfRows().y), 1u << 13);
   }
   template <typename T>
   T *
@@ -689,11 +722,36 @@ private:
   void
   RunIn(const void * sides, T beyond)
   {
+    for (std::int64_t begin = 0; begin < m_Chunk.slices; begin += m_Scratch.slices)
+    {
+      this->RunSlab<T>(begin, std::min(begin + m_Scratch.slices, m_Chunk.slices), sides, beyond);
+    }
+  }
+
+  /** The slices of a slab, as a chunk. */
+  DistanceChunk
+  MakeSlab(std::int64_t begin, std::int64_t end) const
+  {
+    DistanceChunk slab = m_Chunk;
+    slab.begin += begin;
+    slab.slices = end - begin;
+    return slab;
+  }
+
+  template <typename T>
+  void
+  RunSlab(std::int64_t begin, std::int64_t end, const void * sides, T beyond)
+  {
     const auto * const bytes = static_cast<const unsigned char *>(sides);
     const auto * const before = reinterpret_cast<const std::int32_t *>(bytes);
     const auto * const behind = bytes ? reinterpret_cast<const std::int32_t *>(bytes + m_Planes.SideBytes()) : nullptr;
+    const DistanceSlab ofScan{ static_cast<std::int32_t>(begin),
+                               static_cast<std::int32_t>(end),
+                               this->At<std::int32_t>(m_Scratch.last),
+                               this->At<std::int32_t>(m_Scratch.next) };
     ScanColumnsKernel<T><<<BlocksFor(m_Planes.columns, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
       m_Chunk,
+      ofScan,
       this->Marks(),
       before,
       behind,
@@ -702,18 +760,35 @@ private:
       this->At<T>(m_Scratch.numbers[0]),
       this->Nearest(0));
     CheckLaunch("ScanColumnsKernel");
-    int                 turn = 0;
-    bool                isStored = false;
-    const DistanceRoots roots = std::is_same<T, std::int32_t>::value ? this->FindRoots() : DistanceRoots{};
-    const auto          search = [&](int axis, std::int64_t stride, std::int64_t length, std::uint8_t differs) {
+    const DistanceChunk        slab = this->MakeSlab(begin, end);
+    const std::uint8_t * const marks = this->Marks() + begin * m_Chunk.rows * m_Chunk.columns;
+    const DistanceRoots        roots = std::is_same<T, std::int32_t>::value ? this->FindRoots(slab) : DistanceRoots{};
+    int                        turn = 0;
+    if (this->ComputeLines(slab, marks, beyond, roots, turn))
+    {
+      return;
+    }
+    this->Store(slab, marks, beyond, turn, bytes);
+  }
+
+  /** The axes of slices, one after the other. `turn`: the image of numbers, which others take in turn. Returns true if
+   * the last lines have stored `roots`. */
+  template <typename T>
+  bool
+  ComputeLines(const DistanceChunk & slab, const std::uint8_t * marks, T beyond, const DistanceRoots & roots,
+               int & turn)
+  {
+    const std::int64_t voxels = slab.volumes * slab.slices * slab.rows * slab.columns;
+    bool               isStored = false;
+    const auto         search = [&](int axis, std::int64_t stride, std::int64_t length, std::uint8_t differs) {
       if (length == 1)
       {
         return;
       }
       const DistanceRoots rootsOfLines = stride == 1 ? roots : DistanceRoots{};
       DistanceLines       lines{};
-      lines.groups = stride == 1 ? 1 : m_Voxels / (stride * length);
-      lines.lines = stride == 1 ? m_Voxels / length : stride;
+      lines.groups = stride == 1 ? 1 : voxels / (stride * length);
+      lines.lines = stride == 1 ? voxels / length : stride;
       lines.ofGroup = stride * length;
       lines.ofLine = stride == 1 ? length : 1;
       lines.stride = stride;
@@ -732,12 +807,12 @@ private:
         turn = 1 - turn;
         return;
       }
-      LineKernel<T><<<BlocksFor(m_Voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
-        m_Voxels,
+      LineKernel<T><<<BlocksFor(voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
+        voxels,
         stride,
         length,
         m_Operation.to == DistanceTo::Others ? differs : std::uint8_t{ 0 },
-        this->Marks(),
+        marks,
         DistanceWeight<T>{ m_Operation.spacing[axis] },
         beyond,
         this->At<T>(m_Scratch.numbers[turn]),
@@ -747,17 +822,20 @@ private:
       CheckLaunch("LineKernel");
       turn = 1 - turn;
     };
-    search(std::max(m_Chunk.y, 0), m_Chunk.columns, m_Chunk.rows, DiffersAlongY);
-    search(std::max(m_Chunk.x, 0), 1, m_Chunk.columns, DiffersAlongX);
-    if (isStored)
-    {
-      return;
-    }
+    search(std::max(slab.y, 0), slab.columns, slab.rows, DiffersAlongY);
+    search(std::max(slab.x, 0), 1, slab.columns, DiffersAlongX);
+    return isStored;
+  }
+
+  template <typename T>
+  void
+  Store(const DistanceChunk & slab, const std::uint8_t * marks, T beyond, int turn, const unsigned char * sides)
+  {
     const T * const            numbers = this->At<T>(m_Scratch.numbers[turn]);
     const std::int64_t * const nearest = this->Nearest(turn);
     if (m_Operation.result == DistanceResult::Label)
     {
-      this->StoreLabels(numbers, nearest, beyond, bytes);
+      this->StoreLabels(slab, numbers, nearest, beyond, sides);
       return;
     }
     DispatchPixelKind(m_Call.output.kind, [&](auto out) {
@@ -772,13 +850,13 @@ private:
       store.limit = m_Operation.limit;
       store.isShort = std::is_same<Out, float>::value && m_Operation.result == DistanceResult::Root && !isReal &&
                       store.square == 1 && this->FitsFloat();
-      StoreKernel<T, Out><<<this->BlocksOfRows(), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
-        m_Chunk,
-        ViewOf(m_Call.output, m_Chunk),
+      StoreKernel<T, Out><<<this->BlocksOfRows(slab), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
+        slab,
+        ViewOf(m_Call.output, slab),
         store,
         m_Operation.foreground.IsOf(m_Call.output.kind) ? m_Operation.foreground.As<Out>() : Out{ 1 },
         this->NoneOf<Out>(),
-        this->Marks(),
+        marks,
         beyond,
         numbers,
         nearest);
@@ -788,7 +866,7 @@ private:
 
   /** The output, if lines along x can store roots there. */
   DistanceRoots
-  FindRoots() const
+  FindRoots(const DistanceChunk & slab) const
   {
     const BufferView & output = m_Call.output;
     const bool isWhole = output.kind == PixelKind::Float32 && output.box == m_Chunk.writable && m_Chunk.volumes == 1 &&
@@ -797,7 +875,8 @@ private:
                          (m_Chunk.slices == 1 || output.stride[m_Chunk.scan] == m_Chunk.rows * m_Chunk.columns);
     const bool areRoots = m_Operation.result == DistanceResult::Root && m_Operation.to != DistanceTo::Contour &&
                           m_Operation.GetUnit() == 1 && this->FitsFloat();
-    return isWhole && areRoots ? DistanceRoots{ static_cast<float *>(output.data), this->NoneOf<float>() }
+    const std::int64_t first = (slab.begin - m_Chunk.begin) * slab.rows * slab.columns;
+    return isWhole && areRoots ? DistanceRoots{ static_cast<float *>(output.data) + first, this->NoneOf<float>() }
                                : DistanceRoots{};
   }
 
@@ -822,7 +901,8 @@ private:
 
   template <typename T>
   void
-  StoreLabels(const T * numbers, const std::int64_t * nearest, T beyond, const unsigned char * bytes)
+  StoreLabels(const DistanceChunk & slab, const T * numbers, const std::int64_t * nearest, T beyond,
+              const unsigned char * bytes)
   {
     DispatchSize(m_Call.output.kind, [&](auto bits) {
       using Bits = decltype(bits);
@@ -837,15 +917,15 @@ private:
         return bytes ? reinterpret_cast<const std::uint64_t *>(bytes + side + m_Planes.ValuesOffset()) : nullptr;
       };
       LabelKernel<T, Bits>
-        <<<this->BlocksOfRows(), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(m_Chunk,
-                                                                               ViewOf(m_Call.inputs[0], m_Chunk),
-                                                                               ViewOf(m_Call.output, m_Chunk),
-                                                                               background,
-                                                                               beyond,
-                                                                               numbers,
-                                                                               nearest,
-                                                                               values(0),
-                                                                               values(m_Planes.SideBytes()));
+        <<<this->BlocksOfRows(slab), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(slab,
+                                                                                   ViewOf(m_Call.inputs[0], slab),
+                                                                                   ViewOf(m_Call.output, slab),
+                                                                                   background,
+                                                                                   beyond,
+                                                                                   numbers,
+                                                                                   nearest,
+                                                                                   values(0),
+                                                                                   values(m_Planes.SideBytes()));
       CheckLaunch("LabelKernel");
     });
   }
@@ -855,7 +935,6 @@ private:
   const CudaDistanceScratch m_Scratch;
   const DistancePlanes      m_Planes;
   DistanceChunk             m_Chunk;
-  const std::int64_t        m_Voxels;
 };
 
 std::size_t

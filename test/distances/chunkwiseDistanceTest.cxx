@@ -573,6 +573,53 @@ TEST_P(Distances, InImagesLargerThanMemoryAreThoseInMemory)
   }
 }
 
+/** The device computes some slices after the other. */
+TEST(DistancesOnCuda, OfManySlicesAreThoseOfTheCpu)
+{
+  Manager & manager = Manager::GetGlobal();
+  if (manager.GetDevices().empty())
+  {
+    GTEST_SKIP() << manager.GetReasonForNoDevices();
+  }
+  std::mt19937              random(8);
+  const Coordinates         extent{ { 500, 300, 1000, 1, 1 } };
+  std::vector<std::uint8_t> voxels(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()), 1);
+  for (int i = 0; i < 2000; ++i)
+  {
+    // Some columns have features at both ends alone.
+    const std::size_t column = random() % (500 * 300);
+    const std::size_t slice = i % 4 == 0 ? 0 : i % 4 == 1 ? 999 : random() % 1000;
+    voxels[slice * 500 * 300 + column] = i % 3 == 0 ? 2 : 0;
+  }
+  const auto compare = [&](const std::shared_ptr<DistanceOperation> & operation, auto out) {
+    using Out = decltype(out);
+    std::vector<Out> results[2];
+    for (const BackendChoice backend : { BackendChoice::CPU, BackendChoice::CUDA })
+    {
+      std::vector<Out> & output = results[backend == BackendChoice::CUDA ? 1 : 0];
+      output.resize(voxels.size());
+      ExecutionRequest request;
+      request.operation = operation;
+      request.image = request.region = Box::FromExtent(extent);
+      request.inputs = { DenseView(voxels.data(), PixelKind::UInt8, request.image) };
+      request.output = DenseView(output.data(), PixelKindOf<Out>(), request.image);
+      request.backend = backend;
+      const ExecutionReport report = manager.Execute(request);
+      EXPECT_EQ(report.plan.chunks.size(), 1u);
+    }
+    EXPECT_TRUE(results[0] == results[1]) << operation->GetKey();
+  };
+  compare(MakeDistance<std::uint8_t, float>(extent), float{});
+  compare(MakeDistance<std::uint8_t, float>(extent, DistanceTo::Contour), float{});
+  compare(MakeDistance<std::uint8_t, float>(extent, DistanceTo::Others), float{});
+  const auto stretched = MakeDistance<std::uint8_t, double>(extent);
+  stretched->spacing[2] = 0.3;
+  compare(stretched, double{});
+  const auto labels = MakeDistance<std::uint8_t, std::uint8_t>(extent, DistanceTo::Objects, DistanceResult::Label);
+  labels->background = PixelValue(1);
+  compare(labels, std::uint8_t{});
+}
+
 /** All instruction sets give the same bits. */
 TEST(DistanceLevels, GiveTheSameBits)
 {
