@@ -717,10 +717,56 @@ __launch_bounds__(Threads) NumberRootsKernel(LabelChunk<TId> chunk, TLabels labe
   }
 }
 
+/** Each run gets its label: entries of runs then depend on no others. */
+template <typename TId>
+__global__ void
+__launch_bounds__(Threads) LabelRunsKernel(LabelChunk<TId> chunk)
+{
+  const std::int64_t at = ThreadNumber();
+  if (at >= chunk.CountWords())
+  {
+    return;
+  }
+  for (TId run = chunk.firstRuns[at]; run < chunk.firstRuns[at + 1]; ++run)
+  {
+    const TId parent = chunk.parents[run];
+    if ((parent & LabelChunk<TId>::IsLabel) == 0)
+    {
+      // A root's entry stays as it is.
+      chunk.parents[run] = chunk.parents[parent];
+    }
+  }
+}
+
+/** Copies the entries of the runs of some words. */
+template <typename TId>
+__global__ void
+__launch_bounds__(Threads)
+  CopyRunsKernel(LabelChunk<TId> chunk, std::int64_t begin, std::int64_t end, TId * __restrict__ labels)
+{
+  const TId          first = chunk.firstRuns[begin];
+  const std::int64_t count = static_cast<std::int64_t>(chunk.firstRuns[end] - first);
+  for (std::int64_t i = ThreadNumber(); i < count; i += static_cast<std::int64_t>(gridDim.x) * Threads)
+  {
+    labels[i] = chunk.parents[first + i];
+  }
+}
+
+/** Words whose labels are written: from `begin` to `end`. `labels`: copies of the entries of their runs; nullptr: the
+ * entries themselves count. */
+template <typename TId>
+struct WrittenWords
+{
+  std::int64_t begin;
+  std::int64_t end;
+  const TId *  labels;
+};
+
 /** A thread writes the labels of four voxels, at once if rows begin at multiples of four. */
 template <typename TPixel, typename TId>
 __global__ void
-__launch_bounds__(Threads) WriteLabelsKernel(LabelChunk<TId> chunk, TPixel * __restrict__ output, bool isAligned)
+__launch_bounds__(Threads)
+  WriteLabelsKernel(LabelChunk<TId> chunk, TPixel * __restrict__ output, bool isAligned, WrittenWords<TId> written)
 {
   constexpr int Written = 4;
   constexpr int Parts = WordBits / Written;
@@ -728,9 +774,9 @@ __launch_bounds__(Threads) WriteLabelsKernel(LabelChunk<TId> chunk, TPixel * __r
   {
     TPixel of[Written];
   };
-  const std::int64_t at = ThreadNumber() / Parts;
+  const std::int64_t at = written.begin + ThreadNumber() / Parts;
   const int          i = static_cast<int>(threadIdx.x % Parts) * Written;
-  if (at >= chunk.CountWords())
+  if (at >= written.end)
   {
     return;
   }
@@ -752,7 +798,9 @@ __launch_bounds__(Threads) WriteLabelsKernel(LabelChunk<TId> chunk, TPixel * __r
       }
       if ((foreground >> k & 1) != 0)
       {
-        label = isKnown ? label : chunk.LabelOf(run);
+        label = isKnown          ? label
+                : written.labels ? written.labels[run - chunk.firstRuns[written.begin]] & ~LabelChunk<TId>::IsLabel
+                                 : chunk.LabelOf(run);
         isKnown = true;
         labels.of[k] = static_cast<TPixel>(label);
       }
@@ -823,11 +871,15 @@ BlocksOf(std::int64_t threads)
 {
   return static_cast<unsigned int>((threads + Threads - 1) / Threads);
 }
-/** Arrays in scratch. */
+
+/** Words whose labels are written at once where entries of runs lie in the output. */
+constexpr std::int64_t WordsAtOnce = std::int64_t{ 1 } << 21;
+
+/** Arrays in scratch. `isWhole`: the chunk is the whole region, whose labels no other chunk knows. */
 template <typename TId>
 struct LabelScratch
 {
-  LabelScratch(const LabelOperation & operation, const Box & box)
+  LabelScratch(const LabelOperation & operation, const Box & box, bool isWhole)
     : words((box.Extent(0) + WordBits - 1) / WordBits)
     , rows(CountRows(box))
   {
@@ -842,7 +894,13 @@ struct LabelScratch
     firstRuns = take(words * rows + 1, sizeof(TId));
     rootsBefore = take(words * rows + 1, sizeof(TId));
     // Every second voxel begins a run at most, where neighbors are one.
-    parents = take(rows * (merges ? words * WordBits / 2 : box.Extent(0)), sizeof(TId));
+    // Of large images entries lie where labels will: those of the runs before a word end before its labels begin.
+    const auto ofLabels = static_cast<std::size_t>(box.Extent(0)) * PixelSize(operation.outputKind);
+    isInOutput = isWhole && operation.IsWide() && merges &&
+                 static_cast<std::size_t>((box.Extent(0) + 1) / 2) * sizeof(TId) <= ofLabels;
+    parents = take(isInOutput ? std::min(words * rows, WordsAtOnce) * (WordBits / 2)
+                              : rows * (merges ? words * WordBits / 2 : box.Extent(0)),
+                   sizeof(TId));
     scan = take(static_cast<std::int64_t>(ScanBytes()), 1);
   }
   std::size_t
@@ -862,8 +920,9 @@ struct LabelScratch
   std::size_t  links;
   std::size_t  firstRuns;
   std::size_t  rootsBefore;
-  std::size_t  parents;
+  std::size_t  parents; ///< or, if these lie in the output, copies of some
   std::size_t  scan;
+  bool         isInOutput;
 };
 
 /** One call of a kernel. */
@@ -871,11 +930,11 @@ template <typename TId>
 class ChunkLabeler
 {
 public:
-  explicit ChunkLabeler(const KernelCall & call)
+  ChunkLabeler(const KernelCall & call, bool isWhole)
     : m_Call(call)
     , m_Operation(static_cast<const LabelOperation &>(*call.operation))
     , m_Box(call.writable)
-    , m_Scratch(m_Operation, m_Box)
+    , m_Scratch(m_Operation, m_Box, isWhole)
   {
     for (int a = 0; a < MaxDimension; ++a)
     {
@@ -890,7 +949,7 @@ public:
     m_Chunk.links = this->At<Word>(m_Scratch.links);
     m_Chunk.firstRuns = this->At<TId>(m_Scratch.firstRuns);
     m_Chunk.rootsBefore = this->At<TId>(m_Scratch.rootsBefore);
-    m_Chunk.parents = this->At<TId>(m_Scratch.parents);
+    m_Chunk.parents = m_Scratch.isInOutput ? static_cast<TId *>(call.output.data) : this->At<TId>(m_Scratch.parents);
   }
 
   void
@@ -955,19 +1014,55 @@ public:
     }
   }
 
+  /** Throws Error if the output has not so many labels. */
+  void
+  CheckCount()
+  {
+    if (m_Operation.MayHaveTooMany(m_Box))
+    {
+      TId count = 0;
+      CheckCuda(
+        cudaMemcpyAsync(
+          &count, m_Chunk.rootsBefore + this->CountWords(), sizeof(count), cudaMemcpyDeviceToHost, StreamOf(m_Call)),
+        "cudaMemcpyAsync");
+      CheckCuda(cudaStreamSynchronize(StreamOf(m_Call)), "cudaStreamSynchronize");
+      CheckNumberOfLabels(count, m_Operation.outputKind);
+    }
+  }
+
   void
   WriteLabels()
   {
-    DispatchBits(m_Call.output.kind, [this](auto pixel) {
+    if (!m_Scratch.isInOutput)
+    {
+      this->WriteLabelsOf({ 0, this->CountWords(), nullptr });
+      return;
+    }
+    LabelRunsKernel<<<BlocksOf(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
+    CheckLaunch("LabelRunsKernel");
+    auto * const labels = this->At<TId>(m_Scratch.parents);
+    for (std::int64_t end = this->CountWords(); end > 0; end -= std::min(end, WordsAtOnce))
+    {
+      const std::int64_t begin = end - std::min(end, WordsAtOnce);
+      CopyRunsKernel<<<BlocksOf(end - begin), Threads, 0, StreamOf(m_Call)>>>(m_Chunk, begin, end, labels);
+      CheckLaunch("CopyRunsKernel");
+      this->WriteLabelsOf({ begin, end, labels });
+    }
+  }
+
+private:
+  void
+  WriteLabelsOf(const WrittenWords<TId> & written)
+  {
+    DispatchBits(m_Call.output.kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       auto * const output = static_cast<Pixel *>(m_Call.output.data);
-      WriteLabelsKernel<<<BlocksOf(this->CountWords() * (WordBits / 4)), Threads, 0, StreamOf(m_Call)>>>(
-        m_Chunk, output, this->RowsBeginAtMultiplesOf(4 * sizeof(Pixel), output));
+      WriteLabelsKernel<<<BlocksOf((written.end - written.begin) * (WordBits / 4)), Threads, 0, StreamOf(m_Call)>>>(
+        m_Chunk, output, this->RowsBeginAtMultiplesOf(4 * sizeof(Pixel), output), written);
       CheckLaunch("WriteLabelsKernel");
     });
   }
 
-private:
   template <typename T>
   T *
   At(std::size_t offset) const
@@ -1058,7 +1153,7 @@ private:
 /** Calls f(labeler) with the roots of all runs found. */
 template <typename TFunctor>
 void
-LabelOneChunk(const KernelCall & call, TFunctor && f)
+LabelOneChunk(const KernelCall & call, bool isWhole, TFunctor && f)
 {
   if (call.writable.IsEmpty())
   {
@@ -1070,18 +1165,18 @@ LabelOneChunk(const KernelCall & call, TFunctor && f)
   };
   if (static_cast<const LabelOperation &>(*call.operation).IsWide())
   {
-    label(ChunkLabeler<std::uint64_t>(call));
+    label(ChunkLabeler<std::uint64_t>(call, isWhole));
   }
   else
   {
-    label(ChunkLabeler<std::uint32_t>(call));
+    label(ChunkLabeler<std::uint32_t>(call, isWhole));
   }
 }
 
 void
 RunSummary(const KernelCall & call)
 {
-  LabelOneChunk(call, [](auto & labeler) {
+  LabelOneChunk(call, false, [](auto & labeler) {
     labeler.NumberRoots(OwnLabels());
     labeler.WriteSummary();
   });
@@ -1090,7 +1185,7 @@ RunSummary(const KernelCall & call)
 void
 RunAlone(const KernelCall & call)
 {
-  LabelOneChunk(call, [&](auto & labeler) {
+  LabelOneChunk(call, true, [&](auto & labeler) {
     const auto * const numbering = static_cast<const LabelOperation &>(*call.operation).numbering.get();
     if (numbering)
     {
@@ -1105,6 +1200,7 @@ RunAlone(const KernelCall & call)
     {
       labeler.NumberRoots(OwnLabels());
     }
+    labeler.CheckCount();
     labeler.WriteLabels();
   });
 }
@@ -1112,18 +1208,19 @@ RunAlone(const KernelCall & call)
 void
 RunSolved(const KernelCall & call)
 {
-  LabelOneChunk(call, [&](auto & labeler) {
+  LabelOneChunk(call, false, [&](auto & labeler) {
     labeler.NumberRoots(LabelSolution(call.sideIn, call.sideInBytes, CountRows(call.writable)));
     labeler.WriteLabels();
   });
 }
 
+template <bool VIsWhole>
 std::size_t
 ScratchOfLabels(const Operation & operation, const ChunkShape & shape)
 {
   const auto & label = static_cast<const LabelOperation &>(operation);
-  return label.IsWide() ? LabelScratch<std::uint64_t>(label, shape.outputBox).bytes
-                        : LabelScratch<std::uint32_t>(label, shape.outputBox).bytes;
+  return label.IsWide() ? LabelScratch<std::uint64_t>(label, shape.outputBox, VIsWhole).bytes
+                        : LabelScratch<std::uint32_t>(label, shape.outputBox, VIsWhole).bytes;
 }
 
 /** Voxels are read and labels written once, words and runs some times. */
@@ -1143,14 +1240,15 @@ RegisterCudaLabel(KernelRegistry & registry)
 {
   KernelSet kernels;
   Kernel    kernel;
-  kernel.scratchBytes = ScratchOfLabels;
+  kernel.scratchBytes = ScratchOfLabels<false>;
   kernel.cost = CostOfLabels;
   kernel.run = RunSummary;
   kernels.summarize = kernel;
-  kernel.run = RunAlone;
-  kernels.alone = kernel;
   kernel.run = RunSolved;
   kernels.compute = kernel;
+  kernel.scratchBytes = ScratchOfLabels<true>;
+  kernel.run = RunAlone;
+  kernels.alone = kernel;
   registry.Register("label", kernels);
 }
 

@@ -27,9 +27,9 @@ GetExpectedSeconds(const FileJob & job)
     return 0.0;
   }
   const chunkwise::StreamedPlan & plan = job.GetPlan();
-  return job.UsesDevices() ? chunkwise::Manager::GetGlobal().MakePlanFor(job.MakeTypicalRequest()).seconds *
-                               static_cast<double>(plan.heldOnDevice < 0 ? plan.divisions : 1)
-                           : TimeOnNoise(job.GetRequest(), plan);
+  return job.UsesDevices()
+           ? job.MakeTypicalPlan().seconds * static_cast<double>(plan.heldOnDevice < 0 ? plan.divisions : 1)
+           : TimeOnNoise(job.GetRequest(), plan);
 }
 
 /** The layers of a network, for a chunk. */
@@ -39,7 +39,7 @@ DescribeLayers(const FileJob & job)
 #ifdef CHUNKWISE_HAS_NETWORKS
   if (const auto * const network = dynamic_cast<const chunkwise::NetworkOperation *>(job.GetRequest().operation.get()))
   {
-    const auto plan = chunkwise::Manager::GetGlobal().MakePlanFor(job.MakeTypicalRequest());
+    const auto plan = job.MakeTypicalPlan();
     return chunkwise::DescribeNetworkPlan(*network, plan, job.GetImage(), job.UsesDevices());
   }
 #endif
@@ -75,7 +75,7 @@ DescribePlan(const CommandLine & line, const FileJob & job)
   {
     auto &     manager = chunkwise::Manager::GetGlobal();
     const auto request = job.MakeTypicalRequest();
-    json["chunks"] = ToJson(manager.MakePlanFor(request), dimension, job.UsesDevices());
+    json["chunks"] = ToJson(job.MakeTypicalPlan(), dimension, job.UsesDevices());
     json["budgetFactor"] = ToJson(manager.GetCostOfBudget(request).budget.factor);
   }
   if (const auto layers = DescribeLayers(job); !layers.empty())
@@ -143,11 +143,8 @@ PrintCuts(std::ostream & os, const CommandLine & line, const FileJob & job)
   PrintDivisions(os, job.GetPlan());
   if (job.HasPlanOfChunks())
   {
-    PrintPlan(os,
-              chunkwise::Manager::GetGlobal().MakePlanFor(job.MakeTypicalRequest()),
-              job.GetOutputHeader().dimension,
-              job.UsesDevices(),
-              job.GetPlan().heldOnDevice >= 0);
+    PrintPlan(
+      os, job.MakeTypicalPlan(), job.GetOutputHeader().dimension, job.UsesDevices(), job.GetPlan().heldOnDevice >= 0);
     PrintCostOfMemory(os, line, job);
   }
 }

@@ -467,6 +467,14 @@ FileJob::MakeTypicalRequest() const
   return MakeDivisionRequest(m_Request, m_Plan, GetDivision(m_Request.region, m_Plan, m_Plan.divisions / 2));
 }
 
+Plan
+FileJob::MakeTypicalPlan() const
+{
+  ExecutionRequest request = this->MakeTypicalRequest();
+  request.imageDevice = m_Plan.heldOnOthers.empty() ? m_Plan.heldOnDevice : -1;
+  return Manager::GetGlobal().MakePlanFor(request);
+}
+
 void
 FileJob::RunFirstPass(Monitor * monitor, const std::function<void(const ExecutionRequest &, Monitor *)> & add)
 {

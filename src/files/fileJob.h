@@ -183,6 +183,9 @@ public:
   /** The run of the division in the middle, which meets no end of the image; or of all that a device holds. */
   ExecutionRequest
   MakeTypicalRequest() const;
+  /** The plan of that run. */
+  Plan
+  MakeTypicalPlan() const;
 
   // The run.
 

@@ -280,13 +280,6 @@ LabelOperation::Validate(const Coordinates & extent) const
   }
 }
 
-bool
-LabelOperation::RunsAlone(const Box & region, PixelKind output) const
-{
-  // Nobody asks a device how many there are; who made a numbering knows it.
-  return numbering || static_cast<std::uint64_t>(region.NumberOfVoxels()) <= MostLabels(output);
-}
-
 std::size_t
 LabelOperation::GetSummaryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const
 {

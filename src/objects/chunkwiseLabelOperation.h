@@ -118,7 +118,17 @@ public:
   void
   Validate(const Coordinates & extent) const override;
   bool
-  RunsAlone(const Box & region, PixelKind output) const override;
+  RunsAlone(const Box &, PixelKind) const override
+  {
+    return true;
+  }
+  /** Whether a region may have more components than the output's kind has labels: who finds them counts them. Who made
+   * a numbering knows their number. */
+  bool
+  MayHaveTooMany(const Box & region) const
+  {
+    return !numbering && static_cast<std::uint64_t>(region.NumberOfVoxels()) > MostLabels(outputKind);
+  }
   std::size_t
   GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
   /** Throws Error if there are more components than the output's kind has labels. */

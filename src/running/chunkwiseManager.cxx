@@ -13,6 +13,7 @@
 #include "chunkwiseManagerState.h"
 #include "chunkwisePassesRun.h"
 #include "chunkwiseRegions.h"
+#include "chunkwiseResidentRun.h"
 #include "chunkwiseRunnerRun.h"
 #include "chunkwiseRun.h"
 
@@ -112,6 +113,9 @@ struct WorkingState : ManagerState
   ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, SideData * total);
   Plan
   MakePlanFor(const ExecutionRequest & request);
+  /** The plan of a run over images that are yet to be put into a device's memory, dense, in the room that is left. */
+  Plan
+  MakePlanOnDevice(ExecutionRequest request);
 
 private:
   /** The same for a request whose images lie in the device's memory, once it has the device's turn. */
@@ -493,7 +497,13 @@ Manager::MakePlanFor(const ExecutionRequest & request)
 {
   if (request.imageDevice >= 0)
   {
-    throw ParameterError("a plan for images on a device depends on where they lie: the run's report has it");
+    const auto isThere = [](const BufferView & view) { return view.data != nullptr; };
+    if (IsMadeOfPasses(request) || request.operation->IsRunByRunner() || isThere(request.output) ||
+        std::any_of(request.inputs.begin(), request.inputs.end(), isThere))
+    {
+      throw ParameterError("a plan for images on a device depends on where they lie: the run's report has it");
+    }
+    return m_Impl->Get().MakePlanOnDevice(request);
   }
   if (!IsMadeOfPasses(request))
   {
@@ -954,6 +964,39 @@ WorkingState::MakePlanFor(const ExecutionRequest & request)
     DropKeptSpill();
   }
   return plan;
+}
+
+Plan
+WorkingState::MakePlanOnDevice(ExecutionRequest request)
+{
+  const DeviceState & state = *FindDevice(request.imageDevice);
+  request.backend = BackendChoice::CUDA;
+  request.devices.assign(1, request.imageDevice);
+  std::string                    reason;
+  const std::vector<std::size_t> used = SelectDevices(request, reason);
+  if (used.empty())
+  {
+    throw Error(reason);
+  }
+  request.operation->Validate(request.image.Extents());
+  PlannerRequest plannerRequest = MakePlannerRequest(request, &state.device->GetKernels());
+  plannerRequest.devices.assign(1, MakePlannerDevice(used.front(), request, false));
+  std::size_t images = Arena::SizeOfBlock(request.output.NumberOfBytes());
+  for (const BufferView & input : request.inputs)
+  {
+    images += Arena::SizeOfBlock(input.NumberOfBytes());
+  }
+  const std::size_t room = manager->GetRoomOnDevice(request.imageDevice, request.budgets);
+  if (images >= room)
+  {
+    throw BudgetError("the images need " + std::to_string(images) + " bytes of the device's memory, " +
+                        std::to_string(room) + " are there",
+                      images,
+                      room);
+  }
+  plannerRequest.devices.front().memory = room - images;
+  std::vector<std::string> warnings;
+  return MakeResidentPlan(request, plannerRequest, warnings);
 }
 
 RequestCost

@@ -8,6 +8,7 @@
 #include "chunkwiseInterleaved.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseResidentRun.h"
+#include "chunkwiseRoundUp.h"
 #include "chunkwiseSerialExecutor.h"
 #include "chunkwiseSharedMemory.h"
 #include "chunkwiseStagedOperation.h"
@@ -176,19 +177,33 @@ SetOutputGrid(PlannerRequest & p, const ExecutionRequest & request)
   }
 }
 
+std::vector<PixelKind>
+InputKindsOf(const PlannerRequest & p)
+{
+  return { p.inputKinds, p.inputKinds + p.numberOfInputs };
+}
+
+/** The summaries and solutions of all chunks (TwoPass). */
+std::size_t
+CountSummaryBytes(const PlannerRequest & p, const Operation & operation)
+{
+  return 2 * operation.GetSummaryBytes(p.region, InputKindsOf(p), p.outputKind);
+}
+
 /** The memory that a device needs whatever the chunks. */
 std::size_t
 CountFixedBytes(const PlannerRequest & p, const Operation & operation, const KernelRegistry * kernels)
 {
   std::size_t                  bytes = 0;
-  const std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
+  const std::vector<PixelKind> kinds = InputKindsOf(p);
   switch (operation.GetSchedule())
   {
     case Schedule::Sweep:
       bytes = 2 * p.carryBytes;
       break;
     case Schedule::TwoPass:
-      bytes = 2 * operation.GetSummaryBytes(p.region, kinds, p.outputKind) + SideDataPadding;
+      // A region in one chunk has none, see SetScratch.
+      bytes = (p.wholeIfItFits ? 0 : CountSummaryBytes(p, operation)) + SideDataPadding;
       break;
     case Schedule::Fixpoint:
       bytes = SideDataPadding;
@@ -230,6 +245,18 @@ SetScratch(PlannerRequest & p, const std::shared_ptr<const Operation> & operatio
         PadAndCrop(shape.outputBox, halo, shape.image).NumberOfVoxels() - shape.outputBox.NumberOfVoxels();
       return 2 * static_cast<std::size_t>(more) * voxelBytes +
              (kernel && kernel->scratchBytes ? kernel->scratchBytes(*operation, shape) : 0);
+    };
+  }
+  else if (p.wholeIfItFits)
+  {
+    const Kernel * const alone = kernels ? kernels->Find(operation->GetName(), &KernelSet::alone) : nullptr;
+    const std::size_t    ofParts = CountSummaryBytes(p, *operation);
+    p.scratchBytes = [operation, alone, kernel, kernels, ofParts, whole = p.region](ChunkShape shape) {
+      shape.kernels = kernels;
+      const bool           isWhole = alone && shape.outputBox == whole;
+      const Kernel * const ofShape = isWhole ? alone : kernel;
+      return (isWhole ? 0 : ofParts) +
+             (ofShape && ofShape->scratchBytes ? RoundUp(ofShape->scratchBytes(*operation, shape)) : 0);
     };
   }
   else if (kernel && kernel->scratchBytes)

@@ -111,14 +111,16 @@ struct ManagerState
   BudgetCost
   GetBudgetCost(const ExecutionRequest & request, std::string & memory);
 
+  /** The planner's description of a device, see DescribeDevices. */
+  PlannerDevice
+  MakePlannerDevice(std::size_t index, const ExecutionRequest & request, bool dropTables);
+
 private:
   /** The planner's description of the devices in `used`; takes devices that do not answer out of it and says so. Throws
    * what the last one's call did if none does. `dropTables`: tables that earlier runs left are given up first. */
   void
   DescribeDevices(const ExecutionRequest & request, PlannerRequest & plannerRequest, std::vector<std::size_t> & used,
                   bool dropTables, std::vector<std::string> & warnings);
-  PlannerDevice
-  MakePlannerDevice(std::size_t index, const ExecutionRequest & request, bool dropTables);
   /** A plan that spills where that is expected to be faster, or where there is no other. */
   Plan
   MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,

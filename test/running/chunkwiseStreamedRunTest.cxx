@@ -688,7 +688,7 @@ TEST(StreamedRun, ADeviceHoldsImagesOfTwoPasses)
     SCOPED_TRACE(filter);
     const bool      isDistance = std::string(filter) == "distance";
     const PixelKind computed = isDistance ? PixelKind::Float32 : PixelKind::UInt32;
-    for (const std::size_t room : { std::size_t{ 64 } << 20, std::size_t{ 8 } << 20 })
+    for (const std::size_t room : { std::size_t{ 64 } << 20, std::size_t{ 5 } << 20 })
     {
       // The kernels of a device with little memory would cut the image, and need the host's memory for that.
       const bool isHeld = room > std::size_t{ 20 } << 20;
@@ -710,6 +710,81 @@ TEST(StreamedRun, ADeviceHoldsImagesOfTwoPasses)
       EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels() * (isHeld ? 1 : 2));
     }
   }
+}
+
+/** The room of the images, once, and of the scratch is enough. */
+TEST(StreamedRun, ADeviceHoldsImagesInTheRoomOfOne)
+{
+  std::mt19937 random(31);
+  for (const char * const filter : { "watershed", "label", "distance" })
+  {
+    SCOPED_TRACE(filter);
+    const PixelKind computed = std::string(filter) == "distance" ? PixelKind::Float32 : PixelKind::UInt32;
+    FakeDevices     devices(1, FakeDevice::Options(), GetHostKernels());
+    const auto      manager = devices.MakeManager();
+    HeldTrial       run(filter, { 90, 80, 100, 1, 1 }, PixelKind::UInt8, computed, random);
+    run.request.backend = BackendChoice::CUDA;
+    run.request.memory = 3500000;
+    const Box         all = run.request.region;
+    ChunkShape        shape;
+    const KernelSet & kernels = *GetHostKernels().FindSet(run.request.operation->GetName());
+    shape.image = shape.inputBox = shape.outputBox = all;
+    shape.numberOfInputs = 1;
+    shape.inputKinds[0] = PixelKind::UInt8;
+    shape.outputKind = computed;
+    shape.concurrency = 1;
+    shape.kernels = &GetHostKernels();
+    const std::size_t images = static_cast<std::size_t>(all.NumberOfVoxels()) * (1 + PixelSize(computed));
+    const std::size_t scratch = kernels.alone.scratchBytes(*run.request.operation, shape);
+    run.request.budgets.device = images + scratch / 2;
+    try
+    {
+      EXPECT_EQ(MakeStreamedPlan(*manager, run.request).heldOnDevice, -1);
+    }
+    catch (const BudgetError &)
+    {
+      // Blocks of a watershed take more of the host.
+    }
+    run.request.budgets.device = images + scratch + 8192;
+    ASSERT_EQ(MakeStreamedPlan(*manager, run.request).heldOnDevice, 0);
+    const StreamedReport report = run.Run(*manager);
+    EXPECT_EQ(run.result->voxels, run.expected);
+    EXPECT_EQ(run.image->visited, all.NumberOfVoxels());
+    EXPECT_TRUE(report.execution.warnings.empty());
+    EXPECT_LE(report.execution.peakDevice, run.request.budgets.device);
+  }
+}
+
+/** The device counts them before anything is written. */
+TEST(StreamedRun, HeldLabelsThatTheOutputCannotHoldAreRefused)
+{
+  std::mt19937 random(32);
+  FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
+  const auto   manager = devices.MakeManager();
+  HeldTrial    run("label", { 90, 80, 100, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  run.request.backend = BackendChoice::CUDA;
+  ASSERT_EQ(MakeStreamedPlan(*manager, run.request).heldOnDevice, 0);
+  run.result->roomThereIs = 1000;
+  run.Run(*manager);
+  EXPECT_EQ(run.result->voxels, run.expected);
+  EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels());
+  std::fill(run.image->voxels.begin(), run.image->voxels.end(), static_cast<unsigned char>(0));
+  for (std::size_t i = 0; i < 2000; ++i)
+  {
+    // None is a neighbor of another one.
+    run.image->voxels[2 * (i % 45) + 90 * 2 * (i / 45 % 40) + 90 * 80 * 2 * (i / 1800)] = 1;
+  }
+  run.result->visited = 0;
+  try
+  {
+    run.Run(*manager);
+    ADD_FAILURE() << "2000 labels in a byte";
+  }
+  catch (const Error & error)
+  {
+    EXPECT_NE(std::string(error.what()).find("2000 components"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(run.result->visited, 0);
 }
 
 TEST(StreamedRun, WhatNoDeviceCanHoldGoesInSlabs)

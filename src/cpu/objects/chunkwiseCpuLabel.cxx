@@ -271,12 +271,12 @@ public:
   void
   NumberRoots()
   {
-    std::int64_t before = 0;
+    m_Count = 0;
     for (std::int64_t task = 0; task < m_Scratch.CountTasks(); ++task)
     {
       const std::int64_t count = m_Counts[task];
-      m_Counts[task] = before;
-      before += count;
+      m_Counts[task] = m_Count;
+      m_Count += count;
     }
     this->ForEachTask([this](std::int64_t task) {
       auto label = static_cast<TId>(m_Counts[task]);
@@ -307,6 +307,16 @@ public:
         }
       }
     });
+  }
+
+  /** Throws Error if the output has not so many labels. */
+  void
+  CheckCount() const
+  {
+    if (m_Operation.MayHaveTooMany(m_Box))
+    {
+      CheckNumberOfLabels(static_cast<std::uint64_t>(m_Count), m_Operation.outputKind);
+    }
   }
 
   void
@@ -1095,6 +1105,7 @@ private:
   TId * const            m_FirstRuns;
   TId * const            m_Parents;
   std::int64_t * const   m_Counts;
+  std::int64_t           m_Count{ 0 }; ///< of components
   bool                   m_Wraps[MaxDimension];
   bool                   m_IsTransitive;
   // Pixel types matter to what compares values, and to nothing else: all else is compiled once.
@@ -1163,6 +1174,7 @@ RegisterHostLabel(KernelRegistry & registry)
       {
         labeler.Solve(LabelSolution(*numbering, numbering->parts.data()));
       }
+      labeler.CheckCount();
       labeler.WriteLabels();
     });
   };

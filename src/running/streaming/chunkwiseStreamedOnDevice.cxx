@@ -4,7 +4,6 @@
 #include "chunkwiseDevice.h"
 #include "chunkwiseDividedImages.h"
 #include "chunkwiseError.h"
-#include "chunkwiseRoundUp.h"
 #include "chunkwiseStreamedOutOfCore.h"
 #include "chunkwiseStreamedWindow.h"
 #include "chunkwiseThreads.h"
@@ -79,31 +78,30 @@ MakeMoves(const StreamedRequest & request, std::vector<int> devices)
   return moves;
 }
 
-/** The seconds that computing takes; infinity: there is no room. The plan's budgets become those of the run. */
+/** The seconds that the slowest of loading, computing and storing takes, as in plans of divisions. The plan's budgets
+ * become those of the run. */
 double
 PlanRun(Manager & manager, const StreamedRequest & request, int device, StreamedPlan & plan)
 {
-  const std::size_t room = manager.GetRoomOnDevice(device, request.budgets);
-  std::size_t       needed = 0;
-  for (const StreamedInput & input : request.inputs)
-  {
-    needed += RoundUp(BytesOf(request.region, input.kind));
-  }
-  needed += RoundUp(BytesOf(request.region, request.computedKind));
-  if (needed >= room)
+  ExecutionRequest whole = MakeDivisionRequest(request, plan, request.region);
+  whole.budgets = request.budgets;
+  whole.budgets.host = 0;
+  whole.imageDevice = device;
+  plan.budgets = whole.budgets;
+  const Plan ofRun = manager.MakePlanFor(whole);
+  if (request.operation->GetSchedule() == Schedule::TwoPass && ofRun.chunks.size() > 1)
   {
     return std::numeric_limits<double>::infinity();
   }
-  ExecutionRequest whole = MakeDivisionRequest(request, plan, request.region);
-  whole.devices.assign(1, device);
-  whole.budgets.host = 0;
-  // A run that brings its images along takes more than one whose images are there.
-  whole.budgets.device = room - needed;
-  plan.budgets = whole.budgets;
-  const Plan ofRun = manager.MakePlanFor(whole);
-  return request.operation->GetSchedule() == Schedule::TwoPass && ofRun.chunks.size() > 1
-           ? std::numeric_limits<double>::infinity()
-           : ofRun.seconds;
+  const auto   devices = manager.GetDevices();
+  const auto & description = devices[static_cast<std::size_t>(device)]->GetDescription();
+  double       loading = 0;
+  for (const BufferView & input : whole.inputs)
+  {
+    loading += static_cast<double>(input.NumberOfBytes()) / description.toDeviceRate;
+  }
+  return std::max(
+    { ofRun.seconds, loading, static_cast<double>(whole.output.NumberOfBytes()) / description.toHostRate });
 }
 
 /** The same for devices that hold the image together. */

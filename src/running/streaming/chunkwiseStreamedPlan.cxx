@@ -450,18 +450,21 @@ private:
     double seconds = 0;
     if (m_Request.operation && !m_Request.region.IsEmpty())
     {
-      const Box              division = GetDivision(m_Request.region, m_Plan, m_Plan.divisions / 2);
-      const ExecutionRequest request = MakeDivisionRequest(m_Request, m_Plan, division);
-      seconds = m_Manager.MakePlanFor(request).seconds;
-      if (m_Request.firstPass)
-      {
-        m_Manager.MakePlanFor(m_Request.firstPass(request));
-      }
+      const auto plan = [this](const Box & division) {
+        const ExecutionRequest request = MakeDivisionRequest(m_Request, m_Plan, division);
+        if (m_Request.firstPass)
+        {
+          m_Manager.MakePlanFor(m_Request.firstPass(request));
+        }
+        return m_Manager.MakePlanFor(request).seconds;
+      };
+      const Box division = GetDivision(m_Request.region, m_Plan, m_Plan.divisions / 2);
+      seconds = plan(division);
       // The first one may be a plane thicker, and must fit too.
       const Box first = GetDivision(m_Request.region, m_Plan, 0);
       if (first.Extent(m_Plan.axis) > division.Extent(m_Plan.axis))
       {
-        m_Manager.MakePlanFor(MakeDivisionRequest(m_Request, m_Plan, first));
+        plan(first);
       }
     }
     return seconds;
