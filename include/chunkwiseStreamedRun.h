@@ -31,6 +31,9 @@ struct StreamedRequest
   /** nullptr: the inputs are only read, see ReadStreamed. */
   std::shared_ptr<const Operation> operation;
   std::vector<StreamedInput>       inputs; ///< in the operation's order
+  /** The operation's output is its input if both have one pixel type: nothing is computed then, and the output needs no
+   * memory. */
+  bool copiesVoxels{ false };
   /** Components of a voxel of the result, where it has more than those of the inputs have. */
   std::int64_t outputComponents{ 1 };
   /** The part of the image that is computed. */
@@ -81,6 +84,9 @@ struct StreamedPlan
   bool readsWholeUnits{ false };
   /** Divisions in memory at a time: 2 where reading, computing and writing overlap. */
   int buffers{ 1 };
+  /** The operation copies voxels (StreamedRequest::copiesVoxels): the sink gets them from where the sources put them.
+   */
+  bool copies{ false };
   /** The image does not fit the memory and has no divisions: the operation's own runner cuts it, into slabs that hand
    * on to each other what is between its passes (chunkwiseOutOfCoreRunner.h). */
   bool inSlabs{ false };

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileJob.h"
 
+#include "chunkwiseOperations.h"
 #include "fileIdentity.h"
 #include "fileZarrMetadata.h"
 
@@ -257,6 +258,7 @@ FileJob::SetOperation(std::shared_ptr<const Operation> operation, PixelKind inpu
                       const Box & whole, const Box & computed, const Box & written)
 {
   m_Request.operation = std::move(operation);
+  m_Request.copiesVoxels = dynamic_cast<const IdentityOperation *>(m_Request.operation.get()) != nullptr;
   m_Request.inputs.assign(1, { m_Sources.front(), inputKind, this->GetHeader().components });
   for (const FurtherInput & input : m_FurtherInputs)
   {
@@ -286,6 +288,7 @@ void
 FileJob::ReplaceOperation(std::shared_ptr<const Operation> operation)
 {
   m_Request.operation = std::move(operation);
+  m_Request.copiesVoxels = false;
 }
 
 void

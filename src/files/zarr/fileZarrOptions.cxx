@@ -322,7 +322,11 @@ DescribeCodec(const ZarrCodec & codec, int version)
     case ZarrCodec::Kind::Zstd:
       name("zstd");
       configuration["level"] = codec.level;
-      configuration["checksum"] = false;
+      if (version == 3)
+      {
+        // In version 2 it is the default, and some readers do not know it.
+        configuration["checksum"] = false;
+      }
       break;
     case ZarrCodec::Kind::Lz4:
       name(version == 3 ? "numcodecs.lz4" : "lz4");
@@ -604,10 +608,10 @@ MakeZarrPyramid(const std::string & file, const ImageHeader & header, const Zarr
     for (std::size_t i = 0; i < layout.fileAxis.size(); ++i)
     {
       const int          axis = layout.fileAxis[i] - (hasComponents ? 1 : 0);
-      const std::int64_t unit = layout.array.levels.front().chunk[i];
+      const std::int64_t unit = layout.array.GetInnermost().chunk[i];
       if (axis >= 0 && factor[axis] == 2 && unit % 2 != 0 && unit < layout.array.shape[i])
       {
-        Fail(file, "a pyramid needs an even number of voxels in chunks and shards, not " + std::to_string(unit));
+        Fail(file, "a pyramid needs an even number of voxels in chunks, not " + std::to_string(unit));
       }
     }
     ImageHeader next = last;

@@ -42,6 +42,15 @@ ReadsInAnyOrder(const StreamedRequest & request)
   });
 }
 
+/** Whether the sink can have the voxels that sources read, as they are. */
+bool
+CopiesVoxels(const StreamedRequest & request)
+{
+  return request.operation && request.copiesVoxels && request.backend != BackendChoice::CUDA && !request.firstPass &&
+         request.inputs.size() == 1 && request.inputs.front().kind == request.computedKind &&
+         request.inputs.front().components == GetComponents(request) && GetWrittenBox(request) == request.region;
+}
+
 /** Finds the number of divisions. */
 class DivisionSearch
 {
@@ -59,6 +68,7 @@ public:
     }
     this->KeepPlanesOfInputsTogether();
     m_Plan.budgets = request.budgets;
+    m_Plan.copies = CopiesVoxels(request);
     // If the system does not tell, there is no limit.
     const std::uint64_t available = GetAvailableHostMemory();
     m_Room = request.memory ? request.memory : available ? available / 2 : std::uint64_t{ 1 } << 60;
@@ -86,7 +96,7 @@ public:
   StreamedPlan
   Find(bool mayHold)
   {
-    mayHold = mayHold && !(m_Request.operation && m_Request.operation->GetOutputGrid());
+    mayHold = mayHold && !m_Plan.copies && !(m_Request.operation && m_Request.operation->GetOutputGrid());
     if (m_Request.divisions > 0)
     {
       return this->TakeGiven();
@@ -349,7 +359,7 @@ private:
     }
     if (m_Request.operation)
     {
-      bytes += buffers * BytesOf(output, m_Request.computedKind);
+      bytes += m_Plan.copies ? 0 : buffers * BytesOf(output, m_Request.computedKind);
       // The part that is written is copied, wherever it lies.
       bytes += GetWrittenBox(m_Request) == m_Request.region ? 0 : BytesOf(output, m_Request.computedKind);
       bytes += m_Request.computedKind == m_Request.writtenKind
@@ -448,7 +458,7 @@ private:
   PlanOfDivision() const
   {
     double seconds = 0;
-    if (m_Request.operation && !m_Request.region.IsEmpty())
+    if (m_Request.operation && !m_Request.region.IsEmpty() && !m_Plan.copies)
     {
       const auto plan = [this](const Box & division) {
         const ExecutionRequest request = MakeDivisionRequest(m_Request, m_Plan, division);

@@ -54,9 +54,9 @@ Since(Clock::time_point start)
 
 /** Host memory of divisions: pinned where devices compute. */
 std::shared_ptr<Device>
-GetPinningDevice(Manager & manager, const StreamedRequest & request)
+GetPinningDevice(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan)
 {
-  if (request.backend == BackendChoice::CPU || !request.operation)
+  if (request.backend == BackendChoice::CPU || !request.operation || plan.copies)
   {
     return nullptr;
   }
@@ -201,7 +201,7 @@ public:
       m_Offset[a] = -m_Written.lower[a];
     }
     const Box largest = GetDivision(request.region, plan, 0);
-    for (std::size_t slot = 0; slot < m_Slots; ++slot)
+    for (std::size_t slot = 0; slot < m_Slots && !plan.copies; ++slot)
     {
       m_Memory.emplace_back(
         std::max<std::size_t>(1, static_cast<std::size_t>(largest.NumberOfVoxels()) * PixelSize(request.computedKind)),
@@ -214,6 +214,12 @@ public:
   {
     m_Views[SlotOf(i)] = DenseView(m_Memory[SlotOf(i)].Get(), kind, ToFileAxes(division, m_HasComponents));
     return FromFileAxes(m_Views[SlotOf(i)], m_HasComponents);
+  }
+  /** The result of division `i`, before Admit. It must stay until step `i` is done. */
+  void
+  SetView(std::int64_t i, const BufferView & view)
+  {
+    m_Views[SlotOf(i)] = ToFileAxes(view, m_HasComponents);
   }
   std::int64_t cut{ 0 };
   std::int64_t atLimits{ 0 };
@@ -279,6 +285,29 @@ ExecuteOutOfCore(Manager & manager, const StreamedRequest & request, const Strea
   return report;
 }
 
+/** Writes divisions as they were read; the next one is read meanwhile. */
+StreamedReport
+CopyStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
+             const std::shared_ptr<ImageSink> & sink, Monitor * monitor)
+{
+  StreamedReport report;
+  const auto     writer = std::make_shared<WritingThread>(request, plan, sink, nullptr);
+  const Running  running(writer);
+  std::int64_t   i = 0;
+  report.reading =
+    ReadStreamed(manager, request, plan, monitor, [&](const ExecutionRequest & division, Monitor * ofDivision) {
+      writer->SetView(i, division.inputs.front());
+      writer->Admit();
+      writer->WaitFor(++i, monitor);
+      ofDivision->UpdateProgress(1.0);
+    });
+  report.execution.backend = "cpu";
+  report.writing = writer->GetSeconds();
+  report.cut = writer->cut;
+  report.atLimits = writer->atLimits;
+  return report;
+}
+
 } // namespace
 
 void
@@ -292,7 +321,7 @@ double
 ReadStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan, Monitor * monitor,
              const std::function<void(const ExecutionRequest &, Monitor *)> & compute)
 {
-  const auto    reader = std::make_shared<ReadingThread>(request, plan, GetPinningDevice(manager, request));
+  const auto    reader = std::make_shared<ReadingThread>(request, plan, GetPinningDevice(manager, request, plan));
   const Running running(reader);
   for (std::int64_t i = 0; i < plan.divisions; ++i)
   {
@@ -312,7 +341,7 @@ WriteStreamed(Manager & manager, const StreamedRequest & request, const Streamed
               const std::shared_ptr<ImageSink> & sink, Monitor * monitor,
               const std::function<void(const BufferView & view)> & fill)
 {
-  const auto    writer = std::make_shared<WritingThread>(request, plan, sink, GetPinningDevice(manager, request));
+  const auto    writer = std::make_shared<WritingThread>(request, plan, sink, GetPinningDevice(manager, request, plan));
   const Running running(writer);
   for (std::int64_t i = 0; i < plan.divisions; ++i)
   {
@@ -358,8 +387,17 @@ ExecuteStreamed(Manager & manager, const StreamedRequest & request, const Stream
     return ExecuteOutOfCore(manager, request, plan, sink, monitor);
   }
   StreamedReport report;
-  const auto     writer = std::make_shared<WritingThread>(request, plan, sink, GetPinningDevice(manager, request));
-  const Running  running(writer);
+  if (plan.copies)
+  {
+    report = CopyStreamed(manager, request, plan, sink, monitor);
+    if (monitor)
+    {
+      monitor->UpdateProgress(1.0);
+    }
+    return report;
+  }
+  const auto    writer = std::make_shared<WritingThread>(request, plan, sink, GetPinningDevice(manager, request, plan));
+  const Running running(writer);
   std::shared_ptr<const Operation> operation = request.operation;
   std::unique_ptr<Executor>        own;
   std::int64_t                     i = 0;

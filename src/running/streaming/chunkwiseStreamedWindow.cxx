@@ -90,6 +90,15 @@ FromFileAxes(const BufferView & view, bool hasComponents)
   return turned;
 }
 
+BufferView
+ToFileAxes(const BufferView & view, bool hasComponents)
+{
+  BufferView turned = view;
+  turned.box = ToFileAxes(view.box, hasComponents);
+  turned.stride = hasComponents ? Rotated(view.stride, 1) : view.stride;
+  return turned;
+}
+
 std::vector<Box>
 CutIntoPieces(const Box & box, int axis, std::size_t voxelBytes, bool wholePlanes, std::uint64_t pieceBytes)
 {

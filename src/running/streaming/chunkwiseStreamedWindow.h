@@ -35,6 +35,8 @@ Box
 FromFileAxes(const Box & box, bool hasComponents);
 BufferView
 FromFileAxes(const BufferView & view, bool hasComponents);
+BufferView
+ToFileAxes(const BufferView & view, bool hasComponents);
 
 /** Cuts `box` into boxes of few bytes, each contiguous in a dense view of `box`, in the order of memory. Never across
  * `axis` where `wholePlanes`: such a piece is one plane along it, however large. */
