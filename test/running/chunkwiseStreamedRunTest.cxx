@@ -324,6 +324,42 @@ TEST(StreamedRun, UnitsOfSourcesAndSinksAreTakenWhole)
   EXPECT_GT(divided, readWhole) << "some have no memory for whole units";
 }
 
+TEST(StreamedRun, CopiesTakeNoMemoryForTheirOutput)
+{
+  std::mt19937 random(41);
+  Manager      manager({});
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    const auto        below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
+    const Coordinates extent{ 1 + below(20), 1 + below(15), 20 + below(40), 1, 1 };
+    const PixelKind   computed = below(4) == 0 ? PixelKind::Float32 : PixelKind::UInt16;
+    Trial             run(manager, "identity", FilterParameters(), extent, PixelKind::UInt16, computed, random);
+    run.image->access.unit[2] = 1 + below(9);
+    run.result->access.unit[2] = 1 + below(9);
+    run.image->access.wholeBoxes = run.result->access.wholeBoxes = below(2) == 0;
+    run.image->access.anyOrder = run.result->access.anyOrder = below(2) == 0;
+    run.image->delays = run.result->delays = below(2) == 0;
+    run.request.divisions = 1 + below(12);
+    run.request.sinkAccess = run.result->access;
+    const StreamedPlan computes = MakeStreamedPlan(manager, run.request);
+    EXPECT_FALSE(computes.copies);
+    run.request.copiesVoxels = true;
+    const StreamedPlan plan = MakeStreamedPlan(manager, run.request);
+    EXPECT_EQ(plan.copies, computed == PixelKind::UInt16);
+    EXPECT_EQ(plan.divisions, computes.divisions);
+    const Box         division = GetDivision(run.request.region, plan, 0);
+    const std::size_t output = static_cast<std::size_t>(division.NumberOfVoxels()) * PixelSize(computed);
+    EXPECT_GE(computes.bytesAtOnce,
+              plan.bytesAtOnce + (plan.copies ? static_cast<std::size_t>(plan.buffers) * output / 2 : 0));
+    RecordingMonitor monitor;
+    ExecuteStreamed(manager, run.request, plan, run.result, &monitor);
+    EXPECT_EQ(run.result->voxels, run.expected);
+    EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels()) << "each voxel is read once";
+    EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+    EXPECT_EQ(monitor.fractions.back(), 1.0);
+  }
+}
+
 /** Filters of all schedules that are streamed, each in some divisions. */
 void
 ExpectTheSameBits(Manager & manager)

@@ -102,6 +102,27 @@ class Memory(ProgramTest):
                         if result.returncode:
                             self.assert_failed(result, "in pieces" if "in pieces" in result.stderr else None)
 
+    def test_shards_larger_than_the_memory(self):
+        """Memory follows from chunks, not from shards, which are written while their chunks come."""
+        source = write(self.folder / "in.mha", noise((256, 256, 512), "uint16"))
+        store, again = self.folder / "out.ome.zarr", self.folder / "again.ome.zarr"
+        layout = "--zarr=chunks=32x32x16,shards=256x256x512"
+        for name, more, most in (("identity", [layout], 96), ("mean", ["--radius=1", layout], 96),
+                                 ("mean", ["--radius=1", layout + ",pyramid=mean"], 128)):
+            with self.subTest(name=name, more=more):
+                refused = run(name, source, store, *more, "--memory=1M")
+                self.assert_failed(refused, "--memory")
+                least = self.needed(refused)
+                # The shard has 64 MiB; with the image in memory too that would be 128.
+                self.assertLess(least, most)
+                result, peak = self.measured(name, source, store, *more, f"--memory={least:g}M")
+                self.assertEqual(result.returncode, 0, f"{least} MiB, as it says, are not enough: {result}")
+                self.assertLessEqual(peak / MIB, least)
+                self.assert_runs(name, source, again, *more, "--memory=2G")
+                files = [{path.relative_to(folder): path.read_bytes() for path in folder.rglob("c/*/*/*")} for folder in (store, again)]
+                self.assertEqual(*files)
+                self.assertGreater(len(files[0]), 0)
+
     def test_sizes(self):
         source = write(self.folder / "in.mha", noise((20, 20, 20), "uint8"))
         for size in ("1.5G", "1500M", "1.5g", "0.5G", "1536MiB", "2GB", "1000000k", "2147483648"):

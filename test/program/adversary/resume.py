@@ -26,6 +26,7 @@ CASES = {
     "chunks": (*SLOW, "--zarr=0.4,chunks=16x16x4"),
     "region": (*SLOW, SHARDS, "--region=5,6,7,30,25,270"),
     "memory": ("bilateral", "--sigma=2", "--range-sigma=9000", "--threads=2", "--memory=96M", "--divisions=72", SHARDS + ",pyramid=max"),
+    "deep": (*SLOW, SHARDS.replace("32x32x4", "32x32x16") + ",pyramid=mean"),
     "channels": (*SLOW, SHARDS.replace("32x32x4", "32x32x8")),
     "sequence": ("sequence", "--step=median --radius 3", "--step=gaussian --sigma 1", "--divisions=72", "--threads=1", SHARDS),
 }
@@ -99,7 +100,7 @@ class Resume(ProgramTest):
 
     def test_random_moments(self):
         generator = random.Random(5)
-        for case in CASES if EXHAUSTIVE else ("levels", "region", "channels"):
+        for case in CASES if EXHAUSTIVE else ("levels", "region", "channels", "deep"):
             store, seconds = self.whole(case)
             kills, resumed = 0, 0
             while kills < KILLS:
