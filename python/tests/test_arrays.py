@@ -1,8 +1,12 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Arrays of any layout and type, regions, options, threads, what is refused."""
 import multiprocessing
+import os
 import re
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from pathlib import Path
@@ -569,3 +573,29 @@ def test_sums_of_integers_are_exact_as_others(random, dtype, other):
         for at in np.ndindex(*image.shape):
             window = [int(each) for each in image[tuple(slice(max(i - 1, 0), i + 2) for i in at)].ravel()]
             assert int(found[at]) == min(max(define(window), ends.min), ends.max), (call.__name__, at)
+
+
+@pytest.mark.skipif(not hasattr(os, "setgroups") or os.geteuid() != 0, reason="the limit of processes holds for other users than root alone")
+def test_threads_that_cannot_be_started_are_done_without():
+    code = textwrap.dedent("""
+        import os, resource, numpy as np, chunkwise
+        image = np.random.default_rng(1).random((40, 40, 40), "f4")
+        marks = (image > 0.5).astype("u1")
+        calls = {
+            "mean": lambda **given: chunkwise.mean(image, 2, **given), "median": lambda **given: chunkwise.median(image, 1, **given),
+            "gaussian": lambda **given: chunkwise.ndimage.gaussian_filter(image, 2, **given), "sat": lambda **given: chunkwise.sat(image, **given),
+            "label": lambda **given: chunkwise.label(marks, **given), "distance": lambda **given: chunkwise.distance(marks, **given),
+            "h_maxima": lambda **given: chunkwise.h_maxima(image, 0.1, **given),
+            "convolve_image": lambda **given: chunkwise.convolve_image(image, np.ones((9, 9, 9), "f4"), **given),
+        }
+        whole = {name: call() for name, call in calls.items()}
+        os.setgroups([])
+        os.setgid(65534)
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        os.setuid(65534)
+        for name, call in calls.items():
+            for given in ({"threads": 1}, {"threads": 4}, {}):
+                assert np.array_equal(call(**given), whole[name])
+    """)
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

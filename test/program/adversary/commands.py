@@ -9,13 +9,12 @@ import resource
 import shutil
 import stat
 import struct
-import sys
 import time
 
 from adversary import networks
 from adversary.subcommands import REQUIRED, Inputs, all_subcommands
 from adversary.support import (
-    EXHAUSTIVE, Image, ProgramTest, files_of, listed_options, noise, read, run, write, write_sparse)
+    EXHAUSTIVE, MIB, Image, ProgramTest, files_of, listed_options, noise, read, run, write, write_sparse)
 
 NOBODY = 65534
 # An image that was changed a moment ago is computed again, whatever its record says.
@@ -318,12 +317,10 @@ class Memory(ProgramTest):
                                          ("convolve-varying", "kernels", (100, 100, 100, 27))):
             file = write_sparse(self.folder / "kernel.mha", size, "uint8")
             with self.subTest(subcommand=subcommand):
-                peak = self.folder / "peak"
-                result = run(subcommand, source, self.out, f"--{option}={file}", "--memory=100M",
-                             *(["--grid=3,3,3"] if option == "kernels" else []),
-                             before=(sys.executable, "-S", "-c", MEASURE, peak))
+                result, peak = self.measured(subcommand, source, self.out, f"--{option}={file}", "--memory=100M",
+                                             *(["--grid=3,3,3"] if option == "kernels" else []))
                 self.assert_failed(result, ("--memory", "--" + option, "needs at least"), 1)
-                self.assertLess(int(peak.read_text()) * 1024, 100 << 20, str(result))
+                self.assertLess(peak, 100 * MIB, str(result))
                 self.assertNotIn("smaller", result.stderr)
 
     def test_no_memory_for_a_kernel_is_told_as_that(self):
@@ -337,19 +334,6 @@ class Memory(ProgramTest):
                      preexec_fn=little_space)
         self.assert_failed(result, ("--kernel", "memory"), 1)
         self.assertNotIn("smaller", result.stderr)
-
-
-# As memory.py does: of a child the system counts what this process held when it started it.
-MEASURE = """
-import os, sys
-child = os.fork()
-if child == 0:
-    os.execvp(sys.argv[2], sys.argv[2:])
-_, status, usage = os.wait4(child, 0)
-with open(sys.argv[1], "w") as file:
-    file.write(str(usage.ru_maxrss))
-sys.exit(os.waitstatus_to_exitcode(status) % 256)
-"""
 
 
 class Records(ProgramTest):

@@ -11,8 +11,7 @@ import sys
 import zlib
 from pathlib import Path
 
-from adversary.memory import MEASURE, MIB
-from adversary.support import Image, ProgramTest, files_of, limit_files, noise, read, run, write
+from adversary.support import MIB, Image, ProgramTest, files_of, limit_files, noise, read, run, write
 
 # Grays of 16 x 16, sequential and progressive; inks of 8 x 8 as Adobe stores them; grays with Exif orientation 6.
 JPEGS = {name: base64.b64decode(text) for name, text in {
@@ -371,7 +370,6 @@ class Foreign(ProgramTest):
 
     def test_compressed_dicom(self):
         """Read right, cut and damaged: no crash of a library ends a run, and none takes more memory than a file explains."""
-        peak = self.folder / "peak"
         for syntax, code in CODES.items():
             content = dicom(b"", 10, 12, syntax=syntax, pixels=fragment(code))
             self.assertEqual(self.voxels(self.put("whole.dcm", content))[2], list(shorts(120)))
@@ -380,9 +378,9 @@ class Foreign(ProgramTest):
             for at, damaged in flips(content, 40):
                 path = self.put("damaged.dcm", damaged)
                 self.out.unlink(missing_ok=True)
-                result = run("identity", path, self.out, before=(sys.executable, "-S", "-c", MEASURE, peak), timeout=20)
+                result, peak = self.measured("identity", path, self.out, "--memory=100M", timeout=20)
                 self.assertIn(result.returncode, (0, 1), f"byte {at}: {result}")
-                self.assertLess(int(peak.read_text()) * 1024, 200 * MIB, f"byte {at}: {result}")
+                self.assertLessEqual(peak, 100 * MIB, f"byte {at}: {result}")
 
     # HDF5
 
@@ -415,16 +413,14 @@ class Foreign(ProgramTest):
         source = write(self.folder / "in.mha", image)
         large = self.folder / "large.h5"
         self.assert_runs("identity", source, large, "--compress")
-        peak = self.folder / "peak"
         refused = run("identity", large, self.out, "--memory=64M")
         self.assert_failed(refused, "--memory")
         needed = re.search(r"needs (?:at least )?([\d.]+) MiB|([\d.]+) MiB that .* needs", refused.stderr)
         self.assertTrue(needed, str(refused))
         enough = int(float(needed.group(1) or needed.group(2))) + 1
-        result = run("identity", large, self.out, f"--memory={enough}M",
-                     before=(sys.executable, "-S", "-c", MEASURE, peak))
+        result, peak = self.measured("identity", large, self.out, f"--memory={enough}M")
         self.assertEqual(result.returncode, 0, str(result))
-        self.assertLessEqual(int(peak.read_text()) * 1024, enough * MIB, str(result))
+        self.assertLessEqual(peak, enough * MIB, str(result))
 
     def test_hdf5_that_itk_did_not_write(self):
         signature = b"\x89HDF\r\n\x1a\n"

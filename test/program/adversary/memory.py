@@ -3,25 +3,11 @@
 that the program runs in is the memory that there is."""
 import os
 import re
-import sys
 
 from adversary.subcommands import REQUIRED, Inputs, all_subcommands
-from adversary.support import EXHAUSTIVE, ProgramTest, noise, own_mounts, read, run, write, write_sparse
+from adversary.support import EXHAUSTIVE, MIB, ProgramTest, noise, own_mounts, read, run, write, write_sparse
 
 SIZE = (256, 256, 256) if EXHAUSTIVE else (128, 128, 128)
-MIB = 1 << 20
-# Starts a program and writes its peak memory, in KiB, to a file: of a child of this process the system counts what this
-# process held when it started the child.
-MEASURE = """
-import os, sys
-child = os.fork()
-if child == 0:
-    os.execvp(sys.argv[2], sys.argv[2:])
-_, status, usage = os.wait4(child, 0)
-with open(sys.argv[1], "w") as file:
-    file.write(str(usage.ru_maxrss))
-sys.exit(os.waitstatus_to_exitcode(status) % 256)
-"""
 # The memory that a run asks for suffices; no more than this many times less would.
 MOST_TOO_MUCH = 1.3
 
@@ -32,12 +18,6 @@ class Memory(ProgramTest):
             r"([\d.]+) (MiB|GiB) that .* needs", result.stderr)
         self.assertTrue(found, f"does not say what it needs: {result}")
         return float(found.group(1)) * (1024 if found.group(2) == "GiB" else 1)
-
-    def measured(self, *words, before=(), **options):
-        """The result of a run, and its peak memory in bytes."""
-        peak = self.folder / "peak"
-        result = run(*words, before=(sys.executable, "-S", "-c", MEASURE, peak, *before), **options)
-        return result, int(peak.read_text()) * 1024
 
     def run_with(self, words, mebibytes):
         """MiB may have a fraction: 1.5M is a size."""

@@ -24,6 +24,8 @@ from adversary.support import EXHAUSTIVE, ProgramTest, noise, run, write, writte
 NUMBER = int(os.environ.get("CHUNKWISE_TEST_MUTANTS") or (500 if EXHAUSTIVE else 20))
 KEEP = os.environ.get("CHUNKWISE_TEST_KEEP")
 MEMORY = 64
+# Formats that are read in another process, which takes so much more.
+FOREIGN = {".dcm": 128, ".h5": 128}
 HANGS = 5.0
 NUMBERS = (b"-1", b"0", b"1", b"2", b"3000000000", b"18446744073709551615", b"9223372036854775807", b"1e308", b"nan",
            b"inf", b"-0", b"1.7e38", b"65536", b"5", b"6", b"999999999999999999999999")
@@ -172,11 +174,12 @@ class Mutants(ProgramTest):
 
     def complaint(self, path, name="identity", *options):
         self.out.unlink(missing_ok=True)
-        status, said, seconds, peak = self.measured((name, path, self.out, *options, f"--memory={MEMORY}M", "--threads=2"))
+        memory = FOREIGN.get(Path(path).suffix, MEMORY)
+        status, said, seconds, peak = self.measured((name, path, self.out, *options, f"--memory={memory}M", "--threads=2"))
         if status not in (0, 1, 2):
             return f"status {status}: {said[:300]}"
-        if peak > MEMORY:
-            return f"{peak:.0f} of {MEMORY} MiB, status {status}: {said[:300]}"
+        if peak > memory:
+            return f"{peak:.0f} of {memory} MiB, status {status}: {said[:300]}"
         if seconds >= HANGS:
             return f"{seconds:.1f} s"
         if status == 0 and not self.out.exists():
@@ -198,6 +201,7 @@ class Mutants(ProgramTest):
             content = seed.read_bytes()
             with self.subTest(seed=seed.name):
                 self.assertIsNone(self.complaint(seed), "the seed itself")
+                self.assertTrue(self.out.exists(), "the seed is refused")
             for number in range(NUMBER):
                 seed.write_bytes(mutate(content, number, seed.name))
                 with self.subTest(seed=seed.name, mutant=number):

@@ -9,6 +9,7 @@ import resource
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 import zlib
@@ -203,6 +204,20 @@ def own_mounts(script, folder):
     return command if allowed else None
 
 
+MIB = 1 << 20
+# Starts a program and writes its peak memory, in KiB, to a file: of a child of this process the system counts what this
+# process held when it started the child.
+MEASURE = """
+import os, sys
+child = os.fork()
+if child == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+_, status, usage = os.wait4(child, 0)
+with open(sys.argv[1], "w") as file:
+    file.write(str(usage.ru_maxrss))
+sys.exit(os.waitstatus_to_exitcode(status) % 256)
+"""
+
 _help = {}
 
 
@@ -244,6 +259,12 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         self.out = self.folder / "out.mha"
+
+    def measured(self, *words, before=(), **options):
+        """The result of a run, and its peak memory in bytes."""
+        peak = self.folder / "peak"
+        result = run(*words, before=(sys.executable, "-S", "-c", MEASURE, peak, *before), **options)
+        return result, int(peak.read_text()) * 1024
 
     def assert_runs(self, *arguments, **options):
         result = run(*arguments, **options)
