@@ -23,22 +23,6 @@ namespace command
 namespace
 {
 
-/** Memory that is held beside the image: throws WorkError if it does not fit into the memory for the run. */
-void
-CheckRoom(const std::string & file, const std::string & option, double bytes, std::uint64_t memory)
-{
-  // The room that every run leaves for the program itself has so much.
-  constexpr std::uint64_t unnoticed = std::uint64_t{ 16 } << 20;
-  const std::uint64_t     budget = memory ? memory : chunkwise::GetAvailableHostMemory() / 2;
-  const double            needed = static_cast<double>(chunkwise::GetPeakHostMemory() + unnoticed) + bytes;
-  if (bytes > static_cast<double>(unnoticed) && budget > 0 && needed > static_cast<double>(budget))
-  {
-    throw WorkError("--memory: --" + option + " " + file + " alone needs at least " +
-                    FormatNeed(static_cast<std::uint64_t>(std::min(needed, 9e18))) +
-                    ", as numbers of 64 bits, more than " + FormatBytes(static_cast<double>(budget)));
-  }
-}
-
 /** The numbers of a parameter that can be a file: those of the text, unless it is the name of a file. */
 chunkwise::ParameterValue
 ReadNumbers(const chunkwise::ParameterDescription & parameter, const std::string & text, int dimension)
@@ -98,6 +82,21 @@ RefuseForMemory(const std::string & file, const std::string & option)
 }
 
 } // namespace
+
+void
+CheckRoom(const std::string & file, const std::string & option, double bytes, std::uint64_t memory, const char * held)
+{
+  // The room that every run leaves for the program itself has so much.
+  constexpr std::uint64_t unnoticed = std::uint64_t{ 16 } << 20;
+  const std::uint64_t     budget = memory ? memory : chunkwise::GetAvailableHostMemory() / 2;
+  const double            needed = static_cast<double>(chunkwise::GetPeakHostMemory() + unnoticed) + bytes;
+  if (bytes > static_cast<double>(unnoticed) && budget > 0 && needed > static_cast<double>(budget))
+  {
+    throw WorkError("--memory: --" + option + " " + file + " alone needs at least " +
+                    FormatNeed(static_cast<std::uint64_t>(std::min(needed, 9e18))) + ", as " + held + ", more than " +
+                    FormatBytes(static_cast<double>(budget)));
+  }
+}
 
 std::shared_ptr<const chunkwise::KernelStack>
 ReadKernels(const std::string & file, const std::string & option, int dimension, bool isStack, std::uint64_t memory)

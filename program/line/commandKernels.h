@@ -11,6 +11,12 @@
 namespace command
 {
 
+/** Throws WorkError if `bytes`, which are held beside the image for the file of an option, do not fit into `memory`,
+ * bytes for the whole run; 0: half of the available memory. `held` names their form in the message. */
+void
+CheckRoom(const std::string & file, const std::string & option, double bytes, std::uint64_t memory,
+          const char * held = "numbers of 64 bits");
+
 /** The kernels in an image: one of `dimension` axes, or as many as its last axis is long where `isStack`. Axes that the
  * file does not have get the size 1. `option` is named in errors. Throws WorkError before the voxels are read if they
  * do not fit into `memory`, bytes for the whole run; 0: half of the available memory. */

@@ -669,9 +669,10 @@ ReadMeasureOptions(const Texts & texts, CommandLine & line)
   ReadQuantiles(texts, line);
 }
 
-/** A small file's content. Devices and pipes, which may have no end, are refused. */
+/** A small file's content, if the memory for the run has room for it. Devices and pipes, which may have no end, are
+ * refused. */
 std::string
-ReadTextFile(const std::string & option, const std::string & path)
+ReadTextFile(const std::string & option, const std::string & path, std::uint64_t memory)
 {
   constexpr std::uintmax_t most = std::uintmax_t{ 1 } << 28;
   std::error_code          error;
@@ -679,18 +680,20 @@ ReadTextFile(const std::string & option, const std::string & path)
   {
     Refuse(option, path + " is not a file that can be read");
   }
-  if (std::filesystem::file_size(path, error) > most || error)
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (bytes > most || error)
   {
     Refuse(option, path + " is larger than 256 MiB");
   }
-  std::ifstream      file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || file.bad())
+  CheckRoom(path, option, static_cast<double>(bytes), memory, "text");
+  std::ifstream file(path, std::ios::binary);
+  std::string   text(bytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(bytes));
+  if (static_cast<std::uintmax_t>(file.gcount()) != bytes)
   {
     Refuse(option, path + " cannot be read");
   }
-  return text.str();
+  return text;
 }
 
 /** Options of filter-labels alone. */
@@ -746,7 +749,14 @@ ReadSelection(const Texts & texts, CommandLine & line)
   line.replace = texts.common.at("replace");
   if (!line.replace.empty())
   {
-    const std::string text = ReadTextFile("replace", line.replace);
+    const std::string text = ReadTextFile("replace", line.replace, line.memory);
+    // The pairs beside the text, then beside the table that is made of them.
+    constexpr std::size_t bytesOfPair = 2 * sizeof(chunkwise::LabelTable::Pair);
+    CheckRoom(line.replace,
+              "replace",
+              static_cast<double>(bytesOfPair) * static_cast<double>(std::count(text.begin(), text.end(), ',')),
+              line.memory,
+              "pairs of labels");
     try
     {
       line.replacements = chunkwise::LabelTable::ReadPairs(text);

@@ -5,7 +5,6 @@
 #include "chunkwiseMeasureTable.h"
 
 #include <algorithm>
-#include <sstream>
 
 namespace chunkwise
 {
@@ -35,6 +34,7 @@ LabelTable::LabelTable(PixelKind kind, const std::vector<Pair> & pairs)
   : m_Kind(kind)
 {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> sorted;
+  sorted.reserve(pairs.size());
   for (const Pair & pair : pairs)
   {
     sorted.emplace_back(LabelBits(pair.first, kind), LabelBits(pair.second, kind));
@@ -45,6 +45,8 @@ LabelTable::LabelTable(PixelKind kind, const std::vector<Pair> & pairs)
   }
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  m_Old.reserve(sorted.size());
+  m_New.reserve(sorted.size());
   for (std::size_t i = 0; i < sorted.size(); ++i)
   {
     if (i > 0 && sorted[i].first == sorted[i - 1].first)
@@ -61,12 +63,14 @@ LabelTable::LabelTable(PixelKind kind, const std::vector<Pair> & pairs)
 std::vector<LabelTable::Pair>
 LabelTable::ReadPairs(const std::string & text)
 {
-  std::vector<Pair>  pairs;
-  const bool         hasMark = text.compare(0, 3, "\xef\xbb\xbf") == 0; // of UTF-8, as spreadsheets write it
-  std::istringstream lines(text.substr(hasMark ? 3 : 0));
-  std::int64_t       number = 0;
-  for (std::string line; std::getline(lines, line);)
+  std::vector<Pair> pairs;
+  pairs.reserve(static_cast<std::size_t>(std::count(text.begin(), text.end(), ',')));
+  const bool   hasMark = text.compare(0, 3, "\xef\xbb\xbf") == 0; // of UTF-8, as spreadsheets write it
+  std::int64_t number = 0;
+  for (std::size_t begin = hasMark ? 3 : 0, end = 0; begin < text.size(); begin = end + 1)
   {
+    end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
     ++number;
     line.erase(std::remove_if(line.begin(), line.end(), [](char c) { return c == ' ' || c == '\t' || c == '\r'; }),
                line.end());

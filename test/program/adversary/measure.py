@@ -10,7 +10,7 @@ import re
 import resource
 import struct
 
-from adversary.support import (KINDS, Image, ProgramTest, files_of, is_real, limit_files, noise, own_mounts, read, run, write,
+from adversary.support import (KINDS, MIB, Image, ProgramTest, files_of, is_real, limit_files, noise, own_mounts, read, run, write,
                                write_sparse)
 
 
@@ -267,6 +267,25 @@ class Measure(ProgramTest):
             table.write_text(text)
             self.assert_refused("filter-labels", path, self.out, f"--replace={table}", names=("--replace", names))
         self.assert_refused("filter-labels", path, self.out, "--replace=gone.csv", names="gone.csv")
+
+    def test_a_large_table_of_new_labels_keeps_to_the_memory(self):
+        path = write(self.folder / "labels.mha", noise((9, 8, 7), "uint32", most=7))
+        table = self.folder / "table.csv"
+        with open(table, "w") as file:
+            for begin in range(0, 2000000, 100000):
+                file.write("".join(f"{label},{label // 2}\n" for label in range(begin, begin + 100000)))
+        result, peak = self.measured("filter-labels", path, self.out, f"--replace={table}", "--memory=64M")
+        self.assert_failed(result, ("--memory", "--replace", "table.csv"), 1)
+        self.assertLessEqual(peak, 64 * MIB)
+        needed = int(re.search(r"needs at least (\d+) MiB", result.stderr).group(1)) + 16
+        result, peak = self.measured("filter-labels", path, self.out, f"--replace={table}", f"--memory={needed}M")
+        self.assertEqual(result.returncode, 0, str(result))
+        self.assertLessEqual(peak, needed * MIB)
+        self.assertEqual(list(read(self.out).values), [v // 2 for v in read(path).values])
+        table.write_text("," * (30 << 20))
+        result, peak = self.measured("filter-labels", path, self.out, f"--replace={table}", "--memory=64M")
+        self.assert_failed(result, "--replace")
+        self.assertLessEqual(peak, 64 * MIB)
 
     def test_holes_of_labels(self):
         size = (12, 9, 8)
