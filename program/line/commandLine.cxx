@@ -10,6 +10,7 @@
 #include "commandRegion.h"
 #include "commandTable.h"
 #include "fileImage.h"
+#include "fileMemory.h"
 
 #include <CLI/CLI.hpp>
 
@@ -523,6 +524,10 @@ void
 ReadAmounts(const Texts & texts, CommandLine & line)
 {
   line.memory = Given(texts, "memory").empty() ? 0 : ParseSize("memory", Given(texts, "memory"));
+  if (line.memory > 0)
+  {
+    chunkwise::files::SetMemoryOfHeaders(line.memory);
+  }
   line.deviceMemory =
     Given(texts, "device-memory").empty() ? 0 : ParseSize("device-memory", Given(texts, "device-memory"));
   line.divisions = Given(texts, "divisions").empty()

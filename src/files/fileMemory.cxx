@@ -1,7 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileMemory.h"
 
+#include "fileDescriptor.h"
+
 #include <algorithm>
+#include <atomic>
 
 namespace chunkwise::files
 {
@@ -10,6 +13,8 @@ namespace
 {
 
 constexpr std::uint64_t Mebibyte = std::uint64_t{ 1 } << 20;
+
+std::atomic<std::uint64_t> memoryOfHeaders{ 1024 * Mebibyte };
 
 /** Host memory that contexts of devices and their kernels take, in bytes; known once they are there. */
 std::uint64_t
@@ -42,6 +47,26 @@ ShareJobMemory(const JobMemory & memory)
     shares.divisions -= shares.pinned * devices;
   }
   return shares;
+}
+
+void
+SetMemoryOfHeaders(std::uint64_t run)
+{
+  // Half of what the program itself leaves; small headers are always read, and the plan counts them.
+  const std::uint64_t left = run > LeastOwnBytes ? run - LeastOwnBytes : 0;
+  memoryOfHeaders = std::max(left / 2, 4 * Mebibyte);
+}
+
+void
+CheckHeader(const std::string & file, const std::string & what, std::uint64_t bytes)
+{
+  const auto text = [](std::uint64_t of) { return std::to_string((of + Mebibyte - 1) / Mebibyte) + " MiB"; };
+  if (bytes > memoryOfHeaders)
+  {
+    Fail(file,
+         "its " + what + " would take " + text(bytes) + " of memory; the memory of this run leaves " +
+           text(memoryOfHeaders) + " for headers");
+  }
 }
 
 } // namespace chunkwise::files

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace chunkwise::files
 {
@@ -39,6 +40,15 @@ constexpr std::uint64_t LeastOwnBytes = std::uint64_t{ 32 } << 20;
 /** The one formula for what a run may use. */
 JobShares
 ShareJobMemory(const JobMemory & memory);
+
+/** Lets headers, texts and tables of files that this process opens from now on take a part of `run`, the bytes that a
+ * run may take in all. Before that they may take 1 GiB for each file. */
+void
+SetMemoryOfHeaders(std::uint64_t run);
+
+/** Throws FileError if `bytes` of memory for a file's `what` are more than headers may take. */
+void
+CheckHeader(const std::string & file, const std::string & what, std::uint64_t bytes);
 
 } // namespace chunkwise::files
 

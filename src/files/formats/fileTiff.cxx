@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileByteCount.h"
 #include "fileFormats.h"
+#include "fileMemory.h"
 #include "fileOme.h"
 #include "filePlanar.h"
 #include "fileTiffDeflate.h"
@@ -269,6 +270,9 @@ IsDeflate(const TiffFields & fields)
   return (fields[TagCompression] == COMPRESSION_ADOBE_DEFLATE || fields[TagCompression] == COMPRESSION_DEFLATE) &&
          fields[TagFillOrder] == FILLORDER_MSB2LSB;
 }
+
+/** The memory of a page without its blocks, in lists that grow. */
+constexpr std::uint64_t BytesOfPage = 512;
 
 /** A page of the stack. Its blocks are strips, or tiles. */
 struct Page
@@ -1011,7 +1015,10 @@ private:
       Fail(m_Name,
            "has " + std::to_string(number.Get()) + " strips or tiles; libtiff decodes " + std::to_string(UINT32_MAX));
     }
+    m_HeaderBytes += BytesOfPage + 2 * sizeof(std::uint64_t) * static_cast<std::uint64_t>(m_IsPlain ? number.Get() : 0);
+    CheckHeader(m_Name, "list of strips and tiles", m_HeaderBytes);
     Page page{ directory.offset, {}, {}, {}, 0 };
+    page.offsets.reserve(m_IsPlain ? static_cast<std::size_t>(number.Get()) : 0);
     bool follows = m_IsPlain && !m_IsPlanar;
     for (std::int64_t first = 0; first < number.Get();)
     {
@@ -1040,6 +1047,8 @@ private:
       page.offsets.resize(1);
     }
     page.offsets.shrink_to_fit();
+    m_HeaderBytes -=
+      2 * sizeof(std::uint64_t) * (page.offsets.size() == 1 ? static_cast<std::uint64_t>(number.Get()) : 0);
     if (const TiffFields fields = GetFields(directory); IsDeflate(fields))
     {
       page.blocks = directory.Select({ ofOffsets, ofCounts });
@@ -1054,8 +1063,10 @@ private:
   AddBlock(Page & page, const TiffDirectory & directory, std::int64_t block, std::uint64_t offset, std::uint64_t count,
            ByteCount needed)
   {
-    const std::string what = (m_IsTiled ? "tile " : "strip ") + std::to_string(block) + " of " + this->NamePage();
-    const bool        isMissing = offset == 0 && count == 0;
+    const auto what = [&] {
+      return (m_IsTiled ? "tile " : "strip ") + std::to_string(block) + " of " + this->NamePage();
+    };
+    const bool isMissing = offset == 0 && count == 0;
     if (m_IsPlain)
     {
       page.offsets.push_back(offset);
@@ -1073,8 +1084,8 @@ private:
     if (offset == 0 || count == 0)
     {
       Fail(m_Name,
-           "is damaged: its " + what + " has " + std::to_string(count) + " bytes from byte " + std::to_string(offset) +
-             " on");
+           "is damaged: its " + what() + " has " + std::to_string(count) + " bytes from byte " +
+             std::to_string(offset) + " on");
     }
     const auto              compression = directory.GetNumber(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
     const TiffCodec * const codec = FindCodec(compression);
@@ -1083,11 +1094,15 @@ private:
     if (!needed.IsCountable() || !(needed <= most))
     {
       Fail(m_Name,
-           "is damaged: its " + what + " has " + std::to_string(count) + " bytes, its size needs " +
+           "is damaged: its " + what() + " has " + std::to_string(count) + " bytes, its size needs " +
              (needed.IsCountable() ? std::to_string(needed.Get()) : "more than can be counted") +
              (isRaw ? "" : std::string(", more than ") + codec->name + " can code in them"));
     }
-    m_File.Require(offset, isRaw ? static_cast<std::uint64_t>(needed.Get()) : count, what);
+    const std::uint64_t bytes = isRaw ? static_cast<std::uint64_t>(needed.Get()) : count;
+    if (offset > m_File.GetSize() || bytes > m_File.GetSize() - offset)
+    {
+      m_File.Require(offset, bytes, what());
+    }
     // Blocks that share their bytes could claim any number of voxels.
     m_DecodedBytes = m_DecodedBytes + needed;
     RequireInFile(m_Name, m_DecodedBytes, m_File.GetSize(), std::max(m_Ratio, codec->ratio));
@@ -1242,6 +1257,7 @@ private:
   std::uint64_t     m_BlockBytes{ 0 };
   std::uint64_t     m_Scratch{ 0 };
   std::uint64_t     m_HeldBytes{ 0 };
+  std::uint64_t     m_HeaderBytes{ 0 };
   std::mutex        m_Mutex;
   std::vector<char> m_Block;
   bool              m_NeedsLibtiff{ false };

@@ -3,6 +3,7 @@
 
 #include "fileByteCount.h"
 #include "fileFormats.h"
+#include "fileMemory.h"
 #include "fileZarrValues.h"
 
 #include <nlohmann/json.hpp>
@@ -150,8 +151,16 @@ ReadJson(const fs::path & file)
   {
     Fail(file.string(), "has " + std::to_string(size) + " bytes of metadata, more than 64 MiB");
   }
+  CheckHeader(file.string(), "text", size);
   std::string text(static_cast<std::size_t>(size), '\0');
   descriptor.ReadAt(text.data(), text.size(), 0);
+  // Values lie in lists that grow, or in nodes with their names.
+  std::uint64_t bytes = 2 * size;
+  for (const char c : text)
+  {
+    bytes += c == ',' || c == '[' || c == '{' ? 3 * sizeof(Json) : c == ':' ? 112 : 0;
+  }
+  CheckHeader(file.string(), "metadata", bytes);
   return ParseZarrJson(file.string(), text);
 }
 

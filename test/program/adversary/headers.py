@@ -2,15 +2,13 @@
 """Headers of every format that the program parses itself: valid ones of other programs, and any number in any field."""
 import gzip
 import math
-import os
 import random
 import re
 import struct
-import subprocess
 import zlib
 
 from adversary import support
-from adversary.support import EXHAUSTIVE, Image, ProgramTest, noise, read, run, write
+from adversary.support import EXHAUSTIVE, MIB, Image, ProgramTest, noise, read, run, write
 
 # The codes and places of fields in the first and the second version of NIfTI.
 NIFTI1 = {"bytes": 348, "magic": (344, b"n+1\0"), "dim": ("h", 40), "datatype": ("h", 70), "bits": ("h", 72),
@@ -93,16 +91,6 @@ class Headers(ProgramTest):
         self.assertEqual(len(numbers), len(others), what)
         for number, other in zip(numbers, others):
             self.assertAlmostEqual(number, other, delta=1e-5 * max(1, abs(other)), msg=what)
-
-    def peak_of(self, *arguments):
-        """Status, bytes at the peak, and what it said."""
-        process = subprocess.Popen([support.PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE, text=True)
-        error = process.stderr.read()
-        process.stderr.close()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        return process.returncode, usage.ru_maxrss * 1024, error
 
     # VTK
 
@@ -507,10 +495,9 @@ class Headers(ProgramTest):
             with self.subTest(file=name):
                 path = self.put(name, content)
                 for arguments in (("identity", path, self.out), ("statistics", path), ("mean", path, self.out, "--radius=1")):
-                    status, peak, error = self.peak_of(*arguments, *(["--memory=100M"] if arguments[0] != "statistics" else []))
-                    self.assertIn(status, (1, 2), error)
-                    self.assertIn(name, error)
-                    self.assertLess(peak, 200 << 20)
+                    result, peak = self.measured(*arguments, "--memory=100M")
+                    self.assert_failed(result, name)
+                    self.assertLessEqual(peak, 100 * MIB)
 
     def test_text_without_white_space_takes_no_memory(self):
         headers = {
@@ -533,11 +520,23 @@ class Headers(ProgramTest):
                             file.write(b"key%07d%s = %s\n" % (i, b":" if name.endswith("nrrd") else b"", b"v" * 100))
                     else:
                         file.truncate(1 << 30)
-                status, peak, error = self.peak_of("identity", path, self.out, "--memory=100M")
-                self.assertIn(status, (1, 2), error)
-                self.assertIn(name, error)
-                self.assertLess(peak, 150 << 20)
+                result, peak = self.measured("identity", path, self.out, "--memory=100M")
+                self.assert_failed(result, name)
+                self.assertLessEqual(peak, 100 * MIB)
                 path.unlink()
+
+    def test_metadata_of_stores_keep_to_the_memory(self):
+        """A number takes two bytes of text, and more in memory."""
+        source = write(self.folder / "source.mha", self.source)
+        for count, name in ((30 << 20, "text"), (3 << 20, "metadata")):
+            with self.subTest(name):
+                store = self.folder / f"{name}.ome.zarr"
+                self.assert_runs("identity", source, store, "--zarr=0.4")
+                attributes = (store / ".zattrs").read_text()
+                (store / ".zattrs").write_text(attributes.rstrip().rstrip("}") + ', "more": [' + "0," * count + "0]}")
+                result, peak = self.measured("identity", store, self.out, "--memory=64M")
+                self.assert_failed(result, (".zattrs", name), 1)
+                self.assertLessEqual(peak, 64 * MIB, str(result))
 
     # Messages
 

@@ -2,11 +2,10 @@
 """TIFF and OME-TIFF files that are unusual, contradict themselves, or end too early: read right, or refused by name."""
 import base64
 import lzma
-import os
 import struct
 import zlib
 
-from adversary.support import EXHAUSTIVE, KINDS, Image, ProgramTest, read, run, write
+from adversary.support import EXHAUSTIVE, KINDS, MIB, Image, ProgramTest, read, run, write
 
 BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED, FLOAT, DOUBLE, LONG8 = 1, 2, 3, 4, 5, 6, 7, 11, 12, 16
 CODES = {BYTE: "B", SHORT: "H", LONG: "I", SBYTE: "b", UNDEFINED: "B", FLOAT: "f", DOUBLE: "d", LONG8: "Q"}
@@ -753,16 +752,6 @@ class Blocks(TiffTest):
             struct.pack_into("<Q", content, at + 4, count)
             self.assert_not_read(bytes(content), "ImageDescription", "is not complete")
 
-    def peak_of(self, *arguments):
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os._exit(run(*arguments).returncode & 0xff)
-            finally:
-                os._exit(99)
-        _, status, usage = os.wait4(pid, 0)
-        return os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10
-
     def test_a_small_file_takes_little_memory(self):
         image = gradient((6, 5))
         for codec, coder in ((1, bytes), *self.CODERS.items()):
@@ -776,10 +765,40 @@ class Blocks(TiffTest):
                     with self.subTest(codec=codec, extent=extent, samples=samples):
                         self.put(Tiff([(tags, [coder(raw(image))] * number)]))
                         self.out.unlink(missing_ok=True)
-                        status, peak = self.peak_of("identity", self.folder / "in.tif", self.out, "--memory", "100M")
-                        self.assertEqual(status, 1)
+                        result, peak = self.measured("identity", self.folder / "in.tif", self.out, "--memory=100M")
+                        self.assert_failed(result, status=1)
                         self.assertFalse(self.out.exists())
-                        self.assertLess(peak, 100 << 20)
+                        self.assertLessEqual(peak, 100 * MIB)
+
+    def test_large_descriptions_and_lists_keep_to_the_memory(self):
+        """They are in the file, so that it may ask for them."""
+        text, number, tags = 100 << 20, 10 << 20, 5000000
+
+        def fields(rows, more):
+            common = [(WIDTH, SHORT, 1, 4), (HEIGHT, LONG, 1, rows), (BITS, SHORT, 1, 8), (COMPRESSION, SHORT, 1, 1),
+                      (PHOTOMETRIC, SHORT, 1, 1), (SAMPLES, SHORT, 1, 1)]
+            return struct.pack("<2sHIH", b"II", 42, 8, len(common + more)) + b"".join(
+                struct.pack("<HHI", *each[:3]) + struct.pack("<I", each[3]) for each in sorted(common + more)) + bytes(4)
+
+        for name, head, part, times in (
+                ("ImageDescription", fields(3, [(DESCRIPTION, ASCII, text, 1000), (OFFSETS, LONG, 1, 500),
+                                                (ROWS, SHORT, 1, 3), (COUNTS, LONG, 1, 12)]), b"d" * 1000, text // 1000 + 1),
+                ("strips", fields(number, [(OFFSETS, LONG, number, 1000), (ROWS, SHORT, 1, 1), (COUNTS, LONG, number, 1000)]),
+                 struct.pack("<I", 600) * 250, number // 250 + 1),
+                ("directory", struct.pack("<2sHHHQQ", b"II", 43, 8, 0, 16, tags),
+                 struct.pack("<HHQQ", WIDTH, SHORT, 1, 4) * 50, tags // 50)):
+            path = self.folder / "large.tif"
+            with open(path, "wb") as file, self.subTest(name):
+                file.write(head if name == "directory" else head.ljust(1000, b"\0"))
+                # One by one: a process counts what its parent held when it was started.
+                for _ in range(times):
+                    file.write(part)
+                file.write(bytes(8))
+                file.flush()
+                result, peak = self.measured("identity", path, self.out, "--memory=64M")
+                self.assert_failed(result, ("large.tif", name), 1)
+                self.assertLessEqual(peak, 64 * MIB, str(result))
+        self.assertFalse(self.out.exists())
 
     def test_large_blocks_count_in_the_budget(self):
         # One strip of 64 MB that zlib makes small: more than 80 MB cannot hold beside the program.
