@@ -356,7 +356,7 @@ struct KernelSet
   Kernel compute{};
   /** Sweep. */
   Kernel advance{};
-  /** TwoPass. The scratch of `alone` is that of `compute`. */
+  /** TwoPass. The scratch of `alone`, for the whole region, may be less than that of `compute` for a part. */
   Kernel summarize{};
   Kernel alone{};
   /** Fixpoint. */
