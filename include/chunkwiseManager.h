@@ -225,8 +225,8 @@ public:
   CopyToDevice(const DeviceMemory & to, std::size_t begin, const BufferView & from, const Box & box, const Box & image,
                const Budgets & budgets = Budgets(), Monitor * monitor = nullptr);
 
-  /** The plan that Execute, or Summarise, would follow. With request.imageDevice: that of images which are yet to be put
-   * into the device's memory, dense; their views have no memory. */
+  /** The plan that Execute, or Summarise, would follow. With request.imageDevice: that of images which are yet to be
+   * put into the device's memory, dense; their views have no memory. */
   Plan
   MakePlanFor(const ExecutionRequest & request);
 

@@ -287,8 +287,8 @@ struct DistanceSlab
 {
   std::int32_t begin;
   std::int32_t end;
-  /** For each column the features at or before the slab and after it, where the slab before it left them: their
-   * positions; -1: there is none. Of the second one also SeekNext: nobody has looked. */
+  /** For each column the positions of the last feature up to the slab's end and of the next one after it, from the slab
+   * before; -1: there is none. A next position may be SeekNext: nobody has looked for it. */
   std::int32_t * last;
   std::int32_t * next;
 };

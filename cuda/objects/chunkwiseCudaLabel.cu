@@ -894,7 +894,7 @@ struct LabelScratch
     firstRuns = take(words * rows + 1, sizeof(TId));
     rootsBefore = take(words * rows + 1, sizeof(TId));
     // Every second voxel begins a run at most, where neighbors are one.
-    // Of large images entries lie where labels will: those of the runs before a word end before its labels begin.
+    // Entries of large images lie where their labels will: those of the runs before a word end before its labels begin.
     const auto ofLabels = static_cast<std::size_t>(box.Extent(0)) * PixelSize(operation.outputKind);
     isInOutput = isWhole && operation.IsWide() && merges &&
                  static_cast<std::size_t>((box.Extent(0) + 1) / 2) * sizeof(TId) <= ofLabels;

@@ -285,7 +285,7 @@ private:
     extent[m_Axis] = 1;
     const auto         rows = static_cast<std::int64_t>(after.labels.size()) / extent[0];
     const std::int64_t tasks = std::min<std::int64_t>(rows, executor.GetConcurrency());
-    // Of rows that follow each other.
+    // Each task takes rows that follow each other.
     std::vector<std::vector<Pair>> found(static_cast<std::size_t>(tasks));
     executor.ParallelFor(tasks, [&](std::int64_t task, unsigned int) {
       std::vector<Pair> & pairs = found[static_cast<std::size_t>(task)];

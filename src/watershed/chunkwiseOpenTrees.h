@@ -158,7 +158,7 @@ private:
       return;
     }
     const std::uint64_t other = edge.a == tree ? edge.b : edge.a;
-    // Of two trees with the same least edge one stays.
+    // If two trees have the same least edge, one of them stays.
     if (m_Best[other].load(std::memory_order_relaxed) != number || tree > other)
     {
       m_Parents[tree].store(other, std::memory_order_relaxed);

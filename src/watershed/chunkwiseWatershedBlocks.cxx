@@ -703,10 +703,10 @@ private:
   std::unique_ptr<Entry[]>            m_Entries;
   Index                               m_NumberOfEntries{ 0 };
   std::vector<WatershedEdge>          m_Kept;
-  // With markers. Of trees without a root the marker's label, or 0.
+  // With markers: the label of each tree without a root, or 0.
   std::unique_ptr<OpenTrees>       m_MarkerTrees;
   std::unique_ptr<std::uint64_t[]> m_Labels;
-  // Of minima: trees, and the same for trees whose nodes are roots.
+  // Without markers: trees, and the same for trees whose nodes are roots.
   std::vector<Tree>          m_Trees;
   std::vector<std::int64_t>  m_Groups;
   std::vector<std::uint64_t> m_MarksOfGroups;
