@@ -75,6 +75,22 @@ SumOf(TNumber value, std::int32_t apart, const DistanceWeight<TNumber> & weight)
   }
 }
 
+/** The lower one of `best` and value + more, which Hopper's instructions do at once. */
+template <typename TNumber>
+__device__ __forceinline__ TNumber
+LowerOfSum(TNumber value, TNumber more, TNumber best)
+{
+  if constexpr (std::is_same<TNumber, std::uint32_t>::value)
+  {
+    return __viaddmin_u32(value, more, best);
+  }
+  else
+  {
+    const TNumber sum = AddDistances(value, more);
+    return sum < best ? sum : best;
+  }
+}
+
 constexpr int DistanceWarp = 32;
 
 template <typename T>
@@ -130,18 +146,19 @@ __device__ __forceinline__ TNumber
 LowestOfNeighbors(const TNumber * line, const DistanceWeight<TNumber> & weight, std::int32_t length, std::int32_t place,
                   TNumber best, TNumber highest)
 {
-  for (std::int32_t k = 1; weight(k) < highest; ++k)
+  constexpr int together = 4;
+  static_assert(DistanceOfNeighbors % together == 0, "neighbors lie within the line");
+  for (std::int32_t k = 1; weight(k) < highest; k += together)
   {
-    const std::int32_t before = VIsAtEnd ? max(place - k, 0) : place - k;
-    const std::int32_t behind = VIsAtEnd ? min(place + k, length - 1) : place + k;
-    const TNumber      one = SumOf(line[before], k, weight);
-    const TNumber      other = SumOf(line[behind], k, weight);
-    const TNumber      lower = one < other ? one : other;
-    best = lower < best ? lower : best;
-    if (k % 4 == 0)
+#pragma unroll
+    for (std::int32_t apart = k; apart < k + together; ++apart)
     {
-      highest = HighestOfWarp(best);
+      const std::int32_t before = VIsAtEnd ? max(place - apart, 0) : place - apart;
+      const std::int32_t behind = VIsAtEnd ? min(place + apart, length - 1) : place + apart;
+      best = LowerOfSum(line[before], weight(apart), best);
+      best = LowerOfSum(line[behind], weight(apart), best);
     }
+    highest = HighestOfWarp(best);
   }
   return best;
 }
