@@ -164,7 +164,7 @@ def same(a, b):
 
 
 def same_level(a, b):
-    """Of real numbers, 0 and -0 are one value of a mode, and means of float64 depend on the order of their sums."""
+    """Modes do not tell 0 from -0, and means of float64 depend on the order of their sums."""
     if a.dtype.kind != "f":
         return same(a, b)
     return a.shape == b.shape and b.dtype == a.dtype and np.allclose(

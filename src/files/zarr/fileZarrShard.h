@@ -112,8 +112,8 @@ public:
   {
     return m_Next == m_Number;
   }
-  /** Takes an encoded chunk; an empty one is not stored. Writes it, and those that waited for it, once all before it
-   * have come. `place`: its place in the index. Several threads may call. */
+  /** Takes an encoded chunk; an empty one is not stored. Writes it, with the chunks that waited for it, once all before
+   * it have come. `place`: its place in the index. Several threads may call. */
   void
   Append(std::int64_t rank, std::int64_t place, std::vector<char> & encoded, const ZarrFolder & folder,
          ZarrBuffers & buffers);

@@ -681,7 +681,7 @@ ZarrWriter::ReduceToPlanes(const Box & layer, const BufferView & view)
   return true;
 }
 
-/** Room for planes of one layer of chunks, the first ones of it or those that follow what is gathered; else nothing. */
+/** Room for planes of one layer of chunks, its first planes, or planes that continue what is gathered; else nothing. */
 void *
 ZarrWriter::TakePlanes(const Box & planes)
 {
