@@ -26,6 +26,9 @@ class Chunkwise_EXPORT BoxCompositeOperation : public CompositeOperation
 public:
   Coordinates    radius{};
   WindowBoundary boundary{};
+  /** Run in the place of the first stages, in their order, over windows that are no box around their voxel; empty: the
+   * stages see the box. */
+  std::vector<std::shared_ptr<const Operation>> windows;
 
   /** T to T, T to float, T to double. */
   void
@@ -42,6 +45,9 @@ protected:
     operation->boundary = boundary;
     return operation;
   }
+  /** The stages over the box, with `windows` in place of the first ones. */
+  std::vector<Stage>
+  WithWindows(std::vector<Stage> stages) const;
 };
 
 /** The kernel of all composites, of every backend. */

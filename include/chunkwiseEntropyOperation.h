@@ -30,6 +30,8 @@ public:
   double lower{ 0 };
   double upper{ 256 };
   bool   leavesOutLast{ false };
+  /** Along axes where this is 1 the box lacks its last voxel: 2 radius[a] voxels from -radius[a] on. */
+  Coordinates shorter{};
 
   std::string
   GetName() const override
@@ -40,7 +42,7 @@ public:
   GetKey() const override
   {
     return BoxOperation::GetKey() + " " + std::to_string(bins) + " " + ExactText(lower) + " " + ExactText(upper) +
-           (leavesOutLast ? " but the last" : "");
+           (leavesOutLast ? " but the last" : "") + " " + ToString(shorter);
   }
   void
   Validate(const Coordinates & image) const override;

@@ -13,7 +13,9 @@ enum class FootprintStatistic
   Sum,
   Variance,
   StandardDeviation,
-  Rank
+  Rank,
+  Erosion, ///< the least difference of a voxel and its height
+  Dilation ///< the largest sum of a voxel and its height
 };
 
 /** A statistic over any set of offsets: windows that reach farther to one side, and footprints. Kernel "footprint".
@@ -25,6 +27,8 @@ enum class FootprintStatistic
  * - The variance of 8- to 32-bit integers is that of VarianceOperation. Others are converted to double: m = S / n, v =
  * V / n with V the sum of (x - m)^2 over the taps.
  * - Ranks are those of RankOperation.
+ * - Erosion and dilation: heights are rounded to float for images of float, and differences and sums are in double.
+ *   NaN are not seen; of nothing but NaN the result is NaN.
  * - In Renormalized mode a window without a voxel gives NaN, of integers 0; its sum is 0. */
 class Chunkwise_EXPORT FootprintOperation : public ElementOperation
 {
@@ -34,6 +38,10 @@ public:
   bool truncates{ false };
   /** The rank: from 0, the minimum, to 1, the maximum. */
   double fraction{ 0.5 };
+  /** Of erosion and dilation: a height for each voxel of the element's box. */
+  std::vector<double> heights;
+  /** A second input says how many voxels a rank's window sees, see RankOperation. */
+  bool isCounted{ false };
 
   std::string
   GetName() const override
@@ -41,10 +49,27 @@ public:
     return "footprint";
   }
   std::string
-  GetKey() const override
+  GetKey() const override;
+  void
+  Validate(const Coordinates & image) const override;
+  int
+  GetNumberOfInputs() const override
   {
-    return ElementOperation::GetKey() + " " + std::to_string(static_cast<int>(statistic)) +
-           (truncates ? " truncates " : " ") + ExactText(fraction);
+    return isCounted ? 2 : 1;
+  }
+  bool
+  HasHeights() const
+  {
+    return statistic == FootprintStatistic::Erosion || statistic == FootprintStatistic::Dilation;
+  }
+  /** What is added to each tap of GetRuns, one after the other, for an image of this kind; the largest sum is the
+   * dilation, and of an erosion that of negative voxels, negated. */
+  std::vector<double>
+  GetRises(PixelKind kind) const;
+  bool
+  TakesVariance() const
+  {
+    return statistic == FootprintStatistic::Variance || statistic == FootprintStatistic::StandardDeviation;
   }
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;

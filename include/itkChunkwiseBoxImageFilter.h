@@ -39,9 +39,9 @@ public:
   SetRadius(const RadiusValueType & radius);
   itkGetConstReferenceMacro(Radius, RadiusType);
 
-  /** Voxels to the upper side of the window's center, where Radius is those to its lower side: of means, sums,
-   * variances, ranks and flat morphology, without mask or weights but of flat morphology. Their time is that of the
-   * window's voxels. Default: as many as Radius. */
+  /** Voxels to the upper side of the window's center, where Radius is those to its lower side: of all filters but
+   * statistics from tables. Means, variances and ranks over an even number of voxels along an axis take a time that
+   * grows with all voxels of the window. Default: as many as Radius. */
   virtual void
   SetUpperRadius(const RadiusType & radius);
   virtual void

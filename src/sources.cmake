@@ -70,6 +70,7 @@ set(Chunkwise_ENGINE_SRCS
   reconstruction/chunkwiseReconstructionFilters.cxx
   table/chunkwiseSummedAreaTableCarry.cxx
   table/chunkwiseTableFilters.cxx
+  window/chunkwiseSidedWindows.cxx
   window/chunkwiseWindowFilters.cxx
   deconvolution/chunkwiseDeconvolutionFilters.cxx
   deconvolution/chunkwiseDeconvolutionRunner.cxx

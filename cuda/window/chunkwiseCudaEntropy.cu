@@ -139,8 +139,9 @@ struct EntropyWindow
   Box                  padded;
   Box                  output;
   Coordinates          radius;
-  Coordinates          stride; ///< of the bins
-  int                  axis;   ///< along which windows slide
+  Coordinates          shorter; ///< by how much a window reaches less far to the upper side
+  Coordinates          stride;  ///< of the bins
+  int                  axis;    ///< along which windows slide
   int                  bins;
   std::int64_t         segment; ///< outputs that a thread slides over
   const std::int32_t * steps;
@@ -255,8 +256,8 @@ struct EntropyLine
       const std::int64_t r = window.radius.axis[a];
       const std::int64_t from =
         at.axis[a] - r > window.padded.lower.axis[a] ? at.axis[a] - r : window.padded.lower.axis[a];
-      const std::int64_t to =
-        at.axis[a] + r + 1 < window.padded.upper.axis[a] ? at.axis[a] + r + 1 : window.padded.upper.axis[a];
+      const std::int64_t end = at.axis[a] + r + 1 - window.shorter.axis[a];
+      const std::int64_t to = end < window.padded.upper.axis[a] ? end : window.padded.upper.axis[a];
       origin += (from - window.padded.lower.axis[a]) * window.stride.axis[a];
       if (r > 0)
       {
@@ -333,6 +334,7 @@ __launch_bounds__(Threads, 6)
     const EntropyPlane & across = place.across;
     const int            plane = across.extents[0] * across.extents[1];
     const std::int64_t   r = window.radius.axis[axis];
+    const std::int64_t   last = r - window.shorter.axis[axis];
     const std::int64_t   lower = window.padded.lower.axis[axis];
     const std::int64_t   upper = window.padded.upper.axis[axis];
     std::int64_t         sum = 0;
@@ -347,7 +349,7 @@ __launch_bounds__(Threads, 6)
       n += plane;
     };
     counts.Clear(CountedBins(window.bins));
-    for (std::int64_t i = begin - r > lower ? begin - r : lower; i < begin + r && i < upper; ++i)
+    for (std::int64_t i = begin - r > lower ? begin - r : lower; i < begin + last && i < upper; ++i)
     {
       enter(i);
     }
@@ -358,9 +360,9 @@ __launch_bounds__(Threads, 6)
         sum -= change(i - r - 1, std::integral_constant<int, -1>{});
         n -= plane;
       }
-      if (i + r < upper)
+      if (i + last < upper)
       {
-        enter(i + r);
+        enter(i + last);
       }
       std::int64_t sumSeen = sum;
       int          seen = n;
@@ -446,6 +448,7 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
   window.padded = boxes.padded;
   window.output = call.output.box;
   window.radius = boxes.radius;
+  window.shorter = operation.shorter;
   window.stride = StridesOf(boxes.padded);
   window.axis = AxisToSlide(boxes.radius);
   window.bins = operation.bins;

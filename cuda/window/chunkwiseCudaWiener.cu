@@ -58,7 +58,11 @@ RunWienerVoxels(const KernelCall & call)
 bool
 RunFused(const KernelCall & call)
 {
-  const auto &             operation = static_cast<const WienerOperation &>(*call.operation);
+  const auto & operation = static_cast<const WienerOperation &>(*call.operation);
+  if (!operation.windows.empty())
+  {
+    return false;
+  }
   const std::vector<Stage> stages = operation.GetStages();
   const Operation &        mean = *stages[0].operation;
   const Coordinates        radius =

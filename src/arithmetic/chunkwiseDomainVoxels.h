@@ -4,6 +4,7 @@
 
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
+#include "chunkwiseFootprintOperation.h"
 #include "chunkwiseMoments.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
@@ -196,30 +197,50 @@ struct DomainBins
  * for boxes of varying size, from the number of voxels that it does not see. */
 struct WindowCount
 {
-  std::int64_t radius[MaxDimension];
+  std::int64_t lower[MaxDimension]; ///< voxels of the window to either side of its center
+  std::int64_t upper[MaxDimension];
   std::int64_t extent[MaxDimension];
   bool         cut;
   bool         isGiven;
 
   WindowCount(const DomainOperation & operation, const Box & image)
   {
-    const auto   average = operation.GetAverage();
-    const auto & box = dynamic_cast<const BoxOperation &>(*average);
-    isGiven = box.GetName() == "boxstatistic";
-    cut = box.boundary.mode == BoundaryMode::Renormalized;
+    const auto         average = operation.GetAverage();
+    const auto * const box = dynamic_cast<const BoxOperation *>(average.get());
+    isGiven = average->GetName() == "boxstatistic";
+    cut = dynamic_cast<const WindowedOperation &>(*average).boundary.mode == BoundaryMode::Renormalized;
     for (int a = 0; a < MaxDimension; ++a)
     {
       extent[a] = image.Extent(a);
-      radius[a] = box.EffectiveRadius(a, extent[a]);
+      lower[a] = upper[a] = box ? box->EffectiveRadius(a, extent[a]) : 0;
+    }
+    if (!box)
+    {
+      this->TakeSides(dynamic_cast<const FootprintOperation &>(*average));
+    }
+  }
+
+  /** Those of a footprint that is a box. */
+  void
+  TakeSides(const FootprintOperation & footprint)
+  {
+    for (const FootprintOperation::Run & run : footprint.GetRuns())
+    {
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const std::int64_t last = run.first[a] + (a == 0 ? run.length - 1 : 0);
+        lower[a] = -run.first[a] > lower[a] ? -run.first[a] : lower[a];
+        upper[a] = last > upper[a] ? last : upper[a];
+      }
     }
   }
 
   CHUNKWISE_HOST_DEVICE std::int64_t
                         Along(int a, std::int64_t i) const
   {
-    const std::int64_t below = cut && i < radius[a] ? i : radius[a];
+    const std::int64_t below = cut && i < lower[a] ? i : lower[a];
     const std::int64_t left = extent[a] - 1 - i;
-    return below + 1 + (cut && left < radius[a] ? left : radius[a]);
+    return below + 1 + (cut && left < upper[a] ? left : upper[a]);
   }
   CHUNKWISE_HOST_DEVICE bool
   IsWhole(const Coordinates & index, double number) const

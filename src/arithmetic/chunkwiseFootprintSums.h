@@ -32,6 +32,13 @@ SquaredDeviation(TPixel pixel, double mean)
   return deviation * deviation;
 }
 
+/** The larger sum of a voxel, or a negated one, and its height; a NaN is not seen. */
+CHUNKWISE_HOST_DEVICE inline double
+LargerRise(double largest, double sum)
+{
+  return sum > largest || largest != largest ? sum : largest;
+}
+
 /** The result of a window that has no tap inside the image. */
 template <typename TOut>
 CHUNKWISE_HOST_DEVICE TOut

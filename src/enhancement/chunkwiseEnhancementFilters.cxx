@@ -46,7 +46,7 @@ TopHatRow(bool black)
     EnhancementRow(black ? "black-tophat" : "white-tophat",
                    black ? "Closing minus the image: dark structures smaller than the element"
                          : "The image minus its opening: bright structures smaller than the element",
-                   Join({ radius }, ElementParameters()));
+                   Join({ radius }, WindowElementParameters()));
   row.group = "Flat morphology";
   row.output = DefaultOutput::InputUnlessSigned;
   row.givesIntegers = [](const FilterParameters &, const std::vector<std::string> &) { return true; };
@@ -115,6 +115,7 @@ LocalNormalizationRow()
     "normalize",
     "Deviation from the mean over a box, in units of the standard deviation there",
     { RadiusParameter(),
+      UpperRadiusParameter(),
       MakeNonNegative("LeastDeviation", "least-deviation", "Smaller standard deviations count as this one", "0") });
   row.output = DefaultOutput::Real;
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
@@ -122,7 +123,7 @@ LocalNormalizationRow()
     operation->radius = WindowRadius(p, image);
     operation->boundary = p.Boundary();
     operation->least = p.Real("LeastDeviation");
-    return operation;
+    return OverSides(p, image, operation);
   };
   return row;
 }

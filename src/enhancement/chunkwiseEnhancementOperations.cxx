@@ -28,9 +28,9 @@ LocalNormalizationOperation::GetStages() const
 {
   const auto deviation = MakeBoxOperation<VarianceOperation>();
   deviation->takesRoot = true;
-  return { { MakeBoxOperation<MeanOperation>(), { Stage::Input() }, StageKind::Real },
-           { deviation, { Stage::Input() }, StageKind::Real },
-           { nullptr, { Stage::Input(), 0, 1 }, StageKind::Output, "localnormalization.voxels" } };
+  return WithWindows({ { MakeBoxOperation<MeanOperation>(), { Stage::Input() }, StageKind::Real },
+                       { deviation, { Stage::Input() }, StageKind::Real },
+                       { nullptr, { Stage::Input(), 0, 1 }, StageKind::Output, "localnormalization.voxels" } });
 }
 
 } // namespace chunkwise

@@ -316,6 +316,16 @@ BoxCompositeOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKi
   CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
 }
 
+std::vector<Stage>
+BoxCompositeOperation::WithWindows(std::vector<Stage> stages) const
+{
+  for (std::size_t i = 0; i < windows.size() && i < stages.size() && stages[i].operation; ++i)
+  {
+    stages[i].operation = windows[i];
+  }
+  return stages;
+}
+
 Kernel
 MakeCompositeKernel()
 {

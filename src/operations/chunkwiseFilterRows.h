@@ -39,6 +39,14 @@ AddWatershedFilters(std::vector<FilterDescription> & filters);
 /** Element and Kernel of flat morphology. */
 std::vector<ParameterDescription>
 ElementParameters();
+/** The same, and UpperRadius of boxes. */
+std::vector<ParameterDescription>
+WindowElementParameters();
+ParameterDescription
+UpperRadiusParameter();
+/** `window`, a window over the box of Radius, over what UpperRadius makes of it. See MakeSided. */
+std::shared_ptr<const Operation>
+OverSides(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window);
 /** A dilation or erosion with the radius and the element of the parameters. */
 std::shared_ptr<const Operation>
 MakeExtremum(const CheckedParameters & parameters, const FilterImage & image, const WindowBoundary & boundary,

@@ -54,7 +54,7 @@ FramedOf(const Operation & operation)
  * take a whole image as one chunk, and need no other one beside it. */
 constexpr std::int64_t MostAtOnce = std::int64_t{ 1 } << 23;
 
-/** The chunk of the inner operation, and how the part of the framed image that it reads is made. */
+/** The chunk of the inner operation, and how the parts of the framed images that it reads are made. */
 struct FramedChunk
 {
   ChunkShape         shape;
@@ -64,18 +64,22 @@ struct FramedChunk
     : shape(whole)
   {
     const Coordinates image = whole.image.Extents();
-    const Coordinates before = operation.inner->GetHalo(image).lower;
+    const Halo        halo = operation.inner->GetHalo(image);
+    const Coordinates before = operation.GetFrame(image).lower;
     frame.image = image;
     frame.output = operation.GetFramed(image);
-    frame.value = operation.constant;
     for (int a = 0; a < MaxDimension; ++a)
     {
       frame.offset[a] = -before[a];
       frame.outside[a] = OutsideOf(operation.modes[a]);
     }
+    if (operation.marksImage)
+    {
+      shape.inputKinds[shape.numberOfInputs++] = PixelKind::UInt8;
+    }
     shape.image = Box::FromExtent(frame.output);
-    shape.outputBox = Moved(whole.outputBox, before);
-    shape.inputBox = PadAndCrop(shape.outputBox, operation.inner->GetHalo(image), shape.image);
+    shape.outputBox = Moved(whole.outputBox, halo.lower);
+    shape.inputBox = PadAndCrop(shape.outputBox, halo, shape.image);
   }
 
   /** The axis across which slabs lie. */
@@ -98,16 +102,26 @@ struct FramedChunk
     const std::int64_t plane = shape.inputBox.NumberOfVoxels() / read;
     return std::max<std::int64_t>({ MostAtOnce / plane, read - shape.outputBox.Extent(axis), 1 });
   }
-  /** Bytes of the input of any slab. They do not shrink when the chunk grows. */
+  /** Bytes of an input of any slab. They do not shrink when the chunk grows. */
   std::size_t
-  BytesOfInput() const
+  BytesOfInput(int input) const
   {
     const int          axis = this->GetAxis();
     const std::int64_t read = shape.inputBox.Extent(axis);
     const std::int64_t plane = shape.inputBox.NumberOfVoxels() / read;
     const std::int64_t halo = read - shape.outputBox.Extent(axis);
     const std::int64_t voxels = std::min(plane * read, MostAtOnce + plane * (2 * halo + 1));
-    return (static_cast<std::size_t>(voxels) * PixelSize(shape.inputKinds[0]) + 255) / 256 * 256;
+    return (static_cast<std::size_t>(voxels) * PixelSize(shape.inputKinds[input]) + 255) / 256 * 256;
+  }
+  std::size_t
+  BytesOfInputs() const
+  {
+    std::size_t bytes = 0;
+    for (int i = 0; i < shape.numberOfInputs; ++i)
+    {
+      bytes += this->BytesOfInput(i);
+    }
+    return bytes;
   }
 };
 
@@ -117,30 +131,53 @@ InnerKernel(const FramedOperation & operation, const KernelRegistry & kernels)
   return kernels.Get(operation.inner->GetName(), operation.GetName());
 }
 
-/** A slab of the output. `bytes` of scratch are for its input. */
+/** Bytes of 1, as many as the image has voxels: all are the same one. */
+BufferView
+ViewOfOnes(const KernelCall & call)
+{
+  static const std::uint8_t one = 1;
+  BufferView                ones;
+  const void * const        data = call.executor ? &one : call.tables->Get("one", &one, sizeof(one));
+  ones.data = const_cast<void *>(data); // it is only read
+  ones.kind = PixelKind::UInt8;
+  ones.box = call.inputs[0].box;
+  return ones;
+}
+
+/** A slab of the output. The beginning of the scratch is for its inputs, as large as those of `chunk`. */
 void
-RunSlab(const KernelCall & call, std::size_t bytes)
+RunSlab(const KernelCall & call, const FramedChunk & chunk)
 {
   const auto &      operation = FramedOf(*call.operation);
-  const FramedChunk chunk(operation, ShapeOf(call));
+  const FramedChunk slab(operation, ShapeOf(call));
   StopControl       stop(call.control);
-  KernelCall        frame = call;
-  frame.operation = &chunk.frame;
-  frame.output = DenseView(call.scratch, call.inputs[0].kind, chunk.shape.inputBox);
-  frame.writable = frame.output.box;
-  frame.control = &stop;
-  frame.chosen = nullptr;
-  call.kernels->Get("rearrange", operation.GetName()).run(frame);
-  if (stop.ShouldStop())
-  {
-    return;
-  }
-  KernelCall inner = call;
+  KernelCall        inner = call;
+  std::size_t       bytes = 0;
   inner.operation = operation.inner.get();
-  inner.inputs[0] = frame.output;
-  inner.output.box = Moved(call.output.box, operation.inner->GetHalo(call.image.Extents()).lower);
+  inner.numberOfInputs = slab.shape.numberOfInputs;
+  for (int i = 0; i < inner.numberOfInputs; ++i)
+  {
+    RearrangeOperation arrange = slab.frame;
+    KernelCall         frame = call;
+    arrange.value = i == 0 ? operation.constant : operation.secondConstant;
+    frame.operation = &arrange;
+    frame.inputs[0] = i < call.numberOfInputs ? call.inputs[i] : ViewOfOnes(call);
+    frame.numberOfInputs = 1;
+    frame.output = DenseView(static_cast<char *>(call.scratch) + bytes, slab.shape.inputKinds[i], slab.shape.inputBox);
+    frame.writable = frame.output.box;
+    frame.control = &stop;
+    frame.chosen = nullptr;
+    call.kernels->Get("rearrange", operation.GetName()).run(frame);
+    if (stop.ShouldStop())
+    {
+      return;
+    }
+    inner.inputs[i] = frame.output;
+    bytes += chunk.BytesOfInput(i);
+  }
+  inner.output.box = slab.shape.outputBox;
   inner.writable = inner.output.box;
-  inner.image = chunk.shape.image;
+  inner.image = slab.shape.image;
   inner.scratch = static_cast<char *>(call.scratch) + bytes;
   inner.scratchBytes = call.scratchBytes - bytes;
   InnerKernel(operation, *call.kernels).run(inner);
@@ -161,7 +198,7 @@ RunFramed(const KernelCall & call)
     slab.output.data = static_cast<char *>(call.output.data) + call.output.Offset(slab.output.box.lower) *
                                                                  static_cast<std::int64_t>(PixelSize(call.output.kind));
     slab.writable = slab.output.box;
-    RunSlab(slab, chunk.BytesOfInput());
+    RunSlab(slab, chunk);
   }
 }
 
@@ -171,7 +208,7 @@ ScratchOfFramed(const Operation & operation, const ChunkShape & shape)
   const FramedOperation & framed = FramedOf(operation);
   const FramedChunk       chunk(framed, shape);
   const Kernel &          kernel = InnerKernel(framed, *shape.kernels);
-  return chunk.BytesOfInput() + (kernel.scratchBytes ? kernel.scratchBytes(*framed.inner, chunk.shape) : 0);
+  return chunk.BytesOfInputs() + (kernel.scratchBytes ? kernel.scratchBytes(*framed.inner, chunk.shape) : 0);
 }
 
 double
@@ -180,8 +217,12 @@ CostOfFramed(const Operation & operation, const ChunkShape & shape)
   const FramedOperation & framed = FramedOf(operation);
   const FramedChunk       chunk(framed, shape);
   const Kernel &          kernel = InnerKernel(framed, *shape.kernels);
-  const auto              read =
-    static_cast<double>(chunk.shape.inputBox.NumberOfVoxels()) * static_cast<double>(PixelSize(shape.inputKinds[0]));
+  double                  read = 0;
+  for (int i = 0; i < chunk.shape.numberOfInputs; ++i)
+  {
+    read += static_cast<double>(chunk.shape.inputBox.NumberOfVoxels()) *
+            static_cast<double>(PixelSize(chunk.shape.inputKinds[i]));
+  }
   const auto written =
     static_cast<double>(shape.outputBox.NumberOfVoxels()) * static_cast<double>(PixelSize(shape.outputKind));
   return 2 * read + (kernel.cost ? kernel.cost(*framed.inner, chunk.shape) : read + written);
@@ -202,6 +243,10 @@ IsOfImageAlone(const Operation & operation)
       operation.GetOutputGrid())
   {
     return false;
+  }
+  if (dynamic_cast<const FramedOperation *>(&operation))
+  {
+    return true;
   }
   if (const StagedOperation * const staged = operation.AsStaged())
   {
@@ -226,13 +271,37 @@ FramedOperation::GetKey() const
   {
     key += std::string(" ") + BoundaryModeName(mode);
   }
-  return key + " " + ExactText(constant) + " {" + inner->GetKey() + "}";
+  return key + " " + ExactText(constant) + " " + ToString(shift) + " " + ExactText(secondConstant) +
+         (marksImage ? " marks {" : " {") + inner->GetKey() + "}";
+}
+
+void
+FramedOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  std::vector<PixelKind> kinds = inputs;
+  if (marksImage)
+  {
+    kinds.push_back(PixelKind::UInt8);
+  }
+  inner->CheckKinds(kinds, output);
+}
+
+Halo
+FramedOperation::GetFrame(const Coordinates & image) const
+{
+  Halo frame = inner->GetHalo(image);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    frame.lower[a] -= shift[a];
+    frame.upper[a] += shift[a];
+  }
+  return frame;
 }
 
 Halo
 FramedOperation::GetHalo(const Coordinates & image) const
 {
-  Halo halo = inner->GetHalo(image);
+  Halo halo = this->GetFrame(image);
   for (int a = 0; a < MaxDimension; ++a)
   {
     if (IsMirror(modes[a]))
@@ -246,7 +315,7 @@ FramedOperation::GetHalo(const Coordinates & image) const
 bool
 FramedOperation::WrapsAround() const
 {
-  const Halo halo = inner->GetHalo(Coordinates::Filled(std::int64_t{ 1 } << 30));
+  const Halo halo = this->GetFrame(Coordinates::Filled(std::int64_t{ 1 } << 30));
   bool       wraps = false;
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -271,7 +340,7 @@ FramedOperation::Validate(const Coordinates & image) const
 Coordinates
 FramedOperation::GetFramed(const Coordinates & image) const
 {
-  const Halo  frame = inner->GetHalo(image);
+  const Halo  frame = this->GetFrame(image);
   Coordinates framed = image;
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -301,8 +370,9 @@ MakeFramed(const std::shared_ptr<const Operation> & operation, const BoundaryMod
   {
     return nullptr;
   }
-  auto framed = std::make_shared<FramedOperation>();
-  framed->inner = operation;
+  const auto * const shifted = dynamic_cast<const FramedOperation *>(operation.get());
+  auto framed = shifted ? std::make_shared<FramedOperation>(*shifted) : std::make_shared<FramedOperation>();
+  framed->inner = shifted ? shifted->inner : operation;
   std::copy(std::begin(modes), std::end(modes), framed->modes);
   framed->constant = constant;
   return framed;

@@ -7,7 +7,8 @@
 namespace chunkwise
 {
 
-/** An operation over windows whose boundary condition differs from axis to axis. Kernel "framed".
+/** An operation over windows whose boundary condition differs from axis to axis, or whose centers lie beside the voxels
+ * of the result. Kernel "framed".
  *
  * The image is continued beyond its edge along every axis that windows extend along, by as many voxels as they reach:
  * along axis 0 first, then what that gives along axis 1, and so on. The result is that of the inner operation over this
@@ -16,12 +17,21 @@ namespace chunkwise
 class Chunkwise_EXPORT FramedOperation : public Operation
 {
 public:
-  /** Independent, with one input, and of the image alone (WindowedOperation::IsOfImageAlone); its own boundary
-   * condition is never met. */
+  /** Independent, and of its inputs alone (WindowedOperation::IsOfImageAlone); its own boundary condition is never met.
+   * All inputs have a frame. */
   std::shared_ptr<const Operation> inner;
   /** Along each axis: any but Renormalized. */
   BoundaryMode modes[MaxDimension]{};
   PixelValue   constant{ 0.0 };
+  /** The result at a voxel is that of the window whose center lies so many voxels above it, no farther than windows
+   * reach. */
+  Coordinates shift{};
+  /** The constant of a second input, such as a mask. */
+  PixelValue secondConstant{ 0.0 };
+  /** The inner operation's second input is no image of the caller: bytes that are 1 inside the image and 0 in its
+   * frame.
+   */
+  bool marksImage{ false };
 
   std::string
   GetName() const override
@@ -30,15 +40,17 @@ public:
   }
   std::string
   GetKey() const override;
+  int
+  GetNumberOfInputs() const override
+  {
+    return inner->GetNumberOfInputs() - (marksImage ? 1 : 0);
+  }
   Halo
   GetHalo(const Coordinates & image) const override;
   bool
   WrapsAround() const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
-  {
-    inner->CheckKinds(inputs, output);
-  }
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void
   Validate(const Coordinates & image) const override;
   Coordinates
@@ -52,7 +64,10 @@ public:
     return inner->GetObjectionToDevices();
   }
 
-  /** The extent of the image with its frame, which is as wide as the inner operation's halo. */
+  /** The widths of the frame below and above the image: those of the inner operation's halo, shifted. */
+  Halo
+  GetFrame(const Coordinates & image) const;
+  /** The extent of the image with its frame. */
   Coordinates
   GetFramed(const Coordinates & image) const;
 };

@@ -526,16 +526,17 @@ MakeLocalVarianceRequest(ExecutionRequest request)
   // The kind that its first stages, mean and variance, have.
   const PixelKind input = KindOfInput(request);
   request.output.kind = wiener->GetStageKinds(input, input).front();
+  const bool isSided = !wiener->windows.empty();
   if (const auto * const domain = dynamic_cast<const DomainOperation *>(request.operation.get()))
   {
     const auto inside = std::make_shared<DomainOperation>(*domain);
-    inside->window = variance;
+    inside->window = isSided ? inside->window : variance;
     inside->insideAlone = true;
     inside->emptyValue = std::numeric_limits<double>::quiet_NaN();
     request.operation = inside;
     return request;
   }
-  request.operation = variance;
+  request.operation = isSided ? wiener->windows.at(1) : variance;
   return request;
 }
 

@@ -97,7 +97,7 @@ LocalThresholdOperation::GetStages() const
     }
     stages.push_back({ nullptr, compared, StageKind::Output, "localthreshold.voxels" });
   }
-  return stages;
+  return WithWindows(std::move(stages));
 }
 
 void

@@ -102,6 +102,10 @@ MakeLocalThreshold(const CheckedParameters & p, const FilterImage & image)
   operation->level = valueOr("Level", MiddleOf(image.inputKind));
   if (operation->method == LocalThresholdMethod::Gaussian)
   {
+    if (p.Has("UpperRadius"))
+    {
+      ThrowParameterError("UpperRadius", "it has no effect on Gaussians, which reach as far to both sides");
+    }
     const Coordinates radius = p.OverAxes("Radius");
     for (int a = 0; a < MaxDimension; ++a)
     {
@@ -119,7 +123,7 @@ MakeLocalThreshold(const CheckedParameters & p, const FilterImage & image)
       }
     }
   }
-  return operation;
+  return OverSides(p, image, operation);
 }
 
 ParameterDescription
@@ -193,7 +197,8 @@ LocalThresholdRow()
                                 false,
                                 false,
                                 true });
-  row.parameters = Join(Join({ RadiusParameter() }, LocalThresholdParameters()), BoundaryParameters());
+  row.parameters =
+    Join(Join({ RadiusParameter(), UpperRadiusParameter() }, LocalThresholdParameters()), BoundaryParameters());
   row.make = MakeLocalThreshold;
   return row;
 }

@@ -2,7 +2,6 @@
 // What rows share whose windows may see a part of the image alone.
 #include "chunkwiseFilterRows.h"
 #include "chunkwiseDomainOperation.h"
-#include "chunkwiseFootprintOperation.h"
 
 #include <algorithm>
 
@@ -131,13 +130,6 @@ InDomain(const CheckedParameters & parameters, const FilterImage & image, std::s
   if (isWhole)
   {
     return window;
-  }
-  if (dynamic_cast<const FootprintOperation *>(window.get()))
-  {
-    ThrowParameterError(parameters.Has("UpperRadius") ? "UpperRadius"
-                        : parameters.Has("Kernel")    ? "Kernel"
-                                                      : "Element",
-                        "windows that see a part of the image alone are boxes around their voxel");
   }
   operation->window = std::move(window);
   operation->domain = hasMask ? DomainKind::Mask : hasWeights ? DomainKind::Weights : DomainKind::All;

@@ -8,6 +8,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseFootprintOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseMaskCountOperation.h"
@@ -128,10 +129,22 @@ SeesAny(const Operation & extremum)
   return ofMask(std::make_shared<FlatExtremumOperation>(dynamic_cast<const FlatExtremumOperation &>(extremum)));
 }
 
-double
-VoxelsOf(const BoxOperation & box)
+/** Whether the window is a mean or a sum, over a box or a footprint. */
+bool
+IsMean(const std::shared_ptr<const Operation> & window)
 {
-  double voxels = 1;
+  return As<MeanOperation>(window) || As<FootprintOperation>(window);
+}
+
+double
+VoxelsOf(const Operation & window)
+{
+  if (const auto * const footprint = dynamic_cast<const FootprintOperation *>(&window))
+  {
+    return static_cast<double>(std::count(footprint->element.begin(), footprint->element.end(), 1));
+  }
+  const auto & box = dynamic_cast<const BoxOperation &>(window);
+  double       voxels = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
     voxels *= 2.0 * static_cast<double>(box.radius[a]) + 1.0;
@@ -307,6 +320,13 @@ DomainOperation::GetAverage() const
   {
     return MakeBoxOf<MeanOperation>(*wiener);
   }
+  const auto * const footprint = As<FootprintOperation>(window);
+  if (footprint && footprint->TakesVariance())
+  {
+    const auto mean = std::make_shared<FootprintOperation>(*footprint);
+    mean->statistic = FootprintStatistic::Mean;
+    return mean;
+  }
   const auto * const highPass = As<HighPassOperation>(window);
   return highPass ? highPass->smoothing : window;
 }
@@ -327,6 +347,13 @@ DomainOperation::WindowOf(const PixelValue & constant, PixelKind kind) const
     const auto sum = MakeBoxOf<MeanOperation>(*mean);
     sum->boundary.constant = constant;
     sum->sums = true;
+    return sum;
+  }
+  if (const auto * const footprint = As<FootprintOperation>(average))
+  {
+    const auto sum = std::make_shared<FootprintOperation>(*footprint);
+    sum->boundary.constant = constant;
+    sum->statistic = FootprintStatistic::Sum;
     return sum;
   }
   if (const auto * const separable = As<SeparableOperation>(average))
@@ -357,7 +384,9 @@ bool
 DomainOperation::TakesVariance() const
 {
   const auto * const table = As<BoxStatisticOperation>(window);
-  return As<VarianceOperation>(window) || As<WienerOperation>(window) || (table && table->TakesSquares());
+  const auto * const footprint = As<FootprintOperation>(window);
+  return As<VarianceOperation>(window) || As<WienerOperation>(window) || (table && table->TakesSquares()) ||
+         (footprint && footprint->TakesVariance());
 }
 
 bool
@@ -365,16 +394,17 @@ DomainOperation::TakesRoot() const
 {
   const auto * const variance = As<VarianceOperation>(window);
   const auto * const table = As<BoxStatisticOperation>(window);
-  return (variance && variance->takesRoot) || (table && table->statistic == BoxStatistic::StandardDeviation);
+  const auto * const footprint = As<FootprintOperation>(window);
+  return (variance && variance->takesRoot) ||
+         (footprint && footprint->statistic == FootprintStatistic::StandardDeviation) ||
+         (table && table->statistic == BoxStatistic::StandardDeviation);
 }
 
 bool
 DomainOperation::IsExact() const
 {
   return this->TakesVariance() && !this->HasWeights() && !IsFloatingPoint(imageKind) && PixelSize(imageKind) <= 2 &&
-         VoxelsOf(dynamic_cast<const BoxOperation &>(*this->GetAverage())) * LargestOf(imageKind) *
-             LargestOf(imageKind) <=
-           CountableInDouble;
+         VoxelsOf(*this->GetAverage()) * LargestOf(imageKind) * LargestOf(imageKind) <= CountableInDouble;
 }
 
 PixelKind
@@ -384,7 +414,7 @@ DomainOperation::SumKind() const
   {
     return imageKind;
   }
-  const double largest = VoxelsOf(dynamic_cast<const BoxOperation &>(*this->GetAverage())) * LargestOf(imageKind);
+  const double largest = VoxelsOf(*this->GetAverage()) * LargestOf(imageKind);
   // The sums of a Wiener filter serve the variance too.
   return !this->HasWeights() && !this->TakesVariance() && largest <= CountableInFloat ? PixelKind::Float32
                                                                                       : PixelKind::Float64;
@@ -541,7 +571,7 @@ private:
     {
       return PixelKind::Float64;
     }
-    if (As<MeanOperation>(m_Average))
+    if (IsMean(m_Average))
     {
       return !m_Operation.HasWeights() ? PixelKind::UInt8 : kind == PixelKind::Float32 ? kind : PixelKind::Float64;
     }
@@ -564,7 +594,7 @@ private:
   {
     const bool inDouble =
       this->IsDirectImage() || IsThroughTransforms(m_Average) || As<BoxStatisticOperation>(m_Average) != nullptr;
-    return As<MeanOperation>(m_Average) ? m_Operation.SumKind() : inDouble ? PixelKind::Float64 : this->RealKind();
+    return IsMean(m_Average) ? m_Operation.SumKind() : inDouble ? PixelKind::Float64 : this->RealKind();
   }
   int
   AddDenominator()
@@ -629,7 +659,9 @@ private:
   {
     const auto * const table = As<BoxStatisticOperation>(m_Operation.window);
     const auto * const mean = As<MeanOperation>(m_Operation.window);
-    if ((mean && mean->sums) || (table && table->statistic == BoxStatistic::Sum))
+    const auto * const footprint = As<FootprintOperation>(m_Operation.window);
+    if ((mean && mean->sums) || (footprint && footprint->statistic == FootprintStatistic::Sum) ||
+        (table && table->statistic == BoxStatistic::Sum))
     {
       const PixelKind weight = this->KindOfAverageWeights();
       const PixelKind kind = this->KindOfValues(weight);
@@ -637,7 +669,13 @@ private:
         { m_Operation.WindowOf(m_Operation.GetConstant(false), kind), this->InputsOf(this->AddValues(weight)) });
       return;
     }
-    if (As<WienerOperation>(m_Operation.window))
+    const auto * const wiener = As<WienerOperation>(m_Operation.window);
+    if (wiener && !wiener->windows.empty())
+    {
+      this->AddWindowsOf(*wiener);
+      return;
+    }
+    if (wiener)
     {
       const Result average = this->AddAverage(StageKind::Real);
       const Result variance = this->AddVariance(StageKind::Real);
@@ -664,13 +702,45 @@ private:
     }
   }
 
+  /** A Wiener filter of the mean and the variance of windows in the domain, the last of which say where they see a
+   * voxel. */
+  void
+  AddWindowsOf(const WienerOperation & wiener)
+  {
+    const auto add = [&](std::size_t number, StageKind kind) {
+      const Pointer &  window = wiener.windows.at(number);
+      std::vector<int> inputs;
+      for (int i = 0; i < window->GetNumberOfInputs(); ++i)
+      {
+        inputs.push_back(Stage::Input(i));
+      }
+      return this->Add({ window, inputs, kind });
+    };
+    if (m_Operation.insideAlone)
+    {
+      const int variance = add(1, StageKind::Output);
+      this->AddVoxels("domain.filled.voxels", { variance, this->AddWeights(PixelKind::UInt8) });
+      return;
+    }
+    const int mean = add(0, StageKind::Real);
+    const int variance = add(1, StageKind::Real);
+    const int seen = add(2, StageKind::Fixed);
+    const int result = this->AddVoxels("wiener.voxels", { Stage::Input(), mean, variance });
+    this->AddVoxels("domain.filled.voxels", { result, seen });
+  }
+
   void
   AddRange(const RangeOperation & range)
   {
     const int  weights = this->AddWeights(PixelKind::UInt8);
     const auto of = [&](bool minimum) {
-      const auto extremum = MakeBoxOf<ExtremumOperation>(range);
-      extremum->minimum = minimum;
+      Pointer extremum = range.windows.empty() ? nullptr : range.windows.at(minimum ? 1 : 0);
+      if (!extremum)
+      {
+        const auto box = MakeBoxOf<ExtremumOperation>(range);
+        box->minimum = minimum;
+        extremum = box;
+      }
       const char * const outside = minimum ? "domain.highest.voxels" : "domain.lowest.voxels";
       const int          seen = this->AddVoxels(outside, { Stage::Input(), weights }, m_Operation.imageKind);
       return std::make_pair(this->AddWindow(extremum, { seen }, m_Operation.imageKind), SeesAny(*extremum));
@@ -702,10 +772,11 @@ private:
     }
     else if (const auto * const range = As<RangeOperation>(m_Operation.window))
     {
-      seen = this->AddWindow(
-        SeesAny(*MakeBoxOf<ExtremumOperation>(*range)), { this->AddWeights(PixelKind::UInt8) }, PixelKind::UInt8);
+      const Pointer extremum =
+        range->windows.empty() ? Pointer(MakeBoxOf<ExtremumOperation>(*range)) : range->windows[0];
+      seen = this->AddWindow(SeesAny(*extremum), { this->AddWeights(PixelKind::UInt8) }, PixelKind::UInt8);
     }
-    else if (As<MeanOperation>(m_Average) || As<BoxStatisticOperation>(m_Average))
+    else if (IsMean(m_Average) || As<BoxStatisticOperation>(m_Average))
     {
       seen = this->AddCount();
     }
@@ -757,6 +828,11 @@ DomainOperation::GetQuotient(const Coordinates & image) const
   {
     quotient.inDouble = !IsFloatingPoint(imageKind);
     quotient.truncates = mean->truncates;
+  }
+  else if (const auto * const footprint = As<FootprintOperation>(average))
+  {
+    quotient.inDouble = !IsFloatingPoint(imageKind);
+    quotient.truncates = footprint->truncates;
   }
   else if (const auto * const convolved = As<ImageConvolutionOperation>(average))
   {
@@ -831,15 +907,19 @@ DomainOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind out
   }
   const auto * const mean = As<MeanOperation>(window);
   const auto * const table = As<BoxStatisticOperation>(window);
-  if ((mean || table) && !IsFloatingPoint(output))
+  const auto * const footprint = As<FootprintOperation>(window);
+  const bool         isSummed = mean || table || (footprint && footprint->statistic != FootprintStatistic::Rank);
+  if (isSummed && !IsFloatingPoint(output))
   {
-    const bool sums = mean ? mean->sums : table->statistic == BoxStatistic::Sum;
+    const bool sums = mean    ? mean->sums
+                      : table ? table->statistic == BoxStatistic::Sum
+                              : footprint->statistic == FootprintStatistic::Sum;
     if (sums && this->HasWeights())
     {
       throw ParameterError(std::string("WeightImage: weighted sums are real numbers, and the output's voxels are ") +
                            PixelKindName(output) + "; float32 and float64 serve");
     }
-    const double voxels = VoxelsOf(dynamic_cast<const BoxOperation &>(*window));
+    const double voxels = VoxelsOf(*window);
     if (!sums && !this->TakesVariance() && !this->HasWeights() && voxels * LargestOf(imageKind) > CountableInDouble)
     {
       throw ParameterError("MaskImage: sums of " + PixelValue(voxels).ToText() + " voxels of " +

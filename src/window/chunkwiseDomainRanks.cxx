@@ -2,6 +2,7 @@
 // Windows of which the voxels are counted: ranks and entropies of a part of the image.
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
+#include "chunkwiseFootprintOperation.h"
 #include "chunkwiseMaskCountOperation.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRankOperation.h"
@@ -14,10 +15,26 @@ namespace chunkwise
 namespace
 {
 
+/** A window over a footprint that is a rank, or nullptr. */
+const FootprintOperation *
+AsRankOfFootprint(const std::shared_ptr<const Operation> & window)
+{
+  const auto * const footprint = dynamic_cast<const FootprintOperation *>(window.get());
+  return footprint && footprint->statistic == FootprintStatistic::Rank ? footprint : nullptr;
+}
+
 /** How many voxels inside a window has; beyond the edge of Constant there are all, unless the constant is outside. */
 Stage
-CountsOf(const BoxOperation & window, int inside, bool constantIsInside)
+CountsOf(const WindowedOperation & operation, int inside, bool constantIsInside)
 {
+  if (const auto * const footprint = dynamic_cast<const FootprintOperation *>(&operation))
+  {
+    const auto sum = std::make_shared<FootprintOperation>(*footprint);
+    sum->statistic = FootprintStatistic::Sum;
+    sum->boundary.constant = constantIsInside ? 1.0 : 0.0;
+    return { sum, { inside }, StageKind::Fixed, "", PixelKind::Float32 };
+  }
+  const auto &  window = dynamic_cast<const BoxOperation &>(operation);
   MeanOperation box;
   box.radius = window.radius;
   box.boundary = window.boundary;
@@ -36,13 +53,15 @@ CountsOf(const BoxOperation & window, int inside, bool constantIsInside)
 bool
 DomainOperation::IsCounted() const
 {
-  return dynamic_cast<const RankOperation *>(window.get()) || dynamic_cast<const EntropyOperation *>(window.get());
+  return dynamic_cast<const RankOperation *>(window.get()) || dynamic_cast<const EntropyOperation *>(window.get()) ||
+         AsRankOfFootprint(window);
 }
 
 bool
 DomainOperation::LeavesOutNan() const
 {
-  return ignoresNan || (IsFloatingPoint(imageKind) && dynamic_cast<const RankOperation *>(window.get()));
+  return ignoresNan || (IsFloatingPoint(imageKind) &&
+                        (dynamic_cast<const RankOperation *>(window.get()) || AsRankOfFootprint(window)));
 }
 
 std::vector<Stage>
@@ -51,7 +70,8 @@ DomainOperation::GetStagesWithoutQuotient() const
   const auto * const rank = dynamic_cast<const RankOperation *>(window.get());
   const auto * const entropy = dynamic_cast<const EntropyOperation *>(window.get());
   const auto * const means = dynamic_cast<const NonLocalMeansOperation *>(window.get());
-  if (!rank && !entropy && !means)
+  const auto * const footprint = AsRankOfFootprint(window);
+  if (!rank && !entropy && !means && !footprint)
   {
     return {};
   }
@@ -81,19 +101,26 @@ DomainOperation::GetStagesWithoutQuotient() const
   };
   if (marksSeen && !means)
   {
-    const auto & box = dynamic_cast<const BoxOperation &>(*window);
+    const auto & windowed = dynamic_cast<const WindowedOperation &>(*window);
     const bool   constantIsInside =
-      constant(box.boundary, [&](auto voxel) { return !this->LeavesOutNan() || voxel == voxel; });
-    return { inside, CountsOf(box, 0, constantIsInside), { nullptr, { 1 }, StageKind::Output, "domain.seen.voxels" } };
+      constant(windowed.boundary, [&](auto voxel) { return !this->LeavesOutNan() || voxel == voxel; });
+    return { inside,
+             CountsOf(windowed, 0, constantIsInside),
+             { nullptr, { 1 }, StageKind::Output, "domain.seen.voxels" } };
   }
-  if (rank)
+  if (rank || footprint)
   {
     // Voxels outside are below all voxels inside, or the same: either way they have the lowest ranks.
-    const auto selection = std::make_shared<RankOperation>(*rank);
-    selection->isCounted = true;
-    const bool  constantIsInside = constant(rank->boundary, [](auto voxel) { return voxel == voxel; });
+    const auto & ranked = dynamic_cast<const WindowedOperation &>(*window);
+    const auto   counted = [](auto selection) -> std::shared_ptr<const Operation> {
+      selection->isCounted = true;
+      return selection;
+    };
+    const auto  selection = rank ? counted(std::make_shared<RankOperation>(*rank))
+                                 : counted(std::make_shared<FootprintOperation>(*footprint));
+    const bool  constantIsInside = constant(ranked.boundary, [](auto voxel) { return voxel == voxel; });
     const Stage voxels{ nullptr, { Stage::Input(), 0 }, StageKind::Input, "domain.least.voxels" };
-    const Stage counts = CountsOf(*rank, 0, constantIsInside);
+    const Stage counts = CountsOf(ranked, 0, constantIsInside);
     const Stage selected{ selection, { 1, 2 }, StageKind::Output, "", PixelKind::UInt8, 1 };
     return { inside, voxels, counts, selected, { nullptr, { 3, 2 }, StageKind::Output, "domain.filled.voxels" } };
   }

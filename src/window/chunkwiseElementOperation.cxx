@@ -5,6 +5,7 @@
 #include "chunkwiseFootprintOperation.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace chunkwise
 {
@@ -95,11 +96,57 @@ ElementOperation::Validate(const Coordinates &) const
   }
 }
 
+std::string
+FootprintOperation::GetKey() const
+{
+  std::string key = ElementOperation::GetKey() + " " + std::to_string(static_cast<int>(statistic)) +
+                    (truncates ? " truncates " : " ") + ExactText(fraction) + (isCounted ? " counted" : "");
+  for (const double rise : this->GetRises(PixelKind::Float64))
+  {
+    key += " " + ExactText(rise);
+  }
+  return key;
+}
+
+std::vector<double>
+FootprintOperation::GetRises(PixelKind kind) const
+{
+  std::vector<double> rises;
+  for (std::size_t i = 0; i < heights.size() && i < element.size(); ++i)
+  {
+    if (element[i])
+    {
+      rises.push_back(kind == PixelKind::Float32 ? static_cast<double>(static_cast<float>(heights[i])) : heights[i]);
+    }
+  }
+  return rises;
+}
+
+void
+FootprintOperation::Validate(const Coordinates & image) const
+{
+  ElementOperation::Validate(image);
+  if (heights.size() != (this->HasHeights() ? element.size() : 0))
+  {
+    throw ParameterError("Heights: there are " + std::to_string(heights.size()) + "; the element's box has " +
+                         std::to_string(element.size()) + " voxels");
+  }
+  for (const double rise : this->GetRises(PixelKind::Float64))
+  {
+    if (!std::isfinite(rise))
+    {
+      throw ParameterError("Heights: " + PixelValue(rise).ToText() + " is not finite");
+    }
+  }
+}
+
 void
 FootprintOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
-  static const char * const titles[] = { "mean", "sum", "variance", "standard deviation", "rank" };
-  const bool                isSum = statistic == FootprintStatistic::Mean || statistic == FootprintStatistic::Sum;
+  static const char * const titles[] = {
+    "mean", "sum", "variance", "standard deviation", "rank", "erosion", "dilation"
+  };
+  const bool isSum = statistic == FootprintStatistic::Mean || statistic == FootprintStatistic::Sum;
   (isSum ? CheckExactOutput : CheckSameOrFloatingOutput)(titles[static_cast<int>(statistic)], inputs.at(0), output);
 }
 

@@ -3,6 +3,7 @@
 
 #include "chunkwiseError.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace chunkwise
@@ -13,6 +14,14 @@ EntropyOperation::Validate(const Coordinates & image) const
 {
   BoxOperation::Validate(image);
   CheckNumberOfAxes(image);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (shorter[a] < 0 || shorter[a] > std::min<std::int64_t>(EffectiveRadius(a, image[a]), 1))
+    {
+      throw ParameterError("Radius: " + ToString(radius) + " of an entropy's box, which lacks " + ToString(shorter) +
+                           " of its voxels");
+    }
+  }
   if (bins < 2 || bins > LargestBins + (leavesOutLast ? 1 : 0))
   {
     throw ParameterError("NumberOfBins: " + std::to_string(bins) + "; it must be from 2 to " +
@@ -37,7 +46,7 @@ EntropyOperation::GetTaps(const Coordinates & image) const
   for (int a = 0; a < MaxDimension; ++a)
   {
     // Up to 2^31 of them, see BoxOperation.
-    taps *= 2 * EffectiveRadius(a, image[a]) + 1;
+    taps *= 2 * EffectiveRadius(a, image[a]) + 1 - shorter[a];
   }
   return taps;
 }

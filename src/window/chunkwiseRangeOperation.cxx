@@ -13,9 +13,9 @@ RangeOperation::GetStages() const
   const auto maximum = MakeBoxOperation<ExtremumOperation>();
   const auto minimum = MakeBoxOperation<ExtremumOperation>();
   minimum->minimum = true;
-  return { { maximum, { Stage::Input() }, StageKind::Input },
-           { minimum, { Stage::Input() }, StageKind::Input },
-           { std::make_shared<DifferenceOperation>(), { 0, 1 } } };
+  return WithWindows({ { maximum, { Stage::Input() }, StageKind::Input },
+                       { minimum, { Stage::Input() }, StageKind::Input },
+                       { std::make_shared<DifferenceOperation>(), { 0, 1 } } });
 }
 
 void

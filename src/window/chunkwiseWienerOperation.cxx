@@ -12,9 +12,9 @@ namespace chunkwise
 std::vector<Stage>
 WienerOperation::GetStages() const
 {
-  return { { MakeBoxOperation<MeanOperation>(), { Stage::Input() }, StageKind::Real },
-           { MakeBoxOperation<VarianceOperation>(), { Stage::Input() }, StageKind::Real },
-           { nullptr, { Stage::Input(), 0, 1 }, StageKind::Output, "wiener.voxels" } };
+  return WithWindows({ { MakeBoxOperation<MeanOperation>(), { Stage::Input() }, StageKind::Real },
+                       { MakeBoxOperation<VarianceOperation>(), { Stage::Input() }, StageKind::Real },
+                       { nullptr, { Stage::Input(), 0, 1 }, StageKind::Output, "wiener.voxels" } });
 }
 
 void

@@ -10,6 +10,7 @@
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseSidedWindows.h"
 #include "chunkwiseStatistics.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseWienerOperation.h"
@@ -41,9 +42,6 @@ MakeBox(const CheckedParameters & parameters, const FilterImage & image)
   return operation;
 }
 
-std::vector<unsigned char>
-MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coordinates & radius);
-
 /** Cuts the radius of renormalized windows, which grow no more once they cover the image. */
 Coordinates
 CutRadius(const CheckedParameters & parameters, const FilterImage & image, Coordinates radius)
@@ -58,80 +56,20 @@ CutRadius(const CheckedParameters & parameters, const FilterImage & image, Coord
   return radius;
 }
 
-ParameterDescription
-UpperRadiusParameter()
+/** The sides of the window: both the radius, unless UpperRadius says otherwise. */
+WindowSides
+SidesOf(const CheckedParameters & parameters, const FilterImage & image)
 {
-  ParameterDescription upper = MakeParameter(
-    "UpperRadius",
-    "upper-radius",
-    ParameterType::Integers,
-    "Voxels to the upper side of a window's center where Radius is those to its lower side, one number or "
-    "one for each spatial axis (as many as Radius); the time of such windows is that of their voxels");
-  upper.minimum = 0;
-  return upper;
+  WindowSides sides{ WindowRadius(parameters, image), {} };
+  sides.upper =
+    parameters.Has("UpperRadius") ? CutRadius(parameters, image, parameters.OverAxes("UpperRadius")) : sides.lower;
+  return sides;
 }
 
-/** The voxels of a window that reaches farther to one side, as those of MakeElement; empty: it does not. */
-std::vector<unsigned char>
-MakeWindow(const CheckedParameters & parameters, const FilterImage & image, Coordinates & radius)
+bool
+HasMask(const FilterImage & image)
 {
-  const Coordinates lower = WindowRadius(parameters, image);
-  Coordinates       upper = lower;
-  if (parameters.Has("UpperRadius"))
-  {
-    upper = CutRadius(parameters, image, parameters.OverAxes("UpperRadius"));
-  }
-  radius = lower;
-  if (upper == lower)
-  {
-    return {};
-  }
-  std::vector<unsigned char> element{ 1 };
-  double                     voxels = 1;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    radius[a] = std::max(lower[a], upper[a]);
-    voxels *= 2.0 * static_cast<double>(radius[a]) + 1.0;
-  }
-  if (voxels > static_cast<double>(ElementOperation::LargestElement))
-  {
-    ThrowParameterError("UpperRadius",
-                        ToString(upper) + " and Radius " + ToString(lower) + " make a box of more than " +
-                          std::to_string(ElementOperation::LargestElement) + " voxels around the center");
-  }
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    const std::vector<unsigned char> inner = element;
-    element.clear();
-    for (std::int64_t i = -radius[a]; i <= radius[a]; ++i)
-    {
-      const bool isTap = i >= -lower[a] && i <= upper[a];
-      element.insert(element.end(), inner.begin(), inner.end());
-      std::fill(element.end() - static_cast<std::ptrdiff_t>(isTap ? 0 : inner.size()), element.end(), 0);
-    }
-  }
-  return element;
-}
-
-/** A statistic over the element, or over a window that reaches farther to one side; nullptr: the window is a box around
- * its center. */
-std::shared_ptr<FootprintOperation>
-MakeFootprint(const CheckedParameters & parameters, const FilterImage & image, FootprintStatistic statistic,
-              Coordinates & radius, bool hasElement)
-{
-  auto operation = std::make_shared<FootprintOperation>();
-  operation->element = (hasElement ? MakeElement : MakeWindow)(parameters, image, radius);
-  operation->radius = radius;
-  operation->boundary = parameters.Boundary();
-  operation->statistic = statistic;
-  return operation->element.empty() ? nullptr : operation;
-}
-
-std::shared_ptr<FootprintOperation>
-MakeFootprint(const CheckedParameters & parameters, const FilterImage & image, FootprintStatistic statistic)
-{
-  Coordinates radius{};
-  return MakeFootprint(parameters, image, statistic, radius, false);
+  return std::find(image.furtherInputs.begin(), image.furtherInputs.end(), "MaskImage") != image.furtherInputs.end();
 }
 
 FilterDescription
@@ -148,7 +86,8 @@ BoxRow(const std::string & name, const std::string & group, const std::string & 
 
 /** The voxels of an element: 1 for those of the box that take part, x fastest; empty for the whole box. */
 std::vector<unsigned char>
-MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coordinates & radius)
+MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coordinates & radius,
+            bool keepsBoxes = false)
 {
   std::vector<unsigned char> element;
   if (parameters.Has("UpperRadius") && (parameters.Has("Kernel") || parameters.Choice("Element") != "box"))
@@ -179,7 +118,8 @@ MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coo
   }
   else if (parameters.Choice("Element") == "box")
   {
-    return MakeWindow(parameters, image, radius);
+    radius = WindowRadius(parameters, image);
+    return {};
   }
   else
   {
@@ -222,7 +162,7 @@ MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coo
     }
   }
   // A box is the same operation whichever way it was given.
-  if (std::find(element.begin(), element.end(), 0) == element.end())
+  if (!keepsBoxes && std::find(element.begin(), element.end(), 0) == element.end())
   {
     element.clear();
     radius = CutRadius(parameters, image, radius);
@@ -230,10 +170,50 @@ MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coo
   return element;
 }
 
-std::vector<ParameterDescription>
-WindowElementParameters()
+/** An erosion or a dilation with a height for each voxel of the element; nullptr: it has none. */
+std::shared_ptr<const Operation>
+MakeOfHeights(const CheckedParameters & parameters, const FilterImage & image, bool erodes)
 {
-  return Join({ OnlyWith(UpperRadiusParameter(), "Element", "box") }, ElementParameters());
+  if (!parameters.Has("Heights"))
+  {
+    return nullptr;
+  }
+  if (parameters.Has("UpperRadius") || HasMask(image))
+  {
+    ThrowParameterError("Heights", "they go with an element of any shape, without UpperRadius and MaskImage");
+  }
+  const KernelStack & heights = parameters.Kernel("Heights");
+  auto                operation = std::make_shared<FootprintOperation>();
+  operation->heights = heights.kernels.at(0);
+  operation->element.assign(operation->heights.size(), 1);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    operation->radius[a] = heights.extent[a] / 2;
+  }
+  if (parameters.Has("Kernel"))
+  {
+    if (parameters.Kernel("Kernel").extent != heights.extent)
+    {
+      ThrowParameterError("Heights",
+                          "they have " + ToString(heights.extent) + " voxels, and the element has " +
+                            ToString(parameters.Kernel("Kernel").extent));
+    }
+    operation->element = MakeElement(parameters, image, operation->radius, true);
+  }
+  operation->boundary = parameters.Boundary();
+  operation->statistic = erodes ? FootprintStatistic::Erosion : FootprintStatistic::Dilation;
+  return operation;
+}
+
+ParameterDescription
+HeightsParameter()
+{
+  return MakeParameter(
+    "Heights",
+    "",
+    ParameterType::Kernel,
+    "A height for each voxel of the element, of as many voxels as Kernel: a maximum is that of sums of "
+    "voxels and heights, a minimum that of differences");
 }
 
 FilterDescription
@@ -278,14 +258,9 @@ AddMoments(std::vector<FilterDescription> & filters)
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
     const bool truncates = p.Choice("Rounding") == "toward-zero";
-    if (const auto footprint = MakeFootprint(p, image, FootprintStatistic::Mean))
-    {
-      footprint->truncates = truncates;
-      return InDomain(p, image, footprint);
-    }
     const auto operation = MakeBox<MeanOperation>(p, image);
     operation->truncates = truncates;
-    return InDomain(p, image, operation);
+    return OverSides(p, image, InDomain(p, image, operation));
   };
   filters.push_back(row);
 
@@ -297,13 +272,9 @@ AddMoments(std::vector<FilterDescription> & filters)
   };
   AddDomain(row, false);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    if (const auto footprint = MakeFootprint(p, image, FootprintStatistic::Sum))
-    {
-      return InDomain(p, image, footprint);
-    }
     const auto operation = MakeBox<MeanOperation>(p, image);
     operation->sums = true;
-    return InDomain(p, image, operation);
+    return OverSides(p, image, InDomain(p, image, operation));
   };
   filters.push_back(row);
 
@@ -311,8 +282,7 @@ AddMoments(std::vector<FilterDescription> & filters)
   row.output = DefaultOutput::Real;
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    const auto footprint = MakeFootprint(p, image, FootprintStatistic::Variance);
-    return footprint ? InDomain(p, image, footprint) : InDomain(p, image, MakeBox<VarianceOperation>(p, image));
+    return OverSides(p, image, InDomain(p, image, MakeBox<VarianceOperation>(p, image)));
   };
   filters.push_back(row);
 
@@ -320,13 +290,9 @@ AddMoments(std::vector<FilterDescription> & filters)
   row.output = DefaultOutput::Real;
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    if (const auto footprint = MakeFootprint(p, image, FootprintStatistic::StandardDeviation))
-    {
-      return InDomain(p, image, footprint);
-    }
     const auto operation = MakeBox<VarianceOperation>(p, image);
     operation->takesRoot = true;
-    return InDomain(p, image, operation);
+    return OverSides(p, image, InDomain(p, image, operation));
   };
   filters.push_back(row);
 }
@@ -346,12 +312,13 @@ WienerRow()
   noise.provisionalText = "0";
   noise.estimate = GetWienerNoiseEstimate();
   noise.exampleText = "auto";
-  FilterDescription row = BoxRow("wiener", StatisticsGroup, "Adaptive Wiener filter over a box", { noise });
+  FilterDescription row =
+    BoxRow("wiener", StatisticsGroup, "Adaptive Wiener filter over a box", { UpperRadiusParameter(), noise });
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
     const auto operation = MakeBox<WienerOperation>(p, image);
     operation->noise = p.Real("NoiseVariance");
-    return InDomain(p, image, operation);
+    return OverSides(p, image, InDomain(p, image, operation));
   };
   return row;
 }
@@ -431,8 +398,8 @@ EntropyRow()
   range.count = ParameterCount::Two;
   range.provisionalText = "0,1";
   range.estimate = GetEntropyRangeEstimate();
-  FilterDescription row =
-    BoxRow("entropy", StatisticsGroup, "Entropy of the histogram of a box, in bits", { bins, range });
+  FilterDescription row = BoxRow(
+    "entropy", StatisticsGroup, "Entropy of the histogram of a box, in bits", { UpperRadiusParameter(), bins, range });
   row.output = DefaultOutput::Real;
   AddMask(row, true);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
@@ -440,7 +407,7 @@ EntropyRow()
     operation->bins = static_cast<int>(p.Integer("NumberOfBins"));
     SetRange(p, image.inputKind, *operation);
     // NaN lies in no bin.
-    return InDomain(p, image, operation, true);
+    return OverSides(p, image, InDomain(p, image, operation, true));
   };
   return row;
 }
@@ -449,8 +416,14 @@ std::shared_ptr<const Operation>
 MakeRank(const CheckedParameters & parameters, const FilterImage & image, double fraction)
 {
   Coordinates radius{};
-  if (const auto footprint = MakeFootprint(parameters, image, FootprintStatistic::Rank, radius, true))
+  auto        element = MakeElement(parameters, image, radius);
+  if (!element.empty())
   {
+    const auto footprint = std::make_shared<FootprintOperation>();
+    footprint->radius = radius;
+    footprint->element = std::move(element);
+    footprint->boundary = parameters.Boundary();
+    footprint->statistic = FootprintStatistic::Rank;
     footprint->fraction = fraction;
     return InDomain(parameters, image, footprint);
   }
@@ -458,7 +431,7 @@ MakeRank(const CheckedParameters & parameters, const FilterImage & image, double
   operation->radius = radius;
   operation->boundary = parameters.Boundary();
   operation->fraction = fraction;
-  return InDomain(parameters, image, operation);
+  return OverSides(parameters, image, InDomain(parameters, image, operation));
 }
 
 void
@@ -488,25 +461,31 @@ AddRanks(std::vector<FilterDescription> & filters)
 void
 AddMorphology(std::vector<FilterDescription> & filters)
 {
-  FilterDescription row =
-    BoxRow("range", "Flat morphology", "Maximum minus minimum over a box (morphological gradient)");
+  FilterDescription row = BoxRow("range",
+                                 "Flat morphology",
+                                 "Maximum minus minimum over a box (morphological gradient)",
+                                 { UpperRadiusParameter() });
   row.output = DefaultOutput::InputUnlessSigned;
   row.givesIntegers = [](const FilterParameters &, const std::vector<std::string> &) { return true; };
   AddMask(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    return InDomain(p, image, MakeBox<RangeOperation>(p, image));
+    return OverSides(p, image, InDomain(p, image, MakeBox<RangeOperation>(p, image)));
   };
   filters.push_back(row);
 
   row = MorphologyRow("maximum", "Maximum over a structuring element (dilation)");
+  row.parameters.push_back(HeightsParameter());
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    return InDomain(p, image, MakeExtremum(p, image, p.Boundary(), false));
+    const auto raised = MakeOfHeights(p, image, false);
+    return raised ? raised : InDomain(p, image, MakeExtremum(p, image, p.Boundary(), false));
   };
   filters.push_back(row);
 
   row = MorphologyRow("minimum", "Minimum over a structuring element (erosion)");
+  row.parameters.push_back(HeightsParameter());
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    return InDomain(p, image, MakeExtremum(p, image, p.Boundary(), true));
+    const auto raised = MakeOfHeights(p, image, true);
+    return raised ? raised : InDomain(p, image, MakeExtremum(p, image, p.Boundary(), true));
   };
   filters.push_back(row);
 
@@ -539,6 +518,27 @@ RadiusParameter()
   radius.minimum = 0;
   radius.exampleText = "1";
   return radius;
+}
+
+ParameterDescription
+UpperRadiusParameter()
+{
+  ParameterDescription upper = MakeParameter(
+    "UpperRadius",
+    "upper-radius",
+    ParameterType::Integers,
+    "Voxels to the upper side of a window's center where Radius is those to its lower side, one number or one for each "
+    "spatial axis (as many as Radius); means and ranks over even numbers of voxels take a time that grows with the "
+    "window");
+  upper.minimum = 0;
+  return upper;
+}
+
+std::shared_ptr<const Operation>
+OverSides(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window)
+{
+  const WindowSides sides = SidesOf(parameters, image);
+  return sides.IsCentered() ? window : MakeSided(window, sides, image.inputKind);
 }
 
 ParameterDescription
@@ -576,6 +576,12 @@ BoundaryParameters()
 }
 
 std::vector<ParameterDescription>
+WindowElementParameters()
+{
+  return Join({ OnlyWith(UpperRadiusParameter(), "Element", "box") }, ElementParameters());
+}
+
+std::vector<ParameterDescription>
 ElementParameters()
 {
   ParameterDescription element =
@@ -602,21 +608,35 @@ MakeExtremum(const CheckedParameters & parameters, const FilterImage & image, co
 {
   Coordinates radius{};
   auto        element = MakeElement(parameters, image, radius);
+  WindowSides sides;
+  if (element.empty() && parameters.Has("UpperRadius"))
+  {
+    sides = SidesOf(parameters, image);
+    if (reflected)
+    {
+      std::swap(sides.lower, sides.upper);
+    }
+    // Masks hide voxels from one extremum at a time.
+    if (!sides.IsCentered() && HasMask(image))
+    {
+      element = MakeSidedElement(sides, radius);
+    }
+  }
+  else if (reflected)
+  {
+    std::reverse(element.begin(), element.end());
+  }
   if (element.empty())
   {
     auto operation = std::make_shared<ExtremumOperation>();
-    operation->radius = parameters.Has("Kernel") ? radius : WindowRadius(parameters, image);
+    operation->radius = radius;
     operation->boundary = boundary;
     operation->minimum = minimum;
-    return operation;
+    return sides.IsCentered() ? operation : MakeSided(operation, sides, image.inputKind);
   }
   auto operation = std::make_shared<FlatExtremumOperation>();
   operation->radius = radius;
   operation->element = std::move(element);
-  if (reflected)
-  {
-    std::reverse(operation->element.begin(), operation->element.end());
-  }
   operation->boundary = boundary;
   operation->minimum = minimum;
   return operation;

@@ -41,6 +41,7 @@
 #include "chunkwiseRearrangeOperation.h"
 #include "chunkwiseResampleField.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseSidedWindows.h"
 #include "chunkwiseSpectralDeconvolutionOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -908,6 +909,14 @@ public:
       const auto wiener = std::make_shared<WienerOperation>(RandomBoxOperation<WienerOperation>(m_Random, mode, 3));
       wiener->noise = 300;
       windows.push_back(wiener);
+      for (int statistic = 0; statistic < 5; ++statistic)
+      {
+        const auto footprint = std::make_shared<FootprintOperation>();
+        footprint->statistic = static_cast<FootprintStatistic>(statistic);
+        footprint->boundary = { mode, 7.0 };
+        footprint->element = MakeSidedElement({ { { 1, 2, 0, 0, 0 } }, { { 2, 1, 1, 0, 0 } } }, footprint->radius);
+        windows.push_back(footprint);
+      }
       if (mode == BoundaryMode::Renormalized)
       {
         for (const BoxStatistic statistic : { BoxStatistic::Sum, BoxStatistic::Mean, BoxStatistic::StandardDeviation })
@@ -1392,6 +1401,10 @@ TrialsOfKernels()
           operation.bins = 2 + static_cast<int>(Below(t.Random(), 60));
           operation.lower = -60;
           operation.upper = 140;
+          for (int a = 0; a < MaxDimension && mode != BoundaryMode::Renormalized; ++a)
+          {
+            operation.shorter[a] = operation.radius[a] > 0 && t.Random()() % 2 ? 1 : 0;
+          }
           return operation;
         });
       } },
@@ -1532,6 +1545,19 @@ TrialsOfKernels()
           }
           operation.constant = PixelValue(5);
           t.Try(operation);
+        }
+        for (int trial = 0; trial < 20; ++trial)
+        {
+          // Windows beside their voxel, in a mask of the image.
+          const auto  mode = trial % 2 ? BoundaryMode::Renormalized : BoundaryMode::Mirror;
+          const auto  mean = std::make_shared<MeanOperation>(RandomMean(t.Random(), mode, 3));
+          WindowSides sides;
+          for (int a = 0; a < 3; ++a)
+          {
+            sides.lower[a] = Below(t.Random(), 4);
+            sides.upper[a] = sides.lower[a] % 2 + 2 * Below(t.Random(), 3);
+          }
+          t.Try(*MakeSided(mean, sides, trial % 4 < 2 ? PixelKind::Int16 : PixelKind::Float32));
         }
       } },
     { "localnormalization",

@@ -3,6 +3,7 @@
 #include "chunkwiseFilters.h"
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseFootprintOperation.h"
+#include "chunkwiseFramedOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseStagedOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -274,37 +275,46 @@ Sides(std::vector<std::int64_t> lower, std::vector<std::int64_t> upper)
   return parameters;
 }
 
-/** [lower, upper] along each axis; one that is as far to both sides is a box. */
+/** A box of an odd number of voxels along each axis is one around another voxel; one that is as far to both sides is a
+ * box. */
 TEST(FootprintFilters, WindowsReachAsFarAsTheirSides)
 {
-  for (const char * const filter : { "mean", "sum", "variance", "std", "median", "maximum", "minimum" })
+  for (const char * const filter : { "mean", "sum", "variance", "median", "maximum", "minimum" })
   {
-    const auto operation = Make<ElementOperation>(filter, Sides({ 2, 0, 1 }, { 1, 0, 1 }));
-    ASSERT_TRUE(operation) << filter;
-    EXPECT_EQ(operation->radius, (Coordinates{ { 2, 0, 1, 0, 0 } })) << filter;
-    std::vector<unsigned char> expected;
-    for (int row = 0; row < 3; ++row)
-    {
-      expected.insert(expected.end(), { 1, 1, 1, 1, 0 });
-    }
-    EXPECT_EQ(operation->element, expected) << filter;
-    EXPECT_FALSE(Make<ElementOperation>(filter, Sides({ 2, 0, 1 }, { 2, 0, 1 }))) << filter;
+    FilterParameters parameters = Sides({ 3, 0, 1 }, { 1, 0, 1 });
+    parameters.Set("BoundaryCondition", "mirror");
+    const auto framed = Make<FramedOperation>(filter, parameters);
+    ASSERT_TRUE(framed) << filter;
+    EXPECT_EQ(framed->shift, (Coordinates{ { -1, 0, 0, 0, 0 } })) << filter;
+    EXPECT_EQ(dynamic_cast<const BoxOperation &>(*framed->inner).radius, (Coordinates{ { 2, 0, 1, 0, 0 } })) << filter;
+    EXPECT_EQ(framed->GetFrame(Coordinates::Filled(9)).lower, (Coordinates{ { 3, 0, 1, 0, 0 } })) << filter;
+    EXPECT_TRUE(Make<BoxOperation>(filter, Sides({ 2, 0, 1 }, { 2, 0, 1 }))) << filter;
   }
+  // Those of an even number are footprints.
+  const auto mean = Make<FootprintOperation>("mean", Sides({ 2, 0, 1 }, { 1, 0, 1 }));
+  ASSERT_TRUE(mean);
+  EXPECT_EQ(mean->radius, (Coordinates{ { 2, 0, 1, 0, 0 } }));
+  std::vector<unsigned char> expected;
+  for (int row = 0; row < 3; ++row)
+  {
+    expected.insert(expected.end(), { 1, 1, 1, 1, 0 });
+  }
+  EXPECT_EQ(mean->element, expected);
   // Renormalized windows end where the image does.
-  EXPECT_EQ(Make<ElementOperation>("mean", Sides({ 2 }, { 30 }))->radius, (Coordinates{ { 19, 8, 7, 0, 0 } }));
+  EXPECT_EQ(Make<FootprintOperation>("mean", Sides({ 2 }, { 30 }))->radius, (Coordinates{ { 19, 8, 7, 0, 0 } }));
 }
 
 /** The second window is the first one reflected. */
 TEST(FootprintFilters, OpeningsReflectTheWindow)
 {
-  const auto opening = MakeFilterOperation("opening", Sides({ 1, 0, 0 }, { 0, 0, 0 }), ImageOf({ { 9, 9, 9, 1, 1 } }));
+  const auto opening = MakeFilterOperation("opening", Sides({ 3, 0, 0 }, { 1, 0, 0 }), ImageOf({ { 9, 9, 9, 1, 1 } }));
   const auto stages = opening->AsStaged()->GetStages();
   ASSERT_EQ(stages.size(), 2U);
-  const auto element = [&](std::size_t i) {
-    return std::dynamic_pointer_cast<const FlatExtremumOperation>(stages[i].operation)->element;
+  const auto shift = [&](std::size_t i) {
+    return std::dynamic_pointer_cast<const FramedOperation>(stages[i].operation)->shift[0];
   };
-  EXPECT_EQ(element(0), (std::vector<unsigned char>{ 1, 1, 0 }));
-  EXPECT_EQ(element(1), (std::vector<unsigned char>{ 0, 1, 1 }));
+  EXPECT_EQ(shift(0), -1);
+  EXPECT_EQ(shift(1), 1);
 }
 
 std::string
@@ -326,17 +336,20 @@ MessageOf(const std::string & filter, const FilterParameters & parameters,
 
 TEST(FootprintFilters, RefusalsNameTheParameter)
 {
-  EXPECT_EQ(MessageOf("mean", Sides({ 1 }, { 2 }), { "MaskImage" }),
-            "UpperRadius: windows that see a part of the image alone are boxes around their voxel");
+  EXPECT_EQ(MessageOf("mean", Sides({ 1 }, { 2 }), { "MaskImage" }), "");
+  FilterParameters gaussian = Sides({ 1 }, { 2 });
+  gaussian.Set("Method", "gaussian");
+  EXPECT_EQ(MessageOf("local-threshold", gaussian),
+            "UpperRadius: it has no effect on Gaussians, which reach as far to both sides");
   EXPECT_EQ(MessageOf("mean", Sides({ 1 }, { -2 })), "UpperRadius: -2 is not a finite number of at least 0");
   FilterParameters ball = Sides({ 1 }, { 2 });
   ball.Set("Element", "ball");
   EXPECT_EQ(MessageOf("median", ball), "UpperRadius: it has an effect on boxes alone, and the element is none");
-  FilterParameters large = Sides({ 100 }, { 200 });
+  FilterParameters large = Sides({ 100 }, { 201 });
   large.Set("BoundaryCondition", "mirror");
   EXPECT_EQ(
     MessageOf("mean", large),
-    "UpperRadius: 200 x 200 x 200 x 0 x 0 and Radius 100 x 100 x 100 x 0 x 0 make a box of more than 2097152 voxels "
+    "UpperRadius: 201 x 201 x 201 x 0 x 0 and Radius 100 x 100 x 100 x 0 x 0 make a box of more than 2097152 voxels "
     "around the center");
   // Masks see extrema over any element.
   EXPECT_EQ(MessageOf("maximum", Sides({ 1 }, { 2 }), { "MaskImage" }), "");

@@ -13,8 +13,11 @@ class RankCounts
 {
 public:
   explicit RankCounts(const KernelCall & call)
+    : RankCounts(call, static_cast<const RankOperation &>(*call.operation).isCounted)
+  {}
+  RankCounts(const KernelCall & call, bool isGiven)
     : m_View(call.inputs[1])
-    , m_IsGiven(static_cast<const RankOperation &>(*call.operation).isCounted)
+    , m_IsGiven(isGiven)
   {}
 
   bool

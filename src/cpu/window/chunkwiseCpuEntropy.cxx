@@ -128,6 +128,7 @@ RunTile(const KernelCall & call, const EntropyOperation & operation, const Windo
   const int                    last = operation.bins - 1;
   const bool                   leavesOut = operation.leavesOutLast;
   const std::int64_t           r = boxes.radius[0];
+  const std::int64_t           lastTap = r - operation.shorter[0];
   const std::int64_t           width = padded.Extent(0);
   std::vector<std::uint16_t *> lines;
   std::vector<std::uint8_t>    seen(static_cast<std::size_t>(width), std::uint8_t{ 1 });
@@ -138,7 +139,7 @@ RunTile(const KernelCall & call, const EntropyOperation & operation, const Windo
     for (int a = 1; a < MaxDimension; ++a)
     {
       window.lower[a] = std::max(at[a] - boxes.radius[a], padded.lower[a]);
-      window.upper[a] = std::min(at[a] + boxes.radius[a] + 1, padded.upper[a]);
+      window.upper[a] = std::min(at[a] + boxes.radius[a] + 1 - operation.shorter[a], padded.upper[a]);
     }
     window.lower[0] = padded.lower[0];
     window.upper[0] = padded.lower[0] + 1;
@@ -152,7 +153,7 @@ RunTile(const KernelCall & call, const EntropyOperation & operation, const Windo
     const auto isSeen = [&](std::int64_t x) { return x >= 0 && x < width && seen[static_cast<std::size_t>(x)] != 0; };
     Histogram  histogram(counts, steps);
     const std::int64_t first = at[0] - padded.lower[0];
-    for (std::int64_t x = std::max<std::int64_t>(first - r, 0); x < std::min(first + r, width); ++x)
+    for (std::int64_t x = std::max<std::int64_t>(first - r, 0); x < std::min(first + lastTap, width); ++x)
     {
       for (std::size_t line = 0; isSeen(x) && line < lines.size(); ++line)
       {
@@ -161,11 +162,11 @@ RunTile(const KernelCall & call, const EntropyOperation & operation, const Windo
     }
     StoreRow<TOut>(call.output, at, output.Extent(0), [&](std::int64_t i) {
       const std::int64_t x = first + i;
-      if (isSeen(x + r))
+      if (isSeen(x + lastTap))
       {
         for (const std::uint16_t * line : lines)
         {
-          histogram.Add(line[x + r]);
+          histogram.Add(line[x + lastTap]);
         }
       }
       if (i > 0 && isSeen(x - r - 1))

@@ -1,9 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuRankCounts.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseFootprintSums.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseRankOperation.h"
 
+#include <limits>
 #include <vector>
 
 namespace chunkwise
@@ -46,6 +48,7 @@ struct FootprintMemory
   double *                 means{ nullptr };
   std::int64_t *           counts{ nullptr };
   Key *                    taps{ nullptr };
+  Key *                    found{ nullptr }; ///< the keys of a row's ranks, unless their windows are empty
 
   std::int64_t
   LayOut(const FootprintOperation & operation, const WindowBoxes & boxes, char * memory)
@@ -60,6 +63,8 @@ struct FootprintMemory
     {
       take(keys, boxes.padded.NumberOfVoxels());
       take(taps, CountTaps(operation));
+      take(found, n);
+      take(counts, n);
       return bytes;
     }
     take(voxels, boxes.padded.NumberOfVoxels());
@@ -71,6 +76,53 @@ struct FootprintMemory
   }
 };
 
+/** What is stored for a row of windows, whose voxels are `n` from `at` on. */
+template <typename TPixel>
+using StoreFootprints = void (*)(const KernelCall & call, const Coordinates & at, std::int64_t n,
+                                 const FootprintMemory<TPixel> & memory);
+
+template <typename TPixel, typename TOut>
+void
+StoreRanks(const KernelCall & call, const Coordinates & at, std::int64_t n, const FootprintMemory<TPixel> & memory)
+{
+  StoreRow<TOut>(call.output, at, n, [&](std::int64_t x) {
+    return memory.counts[x] == 0 ? EmptyFootprint<TOut>() : static_cast<TOut>(RankKey<TPixel>::To(memory.found[x]));
+  });
+}
+
+template <typename TPixel, typename TOut>
+void
+StoreRises(const KernelCall & call, const Coordinates & at, std::int64_t n, const FootprintMemory<TPixel> & memory)
+{
+  const double sign = FootprintOf(*call.operation).statistic == FootprintStatistic::Erosion ? -1 : 1;
+  StoreRow<TOut>(call.output, at, n, [&](std::int64_t x) { return ConvertResult<TOut>(sign * memory.means[x]); });
+}
+
+template <typename TPixel, typename TOut>
+void
+StoreSums(const KernelCall & call, const Coordinates & at, std::int64_t n, const FootprintMemory<TPixel> & memory)
+{
+  const FootprintOperation & operation = FootprintOf(*call.operation);
+  StoreRow<TOut>(call.output, at, n, [&](std::int64_t x) {
+    return FinishFootprint<TOut, TPixel>(
+      operation.statistic, operation.truncates, memory.sums[x], memory.seconds[x], memory.counts[x]);
+  });
+}
+
+template <typename TPixel>
+StoreFootprints<TPixel>
+StoreOf(const FootprintOperation & operation, PixelKind output)
+{
+  StoreFootprints<TPixel> store = nullptr;
+  DispatchExactOutput<TPixel>(output, [&](auto out) {
+    using Out = decltype(out);
+    store = operation.statistic == FootprintStatistic::Rank ? StoreRanks<TPixel, Out>
+            : operation.HasHeights()                        ? StoreRises<TPixel, Out>
+                                                            : StoreSums<TPixel, Out>;
+  });
+  return store;
+}
+
 /** The windows of a tile. */
 template <typename TPixel>
 class FootprintTile
@@ -80,18 +132,18 @@ public:
   using Key = typename RankKey<TPixel>::Type;
 
   FootprintTile(const KernelCall & call, const std::vector<Run> & runs, const WindowBoxes & boxes,
-                const FootprintMemory<TPixel> & memory)
+                const FootprintMemory<TPixel> & memory, const std::vector<double> & rises)
     : m_Call(call)
     , m_Operation(FootprintOf(*call.operation))
     , m_Runs(runs)
     , m_Boxes(boxes)
     , m_Memory(memory)
     , m_Cuts(m_Operation.boundary.mode == BoundaryMode::Renormalized)
+    , m_Rises(rises)
   {}
 
-  template <typename TOut>
   void
-  Run()
+  Run(StoreFootprints<TPixel> store)
   {
     const bool isRank = m_Operation.statistic == FootprintStatistic::Rank;
     isRank ? this->Load(m_Memory.keys, [](TPixel voxel) { return RankKey<TPixel>::From(voxel); })
@@ -99,16 +151,8 @@ public:
     const Box          output = m_Boxes.after[m_Boxes.count - 1];
     const std::int64_t n = output.Extent(0);
     ForEachRow(output, [&](const Coordinates & at) {
-      if (isRank)
-      {
-        StoreRow<TOut>(m_Call.output, at, n, [&](std::int64_t x) { return this->RankAt<TOut>(at, x); });
-        return;
-      }
-      this->AddUp(at, n);
-      StoreRow<TOut>(m_Call.output, at, n, [&](std::int64_t x) {
-        return FinishFootprint<TOut, TPixel>(
-          m_Operation.statistic, m_Operation.truncates, m_Memory.sums[x], m_Memory.seconds[x], m_Memory.counts[x]);
-      });
+      isRank ? this->FindRanks(at, n) : m_Operation.HasHeights() ? this->Raise(at, n) : this->AddUp(at, n);
+      store(m_Call, at, n, m_Memory);
     });
   }
 
@@ -152,15 +196,18 @@ private:
     return DenseOffset(m_Boxes.padded, at);
   }
 
-  /** Calls visit(voxels, first, last) tap by tap: voxels[x] is the tap of the window at at[0] + x, for first <= x <
-   * last.
+  /** Calls visit(voxels, first, last, number) tap by tap: voxels[x] is the tap of the window at at[0] + x, for first <=
+   * x < last.
    */
   template <typename TVisit>
   void
   ForEachTap(const Coordinates & at, std::int64_t n, TVisit && visit) const
   {
+    std::int64_t before = 0;
     for (const auto & run : m_Runs)
     {
+      const std::int64_t number = before;
+      before += run.length;
       if (!this->HasRow(at, run))
       {
         continue;
@@ -171,7 +218,7 @@ private:
         const std::int64_t begin = at[0] + run.first[0] + t;
         const std::int64_t first = m_Cuts ? std::max<std::int64_t>(0, -begin) : 0;
         const std::int64_t last = m_Cuts ? std::min(n, m_Call.image.upper[0] - begin) : n;
-        visit(line + t, first, last);
+        visit(line + t, first, last, number + t);
       }
     }
   }
@@ -185,7 +232,7 @@ private:
     std::fill(m.sums, m.sums + n, typename Types::Sum{ 0 });
     std::fill(m.seconds, m.seconds + n, typename Types::Second{ 0 });
     std::fill(m.counts, m.counts + n, std::int64_t{ 0 });
-    this->ForEachTap(at, n, [&](const TPixel * voxels, std::int64_t first, std::int64_t last) {
+    this->ForEachTap(at, n, [&](const TPixel * voxels, std::int64_t first, std::int64_t last, std::int64_t) {
       for (std::int64_t x = first; x < last; ++x)
       {
         m.sums[x] += static_cast<typename Types::Sum>(voxels[x]);
@@ -198,7 +245,7 @@ private:
     }
     if constexpr (Types::IsExact)
     {
-      this->ForEachTap(at, n, [&](const TPixel * voxels, std::int64_t first, std::int64_t last) {
+      this->ForEachTap(at, n, [&](const TPixel * voxels, std::int64_t first, std::int64_t last, std::int64_t) {
         for (std::int64_t x = first; x < last; ++x)
         {
           const auto voxel = static_cast<typename Types::Second>(voxels[x]);
@@ -212,7 +259,7 @@ private:
       {
         m.means[x] = static_cast<double>(m.sums[x]) / static_cast<double>(m.counts[x]);
       }
-      this->ForEachTap(at, n, [&](const TPixel * voxels, std::int64_t first, std::int64_t last) {
+      this->ForEachTap(at, n, [&](const TPixel * voxels, std::int64_t first, std::int64_t last, std::int64_t) {
         for (std::int64_t x = first; x < last; ++x)
         {
           m.seconds[x] += SquaredDeviation(voxels[x], m.means[x]);
@@ -221,9 +268,37 @@ private:
     }
   }
 
-  template <typename TOut>
-  TOut
-  RankAt(const Coordinates & at, std::int64_t x) const
+  void
+  Raise(const Coordinates & at, std::int64_t n) const
+  {
+    const double   sign = m_Operation.statistic == FootprintStatistic::Erosion ? -1 : 1;
+    double * const largest = m_Memory.means;
+    std::fill(largest, largest + n, std::numeric_limits<double>::quiet_NaN());
+    this->ForEachTap(at, n, [&](const TPixel * voxels, std::int64_t first, std::int64_t last, std::int64_t tap) {
+      const double rise = m_Rises[static_cast<std::size_t>(tap)];
+      for (std::int64_t x = first; x < last; ++x)
+      {
+        largest[x] = LargerRise(largest[x], sign * static_cast<double>(voxels[x]) + rise);
+      }
+    });
+  }
+
+  void
+  FindRanks(const Coordinates & at, std::int64_t n) const
+  {
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      m_Memory.counts[x] = this->TakeTaps(at, x);
+      if (m_Memory.counts[x] > 0)
+      {
+        m_Memory.found[x] = this->FindRank(at, x, m_Memory.counts[x]);
+      }
+    }
+  }
+
+  /** The keys of the window at `x`; gives their number. */
+  std::int64_t
+  TakeTaps(const Coordinates & at, std::int64_t x) const
   {
     std::int64_t count = 0;
     for (const auto & run : m_Runs)
@@ -241,15 +316,19 @@ private:
         m_Memory.taps[count++] = line[t];
       }
     }
-    if (count == 0)
-    {
-      return EmptyFootprint<TOut>();
-    }
-    const std::int64_t absent =
-      RankKey<TPixel>::IsReal ? std::count(m_Memory.taps, m_Memory.taps + count, Key{ 0 }) : 0;
+    return count;
+  }
+
+  Key
+  FindRank(const Coordinates & at, std::int64_t x, std::int64_t count) const
+  {
+    const std::int64_t lost = RankKey<TPixel>::IsReal ? std::count(m_Memory.taps, m_Memory.taps + count, Key{ 0 }) : 0;
+    Coordinates        index = at;
+    index[0] += x;
+    const std::int64_t absent = RankCounts(m_Call, m_Operation.isCounted).AbsentAt(index, count, lost);
     const std::int64_t rank = RankIn(count, absent, m_Operation.fraction);
     std::nth_element(m_Memory.taps, m_Memory.taps + rank, m_Memory.taps + count);
-    return static_cast<TOut>(RankKey<TPixel>::To(m_Memory.taps[rank]));
+    return m_Memory.taps[rank];
   }
 
   const KernelCall &                         m_Call;
@@ -258,6 +337,7 @@ private:
   const WindowBoxes &                        m_Boxes;
   const FootprintMemory<TPixel> &            m_Memory;
   const bool                                 m_Cuts;
+  const std::vector<double> &                m_Rises;
 };
 
 template <typename TPixel>
@@ -274,17 +354,17 @@ RunFootprint(const KernelCall & call)
 {
   const auto &           operation = FootprintOf(*call.operation);
   const std::vector<Run> runs = operation.GetRuns();
+  const auto             rises = operation.GetRises(call.inputs[0].kind);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const std::int64_t bytes = BytesOf<Pixel>(operation, call.output.box);
-    DispatchExactOutput<Pixel>(call.output.kind, [&](auto out) {
-      ForEachTile(call, operation.radius, [&](const Box & tile, unsigned int worker) {
-        // Windows are whole in memory; those of Renormalized mode are cut tap by tap.
-        const WindowBoxes      boxes(tile, call.image, operation.radius, BoundaryMode::Mirror);
-        FootprintMemory<Pixel> memory;
-        memory.LayOut(operation, boxes, static_cast<char *>(call.scratch) + bytes * worker);
-        FootprintTile<Pixel>(call, runs, boxes, memory).template Run<decltype(out)>();
-      });
+    const auto         store = StoreOf<Pixel>(operation, call.output.kind);
+    ForEachTile(call, operation.radius, [&](const Box & tile, unsigned int worker) {
+      // Windows are whole in memory; those of Renormalized mode are cut tap by tap.
+      const WindowBoxes      boxes(tile, call.image, operation.radius, BoundaryMode::Mirror);
+      FootprintMemory<Pixel> memory;
+      memory.LayOut(operation, boxes, static_cast<char *>(call.scratch) + bytes * worker);
+      FootprintTile<Pixel>(call, runs, boxes, memory, rises).Run(store);
     });
   });
 }
