@@ -234,9 +234,18 @@ def in_groups(sides: Iterable[Side]) -> list[list[Side]]:
 
 
 def box_steps(made: Callable[..., Filter], sides: Iterable[Side], cval: Any) -> list[Filter]:
-    """The steps of a filter over boxes around their voxel that can be computed one axis after the other."""
-    return [made(tuple(side.before for side in group), axes=tuple(side.axis for side in group), **_mode_for(group, cval))
+    """The steps of a filter over boxes that can be computed one axis after the other."""
+    return [made(tuple(side.before for side in group), axes=tuple(side.axis for side in group), **_upper(group), **_mode_for(group, cval))
             for group in in_groups(sides)]
+
+
+def _upper(sides: Sequence[Side]) -> dict[str, Any]:
+    return {} if all(side.is_centered for side in sides) else {"upper_radius": tuple(side.after for side in sides)}
+
+
+def are_odd(sides: Iterable[Side]) -> bool:
+    """Whether the window has an odd number of voxels along each axis: such ones are as fast as those around their voxel."""
+    return all((side.before + side.after) % 2 == 0 for side in sides)
 
 
 def weighted_step(weights: np.ndarray[Any, Any], sides: Sequence[Side], ndim: int, cval: Any, transforms: bool = False) -> Filter:
@@ -261,11 +270,14 @@ def flat_steps(made: Callable[..., Filter], element: np.ndarray[Any, Any] | None
     if element is not None:
         return [made(kernel=_in_all_axes(element, sides, ndim), axes=_used(sides, ndim, "footprint"), **_mode_for(sides, cval))]
     used = [side for side in sides if side.before or side.after]
-    steps = box_steps(made, [side for side in used if side.is_centered], cval)
-    for side in used:
-        if not side.is_centered:
-            steps += flat_steps(made, np.ones(side.before + side.after + 1), [side], ndim, cval)
-    return steps or box_steps(made, [Side(ndim - 1, 0, 0, "reflect")], cval)
+    return box_steps(made, used or [Side(ndim - 1, 0, 0, "reflect")], cval)
+
+
+def height_step(made: Callable[..., Filter], element: np.ndarray[Any, Any], heights: np.ndarray[Any, Any], sides: Sequence[Side],
+                ndim: int, cval: Any) -> Filter:
+    """An extremum over the voxels of an element, each with its height."""
+    return made(kernel=_in_all_axes(element, sides, ndim), heights=_in_all_axes(heights, sides, ndim),
+                axes=_used(sides, ndim, "structure"), **_mode_for(sides, cval))
 
 
 def rank_step(percentile: float, element: np.ndarray[Any, Any], sides: Sequence[Side], ndim: int, cval: Any) -> Filter:

@@ -12,9 +12,8 @@ which one to use instead. Four things differ, and on purpose:
   infinity.
 * Inputs may also be images of ITK, SimpleITK, xarray, torch or Dask. Lengths are in voxels here, whatever their spacing.
 
-Windows may have any extent and an origin, and ``mode`` may be one for each axis where SciPy takes several. Two cases
-need an image in memory, and copy it with its extension beyond the edges: structures that are not flat, and ranks over windows
-along more than three axes.
+Windows may have any extent and an origin, and ``mode`` may be one for each axis where SciPy takes several. Ranks over windows
+along more than three axes need an image in memory, and copy it with its extension beyond the edges.
 
 Each function takes as further keywords what all filters take: backend, devices, memory, threads, progress and so on.
 
@@ -44,8 +43,8 @@ from ._objects import (center_of_mass, extrema, find_objects, histogram, labeled
                        minimum, minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 from ._quick import quick, typed
 from ._splines import interpolate
-from ._windows import (Side, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, in_groups,
-                       is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, rank_step, run_steps, shape_of, side_of, sides_of,
+from ._windows import (Side, are_odd, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, height_step,
+                       in_groups, is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, rank_step, run_steps, shape_of, side_of, sides_of,
                        weighted_step, whole_number)
 
 __all__ = [
@@ -215,7 +214,7 @@ def _uniform(ndim: int, is_integer: bool, cval: Any, size: Any, mode: Any, origi
     used = axes_of(axes, ndim)
     sides = [side for side in sides_of(used, per_axis(size, len(used), "size"), origin, mode, "size") if side.before or side.after]
     sides = sides or [Side(ndim - 1, 0, 0, "reflect")]
-    if all(side.is_centered for side in sides) and len(in_groups(sides)) == 1:
+    if are_odd(sides) and len(in_groups(sides)) == 1:
         return _Plan(tuple(box_steps(filters.Mean, sides, cval)), is_wide=False)
     if is_integer:
         # Sums are exact, so that ties are.
@@ -223,9 +222,9 @@ def _uniform(ndim: int, is_integer: bool, cval: Any, size: Any, mode: Any, origi
         # The constant beyond the edge is a sum, too, after the first axis.
         return _Plan(tuple(weighted_step(np.ones(extent), [side], ndim, cval * math.prod(extents[:number]))
                            for number, (extent, side) in enumerate(zip(extents, sides))), float(math.prod(extents)))
-    steps = box_steps(filters.Mean, [side for side in sides if side.is_centered], cval)
+    steps = box_steps(filters.Mean, [side for side in sides if are_odd([side])], cval)
     for side in sides:
-        if not side.is_centered:
+        if not are_odd([side]):
             extent = side.before + side.after + 1
             steps.append(weighted_step(np.full(extent, 1.0 / extent), [side], ndim, cval))
     return _Plan(tuple(steps))
@@ -856,7 +855,7 @@ def _rank_plan(what: str, number: float, ndim: int, cval: Any, *key: Any) -> tup
     used = [side for side in sides if side.before or side.after]
     if len(in_groups(used)) > 1:
         return (), _Window(element, sides), rank
-    if window.element is not None or not all(side.is_centered for side in used):
+    if window.element is not None or not are_odd(used):
         return (rank_step(100.0 * (rank + 0.5) / (voxels - 1), element, sides, ndim, cval),), window, rank
     if what == "median":
         return tuple(box_steps(filters.Median, used, cval)), window, rank
@@ -882,8 +881,8 @@ def _rank(what: str, number: float, input: Any, output: Any, cval: Any, key: tup
 @quick
 def median_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
                   cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
-    """The median: ``scipy.ndimage.median_filter``. Parameters as of `maximum_filter`, with one mode. Fast over odd boxes without
-    an origin; other windows take a time that grows with their voxels."""
+    """The median: ``scipy.ndimage.median_filter``. Parameters as of `maximum_filter`, with one mode. Fast over odd boxes;
+    other windows take a time that grows with their voxels."""
     return _rank("median", 0, input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
 
@@ -942,9 +941,7 @@ class _Grey:
         return self._with_heights(made == "Minimum", image, output)
 
     def _with_heights(self, erodes: bool, image: Any, output: Any) -> Any:
-        if not is_in_memory(image):
-            raise _core.ParameterError("structure: one that is not flat needs an array in memory")
-        if image.size == 0:
+        if is_in_memory(image) and image.size == 0:
             return _deliver(np.empty(image.shape, _wanted(image, output)), output)
         _, footprint, mode, origin, axes = self.key
         element, heights = footprint.array != 0, self.heights
@@ -952,20 +949,8 @@ class _Grey:
         assert heights is not None
         if not erodes:
             element, heights, sides = np.flip(element), np.flip(heights), tuple(side.reflected() for side in sides)
-        kind = image.dtype if image.dtype.kind == "f" else np.dtype(np.float64)
-        whole = extend(image, sides, self.cval).astype(kind, copy=False)
-        total = None
-        for place in np.argwhere(element):
-            region = [slice(0, extent) for extent in image.shape]
-            for side, shift in zip(sides, place):
-                region[side.axis] = slice(shift, shift + image.shape[side.axis])
-            height = heights[tuple(place)].astype(kind)
-            term = whole[tuple(region)] - height if erodes else whole[tuple(region)] + height
-            total = term if total is None else (np.fmin if erodes else np.fmax)(total, term, out=total)
-        dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
-        assert total is not None
-        wraps = image.dtype.kind != "f"
-        return _deliver(_to_integers(total, dtype, wraps) if dtype.kind in "iub" else total.astype(dtype, copy=False), output)
+        step = height_step(filters.Minimum if erodes else filters.Maximum, element, heights, sides, self.ndim, self.cval)
+        return _run_plan(_Plan((step,), wraps=dtype_of(image).kind != "f"), image, output, self.options)
 
     def finished(self, made: str, output: Any) -> Any:
         result = self.run(made, self.image, _wanted(self.image, None) if output is None else output)
