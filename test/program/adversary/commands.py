@@ -14,7 +14,7 @@ import time
 from adversary import networks
 from adversary.subcommands import REQUIRED, Inputs, all_subcommands
 from adversary.support import (
-    EXHAUSTIVE, MIB, Image, ProgramTest, files_of, listed_options, noise, read, run, write, write_sparse)
+    EXHAUSTIVE, MIB, Image, ProgramTest, files_of, help_of, listed_options, noise, read, run, write, write_sparse)
 
 NOBODY = 65534
 # An image that was changed a moment ago is computed again, whatever its record says.
@@ -74,6 +74,20 @@ class Replaced(ProgramTest):
         kernel = copy("kernel", "vb.mha")
         self.assert_kept("sequence", *self.images, "--out", self.folder / "v{stem}.mha",
                          "--step", f"convolve-image --kernel {kernel}", names=("vb.mha", "--kernel"))
+
+    def test_every_file_that_an_option_reads(self):
+        victim, seen = self.folder / "xin.mha", 0
+        for subcommand in all_subcommands(self):
+            for option in re.findall(r"(?m)^ +--([a-z][\w-]*) FILE", help_of(subcommand)):
+                if option == "returnparameterfile":
+                    continue
+                victim.write_bytes(self.files["radii"].read_bytes())
+                options = {name: value for name, value in REQUIRED[subcommand].items() if name != option}
+                seen += 1
+                with self.subTest(subcommand=subcommand, option=option):
+                    self.assert_kept(subcommand, *self.images, "--out", self.folder / "x{stem}.mha", f"--{option}={victim}",
+                                     *self.inputs.arguments(options), names=("xin.mha", "--" + option, "replace"))
+        self.assertGreater(seen, 50)
 
     def test_stores_of_a_batch(self):
         """A store is replaced as a whole, whatever of it is read."""
