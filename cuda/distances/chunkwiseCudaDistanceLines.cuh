@@ -384,6 +384,59 @@ FindLowestOfBlock(const DistanceLines & lines, const DistanceWeight<TNumber> & w
   FindLeastSum<VHasNearest>(line, ranges[2 * block], end, place, weight, lines, nearest, best, source);
 }
 
+/** Voxels that the threads of a warp compute together, four side by side each. */
+constexpr std::int32_t DistanceGroup = 4 * DistanceWarp;
+
+/** The lowest numbers at the voxels of a group from `begin` on, if none farther away than neighbors can be lower, and
+ * the line goes on as far on both sides; else false. Four voxels load what each of them compares once. */
+__device__ __forceinline__ bool
+FindLowestOfGroup(const DistanceWeight<std::uint32_t> & weight, const std::uint32_t * line, std::int32_t length,
+                  std::int32_t begin, DistanceVector<std::uint32_t> & best)
+{
+  using Vector = DistanceVector<std::uint32_t>;
+  static_assert(Vector::Width == 4 && DistanceOfNeighbors % 4 == 0, "a group lies within the line");
+  if (begin < DistanceOfNeighbors || begin + DistanceGroup + DistanceOfNeighbors > length)
+  {
+    return false;
+  }
+  const std::int32_t place = begin + 4 * static_cast<std::int32_t>(threadIdx.x % DistanceWarp);
+  const auto         load = [line](std::int32_t at) { return *reinterpret_cast<const Vector *>(line + at); };
+  const auto         findHighest = [&best] {
+    return HighestOfWarp(max(max(best.at[0], best.at[1]), max(best.at[2], best.at[3])));
+  };
+  best = load(place);
+  std::uint32_t highest = findHighest();
+  if (highest > weight(DistanceOfNeighbors))
+  {
+    return false;
+  }
+  // The farthest four of the voxels that are up to k away before and behind.
+  Vector before = best;
+  Vector behind = best;
+  for (std::int32_t k = 0; weight(k + 1) < highest; k += 4)
+  {
+    const Vector nextBefore = load(place - k - 4);
+    const Vector nextBehind = load(place + k + 4);
+#pragma unroll
+    for (int apart = 1; apart <= 4; ++apart)
+    {
+      const std::uint32_t more = weight(k + apart);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+      {
+        const Vector & from = i >= apart ? before : nextBefore;
+        const Vector & to = i + apart < 4 ? behind : nextBehind;
+        best.at[i] = LowerOfSum(from.at[(i - apart) & 3], more, best.at[i]);
+        best.at[i] = LowerOfSum(to.at[(i + apart) & 3], more, best.at[i]);
+      }
+    }
+    before = nextBefore;
+    behind = nextBehind;
+    highest = findHighest();
+  }
+  return true;
+}
+
 /** Fills the numbers of a tile. */
 template <typename T, typename TNumber>
 __device__ __forceinline__ void
@@ -423,6 +476,42 @@ struct DistanceRoots
   float   none{ 0 }; ///< of voxels without a feature near
 };
 
+/** Whether groups of a line can be stored, to vectors in shared memory or where the line begins. */
+__device__ __forceinline__ bool
+StoresVectors(bool isStrided, const void * out, const void * roots)
+{
+  return isStrided || reinterpret_cast<std::uintptr_t>(roots ? roots : out) % 16 == 0;
+}
+/** Stores the numbers of a thread's voxels of a group: to `results` if lines are strided, else as roots, of which the
+ * voxels have the numbers from `first` on, or to `out`. */
+__device__ __forceinline__ void
+StoreGroup(bool isStrided, const DistanceVector<std::uint32_t> & group, std::int32_t beyond, std::uint32_t * results,
+           std::int32_t * out, const DistanceRoots & roots, std::int64_t first)
+{
+  if (isStrided)
+  {
+    *reinterpret_cast<DistanceVector<std::uint32_t> *>(results) = group;
+    return;
+  }
+  DistanceVector<float>        stored;
+  DistanceVector<std::int32_t> squares;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+  {
+    const bool isNear = group.at[i] < static_cast<std::uint32_t>(beyond);
+    stored.at[i] = isNear ? __fsqrt_rn(static_cast<float>(group.at[i])) : roots.none;
+    squares.at[i] = isNear ? static_cast<std::int32_t>(group.at[i]) : beyond;
+  }
+  if (roots.to)
+  {
+    *reinterpret_cast<DistanceVector<float> *>(roots.to + first) = stored;
+  }
+  else
+  {
+    *reinterpret_cast<DistanceVector<std::int32_t> *>(out) = squares;
+  }
+}
+
 /** A warp computes a line at a time. `nearestIn` and `nearestOut` are the indices of the nearest features, or nullptr:
  * of those with the same distance the lowest index counts. */
 template <typename T, typename TNumber, bool VHasNearest>
@@ -459,6 +548,24 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
       bool                  hasRanges = false;
       for (std::int32_t j = 0; j * DistanceWarp < lines.length; ++j)
       {
+        if constexpr (std::is_same<TNumber, std::uint32_t>::value && !VHasNearest)
+        {
+          DistanceVector<std::uint32_t> four;
+          if (StoresVectors(isStrided, out + ofLine, roots.to ? roots.to + ofLine : nullptr) &&
+              FindLowestOfGroup(weight, numbersOfLine, lines.length, j * DistanceWarp, four))
+          {
+            const std::int32_t first = j * DistanceWarp + 4 * lane;
+            StoreGroup(isStrided,
+                       four,
+                       beyond,
+                       results + line * lines.pitch + first,
+                       out + ofLine + first,
+                       roots,
+                       ofLine + first);
+            j += DistanceGroup / DistanceWarp - 1;
+            continue;
+          }
+        }
         const std::int32_t place = j * DistanceWarp + lane;
         TNumber            best = NoNumber<TNumber>;
         std::int32_t       source = -1;
