@@ -58,7 +58,7 @@ SetMemoryOfHeaders(std::uint64_t run)
 }
 
 void
-CheckHeader(const std::string & file, const std::string & what, std::uint64_t bytes)
+CheckMemoryOfHeader(const std::string & file, const std::string & what, std::uint64_t bytes)
 {
   const auto text = [](std::uint64_t of) { return std::to_string((of + Mebibyte - 1) / Mebibyte) + " MiB"; };
   if (bytes > memoryOfHeaders)

@@ -48,7 +48,7 @@ SetMemoryOfHeaders(std::uint64_t run);
 
 /** Throws FileError if `bytes` of memory for a file's `what` are more than headers may take. */
 void
-CheckHeader(const std::string & file, const std::string & what, std::uint64_t bytes);
+CheckMemoryOfHeader(const std::string & file, const std::string & what, std::uint64_t bytes);
 
 } // namespace chunkwise::files
 

@@ -1016,7 +1016,7 @@ private:
            "has " + std::to_string(number.Get()) + " strips or tiles; libtiff decodes " + std::to_string(UINT32_MAX));
     }
     m_HeaderBytes += BytesOfPage + 2 * sizeof(std::uint64_t) * static_cast<std::uint64_t>(m_IsPlain ? number.Get() : 0);
-    CheckHeader(m_Name, "list of strips and tiles", m_HeaderBytes);
+    CheckMemoryOfHeader(m_Name, "list of strips and tiles", m_HeaderBytes);
     Page page{ directory.offset, {}, {}, {}, 0 };
     page.offsets.reserve(m_IsPlain ? static_cast<std::size_t>(number.Get()) : 0);
     bool follows = m_IsPlain && !m_IsPlanar;

@@ -219,7 +219,7 @@ TiffDirectory::GetText(std::uint16_t tag) const
          "has " + GetTiffTagName(tag) + " of type " + std::to_string(entry.type) + "; it must be text, type 2");
   }
   m_File->Require(entry.offset, entry.count, GetTiffTagName(tag));
-  CheckHeader(m_File->GetName(), GetTiffTagName(tag), 2 * entry.count);
+  CheckMemoryOfHeader(m_File->GetName(), GetTiffTagName(tag), 2 * entry.count);
   std::string text(entry.count, '\0');
   m_File->GetDescriptor().ReadAt(text.data(), text.size(), entry.offset);
   text.resize(std::min(text.size(), text.find('\0')));
@@ -338,7 +338,7 @@ TiffFile::ReadDirectory(std::uint64_t offset)
   }
   if (all > present)
   {
-    CheckHeader(m_Name, what, all);
+    CheckMemoryOfHeader(m_Name, what, all);
     bytes.resize(all);
     m_Descriptor.ReadAt(bytes.data(), bytes.size(), offset);
   }

@@ -151,7 +151,7 @@ ReadJson(const fs::path & file)
   {
     Fail(file.string(), "has " + std::to_string(size) + " bytes of metadata, more than 64 MiB");
   }
-  CheckHeader(file.string(), "text", size);
+  CheckMemoryOfHeader(file.string(), "text", size);
   std::string text(static_cast<std::size_t>(size), '\0');
   descriptor.ReadAt(text.data(), text.size(), 0);
   // Values lie in lists that grow, or in nodes with their names.
@@ -160,7 +160,7 @@ ReadJson(const fs::path & file)
   {
     bytes += c == ',' || c == '[' || c == '{' ? 3 * sizeof(Json) : c == ':' ? 112 : 0;
   }
-  CheckHeader(file.string(), "metadata", bytes);
+  CheckMemoryOfHeader(file.string(), "metadata", bytes);
   return ParseZarrJson(file.string(), text);
 }
 
