@@ -272,7 +272,7 @@ IsDeflate(const TiffFields & fields)
 }
 
 /** The memory of a page without its blocks, in lists that grow. */
-constexpr std::uint64_t BytesOfPage = 512;
+constexpr std::uint64_t BytesOfPage = 256;
 
 /** A page of the stack. Its blocks are strips, or tiles. */
 struct Page
