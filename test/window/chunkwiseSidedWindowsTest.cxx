@@ -164,21 +164,34 @@ EntropyOfTaps(const std::vector<Tap> & taps)
   return entropy;
 }
 
-/** One extremum after the other, the second with the window reflected. */
-long double
-TwoExtremaOf(const Image & image, const Coordinates & index, const Sides & sides, bool minimumFirst)
+/** Whether a filter is made of one extremum after the other, the minimum first. */
+bool
+BeginsWithMinimum(const std::string & filter)
 {
-  Image between = image;
+  return filter == "opening" || filter == "white-tophat";
+}
+
+bool
+HasTwoExtrema(const std::string & filter)
+{
+  return BeginsWithMinimum(filter) || filter == "closing" || filter == "black-tophat";
+}
+
+/** The first extremum of every voxel. */
+Image
+FirstExtremumOf(const std::string & filter, const Image & image, const Sides & sides)
+{
+  Image first = image;
   ForEachIndex(image.box, [&](const Coordinates & at) {
-    between.values[image.NumberOf(at)] = RankOf(image.TapsOf(at, sides), minimumFirst ? 0 : 1);
+    first.values[image.NumberOf(at)] = RankOf(image.TapsOf(at, sides), BeginsWithMinimum(filter) ? 0 : 1);
   });
-  return RankOf(between.TapsOf(index, sides.Reflected()), minimumFirst ? 1 : 0);
+  return first;
 }
 
 /** The result of a filter, and by how much rounding may change it; `precision`: of the numbers that it adds up. */
 std::pair<long double, long double>
-Define(const std::string & filter, const Image & image, const Coordinates & index, const Sides & sides,
-       long double precision)
+Define(const std::string & filter, const Image & image, const Image & first, const Coordinates & index,
+       const Sides & sides, long double precision)
 {
   const auto        taps = image.TapsOf(index, sides);
   const Moments     m = MomentsOf(taps);
@@ -229,8 +242,8 @@ Define(const std::string & filter, const Image & image, const Coordinates & inde
   {
     return { RankOf(taps, 1) - RankOf(taps, 0), 0 };
   }
-  const bool        minimumFirst = filter == "opening" || filter == "white-tophat";
-  const long double result = TwoExtremaOf(image, index, sides, minimumFirst);
+  // The second window is the first one reflected.
+  const long double result = RankOf(first.TapsOf(index, sides.Reflected()), BeginsWithMinimum(filter) ? 1 : 0);
   return { filter == "white-tophat" ? voxel - result : filter == "black-tophat" ? result - voxel : result, 0 };
 }
 
@@ -358,9 +371,10 @@ public:
   void
   CompareWithDefinition(const std::vector<TOut> & output) const
   {
-    const bool inFloat = sizeof(TIn) <= 2 || std::is_same<TIn, float>::value || std::is_same<TOut, float>::value;
+    const bool  inFloat = sizeof(TIn) <= 2 || std::is_same<TIn, float>::value || std::is_same<TOut, float>::value;
+    const Image first = HasTwoExtrema(m_Filter) ? FirstExtremumOf(m_Filter, m_Image, m_Sides) : Image();
     ForEachIndex(m_Image.box, [&](const Coordinates & at) {
-      const auto [expected, bound] = Define(m_Filter, m_Image, at, m_Sides, inFloat ? 3e-6L : 1e-12L);
+      const auto [expected, bound] = Define(m_Filter, m_Image, first, at, m_Sides, inFloat ? 3e-6L : 1e-12L);
       const auto result = static_cast<long double>(output[m_Image.NumberOf(at)]);
       if (expected != expected && std::is_integral<TOut>::value)
       {
