@@ -75,8 +75,8 @@ public:
   /** The operation that is computed without a mask: MeanOperation, VarianceOperation, BoxStatisticOperation,
    * WienerOperation, SeparableOperation, HighPassOperation, ConvolutionOperation, ImageConvolutionOperation, also
    * through transforms one after the other, VaryingConvolutionOperation, RangeOperation, RankOperation,
-   * EntropyOperation, NonLocalMeansOperation, or maxima and minima, also one after the other. The mask or weights come
-   * after its inputs. */
+   * EntropyOperation, FootprintOperation without heights, NonLocalMeansOperation, or maxima and minima, also one after
+   * the other. The mask or weights come after its inputs. */
   std::shared_ptr<const Operation> window;
   DomainKind                       domain{ DomainKind::Mask };
   bool                             ignoresNan{ false };

@@ -28,7 +28,7 @@ enum class FootprintStatistic
  * V / n with V the sum of (x - m)^2 over the taps.
  * - Ranks are those of RankOperation.
  * - Erosion and dilation: heights are rounded to float for images of float, and differences and sums are in double.
- *   NaN are not seen; of nothing but NaN the result is NaN.
+ *   NaN are not seen; of nothing else, and of no voxel, the result is NaN, as an integer the lowest.
  * - In Renormalized mode a window without a voxel gives NaN, of integers 0; its sum is 0. */
 class Chunkwise_EXPORT FootprintOperation : public ElementOperation
 {

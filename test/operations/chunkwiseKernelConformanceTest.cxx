@@ -1516,12 +1516,13 @@ TrialsOfKernels()
         {
           FootprintOperation operation;
           operation.boundary = BoundaryOf(AllModes[trial % 6]);
-          operation.statistic = static_cast<FootprintStatistic>(trial % 5);
+          operation.statistic = static_cast<FootprintStatistic>(trial % 7);
           operation.radius = { { 2, 1, 1, 0, 0 } };
           for (int i = 0; i < 45; ++i)
           {
             operation.element.push_back(i == 7 || t.Random()() % 2 ? 1 : 0);
           }
+          operation.heights.assign(operation.HasHeights() ? 45 : 0, trial);
           t.Try(operation);
         }
       } },

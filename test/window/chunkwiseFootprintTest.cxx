@@ -18,11 +18,10 @@ namespace
 class Footprints : public KernelTest
 {};
 
-constexpr FootprintStatistic Statistics[] = { FootprintStatistic::Mean,
-                                              FootprintStatistic::Sum,
-                                              FootprintStatistic::Variance,
-                                              FootprintStatistic::StandardDeviation,
-                                              FootprintStatistic::Rank };
+constexpr FootprintStatistic Statistics[] = { FootprintStatistic::Mean,     FootprintStatistic::Sum,
+                                              FootprintStatistic::Variance, FootprintStatistic::StandardDeviation,
+                                              FootprintStatistic::Rank,     FootprintStatistic::Erosion,
+                                              FootprintStatistic::Dilation };
 
 /** Any set of offsets: sparse, dense, even without the voxel itself. */
 std::shared_ptr<FootprintOperation>
@@ -44,13 +43,18 @@ RandomFootprint(std::mt19937 & random, FootprintStatistic statistic, int largest
   }
   operation->element[random() % taps] = 1;
   operation->fraction = static_cast<double>(random() % 101) / 100;
+  for (std::size_t i = 0; i < taps && operation->HasHeights(); ++i)
+  {
+    operation->heights.push_back(static_cast<double>(random() % 41) - 20);
+  }
   return operation;
 }
 
-/** The taps of a window, straight from the definition. */
+/** The taps of a window, straight from the definition, and their heights. */
 template <typename T>
 std::vector<T>
-TapsOf(const BufferView & image, const Coordinates & index, const FootprintOperation & operation)
+TapsOf(const BufferView & image, const Coordinates & index, const FootprintOperation & operation,
+       std::vector<long double> & heights)
 {
   Box offsets{};
   for (int a = 0; a < MaxDimension; ++a)
@@ -61,7 +65,8 @@ TapsOf(const BufferView & image, const Coordinates & index, const FootprintOpera
   std::vector<T> taps;
   std::size_t    number = 0;
   ForEachIndex(offsets, [&](const Coordinates & offset) {
-    if (!operation.element[number++])
+    const std::size_t at = number++;
+    if (!operation.element[at])
     {
       return;
     }
@@ -75,6 +80,7 @@ TapsOf(const BufferView & image, const Coordinates & index, const FootprintOpera
     if (isThere || operation.boundary.mode == BoundaryMode::Constant)
     {
       taps.push_back(isThere ? At<T>(image, tap) : T(5));
+      heights.push_back(operation.HasHeights() ? static_cast<long double>(operation.heights[at]) : 0);
     }
   });
   return taps;
@@ -89,11 +95,37 @@ NearestQuotient(oracle::Wide sum, oracle::Wide count)
   return twice > count || (twice == count && lower % 2 != 0) ? lower + 1 : lower;
 }
 
+/** The extremum of voxels with their heights; NaN, as an integer the lowest, where no voxel is a number. */
 template <typename TIn, typename TOut>
 testing::AssertionResult
-IsStatistic(TOut result, std::vector<TIn> taps, const FootprintOperation & operation)
+IsRise(TOut result, const std::vector<TIn> & taps, const std::vector<long double> & heights, bool erodes)
+{
+  long double expected = std::numeric_limits<long double>::quiet_NaN();
+  for (std::size_t i = 0; i < taps.size(); ++i)
+  {
+    const long double value = static_cast<long double>(taps[i]) + (erodes ? -heights[i] : heights[i]);
+    const bool        isBeyond = erodes ? value < expected : value > expected;
+    expected = value == value && (isBeyond || expected != expected) ? value : expected;
+  }
+  if (expected != expected)
+  {
+    return IsSame(result,
+                  std::is_integral<TOut>::value ? std::numeric_limits<TOut>::lowest()
+                                                : std::numeric_limits<TOut>::quiet_NaN());
+  }
+  return IsRounded(result, expected, std::fabs(expected) * (std::is_same<TOut, float>::value ? 1.2e-7L : 4e-16L));
+}
+
+template <typename TIn, typename TOut>
+testing::AssertionResult
+IsStatistic(TOut result, std::vector<TIn> taps, const std::vector<long double> & heights,
+            const FootprintOperation & operation)
 {
   constexpr bool isReal = std::is_floating_point<TOut>::value;
+  if (operation.HasHeights())
+  {
+    return IsRise(result, taps, heights, operation.statistic == FootprintStatistic::Erosion);
+  }
   if (taps.empty())
   {
     return operation.statistic != FootprintStatistic::Sum && isReal
@@ -164,19 +196,21 @@ TEST_P(Footprints, AreWhatTheirDefinitionSays)
       random,
       GetManager(),
       GetBackend(),
-      15,
-      [&](int trial) { return RandomFootprint(random, Statistics[trial % 5], trial % 4 ? 2 : 6); },
+      21,
+      [&](int trial) { return RandomFootprint(random, Statistics[trial % 7], trial % 4 ? 2 : 6); },
       [&](int trial, std::vector<In> & pixels) {
         if constexpr (std::is_floating_point<In>::value)
         {
-          for (std::size_t i = 0; i < pixels.size() && trial % 5 == 4; i += 1 + random() % 5)
+          for (std::size_t i = 0; i < pixels.size() && trial % 7 >= 4; i += 1 + random() % 5)
           {
             pixels[i] = std::numeric_limits<In>::quiet_NaN();
           }
         }
       },
       [](const auto & t, const FootprintOperation & operation, const Coordinates & index) {
-        return IsStatistic<In, Out>(t.Result(index), TapsOf<In>(t.image, index, operation), operation);
+        std::vector<long double> heights;
+        const auto               taps = TapsOf<In>(t.image, index, operation, heights);
+        return IsStatistic<In, Out>(t.Result(index), taps, heights, operation);
       });
   });
 }
@@ -186,7 +220,7 @@ TEST_P(Footprints, ChunksHaveTheBitsOfTheWholeOnTheCpu)
   std::mt19937 random(612);
   const auto   compare = [&](auto in, auto out) {
     // Sums alone are given as 64-bit integers too.
-    const int statistics = std::is_same<decltype(in), std::int32_t>::value ? 2 : 5;
+    const int statistics = std::is_same<decltype(in), std::int32_t>::value ? 2 : 7;
     CompareBits<decltype(in), decltype(out)>(random, GetManager(), GetBackend(), 40, [&](int trial) {
       return RandomFootprint(random, Statistics[trial % statistics], trial % 3 ? 3 : 8);
     });
