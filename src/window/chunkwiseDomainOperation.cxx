@@ -724,7 +724,7 @@ private:
     }
     const int mean = add(0, StageKind::Real);
     const int variance = add(1, StageKind::Real);
-    const int seen = add(2, StageKind::Fixed);
+    const int seen = add(2, StageKind::Real);
     const int result = this->AddVoxels("wiener.voxels", { Stage::Input(), mean, variance });
     this->AddVoxels("domain.filled.voxels", { result, seen });
   }
