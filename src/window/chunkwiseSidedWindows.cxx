@@ -148,7 +148,7 @@ private:
     return framed;
   }
 
-  /** What windows see that end at the image's edge: the voxels in a mask of ones. */
+  /** Windows that end at the image's edge see the voxels in a mask of ones. */
   Pointer
   InImage(const Pointer & window, const WindowBoundary & boundary) const
   {
@@ -265,7 +265,7 @@ private:
     const auto framed = this->Frame(window, extremum.boundary);
     if (Cuts(extremum))
     {
-      // Beyond the edge lies what an extremum never is, or does not see.
+      // The constant beyond the edge is no extremum, or is not seen.
       framed->constant = DispatchPixelKind(m_Kind, [&](auto pixel) {
         using Limits = std::numeric_limits<decltype(pixel)>;
         return IsFloatingPoint(m_Kind) ? PixelValue(std::numeric_limits<double>::quiet_NaN())

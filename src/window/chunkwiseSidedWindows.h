@@ -22,7 +22,7 @@ struct WindowSides
   }
 };
 
-/** The box as voxels of the box of 2 radius + 1 voxels an axis, x fastest: 1 for those that it has. */
+/** The box as voxels of the box of 2 radius + 1 voxels an axis, x fastest: 1 for its own voxels. */
 Chunkwise_EXPORT std::vector<unsigned char>
                  MakeSidedElement(const WindowSides & sides, Coordinates & radius);
 

@@ -76,7 +76,7 @@ struct FootprintMemory
   }
 };
 
-/** What is stored for a row of windows, whose voxels are `n` from `at` on. */
+/** Stores the results of a row of `n` windows from `at` on. */
 template <typename TPixel>
 using StoreFootprints = void (*)(const KernelCall & call, const Coordinates & at, std::int64_t n,
                                  const FootprintMemory<TPixel> & memory);
