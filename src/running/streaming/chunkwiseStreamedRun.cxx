@@ -215,11 +215,17 @@ public:
     m_Views[SlotOf(i)] = DenseView(m_Memory[SlotOf(i)].Get(), kind, ToFileAxes(division, m_HasComponents));
     return FromFileAxes(m_Views[SlotOf(i)], m_HasComponents);
   }
-  /** The result of division `i`, before Admit. It must stay until step `i` is done. */
+  /** The result of division `i`, before Admit. It lies in memory of `m_Owner`, and must stay until step `i` is done. */
   void
   SetView(std::int64_t i, const BufferView & view)
   {
     m_Views[SlotOf(i)] = ToFileAxes(view, m_HasComponents);
+  }
+  /** Keeps the owner of views as long as the thread, which may outlive its caller. */
+  void
+  SetOwner(std::shared_ptr<const void> owner)
+  {
+    m_Owner = std::move(owner);
   }
   std::int64_t cut{ 0 };
   std::int64_t atLimits{ 0 };
@@ -258,7 +264,27 @@ private:
   Coordinates                 m_Offset{};
   std::vector<BufferView>     m_Views;
   std::vector<StreamedMemory> m_Memory;
+  std::shared_ptr<const void> m_Owner;
 };
+
+/** ReadStreamed with a reader. */
+double
+ReadDivisions(const std::shared_ptr<ReadingThread> & reader, const StreamedRequest & request, const StreamedPlan & plan,
+              Monitor * monitor, const std::function<void(const ExecutionRequest &, Monitor *)> & compute)
+{
+  const Running running(reader);
+  for (std::int64_t i = 0; i < plan.divisions; ++i)
+  {
+    DivisionMonitor ofDivision(monitor, i, plan.divisions);
+    reader->WaitFor(i + 1, monitor);
+    ExecutionRequest division = MakeDivisionRequest(request, plan, GetDivision(request.region, plan, i));
+    division.inputs = reader->GetViews(i);
+    compute(division, &ofDivision);
+    // The memory of the division before was needed for the planes that both have: slot i % slots is next.
+    reader->Admit();
+  }
+  return reader->GetSeconds();
+}
 
 StreamedReport
 ExecuteOutOfCore(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
@@ -287,15 +313,17 @@ ExecuteOutOfCore(Manager & manager, const StreamedRequest & request, const Strea
 
 /** Writes divisions as they were read; the next one is read meanwhile. */
 StreamedReport
-CopyStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
-             const std::shared_ptr<ImageSink> & sink, Monitor * monitor)
+CopyStreamed(const StreamedRequest & request, const StreamedPlan & plan, const std::shared_ptr<ImageSink> & sink,
+             Monitor * monitor)
 {
   StreamedReport report;
+  const auto     reader = std::make_shared<ReadingThread>(request, plan, nullptr);
   const auto     writer = std::make_shared<WritingThread>(request, plan, sink, nullptr);
-  const Running  running(writer);
-  std::int64_t   i = 0;
+  writer->SetOwner(reader);
+  const Running running(writer);
+  std::int64_t  i = 0;
   report.reading =
-    ReadStreamed(manager, request, plan, monitor, [&](const ExecutionRequest & division, Monitor * ofDivision) {
+    ReadDivisions(reader, request, plan, monitor, [&](const ExecutionRequest & division, Monitor * ofDivision) {
       writer->SetView(i, division.inputs.front());
       writer->Admit();
       writer->WaitFor(++i, monitor);
@@ -321,19 +349,11 @@ double
 ReadStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan, Monitor * monitor,
              const std::function<void(const ExecutionRequest &, Monitor *)> & compute)
 {
-  const auto    reader = std::make_shared<ReadingThread>(request, plan, GetPinningDevice(manager, request, plan));
-  const Running running(reader);
-  for (std::int64_t i = 0; i < plan.divisions; ++i)
-  {
-    DivisionMonitor ofDivision(monitor, i, plan.divisions);
-    reader->WaitFor(i + 1, monitor);
-    ExecutionRequest division = MakeDivisionRequest(request, plan, GetDivision(request.region, plan, i));
-    division.inputs = reader->GetViews(i);
-    compute(division, &ofDivision);
-    // The memory of the division before was needed for the planes that both have: slot i % slots is next.
-    reader->Admit();
-  }
-  return reader->GetSeconds();
+  return ReadDivisions(std::make_shared<ReadingThread>(request, plan, GetPinningDevice(manager, request, plan)),
+                       request,
+                       plan,
+                       monitor,
+                       compute);
 }
 
 StreamedReport
@@ -389,7 +409,7 @@ ExecuteStreamed(Manager & manager, const StreamedRequest & request, const Stream
   StreamedReport report;
   if (plan.copies)
   {
-    report = CopyStreamed(manager, request, plan, sink, monitor);
+    report = CopyStreamed(request, plan, sink, monitor);
     if (monitor)
     {
       monitor->UpdateProgress(1.0);
