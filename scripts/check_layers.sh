@@ -40,13 +40,19 @@ complain 'CUDA is included outside cuda/' <<END
 $(includes "$cuda" include src program examples)
 END
 
+# One folder has the code that differs between operating systems. The program's library of files is not ported.
+complain 'a header of one operating system is included outside src/platform' <<END
+$(includes '(windows|psapi|unistd|fcntl|pthread|dlfcn|sched|spawn|poll|dirent|mach/mach)\.h|sys/' include cuda examples/engine \
+  $(find src -mindepth 1 -maxdepth 1 ! -name platform ! -name files ! -name formats ! -name dropin))
+END
+
 # The engine's own folders and headers know operations by their hooks alone (chunkwiseOperation.h): no concrete operation, no
 # kernel, no family's room, no network.
 engine_headers='BoundedGrid ConvertVoxels Device DeviceMemory DividedImages Error Executor Geometry HostMemory ImageSource Manager Operation
   OutOfCoreRunner PixelValue Planner Regions StagedOperation StreamedRun Threads Types'
 engine_public=$(for name in $engine_headers; do echo "include/chunkwise$name.h"; done)
-engine_folders='src/backend src/planning src/running'
-may_include=$(ls $engine_public src/arithmetic/*.h src/backend/*.h src/planning/*.h src/running/*.h src/running/*/*.h | xargs -n1 basename | sed 's/\.h$//')
+engine_folders='src/backend src/planning src/platform src/running'
+may_include=$(ls $engine_public src/arithmetic/*.h src/backend/*.h src/planning/*.h src/platform/*.h src/running/*.h src/running/*/*.h | xargs -n1 basename | sed 's/\.h$//')
 complain "the engine includes what is none of its own headers: a concrete operation's, a kernel's, a family's" <<END
 $(includes 'chunkwise' $engine_public $engine_folders | while IFS= read -r line; do
   header=$(printf '%s\n' "$line" | sed 's/.*include *"\(.*\)\.h".*/\1/')
@@ -66,9 +72,9 @@ $(includes 'chunkwise(Cpu|Cuda)?Network|chunkwiseOnnx' $(find include src cuda -
 END
 # Roles of kernels are members of KernelSet, and names are written once and in full.
 complain "a kernel's name is put together from parts" <<END
-$(grep -rnE '"\.[a-zA-Z]+(\.[a-zA-Z]+)*"' $engine_public $(find src/backend src/planning src/running src/arithmetic src/operations \
+$(grep -rnE '"\.[a-zA-Z]+(\.[a-zA-Z]+)*"' $engine_public $(find src/backend src/planning src/platform src/running src/arithmetic src/operations \
   src/window src/convolution src/table src/reconstruction src/statistics src/network src/cpu cuda test benchmark -name 'chunkwise*' -type f ! -name '*.py') |
-  grep -vE 'chunkwiseModuleFile\.cxx:[0-9]+:constexpr const char \* Suffix = |src/network/onnx/|/chunkwiseOnnx|ModelTest\.cxx')
+  grep -vE 'chunkwiseLibraryFile\.cxx:|src/network/onnx/|/chunkwiseOnnx|ModelTest\.cxx')
 END
 complain 'operations include what runs them, or a kernel' <<END
 $(headers=$(ls src/running/*.h src/running/*/*.h src/planning/*.h src/cpu/*/*.h src/reconstruction/*.h src/statistics/*.h 2>/dev/null | xargs -n1 basename | sed 's/\.h$//' | paste -sd '|')

@@ -4,6 +4,7 @@
 # more, since it links to no library.
 set(Chunkwise_BACKEND_SRCS
   backend/chunkwiseResourceCache.cxx
+  platform/chunkwiseLibraryFile.cxx
 )
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
@@ -94,6 +95,11 @@ set(Chunkwise_ENGINE_SRCS
   planning/chunkwiseChunkQueue.cxx
   planning/chunkwisePlanner.cxx
   planning/chunkwiseRegions.cxx
+  platform/chunkwiseFork.cxx
+  platform/chunkwiseHostMemory.cxx
+  platform/chunkwiseLocalProcessors.cxx
+  platform/chunkwiseMappedMemory.cxx
+  platform/chunkwiseUnnamedFile.cxx
   running/memory/chunkwiseArena.cxx
   running/chunkwiseBackend.cxx
   running/schedules/chunkwiseCarryChain.cxx
@@ -107,9 +113,7 @@ set(Chunkwise_ENGINE_SRCS
   running/threads/chunkwiseExecutor.cxx
   running/schedules/chunkwiseFixpointSchedule.cxx
   running/schedules/chunkwiseFixpointWork.cxx
-  running/threads/chunkwiseFork.cxx
   running/copies/chunkwiseHostCopy.cxx
-  running/memory/chunkwiseHostMemory.cxx
   running/copies/chunkwiseHostRates.cxx
   running/pipeline/chunkwiseHostRunner.cxx
   running/pipeline/chunkwiseHostWorker.cxx
@@ -119,7 +123,6 @@ set(Chunkwise_ENGINE_SRCS
   running/pipeline/chunkwiseJobLine.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
-  running/threads/chunkwiseLocalProcessors.cxx
   running/chunkwiseModuleFile.cxx
   running/streaming/chunkwiseOutOfCoreRunner.cxx
   running/copies/chunkwiseOverlap.cxx
@@ -314,7 +317,7 @@ set(Chunkwise_NETWORK_ITK_SRCS
   itk/itkSlidingWindowNetworkEnums.cxx
 )
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic operations window convolution table backend planning reconstruction resampling statistics thresholds objects
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations window convolution table backend planning platform reconstruction resampling statistics thresholds objects
   derivatives running running/memory running/copies running/threads running/schedules running/pipeline running/streaming running/divided watershed
   cpu/common cpu/window cpu/masked cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/resampling cpu/statistics cpu/objects
   cpu/derivatives)

@@ -2,17 +2,12 @@
 #include "chunkwiseCufft.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseLibraryFile.h"
 #include "chunkwiseResourceCache.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
-
-#if defined(_WIN32)
-#  include <windows.h>
-#else
-#  include <dlfcn.h>
-#endif
 
 namespace chunkwise
 {
@@ -59,16 +54,11 @@ constexpr const char * FileNames[] = { "libcufft.so.12",
 void *
 OpenFile(const char * name, std::string & reason)
 {
-#if defined(_WIN32)
-  void * const file = LoadLibraryA(name);
-  const char * why = "it cannot be loaded";
-#else
-  void * const file = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  const char * why = file ? "" : dlerror();
-#endif
+  std::string  why;
+  void * const file = OpenLibrary(name, why);
   if (!file)
   {
-    reason += (reason.empty() ? "" : "; ") + std::string(why);
+    reason += (reason.empty() ? "" : "; ") + why;
   }
   return file;
 }
@@ -77,11 +67,7 @@ template <typename TFunction>
 bool
 Find(void * file, const char * name, TFunction & function, std::string & reason)
 {
-#if defined(_WIN32)
-  void * const symbol = reinterpret_cast<void *>(GetProcAddress(static_cast<HMODULE>(file), name));
-#else
-  void * const symbol = dlsym(file, name);
-#endif
+  void * const symbol = FindSymbol(file, name);
   function = reinterpret_cast<TFunction>(symbol);
   if (!symbol)
   {

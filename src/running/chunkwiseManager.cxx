@@ -11,6 +11,7 @@
 #include "chunkwiseFork.h"
 #include "chunkwiseImageTransfer.h"
 #include "chunkwiseManagerState.h"
+#include "chunkwiseMappedMemory.h"
 #include "chunkwisePassesRun.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseResidentRun.h"
@@ -21,10 +22,6 @@
 #include <chrono>
 #include <utility>
 
-#if defined(__linux__)
-#  include <sys/mman.h>
-#endif
-
 namespace chunkwise
 {
 
@@ -33,28 +30,15 @@ Monitor::~Monitor() = default;
 namespace
 {
 
-/** A fresh output of many small pages costs more to touch than to fill. */
 void
-AdviseHugePages(const BufferView & view)
+AdviseLargePagesFor(const BufferView & view)
 {
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-  constexpr std::uintptr_t page = std::uintptr_t{ 2 } << 20;
-  std::int64_t             pixels = 1;
+  std::int64_t pixels = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
     pixels += (view.box.Extent(a) - 1) * view.stride[a];
   }
-  const auto begin = (reinterpret_cast<std::uintptr_t>(view.data) + page - 1) / page * page;
-  const auto end =
-    (reinterpret_cast<std::uintptr_t>(view.data) + static_cast<std::uintptr_t>(pixels) * PixelSize(view.kind)) / page *
-    page;
-  if (end >= begin + 16 * page)
-  {
-    (void)madvise(reinterpret_cast<void *>(begin), end - begin, MADV_HUGEPAGE);
-  }
-#else
-  (void)view;
-#endif
+  AdviseLargePages(view.data, static_cast<std::size_t>(pixels) * PixelSize(view.kind));
 }
 
 /** Waits for a turn unless the caller wants to stop. */
@@ -929,7 +913,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   }
   if (!residence && !request.region.IsEmpty() && operation.HasOutput())
   {
-    AdviseHugePages(request.output);
+    AdviseLargePagesFor(request.output);
   }
   ExecutePlan(*this, context, report.plan, run.used, monitor ? &rising : nullptr, report);
   if (total)

@@ -2,16 +2,13 @@
 #include "chunkwiseRunContext.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseMappedMemory.h"
 #include "chunkwiseReservedTables.h"
 
 #include <algorithm>
 #include <chrono>
 #include <new>
 #include <thread>
-
-#if defined(__linux__)
-#  include <sys/mman.h>
-#endif
 
 namespace chunkwise
 {
@@ -28,50 +25,6 @@ constexpr std::size_t MostHostTableBytes = std::size_t{ 256 } << 20;
 constexpr std::size_t ReservedPart = 16;
 constexpr std::size_t MostReserved = BytesReservedForTables;
 
-// Blocks are mapped, so that freeing gives them back to the system: the C library keeps what short-lived threads
-// have freed, beyond any budget. The sanitizers see only what it allocates.
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-/** The header before a block, on a separate page: its length. */
-constexpr std::size_t MappedHeader = 4096;
-
-void *
-AllocateHost(std::size_t bytes)
-{
-  const std::size_t length = bytes + MappedHeader;
-  void * const      memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-  {
-    throw std::bad_alloc();
-  }
-  *static_cast<std::size_t *>(memory) = length;
-  return static_cast<char *>(memory) + MappedHeader;
-}
-
-void
-FreeHost(void * block)
-{
-  void * const memory = static_cast<char *>(block) - MappedHeader;
-  (void)munmap(memory, *static_cast<std::size_t *>(memory));
-}
-#else
-void *
-AllocateHost(std::size_t bytes)
-{
-  void * const memory = ::operator new(bytes, std::align_val_t(256), std::nothrow);
-  if (!memory)
-  {
-    throw std::bad_alloc();
-  }
-  return memory;
-}
-
-void
-FreeHost(void * block)
-{
-  ::operator delete(block, std::align_val_t(256));
-}
-#endif
-
 /** The tighter of two limits, of which 0 is none. */
 std::size_t
 Tighter(std::size_t a, std::size_t b)
@@ -82,7 +35,7 @@ Tighter(std::size_t a, std::size_t b)
 } // namespace
 
 HostState::HostState()
-  : memory("host memory", "host", AllocateHost, FreeHost)
+  : memory("host memory", "host", AllocateMapped, FreeMapped)
   , tables(MostHostTableBytes)
 {}
 

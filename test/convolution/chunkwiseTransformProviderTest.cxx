@@ -391,7 +391,11 @@ protected:
   [[noreturn]] static void
   Try(const char * variable, const char * file, TFunctor && f)
   {
+#if defined(_WIN32)
+    _putenv_s(variable, file);
+#else
     setenv(variable, file, 1);
+#endif
     f();
     std::_Exit(testing::Test::HasFailure() ? 1 : 0);
   }

@@ -3,6 +3,7 @@
 #define chunkwiseSpool_h
 
 #include "ChunkwiseExport.h"
+#include "chunkwiseUnnamedFile.h"
 
 #include <atomic>
 #include <cstddef>
@@ -19,7 +20,7 @@ class Chunkwise_EXPORT Spool
 public:
   /** In `folder`; empty: the current one. Throws Error, which names the folder. The file is made by the first Write. */
   explicit Spool(std::string folder);
-  ~Spool();
+  ~Spool() = default;
   Spool(const Spool &) = delete;
   Spool &
   operator=(const Spool &) = delete;
@@ -63,12 +64,8 @@ public:
   }
 
 private:
-  void
-  Open();
-
   std::string   m_Folder;
-  std::string   m_Name;
-  int           m_File{ -1 };
+  UnnamedFile   m_File;
   std::uint64_t m_Size{ 0 };
 
   std::atomic<std::uint64_t> m_Written{ 0 };

@@ -2,6 +2,7 @@
 #include "chunkwiseHostMemory.h"
 
 #include <algorithm>
+#include <bitset>
 #include <cctype>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +14,11 @@
 
 #if defined(__linux__)
 #  include <sched.h>
+#elif defined(__APPLE__)
+#  include <mach/mach.h>
+#elif defined(_WIN32)
+#  include "chunkwiseWindows.h"
+#  include <psapi.h>
 #endif
 
 namespace chunkwise
@@ -230,11 +236,111 @@ LeastOfGroups(const std::string & root, const std::string & controller, TOfGroup
   return least;
 }
 
+// Systems without files that describe them. Each function returns 0 if the system does not tell.
+#if defined(_WIN32)
+PROCESS_MEMORY_COUNTERS
+AskProcess()
+{
+  PROCESS_MEMORY_COUNTERS counters{};
+  counters.cb = sizeof(counters);
+  if (!GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof(counters)))
+  {
+    return PROCESS_MEMORY_COUNTERS{};
+  }
+  return counters;
+}
+
+std::size_t
+AskAvailableMemory()
+{
+  MEMORYSTATUSEX machine{};
+  machine.dwLength = sizeof(machine);
+  if (!GlobalMemoryStatusEx(&machine))
+  {
+    return 0;
+  }
+  std::size_t room = static_cast<std::size_t>(std::min(machine.ullAvailPhys, machine.ullAvailPageFile));
+  // The job that contains this process, a container's for example, may limit what processes commit.
+  JOBOBJECT_EXTENDED_LIMIT_INFORMATION job{};
+  if (QueryInformationJobObject(nullptr, JobObjectExtendedLimitInformation, &job, sizeof(job), nullptr))
+  {
+    const std::size_t committed = AskProcess().PagefileUsage;
+    const auto        limit = [&](DWORD flag, std::size_t most) {
+      if (job.BasicLimitInformation.LimitFlags & flag)
+      {
+        room = std::min(room, most - std::min(most, committed));
+      }
+    };
+    limit(JOB_OBJECT_LIMIT_PROCESS_MEMORY, job.ProcessMemoryLimit);
+    limit(JOB_OBJECT_LIMIT_JOB_MEMORY, job.JobMemoryLimit);
+  }
+  return std::max<std::size_t>(room, 1);
+}
+
+std::size_t
+AskPeakMemory()
+{
+  return AskProcess().PeakWorkingSetSize;
+}
+
+std::size_t
+AskResidentMemory()
+{
+  return AskProcess().WorkingSetSize;
+}
+#elif defined(__APPLE__)
+mach_task_basic_info
+AskProcess()
+{
+  mach_task_basic_info   information{};
+  mach_msg_type_number_t count = MACH_TASK_BASIC_INFO_COUNT;
+  if (task_info(mach_task_self(), MACH_TASK_BASIC_INFO, reinterpret_cast<task_info_t>(&information), &count) !=
+      KERN_SUCCESS)
+  {
+    return mach_task_basic_info{};
+  }
+  return information;
+}
+
+std::size_t
+AskAvailableMemory()
+{
+  vm_statistics64_data_t pages{};
+  mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
+  if (host_statistics64(mach_host_self(), HOST_VM_INFO64, reinterpret_cast<host_info64_t>(&pages), &count) !=
+      KERN_SUCCESS)
+  {
+    return 0;
+  }
+  // Inactive pages can be taken without swapping.
+  const std::size_t room = static_cast<std::size_t>(pages.free_count) + pages.inactive_count;
+  return std::max<std::size_t>(room * vm_kernel_page_size, 1);
+}
+
+std::size_t
+AskPeakMemory()
+{
+  return AskProcess().resident_size_max;
+}
+
+std::size_t
+AskResidentMemory()
+{
+  return AskProcess().resident_size;
+}
+#endif
+
 } // namespace
 
 std::size_t
 GetAvailableHostMemory(const std::string & root)
 {
+#if defined(_WIN32) || defined(__APPLE__)
+  if (root.empty())
+  {
+    return AskAvailableMemory();
+  }
+#endif
   const std::size_t ofMachine = ReadKilobytes(root + "/proc/meminfo", "MemAvailable");
   const std::size_t room = std::min(ofMachine ? ofMachine : NoLimit, LeastOfGroups(root, "memory", RoomOfGroup));
   // Nothing left is not the same as not to know.
@@ -257,6 +363,14 @@ GetNumberOfProcessors(const std::string & root)
   {
     number = std::min(number, static_cast<std::size_t>(CPU_COUNT(&allowed)));
   }
+#elif defined(_WIN32)
+  // The masks of a process that runs in several groups of 64 processors are 0.
+  DWORD_PTR allowed = 0;
+  DWORD_PTR ofSystem = 0;
+  if (GetProcessAffinityMask(GetCurrentProcess(), &allowed, &ofSystem) && allowed)
+  {
+    number = std::min(number, std::bitset<64>(allowed).count());
+  }
 #endif
   return static_cast<unsigned int>(std::max<std::size_t>(number, 1));
 }
@@ -264,12 +378,24 @@ GetNumberOfProcessors(const std::string & root)
 std::size_t
 GetPeakHostMemory(const std::string & root)
 {
+#if defined(_WIN32) || defined(__APPLE__)
+  if (root.empty())
+  {
+    return AskPeakMemory();
+  }
+#endif
   return ReadKilobytes(root + "/proc/self/status", "VmHWM");
 }
 
 std::size_t
 GetResidentHostMemory(const std::string & root)
 {
+#if defined(_WIN32) || defined(__APPLE__)
+  if (root.empty())
+  {
+    return AskResidentMemory();
+  }
+#endif
   return ReadKilobytes(root + "/proc/self/status", "VmRSS");
 }
 
