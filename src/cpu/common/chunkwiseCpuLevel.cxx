@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuLevels.h"
 
+#include "chunkwiseError.h"
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -64,9 +66,13 @@ ChooseLevel()
 {
   const char * const variable = std::getenv("CHUNKWISE_CPU_LEVEL");
   const CpuLevel *   level = variable ? FindLevel(variable) : nullptr;
-  for (std::size_t index = NumberOfCpuLevels; !level; --index)
+  for (std::size_t index = NumberOfCpuLevels; !level && index > 0; --index)
   {
     level = FindLevel(index - 1);
+  }
+  if (!level)
+  {
+    throw Error("this library was compiled for the instruction set of another machine (CHUNKWISE_CPU_LEVELS=native)");
   }
   return level;
 }

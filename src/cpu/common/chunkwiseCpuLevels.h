@@ -29,6 +29,11 @@
   name();                                                                                                              \
   }
 
+#if defined(CHUNKWISE_LACKS_BASELINE)
+#  define CHUNKWISE_AT_BASELINE(name) nullptr
+#else
+#  define CHUNKWISE_AT_BASELINE(name) &baseline::name
+#endif
 #if defined(CHUNKWISE_HAS_AVX2)
 #  define CHUNKWISE_AT_AVX2(name) &avx2::name
 #else
@@ -40,7 +45,7 @@
 #  define CHUNKWISE_AT_AVX512(name) nullptr
 #endif
 /** The arguments of FunctionsAtLevels: one function for each instruction set. */
-#define CHUNKWISE_AT_LEVELS(name) &baseline::name, CHUNKWISE_AT_AVX2(name), CHUNKWISE_AT_AVX512(name)
+#define CHUNKWISE_AT_LEVELS(name) CHUNKWISE_AT_BASELINE(name), CHUNKWISE_AT_AVX2(name), CHUNKWISE_AT_AVX512(name)
 
 namespace chunkwise
 {
