@@ -10,8 +10,10 @@
 #include "commandSteps.h"
 #include "fileImage.h"
 
-#include "itkMacro.h"
-#include "itkObject.h"
+#ifdef CHUNKWISE_HAS_ITK
+#  include "itkMacro.h"
+#  include "itkObject.h"
+#endif
 
 #include <cstdlib>
 #include <exception>
@@ -73,7 +75,9 @@ main(int argc, char ** argv)
   GiveMemoryBack();
   command::KeepStandardError();
   std::set_terminate(EndEarly);
+#ifdef CHUNKWISE_HAS_ITK
   itk::Object::SetGlobalWarningDisplay(false);
+#endif
 #ifdef CHUNKWISE_HAS_NETWORKS
   chunkwise::AddNetworks();
 #endif
@@ -121,10 +125,12 @@ main(int argc, char ** argv)
   {
     return Fail(command::WithOptionNames(error.what(), line), 1);
   }
+#ifdef CHUNKWISE_HAS_ITK
   catch (const itk::ExceptionObject & error)
   {
     return Fail(error.GetDescription(), 1);
   }
+#endif
   catch (const std::exception & error)
   {
     return Fail(error.what(), 1);

@@ -9,7 +9,9 @@
 #include "commandSignals.h"
 #include "fileImage.h"
 
-#include "itkMacro.h"
+#ifdef CHUNKWISE_HAS_ITK
+#  include "itkMacro.h"
+#endif
 
 #include <fstream>
 #include <glob.h>
@@ -138,10 +140,12 @@ MessageOfCurrentException(const CommandLine & line)
   {
     return TextOfNoMemory(line);
   }
+#ifdef CHUNKWISE_HAS_ITK
   catch (const itk::ExceptionObject & error)
   {
     return error.GetDescription();
   }
+#endif
   catch (const std::exception & error)
   {
     return error.what();

@@ -2,7 +2,9 @@
 #include "fileFormats.h"
 #include "fileItk.h"
 
-#include "itkNrrdImageIO.h"
+#ifdef CHUNKWISE_HAS_ITK
+#  include "itkNrrdImageIO.h"
+#endif
 
 #include <algorithm>
 #include <cctype>
@@ -387,8 +389,12 @@ LocateNrrd(const std::string & file)
   // NRRD itself has at most 16 axes.
   const auto axes = static_cast<std::size_t>(ParseInteger(file, "dimension", nrrd.Get("dimension"), 1, 16));
   ParseIntegers(file, "sizes", nrrd.Get("sizes"), axes, 1);
+#ifdef CHUNKWISE_HAS_ITK
   const auto io = itk::NrrdImageIO::New();
   place.header = ReadHeaderWithItk(*io, file);
+#else
+  Fail(file, "is in the format NRRD, which a build without ITK cannot read");
+#endif
   TakeFields(place.header.metadata);
   KeepFields(nrrd, axes, place.header);
   if (place.header.components > 1)

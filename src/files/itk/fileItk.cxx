@@ -83,10 +83,12 @@ CallItk(const std::string & file, const std::string & what, const std::function<
   {
     throw;
   }
+#ifdef CHUNKWISE_HAS_ITK
   catch (const itk::ExceptionObject & error)
   {
     why = FirstLine(error.GetDescription());
   }
+#endif
   catch (const std::bad_alloc &)
   {
     throw;
@@ -149,6 +151,7 @@ MakeImageHeader(const ItkHeader & said, const std::string & file)
   return header;
 }
 
+#ifdef CHUNKWISE_HAS_ITK
 ImageHeader
 ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file)
 {
@@ -160,6 +163,7 @@ ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file)
   });
   return MakeImageHeader(header, file);
 }
+#endif
 
 ItkHeader
 MakeItkHeader(const ImageHeader & header)

@@ -15,9 +15,11 @@ namespace chunkwise::files
 void
 CallItk(const std::string & file, const std::string & what, const std::function<void()> & call);
 
+#ifdef CHUNKWISE_HAS_ITK
 /** The header as ITK reads it. Throws FileError for voxels of no kind of ours. */
 ImageHeader
 ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file);
+#endif
 
 /** ITK's description of an image, checked. Throws FileError for voxels of no kind of ours. */
 ImageHeader

@@ -1,11 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileItkHeader.h"
 
-#include "itkMetaDataObject.h"
+#ifdef CHUNKWISE_HAS_ITK
+#  include "itkMetaDataObject.h"
+#endif
 
 namespace chunkwise::files
 {
 
+#ifdef CHUNKWISE_HAS_ITK
 ItkHeader
 DescribeItkHeader(const itk::ImageIOBase & io)
 {
@@ -110,6 +113,7 @@ ApplyItkHeader(const ItkHeader & header, itk::ImageIOBase & io)
     itk::EncapsulateMetaData<std::string>(io.GetMetaDataDictionary(), key, text);
   }
 }
+#endif
 
 void
 PutItkHeader(const ItkHeader & header, formats::MessageWriter & message)

@@ -4,7 +4,9 @@
 
 #include "formatMessage.h"
 
-#include "itkImageIOBase.h"
+#ifdef CHUNKWISE_HAS_ITK
+#  include "itkImageIOBase.h"
+#endif
 
 #include <cstdint>
 #include <string>
@@ -34,6 +36,7 @@ struct ItkHeader
   std::vector<std::pair<std::string, std::string>> text;
 };
 
+#ifdef CHUNKWISE_HAS_ITK
 /** After ReadImageInformation. */
 ItkHeader
 DescribeItkHeader(const itk::ImageIOBase & io);
@@ -41,6 +44,7 @@ DescribeItkHeader(const itk::ImageIOBase & io);
 /** Before WriteImageInformation: the header, and the whole image as region. */
 void
 ApplyItkHeader(const ItkHeader & header, itk::ImageIOBase & io);
+#endif
 
 void
 PutItkHeader(const ItkHeader & header, formats::MessageWriter & message);

@@ -4,10 +4,12 @@
 #include "fileItk.h"
 #include "fileOutput.h"
 
-#include "itkBMPImageIO.h"
-#include "itkGiplImageIO.h"
-#include "itkJPEGImageIO.h"
-#include "itkPNGImageIO.h"
+#ifdef CHUNKWISE_HAS_ITK
+#  include "itkBMPImageIO.h"
+#  include "itkGiplImageIO.h"
+#  include "itkJPEGImageIO.h"
+#  include "itkPNGImageIO.h"
+#endif
 
 #include <cstring>
 #include <mutex>
@@ -18,6 +20,7 @@ namespace chunkwise::files
 namespace
 {
 
+#ifdef CHUNKWISE_HAS_ITK
 /** An object that writes `format`. */
 itk::ImageIOBase::Pointer
 MakeIo(const std::string & format)
@@ -40,6 +43,7 @@ MakeIo(const std::string & format)
   }
   throw std::logic_error("no class of ITK is known for " + format);
 }
+#endif
 
 /** A sum over voxels of what is mixed from place and value: the same in whatever order they come. */
 std::uint64_t
@@ -82,6 +86,10 @@ public:
     }
     else
     {
+#ifndef CHUNKWISE_HAS_ITK
+      Fail(destination.shown,
+           "is in the format " + std::string(format.name) + ", which a build without ITK cannot write");
+#endif
       m_Whole.resize(static_cast<std::size_t>(m_Count) * PixelSize(header.kind));
     }
   }
@@ -144,6 +152,7 @@ private:
   void
   WriteWhole() const
   {
+#ifdef CHUNKWISE_HAS_ITK
     CallItk(m_Destination.shown, "cannot be written", [&] {
       const itk::ImageIOBase::Pointer io = MakeIo(m_Format.name);
       ApplyItkHeader(MakeItkHeader(m_Header), *io);
@@ -151,6 +160,7 @@ private:
       io->SetUseCompression(m_Compresses);
       io->Write(m_Whole.data());
     });
+#endif
   }
   void
   Verify() const
