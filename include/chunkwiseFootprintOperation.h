@@ -38,7 +38,7 @@ public:
   bool truncates{ false };
   /** The rank: from 0, the minimum, to 1, the maximum. */
   double fraction{ 0.5 };
-  /** Of erosion and dilation: a height for each voxel of the element's box. */
+  /** Erosion and dilation: a height for each voxel of the element's box. */
   std::vector<double> heights;
   /** A second input says how many voxels a rank's window sees, see RankOperation. */
   bool isCounted{ false };
@@ -62,8 +62,8 @@ public:
   {
     return statistic == FootprintStatistic::Erosion || statistic == FootprintStatistic::Dilation;
   }
-  /** What is added to each tap of GetRuns, one after the other, for an image of this kind; the largest sum is the
-   * dilation, and of an erosion that of negative voxels, negated. */
+  /** The numbers that are added to the taps of GetRuns, one after the other, for an image of this kind. The largest sum
+   * is the dilation; an erosion is that of negative voxels, negated. */
   std::vector<double>
   GetRises(PixelKind kind) const;
   bool

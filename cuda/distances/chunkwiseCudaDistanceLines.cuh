@@ -512,6 +512,27 @@ StoreGroup(bool isStrided, const DistanceVector<std::uint32_t> & group, std::int
   }
 }
 
+/** Stores the results of `count` lines whose voxels do not lie side by side; the first one begins at `base`. */
+template <bool VHasNearest, typename T, typename TNumber>
+__device__ __forceinline__ void
+StoreTile(const DistanceLines & lines, std::int64_t base, std::int32_t count, const TNumber * results,
+          const std::int32_t * sources, T beyond, T * __restrict__ out, const std::int64_t * __restrict__ nearestIn,
+          std::int64_t * __restrict__ nearestOut)
+{
+  ForEachInTile(lines, count, [&](std::int32_t line, std::int32_t at) {
+    const std::int32_t number = line * lines.pitch + at;
+    StoreStrided<VHasNearest>(lines,
+                              base + line * lines.ofLine,
+                              at,
+                              results[number],
+                              VHasNearest ? sources[number] : 0,
+                              beyond,
+                              out,
+                              nearestIn,
+                              nearestOut);
+  });
+}
+
 /** A warp computes a line at a time. `nearestIn` and `nearestOut` are the indices of the nearest features, or nullptr:
  * of those with the same distance the lowest index counts. */
 template <typename T, typename TNumber, bool VHasNearest>
@@ -604,18 +625,7 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
     __syncthreads();
     if (isStrided)
     {
-      ForEachInTile(lines, count, [&](std::int32_t line, std::int32_t at) {
-        const std::int32_t number = line * lines.pitch + at;
-        StoreStrided<VHasNearest>(lines,
-                                  base + line * lines.ofLine,
-                                  at,
-                                  results[number],
-                                  VHasNearest ? sources[number] : 0,
-                                  beyond,
-                                  out,
-                                  nearestIn,
-                                  nearestOut);
-      });
+      StoreTile<VHasNearest>(lines, base, count, results, sources, beyond, out, nearestIn, nearestOut);
     }
   }
 }

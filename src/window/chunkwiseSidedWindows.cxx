@@ -383,7 +383,7 @@ private:
 
   const WindowSides m_Sides;
   const PixelKind   m_Kind;
-  /** Of the box around the middle, from which voxel on its upper side is one shorter where the number is even. */
+  /** The box around the middle, from which voxel on its upper side is one shorter where the number is even. */
   Coordinates m_Radius{};
   Coordinates m_Shorter{};
   Coordinates m_Shift{};

@@ -313,7 +313,7 @@ TryAnyDistances(std::mt19937 & random, Manager & manager, BackendChoice backend,
     {
       // The chunks of the second images are cut.
       t.request.budgets.device = 40000 + random() % 100000;
-      t.request.budgets.host = 40000 + random() % 20000;
+      t.request.budgets.host = 15000 + random() % 45000;
     }
     try
     {
@@ -527,7 +527,8 @@ StreamDistances(Manager & manager, BackendChoice backend, const std::shared_ptr<
   request.computedKind = request.writtenKind = PixelKindOf<TOut>();
   request.backend = backend;
   request.memory = memory;
-  request.budgets.device = 400000;
+  // Less than the smallest of the images and its result take together: no device holds them.
+  request.budgets.device = 280000;
   request.executor = executor.get();
   request.spoolFolder = testing::TempDir();
   const StreamedPlan plan = MakeStreamedPlan(manager, request);
