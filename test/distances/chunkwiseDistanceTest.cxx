@@ -277,7 +277,7 @@ TryAnyDistances(std::mt19937 & random, Manager & manager, BackendChoice backend,
     const int   longAxis = static_cast<int>(random() % 3);
     if (trial % 3 == 1)
     {
-      size = { { 5, 4, 64, 1, 1 } };
+      size = { { 5, 4, 200, 1, 1 } };
     }
     else if (random() % 2)
     {
@@ -313,7 +313,7 @@ TryAnyDistances(std::mt19937 & random, Manager & manager, BackendChoice backend,
     {
       // The chunks of the second images are cut.
       t.request.budgets.device = 40000 + random() % 100000;
-      t.request.budgets.host = 15000 + random() % 45000;
+      t.request.budgets.host = 40000 + random() % 60000;
     }
     try
     {

@@ -227,6 +227,15 @@ AddSides(std::vector<Case> & cases, const itk::SmartPointer<TFilter> & filter, c
   cases.push_back(WithBox(filter, texts));
 }
 
+/** The cases, and one with such windows. */
+template <typename TFilter>
+std::vector<Case>
+WithSides(std::vector<Case> cases)
+{
+  AddSides(cases, TFilter::New());
+  return cases;
+}
+
 template <typename TFilter>
 std::vector<Case>
 BoxInDomain()
@@ -567,7 +576,7 @@ CasesOf(const std::string & row)
   if (row == "std")
     return BoxInDomain<RenormalizedStandardDeviationImageFilter<Image>>();
   if (row == "range")
-    return BoxInMask<RenormalizedRangeImageFilter<Image>>();
+    return WithSides<RenormalizedRangeImageFilter<Image>>(BoxInMask<RenormalizedRangeImageFilter<Image>>());
   if (row == "median")
     return Ranks<RenormalizedMedianImageFilter<Image>>([](auto &) {}, {});
   if (row == "maximum")
@@ -579,9 +588,9 @@ CasesOf(const std::string & row)
   if (row == "closing")
     return Morphology<RenormalizedClosingImageFilter<Image>>();
   if (row == "white-tophat")
-    return TopHat<RenormalizedWhiteTopHatImageFilter<Image>>();
+    return WithSides<RenormalizedWhiteTopHatImageFilter<Image>>(TopHat<RenormalizedWhiteTopHatImageFilter<Image>>());
   if (row == "black-tophat")
-    return TopHat<RenormalizedBlackTopHatImageFilter<Image>>();
+    return WithSides<RenormalizedBlackTopHatImageFilter<Image>>(TopHat<RenormalizedBlackTopHatImageFilter<Image>>());
   if (row == "diffusion")
   {
     const auto filter = FixedConductanceDiffusionImageFilter<Image>::New();
@@ -679,9 +688,10 @@ CasesOf(const std::string & row)
   }
   if (row == "normalize")
   {
-    const auto filter = RenormalizedLocalNormalizationImageFilter<Image>::New();
+    using Filter = RenormalizedLocalNormalizationImageFilter<Image>;
+    const auto filter = Filter::New();
     filter->SetLeastDeviation(2.5);
-    return { WithBox(filter, { { "LeastDeviation", "2.5" } }) };
+    return WithSides<Filter>({ WithBox(filter, { { "LeastDeviation", "2.5" } }) });
   }
   if (row == "unsharp")
   {
@@ -710,7 +720,7 @@ CasesOf(const std::string & row)
         return WithBox(inDomain, { { "NoiseVariance", "2.3" } });
       },
       true);
-    return cases;
+    return WithSides<RenormalizedWienerImageFilter<Image>>(cases);
   }
   if (row == "nlm")
   {
@@ -727,12 +737,13 @@ CasesOf(const std::string & row)
   }
   if (row == "entropy")
   {
-    return InMaskOrWithoutNan<RenormalizedEntropyImageFilter<Image>>(
+    using Filter = RenormalizedEntropyImageFilter<Image>;
+    return WithSides<Filter>(InMaskOrWithoutNan<Filter>(
       [](auto & filter) {
         filter.SetNumberOfBins(17);
         filter.SetRange(-1.5, 99.7);
       },
-      { { "NumberOfBins", "17" }, { "Range", "-1.5,99.7" } });
+      { { "NumberOfBins", "17" }, { "Range", "-1.5,99.7" } }));
   }
   if (row == "percentile")
   {
@@ -1371,9 +1382,10 @@ CasesOf(const std::string & row)
     Case ofPhansalkar =
       WithBox(phansalkar, { { "Method", "phansalkar" }, { "K", "0.3" }, { "R", "50" }, { "P", "1.5" }, { "Q", "8" } });
     ofPhansalkar.domain = "MaskImage";
-    return { WithBox(mean, { { "Method", "mean" }, { "Offset", "-2.5" }, { "Result", "threshold" } }, true),
-             ofPhansalkar,
-             WithBox(bernsen, { { "Method", "bernsen" }, { "Contrast", "20" }, { "Level", "33" } }) };
+    return WithSides<Local>(
+      { WithBox(mean, { { "Method", "mean" }, { "Offset", "-2.5" }, { "Result", "threshold" } }, true),
+        ofPhansalkar,
+        WithBox(bernsen, { { "Method", "bernsen" }, { "Contrast", "20" }, { "Level", "33" } }) });
   }
   if (row == "deconvolve" || row == "deconvolve-varying")
   {
@@ -1510,6 +1522,7 @@ CasesOf(const std::string & row)
 /** Parameters for which there is no setter: those of the program or of Python alone, what filters have two names for,
  * and what only stand-ins for ITK's own filters need. */
 const std::set<std::string> withoutSetter = { "Element",
+                                              "Heights",
                                               "Weights",
                                               "convolve Radius",
                                               "Rounding",

@@ -213,9 +213,11 @@ Define(const std::string & filter, const Image & image, const Image & first, con
   }
   if (filter == "wiener")
   {
-    const bool varies = m.variance > Noise;
-    return { varies ? m.mean + (m.variance - Noise) / m.variance * (voxel - m.mean) : m.mean,
-             ofMean + 2 * ofVariance / Noise * std::fabs(voxel - m.mean) };
+    const bool        varies = m.variance > Noise;
+    const long double change = varies ? (m.variance - Noise) / m.variance * (voxel - m.mean) : 0;
+    // A voxel that is not a number changes nothing where windows do not vary.
+    const long double largest = voxel == voxel ? std::fabs(voxel - m.mean) : 0;
+    return { m.mean + change, ofMean + 2 * ofVariance / Noise * largest };
   }
   if (filter == "normalize")
   {
