@@ -16,7 +16,8 @@ EntropyOperation::Validate(const Coordinates & image) const
   CheckNumberOfAxes(image);
   for (int a = 0; a < MaxDimension; ++a)
   {
-    if (shorter[a] < 0 || shorter[a] > std::min<std::int64_t>(EffectiveRadius(a, image[a]), 1))
+    // An image without voxels has no radius.
+    if (shorter[a] < 0 || shorter[a] > std::clamp<std::int64_t>(EffectiveRadius(a, image[a]), 0, 1))
     {
       throw ParameterError("Radius: " + ToString(radius) + " of an entropy's box, which lacks " + ToString(shorter) +
                            " of its voxels");

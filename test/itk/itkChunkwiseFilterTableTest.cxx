@@ -720,7 +720,10 @@ CasesOf(const std::string & row)
         return WithBox(inDomain, { { "NoiseVariance", "2.3" } });
       },
       true);
-    return WithSides<RenormalizedWienerImageFilter<Image>>(cases);
+    const auto sided = RenormalizedWienerImageFilter<Image>::New();
+    sided->SetNoiseVariance(2.3);
+    AddSides(cases, sided, { { "NoiseVariance", "2.3" } });
+    return cases;
   }
   if (row == "nlm")
   {
