@@ -741,12 +741,16 @@ CasesOf(const std::string & row)
   if (row == "entropy")
   {
     using Filter = RenormalizedEntropyImageFilter<Image>;
-    return WithSides<Filter>(InMaskOrWithoutNan<Filter>(
-      [](auto & filter) {
-        filter.SetNumberOfBins(17);
-        filter.SetRange(-1.5, 99.7);
-      },
-      { { "NumberOfBins", "17" }, { "Range", "-1.5,99.7" } }));
+    const auto set = [](auto & filter) {
+      filter.SetNumberOfBins(17);
+      filter.SetRange(-1.5, 99.7);
+    };
+    const Texts texts = { { "NumberOfBins", "17" }, { "Range", "-1.5,99.7" } };
+    auto        cases = InMaskOrWithoutNan<Filter>(set, texts);
+    const auto  sided = Filter::New();
+    set(*sided);
+    AddSides(cases, sided, texts);
+    return cases;
   }
   if (row == "percentile")
   {
