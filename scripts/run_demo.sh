@@ -4,7 +4,7 @@
 # The main job on real data: streams a block of a human brain volume through a wide Gaussian, under a memory budget
 # smaller than the image, once for each of three boundary modes, and draws what the boundary does.
 #
-# Takes some three minutes on two cores: installs what is missing with apt (as root or with sudo), and builds a small program,
+# Takes three to four minutes on two cores: installs what is missing with apt (as root or with sudo), and builds a small program,
 # without ITK and networks, and compiled for speed only where Gaussians and convolutions need it. Environment:
 #   CHUNKWISE_BUILD_DIR   where to build (build-demo)
 #   CHUNKWISE_DEMO_DIR    where the images and the figure go (BUILD_DIR/demo)

@@ -929,6 +929,9 @@ DescribeFormats()
     }
     text << (*format.remark ? std::string("; ") + format.remark : std::string()) << "\n";
   }
+#ifndef CHUNKWISE_HAS_ITK
+  text << "This build is without ITK: it reads no NRRD, HDF5 and DICOM, and writes no HDF5, GIPL, PNG, JPEG and BMP.\n";
+#endif
   return text.str();
 }
 
