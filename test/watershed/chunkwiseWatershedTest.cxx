@@ -67,17 +67,17 @@ public:
   void
   CopyOnDevice(void * to, const void * from, std::size_t bytes)
   {
-    std::memcpy(to, from, bytes);
+    std::copy_n(static_cast<const unsigned char *>(from), bytes, static_cast<unsigned char *>(to));
   }
   void
   CopyToDevice(void * to, const void * from, std::size_t bytes)
   {
-    std::memcpy(to, from, bytes);
+    std::copy_n(static_cast<const unsigned char *>(from), bytes, static_cast<unsigned char *>(to));
   }
   void
   CopyToHost(void * to, const void * from, std::size_t bytes)
   {
-    std::memcpy(to, from, bytes);
+    std::copy_n(static_cast<const unsigned char *>(from), bytes, static_cast<unsigned char *>(to));
   }
   template <typename TId>
   void
