@@ -235,6 +235,18 @@ class Blocks:
                             self._estimated, self._keeps_states, self._options)
 
 
+def check_memory(runs: Sequence[tuple[Any, Sequence[Image], Store]], memory: int, spool: str, options: dict[str, Any]) -> None:
+    """Throws the BudgetError of the run, of operation, inputs and output, that needs the most, if one needs too much."""
+    refused = []
+    for operation, images, output in runs:
+        try:
+            Blocks(operation, images, output, memory, spool, options)
+        except _core.BudgetError as error:
+            refused.append(error)
+    if refused:
+        raise max(refused, key=lambda error: error.needed)
+
+
 def run_blocks(operation: Any, images: Sequence[Image], output: Store, memory: int, spool: str, record: Journal | None,
                progress: Any, options: dict[str, Any], states: States | None = None) -> Report:
     """Computes what no earlier run has finished, and notes each block."""

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from . import _core
 from ._arrays import check_dtype, make_progress, parse_bytes
-from ._blocks import Blocks, Image, Report, run_blocks
+from ._blocks import Blocks, Image, Report, check_memory, run_blocks
 from ._dispatch import Runner, register
 from ._filter import Filter
 from ._journal import Journal
+from ._ome import Levels, check_place, create, open_image, open_level, share_of_level
+from ._outputs import check_apart, check_output, check_run, names_of
 from ._regions import turn
 from ._separate import choose_method, make_watershed
 from ._states import States
@@ -32,97 +32,6 @@ from ._version import __version__
 
 _JOURNAL = ".chunkwise-journal"
 _STATE = ".state"
-
-
-class _Image(NamedTuple):
-    """An opened source: its array, and what OME-Zarr says of it."""
-
-    array: Any
-    spacing: tuple[float, ...] | None
-    axes: tuple[int, ...] | None
-    metadata: dict[str, Any] | None  # of OME-Zarr, for level 0 alone
-    level: str
-    translation: tuple[float, ...] | None = None
-
-
-def _open(source: Any) -> _Image:
-    if isinstance(source, (str, os.PathLike)):
-        import zarr
-
-        source = zarr.open(os.fspath(source), mode="r")
-    if not hasattr(source, "group_keys") and not hasattr(source, "groups"):
-        return _Image(source, None, None, None, "")
-    attributes = dict(source.attrs)
-    ome = attributes.get("ome", attributes)
-    if not ome.get("multiscales"):
-        raise _core.ParameterError(f"source: the group {source!r} has no multiscales; pass one of its arrays")
-    scales = ome["multiscales"][0]
-    level = scales["datasets"][0]
-    array = source[level["path"]]
-    factors, moved = [1.0] * array.ndim, [0.0] * array.ndim
-    for transforms in (level.get("coordinateTransformations", ()), scales.get("coordinateTransformations", ())):
-        for each in transforms:
-            numbers = each.get(each["type"], ())
-            if each["type"] in ("scale", "translation") and len(numbers) != array.ndim:
-                raise _core.ParameterError(f"source: a {each['type']} of its metadata has {len(numbers)} numbers, its array has "
-                                           f"{array.ndim} axes")
-            if each["type"] == "scale":
-                factors = [a * float(b) for a, b in zip(factors, each["scale"])]
-                moved = [a * float(b) for a, b in zip(moved, each["scale"])]
-            elif each["type"] == "translation":
-                moved = [a + float(b) for a, b in zip(moved, each["translation"])]
-    kinds = [each.get("type", "") if isinstance(each, dict) else ("space" if each in "zyx" else "")
-             for each in scales.get("axes", ())]
-    axes = tuple(i for i, kind in enumerate(kinds) if kind == "space")
-    only = {**scales, "datasets": [level]}
-    metadata = {"ome": {**ome, "multiscales": [only]}} if "ome" in attributes else {"multiscales": [only]}
-    return _Image(array, tuple(factors), axes if axes and len(axes) < array.ndim else None, metadata, level["path"],
-                  tuple(moved))
-
-
-def _check_place(image: _Image, other: _Image, name: str) -> None:
-    """Refuses a further image of OME-Zarr that lies elsewhere than the source."""
-    for what, here, there, unit in (("scale", image.spacing, other.spacing, 0.0),
-                                    ("translation", image.translation, other.translation, 1e-6 * max(image.spacing or (1.0,)))):
-        if here and there and not np.allclose(here, there, rtol=1e-6, atol=unit):
-            raise _core.ParameterError(f"{name}: its {what} is {there}, the source's is {here}; the array of its group is taken as "
-                                       "it is")
-
-
-def _create(path: str, like: Any, shape: tuple[int, ...], dtype: np.dtype[Any], image: _Image) -> Any:
-    """An array, or a group of OME-Zarr with one level, stored as the source is."""
-    import zarr
-
-    where = os.path.join(path, image.level) if image.metadata is not None else path
-    chunks = getattr(like, "chunks", None)
-    if not hasattr(zarr, "create_array"):
-        if image.metadata is not None:
-            zarr.open_group(path, mode="w").attrs.update(image.metadata)
-        separator = getattr(like, "_dimension_separator", None)
-        return zarr.open_array(where, mode="w", shape=shape, chunks=chunks or True, dtype=dtype,
-                               compressor=getattr(like, "compressor", "default"), fill_value=0,
-                               dimension_separator=separator)
-    # An array that was there is replaced; its caller has asked for that.
-    metadata: Any = getattr(like, "metadata", None)
-    version: Any = getattr(metadata, "zarr_format", 3)
-    if image.metadata is not None:
-        zarr.open_group(path, mode="w", zarr_format=version, attributes=image.metadata)
-    options: dict[str, Any] = {}
-    if isinstance(like, zarr.Array):
-        options = {"compressors": like.compressors, "shards": like.shards}
-        if version == 3:
-            options["dimension_names"] = metadata.dimension_names
-        else:
-            options["chunk_key_encoding"] = {"name": "v2", "separator": metadata.dimension_separator}
-    return zarr.create_array(where, shape=shape, dtype=dtype, chunks=chunks or "auto", zarr_format=version, fill_value=0,
-                             overwrite=True, **options)
-
-
-def _open_level(path: str, image: _Image) -> Any:
-    """The output that an earlier run has made."""
-    import zarr
-
-    return zarr.open(os.path.join(path, image.level) if image.metadata is not None else path, mode="r+")
 
 
 def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (), memory: int | str = "4G", dtype: Any = None,
@@ -183,15 +92,15 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
         If another run, in this process or another, is writing the output: it has locked the journal.
     """
     limit = parse_bytes(memory, "memory")
-    image = _open(source)
+    image = open_image(source)
     read_from = Store(image.array)
     path = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
-    further = [None if each is None else _open(each) for each in others]
+    further = [None if each is None else open_image(each) for each in others]
     stores = [read_from, *(None if each is None else Store(each.array) for each in further)]
-    _check(filter, stores, path)
-    for name, other in zip(_names(filter)[1:], further):
+    check_run(filter, stores, path)
+    for name, other in zip(names_of(filter)[1:], further):
         if other is not None:
-            _check_place(image, other, name)
+            check_place(image, other, name)
     # Errors are raised before anything is made.
     if pyramid is not None and (path is None or image.metadata is None):
         raise _core.ParameterError("pyramid: only an output that is a path, made of an image of OME-Zarr, gets levels")
@@ -257,9 +166,9 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
             if keeps_states:
                 states = States(record.path.with_name(record.path.name + _STATE), head, begun is not None)
         goes_on = begun is not None and begun.has_output and not begins_anew
-        write_to = Store(output if path is None else _open_level(path, image) if goes_on else
-                          _create(path, image.array, result_shape, wanted, image))
-        _check_output(filter, write_to, stores, result_shape, wanted)
+        write_to = Store(output if path is None else open_level(path, image) if goes_on else
+                          create(path, image.array, result_shape, wanted, image))
+        check_output(filter, write_to, stores, result_shape, wanted)
         if record is not None and not record.has_output:
             record.add_output()
         with filter.worded(len(result_shape)):
@@ -275,51 +184,6 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
             record.close(finished)
 
 
-def _check(filter: Filter, stores: Sequence[Store | None], path: str | None) -> None:
-    """Throws where no run from store to store can be."""
-    dimension = len(stores[0].shape)  # type: ignore[union-attr]
-    if not 1 <= dimension <= 5:
-        raise _core.ParameterError(f"source: it has {dimension} dimensions; images have 1 to 5")
-    if filter.parameters.get("valid"):
-        raise _core.ParameterError("valid: the result is smaller than the image, which no store to store run has")
-    filter._names_of(list(stores))
-    filter.check_shapes(stores)
-    for name, each in zip(_names(filter), stores):
-        if each is not None and path is not None and _is_within(each.name, path):
-            raise _core.ParameterError(f"output: {path} is the {name}, or holds it")
-
-
-def _names(filter: Filter) -> list[str]:
-    """The names of the images in error messages."""
-    return ["source", *(each.name for each in filter._row.inputs)]
-
-
-def _check_output(filter: Filter, output: Store, stores: Sequence[Store | None], shape: tuple[int, ...],
-                  wanted: np.dtype[Any]) -> None:
-    if output.shape != shape:
-        owner = "source" if stores[0] is not None and shape == stores[0].shape else "result"
-        raise _core.ParameterError(f"output: its shape is {output.shape}, the {owner}'s is {shape}")
-    if output.dtype.newbyteorder("=") != wanted.newbyteorder("="):
-        raise _core.ParameterError(f"output: its type is {output.dtype}, not {wanted}")
-    for name, each in zip(_names(filter), stores):
-        if each is not None:
-            _check_apart(output, each, name)
-
-
-def _check_apart(output: Store, input: Store, name: str) -> None:
-    if output.array is input.array or (
-            output.name == input.name and "MemoryStore" not in output.name and not isinstance(output.array, np.ndarray)):
-        raise _core.ParameterError(f"output: it is the {name}")
-
-
-def _is_within(name: str, path: str) -> bool:
-    """Whether a store's name is of a folder that is, or is in, the folder `path`."""
-    if not name.startswith("file://") or "://" in path:
-        return False
-    inner, outer = Path(name.removeprefix("file://")).resolve(), Path(path).resolve()
-    return inner == outer or outer in inner.parents
-
-
 def _call(filter: Filter, input: Any, *others: Any, output: Any, **options: Any) -> Any:
     package = type(input).__module__.partition(".")[0]
     if output is None or type(output).__module__.partition(".")[0] not in ("zarr", "tensorstore"):
@@ -330,18 +194,6 @@ def _call(filter: Filter, input: Any, *others: Any, output: Any, **options: Any)
 
 
 register("store", Runner(_call))
-
-
-def _share(progress: bool | Callable[[float], object] | None, level: int) -> bool | Callable[[float], object] | None:
-    """The progress of a level, of which each has about an eighth of the voxels of the one before."""
-    if not callable(progress):
-        return progress
-    whole, left = progress, 0.125 ** (level - 1)
-    return lambda part: whole(1 - left + part * 0.875 * left)
-
-
-# A level with so few voxels along each axis of space is the last one.
-_LAST_LEVEL = 256
 
 
 def pyramid(store: str | os.PathLike[str], *, method: str = "mean", levels: int | None = None, memory: int | str = "4G",
@@ -371,52 +223,15 @@ def pyramid(store: str | os.PathLike[str], *, method: str = "mean", levels: int 
     int
         The number of levels that the image has.
     """
-    import zarr
-
-    where = os.fspath(store)
-    group = zarr.open_group(where, mode="r+")
-    image = _open(group)
-    attributes: Any = dict(group.attrs)
-    scales = attributes.get("ome", attributes)["multiscales"][0]
-    first = scales["datasets"][0]
-    transforms: Any = first.get("coordinateTransformations") or ({},)
-    if "scale" not in transforms[0]:
-        raise _core.ParameterError(f"store: {where} has no scale for its first level, as OME-Zarr 0.4 and 0.5 ask for")
-    if len(scales["datasets"]) > 1 and not overwrite:
-        raise FileExistsError(f"store: {where} has {len(scales['datasets'])} levels; overwrite=True replaces them")
-    space = image.axes if image.axes is not None else tuple(range(image.array.ndim))
-    wanted = levels if levels is not None else sys.maxsize
-    datasets, arrays, factors = [first], [image.array], [1] * image.array.ndim
-    while len(arrays) < wanted and max(arrays[-1].shape[a] for a in space) > (1 if levels else _LAST_LEVEL):
-        last, number = arrays[-1], len(arrays)
-        # After a number that is not 0 the numbers behind it: no level has the first one's place.
-        folder = first["path"].partition("/")[0]
-        name = (f"{first['path'][:-1]}{number}" if re.fullmatch(r"[^/0-9]*0", first["path"]) else
-                str(number + (int(folder) if re.fullmatch(r"[0-9]{1,9}", folder) else 0)))
-        if name in group and not overwrite:
-            raise FileExistsError(f"store: {where} has {name!r}, which is no level of its image; overwrite=True replaces it")
-        factor = tuple(2 if a in space and extent > 1 else 1 for a, extent in enumerate(last.shape))
-        axes = tuple(a for a in range(last.ndim) if factor[a] > 1)
-        shape = tuple(-(-extent // by) for extent, by in zip(last.shape, factor))
-        level = _create(os.path.join(where, name), image.array, shape, last.dtype, image._replace(metadata=None))
+    added = Levels(os.fspath(store), overwrite)
+    while not added.is_last(levels):
+        last, level, axes = added.add()
         run(Filter("bin", {"factor": 2, "method": method, "axes": axes}), last, level, memory=memory,
-            progress=_share(progress, len(arrays)), **options)
-        factors = [a * b for a, b in zip(factors, factor)]
-        scale = [float(a) for a in transforms[0]["scale"]]
-        moved = [size * (by - 1) / 2 for size, by in zip(scale, factors)]
-        others = list(transforms[1:])
-        if others and others[0].get("type") == "translation":
-            moved = [a + float(b) for a, b in zip(moved, others.pop(0)["translation"])]
-        datasets.append({**first, "path": name, "coordinateTransformations": [
-            {"type": "scale", "scale": [size * by for size, by in zip(scale, factors)]},
-            {"type": "translation", "translation": moved}, *others]})
-        arrays.append(level)
-    scales["datasets"] = datasets
-    scales["type"] = method
-    group.attrs.update(attributes)
+            progress=share_of_level(progress, added.number - 1), **options)
+    added.finish(method)
     if callable(progress):
         progress(1.0)
-    return len(datasets)
+    return added.number
 
 
 _add_levels = pyramid
@@ -434,8 +249,8 @@ def measure(labels: Any, intensity: Any = None, *, spacing: Any = None, **option
     """
     from ._measure import measure as of_arrays
 
-    image = _open(labels)
-    values = None if intensity is None else _open(intensity).array
+    image = open_image(labels)
+    values = None if intensity is None else open_image(intensity).array
     return of_arrays(image.array, values, spacing=spacing if spacing is not None else image.spacing, **options)
 
 
@@ -476,10 +291,10 @@ def separate(source: Any, output: Any, method: str | None = None, *, lower: floa
         return None if show is None else lambda fraction: show((i + fraction) / 3)
 
     # The last run reads neither the source nor its types: all is checked before the first one.
-    read_from = Store(_open(source).array)
-    _check(threshold, [read_from], path)
+    read_from = Store(open_image(source).array)
+    check_run(threshold, [read_from], path)
     if path is None:
-        _check_apart(Store(output), read_from, "source")
+        check_apart(Store(output), read_from, "source")
     elif "://" not in path and os.path.exists(path) and not overwrite:
         raise FileExistsError(f"output: {path} is there; overwrite=True replaces it")
     shape = read_from.shape
@@ -489,17 +304,10 @@ def separate(source: Any, output: Any, method: str | None = None, *, lower: floa
     where = os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else None
     distance = filters.Distance("contour")
     imagined = {name: Image(Imagined(read_from, shape, np.dtype(name)), name) for name in ("uint8", "float32", kind)}
-    result = Store(output) if path is None else imagined[kind].store
-    refused = []
-    for planned, inputs, made in ((distance._operation(shape, "uint8", "float32"), ["uint8"], imagined["float32"].store),
-                                  (operation, ["float32", "uint8"], result)):
-        try:
-            Blocks(planned, [imagined[name] for name in inputs], made, parse_bytes(memory, "memory"), where or tempfile.gettempdir(),
-                   {name: value for name, value in options.items() if name not in inspect.signature(run).parameters})
-        except _core.BudgetError as error:
-            refused.append(error)
-    if refused:
-        raise max(refused, key=lambda error: error.needed)
+    check_memory([(distance._operation(shape, "uint8", "float32"), [imagined["uint8"]], imagined["float32"].store),
+                  (operation, [imagined["float32"], imagined["uint8"]], Store(output) if path is None else imagined[kind].store)],
+                 parse_bytes(memory, "memory"), where or tempfile.gettempdir(),
+                 {name: value for name, value in options.items() if name not in inspect.signature(run).parameters})
     given: dict[str, Any] = {"memory": memory, "spacing": spacing, "resume": False, **options}
     with tempfile.TemporaryDirectory(dir=where, prefix=".chunkwise-") as folder:
         mask, distances = os.path.join(folder, "mask"), os.path.join(folder, "distances")

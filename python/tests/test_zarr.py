@@ -368,12 +368,12 @@ def test_a_run_that_was_killed_as_it_began_begins_anew(random, tmp_path, when, f
     code = textwrap.dedent(f"""
         import os, signal, sys, chunkwise.zarr
         from chunkwise import filters
-        make = chunkwise.zarr._create
+        make = chunkwise.zarr.create
         def create(*given):
             if {when!r} == "after":
                 make(*given)
             os.kill(os.getpid(), signal.SIGKILL)
-        chunkwise.zarr._create = create
+        chunkwise.zarr.create = create
         chunkwise.zarr.run(filters.{filter}, sys.argv[1], sys.argv[2], memory="32M")
     """)
     paths = [str(tmp_path / "in.zarr"), str(tmp_path / "out.zarr")]
