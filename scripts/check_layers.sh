@@ -116,6 +116,14 @@ $(find src cuda test program examples benchmark python fuzz -type f \( -name '*.
 done)
 END
 
+# ITK wants include and wrapping flat; a folder of scripts, pages or a package of Python is read by its names.
+complain 'a folder has more than 25 files' <<END
+$(find src cuda test program benchmark examples fuzz slicer -type d ! -name __pycache__ ! -path 'fuzz/seeds*' | while read -r folder; do
+  number=$(find "$folder" -maxdepth 1 -type f ! -name '*.pyc' | wc -l)
+  [ "$number" -le 25 ] || echo "$folder: $number"
+done)
+END
+
 complain 'a source file has no copyright line' <<END
 $(find include src cuda test program examples benchmark python fuzz -type f \( -name '*.h' -o -name '*.hxx' -o -name '*.cxx' -o -name '*.cu' \
   -o -name '*.cuh' \) | sort | while read -r file; do

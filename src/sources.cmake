@@ -318,7 +318,7 @@ set(Chunkwise_NETWORK_ITK_SRCS
 )
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
 set(Chunkwise_PRIVATE_FOLDERS arithmetic operations window convolution table backend planning platform reconstruction resampling statistics thresholds objects
-  derivatives running running/memory running/copies running/threads running/schedules running/pipeline running/streaming running/divided watershed
+  deconvolution derivatives enhancement running running/memory running/copies running/threads running/schedules running/pipeline running/streaming running/divided watershed
   cpu/common cpu/window cpu/masked cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/resampling cpu/statistics cpu/objects
   cpu/derivatives)
 set(Chunkwise_NETWORK_FOLDERS network network/onnx cpu/network)

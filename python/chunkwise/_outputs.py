@@ -1,5 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What a run from store to store can be: checked before anything is made."""
+"""Checks of a run from store to store, before anything is made."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -605,7 +605,7 @@ TEST(ChunkwiseInputs, MorphologyHasItsKernel)
   EXPECT_THROW(maximum->GetKernel(), itk::ExceptionObject);
 }
 
-/** Pairs of pixel types that compile; test/itk/pixelTypes has pairs that do not. */
+/** Pairs of pixel types that compile; test/itk/itkChunkwisePixelTypes.cxx has pairs that do not. */
 template <typename TInput, typename TOutput>
 using Base = itk::ChunkwiseImageToImageFilter<itk::Image<TInput, 2>, itk::Image<TOutput, 2>>;
 static_assert(Base<short, short>::GivesSameTypeOrReal, "");

@@ -1,7 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Runs the program against the world: chunkwiseAdversaryTest.py PROGRAM THEME [unittest arguments].
 
-A theme is a module of the folder adversary. Some need the packages of requirements.txt: for these the test makes an
+A theme is a module of the folder adversary, or of the one in it about stored images. Some need the packages of requirements.txt: for these the test makes an
 environment in the folder that CHUNKWISE_TEST_ENVIRONMENT names, and ends with 77, which is "skipped", where it cannot.
 CHUNKWISE_TEST_EXHAUSTIVE=1 lets more cases run.
 """
@@ -68,11 +68,13 @@ def main():
         os.environ["CHUNKWISE_TEST_HAS_PACKAGES"] = "1"
         os.execv(python, [python, *sys.argv])
     sys.path.insert(0, str(HERE))
+    folder = "adversary.stored" if (HERE / "adversary" / "stored" / (theme + ".py")).exists() else "adversary"
+    module = folder + "." + theme
     support = importlib.import_module("adversary.support")
     support.PROGRAM = str(program)
     warnings.simplefilter("ignore", ResourceWarning)
     result = unittest.main(
-        module="adversary." + theme, argv=[theme, *sys.argv[3:]], exit=False, warnings="ignore",
+        module=module, argv=[theme, *sys.argv[3:]], exit=False, warnings="ignore",
         testRunner=unittest.TextTestRunner(resultclass=Result),
     ).result
     if result.wasSuccessful() and result.testsRun and len(result.skipped) == result.testsRun:

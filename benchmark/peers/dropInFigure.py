@@ -9,7 +9,7 @@ The volume of the figure is Debian's /usr/share/mricron/templates/ch2better.nii.
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "itk"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "dropin"))
 from dropInExample import checksums, expect, run
 
 example, plugins, image, threads = sys.argv[1:]

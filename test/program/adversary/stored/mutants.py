@@ -18,7 +18,7 @@ import unittest
 from pathlib import Path
 
 from adversary import support
-from adversary.resume import contents, sealed
+from adversary.stored.resume import contents, sealed
 from adversary.support import EXHAUSTIVE, ProgramTest, noise, run, write, written_formats
 
 NUMBER = int(os.environ.get("CHUNKWISE_TEST_MUTANTS") or (500 if EXHAUSTIVE else 20))

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from adversary import support
-from adversary.resume import contents, sealed
+from adversary.stored.resume import contents, sealed
 from adversary.support import EXHAUSTIVE, Image, ProgramTest, files_of, own_mounts, run, write
 
 SIZE = (48, 40, 800)

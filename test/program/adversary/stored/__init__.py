@@ -1,0 +1,1 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
