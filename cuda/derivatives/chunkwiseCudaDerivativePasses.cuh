@@ -293,7 +293,7 @@ struct DerivativeFinish
     {
       case DerivativeResult::Measure:
         return Store(
-          0, offset, static_cast<TAcc>(HessianMeasureOf<double, std::int64_t>(values, VSize, measure, root)));
+          0, offset, static_cast<TAcc>(HessianMeasureOf<double, std::uint64_t>(values, VSize, measure, root)));
       case DerivativeResult::Coherence:
         return Store(0, offset, static_cast<TAcc>(CoherenceOf(values, VSize)));
       case DerivativeResult::Cornerness:
@@ -323,7 +323,7 @@ struct DerivativeFinish
       case DerivativeResult::Diffusivity:
       {
         double diffusion[VSize * (VSize + 1) / 2];
-        DiffusionTensorOf<double, std::int64_t>(h, values, VSize, tensor, diffusion, root);
+        DiffusionTensorOf<double, std::uint64_t>(h, values, VSize, tensor, diffusion, root);
 #pragma unroll
         for (int c = 0; c < VSize * (VSize + 1) / 2; ++c)
         {

@@ -32,12 +32,12 @@ RootOf(double square)
 __device__ __forceinline__ float
 DecayOf(float t)
 {
-  return FloatDecayOf<float, std::int32_t>(t);
+  return FloatDecayOf<float, std::uint32_t>(t);
 }
 __device__ __forceinline__ double
 DecayOf(double t)
 {
-  return ExponentialOfMinus<double, std::int64_t>(t);
+  return ExponentialOfMinus<double, std::uint64_t>(t);
 }
 
 /** A neighbor, or the voxel itself in place of one that is NaN and takes no part. */

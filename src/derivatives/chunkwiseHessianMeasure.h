@@ -63,7 +63,7 @@ OrderByMagnitude(TVector & a, TVector & b)
   b = MagnitudeOf(second) < MagnitudeOf(first) ? first : second;
 }
 
-/** exp(-t) for t >= 0, within 2e-16 of it relatively; 0 beyond 708. `TBits` are 64-bit integers. */
+/** exp(-t) for t >= 0, within 2e-16 of it relatively; 0 beyond 708. `TBits` are unsigned 64-bit integers. */
 template <typename TVector, typename TBits>
 CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TVector
 ExponentialOfMinus(TVector t)

@@ -9,7 +9,7 @@
 namespace chunkwise
 {
 
-/** exp(-t) of floats for t >= 0, within 2e-7 of it relatively; 0 beyond 87. `TBits` are 32-bit integers. */
+/** exp(-t) of floats for t >= 0, within 2e-7 of it relatively; 0 beyond 87. `TBits` are unsigned 32-bit integers. */
 template <typename TVector, typename TBits>
 CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TVector
 FloatDecayOf(TVector t)

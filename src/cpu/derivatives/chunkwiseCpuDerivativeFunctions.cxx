@@ -207,7 +207,7 @@ AddDerivatives(const TReal * rows, std::int64_t gap, int count, std::int64_t n, 
 }
 
 using Doubles = VectorOf<double>;
-using BitsOfDoubles [[gnu::vector_size(sizeof(Doubles))]] = std::int64_t;
+using BitsOfDoubles [[gnu::vector_size(sizeof(Doubles))]] = std::uint64_t;
 
 template <typename TReal>
 CHUNKWISE_ALWAYS_INLINE Doubles

@@ -12,8 +12,8 @@ namespace chunkwise
 namespace CHUNKWISE_CPU_LEVEL
 {
 
-using BitsOfDoubles [[gnu::vector_size(sizeof(VectorOf<double>))]] = std::int64_t;
-using BitsOfFloats [[gnu::vector_size(sizeof(VectorOf<float>))]] = std::int32_t;
+using BitsOfDoubles [[gnu::vector_size(sizeof(VectorOf<double>))]] = std::uint64_t;
+using BitsOfFloats [[gnu::vector_size(sizeof(VectorOf<float>))]] = std::uint32_t;
 
 /** exp(-t) for t >= 0. */
 CHUNKWISE_ALWAYS_INLINE VectorOf<float>

@@ -364,15 +364,15 @@ private:
       const Box before = sums;
       sums.lower[a] = pairs.lower[a];
       sums.upper[a] = pairs.upper[a];
-      const RowLayout    layout(before, m_Memory.sumPitch);
-      const std::int64_t step = isFirst ? m_Values.step[a] : layout.step[a];
-      const T *          from = isFirst ? values - m_Values.origin : buffers[1 - to] - layout.origin;
-      T *                row = buffers[to];
+      const RowLayout   summed(before, m_Memory.sumPitch);
+      const RowLayout & layout = isFirst ? m_Values : summed;
+      const T * const   from = isFirst ? values : buffers[1 - to];
+      T *               row = buffers[to];
       ForEachRow(sums, [&](const Coordinates & at) {
         const std::int64_t lower = std::max(at[a] - m_Radii.patch[a], before.lower[a]);
         const std::int64_t taps = std::min(at[a] + m_Radii.patch[a] + 1, before.upper[a]) - lower;
-        const T *          tap = from + (isFirst ? m_Values : layout).Away(at) + (lower - at[a]) * step;
-        isFirst ? first(row, tap, step, taps, n) : next(row, tap, step, taps, n);
+        const T *          tap = from + (layout.At(at) + (lower - at[a]) * layout.step[a]);
+        isFirst ? first(row, tap, layout.step[a], taps, n) : next(row, tap, layout.step[a], taps, n);
         row += m_Memory.sumPitch;
       });
       isFirst = false;
