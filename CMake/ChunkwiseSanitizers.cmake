@@ -23,7 +23,7 @@ if(CHUNKWISE_SANITIZERS)
   add_link_options(-fsanitize=${_sanitizers})
 endif()
 
-# Lets ctest start all tests with the options and suppressions of the sanitizers.
+# Lets ctest start all tests with the options and suppressions of the sanitizers. The program ends with 1 and 2 itself.
 function(chunkwise_set_sanitizer_options)
   if(NOT CHUNKWISE_SANITIZERS)
     return()
@@ -31,9 +31,9 @@ function(chunkwise_set_sanitizer_options)
   set(folder ${Chunkwise_SOURCE_DIR}/test/sanitizers)
   set(file ${CMAKE_BINARY_DIR}/sanitizerOptions.cmake)
   file(WRITE ${file} "set(ENV{ASAN_OPTIONS} \"detect_leaks=1:detect_stack_use_after_return=1:strict_init_order=1:\
-allocator_may_return_null=1\")
+allocator_may_return_null=1:exitcode=86\")
 set(ENV{LSAN_OPTIONS} \"suppressions=${folder}/leaks.txt:print_suppressions=0\")
-set(ENV{UBSAN_OPTIONS} \"print_stacktrace=1:halt_on_error=1:suppressions=${folder}/undefined.txt\")
+set(ENV{UBSAN_OPTIONS} \"print_stacktrace=1:halt_on_error=1:exitcode=86:suppressions=${folder}/undefined.txt\")
 set(ENV{TSAN_OPTIONS} \"suppressions=${folder}/threads.txt:halt_on_error=1:second_deadlock_stack=1:die_after_fork=0\")
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})

@@ -32,6 +32,17 @@ FORMATS = ("mha", "mhd", "nrrd", "nhdr", "nii", "nii.gz", "hdr", "img", "img.gz"
            "hdf5", "png", "jpg", "jpeg", "bmp", "gipl", "gipl.gz", "mgh", "mgz", "mgh.gz")
 
 
+_sanitized = {}
+
+
+def is_sanitized():
+    """Whether the program has a sanitizer, which takes hundreds of megabytes itself."""
+    if PROGRAM not in _sanitized:
+        content = Path(PROGRAM).read_bytes()
+        _sanitized[PROGRAM] = b"__asan_init" in content or b"__tsan_init" in content
+    return _sanitized[PROGRAM]
+
+
 def is_real(kind):
     return kind.startswith("float")
 
@@ -157,6 +168,8 @@ class Result:
 def run(*arguments, before=(), timeout=HANGS, preexec_fn=None, **options):
     """Runs the program, `before` it a command that starts it."""
     arguments = [str(a) for a in arguments]
+    if is_sanitized() and any(a.startswith("--memory") for a in arguments):
+        raise unittest.SkipTest("a sanitizer's memory counts")
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
         options = {"stdout": out, "stderr": error, "stdin": subprocess.DEVNULL, **options}
         process = subprocess.Popen([*map(str, before), PROGRAM, *arguments], preexec_fn=preexec_fn, **options)
@@ -262,6 +275,8 @@ class ProgramTest(unittest.TestCase):
 
     def measured(self, *words, before=(), **options):
         """The result of a run, and its peak memory in bytes."""
+        if is_sanitized():
+            self.skipTest("a sanitizer's memory counts")
         peak = self.folder / "peak"
         result = run(*words, before=(sys.executable, "-S", "-c", MEASURE, peak, *before), **options)
         return result, int(peak.read_text()) * 1024
