@@ -177,10 +177,26 @@ WatershedLayout::WatershedLayout(const WatershedOperation & operation, const Box
   };
   const std::int64_t rowsOfMinima = operation.hasMarkers ? 0 : rows;
   take(summaryBytes, 1, sizeof(std::int64_t));
-  nodes = take(summaryBytes, border.voxels, sizeof(WatershedNode));
-  edges = take(summaryBytes, border.voxels, sizeof(WatershedEdge));
-  counts = operation.isBlock && !operation.hasMarkers ? take(summaryBytes, 1, sizeof(std::uint64_t))
-                                                      : take(summaryBytes, rowsOfMinima, sizeof(std::uint32_t));
+  if (operation.isBlock)
+  {
+    const std::size_t number = operation.isSmallBlock ? sizeof(std::uint32_t) : sizeof(std::uint64_t);
+    counts = take(summaryBytes, 1, sizeof(std::uint64_t));
+    lows = take(summaryBytes, operation.hasMarkers ? 0 : border.voxels, sizeof(std::int64_t));
+    nodes = edges = take(summaryBytes,
+                         border.voxels,
+                         operation.isSmallBlock ? sizeof(WatershedBlockEdge<std::uint32_t>)
+                                                : sizeof(WatershedBlockEdge<std::uint64_t>));
+    values = take(summaryBytes, border.voxels, number);
+    nodeLabels = take(summaryBytes, border.voxels, number);
+    lowValues = take(summaryBytes, operation.hasMarkers ? 0 : border.voxels, number);
+    isThere = take(summaryBytes, operation.hasMarkers ? border.voxels : 0, 1);
+  }
+  else
+  {
+    nodes = take(summaryBytes, border.voxels, sizeof(WatershedNode));
+    edges = take(summaryBytes, border.voxels, sizeof(WatershedEdge));
+    counts = take(summaryBytes, rowsOfMinima, sizeof(std::uint32_t));
+  }
 
   labels = take(solutionBytes, border.voxels, sizeof(std::uint64_t));
   lines = take(solutionBytes, operation.lines ? border.voxels : 0, 1);

@@ -65,6 +65,8 @@ public:
   PixelValue height{ 0 };
   /** The region is a block of whole planes of the slowest axis, in one chunk, whose faces lead to other blocks. */
   bool isBlock{ false };
+  /** The numbers of a block's summary have 32 bits: pixels and labels have no more, nor has the block more voxels. */
+  bool isSmallBlock{ false };
   /** A block whose labels are computed gets the results of other blocks. */
   std::shared_ptr<const WatershedOutside> outside;
 

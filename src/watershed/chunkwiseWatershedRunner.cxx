@@ -21,6 +21,9 @@ namespace
 
 /** One part in so many of the memory is for minima that faces of blocks hide. */
 constexpr std::uint64_t PartForHiddenMinima = 16;
+/** The same for edges that are sorted at once, of at most so many bytes. */
+constexpr std::uint64_t PartForEdges = 16;
+constexpr std::uint64_t BytesOfEdge = 56;
 constexpr std::size_t   BytesOfSides = std::size_t{ 1 } << 16;
 
 /** The watershed of a block, in one chunk. */
@@ -157,6 +160,32 @@ PlanWatershedPass(Manager & manager, const StreamedRequest & pass)
   return MakeStreamedPlan(manager, pass);
 }
 
+/** How a run divides the image and the memory. */
+struct WatershedDivision
+{
+  /** With isSmallBlock. */
+  WatershedOperation      operation;
+  StreamedPlan            plan;
+  WatershedBlocks::Memory memory;
+};
+
+/** Sets whether numbers have 32 bits, for blocks as large as this one. */
+void
+SetSizeOfNumbers(WatershedOperation & operation, int axis, const Box & block)
+{
+  operation.isBlock = true;
+  operation.isSmallBlock = WatershedBlocks::AreSmall(operation, axis, block);
+}
+
+/** A block of one plane. */
+Box
+FirstPlane(const WatershedOperation & operation, int axis)
+{
+  Box plane = Box::FromExtent(operation.image);
+  plane.upper[axis] = std::min<std::int64_t>(plane.upper[axis], 1);
+  return plane;
+}
+
 class WatershedRunner : public OutOfCoreRunner
 {
 public:
@@ -169,10 +198,12 @@ public:
   std::uint64_t
   GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
   {
-    const WatershedOperation & operation = GetWatershed(request);
-    StreamedRequest            pass = MakeWatershedPass(request);
+    WatershedOperation operation = GetWatershed(request);
+    const int          axis = SlowestAxisOf(operation);
+    StreamedRequest    pass = MakeWatershedPass(request);
     pass.memory = 1;
     std::uint64_t least = 1;
+    bool          areThin = false;
     try
     {
       MakeStreamedPlan(manager, pass);
@@ -180,8 +211,10 @@ public:
     catch (const DivisionsError & error)
     {
       least = error.needed;
+      areThin = error.divisions == operation.image[axis];
     }
-    least += WatershedBlocks::GetBytes(operation, SlowestAxisOf(operation));
+    SetSizeOfNumbers(operation, axis, FirstPlane(operation, axis));
+    least += WatershedBlocks::GetBytes(operation, axis, areThin, 0);
     return least + (operation.hasMarkers ? 0 : least / (PartForHiddenMinima - 1) + 1);
   }
 
@@ -189,22 +222,17 @@ public:
   Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
     using Clock = std::chrono::steady_clock;
-    const WatershedOperation & operation = GetWatershed(request);
-    const std::uint64_t        forMinima = operation.hasMarkers ? 0 : request.hostBytes / PartForHiddenMinima;
-    StreamedRequest            pass = MakeWatershedPass(request);
-    if (request.hostBytes)
-    {
-      const std::uint64_t others = forMinima + WatershedBlocks::GetBytes(operation, SlowestAxisOf(operation));
-      pass.memory = request.hostBytes > others ? request.hostBytes - others : 1;
-    }
-    const StreamedPlan plan = PlanWatershedPass(manager, pass);
-    std::vector<Box>   divisions;
+    StreamedRequest         pass = MakeWatershedPass(request);
+    const WatershedDivision divided = Divide(manager, request, pass);
+    const StreamedPlan &    plan = divided.plan;
+    std::vector<Box>        divisions;
     for (std::int64_t i = 0; i < plan.divisions; ++i)
     {
       divisions.push_back(GetDivision(pass.region, plan, i));
     }
-    const auto blocks = std::make_shared<WatershedBlocks>(
-      operation, plan.axis, divisions, forMinima / sizeof(std::int64_t), request.spoolFolder);
+    const auto blocks =
+      WatershedBlocks::Create(divided.operation, plan.axis, divisions, divided.memory, request.spoolFolder);
+    const WatershedOperation & operation = divided.operation;
 
     OutOfCoreReport                 report;
     const auto                      start = Clock::now();
@@ -225,14 +253,7 @@ public:
           AddReport(report.execution, ofRun);
         });
     }
-    const std::uint64_t hidden = blocks->GetNumberOfHidden() * sizeof(std::int64_t);
-    if (forMinima && hidden > forMinima)
-    {
-      throw BudgetError("minima where blocks of the image meet need " + std::to_string(hidden) +
-                          " bytes of the host's memory, " + std::to_string(forMinima) + " are there for them",
-                        hidden * PartForHiddenMinima + PartForHiddenMinima,
-                        request.hostBytes);
-    }
+    CheckHidden(*blocks, divided.memory, request.hostBytes);
     blocks->Solve();
     report.spoolWritten = blocks->GetBytesWritten();
     report.steps.emplace_back("joining blocks", std::chrono::duration<double>(Clock::now() - start).count());
@@ -250,6 +271,67 @@ public:
       monitor->UpdateProgress(1.0);
     }
     return report;
+  }
+
+private:
+  static void
+  CheckHidden(const WatershedBlocks & blocks, const WatershedBlocks::Memory & memory, std::uint64_t hostBytes)
+  {
+    const std::uint64_t hidden = blocks.GetNumberOfHidden() * WatershedBlocks::BytesOfHidden;
+    if (memory.minima > 0 && blocks.GetNumberOfHidden() > memory.minima)
+    {
+      throw BudgetError("minima where blocks of the image meet need " + std::to_string(hidden) +
+                          " bytes of the host's memory, " +
+                          std::to_string(memory.minima * WatershedBlocks::BytesOfHidden) + " are there for them",
+                        hidden * PartForHiddenMinima + PartForHiddenMinima,
+                        hostBytes);
+    }
+  }
+
+  /** Takes thick blocks where they fit, else those of one plane, of which less is kept. */
+  static WatershedDivision
+  Divide(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass)
+  {
+    WatershedDivision result{ GetWatershed(request), {}, {} };
+    const int         axis = SlowestAxisOf(result.operation);
+    SetSizeOfNumbers(result.operation, axis, FirstPlane(result.operation, axis));
+    const std::uint64_t forMinima = result.operation.hasMarkers ? 0 : request.hostBytes / PartForHiddenMinima;
+    result.memory.minima = forMinima / WatershedBlocks::BytesOfHidden;
+    result.memory.edges = request.hostBytes ? request.hostBytes / PartForEdges / BytesOfEdge : UINT64_MAX;
+    if (!request.hostBytes)
+    {
+      result.plan = PlanWatershedPass(manager, pass);
+      SetSizeOfNumbers(result.operation, axis, GetDivision(pass.region, result.plan, 0));
+      return result;
+    }
+    const auto plan = [&](bool areThin) {
+      const std::uint64_t others =
+        forMinima + WatershedBlocks::GetBytes(result.operation, axis, areThin, result.memory.edges);
+      pass.memory = request.hostBytes > others ? request.hostBytes - others : 1;
+      pass.divisions = areThin ? pass.region.Extent(axis) : 0;
+      result.plan = PlanWatershedPass(manager, pass);
+    };
+    try
+    {
+      plan(false);
+      const bool wasSmall = result.operation.isSmallBlock;
+      SetSizeOfNumbers(result.operation, axis, GetDivision(pass.region, result.plan, 0));
+      if (wasSmall && !result.operation.isSmallBlock)
+      {
+        plan(false);
+      }
+    }
+    catch (const BudgetError &)
+    {
+      if (std::min(pass.sinkAccess.unit[axis], pass.region.Extent(axis)) > 1)
+      {
+        throw;
+      }
+      result.memory.edges = 0;
+      SetSizeOfNumbers(result.operation, axis, FirstPlane(result.operation, axis));
+      plan(true);
+    }
+    return result;
   }
 };
 

@@ -164,6 +164,10 @@ public:
     m_Chunk.nodes = reinterpret_cast<WatershedNode *>(summary + layout.nodes);
     m_Chunk.edges = reinterpret_cast<WatershedEdge *>(summary + layout.edges);
     m_Chunk.counts = reinterpret_cast<std::uint32_t *>(summary + layout.counts);
+    if (m_Operation.isBlock)
+    {
+      m_Chunk.arrays = MakeWatershedBlockArrays(m_Operation, layout, summary);
+    }
     // Edges name the trees of the border that these rounds join.
     this->template ForEach<&Chunk::Settle>(m_Scratch.voxels);
     if (!m_Operation.hasMarkers)
@@ -182,8 +186,6 @@ public:
     {
       m_Operation.isBlock ? this->template ForEach<&Chunk::CountAll>(1)
                           : this->template ForEach<&Chunk::CountRow>(layout.rows);
-      this->template ForEach<&Chunk::RankNode>(m_Chunk.border.voxels);
-      this->template ForEach<&Chunk::RankEdge>(edges);
     }
   }
 

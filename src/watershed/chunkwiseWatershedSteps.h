@@ -289,8 +289,9 @@ struct WatershedChunk
   bool keepsEdges{ false };
 
   // A summary.
-  WatershedNode * nodes{ nullptr };
-  WatershedEdge * edges{ nullptr };
+  WatershedNode *      nodes{ nullptr };
+  WatershedEdge *      edges{ nullptr };
+  WatershedBlockArrays arrays{};     ///< of a block, in place of these
   std::uint32_t * counts{ nullptr }; ///< without markers: the minima of each row; of a block, one number of 64 bits
 
   // A solution; nullptr where there is none.
@@ -717,7 +718,7 @@ struct WatershedChunk
     StoreRelaxed(finals[tree], next);
     if (keepsEdges && (markers || next != lows[tree]))
     {
-      edges[CountRelaxed(counters->edges)] = MakeEdge(best[tree]);
+      KeepEdge(static_cast<std::int64_t>(CountRelaxed(counters->edges)), best[tree]);
     }
   }
   /** Brings the entry of a tree nearer to its root or tree. */
@@ -776,11 +777,32 @@ struct WatershedChunk
     }
     else if (finals[tree] != Outside)
     {
-      // The number of the voxel in the chunk, until minima have been counted.
-      node.low = static_cast<std::int64_t>(lows[tree]);
+      node.low = RasterOf(lows[tree]);
+      node.label = RankOfMinimum(lows[tree]);
       node.lowValue = BitsOf(lows[tree]);
     }
-    nodes[i] = node;
+    if (isBlock)
+    {
+      arrays.StoreNode(i, node);
+    }
+    else
+    {
+      nodes[i] = node;
+    }
+  }
+  CHUNKWISE_HOST_DEVICE void
+  KeepEdge(std::int64_t i, std::uint64_t number) const
+  {
+    const WatershedEdge edge = MakeEdge(number);
+    if (isBlock)
+    {
+      const int lead = static_cast<int>(number & ((1u << EdgeBits) - 1));
+      arrays.StoreEdge(i, edge, WatershedNeighborBehind(lead, numberOfNeighbors), markers ? edge.label : edge.rank);
+    }
+    else
+    {
+      edges[i] = edge;
+    }
   }
   CHUNKWISE_HOST_DEVICE WatershedEdge
   MakeEdge(std::uint64_t edge) const
@@ -797,11 +819,14 @@ struct WatershedChunk
     result.secondValue = BitsOf(second);
     result.a = static_cast<std::int64_t>(TreeOf(parents[v]));
     result.b = IsTree(other) ? static_cast<std::int64_t>(TreeOf(other)) : -1;
-    if (result.b < 0)
+    if (result.b < 0 && markers)
     {
-      // Without markers the number of the voxel in the chunk, until minima have been counted.
-      result.label =
-        markers ? LoadInteger(markers, markerKind, static_cast<std::int64_t>(other)) : std::uint64_t{ other };
+      result.label = LoadInteger(markers, markerKind, static_cast<std::int64_t>(other));
+    }
+    else if (result.b < 0)
+    {
+      result.label = static_cast<std::uint64_t>(RasterOf(other));
+      result.rank = RankOfMinimum(other);
     }
     return result;
   }
@@ -825,27 +850,6 @@ struct WatershedChunk
   {
     return isBlock ? MinimaBefore(v) : MinimaBeforeInRow(v);
   }
-  CHUNKWISE_HOST_DEVICE void
-  RankNode(std::int64_t i)
-  {
-    WatershedNode & node = nodes[i];
-    if (node.low >= 0)
-    {
-      node.label = RankOfMinimum(static_cast<TId>(node.low));
-      node.low = RasterOf(static_cast<TId>(node.low));
-    }
-  }
-  CHUNKWISE_HOST_DEVICE void
-  RankEdge(std::int64_t i)
-  {
-    WatershedEdge & edge = edges[i];
-    if (edge.b < 0)
-    {
-      edge.rank = RankOfMinimum(static_cast<TId>(edge.label));
-      edge.label = static_cast<std::uint64_t>(RasterOf(static_cast<TId>(edge.label)));
-    }
-  }
-
   // Minima in raster order, and steps that find them.
 
   CHUNKWISE_HOST_DEVICE void

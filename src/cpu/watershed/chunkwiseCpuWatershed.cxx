@@ -222,7 +222,7 @@ public:
     {
       m_Open[m_NumberOfOpen++] = tree;
     }
-    this->JoinTrees(border, m_Trees, nullptr, nullptr);
+    this->JoinTrees(border, m_Trees);
     this->ForRows([this](const Row & row, std::int64_t) {
       for (TId v = row.first; v < row.first + static_cast<TId>(m_Nx); ++v)
       {
@@ -237,33 +237,14 @@ public:
   {
     const WatershedLayout & layout = m_Scratch.layout;
     auto * const            summary = static_cast<unsigned char *>(m_Call.sideOut);
-    auto * const            nodes = reinterpret_cast<WatershedNode *>(summary + layout.nodes);
-    auto * const            edges = reinterpret_cast<WatershedEdge *>(summary + layout.edges);
-    this->ForRows([this, nodes](const Row & row, std::int64_t) {
-      this->ForBorderOf(row, [&](std::int64_t x, std::int64_t border) {
-        const TId       v = row.first + static_cast<TId>(x);
-        const TId       tree = static_cast<TId>(border);
-        WatershedNode & node = nodes[border];
-        node = WatershedNode{ PackWatershedValue(this->Value(v)), 0, -1, 0 };
-        if (m_Finals[tree] == Outside)
-        {
-          return;
-        }
-        if (m_Operation.hasMarkers)
-        {
-          Coordinates index = row.index;
-          index[0] += x;
-          node.low = 0;
-          node.label = this->MarkerAt(index);
-          m_Finals[tree] = node.label != 0 ? v : Flag | tree;
-        }
-        else
-        {
-          // The number of the voxel in the chunk, until minima have been counted.
-          node.low = static_cast<std::int64_t>(m_Lows[tree]);
-          node.lowValue = PackWatershedValue(this->Value(m_Lows[tree]));
-        }
-      });
+    m_Nodes = reinterpret_cast<WatershedNode *>(summary + layout.nodes);
+    m_Edges = reinterpret_cast<WatershedEdge *>(summary + layout.edges);
+    if (m_Operation.isBlock)
+    {
+      m_Arrays = MakeWatershedBlockArrays(m_Operation, layout, summary);
+    }
+    this->ForRows([this](const Row & row, std::int64_t) {
+      this->ForBorderOf(row, [&](std::int64_t x, std::int64_t border) { this->WriteNode(row, x, border); });
     });
     const TId border = this->BorderTrees();
     for (TId tree = 0; tree < border; ++tree)
@@ -273,42 +254,13 @@ public:
         m_Open[m_NumberOfOpen++] = tree;
       }
     }
-    std::int64_t numberOfEdges = 0;
-    this->JoinTrees(0, border, edges, &numberOfEdges);
-    std::memcpy(summary, &numberOfEdges, sizeof(numberOfEdges));
+    m_KeepsEdges = true;
+    this->JoinTrees(0, border);
+    std::memcpy(summary, &m_NumberOfEdges, sizeof(m_NumberOfEdges));
     if (!m_Operation.hasMarkers)
     {
       this->CountMinima(nullptr, nullptr);
-      if (m_Operation.isBlock)
-      {
-        const std::uint64_t count = this->AddUpRows(0);
-        std::memcpy(summary + layout.counts, &count, sizeof(count));
-      }
-      else
-      {
-        auto * const counts = reinterpret_cast<std::uint32_t *>(summary + layout.counts);
-        std::transform(
-          m_Offsets, m_Offsets + m_Rows, counts, [](std::uint64_t count) { return static_cast<std::uint32_t>(count); });
-      }
-      const auto rankOf = [this](std::int64_t v) {
-        return m_List[v] + (m_Operation.isBlock ? m_Offsets[v / m_Nx] : 0);
-      };
-      const auto raster = [this](std::int64_t v) {
-        return m_Operation.RasterIndex(this->IndexOf(static_cast<TId>(v)));
-      };
-      for (WatershedNode * node = nodes; node != nodes + border; ++node)
-      {
-        node->label = node->low >= 0 ? rankOf(node->low) : 0;
-        node->low = node->low >= 0 ? raster(node->low) : -1;
-      }
-      for (WatershedEdge * edge = edges; edge != edges + numberOfEdges; ++edge)
-      {
-        if (edge->b < 0)
-        {
-          edge->rank = rankOf(static_cast<std::int64_t>(edge->label));
-          edge->label = static_cast<std::uint64_t>(raster(static_cast<std::int64_t>(edge->label)));
-        }
-      }
+      m_Operation.isBlock ? this->RankBlock(summary) : this->RankChunk(summary);
     }
   }
 
@@ -341,6 +293,88 @@ public:
   }
 
 private:
+  struct Row;
+
+  void
+  WriteNode(const Row & row, std::int64_t x, std::int64_t border)
+  {
+    const TId     v = row.first + static_cast<TId>(x);
+    const TId     tree = static_cast<TId>(border);
+    WatershedNode node{ PackWatershedValue(this->Value(v)), 0, -1, 0 };
+    if (m_Finals[tree] != Outside && m_Operation.hasMarkers)
+    {
+      Coordinates index = row.index;
+      index[0] += x;
+      node.low = 0;
+      node.label = this->MarkerAt(index);
+      m_Finals[tree] = node.label != 0 ? v : Flag | tree;
+    }
+    else if (m_Finals[tree] != Outside)
+    {
+      // The number of the voxel in the chunk, until minima have been counted.
+      node.low = static_cast<std::int64_t>(m_Lows[tree]);
+      node.lowValue = PackWatershedValue(this->Value(m_Lows[tree]));
+    }
+    if (m_Operation.isBlock)
+    {
+      m_Arrays.StoreNode(border, node);
+    }
+    else
+    {
+      m_Nodes[border] = node;
+    }
+  }
+  std::int64_t
+  RasterOf(std::int64_t v) const
+  {
+    return m_Operation.RasterIndex(this->IndexOf(static_cast<TId>(v)));
+  }
+  /** Gives nodes and edges that name a minimum how many precede it in its row. */
+  void
+  RankChunk(unsigned char * summary)
+  {
+    auto * const counts = reinterpret_cast<std::uint32_t *>(summary + m_Scratch.layout.counts);
+    std::transform(
+      m_Offsets, m_Offsets + m_Rows, counts, [](std::uint64_t count) { return static_cast<std::uint32_t>(count); });
+    for (WatershedNode * node = m_Nodes; node != m_Nodes + m_Scratch.layout.border.voxels; ++node)
+    {
+      node->label = node->low >= 0 ? m_List[node->low] : 0;
+      node->low = node->low >= 0 ? this->RasterOf(node->low) : -1;
+    }
+    for (WatershedEdge * edge = m_Edges; edge != m_Edges + m_NumberOfEdges; ++edge)
+    {
+      if (edge->b < 0)
+      {
+        edge->rank = m_List[edge->label];
+        edge->label = static_cast<std::uint64_t>(this->RasterOf(static_cast<std::int64_t>(edge->label)));
+      }
+    }
+  }
+  /** The same of a block, and in the block. */
+  void
+  RankBlock(unsigned char * summary)
+  {
+    const std::uint64_t count = this->AddUpRows(0);
+    std::memcpy(summary + m_Scratch.layout.counts, &count, sizeof(count));
+    const auto rankOf = [this](std::uint64_t v) { return m_List[v] + m_Offsets[v / static_cast<std::uint64_t>(m_Nx)]; };
+    for (std::int64_t i = 0; i < m_Scratch.layout.border.voxels; ++i)
+    {
+      std::int64_t & low = m_Arrays.lows[i];
+      if (low >= 0)
+      {
+        m_Arrays.Store(m_Arrays.labels, i, rankOf(static_cast<std::uint64_t>(low)));
+        low = this->RasterOf(low);
+      }
+    }
+    const auto rankEdges = [&](auto number) {
+      using Edge = WatershedBlockEdge<decltype(number)>;
+      std::for_each_n(static_cast<Edge *>(m_Arrays.edges), m_NumberOfEdges, [&](Edge & edge) {
+        edge.b = (edge.place & Edge::Closes) != 0 ? static_cast<decltype(number)>(rankOf(edge.b)) : edge.b;
+      });
+    };
+    m_Arrays.isSmall ? rankEdges(std::uint32_t{}) : rankEdges(std::uint64_t{});
+  }
+
   /** Turns the minima of each row into those before it. Returns those of all rows. */
   std::uint64_t
   AddUpRows(std::uint64_t before)
@@ -968,10 +1002,9 @@ private:
     }
   }
 
-  /** Joins open trees, of which none has a number below `begin`, along their least edges until none has one. Records
-   * the edges if `edges` is not nullptr. */
+  /** Joins open trees, of which none has a number below `begin`, along their least edges until none has one. */
   void
-  JoinTrees(TId begin, TId end, WatershedEdge * edges, std::int64_t * numberOfEdges)
+  JoinTrees(TId begin, TId end)
   {
     // Trees that are not open are offered edges, too, in the first round.
     this->ForTrees(static_cast<std::int64_t>(end - begin),
@@ -980,8 +1013,7 @@ private:
     {
       this->ForTrees(m_NumberOfOpen, [this](std::int64_t i) { m_Best[m_Open[i]] = NoEdge; });
       this->FindEdges(isFirst, begin);
-      this->ForTrees(m_NumberOfOpen,
-                     [this, edges](std::int64_t i) { m_Nexts[m_Open[i]] = this->NextOf(m_Open[i], edges != nullptr); });
+      this->ForTrees(m_NumberOfOpen, [this](std::int64_t i) { m_Nexts[m_Open[i]] = this->NextOf(m_Open[i]); });
       this->ForTrees(m_NumberOfOpen, [this](std::int64_t i) {
         const TId tree = m_Open[i];
         m_Finals[tree] = this->StaysOpen(tree) ? Flag | tree : m_Nexts[tree];
@@ -1005,9 +1037,10 @@ private:
         {
           m_Open[stillOpen++] = tree;
         }
-        else if (edges && m_Nexts[tree] != (Flag | tree) && (m_Operation.hasMarkers || m_Nexts[tree] != m_Lows[tree]))
+        else if (m_KeepsEdges && m_Nexts[tree] != (Flag | tree) &&
+                 (m_Operation.hasMarkers || m_Nexts[tree] != m_Lows[tree]))
         {
-          edges[(*numberOfEdges)++] = this->MakeEdge(m_Best[tree]);
+          this->KeepEdge(m_Best[tree]);
         }
       }
       m_NumberOfOpen = stillOpen;
@@ -1017,10 +1050,10 @@ private:
   }
   /** The root or tree to which an open tree's least edge leads; a separate root, or itself, if none does. */
   TId
-  NextOf(TId tree, bool isLast) const
+  NextOf(TId tree) const
   {
     const std::uint64_t edge = m_Best[tree];
-    const TId           alone = isLast ? Flag | tree : m_Operation.hasMarkers ? Outside : m_Lows[tree];
+    const TId           alone = m_KeepsEdges ? Flag | tree : m_Operation.hasMarkers ? Outside : m_Lows[tree];
     if (edge == NoEdge)
     {
       return alone;
@@ -1057,6 +1090,20 @@ private:
       code = Load(m_Finals[tree]);
     }
     return code;
+  }
+  void
+  KeepEdge(std::uint64_t number)
+  {
+    const WatershedEdge edge = this->MakeEdge(number);
+    if (m_Operation.isBlock)
+    {
+      const int lead = static_cast<int>(number & ((1 << EdgeBits) - 1));
+      m_Arrays.StoreEdge(m_NumberOfEdges++, edge, WatershedNeighborBehind(lead, m_NumberOfNeighbors), edge.label);
+    }
+    else
+    {
+      m_Edges[m_NumberOfEdges++] = edge;
+    }
   }
   WatershedEdge
   MakeEdge(std::uint64_t edge) const
@@ -1174,6 +1221,12 @@ private:
   bool                         m_IsFast{ false };
   TId                          m_Trees{ 0 };
   std::int64_t                 m_NumberOfOpen{ 0 };
+  // Of a summary, which of a block has arrays.
+  bool                 m_KeepsEdges{ false };
+  std::int64_t         m_NumberOfEdges{ 0 };
+  WatershedNode *      m_Nodes{ nullptr };
+  WatershedEdge *      m_Edges{ nullptr };
+  WatershedBlockArrays m_Arrays;
 };
 
 /** The results that kernels make of forests. */

@@ -44,7 +44,9 @@ RunSummarise(RunContext & context, const Plan & plan, TaskLoop & loop)
   const Operation &     operation = *context.request.operation;
   const std::size_t     bytes = operation.GetSummaryBytes(context.request.region, context.inputKinds, PixelKind::UInt8);
   std::vector<SideData> summaries(plan.chunks.size());
-  context.total.assign(bytes, 0);
+  // The summary of the only chunk is the total: it may be too large to be there twice.
+  const bool isAlone = plan.chunks.size() == 1;
+  context.total.assign(isAlone ? 0 : bytes, 0);
   Pass(
     plan,
     loop,
@@ -59,6 +61,11 @@ RunSummarise(RunContext & context, const Plan & plan, TaskLoop & loop)
       runner.Run(step);
     },
     [&](std::size_t task) {
+      if (isAlone)
+      {
+        context.total = std::move(summaries[task]);
+        return;
+      }
       operation.MergeSummary(context.total, summaries[task]);
       summaries[task] = SideData();
     });
