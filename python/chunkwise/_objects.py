@@ -47,8 +47,8 @@ class _Groups:
         given = labels if type(labels) is np.ndarray else open_image(labels).array
         if given.dtype.kind == "f" and not has_index:
             given = given > 0
-        elif given.dtype.kind == "f" and np.array_equal(given, np.rint(given)) and np.abs(given).max(initial=0) < 2**53:
-            given = given.astype(np.int64)
+        elif given.dtype.kind == "f" and self.index.dtype.kind in "iubf":
+            given = self._number(given)
         check_labels(given)
         try:
             self.labels = given if given.shape == self.array.shape else np.broadcast_to(given, self.array.shape)
@@ -58,6 +58,14 @@ class _Groups:
             self.labels = (self.labels > 0).view(np.uint8)
         if self.index.dtype.kind not in "iub":
             raise _core.ParameterError(f"index: {self.index.dtype} is no type of labels")
+
+    def _number(self, labels: _Array) -> _Array:
+        """Labels, or an index, of real numbers become numbers: those of the index from 1 on, and 0 of what is not sought."""
+        sought = np.unique(self.index)
+        place = np.minimum(np.searchsorted(sought, labels), max(sought.size - 1, 0))
+        numbers = np.where(sought[place] == labels, place + 1, 0) if sought.size else np.zeros(labels.shape, np.int64)
+        self.index = np.searchsorted(sought, self.index) + 1
+        return numbers
 
     def measure(self, columns: tuple[str, ...], quantiles: tuple[float, ...] = (), flat: bool = True) -> dict[str, _Array]:
         """A row for each of the index; `found` says which labels are there."""

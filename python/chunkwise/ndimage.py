@@ -59,14 +59,11 @@ __all__ = [
     "minimum_filter1d", "minimum_position", "morphological_gradient", "morphological_laplace", "percentile_filter",
     "prewitt", "rank_filter", "rotate", "shift", "sobel", "spline_filter",
     "spline_filter1d", "standard_deviation", "sum", "sum_labels", "uniform_filter", "uniform_filter1d",
-    "value_indices", "variance", "white_tophat", "zoom",
+    "value_indices", "variance", "vectorized_filter", "white_tophat", "zoom",
 ]
 
-_FUNCTIONS = ("scipy.ndimage has it. chunkwise.regions cuts an image of any size into regions with the voxels that their windows "
-              "need, for a function of your own")
 #: Names of SciPy that are not here, and what to use instead.
 _INSTEAD = {
-    "vectorized_filter": _FUNCTIONS,
     "watershed_ift": "chunkwise.watershed, which takes markers and a mask",
 }
 
@@ -583,6 +580,63 @@ def generic_filter(input: Any, function: Callable[..., float], size: Any = None,
     for index in np.ndindex(image.shape):
         result[index] = function(windows[index][element].ravel(), *extra_arguments, **(extra_keywords or {}))
     return _results(result, image, output)
+
+
+def vectorized_filter(input: Any, function: Callable[..., Any], *, size: Any = None, footprint: Any = None, output: Any = None,
+                      mode: str = "reflect", cval: Any = None, origin: Any = None, axes: Any = None,
+                      batch_memory: float = 2**30) -> Any:
+    """``function(windows, axis=...)`` of many windows at a time, which lie along these axes of an array:
+    ``scipy.ndimage.vectorized_filter``.
+
+    It runs on one core, over an array in memory, in parts of `batch_memory` bytes of windows. With a `footprint`, `axis` is the last
+    one, along which its voxels lie. `mode` may also be ``valid``: then there are results where windows end inside the image.
+    """
+    image = np.asarray(input)
+    if not callable(function):
+        raise _core.ParameterError(f"function: {function!r} cannot be called")
+    if (size is None) == (footprint is None):
+        raise _core.ParameterError("size and footprint: one of them says which voxels a window has, not both")
+    element = None if footprint is None else np.asarray(footprint, bool)
+    used = tuple(range(image.ndim)) if axes is None else axes_of(axes, image.ndim)
+    extents = per_axis(size, len(used), "size") if element is None else element.shape
+    if len(extents) != len(used):
+        raise _core.ParameterError(f"footprint: it has {len(extents)} dimensions, there should be {len(used)}")
+    if mode == "valid" and origin is not None and np.any(origin):
+        raise _core.ParameterError(f"origin: {origin} with the mode valid")
+    if cval is not None and mode not in ("constant", "grid-constant"):
+        raise _core.ParameterError(f"cval: {cval} with the mode {mode}; a constant needs the mode constant")
+    if np.ndim(batch_memory) != 0 or not batch_memory > 0:
+        raise _core.ParameterError(f"batch_memory: {batch_memory} is not a number above 0")
+    whole = [whole_number(extent, "size", 1) for extent in extents]
+    if image.size == 0:
+        return image
+    if image.ndim == 0:
+        return np.asarray(function(image, axis=()) if element is None else function(image[element][..., element], axis=-1))
+    if mode != "valid":
+        image = extend(image, sides_of(used, whole, 0 if origin is None else origin, mode, "size"), 0 if cval is None else cval)
+    windows = np.moveaxis(image, used, range(-len(used), 0))
+    windows = sliding_window_view(windows, whole, tuple(range(-len(used), 0)))
+    return _in_batches(windows, function, element, used, output, batch_memory)
+
+
+def _in_batches(windows: np.ndarray[Any, Any], function: Callable[..., Any], element: np.ndarray[Any, Any] | None, used: tuple[int, ...],
+                output: Any, memory: float) -> Any:
+    last = tuple(range(-len(used), 0))
+    shape = windows.shape[:windows.ndim - len(used)]
+    into = None
+    if output is not None:
+        into = np.moveaxis(check_output(output, np.moveaxis(np.empty(shape, bool), last, used).shape), used, last)
+    rows = int(min(len(windows), memory // (math.prod(windows.shape[1:]) * windows.itemsize)))
+    if rows < 1:
+        raise _core.ParameterError(f"batch_memory: {memory} bytes; windows beside each other along the other axes have "
+                                   f"{math.prod(windows.shape[1:]) * windows.itemsize}")
+    for begin in range(0, len(windows), rows):
+        part = windows[begin:begin + rows]
+        found = function(part, axis=last) if element is None else function(part[..., element], axis=-1)
+        if into is None:
+            into = np.empty(shape, found.dtype)
+        into[begin:begin + rows] = found
+    return output if output is not None else np.moveaxis(into, last, used)
 
 
 def generic_filter1d(input: Any, function: Callable[..., Any], filter_size: int, axis: int = -1, output: Any = None,

@@ -146,8 +146,11 @@ def test_labels_may_be_real_numbers():
     values, labels = np.array([1.0, 2.0, 3.0, 5.0]), np.array([0.5, 0.0, 2.0, 2.0])
     assert ndi.maximum_position(values, labels) == scipy_ndi.maximum_position(values, labels) == (3,)
     np.testing.assert_array_equal(ndi.median(values, np.rint(labels), [2, 0]), scipy_ndi.median(values, np.rint(labels), [2, 0]))
-    with pytest.raises(chunkwise.ParameterError, match="float64 is none of the types of labels"):
-        ndi.mean(values, labels, [2])
+    for index in (2, [2, 0.5, 7.25], np.array([[0.0], [2.0]]), []):
+        for name in ("mean", "maximum_position", "sum"):
+            np.testing.assert_array_equal(getattr(ndi, name)(values, labels, index), getattr(scipy_ndi, name)(values, labels, index))
+    with pytest.raises(chunkwise.ParameterError, match="float64 is no type of labels"):
+        ndi.mean(values, np.array([1, 2, 0, 2]), [1.5])
 
 
 def test_labels_that_are_missing():

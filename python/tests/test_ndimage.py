@@ -359,9 +359,31 @@ def test_functions_of_windows_of_integers():
     assert ndi.generic_filter(image, np.max, 3, output=output) is output
 
 
+@pytest.mark.parametrize("mode", ["reflect", "nearest", "mirror", "wrap", "constant", "valid"])
+def test_functions_of_many_windows(random, mode):
+    if not hasattr(scipy_ndi, "vectorized_filter"):
+        pytest.skip("this SciPy is older")
+    image = random.normal(size=(5, 6, 7)).astype(np.float32)
+    element = random.random((3, 2)) < 0.6
+    element[1, 1] = True
+    for memory in (2**30, 2000):  # all windows at once, or some
+        for given in ({"size": (1, 2, 3)}, {"size": 3, "axes": (2, 0)}, {"footprint": element, "axes": (0, 1)}):
+            if mode != "valid":
+                given["origin"] = (0, -1) if "axes" in given else (0, -1, 1)
+            both("vectorized_filter", close, image, np.mean, mode=mode, batch_memory=memory, **given)
+    both("vectorized_filter", equal, image, np.max, size=2, mode=mode)
+    output = np.zeros((5, 6, 7), np.float64)
+    if mode == "valid":
+        with pytest.raises(chunkwise.ParameterError, match=r"output: its shape is \(5, 6, 7\), the result's is \(4, 5, 6\)"):
+            ndi.vectorized_filter(image, np.max, size=2, mode=mode, output=output)
+    else:
+        assert ndi.vectorized_filter(image, np.max, size=2, mode=mode, output=output) is output
+        np.testing.assert_array_equal(output, scipy_ndi.vectorized_filter(image, np.max, size=2, mode=mode))
+    with pytest.raises(chunkwise.ParameterError, match="batch_memory: 10 bytes; windows .* have 5040"):
+        ndi.vectorized_filter(image, np.max, size=(1, 5, 6), mode="reflect", batch_memory=10)
+
+
 def test_names_that_are_not_here():
-    with pytest.raises(AttributeError, match="chunkwise.regions"):
-        ndi.vectorized_filter  # noqa: B018
     with pytest.raises(AttributeError, match="chunkwise.watershed"):
         ndi.watershed_ift  # noqa: B018
     with pytest.raises(AttributeError, match="^chunkwise.ndimage has no median_filters$"):
