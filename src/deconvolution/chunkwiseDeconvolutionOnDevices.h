@@ -29,11 +29,10 @@ public:
   enum Image
   {
     Point,
-    Next,
+    Ratio, ///< and the next estimate, which is made from it
     Last,
-    Ratio,
     Norm,
-    Correction,
+    Blurred,  ///< H y, or H^T of the ratio
     Measured, ///< NaN where its weight is 0
     Weights,  ///< missing if they are 0 and 1
     Step,
@@ -43,15 +42,35 @@ public:
   /** Adds the report of a run of the manager. Called by one thread at a time. */
   using Reporter = std::function<void(const ExecutionReport & report)>;
 
+  /** Whether Make is expected to give one. */
+  static bool
+  HasRoom(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
+          const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights);
   /** Takes as many of the devices as save time; nullptr if they have not the room, or not all kernels. */
   static std::unique_ptr<DeconvolutionOnDevices>
   Make(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
        const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights, Reporter report);
 
+  /** Planes of an image from a dense view of the host, and into one. Measured, Weights and Point are loaded, and Ratio
+   * is loaded with the weights, before Weigh. */
   void
-  Load(Image image, void * host);
+  LoadPlanes(Image image, const BufferView & host)
+  {
+    m_Images.LoadPlanes(m_Numbers[image], host, host.box);
+  }
   void
-  Store(void * host, Image image);
+  StorePlanes(const BufferView & host, Image image)
+  {
+    m_Images.StorePlanes(host, m_Numbers[image], host.box);
+  }
+  bool
+  HasWeights() const
+  {
+    return m_HasWeights;
+  }
+  /** Norm is H^T w. */
+  void
+  Weigh(Monitor * monitor);
   /** H y, and of it the ratio. Returns the divergence and the misfit. */
   Sums
   Blur(Monitor * monitor);
@@ -69,9 +88,21 @@ private:
    * the work of handing planes on. */
   bool
   Divide(const std::vector<int> & devices);
-  /** False if a device has not the room. Throws Error, too, if it has not, or was lost. */
   bool
+  HasImage(int image, bool hasWeights) const
+  {
+    return (image != Weights || hasWeights) && ((image != Last && image != Step) || m_Accelerates);
+  }
+  bool
+  HasRoom(bool hasWeights) const;
+  /** Throws Error if a device has not the room, or was lost. */
+  void
   Allocate(bool hasWeights);
+  /** Divides the grid among the most of the devices with which that saves time and which have the room, and for which
+   * `take` is true. */
+  template <typename TTake>
+  bool
+  DivideAmongMost(const std::vector<int> & devices, bool hasWeights, TTake && take);
   static bool
   HasAround(int image)
   {
@@ -155,28 +186,27 @@ inline DeconvolutionOnDevices::DeconvolutionOnDevices(Manager & manager, const B
   m_Parameters.relaxation = operation.relaxation;
 }
 
-inline std::unique_ptr<DeconvolutionOnDevices>
-DeconvolutionOnDevices::Make(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
-                             const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights, Reporter report)
+template <typename TTake>
+bool
+DeconvolutionOnDevices::DivideAmongMost(const std::vector<int> & devices, bool hasWeights, TTake && take)
 {
-  std::unique_ptr<DeconvolutionOnDevices> made(
-    new DeconvolutionOnDevices(manager, budgets, operation, kind, std::move(report)));
   for (const int device : devices)
   {
-    const KernelRegistry & kernels = manager.GetDevices().at(static_cast<std::size_t>(device))->GetKernels();
+    const KernelRegistry & kernels = m_Manager.GetDevices().at(static_cast<std::size_t>(device))->GetKernels();
     if (!kernels.Find("deconvolution.step") || !kernels.Find("deconvolution.sums", &KernelSet::summarize))
     {
-      return nullptr;
+      return false;
     }
   }
   for (std::size_t count = devices.size(); count > 0; --count)
   {
     try
     {
-      if (made->Divide({ devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(count) }) &&
-          made->Allocate(hasWeights))
+      if (this->Divide({ devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(count) }) &&
+          this->HasRoom(hasWeights))
       {
-        return made;
+        take();
+        return true;
       }
     }
     catch (const Error &)
@@ -184,7 +214,24 @@ DeconvolutionOnDevices::Make(Manager & manager, const std::vector<int> & devices
       // Others have taken the memory meanwhile, or a device was lost: fewer may do.
     }
   }
-  return nullptr;
+  return false;
+}
+
+inline bool
+DeconvolutionOnDevices::HasRoom(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
+                                const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights)
+{
+  return DeconvolutionOnDevices(manager, budgets, operation, kind, nullptr).DivideAmongMost(devices, hasWeights, [] {});
+}
+
+inline std::unique_ptr<DeconvolutionOnDevices>
+DeconvolutionOnDevices::Make(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
+                             const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights, Reporter report)
+{
+  std::unique_ptr<DeconvolutionOnDevices> made(
+    new DeconvolutionOnDevices(manager, budgets, operation, kind, std::move(report)));
+  const bool fits = made->DivideAmongMost(devices, hasWeights, [&] { made->Allocate(hasWeights); });
+  return fits ? std::move(made) : nullptr;
 }
 
 inline bool
@@ -219,11 +266,8 @@ DeconvolutionOnDevices::Divide(const std::vector<int> & devices)
 }
 
 inline bool
-DeconvolutionOnDevices::Allocate(bool hasWeights)
+DeconvolutionOnDevices::HasRoom(bool hasWeights) const
 {
-  const auto has = [&](int image) {
-    return (image != Weights || hasWeights) && ((image != Last && image != Step) || m_Accelerates);
-  };
   for (const DividedImages::Part & part : m_Images.GetParts())
   {
     const KernelRegistry & kernels = m_Manager.GetDevices()[static_cast<std::size_t>(part.device)]->GetKernels();
@@ -244,34 +288,27 @@ DeconvolutionOnDevices::Allocate(bool hasWeights)
     std::size_t needed = scratch;
     for (int image = 0; image < NumberOfImages; ++image)
     {
-      needed += has(image) ? DividedImages::CountBytes(part, m_Kind, HasAround(image)) : 0;
+      needed += this->HasImage(image, hasWeights) ? DividedImages::CountBytes(part, m_Kind, HasAround(image)) : 0;
     }
     if (needed + needed / 16 > m_Manager.GetRoomOnDevice(part.device, m_Budgets))
     {
       return false;
     }
   }
-  m_HasWeights = hasWeights;
-  for (int image = 0; image < NumberOfImages; ++image)
-  {
-    if (has(image))
-    {
-      m_Numbers[static_cast<std::size_t>(image)] = m_Images.Add(m_Kind, HasAround(image));
-    }
-  }
   return true;
 }
 
 inline void
-DeconvolutionOnDevices::Load(Image image, void * host)
+DeconvolutionOnDevices::Allocate(bool hasWeights)
 {
-  m_Images.Load(m_Numbers[image], DenseView(host, m_Kind, m_Grid));
-}
-
-inline void
-DeconvolutionOnDevices::Store(void * host, Image image)
-{
-  m_Images.Store(DenseView(host, m_Kind, m_Grid), m_Numbers[image]);
+  m_HasWeights = hasWeights;
+  for (int image = 0; image < NumberOfImages; ++image)
+  {
+    if (this->HasImage(image, hasWeights))
+    {
+      m_Numbers[static_cast<std::size_t>(image)] = m_Images.Add(m_Kind, HasAround(image));
+    }
+  }
 }
 
 inline void
@@ -330,17 +367,24 @@ DeconvolutionOnDevices::SumUp(std::size_t part, DeconvolutionStep step, const st
   }
 }
 
+inline void
+DeconvolutionOnDevices::Weigh(Monitor * monitor)
+{
+  m_Images.ForEachPart(
+    [&](std::size_t part) { this->Run(part, m_Backward, { Ratio }, Norm, part == 0 ? monitor : nullptr); });
+}
+
 inline DeconvolutionOnDevices::Sums
 DeconvolutionOnDevices::Blur(Monitor * monitor)
 {
   SideData           total;
-  std::vector<Image> inputs = { Correction, Measured };
+  std::vector<Image> inputs = { Blurred, Measured };
   if (m_HasWeights)
   {
     inputs.push_back(Weights);
   }
   m_Images.ForEachPart([&](std::size_t part) {
-    this->Run(part, m_Forward, { Point }, Correction, part == 0 ? monitor : nullptr);
+    this->Run(part, m_Forward, { Point }, Blurred, part == 0 ? monitor : nullptr);
     this->SumUp(part, DeconvolutionStep::Ratio, inputs, total);
     this->RunStep(part, DeconvolutionStep::Ratio, inputs, Ratio);
   });
@@ -354,11 +398,11 @@ DeconvolutionOnDevices::Correct(bool isFirst, bool sums, Monitor * monitor)
   SideData   total;
   const bool hasLastStep = m_Accelerates && !isFirst;
   m_Images.ForEachPart([&](std::size_t part) {
-    this->Run(part, m_Backward, { Ratio }, Correction, part == 0 ? monitor : nullptr);
-    this->RunStep(part, DeconvolutionStep::Update, { Correction, Point, Norm }, Next);
+    this->Run(part, m_Backward, { Ratio }, Blurred, part == 0 ? monitor : nullptr);
+    this->RunStep(part, DeconvolutionStep::Update, { Blurred, Point, Norm }, Ratio);
     if (sums || hasLastStep)
     {
-      std::vector<Image> inputs = { Next, Point };
+      std::vector<Image> inputs = { Ratio, Point };
       if (hasLastStep)
       {
         inputs.push_back(Step);
@@ -367,10 +411,10 @@ DeconvolutionOnDevices::Correct(bool isFirst, bool sums, Monitor * monitor)
     }
     if (m_Accelerates)
     {
-      this->RunStep(part, DeconvolutionStep::Difference, { Next, Point }, Step);
+      this->RunStep(part, DeconvolutionStep::Difference, { Ratio, Point }, Step);
     }
   });
-  std::swap(m_Numbers[Next], m_Numbers[Point]);
+  std::swap(m_Numbers[Ratio], m_Numbers[Point]);
   m_Images.HandOn(m_Numbers[Point]);
   return SumsOf(total);
 }
@@ -379,9 +423,10 @@ inline void
 DeconvolutionOnDevices::Extrapolate(double acceleration)
 {
   m_Parameters.acceleration = acceleration;
-  m_Images.ForEachPart([&](std::size_t part) { this->RunStep(part, DeconvolutionStep::Point, { Point, Last }, Next); });
+  m_Images.ForEachPart(
+    [&](std::size_t part) { this->RunStep(part, DeconvolutionStep::Point, { Point, Last }, Ratio); });
   std::swap(m_Numbers[Last], m_Numbers[Point]);
-  std::swap(m_Numbers[Point], m_Numbers[Next]);
+  std::swap(m_Numbers[Point], m_Numbers[Ratio]);
   m_Images.HandOn(m_Numbers[Point]);
 }
 

@@ -16,22 +16,29 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <mutex>
 #include <numeric>
 
-// Each iteration has two passes over the estimate's grid, in slabs along its slowest axis: H and the ratio, then H^T
-// and the next estimate. If all images fit the memory there is one slab; else they lie in spools, and slabs are as
-// thick as the memory allows. Convolutions are runs of the manager; all else goes voxel by voxel, by the rows of a
-// slab. All convolutions are either the CPU's or those of devices, whose transforms have other last bits.
+// Devices that have the room hold all images: those of the host go there, and the result comes back, in slabs along the
+// slowest axis. Else each iteration has two passes over the estimate's grid, in slabs: H and the ratio, then H^T and
+// the next estimate. If all images fit the memory there is one slab; else they lie in spools, and slabs are as thick as
+// the memory allows. Convolutions are runs of the manager; all else goes voxel by voxel, by the rows of a slab. All
+// convolutions are either the CPU's or those of devices, whose transforms have other last bits.
 namespace chunkwise
 {
 
 namespace
 {
 
-/** Bytes of the measured image and its weights that are read at a time. */
-constexpr std::size_t MeasuredBytes = std::size_t{ 4 } << 20;
+/** Bytes of the measured image, and of its weights, that are read at a time: the least, and where there is room. */
+constexpr std::size_t LeastRead = std::size_t{ 4 } << 20;
+constexpr std::size_t FastRead = std::size_t{ 32 } << 20;
+/** Bytes of a slab that goes to devices. */
+constexpr std::size_t FastSlab = std::size_t{ 64 } << 20;
+/** A thread that reads or writes beside others does at least so many bytes. */
+constexpr std::size_t LeastOfThread = std::size_t{ 256 } << 10;
 
 int
 SlowestAxisOf(const Coordinates & extent)
@@ -47,8 +54,10 @@ SlowestAxisOf(const Coordinates & extent)
 /** How much of the grid is in memory, and the bytes that this takes. */
 struct DeconvolutionPlan
 {
+  bool          isHeld{ false }; ///< by devices
   bool          isInMemory{ true };
   std::int64_t  planes{ 1 }; ///< of a slab
+  std::size_t   read{ LeastRead };
   std::uint64_t bytes{ 0 };
   std::size_t   scratch{ 0 }; ///< of convolutions, of `bytes`
 };
@@ -74,7 +83,62 @@ public:
 
   /** The plan for so much memory; 0: without limit. Throws BudgetError. */
   DeconvolutionPlan
-  MakePlan(std::uint64_t memory) const
+  MakePlan(std::uint64_t memory, bool mayHold = true) const
+  {
+    if (!mayHold || !this->CanHold())
+    {
+      return this->MakePlanOnHost(memory);
+    }
+    DeconvolutionPlan plan;
+    for (const std::size_t part : { 1, 4, 16, 0 })
+    {
+      plan = this->MakePlanOfHeld(part);
+      if (memory == 0 || plan.bytes <= memory)
+      {
+        return plan;
+      }
+    }
+    try
+    {
+      return this->MakePlanOnHost(memory);
+    }
+    catch (const BudgetError & error)
+    {
+      // The last plan takes the least.
+      throw BudgetError("deconvolution needs " + std::to_string(std::min(plan.bytes, error.needed)) +
+                          " bytes of host memory, more than the budget of " + std::to_string(memory) + " bytes",
+                        std::min(plan.bytes, error.needed),
+                        memory);
+    }
+  }
+
+private:
+  /** Whether devices are expected to have room for all images. */
+  bool
+  CanHold() const
+  {
+    return m_UsesDevices && m_Operation.totalVariation == 0 &&
+           DeconvolutionOnDevices::HasRoom(
+             m_Manager, this->ListDevices(), m_Request.budgets, m_Operation, Kind, m_Operation.hasWeights);
+  }
+
+  /** Slabs and reads are as large as is fast, divided by `part`; 0: as small as they can be. */
+  DeconvolutionPlan
+  MakePlanOfHeld(std::size_t part) const
+  {
+    const std::int64_t all = m_Grid.Extent(m_Axis);
+    const std::size_t  slab = part == 0 ? 0 : FastSlab / part;
+    DeconvolutionPlan  plan;
+    plan.isHeld = true;
+    plan.isInMemory = false;
+    plan.planes = std::max<std::int64_t>(1, std::min(all, static_cast<std::int64_t>(slab / BytesOf(Planes(0, 1)))));
+    plan.read = part == 0 ? LeastRead : std::max(LeastRead, FastRead / part);
+    plan.bytes = this->CountMeasured(plan) + 2 * BytesOf(Planes(0, plan.planes));
+    return plan;
+  }
+
+  DeconvolutionPlan
+  MakePlanOnHost(std::uint64_t memory) const
   {
     DeconvolutionPlan plan;
     plan.planes = m_Grid.Extent(m_Axis);
@@ -116,15 +180,19 @@ public:
     return plan;
   }
 
+public:
   OutOfCoreReport
   Run()
   {
     m_Plan = this->MakePlan(m_Request.hostBytes);
+    if (m_Plan.isHeld && !this->Hold())
+    {
+      m_Plan = this->MakePlan(m_Request.hostBytes, false);
+    }
     this->CheckDeviceBudget();
     this->MakeImages();
     const std::int64_t done = this->TakeState();
-    this->Begin(done > 0);
-    this->MoveToDevices(done > 0);
+    m_OnDevices ? this->BeginOnDevices(done > 0) : this->Begin(done > 0);
     if (done == m_Operation.iterations)
     {
       this->ReturnToEstimate();
@@ -168,10 +236,6 @@ public:
         }
         this->KeepState(i + 1);
       }
-    }
-    if (m_OnDevices)
-    {
-      m_OnDevices->Store(m_Point->Place(m_Grid, nullptr).data, m_Result);
     }
     this->WriteResult();
     for (const DeconvolutionImage * const image :
@@ -306,7 +370,7 @@ private:
   void
   CheckDeviceBudget() const
   {
-    if (!m_UsesDevices)
+    if (!m_UsesDevices || m_OnDevices)
     {
       return;
     }
@@ -351,9 +415,7 @@ private:
     const Box region = Intersect(slab, m_Measured);
     plan.scratch =
       std::max(this->ScratchOf(m_Backward, slab), region.IsEmpty() ? 0 : this->ScratchOf(m_Forward, region));
-    // Threads, tables of transforms and spectra of kernels beside the scratch.
-    constexpr std::uint64_t others = std::uint64_t{ 16 } << 20;
-    plan.bytes = plan.scratch + 2 * MeasuredBytes + 2 * this->MeasuredPlane() * sizeof(double) + others;
+    plan.bytes = plan.scratch + this->CountMeasured(plan);
     if (plan.isInMemory)
     {
       const std::uint64_t images = 4 + (m_Operation.accelerates ? 3 : m_Operation.totalVariation > 0 ? 1 : 0);
@@ -363,6 +425,20 @@ private:
     const std::uint64_t wide = std::max(
       { BytesOf(InputOf(*m_Backward, slab)), BytesOf(InputOf(*m_Forward, slab)), BytesOf(WithNeighbors(slab)) });
     plan.bytes += wide + this->CountRooms() * static_cast<std::uint64_t>(BytesOf(WithNeighbors(slab)));
+  }
+
+  /** Bytes of what is read of the measured image and its weights at a time, and of what has no size of the image's. */
+  std::uint64_t
+  CountMeasured(const DeconvolutionPlan & plan) const
+  {
+    // Threads, tables of transforms and spectra of kernels beside the scratch.
+    constexpr std::uint64_t others = std::uint64_t{ 16 } << 20;
+    return 2 * plan.read + 2 * this->MeasuredPlane() * sizeof(double) + others;
+  }
+  std::int64_t
+  CountPlanesRead() const
+  {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(m_Plan.read / (MeasuredPlane() * sizeof(double))));
   }
 
   std::size_t
@@ -381,12 +457,21 @@ private:
   Image
   MakeImage() const
   {
-    return std::make_unique<DeconvolutionImage>(m_Grid, Kind, m_Plan.isInMemory, m_Request.spoolFolder);
+    return std::make_unique<DeconvolutionImage>(
+      m_Grid, Kind, m_Plan.isInMemory, m_Request.spoolFolder, [this](const Box & box, const auto & body) {
+        this->InThreads(box, m_Request.fileThreads, body);
+      });
   }
 
   void
   MakeImages()
   {
+    if (m_OnDevices)
+    {
+      m_Rooms[0].resize(BytesOf(Planes(0, m_Plan.planes)));
+      m_Rooms[1].resize(BytesOf(Planes(0, m_Plan.planes)));
+      return;
+    }
     m_Point = MakeImage();
     m_Ratio = MakeImage();
     m_Norm = MakeImage();
@@ -523,8 +608,7 @@ private:
   ForEachMeasuredRow(const Box & slab, TBody && body)
   {
     const Box          all = Intersect(slab, m_Measured);
-    const std::int64_t planes =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(MeasuredBytes / (MeasuredPlane() * sizeof(double))));
+    const std::int64_t planes = this->CountPlanesRead();
     for (std::int64_t lower = all.lower[m_Axis]; lower < all.upper[m_Axis]; lower += planes)
     {
       Box box = all;
@@ -563,14 +647,52 @@ private:
     const PixelKind   kind = source.GetKind();
     const std::size_t count = static_cast<std::size_t>(box.NumberOfVoxels());
     values.resize(count);
-    if (kind == Kind)
+    if (kind != Kind)
     {
-      source.Read(box, DenseView(values.data(), kind, box));
+      raw.resize(count * PixelSize(kind));
+    }
+    const BufferView converted = DenseView(values.data(), Kind, box);
+    const BufferView view = kind == Kind ? converted : DenseView(raw.data(), kind, box);
+    this->InThreads(box, this->CountThreads(source.GetAccess()), [&](const Box & part) {
+      source.Read(part, view);
+      if (kind != Kind)
+      {
+        const auto begin = static_cast<std::size_t>(view.Offset(part.lower));
+        ConvertVoxels(raw.data() + begin * PixelSize(kind), kind, values.data() + begin, Kind, part.NumberOfVoxels());
+      }
+    });
+  }
+
+  /** Threads that read, or write, an image at once. */
+  unsigned int
+  CountThreads(const ImageAccess & access) const
+  {
+    const bool isDivided = access.anyOrder && access.inPieces && !access.wholeBoxes && access.heldBytes == 0 &&
+                           access.unit == Coordinates::Filled(1);
+    return !isDivided ? 1 : m_Request.inMemory ? m_Executor.GetConcurrency() : m_Request.fileThreads;
+  }
+
+  /** Calls body(part) for parts of a box, by at most so many threads at once. Each is dense where the box is. */
+  template <typename TBody>
+  void
+  InThreads(const Box & box, unsigned int threads, TBody && body) const
+  {
+    const int          axis = SlowestAxisOf(box.Extents());
+    const std::int64_t extent = box.Extent(axis);
+    const auto         most = static_cast<std::int64_t>(this->BytesOf(box) / LeastOfThread);
+    const std::int64_t parts =
+      std::max<std::int64_t>(1, std::min({ extent, most, static_cast<std::int64_t>(threads) }));
+    if (parts == 1)
+    {
+      body(box);
       return;
     }
-    raw.resize(count * PixelSize(kind));
-    source.Read(box, DenseView(raw.data(), kind, box));
-    ConvertVoxels(raw.data(), kind, values.data(), Kind, static_cast<std::int64_t>(count));
+    m_Executor.ParallelFor(parts, [&](std::int64_t i, unsigned int) {
+      Box part = box;
+      part.lower[axis] = box.lower[axis] + extent * i / parts;
+      part.upper[axis] = box.lower[axis] + extent * (i + 1) / parts;
+      body(part);
+    });
   }
 
   /** With acceleration the point lies beyond the estimate, which is the result. */
@@ -608,11 +730,22 @@ private:
                operation.GetName() + " " + std::to_string(std::hash<std::string>()(operation.GetKey())) },
              { "the backend", place } };
   }
-  std::vector<DeconvolutionImage *>
+  /** An image of the host, or of devices. */
+  struct StateImage
+  {
+    DeconvolutionImage *          onHost;
+    DeconvolutionOnDevices::Image onDevices;
+  };
+  std::vector<StateImage>
   ListImagesOfState() const
   {
-    return m_Operation.accelerates ? std::vector<DeconvolutionImage *>{ m_Point.get(), m_Last.get(), m_Step.get() }
-                                   : std::vector<DeconvolutionImage *>{ m_Point.get() };
+    std::vector<StateImage> images = { { m_Point.get(), DeconvolutionOnDevices::Point } };
+    if (m_Operation.accelerates)
+    {
+      images.push_back({ m_Last.get(), DeconvolutionOnDevices::Last });
+      images.push_back({ m_Step.get(), DeconvolutionOnDevices::Step });
+    }
+    return images;
   }
   /** The names of an iteration's figures, without its number. */
   std::vector<std::string>
@@ -648,12 +781,12 @@ private:
                            std::to_string(m_Operation.iterations),
                            std::to_string(done) + " or more, which an earlier run has done");
     }
-    for (DeconvolutionImage * const image : this->ListImagesOfState())
+    for (const StateImage & image : this->ListImagesOfState())
     {
       this->ForEachSlab(0, 0, [&](const Box & slab) {
-        const BufferView view = image->Place(slab, m_Rooms[0].data());
+        const BufferView view = m_OnDevices ? this->RoomOf(0, slab) : image.onHost->Place(slab, m_Rooms[0].data());
         states.Read(view.data, this->BytesOf(slab));
-        image->Write(view);
+        m_OnDevices ? m_OnDevices->LoadPlanes(image.onDevices, view) : image.onHost->Write(view);
       });
     }
     for (std::int64_t i = 0; i < done; ++i)
@@ -677,19 +810,13 @@ private:
       return;
     }
     StateStore & states = *m_Request.states;
-    if (m_OnDevices)
+    for (const StateImage & image : this->ListImagesOfState())
     {
-      m_OnDevices->Store(m_Point->Place(m_Grid, nullptr).data, DeconvolutionOnDevices::Point);
-      if (m_Operation.accelerates)
-      {
-        m_OnDevices->Store(m_Last->Place(m_Grid, nullptr).data, DeconvolutionOnDevices::Last);
-        m_OnDevices->Store(m_Step->Place(m_Grid, nullptr).data, DeconvolutionOnDevices::Step);
-      }
-    }
-    for (DeconvolutionImage * const image : this->ListImagesOfState())
-    {
-      this->ForEachSlab(
-        0, 0, [&](const Box & slab) { states.Write(image->Read(slab, m_Rooms[0].data()).data, this->BytesOf(slab)); });
+      this->ForEachSlab(0, 0, [&](const Box & slab) {
+        const BufferView view =
+          m_OnDevices ? this->StoreOfDevices(image.onDevices, slab) : image.onHost->Read(slab, m_Rooms[0].data());
+        states.Write(view.data, this->BytesOf(slab));
+      });
     }
     for (const auto & figure : m_Report.execution.figures)
     {
@@ -698,33 +825,85 @@ private:
     states.Keep(done);
   }
 
+  BufferView
+  RoomOf(int number, const Box & planes)
+  {
+    return DenseView(m_Rooms[number].data(), Kind, planes);
+  }
+  /** Planes of an image that devices hold. */
+  BufferView
+  StoreOfDevices(DeconvolutionOnDevices::Image image, const Box & planes)
+  {
+    const BufferView view = this->RoomOf(0, planes);
+    m_OnDevices->StorePlanes(view, image);
+    return view;
+  }
+
+  /** The weights of a slab, 0 beyond the measured image, and what the first estimate needs. With `measured` that image,
+   * too: NaN where it counts for nothing. */
+  void
+  ReadWeights(const Box & slab, const BufferView & weights, const BufferView * measured)
+  {
+    constexpr T nothing = std::numeric_limits<T>::quiet_NaN();
+    const T     background = static_cast<T>(m_Operation.background);
+    this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, RowSums &) {
+      std::fill_n(RowOf(weights, at), n, T(0));
+      if (measured)
+      {
+        std::fill_n(RowOf(*measured, at), n, nothing);
+      }
+    });
+    this->ForEachMeasuredRow(slab,
+                             [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, RowSums & sums) {
+                               T * const out = RowOf(weights, at);
+                               T * const known = measured ? RowOf(*measured, at) : nullptr;
+                               for (std::int64_t i = 0; i < n; ++i)
+                               {
+                                 out[i] = w[i];
+                                 sums.size.Add(at[0] + i, w[i]);
+                                 sums.change.Add(at[0] + i, static_cast<double>(w[i]) * (d[i] - background));
+                               }
+                               for (std::int64_t i = 0; i < n && known; ++i)
+                               {
+                                 known[i] = w[i] > 0 ? d[i] : nothing;
+                               }
+                             });
+  }
+  /** The mean of the first estimate, once all weights were read. */
+  T
+  TakeMean()
+  {
+    m_WeightSum = m_Sums.size.Round();
+    const double mean = m_WeightSum > 0 ? std::max(m_Sums.change.Round() / m_WeightSum, 0.0) : 0.0;
+    m_WeightSum = m_WeightSum > 0 ? m_WeightSum : 1;
+    return static_cast<T>(mean);
+  }
+  /** The first estimate, 0 where too little is seen. */
+  void
+  MakeStart(const Box & slab, const BufferView & norm, const BufferView & point, T mean)
+  {
+    this->FillStart(slab, point, mean);
+    this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, RowSums &) {
+      const T * const seen = RowOf(norm, at);
+      T * const       u = RowOf(point, at);
+      for (std::int64_t i = 0; i < n; ++i)
+      {
+        u[i] = IsRichardsonLucy() && !this->IsSeen(seen[i]) ? T(0) : u[i];
+      }
+    });
+  }
+
   /** H^T w, and the first estimate, unless there is a later one. */
   void
   Begin(bool hasEstimate)
   {
-    ExactSum weights;
-    ExactSum light;
     m_Sums = Sums();
-    const T background = static_cast<T>(m_Operation.background);
     this->ForEachSlab(0, 0, [&](const Box & slab) {
       const BufferView ratio = m_Ratio->Place(slab, m_Rooms[1].data());
-      this->ForEachRow(
-        slab, [&](const Coordinates & at, std::int64_t n, RowSums &) { std::fill_n(RowOf(ratio, at), n, T(0)); });
-      this->ForEachMeasuredRow(slab,
-                               [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, RowSums & sums) {
-                                 T * const out = RowOf(ratio, at);
-                                 for (std::int64_t i = 0; i < n; ++i)
-                                 {
-                                   out[i] = w[i];
-                                   sums.size.Add(at[0] + i, w[i]);
-                                   sums.change.Add(at[0] + i, static_cast<double>(w[i]) * (d[i] - background));
-                                 }
-                               });
+      this->ReadWeights(slab, ratio, nullptr);
       m_Ratio->Write(ratio);
     });
-    m_WeightSum = m_Sums.size.Round();
-    const double mean = m_WeightSum > 0 ? std::max(m_Sums.change.Round() / m_WeightSum, 0.0) : 0.0;
-    m_WeightSum = m_WeightSum > 0 ? m_WeightSum : 1;
+    const T      mean = this->TakeMean();
     const double share = 1.0 / static_cast<double>(2 * m_Operation.iterations + 1);
     this->ForEachSlab(0, share, [&](const Box & slab) {
       const BufferView norm = m_Norm->Place(slab, m_Rooms[1].data());
@@ -735,15 +914,7 @@ private:
         return;
       }
       const BufferView point = m_Point->Place(slab, m_Rooms[2].data());
-      this->FillStart(slab, point, static_cast<T>(mean));
-      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, RowSums &) {
-        const T * const seen = RowOf(norm, at);
-        T * const       u = RowOf(point, at);
-        for (std::int64_t i = 0; i < n; ++i)
-        {
-          u[i] = IsRichardsonLucy() && !this->IsSeen(seen[i]) ? T(0) : u[i];
-        }
-      });
+      this->MakeStart(slab, norm, point, mean);
       m_Point->Write(point);
       if (m_Operation.accelerates)
       {
@@ -821,61 +992,79 @@ private:
     return devices;
   }
 
-  /** Keeps all images on devices from now on, if they have the room. */
-  void
-  MoveToDevices(bool hasStep)
+  /** Whether all weights are 0 and 1, so that NaN can say which. */
+  bool
+  IsMask()
   {
-    if (!m_UsesDevices || !m_Plan.isInMemory || m_Operation.totalVariation > 0)
+    std::atomic<bool> isMask{ true };
+    for (std::int64_t lower = 0; m_Operation.hasWeights && isMask && lower < m_Measured.Extent(m_Axis);)
     {
-      return;
+      const std::int64_t upper = std::min(lower + this->CountPlanesRead(), m_Measured.Extent(m_Axis));
+      Box                box = m_Measured;
+      box.lower[m_Axis] = m_Measured.lower[m_Axis] + lower;
+      box.upper[m_Axis] = m_Measured.lower[m_Axis] + upper;
+      this->ReadMeasured(1, box, m_Weights, m_Raw);
+      const BufferView view = DenseView(m_Weights.data(), Kind, box);
+      this->ForEachRow(box, [&](const Coordinates & at, std::int64_t n, RowSums &) {
+        const T * const w = RowOf(view, at);
+        // NaN and negative weights count for nothing.
+        if (std::any_of(w, w + n, [](T weight) { return weight > 0 && weight != 1; }))
+        {
+          isMask = false;
+        }
+      });
+      lower = upper;
     }
-    // All weights are 0 and 1 if NaN can say which: the ratio's place has the measured image, or the weights.
-    T * const  ratio = static_cast<T *>(m_Ratio->Place(m_Grid, nullptr).data);
-    const auto fill = [&](bool weights) {
-      const auto count = static_cast<std::size_t>(m_Grid.NumberOfVoxels());
-      std::fill_n(ratio, count, weights ? T(0) : std::numeric_limits<T>::quiet_NaN());
-      std::atomic<bool> isMask{ true };
-      const BufferView  view = DenseView(ratio, Kind, m_Grid);
-      this->ForEachMeasuredRow(m_Grid,
-                               [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, RowSums &) {
-                                 T * const out = RowOf(view, at);
-                                 for (std::int64_t i = 0; i < n; ++i)
-                                 {
-                                   out[i] = weights ? w[i] : w[i] > 0 ? d[i] : out[i];
-                                   isMask = isMask && (w[i] == 0 || w[i] == 1);
-                                 }
-                               });
-      return isMask.load();
-    };
-    const bool hasWeights = !fill(false);
+    return isMask;
+  }
+
+  /** Takes room for all images on devices. False if they have it no more. */
+  bool
+  Hold()
+  {
     m_OnDevices = DeconvolutionOnDevices::Make(m_Manager,
                                                this->ListDevices(),
                                                m_Request.budgets,
                                                m_Operation,
                                                Kind,
-                                               hasWeights,
+                                               !this->IsMask(),
                                                [this](const ExecutionReport & report) { this->AddReport(report); });
-    if (!m_OnDevices)
+    return m_OnDevices != nullptr;
+  }
+
+  void
+  BeginOnDevices(bool hasEstimate)
+  {
+    const bool hasWeights = m_OnDevices->HasWeights();
+    m_Sums = Sums();
+    this->ForEachSlab(0, 0, [&](const Box & slab) {
+      const BufferView weights = this->RoomOf(0, slab);
+      const BufferView measured = this->RoomOf(1, slab);
+      this->ReadWeights(slab, weights, &measured);
+      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Ratio, weights);
+      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Measured, measured);
+      if (hasWeights)
+      {
+        m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Weights, weights);
+      }
+    });
+    const T     mean = this->TakeMean();
+    PartMonitor monitor(m_Monitor, 0, 1.0 / static_cast<double>(2 * m_Operation.iterations + 1));
+    m_OnDevices->Weigh(&monitor);
+    if (hasEstimate)
     {
-      std::fill_n(ratio, static_cast<std::size_t>(m_Grid.NumberOfVoxels()), T(0));
       return;
     }
-    m_OnDevices->Load(DeconvolutionOnDevices::Measured, ratio);
-    if (hasWeights)
-    {
-      fill(true);
-      m_OnDevices->Load(DeconvolutionOnDevices::Weights, ratio);
-    }
-    m_OnDevices->Load(DeconvolutionOnDevices::Point, m_Point->Place(m_Grid, nullptr).data);
-    m_OnDevices->Load(DeconvolutionOnDevices::Norm, m_Norm->Place(m_Grid, nullptr).data);
-    if (m_Operation.accelerates)
-    {
-      m_OnDevices->Load(DeconvolutionOnDevices::Last, m_Last->Place(m_Grid, nullptr).data);
-    }
-    if (m_Operation.accelerates && hasStep)
-    {
-      m_OnDevices->Load(DeconvolutionOnDevices::Step, m_Step->Place(m_Grid, nullptr).data);
-    }
+    this->ForEachSlab(0, 0, [&](const Box & slab) {
+      const BufferView norm = this->StoreOfDevices(DeconvolutionOnDevices::Norm, slab);
+      const BufferView point = this->RoomOf(1, slab);
+      this->MakeStart(slab, norm, point, mean);
+      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Point, point);
+      if (m_Operation.accelerates)
+      {
+        m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Last, point);
+      }
+    });
   }
 
   /** H y, and of it the ratio, or the difference, of the measured image. */
@@ -899,7 +1088,11 @@ private:
       {
         return;
       }
-      const BufferView ratio = m_Ratio->Read(slab, m_Rooms[1].data());
+      const BufferView ratio = m_Ratio->Place(slab, m_Rooms[1].data());
+      if (!m_Plan.isInMemory)
+      {
+        std::memset(ratio.data, 0, this->BytesOf(slab));
+      }
       this->Convolve(m_Forward, *m_Point, ratio, region);
       this->ForEachMeasuredRow(slab,
                                [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, RowSums & sums) {
@@ -1085,16 +1278,16 @@ private:
     ImageSink &                sink = *m_Request.sink;
     const PixelKind            kind = sink.GetKind();
     std::vector<unsigned char> converted;
-    const std::int64_t         planes =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(MeasuredBytes / (MeasuredPlane() * sizeof(double))));
+    const std::int64_t planes = m_OnDevices ? std::min(this->CountPlanesRead(), m_Plan.planes) : CountPlanesRead();
     for (std::int64_t lower = m_Measured.lower[m_Axis]; lower < m_Measured.upper[m_Axis]; lower += planes)
     {
       Box box = m_Measured;
       box.lower[m_Axis] = lower;
       box.upper[m_Axis] = std::min(lower + planes, m_Measured.upper[m_Axis]);
       const Box        around = Planes(box.lower[m_Axis], box.upper[m_Axis]);
-      const BufferView estimate = m_Point->Read(around, m_Plan.isInMemory ? nullptr : this->WideRoom(around));
-      Box              target = box;
+      const BufferView estimate = m_OnDevices ? this->StoreOfDevices(m_Result, around)
+                                              : m_Point->Read(around, m_Plan.isInMemory ? nullptr : WideRoom(around));
+      Box target = box;
       for (int a = 0; a < MaxDimension; ++a)
       {
         target.lower[a] -= m_Measured.lower[a];
@@ -1114,7 +1307,7 @@ private:
                       kind,
                       n);
       });
-      sink.Write(target, view);
+      this->InThreads(target, this->CountThreads(sink.GetAccess()), [&](const Box & part) { sink.Write(part, view); });
     }
   }
 
@@ -1146,7 +1339,7 @@ private:
   std::vector<T>             m_Values;
   std::vector<T>             m_Weights;
   Sums                       m_Sums;
-  /** Has the images, but for the result, once the first estimate is made; nullptr: in the host's. */
+  /** Has all images; nullptr: the host has them. */
   std::unique_ptr<DeconvolutionOnDevices> m_OnDevices;
   DeconvolutionOnDevices::Image           m_Result{ DeconvolutionOnDevices::Point };
   double                                  m_WeightSum{ 1 };

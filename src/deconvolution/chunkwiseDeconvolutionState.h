@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 // The state that a deconvolution keeps between its passes: images in memory or in spools, and sums without rounding.
@@ -73,9 +76,13 @@ private:
 class DeconvolutionImage
 {
 public:
-  DeconvolutionImage(const Box & box, PixelKind kind, bool isInMemory, const std::string & folder)
+  /** Calls body(part) for parts of a box, in several threads at once; each is dense where the box is. */
+  using Threads = std::function<void(const Box & box, const std::function<void(const Box & part)> & body)>;
+
+  DeconvolutionImage(const Box & box, PixelKind kind, bool isInMemory, const std::string & folder, Threads threads)
     : m_Box(box)
     , m_Kind(kind)
+    , m_Threads(std::move(threads))
   {
     const BufferView view = DenseView(nullptr, kind, box);
     if (isInMemory)
@@ -103,7 +110,8 @@ public:
       return DenseView(m_Memory.get(), m_Kind, m_Box);
     }
     const BufferView view = DenseView(room, m_Kind, planes);
-    m_Spool->Read(this->OffsetOf(planes), room, view.NumberOfBytes());
+    m_Threads(planes,
+              [&](const Box & part) { m_Spool->Read(this->OffsetOf(part.lower), At(view, part), BytesOf(part)); });
     return view;
   }
   /** The view in which whole planes are made: in the image, or in `room`. */
@@ -118,7 +126,8 @@ public:
   {
     if (!m_Memory)
     {
-      m_Spool->WriteAt(this->OffsetOf(view.box), view.data, view.NumberOfBytes());
+      m_Threads(view.box,
+                [&](const Box & part) { m_Spool->WriteAt(this->OffsetOf(part.lower), At(view, part), BytesOf(part)); });
     }
   }
   std::uint64_t
@@ -129,14 +138,25 @@ public:
 
 private:
   std::uint64_t
-  OffsetOf(const Box & planes) const
+  OffsetOf(const Coordinates & at) const
   {
     const BufferView whole = DenseView(nullptr, m_Kind, m_Box);
-    return static_cast<std::uint64_t>(whole.Offset(planes.lower)) * PixelSize(m_Kind);
+    return static_cast<std::uint64_t>(whole.Offset(at)) * PixelSize(m_Kind);
+  }
+  std::size_t
+  BytesOf(const Box & part) const
+  {
+    return static_cast<std::size_t>(part.NumberOfVoxels()) * PixelSize(m_Kind);
+  }
+  static void *
+  At(const BufferView & view, const Box & part)
+  {
+    return static_cast<char *>(view.data) + view.Offset(part.lower) * static_cast<std::int64_t>(PixelSize(view.kind));
   }
 
   const Box                        m_Box;
   const PixelKind                  m_Kind;
+  const Threads                    m_Threads;
   std::unique_ptr<unsigned char[]> m_Memory;
   std::unique_ptr<Spool>           m_Spool;
 };

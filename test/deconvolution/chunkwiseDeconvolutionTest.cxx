@@ -628,11 +628,12 @@ private:
   std::size_t                        m_At{ 0 };
 };
 
-/** Runs that end after any iterations, each in memory or in slabs, and go on: the bits and figures are those of
- * `request` without an end. */
+/** Runs that end after any iterations, each in memory, in slabs or on devices, and go on: the bits and figures are
+ * those of `request` without an end. With `deviceBytes` devices convolve, but do not hold the images. */
 template <typename T>
 void
-CompareResumed(std::mt19937 & random, Manager & manager, DeconvolutionTrial<T> & t, const ExecutionRequest & request)
+CompareResumed(std::mt19937 & random, Manager & manager, DeconvolutionTrial<T> & t, const ExecutionRequest & request,
+               std::size_t deviceBytes = 0)
 {
   const ExecutionReport report = manager.Execute(request);
   const auto            whole = t.output;
@@ -655,6 +656,7 @@ CompareResumed(std::mt19937 & random, Manager & manager, DeconvolutionTrial<T> &
   t.output.assign(t.output.size(), T(0));
   const auto run = [&](std::int64_t upTo) {
     parts.hostBytes = random() % 2 ? 0 : least;
+    parts.budgets.device = parts.hostBytes == 0 && random() % 2 ? deviceBytes : 0;
     t.operation->iterations = upTo;
     return runner.Run(manager, parts, nullptr);
   };
@@ -718,6 +720,23 @@ protected:
   CompareCuts(Trial trial);
 };
 
+/** Hardly more than the least memory of a device with which a request is run. */
+std::size_t
+LeastOfDevice(Manager & manager, ExecutionRequest request)
+{
+  request.budgets.device = 1;
+  try
+  {
+    manager.Execute(request);
+  }
+  catch (const BudgetError & error)
+  {
+    return error.needed + error.needed / 4;
+  }
+  ADD_FAILURE() << "one byte of a device is enough";
+  return 0;
+}
+
 void
 DeconvolutionOnDevices::CompareCuts(Trial trial)
 {
@@ -758,6 +777,11 @@ DeconvolutionOnDevices::CompareCuts(Trial trial)
     trial == Trial::Landweber ? DeconvolutionMethod::ProjectedLandweber : DeconvolutionMethod::RichardsonLucy;
   t.operation->relaxation = 0.7;
   t.operation->relativeChange = 1e-9;
+  for (std::size_t i = 0; isPlane && i < t.weights.size(); ++i)
+  {
+    // Not a mask: devices need an image of them.
+    t.weights[i] = static_cast<std::uint8_t>(random() % 4);
+  }
   ExecutionRequest request = t.Request();
   request.backend = GetBackend();
   request.devices = { 0 };
@@ -784,17 +808,7 @@ DeconvolutionOnDevices::CompareCuts(Trial trial)
     EXPECT_GT(std::min(onAll.chunksPerDevice[0], onAll.chunksPerDevice[1]), 2 * t.operation->iterations);
   }
 
-  // As little memory of the devices as can be.
-  request.budgets.device = 1;
-  try
-  {
-    GetManager().Execute(request);
-    ADD_FAILURE() << "one byte of a device is enough";
-  }
-  catch (const BudgetError & error)
-  {
-    request.budgets.device = error.needed + error.needed / 4;
-  }
+  request.budgets.device = LeastOfDevice(GetManager(), request);
   compare(GetManager().Execute(request), "in small chunks");
 
   OutOfCoreRequest slabs;
@@ -807,11 +821,24 @@ DeconvolutionOnDevices::CompareCuts(Trial trial)
   slabs.spoolFolder = testing::TempDir();
   slabs.backend = GetBackend();
   const OutOfCoreRunner & runner = *t.operation->GetOutOfCoreRunner();
+  slabs.budgets = request.budgets;
   slabs.hostBytes = runner.GetLeastHostBytes(GetManager(), slabs);
   const OutOfCoreReport inSlabs = runner.Run(GetManager(), slabs, nullptr);
   // A tile of kernels that vary is the whole image.
   EXPECT_TRUE(inSlabs.spoolWritten > 0 || isPlane || varies);
   compare(inSlabs.execution, "in slabs");
+
+  // Images that devices hold go there plane by plane.
+  const std::uint64_t leastOfSlabs = slabs.hostBytes;
+  slabs.budgets = Budgets();
+  slabs.hostBytes = runner.GetLeastHostBytes(GetManager(), slabs);
+  const OutOfCoreReport held = runner.Run(GetManager(), slabs, nullptr);
+  if (t.operation->totalVariation == 0)
+  {
+    EXPECT_LT(slabs.hostBytes, leastOfSlabs);
+    EXPECT_EQ(held.spoolWritten, 0u);
+  }
+  compare(held.execution, "plane by plane");
 
   // The CPU's transforms have other last bits, which iterations do not magnify much.
   request.backend = BackendChoice::CPU;
@@ -875,7 +902,7 @@ TEST_P(DeconvolutionOnDevices, GoOnWithTheStateOfARunThatHasEnded)
     t.operation->accelerates = accelerates;
     ExecutionRequest request = t.Request();
     request.backend = GetBackend();
-    CompareResumed(random, GetManager(), t, request);
+    CompareResumed(random, GetManager(), t, request, LeastOfDevice(GetManager(), request));
   }
 }
 

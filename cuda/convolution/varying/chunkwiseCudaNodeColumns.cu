@@ -19,9 +19,9 @@ BlocksOfTerms(int threads)
   return 640 / threads;
 }
 constexpr int
-BlocksOfProducts(int threads)
+BlocksOfProducts(int threads, bool whole)
 {
-  return 384 / threads;
+  return (whole ? 640 : 384) / threads;
 }
 
 /** Entry `i` of an array in a kernel's parameters: an index that is known at run time only would copy the array. */
@@ -161,12 +161,29 @@ struct ProductColumn
   int          t{ static_cast<int>(threadIdx.x) / C };
   std::int64_t column{ static_cast<std::int64_t>(blockIdx.x) * C + c };
 
+  static __device__ __forceinline__ const float2 *
+  KernelOf(const NodeProduct & product, int i, int j)
+  {
+    return i == 0 ? Entry(product.kernels[0], j) : Entry(product.kernels[1], j);
+  }
   /** The first pass of a column of a kernel. */
   __device__ __forceinline__ void
   LoadKernel(const NodeProduct & product, int i, int j, const float2 * twiddles, float2 * shared) const
   {
-    const float2 * const first = i == 0 ? Entry(product.kernels[0], j) : Entry(product.kernels[1], j);
-    this->Load(first, product, product.kernelLive, twiddles, shared);
+    this->Load(KernelOf(product, i, j), product, product.kernelLive, twiddles, shared);
+  }
+  /** The frequencies t + A q of a kernel that is transformed along all axes. */
+  __device__ __forceinline__ void
+  TakeKernel(const NodeProduct & product, int i, int j, float * re, float * im) const
+  {
+    const float2 * const from = KernelOf(product, i, j) + t * product.columns + column;
+#pragma unroll
+    for (int q = 0; q < B; ++q)
+    {
+      const float2 z = __ldg(from + A * q * product.columns);
+      re[q] = z.x;
+      im[q] = z.y;
+    }
   }
   /** The first pass of a column whose first `live` points are given. */
   template <typename TLive>
@@ -186,9 +203,9 @@ struct ProductColumn
   }
 };
 
-template <int A, int B, int C>
+template <int A, int B, int C, bool VWhole>
 __global__ void
-__launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B)))
+__launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B), VWhole))
   NodeProductKernel(NodeProduct product, const float2 * __restrict__ in, float2 * __restrict__ out,
                     const float2 * __restrict__ there, const float2 * __restrict__ back)
 {
@@ -225,17 +242,27 @@ __launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B)))
 #pragma unroll 1
     for (int j = 0; j < product.last.nodes; ++j)
     {
-      __syncthreads();
-      if (t < B)
-      {
-        own.LoadKernel(product, i, j, there, shared);
-      }
-      __syncthreads();
       float kernelRe[B];
       float kernelIm[B];
-      if (t < A)
+      if constexpr (VWhole)
       {
-        SecondPass<B>(kernelRe, kernelIm, [&](int q) { return shared[(t * B + q) * C + c]; });
+        if (t < A)
+        {
+          own.TakeKernel(product, i, j, kernelRe, kernelIm);
+        }
+      }
+      else
+      {
+        __syncthreads();
+        if (t < B)
+        {
+          own.LoadKernel(product, i, j, there, shared);
+        }
+        __syncthreads();
+        if (t < A)
+        {
+          SecondPass<B>(kernelRe, kernelIm, [&](int q) { return shared[(t * B + q) * C + c]; });
+        }
       }
       __syncthreads();
       if (t < A)
@@ -285,9 +312,9 @@ __launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B)))
   }
 }
 
-template <int A, int B, int C>
+template <int A, int B, int C, bool VWhole>
 __global__ void
-__launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B)))
+__launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B), VWhole))
   NodeSpreadProductKernel(NodeProduct product, const float2 * __restrict__ in, float2 * __restrict__ out,
                           const float2 * __restrict__ there, const float2 * __restrict__ back)
 {
@@ -310,6 +337,15 @@ __launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B)))
 #pragma unroll 1
     for (int j = 0; j < product.last.nodes; ++j)
     {
+      float kernelRe[B];
+      float kernelIm[B];
+      if constexpr (VWhole)
+      {
+        if (t < A)
+        {
+          own.TakeKernel(product, i, j, kernelRe, kernelIm);
+        }
+      }
       if (t < B)
       {
         const float * const weights = Entry(product.last.weights, j) + t;
@@ -324,17 +360,21 @@ __launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B)))
             im = z.y * weight;
           },
           [&](int k, float2 z) { shared[(k * B + t) * C + c] = z; });
-        own.LoadKernel(product, i, j, there, sharedKernel);
+        if constexpr (!VWhole)
+        {
+          own.LoadKernel(product, i, j, there, sharedKernel);
+        }
       }
       __syncthreads();
       if (t < A)
       {
         float re[B];
         float im[B];
-        float kernelRe[B];
-        float kernelIm[B];
         SecondPass<B>(re, im, [&](int q) { return shared[(t * B + q) * C + c]; });
-        SecondPass<B>(kernelRe, kernelIm, [&](int q) { return sharedKernel[(t * B + q) * C + c]; });
+        if constexpr (!VWhole)
+        {
+          SecondPass<B>(kernelRe, kernelIm, [&](int q) { return sharedKernel[(t * B + q) * C + c]; });
+        }
 #pragma unroll
         for (int q = 0; q < B; ++q)
         {
@@ -400,12 +440,15 @@ RunProduct(cudaStream_t stream, const NodeProduct & product, const float2 * in, 
            const float2 * back)
 {
   constexpr int C = ProductColumnsPerBlock;
+  const bool    isWhole = product.kernelLive == 0;
+  const auto    spread = isWhole ? NodeSpreadProductKernel<A, B, C, true> : NodeSpreadProductKernel<A, B, C, false>;
+  const auto    gather = isWhole ? NodeProductKernel<A, B, C, true> : NodeProductKernel<A, B, C, false>;
   LaunchPasses("NodeProductKernel",
-               VSpread ? NodeSpreadProductKernel<A, B, C> : NodeProductKernel<A, B, C>,
+               VSpread ? spread : gather,
                stream,
                product.columns / C,
                C * Larger(A, B),
-               2 * sizeof(float2) * A * B * C,
+               (VSpread && isWhole ? 1 : 2) * sizeof(float2) * A * B * C,
                product,
                in,
                out,

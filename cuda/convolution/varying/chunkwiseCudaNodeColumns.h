@@ -30,14 +30,14 @@ struct NodeTerms
 };
 
 /** The products along the last axis: columns of the block, whose points are as far apart as there are columns, and
- * those of the kernels' transforms along the axes before. */
+ * those of the kernels' transforms along the axes before, or along all. */
 struct NodeProduct
 {
   std::int64_t   columns;
   int            live; ///< points of the input
   int            crop; ///< the first point that is kept
   int            kept;
-  int            kernelLive;
+  int            kernelLive; ///< points of the kernels; 0: they are transformed along the last axis, too
   NodeTerms      terms;
   NodeWeights    last;
   const float2 * kernels[MostNodes][MostNodes]; ///< [term][node along the last axis]

@@ -197,6 +197,7 @@ public:
     {
       m_Weights[r] = GetNodeWeights<float>(call, layout.axis[r]);
     }
+    m_KeepsWhole = this->HasRoomForWhole();
     m_Place = Spectrum{ layout.GetLength(0) / 2, layout.GetLength(0) / 2, layout.GetLength(1), layout.GetLength(2) };
   }
 
@@ -321,15 +322,12 @@ private:
     product.live = static_cast<int>(block.role[2].input);
     product.crop = static_cast<int>(block.role[2].crop + kept.lower[z] - reach.lower[z]);
     product.kept = static_cast<int>(kept.Extent(z));
-    product.kernelLive = static_cast<int>(block.role[2].kernel);
     product.terms = { NodesOf(1), (spreads ? block.role[2].input : kept.Extent(z)) * plane };
     product.last = NodesOf(2);
-    for (int i = 0; i < product.terms.nodes.nodes; ++i)
+    if (!this->FindSpectra(block, product, true))
     {
-      for (int j = 0; j < product.last.nodes; ++j)
-      {
-        product.kernels[i][j] = GetSpectrum(block, i, j);
-      }
+      product.kernelLive = static_cast<int>(block.role[2].kernel);
+      (void)this->FindSpectra(block, product, false);
     }
     const auto terms = m_Layout.columns[0]->terms[order];
     if (spreads)
@@ -359,33 +357,70 @@ private:
       m_Stream, target, m_Place, PlaneRange{ 0, kept.Extent(m_Layout.axis[2]) }, m_Spectrum, m_RowsBack);
   }
 
-  /** A kernel's transform along all axes but the last: kept if there is room, else made in scratch. */
+  /** The kernels' transforms along all axes, which take much room, or along all but the last. False if they are not
+   * kept. */
+  bool
+  FindSpectra(const ConvolutionBlock & block, NodeProduct & product, bool whole) const
+  {
+    for (int i = 0; i < product.terms.nodes.nodes; ++i)
+    {
+      for (int j = 0; j < product.last.nodes; ++j)
+      {
+        product.kernels[i][j] = whole && !m_KeepsWhole ? nullptr : GetSpectrum(block, i, j, whole);
+        if (!product.kernels[i][j])
+        {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /** A kernel's transform: kept if there is room, else made in scratch, or nullptr if it is `whole`. */
   const float2 *
-  GetSpectrum(const ConvolutionBlock & block, int i, int j) const
+  GetSpectrum(const ConvolutionBlock & block, int i, int j, bool whole) const
   {
     const ConvolutionKernel & kernel = *m_Operation.kernels[static_cast<std::size_t>(NumberOf(i, j))];
-    const std::size_t         bytes = m_Layout.GetKernelBytes(m_Operation);
-    const std::string         key =
+    const std::size_t         ofPlanes = m_Layout.GetKernelBytes(m_Operation);
+    std::string               key =
       kernel.GetKey() + " rows of " + std::to_string(block.role[0].length) + " " + std::to_string(block.role[1].length);
+    key += whole ? " " + std::to_string(block.role[2].length) : "";
+    const std::size_t  bytes = whole ? m_Layout.GetSpectrumBytes() : ofPlanes;
     const void * const kept = m_Call.tables->GetMade(key, bytes, [&](void * memory) {
-      MakeSpectrum(kernel, block, static_cast<float2 *>(memory));
+      MakeSpectrum(kernel, block, whole, static_cast<float2 *>(memory));
       CheckCuda(cudaStreamSynchronize(m_Stream), "cudaStreamSynchronize");
     });
-    if (kept)
+    if (kept || whole)
     {
       return static_cast<const float2 *>(kept);
     }
     float2 * const made = m_Made + static_cast<std::size_t>(i * MostNodes + j) * (bytes / sizeof(float2));
-    MakeSpectrum(kernel, block, made);
+    MakeSpectrum(kernel, block, false, made);
     return made;
   }
 
   void
-  MakeSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block, float2 * out) const
+  MakeSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block, bool whole, float2 * out) const
   {
     const PlaneRange planes{ 0, block.role[2].kernel };
     m_Layout.rows->forward(m_Stream, MakeKernelSource<float>(m_Call, kernel, block), m_Place, planes, out, m_RowsThere);
     m_Layout.columns[0]->fixed->forward(m_Stream, planes.count, ColumnsOf(block.role[1].kernel, 0, 0), out, m_There[0]);
+    if (whole)
+    {
+      const std::int64_t plane = m_Layout.GetPlane();
+      m_Layout.columns[1]->fixed->forward(
+        m_Stream, 1, ColumnSet{ plane, plane, 0, planes.count, 0, 0 }, out, m_There[1]);
+    }
+  }
+
+  /** Whether devices keep all kernels' transforms along all axes after a run, and those of the other direction. */
+  bool
+  HasRoomForWhole() const
+  {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    CheckCuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return m_Operation.kernels.size() * m_Layout.GetSpectrumBytes() <= total / 32;
   }
 
   const float2 *
@@ -408,6 +443,7 @@ private:
   const float2 *                      m_There[2]{};
   const float2 *                      m_Back[2]{};
   const float *                       m_Weights[Axes]{};
+  bool                                m_KeepsWhole{ false };
   Spectrum                            m_Place{};
   VaryingInterval                     m_Nodes[Axes]{};
   std::int64_t                        m_First[Axes]{};
