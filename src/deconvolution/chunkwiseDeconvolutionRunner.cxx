@@ -37,6 +37,8 @@ constexpr std::size_t LeastRead = std::size_t{ 4 } << 20;
 constexpr std::size_t FastRead = std::size_t{ 32 } << 20;
 /** Bytes of a slab that goes to devices. */
 constexpr std::size_t FastSlab = std::size_t{ 64 } << 20;
+/** Bytes of the planes of spooled images that are updated at a time. */
+constexpr std::size_t FastPiece = std::size_t{ 16 } << 20;
 /** A thread that reads or writes beside others does at least so many bytes. */
 constexpr std::size_t LeastOfThread = std::size_t{ 256 } << 10;
 
@@ -422,9 +424,10 @@ private:
       plan.bytes += images * BytesOf(m_Grid);
       return;
     }
-    const std::uint64_t wide = std::max(
-      { BytesOf(InputOf(*m_Backward, slab)), BytesOf(InputOf(*m_Forward, slab)), BytesOf(WithNeighbors(slab)) });
-    plan.bytes += wide + this->CountRooms() * static_cast<std::uint64_t>(BytesOf(WithNeighbors(slab)));
+    const std::uint64_t piece = this->BytesOfPiece(plan);
+    plan.bytes +=
+      BytesOf(slab) + this->CountPieces() * piece +
+      std::max<std::uint64_t>({ BytesOf(InputOf(*m_Backward, slab)), BytesOf(InputOf(*m_Forward, slab)), piece });
   }
 
   /** Bytes of what is read of the measured image and its weights at a time, and of what has no size of the image's. */
@@ -447,11 +450,25 @@ private:
     return static_cast<std::size_t>(m_Measured.NumberOfVoxels() / std::max<std::int64_t>(m_Measured.Extent(m_Axis), 1));
   }
 
-  /** Rooms for the planes of a slab: one is for the next estimate, one for the last step. */
-  std::size_t
-  CountRooms() const
+  /** Planes of spooled images that are updated at a time, for which there is room in the convolutions' input, too. */
+  std::int64_t
+  CountPlanesOfPiece(const DeconvolutionPlan & plan) const
   {
-    return m_Operation.accelerates ? 5 : HasNext() ? 4 : 3;
+    const auto fast = static_cast<std::int64_t>(FastPiece / BytesOf(Planes(0, 1)));
+    // Little beside the slab; total variation reads a plane more on each side.
+    const std::int64_t least = std::min<std::int64_t>(m_Operation.totalVariation > 0 ? 8 : 1, plan.planes);
+    return std::max(least, std::min(fast, plan.planes / 8));
+  }
+  std::size_t
+  BytesOfPiece(const DeconvolutionPlan & plan) const
+  {
+    return BytesOf(Planes(0, std::min(CountPlanesOfPiece(plan) + 2, m_Grid.Extent(m_Axis))));
+  }
+  /** Rooms for pieces: one is for the next estimate, one for the last step. */
+  std::size_t
+  CountPieces() const
+  {
+    return m_Operation.accelerates ? 4 : HasNext() ? 3 : 2;
   }
 
   Image
@@ -486,10 +503,10 @@ private:
       m_Rooms[0].resize(BytesOf(m_Grid));
       return;
     }
-    const std::int64_t planes = std::min(m_Plan.planes + 2, m_Grid.Extent(m_Axis));
-    for (std::size_t i = 0; i < this->CountRooms(); ++i)
+    m_Rooms[0].resize(BytesOf(Planes(0, std::min(m_Plan.planes, m_Grid.Extent(m_Axis)))));
+    for (std::size_t i = 1; i <= this->CountPieces(); ++i)
     {
-      m_Rooms[i].resize(BytesOf(Planes(0, planes)));
+      m_Rooms[i].resize(this->BytesOfPiece(m_Plan));
     }
   }
 
@@ -525,6 +542,18 @@ private:
         throw Aborted();
       }
       body(Planes(lower, upper));
+    }
+  }
+
+  /** Calls body(piece) for the planes of a slab: all of them where images are in memory. */
+  template <typename TBody>
+  void
+  ForEachPiece(const Box & slab, TBody && body)
+  {
+    const std::int64_t planes = m_Plan.isInMemory ? slab.Extent(m_Axis) : this->CountPlanesOfPiece(m_Plan);
+    for (std::int64_t lower = slab.lower[m_Axis]; lower < slab.upper[m_Axis]; lower += planes)
+    {
+      body(Planes(lower, std::min(lower + planes, slab.upper[m_Axis])));
     }
   }
 
@@ -899,29 +928,31 @@ private:
   {
     m_Sums = Sums();
     this->ForEachSlab(0, 0, [&](const Box & slab) {
-      const BufferView ratio = m_Ratio->Place(slab, m_Rooms[1].data());
+      const BufferView ratio = m_Ratio->Place(slab, m_Rooms[0].data());
       this->ReadWeights(slab, ratio, nullptr);
       m_Ratio->Write(ratio);
     });
     const T      mean = this->TakeMean();
     const double share = 1.0 / static_cast<double>(2 * m_Operation.iterations + 1);
     this->ForEachSlab(0, share, [&](const Box & slab) {
-      const BufferView norm = m_Norm->Place(slab, m_Rooms[1].data());
+      const BufferView norm = m_Norm->Place(slab, m_Rooms[0].data());
       this->Convolve(m_Backward, *m_Ratio, norm, slab);
       m_Norm->Write(norm);
       if (hasEstimate)
       {
         return;
       }
-      const BufferView point = m_Point->Place(slab, m_Rooms[2].data());
-      this->MakeStart(slab, norm, point, mean);
-      m_Point->Write(point);
-      if (m_Operation.accelerates)
-      {
-        const BufferView last = m_Last->Place(slab, m_Rooms[1].data());
-        this->Copy(slab, point, last);
-        m_Last->Write(last);
-      }
+      this->ForEachPiece(slab, [&](const Box & piece) {
+        const BufferView point = m_Point->Place(piece, m_Rooms[1].data());
+        this->MakeStart(piece, norm, point, mean);
+        m_Point->Write(point);
+        if (m_Operation.accelerates)
+        {
+          const BufferView last = m_Last->Place(piece, m_Rooms[2].data());
+          this->Copy(piece, point, last);
+          m_Last->Write(last);
+        }
+      });
     });
   }
 
@@ -1088,7 +1119,7 @@ private:
       {
         return;
       }
-      const BufferView ratio = m_Ratio->Place(slab, m_Rooms[1].data());
+      const BufferView ratio = m_Ratio->Place(slab, m_Rooms[0].data());
       if (!m_Plan.isInMemory)
       {
         std::memset(ratio.data, 0, this->BytesOf(slab));
@@ -1125,78 +1156,85 @@ private:
       m_Sums.oldStep.Set(sums.digits[3], sums.special[3]);
       return;
     }
-    const double lambda = m_Operation.totalVariation;
-    const T      relaxation = static_cast<T>(m_Operation.relaxation);
-    const bool   isProjected = m_Operation.method == DeconvolutionMethod::ProjectedLandweber;
     this->ForEachSlab(Part(iteration, 1), Part(iteration, 2), [&](const Box & slab) {
       const BufferView correction = DenseView(m_Rooms[0].data(), Kind, slab);
       this->Convolve(m_Backward, *m_Ratio, correction, slab);
-      const Box        around = lambda > 0 ? WithNeighbors(slab) : slab;
-      const BufferView point = m_Point->Read(around, lambda > 0 ? WideRoom(around) : m_Rooms[1].data());
-      const BufferView norm = m_Norm->Read(slab, m_Rooms[2].data());
-      const BufferView next = m_Next ? m_Next->Place(slab, m_Rooms[3].data()) : point;
-      const BufferView step = !m_Step          ? BufferView()
-                              : iteration == 0 ? m_Step->Place(slab, m_Rooms[4].data())
-                                               : m_Step->Read(slab, m_Rooms[4].data());
-      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, RowSums & sums) {
-        const T * const c = RowOf(correction, at);
-        const T * const y = RowOf(point, at);
-        const T * const seen = RowOf(norm, at);
-        T * const       u = RowOf(next, at);
-        const bool      sumsUp = m_Operation.relativeChange > 0;
-        std::vector<T>  kept;
-        const T *       before = y;
-        if (sumsUp && u == y)
-        {
-          kept.assign(y, y + n);
-          before = kept.data();
-        }
-        if (IsRichardsonLucy() && lambda == 0)
-        {
-          m_Rows.update(u, y, c, seen, m_Operation.GetLeastSeen(), n);
-        }
-        for (std::int64_t i = 0; i < n && !IsRichardsonLucy(); ++i)
-        {
-          u[i] = LandweberUpdate(isProjected, y[i], c[i], relaxation);
-        }
-        for (std::int64_t i = 0; i < n && lambda > 0; ++i)
-        {
-          T after = 0;
-          if (this->IsSeen(seen[i]))
-          {
-            Coordinates voxel = at;
-            voxel[0] += i;
-            const T curvature = static_cast<T>(lambda * this->CurvatureOf(point, voxel));
-            after = RichardsonLucyUpdate(y[i], c[i], seen[i] - curvature);
-          }
-          u[i] = after;
-        }
-        if (sumsUp)
-        {
-          m_Rows.change(u, before, at[0], sums.change.GetLanes(), sums.size.GetLanes(), n);
-        }
-        if (m_Step)
-        {
-          const bool hasLast = iteration > 0;
-          m_Rows.step(RowOf(step, at),
-                      u,
-                      y,
-                      at[0],
-                      hasLast ? sums.steps.GetLanes() : nullptr,
-                      hasLast ? sums.oldStep.GetLanes() : nullptr,
-                      n);
-        }
-      });
-      (m_Next ? m_Next : m_Point)->Write(next);
-      if (m_Step)
-      {
-        m_Step->Write(step);
-      }
+      this->ForEachPiece(slab, [&](const Box & piece) { this->Update(iteration, piece, correction); });
     });
     if (m_Next)
     {
       // The estimate is the point from now on; with acceleration Extrapolate moves it.
       std::swap(m_Next, m_Point);
+    }
+  }
+
+  /** The next estimate from a correction that contains the planes. */
+  void
+  Update(std::int64_t iteration, const Box & piece, const BufferView & correction)
+  {
+    const double     lambda = m_Operation.totalVariation;
+    const T          relaxation = static_cast<T>(m_Operation.relaxation);
+    const bool       isProjected = m_Operation.method == DeconvolutionMethod::ProjectedLandweber;
+    const Box        around = lambda > 0 ? WithNeighbors(piece) : piece;
+    const BufferView point = m_Point->Read(around, lambda > 0 ? WideRoom(around) : m_Rooms[1].data());
+    const BufferView norm = m_Norm->Read(piece, m_Rooms[2].data());
+    const BufferView next = m_Next ? m_Next->Place(piece, m_Rooms[3].data()) : point;
+    const BufferView step = !m_Step          ? BufferView()
+                            : iteration == 0 ? m_Step->Place(piece, m_Rooms[4].data())
+                                             : m_Step->Read(piece, m_Rooms[4].data());
+    this->ForEachRow(piece, [&](const Coordinates & at, std::int64_t n, RowSums & sums) {
+      const T * const c = RowOf(correction, at);
+      const T * const y = RowOf(point, at);
+      const T * const seen = RowOf(norm, at);
+      T * const       u = RowOf(next, at);
+      const bool      sumsUp = m_Operation.relativeChange > 0;
+      std::vector<T>  kept;
+      const T *       before = y;
+      if (sumsUp && u == y)
+      {
+        kept.assign(y, y + n);
+        before = kept.data();
+      }
+      if (IsRichardsonLucy() && lambda == 0)
+      {
+        m_Rows.update(u, y, c, seen, m_Operation.GetLeastSeen(), n);
+      }
+      for (std::int64_t i = 0; i < n && !IsRichardsonLucy(); ++i)
+      {
+        u[i] = LandweberUpdate(isProjected, y[i], c[i], relaxation);
+      }
+      for (std::int64_t i = 0; i < n && lambda > 0; ++i)
+      {
+        T after = 0;
+        if (this->IsSeen(seen[i]))
+        {
+          Coordinates voxel = at;
+          voxel[0] += i;
+          const T curvature = static_cast<T>(lambda * this->CurvatureOf(point, voxel));
+          after = RichardsonLucyUpdate(y[i], c[i], seen[i] - curvature);
+        }
+        u[i] = after;
+      }
+      if (sumsUp)
+      {
+        m_Rows.change(u, before, at[0], sums.change.GetLanes(), sums.size.GetLanes(), n);
+      }
+      if (m_Step)
+      {
+        const bool hasLast = iteration > 0;
+        m_Rows.step(RowOf(step, at),
+                    u,
+                    y,
+                    at[0],
+                    hasLast ? sums.steps.GetLanes() : nullptr,
+                    hasLast ? sums.oldStep.GetLanes() : nullptr,
+                    n);
+      }
+    });
+    (m_Next ? m_Next : m_Point)->Write(next);
+    if (m_Step)
+    {
+      m_Step->Write(step);
     }
   }
 
@@ -1254,10 +1292,10 @@ private:
       return;
     }
     const T acceleration = static_cast<T>(m_Acceleration);
-    this->ForEachSlab(0, 0, [&](const Box & slab) {
-      const BufferView estimate = m_Point->Read(slab, m_Rooms[0].data());
-      const BufferView last = m_Last->Read(slab, m_Rooms[1].data());
-      this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, RowSums &) {
+    this->ForEachPiece(m_Grid, [&](const Box & piece) {
+      const BufferView estimate = m_Point->Read(piece, m_Rooms[1].data());
+      const BufferView last = m_Last->Read(piece, m_Rooms[2].data());
+      this->ForEachRow(piece, [&](const Coordinates & at, std::int64_t n, RowSums &) {
         T * const u = RowOf(estimate, at);
         T * const before = RowOf(last, at);
         for (std::int64_t i = 0; i < n; ++i)
