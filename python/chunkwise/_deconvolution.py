@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import filters
-from ._containers import takes_device_arrays
+from ._containers import open_image, takes_device_arrays
 from ._table import BY_NAME
 
 
@@ -38,19 +38,21 @@ def richardson_lucy(image: Any, psf: Any, num_iter: int = 50, clip: bool = True,
 
     Returns
     -------
-    numpy.ndarray
-        Float32; float64 for float64 and for integers of 32 and 64 bits. The same bits for any number of threads.
+    array
+        Of the image's package. Float32; float64 for float64 and for integers of 32 and 64 bits. The same bits for any number
+        of threads.
     """
-    array = np.asarray(image)
-    start = np.full(array.shape, 0.5, np.float32)
+    isLazy = type(image).__module__.partition(".")[0] in ("dask", "zarr", "tensorstore")
+    opened = open_image(np.asarray(image) if isLazy else image)
+    start = np.full(opened.array.shape, 0.5, np.float32)
     made = filters.Deconvolve(np.asarray(psf), number_of_iterations=num_iter, normalize=False,
                               least_expected=0.0 if filter_epsilon is None else filter_epsilon)
     images: dict[str, Any] = {"start": start}
     images |= {name: options.pop(name) for name in ("mask", "weight") if name in options}
-    result = made(array, *(images.get(each.name) for each in BY_NAME["deconvolve"].inputs), **options)
+    result = made(opened.array, *(images.get(each.name) for each in BY_NAME["deconvolve"].inputs), **options)
     if clip:
         np.clip(result, -1, 1, out=result)
-    return result
+    return result if result is options.get("output") else opened.wrap(result)
 
 
 def average_beads(image: Any, positions: Any, shape: Sequence[int], *, background: str | float = "border") -> Any:

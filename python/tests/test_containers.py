@@ -111,6 +111,10 @@ def test_torch(random):
     result = chunkwise.median(tensor, 1)
     assert isinstance(result, torch.Tensor) and np.array_equal(result.numpy(), chunkwise.median(voxels, 1))
     assert np.array_equal(chunkwise.median(tensor[:, ::2], 1).numpy(), chunkwise.median(voxels[:, ::2], 1))
+    kernel = np.ones((3, 3, 3)) / 27
+    for call in (chunkwise.deconvolve, chunkwise.richardson_lucy):
+        result = call(tensor, torch.from_numpy(kernel))
+        assert isinstance(result, torch.Tensor) and np.array_equal(result.numpy(), call(voxels, kernel))
     with pytest.raises(ValueError, match="gradient"):
         chunkwise.mean(tensor.requires_grad_(), 1)
 
