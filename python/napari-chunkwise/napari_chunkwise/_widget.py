@@ -13,12 +13,15 @@ from magicgui.widgets import CheckBox, ComboBox, Container, Label, ProgressBar, 
 from napari.layers import Image, Labels
 from napari.qt.threading import create_worker
 from qtpy.QtCore import Qt, QTimer
+from qtpy.QtWidgets import QSizePolicy
 
 from ._form import capitalized, filter_names, is_advanced, is_used, make_control, make_filter, page_of
 from ._layers import (compute_part, compute_whole, contrast_of, data_of, geometry_of, is_lazy, visible_place)
 
 #: How often progress is shown, and that moving a slider starts a preview, in milliseconds.
 _INTERVAL = 50
+#: The color of links, which can be read in napari's dark and light themes.
+_LINK = "#3d8fd9"
 
 
 class _Cancelled(Exception):
@@ -92,7 +95,11 @@ class FilterWidget(Container):  # type: ignore[type-arg]
                          labels=True)
         self.min_width = 320
         self.help.native.setOpenExternalLinks(True)
-        # Messages are read to their end, and copied.
+        # Messages are read to their end, and copied. They take the widget's width.
+        for each in (self.title, self.help, self.status):
+            policy = each.native.sizePolicy()
+            policy.setHorizontalPolicy(QSizePolicy.Policy.Expanding)
+            each.native.setSizePolicy(policy)
         for each in (self.title, self.status):
             each.native.setWordWrap(True)
             each.native.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -155,7 +162,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
     def _make_form(self, _: Any = None) -> None:
         row = ROWS[self.filter_choice.value]
         self.title.value = row.title
-        self.help.value = f'<a href="{page_of(row)}">Formula and parameters</a>'
+        self.help.value = f'<a style="color: {_LINK}" href="{page_of(row)}">Formula and parameters</a>'
         self.form.clear()
         self.advanced.clear()
         self._controls = {name: make_control(each, self._arrays) for name, each in row.parameters.items()}

@@ -147,7 +147,7 @@ def test_every_filter_previews_what_it_gives(viewer, random):
         if ROWS[name].parameters.keys() & {"model"}:
             continue  # the file of a network
         for each in (*widget._inputs, *widget._controls.values()):
-            if each.name in ("marker", "minus"):
+            if each.name in ("marker", "minus") or name == "divergence" and each in widget._inputs:
                 each.value = viewer.layers["other"]
             elif each.name == "kernel_image":
                 each.value = viewer.layers["kernel"]
