@@ -244,6 +244,7 @@ class Panel:
             return
         try:
             self.ui.commandEdit.setText(self.program.command_line(self.job()))
+            self.ui.commandEdit.setCursorPosition(0)  # shows the command's beginning
             self.ui.planLabel.setText(logic.describe_plan(self.program.plan(job)))
         except logic.ChunkwiseError as error:
             self.ui.planLabel.setText(str(error))
