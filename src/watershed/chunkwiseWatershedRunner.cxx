@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseDevice.h"
 #include "chunkwiseError.h"
 #include "chunkwiseOutOfCoreRunner.h"
 #include "chunkwiseStreamedOnDevice.h"
@@ -167,6 +168,60 @@ struct WatershedDivision
   WatershedOperation      operation;
   StreamedPlan            plan;
   WatershedBlocks::Memory memory;
+  /** The device that holds a block at a time, while the host holds thin parts of it; -1: the host holds blocks. */
+  int              device{ -1 };
+  std::vector<Box> blocks;
+};
+
+/** The part of a sink's image from a plane on. */
+class SinkFromPlane : public ImageSink
+{
+public:
+  SinkFromPlane(std::shared_ptr<ImageSink> sink, int axis, std::int64_t first)
+    : m_Sink(std::move(sink))
+    , m_Axis(axis)
+    , m_First(first)
+  {}
+  Coordinates
+  GetExtent() const override
+  {
+    Coordinates extent = m_Sink->GetExtent();
+    extent[m_Axis] -= m_First;
+    return extent;
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return m_Sink->GetKind();
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    return m_Sink->GetAccess();
+  }
+  void
+  Write(const Box & box, const BufferView & view) override
+  {
+    BufferView moved = view;
+    moved.box = this->Move(view.box);
+    m_Sink->Write(this->Move(box), moved);
+  }
+  void
+  Finish() override
+  {}
+
+private:
+  Box
+  Move(Box box) const
+  {
+    box.lower[m_Axis] += m_First;
+    box.upper[m_Axis] += m_First;
+    return box;
+  }
+
+  std::shared_ptr<ImageSink> m_Sink;
+  int                        m_Axis;
+  std::int64_t               m_First;
 };
 
 /** Sets whether numbers have 32 bits, for blocks as large as this one. */
@@ -215,26 +270,64 @@ public:
     }
     SetSizeOfNumbers(operation, axis, FirstPlane(operation, axis));
     least += WatershedBlocks::GetBytes(operation, axis, areThin, 0);
+    pass.operation = std::make_shared<WatershedSummaryOfBlock>(operation);
+    for (const int device : FindHoldingDevices(manager, pass))
+    {
+      StreamedRequest part = pass;
+      part.region.upper[axis] =
+        std::min(part.region.upper[axis], std::max<std::int64_t>(1, pass.sinkAccess.unit[axis]));
+      part.memory = GetLeastBytesOfMoves(manager, pass);
+      StreamedPlan plan;
+      if (PlanPartOnDevice(manager, part, device, plan))
+      {
+        least = std::min(least, part.memory + WatershedBlocks::GetBytes(operation, axis, false, 0));
+      }
+    }
     return least + (operation.hasMarkers ? 0 : least / (PartForHiddenMinima - 1) + 1);
   }
 
   OutOfCoreReport
   Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
-    using Clock = std::chrono::steady_clock;
-    StreamedRequest         pass = MakeWatershedPass(request);
-    const WatershedDivision divided = Divide(manager, request, pass);
-    const StreamedPlan &    plan = divided.plan;
-    std::vector<Box>        divisions;
-    for (std::int64_t i = 0; i < plan.divisions; ++i)
+    StreamedRequest   pass = MakeWatershedPass(request);
+    WatershedDivision division = Divide(manager, request, pass);
+    OutOfCoreReport   report;
+    if (division.device >= 0)
     {
-      divisions.push_back(GetDivision(pass.region, plan, i));
+      const std::string failure = RunHeld(manager, request, pass, division, monitor, report);
+      if (failure.empty())
+      {
+        return report;
+      }
+      pass = MakeWatershedPass(request);
+      division = DivideOnHost(manager, request, pass);
+      report = OutOfCoreReport();
+      RunInBlocks(manager, request, pass, division, monitor, report);
+      report.execution.warnings.insert(report.execution.warnings.begin(), "blocks go through the host: " + failure);
+      return report;
     }
-    const auto blocks =
-      WatershedBlocks::Create(divided.operation, plan.axis, divisions, divided.memory, request.spoolFolder);
-    const WatershedOperation & operation = divided.operation;
+    RunInBlocks(manager, request, pass, division, monitor, report);
+    return report;
+  }
 
-    OutOfCoreReport                 report;
+private:
+  using Clock = std::chrono::steady_clock;
+
+  static double
+  Since(Clock::time_point start)
+  {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+  /** Blocks lie in the memory of the host. */
+  static void
+  RunInBlocks(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass,
+              const WatershedDivision & divided, Monitor * monitor, OutOfCoreReport & report)
+  {
+    const StreamedPlan &       plan = divided.plan;
+    const WatershedOperation & operation = divided.operation;
+    const auto                 blocks =
+      WatershedBlocks::Create(operation, plan.axis, divided.blocks, divided.memory, request.spoolFolder);
     const auto                      start = Clock::now();
     const std::unique_ptr<Executor> own = request.executor ? nullptr : MakeThreadExecutor();
     Executor &                      executor = request.executor ? *request.executor : *own;
@@ -256,7 +349,7 @@ public:
     CheckHidden(*blocks, divided.memory, request.hostBytes);
     blocks->Solve();
     report.spoolWritten = blocks->GetBytesWritten();
-    report.steps.emplace_back("joining blocks", std::chrono::duration<double>(Clock::now() - start).count());
+    report.steps.emplace_back("joining blocks", Since(start));
 
     DivisionMonitor secondPass(monitor, 1, 2);
     pass.operation = std::make_shared<WatershedOfBlock>(operation, blocks, 0);
@@ -270,10 +363,93 @@ public:
     {
       monitor->UpdateProgress(1.0);
     }
-    return report;
   }
 
-private:
+  /** Each block lies in the memory of a device. Empty, or why blocks have to go through the host instead. */
+  static std::string
+  RunHeld(Manager & manager, const OutOfCoreRequest & request, const StreamedRequest & pass,
+          const WatershedDivision & divided, Monitor * monitor, OutOfCoreReport & report)
+  {
+    const auto count = static_cast<std::int64_t>(divided.blocks.size());
+    const auto blocks = WatershedBlocks::Create(
+      divided.operation, divided.plan.axis, divided.blocks, divided.memory, request.spoolFolder);
+    const std::unique_ptr<Executor> own = request.executor ? nullptr : MakeThreadExecutor();
+    Executor &                      executor = request.executor ? *request.executor : *own;
+    const auto                      summary = std::make_shared<WatershedSummaryOfBlock>(divided.operation);
+    double                          joining = 0;
+    double                          computing = 0;
+    bool                            mayBeWritten = false;
+    const auto forBlock = [&](std::int64_t i, std::shared_ptr<const Operation> operation, auto && f) {
+      DivisionMonitor ofBlock(monitor, operation->HasOutput() ? count + i : i, 2 * count);
+      StreamedRequest part = pass;
+      part.operation = std::move(operation);
+      part.region = divided.blocks[static_cast<std::size_t>(i)];
+      StreamedPlan plan;
+      if (!PlanPartOnDevice(manager, part, divided.device, plan))
+      {
+        throw DeviceError(DeviceError::Kind::OutOfMemory,
+                          "room for a block of the watershed",
+                          manager.GetDevices()[static_cast<std::size_t>(divided.device)]->GetDescription().name,
+                          0,
+                          "taken meanwhile");
+      }
+      HeldImages images(manager, part, plan, &ofBlock);
+      report.reading += images.Load();
+      const auto start = Clock::now();
+      f(images);
+      computing += Since(start);
+    };
+    try
+    {
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        SideData found;
+        forBlock(i, summary, [&](HeldImages & images) {
+          ExecutionReport ofRun;
+          found = images.Summarise(ofRun);
+          AddReport(report.execution, ofRun);
+        });
+        const auto start = Clock::now();
+        blocks->Add(std::move(found), executor);
+        joining += Since(start);
+      }
+      CheckHidden(*blocks, divided.memory, request.hostBytes);
+      const auto start = Clock::now();
+      blocks->Solve();
+      joining += Since(start);
+      report.spoolWritten = blocks->GetBytesWritten();
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        const auto operation =
+          std::make_shared<WatershedOfBlock>(divided.operation, blocks, static_cast<std::size_t>(i));
+        forBlock(i, operation, [&](HeldImages & images) {
+          ExecutionReport ofRun = images.Compute();
+          AddReport(ofRun, report.execution);
+          report.execution = std::move(ofRun);
+          const int          axis = divided.plan.axis;
+          const std::int64_t first = divided.blocks[static_cast<std::size_t>(i)].lower[axis];
+          mayBeWritten = true;
+          report.writing += images.Store(std::make_shared<SinkFromPlane>(request.sink, axis, first)).writing;
+        });
+      }
+    }
+    catch (const DeviceError & error)
+    {
+      if (mayBeWritten)
+      {
+        throw;
+      }
+      return error.what();
+    }
+    report.steps.emplace_back("blocks on the device", computing - report.writing);
+    report.steps.emplace_back("joining blocks", joining);
+    if (monitor)
+    {
+      monitor->UpdateProgress(1.0);
+    }
+    return std::string();
+  }
+
   static void
   CheckHidden(const WatershedBlocks & blocks, const WatershedBlocks::Memory & memory, std::uint64_t hostBytes)
   {
@@ -288,26 +464,124 @@ private:
     }
   }
 
-  /** Takes thick blocks where they fit, else those of one plane, of which less is kept. */
+  /** Takes blocks that a device holds if they are thicker than those that the host has room for. */
   static WatershedDivision
   Divide(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass)
   {
-    WatershedDivision result{ GetWatershed(request), {}, {} };
-    const int         axis = SlowestAxisOf(result.operation);
-    SetSizeOfNumbers(result.operation, axis, FirstPlane(result.operation, axis));
+    WatershedDivision  held;
+    const std::int64_t planes = FindHeldPlanes(manager, request, pass, held);
+    if (planes == 0)
+    {
+      return DivideOnHost(manager, request, pass);
+    }
+    try
+    {
+      StreamedRequest   ofHost = pass;
+      WatershedDivision onHost = DivideOnHost(manager, request, ofHost);
+      if (onHost.blocks.front().Extent(onHost.plan.axis) >= planes)
+      {
+        pass = ofHost;
+        return onHost;
+      }
+    }
+    catch (const BudgetError &)
+    {
+      // The host has no room for a block.
+    }
+    return held;
+  }
+
+  static WatershedDivision
+  BeginDivision(const OutOfCoreRequest & request)
+  {
+    WatershedDivision result;
+    result.operation = GetWatershed(request);
+    result.plan.axis = SlowestAxisOf(result.operation);
+    SetSizeOfNumbers(result.operation, result.plan.axis, FirstPlane(result.operation, result.plan.axis));
     const std::uint64_t forMinima = result.operation.hasMarkers ? 0 : request.hostBytes / PartForHiddenMinima;
     result.memory.minima = forMinima / WatershedBlocks::BytesOfHidden;
     result.memory.edges = request.hostBytes ? request.hostBytes / PartForEdges / BytesOfEdge : UINT64_MAX;
-    if (!request.hostBytes)
+    return result;
+  }
+  /** What joining leaves of the host's memory; at least 1. */
+  static std::uint64_t
+  GetRest(const OutOfCoreRequest & request, const WatershedDivision & division, bool areThin)
+  {
+    const std::uint64_t others =
+      division.memory.minima * WatershedBlocks::BytesOfHidden +
+      WatershedBlocks::GetBytes(division.operation, division.plan.axis, areThin, division.memory.edges);
+    return request.hostBytes > others ? request.hostBytes - others : 1;
+  }
+
+  /** The planes of a block that a device has room for; 0: none has. */
+  static std::int64_t
+  FindHeldPlanes(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass, WatershedDivision & held)
+  {
+    if (request.hostBytes == 0)
     {
-      result.plan = PlanWatershedPass(manager, pass);
-      SetSizeOfNumbers(result.operation, axis, GetDivision(pass.region, result.plan, 0));
-      return result;
+      return 0;
     }
+    held = BeginDivision(request);
+    const int          axis = held.plan.axis;
+    const std::int64_t all = pass.region.Extent(axis);
+    const std::int64_t unit = std::min(std::max<std::int64_t>(1, pass.sinkAccess.unit[axis]), all);
+    const auto         summary = std::make_shared<WatershedSummaryOfBlock>(held.operation);
+    pass.operation = summary;
+    if (GetRest(request, held, false) == 1)
+    {
+      held.memory.edges = 0;
+    }
+    StreamedRequest part = pass;
+    part.memory = GetRest(request, held, false);
+    const auto fits = [&](int device, std::int64_t planes) {
+      part.region = pass.region;
+      part.region.upper[axis] = std::min(all, planes);
+      const bool isAsSmall =
+        !held.operation.isSmallBlock || WatershedBlocks::AreSmall(held.operation, axis, part.region);
+      StreamedPlan plan;
+      return isAsSmall && PlanPartOnDevice(manager, part, device, plan);
+    };
+    std::int64_t most = 0;
+    for (const int device : FindHoldingDevices(manager, pass))
+    {
+      std::int64_t low = 0;
+      std::int64_t high = (all + unit - 1) / unit;
+      while (low < high)
+      {
+        const std::int64_t middle = (low + high + 1) / 2;
+        const bool         isEnough = fits(device, middle * unit);
+        (isEnough ? low : high) = isEnough ? middle : middle - 1;
+      }
+      if (low * unit > most)
+      {
+        most = low * unit;
+        held.device = device;
+      }
+    }
+    if (most > 0)
+    {
+      const std::int64_t count = (all + most - 1) / most;
+      most = ((all + count - 1) / count + unit - 1) / unit * unit;
+      for (std::int64_t first = 0; first < all; first += most)
+      {
+        held.blocks.push_back(pass.region);
+        held.blocks.back().lower[axis] = pass.region.lower[axis] + first;
+        held.blocks.back().upper[axis] = pass.region.lower[axis] + std::min(all, first + most);
+      }
+      pass.memory = part.memory;
+    }
+    return most;
+  }
+
+  /** Takes thick blocks where they fit, else those of one plane, of which less is kept. */
+  static WatershedDivision
+  DivideOnHost(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass)
+  {
+    WatershedDivision result = BeginDivision(request);
+    const int         axis = result.plan.axis;
+    pass.operation = std::make_shared<WatershedOfBlock>(result.operation);
     const auto plan = [&](bool areThin) {
-      const std::uint64_t others =
-        forMinima + WatershedBlocks::GetBytes(result.operation, axis, areThin, result.memory.edges);
-      pass.memory = request.hostBytes > others ? request.hostBytes - others : 1;
+      pass.memory = request.hostBytes ? GetRest(request, result, areThin) : 0;
       pass.divisions = areThin ? pass.region.Extent(axis) : 0;
       result.plan = PlanWatershedPass(manager, pass);
     };
@@ -330,6 +604,10 @@ private:
       result.memory.edges = 0;
       SetSizeOfNumbers(result.operation, axis, FirstPlane(result.operation, axis));
       plan(true);
+    }
+    for (std::int64_t i = 0; i < result.plan.divisions; ++i)
+    {
+      result.blocks.push_back(GetDivision(pass.region, result.plan, i));
     }
     return result;
   }

@@ -119,93 +119,6 @@ PlanRunTogether(Manager & manager, const StreamedRequest & request, const std::v
   return ofRun.divided ? ofRun.seconds : std::numeric_limits<double>::infinity();
 }
 
-/** The images of a run in the memory of one device, or of several together. */
-class HeldImages
-{
-public:
-  HeldImages(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan, Monitor * monitor)
-    : m_Manager(manager)
-    , m_Request(request)
-    , m_Moves(MakeMoves(request, plan.GetHoldingDevices()))
-    , m_Plan(plan)
-    , m_Monitor(monitor)
-    , m_Images(manager, request.budgets, request.region)
-  {
-    const bool isTogether = !plan.heldOnOthers.empty();
-    const auto steps = isTogether ? FindSteps(request.operation, request.inputs.front().kind, request.computedKind)
-                                  : std::vector<std::shared_ptr<const Operation>>();
-    if (!m_Images.Divide(plan.GetHoldingDevices(), steps))
-    {
-      throw Error("the image has not enough planes for all devices");
-    }
-    for (const StreamedInput & input : request.inputs)
-    {
-      m_Inputs.push_back(m_Images.Add(input.kind, isTogether, monitor));
-    }
-    m_Output = m_Images.Add(request.computedKind, isTogether, monitor);
-  }
-
-  /** Returns the seconds that reading took. */
-  double
-  Load()
-  {
-    DivisionMonitor ofPart(m_Monitor, 0, PartsOfHeldRun);
-    return ReadStreamed(m_Manager, m_Moves, m_Plan, &ofPart, [this](const ExecutionRequest & division, Monitor *) {
-      for (std::size_t i = 0; i < m_Inputs.size(); ++i)
-      {
-        m_Images.LoadPlanes(m_Inputs[i], division.inputs[i], division.region);
-      }
-    });
-  }
-
-  ExecutionReport
-  Compute()
-  {
-    DivisionMonitor ofPart(m_Monitor, 1, PartsOfHeldRun);
-    ExecutionReport report =
-      m_Plan.heldOnOthers.empty()
-        ? m_Manager.ExecuteOnDevice(
-            m_Images.MakeRequest(0, m_Request.operation, m_Inputs, m_Output), m_Plan.heldOnDevice, nullptr, &ofPart)
-        : m_Manager.ExecuteOnDevices(m_Images, m_Request.operation, m_Inputs, m_Output, false, &ofPart);
-    for (std::size_t part = 0; part < m_Images.GetParts().size(); ++part)
-    {
-      for (const DividedImages::Image input : m_Inputs)
-      {
-        report.bytesToDevice += static_cast<double>(m_Images.GetView(part, input).NumberOfBytes());
-      }
-      report.bytesToHost += static_cast<double>(m_Images.GetPlanes(part, m_Output).NumberOfBytes());
-    }
-    return report;
-  }
-
-  StreamedReport
-  Store(const std::shared_ptr<ImageSink> & sink)
-  {
-    DivisionMonitor ofPart(m_Monitor, 2, PartsOfHeldRun);
-    return WriteStreamed(m_Manager, m_Moves, m_Plan, sink, &ofPart, [this](const BufferView & view) {
-      m_Images.StorePlanes(view, m_Output, view.box);
-      m_MayBeWritten = true;
-    });
-  }
-  /** A part of the result is on the host, where it is written. */
-  bool
-  MayBeWritten() const
-  {
-    return m_MayBeWritten;
-  }
-
-private:
-  Manager &                         m_Manager;
-  const StreamedRequest &           m_Request;
-  const StreamedRequest             m_Moves;
-  const StreamedPlan &              m_Plan;
-  Monitor * const                   m_Monitor;
-  DividedImages                     m_Images;
-  std::vector<DividedImages::Image> m_Inputs;
-  DividedImages::Image              m_Output{ 0 };
-  bool                              m_MayBeWritten{ false };
-};
-
 /** Lets a sink take its room while nothing is written yet; without a thread it takes it with what is written. */
 class RoomAhead
 {
@@ -270,16 +183,97 @@ CanReadAgain(const StreamedRequest & request)
 
 } // namespace
 
-bool
-PlanOnDevice(Manager & manager, const StreamedRequest & request, double mostSeconds, StreamedPlan & plan)
+HeldImages::HeldImages(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan, Monitor * monitor)
+  : m_Manager(manager)
+  , m_Request(request)
+  , m_Moves(MakeMoves(request, plan.GetHoldingDevices()))
+  , m_Plan(plan)
+  , m_Monitor(monitor)
+  , m_Images(manager, request.budgets, request.region)
 {
-  if (request.backend == BackendChoice::CPU || !CanBeHeld(request))
+  const bool isTogether = !plan.heldOnOthers.empty();
+  const auto steps = isTogether ? FindSteps(request.operation, request.inputs.front().kind, request.computedKind)
+                                : std::vector<std::shared_ptr<const Operation>>();
+  if (!m_Images.Divide(plan.GetHoldingDevices(), steps))
   {
-    return false;
+    throw Error("the image has not enough planes for all devices");
   }
-  const auto       devices = manager.GetDevices();
+  for (const StreamedInput & input : request.inputs)
+  {
+    m_Inputs.push_back(m_Images.Add(input.kind, isTogether, monitor));
+  }
+  m_Output =
+    request.operation->HasOutput() ? m_Images.Add(request.computedKind, isTogether, monitor) : m_Inputs.front();
+}
+
+double
+HeldImages::Load()
+{
+  DivisionMonitor ofPart(m_Monitor, 0, PartsOfHeldRun);
+  return ReadStreamed(m_Manager, m_Moves, m_Plan, &ofPart, [this](const ExecutionRequest & division, Monitor *) {
+    for (std::size_t i = 0; i < m_Inputs.size(); ++i)
+    {
+      m_Images.LoadPlanes(m_Inputs[i], division.inputs[i], division.region);
+    }
+  });
+}
+
+ExecutionRequest
+HeldImages::MakeRequest() const
+{
+  ExecutionRequest request = m_Images.MakeRequest(0, m_Request.operation, m_Inputs, m_Output);
+  request.image = GetImageBox(m_Request);
+  if (!m_Request.operation->HasOutput())
+  {
+    request.output = DenseView(nullptr, m_Request.computedKind, m_Request.region);
+  }
+  return request;
+}
+
+ExecutionReport
+HeldImages::Compute()
+{
+  DivisionMonitor ofPart(m_Monitor, 1, PartsOfHeldRun);
+  ExecutionReport report =
+    m_Plan.heldOnOthers.empty()
+      ? m_Manager.ExecuteOnDevice(this->MakeRequest(), m_Plan.heldOnDevice, nullptr, &ofPart)
+      : m_Manager.ExecuteOnDevices(m_Images, m_Request.operation, m_Inputs, m_Output, false, &ofPart);
+  for (std::size_t part = 0; part < m_Images.GetParts().size(); ++part)
+  {
+    for (const DividedImages::Image input : m_Inputs)
+    {
+      report.bytesToDevice += static_cast<double>(m_Images.GetView(part, input).NumberOfBytes());
+    }
+    report.bytesToHost += static_cast<double>(m_Images.GetPlanes(part, m_Output).NumberOfBytes());
+  }
+  return report;
+}
+
+SideData
+HeldImages::Summarise(ExecutionReport & report)
+{
+  DivisionMonitor  ofPart(m_Monitor, 1, PartsOfHeldRun);
+  ExecutionRequest request = this->MakeRequest();
+  request.imageDevice = m_Plan.heldOnDevice;
+  return m_Manager.Summarise(request, &ofPart, &report);
+}
+
+StreamedReport
+HeldImages::Store(const std::shared_ptr<ImageSink> & sink)
+{
+  DivisionMonitor ofPart(m_Monitor, 2, PartsOfHeldRun);
+  return WriteStreamed(m_Manager, m_Moves, m_Plan, sink, &ofPart, [this](const BufferView & view) {
+    m_Images.StorePlanes(view, m_Output, view.box);
+    m_MayBeWritten = true;
+  });
+}
+
+std::vector<int>
+FindHoldingDevices(Manager & manager, const StreamedRequest & request)
+{
   std::vector<int> wanted;
-  for (std::size_t i = 0; i < devices.size(); ++i)
+  const auto       devices = manager.GetDevices();
+  for (std::size_t i = 0; i < devices.size() && request.backend != BackendChoice::CPU; ++i)
   {
     const int  device = static_cast<int>(i);
     const bool isWanted =
@@ -289,14 +283,56 @@ PlanOnDevice(Manager & manager, const StreamedRequest & request, double mostSeco
       wanted.push_back(device);
     }
   }
-  const auto take = [&](const std::vector<int> & some) {
+  return wanted;
+}
+
+bool
+PlanPartOnDevice(Manager & manager, const StreamedRequest & request, int device, StreamedPlan & plan)
+{
+  try
+  {
+    plan = MakeStreamedPlan(manager, MakeMoves(request, { device }));
+    plan.heldOnDevice = device;
+    return PlanRun(manager, request, device, plan) < std::numeric_limits<double>::infinity();
+  }
+  catch (const Error &)
+  {
+    // Too little memory of the host or of the device, or a device that was lost.
+    return false;
+  }
+}
+
+std::uint64_t
+GetLeastBytesOfMoves(Manager & manager, StreamedRequest request)
+{
+  request.memory = 1;
+  try
+  {
+    MakeStreamedPlan(manager, MakeMoves(request, request.devices));
+  }
+  catch (const DivisionsError & error)
+  {
+    return error.needed;
+  }
+  return 1;
+}
+
+bool
+PlanOnDevice(Manager & manager, const StreamedRequest & request, double mostSeconds, StreamedPlan & plan)
+{
+  if (request.backend == BackendChoice::CPU || !CanBeHeld(request))
+  {
+    return false;
+  }
+  const std::vector<int> wanted = FindHoldingDevices(manager, request);
+  const auto             take = [&](const std::vector<int> & some) {
     try
     {
       plan = MakeStreamedPlan(manager, MakeMoves(request, some));
       plan.heldOnDevice = some.front();
       plan.heldOnOthers.assign(some.begin() + 1, some.end());
       return (some.size() == 1 ? PlanRun(manager, request, some.front(), plan)
-                               : PlanRunTogether(manager, request, some, plan)) < mostSeconds;
+                                           : PlanRunTogether(manager, request, some, plan)) < mostSeconds;
     }
     catch (const Error &)
     {

@@ -2,6 +2,7 @@
 #ifndef chunkwiseStreamedOnDevice_h
 #define chunkwiseStreamedOnDevice_h
 
+#include "chunkwiseDividedImages.h"
 #include "chunkwiseDivisionMonitor.h"
 #include "chunkwiseStreamedRun.h"
 
@@ -20,6 +21,58 @@ namespace chunkwise
  * plan if so. */
 bool
 PlanOnDevice(Manager & manager, const StreamedRequest & request, double mostSeconds, StreamedPlan & plan);
+
+/** The devices of a request that have the kernels of its operation. */
+std::vector<int>
+FindHoldingDevices(Manager & manager, const StreamedRequest & request);
+
+/** Whether a device has the memory for the images of request.region, which is a part of the image, and the host for
+ * divisions of them. Fills the plan if so. */
+bool
+PlanPartOnDevice(Manager & manager, const StreamedRequest & request, int device, StreamedPlan & plan);
+
+/** The least StreamedRequest::memory for such divisions. */
+std::uint64_t
+GetLeastBytesOfMoves(Manager & manager, StreamedRequest request);
+
+/** The images of request.region in the memory of one device, or of several together. An operation without an output has
+ * none there. */
+class HeldImages
+{
+public:
+  HeldImages(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan, Monitor * monitor);
+
+  /** Returns the seconds that reading took. */
+  double
+  Load();
+  ExecutionReport
+  Compute();
+  /** Manager::Summarise, of one device. */
+  SideData
+  Summarise(ExecutionReport & report);
+  StreamedReport
+  Store(const std::shared_ptr<ImageSink> & sink);
+  /** A part of the result is on the host, where it is written. */
+  bool
+  MayBeWritten() const
+  {
+    return m_MayBeWritten;
+  }
+
+private:
+  ExecutionRequest
+  MakeRequest() const;
+
+  Manager &                         m_Manager;
+  const StreamedRequest &           m_Request;
+  const StreamedRequest             m_Moves;
+  const StreamedPlan &              m_Plan;
+  Monitor * const                   m_Monitor;
+  DividedImages                     m_Images;
+  std::vector<DividedImages::Image> m_Inputs;
+  DividedImages::Image              m_Output{ 0 };
+  bool                              m_MayBeWritten{ false };
+};
 
 /** Its parts, for progress: loading, computing, storing. */
 constexpr std::int64_t PartsOfHeldRun = 3;
