@@ -227,6 +227,7 @@ MakeDistancePass(const OutOfCoreRequest & request, const DistanceOperation & ope
   pass.budgets = request.budgets;
   pass.executor = request.executor;
   pass.fileThreads = request.fileThreads;
+  pass.fewestDivisions = true; // each leaves two planes of features
   return pass;
 }
 

@@ -200,7 +200,9 @@ LabelOperation::AreAlike(const void * a, const void * b) const
 bool
 LabelOperation::IsWide() const
 {
-  return Box::FromExtent(image).NumberOfVoxels() >= std::int64_t{ 1 } << 31;
+  const std::uint64_t largest =
+    largestNumber != 0 ? largestNumber : static_cast<std::uint64_t>(Box::FromExtent(image).NumberOfVoxels());
+  return largest >= std::uint64_t{ 1 } << 31;
 }
 
 std::uint64_t
@@ -244,7 +246,8 @@ LabelOperation::GetKey() const
   {
     key += " " + std::to_string(axis) + (periodic[axis] ? " periodic" : "");
   }
-  return key + (numbering ? " numbered " + numbering->key : "");
+  return key + (largestNumber != 0 ? " up to " + std::to_string(largestNumber) : "") +
+         (numbering ? " numbered " + numbering->key : "");
 }
 
 void
@@ -303,6 +306,10 @@ LabelSummaryLayout::LabelSummaryLayout(const LabelOperation & operation, const B
   {
     for (const bool isUpper : { false, true })
     {
+      if (operation.faceAxis >= 0 && operation.faceAxis != axis)
+      {
+        continue;
+      }
       LabelFace & face = faces[numberOfFaces++];
       face.axis = axis;
       face.isUpper = isUpper;

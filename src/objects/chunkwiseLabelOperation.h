@@ -71,6 +71,10 @@ public:
 
   /** The final labels, if the region is a block of a larger image; else nullptr. */
   std::shared_ptr<const LabelNumbering> numbering;
+  /** No region has more voxels, and no component a larger label. 0: as many as the image has voxels. */
+  std::uint64_t largestNumber{ 0 };
+  /** Summaries have the faces along this axis alone. -1: along all axes with neighbors. */
+  int faceAxis{ -1 };
 
   /** The structure of neighbors that share a face (connectivity 1), also an edge (2), also a corner (3), along
    * `dimension` axes. */
@@ -89,7 +93,7 @@ public:
   /** Whether the rule joins neighbors in the foreground whose values lie at `a` and `b`, at any address. */
   bool
   AreAlike(const void * a, const void * b) const;
-  /** Positions and labels take 64 bits: the image has 2^31 voxels or more. */
+  /** Positions and labels take 64 bits: there may be 2^31 of them or more. */
   bool
   IsWide() const;
   /** The largest label that a kind has; of floating-point kinds the last that has all before it. */

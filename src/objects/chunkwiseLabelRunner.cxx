@@ -4,6 +4,7 @@
 #include "chunkwiseLabelSummary.h"
 #include "chunkwiseOutOfCoreRunner.h"
 #include "chunkwiseStreamedRun.h"
+#include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
 #include <atomic>
@@ -39,12 +40,15 @@ public:
   explicit LabelBlocks(const LabelOperation & operation)
     : LabelOperation(operation)
   {}
-  LabelBlocks(const LabelOperation & operation, std::shared_ptr<const Numberings> numberings, std::size_t block)
+  /** `mostNumbers`: as LabelOperation::largestNumber. */
+  LabelBlocks(const LabelOperation & operation, std::shared_ptr<const Numberings> numberings, std::size_t block,
+              std::uint64_t mostNumbers)
     : LabelOperation(operation)
     , m_Numberings(std::move(numberings))
     , m_Block(block)
   {
     numbering = m_Numberings->Make(block);
+    largestNumber = mostNumbers;
   }
   bool
   HandsOnState() const override
@@ -54,7 +58,7 @@ public:
   std::shared_ptr<const Operation>
   MakeForNextBlock(const FinishedBlock &) const override
   {
-    return std::make_shared<LabelBlocks>(*this, m_Numberings, m_Block + 1);
+    return std::make_shared<LabelBlocks>(*this, m_Numberings, m_Block + 1, largestNumber);
   }
 
 private:
@@ -62,11 +66,31 @@ private:
   std::size_t                       m_Block{ 0 };
 };
 
+int
+SlowestAxis(const Coordinates & image)
+{
+  int axis = MaxDimension - 1;
+  while (axis > 0 && image[axis] <= 1)
+  {
+    --axis;
+  }
+  return axis;
+}
+
 /** Labels a block in one chunk, for its faces and the number of its components. */
-class LabelSummaryOfBlock : public LabelBlocks
+class LabelSummaryOfBlock
+  : public LabelBlocks
+  , public WholeSummary
 {
 public:
-  using LabelBlocks::LabelBlocks;
+  /** `memory`: see TakeMemory. */
+  LabelSummaryOfBlock(const LabelOperation & operation, const Box & block, SideData memory = SideData())
+    : LabelBlocks(operation)
+    , m_Memory(std::move(memory))
+  {
+    largestNumber = static_cast<std::uint64_t>(block.NumberOfVoxels());
+    faceAxis = SlowestAxis(operation.image);
+  }
   bool
   HasOutput() const override
   {
@@ -77,19 +101,30 @@ public:
   {
     return image;
   }
-  void
-  MergeSummary(SideData & total, const SideData & summary) const override
+  SideData
+  TakeMemory() const override
   {
-    total = summary;
+    return std::move(m_Memory);
   }
+
+private:
+  mutable SideData m_Memory;
 };
 
-/** A plane of a block: labels, and values where the rule asks for them. */
-template <typename TNumber>
+/** A plane of a block, in memory of a summary: labels, and values where the rule asks for them. */
 struct BlockPlane
 {
-  std::vector<TNumber>       labels;
-  std::vector<unsigned char> values;
+  const unsigned char * labels{ nullptr };
+  const unsigned char * values{ nullptr };
+  std::int64_t          voxels{ 0 };
+  bool                  isWide{ false };
+
+  std::uint64_t
+  LabelAt(std::int64_t i) const
+  {
+    return isWide ? reinterpret_cast<const std::uint64_t *>(labels)[i]
+                  : reinterpret_cast<const std::uint32_t *>(labels)[i];
+  }
 };
 
 /** Joins components across the planes where blocks meet. Blocks come in ascending order, and the components of all are
@@ -99,8 +134,6 @@ template <typename TNumber>
 class BlockJoiner : public Numberings
 {
 public:
-  using Plane = BlockPlane<TNumber>;
-
   /** `mostBytes`: of memory that components in several blocks may take; 0: no limit. */
   BlockJoiner(const LabelOperation & operation, int axis, std::int64_t blocks, std::uint64_t mostBytes)
     : m_Operation(operation)
@@ -121,11 +154,12 @@ public:
     }
   }
 
-  /** Adds a block by its summary. */
-  void
-  Add(std::size_t block, const Box & box, const SideData & summary, Executor & executor)
+  /** Adds a block by its summary, by `operation`. Returns memory for the next one. */
+  SideData
+  Add(const LabelOperation & operation, const Box & box, SideData summary, Executor & executor)
   {
-    const LabelSummaryLayout layout(m_Operation, box);
+    const std::size_t        block = m_Begins.size() - 1;
+    const LabelSummaryLayout layout(operation, box);
     std::uint64_t            components = 0;
     for (std::int64_t row = 0; row < layout.rows; ++row)
     {
@@ -134,20 +168,22 @@ public:
       components += count;
     }
     m_Begins.push_back(m_Begins.back() + components);
-    Plane first = this->TakePlane(layout, summary, false);
+    const BlockPlane first = this->PlaneOf(layout, summary, false);
     if (block > 0)
     {
       this->Join(block - 1, m_Last, block, first, executor);
     }
     if (block == 0 && m_WrapsAround)
     {
-      m_First = std::move(first);
+      m_First = this->Keep(first);
     }
-    m_Last = this->TakePlane(layout, summary, true);
+    m_Last = this->PlaneOf(layout, summary, true);
     if (block + 1 == m_Parts.size() && m_WrapsAround)
     {
       this->Join(block, m_Last, 0, m_First, executor);
     }
+    m_LastSummary.swap(summary);
+    return summary;
   }
 
   /** When all blocks have come: gives the parts their labels. */
@@ -172,7 +208,14 @@ public:
         part.number -= static_cast<TNumber>(m_PartsBefore[block] + static_cast<std::uint64_t>(earlier));
       }
     }
-    CheckNumberOfLabels(m_Begins.back() - m_PartsBefore.back(), m_Operation.outputKind);
+    CheckNumberOfLabels(this->CountLabels(), m_Operation.outputKind);
+  }
+
+  /** After Number. */
+  std::uint64_t
+  CountLabels() const
+  {
+    return m_Begins.back() - m_PartsBefore.back();
   }
 
   std::shared_ptr<const LabelNumbering>
@@ -241,33 +284,44 @@ private:
   }
 
   /** The plane at a face of the slowest axis; empty: it has no neighbors in other blocks. */
-  Plane
-  TakePlane(const LabelSummaryLayout & layout, const SideData & summary, bool isUpper) const
+  BlockPlane
+  PlaneOf(const LabelSummaryLayout & layout, const SideData & summary, bool isUpper) const
   {
-    Plane              plane;
+    BlockPlane         plane;
     const auto * const end = layout.faces + layout.numberOfFaces;
     const auto * const face = std::find_if(
       layout.faces, end, [&](const LabelFace & each) { return each.axis == m_Axis && each.isUpper == isUpper; });
     if (face != end)
     {
-      const auto voxels = static_cast<std::size_t>(face->voxels);
-      plane.labels.resize(voxels);
-      std::memcpy(plane.labels.data(), summary.data() + face->labels, voxels * sizeof(TNumber));
-      if (m_Operation.rule != LabelRule::Foreground)
-      {
-        const auto * const values = summary.data() + face->values;
-        plane.values.assign(values, values + voxels * PixelSize(m_Operation.inputKind));
-      }
+      plane.labels = summary.data() + face->labels;
+      plane.values = m_Operation.rule == LabelRule::Foreground ? nullptr : summary.data() + face->values;
+      plane.voxels = face->voxels;
+      plane.isWide = layout.labelBytes == sizeof(std::uint64_t);
     }
+    return plane;
+  }
+
+  /** The same plane in memory that stays. */
+  BlockPlane
+  Keep(BlockPlane plane)
+  {
+    const auto        voxels = static_cast<std::size_t>(plane.voxels);
+    const std::size_t bytes = voxels * (plane.isWide ? sizeof(std::uint64_t) : sizeof(std::uint32_t));
+    m_FirstMemory.assign(plane.labels, plane.labels + bytes);
+    if (plane.values)
+    {
+      m_FirstMemory.insert(m_FirstMemory.end(), plane.values, plane.values + voxels * PixelSize(m_Operation.inputKind));
+      plane.values = m_FirstMemory.data() + bytes;
+    }
+    plane.labels = m_FirstMemory.data();
     return plane;
   }
 
   /** The value of a voxel in a plane, for rules that ask for values. */
   const void *
-  ValueAt(const Plane & plane, std::int64_t i) const
+  ValueAt(const BlockPlane & plane, std::int64_t i) const
   {
-    return plane.values.empty() ? nullptr
-                                : &plane.values[static_cast<std::size_t>(i) * PixelSize(m_Operation.inputKind)];
+    return plane.values ? plane.values + static_cast<std::size_t>(i) * PixelSize(m_Operation.inputKind) : nullptr;
   }
 
   static void
@@ -279,11 +333,12 @@ private:
 
   /** Keeps which labels of the plane before belong to those of the plane after. */
   void
-  Join(std::size_t blockBefore, const Plane & before, std::size_t blockAfter, const Plane & after, Executor & executor)
+  Join(std::size_t blockBefore, const BlockPlane & before, std::size_t blockAfter, const BlockPlane & after,
+       Executor & executor)
   {
     Coordinates extent = m_Operation.image;
     extent[m_Axis] = 1;
-    const auto         rows = static_cast<std::int64_t>(after.labels.size()) / extent[0];
+    const auto         rows = after.voxels / extent[0];
     const std::int64_t tasks = std::min<std::int64_t>(rows, executor.GetConcurrency());
     // Each task takes rows that follow each other.
     std::vector<std::vector<Pair>> found(static_cast<std::size_t>(tasks));
@@ -320,7 +375,7 @@ private:
 
   /** The pairs of labels of a row of the plane after with those before, some of them several times. */
   void
-  FindPairs(const Plane & before, const Plane & after, const Coordinates & extent, std::int64_t row,
+  FindPairs(const BlockPlane & before, const BlockPlane & after, const Coordinates & extent, std::int64_t row,
             std::vector<Pair> & pairs) const
   {
     const std::int64_t width = extent[0];
@@ -351,7 +406,7 @@ private:
       const auto add = [&](std::int64_t x, std::int64_t otherX) {
         const std::int64_t i = row * width + x;
         const std::int64_t j = other * width + otherX;
-        const Pair         pair(before.labels[static_cast<std::size_t>(j)], after.labels[static_cast<std::size_t>(i)]);
+        const Pair         pair(static_cast<TNumber>(before.LabelAt(j)), static_cast<TNumber>(after.LabelAt(i)));
         if (pair.first != 0 && pair.second != 0 && pair != last &&
             m_Operation.AreAlike(this->ValueAt(before, j), this->ValueAt(after, i)))
         {
@@ -453,8 +508,10 @@ private:
   std::vector<std::vector<Part>> m_Parts;
   /** Parts in the blocks before each block, and in all. */
   std::vector<std::uint64_t> m_PartsBefore{ 0 };
-  Plane                      m_First;
-  Plane                      m_Last;
+  BlockPlane                 m_First;
+  SideData                   m_FirstMemory;
+  BlockPlane                 m_Last;
+  SideData                   m_LastSummary;
 };
 
 const LabelOperation &
@@ -463,7 +520,8 @@ GetLabel(const OutOfCoreRequest & request)
   return dynamic_cast<const LabelOperation &>(*request.operation);
 }
 
-/** Memory of planes beside that of blocks: three planes, and the pairs of labels of two planes. */
+/** Memory of planes beside that of blocks: those of two summaries, the first one if the axis is periodic, and the pairs
+ * of labels of two planes. */
 std::uint64_t
 BytesOfPlanes(const LabelOperation & operation, int axis)
 {
@@ -471,8 +529,9 @@ BytesOfPlanes(const LabelOperation & operation, int axis)
                                                  std::max<std::int64_t>(1, operation.image[axis]));
   const std::uint64_t bytes = operation.IsWide() ? 8 : 4;
   const std::uint64_t values = operation.rule == LabelRule::Foreground ? 0 : PixelSize(operation.inputKind);
-  // As many pairs as voxels, the numbers in them, and the sets of these.
-  return voxels * (3 * (bytes + values) + 4 * bytes + 2 * sizeof(std::size_t));
+  // As many pairs as voxels, the numbers in them, and the sets of these. A block has labels of 32 bits.
+  return voxels *
+         ((operation.periodic[axis] ? 5 : 4) * (sizeof(std::uint32_t) + values) + 4 * bytes + 2 * sizeof(std::size_t));
 }
 
 /** One part in so many of the memory is for components that lie in several blocks. */
@@ -490,27 +549,18 @@ MakePass(const OutOfCoreRequest & request)
   pass.writtenKind = operation.outputKind;
   pass.sinkAccess = request.sink->GetAccess();
   pass.operation = std::make_shared<LabelBlocks>(operation);
-  pass.firstPass = [summary = std::make_shared<LabelSummaryOfBlock>(operation)](ExecutionRequest division) {
-    division.operation = summary;
+  pass.firstPass = [operation](ExecutionRequest division) {
+    division.operation = std::make_shared<LabelSummaryOfBlock>(operation, division.region);
     return division;
   };
+  // Planes between blocks are what the passes cost beside reading and writing.
+  pass.fewestDivisions = true;
   pass.backend = request.backend;
   pass.devices = request.devices;
   pass.budgets = request.budgets;
   pass.executor = request.executor;
   pass.fileThreads = request.fileThreads;
   return pass;
-}
-
-int
-SlowestAxis(const Coordinates & image)
-{
-  int axis = MaxDimension - 1;
-  while (axis > 0 && image[axis] <= 1)
-  {
-    --axis;
-  }
-  return axis;
 }
 
 /** Half of the progress. */
@@ -602,21 +652,24 @@ private:
     const auto joiner = std::make_shared<BlockJoiner<TNumber>>(operation, plan.axis, plan.divisions, forComponents);
     {
       PassMonitor firstPass(monitor, 0);
-      std::size_t block = 0;
+      SideData    spare;
       const auto  start = Clock::now();
       report.reading =
         ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor * ofDivision) {
           ExecutionReport ofRun;
-          const SideData  summary = manager.Summarise(pass.firstPass(division), ofDivision, &ofRun);
+          const auto      summary = std::make_shared<LabelSummaryOfBlock>(operation, division.region, std::move(spare));
+          ExecutionRequest run = division;
+          run.operation = summary;
+          spare = joiner->Add(*summary, run.region, manager.Summarise(run, ofDivision, &ofRun), executor);
           AddReport(report.execution, ofRun);
-          joiner->Add(block++, division.region, summary, executor);
         });
       report.steps.emplace_back("finding components in blocks",
                                 std::chrono::duration<double>(Clock::now() - start).count());
     }
     joiner->Number();
-    PassMonitor secondPass(monitor, 0.5);
-    pass.operation = std::make_shared<LabelBlocks>(operation, joiner, 0);
+    PassMonitor         secondPass(monitor, 0.5);
+    const std::uint64_t mostVoxels = static_cast<std::uint64_t>(GetDivision(pass.region, plan, 0).NumberOfVoxels());
+    pass.operation = std::make_shared<LabelBlocks>(operation, joiner, 0, std::max(joiner->CountLabels(), mostVoxels));
     pass.firstPass = nullptr;
     const StreamedReport  second = ExecuteStreamed(manager, pass, plan, request.sink, &secondPass);
     const ExecutionReport first = std::exchange(report.execution, second.execution);

@@ -8,6 +8,7 @@
 #include "chunkwiseResidentRun.h"
 #include "chunkwiseSchedules.h"
 #include "chunkwiseThreads.h"
+#include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
 #include <chrono>
@@ -675,7 +676,8 @@ private:
     for (int splits = 0;; ++splits)
     {
       std::vector<Chunk> smaller = HalveChunks(plan.chunks, plan.sweepAxis, m_Context.plannerRequest);
-      m_Context.chunksCanShrink = splits < MostSplits && smaller.size() > plan.chunks.size();
+      m_Context.chunksCanShrink = splits < MostSplits && smaller.size() > plan.chunks.size() &&
+                                  !dynamic_cast<const WholeSummary *>(m_Context.request.operation.get());
       try
       {
         return RunSchedule(m_Context, plan, runners, m_Report.warnings, host);

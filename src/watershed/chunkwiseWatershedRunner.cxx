@@ -5,6 +5,7 @@
 #include "chunkwiseStreamedOnDevice.h"
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseWatershedBlocks.h"
+#include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
 #include <atomic>
@@ -80,7 +81,9 @@ private:
 };
 
 /** The forest of a block's faces. */
-class WatershedSummaryOfBlock : public WatershedOfBlock
+class WatershedSummaryOfBlock
+  : public WatershedOfBlock
+  , public WholeSummary
 {
 public:
   using WatershedOfBlock::WatershedOfBlock;
@@ -93,11 +96,6 @@ public:
   GetSummaryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const override
   {
     return WatershedLayout(*this, box).summaryBytes;
-  }
-  void
-  MergeSummary(SideData & total, const SideData & summary) const override
-  {
-    total = summary;
   }
 };
 

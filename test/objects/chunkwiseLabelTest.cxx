@@ -448,6 +448,8 @@ TEST_P(Labels, OfImagesLargerThanMemoryAreThoseOfTheDefinition)
     operation->tolerance = PixelValue(1);
     operation->periodic[2] = trial % 4 == 3;
     operation->periodic[1] = trial % 5 == 3;
+    // As of an image of more than 2^31 voxels, whose blocks have fewer.
+    operation->largestNumber = trial % 2 == 1 ? std::uint64_t{ 1 } << 40 : 0;
     ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint32_t>(
       this->GetManager(), this->GetBackend(), operation, RandomVoxels<std::uint8_t>(random, extent), 250000)));
   }
@@ -456,6 +458,27 @@ TEST_P(Labels, OfImagesLargerThanMemoryAreThoseOfTheDefinition)
   {
     ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::int64_t>(
       this->GetManager(), this->GetBackend(), MakeLabel<std::uint8_t>(flat, PixelKind::Int64), voxels, 200000)));
+  }
+}
+
+/** A block whose summary finds no memory on the device is summarized by the host, not in two parts. */
+TEST(LabelStreams, AreTheSameWhereADeviceLacksMemory)
+{
+  std::mt19937                    random(8);
+  const Coordinates               extent{ { 30, 20, 90, 1, 1 } };
+  const std::vector<std::uint8_t> voxels = RandomVoxels<std::uint8_t>(random, extent);
+  for (int call = 0; call < 8; ++call)
+  {
+    FakeDevices devices(1, FakeDevice::Options(), GetHostKernels());
+    const auto  manager = devices.MakeManager();
+    devices.fakes[0]->FailAt("Allocate", call, false, DeviceError::Kind::OutOfMemory);
+    ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint64_t>(
+      *manager, BackendChoice::Auto, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64), voxels, 400000)))
+      << call;
+    if (call < 3)
+    {
+      EXPECT_GT(devices.fakes[0]->CountCalls("Allocate"), call);
+    }
   }
 }
 

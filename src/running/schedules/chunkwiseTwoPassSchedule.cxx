@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseTaskLoop.h"
+#include "chunkwiseWholeSummary.h"
 
 namespace chunkwise
 {
@@ -44,30 +45,33 @@ RunSummarise(RunContext & context, const Plan & plan, TaskLoop & loop)
   const Operation &     operation = *context.request.operation;
   const std::size_t     bytes = operation.GetSummaryBytes(context.request.region, context.inputKinds, PixelKind::UInt8);
   std::vector<SideData> summaries(plan.chunks.size());
-  // The summary of the only chunk is the total: it may be too large to be there twice.
-  const bool isAlone = plan.chunks.size() == 1;
-  context.total.assign(isAlone ? 0 : bytes, 0);
+  const auto * const    whole = dynamic_cast<const WholeSummary *>(&operation);
+  if (whole && plan.chunks.size() > 1)
+  {
+    throw Error("operation " + operation.GetName() + " summarizes no parts of a region");
+  }
+  context.total = whole ? whole->TakeMemory() : SideData();
+  context.total.assign(bytes, 0);
   Pass(
     plan,
     loop,
     [&](ChunkRunner & runner, std::size_t task) {
-      summaries[task].resize(bytes);
+      SideData & summary = whole ? context.total : summaries[task];
+      summary.resize(bytes);
       ChunkRunner::Step step;
       step.role = &KernelSet::summarize;
       step.chunk = plan.chunks[task];
-      step.sideOut = &summaries[task];
+      step.sideOut = &summary;
       step.writesOutput = false;
       step.reportsVoxels = true;
       runner.Run(step);
     },
     [&](std::size_t task) {
-      if (isAlone)
+      if (!whole)
       {
-        context.total = std::move(summaries[task]);
-        return;
+        operation.MergeSummary(context.total, summaries[task]);
+        summaries[task] = SideData();
       }
-      operation.MergeSummary(context.total, summaries[task]);
-      summaries[task] = SideData();
     });
 }
 
