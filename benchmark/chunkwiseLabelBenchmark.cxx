@@ -2,8 +2,9 @@
 // Labels of connected components of images that are usual, and of the worst ones: on a device, from the host to
 // the host, and on the CPU.
 //
-// Usage: chunkwise_label_benchmark [--csv FILE] [--images FOLDER] [--measure] [EXTENT, 512]. With a folder the images
-// are left there as raw bytes, for label_peers.py. With --measure: measurements of labels instead.
+// Usage: chunkwise_label_benchmark [--csv FILE] [--images FOLDER] [--measure] [--device] [EXTENT, 512]. With a folder
+// the images are left there as raw bytes, for label_peers.py. With --measure: measurements of labels instead. With
+// --device: without rows of the CPU.
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseManager.h"
@@ -176,7 +177,7 @@ OnHost(BackendChoice backend, const LabelOperation & operation, const Box & box,
 template <typename TPixel>
 void
 ReportMeasurements(Report & report, const std::string & name, const Box & box, std::vector<std::uint32_t> & labels,
-                   const std::string & folder)
+                   const std::string & folder, bool onHostToo)
 {
   std::vector<TPixel> values(labels.size());
   std::uint32_t       state = 7;
@@ -253,7 +254,10 @@ ReportMeasurements(Report & report, const std::string & name, const Box & box, s
       const double seconds = WarmMedianSeconds(9, [&] { measure(resident); });
       report.Add("objects", row, 1e3 * seconds, "ms", {}, { 1e3 * read, "reading both images" });
     }
-    report.Add("objects", row + ", CPU", 1e3 * WarmMedianSeconds(3, [&] { measure(request); }), "ms");
+    if (onHostToo)
+    {
+      report.Add("objects", row + ", CPU", 1e3 * WarmMedianSeconds(3, [&] { measure(request); }), "ms");
+    }
     std::printf("  %lld objects\n", static_cast<long long>(objects));
   }
 }
@@ -267,6 +271,7 @@ main(int argc, char ** argv)
   std::string  folder;
   std::int64_t extent = 512;
   bool         measures = false;
+  bool         onHostToo = true;
   for (int i = 1; i < argc; ++i)
   {
     const std::string word = argv[i];
@@ -277,6 +282,10 @@ main(int argc, char ** argv)
     else if (word == "--measure")
     {
       measures = true;
+    }
+    else if (word == "--device")
+    {
+      onHostToo = false;
     }
     else
     {
@@ -297,8 +306,8 @@ main(int argc, char ** argv)
     {
       const BackendChoice any = devices.empty() ? BackendChoice::CPU : BackendChoice::CUDA;
       OnHost(any, MakeLabel(box, 3), box, image, labels);
-      ReportMeasurements<float>(report, name, box, labels, folder);
-      ReportMeasurements<std::uint8_t>(report, name, box, labels, folder);
+      ReportMeasurements<float>(report, name, box, labels, folder, onHostToo);
+      ReportMeasurements<std::uint8_t>(report, name, box, labels, folder, onHostToo);
       continue;
     }
     if (!folder.empty())
@@ -321,8 +330,11 @@ main(int argc, char ** argv)
         const double transferred = OnHost(BackendChoice::CUDA, operation, box, image, labels);
         report.Add("objects", row + ", host to host", 1e3 * transferred, "ms");
       }
-      const double seconds = OnHost(BackendChoice::CPU, operation, box, image, labels);
-      report.Add("objects", row + ", CPU", 1e3 * seconds, "ms");
+      if (onHostToo)
+      {
+        const double seconds = OnHost(BackendChoice::CPU, operation, box, image, labels);
+        report.Add("objects", row + ", CPU", 1e3 * seconds, "ms");
+      }
       std::printf("  %u components\n", *std::max_element(labels.begin(), labels.end()));
     }
   }

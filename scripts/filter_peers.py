@@ -12,7 +12,8 @@ from cupyx.scipy.fft import next_fast_len
 from gpu_peers import cupy, median_ms, ndimage
 from peer_report import PeerReport, parse_arguments
 
-KINDS = {"noise": "float32", "blobs": "uint8", "sparse": "uint8", "labels": "uint32"}
+KINDS = {"noise": "float32", "blobs": "uint8", "sparse": "uint8", "labels": "uint32", "smooth": "uint8",
+         "smooth of 16 bits": "uint16"}
 
 
 def open_by_ball(image, radius):
@@ -32,6 +33,33 @@ def sauvola(image, size):
     mean = ndimage.uniform_filter(image, size)
     deviation = cupy.sqrt(cupy.maximum(ndimage.uniform_filter(image * image, size) - mean * mean, 0))
     return image > mean * (1 + 0.2 * (deviation / 500 - 1))
+
+
+def otsu(image):
+    """As skimage.filters.threshold_otsu does it."""
+    counts = cupy.bincount(image.ravel()).astype("float64")
+    values = cupy.arange(len(counts))
+    below, above = cupy.cumsum(counts), cupy.cumsum(counts[::-1])[::-1]
+    mean_below = cupy.cumsum(counts * values) / cupy.maximum(below, 1)
+    mean_above = cupy.cumsum((counts * values)[::-1])[::-1] / cupy.maximum(above, 1)
+    variance = below[:-1] * above[1:] * (mean_below[:-1] - mean_above[1:]) ** 2
+    return image > values[variance.argmax()]
+
+
+def multi_otsu(image):
+    """Two thresholds of 8 bits: the variances of all pairs, as skimage.filters.threshold_multiotsu tries them."""
+    counts = cupy.bincount(image.ravel(), minlength=256).astype("float64")
+    zeros = cupy.zeros(1)
+    number = cupy.concatenate([zeros, cupy.cumsum(counts)])
+    total = cupy.concatenate([zeros, cupy.cumsum(counts * cupy.arange(256))])
+
+    def variance(begin, end):
+        return (total[end] - total[begin]) ** 2 / cupy.maximum(number[end] - number[begin], 1)
+
+    first, second = cupy.meshgrid(cupy.arange(1, 257), cupy.arange(1, 257), indexing="ij")
+    found = cupy.where(first < second, variance(0 * first, first) + variance(first, second)
+                       + variance(second, 0 * second + 256), -1).argmax()
+    return (image >= found // 256 + 1).astype("uint8") + (image >= found % 256 + 1)
 
 
 def hysteresis(image, low, high):
@@ -99,6 +127,8 @@ ROWS = [
     ("expand labels by 10", "objects", "labels", 256, "uint32", lambda image: expand(image, 10)),
     ("opening by a ball, radius 20", "objects", "blobs", 512, "uint8", lambda image: open_by_ball(image, 20)),
     ("local threshold by Sauvola, radius 7", "objects", "noise", 512, "uint8", lambda image: sauvola(image, 15)),
+    ("threshold by Otsu", "objects", "smooth of 16 bits", 512, "uint8", otsu),
+    ("threshold by multi-Otsu, 3 classes", "objects", "smooth", 512, "uint8", multi_otsu),
     ("hysteresis", "objects", "noise", 512, "uint8", lambda image: hysteresis(image, 900, 1500)),
     ("white top-hat, radius 2", "window", "noise", 512, "float32", lambda image: ndimage.white_tophat(image, 5)),
     ("unsharp mask, sigma 2", "enhancement", "noise", 512, "float32", lambda image: unsharp(image, 2, 0.5)),
@@ -112,7 +142,7 @@ def main():
     report = PeerReport(options.csv, cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
     for folder in options.folder or sys.exit("filter_peers.py: the folder of the images is missing"):
         for title, capability, name, extent, output, function in ROWS:
-            file = Path(folder) / f"{name}_{extent}_voxels.raw"
+            file = Path(folder) / f"{name.replace(' ', '_')}_{extent}_voxels.raw"
             if file.exists():
                 image = cupy.fromfile(file, KINDS[name]).reshape((extent,) * 3)
                 row = f"{title}; {extent}^3 {KINDS[name]} to {output}"

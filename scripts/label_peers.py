@@ -2,8 +2,9 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Times labels of connected components by CuPy, and by SciPy and cc3d on the CPU, of the images that
 chunkwise_label_benchmark --images FOLDER left: the value is that folder. If it was called with --measure: times
-measurements by CuPy and cuCIM, and by SciPy and scikit-image on the CPU."""
+measurements by CuPy and cuCIM, and by SciPy and scikit-image on the CPU. CHUNKWISE_PEERS=gpu leaves out the CPU's."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from peer_report import PeerReport, parse_arguments
+
+
+ON_CPU = os.environ.get("CHUNKWISE_PEERS") != "gpu"
 
 
 def best_ms(body, repeats=3):
@@ -105,6 +109,8 @@ def measure(report, folder):
                         break
                     except Exception as error:  # not all columns of all versions are there in space
                         print(f"cuCIM: {error}")
+        if not ON_CPU:
+            continue
         from scipy import ndimage
 
         report.add("objects", f"sums and means of labels, {what}, CPU", best_ms(lambda: both(ndimage, values, labels, index), 1),
@@ -126,7 +132,8 @@ def main():
                 structure = np.sum(np.abs(np.indices((3, 3, 3)) - 1), axis=0) <= connectivity
                 row = f"label, {name}, {file.stem.removesuffix('_uint8').replace('_', ' ')}; {extent}^3 uint8"
                 on_device(report, row, image, structure)
-                on_cpu(report, row, image, connectivity, structure)
+                if ON_CPU:
+                    on_cpu(report, row, image, connectivity, structure)
 
 
 if __name__ == "__main__":
