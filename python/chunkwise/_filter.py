@@ -19,7 +19,7 @@ from ._containers import Opened, array_of, check_place, is_on_device, open_image
 from ._dispatch import runner_of
 from ._regions import Region, box_of, slices_of, turn
 from ._table import MODES, ROWS, Parameter, Row
-from ._words import InPython
+from ._words import InPython, shown
 
 _MOST_OPERATIONS = 64
 _Image = TypeVar("_Image")
@@ -81,12 +81,12 @@ def _integer(value: Any, name: str) -> int:
         number = operator.index(value)
     except TypeError:
         if not isinstance(value, (float, np.floating)):
-            raise ParameterTypeError(f"{name}: {value!r} is not a whole number") from None
+            raise ParameterTypeError(f"{name}: {shown(value)} is not a whole number") from None
         if not value.is_integer():
-            raise _core.ParameterError(f"{name}: {value!r} is not a whole number") from None
+            raise _core.ParameterError(f"{name}: {shown(value)} is not a whole number") from None
         number = int(value)
     if not -2**63 <= number < 2**63:
-        raise _core.ParameterError(f"{name}: {value!r} is beyond 64-bit integers")
+        raise _core.ParameterError(f"{name}: {shown(value)} is beyond 64-bit integers")
     return number
 
 
@@ -96,9 +96,9 @@ def _real(value: Any, name: str) -> float:
             raise TypeError
         return float(value)
     except TypeError:
-        raise ParameterTypeError(f"{name}: {value!r} is not a number") from None
+        raise ParameterTypeError(f"{name}: {shown(value)} is not a number") from None
     except ValueError:
-        raise _core.ParameterError(f"{name}: {value!r} is not a number") from None
+        raise _core.ParameterError(f"{name}: {shown(value)} is not a number") from None
 
 
 def _value(value: Any, name: str) -> int | float:
@@ -113,7 +113,7 @@ def _several(value: Any, one: Callable[[Any, str], Any], name: str) -> Any:
     if type(value) in (int, float) or np.ndim(value) == 0:
         return one(value, name)
     if np.ndim(value) != 1:
-        raise _core.ParameterError(f"{name}: {value!r} is neither a number nor a list of numbers")
+        raise _core.ParameterError(f"{name}: {shown(value)} is neither a number nor a list of numbers")
     return tuple(one(each, name) for each in value)
 
 
@@ -124,7 +124,7 @@ def _normalise(parameter: Parameter, value: Any) -> Any:
         return value
     if kind == "flag":
         if not isinstance(value, (bool, np.bool_)):
-            raise ParameterTypeError(f"{name}: {value!r} is neither True nor False")
+            raise ParameterTypeError(f"{name}: {shown(value)} is neither True nor False")
         return bool(value)
     if kind == "integer":
         return _integer(value, name)
@@ -151,7 +151,7 @@ def _word(parameter: Parameter, value: Any) -> Any:
     if not isinstance(value, str) or value not in parameter.choices:
         nearest = _core.nearest_word(value, list(parameter.choices)) if isinstance(value, str) else ""
         error = _core.ParameterError if isinstance(value, str) else ParameterTypeError
-        raise error(f"{parameter.name}: {value!r} is none of {', '.join(parameter.choices)}" +
+        raise error(f"{parameter.name}: {shown(value)} is none of {', '.join(parameter.choices)}" +
                                    (f"; the nearest is {nearest!r}" if nearest else ""))
     return value
 
@@ -164,7 +164,7 @@ def _axes(value: Any, ndim: int, name: str = "axes") -> list[int]:
             raise _core.ParameterError(f"{name}: {axis} is not an axis of an array of {ndim} dimensions")
         axes.append(ndim - 1 - axis % ndim)
     if len(set(axes)) != len(axes):
-        raise _core.ParameterError(f"{name}: {value!r} names an axis twice")
+        raise _core.ParameterError(f"{name}: {shown(value)} names an axis twice")
     return axes
 
 

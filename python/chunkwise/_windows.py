@@ -18,6 +18,7 @@ from ._containers import is_on_device, open_image
 from ._device import dtype_of as dtype_on_device
 from ._dispatch import runner_of
 from ._filter import Filter
+from ._words import shown
 
 ENGINE_MODES = {
     "reflect": "reflect", "grid-mirror": "reflect", "nearest": "nearest", "constant": "constant",
@@ -108,13 +109,13 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     try:
         given = tuple(operator.index(each) for each in (axes if isinstance(axes, Iterable) else (axes,)))
     except TypeError:
-        raise TypeError(f"axes: {axes!r} is neither an integer nor a sequence of integers") from None
+        raise TypeError(f"axes: {shown(axes)} is neither an integer nor a sequence of integers") from None
     for axis in given:
         if not -ndim <= axis < ndim:
             raise _core.ParameterError(f"axes: {axis} is not an axis of an array of {ndim} dimensions")
     normal = tuple(axis % ndim for axis in given)
     if len(set(normal)) != len(normal):
-        raise _core.ParameterError(f"axes: {axes!r} names an axis twice")
+        raise _core.ParameterError(f"axes: {shown(axes)} names an axis twice")
     return normal
 
 
@@ -151,9 +152,9 @@ def whole_number(value: Any, name: str, least: int | None = None) -> int:
         number = operator.index(value)
     except TypeError:
         if not isinstance(value, (float, np.floating)):
-            raise ParameterTypeError(f"{name}: {value!r} is not a whole number") from None
+            raise ParameterTypeError(f"{name}: {shown(value)} is not a whole number") from None
         if not value.is_integer():
-            raise _core.ParameterError(f"{name}: {value!r} is not a whole number") from None
+            raise _core.ParameterError(f"{name}: {shown(value)} is not a whole number") from None
         number = int(value)
     if least is not None and number < least:
         raise _core.ParameterError(f"{name}: {number} is not at least {least}")

@@ -8,6 +8,14 @@ from typing import Any
 from . import _core
 
 
+def shown(value: Any) -> str:
+    """A value in a message: arrays by their type and shape, and no text without end."""
+    if hasattr(value, "dtype") and getattr(value, "ndim", 0) > 0:
+        return f"an array of {value.dtype} of the shape {tuple(value.shape)}"
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
 class InPython:
     """Turns what the engine says of parameters into Python's words: names, and axes by NumPy's count."""
 

@@ -284,6 +284,7 @@ def test_what_is_refused(random):
         (lambda: chunkwise.mean(image, "1"), TypeError, "radius: '1' is not a whole number"),
         (lambda: chunkwise.mean(image, 1.5), ValueError, "radius: 1.5 is not a whole number"),
         (lambda: chunkwise.mean(image, {}), chunkwise.ParameterError, "radius: {} is not a whole number"),
+        (lambda: chunkwise.watershed(image, np.zeros((3, 4))), TypeError, r"connectivity: an array of float64 of the shape \(3, 4\) is not"),
         (lambda: chunkwise.gaussian(image, "a"), TypeError, "sigma: 'a' is not a number"),
         (lambda: chunkwise.mean("image.zarr", 1), TypeError, "str is not an array of numbers; chunkwise.zarr.run"),
         (lambda: chunkwise.ndimage.uniform_filter(image, 3, thread=2), TypeError, "thread: unexpected keyword argument; options are"),
