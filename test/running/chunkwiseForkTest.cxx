@@ -81,6 +81,9 @@ InChild(TWork && work)
 
 TEST(Fork, AChildComputesAfterARunOfItsParent)
 {
+#  if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer ends children that start threads";
+#  endif
   MeanCase                        mean;
   const std::shared_ptr<Executor> own = MakeThreadExecutor(3);
   Manager                         manager({});
@@ -98,6 +101,9 @@ TEST(Fork, AChildComputesAfterARunOfItsParent)
 
 TEST(Fork, AChildComputesWhileItsParentIsInTheMiddleOfRuns)
 {
+#  if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer ends children that start threads";
+#  endif
   MeanCase          mean;
   Manager           manager({});
   std::atomic<bool> ends{ false };
