@@ -27,7 +27,7 @@ def check(name, arguments, may_fail=False):
         logs = Path(folder) / "logs"
         logs.mkdir()
         valgrind = ["valgrind", "-q", "--fair-sched=yes", f"--log-file={logs}/%p"]
-        # The process that reads HDF5 and DICOM is watched by a valgrind of its own.
+        # Another valgrind watches the process that reads HDF5 and DICOM.
         formats = Path(folder) / "formats"
         formats.write_text(f'#!/bin/sh\nexec {" ".join(valgrind)} {FORMATS} "$@"\n')
         formats.chmod(0o755)
