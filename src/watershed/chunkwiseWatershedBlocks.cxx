@@ -278,12 +278,12 @@ WatershedBlocks::GetBytes(const WatershedOperation & operation, int axis, bool a
   const std::uint64_t   ofEdge =
     isSmall ? sizeof(WatershedBlockEdge<std::uint32_t>) : sizeof(WatershedBlockEdge<std::uint64_t>);
   const std::uint64_t ofNode = operation.hasMarkers ? 2 * number + 1 : 3 * number + sizeof(std::int64_t);
-  // The forest before, the block's faces, the forest after.
+  // The forest before, the block's faces, the edges of the forest after: its nodes take the place of sorted edges.
   const std::uint64_t faces = areThin ? 1 : 2;
-  const std::uint64_t ofForests = (2 + faces) * (ofNode + ofEdge);
+  const std::uint64_t ofForests = (1 + faces) * (ofNode + ofEdge) + ofEdge;
   // Trees, and those of roots.
   const std::uint64_t ofTrees =
-    operation.hasMarkers ? (1 + faces) * (3 * number + 1) + 2 * number + 1 : (1 + faces) * 4 * number + 3 * number;
+    operation.hasMarkers ? (1 + faces) * (3 * number + 1) + 2 * number + 1 : (1 + faces) * 3 * number + 2 * number;
   edgesAtOnce = std::max(edgesAtOnce, WatershedBlocksOf<std::uint32_t>::LeastEdgesAtOf(planes.voxels));
   const std::uint64_t ofEntry = ofEdge + (operation.hasMarkers ? 2 * number : 0);
   return voxels == 0 ? 0

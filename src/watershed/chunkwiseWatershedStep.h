@@ -278,7 +278,7 @@ public:
     for (Index node = 0; node < m_All && !m_Operation.hasMarkers; ++node)
     {
       Tree & tree = m_Trees[node];
-      if (tree.parent == node && tree.root == None && tree.state == State::Open && this->IsThere(node))
+      if (tree.parent == node && tree.root == NoRoot && tree.state == State::Open && this->IsThere(node))
       {
         this->Hide(tree);
       }
@@ -299,7 +299,7 @@ public:
                                   : Code{ 0, Kind::None };
     }
     const Tree & tree = m_Trees[this->Find(static_cast<TNumber>(node))];
-    return tree.root != None              ? Code{ tree.root, Kind::OfPlane }
+    return tree.root != NoRoot            ? Code{ static_cast<TNumber>(tree.root), Kind::OfPlane }
            : tree.state == State::Counted ? Code{ tree.mark, Kind::Closed }
            : tree.state == State::Hidden  ? Code{ tree.mark, Kind::Hidden }
                                           : Code{ 0, Kind::None };
@@ -338,6 +338,9 @@ public:
 
 private:
   static constexpr TNumber None = OpenTrees<TNumber>::None;
+  static constexpr int     NumberBits = 8 * sizeof(TNumber);
+  /** A tree of minima has no root. Planes have fewer voxels. */
+  static constexpr TNumber NoRoot = None >> 2;
 
   struct Nodes
   {
@@ -353,20 +356,27 @@ private:
     TNumber a;
     TNumber b;
   };
-  enum class State : unsigned char
+  enum class State : TNumber
   {
     Open,
     Counted,
     Hidden
   };
-  /** A node's tree of minima: its root, as a number from 0, or None, and its mark: a node whose `low` is the tree's
+  /** A node's tree of minima: its root, as a number from 0, or NoRoot, and its mark: a node whose `low` is the tree's
    * least voxel; or, of a tree that an edge has given a minimum, the minimum, as WatershedBlockEdge has it. */
   struct Tree
   {
     TNumber parent;
-    TNumber root;
     TNumber mark;
-    State   state;
+    TNumber root : NumberBits - 2;
+    State   state : 2;
+  };
+  /** The same of roots. */
+  struct Group
+  {
+    TNumber mark;
+    TNumber parent : NumberBits - 2;
+    State   state : 2;
   };
 
   /** Edges whose trees are fetched at once. */
@@ -697,12 +707,17 @@ private:
     for (Index node = 0; node < m_All; ++node)
     {
       const TNumber number = static_cast<TNumber>(node);
-      m_Trees[node] = { number, None, number, State::Open };
+      m_Trees[node].parent = number;
+      m_Trees[node].mark = number;
+      m_Trees[node].root = NoRoot;
+      m_Trees[node].state = State::Open;
     }
     for (Index root = 0; root < m_GroupTrees.size(); ++root)
     {
-      m_Trees[m_FirstRoot + root].root = static_cast<TNumber>(root);
-      m_GroupTrees[root] = { static_cast<TNumber>(root), static_cast<TNumber>(m_FirstRoot + root), State::Open };
+      m_Trees[m_FirstRoot + root].root = static_cast<TNumber>(root) & NoRoot;
+      m_GroupTrees[root].mark = static_cast<TNumber>(m_FirstRoot + root);
+      m_GroupTrees[root].parent = static_cast<TNumber>(root) & NoRoot;
+      m_GroupTrees[root].state = State::Open;
     }
   }
   TNumber
@@ -812,7 +827,7 @@ private:
     Tree & a = m_Trees[this->Find(edge.a)];
     if ((edge.place & Edge::Closes) != 0)
     {
-      if (a.root != None)
+      if (a.root != NoRoot)
       {
         this->CloseGroup(edge, a.root, edge.b, StateOf(edge));
       }
@@ -828,33 +843,33 @@ private:
     {
       return;
     }
-    if (a.root != None && b.root != None)
+    if (a.root != NoRoot && b.root != NoRoot)
     {
       this->JoinGroups(edge, a.root, b.root);
       return;
     }
-    const bool isDeepA = a.root != None || this->IsDeep(a.state, a.mark, edge.high);
-    const bool isDeepB = b.root != None || this->IsDeep(b.state, b.mark, edge.high);
+    const bool isDeepA = a.root != NoRoot || this->IsDeep(a.state, a.mark, edge.high);
+    const bool isDeepB = b.root != NoRoot || this->IsDeep(b.state, b.mark, edge.high);
     if (!isDeepA || !isDeepB)
     {
       a.parent = b.parent;
       this->Lower(a, b);
-      b.root = b.root == None ? a.root : b.root;
-      if (b.root != None)
+      b.root = b.root == NoRoot ? a.root : b.root;
+      if (b.root != NoRoot)
       {
         this->Lower(b, m_GroupTrees[this->FindGroup(b.root)]);
       }
     }
-    else if (a.root != None || b.root != None)
+    else if (a.root != NoRoot || b.root != NoRoot)
     {
-      Tree & other = a.root != None ? b : a;
-      if (!this->IsDeepGroup(a.root != None ? a.root : b.root, edge.high))
+      Tree & other = a.root != NoRoot ? b : a;
+      if (!this->IsDeepGroup(a.root != NoRoot ? a.root : b.root, edge.high))
       {
         if (other.state == State::Open)
         {
           this->Hide(other);
         }
-        this->CloseGroup(edge, a.root != None ? a.root : b.root, other.mark, other.state);
+        this->CloseGroup(edge, a.root != NoRoot ? a.root : b.root, other.mark, other.state);
       }
     }
   }
@@ -894,14 +909,6 @@ private:
       m_Kept.push_back(kept);
     }
   }
-
-  /** As Tree, of roots. */
-  struct Group
-  {
-    TNumber parent;
-    TNumber mark;
-    State   state;
-  };
 
   const WatershedOperation &          m_Operation;
   const WatershedPlanes &             m_Planes;
