@@ -256,9 +256,10 @@ StructureTensor(double sigma)
 
 /** An image turned about its center, by 0.2 about z after 0.1 about x: as scripts/gpu_peers.py turns it. */
 std::shared_ptr<Operation>
-Turn(Interpolation interpolation)
+Turn(Interpolation interpolation, bool prefilter = true)
 {
   auto operation = std::make_shared<ResampleOperation>();
+  operation->prefilter = prefilter;
   operation->image = operation->output = { { 512, 512, 512, 1, 1 } };
   operation->interpolation = interpolation;
   operation->outside = ResampleOutside::Constant;
@@ -328,7 +329,8 @@ std::vector<Row>
 ResamplingRows()
 {
   return { { "affine transform, linear", Turn(Interpolation::Linear), "resampling" },
-           { "affine transform, cubic B-spline", Turn(Interpolation::Cubic), "resampling" } };
+           { "affine transform, cubic B-spline", Turn(Interpolation::Cubic), "resampling" },
+           { "affine transform, cubic B-spline of coefficients", Turn(Interpolation::Cubic, false), "resampling" } };
 }
 
 std::vector<Row>

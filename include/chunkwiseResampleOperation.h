@@ -127,7 +127,7 @@ public:
   static bool
   UsesDoubles(PixelKind input, PixelKind output);
   /** Voxels that a coefficient depends on, to either side: the rest of the response is below the number's precision. */
-  static constexpr std::int64_t SplineRadiusOfFloats = 13;
+  static constexpr std::int64_t SplineRadiusOfFloats = 16;
   static constexpr std::int64_t SplineRadius = 28;
 
   std::string

@@ -465,8 +465,7 @@ MakeCoefficients(const KernelCall & call, const ResampleOperation & operation, c
   {
     passes += axis.isFiltered ? 1 : 0;
   }
-  ResampleTaps<TReal> taps;
-  FillSplineTaps(taps.taps, SplineRadiusOf<TReal>);
+  const SplineSums<TReal> sums;
   for (int i = 0; i < ResampleAxes; ++i)
   {
     if (!grid.axes[i].isFiltered)
@@ -475,7 +474,7 @@ MakeCoefficients(const KernelCall & call, const ResampleOperation & operation, c
     }
     TReal * const       result = passes % 2 ? to : between;
     const ResampleLines lines(operation, grid, i, input.box);
-    LaunchFilter(call, from, result, lines, taps);
+    LaunchFilter(call, from, result, lines, sums);
     from = DenseView(result, PixelKindOf<TReal>(), input.box);
     --passes;
   }

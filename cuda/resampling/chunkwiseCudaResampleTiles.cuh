@@ -4,6 +4,8 @@
 
 #include "chunkwiseCudaResample.cuh"
 
+#include <cuda_pipeline.h>
+
 // Interpolation with 2 or 4 taps along each axis: a block computes a tile of the output from the box of the image
 // around its points, which it puts in shared memory first. Beyond the image the box has what stands there, so that
 // interpolation knows no edge.
@@ -261,13 +263,13 @@ StageTile(const ResampleGrid & grid, const ResampleSpace & space, const Resample
   const int  strideZ = static_cast<int>(space.inStride[2]);
   int        from = atX * strideX + atY * strideY + atZ * strideZ;
   int        to = atX + atY * pitch + atZ * plane;
-  const auto forEach = [&](auto together, auto && load) {
+  const auto forEach = [&](auto together, auto && stage) {
     const int addFrom = addX * strideX + addY * strideY + addZ * strideZ;
     const int addTo = addX + addY * pitch + addZ * plane;
 #pragma unroll(decltype(together)::value)
     for (int i = static_cast<int>(threadIdx.x); i < numbers; i += ResampleTile::Threads)
     {
-      staged[to] = load(from, atX, atY, atZ);
+      stage(staged + to, from, atX, atY, atZ);
       from += addFrom;
       to += addTo;
       atX += addX;
@@ -289,18 +291,28 @@ StageTile(const ResampleGrid & grid, const ResampleSpace & space, const Resample
       }
     }
   };
-  if (!leaves)
+  const std::int64_t begin[3] = { box.lower[0], box.lower[1], box.lower[2] };
+  const std::int64_t offset = inImage + space.OffsetOf(begin);
+  if (!leaves && (VNative || source.kind == PixelKindOf<TReal>()))
   {
-    const std::int64_t begin[3] = { box.lower[0], box.lower[1], box.lower[2] };
-    const std::int64_t offset = inImage + space.OffsetOf(begin);
-    forEach(std::integral_constant<int, VNative ? 4 : 1>{},
-            [&](int at, int, int, int) { return LoadAs<TReal, VNative>(source.data, source.kind, offset + at); });
+    // The copies do not wait for each other, and take no registers.
+    const TReal * const data = static_cast<const TReal *>(source.data) + offset;
+    forEach(std::integral_constant<int, 4>{},
+            [&](TReal * place, int at, int, int, int) { __pipeline_memcpy_async(place, data + at, sizeof(TReal)); });
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+  }
+  else if (!leaves)
+  {
+    forEach(std::integral_constant<int, 1>{}, [&](TReal * place, int at, int, int, int) {
+      *place = LoadAs<TReal, false>(source.data, source.kind, offset + at);
+    });
   }
   else
   {
-    forEach(std::integral_constant<int, 1>{}, [&](int, int i, int j, int k) {
+    forEach(std::integral_constant<int, 1>{}, [&](TReal * place, int, int i, int j, int k) {
       std::int64_t at[3] = { box.lower[0] + i, box.lower[1] + j, box.lower[2] + k };
-      return source.template LoadBeyond<VNative>(grid, space, at, inImage);
+      *place = source.template LoadBeyond<VNative>(grid, space, at, inImage);
     });
   }
 }

@@ -5,6 +5,7 @@
 #include "chunkwiseRealOf.h"
 #include "chunkwiseResampleField.h"
 #include "chunkwiseSinePi.h"
+#include "chunkwiseSplineSums.h"
 
 #include <algorithm>
 #include <cmath>
@@ -242,28 +243,6 @@ SumOfTaps(std::int64_t taps, std::int64_t below, TWeight && weight, TValue && va
     }
   }
   return sum;
-}
-
-/** The weights of a spline's recursive filter as one with taps on both sides, cut off `radius` voxels away: taps[k] is
- * that of voxels at distance k. */
-template <typename TReal>
-inline void
-FillSplineTaps(TReal * taps, std::int64_t radius)
-{
-  const double pole = std::sqrt(3.0) - 2;
-  double       power = -6 * pole / (1 - pole * pole);
-  double       sum = power;
-  double       all[ResampleOperation::SplineRadius + 1] = { power };
-  for (std::int64_t k = 1; k <= radius; ++k)
-  {
-    power *= pole;
-    all[k] = power;
-    sum += 2 * power;
-  }
-  for (std::int64_t k = 0; k <= radius; ++k)
-  {
-    taps[k] = static_cast<TReal>(all[k] / sum);
-  }
 }
 
 /** How far the filter reaches whose coefficients are TReal. */

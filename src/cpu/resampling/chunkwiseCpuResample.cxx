@@ -491,9 +491,7 @@ public:
     , m_To(coefficients)
     , m_Memory(memory)
     , m_Bytes(bytes)
-  {
-    FillSplineTaps(m_Taps, Radius);
-  }
+  {}
 
   void
   Run()
@@ -552,7 +550,7 @@ private:
           line[-k] = line[source.Map(0, m_To.box.lower[0] - k) - m_To.box.lower[0]];
           line[n - 1 + k] = line[source.Map(0, m_To.box.upper[0] - 1 + k) - m_To.box.lower[0]];
         }
-        m_Functions.filter(this->At(at), line, 1, m_Taps, Radius, n);
+        m_Functions.filter(this->At(at), line, 1, m_Sums, n);
       });
     });
   }
@@ -583,7 +581,7 @@ private:
       }
       for (std::int64_t k = 0; k < n; ++k)
       {
-        m_Functions.filter(first + k * stride, lines + k * SplineColumns, SplineColumns, m_Taps, Radius, box.Extent(0));
+        m_Functions.filter(first + k * stride, lines + k * SplineColumns, SplineColumns, m_Sums, box.Extent(0));
       }
     });
   }
@@ -593,7 +591,7 @@ private:
   const BufferView                 m_To;
   unsigned char * const            m_Memory;
   const std::int64_t               m_Bytes;
-  TReal                            m_Taps[ResampleOperation::SplineRadius + 1]{};
+  const SplineSums<TReal>          m_Sums;
   const ResampleFunctions<TReal> & m_Functions{ GetResampleFunctions<TReal>() };
 };
 

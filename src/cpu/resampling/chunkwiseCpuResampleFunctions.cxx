@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Compiled once for each instruction set, see chunkwiseCpuLevelFunctions.cxx.
 #include "chunkwiseCpuResampleRows.h"
+#include "chunkwiseSplineSums.h"
 
 #include <cmath>
 #include <cstring>
@@ -38,30 +39,22 @@ ForResampleBlocks(std::int64_t n, TFunctor && f)
 
 template <typename TReal>
 void
-FilterSpline(TReal * out, const TReal * row, std::int64_t stride, const TReal * taps, std::int64_t radius,
-             std::int64_t n)
+FilterSpline(TReal * out, const TReal * row, std::int64_t stride, const SplineSums<TReal> & sums, std::int64_t n)
 {
+  const SplineSums<TReal> own = sums;
   ForResampleBlocks<TReal>(n, [&](std::int64_t first, auto count) {
     constexpr std::int64_t block = decltype(count)::value;
-    TReal                  center[block];
-    TReal                  sum[block];
+    TReal                  results[block];
     for (std::int64_t j = 0; j < block; ++j)
     {
-      sum[j] = center[j] = row[first + j];
-    }
-    for (std::int64_t k = 1; k <= radius; ++k)
-    {
-      const TReal         tap = taps[k];
-      const TReal * const before = row + first - k * stride;
-      const TReal * const after = row + first + k * stride;
-      for (std::int64_t j = 0; j < block; ++j)
-      {
-        sum[j] += tap * ((before[j] - center[j]) + (after[j] - center[j]));
-      }
+      const TReal * const at = row + first + j;
+      const TReal         before = own.Sum([&](int k) { return at[-k * stride] - at[-(k + 1) * stride]; });
+      const TReal         after = own.Sum([&](int k) { return at[(k + 1) * stride] - at[k * stride]; });
+      results[j] = (at[0] - own.factor * before) + own.factor * after;
     }
     for (std::int64_t j = 0; j < block; ++j)
     {
-      out[first + j] = sum[j];
+      out[first + j] = results[j];
     }
   });
 }

@@ -7,6 +7,9 @@
 namespace chunkwise
 {
 
+template <typename TReal>
+struct SplineSums;
+
 /** Points of a row of the output along one axis of the image, and their weights. */
 template <typename TReal>
 struct ResampleLine
@@ -43,9 +46,8 @@ constexpr std::int64_t ResampleRow = 64;
 template <typename TReal>
 struct ResampleFunctions
 {
-  /** out[j] = row[j] + sum over k >= 1 of taps[k] ((row[j - k stride] - row[j]) + (row[j + k stride] - row[j])) */
-  void (*filter)(TReal * out, const TReal * row, std::int64_t stride, const TReal * taps, std::int64_t radius,
-                 std::int64_t n);
+  /** Coefficients of splines (SplineSums) of n voxels, whose neighbors along the axis are `stride` numbers away. */
+  void (*filter)(TReal * out, const TReal * row, std::int64_t stride, const SplineSums<TReal> & sums, std::int64_t n);
   /** out[j] = rows[below][j] + sum over other k of weights[k] (rows[k][j] - rows[below][j]) */
   void (*across)(TReal * out, const TReal * const * rows, const TReal * weights, std::int64_t taps, std::int64_t below,
                  std::int64_t n);
