@@ -39,8 +39,8 @@ def richardson_lucy(image: Any, psf: Any, num_iter: int = 50, clip: bool = True,
     Returns
     -------
     array
-        Of the image's package. Float32; float64 for float64 and for integers of 32 and 64 bits. The same bits for any number
-        of threads.
+        The input's package makes it: float32; float64 for float64 and for integers of 32 and 64 bits. The same bits for any
+        number of threads.
     """
     isLazy = type(image).__module__.partition(".")[0] in ("dask", "zarr", "tensorstore")
     opened = open_image(np.asarray(image) if isLazy else image)

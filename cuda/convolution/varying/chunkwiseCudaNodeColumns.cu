@@ -172,7 +172,7 @@ struct ProductColumn
   {
     this->Load(KernelOf(product, i, j), product, product.kernelLive, twiddles, shared);
   }
-  /** The frequencies t + A q of a kernel that is transformed along all axes. */
+  /** The frequencies t + A q of a kernel that is transformed along all axes, if t is below A. */
   __device__ __forceinline__ void
   TakeKernel(const NodeProduct & product, int i, int j, float * re, float * im) const
   {
@@ -180,9 +180,24 @@ struct ProductColumn
 #pragma unroll
     for (int q = 0; q < B; ++q)
     {
-      const float2 z = __ldg(from + A * q * product.columns);
+      const float2 z = t < A ? __ldg(from + A * q * product.columns) : make_float2(0.0f, 0.0f);
       re[q] = z.x;
       im[q] = z.y;
+    }
+  }
+  /** The same of a kernel that is not; all threads of the block call it, and nobody may use `shared`. */
+  __device__ __forceinline__ void
+  TransformKernel(const NodeProduct & product, int i, int j, const float2 * twiddles, float2 * shared, float * re,
+                  float * im) const
+  {
+    if (t < B)
+    {
+      this->LoadKernel(product, i, j, twiddles, shared);
+    }
+    __syncthreads();
+    if (t < A)
+    {
+      SecondPass<B>(re, im, [&](int q) { return shared[(t * B + q) * C + c]; });
     }
   }
   /** The first pass of a column whose first `live` points are given. */
@@ -246,23 +261,12 @@ __launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B), VWhole))
       float kernelIm[B];
       if constexpr (VWhole)
       {
-        if (t < A)
-        {
-          own.TakeKernel(product, i, j, kernelRe, kernelIm);
-        }
+        own.TakeKernel(product, i, j, kernelRe, kernelIm);
       }
       else
       {
         __syncthreads();
-        if (t < B)
-        {
-          own.LoadKernel(product, i, j, there, shared);
-        }
-        __syncthreads();
-        if (t < A)
-        {
-          SecondPass<B>(kernelRe, kernelIm, [&](int q) { return shared[(t * B + q) * C + c]; });
-        }
+        own.TransformKernel(product, i, j, there, shared, kernelRe, kernelIm);
       }
       __syncthreads();
       if (t < A)
@@ -341,10 +345,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOfProducts(C * Larger(A, B), VWhole))
       float kernelIm[B];
       if constexpr (VWhole)
       {
-        if (t < A)
-        {
-          own.TakeKernel(product, i, j, kernelRe, kernelIm);
-        }
+        own.TakeKernel(product, i, j, kernelRe, kernelIm);
       }
       if (t < B)
       {
