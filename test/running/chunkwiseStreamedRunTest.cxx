@@ -848,6 +848,23 @@ TEST(StreamedRun, WhatNoDeviceCanHoldGoesInSlabs)
   EXPECT_FALSE(holds(*manager));
 }
 
+/** Not even moves to the device fit. */
+TEST(StreamedRun, MemoryThatHoldsNothingIsRefusedBesideADeviceThatHoldsAll)
+{
+  std::mt19937 random(33);
+  FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
+  const auto   manager = devices.MakeManager();
+  for (const char * const filter : { "identity", "h-maxima", "watershed" })
+  {
+    SCOPED_TRACE(filter);
+    const PixelKind computed = std::string(filter) == "watershed" ? PixelKind::UInt32 : PixelKind::UInt8;
+    HeldTrial       run(filter, { 90, 80, 100, 1, 1 }, PixelKind::UInt8, computed, random);
+    run.request.backend = BackendChoice::CUDA;
+    run.request.memory = 1;
+    EXPECT_THROW(MakeStreamedPlan(*manager, run.request), BudgetError);
+  }
+}
+
 TEST(StreamedRun, WhereTheDeviceFailsTheImageGoesInSlabs)
 {
   std::mt19937 random(23);

@@ -291,7 +291,7 @@ PlanPartOnDevice(Manager & manager, const StreamedRequest & request, int device,
 {
   try
   {
-    plan = MakeStreamedPlan(manager, MakeMoves(request, { device }));
+    plan = MakePlanWithoutHolding(manager, MakeMoves(request, { device }));
     plan.heldOnDevice = device;
     return PlanRun(manager, request, device, plan) < std::numeric_limits<double>::infinity();
   }
@@ -308,7 +308,7 @@ GetLeastBytesOfMoves(Manager & manager, StreamedRequest request)
   request.memory = 1;
   try
   {
-    MakeStreamedPlan(manager, MakeMoves(request, request.devices));
+    MakePlanWithoutHolding(manager, MakeMoves(request, request.devices));
   }
   catch (const DivisionsError & error)
   {
@@ -328,7 +328,7 @@ PlanOnDevice(Manager & manager, const StreamedRequest & request, double mostSeco
   const auto             take = [&](const std::vector<int> & some) {
     try
     {
-      plan = MakeStreamedPlan(manager, MakeMoves(request, some));
+      plan = MakePlanWithoutHolding(manager, MakeMoves(request, some));
       plan.heldOnDevice = some.front();
       plan.heldOnOthers.assign(some.begin() + 1, some.end());
       return (some.size() == 1 ? PlanRun(manager, request, some.front(), plan)
