@@ -23,8 +23,8 @@ namespace itk
  * Wiener, Tikhonov and Inverse are one division of spectra, as itk::WienerDeconvolutionImageFilter,
  * itk::TikhonovDeconvolutionImageFilter and itk::InverseDeconvolutionImageFilter define it, with a kernel that
  * Normalize divides by its sum by default. The image goes on beyond its edge with its nearest voxels, up to products of
- * 2, 3 and 5; ITK's filters take other sizes with FFTW, and so have other results. Only the members KernelImage,
- * Normalize and those named there have an effect.
+ * 2, 3 and 5; ITK's filters take other sizes with FFTW, and from ITK 5.3 on for kernels of odd size, and so have other
+ * results. Only the members KernelImage, Normalize and those named there have an effect.
  *
  * \par Boundary
  * Nothing is known of the image beyond its edge: its weight is 0 there.
