@@ -285,7 +285,7 @@ public:
     }
   }
 
-  /** Of the voxels of the plane before, then of the block's first plane. */
+  /** The trees of the voxels of the plane before, then those of the block's first plane. */
   Code
   CodeOf(Index node)
   {
@@ -787,7 +787,7 @@ private:
              ? m_DepthOfDoubles.IsDeep(FromOrdinal<double>(high), FromOrdinal<double>(low))
              : m_DepthOfIntegers.IsDeep(high, low);
   }
-  /** Of two trees with marks, of which the second becomes that of both: takes the lower one of both marks. */
+  /** Two trees become one, the second one: it takes the lower one of both marks. */
   template <typename TFrom, typename TTo>
   void
   Lower(const TFrom & from, TTo & to) const

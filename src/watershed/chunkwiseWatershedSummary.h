@@ -176,8 +176,8 @@ WatershedNeighborBehind(int lead, int count)
 /** The places of the parts of a chunk's summary and of its solution.
  *
  * The summary of a chunk: the number of edges (64 bits), nodes, edges, and, without markers, the number of minima in
- * each row that belong to no tree of a node (32 bits each). That of a block: the number of edges, that of such minima
- * (64 bits), and the arrays of nodes and edges. The solution: the label of
+ * each row that belong to no tree of a node (32 bits each). A block has the number of edges, that of such minima (64
+ * bits), and the arrays of nodes and edges. The solution: the label of
  * each node (64 bits), with `lines` whether the node is a line because of another chunk (8 bits), without markers the
  * labels that precede those of each row (64 bits) and then, as far as the bytes go, further minima of the chunk: trees
  * of nodes, as ascending indices in the raster order of the image. */
