@@ -22,7 +22,7 @@ from ._arrays import check_dtype, make_options, make_progress, warn
 from ._journal import Journal
 from ._regions import box_of, turn
 from ._states import States
-from ._stores import Store
+from ._stores import Imagined, Store
 
 # Threads, codecs and what the C library keeps of memory that was freed: a quarter of the memory, between these.
 _OVERHEAD = (2**24, 3 * 2**23)
@@ -245,6 +245,21 @@ def check_memory(runs: Sequence[tuple[Any, Sequence[Image], Store]], memory: int
             refused.append(error)
     if refused:
         raise max(refused, key=lambda error: error.needed)
+
+
+def estimate(filter: Any, parameter: str, stores: Sequence[Store | None], spacing: Any, axes: Any, memory: int,
+             options: dict[str, Any]) -> list[float]:
+    """The numbers that stand for "auto" in a parameter of a filter, which has a provisional value. Reads the images block by
+    block, once or more."""
+    source = stores[0]
+    assert source is not None
+    order, kind = filter.order([None if each is None else each.dtype for each in stores])
+    images = [Image(each, own) for i, own in order if (each := stores[i]) is not None]
+    dtype = filter.default_dtype(source.dtype)
+    operation = filter._operation(source.shape, kind, check_dtype(dtype), spacing, filter._names_of(stores), axes=axes,
+                                  boolean=source.dtype.kind == "b")
+    blocks = Blocks(operation, images, Imagined(source, source.shape, dtype), memory, "", options, estimated=(filter.name, parameter))
+    return blocks.estimate(None)
 
 
 def run_blocks(operation: Any, images: Sequence[Image], output: Store, memory: int, spool: str, record: Journal | None,

@@ -467,7 +467,8 @@ class Filter:
     def resolved(self, image: Any, *others: Any, **options: Any) -> Filter:
         """The filter with numbers in place of "auto", as they follow from this image.
 
-        Further images, such as a mask, follow the first one as in a call.
+        Further images, such as a mask, follow the first one as in a call. Arrays of Dask, Zarr and TensorStore are read block by
+        block, at once: ``memory`` (4G) bounds that.
         """
         def take(stand_in: Filter, parameter: str) -> list[float]:
             runner = runner_of(image)

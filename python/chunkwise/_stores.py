@@ -30,7 +30,7 @@ class Store:
             chunks = array.chunk_layout.read_chunk.shape
         else:
             self.dtype = np.dtype(array.dtype)
-            chunks = getattr(array, "chunks", None)
+            chunks = getattr(array, "chunksize" if package == "dask" else "chunks", None)
             unit = getattr(array, "shards", None) or chunks
         self.shape: tuple[int, ...] = tuple(int(each) for each in array.shape)
         # Along axes where nothing says how, a plane or a row at a time.

@@ -25,13 +25,15 @@ from dask.delayed import delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from . import _core, filters
-from ._arrays import as_input, check_dtype, make_options
+from ._arrays import as_input, check_dtype, make_options, parse_bytes
+from ._blocks import estimate
 from ._containers import axes_of_xarray, check_place, place_of_xarray, spacing_of_xarray
 from ._dispatch import Runner, register
 from ._filter import Filter, run_region
 from ._parts import check_independent, normalise_chunks
 from ._regions import Region, box_of, region_of, turn
 from ._statistics import Statistics, combine, summarise
+from ._stores import Store
 
 __all__ = ["apply", "integral_image", "reconstruction", "statistics"]
 
@@ -122,6 +124,21 @@ def apply(filter: Filter, x: Any, *others: Any, output: Any = None, chunks: Any 
         return x.copy(data=_apply(filter, x.data, others, output, chunks, spacing_of_xarray(x) if spacing is None else spacing,
                                   axes_of_xarray(x), options))
     return _apply(filter, x, others, output, chunks, spacing, None, options)
+
+
+def _resolve(filter: Filter, parameter: str, x: Any, others: Sequence[Any], options: dict[str, Any]) -> list[float]:
+    """The numbers that stand for "auto": the arrays are computed block by block, at once."""
+    spacing, axes = None, None
+    if type(x).__module__.partition(".")[0] == "xarray":
+        spacing, axes = spacing_of_xarray(x), axes_of_xarray(x)
+    arrays = [each.data if type(each).__module__.partition(".")[0] == "xarray" else each for each in (x, *others)]
+    if any(extent != extent for each in arrays if each is not None for extent in each.shape):
+        raise _core.ParameterError("x: the extents of its chunks are not known; x.compute_chunk_sizes() finds them")
+    stores = [None if each is None else Store(each) for each in arrays]
+    filter.check_shapes(stores)
+    rest = {key: value for key, value in options.items() if key != "memory" and value is not None}
+    with filter.worded(len(x.shape)):
+        return estimate(filter, parameter, stores, spacing, axes, parse_bytes(options.get("memory") or "4G", "memory"), rest)
 
 
 def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks: Any, spacing: Any, axes: Any,
@@ -756,4 +773,4 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
     return result.astype(wanted)
 
 
-register("dask", Runner(apply, takes_grids=True, statistics=statistics))
+register("dask", Runner(apply, _resolve, takes_grids=True, statistics=statistics))

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import check_dtype, make_progress, parse_bytes
-from ._blocks import Blocks, Image, Report, check_memory, run_blocks
+from ._blocks import Blocks, Image, Report, check_memory, estimate, run_blocks
 from ._dispatch import Runner, register
 from ._filter import Filter
 from ._journal import Journal
@@ -118,11 +118,8 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
                                  boolean=read_from.dtype.kind == "b")
 
     def take(stand_in: Filter, parameter: str) -> list[float]:
-        dtype = stand_in.default_dtype(read_from.dtype)
         with filter.worded(len(shape)):
-            blocks = Blocks(make(stand_in, check_dtype(dtype)), images, Imagined(read_from, shape, dtype), limit, "", options,
-                            estimated=(filter.name, parameter))
-            return blocks.estimate(None)
+            return estimate(stand_in, parameter, stores, given, image.axes, limit, options)
 
     filter = filter.estimated(take)
     natural = read_from.dtype if filter._is_of_bool(stores) else np.dtype(kind)
@@ -193,7 +190,19 @@ def _call(filter: Filter, input: Any, *others: Any, output: Any, **options: Any)
     return output
 
 
-register("store", Runner(_call))
+def _resolve(filter: Filter, parameter: str, source: Any, others: Sequence[Any], options: dict[str, Any]) -> list[float]:
+    """The numbers that stand for "auto", as they follow from a source."""
+    image = open_image(source)
+    read_from = Store(image.array)
+    stores = [read_from, *(None if each is None else Store(open_image(each).array) for each in others)]
+    filter.check_shapes(stores)
+    rest = {key: value for key, value in options.items() if key != "memory" and value is not None}
+    with filter.worded(len(read_from.shape)):
+        return estimate(filter, parameter, stores, image.spacing, image.axes, parse_bytes(options.get("memory") or "4G", "memory"),
+                        rest)
+
+
+register("store", Runner(_call, _resolve))
 
 
 def pyramid(store: str | os.PathLike[str], *, method: str = "mean", levels: int | None = None, memory: int | str = "4G",

@@ -8,6 +8,7 @@ import chunkwise
 import numpy as np
 import pytest
 from chunkwise import filters
+from conftest import make_image
 
 
 def _image(dtype: str, seed: int = 3) -> np.ndarray:
@@ -176,3 +177,22 @@ def test_scikit_image_has_the_same_hysteresis():
     skimage = pytest.importorskip("skimage.filters")
     image = _image("float32") / 7
     np.testing.assert_array_equal(chunkwise.apply_hysteresis_threshold(image, 9, 14), skimage.apply_hysteresis_threshold(image, 9, 14))
+
+
+@pytest.mark.parametrize("method", ["otsu", "li", "multi-otsu", "triangle"])
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_thresholds_of_arrays_that_are_not_in_memory(random, tmp_path, method, dtype):
+    da, zarr = pytest.importorskip("dask.array"), pytest.importorskip("zarr")
+    image = make_image(random, (23, 31, 17), dtype)
+    inside = (image > np.median(image)).astype(np.uint8)
+    array = zarr.open(str(tmp_path / "a.zarr"), mode="w", shape=image.shape, chunks=(5, 8, 17), dtype=dtype)
+    array[...] = image
+    lazy = da.from_array(image, chunks=(7, 9, 17))
+    automatic = filters.Threshold(method)
+    for others, their in (((), ()), ((inside,), (da.from_array(inside, chunks=(7, 9, 17)),))):
+        known = automatic.resolved(image, *others)
+        assert automatic.resolved(lazy, *their) == known
+        assert automatic.resolved(array, *others) == known
+        assert np.array_equal(known(lazy, *their).compute(), automatic(image, *others))
+    with pytest.raises(chunkwise.BudgetError):
+        automatic.resolved(lazy, memory=1000)
