@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -267,7 +268,9 @@ def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | N
 
     Parameters
     ----------
-    labels : array_like of integers
+    labels : array_like of integers, or an array of Dask
+        An array of Dask is computed once, slab by slab as by `measure`; the result is a lazy one, for which its blocks are computed
+        again.
     min_size, max_size : int, optional
         Voxels.
     where : str or sequence of str, optional
@@ -304,18 +307,74 @@ def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | N
         if len(pair) != 2 or any(int(each) != each for each in pair):
             raise _core.ParameterError(f"replace: {pair!r} is not an old label and a new one, whole numbers")
         pairs.append(tuple(str(int(each)) for each in pair))
+    options = {"memory": memory, "threads": threads, "progress": progress}
+    if type(labels).__module__.partition(".")[0] == "dask":
+        return _filter_lazy(labels, conditions, int(keep_largest or 0), relabel, pairs, spacing, options)
     opened, lengths, origin, direction = _open_labels(labels, spacing)
     array = opened.array
     kind = check_labels(array)
-    given = as_input(array, kind)
-    result = np.empty(array.shape, kind)
-    options = make_options(memory=memory, threads=threads, progress=progress)
+    result = _filtered(as_input(array, kind), kind, (conditions, int(keep_largest or 0), relabel, pairs, lengths[::-1], origin, direction),
+                       options)
+    return opened.wrap(result.view(array.dtype) if array.dtype.kind == "b" else result)
+
+
+def _filtered(labels: np.ndarray[Any, Any], kind: str, selection: Sequence[Any], options: dict[str, Any]) -> np.ndarray[Any, Any]:
+    result = np.empty(labels.shape, kind)
     try:
-        _core.filter_labels(given, kind, result, conditions, int(keep_largest or 0), relabel, pairs, lengths[::-1], origin,
-                            direction, options)
+        _core.filter_labels(labels, kind, result, *selection, make_options(**options))
     except _core.ParameterError as error:
         raise _core.ParameterError(str(error).replace("Where:", "where:", 1).replace("Replace:", "replace:", 1)) from None
-    return opened.wrap(result.view(array.dtype) if array.dtype.kind == "b" else result)
+    return result
+
+
+_COMPARISONS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}
+
+
+def _filter_lazy(labels: Any, conditions: Sequence[str], keep_largest: int, relabel: bool, pairs: Sequence[tuple[str, str]], spacing: Any,
+                 options: dict[str, Any]) -> Any:
+    """`filter_labels` of an array of Dask."""
+    kind = check_labels(labels)
+    lengths = _spacing_of(1.0 if spacing is None else spacing, labels.ndim)[::-1]
+    plain: tuple[Any, ...] = (lengths, (), ())
+    # An image of one voxel shows what is wrong with the conditions.
+    _filtered(np.zeros((1,) * labels.ndim, kind), kind, (conditions, keep_largest, relabel, pairs, *plain), {})
+    if pairs:
+        def replaced(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            new = _filtered(np.ascontiguousarray(as_input(block, kind)), kind, ((), 0, False, pairs, *plain), {"threads": 1})
+            return new.view(block.dtype) if block.dtype.kind == "b" else new
+
+        labels = labels.map_blocks(replaced, dtype=labels.dtype)
+    tests = [re.fullmatch(r"\s*([\w-]+)\s*(<=|>=|==|!=|<|>)\s*(\S+)\s*", each) for each in conditions]
+    known = [name for name, *_ in _core.measured_properties()]
+    columns = set()
+    for each in tests:
+        name = each[1] if each else ""
+        while name not in known:
+            name = name.rpartition("-")[0]
+        columns.add(name)
+    names = ["label", "num_pixels", *sorted(columns - {"label", "num_pixels"})]
+    table = _measure_read(labels, None, spacing, names, (), False, options)[0]
+    keep = np.ones(len(table["label"]), bool)
+    for each in tests:
+        assert each is not None
+        number = float(each[3])
+        keep &= _COMPARISONS[each[2]](table[each[1]], int(number) if number.is_integer() else number)
+    if keep_largest:
+        kept = np.flatnonzero(keep)
+        smaller = kept[np.lexsort((kept, -table["num_pixels"][kept].astype(np.int64)))[keep_largest:]]
+        keep[smaller] = False
+    old = table["label"]
+    new = np.where(keep, np.cumsum(keep) if relabel else old, 0)
+    if kind != "bool" and new.size and new.max() > np.iinfo(kind).max:
+        raise _core.ParameterError(f"relabel: {new.max()} labels are too many for {kind}")
+
+    def write(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if not len(old):
+            return block
+        places = np.minimum(np.searchsorted(old, block.astype(old.dtype, copy=False)), len(old) - 1)
+        return np.where(block != 0, new[places], 0).astype(block.dtype)
+
+    return labels.map_blocks(write, dtype=labels.dtype)
 
 
 def remove_small_objects(labels: Any, min_size: int = 64, **options: Any) -> Any:

@@ -516,3 +516,24 @@ def test_boxes_of_objects_keep_the_budget():
     assert len(ndi.find_objects(labels, memory=error.value.needed)) == 200000
     with pytest.raises(chunkwise.ParameterError, match="backend: 'cuda'"):
         ndi.find_objects(labels, backend="cuda")
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int64"])
+def test_labels_of_dask_are_filtered_as_those_in_memory(random, dtype):
+    da = pytest.importorskip("dask.array")
+    labels = random.integers(0, 40, (13, 11, 17)).astype(dtype)
+    labels[labels % 3 == 0] = 0
+    if dtype == "int64":
+        labels[labels == 7] = -5
+        labels[labels == 8] = 2**60
+    lazy = da.from_array(labels, chunks=(5, 11, 6))
+    for chosen in ({}, {"min_size": 60}, {"max_size": 62}, {"keep_largest": 3}, {"relabel": True, "min_size": 58}, {"remove_border": True},
+                   {"where": ["extent > 0.02", "bbox-0 <= 1"]}, {"replace": {1: 2, 4: 0, 5: 99}, "relabel": True},
+                   {"where": "centroid-2 > 8.1", "spacing": 2.0}, {"where": "area >= 500", "spacing": (2, 2, 2), "keep_largest": 2}):
+        result = chunkwise.filter_labels(lazy, **chosen)
+        assert result.dtype == labels.dtype and result.chunks == lazy.chunks
+        np.testing.assert_array_equal(result.compute(), chunkwise.filter_labels(labels, **chosen), str(chosen))
+    with pytest.raises(chunkwise.ParameterError, match="where"):
+        chunkwise.filter_labels(lazy, where="weight > 3")
+    with pytest.raises(chunkwise.ParameterError, match="where"):
+        chunkwise.filter_labels(lazy, where="area")

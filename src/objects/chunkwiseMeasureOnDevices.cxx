@@ -1,20 +1,51 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseError.h"
+#include "chunkwiseExecutor.h"
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseMeasureOperation.h"
 #include "chunkwiseMeasureTable.h"
 #include "chunkwisePartMonitor.h"
 #include "chunkwiseRunnerRun.h"
+#include "chunkwiseSerialExecutor.h"
 #include "chunkwiseStatistics.h"
+#include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 
 namespace chunkwise
 {
 
 namespace
 {
+
+/** A table that one chunk makes is the result. */
+class TableOfRegion
+  : public MeasureOperation
+  , public WholeSummary
+{
+public:
+  bool
+  MayBeCut() const override
+  {
+    return true;
+  }
+};
+
+/** Rows that a task takes. */
+constexpr std::int64_t RowsOfTask = 256;
+
+/** Calls visit(begin, end) for ranges of rows at once. */
+template <typename TVisit>
+void
+ForRangesOfRows(std::int64_t rows, Executor & executor, TVisit && visit)
+{
+  executor.ParallelFor((rows + RowsOfTask - 1) / RowsOfTask, [&](std::int64_t task, unsigned int) {
+    visit(task * RowsOfTask, std::min(rows, (task + 1) * RowsOfTask));
+  });
+}
 
 std::uint64_t
 BitsOf(const PixelValue & label, PixelKind kind)
@@ -50,9 +81,16 @@ SetRows(MeasureOperation & operation, Manager & manager, const ExecutionRequest 
   operation.rows = static_cast<std::int64_t>(std::min<std::uint64_t>(last, std::uint64_t{ 1 } << 40) + 1);
 }
 
-/** The digits that the numbers of a table use, and one more for carries: few of all that the summary has. */
-MeasureLayout
-NarrowLayout(const MeasureLayout & layout, const std::int64_t * table, std::int64_t rows)
+/** The digits that numbers use: from `low` on to one before `high`. */
+struct UsedDigits
+{
+  int low;
+  int high;
+};
+
+/** Of rows from `begin` on to one before `end`. */
+UsedDigits
+FindUsedDigits(const MeasureLayout & layout, const std::int64_t * table, std::int64_t begin, std::int64_t end)
 {
   const int all = layout.high - layout.low;
   int       low = all;
@@ -60,25 +98,25 @@ NarrowLayout(const MeasureLayout & layout, const std::int64_t * table, std::int6
   // `scale`: digits for one of the sum; `more`: further ones.
   const auto look = [&](const std::int64_t * digits, int count, int scale, int more) {
     // Those from the last one on that only repeat the sign.
-    int          end = count - 1;
-    std::int64_t sign = digits[end] == -1 ? 0xFFFFFFFF : 0;
-    const bool   isPlain = digits[end] == 0 || digits[end] == -1;
-    while (isPlain && end > 0 && digits[end - 1] == sign)
+    int          last = count - 1;
+    std::int64_t sign = digits[last] == -1 ? 0xFFFFFFFF : 0;
+    const bool   isPlain = digits[last] == 0 || digits[last] == -1;
+    while (isPlain && last > 0 && digits[last - 1] == sign)
     {
-      --end;
+      --last;
     }
-    int begin = 0;
-    while (begin < end && digits[begin] == 0)
+    int first = 0;
+    while (first < last && digits[first] == 0)
     {
-      ++begin;
+      ++first;
     }
-    if (end > 0 || digits[0] != 0)
+    if (last > 0 || digits[0] != 0)
     {
-      low = std::min(low, begin / scale);
-      high = std::max(high, end / scale + 1 - more);
+      low = std::min(low, first / scale);
+      high = std::max(high, last / scale + 1 - more);
     }
   };
-  for (std::int64_t i = 0; all > 0 && i < rows; ++i)
+  for (std::int64_t i = begin; all > 0 && i < end; ++i)
   {
     const std::int64_t * const row = table + i * layout.words;
     if (layout.IsEmpty(row))
@@ -95,10 +133,31 @@ NarrowLayout(const MeasureLayout & layout, const std::int64_t * table, std::int6
       look(row + layout.GetWeighted(a), all + 2, 1, 2);
     }
   }
+  return { low, high };
+}
+
+/** The digits that the numbers of a table use, and one more for carries: few of all that the summary has. */
+MeasureLayout
+NarrowLayout(const MeasureLayout & layout, const std::int64_t * table, std::int64_t rows, Executor & executor)
+{
+  const int        all = layout.high - layout.low;
+  std::atomic<int> low{ all };
+  std::atomic<int> high{ 0 };
+  const auto       replace = [](std::atomic<int> & number, int by, const auto & isBetter) {
+    for (int known = number; isBetter(by, known) && !number.compare_exchange_weak(known, by);)
+    {
+    }
+  };
+  ForRangesOfRows(rows, executor, [&](std::int64_t begin, std::int64_t end) {
+    const UsedDigits used = FindUsedDigits(layout, table, begin, end);
+    replace(low, used.low, std::less<>());
+    replace(high, used.high, std::greater<>());
+  });
   MeasureLayout narrow = layout;
   if (low < all)
   {
-    narrow.SetDigits(layout.low + std::min(low, all - 2), layout.low + std::min(std::max(high, low + 1) + 1, all));
+    narrow.SetDigits(layout.low + std::min<int>(low, all - 2),
+                     layout.low + std::min(std::max<int>(high, low + 1) + 1, all));
   }
   else
   {
@@ -133,19 +192,32 @@ RequireRoomForRows(const MeasureOperation & operation, const Box & region, std::
 }
 
 void
-MergeSummary(const MeasureOperation & operation, const SideData & summary, MeasureRows & rows)
+MergeSummary(const MeasureOperation & operation, const SideData & summary, MeasureRows & rows, Executor & executor)
 {
   const MeasureLayout layout = operation.GetLayout();
-  const auto *        row = reinterpret_cast<const std::int64_t *>(summary.data());
-  const MeasureLayout narrow = NarrowLayout(layout, row, operation.rows);
+  const auto * const  table = reinterpret_cast<const std::int64_t *>(summary.data());
+  const MeasureLayout narrow = NarrowLayout(layout, table, operation.rows, executor);
   rows.NeedDigits(narrow.low, narrow.high);
-  for (std::int64_t i = 0; i < operation.rows; ++i, row += layout.words)
+  std::vector<std::uint32_t> slots(static_cast<std::size_t>(operation.rows), LabelSlots::None);
+  for (std::int64_t i = 0; i < operation.rows; ++i)
   {
+    const std::int64_t * const row = table + i * layout.words;
     if (!layout.IsEmpty(row))
     {
-      rows.MergeRow(layout, row);
+      slots[static_cast<std::size_t>(i)] = rows.FindOrAdd(static_cast<std::uint64_t>(row[MeasureLayout::label]));
     }
   }
+  // Each row has a label that no other one has.
+  ForRangesOfRows(operation.rows, executor, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+    {
+      const std::uint32_t slot = slots[static_cast<std::size_t>(i)];
+      if (slot != LabelSlots::None)
+      {
+        rows.GetLayout().Add(rows.GetRow(slot), layout, table + i * layout.words);
+      }
+    }
+  });
 }
 
 } // namespace
@@ -191,16 +263,13 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
   {
     throw ParameterError(objection);
   }
+  std::unique_ptr<Executor> own;
+  const auto                getExecutor = [&]() -> Executor & {
+    own = request.executor || own ? std::move(own) : MakeThreadExecutor();
+    return request.executor ? *request.executor : *own;
+  };
   const auto onHost = [&] {
-    std::unique_ptr<Executor> own;
-    if (!request.executor)
-    {
-      own = MakeThreadExecutor();
-    }
-    this->Add(request.inputs[0],
-              settings.hasIntensity ? &request.inputs[1] : nullptr,
-              request.region,
-              request.executor ? *request.executor : *own);
+    this->Add(request.inputs[0], settings.hasIntensity ? &request.inputs[1] : nullptr, request.region, getExecutor());
     PartMonitor(monitor, 0, 1).UpdateProgress(1);
   };
   if (request.backend != BackendChoice::CPU)
@@ -214,7 +283,7 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
     return;
   }
   ExecutionRequest run = request;
-  const auto       operation = std::make_shared<MeasureOperation>();
+  const auto       operation = std::make_shared<TableOfRegion>();
   operation->settings = settings;
   PartMonitor first(monitor, 0, 0.4);
   PartMonitor second(monitor, 0.4, 1);
@@ -245,7 +314,8 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
     onHost();
     return;
   }
-  MergeSummary(*operation, summary, state.rows);
+  SerialExecutor alone;
+  MergeSummary(*operation, summary, state.rows, operation->rows > 4 * RowsOfTask ? getExecutor() : alone);
   state.planeIndex = -1;
   state.isPrepared = false;
 }

@@ -672,12 +672,13 @@ private:
   RunInSmallerChunks(std::vector<std::unique_ptr<ChunkRunner>> & runners, const std::vector<DeviceState *> & states,
                      ChunkRunner & host)
   {
-    Plan plan = m_Plan;
+    const auto * const whole = dynamic_cast<const WholeSummary *>(m_Context.request.operation.get());
+    Plan               plan = m_Plan;
     for (int splits = 0;; ++splits)
     {
       std::vector<Chunk> smaller = HalveChunks(plan.chunks, plan.sweepAxis, m_Context.plannerRequest);
-      m_Context.chunksCanShrink = splits < MostSplits && smaller.size() > plan.chunks.size() &&
-                                  !dynamic_cast<const WholeSummary *>(m_Context.request.operation.get());
+      m_Context.chunksCanShrink =
+        splits < MostSplits && smaller.size() > plan.chunks.size() && (!whole || whole->MayBeCut());
       try
       {
         return RunSchedule(m_Context, plan, runners, m_Report.warnings, host);

@@ -45,10 +45,14 @@ RunSummarise(RunContext & context, const Plan & plan, TaskLoop & loop)
   const Operation &     operation = *context.request.operation;
   const std::size_t     bytes = operation.GetSummaryBytes(context.request.region, context.inputKinds, PixelKind::UInt8);
   std::vector<SideData> summaries(plan.chunks.size());
-  const auto * const    whole = dynamic_cast<const WholeSummary *>(&operation);
+  const auto *          whole = dynamic_cast<const WholeSummary *>(&operation);
   if (whole && plan.chunks.size() > 1)
   {
-    throw Error("operation " + operation.GetName() + " summarizes no parts of a region");
+    if (!whole->MayBeCut())
+    {
+      throw Error("operation " + operation.GetName() + " summarizes no parts of a region");
+    }
+    whole = nullptr;
   }
   context.total = whole ? whole->TakeMemory() : SideData();
   context.total.assign(bytes, 0);

@@ -7,12 +7,17 @@
 namespace chunkwise
 {
 
-/** An operation without an output whose summaries do not add up: a region is one chunk (RoundChunk), which is never
- * cut, and its summary is the total. */
+/** An operation without an output: the summary of a region that is one chunk is the total as it is. */
 class WholeSummary
 {
 public:
   virtual ~WholeSummary() = default;
+  /** False: summaries do not add up, so a region is one chunk (RoundChunk), which is never cut. */
+  virtual bool
+  MayBeCut() const
+  {
+    return false;
+  }
   /** Memory that the summary takes the place of, so that repeated runs need not allocate it; empty: there is none. */
   virtual SideData
   TakeMemory() const
