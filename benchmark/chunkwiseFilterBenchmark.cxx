@@ -45,6 +45,33 @@ Reals(double value)
   return { value };
 }
 
+/** Windows of an even number of voxels beside those of one more along each axis. */
+std::vector<Row>
+SidedRows()
+{
+  std::vector<Row> rows;
+  for (const char * const filter : { "mean", "variance", "median" })
+  {
+    for (const char * const image : { "noise", "blobs" })
+    {
+      for (const std::int64_t upper : { 4, 3 })
+      {
+        const PixelKind kind = std::string(image) == "noise" ? PixelKind::Float32 : PixelKind::UInt8;
+        rows.push_back({ "window",
+                         std::string(filter) + " over a box from -4 to " + std::to_string(upper),
+                         filter,
+                         { { "Radius", std::vector<std::int64_t>{ 4 } },
+                           { "UpperRadius", std::vector<std::int64_t>{ upper } },
+                           { "BoundaryCondition", std::string("mirror") } },
+                         image,
+                         256,
+                         kind });
+      }
+    }
+  }
+  return rows;
+}
+
 std::vector<Row>
 Rows()
 {
@@ -531,7 +558,12 @@ main(int argc, char ** argv)
   std::map<std::string, BufferView>               made;
   std::map<std::int64_t, std::unique_ptr<Images>> images;
   bool                                            failed = false;
-  for (const Row & row : Rows())
+  auto                                            rows = Rows();
+  for (const Row & row : SidedRows())
+  {
+    rows.push_back(row);
+  }
+  for (const Row & row : rows)
   {
     if (!words.empty() && std::none_of(words.begin(), words.end(), [&](const std::string & word) {
           return row.title.find(word) != std::string::npos;

@@ -4,6 +4,8 @@
 
 #include "chunkwiseElementOperation.h"
 
+#include <optional>
+
 namespace chunkwise
 {
 
@@ -20,12 +22,14 @@ enum class FootprintStatistic
 
 /** A statistic over any set of offsets: windows that reach farther to one side, and footprints. Kernel "footprint".
  *
- * The time is that of all taps. Boxes around their voxel have faster kernels (MeanOperation, VarianceOperation,
- * RankOperation). Arithmetic, the same on every backend so that results are bit-identical:
+ * The time is that of all taps, unless they are a box that has its voxel (GetSides): then passes go along one axis
+ * after the other. Arithmetic, the same on every backend so that results are bit-identical:
  * - Taps are those of the element, x fastest, in ascending order.
- * - Sums of integers are exact, those of floats are in double, from +0 in that order; means by MeanOf.
+ * - Sums of integers are exact, those of floats are in double, from +0 in that order; means by MeanOf. Over a box, sums
+ *   of floats are those of MeanOperation for double, with k taps along an axis.
  * - The variance of 8- to 32-bit integers is that of VarianceOperation. Others are converted to double: m = S / n, v =
- * V / n with V the sum of (x - m)^2 over the taps.
+ * V / n with V the sum of (x - m)^2 over the taps. Over a box they are those of VarianceOperation, too, with
+ * differences from the box's voxel.
  * - Ranks are those of RankOperation.
  * - Erosion and dilation: heights are rounded to float for images of float, and differences and sums are in double.
  *   NaN are not seen; of nothing else, and of no voxel, the result is NaN, as an integer the lowest.
@@ -33,6 +37,22 @@ enum class FootprintStatistic
 class Chunkwise_EXPORT FootprintOperation : public ElementOperation
 {
 public:
+  /** How far a box reaches from its voxel to the lower and to the upper side. */
+  struct Sides
+  {
+    Coordinates lower{};
+    Coordinates upper{};
+
+    std::int64_t
+    Taps(int a) const
+    {
+      return lower.axis[a] + 1 + upper.axis[a];
+    }
+    /** The farthest reach along each axis. */
+    Coordinates
+    Farthest() const;
+  };
+
   FootprintStatistic statistic{ FootprintStatistic::Mean };
   /** Integer means of integers are rounded toward zero. */
   bool truncates{ false };
@@ -66,6 +86,10 @@ public:
    * is the dilation; an erosion is that of negative voxels, negated. */
   std::vector<double>
   GetRises(PixelKind kind) const;
+  /** The sides of the element if it is a box that has its voxel; in Renormalized mode each is cut to the image's extent
+   * less 1. */
+  std::optional<Sides>
+  GetSides(const Coordinates & image) const;
   bool
   TakesVariance() const
   {

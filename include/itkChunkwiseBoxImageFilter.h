@@ -40,8 +40,8 @@ public:
   itkGetConstReferenceMacro(Radius, RadiusType);
 
   /** Voxels to the upper side of the window's center, where Radius is those to its lower side: of all filters but
-   * statistics from tables and non-local means, which refuse it. docs/filters.md says which of these windows take a
-   * time that grows with all their voxels. Default: as many as Radius. */
+   * statistics from tables and non-local means, which refuse it. Such windows take about the time of windows around
+   * their voxel. Default: as many as Radius. */
   virtual void
   SetUpperRadius(const RadiusType & radius);
   virtual void

@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCudaRank.cuh"
+#include "chunkwiseCudaRankChoice.h"
 
-#include "chunkwiseKernelChoice.h"
+#include "chunkwiseCudaRank.cuh"
 
 namespace chunkwise
 {
@@ -12,8 +12,9 @@ namespace
 /** The axes of windows, those without a radius last; the line is never along x, on which neighbouring threads lie.
  * Small windows along two axes are planes: the line has no radius. */
 void
-ChooseAxes(RankGeometry & g, const Coordinates & radius)
+ChooseAxes(RankGeometry & g, const FootprintOperation::Sides & sides)
 {
+  const Coordinates radius = sides.Farthest();
   const auto wide = std::count_if(radius.axis, radius.axis + MaxDimension, [](std::int64_t r) { return r > 0; });
   const bool isPlane = wide <= 2 && *std::max_element(radius.axis, radius.axis + MaxDimension) <= 3;
   g.lineAxis = MaxDimension - 1;
@@ -21,7 +22,8 @@ ChooseAxes(RankGeometry & g, const Coordinates & radius)
   {
     --g.lineAxis;
   }
-  g.lineRadius = static_cast<int>(radius[g.lineAxis]);
+  g.lineRadius = static_cast<int>(sides.lower[g.lineAxis]);
+  g.lineUpper = static_cast<int>(sides.upper[g.lineAxis]);
   int found = 0;
   for (const bool wide : { true, false })
   {
@@ -30,7 +32,8 @@ ChooseAxes(RankGeometry & g, const Coordinates & radius)
       if (a != g.lineAxis && (radius[a] > 0) == wide)
       {
         g.planeAxes[found] = a;
-        g.planeRadii[found++] = static_cast<int>(radius[a]);
+        g.planeRadii[found] = static_cast<int>(sides.lower[a]);
+        g.planeUppers[found++] = static_cast<int>(sides.upper[a]);
       }
     }
   }
@@ -82,20 +85,19 @@ void
 Run(const KernelCall & call, RankWay way)
 {
   using Key = typename RankKey<TPixel>::Type;
-  const auto &      operation = static_cast<const RankOperation &>(*call.operation);
-  const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
-  const WindowBoxes boxes(call.output.box, call.image, radius, operation.boundary.mode);
+  const RankWindows windows(*call.operation, call.image.Extents());
+  const SidedBoxes  boxes(call.output.box, call.image, windows.sides, windows.boundary.mode);
   char *            scratch = static_cast<char *>(call.scratch);
-  const auto        pixels = ContinueImage<TPixel>(call, boxes, operation.boundary, scratch);
-  RankGeometry      g = RankGeometryOf(call.output.box, radius);
+  const auto        pixels = ContinueImage<TPixel>(call, boxes, windows.boundary, scratch);
+  RankGeometry      g = RankGeometryOf(call.output.box, windows.sides);
   g.in = pixels.box;
   g.inStride = pixels.stride;
   g.outStride = call.output.stride;
-  g.fraction = operation.fraction;
+  g.fraction = windows.fraction;
   g.form = FormOfKeys<TPixel>();
   g.inputKind = call.inputs[0].kind;
   g.outputKind = call.output.kind;
-  if (operation.isCounted)
+  if (windows.isCounted)
   {
     g.counts = call.inputs[1].data;
     g.countsAreDouble = call.inputs[1].kind == PixelKind::Float64;
@@ -106,7 +108,7 @@ Run(const KernelCall & call, RankWay way)
   {
     case RankWay::Networks:
       ForEachPart(g, [&](const RankGeometry & part, bool isWhole) {
-        const bool isTaken = isWhole && RankMediansTake(part, sizeof(Key), operation.isCounted);
+        const bool isTaken = isWhole && RankMediansTake(part, sizeof(Key), windows.isCounted);
         const auto launch = isTaken ? LaunchRankMedians<Key> : LaunchRankLists<Key>;
         launch(part, pixels.data, call.output.data, StreamOf(call));
       });
@@ -130,54 +132,55 @@ RunRank(const KernelCall & call)
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) { Run<decltype(pixel)>(call, VWay); });
 }
 
+} // namespace
+
 /** Costs in bytes that take as long (measured on an H200): 2 a tap by networks, 1.2 of two voxels together; 3 a tap
  * from lists, and where voxels are counted; 210 a voxel in tiles, and for each voxel that is sorted 30 and 45 a byte of
  * it; 11 a tap and byte of a voxel bit by bit. */
 KernelChoice
 ChooseRank(const Operation & operation, const ChunkShape & shape)
 {
-  const auto &      rank = static_cast<const RankOperation &>(operation);
-  const WindowBoxes boxes(
-    shape.outputBox, shape.image, rank.EffectiveRadius(shape.image.Extents()), rank.boundary.mode);
+  const RankWindows rank(operation, shape.image.Extents());
+  const SidedBoxes  boxes(shape.outputBox, shape.image, rank.sides, rank.boundary.mode);
   const std::size_t pixel = PixelSize(shape.inputKinds[0]);
-  RankGeometry      g = RankGeometryOf(shape.outputBox, boxes.radius);
+  const bool        isCentered = rank.sides.lower == rank.sides.upper;
+  RankGeometry      g = RankGeometryOf(shape.outputBox, rank.sides);
   g.fraction = rank.fraction;
   const auto voxels = static_cast<double>(shape.outputBox.NumberOfVoxels());
   double     taps = 1;
   double     sorted = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    taps *= static_cast<double>(2 * boxes.radius[a] + 1);
-    sorted *= 1 + static_cast<double>(boxes.radius[a]) / 8;
+    taps *= static_cast<double>(boxes.Taps(a));
+    sorted *= 1 + static_cast<double>(boxes.Taps(a) - 1) / 16;
   }
   const std::size_t continued = ContinuedBytes(boxes, rank.boundary.mode, pixel);
-  if (RankMediansTake(g, pixel, rank.isCounted))
+  if (isCentered && RankMediansTake(g, pixel, rank.isCounted))
   {
     const double bytes = rank.isCounted ? 3 : pixel <= 2 ? 1.2 : 2;
     return { "networks", RunRank<RankWay::Networks>, continued, bytes * taps * voxels };
   }
-  if (RankListsTake(g))
+  if (isCentered && RankListsTake(g))
   {
     return { "lists", RunRank<RankWay::Lists>, continued, 3 * taps * voxels };
   }
-  if (RankTilesTake(g))
+  const double inTiles = 210 + sorted * static_cast<double>(30 + 45 * pixel);
+  const double byBits = 11 * taps * static_cast<double>(pixel);
+  if (RankTilesTake(g) && (isCentered || inTiles < byBits))
   {
     const std::size_t tiles = DispatchPixelKind(
       shape.inputKinds[0], [&](auto key) { return RankTilesBytes<typename RankKey<decltype(key)>::Type>(g); });
-    const double bytes = 210 + sorted * static_cast<double>(30 + 45 * pixel);
-    return { "tiles", RunRank<RankWay::Tiles>, continued + tiles, bytes * voxels };
+    return { "tiles", RunRank<RankWay::Tiles>, continued + tiles, inTiles * voxels };
   }
-  return { "bits", RunRank<RankWay::Bits>, continued, 11 * taps * static_cast<double>(pixel) * voxels };
+  return { "bits", RunRank<RankWay::Bits>, continued, byBits * voxels };
 }
 
-} // namespace
-
 RankGeometry
-RankGeometryOf(const Box & output, const Coordinates & radius)
+RankGeometryOf(const Box & output, const FootprintOperation::Sides & sides)
 {
   RankGeometry g{};
   g.out = g.outBuffer = output;
-  ChooseAxes(g, radius);
+  ChooseAxes(g, sides);
   return g;
 }
 

@@ -4,7 +4,8 @@
 
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWindow.cuh"
-#include "chunkwiseRankOperation.h"
+#include "chunkwiseRankWindows.h"
+#include "chunkwiseSidedBoxes.h"
 
 #include <cstdint>
 
@@ -30,8 +31,10 @@ struct RankGeometry
   Coordinates  outStride;
   int          planeAxes[2];
   int          lineAxis;
-  int          planeRadii[2];
+  int          planeRadii[2]; ///< how far windows reach to the lower side
   int          lineRadius;
+  int          planeUppers[2]; ///< and to the upper side
+  int          lineUpper;
   std::int64_t lines;
   std::int64_t segment; ///< outputs of a thread
   double       fraction;
@@ -47,7 +50,13 @@ struct RankGeometry
 
 /** The part that its cost depends on. */
 RankGeometry
-RankGeometryOf(const Box & output, const Coordinates & radius);
+RankGeometryOf(const Box & output, const FootprintOperation::Sides & sides);
+/** The same of windows that reach as far to both sides. */
+inline RankGeometry
+RankGeometryOf(const Box & output, const Coordinates & radius)
+{
+  return RankGeometryOf(output, FootprintOperation::Sides{ radius, radius });
+}
 
 template <typename TPixel>
 constexpr KeyForm
@@ -231,12 +240,12 @@ AbsentIn(const RankGeometry & g, const Coordinates & index, std::int64_t along, 
                                                 : static_cast<const float *>(g.counts)[offset]);
 }
 
-/** Positions of [i - radius, i + radius] that a box has along an axis. */
+/** Positions of [i - radius, i + upper] that a box has along an axis. */
 __device__ inline int
-TapsIn(const Box & box, int axis, std::int64_t i, int radius)
+TapsIn(const Box & box, int axis, std::int64_t i, int radius, int upper)
 {
   const std::int64_t first = i - radius > box.lower.axis[axis] ? i - radius : box.lower.axis[axis];
-  const std::int64_t last = i + radius < box.upper.axis[axis] ? i + radius : box.upper.axis[axis] - 1;
+  const std::int64_t last = i + upper < box.upper.axis[axis] ? i + upper : box.upper.axis[axis] - 1;
   return static_cast<int>(last - first + 1);
 }
 

@@ -58,16 +58,16 @@ __global__ void __launch_bounds__(256)
     const auto         first = [&](int axis, std::int64_t i, int radius) {
       return i - radius > g.in.lower.axis[axis] ? -radius : static_cast<int>(g.in.lower.axis[axis] - i);
     };
-    const auto last = [&](int axis, std::int64_t i, int radius) {
-      return i + radius < g.in.upper.axis[axis] ? radius : static_cast<int>(g.in.upper.axis[axis] - 1 - i);
+    const auto last = [&](int axis, std::int64_t i, int upper) {
+      return i + upper < g.in.upper.axis[axis] ? upper : static_cast<int>(g.in.upper.axis[axis] - 1 - i);
     };
     const int  outputs = static_cast<int>(line.end - line.begin);
     const int  firstP = first(p, line.index.axis[p], g.planeRadii[0]);
-    const int  lastP = last(p, line.index.axis[p], g.planeRadii[0]);
+    const int  lastP = last(p, line.index.axis[p], g.planeUppers[0]);
     const int  firstQ = first(q, line.index.axis[q], g.planeRadii[1]);
-    const int  lastQ = last(q, line.index.axis[q], g.planeRadii[1]);
+    const int  lastQ = last(q, line.index.axis[q], g.planeUppers[1]);
     const int  firstM = first(m, line.begin, g.lineRadius);
-    const int  lastM = outputs - 1 + last(m, line.end - 1, g.lineRadius);
+    const int  lastM = outputs - 1 + last(m, line.end - 1, g.lineUpper);
     const auto countBelow = [&](int(&counts)[BitOutputs], const TKey(&limits)[BitOutputs]) {
       FillOutputs(counts, 0);
 #pragma unroll 1
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int u = 0; u < BitOutputs; ++u)
         {
-          limit[u] = dm - u >= -g.lineRadius && dm - u <= g.lineRadius ? limits[u] : TKey{ 0 };
+          limit[u] = dm - u >= -g.lineRadius && dm - u <= g.lineUpper ? limits[u] : TKey{ 0 };
         }
 #pragma unroll 1
         for (int dq = firstQ; dq <= lastQ; ++dq)
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(256)
       ranks[u] = 0;
       if (u < outputs)
       {
-        const int taps = tapsOfPlane * TapsIn(g.in, m, line.begin + u, g.lineRadius);
+        const int taps = tapsOfPlane * TapsIn(g.in, m, line.begin + u, g.lineRadius, g.lineUpper);
         ranks[u] = static_cast<int>(RankIn(taps, AbsentIn(g, line.index, line.begin + u, taps, counts[u]), g.fraction));
       }
     }

@@ -289,7 +289,7 @@ __launch_bounds__(VThreads, VRadius == 1   ? 8
       {
         continue;
       }
-      const int taps = tapsOfPlane.count * TapsIn(g.in, m, at - g.lineRadius, g.lineRadius);
+      const int taps = tapsOfPlane.count * TapsIn(g.in, m, at - g.lineRadius, g.lineRadius, g.lineUpper);
       const int lost = AbsentIn(g, line.index, at - g.lineRadius, taps, absentInWindow);
       const int below = static_cast<int>(RankIn(taps, lost, g.fraction));
       StoreKey(static_cast<TKey>(SelectFromLists<VLists, Length, VThreads>(lists, below)), g, out, to);

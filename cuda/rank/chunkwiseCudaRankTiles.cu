@@ -240,6 +240,13 @@ SortByDigit(TileMemory<TItem> & memory, const int (&histogram)[256], int n, TLoa
   __syncthreads();
 }
 
+/** How far windows reach along an axis. */
+struct WindowReach
+{
+  int lower;
+  int upper;
+};
+
 /** The outputs along an axis whose windows have a voxel, as those of a tile: from `begin` on, up to `end`. */
 struct OutputRange
 {
@@ -247,9 +254,9 @@ struct OutputRange
   int end;
 
   __device__
-  OutputRange(int position, int shift, int radius)
-    : begin(max(0, position + shift - radius))
-    , end(min(TileSide, position + shift + radius + 1))
+  OutputRange(int position, int shift, const WindowReach & reach)
+    : begin(max(0, position + shift - reach.upper))
+    , end(min(TileSide, position + shift + reach.lower + 1))
   {}
 };
 
@@ -300,7 +307,7 @@ SumUp(std::uint32_t * words, int step)
  * others the complement of its batch and of how many of the window are before it there. */
 template <bool VCounts>
 __device__ void
-Sweep(std::uint32_t * words, const std::uint32_t * places, int n, const int (&shifts)[3], const int (&radii)[3],
+Sweep(std::uint32_t * words, const std::uint32_t * places, int n, const int (&shifts)[3], const WindowReach (&reaches)[3],
       int (&states)[TileSide])
 {
   const int thread = static_cast<int>(threadIdx.x);
@@ -314,9 +321,9 @@ Sweep(std::uint32_t * words, const std::uint32_t * places, int n, const int (&sh
     {
       const std::uint32_t place = places[i];
       AddBox(words,
-             OutputRange(place & 127, shifts[0], radii[0]),
-             OutputRange(place >> 8 & 127, shifts[1], radii[1]),
-             OutputRange(place >> 16 & 127, shifts[2], radii[2]),
+             OutputRange(place & 127, shifts[0], reaches[0]),
+             OutputRange(place >> 8 & 127, shifts[1], reaches[1]),
+             OutputRange(place >> 16 & 127, shifts[2], reaches[2]),
              1u << 8 * ((i - first) >> BatchBits));
     }
     __syncthreads();
@@ -482,13 +489,13 @@ CornerOf(const RankGeometry & g, const int (&axes)[3], std::int64_t number)
 
 /** The first and the last place in the window of output i along axis k; `origin` is the first voxel of all windows. */
 __device__ __forceinline__ std::uint32_t
-WindowOf(const RankGeometry & g, const int (&axes)[3], const int (&radii)[3], const Coordinates & corner,
+WindowOf(const RankGeometry & g, const int (&axes)[3], const WindowReach (&reaches)[3], const Coordinates & corner,
          const Coordinates & origin, int k, int i)
 {
   const int          a = axes[k];
   const std::int64_t center = corner.axis[a] + i;
-  const auto         first = max(center - radii[k], g.in.lower.axis[a]) - origin.axis[a];
-  const auto         last = min(center + radii[k], g.in.upper.axis[a] - 1) - origin.axis[a];
+  const auto         first = max(center - reaches[k].lower, g.in.lower.axis[a]) - origin.axis[a];
+  const auto         last = min(center + reaches[k].upper, g.in.upper.axis[a] - 1) - origin.axis[a];
   return static_cast<std::uint32_t>(first | last << 8);
 }
 
@@ -505,7 +512,7 @@ struct RankVoxels
 
   /** Moves `origin` from the first output to the first voxel. */
   __device__ __forceinline__
-  RankVoxels(const RankGeometry & g, const int (&axes)[3], const int (&radii)[3], const Coordinates & corner,
+  RankVoxels(const RankGeometry & g, const int (&axes)[3], const WindowReach (&reaches)[3], const Coordinates & corner,
              Coordinates & origin)
   {
 #pragma unroll
@@ -513,8 +520,8 @@ struct RankVoxels
     {
       const int          a = axes[k];
       const std::int64_t upper = min(g.out.upper.axis[a], corner.axis[a] + TileSide);
-      origin.axis[a] = max(corner.axis[a] - radii[k], g.in.lower.axis[a]);
-      sides[k] = static_cast<int>(min(upper + radii[k], g.in.upper.axis[a]) - origin.axis[a]);
+      origin.axis[a] = max(corner.axis[a] - reaches[k].lower, g.in.lower.axis[a]);
+      sides[k] = static_cast<int>(min(upper + reaches[k].upper, g.in.upper.axis[a]) - origin.axis[a]);
       shifts[k] = static_cast<int>(origin.axis[a] - corner.axis[a]);
       strides[k] = g.inStride.axis[a];
     }
@@ -607,7 +614,7 @@ SortTile(TileMemory<TItem> & memory, const int (&histograms)[TileItem<TKey>::Pas
 /** Finds the states in which LookUpAll looks up the outputs of a thread. */
 template <typename TKey, typename TAbsent>
 __device__ __forceinline__ void
-FindRanks(std::uint32_t * words, const std::uint32_t * places, const int (&radii)[3], const RankVoxels<TKey> & voxels,
+FindRanks(std::uint32_t * words, const std::uint32_t * places, const WindowReach (&reaches)[3], const RankVoxels<TKey> & voxels,
           const WindowTable & windows, int lost, int outputs, double fraction, TAbsent && absentIn,
           int (&states)[TileSide])
 {
@@ -619,7 +626,7 @@ FindRanks(std::uint32_t * words, const std::uint32_t * places, const int (&radii
   const int tapsOfPlane = countOf(0, thread % TileSide) * countOf(1, thread / TileSide);
   if (lost > 0)
   {
-    Sweep<true>(words, places, lost, voxels.shifts, radii, states);
+    Sweep<true>(words, places, lost, voxels.shifts, reaches, states);
   }
 #pragma unroll
   for (int i = 0; i < TileSide; ++i)
@@ -634,7 +641,7 @@ FindRanks(std::uint32_t * words, const std::uint32_t * places, const int (&radii
       states[i] = -1;
     }
   }
-  Sweep<false>(words, places, voxels.count, voxels.shifts, radii, states);
+  Sweep<false>(words, places, voxels.count, voxels.shifts, reaches, states);
 }
 
 template <typename TKey>
@@ -651,7 +658,9 @@ __launch_bounds__(TileThreads, 4)
   __shared__ int                  lost;
   const int                       thread = static_cast<int>(threadIdx.x);
   const int                       axes[3] = { g.planeAxes[0], g.planeAxes[1], g.lineAxis };
-  const int                       radii[3] = { g.planeRadii[0], g.planeRadii[1], g.lineRadius };
+  const WindowReach               reaches[3] = { { g.planeRadii[0], g.planeUppers[0] },
+                                                 { g.planeRadii[1], g.planeUppers[1] },
+                                                 { g.lineRadius, g.lineUpper } };
   ItemType * const                buffers[2] = { scratch + blockIdx.x * Item::Buffers * capacity,
                                                  scratch + ((blockIdx.x + 1) * Item::Buffers - 1) * capacity };
   auto * const                    places = reinterpret_cast<std::uint32_t *>(buffers[(Item::Passes - 1) % 2]);
@@ -659,7 +668,7 @@ __launch_bounds__(TileThreads, 4)
   {
     const Coordinates      corner = CornerOf(g, axes, number);
     Coordinates            origin = corner;
-    const RankVoxels<TKey> voxels(g, axes, radii, corner, origin);
+    const RankVoxels<TKey> voxels(g, axes, reaches, corner, origin);
     const TKey * const     base = in + RankLine::Offset(origin, g.in, g.inStride);
     if (thread == 0)
     {
@@ -668,7 +677,7 @@ __launch_bounds__(TileThreads, 4)
     if (thread < 3 * TileSide)
     {
       windows[thread / TileSide][thread % TileSide] =
-        WindowOf(g, axes, radii, corner, origin, thread / TileSide, thread % TileSide);
+        WindowOf(g, axes, reaches, corner, origin, thread / TileSide, thread % TileSide);
     }
 #pragma unroll
     for (int d = 0; d < Item::Passes; ++d)
@@ -712,7 +721,7 @@ __launch_bounds__(TileThreads, 4)
     const auto absentIn = [&](int i, int taps, int lostHere) {
       return AbsentIn(g, index, index.axis[axes[2]] + i, taps, lostHere);
     };
-    FindRanks(memory.words, places, radii, voxels, windows, lost, outputs, g.fraction, absentIn, states);
+    FindRanks(memory.words, places, reaches, voxels, windows, lost, outputs, g.fraction, absentIn, states);
     LookUpAll(memory, places, windows, states, outputs);
     std::int64_t       to = RankLine::Offset(index, g.outBuffer, g.outStride);
     const std::int64_t along = g.outStride.axis[axes[2]];
@@ -742,12 +751,12 @@ std::int64_t
 CapacityOf(const RankGeometry & g)
 {
   std::int64_t n = 1;
-  const auto   multiply = [&](int axis, int radius) {
-    n *= std::min<std::int64_t>(TileSide, g.out.Extent(axis)) + 2 * radius;
+  const auto   multiply = [&](int axis, int reach) {
+    n *= std::min<std::int64_t>(TileSide, g.out.Extent(axis)) + reach;
   };
-  multiply(g.planeAxes[0], g.planeRadii[0]);
-  multiply(g.planeAxes[1], g.planeRadii[1]);
-  multiply(g.lineAxis, g.lineRadius);
+  multiply(g.planeAxes[0], g.planeRadii[0] + g.planeUppers[0]);
+  multiply(g.planeAxes[1], g.planeRadii[1] + g.planeUppers[1]);
+  multiply(g.lineAxis, g.lineRadius + g.lineUpper);
   return (n + 3 + 31) / 32 * 32;
 }
 
@@ -764,9 +773,9 @@ BytesOfBlock(const RankGeometry & g)
 bool
 RankTilesTake(const RankGeometry & g)
 {
-  const std::int64_t sides[] = { 2 * g.planeRadii[0] + TileSide,
-                                 2 * g.planeRadii[1] + TileSide,
-                                 2 * g.lineRadius + TileSide };
+  const std::int64_t sides[] = { g.planeRadii[0] + g.planeUppers[0] + TileSide,
+                                 g.planeRadii[1] + g.planeUppers[1] + TileSide,
+                                 g.lineRadius + g.lineUpper + TileSide };
   return std::max({ sides[0], sides[1], sides[2] }) <= LargestTile && sides[0] * sides[1] * sides[2] <= MostVoxels;
 }
 

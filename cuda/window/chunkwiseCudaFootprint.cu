@@ -1,5 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaRankChoice.h"
+#include "chunkwiseCudaSidedSums.cuh"
+#include "chunkwiseCudaVariance.cuh"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseFootprintSums.h"
 #include "chunkwiseRankOperation.h"
@@ -231,10 +234,9 @@ ScratchOfFootprint(const Operation & operation, const ChunkShape & shape)
 
 /** A tap that is looked at costs about as much as eight bytes. */
 double
-CostOfFootprint(const Operation & operation, const ChunkShape & shape)
+CostOfTaps(const FootprintOperation & footprint, const ChunkShape & shape)
 {
-  const auto & footprint = static_cast<const FootprintOperation &>(operation);
-  double       taps = 0;
+  double taps = 0;
   for (const Run & run : footprint.GetRuns())
   {
     taps += run.length;
@@ -244,16 +246,57 @@ CostOfFootprint(const Operation & operation, const ChunkShape & shape)
   return 8 * looks * taps * static_cast<double>(shape.outputBox.NumberOfVoxels());
 }
 
+SidedBoxes
+SidedBoxesOf(const FootprintOperation & footprint, const Box & output, const Box & image)
+{
+  return { output, image, *footprint.GetSides(image.Extents()), footprint.boundary.mode };
+}
+
+void
+RunSidedVariances(const KernelCall & call)
+{
+  const auto &     footprint = static_cast<const FootprintOperation &>(*call.operation);
+  const SidedBoxes boxes = SidedBoxesOf(footprint, call.output.box, call.image);
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    char *     scratch = static_cast<char *>(call.scratch);
+    const auto pixels = ContinueImage<decltype(pixel)>(call, boxes, footprint.boundary, scratch);
+    const bool takesRoot = footprint.statistic == FootprintStatistic::StandardDeviation;
+    RunVariancePasses(boxes, pixels, call.output, takesRoot, scratch, StreamOf(call));
+  });
+}
+
+/** Passes move about 32 bytes a voxel. */
+KernelChoice
+ChooseFootprint(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & footprint = static_cast<const FootprintOperation &>(operation);
+  if (footprint.HasHeights() || !footprint.GetSides(shape.image.Extents()))
+  {
+    return { "taps", RunFootprint, ScratchOfFootprint(operation, shape), CostOfTaps(footprint, shape) };
+  }
+  if (footprint.statistic == FootprintStatistic::Rank)
+  {
+    return ChooseRank(operation, shape);
+  }
+  const SidedBoxes boxes = SidedBoxesOf(footprint, shape.outputBox, shape.image);
+  const double     cost = 32 * boxes.count * static_cast<double>(shape.outputBox.NumberOfVoxels());
+  if (!footprint.TakesVariance())
+  {
+    return { "sums", RunSidedSums, ScratchOfSidedSums(operation, shape), cost };
+  }
+  const std::size_t scratch = DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    return ContinuedBytes(boxes, footprint.boundary.mode, sizeof(Pixel)) + VariancePassesBytes<Pixel>(boxes);
+  });
+  return { "variances", RunSidedVariances, scratch, 2 * cost };
+}
+
 } // namespace
 
 void
 RegisterCudaFootprint(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunFootprint;
-  kernel.scratchBytes = ScratchOfFootprint;
-  kernel.cost = CostOfFootprint;
-  registry.Register("footprint", { kernel });
+  registry.Register("footprint", { MakeChoosingKernel<ChooseFootprint>(true) });
 }
 
 } // namespace chunkwise

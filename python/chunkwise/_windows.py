@@ -244,11 +244,6 @@ def _upper(sides: Sequence[Side]) -> dict[str, Any]:
     return {} if all(side.is_centered for side in sides) else {"upper_radius": tuple(side.after for side in sides)}
 
 
-def are_odd(sides: Iterable[Side]) -> bool:
-    """Whether the window has an odd number of voxels along each axis: such ones are as fast as those around their voxel."""
-    return all((side.before + side.after) % 2 == 0 for side in sides)
-
-
 def weighted_step(weights: np.ndarray[Any, Any], sides: Sequence[Side], ndim: int, cval: Any, transforms: bool = False) -> Filter:
     """A correlation with weights whose axes are those of the sides, which ascend."""
     border, used = _mode_for(sides, cval), _used(sides, ndim, "weights")

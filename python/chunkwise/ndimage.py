@@ -43,7 +43,7 @@ from ._objects import (center_of_mass, extrema, find_objects, histogram, labeled
                        minimum, minimum_position, standard_deviation, sum, sum_labels, value_indices, variance)
 from ._quick import quick, typed
 from ._splines import interpolate
-from ._windows import (Side, are_odd, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, height_step,
+from ._windows import (Side, ascending, axes_of, axis_of, box_steps, dtype_of, element_sides, extend, flat_steps, frozen, height_step,
                        in_groups, is_in_memory, modes_of, opened, per_axis, rank_of_neighbors, rank_step, run_steps, shape_of, side_of, sides_of,
                        weighted_step, whole_number)
 
@@ -211,7 +211,7 @@ def _uniform(ndim: int, is_integer: bool, cval: Any, size: Any, mode: Any, origi
     used = axes_of(axes, ndim)
     sides = [side for side in sides_of(used, per_axis(size, len(used), "size"), origin, mode, "size") if side.before or side.after]
     sides = sides or [Side(ndim - 1, 0, 0, "reflect")]
-    if are_odd(sides) and len(in_groups(sides)) == 1:
+    if len(in_groups(sides)) == 1:
         return _Plan(tuple(box_steps(filters.Mean, sides, cval)), is_wide=False)
     if is_integer:
         # Sums are exact, so that ties are.
@@ -219,12 +219,7 @@ def _uniform(ndim: int, is_integer: bool, cval: Any, size: Any, mode: Any, origi
         # The constant beyond the edge is a sum, too, after the first axis.
         return _Plan(tuple(weighted_step(np.ones(extent), [side], ndim, cval * math.prod(extents[:number]))
                            for number, (extent, side) in enumerate(zip(extents, sides))), float(math.prod(extents)))
-    steps = box_steps(filters.Mean, [side for side in sides if are_odd([side])], cval)
-    for side in sides:
-        if not are_odd([side]):
-            extent = side.before + side.after + 1
-            steps.append(weighted_step(np.full(extent, 1.0 / extent), [side], ndim, cval))
-    return _Plan(tuple(steps))
+    return _Plan(tuple(box_steps(filters.Mean, sides, cval)))
 
 
 @quick
@@ -909,9 +904,9 @@ def _rank_plan(what: str, number: float, ndim: int, cval: Any, *key: Any) -> tup
     used = [side for side in sides if side.before or side.after]
     if len(in_groups(used)) > 1:
         return (), _Window(element, sides), rank
-    if window.element is not None or not are_odd(used):
+    if window.element is not None:
         return (rank_step(100.0 * (rank + 0.5) / (voxels - 1), element, sides, ndim, cval),), window, rank
-    if what == "median":
+    if what == "median" and voxels % 2:
         return tuple(box_steps(filters.Median, used, cval)), window, rank
     # The engine takes rank floor(fraction (n - 1)).
     percentile = 100.0 * (rank + 0.5) / (voxels - 1)

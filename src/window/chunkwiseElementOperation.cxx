@@ -122,6 +122,55 @@ FootprintOperation::GetRises(PixelKind kind) const
   return rises;
 }
 
+Coordinates
+FootprintOperation::Sides::Farthest() const
+{
+  Coordinates farthest = lower;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    farthest[a] = std::max(lower[a], upper[a]);
+  }
+  return farthest;
+}
+
+std::optional<FootprintOperation::Sides>
+FootprintOperation::GetSides(const Coordinates & image) const
+{
+  const std::vector<Run> runs = this->GetRuns();
+  // A box that has its voxel begins with a run at its lower corner, and ends with a run at its upper one.
+  Sides        sides;
+  std::int64_t rows = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    sides.lower[a] = -std::int64_t{ runs.front().first[a] };
+    sides.upper[a] = runs.back().first[a] + (a == 0 ? runs.back().length - 1 : 0);
+    if (sides.lower[a] < 0 || sides.upper[a] < 0)
+    {
+      return std::nullopt;
+    }
+    rows *= a == 0 ? 1 : sides.Taps(a);
+  }
+  const auto isWhole = [&](const Run & run) {
+    bool is = run.first[0] == -sides.lower[0] && run.length == sides.Taps(0);
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      is = is && run.first[a] >= -sides.lower[a] && run.first[a] <= sides.upper[a];
+    }
+    return is;
+  };
+  if (static_cast<std::int64_t>(runs.size()) != rows || !std::all_of(runs.begin(), runs.end(), isWhole))
+  {
+    return std::nullopt;
+  }
+  for (int a = 0; a < MaxDimension && boundary.mode == BoundaryMode::Renormalized; ++a)
+  {
+    const std::int64_t most = std::max<std::int64_t>(image[a] - 1, 0);
+    sides.lower[a] = std::min(sides.lower[a], most);
+    sides.upper[a] = std::min(sides.upper[a], most);
+  }
+  return sides;
+}
+
 void
 FootprintOperation::Validate(const Coordinates & image) const
 {

@@ -18,7 +18,6 @@
 #include "chunkwiseWindow.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace chunkwise
 {
@@ -27,8 +26,6 @@ namespace
 {
 
 using Pointer = std::shared_ptr<const Operation>;
-
-constexpr double CountableInDouble = 9007199254740992.0;
 
 template <typename TOperation>
 const TOperation *
@@ -51,7 +48,6 @@ public:
       m_Radius[a] = (reach + 1) / 2;
       m_Shorter[a] = reach % 2;
       m_Shift[a] = m_Radius[a] - sides.lower[a];
-      m_Voxels *= static_cast<double>(reach + 1);
     }
   }
 
@@ -204,25 +200,17 @@ private:
   Pointer
   MakeMean(const MeanOperation & mean) const
   {
-    const double largest = std::ldexp(1.0, 8 * static_cast<int>(PixelSize(m_Kind)));
-    const bool   cuts = Cuts(mean) && !mean.sums;
-    if (!this->IsOdd() || (cuts && !IsFloatingPoint(m_Kind) && m_Voxels * largest > CountableInDouble))
-    {
-      return this->MakeFootprint(mean);
-    }
-    return cuts ? this->InImage(this->Centered(mean), mean.boundary) : this->Frame(this->Centered(mean), mean.boundary);
+    // Sums of 0 see nothing beyond the edge.
+    const bool isCut = Cuts(mean) && !mean.sums;
+    return !this->IsOdd() || isCut ? Pointer(this->MakeFootprint(mean))
+                                   : this->Frame(this->Centered(mean), mean.boundary);
   }
 
   Pointer
   MakeVariance(const VarianceOperation & variance) const
   {
-    const bool isExact = !IsFloatingPoint(m_Kind) && PixelSize(m_Kind) <= 2;
-    if (!this->IsOdd() || (Cuts(variance) && !isExact))
-    {
-      return this->MakeFootprint(variance);
-    }
-    return Cuts(variance) ? this->InImage(this->Centered(variance), variance.boundary)
-                          : this->Frame(this->Centered(variance), variance.boundary);
+    return !this->IsOdd() || Cuts(variance) ? Pointer(this->MakeFootprint(variance))
+                                            : this->Frame(this->Centered(variance), variance.boundary);
   }
 
   Pointer
@@ -387,7 +375,6 @@ private:
   Coordinates m_Radius{};
   Coordinates m_Shorter{};
   Coordinates m_Shift{};
-  double      m_Voxels{ 1 };
 };
 
 } // namespace

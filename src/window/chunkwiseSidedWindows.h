@@ -32,10 +32,10 @@ Chunkwise_EXPORT std::vector<unsigned char>
  *
  * A box of an odd number of voxels along each axis is the box around another voxel: the statistic is that of the
  * operation itself, by its arithmetic, over the image with a frame (FramedOperation). The frame is 0 in a mask
- * if windows end at the image's edge; without a mask the statistic is then that in a mask of ones (DomainOperation),
- * but for variances whose sums are not exact: those are FootprintOperation's. Extrema over even numbers are the extrema
- * of two boxes each. Means, variances and ranks over even numbers of voxels are those of FootprintOperation, whose time
- * is that of all voxels of the window. */
+ * if windows end at the image's edge; without a mask ranks and entropies are then those in a mask of ones
+ * (DomainOperation). Extrema over even numbers are the extrema of two boxes each. Means, variances and ranks over even
+ * numbers of voxels, and means and variances of windows that end at the image's edge, are those of FootprintOperation,
+ * which takes boxes along one axis after the other. */
 Chunkwise_EXPORT std::shared_ptr<const Operation>
                  MakeSided(const std::shared_ptr<const Operation> & window, const WindowSides & sides, PixelKind kind);
 

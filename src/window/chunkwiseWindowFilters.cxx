@@ -528,8 +528,7 @@ UpperRadiusParameter()
     "upper-radius",
     ParameterType::Integers,
     "Voxels to the upper side of a window's center where Radius is those to its lower side, one number or one for each "
-    "spatial axis (as many as Radius); means and ranks over even numbers of voxels, and variances of real numbers at "
-    "renormalized edges, take a time that grows with the window");
+    "spatial axis (as many as Radius)");
   upper.minimum = 0;
   return upper;
 }

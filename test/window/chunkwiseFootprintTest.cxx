@@ -233,6 +233,39 @@ TEST_P(Footprints, ChunksHaveTheBitsOfTheWholeOnTheCpu)
   compare(std::uint64_t{}, std::uint64_t{});
 }
 
+/** An element of 2 radius + 1 voxels along x and y whose voxels have[y][x] are taps. */
+FootprintOperation
+FlatFootprint(std::int64_t rx, std::int64_t ry, std::vector<unsigned char> have)
+{
+  FootprintOperation footprint;
+  footprint.radius = { { rx, ry, 0, 0, 0 } };
+  footprint.element = std::move(have);
+  footprint.boundary.mode = BoundaryMode::Mirror;
+  return footprint;
+}
+
+/** Boxes that have their voxel are recognized, and nothing else. */
+TEST(FootprintSides, AreThoseOfBoxesAroundTheirVoxel)
+{
+  const Coordinates image{ { 3, 9, 1, 1, 1 } };
+  auto              box = FlatFootprint(2, 1, { 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1 });
+  auto              sides = box.GetSides(image);
+  ASSERT_TRUE(sides);
+  EXPECT_EQ(sides->lower, (Coordinates{ { 1, 0, 0, 0, 0 } }));
+  EXPECT_EQ(sides->upper, (Coordinates{ { 2, 1, 0, 0, 0 } }));
+  EXPECT_EQ(sides->Taps(0), 4);
+  EXPECT_EQ(sides->Farthest(), (Coordinates{ { 2, 1, 0, 0, 0 } }));
+  box.boundary.mode = BoundaryMode::Renormalized;
+  EXPECT_EQ(box.GetSides({ { 2, 9, 1, 1, 1 } })->upper, (Coordinates{ { 1, 1, 0, 0, 0 } }));
+  EXPECT_TRUE(FlatFootprint(0, 0, { 1 }).GetSides(image));
+  // A hole, a row of another length, a row that is missing, and boxes beside the voxel.
+  EXPECT_FALSE(FlatFootprint(1, 1, { 1, 1, 1, 1, 0, 1, 1, 1, 1 }).GetSides(image));
+  EXPECT_FALSE(FlatFootprint(1, 1, { 1, 1, 1, 1, 1, 0, 1, 1, 1 }).GetSides(image));
+  EXPECT_FALSE(FlatFootprint(1, 1, { 1, 1, 1, 0, 0, 0, 1, 1, 1 }).GetSides(image));
+  EXPECT_FALSE(FlatFootprint(1, 0, { 0, 0, 1 }).GetSides(image));
+  EXPECT_FALSE(FlatFootprint(0, 1, { 1, 0, 0 }).GetSides(image));
+}
+
 template <typename TBox>
 std::shared_ptr<TBox>
 BoxLike(const FootprintOperation & footprint)

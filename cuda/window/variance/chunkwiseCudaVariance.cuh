@@ -3,6 +3,7 @@
 #define chunkwiseCudaVariance_cuh
 
 #include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseSidedBoxes.h"
 
 // The ways of the CUDA backend to compute VarianceOperation, each compiled in separate files.
 namespace chunkwise
@@ -47,16 +48,16 @@ bool
 RunVarianceTiles(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
                  bool takesRoot, cudaStream_t stream);
 
-/** With any radii, pass by pass. */
+/** With any reaches, pass by pass. */
 template <typename TPixel>
 void
-RunVariancePasses(const WindowBoxes & boxes, const Voxels<const TPixel> & pixels, const BufferView & output,
+RunVariancePasses(const SidedBoxes & boxes, const Voxels<const TPixel> & pixels, const BufferView & output,
                   bool takesRoot, char * scratch, cudaStream_t stream);
 
 /** Bytes of scratch that the passes take, all together. */
 template <typename TPixel>
 std::size_t
-VariancePassesBytes(const WindowBoxes & boxes);
+VariancePassesBytes(const SidedBoxes & boxes);
 
 } // namespace chunkwise
 

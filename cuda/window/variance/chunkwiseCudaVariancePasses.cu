@@ -15,16 +15,16 @@ namespace chunkwise
 namespace
 {
 
-/** Taps of a window along one axis: those of [i - radius, i + radius] that there are. */
+/** Taps of a window along one axis: those of [i - radius, i + upper] that there are. */
 struct TapRange
 {
   std::int64_t lower;
   std::int64_t upper;
 
   __device__
-  TapRange(std::int64_t i, std::int64_t radius, const Box & box, int a)
+  TapRange(std::int64_t i, std::int64_t radius, std::int64_t reach, const Box & box, int a)
     : lower(i - radius > box.lower.axis[a] ? i - radius : box.lower.axis[a])
-    , upper(i + radius < box.upper.axis[a] - 1 ? i + radius + 1 : box.upper.axis[a])
+    , upper(i + reach < box.upper.axis[a] - 1 ? i + reach + 1 : box.upper.axis[a])
   {}
   __device__ std::int64_t
              Count() const
@@ -86,7 +86,8 @@ struct VariancePass
   Voxels<char>   out; ///< pixels of `kind`
   PixelKind      kind;
   Box            after;
-  Coordinates    radius;
+  Coordinates    radius; ///< how far windows reach to the lower side
+  Coordinates    upper;
   int            axis;
   bool           takesRoot;
 };
@@ -179,7 +180,7 @@ __device__ __forceinline__ PassTaps<TPixel, TFirst, TSecond>
   PassTaps<TPixel, TFirst, TSecond> taps;
   Coordinates                       at = index;
   taps.radius = g.radius.axis[g.axis];
-  taps.taps = static_cast<int>(2 * taps.radius + 1);
+  taps.taps = static_cast<int>(taps.radius + 1 + g.upper.axis[g.axis]);
   taps.pixelStep = g.pixels.stride.axis[g.axis];
   taps.momentStep = VFirst ? 0 : g.first.stride.axis[g.axis];
   at.axis[g.axis] -= taps.radius;
@@ -317,7 +318,7 @@ StoreVariances(const VariancePass<TPixel, TFirst, TSecond> & g, const PassTaps<T
   std::int64_t others = 1;
   for (int a = 0; Types::IsExact && a < MaxDimension; ++a)
   {
-    others *= a == g.axis ? 1 : TapRange(index.axis[a], g.radius.axis[a], g.pixels.box, a).Count();
+    others *= a == g.axis ? 1 : TapRange(index.axis[a], g.radius.axis[a], g.upper.axis[a], g.pixels.box, a).Count();
   }
   // One after the other, as they were summed: all at once take more registers than the sums.
   const std::int64_t at = g.out.Offset(index);
@@ -405,12 +406,12 @@ __global__ void __launch_bounds__(128)
 
 /** Whether sums of 8- and 16-bit integers are kept in fewer bits. */
 bool
-CountsNarrow(const WindowBoxes & boxes)
+CountsNarrow(const SidedBoxes & boxes)
 {
   std::int64_t voxels = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    voxels *= 2 * boxes.radius[a] + 1;
+    voxels *= boxes.Taps(a);
   }
   return voxels <= NarrowTaps;
 }
@@ -418,7 +419,7 @@ CountsNarrow(const WindowBoxes & boxes)
 /** Bytes of what a pass hands on: both arrays. */
 template <typename TPixel>
 std::size_t
-VariancePassBytes(const WindowBoxes & boxes, int pass)
+VariancePassBytes(const SidedBoxes & boxes, int pass)
 {
   const auto n = static_cast<std::size_t>(pass + 1 < boxes.count ? PaddedCount(boxes.after[pass]) : 0);
   const auto bytesOf = [n](auto types) {
@@ -440,7 +441,7 @@ struct LaterPixel
 
 template <bool VNarrow, int VOutputs, typename TPixel>
 void
-LaunchVariancePass(const WindowBoxes & boxes, int pass, const Voxels<const TPixel> & pixels, char * const (&buffers)[2],
+LaunchVariancePass(const SidedBoxes & boxes, int pass, const Voxels<const TPixel> & pixels, char * const (&buffers)[2],
                    const BufferView & output, bool takesRoot, cudaStream_t stream)
 {
   using First = typename PassTypes<TPixel, VNarrow>::First;
@@ -476,6 +477,7 @@ LaunchVariancePass(const WindowBoxes & boxes, int pass, const Voxels<const TPixe
     }
     g.after = after;
     g.radius = boxes.radius;
+    g.upper = boxes.upper;
     g.axis = axis;
     g.takesRoot = takesRoot;
     VariancePassKernel<first, last, VOutputs, Pixel, First, Second><<<BlocksFor(threads, 128), 128, 0, stream>>>(g);
@@ -496,7 +498,7 @@ LaunchVariancePass(const WindowBoxes & boxes, int pass, const Voxels<const TPixe
 
 template <typename TPixel>
 void
-RunVariancePasses(const WindowBoxes & boxes, const Voxels<const TPixel> & pixels, const BufferView & output,
+RunVariancePasses(const SidedBoxes & boxes, const Voxels<const TPixel> & pixels, const BufferView & output,
                   bool takesRoot, char * scratch, cudaStream_t stream)
 {
   char * const buffers[2] = { scratch, scratch + VariancePassBytes<TPixel>(boxes, 0) };
@@ -506,7 +508,7 @@ RunVariancePasses(const WindowBoxes & boxes, const Voxels<const TPixel> & pixels
       LaunchVariancePass<decltype(isNarrow)::value, decltype(outputs)::value, TPixel>(
         boxes, pass, pixels, buffers, output, takesRoot, stream);
     };
-    const std::int64_t taps = 2 * boxes.radius[boxes.axes[pass]] + 1;
+    const std::int64_t taps = boxes.Taps(boxes.axes[pass]);
     // Wide accumulators fill the registers.
     constexpr int most = sizeof(TPixel) <= 2 || std::is_same<TPixel, float>::value ? 8 : 4;
     const auto    launchFor = [&](auto isNarrow) {
@@ -527,58 +529,58 @@ RunVariancePasses(const WindowBoxes & boxes, const Voxels<const TPixel> & pixels
 
 template <typename TPixel>
 std::size_t
-VariancePassesBytes(const WindowBoxes & boxes)
+VariancePassesBytes(const SidedBoxes & boxes)
 {
   return VariancePassBytes<TPixel>(boxes, 0) + VariancePassBytes<TPixel>(boxes, 1);
 }
 
 template void
-RunVariancePasses(const WindowBoxes &, const Voxels<const std::uint8_t> &, const BufferView &, bool, char *,
+RunVariancePasses(const SidedBoxes &, const Voxels<const std::uint8_t> &, const BufferView &, bool, char *,
                   cudaStream_t);
 template std::size_t
-VariancePassesBytes<std::uint8_t>(const WindowBoxes &);
+VariancePassesBytes<std::uint8_t>(const SidedBoxes &);
 template void
-RunVariancePasses(const WindowBoxes &, const Voxels<const std::int8_t> &, const BufferView &, bool, char *,
+RunVariancePasses(const SidedBoxes &, const Voxels<const std::int8_t> &, const BufferView &, bool, char *,
                   cudaStream_t);
 template std::size_t
-VariancePassesBytes<std::int8_t>(const WindowBoxes &);
+VariancePassesBytes<std::int8_t>(const SidedBoxes &);
 template void
-RunVariancePasses(const WindowBoxes &, const Voxels<const std::uint16_t> &, const BufferView &, bool, char *,
+RunVariancePasses(const SidedBoxes &, const Voxels<const std::uint16_t> &, const BufferView &, bool, char *,
                   cudaStream_t);
 template std::size_t
-VariancePassesBytes<std::uint16_t>(const WindowBoxes &);
+VariancePassesBytes<std::uint16_t>(const SidedBoxes &);
 template void
-RunVariancePasses(const WindowBoxes &, const Voxels<const std::int16_t> &, const BufferView &, bool, char *,
+RunVariancePasses(const SidedBoxes &, const Voxels<const std::int16_t> &, const BufferView &, bool, char *,
                   cudaStream_t);
 template std::size_t
-VariancePassesBytes<std::int16_t>(const WindowBoxes &);
+VariancePassesBytes<std::int16_t>(const SidedBoxes &);
 template void
-RunVariancePasses(const WindowBoxes &, const Voxels<const std::uint32_t> &, const BufferView &, bool, char *,
+RunVariancePasses(const SidedBoxes &, const Voxels<const std::uint32_t> &, const BufferView &, bool, char *,
                   cudaStream_t);
 template std::size_t
-VariancePassesBytes<std::uint32_t>(const WindowBoxes &);
+VariancePassesBytes<std::uint32_t>(const SidedBoxes &);
 template void
-RunVariancePasses(const WindowBoxes &, const Voxels<const std::int32_t> &, const BufferView &, bool, char *,
+RunVariancePasses(const SidedBoxes &, const Voxels<const std::int32_t> &, const BufferView &, bool, char *,
                   cudaStream_t);
 template std::size_t
-VariancePassesBytes<std::int32_t>(const WindowBoxes &);
+VariancePassesBytes<std::int32_t>(const SidedBoxes &);
 template void
-RunVariancePasses(const WindowBoxes &, const Voxels<const std::uint64_t> &, const BufferView &, bool, char *,
+RunVariancePasses(const SidedBoxes &, const Voxels<const std::uint64_t> &, const BufferView &, bool, char *,
                   cudaStream_t);
 template std::size_t
-VariancePassesBytes<std::uint64_t>(const WindowBoxes &);
+VariancePassesBytes<std::uint64_t>(const SidedBoxes &);
 template void
-RunVariancePasses(const WindowBoxes &, const Voxels<const std::int64_t> &, const BufferView &, bool, char *,
+RunVariancePasses(const SidedBoxes &, const Voxels<const std::int64_t> &, const BufferView &, bool, char *,
                   cudaStream_t);
 template std::size_t
-VariancePassesBytes<std::int64_t>(const WindowBoxes &);
+VariancePassesBytes<std::int64_t>(const SidedBoxes &);
 template void
-RunVariancePasses(const WindowBoxes &, const Voxels<const float> &, const BufferView &, bool, char *, cudaStream_t);
+RunVariancePasses(const SidedBoxes &, const Voxels<const float> &, const BufferView &, bool, char *, cudaStream_t);
 template std::size_t
-VariancePassesBytes<float>(const WindowBoxes &);
+VariancePassesBytes<float>(const SidedBoxes &);
 template void
-RunVariancePasses(const WindowBoxes &, const Voxels<const double> &, const BufferView &, bool, char *, cudaStream_t);
+RunVariancePasses(const SidedBoxes &, const Voxels<const double> &, const BufferView &, bool, char *, cudaStream_t);
 template std::size_t
-VariancePassesBytes<double>(const WindowBoxes &);
+VariancePassesBytes<double>(const SidedBoxes &);
 
 } // namespace chunkwise

@@ -54,8 +54,8 @@ struct RowFunctions
   void (*scale)(TAcc * row, TAcc factor, std::int64_t n);
   /** sum[i] = fma(weight, row[i], sum[i]); nullptr for integers. */
   void (*multiplyAdd)(TAcc * sum, const TAcc * row, TAcc weight, std::int64_t n);
-  /** `weigh` and `sum` for RowsTogether results: outs[k] from rows[k], ..., rows[k + taps - 1]; an odd number of at
-   * least 3 taps. The first reads and writes whole lines, see AccumulatorLine. */
+  /** `weigh` and `sum` for RowsTogether results: outs[k] from rows[k], ..., rows[k + taps - 1]; the first of an odd
+   * number of at least 3 taps, the second of 2 to 9. The first reads and writes whole lines, see AccumulatorLine. */
   void (*weighTogether)(TAcc * const * outs, const TAcc * const * rows, const TAcc * weights, std::int64_t taps,
                         std::int64_t n);
   void (*sumTogether)(TAcc * const * outs, const TAcc * const * rows, std::int64_t taps, std::int64_t n);

@@ -238,7 +238,7 @@ JoinTogetherFixed(TAcc * __restrict out0, TAcc * __restrict out1, TAcc * __restr
   ForWholeBlocks(n, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
     {
-      if constexpr (TJoin::template HasOrder<TAcc> || VTaps == 3)
+      if constexpr (TJoin::template HasOrder<TAcc> || VTaps <= 3)
       {
         const auto join = [&](int first) {
           TAcc s = TJoin::First(r[first][i]);
@@ -278,12 +278,20 @@ JoinTogether(TAcc * const * outs, const TAcc * const * rows, std::int64_t taps, 
 {
   switch (taps)
   {
+    case 2:
+      return JoinTogetherFixed<TAcc, TJoin, 2>(outs[0], outs[1], outs[2], outs[3], rows, n);
     case 3:
       return JoinTogetherFixed<TAcc, TJoin, 3>(outs[0], outs[1], outs[2], outs[3], rows, n);
+    case 4:
+      return JoinTogetherFixed<TAcc, TJoin, 4>(outs[0], outs[1], outs[2], outs[3], rows, n);
     case 5:
       return JoinTogetherFixed<TAcc, TJoin, 5>(outs[0], outs[1], outs[2], outs[3], rows, n);
+    case 6:
+      return JoinTogetherFixed<TAcc, TJoin, 6>(outs[0], outs[1], outs[2], outs[3], rows, n);
     case 7:
       return JoinTogetherFixed<TAcc, TJoin, 7>(outs[0], outs[1], outs[2], outs[3], rows, n);
+    case 8:
+      return JoinTogetherFixed<TAcc, TJoin, 8>(outs[0], outs[1], outs[2], outs[3], rows, n);
     default:
       JoinTogetherFixed<TAcc, TJoin, 9>(outs[0], outs[1], outs[2], outs[3], rows, n);
   }

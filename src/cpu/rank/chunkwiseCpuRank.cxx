@@ -1,11 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuRank.h"
+
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMedians.h"
 #include "chunkwiseCpuRankCounts.h"
 #include "chunkwiseCpuRankLines.h"
 #include "chunkwiseCpuRankTiles.h"
 #include "chunkwiseHostKernelList.h"
-#include "chunkwiseKernelChoice.h"
+#include "chunkwiseRankWindows.h"
+#include "chunkwiseSidedBoxes.h"
 
 #include <limits>
 #include <vector>
@@ -84,9 +87,9 @@ ForEachPart(std::int64_t n, std::int64_t least, TIs && is, TFunctor && f)
 
 /** Whether windows are cut at the image's edge. */
 bool
-IsCut(const RankOperation & operation)
+IsCut(const RankWindows & windows)
 {
-  return operation.boundary.mode == BoundaryMode::Renormalized;
+  return windows.boundary.mode == BoundaryMode::Renormalized;
 }
 
 /** The functions for the input's and the output's pixel types, beside those for the keys. */
@@ -96,25 +99,25 @@ struct KeyedKinds
   /** NaN has the key 0. */
   bool isReal;
   /** The keys of a tile with its surroundings. */
-  void (*load)(const KernelCall & call, const RankOperation & operation, const Box & padded, TKey * keys);
+  void (*load)(const KernelCall & call, const RankWindows & windows, const Box & padded, TKey * keys);
   /** `n` keys as a row of the output, from `at` on. */
   void (*store)(const BufferView & output, const Coordinates & at, std::int64_t n, const TKey * keys);
 };
 
 template <typename TPixel>
 void
-LoadKeys(const KernelCall & call, const RankOperation & operation, const Box & padded,
+LoadKeys(const KernelCall & call, const RankWindows & windows, const Box & padded,
          typename RankKey<TPixel>::Type * keys)
 {
   using KeyOf = RankKey<TPixel>;
   // Missing voxels are above everything, and are not counted.
-  const bool cuts = IsCut(operation);
+  const bool cuts = IsCut(windows);
   LoadTile<TPixel>(call.inputs[0],
                    call.image,
                    padded,
-                   cuts ? BoundaryMode::Constant : operation.boundary.mode,
+                   cuts ? BoundaryMode::Constant : windows.boundary.mode,
                    cuts ? std::numeric_limits<typename KeyOf::Type>::max()
-                        : KeyOf::From(ConstantPixel<TPixel>(operation.boundary.constant)),
+                        : KeyOf::From(ConstantPixel<TPixel>(windows.boundary.constant)),
                    keys,
                    [](TPixel pixel) { return KeyOf::From(pixel); });
 }
@@ -129,33 +132,34 @@ StoreKeys(const BufferView & output, const Coordinates & at, std::int64_t n,
 
 template <typename TKey>
 void
-RunTile(const KernelCall & call, const RankOperation & operation, const WindowBoxes & boxes,
+RunTile(const KernelCall & call, const RankWindows & windows, const WindowBoxes & boxes,
         const RankMemory<TKey> & memory, const KeyedKinds<TKey> & kinds)
 {
   using Key = TKey;
   const RankFunctions<Key> & functions = RankFunctionsOf<Key>(GetCpuLevel());
   const Box &                padded = boxes.padded;
-  const bool                 cuts = IsCut(operation);
-  kinds.load(call, operation, padded, memory.keys);
+  const bool                 cuts = IsCut(windows);
+  kinds.load(call, windows, padded, memory.keys);
   const Box          output = boxes.after[boxes.count - 1];
   const std::int64_t n = output.Extent(0);
-  const std::int64_t taps = 2 * boxes.radius[0] + 1;
+  const auto &       sides = windows.sides;
+  const std::int64_t taps = sides.Taps(0);
   const auto         countOf = [&](int a, std::int64_t i) {
-    return cuts ? TapsInside(i, boxes.radius[a], call.image.Extent(a)) : 2 * boxes.radius[a] + 1;
+    return cuts ? windows.TapsInside(a, i, call.image.Extent(a)) : sides.Taps(a);
   };
-  const RankCounts counts(call);
+  const RankCounts counts(call, windows.isCounted);
   ForEachRow(output, [&](const Coordinates & at) {
     Box          window{ at, at };
     std::int64_t others = 1;
     for (int a = 1; a < MaxDimension; ++a)
     {
-      window.lower[a] = at[a] - boxes.radius[a];
-      window.upper[a] = at[a] + boxes.radius[a] + 1;
+      window.lower[a] = at[a] - sides.lower[a];
+      window.upper[a] = at[a] + sides.upper[a] + 1;
       others *= countOf(a, at[a]);
     }
     window.lower[0] = padded.lower[0];
     window.upper[0] = padded.lower[0] + 1;
-    const std::int64_t first = at[0] - boxes.radius[0] - padded.lower[0];
+    const std::int64_t first = at[0] - sides.lower[0] - padded.lower[0];
     std::int64_t       lines = 0;
     ForEachRow(window, [&](const Coordinates & line) {
       memory.lines[lines++] = memory.keys + DenseOffset(padded, line) + first;
@@ -177,7 +181,7 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
       {
         const std::int64_t inWindow = others * countOf(0, index[0] + x);
         memory.ranks[x] = static_cast<std::int32_t>(
-          RankIn(inWindow, absentAt(begin + x, inWindow, memory.ranks[x]), operation.fraction));
+          RankIn(inWindow, absentAt(begin + x, inWindow, memory.ranks[x]), windows.fraction));
       }
       functions.find(memory.results, memory.lines, lines, taps, memory.ranks, width);
       kinds.store(call.output, index, width, memory.results);
@@ -210,20 +214,21 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
 /** A tile of lines, with the memory of one worker. */
 template <typename TKey>
 void
-RunLines(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, int axis,
-         const Box & output, char * memory, const KeyedKinds<TKey> & kinds)
+RunLines(const KernelCall & call, const RankWindows & windows, int axis, const Box & output, char * memory,
+         const KeyedKinds<TKey> & kinds)
 {
-  const WindowBoxes  boxes(output, call.image, radius, operation.boundary.mode);
+  const SidedBoxes   boxes(output, call.image, windows.sides, windows.boundary.mode);
   const Box &        padded = boxes.padded;
   RankLineTile<TKey> tile;
   tile.lines = axis == 0 ? 1 : output.Extent(0);
-  tile.LayOut(padded.Extent(axis), output.Extent(axis), 2 * radius[axis] + 1, memory);
-  kinds.load(call, operation, padded, tile.keys);
+  tile.LayOut(padded.Extent(axis), output.Extent(axis), windows.sides.Taps(axis), memory);
+  kinds.load(call, windows, padded, tile.keys);
   tile.line.length = padded.Extent(axis);
   tile.line.outputs = output.Extent(axis);
-  tile.line.radius = radius[axis];
+  tile.line.lower = windows.sides.lower[axis];
+  tile.line.upper = windows.sides.upper[axis];
   tile.line.shift = padded.lower[axis] - output.lower[axis];
-  tile.line.fraction = operation.fraction;
+  tile.line.fraction = windows.fraction;
   tile.line.isReal = kinds.isReal;
   FindInLines(tile);
   const TKey * row = tile.results;
@@ -236,9 +241,10 @@ RunLines(const KernelCall & call, const RankOperation & operation, const Coordin
 /** The same for a part of the output, tile by tile. */
 template <typename TKey>
 void
-RunTiles(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, const Box & part,
-         char * memory, const KeyedKinds<TKey> & kinds)
+RunTiles(const KernelCall & call, const RankWindows & windows, const Box & part, char * memory,
+         const KeyedKinds<TKey> & kinds)
 {
+  const Coordinates radius = windows.sides.Farthest();
   const Coordinates extent = TileExtent(call.output.box, radius);
   for (std::int64_t i = 0; i < CountTiles(part, extent); ++i)
   {
@@ -246,7 +252,7 @@ RunTiles(const KernelCall & call, const RankOperation & operation, const Coordin
     const WindowBoxes boxes(TileNumber(part, extent, i), call.image, radius, BoundaryMode::Mirror);
     RankMemory<TKey>  parts;
     parts.LayOut(boxes, memory);
-    RunTile(call, operation, boxes, parts, kinds);
+    RunTile(call, windows, boxes, parts, kinds);
   }
 }
 
@@ -265,10 +271,11 @@ struct RankWays
 };
 
 RankWays
-ChooseWays(const RankOperation & operation, const Coordinates & image, PixelKind kind)
+ChooseWays(const Operation & operation, const Coordinates & image, PixelKind kind)
 {
-  return { !operation.isCounted && MediansTake(operation, image),
-           RankTilesTake(operation.EffectiveRadius(image), kind) };
+  const auto * const rank = dynamic_cast<const RankOperation *>(&operation);
+  return { rank && !rank->isCounted && MediansTake(*rank, image),
+           RankTilesTake(RankWindows(operation, image).sides.Farthest(), kind) };
 }
 
 /** Bytes that each worker needs to find ranks bit by bit or in sorted tiles. */
@@ -303,8 +310,8 @@ RunRanks(bool inTiles, const KernelCall & call, const Coordinates & radius, cons
     RunRankTilesOf(call, radius, part, memory);
     return;
   }
-  const auto & operation = static_cast<const RankOperation &>(*call.operation);
-  WithKinds(call, [&](const auto & kinds) { RunTiles(call, operation, radius, part, memory, kinds); });
+  const RankWindows windows(*call.operation, call.image.Extents());
+  WithKinds(call, [&](const auto & kinds) { RunTiles(call, windows, part, memory, kinds); });
 }
 
 /** The tile that is computed at once, for pixels with so many components together, and the bytes that each worker needs
@@ -338,7 +345,7 @@ struct RankWork
 Box
 SeenPart(const KernelCall & call, const Box & tile)
 {
-  const RankCounts   counts(call);
+  const RankCounts   counts(call, true);
   const std::int64_t n = tile.Extent(0);
   Box                part{ tile.upper, tile.lower };
   ForEachRow(tile, [&](const Coordinates & at) {
@@ -384,8 +391,8 @@ template <bool VMedians, bool VTiles>
 void
 RunRank(const KernelCall & call)
 {
-  const auto &      operation = static_cast<const RankOperation &>(*call.operation);
-  const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
+  const RankWindows windows(*call.operation, call.image.Extents());
+  const Coordinates radius = windows.sides.Farthest();
   const auto        kind = call.inputs[0].kind;
   // Medians of counted voxels have a separate kernel, see RunMaskedMedianTile.
   const std::int64_t components =
@@ -393,7 +400,7 @@ RunRank(const KernelCall & call)
   const RankWork work({ VMedians, VTiles }, radius, call.output.box, kind, components);
   ForEachTileOf(work.tile, call, [&](const Box & tile, unsigned int worker) {
     char * const memory = static_cast<char *>(call.scratch) + work.bytes * worker;
-    if (operation.isCounted)
+    if (windows.isCounted)
     {
       RunCountedTile(VTiles, call, radius, tile, memory);
     }
@@ -406,48 +413,50 @@ RunRank(const KernelCall & call)
 
 /** Bytes that each worker needs for lines. */
 std::int64_t
-BytesOfLines(const Coordinates & radius, int axis, const Box & output, PixelKind kind)
+BytesOfLines(std::int64_t taps, int axis, const Box & output, PixelKind kind)
 {
-  const Coordinates extent = RankLineTileExtent(output, radius, axis, kind);
+  const Coordinates extent = RankLineTileExtent(output, taps, axis, kind);
   return DispatchPixelKind(kind, [&](auto pixel) {
     RankLineTile<typename RankKey<decltype(pixel)>::Type> tile;
     tile.lines = axis == 0 ? 1 : extent[0];
-    return tile.LayOut(extent[axis] + 2 * radius[axis], extent[axis], 2 * radius[axis] + 1, nullptr);
+    return tile.LayOut(extent[axis] + taps - 1, extent[axis], taps, nullptr);
   });
 }
 
 void
 RunRankLines(const KernelCall & call)
 {
-  const auto &       operation = static_cast<const RankOperation &>(*call.operation);
   const Coordinates  image = call.image.Extents();
-  const Coordinates  radius = operation.EffectiveRadius(image);
-  const int          axis = RankLineAxis(operation, image, call.inputs[0].kind);
-  const std::int64_t bytes = BytesOfLines(radius, axis, call.output.box, call.inputs[0].kind);
+  const RankWindows  windows(*call.operation, image);
+  const int          axis = RankLineAxis(windows, image, call.inputs[0].kind);
+  const std::int64_t taps = windows.sides.Taps(axis);
+  const std::int64_t bytes = BytesOfLines(taps, axis, call.output.box, call.inputs[0].kind);
   WithKinds(call, [&](const auto & kinds) {
-    const Coordinates extent = RankLineTileExtent(call.output.box, radius, axis, call.inputs[0].kind);
+    const Coordinates extent = RankLineTileExtent(call.output.box, taps, axis, call.inputs[0].kind);
     ForEachTileOf(extent, call, [&](const Box & tile, unsigned int worker) {
-      RunLines(call, operation, radius, axis, tile, static_cast<char *>(call.scratch) + bytes * worker, kinds);
+      RunLines(call, windows, axis, tile, static_cast<char *>(call.scratch) + bytes * worker, kinds);
     });
   });
 }
 
+} // namespace
+
 KernelChoice
 ChooseRank(const Operation & operation, const ChunkShape & shape)
 {
-  const auto &      rank = static_cast<const RankOperation &>(operation);
   const Coordinates image = shape.image.Extents();
-  if (const int axis = RankLineAxis(rank, image, shape.inputKinds[0]); axis >= 0)
+  const RankWindows windows(operation, image);
+  if (const int axis = RankLineAxis(windows, image, shape.inputKinds[0]); axis >= 0)
   {
     KernelChoice lines;
     lines.name = "lines";
     lines.run = RunRankLines;
     lines.scratchBytes = static_cast<std::size_t>(
-      BytesOfLines(rank.EffectiveRadius(image), axis, shape.outputBox, shape.inputKinds[0]) * shape.concurrency);
+      BytesOfLines(windows.sides.Taps(axis), axis, shape.outputBox, shape.inputKinds[0]) * shape.concurrency);
     return lines;
   }
-  const RankWays ways = ChooseWays(rank, image, shape.inputKinds[0]);
-  const RankWork work(ways, rank.EffectiveRadius(image), shape.outputBox, shape.inputKinds[0], 1);
+  const RankWays ways = ChooseWays(operation, image, shape.inputKinds[0]);
+  const RankWork work(ways, windows.sides.Farthest(), shape.outputBox, shape.inputKinds[0], 1);
   KernelChoice   choice;
   choice.name = ways.medians ? (ways.tiles ? "medians and tiles" : "medians and bits") : ways.tiles ? "tiles" : "bits";
   choice.run = ways.medians ? (ways.tiles ? RunRank<true, true> : RunRank<true, false>)
@@ -456,8 +465,6 @@ ChooseRank(const Operation & operation, const ChunkShape & shape)
   choice.scratchBytes = static_cast<std::size_t>(work.bytes * shape.concurrency);
   return choice;
 }
-
-} // namespace
 
 void
 RegisterHostRank(KernelRegistry & registry)

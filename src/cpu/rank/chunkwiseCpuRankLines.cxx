@@ -265,9 +265,9 @@ template <typename TKey>
 bool
 FindByExchanges(const RankLine<TKey> & line)
 {
-  const std::int64_t taps = 2 * line.radius + 1;
-  if (line.radius > 2 || line.length != line.outputs + taps - 1 || line.shift != -line.radius ||
-      RankIn(taps, 0, line.fraction) != line.radius)
+  const std::int64_t taps = line.Taps();
+  if (line.lower > 2 || line.upper != line.lower || line.length != line.outputs + taps - 1 ||
+      line.shift != -line.lower || RankIn(taps, 0, line.fraction) != line.lower)
   {
     return false;
   }
@@ -285,7 +285,7 @@ FindByExchanges(const RankLine<TKey> & line)
   }
   const TKey * const __restrict__ keys = line.keys;
   TKey * const __restrict__ results = line.results;
-  if (line.radius == 1)
+  if (line.lower == 1)
   {
     for (std::int64_t i = 0; i < line.outputs; ++i)
     {
@@ -321,16 +321,16 @@ FindInLine(const RankLine<TKey> & line)
     zeros += line.isReal && line.keys[i] == 0 ? 1 : 0;
   }
   RankWindow         window(line.bits, line.counts, line.length);
-  std::int64_t       first = std::max<std::int64_t>(-line.radius - line.shift, 0);
+  std::int64_t       first = std::max<std::int64_t>(-line.lower - line.shift, 0);
   std::int64_t       end = first;
   std::int64_t       absent = 0;
   std::int64_t       seen = 0;
   std::int64_t       absentSeen = -1;
   std::uint32_t      rank = 0;
-  const std::int64_t after = line.radius - line.shift + 1;
+  const std::int64_t after = line.upper - line.shift + 1;
   for (std::int64_t o = 0; o < line.outputs; ++o)
   {
-    for (const std::int64_t begin = std::max<std::int64_t>(o - line.radius - line.shift, 0); first < begin; ++first)
+    for (const std::int64_t begin = std::max<std::int64_t>(o - line.lower - line.shift, 0); first < begin; ++first)
     {
       window.Remove(line.places[first]);
       absent -= line.places[first] < zeros ? 1 : 0;
@@ -374,7 +374,7 @@ SlideLines(const RankLineTile<TKey> & tile, std::int64_t first)
   const RankLine<TKey> & line = tile.line;
   const std::int64_t     begin = line.WholeBegin();
   RankLanes<TKey>        lanes;
-  lanes.keys = tile.keys + (begin - line.radius - line.shift) * tile.lines + first;
+  lanes.keys = tile.keys + (begin - line.lower - line.shift) * tile.lines + first;
   lanes.results = tile.results + begin * tile.lines + first;
   lanes.list = tile.list;
   lanes.pitch = tile.lines;
@@ -401,7 +401,7 @@ SlideParts(const RankLineTile<TKey> & tile)
   lanes.taps = line.Taps();
   lanes.outputs = (outputs + width - 1) / width;
   lanes.rank = RankIn(lanes.taps, 0, line.fraction);
-  const TKey * const keys = tile.keys + begin - line.radius - line.shift;
+  const TKey * const keys = tile.keys + begin - line.lower - line.shift;
   for (std::int64_t l = 0; l < width; ++l)
   {
     // The last parts may be short, or have no voxel.
@@ -457,34 +457,32 @@ FindInPart(const RankLineTile<TKey> & tile, std::int64_t number, std::int64_t be
 } // namespace
 
 int
-RankLineAxis(const RankOperation & operation, const Coordinates & image, PixelKind kind)
+RankLineAxis(const RankWindows & windows, const Coordinates & image, PixelKind kind)
 {
-  const Coordinates radius = operation.EffectiveRadius(image);
-  int               axis = -1;
+  int axis = -1;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    if (radius[a] > 0 && axis >= 0)
+    if (windows.sides.Taps(a) > 1 && axis >= 0)
     {
       return -1;
     }
-    axis = radius[a] > 0 ? a : axis;
+    axis = windows.sides.Taps(a) > 1 ? a : axis;
   }
-  if (axis < 0 || operation.isCounted)
+  if (axis < 0 || windows.isCounted)
   {
     return -1;
   }
-  const std::int64_t taps = 2 * radius[axis] + 1;
+  const std::int64_t taps = windows.sides.Taps(axis);
   const std::size_t  size = PixelSize(kind);
   // Above where rows that are searched bit by bit take as long; those of 3 and 5 voxels are searched soon.
   const std::int64_t most = size > 4 ? 0 : SlidesIn(image, axis, taps, size) ? 5 : size == 1 ? 100 : size == 2 ? 40 : 7;
-  const bool         isExchanged = size >= 4 && taps <= 5 && operation.fraction == 0.5;
+  const bool         isExchanged = size >= 4 && taps <= 5 && windows.fraction == 0.5;
   return (taps > most || isExchanged) && taps <= MostTapsOfLine ? axis : -1;
 }
 
 Coordinates
-RankLineTileExtent(const Box & output, const Coordinates & radius, int axis, PixelKind kind)
+RankLineTileExtent(const Box & output, std::int64_t taps, int axis, PixelKind kind)
 {
-  const std::int64_t taps = 2 * radius[axis] + 1;
   const auto         size = static_cast<std::int64_t>(PixelSize(kind));
   const std::int64_t width = 64 / size;
   std::int64_t       voxels = std::max(FewVoxelsOfLine - taps, 3 * taps);
@@ -506,7 +504,7 @@ FindInLines(const RankLineTile<TKey> & tile)
   constexpr std::int64_t width = RankLanes<TKey>::Width;
   const std::int64_t     voxels = line.length * tile.lines;
   const std::int64_t     steps = (line.WholeEnd() - line.WholeBegin()) / (tile.lines > 1 ? 1 : width);
-  const bool slides = LanesTake(line.Taps(), sizeof(TKey)) && steps >= std::max(LeastStepsOfLane, line.radius / 2) &&
+  const bool slides = LanesTake(line.Taps(), sizeof(TKey)) && steps >= std::max(LeastStepsOfLane, line.Taps() / 4) &&
                       !(line.isReal && std::find(tile.keys, tile.keys + voxels, TKey{ 0 }) != tile.keys + voxels);
   std::int64_t slid = 0;
   if (slides && tile.lines == 1)

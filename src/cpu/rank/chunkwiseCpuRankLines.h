@@ -4,7 +4,7 @@
 
 #include "chunkwiseCpuRankLanes.h"
 #include "chunkwiseCpuTiles.h"
-#include "chunkwiseRankOperation.h"
+#include "chunkwiseRankWindows.h"
 
 // Windows along one axis, of any length. The voxels of a part of a line are sorted once. From then on a window is a set
 // of places in that order, one bit each, of which a step along the line clears one and sets another; the result is the
@@ -13,13 +13,13 @@
 namespace chunkwise
 {
 
-/** The axis along which all windows of a radius lie, if there are one and lines are the fastest way; else -1. */
+/** The axis along which all windows lie, if there are one and lines are the fastest way; else -1. */
 int
-RankLineAxis(const RankOperation & operation, const Coordinates & image, PixelKind kind);
+RankLineAxis(const RankWindows & windows, const Coordinates & image, PixelKind kind);
 
 /** The extent of a tile: a part of a line, or of some lines side by side. */
 Coordinates
-RankLineTileExtent(const Box & output, const Coordinates & radius, int axis, PixelKind kind);
+RankLineTileExtent(const Box & output, std::int64_t taps, int axis, PixelKind kind);
 
 /** A part of a line, and the memory that finding its ranks takes. */
 template <typename TKey>
@@ -31,7 +31,9 @@ struct RankLine
   /** One for each output. */
   TKey *       results{ nullptr };
   std::int64_t outputs{ 0 };
-  std::int64_t radius{ 0 };
+  /** How far windows reach to both sides. */
+  std::int64_t lower{ 0 };
+  std::int64_t upper{ 0 };
   /** The offset of the voxels from the first output. */
   std::int64_t shift{ 0 };
   double       fraction{ 0.5 };
@@ -46,26 +48,26 @@ struct RankLine
   std::int64_t
   Taps() const
   {
-    return 2 * radius + 1;
+    return lower + 1 + upper;
   }
   /** The outputs whose windows are whole: [begin, end). */
   std::int64_t
   WholeBegin() const
   {
-    return std::clamp(shift + radius, std::int64_t{ 0 }, outputs);
+    return std::clamp(shift + lower, std::int64_t{ 0 }, outputs);
   }
   std::int64_t
   WholeEnd() const
   {
-    return std::clamp(shift + length - radius, this->WholeBegin(), outputs);
+    return std::clamp(shift + length - upper, this->WholeBegin(), outputs);
   }
   /** The line of some of the outputs, with the same memory. */
   RankLine
   Part(std::int64_t begin, std::int64_t end) const
   {
     RankLine           part = *this;
-    const std::int64_t first = std::max(begin - radius - shift, std::int64_t{ 0 });
-    const std::int64_t last = std::min(end + radius - shift, length);
+    const std::int64_t first = std::max(begin - lower - shift, std::int64_t{ 0 });
+    const std::int64_t last = std::min(end + upper - shift, length);
     part.keys += first;
     part.length = last - first;
     part.results += begin;

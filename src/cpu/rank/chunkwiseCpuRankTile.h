@@ -31,7 +31,9 @@ struct RankTile
   std::int64_t sides[3]{};
   /** Outputs, up to the numbers above. */
   std::int64_t outputs[3]{};
-  std::int64_t radii[3]{};
+  /** How far windows reach to both sides. */
+  std::int64_t lowers[3]{};
+  std::int64_t uppers[3]{};
   /** The offsets of the voxels from the first output. */
   std::int64_t shifts[3]{};
   /** The ranks of outputs: RankTileWidth in a row, RankTileSide rows in a plane, outputs[2] planes. */

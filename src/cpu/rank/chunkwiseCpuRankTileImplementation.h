@@ -166,8 +166,8 @@ MakeMasks(const RankTile<TKey> & t)
 {
   for (std::int64_t p = 0; p < t.sides[0]; ++p)
   {
-    const std::int64_t begin = p + t.shifts[0] - t.radii[0];
-    const std::int64_t end = Lesser(t.outputs[0], p + t.shifts[0] + t.radii[0] + 1);
+    const std::int64_t begin = p + t.shifts[0] - t.uppers[0];
+    const std::int64_t end = Lesser(t.outputs[0], p + t.shifts[0] + t.lowers[0] + 1);
     for (std::int64_t o = 0; o < RankTileWidth; ++o)
     {
       t.masks[p * RankTileWidth + o] = o >= begin && o < end ? 1 : 0;
@@ -261,8 +261,10 @@ SweepPlaces(const RankTile<TKey> & t, TLeft * allLeft, std::int64_t n)
   const std::uint32_t * const places = t.places;
   const std::int64_t          shiftQ = t.shifts[1];
   const std::int64_t          shiftM = t.shifts[2];
-  const std::int64_t          radiusQ = t.radii[1];
-  const std::int64_t          radiusM = t.radii[2];
+  const std::int64_t          lowerQ = t.lowers[1];
+  const std::int64_t          lowerM = t.lowers[2];
+  const std::int64_t          upperQ = t.uppers[1];
+  const std::int64_t          upperM = t.uppers[2];
   const std::int64_t          outputsQ = t.outputs[1];
   const std::int64_t          outputsM = t.outputs[2];
   // Boxes that reach the tile's end end in rows that nobody reads.
@@ -279,10 +281,10 @@ SweepPlaces(const RankTile<TKey> & t, TLeft * allLeft, std::int64_t n)
       const std::uint32_t   place = places[i];
       const std::int64_t    q = (place >> PlaceQ & 511) + shiftQ;
       const std::int64_t    m = (place >> PlaceM & 1023) + shiftM;
-      const std::int64_t    q0 = Greater(0, q - radiusQ);
-      const std::int64_t    q1 = Lesser(RankTileSide, q + radiusQ + 1);
-      const std::int64_t    m0 = Greater(0, m - radiusM) * pitch;
-      const std::int64_t    m1 = Lesser(outputsM, m + radiusM + 1) * pitch;
+      const std::int64_t    q0 = Greater(0, q - upperQ);
+      const std::int64_t    q1 = Lesser(RankTileSide, q + lowerQ + 1);
+      const std::int64_t    m0 = Greater(0, m - upperM) * pitch;
+      const std::int64_t    m1 = Lesser(outputsM, m + lowerM + 1) * pitch;
       const TileRow::Vector mask = TileRow::At(masks, place & 1023);
       TileRow::At(rows, m0 + q0) += mask;
       TileRow::At(rows, m0 + q1) -= mask;
@@ -436,8 +438,8 @@ FindInTile(const RankTile<TKey> & t)
   CountsInShort(t) ? FindInTileAs<std::uint16_t>(t) : FindInTileAs<std::uint32_t>(t);
   // The part of a window that there is: its first position in the low, its last in the high half.
   const auto rangeOf = [&t](int axis, std::int64_t o, std::uint32_t & first, std::uint32_t & last) {
-    first = static_cast<std::uint32_t>(Greater(0, o - t.radii[axis] - t.shifts[axis]));
-    last = static_cast<std::uint32_t>(Lesser(t.sides[axis] - 1, o + t.radii[axis] - t.shifts[axis]));
+    first = static_cast<std::uint32_t>(Greater(0, o - t.lowers[axis] - t.shifts[axis]));
+    last = static_cast<std::uint32_t>(Lesser(t.sides[axis] - 1, o + t.uppers[axis] - t.shifts[axis]));
   };
   for (std::int64_t m = 0; m < t.outputs[2]; ++m)
   {

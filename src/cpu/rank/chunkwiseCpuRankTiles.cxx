@@ -3,6 +3,8 @@
 
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuRankCounts.h"
+#include "chunkwiseRankWindows.h"
+#include "chunkwiseSidedBoxes.h"
 
 namespace chunkwise
 {
@@ -97,15 +99,14 @@ BytesOf(const Coordinates & radius, const Box & output)
 
 template <typename TPixel, typename TOut>
 void
-RunTile(const KernelCall & call, const Coordinates & radius, const TileAxes & axes, const Box & output, char * memory)
+RunTile(const KernelCall & call, const RankWindows & windows, const TileAxes & axes, const Box & output, char * memory)
 {
   using KeyOf = RankKey<TPixel>;
   using Key = typename KeyOf::Type;
-  const auto &      operation = static_cast<const RankOperation &>(*call.operation);
-  const auto &      functions = RankFunctionsOf<Key>(GetCpuLevel());
-  const WindowBoxes boxes(output, call.image, radius, operation.boundary.mode);
-  const Box &       voxels = boxes.padded;
-  RankTile<Key>     tile;
+  const auto &     functions = RankFunctionsOf<Key>(GetCpuLevel());
+  const SidedBoxes boxes(output, call.image, windows.sides, windows.boundary.mode);
+  const Box &      voxels = boxes.padded;
+  RankTile<Key>    tile;
   LayOut(tile, voxels.NumberOfVoxels(), voxels.Extent(axes.axis[0]), output.Extent(axes.axis[2]), memory);
   tile.taps = 1;
   for (int k = 0; k < 3; ++k)
@@ -113,21 +114,23 @@ RunTile(const KernelCall & call, const Coordinates & radius, const TileAxes & ax
     const int a = axes.axis[k];
     tile.sides[k] = voxels.Extent(a);
     tile.outputs[k] = output.Extent(a);
-    tile.radii[k] = radius[a];
+    tile.lowers[k] = windows.sides.lower[a];
+    tile.uppers[k] = windows.sides.upper[a];
     tile.shifts[k] = voxels.lower[a] - output.lower[a];
-    tile.taps *= 2 * radius[a] + 1;
+    tile.taps *= windows.sides.Taps(a);
   }
   LoadTile<TPixel>(call.inputs[0],
                    call.image,
                    voxels,
-                   operation.boundary.mode,
-                   KeyOf::From(ConstantPixel<TPixel>(operation.boundary.constant)),
+                   windows.boundary.mode,
+                   KeyOf::From(ConstantPixel<TPixel>(windows.boundary.constant)),
                    tile.keys,
                    [](TPixel pixel) { return KeyOf::From(pixel); });
   functions.sortTile(tile, KeyOf::IsReal);
   const auto countOf = [&](int k, std::int64_t o) {
     const std::int64_t center = o - tile.shifts[k];
-    return std::min(center + tile.radii[k], tile.sides[k] - 1) - std::max<std::int64_t>(center - tile.radii[k], 0) + 1;
+    return std::min(center + tile.uppers[k], tile.sides[k] - 1) - std::max<std::int64_t>(center - tile.lowers[k], 0) +
+           1;
   };
   const auto forEachRow = [&](auto && body) {
     for (std::int64_t m = 0; m < tile.outputs[2]; ++m)
@@ -138,7 +141,7 @@ RunTile(const KernelCall & call, const Coordinates & radius, const TileAxes & ax
       }
     }
   };
-  const RankCounts counts(call);
+  const RankCounts counts(call, windows.isCounted);
   forEachRow([&](std::int64_t m, std::int64_t q, std::int64_t row) {
     const std::int64_t others = countOf(2, m) * countOf(1, q);
     Coordinates        at = output.lower;
@@ -148,7 +151,7 @@ RunTile(const KernelCall & call, const Coordinates & radius, const TileAxes & ax
     {
       std::int32_t &     rank = tile.ranks[row + p];
       const std::int64_t n = others * countOf(0, p);
-      rank = static_cast<std::int32_t>(RankIn(n, counts.AbsentAt(at, n, rank), operation.fraction));
+      rank = static_cast<std::int32_t>(RankIn(n, counts.AbsentAt(at, n, rank), windows.fraction));
     }
   });
   functions.findInTile(tile);
@@ -208,11 +211,12 @@ RunRankTilesOf(const KernelCall & call, const Coordinates & radius, const Box & 
 {
   const TileAxes    axes(radius);
   const Coordinates extent = TileOutputs(call.output.box, axes);
+  const RankWindows windows(*call.operation, call.image.Extents());
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     DispatchOutput<decltype(pixel)>(call.output.kind, [&](auto out) {
       for (std::int64_t i = 0; i < CountTiles(part, extent); ++i)
       {
-        RunTile<decltype(pixel), decltype(out)>(call, radius, axes, TileNumber(part, extent, i), memory);
+        RunTile<decltype(pixel), decltype(out)>(call, windows, axes, TileNumber(part, extent, i), memory);
       }
     });
   });

@@ -19,7 +19,8 @@ RankTilesBytes(const Coordinates & radius, const Box & output, PixelKind kind);
 Coordinates
 RankTileExtent(const Box & output, const Coordinates & radius);
 
-/** Runs RankOperation for such windows of a part of the output, with the memory of one worker. */
+/** Finds ranks in such windows (RankWindows), which reach no farther than `radius`, of a part of the output, with the
+ * memory of one worker. */
 void
 RunRankTilesOf(const KernelCall & call, const Coordinates & radius, const Box & part, char * memory);
 

@@ -1,6 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuMean.h"
+#include "chunkwiseCpuRank.h"
 #include "chunkwiseCpuRankCounts.h"
 #include "chunkwiseCpuTiles.h"
+#include "chunkwiseCpuVariance.h"
 #include "chunkwiseFootprintSums.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseRankOperation.h"
@@ -378,13 +381,35 @@ ScratchOfFootprint(const Operation & operation, const ChunkShape & shape)
   });
 }
 
-/** A tap costs about as much as eight bytes, of ranks eight times that. */
-double
-CostOfFootprint(const Operation & operation, const ChunkShape & shape)
+/** A tap costs about as much as eight bytes, of ranks eight times that. A box costs its passes. */
+KernelChoice
+ChooseFootprint(const Operation & operation, const ChunkShape & shape)
 {
   const auto & footprint = FootprintOf(operation);
-  const double ofTap = footprint.statistic == FootprintStatistic::Rank ? 64 : 8;
-  return ofTap * static_cast<double>(CountTaps(footprint)) * static_cast<double>(shape.outputBox.NumberOfVoxels());
+  const auto   sides = footprint.GetSides(shape.image.Extents());
+  const auto   voxels = static_cast<double>(shape.outputBox.NumberOfVoxels());
+  if (!sides || footprint.HasHeights())
+  {
+    const double ofTap = footprint.statistic == FootprintStatistic::Rank ? 64 : 8;
+    return { "taps",
+             RunFootprint,
+             ScratchOfFootprint(operation, shape),
+             ofTap * static_cast<double>(CountTaps(footprint)) * voxels };
+  }
+  double taps = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    taps += static_cast<double>(sides->Taps(a));
+  }
+  if (footprint.statistic == FootprintStatistic::Rank)
+  {
+    KernelChoice ranks = ChooseRank(operation, shape);
+    ranks.cost = 64 * taps * voxels;
+    return ranks;
+  }
+  return footprint.TakesVariance()
+           ? KernelChoice{ "variances", RunVariance, ScratchOfVariance(operation, shape), 8 * taps * voxels }
+           : KernelChoice{ "sums", RunMean, ScratchOfMean(operation, shape), 8 * taps * voxels };
 }
 
 } // namespace
@@ -392,11 +417,7 @@ CostOfFootprint(const Operation & operation, const ChunkShape & shape)
 void
 RegisterHostFootprint(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunFootprint;
-  kernel.scratchBytes = ScratchOfFootprint;
-  kernel.cost = CostOfFootprint;
-  registry.Register("footprint", { kernel });
+  registry.Register("footprint", { MakeChoosingKernel<ChooseFootprint>(true) });
 }
 
 } // namespace chunkwise

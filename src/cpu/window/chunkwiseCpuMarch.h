@@ -4,6 +4,7 @@
 
 #include "chunkwiseCpuMarchRows.h"
 #include "chunkwiseCpuTiles.h"
+#include "chunkwiseSidedBoxes.h"
 
 #include <vector>
 
@@ -69,7 +70,7 @@ struct MarchMemory
 
   /** Lays the parts out from `memory`; gives the bytes they take. */
   std::int64_t
-  LayOut(const WindowBoxes & boxes, int axis, char * memory)
+  LayOut(const SidedBoxes & boxes, int axis, char * memory)
   {
     std::int64_t bytes = 0;
     const auto   take = [&](std::int64_t n) {
@@ -94,7 +95,7 @@ struct MarchMemory
       }
       else if (level + 1 == boxes.count)
       {
-        slots = 2 * boxes.radius[axis] + MarchTogether;
+        slots = boxes.Taps(axis) - 1 + MarchTogether;
         rows[level] = take(slots * slot);
       }
       else
@@ -123,21 +124,21 @@ class PlaneMarch
 public:
   using Step = typename TFilter::Step;
 
-  PlaneMarch(const KernelCall & call, const TFilter & filter, int axis, const WindowBoxes & boxes,
+  PlaneMarch(const KernelCall & call, const TFilter & filter, int axis, const SidedBoxes & boxes,
              const MarchMemory<TReal> & memory)
     : m_Call(call)
     , m_Filter(filter)
     , m_Axis(axis)
     , m_Boxes(boxes)
     , m_Memory(memory)
-    , m_Output(boxes.after[boxes.count - 1])
+    , m_Output(m_Boxes.after[m_Boxes.count - 1])
   {
-    std::int64_t radius = 0;
+    std::int64_t taps = 1;
     for (int pass = 0; pass < boxes.count; ++pass)
     {
-      radius = std::max(radius, boxes.radius[boxes.axes[pass]]);
+      taps = std::max(taps, boxes.Taps(boxes.axes[pass]));
     }
-    m_Planes.resize(static_cast<std::size_t>(2 * radius + MarchTogether));
+    m_Planes.resize(static_cast<std::size_t>(taps - 1 + MarchTogether));
     m_Taps.resize(m_Planes.size());
   }
 
@@ -158,7 +159,7 @@ public:
         continue;
       }
       count = CountTogether(m_Boxes.count - 1, i);
-      const std::int64_t needed = std::min(i + count + m_Boxes.radius[m_Axis], m_Boxes.padded.upper[m_Axis]);
+      const std::int64_t needed = std::min(i + count + m_Boxes.upper[m_Axis], m_Boxes.padded.upper[m_Axis]);
       for (; made < needed; ++made)
       {
         MakePlane(made);
@@ -190,11 +191,10 @@ private:
   std::int64_t
   CountTogether(int pass, std::int64_t i) const
   {
-    const int          a = m_Boxes.axes[pass];
-    const std::int64_t radius = m_Boxes.radius[a];
-    const Box &        before = m_Boxes.Before(pass);
-    return i - radius >= before.lower[a] && i + MarchTogether + radius <= before.upper[a] &&
-               i + MarchTogether <= m_Boxes.after[pass].upper[a] && 2 * radius + 1 >= MarchTogether
+    const int   a = m_Boxes.axes[pass];
+    const Box & before = m_Boxes.Before(pass);
+    return i - m_Boxes.radius[a] >= before.lower[a] && i + MarchTogether + m_Boxes.upper[a] <= before.upper[a] &&
+               i + MarchTogether <= m_Boxes.after[pass].upper[a] && m_Boxes.Taps(a) >= MarchTogether
              ? MarchTogether
              : 1;
   }
@@ -314,10 +314,9 @@ private:
   RangeOf(int pass, std::int64_t i) const
   {
     const int          a = m_Boxes.axes[pass];
-    const std::int64_t radius = m_Boxes.radius[a];
     const Box &        before = m_Boxes.Before(pass);
-    const std::int64_t first = std::max(i - radius, before.lower[a]);
-    return { first, std::min(i + radius + 1, before.upper[a]) - first };
+    const std::int64_t first = std::max(i - m_Boxes.radius[a], before.lower[a]);
+    return { first, std::min(i + m_Boxes.upper[a] + 1, before.upper[a]) - first };
   }
 
   /** A pass within a plane. Rows along its axis are `apart` rows apart, and each of `apart` columns begins after the
@@ -404,7 +403,7 @@ private:
   const KernelCall &         m_Call;
   const TFilter &            m_Filter;
   const int                  m_Axis;
-  const WindowBoxes &        m_Boxes;
+  const SidedBoxes           m_Boxes;
   const MarchMemory<TReal> & m_Memory;
   const Box &                m_Output;
   std::vector<const TReal *> m_Planes;

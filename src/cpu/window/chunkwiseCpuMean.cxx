@@ -1,6 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuMean.h"
+
 #include "chunkwiseCpuWideMeanRows.h"
 #include "chunkwiseCpuWindow.h"
+#include "chunkwiseFootprintOperation.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseMaskCountOperation.h"
 #include "chunkwiseOperations.h"
@@ -19,7 +22,13 @@ namespace
 
 struct MeanShape
 {
-  std::int64_t radius[MaxDimension];
+  WindowBoundary boundary;
+  bool           sums{ false };
+  bool           truncates{ false };
+  std::int64_t   lower[MaxDimension]{};
+  std::int64_t   upper[MaxDimension]{};
+  /** The farther of both. */
+  std::int64_t radius[MaxDimension]{};
   /** Taps of a whole window. */
   std::int64_t taps{ 1 };
   Accumulator  accumulator{ Accumulator::Float32 };
@@ -28,15 +37,43 @@ struct MeanShape
   bool counts{ false };
 };
 
+/** The windows of a MeanOperation, or of a FootprintOperation that has sides. */
 MeanShape
-ShapeOf(const MeanOperation & operation, const Box & image, PixelKind kind)
+WindowsOf(const Operation & operation, const Box & image)
 {
   MeanShape shape;
+  if (const auto * const footprint = dynamic_cast<const FootprintOperation *>(&operation))
+  {
+    const auto sides = footprint->GetSides(image.Extents());
+    shape.boundary = footprint->boundary;
+    shape.sums = footprint->statistic == FootprintStatistic::Sum;
+    shape.truncates = footprint->truncates;
+    std::copy(sides->lower.axis, sides->lower.axis + MaxDimension, shape.lower);
+    std::copy(sides->upper.axis, sides->upper.axis + MaxDimension, shape.upper);
+  }
+  else
+  {
+    const auto & mean = static_cast<const MeanOperation &>(operation);
+    shape.boundary = mean.boundary;
+    shape.sums = mean.sums;
+    shape.truncates = mean.truncates;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      shape.lower[a] = shape.upper[a] = mean.EffectiveRadius(a, image.Extent(a));
+    }
+  }
   for (int a = 0; a < MaxDimension; ++a)
   {
-    shape.radius[a] = operation.EffectiveRadius(a, image.Extent(a));
-    shape.taps *= 2 * shape.radius[a] + 1;
+    shape.radius[a] = std::max(shape.lower[a], shape.upper[a]);
+    shape.taps *= shape.lower[a] + 1 + shape.upper[a];
   }
+  return shape;
+}
+
+MeanShape
+ShapeOf(const Operation & operation, const Box & image, PixelKind kind)
+{
+  MeanShape shape = WindowsOf(operation, image);
   shape.counts =
     kind == PixelKind::UInt8 && shape.taps <= 255 && dynamic_cast<const MaskCountOperation *>(&operation) != nullptr;
   if (shape.counts)
@@ -47,7 +84,11 @@ ShapeOf(const MeanOperation & operation, const Box & image, PixelKind kind)
   switch (kind)
   {
     case PixelKind::Float32:
-      break;
+      if (dynamic_cast<const FootprintOperation *>(&operation) == nullptr)
+      {
+        break;
+      }
+      [[fallthrough]];
     case PixelKind::Float64:
       shape.accumulator = Accumulator::Float64;
       shape.accumulatorBytes = 8;
@@ -85,39 +126,45 @@ ConstantOf(const PixelValue & constant, PixelKind kind)
 WideMean
 WideMeanOf(const KernelCall & call, const MeanShape & shape)
 {
-  const auto & operation = static_cast<const MeanOperation &>(*call.operation);
-  WideMean     mean;
+  WideMean mean;
   mean.in = call.inputs[0];
   mean.extent = call.image.Extents();
   std::copy(std::begin(shape.radius), std::end(shape.radius), std::begin(mean.radius.axis));
-  mean.mode = operation.boundary.mode;
-  mean.constant = ConstantOf<float>(operation.boundary.constant, PixelKind::Float32);
+  mean.mode = shape.boundary.mode;
+  mean.constant = ConstantOf<float>(shape.boundary.constant, PixelKind::Float32);
   return mean;
+}
+
+template <typename TAcc>
+void
+SetWindows(const MeanShape & shape, AxisWindow<TAcc> (&windows)[MaxDimension])
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    windows[a].radius = shape.lower[a];
+    windows[a].further = shape.upper[a] - shape.lower[a];
+  }
 }
 
 template <typename TAcc>
 void
 Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> & rows)
 {
-  const auto &     operation = static_cast<const MeanOperation &>(*call.operation);
   const CpuLevel & level = GetCpuLevel();
-  const bool       renormalized = operation.boundary.mode == BoundaryMode::Renormalized && !operation.sums;
+  const bool       renormalized = shape.boundary.mode == BoundaryMode::Renormalized && !shape.sums;
   AxisWindow<TAcc> windows[MaxDimension];
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    windows[a].radius = shape.radius[a];
-  }
+  SetWindows(shape, windows);
   const std::int64_t components = WindowTiling::ComponentsOf(call, shape.radius);
   const WindowTiling tiling(call.output.box, call.image, shape.radius, sizeof(TAcc), false, components);
   const auto         accumulator = static_cast<int>(shape.accumulator);
   const auto         finishRow = level.finishMean[accumulator][static_cast<int>(call.output.kind)];
   const auto         pixel = static_cast<std::int64_t>(PixelSize(call.output.kind));
   const auto         tapsInside = [&](int a, std::int64_t i) {
-    return std::min(i + shape.radius[a], call.image.Extent(a) - 1) - std::max<std::int64_t>(i - shape.radius[a], 0) + 1;
+    return std::min(i + shape.upper[a], call.image.Extent(a) - 1) - std::max<std::int64_t>(i - shape.lower[a], 0) + 1;
   };
   WideMeanRows wide(call, WideMeanOf(call, shape));
   const auto   finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
-    std::int64_t count = operation.sums ? 1 : shape.taps;
+    std::int64_t count = shape.sums ? 1 : shape.taps;
     if (renormalized)
     {
       count = 1;
@@ -137,10 +184,9 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
           const std::int64_t i = index[0] + x / components;
           const std::int64_t here = tapsInside(0, i);
           taps *= here;
-          run = std::min(
-            run, (here < 2 * shape.radius[0] + 1 ? 1 : call.image.Extent(0) - shape.radius[0] - i) * components);
+          run = std::min(run, (here < windows[0].Taps() ? 1 : call.image.Extent(0) - shape.upper[0] - i) * components);
         }
-        finishRow(to + (x - first) * pixel, row + x, taps, run, operation.truncates);
+        finishRow(to + (x - first) * pixel, row + x, taps, run, shape.truncates);
         x += run;
       }
     };
@@ -151,7 +197,7 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
                 finishPiece);
     if constexpr (std::is_same<TAcc, float>::value)
     {
-      if (!operation.sums)
+      if (!shape.sums)
       {
         wide.Amend(row, index, n, components);
       }
@@ -160,8 +206,8 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
   WindowSweep<TAcc>(call,
                     rows,
                     level.convert[static_cast<int>(call.inputs[0].kind)][accumulator],
-                    operation.boundary.mode,
-                    ConstantOf<TAcc>(operation.boundary.constant, call.inputs[0].kind),
+                    shape.boundary.mode,
+                    ConstantOf<TAcc>(shape.boundary.constant, call.inputs[0].kind),
                     windows,
                     tiling)
     .Run(finish);
@@ -177,14 +223,10 @@ CopyBytes(void * out, const void * in, std::int64_t n)
 void
 RunCounts(const KernelCall & call, const MeanShape & shape)
 {
-  const auto &             operation = static_cast<const MeanOperation &>(*call.operation);
   const std::int64_t       components = WindowTiling::ComponentsOf(call, shape.radius);
   const WindowTiling       tiling(call.output.box, call.image, shape.radius, 1, false, components);
   AxisWindow<std::uint8_t> windows[MaxDimension];
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    windows[a].radius = shape.radius[a];
-  }
+  SetWindows(shape, windows);
   DispatchPixelKind(call.output.kind, [&](auto pixel) {
     using Out = decltype(pixel);
     const auto finish = [&](const std::uint8_t * row, const Coordinates & index, std::int64_t n) {
@@ -199,19 +241,20 @@ RunCounts(const KernelCall & call, const MeanShape & shape)
     WindowSweep<std::uint8_t>(call,
                               GetCpuLevel().count8,
                               CopyBytes,
-                              operation.boundary.mode,
-                              ConstantOf<std::uint8_t>(operation.boundary.constant, PixelKind::UInt8),
+                              shape.boundary.mode,
+                              ConstantOf<std::uint8_t>(shape.boundary.constant, PixelKind::UInt8),
                               windows,
                               tiling)
       .Run(finish);
   });
 }
 
+} // namespace
+
 void
 RunMean(const KernelCall & call)
 {
-  const auto &     operation = static_cast<const MeanOperation &>(*call.operation);
-  const MeanShape  shape = ShapeOf(operation, call.image, call.inputs[0].kind);
+  const MeanShape  shape = ShapeOf(*call.operation, call.image, call.inputs[0].kind);
   const CpuLevel & level = GetCpuLevel();
   if (shape.counts)
   {
@@ -238,13 +281,11 @@ RunMean(const KernelCall & call)
 std::size_t
 ScratchOfMean(const Operation & operation, const ChunkShape & chunk)
 {
-  const MeanShape    shape = ShapeOf(static_cast<const MeanOperation &>(operation), chunk.image, chunk.inputKinds[0]);
+  const MeanShape    shape = ShapeOf(operation, chunk.image, chunk.inputKinds[0]);
   const std::int64_t scratch =
     WindowTiling::GetScratch(chunk.outputBox, chunk.image, shape.radius, shape.accumulatorBytes, false);
   return static_cast<std::size_t>(scratch * shape.accumulatorBytes * chunk.concurrency);
 }
-
-} // namespace
 
 void
 RegisterHostMean(KernelRegistry & registry)

@@ -6,6 +6,7 @@
 #include "chunkwiseCpuRowStore.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseMoments.h"
+#include "chunkwiseSidedBoxes.h"
 #include "chunkwiseVarianceOperation.h"
 
 #include <cstring>
@@ -17,6 +18,29 @@ namespace chunkwise
 namespace
 {
 
+/** The windows of a VarianceOperation, or of a FootprintOperation that has sides. */
+struct VarianceWindows
+{
+  FootprintOperation::Sides sides;
+  WindowBoundary            boundary;
+  bool                      takesRoot{ false };
+
+  VarianceWindows(const Operation & operation, const Box & image)
+  {
+    if (const auto * const footprint = dynamic_cast<const FootprintOperation *>(&operation))
+    {
+      sides = *footprint->GetSides(image.Extents());
+      boundary = footprint->boundary;
+      takesRoot = footprint->statistic == FootprintStatistic::StandardDeviation;
+      return;
+    }
+    const auto & variance = static_cast<const VarianceOperation &>(operation);
+    sides.lower = sides.upper = variance.EffectiveRadius(image.Extents());
+    boundary = variance.boundary;
+    takesRoot = variance.takesRoot;
+  }
+};
+
 /** Variances of real numbers and 64-bit integers, by merged moments. */
 template <typename TPixel>
 class MomentMarch
@@ -27,9 +51,9 @@ public:
   /** Voxels, which 64-bit integers have the bits of, differences and variances. */
   static constexpr int Fields = 3;
 
-  MomentMarch(const KernelCall & call, const WindowBoxes & boxes)
+  MomentMarch(const KernelCall & call, const VarianceWindows & windows, const SidedBoxes & boxes)
     : m_Call(call)
-    , m_Operation(static_cast<const VarianceOperation &>(*call.operation))
+    , m_Windows(windows)
     , m_Boxes(boxes)
     , m_Store(RowStoreOf<Real>(call.output.kind))
   {
@@ -50,8 +74,8 @@ public:
     LoadTile<TPixel>(m_Call.inputs[0],
                      m_Call.image,
                      row,
-                     m_Operation.boundary.mode,
-                     ConstantPixel<TPixel>(m_Operation.boundary.constant),
+                     m_Windows.boundary.mode,
+                     ConstantPixel<TPixel>(m_Windows.boundary.constant),
                      reinterpret_cast<TPixel *>(to),
                      [](TPixel pixel) { return pixel; });
   }
@@ -72,6 +96,7 @@ public:
   AlongX(const Real * row, const Real ** taps, Step & step) const
   {
     const std::int64_t radius = m_Boxes.radius[0];
+    const std::int64_t reach = m_Boxes.upper[0];
     const std::int64_t lower = m_Boxes.padded.lower[0];
     const std::int64_t upper = m_Boxes.padded.upper[0];
     const Box &        out = m_Boxes.after[0];
@@ -79,12 +104,12 @@ public:
     // Windows that the image's edge cuts are made one by one: each writes a line, of which the next one replaces all
     // but the first.
     const std::int64_t begin = std::min(std::max(out.lower[0], lower + radius), out.upper[0]);
-    const std::int64_t end = std::max(std::min(out.upper[0], upper - radius), begin);
+    const std::int64_t end = std::max(std::min(out.upper[0], upper - reach), begin);
     for (std::int64_t x = out.lower[0]; x < out.upper[0];)
     {
       const bool         isCut = x < begin || x >= end;
       const std::int64_t first = std::max(x - radius, lower);
-      step.taps = (isCut ? std::min(x + radius + 1, upper) : x + radius + 1) - first;
+      step.taps = (isCut ? std::min(x + reach + 1, upper) : x + reach + 1) - first;
       step.n = isCut ? 1 : end - x;
       for (std::int64_t t = 0; t < step.taps; ++t)
       {
@@ -111,14 +136,14 @@ private:
   Merge(Step & step) const
   {
     step.inverse = Real{ 1 } / static_cast<Real>(step.taps);
-    step.takesRoot = m_Operation.takesRoot;
+    step.takesRoot = m_Windows.takesRoot;
     m_Merge(step);
   }
 
-  const KernelCall &        m_Call;
-  const VarianceOperation & m_Operation;
-  const WindowBoxes &       m_Boxes;
-  const RowStore<Real>      m_Store;
+  const KernelCall &      m_Call;
+  const VarianceWindows & m_Windows;
+  const SidedBoxes &      m_Boxes;
+  const RowStore<Real>    m_Store;
   void (*m_Merge)(const Step & step);
 };
 
@@ -126,12 +151,12 @@ private:
 constexpr std::int64_t FewVoxels = 32768;
 
 bool
-HasFewVoxels(const Coordinates & radius)
+HasFewVoxels(const FootprintOperation::Sides & sides)
 {
   std::int64_t voxels = 1;
   for (int a = 0; a < MaxDimension && voxels <= FewVoxels; ++a)
   {
-    voxels *= std::min(2 * radius[a] + 1, FewVoxels + 1);
+    voxels *= std::min(sides.Taps(a), FewVoxels + 1);
   }
   return voxels <= FewVoxels;
 }
@@ -241,9 +266,10 @@ public:
   using First = typename SumTypes<TPixel, VFew>::First;
   using Second = typename SumTypes<TPixel, VFew>::Second;
 
-  VarianceOfTile(const KernelCall & call, const WindowBoxes & boxes, const MomentMemory<TPixel, VFew> & memory)
+  VarianceOfTile(const KernelCall & call, const VarianceWindows & windows, const SidedBoxes & boxes,
+                 const MomentMemory<TPixel, VFew> & memory)
     : m_Call(call)
-    , m_Operation(static_cast<const VarianceOperation &>(*call.operation))
+    , m_Windows(windows)
     , m_Boxes(boxes)
     , m_Memory(memory)
   {
@@ -256,8 +282,8 @@ public:
     LoadTile<TPixel>(m_Call.inputs[0],
                      m_Call.image,
                      m_Boxes.padded,
-                     m_Operation.boundary.mode,
-                     ConstantPixel<TPixel>(m_Operation.boundary.constant),
+                     m_Windows.boundary.mode,
+                     ConstantPixel<TPixel>(m_Windows.boundary.constant),
                      m_Memory.pixels,
                      [](TPixel pixel) { return pixel; });
     for (int pass = 0; pass < m_Boxes.count; ++pass)
@@ -337,6 +363,7 @@ private:
   SumAlong(Coordinates at, First * sums, Second * squares)
   {
     const std::int64_t radius = m_Boxes.radius[0];
+    const std::int64_t reach = m_Boxes.upper[0];
     const std::int64_t lower = m_Boxes.padded.lower[0];
     const std::int64_t upper = m_Boxes.padded.upper[0];
     const std::int64_t from = at[0];
@@ -348,7 +375,7 @@ private:
       {
         First  sum = 0;
         Second square = 0;
-        for (std::int64_t tap = std::max(x - radius, lower); tap < std::min(x + radius + 1, upper); ++tap)
+        for (std::int64_t tap = std::max(x - radius, lower); tap < std::min(x + reach + 1, upper); ++tap)
         {
           sum += m_Memory.voxels[tap - lower];
           square += m_Memory.squaresOfVoxels[tap - lower];
@@ -359,14 +386,14 @@ private:
     };
     // The range of windows that have all their taps.
     const std::int64_t begin = std::min(std::max(from, lower + radius), until);
-    const std::int64_t end = std::max(std::min(until, upper - radius), begin);
+    const std::int64_t end = std::max(std::min(until, upper - reach), begin);
     cut(from, begin);
     cut(end, until);
     if (begin < end)
     {
       m_FirstRows.clear();
       m_SecondRows.clear();
-      for (std::int64_t tap = begin - radius - lower; tap <= begin + radius - lower; ++tap)
+      for (std::int64_t tap = begin - radius - lower; tap <= begin + reach - lower; ++tap)
       {
         m_FirstRows.push_back(m_Memory.voxels + tap);
         m_SecondRows.push_back(m_Memory.squaresOfVoxels + tap);
@@ -384,7 +411,7 @@ private:
     const Box & before = m_Boxes.Before(pass);
     Coordinates from = at;
     for (from[a] = std::max(at[a] - m_Boxes.radius[a], before.lower[a]);
-         from[a] < std::min(at[a] + m_Boxes.radius[a] + 1, before.upper[a]);
+         from[a] < std::min(at[a] + m_Boxes.upper[a] + 1, before.upper[a]);
          ++from[a])
     {
       tap(from);
@@ -429,17 +456,17 @@ private:
     {
       const int a = m_Boxes.axes[pass];
       along = a == 0 ? pass : along;
-      across *= a == 0 ? 1 : CountTaps(m_Boxes, pass, at[a]);
+      across *= a == 0 ? 1 : m_Boxes.CountTaps(pass, at[a]);
     }
     StoreRow<TOut>(m_Call.output, at, n, [&](std::int64_t x) {
-      const std::int64_t count = along < 0 ? across : across * CountTaps(m_Boxes, along, at[0] + x);
-      return FinishVariance<TOut>(VarianceOfSums(m_Memory.sums[x], m_Memory.squares[x], count), m_Operation.takesRoot);
+      const std::int64_t count = along < 0 ? across : across * m_Boxes.CountTaps(along, at[0] + x);
+      return FinishVariance<TOut>(VarianceOfSums(m_Memory.sums[x], m_Memory.squares[x], count), m_Windows.takesRoot);
     });
   }
 
   const KernelCall &                 m_Call;
-  const VarianceOperation &          m_Operation;
-  const WindowBoxes &                m_Boxes;
+  const VarianceWindows &            m_Windows;
+  const SidedBoxes &                 m_Boxes;
   const MomentMemory<TPixel, VFew> & m_Memory;
   std::vector<const First *>         m_FirstRows;
   std::vector<const Second *>        m_SecondRows;
@@ -449,9 +476,9 @@ private:
 /** Calls f(whether windows have few voxels, as a type). */
 template <typename TFunctor>
 auto
-WithFew(const Coordinates & radius, TFunctor && f)
+WithFew(const FootprintOperation::Sides & sides, TFunctor && f)
 {
-  return HasFewVoxels(radius) ? f(std::true_type()) : f(std::false_type());
+  return HasFewVoxels(sides) ? f(std::true_type()) : f(std::false_type());
 }
 
 template <typename TPixel>
@@ -465,11 +492,12 @@ MakeTiling(const Box & output, const Coordinates & radius)
 
 template <typename TPixel>
 std::int64_t
-BytesOf(const Box & output, const Coordinates & radius)
+BytesOf(const Box & output, const FootprintOperation::Sides & sides)
 {
+  const Coordinates radius = sides.Farthest();
   if constexpr (MomentTypes<TPixel>::IsExact)
   {
-    return WithFew(radius, [&](auto few) {
+    return WithFew(sides, [&](auto few) {
       return TileBytes(output, radius, [](const WindowBoxes & boxes) {
         return MomentMemory<TPixel, decltype(few)::value>().LayOut(boxes, nullptr);
       });
@@ -487,6 +515,8 @@ BytesOf(const Box & output, const Coordinates & radius)
   }
 }
 
+} // namespace
+
 void
 RunVariance(const KernelCall & call)
 {
@@ -496,39 +526,37 @@ RunVariance(const KernelCall & call)
 std::size_t
 ScratchOfVariance(const Operation & operation, const ChunkShape & shape)
 {
-  const Coordinates radius = static_cast<const VarianceOperation &>(operation).EffectiveRadius(shape.image.Extents());
+  const VarianceWindows windows(operation, shape.image);
   return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
-    return static_cast<std::size_t>(BytesOf<decltype(pixel)>(shape.outputBox, radius) * shape.concurrency);
+    return static_cast<std::size_t>(BytesOf<decltype(pixel)>(shape.outputBox, windows.sides) * shape.concurrency);
   });
 }
-
-} // namespace
 
 void
 RunVarianceOf(const KernelCall & call, const std::function<Box(const Box & tile)> & part)
 {
-  const auto &      operation = static_cast<const VarianceOperation &>(*call.operation);
-  const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
+  const VarianceWindows windows(*call.operation, call.image);
+  const Coordinates     radius = windows.sides.Farthest();
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    const std::int64_t bytes = BytesOf<Pixel>(call.output.box, radius);
+    const std::int64_t bytes = BytesOf<Pixel>(call.output.box, windows.sides);
     const auto         run = [&](auto && body) {
       return [&](const Box & tile, unsigned int worker) {
         const Box wanted = part(tile);
         if (!wanted.IsEmpty())
         {
-          const WindowBoxes boxes(wanted, call.image, radius, operation.boundary.mode);
+          const SidedBoxes boxes(wanted, call.image, windows.sides, windows.boundary.mode);
           body(boxes, static_cast<char *>(call.scratch) + bytes * worker);
         }
       };
     };
     if constexpr (MomentTypes<Pixel>::IsExact)
     {
-      WithFew(radius, [&](auto few) {
-        ForEachTile(call, radius, run([&](const WindowBoxes & boxes, char * scratch) {
+      WithFew(windows.sides, [&](auto few) {
+        ForEachTile(call, radius, run([&](const SidedBoxes & boxes, char * scratch) {
                       MomentMemory<Pixel, decltype(few)::value> memory;
                       memory.LayOut(boxes, scratch);
-                      VarianceOfTile<Pixel, decltype(few)::value>(call, boxes, memory).Run();
+                      VarianceOfTile<Pixel, decltype(few)::value>(call, windows, boxes, memory).Run();
                     }));
       });
     }
@@ -539,11 +567,11 @@ RunVarianceOf(const KernelCall & call, const std::function<Box(const Box & tile)
       const MarchTiling tiling = MakeTiling<Pixel>(call.output.box, radius);
       ForEachTileOf(tiling.Balance(call.output.box, call.executor->GetConcurrency()),
                     call,
-                    run([&](const WindowBoxes & boxes, char * scratch) {
+                    run([&](const SidedBoxes & boxes, char * scratch) {
                       MarchMemory<Real> memory;
                       memory.fields = Filter::Fields;
                       memory.LayOut(boxes, tiling.axis, scratch);
-                      PlaneMarch<Real, Filter>(call, Filter(call, boxes), tiling.axis, boxes, memory).Run();
+                      PlaneMarch<Real, Filter>(call, Filter(call, windows, boxes), tiling.axis, boxes, memory).Run();
                     }));
     }
   });

@@ -9,7 +9,14 @@
 namespace chunkwise
 {
 
-/** Runs the kernel "variance" for the part of each tile that is wanted; all else of the output stays as it is. */
+/** Runs the kernel "variance", or variances of a FootprintOperation that has sides. */
+void
+RunVariance(const KernelCall & call);
+
+std::size_t
+ScratchOfVariance(const Operation & operation, const ChunkShape & shape);
+
+/** The same for the part of each tile that is wanted; all else of the output stays as it is. */
 void
 RunVarianceOf(const KernelCall & call, const std::function<Box(const Box & tile)> & part);
 

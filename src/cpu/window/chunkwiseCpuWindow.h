@@ -27,6 +27,8 @@ template <typename TAcc>
 struct AxisWindow
 {
   std::int64_t radius{ 0 };
+  /** Taps that a sum has on its upper side beyond the radius, or if negative does not have up to it. */
+  std::int64_t further{ 0 };
   /** 2 radius + 1 weights; empty: a sum. */
   std::vector<TAcc> weights;
   /** Factors, of which position i of the image's axis has NormRow(i, extent, radius); empty: none. */
@@ -36,7 +38,12 @@ struct AxisWindow
   std::int64_t
   Taps() const
   {
-    return 2 * radius + 1;
+    return 2 * radius + 1 + further;
+  }
+  std::int64_t
+  Upper() const
+  {
+    return radius + further;
   }
   /** Sums of many taps go by blocks, see MeanOperation. */
   bool
@@ -152,7 +159,7 @@ public:
     for (int a = 0; a < MaxDimension; ++a)
     {
       m_Beyond[a] = beyond;
-      if (windows[a].radius > 0 && mode == BoundaryMode::Constant)
+      if (windows[a].Taps() > 1 && mode == BoundaryMode::Constant)
       {
         beyond = PassConstant(windows[a], beyond);
       }
@@ -367,7 +374,7 @@ private:
         }
         count = CountTogether(c, i, lower, upper, m.m_Tiling.together);
         const std::int64_t first = std::max(i - window.radius, lower);
-        const std::int64_t last = std::min(i + window.radius + 1, upper);
+        const std::int64_t last = std::min(i + window.Upper() + 1, upper);
         for (; made < last + count - 1; ++made)
         {
           if (Stops())
@@ -428,7 +435,7 @@ private:
 
       explicit RowEnds(const Task & task)
         : begin(task.m_Box.lower[0] - task.m.m_Windows[0].radius)
-        , end(task.m_Box.upper[0] + task.m.m_Windows[0].radius)
+        , end(task.m_Box.upper[0] + task.m.m_Windows[0].Upper())
         , from(std::max(begin, task.m.m_Call.inputs[0].box.lower[0]))
         , to(std::min(end, task.m.m_Call.inputs[0].box.upper[0]))
       {
@@ -458,9 +465,9 @@ private:
     std::int64_t
     CountTogether(int a, std::int64_t i, std::int64_t lower, std::int64_t upper, std::int64_t most) const
     {
-      const std::int64_t radius = m.m_Windows[a].radius;
-      const std::int64_t whole = std::min({ most, upper - radius - i, m_Box.upper[a] - i });
-      return !m.m_Pairs && radius > 0 && i - radius >= lower && whole >= RowsTogether
+      const AxisWindow<TAcc> & window = m.m_Windows[a];
+      const std::int64_t       whole = std::min({ most, upper - window.Upper() - i, m_Box.upper[a] - i });
+      return !m.m_Pairs && window.Taps() > 1 && i - window.radius >= lower && whole >= RowsTogether
                ? whole / RowsTogether * RowsTogether
                : 1;
     }
@@ -471,7 +478,7 @@ private:
     {
       const AxisWindow<TAcc> & window = m.m_Windows[a];
       lower = m_Box.lower[a] - window.radius;
-      upper = m_Box.upper[a] + window.radius;
+      upper = m_Box.upper[a] + window.Upper();
       if (m.m_Mode == BoundaryMode::Renormalized && !window.UsesBlocks())
       {
         lower = std::max<std::int64_t>(lower, 0);
@@ -922,7 +929,7 @@ private:
         this->MakePairs(at, out);
         return;
       }
-      if (m.m_Windows[0].radius == 0)
+      if (m.m_Windows[0].Taps() == 1)
       {
         LoadRow(at, out);
         return;
@@ -972,13 +979,13 @@ private:
       std::int64_t       j = m_Box.lower[0] - window.radius;
       std::int64_t       p = j % k < 0 ? j % k + k : j % k;
       TAcc               prefix = TJoin::Nothing;
-      for (std::int64_t n = 0; n < m_Box.Extent(0) + 2 * window.radius; ++n)
+      for (std::int64_t n = 0; n < m_Box.Extent(0) + k - 1; ++n)
       {
         const TAcc voxel = in[n * m_Components];
         prefix = TJoin::Join(prefix, voxel);
-        if (n >= 2 * window.radius)
+        if (n >= k - 1)
         {
-          out[(n - 2 * window.radius) * m_Components] = p == k - 1 ? prefix : TJoin::Join(m_Slots[p + 1], prefix);
+          out[(n - (k - 1)) * m_Components] = p == k - 1 ? prefix : TJoin::Join(m_Slots[p + 1], prefix);
         }
         m_Slots[p] = voxel;
         if (++p == k)
@@ -1123,9 +1130,9 @@ private:
         {
           const TAcc * const row = in + n * stride;
           m.m_Rows.add(prefix, prefix, row, m_X);
-          if (n >= 2 * window.radius)
+          if (n >= k - 1)
           {
-            TAcc * const to = out + (n - 2 * window.radius) * outStride;
+            TAcc * const to = out + (n - (k - 1)) * outStride;
             m.m_Rows.add(to, p == k - 1 ? m_Nothing : m_Slots + (p + 1) * m_Pitch, prefix, m_X);
           }
           std::copy(row, row + m_X, m_Slots + p * m_Pitch);
@@ -1145,7 +1152,7 @@ private:
       {
         together = CountTogether(a, i, lower, lower + count, RowsTogether);
         const std::int64_t first = std::max(i - window.radius, lower);
-        const std::int64_t last = std::min(i + window.radius + 1, lower + count);
+        const std::int64_t last = std::min(i + window.Upper() + 1, lower + count);
         this->TakeTaps(in + (first - lower) * stride, stride, last - first + together - 1);
         TAcc * const to = out + (i - m_Box.lower[a]) * outStride;
         if (together == RowsTogether)
@@ -1186,7 +1193,7 @@ private:
       const AxisWindow<TAcc> & window = m.m_Windows[c];
       const std::int64_t       k = window.Taps();
       const std::int64_t       lower = m_Box.lower[c] - window.radius;
-      const std::int64_t       count = m_Box.Extent(c) + 2 * window.radius;
+      const std::int64_t       count = m_Box.Extent(c) + k - 1;
       std::int64_t             p = lower % k < 0 ? lower % k + k : lower % k;
       const auto               slot = [&](std::int64_t number) { return m_Ring + number * m.m_Tiling.slab; };
       TAcc * const             fresh = slot(k);
@@ -1208,9 +1215,9 @@ private:
         MakeSlab(at, fresh);
         PassLoadedRow();
         add(m_Prefix, m_Prefix, fresh);
-        if (n >= 2 * window.radius)
+        if (n >= k - 1)
         {
-          at[c] = lower + n - window.radius;
+          at[c] = lower + n - window.Upper();
           for (std::int64_t row = 0; row < m_SlabRows; ++row)
           {
             m.m_Rows.add(m_Row, p == k - 1 ? m_Nothing : slot(p + 1) + row * m_Pitch, m_Prefix + row * m_Pitch, m_X);
