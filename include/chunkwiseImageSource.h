@@ -21,6 +21,9 @@ struct ImageAccess
   /** Voxels along each axis that are stored as one, such as a compressed block: a stream reads, and writes, whole ones
    * along the axis that it divides, so that none is decoded or encoded for two divisions. */
   Coordinates unit{ Coordinates::Filled(1) };
+  /** A sink keeps parts of units until the rest comes, outside memory. A stream writes parts only where a whole unit
+   * has no room in memory. */
+  bool partsOfUnits{ false };
   /** A stream passes a whole division to one call, not in pieces: the image has its own threads. */
   bool wholeBoxes{ false };
 };

@@ -78,7 +78,8 @@ struct StreamedPlan
 {
   int          axis{ 0 }; ///< that is divided: the last with more than one voxel
   std::int64_t divisions{ 1 };
-  /** Divisions begin where a unit of the sink does: at multiples of so many planes of the region. */
+  /** Divisions begin where a unit of the sink does, or a part of one if it has no room in memory
+   * (ImageAccess::partsOfUnits): at multiples of so many planes of the region. */
   std::int64_t step{ 1 };
   /** Reads of each source end where one of its units does. False if memory has no room for whole units. */
   bool readsWholeUnits{ false };

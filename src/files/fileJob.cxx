@@ -360,17 +360,29 @@ FileJob::CheckPieces(const std::string & why) const
 }
 
 void
-FileJob::RefuseDivisions(const DivisionsError & error, std::uint64_t memory, const std::string & tooLarge) const
+FileJob::RefuseDivisions(const DivisionsError & error, std::uint64_t memory, const std::string & tooLarge)
 {
   if (error.divisions > 1 && m_Request.divisions == 0)
   {
     this->CheckPieces(tooLarge);
   }
   // A little for what a second run may hold more: its libraries' pages differ.
+  std::uint64_t needed = m_BesideDivisions + error.needed + (std::uint64_t{ 3 } << 20);
+  // Files hold more of a larger memory.
+  for (std::uint64_t held = this->GetHeldByFiles(); memory > 0;)
+  {
+    this->ShareWithFiles(needed / PartsForFiles);
+    const std::uint64_t more = this->GetHeldByFiles();
+    if (more <= held)
+    {
+      break;
+    }
+    needed += more - held;
+    held = more;
+  }
   throw JobError(m_Names.memory + ": one of " + std::to_string(error.divisions) +
-                 (error.divisions == 1 ? " division needs " : " divisions needs ") +
-                 m_Names.formatNeed(m_BesideDivisions + error.needed + (std::uint64_t{ 3 } << 20)) + ", more than " +
-                 m_Names.formatBytes(memory > 0 ? memory : error.budget));
+                 (error.divisions == 1 ? " division needs " : " divisions needs ") + m_Names.formatNeed(needed) +
+                 ", more than " + m_Names.formatBytes(memory > 0 ? memory : error.budget));
 }
 
 void
@@ -387,6 +399,17 @@ FileJob::ShareWithFiles(std::uint64_t bytes)
   }
 }
 
+std::uint64_t
+FileJob::GetHeldByFiles() const
+{
+  std::uint64_t bytes = m_Request.sinkAccess.heldBytes;
+  for (const auto & source : m_Sources)
+  {
+    bytes += source->GetAccess().heldBytes;
+  }
+  return bytes;
+}
+
 void
 FileJob::MakePlan(std::uint64_t memory, std::uint64_t ownBytes)
 {
@@ -397,11 +420,7 @@ FileJob::MakePlan(std::uint64_t memory, std::uint64_t ownBytes)
     JobMemory parts;
     parts.total = memory;
     parts.own = ownBytes;
-    parts.heldByFiles = m_Request.sinkAccess.heldBytes;
-    for (const auto & source : m_Sources)
-    {
-      parts.heldByFiles += source->GetAccess().heldBytes;
-    }
+    parts.heldByFiles = this->GetHeldByFiles();
     parts.devices = this->UsesDevices() ? manager.GetDevices().size() : 0;
     parts.mayForgoDevices = m_Request.backend == BackendChoice::Auto;
     parts.pinned = m_Request.budgets.pinned;

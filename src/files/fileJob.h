@@ -250,8 +250,10 @@ private:
   /** Inputs and output use so few threads that inputs, and output, hold at most `bytes`. */
   void
   ShareWithFiles(std::uint64_t bytes);
+  std::uint64_t
+  GetHeldByFiles() const;
   [[noreturn]] void
-  RefuseDivisions(const DivisionsError & error, std::uint64_t memory, const std::string & tooLarge) const;
+  RefuseDivisions(const DivisionsError & error, std::uint64_t memory, const std::string & tooLarge);
   struct FurtherInput
   {
     InputDescription description;

@@ -324,6 +324,53 @@ TEST(StreamedRun, UnitsOfSourcesAndSinksAreTakenWhole)
   EXPECT_GT(divided, readWhole) << "some have no memory for whole units";
 }
 
+TEST(StreamedRun, UnitsOfSinksAreCutWhereTheyHaveNoRoomInMemory)
+{
+  std::mt19937 random(53);
+  Manager      manager({});
+  int          withRoom = 0;
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    const auto         below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
+    const Coordinates  extent{ 40 + below(20), 40 + below(20), 30 + below(40), 1, 1 };
+    Trial              run(manager, "mean", Radius(below(3)), extent, PixelKind::UInt16, PixelKind::UInt16, random);
+    const std::int64_t unit = 10 + below(20);
+    run.image->access.unit[2] = 1 + below(20);
+    run.result->access.unit[2] = unit;
+    run.image->access.wholeBoxes = run.result->access.wholeBoxes = true;
+    const auto plan = [&](bool partsOfUnits) {
+      run.result->access.partsOfUnits = partsOfUnits;
+      run.request.sinkAccess = run.result->access;
+      return MakeStreamedPlan(manager, run.request);
+    };
+    for (run.request.memory = static_cast<std::uint64_t>(extent[0] * extent[1] * 8 * unit);;
+         run.request.memory -= run.request.memory / 8)
+    {
+      bool hasRoom = true;
+      try
+      {
+        plan(false);
+      }
+      catch (const DivisionsError &)
+      {
+        hasRoom = false;
+      }
+      const StreamedPlan found = plan(true);
+      EXPECT_EQ(found.step == unit, hasRoom) << found.step << " of " << unit;
+      EXPECT_LE(found.bytesAtOnce, run.request.memory);
+      std::fill(run.result->voxels.begin(), run.result->voxels.end(), static_cast<unsigned char>(0));
+      ExecuteStreamed(manager, run.request, found, run.result);
+      EXPECT_EQ(run.result->voxels, run.expected);
+      if (!hasRoom)
+      {
+        break;
+      }
+      ++withRoom;
+    }
+  }
+  EXPECT_GT(withRoom, 20);
+}
+
 TEST(StreamedRun, CopiesTakeNoMemoryForTheirOutput)
 {
   std::mt19937 random(41);

@@ -112,6 +112,7 @@ public:
   {
     ImageAccess access;
     access.unit = GetUnitOfStreams(m_Pyramid);
+    access.partsOfUnits = true;
     access.wholeBoxes = true;
     access.heldBytes = m_Memory.GetHeld();
     return access;
@@ -366,6 +367,7 @@ GetZarrOutputAccess(const std::string & file, const ImageHeader & header, const 
   const ZarrPyramid pyramid = MakeZarrPyramid(file, header, options.zarr ? *options.zarr : ZarrOptions());
   ImageAccess       access;
   access.unit = GetUnitOfStreams(pyramid);
+  access.partsOfUnits = true;
   access.wholeBoxes = true;
   access.heldBytes = ZarrMemory(pyramid, options.heldBytes).GetHeld();
   return access;

@@ -59,6 +59,7 @@ public:
     : m_Manager(manager)
     , m_Request(request)
     , m_Image(GetOutputBox(request))
+    , m_CutsAtTiles(cutsAtTiles)
   {
     // All components of a voxel are in one division.
     m_Plan.axis = MaxDimension - (GetComponents(request) > 1 ? 2 : 1);
@@ -75,17 +76,18 @@ public:
     const bool whole =
       request.operation && (NeedsWholeAxis(*request.operation, m_Plan.axis, m_Image) || this->ReadsBackwards());
     m_Planes = whole ? 1 : std::max<std::int64_t>(1, request.region.Extent(m_Plan.axis));
+    std::int64_t step = 1;
     if (GetWrittenBox(request) == request.region)
     {
       const int axisOfSink = m_Plan.axis + (GetComponents(request) > 1 ? 1 : 0);
-      m_Plan.step = std::max<std::int64_t>(1, std::min(m_Planes, request.sinkAccess.unit[axisOfSink]));
+      step = std::max<std::int64_t>(1, std::min(m_Planes, request.sinkAccess.unit[axisOfSink]));
     }
     if (cutsAtTiles && !whole)
     {
       const std::int64_t tile = request.operation->GetTile(m_Image.Extents())[m_Plan.axis];
-      m_Plan.step = std::max<std::int64_t>(1, std::min(m_Planes, std::lcm(m_Plan.step, tile)));
+      step = std::max<std::int64_t>(1, std::min(m_Planes, std::lcm(step, tile)));
     }
-    m_Most = (m_Planes + m_Plan.step - 1) / m_Plan.step;
+    this->SetStep(step);
     for (const StreamedInput & input : request.inputs)
     {
       m_HasUnits = m_HasUnits || GetUnit(input, m_Plan) > 1;
@@ -131,7 +133,11 @@ public:
       {
         return this->PlanOutOfCore();
       }
-      this->Refuse(m_Most);
+      high = this->FindFewestOfParts();
+      if (high == 0)
+      {
+        this->Refuse(m_Most);
+      }
     }
     if (high == 1 && this->GoesOutOfCore() && this->HasTooLittleBesideImages() && this->GetLeastOutOfCore() <= m_Room)
     {
@@ -260,6 +266,26 @@ private:
   {
     const std::int64_t ofImages = this->FindFewest(1, false);
     return ofImages > 0 ? this->FindFewest(ofImages, true) : 0;
+  }
+
+  /** The same with parts of the sink's units, the thickest that fit. */
+  std::int64_t
+  FindFewestOfParts()
+  {
+    std::int64_t fewest = 0;
+    while (fewest == 0 && m_Plan.step > 1 && m_Request.sinkAccess.partsOfUnits && !m_CutsAtTiles)
+    {
+      this->SetStep((m_Plan.step + 1) / 2);
+      fewest = this->FindFewest();
+    }
+    return fewest;
+  }
+
+  void
+  SetStep(std::int64_t step)
+  {
+    m_Plan.step = step;
+    m_Most = (m_Planes + step - 1) / step;
   }
 
   /** The same of `first` and more, by the bytes of images alone or by what the run needs beside them too. */
@@ -549,6 +575,7 @@ private:
   Manager &               m_Manager;
   const StreamedRequest & m_Request;
   Box                     m_Image;
+  bool                    m_CutsAtTiles;
   std::uint64_t           m_Room{ 0 };
   std::int64_t            m_Planes{ 1 }; ///< that can be divided
   std::int64_t            m_Most{ 1 };

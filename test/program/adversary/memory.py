@@ -87,8 +87,11 @@ class Memory(ProgramTest):
         source = write(self.folder / "in.mha", noise((256, 256, 512), "uint16"))
         store, again = self.folder / "out.ome.zarr", self.folder / "again.ome.zarr"
         layout = "--zarr=chunks=32x32x16,shards=256x256x512"
+        # A layer of chunks has 32 MiB. With a whole one, or two, copies would take 104 MiB and means 136.
+        thick = layout.replace("32x32x16", "32x32x256")
         for name, more, most in (("identity", [layout], 96), ("mean", ["--radius=1", layout], 96),
-                                 ("mean", ["--radius=1", layout + ",pyramid=mean"], 128)):
+                                 ("mean", ["--radius=1", layout + ",pyramid=mean"], 128),
+                                 ("identity", [thick], 90), ("mean", ["--radius=1", thick], 90)):
             with self.subTest(name=name, more=more):
                 refused = run(name, source, store, *more, "--memory=1M")
                 self.assert_failed(refused, "--memory")
