@@ -5,13 +5,14 @@
     run_snippets.py PROGRAM PYTHON PACKAGE [PAGE...]
 
 PROGRAM is the program chunkwise, PYTHON an interpreter with NumPy, Dask and Zarr, PACKAGE the folder that has the package
-chunkwise. Without pages: README.md, docs/start.md, docs/gallery.md, and all of docs/howto and docs/concepts.
+chunkwise. Without pages: README.md, TOPICS, and all of docs/howto and docs/concepts.
 
 The blocks of a page run in order in one empty folder: shell blocks by bash, which stops at the first error, Python blocks in one
 interpreter. Comments of the page control them:
 
     <!-- with: in.nii.gz cells.tif -->   makes these images in the folder (see IMAGES)
     <!-- run: COMMAND -->                runs a line of the shell that the page does not show
+    <!-- run python: STATEMENTS -->      runs a line of Python that the page does not show
     <!-- not run: REASON -->             leaves the next block out; the reason is printed
 
 Exits with 77 if the program or the package is missing.
@@ -60,13 +61,20 @@ def spheres(size, count, radius, seed):
     return voxels
 
 
-# Name: size, number of balls, their radius.
+# Name: size, number of balls, their radius. OTHERS is for all other names.
+OTHERS = ((40, 36, 32), 8, 7)
 IMAGES = {
     "in.nii.gz": ((64, 64, 48), 12, 9),
     "in.mha": ((64, 64, 48), 12, 9),
     "cells.tif": ((96, 96, 24), 20, 6),
     "scan.raw": ((64, 48, 32), 6, 8),
+    # Planes.
+    "slide.tif": ((64, 64, 1), 6, 6),
+    "gel.tif": ((64, 64, 1), 6, 6),
+    "fingers.tif": ((64, 64, 1), 6, 6),
 }
+
+TOPICS = ("index", "start", "gallery", "deconvolution", "derivatives", "distances")
 
 # Images of other packages; pages that need one that is missing do not run, and say so.
 FOUND = {"head.nii.gz": pathlib.Path("/usr/share/mricron/templates/ch2.nii.gz")}
@@ -76,7 +84,7 @@ def make_image(program, folder, name):
     if name in FOUND:
         (folder / name).symlink_to(FOUND[name])
         return
-    size, count, radius = IMAGES[name]
+    size, count, radius = IMAGES.get(name, OTHERS)
     voxels = spheres(size, count, radius, seed=len(name))
     if name.endswith(".raw"):
         (folder / name).write_bytes(voxels.tobytes())
@@ -96,11 +104,11 @@ def read_page(path):
     while number < len(lines):
         line = lines[number]
         number += 1
-        comment = re.fullmatch(r"\s*<!-- (with|run|not run): (.+) -->", line)
+        comment = re.fullmatch(r"\s*<!-- (with|run|run python|not run): (.+) -->", line)
         if comment and comment[1] == "with":
             images += comment[2].split()
-        elif comment and comment[1] == "run":
-            blocks.append((number, "sh", comment[2] + "\n", None))
+        elif comment and comment[1] in ("run", "run python"):
+            blocks.append((number, "sh" if comment[1] == "run" else "python", comment[2] + "\n", None))
         elif comment:
             reason = comment[2]
         fence = re.match(r"(\s*)(```+)(\w*)", line)
@@ -149,7 +157,7 @@ def run_page(path, program, python, package):
         folder = pathlib.Path(folder)
         for image in images:
             make_image(program, folder, image)
-        environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "CHUNKWISE_SOURCE": str(ROOT),
+        environment = {**os.environ, "HOME": str(folder), "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "CHUNKWISE_SOURCE": str(ROOT),
                        "PATH": os.pathsep.join([str(program.parent), str(python.parent), os.environ["PATH"]])}
         interpreter = Interpreter(python, folder, environment)
         for line, language, text, reason in blocks:
@@ -183,10 +191,12 @@ def main():
             print(f"Skipped: {what} is not at {path}")
             sys.exit(77)
     pages = [pathlib.Path(each).resolve() for each in sys.argv[4:]] or [
-        ROOT / "README.md", ROOT / "docs/start.md", ROOT / "docs/gallery.md", *sorted((ROOT / "docs/howto").glob("*.md")),
+        ROOT / "README.md", *(ROOT / f"docs/{each}.md" for each in TOPICS), *sorted((ROOT / "docs/howto").glob("*.md")),
         *sorted((ROOT / "docs/concepts").glob("*.md"))]
     ran = left = 0
     for page in pages:
+        if not sys.argv[4:] and not read_page(page)[1]:
+            continue
         counts = run_page(page, program, python, package)
         print(f"{page.relative_to(ROOT)}: {counts[0]} blocks ran, {counts[1]} did not")
         ran, left = ran + counts[0], left + counts[1]
