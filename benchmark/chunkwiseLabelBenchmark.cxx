@@ -2,9 +2,9 @@
 // Labels of connected components of images that are usual, and of the worst ones: on a device, from the host to
 // the host, and on the CPU.
 //
-// Usage: chunkwise_label_benchmark [--csv FILE] [--images FOLDER] [--measure] [--device] [EXTENT, 512]. With a folder
+// Usage: chunkwise_label_benchmark [--csv FILE] [--images FOLDER] [--measure] [--no-cpu] [EXTENT, 512]. With a folder
 // the images are left there as raw bytes, for label_peers.py. With --measure: measurements of labels instead. With
-// --device: without rows of the CPU.
+// --no-cpu: without rows of the CPU.
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseLabelOperation.h"
 #include "chunkwiseManager.h"
@@ -283,7 +283,7 @@ main(int argc, char ** argv)
     {
       measures = true;
     }
-    else if (word == "--device")
+    else if (word == "--no-cpu")
     {
       onHostToo = false;
     }
