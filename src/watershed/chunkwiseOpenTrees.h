@@ -44,13 +44,12 @@ public:
   /** Each vertex is an open tree. */
   OpenTrees(TNumber vertices, Executor & executor)
     : m_Executor(executor)
-    , m_Vertices(vertices)
     , m_Parents(new std::atomic<TNumber>[vertices])
     , m_Best(new std::atomic<TNumber>[vertices])
     , m_IsClosed(new std::atomic<bool>[vertices])
   {
-    this->ForEachVertex([this](TNumber v) {
-      m_Parents[v].store(v, std::memory_order_relaxed);
+    ForEachNumber(executor, vertices, [this](std::uint64_t v) {
+      m_Parents[v].store(static_cast<TNumber>(v), std::memory_order_relaxed);
       m_Best[v].store(None, std::memory_order_relaxed);
       m_IsClosed[v].store(false, std::memory_order_relaxed);
     });
@@ -61,11 +60,19 @@ public:
   {
     m_IsClosed[vertex].store(true, std::memory_order_relaxed);
   }
-  /** The vertex that stands for a tree. A closed one stays it when open trees are joined to its tree. */
+  /** The vertex that stands for a tree. A closed one stays it when open trees are joined to its tree. Several threads
+   * may ask, and shorten ways to it, while no tree is joined. */
   TNumber
   RootOf(TNumber vertex) const
   {
-    return m_Parents[vertex].load(std::memory_order_relaxed);
+    TNumber parent = this->ParentOf(vertex);
+    for (TNumber next = this->ParentOf(parent); next != parent; next = this->ParentOf(parent))
+    {
+      m_Parents[vertex].store(next, std::memory_order_relaxed);
+      vertex = next;
+      parent = this->ParentOf(vertex);
+    }
+    return parent;
   }
 
   /** Edges, in ascending order, with vertices `a` and `b`. If `b` is None the edge closes the tree of `a`. Edges within
@@ -75,29 +82,31 @@ public:
   void
   Join(TEdge * edges, TNumber count, TChosen && chosen)
   {
+    // Whatever is done in a round is done for the trees of these edges alone.
     while (this->FindLeastEdges(edges, count))
     {
-      this->ForEachVertex([&](TNumber v) {
-        const TNumber best = m_Best[v].load(std::memory_order_relaxed);
-        if (best != None)
+      ForEachNumber(m_Executor, count, [&](std::uint64_t i) {
+        if (edges[i].a != edges[i].b)
         {
-          this->TakeEdge(edges[best], best, v, chosen);
+          this->TakeEdge(edges[i], static_cast<TNumber>(i), edges[i].a, chosen);
+          this->TakeEdge(edges[i], static_cast<TNumber>(i), edges[i].b, chosen);
         }
       });
-      this->ForEachVertex([this](TNumber v) {
-        m_Best[v].store(None, std::memory_order_relaxed);
-        this->Shorten(v);
+      ForEachNumber(m_Executor, count, [&](std::uint64_t i) {
+        m_Best[edges[i].a].store(None, std::memory_order_relaxed);
+        if (edges[i].b != None)
+        {
+          m_Best[edges[i].b].store(None, std::memory_order_relaxed);
+        }
       });
-      this->ForEachVertex([this](TNumber v) { m_Parents[v].store(this->FindRoot(v), std::memory_order_relaxed); });
     }
   }
 
 private:
-  template <typename TBody>
-  void
-  ForEachVertex(TBody && body)
+  TNumber
+  ParentOf(TNumber vertex) const
   {
-    ForEachNumber(m_Executor, m_Vertices, [&body](std::uint64_t v) { body(static_cast<TNumber>(v)); });
+    return m_Parents[vertex].load(std::memory_order_relaxed);
   }
   bool
   IsOpen(TNumber tree) const
@@ -154,6 +163,10 @@ private:
   void
   TakeEdge(const TEdge & edge, TNumber number, TNumber tree, TChosen & chosen)
   {
+    if (tree == None || m_Best[tree].load(std::memory_order_relaxed) != number)
+    {
+      return;
+    }
     if (edge.b == None)
     {
       this->Close(tree);
@@ -168,31 +181,8 @@ private:
       chosen(number, tree);
     }
   }
-  /** Brings the vertices on the way to the root nearer to it. Others may bring one less near, but never off the way. */
-  void
-  Shorten(TNumber v)
-  {
-    TNumber parent = this->RootOf(v);
-    for (TNumber next = this->RootOf(parent); next != parent; next = this->RootOf(parent))
-    {
-      m_Parents[v].store(next, std::memory_order_relaxed);
-      v = next;
-      parent = this->RootOf(v);
-    }
-  }
-  /** While each thread writes the entries of its vertices alone. */
-  TNumber
-  FindRoot(TNumber v) const
-  {
-    for (TNumber next = this->RootOf(v); next != v; next = this->RootOf(v))
-    {
-      v = next;
-    }
-    return v;
-  }
 
   Executor &                              m_Executor;
-  const TNumber                           m_Vertices;
   std::unique_ptr<std::atomic<TNumber>[]> m_Parents;
   std::unique_ptr<std::atomic<TNumber>[]> m_Best; ///< edges of open trees
   std::unique_ptr<std::atomic<bool>[]>    m_IsClosed;

@@ -462,7 +462,7 @@ private:
     }
   }
 
-  /** Takes blocks that a device holds if they are thicker than those that the host has room for. */
+  /** Takes blocks that a device holds if they are thicker than the blocks that fit the host. */
   static WatershedDivision
   Divide(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass)
   {
@@ -501,7 +501,7 @@ private:
     result.memory.edges = request.hostBytes ? request.hostBytes / PartForEdges / BytesOfEdge : UINT64_MAX;
     return result;
   }
-  /** What joining leaves of the host's memory; at least 1. */
+  /** The host's memory that joining leaves; at least 1. */
   static std::uint64_t
   GetRest(const OutOfCoreRequest & request, const WatershedDivision & division, bool areThin)
   {

@@ -263,6 +263,13 @@ public:
     m_Operation.hasMarkers ? this->BeginMarkers() : this->BeginMinima();
     const Index count =
       m_Forest.edges.size() + m_NumberOfEdges + (m_Before > 0 ? m_Before * m_Planes.offsets.size() : 0);
+    m_Tasks = std::min<Index>({ MostTasks, 4 * m_Executor.GetConcurrency(), 1 + count / LeastOfPart });
+    // Each task finds its edges of the block in order, as it does those of the forest.
+    this->ForTasks([this](Index task) {
+      std::sort(m_Edges + BeginOfTask(m_NumberOfEdges, task, m_Tasks),
+                m_Edges + BeginOfTask(m_NumberOfEdges, task + 1, m_Tasks),
+                IsBefore);
+    });
     m_Sorted.reserve(std::min(m_Most, count));
     m_Ends.reserve(m_Operation.hasMarkers ? std::min(m_Most, count) : 0);
     this->JoinBetween(nullptr, nullptr, count);
@@ -441,71 +448,112 @@ private:
     });
   }
 
-  /** Calls f(edge) for one of so many parts of all edges. */
+  static Index
+  BeginOfTask(Index count, Index task, Index tasks)
+  {
+    return count / tasks * task + count % tasks * task / tasks;
+  }
+  /** Calls f(edge) for the edges of a task from `lower` on, before `upper`; nullptr: all. */
   template <typename TFunctor>
   void
-  ForPart(Index part, Index parts, TFunctor && f) const
+  ForTaskBetween(const Edge * lower, const Edge * upper, Index task, TFunctor && f) const
   {
-    const auto beginOf = [parts](Index count, Index i) { return count / parts * i + count % parts * i / parts; };
-    std::for_each(m_Forest.edges.begin() + static_cast<std::ptrdiff_t>(beginOf(m_Forest.edges.size(), part)),
-                  m_Forest.edges.begin() + static_cast<std::ptrdiff_t>(beginOf(m_Forest.edges.size(), part + 1)),
-                  f);
-    std::for_each(m_Edges + beginOf(m_NumberOfEdges, part), m_Edges + beginOf(m_NumberOfEdges, part + 1), f);
+    const auto forSorted = [&](const Edge * edges, Index count) {
+      const Edge * const begin = edges + BeginOfTask(count, task, m_Tasks);
+      const Edge * const end = edges + BeginOfTask(count, task + 1, m_Tasks);
+      std::for_each(lower ? std::lower_bound(begin, end, *lower, IsBefore) : begin,
+                    upper ? std::lower_bound(begin, end, *upper, IsBefore) : end,
+                    f);
+    };
+    forSorted(m_Forest.edges.data(), m_Forest.edges.size());
+    forSorted(m_Edges, m_NumberOfEdges);
     if (m_Before > 0)
     {
-      const Index        plane = static_cast<Index>(m_Planes.voxels);
-      const std::int64_t firstOfPlane = (m_Block.lower[m_Planes.axis] - 1) * m_Planes.voxels;
-      m_Planes.ForPairs(static_cast<std::int64_t>(beginOf(plane, part)),
-                        static_cast<std::int64_t>(beginOf(plane, part + 1)),
-                        [&](std::int64_t last, std::int64_t first, int number) {
-                          const Index a = static_cast<Index>(last);
-                          const Index b = static_cast<Index>(first);
-                          const bool  areThere = m_Operation.hasMarkers ? (m_Earlier.isThere[a] & m_Own.isThere[b]) != 0
-                                                                        : m_Earlier.lows[a] >= 0 && m_Own.lows[b] >= 0;
-                          if (areThere)
-                          {
-                            const std::uint64_t place = static_cast<std::uint64_t>(firstOfPlane + last)
-                                                          << Edge::NeighborBits |
-                                                        static_cast<std::uint64_t>(number);
-                            f(Edge{ std::max(m_Earlier.values[a], m_Own.values[b]),
-                                    std::min(m_Earlier.values[a], m_Own.values[b]),
-                                    place << Edge::FlagBits,
-                                    static_cast<TNumber>(a),
-                                    static_cast<TNumber>(m_Before + b) });
-                          }
-                        });
+      this->ForPairs(task, [&](const Edge & edge) {
+        if ((!lower || !IsBefore(edge, *lower)) && (!upper || IsBefore(edge, *upper)))
+        {
+          f(edge);
+        }
+      });
     }
   }
-  /** The same for the edges from `lower` on, before `upper`; nullptr: all. */
+  /** The same for all edges between both blocks. */
   template <typename TFunctor>
   void
-  ForPartBetween(const Edge * lower, const Edge * upper, Index part, Index parts, TFunctor && f) const
+  ForPairs(Index task, TFunctor && f) const
   {
-    this->ForPart(part, parts, [&](const Edge & edge) {
-      if ((!lower || !IsBefore(edge, *lower)) && (!upper || IsBefore(edge, *upper)))
-      {
-        f(edge);
-      }
-    });
+    const Index        plane = static_cast<Index>(m_Planes.voxels);
+    const std::int64_t firstOfPlane = (m_Block.lower[m_Planes.axis] - 1) * m_Planes.voxels;
+    m_Planes.ForPairs(static_cast<std::int64_t>(BeginOfTask(plane, task, m_Tasks)),
+                      static_cast<std::int64_t>(BeginOfTask(plane, task + 1, m_Tasks)),
+                      [&](std::int64_t last, std::int64_t first, int number) {
+                        const Index a = static_cast<Index>(last);
+                        const Index b = static_cast<Index>(first);
+                        const bool  areThere = m_Operation.hasMarkers ? (m_Earlier.isThere[a] & m_Own.isThere[b]) != 0
+                                                                      : m_Earlier.lows[a] >= 0 && m_Own.lows[b] >= 0;
+                        if (areThere)
+                        {
+                          const std::uint64_t place = static_cast<std::uint64_t>(firstOfPlane + last)
+                                                        << Edge::NeighborBits |
+                                                      static_cast<std::uint64_t>(number);
+                          f(Edge{ std::max(m_Earlier.values[a], m_Own.values[b]),
+                                  std::min(m_Earlier.values[a], m_Own.values[b]),
+                                  place << Edge::FlagBits,
+                                  static_cast<TNumber>(a),
+                                  static_cast<TNumber>(m_Before + b) });
+                        }
+                      });
   }
+  /** Calls f(task) for all tasks. */
+  template <typename TFunctor>
+  void
+  ForTasks(TFunctor && f) const
+  {
+    m_Executor.ParallelFor(static_cast<std::int64_t>(m_Tasks),
+                           [&](std::int64_t task, unsigned int) { f(static_cast<Index>(task)); });
+  }
+  /** Finds the parts of the order that edges belong to; fast for edges that follow each other in order. */
+  class PartFinder
+  {
+  public:
+    PartFinder(const Edge * bounds, Index count)
+      : m_Bounds(bounds)
+      , m_Count(count)
+    {}
+    Index
+    operator()(const Edge & edge)
+    {
+      const bool isIn = (m_Last == 0 || !IsBefore(edge, m_Bounds[m_Last - 1])) &&
+                        (m_Last == m_Count || IsBefore(edge, m_Bounds[m_Last]));
+      m_Last =
+        isIn ? m_Last : static_cast<Index>(std::upper_bound(m_Bounds, m_Bounds + m_Count, edge, IsBefore) - m_Bounds);
+      return m_Last;
+    }
+
+  private:
+    const Edge * m_Bounds;
+    Index        m_Count;
+    Index        m_Last{ 0 };
+  };
 
   /** Joins along the edges from `lower` on, before `upper`, about `count` ones: divides their order into parts that
    * fit, sorts the edges of some parts at a time, and joins along them. */
   void
   JoinBetween(const Edge * lower, const Edge * upper, Index count)
   {
-    const Index tasks = std::min<Index>({ MostTasks, 4 * m_Executor.GetConcurrency(), 1 + count / LeastOfPart });
+    const Index tasks = m_Tasks;
     const Index parts = count <= m_Most && tasks == 1 ? 1 : (count / m_Most + 1) * std::max<Index>(4, tasks);
-    const std::vector<Edge> bounds = this->FindBounds(lower, upper, count, parts, tasks);
-    const auto              partOf = [&](const Edge & edge) {
-      return static_cast<Index>(std::upper_bound(bounds.begin(), bounds.end(), edge, IsBefore) - bounds.begin());
-    };
+    const std::vector<Edge> bounds = this->FindBounds(lower, upper, count, parts);
     // By part of the order and task: the number of edges.
     std::vector<Index> counts((bounds.size() + 1) * tasks);
-    m_Executor.ParallelFor(static_cast<std::int64_t>(tasks), [&](std::int64_t task, unsigned int) {
-      this->ForPartBetween(lower, upper, static_cast<Index>(task), tasks, [&](const Edge & edge) {
-        ++counts[partOf(edge) * tasks + static_cast<Index>(task)];
-      });
+    this->ForTasks([&](Index task) {
+      PartFinder         partOf(bounds.data(), bounds.size());
+      std::vector<Index> found(bounds.size() + 1);
+      this->ForTaskBetween(lower, upper, task, [&](const Edge & edge) { ++found[partOf(edge)]; });
+      for (Index part = 0; part < found.size(); ++part)
+      {
+        counts[part * tasks + task] = found[part];
+      }
     });
     const auto sizeOf = [&](Index part) {
       return std::accumulate(counts.begin() + static_cast<std::ptrdiff_t>(part * tasks),
@@ -527,26 +575,26 @@ private:
         ++end;
         continue;
       }
-      this->Sort(from, end > bounds.size() ? upper : &bounds[end - 1], bounds, begin, end, counts, tasks, size);
+      this->Sort(from, end > bounds.size() ? upper : &bounds[end - 1], bounds, begin, end, counts, size);
       m_Operation.hasMarkers ? this->JoinMarkers() : this->JoinMinima();
     }
   }
   /** Edges that divide others into so many parts of about the same size. */
   std::vector<Edge>
-  FindBounds(const Edge * lower, const Edge * upper, Index count, Index parts, Index tasks) const
+  FindBounds(const Edge * lower, const Edge * upper, Index count, Index parts) const
   {
     if (parts == 1)
     {
       return {};
     }
     const Index                    stride = std::max<Index>(1, count / (parts * SamplesOfPart));
-    std::vector<std::vector<Edge>> samplesOf(tasks);
-    m_Executor.ParallelFor(static_cast<std::int64_t>(tasks), [&](std::int64_t task, unsigned int) {
+    std::vector<std::vector<Edge>> samplesOf(m_Tasks);
+    this->ForTasks([&](Index task) {
       Index next = 0;
-      this->ForPartBetween(lower, upper, static_cast<Index>(task), tasks, [&](const Edge & edge) {
+      this->ForTaskBetween(lower, upper, task, [&](const Edge & edge) {
         if (next-- == 0)
         {
-          samplesOf[static_cast<Index>(task)].push_back(edge);
+          samplesOf[task].push_back(edge);
           next = stride - 1;
         }
       });
@@ -572,33 +620,29 @@ private:
   /** Lists the edges of the parts from `begin` to `end`, in order. */
   void
   Sort(const Edge * lower, const Edge * upper, const std::vector<Edge> & bounds, Index begin, Index end,
-       const std::vector<Index> & counts, Index tasks, Index size)
+       const std::vector<Index> & counts, Index size)
   {
     m_Sorted.resize(size);
     std::vector<Index> firsts;
     Index              before = 0;
-    for (Index i = begin * tasks; i < end * tasks; ++i)
+    for (Index i = begin * m_Tasks; i < end * m_Tasks; ++i)
     {
       firsts.push_back(before);
       before += counts[i];
     }
-    const auto first = bounds.begin() + static_cast<std::ptrdiff_t>(begin);
-    const auto last = bounds.begin() + static_cast<std::ptrdiff_t>(std::min(end, bounds.size()));
-    m_Executor.ParallelFor(static_cast<std::int64_t>(tasks), [&](std::int64_t task, unsigned int) {
+    this->ForTasks([&](Index task) {
+      PartFinder         partOf(bounds.data() + begin, std::min(end, bounds.size()) - begin);
       std::vector<Index> next;
       for (Index part = 0; part < end - begin; ++part)
       {
-        next.push_back(firsts[part * tasks + static_cast<Index>(task)]);
+        next.push_back(firsts[part * m_Tasks + task]);
       }
-      this->ForPartBetween(lower, upper, static_cast<Index>(task), tasks, [&](const Edge & edge) {
-        const auto part = std::upper_bound(first, last, edge, IsBefore) - first;
-        m_Sorted[next[static_cast<Index>(part)]++] = edge;
-      });
+      this->ForTaskBetween(lower, upper, task, [&](const Edge & edge) { m_Sorted[next[partOf(edge)]++] = edge; });
     });
     m_Executor.ParallelFor(static_cast<std::int64_t>(end - begin), [&](std::int64_t part, unsigned int) {
-      const Index from = firsts[static_cast<Index>(part) * tasks];
-      const Index to =
-        static_cast<Index>(part) + 1 < end - begin ? firsts[(static_cast<Index>(part) + 1) * tasks] : size;
+      const Index from = firsts[static_cast<Index>(part) * m_Tasks];
+      const Index next = static_cast<Index>(part) + 1;
+      const Index to = next < end - begin ? firsts[next * m_Tasks] : size;
       std::sort(m_Sorted.begin() + static_cast<std::ptrdiff_t>(from),
                 m_Sorted.begin() + static_cast<std::ptrdiff_t>(to),
                 IsBefore);
@@ -658,7 +702,7 @@ private:
       return;
     }
     ForEachNumber(m_Executor, count, [&](Index i) {
-      this->NameRoots(m_Sorted[i]);
+      this->NameRoots(m_Sorted[i], m_Ends[i]);
       m_Ends[i] = { m_Sorted[i].a, (m_Sorted[i].place & Edge::Closes) != 0 ? None : m_Sorted[i].b };
     });
     m_Groups->Join(m_Ends.data(), count, [&](TNumber i, TNumber) { m_Sorted[i].place |= Edge::IsKept; });
@@ -671,18 +715,20 @@ private:
       }
     }
   }
-  /** Makes an edge one from a root to another one, or to a marker; `a` is None if it is neither. */
+  /** Makes an edge between two trees one from a root to another one, or to a marker; or one from the first root to
+   * itself, which joins nothing. */
   void
-  NameRoots(Edge & edge) const
+  NameRoots(Edge & edge, const Ends & trees) const
   {
     const bool    closes = (edge.place & Edge::Closes) != 0;
-    const TNumber treeA = m_MarkerTrees->RootOf(edge.a);
-    const TNumber treeB = closes ? None : m_MarkerTrees->RootOf(edge.b);
+    const TNumber treeA = trees.a;
+    const TNumber treeB = closes ? None : trees.b;
     const TNumber rootA = this->RootOfTree(treeA);
     const TNumber rootB = this->RootOfTree(treeB);
     if (treeA == treeB || (rootA == None && rootB == None))
     {
-      edge.a = edge.b = None;
+      edge.a = edge.b = 0;
+      edge.place &= ~Edge::Closes;
     }
     else if (rootA != None && rootB != None)
     {
@@ -927,6 +973,7 @@ private:
   Edge *                              m_Edges{ nullptr };
   Index                               m_NumberOfEdges{ 0 };
   Index                               m_Most{ 0 };
+  Index                               m_Tasks{ 1 }; ///< that list edges, each always the same ones
   std::vector<Edge>                   m_Sorted;
   std::vector<Ends>                   m_Ends;
   std::vector<Edge>                   m_Kept;

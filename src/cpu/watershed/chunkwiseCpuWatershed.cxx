@@ -1221,7 +1221,7 @@ private:
   bool                         m_IsFast{ false };
   TId                          m_Trees{ 0 };
   std::int64_t                 m_NumberOfOpen{ 0 };
-  // Of a summary, which of a block has arrays.
+  // The parts of a summary; a block's has arrays.
   bool                 m_KeepsEdges{ false };
   std::int64_t         m_NumberOfEdges{ 0 };
   WatershedNode *      m_Nodes{ nullptr };
