@@ -88,7 +88,7 @@ struct UsedDigits
   int high;
 };
 
-/** Of rows from `begin` on to one before `end`. */
+/** The digits that the rows from `begin` on to one before `end` use. */
 UsedDigits
 FindUsedDigits(const MeasureLayout & layout, const std::int64_t * table, std::int64_t begin, std::int64_t end)
 {
