@@ -330,7 +330,7 @@ def _filtered(labels: np.ndarray[Any, Any], kind: str, selection: Sequence[Any],
 _COMPARISONS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}
 
 
-def _filter_lazy(labels: Any, conditions: Sequence[str], keep_largest: int, relabel: bool, pairs: Sequence[tuple[str, str]], spacing: Any,
+def _filter_lazy(labels: Any, conditions: Sequence[str], keep_largest: int, relabel: bool, pairs: Sequence[tuple[str, ...]], spacing: Any,
                  options: dict[str, Any]) -> Any:
     """`filter_labels` of an array of Dask."""
     kind = check_labels(labels)
