@@ -51,8 +51,9 @@ public:
   Make(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
        const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights, Reporter report);
 
-  /** Planes of an image from a dense view of the host, and into one. Measured, Weights and Point are loaded, and Ratio
-   * is loaded with the weights, before Weigh. */
+  /** Planes of an image from a dense view of the host, and into one. Measured and Weights are loaded, Ratio with the
+   * weights before Weigh, and Blurred with the first estimate before Start, unless Point is loaded, and Last and Step.
+   */
   void
   LoadPlanes(Image image, const BufferView & host)
   {
@@ -71,6 +72,9 @@ public:
   /** Norm is H^T w. */
   void
   Weigh(Monitor * monitor);
+  /** Point, and Last, are the first estimate where enough is seen. */
+  void
+  Start();
   /** H y, and of it the ratio. Returns the divergence and the misfit. */
   Sums
   Blur(Monitor * monitor);
@@ -372,6 +376,23 @@ DeconvolutionOnDevices::Weigh(Monitor * monitor)
 {
   m_Images.ForEachPart(
     [&](std::size_t part) { this->Run(part, m_Backward, { Ratio }, Norm, part == 0 ? monitor : nullptr); });
+}
+
+inline void
+DeconvolutionOnDevices::Start()
+{
+  // A correction by H^T w of itself, which is 1; Landweber adds none of it.
+  const DeconvolutionParameters parameters = m_Parameters;
+  m_Parameters.relaxation = 0;
+  m_Images.ForEachPart([&](std::size_t part) {
+    this->RunStep(part, DeconvolutionStep::Update, { Norm, Blurred, Norm }, Point);
+    if (m_Accelerates)
+    {
+      this->RunStep(part, DeconvolutionStep::Update, { Norm, Blurred, Norm }, Last);
+    }
+  });
+  m_Parameters = parameters;
+  m_Images.HandOn(m_Numbers[Point]);
 }
 
 inline DeconvolutionOnDevices::Sums

@@ -12,11 +12,13 @@
 #include "chunkwiseRealOf.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseRunnerRun.h"
+#include "chunkwiseThreads.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -135,7 +137,7 @@ private:
     plan.isInMemory = false;
     plan.planes = std::max<std::int64_t>(1, std::min(all, static_cast<std::int64_t>(slab / BytesOf(Planes(0, 1)))));
     plan.read = part == 0 ? LeastRead : std::max(LeastRead, FastRead / part);
-    plan.bytes = this->CountMeasured(plan) + 2 * BytesOf(Planes(0, plan.planes));
+    plan.bytes = this->CountMeasured(plan) + RoomsOfHeld * BytesOf(Planes(0, plan.planes));
     return plan;
   }
 
@@ -257,6 +259,7 @@ public:
 private:
   static constexpr PixelKind Kind = sizeof(T) == 4 ? PixelKind::Float32 : PixelKind::Float64;
   using Image = std::unique_ptr<DeconvolutionImage>;
+  static constexpr int RoomsOfHeld = 4; ///< two slabs of two images
 
   template <typename TSum>
   struct SumsOf
@@ -485,8 +488,10 @@ private:
   {
     if (m_OnDevices)
     {
-      m_Rooms[0].resize(BytesOf(Planes(0, m_Plan.planes)));
-      m_Rooms[1].resize(BytesOf(Planes(0, m_Plan.planes)));
+      for (int i = 0; i < RoomsOfHeld; ++i)
+      {
+        m_Rooms[i].resize(BytesOf(Planes(0, m_Plan.planes)));
+      }
       return;
     }
     m_Point = MakeImage();
@@ -1063,22 +1068,63 @@ private:
     return m_OnDevices != nullptr;
   }
 
+  /** Reads the measured image and its weights in slabs; each goes to the devices while the next one is read. */
   void
-  BeginOnDevices(bool hasEstimate)
+  LoadMeasured()
   {
-    const bool hasWeights = m_OnDevices->HasWeights();
-    m_Sums = Sums();
-    this->ForEachSlab(0, 0, [&](const Box & slab) {
-      const BufferView weights = this->RoomOf(0, slab);
-      const BufferView measured = this->RoomOf(1, slab);
-      this->ReadWeights(slab, weights, &measured);
+    std::vector<Box> slabs;
+    this->ForEachSlab(0, 0, [&](const Box & slab) { slabs.push_back(slab); });
+    // A slab's weights are in one room, and its voxels in the next.
+    const auto room = [](std::size_t i) { return static_cast<int>(i % 2 * 2); };
+    const auto load = [&](std::size_t i) {
+      const BufferView weights = this->RoomOf(room(i), slabs[i]);
       m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Ratio, weights);
-      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Measured, measured);
-      if (hasWeights)
+      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Measured, this->RoomOf(room(i) + 1, slabs[i]));
+      if (m_OnDevices->HasWeights())
       {
         m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Weights, weights);
       }
-    });
+    };
+    for (std::size_t i = 0; i <= slabs.size(); ++i)
+    {
+      if (m_Monitor && m_Monitor->ShouldAbort())
+      {
+        throw Aborted();
+      }
+      std::exception_ptr errors[2];
+      RunTogether(2, [&](std::size_t task) {
+        try
+        {
+          if (task == 0 && i < slabs.size())
+          {
+            const BufferView measured = this->RoomOf(room(i) + 1, slabs[i]);
+            this->ReadWeights(slabs[i], this->RoomOf(room(i), slabs[i]), &measured);
+          }
+          if (task == 1 && i > 0)
+          {
+            load(i - 1);
+          }
+        }
+        catch (...)
+        {
+          errors[task] = std::current_exception();
+        }
+      });
+      for (const std::exception_ptr & error : errors)
+      {
+        if (error)
+        {
+          std::rethrow_exception(error);
+        }
+      }
+    }
+  }
+
+  void
+  BeginOnDevices(bool hasEstimate)
+  {
+    m_Sums = Sums();
+    this->LoadMeasured();
     const T     mean = this->TakeMean();
     PartMonitor monitor(m_Monitor, 0, 1.0 / static_cast<double>(2 * m_Operation.iterations + 1));
     m_OnDevices->Weigh(&monitor);
@@ -1087,15 +1133,11 @@ private:
       return;
     }
     this->ForEachSlab(0, 0, [&](const Box & slab) {
-      const BufferView norm = this->StoreOfDevices(DeconvolutionOnDevices::Norm, slab);
-      const BufferView point = this->RoomOf(1, slab);
-      this->MakeStart(slab, norm, point, mean);
-      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Point, point);
-      if (m_Operation.accelerates)
-      {
-        m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Last, point);
-      }
+      const BufferView start = this->RoomOf(0, slab);
+      this->FillStart(slab, start, mean);
+      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Blurred, start);
     });
+    m_OnDevices->Start();
   }
 
   /** H y, and of it the ratio, or the difference, of the measured image. */
