@@ -55,7 +55,7 @@ set(Chunkwise_OPERATION_SRCS
   resampling/chunkwiseRearrangeOperation.cxx
   resampling/chunkwiseResampleField.cxx
   resampling/chunkwiseResampleOperation.cxx
-  watershed/chunkwiseNeighborOffsets.cxx
+  operations/chunkwiseNeighborOffsets.cxx
   watershed/chunkwiseWatershedOperation.cxx
   watershed/chunkwiseWatershedSolve.cxx
 )

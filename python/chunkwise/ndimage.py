@@ -631,6 +631,7 @@ def _in_batches(windows: np.ndarray[Any, Any], function: Callable[..., Any], ele
         if into is None:
             into = np.empty(shape, found.dtype)
         into[begin:begin + rows] = found
+    assert into is not None
     return output if output is not None else np.moveaxis(into, last, used)
 
 
