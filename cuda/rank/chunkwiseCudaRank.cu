@@ -15,8 +15,8 @@ void
 ChooseAxes(RankGeometry & g, const FootprintOperation::Sides & sides)
 {
   const Coordinates radius = sides.Farthest();
-  const auto wide = std::count_if(radius.axis, radius.axis + MaxDimension, [](std::int64_t r) { return r > 0; });
-  const bool isPlane = wide <= 2 && *std::max_element(radius.axis, radius.axis + MaxDimension) <= 3;
+  const auto        wide = std::count_if(radius.axis, radius.axis + MaxDimension, [](std::int64_t r) { return r > 0; });
+  const bool        isPlane = wide <= 2 && *std::max_element(radius.axis, radius.axis + MaxDimension) <= 3;
   g.lineAxis = MaxDimension - 1;
   while (g.lineAxis > 1 && (radius[g.lineAxis] > 0) == isPlane)
   {

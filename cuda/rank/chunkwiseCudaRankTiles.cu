@@ -307,8 +307,8 @@ SumUp(std::uint32_t * words, int step)
  * others the complement of its batch and of how many of the window are before it there. */
 template <bool VCounts>
 __device__ void
-Sweep(std::uint32_t * words, const std::uint32_t * places, int n, const int (&shifts)[3], const WindowReach (&reaches)[3],
-      int (&states)[TileSide])
+Sweep(std::uint32_t * words, const std::uint32_t * places, int n, const int (&shifts)[3],
+      const WindowReach (&reaches)[3], int (&states)[TileSide])
 {
   const int thread = static_cast<int>(threadIdx.x);
   const int low = thread % TileSide;
@@ -614,9 +614,9 @@ SortTile(TileMemory<TItem> & memory, const int (&histograms)[TileItem<TKey>::Pas
 /** Finds the states in which LookUpAll looks up the outputs of a thread. */
 template <typename TKey, typename TAbsent>
 __device__ __forceinline__ void
-FindRanks(std::uint32_t * words, const std::uint32_t * places, const WindowReach (&reaches)[3], const RankVoxels<TKey> & voxels,
-          const WindowTable & windows, int lost, int outputs, double fraction, TAbsent && absentIn,
-          int (&states)[TileSide])
+FindRanks(std::uint32_t * words, const std::uint32_t * places, const WindowReach (&reaches)[3],
+          const RankVoxels<TKey> & voxels, const WindowTable & windows, int lost, int outputs, double fraction,
+          TAbsent && absentIn, int (&states)[TileSide])
 {
   const int  thread = static_cast<int>(threadIdx.x);
   const auto countOf = [&](int k, int i) {
@@ -751,9 +751,7 @@ std::int64_t
 CapacityOf(const RankGeometry & g)
 {
   std::int64_t n = 1;
-  const auto   multiply = [&](int axis, int reach) {
-    n *= std::min<std::int64_t>(TileSide, g.out.Extent(axis)) + reach;
-  };
+  const auto multiply = [&](int axis, int reach) { n *= std::min<std::int64_t>(TileSide, g.out.Extent(axis)) + reach; };
   multiply(g.planeAxes[0], g.planeRadii[0] + g.planeUppers[0]);
   multiply(g.planeAxes[1], g.planeRadii[1] + g.planeUppers[1]);
   multiply(g.lineAxis, g.lineRadius + g.lineUpper);

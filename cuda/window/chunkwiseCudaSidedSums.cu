@@ -207,8 +207,8 @@ __device__ __forceinline__ std::int64_t
 
 /** The sums from each voxel to the end of its block. */
 template <typename TIn, typename TAcc, typename TStore>
-__global__ void __launch_bounds__(128) SuffixSumKernel(const __grid_constant__ SumPass<TIn, TAcc, TStore> g,
-                                                       std::int64_t runs, std::int64_t count)
+__global__ void __launch_bounds__(128)
+  SuffixSumKernel(const __grid_constant__ SumPass<TIn, TAcc, TStore> g, std::int64_t runs, std::int64_t count)
 {
   const Voxels<TAcc> suffixes{ g.suffixes, g.in.box, {} };
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -395,9 +395,8 @@ RunSums(const KernelCall & call, const SumPlan & plan)
   const cudaStream_t stream = StreamOf(call);
   char *             scratch = static_cast<char *>(call.scratch);
   const auto         pixels = ContinueImage<TPixel>(call, plan.boxes, operation.boundary, scratch);
-  TAcc * const       buffers[2] = { reinterpret_cast<TAcc *>(scratch),
-                              reinterpret_cast<TAcc *>(scratch + plan.buffers[0]) };
-  auto * const       suffixes = reinterpret_cast<TAcc *>(scratch + plan.buffers[0] + plan.buffers[1]);
+  TAcc * const buffers[2] = { reinterpret_cast<TAcc *>(scratch), reinterpret_cast<TAcc *>(scratch + plan.buffers[0]) };
+  auto * const suffixes = reinterpret_cast<TAcc *>(scratch + plan.buffers[0] + plan.buffers[1]);
   const SidedBoxes & boxes = plan.boxes;
   const auto         kept = [&](int number, const Box & box) {
     return KeepSums<TAcc>{ DenseVoxels(buffers[number % 2], box) };
@@ -414,8 +413,9 @@ RunSums(const KernelCall & call, const SumPlan & plan)
   }
   DispatchExactOutput<TPixel>(call.output.kind, [&](auto out) {
     using Out = decltype(out);
-    FinishSums<Out, TAcc> finish{ VoxelsOf<Out>(call.output), sides, call.image.Extents(), 1, false,
-                                  operation.truncates };
+    FinishSums<Out, TAcc> finish{
+      VoxelsOf<Out>(call.output), sides, call.image.Extents(), 1, false, operation.truncates
+    };
     for (int a = 0; a < MaxDimension && operation.statistic == FootprintStatistic::Mean; ++a)
     {
       finish.count *= sides.Taps(a);

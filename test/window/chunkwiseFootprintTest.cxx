@@ -178,11 +178,18 @@ IsStatistic(TOut result, std::vector<TIn> taps, const std::vector<long double> &
   }
   variance /= count;
   const bool isRoot = operation.statistic == FootprintStatistic::StandardDeviation;
-  // The rounding of the mean changes all deviations.
-  const long double error = variance * (rounding + 1e-15L * count) + magnitude / count * magnitude / count * 1e-28L;
+  // Over boxes differences from their voxel are added up, those of float in float; else the rounding of the mean
+  // changes all deviations.
+  const bool        isBox = operation.GetSides(Coordinates::Filled(1 << 20)).has_value();
+  const auto        ends = std::minmax_element(taps.begin(), taps.end());
+  const long double spread = static_cast<long double>(*ends.second) - static_cast<long double>(*ends.first);
+  const long double ofBox = isBox ? spread * spread * (std::is_same<TIn, float>::value ? 1e-6L : 1e-14L) : 0;
+  const long double error =
+    variance * (rounding + 1e-15L * count) + magnitude / count * magnitude / count * 1e-28L + ofBox;
   return isRoot ? IsRounded(result,
                             std::sqrt(variance),
-                            std::sqrt(variance) * rounding + std::sqrt(error) * 1e-6L + magnitude / count * 1e-13L)
+                            std::sqrt(variance) * rounding + std::sqrt(error) * 1e-6L + magnitude / count * 1e-13L +
+                              ofBox / std::sqrt(std::max(variance, ofBox + 1e-30L)))
                 : IsRounded(result, variance, error);
 }
 

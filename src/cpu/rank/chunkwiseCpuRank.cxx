@@ -180,8 +180,8 @@ RunTile(const KernelCall & call, const RankWindows & windows, const WindowBoxes 
       for (std::int64_t x = 0; x < width; ++x)
       {
         const std::int64_t inWindow = others * countOf(0, index[0] + x);
-        memory.ranks[x] = static_cast<std::int32_t>(
-          RankIn(inWindow, absentAt(begin + x, inWindow, memory.ranks[x]), windows.fraction));
+        memory.ranks[x] =
+          static_cast<std::int32_t>(RankIn(inWindow, absentAt(begin + x, inWindow, memory.ranks[x]), windows.fraction));
       }
       functions.find(memory.results, memory.lines, lines, taps, memory.ranks, width);
       kinds.store(call.output, index, width, memory.results);
