@@ -931,7 +931,7 @@ def _rank(what: str, number: float, input: Any, output: Any, cval: Any, key: tup
 @quick
 def median_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
                   cval: float = 0.0, origin: Any = 0, *, axes: Any = None, **options: Any) -> Any:
-    """The median: ``scipy.ndimage.median_filter``. Parameters as of `maximum_filter`, with one mode. Fast over odd boxes;
+    """The median: ``scipy.ndimage.median_filter``. Parameters as of `maximum_filter`, with one mode. Fast over boxes;
     other windows take a time that grows with their voxels."""
     return _rank("median", 0, input, output, cval, _key(size, footprint, mode, origin, axes), options)
 
