@@ -113,11 +113,11 @@ Descriptor::operator=(Descriptor && other) noexcept
 }
 
 Descriptor
-Descriptor::OpenToRead(const std::filesystem::path & file)
+Descriptor::OpenToRead(const std::filesystem::path & file, const std::string & shown)
 {
   CheckIsPlainFile(file);
   Descriptor result;
-  result.m_Name = file.string();
+  result.m_Name = shown.empty() ? file.string() : shown;
   result.m_Number = Retry([&] { return ::open(file.c_str(), O_RDONLY | O_CLOEXEC); });
   if (result.m_Number < 0)
   {

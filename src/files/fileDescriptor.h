@@ -30,9 +30,9 @@ public:
   Descriptor &
   operator=(Descriptor && other) noexcept;
 
-  /** Refuses at once what is no plain file: to open a pipe would block. */
+  /** Refuses at once what is no plain file: to open a pipe would block. Messages name it `shown` if that is given. */
   static Descriptor
-  OpenToRead(const std::filesystem::path & file);
+  OpenToRead(const std::filesystem::path & file, const std::string & shown = "");
 
   /** Makes a file that is not there, or opens the one that is if it `mayBeThere`. Messages name it `shown`. */
   static Descriptor

@@ -9,6 +9,7 @@
 #include "fileZarr.h"
 #include "fileZarrMetadata.h"
 #include "fileZarrOptions.h"
+#include "fileZarrZip.h"
 
 #include <algorithm>
 #include <cctype>
@@ -404,8 +405,8 @@ GetFormats()
       "",
       "",
       true,
-      "a folder: versions 2 and 3, shards, OME-Zarr 0.4 and 0.5; NAME.zarr/PATH is a level or an array; always "
-      "compressed",
+      "a folder, or a zip archive that stores its files (read only): versions 2 and 3, shards, OME-Zarr 0.4 and 0.5; "
+      "NAME.zarr/PATH is a level or an array; always compressed",
       AnyComponents,
       true,
       CreateZarr },
@@ -787,6 +788,10 @@ OpenFile(const std::string & file)
 std::unique_ptr<FileSource>
 OpenImage(const std::string & file)
 {
+  if (IsUntrusted() && !FindZipOf(file).empty())
+  {
+    Fail(file, "is a zip archive, and is not read from untrusted sources (--untrusted, CHUNKWISE_UNTRUSTED)");
+  }
   const bool           isZarr = IsZarr(file);
   const Format * const format = FindFormat(isZarr ? "x.zarr" : file);
   if (IsUntrusted() && !(format && format->isFuzzed))

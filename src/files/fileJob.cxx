@@ -82,7 +82,7 @@ std::string
 IdentifyInput(const std::string & name, const FileSource & source)
 {
   std::vector<std::filesystem::path> files = source.GetFiles();
-  if (IsZarr(name))
+  if (IsZarr(name) && files.size() > 1)
   {
     // The folder of the array, with all its chunks: other images may come into the group meanwhile.
     files.front() = files.back().parent_path();

@@ -769,9 +769,70 @@ def check_refusals():
         check(result.returncode != 0 or option == "", f"--zarr {option} was not refused")
 
 
+def check_zips():
+    """Stores in archives, with shards, as groups and with files that were written again; archives that lie."""
+    import zipfile
+
+    voxels = rng.integers(0, 60000, size=(20, 30, 40), dtype="uint16")
+    archive = folder / "in.ome.zarr.zip"
+
+    def write(version, shards, ome, compression=zipfile.ZIP_STORED):
+        archive.unlink(missing_ok=True)
+        store = zarr.storage.ZipStore(archive, mode="w", compression=compression)
+        options = {"chunks": (5, 16, 16), "dtype": "uint16", "shape": voxels.shape}
+        if shards:
+            options["shards"] = (10, 32, 32)
+        if ome:
+            axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"]
+            scale = [{"type": "scale", "scale": [2.0, 0.5, 0.25]}]
+            scales = {"axes": axes, "datasets": [{"path": "s0", "coordinateTransformations": scale}]}
+            about = {"ome": {"version": "0.5", "multiscales": [scales]}} if version == 3 else {"multiscales": [{"version": "0.4", **scales}]}
+            group = zarr.create_group(store, zarr_format=version, attributes=about)
+            array = group.create_array("s0", **options)
+        else:
+            array = zarr.create_array(store, zarr_format=version, **options)
+        array[...] = 0
+        array[...] = voxels
+        store.close()
+
+    def matches(source, what):
+        if copy(source, folder / "out.nrrd"):
+            read, header = read_nrrd(folder / "out.nrrd")
+            check(same(read, voxels), f"{what}: other voxels")
+            return header
+        return {}
+
+    for version, shards, ome in ((2, False, False), (3, False, False), (3, True, False), (2, False, True), (3, True, True)):
+        write(version, shards, ome)
+        header = matches(archive, f"zip {version} {shards} {ome}")
+        if ome:
+            check("0.00025" in header.get("space directions", ""), f"zip {version} {shards}: geometry {header}")
+            matches(archive / "s0", f"a level of zip {version} {shards}")
+    write(3, False, False, zipfile.ZIP_DEFLATED)
+    result = run(archive, folder / "out.nrrd")
+    check(result.returncode == 1 and "compresses zarr.json" in result.stderr, f"a compressed archive: {result.stderr}")
+    # Cut, and bytes of the lists changed: an error, or the right voxels; never others, a signal or much memory.
+    write(3, True, True)
+    good = archive.read_bytes()
+    begin = good.index(b"PK\x01\x02")
+    for trial in range(150):
+        bad = bytearray(good)
+        if trial % 5 == 0:
+            bad = bad[: int(rng.integers(len(good)))]
+        else:
+            for _ in range(int(rng.integers(1, 4))):
+                bad[int(rng.integers(begin, len(good)))] = int(rng.integers(256))
+        archive.write_bytes(bad)
+        result = run(archive, folder / "out.nrrd")
+        check(result.returncode in (0, 1), f"damaged archive {trial}: status {result.returncode} {result.stderr}")
+        check(result.returncode == 1 or trial % 5, f"archive {trial} that was cut is read")
+    archive.unlink()
+
+
 for case in range(CASES):
     (check_array, check_group, check_written, check_array, check_pyramid, check_written, check_levels)[case % 7](case)
 check_levels_refused()
+check_zips()
 check_refusals()
 print(f"{checks} checks, {len(failures)} failed")
 sys.exit(1 if failures else 0)

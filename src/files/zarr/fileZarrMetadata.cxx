@@ -5,12 +5,14 @@
 #include "fileFormats.h"
 #include "fileMemory.h"
 #include "fileZarrValues.h"
+#include "fileZarrZip.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cerrno>
 #include <cstring>
 
 namespace chunkwise::files
@@ -145,15 +147,19 @@ private:
 Json
 ReadJson(const fs::path & file)
 {
-  const Descriptor descriptor = Descriptor::OpenToRead(file);
-  const auto       size = descriptor.GetSize();
+  const auto opened = OpenZarrFile(file);
+  if (!opened)
+  {
+    FailWithErrno(file.string(), "cannot be read", ENOENT);
+  }
+  const std::uint64_t size = opened->bytes;
   if (size > MostBytesOfJson)
   {
     Fail(file.string(), "has " + std::to_string(size) + " bytes of metadata, more than 64 MiB");
   }
   CheckMemoryOfHeader(file.string(), "text", size);
   std::string text(static_cast<std::size_t>(size), '\0');
-  descriptor.ReadAt(text.data(), text.size(), 0);
+  opened->file.ReadAt(text.data(), text.size(), opened->offset);
   // Values lie in lists that grow, or in nodes with their names.
   std::uint64_t bytes = 2 * size;
   for (const char c : text)
@@ -162,13 +168,6 @@ ReadJson(const fs::path & file)
   }
   CheckMemoryOfHeader(file.string(), "metadata", bytes);
   return ParseZarrJson(file.string(), text);
-}
-
-bool
-IsThereAsFile(const fs::path & file)
-{
-  std::error_code error;
-  return fs::exists(file, error);
 }
 
 /** Metadata of a group or an array. */
@@ -187,7 +186,7 @@ ReadNode(const fs::path & folder)
 {
   Node node;
   node.folder = folder;
-  if (IsThereAsFile(folder / "zarr.json"))
+  if (IsZarrFileThere(folder / "zarr.json"))
   {
     node.version = 3;
     node.files = { folder / "zarr.json" };
@@ -207,10 +206,10 @@ ReadNode(const fs::path & folder)
     return node;
   }
   node.version = 2;
-  node.isArray = IsThereAsFile(folder / ".zarray");
+  node.isArray = IsZarrFileThere(folder / ".zarray");
   for (const char * name : { ".zarray", ".zgroup", ".zattrs" })
   {
-    if (IsThereAsFile(folder / name))
+    if (IsZarrFileThere(folder / name))
     {
       node.files.push_back(folder / name);
       (std::string(name) == ".zattrs" ? node.attributes : node.metadata) = ReadJson(node.files.back());
@@ -1119,8 +1118,9 @@ bool
 IsZarr(const fs::path & folder)
 {
   std::error_code error;
-  return fs::is_directory(folder, error) && (IsThereAsFile(folder / "zarr.json") || IsThereAsFile(folder / ".zarray") ||
-                                             IsThereAsFile(folder / ".zgroup"));
+  return (fs::is_directory(folder, error) || !FindZipOf(folder).empty()) &&
+         (IsZarrFileThere(folder / "zarr.json") || IsZarrFileThere(folder / ".zarray") ||
+          IsZarrFileThere(folder / ".zgroup"));
 }
 
 std::string
@@ -1223,6 +1223,10 @@ ReadZarrImage(const std::string & file)
   else
   {
     PlacePlainAxes(file, image);
+  }
+  if (const fs::path zip = FindZipOf(folder); !zip.empty())
+  {
+    image.files = { zip };
   }
   CountVoxels(file, image.header);
   NormalizeGeometry(file, image.header);

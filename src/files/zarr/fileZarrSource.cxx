@@ -6,6 +6,7 @@
 #include "fileZarr.h"
 #include "fileZarrGrid.h"
 #include "fileZarrValues.h"
+#include "fileZarrZip.h"
 
 #include <mutex>
 #include <optional>
@@ -221,16 +222,10 @@ private:
              : 0;
   }
   /** Nothing if there is no such file: its voxels have the fill value. */
-  std::optional<Descriptor>
+  std::optional<ZarrFile>
   OpenChunkFile(const ZarrIndex & index) const
   {
-    const auto      file = m_Array.GetChunkFile(index);
-    std::error_code error;
-    if (std::filesystem::status(file, error).type() == std::filesystem::file_type::not_found)
-    {
-      return std::nullopt;
-    }
-    return Descriptor::OpenToRead(file);
+    return OpenZarrFile(m_Array.GetChunkFile(index));
   }
   void
   ReadChunkFile(const ZarrIndex & index, const Task & task)
@@ -241,7 +236,7 @@ private:
     {
       return this->Fill(m_Grid.GetBox(0, origin, task.box), task.view);
     }
-    this->ReadChunk(0, origin, { &*file, 0, file->GetSize() }, task);
+    this->ReadChunk(0, origin, { &file->file, file->offset, file->bytes }, task);
   }
   void
   ReadShards(std::vector<OpenShard> & shards, const Box & box, const BufferView & view)
@@ -255,9 +250,8 @@ private:
       {
         return this->Fill(part, view);
       }
-      shard.file = std::move(*file);
-      const std::uint64_t size = shard.file.GetSize();
-      shard.places.emplace(m_Grid, 0, ZarrPlace{ &shard.file, 0, size });
+      shard.file = std::move(file->file);
+      shard.places.emplace(m_Grid, 0, ZarrPlace{ &shard.file, file->offset, file->bytes });
       m_BytesRead += static_cast<std::uint64_t>(m_Grid.CountIndexBytes(0).Get());
       shard.number = m_Grid.CountChunks(1, part, shard.first, shard.count);
     });

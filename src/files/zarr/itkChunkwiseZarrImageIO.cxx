@@ -77,7 +77,15 @@ ChunkwiseZarrImageIO::RegisterFactory()
 bool
 ChunkwiseZarrImageIO::CanReadFile(const char * name)
 {
-  return chunkwise::files::IsZarr(name);
+  try
+  {
+    return chunkwise::files::IsZarr(name);
+  }
+  catch (const chunkwise::files::FileError &)
+  {
+    // A zip archive that is damaged, or none.
+    return false;
+  }
 }
 
 bool
