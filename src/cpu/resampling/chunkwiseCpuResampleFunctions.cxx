@@ -37,24 +37,47 @@ ForResampleBlocks(std::int64_t n, TFunctor && f)
   }
 }
 
+/** Sums of differences are those of SplineSums::Sum. Short loops over arrays take half the time of one over Sum. */
 template <typename TReal>
 void
 FilterSpline(TReal * out, const TReal * row, std::int64_t stride, const SplineSums<TReal> & sums, std::int64_t n)
 {
+  constexpr int           numberOfFours = sizeof(TReal) == sizeof(float) ? 4 : 7;
   const SplineSums<TReal> own = sums;
   ForResampleBlocks<TReal>(n, [&](std::int64_t first, auto count) {
     constexpr std::int64_t block = decltype(count)::value;
-    TReal                  results[block];
-    for (std::int64_t j = 0; j < block; ++j)
+    TReal                  ofSides[2][block];
+    for (int side = 0; side < 2; ++side)
     {
-      const TReal * const at = row + first + j;
-      const TReal         before = own.Sum([&](int k) { return at[-k * stride] - at[-(k + 1) * stride]; });
-      const TReal         after = own.Sum([&](int k) { return at[(k + 1) * stride] - at[k * stride]; });
-      results[j] = (at[0] - own.factor * before) + own.factor * after;
+      const std::int64_t step = side == 0 ? -stride : stride;
+      TReal              fours[numberOfFours][block];
+      for (int k = 0; k < numberOfFours; ++k)
+      {
+        const TReal * const a = row + first + 4 * k * step;
+        const TReal * const b = a + step;
+        const TReal * const c = b + step;
+        const TReal * const d = c + step;
+        const TReal * const e = d + step;
+        for (std::int64_t j = 0; j < block; ++j)
+        {
+          fours[k][j] = ((b[j] - a[j]) + own.powers[0] * (c[j] - b[j])) +
+                        own.powers[1] * ((d[j] - c[j]) + own.powers[0] * (e[j] - d[j]));
+        }
+      }
+      const auto eight = [&](int k, std::int64_t j) { return fours[k][j] + own.powers[2] * fours[k + 1][j]; };
+      for (std::int64_t j = 0; j < block; ++j)
+      {
+        ofSides[side][j] = eight(0, j) + own.powers[3] * eight(2, j);
+        if constexpr (numberOfFours == 7)
+        {
+          ofSides[side][j] += own.powers[4] * (eight(4, j) + own.powers[3] * fours[6][j]);
+        }
+      }
     }
+    // Differences behind the voxels have the other sign here.
     for (std::int64_t j = 0; j < block; ++j)
     {
-      out[first + j] = results[j];
+      out[first + j] = (row[first + j] + own.factor * ofSides[0][j]) + own.factor * ofSides[1][j];
     }
   });
 }
