@@ -490,7 +490,7 @@ private:
     {
       for (int i = 0; i < RoomsOfHeld; ++i)
       {
-        m_Rooms[i].resize(BytesOf(Planes(0, m_Plan.planes)));
+        m_Rooms[i].Take(BytesOf(Planes(0, m_Plan.planes)));
       }
       return;
     }
@@ -505,13 +505,13 @@ private:
     }
     if (m_Plan.isInMemory)
     {
-      m_Rooms[0].resize(BytesOf(m_Grid));
+      m_Rooms[0].Take(BytesOf(m_Grid));
       return;
     }
-    m_Rooms[0].resize(BytesOf(Planes(0, std::min(m_Plan.planes, m_Grid.Extent(m_Axis)))));
+    m_Rooms[0].Take(BytesOf(Planes(0, std::min(m_Plan.planes, m_Grid.Extent(m_Axis)))));
     for (std::size_t i = 1; i <= this->CountPieces(); ++i)
     {
-      m_Rooms[i].resize(this->BytesOfPiece(m_Plan));
+      m_Rooms[i].Take(this->BytesOfPiece(m_Plan));
     }
   }
 
@@ -519,13 +519,11 @@ private:
   void *
   WideRoom(const Box & planes)
   {
-    if (!m_Plan.isInMemory && m_Wide.size() < BytesOf(planes))
+    if (!m_Plan.isInMemory && m_Wide.GetSize() < BytesOf(planes))
     {
-      // The old planes are not copied, so that there are never two.
-      m_Wide = std::vector<unsigned char>();
-      m_Wide.resize(BytesOf(planes));
+      m_Wide.Take(BytesOf(planes));
     }
-    return m_Wide.data();
+    return m_Wide.Get();
   }
 
   /** Calls body(slab) for the slabs of the grid, in ascending order. */
@@ -818,7 +816,7 @@ private:
     for (const StateImage & image : this->ListImagesOfState())
     {
       this->ForEachSlab(0, 0, [&](const Box & slab) {
-        const BufferView view = m_OnDevices ? this->RoomOf(0, slab) : image.onHost->Place(slab, m_Rooms[0].data());
+        const BufferView view = m_OnDevices ? this->RoomOf(0, slab) : image.onHost->Place(slab, m_Rooms[0].Get());
         states.Read(view.data, this->BytesOf(slab));
         m_OnDevices ? m_OnDevices->LoadPlanes(image.onDevices, view) : image.onHost->Write(view);
       });
@@ -848,7 +846,7 @@ private:
     {
       this->ForEachSlab(0, 0, [&](const Box & slab) {
         const BufferView view =
-          m_OnDevices ? this->StoreOfDevices(image.onDevices, slab) : image.onHost->Read(slab, m_Rooms[0].data());
+          m_OnDevices ? this->StoreOfDevices(image.onDevices, slab) : image.onHost->Read(slab, m_Rooms[0].Get());
         states.Write(view.data, this->BytesOf(slab));
       });
     }
@@ -862,7 +860,7 @@ private:
   BufferView
   RoomOf(int number, const Box & planes)
   {
-    return DenseView(m_Rooms[number].data(), Kind, planes);
+    return DenseView(m_Rooms[number].Get(), Kind, planes);
   }
   /** Planes of an image that devices hold. */
   BufferView
@@ -933,14 +931,14 @@ private:
   {
     m_Sums = Sums();
     this->ForEachSlab(0, 0, [&](const Box & slab) {
-      const BufferView ratio = m_Ratio->Place(slab, m_Rooms[0].data());
+      const BufferView ratio = m_Ratio->Place(slab, m_Rooms[0].Get());
       this->ReadWeights(slab, ratio, nullptr);
       m_Ratio->Write(ratio);
     });
     const T      mean = this->TakeMean();
     const double share = 1.0 / static_cast<double>(2 * m_Operation.iterations + 1);
     this->ForEachSlab(0, share, [&](const Box & slab) {
-      const BufferView norm = m_Norm->Place(slab, m_Rooms[0].data());
+      const BufferView norm = m_Norm->Place(slab, m_Rooms[0].Get());
       this->Convolve(m_Backward, *m_Ratio, norm, slab);
       m_Norm->Write(norm);
       if (hasEstimate)
@@ -948,12 +946,12 @@ private:
         return;
       }
       this->ForEachPiece(slab, [&](const Box & piece) {
-        const BufferView point = m_Point->Place(piece, m_Rooms[1].data());
+        const BufferView point = m_Point->Place(piece, m_Rooms[1].Get());
         this->MakeStart(piece, norm, point, mean);
         m_Point->Write(point);
         if (m_Operation.accelerates)
         {
-          const BufferView last = m_Last->Place(piece, m_Rooms[2].data());
+          const BufferView last = m_Last->Place(piece, m_Rooms[2].Get());
           this->Copy(piece, point, last);
           m_Last->Write(last);
         }
@@ -1161,7 +1159,7 @@ private:
       {
         return;
       }
-      const BufferView ratio = m_Ratio->Place(slab, m_Rooms[0].data());
+      const BufferView ratio = m_Ratio->Place(slab, m_Rooms[0].Get());
       if (!m_Plan.isInMemory)
       {
         std::memset(ratio.data, 0, this->BytesOf(slab));
@@ -1199,7 +1197,7 @@ private:
       return;
     }
     this->ForEachSlab(Part(iteration, 1), Part(iteration, 2), [&](const Box & slab) {
-      const BufferView correction = DenseView(m_Rooms[0].data(), Kind, slab);
+      const BufferView correction = DenseView(m_Rooms[0].Get(), Kind, slab);
       this->Convolve(m_Backward, *m_Ratio, correction, slab);
       this->ForEachPiece(slab, [&](const Box & piece) { this->Update(iteration, piece, correction); });
     });
@@ -1218,12 +1216,12 @@ private:
     const T          relaxation = static_cast<T>(m_Operation.relaxation);
     const bool       isProjected = m_Operation.method == DeconvolutionMethod::ProjectedLandweber;
     const Box        around = lambda > 0 ? WithNeighbors(piece) : piece;
-    const BufferView point = m_Point->Read(around, lambda > 0 ? WideRoom(around) : m_Rooms[1].data());
-    const BufferView norm = m_Norm->Read(piece, m_Rooms[2].data());
-    const BufferView next = m_Next ? m_Next->Place(piece, m_Rooms[3].data()) : point;
+    const BufferView point = m_Point->Read(around, lambda > 0 ? WideRoom(around) : m_Rooms[1].Get());
+    const BufferView norm = m_Norm->Read(piece, m_Rooms[2].Get());
+    const BufferView next = m_Next ? m_Next->Place(piece, m_Rooms[3].Get()) : point;
     const BufferView step = !m_Step          ? BufferView()
-                            : iteration == 0 ? m_Step->Place(piece, m_Rooms[4].data())
-                                             : m_Step->Read(piece, m_Rooms[4].data());
+                            : iteration == 0 ? m_Step->Place(piece, m_Rooms[4].Get())
+                                             : m_Step->Read(piece, m_Rooms[4].Get());
     this->ForEachRow(piece, [&](const Coordinates & at, std::int64_t n, RowSums & sums) {
       const T * const c = RowOf(correction, at);
       const T * const y = RowOf(point, at);
@@ -1335,8 +1333,8 @@ private:
     }
     const T acceleration = static_cast<T>(m_Acceleration);
     this->ForEachPiece(m_Grid, [&](const Box & piece) {
-      const BufferView estimate = m_Point->Read(piece, m_Rooms[1].data());
-      const BufferView last = m_Last->Read(piece, m_Rooms[2].data());
+      const BufferView estimate = m_Point->Read(piece, m_Rooms[1].Get());
+      const BufferView last = m_Last->Read(piece, m_Rooms[2].Get());
       this->ForEachRow(piece, [&](const Coordinates & at, std::int64_t n, RowSums &) {
         T * const u = RowOf(estimate, at);
         T * const before = RowOf(last, at);
@@ -1413,8 +1411,8 @@ private:
   Image                      m_Step;
   Image                      m_Ratio;
   Image                      m_Norm;
-  std::vector<unsigned char> m_Rooms[5];
-  std::vector<unsigned char> m_Wide;
+  DeconvolutionRoom          m_Rooms[5];
+  DeconvolutionRoom          m_Wide;
   std::vector<unsigned char> m_Raw;
   std::vector<T>             m_Values;
   std::vector<T>             m_Weights;

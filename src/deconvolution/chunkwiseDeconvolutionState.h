@@ -71,6 +71,34 @@ private:
   double          m_Special{ 0 }; ///< infinities and NaN
 };
 
+/** Memory whose bytes are those of its last use: to write zeros into that of a large image takes seconds. */
+class DeconvolutionRoom
+{
+public:
+  void
+  Take(std::size_t bytes)
+  {
+    // The old memory goes first.
+    m_Data.reset();
+    m_Data.reset(new unsigned char[bytes]);
+    m_Bytes = bytes;
+  }
+  void *
+  Get() const
+  {
+    return m_Data.get();
+  }
+  std::size_t
+  GetSize() const
+  {
+    return m_Bytes;
+  }
+
+private:
+  std::unique_ptr<unsigned char[]> m_Data;
+  std::size_t                      m_Bytes{ 0 };
+};
+
 /** An image of the estimate's grid, dense in memory or in a spool. Spooled images are read and written in boxes of
  * whole planes. */
 class DeconvolutionImage
