@@ -80,10 +80,10 @@ private:
   std::uint64_t        m_Blocks{ 0 };
 };
 
-/** The summary of a block by the host's kernel. */
+/** The summary of a block by the host's kernel. `memory`: for scratch, which further blocks reuse. */
 SideData
 SummarizeBlock(const DistanceOperation & operation, const BufferView & input, const Box & box, Executor & executor,
-               const KernelRegistry & kernels)
+               const KernelRegistry & kernels, std::vector<unsigned char> & memory)
 {
   const Kernel & kernel = kernels.Get(operation.GetName(), operation.GetName(), &KernelSet::summarize);
   ChunkShape     shape;
@@ -94,10 +94,10 @@ SummarizeBlock(const DistanceOperation & operation, const BufferView & input, co
   shape.numberOfInputs = 1;
   shape.outputKind = operation.outputKind;
   shape.concurrency = static_cast<int>(executor.GetConcurrency());
-  const std::size_t          bytes = kernel.scratchBytes(operation, shape);
-  std::vector<unsigned char> memory(bytes + 256);
-  SideData                   summary(2 * operation.GetPlanes(box).SideBytes());
-  KernelCall                 call;
+  const std::size_t bytes = kernel.scratchBytes(operation, shape);
+  memory.resize(std::max(memory.size(), bytes + 256));
+  SideData   summary(2 * operation.GetPlanes(box).SideBytes());
+  KernelCall call;
   call.operation = &operation;
   call.inputs[0] = input;
   call.numberOfInputs = 1;
@@ -327,11 +327,13 @@ private:
       const auto                      start = Clock::now();
       const std::unique_ptr<Executor> own = request.executor ? nullptr : MakeThreadExecutor();
       Executor &                      executor = request.executor ? *request.executor : *own;
+      std::vector<unsigned char>      scratch;
       report.reading +=
         ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor *) {
           features->Add(
-            SummarizeBlock(operation, division.inputs.front(), division.region, executor, GetHostKernels()));
+            SummarizeBlock(operation, division.inputs.front(), division.region, executor, GetHostKernels(), scratch));
         });
+      std::vector<unsigned char>().swap(scratch);
       features->Finish();
       report.spoolWritten += features->GetBytesWritten();
       pass.operation = std::make_shared<DistanceBlocks>(operation, features, 0, nullptr);
