@@ -465,7 +465,7 @@ def test_watersheds_of_large_images_are_those_of_the_whole(random, tmp_path, wit
     make_source(tmp_path / "mask.zarr", mask, (30, 24, 20))
     filter = filters.Watershed() if with_markers else filters.Watershed(height=3000)
     others = [tmp_path / "markers.zarr" if with_markers else None, tmp_path / "mask.zarr" if with_mask else None]
-    report = chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", others=others, memory=2**24 + 13 * 2**17)
+    report = chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", others=others, memory=2**24 + 16 * 2**17)
     expected = filter(heights, markers if with_markers else None, mask if with_mask else None)
     output = zarr.open(str(tmp_path / "out.zarr"), mode="r")
     assert output.dtype == expected.dtype and np.array_equal(output[...], expected)
