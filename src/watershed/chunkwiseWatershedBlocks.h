@@ -45,7 +45,11 @@ public:
   static std::uint64_t
   GetBytes(const WatershedOperation & operation, int axis, bool areThin, std::uint64_t edgesAtOnce);
   /** Bytes of a hidden minimum. */
-  static constexpr std::uint64_t BytesOfHidden = 32;
+  static std::uint64_t
+  GetBytesOfHidden(const WatershedOperation & operation)
+  {
+    return operation.isSmallBlock ? 20 : 32;
+  }
 
   /** Adds the next block. The summary is that of an operation with `isBlock`. */
   virtual void

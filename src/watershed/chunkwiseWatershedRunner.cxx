@@ -21,9 +21,11 @@ namespace chunkwise
 namespace
 {
 
-/** One part in so many of the memory is for minima that faces of blocks hide. */
-constexpr std::uint64_t PartForHiddenMinima = 16;
-/** The same for edges that are sorted at once, of at most so many bytes. */
+/** Of the memory, this part is for minima that faces of blocks hide, or as much as they can take: each has a neighbor
+ * that is none. In noise one voxel in 7 is one, if all planes are faces. */
+constexpr std::uint64_t FifthsForHiddenMinima = 3;
+constexpr std::uint64_t VoxelsOfHiddenMinimum = 2;
+/** One part in so many is for edges that are sorted at once, of at most so many bytes. */
 constexpr std::uint64_t PartForEdges = 16;
 constexpr std::uint64_t BytesOfEdge = 56;
 constexpr std::size_t   BytesOfSides = std::size_t{ 1 } << 16;
@@ -239,6 +241,22 @@ FirstPlane(const WatershedOperation & operation, int axis)
   return plane;
 }
 
+/** The most bytes for hidden minima, whatever the memory. */
+std::uint64_t
+MostForHiddenMinima(const WatershedOperation & operation)
+{
+  const auto voxels = static_cast<std::uint64_t>(Box::FromExtent(operation.image).NumberOfVoxels());
+  return operation.hasMarkers ? 0 : WatershedBlocks::GetBytesOfHidden(operation) * (voxels / VoxelsOfHiddenMinimum + 1);
+}
+
+/** As many as the memory is for. 0: all. */
+std::uint64_t
+CountHiddenMinima(const WatershedOperation & operation, std::uint64_t hostBytes)
+{
+  return std::min(hostBytes / 5 * FifthsForHiddenMinima, MostForHiddenMinima(operation)) /
+         WatershedBlocks::GetBytesOfHidden(operation);
+}
+
 class WatershedRunner : public OutOfCoreRunner
 {
 public:
@@ -281,7 +299,8 @@ public:
         least = std::min(least, part.memory + WatershedBlocks::GetBytes(operation, axis, false, 0));
       }
     }
-    return least + (operation.hasMarkers ? 0 : least / (PartForHiddenMinima - 1) + 1);
+    const std::uint64_t forMinima = (least * FifthsForHiddenMinima) / (5 - FifthsForHiddenMinima) + 5;
+    return least + std::min(forMinima, MostForHiddenMinima(operation));
   }
 
   OutOfCoreReport
@@ -344,7 +363,7 @@ private:
           AddReport(report.execution, ofRun);
         });
     }
-    CheckHidden(*blocks, divided.memory, request.hostBytes);
+    CheckHidden(*blocks, divided, request.hostBytes);
     blocks->Solve();
     report.spoolWritten = blocks->GetBytesWritten();
     report.steps.emplace_back("joining blocks", Since(start));
@@ -411,7 +430,7 @@ private:
         blocks->Add(std::move(found), executor);
         joining += Since(start);
       }
-      CheckHidden(*blocks, divided.memory, request.hostBytes);
+      CheckHidden(*blocks, divided, request.hostBytes);
       const auto start = Clock::now();
       blocks->Solve();
       joining += Since(start);
@@ -449,15 +468,16 @@ private:
   }
 
   static void
-  CheckHidden(const WatershedBlocks & blocks, const WatershedBlocks::Memory & memory, std::uint64_t hostBytes)
+  CheckHidden(const WatershedBlocks & blocks, const WatershedDivision & divided, std::uint64_t hostBytes)
   {
-    const std::uint64_t hidden = blocks.GetNumberOfHidden() * WatershedBlocks::BytesOfHidden;
-    if (memory.minima > 0 && blocks.GetNumberOfHidden() > memory.minima)
+    const std::uint64_t bytes = WatershedBlocks::GetBytesOfHidden(divided.operation);
+    const std::uint64_t hidden = blocks.GetNumberOfHidden() * bytes;
+    const std::uint64_t there = divided.memory.minima * bytes;
+    if (there > 0 && hidden > there)
     {
       throw BudgetError("minima where blocks of the image meet need " + std::to_string(hidden) +
-                          " bytes of the host's memory, " +
-                          std::to_string(memory.minima * WatershedBlocks::BytesOfHidden) + " are there for them",
-                        hidden * PartForHiddenMinima + PartForHiddenMinima,
+                          " bytes of the host's memory, " + std::to_string(there) + " are there for them",
+                        (hidden / FifthsForHiddenMinima + 2) * 5,
                         hostBytes);
     }
   }
@@ -496,8 +516,7 @@ private:
     result.operation = GetWatershed(request);
     result.plan.axis = SlowestAxisOf(result.operation);
     SetSizeOfNumbers(result.operation, result.plan.axis, FirstPlane(result.operation, result.plan.axis));
-    const std::uint64_t forMinima = result.operation.hasMarkers ? 0 : request.hostBytes / PartForHiddenMinima;
-    result.memory.minima = forMinima / WatershedBlocks::BytesOfHidden;
+    result.memory.minima = CountHiddenMinima(result.operation, request.hostBytes);
     result.memory.edges = request.hostBytes ? request.hostBytes / PartForEdges / BytesOfEdge : UINT64_MAX;
     return result;
   }
@@ -506,7 +525,7 @@ private:
   GetRest(const OutOfCoreRequest & request, const WatershedDivision & division, bool areThin)
   {
     const std::uint64_t others =
-      division.memory.minima * WatershedBlocks::BytesOfHidden +
+      division.memory.minima * WatershedBlocks::GetBytesOfHidden(division.operation) +
       WatershedBlocks::GetBytes(division.operation, division.plan.axis, areThin, division.memory.edges);
     return request.hostBytes > others ? request.hostBytes - others : 1;
   }
@@ -590,6 +609,7 @@ private:
       SetSizeOfNumbers(result.operation, axis, GetDivision(pass.region, result.plan, 0));
       if (wasSmall && !result.operation.isSmallBlock)
       {
+        result.memory.minima = CountHiddenMinima(result.operation, request.hostBytes);
         plan(false);
       }
     }

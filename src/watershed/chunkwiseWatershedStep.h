@@ -101,7 +101,10 @@ class WatershedHidden
 public:
   explicit WatershedHidden(std::uint64_t most)
     : m_Most(most)
-  {}
+  {
+    // Memory that nothing is written to takes none.
+    m_Minima.reserve(most);
+  }
 
   /** `rank`: how many other minima precede this one, hidden ones left out. Returns its number. */
   TNumber
