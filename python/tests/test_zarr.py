@@ -465,11 +465,13 @@ def test_watersheds_of_large_images_are_those_of_the_whole(random, tmp_path, wit
     make_source(tmp_path / "mask.zarr", mask, (30, 24, 20))
     filter = filters.Watershed() if with_markers else filters.Watershed(height=3000)
     others = [tmp_path / "markers.zarr" if with_markers else None, tmp_path / "mask.zarr" if with_mask else None]
-    report = chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", others=others, memory=2**24 + 16 * 2**17)
+    # Enough for blocks, too little for the image.
+    memory = 2**24 + (24 + 2 * with_mask) * 2**17
+    report = chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", others=others, memory=memory)
     expected = filter(heights, markers if with_markers else None, mask if with_mask else None)
     output = zarr.open(str(tmp_path / "out.zarr"), mode="r")
     assert output.dtype == expected.dtype and np.array_equal(output[...], expected)
-    # Too little for the image, which is read twice then.
+    # It is read twice then.
     images = heights.nbytes + with_markers * markers.nbytes + with_mask * mask.nbytes
     assert report.bytes_read == 2 * images and report.blocks > 1
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in.zarr", "markers.zarr", "mask.zarr", "out.zarr"]

@@ -21,7 +21,7 @@ namespace chunkwise
 namespace
 {
 
-/** Of the memory, this part is for minima that faces of blocks hide, or as much as they can take: each has a neighbor
+/** The part of the memory for minima that faces of blocks hide, or as much as they can take: each has a neighbor
  * that is none. In noise one voxel in 7 is one, if all planes are faces. */
 constexpr std::uint64_t FifthsForHiddenMinima = 3;
 constexpr std::uint64_t VoxelsOfHiddenMinimum = 2;
