@@ -91,13 +91,6 @@ RankIn(std::int64_t n, std::int64_t absent, double fraction)
   return n > absent ? absent + static_cast<std::int64_t>(fraction * static_cast<double>(n - absent - 1)) : 0;
 }
 
-/** Positions of [i - radius, i + radius] that an axis of n has. */
-CHUNKWISE_HOST_DEVICE inline std::int64_t
-TapsInside(std::int64_t i, std::int64_t radius, std::int64_t n)
-{
-  return (i + radius < n ? i + radius : n - 1) - (i > radius ? i - radius : 0) + 1;
-}
-
 } // namespace chunkwise
 
 #endif
