@@ -7,6 +7,8 @@
 #include "chunkwiseStatisticsOperation.h"
 
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
 namespace chunkwise
 {
@@ -29,11 +31,29 @@ struct BinRule
   double lower;
   double scale;
   int    bins;
+  /** Whether each bin has one integer, from `first` on: then BinOf needs no floating-point numbers. */
+  bool hasIntegers;
+  int  first;
+
+  explicit BinRule(const HistogramOperation & operation)
+    : lower(operation.lower)
+    , scale(operation.GetScale())
+    , bins(operation.bins)
+    , hasIntegers(scale == 1 && std::abs(lower) <= 65536 && lower == std::floor(lower))
+    , first(hasIntegers ? static_cast<int>(lower) : 0)
+  {}
 
   template <typename TPixel>
   __device__ int
   operator()(TPixel value) const
   {
+    if constexpr (std::is_integral<TPixel>::value && sizeof(TPixel) <= 2)
+    {
+      if (hasIntegers)
+      {
+        return min(max(static_cast<int>(value) - first, 0), bins - 1);
+      }
+    }
     return value == value ? BinOf(value, lower, scale, bins) : bins;
   }
 };
@@ -130,6 +150,138 @@ __launch_bounds__(Threads) CountInBlockKernel(const TPixel * __restrict__ voxels
   }
 }
 
+/** Two counters of 16 bits in a word: that of a number, and that of the number `words` further. */
+constexpr unsigned int HalfBits = 16;
+/** A counter that reaches it is emptied into the one that all blocks share. */
+constexpr unsigned int FullHalf = 0x8000;
+constexpr int          ThreadsOfHalves = 1024;
+/** Images of fewer voxels take less time than the counters of all blocks do. */
+constexpr std::int64_t LeastForHalves = std::int64_t{ 1 } << 22;
+
+constexpr int
+RoundsOfHalves(int voxelsOfPack)
+{
+  const int most = (static_cast<int>(FullHalf) - 1) / (ThreadsOfHalves * voxelsOfPack);
+  return most < 3 ? most : 3;
+}
+
+/** Counts voxels in as many counters as a block has shared memory for if each has 16 bits. Between two barriers a block
+ * counts less than FullHalf voxels, and who makes a counter reach that empties it before the next barrier: so a counter
+ * is below FullHalf at every barrier, and never overflows. */
+template <typename TPixel, typename TRule>
+__global__ void
+__launch_bounds__(ThreadsOfHalves) CountInHalvesKernel(const TPixel * __restrict__ voxels, std::int64_t n, TRule rule,
+                                                       int counters, Counter * __restrict__ counts)
+{
+  constexpr int PackBytes = 16;
+  constexpr int VoxelsOfPack = PackBytes / sizeof(TPixel);
+  constexpr int Rounds = RoundsOfHalves(VoxelsOfPack);
+  struct alignas(PackBytes) Pack
+  {
+    TPixel voxels[VoxelsOfPack];
+  };
+  extern __shared__ unsigned int own[];
+  const int                      words = (counters + 1) / 2;
+  for (int i = static_cast<int>(threadIdx.x); i < words; i += ThreadsOfHalves)
+  {
+    own[i] = 0;
+  }
+  const auto add = [&](int counter, unsigned int alike) {
+    const unsigned int shift = counter < words ? 0 : HalfBits;
+    unsigned int *     word = own + (counter < words ? counter : counter - words);
+    const unsigned int before = atomicAdd(word, alike << shift) >> shift & ((1U << HalfBits) - 1);
+    if (before < FullHalf && before + alike >= FullHalf)
+    {
+      atomicSub(word, FullHalf << shift);
+      atomicAdd(&counts[counter], static_cast<Counter>(FullHalf));
+    }
+  };
+  const auto         beyond = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(voxels) % PackBytes);
+  const std::int64_t before = (PackBytes - beyond) % PackBytes / static_cast<std::int64_t>(sizeof(TPixel));
+  const std::int64_t head = before < n ? before : n;
+  const std::int64_t packs = (n - head) / VoxelsOfPack;
+  const auto * const whole = reinterpret_cast<const Pack *>(voxels + head);
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * (Rounds * ThreadsOfHalves);
+  Pack               next[Rounds];
+  const auto         load = [&](std::int64_t first) {
+#pragma unroll
+    for (int r = 0; r < Rounds; ++r)
+    {
+      const std::int64_t p = first + r * ThreadsOfHalves + threadIdx.x;
+      if (p < packs)
+      {
+        next[r] = whole[p];
+      }
+    }
+  };
+  std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * (Rounds * ThreadsOfHalves);
+  load(first);
+  __syncthreads();
+  for (; first < packs; first += step)
+  {
+    Pack pack[Rounds];
+#pragma unroll
+    for (int r = 0; r < Rounds; ++r)
+    {
+      pack[r] = next[r];
+    }
+    load(first + step);
+    int          counter = -1;
+    unsigned int alike = 0;
+#pragma unroll
+    for (int r = 0; r < Rounds; ++r)
+    {
+      if (first + r * ThreadsOfHalves + threadIdx.x < packs)
+      {
+#pragma unroll
+        for (int i = 0; i < VoxelsOfPack; ++i)
+        {
+          const int at = rule(pack[r].voxels[i]);
+          if (at != counter)
+          {
+            if (counter >= 0)
+            {
+              add(counter, alike);
+            }
+            counter = at;
+            alike = 0;
+          }
+          ++alike;
+        }
+      }
+    }
+    if (counter >= 0)
+    {
+      add(counter, alike);
+    }
+    __syncthreads();
+  }
+  // Less than two packs are left, before and behind.
+  if (blockIdx.x == 0 && threadIdx.x < n - packs * VoxelsOfPack)
+  {
+    const std::int64_t i = threadIdx.x;
+    const int          at = rule(voxels[i < head ? i : i + packs * VoxelsOfPack]);
+    if (at >= 0)
+    {
+      atomicAdd(&counts[at], Counter{ 1 });
+    }
+  }
+  const auto addUp = [&](int counter, unsigned int count) {
+    if (count != 0)
+    {
+      atomicAdd(&counts[counter], static_cast<Counter>(count));
+    }
+  };
+  // Blocks begin at different counters.
+  const auto begin = static_cast<int>(static_cast<std::int64_t>(blockIdx.x) * words / gridDim.x);
+  for (int i = static_cast<int>(threadIdx.x); i < words; i += ThreadsOfHalves)
+  {
+    const int at = i + begin < words ? i + begin : i + begin - words;
+    addUp(at, own[at] & ((1U << HalfBits) - 1));
+    addUp(at + words, own[at] >> HalfBits);
+  }
+}
+
 /** Counts voxels in memory that all blocks share. Neighbours are mostly alike: lanes with the same counter add to it
  * once. */
 template <typename TPixel, typename TRule>
@@ -152,6 +304,27 @@ __launch_bounds__(Threads)
   }
 }
 
+/** False if blocks have no shared memory for so many counters, or the image has few voxels. */
+template <typename TPixel, typename TRule>
+bool
+LaunchInHalves(const TPixel * voxels, std::int64_t n, const TRule & rule, int counters, Counter * counts,
+               cudaStream_t stream)
+{
+  const std::int64_t bytes = (static_cast<std::int64_t>(counters) + 1) / 2 * sizeof(unsigned int);
+  if (n < LeastForHalves || bytes > SharedMemoryOfDevice())
+  {
+    return false;
+  }
+  const auto kernel = CountInHalvesKernel<TPixel, TRule>;
+  CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+            "cudaFuncSetAttribute");
+  const auto shared = static_cast<std::size_t>(bytes);
+  const auto blocks = BlocksAtOnce(reinterpret_cast<const void *>(kernel), ThreadsOfHalves, shared);
+  kernel<<<static_cast<unsigned int>(blocks), ThreadsOfHalves, shared, stream>>>(voxels, n, rule, counters, counts);
+  CheckLaunch("CountInHalvesKernel");
+  return true;
+}
+
 /** `values` is dense: the chunk's input, which has no halo, or what a stage made. */
 template <typename TRule>
 void
@@ -170,6 +343,13 @@ LaunchCount(const KernelCall & call, const BufferView & values, const TRule & ru
     const int          shared = IsByte<Pixel> ? NumberOfBytes : counters;
     if (shared > MostSharedCounters)
     {
+      if constexpr (!IsByte<Pixel>)
+      {
+        if (LaunchInHalves(voxels, n, rule, counters, counts, StreamOf(call)))
+        {
+          return;
+        }
+      }
       CountKernel<<<blocks, Threads, 0, StreamOf(call)>>>(voxels, n, rule, counts);
       CheckLaunch("CountKernel");
       return;
@@ -191,7 +371,7 @@ void
 RunHistogram(const KernelCall & call)
 {
   const auto & operation = static_cast<const HistogramOperation &>(*call.operation);
-  LaunchCount(call, RunStatisticsStage(call), BinRule{ operation.lower, operation.GetScale(), operation.bins });
+  LaunchCount(call, RunStatisticsStage(call), BinRule(operation));
 }
 
 void

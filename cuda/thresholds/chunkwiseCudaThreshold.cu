@@ -21,20 +21,57 @@ struct Bounds
   bool                 isRange;
 };
 
+/** Voxels of the larger type in 16 bytes. */
+template <typename TPixel, typename TOut>
+constexpr int VoxelsOfPack = 16 / (sizeof(TPixel) > sizeof(TOut) ? sizeof(TPixel) : sizeof(TOut));
+
+template <typename T, int VVoxels>
+struct alignas(sizeof(T) * VVoxels) Pack
+{
+  T voxels[VVoxels];
+};
+
+/** The first `packs` packs, and the voxels behind them one by one: a load and a store of a voxel alone take as long. */
 template <typename TPixel, typename TOut>
 __global__ void
-ThresholdKernel(const TPixel * __restrict__ voxels, TOut * __restrict__ out, std::int64_t n, Bounds<TPixel> bounds)
+ThresholdKernel(const TPixel * __restrict__ voxels, TOut * __restrict__ out, std::int64_t packs, std::int64_t n,
+                Bounds<TPixel> bounds)
 {
+  constexpr int Voxels = VoxelsOfPack<TPixel, TOut>;
+  using In = Pack<TPixel, Voxels>;
+  using Out = Pack<TOut, Voxels>;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const auto         classOf = [&](int above) { return static_cast<TOut>(bounds.isRange && above > 1 ? 0 : above); };
+  for (std::int64_t p = thread; p < packs; p += step)
   {
-    const TPixel voxel = voxels[i];
-    int          above = 0;
+    const In in = reinterpret_cast<const In *>(voxels)[p];
+    int      above[Voxels] = {};
     for (int b = 0; b < bounds.count; ++b)
     {
-      above += voxel >= bounds.bounds[b] ? 1 : 0;
+      const TPixel bound = bounds.bounds[b];
+#pragma unroll
+      for (int i = 0; i < Voxels; ++i)
+      {
+        above[i] += in.voxels[i] >= bound ? 1 : 0;
+      }
     }
-    out[i] = static_cast<TOut>(bounds.isRange && above > 1 ? 0 : above);
+    Out classes;
+#pragma unroll
+    for (int i = 0; i < Voxels; ++i)
+    {
+      classes.voxels[i] = classOf(above[i]);
+    }
+    reinterpret_cast<Out *>(out)[p] = classes;
+  }
+  for (std::int64_t i = packs * Voxels + thread; i < n; i += step)
+  {
+    int above = 0;
+    for (int b = 0; b < bounds.count; ++b)
+    {
+      above += voxels[i] >= bounds.bounds[b] ? 1 : 0;
+    }
+    out[i] = classOf(above);
   }
 }
 
@@ -68,8 +105,15 @@ RunThreshold(const KernelCall & call)
     std::copy(bounds.begin(), bounds.end(), ofLaunch.bounds);
     DispatchPixelKind(call.output.kind, [&](auto out) {
       using Out = decltype(out);
-      ThresholdKernel<<<BlocksFor(n, 256), 256, 0, StreamOf(call)>>>(
-        static_cast<const Pixel *>(call.inputs[0].data), static_cast<Out *>(call.output.data), n, ofLaunch);
+      const auto * const voxels = static_cast<const Pixel *>(call.inputs[0].data);
+      auto * const       classes = static_cast<Out *>(call.output.data);
+      constexpr int      Voxels = VoxelsOfPack<Pixel, Out>;
+      const auto         isAligned = [](const auto * address) {
+        return reinterpret_cast<std::uintptr_t>(address) % (sizeof(*address) * Voxels) == 0;
+      };
+      const std::int64_t packs = isAligned(voxels) && isAligned(classes) ? n / Voxels : 0;
+      ThresholdKernel<<<BlocksFor(n - packs * (Voxels - 1), 256), 256, 0, StreamOf(call)>>>(
+        voxels, classes, packs, n, ofLaunch);
       CheckLaunch("ThresholdKernel");
     });
   });

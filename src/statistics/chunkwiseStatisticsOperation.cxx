@@ -34,14 +34,17 @@ StageOutputBytes(const Box & box, PixelKind kind)
 void
 AddCounts(SideData & total, const SideData & summary)
 {
-  std::int64_t a = 0;
-  std::int64_t b = 0;
-  for (std::size_t at = 0; at < total.size(); at += sizeof(a))
+  unsigned char * const       to = total.data();
+  const unsigned char * const from = summary.data();
+  const std::size_t           bytes = total.size();
+  std::int64_t                a = 0;
+  std::int64_t                b = 0;
+  for (std::size_t at = 0; at < bytes; at += sizeof(a))
   {
-    std::memcpy(&a, &total[at], sizeof(a));
-    std::memcpy(&b, &summary[at], sizeof(b));
+    std::memcpy(&a, to + at, sizeof(a));
+    std::memcpy(&b, from + at, sizeof(b));
     a += b;
-    std::memcpy(&total[at], &a, sizeof(a));
+    std::memcpy(to + at, &a, sizeof(a));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace chunkwise
 {
@@ -47,7 +48,7 @@ MakeHistogram(PixelKind kind, bool masked, int bins, double lower, double upper)
 
 /** Without the empty bins at both ends. */
 ThresholdHistogram
-Trimmed(const ImageHistogram & histogram, double first, double width)
+Trimmed(ImageHistogram histogram, double first, double width)
 {
   const auto isFilled = [](std::int64_t count) { return count > 0; };
   const auto begin = std::find_if(histogram.counts.begin(), histogram.counts.end(), isFilled);
@@ -59,7 +60,9 @@ Trimmed(const ImageHistogram & histogram, double first, double width)
   ThresholdHistogram trimmed;
   trimmed.first = first + static_cast<double>(begin - histogram.counts.begin()) * width;
   trimmed.width = width;
-  trimmed.counts.assign(begin, end);
+  histogram.counts.erase(end, histogram.counts.end());
+  histogram.counts.erase(histogram.counts.begin(), begin);
+  trimmed.counts = std::move(histogram.counts);
   return trimmed;
 }
 

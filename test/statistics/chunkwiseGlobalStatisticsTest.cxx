@@ -482,6 +482,45 @@ TEST_P(GlobalStatistics, HistogramsCountEveryVoxelOnce)
   EXPECT_THROW((void)ComputeHistogram(GetManager(), image.request, 4, { 1, 1 }), ParameterError);
 }
 
+/** Bins of all 16 bits, with more voxels in a bin than 16 bits count. */
+TEST_P(GlobalStatistics, HistogramsOfLargeImagesCountEveryVoxelOnce)
+{
+  constexpr std::size_t n = 5000011;
+  constexpr int         bins = 65536;
+  std::mt19937          random(77);
+  const auto            expectHistogram = [&](auto pixel, double lower, double upper) {
+    using T = decltype(pixel);
+    std::vector<T> voxels(n);
+    for (std::size_t i = 0; i < n; ++i)
+    {
+      // Random ones, two in turn, and equal ones.
+      const std::size_t number = i < n / 2 ? random() % bins : i < 3 * (n / 4) ? 40000 + i % 2 : 65535;
+      voxels[i] = std::is_integral<T>::value || i % 11 > 0
+                               ? static_cast<T>(lower + (static_cast<double>(number) + 0.5) / bins * (upper - lower))
+                               : std::numeric_limits<T>::quiet_NaN();
+    }
+    std::vector<std::int64_t> expected(bins + 1, 0);
+    for (const T voxel : voxels)
+    {
+      const double position = (static_cast<double>(voxel) - lower) * (bins / (upper - lower));
+      ++expected[voxel == voxel ? static_cast<std::size_t>(std::max(0.0, std::min(std::floor(position), bins - 1.0)))
+                                           : bins];
+    }
+    auto image = Image<T>::Line(std::move(voxels));
+    image.request.backend = GetBackend();
+    const ImageHistogram histogram = ComputeHistogram(GetManager(), image.request, bins, { lower, upper });
+    EXPECT_EQ(histogram.numberOfNaNs, expected.back());
+    expected.pop_back();
+    EXPECT_TRUE(histogram.counts == expected) << PixelKindName(PixelKindOf<T>()) << " from " << lower;
+  };
+  expectHistogram(std::uint16_t(), 0, 65536);
+  expectHistogram(std::int16_t(), -32768, 32768);
+  expectHistogram(std::uint16_t(), 100, 40100);
+  expectHistogram(std::uint16_t(), 1000, 66536);
+  expectHistogram(float(), -0.5, 7);
+  expectHistogram(double(), 3, 65539);
+}
+
 TEST_P(GlobalStatistics, QuantilesAreThoseOfTheSortedImage)
 {
   std::mt19937        random(76);
