@@ -542,8 +542,7 @@ private:
     const int          axis = held.plan.axis;
     const std::int64_t all = pass.region.Extent(axis);
     const std::int64_t unit = std::min(std::max<std::int64_t>(1, pass.sinkAccess.unit[axis]), all);
-    const auto         summary = std::make_shared<WatershedSummaryOfBlock>(held.operation);
-    pass.operation = summary;
+    pass.operation = std::make_shared<WatershedSummaryOfBlock>(held.operation);
     if (GetRest(request, held, false) == 1)
     {
       held.memory.edges = 0;
@@ -552,7 +551,9 @@ private:
     part.memory = GetRest(request, held, false);
     const auto fits = [&](int device, std::int64_t planes) {
       part.region = pass.region;
-      part.region.upper[axis] = std::min(all, planes);
+      // A block in the middle has two faces.
+      part.region.lower[axis] += std::min(unit, all - std::min(all, planes));
+      part.region.upper[axis] = part.region.lower[axis] + std::min(all, planes);
       const bool isAsSmall =
         !held.operation.isSmallBlock || WatershedBlocks::AreSmall(held.operation, axis, part.region);
       StreamedPlan plan;
