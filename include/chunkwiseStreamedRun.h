@@ -60,6 +60,8 @@ struct StreamedRequest
   std::uint64_t memory{ 0 };
   /** 0: chosen, so that they fit `memory` and reading and writing overlap with computing. */
   std::int64_t divisions{ 0 };
+  /** All inputs are read before anything is written, so that both have the same memory, one after the other. */
+  bool readsBeforeWriting{ false };
   /** A division costs more beside its voxels than overlap saves: as few are chosen as fit. */
   bool fewestDivisions{ false };
   /** A temporary file in this folder holds the results between the passes of an operation's out-of-core runner: an

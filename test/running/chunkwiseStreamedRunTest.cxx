@@ -736,6 +736,7 @@ TEST(StreamedRun, ADeviceHoldsReconstructionsThatTheHostCannot)
         FakeDevices devices(2, options, GetHostKernels());
         const auto  manager = devices.MakeManager();
         HeldTrial   run(filter, { 90, 80, 100, 1, 1 }, kind, kind, random);
+        run.request.memory = run.request.memory / 2; // less than one image takes
         run.image->access.anyOrder = run.result->access.anyOrder = anyOrder;
         run.image->delays = run.result->delays = options.jitter;
         run.request.devices = { trial % 3 == 0 ? 1 : 0 };
@@ -758,6 +759,36 @@ TEST(StreamedRun, ADeviceHoldsReconstructionsThatTheHostCannot)
         EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
         EXPECT_EQ(monitor.fractions.back(), 1.0);
       }
+    }
+  }
+}
+
+/** Loading has no result in memory, and storing no image: units that fit alone are not cut. */
+TEST(StreamedRun, HeldImagesAreLoadedAndStoredInWholeUnits)
+{
+  std::mt19937            random(23);
+  constexpr std::int64_t  unit = 20;
+  constexpr std::uint64_t layer = 90 * 80 * unit;
+  for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16 })
+  {
+    FakeDevices devices(1, FakeDevice::Options(), GetHostKernels());
+    const auto  manager = devices.MakeManager();
+    HeldTrial   run("h-maxima", { 90, 80, 100, 1, 1 }, kind, kind, random);
+    run.image->access.unit[2] = run.result->access.unit[2] = unit;
+    run.image->access.wholeBoxes = run.result->access.wholeBoxes = run.result->access.partsOfUnits = true;
+    run.request.backend = BackendChoice::CUDA;
+    run.request.memory = layer * PixelSize(kind) * 3 / 2;
+    run.request.sinkAccess = run.result->access;
+    const StreamedPlan plan = MakeStreamedPlan(*manager, run.request);
+    EXPECT_EQ(plan.heldOnDevice, 0);
+    EXPECT_EQ(plan.divisions, 5);
+    EXPECT_EQ(plan.bytesAtOnce, layer * PixelSize(kind));
+    ExecuteStreamed(*manager, run.request, plan, run.result);
+    EXPECT_EQ(run.result->voxels, run.expected);
+    for (const auto & storage : { run.image, run.result })
+    {
+      EXPECT_EQ(storage->visited, run.request.region.NumberOfVoxels());
+      EXPECT_EQ(storage->boxes.size(), 5u) << "each unit is decoded, or encoded, once";
     }
   }
 }

@@ -75,6 +75,7 @@ MakeMoves(const StreamedRequest & request, std::vector<int> devices)
   StreamedRequest moves = request;
   moves.operation = std::make_shared<MoveOperation>();
   moves.devices = std::move(devices);
+  moves.readsBeforeWriting = true;
   return moves;
 }
 

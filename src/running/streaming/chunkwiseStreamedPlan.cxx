@@ -372,27 +372,35 @@ private:
   std::uint64_t
   GetBytes(const Box & output) const
   {
-    const auto    buffers = static_cast<std::uint64_t>(m_Plan.buffers);
+    const std::uint64_t read = this->GetBytesOfInputs(output);
+    const std::uint64_t written = m_Request.operation ? this->GetBytesOfOutput(output) : 0;
+    return m_Request.readsBeforeWriting ? std::max(read, written) : read + written;
+  }
+  std::uint64_t
+  GetBytesOfInputs(const Box & output) const
+  {
     std::uint64_t bytes = 0;
     const Box input = m_Request.operation ? MakeDivisionRequest(m_Request, m_Plan, output).inputs.front().box : output;
     for (const StreamedInput & from : m_Request.inputs)
     {
       const Box part = this->PartOf(GetReadBox(m_Request, m_Plan, from, input), from);
-      bytes += buffers * BytesOf(part, from.kind);
+      bytes += static_cast<std::uint64_t>(m_Plan.buffers) * BytesOf(part, from.kind);
       bytes += from.kind == from.source->GetKind()
                  ? 0
                  : this->GetStagingBytes(part, from.source->GetKind(), from.kind, from.source->GetAccess());
     }
-    if (m_Request.operation)
-    {
-      bytes += m_Plan.copies ? 0 : buffers * BytesOf(output, m_Request.computedKind);
-      // The part that is written is copied, wherever it lies.
-      bytes += GetWrittenBox(m_Request) == m_Request.region ? 0 : BytesOf(output, m_Request.computedKind);
-      bytes += m_Request.computedKind == m_Request.writtenKind
-                 ? 0
-                 : this->GetStagingBytes(output, m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess);
-    }
     return bytes;
+  }
+  std::uint64_t
+  GetBytesOfOutput(const Box & output) const
+  {
+    const std::uint64_t ofOutput = BytesOf(output, m_Request.computedKind);
+    // The part that is written is copied, wherever it lies.
+    return (m_Plan.copies ? 0 : static_cast<std::uint64_t>(m_Plan.buffers) * ofOutput) +
+           (GetWrittenBox(m_Request) == m_Request.region ? 0 : ofOutput) +
+           (m_Request.computedKind == m_Request.writtenKind
+              ? 0
+              : this->GetStagingBytes(output, m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess));
   }
 
   /** The part of a box that an input has: its own components. */
@@ -444,7 +452,13 @@ private:
       }
     }
     m_Plan.buffers = 1;
-    return this->IsFinest(count) && this->FitsAsItIs(count, room, withRun);
+    m_Plan.readsWholeUnits = m_HasUnits;
+    if (!this->IsFinest(count) || this->FitsAsItIs(count, room, withRun))
+    {
+      return this->IsFinest(count);
+    }
+    m_Plan.readsWholeUnits = false;
+    return m_HasUnits && this->FitsAsItIs(count, room, withRun);
   }
 
   /** There is no finer cut that leaves more. */
