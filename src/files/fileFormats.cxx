@@ -7,6 +7,7 @@
 #include "fileOutput.h"
 #include "filePlanar.h"
 #include "fileZarr.h"
+#include "fileZarrLabels.h"
 #include "fileZarrMetadata.h"
 #include "fileZarrOptions.h"
 #include "fileZarrZip.h"
@@ -187,11 +188,12 @@ MakeDestination(const std::string & file, const Format & format, const std::stri
   return destination;
 }
 
-/** The format of an output: of its ending, or Zarr if a store gets levels. */
+/** The format of an output: of its ending, or Zarr if a store gets levels or labels. */
 const Format *
-FindOutputRow(const std::string & file, const OutputOptions & options, std::string & ending)
+FindOutputRow(const std::string & file, bool addsLevels, std::string & ending)
 {
-  return FindRow(options.zarr && options.zarr->addsLevels ? "x.zarr" : file, ending);
+  const Format * const format = FindRow(addsLevels ? "x.zarr" : file, ending);
+  return !format && !FindStoreOfLabels(file).empty() ? FindRow("x.zarr", ending) : format;
 }
 
 /** All checks before the work; the format, and where the output goes. */
@@ -200,7 +202,7 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
            Destination & destination)
 {
   std::string          ending;
-  const Format * const format = FindOutputRow(file, options, ending);
+  const Format * const format = FindOutputRow(file, options.zarr && options.zarr->addsLevels, ending);
   const auto           isWritten = [](const Format & f) { return f.kinds != 0; };
   if (!format || !isWritten(*format))
   {
@@ -251,10 +253,14 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
   {
     NameOfDataFile(file, destination.data.filename().string());
   }
-  CheckDestination(destination, options);
   if (format->create == CreateZarr)
   {
     CheckZarrOutput(file, header, options);
+  }
+  std::error_code error;
+  if (FindStoreOfLabels(file).empty() || std::filesystem::exists(destination.file.parent_path(), error))
+  {
+    CheckDestination(destination, options);
   }
   return *format;
 }
@@ -857,7 +863,7 @@ std::vector<std::filesystem::path>
 GetOutputFiles(const std::string & file, bool compress)
 {
   std::string          ending;
-  const Format * const format = FindRow(file, ending);
+  const Format * const format = FindOutputRow(file, false, ending);
   if (!format)
   {
     return { file };
@@ -944,7 +950,7 @@ ImageAccess
 GetOutputAccess(const std::string & file, const ImageHeader & header, const OutputOptions & options)
 {
   std::string          ending;
-  const Format * const format = FindOutputRow(file, options, ending);
+  const Format * const format = FindOutputRow(file, options.zarr && options.zarr->addsLevels, ending);
   ImageAccess          access;
   if (!format)
   {

@@ -776,10 +776,10 @@ def check_zips():
     voxels = rng.integers(0, 60000, size=(20, 30, 40), dtype="uint16")
     archive = folder / "in.ome.zarr.zip"
 
-    def write(version, shards, ome, compression=zipfile.ZIP_STORED):
+    def write(version, shards, ome, compression=zipfile.ZIP_STORED, codec="auto"):
         archive.unlink(missing_ok=True)
         store = zarr.storage.ZipStore(archive, mode="w", compression=compression)
-        options = {"chunks": (5, 16, 16), "dtype": "uint16", "shape": voxels.shape}
+        options = {"chunks": (5, 16, 16), "dtype": "uint16", "shape": voxels.shape, "compressors": codec}
         if shards:
             options["shards"] = (10, 32, 32)
         if ome:
@@ -826,13 +826,88 @@ def check_zips():
         result = run(archive, folder / "out.nrrd")
         check(result.returncode in (0, 1), f"damaged archive {trial}: status {result.returncode} {result.stderr}")
         check(result.returncode == 1 or trial % 5, f"archive {trial} that was cut is read")
+    # Bytes of the files themselves, of chunks that nothing else would notice.
+    for version, shards in ((2, False), (3, False), (3, True)):
+        write(version, shards, False, codec=None)
+        good = archive.read_bytes()
+        begin = good.index(b"PK\x01\x02")
+        found = 0
+        for trial in range(25):
+            bad = bytearray(good)
+            bad[int(rng.integers(begin))] ^= 1 << int(rng.integers(8))
+            archive.write_bytes(bad)
+            result = run("--seed", str(trial), archive, folder / "out.nrrd")
+            found += "checksum (CRC-32)" in result.stderr
+            check(result.returncode == 1 or same(read_nrrd(folder / "out.nrrd")[0], voxels),
+                  f"zip {version} {shards} {trial}: other voxels are read")
+        check(found > 15, f"zip {version} {shards}: only {found} of 25 damaged archives are told by their checksums")
     archive.unlink()
+
+
+def check_labels():
+    """Labels that come into a store: its groups name them, and all else stays as it was."""
+    store = folder / "labels" / "in.ome.zarr"
+    for version in (2, 3):
+        for consolidated in (False, True):
+            shutil.rmtree(store.parent, ignore_errors=True)
+            scales = {"axes": [{"name": a, "type": "space", "unit": "millimeter"} for a in "zyx"],
+                      "datasets": [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [4.0, 2.0, 0.5]}]}]}
+            about = {"multiscales": [{**scales, "version": "0.4"}]} if version == 2 else {"ome": {"version": "0.5", "multiscales": [scales]}}
+            group = zarr.open_group(store, mode="w", zarr_format=version, attributes=about)
+            group.create_array("0", shape=(3, 20, 300), chunks=(2, 8, 32), dtype="uint8")[...] = 1
+            if consolidated:
+                zarr.consolidate_metadata(store)
+            voxels = rng.integers(0, 5, size=(3, 20, 300), dtype="uint32")
+            what = f"labels {version} {consolidated}"
+            before = files_of(store)
+
+            def refused(says, target, kind="uint32", components=0, *options):
+                shape = (3, 20, 300) + ((components,) if components else ())
+                write_nrrd(folder / "source.nrrd", np.zeros(shape, kind), [0.5, 2.0, 4.0], [0.0] * 3, components)
+                result = run(*options, folder / "source.nrrd", target)
+                check(result.returncode == 1 and says in result.stderr, f"{what}: {says}: {result.stderr}")
+                check(files_of(store) == before, f"{what}: {says}: the store has changed")
+
+            refused("integers of one component", store / "labels" / "a", "float32")
+            refused("integers of one component", store / "labels" / "a", "uint8", 3)
+            refused("is asked for", store / "labels" / "a", "uint8", 0, "--zarr", "0.5" if version == 2 else "0.4")
+            refused("pyramid=mode", store / "labels" / "a", "uint8", 0, "--zarr", "pyramid=mean")
+            refused("begin with .", store / "labels" / ".a")
+            refused("", store / "0" / "labels" / "a")
+            # Nothing is left of a run that fails after it has begun.
+            bad = folder / "bad.zarr"
+            zarr.create_array(bad, shape=(3, 20, 300), chunks=(3, 20, 100), dtype="uint8", zarr_format=2, overwrite=True)[...] = 1
+            (bad / "0.0.2").write_bytes(b"no chunk")
+            result = run(bad, store / "labels" / "a")
+            check(result.returncode == 1 and files_of(store) == before, f"{what}: a run that fails: {result.stderr}")
+            source = folder / "labels.nrrd"
+            write_nrrd(source, voxels, [0.5, 2.0, 4.0], [0.0] * 3, 0)
+            for name, reducer in (("b", None), ("a", "mode"), ("b", "max")):
+                if not copy(source, store / "labels" / name, *(["--zarr", f"pyramid={reducer}"] if reducer else [])):
+                    return
+            opened = zarr.open_group(store, mode="r", use_consolidated=consolidated)
+            attributes = dict(opened["labels"].attrs)
+            check((attributes["ome"] if version == 3 else attributes)["labels"] == ["b", "a"], f"{what}: {attributes}")
+            for name, levels in (("a", 2), ("b", 2)):
+                own = dict(opened[f"labels/{name}"].attrs)
+                own = own["ome"] if version == 3 else own
+                check(own["image-label"]["source"] == {"image": "../../"}, f"{what}: {own}")
+                check(own["multiscales"][0]["datasets"][0]["coordinateTransformations"][0]["scale"] == [4.0, 2.0, 0.5], f"{what}: {own}")
+                check(same(np.asarray(opened[f"labels/{name}/0"][...]), voxels), f"{what}: other voxels")
+                check(len(own["multiscales"][0]["datasets"]) == levels and opened[f"labels/{name}/1"].shape == (2, 10, 150), f"{what}: {own}")
+            after = files_of(store)
+            changed = {str(name) for name in before if before[name] != after.get(name)}
+            check(changed == ({"zarr.json" if version == 3 else ".zmetadata"} if consolidated else set()), f"{what}: {changed} changed")
+            check(copy(store / "labels" / "a", folder / "out.nrrd") and same(read_nrrd(folder / "out.nrrd")[0], voxels), f"{what}: read again")
+            check(sorted(each.name for each in (store / "labels").iterdir() if not each.name.startswith(".z")) ==
+                  ["a", "b"] + ["zarr.json"] * (version == 3), f"{what}: something is left")
 
 
 for case in range(CASES):
     (check_array, check_group, check_written, check_array, check_pyramid, check_written, check_levels)[case % 7](case)
 check_levels_refused()
 check_zips()
+check_labels()
 check_refusals()
 print(f"{checks} checks, {len(failures)} failed")
 sys.exit(1 if failures else 0)

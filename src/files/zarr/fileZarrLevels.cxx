@@ -28,15 +28,6 @@ struct ZarrLevels::Group
   Json                  consolidated;
   std::vector<fs::path> levels;
 
-  static Json
-  Read(const fs::path & file)
-  {
-    const Descriptor descriptor = Descriptor::OpenToRead(file);
-    std::string      text(static_cast<std::size_t>(descriptor.GetSize()), '\0');
-    descriptor.ReadAt(text.data(), text.size(), 0);
-    ParseZarrJson(file.string(), text); // checks it
-    return Json::parse(text);
-  }
   /** The object with "multiscales". */
   static Json &
   FindOme(Json & text, int version)
@@ -50,9 +41,40 @@ namespace
 
 using LevelJson = nlohmann::ordered_json;
 
-/** A file of metadata takes the place of another at once. `made`: a folder of the same file system. */
 void
-ReplaceMetadata(const fs::path & file, const LevelJson & json, const fs::path & made, const std::string & shown)
+MoveLevel(const fs::path & from, const fs::path & to, const std::string & shown)
+{
+  if (::rename(from.c_str(), to.c_str()) != 0)
+  {
+    FailWithErrno(shown, "cannot be given a level at " + to.string(), errno);
+  }
+}
+
+LevelJson
+MultiplyScale(const LevelJson & scale, const std::vector<std::int64_t> & factor)
+{
+  LevelJson result = LevelJson::array();
+  for (std::size_t i = 0; i < scale.size(); ++i)
+  {
+    result.push_back(factor[i] == 1 ? scale[i] : LevelJson(scale[i].get<double>() * static_cast<double>(factor[i])));
+  }
+  return result;
+}
+
+} // namespace
+
+LevelJson
+ReadZarrText(const fs::path & file)
+{
+  const Descriptor descriptor = Descriptor::OpenToRead(file);
+  std::string      text(static_cast<std::size_t>(descriptor.GetSize()), '\0');
+  descriptor.ReadAt(text.data(), text.size(), 0);
+  ParseZarrJson(file.string(), text); // checks it
+  return LevelJson::parse(text);
+}
+
+void
+ReplaceZarrText(const fs::path & file, const LevelJson & json, const fs::path & made, const std::string & shown)
 {
   const std::string text = json.dump(2, ' ', false, LevelJson::error_handler_t::replace) + "\n";
   const fs::path    fresh = made / ".metadata";
@@ -72,17 +94,7 @@ ReplaceMetadata(const fs::path & file, const LevelJson & json, const fs::path & 
 }
 
 void
-MoveLevel(const fs::path & from, const fs::path & to, const std::string & shown)
-{
-  if (::rename(from.c_str(), to.c_str()) != 0)
-  {
-    FailWithErrno(shown, "cannot be given a level at " + to.string(), errno);
-  }
-}
-
-/** Removes the arrays below `path` from consolidated metadata. */
-void
-EraseLevel(LevelJson & consolidated, const std::string & path)
+EraseConsolidated(LevelJson & consolidated, const std::string & path)
 {
   LevelJson others = LevelJson::object();
   for (const auto & field : consolidated.items())
@@ -94,19 +106,6 @@ EraseLevel(LevelJson & consolidated, const std::string & path)
   }
   consolidated = others;
 }
-
-LevelJson
-MultiplyScale(const LevelJson & scale, const std::vector<std::int64_t> & factor)
-{
-  LevelJson result = LevelJson::array();
-  for (std::size_t i = 0; i < scale.size(); ++i)
-  {
-    result.push_back(factor[i] == 1 ? scale[i] : LevelJson(scale[i].get<double>() * static_cast<double>(factor[i])));
-  }
-  return result;
-}
-
-} // namespace
 
 ZarrLevels::ZarrLevels(const std::string & store, bool replaces)
   : m_Shown(store)
@@ -125,7 +124,7 @@ ZarrLevels::ZarrLevels(const std::string & store, bool replaces)
   {
     FailWithErrno(store, "cannot write into it", errno);
   }
-  m_Group->text = Group::Read(m_Group->file);
+  m_Group->text = ReadZarrText(m_Group->file);
   LevelJson & text = m_Group->text;
   if (version == 3 && !(text.contains("attributes") && text["attributes"].contains("ome")))
   {
@@ -167,7 +166,7 @@ ZarrLevels::ZarrLevels(const std::string & store, bool replaces)
   }
   else
   {
-    m_Group->consolidated = Group::Read(m_Group->consolidatedFile);
+    m_Group->consolidated = ReadZarrText(m_Group->consolidatedFile);
   }
   // As many as an image of 2^62 voxels could have.
   for (std::size_t i = 1; i < 62 && !replaces; ++i)
@@ -220,7 +219,7 @@ ZarrLevels::WriteGroup(const fs::path & made, const ZarrPyramid & pyramid, std::
   }
   for (std::size_t i = 1; i < m_Group->levels.size() && consolidated; ++i)
   {
-    EraseLevel(*consolidated, m_Group->levels[i].string());
+    EraseConsolidated(*consolidated, m_Group->levels[i].string());
   }
   const LevelJson first = datasets[0];
   datasets = LevelJson::array({ first });
@@ -267,11 +266,11 @@ ZarrLevels::WriteGroup(const fs::path & made, const ZarrPyramid & pyramid, std::
   {
     image["type"] = NameOfReducer(pyramid.reducer);
   }
-  ReplaceMetadata(m_Group->file, text, made, m_Shown);
+  ReplaceZarrText(m_Group->file, text, made, m_Shown);
   if (!m_Group->consolidatedFile.empty() && consolidated)
   {
     (*consolidated)[".zattrs"] = text;
-    ReplaceMetadata(m_Group->consolidatedFile, all, made, m_Shown);
+    ReplaceZarrText(m_Group->consolidatedFile, all, made, m_Shown);
   }
 }
 

@@ -4,8 +4,24 @@
 
 #include "fileZarrOptions.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace chunkwise::files
 {
+
+/** The metadata of a file, checked, in its order. */
+nlohmann::ordered_json
+ReadZarrText(const std::filesystem::path & file);
+
+/** A file of metadata takes the place of another at once, with its permissions. `made`: a folder of the same file
+ * system. */
+void
+ReplaceZarrText(const std::filesystem::path & file, const nlohmann::ordered_json & json,
+                const std::filesystem::path & made, const std::string & shown);
+
+/** Removes a node, and the nodes below it, from consolidated metadata. */
+void
+EraseConsolidated(nlohmann::ordered_json & consolidated, const std::string & path);
 
 /** The image of a store that exists and gets levels below its first one. */
 class ZarrLevels

@@ -160,6 +160,10 @@ ReadJson(const fs::path & file)
   CheckMemoryOfHeader(file.string(), "text", size);
   std::string text(static_cast<std::size_t>(size), '\0');
   opened->file.ReadAt(text.data(), text.size(), opened->offset);
+  if (opened->sum)
+  {
+    ZipSum(*opened, file.string()).Add(text.data(), text.size(), opened->offset);
+  }
   // Values lie in lists that grow, or in nodes with their names.
   std::uint64_t bytes = 2 * size;
   for (const char c : text)

@@ -3,6 +3,7 @@
 
 #include "fileByteCount.h"
 #include "fileVoxels.h"
+#include "fileZarrLabels.h"
 #include "fileZarrLevels.h"
 
 #include <nlohmann/json.hpp>
@@ -438,6 +439,38 @@ MakeLevelsOf(const std::string & file, const ImageHeader & header, ZarrOptions o
   return pyramid;
 }
 
+/** The options for labels in a store that exists. */
+ZarrOptions
+MakeOptionsOfLabels(const std::string & file, const ImageHeader & header, ZarrOptions options)
+{
+  const int version = CheckStoreOfLabels(file);
+  if (IsFloatingPoint(header.kind) || header.components > 1)
+  {
+    Fail(file,
+         "labels are integers of one component, not " +
+           (header.components > 1 ? std::to_string(header.components) + " components of " : std::string()) +
+           PixelKindName(header.kind));
+  }
+  if (options.hasVersion && options.version != version)
+  {
+    Fail(file,
+         std::string("OME-Zarr ") + (version == 2 ? "0.5" : "0.4") +
+           " is asked for; the store, and so its labels, is OME-Zarr " + (version == 2 ? "0.4" : "0.5"));
+  }
+  if (version == 2 && !options.shard.empty())
+  {
+    Fail(file, "OME-Zarr 0.4, which the store is, has no shards");
+  }
+  if (options.reducer == ZarrReducer::Mean)
+  {
+    Fail(file,
+         std::string("pyramid=") + NameOfReducer(options.reducer) +
+           " makes values that are no labels; pyramid=mode does not");
+  }
+  options.version = version;
+  return options;
+}
+
 } // namespace
 
 const char *
@@ -484,6 +517,7 @@ ParseZarrOptions(const std::string & name, const std::string & text)
     if (part == "0.4" || part == "0.5")
     {
       options->version = part == "0.4" ? 2 : 3;
+      options->hasVersion = true;
     }
     else if (key == "chunks" && sign != std::string::npos)
     {
@@ -584,13 +618,15 @@ MakeArrayMetadata(const ZarrLayout & layout)
 }
 
 ZarrPyramid
-MakeZarrPyramid(const std::string & file, const ImageHeader & header, const ZarrOptions & options)
+MakeZarrPyramid(const std::string & file, const ImageHeader & header, const ZarrOptions & given)
 {
-  if (options.addsLevels)
+  if (given.addsLevels)
   {
-    return MakeLevelsOf(file, header, options);
+    return MakeLevelsOf(file, header, given);
   }
   ZarrPyramid pyramid;
+  pyramid.isLabels = !FindStoreOfLabels(file).empty();
+  const ZarrOptions options = pyramid.isLabels ? MakeOptionsOfLabels(file, header, given) : given;
   pyramid.reducer = options.reducer;
   pyramid.headers.push_back(header);
   pyramid.levels.push_back(LayOutLevel(file, header, options));
@@ -659,6 +695,15 @@ MakeGroupMetadata(const ZarrPyramid & pyramid, const std::string & name)
   if (layout.array.version == 3)
   {
     ome["version"] = "0.5";
+  }
+  if (pyramid.isLabels)
+  {
+    OrderedJson & label = ome["image-label"];
+    if (layout.array.version == 2)
+    {
+      label["version"] = "0.4";
+    }
+    label["source"]["image"] = "../../";
   }
   ome["multiscales"] = OrderedJson::array({ multiscale });
   if (const auto omero = header.metadata.find("omero"); omero != header.metadata.end())

@@ -12,7 +12,8 @@ namespace chunkwise::files
 struct ZarrOptions
 {
   /** The version of Zarr: 3 with OME-Zarr 0.5, 2 with OME-Zarr 0.4. */
-  int version{ 3 };
+  int  version{ 3 };
+  bool hasVersion{ false }; ///< it was asked for
   /** Voxels of a chunk and of a shard along x, y, z and time; empty: chosen for the image. */
   std::vector<std::int64_t> chunk;
   std::vector<std::int64_t> shard;
@@ -36,7 +37,9 @@ struct ZarrLayout
 /** The levels of an image, the whole one first. */
 struct ZarrPyramid
 {
-  ZarrReducer              reducer{ ZarrReducer::None };
+  ZarrReducer reducer{ ZarrReducer::None };
+  /** Labels in the group "labels" of a store that exists. */
+  bool                     isLabels{ false };
   std::vector<ZarrLayout>  levels;
   std::vector<ImageHeader> headers;
   /** 1 or 2 along each of FileSource's axes: from a level to the next. */

@@ -2,6 +2,7 @@
 #include "fileFormats.h"
 #include "fileVoxels.h"
 #include "fileZarr.h"
+#include "fileZarrLabels.h"
 #include "fileZarrLevels.h"
 #include "fileZarrWriter.h"
 
@@ -42,6 +43,7 @@ public:
   ZarrSink(const ImageHeader & header, const Destination & destination, const OutputOptions & options,
            std::vector<std::string> losses)
     : m_Pyramid(MakeZarrPyramid(destination.shown, header, options.zarr ? *options.zarr : ZarrOptions()))
+    , m_Labels(m_Pyramid.isLabels ? std::make_unique<ZarrLabels>(destination.shown) : nullptr)
     , m_Folder(destination, !options.run.empty())
     , m_Root(m_Folder.GetPath(destination.file))
     , m_Files(destination.shown, m_Root, m_BytesWritten)
@@ -157,6 +159,10 @@ public:
     this->Sync();
     m_Folder.Commit();
     m_Journal.reset();
+    if (m_Labels)
+    {
+      m_Labels->List();
+    }
   }
 
 private:
@@ -334,6 +340,7 @@ private:
   }
 
   ZarrPyramid                              m_Pyramid;
+  std::unique_ptr<ZarrLabels>              m_Labels; ///< if they come into a store that is there
   OutputFolder                             m_Folder;
   fs::path                                 m_Root;
   ZarrFolder                               m_Files;

@@ -8,6 +8,7 @@
 #include "fileZarrValues.h"
 #include "fileZarrZip.h"
 
+#include <map>
 #include <mutex>
 #include <optional>
 
@@ -41,6 +42,18 @@ struct ZarrPlace
   const Descriptor * file{ nullptr };
   std::uint64_t      offset{ 0 };
   std::uint64_t      bytes{ 0 };
+  ZipSum *           sum{ nullptr }; ///< of the file, if it is in an archive
+
+  /** A part of it. */
+  void
+  Read(std::vector<char> & to, std::uint64_t at) const
+  {
+    file->ReadAt(to.data(), to.size(), at);
+    if (sum)
+    {
+      sum->Add(to.data(), to.size(), at);
+    }
+  }
 };
 
 /** The places of the chunks of a shard. */
@@ -60,8 +73,7 @@ public:
              (needed.IsCountable() ? std::to_string(needed.Get()) + " bytes" : "more bytes than can be counted"));
     }
     m_Bytes.resize(static_cast<std::size_t>(needed.Get()));
-    shard.file->ReadAt(
-      m_Bytes.data(), m_Bytes.size(), shard.offset + (about.indexIsAtEnd ? shard.bytes - m_Bytes.size() : 0));
+    shard.Read(m_Bytes, shard.offset + (about.indexIsAtEnd ? shard.bytes - m_Bytes.size() : 0));
     if (about.indexHasChecksum)
     {
       const std::size_t size = m_Bytes.size() - 4;
@@ -97,7 +109,7 @@ public:
            "its index says that chunk " + ListIndex(at) + " is at byte " + std::to_string(numbers[0]) + " with " +
              std::to_string(numbers[1]) + " bytes, beyond the " + std::to_string(m_Shard.bytes) + " of the shard");
     }
-    return ZarrPlace{ m_Shard.file, m_Shard.offset + numbers[0], numbers[1] };
+    return ZarrPlace{ m_Shard.file, m_Shard.offset + numbers[0], numbers[1], m_Shard.sum };
   }
 
 private:
@@ -227,6 +239,22 @@ private:
   {
     return OpenZarrFile(m_Array.GetChunkFile(index));
   }
+  /** Of a shard, which is read in parts by several calls. */
+  ZipSum *
+  GetSum(const ZarrIndex & index, const ZarrFile & about, const Descriptor & file)
+  {
+    if (!about.sum)
+    {
+      return nullptr;
+    }
+    const std::lock_guard<std::mutex> lock(m_SumMutex);
+    std::unique_ptr<ZipSum> &         sum = m_Sums[index];
+    if (!sum)
+    {
+      sum = std::make_unique<ZipSum>(about, file.GetName());
+    }
+    return sum.get();
+  }
   void
   ReadChunkFile(const ZarrIndex & index, const Task & task)
   {
@@ -236,7 +264,14 @@ private:
     {
       return this->Fill(m_Grid.GetBox(0, origin, task.box), task.view);
     }
-    this->ReadChunk(0, origin, { &file->file, file->offset, file->bytes }, task);
+    ZarrPlace place{ &file->file, file->offset, file->bytes };
+    if (file->sum)
+    {
+      ZipSum sum(*file, file->file.GetName());
+      place.sum = &sum;
+      return this->ReadChunk(0, origin, place, task);
+    }
+    this->ReadChunk(0, origin, place, task);
   }
   void
   ReadShards(std::vector<OpenShard> & shards, const Box & box, const BufferView & view)
@@ -251,7 +286,8 @@ private:
         return this->Fill(part, view);
       }
       shard.file = std::move(file->file);
-      shard.places.emplace(m_Grid, 0, ZarrPlace{ &shard.file, file->offset, file->bytes });
+      shard.places.emplace(
+        m_Grid, 0, ZarrPlace{ &shard.file, file->offset, file->bytes, this->GetSum(shard.index, *file, shard.file) });
       m_BytesRead += static_cast<std::uint64_t>(m_Grid.CountIndexBytes(0).Get());
       shard.number = m_Grid.CountChunks(1, part, shard.first, shard.count);
     });
@@ -336,12 +372,12 @@ private:
     worker.decoded.resize(bytes);
     if (codecs.empty())
     {
-      place.file->ReadAt(worker.decoded.data(), bytes, place.offset);
+      place.Read(worker.decoded, place.offset);
     }
     else
     {
       worker.encoded.resize(static_cast<std::size_t>(place.bytes));
-      place.file->ReadAt(worker.encoded.data(), worker.encoded.size(), place.offset);
+      place.Read(worker.encoded, place.offset);
       try
       {
         worker.coder.Decode(codecs, worker.encoded, worker.decoded.data(), bytes);
@@ -401,6 +437,9 @@ private:
   std::mutex                m_Mutex;
   std::unique_ptr<Executor> m_Executor;
   std::vector<Worker>       m_Workers;
+
+  std::mutex                                   m_SumMutex;
+  std::map<ZarrIndex, std::unique_ptr<ZipSum>> m_Sums; ///< of shards in an archive
 };
 
 } // namespace

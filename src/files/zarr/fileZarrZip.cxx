@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <vector>
 
+#include <zlib.h>
+
 // Source: PKWARE Inc., ".ZIP File Format Specification", version 6.3.10, sections 4.3 and 4.5.3.
 namespace chunkwise::files
 {
@@ -64,6 +66,7 @@ public:
   {
     std::uint64_t offset{ 0 }; ///< of the local header
     std::uint64_t bytes{ 0 };
+    std::uint32_t sum{ 0 };
     bool          isStored{ false };
   };
 
@@ -185,6 +188,7 @@ private:
       ReadFarNumbers(list, at + EntryBytes + name, extra, numbers);
       Entry      entry;
       const bool isEncrypted = (list[at + 8] & 1) != 0;
+      entry.sum = static_cast<std::uint32_t>(NumberAt(list, at + 16, 4));
       entry.bytes = numbers[1];
       entry.offset = numbers[2];
       entry.isStored = NumberAt(list, at + 10, 2) == 0 && !isEncrypted && numbers[0] == numbers[1];
@@ -277,6 +281,51 @@ NameInZip(const fs::path & path, const fs::path & zip)
 
 } // namespace
 
+void
+ZipSum::Add(const char * data, std::size_t bytes, std::uint64_t place)
+{
+  // zlib counts in 32 bits.
+  constexpr std::size_t most = std::size_t{ 1 } << 30;
+  uLong                 sum = crc32(0, nullptr, 0);
+  for (std::size_t done = 0; done < bytes; done += most)
+  {
+    sum = crc32(sum, reinterpret_cast<const Bytef *>(data + done), static_cast<uInt>(std::min(most, bytes - done)));
+  }
+  if (bytes == 0 || place < m_Offset || place - m_Offset > m_Bytes || bytes > m_Bytes - (place - m_Offset))
+  {
+    return;
+  }
+  const std::uint64_t               begin = place - m_Offset;
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  const auto                        next = m_Pieces.lower_bound(begin);
+  const auto                        before = next == m_Pieces.begin() ? m_Pieces.end() : std::prev(next);
+  if ((next != m_Pieces.end() && next->first < begin + bytes) ||
+      (before != m_Pieces.end() && before->first + before->second.bytes > begin))
+  {
+    return;
+  }
+  const auto join = [](Piece & first, const Piece & second) {
+    first.sum = static_cast<std::uint32_t>(crc32_combine(first.sum, second.sum, static_cast<z_off_t>(second.bytes)));
+    first.bytes += second.bytes;
+  };
+  auto at = m_Pieces.emplace_hint(next, begin, Piece{ bytes, static_cast<std::uint32_t>(sum) });
+  if (next != m_Pieces.end() && next->first == begin + bytes)
+  {
+    join(at->second, next->second);
+    m_Pieces.erase(next);
+  }
+  if (before != m_Pieces.end() && before->first + before->second.bytes == begin)
+  {
+    join(before->second, at->second);
+    m_Pieces.erase(at);
+    at = before;
+  }
+  if (at->second.bytes == m_Bytes && at->second.sum != m_Expected)
+  {
+    Fail(m_Name, "is damaged: the archive has another checksum (CRC-32) of it");
+  }
+}
+
 fs::path
 FindZipOf(const fs::path & path)
 {
@@ -325,6 +374,7 @@ OpenZarrFile(const fs::path & path)
     ZarrFile file{ Descriptor::OpenToRead(zip, path.string()) };
     file.offset = archive->GetOffset(name, *entry);
     file.bytes = entry->bytes;
+    file.sum = entry->sum;
     return file;
   }
   std::error_code error;
