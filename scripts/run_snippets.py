@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""Runs the shell and Python blocks of documentation pages.
+"""Runs the shell and Python blocks of documentation pages, and compiles their C++ blocks.
 
     run_snippets.py PROGRAM PYTHON PACKAGE [PAGE...]
+    run_snippets.py --compile COMPILER [ARGUMENTS...]
 
 PROGRAM is the program chunkwise, PYTHON an interpreter with NumPy, Dask and Zarr, PACKAGE the folder that has the package
-chunkwise. Without pages: README.md, TOPICS, and all of docs/howto and docs/concepts.
+chunkwise. Without pages: README.md and all pages of docs but those of docs/reference, which are made.
 
 The blocks of a page run in order in one empty folder: shell blocks by bash, which stops at the first error, Python blocks in one
 interpreter. Comments of the page control them:
@@ -13,7 +14,10 @@ interpreter. Comments of the page control them:
     <!-- with: in.nii.gz cells.tif -->   makes these images in the folder (see IMAGES)
     <!-- run: COMMAND -->                runs a line of the shell that the page does not show
     <!-- run python: STATEMENTS -->      runs a line of Python that the page does not show
+    <!-- run cpp: STATEMENTS -->         statements before the next C++ block that the page does not show
     <!-- not run: REASON -->             leaves the next block out; the reason is printed
+
+The C++ blocks of all pages are the bodies of functions in one source, with the headers of the classes that they name.
 
 Exits with 77 if the program or the package is missing.
 """
@@ -74,8 +78,6 @@ IMAGES = {
     "fingers.tif": ((64, 64, 1), 6, 6),
 }
 
-TOPICS = ("index", "start", "gallery", "deconvolution", "derivatives", "distances")
-
 # Images of other packages; pages that need one that is missing do not run, and say so.
 FOUND = {"head.nii.gz": pathlib.Path("/usr/share/mricron/templates/ch2.nii.gz")}
 
@@ -104,11 +106,11 @@ def read_page(path):
     while number < len(lines):
         line = lines[number]
         number += 1
-        comment = re.fullmatch(r"\s*<!-- (with|run|run python|not run): (.+) -->", line)
+        comment = re.fullmatch(r"\s*<!-- (with|run|run python|run cpp|not run): (.+) -->", line)
         if comment and comment[1] == "with":
             images += comment[2].split()
-        elif comment and comment[1] in ("run", "run python"):
-            blocks.append((number, "sh" if comment[1] == "run" else "python", comment[2] + "\n", None))
+        elif comment and comment[1].startswith("run"):
+            blocks.append((number, comment[1][4:] or "sh", comment[2] + "\n", None))
         elif comment:
             reason = comment[2]
         fence = re.match(r"(\s*)(```+)(\w*)", line)
@@ -119,7 +121,7 @@ def read_page(path):
             text.append(lines[number][len(fence[1]):])
             number += 1
         number += 1
-        if fence[3] in ("sh", "bash", "python"):
+        if fence[3] in ("sh", "bash", "python", "cpp"):
             blocks.append((first, fence[3], "\n".join(text) + "\n", reason))
         elif reason:
             sys.exit(f"{path}:{first}: 'not run' is followed by a block of '{fence[3]}', which never runs")
@@ -161,6 +163,8 @@ def run_page(path, program, python, package):
                        "PATH": os.pathsep.join([str(program.parent), str(python.parent), os.environ["PATH"]])}
         interpreter = Interpreter(python, folder, environment)
         for line, language, text, reason in blocks:
+            if language == "cpp":
+                continue
             if reason:
                 print(f"  {name}:{line}: not run: {reason}")
                 left += 1
@@ -181,7 +185,52 @@ def run_page(path, program, python, package):
     return ran, left
 
 
+def all_pages():
+    """The README and all pages with blocks that were written by hand."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in pages if page.parent.name != "reference" and read_page(page)[1]]
+
+
+def make_source(pages):
+    """One C++ source with the blocks of all pages, and how many blocks it has."""
+    headers, functions, before = set(), [], ""
+    for page in pages:
+        for line, language, text, reason in read_page(page)[1]:
+            if language != "cpp" or reason:
+                continue
+            if text.count("\n") == 1:
+                before += text
+                continue
+            lines = text.splitlines()
+            headers.update(each.split('"')[1] for each in lines if each.startswith("#include"))
+            headers.update(f"itk{name}.h" for name in re.findall(r"\bitk::(\w+)", before + text)
+                           if (ROOT / f"include/itk{name}.h").exists())
+            headers.update(re.findall(r"// (chunkwise\w+\.h)", text))
+            body = "\n".join("" if each.startswith("#include") else each for each in lines)
+            place = f'#line {line + 1} "{page}"\n'
+            function = f"{place}{body}\n" if "main(" in body else f"void Block(char * argv[])\n{{\n{before}{place}{body}\n}}\n"
+            functions.append(f"namespace block{len(functions)} {{\n{function}}}\n")
+            before = ""
+    includes = "".join(f'#include "{each}"\n' for each in ("itkImageFileReader.h", "itkImageFileWriter.h", *sorted(headers)))
+    return includes + "using namespace chunkwise;\n" + "".join(functions), len(functions)
+
+
+def compile_blocks(command):
+    source, count = make_source(all_pages())
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "blocks.cxx"
+        path.write_text(source)
+        if subprocess.run([*command, "-w", "-fsyntax-only", path], check=False).returncode:
+            sys.exit("A block does not compile.")
+    print(f"{count} blocks of C++ compile.")
+    if not count:
+        sys.exit("no block was found")
+
+
 def main():
+    if sys.argv[1:2] == ["--compile"]:
+        compile_blocks(sys.argv[2:])
+        return
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     # Not resolved: an environment's interpreter is a link to one without its packages.
@@ -190,13 +239,9 @@ def main():
         if not path.exists():
             print(f"Skipped: {what} is not at {path}")
             sys.exit(77)
-    pages = [pathlib.Path(each).resolve() for each in sys.argv[4:]] or [
-        ROOT / "README.md", *(ROOT / f"docs/{each}.md" for each in TOPICS), *sorted((ROOT / "docs/howto").glob("*.md")),
-        *sorted((ROOT / "docs/concepts").glob("*.md"))]
+    pages = [pathlib.Path(each).resolve() for each in sys.argv[4:]] or all_pages()
     ran = left = 0
     for page in pages:
-        if not sys.argv[4:] and not read_page(page)[1]:
-            continue
         counts = run_page(page, program, python, package)
         print(f"{page.relative_to(ROOT)}: {counts[0]} blocks ran, {counts[1]} did not")
         ran, left = ran + counts[0], left + counts[1]
