@@ -10,6 +10,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <cstring>
 #include <optional>
 
 using namespace nanobind::literals;
@@ -305,69 +306,233 @@ MeasureOnDevice(const DeviceArray & labels, const std::optional<DeviceArray> & i
     settings, { properties, {}, false, spacing, {}, {} }, options, [](Monitor &, double, double, auto &&) {}, &request);
 }
 
-/** Measures images of which `read(first, end)` gives `planes` planes at a time, along the first of the shape's axes:
- * (labels, intensity or None), dense arrays of these kinds. Quantiles read them again. */
+/** Images that `read(first, end)` gives `planes` planes at a time, along the first of the shape's axes: (labels,
+ * another image or None), dense arrays. */
+class ReadSlabs
+{
+public:
+  ReadSlabs(const nb::callable & read, const std::vector<std::int64_t> & shape, std::int64_t planes,
+            std::string labelKind, std::string otherKind)
+    : m_Read(read)
+    , m_Kinds{ std::move(labelKind), std::move(otherKind) }
+    , m_Planes(planes)
+    , m_Axis(static_cast<int>(shape.size()) - 1)
+  {
+    Coordinates extent = Coordinates::Filled(1);
+    for (int a = 0; a <= m_Axis; ++a)
+    {
+      extent[a] = shape[static_cast<std::size_t>(m_Axis - a)];
+    }
+    m_Image = Box::FromExtent(extent);
+  }
+  /** Of the labels, and of intensities that the other image has. */
+  MeasurementSettings
+  MakeSettings() const
+  {
+    MeasurementSettings settings;
+    settings.dimension = m_Axis + 1;
+    settings.extent = m_Image.upper;
+    settings.labelKind = PixelKindFromName(m_Kinds[0]);
+    settings.hasIntensity = !m_Kinds[1].empty();
+    settings.intensityKind = settings.hasIntensity ? PixelKindFromName(m_Kinds[1]) : PixelKind::UInt8;
+    return settings;
+  }
+  /** Calls visit(labels, the other image or nullptr, box) without Python's lock for slabs in ascending order. */
+  template <typename TVisit>
+  void
+  ForEach(Monitor & monitor, double begin, double end, TVisit && visit) const
+  {
+    for (std::int64_t first = 0; first < m_Image.upper[m_Axis]; first += m_Planes)
+    {
+      monitor.ShouldAbort();
+      Box slab = m_Image;
+      slab.lower[m_Axis] = first;
+      slab.upper[m_Axis] = std::min(first + m_Planes, m_Image.upper[m_Axis]);
+      const nb::gil_scoped_acquire locked;
+      const nb::tuple              both = nb::cast<nb::tuple>(m_Read(slab.lower[m_Axis], slab.upper[m_Axis]));
+      const auto                   viewOf = [&](std::size_t i) {
+        BufferView view = ToMeasuredView(nb::cast<Array>(both[i]), m_Kinds[i]);
+        view.box.lower[m_Axis] += first;
+        view.box.upper[m_Axis] += first;
+        if (!(view.box == slab))
+        {
+          throw ParameterError("the planes " + std::to_string(first) + " to " + std::to_string(slab.upper[m_Axis]) +
+                               " were read as " + ToString(view.box.Extents()) + " voxels");
+        }
+        return view;
+      };
+      const bool       hasOther = !m_Kinds[1].empty();
+      const BufferView labels = viewOf(0);
+      const BufferView other = hasOther ? viewOf(1) : BufferView();
+      {
+        const nb::gil_scoped_release unlocked;
+        visit(labels, hasOther ? &other : nullptr, slab);
+      }
+      monitor.UpdateProgress(begin + (end - begin) * static_cast<double>(slab.upper[m_Axis]) /
+                                       static_cast<double>(m_Image.upper[m_Axis]));
+    }
+  }
+  /** Calls write(first, end, array) with a slab of labels that is dense; the array ends with the call. */
+  void
+  Write(const nb::callable & write, const BufferView & labels) const
+  {
+    const nb::gil_scoped_acquire locked;
+    std::vector<std::size_t>     shape;
+    for (int a = m_Axis; a >= 0; --a)
+    {
+      shape.push_back(static_cast<std::size_t>(labels.box.Extent(a)));
+    }
+    DispatchPixelKind(labels.kind, [&](auto pixel) {
+      write(labels.box.lower[m_Axis],
+            labels.box.upper[m_Axis],
+            nb::ndarray<nb::numpy, decltype(pixel)>(labels.data, shape.size(), shape.data(), nb::none()));
+    });
+  }
+
+private:
+  const nb::callable & m_Read;
+  const std::string    m_Kinds[2];
+  const std::int64_t   m_Planes;
+  const int            m_Axis;
+  Box                  m_Image;
+};
+
+/** Measures images that `read` gives, see ReadSlabs. Quantiles read them again. */
 nb::tuple
 MeasureRead(const nb::callable & read, const std::vector<std::int64_t> & shape, std::int64_t planes,
             const std::string & labelKind, const std::string & intensityKind,
             const std::vector<std::string> & properties, const Reals & quantiles, bool contacts, const Reals & spacing,
             const RunOptions & options)
 {
-  const auto          dimension = static_cast<int>(shape.size());
-  const int           axis = dimension - 1;
-  MeasurementSettings settings;
-  settings.dimension = dimension;
-  for (int a = 0; a < dimension; ++a)
+  const ReadSlabs slabs(read, shape, planes, labelKind, intensityKind);
+  return MeasureSlabs(
+    slabs.MakeSettings(),
+    { properties, quantiles, contacts, spacing, {}, {} },
+    options,
+    [&](Monitor & monitor, double begin, double end, auto && visit) { slabs.ForEach(monitor, begin, end, visit); });
+}
+
+LabelSelection
+MakeSelection(const std::vector<std::string> & conditions, std::int64_t keepLargest, bool relabel)
+{
+  LabelSelection selection;
+  selection.keepLargest = keepLargest;
+  selection.relabel = relabel;
+  for (const std::string & text : conditions)
   {
-    settings.extent[a] = shape[static_cast<std::size_t>(axis - a)];
+    selection.conditions.push_back(LabelCondition::FromText(text));
   }
-  settings.labelKind = PixelKindFromName(labelKind);
-  settings.hasIntensity = !intensityKind.empty();
-  settings.intensityKind = settings.hasIntensity ? PixelKindFromName(intensityKind) : PixelKind::UInt8;
-  const Box  image = Box::FromExtent(settings.extent);
-  const auto forEach = [&](Monitor & monitor, double begin, double end, auto && visit) {
-    for (std::int64_t first = 0; first < image.upper[axis]; first += planes)
-    {
-      monitor.ShouldAbort();
-      Box slab = image;
-      slab.lower[axis] = first;
-      slab.upper[axis] = std::min(first + planes, image.upper[axis]);
-      const nb::gil_scoped_acquire locked;
-      const nb::tuple              both = nb::cast<nb::tuple>(read(slab.lower[axis], slab.upper[axis]));
-      const auto                   viewOf = [&](std::size_t i, const std::string & kind) {
-        BufferView view = ToMeasuredView(nb::cast<Array>(both[i]), kind);
-        view.box.lower[axis] += first;
-        view.box.upper[axis] += first;
-        if (!(view.box == slab))
-        {
-          throw ParameterError("the planes " + std::to_string(first) + " to " + std::to_string(slab.upper[axis]) +
-                               " were read as " + ToString(view.box.Extents()) + " voxels");
-        }
-        return view;
-      };
-      const BufferView labels = viewOf(0, labelKind);
-      BufferView       values;
-      if (settings.hasIntensity)
+  return selection;
+}
+
+using TextPairs = std::vector<std::pair<std::string, std::string>>;
+
+LabelTable
+MakeLabelTable(PixelKind kind, const TextPairs & replace)
+{
+  std::vector<LabelTable::Pair> pairs;
+  for (const auto & pair : replace)
+  {
+    pairs.emplace_back(PixelValue::FromText(pair.first), PixelValue::FromText(pair.second));
+  }
+  return LabelTable(kind, pairs);
+}
+
+/** A dense slab that is made once more where it is too small. */
+class SlabBuffer
+{
+public:
+  BufferView
+  Get(PixelKind kind, const Box & box)
+  {
+    m_Bytes.resize(std::max(m_Bytes.size(), static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind)));
+    return DenseView(m_Bytes.data(), kind, box);
+  }
+
+private:
+  std::vector<char> m_Bytes;
+};
+
+/** Writes the labels that are kept of an image that is read twice, see ReadSlabs; their number. */
+std::int64_t
+FilterLabelsRead(const nb::callable & read, const nb::callable & write, const std::vector<std::int64_t> & shape,
+                 std::int64_t planes, const std::string & kind, const std::vector<std::string> & conditions,
+                 std::int64_t keepLargest, bool relabel, const TextPairs & replace, const Reals & spacing,
+                 const RunOptions & options)
+{
+  const ReadSlabs     slabs(read, shape, planes, kind, "");
+  MeasurementSettings settings = slabs.MakeSettings();
+  settings.memory = options.budgets.host;
+  const LabelSelection selection = MakeSelection(conditions, keepLargest, relabel);
+  SetPartsFor(GetPropertiesOf(selection), settings);
+  const LabelTable       table = MakeLabelTable(settings.labelKind, replace);
+  const MeasurementSpace space = MakeSpace(settings.dimension, spacing, {}, {});
+  Executor &             executor = FindExecutor(options, settings);
+  PythonMonitor          monitor(options.progress);
+  SlabBuffer             buffer;
+  std::int64_t           kept = 0;
+  const auto             forEach = [&](double begin, double end, auto && visit) {
+    slabs.ForEach(monitor, begin, end, [&](const BufferView & labels, const BufferView *, const Box & slab) {
+      if (table.GetSize() == 0)
       {
-        values = viewOf(1, intensityKind);
+        visit(labels, nullptr, slab);
+        return;
       }
-      {
-        const nb::gil_scoped_release unlocked;
-        visit(labels, settings.hasIntensity ? &values : nullptr, slab);
-      }
-      monitor.UpdateProgress(begin + (end - begin) * static_cast<double>(slab.upper[axis]) /
-                                       static_cast<double>(image.upper[axis]));
-    }
+      const BufferView replaced = buffer.Get(labels.kind, slab);
+      table.Apply(labels, replaced, slab, executor);
+      visit(replaced, nullptr, slab);
+    });
   };
-  return MeasureSlabs(settings, { properties, quantiles, contacts, spacing, {}, {} }, options, forEach);
+  const auto run = [&] {
+    Measurements measurements(settings);
+    forEach(0, 0.5, [&](const BufferView & labels, const BufferView *, const Box & slab) {
+      measurements.Add(labels, nullptr, slab, executor);
+    });
+    const LabelMap map(measurements, space, selection);
+    kept = map.GetCount();
+    forEach(0.5, 1, [&](const BufferView & labels, const BufferView *, const Box & slab) {
+      const BufferView output = buffer.Get(labels.kind, slab);
+      map.Apply(labels, output, slab, executor);
+      slabs.Write(write, output);
+    });
+  };
+  Unlocked([&] { WithNeeds(settings, 0, executor, run, [&](auto && visit) { forEach(0, 1, visit); }); });
+  return kept;
+}
+
+/** Writes labels without holes; `read` gives them with the parts of their background, twice. */
+std::uint64_t
+FillLabelHolesRead(const nb::callable & read, const nb::callable & write, const std::vector<std::int64_t> & shape,
+                   std::int64_t planes, const std::string & kind, const std::string & partKind,
+                   const RunOptions & options)
+{
+  const ReadSlabs slabs(read, shape, planes, kind, partKind);
+  PythonMonitor   monitor(options.progress);
+  std::uint64_t   count = 0;
+  Unlocked([&] {
+    const MeasurementSettings settings = slabs.MakeSettings();
+    LabelHoles                holes(settings.labelKind, settings.intensityKind, settings.extent, options.budgets.host);
+    slabs.ForEach(monitor, 0, 0.5, [&](const BufferView & labels, const BufferView * parts, const Box & slab) {
+      holes.Add(labels, *parts, slab);
+    });
+    SlabBuffer buffer;
+    slabs.ForEach(monitor, 0.5, 1, [&](const BufferView & labels, const BufferView * parts, const Box & slab) {
+      const BufferView output = buffer.Get(labels.kind, slab);
+      std::memcpy(output.data, labels.data, output.NumberOfBytes());
+      holes.Fill(output, *parts, slab);
+      slabs.Write(write, output);
+    });
+    count = holes.GetCount();
+  });
+  return count;
 }
 
 /** Fills `result` with the labels that are kept. */
 void
 FilterLabels(const Array & labels, const std::string & kind, const nb::ndarray<nb::device::cpu> & result,
              const std::vector<std::string> & conditions, std::int64_t keepLargest, bool relabel,
-             const std::vector<std::pair<std::string, std::string>> & replace, const Reals & spacing,
-             const Reals & origin, const Reals & direction, const RunOptions & options)
+             const TextPairs & replace, const Reals & spacing, const Reals & origin, const Reals & direction,
+             const RunOptions & options)
 {
   const BufferView    view = ToMeasuredView(labels, kind);
   const BufferView    output = ToMeasuredView(Array(result), kind);
@@ -376,20 +541,9 @@ FilterLabels(const Array & labels, const std::string & kind, const nb::ndarray<n
   settings.dimension = static_cast<int>(labels.ndim());
   settings.labelKind = view.kind;
   settings.memory = options.budgets.host;
-  LabelSelection selection;
-  selection.keepLargest = keepLargest;
-  selection.relabel = relabel;
-  for (const std::string & text : conditions)
-  {
-    selection.conditions.push_back(LabelCondition::FromText(text));
-  }
+  const LabelSelection selection = MakeSelection(conditions, keepLargest, relabel);
   SetPartsFor(GetPropertiesOf(selection), settings);
-  std::vector<LabelTable::Pair> pairs;
-  for (const auto & pair : replace)
-  {
-    pairs.emplace_back(PixelValue::FromText(pair.first), PixelValue::FromText(pair.second));
-  }
-  const LabelTable       table(view.kind, pairs);
+  const LabelTable       table = MakeLabelTable(view.kind, replace);
   const MeasurementSpace space = MakeSpace(settings.dimension, spacing, origin, direction);
   Executor &             executor = FindExecutor(options, settings);
   PythonMonitor          monitor(options.progress);
@@ -466,7 +620,9 @@ AddMeasurements(nb::module_ & module)
     "measure_on_device", &MeasureOnDevice, "labels"_a, "intensity"_a.none(), "properties"_a, "spacing"_a, "options"_a);
   module.def("measure_read", &MeasureRead);
   module.def("filter_labels", &FilterLabels);
+  module.def("filter_labels_read", &FilterLabelsRead);
   module.def("fill_label_holes", &FillLabelHoles);
+  module.def("fill_label_holes_read", &FillLabelHolesRead);
   module.def("measured_properties", &ListProperties);
 }
 

@@ -26,6 +26,8 @@ class Runner(NamedTuple):
     takes_grids: bool = False
     #: statistics(image, **options); None: those of an array.
     statistics: Callable[..., Any] | None = None
+    #: fill_label_holes(labels, threads=): labels without holes.
+    fill_label_holes: Callable[..., Any] | None = None
 
 
 _MODULES = {"dask": "dask", "store": "zarr", "device": "_device"}

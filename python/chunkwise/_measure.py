@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from . import _core, filters
 from ._arrays import as_input, check_dtype, make_options
 from ._containers import Opened, check_place, is_on_device, open_image
 from ._device import measure as measure_on_device
+from ._dispatch import runner_of
 
 
 def check_labels(array: Any) -> str:
@@ -32,7 +34,7 @@ def _open(image: Any, name: str) -> Opened:
         raise TypeError(str(error).replace("input:", f"{name}:", 1)) from None
 
 
-def _spacing_of(spacing: Any, ndim: int) -> list[float]:
+def spacing_of(spacing: Any, ndim: int) -> list[float]:
     """For each axis of an array, all above 0."""
     given = [float(each) for each in np.ravel(spacing)]
     given = given * ndim if len(given) == 1 else given
@@ -64,7 +66,7 @@ def _open_labels(labels: Any, spacing: Any) -> tuple[Opened, list[float], list[f
     if array.size == 0:
         raise _core.ParameterError(f"labels: an array of shape {array.shape} has no voxels")
     place = opened.place
-    lengths = _spacing_of(spacing, array.ndim) if spacing is not None else [
+    lengths = spacing_of(spacing, array.ndim) if spacing is not None else [
         abs(each) if each else 1.0 for each in opened.spacing or [1.0] * array.ndim]
     origin = [each or 0.0 for each in place.origin] if place is not None and spacing is None else []
     direction = list(place.direction) if place is not None and place.direction is not None and spacing is None else []
@@ -78,7 +80,7 @@ def _measure(labels: Any, intensity: Any, spacing: Any, columns: Sequence[str], 
             raise _core.ParameterError("labels: beside an image that is read in parts the other one is an array too")
         return _measure_read(labels, intensity, spacing, columns, quantiles, contacts, options)
     if not quantiles and not contacts and is_on_device(labels):
-        lengths = _spacing_of(spacing, len(labels.shape)) if spacing is not None else []
+        lengths = spacing_of(spacing, len(labels.shape)) if spacing is not None else []
         found = measure_on_device(labels, intensity, columns, lengths[::-1], options)
         if found is not None:
             return found, None
@@ -130,7 +132,7 @@ def _measure_read(labels: Any, intensity: Any, spacing: Any, columns: Sequence[s
         parts = [np.ascontiguousarray(np.asarray(image[first:end])) for image in images]
         return (as_input(parts[0], kind), as_input(parts[1], other_kind) if other_kind else None)
 
-    lengths = _spacing_of(1.0 if spacing is None else spacing, len(shape))
+    lengths = spacing_of(1.0 if spacing is None else spacing, len(shape))
     return _core.measure_read(read, list(shape), _planes_of(images, shape), kind, other_kind, list(columns),
                               [float(each) for each in quantiles], contacts, lengths[::-1], make_options(**options))
 
@@ -260,6 +262,27 @@ def write_table(table: dict[str, Any], path: Any) -> None:
         file.write("\n".join(lines) + "\n")
 
 
+def selection_of(min_size: Any, max_size: Any, where: Sequence[str] | str, remove_border: bool, keep_largest: Any,
+                 replace: Any) -> tuple[list[str], int, list[tuple[str, str]]]:
+    """The parameters of `filter_labels` as the engine takes them: conditions, how many of the largest ones, and pairs of labels."""
+    conditions = [where] if isinstance(where, str) else list(where)
+    for name, sign, size in (("min_size", ">=", min_size), ("max_size", "<=", max_size)):
+        if size is not None:
+            if int(size) != size or size < 0:
+                raise _core.ParameterError(f"{name}: {size!r} is not a whole number of at least 0")
+            conditions.append(f"num_pixels {sign} {int(size)}")
+    if remove_border:
+        conditions.append("touches_border == 0")
+    if keep_largest is not None and (int(keep_largest) != keep_largest or keep_largest < 1):
+        raise _core.ParameterError(f"keep_largest: {keep_largest!r} is not a whole number above 0")
+    pairs = []
+    for pair in (replace.items() if hasattr(replace, "items") else replace if replace is not None else ()):
+        if len(pair) != 2 or any(int(each) != each for each in pair):
+            raise _core.ParameterError(f"replace: {pair!r} is not an old label and a new one, whole numbers")
+        pairs.append((str(int(pair[0])), str(int(pair[1]))))
+    return conditions, int(keep_largest or 0), pairs
+
+
 def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | None = None, where: Sequence[str] | str = (),
                   remove_border: bool = False, keep_largest: int | None = None, relabel: bool = False, replace: Any = None,
                   spacing: Any = None, memory: int | str | None = None, threads: int | None = None,
@@ -270,7 +293,7 @@ def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | N
     ----------
     labels : array_like of integers, or an array of Dask
         An array of Dask is computed once, slab by slab as by `measure`; the result is a lazy one, for which its blocks are computed
-        again.
+        again. For stores there is `chunkwise.zarr.filter_labels`.
     min_size, max_size : int, optional
         Voxels.
     where : str or sequence of str, optional
@@ -292,38 +315,31 @@ def filter_labels(labels: Any, *, min_size: int | None = None, max_size: int | N
     >>> chunkwise.filter_labels(np.array([1, 1, 0, 4, 4, 4, 0, 7]), min_size=2, relabel=True)
     array([1, 1, 0, 2, 2, 2, 0, 0])
     """
-    conditions = [where] if isinstance(where, str) else list(where)
-    for name, sign, size in (("min_size", ">=", min_size), ("max_size", "<=", max_size)):
-        if size is not None:
-            if int(size) != size or size < 0:
-                raise _core.ParameterError(f"{name}: {size!r} is not a whole number of at least 0")
-            conditions.append(f"num_pixels {sign} {int(size)}")
-    if remove_border:
-        conditions.append("touches_border == 0")
-    if keep_largest is not None and (int(keep_largest) != keep_largest or keep_largest < 1):
-        raise _core.ParameterError(f"keep_largest: {keep_largest!r} is not a whole number above 0")
-    pairs = []
-    for pair in (replace.items() if hasattr(replace, "items") else replace if replace is not None else ()):
-        if len(pair) != 2 or any(int(each) != each for each in pair):
-            raise _core.ParameterError(f"replace: {pair!r} is not an old label and a new one, whole numbers")
-        pairs.append(tuple(str(int(each)) for each in pair))
+    conditions, largest, pairs = selection_of(min_size, max_size, where, remove_border, keep_largest, replace)
     options = {"memory": memory, "threads": threads, "progress": progress}
     if type(labels).__module__.partition(".")[0] == "dask":
-        return _filter_lazy(labels, conditions, int(keep_largest or 0), relabel, pairs, spacing, options)
+        return _filter_lazy(labels, conditions, largest, relabel, pairs, spacing, options)
+    _refuse_store(labels, "filter_labels")
     opened, lengths, origin, direction = _open_labels(labels, spacing)
     array = opened.array
     kind = check_labels(array)
-    result = _filtered(as_input(array, kind), kind, (conditions, int(keep_largest or 0), relabel, pairs, lengths[::-1], origin, direction),
-                       options)
+    result = filtered(as_input(array, kind), kind, (conditions, largest, relabel, pairs, lengths[::-1], origin, direction), options)
     return opened.wrap(result.view(array.dtype) if array.dtype.kind == "b" else result)
 
 
-def _filtered(labels: np.ndarray[Any, Any], kind: str, selection: Sequence[Any], options: dict[str, Any]) -> np.ndarray[Any, Any]:
-    result = np.empty(labels.shape, kind)
+@contextmanager
+def worded() -> Iterator[None]:
+    """Errors name the parameters as they are called here."""
     try:
-        _core.filter_labels(labels, kind, result, *selection, make_options(**options))
+        yield
     except _core.ParameterError as error:
         raise _core.ParameterError(str(error).replace("Where:", "where:", 1).replace("Replace:", "replace:", 1)) from None
+
+
+def filtered(labels: np.ndarray[Any, Any], kind: str, selection: Sequence[Any], options: dict[str, Any]) -> np.ndarray[Any, Any]:
+    result = np.empty(labels.shape, kind)
+    with worded():
+        _core.filter_labels(labels, kind, result, *selection, make_options(**options))
     return result
 
 
@@ -334,13 +350,13 @@ def _filter_lazy(labels: Any, conditions: Sequence[str], keep_largest: int, rela
                  options: dict[str, Any]) -> Any:
     """`filter_labels` of an array of Dask."""
     kind = check_labels(labels)
-    lengths = _spacing_of(1.0 if spacing is None else spacing, labels.ndim)[::-1]
+    lengths = spacing_of(1.0 if spacing is None else spacing, labels.ndim)[::-1]
     plain: tuple[Any, ...] = (lengths, (), ())
     # An image of one voxel shows what is wrong with the conditions.
-    _filtered(np.zeros((1,) * labels.ndim, kind), kind, (conditions, keep_largest, relabel, pairs, *plain), {})
+    filtered(np.zeros((1,) * labels.ndim, kind), kind, (conditions, keep_largest, relabel, pairs, *plain), {})
     if pairs:
         def replaced(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-            new = _filtered(np.ascontiguousarray(as_input(block, kind)), kind, ((), 0, False, pairs, *plain), {"threads": 1})
+            new = filtered(np.ascontiguousarray(as_input(block, kind)), kind, ((), 0, False, pairs, *plain), {"threads": 1})
             return new.view(block.dtype) if block.dtype.kind == "b" else new
 
         labels = labels.map_blocks(replaced, dtype=labels.dtype)
@@ -389,6 +405,14 @@ def remove_small_objects(labels: Any, min_size: int = 64, **options: Any) -> Any
     return filter_labels(labels, min_size=min_size, **options)
 
 
+def _refuse_store(labels: Any, function: str) -> None:
+    """An array of a store has no result in memory."""
+    package = type(labels).__module__.partition(".")[0]
+    if package in ("zarr", "tensorstore"):
+        raise TypeError(f"labels: an array of {package} is read piece by piece by chunkwise.zarr.{function}, from store to store; "
+                        "labels[...] reads it into memory")
+
+
 def fill_label_holes(labels: Any, *, memory: int | str | None = None, threads: int | None = None, progress: Any = None) -> Any:
     """The labels with the holes of their objects filled.
 
@@ -397,9 +421,11 @@ def fill_label_holes(labels: Any, *, memory: int | str | None = None, threads: i
 
     Parameters
     ----------
-    labels : array_like of integers
-        Has one to three dimensions.
+    labels : array_like of integers, or an array of Dask
+        Has one to three dimensions. The result of an array of Dask is a lazy one: each block is read twice, and one task joins what
+        blocks know of holes. For stores there is `chunkwise.zarr.fill_label_holes`.
     memory, threads, progress : as of `measure`
+        Arrays of Dask take threads alone, those of a task.
 
     Examples
     --------
@@ -409,6 +435,13 @@ def fill_label_holes(labels: Any, *, memory: int | str | None = None, threads: i
            [0, 3, 3, 3],
            [0, 3, 3, 3]])
     """
+    if (runner := runner_of(labels)) is not None and runner.fill_label_holes is not None:
+        if memory is not None or progress is not None:
+            raise TypeError("memory, progress: tasks of labels have no such options; threads= is possible")
+        if type(labels).__module__.partition(".")[0] == "xarray":
+            return labels.copy(data=runner.fill_label_holes(labels.data, threads=threads))
+        return runner.fill_label_holes(labels, threads=threads)
+    _refuse_store(labels, "fill_label_holes")
     opened, _, _, _ = _open_labels(labels, None)
     array = opened.array
     kind = check_labels(array)

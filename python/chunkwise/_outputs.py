@@ -23,8 +23,13 @@ def check_run(filter: Filter, stores: Sequence[Store | None], path: str | None) 
     filter._names_of(list(stores))
     filter.check_shapes(stores)
     for name, each in zip(names_of(filter), stores):
-        if each is not None and path is not None and _is_within(each.name, path):
-            raise _core.ParameterError(f"output: {path} is the {name}, or holds it")
+        if each is not None:
+            check_path(path, each, name)
+
+
+def check_path(path: str | None, input: Store, name: str) -> None:
+    if path is not None and _is_within(input.name, path):
+        raise _core.ParameterError(f"output: {path} is the {name}, or holds it")
 
 
 def names_of(filter: Filter) -> list[str]:

@@ -28,6 +28,7 @@ from . import _core, filters
 from ._arrays import as_input, check_dtype, make_options, parse_bytes
 from ._blocks import estimate
 from ._containers import axes_of_xarray, check_place, place_of_xarray, spacing_of_xarray
+from ._dask_holes import fill_label_holes
 from ._dispatch import Runner, register
 from ._filter import Filter, run_region
 from ._parts import check_independent, normalise_chunks
@@ -773,4 +774,4 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
     return result.astype(wanted)
 
 
-register("dask", Runner(apply, _resolve, takes_grids=True, statistics=statistics))
+register("dask", Runner(apply, _resolve, takes_grids=True, statistics=statistics, fill_label_holes=fill_label_holes))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, _store_labels
 from ._arrays import check_dtype, make_progress, parse_bytes
 from ._blocks import Blocks, Image, Report, check_memory, estimate, run_blocks
 from ._dispatch import Runner, register
@@ -27,6 +27,7 @@ from ._outputs import check_apart, check_output, check_run, names_of
 from ._regions import turn
 from ._separate import choose_method, make_watershed
 from ._states import States
+from ._store_labels import filter_labels as filter_labels
 from ._stores import Imagined, Store, state_of
 from ._version import __version__
 
@@ -323,3 +324,27 @@ def separate(source: Any, output: Any, method: str | None = None, *, lower: floa
         run(threshold, source, mask, dtype="uint8", progress=part(0), **given)
         run(distance, mask, distances, dtype="float32", progress=part(1), **given)
         return run(watershed, distances, output, others=[None, mask], dtype=dtype, overwrite=overwrite, progress=part(2), **given)
+
+
+def fill_label_holes(source: Any, output: Any, *, memory: int | str = "4G", overwrite: bool = False,
+                     progress: bool | Callable[[float], object] | None = None, **options: Any) -> int:
+    """The labels of `chunkwise.fill_label_holes`, from store to store.
+
+    The parts of the background, 5 bytes a voxel or, from 2^32 voxels on, 9, lie in a folder as those of `separate` do.
+
+    Parameters
+    ----------
+    source, output, overwrite, memory, progress, **options
+        As of `run`. The output has the source's type.
+
+    Returns
+    -------
+    int
+        The number of holes that were filled.
+
+    Raises
+    ------
+    BudgetError
+        If `memory` is too small; the message says what is enough.
+    """
+    return _store_labels.fill_label_holes(run, source, output, memory, overwrite, progress, options)

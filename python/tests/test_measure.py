@@ -537,3 +537,32 @@ def test_labels_of_dask_are_filtered_as_those_in_memory(random, dtype):
         chunkwise.filter_labels(lazy, where="weight > 3")
     with pytest.raises(chunkwise.ParameterError, match="where"):
         chunkwise.filter_labels(lazy, where="area")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "uint64"])
+def test_holes_of_labels_of_dask_are_those_in_memory(random, dtype):
+    da = pytest.importorskip("dask.array")
+    filled = 0
+    for shape, chunks in (((12, 13, 14), (5, 13, 4)), ((12, 13, 14), (12, 13, 14)), ((40, 30), (7, (9, 0, 21))), ((50,), (11,)),
+                          ((1, 30, 31), (1, 8, 9))):
+        labels = random.choice([0, 1, 1, 1, 1, 1, 1, 7], shape).astype(dtype)
+        labels[(slice(None),) * (len(shape) - 1) + (slice(4, 9),)] = 1
+        labels[tuple(slice(each // 2, each // 2 + 1) if each > 2 else slice(None) for each in shape)] = 0
+        if dtype == "int64":
+            labels[labels == 7] = -(2**62)
+        if dtype == "uint64":
+            labels[labels == 7] = 2**64 - 1
+        lazy = da.from_array(labels, chunks=chunks)
+        found = chunkwise.fill_label_holes(lazy)
+        assert found.dtype == labels.dtype and found.chunks == lazy.chunks
+        expected = chunkwise.fill_label_holes(labels)
+        np.testing.assert_array_equal(found.compute(scheduler="synchronous"), expected)
+        filled += int((expected != labels).sum())
+    assert filled > 20
+    lazy = da.zeros((80, 80, 80), chunks=8, dtype=dtype)
+    tasks = len(chunkwise.fill_label_holes(lazy).__dask_graph__())
+    assert tasks <= 8 * 1000, tasks
+    with pytest.raises(TypeError, match="memory"):
+        chunkwise.fill_label_holes(lazy, memory="1G")
+    with pytest.raises(chunkwise.ParameterError, match="labels"):
+        chunkwise.fill_label_holes(da.zeros((2, 2, 2, 2), dtype="uint8"))

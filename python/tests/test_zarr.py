@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -595,6 +596,91 @@ def test_separate_says_before_its_first_run_what_is_enough_for_all_three(random,
     assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], chunkwise.separate(image))
     with pytest.raises(chunkwise.BudgetError):
         chunkwise.zarr.separate(tmp_path / "in.zarr", tmp_path / "out.zarr", memory=int(0.7 * enough), overwrite=True)
+
+
+def test_labels_are_filtered_and_filled_from_store_to_store(random, tmp_path):
+    for shape, chunks, dtype in (((21, 40, 44), (4, 16, 16), "uint16"), ((90, 50), (16, 16), "int64"), ((300,), (64,), "bool")):
+        labels = random.integers(0, 50, shape).astype(dtype)
+        for axis in range(labels.ndim):
+            labels = np.where(random.random(shape) < 0.7, np.roll(labels, 1, axis), labels)
+        if dtype == "int64":
+            labels = np.where(labels == 7, -(2**60), labels)
+        labels[tuple(slice(9, 12) for _ in shape)], labels[(10,) * labels.ndim] = 1, 0
+        source, output = tmp_path / "in.zarr", tmp_path / "out.zarr"
+        if source.exists():
+            shutil.rmtree(source)
+        make_source(source, labels, chunks)
+        for chosen in ({"min_size": 300}, {"where": "bbox-0 <= 1", "keep_largest": 4, "relabel": True}, {"remove_border": True},
+                       {"replace": {1: 2, 4: 0} if dtype != "bool" else {1: 0}, "max_size": 900}):
+            expected = chunkwise.filter_labels(labels, **chosen)
+            fractions = []
+            kept = chunkwise.zarr.filter_labels(source, output, memory="200K" if labels.ndim == 2 else "3M", overwrite=True,
+                                                progress=fractions.append, **chosen)
+            found = zarr.open(str(output), mode="r")
+            assert found.dtype == labels.dtype and found.chunks == chunks
+            assert np.array_equal(found[...], expected), (shape, chosen)
+            assert kept == len(np.unique(expected[expected != 0])) and fractions == sorted(fractions) and fractions[-1] == 1
+        filled = chunkwise.zarr.fill_label_holes(source, output, memory="20M", overwrite=True)
+        expected = chunkwise.fill_label_holes(labels)
+        assert np.array_equal(zarr.open(str(output), mode="r")[...], expected)
+        assert filled > 0 or labels.ndim == 1
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.zarr", "out.zarr"]
+    given = np.empty(labels.shape, labels.dtype)
+    chunkwise.zarr.filter_labels(labels, given, min_size=3)
+    assert np.array_equal(given, chunkwise.filter_labels(labels, min_size=3))
+    for function in (chunkwise.zarr.filter_labels, chunkwise.zarr.fill_label_holes):
+        with pytest.raises(FileExistsError):
+            function(source, output)
+        with pytest.raises(ValueError, match="is the source"):
+            function(source, source, overwrite=True)
+        with pytest.raises(ValueError, match="output: its shape"):
+            function(labels, np.empty(7, bool))
+        with pytest.raises(ValueError, match="output: its type"):
+            function(labels, np.empty(labels.shape, "uint8"))
+        with pytest.raises(ValueError, match="labels: float32"):
+            function(np.zeros(3, "float32"), tmp_path / "other.zarr")
+        with pytest.raises(TypeError, match=f"chunkwise.zarr.{function.__name__}"):
+            getattr(chunkwise, function.__name__)(zarr.open(str(source), mode="r"))
+    with pytest.raises(ValueError, match="where"):
+        chunkwise.zarr.filter_labels(source, tmp_path / "other.zarr", where="colour > 1")
+    assert not (tmp_path / "other.zarr").exists()
+
+
+def test_filtered_labels_have_the_lengths_of_ome_zarr(tmp_path):
+    labels = np.zeros((6, 8, 9), "uint8")
+    labels[1:3, 1:3, 1:3], labels[4:, 4:, 4:] = 1, 2
+    group = zarr.open_group(str(tmp_path / "in.zarr"), mode="w", attributes={"ome": {"version": "0.5", "multiscales": [{
+        "axes": [{"name": each, "type": "space"} for each in "zyx"],
+        "datasets": [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [4.0, 1.0, 1.0]}]}]}]}})
+    group.create_array("0", data=labels, chunks=(2, 4, 4))
+    assert chunkwise.zarr.filter_labels(tmp_path / "in.zarr", tmp_path / "out.zarr", where="area > 40") == 1
+    found = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")
+    assert np.array_equal(found["0"][...], np.where(labels == 2, 2, 0)) and "ome" in dict(found.attrs)
+    ring = labels.copy()
+    ring[5, 6, 6] = ring[1, 2, 2] = 0
+    group["0"][...] = ring
+    assert chunkwise.zarr.fill_label_holes(tmp_path / "in.zarr", tmp_path / "out.zarr", overwrite=True) == 0
+
+
+def test_labels_keep_to_the_memory_or_say_what_is_enough(tmp_path):
+    labels = np.arange(1, 1 + 64 * 64 * 64, dtype="uint32").reshape(64, 64, 64)
+    labels[:, 1:-1:2, 1:-1:2] = 0
+    make_source(tmp_path / "in.zarr", labels, (8, 64, 64))
+    for function, chosen in ((chunkwise.zarr.filter_labels, {"min_size": 1, "relabel": True}), (chunkwise.zarr.fill_label_holes, {})):
+        expected = getattr(chunkwise, function.__name__)(labels, **chosen)
+        for tried in ("300K", "3M", "5M"):
+            with pytest.raises(chunkwise.BudgetError) as error:
+                function(tmp_path / "in.zarr", tmp_path / "out.zarr", memory=tried, overwrite=True, **chosen)
+            assert str(error.value.needed) in str(error.value)
+        needed = error.value.needed
+        for _ in range(3):
+            try:
+                function(tmp_path / "in.zarr", tmp_path / "out.zarr", memory=needed, overwrite=True, **chosen)
+                break
+            except chunkwise.BudgetError as again:
+                needed = again.needed
+        assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], expected)
+        shutil.rmtree(tmp_path / "out.zarr")
 
 
 def test_automatic_values_keep_to_the_memory(random, tmp_path):
