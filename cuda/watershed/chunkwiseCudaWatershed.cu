@@ -3,6 +3,7 @@
 
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaPasses.cuh"
+#include "chunkwiseWatershedJoin.h"
 #include "chunkwiseWatershedStepRun.h"
 
 #include <cub/device/device_scan.cuh>
@@ -109,6 +110,7 @@ void
 RegisterCudaWatershed(KernelRegistry & registry)
 {
   registry.Register("watershed", MakeWatershedStepKernels<CudaStepRunner>(CostOfWatershed));
+  registry.Register("watershed join", MakeWatershedJoinKernels<CudaStepRunner>());
 }
 
 // Runs of images that do not fit a memory are the library's; this module has its own copy of the operation.

@@ -1,7 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseWatershedBlocks.h"
 
+#include "chunkwiseDeviceMemory.h"
 #include "chunkwiseError.h"
+#include "chunkwiseWatershedJoin.h"
 #include "chunkwiseWatershedStep.h"
 
 #include <algorithm>
@@ -246,6 +248,167 @@ WatershedBlocksOf<TNumber>::GetOutside(std::size_t block) const
   return outside;
 }
 
+std::shared_ptr<WatershedJoinOperation>
+MakeWatershedJoin(const WatershedOperation & operation, const WatershedPlanes & planes, std::vector<Box> blocks)
+{
+  auto join = std::make_shared<WatershedJoinOperation>(operation);
+  join->blocks = std::move(blocks);
+  join->axis = planes.axis;
+  join->planeVoxels = planes.voxels;
+  join->offsets = planes.offsets;
+  join->numbers = planes.numbers;
+  return join;
+}
+
+class WatershedBlocksOnDevice : public WatershedBlocks
+{
+public:
+  WatershedBlocksOnDevice(Manager & manager, int device, const Budgets & budgets, const WatershedOperation & operation,
+                          int axis, std::vector<Box> blocks)
+    : m_Manager(manager)
+    , m_Device(device)
+    , m_Budgets(budgets)
+    , m_Planes(operation, axis)
+    , m_Join(MakeWatershedJoin(operation, m_Planes, std::move(blocks)))
+    , m_Nodes(m_Join->CountNodes())
+  {
+    if (m_Nodes > 0)
+    {
+      m_Summaries = manager.AllocateOnDevice(device, m_Join->CountBytes(), budgets.device);
+      m_Join->summaries = m_Summaries->Get();
+    }
+  }
+
+  void
+  Add(SideData && summary, Executor &) override
+  {
+    const SideData own = std::move(summary);
+    if (m_Nodes > 0)
+    {
+      const Box bytes = LineOf(static_cast<std::int64_t>(own.size()));
+      m_Manager.CopyToDevice(*m_Summaries,
+                             m_Taken,
+                             DenseView(const_cast<unsigned char *>(own.data()), PixelKind::UInt8, bytes),
+                             bytes,
+                             bytes,
+                             m_Budgets);
+    }
+    m_Taken += own.size();
+  }
+  std::uint64_t
+  GetNumberOfHidden() const override
+  {
+    return 0;
+  }
+  void
+  Solve() override
+  {
+    if (m_Nodes == 0)
+    {
+      return;
+    }
+    m_Labels =
+      m_Manager.AllocateOnDevice(m_Device, static_cast<std::size_t>(m_Nodes) * sizeof(std::uint32_t), m_Budgets.device);
+    ExecutionRequest request;
+    request.operation = m_Join;
+    request.image = request.region = LineOf(m_Nodes);
+    request.inputs = { DenseView(m_Summaries->Get(), PixelKind::UInt8, request.region) };
+    request.output = DenseView(m_Labels->Get(), PixelKind::UInt32, request.region);
+    request.budgets = m_Budgets;
+    m_Manager.ExecuteOnDevice(request, m_Device, nullptr);
+    m_Summaries.reset();
+  }
+  std::shared_ptr<const WatershedOutside>
+  GetOutside(std::size_t block) const override
+  {
+    auto               outside = std::make_shared<WatershedOutside>();
+    const std::int64_t first = this->CountBefore(block);
+    const std::int64_t count = this->CountBefore(block + 1) - first;
+    this->Read(first, count, outside->labels);
+    if (m_Join->watershed.lines && count > 0)
+    {
+      outside->lines.resize(outside->labels.size());
+      const auto                 lastPlane = outside->labels.size() - static_cast<std::size_t>(m_Planes.voxels);
+      std::vector<std::uint64_t> beside;
+      if (block > 0)
+      {
+        this->Read(first - m_Planes.voxels, m_Planes.voxels, beside);
+        this->MarkLines(beside, *outside, 0, false);
+      }
+      if (block + 1 < m_Join->blocks.size())
+      {
+        this->Read(first + count, m_Planes.voxels, beside);
+        this->MarkLines(beside, *outside, lastPlane, true);
+      }
+    }
+    return outside;
+  }
+  std::uint64_t
+  GetBytesWritten() const override
+  {
+    return 0;
+  }
+
+private:
+  static Box
+  LineOf(std::int64_t count)
+  {
+    return Box::FromExtent({ { count, 1, 1, 1, 1 } });
+  }
+  std::int64_t
+  CountBefore(std::size_t block) const
+  {
+    std::int64_t nodes = 0;
+    for (std::size_t i = 0; i < block; ++i)
+    {
+      nodes += WatershedBorder(m_Join->watershed, m_Join->blocks[i]).voxels;
+    }
+    return nodes;
+  }
+  void
+  Read(std::int64_t first, std::int64_t count, std::vector<std::uint64_t> & labels) const
+  {
+    labels.clear();
+    if (count == 0)
+    {
+      return;
+    }
+    std::vector<std::uint32_t> found(static_cast<std::size_t>(count));
+    m_Manager.CopyToHost(DenseView(found.data(), PixelKind::UInt32, LineOf(count)),
+                         *m_Labels,
+                         static_cast<std::size_t>(first) * sizeof(found[0]),
+                         LineOf(count),
+                         LineOf(count),
+                         m_Budgets);
+    labels.assign(found.begin(), found.end());
+  }
+  /** Marks the voxels of a plane of the block, whose first label is `plane`, that have a neighbor of a smaller label in
+   * the plane `beside` of another block. */
+  void
+  MarkLines(const std::vector<std::uint64_t> & beside, WatershedOutside & outside, std::size_t plane,
+            bool isBefore) const
+  {
+    m_Planes.ForPairs(0, m_Planes.voxels, [&](std::int64_t before, std::int64_t after, int) {
+      const std::size_t   own = plane + static_cast<std::size_t>(isBefore ? before : after);
+      const std::uint64_t other = beside[static_cast<std::size_t>(isBefore ? after : before)];
+      if (other != 0 && outside.labels[own] > other)
+      {
+        outside.lines[own] = 1;
+      }
+    });
+  }
+
+  Manager &                                     m_Manager;
+  const int                                     m_Device;
+  const Budgets                                 m_Budgets;
+  const WatershedPlanes                         m_Planes;
+  const std::shared_ptr<WatershedJoinOperation> m_Join;
+  const std::int64_t                            m_Nodes;
+  std::size_t                                   m_Taken{ 0 };
+  std::shared_ptr<DeviceMemory>                 m_Summaries;
+  std::shared_ptr<DeviceMemory>                 m_Labels;
+};
+
 } // namespace
 
 WatershedBlocks::~WatershedBlocks() = default;
@@ -259,6 +422,45 @@ WatershedBlocks::Create(const WatershedOperation & operation, int axis, std::vec
     return std::make_shared<WatershedBlocksOf<std::uint32_t>>(operation, axis, std::move(blocks), memory, spoolFolder);
   }
   return std::make_shared<WatershedBlocksOf<std::uint64_t>>(operation, axis, std::move(blocks), memory, spoolFolder);
+}
+
+std::shared_ptr<WatershedBlocks>
+WatershedBlocks::CreateOnDevice(Manager & manager, int device, const Budgets & budgets,
+                                const WatershedOperation & operation, int axis, std::vector<Box> blocks)
+{
+  return std::make_shared<WatershedBlocksOnDevice>(manager, device, budgets, operation, axis, std::move(blocks));
+}
+
+WatershedBlocks::BytesOnDevice
+WatershedBlocks::GetBytesOnDevice(const WatershedOperation & operation, int axis, std::int64_t planes)
+{
+  std::vector<Box> blocks;
+  for (std::int64_t first = 0; first < operation.image[axis]; first += planes)
+  {
+    blocks.push_back(Box::FromExtent(operation.image));
+    blocks.back().lower[axis] = first;
+    blocks.back().upper[axis] = std::min(operation.image[axis], first + planes);
+  }
+  const auto join = MakeWatershedJoin(operation, WatershedPlanes(operation, axis), std::move(blocks));
+  const auto nodes = static_cast<std::uint64_t>(join->CountNodes());
+  if (nodes >= std::uint64_t{ 1 } << 31)
+  {
+    return { UINT64_MAX, UINT64_MAX };
+  }
+  // Allocations are rounded up.
+  constexpr std::uint64_t Rounding = std::uint64_t{ 1 } << 16;
+  const std::uint64_t     held = join->CountBytes() + Rounding;
+  return { held, held + nodes * sizeof(std::uint32_t) + WatershedJoinScratch(*join).bytes + Rounding };
+}
+
+std::uint64_t
+WatershedBlocks::GetBytesBesideDevice(const WatershedOperation & operation, int axis)
+{
+  Box        block = Box::FromExtent(operation.image);
+  const auto planes = block.Extent(axis);
+  block.lower[axis] = std::min<std::int64_t>(1, planes - 1);
+  block.upper[axis] = std::max(block.lower[axis] + 1, planes - 1);
+  return WatershedLayout(operation, block).summaryBytes;
 }
 
 bool

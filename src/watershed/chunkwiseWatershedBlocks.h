@@ -3,6 +3,7 @@
 #define chunkwiseWatershedBlocks_h
 
 #include "chunkwiseExecutor.h"
+#include "chunkwiseManager.h"
 #include "chunkwiseSpool.h"
 #include "chunkwiseWatershedSummary.h"
 
@@ -36,6 +37,24 @@ public:
   Create(const WatershedOperation & operation, int axis, std::vector<Box> blocks, const Memory & memory,
          const std::string & spoolFolder);
   virtual ~WatershedBlocks();
+
+  /** The same with markers and `operation.isSmallBlock`, joined by a device, which keeps all summaries until the last
+   * one has come (WatershedJoinOperation). Throws what Manager::AllocateOnDevice throws. */
+  static std::shared_ptr<WatershedBlocks>
+  CreateOnDevice(Manager & manager, int device, const Budgets & budgets, const WatershedOperation & operation, int axis,
+                 std::vector<Box> blocks);
+  /** Bytes of the device's memory: `held` beside each block, `joining` when none is there. */
+  struct BytesOnDevice
+  {
+    std::uint64_t held{ 0 };
+    std::uint64_t joining{ 0 };
+  };
+  /** For blocks of so many planes. UINT64_MAX: a device cannot join so many. */
+  static BytesOnDevice
+  GetBytesOnDevice(const WatershedOperation & operation, int axis, std::int64_t planes);
+  /** The bytes of host memory meanwhile: the summary of a block, or its labels. */
+  static std::uint64_t
+  GetBytesBesideDevice(const WatershedOperation & operation, int axis);
 
   /** Whether summaries of such blocks, of which `block` is as large as any, have numbers of 32 bits. */
   static bool

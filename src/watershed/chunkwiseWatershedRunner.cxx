@@ -5,6 +5,7 @@
 #include "chunkwiseStreamedOnDevice.h"
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseWatershedBlocks.h"
+#include "chunkwiseWatershedJoin.h"
 #include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
@@ -170,6 +171,7 @@ struct WatershedDivision
   WatershedBlocks::Memory memory;
   /** The device that holds a block at a time, while the host holds thin parts of it; -1: the host holds blocks. */
   int              device{ -1 };
+  bool             joinsOnDevice{ false };
   std::vector<Box> blocks;
 };
 
@@ -297,6 +299,14 @@ public:
       if (PlanPartOnDevice(manager, part, device, plan))
       {
         least = std::min(least, part.memory + WatershedBlocks::GetBytes(operation, axis, false, 0));
+        StreamedRequest   whole = MakeWatershedPass(request);
+        OutOfCoreRequest  less = request;
+        WatershedDivision division;
+        less.hostBytes = part.memory + GetBytesBeside(operation, axis);
+        if (less.hostBytes < least && FindHeldPlanes(manager, less, whole, true, division) > 0)
+        {
+          least = less.hostBytes;
+        }
       }
     }
     const std::uint64_t forMinima = (least * FifthsForHiddenMinima) / (5 - FifthsForHiddenMinima) + 5;
@@ -387,9 +397,24 @@ private:
   RunHeld(Manager & manager, const OutOfCoreRequest & request, const StreamedRequest & pass,
           const WatershedDivision & divided, Monitor * monitor, OutOfCoreReport & report)
   {
-    const auto count = static_cast<std::int64_t>(divided.blocks.size());
-    const auto blocks = WatershedBlocks::Create(
-      divided.operation, divided.plan.axis, divided.blocks, divided.memory, request.spoolFolder);
+    const auto                       count = static_cast<std::int64_t>(divided.blocks.size());
+    std::shared_ptr<WatershedBlocks> blocks;
+    try
+    {
+      blocks = divided.joinsOnDevice
+                 ? WatershedBlocks::CreateOnDevice(
+                     manager, divided.device, request.budgets, divided.operation, divided.plan.axis, divided.blocks)
+                 : WatershedBlocks::Create(
+                     divided.operation, divided.plan.axis, divided.blocks, divided.memory, request.spoolFolder);
+    }
+    catch (const BudgetError & error)
+    {
+      return error.what();
+    }
+    catch (const DeviceError & error)
+    {
+      return error.what();
+    }
     const std::unique_ptr<Executor> own = request.executor ? nullptr : MakeThreadExecutor();
     Executor &                      executor = request.executor ? *request.executor : *own;
     const auto                      summary = std::make_shared<WatershedSummaryOfBlock>(divided.operation);
@@ -459,7 +484,7 @@ private:
       return error.what();
     }
     report.steps.emplace_back("blocks on the device", computing - report.writing);
-    report.steps.emplace_back("joining blocks", joining);
+    report.steps.emplace_back(divided.joinsOnDevice ? "joining blocks on the device" : "joining blocks", joining);
     if (monitor)
     {
       monitor->UpdateProgress(1.0);
@@ -487,7 +512,8 @@ private:
   Divide(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass)
   {
     WatershedDivision  held;
-    const std::int64_t planes = FindHeldPlanes(manager, request, pass, held);
+    const std::int64_t joined = FindHeldPlanes(manager, request, pass, true, held);
+    const std::int64_t planes = joined > 0 ? joined : FindHeldPlanes(manager, request, pass, false, held);
     if (planes == 0)
     {
       return DivideOnHost(manager, request, pass);
@@ -520,25 +546,43 @@ private:
     result.memory.edges = request.hostBytes ? request.hostBytes / PartForEdges / BytesOfEdge : UINT64_MAX;
     return result;
   }
+  /** Whether a device that holds the blocks of an image can join them, too. */
+  static bool
+  CanJoinOnDevice(Manager & manager, const WatershedOperation & operation, int device)
+  {
+    const auto        devices = manager.GetDevices();
+    const std::string name = WatershedJoinOperation(operation).GetName();
+    return operation.hasMarkers && operation.isSmallBlock &&
+           devices[static_cast<std::size_t>(device)]->GetKernels().Find(name) != nullptr;
+  }
+  static std::uint64_t
+  GetBytesBeside(const WatershedOperation & operation, int axis)
+  {
+    return WatershedBlocks::GetBytesBesideDevice(operation, axis) + BytesOfSides;
+  }
   /** The host's memory that joining leaves; at least 1. */
   static std::uint64_t
   GetRest(const OutOfCoreRequest & request, const WatershedDivision & division, bool areThin)
   {
     const std::uint64_t others =
-      division.memory.minima * WatershedBlocks::GetBytesOfHidden(division.operation) +
-      WatershedBlocks::GetBytes(division.operation, division.plan.axis, areThin, division.memory.edges);
+      division.joinsOnDevice
+        ? GetBytesBeside(division.operation, division.plan.axis)
+        : division.memory.minima * WatershedBlocks::GetBytesOfHidden(division.operation) +
+            WatershedBlocks::GetBytes(division.operation, division.plan.axis, areThin, division.memory.edges);
     return request.hostBytes > others ? request.hostBytes - others : 1;
   }
 
   /** The planes of a block that a device has room for; 0: none has. */
   static std::int64_t
-  FindHeldPlanes(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass, WatershedDivision & held)
+  FindHeldPlanes(Manager & manager, const OutOfCoreRequest & request, StreamedRequest & pass, bool joinsOnDevice,
+                 WatershedDivision & held)
   {
     if (request.hostBytes == 0)
     {
       return 0;
     }
     held = BeginDivision(request);
+    held.joinsOnDevice = joinsOnDevice;
     const int          axis = held.plan.axis;
     const std::int64_t all = pass.region.Extent(axis);
     const std::int64_t unit = std::min(std::max<std::int64_t>(1, pass.sinkAccess.unit[axis]), all);
@@ -549,26 +593,46 @@ private:
     }
     StreamedRequest part = pass;
     part.memory = GetRest(request, held, false);
-    const auto fits = [&](int device, std::int64_t planes) {
+    const auto fits = [&](int device, std::int64_t planes, bool besideSummaries) {
       part.region = pass.region;
       // A block in the middle has two faces.
       part.region.lower[axis] += std::min(unit, all - std::min(all, planes));
       part.region.upper[axis] = part.region.lower[axis] + std::min(all, planes);
       const bool isAsSmall =
         !held.operation.isSmallBlock || WatershedBlocks::AreSmall(held.operation, axis, part.region);
+      part.budgets = pass.budgets;
+      if (besideSummaries)
+      {
+        const auto        bytes = WatershedBlocks::GetBytesOnDevice(held.operation, axis, planes);
+        const std::size_t room = manager.GetRoomOnDevice(device, request.budgets);
+        if (bytes.held >= room || bytes.joining > room)
+        {
+          return false;
+        }
+        part.budgets.device = room - bytes.held;
+      }
       StreamedPlan plan;
       return isAsSmall && PlanPartOnDevice(manager, part, device, plan);
     };
     std::int64_t most = 0;
     for (const int device : FindHoldingDevices(manager, pass))
     {
+      if (joinsOnDevice && !CanJoinOnDevice(manager, held.operation, device))
+      {
+        continue;
+      }
       std::int64_t low = 0;
       std::int64_t high = (all + unit - 1) / unit;
       while (low < high)
       {
         const std::int64_t middle = (low + high + 1) / 2;
-        const bool         isEnough = fits(device, middle * unit);
+        const bool         isEnough = fits(device, middle * unit, false);
         (isEnough ? low : high) = isEnough ? middle : middle - 1;
+      }
+      // Thinner blocks leave more room for summaries, and have more of them.
+      while (joinsOnDevice && low > 0 && !fits(device, low * unit, true))
+      {
+        low = low * 7 / 8;
       }
       if (low * unit > most)
       {

@@ -338,15 +338,19 @@ struct WatershedChunk
   CHUNKWISE_HOST_DEVICE std::uint64_t
                         KeyOf(TId v) const
   {
-    const std::uint64_t bits = BitsOf(v);
-    switch (inputKind)
+    return KeyOfBits(inputKind, BitsOf(v));
+  }
+  CHUNKWISE_HOST_DEVICE static std::uint64_t
+  KeyOfBits(PixelKind kind, std::uint64_t bits)
+  {
+    switch (kind)
     {
       case PixelKind::Float32:
         return ReconstructionCode<std::uint32_t>(true, true, 0).FromBits(static_cast<std::uint32_t>(bits));
       case PixelKind::Float64:
         return ReconstructionCode<std::uint64_t>(true, true, 0).FromBits(bits);
       default:
-        return IsSignedKind(inputKind) ? bits ^ std::uint64_t{ 1 } << (8 * PixelSize(inputKind) - 1) : bits;
+        return IsSignedKind(kind) ? bits ^ std::uint64_t{ 1 } << (8 * PixelSize(kind) - 1) : bits;
     }
   }
   CHUNKWISE_HOST_DEVICE std::uint64_t
@@ -725,22 +729,26 @@ struct WatershedChunk
   CHUNKWISE_HOST_DEVICE void
   FlattenTree(std::int64_t i)
   {
-    const TId tree = static_cast<TId>(i);
-    const TId first = finals[tree];
+    FlattenEntry(finals, static_cast<TId>(i), *counters);
+  }
+  CHUNKWISE_HOST_DEVICE static void
+  FlattenEntry(TId * entries, TId tree, WatershedCounters & counts)
+  {
+    const TId first = entries[tree];
     TId       at = tree;
     TId       final = first;
     for (int hop = 0; hop < MostHops && IsTree(final) && TreeOf(final) != at; ++hop)
     {
       at = TreeOf(final);
-      final = LoadRelaxed(finals[at]);
+      final = LoadRelaxed(entries[at]);
     }
     if (final != first)
     {
-      StoreRelaxed(finals[tree], final);
+      StoreRelaxed(entries[tree], final);
     }
     if (IsTree(final) && TreeOf(final) != at)
     {
-      StoreRelaxed(counters->unfinished, std::uint64_t{ 1 });
+      StoreRelaxed(counts.unfinished, std::uint64_t{ 1 });
     }
   }
 
