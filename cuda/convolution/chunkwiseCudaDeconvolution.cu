@@ -14,7 +14,7 @@ namespace
 {
 
 constexpr int Threads = 256;
-using Sums = DeconvolutionSumsOperation;
+using Sums = DeconvolutionSums;
 using Word = unsigned long long;
 
 /** The inputs of a step; 1 in place of the voxels of one that is missing. */
@@ -58,8 +58,8 @@ struct alignas(16) StepPack
 /** `packs`: all images begin at multiples of 16 bytes, and what is left of n after whole packs goes voxel by voxel. */
 template <typename T, DeconvolutionStep VStep>
 __global__ void
-__launch_bounds__(Threads) DeconvolutionStepKernel(StepInputs<T> in, DeconvolutionParameters parameters,
-                                                   T * __restrict__ out, std::int64_t packs, std::int64_t n)
+__launch_bounds__(Threads) DeconvolutionStepKernel(StepInputs<T> in, DeconvolutionParameters parameters, T * out,
+                                                   std::int64_t packs, std::int64_t n)
 {
   using Pack = StepPack<T>;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x;
@@ -97,40 +97,19 @@ __launch_bounds__(Threads) DeconvolutionStepKernel(StepInputs<T> in, Deconvoluti
   }
 }
 
-template <typename T>
-void
-RunStep(const KernelCall & call)
-{
-  const auto &        operation = static_cast<const DeconvolutionStepOperation &>(*call.operation);
-  const Box &         box = call.output.box;
-  const std::int64_t  n = box.NumberOfVoxels();
-  const StepInputs<T> in = InputsOf<T>(call, operation.inputs, box);
-  const auto          kernel =
-    operation.step == DeconvolutionStep::Ratio    ? DeconvolutionStepKernel<T, DeconvolutionStep::Ratio>
-             : operation.step == DeconvolutionStep::Update ? DeconvolutionStepKernel<T, DeconvolutionStep::Update>
-             : operation.step == DeconvolutionStep::Difference ? DeconvolutionStepKernel<T, DeconvolutionStep::Difference>
-                                                               : DeconvolutionStepKernel<T, DeconvolutionStep::Point>;
-  auto addresses = reinterpret_cast<std::uintptr_t>(call.output.data);
-  for (const T * const data : in.data)
-  {
-    addresses |= reinterpret_cast<std::uintptr_t>(data);
-  }
-  const std::int64_t packs = addresses % sizeof(StepPack<T>) == 0 ? n / StepPack<T>::Size : 0;
-  kernel<<<BlocksFor(std::max(packs, n - packs * StepPack<T>::Size), Threads), Threads, 0, StreamOf(call)>>>(
-    in, operation.parameters, static_cast<T *>(call.output.data), packs, n);
-  CheckLaunch("DeconvolutionStepKernel");
-}
-
-/** A warp sums up a row at a time, as RowSum does. Each block adds the digits of its rows' sums to those of all:
- * integers, so that the order does not matter. Infinities and NaN add up to one of them in any order. */
-template <typename T, bool VMisfit>
+/** The same, with sums: a warp has a row at a time and sums it up as RowSum does. Each block adds the digits of its
+ * rows' sums to those of all: integers, so that the order does not matter. Infinities and NaN add up to one of them in
+ * any order. */
+template <typename T, DeconvolutionStep VStep>
 __global__ void
-__launch_bounds__(Threads) DeconvolutionSumsKernel(StepInputs<T> in, DeconvolutionParameters parameters,
-                                                   std::int64_t length, std::int64_t rows, Sums::Summary * all)
+__launch_bounds__(Threads) DeconvolutionSumsKernel(StepInputs<T> in, DeconvolutionParameters parameters, T * out,
+                                                   std::int64_t length, std::int64_t rows, Sums * all)
 {
-  constexpr int          count = VMisfit ? 2 : 4;
+  constexpr int          count = Sums::Count(VStep);
   constexpr int          digits = StatisticsSummary::SumDigits;
   constexpr unsigned int full = 0xFFFFFFFF;
+  // Loads of so many voxels of a lane are under way together.
+  constexpr int together = 4;
   __shared__ std::int64_t total[count][digits];
   for (int i = threadIdx.x; i < count * digits; i += Threads)
   {
@@ -149,17 +128,40 @@ __launch_bounds__(Threads) DeconvolutionSumsKernel(StepInputs<T> in, Deconvoluti
        row += step)
   {
     double             sums[count]{};
-    const std::int64_t begin = row * length;
-    for (std::int64_t x = lane; x < length; x += RowSum::Lanes)
+    const std::int64_t end = (row + 1) * length;
+    for (std::int64_t first = row * length + lane; first < end; first += together * RowSum::Lanes)
     {
-      const std::int64_t       i = begin + x;
-      const DeconvolutionTerms terms =
-        VMisfit ? DeconvolutionTerms::OfMisfit(parameters, in.At(0, i), in.At(1, i), in.At(2, i))
-                : DeconvolutionTerms::OfChange(in.At(0, i), in.At(1, i), in.data[2] ? in.At(2, i) : T(0));
+      T voxels[3][together];
 #pragma unroll
-      for (int s = 0; s < count; ++s)
+      for (int input = 0; input < 3; ++input)
       {
-        sums[s] += terms.value[s];
+#pragma unroll
+        for (int v = 0; v < together; ++v)
+        {
+          const std::int64_t i = first + v * RowSum::Lanes;
+          voxels[input][v] = i < end ? in.At(input, i) : T(0);
+        }
+      }
+      DeconvolutionTerms terms[together];
+#pragma unroll
+      for (int v = 0; v < together; ++v)
+      {
+        const std::int64_t i = first + v * RowSum::Lanes;
+        const T            result = DeconvolutionVoxel(VStep, parameters, voxels[0][v], voxels[1][v], voxels[2][v]);
+        terms[v] = DeconvolutionTermsOf(VStep, parameters, voxels[0][v], voxels[1][v], voxels[2][v], result);
+        if (i < end)
+        {
+          out[i] = result;
+        }
+      }
+#pragma unroll
+      for (int v = 0; v < together; ++v)
+      {
+#pragma unroll
+        for (int s = 0; s < count; ++s)
+        {
+          sums[s] += first + v * RowSum::Lanes < end ? terms[v].value[s] : 0.0;
+        }
       }
     }
     double own = 0;
@@ -207,44 +209,79 @@ __launch_bounds__(Threads) DeconvolutionSumsKernel(StepInputs<T> in, Deconvoluti
   }
 }
 
-/** One thread for each sum: as the CPU leaves them. */
+/** One thread for each sum: digits are small again, so that any number of runs can add to them. */
 __global__ void
-CarrySumsKernel(Sums::Summary * all)
+CarrySumsKernel(Sums * all)
 {
   Carry(all->digits[threadIdx.x], StatisticsSummary::SumDigits);
 }
 
-template <typename T>
+template <typename T, DeconvolutionStep VStep>
 void
-RunSums(const KernelCall & call)
+RunStepOf(const KernelCall & call)
 {
-  const auto &        operation = static_cast<const Sums &>(*call.operation);
-  const Box &         box = call.writable;
+  const auto &        operation = static_cast<const DeconvolutionStepOperation &>(*call.operation);
+  const Box &         box = call.output.box;
   const std::int64_t  n = box.NumberOfVoxels();
   const StepInputs<T> in = InputsOf<T>(call, operation.inputs, box);
-  auto * const        summary = static_cast<Sums::Summary *>(call.sideOut);
-  CheckCuda(cudaMemsetAsync(summary, 0, sizeof(*summary), StreamOf(call)), "cudaMemsetAsync");
-  // No block has more than 2^28 rows, so that its digits do not overflow.
-  constexpr std::int64_t warps = Threads / RowSum::Lanes;
-  const std::int64_t     length = std::max<std::int64_t>(box.Extent(0), 1);
-  const std::int64_t     rows = n / length;
-  const auto             blocks = static_cast<int>(
-    std::max({ std::int64_t{ 1 }, std::min<std::int64_t>(rows / (4 * warps), 2048), (rows >> 28) + (n > 0 ? 1 : 0) }));
-  const auto kernel =
-    operation.step == DeconvolutionStep::Ratio ? DeconvolutionSumsKernel<T, true> : DeconvolutionSumsKernel<T, false>;
-  kernel<<<blocks, Threads, 0, StreamOf(call)>>>(in, operation.parameters, length, rows, summary);
-  CheckLaunch("DeconvolutionSumsKernel");
-  CarrySumsKernel<<<1, Sums::Most, 0, StreamOf(call)>>>(summary);
-  CheckLaunch("CarrySumsKernel");
+  auto * const        out = static_cast<T *>(call.output.data);
+  if constexpr (VStep == DeconvolutionStep::Ratio || VStep == DeconvolutionStep::Update ||
+                VStep == DeconvolutionStep::Difference)
+  {
+    if (operation.sums)
+    {
+      const std::int64_t length = std::max<std::int64_t>(box.Extent(0), 1);
+      const std::int64_t rows = n / length;
+      // No block has more than 2^28 rows, so that its digits do not overflow.
+      constexpr std::int64_t warps = Threads / RowSum::Lanes;
+      const auto             blocks = static_cast<int>(std::max(
+        { std::int64_t{ 1 }, std::min<std::int64_t>(rows / (4 * warps), 2048), (rows >> 28) + (n > 0 ? 1 : 0) }));
+      DeconvolutionSumsKernel<T, VStep>
+        <<<blocks, Threads, 0, StreamOf(call)>>>(in, operation.parameters, out, length, rows, operation.sums);
+      CheckLaunch("DeconvolutionSumsKernel");
+      CarrySumsKernel<<<1, Sums::Most, 0, StreamOf(call)>>>(operation.sums);
+      CheckLaunch("CarrySumsKernel");
+      return;
+    }
+  }
+  auto addresses = reinterpret_cast<std::uintptr_t>(out);
+  for (const T * const data : in.data)
+  {
+    addresses |= reinterpret_cast<std::uintptr_t>(data);
+  }
+  const std::int64_t packs = addresses % sizeof(StepPack<T>) == 0 ? n / StepPack<T>::Size : 0;
+  DeconvolutionStepKernel<T, VStep>
+    <<<BlocksFor(std::max(packs, n - packs * StepPack<T>::Size), Threads), Threads, 0, StreamOf(call)>>>(
+      in, operation.parameters, out, packs, n);
+  CheckLaunch("DeconvolutionStepKernel");
 }
 
-template <bool VSums>
+template <typename T>
+void
+RunStep(const KernelCall & call)
+{
+  const auto & operation = static_cast<const DeconvolutionStepOperation &>(*call.operation);
+  switch (operation.step)
+  {
+    case DeconvolutionStep::Ratio:
+      return RunStepOf<T, DeconvolutionStep::Ratio>(call);
+    case DeconvolutionStep::Update:
+      return RunStepOf<T, DeconvolutionStep::Update>(call);
+    case DeconvolutionStep::Difference:
+      return RunStepOf<T, DeconvolutionStep::Difference>(call);
+    case DeconvolutionStep::Known:
+      return RunStepOf<T, DeconvolutionStep::Known>(call);
+    case DeconvolutionStep::Start:
+      return RunStepOf<T, DeconvolutionStep::Start>(call);
+    default:
+      return RunStepOf<T, DeconvolutionStep::Point>(call);
+  }
+}
+
 void
 Run(const KernelCall & call)
 {
-  const bool isDouble = call.inputs[0].kind == PixelKind::Float64;
-  const auto run =
-    VSums ? (isDouble ? RunSums<double> : RunSums<float>) : (isDouble ? RunStep<double> : RunStep<float>);
+  const auto run = call.inputs[0].kind == PixelKind::Float64 ? RunStep<double> : RunStep<float>;
   run(call);
 }
 
@@ -254,11 +291,8 @@ void
 RegisterCudaDeconvolution(KernelRegistry & registry)
 {
   KernelSet step;
-  step.compute.run = Run<false>;
+  step.compute.run = Run;
   registry.Register("deconvolution.step", step);
-  KernelSet sums;
-  sums.summarize.run = Run<true>;
-  registry.Register("deconvolution.sums", sums);
 }
 
 } // namespace chunkwise

@@ -3,7 +3,7 @@
 #define chunkwiseDeconvolutionOnDevices_h
 
 #include "chunkwiseDeconvolutionOperation.h"
-#include "chunkwiseDeconvolutionSteps.h"
+#include "chunkwiseDeconvolutionSums.h"
 #include "chunkwiseDividedImages.h"
 #include "chunkwiseError.h"
 #include "chunkwiseRegions.h"
@@ -38,7 +38,7 @@ public:
     Step,
     NumberOfImages
   };
-  using Sums = DeconvolutionSumsOperation::Summary;
+  using Sums = DeconvolutionSums;
   /** Adds the report of a run of the manager. Called by one thread at a time. */
   using Reporter = std::function<void(const ExecutionReport & report)>;
 
@@ -51,9 +51,8 @@ public:
   Make(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
        const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights, Reporter report);
 
-  /** Planes of an image from a dense view of the host, and into one. Measured and Weights are loaded, Ratio with the
-   * weights before Weigh, and Blurred with the first estimate before Start, unless Point is loaded, and Last and Step.
-   */
+  /** Planes of an image from a dense view of the host, and into one. Measured and Weights are loaded before Weigh, and
+   * Blurred with a start image before Start, unless Point is loaded, and Last and Step. */
   void
   LoadPlanes(Image image, const BufferView & host)
   {
@@ -72,13 +71,13 @@ public:
   /** Norm is H^T w. */
   void
   Weigh(Monitor * monitor);
-  /** Point, and Last, are the first estimate where enough is seen. */
+  /** Point, and Last, are the first estimate where enough is seen: the start image, or else `mean`. */
   void
-  Start();
+  Start(bool hasImage, double mean);
   /** H y, and of it the ratio. Returns the divergence and the misfit. */
   Sums
   Blur(Monitor * monitor);
-  /** H^T, and the next estimate. Returns what DeconvolutionSumsOperation says, if `sums`. */
+  /** H^T, and the next estimate. Returns the sums of the change, if `sums`, and of the steps, with acceleration. */
   Sums
   Correct(bool isFirst, bool sums, Monitor * monitor);
   /** y = u + a (u - last u), and the last u becomes u. */
@@ -113,14 +112,13 @@ private:
     return image < Norm;
   }
   /** Runs the operation over the planes of a part. */
-  void
+  ExecutionReport
   Run(std::size_t part, std::shared_ptr<const Operation> operation, const std::vector<Image> & inputs, Image output,
       Monitor * monitor);
+  /** With `total` the step's sums are added to it. */
   void
-  RunStep(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs, Image output);
-  /** Adds what the part has to `total`. */
-  void
-  SumUp(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs, SideData & total);
+  RunStep(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs, Image output,
+          Sums * total = nullptr);
   /** Adds the report of a run on the part's device. */
   void
   AddReport(std::size_t index, ExecutionReport report)
@@ -141,17 +139,6 @@ private:
     const std::lock_guard<std::mutex> lock(m_Mutex);
     m_Report(report);
   }
-  static Sums
-  SumsOf(const SideData & total)
-  {
-    Sums sums{};
-    if (!total.empty())
-    {
-      std::memcpy(&sums, total.data(), sizeof(sums));
-    }
-    return sums;
-  }
-
   Manager &                        m_Manager;
   const Budgets                    m_Budgets;
   const bool                       m_Accelerates;
@@ -166,6 +153,8 @@ private:
   /** The number of each image; missing ones have none. */
   std::array<DividedImages::Image, NumberOfImages> m_Numbers{};
   bool                                             m_HasWeights{ false };
+  /** Of each part. */
+  std::vector<DeconvolutionSumsOnDevice> m_Sums;
 };
 
 inline DeconvolutionOnDevices::DeconvolutionOnDevices(Manager & manager, const Budgets & budgets,
@@ -179,16 +168,9 @@ inline DeconvolutionOnDevices::DeconvolutionOnDevices(Manager & manager, const B
   , m_Report(std::move(report))
   , m_Forward(operation.MakeForward())
   , m_Backward(operation.MakeBackward())
+  , m_Parameters(DeconvolutionParameters::Of(operation))
   , m_Images(manager, budgets, m_Grid)
-{
-  m_Parameters.isRatio = operation.method == DeconvolutionMethod::RichardsonLucy;
-  m_Parameters.isProjected = operation.method == DeconvolutionMethod::ProjectedLandweber;
-  m_Parameters.mayBeNegative = operation.method == DeconvolutionMethod::Landweber;
-  m_Parameters.background = operation.background;
-  m_Parameters.least = operation.leastExpected;
-  m_Parameters.leastSeen = operation.GetLeastSeen();
-  m_Parameters.relaxation = operation.relaxation;
-}
+{}
 
 template <typename TTake>
 bool
@@ -197,7 +179,7 @@ DeconvolutionOnDevices::DivideAmongMost(const std::vector<int> & devices, bool h
   for (const int device : devices)
   {
     const KernelRegistry & kernels = m_Manager.GetDevices().at(static_cast<std::size_t>(device))->GetKernels();
-    if (!kernels.Find("deconvolution.step") || !kernels.Find("deconvolution.sums", &KernelSet::summarize))
+    if (!kernels.Find("deconvolution.step"))
     {
       return false;
     }
@@ -313,9 +295,14 @@ DeconvolutionOnDevices::Allocate(bool hasWeights)
       m_Numbers[static_cast<std::size_t>(image)] = m_Images.Add(m_Kind, HasAround(image));
     }
   }
+  m_Sums.clear();
+  for (const DividedImages::Part & part : m_Images.GetParts())
+  {
+    m_Sums.emplace_back(m_Manager, part.device, m_Budgets);
+  }
 }
 
-inline void
+inline ExecutionReport
 DeconvolutionOnDevices::Run(std::size_t part, std::shared_ptr<const Operation> operation,
                             const std::vector<Image> & inputs, Image output, Monitor * monitor)
 {
@@ -325,70 +312,60 @@ DeconvolutionOnDevices::Run(std::size_t part, std::shared_ptr<const Operation> o
     numbers.push_back(m_Numbers[input]);
   }
   const ExecutionRequest request = m_Images.MakeRequest(part, std::move(operation), numbers, m_Numbers[output]);
-  this->AddReport(part, m_Manager.ExecuteOnDevice(request, m_Images.GetParts()[part].device, nullptr, monitor));
+  ExecutionReport report = m_Manager.ExecuteOnDevice(request, m_Images.GetParts()[part].device, nullptr, monitor);
+  this->AddReport(part, report);
+  return report;
 }
 
 inline void
 DeconvolutionOnDevices::RunStep(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs,
-                                Image output)
+                                Image output, Sums * total)
 {
   const auto operation = std::make_shared<DeconvolutionStepOperation>();
   operation->step = step;
   operation->inputs = static_cast<int>(inputs.size());
   operation->parameters = m_Parameters;
-  this->Run(part, operation, inputs, output, nullptr);
-}
-
-inline void
-DeconvolutionOnDevices::SumUp(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs,
-                              SideData & total)
-{
-  const auto operation = std::make_shared<DeconvolutionSumsOperation>();
-  operation->step = step;
-  operation->inputs = static_cast<int>(inputs.size());
-  operation->parameters = m_Parameters;
-  ExecutionRequest request;
-  for (const Image input : inputs)
+  if (!total)
   {
-    request.inputs.push_back(m_Images.GetPlanes(part, m_Numbers[input]));
+    this->Run(part, operation, inputs, output, nullptr);
+    return;
   }
-  request.operation = operation;
-  request.image = m_Grid;
-  request.region = m_Images.GetParts()[part].planes;
-  request.budgets = m_Budgets;
-  request.imageDevice = m_Images.GetParts()[part].device;
-  ExecutionReport report;
-  const SideData  summary = m_Manager.Summarise(request, nullptr, &report);
-  this->AddReport(part, std::move(report));
+  operation->sums = m_Sums[part].Get();
+  m_Sums[part].Clear();
+  DeconvolutionSumsOnDevice::Check(this->Run(part, operation, inputs, output, nullptr));
+  const Sums                        sums = m_Sums[part].Take();
   const std::lock_guard<std::mutex> lock(m_Mutex);
-  if (total.empty())
-  {
-    total = summary;
-  }
-  else
-  {
-    operation->MergeSummary(total, summary);
-  }
+  total->Merge(sums);
 }
 
 inline void
 DeconvolutionOnDevices::Weigh(Monitor * monitor)
 {
+  m_Images.ForEachPart([&](std::size_t part) {
+    this->RunStep(part,
+                  DeconvolutionStep::Known,
+                  m_HasWeights ? std::vector<Image>{ Measured, Weights } : std::vector<Image>{ Measured },
+                  Ratio);
+  });
+  m_Images.HandOn(m_Numbers[Ratio]);
   m_Images.ForEachPart(
     [&](std::size_t part) { this->Run(part, m_Backward, { Ratio }, Norm, part == 0 ? monitor : nullptr); });
 }
 
 inline void
-DeconvolutionOnDevices::Start()
+DeconvolutionOnDevices::Start(bool hasImage, double mean)
 {
-  // A correction by H^T w of itself, which is 1; Landweber adds none of it.
   const DeconvolutionParameters parameters = m_Parameters;
+  // A correction by H^T w of itself, which is 1; Landweber adds none of it.
   m_Parameters.relaxation = 0;
+  m_Parameters.start = mean;
+  const std::vector<Image> inputs = hasImage ? std::vector<Image>{ Norm, Blurred, Norm } : std::vector<Image>{ Norm };
+  const DeconvolutionStep  step = hasImage ? DeconvolutionStep::Update : DeconvolutionStep::Start;
   m_Images.ForEachPart([&](std::size_t part) {
-    this->RunStep(part, DeconvolutionStep::Update, { Norm, Blurred, Norm }, Point);
+    this->RunStep(part, step, inputs, Point);
     if (m_Accelerates)
     {
-      this->RunStep(part, DeconvolutionStep::Update, { Norm, Blurred, Norm }, Last);
+      this->RunStep(part, step, inputs, Last);
     }
   });
   m_Parameters = parameters;
@@ -398,7 +375,7 @@ DeconvolutionOnDevices::Start()
 inline DeconvolutionOnDevices::Sums
 DeconvolutionOnDevices::Blur(Monitor * monitor)
 {
-  SideData           total;
+  Sums               total{};
   std::vector<Image> inputs = { Blurred, Measured };
   if (m_HasWeights)
   {
@@ -406,38 +383,33 @@ DeconvolutionOnDevices::Blur(Monitor * monitor)
   }
   m_Images.ForEachPart([&](std::size_t part) {
     this->Run(part, m_Forward, { Point }, Blurred, part == 0 ? monitor : nullptr);
-    this->SumUp(part, DeconvolutionStep::Ratio, inputs, total);
-    this->RunStep(part, DeconvolutionStep::Ratio, inputs, Ratio);
+    this->RunStep(part, DeconvolutionStep::Ratio, inputs, Ratio, &total);
   });
   m_Images.HandOn(m_Numbers[Ratio]);
-  return SumsOf(total);
+  return total;
 }
 
 inline DeconvolutionOnDevices::Sums
 DeconvolutionOnDevices::Correct(bool isFirst, bool sums, Monitor * monitor)
 {
-  SideData   total;
-  const bool hasLastStep = m_Accelerates && !isFirst;
+  Sums total{};
   m_Images.ForEachPart([&](std::size_t part) {
     this->Run(part, m_Backward, { Ratio }, Blurred, part == 0 ? monitor : nullptr);
-    this->RunStep(part, DeconvolutionStep::Update, { Blurred, Point, Norm }, Ratio);
-    if (sums || hasLastStep)
-    {
-      std::vector<Image> inputs = { Ratio, Point };
-      if (hasLastStep)
-      {
-        inputs.push_back(Step);
-      }
-      this->SumUp(part, DeconvolutionStep::Difference, inputs, total);
-    }
+    this->RunStep(
+      part, DeconvolutionStep::Update, { Blurred, Point, Norm }, Ratio, sums && !m_Accelerates ? &total : nullptr);
     if (m_Accelerates)
     {
-      this->RunStep(part, DeconvolutionStep::Difference, { Ratio, Point }, Step);
+      // Without a step before only the sums of the change count.
+      this->RunStep(part,
+                    DeconvolutionStep::Difference,
+                    isFirst ? std::vector<Image>{ Ratio, Point } : std::vector<Image>{ Ratio, Point, Step },
+                    Step,
+                    sums || !isFirst ? &total : nullptr);
     }
   });
   std::swap(m_Numbers[Ratio], m_Numbers[Point]);
   m_Images.HandOn(m_Numbers[Point]);
-  return SumsOf(total);
+  return total;
 }
 
 inline void

@@ -2,6 +2,7 @@
 #include "chunkwiseConvertVoxels.h"
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuDeconvolutionRows.h"
+#include "chunkwiseDeconvolutionInWindows.h"
 #include "chunkwiseDeconvolutionOnDevices.h"
 #include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseDeconvolutionState.h"
@@ -25,9 +26,10 @@
 
 // Devices that have the room hold all images: those of the host go there, and the result comes back, in slabs along the
 // slowest axis. Else each iteration has two passes over the estimate's grid, in slabs: H and the ratio, then H^T and
-// the next estimate. If all images fit the memory there is one slab; else they lie in spools, and slabs are as thick as
-// the memory allows. Convolutions are runs of the manager; all else goes voxel by voxel, by the rows of a slab. All
-// convolutions are either the CPU's or those of devices, whose transforms have other last bits.
+// the next estimate; or, for what a device's memory has room for windows of, both in one pass. If all images fit the
+// memory there is one slab; else they lie in spools, and slabs are as thick as the memory allows. Convolutions are runs
+// of the manager; all else goes voxel by voxel, by the rows of a slab. All convolutions are either the CPU's or those
+// of devices, whose transforms have other last bits.
 namespace chunkwise
 {
 
@@ -197,6 +199,10 @@ public:
     this->MakeImages();
     const std::int64_t done = this->TakeState();
     m_OnDevices ? this->BeginOnDevices(done > 0) : this->Begin(done > 0);
+    if (done < m_Operation.iterations)
+    {
+      this->OpenWindows();
+    }
     if (done == m_Operation.iterations)
     {
       this->ReturnToEstimate();
@@ -864,22 +870,25 @@ private:
   }
   /** Planes of an image that devices hold. */
   BufferView
-  StoreOfDevices(DeconvolutionOnDevices::Image image, const Box & planes)
+  StoreOfDevices(DeconvolutionOnDevices::Image image, const Box & planes, int room = 0)
   {
-    const BufferView view = this->RoomOf(0, planes);
+    const BufferView view = this->RoomOf(room, planes);
     m_OnDevices->StorePlanes(view, image);
     return view;
   }
 
-  /** The weights of a slab, 0 beyond the measured image, and what the first estimate needs. With `measured` that image,
-   * too: NaN where it counts for nothing. */
+  /** What the first estimate needs of a slab; and its weights, 0 beyond the measured image, and that image, NaN where
+   * it counts for nothing: into those of these views that are there. */
   void
-  ReadWeights(const Box & slab, const BufferView & weights, const BufferView * measured)
+  ReadWeights(const Box & slab, const BufferView * weights, const BufferView * measured)
   {
     constexpr T nothing = std::numeric_limits<T>::quiet_NaN();
     const T     background = static_cast<T>(m_Operation.background);
     this->ForEachRow(slab, [&](const Coordinates & at, std::int64_t n, RowSums &) {
-      std::fill_n(RowOf(weights, at), n, T(0));
+      if (weights)
+      {
+        std::fill_n(RowOf(*weights, at), n, T(0));
+      }
       if (measured)
       {
         std::fill_n(RowOf(*measured, at), n, nothing);
@@ -887,14 +896,12 @@ private:
     });
     this->ForEachMeasuredRow(slab,
                              [&](const Coordinates & at, std::int64_t n, const T * d, const T * w, RowSums & sums) {
-                               T * const out = RowOf(weights, at);
-                               T * const known = measured ? RowOf(*measured, at) : nullptr;
-                               for (std::int64_t i = 0; i < n; ++i)
+                               m_Rows.mean(d, w, background, at[0], sums.size.GetLanes(), sums.change.GetLanes(), n);
+                               if (weights)
                                {
-                                 out[i] = w[i];
-                                 sums.size.Add(at[0] + i, w[i]);
-                                 sums.change.Add(at[0] + i, static_cast<double>(w[i]) * (d[i] - background));
+                                 std::copy_n(w, n, RowOf(*weights, at));
                                }
+                               T * const known = measured ? RowOf(*measured, at) : nullptr;
                                for (std::int64_t i = 0; i < n && known; ++i)
                                {
                                  known[i] = w[i] > 0 ? d[i] : nothing;
@@ -932,7 +939,7 @@ private:
     m_Sums = Sums();
     this->ForEachSlab(0, 0, [&](const Box & slab) {
       const BufferView ratio = m_Ratio->Place(slab, m_Rooms[0].Get());
-      this->ReadWeights(slab, ratio, nullptr);
+      this->ReadWeights(slab, &ratio, nullptr);
       m_Ratio->Write(ratio);
     });
     const T      mean = this->TakeMean();
@@ -1072,18 +1079,29 @@ private:
   {
     std::vector<Box> slabs;
     this->ForEachSlab(0, 0, [&](const Box & slab) { slabs.push_back(slab); });
-    // A slab's weights are in one room, and its voxels in the next.
+    // A slab's voxels are in one room, and its weights, if there are others than 0 and 1, in the next.
     const auto room = [](std::size_t i) { return static_cast<int>(i % 2 * 2); };
     const auto load = [&](std::size_t i) {
-      const BufferView weights = this->RoomOf(room(i), slabs[i]);
-      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Ratio, weights);
-      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Measured, this->RoomOf(room(i) + 1, slabs[i]));
+      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Measured, this->RoomOf(room(i), slabs[i]));
       if (m_OnDevices->HasWeights())
       {
-        m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Weights, weights);
+        m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Weights, this->RoomOf(room(i) + 1, slabs[i]));
       }
     };
-    for (std::size_t i = 0; i <= slabs.size(); ++i)
+    const auto read = [&](std::size_t i) {
+      const BufferView measured = this->RoomOf(room(i), slabs[i]);
+      const BufferView weights = this->RoomOf(room(i) + 1, slabs[i]);
+      this->ReadWeights(slabs[i], m_OnDevices->HasWeights() ? &weights : nullptr, &measured);
+    };
+    this->Overlap(slabs.size(), read, load);
+  }
+
+  /** Calls one(i), and then other(i), for so many numbers: other(i) beside one(i + 1). */
+  template <typename TOne, typename TOther>
+  void
+  Overlap(std::size_t count, TOne && one, TOther && other) const
+  {
+    for (std::size_t i = 0; i <= count; ++i)
     {
       if (m_Monitor && m_Monitor->ShouldAbort())
       {
@@ -1093,14 +1111,13 @@ private:
       RunTogether(2, [&](std::size_t task) {
         try
         {
-          if (task == 0 && i < slabs.size())
+          if (task == 0 && i < count)
           {
-            const BufferView measured = this->RoomOf(room(i) + 1, slabs[i]);
-            this->ReadWeights(slabs[i], this->RoomOf(room(i), slabs[i]), &measured);
+            one(i);
           }
           if (task == 1 && i > 0)
           {
-            load(i - 1);
+            other(i - 1);
           }
         }
         catch (...)
@@ -1130,18 +1147,89 @@ private:
     {
       return;
     }
-    this->ForEachSlab(0, 0, [&](const Box & slab) {
-      const BufferView start = this->RoomOf(0, slab);
-      this->FillStart(slab, start, mean);
-      m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Blurred, start);
+    if (m_Operation.hasStart)
+    {
+      this->ForEachSlab(0, 0, [&](const Box & slab) {
+        const BufferView start = this->RoomOf(0, slab);
+        this->FillStart(slab, start, mean);
+        m_OnDevices->LoadPlanes(DeconvolutionOnDevices::Blurred, start);
+      });
+    }
+    m_OnDevices->Start(m_Operation.hasStart, static_cast<double>(mean));
+  }
+
+  /** Iterations in which windows of planes go through a device's memory, if one has the room for that. From then on
+   * m_Ratio is the measured image, NaN where it counts for nothing. */
+  void
+  OpenWindows()
+  {
+    if (!m_UsesDevices || m_OnDevices || HasNext() || m_Operation.discrepancy > 0 || !this->IsMask())
+    {
+      return;
+    }
+    m_Windows = DeconvolutionInWindows::Make(
+      m_Manager, this->ListDevices(), m_Request.budgets, m_Operation, Kind, [this](const ExecutionReport & report) {
+        this->AddReport(report);
+      });
+    if (!m_Windows)
+    {
+      return;
+    }
+    const std::vector<Box> slabs = m_Windows->GetSlabs();
+    std::vector<char>      repeats(slabs.size(), 0);
+    if (m_Plan.isInMemory)
+    {
+      m_Executor.ParallelFor(static_cast<std::int64_t>(slabs.size()), [&](std::int64_t i, unsigned int) {
+        const auto k = static_cast<std::size_t>(i);
+        repeats[k] = i > 0 && slabs[k].Extents() == slabs[k - 1].Extents() &&
+                     std::memcmp(RowOf(m_Norm->Read(slabs[k], nullptr), slabs[k].lower),
+                                 RowOf(m_Norm->Read(slabs[k - 1], nullptr), slabs[k - 1].lower),
+                                 this->BytesOf(slabs[k])) == 0;
+      });
+    }
+    m_Windows->SetRepeats(std::move(repeats));
+    // What these rows add up is known.
+    const Sums sums = std::exchange(m_Sums, Sums());
+    this->ForEachPiece(m_Grid, [&](const Box & piece) {
+      const BufferView measured = m_Ratio->Place(piece, m_Rooms[1].Get());
+      this->ReadWeights(piece, nullptr, &measured);
+      m_Ratio->Write(measured);
     });
-    m_OnDevices->Start();
+    m_Sums = sums;
+  }
+
+  /** Both passes of an iteration in windows. */
+  void
+  IterateInWindows(std::int64_t iteration)
+  {
+    PartMonitor                  monitor(m_Monitor, Part(iteration, 0), Part(iteration, 2));
+    DeconvolutionInWindows::Host host;
+    host.isInMemory = m_Plan.isInMemory;
+    host.planes = m_Plan.isInMemory ? m_Grid.Extent(m_Axis) : this->CountPlanesOfPiece(m_Plan);
+    host.read = [this](DeconvolutionInWindows::Image image, const Box & planes) {
+      return (image == DeconvolutionInWindows::Point      ? m_Point
+              : image == DeconvolutionInWindows::Measured ? m_Ratio
+                                                          : m_Norm)
+        ->Read(planes, m_Rooms[1].Get());
+    };
+    host.place = [this](const Box & planes) { return m_Point->Place(planes, m_Rooms[2].Get()); };
+    host.write = [this](const BufferView & planes) { m_Point->Write(planes); };
+    const DeconvolutionInWindows::Sums sums = m_Windows->Iterate(host, m_Operation.relativeChange > 0, monitor);
+    m_Sums.divergence.Set(sums.blur.digits[0], sums.blur.special[0]);
+    m_Sums.misfit.Set(sums.blur.digits[1], sums.blur.special[1]);
+    m_Sums.change.Set(sums.change.digits[0], sums.change.special[0]);
+    m_Sums.size.Set(sums.change.digits[1], sums.change.special[1]);
   }
 
   /** H y, and of it the ratio, or the difference, of the measured image. */
   void
   Blur(std::int64_t iteration)
   {
+    if (m_Windows)
+    {
+      this->IterateInWindows(iteration);
+      return;
+    }
     if (m_OnDevices)
     {
       PartMonitor monitor(m_Monitor, Part(iteration, 0), Part(iteration, 1));
@@ -1186,6 +1274,10 @@ private:
   void
   Correct(std::int64_t iteration)
   {
+    if (m_Windows)
+    {
+      return;
+    }
     if (m_OnDevices)
     {
       PartMonitor monitor(m_Monitor, Part(iteration, 1), Part(iteration, 2));
@@ -1357,15 +1449,23 @@ private:
     const PixelKind            kind = sink.GetKind();
     std::vector<unsigned char> converted;
     const std::int64_t planes = m_OnDevices ? std::min(this->CountPlanesRead(), m_Plan.planes) : CountPlanesRead();
+    std::vector<Box>   boxes;
     for (std::int64_t lower = m_Measured.lower[m_Axis]; lower < m_Measured.upper[m_Axis]; lower += planes)
     {
       Box box = m_Measured;
       box.lower[m_Axis] = lower;
       box.upper[m_Axis] = std::min(lower + planes, m_Measured.upper[m_Axis]);
-      const Box        around = Planes(box.lower[m_Axis], box.upper[m_Axis]);
-      const BufferView estimate = m_OnDevices ? this->StoreOfDevices(m_Result, around)
-                                              : m_Point->Read(around, m_Plan.isInMemory ? nullptr : WideRoom(around));
-      Box target = box;
+      boxes.push_back(box);
+    }
+    BufferView estimates[2];
+    const auto read = [&](std::size_t i) {
+      const Box around = Planes(boxes[i].lower[m_Axis], boxes[i].upper[m_Axis]);
+      estimates[i % 2] = m_OnDevices ? this->StoreOfDevices(m_Result, around, static_cast<int>(i % 2))
+                                     : m_Point->Read(around, m_Plan.isInMemory ? nullptr : WideRoom(around));
+    };
+    const auto write = [&](std::size_t i) {
+      const Box & box = boxes[i];
+      Box         target = box;
       for (int a = 0; a < MaxDimension; ++a)
       {
         target.lower[a] -= m_Measured.lower[a];
@@ -1379,13 +1479,23 @@ private:
         {
           to[a] -= m_Measured.lower[a];
         }
-        ConvertVoxels(RowOf(estimate, at),
+        ConvertVoxels(RowOf(estimates[i % 2], at),
                       Kind,
                       converted.data() + view.Offset(to) * static_cast<std::int64_t>(PixelSize(kind)),
                       kind,
                       n);
       });
       this->InThreads(target, this->CountThreads(sink.GetAccess()), [&](const Box & part) { sink.Write(part, view); });
+    };
+    if (m_OnDevices)
+    {
+      this->Overlap(boxes.size(), read, write);
+      return;
+    }
+    for (std::size_t i = 0; i < boxes.size(); ++i)
+    {
+      read(i);
+      write(i);
     }
   }
 
@@ -1420,6 +1530,8 @@ private:
   /** Has all images; nullptr: the host has them. */
   std::unique_ptr<DeconvolutionOnDevices> m_OnDevices;
   DeconvolutionOnDevices::Image           m_Result{ DeconvolutionOnDevices::Point };
+  /** Has windows of them; nullptr: devices convolve alone. */
+  std::unique_ptr<DeconvolutionInWindows> m_Windows;
   double                                  m_WeightSum{ 1 };
   double                                  m_Acceleration{ 0 };
   OutOfCoreReport                         m_Report;

@@ -2,10 +2,12 @@
 #ifndef chunkwiseDeconvolutionSteps_h
 #define chunkwiseDeconvolutionSteps_h
 
+#include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseDeconvolutionRules.h"
+#include "chunkwiseInPlace.h"
 #include "chunkwisePixelValue.h"
-#include "chunkwiseStatisticsOperation.h"
 
+#include <limits>
 #include <string>
 
 // The steps of a deconvolution between its convolutions, as separate operations: for images that stay on a device.
@@ -16,8 +18,10 @@ enum class DeconvolutionStep
 {
   Ratio,      ///< inputs: H y; the measured image, NaN where its weight is 0; its weights, if they are not all 0 or 1
   Update,     ///< inputs: the correction, y, H^T w; the output is the next estimate
-  Difference, ///< inputs: the next estimate, y; the output is the step between them
-  Point       ///< inputs: the estimate and the last one; the output is the next y
+  Difference, ///< inputs: the next estimate, y, and for sums the step before; the output is the step between them
+  Point,      ///< inputs: the estimate and the last one; the output is the next y
+  Known,      ///< inputs: the measured image and its weights as of Ratio; the output are weights that are 0 there
+  Start       ///< input: H^T w; the output is parameters.start where enough is seen
 };
 
 struct DeconvolutionParameters
@@ -30,14 +34,28 @@ struct DeconvolutionParameters
   double leastSeen{ 0 }; ///< H^T w of voxels that are seen is above it
   double relaxation{ 1 };
   double acceleration{ 0 };
+  double start{ 0 };
 
+  static DeconvolutionParameters
+  Of(const DeconvolutionOperation & operation)
+  {
+    DeconvolutionParameters parameters;
+    parameters.isRatio = operation.method == DeconvolutionMethod::RichardsonLucy;
+    parameters.isProjected = operation.method == DeconvolutionMethod::ProjectedLandweber;
+    parameters.mayBeNegative = operation.method == DeconvolutionMethod::Landweber;
+    parameters.background = operation.background;
+    parameters.least = operation.leastExpected;
+    parameters.leastSeen = operation.GetLeastSeen();
+    parameters.relaxation = operation.relaxation;
+    return parameters;
+  }
   std::string
   GetKey() const
   {
     std::string key = isRatio ? " ratio" : " difference";
     key += isProjected ? " projected" : "";
     key += mayBeNegative ? " signed" : "";
-    for (const double number : { background, least, leastSeen, relaxation, acceleration })
+    for (const double number : { background, least, leastSeen, relaxation, acceleration, start })
     {
       key += " " + PixelValue(number).ToText();
     }
@@ -45,13 +63,48 @@ struct DeconvolutionParameters
   }
 };
 
+/** What steps add up: of the rows' sums (RowSum), without rounding. After Ratio: the divergence and the misfit. After
+ * Update, whose second input is the point before: the squares of the change and of the estimate. After Difference,
+ * whose third input is the step before: these, the product of both steps and the square of the one before. */
+struct DeconvolutionSums
+{
+  static constexpr int Most = 4;
+
+  std::int64_t digits[Most][StatisticsSummary::SumDigits];
+  double       special[Most];
+
+  static constexpr int
+  Count(DeconvolutionStep step)
+  {
+    return step == DeconvolutionStep::Difference ? 4 : 2;
+  }
+  void
+  Merge(const DeconvolutionSums & other)
+  {
+    for (int s = 0; s < Most; ++s)
+    {
+      for (int i = 0; i < StatisticsSummary::SumDigits; ++i)
+      {
+        digits[s][i] += other.digits[s][i];
+      }
+      Carry(digits[s], StatisticsSummary::SumDigits);
+      special[s] += other.special[s];
+    }
+  }
+};
+
 /** Kernel "deconvolution.step": voxel by voxel, all images of one kind, float or double. */
-class DeconvolutionStepOperation : public Operation
+class DeconvolutionStepOperation
+  : public Operation
+  , public InPlace
 {
 public:
   DeconvolutionStep       step{ DeconvolutionStep::Ratio };
   int                     inputs{ 2 };
   DeconvolutionParameters parameters;
+  /** Where the kernel adds the step's sums, in the memory of the device that runs it; nullptr: nowhere. Each run adds,
+   * so a run that was made again (ExecutionReport::retries) has spoiled them. */
+  DeconvolutionSums * sums{ nullptr };
 
   std::string
   GetName() const override
@@ -62,12 +115,20 @@ public:
   GetKey() const override
   {
     return GetName() + " " + std::to_string(static_cast<int>(step)) + " " + std::to_string(inputs) +
-           parameters.GetKey();
+           parameters.GetKey() + (sums ? " sums" : "");
   }
   Halo
   GetHalo(const Coordinates &) const override
   {
     return Halo::None();
+  }
+  Coordinates
+  RoundChunk(const Coordinates & extent) const override
+  {
+    // Sums are of whole rows.
+    Coordinates rounded = extent;
+    rounded[0] = sums ? std::numeric_limits<std::int64_t>::max() : extent[0];
+    return rounded;
   }
   int
   GetNumberOfInputs() const override
@@ -82,78 +143,10 @@ public:
   {}
 };
 
-/** Sums over the inputs of a step: of the rows' sums (RowSum) without rounding. Kernel `summarize` of
- * "deconvolution.sums". After Ratio: the divergence and the misfit. After Difference, whose third input is the step
- * before or missing: the squares of the change and of the estimate, the product of both steps and the square of the one
- * before. */
-class DeconvolutionSumsOperation : public SummaryOperation
-{
-public:
-  DeconvolutionStep       step{ DeconvolutionStep::Ratio };
-  int                     inputs{ 2 };
-  DeconvolutionParameters parameters;
-
-  static constexpr int Most = 4;
-
-  struct Summary
-  {
-    std::int64_t digits[Most][StatisticsSummary::SumDigits];
-    double       special[Most];
-  };
-
-  static int
-  CountSums(DeconvolutionStep step)
-  {
-    return step == DeconvolutionStep::Ratio ? 2 : 4;
-  }
-  std::string
-  GetName() const override
-  {
-    return "deconvolution.sums";
-  }
-  std::string
-  GetKey() const override
-  {
-    return GetName() + " " + std::to_string(static_cast<int>(step)) + " " + std::to_string(inputs) +
-           parameters.GetKey();
-  }
-  int
-  GetNumberOfInputs() const override
-  {
-    return inputs;
-  }
-  void
-  Validate(const Coordinates &) const override
-  {}
-  std::size_t
-  GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const override
-  {
-    return sizeof(Summary);
-  }
-  void
-  MergeSummary(SideData & total, const SideData & summary) const override
-  {
-    Summary a;
-    Summary b;
-    memcpy(&a, total.data(), sizeof(a));
-    memcpy(&b, summary.data(), sizeof(b));
-    for (int s = 0; s < Most; ++s)
-    {
-      for (int i = 0; i < StatisticsSummary::SumDigits; ++i)
-      {
-        a.digits[s][i] += b.digits[s][i];
-      }
-      Carry(a.digits[s], StatisticsSummary::SumDigits);
-      a.special[s] += b.special[s];
-    }
-    memcpy(total.data(), &a, sizeof(a));
-  }
-};
-
 /** The terms that one voxel adds to the sums of a step. */
 struct DeconvolutionTerms
 {
-  double value[DeconvolutionSumsOperation::Most]{};
+  double value[DeconvolutionSums::Most]{};
 
   template <typename T>
   CHUNKWISE_HOST_DEVICE static DeconvolutionTerms
@@ -184,6 +177,16 @@ struct DeconvolutionTerms
   }
 };
 
+/** The terms of a step at one voxel, from its inputs and its output. */
+template <typename T>
+CHUNKWISE_HOST_DEVICE DeconvolutionTerms
+DeconvolutionTermsOf(DeconvolutionStep step, const DeconvolutionParameters & p, T first, T second, T third, T output)
+{
+  return step == DeconvolutionStep::Ratio    ? DeconvolutionTerms::OfMisfit(p, first, second, third)
+         : step == DeconvolutionStep::Update ? DeconvolutionTerms::OfChange(output, second, T(0))
+                                             : DeconvolutionTerms::OfChange(first, second, third);
+}
+
 /** The result of a step at one voxel. */
 template <typename T>
 CHUNKWISE_HOST_DEVICE T
@@ -204,6 +207,10 @@ DeconvolutionVoxel(DeconvolutionStep step, const DeconvolutionParameters & p, T 
       return static_cast<double>(third) > p.leastSeen ? RichardsonLucyUpdate(second, first, third) : T(0);
     case DeconvolutionStep::Difference:
       return first - second;
+    case DeconvolutionStep::Known:
+      return first == first ? second : T(0);
+    case DeconvolutionStep::Start:
+      return !p.isRatio || static_cast<double>(first) > p.leastSeen ? static_cast<T>(p.start) : T(0);
     default:
       return DeconvolutionPoint(p.mayBeNegative, first, second, static_cast<T>(p.acceleration));
   }

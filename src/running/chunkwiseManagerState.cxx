@@ -5,12 +5,14 @@
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHostMemory.h"
+#include "chunkwiseInPlace.h"
 #include "chunkwiseInterleaved.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseResidentRun.h"
 #include "chunkwiseRoundUp.h"
 #include "chunkwiseSerialExecutor.h"
 #include "chunkwiseSharedMemory.h"
+#include "chunkwiseSharedTurns.h"
 #include "chunkwiseStagedOperation.h"
 #include "chunkwiseStagingRing.h"
 
@@ -270,10 +272,42 @@ SetScratch(PlannerRequest & p, const std::shared_ptr<const Operation> & operatio
 
 } // namespace
 
+SharedTurns *&
+SharedTurns::Current()
+{
+  thread_local SharedTurns * current = nullptr;
+  return current;
+}
+
+SharedTurns::~SharedTurns()
+{
+  for (DeviceState * const state : m_Taken)
+  {
+    state->EndTurn();
+  }
+}
+
+bool
+SharedTurns::Take(DeviceState & state, const std::function<bool()> & stop)
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  if (std::find(m_Taken.begin(), m_Taken.end(), &state) == m_Taken.end())
+  {
+    if (!state.TakeTurn(stop))
+    {
+      return false;
+    }
+    m_Taken.push_back(&state);
+  }
+  return true;
+}
+
 DeviceTurn::DeviceTurn(DeviceState & state, Monitor * monitor)
   : m_State(state)
+  , m_IsShared(SharedTurns::Get() != nullptr)
 {
-  if (!state.TakeTurn([monitor] { return monitor && monitor->ShouldAbort(); }))
+  const auto stop = [monitor] { return monitor && monitor->ShouldAbort(); };
+  if (!(m_IsShared ? SharedTurns::Get()->Take(state, stop) : state.TakeTurn(stop)))
   {
     throw Aborted();
   }
@@ -504,8 +538,11 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
   }
   for (std::size_t i = 0; hasOutput && i < request.inputs.size(); ++i)
   {
-    if (!request.region.IsEmpty() &&
-        ShareMemory(SubView(request.inputs[i], needed), SubView(request.output, request.region)))
+    const BufferView input = SubView(request.inputs[i], needed);
+    const BufferView output = SubView(request.output, request.region);
+    const bool       isSame = dynamic_cast<const InPlace *>(request.operation.get()) && input.box == output.box &&
+                        input.data == output.data && input.stride == output.stride && input.kind == output.kind;
+    if (!request.region.IsEmpty() && !isSame && ShareMemory(input, output))
     {
       throw ParameterError("the output lies in the memory of input " + std::to_string(i) +
                            ": voxels would be read after they were overwritten; give the output memory of its own");

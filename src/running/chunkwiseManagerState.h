@@ -20,13 +20,20 @@ class DeviceTurn
 public:
   /** Throws Aborted if the caller wants to stop while others use it. */
   DeviceTurn(DeviceState & state, Monitor * monitor);
-  ~DeviceTurn() { m_State.EndTurn(); }
+  ~DeviceTurn()
+  {
+    if (!m_IsShared)
+    {
+      m_State.EndTurn();
+    }
+  }
   DeviceTurn(const DeviceTurn &) = delete;
   DeviceTurn &
   operator=(const DeviceTurn &) = delete;
 
 private:
   DeviceState & m_State;
+  const bool    m_IsShared; ///< SharedTurns end it
 };
 
 /** The state of a manager, which turns requests and budgets into plans. */

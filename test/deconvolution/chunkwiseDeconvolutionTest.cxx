@@ -888,6 +888,71 @@ TEST_P(DeconvolutionOnDevices, GivesTheSameBitsWithKernelsThatVaryInAPlane)
   CompareCuts(Trial::VaryingPlane);
 }
 
+TEST_P(DeconvolutionOnDevices, GiveTheSameBitsInWindowsOfPlanes)
+{
+  std::mt19937 random(90);
+  for (int trial = 0; trial < 6; ++trial)
+  {
+    // Of the last two the planes do not begin at multiples of 16 bytes.
+    const bool                isLarge = GetParam() == Place::Cuda;
+    const Coordinates         extent = trial < 4 ? Coordinates{ { isLarge ? 100 : 20, isLarge ? 94 : 18, 300, 1, 1 } }
+                                                 : Coordinates{ { isLarge ? 99 : 19, isLarge ? 92 : 17, 300, 1, 1 } };
+    DeconvolutionTrial<float> t(random, extent);
+    t.operation->kernel = RandomLight(random, { { 5, 4, 5, 1, 1 } });
+    t.operation->iterations = 3;
+    t.operation->background = trial == 1 ? 3 : 0;
+    t.operation->saturation = trial == 1 ? 90 : t.operation->saturation;
+    t.operation->hasWeights = trial % 2 == 0;
+    t.operation->hasStart = trial == 2;
+    t.operation->method = trial == 3 ? DeconvolutionMethod::ProjectedLandweber : DeconvolutionMethod::RichardsonLucy;
+    t.operation->relaxation = 0.7;
+    t.operation->relativeChange = trial % 3 == 0 ? 1e-9 : 0;
+    SCOPED_TRACE(trial);
+    ExecutionRequest request = t.Request();
+    request.backend = GetBackend();
+    request.devices = { 0 };
+    const ExecutionReport report = GetManager().Execute(request);
+    const auto            whole = t.output;
+    const auto bytes = static_cast<double>(Box::FromExtent(t.operation->GetEstimateExtent()).NumberOfVoxels()) * 4;
+    // H^T w, and each next point, come from the device alone.
+    const double      toHost = 1.01 * bytes * static_cast<double>(1 + t.operation->iterations);
+    const std::size_t least = LeastOfDevice(GetManager(), request);
+    const auto        most = static_cast<std::size_t>(6 * bytes);
+    int               inWindows = 0;
+    for (std::size_t budget = least; budget < most; budget += (most - least) / 7)
+    {
+      t.output.assign(t.output.size(), 0.0f);
+      request.budgets.device = budget;
+      const ExecutionReport other = GetManager().Execute(request);
+      EXPECT_EQ(t.output, whole) << budget;
+      EXPECT_EQ(other.figures, report.figures) << budget;
+      EXPECT_LE(other.peakDevice, budget);
+      inWindows += other.bytesToDevice > 0 && other.bytesToHost > bytes && other.bytesToHost <= toHost ? 1 : 0;
+    }
+    EXPECT_GE(inWindows, 3);
+
+    // From file to file, in slabs.
+    OutOfCoreRequest slabs;
+    slabs.operation = t.operation;
+    for (const BufferView & input : request.inputs)
+    {
+      slabs.sources.push_back(std::make_shared<MemoryImage>(input));
+    }
+    slabs.sink = std::make_shared<MemoryImage>(request.output);
+    slabs.spoolFolder = testing::TempDir();
+    slabs.backend = GetBackend();
+    slabs.devices = { 0 };
+    slabs.budgets.device = (least + most) / 2;
+    slabs.hostBytes = t.operation->GetOutOfCoreRunner()->GetLeastHostBytes(GetManager(), slabs);
+    t.output.assign(t.output.size(), 0.0f);
+    const OutOfCoreReport inSlabs = t.operation->GetOutOfCoreRunner()->Run(GetManager(), slabs, nullptr);
+    EXPECT_EQ(t.output, whole);
+    EXPECT_EQ(inSlabs.execution.figures, report.figures);
+    EXPECT_LE(inSlabs.execution.bytesToHost, toHost);
+    EXPECT_GT(inSlabs.spoolWritten, 0u);
+  }
+}
+
 TEST_P(DeconvolutionOnDevices, GoOnWithTheStateOfARunThatHasEnded)
 {
   std::mt19937 random(89);

@@ -85,8 +85,18 @@ template <typename T>
 void
 RunStep(const KernelCall & call)
 {
-  const auto & operation = static_cast<const DeconvolutionStepOperation &>(*call.operation);
+  const auto &                    operation = static_cast<const DeconvolutionStepOperation &>(*call.operation);
+  const DeconvolutionStep         step = operation.step;
+  const DeconvolutionParameters & parameters = operation.parameters;
+  const int                       count = operation.sums ? DeconvolutionSums::Count(step) : 0;
+  std::mutex                      mutex;
   ForTasksOfRows(call, call.output.box, [&](auto && forRows) {
+    DeconvolutionSums own{};
+    ExactWindow<53>   windows[DeconvolutionSums::Most];
+    RowSum            sums[DeconvolutionSums::Most];
+    const auto        add = [&own](int s) {
+      return [&own, s](int digit, std::int64_t part) { own.digits[s][digit] += part; };
+    };
     forRows([&](const Coordinates & at, std::int64_t n) {
       const InputRow<T>  first(call, 0, operation.inputs, at);
       const InputRow<T>  second(call, 1, operation.inputs, at);
@@ -95,74 +105,42 @@ RunStep(const KernelCall & call)
       const std::int64_t stride = call.output.stride[0];
       for (std::int64_t i = 0; i < n; ++i)
       {
-        out[i * stride] =
-          DeconvolutionVoxel(operation.step, operation.parameters, first.At(i), second.At(i), third.At(i));
-      }
-    });
-  });
-}
-
-template <typename T>
-void
-RunSums(const KernelCall & call)
-{
-  using Sums = DeconvolutionSumsOperation;
-  const auto &  operation = static_cast<const Sums &>(*call.operation);
-  Sums::Summary all{};
-  std::mutex    mutex;
-  ForTasksOfRows(call, call.writable, [&](auto && forRows) {
-    Sums::Summary   own{};
-    ExactWindow<53> windows[Sums::Most];
-    RowSum          sums[Sums::Most];
-    const auto      add = [&own](int s) {
-      return [&own, s](int digit, std::int64_t part) { own.digits[s][digit] += part; };
-    };
-    forRows([&](const Coordinates & at, std::int64_t n) {
-      const InputRow<T> first(call, 0, operation.inputs, at);
-      const InputRow<T> second(call, 1, operation.inputs, at);
-      const InputRow<T> third(call, 2, operation.inputs, at);
-      for (std::int64_t i = 0; i < n; ++i)
-      {
-        const DeconvolutionTerms terms =
-          operation.step == DeconvolutionStep::Ratio
-            ? DeconvolutionTerms::OfMisfit(operation.parameters, first.At(i), second.At(i), third.At(i))
-            : DeconvolutionTerms::OfChange(first.At(i), second.At(i), third.data ? third.At(i) : T(0));
-        for (int s = 0; s < Sums::Most; ++s)
+        const T a = first.At(i);
+        const T b = second.At(i);
+        const T c = third.At(i);
+        const T result = DeconvolutionVoxel(step, parameters, a, b, c);
+        out[i * stride] = result;
+        if (count > 0)
         {
-          sums[s].Add(at[0] + i, terms.value[s]);
+          const DeconvolutionTerms terms = DeconvolutionTermsOf(step, parameters, a, b, c, result);
+          for (int s = 0; s < count; ++s)
+          {
+            sums[s].Add(at[0] + i, terms.value[s]);
+          }
         }
       }
-      for (int s = 0; s < Sums::Most; ++s)
+      for (int s = 0; s < count; ++s)
       {
         AddExactly(windows[s], own.special[s], sums[s].Take(), add(s));
       }
     });
-    for (int s = 0; s < Sums::Most; ++s)
+    for (int s = 0; s < count; ++s)
     {
       windows[s].End([&](int first, Int128 value) { AddParts(first, value, add(s)); });
       Carry(own.digits[s], StatisticsSummary::SumDigits);
     }
-    const std::lock_guard<std::mutex> lock(mutex);
-    for (int s = 0; s < Sums::Most; ++s)
+    if (count > 0)
     {
-      for (int i = 0; i < StatisticsSummary::SumDigits; ++i)
-      {
-        all.digits[s][i] += own.digits[s][i];
-      }
-      Carry(all.digits[s], StatisticsSummary::SumDigits);
-      all.special[s] += own.special[s];
+      const std::lock_guard<std::mutex> lock(mutex);
+      operation.sums->Merge(own);
     }
   });
-  std::memcpy(call.sideOut, &all, sizeof(all));
 }
 
-template <bool VSums>
 void
 Run(const KernelCall & call)
 {
-  const bool isDouble = call.inputs[0].kind == PixelKind::Float64;
-  const auto run =
-    VSums ? (isDouble ? RunSums<double> : RunSums<float>) : (isDouble ? RunStep<double> : RunStep<float>);
+  const auto run = call.inputs[0].kind == PixelKind::Float64 ? RunStep<double> : RunStep<float>;
   run(call);
 }
 
@@ -172,11 +150,8 @@ void
 RegisterHostDeconvolution(KernelRegistry & registry)
 {
   KernelSet step;
-  step.compute.run = Run<false>;
+  step.compute.run = Run;
   registry.Register("deconvolution.step", step);
-  KernelSet sums;
-  sums.summarize.run = Run<true>;
-  registry.Register("deconvolution.sums", sums);
 }
 
 } // namespace chunkwise

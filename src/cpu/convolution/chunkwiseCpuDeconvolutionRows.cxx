@@ -62,6 +62,22 @@ Hide(T * __restrict measured, T * __restrict weights, bool isKnown, double satur
   }
 }
 
+template <typename T>
+void
+Mean(const T * __restrict measured, const T * __restrict weights, T background, std::int64_t first, double * size,
+     double * light, std::int64_t n)
+{
+  LaneSums sizes;
+  LaneSums lights;
+  ForLanes(n, [&](std::int64_t i, int lane) {
+    const T w = weights[i];
+    sizes.sums[lane] += w;
+    lights.sums[lane] += static_cast<double>(w) * (measured[i] - background);
+  });
+  sizes.Finish(first, size);
+  lights.Finish(first, light);
+}
+
 template <bool VIsRatio, typename T>
 void
 RatioOf(T * __restrict blurred, const T * __restrict measured, const T * __restrict weights, T background, T least,
@@ -158,7 +174,7 @@ template <typename T>
 DeconvolutionRowFunctions<T>
 MakeFunctions()
 {
-  return { Hide<T>, Ratio<T>, Update<T>, Change<T>, Step<T> };
+  return { Hide<T>, Mean<T>, Ratio<T>, Update<T>, Change<T>, Step<T> };
 }
 
 DeconvolutionRowLevel

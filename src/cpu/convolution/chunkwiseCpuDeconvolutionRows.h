@@ -16,6 +16,9 @@ struct DeconvolutionRowFunctions
 {
   /** Measured voxels that count for nothing become 0, and so do their weights; isKnown: all others weigh 1. */
   void (*hide)(T * measured, T * weights, bool isKnown, double saturation, std::int64_t n);
+  /** The sums of the weights, and of the weights times measured - background. */
+  void (*mean)(const T * measured, const T * weights, T background, std::int64_t first, double * size, double * light,
+               std::int64_t n);
   /** DeconvolutionRatio, in place, and the sums of DeconvolutionMisfit. */
   void (*ratio)(bool isRatio, T * blurred, const T * measured, const T * weights, T background, T least,
                 std::int64_t first, double * divergence, double * misfit, std::int64_t n);

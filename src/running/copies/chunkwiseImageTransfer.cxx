@@ -3,6 +3,7 @@
 
 #include "chunkwiseError.h"
 #include "chunkwiseRegions.h"
+#include "chunkwiseSharedTurns.h"
 
 #include <algorithm>
 
@@ -24,8 +25,12 @@ ImageTransfer::ImageTransfer(ManagerState & manager, std::size_t device, const E
   , m_Monitor(monitor)
   , m_Context(m_Request, m_PlannerRequest, *manager.hostKernels)
 {
-  m_State.pinned.ResetPeak();
-  m_Transfer = std::make_unique<StagedTransfer>(m_State, m_Context, manager.PinnedLimit(m_Request));
+  const bool hasOthers = SharedTurns::Get() != nullptr;
+  if (!hasOthers)
+  {
+    m_State.pinned.ResetPeak();
+  }
+  m_Transfer = std::make_unique<StagedTransfer>(m_State, m_Context, manager.PinnedLimit(m_Request), hasOthers ? 2 : 1);
 }
 
 template <typename TCopy>

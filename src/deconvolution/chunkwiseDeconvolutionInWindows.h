@@ -1,0 +1,621 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDeconvolutionInWindows_h
+#define chunkwiseDeconvolutionInWindows_h
+
+#include "chunkwiseDeconvolutionOperation.h"
+#include "chunkwiseDeconvolutionSums.h"
+#include "chunkwiseDeviceHandles.h"
+#include "chunkwiseError.h"
+#include "chunkwiseManager.h"
+#include "chunkwiseRegions.h"
+#include "chunkwiseSharedTurns.h"
+#include "chunkwiseThreads.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace chunkwise
+{
+
+/** Planes of an image that move through a device's memory in ascending order. */
+class RollingPlanes
+{
+public:
+  RollingPlanes(Manager & manager, int device, const Budgets & budgets, const Box & grid, int axis, PixelKind kind,
+                std::int64_t planes)
+    : m_Grid(grid)
+    , m_Axis(axis)
+    , m_Kind(kind)
+    , m_Box(grid)
+    , m_Memory(manager.AllocateOnDevice(device, BytesOf(planes), budgets.device))
+  {
+    m_Box.upper[axis] = m_Box.lower[axis];
+  }
+
+  /** Goes on to these planes: keeps those that are there already, and returns the others. */
+  Box
+  Move(Device & device, StreamHandle stream, std::int64_t lower, std::int64_t upper)
+  {
+    const std::int64_t kept = std::max<std::int64_t>(m_Box.upper[m_Axis] - std::max(lower, m_Box.lower[m_Axis]), 0);
+    const std::int64_t shift = lower - m_Box.lower[m_Axis];
+    // Parts that do not overlap their place.
+    for (std::int64_t done = 0; kept > 0 && shift > 0 && done < kept; done += shift)
+    {
+      device.CopyOnDevice(At(done), At(done + shift), this->BytesOf(std::min(shift, kept - done)), stream);
+    }
+    device.Synchronize(stream);
+    m_Box.lower[m_Axis] = lower;
+    m_Box.upper[m_Axis] = upper;
+    return this->Planes(lower + kept, upper);
+  }
+  /** Planes without regard to those that are there. */
+  void
+  Set(const Box & planes)
+  {
+    m_Box = planes;
+  }
+  BufferView
+  View() const
+  {
+    return DenseView(m_Memory->Get(), m_Kind, m_Box);
+  }
+  const DeviceMemory &
+  GetMemory() const
+  {
+    return *m_Memory;
+  }
+  /** Where the planes of a box begin, in bytes. */
+  std::size_t
+  BeginOf(const Box & planes) const
+  {
+    return this->BytesOf(planes.lower[m_Axis] - m_Box.lower[m_Axis]);
+  }
+  void
+  Empty()
+  {
+    m_Box = this->Planes(m_Grid.lower[m_Axis], m_Grid.lower[m_Axis]);
+  }
+
+private:
+  Box
+  Planes(std::int64_t lower, std::int64_t upper) const
+  {
+    Box box = m_Grid;
+    box.lower[m_Axis] = lower;
+    box.upper[m_Axis] = upper;
+    return box;
+  }
+  std::size_t
+  BytesOf(std::int64_t planes) const
+  {
+    return static_cast<std::size_t>(planes) *
+           (DenseView(nullptr, m_Kind, m_Grid).NumberOfBytes() / static_cast<std::size_t>(m_Grid.Extent(m_Axis)));
+  }
+  char *
+  At(std::int64_t planes) const
+  {
+    return static_cast<char *>(m_Memory->Get()) + this->BytesOf(planes);
+  }
+
+  const Box                     m_Grid;
+  const int                     m_Axis;
+  const PixelKind               m_Kind;
+  Box                           m_Box;
+  std::shared_ptr<DeviceMemory> m_Memory;
+};
+
+/** Iterations on a device that has not the room for all images: windows of planes go through its memory. H y and the
+ * ratio are computed for the planes that H^T needs for a slab, then H^T, and the next estimate of the slab. So an
+ * iteration moves the point, the measured image and H^T w there, and the next point back, once each. Without
+ * acceleration and total variation, for weights of 0 and 1. */
+class DeconvolutionInWindows
+{
+public:
+  using Reporter = std::function<void(const ExecutionReport & report)>;
+  enum Image
+  {
+    Point,
+    Measured, ///< NaN where its weight is 0
+    Norm
+  };
+  /** The images of the host, on the grid of the estimate. */
+  struct Host
+  {
+    /** Whether these functions may be called for the point by two threads at once, of different planes. */
+    bool isInMemory{ false };
+    /** At most so many planes at a time. */
+    std::int64_t                                               planes{ 1 };
+    std::function<BufferView(Image image, const Box & planes)> read;
+    /** Where to put planes of the next point, and that they are there. */
+    std::function<BufferView(const Box & planes)>  place;
+    std::function<void(const BufferView & planes)> write;
+  };
+  struct Sums
+  {
+    DeconvolutionSums blur{};   ///< of the ratio
+    DeconvolutionSums change{}; ///< of the update
+  };
+
+  /** nullptr if no device has the room, or a kernel. */
+  static std::unique_ptr<DeconvolutionInWindows>
+  Make(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
+       const DeconvolutionOperation & operation, PixelKind kind, const Reporter & report)
+  {
+    for (const int device : devices)
+    {
+      if (!manager.GetDevices().at(static_cast<std::size_t>(device))->GetKernels().Find("deconvolution.step"))
+      {
+        continue;
+      }
+      try
+      {
+        std::unique_ptr<DeconvolutionInWindows> made(
+          new DeconvolutionInWindows(manager, device, budgets, operation, kind, report));
+        if (made->TakeMemory())
+        {
+          return made;
+        }
+      }
+      catch (const Error &)
+      {
+        // Others have taken the memory meanwhile, or the device was lost.
+      }
+    }
+    return nullptr;
+  }
+
+  /** The planes of each slab, in ascending order. */
+  std::vector<Box>
+  GetSlabs() const
+  {
+    std::vector<Box> slabs;
+    for (const Slab & slab : m_Slabs)
+    {
+      slabs.push_back(slab.planes);
+    }
+    return slabs;
+  }
+  /** Says of each slab whether its planes of H^T w are, bit for bit, those of the slab before it. */
+  void
+  SetRepeats(std::vector<char> repeats)
+  {
+    m_Repeats = std::move(repeats);
+  }
+
+  /** An iteration of the host's images: the next point takes the place of the point. */
+  Sums
+  Iterate(const Host & host, bool sumsChange, Monitor & monitor)
+  {
+    SharedTurns               turns;
+    const SharedTurns::Member member(turns);
+    m_Blur->Clear();
+    m_Change->Clear();
+    m_Point->Empty();
+    m_Ratio->Empty();
+    for (std::size_t i = 0; i < m_Slabs.size(); ++i)
+    {
+      if (monitor.ShouldAbort())
+      {
+        throw Aborted();
+      }
+      const Slab & slab = m_Slabs[i];
+      const Box    fresh = m_Point->Move(m_Device, m_Stream.Get(), slab.point.first, slab.point.second);
+      const Box    ratio = m_Ratio->Move(m_Device, m_Stream.Get(), slab.ratio.first, slab.ratio.second);
+      const auto   load = [&] {
+        this->Load(host, Point, *m_Point, fresh);
+        if (!this->HasNorm(i))
+        {
+          m_Norm->Set(slab.planes);
+          this->Load(host, Norm, *m_Norm, slab.planes);
+        }
+        this->LoadMeasured(host, this->FirstPieceOf(ratio));
+      };
+      const auto store = [&] {
+        if (i > 0)
+        {
+          this->Store(host, m_Slabs[i - 1].planes);
+        }
+      };
+      Together(turns, host.isInMemory && i > 0, load, store);
+      // It has moved, but its planes are the same.
+      m_Norm->Set(slab.planes);
+      this->Blur(host, ratio);
+      this->Correct(slab.planes, sumsChange);
+      monitor.UpdateProgress(static_cast<double>(i + 1) / static_cast<double>(m_Slabs.size()));
+    }
+    m_HasNormOf = m_Slabs.size() - 1;
+    this->Store(host, m_Slabs.back().planes);
+    Sums sums;
+    sums.blur = m_Blur->Take();
+    sums.change = m_Change->Take();
+    return sums;
+  }
+
+private:
+  struct Slab
+  {
+    Box planes{};
+    /** The first plane and the one behind the last of the windows. */
+    std::pair<std::int64_t, std::int64_t> point{};
+    std::pair<std::int64_t, std::int64_t> ratio{};
+  };
+  /** Bytes of a slab from which on thicker ones save nothing. */
+  static constexpr std::size_t FastSlab = std::size_t{ 128 } << 20;
+
+  DeconvolutionInWindows(Manager & manager, int device, const Budgets & budgets,
+                         const DeconvolutionOperation & operation, PixelKind kind, Reporter report)
+    : m_Manager(manager)
+    , m_Number(device)
+    , m_Device(*manager.GetDevices()[static_cast<std::size_t>(device)])
+    , m_Budgets(budgets)
+    , m_Grid(Box::FromExtent(operation.GetEstimateExtent()))
+    , m_Kind(kind)
+    , m_Report(std::move(report))
+    , m_Forward(operation.MakeForward())
+    , m_Backward(operation.MakeBackward())
+    , m_Parameters(DeconvolutionParameters::Of(operation))
+    , m_Stream(m_Device)
+  {
+    while (m_Axis > 0 && m_Grid.Extent(m_Axis) <= 1)
+    {
+      --m_Axis;
+    }
+  }
+
+  Box
+  Planes(std::int64_t lower, std::int64_t upper) const
+  {
+    Box box = m_Grid;
+    box.lower[m_Axis] = lower;
+    box.upper[m_Axis] = upper;
+    return box;
+  }
+  std::size_t
+  BytesOf(std::int64_t planes) const
+  {
+    return DenseView(nullptr, m_Kind, this->Planes(0, planes)).NumberOfBytes();
+  }
+  std::pair<std::int64_t, std::int64_t>
+  InputOf(const Operation & operation, const Box & planes) const
+  {
+    const Box input = Intersect(GetInputBox(operation, planes, m_Grid), m_Grid);
+    return { input.lower[m_Axis], input.upper[m_Axis] };
+  }
+
+  /** Slabs of so many planes, and their windows, which only go up. */
+  void
+  Cut(std::int64_t thickness)
+  {
+    m_Slabs.clear();
+    const std::int64_t all = m_Grid.Extent(m_Axis);
+    std::int64_t       made = 0;
+    for (std::int64_t lower = 0; lower < all; lower += thickness)
+    {
+      Slab slab;
+      slab.planes = this->Planes(lower, std::min(lower + thickness, all));
+      slab.ratio = this->InputOf(*m_Backward, slab.planes);
+      slab.ratio.second = std::max(slab.ratio.second, made);
+      slab.point = { lower, slab.planes.upper[m_Axis] };
+      const std::int64_t begin = std::max(made, slab.ratio.first);
+      if (begin < slab.ratio.second)
+      {
+        const auto input = this->InputOf(*m_Forward, this->Planes(begin, slab.ratio.second));
+        slab.point = { std::min(slab.point.first, input.first), std::max(slab.point.second, input.second) };
+      }
+      made = slab.ratio.second;
+      if (!m_Slabs.empty())
+      {
+        slab.point.second = std::max(slab.point.second, m_Slabs.back().point.second);
+      }
+      m_Slabs.push_back(slab);
+    }
+    for (std::size_t i = m_Slabs.size() - 1; i-- > 0;)
+    {
+      m_Slabs[i].point.first = std::min(m_Slabs[i].point.first, m_Slabs[i + 1].point.first);
+      m_Slabs[i].ratio.first = std::min(m_Slabs[i].ratio.first, m_Slabs[i + 1].ratio.first);
+    }
+  }
+
+  /** The most planes of windows: the point's, the ratio's, a slab's, and those of the ratio that a slab adds. */
+  struct Most
+  {
+    std::int64_t point{ 0 };
+    std::int64_t ratio{ 0 };
+    std::int64_t slab{ 0 };
+    std::int64_t added{ 0 };
+  };
+  Most
+  FindMost() const
+  {
+    Most         most;
+    std::int64_t made = 0;
+    for (const Slab & slab : m_Slabs)
+    {
+      most.point = std::max(most.point, slab.point.second - slab.point.first);
+      most.ratio = std::max(most.ratio, slab.ratio.second - slab.ratio.first);
+      most.slab = std::max(most.slab, slab.planes.Extent(m_Axis));
+      most.added = std::max(most.added, slab.ratio.second - std::max(made, slab.ratio.first));
+      made = slab.ratio.second;
+    }
+    return most;
+  }
+
+  /** What convolutions take beside the windows. */
+  std::size_t
+  FindScratch() const
+  {
+    const KernelRegistry & kernels = m_Device.GetKernels();
+    std::size_t            most = 0;
+    std::int64_t           made = 0;
+    const auto             look = [&](const Operation & operation, const Box & output) {
+      const Kernel * const kernel = kernels.Find(operation.GetName());
+      if (output.IsEmpty() || !kernel || !kernel->scratchBytes)
+      {
+        return;
+      }
+      ChunkShape shape;
+      shape.image = m_Grid;
+      shape.inputBox = Intersect(GetInputBox(operation, output, m_Grid), m_Grid);
+      shape.outputBox = output;
+      shape.inputKinds[0] = shape.outputKind = m_Kind;
+      shape.numberOfInputs = 1;
+      shape.kernels = &kernels;
+      std::size_t bytes = kernel->scratchBytes(operation, shape);
+      if (BytesOf(1) % 16 != 0)
+      {
+        // Kernels get copies of images that begin elsewhere.
+        bytes += BytesOf(shape.inputBox.Extent(m_Axis)) + BytesOf(output.Extent(m_Axis));
+      }
+      most = std::max(most, bytes);
+    };
+    for (const Slab & slab : m_Slabs)
+    {
+      look(*m_Forward, this->Planes(std::min(std::max(made, slab.ratio.first), slab.ratio.second), slab.ratio.second));
+      look(*m_Backward, slab.planes);
+      made = slab.ratio.second;
+    }
+    return most;
+  }
+
+  bool
+  TakeMemory()
+  {
+    const Coordinates  extent = m_Grid.Extents();
+    const std::int64_t all = extent[m_Axis];
+    const std::int64_t step =
+      std::max({ m_Forward->GetTile(extent)[m_Axis], m_Backward->GetTile(extent)[m_Axis], std::int64_t{ 16 } });
+    const std::size_t room = m_Manager.GetRoomOnDevice(m_Number, m_Budgets);
+    const auto        needs = [&](std::int64_t thickness, std::int64_t piece) {
+      this->Cut(thickness);
+      const Most most = this->FindMost();
+      // Arenas round up, and a sixteenth is for tables.
+      const std::size_t bytes =
+        this->FindScratch() + BytesOf(most.point + most.ratio + 2 * most.slab + std::min(piece, most.added));
+      return bytes + bytes / 16 + (std::size_t{ 1 } << 12);
+    };
+    std::int64_t thickness = 0;
+    for (std::int64_t next = step; thickness < all && needs(next, 1) <= room; next *= 2)
+    {
+      thickness = std::min(next, all);
+      if (BytesOf(thickness) >= FastSlab)
+      {
+        break;
+      }
+    }
+    if (thickness == 0)
+    {
+      return false;
+    }
+    this->Cut(thickness);
+    const Most most = this->FindMost();
+    m_Piece = 1;
+    while (m_Piece < most.added && needs(thickness, 2 * m_Piece) <= room)
+    {
+      m_Piece *= 2;
+    }
+    m_Piece = std::min(m_Piece, most.added);
+    const auto make = [&](std::int64_t planes) {
+      return std::make_unique<RollingPlanes>(m_Manager, m_Number, m_Budgets, m_Grid, m_Axis, m_Kind, planes);
+    };
+    m_Point = make(most.point);
+    m_Ratio = make(most.ratio);
+    m_Next = make(most.slab);
+    m_Norm = make(most.slab);
+    m_Measured = make(m_Piece);
+    m_Blur = std::make_unique<DeconvolutionSumsOnDevice>(m_Manager, m_Number, m_Budgets);
+    m_Change = std::make_unique<DeconvolutionSumsOnDevice>(m_Manager, m_Number, m_Budgets);
+    return true;
+  }
+
+  /** Whether H^T w of a slab is on the device. */
+  bool
+  HasNorm(std::size_t slab)
+  {
+    const bool has = m_HasNormOf < m_Slabs.size() && this->IsSame(m_HasNormOf, slab);
+    m_HasNormOf = slab;
+    return has;
+  }
+  bool
+  IsSame(std::size_t one, std::size_t other) const
+  {
+    for (std::size_t i = one + 1; i <= other; ++i)
+    {
+      if (i >= m_Repeats.size() || !m_Repeats[i])
+      {
+        return false;
+      }
+    }
+    return one <= other;
+  }
+
+  /** Calls body(part) for parts of so many planes. */
+  template <typename TBody>
+  void
+  InPieces(const Box & planes, std::int64_t most, TBody && body) const
+  {
+    for (std::int64_t lower = planes.lower[m_Axis]; lower < planes.upper[m_Axis]; lower += most)
+    {
+      body(this->Planes(lower, std::min(lower + most, planes.upper[m_Axis])));
+    }
+  }
+  void
+  Load(const Host & host, Image image, const RollingPlanes & to, const Box & planes) const
+  {
+    this->InPieces(planes, host.planes, [&](const Box & part) {
+      m_Manager.CopyToDevice(to.GetMemory(), to.BeginOf(part), host.read(image, part), part, m_Grid, m_Budgets);
+      m_ToDevice += static_cast<double>(DenseView(nullptr, m_Kind, part).NumberOfBytes());
+    });
+  }
+  void
+  Store(const Host & host, const Box & planes) const
+  {
+    this->InPieces(planes, host.planes, [&](const Box & part) {
+      const BufferView view = host.place(part);
+      m_Manager.CopyToHost(view, m_Next->GetMemory(), m_Next->BeginOf(part), part, m_Grid, m_Budgets);
+      host.write(view);
+      m_ToHost += static_cast<double>(DenseView(nullptr, m_Kind, part).NumberOfBytes());
+    });
+  }
+  Box
+  FirstPieceOf(const Box & planes) const
+  {
+    Box piece = planes;
+    piece.upper[m_Axis] = std::min(planes.upper[m_Axis], planes.lower[m_Axis] + m_Piece);
+    return piece;
+  }
+  void
+  LoadMeasured(const Host & host, const Box & planes)
+  {
+    m_Measured->Set(planes);
+    this->Load(host, Measured, *m_Measured, planes);
+  }
+  /** Calls both; at once, if `isAtOnce`. */
+  template <typename TOne, typename TOther>
+  static void
+  Together(SharedTurns & turns, bool isAtOnce, TOne && one, TOther && other)
+  {
+    if (!isAtOnce)
+    {
+      other();
+      one();
+      return;
+    }
+    std::exception_ptr errors[2];
+    RunTogether(2, [&](std::size_t task) {
+      const SharedTurns::Member member(turns);
+      try
+      {
+        task == 0 ? one() : other();
+      }
+      catch (...)
+      {
+        errors[task] = std::current_exception();
+      }
+    });
+    for (const std::exception_ptr & error : errors)
+    {
+      if (error)
+      {
+        std::rethrow_exception(error);
+      }
+    }
+  }
+
+  ExecutionReport
+  Run(std::shared_ptr<const Operation> operation, std::vector<BufferView> inputs, const BufferView & output,
+      const Box & region)
+  {
+    ExecutionRequest request;
+    request.operation = std::move(operation);
+    request.inputs = std::move(inputs);
+    request.output = output;
+    request.image = m_Grid;
+    request.region = region;
+    request.budgets = m_Budgets;
+    ExecutionReport report = m_Manager.ExecuteOnDevice(request, m_Number, nullptr);
+    report.bytesToDevice += std::exchange(m_ToDevice, 0.0);
+    report.bytesToHost += std::exchange(m_ToHost, 0.0);
+    m_Report(report);
+    return report;
+  }
+  void
+  RunStep(DeconvolutionStep step, std::vector<BufferView> inputs, const BufferView & output, const Box & region,
+          const DeconvolutionSumsOnDevice * sums)
+  {
+    const auto operation = std::make_shared<DeconvolutionStepOperation>();
+    operation->step = step;
+    operation->inputs = static_cast<int>(inputs.size());
+    operation->parameters = m_Parameters;
+    operation->sums = sums ? sums->Get() : nullptr;
+    const ExecutionReport report = this->Run(operation, std::move(inputs), output, region);
+    if (sums)
+    {
+      DeconvolutionSumsOnDevice::Check(report);
+    }
+  }
+  /** The ratio of these planes; of the measured image the first piece is there. */
+  void
+  Blur(const Host & host, const Box & planes)
+  {
+    if (planes.IsEmpty())
+    {
+      return;
+    }
+    this->Run(m_Forward, { m_Point->View() }, m_Ratio->View(), planes);
+    this->InPieces(planes, m_Piece, [&](const Box & piece) {
+      if (piece.lower[m_Axis] > planes.lower[m_Axis])
+      {
+        this->LoadMeasured(host, piece);
+      }
+      this->RunStep(
+        DeconvolutionStep::Ratio, { m_Ratio->View(), m_Measured->View() }, m_Ratio->View(), piece, m_Blur.get());
+    });
+  }
+  void
+  Correct(const Box & planes, bool sumsChange)
+  {
+    m_Next->Set(planes);
+    this->Run(m_Backward, { m_Ratio->View() }, m_Next->View(), planes);
+    this->RunStep(DeconvolutionStep::Update,
+                  { m_Next->View(), m_Point->View(), m_Norm->View() },
+                  m_Next->View(),
+                  planes,
+                  sumsChange ? m_Change.get() : nullptr);
+  }
+
+  Manager &                                  m_Manager;
+  const int                                  m_Number; ///< of the device
+  Device &                                   m_Device; ///< the manager has it for as long as it lives
+  const Budgets                              m_Budgets;
+  const Box                                  m_Grid;
+  int                                        m_Axis{ MaxDimension - 1 };
+  const PixelKind                            m_Kind;
+  const Reporter                             m_Report;
+  const std::shared_ptr<const Operation>     m_Forward;
+  const std::shared_ptr<const Operation>     m_Backward;
+  const DeconvolutionParameters              m_Parameters;
+  DeviceStream                               m_Stream;
+  std::vector<Slab>                          m_Slabs;
+  std::vector<char>                          m_Repeats;
+  std::size_t                                m_HasNormOf{ static_cast<std::size_t>(-1) };
+  std::int64_t                               m_Piece{ 1 }; ///< planes of the measured image at a time
+  std::unique_ptr<RollingPlanes>             m_Point;
+  std::unique_ptr<RollingPlanes>             m_Ratio;
+  std::unique_ptr<RollingPlanes>             m_Next;
+  std::unique_ptr<RollingPlanes>             m_Norm;
+  std::unique_ptr<RollingPlanes>             m_Measured;
+  std::unique_ptr<DeconvolutionSumsOnDevice> m_Blur;
+  std::unique_ptr<DeconvolutionSumsOnDevice> m_Change;
+  mutable double                             m_ToDevice{ 0 };
+  mutable double                             m_ToHost{ 0 };
+};
+
+} // namespace chunkwise
+
+#endif
