@@ -163,6 +163,43 @@ LowestOfNeighbors(const TNumber * line, const DistanceWeight<TNumber> & weight, 
   return best;
 }
 
+/** LowestOfNeighbors for numbers whose voxels are asked for: of equal ones that whose feature has the lowest index
+ * counts. `source` is the voxel of the lowest number, at first `place`; numbers from `beyond` on do not count. False
+ * if voxels farther away than neighbors can be lower. */
+template <typename TNumber>
+__device__ __forceinline__ bool
+FindNearestNeighbor(const TNumber * line, const DistanceWeight<TNumber> & weight, std::int32_t length,
+                    std::int64_t stride, std::int32_t place, const std::int64_t * nearest, TNumber beyond,
+                    TNumber & best, std::int32_t & source)
+{
+  constexpr int together = 4;
+  const auto    findHighest = [&best, beyond] { return HighestOfWarp(min(best, beyond - 1)); };
+  const auto    compare = [&](std::int32_t at, TNumber more) {
+    // A voxel at the end of the line in the place of one beyond it is nearer than it seems, and was compared before.
+    const TNumber sum = line[at] + more;
+    const bool    isLower =
+      sum < best || (sum == best && sum < beyond && place < length && nearest[at * stride] < nearest[source * stride]);
+    source = isLower ? at : source;
+    best = isLower ? sum : best;
+  };
+  TNumber highest = findHighest();
+  if (highest > weight(DistanceOfNeighbors - together))
+  {
+    return false;
+  }
+  for (std::int32_t k = 1; weight(k) <= highest; k += together)
+  {
+#pragma unroll
+    for (std::int32_t apart = k; apart < k + together; ++apart)
+    {
+      compare(min(max(place - apart, 0), length - 1), weight(apart));
+      compare(min(place + apart, length - 1), weight(apart));
+    }
+    highest = findHighest();
+  }
+  return true;
+}
+
 /** The lines of an image that a launch computes, and how a block keeps some of them in shared memory. */
 struct DistanceLines
 {
@@ -352,7 +389,7 @@ template <bool VHasNearest, typename TNumber>
 __device__ __forceinline__ void
 FindLowestOfBlock(const DistanceLines & lines, const DistanceWeight<TNumber> & weight, const TNumber * line,
                   const std::int64_t * nearest, std::int32_t * ranges, bool & hasRanges, std::int32_t block,
-                  TNumber & best, std::int32_t & source)
+                  TNumber beyond, TNumber & best, std::int32_t & source)
 {
   const std::int32_t begin = block * DistanceWarp;
   const auto         place = begin + static_cast<std::int32_t>(threadIdx.x % DistanceWarp);
@@ -374,6 +411,17 @@ FindLowestOfBlock(const DistanceLines & lines, const DistanceWeight<TNumber> & w
                      : LowestOfNeighbors<false>(line, weight, lines.length, place, own, highest);
       return;
     }
+  }
+  if constexpr (VHasNearest && std::is_same<TNumber, std::uint32_t>::value)
+  {
+    best = own;
+    source = place < lines.length ? place : lines.length - 1;
+    if (FindNearestNeighbor(line, weight, lines.length, lines.stride, place, nearest, beyond, best, source))
+    {
+      return;
+    }
+    best = NoNumber<TNumber>;
+    source = -1;
   }
   if (!hasRanges)
   {
@@ -587,11 +635,12 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
             continue;
           }
         }
-        const std::int32_t place = j * DistanceWarp + lane;
-        TNumber            best = NoNumber<TNumber>;
-        std::int32_t       source = -1;
+        const std::int32_t   place = j * DistanceWarp + lane;
+        TNumber              best = NoNumber<TNumber>;
+        std::int32_t         source = -1;
+        const std::int64_t * nearest = VHasNearest ? nearestIn + ofLine : nullptr;
         FindLowestOfBlock<VHasNearest>(
-          lines, weight, numbersOfLine, VHasNearest ? nearestIn + ofLine : nullptr, ranges, hasRanges, j, best, source);
+          lines, weight, numbersOfLine, nearest, ranges, hasRanges, j, static_cast<TNumber>(beyond), best, source);
         if (place >= lines.length)
         {
           continue;
