@@ -235,6 +235,64 @@ BinSumKernel(const __grid_constant__ BinBlocks<TPixel> blocks, const __grid_cons
   });
 }
 
+/** Gaussian means: exact ones of integers. */
+template <typename TPixel, typename TAcc>
+__global__ void
+BinGaussianKernel(const __grid_constant__ BinBlocks<TPixel> blocks, const __grid_constant__ Voxels<char> out,
+                  PixelKind kind)
+{
+  ForEachVoxel(out, [&](const Coordinates & at, std::int64_t offset) {
+    const Voxels<const TPixel> & in = blocks.in;
+    // Places behind the begin of the block that are within the image.
+    Coordinates  begin;
+    Coordinates  end;
+    std::int64_t first = 0;
+    std::int64_t weights = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t lower = at.axis[a] * blocks.factor.axis[a];
+      begin.axis[a] = max(1 - blocks.factor.axis[a], -lower);
+      end.axis[a] = min(2 * blocks.factor.axis[a] - 1, blocks.image.axis[a] - lower);
+      first += (lower - in.box.lower.axis[a]) * in.stride.axis[a];
+      std::int64_t sum = 0;
+      for (std::int64_t place = begin.axis[a]; place < end.axis[a]; ++place)
+      {
+        sum += BinOperation::GetGaussianWeight(place, blocks.factor.axis[a]);
+      }
+      weights *= sum;
+    }
+    TAcc total{};
+    for (std::int64_t x = begin.axis[0]; x < end.axis[0]; ++x)
+    {
+      TAcc column{};
+      for (std::int64_t v = begin.axis[4]; v < end.axis[4]; ++v)
+      {
+        for (std::int64_t u = begin.axis[3]; u < end.axis[3]; ++u)
+        {
+          for (std::int64_t z = begin.axis[2]; z < end.axis[2]; ++z)
+          {
+            const TPixel * const from = in.data + first + x * in.stride.axis[0] + z * in.stride.axis[2] +
+                                        u * in.stride.axis[3] + v * in.stride.axis[4];
+            const std::int64_t ofPlane = BinOperation::GetGaussianWeight(v, blocks.factor.axis[4]) *
+                                         BinOperation::GetGaussianWeight(u, blocks.factor.axis[3]) *
+                                         BinOperation::GetGaussianWeight(z, blocks.factor.axis[2]);
+            for (std::int64_t y = begin.axis[1]; y < end.axis[1]; ++y)
+            {
+              column += static_cast<TAcc>(from[y * in.stride.axis[1]]) *
+                        static_cast<TAcc>(ofPlane * BinOperation::GetGaussianWeight(y, blocks.factor.axis[1]));
+            }
+          }
+        }
+      }
+      total += column * static_cast<TAcc>(BinOperation::GetGaussianWeight(x, blocks.factor.axis[0]));
+    }
+    DispatchKindOnDevice(kind, [&](auto pixel) {
+      using Out = decltype(pixel);
+      reinterpret_cast<Out *>(out.data)[offset] = MeanOf<Out>(total, weights);
+    });
+  });
+}
+
 /** One of a block's voxels, as it is or as a floating-point number. */
 template <typename TPixel>
 __global__ void
@@ -270,6 +328,30 @@ RunBin(const KernelCall & call)
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const BinBlocks<Pixel> source{ VoxelsOf<const Pixel>(call.inputs[0]), operation.image, operation.factor };
+    if (operation.method == BinMethod::Gaussian)
+    {
+      const auto smooth = [&](auto accumulator) {
+        BinGaussianKernel<Pixel, decltype(accumulator)>
+          <<<blocks, ThreadsOfRows(), 0, StreamOf(call)>>>(source, out, call.output.kind);
+        CheckLaunch("BinGaussianKernel");
+      };
+      // The weights of a block of 2^v voxels add up to 2^(3 v).
+      constexpr std::int64_t mostBits = 63 - 8 * static_cast<std::int64_t>(sizeof(Pixel));
+      const std::int64_t     voxels = Box::FromExtent(operation.factor).NumberOfVoxels();
+      if constexpr (RankKey<Pixel>::IsReal)
+      {
+        smooth(double{});
+      }
+      else if constexpr (mostBits > 0)
+      {
+        voxels <= std::int64_t{ 1 } << mostBits / 3 ? smooth(std::int64_t{}) : smooth(Int128{});
+      }
+      else
+      {
+        smooth(Int128{});
+      }
+      return;
+    }
     if (operation.method > BinMethod::Sum)
     {
       BinChoiceKernel<Pixel>
@@ -463,7 +545,11 @@ double
 CostOfBin(const Operation & operation, const ChunkShape & shape)
 {
   const auto & bin = static_cast<const BinOperation &>(operation);
-  const auto   voxels = static_cast<double>(Box::FromExtent(bin.factor).NumberOfVoxels());
+  auto         voxels = static_cast<double>(Box::FromExtent(bin.factor).NumberOfVoxels());
+  for (int a = 0; a < MaxDimension && bin.method == BinMethod::Gaussian; ++a)
+  {
+    voxels *= 3 - 2 / static_cast<double>(bin.factor[a]);
+  }
   const double looks = bin.method == BinMethod::Median ? 8 * static_cast<double>(PixelSize(shape.inputKinds[0]))
                        : bin.method == BinMethod::Mode ? voxels
                                                        : 1;

@@ -325,7 +325,7 @@ AddPyramid(CLI::App & app, Texts & texts)
   pyramid
     ->add_option("--method",
                  texts.common["method"],
-                 "How voxels become one of the next level: mean (the default), mode for labels, min, max, median")
+                 "How voxels become one of the next level: mean (the default), mode for labels, min, max, median, gaussian")
     ->type_name("NAME");
   pyramid
     ->add_option(

@@ -32,8 +32,8 @@ GetCommonOptions()
       { "zarr",
         "PART,...",
         "How a store of OME-Zarr is written: 0.5 or 0.4, chunks=XxYxZ, shards=XxYxZ or shards=none, codec=NAME[:LEVEL] "
-        "with zstd, blosc, blosc-lz4, gzip, zlib, lz4 or none, pyramid=NAME with mean, mode, min, max or median "
-        "(0.5, codec=zstd:3)" },
+        "with zstd, blosc, blosc-lz4, gzip, zlib, lz4 or none, pyramid=NAME with mean, mode, min, max, median or "
+        "gaussian (0.5, codec=zstd:3)" },
       { "out",
         "PATTERN",
         "Several images: where their results go, with {stem}, {name} or {parent} of each image's file; what an earlier "

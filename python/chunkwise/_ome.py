@@ -70,6 +70,68 @@ def check_place(image: OmeImage, other: OmeImage, name: str) -> None:
                                        "it is")
 
 
+class Labels:
+    """Labels of a store that exists, which an output STORE/labels/NAME becomes."""
+
+    def __init__(self, path: str) -> None:
+        folder, self.name = os.path.split(os.path.normpath(path))
+        self.store = os.path.dirname(folder) or "."
+
+    @staticmethod
+    def find(path: str | None) -> Labels | None:
+        """Nothing for another output."""
+        if path is None or "://" in path or os.path.basename(os.path.dirname(os.path.normpath(path))) != "labels":
+            return None
+        labels = Labels(path)
+        return labels if any(os.path.exists(os.path.join(labels.store, name)) for name in ("zarr.json", ".zgroup")) else None
+
+    @property
+    def folder(self) -> str:
+        """Where files beside the output are."""
+        return os.path.dirname(os.path.abspath(self.store))
+
+    def check(self, image: OmeImage, dtype: np.dtype[Any]) -> None:
+        import zarr
+
+        if self.name.startswith((".", "__")):
+            raise _core.ParameterError(f"output: labels cannot be named {self.name!r}: names that begin with . or __ are not for nodes of Zarr")
+        if dtype.kind not in "ui":
+            raise _core.ParameterError(f"output: labels are integers, not {dtype}; dtype= chooses a type")
+        if image.metadata is None:
+            raise _core.ParameterError("output: labels of a store have places in space; the source is no image of OME-Zarr")
+        if not open_image(zarr.open_group(self.store, mode="r")).metadata:
+            raise _core.ParameterError(f"output: {self.store} is no image of OME-Zarr")
+        version, of_source = _version_of(zarr.open_group(self.store, mode="r")), _version_of(image.array)
+        if version != of_source:
+            raise _core.ParameterError(f"output: {self.store} is of version {version} of Zarr, the source of version {of_source}; "
+                                       "labels are stored as the source is")
+
+    def describe(self, image: OmeImage) -> OmeImage:
+        """The image with metadata of labels."""
+        whole: Any = image.metadata
+        about = {key: value for key, value in (whole.get("ome") or whole).items() if key in ("version", "multiscales")}
+        about["image-label"] = {**({} if "ome" in whole else {"version": "0.4"}), "source": {"image": "../../"}}
+        return image._replace(metadata={"ome": about} if "ome" in whole else about)
+
+    def add(self, version: int) -> None:
+        """Names the labels, which are there, in their group."""
+        import zarr
+
+        options: dict[str, Any] = {"zarr_format": version} if hasattr(zarr, "create_array") else {}
+        group = zarr.open_group(os.path.join(self.store, "labels"), mode="a", **options)
+        attributes: Any = dict(group.attrs)
+        about = attributes.setdefault("ome", {"version": "0.5"}) if version == 3 else attributes
+        about["labels"] = [*about.get("labels", []), *([self.name] if self.name not in about.get("labels", []) else [])]
+        group.attrs.update(attributes)
+        root: Any = zarr.open_group(self.store, mode="r+")
+        if getattr(root.metadata, "consolidated_metadata", None) is not None or os.path.exists(os.path.join(self.store, ".zmetadata")):
+            zarr.consolidate_metadata(self.store)
+
+
+def _version_of(node: Any) -> int:
+    return int(getattr(getattr(node, "metadata", None), "zarr_format", 2))
+
+
 def create(path: str, like: Any, shape: tuple[int, ...], dtype: np.dtype[Any], image: OmeImage) -> Any:
     """An array, or a group of OME-Zarr with one level, stored as the source is."""
     import zarr

@@ -22,7 +22,7 @@ from ._blocks import Blocks, Image, Report, check_memory, estimate, run_blocks
 from ._dispatch import Runner, register
 from ._filter import Filter
 from ._journal import Journal
-from ._ome import Levels, check_place, create, open_image, open_level, share_of_level
+from ._ome import Labels, Levels, check_place, create, open_image, open_level, share_of_level
 from ._outputs import check_apart, check_output, check_run, names_of
 from ._regions import turn
 from ._separate import choose_method, make_watershed
@@ -56,7 +56,8 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
         Anything with ``shape``, ``dtype`` and slices. Level 0 of OME-Zarr is read; lengths are in its unit, and windows
         lie along its axes of space.
     output : path, or an array as the source
-        A path is made anew, stored as the source is (OME-Zarr with level 0).
+        A path is made anew, stored as the source is (OME-Zarr with level 0). ``STORE/labels/NAME`` makes labels of an image of
+        OME-Zarr that is there: integers, which the store's group of labels then names.
     others : sequence
         Further images in the filter's order, as the source is given: a mask, markers, weights. None leaves one out.
     memory : int or str
@@ -76,7 +77,7 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
         File that lists the finished blocks; by default beside an output that is a path. Without one a run cannot be resumed.
     spacing : sequence of float, or False, optional
         Instead of the source's.
-    pyramid : {'mean', 'mode', 'minimum', 'maximum', 'median'}, optional
+    pyramid : {'mean', 'mode', 'minimum', 'maximum', 'median', 'gaussian'}, optional
         Then the output, a path that becomes an image of OME-Zarr, gets levels by this method (`chunkwise.zarr.pyramid`).
     progress, **options
         As of all filters.
@@ -127,6 +128,12 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
     wanted = np.dtype(dtype) if dtype is not None else (filter.default_dtype(natural) if path is not None
                                                         else np.dtype(Store(output).dtype))
     output_kind = check_dtype(wanted, "output")
+    labels = Labels.find(path)
+    if labels is not None:
+        labels.check(image, wanted)
+        if pyramid not in (None, "mode", "minimum", "maximum", "median"):
+            raise _core.ParameterError(f"pyramid: {pyramid!r} makes values that are no labels; 'mode' does not")
+        image = labels.describe(image)
     operation = make(filter, output_kind)
     filter.check_kinds(operation, [each.kind for each in images], output_kind, len(shape))
     # State that blocks hand on, and that of several passes, is not noted: such a run begins anew, unless it keeps its states.
@@ -138,14 +145,15 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
         raise _core.ParameterError("output: a path would have no places of the result's voxels in space; give an array")
     # Blocks are chosen for the output's units, which are the source's where it is made; a trial before it is.
     imagined = Imagined(read_from, result_shape, wanted) if path is not None else Store(output)
-    spool = os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else tempfile.gettempdir()
+    spool = (labels.folder if labels is not None else
+             os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else tempfile.gettempdir())
     keeps_states = operation.keeps_states and (journal is not None or (path is not None and "://" not in path))
     with filter.worded(len(shape)):
         Blocks(operation, images, imagined, limit, spool, options, keeps_states=keeps_states)
 
     notes = Path(journal) if journal is not None else None
     if notes is None and path is not None and "://" not in path:
-        notes = Path(path.rstrip("/") + _JOURNAL)
+        notes = Path((path.rstrip("/") if labels is None else os.path.join(labels.folder, labels.name)) + _JOURNAL)
     record = Journal(notes) if notes is not None else None
     finished, states = False, None
     try:
@@ -171,6 +179,8 @@ def run(filter: Filter, source: Any, output: Any, *, others: Sequence[Any] = (),
             record.add_output()
         with filter.worded(len(result_shape)):
             report = run_blocks(operation, images, write_to, limit, spool, None if begins_anew else record, progress, options, states)
+        if labels is not None:
+            labels.add(3 if "ome" in (image.metadata or {}) else 2)
         if pyramid is not None and path is not None:
             _add_levels(path, method=pyramid, memory=memory, overwrite=True, **options)
         finished = True
@@ -217,8 +227,8 @@ def pyramid(store: str | os.PathLike[str], *, method: str = "mean", levels: int 
     ----------
     store : path
         The group that has the image.
-    method : {'mean', 'mode', 'minimum', 'maximum', 'median'}
-        The value of a block; `mode` is for labels.
+    method : {'mean', 'mode', 'minimum', 'maximum', 'median', 'gaussian'}
+        The value of a block; `mode` is for labels. `gaussian` is a mean with weights that reach beyond the block (1 3 3 1).
     levels : int, optional
         Number of all levels; by default until one has 256 voxels or fewer along each axis of space.
     memory : int or str
@@ -311,7 +321,9 @@ def separate(source: Any, output: Any, method: str | None = None, *, lower: floa
     kind = check_dtype(np.dtype(dtype or watershed.default_dtype(np.float32)) if path is not None else Store(output).dtype, "output")
     operation = watershed._operation(shape, "float32", kind, further=watershed._names_of([read_from, None, read_from]))
     watershed.check_kinds(operation, ["float32", "uint8"], kind, len(shape))
-    where = os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else None
+    labels = Labels.find(path)
+    where = (labels.folder if labels is not None else
+             os.path.dirname(os.path.abspath(path)) if path is not None and "://" not in path else None)
     distance = filters.Distance("contour")
     imagined = {name: Image(Imagined(read_from, shape, np.dtype(name)), name) for name in ("uint8", "float32", kind)}
     check_memory([(distance._operation(shape, "uint8", "float32"), [imagined["uint8"]], imagined["float32"].store),

@@ -121,6 +121,8 @@ def test_levels_are_bins_of_the_level_before(tmp_path, version):
         chunkwise.zarr.pyramid(path)
     assert chunkwise.zarr.pyramid(path, levels=2, overwrite=True) == 2
     np.testing.assert_array_equal(group["s1"][...], chunkwise.bin(image, 2))
+    assert chunkwise.zarr.pyramid(path, method="gaussian", levels=2, overwrite=True, memory="32M") == 2
+    np.testing.assert_array_equal(group["s1"][...], chunkwise.bin(image, 2, method="gaussian"))
     chunkwise.zarr.run(filters.Mean(radius=1), path, tmp_path / "filtered.zarr", pyramid="maximum")
     with pytest.raises(chunkwise.ParameterError, match="pyramid"):
         chunkwise.zarr.run(filters.Mean(radius=1), path, np.zeros(image.shape, image.dtype), pyramid="mean")

@@ -293,6 +293,44 @@ def test_ome_zarr(random, tmp_path, version):
     assert found["axes"] == axes and [each["path"] for each in found["datasets"]] == ["0"]
 
 
+@pytest.mark.parametrize("version", (2, 3))
+def test_labels_come_into_a_store_that_is_there(random, tmp_path, version):
+    image = make_image(random, (20, 24, 28), "uint8") // 200
+    axes = [{"name": each, "type": "space"} for each in "zyx"]
+    scales = [{"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [2.0, 1.0, 1.0]}]}]}]
+    metadata = {"multiscales": scales, "omero": {"channels": []}}
+    metadata = metadata if version == 2 else {"ome": {"version": "0.5", **metadata}}
+    store = tmp_path / "in.ome.zarr"
+    zarr.open_group(str(store), mode="w", zarr_format=version, attributes=metadata)
+    make_source(store / "0", image, (8, 16, 16), zarr_format=version)
+    zarr.consolidate_metadata(store)
+    label = filters.Label(connectivity=1)
+    for name, pyramid in (("b", None), ("a", "mode"), ("b", None)):
+        chunkwise.zarr.run(label, store, store / "labels" / name, memory="64M", overwrite=True, pyramid=pyramid)
+    chunkwise.zarr.separate(store, store / "labels" / "c", lower=1, memory="64M")
+    group = zarr.open_group(str(store), mode="r", use_consolidated=True)
+
+    def ome(node):
+        attributes = dict(node.attrs)
+        return attributes["ome"] if version == 3 else attributes
+
+    assert ome(group["labels"])["labels"] == ["b", "a", "c"]
+    for name in ("a", "b"):
+        about = ome(group[f"labels/{name}"])
+        assert about["image-label"]["source"] == {"image": "../../"} and "omero" not in about
+        assert about["multiscales"][0]["datasets"][0] == scales[0]["datasets"][0]
+        np.testing.assert_array_equal(group[f"labels/{name}/0"][...], chunkwise.label(image, connectivity=1))
+    assert ome(group) == (metadata if version == 2 else metadata["ome"])
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.ome.zarr"]
+    with pytest.raises(chunkwise.ParameterError, match="integers, not float32"):
+        chunkwise.zarr.run(filters.Gaussian(sigma=1.0), store, store / "labels" / "d", dtype="float32")
+    with pytest.raises(chunkwise.ParameterError, match="'mode' does not"):
+        chunkwise.zarr.run(label, store, store / "labels" / "d", pyramid="mean")
+    with pytest.raises(chunkwise.ParameterError, match="no image of OME-Zarr"):
+        chunkwise.zarr.run(label, store / "0", store / "labels" / "d")
+    assert not (store / "labels" / "d").exists()
+
+
 def test_what_cannot_be_done_is_said(random, tmp_path):
     image = make_image(random, (16, 16, 16), "uint8")
     source = make_source(tmp_path / "in.zarr", image)

@@ -176,7 +176,7 @@ OpenRawImage(const std::string & file, const RawLayout & layout);
 
 /** How a store of Zarr is made, as parts with commas between them: "0.4" or "0.5" (OME-Zarr), "chunks=XxYxZ",
  * "shards=XxYxZ" or "shards=none", "codec=NAME[:LEVEL]" with zstd, blosc (also blosc-lz4, ...), gzip, zlib, lz4 or
- * none, "pyramid=NAME" with mean, mode, min, max or median. Throws FileError, which begins with `name`. */
+ * none, "pyramid=NAME" with mean, mode, min, max, median or gaussian. Throws FileError, which begins with `name`. */
 std::shared_ptr<const ZarrOptions>
 ParseZarrOptions(const std::string & name, const std::string & text);
 

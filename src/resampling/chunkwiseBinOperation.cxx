@@ -27,6 +27,30 @@ BinOperation::GetBlocks(const Box & output) const
   return blocks;
 }
 
+Coordinates
+BinOperation::GetReach() const
+{
+  Coordinates reach{};
+  for (int a = 0; a < MaxDimension && method == BinMethod::Gaussian; ++a)
+  {
+    reach[a] = factor[a] - 1;
+  }
+  return reach;
+}
+
+Box
+BinOperation::GetWindows(const Box & output) const
+{
+  Box               windows = this->GetBlocks(output);
+  const Coordinates reach = this->GetReach();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    windows.lower[a] = std::max<std::int64_t>(windows.lower[a] - reach[a], 0);
+    windows.upper[a] = std::min(windows.upper[a] + reach[a], image[a]);
+  }
+  return windows;
+}
+
 std::int64_t
 BinOperation::CountVoxels() const
 {
@@ -36,8 +60,8 @@ BinOperation::CountVoxels() const
 void
 BinOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
-  method <= BinMethod::Sum ? CheckExactOutput("bin", inputs.at(0), output)
-                           : CheckSameOrFloatingOutput("bin", inputs.at(0), output);
+  method <= BinMethod::Sum || method == BinMethod::Gaussian ? CheckExactOutput("bin", inputs.at(0), output)
+                                                            : CheckSameOrFloatingOutput("bin", inputs.at(0), output);
 }
 
 void
@@ -53,6 +77,13 @@ BinOperation::Validate(const Coordinates & extent) const
     if (factor[a] < 1 || factor[a] > std::max<std::int64_t>(image[a], 1))
     {
       throw ParameterError("Factor", ToString(factor), "from 1 to the number of voxels along each axis");
+    }
+    if (method == BinMethod::Gaussian && factor[a] > LargestGaussianFactor)
+    {
+      throw ParameterError("Factor",
+                           ToString(factor),
+                           "from 1 to " + std::to_string(LargestGaussianFactor) +
+                             " along each axis with Gaussian means");
     }
   }
 }
@@ -71,13 +102,19 @@ BinOperation::GetExtent(const Coordinates & extent) const
 Box
 BinOperation::GetInputBox(const Box & box, const Coordinates &) const
 {
-  return this->GetBlocks(box);
+  return this->GetWindows(box);
 }
 
 Coordinates
 BinOperation::GetMostInput(const Coordinates & box, const Coordinates &) const
 {
-  return this->GetBlocks(Box::FromExtent(box)).upper;
+  Coordinates       most = this->GetBlocks(Box::FromExtent(box)).upper;
+  const Coordinates reach = this->GetReach();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    most[a] = std::min(most[a] + 2 * reach[a], image[a]);
+  }
+  return most;
 }
 
 } // namespace chunkwise

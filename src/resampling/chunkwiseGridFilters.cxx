@@ -96,13 +96,15 @@ AddBinFilters(std::vector<FilterDescription> & filters)
   ParameterDescription method =
     MakeChoice("Method",
                "method",
-               "The value of a block: of two medians, or of several most frequent values, the lowest",
-               { "mean", "minimum", "maximum", "median", "mode" });
+               "The value of a block: of two medians, or of several most frequent values, the lowest; gaussian: a mean "
+               "with weights that reach beyond the block, 1 3 3 1 for 2",
+               { "mean", "minimum", "maximum", "median", "mode", "gaussian" });
 
   FilterDescription row;
   row.name = "bin";
   row.group = "Other grids";
-  row.title = "One voxel for each block of voxels: their mean, minimum, maximum, median or most frequent value";
+  row.title =
+    "One voxel for each block of voxels: their mean, minimum, maximum, median, most frequent value or Gaussian mean";
   row.canBeStage = false;
   row.outputImage = FindBinOutput;
   row.parameters = { factor, method, AxesParameter("Axes along which blocks have several voxels") };

@@ -1098,7 +1098,7 @@ public:
       {
         operation.factor[a] = std::min(1 + Below(m_Random, trial % 2 ? 3 : 9), operation.image[a]);
       }
-      operation.method = static_cast<BinMethod>(trial % 6);
+      operation.method = static_cast<BinMethod>(trial % 7);
       const auto kind = static_cast<PixelKind>(m_Random() % NumberOfPixelKinds);
       const auto output = trial % 4 ? kind : PixelKind::Float64;
       const Box  bins = GetOutputBox(operation, Box::FromExtent(operation.image));

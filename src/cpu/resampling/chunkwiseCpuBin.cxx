@@ -8,6 +8,7 @@
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseStridedVoxels.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace chunkwise
@@ -199,6 +200,134 @@ private:
   BinJoinGroups        m_JoinGroups{ nullptr };
   void (*m_Finish)(void * out, const void * in, std::int64_t count, std::int64_t n, bool truncates){ nullptr };
   std::int64_t m_Bytes{ 0 }; ///< of a column
+};
+
+/** The weight that the voxels within the image have along an axis. */
+std::int64_t
+SumGaussianWeights(const BinOperation & operation, int axis, std::int64_t bin)
+{
+  const std::int64_t factor = operation.factor[axis];
+  std::int64_t       sum = 0;
+  for (std::int64_t place = 1 - factor; place < 2 * factor - 1; ++place)
+  {
+    const std::int64_t at = bin * factor + place;
+    sum += at >= 0 && at < operation.image[axis] ? BinOperation::GetGaussianWeight(place, factor) : 0;
+  }
+  return sum;
+}
+
+/** Gaussian means: rows are added to columns with their weights, and columns to results. */
+class BinSmoother
+{
+public:
+  BinSmoother(const KernelCall & call, const BinOperation & operation)
+    : m_Call(call)
+    , m_Operation(operation)
+  {
+    const auto accumulator = static_cast<int>(this->ChooseAccumulator());
+    m_Finish = GetCpuLevel().finishMean[accumulator][static_cast<int>(call.output.kind)];
+    m_Weigh = GetBinLevel().weigh[static_cast<int>(call.inputs[0].kind)][accumulator];
+    m_WeighGroups = GetBinLevel().weighGroups[accumulator];
+    const std::int64_t factor = operation.factor[0];
+    for (std::int64_t k = 0; k < 3 * factor - 2; ++k)
+    {
+      m_Weights[k] = BinOperation::GetGaussianWeight(k + 1 - factor, factor);
+    }
+  }
+
+  void
+  RunRow(const Coordinates & start, std::int64_t n) const
+  {
+    alignas(64) char   columns[BinColumns * sizeof(Int128)];
+    alignas(64) char   results[BinColumns * sizeof(Int128)];
+    alignas(64) char   pixels[BinColumns * sizeof(double)];
+    const std::int64_t factor = m_Operation.factor[0];
+    const std::int64_t together = (BinColumns - 2 * factor + 2) / factor;
+    std::int64_t       weightOfRows = 1;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      weightOfRows *= SumGaussianWeights(m_Operation, a, start[a]);
+    }
+    for (std::int64_t first = 0; first < n; first += together)
+    {
+      Coordinates at = start;
+      at[0] += first;
+      const std::int64_t count = std::min(together, n - first);
+      this->WeighRows(columns, at, count);
+      m_WeighGroups(results, columns, factor, m_Weights, count);
+      // Results at the image's ends have less weight than those between.
+      for (std::int64_t begin = 0, end = 0; begin < count; begin = end)
+      {
+        const std::int64_t weight = SumGaussianWeights(m_Operation, 0, at[0] + begin);
+        end = begin + 1;
+        while (end < count && SumGaussianWeights(m_Operation, 0, at[0] + end) == weight)
+        {
+          ++end;
+        }
+        m_Finish(pixels, results + begin * m_Bytes, weight * weightOfRows, end - begin, false);
+        Coordinates to = at;
+        to[0] += begin;
+        StoreBins(m_Call.output, to, m_Call.output.kind, pixels, end - begin);
+      }
+    }
+  }
+
+private:
+  Accumulator
+  ChooseAccumulator()
+  {
+    const PixelKind kind = m_Call.inputs[0].kind;
+    const auto      voxels = static_cast<double>(m_Operation.CountVoxels());
+    const auto      bits = static_cast<int>(8 * PixelSize(kind));
+    const double    most = voxels * voxels * voxels * std::ldexp(1.0, bits);
+    m_Bytes = 8;
+    if (IsFloatingPoint(kind))
+    {
+      return Accumulator::Float64;
+    }
+    m_Bytes = most < 0x1p31 ? 4 : most < 0x1p63 ? 8 : 16;
+    return m_Bytes == 4 ? Accumulator::Int32 : m_Bytes == 8 ? Accumulator::Int64 : Accumulator::Int128;
+  }
+
+  /** Columns for `count` results; those outside the image are 0. */
+  void
+  WeighRows(char * columns, const Coordinates & at, std::int64_t count) const
+  {
+    const BufferView & input = m_Call.inputs[0];
+    const std::size_t  size = PixelSize(input.kind);
+    const Box          windows = m_Operation.GetWindows(RowBox(at, count));
+    const std::int64_t factor = m_Operation.factor[0];
+    const std::int64_t columnsOfAll = count * factor + 2 * (factor - 1);
+    const std::int64_t before = windows.lower[0] - (at[0] * factor - (factor - 1));
+    const std::int64_t n = windows.Extent(0);
+    std::memset(columns, 0, static_cast<std::size_t>(before * m_Bytes));
+    std::memset(columns + (before + n) * m_Bytes, 0, static_cast<std::size_t>((columnsOfAll - before - n) * m_Bytes));
+    alignas(64) char voxels[BinColumns * sizeof(double)];
+    bool             begins = true;
+    ForEachRow(windows, [&](const Coordinates & row) {
+      std::int64_t weight = 1;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        weight *= BinOperation::GetGaussianWeight(row[a] - at[a] * m_Operation.factor[a], m_Operation.factor[a]);
+      }
+      const char * from = VoxelsAt(input, row);
+      if (input.stride[0] != 1)
+      {
+        CopyStrided(size, voxels, 1, from, input.stride[0], n);
+        from = voxels;
+      }
+      m_Weigh(columns + before * m_Bytes, from, n, weight, begins);
+      begins = false;
+    });
+  }
+
+  const KernelCall &   m_Call;
+  const BinOperation & m_Operation;
+  BinWeighRow          m_Weigh{ nullptr };
+  BinWeighGroups       m_WeighGroups{ nullptr };
+  void (*m_Finish)(void * out, const void * in, std::int64_t count, std::int64_t n, bool truncates){ nullptr };
+  std::int64_t m_Bytes{ 0 }; ///< of a column
+  std::int64_t m_Weights[3 * BinOperation::LargestGaussianFactor]{};
 };
 
 /** Keys in ascending order, with NaN last: RankKey has NaN as 0, which is below all. `keepsZero`: -0 is below +0, else
@@ -397,7 +526,7 @@ private:
 std::int64_t
 KeyBytes(const BinOperation & operation, PixelKind kind)
 {
-  return operation.method < BinMethod::Median
+  return operation.method != BinMethod::Median && operation.method != BinMethod::Mode
            ? 0
            : RoundToLine(operation.CountVoxels() * static_cast<std::int64_t>(PixelSize(kind)));
 }
@@ -408,7 +537,14 @@ RunBin(const KernelCall & call)
   const BinOperation & operation = BinOf(*call.operation);
   const std::int64_t   bytes = KeyBytes(operation, call.inputs[0].kind);
   const Coordinates    tile = { { std::max<std::int64_t>(1, 16384 / operation.factor[0]), 8, 1, 1, 1 } };
-  const BinJoiner      joiner(call, operation);
+  if (operation.method == BinMethod::Gaussian)
+  {
+    const BinSmoother smoother(call, operation);
+    return ForEachTileOf(tile, call, [&](const Box & box, unsigned int) {
+      ForEachRow(box, [&](const Coordinates & at) { smoother.RunRow(at, box.Extent(0)); });
+    });
+  }
+  const BinJoiner joiner(call, operation);
   ForEachTileOf(tile, call, [&](const Box & box, unsigned int worker) {
     const auto forRows = [&](const auto & reducer) {
       ForEachRow(box, [&](const Coordinates & at) { reducer.RunRow(at, box.Extent(0)); });

@@ -75,10 +75,68 @@ JoinBinGroups(void * resultMemory, const void * columnMemory, std::int64_t group
   }
 }
 
+template <typename TIn, typename TAcc>
+void
+WeighBinRow(void * columnMemory, const void * voxelMemory, std::int64_t n, std::int64_t factor, bool begins)
+{
+  TAcc * __restrict const columns = static_cast<TAcc *>(columnMemory);
+  const TIn * __restrict const voxels = static_cast<const TIn *>(voxelMemory);
+  const TAcc weight = static_cast<TAcc>(factor);
+  if (begins)
+  {
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      columns[i] = TAcc{} + static_cast<TAcc>(voxels[i]) * weight;
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    columns[i] += static_cast<TAcc>(voxels[i]) * weight;
+  }
+}
+
+template <typename T>
+void
+WeighBinGroups(void * resultMemory, const void * columnMemory, std::int64_t factor, const std::int64_t * weights,
+               std::int64_t n)
+{
+  T * __restrict const results = static_cast<T *>(resultMemory);
+  const T * __restrict const columns = static_cast<const T *>(columnMemory);
+  if (factor == 2)
+  {
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      const T * const at = columns + 2 * i;
+      results[i] = T{} + at[0] + at[1] * T{ 3 } + at[2] * T{ 3 } + at[3];
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    T result{};
+    for (std::int64_t k = 0; k < 3 * factor - 2; ++k)
+    {
+      result += columns[i * factor + k] * static_cast<T>(weights[k]);
+    }
+    results[i] = result;
+  }
+}
+
 template <typename T, typename TNarrow, typename TWide>
 void
 FillBinKind(BinLevel & level, int kind)
 {
+  if constexpr (static_cast<T>(0.5) > T{ 0 })
+  {
+    level.weigh[kind][static_cast<int>(Accumulator::Float64)] = WeighBinRow<T, double>;
+  }
+  else
+  {
+    level.weigh[kind][static_cast<int>(Accumulator::Int32)] = WeighBinRow<T, std::int32_t>;
+    level.weigh[kind][static_cast<int>(Accumulator::Int64)] = WeighBinRow<T, std::int64_t>;
+    level.weigh[kind][static_cast<int>(Accumulator::Int128)] = WeighBinRow<T, Int128>;
+  }
   level.add[kind][0] = JoinBinRow<T, TNarrow, BinPlus>;
   level.add[kind][1] = JoinBinRow<T, TWide, BinPlus>;
   level.join[kind][0] = JoinBinRow<T, T, BinExtreme<false>>;
@@ -105,6 +163,10 @@ MakeBinLevel()
   level.addGroups[static_cast<int>(Accumulator::Int64)] = JoinBinGroups<std::int64_t, BinPlus>;
   level.addGroups[static_cast<int>(Accumulator::Int128)] = JoinBinGroups<Int128, BinPlus>;
   level.addGroups[static_cast<int>(Accumulator::Float64)] = JoinBinGroups<double, BinPlus>;
+  level.weighGroups[static_cast<int>(Accumulator::Int32)] = WeighBinGroups<std::int32_t>;
+  level.weighGroups[static_cast<int>(Accumulator::Int64)] = WeighBinGroups<std::int64_t>;
+  level.weighGroups[static_cast<int>(Accumulator::Int128)] = WeighBinGroups<Int128>;
+  level.weighGroups[static_cast<int>(Accumulator::Float64)] = WeighBinGroups<double>;
   return level;
 }
 

@@ -12,6 +12,12 @@ using BinJoinRow = void (*)(void * columns, const void * voxels, std::int64_t n,
 /** Adds each `group` of columns, in order, to one result, or begins the results with them. */
 using BinJoinGroups = void (*)(void * results, const void * columns, std::int64_t group, std::int64_t n, bool begins);
 
+/** Adds `n` voxels of a row, times a weight, to columns, or begins the columns with them. */
+using BinWeighRow = void (*)(void * columns, const void * voxels, std::int64_t n, std::int64_t weight, bool begins);
+/** Makes each of `n` results of 3 * factor - 2 columns with weights, those of the next one begin `factor` later. */
+using BinWeighGroups = void (*)(void * results, const void * columns, std::int64_t factor, const std::int64_t * weights,
+                                std::int64_t n);
+
 /** Work of BinOperation on rows, compiled for one instruction set. */
 struct BinLevel
 {
@@ -21,6 +27,9 @@ struct BinLevel
   /** [pixel kind][0: minima, 1: maxima]: columns and results are pixels. */
   BinJoinRow    join[10][2];
   BinJoinGroups joinGroups[10][2];
+  /** Gaussian means: [pixel kind][accumulator], [accumulator] */
+  BinWeighRow    weigh[10][NumberOfAccumulators];
+  BinWeighGroups weighGroups[NumberOfAccumulators];
 };
 
 } // namespace chunkwise

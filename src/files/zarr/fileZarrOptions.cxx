@@ -115,11 +115,10 @@ ParseCodec(const std::string & name, const std::string & text, ZarrOptions & opt
 ZarrReducer
 ParseReducer(const std::string & name, const std::string & text)
 {
-  static const std::pair<const char *, ZarrReducer> reducers[] = { { "mean", ZarrReducer::Mean },
-                                                                   { "mode", ZarrReducer::Mode },
-                                                                   { "min", ZarrReducer::Minimum },
-                                                                   { "max", ZarrReducer::Maximum },
-                                                                   { "median", ZarrReducer::Median } };
+  static const std::pair<const char *, ZarrReducer> reducers[] = {
+    { "mean", ZarrReducer::Mean },   { "mode", ZarrReducer::Mode },     { "min", ZarrReducer::Minimum },
+    { "max", ZarrReducer::Maximum }, { "median", ZarrReducer::Median }, { "gaussian", ZarrReducer::Gaussian }
+  };
   for (const auto & known : reducers)
   {
     if (text == known.first)
@@ -127,7 +126,7 @@ ParseReducer(const std::string & name, const std::string & text)
       return known.second;
     }
   }
-  Fail(name, "'pyramid=" + text + "' is none of mean, mode, min, max, median");
+  Fail(name, "'pyramid=" + text + "' is none of mean, mode, min, max, median, gaussian");
 }
 
 /** Axes of space that get half as many voxels in the next level. */
@@ -461,7 +460,7 @@ MakeOptionsOfLabels(const std::string & file, const ImageHeader & header, ZarrOp
   {
     Fail(file, "OME-Zarr 0.4, which the store is, has no shards");
   }
-  if (options.reducer == ZarrReducer::Mean)
+  if (options.reducer == ZarrReducer::Mean || options.reducer == ZarrReducer::Gaussian)
   {
     Fail(file,
          std::string("pyramid=") + NameOfReducer(options.reducer) +
@@ -476,11 +475,12 @@ MakeOptionsOfLabels(const std::string & file, const ImageHeader & header, ZarrOp
 const char *
 NameOfReducer(ZarrReducer reducer)
 {
-  return reducer == ZarrReducer::Mean      ? "mean"
-         : reducer == ZarrReducer::Mode    ? "mode"
-         : reducer == ZarrReducer::Minimum ? "min"
-         : reducer == ZarrReducer::Maximum ? "max"
-                                           : "median";
+  return reducer == ZarrReducer::Mean       ? "mean"
+         : reducer == ZarrReducer::Mode     ? "mode"
+         : reducer == ZarrReducer::Minimum  ? "min"
+         : reducer == ZarrReducer::Maximum  ? "max"
+         : reducer == ZarrReducer::Gaussian ? "gaussian"
+                                            : "median";
 }
 
 std::shared_ptr<const ZarrOptions>

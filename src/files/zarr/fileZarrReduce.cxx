@@ -24,6 +24,8 @@ MethodOf(ZarrReducer reducer)
       return BinMethod::Maximum;
     case ZarrReducer::Median:
       return BinMethod::Median;
+    case ZarrReducer::Gaussian:
+      return BinMethod::Gaussian;
     default:
       return BinMethod::Mean;
   }
@@ -44,11 +46,11 @@ GetReducedBox(const Box & box, const Coordinates & factor)
 }
 
 void
-ReduceLevel(ZarrReducer reducer, const Box & box, const BufferView & from, const Coordinates & factor,
+ReduceLevel(ZarrReducer reducer, const Coordinates & extent, const BufferView & from, const Coordinates & factor,
             const BufferView & to, Executor & executor)
 {
   BinOperation operation;
-  operation.image = box.upper; // where blocks end that have fewer voxels
+  operation.image = extent;
   operation.factor = factor;
   operation.method = MethodOf(reducer);
   const Kernel & kernel = GetHostKernels().Get(operation.GetName(), "a level");
@@ -64,7 +66,7 @@ ReduceLevel(ZarrReducer reducer, const Box & box, const BufferView & from, const
   call.inputs[0] = from;
   call.numberOfInputs = 1;
   call.output = to;
-  call.image = Box::FromExtent(box.upper);
+  call.image = Box::FromExtent(extent);
   call.scratch = scratch.data();
   call.executor = &executor;
   kernel.run(call);

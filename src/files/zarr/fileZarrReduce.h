@@ -17,7 +17,8 @@ enum class ZarrReducer
   Mode,
   Minimum,
   Maximum,
-  Median
+  Median,
+  Gaussian
 };
 
 /** The part of the next level that voxels of `box` make, which begins at multiples of `factor` (1 or 2) along each
@@ -25,11 +26,17 @@ enum class ZarrReducer
 Box
 GetReducedBox(const Box & box, const Coordinates & factor);
 
-/** Makes each voxel of the next level from the voxels that exist: fewer at odd ends. `to` is a view of
- * GetReducedBox(box).
- */
+/** Planes beside those that become one that Gaussian means need, for a factor along their axis. */
+constexpr std::int64_t
+GetReachOfLevel(std::int64_t factor)
+{
+  return factor - 1;
+}
+
+/** Makes the voxels of `to`, a part of the next level, from those of a level of `extent` that exist: fewer at odd ends.
+ * `from` has all that they need. */
 void
-ReduceLevel(ZarrReducer reducer, const Box & box, const BufferView & from, const Coordinates & factor,
+ReduceLevel(ZarrReducer reducer, const Coordinates & extent, const BufferView & from, const Coordinates & factor,
             const BufferView & to, Executor & executor);
 
 } // namespace chunkwise::files

@@ -88,7 +88,7 @@ public:
     m_Writers.front()->SetFiles(m_Noted);
     if (m_First > 0 && m_Writers.size() > 1)
     {
-      this->ReduceFirst();
+      this->ReducePlanes(m_Root.string(), 0, m_First);
     }
   }
   ~ZarrSink() override
@@ -143,6 +143,12 @@ public:
   void
   Finish() override
   {
+    const std::int64_t all = GetExtent()[m_Axis];
+    if (m_Pyramid.reducer == ZarrReducer::Gaussian && m_Writers.size() > 1 && m_Done == m_Count &&
+        m_Writers.front()->GetSmoothedPlanes() < all)
+    {
+      this->ReducePlanes(m_Levels ? m_Files.GetShown() : m_Root.string(), m_Writers.front()->GetSmoothedPlanes(), all);
+    }
     const bool isComplete =
       std::all_of(m_Writers.begin(), m_Writers.end(), [](const auto & writer) { return writer->Finish(); });
     if (m_Done != m_Count || !isComplete)
@@ -265,21 +271,22 @@ private:
                      text(m_Noted));
     }
   }
-  /** Makes the levels below of the first one's voxels that an earlier run has written. */
+  /** Makes the levels below of planes of the first one that are in a store: those that an earlier run has written, or
+   * that Gaussian means need in their order. */
   void
-  ReduceFirst()
+  ReducePlanes(const std::string & store, std::int64_t begin, std::int64_t end)
   {
-    const auto source = OpenZarr(m_Root.string());
+    const auto source = OpenZarr(store);
     if (source->GetExtent() != GetExtent() || source->GetKind() != GetKind())
     {
-      Fail(m_Files.GetShown(), "the image in " + m_Root.string() + " is another one");
+      Fail(m_Files.GetShown(), "the image in " + store + " is another one");
     }
     source->HoldAtMost(m_Memory.GetHeld());
     const std::int64_t layer = GetUnitOfStreams(m_Pyramid)[m_Axis];
     std::vector<char>  voxels;
-    for (std::int64_t plane = 0; plane < m_First; plane += layer)
+    for (std::int64_t plane = begin; plane < end; plane = (plane / layer + 1) * layer)
     {
-      const Box planes = this->GetPlanes(plane, std::min(plane + layer, m_First));
+      const Box planes = this->GetPlanes(plane, std::min((plane / layer + 1) * layer, end));
       voxels.resize(static_cast<std::size_t>(planes.NumberOfVoxels()) * PixelSize(GetKind()));
       const BufferView view = DenseView(voxels.data(), GetKind(), planes);
       source->Read(planes, view);

@@ -21,6 +21,8 @@ constexpr std::uint64_t MostChunksOfWorker = 4;
 constexpr std::uint64_t WaitingBytes = std::uint64_t{ 16 } << 20;
 /** The memory that encoding may hold if nobody sets a limit. */
 constexpr std::uint64_t EncodingBytes = std::uint64_t{ 1 } << 30;
+/** Planes of a level that Gaussian means of the next one hold. */
+constexpr std::int64_t PlanesOfGaussian = 12;
 /** Shards whose files are open at once. */
 constexpr std::int64_t OpenShardsAtOnce = 16;
 /** Chunks whose places in the image are in memory at once. */
@@ -71,6 +73,16 @@ ZarrMemory::ZarrMemory(const ZarrPyramid & pyramid, std::uint64_t most)
     waiting = waiting + indices;
     m_Gathers.push_back(i > 0 && layer <= ByteCount::FromUnsigned(limit / 2));
     waiting = waiting + (m_Gathers.back() ? layer : ByteCount(0));
+    if (pyramid.reducer == ZarrReducer::Gaussian)
+    {
+      // Planes that are kept, the next ones that are, those that become one, and one that they become.
+      ByteCount plane(size);
+      for (std::size_t a = 0; a < layout.fileAxis.size(); ++a)
+      {
+        plane = plane * (layout.fileAxis[a] == planeAxis ? 1 : layout.array.shape[a]);
+      }
+      waiting = waiting + plane * PlanesOfGaussian;
+    }
   }
   const std::uint64_t threads =
     std::clamp<std::uint64_t>(limit / (worker + LeastChunksOfWorker * encoded), 1, GetMostThreadsOfZarr());
@@ -158,7 +170,7 @@ void
 ZarrWriter::Write(const Box & box, const BufferView & view)
 {
   this->WritePart(box, view);
-  this->Reduce(this->GetWholeChunks(box), view);
+  this->Reduce(m_Reducer == ZarrReducer::Gaussian ? box : this->GetWholeChunks(box), view);
 }
 
 bool
@@ -345,7 +357,7 @@ ZarrWriter::WriteBatch(const Chunk * begin, const Chunk * end, const Box & box, 
   for (const Work & work : kept)
   {
     // Chunks that are whole in the box are reduced together.
-    if (m_Next && this->IsComplete(work) && !box.Contains(work.chunk.box))
+    if (m_Next && m_Reducer != ZarrReducer::Gaussian && this->IsComplete(work) && !box.Contains(work.chunk.box))
     {
       this->ReduceChunk(work.chunk.box, DenseView(work.waiting->second.voxels.data(), m_Kind, work.chunk.box));
     }
@@ -630,6 +642,10 @@ ZarrWriter::Reduce(const Box & chunks, const BufferView & view)
   {
     return;
   }
+  if (m_Reducer == ZarrReducer::Gaussian)
+  {
+    return this->Smooth(chunks, view);
+  }
   Box planes = Box::FromExtent(m_Extent);
   planes.lower[m_PlaneAxis] = chunks.lower[m_PlaneAxis];
   planes.upper[m_PlaneAxis] = chunks.upper[m_PlaneAxis];
@@ -657,7 +673,7 @@ ZarrWriter::ReduceChunk(const Box & chunk, const BufferView & view)
   const Box reduced = GetReducedBox(chunk, m_Factor);
   m_Reduced.resize(static_cast<std::size_t>(reduced.NumberOfVoxels()) * PixelSize(m_Kind));
   const BufferView to = DenseView(m_Reduced.data(), m_Kind, reduced);
-  ReduceLevel(m_Reducer, chunk, view, m_Factor, to, *m_Team.executor);
+  ReduceLevel(m_Reducer, m_Extent, view, m_Factor, to, *m_Team.executor);
   m_Next->Write(reduced, to);
 }
 
@@ -671,7 +687,7 @@ ZarrWriter::ReduceToPlanes(const Box & layer, const BufferView & view)
   {
     return false;
   }
-  ReduceLevel(m_Reducer, layer, view, m_Factor, DenseView(planes, m_Kind, reduced), *m_Team.executor);
+  ReduceLevel(m_Reducer, m_Extent, view, m_Factor, DenseView(planes, m_Kind, reduced), *m_Team.executor);
   const std::int64_t length = m_Next->m_Grid.GetUnit(m_Next->m_Grid.GetLast(), m_Next->m_Extent)[m_PlaneAxis];
   const std::int64_t end = reduced.upper[m_PlaneAxis];
   if (end % length == 0 || end == m_Next->m_Extent[m_PlaneAxis])
@@ -679,6 +695,94 @@ ZarrWriter::ReduceToPlanes(const Box & layer, const BufferView & view)
     m_Next->WritePlanes();
   }
   return true;
+}
+
+/** Gaussian means of planes that follow those before; nothing of others, which are read again at the end. */
+void
+ZarrWriter::Smooth(const Box & box, const BufferView & view)
+{
+  const int          a = m_PlaneAxis;
+  const std::int64_t factor = m_Factor[a];
+  const std::int64_t reach = GetReachOfLevel(factor);
+  Box                planes = Box::FromExtent(m_Extent);
+  planes.lower[a] = m_Smoothed.upper[a];
+  planes.upper[a] = box.upper[a];
+  if (!(box == planes))
+  {
+    return;
+  }
+  const bool         isLast = box.upper[a] == m_Extent[a];
+  const std::int64_t end = isLast ? m_Next->m_Extent[a] : std::max<std::int64_t>(0, (box.upper[a] - reach) / factor);
+  // Those that begin in planes of before, one after the other.
+  std::vector<char> gathered;
+  for (; m_Made < end && std::max<std::int64_t>(0, m_Made * factor - reach) < box.lower[a]; ++m_Made)
+  {
+    planes.lower[a] = std::max<std::int64_t>(0, m_Made * factor - reach);
+    planes.upper[a] = std::min(m_Extent[a], (m_Made + 1) * factor + reach);
+    this->GatherPlanes(planes, view, gathered);
+    this->SmoothToPlanes(m_Made, m_Made + 1, DenseView(gathered.data(), m_Kind, planes));
+  }
+  if (m_Made < end)
+  {
+    this->SmoothToPlanes(m_Made, end, view);
+    m_Made = end;
+  }
+  planes.lower[a] = isLast ? box.upper[a] : std::max<std::int64_t>(0, m_Made * factor - reach);
+  planes.upper[a] = box.upper[a];
+  this->GatherPlanes(planes, view, gathered);
+  m_KeptVoxels.swap(gathered);
+  m_Kept = planes;
+  m_Smoothed = box;
+  m_Smoothed.lower[a] = 0;
+}
+
+/** Copies whole planes that are kept, or in `view`. */
+void
+ZarrWriter::GatherPlanes(const Box & planes, const BufferView & view, std::vector<char> & to) const
+{
+  to.resize(static_cast<std::size_t>(planes.NumberOfVoxels()) * PixelSize(m_Kind));
+  const BufferView target = DenseView(to.data(), m_Kind, planes);
+  const Box        kept = Intersect(planes, m_Kept);
+  if (!kept.IsEmpty())
+  {
+    CopyBox(kept, DenseView(const_cast<char *>(m_KeptVoxels.data()), m_Kind, m_Kept), target);
+  }
+  const Box now = Intersect(planes, view.box);
+  if (!now.IsEmpty())
+  {
+    CopyBox(now, view, target);
+  }
+}
+
+/** Makes planes of the next level from `view`, which has all that they need. */
+void
+ZarrWriter::SmoothToPlanes(std::int64_t lower, std::int64_t upper, const BufferView & view)
+{
+  const int          a = m_PlaneAxis;
+  const std::int64_t length = m_Next->m_Grid.GetUnit(m_Next->m_Grid.GetLast(), m_Next->m_Extent)[a];
+  while (lower < upper)
+  {
+    Box planes = Box::FromExtent(m_Next->m_Extent);
+    planes.lower[a] = lower;
+    planes.upper[a] = std::min(upper, (lower / length + 1) * length);
+    void * const room = m_NextGathers ? m_Next->TakePlanes(planes) : nullptr;
+    if (!room)
+    {
+      planes.upper[a] = lower + 1;
+      m_Reduced.resize(static_cast<std::size_t>(planes.NumberOfVoxels()) * PixelSize(m_Kind));
+    }
+    const BufferView to = DenseView(room ? room : m_Reduced.data(), m_Kind, planes);
+    ReduceLevel(m_Reducer, m_Extent, view, m_Factor, to, *m_Team.executor);
+    lower = planes.upper[a];
+    if (!room)
+    {
+      m_Next->Write(planes, to);
+    }
+    else if (lower % length == 0 || lower == m_Next->m_Extent[a])
+    {
+      m_Next->WritePlanes();
+    }
+  }
 }
 
 /** Room for planes of one layer of chunks, its first planes, or planes that continue what is gathered; else nothing. */

@@ -116,6 +116,12 @@ public:
   bool
   Finish();
   /** Its files of voxels, and their bytes. */
+  /** Planes, from the first one on, that Gaussian means of the next level were made of. */
+  std::int64_t
+  GetSmoothedPlanes() const
+  {
+    return m_Smoothed.upper[m_PlaneAxis];
+  }
   WrittenPart
   GetFiles() const
   {
@@ -128,7 +134,7 @@ public:
     m_Files = part.files;
     m_Bytes = part.bytes;
   }
-  /** Makes of whole chunks their part of the next level. */
+  /** Makes of whole chunks, or for Gaussian means of planes, their part of the next level. */
   void
   Reduce(const Box & chunks, const BufferView & view);
 
@@ -215,6 +221,12 @@ private:
   bool
   ReduceToPlanes(const Box & chunks, const BufferView & view);
   void
+  Smooth(const Box & box, const BufferView & view);
+  void
+  SmoothToPlanes(std::int64_t lower, std::int64_t upper, const BufferView & view);
+  void
+  GatherPlanes(const Box & planes, const BufferView & view, std::vector<char> & to) const;
+  void
   ReduceChunk(const Box & chunk, const BufferView & view);
   void *
   TakePlanes(const Box & planes);
@@ -249,6 +261,10 @@ private:
   Coordinates       m_Factor{};
   bool              m_NextGathers{ false };
   std::vector<char> m_Reduced;
+  Box               m_Smoothed{}; ///< whole planes, from the first one on, that were given to Smooth
+  std::int64_t      m_Made{ 0 };  ///< planes of the next level that were made of them
+  Box               m_Kept{};     ///< the last of them, which planes of the next level still need
+  std::vector<char> m_KeptVoxels;
   Box               m_Planes{}; ///< whole planes that are gathered
   std::vector<char> m_Gathered;
 };
