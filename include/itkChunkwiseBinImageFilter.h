@@ -8,7 +8,7 @@
 namespace itk
 {
 /** \class ChunkwiseBinImageFilter
- * \brief Makes one pixel of each block of pixels: their mean, sum, minimum, maximum, median or mode.
+ * \brief Makes one pixel of each block of pixels: their mean, sum, minimum, maximum, median, mode or Gaussian mean.
  *
  * Blocks begin at the first pixel of the largest possible region. A block at the end
  * of the image has the pixels that exist; BinShrinkImageFilter leaves such blocks out. A pixel of the output lies at
@@ -94,7 +94,9 @@ protected:
     if (m_Method != MethodEnum::Sum)
     {
       const auto & method = *chunkwise::GetFilter(this->GetFilterName()).FindParameter("Method");
-      parameters.Set("Method", method.choices.at(static_cast<std::size_t>(m_Method)));
+      // The table has sums in a row of their own.
+      const std::size_t choice = m_Method == MethodEnum::Gaussian ? 5 : static_cast<std::size_t>(m_Method);
+      parameters.Set("Method", method.choices.at(choice));
     }
     return parameters;
   }

@@ -26,7 +26,8 @@ public:
     Maximum,
     Median, ///< the lower one of two
     Mode,   ///< the most frequent value, the lowest of several
-    Sum
+    Sum,
+    Gaussian ///< the mean with weights that reach beyond the block, 1 3 3 1 for a factor of 2
   };
   /** \class Outside
    * \ingroup Chunkwise

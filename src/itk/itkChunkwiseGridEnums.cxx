@@ -7,9 +7,9 @@ namespace itk
 std::ostream &
 operator<<(std::ostream & os, ChunkwiseGridEnums::Method value)
 {
-  static const char * const names[] = { "Mean", "Minimum", "Maximum", "Median", "Mode", "Sum" };
+  static const char * const names[] = { "Mean", "Minimum", "Maximum", "Median", "Mode", "Sum", "Gaussian" };
   const auto                i = static_cast<std::size_t>(value);
-  return i < 6 ? os << "itk::ChunkwiseGridEnums::Method::" << names[i]
+  return i < 7 ? os << "itk::ChunkwiseGridEnums::Method::" << names[i]
                : os << "INVALID VALUE FOR itk::ChunkwiseGridEnums::Method";
 }
 
