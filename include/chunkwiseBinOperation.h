@@ -59,7 +59,7 @@ public:
   static constexpr std::int64_t
   GetGaussianWeight(std::int64_t place, std::int64_t factor)
   {
-    // Of three boxes: second differences are constant in each third.
+    // Three boxes: second differences are constant in each third.
     const std::int64_t from = place + factor - 1;
     const std::int64_t at = from < 2 * (factor - 1) - place ? from : 2 * (factor - 1) - place;
     const std::int64_t beyond = at - factor;

@@ -94,7 +94,7 @@ protected:
     if (m_Method != MethodEnum::Sum)
     {
       const auto & method = *chunkwise::GetFilter(this->GetFilterName()).FindParameter("Method");
-      // The table has sums in a row of their own.
+      // Sums have a row in the table, and are no choice.
       const std::size_t choice = m_Method == MethodEnum::Gaussian ? 5 : static_cast<std::size_t>(m_Method);
       parameters.Set("Method", method.choices.at(choice));
     }

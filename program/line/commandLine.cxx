@@ -323,9 +323,10 @@ AddPyramid(CLI::App & app, Texts & texts)
   pyramid->group("Other grids");
   pyramid->add_option("STORE", texts.input, "Store that has the image, and gets the levels")->required();
   pyramid
-    ->add_option("--method",
-                 texts.common["method"],
-                 "How voxels become one of the next level: mean (the default), mode for labels, min, max, median, gaussian")
+    ->add_option(
+      "--method",
+      texts.common["method"],
+      "How voxels become one of the next level: mean (the default), mode for labels, min, max, median, gaussian")
     ->type_name("NAME");
   pyramid
     ->add_option(

@@ -87,7 +87,7 @@ class Labels:
 
     @property
     def folder(self) -> str:
-        """Where files beside the output are."""
+        """The folder for files beside the output."""
         return os.path.dirname(os.path.abspath(self.store))
 
     def check(self, image: OmeImage, dtype: np.dtype[Any]) -> None:

@@ -26,7 +26,7 @@ enum class ZarrReducer
 Box
 GetReducedBox(const Box & box, const Coordinates & factor);
 
-/** Planes beside those that become one that Gaussian means need, for a factor along their axis. */
+/** Planes beside a block of planes that Gaussian means of the block need, for a factor along their axis. */
 constexpr std::int64_t
 GetReachOfLevel(std::int64_t factor)
 {

@@ -271,7 +271,7 @@ private:
                      text(m_Noted));
     }
   }
-  /** Makes the levels below of planes of the first one that are in a store: those that an earlier run has written, or
+  /** Makes the levels below of planes of the first one that are in a store: planes that an earlier run has written, or
    * that Gaussian means need in their order. */
   void
   ReducePlanes(const std::string & store, std::int64_t begin, std::int64_t end)

@@ -239,7 +239,7 @@ private:
   {
     return OpenZarrFile(m_Array.GetChunkFile(index));
   }
-  /** Of a shard, which is read in parts by several calls. */
+  /** The checksum of a shard, which several calls read in parts. */
   ZipSum *
   GetSum(const ZarrIndex & index, const ZarrFile & about, const Descriptor & file)
   {

@@ -75,7 +75,7 @@ ZarrMemory::ZarrMemory(const ZarrPyramid & pyramid, std::uint64_t most)
     waiting = waiting + (m_Gathers.back() ? layer : ByteCount(0));
     if (pyramid.reducer == ZarrReducer::Gaussian)
     {
-      // Planes that are kept, the next ones that are, those that become one, and one that they become.
+      // Planes that are kept, the planes that are kept next, planes of a window, and the plane that a window becomes.
       ByteCount plane(size);
       for (std::size_t a = 0; a < layout.fileAxis.size(); ++a)
       {
@@ -713,7 +713,7 @@ ZarrWriter::Smooth(const Box & box, const BufferView & view)
   }
   const bool         isLast = box.upper[a] == m_Extent[a];
   const std::int64_t end = isLast ? m_Next->m_Extent[a] : std::max<std::int64_t>(0, (box.upper[a] - reach) / factor);
-  // Those that begin in planes of before, one after the other.
+  // Planes whose windows begin in planes of before, one after the other.
   std::vector<char> gathered;
   for (; m_Made < end && std::max<std::int64_t>(0, m_Made * factor - reach) < box.lower[a]; ++m_Made)
   {
