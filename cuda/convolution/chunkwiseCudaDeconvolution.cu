@@ -97,6 +97,55 @@ __launch_bounds__(Threads) DeconvolutionStepKernel(StepInputs<T> in, Deconvoluti
   }
 }
 
+/** Voxels of a lane whose loads are pending at once. */
+constexpr int Together = 4;
+
+/** Such voxels of a row that ends at `end`, and their terms, which the lane's sums take in their order. */
+template <DeconvolutionStep VStep, typename T, int VCount>
+__device__ __forceinline__ void
+ComputeVoxels(const StepInputs<T> & in, const DeconvolutionParameters & parameters, T * out, std::int64_t first,
+              std::int64_t end, double (&sums)[VCount])
+{
+  T voxels[3][Together];
+#pragma unroll
+  for (int input = 0; input < 3; ++input)
+  {
+#pragma unroll
+    for (int v = 0; v < Together; ++v)
+    {
+      const std::int64_t i = first + v * RowSum::Lanes;
+      voxels[input][v] = i < end ? in.At(input, i) : T(0);
+    }
+  }
+  // Divisions of results have branches; terms have none, so that those of all voxels are pending at once.
+  T results[Together];
+#pragma unroll
+  for (int v = 0; v < Together; ++v)
+  {
+    const std::int64_t i = first + v * RowSum::Lanes;
+    results[v] = DeconvolutionVoxel(VStep, parameters, voxels[0][v], voxels[1][v], voxels[2][v]);
+    if (i < end)
+    {
+      out[i] = results[v];
+    }
+  }
+  DeconvolutionTerms terms[Together];
+#pragma unroll
+  for (int v = 0; v < Together; ++v)
+  {
+    terms[v] = DeconvolutionTermsOf(VStep, parameters, voxels[0][v], voxels[1][v], voxels[2][v], results[v]);
+  }
+#pragma unroll
+  for (int v = 0; v < Together; ++v)
+  {
+#pragma unroll
+    for (int s = 0; s < VCount; ++s)
+    {
+      sums[s] += first + v * RowSum::Lanes < end ? terms[v].value[s] : 0.0;
+    }
+  }
+}
+
 /** The same, with sums: a warp has a row at a time and sums it up as RowSum does. Each block adds the digits of its
  * rows' sums to those of all: integers, so that the order does not matter. Infinities and NaN add up to one of them in
  * any order. */
@@ -108,8 +157,6 @@ __launch_bounds__(Threads) DeconvolutionSumsKernel(StepInputs<T> in, Deconvoluti
   constexpr int          count = Sums::Count(VStep);
   constexpr int          digits = StatisticsSummary::SumDigits;
   constexpr unsigned int full = 0xFFFFFFFF;
-  // Loads of so many voxels of a lane are under way together.
-  constexpr int together = 4;
   __shared__ std::int64_t total[count][digits];
   for (int i = threadIdx.x; i < count * digits; i += Threads)
   {
@@ -129,40 +176,9 @@ __launch_bounds__(Threads) DeconvolutionSumsKernel(StepInputs<T> in, Deconvoluti
   {
     double             sums[count]{};
     const std::int64_t end = (row + 1) * length;
-    for (std::int64_t first = row * length + lane; first < end; first += together * RowSum::Lanes)
+    for (std::int64_t first = row * length + lane; first < end; first += Together * RowSum::Lanes)
     {
-      T voxels[3][together];
-#pragma unroll
-      for (int input = 0; input < 3; ++input)
-      {
-#pragma unroll
-        for (int v = 0; v < together; ++v)
-        {
-          const std::int64_t i = first + v * RowSum::Lanes;
-          voxels[input][v] = i < end ? in.At(input, i) : T(0);
-        }
-      }
-      DeconvolutionTerms terms[together];
-#pragma unroll
-      for (int v = 0; v < together; ++v)
-      {
-        const std::int64_t i = first + v * RowSum::Lanes;
-        const T            result = DeconvolutionVoxel(VStep, parameters, voxels[0][v], voxels[1][v], voxels[2][v]);
-        terms[v] = DeconvolutionTermsOf(VStep, parameters, voxels[0][v], voxels[1][v], voxels[2][v], result);
-        if (i < end)
-        {
-          out[i] = result;
-        }
-      }
-#pragma unroll
-      for (int v = 0; v < together; ++v)
-      {
-#pragma unroll
-        for (int s = 0; s < count; ++s)
-        {
-          sums[s] += first + v * RowSum::Lanes < end ? terms[v].value[s] : 0.0;
-        }
-      }
+      ComputeVoxels<VStep>(in, parameters, out, first, end, sums);
     }
     double own = 0;
 #pragma unroll

@@ -38,7 +38,7 @@ public:
     m_Box.upper[axis] = m_Box.lower[axis];
   }
 
-  /** Goes on to these planes: keeps those that are there already, and returns the others. */
+  /** Goes on to these planes: keeps planes that are there already, and returns the others. */
   Box
   Move(Device & device, StreamHandle stream, std::int64_t lower, std::int64_t upper)
   {
@@ -54,7 +54,7 @@ public:
     m_Box.upper[m_Axis] = upper;
     return this->Planes(lower + kept, upper);
   }
-  /** Planes without regard to those that are there. */
+  /** Is to be filled with these planes. */
   void
   Set(const Box & planes)
   {
@@ -70,7 +70,7 @@ public:
   {
     return *m_Memory;
   }
-  /** Where the planes of a box begin, in bytes. */
+  /** The begin of the planes of a box, in bytes. */
   std::size_t
   BeginOf(const Box & planes) const
   {
@@ -132,7 +132,7 @@ public:
     /** At most so many planes at a time. */
     std::int64_t                                               planes{ 1 };
     std::function<BufferView(Image image, const Box & planes)> read;
-    /** Where to put planes of the next point, and that they are there. */
+    /** Place for planes of the next point; and called when they are there. */
     std::function<BufferView(const Box & planes)>  place;
     std::function<void(const BufferView & planes)> write;
   };
@@ -346,7 +346,7 @@ private:
     return most;
   }
 
-  /** What convolutions take beside the windows. */
+  /** The bytes that convolutions take beside the windows. */
   std::size_t
   FindScratch() const
   {

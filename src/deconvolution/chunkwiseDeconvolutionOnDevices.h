@@ -153,7 +153,7 @@ private:
   /** The number of each image; missing ones have none. */
   std::array<DividedImages::Image, NumberOfImages> m_Numbers{};
   bool                                             m_HasWeights{ false };
-  /** Of each part. */
+  /** For each part. */
   std::vector<DeconvolutionSumsOnDevice> m_Sums;
 };
 

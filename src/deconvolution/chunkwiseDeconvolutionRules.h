@@ -83,6 +83,26 @@ private:
   bool   m_IsEmpty{ true };
 };
 
+/** a / b, for magnitudes of b and of the quotient from 2^-200 to 2^200, or a = 0: there as the processor's division,
+ * but on devices without its branches, so that loops have many of them pending. */
+CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE double
+DeconvolutionQuotient(double a, double b)
+{
+#ifdef __CUDA_ARCH__
+  double inverse = 0;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(b));
+  // Newton's steps, and the quotient's remainder: it is rounded once.
+  double error = fma(-b, inverse, 1.0);
+  inverse = fma(inverse, fma(error, error, error), inverse);
+  error = fma(-b, inverse, 1.0);
+  inverse = fma(inverse, error, inverse);
+  const double quotient = a * inverse;
+  return fma(inverse, fma(-b, quotient, a), quotient);
+#else
+  return a / b;
+#endif
+}
+
 /** The logarithm of a number above 0, to 1e-13 of its value or of 1: libraries' differ in the last bit. Without
  * branches, so that loops are vectorised. */
 CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE double
@@ -106,7 +126,7 @@ DeconvolutionLog(double x)
   exponent = (exponent - number) - (x < least ? 1077.0 : 1023.0) + (isLarge ? 1.0 : 0.0);
   part = isLarge ? part * 0.5 : part;
   // 2 atanh(s): the series of s = (part - 1) / (part + 1), at most 0.172.
-  const double s = (part - 1) / (part + 1);
+  const double s = DeconvolutionQuotient(part - 1, part + 1);
   const double square = s * s;
   double       series = 0;
   series = (series + 1.0 / 15) * square;
@@ -146,19 +166,17 @@ struct DeconvolutionMisfit
     const T      difference = measured - expected;
     const double e = expected;
     const double square = static_cast<double>(difference) * difference;
-    if (isRatio && e > 0)
-    {
-      const double share = 1 / e;
-      const double positive = measured > 0 ? measured : 0;
-      const double log = DeconvolutionLog(positive * share);
-      const double entropy = positive > 0 ? positive * log : 0;
-      divergence = weight * (entropy - positive + e);
-      misfit = weight * (square * share);
-    }
-    else if (!isRatio)
-    {
-      divergence = misfit = weight * square;
-    }
+    // Without branches, as in DeconvolutionQuotient.
+    constexpr bool   isFloat = sizeof(T) == 4;
+    constexpr double most = 3.4028234663852886e38;
+    const double     share = !isFloat ? 1 / e : e <= most ? DeconvolutionQuotient(1, e) : 0.0;
+    const double     positive = measured > 0 ? measured : 0;
+    const double     log = DeconvolutionLog(positive * share);
+    const double     entropy = positive > 0 ? positive * log : 0;
+    const double     ofRatio = weight * (entropy - positive + e);
+    const double     ofMisfit = weight * (square * share);
+    divergence = !isRatio ? weight * square : e > 0 ? ofRatio : 0.0;
+    misfit = !isRatio ? weight * square : e > 0 ? ofMisfit : 0.0;
   }
 };
 

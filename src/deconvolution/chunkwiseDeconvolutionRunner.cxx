@@ -877,8 +877,8 @@ private:
     return view;
   }
 
-  /** What the first estimate needs of a slab; and its weights, 0 beyond the measured image, and that image, NaN where
-   * it counts for nothing: into those of these views that are there. */
+  /** The sums that the first estimate needs of a slab; and its weights, 0 beyond the measured image, and that image,
+   * NaN where it counts for nothing: into those of these views that are there. */
   void
   ReadWeights(const Box & slab, const BufferView * weights, const BufferView * measured)
   {
@@ -1188,7 +1188,7 @@ private:
       });
     }
     m_Windows->SetRepeats(std::move(repeats));
-    // What these rows add up is known.
+    // The sums of these rows are known.
     const Sums sums = std::exchange(m_Sums, Sums());
     this->ForEachPiece(m_Grid, [&](const Box & piece) {
       const BufferView measured = m_Ratio->Place(piece, m_Rooms[1].Get());

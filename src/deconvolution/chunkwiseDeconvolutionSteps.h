@@ -63,7 +63,7 @@ struct DeconvolutionParameters
   }
 };
 
-/** What steps add up: of the rows' sums (RowSum), without rounding. After Ratio: the divergence and the misfit. After
+/** The sums of steps: of the rows' sums (RowSum), without rounding. After Ratio: the divergence and the misfit. After
  * Update, whose second input is the point before: the squares of the change and of the estimate. After Difference,
  * whose third input is the step before: these, the product of both steps and the square of the one before. */
 struct DeconvolutionSums
@@ -102,7 +102,7 @@ public:
   DeconvolutionStep       step{ DeconvolutionStep::Ratio };
   int                     inputs{ 2 };
   DeconvolutionParameters parameters;
-  /** Where the kernel adds the step's sums, in the memory of the device that runs it; nullptr: nowhere. Each run adds,
+  /** The kernel adds the step's sums here, in the memory of the device that runs it; nullptr: nowhere. Each run adds,
    * so a run that was made again (ExecutionReport::retries) has spoiled them. */
   DeconvolutionSums * sums{ nullptr };
 
@@ -152,13 +152,11 @@ struct DeconvolutionTerms
   CHUNKWISE_HOST_DEVICE static DeconvolutionTerms
   OfMisfit(const DeconvolutionParameters & p, T blurred, T measured, T weight)
   {
-    DeconvolutionTerms terms;
-    if (measured == measured && weight > 0)
-    {
-      const DeconvolutionMisfit misfit(p.isRatio, blurred, measured, weight, static_cast<T>(p.background));
-      terms.value[0] = misfit.divergence;
-      terms.value[1] = misfit.misfit;
-    }
+    DeconvolutionTerms        terms;
+    const bool                counts = measured == measured && weight > 0;
+    const DeconvolutionMisfit misfit(p.isRatio, blurred, measured, weight, static_cast<T>(p.background));
+    terms.value[0] = counts ? misfit.divergence : 0.0;
+    terms.value[1] = counts ? misfit.misfit : 0.0;
     return terms;
   }
   /** `last` is 0 where there was no step before. */

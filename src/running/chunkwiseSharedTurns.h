@@ -13,8 +13,8 @@ namespace chunkwise
 class DeviceState;
 
 /** One turn of each device for several threads, so that copies to a device, copies from it and runs over images there
- * go on at once. For the manager's copies, allocations and runs over images of devices: other runs take turns in
- * threads of their own and would wait for ever. */
+ * go on at once. For the manager's copies, allocations and runs over images of devices: the threads of
+ * other runs take turns themselves and would wait for ever. */
 class SharedTurns
 {
 public:

@@ -893,7 +893,7 @@ TEST_P(DeconvolutionOnDevices, GiveTheSameBitsInWindowsOfPlanes)
   std::mt19937 random(90);
   for (int trial = 0; trial < 6; ++trial)
   {
-    // Of the last two the planes do not begin at multiples of 16 bytes.
+    // The last two have planes that do not begin at multiples of 16 bytes.
     const bool                isLarge = GetParam() == Place::Cuda;
     const Coordinates         extent = trial < 4 ? Coordinates{ { isLarge ? 100 : 20, isLarge ? 94 : 18, 300, 1, 1 } }
                                                  : Coordinates{ { isLarge ? 99 : 19, isLarge ? 92 : 17, 300, 1, 1 } };
