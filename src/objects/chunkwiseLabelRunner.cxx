@@ -33,6 +33,14 @@ public:
   Make(std::size_t block) const = 0;
 };
 
+/** A key that no other numbering of the process has, of whatever type: tables of a device are found by it. */
+std::string
+MakeNumberingKey()
+{
+  static std::atomic<std::uint64_t> keys{ 0 };
+  return std::to_string(++keys);
+}
+
 /** Labels the blocks of a stream as parts of an image. */
 class LabelBlocks : public LabelOperation
 {
@@ -221,10 +229,9 @@ public:
   std::shared_ptr<const LabelNumbering>
   Make(std::size_t block) const override
   {
-    static std::atomic<std::uint64_t> keys{ 0 };
-    auto                              numbering = std::make_shared<LabelNumbering>();
+    auto numbering = std::make_shared<LabelNumbering>();
     numbering->before = m_Begins[block] - m_PartsBefore[block];
-    numbering->key = std::to_string(++keys);
+    numbering->key = MakeNumberingKey();
     numbering->parts.reserve(m_Parts[block].size());
     for (const Part & part : m_Parts[block])
     {

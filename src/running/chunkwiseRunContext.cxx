@@ -160,7 +160,8 @@ CachedTables::Get(const std::string & key, const void * data, std::size_t bytes)
     device.Synchronize(stream.get());
     return ResourceCache::Entry{ std::shared_ptr<void>(block, block->Get()), bytes };
   };
-  return Hold(key, make);
+  // A kernel never reads behind a table, whatever its key.
+  return Hold(key + " of " + std::to_string(bytes), make);
 }
 
 const void *

@@ -8,6 +8,7 @@
 #include "chunkwiseStreamedRun.h"
 
 #include <deque>
+#include <map>
 
 using namespace chunkwise;
 
@@ -418,7 +419,7 @@ TEST_P(Labels, ThatTheOutputCannotHoldAreRefused)
 template <typename TIn, typename TOut>
 void
 StreamLabels(Manager & manager, BackendChoice backend, std::shared_ptr<LabelOperation> operation,
-             std::vector<TIn> voxels, std::uint64_t memory)
+             std::vector<TIn> voxels, std::uint64_t memory, std::size_t deviceMemory = 100000)
 {
   LabelTrial<TIn, TOut> t(operation, std::move(voxels));
   StreamedRequest       request;
@@ -428,7 +429,7 @@ StreamLabels(Manager & manager, BackendChoice backend, std::shared_ptr<LabelOper
   request.computedKind = request.writtenKind = PixelKindOf<TOut>();
   request.backend = backend;
   request.memory = memory;
-  request.budgets.device = 100000;
+  request.budgets.device = deviceMemory;
   request.spoolFolder = testing::TempDir();
   const StreamedPlan plan = MakeStreamedPlan(manager, request);
   ASSERT_TRUE(plan.inSlabs);
@@ -458,6 +459,35 @@ TEST_P(Labels, OfImagesLargerThanMemoryAreThoseOfTheDefinition)
   {
     ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::int64_t>(
       this->GetManager(), this->GetBackend(), MakeLabel<std::uint8_t>(flat, PixelKind::Int64), voxels, 200000)));
+  }
+}
+
+/** Tables of blocks stay on the device under their keys, which images with numbers of 32 and of 64 bits share. */
+TEST(LabelStreams, OfImagesOfAnySizeHaveTablesOfTheirOwn)
+{
+  static std::map<std::string, std::size_t> parts;
+  static const Kernel                       alone = GetHostKernels().FindSet("label")->alone;
+  KernelSet                                 label = *GetHostKernels().FindSet("label");
+  label.alone.run = [](const KernelCall & call) {
+    const auto & numbering = *static_cast<const LabelOperation &>(*call.operation).numbering;
+    EXPECT_TRUE(parts.emplace(numbering.key, numbering.parts.size()).second) << "key " << numbering.key << " was there";
+    alone.run(call);
+  };
+  KernelRegistry kernels;
+  kernels.Register("label", label);
+  parts.clear();
+  FakeDevices       devices(1, FakeDevice::Options(), kernels);
+  const auto        manager = devices.MakeManager();
+  std::mt19937      random(6);
+  const Coordinates extent{ { 30, 20, 90, 1, 1 } };
+  for (const std::uint64_t largest : { std::uint64_t{ 0 }, std::uint64_t{ 1 } << 40 })
+  {
+    const auto operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt32);
+    operation->largestNumber = largest;
+    const std::size_t before = parts.size();
+    ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint32_t>(
+      *manager, BackendChoice::CUDA, operation, RandomVoxels<std::uint8_t>(random, extent), 250000, 200000)));
+    EXPECT_GT(parts.size(), before + 1);
   }
 }
 
