@@ -2,7 +2,7 @@
 #ifndef chunkwiseLabelHoles_h
 #define chunkwiseLabelHoles_h
 
-#include "chunkwiseGeometry.h"
+#include "chunkwiseManager.h"
 
 #include <vector>
 
@@ -81,6 +81,13 @@ private:
   std::vector<char> m_LastLabels;
   std::vector<char> m_LastParts;
 };
+
+/** Fills the holes of an image of labels in memory, whose box begins at 0: numbers the parts of the background first.
+ * Executor, backend, devices and budgets are those of `how`; of the host's budget a byte, and 4 or 8 bytes, a voxel go
+ * to the background. The number of holes. Throws ParameterError, BudgetError, and Aborted, after which the labels are
+ * partly filled. */
+Chunkwise_EXPORT std::uint64_t
+FillLabelHoles(Manager & manager, const BufferView & labels, const ExecutionRequest & how, Monitor * monitor = nullptr);
 
 } // namespace chunkwise
 

@@ -3,7 +3,7 @@
 #define itkLabelMeasurementsImageSink_hxx
 
 #include "chunkwiseError.h"
-#include "itkChunkwiseGeometry.h"
+#include "itkChunkwiseMeasurementSpace.h"
 #include "itkLabelMeasurementsImageSink.h"
 
 #include <algorithm>
@@ -77,13 +77,7 @@ chunkwise::MeasurementSettings
 LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::MakeSettings() const
 {
   chunkwise::MeasurementSettings settings;
-  const auto                     region = this->GetInput()->GetLargestPossibleRegion();
-  settings.extent = ChunkwiseBoxFromRegion(region, region.GetIndex()).Extents();
-  if (region.GetNumberOfPixels() == 0)
-  {
-    // Nothing is read of an image without voxels, and it has no objects.
-    settings.extent = chunkwise::Coordinates::Filled(1);
-  }
+  settings.extent = MakeChunkwiseMeasuredExtent(*this->GetInput());
   settings.dimension = ImageDimension;
   settings.labelKind = chunkwise::PixelKindOf<typename TLabelImage::PixelType>();
   settings.hasIntensity = this->GetIntensityImage() != nullptr;
@@ -157,19 +151,12 @@ LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::StreamedGenerateData(u
   } control(*this);
 
   const auto origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
-  const auto viewOf = [&](const auto & image) {
-    using PixelType = typename std::decay_t<decltype(image)>::PixelType;
-    // The engine only reads its inputs; its views serve both directions.
-    return chunkwise::DenseView(const_cast<PixelType *>(image.GetBufferPointer()),
-                                chunkwise::PixelKindOf<PixelType>(),
-                                ChunkwiseBoxFromRegion(image.GetBufferedRegion(), origin));
-  };
   this->Try([&] {
-    const chunkwise::BufferView labels = viewOf(*this->GetInput());
+    const chunkwise::BufferView labels = MakeChunkwiseBufferView(*this->GetInput());
     const chunkwise::Box        box = ChunkwiseBoxFromRegion(this->GetInput()->GetRequestedRegion(), origin);
     if (this->GetIntensityImage())
     {
-      const chunkwise::BufferView intensity = viewOf(*this->GetIntensityImage());
+      const chunkwise::BufferView intensity = MakeChunkwiseBufferView(*this->GetIntensityImage());
       m_Measurements->Add(labels, &intensity, box, *m_Executor, &control);
     }
     else
@@ -191,19 +178,7 @@ LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::AfterStreamedGenerateD
 {
   Superclass::AfterStreamedGenerateData();
   this->Try([&] {
-    const TLabelImage & labels = *this->GetInput();
-    const auto          first =
-      labels.template TransformIndexToPhysicalPoint<double>(labels.GetLargestPossibleRegion().GetIndex());
-    chunkwise::MeasurementSpace space;
-    for (unsigned int a = 0; a < ImageDimension; ++a)
-    {
-      space.spacing[a] = labels.GetSpacing()[a];
-      space.origin[a] = first[a];
-      for (unsigned int b = 0; b < ImageDimension; ++b)
-      {
-        space.direction[a][b] = labels.GetDirection()[a][b];
-      }
-    }
+    const chunkwise::MeasurementSpace space = MakeChunkwiseMeasurementSpace(*this->GetInput());
     m_Table = m_Measurements->MakeTable(space, this->GetColumnsToMake());
     if (m_Contacts)
     {

@@ -325,7 +325,7 @@ public:
     }
     m_Image = Box::FromExtent(extent);
   }
-  /** Of the labels, and of intensities that the other image has. */
+  /** The settings of a measurement; another image has the intensities. */
   MeasurementSettings
   MakeSettings() const
   {

@@ -2,7 +2,9 @@
 #include "chunkwiseLabelHoles.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseFilters.h"
 #include "chunkwiseMeasureTable.h"
+#include "chunkwisePartMonitor.h"
 
 #include <algorithm>
 #include <cstring>
@@ -235,6 +237,94 @@ LabelHoles::Fill(const BufferView & labels, const BufferView & parts, const Box 
       }
     });
   });
+}
+
+namespace
+{
+
+/** 1 where there is no label. */
+std::vector<std::uint8_t>
+MarkBackground(const BufferView & labels)
+{
+  std::vector<std::uint8_t> marks(static_cast<std::size_t>(labels.box.NumberOfVoxels()));
+  DispatchLabelAndPart(labels.kind, PixelKind::UInt32, [&](auto label, auto) {
+    using Label = decltype(label);
+    std::uint8_t * mark = marks.data();
+    ForEachRowOf(labels.box, [&](const Coordinates & at) {
+      const Label * const row = RowAt<Label>(labels, at);
+      for (std::int64_t x = 0; x < labels.box.Extent(0); ++x)
+      {
+        *mark++ = row[x] == 0 ? 1 : 0;
+      }
+    });
+  });
+  return marks;
+}
+
+} // namespace
+
+std::uint64_t
+FillLabelHoles(Manager & manager, const BufferView & labels, const ExecutionRequest & how, Monitor * monitor)
+{
+  constexpr std::int64_t few = std::int64_t{ 1 } << 32;
+  const Box &            box = labels.box;
+  const std::int64_t     voxels = box.NumberOfVoxels();
+  const PixelKind        kind = voxels < few ? PixelKind::UInt32 : PixelKind::UInt64;
+  // Throws where the image is none of labels.
+  LabelHoles            checked(labels.kind, kind, box.Extents());
+  const std::size_t     bytes = static_cast<std::size_t>(voxels) * (1 + PixelSize(kind));
+  const std::size_t     budget = how.budgets.host;
+  constexpr std::size_t least = std::size_t{ 1 } << 16;
+  if (voxels == 0)
+  {
+    return 0;
+  }
+  if (budget > 0 && bytes + least > budget)
+  {
+    throw BudgetError("the parts of the background need " + std::to_string(bytes + least) +
+                        " bytes, more than the budget of " + std::to_string(budget),
+                      bytes + least,
+                      budget);
+  }
+  const std::size_t rest = budget > 0 ? budget - bytes : 0;
+  try
+  {
+    std::vector<std::uint8_t> marks = MarkBackground(labels);
+    std::vector<char>         memory(static_cast<std::size_t>(voxels) * PixelSize(kind));
+    const BufferView          parts = DenseView(memory.data(), kind, box);
+    FilterParameters          parameters;
+    parameters.SetInteger("Connectivity", 1);
+    FilterImage about;
+    about.extent = box.Extents();
+    about.inputKind = PixelKind::UInt8;
+    about.outputKind = kind;
+    ExecutionRequest run = how;
+    run.operation = MakeFilterOperation("label", parameters, about);
+    run.image = run.region = box;
+    run.inputs = { DenseView(marks.data(), PixelKind::UInt8, box) };
+    run.output = parts;
+    run.budgets.host = rest;
+    PartMonitor first(monitor, 0, 0.6);
+    PartMonitor second(monitor, 0.6, 1);
+    manager.Execute(run, &first);
+    LabelHoles holes(labels.kind, kind, box.Extents(), rest);
+    holes.Add(labels, parts, box);
+    second.UpdateProgress(0.5);
+    if (second.ShouldAbort())
+    {
+      throw Aborted();
+    }
+    holes.Fill(labels, parts, box);
+    second.UpdateProgress(1);
+    return holes.GetCount();
+  }
+  catch (const BudgetError & error)
+  {
+    throw BudgetError(std::string(error.what()) + "; with the parts of the background " +
+                        std::to_string(error.needed + bytes) + " are enough",
+                      error.needed + bytes,
+                      budget);
+  }
 }
 
 } // namespace chunkwise
