@@ -165,6 +165,45 @@ RoundsOfHalves(int voxelsOfPack)
   return most < 3 ? most : 3;
 }
 
+/** The counters of a block, in shared memory. */
+struct HalfCounters
+{
+  unsigned int * own;
+  int            words;
+  Counter *      counts; ///< of all blocks
+
+  __device__ void
+  Add(int counter, unsigned int alike) const
+  {
+    const unsigned int   shift = counter < words ? 0 : HalfBits;
+    unsigned int * const word = own + (counter < words ? counter : counter - words);
+    const unsigned int   before = atomicAdd(word, alike << shift) >> shift & ((1U << HalfBits) - 1);
+    if (before < FullHalf && before + alike >= FullHalf)
+    {
+      atomicSub(word, FullHalf << shift);
+      atomicAdd(&counts[counter], static_cast<Counter>(FullHalf));
+    }
+  }
+  /** Adds all to those of all blocks. Blocks begin at different counters. */
+  __device__ void
+  AddToAll() const
+  {
+    const auto addUp = [this](int counter, unsigned int count) {
+      if (count != 0)
+      {
+        atomicAdd(&counts[counter], static_cast<Counter>(count));
+      }
+    };
+    const auto begin = static_cast<int>(static_cast<std::int64_t>(blockIdx.x) * words / gridDim.x);
+    for (int i = static_cast<int>(threadIdx.x); i < words; i += ThreadsOfHalves)
+    {
+      const int at = i + begin < words ? i + begin : i + begin - words;
+      addUp(at, own[at] & ((1U << HalfBits) - 1));
+      addUp(at + words, own[at] >> HalfBits);
+    }
+  }
+};
+
 /** Counts voxels in as many counters as a block has shared memory for if each has 16 bits. Between two barriers a block
  * counts less than FullHalf voxels, and who makes a counter reach that empties it before the next barrier: so a counter
  * is below FullHalf at every barrier, and never overflows. */
@@ -186,16 +225,7 @@ __launch_bounds__(ThreadsOfHalves) CountInHalvesKernel(const TPixel * __restrict
   {
     own[i] = 0;
   }
-  const auto add = [&](int counter, unsigned int alike) {
-    const unsigned int shift = counter < words ? 0 : HalfBits;
-    unsigned int *     word = own + (counter < words ? counter : counter - words);
-    const unsigned int before = atomicAdd(word, alike << shift) >> shift & ((1U << HalfBits) - 1);
-    if (before < FullHalf && before + alike >= FullHalf)
-    {
-      atomicSub(word, FullHalf << shift);
-      atomicAdd(&counts[counter], static_cast<Counter>(FullHalf));
-    }
-  };
+  const HalfCounters all{ own, words, counts };
   const auto         beyond = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(voxels) % PackBytes);
   const std::int64_t before = (PackBytes - beyond) % PackBytes / static_cast<std::int64_t>(sizeof(TPixel));
   const std::int64_t head = before < n ? before : n;
@@ -241,7 +271,7 @@ __launch_bounds__(ThreadsOfHalves) CountInHalvesKernel(const TPixel * __restrict
           {
             if (counter >= 0)
             {
-              add(counter, alike);
+              all.Add(counter, alike);
             }
             counter = at;
             alike = 0;
@@ -252,7 +282,7 @@ __launch_bounds__(ThreadsOfHalves) CountInHalvesKernel(const TPixel * __restrict
     }
     if (counter >= 0)
     {
-      add(counter, alike);
+      all.Add(counter, alike);
     }
     __syncthreads();
   }
@@ -266,20 +296,7 @@ __launch_bounds__(ThreadsOfHalves) CountInHalvesKernel(const TPixel * __restrict
       atomicAdd(&counts[at], Counter{ 1 });
     }
   }
-  const auto addUp = [&](int counter, unsigned int count) {
-    if (count != 0)
-    {
-      atomicAdd(&counts[counter], static_cast<Counter>(count));
-    }
-  };
-  // Blocks begin at different counters.
-  const auto begin = static_cast<int>(static_cast<std::int64_t>(blockIdx.x) * words / gridDim.x);
-  for (int i = static_cast<int>(threadIdx.x); i < words; i += ThreadsOfHalves)
-  {
-    const int at = i + begin < words ? i + begin : i + begin - words;
-    addUp(at, own[at] & ((1U << HalfBits) - 1));
-    addUp(at + words, own[at] >> HalfBits);
-  }
+  all.AddToAll();
 }
 
 /** Counts voxels in memory that all blocks share. Neighbours are mostly alike: lanes with the same counter add to it
