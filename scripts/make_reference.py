@@ -33,7 +33,7 @@ import inspect, json, re, chunkwise
 from chunkwise import _core, _table, dask, ndimage, zarr
 groups = {_table.ROWS[each["name"]].name: each["group"] for each in _core.filters()}
 found = []
-for module, names in ((chunkwise, [*(name for name in chunkwise.__all__ if name not in _table.BY_NAME), *_table.BY_NAME]), (ndimage, ndimage.__all__), (zarr, ["run"]), (dask, dask.__all__)):
+for module, names in ((chunkwise, [*(name for name in chunkwise.__all__ if name not in _table.BY_NAME), *_table.BY_NAME]), (ndimage, ndimage.__all__), (zarr, ["run", "pyramid", "measure", "separate", "filter_labels", "fill_label_holes"]), (dask, dask.__all__)):
     for name in names:
         each = getattr(module, name)
         if inspect.ismodule(each):
