@@ -40,7 +40,8 @@ def _meet(parts: _Array, labels: _Array) -> tuple[_Array, _Array]:
 
 
 def _empty(block: Any) -> _Array:
-    return (np.asarray(block) == 0).view(np.uint8)
+    empty: _Array = (np.asarray(block) == 0).view(np.uint8)
+    return empty
 
 
 def _first_planes(labels: Any, parts: Any) -> list[tuple[_Array, _Array]]:
