@@ -443,6 +443,7 @@ private:
     };
     try
     {
+      RoomAhead ahead(request.sink);
       for (std::int64_t i = 0; i < count; ++i)
       {
         SideData found;
@@ -460,6 +461,7 @@ private:
       blocks->Solve();
       joining += Since(start);
       report.spoolWritten = blocks->GetBytesWritten();
+      ahead.End();
       for (std::int64_t i = 0; i < count; ++i)
       {
         const auto operation =
