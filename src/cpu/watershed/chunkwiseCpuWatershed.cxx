@@ -913,12 +913,49 @@ private:
       },
       [&](std::int64_t x) { leads[x - begin] = this->FindLead(row, x, own[x - begin]); });
   }
+  /** Whether an edge and its place in the order fit a number: its values, its first voxel, and which of the neighbors
+   * behind that the second one is. */
+  static constexpr bool IsPacked = sizeof(TPixel) == 1 && sizeof(TId) == 4;
+  static constexpr int  FirstBits = 31;
+
+  std::uint64_t
+  PackEdge(TId v, std::uint8_t lead) const
+  {
+    const TId    q = v + static_cast<TId>(m_Neighbors[lead].delta);
+    const TPixel a = this->Value(v);
+    const TPixel b = this->Value(q);
+    const auto   keyOf = [](TPixel value) {
+      return static_cast<std::uint64_t>(static_cast<std::int64_t>(value) -
+                                        static_cast<std::int64_t>(std::numeric_limits<TPixel>::lowest()));
+    };
+    const std::uint64_t values = keyOf(std::max(a, b)) << 8 | keyOf(std::min(a, b));
+    return (values << FirstBits | std::min(v, q)) << EdgeBits |
+           static_cast<std::uint64_t>(WatershedNeighborBehind(lead, m_NumberOfNeighbors));
+  }
+  /** The edge of an open tree as a voxel of the tree and, in the lowest bits, its neighbor. */
+  std::uint64_t
+  UnpackEdge(std::uint64_t packed, TId tree) const
+  {
+    const TId  first = static_cast<TId>(packed >> EdgeBits) & ((TId{ 1 } << FirstBits) - 1);
+    const int  lead = m_NumberOfNeighbors / 2 + static_cast<int>(packed & ((1 << EdgeBits) - 1));
+    const bool isOwn = this->CodeOf(m_Parents[first]) == (Flag | tree);
+    const TId  v = isOwn ? first : first + static_cast<TId>(m_Neighbors[lead].delta);
+    return std::uint64_t{ v } << EdgeBits | static_cast<std::uint64_t>(isOwn ? lead : m_NumberOfNeighbors - 1 - lead);
+  }
   void
   OfferEdge(TId v, std::uint8_t lead, TId code)
   {
+    std::uint64_t & entry = m_Best[code & ~Flag];
+    std::uint64_t   old = Load(entry);
+    if constexpr (IsPacked)
+    {
+      const std::uint64_t edge = this->PackEdge(v, lead);
+      while (edge < old && !Exchange(entry, old, edge))
+      {
+      }
+      return;
+    }
     const std::uint64_t edge = std::uint64_t{ v } << EdgeBits | lead;
-    std::uint64_t &     entry = m_Best[code & ~Flag];
-    std::uint64_t       old = Load(entry);
     while ((old == NoEdge || this->IsLess(edge, old)) && !Exchange(entry, old, edge))
     {
     }
@@ -1050,8 +1087,12 @@ private:
   }
   /** The root or tree to which an open tree's least edge leads; a separate root, or itself, if none does. */
   TId
-  NextOf(TId tree) const
+  NextOf(TId tree)
   {
+    if (IsPacked && m_Best[tree] != NoEdge)
+    {
+      m_Best[tree] = this->UnpackEdge(m_Best[tree], tree);
+    }
     const std::uint64_t edge = m_Best[tree];
     const TId           alone = m_KeepsEdges ? Flag | tree : m_Operation.hasMarkers ? Outside : m_Lows[tree];
     if (edge == NoEdge)
