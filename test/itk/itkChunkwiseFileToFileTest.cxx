@@ -401,6 +401,20 @@ TEST_F(ChunkwiseFileToFile, StoresOfZarrAreReadAndWritten)
   again->Update();
   EXPECT_EQ(CountDifferentVoxels(expected.GetPointer(), again->GetOutput(), Region), 0u);
 
+  // Labels come into the store, from ITK's writer and from file to file.
+  writer->SetFileName(this->Name("again.zarr/labels/a"));
+  io->SetZarrOptions("");
+  writer->Update();
+  m_Run->SetOutputFileName(this->Name("again.zarr/labels/b"));
+  m_Run->SetZarrOptions("pyramid=mode");
+  m_Run->Update();
+  for (const char * const name : { "again.zarr/labels/a", "again.zarr/labels/b" })
+  {
+    const auto labels = read(this->Name(name));
+    labels->Update();
+    EXPECT_EQ(CountDifferentVoxels(expected.GetPointer(), labels->GetOutput(), Region), 0u);
+  }
+
   std::filesystem::resize_file(this->Name("again.zarr/0/c/0/0/0"), 100);
   EXPECT_THROW(read(this->Name("again.zarr"))->Update(), itk::ExceptionObject);
   io->SetZarrOptions("codec=none,chunks=0");

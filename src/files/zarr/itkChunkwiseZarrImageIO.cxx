@@ -4,6 +4,7 @@
 #include "fileFormats.h"
 #include "fileItk.h"
 #include "fileZarr.h"
+#include "fileZarrLabels.h"
 #include "fileZarrMetadata.h"
 
 #include "itkCreateObjectFunction.h"
@@ -92,7 +93,7 @@ bool
 ChunkwiseZarrImageIO::CanWriteFile(const char * name)
 {
   const chunkwise::files::Format * const format = chunkwise::files::FindFormat(name);
-  return format && format->create == chunkwise::files::CreateZarr;
+  return format ? format->create == chunkwise::files::CreateZarr : !chunkwise::files::FindStoreOfLabels(name).empty();
 }
 
 void
