@@ -793,6 +793,39 @@ TEST(StreamedRun, HeldImagesAreLoadedAndStoredInWholeUnits)
   }
 }
 
+/** A result on a grid of the image's size, whose divisions would not have room for whole units. */
+TEST(StreamedRun, ADeviceHoldsImagesThatGetAnotherGrid)
+{
+  std::mt19937 random(24);
+  for (const char * const filter : { "flip", "resample" })
+  {
+    for (const std::uint64_t memory : { 150000, 1500000 })
+    {
+      SCOPED_TRACE(filter);
+      FakeDevices      devices(1, FakeDevice::Options(), GetHostKernels());
+      const auto       manager = devices.MakeManager();
+      Manager          host({});
+      FilterParameters parameters;
+      if (std::string(filter) == "resample")
+      {
+        parameters.Set("Affine", std::vector<double>{ 1, 0, 0, 2.5, 0, 1, 0, -3, 0, 0, 1, 0.25 });
+      }
+      Trial run(host, filter, parameters, { 90, 80, 100, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+      run.image->access.unit[2] = run.result->access.unit[2] = 20;
+      run.image->access.wholeBoxes = run.result->access.wholeBoxes = run.result->access.partsOfUnits = true;
+      run.request.backend = BackendChoice::CUDA;
+      run.request.memory = memory;
+      run.request.sinkAccess = run.result->access;
+      const StreamedPlan plan = MakeStreamedPlan(*manager, run.request);
+      const bool         isHeld = memory < 200000; // a unit, but not those that a division needs
+      EXPECT_EQ(plan.heldOnDevice, isHeld ? 0 : -1);
+      ExecuteStreamed(*manager, run.request, plan, run.result);
+      EXPECT_EQ(run.result->voxels, run.expected);
+      EXPECT_TRUE(!isHeld || run.image->boxes.size() == 5u) << run.image->boxes.size() << " boxes are read";
+    }
+  }
+}
+
 /** In one chunk, whose summary nobody needs: the image is read once. */
 TEST(StreamedRun, ADeviceHoldsImagesOfTwoPasses)
 {

@@ -98,7 +98,9 @@ public:
   StreamedPlan
   Find(bool mayHold)
   {
-    mayHold = mayHold && !m_Plan.copies && !(m_Request.operation && m_Request.operation->GetOutputGrid());
+    // Images that are held have one grid.
+    mayHold = mayHold && !m_Plan.copies &&
+              !(m_Request.operation && m_Request.operation->GetOutputGrid() && !(m_Image == GetImageBox(m_Request)));
     if (m_Request.divisions > 0)
     {
       return this->TakeGiven();

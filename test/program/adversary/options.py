@@ -40,7 +40,7 @@ TRIALS = {
     "fft": [{"fft": None, "output-type": "float64"}],
     "factor": [{"factor": "3"}, {"factor": "1,2,5"}],
     "about-origin": [{"about-origin": None}],
-    "+bin method": [{"method": each} for each in ("minimum", "median", "mode")],
+    "+bin method": [{"method": each} for each in ("minimum", "median", "mode", "gaussian")],
     "+bin axes": [({"factor": "2"}, {"axes": "1"})],
     "+bin-sum axes": [({"factor": "2"}, {"axes": "1"})],
     "+crop lower": [{"lower": "1,0,2"}], "+crop upper": [{"upper": "1,0,2"}], "+crop axes": [({"lower": "2"}, {"axes": "1"})],
