@@ -236,15 +236,16 @@ template <typename T, DeconvolutionStep VStep>
 void
 RunStepOf(const KernelCall & call)
 {
-  const auto &        operation = static_cast<const DeconvolutionStepOperation &>(*call.operation);
-  const Box &         box = call.output.box;
-  const std::int64_t  n = box.NumberOfVoxels();
-  const StepInputs<T> in = InputsOf<T>(call, operation.inputs, box);
-  auto * const        out = static_cast<T *>(call.output.data);
+  const auto &                  operation = static_cast<const DeconvolutionStepOperation &>(*call.operation);
+  const Box &                   box = call.output.box;
+  const std::int64_t            n = box.NumberOfVoxels();
+  const StepInputs<T>           in = InputsOf<T>(call, operation.inputs, box);
+  auto * const                  out = static_cast<T *>(call.output.data);
+  [[maybe_unused]] auto * const sums = static_cast<Sums *>(call.sideOut);
   if constexpr (VStep == DeconvolutionStep::Ratio || VStep == DeconvolutionStep::Update ||
                 VStep == DeconvolutionStep::Difference)
   {
-    if (operation.sums)
+    if (sums)
     {
       const std::int64_t length = std::max<std::int64_t>(box.Extent(0), 1);
       const std::int64_t rows = n / length;
@@ -253,9 +254,9 @@ RunStepOf(const KernelCall & call)
       const auto             blocks = static_cast<int>(std::max(
         { std::int64_t{ 1 }, std::min<std::int64_t>(rows / (4 * warps), 2048), (rows >> 28) + (n > 0 ? 1 : 0) }));
       DeconvolutionSumsKernel<T, VStep>
-        <<<blocks, Threads, 0, StreamOf(call)>>>(in, operation.parameters, out, length, rows, operation.sums);
+        <<<blocks, Threads, 0, StreamOf(call)>>>(in, operation.parameters, out, length, rows, sums);
       CheckLaunch("DeconvolutionSumsKernel");
-      CarrySumsKernel<<<1, Sums::Most, 0, StreamOf(call)>>>(operation.sums);
+      CarrySumsKernel<<<1, Sums::Most, 0, StreamOf(call)>>>(sums);
       CheckLaunch("CarrySumsKernel");
       return;
     }

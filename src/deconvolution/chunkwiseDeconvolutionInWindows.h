@@ -3,8 +3,7 @@
 #define chunkwiseDeconvolutionInWindows_h
 
 #include "chunkwiseDeconvolutionOperation.h"
-#include "chunkwiseDeconvolutionSums.h"
-#include "chunkwiseDeviceHandles.h"
+#include "chunkwiseDeconvolutionStepper.h"
 #include "chunkwiseError.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseRegions.h"
@@ -194,8 +193,8 @@ public:
   {
     SharedTurns               turns;
     const SharedTurns::Member member(turns);
-    m_Blur->Clear();
-    m_Change->Clear();
+    m_Stepper->Clear(DeconvolutionStepper::OfBlur);
+    m_Stepper->Clear(DeconvolutionStepper::OfChange);
     m_Point->Empty();
     m_Ratio->Empty();
     for (std::size_t i = 0; i < m_Slabs.size(); ++i)
@@ -205,8 +204,8 @@ public:
         throw Aborted();
       }
       const Slab & slab = m_Slabs[i];
-      const Box    fresh = m_Point->Move(m_Device, m_Stream.Get(), slab.point.first, slab.point.second);
-      const Box    ratio = m_Ratio->Move(m_Device, m_Stream.Get(), slab.ratio.first, slab.ratio.second);
+      const Box    fresh = m_Point->Move(m_Device, m_Stepper->GetStream(), slab.point.first, slab.point.second);
+      const Box    ratio = m_Ratio->Move(m_Device, m_Stepper->GetStream(), slab.ratio.first, slab.ratio.second);
       const auto   load = [&] {
         this->Load(host, Point, *m_Point, fresh);
         if (!this->HasNorm(i))
@@ -227,13 +226,14 @@ public:
       m_Norm->Set(slab.planes);
       this->Blur(host, ratio);
       this->Correct(slab.planes, sumsChange);
+      m_Stepper->Synchronize();
       monitor.UpdateProgress(static_cast<double>(i + 1) / static_cast<double>(m_Slabs.size()));
     }
     m_HasNormOf = m_Slabs.size() - 1;
     this->Store(host, m_Slabs.back().planes);
     Sums sums;
-    sums.blur = m_Blur->Take();
-    sums.change = m_Change->Take();
+    sums.blur = m_Stepper->Take(DeconvolutionStepper::OfBlur);
+    sums.change = m_Stepper->Take(DeconvolutionStepper::OfChange);
     return sums;
   }
 
@@ -260,7 +260,6 @@ private:
     , m_Forward(operation.MakeForward())
     , m_Backward(operation.MakeBackward())
     , m_Parameters(DeconvolutionParameters::Of(operation))
-    , m_Stream(m_Device)
   {
     while (m_Axis > 0 && m_Grid.Extent(m_Axis) <= 1)
     {
@@ -428,8 +427,7 @@ private:
     m_Next = make(most.slab);
     m_Norm = make(most.slab);
     m_Measured = make(m_Piece);
-    m_Blur = std::make_unique<DeconvolutionSumsOnDevice>(m_Manager, m_Number, m_Budgets);
-    m_Change = std::make_unique<DeconvolutionSumsOnDevice>(m_Manager, m_Number, m_Budgets);
+    m_Stepper = std::make_unique<DeconvolutionStepper>(m_Manager, m_Number, m_Budgets, m_Grid);
     return true;
   }
 
@@ -527,37 +525,21 @@ private:
     }
   }
 
-  ExecutionReport
-  Run(std::shared_ptr<const Operation> operation, std::vector<BufferView> inputs, const BufferView & output,
-      const Box & region)
+  void
+  Convolve(const std::shared_ptr<const Operation> & operation, const RollingPlanes & input,
+           const RollingPlanes & output, const Box & region)
   {
     ExecutionRequest request;
-    request.operation = std::move(operation);
-    request.inputs = std::move(inputs);
-    request.output = output;
+    request.operation = operation;
+    request.inputs = { input.View() };
+    request.output = output.View();
     request.image = m_Grid;
     request.region = region;
     request.budgets = m_Budgets;
-    ExecutionReport report = m_Manager.ExecuteOnDevice(request, m_Number, nullptr);
+    ExecutionReport report = m_Manager.ExecuteOnDevice(request, m_Number, m_Stepper->GetStream());
     report.bytesToDevice += std::exchange(m_ToDevice, 0.0);
     report.bytesToHost += std::exchange(m_ToHost, 0.0);
     m_Report(report);
-    return report;
-  }
-  void
-  RunStep(DeconvolutionStep step, std::vector<BufferView> inputs, const BufferView & output, const Box & region,
-          const DeconvolutionSumsOnDevice * sums)
-  {
-    const auto operation = std::make_shared<DeconvolutionStepOperation>();
-    operation->step = step;
-    operation->inputs = static_cast<int>(inputs.size());
-    operation->parameters = m_Parameters;
-    operation->sums = sums ? sums->Get() : nullptr;
-    const ExecutionReport report = this->Run(operation, std::move(inputs), output, region);
-    if (sums)
-    {
-      DeconvolutionSumsOnDevice::Check(report);
-    }
   }
   /** The ratio of these planes; of the measured image the first piece is there. */
   void
@@ -567,53 +549,57 @@ private:
     {
       return;
     }
-    this->Run(m_Forward, { m_Point->View() }, m_Ratio->View(), planes);
+    this->Convolve(m_Forward, *m_Point, *m_Ratio, planes);
     this->InPieces(planes, m_Piece, [&](const Box & piece) {
       if (piece.lower[m_Axis] > planes.lower[m_Axis])
       {
+        m_Stepper->Synchronize();
         this->LoadMeasured(host, piece);
       }
-      this->RunStep(
-        DeconvolutionStep::Ratio, { m_Ratio->View(), m_Measured->View() }, m_Ratio->View(), piece, m_Blur.get());
+      m_Stepper->Run(DeconvolutionStep::Ratio,
+                     m_Parameters,
+                     { m_Ratio->View(), m_Measured->View() },
+                     m_Ratio->View(),
+                     piece,
+                     DeconvolutionStepper::OfBlur);
     });
   }
   void
   Correct(const Box & planes, bool sumsChange)
   {
     m_Next->Set(planes);
-    this->Run(m_Backward, { m_Ratio->View() }, m_Next->View(), planes);
-    this->RunStep(DeconvolutionStep::Update,
-                  { m_Next->View(), m_Point->View(), m_Norm->View() },
-                  m_Next->View(),
-                  planes,
-                  sumsChange ? m_Change.get() : nullptr);
+    this->Convolve(m_Backward, *m_Ratio, *m_Next, planes);
+    m_Stepper->Run(DeconvolutionStep::Update,
+                   m_Parameters,
+                   { m_Next->View(), m_Point->View(), m_Norm->View() },
+                   m_Next->View(),
+                   planes,
+                   sumsChange ? DeconvolutionStepper::OfChange : DeconvolutionStepper::None);
   }
 
-  Manager &                                  m_Manager;
-  const int                                  m_Number; ///< of the device
-  Device &                                   m_Device; ///< the manager has it for as long as it lives
-  const Budgets                              m_Budgets;
-  const Box                                  m_Grid;
-  int                                        m_Axis{ MaxDimension - 1 };
-  const PixelKind                            m_Kind;
-  const Reporter                             m_Report;
-  const std::shared_ptr<const Operation>     m_Forward;
-  const std::shared_ptr<const Operation>     m_Backward;
-  const DeconvolutionParameters              m_Parameters;
-  DeviceStream                               m_Stream;
-  std::vector<Slab>                          m_Slabs;
-  std::vector<char>                          m_Repeats;
-  std::size_t                                m_HasNormOf{ static_cast<std::size_t>(-1) };
-  std::int64_t                               m_Piece{ 1 }; ///< planes of the measured image at a time
-  std::unique_ptr<RollingPlanes>             m_Point;
-  std::unique_ptr<RollingPlanes>             m_Ratio;
-  std::unique_ptr<RollingPlanes>             m_Next;
-  std::unique_ptr<RollingPlanes>             m_Norm;
-  std::unique_ptr<RollingPlanes>             m_Measured;
-  std::unique_ptr<DeconvolutionSumsOnDevice> m_Blur;
-  std::unique_ptr<DeconvolutionSumsOnDevice> m_Change;
-  mutable double                             m_ToDevice{ 0 };
-  mutable double                             m_ToHost{ 0 };
+  Manager &                              m_Manager;
+  const int                              m_Number; ///< of the device
+  Device &                               m_Device; ///< the manager has it for as long as it lives
+  const Budgets                          m_Budgets;
+  const Box                              m_Grid;
+  int                                    m_Axis{ MaxDimension - 1 };
+  const PixelKind                        m_Kind;
+  const Reporter                         m_Report;
+  const std::shared_ptr<const Operation> m_Forward;
+  const std::shared_ptr<const Operation> m_Backward;
+  const DeconvolutionParameters          m_Parameters;
+  std::vector<Slab>                      m_Slabs;
+  std::vector<char>                      m_Repeats;
+  std::size_t                            m_HasNormOf{ static_cast<std::size_t>(-1) };
+  std::int64_t                           m_Piece{ 1 }; ///< planes of the measured image at a time
+  std::unique_ptr<RollingPlanes>         m_Point;
+  std::unique_ptr<RollingPlanes>         m_Ratio;
+  std::unique_ptr<RollingPlanes>         m_Next;
+  std::unique_ptr<RollingPlanes>         m_Norm;
+  std::unique_ptr<RollingPlanes>         m_Measured;
+  std::unique_ptr<DeconvolutionStepper>  m_Stepper; ///< ends before the images go
+  mutable double                         m_ToDevice{ 0 };
+  mutable double                         m_ToHost{ 0 };
 };
 
 } // namespace chunkwise

@@ -3,7 +3,7 @@
 #define chunkwiseDeconvolutionOnDevices_h
 
 #include "chunkwiseDeconvolutionOperation.h"
-#include "chunkwiseDeconvolutionSums.h"
+#include "chunkwiseDeconvolutionStepper.h"
 #include "chunkwiseDividedImages.h"
 #include "chunkwiseError.h"
 #include "chunkwiseRegions.h"
@@ -61,6 +61,7 @@ public:
   void
   StorePlanes(const BufferView & host, Image image)
   {
+    this->Synchronize();
     m_Images.StorePlanes(host, m_Numbers[image], host.box);
   }
   bool
@@ -74,9 +75,19 @@ public:
   /** Point, and Last, are the first estimate where enough is seen: the start image, or else `mean`. */
   void
   Start(bool hasImage, double mean);
-  /** H y, and of it the ratio. Returns the divergence and the misfit. */
-  Sums
+  /** H y, and of it the ratio. TakeBlurSums gives the divergence and the misfit: at once, or after Correct, which waits
+   * for nothing more. */
+  void
   Blur(Monitor * monitor);
+  Sums
+  TakeBlurSums(bool isAfterCorrect)
+  {
+    if (!isAfterCorrect)
+    {
+      this->Synchronize();
+    }
+    return this->Take(DeconvolutionStepper::OfBlur);
+  }
   /** H^T, and the next estimate. Returns the sums of the change, if `sums`, and of the steps, with acceleration. */
   Sums
   Correct(bool isFirst, bool sums, Monitor * monitor);
@@ -112,13 +123,35 @@ private:
     return image < Norm;
   }
   /** Runs the operation over the planes of a part. */
-  ExecutionReport
+  void
   Run(std::size_t part, std::shared_ptr<const Operation> operation, const std::vector<Image> & inputs, Image output,
       Monitor * monitor);
-  /** With `total` the step's sums are added to it. */
+  using Total = DeconvolutionStepper::Total;
   void
   RunStep(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs, Image output,
-          Sums * total = nullptr);
+          Total total = DeconvolutionStepper::None);
+  /** The total of all parts, whose step was the last one or one before a convolution. */
+  Sums
+  Take(Total total);
+  /** Steps have ended. */
+  void
+  Synchronize()
+  {
+    for (const auto & stepper : m_Steppers)
+    {
+      stepper->Synchronize();
+    }
+  }
+  /** The parts get planes of the image from each other. */
+  void
+  HandOn(Image image)
+  {
+    if (m_Steppers.size() > 1)
+    {
+      this->Synchronize();
+      m_Images.HandOn(m_Numbers[image]);
+    }
+  }
   /** Adds the report of a run on the part's device. */
   void
   AddReport(std::size_t index, ExecutionReport report)
@@ -153,8 +186,8 @@ private:
   /** The number of each image; missing ones have none. */
   std::array<DividedImages::Image, NumberOfImages> m_Numbers{};
   bool                                             m_HasWeights{ false };
-  /** For each part. */
-  std::vector<DeconvolutionSumsOnDevice> m_Sums;
+  /** For each part. They end before the images go. */
+  std::vector<std::unique_ptr<DeconvolutionStepper>> m_Steppers;
 };
 
 inline DeconvolutionOnDevices::DeconvolutionOnDevices(Manager & manager, const Budgets & budgets,
@@ -295,14 +328,14 @@ DeconvolutionOnDevices::Allocate(bool hasWeights)
       m_Numbers[static_cast<std::size_t>(image)] = m_Images.Add(m_Kind, HasAround(image));
     }
   }
-  m_Sums.clear();
+  m_Steppers.clear();
   for (const DividedImages::Part & part : m_Images.GetParts())
   {
-    m_Sums.emplace_back(m_Manager, part.device, m_Budgets);
+    m_Steppers.push_back(std::make_unique<DeconvolutionStepper>(m_Manager, part.device, m_Budgets, m_Grid));
   }
 }
 
-inline ExecutionReport
+inline void
 DeconvolutionOnDevices::Run(std::size_t part, std::shared_ptr<const Operation> operation,
                             const std::vector<Image> & inputs, Image output, Monitor * monitor)
 {
@@ -312,30 +345,36 @@ DeconvolutionOnDevices::Run(std::size_t part, std::shared_ptr<const Operation> o
     numbers.push_back(m_Numbers[input]);
   }
   const ExecutionRequest request = m_Images.MakeRequest(part, std::move(operation), numbers, m_Numbers[output]);
-  ExecutionReport report = m_Manager.ExecuteOnDevice(request, m_Images.GetParts()[part].device, nullptr, monitor);
-  this->AddReport(part, report);
-  return report;
+  this->AddReport(
+    part, m_Manager.ExecuteOnDevice(request, m_Images.GetParts()[part].device, m_Steppers[part]->GetStream(), monitor));
 }
 
 inline void
 DeconvolutionOnDevices::RunStep(std::size_t part, DeconvolutionStep step, const std::vector<Image> & inputs,
-                                Image output, Sums * total)
+                                Image output, Total total)
 {
-  const auto operation = std::make_shared<DeconvolutionStepOperation>();
-  operation->step = step;
-  operation->inputs = static_cast<int>(inputs.size());
-  operation->parameters = m_Parameters;
-  if (!total)
+  std::vector<BufferView> views;
+  for (const Image input : inputs)
   {
-    this->Run(part, operation, inputs, output, nullptr);
-    return;
+    views.push_back(m_Images.GetView(part, m_Numbers[input]));
   }
-  operation->sums = m_Sums[part].Get();
-  m_Sums[part].Clear();
-  DeconvolutionSumsOnDevice::Check(this->Run(part, operation, inputs, output, nullptr));
-  const Sums                        sums = m_Sums[part].Take();
-  const std::lock_guard<std::mutex> lock(m_Mutex);
-  total->Merge(sums);
+  if (total != DeconvolutionStepper::None)
+  {
+    m_Steppers[part]->Clear(total);
+  }
+  m_Steppers[part]->Run(
+    step, m_Parameters, views, m_Images.GetView(part, m_Numbers[output]), m_Images.GetParts()[part].planes, total);
+}
+
+inline DeconvolutionOnDevices::Sums
+DeconvolutionOnDevices::Take(Total total)
+{
+  Sums sums{};
+  for (const auto & stepper : m_Steppers)
+  {
+    sums.Merge(stepper->Take(total));
+  }
+  return sums;
 }
 
 inline void
@@ -347,7 +386,7 @@ DeconvolutionOnDevices::Weigh(Monitor * monitor)
                   m_HasWeights ? std::vector<Image>{ Measured, Weights } : std::vector<Image>{ Measured },
                   Ratio);
   });
-  m_Images.HandOn(m_Numbers[Ratio]);
+  this->HandOn(Ratio);
   m_Images.ForEachPart(
     [&](std::size_t part) { this->Run(part, m_Backward, { Ratio }, Norm, part == 0 ? monitor : nullptr); });
 }
@@ -369,13 +408,12 @@ DeconvolutionOnDevices::Start(bool hasImage, double mean)
     }
   });
   m_Parameters = parameters;
-  m_Images.HandOn(m_Numbers[Point]);
+  this->HandOn(Point);
 }
 
-inline DeconvolutionOnDevices::Sums
+inline void
 DeconvolutionOnDevices::Blur(Monitor * monitor)
 {
-  Sums               total{};
   std::vector<Image> inputs = { Blurred, Measured };
   if (m_HasWeights)
   {
@@ -383,33 +421,39 @@ DeconvolutionOnDevices::Blur(Monitor * monitor)
   }
   m_Images.ForEachPart([&](std::size_t part) {
     this->Run(part, m_Forward, { Point }, Blurred, part == 0 ? monitor : nullptr);
-    this->RunStep(part, DeconvolutionStep::Ratio, inputs, Ratio, &total);
+    this->RunStep(part, DeconvolutionStep::Ratio, inputs, Ratio, DeconvolutionStepper::OfBlur);
   });
-  m_Images.HandOn(m_Numbers[Ratio]);
-  return total;
+  this->HandOn(Ratio);
 }
 
 inline DeconvolutionOnDevices::Sums
 DeconvolutionOnDevices::Correct(bool isFirst, bool sums, Monitor * monitor)
 {
-  Sums total{};
+  const Total ofUpdate = sums && !m_Accelerates ? DeconvolutionStepper::OfChange : DeconvolutionStepper::None;
+  // Without a step before only the sums of the change count.
+  const std::vector<Image> steps =
+    isFirst ? std::vector<Image>{ Ratio, Point } : std::vector<Image>{ Ratio, Point, Step };
+  const bool sumsSteps = m_Accelerates && (sums || !isFirst);
   m_Images.ForEachPart([&](std::size_t part) {
     this->Run(part, m_Backward, { Ratio }, Blurred, part == 0 ? monitor : nullptr);
-    this->RunStep(
-      part, DeconvolutionStep::Update, { Blurred, Point, Norm }, Ratio, sums && !m_Accelerates ? &total : nullptr);
+    this->RunStep(part, DeconvolutionStep::Update, { Blurred, Point, Norm }, Ratio, ofUpdate);
     if (m_Accelerates)
     {
-      // Without a step before only the sums of the change count.
       this->RunStep(part,
                     DeconvolutionStep::Difference,
-                    isFirst ? std::vector<Image>{ Ratio, Point } : std::vector<Image>{ Ratio, Point, Step },
+                    steps,
                     Step,
-                    sums || !isFirst ? &total : nullptr);
+                    sumsSteps ? DeconvolutionStepper::OfChange : DeconvolutionStepper::None);
     }
   });
   std::swap(m_Numbers[Ratio], m_Numbers[Point]);
-  m_Images.HandOn(m_Numbers[Point]);
-  return total;
+  this->HandOn(Point);
+  if (ofUpdate == DeconvolutionStepper::None && !sumsSteps)
+  {
+    return Sums{};
+  }
+  this->Synchronize();
+  return this->Take(DeconvolutionStepper::OfChange);
 }
 
 inline void
@@ -420,7 +464,7 @@ DeconvolutionOnDevices::Extrapolate(double acceleration)
     [&](std::size_t part) { this->RunStep(part, DeconvolutionStep::Point, { Point, Last }, Ratio); });
   std::swap(m_Numbers[Last], m_Numbers[Point]);
   std::swap(m_Numbers[Point], m_Numbers[Ratio]);
-  m_Images.HandOn(m_Numbers[Point]);
+  this->HandOn(Point);
 }
 
 } // namespace chunkwise

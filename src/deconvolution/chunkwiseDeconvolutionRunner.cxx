@@ -211,16 +211,18 @@ public:
     {
       m_Sums = Sums();
       this->Blur(i);
-      const std::string number = std::to_string(i + 1);
-      m_Report.execution.figures.emplace_back("divergence " + number, m_Sums.divergence.Round());
-      const double misfit = m_Sums.misfit.Round() / m_WeightSum;
-      m_Report.execution.figures.emplace_back("discrepancy " + number, misfit);
-      if (i > 0 && m_Operation.discrepancy > 0 && misfit <= m_Operation.discrepancy)
+      // Devices hand sums over later, so that they need not wait for the host.
+      const bool isFirst = !m_OnDevices || m_Operation.discrepancy > 0;
+      if (isFirst && this->ReportMisfit(i, false))
       {
         this->ReturnToEstimate();
         break;
       }
       this->Correct(i);
+      if (!isFirst)
+      {
+        (void)this->ReportMisfit(i, true);
+      }
       if (m_Operation.accelerates)
       {
         const double length = m_Sums.oldStep.Round();
@@ -232,7 +234,7 @@ public:
       if (m_Operation.relativeChange > 0)
       {
         const double part = size > 0 ? std::sqrt(change / size) : 0;
-        m_Report.execution.figures.emplace_back("relative change " + number, part);
+        m_Report.execution.figures.emplace_back("relative change " + std::to_string(i + 1), part);
         if (part <= m_Operation.relativeChange)
         {
           break;
@@ -1198,6 +1200,23 @@ private:
     m_Sums = sums;
   }
 
+  /** Adds the figures of the iteration's point to the report. Whether the discrepancy ends the run there. */
+  bool
+  ReportMisfit(std::int64_t iteration, bool isAfterCorrect)
+  {
+    if (m_OnDevices)
+    {
+      const DeconvolutionSums sums = m_OnDevices->TakeBlurSums(isAfterCorrect);
+      m_Sums.divergence.Set(sums.digits[0], sums.special[0]);
+      m_Sums.misfit.Set(sums.digits[1], sums.special[1]);
+    }
+    const std::string number = std::to_string(iteration + 1);
+    m_Report.execution.figures.emplace_back("divergence " + number, m_Sums.divergence.Round());
+    const double misfit = m_Sums.misfit.Round() / m_WeightSum;
+    m_Report.execution.figures.emplace_back("discrepancy " + number, misfit);
+    return iteration > 0 && m_Operation.discrepancy > 0 && misfit <= m_Operation.discrepancy;
+  }
+
   /** Both passes of an iteration in windows. */
   void
   IterateInWindows(std::int64_t iteration)
@@ -1233,9 +1252,7 @@ private:
     if (m_OnDevices)
     {
       PartMonitor monitor(m_Monitor, Part(iteration, 0), Part(iteration, 1));
-      const auto  sums = m_OnDevices->Blur(&monitor);
-      m_Sums.divergence.Set(sums.digits[0], sums.special[0]);
-      m_Sums.misfit.Set(sums.digits[1], sums.special[1]);
+      m_OnDevices->Blur(&monitor);
       return;
     }
     const T    background = static_cast<T>(m_Operation.background);

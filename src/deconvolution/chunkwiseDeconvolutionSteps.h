@@ -4,10 +4,8 @@
 
 #include "chunkwiseDeconvolutionOperation.h"
 #include "chunkwiseDeconvolutionRules.h"
-#include "chunkwiseInPlace.h"
 #include "chunkwisePixelValue.h"
 
-#include <limits>
 #include <string>
 
 // The steps of a deconvolution between its convolutions, as separate operations: for images that stay on a device.
@@ -93,18 +91,15 @@ struct DeconvolutionSums
   }
 };
 
-/** Kernel "deconvolution.step": voxel by voxel, all images of one kind, float or double. */
-class DeconvolutionStepOperation
-  : public Operation
-  , public InPlace
+/** Kernel "deconvolution.step": voxel by voxel, all images of one kind, float or double. The output may be one of the
+ * inputs. If KernelCall::sideOut is there, the kernel adds the step's sums to it, DeconvolutionSums; then the output
+ * has whole rows. */
+class DeconvolutionStepOperation : public Operation
 {
 public:
   DeconvolutionStep       step{ DeconvolutionStep::Ratio };
   int                     inputs{ 2 };
   DeconvolutionParameters parameters;
-  /** The kernel adds the step's sums here, in the memory of the device that runs it; nullptr: nowhere. Each run adds,
-   * so a run that was made again (ExecutionReport::retries) has spoiled them. */
-  DeconvolutionSums * sums{ nullptr };
 
   std::string
   GetName() const override
@@ -115,20 +110,12 @@ public:
   GetKey() const override
   {
     return GetName() + " " + std::to_string(static_cast<int>(step)) + " " + std::to_string(inputs) +
-           parameters.GetKey() + (sums ? " sums" : "");
+           parameters.GetKey();
   }
   Halo
   GetHalo(const Coordinates &) const override
   {
     return Halo::None();
-  }
-  Coordinates
-  RoundChunk(const Coordinates & extent) const override
-  {
-    // Sums are of whole rows.
-    Coordinates rounded = extent;
-    rounded[0] = sums ? std::numeric_limits<std::int64_t>::max() : extent[0];
-    return rounded;
   }
   int
   GetNumberOfInputs() const override

@@ -5,7 +5,6 @@
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHostMemory.h"
-#include "chunkwiseInPlace.h"
 #include "chunkwiseInterleaved.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseResidentRun.h"
@@ -538,11 +537,8 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
   }
   for (std::size_t i = 0; hasOutput && i < request.inputs.size(); ++i)
   {
-    const BufferView input = SubView(request.inputs[i], needed);
-    const BufferView output = SubView(request.output, request.region);
-    const bool       isSame = dynamic_cast<const InPlace *>(request.operation.get()) && input.box == output.box &&
-                        input.data == output.data && input.stride == output.stride && input.kind == output.kind;
-    if (!request.region.IsEmpty() && !isSame && ShareMemory(input, output))
+    if (!request.region.IsEmpty() &&
+        ShareMemory(SubView(request.inputs[i], needed), SubView(request.output, request.region)))
     {
       throw ParameterError("the output lies in the memory of input " + std::to_string(i) +
                            ": voxels would be read after they were overwritten; give the output memory of its own");

@@ -88,7 +88,8 @@ RunStep(const KernelCall & call)
   const auto &                    operation = static_cast<const DeconvolutionStepOperation &>(*call.operation);
   const DeconvolutionStep         step = operation.step;
   const DeconvolutionParameters & parameters = operation.parameters;
-  const int                       count = operation.sums ? DeconvolutionSums::Count(step) : 0;
+  auto * const                    total = static_cast<DeconvolutionSums *>(call.sideOut);
+  const int                       count = total ? DeconvolutionSums::Count(step) : 0;
   std::mutex                      mutex;
   ForTasksOfRows(call, call.output.box, [&](auto && forRows) {
     DeconvolutionSums own{};
@@ -132,7 +133,7 @@ RunStep(const KernelCall & call)
     if (count > 0)
     {
       const std::lock_guard<std::mutex> lock(mutex);
-      operation.sums->Merge(own);
+      total->Merge(own);
     }
   });
 }
