@@ -42,14 +42,19 @@ def richardson_lucy(image: Any, psf: Any, num_iter: int = 50, clip: bool = True,
         The input's package makes it: float32; float64 for float64 and for integers of 32 and 64 bits. The same bits for any
         number of threads.
     """
-    isLazy = type(image).__module__.partition(".")[0] in ("dask", "zarr", "tensorstore")
-    opened = open_image(np.asarray(image) if isLazy else image)
-    start = np.full(opened.array.shape, 0.5, np.float32)
+    package = type(image).__module__.partition(".")[0]
+    isLazy = package == "dask"
+    opened = None if isLazy else open_image(np.asarray(image) if package in ("zarr", "tensorstore") else image)
+    array = image if opened is None else opened.array
+    # A lazy one for Dask's array, with its chunks.
+    start = np.full_like(array, 0.5, dtype=np.float32)
     made = filters.Deconvolve(np.asarray(psf), number_of_iterations=num_iter, normalize=False,
                               least_expected=0.0 if filter_epsilon is None else filter_epsilon)
     images: dict[str, Any] = {"start": start}
     images |= {name: options.pop(name) for name in ("mask", "weight") if name in options}
-    result = made(opened.array, *(images.get(each.name) for each in BY_NAME["deconvolve"].inputs), **options)
+    result = made(array, *(images.get(each.name) for each in BY_NAME["deconvolve"].inputs), **options)
+    if opened is None:
+        return result.clip(-1, 1) if clip else result
     if clip:
         np.clip(result, -1, 1, out=result)
     return result if result is options.get("output") else opened.wrap(result)

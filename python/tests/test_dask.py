@@ -30,7 +30,8 @@ FILTERS = [
     filters.Variance(radius=30), filters.Median(radius=1), filters.Maximum(radius=3), filters.Opening(radius=(1, 2, 4)),
     filters.Gaussian(sigma=1.0) | filters.Std(radius=1), filters.Mean(radius=2, mode="wrap"), filters.Log(sigma=1.5),
     filters.Convolve(kernel=np.arange(27.0).reshape(3, 3, 3)), filters.Mean(radius=3, axes=(1,)),
-    filters.OpeningByReconstruction(radius=1),
+    filters.OpeningByReconstruction(radius=1), filters.Deconvolve(np.ones((3, 2, 4)), number_of_iterations=2),
+    filters.Deconvolve(np.ones((3, 4)), number_of_iterations=2, axes=(1, 2)),
 ]
 
 
@@ -47,6 +48,26 @@ def test_each_filter_gives_the_bits_of_the_whole(random, filter, dtype):
         assert np.array_equal(lazy.compute(scheduler="threads"), expected)
         from_source = chunkwise.dask.apply(filter, image, chunks=chunks)
         assert np.array_equal(from_source.compute(scheduler="threads"), expected)
+
+
+def test_a_deconvolution_is_one_task_for_the_whole_image(random):
+    image, kernel = make_image(random, SHAPE, "uint8"), np.ones((3, 3, 2))
+    weight = (image > 9).astype("uint8")
+    x = da.from_array(image, chunks=random_chunks(random, SHAPE))
+    for mask in (weight, da.from_array(weight, chunks=(13, 4, 7))):
+        lazy = chunkwise.deconvolve(x, kernel, number_of_iterations=3, weight=mask, accelerate=True)
+        assert lazy.chunks == x.chunks
+        assert np.array_equal(lazy.compute(), chunkwise.deconvolve(image, kernel, number_of_iterations=3, weight=weight,
+                                                                   accelerate=True))
+    nodes = random.uniform(0.1, 1, (4, 3, 3, 2))
+    assert np.array_equal(chunkwise.deconvolve_varying(x, nodes, (1, 2, 2), number_of_iterations=2).compute(),
+                          chunkwise.deconvolve_varying(image, nodes, (1, 2, 2), number_of_iterations=2))
+    with pytest.raises(chunkwise.ParameterError, match="number_of_iterations"):
+        chunkwise.deconvolve(x, kernel, number_of_iterations=0)
+    for clip in (True, False):
+        lazy = chunkwise.richardson_lucy(x, kernel / 18, num_iter=2, clip=clip, weight=weight)
+        assert isinstance(lazy, da.Array) and lazy.chunks == x.chunks
+        assert np.array_equal(lazy.compute(), chunkwise.richardson_lucy(image, kernel / 18, num_iter=2, clip=clip, weight=weight))
 
 
 def test_a_source_has_a_task_for_each_block(random):
