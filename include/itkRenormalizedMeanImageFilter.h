@@ -25,8 +25,8 @@ namespace itk
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Means of integers are exact, rounded
  * to nearest with ties to even for integer outputs. Float and double are summed in their own precision along one axis
  * after the other. If a sum of float overflows, the window is summed in double, so that the mean of finite voxels is
- * finite; with a mask or weights it is infinite or NaN there. A NaN makes NaN the windows that have it and no others;
- * an infinity makes them that infinity, or NaN where there are both.
+ * finite, with a mask or weights too. A NaN makes NaN the windows that have it and no others; an infinity makes them
+ * that infinity, or NaN where there are both.
  *
  * \par Memory
  * A chunk needs its input, its output and one to two intermediate images of the accumulator's type.

@@ -5,6 +5,7 @@
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseError.h"
+#include "chunkwiseWideMaskedMean.h"
 
 #include <cstring>
 #include <type_traits>
@@ -488,11 +489,19 @@ template <typename TReal, typename TOut>
 struct QuotientOfParts
 {
   QuotientRule<TOut, TReal> rule;
+  std::uint32_t *           note; ///< where sums that are not finite are told, if they are
 
   template <typename TPart>
   __device__ TOut
   operator()(TPart numerator, TPart denominator) const
   {
+    if constexpr (std::is_same<TPart, float>::value)
+    {
+      if (note && !(IsFiniteFloat(numerator) && IsFiniteFloat(denominator)))
+      {
+        *note = 1;
+      }
+    }
     return rule(static_cast<TReal>(numerator), static_cast<TReal>(denominator));
   }
 };
@@ -501,10 +510,11 @@ template <typename TPart, typename TReal>
 void
 LaunchQuotient(const KernelCall & call, const DomainOperation::Quotient & quotient)
 {
+  std::uint32_t * const note = WideMaskedMean::IsNeededBy(DomainOf(call)) ? WideMaskedMean::GetNote(call) : nullptr;
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     Map<Out>(call,
-             QuotientOfParts<TReal, Out>{ QuotientRule<Out, TReal>(DomainOf(call), quotient) },
+             QuotientOfParts<TReal, Out>{ QuotientRule<Out, TReal>(DomainOf(call), quotient), note },
              VoxelsOf<const TPart>(call.inputs[0]),
              VoxelsOf<const TPart>(call.inputs[1]));
   });
@@ -526,6 +536,12 @@ RunQuotient(const KernelCall & call)
   {
     LaunchQuotient<float, float>(call, quotient);
   }
+}
+
+std::size_t
+ScratchOfQuotient(const Operation & operation, const ChunkShape &)
+{
+  return WideMaskedMean::IsNeededBy(static_cast<const DomainOperation &>(operation)) ? WideMaskedMean::NoteBytes : 0;
 }
 
 void
@@ -647,7 +663,7 @@ RegisterCudaDomain(KernelRegistry & registry)
   Register(registry, "domain.converted.voxels", RunConverted);
   Register(registry, "domain.filled.voxels", RunFilled);
   Register(registry, "domain.seen.voxels", RunMarked);
-  Register(registry, "domain.quotient.voxels", RunQuotient);
+  Register(registry, "domain.quotient.voxels", RunQuotient, ScratchOfQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);
   Register(registry, "domain.whole.voxels", RunWhole);
   Register(registry, "domain.outside.voxels", RunOutside);

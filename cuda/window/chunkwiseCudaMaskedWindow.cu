@@ -15,7 +15,9 @@
 #include "chunkwiseOrderedKey.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
+#include "chunkwiseWideMaskedMean.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -116,12 +118,21 @@ struct FinishMaskedMean
   bool    truncates;
   TIn     empty;
   float   emptyReal;
+  /** Not 0 after a sum of floats that is not finite. */
+  std::uint32_t * note;
 
   template <typename TAcc>
   __device__ __forceinline__ void
   Store(std::int64_t offset, std::int32_t, const TAcc & sum) const
   {
     using Rule = MeanRule<TIn>;
+    if constexpr (std::is_same<TIn, float>::value)
+    {
+      if (!IsFiniteFloat(Rule::SumOf(sum)))
+      {
+        *note = 1;
+      }
+    }
     const std::int32_t count = Rule::CountOf(sum);
     // A division by 0 would take several times as long.
     const float quotient = Rule::SumOf(sum) / static_cast<float>(max(count, 1));
@@ -419,13 +430,15 @@ RunBox(const KernelCall & call, const DomainOperation & domain, const BoxOperati
     }
     using Rule = MeanRule<In>;
     using Acc = decltype(Rule::Pack(constant));
-    RunMaskedMarch<Rule, In>(call,
-                             MakePasses(call, window, Acc(), Rule::Pack(constant)),
-                             FinishMaskedMean<In>{ static_cast<In *>(call.output.data),
-                                                   real,
-                                                   static_cast<const MeanOperation &>(window).truncates,
-                                                   empty,
-                                                   EmptyPixel<float>(domain.emptyValue) });
+    RunMaskedMarch<Rule, In>(
+      call,
+      MakePasses(call, window, Acc(), Rule::Pack(constant)),
+      FinishMaskedMean<In>{ static_cast<In *>(call.output.data),
+                            real,
+                            static_cast<const MeanOperation &>(window).truncates,
+                            empty,
+                            EmptyPixel<float>(domain.emptyValue),
+                            std::is_same<In, float>::value ? WideMaskedMean::GetNote(call) : nullptr });
   });
 }
 
@@ -609,6 +622,100 @@ RunMarched(const KernelCall & call)
   }
 }
 
+/** Messages between kernels of a chunk, in scratch memory that begins as 0. */
+struct WideNote
+{
+  std::uint32_t isNotFinite; ///< a sum of floats
+  std::uint32_t hasLarge;    ///< WideMaskedMean::IsLargeAt
+};
+
+/** Looks for large voxels if a sum is not finite. */
+__global__ void
+FindLargeInMaskKernel(WideNote * note, WideMaskedMean mean, Box box, float leastLarge)
+{
+  if (note->isNotFinite == 0)
+  {
+    return;
+  }
+  const std::int64_t count = box.NumberOfVoxels();
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t voxel = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; voxel < count;
+       voxel += step)
+  {
+    if (mean.IsLargeAt(IndexIn(box, voxel), leastLarge))
+    {
+      note->hasLarge = 1;
+    }
+  }
+}
+
+/** Replaces results that are not finite, if a voxel is large. `isForced`: the constant is. */
+template <typename TOut>
+__global__ void
+AmendInMaskKernel(const WideNote * note, bool isForced, WideMaskedMean mean, BufferView out)
+{
+  if (note->isNotFinite == 0 || !(isForced || note->hasLarge != 0))
+  {
+    return;
+  }
+  const std::int64_t count = out.box.NumberOfVoxels();
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t voxel = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; voxel < count;
+       voxel += step)
+  {
+    const Coordinates index = IndexIn(out.box, voxel);
+    TOut &            result = static_cast<TOut *>(out.data)[out.Offset(index)];
+    if (!(result - result == TOut(0)))
+    {
+      const double wide = mean.MeanAt(index);
+      // A mean that is NaN in double is NaN in float already, or its window is empty.
+      if (wide == wide)
+      {
+        result = static_cast<TOut>(wide);
+      }
+    }
+  }
+}
+
+template <typename TOut>
+void
+AmendMeans(const KernelCall & call, WideNote * note)
+{
+  const WideMaskedMean mean(
+    MaskedDomainOf(*call.operation), call.inputs[0], call.inputs[call.numberOfInputs - 1], call.image);
+  const float leastLarge = mean.window.GetLeastLarge();
+  const Box   box = mean.window.GetReadBox(call.output.box);
+  const bool  isForced = mean.window.mode == BoundaryMode::Constant && IsLargeFloat(mean.window.constant, leastLarge);
+  // Few blocks: starting them is all that most chunks take.
+  const auto blocksFor = [](std::int64_t voxels) { return std::min(BlocksFor(voxels, 256), 1024U); };
+  FindLargeInMaskKernel<<<blocksFor(box.NumberOfVoxels()), 256, 0, StreamOf(call)>>>(note, mean, box, leastLarge);
+  CheckLaunch("FindLargeInMaskKernel");
+  AmendInMaskKernel<TOut>
+    <<<blocksFor(call.output.box.NumberOfVoxels()), 256, 0, StreamOf(call)>>>(note, isForced, mean, call.output);
+  CheckLaunch("AmendInMaskKernel");
+}
+
+/** Means, of which those whose sums overflow are taken in double afterwards. */
+void
+RunMeans(const KernelCall & call, void (*run)(const KernelCall &))
+{
+  auto * const note = reinterpret_cast<WideNote *>(WideMaskedMean::GetNote(call));
+  CheckCuda(cudaMemsetAsync(note, 0, sizeof(*note), StreamOf(call)), "cudaMemsetAsync");
+  run(call);
+  call.output.kind == PixelKind::Float32 ? AmendMeans<float>(call, note) : AmendMeans<double>(call, note);
+}
+
+void
+RunMarchedMeans(const KernelCall & call)
+{
+  RunMeans(call, RunMarched);
+}
+void
+RunStagesOfMeans(const KernelCall & call)
+{
+  RunMeans(call, MakeCompositeKernel().run);
+}
+
 /** The march reads and writes accumulators of 32 bits and the mask of 8. */
 KernelChoice
 ChooseDomain(const Operation & operation, const ChunkShape & shape)
@@ -618,13 +725,19 @@ ChooseDomain(const Operation & operation, const ChunkShape & shape)
   {
     return { "medians", RunMaskedMedians, ScratchOfMaskedMedians(domain, shape), CostOfMaskedMedians(domain, shape) };
   }
+  const bool           areMeans = WideMaskedMean::IsNeededBy(domain);
   const MarchedWindows marched(domain, shape);
   if (marched.AreTaken())
   {
-    return { "march", RunMarched, MarchedImages(marched, shape, nullptr).bytes, 5 * marched.moved };
+    const std::size_t bytes = MarchedImages(marched, shape, nullptr).bytes;
+    return areMeans ? KernelChoice{ "march", RunMarchedMeans, bytes + WideMaskedMean::NoteBytes, 5 * marched.moved }
+                    : KernelChoice{ "march", RunMarched, bytes, 5 * marched.moved };
   }
   const Kernel stages = MakeCompositeKernel();
-  return { "stages", stages.run, stages.scratchBytes(operation, shape), stages.cost(operation, shape) };
+  return { "stages",
+           areMeans ? RunStagesOfMeans : stages.run,
+           stages.scratchBytes(operation, shape),
+           stages.cost(operation, shape) };
 }
 
 } // namespace

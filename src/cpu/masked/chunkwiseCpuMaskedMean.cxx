@@ -3,11 +3,13 @@
 #include "chunkwiseCpuMaskedWindow.h"
 #include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseCpuTiles.h"
+#include "chunkwiseCpuWideMaskedMean.h"
 #include "chunkwiseCpuWindow.h"
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseMaskCountOperation.h"
 #include "chunkwiseOperations.h"
 
+#include <atomic>
 #include <cstring>
 
 // Means in a mask. The stages of DomainOperation take a window of values, one of counts, and a pass for the quotient.
@@ -140,9 +142,10 @@ CopyFloats(void * out, const void * in, std::int64_t n)
   std::memcpy(out, in, static_cast<std::size_t>(n) * sizeof(float));
 }
 
-/** Quotients of n numbers of a row, by a QuotientRule. One window serves all kinds of results. */
+/** Quotients of n numbers of a row, by a QuotientRule. One window serves all kinds of results. Returns whether all sums
+ * are finite. */
 template <typename TAcc>
-using DivideFunction = void (*)(void * to, const void * rule, const TAcc * sums, const std::uint8_t * counts,
+using DivideFunction = bool (*)(void * to, const void * rule, const TAcc * sums, const std::uint8_t * counts,
                                 std::int64_t n);
 
 template <typename TOut, typename TReal, typename TSum, typename TCount>
@@ -179,7 +182,7 @@ Divide(TOut * to, std::int64_t n, const QuotientRule<TOut, TReal> & rule, const 
 }
 
 template <typename TPixel, typename TOut, typename TReal>
-void
+bool
 DividePacked(void * to, const void * rule, const std::int32_t * packed, const std::uint8_t *, std::int64_t n)
 {
   constexpr int shift = CountShift<TPixel>;
@@ -189,10 +192,11 @@ DividePacked(void * to, const void * rule, const std::int32_t * packed, const st
   Divide(static_cast<TOut *>(to), n, *static_cast<const QuotientRule<TOut, TReal> *>(rule), sumAt, [&](std::int64_t i) {
     return (packed[i] - sumAt(i)) >> shift;
   });
+  return true;
 }
 
 template <typename TOut>
-void
+bool
 DivideFloats(void * to, const void * given, const float * sums, const std::uint8_t * counts, std::int64_t n)
 {
   const auto & rule = *static_cast<const QuotientRule<TOut, float> *>(given);
@@ -200,29 +204,30 @@ DivideFloats(void * to, const void * given, const float * sums, const std::uint8
   if (rule.truncates)
   {
     Divide(out, n, rule, [&](std::int64_t i) { return sums[i]; }, [&](std::int64_t i) { return counts[i]; });
-    return;
+    return true;
   }
   const auto mean = GetMaskedRowLevel().mean;
   if constexpr (std::is_same<TOut, float>::value)
   {
-    mean(out, sums, counts, rule.empty, n);
-    return;
+    return mean(out, sums, counts, rule.empty, n);
   }
+  bool  areFinite = true;
   float means[StridedPiece];
   for (std::int64_t first = 0; first < n; first += StridedPiece)
   {
     const std::int64_t count = std::min(n - first, StridedPiece);
-    mean(means, sums + first, counts + first, 0.0F, count);
+    areFinite = mean(means, sums + first, counts + first, 0.0F, count) && areFinite;
     for (std::int64_t i = 0; i < count; ++i)
     {
       out[first + i] = counts[first + i] > 0 ? static_cast<TOut>(means[i]) : rule.empty;
     }
   }
+  return areFinite;
 }
 
-/** The window over the values, whose rows are divided as they are finished. */
+/** The window over the values, whose rows are divided as they are finished. Returns whether all sums are finite. */
 template <typename TAcc>
-void
+bool
 Sweep(const KernelCall & call, const MaskedMean & mean, const MaskedImages & images, const RowFunctions<TAcc> & rows,
       void (*convert)(void *, const void *, std::int64_t), TAcc constant, DivideFunction<TAcc> divide,
       const void * rule)
@@ -242,6 +247,7 @@ Sweep(const KernelCall & call, const MaskedMean & mean, const MaskedImages & ima
   {
     sweep.Hide(images.mask, GetMaskedRowLevel().hide);
   }
+  std::atomic<bool> areFinite{ true };
   sweep.Run([&](const TAcc * row, const Coordinates & index, std::int64_t n) {
     const auto * counts = static_cast<const std::uint8_t *>(images.counts.data);
     counts = counts ? counts + images.counts.Offset(index) : nullptr;
@@ -250,9 +256,13 @@ Sweep(const KernelCall & call, const MaskedMean & mean, const MaskedImages & ima
                 call.output.stride[0],
                 n,
                 [&](char * to, std::int64_t begin, std::int64_t count) {
-                  divide(to, rule, row + begin, counts ? counts + begin : nullptr, count);
+                  if (!divide(to, rule, row + begin, counts ? counts + begin : nullptr, count))
+                  {
+                    areFinite = false;
+                  }
                 });
   });
+  return areFinite;
 }
 
 template <typename TPixel>
@@ -286,14 +296,18 @@ RunFloats(const KernelCall & call, const MaskedMean & mean, const MaskedImages &
   DispatchOutput<float>(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     const QuotientRule<Out, float> rule(domain, domain.GetQuotient(call.image.Extents()));
-    Sweep<float>(call,
-                 mean,
-                 images,
-                 GetCpuLevel().float32,
-                 CopyFloats,
-                 ConstantPixel<float>(MeanOf(domain).boundary.constant),
-                 DivideFloats<Out>,
-                 &rule);
+    const bool                     areFinite = Sweep<float>(call,
+                                        mean,
+                                        images,
+                                        GetCpuLevel().float32,
+                                        CopyFloats,
+                                        ConstantPixel<float>(MeanOf(domain).boundary.constant),
+                                        DivideFloats<Out>,
+                                        &rule);
+    if (!areFinite)
+    {
+      AmendMaskedMeans<Out>(call, WideMaskedMean(domain, call.inputs[0], call.inputs[1], call.image));
+    }
   });
 }
 

@@ -207,19 +207,23 @@ HideRow(float * __restrict values, const std::uint8_t * __restrict mask, std::in
   }
 }
 
-inline std::int64_t
+inline bool
 MeanRow(float * __restrict out, const float * __restrict sums, const std::uint8_t * __restrict counts, float empty,
         std::int64_t n)
 {
-  std::int32_t empties = 0;
+  constexpr std::int32_t exponent = 0x7F800000;
+  std::int32_t           largest = 0;
   for (std::int64_t i = 0; i < n; ++i)
   {
     const auto  count = static_cast<std::int32_t>(counts[i]);
     const float mean = sums[i] / static_cast<float>(count > 0 ? count : 1);
     out[i] = count > 0 ? mean : empty;
-    empties += count > 0 ? 0 : 1;
+    std::int32_t bits;
+    __builtin_memcpy(&bits, sums + i, sizeof(bits));
+    bits &= exponent;
+    largest = largest > bits ? largest : bits;
   }
-  return empties;
+  return largest != exponent;
 }
 
 inline std::int64_t

@@ -2,6 +2,7 @@
 #include "chunkwiseCpuMaskedWindow.h"
 
 #include "chunkwiseCompositeOperation.h"
+#include "chunkwiseCpuWideMaskedMean.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseKernelChoice.h"
 
@@ -24,12 +25,28 @@ GetByteMask(const KernelCall & call, const BufferView & made, std::size_t bytes)
 namespace
 {
 
+/** Stages of means, of which those whose sums overflow are taken in double afterwards. */
+void
+RunStagesOfMeans(const KernelCall & call)
+{
+  std::uint32_t & isNotFinite = *WideMaskedMean::GetNote(call);
+  isNotFinite = 0;
+  MakeCompositeKernel().run(call);
+  if (isNotFinite != 0)
+  {
+    const WideMaskedMean mean(
+      MaskedDomainOf(*call.operation), call.inputs[0], call.inputs[call.numberOfInputs - 1], call.image);
+    call.output.kind == PixelKind::Float32 ? AmendMaskedMeans<float>(call, mean) : AmendMaskedMeans<double>(call, mean);
+  }
+}
+
 /** The stages run where no kernel of a window does. */
 KernelChoice
 ChooseDomain(const Operation & operation, const ChunkShape & shape)
 {
   const Kernel stages = MakeCompositeKernel();
-  MaskedWindow window{ "stages", nullptr, stages.run, stages.scratchBytes };
+  const auto   run = WideMaskedMean::IsNeededBy(MaskedDomainOf(operation)) ? RunStagesOfMeans : stages.run;
+  MaskedWindow window{ "stages", nullptr, run, stages.scratchBytes };
   for (const MaskedWindow & own : { GetMaskedMean(),
                                     GetMaskedExtrema(),
                                     GetMaskedGaussian(),

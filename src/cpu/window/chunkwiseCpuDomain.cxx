@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseCpuTiles.h"
+#include "chunkwiseCpuWideMaskedMean.h"
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHostKernelList.h"
@@ -358,6 +359,8 @@ RunQuotient(const KernelCall & call)
   const DomainOperation::Quotient quotient = operation.GetQuotient(call.image.Extents());
   const BufferView &              numerators = call.inputs[0];
   const BufferView &              denominators = call.inputs[1];
+  const bool                      mayOverflow = WideMaskedMean::IsNeededBy(operation);
+  std::atomic<bool>               areFinite{ true };
   DispatchReal(numerators.kind, [&](auto part) {
     using Part = decltype(part);
     const auto run = [&](auto real, auto out) {
@@ -370,6 +373,13 @@ RunQuotient(const KernelCall & call)
         Store<Out>(call.output, at, n, [&](std::int64_t x) {
           return rule(static_cast<Real>(numerator[x]), static_cast<Real>(denominator[x]));
         });
+        if constexpr (std::is_same<Part, float>::value)
+        {
+          if (mayOverflow && !(AreFiniteFloats(numerator, n) && AreFiniteFloats(denominator, n)))
+          {
+            areFinite = false;
+          }
+        }
       });
     };
     DispatchPixelKind(call.output.kind, [&](auto out) {
@@ -378,6 +388,16 @@ RunQuotient(const KernelCall & call)
       quotient.inDouble && !floatServes ? run(double{}, out) : run(Part{}, out);
     });
   });
+  if (!areFinite)
+  {
+    *WideMaskedMean::GetNote(call) = 1;
+  }
+}
+
+std::size_t
+ScratchOfQuotient(const Operation & operation, const ChunkShape &)
+{
+  return WideMaskedMean::IsNeededBy(static_cast<const DomainOperation &>(operation)) ? WideMaskedMean::NoteBytes : 0;
 }
 
 void
@@ -448,10 +468,12 @@ RunWhole(const KernelCall & call)
 }
 
 void
-Register(KernelRegistry & registry, const char * name, void (*run)(const KernelCall &))
+Register(KernelRegistry & registry, const char * name, void (*run)(const KernelCall &),
+         std::size_t (*scratchBytes)(const Operation &, const ChunkShape &) = nullptr)
 {
   Kernel kernel;
   kernel.run = run;
+  kernel.scratchBytes = scratchBytes;
   registry.Register(name, { kernel });
 }
 
@@ -471,7 +493,7 @@ RegisterHostDomain(KernelRegistry & registry)
   Register(registry, "domain.converted.voxels", RunConverted);
   Register(registry, "domain.filled.voxels", RunFilled);
   Register(registry, "domain.seen.voxels", RunSeen);
-  Register(registry, "domain.quotient.voxels", RunQuotient);
+  Register(registry, "domain.quotient.voxels", RunQuotient, ScratchOfQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);
   Register(registry, "domain.whole.voxels", RunWhole);
   Register(registry, "domain.outside.voxels", RunOutside);
