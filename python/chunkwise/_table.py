@@ -283,9 +283,9 @@ class Row:
                 given.append(f"{each.name}={(0, 1, 2) if count else int(max(each.minimum, 0 if self.has_grid else 1))}")
             else:
                 given.append(f"{each.name}={values[each.type]}")
-        if self.name in ("derivative", "hessian", "structure_tensor", "divergence", "curvature"):
+        if "Operator" in self.by_engine and all(each.engine != "Sigma" for each in self.positional):
             given.append("sigma=1.0")
-        if self.name == "divergence":
+        if "OfGradient" in self.by_engine:
             given.append("of_gradient=True")
         skip = "  # doctest: +SKIP" if any(each.type == "network" for each in self.positional) else ""
         call = f"chunkwise.{self.name}(" + ", ".join(["image", *given]) + ")"
