@@ -261,7 +261,8 @@ RunSidedVariances(const KernelCall & call)
     char *     scratch = static_cast<char *>(call.scratch);
     const auto pixels = ContinueImage<decltype(pixel)>(call, boxes, footprint.boundary, scratch);
     const bool takesRoot = footprint.statistic == FootprintStatistic::StandardDeviation;
-    RunVariancePasses(boxes, pixels, call.output, takesRoot, scratch, StreamOf(call));
+    RunVariancePasses(
+      call.inputs[0].kind, boxes, CastVoxels<const char>(pixels), call.output, takesRoot, scratch, StreamOf(call));
   });
 }
 
@@ -284,10 +285,8 @@ ChooseFootprint(const Operation & operation, const ChunkShape & shape)
   {
     return { "sums", RunSidedSums, ScratchOfSidedSums(operation, shape), cost };
   }
-  const std::size_t scratch = DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    return ContinuedBytes(boxes, footprint.boundary.mode, sizeof(Pixel)) + VariancePassesBytes<Pixel>(boxes);
-  });
+  const std::size_t scratch = ContinuedBytes(boxes, footprint.boundary.mode, PixelSize(shape.inputKinds[0])) +
+                              VariancePassesBytes(shape.inputKinds[0], boxes);
   return { "variances", RunSidedVariances, scratch, 2 * cost };
 }
 

@@ -37,9 +37,11 @@ Run(const KernelCall & call)
       return;
     }
   }
-  if (!RunVarianceTiles(pixels, call.output, radius, operation.takesRoot, stream))
+  const PixelKind kind = call.inputs[0].kind;
+  const auto      any = CastVoxels<const char>(pixels);
+  if (!RunVarianceTiles(kind, any, call.output, radius, operation.takesRoot, stream))
   {
-    RunVariancePasses(boxes, pixels, call.output, operation.takesRoot, scratch, stream);
+    RunVariancePasses(kind, boxes, any, call.output, operation.takesRoot, scratch, stream);
   }
 }
 
@@ -62,10 +64,7 @@ ScratchOfVariance(const Operation & operation, const ChunkShape & shape)
 {
   const WindowBoxes boxes = BoxesOf(operation, shape);
   const auto        mode = static_cast<const VarianceOperation &>(operation).boundary.mode;
-  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    return ContinuedBytes(boxes, mode, sizeof(Pixel)) + VariancePassesBytes<Pixel>(boxes);
-  });
+  return ContinuedBytes(boxes, mode, PixelSize(shape.inputKinds[0])) + VariancePassesBytes(shape.inputKinds[0], boxes);
 }
 
 /** In bytes that take as long (measured on an H200): 25 a voxel of a pass, and 3 for each step of its radius. */

@@ -9,6 +9,14 @@
 namespace chunkwise
 {
 
+/** The same voxels as numbers of another type. */
+template <typename TTo, typename TFrom>
+Voxels<TTo>
+CastVoxels(const Voxels<TFrom> & voxels)
+{
+  return { reinterpret_cast<TTo *>(voxels.data), voxels.box, voxels.stride };
+}
+
 /** Variances of float with a small radius, the same along x, y and z. Returns false without launching if this variant
  * does not support the request. */
 bool
@@ -42,22 +50,20 @@ bool
 RunVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
                 bool takesRoot, cudaStream_t stream);
 
-/** With small radii. Returns false without launching if this variant does not support the request. */
-template <typename TPixel>
+/** With small radii, of pixels of any kind. Returns false without launching if this variant does not support the
+ * request. */
 bool
-RunVarianceTiles(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
-                 bool takesRoot, cudaStream_t stream);
+RunVarianceTiles(PixelKind kind, const Voxels<const char> & pixels, const BufferView & output,
+                 const Coordinates & radius, bool takesRoot, cudaStream_t stream);
 
 /** With any reaches, pass by pass. */
-template <typename TPixel>
 void
-RunVariancePasses(const SidedBoxes & boxes, const Voxels<const TPixel> & pixels, const BufferView & output,
-                  bool takesRoot, char * scratch, cudaStream_t stream);
+RunVariancePasses(PixelKind kind, const SidedBoxes & boxes, const Voxels<const char> & pixels,
+                  const BufferView & output, bool takesRoot, char * scratch, cudaStream_t stream);
 
 /** Bytes of scratch that the passes take, all together. */
-template <typename TPixel>
 std::size_t
-VariancePassesBytes(const SidedBoxes & boxes);
+VariancePassesBytes(PixelKind kind, const SidedBoxes & boxes);
 
 } // namespace chunkwise
 

@@ -494,12 +494,10 @@ LaunchVariancePass(const SidedBoxes & boxes, int pass, const Voxels<const TPixel
   }
 }
 
-} // namespace
-
 template <typename TPixel>
 void
-RunVariancePasses(const SidedBoxes & boxes, const Voxels<const TPixel> & pixels, const BufferView & output,
-                  bool takesRoot, char * scratch, cudaStream_t stream)
+RunPassesOf(const SidedBoxes & boxes, const Voxels<const TPixel> & pixels, const BufferView & output, bool takesRoot,
+            char * scratch, cudaStream_t stream)
 {
   char * const buffers[2] = { scratch, scratch + VariancePassBytes<TPixel>(boxes, 0) };
   for (int pass = 0; pass < boxes.count; ++pass)
@@ -527,60 +525,24 @@ RunVariancePasses(const SidedBoxes & boxes, const Voxels<const TPixel> & pixels,
   }
 }
 
-template <typename TPixel>
-std::size_t
-VariancePassesBytes(const SidedBoxes & boxes)
+} // namespace
+
+void
+RunVariancePasses(PixelKind kind, const SidedBoxes & boxes, const Voxels<const char> & pixels,
+                  const BufferView & output, bool takesRoot, char * scratch, cudaStream_t stream)
 {
-  return VariancePassBytes<TPixel>(boxes, 0) + VariancePassBytes<TPixel>(boxes, 1);
+  DispatchPixelKind(kind, [&](auto pixel) {
+    RunPassesOf(boxes, CastVoxels<const decltype(pixel)>(pixels), output, takesRoot, scratch, stream);
+  });
 }
 
-template void
-RunVariancePasses(const SidedBoxes &, const Voxels<const std::uint8_t> &, const BufferView &, bool, char *,
-                  cudaStream_t);
-template std::size_t
-VariancePassesBytes<std::uint8_t>(const SidedBoxes &);
-template void
-RunVariancePasses(const SidedBoxes &, const Voxels<const std::int8_t> &, const BufferView &, bool, char *,
-                  cudaStream_t);
-template std::size_t
-VariancePassesBytes<std::int8_t>(const SidedBoxes &);
-template void
-RunVariancePasses(const SidedBoxes &, const Voxels<const std::uint16_t> &, const BufferView &, bool, char *,
-                  cudaStream_t);
-template std::size_t
-VariancePassesBytes<std::uint16_t>(const SidedBoxes &);
-template void
-RunVariancePasses(const SidedBoxes &, const Voxels<const std::int16_t> &, const BufferView &, bool, char *,
-                  cudaStream_t);
-template std::size_t
-VariancePassesBytes<std::int16_t>(const SidedBoxes &);
-template void
-RunVariancePasses(const SidedBoxes &, const Voxels<const std::uint32_t> &, const BufferView &, bool, char *,
-                  cudaStream_t);
-template std::size_t
-VariancePassesBytes<std::uint32_t>(const SidedBoxes &);
-template void
-RunVariancePasses(const SidedBoxes &, const Voxels<const std::int32_t> &, const BufferView &, bool, char *,
-                  cudaStream_t);
-template std::size_t
-VariancePassesBytes<std::int32_t>(const SidedBoxes &);
-template void
-RunVariancePasses(const SidedBoxes &, const Voxels<const std::uint64_t> &, const BufferView &, bool, char *,
-                  cudaStream_t);
-template std::size_t
-VariancePassesBytes<std::uint64_t>(const SidedBoxes &);
-template void
-RunVariancePasses(const SidedBoxes &, const Voxels<const std::int64_t> &, const BufferView &, bool, char *,
-                  cudaStream_t);
-template std::size_t
-VariancePassesBytes<std::int64_t>(const SidedBoxes &);
-template void
-RunVariancePasses(const SidedBoxes &, const Voxels<const float> &, const BufferView &, bool, char *, cudaStream_t);
-template std::size_t
-VariancePassesBytes<float>(const SidedBoxes &);
-template void
-RunVariancePasses(const SidedBoxes &, const Voxels<const double> &, const BufferView &, bool, char *, cudaStream_t);
-template std::size_t
-VariancePassesBytes<double>(const SidedBoxes &);
+std::size_t
+VariancePassesBytes(PixelKind kind, const SidedBoxes & boxes)
+{
+  return DispatchPixelKind(kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    return VariancePassBytes<Pixel>(boxes, 0) + VariancePassBytes<Pixel>(boxes, 1);
+  });
+}
 
 } // namespace chunkwise

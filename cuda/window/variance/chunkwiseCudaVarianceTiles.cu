@@ -480,12 +480,10 @@ __launch_bounds__(VarianceTileX * VarianceTileY, sizeof(TPixel) <= 4 ? 2 : 1)
   }
 }
 
-} // namespace
-
 template <typename TPixel>
 bool
-RunVarianceTiles(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
-                 bool takesRoot, cudaStream_t stream)
+RunTiles(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius, bool takesRoot,
+         cudaStream_t stream)
 {
   const Box & box = output.box;
   const bool  fits = radius[0] <= LargestTileRadius && radius[1] <= LargestTileRadius &&
@@ -540,25 +538,15 @@ RunVarianceTiles(const Voxels<const TPixel> & pixels, const BufferView & output,
   return true;
 }
 
-template bool
-RunVarianceTiles(const Voxels<const std::uint8_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceTiles(const Voxels<const std::int8_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceTiles(const Voxels<const std::uint16_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceTiles(const Voxels<const std::int16_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceTiles(const Voxels<const std::uint32_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceTiles(const Voxels<const std::int32_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceTiles(const Voxels<const std::uint64_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceTiles(const Voxels<const std::int64_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceTiles(const Voxels<const float> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceTiles(const Voxels<const double> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
+} // namespace
+
+bool
+RunVarianceTiles(PixelKind kind, const Voxels<const char> & pixels, const BufferView & output,
+                 const Coordinates & radius, bool takesRoot, cudaStream_t stream)
+{
+  return DispatchPixelKind(kind, [&](auto pixel) {
+    return RunTiles(CastVoxels<const decltype(pixel)>(pixels), output, radius, takesRoot, stream);
+  });
+}
 
 } // namespace chunkwise
