@@ -14,11 +14,7 @@ namespace chunkwise
 namespace
 {
 
-constexpr int ColumnTileX = 64;
-constexpr int ColumnThreads = 256;
-/** Outputs of a thread, next to each other along y. */
 constexpr int ColumnOutputs = 4;
-constexpr int ColumnTileY = ColumnThreads / ColumnTileX * ColumnOutputs;
 
 /** Moments after their first tap. The sum begins at e, not at 0 + e, which can differ in the sign of a zero only: in a
  * sum, where it does not reach any result. */
@@ -30,79 +26,10 @@ __device__ __forceinline__ MergedMoments<TReal>
 }
 
 template <int VRadius>
-struct ColumnShape
+struct ColumnShape : ColumnTile<VRadius>
 {
-  static constexpr int   K = 2 * VRadius + 1;
-  static constexpr int   Rows = ColumnTileY + 2 * VRadius;
-  static constexpr int   Width = ColumnTileX + 2 * VRadius;
-  static constexpr int   ThreadRows = ColumnThreads / ColumnTileX;
-  static constexpr int   RowLoads = (Rows + ThreadRows - 1) / ThreadRows;
-  static constexpr float Inverse = 1.0F / static_cast<float>(K);
-  static_assert(2 * VRadius * Rows <= ColumnThreads, "one load a thread for the columns beside the tile");
-};
-
-/** The pixels of a plane that a thread stages. */
-template <int VRadius>
-class ColumnLoads
-{
-  using Shape = ColumnShape<VRadius>;
-
-public:
-  __device__ __forceinline__
-  ColumnLoads(const Voxels<const float> & pixels, const MarchingBlock & block, const StagedRange & rangeX,
-              const StagedRange & rangeY)
-    : m_Tx(static_cast<int>(threadIdx.x) % ColumnTileX)
-    , m_Ty(static_cast<int>(threadIdx.x) / ColumnTileX)
-    , m_SideRow(static_cast<int>(threadIdx.x) / (2 * VRadius))
-    , m_SideColumn(ColumnTileX + static_cast<int>(threadIdx.x) % (2 * VRadius))
-  {
-    // From a plane's first pixel. Missing pixels are never taps.
-    const auto offsetOf = [&](int row, int column) {
-      const std::int64_t y = block.y0 - VRadius - pixels.box.lower.axis[1] + min(max(row, rangeY.low), rangeY.high - 1);
-      const std::int64_t x =
-        block.x0 - VRadius - pixels.box.lower.axis[0] + min(max(column, rangeX.low), rangeX.high - 1);
-      return static_cast<std::uint32_t>(y * pixels.stride.axis[1] + x);
-    };
-#pragma unroll
-    for (int i = 0; i < Shape::RowLoads; ++i)
-    {
-      m_Offsets[i] = offsetOf(m_Ty + i * Shape::ThreadRows, m_Tx);
-    }
-    m_Offsets[Shape::RowLoads] = offsetOf(m_SideRow, m_SideColumn);
-  }
-  __device__ __forceinline__ void
-  Load(const float * plane)
-  {
-#pragma unroll
-    for (int i = 0; i <= Shape::RowLoads; ++i)
-    {
-      m_Loaded[i] = plane[m_Offsets[i]];
-    }
-  }
-  __device__ __forceinline__ void
-  Stage(float (&to)[Shape::Rows][Shape::Width]) const
-  {
-#pragma unroll
-    for (int i = 0; i < Shape::RowLoads; ++i)
-    {
-      if (Shape::Rows % Shape::ThreadRows == 0 || m_Ty + i * Shape::ThreadRows < Shape::Rows)
-      {
-        to[m_Ty + i * Shape::ThreadRows][m_Tx] = m_Loaded[i];
-      }
-    }
-    if (m_SideRow < Shape::Rows)
-    {
-      to[m_SideRow][m_SideColumn] = m_Loaded[Shape::RowLoads];
-    }
-  }
-
-private:
-  const int     m_Tx;
-  const int     m_Ty;
-  const int     m_SideRow;
-  const int     m_SideColumn;
-  std::uint32_t m_Offsets[Shape::RowLoads + 1];
-  float         m_Loaded[Shape::RowLoads + 1];
+  static constexpr float Inverse = 1.0F / static_cast<float>(2 * VRadius + 1);
+  static_assert(ColumnTile<VRadius>::Outputs == ColumnOutputs, "the number that code without a radius has");
 };
 
 /** Which taps of a thread's outputs in a plane there are. */
@@ -427,24 +354,21 @@ StoreColumns(const ColumnHistory<VRadius> & history, const TResult & resultOf, c
  * the variance NaN already, so that its difference need not be computed. Windows must have another tap along x. */
 template <int VRadius, typename TResult, typename TOut = typename TResult::Out>
 __global__ void
-__launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
+__launch_bounds__(ColumnShape<VRadius>::Threads, (VRadius <= 2 ? 512 : 256) / ColumnShape<VRadius>::Threads)
   VarianceColumnsKernel(Voxels<const float> pixels, Voxels<const float> means, Voxels<TOut> out, std::int64_t segment,
                         TResult resultOf)
 {
   using Shape = ColumnShape<VRadius>;
   __shared__ float staged[2][Shape::Rows][Shape::Width];
 
-  MarchingBlock      block(out.box, segment, ColumnTileX, ColumnTileY);
-  const int          tx = static_cast<int>(threadIdx.x) % ColumnTileX;
-  const int          top = static_cast<int>(threadIdx.x) / ColumnTileX * ColumnOutputs;
-  const std::int64_t xOut = min(block.x0 + tx, out.box.upper.axis[0] - 1);
-  const int          outputs = block.x0 + tx < out.box.upper.axis[0]
-                                 ? static_cast<int>(min(max(out.box.upper.axis[1] - (block.y0 + top), std::int64_t{ 0 }),
-                                               std::int64_t{ ColumnOutputs }))
-                                 : 0;
+  MarchingBlock        block(out.box, segment, Shape::TileX, Shape::TileY);
+  const ColumnOfThread own(ColumnTile<VRadius>(), block, out.box);
+  const int            tx = own.tx;
+  const int            top = own.top;
+  const int            outputs = own.outputs;
   if constexpr (TResult::Fills)
   {
-    const Coordinates corner{ { xOut, block.y0 + top, block.z0, block.c, block.w } };
+    const Coordinates corner{ { own.x, block.y0 + top, block.z0, block.c, block.w } };
     CutToFilled(block, out.data + out.Offset(corner), out, outputs);
     if (block.z0 >= block.zEnd)
     {
@@ -460,12 +384,13 @@ __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
   const bool         isWhole =
     __all_sync(0xFFFFFFFFU, isWholeHere) && rangeY.low <= top && top + ColumnOutputs + 2 * VRadius <= rangeY.high;
 
-  ColumnLoads<VRadius>   loads(pixels, block, rangeX, rangeY);
-  ColumnHistory<VRadius> history;
-  std::int64_t           z = max(lowerZ, block.z0 - VRadius);
-  const float *          plane =
+  // Missing pixels are never taps.
+  ColumnLoads<VRadius, float, float, false> loads(pixels, block, rangeX, rangeY);
+  ColumnHistory<VRadius>                    history;
+  std::int64_t                              z = max(lowerZ, block.z0 - VRadius);
+  const float *                             plane =
     &pixels[Coordinates{ { pixels.box.lower.axis[0], pixels.box.lower.axis[1], z, block.c, block.w } }];
-  const Coordinates first{ { xOut, block.y0 + top, z - VRadius, block.c, block.w } };
+  const Coordinates first{ { own.x, block.y0 + top, z - VRadius, block.c, block.w } };
   TOut *            to = out.data + out.Offset(first);
   const float *     mean = nullptr;
   if constexpr (TResult::ReadsMeans)
@@ -529,13 +454,14 @@ bool
 LaunchVarianceColumns(const Voxels<const float> & pixels, const Voxels<const float> & means, const BufferView & output,
                       const TResult & resultOf, cudaStream_t stream)
 {
-  const auto         kernel = VarianceColumnsKernel<VRadius, TResult>;
-  const MarchingGrid grid(kernel, ColumnThreads, 0, output.box, ColumnTileX, ColumnTileY, VRadius);
+  const auto kernel = VarianceColumnsKernel<VRadius, TResult>;
+  using Shape = ColumnShape<VRadius>;
+  const MarchingGrid grid(kernel, Shape::Threads, 0, output.box, Shape::TileX, Shape::TileY, VRadius);
   if (!grid.blocks)
   {
     return false;
   }
-  kernel<<<*grid.blocks, ColumnThreads, 0, stream>>>(
+  kernel<<<*grid.blocks, Shape::Threads, 0, stream>>>(
     pixels, means, VoxelsOf<typename TResult::Out>(output), grid.segment, resultOf);
   CheckLaunch("VarianceColumnsKernel");
   return true;

@@ -15,11 +15,7 @@ namespace chunkwise
 namespace
 {
 
-constexpr int SumTileX = 64;
-constexpr int SumThreads = 256;
-/** Outputs of a thread, next to each other along y. */
 constexpr int SumOutputs = 4;
-constexpr int SumTileY = SumThreads / SumTileX * SumOutputs;
 
 /** The sums of a thread's outputs. */
 template <typename TSecond>
@@ -32,97 +28,24 @@ struct ColumnSums
 template <int VRadius, typename TPixel>
 struct SumShape
 {
-  static constexpr int K = 2 * VRadius + 1;
-  static constexpr int Rows = SumTileY + 2 * VRadius;
-  static constexpr int Width = SumTileX + 2 * VRadius;
-  static constexpr int ThreadRows = SumThreads / SumTileX;
-  static_assert(2 * VRadius * Rows <= SumThreads, "one load a thread for the columns beside the tile");
+  using Tile = ColumnTile<VRadius>;
+  static constexpr int K = Tile::K;
+  static_assert(Tile::Outputs == SumOutputs, "the number that code without a radius has");
   using Second = std::conditional_t<sizeof(TPixel) == 1, std::int32_t, std::int64_t>;
   using Sums = ColumnSums<Second>;
   static constexpr int Words = sizeof(Sums) / sizeof(uint4);
 
   /** Pixels less `Middle`, which changes no variance: squares of three have 32 bits. */
   static constexpr int Middle = std::is_same<TPixel, std::uint16_t>::value ? 32768 : 0;
-  std::int16_t         staged[2][Rows][Width];
+  std::int16_t         staged[2][Tile::Rows][Tile::Width];
   /** The passed planes of the windows along z: they leave a window as they came. */
-  alignas(16) uint4 ring[K][Words][SumThreads];
-};
-
-/** The pixels of a plane that a thread stages. */
-template <int VRadius, typename TPixel>
-class SumLoads
-{
-  using Shape = SumShape<VRadius, TPixel>;
-  static constexpr int Loads = (Shape::Rows + Shape::ThreadRows - 1) / Shape::ThreadRows;
-
-public:
-  __device__ __forceinline__
-  SumLoads(const Voxels<const TPixel> & pixels, const MarchingBlock & block, const StagedRange & rangeX,
-           const StagedRange & rangeY)
-  {
-#pragma unroll
-    for (int i = 0; i <= Loads; ++i)
-    {
-      const int  row = Row(i);
-      const int  column = Column(i);
-      const bool isThere = row >= rangeY.low && row < rangeY.high && column >= rangeX.low && column < rangeX.high;
-      const std::int64_t y = block.y0 - VRadius - pixels.box.lower.axis[1] + row;
-      const std::int64_t x = block.x0 - VRadius - pixels.box.lower.axis[0] + column;
-      m_Offsets[i] = static_cast<std::uint32_t>(isThere ? y * pixels.stride.axis[1] + x : 0);
-      m_Flags |= isThere ? 1 << i : 0;
-      m_Loaded[i] = 0;
-    }
-  }
-  /** Missing pixels are always 0. */
-  __device__ __forceinline__ void
-  Load(const TPixel * plane)
-  {
-#pragma unroll
-    for (int i = 0; i <= Loads; ++i)
-    {
-      if (m_Flags & 1 << i)
-      {
-        m_Loaded[i] = static_cast<std::int16_t>(static_cast<int>(plane[m_Offsets[i]]) - Shape::Middle);
-      }
-    }
-  }
-  __device__ __forceinline__ void
-  Stage(std::int16_t (&to)[Shape::Rows][Shape::Width]) const
-  {
-#pragma unroll
-    for (int i = 0; i <= Loads; ++i)
-    {
-      if (Row(i) < Shape::Rows)
-      {
-        to[Row(i)][Column(i)] = m_Loaded[i];
-      }
-    }
-  }
-
-private:
-  /** Whole rows of threads; then the columns beside the tile. */
-  __device__ __forceinline__ static int
-  Row(int i)
-  {
-    const int thread = static_cast<int>(threadIdx.x);
-    return i == Loads ? thread / (2 * VRadius) : thread / SumTileX + i * Shape::ThreadRows;
-  }
-  __device__ __forceinline__ static int
-  Column(int i)
-  {
-    const int thread = static_cast<int>(threadIdx.x);
-    return i == Loads ? SumTileX + thread % (2 * VRadius) : thread % SumTileX;
-  }
-
-  std::uint32_t m_Offsets[Loads + 1];
-  std::int16_t  m_Loaded[Loads + 1];
-  int           m_Flags{ 0 };
+  alignas(16) uint4 ring[K][Words][Tile::Threads];
 };
 
 /** Passes a plane along x and y. */
 template <int VRadius, typename TPixel>
 __device__ __forceinline__ typename SumShape<VRadius, TPixel>::Sums
-           PassPlane(const std::int16_t (*rows)[SumShape<VRadius, TPixel>::Width], int tx)
+           PassPlane(const std::int16_t (*rows)[ColumnTile<VRadius>::Width], int tx)
 {
   using Shape = SumShape<VRadius, TPixel>;
   using Second = typename Shape::Second;
@@ -194,39 +117,37 @@ RootOfSums(std::int64_t sum, std::int64_t squares, int count)
  * computed. */
 template <int VRadius, typename TPixel>
 __global__ void
-__launch_bounds__(SumThreads, 3) VarianceSumsKernel(const __grid_constant__ Voxels<const TPixel> pixels,
-                                                    const __grid_constant__ Voxels<TPixel> out, std::int64_t segment)
+__launch_bounds__(ColumnTile<VRadius>::Threads, 3)
+  VarianceSumsKernel(const __grid_constant__ Voxels<const TPixel> pixels, const __grid_constant__ Voxels<TPixel> out,
+                     std::int64_t segment)
 {
   using Shape = SumShape<VRadius, TPixel>;
   using Sums = typename Shape::Sums;
   extern __shared__ __align__(16) unsigned char memory[];
   Shape &                                       shape = *reinterpret_cast<Shape *>(memory);
 
-  const MarchingBlock block(out.box, segment, SumTileX, SumTileY);
-  const int           tx = static_cast<int>(threadIdx.x) % SumTileX;
-  const int           top = static_cast<int>(threadIdx.x) / SumTileX * SumOutputs;
-  const StagedRange   rangeX(pixels.box, 0, block.x0 - VRadius, Shape::Width);
-  const StagedRange   rangeY(pixels.box, 1, block.y0 - VRadius, Shape::Rows);
-  const std::int64_t  lowerZ = pixels.box.lower.axis[2];
-  const std::int64_t  upperZ = pixels.box.upper.axis[2];
-  int                 taps[SumOutputs];
+  const MarchingBlock  block(out.box, segment, Shape::Tile::TileX, Shape::Tile::TileY);
+  const ColumnOfThread own(typename Shape::Tile(), block, out.box);
+  const int            tx = own.tx;
+  const int            top = own.top;
+  const int            outputs = own.outputs;
+  const StagedRange    rangeX(pixels.box, 0, block.x0 - VRadius, Shape::Tile::Width);
+  const StagedRange    rangeY(pixels.box, 1, block.y0 - VRadius, Shape::Tile::Rows);
+  const std::int64_t   lowerZ = pixels.box.lower.axis[2];
+  const std::int64_t   upperZ = pixels.box.upper.axis[2];
+  int                  taps[SumOutputs];
 #pragma unroll
   for (int u = 0; u < SumOutputs; ++u)
   {
     taps[u] = (min(tx + Shape::K, rangeX.high) - max(tx, rangeX.low)) *
               (min(top + u + Shape::K, rangeY.high) - max(top + u, rangeY.low));
   }
-  SumLoads<VRadius, TPixel> loads(pixels, block, rangeX, rangeY);
-  std::int64_t              z = max(lowerZ, block.z0 - VRadius);
-  const TPixel *            plane =
+  ColumnLoads<VRadius, TPixel, std::int16_t, true, Shape::Middle> loads(pixels, block, rangeX, rangeY);
+  std::int64_t                                                    z = max(lowerZ, block.z0 - VRadius);
+  const TPixel *                                                  plane =
     &pixels[Coordinates{ { pixels.box.lower.axis[0], pixels.box.lower.axis[1], z, block.c, block.w } }];
-  const std::int64_t xOut = min(block.x0 + tx, out.box.upper.axis[0] - 1);
-  const int          outputs = block.x0 + tx < out.box.upper.axis[0]
-                                 ? static_cast<int>(min(max(out.box.upper.axis[1] - (block.y0 + top), std::int64_t{ 0 }),
-                                               std::int64_t{ SumOutputs }))
-                                 : 0;
-  TPixel *           to = out.data + out.Offset(Coordinates{ { xOut, block.y0 + top, z - VRadius, block.c, block.w } });
-  uint4(*const ring)[Shape::Words][SumThreads] = shape.ring;
+  TPixel * to = out.data + out.Offset(Coordinates{ { own.x, block.y0 + top, z - VRadius, block.c, block.w } });
+  uint4(*const ring)[Shape::Words][Shape::Tile::Threads] = shape.ring;
 #pragma unroll 1
   for (int slot = 0; slot < Shape::K; ++slot)
   {
@@ -301,12 +222,13 @@ LaunchVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & outpu
   }
   const auto kernel = VarianceSumsKernel<VRadius, TPixel>;
   AllowSharedMemory(kernel, bytes);
-  const MarchingGrid grid(kernel, SumThreads, bytes, output.box, SumTileX, SumTileY, VRadius);
+  using Tile = ColumnTile<VRadius>;
+  const MarchingGrid grid(kernel, Tile::Threads, bytes, output.box, Tile::TileX, Tile::TileY, VRadius);
   if (!grid.blocks)
   {
     return false;
   }
-  kernel<<<*grid.blocks, SumThreads, bytes, stream>>>(pixels, VoxelsOf<TPixel>(output), grid.segment);
+  kernel<<<*grid.blocks, Tile::Threads, bytes, stream>>>(pixels, VoxelsOf<TPixel>(output), grid.segment);
   CheckLaunch("VarianceSumsKernel");
   return true;
 }
