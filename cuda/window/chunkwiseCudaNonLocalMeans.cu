@@ -117,11 +117,13 @@ struct PatchReach
   }
 };
 
-/** Any radius: a block a row of outputs, a thread an output at a time; neighbours read what is in the first cache. */
-template <typename TPixel, typename TReal>
+/** Any radius: a block a row of outputs, a thread an output at a time; neighbours read what is in the first cache.
+ * `given`: the voxels' weights if `VIsWeighed`. */
+template <bool VIsWeighed, typename TPixel, typename TReal>
 __global__ void __launch_bounds__(128)
-  NonLocalMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ RealOutput out,
-                      const __grid_constant__ PatchGeometry<TReal> g)
+  NonLocalMeansKernel(const __grid_constant__ Voxels<const TPixel> in,
+                      const __grid_constant__ Voxels<const TReal> given, const __grid_constant__ RealOutput out,
+                      const __grid_constant__ PatchGeometry<TReal> g, PatchEmpty<TPixel> empty)
 {
   const std::int64_t width = g.out.Extent(0);
   const std::int64_t rows = g.out.NumberOfVoxels() / width;
@@ -132,75 +134,8 @@ __global__ void __launch_bounds__(128)
     {
       at.axis[0] = g.out.lower.axis[0] + x;
       const TPixel * const center = &in[at];
+      const TReal * const  centerGiven = VIsWeighed ? &given[at] : nullptr;
       const PatchReach     reach[3] = { { in.box, g.axes[0], at.axis[g.axes[0]] },
-                                        { in.box, g.axes[1], at.axis[g.axes[1]] },
-                                        { in.box, g.axes[2], at.axis[g.axes[2]] } };
-      const std::int64_t   stride[3] = { in.stride.axis[g.axes[0]],
-                                         in.stride.axis[g.axes[1]],
-                                         in.stride.axis[g.axes[2]] };
-      TReal                weighted = 0;
-      TReal                weights = 0;
-      ForEachShift(g.search, [&](const int(&s)[3]) {
-        int first[3];
-        int last[3];
-        int count = 1;
-#pragma unroll
-        for (int i = 0; i < 3; ++i)
-        {
-          if (!reach[i].Has(0, s[i]))
-          {
-            return;
-          }
-          first[i] = reach[i].First(0, s[i], g.patch[i]);
-          last[i] = reach[i].Last(0, s[i], g.patch[i]);
-          count *= last[i] - first[i] + 1;
-        }
-        const TPixel * const other = center + s[2] * stride[2] + s[1] * stride[1] + s[0] * stride[0];
-        TReal                squares = 0;
-        for (int u = first[0]; u <= last[0]; ++u)
-        {
-          TReal plane = 0;
-          for (int v = first[1]; v <= last[1]; ++v)
-          {
-            const std::int64_t line = u * stride[0] + v * stride[1];
-            TReal              sum = 0;
-            for (int w = first[2]; w <= last[2]; ++w)
-            {
-              const std::int64_t tap = line + w * stride[2];
-              const TReal        difference = static_cast<TReal>(center[tap]) - static_cast<TReal>(other[tap]);
-              sum += difference * difference;
-            }
-            plane += sum;
-          }
-          squares += plane;
-        }
-        const TReal weight = PatchWeight(squares, TReal(1) / static_cast<TReal>(count), g.twiceNoise, g.inverse);
-        weighted += weight * static_cast<TReal>(*other);
-        weights += weight;
-      });
-      out.Store<TPixel>(out.voxels.Offset(at), weighted / weights);
-    }
-  }
-}
-
-/** The same of voxels that have weights. */
-template <typename TPixel, typename TReal>
-__global__ void __launch_bounds__(128)
-  WeighedMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ Voxels<const TReal> given,
-                     const __grid_constant__ RealOutput out, const __grid_constant__ PatchGeometry<TReal> g,
-                     PatchEmpty<TPixel> empty)
-{
-  const std::int64_t width = g.out.Extent(0);
-  const std::int64_t rows = g.out.NumberOfVoxels() / width;
-  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x)
-  {
-    Coordinates at = IndexIn(g.out, row * width);
-    for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
-    {
-      at.axis[0] = g.out.lower.axis[0] + x;
-      const TPixel * const center = &in[at];
-      const TReal * const  centerGiven = &given[at];
-      PatchReach           reach[3] = { { in.box, g.axes[0], at.axis[g.axes[0]] },
                                         { in.box, g.axes[1], at.axis[g.axes[1]] },
                                         { in.box, g.axes[2], at.axis[g.axes[2]] } };
       const auto           offsetOf = [&](const auto & view, const int(&s)[3]) {
@@ -212,6 +147,7 @@ __global__ void __launch_bounds__(128)
       ForEachShift(g.search, [&](const int(&s)[3]) {
         int first[3];
         int last[3];
+        int cut = 1;
 #pragma unroll
         for (int i = 0; i < 3; ++i)
         {
@@ -221,16 +157,17 @@ __global__ void __launch_bounds__(128)
           }
           first[i] = reach[i].First(0, s[i], g.patch[i]);
           last[i] = reach[i].Last(0, s[i], g.patch[i]);
+          cut *= last[i] - first[i] + 1;
         }
         const TPixel * const other = center + offsetOf(in, s);
-        const TReal * const  otherGiven = centerGiven + offsetOf(given, s);
-        const TReal          weightOfOther = *otherGiven;
+        const TReal * const  otherGiven = VIsWeighed ? centerGiven + offsetOf(given, s) : nullptr;
+        const TReal          weightOfOther = VIsWeighed ? *otherGiven : TReal(1);
         if (weightOfOther == TReal(0))
         {
           return; // it adds 0
         }
         TReal squares = 0;
-        TReal count = 0;
+        TReal count = VIsWeighed ? TReal(0) : static_cast<TReal>(cut);
         for (int u = first[0]; u <= last[0]; ++u)
         {
           TReal planeSquares = 0;
@@ -243,14 +180,19 @@ __global__ void __launch_bounds__(128)
             {
               const int          offset[3] = { u, v, w };
               const std::int64_t tap = offsetOf(in, offset);
-              const std::int64_t givenTap = offsetOf(given, offset);
-              const TReal        both = centerGiven[givenTap] * otherGiven[givenTap];
-              if (both != TReal(0))
+              const TReal        difference = static_cast<TReal>(center[tap]) - static_cast<TReal>(other[tap]);
+              const TReal        square = difference * difference;
+              if constexpr (VIsWeighed)
               {
-                const TReal difference = static_cast<TReal>(center[tap]) - static_cast<TReal>(other[tap]);
-                lineSquares += both * (difference * difference);
+                const std::int64_t givenTap = offsetOf(given, offset);
+                const TReal        both = centerGiven[givenTap] * otherGiven[givenTap];
+                lineSquares = both != TReal(0) ? lineSquares + both * square : lineSquares;
+                lineCount += both;
               }
-              lineCount += both;
+              else
+              {
+                lineSquares += square;
+              }
             }
             planeSquares += lineSquares;
             planeCount += lineCount;
@@ -266,7 +208,7 @@ __global__ void __launch_bounds__(128)
         weights += weight;
       });
       const std::int64_t to = out.voxels.Offset(at);
-      if (weights == TReal(0))
+      if (VIsWeighed && weights == TReal(0))
       {
         empty.Store(out, to);
       }
@@ -614,6 +556,23 @@ struct StagedPatches
   }
 };
 
+template <typename TReal>
+CHUNKWISE_HOST_DEVICE std::int64_t
+                      CountPatchTiles(const PatchGeometry<TReal> & g, const int (&extent)[3])
+{
+  std::int64_t tiles = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    tiles *= g.out.Extent(a);
+  }
+  for (int i = 0; i < 3; ++i)
+  {
+    const std::int64_t n = g.out.Extent(g.axes[i]);
+    tiles = tiles / n * ((n + extent[i] - 1) / extent[i]);
+  }
+  return tiles;
+}
+
 /** The first voxel of a tile. */
 template <typename TReal>
 __device__ __forceinline__ Coordinates
@@ -679,16 +638,7 @@ __launch_bounds__(PatchWidth * PatchHeight, VIsStaged    ? 4
   constexpr int                                 extent[3] = { PatchWidth, PatchHeight, VDepth };
   const int                                     tx = static_cast<int>(threadIdx.x) % PatchWidth;
   const int                                     ty = static_cast<int>(threadIdx.x) / PatchWidth;
-  std::int64_t                                  tiles = 1;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    tiles *= g.out.Extent(a);
-  }
-  for (int i = 0; i < 3; ++i)
-  {
-    const std::int64_t n = g.out.Extent(g.axes[i]);
-    tiles = tiles / n * ((n + extent[i] - 1) / extent[i]);
-  }
+  const std::int64_t                            tiles = CountPatchTiles(g, extent);
   for (std::int64_t number = blockIdx.x; number < tiles; number += gridDim.x)
   {
     const Coordinates    at = FindPatchTile(g, extent, number);
@@ -810,14 +760,7 @@ LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxe
   constexpr std::size_t mostShared = 48 << 10;
   const auto            launch = [&](auto kernel, int depth, std::size_t staged = 0) {
     AllowSharedMemory(kernel, PatchTileBytes(g, depth, VIsWeighed) + staged);
-    std::int64_t tiles = call.output.box.NumberOfVoxels();
-    const int    extent[3] = { PatchWidth, PatchHeight, depth };
-    for (int i = 0; i < 3; ++i)
-    {
-      const std::int64_t n = g.out.Extent(g.axes[i]);
-      tiles = tiles / n * ((n + extent[i] - 1) / extent[i]);
-    }
-    kernel<<<BlocksFor(tiles, 1),
+    kernel<<<BlocksFor(CountPatchTiles(g, { PatchWidth, PatchHeight, depth }), 1),
                         PatchWidth * PatchHeight,
                         PatchTileBytes(g, depth, VIsWeighed) + staged,
                         StreamOf(call)>>>(in, given, out, g, empty);
@@ -859,19 +802,15 @@ LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxe
   {
     return launch(TiledMeansKernel<TPixel, TReal, -1, 8, VIsWeighed>, 8);
   }
-  const unsigned int blocks = BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1);
-  if constexpr (VIsWeighed)
-  {
-    WeighedMeansKernel<TPixel, TReal><<<blocks, 128, 0, StreamOf(call)>>>(in, given, out, g, empty);
-  }
-  else
+  if constexpr (!VIsWeighed)
   {
     if (PatchTileBytes(g, 1, false) <= mostShared)
     {
       return launch(TiledMeansKernel<TPixel, TReal, -1, 1, false>, 1);
     }
-    NonLocalMeansKernel<TPixel, TReal><<<blocks, 128, 0, StreamOf(call)>>>(in, out, g);
   }
+  const unsigned int blocks = BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1);
+  NonLocalMeansKernel<VIsWeighed><<<blocks, 128, 0, StreamOf(call)>>>(in, given, out, g, empty);
 }
 
 void
