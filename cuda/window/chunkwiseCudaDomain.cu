@@ -22,16 +22,22 @@ DomainOf(const KernelCall & call)
   return static_cast<const DomainOperation &>(*call.operation);
 }
 
-/** Calls f(row's first index, its first number, its voxels) for each row of the box. */
+/** Calls f(index, its number) for each voxel of the box, row by row. */
 template <typename TFunctor>
 __device__ void
-ForEachRow(const Box & box, TFunctor && f)
+ForEachVoxel(const Box & box, TFunctor && f)
 {
   const auto width = static_cast<std::uint32_t>(box.Extent(0));
   const auto count = box.NumberOfVoxels() / width;
   for (std::int64_t row = FirstRow(); row < count; row += RowStep())
   {
-    f(IndexIn(box, row * width), row * width, width);
+    Coordinates        index = IndexIn(box, row * width);
+    const std::int64_t first = index.axis[0];
+    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      index.axis[0] = first + x;
+      f(static_cast<const Coordinates &>(index), row * width + x);
+    }
   }
 }
 
@@ -40,14 +46,7 @@ template <typename TOut, typename TFunctor>
 __global__ void
 DomainKernel(Box box, TOut * out, TFunctor functor)
 {
-  ForEachRow(box, [&](Coordinates index, std::int64_t begin, std::uint32_t width) {
-    const std::int64_t first = index.axis[0];
-    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
-    {
-      index.axis[0] = first + x;
-      out[begin + x] = functor(static_cast<const Coordinates &>(index), begin + x);
-    }
-  });
+  ForEachVoxel(box, [&](const Coordinates & index, std::int64_t i) { out[i] = functor(index, i); });
 }
 
 template <typename TOut, typename TFunctor>
@@ -64,14 +63,7 @@ template <typename TOut, typename TRule, typename... TIn>
 __global__ void
 MapKernel(Box box, TOut * out, TRule rule, Voxels<const TIn>... in)
 {
-  ForEachRow(box, [&](Coordinates index, std::int64_t begin, std::uint32_t width) {
-    const std::int64_t first = index.axis[0];
-    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
-    {
-      index.axis[0] = first + x;
-      out[begin + x] = rule(in[index]...);
-    }
-  });
+  ForEachVoxel(box, [&](const Coordinates & index, std::int64_t i) { out[i] = rule(in[index]...); });
 }
 
 /** Voxels that a thread loads, and stores, at once: one by one, bytes take as long as numbers of 32 bits. */
@@ -178,13 +170,12 @@ struct InsideVoxel
   Voxels<const char> image;
   PixelKind          imageKind;
   bool               ignoresNan;
-  void *             out;
   PixelKind          outKind;
   /** Set where a weight is none. */
   unsigned int * wrong;
 
-  __device__ void
-  operator()(const Coordinates & index, std::int64_t i) const
+  __device__ double
+  operator()(const Coordinates & index, std::int64_t) const
   {
     double weight = 1;
     if (isMask)
@@ -204,29 +195,9 @@ struct InsideVoxel
       const double voxel = LoadAs<double, false>(image.data, imageKind, image.Offset(index));
       weight = voxel == voxel ? weight : 0;
     }
-    StoreAs<double, false>(out, outKind, i, weight);
+    return weight;
   }
 };
-
-__global__ void
-InsideKernel(Box box, InsideVoxel voxel)
-{
-  ForEachRow(box, [&](Coordinates index, std::int64_t begin, std::uint32_t width) {
-    const std::int64_t first = index.axis[0];
-    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
-    {
-      index.axis[0] = first + x;
-      voxel(index, begin + x);
-    }
-  });
-}
-
-void
-LaunchInside(const KernelCall & call, const InsideVoxel & voxel)
-{
-  InsideKernel<<<BlocksOfRows(call.output.box), ThreadsOfRows(), 0, StreamOf(call)>>>(call.output.box, voxel);
-  CheckLaunch("InsideKernel");
-}
 
 /** For a mask of bytes, as most are, without a check for NaN. */
 template <typename TOut>
@@ -254,7 +225,6 @@ RunInside(const KernelCall & call)
   voxel.image = VoxelsOf<const char>(image);
   voxel.imageKind = image.kind;
   voxel.ignoresNan = operation.LeavesOutNan();
-  voxel.out = call.output.data;
   voxel.outKind = call.output.kind;
   voxel.wrong = static_cast<unsigned int *>(call.scratch);
   if (voxel.isMask && !voxel.ignoresNan && given.kind == PixelKind::UInt8)
@@ -265,13 +235,16 @@ RunInside(const KernelCall & call)
     });
     return;
   }
+  const auto launch = [&] {
+    DispatchSeen(voxel.outKind, [&](auto out) { Launch(call, static_cast<decltype(out) *>(call.output.data), voxel); });
+  };
   if (!voxel.isWeight)
   {
-    LaunchInside(call, voxel);
+    launch();
     return;
   }
   CheckCuda(cudaMemsetAsync(voxel.wrong, 0, sizeof(unsigned int), StreamOf(call)), "cudaMemsetAsync");
-  LaunchInside(call, voxel);
+  launch();
   unsigned int wrong = 0;
   CheckCuda(cudaMemcpyAsync(&wrong, voxel.wrong, sizeof(wrong), cudaMemcpyDeviceToHost, StreamOf(call)),
             "cudaMemcpyAsync");
