@@ -2,6 +2,7 @@
 #include "fileJob.h"
 
 #include "chunkwiseOperations.h"
+#include "chunkwisePartOfSink.h"
 #include "fileIdentity.h"
 #include "fileZarrMetadata.h"
 
@@ -24,58 +25,6 @@ CountImages(std::size_t count)
 {
   return std::to_string(count) + (count == 1 ? " image" : " images");
 }
-
-/** The part of a sink that an earlier run has not written. Its coordinates begin at 0. */
-class RestOfSink : public ImageSink
-{
-public:
-  explicit RestOfSink(std::shared_ptr<FileSink> sink)
-    : m_Sink(std::move(sink))
-    , m_Rest(m_Sink->GetMissing())
-  {}
-  Coordinates
-  GetExtent() const override
-  {
-    return m_Rest.Extents();
-  }
-  PixelKind
-  GetKind() const override
-  {
-    return m_Sink->GetKind();
-  }
-  ImageAccess
-  GetAccess() const override
-  {
-    return m_Sink->GetAccess();
-  }
-  void
-  Write(const Box & box, const BufferView & view) override
-  {
-    BufferView moved = view;
-    moved.box = this->Move(view.box);
-    m_Sink->Write(this->Move(box), moved);
-  }
-  void
-  Finish() override
-  {
-    m_Sink->Finish();
-  }
-
-private:
-  Box
-  Move(Box box) const
-  {
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      box.lower[a] += m_Rest.lower[a];
-      box.upper[a] += m_Rest.lower[a];
-    }
-    return box;
-  }
-
-  std::shared_ptr<FileSink> m_Sink;
-  Box                       m_Rest;
-};
 
 /** The identity of what a source reads. */
 std::string
@@ -584,7 +533,9 @@ FileJob::Run(Monitor * monitor)
     }
     m_Request.written = m_Request.region;
     m_Plan = MakeStreamedPlan(Manager::GetGlobal(), m_Request);
-    m_Report = ExecuteStreamed(Manager::GetGlobal(), m_Request, m_Plan, std::make_shared<RestOfSink>(m_Sink), monitor);
+    // An earlier run may have written the beginning.
+    const auto rest = std::make_shared<PartOfSink>(m_Sink, m_Sink->GetMissing(), true);
+    m_Report = ExecuteStreamed(Manager::GetGlobal(), m_Request, m_Plan, rest, monitor);
   }
   else
   {

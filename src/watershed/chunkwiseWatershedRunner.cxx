@@ -2,6 +2,7 @@
 #include "chunkwiseDevice.h"
 #include "chunkwiseError.h"
 #include "chunkwiseOutOfCoreRunner.h"
+#include "chunkwisePartOfSink.h"
 #include "chunkwiseStreamedOnDevice.h"
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseWatershedBlocks.h"
@@ -173,57 +174,6 @@ struct WatershedDivision
   int              device{ -1 };
   bool             joinsOnDevice{ false };
   std::vector<Box> blocks;
-};
-
-/** The part of a sink's image from a plane on. */
-class SinkFromPlane : public ImageSink
-{
-public:
-  SinkFromPlane(std::shared_ptr<ImageSink> sink, int axis, std::int64_t first)
-    : m_Sink(std::move(sink))
-    , m_Axis(axis)
-    , m_First(first)
-  {}
-  Coordinates
-  GetExtent() const override
-  {
-    Coordinates extent = m_Sink->GetExtent();
-    extent[m_Axis] -= m_First;
-    return extent;
-  }
-  PixelKind
-  GetKind() const override
-  {
-    return m_Sink->GetKind();
-  }
-  ImageAccess
-  GetAccess() const override
-  {
-    return m_Sink->GetAccess();
-  }
-  void
-  Write(const Box & box, const BufferView & view) override
-  {
-    BufferView moved = view;
-    moved.box = this->Move(view.box);
-    m_Sink->Write(this->Move(box), moved);
-  }
-  void
-  Finish() override
-  {}
-
-private:
-  Box
-  Move(Box box) const
-  {
-    box.lower[m_Axis] += m_First;
-    box.upper[m_Axis] += m_First;
-    return box;
-  }
-
-  std::shared_ptr<ImageSink> m_Sink;
-  int                        m_Axis;
-  std::int64_t               m_First;
 };
 
 /** Sets whether numbers have 32 bits, for blocks as large as this one. */
@@ -470,10 +420,11 @@ private:
           ExecutionReport ofRun = images.Compute();
           AddReport(ofRun, report.execution);
           report.execution = std::move(ofRun);
-          const int          axis = divided.plan.axis;
-          const std::int64_t first = divided.blocks[static_cast<std::size_t>(i)].lower[axis];
+          const int axis = divided.plan.axis;
+          Box       rest{ {}, request.sink->GetExtent() };
+          rest.lower[axis] = divided.blocks[static_cast<std::size_t>(i)].lower[axis];
           mayBeWritten = true;
-          report.writing += images.Store(std::make_shared<SinkFromPlane>(request.sink, axis, first)).writing;
+          report.writing += images.Store(std::make_shared<PartOfSink>(request.sink, rest, false)).writing;
         });
       }
     }
