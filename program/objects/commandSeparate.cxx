@@ -64,21 +64,17 @@ SeparateObjects(const CommandLine & line)
   const StepFolder  folder(line.output);
   const std::string mask = folder.GetFile(0);
   const std::string distances = folder.GetFile(1);
-  for (const ChainStep & step : line.steps)
+  // The threshold, the distances, the watershed, and the table if there is one.
+  constexpr std::size_t watershed = 2;
+  const std::string     inputs[] = { line.input, mask, distances, line.output };
+  const std::string     outputs[] = { mask, distances, line.output, line.input };
+  for (std::size_t i = 0; i < line.steps.size(); ++i)
   {
+    const ChainStep &        step = line.steps[i];
     std::vector<std::string> words = step.words;
-    const std::string        name = words.front();
-    if (name == "measure")
-    {
-      words[1] = line.output;
-      words[2] = line.input;
-    }
-    else
-    {
-      words[1] = name == "threshold" ? line.input : name == "distance" ? mask : distances;
-      words[2] = name == "threshold" ? mask : name == "distance" ? distances : line.output;
-    }
-    if (name == "watershed")
+    words[1] = inputs[i];
+    words[2] = outputs[i];
+    if (i == watershed)
     {
       words[3] = "--mask=" + mask;
       words.emplace_back("--overwrite");
@@ -94,7 +90,7 @@ SeparateObjects(const CommandLine & line)
     const std::vector<std::string> options = MakeStepOptions(line, step.task);
     words.insert(words.end(), options.begin(), options.end());
     RunStepOrThrow(words);
-    if (name == "watershed")
+    if (i == watershed)
     {
       std::error_code ignored;
       std::filesystem::remove(mask, ignored);
