@@ -170,15 +170,6 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     if not isinstance(x, da.Array):
         own = getattr(x, "shards", None) or getattr(x, "chunks", None) or shape
         sizes = normalise_chunks(shape, own if chunks is None or grid is not None else chunks)
-    if filter._row.name.startswith("deconvolve"):
-        # A voxel depends on the whole image: a task gets that, and its result is cut.
-        cut = normalise_chunks(shape, sizes or (x.chunks if chunks is None else chunks))
-        whole = tuple((n,) if n and operation.needs_whole_axis(len(shape) - 1 - axis, turn(shape)) else along
-                      for axis, (n, along) in enumerate(zip(shape, cut)))
-        if whole != tuple(cut):
-            x, *others = (each.rechunk(whole) if isinstance(each, da.Array) else each for each in (x, *others))
-            chunks = None if isinstance(x, da.Array) else whole
-            return _apply(filter, x, tuple(others), output, chunks, spacing, axes, options).rechunk(tuple(cut))
     if operation.name == "label" and any(len(each) > 1 for each in sizes or x.chunks):
         if isinstance(x, da.Array):
             x = _without_empty(x if chunks is None else x.rechunk(chunks))
@@ -189,6 +180,15 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
         x = x if isinstance(x, da.Array) else da.from_array(x, chunks=sizes)
         result = _by_rounds(filter, x, others, options)
         return result if chunks is None else result.rechunk(chunks)
+    if grid is None:
+        # Where a voxel depends on a whole axis, a task gets that, and its result is cut.
+        cut = tuple(tuple(along) for along in normalise_chunks(shape, sizes or (x.chunks if chunks is None else chunks)))
+        whole = tuple((n,) if n and operation.needs_whole_axis(len(shape) - 1 - axis, turn(shape)) else along
+                      for axis, (n, along) in enumerate(zip(shape, cut)))
+        if whole != cut:
+            x, *rest = (each.rechunk(whole) if isinstance(each, da.Array) else each for each in (x, *others))
+            chunks = None if isinstance(x, da.Array) else whole
+            return _apply(filter, x, tuple(rest), output, chunks, spacing, axes, options).rechunk(cut)
     if sizes is not None:
         if given:
             x = da.from_array(x, chunks=sizes)
