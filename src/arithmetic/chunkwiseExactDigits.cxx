@@ -22,21 +22,24 @@ constexpr int LowestExponent = -1074;
 Natural
 MagnitudeOf(const std::int64_t * digits, int count, bool & isNegative)
 {
-  std::vector<std::int64_t> own(digits, digits + count);
-  // Carries make the last digit the sign's.
-  Carry(own.data(), count);
-  isNegative = own.back() < 0;
-  if (isNegative)
-  {
-    std::transform(own.begin(), own.end(), own.begin(), [](std::int64_t digit) { return -digit; });
-    Carry(own.data(), count);
-  }
   Natural natural;
-  for (const std::int64_t digit : own)
+  natural.reserve(static_cast<std::size_t>(count) + 1);
+  std::int64_t carry = 0;
+  for (int i = 0; i < count; ++i)
   {
-    natural.push_back(static_cast<std::uint32_t>(digit));
+    carry += digits[i];
+    natural.push_back(static_cast<std::uint32_t>(carry));
+    carry >>= DigitBits;
   }
-  natural.push_back(static_cast<std::uint32_t>(own.back() >> DigitBits));
+  natural.push_back(static_cast<std::uint32_t>(carry));
+  isNegative = carry < 0;
+  std::uint64_t one = 1;
+  for (std::size_t i = 0; isNegative && i < natural.size(); ++i)
+  {
+    one += static_cast<std::uint32_t>(~natural[i]);
+    natural[i] = static_cast<std::uint32_t>(one);
+    one >>= DigitBits;
+  }
   return natural;
 }
 
@@ -77,32 +80,59 @@ Subtract(Natural a, const Natural & b)
 bool
 Divide(Natural & a, std::uint64_t divisor)
 {
-  UInt128 rest = 0;
-  for (std::size_t i = a.size(); i-- > 0;)
-  {
-    rest = (rest << DigitBits) | a[i];
-    a[i] = static_cast<std::uint32_t>(rest / divisor);
-    rest %= divisor;
-  }
-  return rest != 0;
+  const auto divide = [&](auto rest) {
+    for (std::size_t i = a.size(); i-- > 0;)
+    {
+      rest = (rest << DigitBits) | a[i];
+      a[i] = static_cast<std::uint32_t>(rest / divisor);
+      rest %= divisor;
+    }
+    return rest != 0;
+  };
+  // Divisions of 128 bits take several times as long.
+  return divisor >> DigitBits == 0 ? divide(std::uint64_t{ 0 }) : divide(UInt128{ 0 });
 }
 
-bool
-Bit(const Natural & a, int i)
+/** 64 bits from the bit `begin` on. */
+std::uint64_t
+BitsFrom(const Natural & a, int begin)
 {
-  return (a[static_cast<std::size_t>(i / DigitBits)] >> (i % DigitBits) & 1) != 0;
+  UInt128 bits = 0;
+  for (std::size_t i = 3; i-- > 0;)
+  {
+    const std::size_t word = static_cast<std::size_t>(begin / DigitBits) + i;
+    bits = bits << DigitBits | (word < a.size() ? a[word] : 0);
+  }
+  return static_cast<std::uint64_t>(bits >> (begin % DigitBits));
+}
+
+/** Whether one of the bits below `end` is set. */
+bool
+AnyBelow(const Natural & a, int end)
+{
+  for (int i = 0; i < end; i += DigitBits)
+  {
+    const std::uint32_t word =
+      i / DigitBits < static_cast<int>(a.size()) ? a[static_cast<std::size_t>(i / DigitBits)] : 0;
+    const int rest = end - i;
+    if ((rest >= DigitBits ? word : word & ((1u << rest) - 1)) != 0)
+    {
+      return true;
+    }
+  }
+  return false;
 }
 
 /** The number of the highest bit that is set; -1 of 0. */
 int
 HighestBit(const Natural & a)
 {
-  int i = static_cast<int>(a.size()) * DigitBits - 1;
-  while (i >= 0 && !Bit(a, i))
+  std::size_t size = a.size();
+  while (size > 0 && a[size - 1] == 0)
   {
-    --i;
+    --size;
   }
-  return i;
+  return size == 0 ? -1 : static_cast<int>(size) * DigitBits - 1 - __builtin_clz(a[size - 1]);
 }
 
 /** magnitude 2^exponent, and a little more if `isMore`, rounded to nearest, ties to even; subnormal numbers too. */
@@ -112,20 +142,14 @@ Round(const Natural & magnitude, int exponent, bool isMore)
   const int highest = HighestBit(magnitude);
   // The lowest bit that the result has.
   const int     lowest = std::max(highest + exponent - (MantissaBits - 1), LowestExponent) - exponent;
-  std::uint64_t head = 0;
-  for (int i = highest; i >= std::max(lowest, 0); --i)
-  {
-    head = head << 1 | (Bit(magnitude, i) ? 1u : 0u);
-  }
+  const int     begin = std::max(lowest, 0);
+  std::uint64_t head = highest < begin ? 0 : BitsFrom(magnitude, begin);
   if (lowest <= 0)
   {
     return std::ldexp(static_cast<double>(head), exponent);
   }
-  for (int i = std::min(lowest - 2, highest); i >= 0 && !isMore; --i)
-  {
-    isMore = Bit(magnitude, i);
-  }
-  if (lowest - 1 <= highest && Bit(magnitude, lowest - 1) && (isMore || head % 2 != 0))
+  isMore = isMore || AnyBelow(magnitude, lowest - 1);
+  if ((BitsFrom(magnitude, lowest - 1) & 1) != 0 && (isMore || head % 2 != 0))
   {
     ++head;
   }

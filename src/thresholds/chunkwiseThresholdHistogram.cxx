@@ -7,6 +7,7 @@
 #include "chunkwiseStatisticsOperation.h"
 #include "chunkwiseThresholdEstimate.h"
 #include "chunkwiseThresholdOperation.h"
+#include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +21,19 @@ namespace
 {
 
 constexpr int MostBins = HistogramOperation::LargestBins;
+
+/** Counts of 16 bits are half a megabyte: those of an image that is one chunk are the result as they are. */
+class HistogramOfRegion
+  : public HistogramOperation
+  , public WholeSummary
+{
+public:
+  bool
+  MayBeCut() const override
+  {
+    return true;
+  }
+};
 
 /** The image as real numbers, NaN where the mask is 0: the mean over a window of one voxel. */
 void
@@ -35,7 +49,7 @@ SetStage(StagedSummaryOperation & summary, PixelKind kind)
 std::shared_ptr<HistogramOperation>
 MakeHistogram(PixelKind kind, bool masked, int bins, double lower, double upper)
 {
-  auto operation = std::make_shared<HistogramOperation>();
+  auto operation = std::make_shared<HistogramOfRegion>();
   operation->bins = bins;
   operation->lower = lower;
   operation->upper = upper;
