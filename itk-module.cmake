@@ -8,6 +8,7 @@ itk_module(Chunkwise
     ITKTestKernel
     ITKGoogleTest
     ITKAnisotropicSmoothing
+    ITKConnectedComponents
     ITKConvolution
     ITKDeconvolution
     ITKDisplacementField

@@ -22,6 +22,20 @@ inline void
 InitializeStandIn(ProcessObject &)
 {}
 
+/** Results of a filter beside its image; a specialization for each class that has any. */
+template <typename TFilter>
+class ChunkwiseStandInResults : public TFilter
+{
+protected:
+  ChunkwiseStandInResults() = default;
+  ~ChunkwiseStandInResults() override = default;
+
+  /** Called when the filter has finished. */
+  void
+  TakeResults(bool itkNotUsed(isServed))
+  {}
+};
+
 /** \class ChunkwiseStandInFilter
  * \brief Takes the place of an ITK filter, as an object of exactly that class.
  *
@@ -33,7 +47,7 @@ InitializeStandIn(ProcessObject &)
  */
 template <typename TFilter>
 class ChunkwiseStandInFilter
-  : public TFilter
+  : public ChunkwiseStandInResults<TFilter>
   , public ChunkwiseStandIn
 {
 public:
@@ -88,11 +102,13 @@ protected:
     {
       this->AllocateOutputs();
     }
-    if (!isReady || !run.Execute(this->ViewOf(*this->GetOutput())))
+    const bool isServed = isReady && run.Execute(this->ViewOf(*this->GetOutput()));
+    if (!isServed)
     {
       PrepareItk(static_cast<TFilter &>(*this));
       Superclass::GenerateData();
     }
+    this->TakeResults(isServed);
     m_BackendUsed = run.GetBackendUsed();
     m_ReasonNotServed = run.GetReasonNotServed();
     run.Report();

@@ -5,6 +5,7 @@
 #include "itkChunkwiseBoxTasks.h"
 #include "itkChunkwiseDiffusionTasks.h"
 #include "itkChunkwiseDistanceTasks.h"
+#include "itkChunkwiseLabelTasks.h"
 #include "itkChunkwiseLinearTasks.h"
 #include "itkChunkwiseMorphologyTasks.h"
 #include "itkChunkwiseRankTasks.h"
@@ -41,6 +42,13 @@ AddChunkwiseStandInsOfImage(ChunkwiseOverrides & overrides)
 
   AddChunkwiseStandIn<RegionalMaximaImageFilter<TImage, TImage>>(overrides, "RegionalMaximaImageFilter");
   AddChunkwiseStandIn<RegionalMinimaImageFilter<TImage, TImage>>(overrides, "RegionalMinimaImageFilter");
+
+  AddChunkwiseStandIn<ConnectedComponentImageFilter<TImage, Image<unsigned short, n>>>(overrides,
+                                                                                       "ConnectedComponentImageFilter");
+  AddChunkwiseStandIn<ConnectedComponentImageFilter<TImage, Image<unsigned int, n>>>(overrides,
+                                                                                     "ConnectedComponentImageFilter");
+  AddChunkwiseStandIn<ConnectedComponentImageFilter<TImage, Image<unsigned long, n>>>(overrides,
+                                                                                      "ConnectedComponentImageFilter");
 
   AddChunkwiseStandIn<MeanImageFilter<TImage, TImage>>(overrides, "MeanImageFilter");
   AddChunkwiseStandIn<BoxMeanImageFilter<TImage, TImage>>(overrides, "BoxMeanImageFilter");

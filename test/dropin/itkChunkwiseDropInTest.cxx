@@ -7,6 +7,7 @@
 #include "itkChunkwiseDropInFactory.h"
 #include "itkChunkwiseTestImages.h"
 #include "itkCommand.h"
+#include "itkConnectedComponentImageFilter.h"
 #include "itkConstantBoundaryCondition.h"
 #include "itkConvolutionImageFilter.h"
 #include "itkCurvatureAnisotropicDiffusionImageFilter.h"
@@ -832,6 +833,81 @@ TYPED_TEST(DropInOfDistances, AreThoseOfItkWithinTheTolerance)
     filter.SetInput(image);
   };
   EXPECT_NE((Compare<Filter>(this->m_Random, empty, 0.0, false)), "");
+}
+
+TYPED_TEST(DropInOfImages, ComponentsAreThoseOfItk)
+{
+  constexpr unsigned int n = TypeParam::ImageDimension;
+  using Pixel = typename TypeParam::PixelType;
+  const auto compare = [&](auto filterOfOutput) {
+    using Filter = typename decltype(filterOfOutput)::ObjectType;
+    for (int trial = 0; trial < 25; ++trial)
+    {
+      itk::IdentifierType counts[2] = {};
+      int                 run = 0;
+      unsigned int        seed = this->m_Random();
+      const auto          configure = [&](Filter & filter, std::mt19937 &) {
+        std::mt19937       same(seed);
+        const auto         image = MakeRandomImage<TypeParam>(RandomRegion<TypeParam>(same), same(), 1, 9);
+        const unsigned int empty = 1 + same() % 9;
+        auto * const       voxels = image->GetBufferPointer();
+        for (itk::SizeValueType i = 0; i < image->GetBufferedRegion().GetNumberOfPixels(); ++i)
+        {
+          voxels[i] = same() % 10 < empty ? Pixel{} : voxels[i];
+          if (!std::is_integral<Pixel>::value && same() % 8 == 0)
+          {
+            voxels[i] = same() % 2 ? -Pixel{} : std::numeric_limits<Pixel>::quiet_NaN();
+          }
+        }
+        filter.SetInput(image);
+        filter.SetFullyConnected(same() % 2);
+        filter.AddObserver(itk::EndEvent(), [&filter, &counts, &run](const itk::EventObject &) {
+          counts[run++ % 2] = filter.GetObjectCount();
+        });
+      };
+      EXPECT_EQ((Compare<Filter>(this->m_Random, configure)), "");
+      EXPECT_EQ(counts[0], counts[1]);
+    }
+  };
+  compare(itk::ConnectedComponentImageFilter<TypeParam, itk::Image<unsigned short, n>>::New());
+  compare(itk::ConnectedComponentImageFilter<TypeParam, itk::Image<unsigned int, n>>::New());
+  compare(itk::ConnectedComponentImageFilter<TypeParam, itk::Image<unsigned long, n>>::New());
+}
+
+TEST_F(DropIn, ComponentsAreLeftToItkWithAMaskOrABackgroundValueAndWhereLabelsDoNotFit)
+{
+  using Filter = itk::ConnectedComponentImageFilter<Byte2, itk::Image<unsigned short, 2>>;
+  EXPECT_NE((Compare<Filter>(m_Random,
+                             [](Filter & filter, std::mt19937 & random) {
+                               filter.SetInput(MakeRandomImage<Byte2>(RandomRegion<Byte2>(random), random(), 0, 1));
+                               filter.SetBackgroundValue(3);
+                             })),
+            "");
+  EXPECT_NE((Compare<Filter>(m_Random,
+                             [](Filter & filter, std::mt19937 & random) {
+                               const auto region = RandomRegion<Byte2>(random);
+                               filter.SetInput(MakeRandomImage<Byte2>(region, random(), 0, 1));
+                               filter.SetMaskImage(MakeRandomImage<Byte2>(region, random(), 0, 1));
+                             })),
+            "");
+  Byte2::RegionType region;
+  region.SetSize({ { 512, 512 } });
+  const auto board = MakeRandomImage<Byte2>(region, 1, 0, 0);
+  for (unsigned int i = 0; i < 512 * 512; ++i)
+  {
+    board->GetBufferPointer()[i] = (i + i / 512) % 2;
+  }
+  const auto many = Filter::New();
+  many->SetInput(board);
+  try
+  {
+    many->Update();
+    ADD_FAILURE() << "there are 131072 objects";
+  }
+  catch (const itk::ExceptionObject & error)
+  {
+    EXPECT_NE(std::string(error.GetDescription()).find("Number of objects (131072)"), std::string::npos) << error;
+  }
 }
 
 template <typename TFilter>
