@@ -375,7 +375,8 @@ ScanColumnsKernel(DistanceChunk chunk, DistanceSlab slab, const std::uint8_t * _
           square = square < beyond ? square : beyond;
         }
         numbers[at] = ahead != 0 && (column[(begin + bit) * plane] & IsBackground) != 0 ? T{ 0 } : square;
-        if (nearest)
+        // Nobody reads that of a voxel without a feature near.
+        if (nearest && (square < beyond || ahead != 0))
         {
           nearest[at] = nearer != none ? first + (toLast <= toNext ? last : next) * step : -1;
         }
@@ -401,7 +402,7 @@ LineKernel(std::int64_t voxels, std::int64_t stride, std::int64_t length, std::u
   {
     const std::int64_t place = i / stride % length;
     T                  best = in[i];
-    std::int64_t       index = nearestIn ? nearestIn[i] : -1;
+    std::int64_t       index = nearestIn && best < beyond ? nearestIn[i] : -1;
     bool               goesBack = true;
     bool               goesOn = true;
     for (std::int64_t k = 1; (goesBack && k <= place) || (goesOn && place + k < length); ++k)

@@ -187,6 +187,13 @@ FindNearestNeighbor(const TNumber * line, const DistanceWeight<TNumber> & weight
   {
     return false;
   }
+  const TNumber before = line[min(max(place - DistanceOfNeighbors, 0), length - 1)];
+  const TNumber behind = line[min(place + DistanceOfNeighbors, length - 1)];
+  const TNumber own = place < length ? best : NoNumber<TNumber>;
+  if (!__any_sync(0xFFFFFFFFu, min(own, min(before, behind)) < beyond))
+  {
+    return true;
+  }
   for (std::int32_t k = 1; weight(k) <= highest; k += together)
   {
 #pragma unroll
@@ -512,7 +519,11 @@ StoreStrided(const DistanceLines & lines, std::int64_t ofLine, std::int32_t at, 
   out[ofLine + at * lines.stride] = best < static_cast<TNumber>(beyond) ? static_cast<T>(best) : beyond;
   if constexpr (VHasNearest)
   {
-    nearestOut[ofLine + at * lines.stride] = source < 0 ? -1 : nearestIn[ofLine + source * lines.stride];
+    // Nobody reads that of a voxel without a feature near.
+    if (source >= 0)
+    {
+      nearestOut[ofLine + at * lines.stride] = nearestIn[ofLine + source * lines.stride];
+    }
   }
 }
 
@@ -664,9 +675,9 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
           }
         }
         out[ofLine + place] = isNear ? static_cast<T>(best) : beyond;
-        if constexpr (VHasNearest)
+        if (VHasNearest && isNear)
         {
-          nearestOut[ofLine + place] = isNear ? nearestIn[ofLine + source] : -1;
+          nearestOut[ofLine + place] = nearestIn[ofLine + source];
         }
       }
       __syncwarp();
