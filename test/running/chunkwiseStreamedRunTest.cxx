@@ -817,7 +817,7 @@ TEST(StreamedRun, ADeviceHoldsImagesThatGetAnotherGrid)
       run.request.memory = memory;
       run.request.sinkAccess = run.result->access;
       const StreamedPlan plan = MakeStreamedPlan(*manager, run.request);
-      const bool         isHeld = memory < 200000; // a unit, but not those that a division needs
+      const bool         isHeld = memory < 200000; // room for a unit, not for all units of a division
       EXPECT_EQ(plan.heldOnDevice, isHeld ? 0 : -1);
       ExecuteStreamed(*manager, run.request, plan, run.result);
       EXPECT_EQ(run.result->voxels, run.expected);
