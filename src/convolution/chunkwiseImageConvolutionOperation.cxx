@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseImageConvolutionOperation.h"
 
+#include "chunkwiseBoundedConvolution.h"
 #include "chunkwiseConvolutionTiles.h"
 #include "chunkwiseError.h"
 
@@ -752,6 +753,8 @@ PointsOfDeviceTiles(std::int64_t count, std::int64_t length)
  * so many of the points. */
 constexpr std::int64_t LeastDeviceTile = 384;
 constexpr double       LeastSaving = 1.05;
+/** Deconvolutions of so many voxels, or more, have short tiles: 4 GiB of float. */
+constexpr double LeastVoxelsInWindows = 1024.0 * 1024 * 1024;
 
 /** About the extent of a device's tiles along an axis of n voxels, one of the first two of three. */
 std::int64_t
@@ -799,9 +802,13 @@ BytesOfDeviceTile(const ConvolutionBlock & roles, std::int64_t x, std::int64_t y
 /** The extent of tiles along the last of three axes, at most. Longer ones save little: tiles share the transforms along
  * the other axes, and a device must hold a whole one. */
 std::int64_t
-LongestLastTile(const ConvolutionBlock & roles, const Coordinates & image)
+LongestLastTile(const ConvolutionBlock & roles, const Coordinates & image, bool isForWindows)
 {
   const std::int64_t k = roles.role[2].kernel;
+  if (isForWindows)
+  {
+    return std::max(ConvolutionBlock::LeastTile / 2, 2 * (k - 1));
+  }
   const std::int64_t x = UsualDeviceTile(image[roles.role[0].axis], roles.role[0].kernel);
   const std::int64_t y = UsualDeviceTile(image[roles.role[1].axis], roles.role[1].kernel);
   const double       ofKernel = BytesOfDeviceTile(roles, x, y, 0);
@@ -820,7 +827,15 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
   const ConvolutionBlock roles(operation);
   Coordinates            tile = Coordinates::Filled(1);
   std::int64_t           planes = 1;
-  int                    transformed = 0;
+  double                 voxels = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    voxels *= static_cast<double>(image[a]);
+  }
+  // A deconvolution of such an image goes in windows through many a device, and needs several tiles at once.
+  const bool isForWindows =
+    voxels >= LeastVoxelsInWindows && dynamic_cast<const BoundedConvolution *>(&operation) != nullptr;
+  int transformed = 0;
   for (const Axis & r : roles.role)
   {
     transformed += r.transformed ? 1 : 0;
@@ -842,7 +857,7 @@ ConvolutionBlock::Tile(const ImageConvolutionOperation & operation, const Coordi
     if (transformed == 3)
     {
       // Along the last axis tiles share the transforms along the others, and only these overlap.
-      cut(axis, r == 2 ? LongestLastTile(roles, image) : std::max(LongestTile, 8 * k));
+      cut(axis, r == 2 ? LongestLastTile(roles, image, isForWindows) : std::max(LongestTile, 8 * k));
       // Parts of tiles, where whole ones do not fit a device, have extents that divide the tile's.
       tile[axis.axis] = r == 2 ? std::min((tile[axis.axis] + 7) / 8 * 8, image[axis.axis]) : tile[axis.axis];
     }

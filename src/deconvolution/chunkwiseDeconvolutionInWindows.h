@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -123,11 +124,9 @@ public:
     Measured, ///< NaN where its weight is 0
     Norm
   };
-  /** The images of the host, on the grid of the estimate. */
+  /** The images of the host, on the grid of the estimate. One thread reads planes while another writes others. */
   struct Host
   {
-    /** Whether these functions may be called for the point by two threads at once, of different planes. */
-    bool isInMemory{ false };
     /** At most so many planes at a time. */
     std::int64_t                                               planes{ 1 };
     std::function<BufferView(Image image, const Box & planes)> read;
@@ -197,40 +196,42 @@ public:
     m_Stepper->Clear(DeconvolutionStepper::OfChange);
     m_Point->Empty();
     m_Ratio->Empty();
-    for (std::size_t i = 0; i < m_Slabs.size(); ++i)
+    const std::size_t count = m_Slabs.size();
+    if (m_IsDouble)
+    {
+      this->Load(host, 0, this->MovePoint(0, 0));
+    }
+    for (std::size_t i = 0; i < count; ++i)
     {
       if (monitor.ShouldAbort())
       {
         throw Aborted();
       }
-      const Slab & slab = m_Slabs[i];
-      const Box    fresh = m_Point->Move(m_Device, m_Stepper->GetStream(), slab.point.first, slab.point.second);
-      const Box    ratio = m_Ratio->Move(m_Device, m_Stepper->GetStream(), slab.ratio.first, slab.ratio.second);
-      const auto   load = [&] {
-        this->Load(host, Point, *m_Point, fresh);
-        if (!this->HasNorm(i))
-        {
-          m_Norm->Set(slab.planes);
-          this->Load(host, Norm, *m_Norm, slab.planes);
-        }
-        this->LoadMeasured(host, this->FirstPieceOf(ratio));
-      };
-      const auto store = [&] {
-        if (i > 0)
-        {
-          this->Store(host, m_Slabs[i - 1].planes);
-        }
-      };
-      Together(turns, host.isInMemory && i > 0, load, store);
-      // It has moved, but its planes are the same.
-      m_Norm->Set(slab.planes);
-      this->Blur(host, ratio);
-      this->Correct(slab.planes, sumsChange);
-      m_Stepper->Synchronize();
-      monitor.UpdateProgress(static_cast<double>(i + 1) / static_cast<double>(m_Slabs.size()));
+      std::vector<std::function<void()>> tasks;
+      if (m_IsDouble)
+      {
+        tasks.emplace_back([&, i] { this->Compute(host, i, sumsChange); });
+      }
+      const std::size_t next = m_IsDouble ? i + 1 : i;
+      if (next < count)
+      {
+        // Planes move before others use them.
+        const Box fresh = this->MovePoint(i, next);
+        tasks.emplace_back([&, next, fresh] { this->Load(host, next, fresh); });
+      }
+      if (i > 0)
+      {
+        tasks.emplace_back([&, i] { this->Store(host, i - 1); });
+      }
+      Together(turns, tasks);
+      if (!m_IsDouble)
+      {
+        this->Compute(host, i, sumsChange);
+      }
+      monitor.UpdateProgress(static_cast<double>(i + 1) / static_cast<double>(count));
     }
-    m_HasNormOf = m_Slabs.size() - 1;
-    this->Store(host, m_Slabs.back().planes);
+    this->Store(host, count - 1);
+    m_Report(this->TakeReport());
     Sums sums;
     sums.blur = m_Stepper->Take(DeconvolutionStepper::OfBlur);
     sums.change = m_Stepper->Take(DeconvolutionStepper::OfChange);
@@ -325,6 +326,7 @@ private:
   struct Most
   {
     std::int64_t point{ 0 };
+    std::int64_t twoPoints{ 0 }; ///< of the point, for a slab and the next one
     std::int64_t ratio{ 0 };
     std::int64_t slab{ 0 };
     std::int64_t added{ 0 };
@@ -334,8 +336,11 @@ private:
   {
     Most         most;
     std::int64_t made = 0;
-    for (const Slab & slab : m_Slabs)
+    for (std::size_t i = 0; i < m_Slabs.size(); ++i)
     {
+      const Slab & slab = m_Slabs[i];
+      const Slab & next = m_Slabs[std::min(i + 1, m_Slabs.size() - 1)];
+      most.twoPoints = std::max(most.twoPoints, next.point.second - slab.point.first);
       most.point = std::max(most.point, slab.point.second - slab.point.first);
       most.ratio = std::max(most.ratio, slab.ratio.second - slab.ratio.first);
       most.slab = std::max(most.slab, slab.planes.Extent(m_Axis));
@@ -390,19 +395,31 @@ private:
     const std::int64_t step =
       std::max({ m_Forward->GetTile(extent)[m_Axis], m_Backward->GetTile(extent)[m_Axis], std::int64_t{ 16 } });
     const std::size_t room = m_Manager.GetRoomOnDevice(m_Number, m_Budgets);
-    const auto        needs = [&](std::int64_t thickness, std::int64_t piece) {
+    // `piece`: planes of the measured image at a time.
+    const auto needs = [&](std::int64_t thickness, std::int64_t piece) {
       this->Cut(thickness);
-      const Most most = this->FindMost();
-      // Arenas round up, and a sixteenth is for tables.
+      const Most        most = this->FindMost();
+      const std::size_t buffers = m_IsDouble ? 2 : 1;
       const std::size_t bytes =
-        this->FindScratch() + BytesOf(most.point + most.ratio + 2 * most.slab + std::min(piece, most.added));
+        this->FindScratch() + BytesOf(m_IsDouble ? most.twoPoints : most.point) + BytesOf(most.ratio) +
+        buffers * (BytesOf(2 * most.slab) + BytesOf(m_IsDouble ? most.added : std::min(piece, most.added)));
+      // Arenas round up, and a sixteenth is for tables.
       return bytes + bytes / 16 + (std::size_t{ 1 } << 12);
     };
+    // Slabs are loaded while others are computed, if there is room for that.
     std::int64_t thickness = 0;
-    for (std::int64_t next = step; thickness < all && needs(next, 1) <= room; next *= 2)
+    for (const bool isDouble : { true, false })
     {
-      thickness = std::min(next, all);
-      if (BytesOf(thickness) >= FastSlab)
+      m_IsDouble = isDouble;
+      for (std::int64_t next = step; thickness < all && needs(next, 1) <= room; next *= 2)
+      {
+        thickness = std::min(next, all);
+        if (BytesOf(thickness) >= FastSlab)
+        {
+          break;
+        }
+      }
+      if (thickness > 0)
       {
         break;
       }
@@ -413,7 +430,7 @@ private:
     }
     this->Cut(thickness);
     const Most most = this->FindMost();
-    m_Piece = 1;
+    m_Piece = m_IsDouble ? most.added : 1;
     while (m_Piece < most.added && needs(thickness, 2 * m_Piece) <= room)
     {
       m_Piece *= 2;
@@ -422,23 +439,18 @@ private:
     const auto make = [&](std::int64_t planes) {
       return std::make_unique<RollingPlanes>(m_Manager, m_Number, m_Budgets, m_Grid, m_Axis, m_Kind, planes);
     };
-    m_Point = make(most.point);
+    m_Point = make(m_IsDouble ? most.twoPoints : most.point);
     m_Ratio = make(most.ratio);
-    m_Next = make(most.slab);
-    m_Norm = make(most.slab);
-    m_Measured = make(m_Piece);
+    for (std::size_t buffer = 0; buffer < (m_IsDouble ? 2U : 1U); ++buffer)
+    {
+      m_Next[buffer] = make(most.slab);
+      m_Norm[buffer] = make(most.slab);
+      m_Measured[buffer] = make(m_Piece);
+    }
     m_Stepper = std::make_unique<DeconvolutionStepper>(m_Manager, m_Number, m_Budgets, m_Grid);
     return true;
   }
 
-  /** Whether H^T w of a slab is on the device. */
-  bool
-  HasNorm(std::size_t slab)
-  {
-    const bool has = m_HasNormOf < m_Slabs.size() && this->IsSame(m_HasNormOf, slab);
-    m_HasNormOf = slab;
-    return has;
-  }
   bool
   IsSame(std::size_t one, std::size_t other) const
   {
@@ -463,53 +475,78 @@ private:
     }
   }
   void
-  Load(const Host & host, Image image, const RollingPlanes & to, const Box & planes) const
+  LoadImage(const Host & host, Image image, const RollingPlanes & to, const Box & planes)
   {
     this->InPieces(planes, host.planes, [&](const Box & part) {
       m_Manager.CopyToDevice(to.GetMemory(), to.BeginOf(part), host.read(image, part), part, m_Grid, m_Budgets);
-      m_ToDevice += static_cast<double>(DenseView(nullptr, m_Kind, part).NumberOfBytes());
     });
+    m_ToDevice += planes.NumberOfVoxels() * static_cast<std::int64_t>(PixelSize(m_Kind));
   }
-  void
-  Store(const Host & host, const Box & planes) const
+  /** The buffer of a slab, where there are two. */
+  std::size_t
+  BufferOf(std::size_t slab) const
   {
-    this->InPieces(planes, host.planes, [&](const Box & part) {
-      const BufferView view = host.place(part);
-      m_Manager.CopyToHost(view, m_Next->GetMemory(), m_Next->BeginOf(part), part, m_Grid, m_Budgets);
-      host.write(view);
-      m_ToHost += static_cast<double>(DenseView(nullptr, m_Kind, part).NumberOfBytes());
-    });
+    return m_IsDouble ? slab % 2 : 0;
   }
+  /** The planes of the ratio that a slab adds. */
   Box
-  FirstPieceOf(const Box & planes) const
+  AddedBy(std::size_t slab) const
   {
-    Box piece = planes;
-    piece.upper[m_Axis] = std::min(planes.upper[m_Axis], planes.lower[m_Axis] + m_Piece);
-    return piece;
+    const std::int64_t lower = m_Slabs[slab].ratio.first;
+    const std::int64_t upper = m_Slabs[slab].ratio.second;
+    return this->Planes(slab > 0 ? std::min(std::max(lower, m_Slabs[slab - 1].ratio.second), upper) : lower, upper);
+  }
+  /** The point's planes go on to those of two slabs; returns what is to be loaded. */
+  Box
+  MovePoint(std::size_t first, std::size_t last)
+  {
+    return m_Point->Move(m_Device, m_Stepper->GetStream(), m_Slabs[first].point.first, m_Slabs[last].point.second);
+  }
+  /** Everything that a slab needs, with these planes of the point. */
+  void
+  Load(const Host & host, std::size_t slab, const Box & fresh)
+  {
+    this->LoadImage(host, Point, *m_Point, fresh);
+    if (m_HasNormOf >= m_Slabs.size() || !this->IsSame(m_HasNormOf, slab))
+    {
+      m_NormBuffer = m_IsDouble ? 1 - m_NormBuffer : 0;
+      m_Norm[m_NormBuffer]->Set(m_Slabs[slab].planes);
+      this->LoadImage(host, Norm, *m_Norm[m_NormBuffer], m_Slabs[slab].planes);
+    }
+    m_HasNormOf = slab;
+    m_NormOf[slab % 2] = m_NormBuffer;
+    Box piece = this->AddedBy(slab);
+    piece.upper[m_Axis] = std::min(piece.upper[m_Axis], piece.lower[m_Axis] + m_Piece);
+    this->LoadMeasured(host, slab, piece);
   }
   void
-  LoadMeasured(const Host & host, const Box & planes)
+  LoadMeasured(const Host & host, std::size_t slab, const Box & planes)
   {
-    m_Measured->Set(planes);
-    this->Load(host, Measured, *m_Measured, planes);
+    RollingPlanes & measured = *m_Measured[this->BufferOf(slab)];
+    measured.Set(planes);
+    this->LoadImage(host, Measured, measured, planes);
   }
-  /** Calls both; at once, if `isAtOnce`. */
-  template <typename TOne, typename TOther>
-  static void
-  Together(SharedTurns & turns, bool isAtOnce, TOne && one, TOther && other)
+  void
+  Store(const Host & host, std::size_t slab)
   {
-    if (!isAtOnce)
-    {
-      other();
-      one();
-      return;
-    }
-    std::exception_ptr errors[2];
-    RunTogether(2, [&](std::size_t task) {
+    const RollingPlanes & next = *m_Next[this->BufferOf(slab)];
+    this->InPieces(m_Slabs[slab].planes, host.planes, [&](const Box & part) {
+      const BufferView view = host.place(part);
+      m_Manager.CopyToHost(view, next.GetMemory(), next.BeginOf(part), part, m_Grid, m_Budgets);
+      host.write(view);
+    });
+    m_ToHost += m_Slabs[slab].planes.NumberOfVoxels() * static_cast<std::int64_t>(PixelSize(m_Kind));
+  }
+  /** Calls all of them at once, the first one in the caller's thread. */
+  static void
+  Together(SharedTurns & turns, const std::vector<std::function<void()>> & tasks)
+  {
+    std::vector<std::exception_ptr> errors(tasks.size());
+    RunTogether(tasks.size(), [&](std::size_t task) {
       const SharedTurns::Member member(turns);
       try
       {
-        task == 0 ? one() : other();
+        tasks[task]();
       }
       catch (...)
       {
@@ -536,45 +573,57 @@ private:
     request.image = m_Grid;
     request.region = region;
     request.budgets = m_Budgets;
-    ExecutionReport report = m_Manager.ExecuteOnDevice(request, m_Number, m_Stepper->GetStream());
-    report.bytesToDevice += std::exchange(m_ToDevice, 0.0);
-    report.bytesToHost += std::exchange(m_ToHost, 0.0);
-    m_Report(report);
+    m_Last = m_Manager.ExecuteOnDevice(request, m_Number, m_Stepper->GetStream());
+    m_Report(m_Last);
   }
-  /** The ratio of these planes; of the measured image the first piece is there. */
-  void
-  Blur(const Host & host, const Box & planes)
+  /** The report of copies, beside those of convolutions. */
+  ExecutionReport
+  TakeReport()
   {
-    if (planes.IsEmpty())
+    ExecutionReport report;
+    report.deviceNames = m_Last.deviceNames;
+    report.chunksPerDevice.assign(m_Last.chunksPerDevice.size(), 0);
+    report.bytesToDevice = static_cast<double>(m_ToDevice.exchange(0));
+    report.bytesToHost = static_cast<double>(m_ToHost.exchange(0));
+    return report;
+  }
+  /** The next point of a slab whose planes are there. */
+  void
+  Compute(const Host & host, std::size_t slab, bool sumsChange)
+  {
+    const Box & planes = m_Slabs[slab].planes;
+    const Box   added =
+      m_Ratio->Move(m_Device, m_Stepper->GetStream(), m_Slabs[slab].ratio.first, m_Slabs[slab].ratio.second);
+    if (!added.IsEmpty())
     {
-      return;
+      this->Convolve(m_Forward, *m_Point, *m_Ratio, added);
     }
-    this->Convolve(m_Forward, *m_Point, *m_Ratio, planes);
-    this->InPieces(planes, m_Piece, [&](const Box & piece) {
-      if (piece.lower[m_Axis] > planes.lower[m_Axis])
+    const RollingPlanes & measured = *m_Measured[this->BufferOf(slab)];
+    this->InPieces(added, m_Piece, [&](const Box & piece) {
+      if (piece.lower[m_Axis] > added.lower[m_Axis])
       {
         m_Stepper->Synchronize();
-        this->LoadMeasured(host, piece);
+        this->LoadMeasured(host, slab, piece);
       }
       m_Stepper->Run(DeconvolutionStep::Ratio,
                      m_Parameters,
-                     { m_Ratio->View(), m_Measured->View() },
+                     { m_Ratio->View(), measured.View() },
                      m_Ratio->View(),
                      piece,
                      DeconvolutionStepper::OfBlur);
     });
-  }
-  void
-  Correct(const Box & planes, bool sumsChange)
-  {
-    m_Next->Set(planes);
-    this->Convolve(m_Backward, *m_Ratio, *m_Next, planes);
+    RollingPlanes & next = *m_Next[this->BufferOf(slab)];
+    next.Set(planes);
+    this->Convolve(m_Backward, *m_Ratio, next, planes);
+    // It may be that of a slab before, whose planes are the same.
+    const BufferView norm = DenseView(m_Norm[m_NormOf[slab % 2]]->GetMemory().Get(), m_Kind, planes);
     m_Stepper->Run(DeconvolutionStep::Update,
                    m_Parameters,
-                   { m_Next->View(), m_Point->View(), m_Norm->View() },
-                   m_Next->View(),
+                   { next.View(), m_Point->View(), norm },
+                   next.View(),
                    planes,
                    sumsChange ? DeconvolutionStepper::OfChange : DeconvolutionStepper::None);
+    m_Stepper->Synchronize();
   }
 
   Manager &                              m_Manager;
@@ -594,12 +643,18 @@ private:
   std::int64_t                           m_Piece{ 1 }; ///< planes of the measured image at a time
   std::unique_ptr<RollingPlanes>         m_Point;
   std::unique_ptr<RollingPlanes>         m_Ratio;
-  std::unique_ptr<RollingPlanes>         m_Next;
-  std::unique_ptr<RollingPlanes>         m_Norm;
-  std::unique_ptr<RollingPlanes>         m_Measured;
-  std::unique_ptr<DeconvolutionStepper>  m_Stepper; ///< ends before the images go
-  mutable double                         m_ToDevice{ 0 };
-  mutable double                         m_ToHost{ 0 };
+  /** Whether there is room for buffers of the next slab, too. */
+  bool                                          m_IsDouble{ false };
+  std::array<std::unique_ptr<RollingPlanes>, 2> m_Next;
+  std::array<std::unique_ptr<RollingPlanes>, 2> m_Norm;
+  std::array<std::unique_ptr<RollingPlanes>, 2> m_Measured;
+  std::size_t                                   m_NormBuffer{ 0 }; ///< the one that was loaded last
+  std::array<std::size_t, 2>                    m_NormOf{};        ///< the buffers of slabs of even and odd numbers
+  std::unique_ptr<DeconvolutionStepper>         m_Stepper;         ///< ends before the images go
+  /** Bytes of an iteration. */
+  std::atomic<std::int64_t> m_ToDevice{ 0 };
+  std::atomic<std::int64_t> m_ToHost{ 0 };
+  ExecutionReport           m_Last;
 };
 
 } // namespace chunkwise

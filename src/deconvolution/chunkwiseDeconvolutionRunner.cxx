@@ -1223,7 +1223,6 @@ private:
   {
     PartMonitor                  monitor(m_Monitor, Part(iteration, 0), Part(iteration, 2));
     DeconvolutionInWindows::Host host;
-    host.isInMemory = m_Plan.isInMemory;
     host.planes = m_Plan.isInMemory ? m_Grid.Extent(m_Axis) : this->CountPlanesOfPiece(m_Plan);
     host.read = [this](DeconvolutionInWindows::Image image, const Box & planes) {
       return (image == DeconvolutionInWindows::Point      ? m_Point
