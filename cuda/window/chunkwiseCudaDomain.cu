@@ -470,7 +470,7 @@ struct QuotientOfParts
   {
     if constexpr (std::is_same<TPart, float>::value)
     {
-      if (note && !(IsFiniteFloat(numerator) && IsFiniteFloat(denominator)))
+      if (note && !IsFiniteFloat(numerator))
       {
         *note = 1;
       }

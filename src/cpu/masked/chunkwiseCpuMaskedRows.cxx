@@ -226,6 +226,21 @@ MeanRow(float * __restrict out, const float * __restrict sums, const std::uint8_
   return largest != exponent;
 }
 
+inline bool
+AreFiniteFloats(const float * numbers, std::int64_t n)
+{
+  constexpr std::int32_t exponent = 0x7F800000;
+  std::int32_t           largest = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    std::int32_t bits;
+    __builtin_memcpy(&bits, numbers + i, sizeof(bits));
+    bits &= exponent;
+    largest = largest > bits ? largest : bits;
+  }
+  return largest != exponent;
+}
+
 inline std::int64_t
 DivideRow(float * __restrict out, const float * __restrict n, const float * __restrict d, float least, float most,
           float whole, float nothing, float empty, std::int64_t count)
@@ -255,6 +270,7 @@ MakeMaskedRowLevel()
            { SplitRow, LookAtRow },
            HideRow,
            MeanRow,
+           AreFiniteFloats,
            DivideRow };
 }
 

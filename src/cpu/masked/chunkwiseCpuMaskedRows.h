@@ -58,6 +58,8 @@ struct MaskedRowLevel
   void (*hide)(float * values, const std::uint8_t * mask, std::int64_t n);
   /** out[i] = sums[i] / counts[i], `empty` where the count is 0. Returns whether all sums are finite. */
   bool (*mean)(float * out, const float * sums, const std::uint8_t * counts, float empty, std::int64_t n);
+  /** Whether all numbers are finite. */
+  bool (*areFinite)(const float * numbers, std::int64_t n);
   /** out[i] = `empty` where d is not above `nothing`, n where it is from `least` to `most`, else n / d * whole. Returns
    * how many are empty. */
   std::int64_t (*divide)(float * out, const float * n, const float * d, float least, float most, float whole,

@@ -5,25 +5,8 @@
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseWideMaskedMean.h"
 
-#include <cstring>
-
 namespace chunkwise
 {
-
-/** Whether all numbers of a row are finite. */
-inline bool
-AreFiniteFloats(const float * numbers, std::int64_t n)
-{
-  constexpr std::uint32_t exponent = 0x7F800000;
-  std::uint32_t           found = 0;
-  for (std::int64_t i = 0; i < n; ++i)
-  {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, numbers + i, sizeof(bits));
-    found |= (bits & exponent) == exponent ? 1U : 0U;
-  }
-  return found == 0;
-}
 
 /** Replaces the results of a chunk that are not finite by the means that WideMaskedMean gives. */
 template <typename TOut>

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuMaskedRows.h"
 #include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseCpuWideMaskedMean.h"
@@ -360,7 +361,8 @@ RunQuotient(const KernelCall & call)
   const BufferView &              numerators = call.inputs[0];
   const BufferView &              denominators = call.inputs[1];
   const bool                      mayOverflow = WideMaskedMean::IsNeededBy(operation);
-  std::atomic<bool>               areFinite{ true };
+  const auto                      areFinite = GetMaskedRowLevel().areFinite;
+  std::atomic<bool>               isNotFinite{ false };
   DispatchReal(numerators.kind, [&](auto part) {
     using Part = decltype(part);
     const auto run = [&](auto real, auto out) {
@@ -375,9 +377,9 @@ RunQuotient(const KernelCall & call)
         });
         if constexpr (std::is_same<Part, float>::value)
         {
-          if (mayOverflow && !(AreFiniteFloats(numerator, n) && AreFiniteFloats(denominator, n)))
+          if (mayOverflow && !areFinite(numerator, n))
           {
-            areFinite = false;
+            isNotFinite = true;
           }
         }
       });
@@ -388,7 +390,7 @@ RunQuotient(const KernelCall & call)
       quotient.inDouble && !floatServes ? run(double{}, out) : run(Part{}, out);
     });
   });
-  if (!areFinite)
+  if (isNotFinite)
   {
     *WideMaskedMean::GetNote(call) = 1;
   }
