@@ -111,9 +111,9 @@ public:
     catch (const BudgetError & error)
     {
       // The last plan takes the least.
-      throw BudgetError("deconvolution needs " + std::to_string(std::min(plan.bytes, error.needed)) +
+      throw BudgetError("deconvolution needs " + std::to_string(std::min<std::size_t>(plan.bytes, error.needed)) +
                           " bytes of host memory, more than the budget of " + std::to_string(memory) + " bytes",
-                        std::min(plan.bytes, error.needed),
+                        std::min<std::size_t>(plan.bytes, error.needed),
                         memory);
     }
   }

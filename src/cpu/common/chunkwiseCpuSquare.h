@@ -55,6 +55,27 @@ public:
   }
 
 private:
+#ifdef __clang__
+  /** Lanes of a and b by their numbers; GCC does the same by __builtin_shuffle. */
+  [[gnu::always_inline]] static inline Row
+  Shuffle(const Row & a, const Row & b, const Mask & lanes)
+  {
+    Row result{};
+#  pragma clang loop unroll(full)
+    for (int j = 0; j < Side; ++j)
+    {
+      result[j] = lanes[j] < Side ? a[lanes[j]] : b[lanes[j] - Side];
+    }
+    return result;
+  }
+#else
+  [[gnu::always_inline]] static inline Row
+  Shuffle(const Row & a, const Row & b, const Mask & lanes)
+  {
+    return __builtin_shuffle(a, b, lanes);
+  }
+#endif
+
   /** Exchanges the squares of side VStep beside the diagonal of each square twice as large, then within them. */
   template <int VStep>
   static void
@@ -76,8 +97,8 @@ private:
         {
           const Row a = rows[i];
           const Row b = rows[i + VStep];
-          rows[i] = __builtin_shuffle(a, b, low);
-          rows[i + VStep] = __builtin_shuffle(a, b, high);
+          rows[i] = Shuffle(a, b, low);
+          rows[i + VStep] = Shuffle(a, b, high);
         }
       }
       Exchange<VStep / 2>(rows);
