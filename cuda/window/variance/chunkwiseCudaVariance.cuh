@@ -17,9 +17,36 @@ CastVoxels(const Voxels<TFrom> & voxels)
   return { reinterpret_cast<TTo *>(voxels.data), voxels.box, voxels.stride };
 }
 
-/** Variances of float with a small radius, the same along x, y and z. Returns false without launching if this variant
- * does not support the request. */
+/** A request for variances. */
+struct VarianceShape
+{
+  PixelKind   kind;
+  PixelKind   outputKind;
+  bool        takesRoot;
+  Coordinates radius;
+  Box         padded; ///< the voxels that windows see
+  Box         output;
+  /** The most voxels from one row of the input to the next. */
+  std::int64_t rowStride;
+
+  /** Whether windows have one radius along x, y and z, and none along other axes. */
+  bool
+  AreCubes() const
+  {
+    return radius[1] == radius[0] && radius[2] == radius[0] && radius[3] == 0 && radius[4] == 0;
+  }
+  /** Whether offsets in a plane have 32 bits. */
+  bool
+  AreSmallPlanes() const
+  {
+    return rowStride <= (std::int64_t{ 1 } << 31) / padded.Extent(1);
+  }
+};
+
+/** Variances of float with a small radius, the same along x, y and z. */
 bool
+SupportsVarianceColumns(const VarianceShape & shape);
+void
 RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                    bool takesRoot, cudaStream_t stream);
 
@@ -37,22 +64,26 @@ bool
 RunWienerColumns(const Voxels<const float> & pixels, const Voxels<const float> & means, const BufferView & output,
                  const Coordinates & radius, float noise, cudaStream_t stream);
 
-/** Variances of float with larger ones. Returns false without launching if this variant does not support the
- * request. */
+/** Variances of float with larger ones. */
 bool
+SupportsVarianceMarch(const VarianceShape & shape);
+void
 RunVarianceMarch(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                  bool takesRoot, cudaStream_t stream);
 
 /** Standard deviations of integers of 8 and 16 bits, as their own kind, with a small radius, the same along x, y and z.
- * Returns false without launching if this variant does not support the request. */
+ */
+bool
+SupportsVarianceSums(const VarianceShape & shape);
 template <typename TPixel>
-bool
+void
 RunVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
-                bool takesRoot, cudaStream_t stream);
+                cudaStream_t stream);
 
-/** With small radii, of pixels of any kind. Returns false without launching if this variant does not support the
- * request. */
+/** With small radii, of pixels of any kind. */
 bool
+SupportsVarianceTiles(const VarianceShape & shape);
+void
 RunVarianceTiles(PixelKind kind, const Voxels<const char> & pixels, const BufferView & output,
                  const Coordinates & radius, bool takesRoot, cudaStream_t stream);
 

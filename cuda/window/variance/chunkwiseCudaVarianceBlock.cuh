@@ -5,8 +5,6 @@
 #include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaWindow.cuh"
 
-#include <optional>
-
 // The common code of the kernels of small windows, in which a block of threads takes a tile in x and y and moves along
 // z.
 namespace chunkwise
@@ -23,18 +21,24 @@ struct MarchingBlock
   std::int64_t c;
   std::int64_t w;
 
+  template <typename TTile>
   __device__ __forceinline__
-  MarchingBlock(const Box & box, std::int64_t segment, int tileX, int tileY)
+  MarchingBlock(TTile, const Box & box, std::int64_t segment)
   {
-    const std::int64_t segments = (box.Extent(2) + segment - 1) / segment;
-    std::int64_t       rest = blockIdx.z;
-    z0 = box.lower.axis[2] + rest % segments * segment;
-    rest /= segments;
+    std::uint32_t rest = blockIdx.x;
+    const auto    take = [&rest](std::int64_t count) {
+      const auto          n = static_cast<std::uint32_t>(count);
+      const std::uint32_t quotient = rest / n;
+      const std::uint32_t i = rest - quotient * n;
+      rest = quotient;
+      return static_cast<std::int64_t>(i);
+    };
+    x0 = box.lower.axis[0] + take((box.Extent(0) + TTile::Width - 1) / TTile::Width) * TTile::Width;
+    y0 = box.lower.axis[1] + take((box.Extent(1) + TTile::Height - 1) / TTile::Height) * TTile::Height;
+    z0 = box.lower.axis[2] + take((box.Extent(2) + segment - 1) / segment) * segment;
     zEnd = z0 + segment < box.upper.axis[2] ? z0 + segment : box.upper.axis[2];
-    c = box.lower.axis[3] + rest % box.Extent(3);
-    w = box.lower.axis[4] + rest / box.Extent(3);
-    x0 = box.lower.axis[0] + static_cast<std::int64_t>(blockIdx.x) * tileX;
-    y0 = box.lower.axis[1] + static_cast<std::int64_t>(blockIdx.y) * tileY;
+    c = box.lower.axis[3] + take(box.Extent(3));
+    w = box.lower.axis[4] + rest;
   }
 };
 
@@ -62,16 +66,17 @@ private:
 template <int VRadius>
 struct ColumnTile
 {
-  static constexpr int TileX = 64;
+  static constexpr int Radius = VRadius;
+  static constexpr int Width = 64;
   static constexpr int Threads = 256;
   static constexpr int Outputs = 4;
-  static constexpr int ThreadRows = Threads / TileX;
-  static constexpr int TileY = ThreadRows * Outputs;
+  static constexpr int ThreadRows = Threads / Width;
+  static constexpr int Height = ThreadRows * Outputs;
   static constexpr int K = 2 * VRadius + 1;
-  static constexpr int Rows = TileY + 2 * VRadius;
-  static constexpr int Width = TileX + 2 * VRadius;
-  static constexpr int RowLoads = (Rows + ThreadRows - 1) / ThreadRows;
-  static_assert(2 * VRadius * Rows <= Threads, "one load a thread for the columns beside the tile");
+  static constexpr int StagedRows = Height + 2 * VRadius;
+  static constexpr int StagedWidth = Width + 2 * VRadius;
+  static constexpr int RowLoads = (StagedRows + ThreadRows - 1) / ThreadRows;
+  static_assert(2 * VRadius * StagedRows <= Threads, "one load a thread for the columns beside the tile");
 };
 
 /** The pixels of a plane that a thread stages: whole rows of threads, then the columns beside the tile. Pixels that are
@@ -112,12 +117,12 @@ public:
     }
   }
   __device__ __forceinline__ void
-  Stage(TStaged (&to)[Tile::Rows][Tile::Width]) const
+  Stage(TStaged (&to)[Tile::StagedRows][Tile::StagedWidth]) const
   {
 #pragma unroll
     for (int i = 0; i <= Tile::RowLoads; ++i)
     {
-      if ((i < Tile::RowLoads && Tile::Rows % Tile::ThreadRows == 0) || Row(i) < Tile::Rows)
+      if ((i < Tile::RowLoads && Tile::StagedRows % Tile::ThreadRows == 0) || Row(i) < Tile::StagedRows)
       {
         to[Row(i)][Column(i)] = m_Loaded[i];
       }
@@ -129,13 +134,13 @@ private:
   Row(int i)
   {
     const int thread = static_cast<int>(threadIdx.x);
-    return i == Tile::RowLoads ? thread / (2 * VRadius) : thread / Tile::TileX + i * Tile::ThreadRows;
+    return i == Tile::RowLoads ? thread / (2 * VRadius) : thread / Tile::Width + i * Tile::ThreadRows;
   }
   __device__ __forceinline__ static int
   Column(int i)
   {
     const int thread = static_cast<int>(threadIdx.x);
-    return i == Tile::RowLoads ? Tile::TileX + thread % (2 * VRadius) : thread % Tile::TileX;
+    return i == Tile::RowLoads ? Tile::Width + thread % (2 * VRadius) : thread % Tile::Width;
   }
 
   std::uint32_t m_Offsets[Tile::RowLoads + 1];
@@ -154,8 +159,8 @@ struct ColumnOfThread
   template <typename TTile>
   __device__ __forceinline__
   ColumnOfThread(TTile, const MarchingBlock & block, const Box & out)
-    : tx(static_cast<int>(threadIdx.x) % TTile::TileX)
-    , top(static_cast<int>(threadIdx.x) / TTile::TileX * TTile::Outputs)
+    : tx(static_cast<int>(threadIdx.x) % TTile::Width)
+    , top(static_cast<int>(threadIdx.x) / TTile::Width * TTile::Outputs)
     , outputs(block.x0 + tx < out.upper.axis[0]
                 ? static_cast<int>(
                     min(max(out.upper.axis[1] - (block.y0 + top), std::int64_t{ 0 }), std::int64_t{ TTile::Outputs }))
@@ -164,37 +169,34 @@ struct ColumnOfThread
   {}
 };
 
-/** The blocks for tiles and segments, unless these are too many for a launch. */
-inline std::optional<dim3>
-GridOfBlocks(const Box & box, std::int64_t segment, int tileX, int tileY)
+template <typename TTile>
+std::int64_t
+CountBlocks(const Box & box, std::int64_t segment)
 {
-  const std::int64_t tilesX = (box.Extent(0) + tileX - 1) / tileX;
-  const std::int64_t tilesY = (box.Extent(1) + tileY - 1) / tileY;
-  const std::int64_t blocksZ = (box.Extent(2) + segment - 1) / segment * box.Extent(3) * box.Extent(4);
-  if (tilesX > 1000000 || tilesY > 65535 || blocksZ > 65535)
-  {
-    return std::nullopt;
-  }
-  return dim3(static_cast<unsigned int>(tilesX), static_cast<unsigned int>(tilesY), static_cast<unsigned int>(blocksZ));
+  return MarchTiles<TTile>(box.Extent(0), box.Extent(1), box.Extent(2), segment).Count(box.Extent(3) * box.Extent(4));
 }
 
-/** The blocks of a kernel of so many threads and bytes of shared memory, and the planes of each: they fill the device
- * in few turns. None where they are too many for a launch. */
+/** Whether a launch has room for all blocks of an output, however short their segments. */
+template <typename TTile>
+bool
+AreFewBlocks(const Box & box)
+{
+  return CountBlocks<TTile>(box, 1) <= INT32_MAX;
+}
+
+/** The blocks of a kernel of so many bytes of shared memory, and the planes of each: they fill the device in few turns.
+ */
 struct MarchingGrid
 {
-  std::int64_t        segment;
-  std::optional<dim3> blocks;
+  std::int64_t segment;
+  unsigned int blocks;
 
-  template <typename TKernel>
-  MarchingGrid(TKernel kernel, int threads, std::size_t bytes, const Box & box, int tileX, int tileY,
-               std::int64_t radius)
-  {
-    const std::int64_t tiles =
-      (box.Extent(0) + tileX - 1) / tileX * ((box.Extent(1) + tileY - 1) / tileY) * box.Extent(3) * box.Extent(4);
-    segment =
-      MarchSegment(tiles, box.Extent(2), radius, BlocksAtOnce(reinterpret_cast<const void *>(kernel), threads, bytes));
-    blocks = GridOfBlocks(box, segment, tileX, tileY);
-  }
+  template <typename TTile, typename TKernel>
+  MarchingGrid(TTile, TKernel kernel, std::size_t bytes, const Box & box)
+    : segment(MarchSegment(CountBlocks<TTile>(box, box.Extent(2)), box.Extent(2), TTile::Radius,
+                           BlocksAtOnce(reinterpret_cast<const void *>(kernel), TTile::Threads, bytes)))
+    , blocks(static_cast<unsigned int>(CountBlocks<TTile>(box, segment)))
+  {}
 };
 
 } // namespace chunkwise

@@ -55,7 +55,7 @@ struct ColumnPlane
   float variance[ColumnOutputs];
 
   __device__ __forceinline__ void
-  TakeCenters(const float (*rows)[Shape::Width], int tx)
+  TakeCenters(const float (*rows)[Shape::StagedWidth], int tx)
   {
 #pragma unroll
     for (int u = 0; u < ColumnOutputs; ++u)
@@ -66,7 +66,7 @@ struct ColumnPlane
 
   /** Passes it along x and y, where all windows are whole. */
   __device__ __forceinline__ void
-  PassWhole(const float (*rows)[Shape::Width], int tx)
+  PassWhole(const float (*rows)[Shape::StagedWidth], int tx)
   {
     Moments moments[ColumnOutputs];
 #pragma unroll
@@ -107,7 +107,7 @@ struct ColumnPlane
 
   /** The same where taps may be missing. */
   __device__ __forceinline__ void
-  PassPart(const float (*rows)[Shape::Width], const ColumnTaps & taps)
+  PassPart(const float (*rows)[Shape::StagedWidth], const ColumnTaps & taps)
   {
     const float inverseX = 1.0F / static_cast<float>(taps.x1 - taps.x0);
     Moments     moments[ColumnOutputs];
@@ -359,9 +359,9 @@ __launch_bounds__(ColumnShape<VRadius>::Threads, (VRadius <= 2 ? 512 : 256) / Co
                         TResult resultOf)
 {
   using Shape = ColumnShape<VRadius>;
-  __shared__ float staged[2][Shape::Rows][Shape::Width];
+  __shared__ float staged[2][Shape::StagedRows][Shape::StagedWidth];
 
-  MarchingBlock        block(out.box, segment, Shape::TileX, Shape::TileY);
+  MarchingBlock        block(ColumnTile<VRadius>(), out.box, segment);
   const ColumnOfThread own(ColumnTile<VRadius>(), block, out.box);
   const int            tx = own.tx;
   const int            top = own.top;
@@ -375,8 +375,8 @@ __launch_bounds__(ColumnShape<VRadius>::Threads, (VRadius <= 2 ? 512 : 256) / Co
       return;
     }
   }
-  const StagedRange  rangeX(pixels.box, 0, block.x0 - VRadius, Shape::Width);
-  const StagedRange  rangeY(pixels.box, 1, block.y0 - VRadius, Shape::Rows);
+  const StagedRange  rangeX(pixels.box, 0, block.x0 - VRadius, Shape::StagedWidth);
+  const StagedRange  rangeY(pixels.box, 1, block.y0 - VRadius, Shape::StagedRows);
   const ColumnTaps   taps{ tx, top, max(tx, rangeX.low), min(tx + Shape::K, rangeX.high), rangeY };
   const std::int64_t lowerZ = pixels.box.lower.axis[2];
   const std::int64_t upperZ = pixels.box.upper.axis[2];
@@ -418,7 +418,7 @@ __launch_bounds__(ColumnShape<VRadius>::Threads, (VRadius <= 2 ? 512 : 256) / Co
         plane += pixels.stride.axis[2];
         loads.Load(plane);
       }
-      const float(*const rows)[Shape::Width] = &staged[buffer][top];
+      const float(*const rows)[Shape::StagedWidth] = &staged[buffer][top];
       now.TakeCenters(rows, tx);
       if (isWhole)
       {
@@ -450,61 +450,60 @@ __launch_bounds__(ColumnShape<VRadius>::Threads, (VRadius <= 2 ? 512 : 256) / Co
 }
 
 template <int VRadius, typename TResult>
-bool
+void
 LaunchVarianceColumns(const Voxels<const float> & pixels, const Voxels<const float> & means, const BufferView & output,
                       const TResult & resultOf, cudaStream_t stream)
 {
-  const auto kernel = VarianceColumnsKernel<VRadius, TResult>;
-  using Shape = ColumnShape<VRadius>;
-  const MarchingGrid grid(kernel, Shape::Threads, 0, output.box, Shape::TileX, Shape::TileY, VRadius);
-  if (!grid.blocks)
-  {
-    return false;
-  }
-  kernel<<<*grid.blocks, Shape::Threads, 0, stream>>>(
+  using Tile = ColumnTile<VRadius>;
+  const auto         kernel = VarianceColumnsKernel<VRadius, TResult>;
+  const MarchingGrid grid(Tile(), kernel, 0, output.box);
+  kernel<<<grid.blocks, Tile::Threads, 0, stream>>>(
     pixels, means, VoxelsOf<typename TResult::Out>(output), grid.segment, resultOf);
   CheckLaunch("VarianceColumnsKernel");
-  return true;
-}
-
-/** Whether these are windows of columns: offsets in a plane have 32 bits. */
-bool
-AreColumns(const Voxels<const float> & pixels, const Coordinates & radius)
-{
-  return radius[1] == radius[0] && radius[2] == radius[0] && radius[3] == 0 && radius[4] == 0 &&
-         pixels.stride[0] == 1 && pixels.box.Extent(0) >= 2 &&
-         pixels.stride[1] <= (std::int64_t{ 1 } << 31) / pixels.box.Extent(1);
 }
 
 /** Calls launch(radius) for radii that have a kernel: the registers of a thread hold no more. */
 template <typename TLaunch>
-bool
-DispatchColumns(const Voxels<const float> & pixels, const Coordinates & radius, TLaunch && launch)
+void
+DispatchColumns(std::int64_t radius, TLaunch && launch)
 {
-  switch (AreColumns(pixels, radius) ? radius[0] : 0)
+  switch (radius)
   {
     case 1:
       return launch(std::integral_constant<int, 1>());
     case 2:
       return launch(std::integral_constant<int, 2>());
-    case 3:
-      return launch(std::integral_constant<int, 3>());
     default:
-      return false;
+      return launch(std::integral_constant<int, 3>());
   }
+}
+
+/** Whether these are windows of columns, of a radius of at most `most`. */
+bool
+AreColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius, int most)
+{
+  const VarianceShape shape{ PixelKind::Float32, output.kind, false, radius, pixels.box, output.box, pixels.stride[1] };
+  return pixels.stride[0] == 1 && radius[0] <= most && SupportsVarianceColumns(shape);
 }
 
 } // namespace
 
 bool
+SupportsVarianceColumns(const VarianceShape & shape)
+{
+  return shape.kind == PixelKind::Float32 && shape.AreCubes() && shape.radius[0] >= 1 && shape.radius[0] <= 3 &&
+         shape.padded.Extent(0) >= 2 && shape.AreSmallPlanes() && AreFewBlocks<ColumnTile<3>>(shape.output);
+}
+
+void
 RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, const Coordinates & radius,
                    bool takesRoot, cudaStream_t stream)
 {
-  return DispatchColumns(pixels, radius, [&](auto r) {
+  DispatchColumns(radius[0], [&](auto r) {
     constexpr int value = decltype(r)::value;
-    return out.kind == PixelKind::Float32
-             ? LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<float>{ takesRoot }, stream)
-             : LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<double>{ takesRoot }, stream);
+    out.kind == PixelKind::Float32
+      ? LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<float>{ takesRoot }, stream)
+      : LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<double>{ takesRoot }, stream);
   });
 }
 
@@ -512,28 +511,27 @@ bool
 FillVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, const Coordinates & radius,
                     bool takesRoot, cudaStream_t stream)
 {
-  return DispatchColumns(pixels, radius, [&](auto r) {
-    return LaunchVarianceColumns<decltype(r)::value>(pixels, {}, out, FilledVariance{ { takesRoot } }, stream);
+  if (!AreColumns(pixels, out, radius, 3))
+  {
+    return false;
+  }
+  DispatchColumns(radius[0], [&](auto r) {
+    LaunchVarianceColumns<decltype(r)::value>(pixels, {}, out, FilledVariance{ { takesRoot } }, stream);
   });
+  return true;
 }
 
 bool
 RunWienerColumns(const Voxels<const float> & pixels, const Voxels<const float> & means, const BufferView & output,
                  const Coordinates & radius, float noise, cudaStream_t stream)
 {
-  if (!AreColumns(pixels, radius))
+  if (!AreColumns(pixels, output, radius, 2))
   {
     return false;
   }
-  switch (radius[0])
-  {
-    case 1:
-      return LaunchVarianceColumns<1>(pixels, means, output, WienerResult{ noise }, stream);
-    case 2:
-      return LaunchVarianceColumns<2>(pixels, means, output, WienerResult{ noise }, stream);
-    default:
-      return false;
-  }
+  radius[0] == 1 ? LaunchVarianceColumns<1>(pixels, means, output, WienerResult{ noise }, stream)
+                 : LaunchVarianceColumns<2>(pixels, means, output, WienerResult{ noise }, stream);
+  return true;
 }
 
 } // namespace chunkwise

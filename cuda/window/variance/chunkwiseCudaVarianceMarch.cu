@@ -103,41 +103,42 @@ private:
   }
 };
 
-template <int VRadius>
+/** Calls f(rule) for radii that have a kernel; otherwise false. */
+template <typename TFunctor>
 bool
-Launch(const Voxels<const float> & pixels, const BufferView & output, bool takesRoot, cudaStream_t stream)
+DispatchMarch(std::int64_t radius, bool takesRoot, TFunctor && f)
 {
-  using Rule = VarianceRule<VRadius>;
-  if (!CanMarchCentered<Rule>())
+  switch (radius)
   {
-    return false;
+    case 3:
+      return f(VarianceRule<3>{ takesRoot });
+    case 4:
+      return f(VarianceRule<4>{ takesRoot });
+    case 5:
+      return f(VarianceRule<5>{ takesRoot });
+    default:
+      return false;
   }
-  LaunchCenteredMarch(Rule{ takesRoot }, pixels, VoxelsOf<float>(output), stream);
-  return true;
 }
 
 } // namespace
 
 bool
+SupportsVarianceMarch(const VarianceShape & shape)
+{
+  return shape.kind == PixelKind::Float32 && shape.outputKind == PixelKind::Float32 && shape.AreCubes() &&
+         shape.padded.Extent(0) >= 2 &&
+         DispatchMarch(shape.radius[0], false, [](auto rule) { return CanMarchCentered<decltype(rule)>(); });
+}
+
+void
 RunVarianceMarch(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                  bool takesRoot, cudaStream_t stream)
 {
-  if (output.kind != PixelKind::Float32 || radius[1] != radius[0] || radius[2] != radius[0] || radius[3] != 0 ||
-      radius[4] != 0 || pixels.stride[0] != 1 || pixels.box.Extent(0) < 2)
-  {
-    return false;
-  }
-  switch (radius[0])
-  {
-    case 3:
-      return Launch<3>(pixels, output, takesRoot, stream);
-    case 4:
-      return Launch<4>(pixels, output, takesRoot, stream);
-    case 5:
-      return Launch<5>(pixels, output, takesRoot, stream);
-    default:
-      return false;
-  }
+  DispatchMarch(radius[0], takesRoot, [&](const auto & rule) {
+    LaunchCenteredMarch(rule, pixels, VoxelsOf<float>(output), stream);
+    return true;
+  });
 }
 
 } // namespace chunkwise

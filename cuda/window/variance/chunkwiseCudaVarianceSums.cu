@@ -37,7 +37,7 @@ struct SumShape
 
   /** Pixels less `Middle`, which changes no variance: squares of three have 32 bits. */
   static constexpr int Middle = std::is_same<TPixel, std::uint16_t>::value ? 32768 : 0;
-  std::int16_t         staged[2][Tile::Rows][Tile::Width];
+  std::int16_t         staged[2][Tile::StagedRows][Tile::StagedWidth];
   /** The passed planes of the windows along z: they leave a window as they came. */
   alignas(16) uint4 ring[K][Words][Tile::Threads];
 };
@@ -45,7 +45,7 @@ struct SumShape
 /** Passes a plane along x and y. */
 template <int VRadius, typename TPixel>
 __device__ __forceinline__ typename SumShape<VRadius, TPixel>::Sums
-           PassPlane(const std::int16_t (*rows)[ColumnTile<VRadius>::Width], int tx)
+           PassPlane(const std::int16_t (*rows)[ColumnTile<VRadius>::StagedWidth], int tx)
 {
   using Shape = SumShape<VRadius, TPixel>;
   using Second = typename Shape::Second;
@@ -126,13 +126,13 @@ __launch_bounds__(ColumnTile<VRadius>::Threads, 3)
   extern __shared__ __align__(16) unsigned char memory[];
   Shape &                                       shape = *reinterpret_cast<Shape *>(memory);
 
-  const MarchingBlock  block(out.box, segment, Shape::Tile::TileX, Shape::Tile::TileY);
+  const MarchingBlock  block(typename Shape::Tile(), out.box, segment);
   const ColumnOfThread own(typename Shape::Tile(), block, out.box);
   const int            tx = own.tx;
   const int            top = own.top;
   const int            outputs = own.outputs;
-  const StagedRange    rangeX(pixels.box, 0, block.x0 - VRadius, Shape::Tile::Width);
-  const StagedRange    rangeY(pixels.box, 1, block.y0 - VRadius, Shape::Tile::Rows);
+  const StagedRange    rangeX(pixels.box, 0, block.x0 - VRadius, Shape::Tile::StagedWidth);
+  const StagedRange    rangeY(pixels.box, 1, block.y0 - VRadius, Shape::Tile::StagedRows);
   const std::int64_t   lowerZ = pixels.box.lower.axis[2];
   const std::int64_t   upperZ = pixels.box.upper.axis[2];
   int                  taps[SumOutputs];
@@ -212,51 +212,44 @@ __launch_bounds__(ColumnTile<VRadius>::Threads, 3)
 }
 
 template <int VRadius, typename TPixel>
-bool
+void
 LaunchVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, cudaStream_t stream)
 {
-  constexpr std::size_t bytes = sizeof(SumShape<VRadius, TPixel>);
-  if (static_cast<std::int64_t>(bytes) > SharedMemoryOfDevice())
-  {
-    return false;
-  }
-  const auto kernel = VarianceSumsKernel<VRadius, TPixel>;
-  AllowSharedMemory(kernel, bytes);
   using Tile = ColumnTile<VRadius>;
-  const MarchingGrid grid(kernel, Tile::Threads, bytes, output.box, Tile::TileX, Tile::TileY, VRadius);
-  if (!grid.blocks)
-  {
-    return false;
-  }
-  kernel<<<*grid.blocks, Tile::Threads, bytes, stream>>>(pixels, VoxelsOf<TPixel>(output), grid.segment);
+  constexpr std::size_t bytes = sizeof(SumShape<VRadius, TPixel>);
+  const auto            kernel = VarianceSumsKernel<VRadius, TPixel>;
+  AllowSharedMemory(kernel, bytes);
+  const MarchingGrid grid(Tile(), kernel, bytes, output.box);
+  kernel<<<grid.blocks, Tile::Threads, bytes, stream>>>(pixels, VoxelsOf<TPixel>(output), grid.segment);
   CheckLaunch("VarianceSumsKernel");
-  return true;
 }
 
 } // namespace
 
-template <typename TPixel>
 bool
-RunVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
-                bool takesRoot, cudaStream_t stream)
+SupportsVarianceSums(const VarianceShape & shape)
 {
-  // Offsets in a plane have 32 bits.
-  if (!takesRoot || output.kind != PixelKindOf<TPixel>() || radius[1] != radius[0] || radius[2] != radius[0] ||
-      radius[3] != 0 || radius[4] != 0 || pixels.stride[0] != 1 ||
-      pixels.stride[1] > (std::int64_t{ 1 } << 31) / pixels.box.Extent(1))
-  {
-    return false;
-  }
-  return radius[0] == 1   ? LaunchVarianceSums<1>(pixels, output, stream)
-         : radius[0] == 2 ? LaunchVarianceSums<2>(pixels, output, stream)
-                          : false;
+  const bool isShort =
+    shape.kind == PixelKind::UInt8 || shape.kind == PixelKind::UInt16 || shape.kind == PixelKind::Int16;
+  constexpr std::size_t most = sizeof(SumShape<2, std::uint16_t>);
+  return isShort && shape.takesRoot && shape.outputKind == shape.kind && shape.AreCubes() && shape.radius[0] >= 1 &&
+         shape.radius[0] <= 2 && shape.AreSmallPlanes() && AreFewBlocks<ColumnTile<2>>(shape.output) &&
+         static_cast<std::int64_t>(most) <= SharedMemoryOfDevice();
 }
 
-template bool
-RunVarianceSums(const Voxels<const std::uint8_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceSums(const Voxels<const std::uint16_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
-template bool
-RunVarianceSums(const Voxels<const std::int16_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
+template <typename TPixel>
+void
+RunVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
+                cudaStream_t stream)
+{
+  radius[0] == 1 ? LaunchVarianceSums<1>(pixels, output, stream) : LaunchVarianceSums<2>(pixels, output, stream);
+}
+
+template void
+RunVarianceSums(const Voxels<const std::uint8_t> &, const BufferView &, const Coordinates &, cudaStream_t);
+template void
+RunVarianceSums(const Voxels<const std::uint16_t> &, const BufferView &, const Coordinates &, cudaStream_t);
+template void
+RunVarianceSums(const Voxels<const std::int16_t> &, const BufferView &, const Coordinates &, cudaStream_t);
 
 } // namespace chunkwise

@@ -19,6 +19,11 @@ constexpr int LargestTileWindow =
   (2 * LargestTileRadius + 1) * (2 * LargestTileRadius + 1) * (2 * LargestTileRadius + 1);
 constexpr int VarianceTileX = 64;
 constexpr int VarianceTileY = 8;
+struct VarianceTileSize
+{
+  static constexpr int Width = VarianceTileX;
+  static constexpr int Height = VarianceTileY;
+};
 
 /** Accumulators for windows of at most 5 x 5 x 5 voxels: smaller than those of any window, with the same bits. */
 template <typename TPixel>
@@ -449,7 +454,7 @@ __launch_bounds__(VarianceTileX * VarianceTileY, sizeof(TPixel) <= 4 ? 2 : 1)
   using Tile = VarianceTile<VRadiusZ, TPixel>;
   using Real = typename Tile::Real;
   __shared__ typename Tile::Stage stage;
-  const MarchingBlock             block(out.box, segment, VarianceTileX, VarianceTileY);
+  const MarchingBlock             block(VarianceTileSize(), out.box, segment);
   Tile                            tile(pixels, out.box, stage, radiusX, radiusY, block);
   // No memory has room for as many planes as an int cannot count.
   const int    planes = InRegister(static_cast<int>(block.zEnd - block.z0) + 2 * VRadiusZ);
@@ -481,34 +486,27 @@ __launch_bounds__(VarianceTileX * VarianceTileY, sizeof(TPixel) <= 4 ? 2 : 1)
 }
 
 template <typename TPixel>
-bool
+void
 RunTiles(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius, bool takesRoot,
          cudaStream_t stream)
 {
-  const Box & box = output.box;
-  const bool  fits = radius[0] <= LargestTileRadius && radius[1] <= LargestTileRadius &&
-                    radius[2] <= LargestTileRadius && radius[3] == 0 && radius[4] == 0 && pixels.stride[0] == 1;
-  const std::int64_t tiles = (box.Extent(0) + VarianceTileX - 1) / VarianceTileX *
-                             ((box.Extent(1) + VarianceTileY - 1) / VarianceTileY) * box.Extent(3) * box.Extent(4);
+  const Box &        box = output.box;
+  const std::int64_t tiles = CountBlocks<VarianceTileSize>(box, box.Extent(2));
   // Enough blocks for a large device, but no segment so short that its halo is most of it.
   const std::int64_t wanted = std::max<std::int64_t>(1, 2000 / std::max<std::int64_t>(1, tiles));
   const std::int64_t segments =
     std::max<std::int64_t>(1, std::min(wanted, box.Extent(2) / std::max<std::int64_t>(16, 8 * radius[2])));
   const std::int64_t segment = (box.Extent(2) + segments - 1) / segments;
-  const auto         blocks = GridOfBlocks(box, segment, VarianceTileX, VarianceTileY);
-  if (!fits || !blocks)
-  {
-    return false;
-  }
-  const auto launch = [&](auto radiusZ, auto out) {
+  const auto         blocks = static_cast<unsigned int>(CountBlocks<VarianceTileSize>(box, segment));
+  const auto         launch = [&](auto radiusZ, auto out) {
     VarianceTileKernel<decltype(radiusZ)::value, TPixel, decltype(out)>
-      <<<*blocks, VarianceTileX * VarianceTileY, 0, stream>>>(pixels,
-                                                              VoxelsOf<char>(output),
-                                                              output.kind,
-                                                              static_cast<int>(radius[0]),
-                                                              static_cast<int>(radius[1]),
-                                                              segment,
-                                                              takesRoot);
+      <<<blocks, VarianceTileX * VarianceTileY, 0, stream>>>(pixels,
+                                                             VoxelsOf<char>(output),
+                                                             output.kind,
+                                                             static_cast<int>(radius[0]),
+                                                             static_cast<int>(radius[1]),
+                                                             segment,
+                                                             takesRoot);
   };
   const auto launchFor = [&](auto out) {
     switch (radius[2])
@@ -530,23 +528,29 @@ RunTiles(const Voxels<const TPixel> & pixels, const BufferView & output, const C
     {
       output.kind == PixelKind::Float32 ? launchFor(float{}) : launchFor(TPixel{});
       CheckLaunch("VarianceTileKernel");
-      return true;
+      return;
     }
   }
   launchFor(AnyVarianceOutput{});
   CheckLaunch("VarianceTileKernel");
-  return true;
 }
 
 } // namespace
 
 bool
+SupportsVarianceTiles(const VarianceShape & shape)
+{
+  const Coordinates & radius = shape.radius;
+  return radius[0] <= LargestTileRadius && radius[1] <= LargestTileRadius && radius[2] <= LargestTileRadius &&
+         radius[3] == 0 && radius[4] == 0 && AreFewBlocks<VarianceTileSize>(shape.output);
+}
+
+void
 RunVarianceTiles(PixelKind kind, const Voxels<const char> & pixels, const BufferView & output,
                  const Coordinates & radius, bool takesRoot, cudaStream_t stream)
 {
-  return DispatchPixelKind(kind, [&](auto pixel) {
-    return RunTiles(CastVoxels<const decltype(pixel)>(pixels), output, radius, takesRoot, stream);
-  });
+  DispatchPixelKind(
+    kind, [&](auto pixel) { RunTiles(CastVoxels<const decltype(pixel)>(pixels), output, radius, takesRoot, stream); });
 }
 
 } // namespace chunkwise
