@@ -4,8 +4,6 @@
 #include "itkChunkwiseStandInFilter.h"
 #include "itkConnectedComponentImageFilter.h"
 
-#include <algorithm>
-
 namespace itk
 {
 
@@ -49,9 +47,15 @@ protected:
     m_IsServed = isServed;
     if (isServed)
     {
-      const TOutput &    output = *this->GetOutput();
-      const auto * const begin = output.GetBufferPointer();
-      m_ObjectCount = *std::max_element(begin, begin + output.GetBufferedRegion().GetNumberOfPixels());
+      const TOutput &             output = *this->GetOutput();
+      const auto * const          labels = output.GetBufferPointer();
+      typename TOutput::PixelType largest{ 0 };
+      // Compilers make vector code of this loop, and not of std::max_element.
+      for (SizeValueType i = 0; i < output.GetBufferedRegion().GetNumberOfPixels(); ++i)
+      {
+        largest = labels[i] > largest ? labels[i] : largest;
+      }
+      m_ObjectCount = largest;
     }
   }
 
