@@ -35,6 +35,24 @@ def test_richardson_lucy_as_the_definition_says(shape, size):
         np.testing.assert_array_equal(found, again)
 
 
+@pytest.mark.parametrize("iterations", [5, 40])
+def test_floats_are_as_near_to_the_object_as_the_reference_in_double(iterations):
+    random = np.random.default_rng(7)
+    light = np.full((70, 66), 5.0)
+    for y, x in random.integers(0, 60, (40, 2)):
+        light[y:y + 5, x:x + 4] += random.uniform(20, 300)
+    kernel = np.outer(*[signal.windows.gaussian(9, 1.8)] * 2)
+    kernel /= kernel.sum()
+    image = random.poisson(signal.convolve(light, kernel, "valid", "direct")).astype(np.float32)
+    truth = light[4:-4, 4:-4]
+    reference = _definition(image.astype(np.float64), kernel, iterations)
+    found = chunkwise.deconvolve(image, kernel, number_of_iterations=iterations)
+    assert found.dtype == np.float32
+    errors = [np.linalg.norm(each - truth) / np.linalg.norm(truth) for each in (found, reference)]
+    assert abs(errors[0] - errors[1]) < 1e-5 * errors[1]
+    assert np.linalg.norm(found - reference) < 1e-5 * np.linalg.norm(reference)
+
+
 def _smooth(least):
     n = rest = least
     for prime in (2, 3, 5):
