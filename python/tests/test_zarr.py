@@ -199,7 +199,7 @@ def test_a_run_does_not_go_on_with_another_source(random, tmp_path, monkeypatch,
     with pytest.raises(ValueError, match="contents of the source differ"):
         run()
     assert journal.read_text() == before
-    monkeypatch.setattr(chunkwise.zarr, "__version__", "0.0.1")
+    monkeypatch.setattr(chunkwise._store_runs, "__version__", "0.0.1")
     with pytest.raises(ValueError, match="version, contents of the source|contents of the source, version"):
         run()
     monkeypatch.undo()
@@ -407,12 +407,12 @@ def test_a_run_that_was_killed_as_it_began_begins_anew(random, tmp_path, when, f
     code = textwrap.dedent(f"""
         import os, signal, sys, chunkwise.zarr
         from chunkwise import filters
-        make = chunkwise.zarr.create
+        make = chunkwise._store_runs.create
         def create(*given):
             if {when!r} == "after":
                 make(*given)
             os.kill(os.getpid(), signal.SIGKILL)
-        chunkwise.zarr.create = create
+        chunkwise._store_runs.create = create
         chunkwise.zarr.run(filters.{filter}, sys.argv[1], sys.argv[2], memory="32M")
     """)
     paths = [str(tmp_path / "in.zarr"), str(tmp_path / "out.zarr")]
