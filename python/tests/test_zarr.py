@@ -711,11 +711,13 @@ def test_labels_keep_to_the_memory_or_say_what_is_enough(tmp_path):
                 function(tmp_path / "in.zarr", tmp_path / "out.zarr", memory=tried, overwrite=True, **chosen)
             assert str(error.value.needed) in str(error.value)
         needed = error.value.needed
-        for _ in range(3):
+        # Holes need memory for the parts of the background, and then for their tables.
+        for _ in range(1 if function is chunkwise.zarr.filter_labels else 3):
             try:
                 function(tmp_path / "in.zarr", tmp_path / "out.zarr", memory=needed, overwrite=True, **chosen)
                 break
             except chunkwise.BudgetError as again:
+                assert again.needed > needed
                 needed = again.needed
         assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], expected)
         shutil.rmtree(tmp_path / "out.zarr")
