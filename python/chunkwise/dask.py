@@ -181,7 +181,7 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
         result = _by_rounds(filter, x, others, options)
         return result if chunks is None else result.rechunk(chunks)
     if grid is None:
-        # Where a voxel depends on a whole axis, a task gets that, and its result is cut.
+        # A voxel may depend on a whole axis: then a task gets that, and its result is cut.
         cut = tuple(tuple(along) for along in normalise_chunks(shape, sizes or (x.chunks if chunks is None else chunks)))
         whole = tuple((n,) if n and operation.needs_whole_axis(len(shape) - 1 - axis, turn(shape)) else along
                       for axis, (n, along) in enumerate(zip(shape, cut)))
