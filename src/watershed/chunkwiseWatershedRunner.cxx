@@ -393,7 +393,6 @@ private:
     };
     try
     {
-      RoomAhead ahead(request.sink);
       for (std::int64_t i = 0; i < count; ++i)
       {
         SideData found;
@@ -411,7 +410,6 @@ private:
       blocks->Solve();
       joining += Since(start);
       report.spoolWritten = blocks->GetBytesWritten();
-      ahead.End();
       for (std::int64_t i = 0; i < count; ++i)
       {
         const auto operation =

@@ -8,6 +8,7 @@
 #include "chunkwiseStreamedWindow.h"
 #include "chunkwiseThreads.h"
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <limits>
@@ -119,6 +120,60 @@ PlanRunTogether(Manager & manager, const StreamedRequest & request, const std::v
   return ofRun.divided ? ofRun.seconds : std::numeric_limits<double>::infinity();
 }
 
+/** Lets a sink take its room while nothing is written yet; without a thread it takes it with what is written. */
+class RoomAhead
+{
+public:
+  explicit RoomAhead(const std::shared_ptr<ImageSink> & sink)
+  {
+    StartThread(m_Thread, [this, sink] { Take(*sink); });
+  }
+  ~RoomAhead() { this->Stop(); }
+  RoomAhead(const RoomAhead &) = delete;
+  RoomAhead &
+  operator=(const RoomAhead &) = delete;
+
+  /** Before anything is written. Throws what the sink threw. */
+  void
+  End()
+  {
+    this->Stop();
+    if (m_Failure)
+    {
+      std::rethrow_exception(m_Failure);
+    }
+  }
+
+private:
+  void
+  Stop()
+  {
+    m_Stop = true;
+    if (m_Thread.joinable())
+    {
+      m_Thread.join();
+    }
+  }
+  void
+  Take(ImageSink & sink)
+  {
+    try
+    {
+      while (!m_Stop && sink.TakeRoom())
+      {
+      }
+    }
+    catch (...)
+    {
+      m_Failure = std::current_exception();
+    }
+  }
+
+  std::atomic<bool>  m_Stop{ false };
+  std::exception_ptr m_Failure;
+  std::thread        m_Thread;
+};
+
 bool
 CanReadAgain(const StreamedRequest & request)
 {
@@ -212,42 +267,6 @@ HeldImages::Store(const std::shared_ptr<ImageSink> & sink)
     m_Images.StorePlanes(view, m_Output, view.box);
     m_MayBeWritten = true;
   });
-}
-
-RoomAhead::RoomAhead(const std::shared_ptr<ImageSink> & sink)
-{
-  StartThread(m_Thread, [this, sink] {
-    try
-    {
-      while (!m_Stop && sink->TakeRoom())
-      {
-      }
-    }
-    catch (...)
-    {
-      m_Failure = std::current_exception();
-    }
-  });
-}
-
-void
-RoomAhead::Stop()
-{
-  m_Stop = true;
-  if (m_Thread.joinable())
-  {
-    m_Thread.join();
-  }
-}
-
-void
-RoomAhead::End()
-{
-  this->Stop();
-  if (m_Failure)
-  {
-    std::rethrow_exception(m_Failure);
-  }
 }
 
 std::vector<int>

@@ -6,12 +6,9 @@
 #include "chunkwiseDivisionMonitor.h"
 #include "chunkwiseStreamedRun.h"
 
-#include <atomic>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 namespace chunkwise
 {
@@ -75,29 +72,6 @@ private:
   std::vector<DividedImages::Image> m_Inputs;
   DividedImages::Image              m_Output{ 0 };
   bool                              m_MayBeWritten{ false };
-};
-
-/** Lets a sink take its room while nothing is written yet; without a thread it takes it with what is written. */
-class RoomAhead
-{
-public:
-  explicit RoomAhead(const std::shared_ptr<ImageSink> & sink);
-  ~RoomAhead() { this->Stop(); }
-  RoomAhead(const RoomAhead &) = delete;
-  RoomAhead &
-  operator=(const RoomAhead &) = delete;
-
-  /** Before anything is written. Throws what the sink threw. */
-  void
-  End();
-
-private:
-  void
-  Stop();
-
-  std::atomic<bool>  m_Stop{ false };
-  std::exception_ptr m_Failure;
-  std::thread        m_Thread;
 };
 
 /** Its parts, for progress: loading, computing, storing. */
