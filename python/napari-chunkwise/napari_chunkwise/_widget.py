@@ -2,7 +2,6 @@
 """The widget: a layer, a filter, its parameters, an exact preview of the visible slice, and runs in the background."""
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,50 +10,15 @@ import numpy as np
 from chunkwise._table import ROWS
 from magicgui.widgets import CheckBox, ComboBox, Container, Label, ProgressBar, PushButton
 from napari.layers import Image, Labels
-from napari.qt.threading import create_worker
-from qtpy.QtCore import Qt, QTimer
+from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QSizePolicy
 
 from ._form import capitalized, filter_names, is_advanced, is_used, make_control, make_filter, page_of
+from ._jobs import INTERVAL, Cancelled, Job, make_readable, tell
 from ._layers import (compute_part, compute_whole, contrast_of, data_of, geometry_of, is_lazy, visible_place)
 
-#: How often progress is shown, and that moving a slider starts a preview, in milliseconds.
-_INTERVAL = 50
 #: The color of links, which can be read in napari's dark and light themes.
 _LINK = "#3d8fd9"
-
-
-class _Cancelled(Exception):
-    pass
-
-
-class _Job:
-    """The work of a thread: it can be asked for its progress, and to stop."""
-
-    def __init__(self, work: Callable[[Callable[[float], None]], Any], done: Callable[[Any, Exception | None], None]) -> None:
-        self.fraction = 0.0
-        self._stop = threading.Event()
-
-        def progress(fraction: float) -> None:
-            self.fraction = fraction
-            if self._stop.is_set():
-                raise _Cancelled
-
-        def run() -> tuple[Any, Exception | None]:
-            try:
-                result = work(progress)
-                # A lazy result has no progress.
-                return (None, _Cancelled()) if self._stop.is_set() else (result, None)
-            except (_Cancelled, chunkwise.Error, MemoryError, TypeError, ValueError, OSError) as error:
-                return None, error
-
-        self._worker = create_worker(run, _start_thread=False)
-        self._worker.returned.connect(lambda pair: done(*pair))
-        self._worker.errored.connect(lambda error: done(None, error))
-        self._worker.start()
-
-    def cancel(self) -> None:
-        self._stop.set()
 
 
 class FilterWidget(Container):  # type: ignore[type-arg]
@@ -68,8 +32,8 @@ class FilterWidget(Container):  # type: ignore[type-arg]
 
     def __init__(self, napari_viewer: Any) -> None:
         self._viewer = napari_viewer
-        self._job: _Job | None = None
-        self._preview_job: _Job | None = None
+        self._job: Job | None = None
+        self._preview_job: Job | None = None
         self._preview_is_due = False
         self._is_showing = False
         self._kept: dict[Any, Any] = {}
@@ -95,14 +59,11 @@ class FilterWidget(Container):  # type: ignore[type-arg]
                          labels=True)
         self.min_width = 320
         self.help.native.setOpenExternalLinks(True)
-        # Messages are read to their end, and copied. They take the widget's width.
-        for each in (self.title, self.help, self.status):
-            policy = each.native.sizePolicy()
-            policy.setHorizontalPolicy(QSizePolicy.Policy.Expanding)
-            each.native.setSizePolicy(policy)
+        policy = self.help.native.sizePolicy()
+        policy.setHorizontalPolicy(QSizePolicy.Policy.Expanding)
+        self.help.native.setSizePolicy(policy)
         for each in (self.title, self.status):
-            each.native.setWordWrap(True)
-            each.native.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            make_readable(each)
         self.show_advanced.changed.connect(self._fold)
         self.filter_choice.changed.connect(self._make_form)
         for each in (self.layer_choice, self.in_units, self.preview):
@@ -119,10 +80,10 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         # One preview for all that changes within an interval.
         self._soon = QTimer()
         self._soon.setSingleShot(True)
-        self._soon.setInterval(_INTERVAL)
+        self._soon.setInterval(INTERVAL)
         self._soon.timeout.connect(self._start_preview)
         self._clock = QTimer()
-        self._clock.setInterval(_INTERVAL)
+        self._clock.setInterval(INTERVAL)
         self._clock.timeout.connect(self._show_progress)
         self._layers_changed()
         self._make_form()
@@ -242,10 +203,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         self._tell(str(error))
 
     def _tell(self, text: str) -> None:
-        self.status.value = text
-        # As plain text: a message may have what looks like a tag.
-        self.status.native.setTextFormat(Qt.TextFormat.PlainText)
-        self.status.native.adjustSize()
+        tell(self.status, text)
 
     def _start_preview(self) -> None:
         if self._preview_job is not None:
@@ -276,13 +234,13 @@ class FilterWidget(Container):  # type: ignore[type-arg]
                     self._show_preview(layer, filter, place, part)
                 finally:
                     self._is_showing = False
-            elif error is not None and not isinstance(error, _Cancelled):
+            elif error is not None and not isinstance(error, Cancelled):
                 self._show_error(error)
             if self._preview_is_due:
                 self._preview_is_due = False
                 self._soon.start()
 
-        self._preview_job = _Job(lambda progress: compute_part(filter, data, others, place, progress, self._kept), done)
+        self._preview_job = Job(lambda progress: compute_part(filter, data, others, place, progress, self._kept), done)
 
     def _show_preview(self, layer: Any, filter: chunkwise.Filter, place: tuple[slice, ...], part: Any) -> None:
         where = geometry_of(layer, [each.start for each in place])
@@ -338,7 +296,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
             self.cancel_button.enabled, self.run_button.enabled = False, True
             self.progress.value = 0 if error is not None else self.progress.max
             if error is not None:
-                self._tell("stopped" if isinstance(error, _Cancelled) else str(error))
+                self._tell("stopped" if isinstance(error, Cancelled) else str(error))
                 return
             result, limits = found
             self.preview.value = False
@@ -352,7 +310,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         self._tell("")
         self.progress.value = 0
         self.cancel_button.enabled, self.run_button.enabled = True, False
-        self._job = _Job(work, done)
+        self._job = Job(work, done)
         self._clock.start()
 
     def cancel(self, _: Any = None) -> None:

@@ -74,11 +74,13 @@ def test_manifest():
     from npe2 import PluginManager, PluginManifest
     manifest = PluginManifest.from_distribution("napari-chunkwise")
     manifest.validate_imports()
-    assert manifest.name == "napari-chunkwise" and [each.display_name for each in manifest.contributions.widgets] == ["Filters"]
+    assert manifest.name == "napari-chunkwise" and [
+        each.display_name for each in manifest.contributions.widgets] == ["Filters", "Objects"]
     manager = PluginManager()
     manager.register(manifest)
     assert manager.get_command("napari-chunkwise.filters").title == "Boundary-exact filters"
     assert [each.command for each in manager.menus()["napari/layers/filter"]] == ["napari-chunkwise.filters"]
+    assert [each.command for each in manager.menus()["napari/layers/measure"]] == ["napari-chunkwise.objects"]
 
 
 def test_forms_are_the_table(viewer):
