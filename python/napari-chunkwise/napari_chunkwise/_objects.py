@@ -9,6 +9,7 @@ from typing import Any
 
 import chunkwise
 from chunkwise import _core
+from magicgui.types import FileDialogMode
 from magicgui.widgets import CheckBox, ComboBox, Container, FileEdit, Label, LineEdit, ProgressBar, PushButton
 from napari.layers import Image, Labels
 from qtpy.QtCore import QTimer
@@ -89,7 +90,7 @@ class ObjectsWidget(Container):  # type: ignore[type-arg]
         self.image_choice = ComboBox(label="Intensities", choices=self._images, nullable=True,
                                      tooltip="An image of the same shape, whose values are measured too")
         self.all_columns = CheckBox(label="All columns", value=True, tooltip="All that can be measured; else the usual columns")
-        self.file = FileEdit(label="Table file", mode="w", filter="*.csv", nullable=True,
+        self.file = FileEdit(label="Table file", mode=FileDialogMode.OPTIONAL_FILE, filter="*.csv", nullable=True,
                              tooltip="Where the table is written too; none if empty")
         self.replace = CheckBox(label="Replace the file", value=False, tooltip="Write over a file that is there already")
         self.min_size = LineEdit(label="Minimum size (voxels)")
@@ -139,6 +140,10 @@ class ObjectsWidget(Container):  # type: ignore[type-arg]
         self.keep_form.visible = self.action.value == "Keep objects"
         self.in_units.visible = self.action.value != "Fill holes"
 
+    def _path(self) -> Path | None:
+        """The chosen file; it may be typed."""
+        return None if self.file.value is None else Path(str(self.file.value)).expanduser()
+
     def _work(self, layer: Any) -> Callable[[Progress], Any]:
         """The action that the form describes, to be called in a thread; a ParameterError names what is wrong."""
         data, action = data_of(layer), self.action.value
@@ -156,7 +161,8 @@ class ObjectsWidget(Container):  # type: ignore[type-arg]
         return lambda progress: chunkwise.filter_labels(array, spacing=spacing, progress=progress, **selection)
 
     def _measure(self, data: Any, spacing: list[float]) -> Callable[[Progress], Any]:
-        image, path, replace = self.image_choice.value, self.file.value, self.replace.value
+        image, replace = self.image_choice.value, self.replace.value
+        path = self._path()
         if image is not None and image.rgb:
             raise chunkwise.ParameterError("intensities: they are of no colour image; split its channels")
         intensity = None if image is None else data_of(image)
@@ -178,7 +184,7 @@ class ObjectsWidget(Container):  # type: ignore[type-arg]
         """Runs the action in a thread: a table becomes the layer's features, labels become a new layer."""
         if self._job is not None:
             return
-        layer, action, path = self.layer_choice.value, self.action.value, self.file.value
+        layer, action, path = self.layer_choice.value, self.action.value, self._path()
         try:
             if layer is None:
                 raise chunkwise.ParameterError("labels: there is no layer of labels")

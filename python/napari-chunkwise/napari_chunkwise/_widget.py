@@ -62,8 +62,8 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         policy = self.help.native.sizePolicy()
         policy.setHorizontalPolicy(QSizePolicy.Policy.Expanding)
         self.help.native.setSizePolicy(policy)
-        for each in (self.title, self.status):
-            make_readable(each)
+        make_readable(self.title)
+        make_readable(self.status)
         self.show_advanced.changed.connect(self._fold)
         self.filter_choice.changed.connect(self._make_form)
         for each in (self.layer_choice, self.in_units, self.preview):
