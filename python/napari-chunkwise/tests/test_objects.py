@@ -94,7 +94,7 @@ def test_a_table_is_saved_and_no_file_is_lost(viewer, labels, tmp_path):
     path.write_text("mine")
     layer.features = {}
     run(widget)
-    assert path.read_text() == "mine" and "exists" in widget.status.value and not len(layer.features.columns)
+    assert path.read_text() == "mine" and "Replace the file" in widget.status.value and not len(layer.features.columns)
     run(widget, replace=True)
     assert path.read_bytes() == other.read_bytes()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["other.csv", "table.csv"]
@@ -158,6 +158,29 @@ def test_a_run_can_be_stopped(viewer, tmp_path, action):
     finish(widget)
     assert widget.status.value == "stopped" and widget.run_button.enabled and not widget.cancel_button.enabled
     assert len(viewer.layers) == 1 and not len(layer.features.columns) and not list(tmp_path.iterdir())
+
+
+def test_a_run_that_is_stopped_or_overtaken_writes_no_file(viewer, labels, tmp_path, monkeypatch):
+    layer = viewer.add_labels(labels)
+    widget = ObjectsWidget(viewer)
+    path, measure = tmp_path / "table.csv", chunkwise.measure
+    widget.file.value = path
+
+    def with_last(act):
+        def run(*arrays, **options):
+            found = measure(*arrays, **options)
+            act()
+            return found
+        return run
+
+    monkeypatch.setattr(chunkwise, "measure", with_last(widget.cancel))
+    run(widget)
+    assert widget.status.value == "stopped" and not list(tmp_path.iterdir())
+    # Another program makes the file meanwhile.
+    monkeypatch.setattr(chunkwise, "measure", with_last(lambda: path.write_text("mine")))
+    run(widget)
+    assert "exists" in widget.status.value and path.read_text() == "mine" and list(tmp_path.iterdir()) == [path]
+    assert not len(layer.features.columns)
 
 
 @pytest.mark.parametrize("values, text", [
