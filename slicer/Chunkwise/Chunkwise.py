@@ -76,6 +76,15 @@ class SceneHost:
         volume = slicer.util.loadVolume(result, {"name": "Chunkwise preview" if is_preview else "Chunkwise result", "show": False})
         slicer.util.setSliceViewerLayers(foreground=volume, foregroundOpacity=1.0 if is_preview else 0.5)
 
+    def show_table(self, file):
+        """A table node, beside the slices."""
+        table = slicer.util.loadTable(file)
+        layout = slicer.app.layoutManager()
+        layout.setLayout(slicer.modules.tables.logic().GetLayoutWithTable(layout.layout))
+        selection = slicer.app.applicationLogic().GetSelectionNode()
+        selection.SetActiveTableID(table.GetID())
+        slicer.app.applicationLogic().PropagateTableSelection()
+
 
 class ChunkwiseWidget(ScriptedLoadableModuleWidget):
     def setup(self):

@@ -92,6 +92,81 @@ class Filter:
         return words
 
 
+@dataclass
+class Operation(Filter):
+    """A subcommand on labels that is no filter: it needs the whole image, and is a step by itself."""
+
+    is_table: bool = False
+    is_planned: bool = True
+
+    def command(self, source, result, values):
+        """Its words after the subcommand's name. Flags of the machine that it does not know are left out."""
+        known = {p.flag: p for p in self.parameters}
+        positionals, options = [source], []
+        for flag, value in values.items():
+            value = str(value).strip()
+            if flag not in known:
+                if flag not in MACHINE_FLAGS:
+                    raise ChunkwiseError(f"{self.name} has no parameter {flag}")
+            elif known[flag].kind == "boolean":
+                options += ["--" + flag] if value in ("True", "true") else []
+            elif value == "":
+                continue
+            elif known[flag].kind == "image":
+                positionals.append(value)
+            else:
+                # One option for each condition.
+                for part in value.split(";") if flag == "where" else [value]:
+                    options += ["--" + flag, part.strip()]
+        if not self.is_table:
+            return [*positionals, result, *options]
+        if not result.lower().endswith(".csv"):
+            raise ChunkwiseError(f"the result of {self.name} is a table: a file .csv")
+        return [*positionals, "--out", result, *options]
+
+    def words(self, values, machine=True):
+        return self.command("", ".csv", values)[1:]
+
+
+MACHINE_FLAGS = ("memory", "threads", "backend", "devices")
+
+_MACHINE_OF_OPERATIONS = [
+    Parameter("memory", "string", "Memory", "Host memory for the run, as 512M or 1.5G", "", group="Machine"),
+    Parameter("threads", "integer", "Threads", "Threads of the CPU; all if empty", "", group="Machine"),
+]
+
+OPERATIONS = {operation.name: operation for operation in (
+    Operation("measure", "Objects", "Measure the objects of a label map, or the segments of a segmentation saved as one: "
+              "a table with a row for each object. The result is a file .csv", [
+                  Parameter("intensity", "image", "Intensities", "File of a volume on the label map's grid, whose values are measured "
+                            "in each object too", ""),
+                  Parameter("columns", "string", "Columns", "Only these, as label,num_pixels,centroid; all that are usual if empty", ""),
+                  Parameter("quantiles", "string", "Quantiles", "Of each object's intensities, as 0.25,0.5; 0.5 is the median", ""),
+                  Parameter("contacts", "file", "Table of contacts", "File .csv for another table: each two objects that touch, and "
+                            "the area between them", "", advanced=True),
+                  *_MACHINE_OF_OPERATIONS], is_table=True),
+    Operation("filter-labels", "Objects", "Remove objects of a label map by their size or by what is measured of them", [
+        Parameter("min-size", "integer", "Smallest size", "Keep objects of this many voxels or more", ""),
+        Parameter("max-size", "integer", "Largest size", "Keep objects of this many voxels or fewer", ""),
+        Parameter("where", "string", "Conditions", "Keep objects that meet these, as extent > 0.5; euler_number = 1, with columns "
+                  "of measure", ""),
+        Parameter("remove-border", "boolean", "Remove at the edge", "Remove objects at the edge of the image", "false"),
+        Parameter("keep-largest", "integer", "Keep largest", "Keep only so many, the largest, of these objects", ""),
+        Parameter("relabel", "boolean", "Number anew", "Number the objects that are kept 1, 2, ...", "false"),
+        Parameter("replace", "file", "Replacements", "File with lines old,new: labels that first become others", "", advanced=True),
+        *_MACHINE_OF_OPERATIONS]),
+    Operation("fill-label-holes", "Objects", "Fill the holes of a label map's objects: background that one object alone encloses",
+              [*_MACHINE_OF_OPERATIONS], is_planned=False),
+)}
+
+
+def refuse_in_sequence(names):
+    """Throws ChunkwiseError where a name is of no filter and would be one step of several."""
+    for name in names if len(names) > 1 else ():
+        if name in OPERATIONS:
+            raise ChunkwiseError(f"{name} needs the whole image and cannot be a step of a sequence: apply it to the sequence's result")
+
+
 def region_of_slice(extent, axis, index):
     """The region, as begins and sizes, of one slice across an axis."""
     if not 0 <= index < extent[axis]:
@@ -174,6 +249,7 @@ def steps_from_json(text, filters):
         if name not in filters:
             raise ChunkwiseError(f"there is no filter {name}")
         filters[name].words(values)
+    refuse_in_sequence([name for name, _ in steps])
     return steps
 
 
@@ -211,6 +287,11 @@ class Program:
             self._filters = {f.name: f for f in filters}
         return self._filters
 
+    @property
+    def commands(self):
+        """The filters, and the operations on labels."""
+        return {**self.filters, **OPERATIONS}
+
     def devices(self):
         """As "devices --json" prints them."""
         return json.loads(self.ask("devices", "--json"))
@@ -218,14 +299,19 @@ class Program:
     def words(self, job):
         """The command line of a job, without the program."""
         for name, _ in job.steps:
-            if name not in self.filters:
+            if name not in self.commands:
                 raise ChunkwiseError(f"there is no filter {name}")
         if not job.steps:
             raise ChunkwiseError("no filter is chosen")
         if len(job.steps) == 1:
             name, values = job.steps[0]
+            if name in OPERATIONS:
+                if job.region:
+                    raise ChunkwiseError(f"{name} needs the whole image: there is no preview")
+                return [name, *OPERATIONS[name].command(job.source, job.result, {**values, **job.machine})]
             words = [name, job.source, job.result, *self.filters[name].words({**values, **job.machine})]
         else:
+            refuse_in_sequence([name for name, _ in job.steps])
             words = ["sequence", job.source, job.result]
             for name, values in job.steps:
                 step = [name, *self.filters[name].words(values, machine=False)]
@@ -244,7 +330,11 @@ class Program:
         return " ".join(quoted(str(word)) for word in ["chunkwise", *self.words(job)])
 
     def plan(self, job):
-        """The data that a job would read, write and hold, from the planner; throws the error of the run."""
+        """The data that a job would read, write and hold, from the planner; throws the error of the run. None where the
+        planner does not know the command."""
+        if len(job.steps) == 1 and job.steps[0][0] in OPERATIONS and not OPERATIONS[job.steps[0][0]].is_planned:
+            self.words(job)
+            return None
         return json.loads(self.ask("plan", *self.words(job), "--json"))
 
     def image(self, source):
@@ -260,26 +350,32 @@ class Program:
         raise ChunkwiseError(f"{store} has no level of {most_bytes >> 20} MiB or less; chunkwise pyramid adds levels")
 
     def start(self, job, on_progress=None):
-        return Run(self, self.words(job), on_progress)
+        words = self.words(job)
+        return Run(self, words, on_progress, has_progress=words[0] not in OPERATIONS)
 
     def batch(self, job, sources, pattern, on_progress=None):
         """A run over several files; `pattern` has {stem}. Finished results stay when it is cancelled."""
+        for name, _ in job.steps:
+            if name in OPERATIONS:
+                raise ChunkwiseError(f"{name} takes one image at a time: choose a result without {{stem}}")
         words = self.words(Job(job.steps, "IN", "OUT", job.machine))
         return Run(self, [words[0], *sources, "--out", pattern, *words[3:]], on_progress)
 
 
 class Run:
-    """A run in the background. `on_progress` is called from another thread, with a share from 0 to 1."""
+    """A run in the background. `on_progress` is called from another thread, with a share from 0 to 1; not without
+    `has_progress`, for subcommands that do not tell it."""
 
-    def __init__(self, program, words, on_progress=None):
+    def __init__(self, program, words, on_progress=None, has_progress=True):
         self.words = [str(w) for w in words]
         self.warnings = []
         self.progress = 0.0
         self.cancelled = False
+        self.has_progress = has_progress
         self._errors = []
         self._process = subprocess.Popen(
-            [program.path, *self.words, "--progress", "xml"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            errors="replace", stdin=subprocess.DEVNULL, env=program._environment())
+            [program.path, *self.words, *(["--progress", "xml"] if has_progress else [])], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace", stdin=subprocess.DEVNULL, env=program._environment())
         self._threads = [threading.Thread(target=self._listen, args=(on_progress,), daemon=True),
                          threading.Thread(target=self._keep_errors, daemon=True)]
         for thread in self._threads:
@@ -321,7 +417,7 @@ class Run:
             raise ChunkwiseError("cancelled")
         if status != 0:
             raise ChunkwiseError("\n".join(self._errors) or f"chunkwise ended with {status}")
-        return self.warnings
+        return self.warnings if self.has_progress else self._errors
 
 
 def memory_text(bytes_):
@@ -334,6 +430,9 @@ def describe_plan(plan):
     def size(bytes_):
         return f"{bytes_ / 2**30:.1f} GiB" if bytes_ >= 2**30 else f"{bytes_ / 2**20:.1f} MiB"
     divisions = plan["divisions"]
+    if "reads" in plan:  # an operation on labels
+        return (f"{divisions['count']} division{'s' if divisions['count'] != 1 else ''}, {size(divisions['bytesRead'])} read"
+                f"{' in two passes' if plan['reads'] == 2 else ''}")
     twice = divisions["bytesRead"] / max(1, divisions["bytesWritten"])
     text = (f"{divisions['count']} division{'s' if divisions['count'] != 1 else ''}, "
             f"{size(divisions['bytesAtOnce'] + plan['bytesBesideDivisions'])} of memory, "

@@ -29,7 +29,7 @@ def connect(widget, signal, function):
 class Panel:
     """`ui` has the widgets of Chunkwise.ui by name. `host` says where images are:
     visible_region(source) -> the region of the visible slice or of the ROI; extent() -> the extent of the image that it is
-    a region of; show(result, is_preview). Stores of Zarr are shown by a level of so many bytes at most."""
+    a region of; show(result, is_preview); show_table(file). Stores of Zarr are shown by a level of so many bytes at most."""
 
     MOST_BYTES_SHOWN = 2**30
 
@@ -69,7 +69,7 @@ class Panel:
         wanted = get(self.ui.searchEdit, "text").lower()
         self.ui.filterTree.clear()
         groups = {}
-        for name, filter_ in sorted(self.program.filters.items()):
+        for name, filter_ in sorted(self.program.commands.items()):
             if wanted not in (name + filter_.help + filter_.group).lower():
                 continue
             if filter_.group not in groups:
@@ -83,12 +83,12 @@ class Panel:
 
     def _choose_filter(self):
         items = self.ui.filterTree.selectedItems()
-        if len(items) and items[0].text(0) in self.program.filters:
+        if len(items) and items[0].text(0) in self.program.commands:
             self.choose(items[0].text(0))
 
     def choose(self, name, values=None):
         """Shows a filter with its defaults, or with these values."""
-        self.filter = self.program.filters[name]
+        self.filter = self.program.commands[name]
         self.values = dict(values or {})
         self.editors = {}
         link = f' <a href="{html.escape(self.filter.page)}">Formula and parameters</a>' if self.filter.page else ""
@@ -137,9 +137,13 @@ class Panel:
     # Sequences
 
     def add_step(self):
-        if self.filter:
-            self.steps.append((self.filter.name, dict(self.values)))
-            self._show_steps()
+        if not self.filter:
+            return
+        if self.filter.name in logic.OPERATIONS:
+            self.say(f"{self.filter.name} is no step of a sequence: it needs the whole image; apply it by itself")
+            return
+        self.steps.append((self.filter.name, dict(self.values)))
+        self._show_steps()
 
     def remove_step(self):
         row = get(self.ui.stepList, "currentRow")
@@ -150,7 +154,7 @@ class Panel:
     def _show_steps(self):
         self.ui.stepList.clear()
         for name, values in self.steps:
-            self.ui.stepList.addItem(" ".join([name, *self.program.filters[name].words(values, machine=False)]))
+            self.ui.stepList.addItem(" ".join([name, *self.program.commands[name].words(values, machine=False)]))
         self.update_plan()
 
     def save_steps(self, file):
@@ -159,7 +163,7 @@ class Panel:
 
     def load_steps(self, file):
         with open(file, encoding="utf-8") as stream:
-            steps = logic.steps_from_json(stream.read(), self.program.filters)
+            steps = logic.steps_from_json(stream.read(), self.program.commands)
         self.steps = steps if len(steps) > 1 else []
         if len(steps) == 1:
             self.choose(*steps[0])
@@ -245,7 +249,8 @@ class Panel:
         try:
             self.ui.commandEdit.setText(self.program.command_line(self.job()))
             self.ui.commandEdit.setCursorPosition(0)  # shows the command's beginning
-            self.ui.planLabel.setText(logic.describe_plan(self.program.plan(job)))
+            plan = self.program.plan(job)
+            self.ui.planLabel.setText(logic.describe_plan(plan) if plan else "")
         except logic.ChunkwiseError as error:
             self.ui.planLabel.setText(str(error))
             self.ui.planLabel.setStyleSheet("color: red")
@@ -253,6 +258,7 @@ class Panel:
     def _begin(self, run, result, is_preview, is_temporary=False):
         self.run, self.result, self.is_preview, self.is_temporary = run, result, is_preview, is_temporary
         self._enable(True)
+        self.ui.progressBar.setRange(0, 100 if run.has_progress else 0)  # without a share: busy
         self.say("preview..." if is_preview else "running...")
         self.timer.start()
 
@@ -291,7 +297,10 @@ class Panel:
             self.say(str(error))
 
     def _show(self, image, is_preview):
-        """Stores become files first, by another run."""
+        """Tables as such. Stores become files first, by another run."""
+        if image.lower().endswith(".csv"):
+            self.host.show_table(image)
+            return
         if not logic.is_store(image):
             self.host.show(image, is_preview)
             return
@@ -307,11 +316,14 @@ class Panel:
         if not self.run:
             self.timer.stop()
             return
-        self.ui.progressBar.setValue(int(100 * self.run.progress))
+        if self.run.has_progress:
+            self.ui.progressBar.setValue(int(100 * self.run.progress))
         if self.run.is_running():
             return
         self.timer.stop()
         run, self.run = self.run, None
+        self.ui.progressBar.setRange(0, 100)
+        self.ui.progressBar.setValue(0)
         folder = os.path.dirname(self.result) if self.is_temporary else None
         self._enable(False)
         try:

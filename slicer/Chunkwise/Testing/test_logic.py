@@ -2,6 +2,7 @@
 """The module's logic, without windows and without 3D Slicer: pytest, with CHUNKWISE_PROGRAM naming the program."""
 import array
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -204,6 +205,99 @@ def test_batches(program, tmp_path):
     with pytest.raises(logic.ChunkwiseError, match="2.mha"):
         run.wait()
     assert sorted(p.name for p in (tmp_path / "out").glob("*.mha")) == ["1.mha", "3.mha"]
+
+
+def write_labels(path, large=1):
+    """A cube of label 7 with a hole, and three voxels of label 3, enlarged."""
+    voxels = {(1, 1, 1): 3, (2, 1, 1): 3, (5, 5, 4): 3}
+    voxels.update({(x, y, z): 7 for x in range(3, 6) for y in range(2, 5) for z in range(1, 4) if (x, y, z) != (4, 3, 2)})
+    x_size, y_size, z_size = 8 * large, 7 * large, 6 * large
+    values = array.array("h", [voxels.get((x // large, y // large, z // large), 0)
+                               for z in range(z_size) for y in range(y_size) for x in range(x_size)])
+    path.write_bytes((
+        "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\nOffset = 0 0 0\n"
+        f"DimSize = {x_size} {y_size} {z_size}\nElementType = MET_SHORT\nElementDataFile = LOCAL\n").encode() + values.tobytes())
+    return str(path)
+
+
+def test_operations_have_the_programs_flags(program):
+    # Given by the window in another way, or for files that Slicer does not write.
+    elsewhere = {"help", "json", "out", "raw", "untrusted", "divisions", "compress", "zarr", "overwrite"}
+    assert not set(logic.OPERATIONS) & set(program.filters)
+    for name, operation in logic.OPERATIONS.items():
+        shown = program.ask(name, "--help")
+        flags = set(re.findall(r"^ +(?:-h,)?--([\w-]+)", shown, re.MULTILINE))
+        assert flags - elsewhere == {p.flag for p in operation.parameters if p.kind != "image"}, name
+        assert len(re.findall(r"^  [A-Z]+ TEXT", shown, re.MULTILINE)) == (
+            1 + (not operation.is_table) + sum(p.kind == "image" for p in operation.parameters))
+        assert "progress" not in flags
+        for p in operation.parameters:
+            takes_no_value = re.search(rf"^ +--{p.flag}  ", shown, re.MULTILINE)
+            assert bool(takes_no_value) == (p.kind == "boolean") or p.kind == "image"
+        try:
+            program.ask("plan", name, "--help")
+        except logic.ChunkwiseError:
+            assert not operation.is_planned
+        else:
+            assert operation.is_planned
+
+
+def test_operations_are_the_programs(program, tmp_path):
+    labels, intensity = write_labels(tmp_path / "la bels.mha"), str(tmp_path / "i.mha")
+    program.ask("mean", labels, intensity, "--radius", "1")
+    machine = {"memory": "200M", "backend": "cpu"}
+    for name, values, options in (
+            ("measure", {}, []),
+            ("measure", {"intensity": intensity, "quantiles": "0.5", "columns": ""}, [intensity, "--quantiles", "0.5"]),
+            ("measure", {"columns": "label,num_pixels"}, ["--columns", "label,num_pixels"]),
+            ("filter-labels", {"min-size": "4", "relabel": "true", "remove-border": "false"}, ["--min-size", "4", "--relabel"]),
+            ("filter-labels", {"where": "area > 2; extent < 0.5"}, ["--where", "area > 2", "--where", "extent < 0.5"]),
+            ("fill-label-holes", {}, [])):
+        ending = ".csv" if name == "measure" else ".mha"
+        result, expected = str(tmp_path / ("out" + ending)), str(tmp_path / ("expected" + ending))
+        job = logic.Job([(name, values)], labels, result, machine)
+        plan = program.plan(job)
+        assert plan is None if name == "fill-label-holes" else "read" in logic.describe_plan(plan)
+        assert not os.path.exists(result)
+        assert program.start(job).wait() == []
+        program.ask(name, labels, *options, *(["--out", expected] if name == "measure" else [expected]))
+        assert Path(result).read_bytes() == Path(expected).read_bytes()
+        assert "--memory 200M" in program.command_line(job) and "--backend" not in program.command_line(job)
+        os.unlink(result)
+        os.unlink(expected)
+
+
+def test_measures_rows_and_labels_voxels(program, tmp_path):
+    labels, table, image = write_labels(tmp_path / "l.mha"), str(tmp_path / "t.CSV"), str(tmp_path / "o.mha")
+    program.start(logic.Job([("measure", {"columns": "label,num_pixels,touches_border"})], labels, table)).wait()
+    assert Path(table).read_text().splitlines() == ["label,num_pixels,touches_border", "3,3,0", "7,26,0"]
+    program.start(logic.Job([("fill-label-holes", {})], labels, image)).wait()
+    assert sorted(read(image)[2]) == [0] * (336 - 30) + [3] * 3 + [7] * 27
+    program.start(logic.Job([("filter-labels", {"keep-largest": "1", "relabel": True})], labels, image)).wait()
+    assert sorted(read(image)[2]) == [0] * (336 - 26) + [1] * 26
+
+
+def test_operations_refuse_what_they_cannot_do(program, tmp_path):
+    labels, result = write_labels(tmp_path / "l.mha"), str(tmp_path / "o.mha")
+
+    def refused(message, steps, result=result, region=None):
+        with pytest.raises(logic.ChunkwiseError, match=message):
+            program.start(logic.Job(steps, labels, result, region=region)).wait()
+        assert not os.path.exists(result)
+
+    refused("the result of measure is a table", [("measure", {})])
+    refused("no preview", [("fill-label-holes", {})], region=[0, 0, 0, 8, 7, 1])
+    refused("cannot be a step of a sequence", [("median", {}), ("filter-labels", {"min-size": "2"})])
+    refused("no parameter minsize", [("filter-labels", {"minsize": "2"})])
+    refused("--min-size: '-4'", [("filter-labels", {"min-size": "-4"})])
+    refused("--where: 'foo' is not a column", [("filter-labels", {"where": "foo > 3"})])
+    with pytest.raises(logic.ChunkwiseError, match="one image at a time"):
+        program.batch(logic.Job([("measure", {})], "", ""), [labels], str(tmp_path / "{stem}.csv"))
+    text = logic.Job([("filter-labels", {"min-size": "2"})], "", "").to_json()
+    assert logic.steps_from_json(text, program.commands) == [("filter-labels", {"min-size": "2"})]
+    text = logic.Job([("measure", {}), ("mean", {})], "", "").to_json()
+    with pytest.raises(logic.ChunkwiseError, match="cannot be a step of a sequence"):
+        logic.steps_from_json(text, program.commands)
 
 
 def test_a_missing_program_is_told(monkeypatch, tmp_path):

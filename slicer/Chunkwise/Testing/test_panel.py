@@ -13,7 +13,7 @@ pytest.importorskip("PySide6")
 from PySide6 import QtCore, QtUiTools, QtWidgets  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from test_logic import SIZE, read, write  # noqa: E402
+from test_logic import SIZE, read, write, write_labels  # noqa: E402
 
 from ChunkwiseLib import logic, panel  # noqa: E402
 
@@ -31,6 +31,7 @@ qt = Qt()
 class Host:
     def __init__(self):
         self.shown = []
+        self.tables = []
 
     def extent(self):
         return SIZE
@@ -40,6 +41,9 @@ class Host:
 
     def show(self, result, is_preview):
         self.shown.append((is_preview, read(result)))
+
+    def show_table(self, file):
+        self.tables.append(Path(file).read_text().splitlines())
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +82,8 @@ def select(window, name):
 
 
 def test_all_filters_can_be_chosen_and_have_editors(window):
-    for name, filter_ in window.program.filters.items():
+    assert {"measure", "filter-labels", "fill-label-holes"} < set(window.program.commands)
+    for name, filter_ in window.program.commands.items():
         select(window, name)
         assert window.filter.name == name
         assert set(window.editors) == {p.flag for p in filter_.parameters if not p.is_of_machine}
@@ -86,7 +91,7 @@ def test_all_filters_can_be_chosen_and_have_editors(window):
         assert window.ui.advancedForm.rowCount() == len(folded)
         assert window.ui.parameterForm.rowCount() == len(window.editors) - len(folded)
         assert window.ui.advancedBox.isHidden() == (not folded)
-        assert filter_.page.endswith("#" + name) and filter_.page in window.ui.filterHelp.text()
+        assert name in logic.OPERATIONS or filter_.page.endswith("#" + name) and filter_.page in window.ui.filterHelp.text()
     window.ui.searchEdit.setText("percentile")
     assert window.ui.filterTree.topLevelItemCount() >= 1
     assert not window.ui.filterTree.findItems("fill-holes", QtCore.Qt.MatchExactly | QtCore.Qt.MatchRecursive)
@@ -194,3 +199,46 @@ def test_cancel_and_batch_and_machine(window, tmp_path):
     window.ui.applyButton.click()
     wait(window)
     assert sorted(p.name for p in (tmp_path / "done").glob("*.mha")) == ["b1.mha", "b2.mha"]
+
+
+def test_labels_are_measured_and_filtered(window, tmp_path):
+    labels, table = write_labels(tmp_path / "l.mha"), tmp_path / "t.csv"
+    select(window, "measure")
+    window.editors["columns"].setText("label,num_pixels")
+    window.editors["columns"].editingFinished.emit()
+    set_images(window, labels, tmp_path / "t.mha")
+    assert "is a table" in window.ui.planLabel.text() and "red" in window.ui.planLabel.styleSheet()
+    set_images(window, labels, table)
+    assert "1 division" in window.ui.planLabel.text() and window.ui.planLabel.styleSheet() == ""
+    window.ui.addStepButton.click()
+    assert window.ui.stepList.count() == 0 and "no step of a sequence" in window.ui.statusLabel.text()
+    window.ui.previewButton.click()
+    assert "no preview" in window.ui.statusLabel.text() and window.run is None
+    window.ui.applyButton.click()
+    assert window.ui.progressBar.maximum() == 0
+    wait(window)
+    assert window.host.tables == [["label,num_pixels", "3,3", "7,26"]] and window.host.shown == []
+    assert window.ui.statusLabel.text() == "done" and window.ui.progressBar.value() == window.ui.progressBar.maximum() == 100
+    select(window, "filter-labels")
+    window.editors["min-size"].setText("4")
+    window.editors["min-size"].editingFinished.emit()
+    window.editors["relabel"].setChecked(True)
+    set_images(window, labels, tmp_path / "o.mha")
+    window.ui.applyButton.click()
+    wait(window)
+    assert sorted(window.host.shown[-1][1][2]) == [0] * (336 - 26) + [1] * 26
+    select(window, "fill-label-holes")
+    assert window.ui.planLabel.text() == "" and window.ui.commandEdit.text().startswith("chunkwise fill-label-holes")
+    window.ui.applyButton.click()
+    wait(window)
+    assert sorted(window.host.shown[-1][1][2]) == [0] * (336 - 30) + [3] * 3 + [7] * 27
+
+
+def test_a_measurement_is_cancelled(window, tmp_path):
+    select(window, "measure")
+    set_images(window, write_labels(tmp_path / "l.mha", 20), tmp_path / "t.csv")
+    window.ui.applyButton.click()
+    window.ui.cancelButton.click()
+    wait(window)
+    assert window.ui.statusLabel.text() == "cancelled" and window.host.tables == []
+    assert os.listdir(tmp_path) == ["l.mha"]
