@@ -2,7 +2,7 @@
 #ifndef itkFillLabelHolesImageFilter_hxx
 #define itkFillLabelHolesImageFilter_hxx
 
-#include "chunkwiseError.h"
+#include "itkChunkwiseErrors.h"
 #include "itkChunkwiseExecutor.h"
 #include "itkChunkwiseMeasurementSpace.h"
 #include "itkChunkwiseMonitor.h"
@@ -44,8 +44,7 @@ FillLabelHolesImageFilter<TLabelImage>::GenerateData()
     return;
   }
   ImageAlgorithm::Copy(this->GetInput(), &output, region, region);
-  try
-  {
+  CallChunkwise(*this, [&] {
     ChunkwiseExecutor           executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
     ChunkwiseMonitor            monitor(*this);
     chunkwise::ExecutionRequest request;
@@ -62,18 +61,7 @@ FillLabelHolesImageFilter<TLabelImage>::GenerateData()
       throw;
     }
     monitor.RethrowObserverException();
-  }
-  catch (const chunkwise::Aborted &)
-  {
-    ProcessAborted aborted(__FILE__, __LINE__);
-    aborted.SetLocation(ITK_LOCATION);
-    aborted.SetDescription("AbortGenerateData was set");
-    throw aborted;
-  }
-  catch (const chunkwise::Error & error)
-  {
-    itkExceptionMacro(<< error.what());
-  }
+  });
 }
 
 template <typename TLabelImage>

@@ -155,9 +155,6 @@ private:
   MakeSettings() const;
   PropertiesType
   GetColumnsToMake() const;
-  template <typename TAct>
-  void
-  Try(TAct && act) const;
 
   PropertiesType                           m_Properties;
   bool                                     m_Contacts{ false };

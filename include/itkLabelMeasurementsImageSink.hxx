@@ -2,7 +2,7 @@
 #ifndef itkLabelMeasurementsImageSink_hxx
 #define itkLabelMeasurementsImageSink_hxx
 
-#include "chunkwiseError.h"
+#include "itkChunkwiseErrors.h"
 #include "itkChunkwiseMeasurementSpace.h"
 #include "itkLabelMeasurementsImageSink.h"
 
@@ -10,29 +10,6 @@
 
 namespace itk
 {
-
-/** Errors of the engine become itk::ExceptionObject. */
-template <typename TLabelImage, typename TIntensityImage>
-template <typename TAct>
-void
-LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::Try(TAct && act) const
-{
-  try
-  {
-    act();
-  }
-  catch (const chunkwise::Aborted &)
-  {
-    ProcessAborted aborted(__FILE__, __LINE__);
-    aborted.SetLocation(ITK_LOCATION);
-    aborted.SetDescription("AbortGenerateData was set");
-    throw aborted;
-  }
-  catch (const chunkwise::Error & error)
-  {
-    itkExceptionMacro(<< error.what());
-  }
-}
 
 template <typename TLabelImage, typename TIntensityImage>
 std::vector<double>
@@ -94,7 +71,7 @@ LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::VerifyPreconditions() 
 {
   Superclass::VerifyPreconditions();
   // Before anything upstream works.
-  this->Try([&] { this->MakeSettings(); });
+  CallChunkwise(*this, [&] { this->MakeSettings(); });
 }
 
 template <typename TLabelImage, typename TIntensityImage>
@@ -121,7 +98,7 @@ LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::BeforeStreamedGenerate
                       << intensity->GetLargestPossibleRegion() << ", that of the labels is "
                       << this->GetInput()->GetLargestPossibleRegion());
   }
-  this->Try([&] {
+  CallChunkwise(*this, [&] {
     m_Measurements = std::make_unique<chunkwise::Measurements>(this->MakeSettings());
     m_Executor = chunkwise::MakeThreadExecutor(this->GetNumberOfWorkUnits());
   });
@@ -151,7 +128,7 @@ LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::StreamedGenerateData(u
   } control(*this);
 
   const auto origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
-  this->Try([&] {
+  CallChunkwise(*this, [&] {
     const chunkwise::BufferView labels = MakeChunkwiseBufferView(*this->GetInput());
     const chunkwise::Box        box = ChunkwiseBoxFromRegion(this->GetInput()->GetRequestedRegion(), origin);
     if (this->GetIntensityImage())
@@ -177,7 +154,7 @@ void
 LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::AfterStreamedGenerateData()
 {
   Superclass::AfterStreamedGenerateData();
-  this->Try([&] {
+  CallChunkwise(*this, [&] {
     const chunkwise::MeasurementSpace space = MakeChunkwiseMeasurementSpace(*this->GetInput());
     m_Table = m_Measurements->MakeTable(space, this->GetColumnsToMake());
     if (m_Contacts)

@@ -143,9 +143,6 @@ private:
   MakeTable() const;
   void
   Measure();
-  template <typename TAct>
-  void
-  Try(TAct && act) const;
 
   SizeValueType    m_MinimumSize{ 0 };
   SizeValueType    m_MaximumSize{ NumericTraits<SizeValueType>::max() };

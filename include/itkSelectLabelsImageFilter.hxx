@@ -2,7 +2,7 @@
 #ifndef itkSelectLabelsImageFilter_hxx
 #define itkSelectLabelsImageFilter_hxx
 
-#include "chunkwiseError.h"
+#include "itkChunkwiseErrors.h"
 #include "itkChunkwiseExecutor.h"
 #include "itkChunkwiseMeasurementSpace.h"
 #include "itkChunkwiseMonitor.h"
@@ -13,29 +13,6 @@
 
 namespace itk
 {
-
-/** Errors of the engine become itk::ExceptionObject. */
-template <typename TLabelImage>
-template <typename TAct>
-void
-SelectLabelsImageFilter<TLabelImage>::Try(TAct && act) const
-{
-  try
-  {
-    act();
-  }
-  catch (const chunkwise::Aborted &)
-  {
-    ProcessAborted aborted(__FILE__, __LINE__);
-    aborted.SetLocation(ITK_LOCATION);
-    aborted.SetDescription("AbortGenerateData was set");
-    throw aborted;
-  }
-  catch (const chunkwise::Error & error)
-  {
-    itkExceptionMacro(<< error.what());
-  }
-}
 
 template <typename TLabelImage>
 void
@@ -142,7 +119,7 @@ SelectLabelsImageFilter<TLabelImage>::VerifyPreconditions() const
 {
   Superclass::VerifyPreconditions();
   // Before anything upstream works.
-  this->Try([&] {
+  CallChunkwise(*this, [&] {
     this->MakeTable();
     // A column of an axis that the image has not shows on an image without objects.
     const auto settings = this->MakeSettings();
@@ -200,7 +177,7 @@ SelectLabelsImageFilter<TLabelImage>::UpdateOutputData(DataObject * output)
     m_Map.reset();
     this->SetAbortGenerateData(false);
     this->VerifyPreconditions();
-    this->Try([&] { this->Measure(); });
+    CallChunkwise(*this, [&] { this->Measure(); });
     this->PropagateRequestedRegion(output);
   }
   Superclass::UpdateOutputData(output);
@@ -221,7 +198,7 @@ SelectLabelsImageFilter<TLabelImage>::GenerateData()
   {
     return;
   }
-  this->Try([&] {
+  CallChunkwise(*this, [&] {
     const chunkwise::LabelTable table = this->MakeTable();
     ChunkwiseExecutor           executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
     ChunkwiseMonitor            monitor(*this);
