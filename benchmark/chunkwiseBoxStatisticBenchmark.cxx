@@ -22,7 +22,7 @@ namespace
 class Bench
 {
 public:
-  Bench(Device & device, const Coordinates & extent, PixelKind kind, std::int64_t largestRadius)
+  Bench(Device & device, const Coordinates & extent, PixelType kind, std::int64_t largestRadius)
     : m_Device(device)
     , m_Stream(device.CreateStream())
     , m_Box(Box::FromExtent(extent))
@@ -40,7 +40,7 @@ public:
     for (std::size_t i = 0; i < voxels; ++i)
     {
       state = state * 1664525u + 1013904223u;
-      if (kind == PixelKind::Float32)
+      if (kind == PixelType::Float32)
       {
         reinterpret_cast<float *>(pixels.data())[i] = static_cast<float>(state >> 8) * 1e-4F;
       }
@@ -86,7 +86,7 @@ public:
     std::vector<BufferView> inputs{ DenseView(m_In, m_Kind, m_Box) };
     if (radii > 0)
     {
-      inputs.push_back(DenseView(radii == 1 ? m_Smooth : m_Random, PixelKind::UInt8, m_Box));
+      inputs.push_back(DenseView(radii == 1 ? m_Smooth : m_Random, PixelType::UInt8, m_Box));
     }
     WholeImageCall run(m_Device.GetKernels(), operation, inputs, DenseView(m_Out, m_Kind, m_Box));
     void * const   scratch = m_Device.Allocate(run.call.scratchBytes + 1);
@@ -105,7 +105,7 @@ private:
   Device &     m_Device;
   StreamHandle m_Stream;
   Box          m_Box;
-  PixelKind    m_Kind;
+  PixelType    m_Kind;
   void *       m_In{ nullptr };
   void *       m_Out{ nullptr };
   void *       m_Smooth{ nullptr };
@@ -147,12 +147,12 @@ public:
     ExecutionRequest request;
     request.operation = std::make_shared<TOperation>(operation);
     request.image = request.region = m_Box;
-    request.inputs.push_back(DenseView(m_In.data(), PixelKindOf<TPixel>(), m_Box));
+    request.inputs.push_back(DenseView(m_In.data(), PixelTypeOf<TPixel>(), m_Box));
     if (radii > 0)
     {
-      request.inputs.push_back(DenseView(m_Radii[static_cast<std::size_t>(radii - 1)].data(), PixelKind::UInt8, m_Box));
+      request.inputs.push_back(DenseView(m_Radii[static_cast<std::size_t>(radii - 1)].data(), PixelType::UInt8, m_Box));
     }
-    request.output = DenseView(m_Out.data(), PixelKindOf<TPixel>(), m_Box);
+    request.output = DenseView(m_Out.data(), PixelTypeOf<TPixel>(), m_Box);
     request.backend = BackendChoice::CPU;
     request.executor = &m_Executor;
     return 1e3 * BestSeconds(5, [&] { m_Manager.Execute(request); });
@@ -175,10 +175,10 @@ private:
 
 template <typename TBench>
 void
-Compare(Report & report, const char * capability, TBench & bench, const Coordinates & extent, PixelKind kind,
+Compare(Report & report, const char * capability, TBench & bench, const Coordinates & extent, PixelType kind,
         const std::vector<std::int64_t> & radii)
 {
-  const std::string size = ", " + SizeName(extent) + " " + PixelKindName(kind);
+  const std::string size = ", " + SizeName(extent) + " " + PixelTypeName(kind);
   report.Print("statistics of boxes" + size);
   for (const std::int64_t radius : radii)
   {
@@ -221,7 +221,7 @@ Compare(Report & report, const char * capability, TBench & bench, const Coordina
 }
 
 void
-CompareOnDevice(Report & report, Device & device, const Coordinates & extent, PixelKind kind,
+CompareOnDevice(Report & report, Device & device, const Coordinates & extent, PixelType kind,
                 const std::vector<std::int64_t> & radii)
 {
   Bench bench(device, extent, kind, radii.back());
@@ -233,7 +233,7 @@ void
 CompareOnHost(Report & report, Executor & executor, const Coordinates & extent, const std::vector<std::int64_t> & radii)
 {
   HostBench<TPixel> bench(executor, extent, radii.back());
-  Compare(report, "cpu", bench, extent, PixelKindOf<TPixel>(), radii);
+  Compare(report, "cpu", bench, extent, PixelTypeOf<TPixel>(), radii);
 }
 
 } // namespace
@@ -265,10 +265,10 @@ main(int argc, char ** argv)
   {
     Device & device = *backend->GetDevices().front();
     report.SetDevice(device.GetDescription().name);
-    CompareOnDevice(report, device, { { 512, 512, 512, 1, 1 } }, PixelKind::Float32, { 5, 20 });
-    CompareOnDevice(report, device, { { 512, 512, 512, 1, 1 } }, PixelKind::UInt8, { 5, 20 });
-    CompareOnDevice(report, device, { { 8192, 8192, 1, 1, 1 } }, PixelKind::Float32, { 10, 100 });
-    CompareOnDevice(report, device, { { 8192, 8192, 1, 1, 1 } }, PixelKind::UInt8, { 10, 100 });
+    CompareOnDevice(report, device, { { 512, 512, 512, 1, 1 } }, PixelType::Float32, { 5, 20 });
+    CompareOnDevice(report, device, { { 512, 512, 512, 1, 1 } }, PixelType::UInt8, { 5, 20 });
+    CompareOnDevice(report, device, { { 8192, 8192, 1, 1, 1 } }, PixelType::Float32, { 10, 100 });
+    CompareOnDevice(report, device, { { 8192, 8192, 1, 1, 1 } }, PixelType::UInt8, { 10, 100 });
   }
   catch (const std::exception & error)
   {

@@ -105,8 +105,8 @@ public:
   OperationRun(const Operation & operation, const Coordinates & extent, Executor & executor)
     : m_In(MakeImage<T>(extent))
     , m_Out(m_In.size())
-    , m_Run(operation, { DenseView(m_In.data(), PixelKindOf<T>(), Box::FromExtent(extent)) },
-            DenseView(m_Out.data(), PixelKindOf<T>(), Box::FromExtent(extent)), executor)
+    , m_Run(operation, { DenseView(m_In.data(), PixelTypeOf<T>(), Box::FromExtent(extent)) },
+            DenseView(m_Out.data(), PixelTypeOf<T>(), Box::FromExtent(extent)), executor)
   {
     m_Run.call.tables = &m_Tables;
   }
@@ -477,7 +477,7 @@ CompareWithFftw(Report & report, unsigned int threads)
 {
   const auto        executor = MakeThreadExecutor(threads);
   const std::string library = std::string(fftw_version) + ", " + (threads == 1 ? "1 thread" : "as many threads");
-  const std::string end = std::string(" ") + PixelKindName(PixelKindOf<T>()) + ", " + std::to_string(threads) +
+  const std::string end = std::string(" ") + PixelTypeName(PixelTypeOf<T>()) + ", " + std::to_string(threads) +
                           (threads == 1 ? " thread" : " threads");
   for (const Coordinates & n : { Coordinates{ { 216, 216, 216, 1, 1 } },
                                  Coordinates{ { 224, 224, 224, 1, 1 } },

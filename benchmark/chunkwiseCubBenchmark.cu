@@ -150,12 +150,12 @@ struct Image
   BufferView
   View() const
   {
-    return DenseView(voxels.get(), PixelKindOf<TPixel>(), box);
+    return DenseView(voxels.get(), PixelTypeOf<TPixel>(), box);
   }
   std::string
   Name() const
   {
-    return SizeName(box.Extents()) + " " + PixelKindName(PixelKindOf<TPixel>());
+    return SizeName(box.Extents()) + " " + PixelTypeName(PixelTypeOf<TPixel>());
   }
 };
 
@@ -167,7 +167,7 @@ TimeSummary(Device & device, const SummaryOperation & operation, const Image<TPi
 {
   WholeImageCall    run(device.GetKernels(), operation, { image.View() }, image.View(), 1, &KernelSet::summarize);
   const std::size_t bytes =
-    operation.GetSummaryBytes(image.box, std::vector<PixelKind>{ PixelKindOf<TPixel>() }, PixelKindOf<TPixel>());
+    operation.GetSummaryBytes(image.box, std::vector<PixelType>{ PixelTypeOf<TPixel>() }, PixelTypeOf<TPixel>());
   const auto scratch = Allocate<char>(run.call.scratchBytes);
   const auto out = Allocate<std::uint64_t>(bytes / sizeof(std::uint64_t));
   run.call.scratch = scratch.get();
@@ -336,7 +336,7 @@ MeasureMedian(Report & report, Device & device, int size)
   operation.radius = { { VRadius, VRadius, VRadius, 0, 0 } };
   operation.boundary.mode = BoundaryMode::ZeroFluxNeumann;
   WholeImageCall run(
-    device.GetKernels(), operation, { image.View() }, DenseView(medians.get(), PixelKindOf<TPixel>(), image.box));
+    device.GetKernels(), operation, { image.View() }, DenseView(medians.get(), PixelTypeOf<TPixel>(), image.box));
   const auto scratch = Allocate<char>(run.call.scratchBytes);
   run.call.scratch = scratch.get();
   const double              ours = Milliseconds([&] { run.kernel.run(run.call); });

@@ -78,8 +78,8 @@ Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, co
   constexpr int      axis = MaxDimension - 1;
   FilterImage        image;
   image.extent = { { edge, edge, edge, 1, 1 } };
-  image.inputKind = PixelKindOf<TPixel>();
-  const PixelKind natural = GetDefaultOutputKind(GetFilter(filter.name), image.inputKind);
+  image.inputKind = PixelTypeOf<TPixel>();
+  const PixelType natural = GetDefaultOutputKind(GetFilter(filter.name), image.inputKind);
   image.outputKind = natural;
   const Box                 box = Box::FromExtent(image.extent);
   const auto                number = static_cast<std::size_t>(box.NumberOfVoxels());
@@ -117,7 +117,7 @@ Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, co
     parameters.Set(filter.further,
                    ParseParameter(*GetFilter(filter.name).FindParameter(filter.further), filter.furtherValue));
   }
-  const auto view = [&](void * data, PixelKind of, bool hasComponents) {
+  const auto view = [&](void * data, PixelType of, bool hasComponents) {
     BufferView result = DenseView(data, of, box);
     if (hasComponents)
     {
@@ -151,11 +151,11 @@ Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, co
     request.output = view(data[2], natural, hasComponents);
     request.image = request.region = request.output.box;
     image.extent = request.image.Extents();
-    image.furtherInputs.clear();
+    image.additionalInputs.clear();
     if (differs && !hasComponents)
     {
-      request.inputs.push_back(view(data[1], PixelKind::UInt8, false));
-      image.furtherInputs = { "MaskImage" };
+      request.inputs.push_back(view(data[1], PixelType::UInt8, false));
+      image.additionalInputs = { "MaskImage" };
     }
     request.operation = MakeFilterOperation(filter.name, parameters, image);
     const double time = MeasureSeconds(measured == "processor", [&] { manager.Execute(request); });

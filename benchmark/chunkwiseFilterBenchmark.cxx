@@ -33,7 +33,7 @@ struct Row
   std::vector<std::pair<std::string, ParameterValue>> parameters;
   std::string                                         image;
   std::int64_t                                        extent;
-  PixelKind                                           output;
+  PixelType                                           output;
   /** An input of the filter's, and its image; empty: none. */
   std::string further{};
   std::string furtherImage{};
@@ -56,7 +56,7 @@ SidedRows()
     {
       for (const std::int64_t upper : { 4, 3 })
       {
-        const PixelKind kind = std::string(image) == "noise" ? PixelKind::Float32 : PixelKind::UInt8;
+        const PixelType kind = std::string(image) == "noise" ? PixelType::Float32 : PixelType::UInt8;
         rows.push_back({ "window",
                          std::string(filter) + " over a box from -4 to " + std::to_string(upper),
                          filter,
@@ -79,36 +79,36 @@ Rows()
   const auto radius = std::vector<std::int64_t>{ 7 };
   const auto small = std::vector<std::int64_t>{ 2 };
   return {
-    { "objects", "distance to the background", "distance", {}, "blobs", 512, PixelKind::Float32 },
-    { "objects", "distance to a voxel in 10,000", "distance", {}, "sparse", 512, PixelKind::Float32 },
+    { "objects", "distance to the background", "distance", {}, "blobs", 512, PixelType::Float32 },
+    { "objects", "distance to a voxel in 10,000", "distance", {}, "sparse", 512, PixelType::Float32 },
     { "objects",
       "signed distance to the contour",
       "distance",
       { { "Features", word("contour") } },
       "blobs",
       512,
-      PixelKind::Float32 },
+      PixelType::Float32 },
     { "objects",
       "expand labels by 10",
       "expand-labels",
       { { "Distance", Reals(10) } },
       "labels",
       256,
-      PixelKind::UInt32 },
+      PixelType::UInt32 },
     { "objects",
       "opening by a ball, radius 20",
       "binary-morphology",
       { { "Morphology", word("opening") }, { "Radius", Reals(20) } },
       "blobs",
       512,
-      PixelKind::UInt8 },
+      PixelType::UInt8 },
     { "objects",
       "watershed of markers, faces",
       "watershed",
       {},
       "smooth",
       512,
-      PixelKind::UInt32,
+      PixelType::UInt32,
       "MarkerImage",
       "markers" },
     { "objects",
@@ -117,7 +117,7 @@ Rows()
       { { "Connectivity", std::vector<std::int64_t>{ 3 } } },
       "smooth",
       512,
-      PixelKind::UInt32,
+      PixelType::UInt32,
       "MarkerImage",
       "markers" },
     { "objects",
@@ -126,7 +126,7 @@ Rows()
       {},
       "blobs",
       512,
-      PixelKind::UInt32,
+      PixelType::UInt32,
       "MarkerImage",
       "markers" },
     { "objects",
@@ -135,83 +135,83 @@ Rows()
       {},
       "noise",
       512,
-      PixelKind::UInt32,
+      PixelType::UInt32,
       "MarkerImage",
       "markers" },
-    { "objects", "watershed of minima, faces", "watershed", {}, "smooth", 512, PixelKind::UInt32 },
-    { "objects", "boundaries of labels", "boundaries", {}, "labels", 512, PixelKind::UInt8 },
+    { "objects", "watershed of minima, faces", "watershed", {}, "smooth", 512, PixelType::UInt32 },
+    { "objects", "boundaries of labels", "boundaries", {}, "labels", 512, PixelType::UInt8 },
     { "objects",
       "local threshold by Sauvola, radius 7",
       "local-threshold",
       { { "Method", word("sauvola") }, { "Radius", radius }, { "R", Reals(500) } },
       "noise",
       512,
-      PixelKind::UInt8 },
+      PixelType::UInt8 },
     { "objects",
       "threshold by Otsu",
       "threshold",
       { { "Method", word("otsu") } },
       "smooth of 16 bits",
       512,
-      PixelKind::UInt8 },
+      PixelType::UInt8 },
     { "objects",
       "threshold by multi-Otsu, 3 classes",
       "threshold",
       { { "Method", word("multi-otsu") } },
       "smooth",
       512,
-      PixelKind::UInt8 },
+      PixelType::UInt8 },
     { "objects",
       "hysteresis",
       "hysteresis",
       { { "Low", Reals(900) }, { "High", Reals(1500) } },
       "noise",
       512,
-      PixelKind::UInt8 },
-    { "window", "white top-hat, radius 2", "white-tophat", { { "Radius", small } }, "noise", 512, PixelKind::Float32 },
-    { "enhancement", "unsharp mask, sigma 2", "unsharp", { { "Sigma", Reals(2) } }, "noise", 512, PixelKind::Float32 },
+      PixelType::UInt8 },
+    { "window", "white top-hat, radius 2", "white-tophat", { { "Radius", small } }, "noise", 512, PixelType::Float32 },
+    { "enhancement", "unsharp mask, sigma 2", "unsharp", { { "Sigma", Reals(2) } }, "noise", 512, PixelType::Float32 },
     { "enhancement",
       "gradient diffusion, 5 iterations",
       "diffusion",
       { { "Iterations", std::vector<std::int64_t>{ 5 } }, { "GradientMagnitude", Reals(300) } },
       "noise",
       256,
-      PixelKind::Float32 },
+      PixelType::Float32 },
     { "enhancement",
       "coherence-enhancing diffusion, 5 iterations",
       "coherence-diffusion",
       { { "Iterations", std::vector<std::int64_t>{ 5 } }, { "Contrast", Reals(100) } },
       "noise",
       256,
-      PixelKind::Float32 },
+      PixelType::Float32 },
     { "enhancement",
       "total variation, 50 iterations",
       "total-variation",
       { { "Iterations", std::vector<std::int64_t>{ 50 } }, { "Weight", Reals(300) } },
       "noise",
       256,
-      PixelKind::Float32 },
+      PixelType::Float32 },
     { "enhancement",
       "adaptive equalization, tiles of 32^3",
       "clahe",
       { { "TileSize", std::vector<std::int64_t>{ 32 } }, { "Range", std::vector<double>{ 0, 1678 } } },
       "noise",
       256,
-      PixelKind::Float32 },
+      PixelType::Float32 },
     { "enhancement",
       "bilateral, sigma 1.5",
       "bilateral",
       { { "Sigma", Reals(1.5) }, { "RangeSigma", Reals(100) } },
       "noise",
       256,
-      PixelKind::Float32 },
+      PixelType::Float32 },
     { "enhancement",
       "rolling paraboloid, radius 25",
       "rolling-ball",
       { { "Radius", Reals(25) }, { "Shape", word("paraboloid") } },
       "noise",
       256,
-      PixelKind::Float32 },
+      PixelType::Float32 },
   };
 }
 
@@ -253,7 +253,7 @@ public:
     std::vector<char> second(static_cast<std::size_t>(m_Box.NumberOfVoxels()) * sizeof(float));
     const BufferView  noise = this->Fill<float>(
       first, [](std::size_t, std::uint32_t number) { return static_cast<float>(number >> 8) * 1e-4F; });
-    const BufferView mean = DenseView(second.data(), PixelKind::Float32, m_Box);
+    const BufferView mean = DenseView(second.data(), PixelType::Float32, m_Box);
     this->Mean(noise, mean);
     this->Mean(mean, noise);
     const auto * const smooth = static_cast<const float *>(noise.data);
@@ -288,7 +288,7 @@ private:
         reinterpret_cast<T *>(image.data())[i] = static_cast<T>(value(i, (state ^ state >> 15) * 2246822519U));
       }
     });
-    return DenseView(image.data(), PixelKindOf<T>(), m_Box);
+    return DenseView(image.data(), PixelTypeOf<T>(), m_Box);
   }
 
   void
@@ -313,7 +313,7 @@ private:
 /** An image in the memory of a device. */
 struct OnDevice
 {
-  OnDevice(Device & from, PixelKind kind, const Box & box)
+  OnDevice(Device & from, PixelType kind, const Box & box)
     : device(from)
     , view(DenseView(device.Allocate(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind)), kind, box))
   {}
@@ -341,13 +341,13 @@ Run(Report & report, Device & device, const Row & row, const BufferView & image,
   about.outputKind = row.output;
   if (further.data)
   {
-    about.furtherInputs = { row.further };
+    about.additionalInputs = { row.further };
   }
   ExecutionRequest request;
   request.operation = MakeFilterOperation(row.filter, parameters, about);
   request.image = request.region = image.box;
-  const std::string name = row.title + "; " + std::to_string(row.extent) + "^3 " + PixelKindName(image.kind) + " to " +
-                           PixelKindName(row.output);
+  const std::string name = row.title + "; " + std::to_string(row.extent) + "^3 " + PixelTypeName(image.kind) + " to " +
+                           PixelTypeName(row.output);
   const std::string objection = request.operation->GetObjectionToDevices();
   if (!objection.empty())
   {
@@ -485,7 +485,7 @@ RunDeconvolution(Report & report, const BufferView & image, bool onHostToo)
   ExecutionRequest   request;
   request.image = request.region = image.box;
   request.inputs = { image };
-  request.output = DenseView(result.data(), PixelKind::Float32, image.box);
+  request.output = DenseView(result.data(), PixelType::Float32, image.box);
   const auto add = [&](const char * title, const char * where, std::int64_t iterations) {
     // Two iterations warm up; after the last one the result is written.
     const auto some = std::make_shared<DeconvolutionOperation>(*operation);

@@ -561,11 +561,11 @@ CheckSum(const void * data, std::size_t bytes)
 struct Image
 {
   Box               box;
-  PixelKind         kind;
+  PixelType         kind;
   std::vector<char> in;
   std::vector<char> out;
 
-  Image(const Coordinates & extent, PixelKind theKind)
+  Image(const Coordinates & extent, PixelType theKind)
     : box(Box::FromExtent(extent))
     , kind(theKind)
     , in(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind))
@@ -574,13 +574,13 @@ struct Image
     const auto count = static_cast<std::size_t>(box.NumberOfVoxels());
     switch (kind)
     {
-      case PixelKind::Float32:
+      case PixelType::Float32:
         FillRandom<float>(in.data(), count);
         break;
-      case PixelKind::Float64:
+      case PixelType::Float64:
         FillRandom<double>(in.data(), count);
         break;
-      case PixelKind::UInt16:
+      case PixelType::UInt16:
         FillRandom<std::uint16_t>(in.data(), count);
         break;
       default:
@@ -604,7 +604,7 @@ DeviceResident(Report & report, Device & device, const Image & image, const std:
   device.CopyToDevice(in, image.in.data(), bytes, stream);
   device.Synchronize(stream);
   const double      copy = LaunchSeconds(device, stream, [&] { device.CopyOnDevice(out, in, bytes, stream); });
-  const std::string size = SizeName(image.box.Extents()) + " " + PixelKindName(image.kind);
+  const std::string size = SizeName(image.box.Extents()) + " " + PixelTypeName(image.kind);
   report.Print("device-resident, " + size);
   report.Add(
     "host-to-host", "device copy, read and written; " + size, 2e-9 * static_cast<double>(bytes) / copy, "GB/s");
@@ -670,12 +670,12 @@ Providers(Report & report, Device & device)
   {
     Coordinates image;
     Coordinates kernel;
-    PixelKind   kind;
+    PixelType   kind;
   };
   std::vector<Trial> trials;
-  const PixelKind    kinds[] = { PixelKind::Float32, PixelKind::Float64 };
+  const PixelType    kinds[] = { PixelType::Float32, PixelType::Float64 };
   const auto         add = [&](const Coordinates & image, const Coordinates & kernel) {
-    for (const PixelKind kind : kinds)
+    for (const PixelType kind : kinds)
     {
       trials.push_back({ image, kernel, kind });
     }
@@ -711,7 +711,7 @@ Providers(Report & report, Device & device)
     }
     // Auto takes our transforms.
     const bool        byCufft = ofCufft->IsForCufft();
-    const std::string size = SizeName(trial.kernel) + ", " + SizeName(trial.image) + " " + PixelKindName(trial.kind);
+    const std::string size = SizeName(trial.kernel) + ", " + SizeName(trial.image) + " " + PixelTypeName(trial.kind);
     const std::string name = byCufft ? "kernels of more than 512 voxels by cuFFT" : "own transforms beside cuFFT's";
     const std::string peer = byCufft ? "own transforms" : "cuFFT, batched, by the same filter";
     const bool        hasPeer = milliseconds[!byCufft] > 0;
@@ -842,8 +842,8 @@ void
 HostCopies(Report & report, char * to, char * from, std::size_t bytes)
 {
   const Box           box = Box::FromExtent({ { static_cast<std::int64_t>(bytes), 1, 1, 1, 1 } });
-  const DenseSequence source(DenseView(from, PixelKind::UInt8, box), box, box);
-  const DenseSequence target(DenseView(to, PixelKind::UInt8, box), box, box);
+  const DenseSequence source(DenseView(from, PixelType::UInt8, box), box, box);
+  const DenseSequence target(DenseView(to, PixelType::UInt8, box), box, box);
   const unsigned int  most = AllThreads().GetConcurrency();
   for (unsigned int threads = 1; threads <= most; threads = threads < most ? std::min(2 * threads, most) : most + 1)
   {
@@ -872,8 +872,8 @@ HostStaging(Report & report, char * to, char * from, std::size_t bytes)
 {
   constexpr std::size_t piece = std::size_t{ 2 } << 20;
   const Box             box = Box::FromExtent({ { static_cast<std::int64_t>(bytes), 1, 1, 1, 1 } });
-  const DenseSequence   source(DenseView(from, PixelKind::UInt8, box), box, box);
-  const DenseSequence   target(DenseView(to, PixelKind::UInt8, box), box, box);
+  const DenseSequence   source(DenseView(from, PixelType::UInt8, box), box, box);
+  const DenseSequence   target(DenseView(to, PixelType::UInt8, box), box, box);
   const unsigned int    threads = AllThreads().GetConcurrency();
   std::vector<char>     rings(2 * piece * threads, 1);
   for (const unsigned int gathering : { threads / 2, threads * 5 / 8 })
@@ -945,7 +945,7 @@ Execute(Image & image, const std::shared_ptr<Operation> & operation, std::size_t
 }
 
 void
-HostToHost(Report & report, Device & device, PixelKind kind)
+HostToHost(Report & report, Device & device, PixelType kind)
 {
   double oneWay = 0;
   double bothWays = 0;
@@ -954,7 +954,7 @@ HostToHost(Report & report, Device & device, PixelKind kind)
   const Reference transfers{ 2e3 * static_cast<double>(image.in.size()) / bothWays, "transfers alone" };
   for (const std::size_t memory : { std::size_t{ 0 }, std::size_t{ 1 } << 30 })
   {
-    const std::string size = std::string("512^3 ") + PixelKindName(kind) + (memory ? ", 1 GiB a device" : "");
+    const std::string size = std::string("512^3 ") + PixelTypeName(kind) + (memory ? ", 1 GiB a device" : "");
     report.Print("host to host, pageable memory, " + size);
     for (const Row & row : Rows())
     {
@@ -1023,8 +1023,8 @@ Large(Report & report, const char * memory, Device & device, std::size_t devices
       SetDevices(report, device, count);
       ExecutionReport execution;
       const double    ours = WarmMedianSeconds(3, [&] {
-        execution = Execute(DenseView(in, PixelKind::Float32, box),
-                            DenseView(out, PixelKind::Float32, box),
+        execution = Execute(DenseView(in, PixelType::Float32, box),
+                            DenseView(out, PixelType::Float32, box),
                             row.operation,
                             std::size_t{ 2 } << 30,
                             FirstDevices(count));
@@ -1080,8 +1080,8 @@ LargeTable(Report & report, const char * memory, Device & device, std::size_t de
       ExecutionReport execution;
       const auto      time = [&](const std::shared_ptr<Operation> & operation) {
         return WarmMedianSeconds(3, [&] {
-          execution = Execute(DenseView(in, PixelKind::Float32, box),
-                              DenseView(out, PixelKind::Float32, box),
+          execution = Execute(DenseView(in, PixelType::Float32, box),
+                              DenseView(out, PixelType::Float32, box),
                               operation,
                               std::size_t{ 2 } << 30,
                               used);
@@ -1140,7 +1140,7 @@ template <typename TPixel>
 void
 Accuracy(Report & report, std::int64_t extent, std::int64_t kernelExtent)
 {
-  Image      image(Coordinates{ { extent, extent, extent, 1, 1 } }, PixelKindOf<TPixel>());
+  Image      image(Coordinates{ { extent, extent, extent, 1, 1 } }, PixelTypeOf<TPixel>());
   const auto operation = Convolution(kernelExtent, ConvolutionMethod::FFT, BoundaryMode::Renormalized);
   Execute(image, operation, 0, { 0 });
   const auto & kernel = *static_cast<const ImageConvolutionOperation &>(*operation).kernel;
@@ -1165,7 +1165,7 @@ Accuracy(Report & report, std::int64_t extent, std::int64_t kernelExtent)
     largest = std::max(largest, std::abs(difference / exact));
   }
   const std::string size =
-    std::to_string(kernelExtent) + "^3 on " + std::to_string(extent) + "^3 " + PixelKindName(image.kind);
+    std::to_string(kernelExtent) + "^3 on " + std::to_string(extent) + "^3 " + PixelTypeName(image.kind);
   const std::string note = "against direct sums in double at 256 voxels";
   report.Add("convolution", "relative L2 error of transforms; " + size, std::sqrt(error / norm), "1", {}, {}, note);
   report.Add("convolution", "largest relative error of transforms; " + size, largest, "1", {}, {}, note);
@@ -1177,7 +1177,7 @@ OneOrAll(Report & report, Device & device, std::size_t devices)
 {
   for (const std::int64_t extent : { 64, 128, 256, 512, 1024 })
   {
-    Image             image(Coordinates{ { extent, extent, extent, 1, 1 } }, PixelKind::UInt16);
+    Image             image(Coordinates{ { extent, extent, extent, 1, 1 } }, PixelType::UInt16);
     const std::string size = SizeName(image.box.Extents()) + " uint16";
     for (const Row & row :
          { Row{ "identity", std::make_shared<IdentityOperation>() },
@@ -1219,7 +1219,7 @@ LargeIterations(Report & report, Device & device, std::size_t devices)
   };
   for (const Case & each : { Case{ 512, 20 }, Case{ 512, 100 }, Case{ 1024, 100 } })
   {
-    Image      image(Coordinates{ { each.extent, each.extent, each.extent, 1, 1 } }, PixelKind::Float32);
+    Image      image(Coordinates{ { each.extent, each.extent, each.extent, 1, 1 } }, PixelType::Float32);
     const auto operation = std::make_shared<DiffusionOperation>();
     operation->iterations = each.iterations;
     operation->contrast = 0.1;
@@ -1270,7 +1270,7 @@ LargeConvolution(Report & report, Device & device, std::size_t devices)
   double oneWay = 0;
   double bothWays = 0;
   MeasureLink(report, device, oneWay, bothWays);
-  Image             image(Coordinates{ { 1024, 1024, 2048, 1, 1 } }, PixelKind::Float32);
+  Image             image(Coordinates{ { 1024, 1024, 2048, 1, 1 } }, PixelType::Float32);
   const std::string size = "1024 x 1024 x 2048 float32";
   const double      limit = 2.0 * static_cast<double>(image.in.size()) / bothWays;
   HostCopy(report, size, image.out.data(), image.in.data(), image.in.size());
@@ -1330,7 +1330,7 @@ main(int argc, char * argv[])
     const auto devices = backend->GetDevices();
     report.SetDevice(devices[0]->GetDescription().name);
     const Coordinates extent{ { 512, 512, 512, 1, 1 } };
-    for (const PixelKind kind : { PixelKind::Float32, PixelKind::UInt16 })
+    for (const PixelType kind : { PixelType::Float32, PixelType::UInt16 })
     {
       if (wants("resident"))
       {
@@ -1345,7 +1345,7 @@ main(int argc, char * argv[])
         HostToHost(report, *devices[0], kind);
       }
     }
-    for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16, PixelKind::Float32 })
+    for (const PixelType kind : { PixelType::UInt8, PixelType::UInt16, PixelType::Float32 })
     {
       if (wants("ranks"))
       {
@@ -1367,14 +1367,14 @@ main(int argc, char * argv[])
       for (const std::int64_t size : { 256, 512 })
       {
         DeviceResident(
-          report, *devices[0], Image(Coordinates{ { size, size, size, 1, 1 } }, PixelKind::Float32), DerivativeRows());
+          report, *devices[0], Image(Coordinates{ { size, size, size, 1, 1 } }, PixelType::Float32), DerivativeRows());
       }
     }
     if (wants("nonlocal"))
     {
-      DeviceResident(report, *devices[0], Image(extent, PixelKind::Float32), NonLocalRows());
+      DeviceResident(report, *devices[0], Image(extent, PixelType::Float32), NonLocalRows());
     }
-    for (const PixelKind kind : { PixelKind::Float32, PixelKind::UInt16 })
+    for (const PixelType kind : { PixelType::Float32, PixelType::UInt16 })
     {
       if (wants("weighted"))
       {
@@ -1387,7 +1387,7 @@ main(int argc, char * argv[])
     }
     if (wants("convolution"))
     {
-      for (const PixelKind kind : { PixelKind::Float32, PixelKind::UInt16 })
+      for (const PixelType kind : { PixelType::Float32, PixelType::UInt16 })
       {
         DeviceResident(report, *devices[0], Image(extent, kind), ConvolutionRows());
       }
@@ -1407,7 +1407,7 @@ main(int argc, char * argv[])
         {
           rows.push_back(row);
         }
-        DeviceResident(report, *devices[0], Image(Coordinates{ { size, size, 1, 1, 1 } }, PixelKind::Float32), rows);
+        DeviceResident(report, *devices[0], Image(Coordinates{ { size, size, 1, 1, 1 } }, PixelType::Float32), rows);
       }
     }
     if (wants("large-convolution"))

@@ -108,12 +108,12 @@ private:
       request.operation = mean;
       request.image = request.region = m_Box;
       request.inputs = { in };
-      request.output = DenseView(out, PixelKind::Float32, m_Box);
+      request.output = DenseView(out, PixelType::Float32, m_Box);
       Manager::GetGlobal().Execute(request);
     };
-    run(DenseView(noise.data(), PixelKind::UInt8, m_Box), smooth.data());
-    run(DenseView(smooth.data(), PixelKind::Float32, m_Box), other.data());
-    run(DenseView(other.data(), PixelKind::Float32, m_Box), smooth.data());
+    run(DenseView(noise.data(), PixelType::UInt8, m_Box), smooth.data());
+    run(DenseView(smooth.data(), PixelType::Float32, m_Box), other.data());
+    run(DenseView(other.data(), PixelType::Float32, m_Box), smooth.data());
     other = smooth;
     std::nth_element(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(other.size() / 2), other.end());
     const float median = other[other.size() / 2];
@@ -147,8 +147,8 @@ OnDevice(Device & device, const LabelOperation & operation, const Box & box, con
   copy = LaunchSeconds(device, stream, [&] { device.CopyOnDevice(out, in, image.size(), stream); });
   WholeImageCall run(device.GetKernels(),
                      operation,
-                     { DenseView(in, PixelKind::UInt8, box) },
-                     DenseView(out, PixelKind::UInt32, box),
+                     { DenseView(in, PixelType::UInt8, box) },
+                     DenseView(out, PixelType::UInt32, box),
                      1,
                      &KernelSet::alone);
   run.call.scratch = device.Allocate(std::max<std::size_t>(run.call.scratchBytes, 1));
@@ -167,8 +167,8 @@ OnHost(BackendChoice backend, const LabelOperation & operation, const Box & box,
   ExecutionRequest request;
   request.operation = std::make_shared<LabelOperation>(operation);
   request.image = request.region = box;
-  request.inputs = { DenseView(image.data(), PixelKind::UInt8, box) };
-  request.output = DenseView(labels.data(), PixelKind::UInt32, box);
+  request.inputs = { DenseView(image.data(), PixelType::UInt8, box) };
+  request.output = DenseView(labels.data(), PixelType::UInt32, box);
   request.backend = backend;
   return WarmMedianSeconds(5, [&] { Manager::GetGlobal().Execute(request); });
 }
@@ -186,10 +186,10 @@ ReportMeasurements(Report & report, const std::string & name, const Box & box, s
     state = state * 1664525U + 1013904223U;
     value = static_cast<TPixel>((state >> 24) * (std::is_integral<TPixel>::value ? 1 : 0.37));
   }
-  const std::string sizes = "; " + SizeName(box.upper) + " uint32, " + PixelKindName(PixelKindOf<TPixel>());
+  const std::string sizes = "; " + SizeName(box.upper) + " uint32, " + PixelTypeName(PixelTypeOf<TPixel>());
   if (!folder.empty())
   {
-    std::string file = folder + "/" + name + "_" + PixelKindName(PixelKindOf<TPixel>());
+    std::string file = folder + "/" + name + "_" + PixelTypeName(PixelTypeOf<TPixel>());
     std::replace(file.begin(), file.end(), ' ', '_');
     const auto write = [](const std::string & path, const auto & voxels) {
       std::ofstream(path, std::ios::binary)
@@ -202,8 +202,8 @@ ReportMeasurements(Report & report, const std::string & name, const Box & box, s
   Manager &        manager = Manager::GetGlobal();
   ExecutionRequest request;
   request.image = request.region = box;
-  request.inputs = { DenseView(labels.data(), PixelKind::UInt32, box),
-                     DenseView(values.data(), PixelKindOf<TPixel>(), box) };
+  request.inputs = { DenseView(labels.data(), PixelType::UInt32, box),
+                     DenseView(values.data(), PixelTypeOf<TPixel>(), box) };
   ExecutionRequest resident = request;
   request.backend = BackendChoice::CPU;
   double                                     read = 0;
@@ -234,7 +234,7 @@ ReportMeasurements(Report & report, const std::string & name, const Box & box, s
     MeasurementSettings settings;
     settings.extent = box.upper;
     settings.hasIntensity = true;
-    settings.intensityKind = PixelKindOf<TPixel>();
+    settings.intensityKind = PixelTypeOf<TPixel>();
     const std::vector<std::string> columns =
       isWhole ? GetDefaultProperties(true) : std::vector<std::string>{ "label", "intensity_sum", "intensity_mean" };
     SetPartsFor(columns, settings);

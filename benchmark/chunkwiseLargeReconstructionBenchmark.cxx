@@ -56,8 +56,8 @@ public:
     , m_Repetitions(repetitions)
   {
     m_Request.image = m_Request.region = box;
-    m_Request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
-    m_Request.output = DenseView(m_Result.data(), PixelKind::UInt8, box);
+    m_Request.inputs.push_back(DenseView(mask.data(), PixelType::UInt8, box));
+    m_Request.output = DenseView(m_Result.data(), PixelType::UInt8, box);
     m_Request.executor = m_Executor.get();
     m_Request.budgets.device = static_cast<std::size_t>(deviceMebibytes) << 20;
     m_Request.division = division;
@@ -65,7 +65,7 @@ public:
   void
   SetMarker(std::vector<std::uint8_t> & marker)
   {
-    m_Request.inputs.insert(m_Request.inputs.begin(), DenseView(marker.data(), PixelKind::UInt8, m_Request.image));
+    m_Request.inputs.insert(m_Request.inputs.begin(), DenseView(marker.data(), PixelType::UInt8, m_Request.image));
   }
   /** Returns the milliseconds of one device. */
   double

@@ -169,8 +169,8 @@ public:
     }
     results.resize(static_cast<std::size_t>(region.NumberOfVoxels()));
     request.operation = operation;
-    request.inputs = { DenseView(m_Voxels.data(), PixelKind::UInt8, image) };
-    request.output = DenseView(results.data(), PixelKind::Float32, region);
+    request.inputs = { DenseView(m_Voxels.data(), PixelType::UInt8, image) };
+    request.output = DenseView(results.data(), PixelType::Float32, region);
     request.image = image;
     request.region = region;
     request.backend = onDevices ? BackendChoice::CUDA : BackendChoice::CPU;
@@ -210,8 +210,8 @@ PrintExpected(const char * name, const std::shared_ptr<const NetworkGraph> & gra
   }
   // A plan needs no voxels.
   static float voxel = 0;
-  request.inputs = { DenseView(static_cast<void *>(&voxel), PixelKind::UInt8, request.image) };
-  request.output = DenseView(static_cast<void *>(&voxel), PixelKind::Float32, request.region);
+  request.inputs = { DenseView(static_cast<void *>(&voxel), PixelType::UInt8, request.image) };
+  request.output = DenseView(static_cast<void *>(&voxel), PixelType::Float32, request.region);
   for (const auto planes : { NetworkPlanes::Automatic, NetworkPlanes::OnDevice })
   {
     operation->planes = planes;

@@ -126,15 +126,15 @@ TimeDevice(Device & device, const ReconstructionOperation & operation, const Box
     {
       void * const to = allocate(bytes);
       device.CopyToDevice(to, image->data(), bytes, stream);
-      call.inputs[call.numberOfInputs++] = DenseView(to, PixelKindOf<T>(), box);
+      call.inputs[call.numberOfInputs++] = DenseView(to, PixelTypeOf<T>(), box);
     }
   }
-  call.output = DenseView(allocate(bytes), PixelKindOf<T>(), box);
+  call.output = DenseView(allocate(bytes), PixelTypeOf<T>(), box);
   call.changedSides = static_cast<std::uint32_t *>(allocate(sizeof(std::uint32_t)));
   device.SetToZero(call.changedSides, sizeof(std::uint32_t), stream);
   ChunkShape shape;
   shape.inputBox = shape.outputBox = shape.image = box;
-  shape.outputKind = PixelKindOf<T>();
+  shape.outputKind = PixelTypeOf<T>();
   const Kernel & kernel = *device.GetKernels().Find("reconstruction");
   call.scratchBytes = kernel.scratchBytes(operation, shape);
   call.scratch = allocate(call.scratchBytes);
@@ -172,14 +172,14 @@ Run(Report & report, Case<T, VDimension> c, unsigned int threads, bool withPeer)
   request.image = request.region = c.box;
   if (!c.marker.empty())
   {
-    request.inputs.push_back(DenseView(c.marker.data(), PixelKindOf<T>(), c.box));
+    request.inputs.push_back(DenseView(c.marker.data(), PixelTypeOf<T>(), c.box));
   }
-  request.inputs.push_back(DenseView(c.mask.data(), PixelKindOf<T>(), c.box));
-  request.output = DenseView(result.data(), PixelKindOf<T>(), c.box);
+  request.inputs.push_back(DenseView(c.mask.data(), PixelTypeOf<T>(), c.box));
+  request.output = DenseView(result.data(), PixelTypeOf<T>(), c.box);
   request.executor = executor.get();
   const double      cpu = 1e3 * WarmMedianSeconds(3, [&] { host.Execute(request); });
   const Reference   itk{ withPeer ? 1e3 * TimeItk(c, result) : 0, "ITK" };
-  const std::string image = SizeName(c.box.Extents()) + " " + PixelKindName(PixelKindOf<T>()) + c.texture;
+  const std::string image = SizeName(c.box.Extents()) + " " + PixelTypeName(PixelTypeOf<T>()) + c.texture;
   report.SetHost(threads);
   report.Add("cpu", c.name + "; " + image, cpu, "ms", { itk });
   const auto devices = Manager::GetGlobal().GetDevices();

@@ -34,7 +34,7 @@ class RawFile
   , public ImageSink
 {
 public:
-  RawFile(const std::string & name, const Coordinates & extent, PixelKind kind, bool isNew)
+  RawFile(const std::string & name, const Coordinates & extent, PixelType kind, bool isNew)
     : m_Extent(extent)
     , m_Kind(kind)
     , m_File(::open(name.c_str(), isNew ? O_RDWR | O_CREAT | O_TRUNC : O_RDWR, 0600))
@@ -50,7 +50,7 @@ public:
   {
     return m_Extent;
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_Kind;
@@ -96,7 +96,7 @@ private:
   }
 
   const Coordinates m_Extent;
-  const PixelKind   m_Kind;
+  const PixelType   m_Kind;
   const int         m_File;
 };
 
@@ -161,7 +161,7 @@ RunAll(int argc, char ** argv)
   const std::string  folder = text(1, ".");
   const std::int64_t n = number(2, "1024");
   const Coordinates  extent = { { n, n, number(3, "2048"), 1, 1 } };
-  const PixelKind    kind = PixelKindOf<T>();
+  const PixelType    kind = PixelTypeOf<T>();
   const double       gibibytes = static_cast<double>(n * n * extent[2]) * sizeof(T) / (1 << 30);
   const std::string  from = folder + "/slabs-in.raw";
   const std::string  to = folder + "/slabs-out.raw";
@@ -174,7 +174,7 @@ RunAll(int argc, char ** argv)
   }
   std::printf("%s of %s, %.2f GiB, budget %lld MiB, noise smoothed %lld times\n",
               ToString(extent).c_str(),
-              PixelKindName(kind),
+              PixelTypeName(kind),
               gibibytes,
               static_cast<long long>(mebibytes),
               static_cast<long long>(number(6, "6")));

@@ -267,8 +267,8 @@ TimeTable(Device & device, const Box & box, TableMethod method, TIn * in, TOut *
   operation.summedAxes = box.Extent(2) > 1 ? 3 : 2;
   operation.modular = true;
   operation.method = method;
-  const BufferView  input = DenseView(in, PixelKindOf<TIn>(), box);
-  const BufferView  output = DenseView(out, PixelKindOf<TOut>(), box);
+  const BufferView  input = DenseView(in, PixelTypeOf<TIn>(), box);
+  const BufferView  output = DenseView(out, PixelTypeOf<TOut>(), box);
   WholeImageCall    run(device.GetKernels(), operation, { input }, output);
   void *            scratch = nullptr;
   void *            carry = nullptr;
@@ -337,7 +337,7 @@ Measure(Report & report, Device & device, bool withPeers, std::int64_t x, std::i
   }
   Check(cudaFree(memory));
   const std::string kinds =
-    std::string(PixelKindName(PixelKindOf<TIn>())) + " to " + PixelKindName(PixelKindOf<TOut>());
+    std::string(PixelTypeName(PixelTypeOf<TIn>())) + " to " + PixelTypeName(PixelTypeOf<TOut>());
   const std::string size = SizeName(box.Extents()) + (z > 1 ? ", 3 axes" : "");
   const Reference   limit{ copy, "device copy" };
   // Tables of floats have a line for each size.

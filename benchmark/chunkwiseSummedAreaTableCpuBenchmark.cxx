@@ -86,9 +86,9 @@ Measure(Report & report, Executor & executor, std::int64_t x, std::int64_t y, st
   operation.image = box.upper;
   operation.summedAxes = z > 1 ? 3 : 2;
   operation.modular = true;
-  const BufferView input = DenseView(in.data(), PixelKindOf<TIn>(), box);
-  const BufferView output = DenseView(out.data(), PixelKindOf<TOut>(), box);
-  const SideData   carry(operation.GetCarryBytes(box, { input.kind }, output.kind), 0);
+  const BufferView input = DenseView(in.data(), PixelTypeOf<TIn>(), box);
+  const BufferView output = DenseView(out.data(), PixelTypeOf<TOut>(), box);
+  const ChunkState carry(operation.GetCarryBytes(box, { input.kind }, output.kind), 0);
   HostRun          run(operation, { input }, output, executor);
   run.call.sideIn = carry.data();
   run.call.sideInBytes = carry.size();
@@ -100,7 +100,7 @@ Measure(Report & report, Executor & executor, std::int64_t x, std::int64_t y, st
   {
     openCv = z > 1 ? 0 : TimeOpenCv<TIn, TOut>(in, x, y);
   }
-  const std::string what = std::string("table of ") + PixelKindName(input.kind) + " to " + PixelKindName(output.kind) +
+  const std::string what = std::string("table of ") + PixelTypeName(input.kind) + " to " + PixelTypeName(output.kind) +
                            (z > 1 ? ", 3 axes; " : "; ");
   report.Add("cpu",
              what + SizeName(box.Extents()) + ", " + GetCpuLevel().name,

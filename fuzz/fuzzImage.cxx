@@ -41,7 +41,7 @@ struct Result
 
 /** The number of bytes of an image, or MostBytes + 1 if they are more. */
 std::int64_t
-CountBytes(const Coordinates & extent, PixelKind kind)
+CountBytes(const Coordinates & extent, PixelType kind)
 {
   auto bytes = static_cast<std::int64_t>(PixelSize(kind));
   for (int a = 0; a < MaxDimension; ++a)
@@ -84,7 +84,7 @@ ReadImage(const std::string & file, test::Random * random)
     const auto source = OpenImage(file);
     result.header = source->GetHeader();
     CheckHeader(result.header);
-    const PixelKind    kind = source->GetKind();
+    const PixelType    kind = source->GetKind();
     const Box          image = Box::FromExtent(source->GetExtent());
     const std::int64_t bytes = CountBytes(source->GetExtent(), kind);
     const ImageAccess  access = source->GetAccess();

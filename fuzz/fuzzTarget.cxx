@@ -105,7 +105,7 @@ namespace
 {
 
 std::vector<double>
-NoEstimate(const chunkwise::Operation &, chunkwise::PixelKind, const chunkwise::SummaryRun &, chunkwise::Monitor *)
+NoEstimate(const chunkwise::Operation &, chunkwise::PixelType, const chunkwise::SummaryRun &, chunkwise::Monitor *)
 {
   std::abort();
 }

@@ -474,7 +474,7 @@ def program():
     write("record", "empty", "{}")
     file = '["/tmp/in.mha", 12, 34, 1700000000, 5, 1700000000, 6]'
     write("record", "whole", '{"made": {"version": "0.1.0", "program": ' + file + ', "engine": ' + file
-          + ', "stages": [["identity", {}]], "furtherInputs": {}, "raw": "", "region": [], "outputType": "", '
+          + ', "stages": [["identity", {}]], "additionalInputs": {}, "raw": "", "region": [], "outputType": "", '
           '"compress": false, "read": [' + file + ']}, "written": [' + file + ", null, 1e300, -0.5, true]}\n")
 
 

@@ -45,7 +45,7 @@ public:
   void
   Validate(const Coordinates & image) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }

@@ -90,7 +90,7 @@ public:
   }
   /** Means and sums: those of CheckExactOutput. Others: the input's, or floating point. */
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & extent) const override;
 

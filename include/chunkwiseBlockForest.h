@@ -24,19 +24,19 @@ struct BlockCuts
  * the forest between them, without edges that cannot raise anything. A block has fewer than 2^32
  * voxels. `state` and `mask` are of one kind, cover the block and no more, and the state is nowhere beyond the mask.
  * Only `erosion`, `fullyConnected` and `spatialDimension` of the operation count. Throws ParameterError. */
-Chunkwise_EXPORT SideData
+Chunkwise_EXPORT ChunkState
 ContractBlock(const ReconstructionOperation & operation, const BufferView & state, const BufferView & mask,
               const Box & image);
 
 /** Joins all blocks' contractions, in the order of memory of the blocks, x fastest. Returns what each block's border
  * has in the reconstruction of the whole image; empty for a block whose border stays as it was. */
-Chunkwise_EXPORT std::vector<SideData>
-                 JoinBlocks(const ReconstructionOperation & operation, PixelKind kind, const BlockCuts & cuts,
-                            const std::vector<SideData> & contractions);
+Chunkwise_EXPORT std::vector<ChunkState>
+                 JoinBlocks(const ReconstructionOperation & operation, PixelType kind, const BlockCuts & cuts,
+                            const std::vector<ChunkState> & contractions);
 
 /** Gives the border of a block's state what JoinBlocks found. */
 Chunkwise_EXPORT void
-RaiseBorder(const ReconstructionOperation & operation, const SideData & border, const BufferView & state,
+RaiseBorder(const ReconstructionOperation & operation, const ChunkState & border, const BufferView & state,
             const Box & image);
 
 } // namespace chunkwise

@@ -20,7 +20,7 @@ BoxStatisticName(BoxStatistic statistic);
 
 /** Whether sums are taken in integers: of squares too if `squares`. */
 constexpr bool
-SumsAreExact(PixelKind kind, bool squares)
+SumsAreExact(PixelType kind, bool squares)
 {
   return !IsFloatingPoint(kind) && !(squares && PixelSize(kind) == 8);
 }
@@ -90,7 +90,7 @@ public:
   Halo
   GetHalo(const Coordinates & image) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & image) const override;
 

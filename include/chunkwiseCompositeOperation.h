@@ -32,7 +32,7 @@ public:
 
   /** T to T, T to float, T to double. */
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 
 protected:
   /** An operation over the box. */

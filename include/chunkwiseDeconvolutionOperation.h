@@ -53,8 +53,8 @@ class Chunkwise_EXPORT DeconvolutionOperation : public Operation
 public:
   /** The extent and the kinds of the images. */
   Coordinates         image{ Coordinates::Filled(1) };
-  PixelKind           inputKind{ PixelKind::Float32 };
-  PixelKind           outputKind{ PixelKind::Float32 };
+  PixelType           inputKind{ PixelType::Float32 };
+  PixelType           outputKind{ PixelType::Float32 };
   DeconvolutionMethod method{ DeconvolutionMethod::RichardsonLucy };
   /** The kernel: its weights are used as they are. */
   std::shared_ptr<const ConvolutionKernel> kernel;
@@ -99,7 +99,7 @@ public:
     return 1 + (hasWeights ? 1 : 0) + (hasStart ? 1 : 0);
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & extent) const override;
   const OutOfCoreRunner *

@@ -116,7 +116,7 @@ public:
 };
 
 /** Changes whenever a type that crosses the module boundary changes. */
-constexpr int BackendInterfaceVersion = 11;
+constexpr int BackendInterfaceVersion = 12;
 
 /** The function that a backend module exports as "chunkwiseMakeBackend". Returns nullptr and fills `reason` (at most
  * `reasonBytes` with the final 0) if it cannot work on this machine or `version` is not its own. */

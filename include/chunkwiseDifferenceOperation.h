@@ -36,7 +36,7 @@ public:
     return 2;
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 /** The rule of DifferenceOperation for a voxel, for every backend. */

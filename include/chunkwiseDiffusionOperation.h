@@ -78,14 +78,14 @@ public:
   void
   Validate(const Coordinates & image) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }
   /** Some iterations each, if the result has the type that computes; none for TotalVariation, whose state is more than
    * its result. */
   std::vector<std::shared_ptr<const Operation>>
-  AsSteps(PixelKind input, PixelKind output) const override;
+  AsSteps(PixelType input, PixelType output) const override;
   /** How far an iteration reaches along each axis. */
   Coordinates
   GetReach() const;
@@ -94,7 +94,7 @@ public:
   GetSource(Box output, const Box & image, std::int64_t steps) const;
   /** The cost of a chunk, as traffic of memory (Kernel::cost): each iteration computes what those after it need. */
   double
-  GetTraffic(const Box & output, const Box & image, PixelKind input) const;
+  GetTraffic(const Box & output, const Box & image, PixelType input) const;
   /** Axes that take part, ascending. */
   std::vector<int>
   GetAxes() const;

@@ -86,8 +86,8 @@ class Chunkwise_EXPORT DistanceOperation : public Operation
 public:
   /** The extent and the kinds of the images, and the axes along which distances are taken: up to three, ascending. */
   Coordinates      image{};
-  PixelKind        inputKind{ PixelKind::UInt8 };
-  PixelKind        outputKind{ PixelKind::Float32 };
+  PixelType        inputKind{ PixelType::UInt8 };
+  PixelType        outputKind{ PixelType::Float32 };
   std::vector<int> axes{ 0, 1, 2 };
   /** Lengths of voxels along each axis of the image, above 0. */
   double         spacing[MaxDimension]{ 1, 1, 1, 1, 1 };
@@ -103,7 +103,7 @@ public:
   PixelValue foreground{ 1 };
   /** The nearest features before and after the region, if it is a part of the image along the scan axis: the two sides
    * of a solution; nullptr: there is nothing beyond the region. */
-  std::shared_ptr<const SideData> outside;
+  std::shared_ptr<const ChunkState> outside;
   /** Another text for each `outside`. */
   std::string outsideKey;
 
@@ -163,17 +163,17 @@ public:
   Halo
   GetHalo(const Coordinates &) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & extent) const override;
   Coordinates
   RoundChunk(const Coordinates & extent) const override;
   bool
-  RunsAlone(const Box & region, PixelKind output) const override;
+  RunsAlone(const Box & region, PixelType output) const override;
   std::size_t
-  GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
-  std::vector<SideData>
-  Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const override;
+  GetSummaryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
+  std::vector<ChunkState>
+  Solve(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries) const override;
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override;
 };

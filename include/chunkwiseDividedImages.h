@@ -17,7 +17,7 @@ namespace chunkwise
 /** The operations that devices which hold an image together run one after the other, see Operation::AsSteps; an
  * independent operation of one input by itself is one step. Empty: devices do not run it so. */
 Chunkwise_EXPORT std::vector<std::shared_ptr<const Operation>>
-                 FindSteps(const std::shared_ptr<const Operation> & operation, PixelKind input, PixelKind output);
+                 FindSteps(const std::shared_ptr<const Operation> & operation, PixelType input, PixelType output);
 
 /** Images of one grid that several devices hold together. Each device has a part of the grid: planes along its slowest
  * axis. An image can have the planes around each part, too, for windows: HandOn brings them from the devices that
@@ -63,10 +63,10 @@ public:
   /** Takes memory for an image, with the planes around each part or without. Throws BudgetError, DeviceError, Error,
    * Aborted. */
   Image
-  Add(PixelKind kind, bool hasAround, Monitor * monitor = nullptr);
+  Add(PixelType kind, bool hasAround, Monitor * monitor = nullptr);
   /** The bytes of such an image on the device of a part. */
   static std::size_t
-  CountBytes(const Part & part, PixelKind kind, bool hasAround);
+  CountBytes(const Part & part, PixelType kind, bool hasAround);
   BufferView
   GetView(std::size_t part, Image image) const;
   /** The planes of a part alone. */
@@ -99,7 +99,7 @@ public:
   {
     m_Images.pop_back();
   }
-  PixelKind
+  PixelType
   GetKind(Image image) const
   {
     return m_Images[image].kind;
@@ -126,7 +126,7 @@ public:
 private:
   struct Held
   {
-    PixelKind                                  kind{ PixelKind::UInt8 };
+    PixelType                                  kind{ PixelType::UInt8 };
     bool                                       hasAround{ false };
     std::vector<std::shared_ptr<DeviceMemory>> memory; ///< of each part
   };

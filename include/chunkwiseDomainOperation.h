@@ -81,7 +81,7 @@ public:
   DomainKind                       domain{ DomainKind::Mask };
   bool                             ignoresNan{ false };
   /** The image's kind, on which the stages depend. */
-  PixelKind imageKind{ PixelKind::UInt8 };
+  PixelType imageKind{ PixelType::UInt8 };
   /** Variances are NaN at the voxels that are outside, for statistics of what is inside. */
   bool insideAlone{ false };
   /** The result is 1 where the window is not empty and 0 where it is, in the place of the statistic. Not of varying
@@ -105,7 +105,7 @@ public:
   std::vector<Stage>
   GetStages() const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & image) const override;
 
@@ -156,11 +156,11 @@ private:
   class StageList;
 
   /** The kind that sums of a box are kept in. */
-  PixelKind
+  PixelType
   SumKind() const;
   /** The window with another constant beyond the edge; of a box the sum, of voxels of a kind. */
   std::shared_ptr<const Operation>
-  WindowOf(const PixelValue & constant, PixelKind kind) const;
+  WindowOf(const PixelValue & constant, PixelType kind) const;
   /** The constant beyond the edge as a voxel of the image, and its square. */
   PixelValue
   GetConstant(bool squared) const;

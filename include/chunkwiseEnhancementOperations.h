@@ -30,7 +30,7 @@ public:
     return CompositeOperation::GetKey() + (black ? " black" : " white");
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
     CheckExactOutput(GetName(), inputs.at(0), output);
   }
@@ -63,7 +63,7 @@ public:
     return CompositeOperation::GetKey() + " " + ExactText(amount) + " " + ExactText(threshold);
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }

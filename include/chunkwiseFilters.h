@@ -66,7 +66,7 @@ class Monitor;
 
 /** Runs an operation without an output over a whole image: the total of the summaries of its pieces (MergeSummary),
  * which may be read anew for each call. `monitor` is never nullptr. */
-using SummaryRun = std::function<SideData(const std::shared_ptr<const Operation> & operation, Monitor * monitor)>;
+using SummaryRun = std::function<ChunkState(const std::shared_ptr<const Operation> & operation, Monitor * monitor)>;
 
 /** How the value of a parameter follows from the whole image, for callers who give it the value "auto". */
 struct ParameterEstimate
@@ -74,11 +74,11 @@ struct ParameterEstimate
   /** The numbers that stand for "auto". `operation` is the filter's, made with provisional values, `input` the kind of
    * the image. `run` reads the image with the further inputs of the filter, and is called as often as it takes. Throws
    * ParameterError if the image gives no value. nullptr: the parameter cannot be "auto". */
-  std::vector<double> (*take)(const Operation & operation, PixelKind input, const SummaryRun & run,
+  std::vector<double> (*take)(const Operation & operation, PixelType input, const SummaryRun & run,
                               Monitor * monitor){ nullptr };
   /** The operation that needs the most memory among the operations that `take` runs, for plans; nullptr if the pixel
    * type of the image gives the value, so that the image is not read. */
-  std::shared_ptr<const Operation> (*plan)(const Operation & operation, PixelKind input){ nullptr };
+  std::shared_ptr<const Operation> (*plan)(const Operation & operation, PixelType input){ nullptr };
 };
 
 /** A row of a filter's parameters. Names are those of ITK's setters. */
@@ -216,8 +216,8 @@ struct FilterImage
 {
   int         dimension{ 3 };
   Coordinates extent{ Coordinates::Filled(1) };
-  PixelKind   inputKind{ PixelKind::UInt8 };
-  PixelKind   outputKind{ PixelKind::UInt8 };
+  PixelType   inputKind{ PixelType::UInt8 };
+  PixelType   outputKind{ PixelType::UInt8 };
   double      spacing[MaxDimension]{ 1, 1, 1, 1, 1 };
   /** The physical position of voxel 0, and the columns of axes' directions, for grids that are given in space. */
   double origin[MaxDimension]{};
@@ -227,7 +227,7 @@ struct FilterImage
                                                 { 0, 0, 0, 1, 0 },
                                                 { 0, 0, 0, 0, 1 } };
   /** Which of the filter's further inputs there are, by name. */
-  std::vector<std::string> furtherInputs{};
+  std::vector<std::string> additionalInputs{};
 };
 
 class CheckedParameters;
@@ -240,7 +240,7 @@ struct Chunkwise_EXPORT FilterDescription
   std::string                       title; ///< one sentence, without a full stop
   std::vector<ParameterDescription> parameters;
   DefaultOutput                     output{ DefaultOutput::Input };
-  std::vector<InputDescription>     furtherInputs{};
+  std::vector<InputDescription>     additionalInputs{};
   /** Made by itself, without other images: it can be a stage of a sequence. */
   bool canBeStage{ true };
   /** Linear in the image: complex numbers go through it part by part. */
@@ -258,7 +258,8 @@ struct Chunkwise_EXPORT FilterDescription
   ReconstructionRecipe reconstruction{};
   /** Whether results of integers are integers, which the operation gives exactly, as 64-bit integers too (see
    * CheckExactOutput); nullptr: they are not. */
-  bool (*givesIntegers)(const FilterParameters & parameters, const std::vector<std::string> & furtherInputs){ nullptr };
+  bool (*givesIntegers)(const FilterParameters &         parameters,
+                        const std::vector<std::string> & additionalInputs){ nullptr };
   /** The part of the image that the output covers; nullptr: all. */
   Box (*outputBox)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
   /** The grid of an output that has other voxels than the image: extent, spacing, origin, direction; nullptr: it has
@@ -278,7 +279,7 @@ struct Chunkwise_EXPORT FilterDescription
   /** Whether results for an image of this kind can be larger than its largest number, at which the operation cuts them.
    */
   bool
-  CanExceed(PixelKind kind) const;
+  CanExceed(PixelType kind) const;
 };
 
 /** All filters, in the order of the program's help. */
@@ -321,14 +322,14 @@ Chunkwise_EXPORT std::int64_t
 GetFilterOutputComponents(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
 
 /** The kind of output where the caller names none. */
-Chunkwise_EXPORT PixelKind
-GetDefaultOutputKind(const FilterDescription & filter, PixelKind input);
+Chunkwise_EXPORT PixelType
+GetDefaultOutputKind(const FilterDescription & filter, PixelType input);
 
 /** The kind that the operation gives where its results are converted to integers of the kind `output`: one that cuts
  * and rounds as little as can be. */
-Chunkwise_EXPORT PixelKind
+Chunkwise_EXPORT PixelType
 GetConvertedKind(const FilterDescription & filter, const FilterParameters & parameters,
-                 const std::vector<std::string> & furtherInputs, PixelKind input, PixelKind output);
+                 const std::vector<std::string> & additionalInputs, PixelType input, PixelType output);
 
 /** How the users of a program or of a language know what they set. */
 struct UserWords
@@ -349,12 +350,12 @@ Chunkwise_EXPORT std::string
 
 /** The smallest kind that has every value of both, float64 for 32-bit integers with floats. Throws ParameterError where
  * there is none: 64-bit integers with floats or of the other sign. */
-Chunkwise_EXPORT PixelKind
-GetCommonKind(PixelKind a, PixelKind b);
+Chunkwise_EXPORT PixelType
+GetCommonKind(PixelType a, PixelType b);
 
-/** The kind of a name as PixelKindName gives it, or of "float" and "double"; throws ParameterError. */
-Chunkwise_EXPORT PixelKind
-PixelKindFromName(const std::string & name);
+/** The kind of a name as PixelTypeName gives it, or of "float" and "double"; throws ParameterError. */
+Chunkwise_EXPORT PixelType
+PixelTypeFromName(const std::string & name);
 
 /** Weights of a Gaussian of this variance in voxels, as the discrete analog of the Gaussian has them (T. Lindeberg,
  * "Scale-space for discrete signals", 1990): exp(-t) I_n(t) by the polynomials of M. Abramowitz and I. Stegun, 9.8.1 to

@@ -85,7 +85,7 @@ public:
   /** The numbers that are added to the taps of GetRuns, one after the other, for an image of this kind. The largest sum
    * is the dilation; an erosion is that of negative voxels, negated. */
   std::vector<double>
-  GetRises(PixelKind kind) const;
+  GetRises(PixelType kind) const;
   /** The sides of the element if it is a box that has its voxel; in Renormalized mode each is cut to the image's extent
    * less 1. */
   std::optional<Sides>
@@ -96,7 +96,7 @@ public:
     return statistic == FootprintStatistic::Variance || statistic == FootprintStatistic::StandardDeviation;
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 } // namespace chunkwise

@@ -160,7 +160,7 @@ DenseStrides(const Coordinates & extent);
 struct BufferView
 {
   void *      data{ nullptr };
-  PixelKind   kind{ PixelKind::UInt8 };
+  PixelType   kind{ PixelType::UInt8 };
   Box         box{};
   Coordinates stride{};
 
@@ -183,7 +183,7 @@ struct BufferView
 
 /** A dense view of `box` over `data`. */
 Chunkwise_EXPORT BufferView
-DenseView(void * data, PixelKind kind, const Box & box);
+DenseView(void * data, PixelType kind, const Box & box);
 
 /** The index that a window reads in the place of index `i`, of an axis with `n` voxels; -1 if it reads no voxel
  * (Renormalized and Constant, outside the image). The buffer holds [lower, upper). An index that it holds is read as it

@@ -26,7 +26,7 @@ public:
   std::vector<Stage>
   GetStages() const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }

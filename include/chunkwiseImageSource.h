@@ -36,7 +36,7 @@ public:
   virtual ~ImageSource();
   virtual Coordinates
   GetExtent() const = 0;
-  virtual PixelKind
+  virtual PixelType
   GetKind() const = 0;
   virtual ImageAccess
   GetAccess() const = 0;
@@ -52,7 +52,7 @@ public:
   virtual ~ImageSink();
   virtual Coordinates
   GetExtent() const = 0;
-  virtual PixelKind
+  virtual PixelType
   GetKind() const = 0;
   virtual ImageAccess
   GetAccess() const = 0;

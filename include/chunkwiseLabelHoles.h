@@ -19,7 +19,7 @@ class Chunkwise_EXPORT LabelHoles
 public:
   /** `labels` is a kind of integers, `parts` uint32 or uint64. Along axes 3 and 4 the image has one voxel. The tables
    * take no more than `memory` bytes; 0: no limit. Throws ParameterError. */
-  LabelHoles(PixelKind labels, PixelKind parts, const Coordinates & extent, std::uint64_t memory = 0);
+  LabelHoles(PixelType labels, PixelType parts, const Coordinates & extent, std::uint64_t memory = 0);
 
   /** The axis along which images come in boxes, which are whole along all others: the last one with several voxels. */
   int
@@ -68,8 +68,8 @@ private:
   void
   Check(const BufferView & labels, const BufferView & parts, const Box & box) const;
 
-  PixelKind     m_LabelKind;
-  PixelKind     m_PartKind;
+  PixelType     m_LabelKind;
+  PixelType     m_PartKind;
   Coordinates   m_Extent;
   std::uint64_t m_Memory;
   int           m_Axis{ 0 };

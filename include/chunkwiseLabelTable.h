@@ -23,7 +23,7 @@ public:
 
   /** Throws ParameterError that begins with "Replace" if a number is no value of the labels' kind, if 0 is to become
    * another label, or if a label is given twice with different ones. */
-  LabelTable(PixelKind kind, const std::vector<Pair> & pairs);
+  LabelTable(PixelType kind, const std::vector<Pair> & pairs);
 
   /** The pairs in lines "old,new" of a text; spaces and a heading are passed over. Throws ParameterError that begins
    * with "Replace". */
@@ -44,7 +44,7 @@ private:
   /** The bits of labels, extended to 64: old ones ascending, and new ones in their order. */
   std::vector<std::uint64_t> m_Old;
   std::vector<std::uint64_t> m_New;
-  PixelKind                  m_Kind;
+  PixelType                  m_Kind;
 };
 
 } // namespace chunkwise

@@ -111,7 +111,7 @@ struct ExecutionReport
   /** Fixpoint: visits to boxes where chunks meet, and their voxels. */
   std::int64_t revisits{ 0 };
   std::int64_t revisitedVoxels{ 0 };
-  bool         settled{ false }; ///< the kernel `settle` ran, see Operation::GetPatience
+  bool         solvedGlobally{ false }; ///< the kernel `solveGlobally` ran, see Operation::GetPatience
   /** Figures that an operation reports about its run, by name and in order: the divergence after each iteration, for
    * example. */
   std::vector<std::pair<std::string, double>> figures;
@@ -181,7 +181,7 @@ public:
 
   /** The result of an operation without an output (TwoPass) over request.region: the total of its chunks' summaries. As
    * Execute in everything else; `report`, if not nullptr, is what that would return. */
-  SideData
+  ChunkState
   Summarise(const ExecutionRequest & request, Monitor * monitor = nullptr, ExecutionReport * report = nullptr);
 
   /** Execute for images that lie in the memory of one device: with request.imageDevice and request.stream set to

@@ -40,7 +40,7 @@ public:
   std::vector<Stage>
   GetStages() const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 } // namespace chunkwise

@@ -29,10 +29,10 @@ struct MeasurementSettings
   Coordinates extent{ Coordinates::Filled(1) };
   int         dimension{ 3 };
   /** Integers. */
-  PixelKind labelKind{ PixelKind::UInt32 };
+  PixelType labelKind{ PixelType::UInt32 };
   /** There is an image of intensities, of any kind. */
   bool      hasIntensity{ false };
-  PixelKind intensityKind{ PixelKind::UInt8 };
+  PixelType intensityKind{ PixelType::UInt8 };
   // Parts that cost time and memory.
   bool details{ true };   ///< all but numbers of voxels and sums and means of intensities; the others below have them
   bool moments{ true };   ///< of second order
@@ -61,7 +61,7 @@ struct MeasurementSpace
 struct Chunkwise_EXPORT MeasurementColumn
 {
   std::string               name;
-  PixelKind                 kind{ PixelKind::Float64 };
+  PixelType                 kind{ PixelType::Float64 };
   std::vector<double>       reals;    ///< if the kind is real
   std::vector<std::int64_t> integers; ///< else; of uint64 the same bits
 

@@ -133,7 +133,7 @@ public:
   int
   GetNumberOfInputs() const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & image) const override;
   /** Up to multiples of the total stride. */

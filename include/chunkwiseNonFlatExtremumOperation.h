@@ -48,7 +48,7 @@ public:
   void
   Validate(const Coordinates & image) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }
@@ -82,7 +82,7 @@ public:
     return CompositeOperation::GetKey() + (subtracts ? " subtracts" : "");
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }

@@ -24,7 +24,7 @@ enum class Schedule
 };
 
 /** The bytes that a chunk hands on: a carry (Sweep), a summary or a solution (TwoPass). */
-using SideData = std::vector<unsigned char>;
+using ChunkState = std::vector<unsigned char>;
 
 class Executor;
 class KernelRegistry;
@@ -38,7 +38,7 @@ struct FinishedBlock
   /** The images that the run read, and the kind that it wrote; `box` is the region that it computed. */
   const BufferView * inputs{ nullptr };
   int                numberOfInputs{ 0 };
-  PixelKind          outputKind{ PixelKind::UInt8 };
+  PixelType          outputKind{ PixelType::UInt8 };
   Box                box{};
   Box                image{};
   /** The axis along which blocks follow each other. */
@@ -119,7 +119,7 @@ public:
 
   /** Throws ParameterError if these kinds cannot be processed; the message names them. */
   virtual void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const = 0;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const = 0;
 
   /** Throws ParameterError if the parameters make no sense for an image of this extent. Called before work starts. */
   virtual void
@@ -139,10 +139,10 @@ public:
   GetSweepAxis(const Coordinates & image) const;
   /** Bytes of each carry of a run whose output is `box`. */
   virtual std::size_t
-  GetCarryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
+  GetCarryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const;
   /** The carry that the first chunk gets; empty: zeros. */
-  virtual SideData
-  GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
+  virtual ChunkState
+  GetInitialCarry(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const;
 
   /** TwoPass: false if the operation has summaries alone (statistics). Its run is Manager::Summarise and ends after the
    * first pass. */
@@ -154,19 +154,38 @@ public:
 
   /** TwoPass: a region that is one chunk takes one pass, by the kernel `alone` (input -> output). */
   virtual bool
-  RunsAlone(const Box & region, PixelKind output) const;
+  RunsAlone(const Box & region, PixelType output) const;
 
   // TwoPass: kernels `summarize` (input -> summary) and `compute` (input, solution -> output).
   /** Bytes of a summary; if there is no output, the same for every box. */
   virtual std::size_t
-  GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
+  GetSummaryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const;
   /** One solution per chunk from all summaries, in the plan's order. Runs once, on the host. */
-  virtual std::vector<SideData>
-  Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const;
+  virtual std::vector<ChunkState>
+  Solve(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries) const;
   /** Without an output, in place of Solve: adds a chunk's summary to the total, which begins as zeros. The order must
    * not matter: summaries come as chunks end, and none is kept. */
   virtual void
-  MergeSummary(SideData & total, const SideData & summary) const;
+  MergeSummary(ChunkState & total, const ChunkState & summary) const;
+  /** Without an output: whether the summary of a region that is one chunk is the total as it is. */
+  virtual bool
+  SummaryIsTotal() const
+  {
+    return !this->SummariesMerge();
+  }
+  /** Without an output: false if summaries do not add up, so that a region is one chunk (RoundChunk), which is never
+   * cut. */
+  virtual bool
+  SummariesMerge() const
+  {
+    return true;
+  }
+  /** Memory that a summary which is the total takes the place of, so that repeated runs need not allocate it. */
+  virtual ChunkState
+  TakeSummaryMemory() const
+  {
+    return {};
+  }
 
   // Fixpoint: the output image is a state that kernels change until nothing more changes.
   //
@@ -177,12 +196,12 @@ public:
   // left on the same device. Then it visits boxes where chunks meet, as far into the chunks as changes go.
   //
   // Four more kernels may be missing. `finish` (inputs, state -> state) works as `begin` does, when nothing changes any
-  // more. `isOpen` of the host (inputs, state) says where visits are needed: it sets changedSides, to another value
-  // than 0, if a voxel of `writable` could change because of its neighbors in output.box. `settle` of the host (inputs,
-  // state -> state) gets the whole region where visits would go on for long, and brings the state to where few of them
-  // are left. `amend` of the host (inputs, state -> state) gets the whole region when all else is done: for what only a
-  // look at all of it can tell.
-  /** Visits go on until they have taken this many times as long as `settle` would; then that runs. */
+  // more. `isActive` of the host (inputs, state) says where visits are needed: it sets changedSides, to another value
+  // than 0, if a voxel of `writable` could change because of its neighbors in output.box. `solveGlobally` of the host
+  // (inputs, state -> state) gets the whole region where visits would go on for long, and brings the state to where few
+  // of them are left. `finalizeRegion` of the host (inputs, state -> state) gets the whole region when all else is
+  // done: for what only a look at all of it can tell.
+  /** Visits go on until they have taken this many times as long as `solveGlobally` would; then that runs. */
   virtual double
   GetPatience() const;
 
@@ -197,7 +216,7 @@ public:
    * the others from and to the output's. Fixpoint: the operation that each device runs on its part first, and the one
    * of visits. Empty: the operation is not run so. */
   virtual std::vector<std::shared_ptr<const Operation>>
-  AsSteps(PixelKind input, PixelKind output) const;
+  AsSteps(PixelType input, PixelType output) const;
 
   /** True if a stream block reads no voxels of other blocks but for its halo, because a state says all else that later
    * blocks need of earlier ones. */
@@ -298,7 +317,7 @@ struct KernelCall
   void
   OmitOutput()
   {
-    const PixelKind kind = output.kind;
+    const PixelType kind = output.kind;
     output = BufferView();
     output.kind = kind;
   }
@@ -310,9 +329,9 @@ struct ChunkShape
   Box       inputBox{};
   Box       outputBox{};
   Box       image{};
-  PixelKind inputKinds[MaxInputs]{};
+  PixelType inputKinds[MaxInputs]{};
   int       numberOfInputs{ 0 };
-  PixelKind outputKind{ PixelKind::UInt8 };
+  PixelType outputKind{ PixelType::UInt8 };
   /** Threads of a host backend. */
   int concurrency{ 1 };
   /** The backend's kernels, for a kernel that runs others. */
@@ -362,9 +381,9 @@ struct KernelSet
   /** Fixpoint. */
   Kernel begin{};
   Kernel finish{};
-  Kernel isOpen{};
-  Kernel settle{};
-  Kernel amend{};
+  Kernel isActive{};
+  Kernel solveGlobally{};
+  Kernel finalizeRegion{};
   /** Devices, of independent operations: `compute` with a part of its scratch in the host's memory, so that chunks can
    * be larger. It gets that part, spilledBytes of it, as call.sideOut, in pinned memory. */
   Kernel spilled{};

@@ -32,7 +32,7 @@ public:
   Halo
   GetHalo(const Coordinates & image) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 /** Spells a number so that different ones differ: what keys are made of. */
@@ -62,7 +62,7 @@ public:
   }
   /** T to T, T to float, T to double. */
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 /** Base of operations over a box of (2 radius[a] + 1) voxels per axis; radius 0 on axes that take no part. In
@@ -136,7 +136,7 @@ public:
   }
   /** Those of CheckExactOutput. */
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 /** Along each axis, a correlation with 2 radius + 1 weights. Kernel "separable".
@@ -183,11 +183,11 @@ public:
 
 /** T to T, T to float, T to double: what the windowed operations accept. Throws ParameterError. */
 Chunkwise_EXPORT void
-CheckSameOrFloatingOutput(const std::string & operation, PixelKind input, PixelKind output);
+CheckSameOrFloatingOutput(const std::string & operation, PixelType input, PixelType output);
 /** The same of operations whose results of integers are exact: 32-bit integers may give int64, and 64-bit integers
  * those of the other sign. */
 Chunkwise_EXPORT void
-CheckExactOutput(const std::string & operation, PixelKind input, PixelKind output);
+CheckExactOutput(const std::string & operation, PixelType input, PixelType output);
 
 } // namespace chunkwise
 

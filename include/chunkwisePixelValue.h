@@ -57,7 +57,7 @@ public:
   }
   /** Whether a voxel of this kind can have it exactly; real numbers may be rounded to float. */
   bool
-  IsOf(PixelKind kind) const;
+  IsOf(PixelType kind) const;
 
   /** The value as a T, exactly if IsOf(the kind of T). Else the nearest that T has. */
   template <typename T>

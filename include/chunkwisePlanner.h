@@ -43,9 +43,9 @@ struct PlannerRequest
   /** With inputBox: the extent that no input box of an output box of this extent exceeds. Empty: input boxes take no
    * memory (inPlace). */
   std::function<Coordinates(const Coordinates & output)> mostInput;
-  PixelKind                                              inputKinds[MaxInputs]{};
+  PixelType                                              inputKinds[MaxInputs]{};
   int                                                    numberOfInputs{ 1 };
-  PixelKind                                              outputKind{ PixelKind::UInt8 };
+  PixelType                                              outputKind{ PixelType::UInt8 };
   /** False: chunks are read, and nothing is written. */
   bool hasOutput{ true };
   /** Scratch bytes of a chunk (empty: none), and its traffic of device memory (empty: input + output). */

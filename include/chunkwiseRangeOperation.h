@@ -21,7 +21,7 @@ public:
   }
   /** Those of CheckExactOutput. */
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   std::vector<Stage>
   GetStages() const override;
 };

@@ -105,12 +105,12 @@ public:
     return marker == ReconstructionMarker::Image ? 2 : marker == ReconstructionMarker::Agreeing ? 3 : 1;
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & image) const override;
   /** A forest first, then wavefronts from where parts meet. None for Extrema, which need a look at the whole image. */
   std::vector<std::shared_ptr<const Operation>>
-  AsSteps(PixelKind input, PixelKind output) const override;
+  AsSteps(PixelType input, PixelType output) const override;
   /** Reconstruction in slabs. */
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override;

@@ -125,7 +125,7 @@ public:
   GetMostInput(const Coordinates & box, const Coordinates & extent) const override;
   /** Whether sums are double. */
   static bool
-  UsesDoubles(PixelKind input, PixelKind output);
+  UsesDoubles(PixelType input, PixelType output);
   /** Voxels that a coefficient depends on, to either side: the rest of the response is below the number's precision. */
   static constexpr std::int64_t SplineRadiusOfFloats = 16;
   static constexpr std::int64_t SplineRadius = 28;
@@ -148,7 +148,7 @@ public:
     return this;
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & extent) const override;
   std::string

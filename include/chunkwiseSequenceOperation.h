@@ -24,7 +24,7 @@ public:
   std::vector<Stage>
   GetStages() const override;
   std::vector<std::shared_ptr<const Operation>>
-  AsSteps(PixelKind, PixelKind) const override
+  AsSteps(PixelType, PixelType) const override
   {
     return stages;
   }

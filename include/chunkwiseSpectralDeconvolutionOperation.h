@@ -66,7 +66,7 @@ public:
     return extent;
   }
   void
-  CheckKinds(const std::vector<PixelKind> &, PixelKind) const override
+  CheckKinds(const std::vector<PixelType> &, PixelType) const override
   {}
   void
   Validate(const Coordinates & image) const override;

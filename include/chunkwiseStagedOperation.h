@@ -35,7 +35,7 @@ struct Stage
   std::vector<int> inputs{ Input() };
   StageKind        kind{ StageKind::Output };
   std::string      voxelKernel{};
-  PixelKind        fixed{ PixelKind::UInt8 };
+  PixelType        fixed{ PixelType::UInt8 };
   /** So many inputs are seen through windows; the operation reads the others at the output's voxel alone. */
   std::size_t seenThroughWindows{ MaxInputs };
 };
@@ -71,7 +71,7 @@ public:
   WrapsAround() const override;
   /** Checks the kinds of each stage in turn. */
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & image) const override;
 
@@ -80,8 +80,8 @@ public:
   std::vector<Box>
   GetStageBoxes(const Box & output, const Box & image) const;
   /** The kinds of what the stages give. */
-  std::vector<PixelKind>
-  GetStageKinds(PixelKind input, PixelKind output) const;
+  std::vector<PixelType>
+  GetStageKinds(PixelType input, PixelType output) const;
   /** For each stage the last one that reads what it gives; for the last stage its own number. */
   std::vector<std::size_t>
   GetLastReaders() const;

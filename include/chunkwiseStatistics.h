@@ -26,9 +26,9 @@ class Chunkwise_EXPORT ImageStatistics
 {
 public:
   /** The statistics of no voxel. */
-  explicit ImageStatistics(PixelKind kind = PixelKind::UInt8);
+  explicit ImageStatistics(PixelType kind = PixelType::UInt8);
   /** From the summary of a StatisticsOperation. */
-  ImageStatistics(PixelKind kind, const SideData & summary);
+  ImageStatistics(PixelType kind, const ChunkState & summary);
 
   /** Voxels that are numbers, infinities too. */
   std::int64_t
@@ -89,7 +89,7 @@ private:
 class Chunkwise_EXPORT StatisticsAccumulator
 {
 public:
-  explicit StatisticsAccumulator(PixelKind kind);
+  explicit StatisticsAccumulator(PixelType kind);
 
   /** Begins anew. */
   void
@@ -111,10 +111,10 @@ public:
 
 private:
   void
-  CheckKind(PixelKind kind) const;
+  CheckKind(PixelType kind) const;
 
-  PixelKind m_Kind;
-  SideData  m_Total;
+  PixelType  m_Kind;
+  ChunkState m_Total;
 };
 
 /** A histogram of bins of equal width over a range. Bins are those of EntropyOperation: what lies outside the range is
@@ -174,7 +174,7 @@ Chunkwise_EXPORT std::vector<ImageQuantile>
                                   Monitor * monitor = nullptr);
 /** The same of an image of this kind that arrives in pieces; `run` is called once for each time that it is read. */
 Chunkwise_EXPORT std::vector<ImageQuantile>
-                 ComputeQuantiles(const SummaryRun & run, PixelKind kind, const std::vector<double> & fractions,
+                 ComputeQuantiles(const SummaryRun & run, PixelType kind, const std::vector<double> & fractions,
                                   Monitor * monitor = nullptr);
 
 /** The range of an EntropyOperation with this many bins that the image itself gives. 8- and 16-bit integers: the whole
@@ -185,10 +185,10 @@ Chunkwise_EXPORT ValueRange
 ComputeEntropyRange(Manager & manager, ExecutionRequest request, int bins, Monitor * monitor = nullptr);
 /** Whether that is the whole range of the kind, for which the image need not be read. */
 Chunkwise_EXPORT bool
-HasEntropyRange(PixelKind kind);
+HasEntropyRange(PixelType kind);
 /** The same range from the statistics of an image of this kind, which may have been added up piece by piece. */
 Chunkwise_EXPORT ValueRange
-GetEntropyRange(PixelKind kind, const ImageStatistics & statistics, int bins);
+GetEntropyRange(PixelType kind, const ImageStatistics & statistics, int bins);
 
 /** The variance of the noise that a WienerOperation is given where it is not known: the mean of the local variances
  * over request.region, as scipy.signal.wiener estimates it; in a domain over the voxels inside, with a weight above 0.

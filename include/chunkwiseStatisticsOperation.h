@@ -27,7 +27,7 @@ public:
   Halo
   GetHalo(const Coordinates & image) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 /** Base of summaries of an image, or of what another operation makes of it. */
@@ -36,7 +36,7 @@ class Chunkwise_EXPORT StagedSummaryOperation : public SummaryOperation
 public:
   /** Independent; nullptr: the image itself. Its output is scratch of each chunk and nothing else. */
   std::shared_ptr<const Operation> stage;
-  PixelKind                        stageKind{ PixelKind::Float64 };
+  PixelType                        stageKind{ PixelType::Float64 };
 
   int
   GetNumberOfInputs() const override
@@ -52,7 +52,7 @@ public:
   bool
   WrapsAround() const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & image) const override;
   Coordinates
@@ -73,9 +73,9 @@ public:
     return "statistics";
   }
   std::size_t
-  GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  GetSummaryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
   void
-  MergeSummary(SideData & total, const SideData & summary) const override;
+  MergeSummary(ChunkState & total, const ChunkState & summary) const override;
 };
 
 /** The stage of a StagedSummaryOperation, for kernels: runs it with the same backend's kernels into the call's scratch,
@@ -110,9 +110,9 @@ public:
   void
   Validate(const Coordinates & image) const override;
   std::size_t
-  GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  GetSummaryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
   void
-  MergeSummary(SideData & total, const SideData & summary) const override;
+  MergeSummary(ChunkState & total, const ChunkState & summary) const override;
 
   double
   GetScale() const
@@ -144,9 +144,9 @@ public:
   void
   Validate(const Coordinates & image) const override;
   std::size_t
-  GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  GetSummaryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
   void
-  MergeSummary(SideData & total, const SideData & summary) const override;
+  MergeSummary(ChunkState & total, const ChunkState & summary) const override;
 };
 
 } // namespace chunkwise

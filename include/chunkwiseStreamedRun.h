@@ -18,7 +18,7 @@ struct StreamedInput
 {
   std::shared_ptr<ImageSource> source;
   /** The pixel type to which voxels are converted before the operation reads them (as ConvertVoxels does). */
-  PixelKind kind{ PixelKind::UInt8 };
+  PixelType kind{ PixelType::UInt8 };
   /** Components of a voxel. If there are several, they lie along the source's first axis, before the image's axes; in
    * the engine they lie along the last axis. The sink gets as many as the input with the most, or
    * StreamedRequest::outputComponents. */
@@ -41,8 +41,8 @@ struct StreamedRequest
   /** The part of `region` that is written: the sink's image. Empty: all of it. */
   Box written{};
   /** The pixel type of the operation's result, the pixel type of the sink, and the sink's access. */
-  PixelKind   computedKind{ PixelKind::UInt8 };
-  PixelKind   writtenKind{ PixelKind::UInt8 };
+  PixelType   computedKind{ PixelType::UInt8 };
+  PixelType   writtenKind{ PixelType::UInt8 };
   ImageAccess sinkAccess{};
   /** Counts voxels at the limits of computedKind (StreamedReport::atLimits). */
   bool countsLimits{ false };

@@ -61,7 +61,7 @@ public:
   /** How the CUDA backend makes it. */
   TableMethod method{ TableMethod::SinglePass };
   /** The carry of the voxels before index `begin` of the swept axis; empty at 0. */
-  SideData     carry;
+  ChunkState   carry;
   std::int64_t begin{ 0 };
 
   std::string
@@ -87,15 +87,15 @@ public:
   Halo
   GetHalo(const Coordinates & image) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & image) const override;
   /** With three summed axes the plane P; with two the rows C, S and l. A section that is complete is already part of S,
    * a block of C. Entries of A for all columns from 0. */
   std::size_t
-  GetCarryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
-  SideData
-  GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  GetCarryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
+  ChunkState
+  GetInitialCarry(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
   /** A stream block needs the sums of those before it, and no voxel of them. */
   bool
   HandsOnState() const override
@@ -106,8 +106,8 @@ public:
   MakeForNextBlock(const FinishedBlock & block) const override;
   /** The carry of a table of kind `output` behind `region`, which begins where this operation's own carry stands: one
    * read of the region by the kernel `advance` of `kernels`, which are the host's. */
-  SideData
-  Advance(const BufferView & input, PixelKind output, const Box & region, Executor & executor,
+  ChunkState
+  Advance(const BufferView & input, PixelType output, const Box & region, Executor & executor,
           const KernelRegistry & kernels) const;
   /** The first index of a chunk's sums along the swept axis, or of the whole image if the schedule is Independent. */
   std::int64_t

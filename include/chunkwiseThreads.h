@@ -44,8 +44,8 @@ private:
 };
 
 /** Calls body(0) in the caller's thread and body(1) to body(count - 1) beside it, each in a separate thread. The
- * caller calls those for which the system starts no thread afterwards, one after the other. A body must not throw, and
- * must not wait for another. */
+ * caller calls those for which the system starts no thread afterwards, one after the other. A body must not wait for
+ * another. When all have ended, throws the error of the first of them that threw. */
 Chunkwise_EXPORT void
 RunTogether(std::size_t count, const std::function<void(std::size_t)> & body);
 

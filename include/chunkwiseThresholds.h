@@ -94,7 +94,7 @@ Chunkwise_EXPORT std::vector<double>
  * between the least finite voxel and the largest; infinities are in the bin at their end. With `masked` the image has a
  * mask as its second input, and voxels count where that is not 0. Throws ParameterError if no voxel counts. */
 Chunkwise_EXPORT ThresholdHistogram
-ComputeThresholdHistogram(const SummaryRun & run, PixelKind kind, int bins = 0, bool masked = false,
+ComputeThresholdHistogram(const SummaryRun & run, PixelType kind, int bins = 0, bool masked = false,
                           Monitor * monitor = nullptr);
 
 } // namespace chunkwise

@@ -39,7 +39,7 @@ constexpr int MaxSpatialAxes = 3;
 constexpr int MaxInputs = 3;
 
 /** The type of one pixel component. */
-enum class PixelKind : std::int32_t
+enum class PixelType : std::int32_t
 {
   UInt8,
   Int8,
@@ -53,23 +53,23 @@ enum class PixelKind : std::int32_t
   Float64
 };
 
-constexpr int NumberOfPixelKinds = 10;
+constexpr int NumberOfPixelTypes = 10;
 
 /** Bytes of one pixel. */
 CHUNKWISE_HOST_DEVICE constexpr std::size_t
-PixelSize(PixelKind kind)
+PixelSize(PixelType kind)
 {
   switch (kind)
   {
-    case PixelKind::UInt8:
-    case PixelKind::Int8:
+    case PixelType::UInt8:
+    case PixelType::Int8:
       return 1;
-    case PixelKind::UInt16:
-    case PixelKind::Int16:
+    case PixelType::UInt16:
+    case PixelType::Int16:
       return 2;
-    case PixelKind::UInt32:
-    case PixelKind::Int32:
-    case PixelKind::Float32:
+    case PixelType::UInt32:
+    case PixelType::Int32:
+    case PixelType::Float32:
       return 4;
     default:
       return 8;
@@ -77,19 +77,19 @@ PixelSize(PixelKind kind)
 }
 
 CHUNKWISE_HOST_DEVICE constexpr bool
-IsFloatingPoint(PixelKind kind)
+IsFloatingPoint(PixelType kind)
 {
-  return kind == PixelKind::Float32 || kind == PixelKind::Float64;
+  return kind == PixelType::Float32 || kind == PixelType::Float64;
 }
 
 /** "uint8" ... "float64", as the command line and messages spell it. */
 Chunkwise_EXPORT const char *
-PixelKindName(PixelKind kind);
+PixelTypeName(PixelType kind);
 
 /** The kind of a C++ type, by size and signedness, so that `long` and `long long` both map. */
 template <typename T>
-constexpr PixelKind
-PixelKindOf()
+constexpr PixelType
+PixelTypeOf()
 {
   constexpr bool isFloat = static_cast<T>(0.5) != static_cast<T>(0);
   constexpr bool isSigned = static_cast<T>(-1) < static_cast<T>(0);
@@ -97,41 +97,41 @@ PixelKindOf()
   if constexpr (isFloat)
   {
     static_assert(sizeof(T) >= 4, "float or double");
-    return sizeof(T) == 4 ? PixelKind::Float32 : PixelKind::Float64;
+    return sizeof(T) == 4 ? PixelType::Float32 : PixelType::Float64;
   }
   else
   {
     constexpr int base = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 2 : sizeof(T) == 4 ? 4 : 6;
-    return static_cast<PixelKind>(base + (isSigned ? 1 : 0));
+    return static_cast<PixelType>(base + (isSigned ? 1 : 0));
   }
 }
 
 /** Calls `f(T{})` with the C++ type of a kind. */
 template <typename TFunctor>
 decltype(auto)
-DispatchPixelKind(PixelKind kind, TFunctor && f)
+DispatchPixelType(PixelType kind, TFunctor && f)
 {
   switch (kind)
   {
-    case PixelKind::UInt8:
+    case PixelType::UInt8:
       return f(std::uint8_t{});
-    case PixelKind::Int8:
+    case PixelType::Int8:
       return f(std::int8_t{});
-    case PixelKind::UInt16:
+    case PixelType::UInt16:
       return f(std::uint16_t{});
-    case PixelKind::Int16:
+    case PixelType::Int16:
       return f(std::int16_t{});
-    case PixelKind::UInt32:
+    case PixelType::UInt32:
       return f(std::uint32_t{});
-    case PixelKind::Int32:
+    case PixelType::Int32:
       return f(std::int32_t{});
-    case PixelKind::UInt64:
+    case PixelType::UInt64:
       return f(std::uint64_t{});
-    case PixelKind::Int64:
+    case PixelType::Int64:
       return f(std::int64_t{});
-    case PixelKind::Float32:
+    case PixelType::Float32:
       return f(float{});
-    case PixelKind::Float64:
+    case PixelType::Float64:
       return f(double{});
   }
   throw std::logic_error("chunkwise: unknown pixel kind");
@@ -140,7 +140,7 @@ DispatchPixelKind(PixelKind kind, TFunctor && f)
 /** Calls f(TBits{}) with the unsigned integer of the size of a kind. */
 template <typename TFunctor>
 decltype(auto)
-DispatchSize(PixelKind kind, TFunctor && f)
+DispatchSize(PixelType kind, TFunctor && f)
 {
   switch (PixelSize(kind))
   {

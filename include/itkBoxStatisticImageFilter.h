@@ -110,7 +110,7 @@ protected:
   MakeParameters() const override;
   chunkwise::BufferView
   GetInputView(unsigned int i) const override;
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetInputKind(unsigned int i) const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;

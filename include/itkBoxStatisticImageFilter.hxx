@@ -16,11 +16,11 @@ BoxStatisticImageFilter<TInputImage, TOutputImage, TRadiusImage>::GetInputView(u
 }
 
 template <typename TInputImage, typename TOutputImage, typename TRadiusImage>
-chunkwise::PixelKind
+chunkwise::PixelType
 BoxStatisticImageFilter<TInputImage, TOutputImage, TRadiusImage>::GetInputKind(unsigned int i) const
 {
   return i != 1 || !this->GetRadiusImage() ? Superclass::GetInputKind(i)
-                                           : chunkwise::PixelKindOf<typename TRadiusImage::PixelType>();
+                                           : chunkwise::PixelTypeOf<typename TRadiusImage::PixelType>();
 }
 
 template <typename TInputImage, typename TOutputImage, typename TRadiusImage>

@@ -77,7 +77,7 @@ public:
 
   /** A further image, by the name of the filter's input: "MarkerImage". An empty file name takes it away. */
   void
-  SetFurtherInputFileName(const std::string & input, const std::string & file);
+  SetAdditionalInputFileName(const std::string & input, const std::string & file);
 
   itkSetStringMacro(OutputFileName);
   itkGetStringMacro(OutputFileName);
@@ -114,8 +114,8 @@ public:
     m_Dimension = static_cast<int>(TInputImage::ImageDimension);
     m_Components = ChunkwiseImagePixel<TInputImage>::NumberOfComponents;
     m_OutputComponents = ChunkwiseImagePixel<TOutputImage>::NumberOfComponents;
-    m_InputKind = chunkwise::PixelKindOf<typename ChunkwiseImagePixel<TInputImage>::ComponentType>();
-    m_OutputKind = chunkwise::PixelKindOf<typename ChunkwiseImagePixel<TOutputImage>::ComponentType>();
+    m_InputKind = chunkwise::PixelTypeOf<typename ChunkwiseImagePixel<TInputImage>::ComponentType>();
+    m_OutputKind = chunkwise::PixelTypeOf<typename ChunkwiseImagePixel<TOutputImage>::ComponentType>();
     m_Describe = [filter](chunkwise::FilterImage & image, chunkwise::StreamedRequest & request) {
       image.outputKind = filter->GetOperationKind();
       const std::string name = filter->GetFilterName();
@@ -173,7 +173,7 @@ private:
   class Files;
 
   std::string                        m_InputFileName;
-  std::map<std::string, std::string> m_FurtherInputFileNames;
+  std::map<std::string, std::string> m_AdditionalInputFileNames;
   std::string                        m_OutputFileName;
   std::string                        m_ZarrOptions;
   bool                               m_UseCompression{ false };
@@ -186,8 +186,8 @@ private:
   /** Components of a pixel of the filter's images; 0: any. */
   std::int64_t         m_Components{ 1 };
   std::int64_t         m_OutputComponents{ 1 };
-  chunkwise::PixelKind m_InputKind{ chunkwise::PixelKind::UInt8 };
-  chunkwise::PixelKind m_OutputKind{ chunkwise::PixelKind::UInt8 };
+  chunkwise::PixelType m_InputKind{ chunkwise::PixelType::UInt8 };
+  chunkwise::PixelType m_OutputKind{ chunkwise::PixelType::UInt8 };
   Describe             m_Describe;
 
   chunkwise::StreamedReport m_Report;

@@ -48,8 +48,8 @@ public:
   /** The pixel types of the images: see ChunkwisePixel. */
   struct Types
   {
-    chunkwise::PixelKind inputKind;
-    chunkwise::PixelKind outputKind;
+    chunkwise::PixelType inputKind;
+    chunkwise::PixelType outputKind;
     unsigned int         inputComponents;
     unsigned int         outputComponents;
     bool                 isComplex;
@@ -79,13 +79,13 @@ protected:
   MakeParameters() const = 0;
   virtual std::shared_ptr<const chunkwise::Operation>
   MakeOperation(const chunkwise::FilterImage & image) const = 0;
-  virtual chunkwise::PixelKind
+  virtual chunkwise::PixelType
   GetOperationKind() const = 0;
   virtual Components
   GetComponents() const = 0;
   virtual chunkwise::BufferView
   GetInputView(unsigned int i) const = 0;
-  virtual chunkwise::PixelKind
+  virtual chunkwise::PixelType
   GetInputKind(unsigned int i) const = 0;
   virtual void
   WriteOutput(const chunkwise::BufferView & result) = 0;
@@ -129,7 +129,7 @@ protected:
   MakeUsualOperation(const chunkwise::FilterImage & image) const;
   std::shared_ptr<const chunkwise::Operation>
   MakeOperationFor(const chunkwise::FilterImage & image) const;
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetUsualOperationKind() const;
   /** Components of the input's pixels; 0 where they are numbers. */
   std::int64_t
@@ -167,7 +167,7 @@ protected:
   PrepareView(const DataObject * image) const;
   /** A view of the pixels of an image, of which its container holds so many. */
   chunkwise::BufferView
-  ViewOfImage(const ImageBaseType & image, void * pixels, SizeValueType held, chunkwise::PixelKind kind,
+  ViewOfImage(const ImageBaseType & image, void * pixels, SizeValueType held, chunkwise::PixelType kind,
               std::int64_t components, const std::string & name) const;
   /** Calls convertRow(from, to, step, count) for the rows of a dense result, by several threads. */
   void

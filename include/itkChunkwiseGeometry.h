@@ -44,7 +44,7 @@ ChunkwiseRegionFromBox(const chunkwise::Box & box, const Index<VDimension> & ori
  * axis that the pixels' box has not.
  * \ingroup Chunkwise */
 Chunkwise_EXPORT chunkwise::BufferView
-                 ChunkwiseViewOfPixels(void * pixels, chunkwise::PixelKind kind, const chunkwise::Box & box, int axis,
+                 ChunkwiseViewOfPixels(void * pixels, chunkwise::PixelType kind, const chunkwise::Box & box, int axis,
                                        std::int64_t components);
 
 /** The part of the input that `output` needs: padded by the operation's halo and cut at the image; where windows wrap

@@ -150,7 +150,7 @@ public:
 
   /** Pairs of pixel types, for subclasses to assert the one that they have. */
   static constexpr bool GivesSameType =
-    chunkwise::PixelKindOf<InputPixelType>() == chunkwise::PixelKindOf<OutputPixelType>();
+    chunkwise::PixelTypeOf<InputPixelType>() == chunkwise::PixelTypeOf<OutputPixelType>();
   static constexpr bool GivesSameTypeOrReal = GivesSameType || std::is_floating_point<OutputPixelType>::value;
   /** Any but 64-bit integers to any integers beside: sums of integers are computed as doubles and converted. */
   static constexpr bool GivesSameTypeOrRealOrInteger =
@@ -255,7 +255,7 @@ public:
    * from the input's type if results have that by default, from 64-bit integers if results are exact, else from
    * doubles.
    */
-  virtual chunkwise::PixelKind
+  virtual chunkwise::PixelType
   GetOperationKind() const CHUNKWISE_BASE_OVERRIDE
   {
     return this->GetUsualOperationKind();
@@ -289,8 +289,8 @@ protected:
   chunkwise::ExecutionReport m_LastReport;
 #else
   ChunkwiseImageToImageFilter()
-    : FilterBase(*this, { chunkwise::PixelKindOf<InputPixelType>(),
-                          chunkwise::PixelKindOf<OutputPixelType>(),
+    : FilterBase(*this, { chunkwise::PixelTypeOf<InputPixelType>(),
+                          chunkwise::PixelTypeOf<OutputPixelType>(),
                           InputComponents,
                           OutputComponents,
                           ChunkwiseImagePixel<InputImageType>::IsComplex })
@@ -332,7 +332,7 @@ protected:
   /** The pixels of input `i`, and of which kind they are. Override both if an input has a different type. */
   virtual chunkwise::BufferView
   GetInputView(unsigned int i) const CHUNKWISE_BASE_OVERRIDE;
-  virtual chunkwise::PixelKind
+  virtual chunkwise::PixelType
   GetInputKind(unsigned int i) const CHUNKWISE_BASE_OVERRIDE;
 
   /** A view of the part of an image's buffer that lies inside the first input; throws itk::ExceptionObject if there are

@@ -44,7 +44,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ViewOf(cons
                            const_cast<typename TImage::InternalPixelType *>(image.GetBufferPointer()),
                            static_cast<SizeValueType>(image.GetPixelContainer()->Size()) /
                              static_cast<SizeValueType>(Pixel::IsVectorImage ? components : 1),
-                           chunkwise::PixelKindOf<typename Pixel::ComponentType>(),
+                           chunkwise::PixelTypeOf<typename Pixel::ComponentType>(),
                            components,
                            name);
 }
@@ -57,10 +57,10 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputVie
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
-chunkwise::PixelKind
+chunkwise::PixelType
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputKind(unsigned int) const
 {
-  return chunkwise::PixelKindOf<InputPixelType>();
+  return chunkwise::PixelTypeOf<InputPixelType>();
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>

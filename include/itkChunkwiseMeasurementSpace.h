@@ -45,7 +45,7 @@ MakeChunkwiseBufferView(const TImage & image)
   using PixelType = typename TImage::PixelType;
   return chunkwise::DenseView(
     const_cast<PixelType *>(image.GetBufferPointer()),
-    chunkwise::PixelKindOf<PixelType>(),
+    chunkwise::PixelTypeOf<PixelType>(),
     ChunkwiseBoxFromRegion(image.GetBufferedRegion(), image.GetLargestPossibleRegion().GetIndex()));
 }
 

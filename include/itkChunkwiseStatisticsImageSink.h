@@ -125,8 +125,8 @@ private:
   Get(TGet && get) const -> decltype(get(std::declval<const chunkwise::ImageStatistics &>()));
 
   std::mutex                       m_Mutex;
-  chunkwise::StatisticsAccumulator m_Total{ chunkwise::PixelKindOf<PixelType>() };
-  chunkwise::ImageStatistics       m_Statistics{ chunkwise::PixelKindOf<PixelType>() };
+  chunkwise::StatisticsAccumulator m_Total{ chunkwise::PixelTypeOf<PixelType>() };
+  chunkwise::ImageStatistics       m_Statistics{ chunkwise::PixelTypeOf<PixelType>() };
 };
 } // namespace itk
 

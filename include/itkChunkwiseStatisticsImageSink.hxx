@@ -122,7 +122,7 @@ ChunkwiseStatisticsImageSink<TInputImage>::ThreadedStreamedGenerateData(const Re
   const auto          origin = input.GetLargestPossibleRegion().GetIndex();
   // The engine only reads its inputs; its views serve both directions.
   const chunkwise::BufferView      view = chunkwise::DenseView(const_cast<PixelType *>(input.GetBufferPointer()),
-                                                          chunkwise::PixelKindOf<PixelType>(),
+                                                          chunkwise::PixelTypeOf<PixelType>(),
                                                           ChunkwiseBoxFromRegion(input.GetBufferedRegion(), origin));
   chunkwise::StatisticsAccumulator part(view.kind);
   try

@@ -165,7 +165,7 @@ protected:
   }
   chunkwise::BufferView
   GetInputView(unsigned int i) const override;
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetInputKind(unsigned int i) const override;
 
   /** BoundaryCondition, Constant and SpatialAxes; IgnoreNaN, EmptyValue and OutputMask of filters that have them. */

@@ -112,11 +112,11 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputView
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
-chunkwise::PixelKind
+chunkwise::PixelType
 ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputKind(unsigned int i) const
 {
-  return i > 0 && this->GetDomainMask()      ? chunkwise::PixelKind::UInt8
-         : i > 0 && this->GetDomainWeights() ? chunkwise::PixelKind::Float32
+  return i > 0 && this->GetDomainMask()      ? chunkwise::PixelType::UInt8
+         : i > 0 && this->GetDomainWeights() ? chunkwise::PixelType::Float32
                                              : Superclass::GetInputKind(i);
 }
 

@@ -122,10 +122,10 @@ protected:
   chunkwise::FilterParameters
   MakeParameters() const override;
   /** The operation gives the output's kind itself. */
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetOperationKind() const override
   {
-    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+    return chunkwise::PixelTypeOf<typename Superclass::OutputPixelType>();
   }
   /** Along other axes components are numbered one after the other. */
   bool

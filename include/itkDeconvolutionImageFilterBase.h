@@ -121,10 +121,10 @@ protected:
     return parameters;
   }
   /** The operation gives the output's kind itself. */
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetOperationKind() const override
   {
-    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+    return chunkwise::PixelTypeOf<typename Superclass::OutputPixelType>();
   }
   chunkwise::BufferView
   GetInputView(unsigned int i) const override
@@ -136,10 +136,10 @@ protected:
     return i > 0 && this->GetStartImage() ? this->ViewOf(*this->GetStartImage(), "StartImage")
                                           : Superclass::GetInputView(i);
   }
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetInputKind(unsigned int i) const override
   {
-    return i == 1 && this->GetWeightImage() ? chunkwise::PixelKind::Float32 : Superclass::GetInputKind(i);
+    return i == 1 && this->GetWeightImage() ? chunkwise::PixelType::Float32 : Superclass::GetInputKind(i);
   }
   bool
   GivesWholeOutput() const override

@@ -56,10 +56,10 @@ protected:
     parameters.Set("OutputComponents", HasComponents);
     return parameters;
   }
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetOperationKind() const override
   {
-    return HasComponents ? chunkwise::PixelKindOf<typename Superclass::OutputPixelType>()
+    return HasComponents ? chunkwise::PixelTypeOf<typename Superclass::OutputPixelType>()
                          : Superclass::GetOperationKind();
   }
   Components

@@ -122,14 +122,14 @@ protected:
   chunkwise::FilterParameters
   MakeParameters() const override;
   /** The operation gives the output's kind itself. */
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetOperationKind() const override
   {
-    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+    return chunkwise::PixelTypeOf<typename Superclass::OutputPixelType>();
   }
   chunkwise::BufferView
   GetInputView(unsigned int i) const override;
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetInputKind(unsigned int i) const override;
   void
   GenerateInputRequestedRegion() override;

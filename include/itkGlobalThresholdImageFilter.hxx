@@ -68,10 +68,10 @@ GlobalThresholdImageFilter<TInputImage, TOutputImage>::GetInputView(unsigned int
 }
 
 template <typename TInputImage, typename TOutputImage>
-chunkwise::PixelKind
+chunkwise::PixelType
 GlobalThresholdImageFilter<TInputImage, TOutputImage>::GetInputKind(unsigned int i) const
 {
-  return i > 0 && this->GetMaskImage() ? chunkwise::PixelKind::UInt8 : Superclass::GetInputKind(i);
+  return i > 0 && this->GetMaskImage() ? chunkwise::PixelType::UInt8 : Superclass::GetInputKind(i);
 }
 
 template <typename TInputImage, typename TOutputImage>

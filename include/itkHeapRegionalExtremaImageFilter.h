@@ -75,10 +75,10 @@ protected:
 
   chunkwise::FilterParameters
   MakeParameters() const override;
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetOperationKind() const override
   {
-    return chunkwise::PixelKindOf<typename Superclass::InputPixelType>();
+    return chunkwise::PixelTypeOf<typename Superclass::InputPixelType>();
   }
   void
   WriteOutput(const chunkwise::BufferView & result) override;

@@ -80,10 +80,10 @@ protected:
     return parameters;
   }
   /** The operation gives the output's kind itself. */
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetOperationKind() const override
   {
-    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+    return chunkwise::PixelTypeOf<typename Superclass::OutputPixelType>();
   }
   void
   PrintSelf(std::ostream & os, Indent indent) const override

@@ -56,9 +56,9 @@ LabelMeasurementsImageSink<TLabelImage, TIntensityImage>::MakeSettings() const
   chunkwise::MeasurementSettings settings;
   settings.extent = MakeChunkwiseMeasuredExtent(*this->GetInput());
   settings.dimension = ImageDimension;
-  settings.labelKind = chunkwise::PixelKindOf<typename TLabelImage::PixelType>();
+  settings.labelKind = chunkwise::PixelTypeOf<typename TLabelImage::PixelType>();
   settings.hasIntensity = this->GetIntensityImage() != nullptr;
-  settings.intensityKind = chunkwise::PixelKindOf<typename TIntensityImage::PixelType>();
+  settings.intensityKind = chunkwise::PixelTypeOf<typename TIntensityImage::PixelType>();
   settings.memory = m_HostMemoryBudget;
   chunkwise::SetPartsFor(this->GetColumnsToMake(), settings);
   settings.contacts = m_Contacts;

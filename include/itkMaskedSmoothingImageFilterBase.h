@@ -57,10 +57,10 @@ protected:
     return i > 0 && this->GetMaskImage() ? this->ViewOf(*this->GetMaskImage(), "MaskImage")
                                          : Superclass::GetInputView(i);
   }
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetInputKind(unsigned int i) const override
   {
-    return i > 0 && this->GetMaskImage() ? chunkwise::PixelKind::UInt8 : Superclass::GetInputKind(i);
+    return i > 0 && this->GetMaskImage() ? chunkwise::PixelType::UInt8 : Superclass::GetInputKind(i);
   }
   void
   PrintSelf(std::ostream & os, Indent indent) const override

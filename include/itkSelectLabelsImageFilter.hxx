@@ -95,7 +95,7 @@ SelectLabelsImageFilter<TLabelImage>::MakeSettings() const
   chunkwise::MeasurementSettings settings;
   settings.extent = MakeChunkwiseMeasuredExtent(*this->GetInput());
   settings.dimension = ImageDimension;
-  settings.labelKind = chunkwise::PixelKindOf<LabelType>();
+  settings.labelKind = chunkwise::PixelTypeOf<LabelType>();
   settings.memory = m_HostMemoryBudget;
   chunkwise::SetPartsFor(chunkwise::GetPropertiesOf(this->MakeSelection()), settings);
   return settings;
@@ -110,7 +110,7 @@ SelectLabelsImageFilter<TLabelImage>::MakeTable() const
   {
     pairs.emplace_back(chunkwise::PixelValue(oldLabel), chunkwise::PixelValue(newLabel));
   }
-  return chunkwise::LabelTable(chunkwise::PixelKindOf<LabelType>(), pairs);
+  return chunkwise::LabelTable(chunkwise::PixelTypeOf<LabelType>(), pairs);
 }
 
 template <typename TLabelImage>

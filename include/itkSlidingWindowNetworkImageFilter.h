@@ -170,10 +170,10 @@ protected:
   chunkwise::FilterParameters
   MakeParameters() const override;
   /** The operation gives the output's kind itself. */
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetOperationKind() const override
   {
-    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+    return chunkwise::PixelTypeOf<typename Superclass::OutputPixelType>();
   }
   std::shared_ptr<const chunkwise::Operation>
   MakeOperation(const chunkwise::FilterImage & image) const override;

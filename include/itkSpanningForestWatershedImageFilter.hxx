@@ -44,14 +44,14 @@ SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::GetInputView(unsi
 }
 
 template <typename TInputImage, typename TOutputImage>
-chunkwise::PixelKind
+chunkwise::PixelType
 SpanningForestWatershedImageFilter<TInputImage, TOutputImage>::GetInputKind(unsigned int i) const
 {
   if (i == 1 && this->GetMarkerImage())
   {
-    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+    return chunkwise::PixelTypeOf<typename Superclass::OutputPixelType>();
   }
-  return i > 0 && this->GetMaskImage() ? chunkwise::PixelKind::UInt8 : Superclass::GetInputKind(i);
+  return i > 0 && this->GetMaskImage() ? chunkwise::PixelType::UInt8 : Superclass::GetInputKind(i);
 }
 
 template <typename TInputImage, typename TOutputImage>

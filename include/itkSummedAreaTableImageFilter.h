@@ -114,10 +114,10 @@ protected:
   chunkwise::FilterParameters
   MakeParameters() const override;
   /** The operation gives the output's kind itself. */
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetOperationKind() const override
   {
-    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+    return chunkwise::PixelTypeOf<typename Superclass::OutputPixelType>();
   }
   std::shared_ptr<const chunkwise::Operation>
   MakeOperation(const chunkwise::FilterImage & image) const override;
@@ -132,7 +132,7 @@ private:
   /** The carry of the voxels before index `begin` of the swept axis, in columns and rows up to `upper`. */
   struct Carry
   {
-    chunkwise::SideData    data;
+    chunkwise::ChunkState  data;
     std::int64_t           begin{ 0 };
     chunkwise::Coordinates upper{};
     /** The input and the filter that the carry was made from. */

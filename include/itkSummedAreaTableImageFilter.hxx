@@ -129,10 +129,10 @@ SummedAreaTableImageFilter<TInputImage, TOutputImage>::GenerateData()
     part.lower[axis] = lower;
     part.upper[axis] = upper;
     table->begin = lower;
-    table->carry = lower > 0 ? m_Carry.data : chunkwise::SideData();
+    table->carry = lower > 0 ? m_Carry.data : chunkwise::ChunkState();
     ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
     m_Carry.data = chunkwise::AdvanceCarry(
-      *table, pixels, chunkwise::PixelKindOf<typename Superclass::OutputPixelType>(), part, executor);
+      *table, pixels, chunkwise::PixelTypeOf<typename Superclass::OutputPixelType>(), part, executor);
     m_Carry.begin = upper;
     m_Carry.upper = region.upper;
     m_Carry.input = input;

@@ -120,7 +120,7 @@ nb::list
 FindBoxes(const DenseInput & labels, const std::string & kindName, std::uint64_t most, const RunOptions & options)
 {
   const unsigned int threads = options.threads;
-  const PixelKind    kind = PixelKindFromName(kindName);
+  const PixelType    kind = PixelTypeFromName(kindName);
   const Rows         rows(Rows::ExtentsOf(labels));
   const std::size_t  dimension = labels.ndim();
   const std::int64_t voxels = rows.count * rows.length;
@@ -129,7 +129,7 @@ FindBoxes(const DenseInput & labels, const std::string & kindName, std::uint64_t
   {
     std::vector<std::uint64_t> largest(workers, 0);
     InParts(rows.count, voxels, threads, [&](std::int64_t begin, std::int64_t end, unsigned int worker) {
-      DispatchPixelKind(kind, [&](auto pixel) {
+      DispatchPixelType(kind, [&](auto pixel) {
         const auto * const from = static_cast<const decltype(pixel) *>(labels.data());
         for (std::int64_t i = begin * rows.length; i < end * rows.length; ++i)
         {
@@ -165,7 +165,7 @@ FindBoxes(const DenseInput & labels, const std::string & kindName, std::uint64_t
   const auto             scan = [&](std::int64_t begin, std::int64_t end, unsigned int worker) {
     boxes[worker].resize(most * numbers, none);
     Integers at = rows.At(begin);
-    DispatchPixelKind(kind, [&](auto pixel) {
+    DispatchPixelType(kind, [&](auto pixel) {
       const auto * row = static_cast<const decltype(pixel) *>(labels.data()) + begin * rows.length;
       for (std::int64_t r = begin; r < end; ++r, row += rows.length, rows.Advance(at))
       {
@@ -714,7 +714,7 @@ FindRanks(const DenseInput & whole, const std::string & kind, const Integers & o
           std::int64_t rank, unsigned int threads)
 {
   const Rows rows(Rows::ExtentsOf(result));
-  DispatchPixelKind(PixelKindFromName(kind), [&](auto pixel) {
+  DispatchPixelType(PixelTypeFromName(kind), [&](auto pixel) {
     using Pixel = decltype(pixel);
     const auto * const in = static_cast<const Pixel *>(whole.data());
     auto * const       out = static_cast<Pixel *>(result.data());

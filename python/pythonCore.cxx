@@ -86,7 +86,7 @@ using namespace nb::literals;
 using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
 using WritableArray = nb::ndarray<nb::device::cpu>;
 
-PixelKind
+PixelType
 KindOf(const nb::dlpack::dtype & type)
 {
   const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
@@ -95,15 +95,15 @@ KindOf(const nb::dlpack::dtype & type)
   {
     if (type.bits == sizes[i] && code == nb::dlpack::dtype_code::UInt)
     {
-      return static_cast<PixelKind>(2 * i);
+      return static_cast<PixelType>(2 * i);
     }
     if (type.bits == sizes[i] && code == nb::dlpack::dtype_code::Int)
     {
-      return static_cast<PixelKind>(2 * i + 1);
+      return static_cast<PixelType>(2 * i + 1);
     }
     if (i >= 2 && type.bits == sizes[i] && code == nb::dlpack::dtype_code::Float)
     {
-      return i == 2 ? PixelKind::Float32 : PixelKind::Float64;
+      return i == 2 ? PixelType::Float32 : PixelType::Float64;
     }
   }
   throw ParameterError("an array's numbers are of a type that no image has");
@@ -152,7 +152,7 @@ chunkwise::python::ToView(const DeviceArray & array, const Integers & lower)
   }
   BufferView view;
   view.data = reinterpret_cast<void *>(array.data);
-  view.kind = PixelKindFromName(array.kind);
+  view.kind = PixelTypeFromName(array.kind);
   view.box.lower = ToCoordinates(lower, 0);
   view.box.upper = Coordinates::Filled(1);
   view.stride = Coordinates::Filled(1);
@@ -180,16 +180,16 @@ ToPython(const PixelValue & value)
 }
 
 nb::bytes
-ToBytes(const SideData & data)
+ToBytes(const ChunkState & data)
 {
   return nb::bytes(reinterpret_cast<const char *>(data.data()), data.size());
 }
 
-SideData
+ChunkState
 FromBytes(const nb::bytes & bytes)
 {
   const auto * const begin = static_cast<const unsigned char *>(bytes.data());
-  return SideData(begin, begin + bytes.size());
+  return ChunkState(begin, begin + bytes.size());
 }
 
 //
@@ -350,7 +350,7 @@ DescribeFilters()
       parameters.append(row);
     }
     nb::list inputs;
-    for (const InputDescription & input : filter.furtherInputs)
+    for (const InputDescription & input : filter.additionalInputs)
     {
       nb::dict row;
       row["name"] = input.name;
@@ -480,11 +480,11 @@ ToImage(const Integers & extent, const std::string & inputKind, const std::strin
   FilterImage image;
   image.dimension = static_cast<int>(extent.size());
   image.extent = ToCoordinates(extent, 1);
-  image.inputKind = PixelKindFromName(inputKind);
-  image.outputKind = PixelKindFromName(outputKind);
+  image.inputKind = PixelTypeFromName(inputKind);
+  image.outputKind = PixelTypeFromName(outputKind);
   std::copy_n(spacing.begin(), std::min(spacing.size(), extent.size()), image.spacing);
   std::copy_n(origin.begin(), std::min(origin.size(), extent.size()), image.origin);
-  image.furtherInputs = further;
+  image.additionalInputs = further;
   return image;
 }
 
@@ -710,8 +710,8 @@ public:
     , m_Request(MakeRequest(m_Handle.operation, extent, ToBox(lower, upper), m_Options))
     , m_Dimension(extent.size())
   {
-    m_Request.inputs.push_back(DenseView(nullptr, PixelKindFromName(inputKind), m_Request.image));
-    m_Request.output = DenseView(nullptr, PixelKindFromName(outputKind), m_Request.region);
+    m_Request.inputs.push_back(DenseView(nullptr, PixelTypeFromName(inputKind), m_Request.image));
+    m_Request.output = DenseView(nullptr, PixelTypeFromName(outputKind), m_Request.region);
   }
   /** Both arrays are dense, of the kinds and shapes that were said; the caller knows. */
   std::vector<std::string>
@@ -801,9 +801,9 @@ MakeEmptyRequest(const OperationHandle & handle, const std::vector<std::string> 
   const Box        needed = GetInputBox(*handle.operation, region, request.image);
   for (const std::string & kind : inputKinds)
   {
-    request.inputs.push_back(DenseView(nullptr, PixelKindFromName(kind), needed));
+    request.inputs.push_back(DenseView(nullptr, PixelTypeFromName(kind), needed));
   }
-  request.output = DenseView(nullptr, PixelKindFromName(outputKind), region);
+  request.output = DenseView(nullptr, PixelTypeFromName(outputKind), region);
   return request;
 }
 
@@ -820,10 +820,10 @@ MakeThePlan(const OperationHandle & handle, const std::vector<std::string> & inp
 void
 CheckKinds(const OperationHandle & handle, const std::vector<std::string> & inputKinds, const std::string & outputKind)
 {
-  std::vector<PixelKind> kinds;
+  std::vector<PixelType> kinds;
   for (const std::string & kind : inputKinds)
   {
-    kinds.push_back(PixelKindFromName(kind));
+    kinds.push_back(PixelTypeFromName(kind));
   }
   if (static_cast<int>(kinds.size()) != handle.operation->GetNumberOfInputs())
   {
@@ -831,7 +831,7 @@ CheckKinds(const OperationHandle & handle, const std::vector<std::string> & inpu
                          std::to_string(handle.operation->GetNumberOfInputs()) + " images, not " +
                          std::to_string(kinds.size()));
   }
-  handle.operation->CheckKinds(kinds, PixelKindFromName(outputKind));
+  handle.operation->CheckKinds(kinds, PixelTypeFromName(outputKind));
 }
 
 template <typename TArray>
@@ -907,7 +907,7 @@ Advance(const OperationHandle & handle, const AnyArray & input, const Integers &
 {
   const SummedAreaTableOperation & table = AsTable(handle);
   const BufferView                 view = ToView(input, lower);
-  const PixelKind                  kind = PixelKindFromName(outputKind);
+  const PixelType                  kind = PixelTypeFromName(outputKind);
   Executor &                       executor = GetExecutorFor(threads);
   return ToBytes(Unlocked([&] { return AdvanceCarry(table, view, kind, view.box, executor); }));
 }
@@ -946,15 +946,15 @@ Join(const OperationHandle & handle, const std::string & kind, const std::vector
     const auto axis = static_cast<std::size_t>(a);
     blocks.cuts[a] = axis < cuts.size() ? cuts[axis] : Integers{ 0, 1 };
   }
-  std::vector<SideData> parts;
+  std::vector<ChunkState> parts;
   for (const nb::bytes & each : contractions)
   {
     parts.push_back(FromBytes(each));
   }
-  const std::vector<SideData> borders =
-    Unlocked([&] { return JoinBlocks(operation, PixelKindFromName(kind), blocks, parts); });
+  const std::vector<ChunkState> borders =
+    Unlocked([&] { return JoinBlocks(operation, PixelTypeFromName(kind), blocks, parts); });
   nb::list result;
-  for (const SideData & border : borders)
+  for (const ChunkState & border : borders)
   {
     result.append(ToBytes(border));
   }
@@ -983,8 +983,8 @@ nb::tuple
 JoinTheLabels(const OperationHandle & handle, const std::vector<std::pair<Integers, Integers>> & blocks,
               const std::vector<nb::bytes> & summaries)
 {
-  std::vector<Box>      boxes;
-  std::vector<SideData> parts;
+  std::vector<Box>        boxes;
+  std::vector<ChunkState> parts;
   for (const auto & [lower, upper] : blocks)
   {
     boxes.push_back(ToBox(lower, upper));
@@ -993,10 +993,11 @@ JoinTheLabels(const OperationHandle & handle, const std::vector<std::pair<Intege
   {
     parts.push_back(FromBytes(each));
   }
-  std::uint64_t               count = 0;
-  const std::vector<SideData> solutions = Unlocked([&] { return JoinLabels(*handle.operation, boxes, parts, count); });
-  nb::list                    result;
-  for (const SideData & solution : solutions)
+  std::uint64_t                 count = 0;
+  const std::vector<ChunkState> solutions =
+    Unlocked([&] { return JoinLabels(*handle.operation, boxes, parts, count); });
+  nb::list result;
+  for (const ChunkState & solution : solutions)
   {
     result.append(ToBytes(solution));
   }
@@ -1009,7 +1010,7 @@ WriteTheLabels(const OperationHandle & handle, const AnyArray & block, const nb:
 {
   const BufferView from = ToView(block, lower);
   const BufferView to = ToView(labels, lower);
-  const SideData   found = FromBytes(solution);
+  const ChunkState found = FromBytes(solution);
   Executor &       executor = GetExecutorFor(threads);
   Unlocked([&] { WriteLabels(*handle.operation, from, found, to, executor); });
 }
@@ -1032,10 +1033,10 @@ nb::bytes
 AddSummaries(const std::vector<nb::bytes> & summaries)
 {
   const StatisticsOperation operation;
-  SideData                  total(operation.GetSummaryBytes(Box(), {}, PixelKind::Float64));
+  ChunkState                total(operation.GetSummaryBytes(Box(), {}, PixelType::Float64));
   for (const nb::bytes & summary : summaries)
   {
-    const SideData data = FromBytes(summary);
+    const ChunkState data = FromBytes(summary);
     if (data.size() != total.size())
     {
       throw ParameterError("a summary has " + std::to_string(data.size()) + " bytes, not " +
@@ -1049,7 +1050,7 @@ AddSummaries(const std::vector<nb::bytes> & summaries)
 nb::dict
 DescribeStatistics(const std::string & kind, const nb::bytes & summary)
 {
-  const ImageStatistics statistics(PixelKindFromName(kind), FromBytes(summary));
+  const ImageStatistics statistics(PixelTypeFromName(kind), FromBytes(summary));
   nb::dict              result;
   result["count"] = statistics.GetCount();
   result["nans"] = statistics.GetNumberOfNaNs();
@@ -1117,7 +1118,7 @@ OpenCapsule(const nb::handle & capsule)
     shape.append(array.shape(a));
     strides.append(array.stride(a));
   }
-  const std::string kind = PixelKindName(KindOf(array.dtype()));
+  const std::string kind = PixelTypeName(KindOf(array.dtype()));
   auto * const      kept = new nb::ndarray<nb::ro>(array);
   return nb::make_tuple(
     reinterpret_cast<std::uintptr_t>(array.data()),
@@ -1247,10 +1248,10 @@ AddTable(nb::module_ & module)
     return WordMessage(message, words);
   });
   module.def("default_output_kind", [](const std::string & name, const std::string & kind) {
-    return std::string(PixelKindName(GetDefaultOutputKind(GetFilter(name), PixelKindFromName(kind))));
+    return std::string(PixelTypeName(GetDefaultOutputKind(GetFilter(name), PixelTypeFromName(kind))));
   });
   module.def("common_kind", [](const std::string & a, const std::string & b) {
-    return std::string(PixelKindName(GetCommonKind(PixelKindFromName(a), PixelKindFromName(b))));
+    return std::string(PixelTypeName(GetCommonKind(PixelTypeFromName(a), PixelTypeFromName(b))));
   });
 }
 

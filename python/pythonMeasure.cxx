@@ -34,7 +34,7 @@ ToMeasuredView(const Array & array, const std::string & kind)
   }
   BufferView view;
   view.data = const_cast<void *>(static_cast<const void *>(array.data()));
-  view.kind = PixelKindFromName(kind);
+  view.kind = PixelTypeFromName(kind);
   view.box = Box::FromExtent(Coordinates::Filled(1));
   view.stride = Coordinates::Filled(1);
   for (std::size_t a = 0; a < array.ndim(); ++a)
@@ -92,12 +92,12 @@ AddColumns(MeasurementTable table, nb::dict & columns)
     {
       columns[column.name.c_str()] = ToNumbers(std::move(column.reals));
     }
-    else if (column.kind == PixelKind::UInt64)
+    else if (column.kind == PixelType::UInt64)
     {
       columns[column.name.c_str()] =
         ToNumbers(std::vector<std::uint64_t>(column.integers.begin(), column.integers.end()));
     }
-    else if (column.kind == PixelKind::UInt8)
+    else if (column.kind == PixelType::UInt8)
     {
       columns[column.name.c_str()] =
         ToNumbers(std::vector<std::uint8_t>(column.integers.begin(), column.integers.end()));
@@ -332,9 +332,9 @@ public:
     MeasurementSettings settings;
     settings.dimension = m_Axis + 1;
     settings.extent = m_Image.upper;
-    settings.labelKind = PixelKindFromName(m_Kinds[0]);
+    settings.labelKind = PixelTypeFromName(m_Kinds[0]);
     settings.hasIntensity = !m_Kinds[1].empty();
-    settings.intensityKind = settings.hasIntensity ? PixelKindFromName(m_Kinds[1]) : PixelKind::UInt8;
+    settings.intensityKind = settings.hasIntensity ? PixelTypeFromName(m_Kinds[1]) : PixelType::UInt8;
     return settings;
   }
   /** Calls visit(labels, the other image or nullptr, box) without Python's lock for slabs in ascending order. */
@@ -382,7 +382,7 @@ public:
     {
       shape.push_back(static_cast<std::size_t>(labels.box.Extent(a)));
     }
-    DispatchPixelKind(labels.kind, [&](auto pixel) {
+    DispatchPixelType(labels.kind, [&](auto pixel) {
       write(labels.box.lower[m_Axis],
             labels.box.upper[m_Axis],
             nb::ndarray<nb::numpy, decltype(pixel)>(labels.data, shape.size(), shape.data(), nb::none()));
@@ -428,7 +428,7 @@ MakeSelection(const std::vector<std::string> & conditions, std::int64_t keepLarg
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 LabelTable
-MakeLabelTable(PixelKind kind, const TextPairs & replace)
+MakeLabelTable(PixelType kind, const TextPairs & replace)
 {
   std::vector<LabelTable::Pair> pairs;
   for (const auto & pair : replace)
@@ -443,7 +443,7 @@ class SlabBuffer
 {
 public:
   BufferView
-  Get(PixelKind kind, const Box & box)
+  Get(PixelType kind, const Box & box)
   {
     m_Bytes.resize(std::max(m_Bytes.size(), static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind)));
     return DenseView(m_Bytes.data(), kind, box);

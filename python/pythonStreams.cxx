@@ -24,7 +24,7 @@ namespace
 struct ImageDescription
 {
   Coordinates extent{};
-  PixelKind   kind{ PixelKind::UInt8 };
+  PixelType   kind{ PixelType::UInt8 };
   Coordinates unit{ Coordinates::Filled(1) };
 };
 
@@ -46,7 +46,7 @@ public:
   {
     return m_Description.extent;
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_Description.kind;
@@ -132,7 +132,7 @@ private:
     return nb::cast(array, nb::rv_policy::reference);
   }
   static nb::dlpack::dtype
-  TypeOf(PixelKind kind)
+  TypeOf(PixelType kind)
   {
     // Integers are listed in pairs, with a sign and without.
     const auto code = IsFloatingPoint(kind)             ? nb::dlpack::dtype_code::Float
@@ -239,15 +239,15 @@ public:
   {
     for (const auto & [kind, taken, unit] : inputs)
     {
-      m_Sources.push_back({ ToCoordinates(extent, 1), PixelKindFromName(kind), ToCoordinates(unit, 1) });
+      m_Sources.push_back({ ToCoordinates(extent, 1), PixelTypeFromName(kind), ToCoordinates(unit, 1) });
       m_Request.inputs.push_back(
-        { std::make_shared<PythonImage>(m_Sources.back(), m_Dimension), PixelKindFromName(taken) });
+        { std::make_shared<PythonImage>(m_Sources.back(), m_Dimension), PixelTypeFromName(taken) });
     }
     m_Request.operation = handle.operation;
     m_Request.region = ToBox(lower, upper);
     m_Request.spoolFolder = spool;
     m_Sink.extent = m_Request.region.Extents();
-    m_Sink.kind = PixelKindFromName(outputKind);
+    m_Sink.kind = PixelTypeFromName(outputKind);
     m_Sink.unit = ToCoordinates(outputUnit, 1);
     m_Request.computedKind = m_Request.writtenKind = m_Sink.kind;
     m_Request.sinkAccess = PythonImage(m_Sink, m_Dimension).GetAccess();
@@ -319,9 +319,9 @@ public:
       std::deque<OpenImage> open;
       this->Open(request, reads, open);
       const SummaryRun run = [&](const std::shared_ptr<const Operation> & summary, Monitor * ofRun) {
-        SideData total;
+        ChunkState total;
         ReadStreamed(manager, request, m_Plan, ofRun, [&](const ExecutionRequest & division, Monitor * ofDivision) {
-          const SideData part = manager.Summarise(MakeSummaryRequest(division, summary), ofDivision);
+          const ChunkState part = manager.Summarise(MakeSummaryRequest(division, summary), ofDivision);
           if (total.empty())
           {
             total = part;

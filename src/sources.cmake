@@ -136,7 +136,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx
   running/schedules/chunkwiseSchedules.cxx
-  running/threads/chunkwiseSideThread.cxx
+  running/threads/chunkwiseBackgroundThread.cxx
   running/memory/chunkwiseSpilledMemory.cxx
   running/memory/chunkwiseSpool.cxx
   running/memory/chunkwiseSpooledImage.cxx
@@ -231,7 +231,7 @@ set(Chunkwise_CPU_SRCS
   cpu/rank/chunkwiseCpuRankTiles.cxx
   cpu/reconstruction/chunkwiseCpuReconstruction.cxx
   cpu/reconstruction/chunkwiseBlockForest.cxx
-  cpu/reconstruction/chunkwiseCpuSettle.cxx
+  cpu/reconstruction/chunkwiseCpuSolveGlobally.cxx
   cpu/resampling/chunkwiseCpuBin.cxx
   cpu/resampling/chunkwiseCpuRearrange.cxx
   cpu/resampling/chunkwiseCpuResample.cxx

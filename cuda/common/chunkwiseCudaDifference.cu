@@ -44,7 +44,7 @@ RunDifference(const KernelCall & call)
 {
   const Box & box = call.output.box;
   const bool  haveOneBox = call.inputs[0].box == box && call.inputs[1].box == box;
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     DispatchExactOutput<Pixel>(call.output.kind, [&](auto out) {
       if (!haveOneBox)

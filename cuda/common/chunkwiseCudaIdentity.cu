@@ -33,13 +33,13 @@ LaunchConvert(const KernelCall & call)
 void
 RunIdentity(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     switch (call.output.kind)
     {
-      case PixelKind::Float32:
+      case PixelType::Float32:
         return LaunchConvert<Pixel, float>(call);
-      case PixelKind::Float64:
+      case PixelType::Float64:
         return LaunchConvert<Pixel, double>(call);
       default:
         return LaunchConvert<Pixel, Pixel>(call);

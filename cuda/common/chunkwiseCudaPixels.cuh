@@ -14,27 +14,27 @@ namespace chunkwise
 /** Calls f(T{}) with the type of a kind that is known at run time. */
 template <typename TFunctor>
 __device__ __forceinline__ void
-DispatchKindOnDevice(PixelKind kind, TFunctor && f)
+DispatchKindOnDevice(PixelType kind, TFunctor && f)
 {
   switch (kind)
   {
-    case PixelKind::UInt8:
+    case PixelType::UInt8:
       return f(std::uint8_t{});
-    case PixelKind::Int8:
+    case PixelType::Int8:
       return f(std::int8_t{});
-    case PixelKind::UInt16:
+    case PixelType::UInt16:
       return f(std::uint16_t{});
-    case PixelKind::Int16:
+    case PixelType::Int16:
       return f(std::int16_t{});
-    case PixelKind::UInt32:
+    case PixelType::UInt32:
       return f(std::uint32_t{});
-    case PixelKind::Int32:
+    case PixelType::Int32:
       return f(std::int32_t{});
-    case PixelKind::UInt64:
+    case PixelType::UInt64:
       return f(std::uint64_t{});
-    case PixelKind::Int64:
+    case PixelType::Int64:
       return f(std::int64_t{});
-    case PixelKind::Float32:
+    case PixelType::Float32:
       return f(float{});
     default:
       return f(double{});
@@ -43,7 +43,7 @@ DispatchKindOnDevice(PixelKind kind, TFunctor && f)
 
 template <typename T, bool VNative>
 __device__ T
-LoadAs(const void * data, PixelKind kind, std::int64_t at)
+LoadAs(const void * data, PixelType kind, std::int64_t at)
 {
   if constexpr (VNative)
   {
@@ -53,23 +53,23 @@ LoadAs(const void * data, PixelKind kind, std::int64_t at)
   {
     switch (kind)
     {
-      case PixelKind::UInt8:
+      case PixelType::UInt8:
         return static_cast<T>(static_cast<const std::uint8_t *>(data)[at]);
-      case PixelKind::Int8:
+      case PixelType::Int8:
         return static_cast<T>(static_cast<const std::int8_t *>(data)[at]);
-      case PixelKind::UInt16:
+      case PixelType::UInt16:
         return static_cast<T>(static_cast<const std::uint16_t *>(data)[at]);
-      case PixelKind::Int16:
+      case PixelType::Int16:
         return static_cast<T>(static_cast<const std::int16_t *>(data)[at]);
-      case PixelKind::UInt32:
+      case PixelType::UInt32:
         return static_cast<T>(static_cast<const std::uint32_t *>(data)[at]);
-      case PixelKind::Int32:
+      case PixelType::Int32:
         return static_cast<T>(static_cast<const std::int32_t *>(data)[at]);
-      case PixelKind::UInt64:
+      case PixelType::UInt64:
         return static_cast<T>(static_cast<const std::uint64_t *>(data)[at]);
-      case PixelKind::Int64:
+      case PixelType::Int64:
         return static_cast<T>(static_cast<const std::int64_t *>(data)[at]);
-      case PixelKind::Float32:
+      case PixelType::Float32:
         return static_cast<T>(static_cast<const float *>(data)[at]);
       default:
         return static_cast<T>(static_cast<const double *>(data)[at]);
@@ -79,7 +79,7 @@ LoadAs(const void * data, PixelKind kind, std::int64_t at)
 
 template <typename T, bool VNative>
 __device__ void
-StoreAs(void * data, PixelKind kind, std::int64_t at, T value)
+StoreAs(void * data, PixelType kind, std::int64_t at, T value)
 {
   if constexpr (VNative)
   {
@@ -89,31 +89,31 @@ StoreAs(void * data, PixelKind kind, std::int64_t at, T value)
   {
     switch (kind)
     {
-      case PixelKind::UInt8:
+      case PixelType::UInt8:
         static_cast<std::uint8_t *>(data)[at] = RoundAndClamp<std::uint8_t>(value);
         break;
-      case PixelKind::Int8:
+      case PixelType::Int8:
         static_cast<std::int8_t *>(data)[at] = RoundAndClamp<std::int8_t>(value);
         break;
-      case PixelKind::UInt16:
+      case PixelType::UInt16:
         static_cast<std::uint16_t *>(data)[at] = RoundAndClamp<std::uint16_t>(value);
         break;
-      case PixelKind::Int16:
+      case PixelType::Int16:
         static_cast<std::int16_t *>(data)[at] = RoundAndClamp<std::int16_t>(value);
         break;
-      case PixelKind::UInt32:
+      case PixelType::UInt32:
         static_cast<std::uint32_t *>(data)[at] = RoundAndClamp<std::uint32_t>(value);
         break;
-      case PixelKind::Int32:
+      case PixelType::Int32:
         static_cast<std::int32_t *>(data)[at] = RoundAndClamp<std::int32_t>(value);
         break;
-      case PixelKind::UInt64:
+      case PixelType::UInt64:
         static_cast<std::uint64_t *>(data)[at] = RoundAndClamp<std::uint64_t>(value);
         break;
-      case PixelKind::Int64:
+      case PixelType::Int64:
         static_cast<std::int64_t *>(data)[at] = RoundAndClamp<std::int64_t>(value);
         break;
-      case PixelKind::Float32:
+      case PixelType::Float32:
         static_cast<float *>(data)[at] = static_cast<float>(value);
         break;
       default:
@@ -129,8 +129,8 @@ template <typename TPixel, typename T>
 constexpr bool
 MayBeOutput()
 {
-  constexpr PixelKind pixel = PixelKindOf<TPixel>();
-  constexpr PixelKind kind = PixelKindOf<T>();
+  constexpr PixelType pixel = PixelTypeOf<TPixel>();
+  constexpr PixelType kind = PixelTypeOf<T>();
   return IsFloatingPoint(kind) ||
          (!IsFloatingPoint(pixel) && (sizeof(T) == sizeof(TPixel) || (sizeof(T) == 1 && sizeof(TPixel) == 2)));
 }
@@ -139,7 +139,7 @@ MayBeOutput()
  * from number `at`. The code that computes them is compiled once for all kinds. */
 template <typename TPixel, typename TReal, int VCount>
 __device__ __forceinline__ void
-StoreResults(void * data, PixelKind kind, std::int64_t at, std::int64_t step, std::int64_t count,
+StoreResults(void * data, PixelType kind, std::int64_t at, std::int64_t step, std::int64_t count,
              const TReal (&values)[VCount])
 {
   const auto store = [&](auto pixel) {

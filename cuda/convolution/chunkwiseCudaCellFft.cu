@@ -586,7 +586,7 @@ RunForwardRows(cudaStream_t stream, int cells, const CellGrid & grid, const Cell
 {
   constexpr int C = RowsPerBlock;
   // The other modes end at the edge, where the box does.
-  const bool general = source.kind != PixelKind::Float32 || source.stride[0] != 1 ||
+  const bool general = source.kind != PixelType::Float32 || source.stride[0] != 1 ||
                        (source.mode != BoundaryMode::Renormalized && source.mode != BoundaryMode::Constant);
   LaunchPasses("CellForwardRowsKernel",
                general ? CellForwardRowsKernel<A, B, C, true, VSpread> : CellForwardRowsKernel<A, B, C, false, VSpread>,
@@ -606,7 +606,7 @@ RunInverseRows(cudaStream_t stream, int cells, const CellGrid & grid, const Cell
                const float2 * back)
 {
   constexpr int C = RowsPerBlock;
-  const bool    general = target.kind != PixelKind::Float32 || target.stride[0] != 1;
+  const bool    general = target.kind != PixelType::Float32 || target.stride[0] != 1;
   LaunchPasses("CellInverseRowsKernel",
                general ? CellInverseRowsKernel<A, B, C, true, VSpread> : CellInverseRowsKernel<A, B, C, false, VSpread>,
                stream,

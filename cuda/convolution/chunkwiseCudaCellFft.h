@@ -53,7 +53,7 @@ struct CellGrid
 struct CellSource
 {
   const void * data;
-  PixelKind    kind;
+  PixelType    kind;
   BoundaryMode mode;
   float        constant; ///< is subtracted
   std::int64_t boxLower[2];
@@ -64,7 +64,7 @@ struct CellSource
 struct CellTarget
 {
   void *       data;
-  PixelKind    kind;
+  PixelType    kind;
   std::int64_t boxLower[2];
   std::int64_t stride[2];
   /** The constant that each node adds; nullptr: 0. */

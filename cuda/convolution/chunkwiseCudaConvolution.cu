@@ -337,7 +337,7 @@ Weigh(const KernelCall & call, const WindowBoundary & boundary, const WindowWeig
   const WindowBoxes boxes = BoxesOf(call.output.box, call.image, windows.extent, windows.below, boundary.mode);
   char *            scratch = static_cast<char *>(call.scratch);
   // Pixels that are not to be continued are taken unchanged.
-  const auto pixels = ContinueImage<TPixel>(
+  const auto pixels = PadImage<TPixel>(
     call, boxes, EndsAtTheEdge(boundary.mode) ? WindowBoundary{ BoundaryMode::Renormalized, 0.0 } : boundary, scratch);
   const Box &  box = call.output.box;
   std::int64_t tiles = 1;
@@ -411,7 +411,7 @@ RunDirect(const KernelCall & call)
 void
 RunConvolution(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) { RunOdd<Pixel, RealOf<Pixel>, decltype(out)>(call); });
   });
@@ -420,7 +420,7 @@ RunConvolution(const KernelCall & call)
 void
 RunDirectConvolution(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) { RunDirect<Pixel, RealOf<Pixel>, decltype(out)>(call); });
   });

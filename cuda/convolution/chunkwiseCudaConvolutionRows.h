@@ -45,7 +45,7 @@ MakeKernelSource(const KernelCall & call, const ConvolutionKernel & kernel, cons
   source.data = GetTable<T>(call, kernel.GetKey() + (sizeof(T) == 4 ? " weights f32" : " weights f64"), [&kernel] {
     return std::vector<T>(kernel.GetWeights().begin(), kernel.GetWeights().end());
   });
-  source.kind = PixelKindOf<T>();
+  source.kind = PixelTypeOf<T>();
   source.mode = BoundaryMode::ZeroFluxNeumann;
   for (int r = 0; r < MaxDimension; ++r)
   {

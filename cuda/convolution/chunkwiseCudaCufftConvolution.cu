@@ -257,7 +257,7 @@ private:
   Load(const RowSource & source, const Spectrum & spectrum, std::int64_t batches, T * out) const
   {
     const std::int64_t rows = batches * spectrum.planes * spectrum.rows;
-    const auto         load = source.kind == PixelKindOf<T>() ? LoadRowsKernel<T, true> : LoadRowsKernel<T, false>;
+    const auto         load = source.kind == PixelTypeOf<T>() ? LoadRowsKernel<T, true> : LoadRowsKernel<T, false>;
     load<<<CountOf(rows), ThreadsOf(2 * spectrum.pitch), 0, m_Stream>>>(source, spectrum, out);
     CheckLaunch("LoadRowsKernel");
   }
@@ -269,7 +269,7 @@ private:
     const std::int64_t shift = (m_Shape.axes > 2 ? m_Block.role[2].crop * m_Shape.Plane() : 0) +
                                (m_Shape.axes > 1 ? m_Block.role[1].crop * m_Shape.spectrum.pitch : 0);
     const std::int64_t rows = m_Shape.batches * target.count[2] * target.count[1];
-    const auto         store = target.kind == PixelKindOf<T>() ? StoreRowsKernel<T, true> : StoreRowsKernel<T, false>;
+    const auto         store = target.kind == PixelTypeOf<T>() ? StoreRowsKernel<T, true> : StoreRowsKernel<T, false>;
     store<<<CountOf(rows), ThreadsOf(target.count[0]), 0, m_Stream>>>(
       target, m_Shape.spectrum, shift, static_cast<const T *>(m_Data));
     CheckLaunch("StoreRowsKernel");

@@ -298,7 +298,7 @@ RunStep(const KernelCall & call)
 void
 Run(const KernelCall & call)
 {
-  const auto run = call.inputs[0].kind == PixelKind::Float64 ? RunStep<double> : RunStep<float>;
+  const auto run = call.inputs[0].kind == PixelType::Float64 ? RunStep<double> : RunStep<float>;
   run(call);
 }
 

@@ -847,7 +847,7 @@ private:
     std::size_t   bytes = 0;
     const FftRows layout = RowLayout(bytes);
     m_Launcher.Launch("ForwardRowsKernel",
-                      source.kind == PixelKindOf<T>() ? ForwardRowsKernel<T, true> : ForwardRowsKernel<T, false>,
+                      source.kind == PixelTypeOf<T>() ? ForwardRowsKernel<T, true> : ForwardRowsKernel<T, false>,
                       BlocksOfPairs(range, source.count[1] + source.lacking, layout.lines),
                       bytes,
                       m_Passes[0],
@@ -997,7 +997,7 @@ private:
     std::size_t   bytes = 0;
     const FftRows layout = RowLayout(bytes);
     m_Launcher.Launch("InverseRowsKernel",
-                      target.kind == PixelKindOf<T>() ? InverseRowsKernel<T, true> : InverseRowsKernel<T, false>,
+                      target.kind == PixelTypeOf<T>() ? InverseRowsKernel<T, true> : InverseRowsKernel<T, false>,
                       BlocksOfPairs(range, target.count[1], layout.lines),
                       bytes,
                       m_Passes[0],

@@ -18,7 +18,7 @@ constexpr std::int64_t RowUnit = 16;
 struct RowSource
 {
   const void * data;
-  PixelKind    kind;
+  PixelType    kind;
   BoundaryMode mode;
   double       constant;            ///< is subtracted
   std::int64_t lower[MaxDimension]; ///< image index of the first position
@@ -35,7 +35,7 @@ struct RowSource
 struct RowTarget
 {
   void *       data;
-  PixelKind    kind;
+  PixelType    kind;
   double       scale;
   double       constant; ///< is added
   std::int64_t count[MaxDimension];

@@ -398,7 +398,7 @@ RunForwardRows(cudaStream_t stream, const RowSource & source, const Spectrum & s
   constexpr int C = RowsPerBlock;
   const bool apart = source.lower[0] < source.boxLower[0] || source.lower[0] + source.count[0] > source.boxUpper[0] ||
                      source.stride[0] != 1 || source.weights;
-  const auto kernel = source.kind != PixelKind::Float32 ? FixedForwardRowsKernel<A, B, C, RowPixels::AnyKind>
+  const auto kernel = source.kind != PixelType::Float32 ? FixedForwardRowsKernel<A, B, C, RowPixels::AnyKind>
                       : apart                           ? FixedForwardRowsKernel<A, B, C, RowPixels::Apart>
                                                         : FixedForwardRowsKernel<A, B, C, RowPixels::Floats>;
   LaunchPasses("FixedForwardRowsKernel",
@@ -421,7 +421,7 @@ RunInverseRows(cudaStream_t stream, const RowTarget & target, const Spectrum & s
                const float2 * in, const float2 * twiddles)
 {
   constexpr int C = RowsPerBlock;
-  const bool    general = target.stride[0] != 1 || target.kind != PixelKind::Float32 || target.adds;
+  const bool    general = target.stride[0] != 1 || target.kind != PixelType::Float32 || target.adds;
   const auto    kernel = general          ? FixedInverseRowsKernel<A, B, C, true, true>
                          : target.factors ? FixedInverseRowsKernel<A, B, C, false, true>
                                           : FixedInverseRowsKernel<A, B, C, false, false>;

@@ -29,7 +29,7 @@ SubtractKernel(Voxels<const TPixel> in, const TReal * __restrict__ smooth, TOut 
 void
 RunHighPassVoxels(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {

@@ -127,7 +127,7 @@ struct LaplacianPlan
 
   LaplacianPlan(const LaplacianOperation & operation, const ChunkShape & shape)
     : boxes(shape.outputBox, shape.image, operation.GetRadius(), operation.boundary.mode, true)
-    , marched(shape.inputKinds[0] == PixelKind::Float32 && shape.outputKind == PixelKind::Float32 &&
+    , marched(shape.inputKinds[0] == PixelType::Float32 && shape.outputKind == PixelType::Float32 &&
               IsLaplacianMarched(boxes.radius))
   {
     const std::size_t      accumulatorBytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
@@ -206,7 +206,7 @@ Run(const KernelCall & call)
   const LaplacianPlan plan(operation, ShapeOf(call));
   const WindowBoxes & boxes = plan.boxes;
   char *              scratch = static_cast<char *>(call.scratch);
-  const auto          pixels = ContinueImage<TPixel>(call, boxes, operation.boundary, scratch);
+  const auto          pixels = PadImage<TPixel>(call, boxes, operation.boundary, scratch);
   TAcc *              smooth[2];
   TAcc *              laplacian[2];
   for (int i = 0; i < 2; ++i)
@@ -276,7 +276,7 @@ Run(const KernelCall & call)
 void
 RunLaplacian(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Acc = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) { Run<Pixel, Acc, decltype(out)>(call); });

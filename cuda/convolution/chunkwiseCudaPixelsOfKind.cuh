@@ -10,27 +10,27 @@ namespace chunkwise
 {
 
 __device__ __noinline__ inline float
-LoadOtherKind(const void * data, PixelKind kind, std::int64_t at)
+LoadOtherKind(const void * data, PixelType kind, std::int64_t at)
 {
   return LoadAs<float, false>(data, kind, at);
 }
 
 __device__ __noinline__ inline void
-StoreOtherKind(void * data, PixelKind kind, std::int64_t at, float value)
+StoreOtherKind(void * data, PixelType kind, std::int64_t at, float value)
 {
   StoreAs<float, false>(data, kind, at, value);
 }
 
 __device__ __forceinline__ float
-LoadOfKind(const void * data, PixelKind kind, std::int64_t at)
+LoadOfKind(const void * data, PixelType kind, std::int64_t at)
 {
-  return kind == PixelKind::Float32 ? static_cast<const float *>(data)[at] : LoadOtherKind(data, kind, at);
+  return kind == PixelType::Float32 ? static_cast<const float *>(data)[at] : LoadOtherKind(data, kind, at);
 }
 
 __device__ __forceinline__ void
-StoreOfKind(void * data, PixelKind kind, std::int64_t at, float value)
+StoreOfKind(void * data, PixelType kind, std::int64_t at, float value)
 {
-  if (kind == PixelKind::Float32)
+  if (kind == PixelType::Float32)
   {
     static_cast<float *>(data)[at] = value;
   }

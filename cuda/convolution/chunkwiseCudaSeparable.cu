@@ -150,7 +150,7 @@ template <typename TIn, typename TAcc, typename TOut>
 void
 Run(const KernelCall & call)
 {
-  constexpr bool                   isMarched = IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TOut>());
+  constexpr bool                   isMarched = IsMarchedKind(PixelTypeOf<TIn>(), PixelTypeOf<TOut>());
   const auto &                     operation = static_cast<const SeparableOperation &>(*call.operation);
   const PassPlan                   plan = PlanOf(operation, ShapeOf(call));
   const std::vector<Pass<TAcc>>    passes = MakePasses<TAcc>(call, plan);
@@ -196,14 +196,14 @@ Run(const KernelCall & call)
 void
 RunSeparable(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Acc = RealOf<Pixel>;
     switch (call.output.kind)
     {
-      case PixelKind::Float32:
+      case PixelType::Float32:
         return Run<Pixel, Acc, float>(call);
-      case PixelKind::Float64:
+      case PixelType::Float64:
         return Run<Pixel, Acc, double>(call);
       default:
         return Run<Pixel, Acc, Pixel>(call);

@@ -3,7 +3,7 @@
 #define chunkwiseCudaWeightedMarch_cuh
 
 #include "chunkwiseCudaMarch.cuh"
-#include "chunkwiseCudaStagedFours.cuh"
+#include "chunkwiseCudaFloat4TileLoader.cuh"
 
 // The three passes of weighted sums in one kernel, as chunkwiseCudaMarch.cuh has them, for windows whose arithmetic is
 // what bounds them. A block is alone on its multiprocessor, and its threads have so many outputs that a value read from
@@ -26,11 +26,11 @@ struct WeightedTile
   static constexpr int StagedRows = Height + 2 * Radius;
   static constexpr int StagedWidth = Width + 2 * Radius;
   static constexpr int Padding = (Radius + 3) / 4 * 4; ///< columns that are staged before the first output, whole fours
-  static constexpr int StagedFours = (Width + 2 * Padding) / 4;
+  static constexpr int Float4TileLoader = (Width + 2 * Padding) / 4;
   static constexpr int MainLoads = (StagedRows + Groups - 1) / Groups;
   static constexpr int HaloLoads = (2 * Radius * StagedRows + Threads - 1) / Threads;
   // Four values are read at a time: eight rows that begin an odd number of fours apart are on different banks.
-  static constexpr int StagedStride = (StagedFours | 1) * 4;
+  static constexpr int StagedStride = (Float4TileLoader | 1) * 4;
   static constexpr int PassedStride = (Width / 4 | 1) * 4;
   static_assert(2 * Radius <= 16, "four warps pass the rows beyond the first along x, four outputs a thread");
 };
@@ -254,7 +254,7 @@ public:
 private:
   WeightedPlanes<float, VTaps> m_Planes;
   Stage &                      m_Stage;
-  const StagedFours<Tile>      m_Fours;
+  const Float4TileLoader<Tile> m_Fours;
 };
 
 /** One thread's share of a tile. */

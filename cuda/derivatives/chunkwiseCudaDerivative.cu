@@ -154,15 +154,15 @@ struct DerivativeStage
 
 /** Whether the passes read the voxels of the image where they lie. */
 bool
-ReadsImage(PixelKind kind, BoundaryMode mode, int inputs)
+ReadsImage(PixelType kind, BoundaryMode mode, int inputs)
 {
   return inputs == 1 && mode == BoundaryMode::Renormalized &&
-         (kind == PixelKind::Float32 || kind == PixelKind::Float64);
+         (kind == PixelType::Float32 || kind == PixelType::Float64);
 }
 
 /** Bytes of the voxels that the passes read otherwise. */
 std::size_t
-LoadedBytes(const DerivativeStage & stage, const DerivativeOperation & operation, PixelKind kind,
+LoadedBytes(const DerivativeStage & stage, const DerivativeOperation & operation, PixelType kind,
             std::size_t accumulatorBytes)
 {
   const int inputs = operation.GetNumberOfInputs();
@@ -311,7 +311,7 @@ LoadImage(const KernelCall & call, const DerivativeStage & stage, const Derivati
   const std::int64_t gap = padded.NumberOfVoxels();
   TAcc * const       loaded = reinterpret_cast<TAcc *>(scratch);
   scratch += RoundUp(static_cast<std::size_t>(inputs * gap) * sizeof(TAcc));
-  DispatchPixelKind(input.kind, [&](auto pixel) {
+  DispatchPixelType(input.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     if constexpr (std::is_same<RealOf<Pixel>, TAcc>::value)
     {
@@ -506,7 +506,7 @@ RunGradient(const KernelCall & call, const DerivativeOperation & gradient, const
   finish.result = DerivativeResult::Components;
   finish.last = static_cast<int>(gradient.components.size());
   finish.out = to;
-  finish.kind = PixelKindOf<TAcc>();
+  finish.kind = PixelTypeOf<TAcc>();
   finish.stride = StridesOf(box);
   finish.gap = box.NumberOfVoxels();
   RunPasses<TAcc>(call, gradient, 0, stage, image, finish, scratch);
@@ -569,7 +569,7 @@ ChooseDerivative(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      derivative = static_cast<const DerivativeOperation &>(operation);
   const Box         output = SpatialBox(derivative, shape.outputBox);
-  const PixelKind   kind = shape.inputKinds[0];
+  const PixelType   kind = shape.inputKinds[0];
   const std::size_t accumulatorBytes = UsesDouble(kind) ? 8 : 4;
   bool              planes = true;
   std::size_t       bytes = 0;

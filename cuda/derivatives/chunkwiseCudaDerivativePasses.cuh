@@ -168,7 +168,7 @@ IsNoTube(const float * triangle, bool dark)
 /** Stores a result as another kind. Never part of its callers, of which it would be nearly all of the code. */
 template <typename TAcc>
 __device__ __noinline__ void
-PutConverted(void * out, PixelKind kind, std::int64_t offset, bool keepsLargest, TAcc value)
+PutConverted(void * out, PixelType kind, std::int64_t offset, bool keepsLargest, TAcc value)
 {
   DispatchKindOnDevice(kind, [&](auto pixel) {
     auto * const to = static_cast<decltype(pixel) *>(out) + offset;
@@ -193,7 +193,7 @@ struct DerivativeFinish
   int                      first; ///< the results that are stored, which have numbers up to before `last`
   int                      last;
   void *                   out; ///< of result `first`
-  PixelKind                kind;
+  PixelType                kind;
   Coordinates              stride;
   std::int64_t             gap; ///< from one result to the next
   /** Results may be 0 where IsNoTube says so. */
@@ -248,7 +248,7 @@ struct DerivativeFinish
   __device__ __forceinline__ void
   Put(std::int64_t offset, TAcc value) const
   {
-    if (kind != PixelKindOf<TAcc>())
+    if (kind != PixelTypeOf<TAcc>())
     {
       return PutConverted(out, kind, offset, keepsLargest, value);
     }

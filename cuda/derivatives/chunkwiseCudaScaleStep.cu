@@ -42,7 +42,7 @@ RunScaleStep(const KernelCall & call)
   const auto   input = [&](int i) -> const BufferView & { return call.inputs[std::min(i, call.numberOfInputs - 1)]; };
   const auto   run = [&](auto real) {
     using Real = decltype(real);
-    DispatchPixelKind(call.output.kind, [&](auto pixel) {
+    DispatchPixelType(call.output.kind, [&](auto pixel) {
       ScaleStepKernel<Real, decltype(pixel)><<<BlocksOfRows(call.output.box), ThreadsOfRows(), 0, StreamOf(call)>>>(
         VoxelsOf<const Real>(input(0)),
         VoxelsOf<const Real>(input(1)),
@@ -54,7 +54,7 @@ RunScaleStep(const KernelCall & call)
       CheckLaunch("ScaleStepKernel");
     });
   };
-  call.inputs[0].kind == PixelKind::Float32 ? run(float{}) : run(double{});
+  call.inputs[0].kind == PixelType::Float32 ? run(float{}) : run(double{});
 }
 
 } // namespace

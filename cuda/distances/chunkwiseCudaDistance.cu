@@ -630,7 +630,7 @@ public:
     , m_Chunk(MakeChunk(m_Operation, call.writable))
   {
     m_Chunk.hasBackground = m_Operation.background.IsOf(call.inputs[0].kind) ? 1 : 0;
-    DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       MarkKernel<<<this->BlocksOfRows(m_Chunk), this->ThreadsOfRows(), 0, StreamOf(call)>>>(
         m_Chunk, ViewOf(call.inputs[0], m_Chunk), m_Operation.background.As<Pixel>(), this->Marks());
@@ -839,7 +839,7 @@ private:
       this->StoreLabels(slab, numbers, nearest, beyond, sides);
       return;
     }
-    DispatchPixelKind(m_Call.output.kind, [&](auto out) {
+    DispatchPixelType(m_Call.output.kind, [&](auto out) {
       using Out = decltype(out);
       const bool    isReal = std::is_same<T, double>::value;
       const double  unit = m_Operation.GetUnit();
@@ -870,7 +870,7 @@ private:
   FindRoots(const DistanceChunk & slab) const
   {
     const BufferView & output = m_Call.output;
-    const bool isWhole = output.kind == PixelKind::Float32 && output.box == m_Chunk.writable && m_Chunk.volumes == 1 &&
+    const bool isWhole = output.kind == PixelType::Float32 && output.box == m_Chunk.writable && m_Chunk.volumes == 1 &&
                          m_Chunk.x >= 0 && output.stride[m_Chunk.x] == 1 &&
                          (m_Chunk.y < 0 || output.stride[m_Chunk.y] == m_Chunk.columns) &&
                          (m_Chunk.slices == 1 || output.stride[m_Chunk.scan] == m_Chunk.rows * m_Chunk.columns);
@@ -908,7 +908,7 @@ private:
     DispatchSize(m_Call.output.kind, [&](auto bits) {
       using Bits = decltype(bits);
       Bits background{};
-      DispatchPixelKind(m_Call.output.kind, [&](auto pixel) {
+      DispatchPixelType(m_Call.output.kind, [&](auto pixel) {
         const auto value = m_Operation.background.As<decltype(pixel)>();
         std::copy_n(reinterpret_cast<const unsigned char *>(&value),
                     std::min(sizeof(value), sizeof(background)),

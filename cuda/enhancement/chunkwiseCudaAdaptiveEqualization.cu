@@ -146,7 +146,7 @@ RunEqualization(const KernelCall & call)
 {
   const auto & operation = static_cast<const AdaptiveEqualizationOperation &>(*call.operation);
   const double span = operation.upper - operation.lower;
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     EqualizationSetup<Real> setup;

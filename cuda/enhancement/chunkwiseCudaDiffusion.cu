@@ -575,7 +575,7 @@ public:
   Run() const
   {
     const bool isVariation = m_Operation.method == DiffusionMethod::TotalVariation;
-    DispatchPixelKind(m_Call.inputs[0].kind, [&](auto pixel) {
+    DispatchPixelType(m_Call.inputs[0].kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       if constexpr (std::is_same<RealOf<Pixel>, TAcc>::value)
       {
@@ -594,7 +594,7 @@ public:
       isVariation ? this->IterateVariation(box) : this->Iterate(box, (i - 1) % 2);
     }
     const std::int64_t result = isVariation ? 2 : m_Operation.iterations % 2;
-    DispatchPixelKind(m_Call.output.kind, [&](auto out) {
+    DispatchPixelType(m_Call.output.kind, [&](auto out) {
       using Out = decltype(out);
       StoreDiffusionKernel<TAcc, Out><<<BlocksOfRows(m_Call.output.box), ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
         m_Images, m_Memory + result * m_Size, VoxelsOf<Out>(m_Call.output));
@@ -676,7 +676,7 @@ private:
     for (std::int64_t i = box.lower[last]; i < box.upper[last]; ++i)
     {
       const auto view = [&](std::int64_t number, const Box & part, std::int64_t components) {
-        BufferView  of = DenseView(m_Memory + number * m_Size, PixelKindOf<TAcc>(), m_Images.box);
+        BufferView  of = DenseView(m_Memory + number * m_Size, PixelTypeOf<TAcc>(), m_Images.box);
         Coordinates at = part.lower;
         at[last] = i;
         of.data = m_Memory + number * m_Size + of.Offset(at);
@@ -772,7 +772,7 @@ ScratchOfDiffusion(const Operation & operation, const ChunkShape & shape)
   inner.outputBox = inner.inputBox = box;
   inner.outputBox.upper[last] = inner.outputBox.lower[last] + diffusion.tensor->GetNumberOfResults();
   inner.image.upper[last] = inner.image.lower[last] + 1;
-  inner.inputKinds[0] = inner.outputKind = isDouble ? PixelKind::Float64 : PixelKind::Float32;
+  inner.inputKinds[0] = inner.outputKind = isDouble ? PixelType::Float64 : PixelType::Float32;
   return images + shape.kernels->Get("derivative", "diffusion").scratchBytes(*diffusion.tensor, inner);
 }
 

@@ -18,7 +18,7 @@ namespace
 struct AnyVoxels
 {
   Voxels<char> voxels;
-  PixelKind    kind;
+  PixelType    kind;
 
   explicit AnyVoxels(const BufferView & view)
     : voxels(VoxelsOf<char>(view))
@@ -98,7 +98,7 @@ RunKept(const KernelCall & call)
   std::uint64_t constant = 0;
   if (!operation.keepsOutside)
   {
-    DispatchPixelKind(call.output.kind, [&](auto out) {
+    DispatchPixelType(call.output.kind, [&](auto out) {
       const auto value = EmptyPixel<decltype(out)>(operation.outsideValue);
       std::memcpy(&constant, &value, sizeof(value));
     });

@@ -138,7 +138,7 @@ RunBilateral(const KernelCall & call)
 {
   const auto &       operation = static_cast<const BilateralOperation &>(*call.operation);
   const NeighborAxes g(operation.GetRadius());
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     std::vector<Real> weights;
@@ -152,7 +152,7 @@ RunBilateral(const KernelCall & call)
       operation.GetKey() + " " + std::to_string(sizeof(Real)), weights.data(), weights.size() * sizeof(Real)));
     char *             scratch = static_cast<char *>(call.scratch);
     const auto         in =
-      ContinueImage<Pixel>(call, BoxesOfBilateral(operation, call.output.box, call.image), operation.boundary, scratch);
+      PadImage<Pixel>(call, BoxesOfBilateral(operation, call.output.box, call.image), operation.boundary, scratch);
     const RealOutput out{ VoxelsOf<char>(call.output), call.output.kind };
     BilateralKernel<Pixel, Real><<<BlocksOfRows(call.output.box), ThreadsOfRows(), 0, StreamOf(call)>>>(
       in, out, g, table, static_cast<Real>(0.5 / (operation.rangeSigma * operation.rangeSigma)));
@@ -226,7 +226,7 @@ RunNonFlatExtremum(const KernelCall & call)
   const auto &           operation = static_cast<const NonFlatExtremumOperation &>(*call.operation);
   const StructuringLines lines(operation, call.image.Extents());
   const NeighborAxes     g(lines.radius);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     std::vector<Real> heights(static_cast<std::size_t>(lines.numbers));
@@ -235,12 +235,11 @@ RunNonFlatExtremum(const KernelCall & call)
       call.tables->Get(operation.GetKey() + " " + ToString(lines.radius) + " " + std::to_string(sizeof(Real)),
                        heights.data(),
                        heights.size() * sizeof(Real)));
-    char *     scratch = nullptr;
-    const auto in =
-      ContinueImage<Pixel>(call,
-                           WindowBoxes(call.output.box, call.image, lines.radius, BoundaryMode::Renormalized),
-                           WindowBoundary(),
-                           scratch);
+    char *           scratch = nullptr;
+    const auto       in = PadImage<Pixel>(call,
+                                    WindowBoxes(call.output.box, call.image, lines.radius, BoundaryMode::Renormalized),
+                                    WindowBoundary(),
+                                    scratch);
     const RealOutput out{ VoxelsOf<char>(call.output), call.output.kind };
     NonFlatKernel<Pixel, Real>
       <<<BlocksOfRows(call.output.box), ThreadsOfRows(), 0, StreamOf(call)>>>(in, out, g, table, operation.dilates);

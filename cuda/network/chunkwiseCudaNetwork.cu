@@ -54,7 +54,7 @@ ItemStep()
 struct ImageSource
 {
   const void * data[MaxInputs];
-  PixelKind    kind;
+  PixelType    kind;
   Box          box;
   Coordinates  stride[MaxInputs];
   Box          image;
@@ -345,7 +345,7 @@ __global__ void __launch_bounds__(32 * WarpsPerBlock) NetworkConvolutionKernel(S
 struct ResultTarget
 {
   void *        data;
-  PixelKind     kind;
+  PixelType     kind;
   Box           box;
   Coordinates   stride;
   std::int64_t  at[MaxDimension];

@@ -188,9 +188,9 @@ struct LabelChunk
  * apart and copied alike, for half of the code. */
 template <typename TFunctor>
 void
-DispatchBits(PixelKind kind, TFunctor && f)
+DispatchBits(PixelType kind, TFunctor && f)
 {
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     if constexpr (std::is_signed<Pixel>::value && std::is_integral<Pixel>::value)
     {
@@ -955,10 +955,10 @@ public:
   void
   FindRoots()
   {
-    const PixelKind kind = m_Call.inputs[0].kind;
+    const PixelType kind = m_Call.inputs[0].kind;
     if (m_Operation.rule == LabelRule::Within)
     {
-      DispatchPixelKind(kind, [this](auto pixel) {
+      DispatchPixelType(kind, [this](auto pixel) {
         using Pixel = decltype(pixel);
         this->FindRootsOf<Pixel>(MakeLabelIsWithin<Pixel>(m_Operation.tolerance));
       });
@@ -1096,7 +1096,7 @@ private:
   TPixel
   BackgroundOf() const
   {
-    return DispatchPixelKind(m_Call.inputs[0].kind, [this](auto pixel) {
+    return DispatchPixelType(m_Call.inputs[0].kind, [this](auto pixel) {
       return static_cast<TPixel>(m_Operation.background.template As<decltype(pixel)>());
     });
   }

@@ -376,19 +376,19 @@ public:
     Value value;
     switch (task.intensity.kind)
     {
-      case PixelKind::UInt8:
+      case PixelType::UInt8:
         value = Of<std::uint8_t>(voxels, at);
         break;
-      case PixelKind::Int8:
+      case PixelType::Int8:
         value = Of<std::int8_t>(voxels, at);
         break;
-      case PixelKind::UInt16:
+      case PixelType::UInt16:
         value = Of<std::uint16_t>(voxels, at);
         break;
-      case PixelKind::Int16:
+      case PixelType::Int16:
         value = Of<std::int16_t>(voxels, at);
         break;
-      case PixelKind::UInt32:
+      case PixelType::UInt32:
         value = Of<std::uint32_t>(voxels, at);
         break;
       default:

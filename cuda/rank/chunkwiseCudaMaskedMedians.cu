@@ -370,21 +370,21 @@ MedianOf27(const TKeys (&a)[9], const TKeys (&b)[9], const TKeys (&c)[9], typena
 
 /** Stores bits in a voxel of a kind that is known when the kernel runs. */
 __device__ __forceinline__ void
-StoreBits(std::uint64_t bits, PixelKind kind, void * out, std::int64_t offset)
+StoreBits(std::uint64_t bits, PixelType kind, void * out, std::int64_t offset)
 {
   switch (kind)
   {
-    case PixelKind::UInt8:
-    case PixelKind::Int8:
+    case PixelType::UInt8:
+    case PixelType::Int8:
       static_cast<std::uint8_t *>(out)[offset] = static_cast<std::uint8_t>(bits);
       return;
-    case PixelKind::UInt16:
-    case PixelKind::Int16:
+    case PixelType::UInt16:
+    case PixelType::Int16:
       static_cast<std::uint16_t *>(out)[offset] = static_cast<std::uint16_t>(bits);
       return;
-    case PixelKind::UInt32:
-    case PixelKind::Int32:
-    case PixelKind::Float32:
+    case PixelType::UInt32:
+    case PixelType::Int32:
+    case PixelType::Float32:
       static_cast<std::uint32_t *>(out)[offset] = static_cast<std::uint32_t>(bits);
       return;
     default:
@@ -571,14 +571,14 @@ struct MaskedMedianMemory
   MaskedMedianMemory(const DomainOperation & domain, const ChunkShape & shape, void * scratch)
     : boxes(shape.outputBox, shape.image, RankOf(domain).EffectiveRadius(shape.image.Extents()),
             RankOf(domain).boundary.mode)
-    , made(TakeImage(static_cast<char *>(scratch), bytes, PixelKind::UInt8, shape.inputBox))
+    , made(TakeImage(static_cast<char *>(scratch), bytes, PixelType::UInt8, shape.inputBox))
   {}
 };
 
 bool
 LiesAsVoxels(const BufferView & mask, const BufferView & voxels)
 {
-  return mask.kind == PixelKind::UInt8 && mask.box == voxels.box && mask.stride == voxels.stride;
+  return mask.kind == PixelType::UInt8 && mask.box == voxels.box && mask.stride == voxels.stride;
 }
 
 template <typename TPixel>
@@ -598,10 +598,10 @@ Run(const KernelCall & call)
     MakeMask(call, memory.made, memory.bytes);
   }
   char *         scratch = static_cast<char *>(call.scratch) + memory.bytes;
-  const auto     voxels = ContinueImage<TPixel>(call, memory.boxes, rank.boundary, scratch);
+  const auto     voxels = PadImage<TPixel>(call, memory.boxes, rank.boundary, scratch);
   WindowBoundary ofOnes = rank.boundary;
   ofOnes.constant = 1.0;
-  const auto   inside = ContinueImage<std::uint8_t>(ofMask, memory.boxes, ofOnes, scratch);
+  const auto   inside = PadImage<std::uint8_t>(ofMask, memory.boxes, ofOnes, scratch);
   RankGeometry g = RankGeometryOf(call.output.box, memory.boxes.radius);
   g.in = voxels.box;
   g.inStride = voxels.stride;
@@ -614,7 +614,7 @@ Run(const KernelCall & call)
   {
     in.span += (g.in.Extent(a) - 1) * g.inStride[a];
   }
-  DispatchPixelKind(call.output.kind, [&](auto pixel) {
+  DispatchPixelType(call.output.kind, [&](auto pixel) {
     const auto empty = EmptyPixel<decltype(pixel)>(domain.emptyValue);
     std::memcpy(&in.empty, &empty, sizeof(empty));
   });
@@ -641,7 +641,7 @@ MaskedMediansTake(const DomainOperation & domain, const ChunkShape & shape)
 void
 RunMaskedMedians(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) { Run<decltype(pixel)>(call); });
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) { Run<decltype(pixel)>(call); });
 }
 
 std::size_t

@@ -88,7 +88,7 @@ Run(const KernelCall & call, RankWay way)
   const RankWindows windows(*call.operation, call.image.Extents());
   const SidedBoxes  boxes(call.output.box, call.image, windows.sides, windows.boundary.mode);
   char *            scratch = static_cast<char *>(call.scratch);
-  const auto        pixels = ContinueImage<TPixel>(call, boxes, windows.boundary, scratch);
+  const auto        pixels = PadImage<TPixel>(call, boxes, windows.boundary, scratch);
   RankGeometry      g = RankGeometryOf(call.output.box, windows.sides);
   g.in = pixels.box;
   g.inStride = pixels.stride;
@@ -100,7 +100,7 @@ Run(const KernelCall & call, RankWay way)
   if (windows.isCounted)
   {
     g.counts = call.inputs[1].data;
-    g.countsAreDouble = call.inputs[1].kind == PixelKind::Float64;
+    g.countsAreDouble = call.inputs[1].kind == PixelType::Float64;
     g.countBox = call.inputs[1].box;
     g.countStride = call.inputs[1].stride;
   }
@@ -129,7 +129,7 @@ template <RankWay VWay>
 void
 RunRank(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) { Run<decltype(pixel)>(call, VWay); });
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) { Run<decltype(pixel)>(call, VWay); });
 }
 
 } // namespace
@@ -168,7 +168,7 @@ ChooseRank(const Operation & operation, const ChunkShape & shape)
   const double byBits = 11 * taps * static_cast<double>(pixel);
   if (RankTilesTake(g) && (isCentered || inTiles < byBits))
   {
-    const std::size_t tiles = DispatchPixelKind(
+    const std::size_t tiles = DispatchPixelType(
       shape.inputKinds[0], [&](auto key) { return RankTilesBytes<typename RankKey<decltype(key)>::Type>(g); });
     return { "tiles", RunRank<RankWay::Tiles>, continued + tiles, inTiles * voxels };
   }

@@ -39,8 +39,8 @@ struct RankGeometry
   std::int64_t segment; ///< outputs of a thread
   double       fraction;
   KeyForm      form;
-  PixelKind    inputKind;
-  PixelKind    outputKind;
+  PixelType    inputKind;
+  PixelType    outputKind;
   /** How many voxels each window sees, float32 or float64; nullptr: all but NaN. */
   const void * counts;
   bool         countsAreDouble;
@@ -117,17 +117,17 @@ ToKey(TKey raw, KeyForm form)
 /** Stores the voxel of a key, once per voxel: the kinds are the same for all threads. */
 template <typename TPixel, typename TKey>
 __device__ __forceinline__ void
-StoreAs(TKey key, PixelKind outputKind, void * out, std::int64_t offset)
+StoreAs(TKey key, PixelType outputKind, void * out, std::int64_t offset)
 {
   if constexpr (sizeof(TPixel) == sizeof(TKey))
   {
     const TPixel pixel = RankKey<TPixel>::To(key);
     switch (outputKind)
     {
-      case PixelKind::Float32:
+      case PixelType::Float32:
         static_cast<float *>(out)[offset] = static_cast<float>(pixel);
         return;
-      case PixelKind::Float64:
+      case PixelType::Float64:
         static_cast<double *>(out)[offset] = static_cast<double>(pixel);
         return;
       default:
@@ -153,23 +153,23 @@ StoreKey(TKey key, const RankGeometry & g, void * out, std::int64_t offset)
   }
   switch (g.inputKind)
   {
-    case PixelKind::UInt8:
+    case PixelType::UInt8:
       return StoreAs<std::uint8_t>(key, g.outputKind, out, offset);
-    case PixelKind::Int8:
+    case PixelType::Int8:
       return StoreAs<std::int8_t>(key, g.outputKind, out, offset);
-    case PixelKind::UInt16:
+    case PixelType::UInt16:
       return StoreAs<std::uint16_t>(key, g.outputKind, out, offset);
-    case PixelKind::Int16:
+    case PixelType::Int16:
       return StoreAs<std::int16_t>(key, g.outputKind, out, offset);
-    case PixelKind::UInt32:
+    case PixelType::UInt32:
       return StoreAs<std::uint32_t>(key, g.outputKind, out, offset);
-    case PixelKind::Int32:
+    case PixelType::Int32:
       return StoreAs<std::int32_t>(key, g.outputKind, out, offset);
-    case PixelKind::UInt64:
+    case PixelType::UInt64:
       return StoreAs<std::uint64_t>(key, g.outputKind, out, offset);
-    case PixelKind::Int64:
+    case PixelType::Int64:
       return StoreAs<std::int64_t>(key, g.outputKind, out, offset);
-    case PixelKind::Float32:
+    case PixelType::Float32:
       return StoreAs<float>(key, g.outputKind, out, offset);
     default:
       return StoreAs<double>(key, g.outputKind, out, offset);

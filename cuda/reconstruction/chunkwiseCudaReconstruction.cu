@@ -178,7 +178,7 @@ NeedsAmendment(const ReconstructionOperation & operation)
 }
 
 std::size_t
-ScratchOfAmendment(const Operation & operation, const ChunkShape & shape)
+ScratchOfFinalization(const Operation & operation, const ChunkShape & shape)
 {
   const auto & reconstruction = static_cast<const ReconstructionOperation &>(operation);
   std::size_t  volumes = NeedsAmendment(reconstruction) ? 1 : 0;
@@ -192,7 +192,7 @@ ScratchOfAmendment(const Operation & operation, const ChunkShape & shape)
 /** Whether a flat volume is an extremum is a matter of choice, and none of neighbours. */
 template <typename TPixel>
 void
-Amend(const KernelCall & call)
+FinalizeRegion(const KernelCall & call)
 {
   const auto &                     operation = static_cast<const ReconstructionOperation &>(*call.operation);
   const VoxelRun<TPixel>           run(call);
@@ -207,11 +207,11 @@ Amend(const KernelCall & call)
     static_cast<unsigned int>(std::min<std::int64_t>((run.voxels + VoxelThreads - 1) / VoxelThreads, 1 << 16));
   ChunkShape shape;
   shape.outputBox = call.writable;
-  CheckCuda(cudaMemsetAsync(differs, 0, ScratchOfAmendment(operation, shape), stream), "cudaMemsetAsync");
+  CheckCuda(cudaMemsetAsync(differs, 0, ScratchOfFinalization(operation, shape), stream), "cudaMemsetAsync");
   DiffersKernel<<<blocks, VoxelThreads, 0, stream>>>(run, operation.spatialDimension, differs);
   AmendKernel<<<blocks, VoxelThreads, 0, stream>>>(
     run, operation.spatialDimension, differs, operation.flatIsExtremum ? rule.extremum : rule.elsewhere);
-  CheckLaunch("reconstruction.amend");
+  CheckLaunch("reconstruction.finalizeRegion");
 }
 
 template <typename TPixel, typename TKernel>
@@ -246,10 +246,10 @@ Reconstruct(const KernelCall & call)
     return;
   }
   WavefrontImage<TKey>           image = MakeWavefrontImage<TKey>(call, operation, shape);
-  const PixelKind                kind = call.output.kind;
+  const PixelType                kind = call.output.kind;
   const ReconstructionCode<TKey> code(IsFloatingPoint(kind),
-                                      kind == PixelKind::Int8 || kind == PixelKind::Int16 || kind == PixelKind::Int32 ||
-                                        kind == PixelKind::Int64,
+                                      kind == PixelType::Int8 || kind == PixelType::Int16 || kind == PixelType::Int32 ||
+                                        kind == PixelType::Int64,
                                       operation.erosion ? static_cast<TKey>(~TKey{ 0 }) : TKey{ 0 });
   char * const                   scratch =
     static_cast<char *>(call.scratch) + WavefrontScratchBytes(operation, own, call.image, sizeof(TKey));
@@ -306,7 +306,7 @@ RegisterCudaReconstruction(KernelRegistry & registry)
   kernels.compute.run = RunReconstruction;
   kernels.compute.scratchBytes = ScratchOfReconstruction;
   kernels.begin.run = [](const KernelCall & call) {
-    DispatchPixelKind(call.output.kind, [&](auto pixel) {
+    DispatchPixelType(call.output.kind, [&](auto pixel) {
       LaunchVoxels<decltype(pixel)>(call, BeginKernel<decltype(pixel)>, "reconstruction.begin");
     });
   };
@@ -315,14 +315,14 @@ RegisterCudaReconstruction(KernelRegistry & registry)
     {
       return;
     }
-    DispatchPixelKind(call.output.kind, [&](auto pixel) {
+    DispatchPixelType(call.output.kind, [&](auto pixel) {
       LaunchVoxels<decltype(pixel)>(call, FinishKernel<decltype(pixel)>, "reconstruction.finish");
     });
   };
-  kernels.amend.run = [](const KernelCall & call) {
-    DispatchPixelKind(call.output.kind, [&](auto pixel) { Amend<decltype(pixel)>(call); });
+  kernels.finalizeRegion.run = [](const KernelCall & call) {
+    DispatchPixelType(call.output.kind, [&](auto pixel) { FinalizeRegion<decltype(pixel)>(call); });
   };
-  kernels.amend.scratchBytes = ScratchOfAmendment;
+  kernels.finalizeRegion.scratchBytes = ScratchOfFinalization;
   registry.Register("reconstruction", kernels);
 }
 

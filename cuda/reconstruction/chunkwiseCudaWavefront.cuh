@@ -719,8 +719,8 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
   for (std::int64_t tile = blockIdx.x; tile < image.numberOfTiles; tile += gridDim.x)
   {
     const TilePlace<TKey> place(image, tile);
-    bool                  isOpen = false;
-    for (int first = 0; first < shape.y * shape.z && !isOpen; first += warps)
+    bool                  isActive = false;
+    for (int first = 0; first < shape.y * shape.z && !isActive; first += warps)
     {
       const int          row = first + thread / 32;
       const std::int64_t y = place.at[1] * shape.y + row % shape.y;
@@ -764,12 +764,12 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
           }
         }
       }
-      isOpen = __syncthreads_or(rises);
+      isActive = __syncthreads_or(rises);
     }
     if (thread == 0)
     {
-      *image.EntryAt(tile) = isOpen ? 0xFFFFFFFFu : 0u;
-      if (isOpen)
+      *image.EntryAt(tile) = isActive ? 0xFFFFFFFFu : 0u;
+      if (isActive)
       {
         atomicAdd(image.open, 1u);
       }

@@ -222,7 +222,7 @@ ForEachVoxel(const Voxels<char> & out, TBody && body)
 /** Sums and means: exact ones of integers. */
 template <typename TPixel, typename TAcc>
 __global__ void
-BinSumKernel(const __grid_constant__ BinBlocks<TPixel> blocks, const __grid_constant__ Voxels<char> out, PixelKind kind,
+BinSumKernel(const __grid_constant__ BinBlocks<TPixel> blocks, const __grid_constant__ Voxels<char> out, PixelType kind,
              bool isMean)
 {
   ForEachVoxel(out, [&](const Coordinates & at, std::int64_t offset) {
@@ -239,7 +239,7 @@ BinSumKernel(const __grid_constant__ BinBlocks<TPixel> blocks, const __grid_cons
 template <typename TPixel, typename TAcc>
 __global__ void
 BinGaussianKernel(const __grid_constant__ BinBlocks<TPixel> blocks, const __grid_constant__ Voxels<char> out,
-                  PixelKind kind)
+                  PixelType kind)
 {
   ForEachVoxel(out, [&](const Coordinates & at, std::int64_t offset) {
     const Voxels<const TPixel> & in = blocks.in;
@@ -297,18 +297,18 @@ BinGaussianKernel(const __grid_constant__ BinBlocks<TPixel> blocks, const __grid
 template <typename TPixel>
 __global__ void
 BinChoiceKernel(const __grid_constant__ BinBlocks<TPixel> blocks, const __grid_constant__ Voxels<char> out,
-                PixelKind kind, BinMethod method)
+                PixelType kind, BinMethod method)
 {
   ForEachVoxel(out, [&](const Coordinates & at, std::int64_t offset) {
     const TPixel chosen = method == BinMethod::Minimum   ? JoinBlock<TPixel, BinExtreme<false>>(blocks, at)
                           : method == BinMethod::Maximum ? JoinBlock<TPixel, BinExtreme<true>>(blocks, at)
                           : method == BinMethod::Median  ? MedianOfBlock(blocks, at)
                                                          : ModeOfBlock(blocks, at);
-    if (kind == PixelKind::Float32)
+    if (kind == PixelType::Float32)
     {
       reinterpret_cast<float *>(out.data)[offset] = static_cast<float>(chosen);
     }
-    else if (kind == PixelKind::Float64)
+    else if (kind == PixelType::Float64)
     {
       reinterpret_cast<double *>(out.data)[offset] = static_cast<double>(chosen);
     }
@@ -325,7 +325,7 @@ RunBin(const KernelCall & call)
   const auto &       operation = static_cast<const BinOperation &>(*call.operation);
   const Voxels<char> out = VoxelsOf<char>(call.output);
   const unsigned int blocks = BlocksOfRows(out.box);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const BinBlocks<Pixel> source{ VoxelsOf<const Pixel>(call.inputs[0]), operation.image, operation.factor };
     if (operation.method == BinMethod::Gaussian)
@@ -492,7 +492,7 @@ void
 RunRearrangeAs(const KernelCall & call, const RearrangeOperation & operation, const ArrangedVoxels & map)
 {
   T value{};
-  DispatchPixelKind(call.output.kind, [&](auto pixel) {
+  DispatchPixelType(call.output.kind, [&](auto pixel) {
     pixel = operation.value.As<decltype(pixel)>();
     std::memcpy(&value, &pixel, std::min(sizeof(value), sizeof(pixel)));
   });

@@ -203,7 +203,7 @@ LaunchNearest(const KernelCall & call, const ResampleOperation & operation, TOut
 void
 RunNearest(const KernelCall & call, const ResampleOperation & operation)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const auto value = operation.value.As<Pixel>();
     if (call.inputs[0].kind == call.output.kind)
@@ -214,7 +214,7 @@ RunNearest(const KernelCall & call, const ResampleOperation & operation)
         LaunchNearest<decltype(bits), decltype(bits)>(call, operation, bits);
       });
     }
-    else if (call.output.kind == PixelKind::Float32)
+    else if (call.output.kind == PixelType::Float32)
     {
       LaunchNearest<Pixel, float>(call, operation, static_cast<float>(value));
     }
@@ -228,7 +228,7 @@ RunNearest(const KernelCall & call, const ResampleOperation & operation)
 /** Voxel by voxel, for any number of taps. VWide: their weights lie in scratch. */
 template <typename TReal, bool VWide>
 __global__ void
-ResampleVoxelKernel(ResampleGrid grid, ResampleSpace space, ResampleSource<TReal> source, void * out, PixelKind outKind,
+ResampleVoxelKernel(ResampleGrid grid, ResampleSpace space, ResampleSource<TReal> source, void * out, PixelType outKind,
                     TReal * scratch)
 {
   TReal                  held[VWide ? 1 : ResampleAxes * HeldTaps];
@@ -346,7 +346,7 @@ RunMajority(const KernelCall & call, const ResampleOperation & operation)
   const bool          isWide = VoteBytes(grid) > 0;
   const unsigned int  blocks =
     isWide ? static_cast<unsigned int>(WideThreads / (32 * RowsOfBlock)) : BlocksFor(space.CountRows(), RowsOfBlock);
-  DispatchPixelKind(call.output.kind, [&](auto pixel) {
+  DispatchPixelType(call.output.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     (isWide ? ResampleMajorityKernel<Pixel, true>
             : ResampleMajorityKernel<Pixel, false>)<<<blocks, ThreadsOfRows(), 0, StreamOf(call)>>>(
@@ -475,7 +475,7 @@ MakeCoefficients(const KernelCall & call, const ResampleOperation & operation, c
     TReal * const       result = passes % 2 ? to : between;
     const ResampleLines lines(operation, grid, i, input.box);
     LaunchFilter(call, from, result, lines, sums);
-    from = DenseView(result, PixelKindOf<TReal>(), input.box);
+    from = DenseView(result, PixelTypeOf<TReal>(), input.box);
     --passes;
   }
   return from;
@@ -554,8 +554,8 @@ GetResampleTable(const KernelCall & call, const ResampleOperation & operation, c
 /** A pass along an axis: lines of `results` from lines of the input. The table begins at their first voxel. */
 template <typename TReal>
 __global__ void
-ResamplePassKernel(const void * __restrict__ in, PixelKind inKind, ResampleLines lines, void * __restrict__ out,
-                   PixelKind outKind, ResampleLines results, ResampleTable<TReal> table, std::int64_t below,
+ResamplePassKernel(const void * __restrict__ in, PixelType inKind, ResampleLines lines, void * __restrict__ out,
+                   PixelType outKind, ResampleLines results, ResampleTable<TReal> table, std::int64_t below,
                    TReal value, ResampleBeyond beyond)
 {
   for (std::int64_t row = FirstRow(); row < results.CountRows(); row += RowStep())
@@ -600,7 +600,7 @@ RunPasses(const KernelCall & call, const ResampleOperation & operation, const Re
     beyond.stride[i] = call.output.stride[a];
     beyond.extent[i] = box.Extent(a);
     beyond.isThere = i + 1 == ResampleAxes && hasValue;
-    const BufferView    to = i + 1 == ResampleAxes ? call.output : DenseView(between[i], PixelKindOf<TReal>(), box);
+    const BufferView    to = i + 1 == ResampleAxes ? call.output : DenseView(between[i], PixelTypeOf<TReal>(), box);
     const ResampleLines lines(operation, grid, i, from.box);
     const ResampleLines results(operation, grid, i, box);
     ResamplePassKernel<TReal>

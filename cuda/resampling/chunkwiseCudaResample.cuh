@@ -177,7 +177,7 @@ template <typename TReal>
 struct ResampleSource
 {
   const void * data;
-  PixelKind    kind;
+  PixelType    kind;
   TReal        value; ///< from beyond
 
   /** The number at a voxel, which may be beyond the image. */

@@ -11,7 +11,7 @@ namespace chunkwise
 /** Any lines, voxel by voxel. */
 template <typename TReal, bool VNative>
 __global__ void
-ResampleFilterKernel(const void * __restrict__ in, PixelKind kind, TReal * __restrict__ out,
+ResampleFilterKernel(const void * __restrict__ in, PixelType kind, TReal * __restrict__ out,
                      const __grid_constant__ ResampleLines lines, const __grid_constant__ SplineSums<TReal> sums)
 {
   constexpr int radius = static_cast<int>(SplineRadiusOf<TReal>);
@@ -96,7 +96,7 @@ AddDifferencesOfRow(const float (&window)[VSize], const SplineSums<float> & sums
 template <bool VNative>
 __global__ void
 __launch_bounds__(FilterRowThreads)
-  ResampleFilterRowKernel(const void * __restrict__ in, PixelKind kind, float * __restrict__ out,
+  ResampleFilterRowKernel(const void * __restrict__ in, PixelType kind, float * __restrict__ out,
                           const __grid_constant__ ResampleLines lines, const __grid_constant__ SplineSums<float> sums)
 {
   constexpr int radius = static_cast<int>(SplineRadiusOf<float>);
@@ -264,7 +264,7 @@ void
 LaunchFilter(const KernelCall & call, const BufferView & from, TReal * to, const ResampleLines & lines,
              const SplineSums<TReal> & sums)
 {
-  const bool isNative = from.kind == PixelKindOf<TReal>();
+  const bool isNative = from.kind == PixelTypeOf<TReal>();
   if constexpr (sizeof(TReal) == sizeof(float))
   {
     if (lines.inner == 1)

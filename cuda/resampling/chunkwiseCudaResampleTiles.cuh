@@ -293,7 +293,7 @@ StageTile(const ResampleGrid & grid, const ResampleSpace & space, const Resample
   };
   const std::int64_t begin[3] = { box.lower[0], box.lower[1], box.lower[2] };
   const std::int64_t offset = inImage + space.OffsetOf(begin);
-  if (!leaves && (VNative || source.kind == PixelKindOf<TReal>()))
+  if (!leaves && (VNative || source.kind == PixelTypeOf<TReal>()))
   {
     // The copies do not wait for each other, and take no registers.
     const TReal * const data = static_cast<const TReal *>(source.data) + offset;
@@ -346,7 +346,7 @@ template <typename TReal, bool VNative, int VTaps, int VDepth>
 __global__ void
 __launch_bounds__(ResampleTile::Threads)
   ResampleTileKernel(const __grid_constant__ ResampleGrid grid, const __grid_constant__ ResampleSpace space,
-                     ResampleSource<TReal> source, void * __restrict__ out, PixelKind outKind, int logX, int tileY,
+                     ResampleSource<TReal> source, void * __restrict__ out, PixelType outKind, int logX, int tileY,
                      int logZ, int pitch, int plane)
 {
   extern __shared__ unsigned char resampleStaged[];
@@ -491,7 +491,7 @@ LaunchTiles(const KernelCall & call, const ResampleGrid & grid, const ResampleSp
              : LaunchTilesOf<TReal, isNative, 4, 4>(call, grid, space, source, tile);
     }
   };
-  const bool isNative = source.kind == PixelKindOf<TReal>() && call.output.kind == PixelKindOf<TReal>();
+  const bool isNative = source.kind == PixelTypeOf<TReal>() && call.output.kind == PixelTypeOf<TReal>();
   isNative ? launch(std::true_type{}) : launch(std::false_type{});
 }
 

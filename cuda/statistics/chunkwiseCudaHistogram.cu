@@ -353,7 +353,7 @@ LaunchCount(const KernelCall & call, const BufferView & values, const TRule & ru
   const auto blocks = static_cast<unsigned int>(
     std::max<std::int64_t>(std::min<std::int64_t>((n + 16 * Threads - 1) / (16 * Threads), 2048), (n >> 31) + 1));
   CheckCuda(cudaMemsetAsync(call.sideOut, 0, call.sideOutBytes, StreamOf(call)), "cudaMemsetAsync");
-  DispatchPixelKind(values.kind, [&](auto pixel) {
+  DispatchPixelType(values.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const auto * const voxels = static_cast<const Pixel *>(values.data);
     auto * const       counts = static_cast<Counter *>(call.sideOut);

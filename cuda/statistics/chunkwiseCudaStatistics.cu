@@ -202,7 +202,7 @@ RunStatistics(const KernelCall & call)
   auto * const summary = static_cast<StatisticsSummary *>(call.sideOut);
   CheckCuda(cudaMemsetAsync(summary, 0, sizeof(*summary), StreamOf(call)), "cudaMemsetAsync");
   const BufferView values = RunStatisticsStage(call);
-  DispatchPixelKind(values.kind, [&](auto pixel) {
+  DispatchPixelType(values.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     StatisticsKernel<<<blocks, Threads, 0, StreamOf(call)>>>(
       static_cast<const Pixel *>(values.data), values.box.NumberOfVoxels(), summary);

@@ -150,7 +150,7 @@ IsCommonBoxOutput()
  * members of one parameter the compiler computes more anew in the innermost loop. */
 template <typename TOut, typename TEntry, typename TVoxels>
 __device__ __forceinline__ void
-StoreBox(char * to, const TEntry & entry, const TVoxels & voxels, PixelKind kind, BoxStatistic statistic)
+StoreBox(char * to, const TEntry & entry, const TVoxels & voxels, PixelType kind, BoxStatistic statistic)
 {
   if constexpr (!std::is_same<TOut, AnyBoxOutput>::value)
   {
@@ -172,9 +172,9 @@ StoreBox(char * to, const TEntry & entry, const TVoxels & voxels, PixelKind kind
 /** Calls f(TOut{}) with the type that kernels of such entries are compiled for. */
 template <typename TEntry, typename TFunctor>
 void
-DispatchBoxOutput(PixelKind kind, TFunctor && f)
+DispatchBoxOutput(PixelType kind, TFunctor && f)
 {
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     using T = decltype(pixel);
     if constexpr (!MayStoreBox<TEntry, T>())
     {

@@ -342,7 +342,7 @@ SetBoxVoxels(std::int64_t perColumn, const int (&columns)[VCount], ManyBoxVoxels
 template <bool VKeepsRows, typename TOut, typename TEntry>
 __global__ void
 __launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __restrict__ entries, Voxels<char> out,
-                                             PixelKind kind, BoxStatistic statistic)
+                                             PixelType kind, BoxStatistic statistic)
 {
   using Columns = BoxColumns<TEntry>;
   constexpr int           count = Columns::Count;

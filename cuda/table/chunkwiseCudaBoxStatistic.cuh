@@ -26,9 +26,9 @@ QueryBoxVoxels(const KernelCall & call, const BoxTable & table);
 /** Calls f(TPixel{}, TEntry{}). */
 template <typename TFunctor>
 void
-DispatchBoxTypes(const BoxStatisticOperation & operation, const Coordinates & image, PixelKind input, TFunctor && f)
+DispatchBoxTypes(const BoxStatisticOperation & operation, const Coordinates & image, PixelType input, TFunctor && f)
 {
-  DispatchPixelKind(input, [&](auto pixel) {
+  DispatchPixelType(input, [&](auto pixel) {
     DispatchBoxEntry<decltype(pixel)>(operation, image, [&](auto entry) { f(pixel, entry); });
   });
 }

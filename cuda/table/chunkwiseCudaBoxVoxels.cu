@@ -13,26 +13,26 @@ namespace
 
 template <typename TIndex>
 __device__ TIndex
-RadiusAt(const void * radii, PixelKind kind, std::int64_t i)
+RadiusAt(const void * radii, PixelType kind, std::int64_t i)
 {
   const auto read = [&](auto pixel) {
     return CutRadius(static_cast<const decltype(pixel) *>(radii)[i], std::numeric_limits<TIndex>::max());
   };
   switch (kind)
   {
-    case PixelKind::UInt8:
+    case PixelType::UInt8:
       return read(std::uint8_t{});
-    case PixelKind::Int8:
+    case PixelType::Int8:
       return read(std::int8_t{});
-    case PixelKind::UInt16:
+    case PixelType::UInt16:
       return read(std::uint16_t{});
-    case PixelKind::Int16:
+    case PixelType::Int16:
       return read(std::int16_t{});
-    case PixelKind::UInt32:
+    case PixelType::UInt32:
       return read(std::uint32_t{});
-    case PixelKind::Int32:
+    case PixelType::Int32:
       return read(std::int32_t{});
-    case PixelKind::UInt64:
+    case PixelType::UInt64:
       return read(std::uint64_t{});
     default:
       return read(std::int64_t{});
@@ -140,7 +140,7 @@ template <typename TOut, typename TEntry, typename TIndex>
 __global__ void
 __launch_bounds__(BlockColumns * BlockRows)
   QueryKernel(QueryAxes<TIndex> query, const TEntry * __restrict__ entries, Voxels<const char> radii,
-              PixelKind radiusKind, Voxels<char> out, PixelKind kind, BoxStatistic statistic)
+              PixelType radiusKind, Voxels<char> out, PixelType kind, BoxStatistic statistic)
 {
   // Counted from the output's first voxel.
   Coordinates   at{};

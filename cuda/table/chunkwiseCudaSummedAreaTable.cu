@@ -56,40 +56,40 @@ struct WideTypes
  * integer. Modulo their size, signed and unsigned entries have the same bits. */
 template <typename TFunctor>
 void
-DispatchTypes(const SummedAreaTableOperation & operation, PixelKind in, PixelKind out, TFunctor && f)
+DispatchTypes(const SummedAreaTableOperation & operation, PixelType in, PixelType out, TFunctor && f)
 {
   const bool isFlatSquares = operation.squares && operation.summedAxes == 2;
-  const bool isWide = out == PixelKind::UInt64 || out == PixelKind::Int64;
-  if (in == PixelKind::Float32 && out == PixelKind::Float32)
+  const bool isWide = out == PixelType::UInt64 || out == PixelType::Int64;
+  if (in == PixelType::Float32 && out == PixelType::Float32)
   {
     f(Types<float, float, float, double>());
   }
-  else if (in == PixelKind::Float32)
+  else if (in == PixelType::Float32)
   {
     f(Types<float, double, double, double>());
   }
-  else if (in == PixelKind::Float64 && out == PixelKind::Float32)
+  else if (in == PixelType::Float64 && out == PixelType::Float32)
   {
     f(Types<double, float, double, double>());
   }
-  else if (in == PixelKind::Float64)
+  else if (in == PixelType::Float64)
   {
     f(Types<double, double, double, double>());
   }
-  else if (in == PixelKind::UInt8 && (out == PixelKind::UInt32 || out == PixelKind::Int32))
+  else if (in == PixelType::UInt8 && (out == PixelType::UInt32 || out == PixelType::Int32))
   {
     // Modulo 2^32, as the entries.
     f(Types<std::uint8_t, std::uint32_t, std::uint32_t, std::uint32_t>());
   }
-  else if (in == PixelKind::UInt8 && isWide)
+  else if (in == PixelType::UInt8 && isWide)
   {
     f(WideTypes<std::uint8_t>());
   }
-  else if (in == PixelKind::UInt16 && isWide && !isFlatSquares)
+  else if (in == PixelType::UInt16 && isWide && !isFlatSquares)
   {
     f(WideTypes<std::uint16_t>());
   }
-  else if (in == PixelKind::Int16 && isWide && !isFlatSquares)
+  else if (in == PixelType::Int16 && isWide && !isFlatSquares)
   {
     f(WideTypes<std::int16_t>());
   }
@@ -111,7 +111,7 @@ void
 RunAdvance(const KernelCall & call)
 {
   const auto & operation = static_cast<const SummedAreaTableOperation &>(*call.operation);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using In = decltype(pixel);
     using Acc = AccumulatorOf<In>;
     const Box &        box = call.writable;
@@ -126,7 +126,7 @@ RunAdvance(const KernelCall & call)
       };
       if constexpr (std::is_same<In, float>::value)
       {
-        call.output.kind == PixelKind::Float32 ? withLocal(float{}) : withLocal(double{});
+        call.output.kind == PixelType::Float32 ? withLocal(float{}) : withLocal(double{});
       }
       else
       {

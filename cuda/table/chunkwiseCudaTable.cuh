@@ -118,8 +118,8 @@ struct Table
 {
   const void *       in; ///< rows [firstRow, lastRow) of all columns
   void *             out;
-  PixelKind          inKind;
-  PixelKind          outKind;
+  PixelType          inKind;
+  PixelType          outKind;
   Box                store; ///< of the output: columns and rows; x and y alone count
   std::int64_t       columns;
   std::int64_t       firstRow;

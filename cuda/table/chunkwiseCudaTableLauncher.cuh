@@ -342,7 +342,7 @@ private:
     if (stacks.number > 1)
     {
       table.before = starts;
-      DispatchPixelKind(table.inKind, [&](auto pixel) {
+      DispatchPixelType(table.inKind, [&](auto pixel) {
         using Pixel = decltype(pixel);
         if constexpr (std::is_same<Pixel, TIn>::value || (std::is_same<TIn, AnyInteger>::value && !IsReal<Pixel>))
         {

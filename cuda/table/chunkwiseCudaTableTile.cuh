@@ -546,11 +546,11 @@ private:
     }
     else if constexpr (sizeof(T) == 4)
     {
-      return m_Table.outKind == PixelKind::Float32 ? __float_as_uint(RealOf<float>(sum)) : static_cast<T>(sum);
+      return m_Table.outKind == PixelType::Float32 ? __float_as_uint(RealOf<float>(sum)) : static_cast<T>(sum);
     }
     else
     {
-      return m_Table.outKind == PixelKind::Float64 ? static_cast<T>(__double_as_longlong(RealOf<double>(sum)))
+      return m_Table.outKind == PixelType::Float64 ? static_cast<T>(__double_as_longlong(RealOf<double>(sum)))
                                                    : static_cast<T>(sum);
     }
   }
@@ -558,9 +558,9 @@ private:
   __device__ TReal
   RealOf(TCarry sum) const
   {
-    const PixelKind kind = m_Table.inKind;
+    const PixelType kind = m_Table.inKind;
     const bool      isSigned =
-      kind == PixelKind::Int8 || kind == PixelKind::Int16 || kind == PixelKind::Int32 || kind == PixelKind::Int64;
+      kind == PixelType::Int8 || kind == PixelType::Int16 || kind == PixelType::Int32 || kind == PixelType::Int64;
     return isSigned ? static_cast<TReal>(static_cast<std::int64_t>(sum)) : static_cast<TReal>(sum);
   }
   template <typename T>
@@ -655,17 +655,17 @@ private:
   {
     switch (m_Table.inKind)
     {
-      case PixelKind::UInt8:
+      case PixelType::UInt8:
         return LoadAs<std::uint8_t>(step);
-      case PixelKind::Int8:
+      case PixelType::Int8:
         return LoadAs<std::int8_t>(step);
-      case PixelKind::UInt16:
+      case PixelType::UInt16:
         return LoadAs<std::uint16_t>(step);
-      case PixelKind::Int16:
+      case PixelType::Int16:
         return LoadAs<std::int16_t>(step);
-      case PixelKind::UInt32:
+      case PixelType::UInt32:
         return LoadAs<std::uint32_t>(step);
-      case PixelKind::Int32:
+      case PixelType::Int32:
         return LoadAs<std::int32_t>(step);
       default:
         return LoadAs<std::uint64_t>(step);

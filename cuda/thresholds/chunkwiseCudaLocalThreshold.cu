@@ -29,7 +29,7 @@ RunLevels(const KernelCall & call)
 {
   const LocalThresholdRule<TReal> rule(static_cast<const LocalThresholdOperation &>(*call.operation));
   const std::int64_t              n = call.output.box.NumberOfVoxels();
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     LocalLevelKernel<<<BlocksFor(n, 256), 256, 0, StreamOf(call)>>>(
       static_cast<const TReal *>(call.inputs[0].data),
       static_cast<const TReal *>(call.inputs[call.numberOfInputs - 1].data),
@@ -43,7 +43,7 @@ RunLevels(const KernelCall & call)
 void
 RunLocalThresholdLevels(const KernelCall & call)
 {
-  call.inputs[0].kind == PixelKind::Float32 ? RunLevels<float>(call) : RunLevels<double>(call);
+  call.inputs[0].kind == PixelType::Float32 ? RunLevels<float>(call) : RunLevels<double>(call);
 }
 
 template <typename TPixel, typename TReal, typename TOut>
@@ -89,7 +89,7 @@ RunLocalThresholdVoxels(const KernelCall & call)
 {
   const auto & operation = static_cast<const LocalThresholdOperation &>(*call.operation);
   const Box &  box = call.output.box;
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     DispatchEqual(call.output.kind, [&](auto out) {

@@ -96,14 +96,14 @@ RunThreshold(const KernelCall & call)
 {
   const auto &       operation = static_cast<const ThresholdOperation &>(*call.operation);
   const std::int64_t n = call.output.box.NumberOfVoxels();
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const std::vector<Pixel> bounds = operation.MakeBounds<Pixel>();
     Bounds<Pixel>            ofLaunch{};
     ofLaunch.count = static_cast<int>(bounds.size());
     ofLaunch.isRange = operation.IsRange();
     std::copy(bounds.begin(), bounds.end(), ofLaunch.bounds);
-    DispatchPixelKind(call.output.kind, [&](auto out) {
+    DispatchPixelType(call.output.kind, [&](auto out) {
       using Out = decltype(out);
       const auto * const voxels = static_cast<const Pixel *>(call.inputs[0].data);
       auto * const       classes = static_cast<Out *>(call.output.data);

@@ -147,13 +147,13 @@ Map(const KernelCall & call, const TRule & rule, const Voxels<const TIn> &... in
 /** Calls f(a number of the kind of masks and weights). */
 template <typename TFunctor>
 void
-DispatchSeen(PixelKind kind, TFunctor && f)
+DispatchSeen(PixelType kind, TFunctor && f)
 {
   switch (kind)
   {
-    case PixelKind::Float32:
+    case PixelType::Float32:
       return f(float());
-    case PixelKind::Float64:
+    case PixelType::Float64:
       return f(double());
     default:
       return f(std::uint8_t());
@@ -164,13 +164,13 @@ DispatchSeen(PixelKind kind, TFunctor && f)
 struct InsideVoxel
 {
   Voxels<const char> given;
-  PixelKind          givenKind;
+  PixelType          givenKind;
   bool               isMask;
   bool               isWeight;
   Voxels<const char> image;
-  PixelKind          imageKind;
+  PixelType          imageKind;
   bool               ignoresNan;
-  PixelKind          outKind;
+  PixelType          outKind;
   /** Set where a weight is none. */
   unsigned int * wrong;
 
@@ -185,7 +185,7 @@ struct InsideVoxel
     else if (isWeight)
     {
       weight = LoadAs<double, false>(given.data, givenKind, given.Offset(index));
-      if (!(outKind == PixelKind::Float32 ? IsWeight(static_cast<float>(weight)) : IsWeight(weight)))
+      if (!(outKind == PixelType::Float32 ? IsWeight(static_cast<float>(weight)) : IsWeight(weight)))
       {
         *wrong = 1;
       }
@@ -227,7 +227,7 @@ RunInside(const KernelCall & call)
   voxel.ignoresNan = operation.LeavesOutNan();
   voxel.outKind = call.output.kind;
   voxel.wrong = static_cast<unsigned int *>(call.scratch);
-  if (voxel.isMask && !voxel.ignoresNan && given.kind == PixelKind::UInt8)
+  if (voxel.isMask && !voxel.ignoresNan && given.kind == PixelType::UInt8)
   {
     DispatchSeen(voxel.outKind, [&](auto out) {
       using Out = decltype(out);
@@ -293,13 +293,13 @@ template <bool VSquares>
 void
 RunProducts(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     switch (call.inputs[1].kind)
     {
-      case PixelKind::Float32:
+      case PixelType::Float32:
         return LaunchProducts<Pixel, float, float, VSquares>(call);
-      case PixelKind::Float64:
+      case PixelType::Float64:
         return LaunchProducts<Pixel, double, double, VSquares>(call);
       default:
         if constexpr (VSquares)
@@ -349,7 +349,7 @@ template <typename TSeen, typename TOther>
 void
 RunChosen(const KernelCall & call, TOther && other)
 {
-  DispatchPixelKind(call.output.kind, [&](auto pixel) {
+  DispatchPixelType(call.output.kind, [&](auto pixel) {
     using Bits = BitsOf<decltype(pixel)>;
     Map<Bits>(call,
               ChosenRule<Bits>{ ToBits(other(pixel)) },
@@ -387,7 +387,7 @@ struct BinRule
 void
 RunBins(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     Map<std::uint16_t>(call,
                        BinRule{ DomainBins(DomainOf(call)) },
@@ -412,7 +412,7 @@ struct ConvertedRule
 void
 RunConverted(const KernelCall & call)
 {
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     Map<Out>(
       call, ConvertedRule<Out>{ EmptyPixel<Out>(DomainOf(call).emptyValue) }, VoxelsOf<const double>(call.inputs[0]));
@@ -448,7 +448,7 @@ RunMarked(const KernelCall & call)
   const auto quotient = DomainOf(call).GetQuotient(call.image.Extents());
   DispatchSeen(call.inputs[0].kind, [&](auto seen) {
     using Seen = decltype(seen);
-    DispatchPixelKind(call.output.kind, [&](auto out) {
+    DispatchPixelType(call.output.kind, [&](auto out) {
       using Out = decltype(out);
       using Bits = BitsOf<Out>;
       Map<Bits>(call,
@@ -470,7 +470,7 @@ struct QuotientOfParts
   {
     if constexpr (std::is_same<TPart, float>::value)
     {
-      if (note && !IsFiniteFloat(numerator))
+      if (note && !(IsFiniteFloat(numerator) && IsFiniteFloat(denominator)))
       {
         *note = 1;
       }
@@ -484,7 +484,7 @@ void
 LaunchQuotient(const KernelCall & call, const DomainOperation::Quotient & quotient)
 {
   std::uint32_t * const note = WideMaskedMean::IsNeededBy(DomainOf(call)) ? WideMaskedMean::GetNote(call) : nullptr;
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     Map<Out>(call,
              QuotientOfParts<TReal, Out>{ QuotientRule<Out, TReal>(DomainOf(call), quotient), note },
@@ -497,7 +497,7 @@ void
 RunQuotient(const KernelCall & call)
 {
   const DomainOperation::Quotient quotient = DomainOf(call).GetQuotient(call.image.Extents());
-  if (call.inputs[0].kind == PixelKind::Float64)
+  if (call.inputs[0].kind == PixelType::Float64)
   {
     LaunchQuotient<double, double>(call, quotient);
   }
@@ -520,7 +520,7 @@ ScratchOfQuotient(const Operation & operation, const ChunkShape &)
 void
 RunVariance(const KernelCall & call)
 {
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     Map<Out>(call,
              DomainVarianceRule<Out>(DomainOf(call)),
@@ -549,7 +549,7 @@ struct WholeVoxel
 void
 RunWhole(const KernelCall & call)
 {
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Bits = BitsOf<decltype(out)>;
     Launch(call,
            static_cast<Bits *>(call.output.data),
@@ -581,7 +581,7 @@ RunVarying(const KernelCall & call)
     VaryingWhole::MakeSums(dynamic_cast<const VaryingConvolutionOperation &>(*DomainOf(call).window));
   const void * const onDevice =
     call.tables->Get("sums " + DomainOf(call).window->GetKey(), sums.data(), sums.size() * sizeof(double));
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     VaryingRule<Out> rule(DomainOf(call));
     rule.whole.sums = static_cast<const double *>(onDevice);

@@ -495,7 +495,7 @@ RunEntropy(const KernelCall & call)
   const auto &      operation = static_cast<const EntropyOperation &>(*call.operation);
   const WindowBoxes boxes(
     call.output.box, call.image, operation.EffectiveRadius(call.image.Extents()), operation.boundary.mode);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     operation.bins <= 256 ? Run<Pixel, std::uint8_t>(call, boxes, operation, VInShared)
                           : Run<Pixel, std::uint16_t>(call, boxes, operation, VInShared);

@@ -74,7 +74,7 @@ constexpr int LongestMarch = 7;
 PassPlan
 PlanOf(const Operation & operation, const ChunkShape & shape, std::int64_t (&radius)[MaxDimension])
 {
-  const PixelKind kind = shape.inputKinds[0];
+  const PixelType kind = shape.inputKinds[0];
   for (int a = 0; a < MaxDimension; ++a)
   {
     radius[a] = static_cast<const ExtremumOperation &>(operation).EffectiveRadius(a, shape.image.Extent(a));
@@ -104,7 +104,7 @@ Run(const KernelCall & call)
     passes.back().flip = i == 0 ? flip : 0;
   }
   const FinishExtremum<TIn, TOut> finish{ static_cast<TOut *>(call.output.data), flip };
-  if constexpr (std::is_same<TIn, TOut>::value && IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TIn>()))
+  if constexpr (std::is_same<TIn, TOut>::value && IsMarchedKind(PixelTypeOf<TIn>(), PixelTypeOf<TIn>()))
   {
     if (plan.marched)
     {
@@ -142,13 +142,13 @@ Run(const KernelCall & call)
 void
 RunExtremum(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     switch (call.output.kind)
     {
-      case PixelKind::Float32:
+      case PixelType::Float32:
         return Run<Pixel, float>(call);
-      case PixelKind::Float64:
+      case PixelType::Float64:
         return Run<Pixel, double>(call);
       default:
         return Run<Pixel, Pixel>(call);

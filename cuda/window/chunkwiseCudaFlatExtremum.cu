@@ -68,11 +68,11 @@ RunFlatExtremum(const KernelCall & call)
   const auto * const     table =
     static_cast<const Run *>(call.tables->Get(operation.GetKey(), runs.data(), runs.size() * sizeof(Run)));
   const WindowBoxes boxes(call.output.box, call.image, operation.radius, operation.boundary.mode);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Key = typename OrderedKey<Pixel>::Type;
     char *     scratch = static_cast<char *>(call.scratch);
-    const auto pixels = ContinueImage<Pixel>(call, boxes, operation.boundary, scratch);
+    const auto pixels = PadImage<Pixel>(call, boxes, operation.boundary, scratch);
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
       FlatExtremumKernel<Pixel, decltype(out)>
         <<<BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1), 128, 0, StreamOf(call)>>>(

@@ -193,19 +193,19 @@ RunFootprint(const KernelCall & call)
   const auto * const        rises =
     heights.empty() ? nullptr
                            : static_cast<const double *>(
-                        call.tables->Get(operation.GetKey() + " " + PixelKindName(call.inputs[0].kind) + " heights",
+                        call.tables->Get(operation.GetKey() + " " + PixelTypeName(call.inputs[0].kind) + " heights",
                                          heights.data(),
                                          heights.size() * sizeof(double)));
   const WindowBoxes boxes(call.output.box, call.image, operation.radius, operation.boundary.mode);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     char *     scratch = static_cast<char *>(call.scratch);
-    const auto pixels = ContinueImage<Pixel>(call, boxes, operation.boundary, scratch);
+    const auto pixels = PadImage<Pixel>(call, boxes, operation.boundary, scratch);
     SeenCounts seen;
     if (operation.isCounted)
     {
       seen.view = VoxelsOf<const char>(call.inputs[1]);
-      seen.areDouble = call.inputs[1].kind == PixelKind::Float64;
+      seen.areDouble = call.inputs[1].kind == PixelType::Float64;
     }
     DispatchExactOutput<Pixel>(call.output.kind, [&](auto out) {
       FootprintKernel<Pixel, decltype(out)>
@@ -257,9 +257,9 @@ RunSidedVariances(const KernelCall & call)
 {
   const auto &     footprint = static_cast<const FootprintOperation &>(*call.operation);
   const SidedBoxes boxes = SidedBoxesOf(footprint, call.output.box, call.image);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     char *     scratch = static_cast<char *>(call.scratch);
-    const auto pixels = ContinueImage<decltype(pixel)>(call, boxes, footprint.boundary, scratch);
+    const auto pixels = PadImage<decltype(pixel)>(call, boxes, footprint.boundary, scratch);
     const bool takesRoot = footprint.statistic == FootprintStatistic::StandardDeviation;
     RunVariancePasses(
       call.inputs[0].kind, boxes, CastVoxels<const char>(pixels), call.output, takesRoot, scratch, StreamOf(call));

@@ -487,10 +487,10 @@ RoundedMean(float quotient, bool truncates)
 
 /** The kinds that have a kernel: the common ones, to their own kind, or to real numbers. */
 constexpr bool
-IsMarchedKind(PixelKind in, PixelKind out)
+IsMarchedKind(PixelType in, PixelType out)
 {
-  return (in == PixelKind::UInt8 || in == PixelKind::UInt16 || in == PixelKind::Int16 || in == PixelKind::Float32) &&
-         (out == in || out == PixelKind::Float32);
+  return (in == PixelType::UInt8 || in == PixelType::UInt16 || in == PixelType::Int16 || in == PixelType::Float32) &&
+         (out == in || out == PixelType::Float32);
 }
 
 /** Numbers from a voxel to the next: as many as components where these lie side by side. */

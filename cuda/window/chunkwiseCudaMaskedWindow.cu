@@ -363,7 +363,7 @@ RunRealVariance(const KernelCall & call, const DomainOperation & domain, const V
                                                                    static_cast<float *>(call.output.data),
                                                                    window.boundary.mode == BoundaryMode::Renormalized,
                                                                    whole });
-  const auto pixels = ContinueImage<float>(call, boxes, window.boundary, scratch);
+  const auto pixels = PadImage<float>(call, boxes, window.boundary, scratch);
   if (!FillVarianceColumns(pixels, call.output, boxes.radius, window.takesRoot, StreamOf(call)))
   {
     throw Error("variances in a mask: windows of a radius that has no kernel");
@@ -373,15 +373,15 @@ RunRealVariance(const KernelCall & call, const DomainOperation & domain, const V
 /** Calls f(pixel) for the kinds that are marched. */
 template <typename TFunctor>
 void
-DispatchMarched(PixelKind kind, TFunctor && f)
+DispatchMarched(PixelType kind, TFunctor && f)
 {
   switch (kind)
   {
-    case PixelKind::UInt8:
+    case PixelType::UInt8:
       return f(std::uint8_t());
-    case PixelKind::UInt16:
+    case PixelType::UInt16:
       return f(std::uint16_t());
-    case PixelKind::Int16:
+    case PixelType::Int16:
       return f(std::int16_t());
     default:
       return f(float());
@@ -407,7 +407,7 @@ RunBox(const KernelCall & call, const DomainOperation & domain, const BoxOperati
         call, passes, FinishMaskedExtremum<In>{ static_cast<In *>(call.output.data), flip, empty });
       return;
     }
-    float * const real = call.output.kind == PixelKind::Float32 ? static_cast<float *>(call.output.data) : nullptr;
+    float * const real = call.output.kind == PixelType::Float32 ? static_cast<float *>(call.output.data) : nullptr;
     if constexpr (std::is_same<In, std::uint8_t>::value)
     {
       if (dynamic_cast<const VarianceOperation *>(&window))
@@ -456,7 +456,7 @@ struct MarchedWindows
 
   MarchedWindows(const DomainOperation & domain, const ChunkShape & shape)
   {
-    const PixelKind  kind = shape.inputKinds[0];
+    const PixelType  kind = shape.inputKinds[0];
     std::vector<Box> boxes;
     if (domain.HasWeights() || domain.marksSeen || domain.insideAlone || !IsMarchedKind(kind, shape.outputKind))
     {
@@ -470,8 +470,8 @@ struct MarchedWindows
     }
     else if (const auto variance = std::dynamic_pointer_cast<const VarianceOperation>(domain.window))
     {
-      const bool isReal = kind == PixelKind::Float32 && shape.outputKind == kind && AreCubes(*variance, shape.image);
-      boxes.resize(kind == PixelKind::UInt8 || isReal ? 1 : 0, shape.outputBox);
+      const bool isReal = kind == PixelType::Float32 && shape.outputKind == kind && AreCubes(*variance, shape.image);
+      boxes.resize(kind == PixelType::UInt8 || isReal ? 1 : 0, shape.outputBox);
       windows.resize(boxes.size(), variance);
       continued =
         isReal
@@ -520,7 +520,7 @@ private:
     return voxels;
   }
   static std::int64_t
-  MostVoxelsOf(PixelKind kind)
+  MostVoxelsOf(PixelType kind)
   {
     std::int64_t most = 0;
     DispatchMarched(kind, [&](auto pixel) { most = MeanRule<decltype(pixel)>::MostVoxels; });
@@ -579,7 +579,7 @@ struct MarchedImages
   MarchedImages(const MarchedWindows & marched, const ChunkShape & shape, void * scratch)
   {
     char * const to = static_cast<char *>(scratch);
-    mask = TakeImage(to, bytes, PixelKind::UInt8, shape.inputBox);
+    mask = TakeImage(to, bytes, PixelType::UInt8, shape.inputBox);
     for (std::size_t i = 0; i + 1 < marched.outputs.size(); ++i)
     {
       between.push_back(TakeImage(to, bytes, shape.inputKinds[0], marched.outputs[i]));
@@ -595,7 +595,7 @@ IsByteMask(const KernelCall & call, const Box & box)
 {
   const DomainOperation & domain = MaskedDomainOf(*call.operation);
   const BufferView &      mask = call.inputs[1];
-  return domain.domain == DomainKind::Mask && !domain.LeavesOutNan() && mask.kind == PixelKind::UInt8 &&
+  return domain.domain == DomainKind::Mask && !domain.LeavesOutNan() && mask.kind == PixelType::UInt8 &&
          mask.box == box && mask.stride == DenseView(nullptr, mask.kind, box).stride;
 }
 
@@ -613,7 +613,7 @@ RunMarched(const KernelCall & call)
     part.inputs[1] = call.inputs[1];
     if (!IsByteMask(call, box))
     {
-      part.inputs[1] = DenseView(images.mask.data, PixelKind::UInt8, box);
+      part.inputs[1] = DenseView(images.mask.data, PixelType::UInt8, box);
       MakeMask(call, part.inputs[1], images.bytes);
     }
     part.output = i < images.between.size() ? images.between[i] : call.output;
@@ -702,7 +702,7 @@ RunMeans(const KernelCall & call, void (*run)(const KernelCall &))
   auto * const note = reinterpret_cast<WideNote *>(WideMaskedMean::GetNote(call));
   CheckCuda(cudaMemsetAsync(note, 0, sizeof(*note), StreamOf(call)), "cudaMemsetAsync");
   run(call);
-  call.output.kind == PixelKind::Float32 ? AmendMeans<float>(call, note) : AmendMeans<double>(call, note);
+  call.output.kind == PixelType::Float32 ? AmendMeans<float>(call, note) : AmendMeans<double>(call, note);
 }
 
 void

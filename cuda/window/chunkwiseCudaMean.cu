@@ -353,7 +353,7 @@ template <typename TIn, typename TAcc, typename TOut>
 void
 Run(const KernelCall & call)
 {
-  constexpr bool isMarched = IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TOut>()) && sizeof(TAcc) == 4;
+  constexpr bool isMarched = IsMarchedKind(PixelTypeOf<TIn>(), PixelTypeOf<TOut>()) && sizeof(TAcc) == 4;
   std::int64_t   radius[MaxDimension];
   const PassPlan plan =
     PlanOf(static_cast<const MeanOperation &>(*call.operation), ShapeOf(call), sizeof(TAcc), radius);
@@ -376,7 +376,7 @@ Run(const KernelCall & call)
 
 /** Bytes of the accumulator: 4 and 8 for integers by the largest possible sum, as the rules of MeanOperation say. */
 std::size_t
-AccumulatorBytes(const MeanOperation & operation, const Box & image, PixelKind kind)
+AccumulatorBytes(const MeanOperation & operation, const Box & image, PixelType kind)
 {
   if (IsFloatingPoint(kind))
   {
@@ -406,7 +406,7 @@ RunMean(const KernelCall & call)
 {
   const auto &      operation = static_cast<const MeanOperation &>(*call.operation);
   const std::size_t bytes = AccumulatorBytes(operation, call.image, call.inputs[0].kind);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     if constexpr (std::is_floating_point<Pixel>::value)
     {
@@ -436,7 +436,7 @@ ChooseMean(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      mean = static_cast<const MeanOperation &>(operation);
   const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
-  const std::size_t flags = shape.inputKinds[0] == PixelKind::Float32 ? RoundUp(sizeof(WideFlags)) : 0;
+  const std::size_t flags = shape.inputKinds[0] == PixelType::Float32 ? RoundUp(sizeof(WideFlags)) : 0;
   std::int64_t      radius[MaxDimension];
   const PassPlan    plan = PlanOf(mean, shape, bytes, radius);
   return {

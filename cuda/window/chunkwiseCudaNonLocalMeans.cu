@@ -48,10 +48,10 @@ struct PatchEmpty
   {
     switch (out.kind)
     {
-      case PixelKind::Float32:
+      case PixelType::Float32:
         reinterpret_cast<float *>(out.voxels.data)[offset] = ofFloats;
         break;
-      case PixelKind::Float64:
+      case PixelType::Float64:
         reinterpret_cast<double *>(out.voxels.data)[offset] = ofDoubles;
         break;
       default:
@@ -818,11 +818,11 @@ RunNonLocalMeans(const KernelCall & call)
 {
   const auto &      operation = static_cast<const NonLocalMeansOperation &>(*call.operation);
   const WindowBoxes boxes = BoxesOf(operation, call.output.box, call.image);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     char *           scratch = static_cast<char *>(call.scratch);
-    const auto       pixels = ContinueImage<Pixel>(call, boxes, operation.boundary, scratch);
+    const auto       pixels = PadImage<Pixel>(call, boxes, operation.boundary, scratch);
     const RealOutput out{ VoxelsOf<char>(call.output), call.output.kind };
     const auto       geometry = GeometryOf<Real>(operation, call.image.Extents(), call.output.box);
     if (operation.isWeighed)
@@ -831,7 +831,7 @@ RunNonLocalMeans(const KernelCall & call)
       ofWeights.inputs[0] = call.inputs[1];
       WindowBoundary boundary = operation.boundary;
       boundary.constant = 1.0;
-      const auto given = ContinueImage<Real>(ofWeights, boxes, boundary, scratch);
+      const auto given = PadImage<Real>(ofWeights, boxes, boundary, scratch);
       LaunchMeans<true>(call, pixels, given, out, geometry, PatchEmpty<Pixel>(operation.emptyValue));
     }
     else
@@ -847,7 +847,7 @@ ScratchOfNonLocalMeans(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      means = static_cast<const NonLocalMeansOperation &>(operation);
   const WindowBoxes boxes = BoxesOf(means, shape.outputBox, shape.image);
-  const auto bytesOf = [&](PixelKind kind) { return ContinuedBytes(boxes, means.boundary.mode, PixelSize(kind)); };
+  const auto bytesOf = [&](PixelType kind) { return ContinuedBytes(boxes, means.boundary.mode, PixelSize(kind)); };
   return bytesOf(shape.inputKinds[0]) + (means.isWeighed ? bytesOf(shape.inputKinds[1]) : 0);
 }
 

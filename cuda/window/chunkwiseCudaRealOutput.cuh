@@ -15,11 +15,11 @@ namespace chunkwise
 struct RealOutput
 {
   Voxels<char> voxels;
-  PixelKind    kind;
+  PixelType    kind;
 
   template <typename TReal>
   __device__ __noinline__ static void
-  StoreOther(char * data, PixelKind kind, std::int64_t offset, TReal value)
+  StoreOther(char * data, PixelType kind, std::int64_t offset, TReal value)
   {
     DispatchKindOnDevice(kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
@@ -33,10 +33,10 @@ struct RealOutput
   {
     switch (kind)
     {
-      case PixelKind::Float32:
+      case PixelType::Float32:
         reinterpret_cast<float *>(voxels.data)[offset] = static_cast<float>(value);
         break;
-      case PixelKind::Float64:
+      case PixelType::Float64:
         reinterpret_cast<double *>(voxels.data)[offset] = static_cast<double>(value);
         break;
       default:

@@ -330,7 +330,7 @@ LaunchSums(const SumPass<TIn, TAcc, TStore> & g, cudaStream_t stream)
 
 /** Sums of 8- and 16-bit integers have 32 bits where all fit. */
 bool
-AreShort(const FootprintOperation::Sides & sides, PixelKind kind)
+AreShort(const FootprintOperation::Sides & sides, PixelType kind)
 {
   double largest = PixelSize(kind) == 1 ? 255.0 : 65535.0;
   for (int a = 0; a < MaxDimension; ++a)
@@ -351,7 +351,7 @@ struct SumPlan
   std::size_t  suffixes{ 0 };
 
   SumPlan(const FootprintOperation & operation, const FootprintOperation::Sides & sides, const Box & output,
-          const Box & image, PixelKind kind)
+          const Box & image, PixelType kind)
     : boxes(output, image, sides, operation.boundary.mode)
     , converts(boxes.count == 1)
   {
@@ -394,7 +394,7 @@ RunSums(const KernelCall & call, const SumPlan & plan)
   const auto         sides = *operation.GetSides(call.image.Extents());
   const cudaStream_t stream = StreamOf(call);
   char *             scratch = static_cast<char *>(call.scratch);
-  const auto         pixels = ContinueImage<TPixel>(call, plan.boxes, operation.boundary, scratch);
+  const auto         pixels = PadImage<TPixel>(call, plan.boxes, operation.boundary, scratch);
   TAcc * const buffers[2] = { reinterpret_cast<TAcc *>(scratch), reinterpret_cast<TAcc *>(scratch + plan.buffers[0]) };
   auto * const suffixes = reinterpret_cast<TAcc *>(scratch + plan.buffers[0] + plan.buffers[1]);
   const SidedBoxes & boxes = plan.boxes;
@@ -431,10 +431,10 @@ void
 RunSidedSums(const KernelCall & call)
 {
   const auto &    operation = static_cast<const FootprintOperation &>(*call.operation);
-  const PixelKind kind = call.inputs[0].kind;
+  const PixelType kind = call.inputs[0].kind;
   const auto      sides = *operation.GetSides(call.image.Extents());
   const SumPlan   plan(operation, sides, call.output.box, call.image, kind);
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     if constexpr (std::is_floating_point<Pixel>::value)
     {

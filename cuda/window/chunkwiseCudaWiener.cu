@@ -37,7 +37,7 @@ WienerKernel(Voxels<const TPixel> in, const TReal * __restrict__ mean, const TRe
 void
 RunWienerVoxels(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
@@ -69,11 +69,11 @@ RunFused(const KernelCall & call)
     static_cast<const VarianceOperation &>(*stages[1].operation).EffectiveRadius(call.image.Extents());
   const bool isCube =
     radius[0] == radius[1] && radius[0] == radius[2] && radius[3] == 0 && radius[4] == 0 && radius[0] > 0;
-  if (call.inputs[0].kind != PixelKind::Float32 || call.output.kind != PixelKind::Float32 || !isCube || radius[0] > 2)
+  if (call.inputs[0].kind != PixelType::Float32 || call.output.kind != PixelType::Float32 || !isCube || radius[0] > 2)
   {
     return false;
   }
-  const BufferView means = DenseView(call.scratch, PixelKind::Float32, call.output.box);
+  const BufferView means = DenseView(call.scratch, PixelType::Float32, call.output.box);
   const auto       bytes = RoundUp(static_cast<std::size_t>(means.box.NumberOfVoxels()) * sizeof(float));
   // The scratch was sized for the stages one by one, which need one more image.
   char *            scratch = static_cast<char *>(call.scratch) + bytes;
@@ -85,7 +85,7 @@ RunFused(const KernelCall & call)
   ofMeans.scratch = scratch;
   ofMeans.scratchBytes = call.scratchBytes - bytes;
   call.kernels->Get(mean.GetName(), operation.GetName()).run(ofMeans);
-  const auto pixels = ContinueImage<float>(call, boxes, operation.boundary, scratch);
+  const auto pixels = PadImage<float>(call, boxes, operation.boundary, scratch);
   return RunWienerColumns(
     pixels, VoxelsOf<const float>(means), call.output, radius, static_cast<float>(operation.noise), StreamOf(call));
 }

@@ -143,7 +143,7 @@ ContinueKernel(Voxels<const TIn> in, Box image, BoundaryMode mode, TOut constant
   }
 }
 
-/** Bytes of scratch that ContinueImage takes. */
+/** Bytes of scratch that PadImage takes. */
 inline std::size_t
 ContinuedBytes(const WindowBoxes & boxes, BoundaryMode mode, std::size_t pixelBytes)
 {
@@ -155,7 +155,7 @@ ContinuedBytes(const WindowBoxes & boxes, BoundaryMode mode, std::size_t pixelBy
 /** The voxels that the first pass reads. `scratch` moves past what is taken of it. */
 template <typename T>
 Voxels<const T>
-ContinueImage(const KernelCall & call, const WindowBoxes & boxes, const WindowBoundary & boundary, char *& scratch)
+PadImage(const KernelCall & call, const WindowBoxes & boxes, const WindowBoundary & boundary, char *& scratch)
 {
   if (boundary.mode == BoundaryMode::Renormalized)
   {

@@ -16,8 +16,8 @@ main()
   mean->radius = { { 2, 2, 2, 0, 0 } };
   chunkwise::ExecutionRequest request;
   request.operation = mean;
-  request.inputs = { chunkwise::DenseView(input.data(), chunkwise::PixelKind::UInt16, image) };
-  request.output = chunkwise::DenseView(output.data(), chunkwise::PixelKind::Float32, image);
+  request.inputs = { chunkwise::DenseView(input.data(), chunkwise::PixelType::UInt16, image) };
+  request.output = chunkwise::DenseView(output.data(), chunkwise::PixelType::Float32, image);
   request.image = request.region = image;
   const auto report = chunkwise::Manager::GetGlobal().Execute(request);
 

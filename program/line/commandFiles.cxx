@@ -260,10 +260,10 @@ ListFurtherFiles(const CommandLine & line)
   std::vector<FileRead> files;
   for (const Stage & stage : line.stages)
   {
-    for (const chunkwise::InputDescription & input : stage.filter->furtherInputs)
+    for (const chunkwise::InputDescription & input : stage.filter->additionalInputs)
     {
-      const auto given = line.furtherInputs.find(input.name);
-      if (given != line.furtherInputs.end())
+      const auto given = line.additionalInputs.find(input.name);
+      if (given != line.additionalInputs.end())
       {
         AddImage(given->second, "--" + input.option, {}, files);
       }

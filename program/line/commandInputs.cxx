@@ -59,7 +59,7 @@ ParseRaw(const std::string & text)
   const auto                  parts = Split(text, ',');
   try
   {
-    layout.header.kind = chunkwise::PixelKindFromName(parts.front());
+    layout.header.kind = chunkwise::PixelTypeFromName(parts.front());
   }
   catch (const chunkwise::ParameterError & error)
   {

@@ -121,7 +121,7 @@ ReadKernels(const std::string & file, const std::string & option, int dimension,
               copies * sizeof(double) * static_cast<double>(box.NumberOfVoxels()),
             memory);
   std::vector<double> voxels(static_cast<std::size_t>(box.NumberOfVoxels()));
-  chunkwise::ReadConverted(*source, chunkwise::DenseView(voxels.data(), chunkwise::PixelKind::Float64, box));
+  chunkwise::ReadConverted(*source, chunkwise::DenseView(voxels.data(), chunkwise::PixelType::Float64, box));
 
   auto stack = std::make_shared<chunkwise::KernelStack>();
   for (int a = 0; a < dimension; ++a)
@@ -165,7 +165,7 @@ ReadVectors(const std::string & file, const std::string & option, int dimension,
   const double values = static_cast<double>(box.NumberOfVoxels());
   CheckRoom(file, option, static_cast<double>(source->GetAccess().heldBytes) + 2 * sizeof(double) * values, memory);
   std::vector<double> values64(static_cast<std::size_t>(box.NumberOfVoxels()));
-  chunkwise::ReadConverted(*source, chunkwise::DenseView(values64.data(), chunkwise::PixelKind::Float64, box));
+  chunkwise::ReadConverted(*source, chunkwise::DenseView(values64.data(), chunkwise::PixelType::Float64, box));
   auto stack = std::make_shared<chunkwise::KernelStack>();
   std::copy_n(header.extent.axis, std::min(dimension, header.dimension), stack->extent.axis);
   for (std::size_t k = 0; k < components; ++k)

@@ -136,7 +136,7 @@ AddParameters(CLI::App & app, const FilterDescription & filter, Texts & texts)
       ->take_last()
       ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   }
-  for (const chunkwise::InputDescription & input : filter.furtherInputs)
+  for (const chunkwise::InputDescription & input : filter.additionalInputs)
   {
     app.add_option("--" + input.option, texts.inputs[input.name], input.help)
       ->type_name("FILE")
@@ -444,7 +444,7 @@ ParseWhole(const std::string & option, const std::string & text, std::int64_t le
   try
   {
     const auto number = chunkwise::PixelValue::FromText(text);
-    if (number.IsOf(chunkwise::PixelKind::Int64) && number.As<std::int64_t>() >= least &&
+    if (number.IsOf(chunkwise::PixelType::Int64) && number.As<std::int64_t>() >= least &&
         number.As<std::int64_t>() <= most)
     {
       return number.As<std::int64_t>();
@@ -570,7 +570,7 @@ ReadOutputFormat(const Texts & texts, CommandLine & line)
   {
     try
     {
-      chunkwise::PixelKindFromName(line.outputType);
+      chunkwise::PixelTypeFromName(line.outputType);
     }
     catch (const chunkwise::ParameterError & error)
     {
@@ -1021,7 +1021,7 @@ ParseSteps(const Texts & texts, CommandLine & line)
       throw ArgumentError(where + error.what());
     }
     if (step.task != Task::Filter || step.planOnly || !step.stages.front().filter->canBeStage ||
-        !step.furtherInputs.empty())
+        !step.additionalInputs.empty())
     {
       throw ArgumentError(where + "it is not a filter that can be a step");
     }
@@ -1423,11 +1423,11 @@ ReadFilter(Texts & texts, const CLI::App & sub, CommandLine & line)
     line.stages = { Stage{ &filter, {} } };
     throw ArgumentError(WithOptionNames(error.what(), line));
   }
-  for (const chunkwise::InputDescription & input : filter.furtherInputs)
+  for (const chunkwise::InputDescription & input : filter.additionalInputs)
   {
     if (!texts.inputs[input.name].empty())
     {
-      line.furtherInputs[input.name] = texts.inputs[input.name];
+      line.additionalInputs[input.name] = texts.inputs[input.name];
     }
   }
 }

@@ -115,7 +115,7 @@ struct CommandLine
   std::string input;
   std::string output;
   /** By the name of the table. */
-  std::map<std::string, std::string> furtherInputs;
+  std::map<std::string, std::string> additionalInputs;
   std::vector<Stage>                 stages;
 
   chunkwise::BackendChoice backend{ chunkwise::BackendChoice::Auto };

@@ -21,7 +21,7 @@ WithOptionNames(const std::string & message, const CommandLine & line)
       {
         return "--" + parameter->option;
       }
-      for (const chunkwise::InputDescription & input : stage.filter->furtherInputs)
+      for (const chunkwise::InputDescription & input : stage.filter->additionalInputs)
       {
         if (input.name == name)
         {

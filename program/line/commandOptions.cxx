@@ -11,9 +11,9 @@ GetCommonOptions()
   static const std::vector<CommonOption> options = [] {
     const std::string        real = "the input's, or floating point if results do not fit it";
     std::vector<std::string> types{ "auto" };
-    for (int i = 0; i < chunkwise::NumberOfPixelKinds; ++i)
+    for (int i = 0; i < chunkwise::NumberOfPixelTypes; ++i)
     {
-      types.emplace_back(chunkwise::PixelKindName(static_cast<chunkwise::PixelKind>(i)));
+      types.emplace_back(chunkwise::PixelTypeName(static_cast<chunkwise::PixelType>(i)));
     }
     return std::vector<CommonOption>{
       { "backend", "auto|cpu|cuda", "Device that computes (auto)", { "auto", "cpu", "cuda" }, true },

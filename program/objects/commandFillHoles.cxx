@@ -66,7 +66,7 @@ FillLabelHoles(const CommandLine & line)
   chunkwise::InputDescription parts;
   parts.name = "Parts";
   parts.ownKind = true;
-  const chunkwise::PixelKind kind = job.AddInput(parts, file, OpenInput(file, "the parts of the background")).kind;
+  const chunkwise::PixelType kind = job.AddInput(parts, file, OpenInput(file, "the parts of the background")).kind;
   job.SetReading();
   job.GetRequest().divisions = line.divisions;
   job.GetRequest().written = job.GetImage();

@@ -21,7 +21,7 @@ MakeNamesOfLabels(const CommandLine & line)
 {
   chunkwise::files::JobNames names = MakeJobNames(line);
   names.input = "LABELS";
-  names.furtherInput = [](const chunkwise::InputDescription &) { return std::string("INTENSITY"); };
+  names.additionalInput = [](const chunkwise::InputDescription &) { return std::string("INTENSITY"); };
   return names;
 }
 
@@ -32,7 +32,7 @@ OpenLabels(const CommandLine & line, chunkwise::files::FileJob & job, chunkwise:
   settings.labelKind = header.kind;
   if (chunkwise::IsFloatingPoint(header.kind))
   {
-    throw ArgumentError("LABELS: " + line.input + " has voxels of " + chunkwise::PixelKindName(header.kind) +
+    throw ArgumentError("LABELS: " + line.input + " has voxels of " + chunkwise::PixelTypeName(header.kind) +
                         "; labels are integers of 8 to 64 bits");
   }
   for (int a = chunkwise::MaxSpatialAxes; a < header.dimension; ++a)
@@ -103,14 +103,14 @@ PrintPlanOfLabels(const CommandLine & line, const chunkwise::files::FileJob & jo
                           { "input",
                             { { "file", line.input },
                               { "extent", ToJson(header.extent, header.dimension) },
-                              { "type", chunkwise::PixelKindName(header.kind) } } },
+                              { "type", chunkwise::PixelTypeName(header.kind) } } },
                           { "divisions", ToJson(job.GetPlan()) },
                           { "reads", reads } });
     return;
   }
   std::ostringstream os;
   os << "image: " << JoinLines(line.input) << ", " << ToString(header.extent) << " voxels of "
-     << chunkwise::PixelKindName(header.kind) << ", " << line.name << "\n";
+     << chunkwise::PixelTypeName(header.kind) << ", " << line.name << "\n";
   PrintDivisions(os, job.GetPlan());
   if (reads > 1)
   {

@@ -19,7 +19,7 @@ CheckFilesOfSeparate(const CommandLine & line)
 {
   const auto                    input = OpenInput(line.input, "IN");
   chunkwise::files::ImageHeader header = input->GetHeader();
-  header.kind = chunkwise::PixelKind::UInt32;
+  header.kind = chunkwise::PixelType::UInt32;
   chunkwise::files::OutputOptions options;
   options.compress = line.compress;
   options.inputFiles = input->GetFiles();

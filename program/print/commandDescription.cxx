@@ -378,7 +378,7 @@ DescribeModule(const FilterDescription & filter)
                 "Output volume");
   xml.Element("channel", "output");
   xml.Close();
-  for (const chunkwise::InputDescription & input : filter.furtherInputs)
+  for (const chunkwise::InputDescription & input : filter.additionalInputs)
   {
     const std::string name = GetFlagName(input.option);
     xml.Parameter("image", Volumes, name, "longflag", name, input.help, GetLabel(input.option));

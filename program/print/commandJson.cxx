@@ -15,11 +15,11 @@ ToJson(double number)
 Json
 ToJson(const chunkwise::PixelValue & value)
 {
-  if (value.IsOf(chunkwise::PixelKind::Int64))
+  if (value.IsOf(chunkwise::PixelType::Int64))
   {
     return value.As<std::int64_t>();
   }
-  if (value.IsOf(chunkwise::PixelKind::UInt64))
+  if (value.IsOf(chunkwise::PixelType::UInt64))
   {
     return value.As<std::uint64_t>();
   }

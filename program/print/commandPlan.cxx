@@ -56,12 +56,12 @@ DescribePlan(const CommandLine & line, const FileJob & job)
                                            { "input",
                                              { { "file", line.input },
                                                { "extent", ToJson(job.GetImage().Extents(), dimension) },
-                                               { "type", chunkwise::PixelKindName(job.GetHeader().kind) } } },
+                                               { "type", chunkwise::PixelTypeName(job.GetHeader().kind) } } },
                                            { "output",
                                              { { "file", line.output },
                                                { "extent", ToJson(job.GetRequest().written.Extents(), dimension) },
                                                { "components", job.GetOutputComponents() },
-                                               { "type", chunkwise::PixelKindName(job.GetOutputHeader().kind) } } },
+                                               { "type", chunkwise::PixelTypeName(job.GetOutputHeader().kind) } } },
                                            { "components", job.GetHeader().components },
                                            { "inSlabs", plan.inSlabs },
                                            { "heldOnDevice", plan.heldOnDevice < 0 ? Json() : Json(plan.heldOnDevice) },
@@ -124,8 +124,8 @@ PrintImage(std::ostream & os, const CommandLine & line, const FileJob & job)
   {
     os << (a ? " x " : "") << job.GetImage().Extent(a);
   }
-  os << " voxels of " << chunkwise::PixelKindName(job.GetHeader().kind) << " to "
-     << chunkwise::PixelKindName(job.GetOutputHeader().kind) << ", " << line.name;
+  os << " voxels of " << chunkwise::PixelTypeName(job.GetHeader().kind) << " to "
+     << chunkwise::PixelTypeName(job.GetOutputHeader().kind) << ", " << line.name;
   if (job.GetOutputComponents() > 1)
   {
     os << ", each of " << job.GetOutputComponents() << " components";

@@ -237,7 +237,7 @@ std::string
 MakeFijiScript(const FilterDescription & filter, const std::string & program)
 {
   FijiLines lines;
-  for (const chunkwise::InputDescription & input : filter.furtherInputs)
+  for (const chunkwise::InputDescription & input : filter.additionalInputs)
   {
     lines.Add("ImagePlus", input.option, input.help, "");
   }

@@ -82,7 +82,7 @@ Describe(const FilterDescription & filter)
     parameters.push_back(Describe(filter, parameter));
   }
   Json inputs = Json::array();
-  for (const chunkwise::InputDescription & input : filter.furtherInputs)
+  for (const chunkwise::InputDescription & input : filter.additionalInputs)
   {
     inputs.push_back({ { "name", input.name },
                        { "option", input.option },

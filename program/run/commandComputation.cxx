@@ -60,11 +60,11 @@ Computation::ChooseKinds()
   const FilterDescription & first = *m_Line.stages.front().filter;
   const auto &              sources = m_Job.GetSources();
   m_InputKind = m_Job.FindInputKind();
-  if (m_InputKind == PixelKind::Float32 && m_Line.outputType == "float64" && sources.size() > 1 &&
+  if (m_InputKind == PixelType::Float32 && m_Line.outputType == "float64" && sources.size() > 1 &&
       sources[0]->GetKind() != sources[1]->GetKind())
   {
     // They are converted anyway: to what the result is to be as exact as.
-    m_InputKind = PixelKind::Float64;
+    m_InputKind = PixelType::Float64;
   }
 
   const bool isReal = std::any_of(m_Line.stages.begin(), m_Line.stages.end(), [this](const Stage & stage) {
@@ -72,13 +72,13 @@ Computation::ChooseKinds()
   });
   const bool isLabels =
     first.output == chunkwise::DefaultOutput::Label || first.output == chunkwise::DefaultOutput::Class;
-  PixelKind natural = isLabels ? chunkwise::GetDefaultOutputKind(first, m_InputKind) : m_InputKind;
+  PixelType natural = isLabels ? chunkwise::GetDefaultOutputKind(first, m_InputKind) : m_InputKind;
   for (const Stage & stage : m_Line.stages)
   {
-    const PixelKind kind = chunkwise::GetDefaultOutputKind(*stage.filter, m_InputKind);
+    const PixelType kind = chunkwise::GetDefaultOutputKind(*stage.filter, m_InputKind);
     natural = PixelSize(kind) > PixelSize(natural) || chunkwise::IsFloatingPoint(kind) ? kind : natural;
   }
-  m_OutputKind = m_Line.outputType.empty() ? natural : chunkwise::PixelKindFromName(m_Line.outputType);
+  m_OutputKind = m_Line.outputType.empty() ? natural : chunkwise::PixelTypeFromName(m_Line.outputType);
 
   // The pixel type that the operation gives: the file's type where it can and cuts nothing, else its natural kind,
   // which is converted; in the place of float32 float64, whose sums of integers are not rounded.
@@ -99,25 +99,25 @@ Computation::ChooseKinds()
 }
 
 /** The kind that the operation gives where the file's integers are converted from it. */
-chunkwise::PixelKind
+chunkwise::PixelType
 Computation::GetConvertedKind() const
 {
-  std::vector<std::string> furtherInputs;
-  for (const auto & input : m_Line.furtherInputs)
+  std::vector<std::string> additionalInputs;
+  for (const auto & input : m_Line.additionalInputs)
   {
-    furtherInputs.push_back(input.first);
+    additionalInputs.push_back(input.first);
   }
-  PixelKind kind = m_InputKind;
+  PixelType kind = m_InputKind;
   for (const Stage & stage : m_Line.stages)
   {
-    const PixelKind own =
-      chunkwise::GetConvertedKind(*stage.filter, ChoicesOf(stage), furtherInputs, m_InputKind, m_OutputKind);
+    const PixelType own =
+      chunkwise::GetConvertedKind(*stage.filter, ChoicesOf(stage), additionalInputs, m_InputKind, m_OutputKind);
     if (m_Line.stages.size() == 1)
     {
       return own;
     }
     // All stages but the first have one kind, which is the input's where that has 64 bits and no stage needs another.
-    kind = chunkwise::IsFloatingPoint(own) || PixelSize(m_InputKind) < 8 ? PixelKind::Float64 : kind;
+    kind = chunkwise::IsFloatingPoint(own) || PixelSize(m_InputKind) < 8 ? PixelType::Float64 : kind;
   }
   return kind;
 }
@@ -195,7 +195,7 @@ Computation::Make()
 Computation::Pointer
 Computation::MakeChecked()
 {
-  const std::vector<PixelKind> kinds = m_Job.ListInputKinds(m_InputKind);
+  const std::vector<PixelType> kinds = m_Job.ListInputKinds(m_InputKind);
   try
   {
     Pointer operation = this->Make();
@@ -221,7 +221,7 @@ Computation::MakeChecked()
 void
 Computation::CheckNumberOfImages(const chunkwise::Operation & operation) const
 {
-  const std::string wrong = m_Job.FindWrongNumberOfImages(operation, m_Line.stages.front().filter->furtherInputs);
+  const std::string wrong = m_Job.FindWrongNumberOfImages(operation, m_Line.stages.front().filter->additionalInputs);
   if (!wrong.empty())
   {
     throw ArgumentError(wrong);

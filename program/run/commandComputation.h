@@ -17,7 +17,7 @@ public:
   Computation(const CommandLine & line, chunkwise::files::FileJob & job);
 
   /** The pixel type of the file. */
-  chunkwise::PixelKind
+  chunkwise::PixelType
   GetOutputKind() const
   {
     return m_OutputKind;
@@ -34,12 +34,12 @@ public:
   TakeEstimate(const chunkwise::SummaryRun & run, chunkwise::Monitor * monitor);
 
 private:
-  using PixelKind = chunkwise::PixelKind;
+  using PixelType = chunkwise::PixelType;
   using Pointer = std::shared_ptr<const chunkwise::Operation>;
 
   void
   ChooseKinds();
-  PixelKind
+  PixelType
   GetConvertedKind() const;
   Pointer
   MakeStage(const Stage & stage, chunkwise::FilterImage image);
@@ -55,9 +55,9 @@ private:
   const chunkwise::ParameterDescription *          m_Automatic{ nullptr }; ///< the parameter that is "auto"
   std::map<std::string, chunkwise::ParameterValue> m_Estimated;            ///< values that were estimated, by name
   std::optional<chunkwise::Box>                    m_OutputBox;            ///< of a result of another size than IN
-  PixelKind                                        m_InputKind{ PixelKind::UInt8 };
-  PixelKind                                        m_ComputedKind{ PixelKind::UInt8 };
-  PixelKind                                        m_OutputKind{ PixelKind::UInt8 };
+  PixelType                                        m_InputKind{ PixelType::UInt8 };
+  PixelType                                        m_ComputedKind{ PixelType::UInt8 };
+  PixelType                                        m_OutputKind{ PixelType::UInt8 };
 };
 
 } // namespace command

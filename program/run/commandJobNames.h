@@ -15,7 +15,7 @@ MakeJobNames(const CommandLine & line)
 {
   chunkwise::files::JobNames names;
   names.filter = line.name;
-  names.furtherInput = [](const chunkwise::InputDescription & input) { return "--" + input.option; };
+  names.additionalInput = [](const chunkwise::InputDescription & input) { return "--" + input.option; };
   names.formatBytes = [](std::uint64_t bytes) { return FormatBytes(static_cast<double>(bytes)); };
   names.formatNeed = FormatNeed;
   names.adviceOnRange = "; --output-type float32 or float64 keeps them";

@@ -48,7 +48,7 @@ Describe(const CommandLine & line)
            { "program", chunkwise::files::IdentifyCode(reinterpret_cast<const void *>(&GetRecordFile)) },
            { "engine", chunkwise::files::IdentifyCode(reinterpret_cast<const void *>(&chunkwise::GetFilters)) },
            { "stages", stages },
-           { "furtherInputs", line.furtherInputs },
+           { "additionalInputs", line.additionalInputs },
            { "raw", line.raw },
            { "region", line.region },
            { "outputType", line.outputType },

@@ -120,10 +120,10 @@ FileRun::OpenInputs()
     throw WorkError("IN: " + m_Line.input + " has " + std::to_string(header.components) + " components a voxel; a " +
                     m_Line.name + " takes an image for each of its channels");
   }
-  for (const chunkwise::InputDescription & input : filter.furtherInputs)
+  for (const chunkwise::InputDescription & input : filter.additionalInputs)
   {
-    const auto given = m_Line.furtherInputs.find(input.name);
-    if (given != m_Line.furtherInputs.end())
+    const auto given = m_Line.additionalInputs.find(input.name);
+    if (given != m_Line.additionalInputs.end())
     {
       m_Job.AddInput(input, given->second, OpenInputWithComponents(given->second, "--" + input.option));
     }
@@ -135,9 +135,9 @@ void
 FileRun::SplitInput(std::int64_t                                                           components,
                     const std::function<std::unique_ptr<chunkwise::files::FileSource>()> & open)
 {
-  const auto & further = m_Line.stages.front().filter->furtherInputs;
+  const auto & further = m_Line.stages.front().filter->additionalInputs;
   const auto   most = static_cast<std::int64_t>(further.size()) + 1;
-  if (components > most || !m_Line.furtherInputs.empty())
+  if (components > most || !m_Line.additionalInputs.empty())
   {
     throw WorkError("IN: " + m_Line.input + " has " + std::to_string(components) + " components a voxel" +
                     (components > most ? "; a " + m_Line.name + " takes at most " + std::to_string(most)
@@ -202,9 +202,9 @@ FileRun::TakeEstimate(Progress & progress)
 {
   const chunkwise::SummaryRun run = [&](const std::shared_ptr<const chunkwise::Operation> & summary,
                                         chunkwise::Monitor *                                ofRun) {
-    chunkwise::SideData total;
+    chunkwise::ChunkState total;
     m_Job.RunFirstPass(ofRun, [&](const chunkwise::ExecutionRequest & division, chunkwise::Monitor * monitor) {
-      const chunkwise::SideData part =
+      const chunkwise::ChunkState part =
         chunkwise::Manager::GetGlobal().Summarise(chunkwise::MakeSummaryRequest(division, summary), monitor);
       if (total.empty())
       {

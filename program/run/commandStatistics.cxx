@@ -84,7 +84,7 @@ private:
   const CommandLine &                  m_Line;
   std::unique_ptr<chunkwise::Executor> m_Executor;
   chunkwise::files::FileJob            m_Job;
-  chunkwise::PixelKind                 m_Kind;
+  chunkwise::PixelType                 m_Kind;
 };
 
 StatisticsRun::StatisticsRun(const CommandLine & line)
@@ -100,7 +100,7 @@ StatisticsRun::StatisticsRun(const CommandLine & line)
     const auto & header = m_Job.AddInput(mask, m_Line.mask, OpenInput(m_Line.mask, "--mask"));
     if (chunkwise::IsFloatingPoint(header.kind))
     {
-      throw ArgumentError("--mask: " + m_Line.mask + " has voxels of " + chunkwise::PixelKindName(header.kind) +
+      throw ArgumentError("--mask: " + m_Line.mask + " has voxels of " + chunkwise::PixelTypeName(header.kind) +
                           "; a mask has integers");
     }
   }
@@ -132,14 +132,14 @@ StatisticsRun::PrintPlan() const
                           { "input",
                             { { "file", m_Line.input },
                               { "extent", ToJson(header.extent, header.dimension) },
-                              { "type", chunkwise::PixelKindName(m_Kind) } } },
+                              { "type", chunkwise::PixelTypeName(m_Kind) } } },
                           { "divisions", ToJson(m_Job.GetPlan()) },
                           { "reads", this->CountReads() } });
     return;
   }
   std::ostringstream os;
   os << "image: " << JoinLines(m_Line.input) << ", " << ToString(header.extent) << " voxels of "
-     << chunkwise::PixelKindName(m_Kind) << ", statistics\n";
+     << chunkwise::PixelTypeName(m_Kind) << ", statistics\n";
   PrintDivisions(os, m_Job.GetPlan());
   if (this->CountReads() > 1)
   {
@@ -160,7 +160,7 @@ StatisticsRun::Read(chunkwise::Monitor *                                        
     if (division.inputs.size() > 1)
     {
       const BufferView & mask = division.inputs.back();
-      const std::int64_t inside = chunkwise::DispatchPixelKind(
+      const std::int64_t inside = chunkwise::DispatchPixelType(
         mask.kind, [&](auto pixel) { return GatherInside(view, static_cast<const decltype(pixel) *>(mask.data)); });
       chunkwise::Box box = chunkwise::Box::FromExtent(chunkwise::Coordinates::Filled(1));
       box.upper[0] = inside;
@@ -196,7 +196,7 @@ StatisticsRun::Compute()
   }
   const chunkwise::SummaryRun run = [&](const std::shared_ptr<const chunkwise::Operation> & operation,
                                         chunkwise::Monitor *                                monitor) {
-    chunkwise::SideData total(operation->GetSummaryBytes(m_Job.GetImage(), { m_Kind }, m_Kind), 0);
+    chunkwise::ChunkState total(operation->GetSummaryBytes(m_Job.GetImage(), { m_Kind }, m_Kind), 0);
     this->Read(monitor, [&](ExecutionRequest division, chunkwise::Monitor * ofDivision) {
       division.operation = operation;
       operation->MergeSummary(total, manager.Summarise(division, ofDivision));

@@ -43,7 +43,7 @@ PartOf(const chunkwise::StreamedRequest & stream, int axis, const Box & image, s
 }
 
 void
-FillWithNoise(std::vector<std::uint64_t> & memory, chunkwise::PixelKind kind)
+FillWithNoise(std::vector<std::uint64_t> & memory, chunkwise::PixelType kind)
 {
   std::mt19937_64 random;
   for (std::uint64_t & word : memory)

@@ -44,7 +44,7 @@ template <typename TPixel, typename TFunctor>
 void
 DispatchBoxEntry(const BoxStatisticOperation & operation, const Coordinates & image, TFunctor && f)
 {
-  constexpr PixelKind kind = PixelKindOf<TPixel>();
+  constexpr PixelType kind = PixelTypeOf<TPixel>();
   if (operation.TakesSquares())
   {
     if constexpr (!SumsAreExact(kind, true))

@@ -44,10 +44,10 @@ Convert(TFrom value, std::int64_t & cut)
 } // namespace
 
 std::int64_t
-ConvertVoxels(const void * from, PixelKind fromKind, void * to, PixelKind toKind, std::int64_t count, std::int64_t step)
+ConvertVoxels(const void * from, PixelType fromKind, void * to, PixelType toKind, std::int64_t count, std::int64_t step)
 {
-  return DispatchPixelKind(fromKind, [&](auto source) {
-    return DispatchPixelKind(toKind, [&](auto target) {
+  return DispatchPixelType(fromKind, [&](auto source) {
+    return DispatchPixelType(toKind, [&](auto target) {
       using From = decltype(source);
       using To = decltype(target);
       const From * const in = static_cast<const From *>(from);
@@ -63,9 +63,9 @@ ConvertVoxels(const void * from, PixelKind fromKind, void * to, PixelKind toKind
 }
 
 std::int64_t
-CountVoxelsAtLimits(const void * voxels, PixelKind kind, std::int64_t count)
+CountVoxelsAtLimits(const void * voxels, PixelType kind, std::int64_t count)
 {
-  return DispatchPixelKind(kind, [&](auto voxel) -> std::int64_t {
+  return DispatchPixelType(kind, [&](auto voxel) -> std::int64_t {
     using Limits = std::numeric_limits<decltype(voxel)>;
     if constexpr (Limits::is_integer)
     {

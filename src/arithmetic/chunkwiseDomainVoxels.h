@@ -99,7 +99,7 @@ TOut
 EmptyPixel(const PixelValue & value)
 {
   const bool isNaN = !value.IsInteger() && value.ToDouble() != value.ToDouble();
-  return IsFloatingPoint(PixelKindOf<TOut>()) || !isNaN ? ConstantPixel<TOut>(value) : TOut(0);
+  return IsFloatingPoint(PixelTypeOf<TOut>()) || !isNaN ? ConstantPixel<TOut>(value) : TOut(0);
 }
 
 /** TReal: what is divided in. */
@@ -118,7 +118,7 @@ struct QuotientRule
     , most(quotient.most)
     , whole(static_cast<TReal>(quotient.whole))
     , nothing(quotient.nothing * quotient.whole)
-    , truncates(quotient.truncates && !IsFloatingPoint(PixelKindOf<TOut>()))
+    , truncates(quotient.truncates && !IsFloatingPoint(PixelTypeOf<TOut>()))
     , empty(EmptyPixel<TOut>(operation.emptyValue))
   {}
 
@@ -133,7 +133,9 @@ struct QuotientRule
     {
       return ConvertResult<TOut>(numerator);
     }
-    const TReal result = numerator / denominator * whole;
+    // The quotient is not known if the sum of weights overflows: a pass in double may follow.
+    const bool  isKnown = denominator <= std::numeric_limits<TReal>::max();
+    const TReal result = isKnown ? numerator / denominator * whole : std::numeric_limits<TReal>::quiet_NaN();
     return ConvertResult<TOut>(truncates ? std::trunc(result) : result);
   }
 };

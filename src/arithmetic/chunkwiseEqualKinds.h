@@ -13,11 +13,11 @@ namespace chunkwise
  * for all integers of a size. */
 template <typename TFunctor>
 void
-DispatchEqual(PixelKind kind, TFunctor && f)
+DispatchEqual(PixelType kind, TFunctor && f)
 {
   if (IsFloatingPoint(kind))
   {
-    return kind == PixelKind::Float32 ? f(float{}) : f(double{});
+    return kind == PixelType::Float32 ? f(float{}) : f(double{});
   }
   DispatchSize(kind, f);
 }

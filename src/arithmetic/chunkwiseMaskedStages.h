@@ -19,7 +19,7 @@ MaskedDomainOf(const Operation & operation)
 
 /** An image of a chunk that begins at `offset` of the scratch, and goes before what follows. */
 inline BufferView
-TakeImage(char * scratch, std::size_t & offset, PixelKind kind, const Box & box)
+TakeImage(char * scratch, std::size_t & offset, PixelType kind, const Box & box)
 {
   const BufferView view = DenseView(scratch + offset, kind, box);
   offset +=

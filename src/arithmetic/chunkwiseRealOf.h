@@ -16,9 +16,9 @@ using RealOf = std::conditional_t<std::is_same<TPixel, float>::value || sizeof(T
 
 /** Whether RealOf a pixel of this kind is double. */
 inline bool
-UsesDouble(PixelKind kind)
+UsesDouble(PixelType kind)
 {
-  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
+  return kind != PixelType::Float32 && PixelSize(kind) > 2;
 }
 
 } // namespace chunkwise

@@ -90,13 +90,13 @@ ConvertResult(TReal value)
 /** Calls f(TOut{}) with the type of the output: TIn, float or double. */
 template <typename TIn, typename TFunctor>
 void
-DispatchOutput(PixelKind kind, TFunctor && f)
+DispatchOutput(PixelType kind, TFunctor && f)
 {
   switch (kind)
   {
-    case PixelKind::Float32:
+    case PixelType::Float32:
       return f(float{});
-    case PixelKind::Float64:
+    case PixelType::Float64:
       return f(double{});
     default:
       return f(TIn{});
@@ -107,18 +107,18 @@ DispatchOutput(PixelKind kind, TFunctor && f)
  * integers fit them, those of 64-bit integers may have the other sign. */
 template <typename TIn>
 using WideResultOf =
-  std::conditional_t<PixelKindOf<TIn>() == PixelKind::Int64, std::uint64_t,
-                     std::conditional_t<!IsFloatingPoint(PixelKindOf<TIn>()) && sizeof(TIn) >= 4, std::int64_t, TIn>>;
+  std::conditional_t<PixelTypeOf<TIn>() == PixelType::Int64, std::uint64_t,
+                     std::conditional_t<!IsFloatingPoint(PixelTypeOf<TIn>()) && sizeof(TIn) >= 4, std::int64_t, TIn>>;
 
 /** Calls f(TOut{}) with the type of an output that CheckExactOutput accepts. */
 template <typename TIn, typename TFunctor>
 void
-DispatchExactOutput(PixelKind kind, TFunctor && f)
+DispatchExactOutput(PixelType kind, TFunctor && f)
 {
   using Wide = WideResultOf<TIn>;
   if constexpr (!std::is_same<Wide, TIn>::value)
   {
-    if (kind == PixelKindOf<Wide>())
+    if (kind == PixelTypeOf<Wide>())
     {
       return f(Wide{});
     }

@@ -127,7 +127,7 @@ MakeGaussianByTransforms(const CheckedParameters & parameters, const FilterImage
   if (!IsFloatingPoint(image.outputKind))
   {
     ThrowParameterError("Transforms",
-                        std::string("the output's pixels are ") + PixelKindName(image.outputKind) +
+                        std::string("the output's pixels are ") + PixelTypeName(image.outputKind) +
                           ", but transforms give float32 or float64");
   }
   const auto direct = MakeGaussian(parameters, image);

@@ -50,7 +50,7 @@ MakeDeconvolutionKernel(const CheckedParameters & p, const std::string & name, s
 bool
 HasInput(const FilterImage & image, const char * name)
 {
-  return std::count(image.furtherInputs.begin(), image.furtherInputs.end(), name) > 0;
+  return std::count(image.additionalInputs.begin(), image.additionalInputs.end(), name) > 0;
 }
 
 const std::vector<std::string> IterativeMethods = { "richardson-lucy", "landweber", "projected-landweber" };
@@ -258,7 +258,7 @@ DeconvolutionRow(const std::string & name, const std::string & title)
   start.help = "The first estimate (the image's mean)";
   start.required = false;
   start.ownKind = true;
-  row.furtherInputs = { weights, start };
+  row.additionalInputs = { weights, start };
   return row;
 }
 

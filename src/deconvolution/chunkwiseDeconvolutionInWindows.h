@@ -27,7 +27,7 @@ namespace chunkwise
 class RollingPlanes
 {
 public:
-  RollingPlanes(Manager & manager, int device, const Budgets & budgets, const Box & grid, int axis, PixelKind kind,
+  RollingPlanes(Manager & manager, int device, const Budgets & budgets, const Box & grid, int axis, PixelType kind,
                 std::int64_t planes)
     : m_Grid(grid)
     , m_Axis(axis)
@@ -105,7 +105,7 @@ private:
 
   const Box                     m_Grid;
   const int                     m_Axis;
-  const PixelKind               m_Kind;
+  const PixelType               m_Kind;
   Box                           m_Box;
   std::shared_ptr<DeviceMemory> m_Memory;
 };
@@ -143,7 +143,7 @@ public:
   /** nullptr if no device has the room, or a kernel. */
   static std::unique_ptr<DeconvolutionInWindows>
   Make(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
-       const DeconvolutionOperation & operation, PixelKind kind, const Reporter & report)
+       const DeconvolutionOperation & operation, PixelType kind, const Reporter & report)
   {
     for (const int device : devices)
     {
@@ -250,7 +250,7 @@ private:
   static constexpr std::size_t FastSlab = std::size_t{ 128 } << 20;
 
   DeconvolutionInWindows(Manager & manager, int device, const Budgets & budgets,
-                         const DeconvolutionOperation & operation, PixelKind kind, Reporter report)
+                         const DeconvolutionOperation & operation, PixelType kind, Reporter report)
     : m_Manager(manager)
     , m_Number(device)
     , m_Device(*manager.GetDevices()[static_cast<std::size_t>(device)])
@@ -541,25 +541,10 @@ private:
   static void
   Together(SharedTurns & turns, const std::vector<std::function<void()>> & tasks)
   {
-    std::vector<std::exception_ptr> errors(tasks.size());
     RunTogether(tasks.size(), [&](std::size_t task) {
       const SharedTurns::Member member(turns);
-      try
-      {
-        tasks[task]();
-      }
-      catch (...)
-      {
-        errors[task] = std::current_exception();
-      }
+      tasks[task]();
     });
-    for (const std::exception_ptr & error : errors)
-    {
-      if (error)
-      {
-        std::rethrow_exception(error);
-      }
-    }
   }
 
   void
@@ -632,7 +617,7 @@ private:
   const Budgets                          m_Budgets;
   const Box                              m_Grid;
   int                                    m_Axis{ MaxDimension - 1 };
-  const PixelKind                        m_Kind;
+  const PixelType                        m_Kind;
   const Reporter                         m_Report;
   const std::shared_ptr<const Operation> m_Forward;
   const std::shared_ptr<const Operation> m_Backward;

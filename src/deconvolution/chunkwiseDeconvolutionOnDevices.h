@@ -45,11 +45,11 @@ public:
   /** Whether Make is expected to give one. */
   static bool
   HasRoom(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
-          const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights);
+          const DeconvolutionOperation & operation, PixelType kind, bool hasWeights);
   /** Takes as many of the devices as save time; nullptr if they have not the room, or not all kernels. */
   static std::unique_ptr<DeconvolutionOnDevices>
   Make(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
-       const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights, Reporter report);
+       const DeconvolutionOperation & operation, PixelType kind, bool hasWeights, Reporter report);
 
   /** Planes of an image from a dense view of the host, and into one. Measured and Weights are loaded before Weigh, and
    * Blurred with a start image before Start, unless Point is loaded, and Last and Step. */
@@ -97,7 +97,7 @@ public:
 
 private:
   DeconvolutionOnDevices(Manager & manager, const Budgets & budgets, const DeconvolutionOperation & operation,
-                         PixelKind kind, Reporter report);
+                         PixelType kind, Reporter report);
   /** Divides the grid among the devices; false if it has not so many tiles, or the time that this saves is not worth
    * the work of handing planes on. */
   bool
@@ -176,7 +176,7 @@ private:
   const Budgets                    m_Budgets;
   const bool                       m_Accelerates;
   const Box                        m_Grid;
-  const PixelKind                  m_Kind;
+  const PixelType                  m_Kind;
   const Reporter                   m_Report;
   std::mutex                       m_Mutex;
   std::shared_ptr<const Operation> m_Forward;
@@ -191,7 +191,7 @@ private:
 };
 
 inline DeconvolutionOnDevices::DeconvolutionOnDevices(Manager & manager, const Budgets & budgets,
-                                                      const DeconvolutionOperation & operation, PixelKind kind,
+                                                      const DeconvolutionOperation & operation, PixelType kind,
                                                       Reporter report)
   : m_Manager(manager)
   , m_Budgets(budgets)
@@ -238,14 +238,14 @@ DeconvolutionOnDevices::DivideAmongMost(const std::vector<int> & devices, bool h
 
 inline bool
 DeconvolutionOnDevices::HasRoom(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
-                                const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights)
+                                const DeconvolutionOperation & operation, PixelType kind, bool hasWeights)
 {
   return DeconvolutionOnDevices(manager, budgets, operation, kind, nullptr).DivideAmongMost(devices, hasWeights, [] {});
 }
 
 inline std::unique_ptr<DeconvolutionOnDevices>
 DeconvolutionOnDevices::Make(Manager & manager, const std::vector<int> & devices, const Budgets & budgets,
-                             const DeconvolutionOperation & operation, PixelKind kind, bool hasWeights, Reporter report)
+                             const DeconvolutionOperation & operation, PixelType kind, bool hasWeights, Reporter report)
 {
   std::unique_ptr<DeconvolutionOnDevices> made(
     new DeconvolutionOnDevices(manager, budgets, operation, kind, std::move(report)));

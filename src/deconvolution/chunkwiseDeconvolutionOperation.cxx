@@ -92,13 +92,13 @@ DeconvolutionOperation::GetHalo(const Coordinates &) const
 }
 
 void
-DeconvolutionOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+DeconvolutionOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   if (inputs.at(0) != inputKind || output != outputKind)
   {
-    throw ParameterError(std::string("the operation was made for ") + PixelKindName(inputKind) + " and " +
-                         PixelKindName(outputKind) + ", but the images are of " + PixelKindName(inputs.at(0)) +
-                         " and " + PixelKindName(output));
+    throw ParameterError(std::string("the operation was made for ") + PixelTypeName(inputKind) + " and " +
+                         PixelTypeName(outputKind) + ", but the images are of " + PixelTypeName(inputs.at(0)) +
+                         " and " + PixelTypeName(output));
   }
 }
 

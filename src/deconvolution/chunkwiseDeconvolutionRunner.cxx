@@ -265,7 +265,7 @@ public:
   }
 
 private:
-  static constexpr PixelKind Kind = sizeof(T) == 4 ? PixelKind::Float32 : PixelKind::Float64;
+  static constexpr PixelType Kind = sizeof(T) == 4 ? PixelType::Float32 : PixelType::Float64;
   using Image = std::unique_ptr<DeconvolutionImage>;
   static constexpr int RoomsOfHeld = 4; ///< two slabs of two images
 
@@ -684,7 +684,7 @@ private:
       box.upper[a] -= m_Measured.lower[a];
     }
     ImageSource &     source = *m_Request.sources.at(i);
-    const PixelKind   kind = source.GetKind();
+    const PixelType   kind = source.GetKind();
     const std::size_t count = static_cast<std::size_t>(box.NumberOfVoxels());
     values.resize(count);
     if (kind != Kind)
@@ -1109,31 +1109,16 @@ private:
       {
         throw Aborted();
       }
-      std::exception_ptr errors[2];
       RunTogether(2, [&](std::size_t task) {
-        try
+        if (task == 0 && i < count)
         {
-          if (task == 0 && i < count)
-          {
-            one(i);
-          }
-          if (task == 1 && i > 0)
-          {
-            other(i - 1);
-          }
+          one(i);
         }
-        catch (...)
+        if (task == 1 && i > 0)
         {
-          errors[task] = std::current_exception();
+          other(i - 1);
         }
       });
-      for (const std::exception_ptr & error : errors)
-      {
-        if (error)
-        {
-          std::rethrow_exception(error);
-        }
-      }
     }
   }
 
@@ -1462,7 +1447,7 @@ private:
   WriteResult()
   {
     ImageSink &                sink = *m_Request.sink;
-    const PixelKind            kind = sink.GetKind();
+    const PixelType            kind = sink.GetKind();
     std::vector<unsigned char> converted;
     const std::int64_t planes = m_OnDevices ? std::min(this->CountPlanesRead(), m_Plan.planes) : CountPlanesRead();
     std::vector<Box>   boxes;

@@ -107,7 +107,7 @@ public:
   /** Calls body(part) for parts of a box, in several threads at once; each is dense where the box is. */
   using Threads = std::function<void(const Box & box, const std::function<void(const Box & part)> & body)>;
 
-  DeconvolutionImage(const Box & box, PixelKind kind, bool isInMemory, const std::string & folder, Threads threads)
+  DeconvolutionImage(const Box & box, PixelType kind, bool isInMemory, const std::string & folder, Threads threads)
     : m_Box(box)
     , m_Kind(kind)
     , m_Threads(std::move(threads))
@@ -183,7 +183,7 @@ private:
   }
 
   const Box                        m_Box;
-  const PixelKind                  m_Kind;
+  const PixelType                  m_Kind;
   const Threads                    m_Threads;
   std::unique_ptr<unsigned char[]> m_Memory;
   std::unique_ptr<Spool>           m_Spool;

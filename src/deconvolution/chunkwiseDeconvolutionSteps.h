@@ -123,7 +123,7 @@ public:
     return inputs;
   }
   void
-  CheckKinds(const std::vector<PixelKind> &, PixelKind) const override
+  CheckKinds(const std::vector<PixelType> &, PixelType) const override
   {}
   void
   Validate(const Coordinates &) const override

@@ -219,7 +219,7 @@ MakeDivergence(const CheckedParameters & p, const FilterImage & image)
 {
   std::vector<DerivativeOrders>    components = GradientOf(p);
   const std::size_t                axes = components.size();
-  const std::vector<std::string> & others = image.furtherInputs;
+  const std::vector<std::string> & others = image.additionalInputs;
   const auto                       isGiven = [&](const char * name) {
     return static_cast<std::size_t>(std::count(others.begin(), others.end(), name) > 0);
   };
@@ -590,7 +590,7 @@ DivergenceRow()
                                   ParameterType::Flag,
                                   "Divergence of IN's gradient: the sum of the second derivatives along all spatial "
                                   "axes, its Laplacian") });
-  row.furtherInputs = {
+  row.additionalInputs = {
     { "Input2",
       "second",
       "The vectors' components along y, the second spatial axis: an image of IN's size, which has those along x",

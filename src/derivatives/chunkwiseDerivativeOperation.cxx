@@ -177,15 +177,15 @@ DerivativeOperation::GetKey() const
 }
 
 void
-DerivativeOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+DerivativeOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   WindowedOperation::CheckKinds(inputs, output);
-  for (const PixelKind kind : inputs)
+  for (const PixelType kind : inputs)
   {
     if (kind != inputs.front())
     {
-      throw ParameterError(std::string("components of vectors are ") + PixelKindName(inputs.front()) + " and " +
-                           PixelKindName(kind) + "; they must be of one pixel type");
+      throw ParameterError(std::string("components of vectors are ") + PixelTypeName(inputs.front()) + " and " +
+                           PixelTypeName(kind) + "; they must be of one pixel type");
     }
   }
 }
@@ -485,7 +485,7 @@ ScaleStepOperation::GetKey() const
 }
 
 void
-ScaleStepOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind) const
+ScaleStepOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType) const
 {
   if (!IsFloatingPoint(inputs.at(0)) || inputs.back() != inputs.front())
   {

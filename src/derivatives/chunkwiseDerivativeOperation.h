@@ -111,7 +111,7 @@ public:
   std::string
   GetKey() const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   Halo
   GetHalo(const Coordinates & image) const override;
   void

@@ -23,7 +23,7 @@ MeasureIn(const Operation & operation)
 /** The operation whose largest value over the image is the contrast at one scale: half the largest norm, the largest
  * measure of Meijering, or the largest eigenvalue. */
 std::shared_ptr<StatisticsOperation>
-MakeContrastOperation(const DerivativeOperation & operation, std::size_t scale, PixelKind input)
+MakeContrastOperation(const DerivativeOperation & operation, std::size_t scale, PixelType input)
 {
   const auto stage = std::make_shared<DerivativeOperation>(operation);
   stage->scales = { operation.scales[scale] };
@@ -36,12 +36,12 @@ MakeContrastOperation(const DerivativeOperation & operation, std::size_t scale, 
   auto statistics = std::make_shared<StatisticsOperation>();
   statistics->stage = stage;
   statistics->stageKind =
-    PixelSize(input) <= 2 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
+    PixelSize(input) <= 2 || input == PixelType::Float32 ? PixelType::Float32 : PixelType::Float64;
   return statistics;
 }
 
 std::vector<double>
-TakeContrasts(const Operation & operation, PixelKind input, const SummaryRun & run, Monitor * monitor)
+TakeContrasts(const Operation & operation, PixelType input, const SummaryRun & run, Monitor * monitor)
 {
   const auto &        derivative = MeasureIn(operation);
   const bool          isHalf = derivative.measure.measure == HessianMeasure::Objectness;
@@ -68,7 +68,7 @@ TakeContrasts(const Operation & operation, PixelKind input, const SummaryRun & r
 ParameterEstimate
 GetHessianContrastEstimate()
 {
-  return { TakeContrasts, [](const Operation & operation, PixelKind input) -> std::shared_ptr<const Operation> {
+  return { TakeContrasts, [](const Operation & operation, PixelType input) -> std::shared_ptr<const Operation> {
             const auto & derivative = MeasureIn(operation);
             std::size_t  largest = 0;
             for (std::size_t scale = 1; scale < derivative.scales.size(); ++scale)

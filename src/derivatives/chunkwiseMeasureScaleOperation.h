@@ -38,7 +38,7 @@ public:
   }
   /** Float or double to any kind. */
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 /** The scale at which a measure is the largest: the first of equal ones, and 0 where none is above 0. Kernel
@@ -58,7 +58,7 @@ public:
     return "measurescale";
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
     CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }

@@ -176,8 +176,8 @@ DistanceOperation::GetPlanes(const Box & box) const
 std::string
 DistanceOperation::GetKey() const
 {
-  std::string key = "distance of " + ToString(image) + " " + PixelKindName(inputKind) + " to " +
-                    PixelKindName(outputKind) + " features " + std::to_string(static_cast<int>(to)) + " result " +
+  std::string key = "distance of " + ToString(image) + " " + PixelTypeName(inputKind) + " to " +
+                    PixelTypeName(outputKind) + " features " + std::to_string(static_cast<int>(to)) + " result " +
                     std::to_string(static_cast<int>(result)) + " background " + background.ToText() + " foreground " +
                     foreground.ToText() + (insideIsPositive ? " inside" : "") + " limit" + HexText(limit) + " along";
   for (const int axis : axes)
@@ -202,25 +202,25 @@ DistanceOperation::GetHalo(const Coordinates &) const
 }
 
 void
-DistanceOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+DistanceOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   if (inputs.at(0) != inputKind || output != outputKind)
   {
-    throw ParameterError(std::string("distances were set up from ") + PixelKindName(inputKind) + " to " +
-                         PixelKindName(outputKind) + ", not from " + PixelKindName(inputs.at(0)) + " to " +
-                         PixelKindName(output));
+    throw ParameterError(std::string("distances were set up from ") + PixelTypeName(inputKind) + " to " +
+                         PixelTypeName(outputKind) + ", not from " + PixelTypeName(inputs.at(0)) + " to " +
+                         PixelTypeName(output));
   }
   const bool   isSmall = PixelSize(output) < 4;
   const double most = result == DistanceResult::Index ? static_cast<double>(Box::FromExtent(image).NumberOfVoxels())
                                                       : static_cast<double>(this->GetLargestSquare()) + 1;
-  const double largest = DispatchPixelKind(
+  const double largest = DispatchPixelType(
     output, [](auto pixel) { return static_cast<double>(std::numeric_limits<decltype(pixel)>::max()); });
   switch (result)
   {
     case DistanceResult::Root:
       if (!IsFloatingPoint(output))
       {
-        throw ParameterError("Output: distances are fractions, which " + std::string(PixelKindName(output)) +
+        throw ParameterError("Output: distances are fractions, which " + std::string(PixelTypeName(output)) +
                              " does not have: the output's kind must be float32 or float64");
       }
       break;
@@ -229,23 +229,23 @@ DistanceOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind o
           (isSmall || this->GetNumber() == DistanceNumber::Double || this->GetUnit() != 1 || most > largest ||
            !(limit >= std::sqrt(static_cast<double>(this->GetLargestSquare())) || std::floor(limit) == limit)))
       {
-        throw ParameterError("Output: " + std::string(PixelKindName(output)) +
+        throw ParameterError("Output: " + std::string(PixelTypeName(output)) +
                              " does not have all squared distances: the output's kind must be float32 or float64, or, "
                              "of distances in voxels, an integer of 32 or 64 bits that has the image's diagonal");
       }
       if (to == DistanceTo::Contour && !IsFloatingPoint(output) &&
-          DispatchPixelKind(output, [](auto pixel) { return static_cast<decltype(pixel)>(-1) > 0; }))
+          DispatchPixelType(output, [](auto pixel) { return static_cast<decltype(pixel)>(-1) > 0; }))
       {
         throw ParameterError("Output: distances with a sign may be negative, which " +
-                             std::string(PixelKindName(output)) + " does not have");
+                             std::string(PixelTypeName(output)) + " does not have");
       }
       break;
     case DistanceResult::Index:
-      if (isSmall || (output == PixelKind::Float32 && most > 0x1p24) || most > largest ||
-          (output == PixelKind::Float64 && most > 0x1p53))
+      if (isSmall || (output == PixelType::Float32 && most > 0x1p24) || most > largest ||
+          (output == PixelType::Float64 && most > 0x1p53))
       {
         throw ParameterError(
-          "Output: " + std::string(PixelKindName(output)) + " does not have all indices of " +
+          "Output: " + std::string(PixelTypeName(output)) + " does not have all indices of " +
           std::to_string(static_cast<std::int64_t>(most)) +
           " voxels: the output's kind must be an integer of 32 or 64 bits, or a floating-point type, that has");
       }
@@ -253,8 +253,8 @@ DistanceOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind o
     case DistanceResult::Label:
       if (output != inputKind)
       {
-        throw ParameterError("Output: labels are " + std::string(PixelKindName(inputKind)) +
-                             " as those of the input, not " + PixelKindName(output));
+        throw ParameterError("Output: labels are " + std::string(PixelTypeName(inputKind)) +
+                             " as those of the input, not " + PixelTypeName(output));
       }
       break;
     default:
@@ -262,7 +262,7 @@ DistanceOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind o
       {
         throw ParameterError("ForegroundValue",
                              foreground.ToText(),
-                             std::string("a value of the output's pixel type, ") + PixelKindName(output));
+                             std::string("a value of the output's pixel type, ") + PixelTypeName(output));
       }
   }
 }
@@ -318,22 +318,22 @@ DistanceOperation::RoundChunk(const Coordinates & extent) const
 }
 
 bool
-DistanceOperation::RunsAlone(const Box & region, PixelKind) const
+DistanceOperation::RunsAlone(const Box & region, PixelType) const
 {
   const int scan = this->GetScanAxis();
   return outside || (region.lower[scan] == 0 && region.upper[scan] == image[scan]);
 }
 
 std::size_t
-DistanceOperation::GetSummaryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const
+DistanceOperation::GetSummaryBytes(const Box & box, const std::vector<PixelType> &, PixelType) const
 {
   // Beside the planes of the box itself those of all chunks that it can be cut into, so that plans know them.
   const auto chunks = static_cast<std::size_t>((box.Extent(this->GetScanAxis()) + LeastSlices - 1) / LeastSlices);
   return 2 * this->GetPlanes(box).SideBytes() * std::max<std::size_t>(1, chunks);
 }
 
-std::vector<SideData>
-DistanceOperation::Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const
+std::vector<ChunkState>
+DistanceOperation::Solve(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries) const
 {
   const int scan = this->GetScanAxis();
   // Chunks that follow each other along the scan axis, by where they lie along the axes that are not spatial. Those
@@ -351,7 +351,7 @@ DistanceOperation::Solve(const std::vector<Box> & chunks, const std::vector<Side
     }
     rows[place][chunks[c].lower[scan]].push_back(c);
   }
-  std::vector<SideData> solutions(chunks.size());
+  std::vector<ChunkState> solutions(chunks.size());
   for (const auto & row : rows)
   {
     const DistancePlanes planes = this->GetPlanes(chunks[row.second.begin()->second.front()]);
@@ -373,7 +373,7 @@ DistanceOperation::Solve(const std::vector<Box> & chunks, const std::vector<Side
     {
       throw ParameterError("Region: distances need the whole image along axis " + std::to_string(scan));
     }
-    SideData known(bytes, 0xff);
+    ChunkState known(bytes, 0xff);
     if (outside)
     {
       std::copy_n(outside->begin(), bytes, known.begin());

@@ -34,7 +34,7 @@ public:
   {}
   /** Adds a block's first and last features: its summary. */
   void
-  Add(const SideData & summary)
+  Add(const ChunkState & summary)
   {
     m_Spool.Append(summary.data(), 2 * m_Planes.SideBytes());
     ++m_Blocks;
@@ -44,8 +44,8 @@ public:
   Finish()
   {
     const std::size_t bytes = m_Planes.SideBytes();
-    SideData          known(bytes, 0xff);
-    SideData          first(bytes);
+    ChunkState        known(bytes, 0xff);
+    ChunkState        first(bytes);
     for (std::uint64_t block = m_Blocks; block-- > 0;)
     {
       m_Spool.Read(2 * block * bytes, first.data(), bytes);
@@ -81,7 +81,7 @@ private:
 };
 
 /** The summary of a block by the host's kernel. `memory`: for scratch, which further blocks reuse. */
-SideData
+ChunkState
 SummarizeBlock(const DistanceOperation & operation, const BufferView & input, const Box & box, Executor & executor,
                const KernelRegistry & kernels, std::vector<unsigned char> & memory)
 {
@@ -96,7 +96,7 @@ SummarizeBlock(const DistanceOperation & operation, const BufferView & input, co
   shape.concurrency = static_cast<int>(executor.GetConcurrency());
   const std::size_t bytes = kernel.scratchBytes(operation, shape);
   memory.resize(std::max(memory.size(), bytes + 256));
-  SideData   summary(2 * operation.GetPlanes(box).SideBytes());
+  ChunkState summary(2 * operation.GetPlanes(box).SideBytes());
   KernelCall call;
   call.operation = &operation;
   call.inputs[0] = input;
@@ -129,7 +129,7 @@ public:
   {
     static std::atomic<std::uint64_t> keys{ 0 };
     const std::size_t                 bytes = m_Features->GetPlanes().SideBytes();
-    const auto                        sides = std::make_shared<SideData>(2 * bytes, 0xff);
+    const auto                        sides = std::make_shared<ChunkState>(2 * bytes, 0xff);
     if (before)
     {
       std::copy_n(before, bytes, sides->begin());
@@ -151,8 +151,8 @@ public:
       return nullptr;
     }
     const std::size_t bytes = m_Features->GetPlanes().SideBytes();
-    SideData          before(outside->begin(), outside->begin() + static_cast<std::ptrdiff_t>(bytes));
-    SideData          last(bytes);
+    ChunkState        before(outside->begin(), outside->begin() + static_cast<std::ptrdiff_t>(bytes));
+    ChunkState        last(bytes);
     m_Features->ReadLast(m_Block, last.data());
     ReplaceFeatures(before.data(), last.data(), m_Features->GetPlanes());
     return std::make_shared<DistanceBlocks>(*this, m_Features, m_Block + 1, before.data());

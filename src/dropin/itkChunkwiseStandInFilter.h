@@ -155,8 +155,8 @@ private:
     }
     images.image.dimension = InputType::ImageDimension;
     images.image.extent = ChunkwiseBoxFromRegion(largest, largest.GetIndex()).Extents();
-    images.image.inputKind = chunkwise::PixelKindOf<typename InputType::PixelType>();
-    images.image.outputKind = chunkwise::PixelKindOf<typename OutputType::PixelType>();
+    images.image.inputKind = chunkwise::PixelTypeOf<typename InputType::PixelType>();
+    images.image.outputKind = chunkwise::PixelTypeOf<typename OutputType::PixelType>();
     for (unsigned int a = 0; a < InputType::ImageDimension; ++a)
     {
       images.image.spacing[a] = first->GetSpacing()[a];
@@ -172,7 +172,7 @@ private:
     using PixelType = typename TImage::PixelType;
     return chunkwise::DenseView(
       const_cast<PixelType *>(image.GetBufferPointer()),
-      chunkwise::PixelKindOf<PixelType>(),
+      chunkwise::PixelTypeOf<PixelType>(),
       ChunkwiseBoxFromRegion(image.GetBufferedRegion(), this->GetInput()->GetLargestPossibleRegion().GetIndex()));
   }
 };

@@ -78,7 +78,7 @@ CopyPadded(chunkwise::Executor & executor, const chunkwise::BufferView & view, c
 bool
 HasMaximum(chunkwise::Executor & executor, const chunkwise::BufferView & view, const chunkwise::Box & region)
 {
-  return chunkwise::DispatchPixelKind(view.kind, [&](auto pixel) {
+  return chunkwise::DispatchPixelType(view.kind, [&](auto pixel) {
     using PixelType = decltype(pixel);
     std::atomic<bool> has{ false };
     ForEachRow(executor, region, [&](const chunkwise::Coordinates & index, std::int64_t length) {
@@ -96,7 +96,7 @@ HasMaximum(chunkwise::Executor & executor, const chunkwise::BufferView & view, c
 bool
 IsFinite(chunkwise::Executor & executor, const chunkwise::BufferView & view)
 {
-  return chunkwise::DispatchPixelKind(view.kind, [&](auto pixel) {
+  return chunkwise::DispatchPixelType(view.kind, [&](auto pixel) {
     using PixelType = decltype(pixel);
     std::atomic<bool> finite{ true };
     if constexpr (!std::is_integral<PixelType>::value)
@@ -153,7 +153,7 @@ MakeOdd(const chunkwise::KernelStack & stack, bool isMirrored)
     return odd;
   }
   const chunkwise::BufferView to =
-    chunkwise::DenseView(nullptr, chunkwise::PixelKind::Float64, chunkwise::Box::FromExtent(odd.extent));
+    chunkwise::DenseView(nullptr, chunkwise::PixelType::Float64, chunkwise::Box::FromExtent(odd.extent));
   odd.kernels.emplace_back(to.NumberOfBytes() / sizeof(double));
   for (std::size_t i = 0; i < stack.kernels.front().size(); ++i)
   {
@@ -241,7 +241,7 @@ ChunkwiseStandInRun::Prepare(const ChunkwiseStandInTask & task, const ChunkwiseS
   try
   {
     m_Operation = chunkwise::MakeFilterOperation(task.filter, task.parameters, image);
-    std::vector<chunkwise::PixelKind> kinds;
+    std::vector<chunkwise::PixelType> kinds;
     for (const auto & input : images.inputs)
     {
       kinds.push_back(input.kind);
@@ -283,7 +283,7 @@ ChunkwiseStandInRun::PrepareDeconvolution()
   }
   chunkwise::FilterImage grown = m_Images.image;
   grown.extent = m_Task.grown;
-  grown.inputKind = grown.outputKind = chunkwise::PixelKind::Float32;
+  grown.inputKind = grown.outputKind = chunkwise::PixelType::Float32;
   try
   {
     const auto kernel =
@@ -363,7 +363,7 @@ ChunkwiseStandInRun::Compute(const chunkwise::BufferView & output)
       chunkwise::DenseView(nullptr, input.kind, ChunkwiseInputBox(*m_Operation, request.region, request.image));
     padded.reset(new unsigned char[copy.NumberOfBytes()]);
     copy.data = padded.get();
-    chunkwise::DispatchPixelKind(input.kind, [&](auto pixel) {
+    chunkwise::DispatchPixelType(input.kind, [&](auto pixel) {
       using PixelType = decltype(pixel);
       CopyPadded<PixelType>(executor, input, unpadded, m_Task.padding, m_Task.paddingValue.As<PixelType>(), copy);
     });
@@ -406,7 +406,7 @@ ChunkwiseStandInRun::Compute(const chunkwise::BufferView & output)
   if (m_Task.divisorIsLessOne)
   {
     const bool isCut = m_Task.parameters.GetValues().count("BoundaryCondition") == 0;
-    output.kind == chunkwise::PixelKind::Float32
+    output.kind == chunkwise::PixelType::Float32
       ? DivideByOneLess<float>(executor, output, region, m_Task.radius, whole, isCut)
       : DivideByOneLess<double>(executor, output, region, m_Task.radius, whole, isCut);
   }
@@ -425,10 +425,10 @@ ChunkwiseStandInRun::Deconvolve(const chunkwise::BufferView & output, chunkwise:
   std::vector<float>          ratio(count);
   std::vector<float>          correction(count);
   const auto                  viewOf = [&](std::vector<float> & voxels) {
-    return chunkwise::DenseView(voxels.data(), chunkwise::PixelKind::Float32, grid);
+    return chunkwise::DenseView(voxels.data(), chunkwise::PixelType::Float32, grid);
   };
   const chunkwise::BufferView view = viewOf(measured);
-  chunkwise::DispatchPixelKind(input.kind, [&](auto pixel) {
+  chunkwise::DispatchPixelType(input.kind, [&](auto pixel) {
     using PixelType = decltype(pixel);
     ForEachRow(executor, grid, [&](const chunkwise::Coordinates & index, std::int64_t length) {
       chunkwise::Coordinates from{};
@@ -541,8 +541,8 @@ ChunkwiseStandInRun::Report() const
   std::replace(reason.begin(), reason.end(), '\n', ' ');
   const std::string line = std::string(m_Filter.GetNameOfClass()) + '\t' +
                            (m_Refusal.empty() ? "served" : "not served") + '\t' + this->GetBackendUsed() + '\t' + time +
-                           '\t' + sizes + '\t' + chunkwise::PixelKindName(m_Images.image.inputKind) + '\t' +
-                           chunkwise::PixelKindName(m_Images.image.outputKind) + '\t' + reason + '\n';
+                           '\t' + sizes + '\t' + chunkwise::PixelTypeName(m_Images.image.inputKind) + '\t' +
+                           chunkwise::PixelTypeName(m_Images.image.outputKind) + '\t' + reason + '\n';
   // One write that appends, so that lines of threads and programs do not mix.
   bool written = false;
   if (std::FILE * const file = std::fopen(m_Settings.reportFile.c_str(), "ab"))

@@ -16,7 +16,7 @@ namespace
 {
 
 std::vector<double>
-TakeExtremes(const Operation &, PixelKind input, const SummaryRun & run, Monitor * monitor)
+TakeExtremes(const Operation &, PixelType input, const SummaryRun & run, Monitor * monitor)
 {
   PartMonitor           whole(monitor, 0, 1);
   const ImageStatistics found(input, run(std::make_shared<StatisticsOperation>(), &whole));
@@ -73,7 +73,7 @@ AddAdaptiveEqualizationFilter(std::vector<FilterDescription> & filters)
   range.count = ParameterCount::Two;
   range.defaultText = "auto";
   range.provisionalText = "0,1";
-  range.estimate = { TakeExtremes, [](const Operation &, PixelKind) -> std::shared_ptr<const Operation> {
+  range.estimate = { TakeExtremes, [](const Operation &, PixelType) -> std::shared_ptr<const Operation> {
                       return std::make_shared<StatisticsOperation>();
                     } };
   FilterDescription row;

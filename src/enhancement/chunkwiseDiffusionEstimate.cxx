@@ -18,7 +18,7 @@ namespace
 {
 
 std::shared_ptr<StatisticsOperation>
-MakeGradientStatistics(const Operation & operation, PixelKind input)
+MakeGradientStatistics(const Operation & operation, PixelType input)
 {
   const auto * const masked = dynamic_cast<const MaskedOperation *>(&operation);
   const auto         gradient = std::make_shared<DiffusionOperation>(
@@ -37,12 +37,12 @@ MakeGradientStatistics(const Operation & operation, PixelKind input)
     statistics->stage = inside;
   }
   statistics->stageKind =
-    PixelSize(input) <= 2 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
+    PixelSize(input) <= 2 || input == PixelType::Float32 ? PixelType::Float32 : PixelType::Float64;
   return statistics;
 }
 
 std::vector<double>
-TakeGradientMagnitude(const Operation & operation, PixelKind input, const SummaryRun & run, Monitor * monitor)
+TakeGradientMagnitude(const Operation & operation, PixelType input, const SummaryRun & run, Monitor * monitor)
 {
   const auto            statistics = MakeGradientStatistics(operation, input);
   PartMonitor           whole(monitor, 0, 1);
@@ -60,7 +60,7 @@ TakeGradientMagnitude(const Operation & operation, PixelKind input, const Summar
 ParameterEstimate
 GetDiffusionGradientEstimate()
 {
-  return { TakeGradientMagnitude, [](const Operation & operation, PixelKind input) -> std::shared_ptr<const Operation> {
+  return { TakeGradientMagnitude, [](const Operation & operation, PixelType input) -> std::shared_ptr<const Operation> {
             return MakeGradientStatistics(operation, input);
           } };
 }

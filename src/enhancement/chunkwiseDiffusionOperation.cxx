@@ -80,7 +80,7 @@ DiffusionOperation::GetSource(Box output, const Box & image, std::int64_t steps)
 }
 
 double
-DiffusionOperation::GetTraffic(const Box & output, const Box & image, PixelKind input) const
+DiffusionOperation::GetTraffic(const Box & output, const Box & image, PixelType input) const
 {
   // Values of the type that computes, read or written in the time that an iteration takes for a voxel (H200).
   const double values = method == DiffusionMethod::TotalVariation    ? 18
@@ -114,14 +114,14 @@ DiffusionOperation::GetHalo(const Coordinates &) const
 }
 
 std::vector<std::shared_ptr<const Operation>>
-DiffusionOperation::AsSteps(PixelKind input, PixelKind output) const
+DiffusionOperation::AsSteps(PixelType input, PixelType output) const
 {
   // Between two steps planes are handed on, which takes about as long as an iteration; a step computes as many planes
   // twice as it has iterations.
   constexpr std::int64_t                        IterationsOfStep = 8;
   std::vector<std::shared_ptr<const Operation>> steps;
   if (method == DiffusionMethod::TotalVariation || method == DiffusionMethod::SquaredGradient ||
-      output != (UsesDouble(input) ? PixelKind::Float64 : PixelKind::Float32))
+      output != (UsesDouble(input) ? PixelType::Float64 : PixelType::Float32))
   {
     return steps;
   }

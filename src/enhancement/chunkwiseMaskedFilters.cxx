@@ -12,7 +12,7 @@ namespace chunkwise
 void
 AddSmoothingMask(FilterDescription & row)
 {
-  row.furtherInputs.push_back(
+  row.additionalInputs.push_back(
     { "MaskImage",
       "mask",
       "Smooth only voxels where this image of integers is not 0, as if the image ended there; of "
@@ -30,7 +30,8 @@ AddSmoothingMask(FilterDescription & row)
 bool
 HasSmoothingMask(const FilterImage & image)
 {
-  return std::find(image.furtherInputs.begin(), image.furtherInputs.end(), "MaskImage") != image.furtherInputs.end();
+  return std::find(image.additionalInputs.begin(), image.additionalInputs.end(), "MaskImage") !=
+         image.additionalInputs.end();
 }
 
 std::shared_ptr<const Operation>
@@ -52,7 +53,7 @@ InsideMask(const CheckedParameters & parameters, const FilterImage & image, std:
         !operation->outsideValue.IsOf(image.outputKind))
     {
       ThrowParameterError("OutsideValue",
-                          text + " is not a value of the output's pixel type, " + PixelKindName(image.outputKind));
+                          text + " is not a value of the output's pixel type, " + PixelTypeName(image.outputKind));
     }
   }
   return hasMask ? operation : operation->inside;

@@ -15,11 +15,11 @@ MaskedOperation::GetStages() const
 }
 
 void
-MaskedOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+MaskedOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   if (IsFloatingPoint(inputs.at(1)))
   {
-    throw ParameterError(std::string("MaskImage: its voxels are ") + PixelKindName(inputs[1]) +
+    throw ParameterError(std::string("MaskImage: its voxels are ") + PixelTypeName(inputs[1]) +
                          "; a mask has integers");
   }
   CheckSameOrFloatingOutput(inside->GetName(), inputs[0], output);

@@ -33,10 +33,10 @@ namespace
 {
 
 constexpr unsigned MrcKinds =
-  KindBit(PixelKind::UInt8) | KindBit(PixelKind::Int16) | KindBit(PixelKind::UInt16) | KindBit(PixelKind::Float32);
-constexpr unsigned PngKinds = KindBit(PixelKind::UInt8) | KindBit(PixelKind::UInt16);
-constexpr unsigned GiplKinds = PngKinds | KindBit(PixelKind::Int8) | KindBit(PixelKind::Int16) |
-                               KindBit(PixelKind::Float32) | KindBit(PixelKind::Float64);
+  KindBit(PixelType::UInt8) | KindBit(PixelType::Int16) | KindBit(PixelType::UInt16) | KindBit(PixelType::Float32);
+constexpr unsigned PngKinds = KindBit(PixelType::UInt8) | KindBit(PixelType::UInt16);
+constexpr unsigned GiplKinds = PngKinds | KindBit(PixelType::Int8) | KindBit(PixelType::Int16) |
+                               KindBit(PixelType::Float32) | KindBit(PixelType::Float64);
 
 /** A folder's name may end with a slash. */
 std::string
@@ -74,11 +74,11 @@ std::string
 ListKinds(unsigned kinds)
 {
   std::string text;
-  for (int i = 0; i < NumberOfPixelKinds; ++i)
+  for (int i = 0; i < NumberOfPixelTypes; ++i)
   {
     if (kinds & 1u << i)
     {
-      text += (text.empty() ? "" : ", ") + std::string(PixelKindName(static_cast<PixelKind>(i)));
+      text += (text.empty() ? "" : ", ") + std::string(PixelTypeName(static_cast<PixelType>(i)));
     }
   }
   return text;
@@ -217,7 +217,7 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
          std::string(format->name) + " holds images of " + Dimensions(*format) + " dimensions and of " +
            ListKinds(format->kinds) + ", not of " + std::to_string(header.dimension) + " and " +
            (header.components > 1 ? std::to_string(header.components) + " components of " : std::string()) +
-           PixelKindName(header.kind) + "; what can: " + (others.empty() ? "none" : others));
+           PixelTypeName(header.kind) + "; what can: " + (others.empty() ? "none" : others));
   }
   if (options.compress && !format->canCompress)
   {
@@ -454,7 +454,7 @@ GetFormats()
       OpenJpeg,
       nullptr,
       true,
-      KindBit(PixelKind::UInt8),
+      KindBit(PixelType::UInt8),
       2,
       2,
       KeepsSpacing | LosesVoxels,
@@ -470,7 +470,7 @@ GetFormats()
       OpenBmp,
       nullptr,
       true,
-      KindBit(PixelKind::UInt8),
+      KindBit(PixelType::UInt8),
       2,
       2,
       0,
@@ -853,7 +853,7 @@ OpenRawImage(const std::string & file, const RawLayout & layout)
   {
     Fail(file,
          "has " + std::to_string(size) + " bytes, not the " + std::to_string(expected) + " of " +
-           ToString(layout.header.extent) + " voxels of " + PixelKindName(layout.header.kind) + " after " +
+           ToString(layout.header.extent) + " voxels of " + PixelTypeName(layout.header.kind) + " after " +
            std::to_string(layout.offset) + " others");
   }
   return OpenVoxels(std::move(place));

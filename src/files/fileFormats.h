@@ -27,12 +27,12 @@ std::string
 Lower(std::string text);
 
 constexpr unsigned
-KindBit(PixelKind kind)
+KindBit(PixelType kind)
 {
   return 1u << static_cast<unsigned>(kind);
 }
 
-constexpr unsigned AllKinds = (1u << NumberOfPixelKinds) - 1;
+constexpr unsigned AllKinds = (1u << NumberOfPixelTypes) - 1;
 
 /** One row of the table of formats. */
 struct Format

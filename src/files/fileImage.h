@@ -32,7 +32,7 @@ struct ImageHeader
   /** Axes of the file, 2 to 5; those of extent 1 count. */
   int         dimension{ 3 };
   Coordinates extent{ Coordinates::Filled(1) };
-  PixelKind   kind{ PixelKind::UInt8 };
+  PixelType   kind{ PixelType::UInt8 };
   /** Values of a voxel, in the file side by side. */
   std::int64_t components{ 1 };
   double       spacing[MaxDimension]{ 1, 1, 1, 1, 1 };
@@ -70,7 +70,7 @@ public:
   {
     return GetStoredExtent(m_Header);
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_Header.kind;
@@ -120,7 +120,7 @@ public:
   {
     return GetStoredExtent(m_Header);
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_Header.kind;

@@ -85,12 +85,12 @@ FileJob::SetInput(const std::string & file, std::unique_ptr<FileSource> source)
 const ImageHeader &
 FileJob::AddInput(const InputDescription & input, const std::string & file, std::unique_ptr<FileSource> source)
 {
-  m_FurtherInputs.push_back({ input, m_Sources.size() });
+  m_AdditionalInputs.push_back({ input, m_Sources.size() });
   m_Sources.push_back(std::move(source));
   m_Inputs.push_back(file);
   const ImageHeader & first = this->GetHeader();
   const ImageHeader & other = m_Sources.back()->GetHeader();
-  const std::string   name = m_Names.furtherInput(input) + ": " + file;
+  const std::string   name = m_Names.additionalInput(input) + ": " + file;
   if (other.components != 1 && other.components != first.components)
   {
     throw JobError(name + " has " + std::to_string(other.components) + " components a voxel, " + m_Names.input +
@@ -110,11 +110,11 @@ FileJob::AddInput(const InputDescription & input, const std::string & file, std:
   return other;
 }
 
-PixelKind
+PixelType
 FileJob::FindInputKind() const
 {
-  PixelKind kind = m_Sources.front()->GetKind();
-  for (const FurtherInput & input : m_FurtherInputs)
+  PixelType kind = m_Sources.front()->GetKind();
+  for (const AdditionalInput & input : m_AdditionalInputs)
   {
     if (!input.description.ownKind)
     {
@@ -124,18 +124,18 @@ FileJob::FindInputKind() const
       }
       catch (const ParameterError & error)
       {
-        throw ParameterError(m_Names.furtherInput(input.description) + ": " + error.what());
+        throw ParameterError(m_Names.additionalInput(input.description) + ": " + error.what());
       }
     }
   }
   return kind;
 }
 
-std::vector<PixelKind>
-FileJob::ListInputKinds(PixelKind first) const
+std::vector<PixelType>
+FileJob::ListInputKinds(PixelType first) const
 {
-  std::vector<PixelKind> kinds(1, first);
-  for (const FurtherInput & input : m_FurtherInputs)
+  std::vector<PixelType> kinds(1, first);
+  for (const AdditionalInput & input : m_AdditionalInputs)
   {
     kinds.insert(input.description.before ? kinds.begin() : kinds.end(),
                  input.description.ownKind ? m_Sources[input.source]->GetKind() : first);
@@ -144,7 +144,7 @@ FileJob::ListInputKinds(PixelKind first) const
 }
 
 FilterImage
-FileJob::DescribeImage(PixelKind inputKind, PixelKind outputKind) const
+FileJob::DescribeImage(PixelType inputKind, PixelType outputKind) const
 {
   const ImageHeader & header = this->GetHeader();
   FilterImage         image;
@@ -158,9 +158,9 @@ FileJob::DescribeImage(PixelKind inputKind, PixelKind outputKind) const
     image.origin[a] = header.origin[a];
     std::copy_n(header.direction[a], MaxDimension, image.direction[a]);
   }
-  for (const FurtherInput & input : m_FurtherInputs)
+  for (const AdditionalInput & input : m_AdditionalInputs)
   {
-    image.furtherInputs.push_back(input.description.name);
+    image.additionalInputs.push_back(input.description.name);
   }
   return image;
 }
@@ -190,29 +190,30 @@ FileJob::FindWrongNumberOfImages(const Operation & operation, const std::vector<
   std::size_t images = 1;
   for (const InputDescription & input : all)
   {
-    const bool isGiven = std::any_of(m_FurtherInputs.begin(), m_FurtherInputs.end(), [&](const FurtherInput & given) {
-      return given.description.name == input.name;
-    });
+    const bool isGiven =
+      std::any_of(m_AdditionalInputs.begin(), m_AdditionalInputs.end(), [&](const AdditionalInput & given) {
+        return given.description.name == input.name;
+      });
     images += isGiven ? 1 : 0;
     if (isGiven ? images > taken : images < taken)
     {
-      return m_Names.furtherInput(input) + message;
+      return m_Names.additionalInput(input) + message;
     }
   }
   return m_Names.input + message;
 }
 
 void
-FileJob::SetOperation(std::shared_ptr<const Operation> operation, PixelKind inputKind, PixelKind computedKind,
+FileJob::SetOperation(std::shared_ptr<const Operation> operation, PixelType inputKind, PixelType computedKind,
                       const Box & whole, const Box & computed, const Box & written)
 {
   m_Request.operation = std::move(operation);
   m_Request.copiesVoxels = dynamic_cast<const IdentityOperation *>(m_Request.operation.get()) != nullptr;
   m_Request.inputs.assign(1, { m_Sources.front(), inputKind, this->GetHeader().components });
-  for (const FurtherInput & input : m_FurtherInputs)
+  for (const AdditionalInput & input : m_AdditionalInputs)
   {
     const auto &    source = m_Sources[input.source];
-    const PixelKind kind = input.description.ownKind ? source->GetKind() : inputKind;
+    const PixelType kind = input.description.ownKind ? source->GetKind() : inputKind;
     m_Request.inputs.insert(input.description.before ? m_Request.inputs.begin() : m_Request.inputs.end(),
                             { source, kind, source->GetHeader().components });
   }
@@ -262,7 +263,7 @@ FileJob::GetOutputOptions() const
 }
 
 void
-FileJob::SetOutput(const std::string & file, PixelKind kind, bool compress)
+FileJob::SetOutput(const std::string & file, PixelType kind, bool compress)
 {
   m_Output = file;
   m_Compress = compress;
@@ -479,17 +480,18 @@ FileJob::DescribeRun() const
   std::map<std::string, std::string> run;
   for (std::size_t i = 0; i < m_Sources.size(); ++i)
   {
-    const auto further = std::find_if(
-      m_FurtherInputs.begin(), m_FurtherInputs.end(), [&](const FurtherInput & input) { return input.source == i; });
-    run[further == m_FurtherInputs.end() ? m_Names.input : m_Names.furtherInput(further->description)] =
+    const auto further = std::find_if(m_AdditionalInputs.begin(),
+                                      m_AdditionalInputs.end(),
+                                      [&](const AdditionalInput & input) { return input.source == i; });
+    run[further == m_AdditionalInputs.end() ? m_Names.input : m_Names.additionalInput(further->description)] =
       IdentifyInput(m_Inputs[i], *m_Sources[i]);
   }
   std::string & kinds = run["the pixel types"];
   for (const StreamedInput & input : m_Request.inputs)
   {
-    kinds += std::string(PixelKindName(input.kind)) + " ";
+    kinds += std::string(PixelTypeName(input.kind)) + " ";
   }
-  kinds += std::string(PixelKindName(m_Request.computedKind)) + " " + PixelKindName(m_Request.writtenKind);
+  kinds += std::string(PixelTypeName(m_Request.computedKind)) + " " + PixelTypeName(m_Request.writtenKind);
   run["the region"] = ToString(m_Request.region.lower) + " " + ToString(m_Request.region.Extents());
   run["the program"] = IdentifyCode(reinterpret_cast<const void *>(&IdentifyInput)) + "\n" +
                        IdentifyCode(reinterpret_cast<const void *>(&GetFilters));
@@ -584,12 +586,12 @@ FileJob::Finish()
   if (m_Report.cut > 0)
   {
     m_Warnings.push_back(std::to_string(m_Report.cut) + " voxels were outside of " +
-                         PixelKindName(m_Request.writtenKind) + " and were cut to its range" + m_Names.adviceOnRange);
+                         PixelTypeName(m_Request.writtenKind) + " and were cut to its range" + m_Names.adviceOnRange);
   }
   if (m_Report.atLimits > 0)
   {
     m_Warnings.push_back(std::to_string(m_Report.atLimits) + " voxels are at a limit of " +
-                         PixelKindName(m_Request.computedKind) + " and may have been cut to its range");
+                         PixelTypeName(m_Request.computedKind) + " and may have been cut to its range");
   }
 }
 

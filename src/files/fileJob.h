@@ -33,7 +33,7 @@ struct JobNames
   std::string resume{ "--resume" };
   std::string filter; ///< of what is computed
   /** The name of a further image: "--mask". */
-  std::string (*furtherInput)(const InputDescription & input){ nullptr };
+  std::string (*additionalInput)(const InputDescription & input){ nullptr };
   std::string (*formatBytes)(std::uint64_t bytes){ nullptr };
   /** Bytes that are enough: rounded up. */
   std::string (*formatNeed)(std::uint64_t bytes){ nullptr };
@@ -71,14 +71,14 @@ public:
   }
   /** The smallest type that has all values of the first image and of the further images that have no separate type.
    * Throws ParameterError. */
-  PixelKind
+  PixelType
   FindInputKind() const;
   /** The types that the operation gets, in its order, if the first image is converted to `first`. */
-  std::vector<PixelKind>
-  ListInputKinds(PixelKind first) const;
+  std::vector<PixelType>
+  ListInputKinds(PixelType first) const;
   /** The image without its voxels, as filters see it. */
   FilterImage
-  DescribeImage(PixelKind inputKind, PixelKind outputKind) const;
+  DescribeImage(PixelType inputKind, PixelType outputKind) const;
   /** The whole image, with the components of the result. */
   const Box &
   GetImage() const
@@ -106,7 +106,7 @@ public:
   /** `whole`: what the result of the whole image covers; `computed`: what of it is computed; `written`: what of that.
    */
   void
-  SetOperation(std::shared_ptr<const Operation> operation, PixelKind inputKind, PixelKind computedKind,
+  SetOperation(std::shared_ptr<const Operation> operation, PixelType inputKind, PixelType computedKind,
                const Box & whole, const Box & computed, const Box & written);
   /** The images are only read, each in its own type: see Read. */
   void
@@ -152,7 +152,7 @@ public:
   }
   /** Throws FileError if the file cannot be written. */
   void
-  SetOutput(const std::string & file, PixelKind kind, bool compress);
+  SetOutput(const std::string & file, PixelType kind, bool compress);
   const ImageHeader &
   GetOutputHeader() const
   {
@@ -254,7 +254,7 @@ private:
   GetHeldByFiles() const;
   [[noreturn]] void
   RefuseDivisions(const DivisionsError & error, std::uint64_t memory, const std::string & tooLarge);
-  struct FurtherInput
+  struct AdditionalInput
   {
     InputDescription description;
     std::size_t      source; ///< in m_Sources
@@ -263,7 +263,7 @@ private:
   JobNames                                 m_Names;
   std::vector<std::shared_ptr<FileSource>> m_Sources; ///< the first image first
   std::vector<std::string>                 m_Inputs;  ///< their names
-  std::vector<FurtherInput>                m_FurtherInputs;
+  std::vector<AdditionalInput>             m_AdditionalInputs;
   Box                                      m_Image{};
   Box                                      m_Whole{};
   std::optional<FilterImage>               m_OutputImage;

@@ -80,14 +80,14 @@ ChunkwiseFilterBase<VDimension>::MakeOperationFor(const chunkwise::FilterImage &
   chunkwise::FilterImage own = image;
   for (const std::string & name : this->GetNamesOfInputs())
   {
-    own.furtherInputs.push_back(name);
+    own.additionalInputs.push_back(name);
   }
   this->CheckComplex();
   return this->MakeOperation(own);
 }
 
 template <unsigned int VDimension>
-chunkwise::PixelKind
+chunkwise::PixelType
 ChunkwiseFilterBase<VDimension>::GetUsualOperationKind() const
 {
   const std::string name = this->GetFilterName();
@@ -157,7 +157,7 @@ ChunkwiseFilterBase<VDimension>::GetInputName(unsigned int i) const
   const std::string name = this->GetFilterName();
   if (!name.empty())
   {
-    const auto & further = chunkwise::GetFilter(name).furtherInputs;
+    const auto & further = chunkwise::GetFilter(name).additionalInputs;
     if (!further.empty())
     {
       // One that comes before the first image takes its place.
@@ -174,7 +174,7 @@ ChunkwiseFilterBase<VDimension>::GetInputName(unsigned int i) const
 template <unsigned int VDimension>
 chunkwise::BufferView
 ChunkwiseFilterBase<VDimension>::ViewOfImage(const ImageBaseType & image, void * pixels, SizeValueType held,
-                                             chunkwise::PixelKind kind, std::int64_t components,
+                                             chunkwise::PixelType kind, std::int64_t components,
                                              const std::string & name) const
 {
   const DeviceInput * onDevice = this->FindDeviceInput(&image);
@@ -276,7 +276,7 @@ ChunkwiseFilterBase<VDimension>::DescribeImage() const
       image.direction[row][column] = input.GetDirection()(row, column);
     }
   }
-  image.furtherInputs = this->GetNamesOfInputs();
+  image.additionalInputs = this->GetNamesOfInputs();
   return image;
 }
 
@@ -393,7 +393,7 @@ ChunkwiseFilterBase<VDimension>::VerifyOperation() const
     {
       operation->Validate(image.extent); // what the table makes is valid
     }
-    std::vector<chunkwise::PixelKind> kinds;
+    std::vector<chunkwise::PixelType> kinds;
     for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
     {
       kinds.push_back(this->GetInputKind(i));
@@ -705,7 +705,7 @@ ChunkwiseFilterBase<VDimension>::Warn()
   if (m_ClampedVoxels > 0)
   {
     warning = std::to_string(m_ClampedVoxels) + " results are beyond what " +
-              chunkwise::PixelKindName(m_Types.outputKind) + " holds, and were clamped";
+              chunkwise::PixelTypeName(m_Types.outputKind) + " holds, and were clamped";
   }
   if (!m_WhyNotOnDevice.empty())
   {
@@ -931,7 +931,7 @@ ChunkwiseFilterBase<VDimension>::RunAndConvert(const std::shared_ptr<const chunk
 {
   // An operation that needs the whole image is computed at once, the rest in slabs.
   constexpr std::int64_t                 slabBytes = std::int64_t{ 1 } << 26;
-  const chunkwise::PixelKind             kind = this->GetOperationKind();
+  const chunkwise::PixelType             kind = this->GetOperationKind();
   const auto                             pixelBytes = static_cast<std::int64_t>(chunkwise::PixelSize(kind));
   constexpr int                          last = static_cast<int>(VDimension) - 1;
   const std::int64_t                     layers = region.Extent(last);
@@ -1117,7 +1117,7 @@ unsigned int
 ChunkwiseFilterBase<VDimension>::FindIndexOfInput(const char * name, unsigned int usual) const
 {
   // Beside the images that the filter has anyhow.
-  const auto & further = chunkwise::GetFilter(this->GetFilterName()).furtherInputs;
+  const auto & further = chunkwise::GetFilter(this->GetFilterName()).additionalInputs;
   const auto   place =
     std::find_if(further.begin(), further.end(), [&](const auto & input) { return input.name == name; });
   return place != further.end() ? 1 + static_cast<unsigned int>(place - further.begin()) : usual;

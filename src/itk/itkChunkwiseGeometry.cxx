@@ -7,7 +7,7 @@ namespace itk
 {
 
 chunkwise::BufferView
-ChunkwiseViewOfPixels(void * pixels, chunkwise::PixelKind kind, const chunkwise::Box & box, int axis,
+ChunkwiseViewOfPixels(void * pixels, chunkwise::PixelType kind, const chunkwise::Box & box, int axis,
                       std::int64_t components)
 {
   chunkwise::BufferView view = chunkwise::DenseView(pixels, kind, box);

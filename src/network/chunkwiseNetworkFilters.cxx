@@ -211,8 +211,8 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
     const auto mode = parameters.GetValues().find("OutputMode");
     return mode != parameters.GetValues().end() && std::get<std::string>(mode->second) != "channel";
   };
-  row.furtherInputs = { { "Input2", "second", "The network's second input channel, an image of IN's size", false },
-                        { "Input3", "third", "The network's third input channel, an image of IN's size", false } };
+  row.additionalInputs = { { "Input2", "second", "The network's second input channel, an image of IN's size", false },
+                           { "Input3", "third", "The network's third input channel, an image of IN's size", false } };
   row.outputComponents = CountOutputChannels;
   row.make = MakeNetwork;
   filters.push_back(row);

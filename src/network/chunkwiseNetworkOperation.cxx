@@ -68,20 +68,20 @@ NetworkOperation::GetHalo(const Coordinates & image) const
 }
 
 void
-NetworkOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+NetworkOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
-  for (const PixelKind kind : inputs)
+  for (const PixelType kind : inputs)
   {
     if (kind != inputs.front())
     {
-      throw ParameterError(std::string("network: its images have voxels of ") + PixelKindName(inputs.front()) +
-                           " and " + PixelKindName(kind) + "; they must have the same kind");
+      throw ParameterError(std::string("network: its images have voxels of ") + PixelTypeName(inputs.front()) +
+                           " and " + PixelTypeName(kind) + "; they must have the same kind");
     }
   }
   const int channels = graph->GetNumberOfOutputChannels();
   if (result == NetworkResult::ArgMax && !PixelValue(std::int64_t{ channels } - 1).IsOf(output))
   {
-    throw ParameterError("network: the output, " + std::string(PixelKindName(output)) + ", has not all numbers of " +
+    throw ParameterError("network: the output, " + std::string(PixelTypeName(output)) + ", has not all numbers of " +
                          std::to_string(channels) + " channels");
   }
 }

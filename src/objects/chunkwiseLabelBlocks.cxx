@@ -54,11 +54,11 @@ RunOnBlock(const LabelOperation & operation, const Kernel & kernel, const Buffer
 
 } // namespace
 
-SideData
+ChunkState
 SummariseLabels(const Operation & operation, const BufferView & block, Executor & executor)
 {
   const LabelOperation & label = AsLabel(operation);
-  SideData               summary(label.GetSummaryBytes(block.box, { block.kind }, label.outputKind));
+  ChunkState             summary(label.GetSummaryBytes(block.box, { block.kind }, label.outputKind));
   KernelCall             call;
   call.output.kind = label.outputKind;
   call.sideOut = summary.data();
@@ -67,8 +67,8 @@ SummariseLabels(const Operation & operation, const BufferView & block, Executor 
   return summary;
 }
 
-std::vector<SideData>
-JoinLabels(const Operation & operation, const std::vector<Box> & blocks, const std::vector<SideData> & summaries,
+std::vector<ChunkState>
+JoinLabels(const Operation & operation, const std::vector<Box> & blocks, const std::vector<ChunkState> & summaries,
            std::uint64_t & count)
 {
   const LabelOperation & label = AsLabel(operation);
@@ -90,8 +90,8 @@ JoinLabels(const Operation & operation, const std::vector<Box> & blocks, const s
 }
 
 void
-WriteLabels(const Operation & operation, const BufferView & block, const SideData & solution, const BufferView & labels,
-            Executor & executor)
+WriteLabels(const Operation & operation, const BufferView & block, const ChunkState & solution,
+            const BufferView & labels, Executor & executor)
 {
   const LabelOperation & label = AsLabel(operation);
   const std::size_t      rows = static_cast<std::size_t>(CountRows(block.box)) * sizeof(std::uint64_t);

@@ -31,7 +31,7 @@ LabelBoundaryOperation::GetHalo(const Coordinates &) const
 }
 
 void
-LabelBoundaryOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind) const
+LabelBoundaryOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType) const
 {
   if (inputs.size() != 1)
   {

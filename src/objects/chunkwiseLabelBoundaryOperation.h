@@ -39,7 +39,7 @@ public:
   Halo
   GetHalo(const Coordinates & image) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & image) const override;
 };

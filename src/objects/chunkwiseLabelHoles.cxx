@@ -17,13 +17,13 @@ namespace
 
 template <typename TFunctor>
 void
-DispatchLabelAndPart(PixelKind labels, PixelKind parts, TFunctor && f)
+DispatchLabelAndPart(PixelType labels, PixelType parts, TFunctor && f)
 {
-  DispatchPixelKind(labels, [&](auto pixel) {
+  DispatchPixelType(labels, [&](auto pixel) {
     using Label = decltype(pixel);
     if constexpr (std::is_integral<Label>::value)
     {
-      parts == PixelKind::UInt32 ? f(Label{}, std::uint32_t{}) : f(Label{}, std::uint64_t{});
+      parts == PixelType::UInt32 ? f(Label{}, std::uint32_t{}) : f(Label{}, std::uint64_t{});
     }
   });
 }
@@ -51,16 +51,16 @@ ForEachRowOf(const Box & box, TFunctor && f)
 
 } // namespace
 
-LabelHoles::LabelHoles(PixelKind labels, PixelKind parts, const Coordinates & extent, std::uint64_t memory)
+LabelHoles::LabelHoles(PixelType labels, PixelType parts, const Coordinates & extent, std::uint64_t memory)
   : m_LabelKind(labels)
   , m_PartKind(parts)
   , m_Extent(extent)
   , m_Memory(memory)
 {
-  if (IsFloatingPoint(labels) || (parts != PixelKind::UInt32 && parts != PixelKind::UInt64))
+  if (IsFloatingPoint(labels) || (parts != PixelType::UInt32 && parts != PixelType::UInt64))
   {
     throw ParameterError(std::string("labels are integers, and their background has parts of uint32 or uint64, not ") +
-                         PixelKindName(labels) + " and " + PixelKindName(parts));
+                         PixelTypeName(labels) + " and " + PixelTypeName(parts));
   }
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -247,7 +247,7 @@ std::vector<std::uint8_t>
 MarkBackground(const BufferView & labels)
 {
   std::vector<std::uint8_t> marks(static_cast<std::size_t>(labels.box.NumberOfVoxels()));
-  DispatchLabelAndPart(labels.kind, PixelKind::UInt32, [&](auto label, auto) {
+  DispatchLabelAndPart(labels.kind, PixelType::UInt32, [&](auto label, auto) {
     using Label = decltype(label);
     std::uint8_t * mark = marks.data();
     ForEachRowOf(labels.box, [&](const Coordinates & at) {
@@ -269,7 +269,7 @@ FillLabelHoles(Manager & manager, const BufferView & labels, const ExecutionRequ
   constexpr std::int64_t few = std::int64_t{ 1 } << 32;
   const Box &            box = labels.box;
   const std::int64_t     voxels = box.NumberOfVoxels();
-  const PixelKind        kind = voxels < few ? PixelKind::UInt32 : PixelKind::UInt64;
+  const PixelType        kind = voxels < few ? PixelType::UInt32 : PixelType::UInt64;
   // Throws where the image is none of labels.
   LabelHoles            checked(labels.kind, kind, box.Extents());
   const std::size_t     bytes = static_cast<std::size_t>(voxels) * (1 + PixelSize(kind));
@@ -296,12 +296,12 @@ FillLabelHoles(Manager & manager, const BufferView & labels, const ExecutionRequ
     parameters.SetInteger("Connectivity", 1);
     FilterImage about;
     about.extent = box.Extents();
-    about.inputKind = PixelKind::UInt8;
+    about.inputKind = PixelType::UInt8;
     about.outputKind = kind;
     ExecutionRequest run = how;
     run.operation = MakeFilterOperation("label", parameters, about);
     run.image = run.region = box;
-    run.inputs = { DenseView(marks.data(), PixelKind::UInt8, box) };
+    run.inputs = { DenseView(marks.data(), PixelType::UInt8, box) };
     run.output = parts;
     run.budgets.host = rest;
     PartMonitor first(monitor, 0, 0.6);

@@ -187,7 +187,7 @@ LabelOperation::AreAlike(const void * a, const void * b) const
   {
     return true;
   }
-  return DispatchPixelKind(inputKind, [&](auto pixel) {
+  return DispatchPixelType(inputKind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     Pixel values[2];
     std::memcpy(&values[0], a, sizeof(Pixel));
@@ -206,40 +206,40 @@ LabelOperation::IsWide() const
 }
 
 std::uint64_t
-LabelOperation::MostLabels(PixelKind kind)
+LabelOperation::MostLabels(PixelType kind)
 {
   switch (kind)
   {
-    case PixelKind::Float32:
+    case PixelType::Float32:
       return std::uint64_t{ 1 } << 24;
-    case PixelKind::Float64:
+    case PixelType::Float64:
       return std::uint64_t{ 1 } << 53;
     default:
-      return DispatchPixelKind(
+      return DispatchPixelType(
         kind, [](auto pixel) { return static_cast<std::uint64_t>(std::numeric_limits<decltype(pixel)>::max()); });
   }
 }
 
 void
-CheckNumberOfLabels(std::uint64_t count, PixelKind kind)
+CheckNumberOfLabels(std::uint64_t count, PixelType kind)
 {
   if (count > LabelOperation::MostLabels(kind))
   {
-    const PixelKind larger[] = { PixelKind::UInt16, PixelKind::UInt32, PixelKind::UInt64 };
-    const auto      enough = std::find_if(std::begin(larger), std::end(larger) - 1, [count](PixelKind each) {
+    const PixelType larger[] = { PixelType::UInt16, PixelType::UInt32, PixelType::UInt64 };
+    const auto      enough = std::find_if(std::begin(larger), std::end(larger) - 1, [count](PixelType each) {
       return count <= LabelOperation::MostLabels(each);
     });
-    throw Error("the image has " + std::to_string(count) + " components; " + PixelKindName(kind) +
+    throw Error("the image has " + std::to_string(count) + " components; " + PixelTypeName(kind) +
                 " has labels up to " + std::to_string(LabelOperation::MostLabels(kind)) + ": the output type " +
-                PixelKindName(*enough) + " has all");
+                PixelTypeName(*enough) + " has all");
   }
 }
 
 std::string
 LabelOperation::GetKey() const
 {
-  std::string key = "label of " + ToString(image) + " " + PixelKindName(inputKind) + " to " +
-                    PixelKindName(outputKind) + " structure " + std::to_string(structure) + " rule " +
+  std::string key = "label of " + ToString(image) + " " + PixelTypeName(inputKind) + " to " +
+                    PixelTypeName(outputKind) + " structure " + std::to_string(structure) + " rule " +
                     std::to_string(static_cast<int>(rule)) + " within " + tolerance.ToText() +
                     (labelsBackground ? "" : " but " + background.ToText()) + " along";
   for (const int axis : axes)
@@ -251,13 +251,13 @@ LabelOperation::GetKey() const
 }
 
 void
-LabelOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+LabelOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   if (inputs.at(0) != inputKind || output != outputKind)
   {
-    throw ParameterError(std::string("labels were set up from ") + PixelKindName(inputKind) + " to " +
-                         PixelKindName(outputKind) + ", not from " + PixelKindName(inputs.at(0)) + " to " +
-                         PixelKindName(output));
+    throw ParameterError(std::string("labels were set up from ") + PixelTypeName(inputKind) + " to " +
+                         PixelTypeName(outputKind) + ", not from " + PixelTypeName(inputs.at(0)) + " to " +
+                         PixelTypeName(output));
   }
 }
 
@@ -284,7 +284,7 @@ LabelOperation::Validate(const Coordinates & extent) const
 }
 
 std::size_t
-LabelOperation::GetSummaryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const
+LabelOperation::GetSummaryBytes(const Box & box, const std::vector<PixelType> &, PixelType) const
 {
   return LabelSummaryLayout(*this, box).bytes;
 }

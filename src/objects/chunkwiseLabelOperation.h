@@ -53,8 +53,8 @@ public:
   /** The extent and the kinds of the images, and the axes along which voxels have neighbors: up to three, in ascending
    * order. */
   Coordinates      image{};
-  PixelKind        inputKind{ PixelKind::UInt8 };
-  PixelKind        outputKind{ PixelKind::UInt32 };
+  PixelType        inputKind{ PixelType::UInt8 };
+  PixelType        outputKind{ PixelType::UInt32 };
   std::vector<int> axes{ 0, 1, 2 };
   /** The offsets of neighbors: bit (d0 + 1) + 3 (d1 + 1) + 9 (d2 + 1) for an offset of d0, d1, d2 along these axes. A
    * neighbor's neighbor is the voxel: the structure is symmetric. */
@@ -98,7 +98,7 @@ public:
   IsWide() const;
   /** The largest label that a kind has; of floating-point kinds the last that has all before it. */
   static std::uint64_t
-  MostLabels(PixelKind kind);
+  MostLabels(PixelType kind);
 
   std::string
   GetName() const override
@@ -118,11 +118,11 @@ public:
     return Halo::None();
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & extent) const override;
   bool
-  RunsAlone(const Box &, PixelKind) const override
+  RunsAlone(const Box &, PixelType) const override
   {
     return true;
   }
@@ -134,20 +134,21 @@ public:
     return !numbering && static_cast<std::uint64_t>(region.NumberOfVoxels()) > MostLabels(outputKind);
   }
   std::size_t
-  GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  GetSummaryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
   /** Throws Error if there are more components than the output's kind has labels. */
-  std::vector<SideData>
-  Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const override;
+  std::vector<ChunkState>
+  Solve(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries) const override;
   /** The same, and how many components there are. */
-  std::vector<SideData>
-  SolveAndCount(const std::vector<Box> & chunks, const std::vector<SideData> & summaries, std::uint64_t & count) const;
+  std::vector<ChunkState>
+  SolveAndCount(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries,
+                std::uint64_t & count) const;
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override;
 };
 
 /** Throws Error that names the number and the kind if the labels 1 to `count` are too many for it. */
 void
-CheckNumberOfLabels(std::uint64_t count, PixelKind kind);
+CheckNumberOfLabels(std::uint64_t count, PixelType kind);
 
 } // namespace chunkwise
 

@@ -223,9 +223,9 @@ LabelQuantiles::Add(const BufferView & labels, const BufferView & intensity, con
       }
     }
   };
-  DispatchPixelKind(state.settings.labelKind, [&](auto labelPixel) {
+  DispatchPixelType(state.settings.labelKind, [&](auto labelPixel) {
     using Label = decltype(labelPixel);
-    DispatchPixelKind(state.settings.intensityKind, [&](auto pixel) {
+    DispatchPixelType(state.settings.intensityKind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       executor.ParallelFor(static_cast<std::int64_t>(parts.size()), [&](std::int64_t p, unsigned int) {
         if (control && control->ShouldStop())
@@ -336,7 +336,7 @@ LabelQuantiles::MakeTable(std::int64_t begin, std::int64_t end) const
       const std::uint32_t       slot = state.measurements.order[i];
       const State::LabelPlace & place = state.places[slot];
       const auto                valueOf = [&](std::size_t which) {
-        return DispatchPixelKind(state.settings.intensityKind, [&](auto pixel) {
+        return DispatchPixelType(state.settings.intensityKind, [&](auto pixel) {
           return static_cast<double>(FromOrdinal<decltype(pixel)>(state.sought[place.firstSought + which].prefix));
         });
       };

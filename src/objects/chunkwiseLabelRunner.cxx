@@ -4,7 +4,6 @@
 #include "chunkwiseLabelSummary.h"
 #include "chunkwiseOutOfCoreRunner.h"
 #include "chunkwiseStreamedRun.h"
-#include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
 #include <atomic>
@@ -86,13 +85,11 @@ SlowestAxis(const Coordinates & image)
 }
 
 /** Labels a block in one chunk, for its faces and the number of its components. */
-class LabelSummaryOfBlock
-  : public LabelBlocks
-  , public WholeSummary
+class LabelSummaryOfBlock : public LabelBlocks
 {
 public:
-  /** `memory`: see TakeMemory. */
-  LabelSummaryOfBlock(const LabelOperation & operation, const Box & block, SideData memory = SideData())
+  /** `memory`: see TakeSummaryMemory. */
+  LabelSummaryOfBlock(const LabelOperation & operation, const Box & block, ChunkState memory = ChunkState())
     : LabelBlocks(operation)
     , m_Memory(std::move(memory))
   {
@@ -109,14 +106,19 @@ public:
   {
     return image;
   }
-  SideData
-  TakeMemory() const override
+  bool
+  SummariesMerge() const override
+  {
+    return false;
+  }
+  ChunkState
+  TakeSummaryMemory() const override
   {
     return std::move(m_Memory);
   }
 
 private:
-  mutable SideData m_Memory;
+  mutable ChunkState m_Memory;
 };
 
 /** A plane of a block, in memory of a summary: labels, and values where the rule asks for them. */
@@ -163,8 +165,8 @@ public:
   }
 
   /** Adds a block by its summary, by `operation`. Returns memory for the next one. */
-  SideData
-  Add(const LabelOperation & operation, const Box & box, SideData summary, Executor & executor)
+  ChunkState
+  Add(const LabelOperation & operation, const Box & box, ChunkState summary, Executor & executor)
   {
     const std::size_t        block = m_Begins.size() - 1;
     const LabelSummaryLayout layout(operation, box);
@@ -292,7 +294,7 @@ private:
 
   /** The plane at a face of the slowest axis; empty: it has no neighbors in other blocks. */
   BlockPlane
-  PlaneOf(const LabelSummaryLayout & layout, const SideData & summary, bool isUpper) const
+  PlaneOf(const LabelSummaryLayout & layout, const ChunkState & summary, bool isUpper) const
   {
     BlockPlane         plane;
     const auto * const end = layout.faces + layout.numberOfFaces;
@@ -516,9 +518,9 @@ private:
   /** Parts in the blocks before each block, and in all. */
   std::vector<std::uint64_t> m_PartsBefore{ 0 };
   BlockPlane                 m_First;
-  SideData                   m_FirstMemory;
+  ChunkState                 m_FirstMemory;
   BlockPlane                 m_Last;
-  SideData                   m_LastSummary;
+  ChunkState                 m_LastSummary;
 };
 
 const LabelOperation &
@@ -659,7 +661,7 @@ private:
     const auto joiner = std::make_shared<BlockJoiner<TNumber>>(operation, plan.axis, plan.divisions, forComponents);
     {
       PassMonitor firstPass(monitor, 0);
-      SideData    spare;
+      ChunkState  spare;
       const auto  start = Clock::now();
       report.reading =
         ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor * ofDivision) {

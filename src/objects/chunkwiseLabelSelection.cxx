@@ -215,10 +215,10 @@ LabelMap::LabelMap(const Measurements & measurements, const MeasurementSpace & s
     kept = std::move(bySize);
   }
   m_State->count = static_cast<std::int64_t>(kept.size());
-  const PixelKind kind = measurements.GetSettings().labelKind;
+  const PixelType kind = measurements.GetSettings().labelKind;
   if (selection.relabel && !PixelValue(m_State->count).IsOf(kind))
   {
-    throw Error(std::to_string(m_State->count) + " labels do not fit " + PixelKindName(kind));
+    throw Error(std::to_string(m_State->count) + " labels do not fit " + PixelTypeName(kind));
   }
   m_State->labels.assign(measured.rows.GetSize(), 0);
   std::uint64_t next = 0;
@@ -239,7 +239,7 @@ LabelMap::GetCount() const
 void
 LabelMap::Apply(const BufferView & labels, const BufferView & output, const Box & box, Executor & executor) const
 {
-  const PixelKind kind = m_State->measurements.GetSettings().labelKind;
+  const PixelType kind = m_State->measurements.GetSettings().labelKind;
   ReplaceLabels(labels, output, kind, box, executor, [this](auto label) {
     const std::uint32_t slot = m_State->rows->GetSlots().Find(BitsOfLabel(label));
     if (slot == LabelSlots::None)

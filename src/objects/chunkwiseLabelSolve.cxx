@@ -64,7 +64,8 @@ struct ChunkFaces
 class LabelSolver
 {
 public:
-  LabelSolver(const LabelOperation & operation, const std::vector<Box> & boxes, const std::vector<SideData> & summaries)
+  LabelSolver(const LabelOperation & operation, const std::vector<Box> & boxes,
+              const std::vector<ChunkState> & summaries)
     : m_Operation(operation)
     , m_Image(Union(boxes))
     , m_Chunks(boxes.size())
@@ -80,7 +81,7 @@ public:
     this->FindOffsets();
   }
 
-  std::vector<SideData>
+  std::vector<ChunkState>
   Solve()
   {
     const std::vector<std::size_t> order = this->OrderByFirstVoxel();
@@ -519,7 +520,7 @@ private:
     }
   }
 
-  std::vector<SideData>
+  std::vector<ChunkState>
   Number(const std::vector<std::size_t> & ranks, LabelSets & sets)
   {
     // Components that begin elsewhere get the label of their set, or of the block's numbering.
@@ -533,7 +534,7 @@ private:
       }
     }
     m_Labels.assign(ranks.size(), 0);
-    std::vector<SideData> solutions = this->NumberThoseThatBegin(0);
+    std::vector<ChunkState> solutions = this->NumberThoseThatBegin(0);
     this->LabelThoseThatBegin(ranks, solutions);
     if (const LabelNumbering * const numbering = m_Operation.numbering.get())
     {
@@ -567,7 +568,7 @@ private:
   }
 
   /** The offsets of the rows of all chunks, where so many components begin before the region. */
-  std::vector<SideData>
+  std::vector<ChunkState>
   NumberThoseThatBegin(std::uint64_t beforeRegion)
   {
     // The labels before each row of the image, then before each row of each chunk.
@@ -587,7 +588,7 @@ private:
     std::partial_sum(before.begin(), before.end(), before.begin());
     m_Count = before.back();
     CheckNumberOfLabels(m_Count, m_Operation.outputKind);
-    std::vector<SideData> solutions(m_Chunks.size());
+    std::vector<ChunkState> solutions(m_Chunks.size());
     // Chunks that have a row in common follow each other along x.
     std::vector<std::size_t> byX(m_Chunks.size());
     std::iota(byX.begin(), byX.end(), std::size_t{ 0 });
@@ -602,12 +603,12 @@ private:
   }
 
   /** The offsets of a chunk's rows. Advances `before` to the next chunk of the same rows. */
-  SideData
+  ChunkState
   FindOffsetsOfRows(std::size_t c, std::vector<std::uint64_t> & before) const
   {
     const ChunkFaces & chunk = m_Chunks[c];
     const std::size_t  rows = chunk.before.size() - 1;
-    SideData           solution(rows * sizeof(std::uint64_t));
+    ChunkState         solution(rows * sizeof(std::uint64_t));
     std::uint64_t      parts = 0;
     std::size_t        next = 0;
     for (std::size_t row = 0; row < rows; ++row)
@@ -628,7 +629,7 @@ private:
 
   /** The labels of components that begin in their chunks, by their ranks. */
   void
-  LabelThoseThatBegin(const std::vector<std::size_t> & ranks, const std::vector<SideData> & solutions)
+  LabelThoseThatBegin(const std::vector<std::size_t> & ranks, const std::vector<ChunkState> & solutions)
   {
     for (std::size_t c = 0; c < m_Chunks.size(); ++c)
     {
@@ -646,7 +647,7 @@ private:
 
   /** Adds to each chunk's solution the components that begin elsewhere. */
   void
-  AddParts(const std::vector<std::size_t> & ranks, LabelSets & sets, std::vector<SideData> & solutions) const
+  AddParts(const std::vector<std::size_t> & ranks, LabelSets & sets, std::vector<ChunkState> & solutions) const
   {
     for (std::size_t c = 0; c < m_Chunks.size(); ++c)
     {
@@ -677,19 +678,19 @@ private:
 
 } // namespace
 
-std::vector<SideData>
-LabelOperation::Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const
+std::vector<ChunkState>
+LabelOperation::Solve(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries) const
 {
   std::uint64_t count = 0;
   return this->SolveAndCount(chunks, summaries, count);
 }
 
-std::vector<SideData>
-LabelOperation::SolveAndCount(const std::vector<Box> & chunks, const std::vector<SideData> & summaries,
+std::vector<ChunkState>
+LabelOperation::SolveAndCount(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries,
                               std::uint64_t & count) const
 {
-  LabelSolver           solver(*this, chunks, summaries);
-  std::vector<SideData> solutions = solver.Solve();
+  LabelSolver             solver(*this, chunks, summaries);
+  std::vector<ChunkState> solutions = solver.Solve();
   count = solver.GetCount();
   return solutions;
 }

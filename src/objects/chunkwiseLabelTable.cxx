@@ -19,18 +19,18 @@ RefuseTable(const std::string & value, const std::string & allowed)
 }
 
 std::uint64_t
-LabelBits(const PixelValue & value, PixelKind kind)
+LabelBits(const PixelValue & value, PixelType kind)
 {
   if (!value.IsOf(kind))
   {
-    RefuseTable(value.ToText(), std::string("a value of the labels' type, ") + PixelKindName(kind));
+    RefuseTable(value.ToText(), std::string("a value of the labels' type, ") + PixelTypeName(kind));
   }
-  return DispatchPixelKind(kind, [&](auto pixel) { return BitsOfLabel(value.As<decltype(pixel)>()); });
+  return DispatchPixelType(kind, [&](auto pixel) { return BitsOfLabel(value.As<decltype(pixel)>()); });
 }
 
 } // namespace
 
-LabelTable::LabelTable(PixelKind kind, const std::vector<Pair> & pairs)
+LabelTable::LabelTable(PixelType kind, const std::vector<Pair> & pairs)
   : m_Kind(kind)
 {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> sorted;

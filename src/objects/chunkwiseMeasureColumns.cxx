@@ -300,26 +300,26 @@ private:
 };
 
 bool
-IsSigned(PixelKind kind)
+IsSigned(PixelType kind)
 {
-  return DispatchPixelKind(kind, [](auto pixel) { return std::is_signed<decltype(pixel)>::value; });
+  return DispatchPixelType(kind, [](auto pixel) { return std::is_signed<decltype(pixel)>::value; });
 }
 
 /** Whether one label's bits come before another's. */
 bool
-IsBefore(PixelKind kind, std::uint64_t a, std::uint64_t b)
+IsBefore(PixelType kind, std::uint64_t a, std::uint64_t b)
 {
   return IsSigned(kind) ? static_cast<std::int64_t>(a) < static_cast<std::int64_t>(b) : a < b;
 }
 
-PixelKind
-WideKind(PixelKind kind)
+PixelType
+WideKind(PixelType kind)
 {
-  return IsFloatingPoint(kind) ? kind : IsSigned(kind) ? PixelKind::Int64 : PixelKind::UInt64;
+  return IsFloatingPoint(kind) ? kind : IsSigned(kind) ? PixelType::Int64 : PixelType::UInt64;
 }
 
 MeasurementColumn
-MakeColumn(const std::string & name, PixelKind kind)
+MakeColumn(const std::string & name, PixelType kind)
 {
   MeasurementColumn column;
   column.name = name;
@@ -357,7 +357,7 @@ private:
 
   template <typename TGet>
   void
-  AddIntegers(MeasurementTable & table, const std::string & name, TGet && get, PixelKind kind = PixelKind::Int64)
+  AddIntegers(MeasurementTable & table, const std::string & name, TGet && get, PixelType kind = PixelType::Int64)
   {
     MeasurementColumn column = MakeColumn(name, kind);
     for (const std::uint32_t slot : m_Order)
@@ -370,7 +370,7 @@ private:
   void
   AddReals(MeasurementTable & table, const std::string & name, TGet && get)
   {
-    MeasurementColumn column = MakeColumn(name, PixelKind::Float64);
+    MeasurementColumn column = MakeColumn(name, PixelType::Float64);
     for (const std::uint32_t slot : m_Order)
     {
       column.reals.push_back(get(m_Rows.GetRow(slot)));
@@ -381,7 +381,7 @@ private:
   void
   AddOfObjects(MeasurementTable & table, const std::string & name, TGet && get)
   {
-    MeasurementColumn column = MakeColumn(name, PixelKind::Float64);
+    MeasurementColumn column = MakeColumn(name, PixelType::Float64);
     for (const MeasuredObject & object : this->GetObjects())
     {
       column.reals.push_back(get(object));
@@ -422,7 +422,7 @@ private:
     for (const std::uint32_t slot : m_Order)
     {
       Row row = m_Rows.GetRow(slot);
-      DispatchPixelKind(m_Settings.intensityKind, [&](auto pixel) {
+      DispatchPixelType(m_Settings.intensityKind, [&](auto pixel) {
         const auto value = FromOrdinal<decltype(pixel)>(static_cast<std::uint64_t>(row[word]));
         if constexpr (std::is_integral<decltype(pixel)>::value)
         {
@@ -476,7 +476,7 @@ private:
     else if (property == "touches_border")
     {
       this->AddIntegers(
-        table, "touches_border", [&](Row row) { return this->TouchesBorder(row) ? 1 : 0; }, PixelKind::UInt8);
+        table, "touches_border", [&](Row row) { return this->TouchesBorder(row) ? 1 : 0; }, PixelType::UInt8);
     }
     else if (property == "first_voxel")
     {
@@ -726,7 +726,7 @@ private:
   void
   AddSums(MeasurementTable & table)
   {
-    MeasurementColumn column = MakeColumn("intensity_sum", PixelKind::Float64);
+    MeasurementColumn column = MakeColumn("intensity_sum", PixelType::Float64);
     if (m_SumsFit)
     {
       column.kind = WideKind(m_Settings.intensityKind);
@@ -786,9 +786,9 @@ NeedsDetails(const std::string & name)
 PixelValue
 MeasurementColumn::GetValue(std::size_t row) const
 {
-  return kind == PixelKind::Float32  ? PixelValue(static_cast<float>(reals[row]))
+  return kind == PixelType::Float32  ? PixelValue(static_cast<float>(reals[row]))
          : IsFloatingPoint(kind)     ? PixelValue(reals[row])
-         : kind == PixelKind::UInt64 ? PixelValue(static_cast<std::uint64_t>(integers[row]))
+         : kind == PixelType::UInt64 ? PixelValue(static_cast<std::uint64_t>(integers[row]))
                                      : PixelValue(integers[row]);
 }
 
@@ -970,11 +970,11 @@ Measurements::MakeContacts(const MeasurementSpace & space) const
     return a.label != b.label ? IsBefore(settings.labelKind, a.label, b.label)
                               : IsBefore(settings.labelKind, a.neighbor, b.neighbor);
   });
-  const PixelKind  kind = WideKind(settings.labelKind);
+  const PixelType  kind = WideKind(settings.labelKind);
   MeasurementTable table{ MakeColumn("label", kind),
                           MakeColumn("neighbor", kind),
-                          MakeColumn("faces", PixelKind::Int64),
-                          MakeColumn("area", PixelKind::Float64) };
+                          MakeColumn("faces", PixelType::Int64),
+                          MakeColumn("area", PixelType::Float64) };
   for (const LabelContact & contact : contacts)
   {
     std::int64_t faces = 0;

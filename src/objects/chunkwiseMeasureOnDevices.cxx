@@ -9,7 +9,6 @@
 #include "chunkwiseRunnerRun.h"
 #include "chunkwiseSerialExecutor.h"
 #include "chunkwiseStatistics.h"
-#include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
 #include <atomic>
@@ -22,13 +21,11 @@ namespace
 {
 
 /** A table that one chunk makes is the result. */
-class TableOfRegion
-  : public MeasureOperation
-  , public WholeSummary
+class TableOfRegion : public MeasureOperation
 {
 public:
   bool
-  MayBeCut() const override
+  SummaryIsTotal() const override
   {
     return true;
   }
@@ -48,9 +45,9 @@ ForRangesOfRows(std::int64_t rows, Executor & executor, TVisit && visit)
 }
 
 std::uint64_t
-BitsOf(const PixelValue & label, PixelKind kind)
+BitsOf(const PixelValue & label, PixelType kind)
 {
-  return DispatchPixelKind(kind, [&](auto pixel) {
+  return DispatchPixelType(kind, [&](auto pixel) {
     if constexpr (std::is_integral<decltype(pixel)>::value)
     {
       return BitsOfLabel(label.As<decltype(pixel)>());
@@ -63,10 +60,10 @@ BitsOf(const PixelValue & label, PixelKind kind)
 void
 SetRows(MeasureOperation & operation, Manager & manager, const ExecutionRequest & request, Monitor * monitor)
 {
-  const PixelKind kind = operation.settings.labelKind;
+  const PixelType kind = operation.settings.labelKind;
   if (PixelSize(kind) == 1)
   {
-    operation.firstLabel = kind == PixelKind::Int8 ? BitsOfLabel(std::int8_t{ -128 }) : 0;
+    operation.firstLabel = kind == PixelType::Int8 ? BitsOfLabel(std::int8_t{ -128 }) : 0;
     operation.rows = 256;
     return;
   }
@@ -192,7 +189,7 @@ RequireRoomForRows(const MeasureOperation & operation, const Box & region, std::
 }
 
 void
-MergeSummary(const MeasureOperation & operation, const SideData & summary, MeasureRows & rows, Executor & executor)
+MergeSummary(const MeasureOperation & operation, const ChunkState & summary, MeasureRows & rows, Executor & executor)
 {
   const MeasureLayout layout = operation.GetLayout();
   const auto * const  table = reinterpret_cast<const std::int64_t *>(summary.data());
@@ -287,12 +284,12 @@ Measurements::Add(Manager & manager, const ExecutionRequest & request, Monitor *
   operation->settings = settings;
   PartMonitor first(monitor, 0, 0.4);
   PartMonitor second(monitor, 0.4, 1);
-  SideData    summary;
+  ChunkState  summary;
   try
   {
     SetRows(*operation, manager, request, &first);
     // The table, and one for each chunk that a device computes.
-    const std::size_t   bytes = operation->GetSummaryBytes(request.region, {}, PixelKind::UInt8);
+    const std::size_t   bytes = operation->GetSummaryBytes(request.region, {}, PixelType::UInt8);
     const std::uint64_t all = (1 + std::max<std::size_t>(1, isResident ? 1 : manager.GetDevices().size())) * bytes;
     CountedBytes        held(state.meter);
     held.Take(all);

@@ -43,13 +43,13 @@ MeasureLayout::SetDigits(int newLow, int newHigh)
 std::string
 MeasureOperation::GetKey() const
 {
-  std::string key = GetName() + " " + PixelKindName(settings.labelKind) + " " + std::to_string(firstLabel) + " " +
+  std::string key = GetName() + " " + PixelTypeName(settings.labelKind) + " " + std::to_string(firstLabel) + " " +
                     std::to_string(rows) + " " + std::to_string(settings.dimension);
   for (const bool part : { settings.details, settings.moments, settings.surfaces, settings.weighted })
   {
     key += part ? " 1" : " 0";
   }
-  return key + (settings.hasIntensity ? std::string(" ") + PixelKindName(settings.intensityKind) : "");
+  return key + (settings.hasIntensity ? std::string(" ") + PixelTypeName(settings.intensityKind) : "");
 }
 
 Halo
@@ -64,7 +64,7 @@ MeasureOperation::GetHalo(const Coordinates &) const
 }
 
 void
-MeasureOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind) const
+MeasureOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType) const
 {
   const std::string objection = GetObjectionTo(settings);
   if (!objection.empty())
@@ -79,13 +79,13 @@ MeasureOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind) c
 }
 
 std::size_t
-MeasureOperation::GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
+MeasureOperation::GetSummaryBytes(const Box &, const std::vector<PixelType> &, PixelType) const
 {
   return static_cast<std::size_t>(rows) * static_cast<std::size_t>(this->GetLayout().words) * sizeof(std::int64_t);
 }
 
 void
-MeasureOperation::MergeSummary(SideData & total, const SideData & summary) const
+MeasureOperation::MergeSummary(ChunkState & total, const ChunkState & summary) const
 {
   const MeasureLayout layout = this->GetLayout();
   const auto          words = static_cast<std::size_t>(layout.words);
@@ -130,7 +130,7 @@ MeasureOperation::GetObjectionTo(const MeasurementSettings & settings)
   }
   if (settings.hasIntensity && PixelSize(settings.intensityKind) > 4)
   {
-    return std::string("intensities of ") + PixelKindName(settings.intensityKind) +
+    return std::string("intensities of ") + PixelTypeName(settings.intensityKind) +
            " are measured by the CPU alone, those of up to 32 bits by devices too";
   }
   double longest = 1;

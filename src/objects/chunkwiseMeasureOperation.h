@@ -38,11 +38,11 @@ public:
   Halo
   GetHalo(const Coordinates & image) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   std::size_t
-  GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  GetSummaryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
   void
-  MergeSummary(SideData & total, const SideData & summary) const override;
+  MergeSummary(ChunkState & total, const ChunkState & summary) const override;
 
   MeasureLayout
   GetLayout() const;

@@ -418,12 +418,12 @@ CutIntoParts(const Box & box, unsigned int concurrency)
 }
 
 void
-CheckMeasuredView(const char * what, const BufferView & view, PixelKind kind, const Box & box)
+CheckMeasuredView(const char * what, const BufferView & view, PixelType kind, const Box & box)
 {
   if (view.kind != kind)
   {
-    throw ParameterError(std::string(what) + " are " + PixelKindName(view.kind) + ", the measurements have " +
-                         PixelKindName(kind));
+    throw ParameterError(std::string(what) + " are " + PixelTypeName(view.kind) + ", the measurements have " +
+                         PixelTypeName(kind));
   }
   if (!view.box.Contains(box))
   {
@@ -531,7 +531,7 @@ MeasurementNeeds::MeasurementNeeds(const MeasurementSettings & settings)
   : m_State(std::make_unique<State>(settings))
 {
   MeasurementSettings single = settings;
-  single.labelKind = PixelKind::UInt8;
+  single.labelKind = PixelType::UInt8;
   single.contacts = single.surfaces = false;
   single.memory = 0;
   m_State->one = std::make_unique<Measurements>(single);
@@ -542,7 +542,7 @@ MeasurementNeeds::~MeasurementNeeds() = default;
 void
 MeasurementNeeds::Add(const BufferView & labels, const BufferView * intensity, const Box & box, Executor & executor)
 {
-  DispatchPixelKind(m_State->settings.labelKind, [&](auto pixel) {
+  DispatchPixelType(m_State->settings.labelKind, [&](auto pixel) {
     if constexpr (std::is_integral<decltype(pixel)>::value)
     {
       m_State->Count<decltype(pixel)>(labels, box);
@@ -554,7 +554,7 @@ MeasurementNeeds::Add(const BufferView & labels, const BufferView * intensity, c
     const std::vector<std::uint8_t> ones(static_cast<std::size_t>(box.Extent(0)), std::uint8_t{ 1 });
     BufferView                      everywhere = labels;
     everywhere.data = const_cast<std::uint8_t *>(ones.data());
-    everywhere.kind = PixelKind::UInt8;
+    everywhere.kind = PixelType::UInt8;
     everywhere.box = box;
     everywhere.stride = Coordinates::Filled(0);
     everywhere.stride[0] = 1;

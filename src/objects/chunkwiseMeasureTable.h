@@ -342,12 +342,12 @@ CutIntoParts(const Box & box, unsigned int concurrency);
 
 /** Throws ParameterError unless the view is of this kind, holds the box and has rows. */
 void
-CheckMeasuredView(const char * what, const BufferView & view, PixelKind kind, const Box & box);
+CheckMeasuredView(const char * what, const BufferView & view, PixelType kind, const Box & box);
 
 /** Writes replaced(label) for the labels of a box, once for each run of a label; 0 stays 0. */
 template <typename TReplaced>
 void
-ReplaceLabels(const BufferView & labels, const BufferView & output, PixelKind kind, const Box & box,
+ReplaceLabels(const BufferView & labels, const BufferView & output, PixelType kind, const Box & box,
               Executor & executor, const TReplaced & replaced)
 {
   if (box.IsEmpty())
@@ -357,7 +357,7 @@ ReplaceLabels(const BufferView & labels, const BufferView & output, PixelKind ki
   CheckMeasuredView("labels", labels, kind, box);
   CheckMeasuredView("new labels", output, kind, box);
   const std::vector<Box> parts = CutIntoParts(box, executor.GetConcurrency());
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     using Label = decltype(pixel);
     executor.ParallelFor(static_cast<std::int64_t>(parts.size()), [&](std::int64_t p, unsigned int) {
       const Box & part = parts[static_cast<std::size_t>(p)];

@@ -340,7 +340,7 @@ public:
   {
     if (intensity)
     {
-      m_AddIntensities = DispatchPixelKind(
+      m_AddIntensities = DispatchPixelType(
         intensity->kind, [](auto pixel) -> RowIntensities { return AddRowIntensities<decltype(pixel)>; });
     }
   }
@@ -578,7 +578,7 @@ Measurements::Measurements(const MeasurementSettings & settings)
 {
   if (IsFloatingPoint(settings.labelKind))
   {
-    throw ParameterError(std::string("labels are ") + PixelKindName(settings.labelKind) + "; they must be integers");
+    throw ParameterError(std::string("labels are ") + PixelTypeName(settings.labelKind) + "; they must be integers");
   }
   if (settings.dimension < 1 || settings.dimension > MaxSpatialAxes)
   {
@@ -698,7 +698,7 @@ Measurements::Add(const BufferView & labels, const BufferView * intensity, const
   std::mutex                                  mutex;
   // A worker keeps this for itself before it adds to the common table.
   const std::uint64_t ofWorker = GetBytesOfMeasureWorker(settings.memory, executor.GetConcurrency());
-  DispatchPixelKind(settings.labelKind, [&](auto pixel) {
+  DispatchPixelType(settings.labelKind, [&](auto pixel) {
     using Label = decltype(pixel);
     if constexpr (std::is_integral<Label>::value)
     {

@@ -313,9 +313,9 @@ CheckedParameters::CheckBoundary(const FilterImage & image)
   {
     throw ParameterError("Constant",
                          constant.ToText(),
-                         std::string("a value of the input's pixel type, ") + PixelKindName(image.inputKind));
+                         std::string("a value of the input's pixel type, ") + PixelTypeName(image.inputKind));
   }
-  if (IsFloatingPoint(image.inputKind) && !constant.IsOf(PixelKind::Float64))
+  if (IsFloatingPoint(image.inputKind) && !constant.IsOf(PixelType::Float64))
   {
     throw ParameterError("Constant", constant.ToText(), "a number that a double has");
   }
@@ -503,7 +503,7 @@ ParseParameter(const ParameterDescription & parameter, const std::string & text)
     {
       const std::size_t end = std::min(text.find(',', begin), text.size());
       const PixelValue  number = PixelValue::FromText(text.substr(begin, end - begin));
-      if (IsWhole(parameter.type) && !number.IsOf(PixelKind::Int64))
+      if (IsWhole(parameter.type) && !number.IsOf(PixelType::Int64))
       {
         throw ParameterError(number.ToText() + " is not a whole number");
       }

@@ -192,7 +192,7 @@ private:
   const CompositeOperation &   m_Composite;
   const ChunkShape             m_Shape;
   const std::vector<Box>       m_Boxes;
-  const std::vector<PixelKind> m_Kinds;
+  const std::vector<PixelType> m_Kinds;
   std::vector<std::size_t>     m_Slots;   ///< of each stage but the last
   std::vector<std::size_t>     m_Offsets; ///< of each slot
   bool                         m_HasVoxelKernels{ false };
@@ -311,7 +311,7 @@ CompositeOperation::GetObjection(const Operation & stage) const
 }
 
 void
-BoxCompositeOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+BoxCompositeOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
 }

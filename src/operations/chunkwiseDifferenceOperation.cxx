@@ -7,12 +7,12 @@ namespace chunkwise
 {
 
 void
-DifferenceOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+DifferenceOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   if (inputs.at(0) != inputs.at(1))
   {
-    throw ParameterError(std::string("a difference of ") + PixelKindName(inputs[0]) + " and " +
-                         PixelKindName(inputs[1]) + ": both inputs must have the same kind");
+    throw ParameterError(std::string("a difference of ") + PixelTypeName(inputs[0]) + " and " +
+                         PixelTypeName(inputs[1]) + ": both inputs must have the same kind");
   }
   CheckExactOutput(GetName(), inputs[0], output);
 }

@@ -41,7 +41,7 @@ AddVoxelFilters(std::vector<FilterDescription> & filters)
   difference.canBeStage = false;
   difference.isLinear = true;
   difference.givesIntegers = [](const FilterParameters &, const std::vector<std::string> &) { return true; };
-  difference.furtherInputs = { { "Input2", "minus", "The image to subtract, of the same size" } };
+  difference.additionalInputs = { { "Input2", "minus", "The image to subtract, of the same size" } };
   difference.make = [](const CheckedParameters &, const FilterImage &) -> std::shared_ptr<const Operation> {
     return std::make_shared<DifferenceOperation>();
   };
@@ -314,8 +314,8 @@ GetFilterOutputComponents(const std::string & name, const FilterParameters & par
   return filter.outputComponents ? filter.outputComponents(CheckedParameters(filter, parameters, image), image) : 0;
 }
 
-PixelKind
-GetDefaultOutputKind(const FilterDescription & filter, PixelKind input)
+PixelType
+GetDefaultOutputKind(const FilterDescription & filter, PixelType input)
 {
   const bool isSigned = !IsFloatingPoint(input) && (static_cast<int>(input) & 1) != 0;
   switch (filter.output)
@@ -327,15 +327,15 @@ GetDefaultOutputKind(const FilterDescription & filter, PixelKind input)
       }
       [[fallthrough]];
     case DefaultOutput::Real:
-      return PixelSize(input) <= 2 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
+      return PixelSize(input) <= 2 || input == PixelType::Float32 ? PixelType::Float32 : PixelType::Float64;
     case DefaultOutput::RealSum:
-      return PixelSize(input) == 1 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
+      return PixelSize(input) == 1 || input == PixelType::Float32 ? PixelType::Float32 : PixelType::Float64;
     case DefaultOutput::Label:
-      return PixelKind::UInt32;
+      return PixelType::UInt32;
     case DefaultOutput::Class:
-      return PixelKind::UInt8;
+      return PixelType::UInt8;
     case DefaultOutput::Sum:
-      return IsFloatingPoint(input) ? PixelKind::Float64 : isSigned ? PixelKind::Int64 : PixelKind::UInt64;
+      return IsFloatingPoint(input) ? PixelType::Float64 : isSigned ? PixelType::Int64 : PixelType::UInt64;
     default:
       return input;
   }
@@ -435,45 +435,45 @@ WordMessage(const std::string & message, const UserWords & words)
 }
 
 bool
-FilterDescription::CanExceed(PixelKind kind) const
+FilterDescription::CanExceed(PixelType kind) const
 {
   const bool isSigned = !IsFloatingPoint(kind) && (static_cast<int>(kind) & 1) != 0;
   return isSigned && reconstruction.gives == ReconstructionGives::Residue;
 }
 
-PixelKind
+PixelType
 GetConvertedKind(const FilterDescription & filter, const FilterParameters & parameters,
-                 const std::vector<std::string> & furtherInputs, PixelKind input, PixelKind output)
+                 const std::vector<std::string> & additionalInputs, PixelType input, PixelType output)
 {
   if (GetDefaultOutputKind(filter, input) == input || filter.convertsDefaultOutput)
   {
     return GetDefaultOutputKind(filter, input);
   }
   const bool isExact = !IsFloatingPoint(input) && PixelSize(input) >= 4 && filter.givesIntegers &&
-                       filter.givesIntegers(parameters, furtherInputs);
+                       filter.givesIntegers(parameters, additionalInputs);
   // int64 has all results of 32-bit integers; those of 64-bit integers are cut where the output ends.
   const bool isUnsigned = PixelSize(input) == 8 && (static_cast<int>(output) & 1) == 0;
-  return !isExact ? PixelKind::Float64 : isUnsigned ? PixelKind::UInt64 : PixelKind::Int64;
+  return !isExact ? PixelType::Float64 : isUnsigned ? PixelType::UInt64 : PixelType::Int64;
 }
 
-PixelKind
-GetCommonKind(PixelKind a, PixelKind b)
+PixelType
+GetCommonKind(PixelType a, PixelType b)
 {
   if (a == b)
   {
     return a;
   }
-  const auto isSigned = [](PixelKind kind) { return (static_cast<int>(kind) & 1) != 0; };
+  const auto isSigned = [](PixelType kind) { return (static_cast<int>(kind) & 1) != 0; };
   const auto refuse = [&]() {
-    throw ParameterError(std::string("no type of voxels has all values of ") + PixelKindName(a) + " and " +
-                         PixelKindName(b));
+    throw ParameterError(std::string("no type of voxels has all values of ") + PixelTypeName(a) + " and " +
+                         PixelTypeName(b));
   };
   if (IsFloatingPoint(a) || IsFloatingPoint(b))
   {
-    const PixelKind other = IsFloatingPoint(a) ? b : a;
+    const PixelType other = IsFloatingPoint(a) ? b : a;
     if (IsFloatingPoint(other) || PixelSize(other) == 4)
     {
-      return PixelKind::Float64;
+      return PixelType::Float64;
     }
     if (PixelSize(other) == 8)
     {
@@ -486,8 +486,8 @@ GetCommonKind(PixelKind a, PixelKind b)
   {
     return PixelSize(a) == bytes ? a : b;
   }
-  const PixelKind withSign = isSigned(a) ? a : b;
-  const PixelKind without = isSigned(a) ? b : a;
+  const PixelType withSign = isSigned(a) ? a : b;
+  const PixelType without = isSigned(a) ? b : a;
   if (PixelSize(withSign) > PixelSize(without))
   {
     return withSign;
@@ -495,33 +495,33 @@ GetCommonKind(PixelKind a, PixelKind b)
   switch (PixelSize(without))
   {
     case 1:
-      return PixelKind::Int16;
+      return PixelType::Int16;
     case 2:
-      return PixelKind::Int32;
+      return PixelType::Int32;
     case 4:
-      return PixelKind::Int64;
+      return PixelType::Int64;
     default:
       refuse();
   }
   return a;
 }
 
-PixelKind
-PixelKindFromName(const std::string & name)
+PixelType
+PixelTypeFromName(const std::string & name)
 {
   std::string known;
-  for (int i = 0; i < NumberOfPixelKinds; ++i)
+  for (int i = 0; i < NumberOfPixelTypes; ++i)
   {
-    const auto kind = static_cast<PixelKind>(i);
-    if (name == PixelKindName(kind))
+    const auto kind = static_cast<PixelType>(i);
+    if (name == PixelTypeName(kind))
     {
       return kind;
     }
-    known += (i > 0 ? ", " : "") + std::string(PixelKindName(kind));
+    known += (i > 0 ? ", " : "") + std::string(PixelTypeName(kind));
   }
   if (name == "float" || name == "double")
   {
-    return name == "float" ? PixelKind::Float32 : PixelKind::Float64;
+    return name == "float" ? PixelType::Float32 : PixelType::Float64;
   }
   throw ParameterError("'" + name + "' is none of " + known);
 }

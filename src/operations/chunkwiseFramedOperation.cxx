@@ -75,7 +75,7 @@ struct FramedChunk
     }
     if (operation.marksImage)
     {
-      shape.inputKinds[shape.numberOfInputs++] = PixelKind::UInt8;
+      shape.inputKinds[shape.numberOfInputs++] = PixelType::UInt8;
     }
     shape.image = Box::FromExtent(frame.output);
     shape.outputBox = Moved(whole.outputBox, halo.lower);
@@ -139,7 +139,7 @@ ViewOfOnes(const KernelCall & call)
   BufferView                ones;
   const void * const        data = call.executor ? &one : call.tables->Get("one", &one, sizeof(one));
   ones.data = const_cast<void *>(data); // it is only read
-  ones.kind = PixelKind::UInt8;
+  ones.kind = PixelType::UInt8;
   ones.box = call.inputs[0].box;
   return ones;
 }
@@ -276,12 +276,12 @@ FramedOperation::GetKey() const
 }
 
 void
-FramedOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+FramedOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
-  std::vector<PixelKind> kinds = inputs;
+  std::vector<PixelType> kinds = inputs;
   if (marksImage)
   {
-    kinds.push_back(PixelKind::UInt8);
+    kinds.push_back(PixelType::UInt8);
   }
   inner->CheckKinds(kinds, output);
 }

@@ -44,37 +44,37 @@ Operation::GetSweepAxis(const Coordinates & image) const
 }
 
 std::size_t
-Operation::GetCarryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
+Operation::GetCarryBytes(const Box &, const std::vector<PixelType> &, PixelType) const
 {
   return 0;
 }
 
-SideData
-Operation::GetInitialCarry(const Box &, const std::vector<PixelKind> &, PixelKind) const
+ChunkState
+Operation::GetInitialCarry(const Box &, const std::vector<PixelType> &, PixelType) const
 {
-  return SideData();
+  return ChunkState();
 }
 
 bool
-Operation::RunsAlone(const Box &, PixelKind) const
+Operation::RunsAlone(const Box &, PixelType) const
 {
   return false;
 }
 
 std::size_t
-Operation::GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
+Operation::GetSummaryBytes(const Box &, const std::vector<PixelType> &, PixelType) const
 {
   return 0;
 }
 
-std::vector<SideData>
-Operation::Solve(const std::vector<Box> &, const std::vector<SideData> & summaries) const
+std::vector<ChunkState>
+Operation::Solve(const std::vector<Box> &, const std::vector<ChunkState> & summaries) const
 {
   return summaries;
 }
 
 void
-Operation::MergeSummary(SideData &, const SideData &) const
+Operation::MergeSummary(ChunkState &, const ChunkState &) const
 {
   throw Error("operation " + GetName() + " cannot add up its summaries");
 }
@@ -92,7 +92,7 @@ Operation::AsStaged() const
 }
 
 std::vector<std::shared_ptr<const Operation>>
-Operation::AsSteps(PixelKind, PixelKind) const
+Operation::AsSteps(PixelType, PixelType) const
 {
   return {};
 }
@@ -143,10 +143,18 @@ const std::vector<std::pair<KernelRole, std::string>> &
 GetKernelRoles()
 {
   static const std::vector<std::pair<KernelRole, std::string>> roles = {
-    { &KernelSet::compute, "compute" }, { &KernelSet::advance, "advance" }, { &KernelSet::summarize, "summarize" },
-    { &KernelSet::alone, "alone" },     { &KernelSet::begin, "begin" },     { &KernelSet::finish, "finish" },
-    { &KernelSet::isOpen, "isOpen" },   { &KernelSet::settle, "settle" },   { &KernelSet::amend, "amend" },
-    { &KernelSet::spilled, "spilled" }, { &KernelSet::piped, "piped" },     { &KernelSet::head, "head" },
+    { &KernelSet::compute, "compute" },
+    { &KernelSet::advance, "advance" },
+    { &KernelSet::summarize, "summarize" },
+    { &KernelSet::alone, "alone" },
+    { &KernelSet::begin, "begin" },
+    { &KernelSet::finish, "finish" },
+    { &KernelSet::isActive, "isActive" },
+    { &KernelSet::solveGlobally, "solveGlobally" },
+    { &KernelSet::finalizeRegion, "finalizeRegion" },
+    { &KernelSet::spilled, "spilled" },
+    { &KernelSet::piped, "piped" },
+    { &KernelSet::head, "head" },
   };
   return roles;
 }

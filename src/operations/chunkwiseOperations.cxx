@@ -41,7 +41,7 @@ std::string
 ExactText(const PixelValue & value)
 {
   // A number that a double has is spelled in one way, however it was given.
-  return value.IsOf(PixelKind::Float64) ? ExactText(value.ToDouble()) : value.ToText();
+  return value.IsOf(PixelType::Float64) ? ExactText(value.ToDouble()) : value.ToText();
 }
 
 std::string
@@ -52,27 +52,27 @@ BoundaryKey(const WindowBoundary & boundary)
 }
 
 void
-CheckSameOrFloatingOutput(const std::string & operation, PixelKind input, PixelKind output)
+CheckSameOrFloatingOutput(const std::string & operation, PixelType input, PixelType output)
 {
   if (output != input && !IsFloatingPoint(output))
   {
     // Without what tells the kernels of a filter apart.
     const std::string title = operation.substr(0, operation.find('.'));
     const std::string allowed =
-      (IsFloatingPoint(input) ? "" : PixelKindName(input) + std::string(", ")) + "float32 or float64";
-    ParameterError error("Output: " + title + " of " + PixelKindName(input) + " cannot give " + PixelKindName(output) +
+      (IsFloatingPoint(input) ? "" : PixelTypeName(input) + std::string(", ")) + "float32 or float64";
+    ParameterError error("Output: " + title + " of " + PixelTypeName(input) + " cannot give " + PixelTypeName(output) +
                          "; it must be " + allowed);
-    error.value = PixelKindName(output);
+    error.value = PixelTypeName(output);
     error.allowed = allowed;
     throw error;
   }
 }
 
 void
-CheckExactOutput(const std::string & operation, PixelKind input, PixelKind output)
+CheckExactOutput(const std::string & operation, PixelType input, PixelType output)
 {
-  const PixelKind wide =
-    DispatchPixelKind(input, [](auto pixel) { return PixelKindOf<WideResultOf<decltype(pixel)>>(); });
+  const PixelType wide =
+    DispatchPixelType(input, [](auto pixel) { return PixelTypeOf<WideResultOf<decltype(pixel)>>(); });
   if (output != wide)
   {
     CheckSameOrFloatingOutput(operation, input, output);
@@ -92,7 +92,7 @@ IdentityOperation::GetHalo(const Coordinates &) const
 }
 
 void
-IdentityOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+IdentityOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   CheckSameOrFloatingOutput("identity", inputs.at(0), output);
 }
@@ -137,13 +137,13 @@ BoxOperation::EffectiveRadius(const Coordinates & image) const
 }
 
 void
-WindowedOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+WindowedOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   CheckSameOrFloatingOutput(TitleOf(*this), inputs.at(0), output);
 }
 
 void
-MeanOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+MeanOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   CheckExactOutput(TitleOf(*this), inputs.at(0), output);
 }

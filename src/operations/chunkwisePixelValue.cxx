@@ -70,19 +70,19 @@ PixelValue::IsFinite() const
 }
 
 bool
-PixelValue::IsOf(PixelKind kind) const
+PixelValue::IsOf(PixelType kind) const
 {
   if (IsFloatingPoint(kind) && !m_IsInteger)
   {
     // A number from there on would become an infinity.
     constexpr double beyondFloat = 0x1.ffffffp127;
-    return kind == PixelKind::Float64 || !std::isfinite(m_Real) || std::abs(m_Real) < beyondFloat;
+    return kind == PixelType::Float64 || !std::isfinite(m_Real) || std::abs(m_Real) < beyondFloat;
   }
   if (IsFloatingPoint(kind))
   {
     // Beyond the integers that a float counts without gaps it would become another one.
-    return m_Magnitude <= (kind == PixelKind::Float32 ? std::uint64_t{ 1 } << 24 : std::uint64_t{ 1 } << 53) ||
-           DispatchPixelKind(kind, [this](auto pixel) {
+    return m_Magnitude <= (kind == PixelType::Float32 ? std::uint64_t{ 1 } << 24 : std::uint64_t{ 1 } << 53) ||
+           DispatchPixelType(kind, [this](auto pixel) {
              const double rounded = static_cast<double>(this->As<decltype(pixel)>());
              return std::abs(rounded) < 18446744073709551616.0 &&
                     static_cast<std::uint64_t>(std::abs(rounded)) == m_Magnitude;

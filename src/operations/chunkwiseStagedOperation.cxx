@@ -198,13 +198,13 @@ StagedOperation::WrapsAround() const
 }
 
 void
-StagedOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+StagedOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   const std::vector<Stage>     stages = GetStages();
-  const std::vector<PixelKind> kinds = GetStageKinds(inputs.at(0), output);
+  const std::vector<PixelType> kinds = GetStageKinds(inputs.at(0), output);
   for (std::size_t i = 0; i < stages.size(); ++i)
   {
-    std::vector<PixelKind> read;
+    std::vector<PixelType> read;
     for (const int input : stages[i].inputs)
     {
       read.push_back(input < 0 ? inputs.at(static_cast<std::size_t>(Stage::Input(input)))
@@ -285,17 +285,17 @@ StagedOperation::GetStageBoxes(const Box & output, const Box & image) const
   return boxes;
 }
 
-std::vector<PixelKind>
-StagedOperation::GetStageKinds(PixelKind input, PixelKind output) const
+std::vector<PixelType>
+StagedOperation::GetStageKinds(PixelType input, PixelType output) const
 {
-  std::vector<PixelKind> kinds;
+  std::vector<PixelType> kinds;
   for (const Stage & stage : GetStages())
   {
     kinds.push_back(stage.kind == StageKind::Output  ? output
                     : stage.kind == StageKind::Input ? input
                     : stage.kind == StageKind::Fixed ? stage.fixed
-                    : UsesDouble(input)              ? PixelKind::Float64
-                                                     : PixelKind::Float32);
+                    : UsesDouble(input)              ? PixelType::Float64
+                                                     : PixelType::Float32);
   }
   return kinds;
 }

@@ -7,9 +7,9 @@ namespace chunkwise
 {
 
 const char *
-PixelKindName(PixelKind kind)
+PixelTypeName(PixelType kind)
 {
-  static const char * const names[NumberOfPixelKinds] = { "uint8", "int8",   "uint16", "int16",   "uint32",
+  static const char * const names[NumberOfPixelTypes] = { "uint8", "int8",   "uint16", "int16",   "uint32",
                                                           "int32", "uint64", "int64",  "float32", "float64" };
   return names[static_cast<int>(kind)];
 }
@@ -110,7 +110,7 @@ DenseStrides(const Coordinates & extent)
 }
 
 BufferView
-DenseView(void * data, PixelKind kind, const Box & box)
+DenseView(void * data, PixelType kind, const Box & box)
 {
   return { data, kind, box, DenseStrides(box.Extents()) };
 }

@@ -28,9 +28,9 @@ Row(const std::string & name, const std::string & title, const ReconstructionRec
 
 /** A number as voxels of a kind have it, so that one that was rounded before and one that was not are the same. */
 PixelValue
-AsVoxel(const PixelValue & value, PixelKind kind)
+AsVoxel(const PixelValue & value, PixelType kind)
 {
-  return DispatchPixelKind(kind, [&value](auto pixel) { return PixelValue(value.As<decltype(pixel)>()); });
+  return DispatchPixelType(kind, [&value](auto pixel) { return PixelValue(value.As<decltype(pixel)>()); });
 }
 
 /** An operation by a height, which must be a value of the image's kind. */
@@ -43,7 +43,7 @@ MakeByHeight(const CheckedParameters & parameters, const FilterImage & image)
   {
     throw ParameterError("Height",
                          height.ToText(),
-                         std::string("a finite number of at least 0 that ") + PixelKindName(image.inputKind) + " has");
+                         std::string("a finite number of at least 0 that ") + PixelTypeName(image.inputKind) + " has");
   }
   const auto operation = MakeReconstruction(parameters, VErosion, ReconstructionMarker::Shifted, VResult);
   operation->height = AsVoxel(height, image.inputKind);
@@ -64,12 +64,12 @@ MakeExtrema(const CheckedParameters & parameters, const FilterImage & image)
 {
   const auto operation =
     MakeReconstruction(parameters, VErosion, ReconstructionMarker::NextBelow, ReconstructionResult::Extrema);
-  const PixelKind kind = image.outputKind;
+  const PixelType kind = image.outputKind;
   operation->extremum = 1;
   operation->elsewhere = 0;
   if (!IsFloatingPoint(kind))
   {
-    DispatchPixelKind(kind, [&operation](auto pixel) {
+    DispatchPixelType(kind, [&operation](auto pixel) {
       using Limits = std::numeric_limits<decltype(pixel)>;
       operation->extremum = Limits::max();
       operation->elsewhere = Limits::lowest();
@@ -85,7 +85,7 @@ MakeExtrema(const CheckedParameters & parameters, const FilterImage & image)
     const PixelValue value = parameters.Value(name);
     if (!value.IsOf(kind))
     {
-      throw ParameterError(name, value.ToText(), std::string("a value that ") + PixelKindName(kind) + " has");
+      throw ParameterError(name, value.ToText(), std::string("a value that ") + PixelTypeName(kind) + " has");
     }
     (foreground ? operation->extremum : operation->elsewhere) = AsVoxel(value, kind);
   }
@@ -179,7 +179,7 @@ ReconstructRow()
   ParameterDescription erosion =
     MakeParameter("Erosion", "erosion", ParameterType::Flag, "By erosion, over the mask; else by dilation");
   row.parameters = Join({ erosion }, row.parameters);
-  row.furtherInputs = { { "MarkerImage", "marker", "The image to start from, of the same size", true, true } };
+  row.additionalInputs = { { "MarkerImage", "marker", "The image to start from, of the same size", true, true } };
   row.make = [](const CheckedParameters & p, const FilterImage &) -> Pointer {
     return MakeReconstruction(p, p.Flag("Erosion"), ReconstructionMarker::Image);
   };

@@ -44,7 +44,7 @@ ReconstructionOperation::GetHalo(const Coordinates & image) const
 }
 
 std::vector<std::shared_ptr<const Operation>>
-ReconstructionOperation::AsSteps(PixelKind, PixelKind output) const
+ReconstructionOperation::AsSteps(PixelType, PixelType output) const
 {
   if (result == ReconstructionResult::Extrema)
   {
@@ -62,14 +62,14 @@ ReconstructionOperation::AsSteps(PixelKind, PixelKind output) const
 }
 
 void
-ReconstructionOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+ReconstructionOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
-  for (const PixelKind kind : inputs)
+  for (const PixelType kind : inputs)
   {
     if (kind != output)
     {
       throw ParameterError(std::string("reconstruction: marker, mask and output are of one kind, not ") +
-                           PixelKindName(kind) + " and " + PixelKindName(output));
+                           PixelTypeName(kind) + " and " + PixelTypeName(output));
     }
   }
 }
@@ -102,11 +102,11 @@ FindMarkerBeyondMask(bool erosion, const BufferView & marker, const BufferView &
 {
   if (marker.kind != mask.kind)
   {
-    throw ParameterError(std::string("the marker is of ") + PixelKindName(marker.kind) + ", the mask of " +
-                         PixelKindName(mask.kind));
+    throw ParameterError(std::string("the marker is of ") + PixelTypeName(marker.kind) + ", the mask of " +
+                         PixelTypeName(mask.kind));
   }
   std::optional<MarkerBeyondMask> found;
-  DispatchPixelKind(marker.kind, [&](auto pixel) {
+  DispatchPixelType(marker.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const std::int64_t n = region.Extent(0);
     const std::int64_t rows = region.IsEmpty() ? 0 : region.NumberOfVoxels() / n;

@@ -58,7 +58,7 @@ Add(ExecutionReport & sum, const ExecutionReport & report)
   sum.retries += report.retries;
   sum.revisits += report.revisits;
   sum.revisitedVoxels += report.revisitedVoxels;
-  sum.settled = sum.settled || report.settled;
+  sum.solvedGlobally = sum.solvedGlobally || report.solvedGlobally;
   for (const std::string & warning : report.warnings)
   {
     if (std::find(sum.warnings.begin(), sum.warnings.end(), warning) == sum.warnings.end())
@@ -244,7 +244,7 @@ SlabKernels::Compute(const std::vector<BufferView> & inputs, const BufferView & 
     Flood(static_cast<char *>(output.data), static_cast<char *>(inputs.back().data), output.box);
     const Stopwatch watch(m_Report.finishing);
     Call(&KernelSet::finish, inputs, output);
-    Call(&KernelSet::amend, inputs, output);
+    Call(&KernelSet::finalizeRegion, inputs, output);
   }
   m_Progress.EndFlood(static_cast<double>(output.box.NumberOfVoxels()));
 }
@@ -257,7 +257,7 @@ CheckDevices(Manager & manager, const SlabRequest & request, const Reconstructio
     return;
   }
   // One voxel fails as every slab would.
-  const PixelKind  kind = request.sink->GetKind();
+  const PixelType  kind = request.sink->GetKind();
   const Box        box = Box::FromExtent({ { 1, 1, 1, 1, 1 } });
   std::uint64_t    voxels[3] = { 0, 0, 0 };
   ExecutionRequest trial = MakeRequest(request,

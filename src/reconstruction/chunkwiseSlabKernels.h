@@ -131,7 +131,7 @@ private:
   SlabProgress &                  m_Progress;
   SlabReport &                    m_Report;
   const Box                       m_Image;
-  const PixelKind                 m_Kind;
+  const PixelType                 m_Kind;
 };
 
 /** Throws what keeps the request's backend from computing, where only devices may. */

@@ -36,7 +36,7 @@ public:
   /** Holds its part of the request's memory: half for what it reads, half for its run. Throws BudgetError with the
    * bytes of the whole request that are enough, where `others` are for all else. */
   StageSource(Manager & manager, const SlabRequest & request, std::shared_ptr<const Operation> operation,
-              std::shared_ptr<ImageSource> from, PixelKind kind, std::uint64_t partsOfMemory, std::uint64_t others,
+              std::shared_ptr<ImageSource> from, PixelType kind, std::uint64_t partsOfMemory, std::uint64_t others,
               std::shared_ptr<Executor> executor, std::shared_ptr<const std::atomic<bool>> stop)
     : m_Manager(manager)
     , m_From(std::move(from))
@@ -93,7 +93,7 @@ public:
   {
     return m_Image.Extents();
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_Kind;
@@ -164,7 +164,7 @@ private:
   Manager &                                      m_Manager;
   const std::shared_ptr<ImageSource>             m_From;
   const Box                                      m_Image;
-  const PixelKind                                m_Kind;
+  const PixelType                                m_Kind;
   const std::uint64_t                            m_Bytes;
   const Halo                                     m_Halo;
   const std::shared_ptr<Executor>                m_Executor;
@@ -229,7 +229,7 @@ Add(SlabReport & sum, const SlabReport & part)
 }
 
 /** Throws ParameterError. Returns the kinds of the stages. */
-std::vector<PixelKind>
+std::vector<PixelType>
 CheckPasses(const SlabRequest & request, const PassesOperation & operation, const std::vector<Stage> & stages)
 {
   const std::string name = operation.GetName();
@@ -239,7 +239,7 @@ CheckPasses(const SlabRequest & request, const PassesOperation & operation, cons
                          " inputs, not " + std::to_string(request.sources.size()));
   }
   const Coordinates      extent = request.sink->GetExtent();
-  std::vector<PixelKind> inputKinds;
+  std::vector<PixelType> inputKinds;
   for (const auto & source : request.sources)
   {
     if (source->GetExtent() != extent)
@@ -290,7 +290,7 @@ public:
   }
 
   void
-  AddStages(const std::vector<Stage> & stages, const std::vector<PixelKind> & kinds)
+  AddStages(const std::vector<Stage> & stages, const std::vector<PixelType> & kinds)
   {
     const std::uint64_t                       others = GetBytesOfOthers(stages, kinds);
     std::vector<std::shared_ptr<ImageSource>> results(stages.size());
@@ -351,14 +351,14 @@ public:
 
 private:
   std::shared_ptr<SpooledImage>
-  AddSpooled(PixelKind kind)
+  AddSpooled(PixelType kind)
   {
     m_Spooled.push_back(std::make_shared<SpooledImage>(m_Extent, kind, m_Request.spoolFolder));
     return m_Spooled.back();
   }
   /** The memory that the source of a window does not use is enough for the run that reads it. */
   std::uint64_t
-  GetBytesOfOthers(const std::vector<Stage> & stages, const std::vector<PixelKind> & kinds) const
+  GetBytesOfOthers(const std::vector<Stage> & stages, const std::vector<PixelType> & kinds) const
   {
     std::uint64_t others = 0;
     for (std::size_t i = 0; i < stages.size(); ++i)
@@ -402,7 +402,7 @@ RunPassesInSlabs(Manager & manager, const SlabRequest & request, Monitor * monit
 {
   const auto &                 operation = static_cast<const PassesOperation &>(*request.operation);
   const std::vector<Stage>     stages = operation.GetStages();
-  const std::vector<PixelKind> kinds = CheckPasses(request, operation, stages);
+  const std::vector<PixelType> kinds = CheckPasses(request, operation, stages);
   if (Box::FromExtent(request.sink->GetExtent()).IsEmpty())
   {
     return SlabReport();

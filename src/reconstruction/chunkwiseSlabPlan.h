@@ -127,7 +127,7 @@ private:
   const SlabRequest &             m_Request;
   const ReconstructionOperation & m_Operation;
   const Coordinates               m_Extent;
-  const PixelKind                 m_Kind;
+  const PixelType                 m_Kind;
   const int                       m_Concurrency;
   const bool                      m_OnDevices;
   int                             m_LastAxis{ 0 };

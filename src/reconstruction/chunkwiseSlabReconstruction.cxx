@@ -49,7 +49,7 @@ CheckRequest(const SlabRequest & request)
                          std::to_string(operation.GetNumberOfInputs()) + " inputs, not " +
                          std::to_string(request.sources.size()));
   }
-  std::vector<PixelKind> kinds;
+  std::vector<PixelType> kinds;
   for (const auto & source : request.sources)
   {
     if (source->GetExtent() != extent)

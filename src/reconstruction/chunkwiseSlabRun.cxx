@@ -228,7 +228,7 @@ SlabVoxels<TKey>
 SlabRun::VoxelsOf(char * mask, char * state) const
 {
   const bool isSigned =
-    m_Kind == PixelKind::Int8 || m_Kind == PixelKind::Int16 || m_Kind == PixelKind::Int32 || m_Kind == PixelKind::Int64;
+    m_Kind == PixelType::Int8 || m_Kind == PixelType::Int16 || m_Kind == PixelType::Int32 || m_Kind == PixelType::Int64;
   const TKey flip = m_Operation.erosion ? static_cast<TKey>(~TKey{ 0 }) : TKey{ 0 };
   return { reinterpret_cast<const TKey *>(mask),
            reinterpret_cast<TKey *>(state),
@@ -352,7 +352,7 @@ SlabRun::Finish(const Box & volume, std::int64_t slabs)
     m_Kernels.Call(&KernelSet::finish, inputs, view);
     if (m_IsFlat)
     {
-      m_Kernels.Call(&KernelSet::amend, inputs, view);
+      m_Kernels.Call(&KernelSet::finalizeRegion, inputs, view);
     }
     ReleasePiece();
     Box written = box;
@@ -464,7 +464,7 @@ SlabRun::LetIn(const SlabVoxels<TKey> & voxels, const SlabGrid & grid, const Pla
 bool
 SlabRun::IsFlat(const Box & volume, const char * mask, const Box & box)
 {
-  return DispatchPixelKind(m_Kind, [&](auto pixel) {
+  return DispatchPixelType(m_Kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const auto * const voxels = reinterpret_cast<const Pixel *>(mask);
     if (box.upper[m_Plan.axis] == volume.upper[m_Plan.axis])

@@ -98,7 +98,7 @@ private:
   Executor &                                m_Executor;
   SlabReport &                              m_Report;
   const Box                                 m_Image;
-  const PixelKind                           m_Kind;
+  const PixelType                           m_Kind;
   const SlabGeometry                        m_Geometry;
   std::vector<std::shared_ptr<ImageSource>> m_Sources;
   std::shared_ptr<SlabMemory>               m_Memory;

@@ -55,7 +55,7 @@ SlabMemory::~SlabMemory()
 
 SlabReader::SlabReader(const SlabRequest & request, std::vector<std::shared_ptr<ImageSource>> sources,
                        const SlabPlan & plan, std::vector<SlabToRead> pieces, std::shared_ptr<SlabMemory> memory)
-  : SideThread(static_cast<std::int64_t>(pieces.size()), plan.GetSlots(), true, std::max(request.fileThreads, 1u))
+  : BackgroundThread(static_cast<std::int64_t>(pieces.size()), plan.GetSlots(), true, std::max(request.fileThreads, 1u))
   , m_Sources(std::move(sources))
   , m_Plan(plan)
   , m_Pieces(std::move(pieces))
@@ -102,7 +102,7 @@ SlabReader::Step(std::int64_t i)
 
 SlabWriter::SlabWriter(const SlabRequest & request, const SlabPlan & plan, std::int64_t pieces,
                        std::shared_ptr<SlabMemory> memory)
-  : SideThread(pieces, plan.GetSlots(), false, std::max(request.fileThreads, 1u))
+  : BackgroundThread(pieces, plan.GetSlots(), false, std::max(request.fileThreads, 1u))
   , m_Sink(request.sink)
   , m_Kind(request.sink->GetKind())
   , m_Memory(std::move(memory))
@@ -136,7 +136,7 @@ SlabWriter::Step(std::int64_t i)
 
 SpoolCopier::SpoolCopier(std::shared_ptr<ImageSource> source, std::shared_ptr<SpooledImage> spool,
                          std::size_t bufferBytes)
-  : SideThread(1, 1, true, 1)
+  : BackgroundThread(1, 1, true, 1)
   , m_Source(std::move(source))
   , m_Spool(std::move(spool))
   , m_Buffer(bufferBytes)

@@ -2,7 +2,7 @@
 #ifndef chunkwiseSlabTransfer_h
 #define chunkwiseSlabTransfer_h
 
-#include "chunkwiseSideThread.h"
+#include "chunkwiseBackgroundThread.h"
 #include "chunkwiseSlabPlan.h"
 #include "chunkwiseSpooledImage.h"
 
@@ -44,7 +44,7 @@ struct SlabToRead
 };
 
 /** Reads pieces in turn into the memory's slots. */
-class SlabReader : public SideThread
+class SlabReader : public BackgroundThread
 {
 public:
   SlabReader(const SlabRequest & request, std::vector<std::shared_ptr<ImageSource>> sources, const SlabPlan & plan,
@@ -70,7 +70,7 @@ private:
 };
 
 /** Writes pieces that lie in the memory's states in turn. */
-class SlabWriter : public SideThread
+class SlabWriter : public BackgroundThread
 {
 public:
   SlabWriter(const SlabRequest & request, const SlabPlan & plan, std::int64_t pieces,
@@ -90,7 +90,7 @@ protected:
 
 private:
   const std::shared_ptr<ImageSink>  m_Sink;
-  const PixelKind                   m_Kind;
+  const PixelType                   m_Kind;
   const std::shared_ptr<SlabMemory> m_Memory;
   const int                         m_LastAxis;
   const bool                        m_InPieces;
@@ -100,7 +100,7 @@ private:
 };
 
 /** Copies a source that is read in order alone into a spool. */
-class SpoolCopier : public SideThread
+class SpoolCopier : public BackgroundThread
 {
 public:
   SpoolCopier(std::shared_ptr<ImageSource> source, std::shared_ptr<SpooledImage> spool, std::size_t bufferBytes);

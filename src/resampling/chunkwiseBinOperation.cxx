@@ -58,7 +58,7 @@ BinOperation::CountVoxels() const
 }
 
 void
-BinOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+BinOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   method <= BinMethod::Sum || method == BinMethod::Gaussian ? CheckExactOutput("bin", inputs.at(0), output)
                                                             : CheckSameOrFloatingOutput("bin", inputs.at(0), output);

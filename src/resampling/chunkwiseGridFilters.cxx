@@ -181,7 +181,7 @@ MakePad(const CheckedParameters & p, const FilterImage & image)
   {
     throw ParameterError("OutsideValue",
                          pad.value.ToText(),
-                         std::string("a value of the input's pixel type, ") + PixelKindName(image.inputKind));
+                         std::string("a value of the input's pixel type, ") + PixelTypeName(image.inputKind));
   }
   return pad;
 }

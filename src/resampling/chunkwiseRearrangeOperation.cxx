@@ -28,12 +28,12 @@ RearrangeOperation::GetKey() const
 }
 
 void
-RearrangeOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind kind) const
+RearrangeOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType kind) const
 {
   if (kind != inputs.at(0))
   {
-    const std::string name = PixelKindName(inputs.at(0));
-    throw ParameterError("copies of " + name + " voxels are " + name + " voxels, not " + PixelKindName(kind));
+    const std::string name = PixelTypeName(inputs.at(0));
+    throw ParameterError("copies of " + name + " voxels are " + name + " voxels, not " + PixelTypeName(kind));
   }
 }
 

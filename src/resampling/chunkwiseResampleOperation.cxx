@@ -42,9 +42,9 @@ IsWhole(double number)
 } // namespace
 
 bool
-ResampleOperation::UsesDoubles(PixelKind input, PixelKind output)
+ResampleOperation::UsesDoubles(PixelType input, PixelType output)
 {
-  return UsesDouble(input) || output == PixelKind::Float64;
+  return UsesDouble(input) || output == PixelType::Float64;
 }
 
 ResampleOperation::Axis
@@ -132,14 +132,14 @@ ResampleOperation::GetKey() const
 }
 
 void
-ResampleOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind kind) const
+ResampleOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType kind) const
 {
   const bool copies = interpolation == Interpolation::Nearest || interpolation == Interpolation::Label;
   if (kind != inputs.at(0) && (copies || !IsFloatingPoint(kind)))
   {
-    const std::string input = PixelKindName(inputs.at(0));
+    const std::string input = PixelTypeName(inputs.at(0));
     throw ParameterError("resampling of " + input + " gives " + input +
-                         (copies ? " voxels, not " : ", float32 or float64 voxels, not ") + PixelKindName(kind));
+                         (copies ? " voxels, not " : ", float32 or float64 voxels, not ") + PixelTypeName(kind));
   }
 }
 

@@ -92,9 +92,10 @@ struct WorkingState : ManagerState
 
   /** The result of an operation without an output goes to `total`, which is nullptr for other operations. */
   ExecutionReport
-  Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total, const Residence * residence = nullptr);
+  Execute(const ExecutionRequest & request, Monitor * monitor, ChunkState * total,
+          const Residence * residence = nullptr);
   ExecutionReport
-  ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, SideData * total);
+  ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, ChunkState * total);
   Plan
   MakePlanFor(const ExecutionRequest & request);
   /** The plan of a run over images that are yet to be put into a device's memory, dense, in the room that is left. */
@@ -104,7 +105,7 @@ struct WorkingState : ManagerState
 private:
   /** The same for a request whose images lie in the device's memory, once it has the device's turn. */
   ExecutionReport
-  ExecuteResident(const ExecutionRequest & request, Monitor * monitor, SideData * total);
+  ExecuteResident(const ExecutionRequest & request, Monitor * monitor, ChunkState * total);
   /** Selects devices and plans the run; throws what can be wrong with a request. The plan goes to the report. */
   RunPlan
   PlanRun(const ExecutionRequest & request, const Residence * residence, ExecutionReport & report);
@@ -440,7 +441,7 @@ Manager::ExecuteOnDevices(DividedImages & images, const std::shared_ptr<const Op
   {
     throw ParameterError("an operation over images of several devices has at least one input, and as many as it takes");
   }
-  std::vector<PixelKind> kinds;
+  std::vector<PixelType> kinds;
   for (const std::size_t input : inputs)
   {
     kinds.push_back(images.GetKind(input));
@@ -507,7 +508,7 @@ Manager::MakePlanFor(const ExecutionRequest & request)
   return largest;
 }
 
-SideData
+ChunkState
 Manager::Summarise(const ExecutionRequest & request, Monitor * monitor, ExecutionReport * report)
 {
   if (!request.operation)
@@ -520,7 +521,7 @@ Manager::Summarise(const ExecutionRequest & request, Monitor * monitor, Executio
   {
     Await(beside, monitor);
   }
-  SideData        total;
+  ChunkState      total;
   ExecutionReport ofRun = isResident ? m_Impl->Get().ExecuteOnDevice(request, monitor, &total)
                                      : m_Impl->Get().Execute(request, monitor, &total);
   if (report)
@@ -555,7 +556,8 @@ WorkingState::CheckResidence(const ExecutionRequest & request, const DeviceState
   {
     check(request.output, "the output");
   }
-  if (hostKernels->Find(operation, &KernelSet::amend) && !state.device->GetKernels().Find(operation, &KernelSet::amend))
+  if (hostKernels->Find(operation, &KernelSet::finalizeRegion) &&
+      !state.device->GetKernels().Find(operation, &KernelSet::finalizeRegion))
   {
     throw ParameterError(operation + " needs a look at the whole result that " + name +
                          " has no kernel for; run it on memory of the host");
@@ -591,7 +593,7 @@ WorkingState::CheckBeforeCopies(ExecutionRequest request)
 }
 
 ExecutionReport
-WorkingState::ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, SideData * total)
+WorkingState::ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, ChunkState * total)
 {
   const int     device = request.imageDevice;
   DeviceState & state = *FindDevice(device);
@@ -633,7 +635,7 @@ WorkingState::ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, SideD
 }
 
 ExecutionReport
-WorkingState::ExecuteResident(const ExecutionRequest & request, Monitor * monitor, SideData * total)
+WorkingState::ExecuteResident(const ExecutionRequest & request, Monitor * monitor, ChunkState * total)
 {
   const auto      index = static_cast<std::size_t>(request.imageDevice);
   const KeptEvent ready(*devices[index]);
@@ -764,7 +766,7 @@ WorkingState::PlanRun(const ExecutionRequest & request, const Residence * reside
   const Device * const first = run.used.empty() ? nullptr : devices[run.used[0]]->device.get();
   run.plannerRequest = MakePlannerRequest(request, first ? &first->GetKernels() : nullptr);
   CheckRequest(request, run.plannerRequest);
-  std::vector<PixelKind> kinds;
+  std::vector<PixelType> kinds;
   for (const auto & input : request.inputs)
   {
     kinds.push_back(input.kind);
@@ -833,7 +835,7 @@ WorkingState::FillReport(const RunContext & context, const ExecutionRequest & re
   report.retries = context.counts.retries;
   report.revisits = context.counts.revisits;
   report.revisitedVoxels = context.counts.revisitedVoxels;
-  report.settled = context.counts.settled > 0;
+  report.solvedGlobally = context.counts.solvedGlobally > 0;
   const bool devicesWorked = std::any_of(
     report.chunksPerDevice.begin(), report.chunksPerDevice.end(), [](std::int64_t chunks) { return chunks > 0; });
   std::set<std::string> transforms;
@@ -857,7 +859,7 @@ WorkingState::FillReport(const RunContext & context, const ExecutionRequest & re
 }
 
 ExecutionReport
-WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total,
+WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, ChunkState * total,
                       const Residence * residence)
 {
   const Operation & operation = *request.operation;

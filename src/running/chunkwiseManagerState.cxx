@@ -35,7 +35,7 @@ constexpr double MostHelped = 12;
 /** The time that the system takes to pin a byte of memory. */
 constexpr double SecondsToPinByte = 0.37e-9;
 /** Room for what the arena rounds up: carries, summaries, solutions, flags. */
-constexpr std::size_t SideDataPadding = 2048;
+constexpr std::size_t ChunkStatePadding = 2048;
 /** Scratch of the host, where no budget says more or less, for an operation without an output. */
 constexpr std::size_t SummaryScratch = std::size_t{ 256 } << 20;
 /** One more device takes part where it saves this, in launches: it is asked for its memory, and its threads and handles
@@ -178,7 +178,7 @@ SetOutputGrid(PlannerRequest & p, const ExecutionRequest & request)
   }
 }
 
-std::vector<PixelKind>
+std::vector<PixelType>
 InputKindsOf(const PlannerRequest & p)
 {
   return { p.inputKinds, p.inputKinds + p.numberOfInputs };
@@ -196,7 +196,7 @@ std::size_t
 CountFixedBytes(const PlannerRequest & p, const Operation & operation, const KernelRegistry * kernels)
 {
   std::size_t                  bytes = 0;
-  const std::vector<PixelKind> kinds = InputKindsOf(p);
+  const std::vector<PixelType> kinds = InputKindsOf(p);
   switch (operation.GetSchedule())
   {
     case Schedule::Sweep:
@@ -204,10 +204,10 @@ CountFixedBytes(const PlannerRequest & p, const Operation & operation, const Ker
       break;
     case Schedule::TwoPass:
       // A region in one chunk has none, see SetScratch.
-      bytes = (p.wholeIfItFits ? 0 : CountSummaryBytes(p, operation)) + SideDataPadding;
+      bytes = (p.wholeIfItFits ? 0 : CountSummaryBytes(p, operation)) + ChunkStatePadding;
       break;
     case Schedule::Fixpoint:
-      bytes = SideDataPadding;
+      bytes = ChunkStatePadding;
       break;
     default:
       break;
@@ -585,7 +585,7 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
                     operation->RunsAlone(request.region, request.output.kind);
   if (operation->GetSchedule() == Schedule::Sweep)
   {
-    const std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
+    const std::vector<PixelType> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
     p.carryBytes = operation->GetCarryBytes(request.region, kinds, request.output.kind);
   }
   p.fixedBytes = CountFixedBytes(p, *operation, kernels);

@@ -25,7 +25,7 @@ public:
   {
     return m_Part.Extents();
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_Sink->GetKind();

@@ -8,7 +8,6 @@
 #include "chunkwiseResidentRun.h"
 #include "chunkwiseSchedules.h"
 #include "chunkwiseThreads.h"
-#include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
 #include <chrono>
@@ -223,7 +222,7 @@ private:
       }
       WorkInPasses(devices);
     }
-    Amend();
+    FinalizeRegion();
   }
 
   /** The runner for the host's part of a schedule: the host, or the device where the images are. */
@@ -257,13 +256,13 @@ private:
 
   /** Fixpoint: lets the host see to what only a look at the whole region can tell. */
   void
-  Amend()
+  FinalizeRegion()
   {
     const Box & region = m_Context.request.region;
-    const bool  amends = m_Context.FindKernel(m_Context.host.kernels, &KernelSet::amend) != nullptr;
-    if (amends && !region.IsEmpty() && !m_Context.ShouldStop())
+    const bool  finalizes = m_Context.FindKernel(m_Context.host.kernels, &KernelSet::finalizeRegion) != nullptr;
+    if (finalizes && !region.IsEmpty() && !m_Context.ShouldStop())
     {
-      MakeHostsRunner()->Run({ &KernelSet::amend, { region, region } });
+      MakeHostsRunner()->Run({ &KernelSet::finalizeRegion, { region, region } });
     }
   }
 
@@ -672,13 +671,12 @@ private:
   RunInSmallerChunks(std::vector<std::unique_ptr<ChunkRunner>> & runners, const std::vector<DeviceState *> & states,
                      ChunkRunner & host)
   {
-    const auto * const whole = dynamic_cast<const WholeSummary *>(m_Context.request.operation.get());
-    Plan               plan = m_Plan;
+    const bool mayCut = m_Context.request.operation->SummariesMerge();
+    Plan       plan = m_Plan;
     for (int splits = 0;; ++splits)
     {
       std::vector<Chunk> smaller = HalveChunks(plan.chunks, plan.sweepAxis, m_Context.plannerRequest);
-      m_Context.chunksCanShrink =
-        splits < MostSplits && smaller.size() > plan.chunks.size() && (!whole || whole->MayBeCut());
+      m_Context.chunksCanShrink = splits < MostSplits && smaller.size() > plan.chunks.size() && mayCut;
       try
       {
         return RunSchedule(m_Context, plan, runners, m_Report.warnings, host);

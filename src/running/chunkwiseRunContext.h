@@ -319,7 +319,7 @@ struct RunCounts
   /** Fixpoint: visits to where parts meet, and their voxels. */
   std::atomic<std::int64_t> revisits{ 0 };
   std::atomic<std::int64_t> revisitedVoxels{ 0 };
-  std::atomic<int>          settled{ 0 };
+  std::atomic<int>          solvedGlobally{ 0 };
 };
 
 /** The state of a run with the schedule Fixpoint. */
@@ -417,14 +417,14 @@ public:
   HostOfRun                host;
   /** nullptr: the images are the host's. */
   const Residence *      residence{ nullptr };
-  std::vector<PixelKind> inputKinds;
+  std::vector<PixelType> inputKinds;
   std::atomic<bool>      stop{ false };
   RunCounts              counts;
   FixpointOfRun          fixpoint;
   /** nullptr: kernels keep all their scratch on the device. */
   std::unique_ptr<SpilledMemory> spilled;
   /** The sum of the chunks' summaries, for an operation without an output. */
-  SideData total;
+  ChunkState total;
   /** TwoPass: the chunks can be halved if memory fails. */
   bool chunksCanShrink{ false };
 

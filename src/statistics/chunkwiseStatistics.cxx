@@ -27,18 +27,18 @@ constexpr double Infinity = std::numeric_limits<double>::infinity();
 constexpr double NotANumber = std::numeric_limits<double>::quiet_NaN();
 
 PixelValue
-ValueOfOrdinal(PixelKind kind, std::uint64_t ordinal)
+ValueOfOrdinal(PixelType kind, std::uint64_t ordinal)
 {
-  return DispatchPixelKind(kind, [&](auto pixel) { return PixelValue(FromOrdinal<decltype(pixel)>(ordinal)); });
+  return DispatchPixelType(kind, [&](auto pixel) { return PixelValue(FromOrdinal<decltype(pixel)>(ordinal)); });
 }
 
 PixelValue
-InfinityOf(PixelKind kind, double sign)
+InfinityOf(PixelType kind, double sign)
 {
-  return kind == PixelKind::Float32 ? PixelValue(static_cast<float>(sign * Infinity)) : PixelValue(sign * Infinity);
+  return kind == PixelType::Float32 ? PixelValue(static_cast<float>(sign * Infinity)) : PixelValue(sign * Infinity);
 }
 
-PixelKind
+PixelType
 KindOfInput(const ExecutionRequest & request)
 {
   if (request.inputs.empty())
@@ -49,15 +49,15 @@ KindOfInput(const ExecutionRequest & request)
 }
 
 /** The kind of what the request's operation makes, or else of its input. */
-PixelKind
+PixelType
 KindOfStatistics(const ExecutionRequest & request)
 {
-  const PixelKind input = KindOfInput(request);
+  const PixelType input = KindOfInput(request);
   return request.operation ? request.output.kind : input;
 }
 
 std::vector<std::int64_t>
-CountsOf(const SideData & summary)
+CountsOf(const ChunkState & summary)
 {
   std::vector<std::int64_t> counts(summary.size() / sizeof(std::int64_t));
   std::memcpy(counts.data(), summary.data(), counts.size() * sizeof(std::int64_t));
@@ -68,7 +68,7 @@ CountsOf(const SideData & summary)
 class RankSearch
 {
 public:
-  RankSearch(const SummaryRun & run, PixelKind kind, Monitor * monitor)
+  RankSearch(const SummaryRun & run, PixelType kind, Monitor * monitor)
     : m_Run(run)
     , m_Monitor(monitor)
     , m_Kind(kind)
@@ -182,7 +182,7 @@ private:
 
   const SummaryRun & m_Run;
   Monitor * const    m_Monitor;
-  const PixelKind    m_Kind;
+  const PixelType    m_Kind;
   const int          m_Bits;
   const int          m_Passes;
   /** From the last pass: how many voxels that begin with a prefix have each next digit. */
@@ -191,11 +191,11 @@ private:
 
 } // namespace
 
-ImageStatistics::ImageStatistics(PixelKind kind)
-  : ImageStatistics(kind, SideData(sizeof(StatisticsSummary), 0))
+ImageStatistics::ImageStatistics(PixelType kind)
+  : ImageStatistics(kind, ChunkState(sizeof(StatisticsSummary), 0))
 {}
 
-ImageStatistics::ImageStatistics(PixelKind kind, const SideData & summary)
+ImageStatistics::ImageStatistics(PixelType kind, const ChunkState & summary)
 {
   StatisticsSummary s;
   if (summary.size() != sizeof(s))
@@ -290,7 +290,7 @@ ImageStatistics::GetFiniteMaximum() const
   return m_FiniteMaximum;
 }
 
-StatisticsAccumulator::StatisticsAccumulator(PixelKind kind)
+StatisticsAccumulator::StatisticsAccumulator(PixelType kind)
   : m_Kind(kind)
   , m_Total(sizeof(StatisticsSummary), 0)
 {}
@@ -302,11 +302,11 @@ StatisticsAccumulator::Reset()
 }
 
 void
-StatisticsAccumulator::CheckKind(PixelKind kind) const
+StatisticsAccumulator::CheckKind(PixelType kind) const
 {
   if (kind != m_Kind)
   {
-    throw ParameterError(std::string("statistics of ") + PixelKindName(m_Kind) + " are given " + PixelKindName(kind));
+    throw ParameterError(std::string("statistics of ") + PixelTypeName(m_Kind) + " are given " + PixelTypeName(kind));
   }
 }
 
@@ -324,7 +324,7 @@ StatisticsAccumulator::Add(const BufferView & view, const Box & box, Executor * 
   }
   const StatisticsOperation operation;
   SerialExecutor            serial;
-  SideData                  summary(sizeof(StatisticsSummary), 0);
+  ChunkState                summary(sizeof(StatisticsSummary), 0);
   KernelCall                call;
   call.operation = &operation;
   call.inputs[0] = view;
@@ -417,7 +417,7 @@ ComputeHistogram(const SummaryRun & run, int bins, const ValueRange & range, Mon
 std::vector<ImageQuantile>
 ComputeQuantiles(Manager & manager, ExecutionRequest request, const std::vector<double> & fractions, Monitor * monitor)
 {
-  const PixelKind  kind = KindOfInput(request);
+  const PixelType  kind = KindOfInput(request);
   const SummaryRun run = [&](const std::shared_ptr<const Operation> & operation, Monitor * ofRun) {
     request.operation = operation;
     return manager.Summarise(request, ofRun);
@@ -426,7 +426,7 @@ ComputeQuantiles(Manager & manager, ExecutionRequest request, const std::vector<
 }
 
 std::vector<ImageQuantile>
-ComputeQuantiles(const SummaryRun & run, PixelKind kind, const std::vector<double> & fractions, Monitor * monitor)
+ComputeQuantiles(const SummaryRun & run, PixelType kind, const std::vector<double> & fractions, Monitor * monitor)
 {
   for (const double fraction : fractions)
   {
@@ -470,7 +470,7 @@ ComputeQuantiles(const SummaryRun & run, PixelKind kind, const std::vector<doubl
 }
 
 bool
-HasEntropyRange(PixelKind kind)
+HasEntropyRange(PixelType kind)
 {
   return !IsFloatingPoint(kind) && PixelSize(kind) <= 2;
 }
@@ -478,7 +478,7 @@ HasEntropyRange(PixelKind kind)
 ValueRange
 ComputeEntropyRange(Manager & manager, ExecutionRequest request, int bins, Monitor * monitor)
 {
-  const PixelKind kind = KindOfInput(request);
+  const PixelType kind = KindOfInput(request);
   request.operation = nullptr;
   return GetEntropyRange(kind,
                          HasEntropyRange(kind) ? ImageStatistics(kind)
@@ -487,7 +487,7 @@ ComputeEntropyRange(Manager & manager, ExecutionRequest request, int bins, Monit
 }
 
 ValueRange
-GetEntropyRange(PixelKind kind, const ImageStatistics & statistics, int bins)
+GetEntropyRange(PixelType kind, const ImageStatistics & statistics, int bins)
 {
   if (HasEntropyRange(kind))
   {
@@ -524,7 +524,7 @@ MakeLocalVarianceRequest(ExecutionRequest request)
   variance->radius = wiener->radius;
   variance->boundary = wiener->boundary;
   // The kind that its first stages, mean and variance, have.
-  const PixelKind input = KindOfInput(request);
+  const PixelType input = KindOfInput(request);
   request.output.kind = wiener->GetStageKinds(input, input).front();
   const bool isSided = !wiener->windows.empty();
   if (const auto * const domain = dynamic_cast<const DomainOperation *>(request.operation.get()))
@@ -563,7 +563,7 @@ namespace
 
 /** The request of the statistics of local variances, for an operation and a kind of image alone. */
 ExecutionRequest
-MakeRequestOfVariances(const Operation & operation, PixelKind input)
+MakeRequestOfVariances(const Operation & operation, PixelType input)
 {
   ExecutionRequest request;
   request.operation = std::shared_ptr<const Operation>(std::shared_ptr<const Operation>(), &operation);
@@ -573,16 +573,16 @@ MakeRequestOfVariances(const Operation & operation, PixelKind input)
 }
 
 std::vector<double>
-EstimateNoise(const Operation & operation, PixelKind input, const SummaryRun & run, Monitor * monitor)
+EstimateNoise(const Operation & operation, PixelType input, const SummaryRun & run, Monitor * monitor)
 {
   const ExecutionRequest variances = MakeRequestOfVariances(operation, input);
   PartMonitor            whole(monitor, 0, 1);
-  const SideData         summary = run(MakeStatisticsRequest(variances).operation, &whole);
+  const ChunkState       summary = run(MakeStatisticsRequest(variances).operation, &whole);
   return { GetWienerNoise(ImageStatistics(variances.output.kind, summary)) };
 }
 
 std::vector<double>
-EstimateRange(const Operation & operation, PixelKind input, const SummaryRun & run, Monitor * monitor)
+EstimateRange(const Operation & operation, PixelType input, const SummaryRun & run, Monitor * monitor)
 {
   ImageStatistics statistics(input);
   if (!HasEntropyRange(input))
@@ -599,7 +599,7 @@ EstimateRange(const Operation & operation, PixelKind input, const SummaryRun & r
 ParameterEstimate
 GetWienerNoiseEstimate()
 {
-  return { EstimateNoise, [](const Operation & operation, PixelKind input) {
+  return { EstimateNoise, [](const Operation & operation, PixelType input) {
             return MakeStatisticsRequest(MakeRequestOfVariances(operation, input)).operation;
           } };
 }
@@ -607,7 +607,7 @@ GetWienerNoiseEstimate()
 ParameterEstimate
 GetEntropyRangeEstimate()
 {
-  return { EstimateRange, [](const Operation &, PixelKind input) -> std::shared_ptr<const Operation> {
+  return { EstimateRange, [](const Operation &, PixelType input) -> std::shared_ptr<const Operation> {
             return HasEntropyRange(input) ? nullptr : std::make_shared<StatisticsOperation>();
           } };
 }

@@ -26,13 +26,13 @@ StageShape(ChunkShape shape, const StagedSummaryOperation & operation)
 }
 
 std::size_t
-StageOutputBytes(const Box & box, PixelKind kind)
+StageOutputBytes(const Box & box, PixelType kind)
 {
   return (static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind) + Alignment - 1) / Alignment * Alignment;
 }
 
 void
-AddCounts(SideData & total, const SideData & summary)
+AddCounts(ChunkState & total, const ChunkState & summary)
 {
   unsigned char * const       to = total.data();
   const unsigned char * const from = summary.data();
@@ -57,13 +57,13 @@ SummaryOperation::GetHalo(const Coordinates &) const
 }
 
 void
-SummaryOperation::CheckKinds(const std::vector<PixelKind> &, PixelKind) const
+SummaryOperation::CheckKinds(const std::vector<PixelType> &, PixelType) const
 {}
 
 std::string
 StagedSummaryOperation::GetKey() const
 {
-  return GetName() + (stage ? std::string(" ") + PixelKindName(stageKind) + " " + stage->GetKey() : "");
+  return GetName() + (stage ? std::string(" ") + PixelTypeName(stageKind) + " " + stage->GetKey() : "");
 }
 
 Halo
@@ -85,7 +85,7 @@ StagedSummaryOperation::WrapsAround() const
 }
 
 void
-StagedSummaryOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind) const
+StagedSummaryOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType) const
 {
   if (stage)
   {
@@ -115,13 +115,13 @@ StagedSummaryOperation::RoundChunk(const Coordinates & extent) const
 }
 
 std::size_t
-StatisticsOperation::GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
+StatisticsOperation::GetSummaryBytes(const Box &, const std::vector<PixelType> &, PixelType) const
 {
   return sizeof(StatisticsSummary);
 }
 
 void
-StatisticsOperation::MergeSummary(SideData & total, const SideData & summary) const
+StatisticsOperation::MergeSummary(ChunkState & total, const ChunkState & summary) const
 {
   StatisticsSummary a;
   StatisticsSummary b;
@@ -203,13 +203,13 @@ HistogramOperation::Validate(const Coordinates & image) const
 }
 
 std::size_t
-HistogramOperation::GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
+HistogramOperation::GetSummaryBytes(const Box &, const std::vector<PixelType> &, PixelType) const
 {
   return (static_cast<std::size_t>(bins) + 1) * sizeof(std::int64_t);
 }
 
 void
-HistogramOperation::MergeSummary(SideData & total, const SideData & summary) const
+HistogramOperation::MergeSummary(ChunkState & total, const ChunkState & summary) const
 {
   AddCounts(total, summary);
 }
@@ -241,13 +241,13 @@ OrdinalsOperation::Validate(const Coordinates &) const
 }
 
 std::size_t
-OrdinalsOperation::GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
+OrdinalsOperation::GetSummaryBytes(const Box &, const std::vector<PixelType> &, PixelType) const
 {
   return (prefixes.size() << bits) * sizeof(std::int64_t);
 }
 
 void
-OrdinalsOperation::MergeSummary(SideData & total, const SideData & summary) const
+OrdinalsOperation::MergeSummary(ChunkState & total, const ChunkState & summary) const
 {
   AddCounts(total, summary);
 }

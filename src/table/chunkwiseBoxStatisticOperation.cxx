@@ -75,17 +75,17 @@ BoxStatisticOperation::GetHalo(const Coordinates & image) const
 }
 
 void
-BoxStatisticOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+BoxStatisticOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   const std::string name = std::string("a box's ") + BoxStatisticName(statistic);
   CheckExactOutput(name, inputs.at(0), output);
   if (!anchored && !SumsAreExact(inputs[0], TakesSquares()))
   {
-    throw ParameterError(name + " of " + PixelKindName(inputs[0]) + " needs tables that are anchored to the image");
+    throw ParameterError(name + " of " + PixelTypeName(inputs[0]) + " needs tables that are anchored to the image");
   }
   if (variable && IsFloatingPoint(inputs.at(1)))
   {
-    throw ParameterError(std::string("RadiusImage: it has pixels of ") + PixelKindName(inputs[1]) +
+    throw ParameterError(std::string("RadiusImage: it has pixels of ") + PixelTypeName(inputs[1]) +
                          "; they must be integers");
   }
 }

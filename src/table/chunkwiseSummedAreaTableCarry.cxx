@@ -6,8 +6,8 @@
 namespace chunkwise
 {
 
-SideData
-AdvanceCarry(const SummedAreaTableOperation & operation, const BufferView & input, PixelKind output, const Box & region,
+ChunkState
+AdvanceCarry(const SummedAreaTableOperation & operation, const BufferView & input, PixelType output, const Box & region,
              Executor & executor)
 {
   return operation.Advance(input, output, region, executor, GetHostKernels());

@@ -14,14 +14,14 @@ namespace
 {
 
 bool
-IsSigned(PixelKind kind)
+IsSigned(PixelType kind)
 {
-  return DispatchPixelKind(kind, [](auto pixel) { return static_cast<decltype(pixel)>(-1) < decltype(pixel){ 0 }; });
+  return DispatchPixelType(kind, [](auto pixel) { return static_cast<decltype(pixel)>(-1) < decltype(pixel){ 0 }; });
 }
 
 /** Exact powers of two: a comparison with them is right although the sums are rounded. */
 double
-LargestOf(PixelKind kind)
+LargestOf(PixelType kind)
 {
   return std::ldexp(1.0, static_cast<int>(8 * PixelSize(kind)) - (IsSigned(kind) ? 1 : 0));
 }
@@ -62,36 +62,36 @@ SummedAreaTableOperation::GetHalo(const Coordinates &) const
 }
 
 void
-SummedAreaTableOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+SummedAreaTableOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
-  const PixelKind   input = inputs.at(0);
-  const std::string name = std::string("a summed-area table of ") + PixelKindName(input);
+  const PixelType   input = inputs.at(0);
+  const std::string name = std::string("a summed-area table of ") + PixelTypeName(input);
   if (IsFloatingPoint(input))
   {
     if (!IsFloatingPoint(output))
     {
-      throw ParameterError("Output: " + name + " cannot give " + PixelKindName(output) +
+      throw ParameterError("Output: " + name + " cannot give " + PixelTypeName(output) +
                            ": the output's kind must be float32 or float64");
     }
     return;
   }
   if (!IsFloatingPoint(output) && PixelSize(output) < 4)
   {
-    throw ParameterError("Output: " + name + " cannot give " + PixelKindName(output) +
+    throw ParameterError("Output: " + name + " cannot give " + PixelTypeName(output) +
                          ": the output's kind must have 32 or 64 bits");
   }
   if (modular)
   {
     if (IsFloatingPoint(output))
     {
-      throw ParameterError("Modular sums cannot be stored as " + std::string(PixelKindName(output)));
+      throw ParameterError("Modular sums cannot be stored as " + std::string(PixelTypeName(output)));
     }
     return;
   }
   const bool isSigned = IsSigned(input);
   if (!squares && isSigned && !IsFloatingPoint(output) && !IsSigned(output))
   {
-    throw ParameterError("Output: " + name + " cannot give " + PixelKindName(output) + ": sums may be negative");
+    throw ParameterError("Output: " + name + " cannot give " + PixelTypeName(output) + ": sums may be negative");
   }
   double count = 1;
   for (int a = 0; a < summedAxes; ++a)
@@ -101,14 +101,14 @@ SummedAreaTableOperation::CheckKinds(const std::vector<PixelKind> & inputs, Pixe
   const double largest = isSigned ? LargestOf(input) : LargestOf(input) - 1;
   const double sum = count * (squares ? largest * largest : largest);
   // Sums that go to float or double are first taken in 64 bits.
-  const PixelKind wide = isSigned ? PixelKind::Int64 : PixelKind::UInt64;
-  const PixelKind holder = IsFloatingPoint(output) || PixelSize(output) == 8 ? wide : output;
+  const PixelType wide = isSigned ? PixelType::Int64 : PixelType::UInt64;
+  const PixelType holder = IsFloatingPoint(output) || PixelSize(output) == 8 ? wide : output;
   if (sum >= LargestOf(holder))
   {
     char text[64];
     std::snprintf(text, sizeof(text), "%.0f", sum);
     throw ParameterError(name + " over " + ToString(image) + " voxels may reach " + text + ", more than " +
-                         PixelKindName(holder) + " holds");
+                         PixelTypeName(holder) + " holds");
   }
 }
 
@@ -127,31 +127,31 @@ SummedAreaTableOperation::Validate(const Coordinates & extent) const
 }
 
 std::size_t
-SummedAreaTableOperation::GetCarryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const
+SummedAreaTableOperation::GetCarryBytes(const Box & box, const std::vector<PixelType> &, PixelType) const
 {
   const std::int64_t entries = box.upper[0] * (summedAxes == 3 ? box.upper[1] : 3);
   return static_cast<std::size_t>(entries) * sizeof(std::uint64_t);
 }
 
-SideData
-SummedAreaTableOperation::GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs,
-                                          PixelKind output) const
+ChunkState
+SummedAreaTableOperation::GetInitialCarry(const Box & box, const std::vector<PixelType> & inputs,
+                                          PixelType output) const
 {
   if (box.lower[summedAxes - 1] != begin || (begin > 0 && carry.size() != GetCarryBytes(box, inputs, output)))
   {
     throw ParameterError("the summed-area table of " + ToString(box) + " needs what the voxels before it sum to");
   }
-  return begin > 0 ? carry : SideData();
+  return begin > 0 ? carry : ChunkState();
 }
 
-SideData
-SummedAreaTableOperation::Advance(const BufferView & input, PixelKind output, const Box & region, Executor & executor,
+ChunkState
+SummedAreaTableOperation::Advance(const BufferView & input, PixelType output, const Box & region, Executor & executor,
                                   const KernelRegistry & kernels) const
 {
-  const std::vector<PixelKind> kinds{ input.kind };
-  SideData                     before = GetInitialCarry(region, kinds, output);
+  const std::vector<PixelType> kinds{ input.kind };
+  ChunkState                   before = GetInitialCarry(region, kinds, output);
   before.resize(GetCarryBytes(region, kinds, output), 0);
-  SideData   behind(before.size());
+  ChunkState behind(before.size());
   ChunkShape shape;
   shape.inputBox = shape.outputBox = region;
   shape.image = Box::FromExtent(image);

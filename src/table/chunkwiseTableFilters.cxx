@@ -36,8 +36,8 @@ MakeBoxStatistic(const CheckedParameters & p, const FilterImage & image)
                          : name == "mean"     ? BoxStatistic::Mean
                          : name == "variance" ? BoxStatistic::Variance
                                               : BoxStatistic::StandardDeviation;
-  operation->variable =
-    std::find(image.furtherInputs.begin(), image.furtherInputs.end(), "RadiusImage") != image.furtherInputs.end();
+  operation->variable = std::find(image.additionalInputs.begin(), image.additionalInputs.end(), "RadiusImage") !=
+                        image.additionalInputs.end();
   operation->anchored = !SumsAreExact(image.inputKind, operation->TakesSquares());
   if (operation->statistic == BoxStatistic::Sum && p.Has("EmptyValue"))
   {
@@ -65,12 +65,14 @@ BoxStatisticRow()
                      constant,
                      SpatialAxesParameter() };
   row.output = DefaultOutput::Real;
-  row.furtherInputs = { { "RadiusImage",
-                          "radius-image",
-                          "The radius of each voxel's box, an image of integers of IN's size; no more than the radius",
-                          false,
-                          false,
-                          true } };
+  row.additionalInputs = {
+    { "RadiusImage",
+      "radius-image",
+      "The radius of each voxel's box, an image of integers of IN's size; no more than the radius",
+      false,
+      false,
+      true }
+  };
   // Means in a mask are quotients of doubles.
   row.givesIntegers = [](const FilterParameters & parameters, const std::vector<std::string> & inputs) {
     const auto has = [&](const char * name) { return std::find(inputs.begin(), inputs.end(), name) != inputs.end(); };

@@ -101,7 +101,7 @@ LocalThresholdOperation::GetStages() const
 }
 
 void
-LocalThresholdOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+LocalThresholdOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   StagedOperation::CheckKinds(inputs, output);
 }

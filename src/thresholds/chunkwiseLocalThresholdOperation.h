@@ -52,7 +52,7 @@ public:
   /** The second input is an image of integers: voxels are outside where it is 0. */
   bool masked{ false };
   /** The image's kind, on which the stages in a mask depend. */
-  PixelKind imageKind{ PixelKind::UInt8 };
+  PixelType imageKind{ PixelType::UInt8 };
   /** The output has the thresholds. */
   bool givesThresholds{ false };
 
@@ -72,7 +72,7 @@ public:
   GetStages() const override;
   /** Any output. */
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & image) const override;
 

@@ -22,7 +22,8 @@ namespace
 bool
 HasMask(const FilterImage & image)
 {
-  return std::find(image.furtherInputs.begin(), image.furtherInputs.end(), "MaskImage") != image.furtherInputs.end();
+  return std::find(image.additionalInputs.begin(), image.additionalInputs.end(), "MaskImage") !=
+         image.additionalInputs.end();
 }
 
 std::shared_ptr<const Operation>
@@ -67,14 +68,14 @@ constexpr std::int64_t LargestGaussianReach = 65535;
 
 /** Half of the range of a type's values; of floating-point numbers 1, as if they were from -1 to 1. */
 double
-HalfRangeOf(PixelKind kind)
+HalfRangeOf(PixelType kind)
 {
   return IsFloatingPoint(kind) ? 1.0 : (std::ldexp(1.0, 8 * static_cast<int>(PixelSize(kind))) - 1) / 2;
 }
 
 /** From which middle on the windows of little range are above, where the caller names none. */
 double
-MiddleOf(PixelKind kind)
+MiddleOf(PixelType kind)
 {
   const bool isSigned = !IsFloatingPoint(kind) && (static_cast<int>(kind) & 1) != 0;
   return IsFloatingPoint(kind) ? 0.5 : isSigned ? 0.0 : HalfRangeOf(kind) + 0.5;
@@ -190,13 +191,14 @@ LocalThresholdRow()
     const auto result = parameters.GetValues().find("Result");
     return result == parameters.GetValues().end() || std::get<std::string>(result->second) != "threshold";
   };
-  row.furtherInputs.push_back({ "MaskImage",
-                                "mask",
-                                "Windows see the voxels alone where this image of integers is not 0, and others are 0; "
-                                "of IN's size",
-                                false,
-                                false,
-                                true });
+  row.additionalInputs.push_back(
+    { "MaskImage",
+      "mask",
+      "Windows see the voxels alone where this image of integers is not 0, and others are 0; "
+      "of IN's size",
+      false,
+      false,
+      true });
   row.parameters =
     Join(Join({ RadiusParameter(), UpperRadiusParameter() }, LocalThresholdParameters()), BoundaryParameters());
   row.make = MakeLocalThreshold;
@@ -266,13 +268,14 @@ AddThresholdFilters(std::vector<FilterDescription> & filters)
   row.canBeStage = false;
   row.takesComponents = false;
   row.givesClasses = [](const FilterParameters &) { return true; };
-  row.furtherInputs.push_back({ "MaskImage",
-                                "mask",
-                                "Thresholds are taken of the voxels alone where this image of integers is not 0, and "
-                                "others are 0; of IN's size",
-                                false,
-                                false,
-                                true });
+  row.additionalInputs.push_back(
+    { "MaskImage",
+      "mask",
+      "Thresholds are taken of the voxels alone where this image of integers is not 0, and "
+      "others are 0; of IN's size",
+      false,
+      false,
+      true });
 
   ParameterDescription method =
     MakeParameter("Method",

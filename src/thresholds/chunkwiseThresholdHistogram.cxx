@@ -7,7 +7,6 @@
 #include "chunkwiseStatisticsOperation.h"
 #include "chunkwiseThresholdEstimate.h"
 #include "chunkwiseThresholdOperation.h"
-#include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,13 +22,11 @@ namespace
 constexpr int MostBins = HistogramOperation::LargestBins;
 
 /** Counts of 16 bits are half a megabyte: those of an image that is one chunk are the result as they are. */
-class HistogramOfRegion
-  : public HistogramOperation
-  , public WholeSummary
+class HistogramOfRegion : public HistogramOperation
 {
 public:
   bool
-  MayBeCut() const override
+  SummaryIsTotal() const override
   {
     return true;
   }
@@ -37,17 +34,17 @@ public:
 
 /** The image as real numbers, NaN where the mask is 0: the mean over a window of one voxel. */
 void
-SetStage(StagedSummaryOperation & summary, PixelKind kind)
+SetStage(StagedSummaryOperation & summary, PixelType kind)
 {
   const auto inside = std::make_shared<DomainOperation>();
   inside->window = std::make_shared<MeanOperation>();
   inside->imageKind = kind;
   summary.stage = inside;
-  summary.stageKind = PixelKind::Float64;
+  summary.stageKind = PixelType::Float64;
 }
 
 std::shared_ptr<HistogramOperation>
-MakeHistogram(PixelKind kind, bool masked, int bins, double lower, double upper)
+MakeHistogram(PixelType kind, bool masked, int bins, double lower, double upper)
 {
   auto operation = std::make_shared<HistogramOfRegion>();
   operation->bins = bins;
@@ -107,7 +104,7 @@ WithBins(const ThresholdHistogram & complete, int bins)
 } // namespace
 
 ThresholdHistogram
-ComputeThresholdHistogram(const SummaryRun & run, PixelKind kind, int bins, bool masked, Monitor * monitor)
+ComputeThresholdHistogram(const SummaryRun & run, PixelType kind, int bins, bool masked, Monitor * monitor)
 {
   const bool isReal = IsFloatingPoint(kind);
   const auto countsOf = [&](int number, double lower, double upper, Monitor * part) {
@@ -130,7 +127,7 @@ ComputeThresholdHistogram(const SummaryRun & run, PixelKind kind, int bins, bool
   }
   PartMonitor first(monitor, 0, 0.5);
   PartMonitor second(monitor, 0.5, 1);
-  SideData    summary;
+  ChunkState  summary;
   try
   {
     summary = run(statistics, &first);
@@ -189,7 +186,7 @@ namespace
 {
 
 std::vector<double>
-TakeThresholds(const Operation & operation, PixelKind input, const SummaryRun & run, Monitor * monitor)
+TakeThresholds(const Operation & operation, PixelType input, const SummaryRun & run, Monitor * monitor)
 {
   const auto & threshold = dynamic_cast<const ThresholdOperation &>(operation);
   return ComputeThresholds(ComputeThresholdHistogram(run, input, threshold.bins, threshold.masked, monitor),
@@ -202,7 +199,7 @@ TakeThresholds(const Operation & operation, PixelKind input, const SummaryRun & 
 ParameterEstimate
 GetThresholdEstimate()
 {
-  return { TakeThresholds, [](const Operation & operation, PixelKind input) -> std::shared_ptr<const Operation> {
+  return { TakeThresholds, [](const Operation & operation, PixelType input) -> std::shared_ptr<const Operation> {
             const auto & threshold = dynamic_cast<const ThresholdOperation &>(operation);
             return MakeHistogram(input, threshold.masked, MostBins, 0, MostBins);
           } };

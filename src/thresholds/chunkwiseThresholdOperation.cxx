@@ -71,7 +71,7 @@ template <typename TPixel>
 bool
 FirstFrom(const PixelValue & value, TPixel & bound)
 {
-  if (value.IsOf(PixelKindOf<TPixel>()) && value.IsInteger() == std::numeric_limits<TPixel>::is_integer)
+  if (value.IsOf(PixelTypeOf<TPixel>()) && value.IsInteger() == std::numeric_limits<TPixel>::is_integer)
   {
     bound = value.As<TPixel>();
     return true;
@@ -85,7 +85,7 @@ template <typename TPixel>
 bool
 FirstBeyond(const PixelValue & value, TPixel & bound)
 {
-  if (value.IsOf(PixelKindOf<TPixel>()) && value.IsInteger() == std::numeric_limits<TPixel>::is_integer)
+  if (value.IsOf(PixelTypeOf<TPixel>()) && value.IsInteger() == std::numeric_limits<TPixel>::is_integer)
   {
     return NextAbove(value.As<TPixel>(), bound);
   }
@@ -115,11 +115,11 @@ ThresholdOperation::GetKey() const
 }
 
 void
-ThresholdOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind) const
+ThresholdOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType) const
 {
   if (masked && IsFloatingPoint(inputs.at(1)))
   {
-    throw ParameterError(std::string("MaskImage: its voxels are ") + PixelKindName(inputs[1]) +
+    throw ParameterError(std::string("MaskImage: its voxels are ") + PixelTypeName(inputs[1]) +
                          "; a mask is an image of integers");
   }
   if (!IsRange() && thresholds.empty())

@@ -19,10 +19,10 @@ constexpr std::int64_t AreaTaskVoxels = std::int64_t{ 1 } << 17;
 /** Turns voxels into keys, with `oneZero` 0 and -0 into one. NaN stays as it is, and its entry of `nodes` becomes
  * `raw`. */
 void
-TurnIntoKeys(PixelKind kind, std::uint64_t mask, bool oneZero, void * voxels, std::uint32_t * nodes, std::uint32_t raw,
+TurnIntoKeys(PixelType kind, std::uint64_t mask, bool oneZero, void * voxels, std::uint32_t * nodes, std::uint32_t raw,
              std::int64_t count)
 {
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     auto * const values = static_cast<Pixel *>(voxels);
     for (std::int64_t i = 0; i < count; ++i)
@@ -40,10 +40,10 @@ TurnIntoKeys(PixelKind kind, std::uint64_t mask, bool oneZero, void * voxels, st
   });
 }
 void
-TurnIntoVoxels(PixelKind kind, std::uint64_t mask, void * keys, const std::uint32_t * nodes, std::uint32_t raw,
+TurnIntoVoxels(PixelType kind, std::uint64_t mask, void * keys, const std::uint32_t * nodes, std::uint32_t raw,
                std::int64_t count)
 {
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     auto * const values = static_cast<Pixel *>(keys);
     for (std::int64_t i = 0; i < count; ++i)
@@ -232,7 +232,7 @@ AreaBlock::LeaveOut(const Box & part, const BufferView & mask)
 {
   this->ForRows(part, [&](const Coordinates & at) {
     std::uint32_t * const nodes = m_NodesOf.data() + this->OffsetOf(at);
-    DispatchPixelKind(mask.kind, [&](auto pixel) {
+    DispatchPixelType(mask.kind, [&](auto pixel) {
       const auto * const voxels = static_cast<const decltype(pixel) *>(mask.data) + mask.Offset(at);
       for (std::int64_t x = 0; x < part.Extent(0); ++x)
       {

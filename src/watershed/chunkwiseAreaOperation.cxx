@@ -28,8 +28,8 @@ PartsOfSize(double size, double ofPart)
 std::string
 AreaOperation::GetKey() const
 {
-  std::string key = this->GetName() + " of " + ToString(image) + " " + PixelKindName(inputKind) + " to " +
-                    PixelKindName(outputKind) + " size " + std::to_string(size) + " connectivity " +
+  std::string key = this->GetName() + " of " + ToString(image) + " " + PixelTypeName(inputKind) + " to " +
+                    PixelTypeName(outputKind) + " size " + std::to_string(size) + " connectivity " +
                     std::to_string(connectivity) + " along";
   for (const int axis : axes)
   {
@@ -50,14 +50,14 @@ AreaOperation::GetHalo(const Coordinates &) const
 }
 
 void
-AreaOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+AreaOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   if (inputs.size() != (hasMask ? 2U : 1U) || inputs.front() != inputKind || output != outputKind)
   {
-    throw ParameterError(std::string("the operation was made for ") + PixelKindName(inputKind) + " and " +
-                         PixelKindName(outputKind) + ", but the images are of " +
-                         (inputs.empty() ? "no kind" : PixelKindName(inputs.front())) + " and " +
-                         PixelKindName(output));
+    throw ParameterError(std::string("the operation was made for ") + PixelTypeName(inputKind) + " and " +
+                         PixelTypeName(outputKind) + ", but the images are of " +
+                         (inputs.empty() ? "no kind" : PixelTypeName(inputs.front())) + " and " +
+                         PixelTypeName(output));
   }
 }
 

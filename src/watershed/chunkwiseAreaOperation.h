@@ -29,8 +29,8 @@ class Chunkwise_EXPORT AreaOperation : public Operation
 public:
   /** The extent and the kinds of the images, and the axes along which voxels have neighbors: up to three, ascending. */
   Coordinates      image{};
-  PixelKind        inputKind{ PixelKind::UInt8 };
-  PixelKind        outputKind{ PixelKind::UInt8 };
+  PixelType        inputKind{ PixelType::UInt8 };
+  PixelType        outputKind{ PixelType::UInt8 };
   std::vector<int> axes{ 0, 1, 2 };
   /** Neighbors share a face (1), also an edge (2), also a corner (3). */
   int connectivity{ 1 };
@@ -60,7 +60,7 @@ public:
   Halo
   GetHalo(const Coordinates &) const override;
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & extent) const override;
   const OutOfCoreRunner *

@@ -340,7 +340,7 @@ private:
     {
       std::vector<unsigned char> voxels;
       this->ForParts(m_View.box, this->GetMask(), [&](const Box & part) {
-        const PixelKind kind = this->GetMask().GetKind();
+        const PixelType kind = this->GetMask().GetKind();
         voxels.resize(static_cast<std::size_t>(part.NumberOfVoxels()) * PixelSize(kind));
         const BufferView mask = DenseView(voxels.data(), kind, part);
         this->GetMask().Read(part, mask);

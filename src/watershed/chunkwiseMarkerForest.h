@@ -24,7 +24,7 @@ class AreaRise
 {
 public:
   /** Keys are ordinals of values, with the bits of `mask` reversed. */
-  AreaRise(PixelKind kind, std::uint64_t mask, double unit)
+  AreaRise(PixelType kind, std::uint64_t mask, double unit)
     : m_Kind(kind)
     , m_Mask(mask)
     , m_Scale(1 / unit)
@@ -40,13 +40,13 @@ private:
   UnitsOf(std::uint64_t key) const
   {
     constexpr double most = 4611686018427387904.0;
-    const double     value = m_Kind == PixelKind::Float32 ? static_cast<double>(FromOrdinal<float>(key ^ m_Mask))
+    const double     value = m_Kind == PixelType::Float32 ? static_cast<double>(FromOrdinal<float>(key ^ m_Mask))
                                                           : FromOrdinal<double>(key ^ m_Mask);
     return static_cast<std::uint64_t>(
       static_cast<std::int64_t>(std::min(std::max(std::floor(value * m_Scale), -most), most)));
   }
 
-  PixelKind     m_Kind;
+  PixelType     m_Kind;
   std::uint64_t m_Mask;
   double        m_Scale;
 };

@@ -50,7 +50,7 @@ public:
     return watershed.GetNumberOfInputs();
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
     watershed.CheckKinds(inputs, output);
   }

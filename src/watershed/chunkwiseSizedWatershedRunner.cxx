@@ -38,10 +38,10 @@ public:
   {
     return m_Operation.image;
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
-    return m_Places.size() > UINT32_MAX ? PixelKind::UInt64 : PixelKind::UInt32;
+    return m_Places.size() > UINT32_MAX ? PixelType::UInt64 : PixelType::UInt32;
   }
   ImageAccess
   GetAccess() const override
@@ -51,7 +51,7 @@ public:
   void
   Read(const Box & box, const BufferView & view) override
   {
-    DispatchPixelKind(view.kind, [&](auto pixel) {
+    DispatchPixelType(view.kind, [&](auto pixel) {
       auto * const voxels = static_cast<decltype(pixel) *>(view.data);
       auto         place = m_Places.begin();
       Coordinates  at = box.lower;
@@ -173,7 +173,7 @@ private:
     result.operation = m_Watershed;
     result.backend = BackendChoice::CPU;
     result.region = result.image;
-    const auto take = [&](std::vector<unsigned char> * room, PixelKind kind) {
+    const auto take = [&](std::vector<unsigned char> * room, PixelType kind) {
       room->resize(static_cast<std::size_t>(result.image.NumberOfVoxels()) * PixelSize(kind));
       return DenseView(room->data(), kind, result.image);
     };

@@ -43,10 +43,10 @@ public:
   }
 
   void
-  Add(SideData && summary, Executor & executor) override
+  Add(ChunkState && summary, Executor & executor) override
   {
     const std::size_t block = m_Before.size() - 1;
-    SideData          own = std::move(summary);
+    ChunkState        own = std::move(summary);
     std::uint64_t     minima = 0;
     if (!m_Operation.hasMarkers)
     {
@@ -280,15 +280,15 @@ public:
   }
 
   void
-  Add(SideData && summary, Executor &) override
+  Add(ChunkState && summary, Executor &) override
   {
-    const SideData own = std::move(summary);
+    const ChunkState own = std::move(summary);
     if (m_Nodes > 0)
     {
       const Box bytes = LineOf(static_cast<std::int64_t>(own.size()));
       m_Manager.CopyToDevice(*m_Summaries,
                              m_Taken,
-                             DenseView(const_cast<unsigned char *>(own.data()), PixelKind::UInt8, bytes),
+                             DenseView(const_cast<unsigned char *>(own.data()), PixelType::UInt8, bytes),
                              bytes,
                              bytes,
                              m_Budgets);
@@ -312,8 +312,8 @@ public:
     ExecutionRequest request;
     request.operation = m_Join;
     request.image = request.region = LineOf(m_Nodes);
-    request.inputs = { DenseView(m_Summaries->Get(), PixelKind::UInt8, request.region) };
-    request.output = DenseView(m_Labels->Get(), PixelKind::UInt32, request.region);
+    request.inputs = { DenseView(m_Summaries->Get(), PixelType::UInt8, request.region) };
+    request.output = DenseView(m_Labels->Get(), PixelType::UInt32, request.region);
     request.budgets = m_Budgets;
     m_Manager.ExecuteOnDevice(request, m_Device, nullptr);
     m_Summaries.reset();
@@ -374,7 +374,7 @@ private:
       return;
     }
     std::vector<std::uint32_t> found(static_cast<std::size_t>(count));
-    m_Manager.CopyToHost(DenseView(found.data(), PixelKind::UInt32, LineOf(count)),
+    m_Manager.CopyToHost(DenseView(found.data(), PixelType::UInt32, LineOf(count)),
                          *m_Labels,
                          static_cast<std::size_t>(first) * sizeof(found[0]),
                          LineOf(count),

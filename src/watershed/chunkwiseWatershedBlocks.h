@@ -72,7 +72,7 @@ public:
 
   /** Adds the next block. The summary is that of an operation with `isBlock`. */
   virtual void
-  Add(SideData && summary, Executor & executor) = 0;
+  Add(ChunkState && summary, Executor & executor) = 0;
   /** Without markers: the hidden minima so far. */
   virtual std::uint64_t
   GetNumberOfHidden() const = 0;

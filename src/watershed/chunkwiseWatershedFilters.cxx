@@ -43,7 +43,8 @@ std::shared_ptr<const Operation>
 MakeWatershed(const CheckedParameters & p, const FilterImage & image)
 {
   const auto isGiven = [&](const char * name) {
-    return std::find(image.furtherInputs.begin(), image.furtherInputs.end(), name) != image.furtherInputs.end();
+    return std::find(image.additionalInputs.begin(), image.additionalInputs.end(), name) !=
+           image.additionalInputs.end();
   };
   auto operation = std::make_shared<WatershedOperation>();
   operation->image = image.extent;
@@ -92,7 +93,7 @@ AddWatershedFilters(std::vector<FilterDescription> & filters)
   row.canBeStage = false;
   row.takesComponents = false;
   row.givesClasses = [](const FilterParameters &) { return true; };
-  row.furtherInputs.push_back(
+  row.additionalInputs.push_back(
     { "MarkerImage",
       "markers",
       "Labels of the markers, 0 elsewhere: an image of integers of IN's size; without it each "
@@ -100,12 +101,12 @@ AddWatershedFilters(std::vector<FilterDescription> & filters)
       false,
       false,
       true });
-  row.furtherInputs.push_back({ "MaskImage",
-                                "mask",
-                                "Voxels have a label only where this image of integers is not 0; of IN's size",
-                                false,
-                                false,
-                                true });
+  row.additionalInputs.push_back({ "MaskImage",
+                                   "mask",
+                                   "Voxels have a label only where this image of integers is not 0; of IN's size",
+                                   false,
+                                   false,
+                                   true });
 
   ParameterDescription connectivity;
   connectivity.name = "Connectivity";

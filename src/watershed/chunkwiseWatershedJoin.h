@@ -55,7 +55,7 @@ public:
     return Halo::None();
   }
   void
-  CheckKinds(const std::vector<PixelKind> &, PixelKind) const override
+  CheckKinds(const std::vector<PixelType> &, PixelType) const override
   {}
   Coordinates
   RoundChunk(const Coordinates &) const override
@@ -131,7 +131,7 @@ struct WatershedJoinGraph
     std::uint32_t label;
   };
 
-  PixelKind     inputKind{ PixelKind::UInt8 };
+  PixelType     inputKind{ PixelType::UInt8 };
   std::int64_t  nodes{ 0 };
   std::int64_t  nodesOfFirst{ 0 };
   std::int64_t  nodesOfOthers{ 1 }; ///< of all but the last block
@@ -151,7 +151,7 @@ struct WatershedJoinGraph
   TId *               nexts{ nullptr };
   std::uint32_t *     labels{ nullptr };
   void *              output{ nullptr };
-  PixelKind           outputKind{ PixelKind::UInt32 };
+  PixelType           outputKind{ PixelType::UInt32 };
 
   CHUNKWISE_HOST_DEVICE bool
   IsOpen(TId tree) const

@@ -31,8 +31,8 @@ WatershedOperation::RasterIndex(const Coordinates & index) const
 std::string
 WatershedOperation::GetKey() const
 {
-  std::string key = "watershed of " + ToString(image) + " " + PixelKindName(inputKind) + " to " +
-                    PixelKindName(outputKind) + " connectivity " + std::to_string(connectivity) +
+  std::string key = "watershed of " + ToString(image) + " " + PixelTypeName(inputKind) + " to " +
+                    PixelTypeName(outputKind) + " connectivity " + std::to_string(connectivity) +
                     (hasMarkers ? " markers" : " height " + height.ToText()) + (hasMask ? " mask" : "") +
                     (lines ? " lines" : "") + " along";
   for (const int axis : axes)
@@ -43,7 +43,7 @@ WatershedOperation::GetKey() const
 }
 
 void
-WatershedOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+WatershedOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   if (inputs.size() != static_cast<std::size_t>(this->GetNumberOfInputs()))
   {
@@ -52,17 +52,17 @@ WatershedOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind 
   }
   if (inputs.front() != inputKind || output != outputKind)
   {
-    throw ParameterError(std::string("a watershed was set up from ") + PixelKindName(inputKind) + " to " +
-                         PixelKindName(outputKind) + ", not from " + PixelKindName(inputs.front()) + " to " +
-                         PixelKindName(output));
+    throw ParameterError(std::string("a watershed was set up from ") + PixelTypeName(inputKind) + " to " +
+                         PixelTypeName(outputKind) + ", not from " + PixelTypeName(inputs.front()) + " to " +
+                         PixelTypeName(output));
   }
   if (hasMarkers && IsFloatingPoint(inputs[1]))
   {
-    throw ParameterError("MarkerImage", PixelKindName(inputs[1]), "an image of integers");
+    throw ParameterError("MarkerImage", PixelTypeName(inputs[1]), "an image of integers");
   }
   if (hasMask && IsFloatingPoint(inputs.back()))
   {
-    throw ParameterError("MaskImage", PixelKindName(inputs.back()), "an image of integers");
+    throw ParameterError("MaskImage", PixelTypeName(inputs.back()), "an image of integers");
   }
 }
 
@@ -85,39 +85,39 @@ WatershedOperation::Validate(const Coordinates & extent) const
 }
 
 std::size_t
-WatershedOperation::GetSummaryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const
+WatershedOperation::GetSummaryBytes(const Box & box, const std::vector<PixelType> &, PixelType) const
 {
   return WatershedLayout(*this, box).summaryBytes;
 }
 
 std::uint64_t
-GetLargestLabel(PixelKind kind)
+GetLargestLabel(PixelType kind)
 {
-  return kind == PixelKind::Float32 ? std::uint64_t{ 1 } << 24
-         : kind == PixelKind::Float64
+  return kind == PixelType::Float32 ? std::uint64_t{ 1 } << 24
+         : kind == PixelType::Float64
            ? std::uint64_t{ 1 } << 53
-           : DispatchPixelKind(kind, [](auto pixel) {
+           : DispatchPixelType(kind, [](auto pixel) {
                return static_cast<std::uint64_t>(std::numeric_limits<decltype(pixel)>::max());
              });
 }
 
 void
-ThrowWrongMarker(const std::string & label, PixelKind kind)
+ThrowWrongMarker(const std::string & label, PixelType kind)
 {
-  throw Error("MarkerImage: the label " + label + " is not one of " + PixelKindName(kind) + ", 1 to " +
+  throw Error("MarkerImage: the label " + label + " is not one of " + PixelTypeName(kind) + ", 1 to " +
               std::to_string(GetLargestLabel(kind)));
 }
 
 void
-CheckNumberOfBasins(std::uint64_t count, PixelKind kind)
+CheckNumberOfBasins(std::uint64_t count, PixelType kind)
 {
   if (count > GetLargestLabel(kind))
   {
-    const PixelKind larger[] = { PixelKind::UInt16, PixelKind::UInt32, PixelKind::UInt64 };
+    const PixelType larger[] = { PixelType::UInt16, PixelType::UInt32, PixelType::UInt64 };
     const auto      enough = std::find_if(
-      std::begin(larger), std::end(larger) - 1, [&](PixelKind each) { return count <= GetLargestLabel(each); });
-    throw Error("the image has " + std::to_string(count) + " minima; " + PixelKindName(kind) + " has labels up to " +
-                std::to_string(GetLargestLabel(kind)) + ": the output type " + PixelKindName(*enough) + " has all");
+      std::begin(larger), std::end(larger) - 1, [&](PixelType each) { return count <= GetLargestLabel(each); });
+    throw Error("the image has " + std::to_string(count) + " minima; " + PixelTypeName(kind) + " has labels up to " +
+                std::to_string(GetLargestLabel(kind)) + ": the output type " + PixelTypeName(*enough) + " has all");
   }
 }
 

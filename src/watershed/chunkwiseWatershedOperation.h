@@ -50,8 +50,8 @@ public:
   /** The extent and the kinds of the images, and the axes along which voxels have neighbors: up to three, in ascending
    * order. */
   Coordinates      image{};
-  PixelKind        inputKind{ PixelKind::UInt8 };
-  PixelKind        outputKind{ PixelKind::UInt32 };
+  PixelType        inputKind{ PixelType::UInt8 };
+  PixelType        outputKind{ PixelType::UInt32 };
   std::vector<int> axes{ 0, 1, 2 };
   /** Neighbors share a face (1), also an edge (2), also a corner (3). */
   int connectivity{ 1 };
@@ -100,19 +100,19 @@ public:
     return 1 + (hasMarkers ? 1 : 0) + (hasMask ? 1 : 0);
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   void
   Validate(const Coordinates & extent) const override;
   bool
-  RunsAlone(const Box &, PixelKind) const override
+  RunsAlone(const Box &, PixelType) const override
   {
     return true;
   }
   std::size_t
-  GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  GetSummaryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
   /** Throws Error if there are more minima than the output's kind has labels. */
-  std::vector<SideData>
-  Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const override;
+  std::vector<ChunkState>
+  Solve(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries) const override;
   /** From file to file, for images that do not fit the memory. */
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override;
@@ -120,15 +120,15 @@ public:
 
 /** Labels from 1 to this one have a pixel of the kind. */
 Chunkwise_EXPORT std::uint64_t
-                 GetLargestLabel(PixelKind kind);
+                 GetLargestLabel(PixelType kind);
 
 /** Throws Error: the kind has no such label. */
 [[noreturn]] Chunkwise_EXPORT void
-ThrowWrongMarker(const std::string & label, PixelKind kind);
+ThrowWrongMarker(const std::string & label, PixelType kind);
 
 /** Throws Error that names the number and the kind if the labels 1 to `count` are too many for it. */
 Chunkwise_EXPORT void
-CheckNumberOfBasins(std::uint64_t count, PixelKind kind);
+CheckNumberOfBasins(std::uint64_t count, PixelType kind);
 
 } // namespace chunkwise
 

@@ -7,7 +7,6 @@
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseWatershedBlocks.h"
 #include "chunkwiseWatershedJoin.h"
-#include "chunkwiseWholeSummary.h"
 
 #include <algorithm>
 #include <atomic>
@@ -63,7 +62,7 @@ public:
   }
   /** GetLeastHostBytes counts summaries. */
   std::size_t
-  GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const override
+  GetSummaryBytes(const Box &, const std::vector<PixelType> &, PixelType) const override
   {
     return 0;
   }
@@ -85,19 +84,22 @@ private:
 };
 
 /** The forest of a block's faces. */
-class WatershedSummaryOfBlock
-  : public WatershedOfBlock
-  , public WholeSummary
+class WatershedSummaryOfBlock : public WatershedOfBlock
 {
 public:
   using WatershedOfBlock::WatershedOfBlock;
+  bool
+  SummariesMerge() const override
+  {
+    return false;
+  }
   bool
   HasOutput() const override
   {
     return false;
   }
   std::size_t
-  GetSummaryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const override
+  GetSummaryBytes(const Box & box, const std::vector<PixelType> &, PixelType) const override
   {
     return WatershedLayout(*this, box).summaryBytes;
   }
@@ -395,7 +397,7 @@ private:
     {
       for (std::int64_t i = 0; i < count; ++i)
       {
-        SideData found;
+        ChunkState found;
         forBlock(i, summary, [&](HeldImages & images) {
           ExecutionReport ofRun;
           found = images.Summarise(ofRun);

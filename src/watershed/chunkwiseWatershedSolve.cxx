@@ -38,7 +38,7 @@ class WatershedJoin
 {
 public:
   WatershedJoin(const WatershedOperation & operation, const std::vector<Box> & chunks,
-                const std::vector<SideData> & summaries)
+                const std::vector<ChunkState> & summaries)
     : m_Operation(operation)
     , m_Chunks(chunks)
     , m_Depth(operation.height)
@@ -64,11 +64,11 @@ public:
     m_Preceding.assign(offsets.begin(), offsets.begin() + static_cast<std::ptrdiff_t>(offsets.size() / 2));
   }
 
-  std::vector<SideData>
+  std::vector<ChunkState>
   Solve()
   {
     this->Join();
-    std::vector<SideData> solutions;
+    std::vector<ChunkState> solutions;
     for (const WatershedLayout & layout : m_Layouts)
     {
       solutions.emplace_back(layout.solutionBytes);
@@ -363,7 +363,7 @@ private:
   }
 
   void
-  NumberMinima(std::vector<SideData> & solutions)
+  NumberMinima(std::vector<ChunkState> & solutions)
   {
     // The minima of trees of nodes; minima that no tree of a chunk has are further ones of the chunk.
     std::vector<Minimum> minima;
@@ -431,7 +431,7 @@ private:
   }
 
   void
-  FindLines(std::vector<SideData> & solutions)
+  FindLines(std::vector<ChunkState> & solutions)
   {
     this->ForPairs(
       [&](std::int64_t a, std::size_t c, const Coordinates &, std::int64_t b, std::size_t d, const Coordinates &) {
@@ -461,10 +461,10 @@ private:
 
 } // namespace
 
-std::vector<SideData>
-WatershedOperation::Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const
+std::vector<ChunkState>
+WatershedOperation::Solve(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries) const
 {
-  return DispatchPixelKind(
+  return DispatchPixelType(
     inputKind, [&](auto pixel) { return WatershedJoin<decltype(pixel)>(*this, chunks, summaries).Solve(); });
 }
 

@@ -226,7 +226,7 @@ public:
 
   /** `before`: how many minima precede the block, without hidden ones. */
   WatershedStep(const WatershedOperation & operation, const WatershedPlanes & planes, const Box & block, bool isLast,
-                WatershedPlaneForest<TNumber> & forest, std::uint64_t before, SideData & summary,
+                WatershedPlaneForest<TNumber> & forest, std::uint64_t before, ChunkState & summary,
                 WatershedHidden<TNumber> & hidden, Executor & executor)
     : m_Operation(operation)
     , m_Planes(planes)
@@ -424,7 +424,7 @@ private:
   SetOrdinals(std::uint64_t before)
   {
     const std::uint64_t added = m_Operation.hasMarkers ? 0 : before;
-    DispatchPixelKind(m_Operation.inputKind, [&](auto pixel) {
+    DispatchPixelType(m_Operation.inputKind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       const auto ordinalOf = [](TNumber packed) {
         const auto value = UnpackWatershedValue<Pixel>(packed);
@@ -830,9 +830,9 @@ private:
       return true;
     }
     const TNumber low = this->Of(mark).lowValues[this->At(mark)];
-    return m_Operation.inputKind == PixelKind::Float32
+    return m_Operation.inputKind == PixelType::Float32
              ? m_DepthOfFloats.IsDeep(FromOrdinal<float>(high), FromOrdinal<float>(low))
-           : m_Operation.inputKind == PixelKind::Float64
+           : m_Operation.inputKind == PixelType::Float64
              ? m_DepthOfDoubles.IsDeep(FromOrdinal<double>(high), FromOrdinal<double>(low))
              : m_DepthOfIntegers.IsDeep(high, low);
   }

@@ -379,7 +379,7 @@ private:
   [[noreturn]] void
   ThrowMarker(std::int64_t v)
   {
-    DispatchPixelKind(m_Chunk.markerKind, [&](auto pixel) {
+    DispatchPixelType(m_Chunk.markerKind, [&](auto pixel) {
       m_Runner.CopyToHost(&pixel, static_cast<const decltype(pixel) *>(m_Chunk.markers) + v, sizeof(pixel));
       ThrowWrongMarker(std::to_string(pixel), m_Operation.outputKind);
     });

@@ -100,13 +100,13 @@ CountBits(std::uint32_t bits)
 }
 
 constexpr CHUNKWISE_HOST_DEVICE bool
-IsSignedKind(PixelKind kind)
+IsSignedKind(PixelType kind)
 {
-  return kind == PixelKind::Int8 || kind == PixelKind::Int16 || kind == PixelKind::Int32 || kind == PixelKind::Int64;
+  return kind == PixelType::Int8 || kind == PixelType::Int16 || kind == PixelType::Int32 || kind == PixelType::Int64;
 }
 /** The bits of a pixel, those of smaller ones in the lowest places. */
 CHUNKWISE_HOST_DEVICE inline std::uint64_t
-LoadBits(const void * data, PixelKind kind, std::int64_t at)
+LoadBits(const void * data, PixelType kind, std::int64_t at)
 {
   switch (PixelSize(kind))
   {
@@ -122,21 +122,21 @@ LoadBits(const void * data, PixelKind kind, std::int64_t at)
 }
 /** A pixel of an image of integers; negative ones in two's complement. */
 CHUNKWISE_HOST_DEVICE inline std::uint64_t
-LoadInteger(const void * data, PixelKind kind, std::int64_t at)
+LoadInteger(const void * data, PixelType kind, std::int64_t at)
 {
   const std::uint64_t bits = LoadBits(data, kind, at);
   const std::uint64_t sign = IsSignedKind(kind) ? std::uint64_t{ 1 } << (8 * PixelSize(kind) - 1) : 0;
   return (bits ^ sign) - sign;
 }
 CHUNKWISE_HOST_DEVICE inline void
-StoreLabel(void * data, PixelKind kind, std::int64_t at, std::uint64_t label)
+StoreLabel(void * data, PixelType kind, std::int64_t at, std::uint64_t label)
 {
-  if (kind == PixelKind::Float32)
+  if (kind == PixelType::Float32)
   {
     static_cast<float *>(data)[at] = static_cast<float>(label);
     return;
   }
-  if (kind == PixelKind::Float64)
+  if (kind == PixelType::Float64)
   {
     static_cast<double *>(data)[at] = static_cast<double>(label);
     return;
@@ -257,11 +257,11 @@ struct WatershedChunk
   TId           skipOf[MaxSpatialAxes];
   int           numberOfAxes{ 0 };
   const void *  input{ nullptr };
-  PixelKind     inputKind;
+  PixelType     inputKind;
   const void *  markers{ nullptr }; ///< nullptr: minima are markers
-  PixelKind     markerKind{ PixelKind::UInt8 };
+  PixelType     markerKind{ PixelType::UInt8 };
   const void *  mask{ nullptr }; ///< nullptr: there is none
-  PixelKind     maskKind{ PixelKind::UInt8 };
+  PixelType     maskKind{ PixelType::UInt8 };
   std::uint64_t largestLabel{ 0 };
   double        depthOfReals{ 0 };
   std::uint64_t depthOfIntegers{ 0 };
@@ -269,7 +269,7 @@ struct WatershedChunk
   bool          isBlock{ false };
   std::uint64_t minimaBeforeBlock{ 0 };
   void *        output{ nullptr };
-  PixelKind     outputKind{ PixelKind::UInt8 };
+  PixelType     outputKind{ PixelType::UInt8 };
 
   // Arrays in scratch.
   WatershedCounters * counters{ nullptr };
@@ -341,13 +341,13 @@ struct WatershedChunk
     return KeyOfBits(inputKind, BitsOf(v));
   }
   CHUNKWISE_HOST_DEVICE static std::uint64_t
-  KeyOfBits(PixelKind kind, std::uint64_t bits)
+  KeyOfBits(PixelType kind, std::uint64_t bits)
   {
     switch (kind)
     {
-      case PixelKind::Float32:
+      case PixelType::Float32:
         return ReconstructionCode<std::uint32_t>(true, true, 0).FromBits(static_cast<std::uint32_t>(bits));
-      case PixelKind::Float64:
+      case PixelType::Float64:
         return ReconstructionCode<std::uint64_t>(true, true, 0).FromBits(bits);
       default:
         return IsSignedKind(kind) ? bits ^ std::uint64_t{ 1 } << (8 * PixelSize(kind) - 1) : bits;
@@ -435,7 +435,7 @@ struct WatershedChunk
   CHUNKWISE_HOST_DEVICE double
   RealOf(std::uint64_t key) const
   {
-    if (inputKind == PixelKind::Float32)
+    if (inputKind == PixelType::Float32)
     {
       const std::uint32_t bits =
         ReconstructionCode<std::uint32_t>(true, true, 0).ToBits(static_cast<std::uint32_t>(key));
@@ -481,7 +481,7 @@ struct WatershedChunk
     {
       const std::uint64_t label = LoadInteger(markers, markerKind, static_cast<std::int64_t>(v));
       parent = label != 0 ? v : parent;
-      const bool isNegative = markerKind != PixelKind::UInt64 && static_cast<std::int64_t>(label) < 0;
+      const bool isNegative = markerKind != PixelType::UInt64 && static_cast<std::int64_t>(label) < 0;
       if (isNegative || label > largestLabel)
       {
         StoreRelaxed(counters->wrongMarker, static_cast<std::uint64_t>(i));
@@ -643,8 +643,8 @@ struct WatershedChunk
       return;
     }
     const TId  own = CodeOf(v);
-    const bool isOpen = IsTree(own) && TreeOf(own) >= begin;
-    if (!isOpen)
+    const bool isActive = IsTree(own) && TreeOf(own) >= begin;
+    if (!isActive)
     {
       leads[v] = NoNeighbor;
       return;

@@ -49,13 +49,13 @@ OutputMaskParameter()
 void
 AddDomain(FilterDescription & row, bool canBeEmpty, bool tellsSeen)
 {
-  row.furtherInputs.push_back(MaskInput());
-  row.furtherInputs.push_back({ "WeightImage",
-                                "weight",
-                                "Weight of each voxel, 0 or more: an image of float32 or float64 of IN's size",
-                                false,
-                                false,
-                                true });
+  row.additionalInputs.push_back(MaskInput());
+  row.additionalInputs.push_back({ "WeightImage",
+                                   "weight",
+                                   "Weight of each voxel, 0 or more: an image of float32 or float64 of IN's size",
+                                   false,
+                                   false,
+                                   true });
   row.parameters.push_back(IgnoreNanParameter());
   if (canBeEmpty)
   {
@@ -70,7 +70,7 @@ AddDomain(FilterDescription & row, bool canBeEmpty, bool tellsSeen)
 void
 AddMask(FilterDescription & row, bool canIgnoreNan)
 {
-  row.furtherInputs.push_back(MaskInput());
+  row.additionalInputs.push_back(MaskInput());
   if (canIgnoreNan)
   {
     row.parameters.push_back(IgnoreNanParameter());
@@ -84,7 +84,8 @@ InDomain(const CheckedParameters & parameters, const FilterImage & image, std::s
          bool neverSeesNan)
 {
   const auto isGiven = [&](const char * name) {
-    return std::find(image.furtherInputs.begin(), image.furtherInputs.end(), name) != image.furtherInputs.end();
+    return std::find(image.additionalInputs.begin(), image.additionalInputs.end(), name) !=
+           image.additionalInputs.end();
   };
   const bool hasMask = isGiven("MaskImage");
   const bool hasWeights = isGiven("WeightImage");
@@ -97,7 +98,7 @@ InDomain(const CheckedParameters & parameters, const FilterImage & image, std::s
   if (ignoresNan && !IsFloatingPoint(image.inputKind))
   {
     ThrowParameterError(
-      "IgnoreNaN", std::string("the image's voxels are ") + PixelKindName(image.inputKind) + ", of which none is NaN");
+      "IgnoreNaN", std::string("the image's voxels are ") + PixelTypeName(image.inputKind) + ", of which none is NaN");
   }
   const bool isWhole = !hasMask && !hasWeights && !ignoresNan;
   auto       operation = std::make_shared<DomainOperation>();
@@ -124,7 +125,7 @@ InDomain(const CheckedParameters & parameters, const FilterImage & image, std::s
         !operation->emptyValue.IsOf(image.outputKind))
     {
       ThrowParameterError("EmptyValue",
-                          text + " is not a value of the output's pixel type, " + PixelKindName(image.outputKind));
+                          text + " is not a value of the output's pixel type, " + PixelTypeName(image.outputKind));
     }
   }
   if (isWhole)

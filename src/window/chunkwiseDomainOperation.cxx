@@ -154,7 +154,7 @@ VoxelsOf(const Operation & window)
 
 /** No voxel of the kind has a larger magnitude. */
 double
-LargestOf(PixelKind kind)
+LargestOf(PixelType kind)
 {
   return std::ldexp(1.0, 8 * static_cast<int>(PixelSize(kind)));
 }
@@ -286,7 +286,7 @@ DomainOperation::GetKey() const
   const char * const kinds[] = { "all", "mask", "weights" };
   return CompositeOperation::GetKey() + " " + window->GetKey() + " " + kinds[static_cast<int>(domain)] +
          (ignoresNan ? " nan" : "") + (insideAlone ? " inside" : "") + (marksSeen ? " seen" : "") + " " +
-         PixelKindName(imageKind) + " " + ExactText(emptyValue);
+         PixelTypeName(imageKind) + " " + ExactText(emptyValue);
 }
 
 PixelValue
@@ -301,7 +301,7 @@ DomainOperation::GetConstant(bool squared) const
   {
     return boundary.constant;
   }
-  return DispatchPixelKind(imageKind, [&](auto pixel) -> PixelValue {
+  return DispatchPixelType(imageKind, [&](auto pixel) -> PixelValue {
     const auto value = static_cast<double>(ConstantPixel<decltype(pixel)>(boundary.constant));
     // Integers are squared exactly; they fit a double where their sums do.
     return IsFloatingPoint(imageKind) || !this->IsExact() ? PixelValue(value * value)
@@ -332,7 +332,7 @@ DomainOperation::GetAverage() const
 }
 
 std::shared_ptr<const Operation>
-DomainOperation::WindowOf(const PixelValue & constant, PixelKind kind) const
+DomainOperation::WindowOf(const PixelValue & constant, PixelType kind) const
 {
   const auto average = this->GetAverage();
   if (const auto * const table = As<BoxStatisticOperation>(average))
@@ -407,7 +407,7 @@ DomainOperation::IsExact() const
          VoxelsOf(*this->GetAverage()) * LargestOf(imageKind) * LargestOf(imageKind) <= CountableInDouble;
 }
 
-PixelKind
+PixelType
 DomainOperation::SumKind() const
 {
   if (IsFloatingPoint(imageKind))
@@ -416,8 +416,8 @@ DomainOperation::SumKind() const
   }
   const double largest = VoxelsOf(*this->GetAverage()) * LargestOf(imageKind);
   // The sums of a Wiener filter serve the variance too.
-  return !this->HasWeights() && !this->TakesVariance() && largest <= CountableInFloat ? PixelKind::Float32
-                                                                                      : PixelKind::Float64;
+  return !this->HasWeights() && !this->TakesVariance() && largest <= CountableInFloat ? PixelType::Float32
+                                                                                      : PixelType::Float64;
 }
 
 /** The stages of a domain as they are put together. */
@@ -480,12 +480,12 @@ private:
     return static_cast<int>(m_Stages.size()) - 1;
   }
   int
-  AddWindow(Pointer operation, std::vector<int> from, PixelKind kind)
+  AddWindow(Pointer operation, std::vector<int> from, PixelType kind)
   {
     return this->Add({ std::move(operation), std::move(from), StageKind::Fixed, "", kind });
   }
   int
-  AddVoxels(const char * kernel, std::vector<int> from, PixelKind kind)
+  AddVoxels(const char * kernel, std::vector<int> from, PixelType kind)
   {
     return this->Add({ nullptr, std::move(from), StageKind::Fixed, kernel, kind });
   }
@@ -497,7 +497,7 @@ private:
 
   /** The weights as voxels of a kind; as bytes 1 where they are above 0. */
   int
-  AddWeights(PixelKind kind)
+  AddWeights(PixelType kind)
   {
     std::vector<int> inputs;
     if (m_Operation.domain != DomainKind::All)
@@ -508,18 +508,18 @@ private:
     {
       inputs.push_back(Stage::Input());
     }
-    const bool isWeight = m_Operation.HasWeights() && kind != PixelKind::UInt8;
+    const bool isWeight = m_Operation.HasWeights() && kind != PixelType::UInt8;
     return this->AddVoxels(isWeight ? "domain.weights.voxels" : "domain.mask.voxels", inputs, kind);
   }
   /** The kind of voxels times weights of a kind. A mask is kept in bytes where kernels take them as numbers of the same
    * precision. */
-  PixelKind
-  KindOfValues(PixelKind weights) const
+  PixelType
+  KindOfValues(PixelType weights) const
   {
-    return weights == PixelKind::UInt8 ? m_Operation.imageKind : weights;
+    return weights == PixelType::UInt8 ? m_Operation.imageKind : weights;
   }
   int
-  AddValues(PixelKind weights)
+  AddValues(PixelType weights)
   {
     return this->AddVoxels(
       "domain.values.voxels", { Stage::Input(), this->AddWeights(weights) }, this->KindOfValues(weights));
@@ -536,17 +536,17 @@ private:
     return inputs;
   }
   int
-  AddSum(const PixelValue & constant, int from, PixelKind fromKind, PixelKind kind)
+  AddSum(const PixelValue & constant, int from, PixelType fromKind, PixelType kind)
   {
     return this->AddWindow(m_Operation.WindowOf(constant, fromKind), this->InputsOf(from), kind);
   }
   /** The same of weights. */
   int
-  AddSumOfWeights(PixelKind weights, PixelKind kind)
+  AddSumOfWeights(PixelType weights, PixelType kind)
   {
     Pointer            sum = m_Operation.WindowOf(1.0, weights);
     const auto * const mean = As<MeanOperation>(sum);
-    if (mean && weights == PixelKind::UInt8)
+    if (mean && weights == PixelType::UInt8)
     {
       sum = std::make_shared<MaskCountOperation>(*mean);
     }
@@ -556,31 +556,31 @@ private:
   int
   AddCount()
   {
-    return this->AddSumOfWeights(PixelKind::UInt8, PixelKind::Float64);
+    return this->AddSumOfWeights(PixelType::UInt8, PixelType::Float64);
   }
 
-  PixelKind
+  PixelType
   KindOfAverageWeights() const
   {
-    const PixelKind kind = m_Operation.imageKind;
+    const PixelType kind = m_Operation.imageKind;
     if (As<BoxStatisticOperation>(m_Average))
     {
-      return m_Operation.HasWeights() ? PixelKind::Float64 : PixelKind::UInt8;
+      return m_Operation.HasWeights() ? PixelType::Float64 : PixelType::UInt8;
     }
     if (IsThroughTransforms(m_Average))
     {
-      return PixelKind::Float64;
+      return PixelType::Float64;
     }
     if (IsMean(m_Average))
     {
-      return !m_Operation.HasWeights() ? PixelKind::UInt8 : kind == PixelKind::Float32 ? kind : PixelKind::Float64;
+      return !m_Operation.HasWeights() ? PixelType::UInt8 : kind == PixelType::Float32 ? kind : PixelType::Float64;
     }
-    return !m_Operation.HasWeights() && !UsesDouble(kind) ? PixelKind::UInt8 : RealKind();
+    return !m_Operation.HasWeights() && !UsesDouble(kind) ? PixelType::UInt8 : RealKind();
   }
-  PixelKind
+  PixelType
   RealKind() const
   {
-    return UsesDouble(m_Operation.imageKind) ? PixelKind::Float64 : PixelKind::Float32;
+    return UsesDouble(m_Operation.imageKind) ? PixelType::Float64 : PixelType::Float32;
   }
 
   bool
@@ -589,25 +589,25 @@ private:
     return As<ImageConvolutionOperation>(m_Average) && !IsThroughTransforms(m_Average);
   }
   /** The kind of numerators and denominators. */
-  PixelKind
+  PixelType
   KindOfParts() const
   {
     const bool inDouble =
       this->IsDirectImage() || IsThroughTransforms(m_Average) || As<BoxStatisticOperation>(m_Average) != nullptr;
-    return IsMean(m_Average) ? m_Operation.SumKind() : inDouble ? PixelKind::Float64 : this->RealKind();
+    return IsMean(m_Average) ? m_Operation.SumKind() : inDouble ? PixelType::Float64 : this->RealKind();
   }
   int
   AddDenominator()
   {
-    return this->AddSumOfWeights(this->IsDirectImage() ? PixelKind::Float64 : this->KindOfAverageWeights(),
+    return this->AddSumOfWeights(this->IsDirectImage() ? PixelType::Float64 : this->KindOfAverageWeights(),
                                  this->KindOfParts());
   }
 
   Result
   AddAverage(StageKind kind)
   {
-    const PixelKind weight = this->KindOfAverageWeights();
-    const PixelKind part = this->KindOfParts();
+    const PixelType weight = this->KindOfAverageWeights();
+    const PixelType part = this->KindOfParts();
     const int       numerator =
       this->AddSum(m_Operation.GetConstant(false), this->AddValues(weight), this->KindOfValues(weight), part);
     const int          denominator = this->AddDenominator();
@@ -620,17 +620,17 @@ private:
   AddVariance(StageKind kind)
   {
     const auto * const table = As<BoxStatisticOperation>(m_Operation.window);
-    const PixelKind    image = m_Operation.imageKind;
+    const PixelType    image = m_Operation.imageKind;
     const bool         isExact = m_Operation.IsExact();
-    const PixelKind    weight = isExact ? PixelKind::UInt8 : PixelKind::Float64;
-    const PixelKind    real = PixelKind::Float64;
-    const PixelKind    square = isExact ? PixelKind::UInt32 : real;
+    const PixelType    weight = isExact ? PixelType::UInt8 : PixelType::Float64;
+    const PixelType    real = PixelType::Float64;
+    const PixelType    square = isExact ? PixelType::UInt32 : real;
     const int          weights = this->AddWeights(weight);
     const int          squares = this->AddVoxels("domain.squares.voxels", { Stage::Input(), weights }, square);
     const int          sum =
       this->AddSum(m_Operation.GetConstant(false), this->AddValues(weight), this->KindOfValues(weight), real);
     const int sumOfSquares = this->AddSum(m_Operation.GetConstant(true), squares, square, real);
-    const int count = this->AddSumOfWeights(m_Operation.HasWeights() ? weight : PixelKind::UInt8, real);
+    const int count = this->AddSumOfWeights(m_Operation.HasWeights() ? weight : PixelType::UInt8, real);
     int       result = this->AddVoxels("domain.variance.voxels", { sum, sumOfSquares, count }, kind);
     // Cases in which the window itself has different arithmetic.
     const bool hasOwn = !table || (!IsFloatingPoint(image) && PixelSize(image) <= 4);
@@ -641,13 +641,13 @@ private:
       {
         own = MakeBoxOf<VarianceOperation>(*wiener);
       }
-      const int inside = this->AddWeights(PixelKind::UInt8);
-      const int whole = this->Add({ own, this->InputsOf(this->AddValues(PixelKind::UInt8)), kind });
+      const int inside = this->AddWeights(PixelType::UInt8);
+      const int whole = this->Add({ own, this->InputsOf(this->AddValues(PixelType::UInt8)), kind });
       int       there = count;
       if (table)
       {
-        const int outside = this->AddVoxels("domain.outside.voxels", { inside }, PixelKind::UInt8);
-        there = this->AddSum(1.0, outside, PixelKind::UInt8, real);
+        const int outside = this->AddVoxels("domain.outside.voxels", { inside }, PixelType::UInt8);
+        there = this->AddSum(1.0, outside, PixelType::UInt8, real);
       }
       result = this->AddVoxels("domain.whole.voxels", { result, whole, there }, kind);
     }
@@ -663,8 +663,8 @@ private:
     if ((mean && mean->sums) || (footprint && footprint->statistic == FootprintStatistic::Sum) ||
         (table && table->statistic == BoxStatistic::Sum))
     {
-      const PixelKind weight = this->KindOfAverageWeights();
-      const PixelKind kind = this->KindOfValues(weight);
+      const PixelType weight = this->KindOfAverageWeights();
+      const PixelType kind = this->KindOfValues(weight);
       this->Add(
         { m_Operation.WindowOf(m_Operation.GetConstant(false), kind), this->InputsOf(this->AddValues(weight)) });
       return;
@@ -694,7 +694,7 @@ private:
       m_Operation.TakesVariance() ? this->AddVariance(StageKind::Output) : this->AddAverage(StageKind::Output);
     if (m_Operation.insideAlone)
     {
-      this->AddVoxels("domain.filled.voxels", { result.value, this->AddWeights(PixelKind::UInt8) });
+      this->AddVoxels("domain.filled.voxels", { result.value, this->AddWeights(PixelType::UInt8) });
     }
     else if (table && m_Operation.HasWeights())
     {
@@ -719,7 +719,7 @@ private:
     if (m_Operation.insideAlone)
     {
       const int variance = add(1, StageKind::Output);
-      this->AddVoxels("domain.filled.voxels", { variance, this->AddWeights(PixelKind::UInt8) });
+      this->AddVoxels("domain.filled.voxels", { variance, this->AddWeights(PixelType::UInt8) });
       return;
     }
     const int mean = add(0, StageKind::Real);
@@ -732,7 +732,7 @@ private:
   void
   AddRange(const RangeOperation & range)
   {
-    const int  weights = this->AddWeights(PixelKind::UInt8);
+    const int  weights = this->AddWeights(PixelType::UInt8);
     const auto of = [&](bool minimum) {
       Pointer extremum = range.windows.empty() ? nullptr : range.windows.at(minimum ? 1 : 0);
       if (!extremum)
@@ -748,7 +748,7 @@ private:
     const auto maximum = of(false);
     const auto minimum = of(true);
     const int  result = this->Add({ std::make_shared<DifferenceOperation>(), { maximum.first, minimum.first } });
-    const int  any = this->AddWindow(maximum.second, { weights }, PixelKind::UInt8);
+    const int  any = this->AddWindow(maximum.second, { weights }, PixelType::UInt8);
     this->AddVoxels("domain.filled.voxels", { result, any });
   }
 
@@ -759,14 +759,14 @@ private:
     int seen = 0;
     if (!extrema.empty())
     {
-      const int weights = this->AddWeights(PixelKind::UInt8);
+      const int weights = this->AddWeights(PixelType::UInt8);
       seen = weights;
       for (std::size_t i = 0; i < extrema.size(); ++i)
       {
-        seen = this->AddWindow(SeesAny(*extrema[i]), { seen }, PixelKind::UInt8);
+        seen = this->AddWindow(SeesAny(*extrema[i]), { seen }, PixelType::UInt8);
         if (i + 1 < extrema.size())
         {
-          seen = this->AddVoxels("domain.values.voxels", { seen, weights }, PixelKind::UInt8);
+          seen = this->AddVoxels("domain.values.voxels", { seen, weights }, PixelType::UInt8);
         }
       }
     }
@@ -774,7 +774,7 @@ private:
     {
       const Pointer extremum =
         range->windows.empty() ? Pointer(MakeBoxOf<ExtremumOperation>(*range)) : range->windows[0];
-      seen = this->AddWindow(SeesAny(*extremum), { this->AddWeights(PixelKind::UInt8) }, PixelKind::UInt8);
+      seen = this->AddWindow(SeesAny(*extremum), { this->AddWeights(PixelType::UInt8) }, PixelType::UInt8);
     }
     else if (IsMean(m_Average) || As<BoxStatisticOperation>(m_Average))
     {
@@ -790,7 +790,7 @@ private:
   void
   AddExtrema(const std::vector<Pointer> & extrema)
   {
-    const int weights = this->AddWeights(PixelKind::UInt8);
+    const int weights = this->AddWeights(PixelType::UInt8);
     int       from = Stage::Input();
     int       seen = weights;
     for (std::size_t i = 0; i < extrema.size(); ++i)
@@ -800,9 +800,9 @@ private:
       const int          hidden = this->AddVoxels(outside, { from, seen }, m_Operation.imageKind);
       from =
         isLast ? this->Add({ extrema[i], { hidden } }) : this->AddWindow(extrema[i], { hidden }, m_Operation.imageKind);
-      const int any = this->AddWindow(SeesAny(*extrema[i]), { seen }, PixelKind::UInt8);
+      const int any = this->AddWindow(SeesAny(*extrema[i]), { seen }, PixelType::UInt8);
       // The next one sees what is inside and has a result.
-      seen = isLast ? any : this->AddVoxels("domain.values.voxels", { any, weights }, PixelKind::UInt8);
+      seen = isLast ? any : this->AddVoxels("domain.values.voxels", { any, weights }, PixelType::UInt8);
     }
     this->AddVoxels("domain.filled.voxels", { from, seen });
   }
@@ -869,12 +869,12 @@ DomainOperation::GetQuotient(const Coordinates & image) const
 }
 
 void
-DomainOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+DomainOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   if (inputs.at(0) != imageKind)
   {
-    throw ParameterError(std::string("domain: made for voxels of ") + PixelKindName(imageKind) + ", the image has " +
-                         PixelKindName(inputs[0]));
+    throw ParameterError(std::string("domain: made for voxels of ") + PixelTypeName(imageKind) + ", the image has " +
+                         PixelTypeName(inputs[0]));
   }
   if (domain == DomainKind::All && !ignoresNan)
   {
@@ -882,18 +882,18 @@ DomainOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind out
   }
   if (ignoresNan && !IsFloatingPoint(imageKind))
   {
-    throw ParameterError(std::string("IgnoreNaN: the image's voxels are ") + PixelKindName(imageKind) +
+    throw ParameterError(std::string("IgnoreNaN: the image's voxels are ") + PixelTypeName(imageKind) +
                          ", of which none is NaN");
   }
-  const PixelKind inside = inputs.at(static_cast<std::size_t>(this->GetNumberOfInputs()) - 1);
+  const PixelType inside = inputs.at(static_cast<std::size_t>(this->GetNumberOfInputs()) - 1);
   if (domain == DomainKind::Mask && IsFloatingPoint(inside))
   {
-    throw ParameterError(std::string("MaskImage: its voxels are ") + PixelKindName(inside) +
+    throw ParameterError(std::string("MaskImage: its voxels are ") + PixelTypeName(inside) +
                          "; a mask has integers, and real numbers are weights");
   }
   if (this->HasWeights() && !IsFloatingPoint(inside))
   {
-    throw ParameterError(std::string("WeightImage: its voxels are ") + PixelKindName(inside) +
+    throw ParameterError(std::string("WeightImage: its voxels are ") + PixelTypeName(inside) +
                          "; weights are float32 or float64, and integers are a MaskImage");
   }
   window->CheckKinds({ inputs.begin(), inputs.begin() + window->GetNumberOfInputs() }, output);
@@ -917,13 +917,13 @@ DomainOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind out
     if (sums && this->HasWeights())
     {
       throw ParameterError(std::string("WeightImage: weighted sums are real numbers, and the output's voxels are ") +
-                           PixelKindName(output) + "; float32 and float64 serve");
+                           PixelTypeName(output) + "; float32 and float64 serve");
     }
     const double voxels = VoxelsOf(*window);
     if (!sums && !this->TakesVariance() && !this->HasWeights() && voxels * LargestOf(imageKind) > CountableInDouble)
     {
       throw ParameterError("MaskImage: sums of " + PixelValue(voxels).ToText() + " voxels of " +
-                           PixelKindName(imageKind) + " may be beyond 2^53, which an exact mean in a mask is not; " +
+                           PixelTypeName(imageKind) + " may be beyond 2^53, which an exact mean in a mask is not; " +
                            "float32 and float64 serve as the output's voxels");
     }
   }

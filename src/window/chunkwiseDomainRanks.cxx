@@ -32,7 +32,7 @@ CountsOf(const WindowedOperation & operation, int inside, bool constantIsInside)
     const auto sum = std::make_shared<FootprintOperation>(*footprint);
     sum->statistic = FootprintStatistic::Sum;
     sum->boundary.constant = constantIsInside ? 1.0 : 0.0;
-    return { sum, { inside }, StageKind::Fixed, "", PixelKind::Float32 };
+    return { sum, { inside }, StageKind::Fixed, "", PixelType::Float32 };
   }
   const auto &  window = dynamic_cast<const BoxOperation &>(operation);
   MeanOperation box;
@@ -45,7 +45,7 @@ CountsOf(const WindowedOperation & operation, int inside, bool constantIsInside)
   {
     voxels *= 2.0 * static_cast<double>(window.radius[a]) + 1.0;
   }
-  return { sum, { inside }, StageKind::Fixed, "", voxels <= 16777216.0 ? PixelKind::Float32 : PixelKind::Float64 };
+  return { sum, { inside }, StageKind::Fixed, "", voxels <= 16777216.0 ? PixelType::Float32 : PixelType::Float64 };
 }
 
 } // namespace
@@ -90,13 +90,13 @@ DomainOperation::GetStagesWithoutQuotient() const
     weighed->isWeighed = true;
     weighed->emptyValue = emptyValue;
     const char * const weights = this->HasWeights() ? "domain.weights.voxels" : "domain.mask.voxels";
-    const PixelKind    real = UsesDouble(imageKind) ? PixelKind::Float64 : PixelKind::Float32;
+    const PixelType    real = UsesDouble(imageKind) ? PixelType::Float64 : PixelType::Float32;
     return { { nullptr, inputs, StageKind::Fixed, weights, real },
              { weighed, { Stage::Input(), 0 }, StageKind::Output } };
   }
-  const Stage inside{ nullptr, inputs, StageKind::Fixed, "domain.mask.voxels", PixelKind::UInt8 };
+  const Stage inside{ nullptr, inputs, StageKind::Fixed, "domain.mask.voxels", PixelType::UInt8 };
   const auto  constant = [&](const WindowBoundary & boundary, auto && of) {
-    return DispatchPixelKind(imageKind,
+    return DispatchPixelType(imageKind,
                              [&](auto pixel) { return of(ConstantPixel<decltype(pixel)>(boundary.constant)); });
   };
   if (marksSeen && !means)
@@ -121,7 +121,7 @@ DomainOperation::GetStagesWithoutQuotient() const
     const bool  constantIsInside = constant(ranked.boundary, [](auto voxel) { return voxel == voxel; });
     const Stage voxels{ nullptr, { Stage::Input(), 0 }, StageKind::Input, "domain.least.voxels" };
     const Stage counts = CountsOf(ranked, 0, constantIsInside);
-    const Stage selected{ selection, { 1, 2 }, StageKind::Output, "", PixelKind::UInt8, 1 };
+    const Stage selected{ selection, { 1, 2 }, StageKind::Output, "", PixelType::UInt8, 1 };
     return { inside, voxels, counts, selected, { nullptr, { 3, 2 }, StageKind::Output, "domain.filled.voxels" } };
   }
   // A further bin is of what is outside.
@@ -136,8 +136,8 @@ DomainOperation::GetStagesWithoutQuotient() const
     const int bin = BinOf(voxel, entropy->lower, scale, entropy->bins);
     return static_cast<std::int64_t>(leavesOutNan && voxel != voxel ? entropy->bins : bin);
   });
-  const Stage bins{ nullptr, { Stage::Input(), 0 }, StageKind::Fixed, "domain.bins.voxels", PixelKind::UInt16 };
-  const Stage entropies{ ofBins, { 1 }, StageKind::Fixed, "", PixelKind::Float64 };
+  const Stage bins{ nullptr, { Stage::Input(), 0 }, StageKind::Fixed, "domain.bins.voxels", PixelType::UInt16 };
+  const Stage entropies{ ofBins, { 1 }, StageKind::Fixed, "", PixelType::Float64 };
   return { inside, bins, entropies, { nullptr, { 2 }, StageKind::Output, "domain.converted.voxels" } };
 }
 

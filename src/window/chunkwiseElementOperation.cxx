@@ -101,7 +101,7 @@ FootprintOperation::GetKey() const
 {
   std::string key = ElementOperation::GetKey() + " " + std::to_string(static_cast<int>(statistic)) +
                     (truncates ? " truncates " : " ") + ExactText(fraction) + (isCounted ? " counted" : "");
-  for (const double rise : this->GetRises(PixelKind::Float64))
+  for (const double rise : this->GetRises(PixelType::Float64))
   {
     key += " " + ExactText(rise);
   }
@@ -109,14 +109,14 @@ FootprintOperation::GetKey() const
 }
 
 std::vector<double>
-FootprintOperation::GetRises(PixelKind kind) const
+FootprintOperation::GetRises(PixelType kind) const
 {
   std::vector<double> rises;
   for (std::size_t i = 0; i < heights.size() && i < element.size(); ++i)
   {
     if (element[i])
     {
-      rises.push_back(kind == PixelKind::Float32 ? static_cast<double>(static_cast<float>(heights[i])) : heights[i]);
+      rises.push_back(kind == PixelType::Float32 ? static_cast<double>(static_cast<float>(heights[i])) : heights[i]);
     }
   }
   return rises;
@@ -180,7 +180,7 @@ FootprintOperation::Validate(const Coordinates & image) const
     throw ParameterError("Heights: there are " + std::to_string(heights.size()) + "; the element's box has " +
                          std::to_string(element.size()) + " voxels");
   }
-  for (const double rise : this->GetRises(PixelKind::Float64))
+  for (const double rise : this->GetRises(PixelType::Float64))
   {
     if (!std::isfinite(rise))
     {
@@ -190,7 +190,7 @@ FootprintOperation::Validate(const Coordinates & image) const
 }
 
 void
-FootprintOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+FootprintOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   static const char * const titles[] = {
     "mean", "sum", "variance", "standard deviation", "rank", "erosion", "dilation"

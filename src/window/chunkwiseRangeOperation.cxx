@@ -19,7 +19,7 @@ RangeOperation::GetStages() const
 }
 
 void
-RangeOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+RangeOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
   CheckExactOutput(GetName(), inputs.at(0), output);
 }

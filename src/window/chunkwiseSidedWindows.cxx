@@ -38,7 +38,7 @@ As(const Pointer & window)
 class SidedWindows
 {
 public:
-  SidedWindows(const WindowSides & sides, PixelKind kind)
+  SidedWindows(const WindowSides & sides, PixelType kind)
     : m_Sides(sides)
     , m_Kind(kind)
   {
@@ -138,7 +138,7 @@ private:
     framed->secondConstant = PixelValue(isConstant ? 1 : 0);
     if (isConstant)
     {
-      framed->constant = DispatchPixelKind(
+      framed->constant = DispatchPixelType(
         m_Kind, [&](auto pixel) { return PixelValue(ConstantPixel<decltype(pixel)>(boundary.constant)); });
     }
     return framed;
@@ -254,7 +254,7 @@ private:
     if (Cuts(extremum))
     {
       // The constant beyond the edge is no extremum, or is not seen.
-      framed->constant = DispatchPixelKind(m_Kind, [&](auto pixel) {
+      framed->constant = DispatchPixelType(m_Kind, [&](auto pixel) {
         using Limits = std::numeric_limits<decltype(pixel)>;
         return IsFloatingPoint(m_Kind) ? PixelValue(std::numeric_limits<double>::quiet_NaN())
                                        : PixelValue(extremum.minimum ? Limits::max() : Limits::lowest());
@@ -370,7 +370,7 @@ private:
   }
 
   const WindowSides m_Sides;
-  const PixelKind   m_Kind;
+  const PixelType   m_Kind;
   /** The box around the middle, from which voxel on its upper side is one shorter where the number is even. */
   Coordinates m_Radius{};
   Coordinates m_Shorter{};
@@ -410,7 +410,7 @@ MakeSidedElement(const WindowSides & sides, Coordinates & radius)
 }
 
 std::shared_ptr<const Operation>
-MakeSided(const std::shared_ptr<const Operation> & window, const WindowSides & sides, PixelKind kind)
+MakeSided(const std::shared_ptr<const Operation> & window, const WindowSides & sides, PixelType kind)
 {
   return SidedWindows(sides, kind).Make(window);
 }

@@ -37,7 +37,7 @@ Chunkwise_EXPORT std::vector<unsigned char>
  * numbers of voxels, and means and variances of windows that end at the image's edge, are those of FootprintOperation,
  * which takes boxes along one axis after the other. */
 Chunkwise_EXPORT std::shared_ptr<const Operation>
-                 MakeSided(const std::shared_ptr<const Operation> & window, const WindowSides & sides, PixelKind kind);
+                 MakeSided(const std::shared_ptr<const Operation> & window, const WindowSides & sides, PixelType kind);
 
 } // namespace chunkwise
 

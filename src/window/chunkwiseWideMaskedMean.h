@@ -45,7 +45,7 @@ struct WideMaskedMean
   IsNeededBy(const DomainOperation & domain)
   {
     const auto * const mean = dynamic_cast<const MeanOperation *>(domain.window.get());
-    return mean && !mean->sums && domain.imageKind == PixelKind::Float32 && !domain.marksSeen && !domain.insideAlone;
+    return mean && !mean->sums && domain.imageKind == PixelType::Float32 && !domain.marksSeen && !domain.insideAlone;
   }
 
   /** The place where stages, which share the end of a call's scratch, say that a sum is not finite. */
@@ -79,18 +79,18 @@ struct WideMaskedMean
     const std::int64_t offset = weights.Offset(index);
     switch (weights.kind)
     {
-      case PixelKind::Float32:
+      case PixelType::Float32:
         return static_cast<double>(static_cast<const float *>(weights.data)[offset]);
-      case PixelKind::Float64:
+      case PixelType::Float64:
         return static_cast<double>(static_cast<float>(static_cast<const double *>(weights.data)[offset]));
-      case PixelKind::UInt8:
-      case PixelKind::Int8:
+      case PixelType::UInt8:
+      case PixelType::Int8:
         return this->IsInside<std::uint8_t>(offset) ? 1 : 0;
-      case PixelKind::UInt16:
-      case PixelKind::Int16:
+      case PixelType::UInt16:
+      case PixelType::Int16:
         return this->IsInside<std::uint16_t>(offset) ? 1 : 0;
-      case PixelKind::UInt32:
-      case PixelKind::Int32:
+      case PixelType::UInt32:
+      case PixelType::Int32:
         return this->IsInside<std::uint32_t>(offset) ? 1 : 0;
       default:
         return this->IsInside<std::uint64_t>(offset) ? 1 : 0;

@@ -69,7 +69,8 @@ SidesOf(const CheckedParameters & parameters, const FilterImage & image)
 bool
 HasMask(const FilterImage & image)
 {
-  return std::find(image.furtherInputs.begin(), image.furtherInputs.end(), "MaskImage") != image.furtherInputs.end();
+  return std::find(image.additionalInputs.begin(), image.additionalInputs.end(), "MaskImage") !=
+         image.additionalInputs.end();
 }
 
 FilterDescription
@@ -358,7 +359,7 @@ NonLocalMeansRow()
 
 /** The range of an entropy: the given one, or that of 8- and 16-bit integers. */
 void
-SetRange(const CheckedParameters & parameters, PixelKind kind, EntropyOperation & operation)
+SetRange(const CheckedParameters & parameters, PixelType kind, EntropyOperation & operation)
 {
   if (parameters.Has("Range"))
   {
@@ -374,7 +375,7 @@ SetRange(const CheckedParameters & parameters, PixelKind kind, EntropyOperation 
   }
   if (IsFloatingPoint(kind) || PixelSize(kind) > 2)
   {
-    ThrowParameterError("Range", std::string("it was not set, and ") + PixelKindName(kind) + " has no default");
+    ThrowParameterError("Range", std::string("it was not set, and ") + PixelTypeName(kind) + " has no default");
   }
   const double values = PixelSize(kind) == 1 ? 256.0 : 65536.0;
   operation.lower = (static_cast<int>(kind) & 1) != 0 ? -values / 2 : 0.0;

@@ -23,7 +23,7 @@ CompareCuts(std::mt19937 & random, Manager & manager, BackendChoice backend, std
   t.Prepare(t.request.image);
   (isCuda ? manager : host).Execute(t.request);
   const std::vector<T> whole = t.output;
-  const BufferView     view = DenseView(const_cast<T *>(whole.data()), PixelKindOf<T>(), t.request.output.box);
+  const BufferView     view = DenseView(const_cast<T *>(whole.data()), PixelTypeOf<T>(), t.request.output.box);
   for (int cut = 0; cut < 4; ++cut)
   {
     const auto executor = MakeThreadExecutor(1 + random() % 3);

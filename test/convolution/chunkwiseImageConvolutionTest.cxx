@@ -23,9 +23,9 @@ TEST_P(Convolution, IsWhatItsDefinitionSays)
   std::mt19937 random(61);
   for (const ConvolutionMethod method : { ConvolutionMethod::FFT, ConvolutionMethod::Direct })
   {
-    for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+    for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
     {
-      DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
         using Pixel = decltype(pixel);
         CompareWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend(), method);
         CompareWithOracle<Pixel, float>(random, GetManager(), GetBackend(), method);
@@ -188,9 +188,9 @@ TEST(ConvolutionOperations, StreamsOfTilesAndOfPartsOfTilesGiveTheBitsOfTheWhole
   ForEachIndex(t.request.image, [&](const Coordinates & index) { whole.push_back(t.Result(index)); });
   StreamedRequest request;
   request.operation = operation;
-  request.inputs = { { std::make_shared<MemoryImage>(t.image), PixelKind::Float32 } };
+  request.inputs = { { std::make_shared<MemoryImage>(t.image), PixelType::Float32 } };
   request.region = t.request.image;
-  request.computedKind = request.writtenKind = PixelKind::Float32;
+  request.computedKind = request.writtenKind = PixelType::Float32;
   request.backend = BackendChoice::CPU;
   const auto stream = [&] {
     std::vector<float> output(whole.size(), 0.0f);
@@ -198,7 +198,7 @@ TEST(ConvolutionOperations, StreamsOfTilesAndOfPartsOfTilesGiveTheBitsOfTheWhole
     ExecuteStreamed(host,
                     request,
                     plan,
-                    std::make_shared<MemoryImage>(DenseView(output.data(), PixelKind::Float32, t.request.image)));
+                    std::make_shared<MemoryImage>(DenseView(output.data(), PixelType::Float32, t.request.image)));
     EXPECT_EQ(output, whole) << plan.divisions << " divisions";
     return plan;
   };

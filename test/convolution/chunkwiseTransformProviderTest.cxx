@@ -110,9 +110,9 @@ protected:
 TEST_P(Transforms, GiveWhatTheDefinitionSays)
 {
   std::mt19937 random(71);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
       using Pixel = decltype(pixel);
       CompareWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend(), ConvolutionMethod::FFT, GetProvider());
       CompareWithOracle<Pixel, float>(random, GetManager(), GetBackend(), ConvolutionMethod::FFT, GetProvider());
@@ -292,7 +292,7 @@ TEST_P(Transforms, TheReportNamesWhoTransformed)
   parameters.Set("TransformProvider", TransformProviderName(GetProvider()));
   FilterImage image;
   image.extent = { { 20, 19, 18, 1, 1 } };
-  image.inputKind = image.outputKind = PixelKind::Float64;
+  image.inputKind = image.outputKind = PixelType::Float64;
   std::mt19937          random(77);
   Trial<double, double> t(random, MakeFilterOperation("gaussian", parameters, image), image.extent);
   t.request.backend = GetBackend();

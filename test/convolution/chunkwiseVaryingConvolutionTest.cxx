@@ -99,7 +99,7 @@ public:
       if (m_Operation.order == VaryingOrder::WeightThenConvolve)
       {
         const BufferView view =
-          DenseView(const_cast<double *>(m_Weighted[node].data()), PixelKind::Float64, m_Image.box);
+          DenseView(const_cast<double *>(m_Weighted[node].data()), PixelType::Float64, m_Image.box);
         sum += oracle::Convolve<double>(view, index, m_Nodes[node]).result;
         continue;
       }
@@ -593,7 +593,7 @@ TEST(VaryingConvolution, SpectraThatAreNotKeptDoNotChangeTheBits)
     const auto          kept = RunWhole(random, varying, image, f);
     ChunkShape          shape;
     shape.inputBox = shape.outputBox = shape.image = Box::FromExtent(image);
-    shape.inputKinds[0] = shape.outputKind = PixelKind::Float64;
+    shape.inputKinds[0] = shape.outputKind = PixelType::Float64;
     shape.numberOfInputs = 1;
     shape.concurrency = 3;
     // Room for nothing but the scratch.

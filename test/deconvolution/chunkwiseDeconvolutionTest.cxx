@@ -43,12 +43,12 @@ struct Grid
   double &
   At(const Coordinates & at)
   {
-    return values[static_cast<std::size_t>(DenseView(nullptr, PixelKind::UInt8, box).Offset(at))];
+    return values[static_cast<std::size_t>(DenseView(nullptr, PixelType::UInt8, box).Offset(at))];
   }
   double
   Of(const Coordinates & at) const
   {
-    return Has(at) ? values[static_cast<std::size_t>(DenseView(nullptr, PixelKind::UInt8, box).Offset(at))] : 0.0;
+    return Has(at) ? values[static_cast<std::size_t>(DenseView(nullptr, PixelType::UInt8, box).Offset(at))] : 0.0;
   }
 };
 
@@ -326,7 +326,7 @@ struct DeconvolutionTrial
     : box(Box::FromExtent(extent))
   {
     operation->image = extent;
-    operation->inputKind = operation->outputKind = PixelKindOf<T>();
+    operation->inputKind = operation->outputKind = PixelTypeOf<T>();
     for (std::int64_t i = 0; i < box.NumberOfVoxels(); ++i)
     {
       data.push_back(static_cast<T>(5 + random() % 90));
@@ -341,16 +341,16 @@ struct DeconvolutionTrial
     ExecutionRequest request;
     request.operation = operation;
     request.image = request.region = box;
-    request.inputs = { DenseView(data.data(), PixelKindOf<T>(), box) };
+    request.inputs = { DenseView(data.data(), PixelTypeOf<T>(), box) };
     if (operation->hasWeights)
     {
-      request.inputs.push_back(DenseView(weights.data(), PixelKind::UInt8, box));
+      request.inputs.push_back(DenseView(weights.data(), PixelType::UInt8, box));
     }
     if (operation->hasStart)
     {
-      request.inputs.push_back(DenseView(start.data(), PixelKindOf<T>(), box));
+      request.inputs.push_back(DenseView(start.data(), PixelTypeOf<T>(), box));
     }
-    request.output = DenseView(output.data(), PixelKindOf<T>(), box);
+    request.output = DenseView(output.data(), PixelTypeOf<T>(), box);
     return request;
   }
   void
@@ -371,7 +371,7 @@ struct DeconvolutionTrial
     ForEachIndex(box, [&](const Coordinates & at) {
       const double value = expected.Of(at);
       ASSERT_NEAR(
-        static_cast<double>(output[static_cast<std::size_t>(DenseView(nullptr, PixelKind::UInt8, box).Offset(at))]),
+        static_cast<double>(output[static_cast<std::size_t>(DenseView(nullptr, PixelType::UInt8, box).Offset(at))]),
         value,
         bound * (1 + std::abs(value)))
         << operation->GetKey() << " " << ToString(operation->image) << " at " << ToString(at);
@@ -1191,7 +1191,7 @@ SpectralByDefinition(const SpectralDeconvolutionOperation & operation, const std
   std::vector<std::complex<double>> measured(voxels);
   std::vector<std::complex<double>> blur(voxels);
   const auto                        offset = [](const Coordinates & at, const Coordinates & extent) {
-    return static_cast<std::size_t>(DenseView(nullptr, PixelKind::UInt8, Box::FromExtent(extent)).Offset(at));
+    return static_cast<std::size_t>(DenseView(nullptr, PixelType::UInt8, Box::FromExtent(extent)).Offset(at));
   };
   const auto before = [&](int a) { return std::max((padded[a] - image[a]) / 2, operation.kernel->GetCenter()[a]); };
   ForEachIndex(grid, [&](const Coordinates & at) {

@@ -265,7 +265,7 @@ TEST_P(Derivatives, MadeTogetherHaveTheBitsOfEachAlone)
     t.Prepare(region);
     GetManager().Execute(t.request);
     const std::vector<float> result = t.output;
-    const BufferView view = DenseView(const_cast<float *>(result.data()), PixelKind::Float32, t.request.output.box);
+    const BufferView view = DenseView(const_cast<float *>(result.data()), PixelType::Float32, t.request.output.box);
     for (std::int64_t component = region.lower[MaxDimension - 1]; component < count; ++component)
     {
       const auto alone = std::make_shared<DerivativeOperation>(*together);
@@ -646,7 +646,7 @@ TEST_P(Derivatives, EigenvaluesOfFloatsAreThoseInDoubleOfTheirElements)
     t.Prepare(t.request.image);
     GetManager().Execute(t.request);
     const std::vector<float> result = t.output;
-    const BufferView view = DenseView(const_cast<float *>(result.data()), PixelKind::Float32, t.request.output.box);
+    const BufferView view = DenseView(const_cast<float *>(result.data()), PixelType::Float32, t.request.output.box);
     t.request.operation = eigenvalues;
     t.request.image.upper[MaxDimension - 1] = 3;
     t.Prepare(t.request.image);
@@ -696,7 +696,7 @@ TEST_P(Derivatives, MeasuresOfSeveralScalesAreTheLargestOfEachAndThoseOfChunks)
   t.Prepare(t.request.image);
   GetManager().Execute(t.request);
   const std::vector<float> result = t.output;
-  const BufferView   view = DenseView(const_cast<float *>(result.data()), PixelKind::Float32, t.request.output.box);
+  const BufferView   view = DenseView(const_cast<float *>(result.data()), PixelType::Float32, t.request.output.box);
   std::vector<float> largest(result.size(), 0);
   for (const DerivativeScale & scale : several->scales)
   {
@@ -1064,7 +1064,7 @@ CompareBitsOfVectors(std::mt19937 & random, Manager & manager, BackendChoice bac
     first.request.backend = BackendChoice::CPU;
     host.Execute(first.request);
     const std::vector<TOut> whole = first.output;
-    const BufferView view = DenseView(const_cast<TOut *>(whole.data()), PixelKindOf<TOut>(), first.request.output.box);
+    const BufferView view = DenseView(const_cast<TOut *>(whole.data()), PixelTypeOf<TOut>(), first.request.output.box);
     for (int part = 0; part < 3; ++part)
     {
       t.Prepare(part == 0 ? Box::FromExtent(extent) : RandomRegion(random, extent));
@@ -1099,13 +1099,13 @@ TEST_P(Derivatives, DivergencesOfChunksHaveTheBitsOfTheWhole)
 }
 
 FilterImage
-ImageOfLengths(int dimension, PixelKind kind)
+ImageOfLengths(int dimension, PixelType kind)
 {
   FilterImage image;
   image.dimension = dimension;
   image.extent = { { 24, 21, dimension == 3 ? 19 : 1, 1, 1 } };
   image.inputKind = kind;
-  image.outputKind = PixelKind::Float64;
+  image.outputKind = PixelType::Float64;
   image.spacing[0] = 0.8;
   image.spacing[1] = 1.25;
   image.spacing[2] = 1.5;
@@ -1131,7 +1131,7 @@ PositionOf(const Coordinates & at, const FilterImage & image)
 TEST_P(Derivatives, DivergencesOfPolynomialsAreExactUpToTheEdge)
 {
   std::mt19937     random(197);
-  FilterImage      image = ImageOfLengths(3, PixelKind::Float64);
+  FilterImage      image = ImageOfLengths(3, PixelType::Float64);
   FilterParameters parameters;
   const auto       makeOf = [&] {
     return std::dynamic_pointer_cast<const DerivativeOperation>(MakeFilterOperation("divergence", parameters, image));
@@ -1144,7 +1144,7 @@ TEST_P(Derivatives, DivergencesOfPolynomialsAreExactUpToTheEdge)
     {
       parameters.SetReal("Sigma", 2);
     }
-    image.furtherInputs = { "Input2", "Input3" };
+    image.additionalInputs = { "Input2", "Input3" };
     VectorTrial<double, double> t(random, makeOf(), image.extent);
     const double                matrix[3][3] = { { 2, -1, 5 }, { 3, 4, -7 }, { 0.5, 6, -9 } };
     for (std::size_t row = 0; row < 3; ++row)
@@ -1161,7 +1161,7 @@ TEST_P(Derivatives, DivergencesOfPolynomialsAreExactUpToTheEdge)
     ForEachIndex(first.request.region,
                  [&](const Coordinates & at) { ASSERT_NEAR(first.Result(at), 2 + 4 - 9, 1e-11) << name; });
 
-    image.furtherInputs.clear();
+    image.additionalInputs.clear();
     parameters.Set("OfGradient", true);
     Trial<double, double> one(random, makeOf(), image.extent);
     ForEachIndex(one.request.image, [&](const Coordinates & at) {
@@ -1326,7 +1326,7 @@ TEST_P(Derivatives, CurvaturesOfBallsAndTubesAreThoseOfTheirRadius)
     const double       sign = trial % 2 ? -1 : 1;
     const char * const names[] = { "level-set", "mean", "gaussian", "smallest", "largest" };
     const std::string  name = names[trial / 3 % (dimension == 2 ? 2 : 5)];
-    FilterImage        image = ImageOfLengths(dimension, PixelKind::Float64);
+    FilterImage        image = ImageOfLengths(dimension, PixelType::Float64);
     FilterParameters   parameters;
     constexpr int      margin = 5;
     parameters.SetReal("Sigma", 1);
@@ -1387,7 +1387,7 @@ TEST_P(Derivatives, CurvaturesAreZeroWithoutAGradientAndNanBesideNan)
 
 TEST(DerivativeRows, DivergenceAndCurvatureNameWhatIsWrong)
 {
-  FilterImage      image = ImageOfLengths(3, PixelKind::Float32);
+  FilterImage      image = ImageOfLengths(3, PixelType::Float32);
   FilterParameters parameters;
   parameters.SetReal("Sigma", 1);
   const auto message = [&](const char * name) {
@@ -1404,15 +1404,15 @@ TEST(DerivativeRows, DivergenceAndCurvatureNameWhatIsWrong)
   EXPECT_NE(message("divergence").find("Input2: vectors along 3 spatial axes are as many images, 1 is given"),
             std::string::npos)
     << message("divergence");
-  image.furtherInputs = { "Input2" };
+  image.additionalInputs = { "Input2" };
   EXPECT_NE(message("divergence").find("Input3: vectors along 3"), std::string::npos) << message("divergence");
-  image.furtherInputs = { "Primary", "Input2", "Input3" };
+  image.additionalInputs = { "Primary", "Input2", "Input3" };
   EXPECT_EQ(message("divergence"), "");
   parameters.Set("SpatialAxes", std::vector<std::int64_t>{ 0, 1 });
   EXPECT_NE(message("divergence").find("Input3: vectors along 2"), std::string::npos) << message("divergence");
   parameters.Set("OfGradient", true);
   EXPECT_NE(message("divergence").find("OfGradient: "), std::string::npos) << message("divergence");
-  image.furtherInputs = { "Primary" };
+  image.additionalInputs = { "Primary" };
   EXPECT_EQ(message("divergence"), "");
 
   parameters = FilterParameters();
@@ -1655,7 +1655,7 @@ TEST_P(Derivatives, WithComponentsHaveTheBitsOfTheCpu)
     t.Prepare(region);
     GetManager().Execute(t.request);
     ASSERT_TRUE(t.IsContained());
-    const BufferView view = DenseView(const_cast<float *>(expected.data()), PixelKind::Float32, t.request.output.box);
+    const BufferView view = DenseView(const_cast<float *>(expected.data()), PixelType::Float32, t.request.output.box);
     ForEachIndex(region, [&](const Coordinates & at) {
       ASSERT_TRUE(IsSame(t.Result(at), At<float>(view, at))) << operation->GetKey() << " at " << ToString(at);
     });

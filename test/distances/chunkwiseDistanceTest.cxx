@@ -180,8 +180,8 @@ struct DistanceTrial
   {
     request.operation = operation;
     request.image = request.region = Box::FromExtent(operation->image);
-    request.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), request.image) };
-    request.output = DenseView(output.data(), PixelKindOf<TOut>(), request.image);
+    request.inputs = { DenseView(voxels.data(), PixelTypeOf<TIn>(), request.image) };
+    request.output = DenseView(output.data(), PixelTypeOf<TOut>(), request.image);
     request.stagingThreads = 1;
   }
   void
@@ -223,8 +223,8 @@ MakeDistance(const Coordinates & extent, DistanceTo to = DistanceTo::Background,
 {
   auto operation = std::make_shared<DistanceOperation>();
   operation->image = extent;
-  operation->inputKind = PixelKindOf<TIn>();
-  operation->outputKind = PixelKindOf<TOut>();
+  operation->inputKind = PixelTypeOf<TIn>();
+  operation->outputKind = PixelTypeOf<TOut>();
   operation->to = to;
   operation->result = result;
   return operation;
@@ -516,15 +516,15 @@ StreamDistances(Manager & manager, BackendChoice backend, const std::shared_ptr<
   ExecutionRequest                whole;
   whole.operation = operation;
   whole.image = whole.region = box;
-  whole.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), box) };
-  whole.output = DenseView(expected.data(), PixelKindOf<TOut>(), box);
+  whole.inputs = { DenseView(voxels.data(), PixelTypeOf<TIn>(), box) };
+  whole.output = DenseView(expected.data(), PixelTypeOf<TOut>(), box);
   whole.backend = BackendChoice::CPU;
   manager.Execute(whole);
   StreamedRequest request;
   request.operation = operation;
-  request.inputs = { { std::make_shared<MemoryImage>(whole.inputs[0]), PixelKindOf<TIn>() } };
+  request.inputs = { { std::make_shared<MemoryImage>(whole.inputs[0]), PixelTypeOf<TIn>() } };
   request.region = box;
-  request.computedKind = request.writtenKind = PixelKindOf<TOut>();
+  request.computedKind = request.writtenKind = PixelTypeOf<TOut>();
   request.backend = backend;
   request.memory = memory;
   // Less than the smallest of the images and its result take together: no device holds them.
@@ -535,7 +535,7 @@ StreamDistances(Manager & manager, BackendChoice backend, const std::shared_ptr<
   ASSERT_TRUE(plan.inSlabs);
   EXPECT_EQ(plan.bytesRead, 2 * voxels.size() * sizeof(TIn));
   ExecuteStreamed(
-    manager, request, plan, std::make_shared<MemoryImage>(DenseView(output.data(), PixelKindOf<TOut>(), box)));
+    manager, request, plan, std::make_shared<MemoryImage>(DenseView(output.data(), PixelTypeOf<TOut>(), box)));
   EXPECT_TRUE(output == expected) << operation->GetKey();
 }
 
@@ -602,8 +602,8 @@ TEST(DistancesOnCuda, OfManySlicesAreThoseOfTheCpu)
       ExecutionRequest request;
       request.operation = operation;
       request.image = request.region = Box::FromExtent(extent);
-      request.inputs = { DenseView(voxels.data(), PixelKind::UInt8, request.image) };
-      request.output = DenseView(output.data(), PixelKindOf<Out>(), request.image);
+      request.inputs = { DenseView(voxels.data(), PixelType::UInt8, request.image) };
+      request.output = DenseView(output.data(), PixelTypeOf<Out>(), request.image);
       request.backend = backend;
       const ExecutionReport report = manager.Execute(request);
       EXPECT_EQ(report.plan.chunks.size(), 1u);
@@ -686,7 +686,7 @@ TEST(DistanceRows, MakeTheOperation)
 {
   FilterImage image;
   image.extent = { { 20, 30, 40, 1, 1 } };
-  image.outputKind = PixelKind::Float32;
+  image.outputKind = PixelType::Float32;
   image.spacing[0] = 0.5;
   FilterParameters parameters;
   parameters.Set("Features", "objects");
@@ -702,7 +702,7 @@ TEST(DistanceRows, MakeTheOperation)
   EXPECT_EQ(
     std::dynamic_pointer_cast<const DistanceOperation>(MakeFilterOperation("distance", parameters, image))->GetNumber(),
     DistanceNumber::Int32);
-  image.outputKind = PixelKind::UInt8;
+  image.outputKind = PixelType::UInt8;
   const auto refuses = [&](const std::string & name, const FilterParameters & given) {
     EXPECT_THROW(MakeFilterOperation(name, given, image)->CheckKinds({ image.inputKind }, image.outputKind),
                  ParameterError)
@@ -741,8 +741,8 @@ TEST_P(Distances, MakeOpeningsAndClosings)
     std::vector<std::uint8_t> output(voxels.size(), 9);
     request.operation = MakeFilterOperation("binary-morphology", parameters, image);
     request.image = request.region = box;
-    request.inputs = { DenseView(voxels.data(), PixelKind::UInt8, box) };
-    request.output = DenseView(output.data(), PixelKind::UInt8, box);
+    request.inputs = { DenseView(voxels.data(), PixelType::UInt8, box) };
+    request.output = DenseView(output.data(), PixelType::UInt8, box);
     request.backend = BackendChoice::Auto;
     this->GetManager().Execute(request);
     const auto spread = [&](const std::vector<bool> & set) {

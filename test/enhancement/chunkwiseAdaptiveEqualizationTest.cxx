@@ -207,7 +207,7 @@ TEST(EqualizationRows, RefuseWhatMakesNoSense)
   FilterImage image;
   image.extent = { { 40, 40, 9, 1, 1 } };
   image.dimension = 3;
-  image.inputKind = image.outputKind = PixelKind::Float32;
+  image.inputKind = image.outputKind = PixelType::Float32;
   const auto message = [&](const std::vector<double> & range, std::vector<std::int64_t> tile) {
     FilterParameters parameters;
     parameters.Set("Range", range);

@@ -218,7 +218,7 @@ struct TrialMask
     {
       voxels.push_back(random() % outside == 0 ? 0 : 256);
     }
-    view = DenseView(voxels.data(), PixelKind::UInt16, image);
+    view = DenseView(voxels.data(), PixelType::UInt16, image);
   }
 };
 
@@ -305,7 +305,7 @@ CompareMaskedBits(std::mt19937 & random, Manager & manager, BackendChoice backen
       FilterImage about;
       about.dimension = 3;
       about.extent = { { 14, 14, 14, 1, 1 } };
-      about.inputKind = PixelKindOf<TIn>();
+      about.inputKind = PixelTypeOf<TIn>();
       masked = InMask(std::make_shared<DiffusionOperation>(*MakeCoherence(random, about, 1 + trial % 2)));
     }
     else if (trial % 4 == 3)
@@ -332,7 +332,7 @@ CompareMaskedBits(std::mt19937 & random, Manager & manager, BackendChoice backen
     t.Prepare(t.request.image);
     execute(host);
     const std::vector<TOut> whole = t.output;
-    const BufferView view = DenseView(const_cast<TOut *>(whole.data()), PixelKindOf<TOut>(), t.request.output.box);
+    const BufferView view = DenseView(const_cast<TOut *>(whole.data()), PixelTypeOf<TOut>(), t.request.output.box);
     ForEachIndex(t.request.image, [&](const Coordinates & at) {
       if (At<std::uint16_t>(mask.view, at) == 0)
       {
@@ -410,7 +410,7 @@ TEST_P(Diffusions, AlongStructuresInAMaskThatIsABoxAreThoseOfTheBox)
     FilterImage about;
     about.dimension = 3;
     about.extent = { { 12, 13, 11, 1, 1 } };
-    about.inputKind = about.outputKind = PixelKind::Float64;
+    about.inputKind = about.outputKind = PixelType::Float64;
     const auto            operation = MakeCoherence(random, about, 2);
     Trial<double, double> t(random, operation, about.extent);
     TrialMask             mask(random, t.request.image);
@@ -450,8 +450,8 @@ TEST_P(Diffusions, TakeTheGradientMagnitudeInsideTheMask)
   FilterImage  image;
   image.extent = { { 8, 5, 1, 1, 1 } };
   image.dimension = 2;
-  image.inputKind = image.outputKind = PixelKind::Float32;
-  image.furtherInputs = { "MaskImage" };
+  image.inputKind = image.outputKind = PixelType::Float32;
+  image.additionalInputs = { "MaskImage" };
   FilterParameters parameters;
   parameters.SetReal("GradientMagnitude", 0);
   const auto          operation = MakeFilterOperation("diffusion", parameters, image);
@@ -707,12 +707,12 @@ OracleCoherence(Field u, const DiffusionOperation & operation)
 }
 
 FilterImage
-RandomFilterImage(std::mt19937 & random, int largest, PixelKind kind)
+RandomFilterImage(std::mt19937 & random, int largest, PixelType kind)
 {
   FilterImage image;
   image.dimension = 2 + static_cast<int>(random() % 3);
   image.inputKind = kind;
-  image.outputKind = PixelKind::Float64;
+  image.outputKind = PixelType::Float64;
   for (int a = 0; a < MaxDimension; ++a)
   {
     image.extent[a] =
@@ -728,7 +728,7 @@ TEST_P(Diffusions, AlongStructuresAreWhatTheirDefinitionSays)
   for (int trial = 0; trial < 24; ++trial)
   {
     const bool            isMasked = trial % 2 == 1;
-    const FilterImage     about = RandomFilterImage(random, 9, PixelKind::Float64);
+    const FilterImage     about = RandomFilterImage(random, 9, PixelType::Float64);
     const auto            operation = MakeCoherence(random, about, 1 + trial % 3);
     Trial<double, double> t(random, operation, about.extent);
     const TrialMask       mask(random, t.request.image, isMasked && trial % 4 == 1 ? 12 : 3);
@@ -762,7 +762,7 @@ TEST_P(Diffusions, AlongStructuresOfChunksHaveTheBitsOfTheWhole)
     FilterImage image;
     image.dimension = 3;
     image.extent = { { 40, 40, 40, 1, 1 } };
-    image.inputKind = PixelKindOf<Pixel>();
+    image.inputKind = PixelTypeOf<Pixel>();
     CompareBits<Pixel, decltype(out)>(
       random, GetManager(), GetBackend(), 12, [&](int trial) { return MakeCoherence(random, image, 1 + trial % 3); });
   };
@@ -778,7 +778,7 @@ TEST_P(Diffusions, AlongStructuresKeepTheMeanAndAddNoContrast)
   FilterImage  image;
   image.dimension = 2;
   image.extent = { { 17, 14, 1, 1, 1 } };
-  image.inputKind = image.outputKind = PixelKind::Float64;
+  image.inputKind = image.outputKind = PixelType::Float64;
   FilterParameters parameters;
   parameters.SetInteger("Iterations", 1);
   parameters.SetReal("TimeStep", 0.25);
@@ -837,7 +837,7 @@ TEST_P(Diffusions, TotalVariationOfLongRowsHasTheBitsOfItsParts)
   t.Prepare(t.request.image);
   GetManager().Execute(t.request);
   const std::vector<float> whole = t.output;
-  const BufferView view = DenseView(const_cast<float *>(whole.data()), PixelKind::Float32, t.request.output.box);
+  const BufferView view = DenseView(const_cast<float *>(whole.data()), PixelType::Float32, t.request.output.box);
   for (const std::int64_t first : { 0, 1400, 2920 })
   {
     Box region = t.request.image;
@@ -854,7 +854,7 @@ TEST(DiffusionRows, RefuseOutsideValuesThatAreNone)
   FilterImage image;
   image.extent = { { 9, 9, 1, 1, 1 } };
   image.dimension = 2;
-  image.inputKind = image.outputKind = PixelKind::UInt8;
+  image.inputKind = image.outputKind = PixelType::UInt8;
   FilterParameters parameters;
   parameters.SetReal("Weight", 3);
   parameters.Set("OutsideValue", PixelValue(std::int64_t{ 300 }));
@@ -870,7 +870,7 @@ TEST(DiffusionRows, RefuseOutsideValuesThatAreNone)
     return std::string();
   };
   EXPECT_NE(message().find("OutsideValue: 300 has no effect without a MaskImage"), std::string::npos) << message();
-  image.furtherInputs = { "MaskImage" };
+  image.additionalInputs = { "MaskImage" };
   EXPECT_NE(message().find("OutsideValue: 300 is not a value of the output's pixel type, uint8"), std::string::npos)
     << message();
   parameters.Set("OutsideValue", PixelValue(std::int64_t{ 255 }));
@@ -882,7 +882,7 @@ TEST(DiffusionRows, RefuseStepsThatAreNotStable)
   FilterImage image;
   image.extent = { { 9, 9, 9, 1, 1 } };
   image.dimension = 3;
-  image.inputKind = image.outputKind = PixelKind::Float32;
+  image.inputKind = image.outputKind = PixelType::Float32;
   FilterParameters parameters;
   parameters.SetReal("GradientMagnitude", 3);
   parameters.SetReal("TimeStep", 0.2);

@@ -96,7 +96,7 @@ TEST_P(Enhancement, TopHatsAreTheImageBesideItsOpeningOrClosing)
         return static_cast<In>(minimum ? taps.front().first : taps.back().first);
       };
       ForEachIndex(t.request.image, [&](const Coordinates & at) { first.push_back(extremum(t.image, at, !black)); });
-      const BufferView between = DenseView(first.data(), PixelKindOf<In>(), t.request.image);
+      const BufferView between = DenseView(first.data(), PixelTypeOf<In>(), t.request.image);
       ForEachIndex(t.request.image, [&](const Coordinates & at) {
         const auto        voxel = static_cast<long double>(At<In>(t.image, at));
         const auto        second = static_cast<long double>(extremum(between, at, black));

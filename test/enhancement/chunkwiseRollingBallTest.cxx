@@ -29,7 +29,7 @@ RandomRollingBall(std::mt19937 & random, bool subtracts)
 std::vector<double>
 OracleExtremum(std::vector<double> values, const Box & box, const NonFlatExtremumOperation & operation, bool dilates)
 {
-  const BufferView    image = DenseView(values.data(), PixelKind::Float64, box);
+  const BufferView    image = DenseView(values.data(), PixelType::Float64, box);
   std::vector<double> result;
   ForEachIndex(box, [&](const Coordinates & at) {
     double found = std::numeric_limits<double>::infinity();

@@ -56,7 +56,7 @@ struct Image
 struct Row
 {
   const char *           ending;
-  std::vector<PixelKind> kinds;
+  std::vector<PixelType> kinds;
   int                    minDimension;
   int                    maxDimension;
   bool                   keepsDirection;
@@ -65,13 +65,13 @@ struct Row
   bool                   compresses{ false };
 };
 
-std::vector<PixelKind>
+std::vector<PixelType>
 AllKinds()
 {
-  std::vector<PixelKind> kinds;
-  for (int i = 0; i < NumberOfPixelKinds; ++i)
+  std::vector<PixelType> kinds;
+  for (int i = 0; i < NumberOfPixelTypes; ++i)
   {
-    kinds.push_back(static_cast<PixelKind>(i));
+    kinds.push_back(static_cast<PixelType>(i));
   }
   return kinds;
 }
@@ -79,11 +79,11 @@ AllKinds()
 const std::vector<Row> &
 GetRows()
 {
-  static const std::vector<PixelKind> all = AllKinds();
-  static const std::vector<PixelKind> mrc{ PixelKind::UInt8, PixelKind::Int16, PixelKind::UInt16, PixelKind::Float32 };
-  static const std::vector<PixelKind> png{ PixelKind::UInt8, PixelKind::UInt16 };
-  static const std::vector<PixelKind> gipl{ PixelKind::UInt8, PixelKind::Int8,    PixelKind::UInt16,
-                                            PixelKind::Int16, PixelKind::Float32, PixelKind::Float64 };
+  static const std::vector<PixelType> all = AllKinds();
+  static const std::vector<PixelType> mrc{ PixelType::UInt8, PixelType::Int16, PixelType::UInt16, PixelType::Float32 };
+  static const std::vector<PixelType> png{ PixelType::UInt8, PixelType::UInt16 };
+  static const std::vector<PixelType> gipl{ PixelType::UInt8, PixelType::Int8,    PixelType::UInt16,
+                                            PixelType::Int16, PixelType::Float32, PixelType::Float64 };
   static const std::vector<Row>       rows{
           { ".mha", all, 2, 5, true, true, true },    { ".mha", all, 2, 5, true, true, true, true },
           { ".mhd", all, 2, 5, true, true, true },    { ".mhd", all, 2, 5, true, true, true, true },
@@ -94,7 +94,7 @@ GetRows()
           { ".mrc", mrc, 2, 3, false, true, true },   { ".vtk", all, 2, 3, false, true, true },
           { ".tif", all, 2, 3, false, false, false }, { ".h5", all, 2, 5, true, true, true },
           { ".gipl", gipl, 2, 3, false, true, true }, { ".gipl.gz", gipl, 2, 3, false, true, true },
-          { ".png", png, 2, 2, false, false, false }, { ".bmp", { PixelKind::UInt8 }, 2, 2, false, false, false },
+          { ".png", png, 2, 2, false, false, false }, { ".bmp", { PixelType::UInt8 }, 2, 2, false, false, false },
   };
   return rows;
 }
@@ -146,7 +146,7 @@ WriteWithItk(const std::string & file, const std::string & ending, const Image &
     io->SetDirection(a, direction);
     region.SetSize(a, static_cast<itk::SizeValueType>(image.header.extent[axis]));
   }
-  DispatchPixelKind(image.header.kind,
+  DispatchPixelType(image.header.kind,
                     [&](auto pixel) { io->SetComponentType(itk::ImageIOBase::MapPixelType<decltype(pixel)>::CType); });
   io->SetPixelType(itk::IOPixelEnum::SCALAR);
   io->SetNumberOfComponents(1);
@@ -189,8 +189,8 @@ ReadWithItk(const std::string & file, const std::string & ending)
   const std::string type = itk::ImageIOBase::GetComponentTypeAsString(io->GetComponentType());
   const std::size_t size = io->GetComponentSize();
   const int         base = size == 1 ? 0 : size == 2 ? 2 : size == 4 ? 4 : 6;
-  image.header.kind = isFloat ? (size == 4 ? PixelKind::Float32 : PixelKind::Float64)
-                              : static_cast<PixelKind>(base + (type.compare(0, 8, "unsigned") == 0 ? 0 : 1));
+  image.header.kind = isFloat ? (size == 4 ? PixelType::Float32 : PixelType::Float64)
+                              : static_cast<PixelType>(base + (type.compare(0, 8, "unsigned") == 0 ? 0 : 1));
   for (const std::string & key : io->GetMetaDataDictionary().GetKeys())
   {
     std::string text;
@@ -255,7 +255,7 @@ DrawGeometry(ImageHeader & header, Random & random)
 }
 
 Image
-DrawImage(PixelKind kind, int dimension, Random & random, std::int64_t most = 9)
+DrawImage(PixelType kind, int dimension, Random & random, std::int64_t most = 9)
 {
   Image image;
   image.header.kind = kind;
@@ -267,7 +267,7 @@ DrawImage(PixelKind kind, int dimension, Random & random, std::int64_t most = 9)
   DrawGeometry(image.header, random);
   const auto voxels = static_cast<std::size_t>(Box::FromExtent(image.header.extent).NumberOfVoxels());
   image.voxels.resize(voxels * PixelSize(kind));
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     for (std::size_t i = 0; i < voxels; ++i)
     {
@@ -349,7 +349,7 @@ ExpectSameImage(const Image & image, const Image & other, const Row & row, doubl
 {
   EXPECT_TRUE(image.header.extent == other.header.extent)
     << ToString(image.header.extent) << " and " << ToString(other.header.extent);
-  ASSERT_EQ(PixelKindName(image.header.kind), std::string(PixelKindName(other.header.kind)));
+  ASSERT_EQ(PixelTypeName(image.header.kind), std::string(PixelTypeName(other.header.kind)));
   EXPECT_TRUE(image.voxels == other.voxels);
   const int n = std::min(image.header.dimension, other.header.dimension);
   for (int a = 0; a < n; ++a)
@@ -441,16 +441,16 @@ TEST_F(Files, ItkReadsWhatIsWritten)
   Random random(1);
   for (const Row & row : GetRows())
   {
-    for (const PixelKind kind : row.kinds)
+    for (const PixelType kind : row.kinds)
     {
       for (int dimension = row.minDimension; dimension <= row.maxDimension; ++dimension)
       {
-        SCOPED_TRACE(std::string(row.ending) + (row.compresses ? " compressed " : " ") + PixelKindName(kind) + " " +
+        SCOPED_TRACE(std::string(row.ending) + (row.compresses ? " compressed " : " ") + PixelTypeName(kind) + " " +
                      std::to_string(dimension));
         Image             image = DrawImage(kind, dimension, random);
         const std::string file = Path("out" + std::to_string(&row - GetRows().data()) + row.ending);
         ASSERT_EQ(ErrorOf([&] { Write(file, image, row.compresses); }), "");
-        if (std::string(row.ending) == ".tif" && PixelSize(kind) > 2 && kind != PixelKind::Float32)
+        if (std::string(row.ending) == ".tif" && PixelSize(kind) > 2 && kind != PixelType::Float32)
         {
           continue; // ITK reads these in another way; the test with tifffile has them.
         }
@@ -480,7 +480,7 @@ TEST_F(Files, CompressedBlocksAreOneStream)
   Random random(21);
   for (const std::int64_t planes : { 64, 61 })
   {
-    Image image = DrawImage(PixelKind::UInt16, 3, random);
+    Image image = DrawImage(PixelType::UInt16, 3, random);
     image.header.extent = { 512, 256, planes, 1, 1 };
     image.voxels.resize(static_cast<std::size_t>(512 * 256 * planes) * 2);
     for (std::size_t i = 0; i < image.voxels.size(); ++i)
@@ -510,11 +510,11 @@ TEST_F(Files, WhatItkWritesIsRead)
   Random random(2);
   for (const Row & row : GetRows())
   {
-    for (const PixelKind kind : row.kinds)
+    for (const PixelType kind : row.kinds)
     {
       for (int dimension = row.minDimension; dimension <= row.maxDimension; ++dimension)
       {
-        SCOPED_TRACE(std::string(row.ending) + (row.compresses ? " compressed " : " ") + PixelKindName(kind) + " " +
+        SCOPED_TRACE(std::string(row.ending) + (row.compresses ? " compressed " : " ") + PixelTypeName(kind) + " " +
                      std::to_string(dimension));
         const Image       image = DrawImage(kind, dimension, random);
         const std::string file = Path("in" + std::to_string(&row - GetRows().data()) + row.ending);
@@ -588,7 +588,7 @@ TEST_F(Files, TruncatedFilesFail)
 TEST_F(Files, ADamagedCompressedFileFails)
 {
   Random random(4);
-  Image  image = DrawImage(PixelKind::UInt16, 3, random, 20);
+  Image  image = DrawImage(PixelType::UInt16, 3, random, 20);
   for (const std::string name : { "x.nii.gz", "x.mha", "x.nrrd" })
   {
     Write(Path(name), image, true);
@@ -602,7 +602,7 @@ TEST_F(Files, ADamagedCompressedFileFails)
 TEST_F(Files, SeveralMembersOfGzipAreOneStream)
 {
   Random random(5);
-  Image  image = DrawImage(PixelKind::Float32, 3, random);
+  Image  image = DrawImage(PixelType::Float32, 3, random);
   Write(Path("x.nii"), image);
   const std::string all = Contents(Path("x.nii"));
   Put(Path("a"), all.substr(0, 300));
@@ -625,9 +625,9 @@ Swap(std::string & bytes, std::size_t at, std::size_t size, std::size_t count = 
 TEST_F(Files, TheOtherByteOrderIsRead)
 {
   Random random(6);
-  for (const PixelKind kind : AllKinds())
+  for (const PixelType kind : AllKinds())
   {
-    SCOPED_TRACE(PixelKindName(kind));
+    SCOPED_TRACE(PixelTypeName(kind));
     const std::size_t size = PixelSize(kind);
     Image             image = DrawImage(kind, 3, random);
     const auto        voxels = image.voxels.size() / size;
@@ -662,7 +662,7 @@ TEST_F(Files, TheOtherByteOrderIsRead)
     Put(Path("x.nii"), all);
     ExpectSameImage(plain, Read(Path("x.nii")), GetRows()[0], 0);
 
-    if (kind == PixelKind::Int16 || kind == PixelKind::UInt16 || kind == PixelKind::Float32)
+    if (kind == PixelType::Int16 || kind == PixelType::UInt16 || kind == PixelType::Float32)
     {
       Write(Path("x.mrc"), image);
       all = Contents(Path("x.mrc"));
@@ -687,10 +687,10 @@ TEST_F(Files, TiffOfAnyKindIsRead)
     {
       for (const bool tiled : { false, true })
       {
-        for (const PixelKind kind : AllKinds())
+        for (const PixelType kind : AllKinds())
         {
           SCOPED_TRACE(std::string(mode) + " " + std::to_string(compression) + (tiled ? " tiled " : " ") +
-                       PixelKindName(kind));
+                       PixelTypeName(kind));
           const std::size_t size = PixelSize(kind);
           Image             image = DrawImage(kind, 3, random, 40);
           const auto        w = static_cast<std::uint32_t>(image.header.extent[0]);
@@ -754,11 +754,11 @@ TEST_F(Files, TiffOfAnyKindIsRead)
 TEST_F(Files, ScaledNiftiIsAsItkHasIt)
 {
   Random random(8);
-  for (const PixelKind kind : AllKinds())
+  for (const PixelType kind : AllKinds())
   {
     for (const float slope : { 0.0f, 1.0f, 0.37f })
     {
-      SCOPED_TRACE(std::string(PixelKindName(kind)) + " slope " + std::to_string(slope));
+      SCOPED_TRACE(std::string(PixelTypeName(kind)) + " slope " + std::to_string(slope));
       Image image = DrawImage(kind, 3, random);
       Write(Path("x.nii"), image);
       std::string all = Contents(Path("x.nii"));
@@ -779,7 +779,7 @@ TEST_F(Files, ScaledNiftiIsAsItkHasIt)
 TEST_F(Files, NiftiKeepsItsOwnFields)
 {
   Random random(9);
-  Image  image = DrawImage(PixelKind::Int16, 4, random);
+  Image  image = DrawImage(PixelType::Int16, 4, random);
   Write(Path("x.nii"), image);
   std::string all = Contents(Path("x.nii"));
   const auto  put = [&](std::size_t at, auto value) { std::memcpy(&all[at], &value, sizeof(value)); };
@@ -814,7 +814,7 @@ TEST_F(Files, NiftiOfTheSecondVersionHasTheGeometryOfTheFirst)
   Random random(10);
   for (int i = 0; i < 20; ++i)
   {
-    Image image = DrawImage(PixelKind::Float64, 2 + i % 3, random);
+    Image image = DrawImage(PixelType::Float64, 2 + i % 3, random);
     Write(Path("x.nii"), image);
     const Image first = Read(Path("x.nii"));
     image.header.extent = Coordinates::Filled(1);
@@ -942,7 +942,7 @@ TEST_F(Files, WhatAFormatCannotHoldIsAnErrorBeforeTheWork)
   ImageHeader header;
   header.dimension = 3;
   header.extent = { { 4, 4, 4, 1, 1 } };
-  header.kind = PixelKind::Float64;
+  header.kind = PixelType::Float64;
   const auto why = [&](const std::string & name, bool compress = false) {
     OutputOptions options;
     options.compress = compress;
@@ -972,7 +972,7 @@ TEST_F(Files, WhatAFormatCannotHoldIsAnErrorBeforeTheWork)
 TEST_F(Files, LossesAreNamed)
 {
   Random random(11);
-  Image  image = DrawImage(PixelKind::Float32, 3, random);
+  Image  image = DrawImage(PixelType::Float32, 3, random);
   image.header.metadata["Subject"] = "MR";
   EXPECT_EQ(Write(Path("x.mha"), image), std::vector<std::string>());
   EXPECT_EQ(Read(Path("x.mha")).header.metadata.at("Subject"), "MR");
@@ -990,7 +990,7 @@ TEST_F(Files, LossesAreNamed)
 TEST_F(Files, NoFileOfAnInputIsReplaced)
 {
   Random random(12);
-  Image  image = DrawImage(PixelKind::UInt8, 3, random);
+  Image  image = DrawImage(PixelType::UInt8, 3, random);
   Write(Path("o.nhdr"), image);
   const std::string before = Contents(Path("o.raw"));
   const auto        inputs = OpenImage(Path("o.nhdr"))->GetFiles();
@@ -1018,7 +1018,7 @@ TEST_F(Files, NoFileOfAnInputIsReplaced)
 TEST_F(Files, ASymbolicLinkIsFollowed)
 {
   Random random(13);
-  Image  image = DrawImage(PixelKind::UInt8, 3, random);
+  Image  image = DrawImage(PixelType::UInt8, 3, random);
   fs::create_directory(Path("store"));
   fs::create_symlink("store/one", Path("x.mha"));
   fs::create_symlink("store/two.mhd", Path("y.mhd"));
@@ -1105,7 +1105,7 @@ InAChild(const std::function<void()> & call)
 TEST_F(Files, TheNextRunRemovesWhatAKilledOneLeft)
 {
   Random    random(15);
-  Image     image = DrawImage(PixelKind::UInt8, 3, random);
+  Image     image = DrawImage(PixelType::UInt8, 3, random);
   const int status = InAChild([&] {
     const auto sink = CreateImage(Path("x.mhd"), image.header, {});
     raise(SIGKILL);
@@ -1162,7 +1162,7 @@ TEST_F(Files, AFullFileSystemIsAnErrorBeforeTheWork)
     GTEST_SKIP() << "no file system may be mounted: " << std::strerror(errno);
   }
   Random random(17);
-  Image  image = DrawImage(PixelKind::UInt8, 3, random);
+  Image  image = DrawImage(PixelType::UInt8, 3, random);
   image.header.extent = { { 100, 100, 100, 1, 1 } };
   image.voxels.resize(1000000);
   std::generate(image.voxels.begin(), image.voxels.end(), [&] { return static_cast<char>(Draw(random, 0, 255)); });
@@ -1184,7 +1184,7 @@ TEST_F(Files, ManyThreadsReadAndWrite)
   Random random(18);
   for (const std::string name : { "x.mha", "x.vtk", "x.tif", "x.h5", "x.gipl" })
   {
-    Image image = DrawImage(PixelKind::UInt16, 3, random, 30);
+    Image image = DrawImage(PixelType::UInt16, 3, random, 30);
     {
       const auto               sink = CreateImage(Path(name), image.header, {});
       std::vector<std::thread> threads;
@@ -1218,7 +1218,7 @@ TEST_F(Files, ManyThreadsReadAndWrite)
 TEST_F(Files, KeptPlanesAreNotReadAgain)
 {
   Random random(19);
-  Image  image = DrawImage(PixelKind::UInt16, 3, random, 9);
+  Image  image = DrawImage(PixelType::UInt16, 3, random, 9);
   image.header.extent[2] = 60;
   image.voxels.resize(static_cast<std::size_t>(Box::FromExtent(image.header.extent).NumberOfVoxels()) * 2);
   std::generate(image.voxels.begin(), image.voxels.end(), [&] { return static_cast<char>(Draw(random, 0, 255)); });

@@ -56,7 +56,7 @@ CutInBoxes(const Coordinates & extent, bool anyOrder, Random & random)
 /** Memory of a view that is larger than its box, by a random margin. */
 struct PaddedBuffer
 {
-  PaddedBuffer(const Box & box, PixelKind kind, Random & random)
+  PaddedBuffer(const Box & box, PixelType kind, Random & random)
   {
     Box outer = box;
     for (int a = 0; a < MaxDimension; ++a)

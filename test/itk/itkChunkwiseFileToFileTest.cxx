@@ -271,7 +271,7 @@ TEST_F(ChunkwiseFileToFile, TakesFurtherImages)
   const auto reconstruction = itk::HeapReconstructionByDilationImageFilter<Short3>::New();
   m_Run->SetFilter(reconstruction.GetPointer());
   EXPECT_NE(WhatOf(m_Run).find("MarkerImage"), std::string::npos) << WhatOf(m_Run);
-  m_Run->SetFurtherInputFileName("MarkerImage", this->Name("marker.mha"));
+  m_Run->SetAdditionalInputFileName("MarkerImage", this->Name("marker.mha"));
   reconstruction->SetMaskImage(m_Image);
   reconstruction->SetMarkerImage(marker);
   reconstruction->Update();
@@ -281,8 +281,8 @@ TEST_F(ChunkwiseFileToFile, TakesFurtherImages)
     ASSERT_EQ(WhatOf(m_Run), "");
     this->ExpectResult<Short3>(reconstruction->GetOutput(), "out.mha");
   }
-  m_Run->SetFurtherInputFileName("MarkerImage", "");
-  m_Run->SetFurtherInputFileName("Marker", this->Name("marker.mha"));
+  m_Run->SetAdditionalInputFileName("MarkerImage", "");
+  m_Run->SetAdditionalInputFileName("Marker", this->Name("marker.mha"));
   EXPECT_NE(WhatOf(m_Run).find("Marker: the filter has no such input"), std::string::npos) << WhatOf(m_Run);
 }
 

@@ -127,7 +127,7 @@ ExpectedFilterImage(const ImageType * image)
   chunkwise::FilterImage expected;
   expected.dimension = 3;
   expected.extent = { { 19, 14, 13, 1, 1 } };
-  expected.inputKind = expected.outputKind = chunkwise::PixelKind::Float32;
+  expected.inputKind = expected.outputKind = chunkwise::PixelType::Float32;
   for (unsigned int a = 0; a < 3; ++a)
   {
     expected.spacing[a] = 0.5 + 0.75 * a;
@@ -1585,11 +1585,11 @@ TEST(ChunkwiseFilterTable, EveryRowHasAnItkFilterThatMakesTheSameOperation)
       chunkwise::FilterImage expected = ExpectedFilterImage(image);
       if (theCase.hasRadii)
       {
-        expected.furtherInputs = { "RadiusImage" };
+        expected.additionalInputs = { "RadiusImage" };
       }
       if (!theCase.domain.empty())
       {
-        expected.furtherInputs = { theCase.domain };
+        expected.additionalInputs = { theCase.domain };
       }
       const auto fromText = chunkwise::MakeFilterOperation(row.name, parameters, expected);
       const auto fromSetters = theCase.filter->GetOperation(theCase.filter->MakeFilterImage());
@@ -1615,8 +1615,8 @@ TEST(ChunkwiseFilterTable, AFilterKnowsItsImage)
   const auto expected = ExpectedFilterImage(image);
   EXPECT_EQ(known.dimension, 3);
   EXPECT_EQ(known.extent, expected.extent);
-  EXPECT_EQ(known.inputKind, chunkwise::PixelKind::Float32);
-  EXPECT_EQ(known.outputKind, chunkwise::PixelKind::Float64);
+  EXPECT_EQ(known.inputKind, chunkwise::PixelType::Float32);
+  EXPECT_EQ(known.outputKind, chunkwise::PixelType::Float64);
   for (int row = 0; row < chunkwise::MaxDimension; ++row)
   {
     EXPECT_EQ(known.spacing[row], expected.spacing[row]);

@@ -641,7 +641,7 @@ TEST(ChunkwiseInputs, ASumIsCalledASum)
   operation.sums = true;
   try
   {
-    operation.CheckKinds({ chunkwise::PixelKind::Int16 }, chunkwise::PixelKind::UInt8);
+    operation.CheckKinds({ chunkwise::PixelType::Int16 }, chunkwise::PixelType::UInt8);
     ADD_FAILURE();
   }
   catch (const chunkwise::ParameterError & error)

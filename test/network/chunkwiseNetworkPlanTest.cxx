@@ -599,7 +599,7 @@ TEST(NetworkMarch, SpilledPlanesAreAwaited)
     }
     std::vector<float> image(static_cast<std::size_t>(call.image.NumberOfVoxels()));
     std::generate(image.begin(), image.end(), [&] { return static_cast<float>(random() % 1000); });
-    call.inputs[0] = DenseView(image.data(), PixelKind::Float32, call.image);
+    call.inputs[0] = DenseView(image.data(), PixelType::Float32, call.image);
     std::vector<float> whole;
     for (const int way : { 0, 1, 2 })
     {
@@ -611,7 +611,7 @@ TEST(NetworkMarch, SpilledPlanesAreAwaited)
       call.scratch = scratch.data();
       call.sideOut = way ? spilled.data() : nullptr;
       call.sideOutBytes = bytes.spilled;
-      call.output = DenseView(result.data(), PixelKind::Float32, output);
+      call.output = DenseView(result.data(), PixelType::Float32, output);
       LateBackend backend(call, way == 2);
       RunNetwork(call, backend);
       EXPECT_TRUE(backend.IsAllDone());
@@ -726,8 +726,8 @@ TEST(NetworkMarch, TheHeadWaitsForTheTail)
       call.operation = &piped;
       call.numberOfInputs = 1;
       call.image = image;
-      call.inputs[0] = DenseView(pixels.data(), PixelKind::Float32, image);
-      call.output = DenseView(result.data(), PixelKind::Float32, output);
+      call.inputs[0] = DenseView(pixels.data(), PixelType::Float32, image);
+      call.output = DenseView(result.data(), PixelType::Float32, output);
       KernelCall headCall = call;
       headCall.scratch = ofHead.data();
       call.scratch = scratch.data();

@@ -1002,7 +1002,7 @@ TEST_P(NetworkTest, AllChannelsLieAlongAnAxis)
     request.inputs[0].box.upper[axis] = channels;
     request.inputs[0].stride[axis] = 0;
     std::vector<float> results(static_cast<std::size_t>(request.region.NumberOfVoxels()), std::nanf(""));
-    request.output = DenseView(results.data(), PixelKind::Float32, request.region);
+    request.output = DenseView(results.data(), PixelType::Float32, request.region);
     GetManager().Execute(request);
     for (int c = static_cast<int>(request.region.lower[axis]); c < request.region.upper[axis]; ++c)
     {

@@ -225,9 +225,9 @@ RunNetwork(const std::shared_ptr<const NetworkGraph> & graph, const Tensor & inp
   request.operation = operation;
   for (std::int64_t c = 0; c < input.dimensions[1]; ++c)
   {
-    request.inputs.push_back(DenseView(values.data() + c * voxels, PixelKind::Float32, box));
+    request.inputs.push_back(DenseView(values.data() + c * voxels, PixelType::Float32, box));
   }
-  request.output = DenseView(output.data(), PixelKind::Float32, box);
+  request.output = DenseView(output.data(), PixelType::Float32, box);
   request.image = request.region = box;
   Manager::GetGlobal().Execute(request);
   return output;

@@ -67,7 +67,7 @@ TEST_P(LabelBoundaries, AreThoseOfTheDefinitionHoweverTheImageIsCut)
   std::mt19937 random(51);
   for (int trial = 0; trial < 90; ++trial)
   {
-    DispatchPixelKind(static_cast<PixelKind>(trial % NumberOfPixelKinds), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(trial % NumberOfPixelTypes), [&](auto pixel) {
       using T = decltype(pixel);
       const auto operation = std::make_shared<LabelBoundaryOperation>();
       operation->mode = static_cast<LabelBoundaryMode>(trial % 3);
@@ -135,7 +135,7 @@ struct FilledHoles
     : parts(given.size(), 0)
     , labels(given)
   {
-    const BufferView view = DenseView(const_cast<TLabel *>(given.data()), PixelKindOf<TLabel>(), box);
+    const BufferView view = DenseView(const_cast<TLabel *>(given.data()), PixelTypeOf<TLabel>(), box);
     std::uint64_t    number = 0;
     ForEachIndex(box, [&](const Coordinates & start) {
       if (given[static_cast<std::size_t>(view.Offset(start))] != 0 ||
@@ -145,7 +145,7 @@ struct FilledHoles
       }
       std::vector<std::size_t> voxels;
       std::set<TLabel>         touched;
-      bool                     isOpen = false;
+      bool                     isActive = false;
       std::deque<Coordinates>  queue{ start };
       parts[static_cast<std::size_t>(view.Offset(start))] = ++number;
       while (!queue.empty())
@@ -161,7 +161,7 @@ struct FilledHoles
             there[a] += step;
             if (there[a] < 0 || there[a] >= box.upper[a])
             {
-              isOpen = isOpen || box.upper[a] > 1;
+              isActive = isActive || box.upper[a] > 1;
               continue;
             }
             const auto i = static_cast<std::size_t>(view.Offset(there));
@@ -177,7 +177,7 @@ struct FilledHoles
           }
         }
       }
-      if (!isOpen && touched.size() == 1)
+      if (!isActive && touched.size() == 1)
       {
         ++count;
         for (const std::size_t i : voxels)
@@ -195,7 +195,7 @@ TEST(LabelHoles, AreFilledHoweverTheImageIsCut)
   std::uint64_t all = 0;
   for (int trial = 0; trial < 120; ++trial)
   {
-    DispatchPixelKind(static_cast<PixelKind>(trial % 8), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(trial % 8), [&](auto pixel) {
       using Label = decltype(pixel);
       if constexpr (std::is_integral<Label>::value)
       {
@@ -215,9 +215,9 @@ TEST(LabelHoles, AreFilledHoweverTheImageIsCut)
         std::vector<std::uint64_t> wide = expected.parts;
         const bool                 isWide = trial / 8 % 2;
         const BufferView           parts =
-          isWide ? DenseView(wide.data(), PixelKind::UInt64, box) : DenseView(narrow.data(), PixelKind::UInt32, box);
+          isWide ? DenseView(wide.data(), PixelType::UInt64, box) : DenseView(narrow.data(), PixelType::UInt32, box);
         std::vector<Label> labels = given;
-        const BufferView   view = DenseView(labels.data(), PixelKindOf<Label>(), box);
+        const BufferView   view = DenseView(labels.data(), PixelTypeOf<Label>(), box);
         LabelHoles         holes(view.kind, parts.kind, extent);
         std::vector<Box>   pieces;
         for (std::int64_t first = 0; first < extent[holes.GetAxis()];)
@@ -244,9 +244,9 @@ TEST(LabelHoles, AreFilledHoweverTheImageIsCut)
 
 TEST(LabelHoles, SayWhatIsWrong)
 {
-  EXPECT_THROW(LabelHoles(PixelKind::Float32, PixelKind::UInt32, { { 2, 2, 1, 1, 1 } }), ParameterError);
-  EXPECT_THROW(LabelHoles(PixelKind::UInt8, PixelKind::UInt16, { { 2, 2, 1, 1, 1 } }), ParameterError);
-  EXPECT_THROW(LabelHoles(PixelKind::UInt8, PixelKind::UInt32, { { 2, 2, 1, 2, 1 } }), ParameterError);
+  EXPECT_THROW(LabelHoles(PixelType::Float32, PixelType::UInt32, { { 2, 2, 1, 1, 1 } }), ParameterError);
+  EXPECT_THROW(LabelHoles(PixelType::UInt8, PixelType::UInt16, { { 2, 2, 1, 1, 1 } }), ParameterError);
+  EXPECT_THROW(LabelHoles(PixelType::UInt8, PixelType::UInt32, { { 2, 2, 1, 2, 1 } }), ParameterError);
   std::vector<std::uint8_t>  labels(5000, 0);
   std::vector<std::uint32_t> parts(5000);
   for (std::uint32_t i = 0; i < 5000; ++i)
@@ -254,11 +254,11 @@ TEST(LabelHoles, SayWhatIsWrong)
     parts[i] = i + 1;
   }
   const Box        box = Box::FromExtent({ { 5000, 1, 1, 1, 1 } });
-  const BufferView view = DenseView(labels.data(), PixelKind::UInt8, box);
-  const BufferView ofParts = DenseView(parts.data(), PixelKind::UInt32, box);
-  LabelHoles       little(PixelKind::UInt8, PixelKind::UInt32, box.Extents(), 20000);
+  const BufferView view = DenseView(labels.data(), PixelType::UInt8, box);
+  const BufferView ofParts = DenseView(parts.data(), PixelType::UInt32, box);
+  LabelHoles       little(PixelType::UInt8, PixelType::UInt32, box.Extents(), 20000);
   EXPECT_THROW(little.Add(view, ofParts, box), BudgetError);
-  LabelHoles ordered(PixelKind::UInt8, PixelKind::UInt32, box.Extents());
+  LabelHoles ordered(PixelType::UInt8, PixelType::UInt32, box.Extents());
   Box        later = box;
   later.lower[0] = 10;
   EXPECT_THROW(ordered.Add(view, ofParts, later), ParameterError);
@@ -270,7 +270,7 @@ TEST(LabelTables, GiveLabelsOthers)
   const auto   executor = MakeThreadExecutor(2);
   for (int kind = 0; kind < 8; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
       using Label = decltype(pixel);
       if constexpr (std::is_integral<Label>::value)
       {
@@ -294,10 +294,10 @@ TEST(LabelTables, GiveLabelsOthers)
           label = values[random() % values.size()];
         }
         std::vector<Label> found(labels.size(), Label(77));
-        const LabelTable   table(PixelKindOf<Label>(), pairs);
+        const LabelTable   table(PixelTypeOf<Label>(), pairs);
         EXPECT_EQ(table.GetSize(), expected.size());
-        table.Apply(DenseView(labels.data(), PixelKindOf<Label>(), box),
-                    DenseView(found.data(), PixelKindOf<Label>(), box),
+        table.Apply(DenseView(labels.data(), PixelTypeOf<Label>(), box),
+                    DenseView(found.data(), PixelTypeOf<Label>(), box),
                     box,
                     *executor);
         for (std::size_t i = 0; i < labels.size(); ++i)
@@ -325,16 +325,16 @@ TEST(LabelTables, AreReadFromText)
   {
     EXPECT_THROW((void)LabelTable::ReadPairs(wrong), ParameterError) << wrong;
   }
-  const auto refuses = [](PixelKind kind, const std::vector<LabelTable::Pair> & wrong) {
+  const auto refuses = [](PixelType kind, const std::vector<LabelTable::Pair> & wrong) {
     EXPECT_THROW(LabelTable(kind, wrong), ParameterError);
   };
-  refuses(PixelKind::UInt8, { { PixelValue(256), PixelValue(1) } });
-  refuses(PixelKind::UInt8, { { PixelValue(1), PixelValue(-1) } });
-  refuses(PixelKind::UInt8, { { PixelValue(1), PixelValue(1.5) } });
-  refuses(PixelKind::UInt8, { { PixelValue(0), PixelValue(1) } });
-  refuses(PixelKind::UInt8, { { PixelValue(1), PixelValue(2) }, { PixelValue(1), PixelValue(3) } });
+  refuses(PixelType::UInt8, { { PixelValue(256), PixelValue(1) } });
+  refuses(PixelType::UInt8, { { PixelValue(1), PixelValue(-1) } });
+  refuses(PixelType::UInt8, { { PixelValue(1), PixelValue(1.5) } });
+  refuses(PixelType::UInt8, { { PixelValue(0), PixelValue(1) } });
+  refuses(PixelType::UInt8, { { PixelValue(1), PixelValue(2) }, { PixelValue(1), PixelValue(3) } });
   EXPECT_EQ(
-    LabelTable(PixelKind::UInt8, { { PixelValue(1), PixelValue(2) }, { PixelValue(1), PixelValue(2) } }).GetSize(), 1u);
+    LabelTable(PixelType::UInt8, { { PixelValue(1), PixelValue(2) }, { PixelValue(1), PixelValue(2) } }).GetSize(), 1u);
 }
 
 } // namespace

@@ -96,11 +96,11 @@ LabelByDefinition(const LabelOperation & operation, const std::vector<T> & voxel
 
 template <typename T>
 std::shared_ptr<LabelOperation>
-MakeLabel(const Coordinates & extent, PixelKind output, int connectivity = 3)
+MakeLabel(const Coordinates & extent, PixelType output, int connectivity = 3)
 {
   auto operation = std::make_shared<LabelOperation>();
   operation->image = extent;
-  operation->inputKind = PixelKindOf<T>();
+  operation->inputKind = PixelTypeOf<T>();
   operation->outputKind = output;
   operation->structure = LabelOperation::MakeStructure(connectivity, 3);
   return operation;
@@ -161,8 +161,8 @@ struct LabelTrial
   {
     request.operation = operation;
     request.image = request.region = Box::FromExtent(operation->image);
-    request.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), request.image) };
-    request.output = DenseView(output.data(), PixelKindOf<TOut>(), request.image);
+    request.inputs = { DenseView(voxels.data(), PixelTypeOf<TIn>(), request.image) };
+    request.output = DenseView(output.data(), PixelTypeOf<TOut>(), request.image);
     request.stagingThreads = 1;
   }
   void
@@ -192,7 +192,7 @@ TryAnyLabels(std::mt19937 & random, Manager & manager, BackendChoice backend, in
   {
     Coordinates size = RandomExtent(random, extent);
     size[0] = random() % 3 == 0 ? 1 + static_cast<std::int64_t>(random() % 200) : size[0];
-    const auto operation = MakeLabel<TIn>(size, PixelKindOf<TOut>());
+    const auto operation = MakeLabel<TIn>(size, PixelTypeOf<TOut>());
     operation->axes = RandomAxes(random);
     std::sort(operation->axes.begin(), operation->axes.end());
     const int dimension = static_cast<int>(operation->axes.size());
@@ -292,7 +292,7 @@ TEST_P(Labels, OfHardImagesAreThoseOfTheDefinition)
     {
       for (const std::size_t budget : { std::size_t{ 0 }, std::size_t{ 300000 } })
       {
-        LabelTrial<std::uint8_t, std::uint32_t> t(MakeLabel<std::uint8_t>(extent, PixelKind::UInt32, connectivity),
+        LabelTrial<std::uint8_t, std::uint32_t> t(MakeLabel<std::uint8_t>(extent, PixelType::UInt32, connectivity),
                                                   voxels);
         t.request.backend = this->GetBackend();
         t.request.budgets.device = t.request.budgets.host = budget;
@@ -309,7 +309,7 @@ TEST_P(Labels, OfARegionAreThoseOfItsVoxelsAlone)
 {
   std::mt19937      random(4);
   const Coordinates extent{ { 40, 30, 20, 1, 1 } };
-  const auto        operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt32);
+  const auto        operation = MakeLabel<std::uint8_t>(extent, PixelType::UInt32);
   for (int trial = 0; trial < 10; ++trial)
   {
     LabelTrial<std::uint8_t, std::uint32_t> t(operation, RandomVoxels<std::uint8_t>(random, extent));
@@ -335,7 +335,7 @@ TEST_P(Labels, OfAnImageOfMoreThan2To31VoxelsAreThoseOfTheDefinition)
   const Box         region{ { { 1000000, 5, 1048500, 0, 0 } }, { { 1000100, 25, 1048530, 1, 1 } } };
   for (const std::size_t budget : { std::size_t{ 0 }, std::size_t{ 400000 } })
   {
-    const auto operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt32);
+    const auto operation = MakeLabel<std::uint8_t>(extent, PixelType::UInt32);
     ASSERT_TRUE(operation->IsWide());
     std::vector<std::uint8_t>  voxels = RandomVoxels<std::uint8_t>(random, region.Extents());
     std::vector<std::uint32_t> output(voxels.size());
@@ -343,8 +343,8 @@ TEST_P(Labels, OfAnImageOfMoreThan2To31VoxelsAreThoseOfTheDefinition)
     request.operation = operation;
     request.image = Box::FromExtent(extent);
     request.region = region;
-    request.inputs = { DenseView(voxels.data(), PixelKind::UInt8, region) };
-    request.output = DenseView(output.data(), PixelKind::UInt32, region);
+    request.inputs = { DenseView(voxels.data(), PixelType::UInt8, region) };
+    request.output = DenseView(output.data(), PixelType::UInt32, region);
     request.backend = this->GetBackend();
     request.budgets.device = request.budgets.host = budget;
     this->GetManager().Execute(request);
@@ -369,9 +369,9 @@ TEST_P(Labels, OfManyVoxelsOfALargeImageAreThoseOfTheirOwnImage)
       const Coordinates large{ { width, 200, 1 << 20, 1, 1 } };
       const Coordinates part{ { width, 200, 300, 1, 1 } };
       voxels.resize(static_cast<std::size_t>(Box::FromExtent(part).NumberOfVoxels()));
-      const auto operation = MakeLabel<std::uint8_t>(large, PixelKind::UInt32, 1);
+      const auto operation = MakeLabel<std::uint8_t>(large, PixelType::UInt32, 1);
       ASSERT_TRUE(operation->IsWide());
-      LabelTrial<std::uint8_t, std::uint32_t> own(MakeLabel<std::uint8_t>(part, PixelKind::UInt32, 1), voxels);
+      LabelTrial<std::uint8_t, std::uint32_t> own(MakeLabel<std::uint8_t>(part, PixelType::UInt32, 1), voxels);
       own.request.backend = BackendChoice::CPU;
       this->GetManager().Execute(own.request);
       std::vector<std::uint32_t> output(voxels.size());
@@ -393,7 +393,7 @@ TEST_P(Labels, ThatTheOutputCannotHoldAreRefused)
   std::vector<std::uint8_t> voxels;
   ForEachIndex(Box::FromExtent(extent),
                [&](const Coordinates & at) { voxels.push_back(at[0] % 2 == 0 && at[1] % 2 == 0 ? 1 : 0); });
-  LabelTrial<std::uint8_t, std::uint8_t> narrow(MakeLabel<std::uint8_t>(extent, PixelKind::UInt8), voxels);
+  LabelTrial<std::uint8_t, std::uint8_t> narrow(MakeLabel<std::uint8_t>(extent, PixelType::UInt8), voxels);
   narrow.request.backend = this->GetBackend();
   try
   {
@@ -409,7 +409,7 @@ TEST_P(Labels, ThatTheOutputCannotHoldAreRefused)
   {
     voxels[2 * i] = 0;
   }
-  LabelTrial<std::uint8_t, std::uint8_t> fits(MakeLabel<std::uint8_t>(extent, PixelKind::UInt8), voxels);
+  LabelTrial<std::uint8_t, std::uint8_t> fits(MakeLabel<std::uint8_t>(extent, PixelType::UInt8), voxels);
   fits.request.backend = this->GetBackend();
   this->GetManager().Execute(fits.request);
   fits.ExpectDefinition("255 labels");
@@ -424,9 +424,9 @@ StreamLabels(Manager & manager, BackendChoice backend, std::shared_ptr<LabelOper
   LabelTrial<TIn, TOut> t(operation, std::move(voxels));
   StreamedRequest       request;
   request.operation = operation;
-  request.inputs = { { std::make_shared<MemoryImage>(t.request.inputs[0]), PixelKindOf<TIn>() } };
+  request.inputs = { { std::make_shared<MemoryImage>(t.request.inputs[0]), PixelTypeOf<TIn>() } };
   request.region = t.request.region;
-  request.computedKind = request.writtenKind = PixelKindOf<TOut>();
+  request.computedKind = request.writtenKind = PixelTypeOf<TOut>();
   request.backend = backend;
   request.memory = memory;
   request.budgets.device = deviceMemory;
@@ -444,7 +444,7 @@ TEST_P(Labels, OfImagesLargerThanMemoryAreThoseOfTheDefinition)
   const Coordinates extent{ { 30, 20, 90, 1, 1 } };
   for (int trial = 0; trial < 12; ++trial)
   {
-    const auto operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt32, 1 + trial % 3);
+    const auto operation = MakeLabel<std::uint8_t>(extent, PixelType::UInt32, 1 + trial % 3);
     operation->rule = static_cast<LabelRule>(trial / 3 % 3);
     operation->tolerance = PixelValue(1);
     operation->periodic[2] = trial % 4 == 3;
@@ -458,7 +458,7 @@ TEST_P(Labels, OfImagesLargerThanMemoryAreThoseOfTheDefinition)
   for (const auto & voxels : HardImages(flat))
   {
     ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::int64_t>(
-      this->GetManager(), this->GetBackend(), MakeLabel<std::uint8_t>(flat, PixelKind::Int64), voxels, 200000)));
+      this->GetManager(), this->GetBackend(), MakeLabel<std::uint8_t>(flat, PixelType::Int64), voxels, 200000)));
   }
 }
 
@@ -482,7 +482,7 @@ TEST(LabelStreams, OfImagesOfAnySizeHaveTablesOfTheirOwn)
   const Coordinates extent{ { 30, 20, 90, 1, 1 } };
   for (const std::uint64_t largest : { std::uint64_t{ 0 }, std::uint64_t{ 1 } << 40 })
   {
-    const auto operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt32);
+    const auto operation = MakeLabel<std::uint8_t>(extent, PixelType::UInt32);
     operation->largestNumber = largest;
     const std::size_t before = parts.size();
     ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint32_t>(
@@ -503,7 +503,7 @@ TEST(LabelStreams, AreTheSameWhereADeviceLacksMemory)
     const auto  manager = devices.MakeManager();
     devices.fakes[0]->FailAt("Allocate", call, false, DeviceError::Kind::OutOfMemory);
     ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint64_t>(
-      *manager, BackendChoice::Auto, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64), voxels, 400000)))
+      *manager, BackendChoice::Auto, MakeLabel<std::uint8_t>(extent, PixelType::UInt64), voxels, 400000)))
       << call;
     if (call < 3)
     {
@@ -516,7 +516,7 @@ TEST_P(Labels, OfImagesLargerThanMemoryMayBeTooManyForTheOutput)
 {
   const Coordinates               extent{ { 30, 20, 90, 1, 1 } };
   const std::vector<std::uint8_t> checkers = HardImages(extent)[2];
-  const auto                      operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt8, 1);
+  const auto                      operation = MakeLabel<std::uint8_t>(extent, PixelType::UInt8, 1);
   try
   {
     StreamLabels<std::uint8_t, std::uint8_t>(this->GetManager(), this->GetBackend(), operation, checkers, 100000);
@@ -540,12 +540,12 @@ TEST(LabelStreams, WithMoreComponentsBetweenBlocksThanMemoryAreRefused)
   // Columns along the slowest axis cross all blocks: 900 of them, which take 8 bytes in each block, and 1800.
   Manager manager({});
   ASSERT_NO_FATAL_FAILURE((StreamLabels<std::uint8_t, std::uint64_t>(
-    manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64), columns, 2400000)));
+    manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelType::UInt64), columns, 2400000)));
   std::string message;
   try
   {
     StreamLabels<std::uint8_t, std::uint64_t>(
-      manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelKind::UInt64, 1), more, 700000);
+      manager, BackendChoice::CPU, MakeLabel<std::uint8_t>(extent, PixelType::UInt64, 1), more, 700000);
   }
   catch (const BudgetError & error)
   {
@@ -559,11 +559,11 @@ TEST(LabelStreams, WithMoreComponentsBetweenBlocksThanMemoryAreRefused)
 TEST(LabelBlocks, NumberMoreThan2To32Components)
 {
   const Coordinates extent{ { 1 << 20, 4, 1 << 20, 1, 1 } };
-  const auto        operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt64, 1);
+  const auto        operation = MakeLabel<std::uint8_t>(extent, PixelType::UInt64, 1);
   const Box         lower{ {}, { { 1 << 20, 4, 1, 1, 1 } } };
   const Box         upper{ { { 0, 0, 1, 0, 0 } }, { { 1 << 20, 4, 2, 1, 1 } } };
   const auto        summaryOf = [&](const Box & box, std::uint32_t inRow, std::uint64_t onFace) {
-    SideData summary(operation->GetSummaryBytes(box, { PixelKind::UInt8 }, PixelKind::UInt64));
+    ChunkState summary(operation->GetSummaryBytes(box, { PixelType::UInt8 }, PixelType::UInt64));
     for (std::size_t row = 0; row < 4; ++row)
     {
       std::memcpy(&summary[row * sizeof(inRow)], &inRow, sizeof(inRow));
@@ -575,18 +575,18 @@ TEST(LabelBlocks, NumberMoreThan2To32Components)
     }
     return summary;
   };
-  constexpr std::uint32_t     inRow = 0xf0000000U;
-  constexpr std::uint64_t     ofBlock = std::uint64_t{ 4 } * inRow;
-  const std::vector<SideData> summaries{ summaryOf(lower, inRow, ofBlock), summaryOf(upper, inRow, 1) };
-  std::uint64_t               count = 0;
-  const auto                  solutions = JoinLabels(*operation, { lower, upper }, summaries, count);
+  constexpr std::uint32_t       inRow = 0xf0000000U;
+  constexpr std::uint64_t       ofBlock = std::uint64_t{ 4 } * inRow;
+  const std::vector<ChunkState> summaries{ summaryOf(lower, inRow, ofBlock), summaryOf(upper, inRow, 1) };
+  std::uint64_t                 count = 0;
+  const auto                    solutions = JoinLabels(*operation, { lower, upper }, summaries, count);
   // The upper block's first component is the lower one's last.
   EXPECT_EQ(count, 2 * ofBlock - 1);
   std::vector<std::uint64_t> numbers(6);
   ASSERT_EQ(solutions.at(1).size(), numbers.size() * sizeof(std::uint64_t));
   std::memcpy(numbers.data(), solutions[1].data(), solutions[1].size());
   EXPECT_EQ(numbers, (std::vector<std::uint64_t>{ ofBlock, ofBlock, ofBlock, ofBlock, 1, ofBlock }));
-  operation->outputKind = PixelKind::UInt32;
+  operation->outputKind = PixelType::UInt32;
   try
   {
     JoinLabels(*operation, { lower, upper }, summaries, count);
@@ -612,10 +612,10 @@ public:
   {
     return m_Extent;
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
-    return PixelKind::UInt8;
+    return PixelType::UInt8;
   }
   ImageAccess
   GetAccess() const override
@@ -654,10 +654,10 @@ public:
   {
     return m_Extent;
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
-    return PixelKind::UInt64;
+    return PixelType::UInt64;
   }
   ImageAccess
   GetAccess() const override
@@ -699,12 +699,12 @@ TEST(LabelStreams, NumberMoreThan2To32Components)
     GTEST_SKIP() << "CHUNKWISE_TEST_LARGE is not set";
   }
   const Coordinates extent{ { 2048, 2048, 2050, 1, 1 } };
-  const auto        operation = MakeLabel<std::uint8_t>(extent, PixelKind::UInt64, 1);
+  const auto        operation = MakeLabel<std::uint8_t>(extent, PixelType::UInt64, 1);
   StreamedRequest   request;
   request.operation = operation;
-  request.inputs = { { std::make_shared<CheckeredSource>(extent), PixelKind::UInt8 } };
+  request.inputs = { { std::make_shared<CheckeredSource>(extent), PixelType::UInt8 } };
   request.region = Box::FromExtent(extent);
-  request.computedKind = request.writtenKind = PixelKind::UInt64;
+  request.computedKind = request.writtenKind = PixelType::UInt64;
   request.backend = BackendChoice::CPU;
   request.memory = std::uint64_t{ 1 } << 30;
   request.fileThreads = 1;
@@ -721,7 +721,7 @@ MakeRow(const FilterParameters & parameters, int dimension = 2)
   FilterImage image;
   image.dimension = dimension;
   image.extent = { { 9, 8, dimension > 2 ? 7 : 1, 1, 1 } };
-  image.outputKind = PixelKind::UInt32;
+  image.outputKind = PixelType::UInt32;
   return MakeFilterOperation("label", parameters, image);
 }
 

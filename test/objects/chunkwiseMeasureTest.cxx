@@ -86,14 +86,14 @@ public:
     MeasurementSettings settings;
     settings.extent = extent;
     settings.dimension = dimension;
-    settings.labelKind = PixelKindOf<TLabel>();
+    settings.labelKind = PixelTypeOf<TLabel>();
     settings.hasIntensity = true;
-    settings.intensityKind = PixelKindOf<TPixel>();
+    settings.intensityKind = PixelTypeOf<TPixel>();
     settings.contacts = true;
     return settings;
   }
   BufferView
-  ViewOf(const void * data, PixelKind kind, const Box & box) const
+  ViewOf(const void * data, PixelType kind, const Box & box) const
   {
     const BufferView whole = DenseView(const_cast<void *>(data), kind, Box::FromExtent(extent));
     BufferView       part = whole;
@@ -339,10 +339,10 @@ ExpectDefinitions(const Trial<TLabel, TPixel> & trial, const MeasurementTable & 
       }
     }
     // Intensities: those of an image that has these voxels alone.
-    StatisticsAccumulator accumulator(PixelKindOf<TPixel>());
+    StatisticsAccumulator accumulator(PixelTypeOf<TPixel>());
     Coordinates           line = Coordinates::Filled(1);
     line[0] = n;
-    accumulator.Add(DenseView(const_cast<TPixel *>(object.values.data()), PixelKindOf<TPixel>(), Box::FromExtent(line)),
+    accumulator.Add(DenseView(const_cast<TPixel *>(object.values.data()), PixelTypeOf<TPixel>(), Box::FromExtent(line)),
                     Box::FromExtent(line));
     const ImageStatistics     statistics = accumulator.Get();
     const bool                hasNaN = statistics.GetNumberOfNaNs() > 0;
@@ -436,8 +436,8 @@ TestDefinitions(std::uint32_t seed)
     const Trial<TLabel, TPixel> image(random, RandomExtent(random, dimension), dimension, trial % 2 == 1);
     const Box                   whole = Box::FromExtent(image.extent);
     const MeasurementSpace      space = SomeSpace();
-    const BufferView            labels = image.ViewOf(image.labels.data(), PixelKindOf<TLabel>(), whole);
-    const BufferView            values = image.ViewOf(image.intensities.data(), PixelKindOf<TPixel>(), whole);
+    const BufferView            labels = image.ViewOf(image.labels.data(), PixelTypeOf<TLabel>(), whole);
+    const BufferView            values = image.ViewOf(image.intensities.data(), PixelTypeOf<TPixel>(), whole);
     const auto                  executor = MakeThreadExecutor(1);
     Measurements                measured(image.GetSettings());
     measured.Add(labels, &values, whole, *executor);
@@ -480,8 +480,8 @@ TestDefinitions(std::uint32_t seed)
       // A copy, so that nothing else of the image is near.
       std::vector<TLabel> copy;
       ForEachIndex(slab, [&](const Coordinates & i) { copy.push_back(image.Label(i[0], i[1], i[2])); });
-      const BufferView part = DenseView(copy.data(), PixelKindOf<TLabel>(), slab);
-      const BufferView partOfValues = image.ViewOf(image.intensities.data(), PixelKindOf<TPixel>(), slab);
+      const BufferView part = DenseView(copy.data(), PixelTypeOf<TLabel>(), slab);
+      const BufferView partOfValues = image.ViewOf(image.intensities.data(), PixelTypeOf<TPixel>(), slab);
       slabs.Add(part, &partOfValues, slab, *threads);
     }
     ExpectEqual(slabs.MakeTable(space, AllProperties()), table);
@@ -513,8 +513,8 @@ TestDefinitions(std::uint32_t seed)
       }
       std::vector<TLabel> copy;
       ForEachIndex(held, [&](const Coordinates & i) { copy.push_back(image.Label(i[0], i[1], i[2])); });
-      const BufferView part = DenseView(copy.data(), PixelKindOf<TLabel>(), held);
-      const BufferView partOfValues = image.ViewOf(image.intensities.data(), PixelKindOf<TPixel>(), box);
+      const BufferView part = DenseView(copy.data(), PixelTypeOf<TLabel>(), held);
+      const BufferView partOfValues = image.ViewOf(image.intensities.data(), PixelTypeOf<TPixel>(), box);
       parts[random() % 2].Add(part, &partOfValues, box, *threads);
     }
     parts[0].Add(parts[1]);
@@ -532,8 +532,8 @@ TestDefinitions(std::uint32_t seed)
       {
         for (const Box & box : boxes)
         {
-          search.Add(image.ViewOf(image.labels.data(), PixelKindOf<TLabel>(), box),
-                     image.ViewOf(image.intensities.data(), PixelKindOf<TPixel>(), box),
+          search.Add(image.ViewOf(image.labels.data(), PixelTypeOf<TLabel>(), box),
+                     image.ViewOf(image.intensities.data(), PixelTypeOf<TPixel>(), box),
                      box,
                      *threads);
         }
@@ -600,12 +600,12 @@ TEST(Measure, LongRows)
   MeasurementSettings settings;
   settings.extent = { { n, 1, 1, 1, 1 } };
   settings.dimension = 1;
-  settings.labelKind = PixelKind::UInt16;
+  settings.labelKind = PixelType::UInt16;
   settings.hasIntensity = true;
-  settings.intensityKind = PixelKind::Float64;
+  settings.intensityKind = PixelType::Float64;
   const Box        whole = Box::FromExtent(settings.extent);
-  const BufferView view = DenseView(labels.data(), PixelKind::UInt16, whole);
-  const BufferView intensity = DenseView(values.data(), PixelKind::Float64, whole);
+  const BufferView view = DenseView(labels.data(), PixelType::UInt16, whole);
+  const BufferView intensity = DenseView(values.data(), PixelType::Float64, whole);
   const auto       executor = MakeThreadExecutor(4);
   Measurements     measured(settings);
   measured.Add(view, &intensity, whole, *executor);
@@ -639,9 +639,9 @@ TEST(Measure, KeepsItsMemory)
   MeasurementSettings settings;
   settings.extent = { { 200, 100, 1, 1, 1 } };
   settings.dimension = 2;
-  settings.labelKind = PixelKind::UInt64;
+  settings.labelKind = PixelType::UInt64;
   const Box        whole = Box::FromExtent(settings.extent);
-  const BufferView view = DenseView(labels.data(), PixelKind::UInt64, whole);
+  const BufferView view = DenseView(labels.data(), PixelType::UInt64, whole);
   const auto       executor = MakeThreadExecutor(2);
   Measurements     unlimited(settings);
   unlimited.Add(view, nullptr, whole, *executor);
@@ -666,9 +666,9 @@ TEST(Measure, LabelsAreKeptByConditions)
   MeasurementSettings       settings;
   settings.extent = { { 12, 1, 1, 1, 1 } };
   settings.dimension = 1;
-  settings.labelKind = PixelKind::UInt8;
+  settings.labelKind = PixelType::UInt8;
   const Box        whole = Box::FromExtent(settings.extent);
-  const BufferView view = DenseView(labels.data(), PixelKind::UInt8, whole);
+  const BufferView view = DenseView(labels.data(), PixelType::UInt8, whole);
   const auto       executor = MakeThreadExecutor(2);
   Measurements     measured(settings);
   measured.Add(view, nullptr, whole, *executor);
@@ -685,7 +685,7 @@ TEST(Measure, LabelsAreKeptByConditions)
     selection.relabel = relabel;
     std::vector<std::uint8_t> found(labels.size(), 99);
     const LabelMap            map(measured, MeasurementSpace(), selection);
-    map.Apply(view, DenseView(found.data(), PixelKind::UInt8, whole), whole, *executor);
+    map.Apply(view, DenseView(found.data(), PixelType::UInt8, whole), whole, *executor);
     EXPECT_EQ(found, right);
   };
   expectKept({ "num_pixels >= 2", "label<200" }, 0, false, { 3, 3, 0, 5, 5, 3, 3, 0, 0, 0, 0, 0 });
@@ -706,9 +706,9 @@ TEST(Measure, LabelsAreKeptByConditions)
 TEST(Measure, RefusesWhatItCannotMeasure)
 {
   MeasurementSettings settings;
-  settings.labelKind = PixelKind::Float32;
+  settings.labelKind = PixelType::Float32;
   EXPECT_THROW(Measurements{ settings }, ParameterError);
-  settings.labelKind = PixelKind::UInt8;
+  settings.labelKind = PixelType::UInt8;
   settings.dimension = 4;
   EXPECT_THROW(Measurements{ settings }, ParameterError);
   settings.dimension = 2;
@@ -720,9 +720,9 @@ TEST(Measure, RefusesWhatItCannotMeasure)
   second.lower[1] = 2;
   Measurements measured(settings);
   // Voxels before the box are not there.
-  EXPECT_THROW(measured.Add(DenseView(labels.data(), PixelKind::UInt8, second), nullptr, second, *executor),
+  EXPECT_THROW(measured.Add(DenseView(labels.data(), PixelType::UInt8, second), nullptr, second, *executor),
                ParameterError);
-  EXPECT_THROW(measured.Add(DenseView(labels.data(), PixelKind::Int8, whole), nullptr, whole, *executor),
+  EXPECT_THROW(measured.Add(DenseView(labels.data(), PixelType::Int8, whole), nullptr, whole, *executor),
                ParameterError);
   EXPECT_THROW(measured.MakeTable(MeasurementSpace(), { "intensity_mean" }), ParameterError);
   EXPECT_THROW(measured.MakeTable(MeasurementSpace(), { "colour" }), ParameterError);
@@ -777,8 +777,8 @@ protected:
   {
     settings.contacts = false;
     const Box        whole = Box::FromExtent(image.extent);
-    const BufferView labels = image.ViewOf(image.labels.data(), PixelKindOf<TLabel>(), whole);
-    const BufferView values = image.ViewOf(image.intensities.data(), PixelKindOf<TPixel>(), whole);
+    const BufferView labels = image.ViewOf(image.labels.data(), PixelTypeOf<TLabel>(), whole);
+    const BufferView values = image.ViewOf(image.intensities.data(), PixelTypeOf<TPixel>(), whole);
     const auto       executor = MakeThreadExecutor(1);
     Measurements     right(settings);
     right.Add(labels, settings.hasIntensity ? &values : nullptr, whole, *executor);
@@ -843,8 +843,8 @@ protected:
                                     { { 64, 8, 32, 1, 1 } },  { { 700, 1, 1, 1, 1 } }, { { 1, 40, 3, 1, 1 } } };
     for (const Coordinates & extent : extents)
     {
-      SCOPED_TRACE(testing::Message() << PixelKindName(PixelKindOf<TLabel>()) << " "
-                                      << PixelKindName(PixelKindOf<TPixel>()) << " " << ToString(extent));
+      SCOPED_TRACE(testing::Message() << PixelTypeName(PixelTypeOf<TLabel>()) << " "
+                                      << PixelTypeName(PixelTypeOf<TPixel>()) << " " << ToString(extent));
       const int                   least = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1;
       const int                   dimension = least + static_cast<int>(random() % static_cast<unsigned>(4 - least));
       const Trial<TLabel, TPixel> image(random, extent, dimension, random() % 2 == 0, false);

@@ -95,7 +95,7 @@ struct WholeRun
     const Kernel &        kernel = GetHostKernels().Get(operation.GetName(), "the test");
     ChunkShape            shape;
     shape.inputBox = shape.outputBox = shape.image = Image;
-    shape.inputKinds[0] = shape.outputKind = PixelKind::Float32;
+    shape.inputKinds[0] = shape.outputKind = PixelType::Float32;
     shape.numberOfInputs = 1;
     shape.concurrency = static_cast<int>(threads);
     shape.kernels = &GetHostKernels();
@@ -105,9 +105,9 @@ struct WholeRun
     char * const      scratch = begin + (256 - reinterpret_cast<std::uintptr_t>(begin) % 256) % 256;
     KernelCall        call;
     call.operation = &operation;
-    call.inputs[0] = DenseView(input.data(), PixelKind::Float32, Image);
+    call.inputs[0] = DenseView(input.data(), PixelType::Float32, Image);
     call.numberOfInputs = 1;
-    call.output = DenseView(output.data(), PixelKind::Float32, Image);
+    call.output = DenseView(output.data(), PixelType::Float32, Image);
     call.writable = call.image = Image;
     call.scratch = scratch;
     call.scratchBytes = bytes;
@@ -204,8 +204,8 @@ TEST(Composite, AnAbortReachesEveryStage)
   ExecutionRequest          request;
   request.operation = sequence;
   request.image = request.region = image;
-  request.inputs.push_back(DenseView(in.data(), PixelKind::UInt8, image));
-  request.output = DenseView(out.data(), PixelKind::UInt8, image);
+  request.inputs.push_back(DenseView(in.data(), PixelType::UInt8, image));
+  request.output = DenseView(out.data(), PixelType::UInt8, image);
   for (const int devices : { 0, 1 })
   {
     const FakeDevices fakes(static_cast<std::size_t>(devices), FakeDevice::Options(), kernels);

@@ -218,11 +218,11 @@ CompareLevels(std::mt19937 & random, const char * name)
         std::vector<TIn>  pixels = RandomPixels<TIn>(random, image);
         std::vector<TOut> expected(pixels.size());
         std::vector<TOut> output(pixels.size());
-        const BufferView  input = DenseView(pixels.data(), PixelKindOf<TIn>(), image);
+        const BufferView  input = DenseView(pixels.data(), PixelTypeOf<TIn>(), image);
         ASSERT_TRUE(SetCpuLevel("baseline"));
-        RunKernel(*operation, input, DenseView(expected.data(), PixelKindOf<TOut>(), image), image, 2);
+        RunKernel(*operation, input, DenseView(expected.data(), PixelTypeOf<TOut>(), image), image, 2);
         ASSERT_TRUE(SetCpuLevel(name));
-        RunKernel(*operation, input, DenseView(output.data(), PixelKindOf<TOut>(), image), image, 2);
+        RunKernel(*operation, input, DenseView(output.data(), PixelTypeOf<TOut>(), image), image, 2);
         ASSERT_EQ(std::memcmp(expected.data(), output.data(), output.size() * sizeof(TOut)), 0)
           << name << " " << operation->GetKey() << " " << ToString(image);
       }
@@ -266,7 +266,7 @@ CompareLargeTables(std::mt19937 & random)
   operation.image = image.upper;
   operation.modular = true;
   std::vector<TIn> pixels = RandomPixels<TIn>(random, image);
-  const BufferView input = DenseView(pixels.data(), PixelKindOf<TIn>(), image);
+  const BufferView input = DenseView(pixels.data(), PixelTypeOf<TIn>(), image);
   Box              box = image;
   box.lower[0] = 3;
   box.upper[0] -= 2;
@@ -274,7 +274,7 @@ CompareLargeTables(std::mt19937 & random)
   const std::int64_t rows = box.Extent(1);
   const auto         voxels = static_cast<std::size_t>(columns * rows);
   std::vector<TOut>  apart(2 * voxels);
-  BufferView         view = DenseView(apart.data(), PixelKindOf<TOut>(), box);
+  BufferView         view = DenseView(apart.data(), PixelTypeOf<TOut>(), box);
   view.stride = { { 2, 2 * columns, 2 * columns * rows, 0, 0 } };
   ASSERT_TRUE(SetCpuLevel("baseline"));
   RunKernel(operation, input, view, image, 2);
@@ -289,7 +289,7 @@ CompareLargeTables(std::mt19937 & random)
       continue;
     }
     std::vector<TOut> output(static_cast<std::size_t>((columns + gap) * rows), untouched);
-    view = DenseView(output.data() + gap, PixelKindOf<TOut>(), box);
+    view = DenseView(output.data() + gap, PixelTypeOf<TOut>(), box);
     view.stride = { { 1, columns + gap, (columns + gap) * rows, 0, 0 } };
     RunKernel(operation, input, view, image, 3);
     for (std::int64_t y = 0; y < rows; ++y)
@@ -332,11 +332,11 @@ TEST(CpuKernels, AnyNumberOfWorkersGivesTheSameBits)
         std::vector<float> pixels = RandomPixels<float>(random, image);
         std::vector<float> expected(pixels.size());
         std::vector<float> output(pixels.size());
-        const BufferView   input = DenseView(pixels.data(), PixelKind::Float32, image);
-        RunKernel(*operation, input, DenseView(expected.data(), PixelKind::Float32, image), image, 1);
+        const BufferView   input = DenseView(pixels.data(), PixelType::Float32, image);
+        RunKernel(*operation, input, DenseView(expected.data(), PixelType::Float32, image), image, 1);
         for (const unsigned int workers : { 2u, 5u, 9u })
         {
-          RunKernel(*operation, input, DenseView(output.data(), PixelKind::Float32, image), image, workers);
+          RunKernel(*operation, input, DenseView(output.data(), PixelType::Float32, image), image, workers);
           ASSERT_EQ(std::memcmp(expected.data(), output.data(), output.size() * sizeof(float)), 0)
             << workers << " workers, " << operation->GetKey() << " " << ToString(image);
         }
@@ -360,7 +360,7 @@ ScatteredView(std::vector<T> & memory, const Box & box, T fill, std::int64_t gap
     step = step * box.Extent(a) + gap;
   }
   memory.assign(static_cast<std::size_t>(step), fill);
-  return { memory.data(), PixelKindOf<T>(), box, stride };
+  return { memory.data(), PixelTypeOf<T>(), box, stride };
 }
 
 TEST(CpuKernels, ViewsMayHaveAnyStrides)
@@ -377,8 +377,8 @@ TEST(CpuKernels, ViewsMayHaveAnyStrides)
         const Box                 image = Box::FromExtent(shape.extent);
         std::vector<std::int16_t> pixels = RandomPixels<std::int16_t>(random, image);
         std::vector<float>        expected(pixels.size());
-        const BufferView          dense = DenseView(pixels.data(), PixelKind::Int16, image);
-        const BufferView          wanted = DenseView(expected.data(), PixelKind::Float32, image);
+        const BufferView          dense = DenseView(pixels.data(), PixelType::Int16, image);
+        const BufferView          wanted = DenseView(expected.data(), PixelType::Float32, image);
         RunKernel(*operation, dense, wanted, image, 2);
 
         std::vector<std::int16_t> inputMemory;
@@ -413,8 +413,8 @@ TEST(CpuKernels, FinishedVoxelsAreReportedOnce)
       std::vector<float> output(pixels.size());
       CountingControl    control;
       RunKernel(*operation,
-                DenseView(pixels.data(), PixelKind::Float32, image),
-                DenseView(output.data(), PixelKind::Float32, image),
+                DenseView(pixels.data(), PixelType::Float32, image),
+                DenseView(output.data(), PixelType::Float32, image),
                 image,
                 3,
                 &control);
@@ -441,8 +441,8 @@ TEST(CpuKernels, AStopIsSeenSoon)
         CountingControl    control;
         control.pollsBeforeStop = polls;
         RunKernel(*operation,
-                  DenseView(pixels.data(), PixelKind::Float32, image),
-                  DenseView(output.data(), PixelKind::Float32, image),
+                  DenseView(pixels.data(), PixelType::Float32, image),
+                  DenseView(output.data(), PixelType::Float32, image),
                   image,
                   2,
                   &control);
@@ -467,8 +467,8 @@ TEST(CpuKernels, AnIdentityThatIsToStopWritesNothing)
   CountingControl    control;
   control.pollsBeforeStop = 0;
   RunKernel(IdentityOperation(),
-            DenseView(pixels.data(), PixelKind::Float32, image),
-            DenseView(output.data(), PixelKind::Float32, image),
+            DenseView(pixels.data(), PixelType::Float32, image),
+            DenseView(output.data(), PixelType::Float32, image),
             image,
             2,
             &control);
@@ -508,15 +508,15 @@ CheckTies()
   std::vector<T> output(pixels.size());
   const auto     operation = Mean({ { 1, 0, 0, 0, 0 } }, BoundaryMode::Renormalized);
   RunKernel(*operation,
-            DenseView(pixels.data(), PixelKindOf<T>(), image),
-            DenseView(output.data(), PixelKindOf<T>(), image),
+            DenseView(pixels.data(), PixelTypeOf<T>(), image),
+            DenseView(output.data(), PixelTypeOf<T>(), image),
             image,
             1);
   for (std::size_t i = 0; i < pixels.size(); ++i)
   {
     const oracle::Wide sum = oracle::Wide{ pixels[i & ~std::size_t{ 1 }] } + pixels[i | 1];
     ASSERT_EQ(output[i], static_cast<T>(oracle::RoundedQuotient(sum, 2)))
-      << PixelKindName(PixelKindOf<T>()) << " mean of " << +pixels[i & ~std::size_t{ 1 }] << " and " << +pixels[i | 1];
+      << PixelTypeName(PixelTypeOf<T>()) << " mean of " << +pixels[i & ~std::size_t{ 1 }] << " and " << +pixels[i | 1];
   }
 }
 
@@ -547,13 +547,13 @@ CheckClamping()
     std::vector<T> pixels(static_cast<std::size_t>(image.NumberOfVoxels()), value);
     std::vector<T> output(pixels.size());
     RunKernel(operation,
-              DenseView(pixels.data(), PixelKindOf<T>(), image),
-              DenseView(output.data(), PixelKindOf<T>(), image),
+              DenseView(pixels.data(), PixelTypeOf<T>(), image),
+              DenseView(output.data(), PixelTypeOf<T>(), image),
               image,
               1);
     const auto triple = std::clamp<oracle::Wide>(oracle::Wide{ value } * 3, Limits::lowest(), Limits::max());
     ASSERT_EQ(std::count(output.begin(), output.end(), static_cast<T>(triple)), image.NumberOfVoxels())
-      << PixelKindName(PixelKindOf<T>()) << " " << +value << " gave " << +output[0];
+      << PixelTypeName(PixelTypeOf<T>()) << " " << +value << " gave " << +output[0];
   }
 }
 
@@ -746,8 +746,8 @@ CompareWithRules(std::mt19937 & random)
       std::vector<T> output(pixels.size());
       const auto     check = [&](const Operation & operation, const std::vector<T> & expected) {
         RunKernel(operation,
-                  DenseView(pixels.data(), PixelKindOf<T>(), image),
-                  DenseView(output.data(), PixelKindOf<T>(), image),
+                  DenseView(pixels.data(), PixelTypeOf<T>(), image),
+                  DenseView(output.data(), PixelTypeOf<T>(), image),
                   image,
                   2);
         const auto differing = std::mismatch(output.begin(), output.end(), expected.begin());

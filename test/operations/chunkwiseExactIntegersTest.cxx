@@ -131,21 +131,21 @@ public:
     FilterImage image;
     image.dimension = 3;
     image.extent = box.Extents();
-    image.inputKind = PixelKindOf<TIn>();
+    image.inputKind = PixelTypeOf<TIn>();
     std::vector<BufferView> inputs{ DenseView(voxels.data(), image.inputKind, box) };
     if (what.filter == "difference")
     {
-      image.furtherInputs = { "Input2" };
+      image.additionalInputs = { "Input2" };
       inputs.push_back(DenseView(others.data(), image.inputKind, box));
     }
     else if (!what.further.empty())
     {
-      image.furtherInputs = { what.further };
-      inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
+      image.additionalInputs = { what.further };
+      inputs.push_back(DenseView(mask.data(), PixelType::UInt8, box));
     }
-    constexpr PixelKind wanted = PixelKindOf<TOut>();
+    constexpr PixelType wanted = PixelTypeOf<TOut>();
     const auto &        filter = GetFilter(what.filter);
-    image.outputKind = GetConvertedKind(filter, parameters, image.furtherInputs, image.inputKind, wanted);
+    image.outputKind = GetConvertedKind(filter, parameters, image.additionalInputs, image.inputKind, wanted);
     std::vector<std::uint64_t> computed(voxels.size());
     ExecutionRequest           request;
     request.operation = MakeFilterOperation(what.filter, parameters, image);
@@ -164,8 +164,8 @@ public:
       const auto largest = static_cast<Wide>(std::numeric_limits<TOut>::max());
       ASSERT_EQ(results[i++], static_cast<TOut>(std::max(lowest, std::min(largest, exact))))
         << what.filter << " " << what.statistic << " " << what.further << " " << BoundaryModeName(what.mode) << " of "
-        << PixelKindName(image.inputKind) << " to " << PixelKindName(wanted) << " through "
-        << PixelKindName(image.outputKind) << " radius " << ToString(radius) << " at " << ToString(index);
+        << PixelTypeName(image.inputKind) << " to " << PixelTypeName(wanted) << " through "
+        << PixelTypeName(image.outputKind) << " radius " << ToString(radius) << " at " << ToString(index);
     });
   }
 };
@@ -191,7 +191,7 @@ CompareAll(std::mt19937 & random, int trials, Manager & manager, BackendChoice b
     {
       for (int kind = 0; kind < 8 && !testing::Test::HasFatalFailure(); ++kind)
       {
-        DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto out) {
+        DispatchPixelType(static_cast<PixelType>(kind), [&](auto out) {
           if constexpr (std::is_integral<decltype(out)>::value)
           {
             t.template Compare<decltype(out)>(what, manager, backend);
@@ -214,7 +214,7 @@ TEST_P(ExactIntegers, OfAnyTypeAreExactAsAnyOther)
     }
     for (int kind = 0; kind < 8 && !HasFatalFailure(); ++kind)
     {
-      DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
         if constexpr (std::is_integral<decltype(pixel)>::value)
         {
           CompareAll<decltype(pixel)>(random, 6, GetManager(), GetBackend());

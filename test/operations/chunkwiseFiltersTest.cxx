@@ -29,7 +29,7 @@ SmallImage()
   FilterImage image;
   image.dimension = 3;
   image.extent = { { 20, 15, 10, 1, 1 } };
-  image.outputKind = PixelKind::Float32;
+  image.outputKind = PixelType::Float32;
   image.spacing[0] = 0.5;
   return image;
 }
@@ -79,7 +79,7 @@ TEST(Filters, EveryRowMakesAnOperationAndHasNamesOfItsOwn)
       EXPECT_TRUE(parameter.option.empty() || options.insert(parameter.option).second) << parameter.option;
       EXPECT_FALSE(parameter.help.empty()) << parameter.name;
     }
-    for (const InputDescription & input : filter.furtherInputs)
+    for (const InputDescription & input : filter.additionalInputs)
     {
       EXPECT_TRUE(options.insert(input.option).second) << input.option;
     }
@@ -143,11 +143,11 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
       image = SmallImage();
       if (parameter.name == "EmptyValue" || parameter.name == "OutputMask" || parameter.option == "outside-value")
       {
-        image.furtherInputs = { "MaskImage" };
+        image.additionalInputs = { "MaskImage" };
       }
       if (parameter.name == "IgnoreNaN")
       {
-        image.inputKind = PixelKind::Float32;
+        image.inputKind = PixelType::Float32;
         if (filter.FindParameter("Range"))
         {
           changed.Set("Range", std::vector<double>{ 0, 1 }); // float32 has no default
@@ -287,9 +287,9 @@ TEST(Filters, WhatIsWrongIsNamedWithItsValueAndItsRange)
   // 2^53 + 1: of the 64-bit integers, but of no double.
   constant.Set("Constant", PixelValue(9007199254740993));
   FilterImage wide = image;
-  wide.inputKind = wide.outputKind = PixelKind::Float64;
+  wide.inputKind = wide.outputKind = PixelType::Float64;
   EXPECT_EQ(MessageOf("mean", constant, wide), "Constant: 9007199254740993 is not a number that a double has");
-  wide.inputKind = wide.outputKind = PixelKind::UInt64;
+  wide.inputKind = wide.outputKind = PixelType::UInt64;
   const std::string key = MakeFilterOperation("mean", constant, wide)->GetKey();
   constant.Set("Constant", PixelValue(9007199254740992));
   EXPECT_NE(MakeFilterOperation("mean", constant, wide)->GetKey(), key);
@@ -333,7 +333,7 @@ TEST(Filters, ARenormalizedRadiusIsCutAtTheImage)
 
 TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
 {
-  const auto kindOf = [](const char * name, PixelKind input) { return GetDefaultOutputKind(GetFilter(name), input); };
+  const auto kindOf = [](const char * name, PixelType input) { return GetDefaultOutputKind(GetFilter(name), input); };
   for (const char * const name : { "variance",        "std",
                                    "entropy",         "log",
                                    "derivative",      "gradient",
@@ -346,27 +346,27 @@ TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
                                    "difference",      "convolve",
                                    "convolve-image" })
   {
-    EXPECT_EQ(kindOf(name, PixelKind::UInt8), PixelKind::Float32) << name;
-    EXPECT_EQ(kindOf(name, PixelKind::Int32), PixelKind::Float64) << name;
-    EXPECT_EQ(kindOf(name, PixelKind::Float64), PixelKind::Float64) << name;
+    EXPECT_EQ(kindOf(name, PixelType::UInt8), PixelType::Float32) << name;
+    EXPECT_EQ(kindOf(name, PixelType::Int32), PixelType::Float64) << name;
+    EXPECT_EQ(kindOf(name, PixelType::Float64), PixelType::Float64) << name;
   }
-  EXPECT_EQ(kindOf("sum", PixelKind::UInt16), PixelKind::Float64);
-  EXPECT_EQ(kindOf("range", PixelKind::UInt16), PixelKind::UInt16);
-  EXPECT_EQ(kindOf("range", PixelKind::Int16), PixelKind::Float32);
-  EXPECT_EQ(kindOf("sat", PixelKind::Int8), PixelKind::Int64);
-  EXPECT_EQ(kindOf("median", PixelKind::Int8), PixelKind::Int8);
+  EXPECT_EQ(kindOf("sum", PixelType::UInt16), PixelType::Float64);
+  EXPECT_EQ(kindOf("range", PixelType::UInt16), PixelType::UInt16);
+  EXPECT_EQ(kindOf("range", PixelType::Int16), PixelType::Float32);
+  EXPECT_EQ(kindOf("sat", PixelType::Int8), PixelType::Int64);
+  EXPECT_EQ(kindOf("median", PixelType::Int8), PixelType::Int8);
 }
 
 TEST(Filters, ACommonKindHasAllValuesOfBoth)
 {
-  for (int i = 0; i < NumberOfPixelKinds; ++i)
+  for (int i = 0; i < NumberOfPixelTypes; ++i)
   {
-    for (int j = 0; j < NumberOfPixelKinds; ++j)
+    for (int j = 0; j < NumberOfPixelTypes; ++j)
     {
-      const auto a = static_cast<PixelKind>(i);
-      const auto b = static_cast<PixelKind>(j);
-      SCOPED_TRACE(std::string(PixelKindName(a)) + " " + PixelKindName(b));
-      PixelKind common{};
+      const auto a = static_cast<PixelType>(i);
+      const auto b = static_cast<PixelType>(j);
+      SCOPED_TRACE(std::string(PixelTypeName(a)) + " " + PixelTypeName(b));
+      PixelType common{};
       try
       {
         common = GetCommonKind(a, b);
@@ -378,9 +378,9 @@ TEST(Filters, ACommonKindHasAllValuesOfBoth)
         continue;
       }
       EXPECT_EQ(common, GetCommonKind(b, a));
-      for (const PixelKind kind : { a, b })
+      for (const PixelType kind : { a, b })
       {
-        DispatchPixelKind(kind, [&](auto pixel) {
+        DispatchPixelType(kind, [&](auto pixel) {
           using Limits = std::numeric_limits<decltype(pixel)>;
           if constexpr (Limits::is_integer)
           {
@@ -421,13 +421,13 @@ TEST(PixelValue, KeepsEveryIntegerAndReadsItsOwnText)
   {
     EXPECT_THROW(PixelValue::FromText(text), ParameterError) << text;
   }
-  EXPECT_FALSE(PixelValue(0.5).IsOf(PixelKind::Int32));
-  EXPECT_TRUE(PixelValue(3.0).IsOf(PixelKind::UInt8));
-  EXPECT_FALSE(PixelValue(-1).IsOf(PixelKind::UInt64));
-  EXPECT_TRUE(PixelValue(-128).IsOf(PixelKind::Int8));
-  EXPECT_FALSE(PixelValue(-129).IsOf(PixelKind::Int8));
-  EXPECT_FALSE(PixelValue((1 << 24) + 1).IsOf(PixelKind::Float32));
-  EXPECT_TRUE(PixelValue(std::int64_t{ 1 } << 40).IsOf(PixelKind::Float32));
+  EXPECT_FALSE(PixelValue(0.5).IsOf(PixelType::Int32));
+  EXPECT_TRUE(PixelValue(3.0).IsOf(PixelType::UInt8));
+  EXPECT_FALSE(PixelValue(-1).IsOf(PixelType::UInt64));
+  EXPECT_TRUE(PixelValue(-128).IsOf(PixelType::Int8));
+  EXPECT_FALSE(PixelValue(-129).IsOf(PixelType::Int8));
+  EXPECT_FALSE(PixelValue((1 << 24) + 1).IsOf(PixelType::Float32));
+  EXPECT_TRUE(PixelValue(std::int64_t{ 1 } << 40).IsOf(PixelType::Float32));
 }
 
 TEST(Filters, ErrorsHaveTheParameterTheValueAndWhatIsAllowed)
@@ -479,12 +479,12 @@ TEST(Filters, RowsSayHowTheyAreMadeOfAReconstruction)
     SCOPED_TRACE(filter.name);
     const ReconstructionRecipe & recipe = filter.reconstruction;
     FilterImage                  image = SmallImage();
-    image.outputKind = PixelKind::UInt8;
-    for (const InputDescription & input : filter.furtherInputs)
+    image.outputKind = PixelType::UInt8;
+    for (const InputDescription & input : filter.additionalInputs)
     {
       if (input.required)
       {
-        image.furtherInputs.push_back(input.name);
+        image.additionalInputs.push_back(input.name);
       }
     }
     const auto         operation = MakeFilterOperation(filter.name, RequiredParameters(filter), image);
@@ -502,9 +502,9 @@ TEST(Filters, RowsSayHowTheyAreMadeOfAReconstruction)
     EXPECT_EQ(reconstruction->marker == ReconstructionMarker::NextBelow, recipe.marker == MarkerRule::Next);
     EXPECT_EQ(reconstruction->result == ReconstructionResult::Residue, recipe.gives == ReconstructionGives::Residue);
     EXPECT_EQ(reconstruction->result == ReconstructionResult::Extrema, recipe.gives == ReconstructionGives::Extrema);
-    EXPECT_EQ(filter.CanExceed(PixelKind::Int16), recipe.gives == ReconstructionGives::Residue);
-    EXPECT_FALSE(filter.CanExceed(PixelKind::UInt16));
-    EXPECT_FALSE(filter.CanExceed(PixelKind::Float32));
+    EXPECT_EQ(filter.CanExceed(PixelType::Int16), recipe.gives == ReconstructionGives::Residue);
+    EXPECT_FALSE(filter.CanExceed(PixelType::UInt16));
+    EXPECT_FALSE(filter.CanExceed(PixelType::Float32));
   }
   EXPECT_EQ(reconstructions, 12u);
 }

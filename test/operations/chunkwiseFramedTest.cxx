@@ -106,7 +106,7 @@ Define(const FramedOperation & operation, const BufferView & image)
   const Coordinates before = operation.inner->GetHalo(extent).lower;
   const Box         box = Box::FromExtent(operation.GetFramed(extent));
   std::vector<TIn>  voxels(static_cast<std::size_t>(box.NumberOfVoxels()));
-  const BufferView  framed = DenseView(voxels.data(), PixelKindOf<TIn>(), box);
+  const BufferView  framed = DenseView(voxels.data(), PixelTypeOf<TIn>(), box);
   ForEachIndex(box, [&](const Coordinates & index) {
     Coordinates tap = index;
     bool        isThere = true;
@@ -122,7 +122,7 @@ Define(const FramedOperation & operation, const BufferView & image)
   request.operation = operation.inner;
   request.image = request.region = box;
   request.inputs = { framed };
-  request.output = DenseView(results.data(), PixelKindOf<TOut>(), box);
+  request.output = DenseView(results.data(), PixelTypeOf<TOut>(), box);
   request.backend = BackendChoice::CPU;
   Manager({}).Execute(request);
   std::vector<TOut> inside;
@@ -151,7 +151,7 @@ TEST_P(Framed, IsTheInnerOperationOverTheImageWithItsFrame)
       GetManager().Execute(t.request);
       ASSERT_TRUE(t.IsContained());
       std::vector<Out> expected = Define<In, Out>(*operation, t.image);
-      const BufferView view = DenseView(expected.data(), PixelKindOf<Out>(), t.request.image);
+      const BufferView view = DenseView(expected.data(), PixelTypeOf<Out>(), t.request.image);
       ForEachIndex(t.request.region, [&](const Coordinates & index) {
         ASSERT_TRUE(IsSame(t.Result(index), At<Out>(view, index)))
           << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
@@ -237,12 +237,12 @@ TEST(FramedFilters, WordsFollowTheSpatialAxes)
 
 std::string
 MessageOf(const std::string & filter, const FilterParameters & parameters,
-          const std::vector<std::string> & furtherInputs = {})
+          const std::vector<std::string> & additionalInputs = {})
 {
   try
   {
     FilterImage image = ImageOf({ { 9, 8, 7, 1, 1 } });
-    image.furtherInputs = furtherInputs;
+    image.additionalInputs = additionalInputs;
     MakeFilterOperation(filter, parameters, image);
   }
   catch (const ParameterError & error)

@@ -194,9 +194,9 @@ template <typename TFunctor>
 void
 ForEachPairOfKinds(TFunctor && f)
 {
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
       using Pixel = decltype(pixel);
       f(pixel, pixel);
       if constexpr (!std::is_same<Pixel, float>::value)
@@ -220,8 +220,8 @@ TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
       for (const auto & [role, what] : GetKernelRoles())
       {
         // The host alone runs these roles of Fixpoint, and those beside a device.
-        const bool isOfOneSide = role == &KernelSet::amend || role == &KernelSet::isOpen ||
-                                 role == &KernelSet::settle || role == &KernelSet::head;
+        const bool isOfOneSide = role == &KernelSet::finalizeRegion || role == &KernelSet::isActive ||
+                                 role == &KernelSet::solveGlobally || role == &KernelSet::head;
         // The CPU, and devices, alone have these.
         const bool isOfOneBackend = name == "deconvolution.spectral" || name == "watershed join";
         if (!isOfOneSide && !isOfOneBackend && kernels.Find(name, role))
@@ -425,7 +425,7 @@ TEST_P(Conformance, NetworksThroughTransforms)
     network.channel = static_cast<int>(Below(random, network.graph->GetNumberOfOutputChannels()));
     const Coordinates extent = RandomExtent(random, trial % 10 == 0 ? 70 : 20);
     ConformanceTrial  theTrial{
-      network, { PixelKind::Float32 }, PixelKind::Float32, extent, RandomChunk(random, extent)
+      network, { PixelType::Float32 }, PixelType::Float32, extent, RandomChunk(random, extent)
     };
     theTrial.tolerance = isHalf ? 1e-2 : 1e-6;
     conformance.Compare(random, theTrial);
@@ -648,30 +648,30 @@ template <typename TFunctor>
 void
 ForEachLegalKinds(const Operation & operation, TFunctor && f)
 {
-  for (int in = 0; in < NumberOfPixelKinds; ++in)
+  for (int in = 0; in < NumberOfPixelTypes; ++in)
   {
-    for (int out = 0; out < NumberOfPixelKinds; ++out)
+    for (int out = 0; out < NumberOfPixelTypes; ++out)
     {
-      const std::vector<PixelKind> inputs(static_cast<std::size_t>(operation.GetNumberOfInputs()),
-                                          static_cast<PixelKind>(in));
+      const std::vector<PixelType> inputs(static_cast<std::size_t>(operation.GetNumberOfInputs()),
+                                          static_cast<PixelType>(in));
       try
       {
-        operation.CheckKinds(inputs, static_cast<PixelKind>(out));
+        operation.CheckKinds(inputs, static_cast<PixelType>(out));
       }
       catch (const ParameterError &)
       {
         continue;
       }
-      f(inputs, static_cast<PixelKind>(out));
+      f(inputs, static_cast<PixelType>(out));
     }
   }
 }
 
 /** The tolerance of operations through transforms, by the accumulator of ImageConvolutionOperation. */
 double
-ToleranceOfTransforms(PixelKind input)
+ToleranceOfTransforms(PixelType input)
 {
-  return input == PixelKind::Float32 || PixelSize(input) <= 2 ? 1e-4 : 1e-11;
+  return input == PixelType::Float32 || PixelSize(input) <= 2 ? 1e-4 : 1e-11;
 }
 
 /** Two steps of coherence-enhancing diffusion, in a mask or everywhere. */
@@ -681,7 +681,7 @@ MakeSmallCoherence(int axes, bool isMasked)
   FilterImage image;
   image.dimension = axes;
   image.extent = { { 9, 9, axes == 3 ? 9 : 1, 1, 1 } };
-  image.furtherInputs.assign(isMasked ? 1 : 0, "MaskImage");
+  image.additionalInputs.assign(isMasked ? 1 : 0, "MaskImage");
   FilterParameters parameters;
   parameters.SetInteger("Iterations", 2);
   parameters.Set("OuterSigma", std::vector<double>{ 1 });
@@ -701,14 +701,14 @@ public:
   void
   Try(const Operation & operation, KernelRole role = &KernelSet::compute, std::int64_t largest = 12)
   {
-    ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+    ForEachLegalKinds(operation, [&](const std::vector<PixelType> & inputs, PixelType output) {
       const Coordinates extent = RandomExtent(m_Random, largest);
       Compare(operation, inputs, output, extent, RandomChunk(m_Random, extent), 0, role);
     });
   }
 
   void
-  Compare(const Operation & operation, const std::vector<PixelKind> & inputs, PixelKind output,
+  Compare(const Operation & operation, const std::vector<PixelType> & inputs, PixelType output,
           const Coordinates & extent, const Box & chunk, double tolerance, KernelRole role = &KernelSet::compute)
   {
     operation.Validate(extent);
@@ -769,10 +769,10 @@ public:
       operation.parameters.leastSeen = 0.2 * (trial % 7);
       operation.parameters.relaxation = 0.7;
       operation.parameters.acceleration = 0.3;
-      const PixelKind   kind = trial % 3 == 0 ? PixelKind::Float64 : PixelKind::Float32;
+      const PixelType   kind = trial % 3 == 0 ? PixelType::Float64 : PixelType::Float32;
       const Coordinates extent = RandomExtent(m_Random, 14);
       Compare(operation,
-              std::vector<PixelKind>(static_cast<std::size_t>(operation.inputs), kind),
+              std::vector<PixelType>(static_cast<std::size_t>(operation.inputs), kind),
               kind,
               extent,
               RandomChunk(m_Random, extent),
@@ -792,7 +792,7 @@ public:
       operation.kernel = RandomKernel(shape, center);
       operation.method = method;
       operation.boundary = BoundaryOf(mode);
-      ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+      ForEachLegalKinds(operation, [&](const std::vector<PixelType> & inputs, PixelType output) {
         const Coordinates extent = RandomExtent(m_Random, 14);
         const double      tolerance = method == ConvolutionMethod::FFT ? ToleranceOfTransforms(inputs[0]) : 0;
         Compare(operation, inputs, output, extent, RandomChunk(m_Random, extent), tolerance);
@@ -813,9 +813,9 @@ public:
       const Coordinates shape{ { 1 + Below(m_Random, 4), 1 + Below(m_Random, 4), 1 + Below(m_Random, 3), 1, 1 } };
       operation.kernel = RandomKernel(shape, Coordinates{});
       const Coordinates extent = RandomExtent(m_Random, 14);
-      for (const PixelKind output : { PixelKind::Float32, PixelKind::UInt8 })
+      for (const PixelType output : { PixelType::Float32, PixelType::UInt8 })
       {
-        Compare(operation, { PixelKind::UInt16 }, output, extent, RandomChunk(m_Random, extent), 0);
+        Compare(operation, { PixelType::UInt16 }, output, extent, RandomChunk(m_Random, extent), 0);
       }
     }
   }
@@ -840,7 +840,7 @@ public:
         operation.kernels.push_back(RandomKernel(shape, center));
       }
       operation.boundary = BoundaryOf(mode);
-      ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+      ForEachLegalKinds(operation, [&](const std::vector<PixelType> & inputs, PixelType output) {
         const Coordinates extent = RandomExtent(m_Random, 14);
         const Box         chunk = RandomChunk(m_Random, extent);
         Compare(operation, inputs, output, extent, chunk, ToleranceOfTransforms(inputs[0]));
@@ -862,9 +862,9 @@ public:
         // The image of radii has any kind of integers.
         BoxStatisticOperation variable = operation;
         variable.variable = true;
-        ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+        ForEachLegalKinds(operation, [&](const std::vector<PixelType> & inputs, PixelType output) {
           const Coordinates extent = RandomExtent(m_Random, 20);
-          const auto        radii = static_cast<PixelKind>(m_Random() % 8);
+          const auto        radii = static_cast<PixelType>(m_Random() % 8);
           Compare(variable, { inputs[0], radii }, output, extent, RandomChunk(m_Random, extent), 0);
         });
       }
@@ -931,21 +931,21 @@ public:
       {
         for (const DomainKind domain : { DomainKind::All, DomainKind::Mask, DomainKind::Weights })
         {
-          ForEachLegalKinds(*window, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+          ForEachLegalKinds(*window, [&](const std::vector<PixelType> & inputs, PixelType output) {
             DomainOperation operation;
             operation.window = window;
             operation.domain = domain;
             operation.imageKind = inputs[0];
             operation.ignoresNan = IsFloatingPoint(inputs[0]);
             operation.marksSeen = window->GetName() != "nonlocalmeans" && m_Random() % 4 == 0;
-            std::vector<PixelKind> kinds = inputs;
+            std::vector<PixelType> kinds = inputs;
             if (domain == DomainKind::Mask)
             {
-              kinds.push_back(static_cast<PixelKind>(m_Random() % 8));
+              kinds.push_back(static_cast<PixelType>(m_Random() % 8));
             }
             if (domain == DomainKind::Weights)
             {
-              kinds.push_back(m_Random() % 2 ? PixelKind::Float32 : PixelKind::Float64);
+              kinds.push_back(m_Random() % 2 ? PixelType::Float32 : PixelType::Float64);
             }
             const Coordinates extent = RandomExtent(m_Random, 14);
             try
@@ -985,7 +985,7 @@ public:
       for (const bool modular : { false, true })
       {
         operation.modular = modular;
-        ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+        ForEachLegalKinds(operation, [&](const std::vector<PixelType> & inputs, PixelType output) {
           Box chunk = RandomChunk(m_Random, extent);
           if (sweeps)
           {
@@ -1011,15 +1011,15 @@ public:
       operation.structure = LabelOperation::MakeStructure(1 + trial % 3, 3);
       operation.rule = static_cast<LabelRule>(trial / 3 % 3);
       operation.tolerance = 40;
-      for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+      for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
       {
-        const auto input = static_cast<PixelKind>(kind);
+        const auto input = static_cast<PixelType>(kind);
         operation.inputKind = input;
-        operation.outputKind = static_cast<PixelKind>(m_Random() % NumberOfPixelKinds);
+        operation.outputKind = static_cast<PixelType>(m_Random() % NumberOfPixelTypes);
         const Box chunk = RandomChunk(m_Random, operation.image);
         if (operation.MayHaveTooMany(chunk))
         {
-          operation.outputKind = PixelKind::UInt32;
+          operation.outputKind = PixelType::UInt32;
         }
         Compare(operation, { input }, operation.outputKind, operation.image, chunk, 0, &KernelSet::alone);
       }
@@ -1033,8 +1033,8 @@ public:
     {
       DistanceOperation operation;
       operation.image = { { 1 + Below(m_Random, 150), 1 + Below(m_Random, 20), 1 + Below(m_Random, 20), 1, 1 } };
-      operation.inputKind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
-      operation.outputKind = trial % 2 ? PixelKind::Float32 : PixelKind::Float64;
+      operation.inputKind = static_cast<PixelType>(trial % NumberOfPixelTypes);
+      operation.outputKind = trial % 2 ? PixelType::Float32 : PixelType::Float64;
       operation.result = static_cast<DistanceResult>(m_Random() % 5);
       operation.to = operation.KeepsNearest() ? DistanceTo::Objects : static_cast<DistanceTo>(m_Random() % 4);
       operation.background = 40;
@@ -1082,7 +1082,7 @@ public:
         field->Prepare();
         operation.field = field;
       }
-      const auto kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      const auto kind = static_cast<PixelType>(trial % NumberOfPixelTypes);
       Compare(operation, { kind }, kind, operation.image, RandomChunk(m_Random, operation.output), 0);
     }
   }
@@ -1099,8 +1099,8 @@ public:
         operation.factor[a] = std::min(1 + Below(m_Random, trial % 2 ? 3 : 9), operation.image[a]);
       }
       operation.method = static_cast<BinMethod>(trial % 7);
-      const auto kind = static_cast<PixelKind>(m_Random() % NumberOfPixelKinds);
-      const auto output = trial % 4 ? kind : PixelKind::Float64;
+      const auto kind = static_cast<PixelType>(m_Random() % NumberOfPixelTypes);
+      const auto output = trial % 4 ? kind : PixelType::Float64;
       const Box  bins = GetOutputBox(operation, Box::FromExtent(operation.image));
       Compare(operation, { kind }, output, operation.image, RandomChunk(m_Random, bins.Extents()), 0);
     }
@@ -1121,7 +1121,7 @@ public:
         operation.offset[a] = Below(m_Random, 40) - 20;
         operation.outside[a] = static_cast<RearrangeOutside>((trial + m_Random() % 2) % 5);
       }
-      const auto kind = static_cast<PixelKind>(m_Random() % NumberOfPixelKinds);
+      const auto kind = static_cast<PixelType>(m_Random() % NumberOfPixelTypes);
       Compare(operation, { kind }, kind, operation.image, RandomChunk(m_Random, operation.output), 0);
     }
   }
@@ -1136,11 +1136,11 @@ public:
       operation.thresholds = { 10, 40, 90.5 };
       operation.thresholds.resize(1 + m_Random() % 3);
       operation.masked = m_Random() % 2;
-      const auto kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
-      const auto mask = static_cast<PixelKind>(m_Random() % 8);
+      const auto kind = static_cast<PixelType>(trial % NumberOfPixelTypes);
+      const auto mask = static_cast<PixelType>(m_Random() % 8);
       Compare(operation,
-              operation.masked ? std::vector<PixelKind>{ kind, mask } : std::vector<PixelKind>{ kind },
-              static_cast<PixelKind>(trial / 10),
+              operation.masked ? std::vector<PixelType>{ kind, mask } : std::vector<PixelType>{ kind },
+              static_cast<PixelType>(trial / 10),
               image,
               RandomChunk(m_Random, image),
               0);
@@ -1169,7 +1169,7 @@ public:
       const auto mode = AllModes[m_Random() % 4]; // windows that wrap around need the axis whole
       auto       operation = RandomBoxOperation<LocalThresholdOperation>(m_Random, mode, 3);
       operation.method = static_cast<LocalThresholdMethod>(trial % 7);
-      operation.imageKind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
+      operation.imageKind = static_cast<PixelType>(trial % NumberOfPixelTypes);
       operation.masked = m_Random() % 2;
       operation.givesThresholds = m_Random() % 4 == 0;
       for (int a = 0; a < MaxDimension; ++a)
@@ -1180,12 +1180,12 @@ public:
       const Coordinates extent = RandomExtent(m_Random, 14);
       ConformanceTrial  about{ operation,
                                { operation.imageKind },
-                              static_cast<PixelKind>(m_Random() % NumberOfPixelKinds),
+                              static_cast<PixelType>(m_Random() % NumberOfPixelTypes),
                               extent,
                               RandomChunk(m_Random, extent) };
       if (operation.masked)
       {
-        about.inputs.push_back(static_cast<PixelKind>(m_Random() % 8));
+        about.inputs.push_back(static_cast<PixelType>(m_Random() % 8));
         about.lastIsWeights = true;
       }
       operation.Validate(extent);
@@ -1220,11 +1220,11 @@ public:
             : std::make_shared<DiffusionOperation>(diffusion);
       }
       operation.keepsOutside = trial % 3 != 0;
-      const auto        kind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
-      const PixelKind   outputs[] = { kind, PixelKind::Float32, PixelKind::Float64 };
+      const auto        kind = static_cast<PixelType>(trial % NumberOfPixelTypes);
+      const PixelType   outputs[] = { kind, PixelType::Float32, PixelType::Float64 };
       const Coordinates extent = RandomExtent(m_Random, 14);
       ConformanceTrial  about{ operation,
-                               { kind, static_cast<PixelKind>(m_Random() % 8) },
+                               { kind, static_cast<PixelType>(m_Random() % 8) },
                               outputs[m_Random() % 3],
                               extent,
                               RandomChunk(m_Random, extent) };
@@ -1314,15 +1314,15 @@ public:
       operation.hasMarkers = m_Random() % 2;
       operation.hasMask = m_Random() % 2;
       operation.lines = m_Random() % 2;
-      operation.inputKind = static_cast<PixelKind>(trial % NumberOfPixelKinds);
-      std::vector<PixelKind> inputs{ operation.inputKind };
+      operation.inputKind = static_cast<PixelType>(trial % NumberOfPixelTypes);
+      std::vector<PixelType> inputs{ operation.inputKind };
       if (operation.hasMarkers)
       {
-        inputs.push_back(PixelKind::UInt8);
+        inputs.push_back(PixelType::UInt8);
       }
       if (operation.hasMask)
       {
-        inputs.push_back(static_cast<PixelKind>(m_Random() % 8));
+        inputs.push_back(static_cast<PixelType>(m_Random() % 8));
       }
       Compare(operation,
               inputs,
@@ -1557,7 +1557,7 @@ TrialsOfKernels()
             sides.lower[a] = Below(t.Random(), 4);
             sides.upper[a] = sides.lower[a] % 2 + 2 * Below(t.Random(), 3);
           }
-          t.Try(*MakeSided(mean, sides, trial % 4 < 2 ? PixelKind::Int16 : PixelKind::Float32));
+          t.Try(*MakeSided(mean, sides, trial % 4 < 2 ? PixelType::Int16 : PixelType::Float32));
         }
       } },
     { "localnormalization",

@@ -102,9 +102,9 @@ CompareMeanOfKind(std::mt19937 & random, Manager & manager, BackendChoice backen
 TEST_P(Kernels, MeanIsWhatItsDefinitionSays)
 {
   std::mt19937 random(51);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind),
+    DispatchPixelType(static_cast<PixelType>(kind),
                       [&](auto pixel) { CompareMeanOfKind<decltype(pixel)>(random, GetManager(), GetBackend()); });
   }
 }
@@ -231,9 +231,9 @@ CompareSeparableWithOracle(std::mt19937 & random, Manager & manager, BackendChoi
 TEST_P(Kernels, SeparableIsWhatItsDefinitionSays)
 {
   std::mt19937 random(52);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
       using Pixel = decltype(pixel);
       CompareSeparableWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
       CompareSeparableWithOracle<Pixel, float>(random, GetManager(), GetBackend());
@@ -309,9 +309,9 @@ TEST_P(Kernels, NaNAndInfinitiesStayWithinTheirWindows)
 TEST_P(Kernels, IdentityCopiesAndConverts)
 {
   std::mt19937 random(55);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
       using Pixel = decltype(pixel);
       Trial<Pixel, Pixel> same(random, std::make_shared<IdentityOperation>(), RandomExtent(random, 20));
       same.request.backend = GetBackend();
@@ -378,7 +378,7 @@ TEST(Operations, BadParametersAreNamed)
   EXPECT_NE(message(separable).find("renormalized"), std::string::npos);
   separable.weights[2] = { 1, std::numeric_limits<double>::infinity(), 1 };
   EXPECT_NE(message(separable).find("finite"), std::string::npos);
-  EXPECT_THROW(mean.CheckKinds({ PixelKind::UInt8 }, PixelKind::Int16), ParameterError);
+  EXPECT_THROW(mean.CheckKinds({ PixelType::UInt8 }, PixelType::Int16), ParameterError);
 }
 
 TEST(Operations, KeysTellParametersApart)

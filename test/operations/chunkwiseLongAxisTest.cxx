@@ -39,11 +39,11 @@ ImageOf(const FilterDescription & filter, int axis, std::int64_t length, const s
   image.extent = { { 7, 6, 5, 1, 1 } };
   image.extent[axis] = length;
   image.outputKind = GetDefaultOutputKind(filter, image.inputKind);
-  for (const InputDescription & input : filter.furtherInputs)
+  for (const InputDescription & input : filter.additionalInputs)
   {
     if (input.required || input.name == domain)
     {
-      image.furtherInputs.push_back(input.name);
+      image.additionalInputs.push_back(input.name);
     }
   }
   return image;
@@ -103,7 +103,7 @@ RunAtEnd(Manager & manager, BackendChoice backend, std::shared_ptr<const Operati
   for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
   {
     memory.emplace_back(static_cast<std::size_t>(needed.NumberOfVoxels()));
-    request.inputs.push_back(DenseView(memory.back().data(), PixelKind::UInt8, needed));
+    request.inputs.push_back(DenseView(memory.back().data(), PixelType::UInt8, needed));
     FillFromEnd(request.inputs.back(), static_cast<std::size_t>(i), end, image.extent[end.axis]);
   }
   std::vector<char> output(static_cast<std::size_t>(region.NumberOfVoxels()) * PixelSize(image.outputKind));
@@ -119,8 +119,8 @@ TEST_P(LongAxis, HasTheResultsOfAShortOneAtItsEnds)
   {
     for (const char * const domain : { "", "MaskImage" })
     {
-      const bool hasDomain = std::any_of(filter.furtherInputs.begin(),
-                                         filter.furtherInputs.end(),
+      const bool hasDomain = std::any_of(filter.additionalInputs.begin(),
+                                         filter.additionalInputs.end(),
                                          [&](const InputDescription & input) { return input.name == domain; });
       for (int a = 0; a < 3 && (hasDomain || !*domain); ++a)
       {

@@ -42,7 +42,7 @@ struct PassesTrial
   BufferView
   View(std::vector<T> & pixels) const
   {
-    return DenseView(pixels.data(), PixelKindOf<T>(), box);
+    return DenseView(pixels.data(), PixelTypeOf<T>(), box);
   }
 
   /** One operation over all of it, by the CPU at once. */
@@ -331,7 +331,7 @@ TEST(PassesOperation, BadRequestsAreNamedBeforeWork)
   t.request.inputs.resize(1);
   std::vector<double> wide(t.image.size());
   const BufferView    output = t.request.output;
-  t.request.output = DenseView(wide.data(), PixelKind::Float64, t.box);
+  t.request.output = DenseView(wide.data(), PixelType::Float64, t.box);
   EXPECT_NE(message().find("float64"), std::string::npos);
   t.request.output = output;
   const auto nested = std::make_shared<PassesOperation>();

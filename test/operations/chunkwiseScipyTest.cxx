@@ -160,8 +160,8 @@ TEST_P(Scipy, FiltersOfTheSameDefinitionGiveItsValues)
     ExecutionRequest    request;
     request.operation = MakeOperation(name, ModeOf(mode));
     request.image = request.region = box;
-    request.inputs.push_back(DenseView(image.data(), PixelKind::Float64, box));
-    request.output = DenseView(result.data(), PixelKind::Float64, box);
+    request.inputs.push_back(DenseView(image.data(), PixelType::Float64, box));
+    request.output = DenseView(result.data(), PixelType::Float64, box);
     request.backend = GetBackend();
     GetManager().Execute(request);
     for (std::size_t i = 0; i < result.size(); ++i)

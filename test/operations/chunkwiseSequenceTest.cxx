@@ -75,8 +75,8 @@ RunStage(const std::shared_ptr<const Operation> & stage, const Box & image, std:
   ExecutionRequest  request;
   request.operation = stage;
   request.image = request.region = image;
-  request.inputs.push_back(DenseView(pixels.data(), PixelKindOf<TIn>(), image));
-  request.output = DenseView(result.data(), PixelKindOf<TOut>(), image);
+  request.inputs.push_back(DenseView(pixels.data(), PixelTypeOf<TIn>(), image));
+  request.output = DenseView(result.data(), PixelTypeOf<TOut>(), image);
   request.backend = BackendChoice::CPU;
   Manager({}).Execute(request);
   return result;
@@ -96,7 +96,7 @@ CompareWithOneAfterTheOther(std::mt19937 & random, Manager & manager, BackendCho
     {
       expected = RunStage<TOut, TOut>(sequence->stages[i], t.request.image, expected);
     }
-    const BufferView expectedView = DenseView(expected.data(), PixelKindOf<TOut>(), t.request.image);
+    const BufferView expectedView = DenseView(expected.data(), PixelTypeOf<TOut>(), t.request.image);
     for (int part = 0; part < 3; ++part)
     {
       t.Prepare(part == 0 ? t.request.image : RandomRegion(random, t.request.image.Extents()));
@@ -176,7 +176,7 @@ TEST(SequenceOperation, SaysWhatCannotBeAStage)
   }
   mean->radius[0] = 2;
   sequence.Validate(extent);
-  EXPECT_THROW(sequence.CheckKinds({ PixelKind::UInt8 }, PixelKind::Int16), ParameterError);
+  EXPECT_THROW(sequence.CheckKinds({ PixelType::UInt8 }, PixelType::Int16), ParameterError);
   const std::string key = sequence.GetKey();
   std::swap(sequence.stages[0], sequence.stages[1]);
   EXPECT_NE(sequence.GetKey(), key);
@@ -268,8 +268,8 @@ TEST(KernelChoice, WhatIsPlannedForAChunkIsWhatRuns)
   const auto                operation = std::make_shared<IdentityOperation>();
   request.operation = operation;
   request.image = request.region = image;
-  request.inputs.push_back(DenseView(in.data(), PixelKind::UInt8, image));
-  request.output = DenseView(out.data(), PixelKind::UInt8, image);
+  request.inputs.push_back(DenseView(in.data(), PixelType::UInt8, image));
+  request.output = DenseView(out.data(), PixelType::UInt8, image);
   for (const std::size_t devices : { 0, 1 })
   {
     const FakeDevices fakes(devices, FakeDevice::Options(), kernels);

@@ -26,8 +26,8 @@ MakeRequest(const Coordinates & extent, std::int64_t radius, std::size_t memory,
   {
     request.halo.lower[a] = request.halo.upper[a] = radius;
   }
-  request.inputKinds[0] = PixelKind::Float32;
-  request.outputKind = PixelKind::Float32;
+  request.inputKinds[0] = PixelType::Float32;
+  request.outputKind = PixelType::Float32;
   PlannerDevice device;
   device.memory = memory;
   request.devices.assign(devices, device);
@@ -138,7 +138,7 @@ TEST(Planner, ChunksTileTheRegionAndFitTheBudget)
       continue;
     }
     std::vector<char> covered(static_cast<std::size_t>(request.region.NumberOfVoxels()), 0);
-    const BufferView  view = DenseView(covered.data(), PixelKind::UInt8, request.region);
+    const BufferView  view = DenseView(covered.data(), PixelType::UInt8, request.region);
     std::size_t       inputBytes = 0;
     std::size_t       outputBytes = 0;
     std::size_t       scratch = 0;

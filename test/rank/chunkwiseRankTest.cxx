@@ -203,7 +203,7 @@ CompareWindows(std::mt19937 & random, Manager & manager, BackendChoice backend, 
       }
       ASSERT_TRUE(
         IsSame(t.Result(index), PercentileOf(WindowValues<T>(t.image, index, *operation), operation->fraction)))
-        << PixelKindName(PixelKindOf<T>()) << " pattern " << pattern << " " << operation->GetKey() << " "
+        << PixelTypeName(PixelTypeOf<T>()) << " pattern " << pattern << " " << operation->GetKey() << " "
         << ToString(t.request.image) << " region " << ToString(region) << " at " << ToString(index);
     }
   }
@@ -214,9 +214,9 @@ CompareWindowsOfAllKinds(std::mt19937 & random, Manager & manager, BackendChoice
 {
   for (int trial = 0; trial < 3; ++trial)
   {
-    for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+    for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
     {
-      DispatchPixelKind(static_cast<PixelKind>(kind),
+      DispatchPixelType(static_cast<PixelType>(kind),
                         [&](auto pixel) { CompareWindows<decltype(pixel)>(random, manager, backend, windows); });
     }
   }
@@ -369,7 +369,7 @@ CompareSmallMedians(std::mt19937 & random, Manager & host, const Coordinates & r
   host.Execute(t.request);
   ForEachIndex(t.request.image, [&](const Coordinates & index) {
     ASSERT_TRUE(IsSame(t.Result(index), PercentileOf(WindowValues<T>(t.image, index, *operation), 0.5)))
-      << GetCpuLevel().name << " " << PixelKindName(PixelKindOf<T>()) << " pattern " << pattern << " "
+      << GetCpuLevel().name << " " << PixelTypeName(PixelTypeOf<T>()) << " pattern " << pattern << " "
       << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
   });
 }
@@ -462,7 +462,7 @@ FindMediansBetweenPages(std::mt19937 & random, Manager & host, bool atEnd)
   std::copy(t.pixels.begin(), t.pixels.end(), static_cast<T *>(memory.Get()));
   host.Execute(t.request);
   const std::vector<T> expected = t.output;
-  t.request.inputs = { DenseView(memory.Get(), PixelKindOf<T>(), t.request.image) };
+  t.request.inputs = { DenseView(memory.Get(), PixelTypeOf<T>(), t.request.image) };
   host.Execute(t.request);
   EXPECT_EQ(t.output, expected) << GetCpuLevel().name << " " << operation->GetKey() << " " << ToString(extent);
 }
@@ -510,7 +510,7 @@ TEST(RankOperation, TheHostChoosesOneOfFiveWays)
   ChunkShape     shape;
   shape.outputBox = shape.inputBox = shape.image = Box::FromExtent({ { 60, 50, 40, 1, 1 } });
   shape.numberOfInputs = 1;
-  const auto nameOf = [&](std::int64_t radius, double fraction, PixelKind kind) {
+  const auto nameOf = [&](std::int64_t radius, double fraction, PixelType kind) {
     RankOperation operation;
     operation.radius = { { radius, radius, radius, 0, 0 } };
     operation.fraction = fraction;
@@ -520,21 +520,21 @@ TEST(RankOperation, TheHostChoosesOneOfFiveWays)
     EXPECT_GT(choice.scratchBytes, 0U);
     return std::string(choice.name);
   };
-  EXPECT_EQ(nameOf(1, 0.5, PixelKind::UInt8), "medians and bits");
-  EXPECT_EQ(nameOf(1, 0.5, PixelKind::Float64), "medians and tiles");
-  EXPECT_EQ(nameOf(1, 0.3, PixelKind::UInt8), "bits");
-  EXPECT_EQ(nameOf(5, 0.5, PixelKind::UInt8), "tiles");
+  EXPECT_EQ(nameOf(1, 0.5, PixelType::UInt8), "medians and bits");
+  EXPECT_EQ(nameOf(1, 0.5, PixelType::Float64), "medians and tiles");
+  EXPECT_EQ(nameOf(1, 0.3, PixelType::UInt8), "bits");
+  EXPECT_EQ(nameOf(5, 0.5, PixelType::UInt8), "tiles");
   RankOperation along;
-  const auto    nameAlong = [&](std::int64_t radius, PixelKind kind) {
+  const auto    nameAlong = [&](std::int64_t radius, PixelType kind) {
     along.radius = { { 0, radius, 0, 0, 0 } };
     shape.inputKinds[0] = shape.outputKind = kind;
     return std::string(kernel.choose(along, shape).name);
   };
-  EXPECT_EQ(nameAlong(1, PixelKind::Float32), "lines");
-  EXPECT_EQ(nameAlong(3, PixelKind::Float32), "lines");
-  EXPECT_EQ(nameAlong(20, PixelKind::Float32), "lines");
+  EXPECT_EQ(nameAlong(1, PixelType::Float32), "lines");
+  EXPECT_EQ(nameAlong(3, PixelType::Float32), "lines");
+  EXPECT_EQ(nameAlong(20, PixelType::Float32), "lines");
   // A vector of bytes has more lanes than there are lines.
-  EXPECT_EQ(nameAlong(20, PixelKind::UInt8), "bits");
+  EXPECT_EQ(nameAlong(20, PixelType::UInt8), "bits");
   // Networks do not take voxels that are counted.
   RankOperation counted;
   counted.radius = { { 1, 1, 1, 0, 0 } };

@@ -36,13 +36,13 @@ struct FloodTrial
     request.executor = threads.get();
     if (operation->GetNumberOfInputs() > 1)
     {
-      request.inputs.push_back(DenseView(marker.data(), PixelKindOf<T>(), box));
+      request.inputs.push_back(DenseView(marker.data(), PixelTypeOf<T>(), box));
     }
     if (operation->GetNumberOfInputs() > 2)
     {
-      request.inputs.push_back(DenseView(second.data(), PixelKindOf<T>(), box));
+      request.inputs.push_back(DenseView(second.data(), PixelTypeOf<T>(), box));
     }
-    request.inputs.push_back(DenseView(mask.data(), PixelKindOf<T>(), box));
+    request.inputs.push_back(DenseView(mask.data(), PixelTypeOf<T>(), box));
     Box room = box;
     for (int a = 0; a < MaxDimension; ++a)
     {
@@ -50,7 +50,7 @@ struct FloodTrial
       ++room.upper[a];
     }
     std::vector<T> output(static_cast<std::size_t>(room.NumberOfVoxels()), static_cast<T>(77));
-    request.output = DenseView(output.data(), PixelKindOf<T>(), room);
+    request.output = DenseView(output.data(), PixelTypeOf<T>(), room);
     const ExecutionReport done = manager.Execute(request);
     if (report)
     {

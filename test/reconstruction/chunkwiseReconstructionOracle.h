@@ -86,7 +86,7 @@ Reconstruct(const ReconstructionOperation & operation, const Box & box, const st
     through.push_back(rankOf(mask[i]));
     state.push_back(std::min(rankOf(marker[i]), through[i]));
   }
-  const BufferView                                          places = DenseView(nullptr, PixelKind::UInt8, box);
+  const BufferView                                          places = DenseView(nullptr, PixelType::UInt8, box);
   std::priority_queue<std::pair<std::size_t, std::int64_t>> heap;
   std::vector<Coordinates>                                  indices;
   ForEachIndex(box, [&](const Coordinates & index) {
@@ -127,7 +127,7 @@ std::vector<bool>
 FindExtrema(const ReconstructionOperation & operation, const Box & box, const std::vector<T> & image)
 {
   const auto               offsets = Neighbours(operation);
-  const BufferView         places = DenseView(nullptr, PixelKind::UInt8, box);
+  const BufferView         places = DenseView(nullptr, PixelType::UInt8, box);
   std::vector<Coordinates> indices;
   ForEachIndex(box, [&](const Coordinates & index) { indices.push_back(index); });
   std::vector<bool> extremum(image.size(), false);

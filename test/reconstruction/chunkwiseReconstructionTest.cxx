@@ -51,9 +51,9 @@ protected:
 TEST_P(Reconstruction, IsWhatItsDefinitionSays)
 {
   std::mt19937 random(91);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
       using Pixel = decltype(pixel);
       for (int trial = 0; trial < 120; ++trial)
       {
@@ -151,7 +151,7 @@ TEST_P(Reconstruction, ForestsOfFewBasinsAndOfManyAreRight)
       t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
       t.marker.resize(t.mask.size());
       FillRandomly(random, t.mask, 1);
-      const BufferView mask = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
+      const BufferView mask = DenseView(t.mask.data(), PixelType::UInt16, t.box);
       ForEachIndex(t.box, [&](const Coordinates & index) {
         auto & value = At<std::uint16_t>(mask, index);
         if (kind / 2 == 0)
@@ -198,7 +198,7 @@ TEST_P(Reconstruction, GoesThroughSerpentines)
         t.operation->patience = 1000 * axis;
         t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 0);
         t.marker = t.mask;
-        const BufferView mask = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
+        const BufferView mask = DenseView(t.mask.data(), PixelType::UInt16, t.box);
         ForEachIndex(t.box, [&](const Coordinates & index) {
           // Corridors along `axis`, every second row open, joined at alternating ends.
           const int          across = axis == 0 ? 1 : 0;
@@ -238,7 +238,7 @@ TEST_P(Reconstruction, VisitsStayWhereChunksMeet)
   ASSERT_GT(report.plan.chunks.size(), 4u);
   EXPECT_LE(report.revisits, 2 * static_cast<std::int64_t>(report.plan.chunks.size()));
   EXPECT_LT(report.revisitedVoxels, t.box.NumberOfVoxels() / 10);
-  EXPECT_FALSE(report.settled);
+  EXPECT_FALSE(report.solvedGlobally);
 }
 
 TEST_P(Reconstruction, WhatGoesFarTakesFewVisits)
@@ -271,10 +271,10 @@ TEST_P(Reconstruction, TheHostSettlesWhatGoesFromChunkToChunk)
   t.marker[0] = 255;
   ChunkShape shape;
   shape.inputBox = shape.outputBox = shape.image = t.box;
-  shape.outputKind = PixelKind::UInt8;
+  shape.outputKind = PixelType::UInt8;
   shape.concurrency = 3;
   const std::size_t bytes =
-    GetHostKernels().Find("reconstruction", &KernelSet::settle)->scratchBytes(*t.operation, shape);
+    GetHostKernels().Find("reconstruction", &KernelSet::solveGlobally)->scratchBytes(*t.operation, shape);
   std::int64_t visits[3] = {};
   for (const int how : { 0, 1, 2 })
   {
@@ -287,7 +287,7 @@ TEST_P(Reconstruction, TheHostSettlesWhatGoesFromChunkToChunk)
     ExecutionReport report;
     t.ExpectOracle(t.Run(GetManager(), GetBackend(), budgets, &report));
     ASSERT_GT(report.plan.chunks.size(), 1u);
-    EXPECT_EQ(report.settled, !isPatient && hasMemory);
+    EXPECT_EQ(report.solvedGlobally, !isPatient && hasMemory);
     EXPECT_LE(report.peakHost, budgets.host);
     visits[how] = report.revisits;
   }
@@ -315,19 +315,19 @@ TEST(ReconstructionSettle, BordersOfTilesAreRight)
       t.marker[i] = random() % 15 ? 0 : std::min(t.marker[i], t.mask[i]);
     }
     const auto                 threads = MakeThreadExecutor(3);
-    const Kernel &             kernel = *GetHostKernels().Find("reconstruction", &KernelSet::settle);
+    const Kernel &             kernel = *GetHostKernels().Find("reconstruction", &KernelSet::solveGlobally);
     std::vector<std::uint16_t> state = t.marker;
     ChunkShape                 shape;
     shape.inputBox = shape.outputBox = shape.image = t.box;
-    shape.outputKind = PixelKind::UInt16;
+    shape.outputKind = PixelType::UInt16;
     shape.concurrency = 3;
     std::vector<std::uint64_t> scratch(kernel.scratchBytes(*t.operation, shape) / 8 + 1);
     KernelCall                 call;
     call.operation = t.operation.get();
     call.numberOfInputs = 2;
-    call.inputs[0] = DenseView(t.marker.data(), PixelKind::UInt16, t.box);
-    call.inputs[1] = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
-    call.output = DenseView(state.data(), PixelKind::UInt16, t.box);
+    call.inputs[0] = DenseView(t.marker.data(), PixelType::UInt16, t.box);
+    call.inputs[1] = DenseView(t.mask.data(), PixelType::UInt16, t.box);
+    call.output = DenseView(state.data(), PixelType::UInt16, t.box);
     call.writable = call.image = t.box;
     call.scratch = scratch.data();
     call.scratchBytes = scratch.size() * 8;
@@ -395,8 +395,8 @@ TEST(ReconstructionOperation, AMarkerBeyondTheMaskIsFound)
   const Box          box = Box::FromExtent({ { 7, 5, 3, 2, 1 } });
   std::vector<float> marker(static_cast<std::size_t>(box.NumberOfVoxels()), 1.5f);
   std::vector<float> mask(marker.size(), 1.5f);
-  const BufferView   from = DenseView(marker.data(), PixelKind::Float32, box);
-  const BufferView   limit = DenseView(mask.data(), PixelKind::Float32, box);
+  const BufferView   from = DenseView(marker.data(), PixelType::Float32, box);
+  const BufferView   limit = DenseView(mask.data(), PixelType::Float32, box);
   const Coordinates  index = { { 3, 4, 1, 1, 0 } };
   At<float>(from, { { 0, 0, 0, 1, 0 } }) = std::numeric_limits<float>::quiet_NaN();
   EXPECT_FALSE(FindMarkerBeyondMask(false, from, limit, box));
@@ -411,7 +411,7 @@ TEST(ReconstructionOperation, AMarkerBeyondTheMaskIsFound)
   Box region = box;
   region.upper[3] = 1;
   EXPECT_FALSE(FindMarkerBeyondMask(false, from, limit, region));
-  EXPECT_THROW(FindMarkerBeyondMask(false, from, DenseView(mask.data(), PixelKind::Int32, box), box), ParameterError);
+  EXPECT_THROW(FindMarkerBeyondMask(false, from, DenseView(mask.data(), PixelType::Int32, box), box), ParameterError);
 }
 
 /** One call of the CPU's kernel from the marker, without what begins and ends a run. */
@@ -423,15 +423,15 @@ FloodOnce(const FloodTrial<T> & t, std::vector<T> & state, RunControl & control,
   const Kernel & kernel = *GetHostKernels().Find("reconstruction");
   ChunkShape     shape;
   shape.inputBox = shape.outputBox = shape.image = t.box;
-  shape.outputKind = PixelKindOf<T>();
+  shape.outputKind = PixelTypeOf<T>();
   shape.concurrency = static_cast<int>(concurrency);
   std::vector<std::uint64_t> scratch(kernel.scratchBytes(*t.operation, shape) / 8 + 1);
   KernelCall                 call;
   call.operation = t.operation.get();
   call.numberOfInputs = 2;
-  call.inputs[0] = DenseView(const_cast<T *>(t.marker.data()), PixelKindOf<T>(), t.box);
-  call.inputs[1] = DenseView(const_cast<T *>(t.mask.data()), PixelKindOf<T>(), t.box);
-  call.output = DenseView(state.data(), PixelKindOf<T>(), t.box);
+  call.inputs[0] = DenseView(const_cast<T *>(t.marker.data()), PixelTypeOf<T>(), t.box);
+  call.inputs[1] = DenseView(const_cast<T *>(t.mask.data()), PixelTypeOf<T>(), t.box);
+  call.output = DenseView(state.data(), PixelTypeOf<T>(), t.box);
   call.writable = call.image = t.box;
   call.scratch = scratch.data();
   call.scratchBytes = scratch.size() * 8;
@@ -566,8 +566,8 @@ TEST_P(Reconstruction, MoreThan2To31VoxelsAreRight)
   request.executor = threads.get();
   // The CPU's queues for all of it would take more than the images.
   request.budgets.host = std::size_t{ 1 } << 30;
-  request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
-  request.output = DenseView(result.data(), PixelKind::UInt8, box);
+  request.inputs.push_back(DenseView(mask.data(), PixelType::UInt8, box));
+  request.output = DenseView(result.data(), PixelType::UInt8, box);
   GetManager().Execute(request);
   std::atomic<std::int64_t> wrong{ 0 };
   threads->ParallelFor(n, [&](std::int64_t y, unsigned int) {
@@ -588,7 +588,7 @@ INSTANTIATE_TEST_SUITE_P(Places, Reconstruction, testing::Values(Place::Cpu, Pla
                          });
 
 std::string
-MessageOf(const std::shared_ptr<ReconstructionOperation> & operation, const Box & region, PixelKind markerKind)
+MessageOf(const std::shared_ptr<ReconstructionOperation> & operation, const Box & region, PixelType markerKind)
 {
   Manager                   manager({});
   const Box                 box = Box::FromExtent({ { 4, 3, 2, 1, 1 } });
@@ -602,8 +602,8 @@ MessageOf(const std::shared_ptr<ReconstructionOperation> & operation, const Box 
   {
     request.inputs.push_back(DenseView(pixels.data(), markerKind, box));
   }
-  request.inputs.push_back(DenseView(pixels.data(), PixelKind::UInt8, box));
-  request.output = DenseView(output.data(), PixelKind::UInt8, box);
+  request.inputs.push_back(DenseView(pixels.data(), PixelType::UInt8, box));
+  request.output = DenseView(output.data(), PixelType::UInt8, box);
   try
   {
     manager.Execute(request);
@@ -619,29 +619,29 @@ TEST(ReconstructionOperation, BadRequestsAreNamed)
 {
   const Box  whole = Box::FromExtent({ { 4, 3, 2, 1, 1 } });
   const auto make = [] { return std::make_shared<ReconstructionOperation>(); };
-  EXPECT_EQ(MessageOf(make(), whole, PixelKind::UInt8), "");
+  EXPECT_EQ(MessageOf(make(), whole, PixelType::UInt8), "");
   auto operation = make();
   operation->spatialDimension = 4;
-  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("SpatialDimension: 4"), std::string::npos);
+  EXPECT_NE(MessageOf(operation, whole, PixelType::UInt8).find("SpatialDimension: 4"), std::string::npos);
   operation = make();
   operation->marker = ReconstructionMarker::Shifted;
   operation->height = -3;
-  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("Height: -3"), std::string::npos);
+  EXPECT_NE(MessageOf(operation, whole, PixelType::UInt8).find("Height: -3"), std::string::npos);
   operation = make();
   operation->heaps = -1;
-  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("NumberOfHeaps: -1"), std::string::npos);
+  EXPECT_NE(MessageOf(operation, whole, PixelType::UInt8).find("NumberOfHeaps: -1"), std::string::npos);
   operation = make();
   operation->nodeItems = ReconstructionOperation::MaxNodeItems + 1;
-  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("HeapNodeSize: 257"), std::string::npos);
-  EXPECT_NE(MessageOf(make(), whole, PixelKind::Float32).find("float32"), std::string::npos);
+  EXPECT_NE(MessageOf(operation, whole, PixelType::UInt8).find("HeapNodeSize: 257"), std::string::npos);
+  EXPECT_NE(MessageOf(make(), whole, PixelType::Float32).find("float32"), std::string::npos);
   Box part = whole;
   part.upper[1] = 2;
-  EXPECT_NE(MessageOf(make(), part, PixelKind::UInt8).find("axis 1"), std::string::npos);
+  EXPECT_NE(MessageOf(make(), part, PixelType::UInt8).find("axis 1"), std::string::npos);
   operation = make();
   operation->spatialDimension = 2;
   part = whole;
   part.upper[2] = 1;
-  EXPECT_EQ(MessageOf(operation, part, PixelKind::UInt8), "") << "slices are independent";
+  EXPECT_EQ(MessageOf(operation, part, PixelType::UInt8), "") << "slices are independent";
 }
 
 } // namespace

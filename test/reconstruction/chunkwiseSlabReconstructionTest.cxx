@@ -30,7 +30,7 @@ template <typename T>
 BufferView
 ViewOf(std::vector<T> & image, const Box & box)
 {
-  return DenseView(image.data(), PixelKindOf<T>(), box);
+  return DenseView(image.data(), PixelTypeOf<T>(), box);
 }
 
 template <typename T>
@@ -71,7 +71,7 @@ public:
   {
     return m_View.box.Extents();
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_View.kind;
@@ -123,7 +123,7 @@ public:
   {
     return m_View.box.Extents();
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_View.kind;
@@ -257,9 +257,9 @@ template <typename TCompare>
 void
 ForAllKinds(TCompare && compare)
 {
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), compare);
+    DispatchPixelType(static_cast<PixelType>(kind), compare);
   }
 }
 
@@ -740,10 +740,10 @@ public:
   {
     return m_Extent;
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
-    return PixelKind::UInt8;
+    return PixelType::UInt8;
   }
   ImageAccess
   GetAccess() const override

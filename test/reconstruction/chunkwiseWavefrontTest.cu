@@ -59,8 +59,8 @@ protected:
     KernelCall call;
     call.operation = &operation;
     call.numberOfInputs = 1;
-    call.inputs[0] = DenseView(Allocate<std::uint8_t>(mask.size()), PixelKind::UInt8, box);
-    call.output = DenseView(Allocate<std::uint8_t>(mask.size()), PixelKind::UInt8, box);
+    call.inputs[0] = DenseView(Allocate<std::uint8_t>(mask.size()), PixelType::UInt8, box);
+    call.output = DenseView(Allocate<std::uint8_t>(mask.size()), PixelType::UInt8, box);
     call.writable = call.image = box;
     call.scratch = Allocate<char>(WavefrontScratchBytes(operation, box, box, 1));
     call.changedSides = Allocate<std::uint32_t>(1);

@@ -424,7 +424,7 @@ CompareWithDefinition(unsigned int seed, int trials, double bound, PointKind kin
     {
       continue;
     }
-    t.request.inputs = { DenseView(t.voxels.data(), PixelKindOf<TIn>(), t.request.image) };
+    t.request.inputs = { DenseView(t.voxels.data(), PixelTypeOf<TIn>(), t.request.image) };
     t.Run(manager);
     const ResampledByDefinition<TIn> definition(*t.operation, t.voxels);
     int                              wrong = 0;
@@ -721,7 +721,7 @@ TEST(Resample, OfAxesThatDependOnEachOtherIsThatOfAxesThatDoNot)
       }
     }
     t.voxels = NoiseOf<float>(random, t.operation->image);
-    t.request.inputs = { DenseView(t.voxels.data(), PixelKind::Float32, t.request.image) };
+    t.request.inputs = { DenseView(t.voxels.data(), PixelType::Float32, t.request.image) };
     const std::vector<float> expected = t.Run(manager);
     // Too small to move a point, but not 0.
     t.operation->matrix[0][1] = 1e-300;
@@ -769,7 +769,7 @@ TEST(Resample, KeepsConstants)
     t.operation->prefilter = true;
     t.operation->outside = trial % 2 ? ResampleOutside::Renormalized : ResampleOutside::Mirror;
     t.voxels.assign(static_cast<std::size_t>(t.request.image.NumberOfVoxels()), 0.1f);
-    t.request.inputs = { DenseView(t.voxels.data(), PixelKind::Float32, t.request.image) };
+    t.request.inputs = { DenseView(t.voxels.data(), PixelType::Float32, t.request.image) };
     EXPECT_EQ(t.Run(manager), std::vector<float>(t.output.size(), 0.1f)) << t.operation->GetKey();
   }
 }
@@ -802,7 +802,7 @@ ImageOf(int dimension, const Coordinates & extent)
   FilterImage image;
   image.dimension = dimension;
   image.extent = extent;
-  image.inputKind = image.outputKind = PixelKind::Float32;
+  image.inputKind = image.outputKind = PixelType::Float32;
   return image;
 }
 

@@ -161,13 +161,13 @@ MakeOperations()
   const auto domain = std::make_shared<DomainOperation>();
   domain->window = MakeBox<MeanOperation>();
   domain->domain = DomainKind::Weights;
-  domain->imageKind = PixelKind::Float32;
+  domain->imageKind = PixelType::Float32;
   all.push_back(domain);
   const auto median = std::make_shared<DomainOperation>();
   median->window = MakeBox<RankOperation>();
   median->domain = DomainKind::All;
   median->ignoresNan = true;
-  median->imageKind = PixelKind::Float32;
+  median->imageKind = PixelType::Float32;
   all.push_back(median);
   const auto table = std::make_shared<SummedAreaTableOperation>();
   table->image = Extent;
@@ -175,16 +175,16 @@ MakeOperations()
   all.push_back(table);
   const auto label = std::make_shared<LabelOperation>();
   label->image = Extent;
-  label->inputKind = label->outputKind = PixelKind::Float32;
+  label->inputKind = label->outputKind = PixelType::Float32;
   label->structure = LabelOperation::MakeStructure(1, 3);
   all.push_back(label);
   const auto distance = std::make_shared<DistanceOperation>();
   distance->image = Extent;
-  distance->inputKind = PixelKind::Float32;
+  distance->inputKind = PixelType::Float32;
   all.push_back(distance);
   const auto watershed = std::make_shared<WatershedOperation>();
   watershed->image = Extent;
-  watershed->inputKind = watershed->outputKind = PixelKind::Float32;
+  watershed->inputKind = watershed->outputKind = PixelType::Float32;
   all.push_back(watershed);
   const auto derivative = std::make_shared<DerivativeOperation>();
   derivative->scales.front().weights[0] = { 1, 2, 1 };
@@ -304,10 +304,10 @@ struct Job
     for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
     {
       // Masks are integers.
-      const PixelKind kind = i > 0 && operation->GetName() == "masked" ? PixelKind::UInt32 : PixelKind::Float32;
+      const PixelType kind = i > 0 && operation->GetName() == "masked" ? PixelType::UInt32 : PixelType::Float32;
       request.inputs.push_back(DenseView(i == 0 ? first.data() : second.data(), kind, request.image));
     }
-    request.output = DenseView(output.data(), PixelKind::Float32, request.image);
+    request.output = DenseView(output.data(), PixelType::Float32, request.image);
     request.operation = std::move(operation);
     request.executor = &executor;
     request.stagingThreads = 1;
@@ -497,7 +497,7 @@ TEST(Budgets, WhatTheHostKeepsIsInItsBudgetAndCanBeCleared)
   EXPECT_EQ(manager.GetHeldMemory().host, 0u);
   ChunkShape shape;
   shape.inputBox = shape.outputBox = shape.image = job.request.image;
-  shape.inputKinds[0] = shape.outputKind = PixelKind::Float32;
+  shape.inputKinds[0] = shape.outputKind = PixelType::Float32;
   shape.numberOfInputs = 1;
   shape.concurrency = 2;
   job.request.budgets.host =

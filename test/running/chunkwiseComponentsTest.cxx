@@ -27,7 +27,7 @@ using ComponentsTest = KernelTest;
 
 /** A view of pixels with their components side by side; component c is at index c of the last axis. */
 BufferView
-Interleaved(void * data, PixelKind kind, Box box, std::int64_t components)
+Interleaved(void * data, PixelType kind, Box box, std::int64_t components)
 {
   BufferView view = DenseView(data, kind, box);
   for (int a = 0; a < AxisOfComponents; ++a)
@@ -41,7 +41,7 @@ Interleaved(void * data, PixelKind kind, Box box, std::int64_t components)
 
 /** Component `c` alone, as a dense image. */
 std::vector<unsigned char>
-ComponentOf(const std::vector<unsigned char> & pixels, std::int64_t c, std::int64_t components, PixelKind kind)
+ComponentOf(const std::vector<unsigned char> & pixels, std::int64_t c, std::int64_t components, PixelType kind)
 {
   const std::size_t          size = PixelSize(kind);
   const auto                 step = static_cast<std::size_t>(components) * size;
@@ -56,10 +56,10 @@ ComponentOf(const std::vector<unsigned char> & pixels, std::int64_t c, std::int6
 }
 
 std::vector<unsigned char>
-RandomPixels(std::mt19937 & random, std::int64_t count, PixelKind kind)
+RandomPixels(std::mt19937 & random, std::int64_t count, PixelType kind)
 {
   std::vector<unsigned char> pixels(static_cast<std::size_t>(count) * PixelSize(kind));
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     for (std::int64_t i = 0; i < count; ++i)
     {
       const auto value = static_cast<decltype(pixel)>(random() % 200);
@@ -72,7 +72,7 @@ RandomPixels(std::mt19937 & random, std::int64_t count, PixelKind kind)
 /** The case that is compared. */
 struct Case
 {
-  PixelKind kind{ PixelKind::UInt8 };
+  PixelType kind{ PixelType::UInt8 };
   /** A further input that says what windows see of all components, if it is not empty. */
   std::string  domain;
   std::int64_t components{ 3 };
@@ -87,20 +87,20 @@ struct Case
 
 /** The error in parts of the largest value. */
 double
-TransformError(PixelKind kind)
+TransformError(PixelType kind)
 {
-  return kind == PixelKind::Float64 ? 1e-11 : 1e-4;
+  return kind == PixelType::Float64 ? 1e-11 : 1e-4;
 }
 
 /** The bits, or numbers to a part of the largest. */
 bool
-AreEqual(const std::vector<unsigned char> & a, const std::vector<unsigned char> & b, PixelKind kind, double error)
+AreEqual(const std::vector<unsigned char> & a, const std::vector<unsigned char> & b, PixelType kind, double error)
 {
   if (a == b || error == 0)
   {
     return a == b;
   }
-  return DispatchPixelKind(kind, [&](auto pixel) {
+  return DispatchPixelType(kind, [&](auto pixel) {
     using T = decltype(pixel);
     std::vector<T> one(a.size() / sizeof(T));
     std::vector<T> other(one.size());
@@ -127,7 +127,7 @@ void
 CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, const FilterDescription & filter,
               const Case & what)
 {
-  const PixelKind     kind = what.kind;
+  const PixelType     kind = what.kind;
   const std::string & domain = what.domain;
   const std::int64_t  components = what.components;
   FilterImage         image;
@@ -135,17 +135,17 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
   image.extent = what.extent;
   image.inputKind = kind;
   image.outputKind = GetDefaultOutputKind(filter, kind);
-  for (const auto & input : filter.furtherInputs)
+  for (const auto & input : filter.additionalInputs)
   {
     if (input.required)
     {
-      image.furtherInputs.push_back(input.name);
+      image.additionalInputs.push_back(input.name);
     }
   }
   FilterParameters parameters = RequiredParameters(filter);
   if (!domain.empty())
   {
-    image.furtherInputs.push_back(domain);
+    image.additionalInputs.push_back(domain);
     if (IsFloatingPoint(kind) && filter.FindParameter("IgnoreNaN"))
     {
       parameters.Set("IgnoreNaN", true);
@@ -167,10 +167,10 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
   {
     return;
   }
-  std::vector<PixelKind> kinds(static_cast<std::size_t>(operation->GetNumberOfInputs()), kind);
+  std::vector<PixelType> kinds(static_cast<std::size_t>(operation->GetNumberOfInputs()), kind);
   if (!domain.empty())
   {
-    kinds.back() = domain == "MaskImage" ? PixelKind::UInt8 : PixelKind::Float32;
+    kinds.back() = domain == "MaskImage" ? PixelType::UInt8 : PixelType::Float32;
   }
 
   ExecutionRequest request;
@@ -186,7 +186,7 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
   const std::int64_t       resultVoxels = result.NumberOfVoxels();
   request.region = result;
   request.region.upper[AxisOfComponents] = components;
-  for (const PixelKind each : kinds)
+  for (const PixelType each : kinds)
   {
     inputs.push_back(RandomPixels(random, voxels * components, each));
     request.inputs.push_back(Interleaved(inputs.back().data(), each, box, components));
@@ -230,7 +230,7 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
                          ComponentOf(together, c, components, image.outputKind),
                          image.outputKind,
                          what.isThroughTransforms ? TransformError(image.outputKind) : 0))
-      << filter.name << " of " << PixelKindName(kind) << ", component " << c << ' ' << domain;
+      << filter.name << " of " << PixelTypeName(kind) << ", component " << c << ' ' << domain;
   }
 }
 
@@ -246,9 +246,9 @@ TEST_P(ComponentsTest, EveryFilterGivesEachComponentWhatItHasAlone)
     {
       continue;
     }
-    for (const PixelKind kind : { PixelKind::UInt8, PixelKind::Int16, PixelKind::Float32, PixelKind::Float64 })
+    for (const PixelType kind : { PixelType::UInt8, PixelType::Int16, PixelType::Float32, PixelType::Float64 })
     {
-      SCOPED_TRACE(filter.name + " " + PixelKindName(kind));
+      SCOPED_TRACE(filter.name + " " + PixelTypeName(kind));
       Case whole;
       whole.kind = kind;
       whole.isThroughTransforms =
@@ -256,7 +256,7 @@ TEST_P(ComponentsTest, EveryFilterGivesEachComponentWhatItHasAlone)
       // Ten iterations, each with the halo and the six numbers of a tensor.
       whole.deviceBudget = filter.name == "coherence-diffusion" ? 2000000 : whole.deviceBudget;
       CompareFilter(random, GetManager(), GetBackend(), filter, whole);
-      for (const InputDescription & input : filter.furtherInputs)
+      for (const InputDescription & input : filter.additionalInputs)
       {
         const bool isMask = input.name == "MaskImage";
         if (!input.required && (isMask || input.name == "WeightImage"))
@@ -281,7 +281,7 @@ TEST_P(ComponentsTest, ShortAndLongWindowsGiveEachComponentWhatItHasAlone)
     {
       for (const std::int64_t components : { 3, 4, 5 })
       {
-        for (const PixelKind kind : { PixelKind::UInt8, PixelKind::Float32 })
+        for (const PixelType kind : { PixelType::UInt8, PixelType::Float32 })
         {
           // Devices take components apart: that there is all there is to see, in a part of the cases.
           if (GetParam() == Place::Fake && ++number % 11 != 0)
@@ -317,16 +317,16 @@ TEST_P(ComponentsTest, StatisticsOfOneComponentAreThoseOfItAlone)
   constexpr std::int64_t     Components = 3;
   std::mt19937               random(23);
   const Box                  box = Box::FromExtent({ { 2100, 5, 3, 1, 1 } });
-  std::vector<unsigned char> pixels = RandomPixels(random, box.NumberOfVoxels() * Components, PixelKind::UInt8);
-  const BufferView           all = Interleaved(pixels.data(), PixelKind::UInt8, box, Components);
+  std::vector<unsigned char> pixels = RandomPixels(random, box.NumberOfVoxels() * Components, PixelType::UInt8);
+  const BufferView           all = Interleaved(pixels.data(), PixelType::UInt8, box, Components);
   BufferView                 second = all;
   second.data = static_cast<unsigned char *>(all.data) + 1;
   second.box = box;
-  std::vector<unsigned char> one = ComponentOf(pixels, 1, Components, PixelKind::UInt8);
-  StatisticsAccumulator      ofView(PixelKind::UInt8);
-  StatisticsAccumulator      ofOne(PixelKind::UInt8);
+  std::vector<unsigned char> one = ComponentOf(pixels, 1, Components, PixelType::UInt8);
+  StatisticsAccumulator      ofView(PixelType::UInt8);
+  StatisticsAccumulator      ofOne(PixelType::UInt8);
   ofView.Add(second, box);
-  ofOne.Add(DenseView(one.data(), PixelKind::UInt8, box), box);
+  ofOne.Add(DenseView(one.data(), PixelType::UInt8, box), box);
   EXPECT_EQ(ofView.Get().GetSum(), ofOne.Get().GetSum());
   EXPECT_EQ(ofView.Get().GetVariance(), ofOne.Get().GetVariance());
 }

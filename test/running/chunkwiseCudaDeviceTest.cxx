@@ -92,9 +92,9 @@ TEST_F(CudaDeviceTest, KernelsCopyVoxelsFromAndToPinnedMemory)
     }
     void * const       onDevice = device->Allocate(bytes);
     const StreamHandle stream = device->CreateStream();
-    const BufferView   between = DenseView(onDevice, PixelKind::UInt64, box);
-    device->CopyVoxels(between, DenseView(pinned, PixelKind::UInt64, box), box, stream);
-    device->CopyVoxels(DenseView(pinned + count, PixelKind::UInt64, box), between, box, stream);
+    const BufferView   between = DenseView(onDevice, PixelType::UInt64, box);
+    device->CopyVoxels(between, DenseView(pinned, PixelType::UInt64, box), box, stream);
+    device->CopyVoxels(DenseView(pinned + count, PixelType::UInt64, box), between, box, stream);
     device->Synchronize(stream);
     EXPECT_TRUE(std::equal(pinned, pinned + count, pinned + count));
     device->DestroyStream(stream);
@@ -105,7 +105,7 @@ TEST_F(CudaDeviceTest, KernelsCopyVoxelsFromAndToPinnedMemory)
 
 /** The view of an image whose pixels have their components side by side, or each component's plane apart. */
 BufferView
-ViewComponents(void * data, PixelKind kind, const Coordinates & extent, bool together)
+ViewComponents(void * data, PixelType kind, const Coordinates & extent, bool together)
 {
   BufferView         view = DenseView(data, kind, Box::FromExtent(extent));
   const std::int64_t components = extent[MaxDimension - 1];
@@ -132,8 +132,8 @@ TEST_F(CudaDeviceTest, PixelsAreTakenApartAndPutTogether)
   for (int trial = 0; trial < 400; ++trial)
   {
     const auto        upTo = [&](unsigned int n) { return static_cast<std::int64_t>(1 + random() % n); };
-    const PixelKind   kinds[] = { PixelKind::UInt8, PixelKind::Int16, PixelKind::Float32, PixelKind::Float64 };
-    const PixelKind   kind = kinds[random() % 4];
+    const PixelType   kinds[] = { PixelType::UInt8, PixelType::Int16, PixelType::Float32, PixelType::Float64 };
+    const PixelType   kind = kinds[random() % 4];
     const std::size_t size = PixelSize(kind);
     // Rows that begin where vectors may, or anywhere.
     const std::int64_t width = random() % 2 ? 16 * upTo(5) : upTo(80);
@@ -159,7 +159,7 @@ TEST_F(CudaDeviceTest, PixelsAreTakenApartAndPutTogether)
     m_Devices.front()->CopyVoxels(target, source, source.box, stream);
     m_Devices.front()->Synchronize(stream);
     ASSERT_TRUE(std::equal(expected.begin(), expected.end(), to))
-      << PixelKindName(kind) << " " << ToString(target.box) << (takesApart ? " apart" : " together");
+      << PixelTypeName(kind) << " " << ToString(target.box) << (takesApart ? " apart" : " together");
   }
   m_Devices.front()->DestroyStream(stream);
   m_Devices.front()->FreePinned(pinned);
@@ -206,8 +206,8 @@ LoseADevice(Device & device)
   KernelCall         call;
   call.operation = &operation;
   call.numberOfInputs = 1;
-  call.inputs[0] = DenseView(reinterpret_cast<void *>(std::uintptr_t{ 4096 }), PixelKind::UInt8, box);
-  call.output = DenseView(memory, PixelKind::Float32, box);
+  call.inputs[0] = DenseView(reinterpret_cast<void *>(std::uintptr_t{ 4096 }), PixelType::UInt8, box);
+  call.output = DenseView(memory, PixelType::Float32, box);
   call.writable = call.image = box;
   int lost = 0;
   for (const std::function<void()> & use :

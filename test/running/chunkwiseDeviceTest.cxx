@@ -274,8 +274,8 @@ TEST_P(DeviceContract, LaunchIsOrderedWithItsStream)
     KernelCall         call;
     call.operation = &operation;
     call.numberOfInputs = 1;
-    call.inputs[0] = DenseView(bench.Memory(n), PixelKind::UInt8, box);
-    call.output = DenseView(bench.Memory(n * sizeof(float)), PixelKind::Float32, box);
+    call.inputs[0] = DenseView(bench.Memory(n), PixelType::UInt8, box);
+    call.output = DenseView(bench.Memory(n * sizeof(float)), PixelType::Float32, box);
     call.writable = call.image = box;
     device->CopyToDevice(call.inputs[0].data, pattern.data(), n, stream);
     device->Launch(*device->GetKernels().Find("identity"), call, stream);

@@ -67,11 +67,11 @@ struct DividedTrial
     request.operation = operation;
     if (!marker.empty())
     {
-      request.inputs.push_back(DenseView(marker.data(), PixelKindOf<TIn>(), whole));
+      request.inputs.push_back(DenseView(marker.data(), PixelTypeOf<TIn>(), whole));
     }
-    request.inputs.push_back(DenseView(image.data(), PixelKindOf<TIn>(), whole));
+    request.inputs.push_back(DenseView(image.data(), PixelTypeOf<TIn>(), whole));
     request.image = request.region = whole;
-    request.output = DenseView(expected.data(), PixelKindOf<TOut>(), whole);
+    request.output = DenseView(expected.data(), PixelTypeOf<TOut>(), whole);
     request.backend = BackendChoice::CPU;
     Manager({}).Execute(request);
     request.output.data = output.data();
@@ -245,7 +245,7 @@ TEST_P(DividedRuns, AlongStructuresHaveTheBitsOfTheWholeImage)
   FilterImage  image;
   image.dimension = 3;
   image.extent = { { 17, 16, 33, 1, 1 } };
-  image.inputKind = image.outputKind = PixelKind::Float32;
+  image.inputKind = image.outputKind = PixelType::Float32;
   FilterParameters parameters;
   parameters.SetInteger("Iterations", 10);
   DividedTrial<float, float> trial(MakeFilterOperation("coherence-diffusion", parameters, image),
@@ -267,10 +267,10 @@ TEST_P(DividedRuns, GoOnOverImagesThatStayOnDevices)
   {
     devices.push_back(static_cast<int>(i));
   }
-  ASSERT_TRUE(images.Divide(devices, FindSteps(sequence, PixelKind::Float32, PixelKind::Float32)));
-  const auto in = images.Add(PixelKind::Float32, true);
-  const auto middle = images.Add(PixelKind::Float32, true);
-  const auto out = images.Add(PixelKind::Float32, true);
+  ASSERT_TRUE(images.Divide(devices, FindSteps(sequence, PixelType::Float32, PixelType::Float32)));
+  const auto in = images.Add(PixelType::Float32, true);
+  const auto middle = images.Add(PixelType::Float32, true);
+  const auto out = images.Add(PixelType::Float32, true);
   images.Load(in, once.request.inputs[0]);
   GetManager().ExecuteOnDevices(images, sequence, { in }, middle);
   images.HandOn(middle);

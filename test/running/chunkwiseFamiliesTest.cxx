@@ -47,11 +47,11 @@ VoxelOf(const BufferView & view, const Coordinates & index)
 }
 
 void
-Expect(PixelKind is, PixelKind wanted)
+Expect(PixelType is, PixelType wanted)
 {
   if (is != wanted)
   {
-    throw ParameterError(std::string("the test's family has ") + PixelKindName(wanted) + ", not " + PixelKindName(is));
+    throw ParameterError(std::string("the test's family has ") + PixelTypeName(wanted) + ", not " + PixelTypeName(is));
   }
 }
 
@@ -61,7 +61,7 @@ class SumOperation : public Operation
 {
 public:
   std::int64_t begin{ 0 };
-  SideData     carry;
+  ChunkState   carry;
 
   std::string
   GetName() const override
@@ -89,18 +89,18 @@ public:
     return Halo::None();
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
-    Expect(inputs.at(0), PixelKind::Int32);
-    Expect(output, PixelKind::Int64);
+    Expect(inputs.at(0), PixelType::Int32);
+    Expect(output, PixelType::Int64);
   }
   std::size_t
-  GetCarryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const override
+  GetCarryBytes(const Box & box, const std::vector<PixelType> &, PixelType) const override
   {
     return static_cast<std::size_t>(box.Extent(0) * box.Extent(1)) * sizeof(std::int64_t);
   }
-  SideData
-  GetInitialCarry(const Box & box, const std::vector<PixelKind> &, PixelKind) const override
+  ChunkState
+  GetInitialCarry(const Box & box, const std::vector<PixelType> &, PixelType) const override
   {
     if (box.lower[Axis] != begin)
     {
@@ -119,9 +119,9 @@ public:
   {
     EXPECT_EQ(block.axis, Axis);
     EXPECT_EQ(block.numberOfInputs, 1);
-    EXPECT_EQ(block.outputKind, PixelKind::Int64);
+    EXPECT_EQ(block.outputKind, PixelType::Int64);
     EXPECT_NE(block.executor, nullptr);
-    SideData before = carry;
+    ChunkState before = carry;
     before.resize(GetCarryBytes(block.box, {}, block.outputKind), 0);
     const auto next = std::make_shared<SumOperation>();
     next->begin = block.box.upper[Axis];
@@ -184,10 +184,10 @@ public:
       Box plane = Box::FromExtent(extent);
       plane.lower[Axis] = extent[Axis] - 1 - z;
       plane.upper[Axis] = plane.lower[Axis] + 1;
-      request.sources.at(0)->Read(plane, DenseView(voxels.data(), PixelKind::Int32, plane));
+      request.sources.at(0)->Read(plane, DenseView(voxels.data(), PixelType::Int32, plane));
       plane.lower[Axis] = z;
       plane.upper[Axis] = z + 1;
-      request.sink->Write(plane, DenseView(voxels.data(), PixelKind::Int32, plane));
+      request.sink->Write(plane, DenseView(voxels.data(), PixelType::Int32, plane));
       if (monitor)
       {
         monitor->UpdateProgress(static_cast<double>(z + 1) / static_cast<double>(extent[Axis]));
@@ -224,10 +224,10 @@ public:
     return halo;
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
-    Expect(inputs.at(0), PixelKind::Int32);
-    Expect(output, PixelKind::Int32);
+    Expect(inputs.at(0), PixelType::Int32);
+    Expect(output, PixelType::Int32);
   }
   const OutOfCoreRunner *
   GetOutOfCoreRunner() const override
@@ -267,10 +267,10 @@ public:
     return Halo::None();
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override
   {
-    Expect(inputs.at(0), PixelKind::Int32);
-    Expect(output, PixelKind::Int32);
+    Expect(inputs.at(0), PixelType::Int32);
+    Expect(output, PixelType::Int32);
   }
   const OutputGrid *
   GetOutputGrid() const override
@@ -414,8 +414,8 @@ struct FamilyTrial
     AddFilters(AddRows);
     FilterImage image;
     image.extent = box.Extents();
-    image.inputKind = PixelKind::Int32;
-    image.outputKind = PixelKindOf<TOut>();
+    image.inputKind = PixelType::Int32;
+    image.outputKind = PixelTypeOf<TOut>();
     operation = MakeFilterOperation(filter, parameters, image);
     const std::int64_t plane = box.Extent(0) * box.Extent(1);
     const std::int64_t last = box.Extent(Axis) - 1;
@@ -440,8 +440,8 @@ struct FamilyTrial
     ExecutionRequest request;
     request.operation = operation;
     request.image = request.region = box;
-    request.inputs = { DenseView(input.data(), PixelKind::Int32, box) };
-    request.output = DenseView(output.data(), PixelKindOf<TOut>(), box);
+    request.inputs = { DenseView(input.data(), PixelType::Int32, box) };
+    request.output = DenseView(output.data(), PixelTypeOf<TOut>(), box);
     request.backend = backend;
     request.executor = executor.get();
     return request;
@@ -453,10 +453,10 @@ struct FamilyTrial
     std::fill(output.begin(), output.end(), TOut{ -1 });
     StreamedRequest request;
     request.operation = operation;
-    request.inputs = { { std::make_shared<MemoryImage>(DenseView(input.data(), PixelKind::Int32, box)),
-                         PixelKind::Int32 } };
+    request.inputs = { { std::make_shared<MemoryImage>(DenseView(input.data(), PixelType::Int32, box)),
+                         PixelType::Int32 } };
     request.region = box;
-    request.computedKind = request.writtenKind = PixelKindOf<TOut>();
+    request.computedKind = request.writtenKind = PixelTypeOf<TOut>();
     request.backend = backend;
     request.executor = executor.get();
     return request;
@@ -466,7 +466,7 @@ struct FamilyTrial
   Stream(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan)
   {
     return ExecuteStreamed(
-      manager, request, plan, std::make_shared<MemoryImage>(DenseView(output.data(), PixelKindOf<TOut>(), box)));
+      manager, request, plan, std::make_shared<MemoryImage>(DenseView(output.data(), PixelTypeOf<TOut>(), box)));
   }
 
   const Box                        box{ Box::FromExtent({ { 17, 11, 40, 1, 1 } }) };
@@ -544,13 +544,13 @@ TEST(Families, AnOutputCanHaveAGridOfItsOwn)
     const Box                 whole = Box::FromExtent({ { 9, 6, 20, 1, 1 } });
     std::vector<std::int32_t> expected;
     ForEachVoxel(whole, [&](const Coordinates & index) {
-      expected.push_back(VoxelOf<std::int32_t>(DenseView(trial.input.data(), PixelKind::Int32, trial.box),
+      expected.push_back(VoxelOf<std::int32_t>(DenseView(trial.input.data(), PixelType::Int32, trial.box),
                                                operation->From(index, trial.box.Extents())));
     });
     std::vector<std::int32_t> output(expected.size());
     ExecutionRequest          request = trial.MakeRequest(BackendChoice::Auto);
     request.region = whole;
-    request.output = DenseView(output.data(), PixelKind::Int32, whole);
+    request.output = DenseView(output.data(), PixelType::Int32, whole);
     EXPECT_EQ(manager->Execute(request).backend, "cpu") << "devices do not compute such operations";
     EXPECT_EQ(output, expected);
     request.backend = BackendChoice::CUDA;
@@ -568,7 +568,7 @@ TEST(Families, AnOutputCanHaveAGridOfItsOwn)
       for (const std::int64_t divisions : { 1, 3, 20 })
       {
         StreamedRequest  stream = trial.MakeStreamedRequest(BackendChoice::CPU);
-        const BufferView view = DenseView(trial.input.data(), PixelKind::Int32, trial.box);
+        const BufferView view = DenseView(trial.input.data(), PixelType::Int32, trial.box);
         if (isSequential)
         {
           stream.inputs[0].source = std::make_shared<SequentialImage>(view);
@@ -579,7 +579,7 @@ TEST(Families, AnOutputCanHaveAGridOfItsOwn)
         EXPECT_EQ(plan.divisions, isSequential && reverses ? 1 : divisions);
         std::fill(output.begin(), output.end(), -1);
         ExecuteStreamed(
-          *manager, stream, plan, std::make_shared<MemoryImage>(DenseView(output.data(), PixelKind::Int32, whole)));
+          *manager, stream, plan, std::make_shared<MemoryImage>(DenseView(output.data(), PixelType::Int32, whole)));
         EXPECT_EQ(output, expected) << divisions << " divisions";
       }
     }

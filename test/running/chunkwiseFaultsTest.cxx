@@ -38,7 +38,7 @@ struct Work
   ExecutionRequest          request;
 
   Work(std::string theName, const KernelRegistry & theKernels, std::shared_ptr<const Operation> operation,
-       const Coordinates & extent, PixelKind outputKind, std::size_t deviceBudget)
+       const Coordinates & extent, PixelType outputKind, std::size_t deviceBudget)
     : name(std::move(theName))
     , kernels(theKernels)
   {
@@ -63,7 +63,7 @@ struct Work
     {
       if (!pixels->empty())
       {
-        request.inputs.push_back(DenseView(pixels->data(), PixelKind::Int32, request.image));
+        request.inputs.push_back(DenseView(pixels->data(), PixelType::Int32, request.image));
       }
     }
     request.backend = BackendChoice::CPU;
@@ -80,8 +80,8 @@ struct Work
     {
       return manager.Execute(request, monitor);
     }
-    ExecutionReport report;
-    const SideData  total = manager.Summarise(request, monitor, &report);
+    ExecutionReport  report;
+    const ChunkState total = manager.Summarise(request, monitor, &report);
     output.assign(total.begin(), total.end());
     return report;
   }
@@ -100,7 +100,7 @@ MakeIndependent()
   const auto operation = std::make_shared<WindowSumOperation>();
   operation->radius = { { 1, 1, 1, 0, 0 } };
   return std::make_unique<Work>(
-    "Independent", GetTestKernels(), operation, Coordinates{ { 9, 8, 20, 1, 1 } }, PixelKind::Int64, 12000);
+    "Independent", GetTestKernels(), operation, Coordinates{ { 9, 8, 20, 1, 1 } }, PixelType::Int64, 12000);
 }
 
 std::unique_ptr<Work>
@@ -113,7 +113,7 @@ MakeSequence()
   const auto operation = std::make_shared<SequenceOperation>();
   operation->stages = { smooth, mean };
   return std::make_unique<Work>(
-    "Sequence", GetHostKernels(), operation, Coordinates{ { 9, 8, 30, 1, 1 } }, PixelKind::Float32, 24000);
+    "Sequence", GetHostKernels(), operation, Coordinates{ { 9, 8, 30, 1, 1 } }, PixelType::Float32, 24000);
 }
 
 #ifdef CHUNKWISE_HAS_NETWORKS
@@ -128,7 +128,7 @@ MakeNetwork()
   operation->slab = 2;
   operation->planes = NetworkPlanes::InHostMemory;
   return std::make_unique<Work>(
-    "Network", GetHostKernels(), operation, Coordinates{ { 12, 10, 40, 1, 1 } }, PixelKind::Float32, 45000);
+    "Network", GetHostKernels(), operation, Coordinates{ { 12, 10, 40, 1, 1 } }, PixelType::Float32, 45000);
 }
 
 /** The first layer is the host's. */
@@ -142,7 +142,7 @@ MakePipedNetwork()
   operation->slab = 2;
   operation->headLayers = 1;
   return std::make_unique<Work>(
-    "PipedNetwork", GetHostKernels(), operation, Coordinates{ { 12, 10, 40, 1, 1 } }, PixelKind::Float32, 45000);
+    "PipedNetwork", GetHostKernels(), operation, Coordinates{ { 12, 10, 40, 1, 1 } }, PixelType::Float32, 45000);
 }
 
 #endif
@@ -153,7 +153,7 @@ MakeSweep()
                                 GetTestKernels(),
                                 std::make_shared<RunningSumOperation>(),
                                 Coordinates{ { 7, 6, 20, 1, 1 } },
-                                PixelKind::Int64,
+                                PixelType::Int64,
                                 6000);
 }
 
@@ -166,7 +166,7 @@ MakeStatistics()
   const auto operation = std::make_shared<StatisticsOperation>();
   operation->stage = variance;
   return std::make_unique<Work>(
-    "Statistics", GetHostKernels(), operation, Coordinates{ { 9, 8, 30, 1, 1 } }, PixelKind::UInt8, 40000);
+    "Statistics", GetHostKernels(), operation, Coordinates{ { 9, 8, 30, 1, 1 } }, PixelType::UInt8, 40000);
 }
 
 std::unique_ptr<Work>
@@ -176,7 +176,7 @@ MakeTwoPass()
                                 GetTestKernels(),
                                 std::make_shared<AboveMinimumOperation>(),
                                 Coordinates{ { 9, 8, 12, 1, 1 } },
-                                PixelKind::Int64,
+                                PixelType::Int64,
                                 5000);
 }
 
@@ -186,7 +186,7 @@ MakeWinding(const std::string & name, const KernelRegistry & kernels, std::share
             std::int64_t extent, std::size_t deviceBudget)
 {
   auto work = std::make_unique<Work>(
-    name, kernels, std::move(operation), Coordinates{ { extent, extent, 1, 1, 1 } }, PixelKind::Int32, deviceBudget);
+    name, kernels, std::move(operation), Coordinates{ { extent, extent, 1, 1, 1 } }, PixelType::Int32, deviceBudget);
   work->image = Spiral<std::int32_t>(work->request.image);
   work->marker.assign(work->image.size(), 0);
   work->marker[0] = 200;

@@ -32,7 +32,7 @@ struct MeanCase
   {
     FilterImage image;
     image.extent = { { 40, 40, 40, 1, 1 } };
-    image.inputKind = image.outputKind = PixelKind::UInt16;
+    image.inputKind = image.outputKind = PixelType::UInt16;
     FilterParameters parameters;
     parameters.SetInteger("Radius", 2);
     request.operation = MakeFilterOperation("mean", parameters, image);
@@ -41,9 +41,9 @@ struct MeanCase
     std::iota(input.begin(), input.end(), std::uint16_t{ 7 });
     expected.resize(input.size());
     output.resize(input.size());
-    request.inputs = { DenseView(input.data(), PixelKind::UInt16, request.image) };
+    request.inputs = { DenseView(input.data(), PixelType::UInt16, request.image) };
     request.backend = BackendChoice::CPU;
-    request.output = DenseView(expected.data(), PixelKind::UInt16, request.image);
+    request.output = DenseView(expected.data(), PixelType::UInt16, request.image);
     Manager({}).Execute(request);
     request.output.data = output.data();
   }

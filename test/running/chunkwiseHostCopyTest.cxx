@@ -29,7 +29,7 @@ TEST(HostCopy, StretchesAreTheBytesThatAreGathered)
     {
       byte = static_cast<std::uint8_t>(random());
     }
-    const BufferView view = DenseView(voxels.data(), PixelKind::UInt16, image);
+    const BufferView view = DenseView(voxels.data(), PixelType::UInt16, image);
     Box              box = image;
     for (int a = 0; a < 4; ++a)
     {

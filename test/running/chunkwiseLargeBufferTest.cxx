@@ -99,14 +99,14 @@ RunOnDevice(Device & device, const Operation & operation, const std::vector<std:
   const StreamHandle stream = device.CreateStream();
   ChunkShape         shape;
   shape.inputBox = shape.outputBox = shape.image = box;
-  shape.inputKinds[0] = shape.outputKind = PixelKind::UInt8;
+  shape.inputKinds[0] = shape.outputKind = PixelType::UInt8;
   shape.numberOfInputs = 1;
   shape.kernels = &device.GetKernels();
   KernelCall call;
   call.operation = &operation;
-  call.inputs[0] = DenseView(device.Allocate(in.size()), PixelKind::UInt8, box);
+  call.inputs[0] = DenseView(device.Allocate(in.size()), PixelType::UInt8, box);
   call.numberOfInputs = 1;
-  call.output = DenseView(device.Allocate(out.size()), PixelKind::UInt8, box);
+  call.output = DenseView(device.Allocate(out.size()), PixelType::UInt8, box);
   call.writable = call.image = box;
   call.scratchBytes = kernel.scratchBytes ? kernel.scratchBytes(operation, shape) : 0;
   call.scratch = device.Allocate(std::max<std::size_t>(call.scratchBytes, 1));
@@ -180,8 +180,8 @@ TEST_P(LargeBuffer, VoxelsOnBothSidesOf2To31AreRight)
       ExecutionRequest request;
       request.operation = std::shared_ptr<const Operation>(std::shared_ptr<void>(), operation);
       request.image = request.region = box;
-      request.inputs.push_back(DenseView(in.data(), PixelKind::UInt8, box));
-      request.output = DenseView(out.data(), PixelKind::UInt8, box);
+      request.inputs.push_back(DenseView(in.data(), PixelType::UInt8, box));
+      request.output = DenseView(out.data(), PixelType::UInt8, box);
       request.backend = BackendChoice::CPU;
       GetManager().Execute(request);
     }

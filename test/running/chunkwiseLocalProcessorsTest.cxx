@@ -142,8 +142,8 @@ TEST_F(LocalProcessors, ThreadsThatCopyForADeviceAndTheirMemoryLieBesideIt)
   ExecutionRequest          request;
   request.operation = std::make_shared<IdentityOperation>();
   request.image = request.region = box;
-  request.inputs.push_back(DenseView(image.data(), PixelKind::UInt8, box));
-  request.output = DenseView(output.data(), PixelKind::UInt8, box);
+  request.inputs.push_back(DenseView(image.data(), PixelType::UInt8, box));
+  request.output = DenseView(output.data(), PixelType::UInt8, box);
   request.backend = BackendChoice::CUDA;
   request.stagingThreads = 1;
   devices.MakeManager()->Execute(request);

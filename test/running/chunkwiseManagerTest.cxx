@@ -86,7 +86,7 @@ struct Case
         needed.upper[a] = request.image.upper[a];
       }
     }
-    const BufferView all = DenseView(image.data(), PixelKind::Int32, request.image);
+    const BufferView all = DenseView(image.data(), PixelType::Int32, request.image);
     Box              padded = needed;
     for (int a = 0; a < MaxDimension; ++a)
     {
@@ -94,7 +94,7 @@ struct Case
       padded.upper[a] += 1;
     }
     held.assign(static_cast<std::size_t>(padded.NumberOfVoxels()), Poison);
-    const BufferView around = DenseView(held.data(), PixelKind::Int32, padded);
+    const BufferView around = DenseView(held.data(), PixelType::Int32, padded);
     ForEachIndex(needed,
                  [&](const Coordinates & index) { At<std::int32_t>(around, index) = At<std::int32_t>(all, index); });
     BufferView input = around;
@@ -109,13 +109,13 @@ struct Case
       room.upper[a] += 1;
     }
     expected.assign(static_cast<std::size_t>(room.NumberOfVoxels()), Untouched);
-    request.output = DenseView(expected.data(), PixelKind::Int64, room);
+    request.output = DenseView(expected.data(), PixelType::Int64, room);
     KernelCall call;
     call.operation = operation.get();
     call.inputs[0] = all;
     call.image = request.image;
     std::vector<std::int64_t> own(static_cast<std::size_t>(request.region.NumberOfVoxels()));
-    call.output = DenseView(own.data(), PixelKind::Int64, request.region);
+    call.output = DenseView(own.data(), PixelType::Int64, request.region);
     GetTestKernels().Find("test.window-sum")->run(call);
     ForEachIndex(request.region, [&](const Coordinates & index) {
       At<std::int64_t>(request.output, index) = At<std::int64_t>(call.output, index);
@@ -514,7 +514,7 @@ TEST(Manager, BadRequestsAreRefusedBeforeWorkStarts)
   refuse("region outside", [](ExecutionRequest & r) { r.region.upper[0] = 10; });
   refuse("input without its halo", [](ExecutionRequest & r) { r.inputs[0].box.upper[2] = 11; });
   refuse("output too small", [](ExecutionRequest & r) { r.output.box.upper[1] = 7; });
-  refuse("kind", [](ExecutionRequest & r) { r.output.kind = PixelKind::Float32; });
+  refuse("kind", [](ExecutionRequest & r) { r.output.kind = PixelType::Float32; });
   refuse("device", [](ExecutionRequest & r) { r.devices = { 1 }; });
   EXPECT_EQ(devices.fakes[0]->CountCalls("Allocate"), 0);
 }

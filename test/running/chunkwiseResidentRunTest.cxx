@@ -90,7 +90,7 @@ protected:
       images.push_back(std::make_unique<DeviceImage>(GetDevice(), view.kind, view.box, layouts[i]));
       dense.emplace_back(view.NumberOfBytes());
       onHost.inputs[i] = DenseView(dense.back().data(), view.kind, view.box);
-      DispatchPixelKind(view.kind, [&](auto pixel) {
+      DispatchPixelType(view.kind, [&](auto pixel) {
         using T = decltype(pixel);
         ForEachIndex(view.box, [&](const Coordinates & index) {
           const T value = static_cast<T>(random() % 120);
@@ -142,7 +142,7 @@ protected:
       output.Download(m_Stream.Get());
     }
     const BufferView got = output.GetHostView();
-    DispatchPixelKind(got.kind, [&](auto pixel) {
+    DispatchPixelType(got.kind, [&](auto pixel) {
       using T = decltype(pixel);
       ForEachIndex(request.region, [&](const Coordinates & index) {
         const T a = At<T>(got, index);
@@ -185,7 +185,7 @@ protected:
   }
 
   ExecutionRequest
-  MakeRequest(std::shared_ptr<const Operation> operation, PixelKind input, PixelKind output, const Box & image)
+  MakeRequest(std::shared_ptr<const Operation> operation, PixelType input, PixelType output, const Box & image)
   {
     ExecutionRequest request;
     request.image = request.region = image;
@@ -256,15 +256,15 @@ TEST_P(Resident, EveryFilterGivesWhatItGivesOnTheHost)
   {
     FilterImage image;
     image.extent = { { 20, 15, 10, 1, 1 } };
-    image.outputKind = PixelKind::Float32;
-    for (const InputDescription & input : filter.furtherInputs)
+    image.outputKind = PixelType::Float32;
+    for (const InputDescription & input : filter.additionalInputs)
     {
       if (input.required)
       {
-        image.furtherInputs.push_back(input.name);
+        image.additionalInputs.push_back(input.name);
       }
     }
-    image.inputKind = PixelKind::Float32;
+    image.inputKind = PixelType::Float32;
     std::shared_ptr<const Operation> operation;
     try
     {
@@ -288,7 +288,7 @@ TEST_P(Resident, EveryFilterGivesWhatItGivesOnTheHost)
     {
       const auto layouts = plain ? std::vector<ImageLayout>(MaxInputs + 1) : RandomLayouts(random);
       Compare(random,
-              MakeRequest(operation, PixelKind::Float32, PixelKind::Float32, Box::FromExtent(image.extent)),
+              MakeRequest(operation, PixelType::Float32, PixelType::Float32, Box::FromExtent(image.extent)),
               layouts,
               isBounded ? 1e-4 : 0);
       EXPECT_TRUE(!plain || operation->GetSchedule() == Schedule::Passes || m_Chunks == 1);
@@ -321,7 +321,7 @@ TEST_P(Resident, ImagesOfTheHostAreCopied)
       reconstruction->marker = ReconstructionMarker::Image;
       operation = reconstruction;
     }
-    ExecutionRequest request = MakeRequest(operation, PixelKind::Int16, PixelKind::Int16, image);
+    ExecutionRequest request = MakeRequest(operation, PixelType::Int16, PixelType::Int16, image);
     request.region = trial % 2 ? RandomRegion(random, extent) : image;
     const unsigned int which = 1 + random() % 7;
     m_IsOnHost = [which](std::size_t i) { return (which >> i & 1u) != 0; };
@@ -347,7 +347,7 @@ TEST_P(Resident, ImagesThatStayAreInTheBudgetOfEveryRun)
   const Box    box = Box::FromExtent({ { 20, 16, 12, 1, 1 } });
   const auto   operation = std::make_shared<MeanOperation>();
   operation->radius[1] = 2;
-  ExecutionRequest   request = MakeRequest(operation, PixelKind::Float32, PixelKind::Float32, box);
+  ExecutionRequest   request = MakeRequest(operation, PixelType::Float32, PixelType::Float32, box);
   std::vector<float> voxels(static_cast<std::size_t>(box.NumberOfVoxels()));
   std::iota(voxels.begin(), voxels.end(), 1.0f);
   std::vector<float> expected(voxels.size());
@@ -385,11 +385,11 @@ TEST_P(Resident, ImagesThatStayAreInTheBudgetOfEveryRun)
   EXPECT_EQ(report.bytesToDevice, static_cast<double>(bytes));
   EXPECT_EQ(report.bytesToHost, 0);
   std::fill(got.begin(), got.end(), 0.0f);
-  manager.CopyToHost(DenseView(got.data(), PixelKind::Float32, box), *staying, box);
+  manager.CopyToHost(DenseView(got.data(), PixelType::Float32, box), *staying, box);
   EXPECT_EQ(got, expected);
-  EXPECT_THROW(manager.CopyToHost(DenseView(got.data(), PixelKind::UInt8, box), *staying, box), ParameterError);
+  EXPECT_THROW(manager.CopyToHost(DenseView(got.data(), PixelType::UInt8, box), *staying, box), ParameterError);
   EXPECT_THROW(manager.CopyToHost(
-                 DenseView(got.data(), PixelKind::Float32, box), *staying, Box::FromExtent({ { 9, 9, 9, 1, 1 } })),
+                 DenseView(got.data(), PixelType::Float32, box), *staying, Box::FromExtent({ { 9, 9, 9, 1, 1 } })),
                ParameterError);
 
   // Who has no room beside it is told so.
@@ -432,7 +432,7 @@ TEST_P(Resident, WindowsUnderAnyBudgetBoundaryAndLayout)
       operation->radius[a] = static_cast<std::int64_t>(random() % 4);
     }
     ExecutionRequest request = MakeRequest(
-      operation, PixelKind::UInt16, trial % 2 ? PixelKind::Float32 : PixelKind::UInt16, Box::FromExtent(extent));
+      operation, PixelType::UInt16, trial % 2 ? PixelType::Float32 : PixelType::UInt16, Box::FromExtent(extent));
     request.region = RandomRegion(random, extent);
     several +=
       CompareUnderBudgets(random, request, trial % 4 ? RandomLayouts(random) : std::vector<ImageLayout>(MaxInputs + 1));
@@ -460,7 +460,7 @@ TEST_P(Resident, ImagesOnAnotherGrid)
       operation->offset[i] = 0.7 * static_cast<double>(random() % 20);
     }
     ExecutionRequest request =
-      MakeRequest(operation, PixelKind::Float32, PixelKind::Float32, Box::FromExtent(operation->image));
+      MakeRequest(operation, PixelType::Float32, PixelType::Float32, Box::FromExtent(operation->image));
     request.output.box = Box::FromExtent(operation->output);
     request.region = RandomRegion(random, operation->output);
     several +=
@@ -475,13 +475,13 @@ TEST_P(Resident, PixelsOfSeveralComponentsInAnyLayout)
   std::mt19937 random(18);
   ImageLayout  together;
   std::rotate(together.order, together.order + MaxDimension - 1, together.order + MaxDimension);
-  const PixelKind kinds[] = {
-    PixelKind::UInt8, PixelKind::UInt16, PixelKind::Int16, PixelKind::Float32, PixelKind::Int32
+  const PixelType kinds[] = {
+    PixelType::UInt8, PixelType::UInt16, PixelType::Int16, PixelType::Float32, PixelType::Int32
   };
   for (int trial = 0; trial < 120; ++trial)
   {
-    const PixelKind  kind = kinds[random() % 5];
-    const PixelKind  output = random() % 3 ? kind : PixelKind::Float32;
+    const PixelType  kind = kinds[random() % 5];
+    const PixelType  output = random() % 3 ? kind : PixelType::Float32;
     FilterParameters parameters;
     const char *     filters[] = { "mean", "maximum", "opening", "gaussian", "range" };
     const char *     name = filters[trial % 5];
@@ -523,8 +523,8 @@ TEST_P(Resident, TablesHandTheirCarriesOn)
   {
     FilterImage image;
     image.extent = { { 1 + Below(random, 20), 1 + Below(random, 20), 10 + Below(random, 20), 1, 1 } };
-    image.inputKind = trial % 2 ? PixelKind::UInt8 : PixelKind::Float32;
-    image.outputKind = trial % 2 ? PixelKind::UInt32 : PixelKind::Float64;
+    image.inputKind = trial % 2 ? PixelType::UInt8 : PixelType::Float32;
+    image.outputKind = trial % 2 ? PixelType::UInt32 : PixelType::Float64;
     ExecutionRequest request = MakeRequest(MakeFilterOperation("sat", FilterParameters(), image),
                                            image.inputKind,
                                            image.outputKind,
@@ -555,7 +555,7 @@ TEST_P(Resident, ReconstructionsComeToTheirFixedPoint)
     // Flat volumes too.
     operation->spatialDimension = trial % 5 == 3 ? 1 : 3;
     extent[0] = trial % 5 == 3 ? 2 : extent[0];
-    ExecutionRequest request = MakeRequest(operation, PixelKind::UInt8, PixelKind::UInt8, Box::FromExtent(extent));
+    ExecutionRequest request = MakeRequest(operation, PixelType::UInt8, PixelType::UInt8, Box::FromExtent(extent));
     several +=
       CompareUnderBudgets(random, request, trial % 2 ? RandomLayouts(random) : std::vector<ImageLayout>(MaxInputs + 1));
     ASSERT_FALSE(HasFatalFailure());
@@ -573,8 +573,8 @@ TEST_P(Resident, ImagesBetweenPassesAreOnTheDevice)
     FilterParameters parameters;
     parameters.SetInteger("Radius", 1 + Below(random, 2));
     const ExecutionRequest request = MakeRequest(MakeFilterOperation("opening-by-reconstruction", parameters, image),
-                                                 PixelKind::UInt8,
-                                                 PixelKind::UInt8,
+                                                 PixelType::UInt8,
+                                                 PixelType::UInt8,
                                                  Box::FromExtent(image.extent));
     CompareUnderBudgets(random, request, trial % 2 ? RandomLayouts(random) : std::vector<ImageLayout>(MaxInputs + 1));
     ASSERT_FALSE(HasFatalFailure());
@@ -587,9 +587,9 @@ TEST_P(Resident, StatisticsOfAnImageOnTheDevice)
   for (const std::size_t budget : { 0, 150000 })
   {
     const Box          box = Box::FromExtent({ { 40, 30, 20, 1, 1 } });
-    DeviceImage        image(GetDevice(), PixelKind::Float32, box, budget ? ImageLayout::Random(random) : Dense);
+    DeviceImage        image(GetDevice(), PixelType::Float32, box, budget ? ImageLayout::Random(random) : Dense);
     std::vector<float> pixels(static_cast<std::size_t>(box.NumberOfVoxels()));
-    const BufferView   dense = DenseView(pixels.data(), PixelKind::Float32, box);
+    const BufferView   dense = DenseView(pixels.data(), PixelType::Float32, box);
     ForEachIndex(box, [&](const Coordinates & index) {
       At<float>(dense, index) = At<float>(image.GetHostView(), index) = static_cast<float>(random()) * 1e-6f;
     });
@@ -615,11 +615,11 @@ TEST_P(Resident, BadRequestsAreRefusedBeforeWorkStarts)
   const Box  box = Box::FromExtent({ { 8, 7, 6, 1, 1 } });
   const auto operation = std::make_shared<MeanOperation>();
   operation->radius = { { 1, 1, 1, 0, 0 } };
-  DeviceImage        input(GetDevice(), PixelKind::Float32, box);
-  DeviceImage        output(GetDevice(), PixelKind::Float32, box);
+  DeviceImage        input(GetDevice(), PixelType::Float32, box);
+  DeviceImage        output(GetDevice(), PixelType::Float32, box);
   std::vector<float> host(static_cast<std::size_t>(box.NumberOfVoxels()));
   input.Upload(m_Stream.Get());
-  ExecutionRequest request = MakeRequest(operation, PixelKind::Float32, PixelKind::Float32, box);
+  ExecutionRequest request = MakeRequest(operation, PixelType::Float32, PixelType::Float32, box);
   request.inputs[0] = input.GetView();
   request.output = output.GetView();
   const auto message = [&](const ExecutionRequest & bad, int device = 0) -> std::string {
@@ -692,7 +692,7 @@ struct ResidentWork
 {
   std::shared_ptr<const Operation> operation;
   const KernelRegistry &           kernels;
-  PixelKind                        output;
+  PixelType                        output;
   std::size_t                      budget;
 };
 
@@ -703,12 +703,12 @@ WorkOfEachSchedule()
   window->radius = { { 1, 1, 1, 0, 0 } };
   const auto wraps = std::make_shared<WindowSumOperation>(*window);
   wraps->wraps = true;
-  return { { window, GetTestKernels(), PixelKind::Int64, 0 },
-           { wraps, GetTestKernels(), PixelKind::Int64, 12000 },
-           { std::make_shared<RunningSumOperation>(), GetTestKernels(), PixelKind::Int64, 4000 },
-           { std::make_shared<RunningSumOperation>(), GetKernelsWithoutAdvance(), PixelKind::Int64, 4000 },
-           { std::make_shared<AboveMinimumOperation>(), GetTestKernels(), PixelKind::Int64, 6000 },
-           { std::make_shared<FloodOperation>(), GetTestKernels(), PixelKind::Int32, 6000 } };
+  return { { window, GetTestKernels(), PixelType::Int64, 0 },
+           { wraps, GetTestKernels(), PixelType::Int64, 12000 },
+           { std::make_shared<RunningSumOperation>(), GetTestKernels(), PixelType::Int64, 4000 },
+           { std::make_shared<RunningSumOperation>(), GetKernelsWithoutAdvance(), PixelType::Int64, 4000 },
+           { std::make_shared<AboveMinimumOperation>(), GetTestKernels(), PixelType::Int64, 6000 },
+           { std::make_shared<FloodOperation>(), GetTestKernels(), PixelType::Int32, 6000 } };
 }
 
 } // namespace
@@ -743,7 +743,7 @@ TEST(ResidentRun, FailuresAreRetriedOrReported)
             ExecutionRequest                          onHost = request;
             for (int i = 0; i < work.operation->GetNumberOfInputs(); ++i)
             {
-              images.push_back(std::make_unique<DeviceImage>(fake, PixelKind::Int32, box));
+              images.push_back(std::make_unique<DeviceImage>(fake, PixelType::Int32, box));
               onHost.inputs.push_back(images.back()->GetHostView());
               ForEachIndex(box, [&](const Coordinates & index) {
                 At<std::int32_t>(onHost.inputs.back(), index) = static_cast<std::int32_t>(random() % 1000);
@@ -810,10 +810,10 @@ TEST(ResidentRun, ASecondRunTakesNothingNew)
     };
     FilterImage image;
     image.extent = box.Extents();
-    image.inputKind = image.outputKind = PixelKind::Float32;
+    image.inputKind = image.outputKind = PixelType::Float32;
     DeviceStream stream(*fake);
-    DeviceImage  input(*fake, PixelKind::Float32, box);
-    DeviceImage  output(*fake, PixelKind::Float32, box);
+    DeviceImage  input(*fake, PixelType::Float32, box);
+    DeviceImage  output(*fake, PixelType::Float32, box);
     input.Upload(stream.Get());
     for (const char * const name : { "gaussian", "median", "opening", "wiener" })
     {
@@ -846,8 +846,8 @@ TEST(ResidentRun, WhatABudgetErrorAsksForIsEnoughWhateverIsKept)
     Manager     manager({ fake });
     FilterImage image;
     image.extent = { { 19, 17, 24, 1, 1 } };
-    image.inputKind = PixelKind::Float32;
-    image.outputKind = PixelKind::Float64;
+    image.inputKind = PixelType::Float32;
+    image.outputKind = PixelType::Float64;
     const Box    box = Box::FromExtent(image.extent);
     DeviceStream stream(*fake);
     ImageLayout  layout;
@@ -895,8 +895,8 @@ TEST(ResidentRun, ReportsProgressAndStopsWhileTheDeviceWorks)
     // Copies are needed, and the budget has room for little.
     ImageLayout layout;
     layout.gap = 1;
-    DeviceImage input(*fake, PixelKind::Float32, box, layout);
-    DeviceImage output(*fake, PixelKind::Float32, box, layout);
+    DeviceImage input(*fake, PixelType::Float32, box, layout);
+    DeviceImage output(*fake, PixelType::Float32, box, layout);
     input.Upload(stream.Get());
     ExecutionRequest request;
     request.operation = std::make_shared<MeanOperation>();
@@ -967,8 +967,8 @@ TEST(ResidentRun, SlabsOfADenseImageAreNotCopied)
     layout.order[0] = 1;
     layout.order[1] = 0;
     const DeviceStream        stream(fake);
-    DeviceImage               input(fake, PixelKind::Int32, box, dense ? ImageLayout() : layout);
-    DeviceImage               output(fake, PixelKind::Int64, box);
+    DeviceImage               input(fake, PixelType::Int32, box, dense ? ImageLayout() : layout);
+    DeviceImage               output(fake, PixelType::Int64, box);
     std::vector<std::int64_t> expected(static_cast<std::size_t>(box.NumberOfVoxels()));
     ForEachIndex(box, [&](const Coordinates & index) {
       At<std::int32_t>(input.GetHostView(), index) = static_cast<std::int32_t>(index[0] + index[1] * index[2]);
@@ -980,12 +980,12 @@ TEST(ResidentRun, SlabsOfADenseImageAreNotCopied)
     request.image = request.region = box;
     request.backend = BackendChoice::CPU;
     std::vector<std::int32_t> pixels(expected.size());
-    const BufferView          plain = DenseView(pixels.data(), PixelKind::Int32, box);
+    const BufferView          plain = DenseView(pixels.data(), PixelType::Int32, box);
     ForEachIndex(box, [&](const Coordinates & index) {
       At<std::int32_t>(plain, index) = At<std::int32_t>(input.GetHostView(), index);
     });
     request.inputs = { plain };
-    request.output = DenseView(expected.data(), PixelKind::Int64, box);
+    request.output = DenseView(expected.data(), PixelType::Int64, box);
     manager->Execute(request);
     input.Upload(stream.Get());
     request.inputs = { input.GetView() };
@@ -1023,8 +1023,8 @@ TEST(ResidentRun, RunsAtOnceTakeTurns)
       operation->radius[0] = t % 3;
       for (int i = 0; i < 5; ++i)
       {
-        DeviceImage               input(fake, PixelKind::Int32, box);
-        DeviceImage               output(fake, PixelKind::Int64, box);
+        DeviceImage               input(fake, PixelType::Int32, box);
+        DeviceImage               output(fake, PixelType::Int64, box);
         std::vector<std::int64_t> expected(static_cast<std::size_t>(box.NumberOfVoxels()));
         ForEachIndex(box, [&](const Coordinates & index) {
           At<std::int32_t>(input.GetHostView(), index) = static_cast<std::int32_t>(index[0] * t + index[1] + i);
@@ -1034,7 +1034,7 @@ TEST(ResidentRun, RunsAtOnceTakeTurns)
         request.image = request.region = box;
         request.backend = BackendChoice::CPU;
         request.inputs = { input.GetHostView() };
-        request.output = DenseView(expected.data(), PixelKind::Int64, box);
+        request.output = DenseView(expected.data(), PixelType::Int64, box);
         manager->Execute(request);
         input.Upload(stream.Get());
         request.inputs = { input.GetView() };

@@ -101,8 +101,8 @@ TEST(Schedules, SweepHandsItsCarryOn)
     ExecutionRequest request;
     request.operation = std::make_shared<RunningSumOperation>();
     request.image = request.region = box;
-    request.inputs.push_back(DenseView(image.data(), PixelKind::Int32, box));
-    request.output = DenseView(nullptr, PixelKind::Int64, box);
+    request.inputs.push_back(DenseView(image.data(), PixelType::Int32, box));
+    request.output = DenseView(nullptr, PixelType::Int64, box);
     request.budgets.device = plane * (16 + 12 * 4) + 6000;
     ExpectEverywhere(random, request, expected);
   }
@@ -124,8 +124,8 @@ TEST(Schedules, TwoPassSolvesAllSummariesTogether)
     ExecutionRequest request;
     request.operation = std::make_shared<AboveMinimumOperation>();
     request.image = request.region = box;
-    request.inputs.push_back(DenseView(image.data(), PixelKind::Int32, box));
-    request.output = DenseView(nullptr, PixelKind::Int64, box);
+    request.inputs.push_back(DenseView(image.data(), PixelType::Int32, box));
+    request.output = DenseView(nullptr, PixelType::Int64, box);
     request.budgets.device = 9000;
     ExpectEverywhere(random, request, expected);
   }
@@ -153,8 +153,8 @@ TEST(Schedules, FixpointEndsWhenNoChunkIsDirty)
       marker[i] = std::min(marker[i], mask[i]);
     }
     std::vector<std::int32_t> expected = marker;
-    const BufferView          state = DenseView(expected.data(), PixelKind::Int32, box);
-    const BufferView          under = DenseView(mask.data(), PixelKind::Int32, box);
+    const BufferView          state = DenseView(expected.data(), PixelType::Int32, box);
+    const BufferView          under = DenseView(mask.data(), PixelType::Int32, box);
     for (bool changed = true; changed;)
     {
       changed = false;
@@ -180,9 +180,9 @@ TEST(Schedules, FixpointEndsWhenNoChunkIsDirty)
     ExecutionRequest request;
     request.operation = std::make_shared<FloodOperation>();
     request.image = request.region = box;
-    request.inputs.push_back(DenseView(marker.data(), PixelKind::Int32, box));
-    request.inputs.push_back(DenseView(mask.data(), PixelKind::Int32, box));
-    request.output = DenseView(nullptr, PixelKind::Int32, box);
+    request.inputs.push_back(DenseView(marker.data(), PixelType::Int32, box));
+    request.inputs.push_back(DenseView(mask.data(), PixelType::Int32, box));
+    request.output = DenseView(nullptr, PixelType::Int32, box);
     request.budgets.device = 12000;
     ExpectEverywhere(random, request, expected);
   }
@@ -196,13 +196,13 @@ TEST(Schedules, ARunThatWaitsForADeviceCanBeAborted)
   ExecutionRequest request;
   request.operation = std::make_shared<AboveMinimumOperation>();
   request.image = request.region = box;
-  request.inputs.push_back(DenseView(image.data(), PixelKind::Int32, box));
+  request.inputs.push_back(DenseView(image.data(), PixelType::Int32, box));
   request.backend = BackendChoice::CUDA;
   ExecutionRequest          other = request;
   std::vector<std::int64_t> output(image.size());
   std::vector<std::int64_t> outputOfOther(image.size());
-  request.output = DenseView(output.data(), PixelKind::Int64, box);
-  other.output = DenseView(outputOfOther.data(), PixelKind::Int64, box);
+  request.output = DenseView(output.data(), PixelType::Int64, box);
+  other.output = DenseView(outputOfOther.data(), PixelType::Int64, box);
   const auto        fake = std::make_shared<FakeDevice>(FakeDevice::Options(), GetTestKernels());
   Manager           manager({ fake }, std::string(), &GetTestKernels());
   std::atomic<bool> holds{ false };
@@ -239,8 +239,8 @@ TEST(Schedules, CudaThrowsWhenTheLastDeviceFails)
   ExecutionRequest          request;
   request.operation = std::make_shared<RunningSumOperation>();
   request.image = request.region = box;
-  request.inputs.push_back(DenseView(image.data(), PixelKind::Int32, box));
-  request.output = DenseView(output.data(), PixelKind::Int64, box);
+  request.inputs.push_back(DenseView(image.data(), PixelType::Int32, box));
+  request.output = DenseView(output.data(), PixelType::Int64, box);
   request.budgets.device = 7000;
   request.backend = BackendChoice::CUDA;
   const auto fake = std::make_shared<FakeDevice>(FakeDevice::Options(), GetTestKernels());

@@ -45,7 +45,7 @@ TEST(SharedMemory, IsWhatBytesSay)
     BufferView views[2];
     for (BufferView & view : views)
     {
-      view.kind = random() % 2 ? PixelKind::UInt8 : PixelKind::Int16;
+      view.kind = random() % 2 ? PixelType::UInt8 : PixelType::Int16;
       Coordinates extent = Coordinates::Filled(1);
       view.stride = Coordinates::Filled(1);
       for (int a = 0; a < 4; ++a)
@@ -73,14 +73,14 @@ TEST(SharedMemory, IsRefusedForInputAndOutput)
 {
   FilterImage image;
   image.extent = { { 8, 6, 4, 1, 1 } };
-  image.inputKind = image.outputKind = PixelKind::Int16;
+  image.inputKind = image.outputKind = PixelType::Int16;
   FilterParameters parameters;
   parameters.SetInteger("Radius", 1);
   std::vector<std::int16_t> memory(4 * 8 * 6 * 4, 5);
   ExecutionRequest          request;
   request.operation = MakeFilterOperation("mean", parameters, image);
   request.image = request.region = Box::FromExtent(image.extent);
-  request.inputs = { DenseView(memory.data(), PixelKind::Int16, request.image) };
+  request.inputs = { DenseView(memory.data(), PixelType::Int16, request.image) };
   request.output = request.inputs[0];
   request.backend = BackendChoice::CPU;
   Manager    manager({});
@@ -110,12 +110,12 @@ TEST(SharedMemory, IsRefusedForInputAndOutput)
   request.output.data = memory.data() + 7;
   EXPECT_NE(refusal(), "");
   // Voxels that the region does not need may lie anywhere.
-  request.inputs = { DenseView(memory.data(), PixelKind::Int16, request.image) };
+  request.inputs = { DenseView(memory.data(), PixelType::Int16, request.image) };
   request.region.lower[2] = 3;
-  request.output = DenseView(memory.data(), PixelKind::Int16, request.region);
+  request.output = DenseView(memory.data(), PixelType::Int16, request.region);
   EXPECT_EQ(refusal(), "");
   request.region.lower[2] = 1;
-  request.output = DenseView(memory.data(), PixelKind::Int16, request.region);
+  request.output = DenseView(memory.data(), PixelType::Int16, request.region);
   EXPECT_NE(refusal(), "");
 }
 

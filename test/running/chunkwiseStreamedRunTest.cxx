@@ -56,7 +56,7 @@ class TestImage
   , public ImageSink
 {
 public:
-  TestImage(const Coordinates & extent, PixelKind kind)
+  TestImage(const Coordinates & extent, PixelType kind)
     : voxels(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()) * PixelSize(kind))
     , m_Extent(extent)
     , m_Kind(kind)
@@ -66,7 +66,7 @@ public:
   {
     return m_Extent;
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_Kind;
@@ -153,7 +153,7 @@ private:
   }
 
   Coordinates  m_Extent;
-  PixelKind    m_Kind;
+  PixelType    m_Kind;
   std::mutex   m_Mutex;
   std::int64_t m_Next{ 0 };
 };
@@ -168,7 +168,7 @@ struct Trial
   std::unique_ptr<Executor>  executor = MakeThreadExecutor(2);
 
   Trial(Manager & manager, const std::string & filter, const FilterParameters & parameters, const Coordinates & extent,
-        PixelKind stored, PixelKind computed, std::mt19937 & random)
+        PixelType stored, PixelType computed, std::mt19937 & random)
     : image(std::make_shared<TestImage>(extent, stored))
   {
     for (unsigned char & byte : image->voxels)
@@ -241,8 +241,8 @@ TEST(StreamedRun, AnyDivisionsGiveTheBitsOfTheWholeImage)
               name,
               name == "sat" ? FilterParameters() : Radius(below(4)),
               extent,
-              PixelKind::UInt16,
-              name == "sat" ? PixelKind::Int64 : PixelKind::UInt16,
+              PixelType::UInt16,
+              name == "sat" ? PixelType::Int64 : PixelType::UInt16,
               random);
     run.image->access.anyOrder = below(2) == 0;
     run.result->access.anyOrder = below(2) == 0;
@@ -273,12 +273,12 @@ TEST(StreamedRun, UnitsOfSourcesAndSinksAreTakenWhole)
     const auto         below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
     const Coordinates  extent{ 1 + below(20), 1 + below(15), 30 + below(40), 1, 1 };
     const bool         isTable = below(4) == 0;
-    const PixelKind    kind = isTable ? PixelKind::Int64 : PixelKind::UInt16;
+    const PixelType    kind = isTable ? PixelType::Int64 : PixelType::UInt16;
     Trial              run(manager,
               isTable ? "sat" : "mean",
               isTable ? FilterParameters() : Radius(below(5)),
               extent,
-              PixelKind::UInt16,
+              PixelType::UInt16,
               kind,
               random);
     const std::int64_t ofSource = 1 + below(12);
@@ -333,7 +333,7 @@ TEST(StreamedRun, UnitsOfSinksAreCutWhereTheyHaveNoRoomInMemory)
   {
     const auto         below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
     const Coordinates  extent{ 40 + below(20), 40 + below(20), 30 + below(40), 1, 1 };
-    Trial              run(manager, "mean", Radius(below(3)), extent, PixelKind::UInt16, PixelKind::UInt16, random);
+    Trial              run(manager, "mean", Radius(below(3)), extent, PixelType::UInt16, PixelType::UInt16, random);
     const std::int64_t unit = 10 + below(20);
     run.image->access.unit[2] = 1 + below(20);
     run.result->access.unit[2] = unit;
@@ -379,8 +379,8 @@ TEST(StreamedRun, CopiesTakeNoMemoryForTheirOutput)
   {
     const auto        below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
     const Coordinates extent{ 1 + below(20), 1 + below(15), 20 + below(40), 1, 1 };
-    const PixelKind   computed = below(4) == 0 ? PixelKind::Float32 : PixelKind::UInt16;
-    Trial             run(manager, "identity", FilterParameters(), extent, PixelKind::UInt16, computed, random);
+    const PixelType   computed = below(4) == 0 ? PixelType::Float32 : PixelType::UInt16;
+    Trial             run(manager, "identity", FilterParameters(), extent, PixelType::UInt16, computed, random);
     run.image->access.unit[2] = 1 + below(9);
     run.result->access.unit[2] = 1 + below(9);
     run.image->access.wholeBoxes = run.result->access.wholeBoxes = below(2) == 0;
@@ -392,7 +392,7 @@ TEST(StreamedRun, CopiesTakeNoMemoryForTheirOutput)
     EXPECT_FALSE(computes.copies);
     run.request.copiesVoxels = true;
     const StreamedPlan plan = MakeStreamedPlan(manager, run.request);
-    EXPECT_EQ(plan.copies, computed == PixelKind::UInt16);
+    EXPECT_EQ(plan.copies, computed == PixelType::UInt16);
     EXPECT_EQ(plan.divisions, computes.divisions);
     const Box         division = GetDivision(run.request.region, plan, 0);
     const std::size_t output = static_cast<std::size_t>(division.NumberOfVoxels()) * PixelSize(computed);
@@ -422,8 +422,8 @@ ExpectTheSameBits(Manager & manager)
                 name,
                 isTable ? FilterParameters() : Radius(2),
                      { 33, 21, 40, 1, 1 },
-                PixelKind::UInt8,
-                isTable ? PixelKind::UInt32 : PixelKind::UInt8,
+                PixelType::UInt8,
+                isTable ? PixelType::UInt32 : PixelType::UInt8,
                 random);
       run.request.divisions = divisions;
       run.request.backend = BackendChoice::CUDA;
@@ -443,7 +443,7 @@ TEST(StreamedRun, DevicesGiveTheSameBits)
   EXPECT_GT(devices.fakes.front()->CountCalls("AllocatePinned"), 0);
   // Pinned memory of divisions is no need.
   std::mt19937 random(3);
-  Trial        run(*manager, "mean", Radius(1), { 20, 20, 20, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  Trial        run(*manager, "mean", Radius(1), { 20, 20, 20, 1, 1 }, PixelType::UInt8, PixelType::UInt8, random);
   run.request.divisions = 4;
   devices.fakes.front()->FailAt("AllocatePinned", 0, true, DeviceError::Kind::OutOfMemory);
   run.request.devices = { 1 };
@@ -456,7 +456,7 @@ TEST(StreamedRun, BytesOfAllDivisionsAreReported)
   std::mt19937 random(7);
   FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
   const auto   manager = devices.MakeManager();
-  Trial        run(*manager, "mean", Radius(1), { 20, 20, 20, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  Trial        run(*manager, "mean", Radius(1), { 20, 20, 20, 1, 1 }, PixelType::UInt8, PixelType::UInt8, random);
   run.request.divisions = 4;
   const StreamedReport report = run.Run(*manager);
   EXPECT_EQ(run.result->voxels, run.expected);
@@ -480,8 +480,8 @@ TEST(StreamedRun, SourcesFillTheMemoryThatDevicesCopyFrom)
               trial % 4 == 3 ? "median" : "mean",
               Radius(trial % 4 == 3 ? 1 : trial % 4),
                     { 160, 110, 60, 1, 1 },
-              PixelKind::UInt16,
-              PixelKind::UInt16,
+              PixelType::UInt16,
+              PixelType::UInt16,
               random);
     run.image->delays = run.result->delays = trial % 2 == 0;
     run.request.divisions = 1 + trial / 2;
@@ -531,7 +531,7 @@ TEST(StreamedRun, CudaGivesTheSameBits)
   Manager      host({});
   for (const std::int64_t divisions : { 1, 2, 7 })
   {
-    Trial run(host, "mean", Radius(1), { 700, 400, 40, 1, 1 }, PixelKind::UInt16, PixelKind::UInt16, random);
+    Trial run(host, "mean", Radius(1), { 700, 400, 40, 1, 1 }, PixelType::UInt16, PixelType::UInt16, random);
     run.request.divisions = divisions;
     run.request.backend = BackendChoice::CUDA;
     run.request.budgets.device = 3000000;
@@ -545,16 +545,16 @@ TEST(StreamedRun, ARegionIsThatPartOfTheWhole)
   std::mt19937      random(9);
   Manager           manager({});
   const Coordinates extent{ 23, 17, 29, 1, 1 };
-  Trial             run(manager, "mean", Radius(2), extent, PixelKind::UInt8, PixelKind::UInt8, random);
+  Trial             run(manager, "mean", Radius(2), extent, PixelType::UInt8, PixelType::UInt8, random);
   run.request.region.lower = { 3, 0, 5, 0, 0 };
   run.request.region.upper = { 20, 16, 28, 1, 1 };
-  run.result = std::make_shared<TestImage>(run.request.region.Extents(), PixelKind::UInt8);
+  run.result = std::make_shared<TestImage>(run.request.region.Extents(), PixelType::UInt8);
   run.request.divisions = 4;
   run.Run(manager);
-  TestImage part(run.request.region.Extents(), PixelKind::UInt8);
+  TestImage part(run.request.region.Extents(), PixelType::UInt8);
   CopyBox(run.request.region,
-          DenseView(run.expected.data(), PixelKind::UInt8, Box::FromExtent(extent)),
-          DenseView(part.voxels.data(), PixelKind::UInt8, run.request.region));
+          DenseView(run.expected.data(), PixelType::UInt8, Box::FromExtent(extent)),
+          DenseView(part.voxels.data(), PixelType::UInt8, run.request.region));
   EXPECT_EQ(run.result->voxels, part.voxels);
 
   // The computed region may be larger than the written one.
@@ -574,11 +574,11 @@ TEST(StreamedRun, VoxelsAreConvertedAndWhatIsCutIsCounted)
 {
   std::mt19937 random(10);
   Manager      manager({});
-  Trial        run(manager, "mean", Radius(0), { 40, 30, 20, 1, 1 }, PixelKind::Int16, PixelKind::Int16, random);
-  run.result = std::make_shared<TestImage>(run.image->GetExtent(), PixelKind::UInt8);
-  run.request.inputs.front().kind = PixelKind::Float32;
-  run.request.computedKind = PixelKind::Float32;
-  run.request.writtenKind = PixelKind::UInt8;
+  Trial        run(manager, "mean", Radius(0), { 40, 30, 20, 1, 1 }, PixelType::Int16, PixelType::Int16, random);
+  run.result = std::make_shared<TestImage>(run.image->GetExtent(), PixelType::UInt8);
+  run.request.inputs.front().kind = PixelType::Float32;
+  run.request.computedKind = PixelType::Float32;
+  run.request.writtenKind = PixelType::UInt8;
   run.request.divisions = 3;
   const StreamedReport report = run.Run(manager);
   std::int64_t         cut = 0;
@@ -595,7 +595,7 @@ TEST(StreamedRun, DivisionsFitTheMemoryOrTheErrorSaysWhatWould)
 {
   std::mt19937 random(11);
   Manager      manager({});
-  Trial        run(manager, "mean", Radius(1), { 64, 64, 64, 1, 1 }, PixelKind::UInt16, PixelKind::UInt16, random);
+  Trial        run(manager, "mean", Radius(1), { 64, 64, 64, 1, 1 }, PixelType::UInt16, PixelType::UInt16, random);
   run.request.memory = 100;
   std::size_t enough = 0;
   try
@@ -624,7 +624,7 @@ TEST(StreamedRun, DivisionsAreThickerThanTheirHaloWhereOneFits)
 {
   std::mt19937 random(14);
   Manager      manager({});
-  Trial        run(manager, "mean", Radius(4), { 64, 64, 128, 1, 1 }, PixelKind::UInt16, PixelKind::UInt16, random);
+  Trial        run(manager, "mean", Radius(4), { 64, 64, 128, 1, 1 }, PixelType::UInt16, PixelType::UInt16, random);
   for (std::uint64_t memory = 600000; memory < (std::uint64_t{ 4 } << 20); memory += 100000)
   {
     run.request.memory = memory;
@@ -641,7 +641,7 @@ TEST(StreamedRun, ErrorsOfTheStorageComeOutAndTheManagerGoesOn)
 {
   std::mt19937 random(12);
   Manager      manager({});
-  Trial        run(manager, "median", Radius(1), { 30, 30, 30, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  Trial        run(manager, "median", Radius(1), { 30, 30, 30, 1, 1 }, PixelType::UInt8, PixelType::UInt8, random);
   const std::int64_t all = run.request.region.NumberOfVoxels();
   for (const std::int64_t divisions : { 1, 2, 7, 30 })
   {
@@ -675,7 +675,7 @@ TEST(StreamedRun, AnAbortWorksWhileTheStorageHangs)
   Manager      manager({});
   for (const bool ofSink : { false, true })
   {
-    Trial      run(manager, "mean", Radius(1), { 30, 30, 30, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+    Trial      run(manager, "mean", Radius(1), { 30, 30, 30, 1, 1 }, PixelType::UInt8, PixelType::UInt8, random);
     const auto storage = ofSink ? run.result : run.image;
     storage->hangs = true;
     run.request.divisions = 5;
@@ -694,14 +694,14 @@ TEST(StreamedRun, AnAbortWorksWhileTheStorageHangs)
 /** A reconstruction whose images the host's memory is too small for. */
 struct HeldTrial : Trial
 {
-  HeldTrial(const std::string & filter, const Coordinates & extent, PixelKind stored, PixelKind computed,
+  HeldTrial(const std::string & filter, const Coordinates & extent, PixelType stored, PixelType computed,
             std::mt19937 & random)
     : HeldTrial(Manager({}), filter, extent, stored, computed, random)
   {}
 
 private:
-  HeldTrial(Manager && host, const std::string & filter, const Coordinates & extent, PixelKind stored,
-            PixelKind computed, std::mt19937 & random)
+  HeldTrial(Manager && host, const std::string & filter, const Coordinates & extent, PixelType stored,
+            PixelType computed, std::mt19937 & random)
     : Trial(host, filter, MakeParameters(filter), extent, stored, computed, random)
   {
     // Less than both images take, enough for slabs.
@@ -726,7 +726,7 @@ TEST(StreamedRun, ADeviceHoldsReconstructionsThatTheHostCannot)
   int          trial = 0;
   for (const char * const filter : { "h-maxima", "fill-holes", "h-convex" })
   {
-    for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16 })
+    for (const PixelType kind : { PixelType::UInt8, PixelType::UInt16 })
     {
       for (const bool anyOrder : { true, false })
       {
@@ -769,7 +769,7 @@ TEST(StreamedRun, HeldImagesAreLoadedAndStoredInWholeUnits)
   std::mt19937            random(23);
   constexpr std::int64_t  unit = 20;
   constexpr std::uint64_t layer = 90 * 80 * unit;
-  for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16 })
+  for (const PixelType kind : { PixelType::UInt8, PixelType::UInt16 })
   {
     FakeDevices devices(1, FakeDevice::Options(), GetHostKernels());
     const auto  manager = devices.MakeManager();
@@ -810,7 +810,7 @@ TEST(StreamedRun, ADeviceHoldsImagesThatGetAnotherGrid)
       {
         parameters.Set("Affine", std::vector<double>{ 1, 0, 0, 2.5, 0, 1, 0, -3, 0, 0, 1, 0.25 });
       }
-      Trial run(host, filter, parameters, { 90, 80, 100, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+      Trial run(host, filter, parameters, { 90, 80, 100, 1, 1 }, PixelType::UInt8, PixelType::UInt8, random);
       run.image->access.unit[2] = run.result->access.unit[2] = 20;
       run.image->access.wholeBoxes = run.result->access.wholeBoxes = run.result->access.partsOfUnits = true;
       run.request.backend = BackendChoice::CUDA;
@@ -834,7 +834,7 @@ TEST(StreamedRun, ADeviceHoldsImagesOfTwoPasses)
   {
     SCOPED_TRACE(filter);
     const bool      isDistance = std::string(filter) == "distance";
-    const PixelKind computed = isDistance ? PixelKind::Float32 : PixelKind::UInt32;
+    const PixelType computed = isDistance ? PixelType::Float32 : PixelType::UInt32;
     for (const std::size_t room : { std::size_t{ 64 } << 20, std::size_t{ 5 } << 20 })
     {
       // The kernels of a device with little memory would cut the image, and need the host's memory for that.
@@ -847,7 +847,7 @@ TEST(StreamedRun, ADeviceHoldsImagesOfTwoPasses)
       options.memory = room;
       FakeDevices devices(1, options, GetHostKernels());
       const auto  manager = devices.MakeManager();
-      HeldTrial   run(filter, { 90, 80, 100, 1, 1 }, PixelKind::UInt8, computed, random);
+      HeldTrial   run(filter, { 90, 80, 100, 1, 1 }, PixelType::UInt8, computed, random);
       run.request.backend = BackendChoice::CUDA;
       run.request.memory = 3500000;
       const StreamedPlan plan = MakeStreamedPlan(*manager, run.request);
@@ -866,10 +866,10 @@ TEST(StreamedRun, ADeviceHoldsImagesInTheRoomOfOne)
   for (const char * const filter : { "watershed", "label", "distance" })
   {
     SCOPED_TRACE(filter);
-    const PixelKind computed = std::string(filter) == "distance" ? PixelKind::Float32 : PixelKind::UInt32;
+    const PixelType computed = std::string(filter) == "distance" ? PixelType::Float32 : PixelType::UInt32;
     FakeDevices     devices(1, FakeDevice::Options(), GetHostKernels());
     const auto      manager = devices.MakeManager();
-    HeldTrial       run(filter, { 90, 80, 100, 1, 1 }, PixelKind::UInt8, computed, random);
+    HeldTrial       run(filter, { 90, 80, 100, 1, 1 }, PixelType::UInt8, computed, random);
     run.request.backend = BackendChoice::CUDA;
     run.request.memory = 3500000;
     const Box         all = run.request.region;
@@ -877,7 +877,7 @@ TEST(StreamedRun, ADeviceHoldsImagesInTheRoomOfOne)
     const KernelSet & kernels = *GetHostKernels().FindSet(run.request.operation->GetName());
     shape.image = shape.inputBox = shape.outputBox = all;
     shape.numberOfInputs = 1;
-    shape.inputKinds[0] = PixelKind::UInt8;
+    shape.inputKinds[0] = PixelType::UInt8;
     shape.outputKind = computed;
     shape.concurrency = 1;
     shape.kernels = &GetHostKernels();
@@ -908,7 +908,7 @@ TEST(StreamedRun, HeldLabelsThatTheOutputCannotHoldAreRefused)
   std::mt19937 random(32);
   FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
   const auto   manager = devices.MakeManager();
-  HeldTrial    run("label", { 90, 80, 100, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  HeldTrial    run("label", { 90, 80, 100, 1, 1 }, PixelType::UInt8, PixelType::UInt8, random);
   run.request.backend = BackendChoice::CUDA;
   ASSERT_EQ(MakeStreamedPlan(*manager, run.request).heldOnDevice, 0);
   run.result->roomThereIs = 1000;
@@ -937,7 +937,7 @@ TEST(StreamedRun, HeldLabelsThatTheOutputCannotHoldAreRefused)
 TEST(StreamedRun, WhatNoDeviceCanHoldGoesInSlabs)
 {
   std::mt19937 random(22);
-  HeldTrial    run("h-maxima", { 90, 80, 100, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  HeldTrial    run("h-maxima", { 90, 80, 100, 1, 1 }, PixelType::UInt8, PixelType::UInt8, random);
   const auto   bytes = static_cast<std::size_t>(run.request.region.NumberOfVoxels());
   const auto   holds = [&run](Manager & manager) { return MakeStreamedPlan(manager, run.request).heldOnDevice >= 0; };
   FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
@@ -968,8 +968,8 @@ TEST(StreamedRun, MemoryThatHoldsNothingIsRefusedBesideADeviceThatHoldsAll)
   for (const char * const filter : { "identity", "h-maxima", "watershed" })
   {
     SCOPED_TRACE(filter);
-    const PixelKind computed = std::string(filter) == "watershed" ? PixelKind::UInt32 : PixelKind::UInt8;
-    HeldTrial       run(filter, { 90, 80, 100, 1, 1 }, PixelKind::UInt8, computed, random);
+    const PixelType computed = std::string(filter) == "watershed" ? PixelType::UInt32 : PixelType::UInt8;
+    HeldTrial       run(filter, { 90, 80, 100, 1, 1 }, PixelType::UInt8, computed, random);
     run.request.backend = BackendChoice::CUDA;
     run.request.memory = 1;
     EXPECT_THROW(MakeStreamedPlan(*manager, run.request), BudgetError);
@@ -989,7 +989,7 @@ TEST(StreamedRun, WhereTheDeviceFailsTheImageGoesInSlabs)
         SCOPED_TRACE(std::string(call) + " " + std::to_string(at) + (anyOrder ? ", any order" : ""));
         FakeDevices devices(1, FakeDevice::Options(), GetHostKernels());
         const auto  manager = devices.MakeManager();
-        HeldTrial   run("h-maxima", { 90, 80, 100, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+        HeldTrial   run("h-maxima", { 90, 80, 100, 1, 1 }, PixelType::UInt8, PixelType::UInt8, random);
         run.image->access.anyOrder = anyOrder;
         run.request.sinkAccess = run.result->access;
         ASSERT_EQ(MakeStreamedPlan(*manager, run.request).heldOnDevice, 0);
@@ -1026,7 +1026,7 @@ struct WideTrial : Trial
 
 private:
   WideTrial(Manager && host, std::mt19937 & random, std::int64_t radius)
-    : Trial(host, "mean", Radius(radius), { 40, 30, 120, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random)
+    : Trial(host, "mean", Radius(radius), { 40, 30, 120, 1, 1 }, PixelType::UInt8, PixelType::UInt8, random)
   {
     request.memory = static_cast<std::uint64_t>(request.region.NumberOfVoxels()) * 11 / 10;
     request.sinkAccess = result->access;
@@ -1091,7 +1091,7 @@ ExpectToBeHeldTogether(const std::string & filter, std::size_t count,
     const auto run = filter == "mean"
                        ? std::unique_ptr<Trial>(std::make_unique<WideTrial>(random))
                        : std::make_unique<HeldTrial>(
-                           filter, Coordinates{ { 90, 80, 100, 1, 1 } }, PixelKind::UInt8, PixelKind::UInt8, random);
+                           filter, Coordinates{ { 90, 80, 100, 1, 1 } }, PixelType::UInt8, PixelType::UInt8, random);
     run->request.budgets.device = memory;
     run->request.backend = BackendChoice::CUDA;
     StreamedPlan plan;
@@ -1182,12 +1182,12 @@ void
 ExpectNetworksToBeHeld(Manager & manager, const Coordinates & extent, std::uint64_t planes)
 {
   std::mt19937 random(28);
-  for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16, PixelKind::Float32 })
+  for (const PixelType kind : { PixelType::UInt8, PixelType::UInt16, PixelType::Float32 })
   {
-    SCOPED_TRACE(PixelKindName(kind));
+    SCOPED_TRACE(PixelTypeName(kind));
     Manager host({});
     Trial   run(host, "mean", Radius(1), extent, kind, kind, random);
-    for (std::size_t i = 0; kind == PixelKind::Float32 && i < run.image->voxels.size() / sizeof(float); ++i)
+    for (std::size_t i = 0; kind == PixelType::Float32 && i < run.image->voxels.size() / sizeof(float); ++i)
     {
       // Noise of all bits has what is no number.
       reinterpret_cast<float *>(run.image->voxels.data())[i] = static_cast<float>(random() % 256);
@@ -1197,8 +1197,8 @@ ExpectNetworksToBeHeld(Manager & manager, const Coordinates & extent, std::uint6
     network->result = NetworkResult::ArgMax;
     network->precision = NetworkPrecision::Reproducible;
     run.request.operation = network;
-    run.request.computedKind = run.request.writtenKind = PixelKind::UInt8;
-    run.result = std::make_shared<TestImage>(extent, PixelKind::UInt8);
+    run.request.computedKind = run.request.writtenKind = PixelType::UInt8;
+    run.result = std::make_shared<TestImage>(extent, PixelType::UInt8);
     run.request.backend = BackendChoice::CPU;
     run.Run(host);
     const auto whole = run.result->voxels;
@@ -1206,7 +1206,7 @@ ExpectNetworksToBeHeld(Manager & manager, const Coordinates & extent, std::uint6
 
     run.request.memory = planes * static_cast<std::uint64_t>(extent[0] * extent[1]) * (PixelSize(kind) + 1);
     run.request.backend = BackendChoice::Auto;
-    run.result = std::make_shared<TestImage>(extent, PixelKind::UInt8);
+    run.result = std::make_shared<TestImage>(extent, PixelType::UInt8);
     const StreamedPlan plan = MakeStreamedPlan(manager, run.request);
     EXPECT_GE(plan.heldOnDevice, 0);
     EXPECT_LE(plan.bytesAtOnce, run.request.memory);
@@ -1266,7 +1266,7 @@ TEST(StreamedRun, HeldImagesMeetErrorsOfTheStorageAndAborts)
   std::mt19937 random(24);
   FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
   const auto   manager = devices.MakeManager();
-  HeldTrial    run("h-maxima", { 60, 50, 70, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  HeldTrial    run("h-maxima", { 60, 50, 70, 1, 1 }, PixelType::UInt8, PixelType::UInt8, random);
   run.result->roomThereIs = 0;
   EXPECT_THROW(run.Run(*manager), Error);
   EXPECT_EQ(run.result->visited, 0);
@@ -1301,9 +1301,9 @@ TEST(StreamedRun, CudaHoldsReconstructionsThatTheHostCannot)
   std::mt19937 random(25);
   for (const char * const filter : { "h-maxima", "fill-holes", "h-convex" })
   {
-    for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16, PixelKind::Float32 })
+    for (const PixelType kind : { PixelType::UInt8, PixelType::UInt16, PixelType::Float32 })
     {
-      if (kind == PixelKind::Float32 && std::string(filter) == "h-convex")
+      if (kind == PixelType::Float32 && std::string(filter) == "h-convex")
       {
         // Differences of infinities have no bits that backends share.
         continue;

@@ -42,8 +42,8 @@ struct Case
     {
       expected.push_back(image[i] + (i >= plane ? expected[i - plane] : 0));
     }
-    request.inputs.push_back(DenseView(image.data(), PixelKind::Int32, request.image));
-    request.output = DenseView(nullptr, PixelKind::Int64, request.image);
+    request.inputs.push_back(DenseView(image.data(), PixelType::Int32, request.image));
+    request.output = DenseView(nullptr, PixelType::Int64, request.image);
     request.backend = BackendChoice::CUDA;
     Reset();
   }
@@ -387,9 +387,9 @@ TEST(Fixpoint, HalvesChunksWhenMemoryRunsOut)
   marker[100] = c.image[100];
   ExecutionRequest request = c.request;
   request.operation = std::make_shared<FloodOperation>();
-  request.inputs.assign(2, DenseView(marker.data(), PixelKind::Int32, request.image));
+  request.inputs.assign(2, DenseView(marker.data(), PixelType::Int32, request.image));
   request.inputs[1].data = c.request.inputs[0].data;
-  request.output = DenseView(output.data(), PixelKind::Int32, request.image);
+  request.output = DenseView(output.data(), PixelType::Int32, request.image);
   request.backend = BackendChoice::CPU;
   FakeDevices(0).MakeManager()->Execute(request);
   const std::vector<std::int32_t> expected = output;
@@ -508,8 +508,8 @@ TEST(Sweep, ATableHasTheSameBitsOnAnyDevices)
     ExecutionRequest    request;
     request.operation = operation;
     request.image = request.region = box;
-    request.inputs.push_back(DenseView(image.data(), PixelKind::Float32, box));
-    request.output = DenseView(expected.data(), PixelKind::Float64, box);
+    request.inputs.push_back(DenseView(image.data(), PixelType::Float32, box));
+    request.output = DenseView(expected.data(), PixelType::Float64, box);
     request.backend = BackendChoice::CPU;
     FakeDevices(0, FakeDevice::Options(), GetHostKernels()).MakeManager()->Execute(request);
     request.backend = BackendChoice::CUDA;
@@ -649,8 +649,8 @@ TEST(Sweep, CudaTablesHaveTheSameBitsOnAllDevices)
     ExecutionRequest    request;
     request.operation = operation;
     request.image = request.region = box;
-    request.inputs.push_back(DenseView(image.data(), PixelKind::Float32, box));
-    request.output = DenseView(expected.data(), PixelKind::Float64, box);
+    request.inputs.push_back(DenseView(image.data(), PixelType::Float32, box));
+    request.output = DenseView(expected.data(), PixelType::Float64, box);
     request.backend = BackendChoice::CPU;
     manager.Execute(request);
     request.backend = BackendChoice::Auto;

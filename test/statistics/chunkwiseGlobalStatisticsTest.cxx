@@ -27,9 +27,9 @@ __extension__ using Quad = __float128;
 using Quad = long double;
 #endif
 
-constexpr PixelKind AllKinds[] = { PixelKind::UInt8,   PixelKind::Int8,   PixelKind::UInt16, PixelKind::Int16,
-                                   PixelKind::UInt32,  PixelKind::Int32,  PixelKind::UInt64, PixelKind::Int64,
-                                   PixelKind::Float32, PixelKind::Float64 };
+constexpr PixelType AllKinds[] = { PixelType::UInt8,   PixelType::Int8,   PixelType::UInt16, PixelType::Int16,
+                                   PixelType::UInt32,  PixelType::Int32,  PixelType::UInt64, PixelType::Int64,
+                                   PixelType::Float32, PixelType::Float64 };
 
 /** Infinities, NaN, zeros of both signs and subnormal numbers among the others. */
 template <typename T>
@@ -68,7 +68,7 @@ struct Image
     : voxels(std::move(theVoxels))
   {
     request.image = request.region = Box::FromExtent(extent);
-    request.inputs.push_back(DenseView(voxels.data(), PixelKindOf<T>(), request.image));
+    request.inputs.push_back(DenseView(voxels.data(), PixelTypeOf<T>(), request.image));
   }
   static Image
   Line(std::vector<T> theVoxels)
@@ -150,7 +150,7 @@ ExpectStatistics(const ImageStatistics & got, const Image<T> & image, const std:
 ImageStatistics
 StatisticsOf(const std::vector<double> & numbers)
 {
-  StatisticsAccumulator accumulator(PixelKind::Float64);
+  StatisticsAccumulator accumulator(PixelType::Float64);
   auto                  image = Image<double>::Line(numbers);
   accumulator.Add(image.request.inputs[0], image.request.region);
   return accumulator.Get();
@@ -160,10 +160,10 @@ TEST(ImageStatistics, TheSumIsRoundedOnceAtTheEndWhateverTheOrder)
 {
   const double tiny = std::numeric_limits<double>::denorm_min();
   const auto   sum = [](const std::vector<double> & values) {
-    StatisticsAccumulator back(PixelKind::Float64);
+    StatisticsAccumulator back(PixelType::Float64);
     for (auto it = values.rbegin(); it != values.rend(); ++it)
     {
-      StatisticsAccumulator one(PixelKind::Float64);
+      StatisticsAccumulator one(PixelType::Float64);
       auto                  image = Image<double>::Line({ *it });
       one.Add(image.request.inputs[0], image.request.region);
       back.Add(one);
@@ -247,9 +247,9 @@ TEST(StatisticsAccumulator, AddsUpPiecesInAnyOrder)
 {
   std::mt19937 random(71);
   const auto   executor = MakeThreadExecutor(3);
-  for (const PixelKind kind : AllKinds)
+  for (const PixelType kind : AllKinds)
   {
-    DispatchPixelKind(kind, [&](auto pixel) {
+    DispatchPixelType(kind, [&](auto pixel) {
       using T = decltype(pixel);
       const Coordinates extent{ { 70, 9, 4, 2, 1 } };
       Image<T>          image(RandomVoxels<T>(random, 70 * 9 * 4 * 2, true), extent);
@@ -274,14 +274,14 @@ TEST(StatisticsAccumulator, AddsUpPiecesInAnyOrder)
         part.Add(image.request.inputs[0], piece, random() % 2 ? executor.get() : nullptr);
         total.Add(part);
       }
-      ExpectStatistics(total.Get(), image, PixelKindName(kind));
+      ExpectStatistics(total.Get(), image, PixelTypeName(kind));
     });
   }
-  StatisticsAccumulator floats(PixelKind::Float32);
-  EXPECT_THROW(floats.Add(StatisticsAccumulator(PixelKind::Float64)), ParameterError);
+  StatisticsAccumulator floats(PixelType::Float32);
+  EXPECT_THROW(floats.Add(StatisticsAccumulator(PixelType::Float64)), ParameterError);
   auto doubles = Image<double>::Line({ 1, 2 });
   EXPECT_THROW(floats.Add(doubles.request.inputs[0], doubles.request.region), ParameterError);
-  StatisticsAccumulator ofDoubles(PixelKind::Float64);
+  StatisticsAccumulator ofDoubles(PixelType::Float64);
   EXPECT_THROW(ofDoubles.Add(doubles.request.inputs[0], Box::FromExtent({ { 3, 1, 1, 1, 1 } })), ParameterError);
 }
 
@@ -307,7 +307,7 @@ public:
 TEST(StatisticsAccumulator, StopsSoonAndReportsItsVoxels)
 {
   auto                  image = Image<std::uint8_t>::Line(std::vector<std::uint8_t>(1 << 22, 7));
-  StatisticsAccumulator accumulator(PixelKind::UInt8);
+  StatisticsAccumulator accumulator(PixelType::UInt8);
   StopAt                control;
   accumulator.Add(image.request.inputs[0], image.request.region, nullptr, &control);
   EXPECT_EQ(control.voxels, 1 << 22);
@@ -339,9 +339,9 @@ TEST_P(GlobalStatistics, AreThoseOfTheDefinitionHoweverTheImageIsCut)
 {
   std::mt19937 random(72);
   std::size_t  mostChunks = 0;
-  for (const PixelKind kind : AllKinds)
+  for (const PixelType kind : AllKinds)
   {
-    DispatchPixelKind(kind, [&](auto pixel) {
+    DispatchPixelType(kind, [&](auto pixel) {
       using T = decltype(pixel);
       for (int trial = 0; trial < 8; ++trial)
       {
@@ -359,7 +359,7 @@ TEST_P(GlobalStatistics, AreThoseOfTheDefinitionHoweverTheImageIsCut)
         const auto       statistics = ComputeStatistics(GetManager(), image.request, &monitor, &report);
         ExpectStatistics(statistics,
                          image,
-                         std::string(PixelKindName(kind)) + " " + ToString(extent) + " " +
+                         std::string(PixelTypeName(kind)) + " " + ToString(extent) + " " +
                            ToString(report.plan.chunkExtent));
         mostChunks = std::max(mostChunks, report.plan.chunks.size());
         EXPECT_EQ(monitor.fractions.back(), 1.0);
@@ -443,9 +443,9 @@ TEST_P(GlobalStatistics, OfALargeImageAreExact)
 TEST_P(GlobalStatistics, HistogramsCountEveryVoxelOnce)
 {
   std::mt19937 random(75);
-  for (const PixelKind kind : AllKinds)
+  for (const PixelType kind : AllKinds)
   {
-    DispatchPixelKind(kind, [&](auto pixel) {
+    DispatchPixelType(kind, [&](auto pixel) {
       using T = decltype(pixel);
       for (const int bins : { 1, 7, 256, 65536 })
       {
@@ -469,7 +469,7 @@ TEST_P(GlobalStatistics, HistogramsCountEveryVoxelOnce)
           ++expected[static_cast<std::size_t>(std::max(0.0, std::min(std::floor(position), bins - 1.0)))];
         }
         const ImageHistogram histogram = ComputeHistogram(GetManager(), image.request, bins, range);
-        EXPECT_EQ(histogram.counts, expected) << PixelKindName(kind) << " " << bins;
+        EXPECT_EQ(histogram.counts, expected) << PixelTypeName(kind) << " " << bins;
         EXPECT_EQ(histogram.numberOfNaNs,
                   image.request.region.NumberOfVoxels() -
                     std::accumulate(expected.begin(), expected.end(), std::int64_t{ 0 }));
@@ -511,7 +511,7 @@ TEST_P(GlobalStatistics, HistogramsOfLargeImagesCountEveryVoxelOnce)
     const ImageHistogram histogram = ComputeHistogram(GetManager(), image.request, bins, { lower, upper });
     EXPECT_EQ(histogram.numberOfNaNs, expected.back());
     expected.pop_back();
-    EXPECT_TRUE(histogram.counts == expected) << PixelKindName(PixelKindOf<T>()) << " from " << lower;
+    EXPECT_TRUE(histogram.counts == expected) << PixelTypeName(PixelTypeOf<T>()) << " from " << lower;
   };
   expectHistogram(std::uint16_t(), 0, 65536);
   expectHistogram(std::int16_t(), -32768, 32768);
@@ -529,9 +529,9 @@ TEST_P(GlobalStatistics, QuantilesAreThoseOfTheSortedImage)
   {
     fractions.push_back(random() / 4294967296.0);
   }
-  for (const PixelKind kind : AllKinds)
+  for (const PixelType kind : AllKinds)
   {
-    DispatchPixelKind(kind, [&](auto pixel) {
+    DispatchPixelType(kind, [&](auto pixel) {
       using T = decltype(pixel);
       for (int trial = 0; trial < 3; ++trial)
       {
@@ -619,9 +619,9 @@ TEST_P(GlobalStatistics, GiveTheNoiseOfAWienerFilter)
 {
   std::mt19937 random(77);
   std::size_t  mostChunks = 0;
-  for (const PixelKind kind : { PixelKind::UInt8, PixelKind::Int32, PixelKind::Float32, PixelKind::Float64 })
+  for (const PixelType kind : { PixelType::UInt8, PixelType::Int32, PixelType::Float32, PixelType::Float64 })
   {
-    DispatchPixelKind(kind, [&](auto pixel) {
+    DispatchPixelType(kind, [&](auto pixel) {
       using T = decltype(pixel);
       for (const BoundaryMode mode : AllModes)
       {
@@ -649,12 +649,12 @@ TEST_P(GlobalStatistics, GiveTheNoiseOfAWienerFilter)
         GetManager().Execute(ofVariance);
         Quad sum = 0;
         ForEachIndex(image.request.image, [&](const Coordinates & at) {
-          sum += ofVariance.output.kind == PixelKind::Float32 ? static_cast<Quad>(At<float>(ofVariance.output, at))
+          sum += ofVariance.output.kind == PixelType::Float32 ? static_cast<Quad>(At<float>(ofVariance.output, at))
                                                               : static_cast<Quad>(At<double>(ofVariance.output, at));
         });
         const double expected = static_cast<double>(sum) / static_cast<double>(image.voxels.size());
         EXPECT_EQ(ComputeWienerNoise(GetManager(), image.request), expected)
-          << PixelKindName(kind) << " " << BoundaryModeName(mode);
+          << PixelTypeName(kind) << " " << BoundaryModeName(mode);
         // The same where the image arrives in pieces.
         ExecutionRequest      piece = MakeLocalVarianceRequest(image.request);
         StatisticsAccumulator pieces(piece.output.kind);
@@ -678,7 +678,7 @@ TEST_P(GlobalStatistics, GiveTheNoiseOfAWienerFilter)
   auto image = Image<float>::Line({ std::nanf(""), 1 });
   image.request.operation = std::make_shared<WienerOperation>();
   EXPECT_NO_THROW((void)ComputeWienerNoise(GetManager(), image.request));
-  EXPECT_THROW(StatisticsAccumulator(PixelKind::Float64).Add(GetManager(), MakeLocalVarianceRequest(image.request)),
+  EXPECT_THROW(StatisticsAccumulator(PixelType::Float64).Add(GetManager(), MakeLocalVarianceRequest(image.request)),
                ParameterError);
   image.voxels[1] = std::nanf("");
   EXPECT_THROW((void)ComputeWienerNoise(GetManager(), image.request), ParameterError);
@@ -724,7 +724,7 @@ public:
     Upload();
   }
   /** The contents; a failure if a guard has changed. */
-  SideData
+  ChunkState
   Fetch(const std::string & what)
   {
     if (m_Device)
@@ -737,7 +737,7 @@ public:
     const auto end = begin + static_cast<std::ptrdiff_t>(m_Bytes);
     EXPECT_TRUE(std::all_of(m_Image.begin(), begin, isOne) && std::all_of(end, m_Image.end(), isOne))
       << "writes beside its " << what;
-    return SideData(begin, end);
+    return ChunkState(begin, end);
   }
 
 private:
@@ -763,7 +763,7 @@ private:
 
 /** The bytes of a summary by a device, or by the host with some threads, of the image that begins at a voxel. */
 template <typename T>
-SideData
+ChunkState
 SummaryOf(Device * device, unsigned int threads, const SummaryOperation & operation, const std::vector<T> & voxels,
           const Coordinates & extent, std::size_t begin)
 {
@@ -781,17 +781,17 @@ SummaryOf(Device * device, unsigned int threads, const SummaryOperation & operat
   ChunkShape             shape;
   shape.inputBox = shape.outputBox = shape.image = Box::FromExtent(extent);
   shape.numberOfInputs = 1;
-  shape.inputKinds[0] = PixelKindOf<T>();
+  shape.inputKinds[0] = PixelTypeOf<T>();
   shape.concurrency = static_cast<int>(threads);
   shape.kernels = &kernels;
   const std::size_t scratchBytes = kernel.scratchBytes ? kernel.scratchBytes(operation, shape) : 0;
   Guarded           input(device, voxels.size() * sizeof(T));
   Guarded           scratch(device, scratchBytes);
-  Guarded           summary(device, operation.GetSummaryBytes(shape.outputBox, { PixelKindOf<T>() }, PixelKind::UInt8));
+  Guarded           summary(device, operation.GetSummaryBytes(shape.outputBox, { PixelTypeOf<T>() }, PixelType::UInt8));
   input.Fill(voxels.data());
   KernelCall call;
   call.operation = &operation;
-  call.inputs[0] = DenseView(static_cast<T *>(input.Get()) + begin, PixelKindOf<T>(), shape.image);
+  call.inputs[0] = DenseView(static_cast<T *>(input.Get()) + begin, PixelTypeOf<T>(), shape.image);
   call.numberOfInputs = 1;
   call.image = call.writable = shape.image;
   call.scratch = scratch.Get();
@@ -832,9 +832,9 @@ TEST_P(GlobalStatistics, SummariesHaveTheSameBytesAndKernelsKeepToTheirScratch)
   HistogramOperation many = few;
   many.bins = 20000;
   OrdinalsOperation ordinals;
-  for (const PixelKind kind : AllKinds)
+  for (const PixelType kind : AllKinds)
   {
-    DispatchPixelKind(kind, [&](auto pixel) {
+    DispatchPixelType(kind, [&](auto pixel) {
       using T = decltype(pixel);
       ofVariance.stageKind = WienerOperation().GetStageKinds(kind, kind).front();
       ordinals.bits = std::min<int>(8 * sizeof(T), 16);
@@ -851,7 +851,7 @@ TEST_P(GlobalStatistics, SummariesHaveTheSameBytesAndKernelsKeepToTheirScratch)
         const auto     expectSame = [&](const SummaryOperation & operation) {
           EXPECT_EQ(SummaryOf(device, device ? 1 : 3, operation, voxels, extent, begin),
                     SummaryOf(nullptr, 1, operation, voxels, extent, begin))
-            << operation.GetKey() << " of " << PixelKindName(kind) << " " << ToString(extent);
+            << operation.GetKey() << " of " << PixelTypeName(kind) << " " << ToString(extent);
         };
         expectSame(statistics);
         expectSame(ofVariance);
@@ -939,7 +939,7 @@ TEST(Summarise, AStageOnTheCpuTakesAPartOfTheImageAtATime)
   Image<std::uint8_t> image(std::move(voxels), { { 1024, 1024, 64, 1, 1 } });
   const auto          manager = FakeDevices(0, FakeDevice::Options(), GetHostKernels()).MakeManager();
   image.request.operation = std::make_shared<IdentityOperation>();
-  image.request.output.kind = PixelKind::Float64;
+  image.request.output.kind = PixelType::Float64;
   ExecutionReport report;
   EXPECT_EQ(ComputeStatistics(*manager, image.request, nullptr, &report).GetSum(), 100.0);
   EXPECT_GT(report.plan.chunks.size(), 1u);

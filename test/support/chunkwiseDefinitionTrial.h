@@ -15,9 +15,9 @@ template <typename F>
 void
 ForEachPairOfKinds(F && f)
 {
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
       f(pixel, pixel);
       f(pixel, float{});
       f(pixel, double{});
@@ -52,7 +52,7 @@ CompareWithDefinition(std::mt19937 & random, Manager & manager, BackendChoice ba
     ASSERT_TRUE(t.IsContained());
     ForEachIndex(t.request.region, [&](const Coordinates & index) {
       ASSERT_TRUE(verdict(t, *operation, index))
-        << PixelKindName(PixelKindOf<TIn>()) << " to " << PixelKindName(PixelKindOf<TOut>()) << " "
+        << PixelTypeName(PixelTypeOf<TIn>()) << " to " << PixelTypeName(PixelTypeOf<TOut>()) << " "
         << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
     });
   }
@@ -137,7 +137,7 @@ CompareTilesWithCpu(std::mt19937 & random, Manager & manager, BackendChoice back
   t.Prepare(region);
   manager.Execute(t.request);
   ASSERT_TRUE(t.IsContained());
-  const BufferView view = DenseView(const_cast<TOut *>(expected.data()), PixelKindOf<TOut>(), t.request.output.box);
+  const BufferView view = DenseView(const_cast<TOut *>(expected.data()), PixelTypeOf<TOut>(), t.request.output.box);
   ForEachIndex(region, [&](const Coordinates & index) {
     ASSERT_TRUE(IsSame(t.Result(index), At<TOut>(view, index)))
       << operation->GetKey() << " " << ToString(t.request.image) << " region " << ToString(region) << " at "

@@ -45,7 +45,7 @@ struct ImageLayout
 class DeviceImage
 {
 public:
-  DeviceImage(Device & device, PixelKind kind, const Box & box, const ImageLayout & layout = ImageLayout())
+  DeviceImage(Device & device, PixelType kind, const Box & box, const ImageLayout & layout = ImageLayout())
     : m_Device(device)
   {
     m_View.kind = kind;

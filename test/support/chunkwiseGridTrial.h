@@ -23,8 +23,8 @@ struct GridTrial
     request.image = Box::FromExtent(operation->image);
     request.region = GetOutputBox(*operation, request.image);
     output.assign(static_cast<std::size_t>(request.region.NumberOfVoxels()), TOut(77));
-    request.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), request.image) };
-    request.output = DenseView(output.data(), PixelKindOf<TOut>(), request.region);
+    request.inputs = { DenseView(voxels.data(), PixelTypeOf<TIn>(), request.image) };
+    request.output = DenseView(output.data(), PixelTypeOf<TOut>(), request.region);
     request.backend = BackendChoice::CPU;
   }
   std::vector<TOut>
@@ -84,9 +84,9 @@ CompareGridCuts(std::mt19937 & random, Manager & manager, GridTrial<TPixel, TPix
   }
   StreamedRequest stream;
   stream.operation = t.operation;
-  stream.inputs = { { std::make_shared<MemoryImage>(t.request.inputs[0]), PixelKindOf<TPixel>() } };
+  stream.inputs = { { std::make_shared<MemoryImage>(t.request.inputs[0]), PixelTypeOf<TPixel>() } };
   stream.region = t.request.region;
-  stream.computedKind = stream.writtenKind = PixelKindOf<TPixel>();
+  stream.computedKind = stream.writtenKind = PixelTypeOf<TPixel>();
   stream.backend = BackendChoice::CPU;
   stream.divisions = 1 + static_cast<std::int64_t>(random() % 9);
   const StreamedPlan plan = MakeStreamedPlan(manager, stream);
@@ -99,7 +99,7 @@ CompareGridCuts(std::mt19937 & random, Manager & manager, GridTrial<TPixel, TPix
   t.request.region = RandomRegion(random, t.request.region.Extents());
   const Box           needed = GetInputBox(*t.operation, t.request.region, t.request.image);
   std::vector<TPixel> part(static_cast<std::size_t>(needed.NumberOfVoxels()));
-  const BufferView    view = DenseView(part.data(), PixelKindOf<TPixel>(), needed);
+  const BufferView    view = DenseView(part.data(), PixelTypeOf<TPixel>(), needed);
   ForEachIndex(needed, [&](const Coordinates & at) { At<TPixel>(view, at) = At<TPixel>(t.request.inputs[0], at); });
   t.request.inputs = { view };
   t.Run(manager);

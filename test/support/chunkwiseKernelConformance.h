@@ -30,8 +30,8 @@ namespace chunkwise
 struct ConformanceTrial
 {
   const Operation &      operation;
-  std::vector<PixelKind> inputs;
-  PixelKind              output;
+  std::vector<PixelType> inputs;
+  PixelType              output;
   Coordinates            extent;
   Box                    chunk;
   /** Infinities, NaN, subnormal numbers and zeros of both signs are sprinkled over floating-point images. */
@@ -88,7 +88,7 @@ public:
   Compare(std::mt19937 & random, const Operation & operation, const Coordinates & extent, const Box & output,
           bool special)
   {
-    Compare(random, { operation, { PixelKindOf<TIn>() }, PixelKindOf<TOut>(), extent, output, special });
+    Compare(random, { operation, { PixelTypeOf<TIn>() }, PixelTypeOf<TOut>(), extent, output, special });
   }
 
   void
@@ -98,11 +98,11 @@ public:
     const Kernel * const ours = m_Device.GetKernels().Find(trial.operation.GetName(), trial.role);
     const Kernel * const theirs = m_Reference.Find(trial.operation.GetName(), trial.role);
     ASSERT_TRUE(ours && theirs) << name;
-    const std::string where = name + " " + trial.operation.GetKey() + " " + PixelKindName(trial.inputs[0]) + " to " +
-                              PixelKindName(trial.output) + " image " + ToString(trial.extent) + " chunk " +
+    const std::string where = name + " " + trial.operation.GetKey() + " " + PixelTypeName(trial.inputs[0]) + " to " +
+                              PixelTypeName(trial.output) + " image " + ToString(trial.extent) + " chunk " +
                               ToString(trial.chunk);
     std::vector<Bytes> images;
-    for (const PixelKind kind : trial.inputs)
+    for (const PixelType kind : trial.inputs)
     {
       images.push_back(RandomImage(random, kind, trial.extent, trial.special));
     }
@@ -118,16 +118,16 @@ public:
     EXPECT_TRUE(result.sideOut == expected.sideOut) << "another carry: " << where;
     // Beside layers of others that are no fixed point a kernel of Fixpoint may stop where it likes: only its guards
     // count.
-    const bool isOpen = trial.operation.GetSchedule() == Schedule::Fixpoint && trial.role == &KernelSet::compute &&
-                        !(before.writable == before.shape.image);
-    if (!before.omitsOutput && !isOpen)
+    const bool isActive = trial.operation.GetSchedule() == Schedule::Fixpoint && trial.role == &KernelSet::compute &&
+                          !(before.writable == before.shape.image);
+    if (!before.omitsOutput && !isActive)
     {
       double largest = 0;
       for (std::size_t i = 0; trial.tolerance > 0 && i < images.size(); ++i)
       {
         largest = std::max(largest, LargestMagnitude(trial.inputs[i], images[i]));
       }
-      DispatchPixelKind(trial.output, [&](auto pixel) {
+      DispatchPixelType(trial.output, [&](auto pixel) {
         CompareOutputs<decltype(pixel)>(before.writable, result, expected, trial.tolerance * largest, where);
       });
     }
@@ -307,11 +307,11 @@ private:
   }
 
   static Bytes
-  RandomImage(std::mt19937 & random, PixelKind kind, const Coordinates & extent, bool special)
+  RandomImage(std::mt19937 & random, PixelType kind, const Coordinates & extent, bool special)
   {
     const auto voxels = static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels());
     Bytes      image(voxels * PixelSize(kind));
-    DispatchPixelKind(kind, [&](auto pixel) {
+    DispatchPixelType(kind, [&](auto pixel) {
       using T = decltype(pixel);
       for (std::size_t i = 0; i < voxels; ++i)
       {
@@ -323,9 +323,9 @@ private:
   }
 
   static void
-  MakeWeights(std::mt19937 & random, PixelKind kind, Bytes & image)
+  MakeWeights(std::mt19937 & random, PixelType kind, Bytes & image)
   {
-    DispatchPixelKind(kind, [&](auto pixel) {
+    DispatchPixelType(kind, [&](auto pixel) {
       using T = decltype(pixel);
       for (std::size_t i = 0; i < image.size(); i += sizeof(T))
       {
@@ -339,10 +339,10 @@ private:
   }
 
   static double
-  LargestMagnitude(PixelKind kind, const Bytes & image)
+  LargestMagnitude(PixelType kind, const Bytes & image)
   {
     double largest = 0;
-    DispatchPixelKind(kind, [&](auto pixel) {
+    DispatchPixelType(kind, [&](auto pixel) {
       using T = decltype(pixel);
       for (std::size_t i = 0; i < image.size() / sizeof(T); ++i)
       {
@@ -356,7 +356,7 @@ private:
 
   /** A box of an image; beyond the edge is the opposite side. */
   static Bytes
-  Part(const Bytes & image, PixelKind kind, const Coordinates & extent, const Box & box)
+  Part(const Bytes & image, PixelType kind, const Coordinates & extent, const Box & box)
   {
     const std::size_t size = PixelSize(kind);
     const BufferView  whole = DenseView(const_cast<unsigned char *>(image.data()), kind, Box::FromExtent(extent));
@@ -380,7 +380,7 @@ private:
     const Operation & operation = trial.operation;
     const KernelRole  role = trial.role;
     const bool        isFixpoint = operation.GetSchedule() == Schedule::Fixpoint;
-    const bool        isWhole = role == &KernelSet::settle || role == &KernelSet::amend;
+    const bool        isWhole = role == &KernelSet::solveGlobally || role == &KernelSet::finalizeRegion;
     const bool        isVoxelwise = role == &KernelSet::begin || role == &KernelSet::finish;
     Contents          contents;
     ChunkShape &      shape = contents.shape;

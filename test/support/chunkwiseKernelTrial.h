@@ -154,7 +154,7 @@ public:
     {
       pixel = RandomPixel<TIn>(random);
     }
-    image = DenseView(pixels.data(), PixelKindOf<TIn>(), box);
+    image = DenseView(pixels.data(), PixelTypeOf<TIn>(), box);
     request.operation = operation;
     request.image = request.region = box;
     request.stagingThreads = 1;
@@ -186,13 +186,13 @@ public:
       ++outRoom.upper[a];
     }
     held.assign(static_cast<std::size_t>(room.NumberOfVoxels()), PoisonPixel<TIn>());
-    BufferView input = DenseView(held.data(), PixelKindOf<TIn>(), room);
+    BufferView input = DenseView(held.data(), PixelTypeOf<TIn>(), room);
     ForEachIndex(needed, [&](const Coordinates & index) { At<TIn>(input, index) = At<TIn>(image, index); });
     input.data = &At<TIn>(input, needed.lower);
     input.box = needed;
     request.inputs.assign(1, input);
     output.assign(static_cast<std::size_t>(outRoom.NumberOfVoxels()), static_cast<TOut>(77));
-    request.output = DenseView(output.data(), PixelKindOf<TOut>(), outRoom);
+    request.output = DenseView(output.data(), PixelTypeOf<TOut>(), outRoom);
   }
 
   TOut
@@ -230,7 +230,7 @@ CompareBits(std::mt19937 & random, Manager & manager, BackendChoice backend, int
     t.Prepare(t.request.image);
     host.Execute(t.request);
     const std::vector<TOut> whole = t.output;
-    const BufferView wholeView = DenseView(const_cast<TOut *>(whole.data()), PixelKindOf<TOut>(), t.request.output.box);
+    const BufferView wholeView = DenseView(const_cast<TOut *>(whole.data()), PixelTypeOf<TOut>(), t.request.output.box);
     for (int part = 0; part < 3; ++part)
     {
       t.Prepare(RandomRegion(random, t.request.image.Extents()));

@@ -24,7 +24,7 @@ public:
   {
     return m_View.box.Extents();
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_View.kind;

@@ -14,18 +14,18 @@ namespace
 {
 
 void
-Expect(const std::vector<PixelKind> & inputs, PixelKind output, PixelKind expected)
+Expect(const std::vector<PixelType> & inputs, PixelType output, PixelType expected)
 {
-  for (const PixelKind kind : inputs)
+  for (const PixelType kind : inputs)
   {
-    if (kind != PixelKind::Int32)
+    if (kind != PixelType::Int32)
     {
-      throw ParameterError(std::string("input of kind ") + PixelKindName(kind));
+      throw ParameterError(std::string("input of kind ") + PixelTypeName(kind));
     }
   }
   if (output != expected)
   {
-    throw ParameterError(std::string("output of kind ") + PixelKindName(output));
+    throw ParameterError(std::string("output of kind ") + PixelTypeName(output));
   }
 }
 
@@ -180,37 +180,37 @@ RunFlood(const KernelCall & call)
 } // namespace
 
 void
-WindowSumOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+WindowSumOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
-  Expect(inputs, output, PixelKind::Int64);
+  Expect(inputs, output, PixelType::Int64);
 }
 
 void
-RunningSumOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+RunningSumOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
-  Expect(inputs, output, PixelKind::Int64);
+  Expect(inputs, output, PixelType::Int64);
 }
 
 std::size_t
-RunningSumOperation::GetCarryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const
+RunningSumOperation::GetCarryBytes(const Box & box, const std::vector<PixelType> &, PixelType) const
 {
   return PlaneVoxels(box, axis) * sizeof(std::int64_t);
 }
 
 void
-AboveMinimumOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+AboveMinimumOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
-  Expect(inputs, output, PixelKind::Int64);
+  Expect(inputs, output, PixelType::Int64);
 }
 
 std::size_t
-AboveMinimumOperation::GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
+AboveMinimumOperation::GetSummaryBytes(const Box &, const std::vector<PixelType> &, PixelType) const
 {
   return sizeof(std::int32_t);
 }
 
-std::vector<SideData>
-AboveMinimumOperation::Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const
+std::vector<ChunkState>
+AboveMinimumOperation::Solve(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries) const
 {
   for (std::size_t i = 0; i < chunks.size(); ++i)
   {
@@ -223,21 +223,21 @@ AboveMinimumOperation::Solve(const std::vector<Box> & chunks, const std::vector<
     }
   }
   std::int32_t smallest = INT32_MAX;
-  for (const SideData & summary : summaries)
+  for (const ChunkState & summary : summaries)
   {
     std::int32_t value = 0;
     std::memcpy(&value, summary.data(), sizeof(value));
     smallest = std::min(smallest, value);
   }
-  SideData solution(sizeof(smallest));
+  ChunkState solution(sizeof(smallest));
   std::memcpy(solution.data(), &smallest, sizeof(smallest));
-  return std::vector<SideData>(chunks.size(), solution);
+  return std::vector<ChunkState>(chunks.size(), solution);
 }
 
 void
-FloodOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+FloodOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const
 {
-  Expect(inputs, output, PixelKind::Int32);
+  Expect(inputs, output, PixelType::Int32);
 }
 
 const KernelRegistry &
@@ -264,7 +264,7 @@ GetTestKernels()
     KernelSet runningSum;
     runningSum.compute.run = RunRunningSum;
     runningSum.advance.run = [](const KernelCall & call) {
-      if (call.output.data || call.output.kind != PixelKind::Int64)
+      if (call.output.data || call.output.kind != PixelType::Int64)
       {
         throw std::logic_error("test.running-sum: only the output's kind is to be there where it advances");
       }

@@ -40,7 +40,7 @@ public:
     return wraps;
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 /** Sweep: the running sum along the slowest axis. int32 to int64. */
@@ -75,9 +75,9 @@ public:
     return Halo::None();
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   std::size_t
-  GetCarryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  GetCarryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 /** TwoPass: each voxel minus the smallest of the image. int32 to int64. */
@@ -105,11 +105,11 @@ public:
     return Halo::None();
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
   std::size_t
-  GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
-  std::vector<SideData>
-  Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const override;
+  GetSummaryBytes(const Box & box, const std::vector<PixelType> & inputs, PixelType output) const override;
+  std::vector<ChunkState>
+  Solve(const std::vector<Box> & chunks, const std::vector<ChunkState> & summaries) const override;
 };
 
 /** Fixpoint: reconstruction by dilation of input 0 (marker) under input 1 (mask), face neighbours. int32 to int32. */
@@ -142,7 +142,7 @@ public:
     return { Coordinates::Filled(1), Coordinates::Filled(1) };
   }
   void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 /** The kernels of these operations (and nothing else). */

@@ -57,7 +57,7 @@ public:
     return Halo::None();
   }
   void
-  CheckKinds(const std::vector<PixelKind> &, PixelKind) const override
+  CheckKinds(const std::vector<PixelType> &, PixelType) const override
   {}
 
   static void

@@ -40,7 +40,7 @@ RandomBoxStatistic(std::mt19937 & random)
   const auto operation = std::make_shared<BoxStatisticOperation>();
   operation->statistic = AllStatistics[random() % 4];
   operation->variable = random() % 2;
-  operation->anchored = random() % 4 == 0 || !SumsAreExact(PixelKindOf<TIn>(), operation->TakesSquares());
+  operation->anchored = random() % 4 == 0 || !SumsAreExact(PixelTypeOf<TIn>(), operation->TakesSquares());
   const std::uint32_t largest = random() % 4 == 0 ? 150 : random() % 2 ? 12 : 3;
   for (const int a : RandomAxes(random))
   {
@@ -60,9 +60,9 @@ public:
     , m_Random(random)
     , m_Operation(operation)
     , m_Radii(this->pixels.size())
-    , m_Kind(static_cast<PixelKind>(random() % 8))
+    , m_Kind(static_cast<PixelType>(random() % 8))
   {
-    DispatchPixelKind(m_Kind, [&](auto kind) {
+    DispatchPixelType(m_Kind, [&](auto kind) {
       using Radius = decltype(kind);
       for (std::int64_t & radius : m_Radii)
       {
@@ -81,11 +81,11 @@ public:
     {
       return;
     }
-    const BufferView all = DenseView(m_Radii.data(), PixelKind::Int64, this->image.box);
+    const BufferView all = DenseView(m_Radii.data(), PixelType::Int64, this->image.box);
     const Box        held = this->request.inputs[0].box;
     m_Held.resize(static_cast<std::size_t>(held.NumberOfVoxels()) * PixelSize(m_Kind));
     const BufferView view = DenseView(m_Held.data(), m_Kind, held);
-    DispatchPixelKind(m_Kind, [&](auto kind) {
+    DispatchPixelType(m_Kind, [&](auto kind) {
       using Radius = decltype(kind);
       ForEachIndex(held, [&](const Coordinates & index) {
         const Box voxel{ index, { { index[0] + 1, index[1] + 1, index[2] + 1, index[3] + 1, index[4] + 1 } } };
@@ -103,9 +103,9 @@ public:
     {
       return m_Operation->radius[a];
     }
-    const BufferView all = DenseView(const_cast<std::int64_t *>(m_Radii.data()), PixelKind::Int64, this->image.box);
+    const BufferView all = DenseView(const_cast<std::int64_t *>(m_Radii.data()), PixelType::Int64, this->image.box);
     const auto       r = At<std::int64_t>(all, index);
-    const bool       isHuge = m_Kind == PixelKind::UInt64 && r < 0;
+    const bool       isHuge = m_Kind == PixelType::UInt64 && r < 0;
     return isHuge ? m_Operation->radius[a] : std::min(std::max<std::int64_t>(r, 0), m_Operation->radius[a]);
   }
   /** The part of the box around a voxel that is inside the image. */
@@ -125,7 +125,7 @@ private:
   std::mt19937 &                               m_Random;
   std::shared_ptr<const BoxStatisticOperation> m_Operation;
   std::vector<std::int64_t>                    m_Radii;
-  PixelKind                                    m_Kind;
+  PixelType                                    m_Kind;
   std::vector<unsigned char>                   m_Held;
 };
 
@@ -133,8 +133,8 @@ template <typename TIn, typename TOut>
 std::string
 Where(const BoxTrial<TIn, TOut> & t, const Coordinates & index)
 {
-  return t.request.operation->GetKey() + " " + PixelKindName(PixelKindOf<TIn>()) + " to " +
-         PixelKindName(PixelKindOf<TOut>()) + " image " + ToString(t.request.image) + " region " +
+  return t.request.operation->GetKey() + " " + PixelTypeName(PixelTypeOf<TIn>()) + " to " +
+         PixelTypeName(PixelTypeOf<TOut>()) + " image " + ToString(t.request.image) + " region " +
          ToString(t.request.region) + " at " + ToString(index);
 }
 
@@ -205,7 +205,7 @@ CompareWithOracle(BoxTrial<TIn, TOut> & t, const BoxStatisticOperation & operati
       squares += static_cast<long double>(value) * static_cast<long double>(value);
     });
     const TOut result = t.Result(index);
-    if (SumsAreExact(PixelKindOf<TIn>(), operation.TakesSquares()))
+    if (SumsAreExact(PixelTypeOf<TIn>(), operation.TakesSquares()))
     {
       const auto expected = ExpectedOfIntegers<TOut, TIn>(whole, operation.statistic);
       ASSERT_EQ(std::memcmp(&result, &expected, sizeof(result)), 0)
@@ -258,9 +258,9 @@ TEST_P(BoxStatistics, AreWhatTheirDefinitionSays)
       }
     }
   };
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
       compare(pixel, pixel);
       compare(pixel, float{});
       compare(pixel, double{});
@@ -338,7 +338,7 @@ TEST_P(BoxStatistics, OfChunksHaveTheBitsOfTheWholeOnTheCpu)
       t.Prepare(t.request.image);
       host.Execute(t.request);
       const std::vector<Out> whole = t.output;
-      const BufferView wholeView = DenseView(const_cast<Out *>(whole.data()), PixelKindOf<Out>(), t.request.output.box);
+      const BufferView wholeView = DenseView(const_cast<Out *>(whole.data()), PixelTypeOf<Out>(), t.request.output.box);
       for (int part = 0; part < 3; ++part)
       {
         t.Prepare(RandomRegion(random, t.request.image.Extents()));
@@ -380,7 +380,7 @@ public:
     , m_Extent(image.box.Extents())
     , m_Entries(static_cast<std::size_t>(image.box.NumberOfVoxels()))
   {
-    m_View = DenseView(m_Entries.data(), PixelKind::Float64, image.box);
+    m_View = DenseView(m_Entries.data(), PixelType::Float64, image.box);
     ForEachIndex(image.box,
                  [&](const Coordinates & at) { Entry(at) = 0.0 + static_cast<double>(At<float>(image, at)); });
     for (int a = 0; a < MaxDimension; ++a)
@@ -626,16 +626,16 @@ TEST(BoxStatisticOperation, BadParametersAreNamed)
 
   operation.variable = true;
   ExpectParameterError("float32",
-                       [&] { operation.CheckKinds({ PixelKind::UInt8, PixelKind::Float32 }, PixelKind::UInt8); });
+                       [&] { operation.CheckKinds({ PixelType::UInt8, PixelType::Float32 }, PixelType::UInt8); });
   ExpectParameterError("uint8",
-                       [&] { operation.CheckKinds({ PixelKind::UInt16, PixelKind::Int8 }, PixelKind::UInt8); });
+                       [&] { operation.CheckKinds({ PixelType::UInt16, PixelType::Int8 }, PixelType::UInt8); });
   operation.anchored = false;
-  EXPECT_NO_THROW(operation.CheckKinds({ PixelKind::Int64, PixelKind::Int8 }, PixelKind::Float64));
+  EXPECT_NO_THROW(operation.CheckKinds({ PixelType::Int64, PixelType::Int8 }, PixelType::Float64));
   ExpectParameterError("anchored",
-                       [&] { operation.CheckKinds({ PixelKind::Float64, PixelKind::Int8 }, PixelKind::Float64); });
+                       [&] { operation.CheckKinds({ PixelType::Float64, PixelType::Int8 }, PixelType::Float64); });
   operation.statistic = BoxStatistic::Variance;
   ExpectParameterError("anchored",
-                       [&] { operation.CheckKinds({ PixelKind::Int64, PixelKind::Int8 }, PixelKind::Float64); });
+                       [&] { operation.CheckKinds({ PixelType::Int64, PixelType::Int8 }, PixelType::Float64); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, BoxStatistics, testing::Values(Place::Cpu));

@@ -100,7 +100,7 @@ AlongAxis(std::vector<double> & values, const Coordinates & extent, int axis, TO
 {
   Box lines = Box::FromExtent(extent);
   lines.upper[axis] = 1;
-  const BufferView view = DenseView(values.data(), PixelKind::Float64, Box::FromExtent(extent));
+  const BufferView view = DenseView(values.data(), PixelType::Float64, Box::FromExtent(extent));
   ForEachIndex(lines, [&](const Coordinates & line) {
     std::vector<double> f;
     Coordinates         at = line;
@@ -251,7 +251,7 @@ RunRegion(Manager & manager, Trial<TIn, TOut> & t, const SummedAreaTableOperatio
     before.lower[axis] = 0;
     before.upper[axis] = region.lower[axis];
     const auto executor = MakeThreadExecutor(2);
-    operation->carry = AdvanceCarry(whole, t.image, PixelKindOf<TOut>(), before, *executor);
+    operation->carry = AdvanceCarry(whole, t.image, PixelTypeOf<TOut>(), before, *executor);
     operation->begin = region.lower[axis];
   }
   t.request.operation = operation;
@@ -354,7 +354,7 @@ CompareWithPrescription(std::uint32_t seed, Manager & manager, BackendChoice bac
     }
     using Local = std::conditional_t<sizeof(TIn) == 4 && sizeof(TOut) == 4, float, double>;
     expected = PrescribedTable<Local>(std::move(expected), extent, operation->summedAxes);
-    const BufferView table = DenseView(expected.data(), PixelKind::Float64, Box::FromExtent(extent));
+    const BufferView table = DenseView(expected.data(), PixelType::Float64, Box::FromExtent(extent));
     t.request.backend = backend;
     for (int part = 0; part < 4; ++part)
     {
@@ -470,8 +470,8 @@ TEST(SummedAreaTable, CudaDevicesHandCarriesOn)
     ExecutionRequest   request;
     request.operation = MakeTable(extent, extent[2] > 1 ? 3 : 2);
     request.image = request.region = box;
-    request.inputs.push_back(DenseView(image.data(), PixelKind::Float32, box));
-    request.output = DenseView(expected.data(), PixelKind::Float32, box);
+    request.inputs.push_back(DenseView(image.data(), PixelType::Float32, box));
+    request.output = DenseView(expected.data(), PixelType::Float32, box);
     request.backend = BackendChoice::CPU;
     host.Execute(request);
     request.backend = BackendChoice::CUDA;
@@ -515,15 +515,15 @@ TEST(SummedAreaTable, CudaTablesEnd)
   std::vector<float> image(static_cast<std::size_t>(box.NumberOfVoxels()), 1.0F);
   ChunkShape         shape;
   shape.inputBox = shape.outputBox = shape.image = box;
-  shape.inputKinds[0] = shape.outputKind = PixelKind::Float32;
+  shape.inputKinds[0] = shape.outputKind = PixelType::Float32;
   shape.numberOfInputs = 1;
   const StreamHandle stream = device.CreateStream();
   const EventHandle  event = device.CreateEvent();
   KernelCall         call;
   call.operation = operation.get();
-  call.inputs[0] = DenseView(device.Allocate(bytes), PixelKind::Float32, box);
+  call.inputs[0] = DenseView(device.Allocate(bytes), PixelType::Float32, box);
   call.numberOfInputs = 1;
-  call.output = DenseView(device.Allocate(bytes), PixelKind::Float32, box);
+  call.output = DenseView(device.Allocate(bytes), PixelType::Float32, box);
   call.writable = call.image = box;
   call.scratchBytes = kernel.scratchBytes(*operation, shape);
   call.scratch = device.Allocate(call.scratchBytes);
@@ -630,9 +630,9 @@ RunOnHost(const SummedAreaTableOperation & operation, const std::vector<TIn> & i
   const Kernel & kernel = *GetHostKernels().Find("sat");
   ChunkShape     shape;
   shape.inputBox = shape.outputBox = shape.image = box;
-  shape.inputKinds[0] = PixelKindOf<TIn>();
+  shape.inputKinds[0] = PixelTypeOf<TIn>();
   shape.numberOfInputs = 1;
-  shape.outputKind = PixelKindOf<TOut>();
+  shape.outputKind = PixelTypeOf<TOut>();
   shape.concurrency = static_cast<int>(executor.GetConcurrency());
   struct alignas(64) Line
   {
@@ -685,7 +685,7 @@ TEST(SummedAreaTable, ScratchOfTheHostDoesNotShrinkWhereAChunkGrows)
   const auto     scratchOf = [&](const Coordinates & extent, int axes) {
     ChunkShape shape;
     shape.inputBox = shape.outputBox = shape.image = Box::FromExtent(extent);
-    shape.inputKinds[0] = shape.outputKind = PixelKind::Float32;
+    shape.inputKinds[0] = shape.outputKind = PixelType::Float32;
     shape.numberOfInputs = 1;
     shape.concurrency = 16;
     return kernel.scratchBytes(*MakeTable(extent, axes), shape);
@@ -717,9 +717,9 @@ RunOnDevice(Device & device, const SummedAreaTableOperation & operation, const s
   const Kernel & kernel = *device.GetKernels().Find("sat");
   ChunkShape     shape;
   shape.inputBox = shape.outputBox = shape.image = box;
-  shape.inputKinds[0] = PixelKindOf<TIn>();
+  shape.inputKinds[0] = PixelTypeOf<TIn>();
   shape.numberOfInputs = 1;
-  shape.outputKind = PixelKindOf<TOut>();
+  shape.outputKind = PixelTypeOf<TOut>();
   const StreamHandle stream = device.CreateStream();
   std::vector<TOut>  table(image.size());
   const std::size_t  bytes = table.size() * sizeof(TOut);
@@ -809,21 +809,21 @@ MessageOf(TFunctor && f)
 
 TEST(SummedAreaTable, NamesTheLargestSumThatDoesNotFit)
 {
-  const auto check = [](std::int64_t columns, PixelKind in, PixelKind out, bool squares) {
+  const auto check = [](std::int64_t columns, PixelType in, PixelType out, bool squares) {
     const auto operation = MakeTable({ { columns, 1, 7, 1, 1 } }, 2, squares);
     return MessageOf([&] { operation->CheckKinds({ in }, out); });
   };
   const std::int64_t most = 16843009; // 255 times this is 2^32 - 1
-  EXPECT_EQ(check(most, PixelKind::UInt8, PixelKind::UInt32, false), "");
-  EXPECT_NE(check(most + 1, PixelKind::UInt8, PixelKind::UInt32, false).find("4294967550"), std::string::npos);
-  EXPECT_EQ(check(65535, PixelKind::Int16, PixelKind::Int32, false), "");
-  EXPECT_NE(check(65536, PixelKind::Int16, PixelKind::Int32, false).find("2147483648"), std::string::npos);
-  EXPECT_NE(check(3, PixelKind::Int16, PixelKind::UInt64, false).find("negative"), std::string::npos);
-  EXPECT_EQ(check(3, PixelKind::Int16, PixelKind::UInt64, true), "");
-  EXPECT_NE(check(66052, PixelKind::UInt8, PixelKind::UInt32, true), "");
-  EXPECT_NE(check(2, PixelKind::UInt64, PixelKind::UInt64, false), "");
-  EXPECT_NE(check(2, PixelKind::Float32, PixelKind::Int64, false), "");
-  EXPECT_NE(check(2, PixelKind::UInt8, PixelKind::UInt16, false), "");
+  EXPECT_EQ(check(most, PixelType::UInt8, PixelType::UInt32, false), "");
+  EXPECT_NE(check(most + 1, PixelType::UInt8, PixelType::UInt32, false).find("4294967550"), std::string::npos);
+  EXPECT_EQ(check(65535, PixelType::Int16, PixelType::Int32, false), "");
+  EXPECT_NE(check(65536, PixelType::Int16, PixelType::Int32, false).find("2147483648"), std::string::npos);
+  EXPECT_NE(check(3, PixelType::Int16, PixelType::UInt64, false).find("negative"), std::string::npos);
+  EXPECT_EQ(check(3, PixelType::Int16, PixelType::UInt64, true), "");
+  EXPECT_NE(check(66052, PixelType::UInt8, PixelType::UInt32, true), "");
+  EXPECT_NE(check(2, PixelType::UInt64, PixelType::UInt64, false), "");
+  EXPECT_NE(check(2, PixelType::Float32, PixelType::Int64, false), "");
+  EXPECT_NE(check(2, PixelType::UInt8, PixelType::UInt16, false), "");
 }
 
 TEST(SummedAreaTable, RefusesARequestWithoutWhatIsBeforeIt)

@@ -18,7 +18,7 @@ template <typename T>
 std::vector<float>
 FloodFromHigh(const std::vector<T> & voxels, const Box & box, double low, double high, bool full, int axes)
 {
-  const BufferView        view = DenseView(const_cast<T *>(voxels.data()), PixelKindOf<T>(), box);
+  const BufferView        view = DenseView(const_cast<T *>(voxels.data()), PixelTypeOf<T>(), box);
   std::vector<float>      result(voxels.size(), 0.0F);
   std::deque<Coordinates> queue;
   const auto              visit = [&](const Coordinates & index, double above) {
@@ -63,7 +63,7 @@ TEST_P(Hysteresis, IsThatOfTheDefinitionHoweverTheImageIsCut)
   std::mt19937 random(41);
   for (int trial = 0; trial < 60; ++trial)
   {
-    DispatchPixelKind(static_cast<PixelKind>(trial % NumberOfPixelKinds), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(trial % NumberOfPixelTypes), [&](auto pixel) {
       using T = decltype(pixel);
       const Coordinates extent{ { 19, 13, 1 + static_cast<std::int64_t>(random() % 12), 1 + trial % 2, 1 } };
       const Box         box = Box::FromExtent(extent);
@@ -90,8 +90,8 @@ TEST_P(Hysteresis, IsThatOfTheDefinitionHoweverTheImageIsCut)
       FilterImage about;
       about.dimension = 4;
       about.extent = extent;
-      about.inputKind = PixelKindOf<T>();
-      about.outputKind = trial % 2 ? PixelKind::UInt8 : PixelKind::Float32;
+      about.inputKind = PixelTypeOf<T>();
+      about.outputKind = trial % 2 ? PixelType::UInt8 : PixelType::Float32;
       const auto operation = MakeFilterOperation("hysteresis", parameters, about);
       const auto expected = FloodFromHigh(voxels, box, low, high, full, axes);
       const auto count = std::count(expected.begin(), expected.end(), 1.0F);
@@ -101,7 +101,7 @@ TEST_P(Hysteresis, IsThatOfTheDefinitionHoweverTheImageIsCut)
       std::vector<std::uint8_t> bytes(voxels.size(), 77);
       std::vector<float>        reals(voxels.size(), 77);
       const auto                result =
-        trial % 2 ? DenseView(bytes.data(), PixelKind::UInt8, box) : DenseView(reals.data(), PixelKind::Float32, box);
+        trial % 2 ? DenseView(bytes.data(), PixelType::UInt8, box) : DenseView(reals.data(), PixelType::Float32, box);
       const auto expectResult = [&] {
         for (std::size_t i = 0; i < voxels.size(); ++i)
         {
@@ -113,7 +113,7 @@ TEST_P(Hysteresis, IsThatOfTheDefinitionHoweverTheImageIsCut)
       ExecutionRequest request;
       request.operation = operation;
       request.image = request.region = box;
-      request.inputs = { DenseView(voxels.data(), PixelKindOf<T>(), box) };
+      request.inputs = { DenseView(voxels.data(), PixelTypeOf<T>(), box) };
       request.output = result;
       request.backend = GetParam() == Place::Cpu ? BackendChoice::CPU : BackendChoice::Auto;
       request.budgets.device = 60000;

@@ -165,10 +165,10 @@ struct LocalTrial
   {
     FilterImage about;
     about.extent = extent;
-    about.inputKind = PixelKindOf<T>();
+    about.inputKind = PixelTypeOf<T>();
     if (masked)
     {
-      about.furtherInputs = { "MaskImage" };
+      about.additionalInputs = { "MaskImage" };
     }
     return MakeFilterOperation("local-threshold", parameters, about);
   }
@@ -180,13 +180,13 @@ struct LocalTrial
     ExecutionRequest request;
     request.operation = Make();
     request.image = request.region = box;
-    request.inputs = { DenseView(const_cast<T *>(voxels.data()), PixelKindOf<T>(), box) };
+    request.inputs = { DenseView(const_cast<T *>(voxels.data()), PixelTypeOf<T>(), box) };
     if (masked)
     {
-      request.inputs.push_back(DenseView(const_cast<std::uint8_t *>(mask.data()), PixelKind::UInt8, box));
+      request.inputs.push_back(DenseView(const_cast<std::uint8_t *>(mask.data()), PixelType::UInt8, box));
     }
     result.assign(voxels.size(), static_cast<TOut>(77));
-    request.output = DenseView(result.data(), PixelKindOf<TOut>(), box);
+    request.output = DenseView(result.data(), PixelTypeOf<TOut>(), box);
     return request;
   }
 };
@@ -252,7 +252,7 @@ TEST_P(LocalThresholds, AreThoseOfTheDefinition)
     {
       for (const bool masked : { false, true })
       {
-        DispatchPixelKind(static_cast<PixelKind>(kind++ % NumberOfPixelKinds), [&](auto pixel) {
+        DispatchPixelType(static_cast<PixelType>(kind++ % NumberOfPixelTypes), [&](auto pixel) {
           ExpectDefinition(GetManager(), GetBackend(), LocalTrial<decltype(pixel)>(random, method, mode, masked));
         });
       }
@@ -271,7 +271,7 @@ TEST_P(LocalThresholds, HaveTheSameBitsHoweverTheImageIsCut)
     {
       for (const bool masked : { false, true })
       {
-        DispatchPixelKind(static_cast<PixelKind>(kind++ % NumberOfPixelKinds), [&](auto pixel) {
+        DispatchPixelType(static_cast<PixelType>(kind++ % NumberOfPixelTypes), [&](auto pixel) {
           LocalTrial<decltype(pixel)> trial(random, method, mode, masked);
           if (random() % 2)
           {
@@ -317,7 +317,7 @@ TEST_P(LocalThresholds, HaveTheSameBitsHoweverTheImageIsCut)
 
 TEST(LocalThresholdRow, HasDefaultsThatFollowFromThePixelType)
 {
-  const auto make = [](const char * method, PixelKind kind) {
+  const auto make = [](const char * method, PixelType kind) {
     FilterParameters parameters;
     parameters.Set("Method", std::string(method));
     parameters.SetInteger("Radius", 3);
@@ -327,17 +327,17 @@ TEST(LocalThresholdRow, HasDefaultsThatFollowFromThePixelType)
     const auto operation = MakeFilterOperation("local-threshold", parameters, about);
     return dynamic_cast<const LocalThresholdOperation &>(*operation);
   };
-  EXPECT_EQ(make("sauvola", PixelKind::UInt8).r, 127.5);
-  EXPECT_EQ(make("sauvola", PixelKind::Int16).r, 32767.5);
-  EXPECT_EQ(make("sauvola", PixelKind::Float32).r, 1);
-  EXPECT_EQ(make("phansalkar", PixelKind::Float32).r, 0.5);
-  EXPECT_EQ(make("phansalkar", PixelKind::UInt8).k, 0.25);
-  EXPECT_EQ(make("niblack", PixelKind::UInt8).k, 0.2);
-  EXPECT_EQ(make("bernsen", PixelKind::UInt8).level, 128);
-  EXPECT_EQ(make("bernsen", PixelKind::Int8).level, 0);
-  EXPECT_EQ(make("bernsen", PixelKind::Float64).level, 0.5);
+  EXPECT_EQ(make("sauvola", PixelType::UInt8).r, 127.5);
+  EXPECT_EQ(make("sauvola", PixelType::Int16).r, 32767.5);
+  EXPECT_EQ(make("sauvola", PixelType::Float32).r, 1);
+  EXPECT_EQ(make("phansalkar", PixelType::Float32).r, 0.5);
+  EXPECT_EQ(make("phansalkar", PixelType::UInt8).k, 0.25);
+  EXPECT_EQ(make("niblack", PixelType::UInt8).k, 0.2);
+  EXPECT_EQ(make("bernsen", PixelType::UInt8).level, 128);
+  EXPECT_EQ(make("bernsen", PixelType::Int8).level, 0);
+  EXPECT_EQ(make("bernsen", PixelType::Float64).level, 0.5);
   // The Gaussian has a sigma of a third of the radius, and ends at four sigmas.
-  const auto gaussian = make("gaussian", PixelKind::UInt8);
+  const auto gaussian = make("gaussian", PixelType::UInt8);
   ASSERT_EQ(gaussian.weights[0].size(), 9u);
   EXPECT_NEAR(gaussian.weights[0][5] / gaussian.weights[0][4], std::exp(-0.5), 1e-12);
 }

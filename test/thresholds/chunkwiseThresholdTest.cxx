@@ -327,7 +327,7 @@ TEST_P(Thresholds, AreThoseOfTheWholeImageHoweverItIsCut)
   std::mt19937 random(21);
   for (int trial = 0; trial < 60; ++trial)
   {
-    DispatchPixelKind(static_cast<PixelKind>(trial % NumberOfPixelKinds), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(trial % NumberOfPixelTypes), [&](auto pixel) {
       using T = decltype(pixel);
       constexpr bool                   isReal = !std::is_integral<T>::value;
       const Coordinates                extent{ { 23, 17, 15, 1, 1 } };
@@ -358,10 +358,10 @@ TEST_P(Thresholds, AreThoseOfTheWholeImageHoweverItIsCut)
       }
       FilterImage about;
       about.extent = extent;
-      about.inputKind = PixelKindOf<T>();
+      about.inputKind = PixelTypeOf<T>();
       if (isMasked)
       {
-        about.furtherInputs = { "MaskImage" };
+        about.additionalInputs = { "MaskImage" };
       }
       const FilterDescription &          row = GetFilter("threshold");
       const ParameterDescription * const parameter = row.FindAutomatic(parameters);
@@ -369,15 +369,15 @@ TEST_P(Thresholds, AreThoseOfTheWholeImageHoweverItIsCut)
       ExecutionRequest request;
       request.operation = MakeFilterOperation("threshold", parameters, about);
       request.image = request.region = image;
-      request.inputs = { DenseView(voxels.data(), PixelKindOf<T>(), image) };
+      request.inputs = { DenseView(voxels.data(), PixelTypeOf<T>(), image) };
       if (isMasked)
       {
-        request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, image));
+        request.inputs.push_back(DenseView(mask.data(), PixelType::UInt8, image));
       }
       request.backend = GetBackend();
       // Before the thresholds are known nothing runs.
       std::vector<std::uint8_t> classes(voxels.size(), 77);
-      request.output = DenseView(classes.data(), PixelKind::UInt8, image);
+      request.output = DenseView(classes.data(), PixelType::UInt8, image);
       EXPECT_THROW((void)GetManager().Execute(request), ParameterError);
 
       std::vector<T> counted;
@@ -392,16 +392,16 @@ TEST_P(Thresholds, AreThoseOfTheWholeImageHoweverItIsCut)
       const auto               expected = ComputeThresholds(histogram, method, 4);
       request.budgets.device = GetParam() == Place::Cuda ? 0 : 2500000;
       const auto found = EstimateParameter(GetManager(), request, *parameter);
-      EXPECT_EQ(found, expected) << PixelKindName(PixelKindOf<T>()) << " " << isMasked << hasBins;
+      EXPECT_EQ(found, expected) << PixelTypeName(PixelTypeOf<T>()) << " " << isMasked << hasBins;
       // The same where the image arrives in pieces.
       const SummaryRun pieces = [&](const std::shared_ptr<const Operation> & operation, Monitor * monitor) {
-        SideData total;
+        ChunkState total;
         for (const std::int64_t first : { 0, 6 })
         {
           ExecutionRequest piece = MakeSummaryRequest(request, operation);
           piece.region.lower[2] = first;
           piece.region.upper[2] = first == 0 ? 6 : 15;
-          const SideData part = GetManager().Summarise(piece, monitor);
+          const ChunkState part = GetManager().Summarise(piece, monitor);
           if (first == 0)
           {
             total = part;
@@ -413,7 +413,7 @@ TEST_P(Thresholds, AreThoseOfTheWholeImageHoweverItIsCut)
         }
         return total;
       };
-      EXPECT_EQ(parameter->estimate.take(*request.operation, PixelKindOf<T>(), pieces, nullptr), expected);
+      EXPECT_EQ(parameter->estimate.take(*request.operation, PixelTypeOf<T>(), pieces, nullptr), expected);
 
       parameters.Set("Thresholds", found);
       EXPECT_EQ(row.FindAutomatic(parameters), nullptr);
@@ -432,9 +432,9 @@ TEST_P(Thresholds, AreThoseOfTheWholeImageHoweverItIsCut)
 TEST_P(Thresholds, AreComparedExactly)
 {
   std::mt19937 random(22);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
       using T = decltype(pixel);
       using Limits = std::numeric_limits<T>;
       std::vector<T> voxels = { Limits::lowest(),
@@ -462,8 +462,8 @@ TEST_P(Thresholds, AreComparedExactly)
         ExecutionRequest   request;
         request.operation = std::make_shared<ThresholdOperation>(operation);
         request.image = request.region = image;
-        request.inputs = { DenseView(voxels.data(), PixelKindOf<T>(), image) };
-        request.output = DenseView(result.data(), PixelKind::Float32, image);
+        request.inputs = { DenseView(voxels.data(), PixelTypeOf<T>(), image) };
+        request.output = DenseView(result.data(), PixelType::Float32, image);
         request.backend = GetBackend();
         (void)GetManager().Execute(request);
         return result;
@@ -499,7 +499,7 @@ TEST_P(Thresholds, AreComparedExactly)
         for (std::size_t i = 0; i < voxels.size(); ++i)
         {
           EXPECT_EQ(result[i], static_cast<Real>(voxels[i]) > static_cast<Real>(threshold) ? 1 : 0)
-            << PixelKindName(PixelKindOf<T>()) << " " << +voxels[i] << " > " << threshold;
+            << PixelTypeName(PixelTypeOf<T>()) << " " << +voxels[i] << " > " << threshold;
         }
       }
       for (int trial = 0; trial < 200; ++trial)
@@ -533,7 +533,7 @@ TEST_P(Thresholds, AreComparedExactly)
           const bool isInside = voxels[i] == voxels[i] && (!operation.hasLower || voxel >= number(operation.lower)) &&
                                 (!operation.hasUpper || voxel <= number(operation.upper));
           EXPECT_EQ(result[i], isInside ? 1 : 0)
-            << PixelKindName(PixelKindOf<T>()) << " " << +voxels[i] << " in " << operation.GetKey();
+            << PixelTypeName(PixelTypeOf<T>()) << " " << +voxels[i] << " in " << operation.GetKey();
         }
       }
     });
@@ -581,13 +581,13 @@ HistogramFound(Manager & manager, std::vector<T> voxels, int bins = 0)
 {
   ExecutionRequest request;
   request.image = request.region = Box::FromExtent({ { static_cast<std::int64_t>(voxels.size()), 1, 1, 1, 1 } });
-  request.inputs = { DenseView(voxels.data(), PixelKindOf<T>(), request.image) };
+  request.inputs = { DenseView(voxels.data(), PixelTypeOf<T>(), request.image) };
   request.backend = BackendChoice::CPU;
   return ComputeThresholdHistogram(
     [&](const std::shared_ptr<const Operation> & operation, Monitor * monitor) {
       return manager.Summarise(MakeSummaryRequest(request, operation), monitor);
     },
-    PixelKindOf<T>(),
+    PixelTypeOf<T>(),
     bins);
 }
 

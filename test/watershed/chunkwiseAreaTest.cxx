@@ -138,11 +138,11 @@ struct AreaTrial
     , voxels(std::move(theVoxels))
     , output(voxels.size())
   {
-    operation->inputKind = operation->outputKind = PixelKindOf<T>();
+    operation->inputKind = operation->outputKind = PixelTypeOf<T>();
     request.operation = operation;
     request.image = request.region = Box::FromExtent(operation->image);
-    request.inputs = { DenseView(voxels.data(), PixelKindOf<T>(), request.image) };
-    request.output = DenseView(output.data(), PixelKindOf<T>(), request.image);
+    request.inputs = { DenseView(voxels.data(), PixelTypeOf<T>(), request.image) };
+    request.output = DenseView(output.data(), PixelTypeOf<T>(), request.image);
     request.backend = BackendChoice::CPU;
   }
   void
@@ -344,7 +344,7 @@ TEST_F(Areas, HaveMinimaThatAreTheLeastLargeComponents)
     std::vector<std::uint8_t> minima(315);
     t.request.operation = MakeFilterOperation("regional-minima", FilterParameters(), image);
     t.request.inputs = { t.request.output };
-    t.request.output = DenseView(minima.data(), PixelKind::UInt8, t.request.image);
+    t.request.output = DenseView(minima.data(), PixelType::UInt8, t.request.image);
     manager.Execute(t.request);
     std::vector<std::vector<std::size_t>> large;
     ForComponents(*operation, t.voxels, [&](std::uint8_t, const std::vector<std::size_t> & component) {

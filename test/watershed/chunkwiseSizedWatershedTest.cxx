@@ -114,17 +114,17 @@ struct SizedTrial
     , mask(std::move(theMask))
     , output(voxels.size())
   {
-    operation->watershed.inputKind = PixelKindOf<T>();
-    operation->watershed.outputKind = PixelKind::UInt32;
+    operation->watershed.inputKind = PixelTypeOf<T>();
+    operation->watershed.outputKind = PixelType::UInt32;
     operation->watershed.hasMask = !mask.empty();
     request.operation = operation;
     request.image = request.region = Box::FromExtent(operation->watershed.image);
-    request.inputs = { DenseView(voxels.data(), PixelKindOf<T>(), request.image) };
+    request.inputs = { DenseView(voxels.data(), PixelTypeOf<T>(), request.image) };
     if (!mask.empty())
     {
-      request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, request.image));
+      request.inputs.push_back(DenseView(mask.data(), PixelType::UInt8, request.image));
     }
-    request.output = DenseView(output.data(), PixelKind::UInt32, request.image);
+    request.output = DenseView(output.data(), PixelType::UInt32, request.image);
     request.backend = BackendChoice::CPU;
   }
   /** Runs with as much memory as errors say is enough. */
@@ -313,7 +313,7 @@ TEST_F(SizedWatersheds, ByAreaAreThoseOfTheMinimaOfAClosing)
     };
     const Box  box = t.request.image;
     const auto viewOf = [&](auto & voxels) {
-      return DenseView(voxels.data(), PixelKindOf<std::decay_t<decltype(voxels[0])>>(), box);
+      return DenseView(voxels.data(), PixelTypeOf<std::decay_t<decltype(voxels[0])>>(), box);
     };
     parameters.SetReal("Size", static_cast<double>(operation->size));
     parameters.Set("UseImageSpacing", false);
@@ -322,7 +322,7 @@ TEST_F(SizedWatersheds, ByAreaAreThoseOfTheMinimaOfAClosing)
     run("regional-minima", { viewOf(closed) }, viewOf(minima));
     parameters.SetInteger("Connectivity", 1);
     run("label", { viewOf(minima) }, viewOf(markers));
-    image.furtherInputs = { "MarkerImage" };
+    image.additionalInputs = { "MarkerImage" };
     run("watershed", { viewOf(t.voxels), viewOf(markers) }, viewOf(labels));
     ASSERT_EQ(t.output, labels) << trial << " " << operation->GetKey();
   }
@@ -374,8 +374,8 @@ TEST_F(SizedWatersheds, WithTooManyMinimaAreRefused)
   t.Run(manager, 0);
   EXPECT_EQ(*std::max_element(t.output.begin(), t.output.end()), 5400U);
   std::vector<std::uint8_t> small(voxels.size());
-  operation->watershed.outputKind = PixelKind::UInt8;
-  t.request.output = DenseView(small.data(), PixelKind::UInt8, t.request.image);
+  operation->watershed.outputKind = PixelType::UInt8;
+  t.request.output = DenseView(small.data(), PixelType::UInt8, t.request.image);
   try
   {
     manager.Execute(t.request);
@@ -391,7 +391,7 @@ TEST(SizedWatershedRows, CountVoxelsAndVolumes)
 {
   FilterImage image;
   image.extent = { { 5, 4, 3, 1, 1 } };
-  image.outputKind = PixelKind::UInt32;
+  image.outputKind = PixelType::UInt32;
   image.spacing[0] = 0.5;
   image.spacing[1] = 0.2;
   image.spacing[2] = -1;
@@ -412,7 +412,7 @@ TEST(SizedWatershedRows, CountVoxelsAndVolumes)
   EXPECT_NE(dynamic_cast<const WatershedOperation *>(make("Area", 0).get()), nullptr);
   EXPECT_NE(sizedOf(make("Area", 2)).GetKey(), sizedOf(make("Area", 3)).GetKey());
   EXPECT_NE(sizedOf(make("Area", 2)).GetKey(), sizedOf(make("Volume", 2)).GetKey());
-  image.inputKind = PixelKind::Float32;
+  image.inputKind = PixelType::Float32;
   for (const double volume : { 1e-310, 3e-5, 1.0, 0.7, 1e308 })
   {
     const auto                      operation = make("Volume", volume, false);
@@ -440,7 +440,7 @@ TEST(SizedWatershedRows, CountVoxelsAndVolumes)
   FilterParameters negative;
   negative.SetReal("Volume", -1);
   expectRefused(negative, "Volume");
-  image.furtherInputs = { "MarkerImage" };
+  image.additionalInputs = { "MarkerImage" };
   FilterParameters ofMarkers;
   ofMarkers.SetReal("Volume", 2);
   expectRefused(ofMarkers, "Volume");

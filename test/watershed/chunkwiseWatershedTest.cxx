@@ -201,16 +201,16 @@ struct WatershedTrial
   {
     request.operation = operation;
     request.image = request.region = Box::FromExtent(operation->image);
-    request.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), request.image) };
+    request.inputs = { DenseView(voxels.data(), PixelTypeOf<TIn>(), request.image) };
     if (operation->hasMarkers)
     {
-      request.inputs.push_back(DenseView(markers.data(), PixelKindOf<TMarker>(), request.image));
+      request.inputs.push_back(DenseView(markers.data(), PixelTypeOf<TMarker>(), request.image));
     }
     if (operation->hasMask)
     {
-      request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, request.image));
+      request.inputs.push_back(DenseView(mask.data(), PixelType::UInt8, request.image));
     }
-    request.output = DenseView(output.data(), PixelKindOf<TOut>(), request.image);
+    request.output = DenseView(output.data(), PixelTypeOf<TOut>(), request.image);
     request.stagingThreads = 1;
     request.backend = BackendChoice::CPU;
   }
@@ -299,8 +299,8 @@ Watersheds::TryAnyWatershed(std::mt19937 & random, int trials, int extent)
     Coordinates size = RandomExtent(random, extent);
     auto        operation = std::make_shared<WatershedOperation>();
     operation->image = size;
-    operation->inputKind = PixelKindOf<TIn>();
-    operation->outputKind = PixelKindOf<TOut>();
+    operation->inputKind = PixelTypeOf<TIn>();
+    operation->outputKind = PixelTypeOf<TOut>();
     operation->axes = RandomAxes(random);
     std::sort(operation->axes.begin(), operation->axes.end());
     operation->connectivity = 1 + static_cast<int>(random() % 3);
@@ -425,7 +425,7 @@ TEST_P(Watersheds, InBlocksThatADeviceHoldsAreThoseOfTheDefinition)
     using Label = decltype(label);
     auto operation = std::make_shared<WatershedOperation>();
     operation->image = extent;
-    operation->outputKind = PixelKindOf<Label>();
+    operation->outputKind = PixelTypeOf<Label>();
     operation->connectivity = 1 + trial % 3;
     operation->hasMarkers = trial % 2 == 0;
     operation->hasMask = trial == 2;
@@ -479,8 +479,8 @@ TEST(WatershedBlocksOnDevice, Of16GiBNeed400MiBOfTheHost)
   const Box        box = Box::FromExtent(extent);
   OutOfCoreRequest request;
   request.operation = operation;
-  request.sources.assign(2, std::make_shared<MemoryImage>(DenseView(nullptr, PixelKind::UInt8, box)));
-  request.sink = std::make_shared<MemoryImage>(DenseView(nullptr, PixelKind::UInt32, box));
+  request.sources.assign(2, std::make_shared<MemoryImage>(DenseView(nullptr, PixelType::UInt8, box)));
+  request.sink = std::make_shared<MemoryImage>(DenseView(nullptr, PixelType::UInt32, box));
   request.hostBytes = 1;
   EXPECT_LT(operation->GetOutOfCoreRunner()->GetLeastHostBytes(manager, request), std::uint64_t{ 400 } << 20);
   operation->hasMask = true; // planes of three inputs
@@ -523,7 +523,7 @@ TEST_P(Watersheds, OfHardImagesAreThoseOfTheCpu)
       }
       auto operation = std::make_shared<WatershedOperation>();
       operation->image = extent;
-      operation->inputKind = PixelKind::UInt32;
+      operation->inputKind = PixelType::UInt32;
       operation->hasMarkers = trial < 2;
       operation->connectivity = trial == 1 ? 3 : 1;
       WatershedTrial<std::uint32_t, std::uint16_t, std::uint32_t> t(operation, voxels, markers);
@@ -582,9 +582,9 @@ TEST(WatershedRows, OfFewPlanesSayHowLittleIsEnough)
   WatershedTrial<std::uint8_t, std::uint16_t, std::uint32_t> t(operation, RandomTerrain<std::uint8_t>(random, 6000));
   StreamedRequest                                            request;
   request.operation = operation;
-  request.inputs = { { std::make_shared<MemoryImage>(t.request.inputs.front()), PixelKind::UInt8 } };
+  request.inputs = { { std::make_shared<MemoryImage>(t.request.inputs.front()), PixelType::UInt8 } };
   request.region = t.request.image;
-  request.computedKind = request.writtenKind = PixelKind::UInt32;
+  request.computedKind = request.writtenKind = PixelType::UInt32;
   request.backend = BackendChoice::CPU;
   request.spoolFolder = testing::TempDir();
   request.memory = 1000;
@@ -610,7 +610,7 @@ TEST_P(Watersheds, WithLabelsThatTheOutputCannotHoldAreRefused)
   const auto expectError = [&](bool hasMarkers, std::int16_t label, const std::string & words) {
     auto operation = std::make_shared<WatershedOperation>();
     operation->image = { { 40, 40, 1, 1, 1 } };
-    operation->outputKind = PixelKind::UInt8;
+    operation->outputKind = PixelType::UInt8;
     operation->hasMarkers = hasMarkers;
     std::vector<std::uint8_t> voxels;
     ForEachIndex(Box::FromExtent(operation->image),
@@ -649,16 +649,16 @@ TEST(WatershedRows, RefuseKindsAndHeights)
 {
   WatershedOperation operation;
   operation.hasMarkers = operation.hasMask = true;
-  EXPECT_NO_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Int64, PixelKind::UInt8 }, PixelKind::UInt32));
-  EXPECT_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Float32, PixelKind::UInt8 }, PixelKind::UInt32),
+  EXPECT_NO_THROW(operation.CheckKinds({ PixelType::UInt8, PixelType::Int64, PixelType::UInt8 }, PixelType::UInt32));
+  EXPECT_THROW(operation.CheckKinds({ PixelType::UInt8, PixelType::Float32, PixelType::UInt8 }, PixelType::UInt32),
                ParameterError);
-  EXPECT_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Int64, PixelKind::Float64 }, PixelKind::UInt32),
+  EXPECT_THROW(operation.CheckKinds({ PixelType::UInt8, PixelType::Int64, PixelType::Float64 }, PixelType::UInt32),
                ParameterError);
-  EXPECT_THROW(operation.CheckKinds({ PixelKind::UInt8, PixelKind::Int64 }, PixelKind::UInt32), ParameterError);
+  EXPECT_THROW(operation.CheckKinds({ PixelType::UInt8, PixelType::Int64 }, PixelType::UInt32), ParameterError);
   FilterImage image;
   image.extent = { { 5, 4, 3, 1, 1 } };
-  image.outputKind = PixelKind::UInt32;
-  image.furtherInputs = { "MarkerImage" };
+  image.outputKind = PixelType::UInt32;
+  image.additionalInputs = { "MarkerImage" };
   FilterParameters parameters;
   parameters.Set("Height", PixelValue(3));
   try

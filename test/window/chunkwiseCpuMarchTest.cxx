@@ -197,8 +197,8 @@ CompareWithPrescribed(std::mt19937 & random, const std::shared_ptr<TOperation> &
       }
       Numbers<T> output(request.region);
       std::fill(output.values.begin(), output.values.end(), std::numeric_limits<T>::max());
-      request.inputs = { DenseView(image.values.data(), PixelKindOf<T>(), image.box) };
-      request.output = DenseView(output.values.data(), PixelKindOf<T>(), request.region);
+      request.inputs = { DenseView(image.values.data(), PixelTypeOf<T>(), image.box) };
+      request.output = DenseView(output.values.data(), PixelTypeOf<T>(), request.region);
       Manager::GetGlobal().Execute(request);
       Numbers<T> wanted(image.box);
       wanted.values = expected;

@@ -25,7 +25,7 @@ constexpr unsigned char Untouched = 0xa5;
 /** An image of rows that begin anywhere in a line of the cache and have room between them. */
 struct Image
 {
-  Image(PixelKind kind, const Box & box, std::int64_t components)
+  Image(PixelType kind, const Box & box, std::int64_t components)
     : bytes(static_cast<std::size_t>((box.Extent(0) + Gap) * components * box.Extent(1) * box.Extent(2)) *
                 PixelSize(kind) +
               PixelSize(kind),
@@ -60,7 +60,7 @@ Run(const std::shared_ptr<const Operation> & operation, const Image & input, con
 
 /** The whole image at once, and slab by slab. */
 void
-Compare(const std::shared_ptr<const Operation> & operation, PixelKind kind, const Coordinates & extent,
+Compare(const std::shared_ptr<const Operation> & operation, PixelType kind, const Coordinates & extent,
         std::int64_t components)
 {
   Image              input(kind, Box::FromExtent(extent), components);
@@ -73,7 +73,7 @@ Compare(const std::shared_ptr<const Operation> & operation, PixelKind kind, cons
     const auto bits = static_cast<std::uint32_t>(random());
     const auto real = static_cast<float>(bits >> 8);
     std::memcpy(static_cast<unsigned char *>(input.view.data) + i,
-                kind == PixelKind::Float32 ? static_cast<const void *>(&real) : &bits,
+                kind == PixelType::Float32 ? static_cast<const void *>(&real) : &bits,
                 4);
   }
   Image whole(kind, Box::FromExtent(extent), components);
@@ -133,12 +133,12 @@ TEST_P(CpuSweep, LargeOutputsHaveTheBitsOfTheirParts)
       gaussian->weights[a].push_back(std::exp(-0.5 * static_cast<double>(t * t)));
     }
   }
-  Compare(gaussian, PixelKind::Float32, { { 331, 171, 151, 1, 1 } }, 1);
-  Compare(gaussian, PixelKind::Float32, { { 157, 171, 111, 1, 1 } }, 3);
+  Compare(gaussian, PixelType::Float32, { { 331, 171, 151, 1, 1 } }, 1);
+  Compare(gaussian, PixelType::Float32, { { 157, 171, 111, 1, 1 } }, 3);
   const auto largest = std::make_shared<ExtremumOperation>();
   largest->radius = { { 2, 1, 1, 0, 0 } };
-  Compare(largest, PixelKind::Float32, { { 331, 171, 151, 1, 1 } }, 1);
-  Compare(largest, PixelKind::UInt8, { { 5117, 6601, 1, 1, 1 } }, 1);
+  Compare(largest, PixelType::Float32, { { 331, 171, 151, 1, 1 } }, 1);
+  Compare(largest, PixelType::UInt8, { { 5117, 6601, 1, 1, 1 } }, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, CpuSweep, testing::Values("baseline", "avx2", "avx512"));

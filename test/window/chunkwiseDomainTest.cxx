@@ -43,8 +43,8 @@ public:
   {
     image.dimension = MaxDimension;
     image.extent = extent;
-    image.inputKind = PixelKindOf<TIn>();
-    image.outputKind = PixelKindOf<TOut>();
+    image.inputKind = PixelTypeOf<TIn>();
+    image.outputKind = PixelTypeOf<TOut>();
     request.image = box;
     request.stagingThreads = 1;
   }
@@ -53,15 +53,15 @@ public:
   void
   Make(const std::string & filter, const FilterParameters & parameters, const std::string & further)
   {
-    image.furtherInputs.clear();
+    image.additionalInputs.clear();
     if (!radii.empty())
     {
-      image.furtherInputs.emplace_back("RadiusImage");
+      image.additionalInputs.emplace_back("RadiusImage");
     }
     hasWeights = !further.empty();
     if (hasWeights)
     {
-      image.furtherInputs.push_back(further);
+      image.additionalInputs.push_back(further);
     }
     request.operation = MakeFilterOperation(filter, parameters, image);
   }
@@ -70,21 +70,21 @@ public:
   Run(Manager & manager, const Box & region)
   {
     request.region = region;
-    request.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), box) };
-    std::vector<PixelKind> kinds{ PixelKindOf<TIn>() };
+    request.inputs = { DenseView(voxels.data(), PixelTypeOf<TIn>(), box) };
+    std::vector<PixelType> kinds{ PixelTypeOf<TIn>() };
     if (!radii.empty())
     {
-      request.inputs.push_back(DenseView(radii.data(), PixelKind::Int16, box));
-      kinds.push_back(PixelKind::Int16);
+      request.inputs.push_back(DenseView(radii.data(), PixelType::Int16, box));
+      kinds.push_back(PixelType::Int16);
     }
     if (hasWeights)
     {
-      request.inputs.push_back(DenseView(weights.data(), PixelKindOf<TWeight>(), box));
-      kinds.push_back(PixelKindOf<TWeight>());
+      request.inputs.push_back(DenseView(weights.data(), PixelTypeOf<TWeight>(), box));
+      kinds.push_back(PixelTypeOf<TWeight>());
     }
-    request.operation->CheckKinds(kinds, PixelKindOf<TOut>());
+    request.operation->CheckKinds(kinds, PixelTypeOf<TOut>());
     output.assign(static_cast<std::size_t>(region.NumberOfVoxels()), TOut(77));
-    request.output = DenseView(output.data(), PixelKindOf<TOut>(), region);
+    request.output = DenseView(output.data(), PixelTypeOf<TOut>(), region);
     manager.Execute(request);
   }
 
@@ -371,7 +371,7 @@ TakeTaps(Case & c, const FilterImage & given)
     return;
   }
   FilterImage image = given;
-  image.furtherInputs.clear();
+  image.additionalInputs.clear();
   FilterParameters parameters = c.parameters;
   parameters.Set("Transforms", false);
   parameters.Set("IgnoreNaN", false);
@@ -551,7 +551,7 @@ CompareAll(std::mt19937 & random, Manager & manager, BackendChoice backend, cons
       << error.what();
     return;
   }
-  const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
+  const BufferView result = DenseView(t.output.data(), PixelTypeOf<TOut>(), region);
   long double      largest = std::fabs(static_cast<long double>(c.boundary.constant.ToDouble()));
   for (const TIn voxel : t.voxels)
   {
@@ -817,7 +817,7 @@ CompareChunks(const TFilters & filters, Manager & manager, BackendChoice backend
         t.request.backend = BackendChoice::CPU;
         t.Run(host, t.box);
         const std::vector<float> whole = t.output;
-        const BufferView         view = DenseView(const_cast<float *>(whole.data()), PixelKind::Float32, t.box);
+        const BufferView         view = DenseView(const_cast<float *>(whole.data()), PixelType::Float32, t.box);
         for (int part = 0; part < 3; ++part)
         {
           const Box region = RandomRegion(random, t.image.extent);
@@ -832,7 +832,7 @@ CompareChunks(const TFilters & filters, Manager & manager, BackendChoice backend
           {
             continue;
           }
-          const BufferView result = DenseView(t.output.data(), PixelKind::Float32, region);
+          const BufferView result = DenseView(t.output.data(), PixelType::Float32, region);
           ForEachIndex(region, [&](const Coordinates & index) {
             ASSERT_TRUE(IsSame(At<float>(result, index), At<float>(view, index)))
               << t.request.operation->GetKey() << " region " << ToString(region) << " at " << ToString(index);
@@ -892,7 +892,7 @@ CompareLargeMeans(std::mt19937 & random, Manager & host, Manager & manager, Back
   t.request.budgets = {};
   t.Run(host, t.box);
   const std::vector<TOut> whole = t.output;
-  const BufferView        view = DenseView(const_cast<TOut *>(whole.data()), PixelKindOf<TOut>(), t.box);
+  const BufferView        view = DenseView(const_cast<TOut *>(whole.data()), PixelTypeOf<TOut>(), t.box);
   int                     overflows = 0;
   ForEachIndex(t.box, [&](const Coordinates & index) {
     const Moments m = Define(t, index, c.radius, c.boundary, ignoresNan, [](const Coordinates &) { return 1.0L; });
@@ -925,7 +925,7 @@ CompareLargeMeans(std::mt19937 & random, Manager & host, Manager & manager, Back
     {
       continue;
     }
-    const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
+    const BufferView result = DenseView(t.output.data(), PixelTypeOf<TOut>(), region);
     ForEachIndex(region, [&](const Coordinates & index) {
       ASSERT_TRUE(IsSame(At<TOut>(result, index), At<TOut>(view, index)))
         << t.request.operation->GetKey() << " region " << ToString(region) << " at " << ToString(index);
@@ -1052,7 +1052,7 @@ CompareExtrema(std::mt19937 & random, Manager & manager, BackendChoice backend, 
   const bool isSequence = filter == "opening" || filter == "closing";
   const Box  region = RandomRegion(random, t.image.extent);
   t.Run(manager, region);
-  const BufferView          result = DenseView(t.output.data(), PixelKindOf<T>(), region);
+  const BufferView          result = DenseView(t.output.data(), PixelTypeOf<T>(), region);
   std::vector<T>            voxels = t.voxels;
   std::vector<std::uint8_t> mask = t.weights;
   if (isSequence)
@@ -1097,11 +1097,11 @@ TEST_P(DomainDefinition, OfExtremaInMasks)
   {
     for (int mode = 0; mode < 5; ++mode)
     {
-      for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+      for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
       {
         for (int trial = 0; trial < (this->GetParam() == Place::Fake ? 2 : 10); ++trial)
         {
-          DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+          DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
             CompareExtrema<decltype(pixel)>(random, this->GetManager(), this->GetBackend(), filter, mode);
           });
           if (this->HasFatalFailure())
@@ -1202,7 +1202,7 @@ CompareCounted(std::mt19937 & random, Manager & manager, BackendChoice backend, 
   {
     return;
   }
-  const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
+  const BufferView result = DenseView(t.output.data(), PixelTypeOf<TOut>(), region);
   ForEachIndex(region, [&](const Coordinates & index) {
     const bool             isRank = filter != "entropy";
     const std::vector<TIn> seen = Seen<TIn>(t, index, c, true);
@@ -1319,12 +1319,12 @@ CompareSmallMedians(std::mt19937 & random, Manager & manager, const Coordinates 
   {
     return;
   }
-  const BufferView result = DenseView(t.output.data(), PixelKindOf<T>(), t.box);
+  const BufferView result = DenseView(t.output.data(), PixelTypeOf<T>(), t.box);
   const T          empty = isReal ? std::numeric_limits<T>::quiet_NaN() : T(0);
   ForEachIndex(t.box, [&](const Coordinates & index) {
     const std::vector<T> seen = Seen<T>(t, index, c, true);
     ASSERT_TRUE(IsSame(At<T>(result, index), seen.empty() ? empty : seen[(seen.size() - 1) / 2]))
-      << GetCpuLevel().name << " " << PixelKindName(PixelKindOf<T>()) << " pattern " << pattern << " "
+      << GetCpuLevel().name << " " << PixelTypeName(PixelTypeOf<T>()) << " pattern " << pattern << " "
       << t.request.operation->GetKey() << " " << ToString(t.box) << " at " << ToString(index) << ": " << seen.size();
   });
 }
@@ -1393,7 +1393,7 @@ CompareMeans(std::mt19937 & random, Manager & manager, BackendChoice backend, in
   t.request.backend = backend;
   const Box region = RandomRegion(random, t.image.extent);
   t.Run(manager, region);
-  const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
+  const BufferView result = DenseView(t.output.data(), PixelTypeOf<TOut>(), region);
   Box              search{};
   Box              patch{};
   for (int a = 0; a < MaxDimension; ++a)
@@ -1557,13 +1557,13 @@ TEST_P(DomainDefinition, NoiseIsThatOfTheVoxelsInside)
 
 std::string
 MessageOf(const std::string & filter, const FilterParameters & parameters, const std::vector<std::string> & further,
-          PixelKind input, PixelKind second, PixelKind output)
+          PixelType input, PixelType second, PixelType output)
 {
   FilterImage image;
   image.extent = { { 300, 300, 300, 1, 1 } };
   image.inputKind = input;
   image.outputKind = output;
-  image.furtherInputs = further;
+  image.additionalInputs = further;
   try
   {
     const auto operation = MakeFilterOperation(filter, parameters, image);
@@ -1653,7 +1653,7 @@ TEST_P(DomainDefinition, TheOutputMaskSaysWhereWindowsAreEmpty)
       const BackendChoice backend = this->GetBackend();
       CompareOutputMask<std::uint8_t, std::uint8_t>(random, manager, backend, filter, "MaskImage", boundary);
       CompareOutputMask<float, std::int16_t>(random, manager, backend, filter, "MaskImage", boundary);
-      const auto & further = filter.furtherInputs;
+      const auto & further = filter.additionalInputs;
       if (std::any_of(further.begin(), further.end(), [](const auto & input) { return input.name == "WeightImage"; }))
       {
         CompareOutputMask<std::int16_t, float>(random, manager, backend, filter, "WeightImage", boundary);
@@ -1702,17 +1702,17 @@ RunOnHost(const Kernel & kernel, Executor & executor, const DomainTrial<TIn, TOu
   ChunkShape shape;
   KernelCall call;
   call.operation = t.request.operation.get();
-  call.inputs[0] = DenseView(const_cast<TIn *>(t.voxels.data()), PixelKindOf<TIn>(), t.box);
-  call.inputs[1] = DenseView(const_cast<TWeight *>(t.weights.data()), PixelKindOf<TWeight>(), t.box);
+  call.inputs[0] = DenseView(const_cast<TIn *>(t.voxels.data()), PixelTypeOf<TIn>(), t.box);
+  call.inputs[1] = DenseView(const_cast<TWeight *>(t.weights.data()), PixelTypeOf<TWeight>(), t.box);
   call.numberOfInputs = shape.numberOfInputs = t.hasWeights ? 2 : 1;
   output.assign(static_cast<std::size_t>(region.NumberOfVoxels()), TOut(77));
-  call.output = DenseView(output.data(), PixelKindOf<TOut>(), region);
+  call.output = DenseView(output.data(), PixelTypeOf<TOut>(), region);
   call.writable = shape.outputBox = region;
   call.image = shape.image = shape.inputBox = t.box;
   call.executor = &executor;
-  shape.inputKinds[0] = PixelKindOf<TIn>();
-  shape.inputKinds[1] = PixelKindOf<TWeight>();
-  shape.outputKind = PixelKindOf<TOut>();
+  shape.inputKinds[0] = PixelTypeOf<TIn>();
+  shape.inputKinds[1] = PixelTypeOf<TWeight>();
+  shape.outputKind = PixelTypeOf<TOut>();
   shape.concurrency = static_cast<int>(executor.GetConcurrency());
   call.kernels = shape.kernels = &GetHostKernels();
   call.scratchBytes = kernel.scratchBytes(*call.operation, shape);
@@ -1892,7 +1892,7 @@ CompareCubes(std::mt19937 & random, Executor & executor, Manager & manager, Back
   t.Make(filter, c.parameters, ignoresNan && random() % 2 ? "" : "MaskImage");
   std::vector<TOut> staged;
   RunOnHost(MakeCompositeKernel(), executor, t, t.box, staged);
-  const BufferView whole = DenseView(staged.data(), PixelKindOf<TOut>(), t.box);
+  const BufferView whole = DenseView(staged.data(), PixelTypeOf<TOut>(), t.box);
   t.request.backend = backend;
   for (int part = 0; part < 3; ++part)
   {
@@ -1906,7 +1906,7 @@ CompareCubes(std::mt19937 & random, Executor & executor, Manager & manager, Back
     {
       continue;
     }
-    const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
+    const BufferView result = DenseView(t.output.data(), PixelTypeOf<TOut>(), region);
     ForEachIndex(region, [&](const Coordinates & index) {
       const TOut expected = At<TOut>(whole, index);
       ASSERT_TRUE(IsSame(At<TOut>(result, index), expected) || MayOverflow<TIn>(filter, expected))
@@ -2016,8 +2016,8 @@ TEST(Domain, WhatCannotBeServedIsNamed)
 {
   FilterParameters box;
   box.SetInteger("Radius", 1);
-  const auto bytes = PixelKind::UInt8;
-  const auto real = PixelKind::Float32;
+  const auto bytes = PixelType::UInt8;
+  const auto real = PixelType::Float32;
   const auto begins = [](const std::string & message, const std::string & text) {
     EXPECT_EQ(message.compare(0, text.size(), text), 0) << message;
   };
@@ -2026,8 +2026,8 @@ TEST(Domain, WhatCannotBeServedIsNamed)
   begins(MessageOf("mean", box, { "MaskImage" }, bytes, real, bytes), "MaskImage: its voxels are float32");
   begins(MessageOf("mean", box, { "WeightImage" }, bytes, bytes, bytes), "WeightImage: its voxels are uint8");
   begins(MessageOf("sum", box, { "WeightImage" }, bytes, real, bytes), "WeightImage: weighted sums are real");
-  begins(MessageOf("mean", box, { "MaskImage" }, PixelKind::Int64, bytes, PixelKind::Int64), "MaskImage: sums of 27");
-  EXPECT_EQ(MessageOf("mean", box, { "MaskImage" }, PixelKind::Int64, bytes, PixelKind::Float64), "no error");
+  begins(MessageOf("mean", box, { "MaskImage" }, PixelType::Int64, bytes, PixelType::Int64), "MaskImage: sums of 27");
+  EXPECT_EQ(MessageOf("mean", box, { "MaskImage" }, PixelType::Int64, bytes, PixelType::Float64), "no error");
   FilterParameters nan = box;
   nan.Set("IgnoreNaN", true);
   begins(MessageOf("mean", nan, {}, bytes, bytes, bytes), "IgnoreNaN: the image's voxels are uint8");
@@ -2063,7 +2063,7 @@ TEST(Domain, WhatCannotBeServedIsNamed)
   FilterParameters sum = empty;
   sum.Set("Statistic", "sum");
   begins(MessageOf("box", sum, { "MaskImage" }, real, bytes, real), "EmptyValue: 300 has no effect on a sum");
-  begins(MessageOf("box", box, { "MaskImage" }, PixelKind::Int64, bytes, PixelKind::Int64), "MaskImage: sums of 27");
+  begins(MessageOf("box", box, { "MaskImage" }, PixelType::Int64, bytes, PixelType::Int64), "MaskImage: sums of 27");
 }
 
 } // namespace

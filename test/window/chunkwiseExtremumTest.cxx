@@ -306,8 +306,8 @@ TEST_P(Extremum, TakesAConstantThatNoDoubleHas)
     request.operation = operation;
     request.image = request.region = image;
     request.backend = GetBackend();
-    request.inputs = { DenseView(voxels, PixelKindOf<T>(), image) };
-    request.output = DenseView(result, PixelKindOf<T>(), image);
+    request.inputs = { DenseView(voxels, PixelTypeOf<T>(), image) };
+    request.output = DenseView(result, PixelTypeOf<T>(), image);
     GetManager().Execute(request);
     EXPECT_EQ(result[0], static_cast<T>(constant));
     EXPECT_EQ(result[1], T{ 5 });

@@ -393,12 +393,12 @@ TEST(FootprintFilters, OpeningsReflectTheWindow)
 
 std::string
 MessageOf(const std::string & filter, const FilterParameters & parameters,
-          const std::vector<std::string> & furtherInputs = {})
+          const std::vector<std::string> & additionalInputs = {})
 {
   try
   {
     FilterImage image = ImageOf({ { 20, 9, 8, 1, 1 } });
-    image.furtherInputs = furtherInputs;
+    image.additionalInputs = additionalInputs;
     MakeFilterOperation(filter, parameters, image);
   }
   catch (const ParameterError & error)

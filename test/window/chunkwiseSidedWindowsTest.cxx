@@ -332,23 +332,23 @@ public:
     FilterImage image;
     image.dimension = MaxDimension;
     image.extent = extent;
-    image.inputKind = PixelKindOf<TIn>();
-    image.outputKind = PixelKindOf<TOut>();
+    image.inputKind = PixelTypeOf<TIn>();
+    image.outputKind = PixelTypeOf<TOut>();
     if (seen == Seen::Mask || seen == Seen::Weights)
     {
-      image.furtherInputs.emplace_back(seen == Seen::Mask ? "MaskImage" : "WeightImage");
+      image.additionalInputs.emplace_back(seen == Seen::Mask ? "MaskImage" : "WeightImage");
     }
     m_Request.operation = MakeFilterOperation(filter, parameters, image);
     m_Request.image = m_Image.box;
     m_Request.stagingThreads = 1;
-    m_Request.inputs = { DenseView(m_Voxels.data(), PixelKindOf<TIn>(), m_Image.box) };
+    m_Request.inputs = { DenseView(m_Voxels.data(), PixelTypeOf<TIn>(), m_Image.box) };
     if (seen == Seen::Mask)
     {
-      m_Request.inputs.push_back(DenseView(m_Mask.data(), PixelKind::UInt8, m_Image.box));
+      m_Request.inputs.push_back(DenseView(m_Mask.data(), PixelType::UInt8, m_Image.box));
     }
     else if (seen == Seen::Weights)
     {
-      m_Request.inputs.push_back(DenseView(m_Weights.data(), PixelKind::Float32, m_Image.box));
+      m_Request.inputs.push_back(DenseView(m_Weights.data(), PixelType::Float32, m_Image.box));
     }
   }
 
@@ -364,7 +364,7 @@ public:
     std::vector<TOut> output(static_cast<std::size_t>(region.NumberOfVoxels()), TOut(77));
     m_Request.backend = backend;
     m_Request.region = region;
-    m_Request.output = DenseView(output.data(), PixelKindOf<TOut>(), region);
+    m_Request.output = DenseView(output.data(), PixelTypeOf<TOut>(), region);
     manager.Execute(m_Request);
     return output;
   }
@@ -474,7 +474,7 @@ private:
   std::string
   Text() const
   {
-    return m_Filter + " " + PixelKindName(PixelKindOf<TIn>()) + " to " + PixelKindName(PixelKindOf<TOut>()) + " " +
+    return m_Filter + " " + PixelTypeName(PixelTypeOf<TIn>()) + " to " + PixelTypeName(PixelTypeOf<TOut>()) + " " +
            ToString(m_Sides.lower) + " to " + ToString(m_Sides.upper) + " " + BoundaryModeName(m_Sides.mode) +
            " seen " + std::to_string(static_cast<int>(m_Seen)) + " " + ToString(m_Image.box.Extents());
   }

@@ -330,8 +330,8 @@ ExpectExactInLargeWindow(Manager & manager, BackendChoice backend, std::int64_t 
   request.operation = operation;
   request.backend = backend;
   request.image = request.region = Box::FromExtent({ { extent, extent, extent, 1, 1 } });
-  request.inputs.push_back(DenseView(voxels.data(), PixelKindOf<TPixel>(), request.image));
-  request.output = DenseView(output.data(), PixelKind::Float64, request.image);
+  request.inputs.push_back(DenseView(voxels.data(), PixelTypeOf<TPixel>(), request.image));
+  request.output = DenseView(output.data(), PixelType::Float64, request.image);
   manager.Execute(request);
   // The window of the voxel in the middle is the whole image.
   const double expected =
@@ -481,7 +481,7 @@ CompareDifference(std::mt19937 & random, Manager & manager, BackendChoice backen
   AddFewSpecials(random, t.pixels);
   AddFewSpecials(random, other);
   t.Prepare(t.request.region);
-  t.request.inputs.push_back(DenseView(other.data(), PixelKindOf<TIn>(), t.request.image));
+  t.request.inputs.push_back(DenseView(other.data(), PixelTypeOf<TIn>(), t.request.image));
   manager.Execute(t.request);
   ASSERT_TRUE(t.IsContained());
   ForEachIndex(t.request.region, [&](const Coordinates & index) {
@@ -507,16 +507,16 @@ CompareDifference(std::mt19937 & random, Manager & manager, BackendChoice backen
 TEST_P(Statistics, ADifferenceIsExactAndClamped)
 {
   std::mt19937 random(67);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  for (int kind = 0; kind < NumberOfPixelTypes; ++kind)
   {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+    DispatchPixelType(static_cast<PixelType>(kind), [&](auto pixel) {
       using Pixel = decltype(pixel);
       CompareDifference<Pixel, Pixel>(random, GetManager(), GetBackend());
       CompareDifference<Pixel, float>(random, GetManager(), GetBackend());
       CompareDifference<Pixel, double>(random, GetManager(), GetBackend());
     });
   }
-  EXPECT_THROW(DifferenceOperation().CheckKinds({ PixelKind::UInt8, PixelKind::UInt16 }, PixelKind::UInt8),
+  EXPECT_THROW(DifferenceOperation().CheckKinds({ PixelType::UInt8, PixelType::UInt16 }, PixelType::UInt8),
                ParameterError);
 }
 

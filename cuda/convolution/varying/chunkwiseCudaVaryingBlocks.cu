@@ -187,7 +187,7 @@ public:
     , m_RowsThere(Twiddles(layout.rows->there))
     , m_RowsBack(Twiddles(layout.rows->back))
   {
-    m_Sums.output = DenseView(sums, PixelKind::Float32, call.output.box);
+    m_Sums.output = DenseView(sums, PixelType::Float32, call.output.box);
     for (int i = 0; i < 2; ++i)
     {
       m_There[i] = Twiddles(layout.columns[i]->fixed->there);
@@ -452,7 +452,7 @@ private:
 } // namespace
 
 bool
-HasVaryingBlocks(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelKind kind)
+HasVaryingBlocks(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelType kind)
 {
   return !UsesDouble(kind) && BlockLayout(operation, image).Exists();
 }

@@ -12,7 +12,7 @@ namespace chunkwise
 
 /** Whether an image is computed so, by image and kernels alone. The rest of this file is for such images alone. */
 bool
-HasVaryingBlocks(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelKind kind);
+HasVaryingBlocks(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelType kind);
 
 /** The bytes of scratch. */
 std::size_t

@@ -605,7 +605,7 @@ private:
       const std::int64_t count = std::min(together, kernels - first);
       RowSource          source{};
       source.data = weights + first * k[0] * k[1];
-      source.kind = PixelKind::Float32;
+      source.kind = PixelType::Float32;
       source.mode = BoundaryMode::ZeroFluxNeumann;
       const std::int64_t extent[MaxDimension] = { k[0], k[1], count, 1, 1 };
       std::int64_t       stride = 1;
@@ -713,7 +713,7 @@ CutVaryingAxis(const VaryingConvolutionOperation & operation, int a, std::int64_
 }
 
 bool
-HasVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelKind kind)
+HasVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelType kind)
 {
   return !UsesDouble(kind) && GetLayout(operation, image)->Exists();
 }

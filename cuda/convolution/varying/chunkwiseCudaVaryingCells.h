@@ -32,7 +32,7 @@ CutVaryingAxis(const VaryingConvolutionOperation & operation, int a, std::int64_
 /** Whether an image is computed so, by image and kernels alone. The rest of this file is for such images alone, and
  * for chunks of whole planes. */
 bool
-HasVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelKind kind);
+HasVaryingCells(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelType kind);
 
 /** The bytes of a chunk's scratch. */
 std::size_t

@@ -186,7 +186,7 @@ struct VaryingLayout
   std::size_t convolution;
 
   VaryingLayout(const VaryingConvolutionOperation & operation, const Box & output, const Coordinates & image,
-                PixelKind kind, const KernelRegistry * kernels)
+                PixelType kind, const KernelRegistry * kernels)
   {
     const auto bytes = [](std::int64_t voxels) { return RoundUp(static_cast<std::size_t>(voxels) * sizeof(T)); };
     sums = bytes(output.NumberOfVoxels());
@@ -205,7 +205,7 @@ struct VaryingLayout
     shape.image = Box::FromExtent(image);
     shape.inputKinds[0] = kind;
     shape.numberOfInputs = 1;
-    shape.outputKind = PixelKindOf<T>();
+    shape.outputKind = PixelTypeOf<T>();
     Coordinates padded = reach;
     if (spreads)
     {
@@ -215,7 +215,7 @@ struct VaryingLayout
         padded[a] += 2 * (node.kernel->GetExtent()[a] - 1);
       }
       shape.image = Box::FromExtent(padded);
-      shape.inputKinds[0] = PixelKindOf<T>();
+      shape.inputKinds[0] = PixelTypeOf<T>();
       node.boundary = WindowBoundary{ BoundaryMode::Constant, 0.0 };
     }
     shape.inputBox = shape.image;
@@ -286,7 +286,7 @@ public:
   static void
   Finish(const KernelCall & call, const T * sums, const Box & box)
   {
-    DispatchPixelKind(call.output.kind, [&](auto out) {
+    DispatchPixelType(call.output.kind, [&](auto out) {
       using Out = decltype(out);
       FinishKernel<T, Out><<<BlocksForRows(call.output.box), 256, 0, StreamOf(call)>>>(DenseVoxels(sums, box),
                                                                                        VoxelsOf<Out>(call.output));
@@ -355,7 +355,7 @@ private:
     call.operation = &node;
     call.inputs[0] = input;
     call.image = image;
-    call.output = DenseView(m_Part, PixelKindOf<T>(), part);
+    call.output = DenseView(m_Part, PixelTypeOf<T>(), part);
     call.writable = part;
     call.scratch = m_Scratch;
     call.scratchBytes = m_ScratchBytes;
@@ -388,7 +388,7 @@ private:
         factors.below[a] = flipped.Below(a);
       }
     }
-    DispatchPixelKind(m_Call.inputs[0].kind, [&](auto pixel) {
+    DispatchPixelType(m_Call.inputs[0].kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       WeighKernel<Pixel, T><<<BlocksForRows(input), 256, 0, StreamOf(m_Call)>>>(
         VoxelsOf<const Pixel>(m_Call.inputs[0]), input, weights, factors, m_Weighted);
@@ -402,7 +402,7 @@ private:
       part.lower[a] -= input.lower[a];
       part.upper[a] -= input.lower[a];
     }
-    Convolve(node, DenseView(m_Weighted, PixelKindOf<T>(), image), image, part);
+    Convolve(node, DenseView(m_Weighted, PixelTypeOf<T>(), image), image, part);
   }
 
   void
@@ -465,7 +465,7 @@ RunCells(const KernelCall & call)
   const Box     planes = WithWholePlanes(operation, chunk).outputBox;
   float * const sums = static_cast<float *>(call.scratch);
   KernelCall    cells = call;
-  cells.output = DenseView(sums, PixelKind::Float32, planes);
+  cells.output = DenseView(sums, PixelType::Float32, planes);
   cells.scratch = static_cast<char *>(call.scratch) + bytes;
   cells.scratchBytes = call.scratchBytes - bytes;
   CheckCuda(cudaMemsetAsync(sums, 0, bytes, StreamOf(call)), "cudaMemsetAsync");
@@ -490,7 +490,7 @@ ScratchOfVarying(const Operation & operation, const ChunkShape & chunk)
 {
   const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
   const Coordinates image = chunk.image.Extents();
-  const PixelKind   kind = chunk.inputKinds[0];
+  const PixelType   kind = chunk.inputKinds[0];
   if (UsesDouble(kind))
   {
     return VaryingLayout<double>(varying, chunk.outputBox, image, kind, chunk.kernels).Total();
@@ -558,7 +558,7 @@ CostOfVarying(const Operation & operation, const ChunkShape & chunk)
     varying.GetLargestReach(Box::FromExtent(StepsOf(varying, image, chunk.outputBox.Extents())), image);
   ChunkShape part = chunk;
   part.outputBox = Box::FromExtent(reach);
-  part.outputKind = UsesDouble(chunk.inputKinds[0]) ? PixelKind::Float64 : PixelKind::Float32;
+  part.outputKind = UsesDouble(chunk.inputKinds[0]) ? PixelType::Float64 : PixelType::Float32;
   double parts = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {

@@ -37,13 +37,13 @@ RunVariance(const KernelCall & call)
   const Coordinates  radius = boxes.radius;
   const bool         takesRoot = operation.takesRoot;
   const cudaStream_t stream = StreamOf(call);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     constexpr bool isFloat = std::is_same<Pixel, float>::value;
     constexpr bool isShort = std::is_same<Pixel, std::uint8_t>::value || std::is_same<Pixel, std::uint16_t>::value ||
                              std::is_same<Pixel, std::int16_t>::value;
     char *     scratch = static_cast<char *>(call.scratch);
-    const auto pixels = ContinueImage<Pixel>(call, boxes, operation.boundary, scratch);
+    const auto pixels = PadImage<Pixel>(call, boxes, operation.boundary, scratch);
     const auto any = CastVoxels<const char>(pixels);
     if constexpr (VWay == VarianceWay::March && isFloat)
     {
@@ -86,7 +86,7 @@ KernelChoice
 ChooseVariance(const Operation & operation, const ChunkShape & shape)
 {
   const auto &        variance = static_cast<const VarianceOperation &>(operation);
-  const PixelKind     kind = shape.inputKinds[0];
+  const PixelType     kind = shape.inputKinds[0];
   const WindowBoxes   boxes = BoxesOf(variance, shape.outputBox, shape.image);
   const std::int64_t  rowStride = std::max({ boxes.padded.Extent(0), shape.inputBox.Extent(0), shape.image.Extent(0) });
   const VarianceShape request{ kind,         shape.outputKind, variance.takesRoot, boxes.radius,

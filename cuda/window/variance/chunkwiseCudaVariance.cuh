@@ -20,8 +20,8 @@ CastVoxels(const Voxels<TFrom> & voxels)
 /** A request for variances. */
 struct VarianceShape
 {
-  PixelKind   kind;
-  PixelKind   outputKind;
+  PixelType   kind;
+  PixelType   outputKind;
   bool        takesRoot;
   Coordinates radius;
   Box         padded; ///< the voxels that windows see
@@ -84,17 +84,17 @@ RunVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, 
 bool
 SupportsVarianceTiles(const VarianceShape & shape);
 void
-RunVarianceTiles(PixelKind kind, const Voxels<const char> & pixels, const BufferView & output,
+RunVarianceTiles(PixelType kind, const Voxels<const char> & pixels, const BufferView & output,
                  const Coordinates & radius, bool takesRoot, cudaStream_t stream);
 
 /** With any reaches, pass by pass. */
 void
-RunVariancePasses(PixelKind kind, const SidedBoxes & boxes, const Voxels<const char> & pixels,
+RunVariancePasses(PixelType kind, const SidedBoxes & boxes, const Voxels<const char> & pixels,
                   const BufferView & output, bool takesRoot, char * scratch, cudaStream_t stream);
 
 /** Bytes of scratch that the passes take, all together. */
 std::size_t
-VariancePassesBytes(PixelKind kind, const SidedBoxes & boxes);
+VariancePassesBytes(PixelType kind, const SidedBoxes & boxes);
 
 } // namespace chunkwise
 

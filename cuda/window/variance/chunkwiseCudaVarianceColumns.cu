@@ -482,7 +482,7 @@ DispatchColumns(std::int64_t radius, TLaunch && launch)
 bool
 AreColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius, int most)
 {
-  const VarianceShape shape{ PixelKind::Float32, output.kind, false, radius, pixels.box, output.box, pixels.stride[1] };
+  const VarianceShape shape{ PixelType::Float32, output.kind, false, radius, pixels.box, output.box, pixels.stride[1] };
   return pixels.stride[0] == 1 && radius[0] <= most && SupportsVarianceColumns(shape);
 }
 
@@ -491,7 +491,7 @@ AreColumns(const Voxels<const float> & pixels, const BufferView & output, const 
 bool
 SupportsVarianceColumns(const VarianceShape & shape)
 {
-  return shape.kind == PixelKind::Float32 && shape.AreCubes() && shape.radius[0] >= 1 && shape.radius[0] <= 3 &&
+  return shape.kind == PixelType::Float32 && shape.AreCubes() && shape.radius[0] >= 1 && shape.radius[0] <= 3 &&
          shape.padded.Extent(0) >= 2 && shape.AreSmallPlanes() && AreFewBlocks<ColumnTile<3>>(shape.output);
 }
 
@@ -501,7 +501,7 @@ RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, c
 {
   DispatchColumns(radius[0], [&](auto r) {
     constexpr int value = decltype(r)::value;
-    out.kind == PixelKind::Float32
+    out.kind == PixelType::Float32
       ? LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<float>{ takesRoot }, stream)
       : LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<double>{ takesRoot }, stream);
   });

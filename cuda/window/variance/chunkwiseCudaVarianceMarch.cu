@@ -126,7 +126,7 @@ DispatchMarch(std::int64_t radius, bool takesRoot, TFunctor && f)
 bool
 SupportsVarianceMarch(const VarianceShape & shape)
 {
-  return shape.kind == PixelKind::Float32 && shape.outputKind == PixelKind::Float32 && shape.AreCubes() &&
+  return shape.kind == PixelType::Float32 && shape.outputKind == PixelType::Float32 && shape.AreCubes() &&
          shape.padded.Extent(0) >= 2 &&
          DispatchMarch(shape.radius[0], false, [](auto rule) { return CanMarchCentered<decltype(rule)>(); });
 }

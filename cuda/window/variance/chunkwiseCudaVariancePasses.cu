@@ -84,7 +84,7 @@ struct VariancePass
   Voxels<TFirst> firstOut;
   TSecond *      secondOut;
   Voxels<char>   out; ///< pixels of `kind`
-  PixelKind      kind;
+  PixelType      kind;
   Box            after;
   Coordinates    radius; ///< how far windows reach to the lower side
   Coordinates    upper;
@@ -528,18 +528,18 @@ RunPassesOf(const SidedBoxes & boxes, const Voxels<const TPixel> & pixels, const
 } // namespace
 
 void
-RunVariancePasses(PixelKind kind, const SidedBoxes & boxes, const Voxels<const char> & pixels,
+RunVariancePasses(PixelType kind, const SidedBoxes & boxes, const Voxels<const char> & pixels,
                   const BufferView & output, bool takesRoot, char * scratch, cudaStream_t stream)
 {
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     RunPassesOf(boxes, CastVoxels<const decltype(pixel)>(pixels), output, takesRoot, scratch, stream);
   });
 }
 
 std::size_t
-VariancePassesBytes(PixelKind kind, const SidedBoxes & boxes)
+VariancePassesBytes(PixelType kind, const SidedBoxes & boxes)
 {
-  return DispatchPixelKind(kind, [&](auto pixel) {
+  return DispatchPixelType(kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     return VariancePassBytes<Pixel>(boxes, 0) + VariancePassBytes<Pixel>(boxes, 1);
   });

@@ -230,7 +230,7 @@ bool
 SupportsVarianceSums(const VarianceShape & shape)
 {
   const bool isShort =
-    shape.kind == PixelKind::UInt8 || shape.kind == PixelKind::UInt16 || shape.kind == PixelKind::Int16;
+    shape.kind == PixelType::UInt8 || shape.kind == PixelType::UInt16 || shape.kind == PixelType::Int16;
   constexpr std::size_t most = sizeof(SumShape<2, std::uint16_t>);
   return isShort && shape.takesRoot && shape.outputKind == shape.kind && shape.AreCubes() && shape.radius[0] >= 1 &&
          shape.radius[0] <= 2 && shape.AreSmallPlanes() && AreFewBlocks<ColumnTile<2>>(shape.output) &&

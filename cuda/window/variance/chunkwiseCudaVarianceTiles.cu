@@ -449,7 +449,7 @@ template <int VRadiusZ, typename TPixel, typename TOut>
 __global__ void
 __launch_bounds__(VarianceTileX * VarianceTileY, sizeof(TPixel) <= 4 ? 2 : 1)
   VarianceTileKernel(const __grid_constant__ Voxels<const TPixel> pixels, const __grid_constant__ Voxels<char> out,
-                     PixelKind kind, int radiusX, int radiusY, std::int64_t segment, bool takesRoot)
+                     PixelType kind, int radiusX, int radiusY, std::int64_t segment, bool takesRoot)
 {
   using Tile = VarianceTile<VRadiusZ, TPixel>;
   using Real = typename Tile::Real;
@@ -524,9 +524,9 @@ RunTiles(const Voxels<const TPixel> & pixels, const BufferView & output, const C
                             std::is_same<TPixel, std::int16_t>::value;
   if constexpr (isCommon)
   {
-    if (output.kind == PixelKindOf<TPixel>() || output.kind == PixelKind::Float32)
+    if (output.kind == PixelTypeOf<TPixel>() || output.kind == PixelType::Float32)
     {
-      output.kind == PixelKind::Float32 ? launchFor(float{}) : launchFor(TPixel{});
+      output.kind == PixelType::Float32 ? launchFor(float{}) : launchFor(TPixel{});
       CheckLaunch("VarianceTileKernel");
       return;
     }
@@ -546,10 +546,10 @@ SupportsVarianceTiles(const VarianceShape & shape)
 }
 
 void
-RunVarianceTiles(PixelKind kind, const Voxels<const char> & pixels, const BufferView & output,
+RunVarianceTiles(PixelType kind, const Voxels<const char> & pixels, const BufferView & output,
                  const Coordinates & radius, bool takesRoot, cudaStream_t stream)
 {
-  DispatchPixelKind(
+  DispatchPixelType(
     kind, [&](auto pixel) { RunTiles(CastVoxels<const decltype(pixel)>(pixels), output, radius, takesRoot, stream); });
 }
 

@@ -20,7 +20,7 @@ RunDifference(const KernelCall & call)
   folded.output = FoldComponents(call.output, components);
   const BufferView & first = folded.inputs[0];
   const BufferView & second = folded.inputs[1];
-  DispatchPixelKind(first.kind, [&](auto pixel) {
+  DispatchPixelType(first.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     DispatchExactOutput<Pixel>(call.output.kind, [&](auto out) {
       using Out = decltype(out);

@@ -55,8 +55,8 @@ RunIdentity(const KernelCall & call)
                     static_cast<std::size_t>(n * pixel));
         continue;
       }
-      DispatchPixelKind(in.kind, [&](auto inPixel) {
-        DispatchPixelKind(out.kind, [&](auto outPixel) {
+      DispatchPixelType(in.kind, [&](auto inPixel) {
+        DispatchPixelType(out.kind, [&](auto outPixel) {
           CopyRow(static_cast<const decltype(inPixel) *>(in.data) + from,
                   in.stride[0],
                   static_cast<decltype(outPixel) *>(out.data) + to,

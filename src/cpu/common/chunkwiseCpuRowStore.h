@@ -32,9 +32,9 @@ StoreResults(const BufferView & output, const Coordinates & at, std::int64_t n, 
 /** The function for an output's kind. */
 template <typename TFrom>
 RowStore<TFrom>
-RowStoreOf(PixelKind kind)
+RowStoreOf(PixelType kind)
 {
-  return DispatchPixelKind(kind, [](auto out) -> RowStore<TFrom> { return StoreResults<TFrom, decltype(out)>; });
+  return DispatchPixelType(kind, [](auto out) -> RowStore<TFrom> { return StoreResults<TFrom, decltype(out)>; });
 }
 
 } // namespace chunkwise

@@ -55,7 +55,7 @@ void
 RegisterHostReconstruction(KernelRegistry & registry);
 /** Kernels of reconstruction. */
 Kernel
-MakeHostSettle();
+MakeHostGlobalSolution();
 void
 RegisterHostStatistics(KernelRegistry & registry);
 void

@@ -310,7 +310,7 @@ RunOdd(const KernelCall & call)
       [&] { return operation.GetKey(); },
       [&] { return operation.GetNorms(call.image.Extents()); });
   }
-  const T beyond = DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  const T beyond = DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     return static_cast<T>(ConstantPixel<decltype(pixel)>(operation.boundary.constant));
   });
   DirectConvolution<T>(call,

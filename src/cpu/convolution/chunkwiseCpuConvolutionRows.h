@@ -198,7 +198,7 @@ public:
     const std::int64_t from = std::min(std::max(begin, input.box.lower[axis]), begin + n);
     const std::int64_t to = std::max(std::min(begin + n, input.box.upper[axis]), from);
     at[axis] = input.box.lower[axis];
-    DispatchPixelKind(input.kind, [&](auto pixel) {
+    DispatchPixelType(input.kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       const Pixel * const line = static_cast<const Pixel *>(input.data) + input.Offset(at);
       const std::int64_t  stride = input.stride[axis];

@@ -14,7 +14,7 @@ RunHighPassVoxels(const KernelCall & call)
 {
   const BufferView & in = call.inputs[0];
   const BufferView & smoothed = call.inputs[1];
-  DispatchPixelKind(in.kind, [&](auto pixel) {
+  DispatchPixelType(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {

@@ -34,7 +34,7 @@ Load(const KernelCall & call, const WindowBoundary & boundary, const Box & box, 
 /** The function that makes accumulators of voxels. */
 template <typename TAcc>
 auto
-ConvertTo(PixelKind kind)
+ConvertTo(PixelType kind)
 {
   const auto accumulator = sizeof(TAcc) == 4 ? Accumulator::Float32 : Accumulator::Float64;
   return GetCpuLevel().convert[static_cast<int>(kind)][static_cast<int>(accumulator)];
@@ -287,7 +287,7 @@ Run(const KernelCall & call, LoadFunction<TAcc> load)
 void
 RunLaplacian(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     if constexpr (std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2)
     {

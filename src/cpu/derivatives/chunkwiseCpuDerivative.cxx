@@ -49,9 +49,9 @@ using DerivativeLoad = void (*)(const KernelCall & call, const WindowBoundary & 
 
 template <typename TAcc>
 DerivativeLoad<TAcc>
-DerivativeLoadOf(PixelKind kind)
+DerivativeLoadOf(PixelType kind)
 {
-  return DispatchPixelKind(kind, [](auto pixel) -> DerivativeLoad<TAcc> {
+  return DispatchPixelType(kind, [](auto pixel) -> DerivativeLoad<TAcc> {
     using Pixel = decltype(pixel);
     return [](const KernelCall & call, const WindowBoundary & boundary, const Box & box, TAcc * to) {
       LoadTile<Pixel>(call.inputs[0],
@@ -151,9 +151,9 @@ StoreLargest(const BufferView & output, const Coordinates & at, std::int64_t n, 
 
 template <typename TFrom>
 RowStore<TFrom>
-LargestStoreOf(PixelKind kind)
+LargestStoreOf(PixelType kind)
 {
-  return DispatchPixelKind(kind, [](auto out) -> RowStore<TFrom> { return StoreLargest<TFrom, decltype(out)>; });
+  return DispatchPixelType(kind, [](auto out) -> RowStore<TFrom> { return StoreLargest<TFrom, decltype(out)>; });
 }
 
 /** The plan that all tiles of a call share at one scale. */
@@ -698,7 +698,7 @@ RunGradient(const KernelCall & call, const Box & output, char * memory)
   const Box    box = GradientBox(tensor, output, call.image);
   KernelCall   inner = call;
   inner.operation = tensor.gradient.get();
-  inner.output = DenseView(memory, sizeof(TAcc) == 4 ? PixelKind::Float32 : PixelKind::Float64, box);
+  inner.output = DenseView(memory, sizeof(TAcc) == 4 ? PixelType::Float32 : PixelType::Float64, box);
   DerivativePlan<TAcc> plan(*tensor.gradient, 0);
   plan.resultGap = box.NumberOfVoxels();
   const std::int64_t bytes =
@@ -823,7 +823,7 @@ RunScaleStepOf(const KernelCall & call)
 void
 RunScaleStep(const KernelCall & call)
 {
-  call.inputs[0].kind == PixelKind::Float32 ? RunScaleStepOf<float>(call) : RunScaleStepOf<double>(call);
+  call.inputs[0].kind == PixelType::Float32 ? RunScaleStepOf<float>(call) : RunScaleStepOf<double>(call);
 }
 
 } // namespace

@@ -128,7 +128,7 @@ DistanceRows::GetBackground(const Coordinates & base, std::int64_t z, std::int64
     return;
   }
   const void * const at = this->InputAt(this->Place(base, z, row, first));
-  DispatchPixelKind(input.kind, [&](auto pixel) {
+  DispatchPixelType(input.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     MarkVoxels(
       static_cast<const Pixel *>(at), m_X < 0 ? 1 : input.stride[m_X], n, m_Operation.background.As<Pixel>(), ones);
@@ -149,7 +149,7 @@ DistanceRows::GetFeatures(const Coordinates & base, std::int64_t z, std::int64_t
     }
     const void * const at = this->InputAt(this->Place(base, z, row, first));
     const std::int64_t step = m_X < 0 ? 1 : input.stride[m_X];
-    DispatchPixelKind(input.kind, [&](auto pixel) {
+    DispatchPixelType(input.kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       const auto * const voxels = static_cast<const Pixel *>(at);
       const auto * const before = voxels - input.stride[m_Scan];
@@ -325,7 +325,7 @@ DistanceRows::Store(const Coordinates & base, std::int64_t z, std::int64_t row, 
     this->GetBackground(base, z, row, first, n, ones);
     background = ones;
   }
-  DispatchPixelKind(output.kind, [&](auto pixel) {
+  DispatchPixelType(output.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     Pixel * const to = static_cast<Pixel *>(output.data) + output.Offset(place);
     switch (m_Operation.result)

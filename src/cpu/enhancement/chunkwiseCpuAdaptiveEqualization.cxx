@@ -80,7 +80,7 @@ public:
   void
   Run()
   {
-    DispatchPixelKind(m_Call.inputs[0].kind, [this](auto pixel) { this->m_Load = LoadRow<decltype(pixel)>; });
+    DispatchPixelType(m_Call.inputs[0].kind, [this](auto pixel) { this->m_Load = LoadRow<decltype(pixel)>; });
     m_Call.executor->ParallelFor(m_Tiles.NumberOfVoxels(), [this](std::int64_t i, unsigned int worker) {
       if (!m_Call.control || !m_Call.control->ShouldStop())
       {

@@ -34,7 +34,7 @@ void
 LoadBilateral(const KernelCall & call, const WindowBoundary & boundary, const Box & box, TReal * to)
 {
   const bool isCut = boundary.mode == BoundaryMode::Renormalized;
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     LoadTile<Pixel>(call.inputs[0],
                     call.image,

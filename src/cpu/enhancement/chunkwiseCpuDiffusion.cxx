@@ -209,7 +209,7 @@ private:
   void
   Load(bool isVariation)
   {
-    DispatchPixelKind(m_Call.inputs[0].kind, [&](auto pixel) {
+    DispatchPixelType(m_Call.inputs[0].kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       this->ForEachPart(m_Images.box, [&](const Box & part, TAcc *) {
         ForEachRow(part, [&](const Coordinates & at) {
@@ -308,7 +308,7 @@ private:
         at[last] = i;
         BufferView of = m_Call.inputs[0];
         of.data = m_Images.At(number, at);
-        of.kind = sizeof(TAcc) == 4 ? PixelKind::Float32 : PixelKind::Float64;
+        of.kind = sizeof(TAcc) == 4 ? PixelType::Float32 : PixelType::Float64;
         of.box = part;
         of.box.lower[last] = 0;
         of.box.upper[last] = components;
@@ -721,7 +721,7 @@ BytesOfTensors(const DiffusionOperation & operation, ChunkShape shape, const Box
   shape.outputBox = shape.inputBox = box;
   shape.outputBox.upper[last] = shape.outputBox.lower[last] + operation.tensor->GetNumberOfResults();
   shape.image.upper[last] = shape.image.lower[last] + 1;
-  shape.inputKinds[0] = shape.outputKind = UsesDouble(shape.inputKinds[0]) ? PixelKind::Float64 : PixelKind::Float32;
+  shape.inputKinds[0] = shape.outputKind = UsesDouble(shape.inputKinds[0]) ? PixelType::Float64 : PixelType::Float32;
   return shape.kernels->Get("derivative", "diffusion").scratchBytes(*operation.tensor, shape);
 }
 

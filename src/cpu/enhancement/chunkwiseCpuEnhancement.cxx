@@ -22,7 +22,7 @@ RunVoxelRule(const KernelCall & call, TRule && rule)
   const BufferView & in = call.inputs[0];
   const BufferView & firsts = call.inputs[1];
   const BufferView & seconds = call.inputs[call.numberOfInputs - 1];
-  DispatchPixelKind(in.kind, [&](auto pixel) {
+  DispatchPixelType(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {

@@ -20,7 +20,7 @@ template <typename TTo, typename TConvert>
 void
 ReadRow(const BufferView & view, const Coordinates & at, std::int64_t n, TTo * to, TConvert && convert)
 {
-  DispatchPixelKind(view.kind, [&](auto pixel) {
+  DispatchPixelType(view.kind, [&](auto pixel) {
     const StridedRow<const decltype(pixel)> voxels(view, at);
     for (std::int64_t x = 0; x < n; ++x)
     {
@@ -110,7 +110,7 @@ ShowOutside(const KernelCall & call)
     store(call.output, at, n, row);
     if (!converts)
     {
-      DispatchPixelKind(call.output.kind, [&](auto out) {
+      DispatchPixelType(call.output.kind, [&](auto out) {
         using Out = decltype(out);
         StoreOutside<Out>(call.output,
                           at,
@@ -126,13 +126,13 @@ ShowOutside(const KernelCall & call)
 void
 RunInside(const KernelCall & call)
 {
-  call.output.kind == PixelKind::Float32 ? HideOutside<float>(call) : HideOutside<double>(call);
+  call.output.kind == PixelType::Float32 ? HideOutside<float>(call) : HideOutside<double>(call);
 }
 
 void
 RunKept(const KernelCall & call)
 {
-  call.inputs[0].kind == PixelKind::Float32 ? ShowOutside<float>(call) : ShowOutside<double>(call);
+  call.inputs[0].kind == PixelType::Float32 ? ShowOutside<float>(call) : ShowOutside<double>(call);
 }
 
 } // namespace

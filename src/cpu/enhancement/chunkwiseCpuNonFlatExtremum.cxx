@@ -45,7 +45,7 @@ void
 LoadNonFlat(const KernelCall & call, const Box & box, bool negates, TReal * to)
 {
   const TReal nothing = std::numeric_limits<TReal>::infinity();
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     LoadTile<Pixel>(
       call.inputs[0], call.image, box, BoundaryMode::Constant, nothing, to, [negates, nothing](Pixel voxel) {

@@ -39,7 +39,7 @@ ExtremaOf(const DomainOperation & domain)
 }
 
 bool
-TakesMaskedExtrema(const DomainOperation & domain, const Box &, PixelKind kind)
+TakesMaskedExtrema(const DomainOperation & domain, const Box &, PixelType kind)
 {
   const bool hasKey = IsFloatingPoint(kind) || PixelSize(kind) <= 2;
   const auto extrema = ExtremaOf(domain);
@@ -53,12 +53,12 @@ struct MaskedImages
   BufferView  between;
   std::size_t bytes{ 0 };
 
-  MaskedImages(const DomainOperation & domain, const Box & output, const Box & image, PixelKind kind, void * scratch)
+  MaskedImages(const DomainOperation & domain, const Box & output, const Box & image, PixelType kind, void * scratch)
   {
     char * const to = static_cast<char *>(scratch);
     const auto   stages = domain.GetStages();
     const auto   boxes = domain.GetStageBoxes(output, image);
-    mask = TakeImage(to, bytes, PixelKind::UInt8, boxes.front());
+    mask = TakeImage(to, bytes, PixelType::UInt8, boxes.front());
     if (ExtremaOf(domain).size() > 1)
     {
       std::size_t first = 0;
@@ -134,7 +134,7 @@ ShowRow(TOut * __restrict__ to, const KeyOfMasked<TPixel> * __restrict__ keys, T
     using KeyOf = OrderedKey<TPixel>;
     using Key = typename KeyOf::Type;
     constexpr Key flip = VMinimum ? -1 : 0;
-    const int     kind = static_cast<int>(PixelKindOf<TPixel>());
+    const int     kind = static_cast<int>(PixelTypeOf<TPixel>());
     const int     result = std::is_same<TOut, TPixel>::value ? 0 : std::is_same<TOut, float>::value ? 1 : 2;
     GetCpuLevel().fromKey[VMinimum ? 1 : 0][kind][result](to, keys, n);
     int any = 0;
@@ -179,7 +179,7 @@ RunExtremum(const KernelCall & call, const ExtremumOperation & operation, const 
   }
   else
   {
-    convert = level.toKey[VMinimum ? 1 : 0][static_cast<int>(PixelKindOf<TPixel>())];
+    convert = level.toKey[VMinimum ? 1 : 0][static_cast<int>(PixelTypeOf<TPixel>())];
     beyond = std::max<Key>(KeyOf::From(constant, VMinimum ? -1 : 0), KeyOf::Lowest + 1);
   }
   const WindowTiling                   tiling(call.output.box, call.image, radius, sizeof(Key), false, 1);
@@ -203,9 +203,9 @@ RunExtremum(const KernelCall & call, const ExtremumOperation & operation, const 
 /** Calls f(pixel) for the kinds that have keys here. */
 template <typename TFunctor>
 void
-DispatchMasked(PixelKind kind, TFunctor && f)
+DispatchMasked(PixelType kind, TFunctor && f)
 {
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     if constexpr (sizeof(Pixel) <= 2 || std::is_floating_point<Pixel>::value)
     {
@@ -219,7 +219,7 @@ RunMaskedExtrema(const KernelCall & call)
 {
   const DomainOperation & domain = MaskedDomainOf(*call.operation);
   const auto              extrema = ExtremaOf(domain);
-  const PixelKind         kind = call.inputs[0].kind;
+  const PixelType         kind = call.inputs[0].kind;
   const MaskedImages      images(domain, call.output.box, call.image, kind, call.scratch);
   const BufferView        mask = GetByteMask(call, images.mask, images.bytes);
   const std::int64_t      voxels = call.output.box.NumberOfVoxels();
@@ -255,7 +255,7 @@ std::size_t
 ScratchOfMaskedExtrema(const Operation & operation, const ChunkShape & shape)
 {
   const DomainOperation & domain = MaskedDomainOf(operation);
-  const PixelKind         kind = shape.inputKinds[0];
+  const PixelType         kind = shape.inputKinds[0];
   const MaskedImages      images(domain, shape.outputBox, shape.image, kind, nullptr);
   const auto              keyBytes =
     std::max<std::int64_t>(PixelSize(kind) == 1 ? 2 : 4, static_cast<std::int64_t>(PixelSize(kind)));

@@ -18,7 +18,7 @@ namespace
 {
 
 bool
-TakesMaskedGaussian(const DomainOperation & domain, const Box &, PixelKind kind)
+TakesMaskedGaussian(const DomainOperation & domain, const Box &, PixelType kind)
 {
   const auto * const window = dynamic_cast<const SeparableOperation *>(domain.window.get());
   return window && window->boundary.mode != BoundaryMode::Constant && !domain.HasWeights() && !domain.marksSeen &&
@@ -29,7 +29,7 @@ TakesMaskedGaussian(const DomainOperation & domain, const Box &, PixelKind kind)
 BufferView
 TakeMask(const DomainOperation & domain, const Box & output, const Box & image, void * scratch, std::size_t & bytes)
 {
-  return TakeImage(static_cast<char *>(scratch), bytes, PixelKind::UInt8, domain.GetStageBoxes(output, image).front());
+  return TakeImage(static_cast<char *>(scratch), bytes, PixelType::UInt8, domain.GetStageBoxes(output, image).front());
 }
 
 WindowTiling
@@ -49,7 +49,7 @@ public:
   RowFinish(const DomainOperation & domain, const Box & image)
     : m_Rule(domain, domain.GetQuotient(image.Extents()))
     , m_Convert(
-        GetCpuLevel().finishWeighted[static_cast<int>(Accumulator::Float32)][static_cast<int>(PixelKindOf<TOut>())])
+        GetCpuLevel().finishWeighted[static_cast<int>(Accumulator::Float32)][static_cast<int>(PixelTypeOf<TOut>())])
     , m_Divide(GetMaskedRowLevel().divide)
   {}
 
@@ -143,7 +143,7 @@ RunMaskedGaussian(const KernelCall & call)
   KernelCall              part = call;
   part.scratch = static_cast<char *>(call.scratch) + bytes;
   part.control = &control;
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     if constexpr (sizeof(Pixel) <= 2 || std::is_same<Pixel, float>::value)
     {

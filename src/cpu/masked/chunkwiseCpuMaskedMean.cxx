@@ -27,9 +27,9 @@ template <typename TPixel>
 constexpr int CountShift = sizeof(TPixel) == 1 ? 20 : 24;
 /** Voxels of the largest window: 2^19 / 255 and 2^11, 2^23 / 65535 and 2^7, what a byte counts. */
 constexpr std::int64_t
-MostVoxels(PixelKind kind)
+MostVoxels(PixelType kind)
 {
-  return kind == PixelKind::Float32 ? 255 : PixelSize(kind) == 1 ? 2047 : PixelSize(kind) == 2 ? 127 : 0;
+  return kind == PixelType::Float32 ? 255 : PixelSize(kind) == 1 ? 2047 : PixelSize(kind) == 2 ? 127 : 0;
 }
 
 const MeanOperation &
@@ -55,11 +55,11 @@ struct MaskedMean
   /** The box that the windows see. */
   Box box{};
 
-  MaskedMean(const Operation & operation, const Box & output, const Box & image, PixelKind kind)
+  MaskedMean(const Operation & operation, const Box & output, const Box & image, PixelType kind)
   {
     const auto &       domain = static_cast<const DomainOperation &>(operation);
     const auto * const mean = dynamic_cast<const MeanOperation *>(domain.window.get());
-    const bool         hasKind = kind == PixelKind::Float32 || (!IsFloatingPoint(kind) && PixelSize(kind) <= 2);
+    const bool         hasKind = kind == PixelType::Float32 || (!IsFloatingPoint(kind) && PixelSize(kind) <= 2);
     if (!mean || mean->sums || domain.HasWeights() || domain.marksSeen || !hasKind)
     {
       return;
@@ -83,16 +83,16 @@ struct MaskedImages
   BufferView  counts;
   std::size_t bytes{ 0 };
 
-  MaskedImages(const MaskedMean & mean, const Box & output, PixelKind kind, void * scratch)
+  MaskedImages(const MaskedMean & mean, const Box & output, PixelType kind, void * scratch)
   {
     char * const to = static_cast<char *>(scratch);
-    mask = TakeImage(to, bytes, PixelKind::UInt8, mean.box);
-    if (kind == PixelKind::Float32)
+    mask = TakeImage(to, bytes, PixelType::UInt8, mean.box);
+    if (kind == PixelType::Float32)
     {
-      counts = TakeImage(to, bytes, PixelKind::UInt8, output);
+      counts = TakeImage(to, bytes, PixelType::UInt8, output);
       return;
     }
-    values = TakeImage(to, bytes, PixelSize(kind) == 1 ? PixelKind::UInt16 : PixelKind::UInt32, mean.box);
+    values = TakeImage(to, bytes, PixelSize(kind) == 1 ? PixelType::UInt16 : PixelType::UInt32, mean.box);
   }
 };
 
@@ -314,19 +314,19 @@ RunFloats(const KernelCall & call, const MaskedMean & mean, const MaskedImages &
 void
 RunMaskedMean(const KernelCall & call)
 {
-  const PixelKind    kind = call.inputs[0].kind;
+  const PixelType    kind = call.inputs[0].kind;
   const MaskedMean   mean(*call.operation, call.output.box, call.image, kind);
   const MaskedImages images(mean, call.output.box, kind, call.scratch);
   MakeMask(call, images.mask, images.bytes);
   switch (kind)
   {
-    case PixelKind::UInt8:
+    case PixelType::UInt8:
       return RunPacked<std::uint8_t>(call, mean, images);
-    case PixelKind::Int8:
+    case PixelType::Int8:
       return RunPacked<std::int8_t>(call, mean, images);
-    case PixelKind::UInt16:
+    case PixelType::UInt16:
       return RunPacked<std::uint16_t>(call, mean, images);
-    case PixelKind::Int16:
+    case PixelType::Int16:
       return RunPacked<std::int16_t>(call, mean, images);
     default:
       return RunFloats(call, mean, images);
@@ -336,15 +336,15 @@ RunMaskedMean(const KernelCall & call)
 std::size_t
 ScratchOfMaskedMean(const Operation & operation, const ChunkShape & shape)
 {
-  const PixelKind    kind = shape.inputKinds[0];
+  const PixelType    kind = shape.inputKinds[0];
   const MaskedMean   mean(operation, shape.outputBox, shape.image, kind);
   const std::int64_t scratch = WindowTiling::GetScratch(shape.outputBox, shape.image, mean.radius, 4, false);
   std::size_t        bytes = static_cast<std::size_t>(scratch * 4 * shape.concurrency);
-  if (kind == PixelKind::Float32)
+  if (kind == PixelType::Float32)
   {
     ChunkShape ofCounts = shape;
     ofCounts.numberOfInputs = 1;
-    ofCounts.inputKinds[0] = ofCounts.outputKind = PixelKind::UInt8;
+    ofCounts.inputKinds[0] = ofCounts.outputKind = PixelType::UInt8;
     ofCounts.inputBox = mean.box;
     bytes = std::max(bytes, shape.kernels->Get("mean", "domain").scratchBytes(CountsOf(operation), ofCounts));
   }
@@ -352,7 +352,7 @@ ScratchOfMaskedMean(const Operation & operation, const ChunkShape & shape)
 }
 
 bool
-TakesMaskedMean(const DomainOperation & operation, const Box & image, PixelKind kind)
+TakesMaskedMean(const DomainOperation & operation, const Box & image, PixelType kind)
 {
   return MaskedMean(operation, image, image, kind).takes;
 }

@@ -29,7 +29,7 @@ VarianceOf(const DomainOperation & domain)
 constexpr std::int64_t MostTaps = 9;
 
 bool
-TakesMaskedVariance(const DomainOperation & domain, const Box & image, PixelKind)
+TakesMaskedVariance(const DomainOperation & domain, const Box & image, PixelType)
 {
   const auto * const window = dynamic_cast<const VarianceOperation *>(domain.window.get());
   if (!window || domain.HasWeights() || domain.IsExact() || domain.marksSeen || domain.insideAlone ||
@@ -75,8 +75,8 @@ struct MaskedVariance
       voxels *= 2 * radius[a] + 1;
     }
     char * const to = static_cast<char *>(scratch);
-    mask = TakeImage(to, bytes, PixelKind::UInt8, domain.GetStageBoxes(output, image).front());
-    counts = TakeImage(to, bytes, voxels <= 255 ? PixelKind::UInt8 : PixelKind::UInt16, output);
+    mask = TakeImage(to, bytes, PixelType::UInt8, domain.GetStageBoxes(output, image).front());
+    counts = TakeImage(to, bytes, voxels <= 255 ? PixelType::UInt8 : PixelType::UInt16, output);
   }
   WindowTiling
   MakeTiling(const Box & output, const Box & image) const
@@ -91,7 +91,7 @@ struct MaskedVariance
   void
   WithCounts(const Coordinates & at, TFunctor && f) const
   {
-    counts.kind == PixelKind::UInt8 ? f(static_cast<const std::uint8_t *>(counts.data) + counts.Offset(at))
+    counts.kind == PixelType::UInt8 ? f(static_cast<const std::uint8_t *>(counts.data) + counts.Offset(at))
                                     : f(static_cast<const std::uint16_t *>(counts.data) + counts.Offset(at));
   }
 };
@@ -222,7 +222,7 @@ RunMaskedVariance(const KernelCall & call)
   part.operation = domain.window.get();
   RunVarianceOf(part, [&](const Box & tile) { return WholePart(variance, whole, tile); });
   part.operation = call.operation;
-  DispatchPixelKind(call.output.kind, [&](auto out) { RunCut<decltype(out)>(part, variance, whole); });
+  DispatchPixelType(call.output.kind, [&](auto out) { RunCut<decltype(out)>(part, variance, whole); });
   if (!control.ShouldStop())
   {
     control.Complete();
@@ -237,7 +237,7 @@ ScratchOfMaskedVariance(const Operation & operation, const ChunkShape & shape)
   const auto              sweep = variance.MakeTiling(shape.outputBox, shape.image).scratch * shape.concurrency;
   ChunkShape              ofCounts = shape;
   ofCounts.numberOfInputs = 1;
-  ofCounts.inputKinds[0] = PixelKind::UInt8;
+  ofCounts.inputKinds[0] = PixelType::UInt8;
   ofCounts.outputKind = variance.counts.kind;
   return variance.bytes +
          std::max({ static_cast<std::size_t>(sweep) * sizeof(double),

@@ -36,7 +36,7 @@ RunStagesOfMeans(const KernelCall & call)
   {
     const WideMaskedMean mean(
       MaskedDomainOf(*call.operation), call.inputs[0], call.inputs[call.numberOfInputs - 1], call.image);
-    call.output.kind == PixelKind::Float32 ? AmendMaskedMeans<float>(call, mean) : AmendMaskedMeans<double>(call, mean);
+    call.output.kind == PixelType::Float32 ? AmendMaskedMeans<float>(call, mean) : AmendMaskedMeans<double>(call, mean);
   }
 }
 

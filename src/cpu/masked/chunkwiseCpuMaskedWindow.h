@@ -13,7 +13,7 @@ namespace chunkwise
 struct MaskedWindow
 {
   const char * name;
-  bool (*takes)(const DomainOperation & operation, const Box & image, PixelKind kind);
+  bool (*takes)(const DomainOperation & operation, const Box & image, PixelType kind);
   void (*run)(const KernelCall & call);
   std::size_t (*scratchBytes)(const Operation & operation, const ChunkShape & shape);
 };

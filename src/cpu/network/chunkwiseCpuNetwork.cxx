@@ -98,7 +98,7 @@ public:
     const double scale = m_Operation.scale;
     const double offset = m_Operation.shift;
     const auto   beyond = static_cast<float>(std::fma(m_Operation.boundary.constant.ToDouble(), scale, offset));
-    DispatchPixelKind(m_Call.inputs[0].kind, [&](auto pixel) {
+    DispatchPixelType(m_Call.inputs[0].kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       m_Call.executor->ParallelFor(tensor.channels * tensor.extent[2], [&](std::int64_t task, unsigned int) {
         const std::int64_t c = task / tensor.extent[2];
@@ -156,7 +156,7 @@ public:
   Store(const Tensor & tensor, const Coordinates & at, int channel) override
   {
     const BufferView & output = m_Call.output;
-    DispatchPixelKind(output.kind, [&](auto pixel) {
+    DispatchPixelType(output.kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       m_Call.executor->ParallelFor(tensor.extent[2], [&](std::int64_t plane, unsigned int) {
         Coordinates index = at;
@@ -300,7 +300,7 @@ private:
     {
       return static_cast<TPixel>(static_cast<double>(value) > m_Operation.threshold ? 1 : 0);
     }
-    if constexpr (IsFloatingPoint(PixelKindOf<TPixel>()))
+    if constexpr (IsFloatingPoint(PixelTypeOf<TPixel>()))
     {
       return static_cast<TPixel>(value);
     }

@@ -251,7 +251,7 @@ public:
   void
   FindRoots()
   {
-    DispatchPixelKind(m_Input.kind, [this](auto pixel) {
+    DispatchPixelType(m_Input.kind, [this](auto pixel) {
       using Pixel = decltype(pixel);
       using Bits = typename ComparedAs<Pixel>::Type;
       const auto background = m_Operation.background.template As<Pixel>();
@@ -365,7 +365,7 @@ public:
   void
   WriteLabels()
   {
-    DispatchPixelKind(m_Call.output.kind, [this](auto pixel) {
+    DispatchPixelType(m_Call.output.kind, [this](auto pixel) {
       using Pixel = decltype(pixel);
       const BufferView & output = m_Call.output;
       const std::int64_t stride = output.stride[0];

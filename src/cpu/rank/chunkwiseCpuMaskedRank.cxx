@@ -43,14 +43,14 @@ HasFewVoxels(const DomainOperation & domain, const Box & image)
 }
 
 bool
-TakesMaskedMedians(const DomainOperation & domain, const Box & image, PixelKind)
+TakesMaskedMedians(const DomainOperation & domain, const Box & image, PixelType)
 {
   return HasFewVoxels(domain, image) &&
          MediansTake(static_cast<const RankOperation &>(*domain.window), image.Extents());
 }
 
 bool
-TakesMaskedRanks(const DomainOperation & domain, const Box & image, PixelKind kind)
+TakesMaskedRanks(const DomainOperation & domain, const Box & image, PixelType kind)
 {
   return HasFewVoxels(domain, image) && !TakesMaskedMedians(domain, image, kind);
 }
@@ -63,14 +63,14 @@ struct MaskedImages
   BufferView         counts;
   std::size_t        bytes{ 0 };
 
-  MaskedImages(const DomainOperation & domain, const Box & output, const Box & image, PixelKind kind, void * scratch)
+  MaskedImages(const DomainOperation & domain, const Box & output, const Box & image, PixelType kind, void * scratch)
     : stages(domain.GetStages())
   {
     char * const to = static_cast<char *>(scratch);
     const auto   boxes = domain.GetStageBoxes(output, image);
-    mask = TakeImage(to, bytes, PixelKind::UInt8, boxes[Inside]);
+    mask = TakeImage(to, bytes, PixelType::UInt8, boxes[Inside]);
     voxels = TakeImage(to, bytes, kind, boxes[Voxels]);
-    counts = TakeImage(to, bytes, PixelKind::UInt8, boxes[Counts]);
+    counts = TakeImage(to, bytes, PixelType::UInt8, boxes[Counts]);
   }
 };
 
@@ -83,12 +83,12 @@ struct MaskedMedians
   std::size_t           bytes{ 0 };
   BufferView            made;
 
-  MaskedMedians(const DomainOperation & domain, const Box & output, const Box & image, PixelKind kind, void * scratch)
+  MaskedMedians(const DomainOperation & domain, const Box & output, const Box & image, PixelType kind, void * scratch)
     : rank(static_cast<const RankOperation &>(*domain.window))
     , radius(rank.EffectiveRadius(image.Extents()))
     , tile(MedianTileExtent(output, radius, kind, 1))
     , made(
-        TakeImage(static_cast<char *>(scratch), bytes, PixelKind::UInt8, domain.GetStageBoxes(output, image)[Inside]))
+        TakeImage(static_cast<char *>(scratch), bytes, PixelType::UInt8, domain.GetStageBoxes(output, image)[Inside]))
   {}
 };
 
@@ -96,7 +96,7 @@ void
 RunMaskedMedians(const KernelCall & call)
 {
   const DomainOperation & domain = MaskedDomainOf(*call.operation);
-  const PixelKind         kind = call.inputs[0].kind;
+  const PixelType         kind = call.inputs[0].kind;
   const MaskedMedians     medians(domain, call.output.box, call.image, kind, call.scratch);
   const std::int64_t      bytes = MedianTileBytes(medians.tile, medians.radius, kind, 1, true);
   // Tiles leave out NaN themselves.
@@ -138,7 +138,7 @@ RunMaskedRanks(const KernelCall & call)
 std::size_t
 ScratchOfMaskedMedians(const Operation & operation, const ChunkShape & shape)
 {
-  const PixelKind     kind = shape.inputKinds[0];
+  const PixelType     kind = shape.inputKinds[0];
   const MaskedMedians medians(MaskedDomainOf(operation), shape.outputBox, shape.image, kind, nullptr);
   const std::int64_t  bytes = MedianTileBytes(medians.tile, medians.radius, kind, 1, true) * shape.concurrency;
   return medians.bytes + static_cast<std::size_t>(bytes);
@@ -148,7 +148,7 @@ std::size_t
 ScratchOfMaskedRanks(const Operation & operation, const ChunkShape & shape)
 {
   const DomainOperation & domain = MaskedDomainOf(operation);
-  const PixelKind         kind = shape.inputKinds[0];
+  const PixelType         kind = shape.inputKinds[0];
   const MaskedImages      images(domain, shape.outputBox, shape.image, kind, nullptr);
   const auto              scratchOf = [&](const Operation & stage, const ChunkShape & part) {
     const Kernel & kernel = shape.kernels->Get(stage.GetName(), "domain");
@@ -157,12 +157,12 @@ ScratchOfMaskedRanks(const Operation & operation, const ChunkShape & shape)
   ChunkShape part = shape;
   part.inputBox = images.voxels.box;
   part.numberOfInputs = 2;
-  part.inputKinds[1] = PixelKind::UInt8;
+  part.inputKinds[1] = PixelType::UInt8;
   const std::size_t ofRanks = scratchOf(*images.stages[Selected].operation, part);
   part.inputBox = images.mask.box;
   part.outputBox = images.counts.box;
   part.numberOfInputs = 1;
-  part.inputKinds[0] = part.outputKind = PixelKind::UInt8;
+  part.inputKinds[0] = part.outputKind = PixelType::UInt8;
   return images.bytes + std::max(ofRanks, scratchOf(*images.stages[Counts].operation, part));
 }
 

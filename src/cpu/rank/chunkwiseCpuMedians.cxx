@@ -502,7 +502,7 @@ RunAnyTile(const KernelCall & call, const Coordinates & radius, const Box & tile
            const MedianMask * mask, char * memory)
 {
   bool done = false;
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     DispatchOutput<decltype(pixel)>(call.output.kind, [&](auto out) {
       done = RunTile<decltype(pixel), decltype(out)>(call, radius, tile, components, mask, memory);
     });
@@ -532,14 +532,14 @@ MediansTake(const RankOperation & operation, const Coordinates & image)
 }
 
 std::int64_t
-MediansTogether(const Coordinates & radius, PixelKind kind, std::int64_t components)
+MediansTogether(const Coordinates & radius, PixelType kind, std::int64_t components)
 {
   const std::int64_t columns = MedianColumnBytes(radius) / static_cast<std::int64_t>(PixelSize(kind));
   return radius[MaxDimension - 1] == 0 && columns >= 64 * components ? components : 1;
 }
 
 Coordinates
-MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind, std::int64_t components)
+MedianTileExtent(const Box & output, const Coordinates & radius, PixelType kind, std::int64_t components)
 {
   // Several components have long rows, so that twice as many bytes share more columns and still fit.
   const std::int64_t bytes = (components > 1 && radius[0] == 1 ? 2 : 1) * MedianColumnBytes(radius);
@@ -557,10 +557,10 @@ MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind,
 }
 
 std::int64_t
-MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelKind kind, std::int64_t components,
+MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelType kind, std::int64_t components,
                 bool isMasked)
 {
-  return DispatchPixelKind(kind, [&](auto pixel) {
+  return DispatchPixelType(kind, [&](auto pixel) {
     return MedianMemory<typename RankKey<decltype(pixel)>::Type>().LayOut(tile, radius, components, isMasked, nullptr);
   });
 }
@@ -580,7 +580,7 @@ RunMaskedMedianTile(const KernelCall & call, const Coordinates & radius, const B
   const Box          part = SeenPart(mask.inside, call.image, radius, tile, mode);
   if (!(part == tile))
   {
-    DispatchPixelKind(call.output.kind, [&](auto out) {
+    DispatchPixelType(call.output.kind, [&](auto out) {
       const auto empty = EmptyPixel<decltype(out)>(mask.empty);
       ForEachRow(tile, [&](const Coordinates & at) {
         StoreRow<decltype(out)>(call.output, at, tile.Extent(0), [&](std::int64_t) { return empty; });

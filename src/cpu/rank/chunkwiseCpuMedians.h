@@ -15,15 +15,15 @@ MediansTake(const RankOperation & operation, const Coordinates & image);
 /** How many of so many components are taken together: all or one. Rows of few voxels would share too many columns with
  * the next ones. */
 std::int64_t
-MediansTogether(const Coordinates & radius, PixelKind kind, std::int64_t components);
+MediansTogether(const Coordinates & radius, PixelType kind, std::int64_t components);
 
 /** The extent of a tile of them, of so many components together; it does not shrink when the output grows. */
 Coordinates
-MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind, std::int64_t components);
+MedianTileExtent(const Box & output, const Coordinates & radius, PixelType kind, std::int64_t components);
 
 /** Bytes that each worker needs for a tile of this extent. */
 std::int64_t
-MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelKind kind, std::int64_t components,
+MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelType kind, std::int64_t components,
                 bool isMasked = false);
 
 /** Computes a tile of the output, whose components are side by side if there are several. False, and nothing done, if

@@ -271,7 +271,7 @@ struct RankWays
 };
 
 RankWays
-ChooseWays(const Operation & operation, const Coordinates & image, PixelKind kind)
+ChooseWays(const Operation & operation, const Coordinates & image, PixelType kind)
 {
   const auto * const rank = dynamic_cast<const RankOperation *>(&operation);
   return { rank && !rank->isCounted && MediansTake(*rank, image),
@@ -280,9 +280,9 @@ ChooseWays(const Operation & operation, const Coordinates & image, PixelKind kin
 
 /** Bytes that each worker needs to find ranks bit by bit or in sorted tiles. */
 std::int64_t
-BytesOfRanks(const RankWays & ways, const Coordinates & radius, const Box & output, PixelKind kind)
+BytesOfRanks(const RankWays & ways, const Coordinates & radius, const Box & output, PixelType kind)
 {
-  return ways.tiles ? RankTilesBytes(radius, output, kind) : DispatchPixelKind(kind, [&](auto pixel) {
+  return ways.tiles ? RankTilesBytes(radius, output, kind) : DispatchPixelType(kind, [&](auto pixel) {
     return BytesOf<typename RankKey<decltype(pixel)>::Type>(output, radius);
   });
 }
@@ -292,7 +292,7 @@ template <typename TFunctor>
 void
 WithKinds(const KernelCall & call, TFunctor && f)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Key = typename RankKey<Pixel>::Type;
     KeyedKinds<Key> kinds{ RankKey<Pixel>::IsReal, LoadKeys<Pixel>, nullptr };
@@ -321,7 +321,7 @@ struct RankWork
   Coordinates  tile;
   std::int64_t bytes;
 
-  RankWork(const RankWays & ways, const Coordinates & radius, const Box & output, PixelKind kind,
+  RankWork(const RankWays & ways, const Coordinates & radius, const Box & output, PixelType kind,
            std::int64_t components)
     : tile(ways.medians ? MedianTileExtent(output, radius, kind, components)
            : ways.tiles ? RankTileExtent(output, radius)
@@ -374,7 +374,7 @@ RunCountedTile(bool inTiles, const KernelCall & call, const Coordinates & radius
   const Box part = SeenPart(call, tile);
   if (!(part == tile))
   {
-    DispatchPixelKind(call.output.kind, [&](auto out) {
+    DispatchPixelType(call.output.kind, [&](auto out) {
       using Out = decltype(out);
       ForEachRow(tile, [&](const Coordinates & at) {
         StoreRow<Out>(call.output, at, tile.Extent(0), [](std::int64_t) { return Out(0); });
@@ -413,10 +413,10 @@ RunRank(const KernelCall & call)
 
 /** Bytes that each worker needs for lines. */
 std::int64_t
-BytesOfLines(std::int64_t taps, int axis, const Box & output, PixelKind kind)
+BytesOfLines(std::int64_t taps, int axis, const Box & output, PixelType kind)
 {
   const Coordinates extent = RankLineTileExtent(output, taps, axis, kind);
-  return DispatchPixelKind(kind, [&](auto pixel) {
+  return DispatchPixelType(kind, [&](auto pixel) {
     RankLineTile<typename RankKey<decltype(pixel)>::Type> tile;
     tile.lines = axis == 0 ? 1 : extent[0];
     return tile.LayOut(extent[axis] + taps - 1, extent[axis], taps, nullptr);

@@ -31,11 +31,11 @@ public:
   WithRow(const Coordinates & at, TFunctor && f) const
   {
     const std::int64_t offset = m_View.Offset(at);
-    if (m_View.kind == PixelKind::UInt8)
+    if (m_View.kind == PixelType::UInt8)
     {
       f(static_cast<const std::uint8_t *>(m_View.data) + offset);
     }
-    else if (m_View.kind == PixelKind::Float32)
+    else if (m_View.kind == PixelType::Float32)
     {
       f(static_cast<const float *>(m_View.data) + offset);
     }

@@ -457,7 +457,7 @@ FindInPart(const RankLineTile<TKey> & tile, std::int64_t number, std::int64_t be
 } // namespace
 
 int
-RankLineAxis(const RankWindows & windows, const Coordinates & image, PixelKind kind)
+RankLineAxis(const RankWindows & windows, const Coordinates & image, PixelType kind)
 {
   int axis = -1;
   for (int a = 0; a < MaxDimension; ++a)
@@ -481,7 +481,7 @@ RankLineAxis(const RankWindows & windows, const Coordinates & image, PixelKind k
 }
 
 Coordinates
-RankLineTileExtent(const Box & output, std::int64_t taps, int axis, PixelKind kind)
+RankLineTileExtent(const Box & output, std::int64_t taps, int axis, PixelType kind)
 {
   const auto         size = static_cast<std::int64_t>(PixelSize(kind));
   const std::int64_t width = 64 / size;

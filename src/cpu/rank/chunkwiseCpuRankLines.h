@@ -15,11 +15,11 @@ namespace chunkwise
 
 /** The axis along which all windows lie, if there are one and lines are the fastest way; else -1. */
 int
-RankLineAxis(const RankWindows & windows, const Coordinates & image, PixelKind kind);
+RankLineAxis(const RankWindows & windows, const Coordinates & image, PixelType kind);
 
 /** The extent of a tile: a part of a line, or of some lines side by side. */
 Coordinates
-RankLineTileExtent(const Box & output, std::int64_t taps, int axis, PixelKind kind);
+RankLineTileExtent(const Box & output, std::int64_t taps, int axis, PixelType kind);
 
 /** A part of a line, and the memory that finding its ranks takes. */
 template <typename TKey>

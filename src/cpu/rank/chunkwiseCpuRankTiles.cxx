@@ -171,7 +171,7 @@ RunTile(const KernelCall & call, const RankWindows & windows, const TileAxes & a
 } // namespace
 
 bool
-RankTilesTake(const Coordinates & radius, PixelKind kind)
+RankTilesTake(const Coordinates & radius, PixelType kind)
 {
   const TileAxes axes(radius);
   std::int64_t   voxels = 1;
@@ -194,9 +194,9 @@ RankTilesTake(const Coordinates & radius, PixelKind kind)
 }
 
 std::int64_t
-RankTilesBytes(const Coordinates & radius, const Box & output, PixelKind kind)
+RankTilesBytes(const Coordinates & radius, const Box & output, PixelType kind)
 {
-  return DispatchPixelKind(
+  return DispatchPixelType(
     kind, [&](auto pixel) { return BytesOf<typename RankKey<decltype(pixel)>::Type>(radius, output); });
 }
 
@@ -212,7 +212,7 @@ RunRankTilesOf(const KernelCall & call, const Coordinates & radius, const Box & 
   const TileAxes    axes(radius);
   const Coordinates extent = TileOutputs(call.output.box, axes);
   const RankWindows windows(*call.operation, call.image.Extents());
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     DispatchOutput<decltype(pixel)>(call.output.kind, [&](auto out) {
       for (std::int64_t i = 0; i < CountTiles(part, extent); ++i)
       {

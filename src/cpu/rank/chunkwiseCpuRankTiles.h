@@ -9,11 +9,11 @@ namespace chunkwise
 
 /** Whether windows of this radius are found in sorted tiles, rather than bit by bit. */
 bool
-RankTilesTake(const Coordinates & radius, PixelKind kind);
+RankTilesTake(const Coordinates & radius, PixelType kind);
 
 /** Bytes that each worker needs for them; they do not shrink when the output grows. */
 std::int64_t
-RankTilesBytes(const Coordinates & radius, const Box & output, PixelKind kind);
+RankTilesBytes(const Coordinates & radius, const Box & output, PixelType kind);
 
 /** The extent of such a tile. */
 Coordinates

@@ -123,11 +123,11 @@ struct Contraction
   std::vector<TKey>             masks;
   std::vector<ForestEdge<TKey>> edges;
 
-  SideData
+  ChunkState
   ToBytes() const
   {
     const std::uint64_t counts[2] = { states.size(), edges.size() };
-    SideData            bytes(sizeof(counts) + states.size() * 2 * sizeof(TKey) + edges.size() * EdgeBytes);
+    ChunkState          bytes(sizeof(counts) + states.size() * 2 * sizeof(TKey) + edges.size() * EdgeBytes);
     unsigned char *     at = bytes.data();
     const auto          put = [&at](const void * from, std::size_t size) {
       if (size > 0)
@@ -150,7 +150,7 @@ struct Contraction
 
   /** `border`: how many voxels the border has. */
   static Contraction
-  FromBytes(const SideData & bytes, std::int64_t border)
+  FromBytes(const ChunkState & bytes, std::int64_t border)
   {
     std::uint64_t counts[2] = {};
     if (bytes.size() >= sizeof(counts))
@@ -203,7 +203,7 @@ FlipOf(const ReconstructionOperation & operation)
 }
 
 template <typename TPixel>
-SideData
+ChunkState
 Contract(const ReconstructionOperation & operation, const BufferView & state, const BufferView & mask,
          const Box & image)
 {
@@ -266,7 +266,7 @@ public:
   using KeyOf = ReconstructionKey<TPixel>;
   using Key = typename KeyOf::Type;
 
-  Joint(const ReconstructionOperation & operation, const BlockCuts & cuts, const std::vector<SideData> & contractions)
+  Joint(const ReconstructionOperation & operation, const BlockCuts & cuts, const std::vector<ChunkState> & contractions)
     : m_Cuts(cuts)
     , m_FullyConnected(operation.fullyConnected)
   {
@@ -294,7 +294,7 @@ public:
     }
   }
 
-  std::vector<SideData>
+  std::vector<ChunkState>
   Run()
   {
     m_Raised.assign(m_Parts.size(), false);
@@ -320,7 +320,7 @@ public:
         Spread(entry.block, entry.rank, IndexOf(entry.block, entry.rank));
       }
     }
-    std::vector<SideData> borders;
+    std::vector<ChunkState> borders;
     for (std::size_t i = 0; i < m_Parts.size(); ++i)
     {
       const std::vector<Key> & states = m_Parts[i].states;
@@ -487,7 +487,7 @@ private:
 
 } // namespace
 
-SideData
+ChunkState
 ContractBlock(const ReconstructionOperation & operation, const BufferView & state, const BufferView & mask,
               const Box & image)
 {
@@ -495,23 +495,23 @@ ContractBlock(const ReconstructionOperation & operation, const BufferView & stat
   {
     throw ParameterError("mask: it has not the state's kind and place");
   }
-  return DispatchPixelKind(state.kind,
+  return DispatchPixelType(state.kind,
                            [&](auto pixel) { return Contract<decltype(pixel)>(operation, state, mask, image); });
 }
 
-std::vector<SideData>
-JoinBlocks(const ReconstructionOperation & operation, PixelKind kind, const BlockCuts & cuts,
-           const std::vector<SideData> & contractions)
+std::vector<ChunkState>
+JoinBlocks(const ReconstructionOperation & operation, PixelType kind, const BlockCuts & cuts,
+           const std::vector<ChunkState> & contractions)
 {
-  return DispatchPixelKind(kind,
+  return DispatchPixelType(kind,
                            [&](auto pixel) { return Joint<decltype(pixel)>(operation, cuts, contractions).Run(); });
 }
 
 void
-RaiseBorder(const ReconstructionOperation & operation, const SideData & border, const BufferView & state,
+RaiseBorder(const ReconstructionOperation & operation, const ChunkState & border, const BufferView & state,
             const Box & image)
 {
-  DispatchPixelKind(state.kind, [&](auto pixel) {
+  DispatchPixelType(state.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using KeyOf = ReconstructionKey<Pixel>;
     using Key = typename KeyOf::Type;

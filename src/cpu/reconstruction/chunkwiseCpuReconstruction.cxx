@@ -108,7 +108,7 @@ Begin(const KernelCall & call)
 /** Whether a voxel of the box that may be written can be raised by one beside it. */
 template <typename TPixel>
 bool
-IsOpen(const KernelCall & call)
+IsActive(const KernelCall & call)
 {
   using KeyOf = ReconstructionKey<TPixel>;
   const auto &             operation = static_cast<const ReconstructionOperation &>(*call.operation);
@@ -220,7 +220,7 @@ IsFlat(const KernelCall & call)
 /** Whether a flat volume is an extremum is a matter of choice, and none of neighbours. */
 template <typename TPixel>
 void
-Amend(const KernelCall & call)
+FinalizeRegion(const KernelCall & call)
 {
   const auto & operation = static_cast<const ReconstructionOperation &>(*call.operation);
   if (operation.result != ReconstructionResult::Extrema || operation.marker != ReconstructionMarker::NextBelow)
@@ -397,7 +397,7 @@ std::size_t
 ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
 {
   const auto & reconstruction = static_cast<const ReconstructionOperation &>(operation);
-  return DispatchPixelKind(shape.outputKind, [&](auto pixel) {
+  return DispatchPixelType(shape.outputKind, [&](auto pixel) {
     return BytesOf<typename ReconstructionKey<decltype(pixel)>::Type>(
       reconstruction, shape.outputBox, shape.image, shape.concurrency);
   });
@@ -410,25 +410,25 @@ RegisterHostReconstruction(KernelRegistry & registry)
 {
   KernelSet kernels;
   kernels.compute.run = [](const KernelCall & call) {
-    DispatchPixelKind(call.output.kind, [&](auto pixel) { VolumeRun<decltype(pixel)>(call).Run(); });
+    DispatchPixelType(call.output.kind, [&](auto pixel) { VolumeRun<decltype(pixel)>(call).Run(); });
   };
   kernels.compute.scratchBytes = ScratchOfReconstruction;
   kernels.begin.run = [](const KernelCall & call) {
-    DispatchPixelKind(call.output.kind, [&](auto pixel) { Begin<decltype(pixel)>(call); });
+    DispatchPixelType(call.output.kind, [&](auto pixel) { Begin<decltype(pixel)>(call); });
   };
   kernels.finish.run = [](const KernelCall & call) {
-    DispatchPixelKind(call.output.kind, [&](auto pixel) { Finish<decltype(pixel)>(call); });
+    DispatchPixelType(call.output.kind, [&](auto pixel) { Finish<decltype(pixel)>(call); });
   };
-  kernels.amend.run = [](const KernelCall & call) {
-    DispatchPixelKind(call.output.kind, [&](auto pixel) { Amend<decltype(pixel)>(call); });
+  kernels.finalizeRegion.run = [](const KernelCall & call) {
+    DispatchPixelType(call.output.kind, [&](auto pixel) { FinalizeRegion<decltype(pixel)>(call); });
   };
-  kernels.isOpen.run = [](const KernelCall & call) {
-    if (DispatchPixelKind(call.output.kind, [&](auto pixel) { return IsOpen<decltype(pixel)>(call); }))
+  kernels.isActive.run = [](const KernelCall & call) {
+    if (DispatchPixelType(call.output.kind, [&](auto pixel) { return IsActive<decltype(pixel)>(call); }))
     {
       *call.changedSides = 1;
     }
   };
-  kernels.settle = MakeHostSettle();
+  kernels.solveGlobally = MakeHostGlobalSolution();
   registry.Register("reconstruction", kernels);
 }
 

@@ -58,7 +58,7 @@ VoxelsAt(const BufferView & view, const Coordinates & at)
 
 /** Stores results of a row of the output, pixels of `kind`. */
 void
-StoreBins(const BufferView & output, const Coordinates & at, PixelKind kind, const void * results, std::int64_t n)
+StoreBins(const BufferView & output, const Coordinates & at, PixelType kind, const void * results, std::int64_t n)
 {
   char * const to = const_cast<char *>(VoxelsAt(output, at));
   if (kind != output.kind)
@@ -139,7 +139,7 @@ private:
   Accumulator
   ChooseAccumulator()
   {
-    const PixelKind kind = m_Call.inputs[0].kind;
+    const PixelType kind = m_Call.inputs[0].kind;
     const auto      voxels = static_cast<double>(m_Operation.CountVoxels());
     const auto      bits = static_cast<int>(8 * PixelSize(kind));
     m_Bytes = 8;
@@ -276,7 +276,7 @@ private:
   Accumulator
   ChooseAccumulator()
   {
-    const PixelKind kind = m_Call.inputs[0].kind;
+    const PixelType kind = m_Call.inputs[0].kind;
     const auto      voxels = static_cast<double>(m_Operation.CountVoxels());
     const auto      bits = static_cast<int>(8 * PixelSize(kind));
     const double    most = voxels * voxels * voxels * std::ldexp(1.0, bits);
@@ -377,7 +377,7 @@ public:
     , m_IsReal(IsFloatingPoint(call.inputs[0].kind))
     , m_Keys(static_cast<Key *>(keys))
   {
-    DispatchPixelKind(call.inputs[0].kind, [this](auto pixel) {
+    DispatchPixelType(call.inputs[0].kind, [this](auto pixel) {
       m_Read = &ReadKeys<decltype(pixel)>;
       m_Write = &WriteKeys<decltype(pixel)>;
     });
@@ -524,7 +524,7 @@ private:
 
 /** The bytes of a block's keys for a worker; 0: blocks are joined. */
 std::int64_t
-KeyBytes(const BinOperation & operation, PixelKind kind)
+KeyBytes(const BinOperation & operation, PixelType kind)
 {
   return operation.method != BinMethod::Median && operation.method != BinMethod::Mode
            ? 0

@@ -22,7 +22,7 @@ public:
     , m_Output(call.output)
     , m_Operation(operation)
   {
-    DispatchPixelKind(m_Input.kind, [&](auto pixel) {
+    DispatchPixelType(m_Input.kind, [&](auto pixel) {
       pixel = operation.value.As<decltype(pixel)>();
       std::memcpy(m_Value, &pixel, sizeof(pixel));
     });

@@ -247,9 +247,9 @@ using LoadResampleRow = void (*)(TReal * to, const void * from, std::int64_t off
 
 template <typename TReal>
 LoadResampleRow<TReal>
-LoadResampleRowOf(PixelKind kind)
+LoadResampleRowOf(PixelType kind)
 {
-  return DispatchPixelKind(kind, [](auto pixel) -> LoadResampleRow<TReal> {
+  return DispatchPixelType(kind, [](auto pixel) -> LoadResampleRow<TReal> {
     return [](TReal * to, const void * from, std::int64_t offset, std::int64_t stride, std::int64_t n) {
       const auto * const voxels = static_cast<const decltype(pixel) *>(from) + offset;
       WithStride(stride, [&](auto step) {
@@ -316,7 +316,7 @@ public:
   Find(const Box & box, Coordinates at, std::int64_t (&strides)[ResampleAxes]) const
   {
     const int *  axes = m_Tiles.operation.axes;
-    bool         isThere = m_View.kind == PixelKindOf<TReal>() && m_View.stride[0] == 1;
+    bool         isThere = m_View.kind == PixelTypeOf<TReal>() && m_View.stride[0] == 1;
     std::int64_t reach = 0;
     for (int i = 0; i < ResampleAxes; ++i)
     {
@@ -358,7 +358,7 @@ public:
   const TReal *
   FindOrigin(Coordinates at, const double (&point)[ResampleAxes], ResampleLine<TReal> * lines) const
   {
-    if (m_View.kind != PixelKindOf<TReal>() || m_View.stride[m_Tiles.operation.axes[0]] != 1)
+    if (m_View.kind != PixelTypeOf<TReal>() || m_View.stride[m_Tiles.operation.axes[0]] != 1)
     {
       return nullptr;
     }
@@ -982,7 +982,7 @@ RunInterpolation(const KernelCall & call, const ResampleTiles & tiles)
   BufferView         source = call.inputs[0];
   if (tiles.isFiltered)
   {
-    source = DenseView(scratch, sizeof(TReal) == 4 ? PixelKind::Float32 : PixelKind::Float64, filtered);
+    source = DenseView(scratch, sizeof(TReal) == 4 ? PixelType::Float32 : PixelType::Float64, filtered);
     SplineFilter<TReal>(call, tiles, source, memory, bytes).Run();
   }
   const TileResampler<TReal> resampler(call, tiles, source);
@@ -1052,7 +1052,7 @@ RunNearest(const KernelCall & call, const ResampleTiles & tiles)
   const std::size_t  size = PixelSize(input.kind);
   const std::size_t  outSize = PixelSize(call.output.kind);
   char               value[8];
-  DispatchPixelKind(input.kind, [&](auto pixel) {
+  DispatchPixelType(input.kind, [&](auto pixel) {
     pixel = tiles.operation.value.As<decltype(pixel)>();
     std::memcpy(value, &pixel, sizeof(pixel));
   });
@@ -1165,7 +1165,7 @@ FindMajority(const BufferView & view, const ResampleTiles & tiles, const Coordin
 void
 RunMajority(const KernelCall & call, const ResampleTiles & tiles)
 {
-  DispatchPixelKind(call.output.kind, [&](auto pixel) {
+  DispatchPixelType(call.output.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const std::int64_t bytes = LabelVotes<std::uint64_t>(nullptr, tiles).bytes;
     const Coordinates  tile = { { 64, 8, 8, 1, 1 } };

@@ -47,7 +47,7 @@ std::size_t
 CounterBytes(const Operation & operation, std::size_t concurrency)
 {
   constexpr std::size_t alignment = 256;
-  const std::size_t     bytes = concurrency * operation.GetSummaryBytes({}, {}, PixelKind::UInt8);
+  const std::size_t     bytes = concurrency * operation.GetSummaryBytes({}, {}, PixelType::UInt8);
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
@@ -62,7 +62,7 @@ RunHistogram(const KernelCall & call)
   stage.scratch = static_cast<char *>(call.scratch) + bytes;
   stage.scratchBytes = call.scratchBytes - bytes;
   const BufferView values = RunStatisticsStage(stage);
-  DispatchPixelKind(values.kind, [&](auto pixel) {
+  DispatchPixelType(values.kind, [&](auto pixel) {
     CountVoxels<decltype(pixel)>(call, values, !operation.stage, [&](auto value, std::int64_t * row) {
       const bool isNumber = value == value;
       ++row[isNumber ? BinOf(value, operation.lower, scale, operation.bins) : operation.bins];
@@ -80,7 +80,7 @@ RunOrdinals(const KernelCall & call)
   const std::uint64_t * prefixes = operation.prefixes.data();
   const int             bits = operation.bits;
   const int             shift = operation.shift;
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     CountVoxels<decltype(pixel)>(call, call.inputs[0], true, [&](auto value, std::int64_t * row) {
       const std::uint64_t head = OrdinalOf(value) >> shift;
       const std::uint64_t prefix = head >> bits;

@@ -61,7 +61,7 @@ RunStatistics(const KernelCall & call)
   const BufferView values = RunStatisticsStage(stage);
   // A stage reports the voxels itself.
   const bool reports = !static_cast<const StatisticsOperation &>(*call.operation).stage;
-  DispatchPixelKind(values.kind, [&](auto pixel) {
+  DispatchPixelType(values.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     ForEachPart<Pixel>(call, values, call.writable, reports, [&](unsigned int worker, const auto & forEachRun) {
       StatisticsSummary &    mine = summaries[worker];

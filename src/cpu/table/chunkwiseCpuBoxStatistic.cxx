@@ -148,7 +148,7 @@ ScanRow(const TPixel * pixels, std::int64_t step, const Table & table, TEntry * 
   {
     const std::int64_t blockEnd = std::min(n, block + table.axes[0].length);
     TEntry             before{};
-    if constexpr (SumsAreExact(PixelKindOf<TPixel>(), IsSumAndSquares<TEntry>::value))
+    if constexpr (SumsAreExact(PixelTypeOf<TPixel>(), IsSumAndSquares<TEntry>::value))
     {
       for (std::int64_t x = block; x < blockEnd; ++x)
       {
@@ -375,7 +375,7 @@ FinishBoxes(const TEntry * boxes, std::int64_t n, std::int64_t voxels, BoxStatis
                                         : sizeof(TEntry) == 4               ? Accumulator::Int32
                                         : sizeof(TEntry) == 8               ? Accumulator::Int64
                                                                             : Accumulator::Int128;
-    const auto finish = GetCpuLevel().finishMean[static_cast<int>(accumulator)][static_cast<int>(PixelKindOf<TOut>())];
+    const auto finish = GetCpuLevel().finishMean[static_cast<int>(accumulator)][static_cast<int>(PixelTypeOf<TOut>())];
     finish(to, boxes, statistic == BoxStatistic::Sum ? 1 : voxels, n, false);
   }
 }
@@ -454,9 +454,9 @@ SumBoxes(const Table & table, const TEntry * entries, const Coordinates & begin,
 void
 ReadRadii(const BufferView & radii, const Coordinates & begin, std::int64_t n, std::int64_t * to)
 {
-  DispatchPixelKind(radii.kind, [&](auto kind) {
+  DispatchPixelType(radii.kind, [&](auto kind) {
     using Radius = decltype(kind);
-    if constexpr (!IsFloatingPoint(PixelKindOf<Radius>()))
+    if constexpr (!IsFloatingPoint(PixelTypeOf<Radius>()))
     {
       const Radius * const row = static_cast<const Radius *>(radii.data) + radii.Offset(begin);
       for (std::int64_t x = 0; x < n; ++x)
@@ -620,9 +620,9 @@ private:
 
 template <typename TFunctor>
 void
-DispatchTypes(const BoxStatisticOperation & operation, const Coordinates & image, PixelKind input, TFunctor && f)
+DispatchTypes(const BoxStatisticOperation & operation, const Coordinates & image, PixelType input, TFunctor && f)
 {
-  DispatchPixelKind(input, [&](auto pixel) {
+  DispatchPixelType(input, [&](auto pixel) {
     DispatchBoxEntry<decltype(pixel)>(operation, image, [&](auto entry) { f(pixel, entry); });
   });
 }

@@ -193,12 +193,12 @@ public:
   }
 
 private:
-  static PixelKind
+  static PixelType
   SumKind()
   {
     const bool isNarrow = sizeof(TLocal) == 4;
-    return IsReal ? (isNarrow ? PixelKind::Float32 : PixelKind::Float64)
-                  : (isNarrow ? PixelKind::UInt32 : PixelKind::UInt64);
+    return IsReal ? (isNarrow ? PixelType::Float32 : PixelType::Float64)
+                  : (isNarrow ? PixelType::UInt32 : PixelType::UInt64);
   }
   static std::int64_t
   BandsOf(const Box & box)
@@ -267,7 +267,7 @@ private:
     Coordinates        at = slice;
     at[0] = x;
     at[1] = y;
-    return DispatchPixelKind(in.kind, [&](auto pixel) -> const void * {
+    return DispatchPixelType(in.kind, [&](auto pixel) -> const void * {
       using In = decltype(pixel);
       const auto * const row = static_cast<const In *>(in.data) + in.Offset(at);
       if (in.stride[0] == 1)
@@ -310,7 +310,7 @@ private:
     Coordinates at = slice;
     at[0] = out.box.lower[0];
     at[1] = y;
-    DispatchPixelKind(out.kind, [&](auto pixel) {
+    DispatchPixelType(out.kind, [&](auto pixel) {
       using Out = decltype(pixel);
       Out * const to = static_cast<Out *>(out.data) + out.Offset(at) - row.first * out.stride[0];
       row.isStaged = m_Streams || out.stride[0] != 1;
@@ -585,9 +585,9 @@ private:
 /** Calls f with numbers of the types of sums. */
 template <typename TFunctor>
 void
-DispatchSum(PixelKind input, PixelKind output, TFunctor && f)
+DispatchSum(PixelType input, PixelType output, TFunctor && f)
 {
-  if (input == PixelKind::Float32 && output == PixelKind::Float32)
+  if (input == PixelType::Float32 && output == PixelType::Float32)
   {
     f(double{}, float{});
   }
@@ -610,8 +610,8 @@ RunTable(const KernelCall & call, bool advance)
 {
   const auto & operation = static_cast<const SummedAreaTableOperation &>(*call.operation);
   // A carry of integers has all of 64 bits.
-  const PixelKind input = call.inputs[0].kind;
-  const PixelKind output = advance && !IsFloatingPoint(input) ? PixelKind::Float64 : call.output.kind;
+  const PixelType input = call.inputs[0].kind;
+  const PixelType output = advance && !IsFloatingPoint(input) ? PixelType::Float64 : call.output.kind;
   DispatchSum(input, output, [&](auto sum, auto local) {
     Carver                                     carver(call.scratch);
     TableMaker<decltype(sum), decltype(local)> maker(
@@ -624,7 +624,7 @@ std::size_t
 ScratchOfTable(const Operation & operation, const ChunkShape & shape)
 {
   std::size_t bytes = 0;
-  for (const PixelKind output : { shape.outputKind, PixelKind::Float64 }) // of the table, and of a carry of integers
+  for (const PixelType output : { shape.outputKind, PixelType::Float64 }) // of the table, and of a carry of integers
   {
     DispatchSum(shape.inputKinds[0], output, [&](auto sum, auto local) {
       Carver                                           carver(nullptr);

@@ -498,7 +498,7 @@ IntegerRow(const TableRow & row)
   }
 }
 
-/** In the order of PixelKind. */
+/** In the order of PixelType. */
 template <typename TIn, bool VSquares>
 void
 SetIntegers(void (*(&rows)[10])(const TableRow &))

@@ -16,7 +16,7 @@ void
 RunLevels(const KernelCall & call)
 {
   const LocalThresholdRule<TReal> rule(dynamic_cast<const LocalThresholdOperation &>(*call.operation));
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     const Coordinates plane = { { 1 << 20, 16, 0, 0, 0 } };
     ForEachTile(call, plane, [&](const Box & tile, unsigned int) {
@@ -33,7 +33,7 @@ RunLevels(const KernelCall & call)
 void
 RunLocalThresholdLevels(const KernelCall & call)
 {
-  call.inputs[0].kind == PixelKind::Float32 ? RunLevels<float>(call) : RunLevels<double>(call);
+  call.inputs[0].kind == PixelType::Float32 ? RunLevels<float>(call) : RunLevels<double>(call);
 }
 
 /** Which voxels are above their thresholds: 1, 0 for the others and outside the mask. */
@@ -41,7 +41,7 @@ void
 RunLocalThresholdVoxels(const KernelCall & call)
 {
   const auto & operation = dynamic_cast<const LocalThresholdOperation &>(*call.operation);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     const LocalThresholdRule<Real> rule(operation);

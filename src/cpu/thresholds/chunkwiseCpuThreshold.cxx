@@ -11,7 +11,7 @@ namespace chunkwise
 void
 ClassRow::Hide(const BufferView & mask)
 {
-  DispatchPixelKind(mask.kind, [&](auto pixel) {
+  DispatchPixelType(mask.kind, [&](auto pixel) {
     const StridedRow<const decltype(pixel)> inside(mask, at);
     for (std::int64_t x = 0; x < n; ++x)
     {
@@ -23,7 +23,7 @@ ClassRow::Hide(const BufferView & mask)
 void
 ClassRow::Store(const BufferView & output) const
 {
-  DispatchPixelKind(output.kind, [&](auto pixel) {
+  DispatchPixelType(output.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     StoreRow<Pixel>(output, at, n, [&](std::int64_t x) { return static_cast<Pixel>(classes[x]); });
   });
@@ -50,7 +50,7 @@ RunThreshold(const KernelCall & call)
 {
   const auto &       operation = dynamic_cast<const ThresholdOperation &>(*call.operation);
   const BufferView & image = call.inputs[0];
-  DispatchPixelKind(image.kind, [&](auto pixel) {
+  DispatchPixelType(image.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const std::vector<Pixel> bounds = operation.MakeBounds<Pixel>();
     ForEachClassRow(call, operation.masked ? &call.inputs[1] : nullptr, [&](ClassRow & row) {

@@ -82,7 +82,7 @@ void
 LeaveOutsideOfWatershed(const BufferView & mask, const Coordinates & index, std::int64_t n, TId outside, TId * parents)
 {
   const std::int64_t begin = mask.Offset(index);
-  DispatchPixelKind(mask.kind, [&](auto pixel) {
+  DispatchPixelType(mask.kind, [&](auto pixel) {
     const auto * const voxels = static_cast<const decltype(pixel) *>(mask.data) + begin;
     for (std::int64_t x = 0; x < n; ++x)
     {
@@ -95,11 +95,11 @@ LeaveOutsideOfWatershed(const BufferView & mask, const Coordinates & index, std:
 template <typename TId>
 void
 TakeWatershedMarkers(const BufferView & markers, const Coordinates & index, std::int64_t n, TId first, TId outside,
-                     PixelKind kind, TId * parents)
+                     PixelType kind, TId * parents)
 {
   const std::int64_t  begin = markers.Offset(index);
   const std::uint64_t largest = GetLargestLabel(kind);
-  DispatchPixelKind(markers.kind, [&](auto pixel) {
+  DispatchPixelType(markers.kind, [&](auto pixel) {
     const auto * const voxels = static_cast<const decltype(pixel) *>(markers.data) + begin;
     for (std::int64_t x = 0; x < n; ++x)
     {
@@ -121,7 +121,7 @@ std::uint64_t
 WatershedMarkerAt(const BufferView & markers, const Coordinates & index)
 {
   const std::int64_t offset = markers.Offset(index);
-  return DispatchPixelKind(markers.kind, [&](auto pixel) {
+  return DispatchPixelType(markers.kind, [&](auto pixel) {
     return static_cast<std::uint64_t>(static_cast<const decltype(pixel) *>(markers.data)[offset]);
   });
 }
@@ -131,7 +131,7 @@ StoreWatershedLabels(const BufferView & output, const Coordinates & index, std::
                      const std::uint64_t * labels)
 {
   const std::int64_t first = output.Offset(index);
-  DispatchPixelKind(output.kind, [&](auto pixel) {
+  DispatchPixelType(output.kind, [&](auto pixel) {
     auto * const voxels = static_cast<decltype(pixel) *>(output.data) + first;
     for (std::int64_t x = begin; x < end; ++x)
     {
@@ -965,7 +965,9 @@ private:
   void
   FindEdges(bool isFirst, TId begin)
   {
-    const auto isOpen = [begin](TId code) { return (code & Flag) != 0 && code != Outside && (code & ~Flag) >= begin; };
+    const auto isActive = [begin](TId code) {
+      return (code & Flag) != 0 && code != Outside && (code & ~Flag) >= begin;
+    };
     const std::int64_t rowsOfTask = WatershedRowsOfTask(m_Box);
     m_Call.executor->ParallelFor(m_Scratch.tasks, [&](std::int64_t task, unsigned int) {
       const std::int64_t   at = task * rowsOfTask * m_Nx;
@@ -985,7 +987,7 @@ private:
         const std::int64_t end = std::min(m_Rows, (task + 1) * rowsOfTask);
         for (std::int64_t number = task * rowsOfTask; number < end && !this->ShouldStop(); ++number)
         {
-          this->ListRow(this->MakeRow(number), isOpen, keep);
+          this->ListRow(this->MakeRow(number), isActive, keep);
         }
       }
       Row row = this->MakeRow(task * rowsOfTask);
@@ -993,7 +995,7 @@ private:
       {
         const TId v = list[i];
         const TId code = this->CodeOf(m_Parents[v]);
-        if (!isOpen(code))
+        if (!isActive(code))
         {
           continue;
         }
@@ -1016,14 +1018,14 @@ private:
    */
   template <typename TIsOpen, typename TKeep>
   void
-  ListRow(const Row & row, TIsOpen && isOpen, TKeep && keep)
+  ListRow(const Row & row, TIsOpen && isActive, TKeep && keep)
   {
     const TId * const parents = m_Parents + row.first;
     std::uint8_t      leads[Span];
     for (std::int64_t begin = 0; begin < m_Nx; begin += Span)
     {
       const std::int64_t end = std::min(m_Nx, begin + Span);
-      const bool         isFast = m_IsFast && 2 * std::count_if(parents + begin, parents + end, isOpen) > end - begin;
+      const bool         isFast = m_IsFast && 2 * std::count_if(parents + begin, parents + end, isActive) > end - begin;
       if (isFast)
       {
         this->FindLeads(row, begin, end, leads);
@@ -1031,7 +1033,7 @@ private:
       for (std::int64_t x = begin; x < end; ++x)
       {
         const TId code = parents[x];
-        if (isOpen(code))
+        if (isActive(code))
         {
           keep(row.first + static_cast<TId>(x), isFast ? leads[x - begin] : this->FindLead(row, x, code), code);
         }
@@ -1311,7 +1313,7 @@ RunWatershed(const KernelCall & call)
   {
     return;
   }
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     IsWideWatershed(call.writable) ? RunWatershedForest<Pixel, std::uint64_t>(call, VRole)
                                    : RunWatershedForest<Pixel, std::uint32_t>(call, VRole);

@@ -67,13 +67,13 @@ Store(const BufferView & output, const Coordinates & at, std::int64_t n, TFuncto
 /** Calls f(T{}) for the kinds that weights are kept in. */
 template <typename TFunctor>
 void
-DispatchWeight(PixelKind kind, TFunctor && f)
+DispatchWeight(PixelType kind, TFunctor && f)
 {
   switch (kind)
   {
-    case PixelKind::UInt8:
+    case PixelType::UInt8:
       return f(std::uint8_t{});
-    case PixelKind::Float32:
+    case PixelType::Float32:
       return f(float{});
     default:
       return f(double{});
@@ -82,9 +82,9 @@ DispatchWeight(PixelKind kind, TFunctor && f)
 
 template <typename TFunctor>
 void
-DispatchReal(PixelKind kind, TFunctor && f)
+DispatchReal(PixelType kind, TFunctor && f)
 {
-  if (kind == PixelKind::Float32)
+  if (kind == PixelType::Float32)
   {
     return f(float{});
   }
@@ -126,7 +126,7 @@ RunMask(const KernelCall & call)
     else
     {
       const BufferView & mask = call.inputs[0];
-      DispatchPixelKind(mask.kind, [&](auto pixel) {
+      DispatchPixelType(mask.kind, [&](auto pixel) {
         using Pixel = decltype(pixel);
         ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
           const StridedRow<const Pixel> row(mask, at);
@@ -193,14 +193,14 @@ RunProducts(const KernelCall & call, TRule && rule)
       Store<Out>(call.output, at, n, [&](std::int64_t x) { return rule(voxels[x], weighs[x], Out{}); });
     });
   };
-  DispatchPixelKind(in.kind, [&](auto pixel) {
+  DispatchPixelType(in.kind, [&](auto pixel) {
     DispatchWeight(weights.kind, [&](auto weight) {
       using Weight = decltype(weight);
       if constexpr (!std::is_same<Weight, std::uint8_t>::value)
       {
         run(pixel, weight, weight);
       }
-      else if (call.output.kind == PixelKind::UInt32 && PixelSize(in.kind) <= 2)
+      else if (call.output.kind == PixelType::UInt32 && PixelSize(in.kind) <= 2)
       {
         run(pixel, weight, std::uint32_t{});
       }
@@ -230,7 +230,7 @@ RunHidden(const KernelCall & call)
 {
   const BufferView & in = call.inputs[0];
   const BufferView & mask = call.inputs[1];
-  DispatchPixelKind(in.kind, [&](auto pixel) {
+  DispatchPixelType(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
       const StridedRow<const Pixel> voxels(in, at);
@@ -244,7 +244,7 @@ void
 RunLeast(const KernelCall & call)
 {
   const BufferView & in = call.inputs[0];
-  DispatchPixelKind(in.kind, [&](auto pixel) {
+  DispatchPixelType(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
       const StridedRow<const Pixel> voxels(in, at);
@@ -260,7 +260,7 @@ RunBins(const KernelCall & call)
 {
   const DomainBins   bins(DomainOf(call));
   const BufferView & in = call.inputs[0];
-  DispatchPixelKind(in.kind, [&](auto pixel) {
+  DispatchPixelType(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
       const StridedRow<const Pixel> voxels(in, at);
@@ -274,7 +274,7 @@ RunBins(const KernelCall & call)
 void
 RunConverted(const KernelCall & call)
 {
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     const auto empty = EmptyPixel<Out>(DomainOf(call).emptyValue);
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
@@ -313,7 +313,7 @@ FillEmpty(const TWeight * __restrict__ seen, std::int64_t n, TOut empty, TOut * 
 void
 RunFilled(const KernelCall & call)
 {
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     const auto empty = EmptyPixel<Out>(DomainOf(call).emptyValue);
     DispatchWeight(call.inputs[1].kind, [&](auto weight) {
@@ -339,7 +339,7 @@ RunSeen(const KernelCall & call)
 {
   const auto   quotient = DomainOf(call).GetQuotient(call.image.Extents());
   const double nothing = quotient.nothing * quotient.whole;
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     DispatchWeight(call.inputs[0].kind, [&](auto weight) {
       using Weight = decltype(weight);
@@ -377,14 +377,14 @@ RunQuotient(const KernelCall & call)
         });
         if constexpr (std::is_same<Part, float>::value)
         {
-          if (mayOverflow && !areFinite(numerator, n))
+          if (mayOverflow && !(areFinite(numerator, n) && areFinite(denominator, n)))
           {
             isNotFinite = true;
           }
         }
       });
     };
-    DispatchPixelKind(call.output.kind, [&](auto out) {
+    DispatchPixelType(call.output.kind, [&](auto out) {
       // A float quotient of sums and counts below 2^24 has the bits of one in double that is rounded to float.
       constexpr bool floatServes = std::is_same<Part, float>::value && !std::is_same<decltype(out), double>::value;
       quotient.inDouble && !floatServes ? run(double{}, out) : run(Part{}, out);
@@ -405,7 +405,7 @@ ScratchOfQuotient(const Operation & operation, const ChunkShape &)
 void
 RunVariance(const KernelCall & call)
 {
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     const DomainVarianceRule<Out> rule(DomainOf(call));
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
@@ -422,7 +422,7 @@ RunVarying(const KernelCall & call)
 {
   const std::vector<double> sums =
     VaryingWhole::MakeSums(dynamic_cast<const VaryingConvolutionOperation &>(*DomainOf(call).window));
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     VaryingRule<Out> rule(DomainOf(call));
     rule.whole.sums = sums.data();
@@ -454,7 +454,7 @@ void
 RunWhole(const KernelCall & call)
 {
   const WindowCount whole(DomainOf(call), call.image);
-  DispatchPixelKind(call.output.kind, [&](auto out) {
+  DispatchPixelType(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
       const Out * const    ofCut = RowOf<Out>(call.inputs[0], at);

@@ -200,8 +200,8 @@ RunEntropy(const KernelCall & call)
   const std::vector<std::int64_t> totals = EntropyOperation::GetTotals(operation.leavesOutLast ? taps : 0);
   const std::int64_t              bytes = BytesOf(call.output.box, radius, operation.bins);
   // Either is compiled for ten kinds, not for each pair of them.
-  const auto load = DispatchPixelKind(call.inputs[0].kind, [](auto pixel) { return &LoadBins<decltype(pixel)>; });
-  const auto run = DispatchPixelKind(call.output.kind, [](auto out) { return &RunTile<decltype(out)>; });
+  const auto load = DispatchPixelType(call.inputs[0].kind, [](auto pixel) { return &LoadBins<decltype(pixel)>; });
+  const auto run = DispatchPixelType(call.output.kind, [](auto out) { return &RunTile<decltype(out)>; });
   ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
     const WindowBoxes boxes(tile, call.image, radius, operation.boundary.mode);
     char * const      memory = static_cast<char *>(call.scratch) + bytes * worker;

@@ -59,18 +59,18 @@ struct KeyFunctions
 
 template <typename TPixel, std::uint8_t VFlipped>
 KeyFunctions<std::uint8_t>
-KeysOfBytes(PixelKind output, const PixelValue & constant)
+KeysOfBytes(PixelType output, const PixelValue & constant)
 {
   return { FlipBytes<VFlipped>,
-           output == PixelKind::Float32   ? FromBytes<TPixel, float, VFlipped>
-           : output == PixelKind::Float64 ? FromBytes<TPixel, double, VFlipped>
+           output == PixelType::Float32   ? FromBytes<TPixel, float, VFlipped>
+           : output == PixelType::Float64 ? FromBytes<TPixel, double, VFlipped>
                                           : FlipBytes<VFlipped>,
            static_cast<std::uint8_t>(static_cast<std::uint8_t>(ConstantPixel<TPixel>(constant)) ^ VFlipped) };
 }
 
 template <typename TPixel, typename TKey>
 KeyFunctions<TKey>
-KeysOf(const ExtremumOperation & operation, PixelKind output)
+KeysOf(const ExtremumOperation & operation, PixelType output)
 {
   if constexpr (sizeof(TKey) == 1)
   {
@@ -82,8 +82,8 @@ KeysOf(const ExtremumOperation & operation, PixelKind output)
   else
   {
     const int  flip = operation.minimum ? 1 : 0;
-    const auto kind = static_cast<int>(PixelKindOf<TPixel>());
-    const int  to = output == PixelKindOf<TPixel>() ? 0 : output == PixelKind::Float32 ? 1 : 2;
+    const auto kind = static_cast<int>(PixelTypeOf<TPixel>());
+    const int  to = output == PixelTypeOf<TPixel>() ? 0 : output == PixelType::Float32 ? 1 : 2;
     return { GetCpuLevel().toKey[flip][kind],
              GetCpuLevel().fromKey[flip][kind][to],
              OrderedKey<TPixel>::From(ConstantPixel<TPixel>(operation.boundary.constant), static_cast<TKey>(-flip)) };
@@ -117,7 +117,7 @@ Run(const KernelCall & call, const RowFunctions<TKey> & rows)
 void
 RunExtremum(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     if constexpr (sizeof(Pixel) == 1)
     {

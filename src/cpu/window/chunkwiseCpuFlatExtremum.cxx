@@ -168,7 +168,7 @@ RunTiles(const KernelCall & call, const KeyedKinds<TKey> & kinds)
 void
 RunFlatExtremum(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Key = typename OrderedKey<Pixel>::Type;
     KeyedKinds<Key> kinds{ OrderedKey<Pixel>::Lowest, LoadKeys<Pixel>, nullptr };
@@ -181,7 +181,7 @@ std::size_t
 ScratchOfFlatExtremum(const Operation & operation, const ChunkShape & shape)
 {
   const Coordinates & radius = static_cast<const FlatExtremumOperation &>(operation).radius;
-  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
+  return DispatchPixelType(shape.inputKinds[0], [&](auto pixel) {
     return static_cast<std::size_t>(BytesOf<typename OrderedKey<decltype(pixel)>::Type>(shape.outputBox, radius) *
                                     shape.concurrency);
   });

@@ -114,7 +114,7 @@ StoreSums(const KernelCall & call, const Coordinates & at, std::int64_t n, const
 
 template <typename TPixel>
 StoreFootprints<TPixel>
-StoreOf(const FootprintOperation & operation, PixelKind output)
+StoreOf(const FootprintOperation & operation, PixelType output)
 {
   StoreFootprints<TPixel> store = nullptr;
   DispatchExactOutput<TPixel>(output, [&](auto out) {
@@ -358,7 +358,7 @@ RunFootprint(const KernelCall & call)
   const auto &           operation = FootprintOf(*call.operation);
   const std::vector<Run> runs = operation.GetRuns();
   const auto             rises = operation.GetRises(call.inputs[0].kind);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const std::int64_t bytes = BytesOf<Pixel>(operation, call.output.box);
     const auto         store = StoreOf<Pixel>(operation, call.output.kind);
@@ -375,7 +375,7 @@ RunFootprint(const KernelCall & call)
 std::size_t
 ScratchOfFootprint(const Operation & operation, const ChunkShape & shape)
 {
-  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
+  return DispatchPixelType(shape.inputKinds[0], [&](auto pixel) {
     return static_cast<std::size_t>(BytesOf<decltype(pixel)>(FootprintOf(operation), shape.outputBox) *
                                     shape.concurrency);
   });

@@ -71,11 +71,11 @@ WindowsOf(const Operation & operation, const Box & image)
 }
 
 MeanShape
-ShapeOf(const Operation & operation, const Box & image, PixelKind kind)
+ShapeOf(const Operation & operation, const Box & image, PixelType kind)
 {
   MeanShape shape = WindowsOf(operation, image);
   shape.counts =
-    kind == PixelKind::UInt8 && shape.taps <= 255 && dynamic_cast<const MaskCountOperation *>(&operation) != nullptr;
+    kind == PixelType::UInt8 && shape.taps <= 255 && dynamic_cast<const MaskCountOperation *>(&operation) != nullptr;
   if (shape.counts)
   {
     shape.accumulatorBytes = 1;
@@ -83,18 +83,18 @@ ShapeOf(const Operation & operation, const Box & image, PixelKind kind)
   }
   switch (kind)
   {
-    case PixelKind::Float32:
+    case PixelType::Float32:
       if (dynamic_cast<const FootprintOperation *>(&operation) == nullptr)
       {
         break;
       }
       [[fallthrough]];
-    case PixelKind::Float64:
+    case PixelType::Float64:
       shape.accumulator = Accumulator::Float64;
       shape.accumulatorBytes = 8;
       break;
-    case PixelKind::UInt64:
-    case PixelKind::Int64:
+    case PixelType::UInt64:
+    case PixelType::Int64:
       shape.accumulator = Accumulator::Int128;
       shape.accumulatorBytes = 16;
       break;
@@ -117,9 +117,9 @@ ShapeOf(const Operation & operation, const Box & image, PixelKind kind)
 /** The constant as a voxel of the image would hold it. */
 template <typename TAcc>
 TAcc
-ConstantOf(const PixelValue & constant, PixelKind kind)
+ConstantOf(const PixelValue & constant, PixelType kind)
 {
-  return DispatchPixelKind(kind,
+  return DispatchPixelType(kind,
                            [&](auto pixel) { return static_cast<TAcc>(ConstantPixel<decltype(pixel)>(constant)); });
 }
 
@@ -131,7 +131,7 @@ WideMeanOf(const KernelCall & call, const MeanShape & shape)
   mean.extent = call.image.Extents();
   std::copy(std::begin(shape.radius), std::end(shape.radius), std::begin(mean.radius.axis));
   mean.mode = shape.boundary.mode;
-  mean.constant = ConstantOf<float>(shape.boundary.constant, PixelKind::Float32);
+  mean.constant = ConstantOf<float>(shape.boundary.constant, PixelType::Float32);
   return mean;
 }
 
@@ -227,7 +227,7 @@ RunCounts(const KernelCall & call, const MeanShape & shape)
   const WindowTiling       tiling(call.output.box, call.image, shape.radius, 1, false, components);
   AxisWindow<std::uint8_t> windows[MaxDimension];
   SetWindows(shape, windows);
-  DispatchPixelKind(call.output.kind, [&](auto pixel) {
+  DispatchPixelType(call.output.kind, [&](auto pixel) {
     using Out = decltype(pixel);
     const auto finish = [&](const std::uint8_t * row, const Coordinates & index, std::int64_t n) {
       Out * const to = static_cast<Out *>(call.output.data) + call.output.Offset(index);
@@ -242,7 +242,7 @@ RunCounts(const KernelCall & call, const MeanShape & shape)
                               GetCpuLevel().count8,
                               CopyBytes,
                               shape.boundary.mode,
-                              ConstantOf<std::uint8_t>(shape.boundary.constant, PixelKind::UInt8),
+                              ConstantOf<std::uint8_t>(shape.boundary.constant, PixelType::UInt8),
                               windows,
                               tiling)
       .Run(finish);

@@ -637,9 +637,9 @@ private:
 /** Calls f with a voxel of each kind whose arithmetic is in TReal. */
 template <typename TReal, typename TFunctor>
 void
-DispatchKindsOf(PixelKind kind, TFunctor && f)
+DispatchKindsOf(PixelType kind, TFunctor && f)
 {
-  DispatchPixelKind(kind, [&](auto pixel) {
+  DispatchPixelType(kind, [&](auto pixel) {
     if constexpr (std::is_same<RealOf<decltype(pixel)>, TReal>::value)
     {
       f(pixel);
@@ -685,7 +685,7 @@ RunTile(const KernelCall & call, const NonLocalMeansOperation & operation, const
   {
     tile.AddShift(TileNumber(shifts, Coordinates::Filled(1), i).lower);
   }
-  DispatchPixelKind(call.output.kind, [&](auto example) {
+  DispatchPixelType(call.output.kind, [&](auto example) {
     using Out = decltype(example);
     const auto empty = EmptyPixel<Out>(operation.emptyValue);
     ForEachRow(box, [&](const Coordinates & at) {
@@ -720,7 +720,7 @@ RunNonLocalMeans(const KernelCall & call)
       RunTile<Real>(call, operation, radii, tile, memory);
     });
   };
-  const bool isDouble = DispatchPixelKind(
+  const bool isDouble = DispatchPixelType(
     call.inputs[0].kind, [](auto pixel) { return std::is_same<RealOf<decltype(pixel)>, double>::value; });
   isDouble ? run(double{}) : run(float{});
 }
@@ -731,7 +731,7 @@ ScratchOfNonLocalMeans(const Operation & operation, const ChunkShape & shape)
   const auto &      means = static_cast<const NonLocalMeansOperation &>(operation);
   const PatchRadii  radii(means, shape.image.Extents());
   const Coordinates extent = PatchTileExtent(shape.outputBox, radii);
-  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
+  return DispatchPixelType(shape.inputKinds[0], [&](auto pixel) {
     return static_cast<std::size_t>(BytesOf<RealOf<decltype(pixel)>>(extent, radii, means.isWeighed) *
                                     shape.concurrency);
   });

@@ -527,7 +527,7 @@ std::size_t
 ScratchOfVariance(const Operation & operation, const ChunkShape & shape)
 {
   const VarianceWindows windows(operation, shape.image);
-  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
+  return DispatchPixelType(shape.inputKinds[0], [&](auto pixel) {
     return static_cast<std::size_t>(BytesOf<decltype(pixel)>(shape.outputBox, windows.sides) * shape.concurrency);
   });
 }
@@ -537,7 +537,7 @@ RunVarianceOf(const KernelCall & call, const std::function<Box(const Box & tile)
 {
   const VarianceWindows windows(*call.operation, call.image);
   const Coordinates     radius = windows.sides.Farthest();
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+  DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const std::int64_t bytes = BytesOf<Pixel>(call.output.box, windows.sides);
     const auto         run = [&](auto && body) {

@@ -147,7 +147,7 @@ private:
   Store(const Coordinates & index, double mean) const
   {
     const std::int64_t offset = m_Call.output.Offset(index);
-    if (m_Call.output.kind == PixelKind::Float32)
+    if (m_Call.output.kind == PixelType::Float32)
     {
       static_cast<float *>(m_Call.output.data)[offset] = static_cast<float>(mean);
     }

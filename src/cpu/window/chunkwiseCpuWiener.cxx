@@ -17,7 +17,7 @@ RunWienerVoxels(const KernelCall & call)
   const BufferView & in = call.inputs[0];
   const BufferView & means = call.inputs[1];
   const BufferView & variances = call.inputs[2];
-  DispatchPixelKind(in.kind, [&](auto pixel) {
+  DispatchPixelType(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
     const auto noise = static_cast<Real>(FindWiener(*call.operation)->noise);

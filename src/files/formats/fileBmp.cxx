@@ -221,7 +221,7 @@ public:
     m_Header.extent[0] = m_Bmp.width;
     m_Header.extent[1] = m_Bmp.height;
     m_Header.components = m_Bmp.GetComponents();
-    m_Header.kind = PixelKind::UInt8;
+    m_Header.kind = PixelType::UInt8;
     CountVoxels(name, m_Header);
     const std::uint64_t size = file.GetSize();
     m_Stored = size - std::min(size, m_Bmp.offset);

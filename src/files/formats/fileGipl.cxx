@@ -16,10 +16,10 @@ constexpr std::uint32_t GiplMagics[] = { 0xefffe9b0, 0x2ae389b8 };
 constexpr struct
 {
   int       code;
-  PixelKind kind;
-} GiplTypes[] = { { 1, PixelKind::UInt8 },  { 7, PixelKind::Int8 },     { 8, PixelKind::UInt8 },
-                  { 15, PixelKind::Int16 }, { 16, PixelKind::UInt16 },  { 31, PixelKind::UInt32 },
-                  { 32, PixelKind::Int32 }, { 64, PixelKind::Float32 }, { 65, PixelKind::Float64 } };
+  PixelType kind;
+} GiplTypes[] = { { 1, PixelType::UInt8 },  { 7, PixelType::Int8 },     { 8, PixelType::UInt8 },
+                  { 15, PixelType::Int16 }, { 16, PixelType::UInt16 },  { 31, PixelType::UInt32 },
+                  { 32, PixelType::Int32 }, { 64, PixelType::Float32 }, { 65, PixelType::Float64 } };
 
 /** Number `i` of those at `at`: headers are big-endian. */
 template <typename T>
@@ -45,7 +45,7 @@ LocateGipl(const std::string & file)
   char             bytes[GiplHeaderBytes];
   if (isGzip)
   {
-    MakeByteStream(Codec::Deflate, descriptor, 0, PixelKind::UInt8, [](std::size_t) {})->Read(bytes, GiplHeaderBytes);
+    MakeByteStream(Codec::Deflate, descriptor, 0, PixelType::UInt8, [](std::size_t) {})->Read(bytes, GiplHeaderBytes);
   }
   else
   {

@@ -49,7 +49,7 @@ DescribeRegion(const Box & box, const ImageHeader & header)
 }
 
 std::uint64_t
-CountBytes(const Box & box, PixelKind kind)
+CountBytes(const Box & box, PixelType kind)
 {
   return static_cast<std::uint64_t>(box.NumberOfVoxels()) * PixelSize(kind);
 }
@@ -57,7 +57,7 @@ CountBytes(const Box & box, PixelKind kind)
 /** Calls f(piece) for pieces of a box that are cut where chunks end, and hold PieceBytes at most, or one chunk. */
 template <typename TFunctor>
 void
-ForEachPiece(const Box & box, const Coordinates & chunk, PixelKind kind, const TFunctor & f)
+ForEachPiece(const Box & box, const Coordinates & chunk, PixelType kind, const TFunctor & f)
 {
   for (int a = MaxDimension - 1; a >= 0 && CountBytes(box, kind) > PieceBytes; --a)
   {

@@ -259,7 +259,7 @@ public:
     m_Header.extent[0] = jpeg.image_width;
     m_Header.extent[1] = jpeg.image_height;
     m_Header.components = jpeg.num_components == isGray ? 1 : 3;
-    m_Header.kind = PixelKind::UInt8;
+    m_Header.kind = PixelType::UInt8;
     if (jpeg.density_unit != 0 && jpeg.X_density > 0 && jpeg.Y_density > 0)
     {
       // Dots an inch, or a centimetre.

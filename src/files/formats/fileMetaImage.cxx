@@ -57,9 +57,9 @@ GetOwnFields()
 }
 
 const char *
-MetaTypeName(PixelKind kind)
+MetaTypeName(PixelType kind)
 {
-  static const char * const names[NumberOfPixelKinds] = { "MET_UCHAR", "MET_CHAR",  "MET_USHORT",     "MET_SHORT",
+  static const char * const names[NumberOfPixelTypes] = { "MET_UCHAR", "MET_CHAR",  "MET_USHORT",     "MET_SHORT",
                                                           "MET_UINT",  "MET_INT",   "MET_ULONG_LONG", "MET_LONG_LONG",
                                                           "MET_FLOAT", "MET_DOUBLE" };
   return names[static_cast<int>(kind)];
@@ -67,12 +67,12 @@ MetaTypeName(PixelKind kind)
 
 /** The kind of MetaIO's type: its long has 4 bytes wherever it is read. */
 bool
-FindKind(std::string type, PixelKind & kind)
+FindKind(std::string type, PixelType & kind)
 {
   type = type == "MET_LONG" ? "MET_INT" : type == "MET_ULONG" ? "MET_UINT" : type;
-  for (int i = 0; i < NumberOfPixelKinds; ++i)
+  for (int i = 0; i < NumberOfPixelTypes; ++i)
   {
-    kind = static_cast<PixelKind>(i);
+    kind = static_cast<PixelType>(i);
     if (type == MetaTypeName(kind))
     {
       return true;
@@ -221,7 +221,7 @@ LocateMetaImage(const std::string & file)
   const bool        isBinary = binary.empty() || IsTrue(binary);
   const bool        isMsb = IsTrue(fields.Get({ "BinaryDataByteOrderMSB", "ElementByteOrderMSB" }));
   const bool        isCompressed = IsTrue(fields.Get({ "CompressedData" }));
-  const PixelKind   kind = place.header.kind;
+  const PixelType   kind = place.header.kind;
   place.coding.kind = kind;
   place.codec = !isBinary ? Codec::Text : isCompressed ? Codec::Deflate : Codec::Raw;
   place.coding.swaps = isBinary && isMsb != IsBigEndianMachine();

@@ -130,11 +130,11 @@ LocateMrc(const std::string & file)
   }
   // Bytes have no sign in old files, and in IMOD's unless it says so; they have one by the standard of 2014.
   const bool isSigned = number(152) == ImodStamp ? (number(156) & 1) != 0 : number(108) >= 20140;
-  place.header.kind = m == ModeInt16     ? PixelKind::Int16
-                      : m == ModeUInt16  ? PixelKind::UInt16
-                      : m == ModeFloat32 ? PixelKind::Float32
-                      : isSigned         ? PixelKind::Int8
-                                         : PixelKind::UInt8;
+  place.header.kind = m == ModeInt16     ? PixelType::Int16
+                      : m == ModeUInt16  ? PixelType::UInt16
+                      : m == ModeFloat32 ? PixelType::Float32
+                      : isSigned         ? PixelType::Int8
+                                         : PixelType::UInt8;
   ReadGeometry(file, bytes, swaps, place.header);
   CountVoxels(file, place.header);
   const std::int32_t extension = number(92);
@@ -171,9 +171,9 @@ LayOutMrc(const ImageHeader & header, const std::string & file, const std::strin
     put(64 + at, a + 1);
     put(196 + at, static_cast<float>(header.origin[a]));
   }
-  const int mode = header.kind == PixelKind::UInt8    ? ModeInt8
-                   : header.kind == PixelKind::Int16  ? ModeInt16
-                   : header.kind == PixelKind::UInt16 ? ModeUInt16
+  const int mode = header.kind == PixelType::UInt8    ? ModeInt8
+                   : header.kind == PixelType::Int16  ? ModeInt16
+                   : header.kind == PixelType::UInt16 ? ModeUInt16
                                                       : ModeFloat32;
   put(12, mode);
   // A largest value below the smallest: not known.
@@ -182,7 +182,7 @@ LayOutMrc(const ImageHeader & header, const std::string & file, const std::strin
   put(84, -2.0f);
   put(216, -1.0f);
   put(88, header.extent[2] > 1 ? 1 : 0);
-  if (header.kind == PixelKind::UInt8)
+  if (header.kind == PixelType::UInt8)
   {
     // The standard of 2014 has no bytes without a sign; IMOD says by its stamp that these have none.
     put(152, ImodStamp);

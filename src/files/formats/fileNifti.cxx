@@ -200,11 +200,11 @@ ReadFields(const char * bytes, bool swaps)
 constexpr struct
 {
   int       code;
-  PixelKind kind;
-} Types[] = { { 2, PixelKind::UInt8 },     { 256, PixelKind::Int8 },   { 512, PixelKind::UInt16 },
-              { 4, PixelKind::Int16 },     { 768, PixelKind::UInt32 }, { 8, PixelKind::Int32 },
-              { 1280, PixelKind::UInt64 }, { 1024, PixelKind::Int64 }, { 16, PixelKind::Float32 },
-              { 64, PixelKind::Float64 } };
+  PixelType kind;
+} Types[] = { { 2, PixelType::UInt8 },     { 256, PixelType::Int8 },   { 512, PixelType::UInt16 },
+              { 4, PixelType::Int16 },     { 768, PixelType::UInt32 }, { 8, PixelType::Int32 },
+              { 1280, PixelType::UInt64 }, { 1024, PixelType::Int64 }, { 16, PixelType::Float32 },
+              { 64, PixelType::Float64 } };
 
 constexpr int Rgb = 128;
 constexpr int Rgba = 2304;
@@ -216,7 +216,7 @@ IsColor(int code)
   return code == Rgb || code == Rgba;
 }
 
-PixelKind
+PixelType
 KindOfType(const std::string & file, int code)
 {
   for (const auto & type : Types)
@@ -474,7 +474,7 @@ ReadRawHeader(const Descriptor & descriptor, const std::string & file, bool isGz
   std::size_t                 present = 0;
   if (isGzip)
   {
-    stream = MakeByteStream(Codec::Deflate, descriptor, 0, PixelKind::UInt8, [](std::size_t) {});
+    stream = MakeByteStream(Codec::Deflate, descriptor, 0, PixelType::UInt8, [](std::size_t) {});
     // Streams end with an error where they are too short.
     stream->Read(raw.bytes, Bytes1);
     present = Bytes1;
@@ -545,7 +545,7 @@ FillHeader(const std::string & file, const RawHeader & raw, const Fields & f, co
            ImageHeader & header)
 {
   // As ITK has it.
-  header.kind = coding.scales && coding.kind != PixelKind::Float64 ? PixelKind::Float32 : coding.kind;
+  header.kind = coding.scales && coding.kind != PixelType::Float64 ? PixelType::Float32 : coding.kind;
   const std::int64_t ofAxis = f.dim[0] >= 5 ? std::max<std::int64_t>(1, f.dim[5]) : 1;
   header.components = f.datatype == Rgb ? 3 : f.datatype == Rgba ? 4 : ofAxis;
   if (header.components > 1 && coding.scales)
@@ -648,7 +648,7 @@ LocateNifti(const std::string & name)
   Fields f = raw.isSecond ? ReadFields<Layout2>(raw.bytes, raw.swaps) : ReadFields<Layout1>(raw.bytes, raw.swaps);
 
   VoxelPlace place;
-  place.coding.kind = IsColor(f.datatype) ? PixelKind::UInt8 : KindOfType(file, f.datatype);
+  place.coding.kind = IsColor(f.datatype) ? PixelType::UInt8 : KindOfType(file, f.datatype);
   place.coding.swaps = raw.swaps;
   CheckDimensions(file, f);
   // By the standard a slope of 0 says that voxels are not scaled: the intercept has no meaning then.
@@ -839,7 +839,7 @@ KeepTexts(const ImageHeader & header, Fields & f, std::vector<std::string> & los
 bool
 IsPlanarNifti(const ImageHeader & header)
 {
-  const bool isColor = header.kind == PixelKind::UInt8 && (header.components == 3 || header.components == 4);
+  const bool isColor = header.kind == PixelType::UInt8 && (header.components == 3 || header.components == 4);
   return header.components > 1 && !isColor;
 }
 

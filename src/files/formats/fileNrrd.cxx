@@ -32,9 +32,9 @@ FieldName(const std::string & text)
 }
 
 const char *
-NrrdTypeName(PixelKind kind)
+NrrdTypeName(PixelType kind)
 {
-  static const char * const names[NumberOfPixelKinds] = { "uint8", "int8",   "uint16", "int16", "uint32",
+  static const char * const names[NumberOfPixelTypes] = { "uint8", "int8",   "uint16", "int16", "uint32",
                                                           "int32", "uint64", "int64",  "float", "double" };
   return names[static_cast<int>(kind)];
 }

@@ -252,25 +252,25 @@ GetLength(const Attributes & attributes, const std::string & name, std::vector<s
 }
 
 const char *
-NameOfType(PixelKind kind)
+NameOfType(PixelType kind)
 {
   switch (kind)
   {
-    case PixelKind::UInt8:
+    case PixelType::UInt8:
       return "uint8";
-    case PixelKind::Int8:
+    case PixelType::Int8:
       return "int8";
-    case PixelKind::UInt16:
+    case PixelType::UInt16:
       return "uint16";
-    case PixelKind::Int16:
+    case PixelType::Int16:
       return "int16";
-    case PixelKind::UInt32:
+    case PixelType::UInt32:
       return "uint32";
-    case PixelKind::Int32:
+    case PixelType::Int32:
       return "int32";
-    case PixelKind::Float32:
+    case PixelType::Float32:
       return "float";
-    case PixelKind::Float64:
+    case PixelType::Float64:
       return "double";
     default:
       return ""; // OME has no others.
@@ -345,7 +345,7 @@ RequirePage(const std::string & file, const OmeXml & xml, const ImageHeader & pa
   {
     Fail(file,
          "its OME-XML says Type=\"" + type->second.substr(0, 40) + "\", its pages have " +
-           std::string(PixelKindName(page.kind)));
+           std::string(PixelTypeName(page.kind)));
   }
   for (const std::string & samples : xml.samplesPerPixel)
   {

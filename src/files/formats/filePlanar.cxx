@@ -28,7 +28,7 @@ InFileOrder(const BufferView & view)
 /** Calls body(part, dense memory) for pieces of the components of a box in the order of the file. */
 template <typename TBody>
 void
-ForEachComponent(const Box & box, PixelKind kind, TBody && body)
+ForEachComponent(const Box & box, PixelType kind, TBody && body)
 {
   std::vector<char> memory;
   Box               component = box;

@@ -257,7 +257,7 @@ public:
     m_Header.extent[0] = header.width;
     m_Header.extent[1] = header.height;
     m_Header.components = header.channels;
-    m_Header.kind = header.bits == 16 ? PixelKind::UInt16 : PixelKind::UInt8;
+    m_Header.kind = header.bits == 16 ? PixelType::UInt16 : PixelType::UInt8;
     std::copy_n(header.spacing, 2, m_Header.spacing);
     CountVoxels(name, m_Header);
     RequireInFile(name,

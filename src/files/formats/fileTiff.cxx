@@ -668,8 +668,8 @@ private:
     const bool isFloat = m_Fields[TagFormat] == SAMPLEFORMAT_IEEEFP;
     const auto bits = m_Fields[TagBits];
     const int  base = bits == 8 ? 0 : bits == 16 ? 2 : bits == 32 ? 4 : 6;
-    m_Header.kind = isFloat ? (bits == 32 ? PixelKind::Float32 : PixelKind::Float64)
-                            : static_cast<PixelKind>(base + (m_Fields[TagFormat] == SAMPLEFORMAT_INT ? 1 : 0));
+    m_Header.kind = isFloat ? (bits == 32 ? PixelType::Float32 : PixelType::Float64)
+                            : static_cast<PixelType>(base + (m_Fields[TagFormat] == SAMPLEFORMAT_INT ? 1 : 0));
     m_Size = PixelSize(m_Header.kind);
     const auto width = static_cast<std::int64_t>(m_Fields[TagWidth]);
     const auto height = static_cast<std::int64_t>(m_Fields[TagHeight]);
@@ -694,7 +694,7 @@ private:
                     missing.data() + missing.size(),
                     value);
     m_MissingText = "0";
-    DispatchPixelKind(m_Header.kind, [&](auto pixel) {
+    DispatchPixelType(m_Header.kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       if (std::is_floating_point_v<Pixel> || (value == std::floor(value) && std::abs(value) < 9e15 &&
                                               value >= static_cast<double>(std::numeric_limits<Pixel>::lowest()) &&

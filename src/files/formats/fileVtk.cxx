@@ -12,9 +12,9 @@ namespace
 {
 
 const char *
-VtkTypeName(PixelKind kind)
+VtkTypeName(PixelType kind)
 {
-  static const char * const names[NumberOfPixelKinds] = { "unsigned_char", "char",  "unsigned_short", "short",
+  static const char * const names[NumberOfPixelTypes] = { "unsigned_char", "char",  "unsigned_short", "short",
                                                           "unsigned_int",  "int",   "unsigned_long",  "long",
                                                           "float",         "double" };
   return names[static_cast<int>(kind)];
@@ -262,11 +262,11 @@ private:
                               : type == "vtktypeuint64" ? "unsigned_long"
                               : type == "signed_char"   ? "char"
                                                         : type;
-    for (int i = 0; i < NumberOfPixelKinds; ++i)
+    for (int i = 0; i < NumberOfPixelTypes; ++i)
     {
-      if (known == VtkTypeName(static_cast<PixelKind>(i)))
+      if (known == VtkTypeName(static_cast<PixelType>(i)))
       {
-        m_Place.coding.kind = m_Place.header.kind = static_cast<PixelKind>(i);
+        m_Place.coding.kind = m_Place.header.kind = static_cast<PixelType>(i);
         m_HasVoxels = true;
       }
     }

@@ -50,18 +50,18 @@ private:
 
 std::mutex itkMutex;
 
-PixelKind
+PixelType
 KindOf(const ItkHeader & header, const std::string & file)
 {
   const std::uint32_t size = header.componentBytes;
   if (header.isFloat && (size == 4 || size == 8))
   {
-    return size == 4 ? PixelKind::Float32 : PixelKind::Float64;
+    return size == 4 ? PixelType::Float32 : PixelType::Float64;
   }
   if (!header.isFloat && (size == 1 || size == 2 || size == 4 || size == 8))
   {
     const int base = size == 1 ? 0 : size == 2 ? 2 : size == 4 ? 4 : 6;
-    return static_cast<PixelKind>(base + (header.isSigned ? 1 : 0));
+    return static_cast<PixelType>(base + (header.isSigned ? 1 : 0));
   }
   Fail(file, "has voxels of " + header.componentName + ", which is no type that can be used");
 }
@@ -170,7 +170,7 @@ MakeItkHeader(const ImageHeader & header)
 {
   ItkHeader said;
   said.componentBytes = static_cast<std::uint32_t>(PixelSize(header.kind));
-  DispatchPixelKind(header.kind, [&](auto pixel) {
+  DispatchPixelType(header.kind, [&](auto pixel) {
     said.isFloat = std::is_floating_point_v<decltype(pixel)>;
     said.isSigned = std::is_signed_v<decltype(pixel)>;
   });

@@ -19,7 +19,7 @@ using chunkwise::files::ImageHeader;
 
 /** The error of an image for a filter whose images have so many axes and voxels of a kind; empty: none. */
 std::string
-FindMisfit(const ImageHeader & header, int dimension, chunkwise::PixelKind kind)
+FindMisfit(const ImageHeader & header, int dimension, chunkwise::PixelType kind)
 {
   for (int a = dimension; a < chunkwise::MaxDimension; ++a)
   {
@@ -37,8 +37,8 @@ FindMisfit(const ImageHeader & header, int dimension, chunkwise::PixelKind kind)
   catch (const chunkwise::ParameterError &)
   {}
   return holds ? ""
-               : std::string("its pixels are ") + chunkwise::PixelKindName(header.kind) + ", which " +
-                   chunkwise::PixelKindName(kind) + ", the filter's input type, does not hold";
+               : std::string("its pixels are ") + chunkwise::PixelTypeName(header.kind) + ", which " +
+                   chunkwise::PixelTypeName(kind) + ", the filter's input type, does not hold";
 }
 
 /** A run's error that names what was set. */
@@ -62,7 +62,7 @@ NamesOfSetters(const std::string & filter)
   names.divisions = "Memory";
   names.resume = "Resume";
   names.filter = filter;
-  names.furtherInput = [](const chunkwise::InputDescription & input) { return input.name; };
+  names.additionalInput = [](const chunkwise::InputDescription & input) { return input.name; };
   names.formatBytes = [](std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; };
   names.formatNeed = names.formatBytes;
   return names;
@@ -94,7 +94,7 @@ private:
 
   const ChunkwiseFileToFile &              m_Filter;
   FileJob                                  m_Job;
-  std::vector<chunkwise::InputDescription> m_FurtherInputs;
+  std::vector<chunkwise::InputDescription> m_AdditionalInputs;
 };
 
 ChunkwiseFileToFile::Files::Files(const ChunkwiseFileToFile & filter, chunkwise::Executor & executor)
@@ -103,7 +103,7 @@ ChunkwiseFileToFile::Files::Files(const ChunkwiseFileToFile & filter, chunkwise:
 {
   if (!m_Filter.m_FilterName.empty())
   {
-    m_FurtherInputs = chunkwise::GetFilter(m_Filter.m_FilterName).furtherInputs;
+    m_AdditionalInputs = chunkwise::GetFilter(m_Filter.m_FilterName).additionalInputs;
   }
   this->OpenFirst();
   this->OpenFurther();
@@ -141,17 +141,17 @@ ChunkwiseFileToFile::Files::OpenFirst()
 void
 ChunkwiseFileToFile::Files::OpenFurther()
 {
-  const auto & files = m_Filter.m_FurtherInputFileNames;
+  const auto & files = m_Filter.m_AdditionalInputFileNames;
   for (const auto & given : files)
   {
-    if (std::none_of(m_FurtherInputs.begin(), m_FurtherInputs.end(), [&](const auto & input) {
+    if (std::none_of(m_AdditionalInputs.begin(), m_AdditionalInputs.end(), [&](const auto & input) {
           return input.name == given.first;
         }))
     {
       Refuse(given.first, ": the filter has no such input");
     }
   }
-  for (const chunkwise::InputDescription & input : m_FurtherInputs)
+  for (const chunkwise::InputDescription & input : m_AdditionalInputs)
   {
     const auto given = files.find(input.name);
     if (given == files.end())
@@ -177,7 +177,7 @@ ChunkwiseFileToFile::Files::SetOperation()
   m_Filter.m_Describe(image, request);
   const auto operation = request.operation;
   const auto region = request.region;
-  if (const std::string wrong = m_Job.FindWrongNumberOfImages(*operation, m_FurtherInputs); !wrong.empty())
+  if (const std::string wrong = m_Job.FindWrongNumberOfImages(*operation, m_AdditionalInputs); !wrong.empty())
   {
     Refuse(wrong);
   }
@@ -199,21 +199,21 @@ ChunkwiseFileToFile::Files::GetBytesRead() const
 }
 
 void
-ChunkwiseFileToFile::SetFurtherInputFileName(const std::string & input, const std::string & file)
+ChunkwiseFileToFile::SetAdditionalInputFileName(const std::string & input, const std::string & file)
 {
-  const auto known = m_FurtherInputFileNames.find(input);
-  if (file.empty() ? known == m_FurtherInputFileNames.end()
-                   : known != m_FurtherInputFileNames.end() && known->second == file)
+  const auto known = m_AdditionalInputFileNames.find(input);
+  if (file.empty() ? known == m_AdditionalInputFileNames.end()
+                   : known != m_AdditionalInputFileNames.end() && known->second == file)
   {
     return;
   }
   if (file.empty())
   {
-    m_FurtherInputFileNames.erase(known);
+    m_AdditionalInputFileNames.erase(known);
   }
   else
   {
-    m_FurtherInputFileNames[input] = file;
+    m_AdditionalInputFileNames[input] = file;
   }
   this->Modified();
 }
@@ -297,7 +297,7 @@ ChunkwiseFileToFile::PrintSelf(std::ostream & os, Indent indent) const
 {
   Superclass::PrintSelf(os, indent);
   os << indent << "InputFileName: " << m_InputFileName << std::endl;
-  for (const auto & input : m_FurtherInputFileNames)
+  for (const auto & input : m_AdditionalInputFileNames)
   {
     os << indent << input.first << ": " << input.second << std::endl;
   }

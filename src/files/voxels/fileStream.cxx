@@ -168,7 +168,7 @@ public:
   /** The longest exact decimal of a double has some 1,100. */
   static constexpr std::size_t MostBytesOfNumber = 4096;
 
-  TextStream(BlockReader reader, PixelKind kind)
+  TextStream(BlockReader reader, PixelType kind)
     : m_Reader(std::move(reader))
     , m_Kind(kind)
   {}
@@ -182,7 +182,7 @@ public:
   void
   Read(void * data, std::size_t bytes) override
   {
-    DispatchPixelKind(m_Kind, [&](auto pixel) {
+    DispatchPixelType(m_Kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       for (std::size_t i = 0; i < bytes; i += sizeof(Pixel))
       {
@@ -262,13 +262,13 @@ private:
     }
     if (!good)
     {
-      Fail(m_Reader.GetName(), "\"" + word.substr(0, 32) + "\" is no voxel of " + PixelKindName(m_Kind));
+      Fail(m_Reader.GetName(), "\"" + word.substr(0, 32) + "\" is no voxel of " + PixelTypeName(m_Kind));
     }
     return value;
   }
 
   BlockReader   m_Reader;
-  PixelKind     m_Kind;
+  PixelType     m_Kind;
   std::size_t   m_Next{ 0 };
   std::size_t   m_Size{ 0 };
   std::uint64_t m_Done{ 0 };
@@ -277,7 +277,7 @@ private:
 } // namespace
 
 std::unique_ptr<ByteStream>
-MakeByteStream(Codec codec, const Descriptor & file, std::uint64_t offset, PixelKind kind,
+MakeByteStream(Codec codec, const Descriptor & file, std::uint64_t offset, PixelType kind,
                std::function<void(std::size_t)> countRead)
 {
   BlockReader reader(file, offset, std::move(countRead));

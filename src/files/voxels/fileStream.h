@@ -35,7 +35,7 @@ public:
 /** The stream of `codec` that begins at `offset` of `file`; `kind` is that of the numbers of a text. `countRead` is
  * told of the bytes that are taken from the file. */
 std::unique_ptr<ByteStream>
-MakeByteStream(Codec codec, const Descriptor & file, std::uint64_t offset, PixelKind kind,
+MakeByteStream(Codec codec, const Descriptor & file, std::uint64_t offset, PixelType kind,
                std::function<void(std::size_t)> countRead);
 
 /** Host memory that a stream takes. */

@@ -114,7 +114,7 @@ LastAxis(const Coordinates & extent)
 }
 
 void
-CheckBox(const Coordinates & extent, PixelKind kind, const Box & box, const BufferView & view)
+CheckBox(const Coordinates & extent, PixelType kind, const Box & box, const BufferView & view)
 {
   if (view.kind != kind || !Box::FromExtent(extent).Contains(box) || (!box.IsEmpty() && !view.box.Contains(box)))
   {
@@ -166,7 +166,7 @@ CopyBox(const Box & box, const BufferView & from, const BufferView & to)
 }
 
 void
-VoxelCoding::Decode(void * from, void * to, PixelKind toKind, std::size_t count) const
+VoxelCoding::Decode(void * from, void * to, PixelType toKind, std::size_t count) const
 {
   if (!scales)
   {
@@ -184,8 +184,8 @@ VoxelCoding::Decode(void * from, void * to, PixelKind toKind, std::size_t count)
   {
     SwapBytes(from, from, count, PixelSize(kind));
   }
-  DispatchPixelKind(kind, [&](auto stored) {
-    DispatchPixelKind(toKind, [&](auto wanted) {
+  DispatchPixelType(kind, [&](auto stored) {
+    DispatchPixelType(toKind, [&](auto wanted) {
       using Stored = decltype(stored);
       using Wanted = decltype(wanted);
       if constexpr (std::is_floating_point_v<Wanted>)

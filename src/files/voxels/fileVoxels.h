@@ -33,7 +33,7 @@ LastAxis(const Coordinates & extent);
 
 /** Throws std::logic_error if a caller breaks the contract of Read and Write. */
 void
-CheckBox(const Coordinates & extent, PixelKind kind, const Box & box, const BufferView & view);
+CheckBox(const Coordinates & extent, PixelType kind, const Box & box, const BufferView & view);
 
 /** Calls `f(voxel, data, count)` for stretches of `box` that are contiguous in a dense image of `extent` and in `view`,
  * in the image's order. */
@@ -97,7 +97,7 @@ constexpr std::uint64_t PieceBytes = std::uint64_t{ 4 } << 20;
 /** Calls body(part) for parts of a box that take at most PieceBytes, or are one row. */
 template <typename TBody>
 void
-ForEachPiece(const Box & box, PixelKind kind, const TBody & body)
+ForEachPiece(const Box & box, PixelType kind, const TBody & body)
 {
   if (static_cast<std::uint64_t>(box.NumberOfVoxels()) * PixelSize(kind) > PieceBytes)
   {
@@ -160,7 +160,7 @@ WithDense(const Box & box, const BufferView & view, bool copiesIn, bool copiesOu
 struct VoxelCoding
 {
   /** In the file. */
-  PixelKind kind{ PixelKind::UInt8 };
+  PixelType kind{ PixelType::UInt8 };
   bool      swaps{ false };
   /** value * slope + intercept where `scales`, as ITK computes it. */
   bool   scales{ false };
@@ -169,7 +169,7 @@ struct VoxelCoding
 
   /** From `count` voxels as they are in the file to the image's kind. `from` is used up. */
   void
-  Decode(void * from, void * to, PixelKind toKind, std::size_t count) const;
+  Decode(void * from, void * to, PixelType toKind, std::size_t count) const;
   /** Whether Decode does its work in the image's own memory. */
   bool
   IsInPlace() const

@@ -248,16 +248,16 @@ SetType(const JsonPart & part, const std::string & name, ZarrArray & array)
   {
     const char * name;
     const char * code;
-    PixelKind    kind;
+    PixelType    kind;
     ZarrValue    value;
   };
   static const Type types[] = {
-    { "bool", "b1", PixelKind::UInt8, ZarrValue::Bool },       { "int8", "i1", PixelKind::Int8, ZarrValue::Plain },
-    { "uint8", "u1", PixelKind::UInt8, ZarrValue::Plain },     { "int16", "i2", PixelKind::Int16, ZarrValue::Plain },
-    { "uint16", "u2", PixelKind::UInt16, ZarrValue::Plain },   { "int32", "i4", PixelKind::Int32, ZarrValue::Plain },
-    { "uint32", "u4", PixelKind::UInt32, ZarrValue::Plain },   { "int64", "i8", PixelKind::Int64, ZarrValue::Plain },
-    { "uint64", "u8", PixelKind::UInt64, ZarrValue::Plain },   { "float16", "f2", PixelKind::Float32, ZarrValue::Half },
-    { "float32", "f4", PixelKind::Float32, ZarrValue::Plain }, { "float64", "f8", PixelKind::Float64, ZarrValue::Plain }
+    { "bool", "b1", PixelType::UInt8, ZarrValue::Bool },       { "int8", "i1", PixelType::Int8, ZarrValue::Plain },
+    { "uint8", "u1", PixelType::UInt8, ZarrValue::Plain },     { "int16", "i2", PixelType::Int16, ZarrValue::Plain },
+    { "uint16", "u2", PixelType::UInt16, ZarrValue::Plain },   { "int32", "i4", PixelType::Int32, ZarrValue::Plain },
+    { "uint32", "u4", PixelType::UInt32, ZarrValue::Plain },   { "int64", "i8", PixelType::Int64, ZarrValue::Plain },
+    { "uint64", "u8", PixelType::UInt64, ZarrValue::Plain },   { "float16", "f2", PixelType::Float32, ZarrValue::Half },
+    { "float32", "f4", PixelType::Float32, ZarrValue::Plain }, { "float64", "f8", PixelType::Float64, ZarrValue::Plain }
   };
   for (const Type & type : types)
   {
@@ -352,7 +352,7 @@ ParseIntegerFill(const JsonPart & part, const ZarrArray & array)
 void
 ReadFill(const JsonPart & part, ZarrArray & array)
 {
-  DispatchPixelKind(array.kind, [&](auto tag) {
+  DispatchPixelType(array.kind, [&](auto tag) {
     using Value = decltype(tag);
     Value value{};
     if constexpr (std::is_floating_point_v<Value>)

@@ -26,7 +26,7 @@ struct ZarrLevel
   std::vector<ZarrCodec> codecs;
 };
 
-/** The meaning of values before they become those of a PixelKind. */
+/** The meaning of values before they become those of a PixelType. */
 enum class ZarrValue
 {
   Plain,
@@ -40,7 +40,7 @@ struct ZarrArray
   std::filesystem::path     folder;
   int                       version{ 3 };
   std::vector<std::int64_t> shape;
-  PixelKind                 kind{ PixelKind::UInt8 };
+  PixelType                 kind{ PixelType::UInt8 };
   ZarrValue                 value{ ZarrValue::Plain };
   bool                      bigEndian{ false };
   /** The voxel of a chunk that is not there, in the machine's byte order; 8 bytes, of which the kind's size counts. */

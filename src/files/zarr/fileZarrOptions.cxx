@@ -448,7 +448,7 @@ MakeOptionsOfLabels(const std::string & file, const ImageHeader & header, ZarrOp
     Fail(file,
          "labels are integers of one component, not " +
            (header.components > 1 ? std::to_string(header.components) + " components of " : std::string()) +
-           PixelKindName(header.kind));
+           PixelTypeName(header.kind));
   }
   if (options.hasVersion && options.version != version)
   {
@@ -569,7 +569,7 @@ MakeArrayMetadata(const ZarrLayout & layout)
                      : array.bigEndian          ? ">"
                                                 : "<") +
                     std::string(isReal                                ? "f"
-                                : PixelKindName(array.kind)[0] == 'u' ? "u"
+                                : PixelTypeName(array.kind)[0] == 'u' ? "u"
                                                                       : "i") +
                     std::to_string(PixelSize(array.kind));
     json["compressor"] =
@@ -603,7 +603,7 @@ MakeArrayMetadata(const ZarrLayout & layout)
   json["node_type"] = "array";
   json["shape"] = array.shape;
   json["data_type"] = (isReal                                ? "float"
-                       : PixelKindName(array.kind)[0] == 'u' ? "uint"
+                       : PixelTypeName(array.kind)[0] == 'u' ? "uint"
                                                              : "int") +
                       std::to_string(8 * PixelSize(array.kind));
   json["chunk_grid"]["name"] = "regular";

@@ -237,7 +237,7 @@ private:
   ZarrGrid                       m_Grid;
   Coordinates                    m_Strides;
   Coordinates                    m_Extent;
-  PixelKind                      m_Kind;
+  PixelType                      m_Kind;
   bool                           m_IsSharded;
   int                            m_PlaneAxis;
   std::vector<std::size_t>       m_Order; ///< the array's axes; ranks of chunks go along the last one first

@@ -32,7 +32,7 @@ Measure()
   const Box           box = Box::FromExtent({ { TrialBytes, 1, 1, 1, 1 } });
   const auto          from = std::make_unique<char[]>(TrialBytes);
   const auto          to = std::make_unique<char[]>(TrialBytes);
-  const DenseSequence bytes(DenseView(from.get(), PixelKind::UInt8, box), box, box);
+  const DenseSequence bytes(DenseView(from.get(), PixelType::UInt8, box), box, box);
   double              rate = 0;
   // The best of some: what interrupts the thread does not count.
   for (int i = 0; i < 5; ++i)

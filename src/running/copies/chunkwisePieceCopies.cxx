@@ -18,7 +18,7 @@ constexpr std::size_t LeastDirect = std::size_t{ 64 } << 10;
 
 /** A piece of pixels as it lies in `together`, and in `apart`, which holds all bytes of its sequence. */
 PixelViews
-ViewPiece(void * together, char * apart, PixelKind kind, std::int64_t components, std::size_t bytes,
+ViewPiece(void * together, char * apart, PixelType kind, std::int64_t components, std::size_t bytes,
           const Piece & piece)
 {
   const auto         number = static_cast<std::size_t>(components);

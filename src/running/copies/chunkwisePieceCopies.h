@@ -73,7 +73,7 @@ public:
   }
   /** Bytes of the largest piece of whole pixels. */
   std::size_t
-  PieceBytes(PixelKind kind, std::int64_t components) const
+  PieceBytes(PixelType kind, std::int64_t components) const
   {
     const std::size_t pixel = PixelSize(kind) * static_cast<std::size_t>(components);
     return m_Staging->GetPieceBytes() / pixel * pixel;

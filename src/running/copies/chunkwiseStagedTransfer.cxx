@@ -59,19 +59,17 @@ template <typename TBody>
 void
 StagedTransfer::InLanes(std::size_t bytes, TBody && body)
 {
-  const std::size_t  pieces = (bytes + m_Ring.GetPieceBytes() - 1) / m_Ring.GetPieceBytes();
-  const std::size_t  used = std::min(m_Streams.size(), pieces);
-  std::mutex         mutex;
-  std::exception_ptr failure;
+  const std::size_t pieces = (bytes + m_Ring.GetPieceBytes() - 1) / m_Ring.GetPieceBytes();
+  const std::size_t used = std::min(m_Streams.size(), pieces);
   RunTogether(used, [&](std::size_t i) {
-    std::exception_ptr mine;
+    std::exception_ptr failure;
     try
     {
       body(i, used, pieces);
     }
     catch (...)
     {
-      mine = std::current_exception();
+      failure = std::current_exception();
     }
     // Copies that were begun must end before the pieces are used again.
     try
@@ -80,18 +78,13 @@ StagedTransfer::InLanes(std::size_t bytes, TBody && body)
     }
     catch (...)
     {
-      mine = mine ? mine : std::current_exception();
+      failure = failure ? failure : std::current_exception();
     }
-    if (mine)
+    if (failure)
     {
-      const std::lock_guard<std::mutex> lock(mutex);
-      failure = failure ? failure : mine;
+      std::rethrow_exception(failure);
     }
   });
-  if (failure)
-  {
-    std::rethrow_exception(failure);
-  }
 }
 
 void

@@ -13,7 +13,7 @@ namespace chunkwise
 {
 
 std::vector<std::shared_ptr<const Operation>>
-FindSteps(const std::shared_ptr<const Operation> & operation, PixelKind input, PixelKind output)
+FindSteps(const std::shared_ptr<const Operation> & operation, PixelType input, PixelType output)
 {
   const Schedule schedule = operation->GetSchedule();
   if (schedule == Schedule::Fixpoint)
@@ -105,13 +105,13 @@ DividedImages::Divide(const std::vector<int> & devices, const std::vector<std::s
 }
 
 std::size_t
-DividedImages::CountBytes(const Part & part, PixelKind kind, bool hasAround)
+DividedImages::CountBytes(const Part & part, PixelType kind, bool hasAround)
 {
   return DenseView(nullptr, kind, hasAround ? part.around : part.planes).NumberOfBytes();
 }
 
 DividedImages::Image
-DividedImages::Add(PixelKind kind, bool hasAround, Monitor * monitor)
+DividedImages::Add(PixelType kind, bool hasAround, Monitor * monitor)
 {
   Held held;
   held.kind = kind;
@@ -174,24 +174,7 @@ DividedImages::MakeRequest(std::size_t part, std::shared_ptr<const Operation> op
 void
 DividedImages::ForEachPart(const std::function<void(std::size_t part)> & body) const
 {
-  std::vector<std::exception_ptr> errors(m_Parts.size());
-  RunTogether(m_Parts.size(), [&](std::size_t part) {
-    try
-    {
-      body(part);
-    }
-    catch (...)
-    {
-      errors[part] = std::current_exception();
-    }
-  });
-  for (const std::exception_ptr & error : errors)
-  {
-    if (error)
-    {
-      std::rethrow_exception(error);
-    }
-  }
+  RunTogether(m_Parts.size(), body);
 }
 
 void

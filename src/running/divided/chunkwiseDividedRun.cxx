@@ -58,7 +58,7 @@ public:
       {
         loaded += DividedImages::CountBytes(part, input.kind, true);
       }
-      const PixelKind kind = m_Request.output.kind;
+      const PixelType kind = m_Request.output.kind;
       held.push_back(loaded + DividedImages::CountBytes(part, kind, true));
       copies = std::max(copies,
                         static_cast<double>(loaded) / device.toDeviceRate +
@@ -120,10 +120,10 @@ public:
   }
 
 private:
-  static std::vector<PixelKind>
+  static std::vector<PixelType>
   GetKinds(const ExecutionRequest & request)
   {
-    std::vector<PixelKind> kinds;
+    std::vector<PixelType> kinds;
     for (const BufferView & input : request.inputs)
     {
       kinds.push_back(input.kind);

@@ -75,7 +75,7 @@ private:
 };
 
 DividedSteps::DividedSteps(Manager & manager, ManagerState & state, std::shared_ptr<const Operation> operation,
-                           std::vector<PixelKind> inputKinds, PixelKind outputKind)
+                           std::vector<PixelType> inputKinds, PixelType outputKind)
   : m_Manager(manager)
   , m_State(state)
   , m_Operation(std::move(operation))
@@ -363,7 +363,7 @@ DividedSteps::MakePlan(const DividedImages & images, double seconds) const
   {
     const DividedImages::Part & part = images.GetParts()[number];
     std::size_t                 inputs = 0;
-    for (const PixelKind kind : m_InputKinds)
+    for (const PixelType kind : m_InputKinds)
     {
       inputs += DividedImages::CountBytes(part, kind, true);
     }

@@ -24,7 +24,7 @@ public:
   static constexpr double Never = std::numeric_limits<double>::infinity();
 
   DividedSteps(Manager & manager, ManagerState & state, std::shared_ptr<const Operation> operation,
-               std::vector<PixelKind> inputKinds, PixelKind outputKind);
+               std::vector<PixelType> inputKinds, PixelType outputKind);
 
   const std::vector<std::shared_ptr<const Operation>> &
   Get() const
@@ -51,7 +51,7 @@ public:
   MakePlan(const DividedImages & images, double seconds) const;
 
 private:
-  PixelKind
+  PixelType
   GetInputKind(std::size_t step) const
   {
     return step == 0 ? m_InputKinds.front() : m_OutputKind;
@@ -99,8 +99,8 @@ private:
   Manager &                                     m_Manager;
   ManagerState &                                m_State;
   const std::shared_ptr<const Operation>        m_Operation;
-  const std::vector<PixelKind>                  m_InputKinds;
-  const PixelKind                               m_OutputKind;
+  const std::vector<PixelType>                  m_InputKinds;
+  const PixelType                               m_OutputKind;
   std::vector<std::shared_ptr<const Operation>> m_Steps;
   std::mutex                                    m_Mutex;
   std::size_t                                   m_PeakDevice{ 0 };

@@ -15,7 +15,7 @@ namespace
 {
 
 std::uint64_t
-GetPlaneBytes(const Coordinates & extent, int axis, PixelKind kind)
+GetPlaneBytes(const Coordinates & extent, int axis, PixelType kind)
 {
   std::uint64_t bytes = PixelSize(kind);
   for (int a = 0; a < axis; ++a)
@@ -27,14 +27,14 @@ GetPlaneBytes(const Coordinates & extent, int axis, PixelKind kind)
 
 /** The bytes of a piece while it is converted. */
 std::uint64_t
-GetHeldBytes(const Coordinates & extent, PixelKind kind, bool anyOrder)
+GetHeldBytes(const Coordinates & extent, PixelType kind, bool anyOrder)
 {
   return GetPieceBytes(UINT64_MAX, GetPlaneBytes(extent, GetLastAxis(extent), kind), !anyOrder);
 }
 
 /** Calls body(piece, dense memory of `kind`) for the pieces of a box. */
 void
-ForEachPiece(const Box & box, const Coordinates & extent, PixelKind kind, bool anyOrder,
+ForEachPiece(const Box & box, const Coordinates & extent, PixelType kind, bool anyOrder,
              const std::function<void(const Box &, const BufferView &)> & body)
 {
   std::vector<unsigned char> memory;
@@ -70,7 +70,7 @@ At(const BufferView & view, const Coordinates & index)
 
 } // namespace
 
-ConvertedSource::ConvertedSource(std::shared_ptr<ImageSource> source, PixelKind kind)
+ConvertedSource::ConvertedSource(std::shared_ptr<ImageSource> source, PixelType kind)
   : m_Source(std::move(source))
   , m_Kind(kind)
 {}
@@ -81,7 +81,7 @@ ConvertedSource::GetExtent() const
   return m_Source->GetExtent();
 }
 
-PixelKind
+PixelType
 ConvertedSource::GetKind() const
 {
   return m_Kind;
@@ -101,7 +101,7 @@ ConvertedSource::GetAccess() const
 void
 ConvertedSource::Read(const Box & box, const BufferView & view)
 {
-  const PixelKind kind = m_Source->GetKind();
+  const PixelType kind = m_Source->GetKind();
   if (kind == m_Kind)
   {
     m_Source->Read(box, view);
@@ -116,8 +116,8 @@ ConvertedSource::Read(const Box & box, const BufferView & view)
     });
 }
 
-ConvertedSink::ConvertedSink(std::shared_ptr<ImageSink> sink, const Coordinates & extent, PixelKind written,
-                             PixelKind taken, const ImageAccess & access, bool countsLimits)
+ConvertedSink::ConvertedSink(std::shared_ptr<ImageSink> sink, const Coordinates & extent, PixelType written,
+                             PixelType taken, const ImageAccess & access, bool countsLimits)
   : m_Sink(std::move(sink))
   , m_Extent(extent)
   , m_Written(written)
@@ -132,7 +132,7 @@ ConvertedSink::GetExtent() const
   return m_Extent;
 }
 
-PixelKind
+PixelType
 ConvertedSink::GetKind() const
 {
   return m_Taken;

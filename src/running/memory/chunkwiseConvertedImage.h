@@ -14,11 +14,11 @@ namespace chunkwise
 class ConvertedSource : public ImageSource
 {
 public:
-  ConvertedSource(std::shared_ptr<ImageSource> source, PixelKind kind);
+  ConvertedSource(std::shared_ptr<ImageSource> source, PixelType kind);
 
   Coordinates
   GetExtent() const override;
-  PixelKind
+  PixelType
   GetKind() const override;
   ImageAccess
   GetAccess() const override;
@@ -27,7 +27,7 @@ public:
 
 private:
   std::shared_ptr<ImageSource> m_Source;
-  PixelKind                    m_Kind;
+  PixelType                    m_Kind;
 };
 
 /** A sink that takes another kind than it writes. */
@@ -35,12 +35,12 @@ class ConvertedSink : public ImageSink
 {
 public:
   /** Without a sink nothing can be written: it stands for one whose access is known. */
-  ConvertedSink(std::shared_ptr<ImageSink> sink, const Coordinates & extent, PixelKind written, PixelKind taken,
+  ConvertedSink(std::shared_ptr<ImageSink> sink, const Coordinates & extent, PixelType written, PixelType taken,
                 const ImageAccess & access, bool countsLimits = false);
 
   Coordinates
   GetExtent() const override;
-  PixelKind
+  PixelType
   GetKind() const override;
   ImageAccess
   GetAccess() const override;
@@ -55,8 +55,8 @@ public:
 private:
   std::shared_ptr<ImageSink> m_Sink;
   Coordinates                m_Extent;
-  PixelKind                  m_Written;
-  PixelKind                  m_Taken;
+  PixelType                  m_Written;
+  PixelType                  m_Taken;
   ImageAccess                m_Access;
   bool                       m_CountsLimits;
 };

@@ -57,7 +57,7 @@ struct PixelViews
 
 /** `pixels` of them from where both begin; planes have `planePixels`. */
 inline PixelViews
-ViewPixels(void * together, void * apart, PixelKind kind, std::int64_t components, std::int64_t pixels,
+ViewPixels(void * together, void * apart, PixelType kind, std::int64_t components, std::int64_t pixels,
            std::int64_t planePixels)
 {
   const Box box = Box::FromExtent({ { pixels, 1, 1, 1, components } });

@@ -31,7 +31,7 @@ FindData(const Box & box, const BufferView & view)
 
 } // namespace
 
-SpooledImage::SpooledImage(const Coordinates & extent, PixelKind kind, const std::string & folder)
+SpooledImage::SpooledImage(const Coordinates & extent, PixelType kind, const std::string & folder)
   : m_Extent(extent)
   , m_Kind(kind)
   , m_Spool(folder)
@@ -43,7 +43,7 @@ SpooledImage::GetExtent() const
   return m_Extent;
 }
 
-PixelKind
+PixelType
 SpooledImage::GetKind() const
 {
   return m_Kind;

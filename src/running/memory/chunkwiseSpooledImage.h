@@ -18,11 +18,11 @@ class SpooledImage
   , public ImageSink
 {
 public:
-  SpooledImage(const Coordinates & extent, PixelKind kind, const std::string & folder);
+  SpooledImage(const Coordinates & extent, PixelType kind, const std::string & folder);
 
   Coordinates
   GetExtent() const override;
-  PixelKind
+  PixelType
   GetKind() const override;
   ImageAccess
   GetAccess() const override;
@@ -40,7 +40,7 @@ public:
 
 private:
   const Coordinates m_Extent;
-  const PixelKind   m_Kind;
+  const PixelType   m_Kind;
   Spool             m_Spool;
 };
 

@@ -132,9 +132,9 @@ HostWorker::Sweep(const Chunk & chunk, KernelCall call)
   CarryChain::Carry carry = m_Chain->Await(m_Chain->Begin(chunk), [this] { return m_Context.ShouldStop(); });
   if (!carry)
   {
-    carry = CarryChain::Keep(SideData(m_Chain->GetBytes(), 0));
+    carry = CarryChain::Keep(ChunkState(m_Chain->GetBytes(), 0));
   }
-  SideData behind(m_Chain->IsLast(chunk) ? 0 : m_Chain->GetBytes());
+  ChunkState behind(m_Chain->IsLast(chunk) ? 0 : m_Chain->GetBytes());
   call.sideIn = carry.get();
   call.sideInBytes = m_Chain->GetBytes();
   if (!behind.empty())

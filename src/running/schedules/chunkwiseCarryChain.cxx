@@ -16,9 +16,9 @@ CarryChain::CarryChain(const RunContext & context, bool isShared)
   const ExecutionRequest & request = context.request;
   if (!request.region.IsEmpty())
   {
-    const PixelKind output = request.output.kind;
+    const PixelType output = request.output.kind;
     m_Bytes = request.operation->GetCarryBytes(request.region, context.inputKinds, output);
-    SideData carry = request.operation->GetInitialCarry(request.region, context.inputKinds, output);
+    ChunkState carry = request.operation->GetInitialCarry(request.region, context.inputKinds, output);
     Put(request.region.lower[m_Axis], carry.empty() ? Carry() : Keep(std::move(carry)));
   }
 }
@@ -52,9 +52,9 @@ CarryChain::Put(std::int64_t index, Carry carry)
 }
 
 CarryChain::Carry
-CarryChain::Keep(SideData data)
+CarryChain::Keep(ChunkState data)
 {
-  const auto kept = std::make_shared<SideData>(std::move(data));
+  const auto kept = std::make_shared<ChunkState>(std::move(data));
   return Carry(kept, kept->data());
 }
 

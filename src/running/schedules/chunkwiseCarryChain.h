@@ -65,7 +65,7 @@ public:
   Put(std::int64_t index, Carry carry);
   /** A carry in memory of no kind, of these bytes. */
   static Carry
-  Keep(SideData data);
+  Keep(ChunkState data);
   /** No chunk that begins there will be run again. */
   void
   Forget(std::int64_t index);

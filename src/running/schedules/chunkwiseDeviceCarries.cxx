@@ -13,7 +13,7 @@ namespace
 BufferView
 ViewOfBytes(void * memory, std::size_t bytes)
 {
-  const PixelKind kind = bytes % sizeof(std::uint64_t) == 0 ? PixelKind::UInt64 : PixelKind::UInt8;
+  const PixelType kind = bytes % sizeof(std::uint64_t) == 0 ? PixelType::UInt64 : PixelType::UInt8;
   Coordinates     extent = Coordinates::Filled(1);
   extent[0] = static_cast<std::int64_t>(bytes / PixelSize(kind));
   return DenseView(memory, kind, Box::FromExtent(extent));
@@ -166,7 +166,7 @@ DeviceCarries::Acquire()
   catch (const BudgetError &)
   {
     // Slower, but of no other consequence.
-    return CarryChain::Keep(SideData(m_Chain.GetBytes()));
+    return CarryChain::Keep(ChunkState(m_Chain.GetBytes()));
   }
 }
 

@@ -25,9 +25,9 @@ public:
     , m_Host(host)
     , m_Parts(context.fixpoint.GetParts())
     , m_Work(context.request.region, m_Halo, m_Parts, plan.sweepAxis, context.fixpoint.mostVoxelsOfVisit,
-             [this](const Box & layer, const Box & held) { return IsOpen(layer, held); })
+             [this](const Box & layer, const Box & held) { return IsActive(layer, held); })
     , m_Progress(&context, context.fixpoint.visitShare, context.fixpoint.visitShare)
-    , m_Patience(HasHostKernel(&KernelSet::settle) ? m_Operation.GetPatience() : WithoutEnd)
+    , m_Patience(HasHostKernel(&KernelSet::solveGlobally) ? m_Operation.GetPatience() : WithoutEnd)
   {
     if (context.fixpoint.stateIsTorn)
     {
@@ -42,7 +42,7 @@ public:
     if (!m_Work.IsDone())
     {
       m_Patience = WithoutEnd;
-      Settle();
+      SolveGlobally();
       MakeVisits();
     }
     m_Progress.Complete();
@@ -70,14 +70,14 @@ private:
   }
 
   bool
-  IsOpen(const Box & layer, const Box & held)
+  IsActive(const Box & layer, const Box & held)
   {
-    if (!HasHostKernel(&KernelSet::isOpen))
+    if (!HasHostKernel(&KernelSet::isActive))
     {
       return true;
     }
     std::uint32_t open = 0;
-    m_Host.Run({ &KernelSet::isOpen, { layer, held }, nullptr, nullptr, true, &open });
+    m_Host.Run({ &KernelSet::isActive, { layer, held }, nullptr, nullptr, true, &open });
     return open != 0;
   }
 
@@ -189,15 +189,15 @@ private:
   }
 
   void
-  Settle()
+  SolveGlobally()
   {
     const Box & region = m_Context.request.region;
     try
     {
       std::uint32_t sides = 0;
-      m_Host.Run({ &KernelSet::settle, { region, region }, nullptr, nullptr, true, &sides });
+      m_Host.Run({ &KernelSet::solveGlobally, { region, region }, nullptr, nullptr, true, &sides });
       m_Work.MarkAll();
-      ++m_Context.counts.settled;
+      ++m_Context.counts.solvedGlobally;
     }
     catch (const BudgetError &)
     {

@@ -22,11 +22,11 @@ constexpr std::int64_t Reach = 3;
 } // namespace
 
 FixpointWork::FixpointWork(const Box & region, const Halo & halo, const std::vector<Box> & parts, int sweepAxis,
-                           std::int64_t mostVoxels, IsOpenFunction isOpen)
+                           std::int64_t mostVoxels, IsActiveFunction isActive)
   : m_Region(region)
   , m_Halo(halo)
   , m_SweepAxis(sweepAxis)
-  , m_IsOpen(std::move(isOpen))
+  , m_IsActive(std::move(isActive))
   , m_MostVoxels(mostVoxels)
 {
   MakeCells(parts);
@@ -66,7 +66,7 @@ FixpointWork::FixpointWork(const Box & region, const Halo & halo, const std::vec
             up ? layer.upper[a] - m_Halo.upper[a] : layer.lower[a] + m_Halo.lower[a];
           layer = Intersect(layer, BoxOf(index, next));
           Cell & cell = At(index);
-          if (!cell.dirty && m_IsOpen(layer, m_Region))
+          if (!cell.dirty && m_IsActive(layer, m_Region))
           {
             Mark(cell);
           }
@@ -341,7 +341,7 @@ FixpointWork::Finish(const Visit & visit)
       beyond |= index[a] >= visit.last[a] ? 2u << (2 * a) : 0u;
       next[a] = index[a] + 1;
     }
-    if (beyond == 0 || (beyond & visit.sides) != beyond || !m_IsOpen(Intersect(BoxOf(index, next), around), around))
+    if (beyond == 0 || (beyond & visit.sides) != beyond || !m_IsActive(Intersect(BoxOf(index, next), around), around))
     {
       return;
     }

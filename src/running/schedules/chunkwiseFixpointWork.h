@@ -30,12 +30,12 @@ public:
   };
 
   /** Whether a voxel of `layer` may change by what `held` has around it. */
-  using IsOpenFunction = std::function<bool(const Box & layer, const Box & held)>;
+  using IsActiveFunction = std::function<bool(const Box & layer, const Box & held)>;
 
   /** `parts` make up the region; `halo` is what a voxel depends on; parts were made in order along `sweepAxis`. A visit
    * has at most `mostVoxels`, or one cell. */
   FixpointWork(const Box & region, const Halo & halo, const std::vector<Box> & parts, int sweepAxis,
-               std::int64_t mostVoxels, IsOpenFunction isOpen);
+               std::int64_t mostVoxels, IsActiveFunction isActive);
 
   /** The next visit; false if none may begin now. */
   bool
@@ -112,7 +112,7 @@ private:
   const Box                 m_Region;
   const Halo                m_Halo;
   const int                 m_SweepAxis;
-  const IsOpenFunction      m_IsOpen;
+  const IsActiveFunction    m_IsActive;
   std::vector<std::int64_t> m_Cuts[MaxDimension]; ///< the cells' borders
   Coordinates               m_Count{};
   std::vector<Cell>         m_Cells;

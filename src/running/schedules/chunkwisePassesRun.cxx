@@ -84,7 +84,7 @@ PassesRun::PassesRun(ManagerState & manager, const ExecutionRequest & request, c
                          std::to_string(m_Operation.GetNumberOfInputs()) + " inputs, not " +
                          std::to_string(request.inputs.size()));
   }
-  std::vector<PixelKind> kinds;
+  std::vector<PixelType> kinds;
   for (const auto & input : request.inputs)
   {
     kinds.push_back(input.kind);

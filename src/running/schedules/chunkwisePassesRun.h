@@ -65,7 +65,7 @@ private:
   const std::vector<Stage>       m_Stages;
   const std::vector<std::size_t> m_LastReaders;
   std::vector<Box>               m_Boxes;
-  std::vector<PixelKind>         m_Kinds;
+  std::vector<PixelType>         m_Kinds;
   std::size_t                    m_Limit; ///< 0: none
 };
 

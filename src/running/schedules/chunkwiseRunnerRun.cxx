@@ -28,7 +28,7 @@ public:
   {
     return m_Extent;
   }
-  PixelKind
+  PixelType
   GetKind() const override
   {
     return m_View.kind;
@@ -91,7 +91,7 @@ private:
 OutOfCoreRequest
 MakeRunnerRequest(const ExecutionRequest & request, std::size_t limit)
 {
-  std::vector<PixelKind> kinds;
+  std::vector<PixelType> kinds;
   for (const BufferView & input : request.inputs)
   {
     kinds.push_back(input.kind);

@@ -17,11 +17,11 @@ class ChunkRunner
 public:
   struct Step
   {
-    KernelRole       role{ &KernelSet::compute };
-    Chunk            chunk{};
-    const SideData * sideIn{ nullptr };
-    SideData *       sideOut{ nullptr }; ///< its size says how many bytes the kernel writes
-    bool             writesOutput{ true };
+    KernelRole         role{ &KernelSet::compute };
+    Chunk              chunk{};
+    const ChunkState * sideIn{ nullptr };
+    ChunkState *       sideOut{ nullptr }; ///< its size says how many bytes the kernel writes
+    bool               writesOutput{ true };
     /** Fixpoint: the output is read with the chunk's halo before it is written. */
     std::uint32_t * changedSides{ nullptr };
     /** The runner reports the chunk's voxels as finished, on the host while the kernel goes on. */

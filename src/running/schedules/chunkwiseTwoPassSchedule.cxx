@@ -1,6 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseTaskLoop.h"
-#include "chunkwiseWholeSummary.h"
 
 namespace chunkwise
 {
@@ -42,25 +41,21 @@ Pass(const Plan & plan, TaskLoop & loop, TWork && work, TFinish && finish)
 void
 RunSummarise(RunContext & context, const Plan & plan, TaskLoop & loop)
 {
-  const Operation &     operation = *context.request.operation;
-  const std::size_t     bytes = operation.GetSummaryBytes(context.request.region, context.inputKinds, PixelKind::UInt8);
-  std::vector<SideData> summaries(plan.chunks.size());
-  const auto *          whole = dynamic_cast<const WholeSummary *>(&operation);
-  if (whole && plan.chunks.size() > 1)
+  const Operation & operation = *context.request.operation;
+  const std::size_t bytes = operation.GetSummaryBytes(context.request.region, context.inputKinds, PixelType::UInt8);
+  std::vector<ChunkState> summaries(plan.chunks.size());
+  if (plan.chunks.size() > 1 && !operation.SummariesMerge())
   {
-    if (!whole->MayBeCut())
-    {
-      throw Error("operation " + operation.GetName() + " summarizes no parts of a region");
-    }
-    whole = nullptr;
+    throw Error("operation " + operation.GetName() + " summarizes no parts of a region");
   }
-  context.total = whole ? whole->TakeMemory() : SideData();
+  const bool isTotal = plan.chunks.size() <= 1 && operation.SummaryIsTotal();
+  context.total = isTotal ? operation.TakeSummaryMemory() : ChunkState();
   context.total.assign(bytes, 0);
   Pass(
     plan,
     loop,
     [&](ChunkRunner & runner, std::size_t task) {
-      SideData & summary = whole ? context.total : summaries[task];
+      ChunkState & summary = isTotal ? context.total : summaries[task];
       summary.resize(bytes);
       ChunkRunner::Step step;
       step.role = &KernelSet::summarize;
@@ -71,10 +66,10 @@ RunSummarise(RunContext & context, const Plan & plan, TaskLoop & loop)
       runner.Run(step);
     },
     [&](std::size_t task) {
-      if (!whole)
+      if (!isTotal)
       {
         operation.MergeSummary(context.total, summaries[task]);
-        summaries[task] = SideData();
+        summaries[task] = ChunkState();
       }
     });
 }
@@ -107,8 +102,8 @@ RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop)
       });
     return;
   }
-  std::vector<SideData> summaries(plan.chunks.size());
-  std::vector<Box>      boxes;
+  std::vector<ChunkState> summaries(plan.chunks.size());
+  std::vector<Box>        boxes;
   for (std::size_t i = 0; i < plan.chunks.size(); ++i)
   {
     boxes.push_back(plan.chunks[i].outputBox);
@@ -121,7 +116,7 @@ RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop)
       runner.Run({ &KernelSet::summarize, plan.chunks[task], nullptr, &summaries[task], false, nullptr });
     },
     addFinishedVoxels);
-  const std::vector<SideData> solutions = operation.Solve(boxes, summaries);
+  const std::vector<ChunkState> solutions = operation.Solve(boxes, summaries);
   if (solutions.size() != plan.chunks.size())
   {
     throw Error("operation " + operation.GetName() + " solved " + std::to_string(solutions.size()) + " of " +

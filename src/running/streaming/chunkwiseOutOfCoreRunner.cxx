@@ -21,7 +21,7 @@ AddReport(ExecutionReport & last, const ExecutionReport & earlier)
   last.retries += earlier.retries;
   last.revisits += earlier.revisits;
   last.revisitedVoxels += earlier.revisitedVoxels;
-  last.settled = last.settled || earlier.settled;
+  last.solvedGlobally = last.solvedGlobally || earlier.solvedGlobally;
   std::vector<std::string> warnings = earlier.warnings;
   for (std::string & warning : last.warnings)
   {

@@ -39,7 +39,7 @@ public:
     return Halo::None();
   }
   void
-  CheckKinds(const std::vector<PixelKind> &, PixelKind) const override
+  CheckKinds(const std::vector<PixelType> &, PixelType) const override
   {}
 };
 
@@ -47,8 +47,8 @@ bool
 HasKernels(const Device & device, const std::string & operation)
 {
   const KernelRegistry & kernels = device.GetKernels();
-  const bool             amends = GetHostKernels().Find(operation, &KernelSet::amend) != nullptr;
-  return kernels.Find(operation) && (!amends || kernels.Find(operation, &KernelSet::amend));
+  const bool             finalizes = GetHostKernels().Find(operation, &KernelSet::finalizeRegion) != nullptr;
+  return kernels.Find(operation) && (!finalizes || kernels.Find(operation, &KernelSet::finalizeRegion));
 }
 
 /** Whether a run on a device needs nothing of the host that grows with the image. */
@@ -250,7 +250,7 @@ HeldImages::Compute()
   return report;
 }
 
-SideData
+ChunkState
 HeldImages::Summarise(ExecutionReport & report)
 {
   DivisionMonitor  ofPart(m_Monitor, 1, PartsOfHeldRun);

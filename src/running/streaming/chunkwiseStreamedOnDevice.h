@@ -48,7 +48,7 @@ public:
   ExecutionReport
   Compute();
   /** Manager::Summarise, of one device. */
-  SideData
+  ChunkState
   Summarise(ExecutionReport & report);
   StreamedReport
   Store(const std::shared_ptr<ImageSink> & sink);

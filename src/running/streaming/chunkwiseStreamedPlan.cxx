@@ -417,7 +417,7 @@ private:
   }
 
   std::uint64_t
-  GetStagingBytes(const Box & box, PixelKind kind, PixelKind other, const ImageAccess & access) const
+  GetStagingBytes(const Box & box, PixelType kind, PixelType other, const ImageAccess & access) const
   {
     if (box.IsEmpty())
     {

@@ -5,7 +5,7 @@
 #include "chunkwiseConvertedImage.h"
 #include "chunkwiseDevice.h"
 #include "chunkwiseError.h"
-#include "chunkwiseSideThread.h"
+#include "chunkwiseBackgroundThread.h"
 #include "chunkwiseStreamedOnDevice.h"
 #include "chunkwiseStreamedOutOfCore.h"
 #include "chunkwiseStreamedWindow.h"
@@ -65,11 +65,11 @@ GetPinningDevice(Manager & manager, const StreamedRequest & request, const Strea
 }
 
 /** Reads the inputs of the divisions. */
-class ReadingThread : public SideThread
+class ReadingThread : public BackgroundThread
 {
 public:
   ReadingThread(const StreamedRequest & request, const StreamedPlan & plan, const std::shared_ptr<Device> & device)
-    : SideThread(plan.divisions, plan.buffers, true, GetFileThreads(request))
+    : BackgroundThread(plan.divisions, plan.buffers, true, GetFileThreads(request))
     , m_Inputs(request.inputs)
     , m_Axis(plan.axis)
     , m_Components(GetComponents(request))
@@ -124,7 +124,7 @@ protected:
     {
       const Box &      box = m_Boxes[static_cast<std::size_t>(i)][input];
       const int        axis = m_Axis + (this->HasComponents(input) ? 1 : 0);
-      const PixelKind  kind = m_Inputs[input].kind;
+      const PixelType  kind = m_Inputs[input].kind;
       const BufferView view = DenseView(m_Memory[SlotOf(i)][input].Get(), kind, box);
       Box              missing = box;
       if (i > 0)
@@ -183,12 +183,12 @@ private:
 };
 
 /** Writes the results of the divisions. */
-class WritingThread : public SideThread
+class WritingThread : public BackgroundThread
 {
 public:
   WritingThread(const StreamedRequest & request, const StreamedPlan & plan, std::shared_ptr<ImageSink> sink,
                 const std::shared_ptr<Device> & device)
-    : SideThread(plan.divisions, plan.buffers, false, GetFileThreads(request))
+    : BackgroundThread(plan.divisions, plan.buffers, false, GetFileThreads(request))
     , m_Sink(std::move(sink))
     , m_HasComponents(GetComponents(request) > 1)
     , m_Axis(plan.axis + (m_HasComponents ? 1 : 0))
@@ -210,7 +210,7 @@ public:
   }
   /** The place for the result of division `i`, before Admit. The slot must be free: i - slots steps are done. */
   BufferView
-  GetView(std::int64_t i, PixelKind kind, const Box & division)
+  GetView(std::int64_t i, PixelType kind, const Box & division)
   {
     m_Views[SlotOf(i)] = DenseView(m_Memory[SlotOf(i)].Get(), kind, ToFileAxes(division, m_HasComponents));
     return FromFileAxes(m_Views[SlotOf(i)], m_HasComponents);

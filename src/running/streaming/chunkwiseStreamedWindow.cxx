@@ -215,7 +215,7 @@ CopyPieces(const BufferView & from, const BufferView & to, const Box & common, i
 void
 ReadPieces(ImageSource & source, const Box & box, const BufferView & view, int axis, StreamedThreads & threads)
 {
-  const PixelKind   kind = source.GetKind();
+  const PixelType   kind = source.GetKind();
   const ImageAccess access = source.GetAccess();
   Staging           staging(threads);
   threads.ForEach(CutFor(access, box, axis, std::max(PixelSize(kind), PixelSize(view.kind)), StreamedPieceBytes),
@@ -236,7 +236,7 @@ ReadPieces(ImageSource & source, const Box & box, const BufferView & view, int a
 std::int64_t
 WritePieces(ImageSink & sink, const BufferView & view, const Coordinates & offset, int axis, StreamedThreads & threads)
 {
-  const PixelKind           kind = sink.GetKind();
+  const PixelType           kind = sink.GetKind();
   const ImageAccess         access = sink.GetAccess();
   std::atomic<std::int64_t> cut{ 0 };
   Staging                   staging(threads);

@@ -22,7 +22,7 @@ constexpr std::uint64_t SmallPieceBytes = std::uint64_t{ 1 } << 20;
 
 /** Bytes of the voxels of a box. */
 inline std::size_t
-BytesOf(const Box & box, PixelKind kind)
+BytesOf(const Box & box, PixelType kind)
 {
   return static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind);
 }

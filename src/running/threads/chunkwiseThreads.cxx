@@ -1,9 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseThreads.h"
 
+#include <algorithm>
+#include <exception>
 #include <new>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace chunkwise
 {
@@ -59,22 +62,39 @@ JoinedThreads::Join()
 void
 RunTogether(std::size_t count, const std::function<void(std::size_t)> & body)
 {
-  JoinedThreads            threads;
-  std::vector<std::size_t> left;
-  for (std::size_t i = 1; i < count; ++i)
-  {
-    if (!threads.Start([&body, i] { body(i); }))
+  std::vector<std::exception_ptr> errors(count);
+  std::vector<std::size_t>        left;
+  const auto                      call = [&](std::size_t i) {
+    try
     {
-      left.push_back(i);
+      body(i);
     }
-  }
-  if (count > 0)
+    catch (...)
+    {
+      errors[i] = std::current_exception();
+    }
+  };
   {
-    body(0);
+    JoinedThreads threads;
+    for (std::size_t i = 1; i < count; ++i)
+    {
+      if (!threads.Start([&call, i] { call(i); }))
+      {
+        left.push_back(i);
+      }
+    }
+    if (count > 0)
+    {
+      call(0);
+    }
+    std::for_each(left.begin(), left.end(), call);
   }
-  for (const std::size_t i : left)
+  for (const std::exception_ptr & error : errors)
   {
-    body(i);
+    if (error)
+    {
+      std::rethrow_exception(error);
+    }
   }
 }
 

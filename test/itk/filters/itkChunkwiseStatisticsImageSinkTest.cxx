@@ -96,8 +96,8 @@ TYPED_TEST(ChunkwiseStatisticsOfEveryKind, AreExactInAnyDivisions)
     EXPECT_EQ(sink->GetNumberOfNaNs(), 0u);
     // The same as of the image at once, which other tests compare with the definition.
     const auto                       box = itk::ChunkwiseBoxFromRegion(region, region.GetIndex());
-    chunkwise::StatisticsAccumulator atOnce(chunkwise::PixelKindOf<TypeParam>());
-    atOnce.Add(chunkwise::DenseView(image->GetBufferPointer(), chunkwise::PixelKindOf<TypeParam>(), box), box);
+    chunkwise::StatisticsAccumulator atOnce(chunkwise::PixelTypeOf<TypeParam>());
+    atOnce.Add(chunkwise::DenseView(image->GetBufferPointer(), chunkwise::PixelTypeOf<TypeParam>(), box), box);
     EXPECT_EQ(sink->GetVariance(), atOnce.Get().GetVariance());
     EXPECT_EQ(sink->GetStandardDeviation(), std::sqrt(sink->GetVariance()));
     std::ostringstream os;

@@ -297,7 +297,7 @@ Filled(const Labels * labels, std::size_t & holes)
     }
     std::vector<Labels::IndexType> part{ voxel.GetIndex() };
     std::set<short>                touched;
-    bool                           isOpen = false;
+    bool                           isActive = false;
     for (std::size_t i = 0; i < part.size(); ++i)
     {
       for (unsigned int a = 0; a < 3; ++a)
@@ -308,7 +308,7 @@ Filled(const Labels * labels, std::size_t & holes)
           next[a] += step;
           if (!Region.IsInside(next))
           {
-            isOpen = true;
+            isActive = true;
           }
           else if (labels->GetPixel(next) != 0)
           {
@@ -321,7 +321,7 @@ Filled(const Labels * labels, std::size_t & holes)
         }
       }
     }
-    if (!isOpen && touched.size() == 1)
+    if (!isActive && touched.size() == 1)
     {
       ++holes;
       for (const auto & at : part)

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#ifndef chunkwiseCudaStagedFours_cuh
-#define chunkwiseCudaStagedFours_cuh
+#ifndef chunkwiseCudaFloat4TileLoader_cuh
+#define chunkwiseCudaFloat4TileLoader_cuh
 
 #include "chunkwiseCudaPasses.cuh"
 
@@ -13,19 +13,19 @@ namespace chunkwise
  * copies four values at a time. Rows are staged from TTile::Padding values before the first output on, a multiple
  * of four, and in whole fours. */
 template <typename TTile>
-class StagedFours
+class Float4TileLoader
 {
 public:
   /** (x, y) is where in a plane of width x height values the tile's first staged value is. Values beyond the plane's
    * edge are never copied, but are `beyond` in all buffers from now on. */
   template <int VBuffers>
   __device__ __forceinline__
-  StagedFours(int x, int y, int width, int height, float (&staged)[VBuffers][TTile::StagedRows * TTile::StagedStride],
-              float beyond)
+  Float4TileLoader(int x, int y, int width, int height,
+                   float (&staged)[VBuffers][TTile::StagedRows * TTile::StagedStride], float beyond)
   {
     const int thread = static_cast<int>(threadIdx.x) - 2 * Threads;
-    const int row = thread / TTile::StagedFours;
-    const int column = thread % TTile::StagedFours * 4;
+    const int row = thread / TTile::Float4TileLoader;
+    const int column = thread % TTile::Float4TileLoader * 4;
     m_To = InRegister(row * TTile::StagedStride + column);
     m_From = static_cast<std::int64_t>(y + row) * width + x + column;
     m_Step = static_cast<std::int64_t>(Rows) * width;
@@ -86,7 +86,7 @@ public:
 
 private:
   static constexpr int Threads = TTile::Threads / 4;
-  static constexpr int Rows = Threads / TTile::StagedFours; ///< at a time
+  static constexpr int Rows = Threads / TTile::Float4TileLoader; ///< at a time
   static constexpr int Count = (TTile::StagedRows + Rows - 1) / Rows;
   static_assert(Count <= 32, "a bit for each copy");
 

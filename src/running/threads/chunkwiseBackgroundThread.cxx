@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseSideThread.h"
+#include "chunkwiseBackgroundThread.h"
 
 #include "chunkwiseError.h"
 #include "chunkwiseThreads.h"
@@ -19,17 +19,17 @@ constexpr std::chrono::seconds TimeToStop{ 1 };
 
 } // namespace
 
-SideThread::SideThread(std::int64_t steps, int slots, bool slotsBeginFree, unsigned int threads)
+BackgroundThread::BackgroundThread(std::int64_t steps, int slots, bool slotsBeginFree, unsigned int threads)
   : m_Steps(steps)
   , m_Slots(static_cast<std::size_t>(slots))
   , m_Threads(threads)
   , m_Ready(slotsBeginFree ? slots : 0)
 {}
 
-SideThread::~SideThread() = default;
+BackgroundThread::~BackgroundThread() = default;
 
 void
-SideThread::Admit()
+BackgroundThread::Admit()
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   ++m_Ready;
@@ -37,7 +37,7 @@ SideThread::Admit()
 }
 
 void
-SideThread::WaitFor(std::int64_t count, Monitor * monitor)
+BackgroundThread::WaitFor(std::int64_t count, Monitor * monitor)
 {
   std::unique_lock<std::mutex> lock(m_Mutex);
   while (m_Done < count && !m_Failure)
@@ -68,7 +68,7 @@ SideThread::WaitFor(std::int64_t count, Monitor * monitor)
 }
 
 bool
-SideThread::Stop()
+BackgroundThread::Stop()
 {
   m_Threads.stop = true;
   std::unique_lock<std::mutex> lock(m_Mutex);
@@ -78,14 +78,14 @@ SideThread::Stop()
 }
 
 double
-SideThread::GetSeconds()
+BackgroundThread::GetSeconds()
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   return m_Seconds;
 }
 
 void
-SideThread::WorkInCaller()
+BackgroundThread::WorkInCaller()
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   m_InCaller = true;
@@ -93,7 +93,7 @@ SideThread::WorkInCaller()
 }
 
 bool
-SideThread::DoStep(std::unique_lock<std::mutex> & lock)
+BackgroundThread::DoStep(std::unique_lock<std::mutex> & lock)
 {
   using Clock = std::chrono::steady_clock;
   const std::int64_t i = m_Done;
@@ -121,7 +121,7 @@ SideThread::DoStep(std::unique_lock<std::mutex> & lock)
 }
 
 void
-SideThread::Work()
+BackgroundThread::Work()
 {
   std::unique_lock<std::mutex> lock(m_Mutex);
   while (m_Done < m_Steps)
@@ -136,7 +136,7 @@ SideThread::Work()
   m_Changed.notify_all();
 }
 
-Running::Running(std::shared_ptr<SideThread> work)
+Running::Running(std::shared_ptr<BackgroundThread> work)
   : m_Work(std::move(work))
 {
   if (!StartThread(m_Thread, [shared = m_Work] { shared->Work(); }))

@@ -6,9 +6,9 @@
 
 #include <cmath>
 
-// Kernel "reconstruction.settle": reconstruction on the borders of tiles, whatever way the values have to go. Each tile
-// is reduced to a forest on its border, the graph of all forests is flooded from the largest state down, and the states
-// of the borders become what the whole reconstruction has there. The remaining work lies within tiles.
+// Kernel "reconstruction.solveGlobally": reconstruction on the borders of tiles, whatever way the values have to go.
+// Each tile is reduced to a forest on its border, the graph of all forests is flooded from the largest state down, and
+// the states of the borders become what the whole reconstruction has there. The remaining work lies within tiles.
 namespace chunkwise
 {
 
@@ -465,14 +465,14 @@ private:
 } // namespace
 
 Kernel
-MakeHostSettle()
+MakeHostGlobalSolution()
 {
   Kernel kernel;
   kernel.run = [](const KernelCall & call) {
-    DispatchPixelKind(call.output.kind, [&](auto pixel) { Settlement<decltype(pixel)>(call).Run(); });
+    DispatchPixelType(call.output.kind, [&](auto pixel) { Settlement<decltype(pixel)>(call).Run(); });
   };
   kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
-    return DispatchPixelKind(shape.outputKind, [&](auto pixel) {
+    return DispatchPixelType(shape.outputKind, [&](auto pixel) {
       using Key = typename ReconstructionKey<decltype(pixel)>::Type;
       return SettleLayout<Key>(TileGrid(static_cast<const ReconstructionOperation &>(operation), shape.outputBox),
                                shape.concurrency)

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#ifndef chunkwiseSideThread_h
-#define chunkwiseSideThread_h
+#ifndef chunkwiseBackgroundThread_h
+#define chunkwiseBackgroundThread_h
 
 #include "chunkwiseManager.h"
 #include "chunkwiseStreamedWindow.h"
@@ -18,11 +18,11 @@ namespace chunkwise
  * there are slots: step i waits until the caller has released, or filled, slot i % slots. The thread and its caller
  * share it, so that it outlives a caller who had to leave a step that does not answer. If the system starts no thread,
  * the caller does the steps while it waits for them. */
-class SideThread
+class BackgroundThread
 {
 public:
-  SideThread(std::int64_t steps, int slots, bool slotsBeginFree, unsigned int threads);
-  virtual ~SideThread();
+  BackgroundThread(std::int64_t steps, int slots, bool slotsBeginFree, unsigned int threads);
+  virtual ~BackgroundThread();
 
   /** The thread may do one step more. */
   void
@@ -71,19 +71,19 @@ private:
   std::exception_ptr      m_Failure;
 };
 
-/** A SideThread at work, until the end of the scope. */
+/** A BackgroundThread at work, until the end of the scope. */
 class Running
 {
 public:
-  explicit Running(std::shared_ptr<SideThread> work);
+  explicit Running(std::shared_ptr<BackgroundThread> work);
   ~Running();
   Running(const Running &) = delete;
   Running &
   operator=(const Running &) = delete;
 
 private:
-  std::shared_ptr<SideThread> m_Work;
-  std::thread                 m_Thread;
+  std::shared_ptr<BackgroundThread> m_Work;
+  std::thread                       m_Thread;
 };
 
 } // namespace chunkwise
