@@ -14,9 +14,11 @@
 #  include "chunkwiseSmallNetwork.h"
 #endif
 #include "chunkwiseStatisticsOperation.h"
+#include "chunkwiseThreads.h"
 #include "chunkwiseVarianceOperation.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <random>
 #include <string>
@@ -401,6 +403,40 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Faults,
 INSTANTIATE_TEST_SUITE_P(Networks, Faults, testing::Values(&MakeNetwork, &MakePipedNetwork),
                          [](const auto & info) { return info.param()->name; });
 #endif
+
+/** Threads that are not started, and tasks that throw: each task runs, and the first error is thrown when all have
+ * ended. */
+TEST(Threads, TasksAtOnceThrowTheFirstError)
+{
+  constexpr std::size_t count = 6;
+  for (int missing = 0; missing < 6; ++missing)
+  {
+    for (std::size_t firstBad = 0; firstBad <= count; ++firstBad)
+    {
+      SCOPED_TRACE(std::to_string(missing) + " threads missing, bad from " + std::to_string(firstBad));
+      std::vector<std::atomic<int>> calls(count);
+      failing_threads::FailBetween(0, missing);
+      std::string message;
+      try
+      {
+        RunTogether(count, [&](std::size_t task) {
+          ++calls[task];
+          if (task >= firstBad)
+          {
+            throw Error(std::to_string(task));
+          }
+        });
+      }
+      catch (const Error & error)
+      {
+        message = error.what();
+      }
+      failing_threads::FailBetween(INT_MAX);
+      EXPECT_EQ(message, firstBad < count ? std::to_string(firstBad) : "");
+      EXPECT_TRUE(std::all_of(calls.begin(), calls.end(), [](int n) { return n == 1; }));
+    }
+  }
+}
 
 /** Each has room for its largest chunk if the others hold nothing. */
 TEST(HostBudget, RunsAtOnceWaitForEachOther)
