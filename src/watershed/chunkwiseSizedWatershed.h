@@ -16,8 +16,9 @@ namespace chunkwise
  * volume is the sum of the differences between its values and the least value beside it. A component of the whole image
  * is large enough, whatever it has. The rest is the watershed of these markers (WatershedOperation).
  *
- * A runner finds the markers in blocks (chunkwiseMarkerForest.h), and then runs the watershed; one voxel stands for a
- * marker, because the forest joins all of its voxels before any other. */
+ * A device that has room for the image computes all of it (chunkwiseWatershedBasins.h). Elsewhere a runner finds the
+ * markers in blocks (chunkwiseMarkerForest.h), and then runs the watershed; one voxel stands for a marker, because the
+ * forest joins all of its voxels before any other. */
 class Chunkwise_EXPORT SizedWatershedOperation : public Operation
 {
 public:
@@ -62,11 +63,6 @@ public:
   IsRunByRunner() const override
   {
     return true;
-  }
-  std::string
-  GetObjectionToDevices() const override
-  {
-    return "minima of an area or a volume are found by the CPU alone";
   }
 };
 

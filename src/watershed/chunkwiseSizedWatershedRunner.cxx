@@ -4,11 +4,13 @@
 #include "chunkwiseRunnerRun.h"
 #include "chunkwiseSizedWatershed.h"
 #include "chunkwiseStreamedOnDevice.h"
+#include "chunkwiseWatershedBasins.h"
 
 #include <algorithm>
 #include <chrono>
 
-// Watersheds of minima by the size of their basins: markers first, then the watershed of these.
+// Watersheds of minima by the size of their basins: by a device that holds the image (chunkwiseWatershedBasins.h), or
+// markers first, by the CPU, and then the watershed of these.
 namespace chunkwise
 {
 
@@ -17,6 +19,8 @@ namespace
 
 /** One part in so many of the memory is for markers. */
 constexpr std::uint64_t PartForMarkers = 16;
+/** One part in so many is for basins that a device has found. */
+constexpr std::uint64_t PartForBasins = 2;
 
 /** The bytes that leave so many for all else. */
 std::uint64_t
@@ -82,6 +86,30 @@ private:
   const std::vector<std::uint64_t> & m_Places;
 };
 
+/** The watershed of an image that a device holds. */
+class SizedWatershedOnDevice : public WatershedOperation
+{
+public:
+  explicit SizedWatershedOnDevice(const SizedWatershedOperation & operation)
+    : WatershedOperation(operation.watershed)
+  {
+    sizes = std::make_shared<WatershedSizes>();
+    sizes->size = operation.size;
+    sizes->byVolume = operation.byVolume;
+    sizes->unit = operation.unit;
+  }
+  Coordinates
+  RoundChunk(const Coordinates &) const override
+  {
+    return image;
+  }
+  std::size_t
+  GetSummaryBytes(const Box &, const std::vector<PixelType> &, PixelType) const override
+  {
+    return 0;
+  }
+};
+
 class SizedWatershedRun
 {
 public:
@@ -96,7 +124,6 @@ public:
     m_OfMarkers.operation = m_Operation.MakeMarkerOperation();
     m_Watershed->hasMarkers = true;
     m_OfWatershed.operation = m_Watershed;
-    m_OfWatershed.backend = BackendChoice::CPU;
     m_OfWatershed.sources.insert(m_OfWatershed.sources.begin() + 1,
                                  std::make_shared<MarkerImage>(m_Operation.watershed, m_Markers.places));
   }
@@ -109,6 +136,96 @@ public:
 
   OutOfCoreReport
   Run(Monitor * monitor)
+  {
+    OutOfCoreReport   report;
+    const std::string failure = this->RunOnDevice(monitor, report);
+    if (failure.empty())
+    {
+      return report;
+    }
+    report = this->RunOnHost(monitor);
+    if (m_Request.backend == BackendChoice::CUDA)
+    {
+      report.execution.warnings.insert(report.execution.warnings.begin(), "the CPU finds the minima: " + failure);
+    }
+    return report;
+  }
+
+private:
+  /** A device holds the image. Empty, or why it does not. */
+  std::string
+  RunOnDevice(Monitor * monitor, OutOfCoreReport & report)
+  {
+    const auto      onDevice = std::make_shared<SizedWatershedOnDevice>(m_Operation);
+    StreamedRequest request;
+    for (const std::shared_ptr<ImageSource> & source : m_Request.sources)
+    {
+      request.inputs.push_back({ source, source->GetKind() });
+    }
+    request.region = Box::FromExtent(m_Watershed->image);
+    request.computedKind = request.writtenKind = m_Watershed->outputKind;
+    request.sinkAccess = m_Request.sink->GetAccess();
+    request.operation = onDevice;
+    request.backend = m_Request.backend;
+    request.devices = m_Request.devices;
+    request.budgets = m_Request.budgets;
+    request.budgets.host = 0;
+    request.executor = m_Request.executor;
+    request.fileThreads = m_Request.fileThreads;
+    const std::uint64_t forBasins = m_Request.hostBytes / PartForBasins;
+    request.memory = m_Request.hostBytes - forBasins;
+    onDevice->sizes->mostMinima = m_Request.hostBytes ? forBasins / WatershedBasinTree::BytesOfBasin : UINT64_MAX;
+    // Sums of 32 bits for each voxel.
+    if (request.region.NumberOfVoxels() >= std::int64_t{ 1 } << 32)
+    {
+      return "the image has 2^32 voxels or more";
+    }
+    const std::vector<int> devices = FindHoldingDevices(m_Manager, request);
+    if (devices.empty() && request.backend == BackendChoice::CUDA)
+    {
+      throw Error("Backend: CUDA is asked for, but no device can be used: " + m_Manager.GetReasonForNoDevices());
+    }
+    std::string failure = "no device can be used";
+    for (const int device : devices)
+    {
+      bool         mayBeWritten = false;
+      StreamedPlan plan;
+      if (!PlanPartOnDevice(m_Manager, request, device, plan))
+      {
+        failure = "no device, or not the host beside it, has the memory for the image";
+        continue;
+      }
+      try
+      {
+        HeldImages images(m_Manager, request, plan, monitor);
+        report.reading = images.Load();
+        report.execution = images.Compute();
+        if (onDevice->sizes->hasTooManyMinima)
+        {
+          return "the image has more minima than there is memory for";
+        }
+        mayBeWritten = true;
+        report.writing = images.Store(m_Request.sink).writing;
+        return std::string();
+      }
+      catch (const BudgetError & error)
+      {
+        failure = error.what();
+      }
+      catch (const DeviceError & error)
+      {
+        if (mayBeWritten)
+        {
+          throw;
+        }
+        failure = error.what();
+      }
+    }
+    return failure;
+  }
+
+  OutOfCoreReport
+  RunOnHost(Monitor * monitor)
   {
     using Clock = std::chrono::steady_clock;
     const auto          start = Clock::now();
@@ -148,7 +265,6 @@ public:
     return report;
   }
 
-private:
   void
   CheckMemory()
   {
@@ -171,7 +287,6 @@ private:
     const ImageSource & source = *m_OfWatershed.sources[1];
     ExecutionRequest    result = *m_Request.inMemory;
     result.operation = m_Watershed;
-    result.backend = BackendChoice::CPU;
     result.region = result.image;
     const auto take = [&](std::vector<unsigned char> * room, PixelType kind) {
       room->resize(static_cast<std::size_t>(result.image.NumberOfVoxels()) * PixelSize(kind));
@@ -265,7 +380,6 @@ public:
   Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
   {
     CheckDevices(manager, request.backend != BackendChoice::CPU ? request.devices : std::vector<int>());
-    CheckBackend(request.backend, *request.operation);
     return SizedWatershedRun(manager, request).Run(monitor);
   }
 };

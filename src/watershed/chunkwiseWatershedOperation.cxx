@@ -39,6 +39,11 @@ WatershedOperation::GetKey() const
   {
     key += " " + std::to_string(axis);
   }
+  if (sizes)
+  {
+    key += (sizes->byVolume ? " volume " : " area ") + std::to_string(sizes->size) + " of " +
+           PixelValue(sizes->unit).ToText();
+  }
   return key;
 }
 

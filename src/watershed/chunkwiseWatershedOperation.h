@@ -24,6 +24,18 @@ struct WatershedOutside
   std::vector<std::int64_t> starts;
 };
 
+/** Minima count whose basins have a size, see SizedWatershedOperation. For the kernel of a device, which has the whole
+ * image. */
+struct WatershedSizes
+{
+  std::uint64_t size{ 1 };
+  bool          byVolume{ false };
+  double        unit{ 1 };
+  /** The kernel computes nothing if there are more regional minima than this, or than its scratch has room for. */
+  std::uint64_t mostMinima{ ~std::uint64_t{ 0 } };
+  bool          hasTooManyMinima{ false }; ///< the kernel's answer
+};
+
 /** Watershed: every voxel gets the label of the marker, or of the minimum, to which a minimum spanning forest joins it.
  *
  * Voxels that are neighbors are joined by an edge. Edges are ordered by the larger value of both voxels, then by the
@@ -69,6 +81,8 @@ public:
   bool isSmallBlock{ false };
   /** A block whose labels are computed gets the results of other blocks. */
   std::shared_ptr<const WatershedOutside> outside;
+  /** Without markers and height, for devices: the region is the image, in one chunk. */
+  std::shared_ptr<WatershedSizes> sizes;
 
   /** The offsets of neighbors, in raster order. */
   std::vector<Coordinates>

@@ -4,7 +4,7 @@
 
 #include "chunkwiseError.h"
 #include "chunkwiseRoundUp.h"
-#include "chunkwiseWatershedSteps.h"
+#include "chunkwiseWatershedBasins.h"
 
 #include <vector>
 
@@ -22,12 +22,16 @@ namespace chunkwise
 template <typename TId, typename TRunner>
 struct WatershedStepScratch
 {
+  static constexpr std::int64_t MostBasinsOfFewVoxels = 64;
+
   WatershedStepScratch(const WatershedOperation & operation, const Box & box)
     : layout(operation, box)
     , voxels(box.NumberOfVoxels())
     , words(voxels / 32 + 1)
     // A tree without a root has two voxels or more.
-    , trees(layout.border.voxels + voxels / 2 + 1)
+    , trees(layout.border.voxels + voxels / 2 + (operation.sizes ? MostBasinsOfFewVoxels : 1))
+    // Beside a minimum there are others but where the mask, or an axis without neighbors, parts voxels.
+    , basins(operation.sizes ? std::min(voxels / 4 + MostBasinsOfFewVoxels, trees) : 0)
   {
     const std::int64_t wordsOfMinima = operation.hasMarkers ? 0 : words;
     counters = Take(1, sizeof(WatershedCounters));
@@ -41,6 +45,11 @@ struct WatershedStepScratch
     minimaBefore = Take(wordsOfMinima, sizeof(TId));
     bytesToAddUp = operation.hasMarkers ? 0 : TRunner::template BytesToAddUp<TId>(words);
     toAddUp = Take(static_cast<std::int64_t>(bytesToAddUp), 1);
+    // First the edges between them, then nodes.
+    ofBasins = Take(static_cast<std::int64_t>(
+                      std::max(static_cast<std::size_t>(basins) * sizeof(WatershedBasinEdge),
+                               WatershedBasinRun<TId, TRunner>::BytesOf(basins))),
+                    1);
   }
   std::size_t
   Take(std::int64_t count, std::size_t size)
@@ -53,7 +62,8 @@ struct WatershedStepScratch
   WatershedLayout layout;
   std::int64_t    voxels;
   std::int64_t    words;
-  std::int64_t    trees; ///< at most
+  std::int64_t    trees;  ///< at most
+  std::int64_t    basins; ///< at most, if minima count by their sizes
   std::size_t     bytes{ 0 };
   std::size_t     counters;
   std::size_t     parents;
@@ -66,6 +76,7 @@ struct WatershedStepScratch
   std::size_t     minimaBefore;
   std::size_t     bytesToAddUp;
   std::size_t     toAddUp;
+  std::size_t     ofBasins;
 };
 
 /** The results that kernels make of forests. */
@@ -222,13 +233,7 @@ public:
         this->AddFurtherMinima(outside->starts);
         m_Chunk.minimaBeforeBlock = outside->before;
       }
-      // The last word has a bit that belongs to no voxel.
-      TId count = 0;
-      m_Runner.CopyToHost(&count, m_Chunk.minimaBefore + m_Scratch.words - 1, sizeof(count));
-      std::uint32_t last = 0;
-      m_Runner.CopyToHost(&last, m_Chunk.minima + m_Scratch.words - 1, sizeof(last));
-      CheckNumberOfBasins(m_Chunk.minimaBeforeBlock + count + static_cast<std::uint64_t>(CountBits(last)),
-                          m_Call.output.kind);
+      CheckNumberOfBasins(m_Chunk.minimaBeforeBlock + this->ReadNumberOfMinima(), m_Call.output.kind);
     }
     // No round follows: the arrays of edges and of where they lead are free.
     if (outside)
@@ -243,6 +248,43 @@ public:
       m_Chunk.lines = reinterpret_cast<const unsigned char *>(m_Chunk.nexts);
       this->template ForEach<&Chunk::DrawLineOfBorder>(m_Chunk.border.voxels);
     }
+  }
+
+  /** The chunk is a separate image, whose minima count by the sizes of their basins. */
+  void
+  WriteSizedLabels()
+  {
+    WatershedSizes & sizes = *m_Operation.sizes;
+    this->template ForEach<&Chunk::Settle>(m_Scratch.voxels);
+    this->FindMinima(0);
+    const std::uint64_t basins = this->ReadNumberOfMinima();
+    sizes.hasTooManyMinima = basins > std::min(static_cast<std::uint64_t>(m_Scratch.basins), sizes.mostMinima);
+    if (sizes.hasTooManyMinima)
+    {
+      return;
+    }
+    this->template ForEach<&Chunk::BeginBasin>(m_Scratch.voxels);
+    m_Chunk.keepsEdges = true;
+    m_Chunk.basinEdges = this->At<WatershedBasinEdge>(m_Scratch.ofBasins);
+    if (!this->JoinTrees(0, static_cast<std::int64_t>(basins)))
+    {
+      return;
+    }
+    std::vector<WatershedBasinEdge> edges(this->ReadCounters().edges);
+    m_Runner.CopyToHost(edges.data(), m_Chunk.basinEdges, edges.size() * sizeof(edges[0]));
+    WatershedBasinRun<TId, TRunner> run(
+      m_Runner, m_Chunk, sizes, basins, std::move(edges), this->At<void>(m_Scratch.ofBasins));
+    std::uint64_t                    count = 0;
+    const std::vector<std::uint64_t> labels = run.FindLabels(count, [this] { return this->ShouldStop(); });
+    CheckNumberOfBasins(count, m_Call.output.kind);
+    if (labels.size() < basins)
+    {
+      return;
+    }
+    m_Runner.CopyToDevice(m_Chunk.best, labels.data(), labels.size() * sizeof(labels[0]));
+    m_Chunk.labels = m_Chunk.best;
+    this->template ForEach<&Chunk::SeparateBasin>(static_cast<std::int64_t>(basins));
+    this->template ForEach<&Chunk::WriteLabel>(m_Scratch.voxels);
   }
 
 private:
@@ -360,6 +402,17 @@ private:
       this->NumberMinima();
     }
   }
+  /** After FindMinima. */
+  std::uint64_t
+  ReadNumberOfMinima()
+  {
+    // The last word has a bit that belongs to no voxel.
+    TId count = 0;
+    m_Runner.CopyToHost(&count, m_Chunk.minimaBefore + m_Scratch.words - 1, sizeof(count));
+    std::uint32_t last = 0;
+    m_Runner.CopyToHost(&last, m_Chunk.minima + m_Scratch.words - 1, sizeof(last));
+    return count + static_cast<std::uint64_t>(CountBits(last));
+  }
   void
   NumberMinima()
   {
@@ -408,6 +461,11 @@ RunWatershedSteps(const KernelCall & call)
     {
       return;
     }
+    const bool isSized = static_cast<const WatershedOperation &>(*call.operation).sizes != nullptr;
+    if (isSized && VRole != WatershedRole::Alone)
+    {
+      throw Error("sizes of basins are not found in chunks");
+    }
     if constexpr (VRole == WatershedRole::Summarize)
     {
       steps.WriteSummary();
@@ -418,7 +476,7 @@ RunWatershedSteps(const KernelCall & call)
     }
     else
     {
-      steps.WriteOwnLabels();
+      isSized ? steps.WriteSizedLabels() : steps.WriteOwnLabels();
     }
   };
   TRunner::IsWide(call.writable) ? run(std::uint64_t{}) : run(std::uint32_t{});

@@ -157,6 +157,44 @@ StoreLabel(void * data, PixelType kind, std::int64_t at, std::uint64_t label)
   }
 }
 
+/** Adds to a number. */
+CHUNKWISE_HOST_DEVICE inline void
+AddRelaxed(std::uint64_t & sum, std::uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+  // One access for the threads of a warp that add to the same number.
+  const unsigned int peers = __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(&sum));
+  unsigned long long all = 0;
+  for (unsigned int rest = peers; rest != 0; rest &= rest - 1)
+  {
+    all += __shfl_sync(peers, static_cast<unsigned long long>(value), __ffs(static_cast<int>(rest)) - 1);
+  }
+  if (static_cast<int>(threadIdx.x % 32) == __ffs(static_cast<int>(peers)) - 1)
+  {
+    atomicAdd(reinterpret_cast<unsigned long long *>(&sum), all);
+  }
+#else
+  reinterpret_cast<std::atomic<std::uint64_t> &>(sum).fetch_add(value, std::memory_order_relaxed);
+#endif
+}
+
+/** An edge of the forest between the basins of two minima, which are numbered in raster order. Values are keys. Edges
+ * are ordered by `high`, `low` and `place`, as WatershedBlockEdge. */
+struct WatershedBasinEdge
+{
+  std::uint64_t high;
+  std::uint64_t low;
+  std::uint64_t place;
+  std::uint64_t a;
+  std::uint64_t b;
+
+  bool
+  operator<(const WatershedBasinEdge & other) const
+  {
+    return high != other.high ? high < other.high : low != other.low ? low < other.low : place < other.place;
+  }
+};
+
 /** Numbers that steps tell the host. */
 struct WatershedCounters
 {
@@ -291,6 +329,7 @@ struct WatershedChunk
   // A summary.
   WatershedNode *      nodes{ nullptr };
   WatershedEdge *      edges{ nullptr };
+  WatershedBasinEdge * basinEdges{ nullptr }; ///< in place of these: trees are the basins of minima
   WatershedBlockArrays arrays{};     ///< of a block, in place of these
   std::uint32_t * counts{ nullptr }; ///< without markers: the minima of each row; of a block, one number of 64 bits
 
@@ -689,7 +728,7 @@ struct WatershedChunk
       return keepsEdges ? Flag | tree : markers ? Outside : lows[tree];
     }
     const TId q = FarEnd(edge);
-    if (!markers)
+    if (!markers && !basinEdges)
     {
       const std::uint64_t one = KeyOf(static_cast<TId>(edge >> EdgeBits));
       const std::uint64_t other = KeyOf(q);
@@ -801,10 +840,15 @@ struct WatershedChunk
   CHUNKWISE_HOST_DEVICE void
   KeepEdge(std::int64_t i, std::uint64_t number) const
   {
+    const int lead = static_cast<int>(number & ((1u << EdgeBits) - 1));
+    if (basinEdges)
+    {
+      basinEdges[i] = MakeBasinEdge(number, lead);
+      return;
+    }
     const WatershedEdge edge = MakeEdge(number);
     if (isBlock)
     {
-      const int lead = static_cast<int>(number & ((1u << EdgeBits) - 1));
       arrays.StoreEdge(i, edge, WatershedNeighborBehind(lead, numberOfNeighbors), markers ? edge.label : edge.rank);
     }
     else
@@ -837,6 +881,46 @@ struct WatershedChunk
       result.rank = RankOfMinimum(other);
     }
     return result;
+  }
+
+  CHUNKWISE_HOST_DEVICE WatershedBasinEdge
+                        MakeBasinEdge(std::uint64_t edge, int lead) const
+  {
+    using Block = WatershedBlockEdge<std::uint64_t>;
+    const TId           v = static_cast<TId>(edge >> EdgeBits);
+    const TId           q = FarEnd(edge);
+    const std::uint64_t one = KeyOf(v);
+    const std::uint64_t other = KeyOf(q);
+    const std::uint64_t neighbor = static_cast<unsigned int>(WatershedNeighborBehind(lead, numberOfNeighbors));
+    return { one < other ? other : one,
+             one < other ? one : other,
+             static_cast<std::uint64_t>(v < q ? v : q) << Block::NeighborBits | neighbor,
+             TreeOf(parents[v]),
+             TreeOf(parents[q]) };
+  }
+  /** After Settle and the steps that number minima: the parent of a voxel becomes the tree of its minimum. */
+  CHUNKWISE_HOST_DEVICE void
+  BeginBasin(std::int64_t i)
+  {
+    const TId v = static_cast<TId>(i);
+    const TId root = parents[v];
+    if (root == Outside)
+    {
+      return;
+    }
+    const TId basin = MinimaBefore(root);
+    if (root == v)
+    {
+      finals[basin] = Flag | basin;
+      lows[basin] = v;
+    }
+    parents[v] = Flag | basin;
+  }
+  /** Edges between basins have joined them: each is a separate tree again. */
+  CHUNKWISE_HOST_DEVICE void
+  SeparateBasin(std::int64_t i)
+  {
+    finals[i] = Flag | static_cast<TId>(i);
   }
 
   CHUNKWISE_HOST_DEVICE void

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseFilters.h"
+#include "chunkwiseHostSteps.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseMemoryImage.h"
 #include "chunkwiseOutOfCoreRunner.h"
@@ -7,13 +8,22 @@
 #include "chunkwiseWatershedOracle.h"
 
 #include <cmath>
+#include <cstdlib>
 
 using namespace chunkwise;
 
 namespace
 {
 
-class SizedWatersheds : public testing::Test
+class SizedWatersheds : public WatershedPlaces
+{
+protected:
+  template <typename T>
+  void
+  TryAnySizedWatershed(std::mt19937 & random, int trials);
+};
+
+class SizedWatershedsOfHosts : public testing::Test
 {};
 
 /** The labels by the definition: components of all levels, then Kruskal's algorithm. */
@@ -153,7 +163,7 @@ struct SizedTrial
   {
     this->RunWith(bytes, [&](std::uint64_t budget) {
       request.budgets.host = budget;
-      manager.Execute(request);
+      report = manager.Execute(request);
     });
   }
   /** From sources to a sink, with `extra` bytes more than the least. Returns the bytes of the spool. */
@@ -169,6 +179,7 @@ struct SizedTrial
     }
     outOfCore.sink = std::make_shared<MemoryImage>(request.output);
     outOfCore.spoolFolder = testing::TempDir();
+    outOfCore.backend = request.backend;
     outOfCore.executor = request.executor;
     outOfCore.hostBytes = 1;
     std::uint64_t spooled = 0;
@@ -193,15 +204,18 @@ struct SizedTrial
   std::vector<std::uint8_t>                mask;
   std::vector<std::uint32_t>               output;
   ExecutionRequest                         request;
+  ExecutionReport                          report;
   int                                      refused{ 0 }; ///< runs with too little memory
 };
 
 template <typename T>
 void
-TryAnySizedWatershed(std::mt19937 & random, int trials)
+SizedWatersheds::TryAnySizedWatershed(std::mt19937 & random, int trials)
 {
-  Manager manager({});
-  int     refused = 0;
+  Manager & manager = GetManager();
+  int       refused = 0;
+  int       onDevices = 0;
+  trials /= std::getenv("CHUNKWISE_TEST_FEW") ? 10 : 1;
   for (int trial = 0; trial < trials; ++trial)
   {
     auto                 operation = std::make_shared<SizedWatershedOperation>();
@@ -222,12 +236,14 @@ TryAnySizedWatershed(std::mt19937 & random, int trials)
     const std::vector<std::uint64_t> expected = LabelsByDefinition(*operation, t.voxels, mask);
     const auto                       executor = MakeThreadExecutor(1 + random() % 3);
     t.request.executor = executor.get();
+    t.request.backend = IsOnDevice() ? BackendChoice::CUDA : BackendChoice::CPU;
     for (int cut = 0; cut < 4; ++cut)
     {
       operation->tileVoxels = cut == 0 ? 1 << 17 : 1 << random() % 9;
       operation->blockVoxels = cut < 2 ? 1 << 17 : 1 + random() % count;
       t.Run(manager, cut < 3 ? 0 : 3000 + random() % (1 + 300 * count));
       ASSERT_NO_FATAL_FAILURE(t.Expect(expected, "trial " + std::to_string(trial) + " cut " + std::to_string(cut)));
+      onDevices += t.report.backend != "cpu" && t.report.warnings.empty() ? 1 : 0;
     }
     t.refused = 0;
     t.RunOutOfCore(manager, random() % (1 + 300 * count));
@@ -235,9 +251,11 @@ TryAnySizedWatershed(std::mt19937 & random, int trials)
     refused += t.refused;
   }
   EXPECT_LT(refused, trials / 4);
+  // Where the host has little memory, or the image many minima, the CPU finds them.
+  EXPECT_TRUE(IsOnDevice() ? onDevices > 2 * trials : onDevices == 0) << onDevices << " of " << 4 * trials;
 }
 
-TEST_F(SizedWatersheds, AreThoseOfTheDefinition)
+TEST_P(SizedWatersheds, AreThoseOfTheDefinition)
 {
   std::mt19937 random(1);
   TryAnySizedWatershed<std::uint8_t>(random, 150);
@@ -246,9 +264,9 @@ TEST_F(SizedWatersheds, AreThoseOfTheDefinition)
 }
 
 /** Basins of many voxels: what they are is known after many blocks. */
-TEST_F(SizedWatersheds, OfLargerImagesAreThoseOfTheDefinition)
+TEST_P(SizedWatersheds, OfLargerImagesAreThoseOfTheDefinition)
 {
-  Manager manager({});
+  Manager & manager = GetManager();
   // Memory of many threads would hold the image.
   const auto        executor = MakeThreadExecutor(2);
   std::mt19937      random(2);
@@ -270,6 +288,7 @@ TEST_F(SizedWatersheds, OfLargerImagesAreThoseOfTheDefinition)
     });
     SizedTrial<std::uint16_t> t(operation, voxels);
     t.request.executor = executor.get();
+    t.request.backend = IsOnDevice() ? BackendChoice::CUDA : BackendChoice::CPU;
     const std::vector<std::uint64_t> expected = LabelsByDefinition(*operation, voxels, {});
     EXPECT_GT(*std::max_element(expected.begin(), expected.end()), 2U);
     for (const std::int64_t planes : { 30, 10, 3, 1 })
@@ -278,13 +297,18 @@ TEST_F(SizedWatersheds, OfLargerImagesAreThoseOfTheDefinition)
       t.Run(manager, 0);
       ASSERT_NO_FATAL_FAILURE(t.Expect(expected, std::to_string(planes) + " planes"));
     }
-    EXPECT_GT(t.RunOutOfCore(manager, 20 * count), 0U);
+    EXPECT_EQ(t.report.backend != "cpu" && t.report.warnings.empty(), IsOnDevice());
+    EXPECT_TRUE(t.RunOutOfCore(manager, 20 * count) > 0 || IsOnDevice());
     ASSERT_NO_FATAL_FAILURE(t.Expect(expected, "out of core"));
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Cpu, SizedWatersheds, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Steps, SizedWatersheds, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, SizedWatersheds, testing::Values(Place::Cuda));
+
 /** As docs/watershed.md says, areas are those of a closing. */
-TEST_F(SizedWatersheds, ByAreaAreThoseOfTheMinimaOfAClosing)
+TEST_F(SizedWatershedsOfHosts, ByAreaAreThoseOfTheMinimaOfAClosing)
 {
   Manager           manager({});
   std::mt19937      random(3);
@@ -328,7 +352,7 @@ TEST_F(SizedWatersheds, ByAreaAreThoseOfTheMinimaOfAClosing)
   }
 }
 
-TEST_F(SizedWatersheds, TakeTheMemoryThatTheySayIsEnough)
+TEST_F(SizedWatershedsOfHosts, TakeTheMemoryThatTheySayIsEnough)
 {
   Manager manager({});
   auto    operation = std::make_shared<SizedWatershedOperation>();
@@ -359,7 +383,7 @@ TEST_F(SizedWatersheds, TakeTheMemoryThatTheySayIsEnough)
 }
 
 /** More minima than there is memory for, and than the output has labels. */
-TEST_F(SizedWatersheds, WithTooManyMinimaAreRefused)
+TEST_F(SizedWatershedsOfHosts, WithTooManyMinimaAreRefused)
 {
   Manager manager({});
   auto    operation = std::make_shared<SizedWatershedOperation>();

@@ -1286,6 +1286,10 @@ RunWatershedForest(const KernelCall & call, WatershedRole role)
 {
   const auto &                 operation = static_cast<const WatershedOperation &>(*call.operation);
   WatershedForest<TPixel, TId> forest(call);
+  if (operation.sizes)
+  {
+    throw Error("sizes of basins are not found by this kernel");
+  }
   if (role == WatershedRole::Alone && !operation.isBlock)
   {
     forest.IgnoreBorder();
