@@ -2,6 +2,7 @@
 #ifndef itkComponentAreaImageFilterBase_h
 #define itkComponentAreaImageFilterBase_h
 
+#include "itkComponentAreaEnums.h"
 #include "itkSpatialAxesImageFilterBase.h"
 
 namespace itk
@@ -24,7 +25,12 @@ public:
 
   itkOverrideGetNameOfClassMacro(ComponentAreaImageFilterBase);
 
-  /** Components of this area or volume, or larger ones, stay: 0 or more. Default: 0, all. */
+  using AttributeEnum = ComponentAreaEnums::Attribute;
+  /** The measure of a component's size. Default: Area. */
+  itkSetEnumMacro(Attribute, AttributeEnum);
+  itkGetEnumMacro(Attribute, AttributeEnum);
+
+  /** Components of this size, or larger ones, stay: 0 or more. Default: 0, all. */
   itkSetMacro(Size, double);
   itkGetConstMacro(Size, double);
   /** The size, by the name that ITK's filters have for it. */
@@ -39,7 +45,7 @@ public:
     return m_Size;
   }
 
-  /** Whether the size is in the image's physical unit, not a number of voxels. Default: on. */
+  /** Whether the size is in the image's physical unit, not of voxels of size 1. Default: on. */
   itkSetMacro(UseImageSpacing, bool);
   itkGetConstMacro(UseImageSpacing, bool);
   itkBooleanMacro(UseImageSpacing);
@@ -57,6 +63,7 @@ protected:
   {
     chunkwise::FilterParameters parameters = Superclass::MakeParameters();
     parameters.SetReal("Size", m_Size);
+    parameters.Set("Attribute", ToWord(m_Attribute));
     parameters.Set("UseImageSpacing", m_UseImageSpacing);
     parameters.SetInteger("Connectivity", m_Connectivity);
     return parameters;
@@ -71,14 +78,16 @@ protected:
   {
     Superclass::PrintSelf(os, indent);
     os << indent << "Size: " << m_Size << std::endl;
+    os << indent << "Attribute: " << m_Attribute << std::endl;
     os << indent << "UseImageSpacing: " << (m_UseImageSpacing ? "On" : "Off") << std::endl;
     os << indent << "Connectivity: " << m_Connectivity << std::endl;
   }
 
 private:
-  double       m_Size{ 0.0 };
-  bool         m_UseImageSpacing{ true };
-  unsigned int m_Connectivity{ 1 };
+  double        m_Size{ 0.0 };
+  AttributeEnum m_Attribute{ AttributeEnum::Area };
+  bool          m_UseImageSpacing{ true };
+  unsigned int  m_Connectivity{ 1 };
 };
 } // namespace itk
 

@@ -235,6 +235,18 @@ def test_area_openings(random, seed, dtype):
 
 
 @seeds
+@pytest.mark.parametrize("dtype", ("uint8", "int16", "uint16", "float32", "float64"))
+def test_diameter_openings(random, seed, dtype):
+    image = make_image(random, shape_of(random, 3), dtype)
+    for name in ("diameter_opening", "diameter_closing"):
+        tolerance = 1e-6 if name == "diameter_closing" and dtype.startswith("float") else 0
+        for size in (each for each in (1, 2, 4, 7) if each <= max(image.shape)):
+            for connectivity in range(1, image.ndim + 1):
+                same(getattr(morphology, name)(image, size, connectivity), getattr(sk_morphology, name)(image, size, connectivity),
+                     tolerance)
+
+
+@seeds
 def test_segmentation(random, seed):
     labels = objects(random, shape_of(random, 4))
     for given in ({}, {"buffer_size": 1}, {"bgval": 3}, {"mask": random.random(labels.shape) < 0.9}):

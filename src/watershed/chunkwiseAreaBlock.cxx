@@ -102,7 +102,7 @@ AreaBlock::AreaBlock(const AreaOperation & operation, int axis, unsigned int con
   , m_Axis(axis)
   , m_Preceding(GetNeighborOffsets(operation.axes, operation.connectivity))
   , m_Mask(!operation.closing ? 0 : ~std::uint64_t{ 0 } >> (64 - 8 * PixelSize(operation.inputKind)))
-  , m_Closed(operation.findsMarkers ? ~std::uint64_t{ 0 } : operation.size)
+  , m_Closed(operation.HasMarks() ? ~std::uint64_t{ 0 } : operation.size)
   , m_Plane(PlaneOf(operation, axis))
   , m_Scratch(concurrency)
 {
@@ -136,11 +136,11 @@ AreaBlock::GetMostBytes(const AreaOperation & operation, int axis, std::int64_t 
   const std::uint64_t pixel = PixelSize(operation.inputKind);
   const std::uint64_t ofWorker =
     padded * (4 + pixel) + ofTile * (8 + sizeof(AreaNode)) + (isJoined ? ofTile * 16 * pairs / 1024 : 0) +
-    (operation.findsMarkers ? padded * (8 + sizeof(AreaMark)) + ofTile * (8 + sizeof(AreaMark)) : 0);
+    (operation.HasMarks() ? padded * (8 + sizeof(AreaMark)) + ofTile * (8 + sizeof(AreaMark)) : 0);
   // A node of a tile; a vertex with its key, area, link, two places in the order, border voxel, first edge, edge to its
   // parent, and result; a node of the join.
   const std::uint64_t ofNode =
-    2 * sizeof(AreaNode) + 8 + 8 + 4 + 8 + 4 + 8 + 4 + 8 + (operation.findsMarkers ? 3 * sizeof(AreaMark) : 0);
+    2 * sizeof(AreaNode) + 8 + 8 + 4 + 8 + 4 + 8 + 4 + 8 + (operation.HasMarks() ? 3 * sizeof(AreaMark) : 0);
   // A marker has a voxel for itself.
   return (operation.findsMarkers ? voxels * 2 * 8 : 0) + voxels * (pixel + 4 + (isJoined ? ofNode : 0)) +
          (isJoined ? voxels * 12 * pairs / 1024 : 0) + concurrency * ofWorker;
@@ -338,24 +338,27 @@ AreaBlock::LoadTile(const Tile & tile, Scratch & scratch) const
   return count;
 }
 
+template <typename TKey>
 void
 AreaBlock::MarkTile(const Tile & tile, Scratch & scratch) const
 {
+  const AreaMeasure  measure(m_Operation, m_Mask);
+  const auto * const keys = reinterpret_cast<const TKey *>(scratch.keys.data());
   scratch.areas.resize(tile.size);
   scratch.marks.resize(tile.size);
   scratch.nodeMarks.clear();
   scratch.nodeMarks.reserve(scratch.order.size());
   scratch.markers.clear();
-  this->ForRows(tile.box, [&](const Coordinates & at) {
+  this->ForRows(tile.box, [&](Coordinates at) {
     std::uint64_t raster = 0;
     for (int a = MaxDimension - 1; a >= 0; --a)
     {
       raster = raster * static_cast<std::uint64_t>(m_Operation.image[a]) + static_cast<std::uint64_t>(at[a]);
     }
     const std::uint32_t local = tile.NumberOf(at);
-    for (std::uint32_t x = 0; x < static_cast<std::uint32_t>(tile.box.Extent(0)); ++x)
+    for (std::uint32_t x = 0; x < static_cast<std::uint32_t>(tile.box.Extent(0)); ++x, ++at[0])
     {
-      scratch.marks[local + x] = { raster + x, 0 };
+      scratch.marks[local + x] = measure.MarkOf(keys[local + x], at, raster + x);
     }
   });
 }
@@ -430,23 +433,24 @@ AreaBlock::BuildTile(Index index, Scratch & scratch)
       of.End(border);
     }
   };
-  if (m_Operation.findsMarkers)
+  if (m_Operation.HasMarks())
   {
-    this->MarkTile(tile, scratch);
+    this->MarkTile<TKey>(tile, scratch);
     MarkerForest<TKey> ofMarkers(links,
                                  keys,
                                  scratch.areas.data(),
                                  scratch.marks.data(),
-                                 m_Operation.size,
-                                 m_Operation.byVolume,
-                                 AreaRise(m_Operation.inputKind, m_Mask, m_Operation.unit),
+                                 AreaMeasure(m_Operation, m_Mask),
                                  scratch.nodes,
                                  scratch.nodeMarks,
                                  scratch.markers);
     grow(ofMarkers);
-    std::for_each(order, order + count, [&](std::uint32_t voxel) { ofMarkers.Close(voxel); });
     m_TreeMarks[index] = scratch.nodeMarks;
-    m_TileMarkers[index] = scratch.markers;
+    if (m_Operation.findsMarkers)
+    {
+      std::for_each(order, order + count, [&](std::uint32_t voxel) { ofMarkers.Close(voxel); });
+      m_TileMarkers[index] = scratch.markers;
+    }
   }
   else
   {
@@ -533,7 +537,7 @@ struct AreaBlock::Edges
 void
 AreaBlock::AddVertices(const std::vector<AreaNode> & nodes, const std::vector<AreaMark> & marks, Index base)
 {
-  const AreaRise rise(m_Operation.inputKind, m_Mask, m_Operation.unit);
+  const AreaMeasure measure(m_Operation, m_Mask);
   std::copy(marks.begin(), marks.end(), m_Marks.begin() + static_cast<std::ptrdiff_t>(marks.empty() ? 0 : base));
   for (Index i = 0; i < nodes.size(); ++i)
   {
@@ -549,9 +553,9 @@ AreaBlock::AddVertices(const std::vector<AreaNode> & nodes, const std::vector<Ar
       continue;
     }
     m_Areas[base + node.parent] -= node.area;
-    if (m_Operation.byVolume && marks[node.parent].volume < m_Operation.size)
+    if (m_Operation.HasMarks() && marks[node.parent].size < m_Operation.size)
     {
-      m_Marks[base + node.parent].volume -= marks[i].volume + node.area * rise(node.key, nodes[node.parent].key);
+      measure.Subtract(m_Marks[base + node.parent], marks[i], node.area, node.key, nodes[node.parent].key);
     }
   }
 }
@@ -630,7 +634,7 @@ AreaBlock::GrowJoined(const Edges & edges, const std::vector<std::uint32_t> & bo
       forest.End(borders[vertex]);
     }
   };
-  if (!m_Operation.findsMarkers)
+  if (!m_Operation.HasMarks())
   {
     grow(Forest(m_Links.data(), m_Areas.data(), m_Operation.size, m_Nodes));
     return;
@@ -645,14 +649,12 @@ AreaBlock::GrowJoined(const Edges & edges, const std::vector<std::uint32_t> & bo
                                      m_Keys.data(),
                                      m_Areas.data(),
                                      m_Marks.data(),
-                                     m_Operation.size,
-                                     m_Operation.byVolume,
-                                     AreaRise(m_Operation.inputKind, m_Mask, m_Operation.unit),
+                                     AreaMeasure(m_Operation, m_Mask),
                                      m_Nodes,
                                      m_NodeMarks,
                                      m_Markers);
   grow(forest);
-  for (Index i = 0; i < all; ++i)
+  for (Index i = 0; i < all && m_Operation.findsMarkers; ++i)
   {
     forest.Close(static_cast<std::uint32_t>(i));
   }
@@ -678,7 +680,7 @@ AreaBlock::Join(const AreaPlane * before, bool first, bool last, const AreaLoop 
   }
   m_Keys.resize(all);
   m_Areas.resize(all);
-  m_Marks.resize(m_Operation.findsMarkers ? all : 0);
+  m_Marks.resize(m_Operation.HasMarks() ? all : 0);
   if (before)
   {
     this->AddVertices(before->nodes, before->marks, 0);
@@ -715,7 +717,7 @@ AreaBlock::CodeOf(std::uint32_t vertex)
     return { m_Keys[root], NoBorder };
   }
   const AreaNode & node = m_Nodes[m_Links[root] & ~Forest::Tag];
-  return { node.key, node.area >= m_Operation.size ? NoBorder : node.border };
+  return { node.key, node.area >= m_Closed ? NoBorder : node.border };
 }
 
 AreaPlane

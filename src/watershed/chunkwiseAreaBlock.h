@@ -20,7 +20,7 @@ using AreaLoop = std::function<void(std::int64_t count, const std::function<void
 struct AreaPlane
 {
   std::vector<AreaNode>      nodes; ///< their `border` is a voxel of the plane
-  std::vector<AreaMark>      marks; ///< of nodes, if markers are found
+  std::vector<AreaMark>      marks; ///< of nodes, if they have marks
   std::vector<std::uint32_t> ofVoxels;
 };
 
@@ -112,6 +112,7 @@ private:
   template <typename TKey>
   Index
   LoadTile(const Tile & tile, Scratch & scratch) const;
+  template <typename TKey>
   void
   MarkTile(const Tile & tile, Scratch & scratch) const;
   template <typename TKey, typename TForest>

@@ -23,12 +23,27 @@ MakeArea(const CheckedParameters & p, const FilterImage & image)
   std::sort(operation->axes.begin(), operation->axes.end());
   operation->connectivity = static_cast<int>(p.Integer("Connectivity"));
   operation->closing = VClosing;
-  double ofVoxel = 1;
-  for (const int axis : operation->axes)
+  const std::string & attribute = p.Choice("Attribute");
+  const double        size = p.Real("Size");
+  double              ofVoxel = 1;
+  for (std::size_t i = 0; i < operation->axes.size(); ++i)
   {
-    ofVoxel *= UnitOf(p, image, axis);
+    const double side = UnitOf(p, image, operation->axes[i]);
+    operation->extents[i] = std::max<std::uint64_t>(1, PartsOfSize(size, side));
+    ofVoxel *= side;
   }
-  operation->size = std::max<std::uint64_t>(1, PartsOfSize(p.Real("Size"), ofVoxel));
+  if (attribute == "volume")
+  {
+    operation->attribute = AreaAttribute::Volume;
+    operation->size = UnitsOfVolume(size, ofVoxel, image.inputKind, operation->unit);
+    return operation;
+  }
+  operation->attribute = attribute == "extent"   ? AreaAttribute::Extent
+                         : attribute == "height" ? AreaAttribute::Height
+                                                 : AreaAttribute::Area;
+  operation->height = size;
+  operation->size =
+    std::max<std::uint64_t>(1, PartsOfSize(size, operation->attribute == AreaAttribute::Height ? 1 : ofVoxel));
   return operation;
 }
 
@@ -48,14 +63,22 @@ AddAreaFilters(std::vector<FilterDescription> & filters)
   size.name = "Size";
   size.option = "size";
   size.type = ParameterType::Real;
-  size.help = "Components of this area or volume, or larger ones, stay, in the image's physical unit";
+  size.help = "Components of this size, or larger ones, stay: in the image's physical unit, heights in that of values, "
+              "volumes in both";
   size.required = true;
   size.exampleText = "64";
   size.minimum = 0;
+  const ParameterDescription attribute = MakeChoice(
+    "Attribute",
+    "attribute",
+    "The size of a component is its area, in 3-D its volume in space; the longest side of its bounding box; its "
+    "height, the difference between its extreme value and the nearest value beside it; or the sum of these "
+    "differences over its voxels",
+    { "area", "extent", "height", "volume" });
   ParameterDescription spacing;
   spacing.name = "UseImageSpacing";
   spacing.option = "voxels";
-  spacing.help = "The size is a number of voxels, not in the image's physical unit";
+  spacing.help = "The size is of voxels of size 1, not in the image's physical unit";
   spacing.defaultText = "on";
   ParameterDescription connectivity;
   connectivity.name = "Connectivity";
@@ -65,7 +88,7 @@ AddAreaFilters(std::vector<FilterDescription> & filters)
   connectivity.defaultText = "1";
   connectivity.minimum = 1;
   connectivity.maximum = 3;
-  row.parameters = { size, spacing, connectivity, SpatialAxesParameter() };
+  row.parameters = { size, attribute, spacing, connectivity, SpatialAxesParameter() };
   row.make = MakeArea<false>;
   filters.push_back(row);
 

@@ -2,6 +2,7 @@
 #include "chunkwiseAreaOperation.h"
 
 #include "chunkwiseError.h"
+#include "chunkwisePixelValue.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,11 +26,30 @@ PartsOfSize(double size, double ofPart)
                                                                       : count;
 }
 
+std::uint64_t
+UnitsOfVolume(double volume, double ofVoxel, PixelType kind, double & unit)
+{
+  unit = 1;
+  if (!IsFloatingPoint(kind))
+  {
+    return std::max<std::uint64_t>(1, PartsOfSize(volume, ofVoxel));
+  }
+  constexpr int bits = 40;
+  int           exponent = 0;
+  volume = std::min(volume / ofVoxel, 1e300);
+  std::frexp(volume, &exponent);
+  unit = std::ldexp(1.0, std::max(exponent - bits, -1000));
+  return std::max<std::uint64_t>(1, PartsOfSize(volume, unit));
+}
+
 std::string
 AreaOperation::GetKey() const
 {
   std::string key = this->GetName() + " of " + ToString(image) + " " + PixelTypeName(inputKind) + " to " +
-                    PixelTypeName(outputKind) + " size " + std::to_string(size) + " connectivity " +
+                    PixelTypeName(outputKind) + " attribute " + std::to_string(static_cast<int>(attribute)) + " size " +
+                    std::to_string(size) + " of " + PixelValue(unit).ToText() + " height " +
+                    PixelValue(height).ToText() + " extents " + std::to_string(extents[0]) + " " +
+                    std::to_string(extents[1]) + " " + std::to_string(extents[2]) + " connectivity " +
                     std::to_string(connectivity) + " along";
   for (const int axis : axes)
   {
@@ -84,6 +104,14 @@ AreaOperation::Validate(const Coordinates & extent) const
   if (axes.empty() || axes.size() > MaxSpatialAxes || !std::is_sorted(axes.begin(), axes.end()))
   {
     throw ParameterError("SpatialAxes: voxels have neighbors along 1 to 3 axes");
+  }
+  for (int a = 0; a < MaxDimension && attribute == AreaAttribute::Extent; ++a)
+  {
+    if (image[a] >= MostVoxelsOfExtent)
+    {
+      throw ParameterError("the image has " + std::to_string(image[a]) + " voxels along axis " + std::to_string(a) +
+                           "; extents are found in images of fewer than " + std::to_string(MostVoxelsOfExtent));
+    }
   }
   if (connectivity < 1 || connectivity > MaxSpatialAxes)
   {

@@ -4,17 +4,27 @@
 
 #include "chunkwiseOperation.h"
 
+#include <array>
 #include <vector>
 
 namespace chunkwise
 {
 
+/** The size of a component of the voxels from a level on. It never falls with the level. */
+enum class AreaAttribute
+{
+  Area,   ///< the number of its voxels
+  Extent, ///< the sides of its bounding box
+  Height, ///< from its largest value down to the largest value beside it
+  Volume  ///< the sum over its voxels of the same differences
+};
+
 /** Area opening: bright components that are smaller than a size are lowered. Area closing: dark ones are raised.
  *
  * The opening at a voxel is the highest level t, at most the voxel's value, at which the component of voxels from t on
- * that has the voxel has `size` voxels or more; the least value that paths from the voxel reach if there is none. The
- * closing is the same with the order of values reversed. NaN has no neighbors and stays. Results are values of the
- * input, so every division and every number of threads gives the same bits.
+ * that has the voxel is as large as `size` or larger; the least value that paths from the voxel reach if there is none.
+ * Levels are values of the image. The closing is the same with the order of values reversed. NaN has no neighbors and
+ * stays. Results are values of the input, so every division and every number of threads gives the same bits.
  *
  * A runner computes it in blocks along the slowest axis and in tiles of these (chunkwiseAreaForest.h). A tile reduces
  * its components with voxels on its border to a tree; the trees of a block and of the last plane before it are joined,
@@ -33,22 +43,33 @@ public:
   PixelType        outputKind{ PixelType::UInt8 };
   std::vector<int> axes{ 0, 1, 2 };
   /** Neighbors share a face (1), also an edge (2), also a corner (3). */
-  int connectivity{ 1 };
-  /** In voxels. */
+  int           connectivity{ 1 };
+  AreaAttribute attribute{ AreaAttribute::Area };
+  /** In voxels; of a height of integers, in their unit; of a volume in units. */
   std::uint64_t size{ 1 };
-  bool          closing{ false };
+  /** The height of floating-point numbers. */
+  double height{ 0 };
+  /** Of an extent: a component is large that has so many voxels along the first, or the second, or the third of
+   * `axes`. */
+  std::array<std::uint64_t, MaxSpatialAxes> extents{ { 1, 1, 1 } };
+  /** Of a volume: differences of floating-point numbers are counted in units, values rounded down to these. */
+  double unit{ 1 };
+  bool   closing{ false };
   /** Finds, in place of results, the first voxels of the least components that are large enough, each in the raster
    * order of the image (FindAreaMarkers); with a mask they are those of the voxels where the last input is not 0. -0
    * equals 0. */
   bool findsMarkers{ false };
   bool hasMask{ false };
-  /** The size of markers is a volume: the sum of the differences between a component's values and the next
-   * level at which it grows. Those of floating-point numbers are counted in units, values rounded down to these. */
-  bool   byVolume{ false };
-  double unit{ 1 };
   /** Voxels of a tile, about, and of a block at most; tests set them. */
   std::int64_t tileVoxels{ std::int64_t{ 1 } << 16 };
   std::int64_t blockVoxels{ std::int64_t{ 1 } << 31 };
+
+  /** Components have marks beside their number of voxels (AreaMark). */
+  bool
+  HasMarks() const
+  {
+    return findsMarkers || attribute != AreaAttribute::Area;
+  }
 
   std::string
   GetName() const override
@@ -77,9 +98,17 @@ public:
   }
 };
 
+/** Images have fewer voxels along an axis if components are measured by their extent. */
+constexpr std::int64_t MostVoxelsOfExtent = std::int64_t{ 1 } << 21;
+
 /** The least number of parts, all as large as `ofPart`, that together have a size. */
 std::uint64_t
 PartsOfSize(double size, double ofPart);
+
+/** A volume of voxels of a size: the number of its units, and the unit, in which it has 2^39 or more of
+ * floating-point numbers; a voxel's value is rounded by less than so small a part of the volume. */
+std::uint64_t
+UnitsOfVolume(double volume, double ofVoxel, PixelType kind, double & unit);
 
 } // namespace chunkwise
 

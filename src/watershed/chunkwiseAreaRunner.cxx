@@ -22,7 +22,11 @@ constexpr std::uint64_t PartForTree = 4;
 /** It has room for at least so many nodes for each voxel. */
 constexpr std::uint64_t NodesOfVoxel = 4;
 /** A node of the tree of a plane: itself, a vertex of the join and what becomes of it. */
-constexpr std::uint64_t BytesOfNode = 2 * sizeof(AreaNode) + 64;
+std::uint64_t
+BytesOfNode(const AreaOperation & operation)
+{
+  return 2 * sizeof(AreaNode) + 64 + (operation.HasMarks() ? 3 * sizeof(AreaMark) : 0);
+}
 
 /** Codes, and then results, of the voxels where blocks meet: in a spool, or in memory where there is no folder for one.
  */
@@ -123,8 +127,20 @@ public:
     const auto          plane = static_cast<std::uint64_t>(m_Plane);
     const std::uint64_t all = plane * static_cast<std::uint64_t>(m_All);
     const std::size_t   bits = 8 * PixelSize(m_Operation.inputKind);
-    // A step to the next value may be no volume at all.
-    const std::uint64_t size = m_Operation.byVolume && IsFloatingPoint(m_Operation.inputKind) ? all : m_Operation.size;
+    std::uint64_t       size = m_Operation.size;
+    if (m_Operation.attribute == AreaAttribute::Extent)
+    {
+      size = 1;
+      for (const std::uint64_t extent : m_Operation.extents)
+      {
+        size = size > all / extent ? all : size * extent;
+      }
+    }
+    else if (m_Operation.attribute != AreaAttribute::Area && IsFloatingPoint(m_Operation.inputKind))
+    {
+      // A step to the next value may be no volume, and next to no height.
+      size = all;
+    }
     const std::uint64_t levels = bits > 16 ? size : std::min(size, std::uint64_t{ 1 } << bits);
     return levels > all / plane ? all : plane * levels;
   }
@@ -134,8 +150,9 @@ public:
   {
     const std::uint64_t block = this->BytesOfBlock(planes);
     const std::uint64_t nodes = std::min(this->GetMostNodes(), NodesOfVoxel * static_cast<std::uint64_t>(m_Plane));
-    return planes >= m_All || !m_BlocksMeet ? block
-                                            : block + std::max(block / (PartForTree - 1) + 1, nodes * BytesOfNode);
+    return planes >= m_All || !m_BlocksMeet
+             ? block
+             : block + std::max(block / (PartForTree - 1) + 1, nodes * BytesOfNode(m_Operation));
   }
   /** Before ChoosePlanes: with these one block is the image, or there are as few of them as can be. */
   std::uint64_t
@@ -438,13 +455,14 @@ private:
   std::uint64_t
   GetEnoughBytes() const
   {
-    const std::uint64_t blocks = (this->GetLeastBytes() + this->GetMostNodes() * BytesOfNode) * PartForTree;
+    const std::uint64_t blocks =
+      (this->GetLeastBytes() + this->GetMostNodes() * BytesOfNode(m_Operation)) * PartForTree;
     return m_Operation.blockVoxels / m_Plane >= m_All ? std::min(blocks, this->BytesOf(m_All)) : blocks;
   }
   void
   CheckTree(const AreaPlane & tree) const
   {
-    const std::uint64_t needed = tree.nodes.size() * BytesOfNode;
+    const std::uint64_t needed = tree.nodes.size() * BytesOfNode(m_Operation);
     if (m_Request.hostBytes > 0 && this->BytesOfBlock(m_Planes) + needed > m_Request.hostBytes)
     {
       throw BudgetError("components where blocks of the image meet need " + std::to_string(needed) +

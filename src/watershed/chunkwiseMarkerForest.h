@@ -3,58 +3,172 @@
 #define chunkwiseMarkerForest_h
 
 #include "chunkwiseAreaForest.h"
+#include "chunkwiseAreaOperation.h"
 #include "chunkwiseOrdinal.h"
-#include "chunkwiseTypes.h"
 
 #include <cmath>
 
 namespace chunkwise
 {
 
-/** The rest of what a forest that finds markers must know of a component, beside its key and its number of voxels. */
+/** A component as its size is measured, beside its key and its number of voxels. */
 struct AreaMark
 {
-  std::uint64_t first;  ///< of its voxels, in the raster order of the image
-  std::uint64_t volume; ///< between its voxels' values and its key; the size or more: it is not exact
+  /** Of an extent: the least coordinates of its voxels along the axes of neighbors. Else the first of its voxels, in
+   * the raster order of the image. */
+  std::uint64_t first;
+  /** Of an extent: the largest coordinates. Of a height: the key of its voxel with the largest key. Of a volume: that
+   * between its voxels' values and its key; the size or more: it is not exact. */
+  std::uint64_t size;
 };
 
-/** The difference between the values of two keys: exact for integers; floating-point numbers are rounded down to
- * multiples of a unit. */
-class AreaRise
+/** Measures components of an AreaOperation. Keys are ordinals of values, with the bits of `mask` reversed. */
+class AreaMeasure
 {
 public:
-  /** Keys are ordinals of values, with the bits of `mask` reversed. */
-  AreaRise(PixelType kind, std::uint64_t mask, double unit)
-    : m_Kind(kind)
+  AreaMeasure(const AreaOperation & operation, std::uint64_t mask)
+    : m_Operation(operation)
     , m_Mask(mask)
-    , m_Scale(1 / unit)
+    , m_Scale(1 / operation.unit)
   {}
-  std::uint64_t
-  operator()(std::uint64_t key, std::uint64_t lower) const
+
+  /** The mark of a voxel with an index in the image, of which `raster` is the place in raster order. */
+  AreaMark
+  MarkOf(std::uint64_t key, const Coordinates & at, std::uint64_t raster) const
   {
-    return IsFloatingPoint(m_Kind) ? this->UnitsOf(lower) - this->UnitsOf(key) : key - lower;
+    switch (m_Operation.attribute)
+    {
+      case AreaAttribute::Extent:
+      {
+        std::uint64_t packed = 0;
+        for (std::size_t i = 0; i < m_Operation.axes.size(); ++i)
+        {
+          packed |= static_cast<std::uint64_t>(at[m_Operation.axes[i]]) << BitsOfCoordinate * i;
+        }
+        return { packed, packed };
+      }
+      case AreaAttribute::Height:
+        return { raster, key };
+      default:
+        return { raster, 0 };
+    }
+  }
+  void
+  Add(AreaMark & whole, const AreaMark & part) const
+  {
+    switch (m_Operation.attribute)
+    {
+      case AreaAttribute::Extent:
+        for (std::size_t i = 0; i < m_Operation.axes.size(); ++i)
+        {
+          const std::uint64_t field = FieldOf(i);
+          whole.first = (whole.first & ~field) | std::min(whole.first & field, part.first & field);
+          whole.size = (whole.size & ~field) | std::max(whole.size & field, part.size & field);
+        }
+        return;
+      case AreaAttribute::Height:
+        whole.size = std::max(whole.size, part.size);
+        break;
+      case AreaAttribute::Volume:
+        whole.size = part.size < m_Operation.size - std::min(m_Operation.size, whole.size) ? whole.size + part.size
+                                                                                           : m_Operation.size;
+        break;
+      case AreaAttribute::Area:
+        break;
+    }
+    whole.first = std::min(whole.first, part.first);
+  }
+  /** The key of a component of so many voxels falls. */
+  void
+  Grow(AreaMark & mark, std::uint64_t voxels, std::uint64_t key, std::uint64_t lower) const
+  {
+    if (m_Operation.attribute == AreaAttribute::Volume && key != lower && mark.size < m_Operation.size)
+    {
+      const std::uint64_t rise = this->RiseOf(key, lower);
+      const std::uint64_t room = m_Operation.size - mark.size;
+      mark.size = rise > 0 && voxels > (room - 1) / rise ? m_Operation.size : mark.size + voxels * rise;
+    }
+  }
+  /** Takes a part of a component from its mark, as far as that adds up. */
+  void
+  Subtract(AreaMark & whole, const AreaMark & part, std::uint64_t voxels, std::uint64_t key, std::uint64_t lower) const
+  {
+    if (m_Operation.attribute == AreaAttribute::Volume)
+    {
+      whole.size -= part.size + voxels * this->RiseOf(key, lower);
+    }
+  }
+  /** Whether a component is large beside a voxel of a lower key, to which it has grown. */
+  bool
+  IsLarge(std::uint64_t voxels, const AreaMark & mark, std::uint64_t lower) const
+  {
+    switch (m_Operation.attribute)
+    {
+      case AreaAttribute::Extent:
+      {
+        bool isLarge = false;
+        for (std::size_t i = 0; i < m_Operation.axes.size(); ++i)
+        {
+          const std::uint64_t side = ((mark.size & FieldOf(i)) - (mark.first & FieldOf(i))) >> BitsOfCoordinate * i;
+          isLarge = isLarge || side + 1 >= m_Operation.extents[i];
+        }
+        return isLarge;
+      }
+      case AreaAttribute::Height:
+        return IsFloatingPoint(m_Operation.inputKind)
+                 ? std::abs(this->RealOf(mark.size) - this->RealOf(lower)) >= m_Operation.height
+                 : mark.size - lower >= m_Operation.size;
+      case AreaAttribute::Volume:
+        return mark.size >= m_Operation.size;
+      case AreaAttribute::Area:
+        return voxels >= m_Operation.size;
+    }
+    return false;
   }
 
 private:
+  static constexpr std::size_t BitsOfCoordinate = 21;
+
+  static std::uint64_t
+  FieldOf(std::size_t axis)
+  {
+    return ((std::uint64_t{ 1 } << BitsOfCoordinate) - 1) << BitsOfCoordinate * axis;
+  }
+  double
+  RealOf(std::uint64_t key) const
+  {
+    return m_Operation.inputKind == PixelType::Float32 ? static_cast<double>(FromOrdinal<float>(key ^ m_Mask))
+                                                       : FromOrdinal<double>(key ^ m_Mask);
+  }
   std::uint64_t
   UnitsOf(std::uint64_t key) const
   {
     constexpr double most = 4611686018427387904.0;
-    const double     value = m_Kind == PixelType::Float32 ? static_cast<double>(FromOrdinal<float>(key ^ m_Mask))
-                                                          : FromOrdinal<double>(key ^ m_Mask);
     return static_cast<std::uint64_t>(
-      static_cast<std::int64_t>(std::min(std::max(std::floor(value * m_Scale), -most), most)));
+      static_cast<std::int64_t>(std::min(std::max(std::floor(this->RealOf(key) * m_Scale), -most), most)));
+  }
+  /** The difference between the values of two keys: exact for integers; floating-point numbers are rounded down to
+   * multiples of a unit. */
+  std::uint64_t
+  RiseOf(std::uint64_t key, std::uint64_t lower) const
+  {
+    // Values fall with keys in openings, and rise in closings.
+    return !IsFloatingPoint(m_Operation.inputKind) ? key - lower
+           : m_Operation.closing                   ? this->UnitsOf(lower) - this->UnitsOf(key)
+                                                   : this->UnitsOf(key) - this->UnitsOf(lower);
   }
 
-  PixelType     m_Kind;
-  std::uint64_t m_Mask;
-  double        m_Scale;
+  const AreaOperation & m_Operation;
+  std::uint64_t         m_Mask;
+  double                m_Scale;
 };
 
-/** As AreaForest, but it finds the first voxels of the least components that are large enough.
+/** As AreaForest for components of any measure, of which it finds the first voxels of the least ones that are large
+ * enough.
  *
  * A component is compared with the size when a vertex of a lower key comes to it: all vertices of its key are in it
- * then. If it is large enough, and no component within it was, its first voxel is a marker. Components of whole images,
+ * then. If it is large enough, and no component within it was, it is closed, and its first voxel is a marker.
+ * Components of whole images,
  * which meet no such vertex, are large enough. Components with vertices of the border are nodes; other images find
  * their markers.
  *
@@ -64,21 +178,19 @@ class MarkerForest
 {
 public:
   using Forest = AreaForest<true>;
-  /** In place of the number of voxels: there is a marker within the component. */
+  /** In place of the number of voxels: there is a large component within the component. */
   static constexpr std::uint64_t Marked = ~std::uint64_t{ 0 };
 
   /** Arrays have an element for each vertex; `nodeMarks` gets one for each of `nodes`. */
-  MarkerForest(std::uint32_t * links, const TKey * keys, std::uint64_t * areas, AreaMark * marks, std::uint64_t size,
-               bool byVolume, const AreaRise & rise, std::vector<AreaNode> & nodes, std::vector<AreaMark> & nodeMarks,
+  MarkerForest(std::uint32_t * links, const TKey * keys, std::uint64_t * areas, AreaMark * marks,
+               const AreaMeasure & measure, std::vector<AreaNode> & nodes, std::vector<AreaMark> & nodeMarks,
                std::vector<std::uint64_t> & markers)
     : m_Links(links)
     , m_Keys(keys)
     , m_Areas(areas)
     , m_Marks(marks)
-    , m_Size(size)
-    , m_ByVolume(byVolume)
-    , m_Rise(rise)
-    , m_Forest(links, areas, size, nodes)
+    , m_Measure(measure)
+    , m_Forest(links, areas, 0, nodes)
     , m_Nodes(nodes)
     , m_NodeMarks(nodeMarks)
     , m_Markers(markers)
@@ -172,11 +284,9 @@ private:
   Part
   Grown(Part part, std::uint64_t key) const
   {
-    if (m_ByVolume && part.area != Marked && key != m_Key && part.mark.volume < m_Size)
+    if (part.area != Marked)
     {
-      const std::uint64_t rise = m_Rise(key, m_Key);
-      const std::uint64_t room = m_Size - part.mark.volume;
-      part.mark.volume = rise > 0 && part.area > (room - 1) / rise ? m_Size : part.mark.volume + part.area * rise;
+      m_Measure.Grow(part.mark, part.area, key, m_Key);
     }
     return part;
   }
@@ -185,19 +295,17 @@ private:
   {
     return this->Grown({ m_Nodes[node].area, m_NodeMarks[node] }, m_Nodes[node].key);
   }
-  /** Whether a component of a key has its marker now that the vertex with the key m_Key comes. */
+  /** Whether a component of a key is closed now that the vertex with the key m_Key comes. */
   bool
   IsComplete(const Part & part, std::uint64_t key) const
   {
-    return part.area == Marked || (key != m_Key && (m_ByVolume ? part.mark.volume : part.area) >= m_Size);
+    return part.area == Marked || (key != m_Key && m_Measure.IsLarge(part.area, part.mark, m_Key));
   }
   void
   Add(Part & whole, const Part & part) const
   {
     whole.area = whole.area == Marked || part.area == Marked ? Marked : whole.area + part.area;
-    whole.mark.first = std::min(whole.mark.first, part.mark.first);
-    whole.mark.volume =
-      part.mark.volume < m_Size - std::min(m_Size, whole.mark.volume) ? whole.mark.volume + part.mark.volume : m_Size;
+    m_Measure.Add(whole.mark, part.mark);
   }
   void
   Set(std::uint32_t node, const Part & part)
@@ -259,9 +367,7 @@ private:
   const TKey * const           m_Keys;
   std::uint64_t * const        m_Areas;
   AreaMark * const             m_Marks;
-  const std::uint64_t          m_Size;
-  const bool                   m_ByVolume;
-  const AreaRise               m_Rise;
+  const AreaMeasure            m_Measure;
   Forest                       m_Forest;
   std::vector<AreaNode> &      m_Nodes;
   std::vector<AreaMark> &      m_NodeMarks;

@@ -16,7 +16,7 @@ SizedWatershedOperation::MakeMarkerOperation() const
   operation->closing = true;
   operation->findsMarkers = true;
   operation->hasMask = watershed.hasMask;
-  operation->byVolume = byVolume;
+  operation->attribute = byVolume ? AreaAttribute::Volume : AreaAttribute::Area;
   operation->unit = unit;
   operation->tileVoxels = tileVoxels;
   operation->blockVoxels = blockVoxels;

@@ -104,8 +104,8 @@ struct WatershedBasinTree
   static constexpr std::uint64_t BytesOfBasin = 320;
 
   std::uint64_t                   basins;
-  std::vector<WatershedBasinEdge> edges; ///< in order
-  std::vector<std::uint64_t>      above; ///< the node that a node is a part of
+  std::vector<WatershedBasinEdge> edges;  ///< in order
+  std::vector<std::uint64_t>      above;  ///< the node that a node is a part of
   std::vector<std::uint64_t>      spills; ///< the level of that
   std::vector<std::uint64_t>      levels; ///< of the node; 0: it is a basin
 };
@@ -253,8 +253,8 @@ public:
     for (std::uint64_t node = m_Nodes; node-- > 0;)
     {
       const std::uint64_t above = m_Tree.above[node];
-      slots[node] = above != WatershedBasinTree::None && slots[above] != WatershedBasinTree::None ? slots[above]
-                                                                                                  : slots[node];
+      slots[node] =
+        above != WatershedBasinTree::None && slots[above] != WatershedBasinTree::None ? slots[above] : slots[node];
     }
     this->CopyIds(m_Chunk.slots, slots);
     Numbers numbers(markers.size());
@@ -283,9 +283,9 @@ private:
   static std::uint64_t
   AboveAll(PixelType kind)
   {
-    return IsFloatingPoint(kind)   ? WatershedChunk<TId>::KeyOfBits(kind, InfinityOf(kind, false)) + 1
+    return IsFloatingPoint(kind)  ? WatershedChunk<TId>::KeyOfBits(kind, InfinityOf(kind, false)) + 1
            : PixelSize(kind) == 8 ? ~std::uint64_t{ 0 }
-                                   : std::uint64_t{ 1 } << 8 * PixelSize(kind);
+                                  : std::uint64_t{ 1 } << 8 * PixelSize(kind);
   }
   static std::uint64_t
   InfinityOf(PixelType kind, bool isNegative)
@@ -339,7 +339,7 @@ private:
       const Numbers highs = this->Load(m_Chunk.highSums, slots);
       for (std::uint64_t slot = 0; slot < slots; ++slot)
       {
-        std::uint64_t & low = sizes.volumes[slot];
+        std::uint64_t &     low = sizes.volumes[slot];
         const std::uint64_t high = highs[slot] + (low >> 32);
         low = high >> 31 != 0 ? m_Chunk.size : std::min(m_Chunk.size, high << 32 | (low & 0xFFFFFFFFu));
       }
@@ -365,9 +365,9 @@ private:
     std::iota(each.begin(), each.end(), std::uint64_t{ 0 });
     this->CopyIds(m_Chunk.slots, each);
     Sizes                      own = this->Count(m_Tree.spills);
-    Numbers                    parts(m_Nodes);   // voxels of the nodes within a node
+    Numbers                    parts(m_Nodes);                          // voxels of the nodes within a node
     Numbers                    volumes(m_Chunk.byVolume ? m_Nodes : 0); // and their volume, up to its level
-    std::vector<unsigned char> isMarked(m_Nodes); // a part of it is large
+    std::vector<unsigned char> isMarked(m_Nodes);                       // a part of it is large
     Numbers                    markers;
     for (std::uint64_t node = 0; node < m_Nodes; ++node)
     {
@@ -448,10 +448,10 @@ private:
     return true;
   }
 
-  TRunner &          m_Runner;
-  Chunk              m_Chunk;
-  const std::int64_t m_Voxels;
-  WatershedBasinTree m_Tree;
+  TRunner &           m_Runner;
+  Chunk               m_Chunk;
+  const std::int64_t  m_Voxels;
+  WatershedBasinTree  m_Tree;
   const std::uint64_t m_Nodes;
 };
 

@@ -5,7 +5,6 @@
 #include "chunkwiseSizedWatershed.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace chunkwise
 {
@@ -25,17 +24,14 @@ MakeSizedWatershed(const CheckedParameters & p, const FilterImage & image, const
   {
     ofVoxel *= UnitOf(p, image, axis);
   }
-  double size = p.Real(operation->byVolume ? "Volume" : "Area");
-  if (operation->byVolume && IsFloatingPoint(watershed.inputKind))
+  if (operation->byVolume)
   {
-    // 2^39 units or more: a voxel's value is rounded by less than so small a part of the volume.
-    constexpr int bits = 40;
-    int           exponent = 0;
-    size = std::min(size / ofVoxel, 1e300);
-    std::frexp(size, &exponent);
-    operation->unit = ofVoxel = std::ldexp(1.0, std::max(exponent - bits, -1000));
+    operation->size = UnitsOfVolume(p.Real("Volume"), ofVoxel, watershed.inputKind, operation->unit);
   }
-  operation->size = std::max<std::uint64_t>(1, PartsOfSize(size, ofVoxel));
+  else
+  {
+    operation->size = std::max<std::uint64_t>(1, PartsOfSize(p.Real("Area"), ofVoxel));
+  }
   return operation;
 }
 

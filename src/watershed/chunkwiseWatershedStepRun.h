@@ -46,9 +46,8 @@ struct WatershedStepScratch
     bytesToAddUp = operation.hasMarkers ? 0 : TRunner::template BytesToAddUp<TId>(words);
     toAddUp = Take(static_cast<std::int64_t>(bytesToAddUp), 1);
     // First the edges between them, then nodes.
-    ofBasins = Take(static_cast<std::int64_t>(
-                      std::max(static_cast<std::size_t>(basins) * sizeof(WatershedBasinEdge),
-                               WatershedBasinRun<TId, TRunner>::BytesOf(basins))),
+    ofBasins = Take(static_cast<std::int64_t>(std::max(static_cast<std::size_t>(basins) * sizeof(WatershedBasinEdge),
+                                                       WatershedBasinRun<TId, TRunner>::BytesOf(basins))),
                     1);
   }
   std::size_t

@@ -330,7 +330,7 @@ struct WatershedChunk
   WatershedNode *      nodes{ nullptr };
   WatershedEdge *      edges{ nullptr };
   WatershedBasinEdge * basinEdges{ nullptr }; ///< in place of these: trees are the basins of minima
-  WatershedBlockArrays arrays{};     ///< of a block, in place of these
+  WatershedBlockArrays arrays{};              ///< of a block, in place of these
   std::uint32_t * counts{ nullptr }; ///< without markers: the minima of each row; of a block, one number of 64 bits
 
   // A solution; nullptr where there is none.
@@ -884,7 +884,7 @@ struct WatershedChunk
   }
 
   CHUNKWISE_HOST_DEVICE WatershedBasinEdge
-                        MakeBasinEdge(std::uint64_t edge, int lead) const
+  MakeBasinEdge(std::uint64_t edge, int lead) const
   {
     using Block = WatershedBlockEdge<std::uint64_t>;
     const TId           v = static_cast<TId>(edge >> EdgeBits);

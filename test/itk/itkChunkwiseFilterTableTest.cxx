@@ -1478,13 +1478,16 @@ CasesOf(const std::string & row)
   }
   const auto ofArea = [](auto filter) {
     filter->SetLambda(20);
+    filter->SetAttribute(ComponentAreaEnums::Attribute::Extent);
     filter->UseImageSpacingOff();
     filter->SetConnectivity(2);
     filter->SetSpatialAxes({ 0, 2 });
-    return std::vector<Case>{
-      { filter.GetPointer(),
-        { { "Size", "20" }, { "UseImageSpacing", "off" }, { "Connectivity", "2" }, { "SpatialAxes", "0,2" } } }
-    };
+    return std::vector<Case>{ { filter.GetPointer(),
+                                { { "Size", "20" },
+                                  { "Attribute", "extent" },
+                                  { "UseImageSpacing", "off" },
+                                  { "Connectivity", "2" },
+                                  { "SpatialAxes", "0,2" } } } };
   };
   if (row == "area-opening")
   {

@@ -5,8 +5,10 @@
 #include "chunkwiseMemoryImage.h"
 #include "chunkwiseOutOfCoreRunner.h"
 
+#include <array>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 using namespace chunkwise;
 
@@ -42,8 +44,8 @@ RandomVoxels(std::mt19937 & random, std::size_t count)
   return voxels;
 }
 
-/** body(level, voxels) for all components of all thresholds, the lowest ones first; of closings in the reversed order.
- */
+/** body(level, voxels, values beside them) for all components of all thresholds, the lowest ones first; of closings in
+ * the reversed order. */
 template <typename T, typename TBody>
 void
 ForComponents(const AreaOperation & operation, const std::vector<T> & voxels, TBody && body)
@@ -88,21 +90,82 @@ ForComponents(const AreaOperation & operation, const std::vector<T> & voxels, TB
         continue;
       }
       std::vector<std::size_t> component{ first };
+      std::vector<T>           outside;
       isSeen[first] = true;
       for (std::size_t i = 0; i < component.size(); ++i)
       {
         for (const std::size_t beside : neighbors[component[i]])
         {
-          if (!isSeen[beside] && isIn(beside))
+          if (!isIn(beside))
+          {
+            voxels[beside] == voxels[beside] ? outside.push_back(voxels[beside]) : void();
+          }
+          else if (!isSeen[beside])
           {
             isSeen[beside] = true;
             component.push_back(beside);
           }
         }
       }
-      body(level, component);
+      body(level, component, outside);
     }
   }
+}
+
+/** Whether a component is large, or has all voxels that paths reach. */
+template <typename T>
+bool
+IsLargeByDefinition(const AreaOperation & operation, const std::vector<T> & voxels,
+                    const std::vector<std::size_t> & component, const std::vector<T> & outside)
+{
+  using Real = long double;
+  if (operation.attribute == AreaAttribute::Area)
+  {
+    return component.size() >= operation.size;
+  }
+  if (operation.attribute == AreaAttribute::Extent)
+  {
+    bool              isLarge = false;
+    const Coordinates stride = DenseStrides(operation.image);
+    for (std::size_t i = 0; i < operation.axes.size(); ++i)
+    {
+      std::set<std::int64_t> found;
+      for (const std::size_t voxel : component)
+      {
+        const int axis = operation.axes[i];
+        found.insert(static_cast<std::int64_t>(voxel) / stride[axis] % operation.image[axis]);
+      }
+      isLarge = isLarge || static_cast<std::uint64_t>(*found.rbegin() - *found.begin() + 1) >= operation.extents[i];
+    }
+    return isLarge;
+  }
+  if (outside.empty())
+  {
+    return true;
+  }
+  const T    next = operation.closing ? *std::min_element(outside.begin(), outside.end())
+                                      : *std::max_element(outside.begin(), outside.end());
+  const auto unitsOf = [&](T value) {
+    constexpr Real most = 4611686018427387904.0L;
+    return std::is_integral<T>::value
+             ? static_cast<Real>(value)
+             : std::min(most,
+                        std::max(-most, std::floor(static_cast<Real>(value) / static_cast<Real>(operation.unit))));
+  };
+  Real volume = 0;
+  Real height = 0;
+  for (const std::size_t i : component)
+  {
+    volume += std::abs(unitsOf(voxels[i]) - unitsOf(next));
+    // In the precision that the definition names.
+    const Real rise = std::is_integral<T>::value
+                        ? static_cast<Real>(voxels[i]) - static_cast<Real>(next)
+                        : static_cast<Real>(static_cast<double>(voxels[i]) - static_cast<double>(next));
+    height = std::max(height, std::abs(rise));
+  }
+  return operation.attribute == AreaAttribute::Volume ? volume >= static_cast<Real>(operation.size)
+         : std::is_integral<T>::value                 ? height >= static_cast<Real>(operation.size)
+                                                      : height >= static_cast<Real>(operation.height);
 }
 
 template <typename T>
@@ -111,7 +174,8 @@ OpenedByDefinition(const AreaOperation & operation, const std::vector<T> & voxel
 {
   std::vector<T>    result = voxels;
   std::vector<bool> hasResult(voxels.size());
-  ForComponents(operation, voxels, [&](T level, const std::vector<std::size_t> & component) {
+  ForComponents(operation, voxels, [&](T level, const std::vector<std::size_t> & component, const auto & outside) {
+    const bool isLarge = IsLargeByDefinition(operation, voxels, component, outside);
     // At the first level a component has all voxels that paths reach.
     T least = voxels[component.front()];
     for (const std::size_t i : component)
@@ -120,7 +184,7 @@ OpenedByDefinition(const AreaOperation & operation, const std::vector<T> & voxel
     }
     for (const std::size_t i : component)
     {
-      if (component.size() >= operation.size || !hasResult[i])
+      if (isLarge || !hasResult[i])
       {
         result[i] = hasResult[i] ? level : least;
         hasResult[i] = true;
@@ -193,6 +257,25 @@ struct AreaTrial
   int                            refused{ 0 }; ///< runs with too little memory for the tree of a plane
 };
 
+/** Sizes by any attribute, of which some parts are large. */
+void
+SetRandomSize(AreaOperation & operation, std::mt19937 & random, std::size_t count)
+{
+  const std::size_t sizes[] = { 1, 2, 3, 5, 12, 60, count, count + 1, ~std::size_t{ 0 } / 4 };
+  operation.size = sizes[random() % 9];
+  constexpr AreaAttribute attributes[] = {
+    AreaAttribute::Area, AreaAttribute::Extent, AreaAttribute::Height, AreaAttribute::Volume
+  };
+  operation.attribute = attributes[random() % 4];
+  operation.height = 0.25 * static_cast<double>(random() % 40);
+  operation.unit =
+    operation.attribute == AreaAttribute::Volume ? std::ldexp(1.0, static_cast<int>(random() % 5) - 4) : 1;
+  for (std::uint64_t & extent : operation.extents)
+  {
+    extent = random() % 10 == 0 ? std::uint64_t{ 1 } << 40 : 1 + random() % 8;
+  }
+}
+
 template <typename T>
 void
 TryAnyArea(std::mt19937 & random, int trials)
@@ -208,9 +291,8 @@ TryAnyArea(std::mt19937 & random, int trials)
     std::sort(operation->axes.begin(), operation->axes.end());
     operation->connectivity = 1 + static_cast<int>(random() % 3);
     operation->closing = random() % 2;
-    const auto        count = static_cast<std::size_t>(Box::FromExtent(operation->image).NumberOfVoxels());
-    const std::size_t sizes[] = { 1, 2, 3, 5, 12, 60, count, count + 1, ~std::size_t{ 0 } / 4 };
-    operation->size = sizes[random() % 9];
+    const auto count = static_cast<std::size_t>(Box::FromExtent(operation->image).NumberOfVoxels());
+    SetRandomSize(*operation, random, count);
     AreaTrial<T>         t(operation, RandomVoxels<T>(random, count));
     const std::vector<T> expected = OpenedByDefinition(*operation, t.voxels);
     const auto           executor = MakeThreadExecutor(1 + random() % 3);
@@ -233,11 +315,11 @@ TryAnyArea(std::mt19937 & random, int trials)
 TEST_F(Areas, AreThoseOfTheDefinition)
 {
   std::mt19937 random(1);
-  TryAnyArea<std::uint8_t>(random, 300);
-  TryAnyArea<float>(random, 120);
-  TryAnyArea<std::int16_t>(random, 60);
-  TryAnyArea<double>(random, 40);
-  TryAnyArea<std::int64_t>(random, 40);
+  TryAnyArea<std::uint8_t>(random, 500);
+  TryAnyArea<float>(random, 300);
+  TryAnyArea<std::int16_t>(random, 150);
+  TryAnyArea<double>(random, 60);
+  TryAnyArea<std::int64_t>(random, 60);
   TryAnyArea<std::uint32_t>(random, 30);
 }
 
@@ -248,14 +330,19 @@ TEST_F(Areas, OfLargerImagesAreThoseOfTheDefinition)
   std::mt19937      random(2);
   const Coordinates extent{ { 14, 12, 30, 1, 1 } };
   const auto        count = static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels());
-  for (int trial = 0; trial < 6; ++trial)
+  for (int trial = 0; trial < 9; ++trial)
   {
     auto operation = std::make_shared<AreaOperation>();
     operation->image = extent;
     operation->connectivity = 1 + trial % 3;
-    operation->closing = trial > 2;
-    const std::size_t sizes[] = { 30, 400, 2000 };
-    operation->size = sizes[trial % 3];
+    operation->closing = trial % 6 > 2;
+    const std::size_t sizes[] = { 30, 400, 2000, 30, 400, 2000, 0, 12, 6000 };
+    operation->size = sizes[trial];
+    operation->attribute = trial < 6    ? AreaAttribute::Area
+                           : trial == 6 ? AreaAttribute::Extent
+                           : trial == 7 ? AreaAttribute::Height
+                                        : AreaAttribute::Volume;
+    operation->extents = { { 6, 7, 9 } };
     std::vector<std::uint16_t> voxels;
     ForEachIndex(Box::FromExtent(extent), [&](const Coordinates & at) {
       const double height = std::sin(0.4 * static_cast<double>(at[0])) + std::sin(0.5 * static_cast<double>(at[1])) +
@@ -265,7 +352,7 @@ TEST_F(Areas, OfLargerImagesAreThoseOfTheDefinition)
     AreaTrial<std::uint16_t>         t(operation, voxels);
     const std::vector<std::uint16_t> expected = OpenedByDefinition(*operation, voxels);
     EXPECT_FALSE(expected == voxels);
-    operation->tileVoxels = 1 << (5 + trial);
+    operation->tileVoxels = 1 << (5 + trial % 6);
     for (const std::int64_t planes : { 30, 10, 3, 1 })
     {
       operation->blockVoxels = planes * 14 * 12;
@@ -347,7 +434,7 @@ TEST_F(Areas, HaveMinimaThatAreTheLeastLargeComponents)
     t.request.output = DenseView(minima.data(), PixelType::UInt8, t.request.image);
     manager.Execute(t.request);
     std::vector<std::vector<std::size_t>> large;
-    ForComponents(*operation, t.voxels, [&](std::uint8_t, const std::vector<std::size_t> & component) {
+    ForComponents(*operation, t.voxels, [&](std::uint8_t, const std::vector<std::size_t> & component, const auto &) {
       if (component.size() >= operation->size)
       {
         large.push_back(component);
@@ -432,6 +519,30 @@ TEST(AreaRows, CountVoxels)
     const auto operation = MakeFilterOperation("area-closing", parameters, image);
     return dynamic_cast<const AreaOperation &>(*operation).size;
   };
+  const auto make = [&](const char * attribute, double size, PixelType kind) {
+    FilterParameters parameters;
+    parameters.SetReal("Size", size);
+    parameters.Set("Attribute", attribute);
+    image.inputKind = image.outputKind = kind;
+    return std::dynamic_pointer_cast<const AreaOperation>(MakeFilterOperation("area-opening", parameters, image));
+  };
+  EXPECT_EQ(make("extent", 1.01, PixelType::UInt8)->extents, (std::array<std::uint64_t, 3>{ { 3, 6, 2 } }));
+  EXPECT_EQ(make("height", 2.5, PixelType::UInt8)->size, 3U);
+  EXPECT_EQ(make("height", 2.5, PixelType::Float32)->height, 2.5);
+  EXPECT_EQ(make("volume", 0.31, PixelType::UInt8)->size, 4U);
+  EXPECT_GE(make("volume", 0.31, PixelType::Float32)->size, std::uint64_t{ 1 } << 39);
+  EXPECT_THROW(make("dynamics", 1, PixelType::UInt8), ParameterError);
+  std::set<std::string> keys;
+  for (const char * const attribute : { "area", "extent", "height", "volume" })
+  {
+    keys.insert(make(attribute, 2, PixelType::Float32)->GetKey());
+    keys.insert(make(attribute, 3, PixelType::Float32)->GetKey());
+  }
+  EXPECT_EQ(keys.size(), 8U);
+  image.extent[1] = MostVoxelsOfExtent;
+  EXPECT_THROW(make("extent", 1, PixelType::UInt8)->Validate(image.extent), ParameterError);
+  make("height", 1, PixelType::UInt8)->Validate(image.extent);
+  image.extent[1] = 4;
   EXPECT_EQ(sizeOf(7, false, { 0, 1, 2 }), 7U);
   EXPECT_EQ(sizeOf(6.01, false, { 0, 1, 2 }), 7U);
   EXPECT_EQ(sizeOf(0, false, { 0, 1, 2 }), 1U);

@@ -14,7 +14,7 @@ from ._common import Array, as_array, deliver, is_connected, is_fully_connected,
 from .measure import label
 
 __all__ = ["area_closing", "area_opening", "binary_closing", "binary_dilation", "binary_erosion", "binary_opening", "black_tophat",
-           "closing", "dilation", "erosion",
+           "closing", "diameter_closing", "diameter_opening", "dilation", "erosion",
            "h_maxima", "h_minima", "isotropic_closing", "isotropic_dilation", "isotropic_erosion", "isotropic_opening", "label",
            "local_maxima", "local_minima", "opening", "reconstruction", "remove_small_holes", "remove_small_objects", "white_tophat"]
 
@@ -252,25 +252,38 @@ def local_minima(image: Any, footprint: Any = None, connectivity: int | None = N
     return _extrema(made, image, footprint, connectivity, indices, allow_borders, options)
 
 
-def _by_area(made: Any, image: Any, area_threshold: Any, connectivity: Any, parent: Any, tree_traverser: Any, options: dict[str, Any]) -> Array:
+def _by_size(made: Any, attribute: str, image: Any, threshold: Any, connectivity: Any, parent: Any, tree_traverser: Any,
+             options: dict[str, Any]) -> Array:
     for name, given in (("parent", parent), ("tree_traverser", tree_traverser)):
         if given is not None:
             refuse(name, given, "the tree is made anew")
     array = as_array(image)
-    found: Array = made(area_threshold, connectivity=is_connected(connectivity, array.ndim))(array, **options)
+    found: Array = made(threshold, attribute=attribute, connectivity=is_connected(connectivity, array.ndim))(array, **options)
     return found
 
 
 def area_opening(image: Any, area_threshold: float = 64, connectivity: Any = 1, parent: Any = None, tree_traverser: Any = None,
                  **options: Any) -> Array:
     """``skimage.morphology.area_opening`` of up to three dimensions."""
-    return _by_area(filters.AreaOpening, image, area_threshold, connectivity, parent, tree_traverser, options)
+    return _by_size(filters.AreaOpening, "area", image, area_threshold, connectivity, parent, tree_traverser, options)
 
 
 def area_closing(image: Any, area_threshold: float = 64, connectivity: Any = 1, parent: Any = None, tree_traverser: Any = None,
                  **options: Any) -> Array:
     """``skimage.morphology.area_closing`` of up to three dimensions."""
-    return _by_area(filters.AreaClosing, image, area_threshold, connectivity, parent, tree_traverser, options)
+    return _by_size(filters.AreaClosing, "area", image, area_threshold, connectivity, parent, tree_traverser, options)
+
+
+def diameter_opening(image: Any, diameter_threshold: float = 8, connectivity: Any = 1, parent: Any = None, tree_traverser: Any = None,
+                     **options: Any) -> Array:
+    """``skimage.morphology.diameter_opening`` of up to three dimensions."""
+    return _by_size(filters.AreaOpening, "extent", image, diameter_threshold, connectivity, parent, tree_traverser, options)
+
+
+def diameter_closing(image: Any, diameter_threshold: float = 8, connectivity: Any = 1, parent: Any = None, tree_traverser: Any = None,
+                     **options: Any) -> Array:
+    """``skimage.morphology.diameter_closing`` of up to three dimensions."""
+    return _by_size(filters.AreaClosing, "extent", image, diameter_threshold, connectivity, parent, tree_traverser, options)
 
 
 # Objects

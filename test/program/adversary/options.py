@@ -175,7 +175,7 @@ TRIALS = {
     "+deconvolve axes": [({"kernel": "@kernel"}, {"axes": "0"})],
     "+deconvolve-varying axes": [({"kernels": "@kernels"}, {"axes": "0"})],
     **{f"+{name} {option}": trials for name in ("area-opening", "area-closing") for option, trials in
-       {"size": [{"size": "3"}], "connectivity": [{"connectivity": "2"}, {"connectivity": "3"}]}.items()},
+       {"size": [{"size": "3"}], "attribute": [{"attribute": each} for each in ("extent", "height", "volume")], "connectivity": [{"connectivity": "2"}, {"connectivity": "3"}]}.items()},
     "+watershed connectivity": [{"connectivity": "2"}, {"connectivity": "3"}],
     "+watershed area": [{"area": "3"}],
     "+watershed volume": [{"volume": "300"}],
