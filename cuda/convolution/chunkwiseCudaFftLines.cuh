@@ -49,7 +49,8 @@ struct RowTarget
   std::int64_t crop;
   std::int64_t keptFrom; ///< rows of role 1 that are stored; others are the second of a pair
   std::int64_t keptTo;
-  /** Adds to the target, of floats, what each position of a row has, times its weight; nullptr: 1. For fixed rows. */
+  /** Adds to the target, of floats, what each position of a row has, times its weight; nullptr: 1. For fixed rows
+   * without factors. */
   bool          adds;
   const float * weights;
 };

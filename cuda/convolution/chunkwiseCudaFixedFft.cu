@@ -329,12 +329,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
         {
           value *= __ldg(factors + states.At(n));
         }
-        if (VGeneral && target.adds)
-        {
-          float & sum = row[n * stride];
-          sum = target.weights ? fmaf(value, __ldg(target.weights + first + n), sum) : sum + value;
-        }
-        else if constexpr (VGeneral)
+        if constexpr (VGeneral)
         {
           StoreOfKind(target.data, target.kind, begin + n * stride, value);
         }
@@ -344,6 +339,34 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
         }
       }
     };
+    if (VGeneral && target.adds)
+    {
+      // All sums of a half are asked for before the first one is stored.
+      const auto add = [&](int begin, const float * values, float sign) {
+        float sums[B];
+        float weights[B];
+#pragma unroll
+        for (int q = 0; q < B; ++q)
+        {
+          const int  n = begin + A * q;
+          const bool isKept = static_cast<unsigned int>(first + n) < kept;
+          sums[q] = isKept ? row[n * stride] : 0.0f;
+          weights[q] = isKept && target.weights ? __ldg(target.weights + first + n) : 1.0f;
+        }
+#pragma unroll
+        for (int q = 0; q < B; ++q)
+        {
+          const int n = begin + A * q;
+          if (static_cast<unsigned int>(first + n) < kept)
+          {
+            row[n * stride] = fmaf(fmaf(sign * values[q], scale, constant), weights[q], sums[q]);
+          }
+        }
+      };
+      add(0, im, 1.0f);
+      add(M, re, -1.0f);
+      return;
+    }
 #pragma unroll
     for (int q = 0; q < B; ++q)
     {

@@ -6,10 +6,11 @@
 #include "chunkwiseCudaVaryingCells.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseRegions.h"
+#include "chunkwiseResourceCache.h"
 #include "chunkwiseRoundUp.h"
 
 #include <algorithm>
-#include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ namespace
 {
 
 constexpr int Axes = 3;
+
+/** Blocks beside each other along the first axis share launches, so many that their spectra take at most so much. */
+constexpr std::size_t TogetherBytes = std::size_t{ 512 } << 20;
+constexpr std::size_t MostTogether = 4;
 
 bool
 Spreads(const VaryingConvolutionOperation & operation)
@@ -34,7 +39,8 @@ struct BlockLayout
   const FixedRows *            rows{ nullptr };
   const NodeColumns *          columns[2]{};
   std::vector<VaryingInterval> intervals[Axes];
-  double                       traffic{ 0 }; ///< of an image, in points
+  std::size_t                  together{ 1 }; ///< blocks along the first axis
+  double                       traffic{ 0 };  ///< of an image, in points
 
   BlockLayout(const VaryingConvolutionOperation & operation, const Coordinates & image);
 
@@ -48,7 +54,7 @@ struct BlockLayout
   {
     return r == 0 ? rows->length : columns[r - 1]->fixed->length;
   }
-  /** Complex numbers of a plane across the last axis. */
+  /** Complex numbers of a plane across the last axis, of one block. */
   std::int64_t
   GetPlane() const
   {
@@ -63,6 +69,12 @@ struct BlockLayout
   GetKernelBytes(const VaryingConvolutionOperation & operation) const
   {
     return RoundUp(static_cast<std::size_t>(operation.kernels[0]->GetExtent()[axis[2]] * GetPlane()) * sizeof(float2));
+  }
+  /** The bytes of scratch of a block. */
+  std::size_t
+  GetBytes(const VaryingConvolutionOperation & operation) const
+  {
+    return (1 + MostNodes) * GetSpectrumBytes() + MostNodes * MostNodes * GetKernelBytes(operation);
   }
 };
 
@@ -167,7 +179,30 @@ BlockLayout::BlockLayout(const VaryingConvolutionOperation & operation, const Co
   if (2 * rows->length <= 3 * longest && blocks < 14 * alone)
   {
     traffic = blocks;
+    const std::size_t count = intervals[0].size();
+    const std::size_t most = std::max<std::size_t>(1, std::min(MostTogether, TogetherBytes / GetBytes(operation)));
+    const std::size_t groups = (count + most - 1) / most;
+    together = (count + groups - 1) / groups;
   }
+}
+
+/** Made once: plans ask for it again and again. */
+std::shared_ptr<const BlockLayout>
+GetLayout(const VaryingConvolutionOperation & operation, const Coordinates & image)
+{
+  // Never destroyed: runs may outlive static destruction in other threads.
+  static auto &     cache = *new ResourceCache;
+  const std::string key = KeyOfVaryingLayout("blocks ", operation, image) + BoundaryModeName(operation.boundary.mode) +
+                          ExactText(operation.boundary.constant);
+  return std::static_pointer_cast<const BlockLayout>(cache.GetOrMake(key, [&] {
+    const auto  layout = std::make_shared<BlockLayout>(operation, image);
+    std::size_t bytes = sizeof(BlockLayout);
+    for (const auto & intervals : layout->intervals)
+    {
+      bytes += intervals.size() * sizeof(VaryingInterval);
+    }
+    return ResourceCache::Entry{ layout, bytes };
+  }));
 }
 
 /** One call: what all its launches share. */
@@ -182,8 +217,8 @@ public:
     , m_Image(call.image.Extents())
     , m_Stream(static_cast<cudaStream_t>(call.stream))
     , m_Spectrum(static_cast<float2 *>(call.scratch))
-    , m_Terms(m_Spectrum + layout.GetSpectrumBytes() / sizeof(float2))
-    , m_Made(m_Terms + MostNodes * layout.GetSpectrumBytes() / sizeof(float2))
+    , m_Terms(m_Spectrum + layout.together * layout.GetSpectrumBytes() / sizeof(float2))
+    , m_Made(m_Terms + MostNodes * layout.together * layout.GetSpectrumBytes() / sizeof(float2))
     , m_RowsThere(Twiddles(layout.rows->there))
     , m_RowsBack(Twiddles(layout.rows->back))
   {
@@ -198,12 +233,12 @@ public:
       m_Weights[r] = GetNodeWeights<float>(call, layout.axis[r]);
     }
     m_KeepsWhole = this->HasRoomForWhole();
-    m_Place = Spectrum{ layout.GetLength(0) / 2, layout.GetLength(0) / 2, layout.GetLength(1), layout.GetLength(2) };
   }
 
   void
   Run()
   {
+    const std::vector<VaryingInterval> & nodes = m_Layout.intervals[0];
     // Tiles have one index along the other axes.
     for (const Box & tile : CutIntoTiles(m_Call.output.box, m_Operation.GetTile(m_Image), m_Call.image))
     {
@@ -211,9 +246,9 @@ public:
       {
         for (const VaryingInterval & y : m_Layout.intervals[1])
         {
-          for (const VaryingInterval & x : m_Layout.intervals[0])
+          for (std::size_t first = 0; first < nodes.size(); first += m_Layout.together)
           {
-            RunBlock(tile, { &x, &y, &z });
+            RunBlocks(tile, first, std::min(first + m_Layout.together, nodes.size()), y, z);
           }
         }
       }
@@ -221,48 +256,71 @@ public:
   }
 
 private:
-  /** Adds what the nodes of three intervals contribute to a tile. */
+  /** A block of a group: all are alike along the second and the last axis. */
+  struct Part
+  {
+    int              node; ///< along the first axis
+    ConvolutionBlock block;
+    Box              reach;
+    Box              kept;
+  };
+
+  /** Adds what the nodes of these intervals contribute to a tile: [first, last) along the first axis. */
   void
-  RunBlock(const Box & tile, std::initializer_list<const VaryingInterval *> intervals)
+  RunBlocks(const Box & tile, std::size_t first, std::size_t last, const VaryingInterval & y, const VaryingInterval & z)
   {
     const bool spreads = Spreads(m_Operation);
-    Box        support = tile;
-    int        r = 0;
-    for (const VaryingInterval * const interval : intervals)
+    m_Nodes[1] = y;
+    m_Nodes[2] = z;
+    m_Parts.clear();
+    const ImageConvolutionOperation node = m_Operation.GetNodeOperation(0);
+    for (std::size_t i = first; i < last; ++i)
     {
-      m_Nodes[r] = *interval;
-      support.lower[m_Layout.axis[r]] = interval->lower;
-      support.upper[m_Layout.axis[r++]] = interval->upper;
+      const VaryingInterval & x = m_Layout.intervals[0][i];
+      Box                     support = tile;
+      int                     r = 0;
+      for (const VaryingInterval * const interval : { &x, &y, &z })
+      {
+        support.lower[m_Layout.axis[r]] = interval->lower;
+        support.upper[m_Layout.axis[r++]] = interval->upper;
+      }
+      const Box reach = m_Operation.GetReach(support, tile);
+      const Box kept = Intersect(reach, m_Call.output.box);
+      if (reach.IsEmpty() || kept.IsEmpty())
+      {
+        continue;
+      }
+      Part part{ x.node, ConvolutionBlock(node, reach, m_Image, spreads ? &support : nullptr), reach, kept };
+      bool hasInput = true;
+      for (r = 0; r < Axes; ++r)
+      {
+        part.block.role[r].length = m_Layout.GetLength(r);
+        hasInput = hasInput && part.block.role[r].input > 0;
+      }
+      if (hasInput)
+      {
+        m_Parts.push_back(part);
+      }
     }
-    const Box reach = m_Operation.GetReach(support, tile);
-    const Box kept = Intersect(reach, m_Call.output.box);
-    if (reach.IsEmpty() || kept.IsEmpty())
+    if (m_Parts.empty())
     {
       return;
     }
-    const ImageConvolutionOperation node = m_Operation.GetNodeOperation(NumberOf(0, 0));
-    ConvolutionBlock                block(node, reach, m_Image, spreads ? &support : nullptr);
-    for (r = 0; r < Axes; ++r)
-    {
-      block.role[r].length = m_Layout.GetLength(r);
-      // Weights of what is read, or of what is kept.
-      m_First[r] = spreads ? block.role[r].lower : kept.lower[m_Layout.axis[r]];
-    }
-    if (block.role[0].input <= 0 || block.role[1].input <= 0 || block.role[2].input <= 0)
-    {
-      return;
-    }
-    TransformRows(node, block);
-    Multiply(block, reach, kept);
-    StoreRows(node, block, reach, kept);
+    const std::int64_t half = m_Layout.GetLength(0) / 2;
+    m_Place =
+      Spectrum{ half, half * static_cast<std::int64_t>(m_Parts.size()), m_Layout.GetLength(1), m_Layout.GetLength(2) };
+    m_Plane = m_Place.pitch * m_Place.rows;
+    TransformRows(node);
+    Multiply();
+    StoreRows(node);
   }
 
   /** The node at these places of the intervals along the second and last axis. */
   std::int64_t
-  NumberOf(int i, int j) const
+  NumberOf(const Part & part, int i, int j) const
   {
     Coordinates position{};
-    position[m_Layout.axis[0]] = m_Nodes[0].node;
+    position[m_Layout.axis[0]] = part.node;
     position[m_Layout.axis[1]] = m_Nodes[1].node + i;
     position[m_Layout.axis[2]] = m_Nodes[2].node + j;
     const Coordinates strides = DenseStrides(m_Operation.nodes);
@@ -274,10 +332,12 @@ private:
     return number;
   }
 
+  /** Weights of what is read, or of what is kept. */
   const float *
-  WeightsOf(int r, int node) const
+  WeightsOf(const Part & part, int r, int node) const
   {
-    return m_Weights[r] + static_cast<std::int64_t>(node) * m_Image[m_Layout.axis[r]] + m_First[r];
+    const std::int64_t first = Spreads(m_Operation) ? part.block.role[r].lower : part.kept.lower[m_Layout.axis[r]];
+    return m_Weights[r] + static_cast<std::int64_t>(node) * m_Image[m_Layout.axis[r]] + first;
   }
   NodeWeights
   NodesOf(int r) const
@@ -285,49 +345,60 @@ private:
     NodeWeights nodes{ m_Nodes[r].nodes, {} };
     for (int i = 0; i < nodes.nodes; ++i)
     {
-      nodes.weights[i] = WeightsOf(r, m_Nodes[r].node + i);
+      nodes.weights[i] = WeightsOf(m_Parts[0], r, m_Nodes[r].node + i);
     }
     return nodes;
   }
   ColumnSet
   ColumnsOf(std::int64_t live, std::int64_t from, std::int64_t to) const
   {
-    return { m_Place.pitch, m_Place.pitch, m_Layout.GetPlane(), live, from, to };
+    return { m_Place.pitch, m_Place.pitch, m_Plane, live, from, to };
+  }
+  /** Where the rows of part `i` begin. */
+  std::int64_t
+  OffsetOf(std::size_t i) const
+  {
+    return static_cast<std::int64_t>(i) * m_Place.half;
   }
 
   void
-  TransformRows(const ImageConvolutionOperation & node, const ConvolutionBlock & block) const
+  TransformRows(const ImageConvolutionOperation & node) const
   {
-    RowSource source = MakeImageSource(m_Call, node, block);
-    source.weights = Spreads(m_Operation) ? WeightsOf(0, m_Nodes[0].node) : nullptr;
-    m_Layout.rows->forward(m_Stream, source, m_Place, PlaneRange{ 0, block.role[2].input }, m_Spectrum, m_RowsThere);
+    for (std::size_t i = 0; i < m_Parts.size(); ++i)
+    {
+      const Part & part = m_Parts[i];
+      RowSource    source = MakeImageSource(m_Call, node, part.block);
+      source.weights = Spreads(m_Operation) ? WeightsOf(part, 0, part.node) : nullptr;
+      const PlaneRange planes{ 0, part.block.role[2].input };
+      m_Layout.rows->forward(m_Stream, source, m_Place, planes, m_Spectrum + OffsetOf(i), m_RowsThere);
+    }
   }
 
   /** Along the second and the last axis there, times the kernels, and back. */
   void
-  Multiply(const ConvolutionBlock & block, const Box & reach, const Box & kept)
+  Multiply()
   {
+    const auto & [node, block, reach, kept] = m_Parts[0];
     const int          y = m_Layout.axis[1];
     const int          z = m_Layout.axis[2];
     const FixedColumns second = *m_Layout.columns[0]->fixed;
     const NodeColumns  last = *m_Layout.columns[1];
-    const std::int64_t plane = m_Layout.GetPlane();
     const bool         spreads = Spreads(m_Operation);
     const int          order = spreads ? 1 : 0;
     const std::int64_t from = block.role[1].crop + kept.lower[y] - reach.lower[y];
     const ColumnSet    there = ColumnsOf(block.role[1].input, 0, 0);
     const ColumnSet    back = ColumnsOf(0, from, from + kept.Extent(y));
     NodeProduct        product{};
-    product.columns = plane;
+    product.columns = m_Plane;
     product.live = static_cast<int>(block.role[2].input);
     product.crop = static_cast<int>(block.role[2].crop + kept.lower[z] - reach.lower[z]);
     product.kept = static_cast<int>(kept.Extent(z));
-    product.terms = { NodesOf(1), (spreads ? block.role[2].input : kept.Extent(z)) * plane };
+    product.terms = { NodesOf(1), (spreads ? block.role[2].input : kept.Extent(z)) * m_Plane };
     product.last = NodesOf(2);
-    if (!this->FindSpectra(block, product, true))
+    if (!this->FindSpectra(product, true))
     {
       product.kernelLive = static_cast<int>(block.role[2].kernel);
-      (void)this->FindSpectra(block, product, false);
+      (void)this->FindSpectra(product, false);
     }
     const auto terms = m_Layout.columns[0]->terms[order];
     if (spreads)
@@ -343,30 +414,33 @@ private:
   }
 
   void
-  StoreRows(const ImageConvolutionOperation & node, const ConvolutionBlock & block, const Box & reach,
-            const Box & kept) const
+  StoreRows(const ImageConvolutionOperation & node) const
   {
-    const int x = m_Layout.axis[0];
-    RowTarget target = MakeTarget<float>(m_Sums, node, block, kept);
-    target.crop += kept.lower[x] - reach.lower[x];
-    // The rows' transforms are half as long.
-    target.scale *= 2;
-    target.adds = true;
-    target.weights = Spreads(m_Operation) ? nullptr : WeightsOf(0, m_Nodes[0].node);
-    m_Layout.rows->inverse(
-      m_Stream, target, m_Place, PlaneRange{ 0, kept.Extent(m_Layout.axis[2]) }, m_Spectrum, m_RowsBack);
+    for (std::size_t i = 0; i < m_Parts.size(); ++i)
+    {
+      const Part & part = m_Parts[i];
+      const int    x = m_Layout.axis[0];
+      RowTarget    target = MakeTarget<float>(m_Sums, node, part.block, part.kept);
+      target.crop += part.kept.lower[x] - part.reach.lower[x];
+      // The rows' transforms are half as long.
+      target.scale *= 2;
+      target.adds = true;
+      target.weights = Spreads(m_Operation) ? nullptr : WeightsOf(part, 0, part.node);
+      const PlaneRange planes{ 0, part.kept.Extent(m_Layout.axis[2]) };
+      m_Layout.rows->inverse(m_Stream, target, m_Place, planes, m_Spectrum + OffsetOf(i), m_RowsBack);
+    }
   }
 
   /** The kernels' transforms along all axes, which take much room, or along all but the last. False if they are not
    * kept. */
   bool
-  FindSpectra(const ConvolutionBlock & block, NodeProduct & product, bool whole) const
+  FindSpectra(NodeProduct & product, bool whole) const
   {
     for (int i = 0; i < product.terms.nodes.nodes; ++i)
     {
       for (int j = 0; j < product.last.nodes; ++j)
       {
-        product.kernels[i][j] = whole && !m_KeepsWhole ? nullptr : GetSpectrum(block, i, j, whole);
+        product.kernels[i][j] = whole && !m_KeepsWhole ? nullptr : GetSpectra(i, j, whole);
         if (!product.kernels[i][j])
         {
           return false;
@@ -376,40 +450,49 @@ private:
     return true;
   }
 
-  /** A kernel's transform: kept if there is room, else made in scratch, or nullptr if it is `whole`. */
+  /** The transforms of all parts' kernels, side by side as their blocks are: kept if there is room, else made in
+   * scratch, or nullptr if they are `whole`. */
   const float2 *
-  GetSpectrum(const ConvolutionBlock & block, int i, int j, bool whole) const
+  GetSpectra(int i, int j, bool whole) const
   {
-    const ConvolutionKernel & kernel = *m_Operation.kernels[static_cast<std::size_t>(NumberOf(i, j))];
-    const std::size_t         ofPlanes = m_Layout.GetKernelBytes(m_Operation);
-    std::string               key =
-      kernel.GetKey() + " rows of " + std::to_string(block.role[0].length) + " " + std::to_string(block.role[1].length);
-    key += whole ? " " + std::to_string(block.role[2].length) : "";
-    const std::size_t  bytes = whole ? m_Layout.GetSpectrumBytes() : ofPlanes;
-    const void * const kept = m_Call.tables->GetMade(key, bytes, [&](void * memory) {
-      MakeSpectrum(kernel, block, whole, static_cast<float2 *>(memory));
+    std::string key =
+      "blocks of " + std::to_string(m_Layout.GetLength(0)) + " " + std::to_string(m_Layout.GetLength(1));
+    key += whole ? " " + std::to_string(m_Layout.GetLength(2)) : "";
+    for (const Part & part : m_Parts)
+    {
+      key += ";" + m_Operation.kernels[static_cast<std::size_t>(NumberOf(part, i, j))]->GetKey();
+    }
+    const std::size_t  ofBlock = whole ? m_Layout.GetSpectrumBytes() : m_Layout.GetKernelBytes(m_Operation);
+    const void * const kept = m_Call.tables->GetMade(key, m_Parts.size() * ofBlock, [&](void * memory) {
+      MakeSpectra(i, j, whole, static_cast<float2 *>(memory));
       CheckCuda(cudaStreamSynchronize(m_Stream), "cudaStreamSynchronize");
     });
     if (kept || whole)
     {
       return static_cast<const float2 *>(kept);
     }
-    float2 * const made = m_Made + static_cast<std::size_t>(i * MostNodes + j) * (bytes / sizeof(float2));
-    MakeSpectrum(kernel, block, false, made);
+    float2 * const made =
+      m_Made + static_cast<std::size_t>(i * MostNodes + j) * m_Layout.together * (ofBlock / sizeof(float2));
+    MakeSpectra(i, j, false, made);
     return made;
   }
 
   void
-  MakeSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block, bool whole, float2 * out) const
+  MakeSpectra(int i, int j, bool whole, float2 * out) const
   {
-    const PlaneRange planes{ 0, block.role[2].kernel };
-    m_Layout.rows->forward(m_Stream, MakeKernelSource<float>(m_Call, kernel, block), m_Place, planes, out, m_RowsThere);
+    const ConvolutionBlock & block = m_Parts[0].block;
+    const PlaneRange         planes{ 0, block.role[2].kernel };
+    for (std::size_t p = 0; p < m_Parts.size(); ++p)
+    {
+      const ConvolutionKernel & kernel = *m_Operation.kernels[static_cast<std::size_t>(NumberOf(m_Parts[p], i, j))];
+      m_Layout.rows->forward(
+        m_Stream, MakeKernelSource<float>(m_Call, kernel, block), m_Place, planes, out + OffsetOf(p), m_RowsThere);
+    }
     m_Layout.columns[0]->fixed->forward(m_Stream, planes.count, ColumnsOf(block.role[1].kernel, 0, 0), out, m_There[0]);
     if (whole)
     {
-      const std::int64_t plane = m_Layout.GetPlane();
       m_Layout.columns[1]->fixed->forward(
-        m_Stream, 1, ColumnSet{ plane, plane, 0, planes.count, 0, 0 }, out, m_There[1]);
+        m_Stream, 1, ColumnSet{ m_Plane, m_Plane, 0, planes.count, 0, 0 }, out, m_There[1]);
     }
   }
 
@@ -417,10 +500,12 @@ private:
   bool
   HasRoomForWhole() const
   {
+    const auto  nodes = static_cast<std::size_t>(m_Operation.nodes[m_Layout.axis[0]]);
     std::size_t free = 0;
     std::size_t total = 0;
     CheckCuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return m_Operation.kernels.size() * m_Layout.GetSpectrumBytes() <= total / 32;
+    return m_Operation.kernels.size() / nodes * m_Layout.intervals[0].size() * m_Layout.GetSpectrumBytes() <=
+           total / 32;
   }
 
   const float2 *
@@ -444,9 +529,10 @@ private:
   const float2 *                      m_Back[2]{};
   const float *                       m_Weights[Axes]{};
   bool                                m_KeepsWhole{ false };
-  Spectrum                            m_Place{};
-  VaryingInterval                     m_Nodes[Axes]{};
-  std::int64_t                        m_First[Axes]{};
+  std::vector<Part>                   m_Parts;
+  Spectrum                            m_Place{}; ///< of all parts: rows of one follow those of the one before
+  std::int64_t                        m_Plane{ 0 };
+  VaryingInterval                     m_Nodes[Axes]{}; ///< along the second and the last axis
 };
 
 } // namespace
@@ -454,27 +540,27 @@ private:
 bool
 HasVaryingBlocks(const VaryingConvolutionOperation & operation, const Coordinates & image, PixelType kind)
 {
-  return !UsesDouble(kind) && BlockLayout(operation, image).Exists();
+  return !UsesDouble(kind) && GetLayout(operation, image)->Exists();
 }
 
 std::size_t
 ScratchOfVaryingBlocks(const VaryingConvolutionOperation & operation, const Coordinates & image)
 {
-  const BlockLayout layout(operation, image);
-  return (1 + MostNodes) * layout.GetSpectrumBytes() + MostNodes * MostNodes * layout.GetKernelBytes(operation);
+  const auto layout = GetLayout(operation, image);
+  return layout->together * layout->GetBytes(operation);
 }
 
 std::size_t
 TableBytesOfVaryingBlocks(const VaryingConvolutionOperation & operation, const Coordinates & image)
 {
-  const BlockLayout layout(operation, image);
+  const auto layout = GetLayout(operation, image);
   const auto bytes = [](std::int64_t numbers) { return RoundUp(static_cast<std::size_t>(numbers) * sizeof(float)); };
   // Weights of kernels and of nodes, and twiddles there and back.
   std::size_t sum = operation.kernels.size() * bytes(operation.kernels[0]->GetNumberOfTaps());
   for (int r = 0; r < Axes; ++r)
   {
-    const int a = layout.axis[r];
-    sum += bytes(operation.nodes[a] * image[a]) + 2 * bytes(2 * layout.GetLength(r));
+    const int a = layout->axis[r];
+    sum += bytes(operation.nodes[a] * image[a]) + 2 * bytes(2 * layout->GetLength(r));
   }
   return sum;
 }
@@ -482,21 +568,21 @@ TableBytesOfVaryingBlocks(const VaryingConvolutionOperation & operation, const C
 double
 CostOfVaryingBlocks(const VaryingConvolutionOperation & operation, const Coordinates & image)
 {
-  const BlockLayout layout(operation, image);
-  double            images = static_cast<double>(Box::FromExtent(image).NumberOfVoxels());
-  for (const int a : layout.axis)
+  const auto layout = GetLayout(operation, image);
+  double     images = static_cast<double>(Box::FromExtent(image).NumberOfVoxels());
+  for (const int a : layout->axis)
   {
     images /= static_cast<double>(image[a]);
   }
-  return images * sizeof(float) * layout.traffic;
+  return images * sizeof(float) * layout->traffic;
 }
 
 void
 RunVaryingBlocks(const KernelCall & call, float * sums)
 {
-  const auto &      operation = static_cast<const VaryingConvolutionOperation &>(*call.operation);
-  const BlockLayout layout(operation, call.image.Extents());
-  BlockRun(call, layout, sums).Run();
+  const auto & operation = static_cast<const VaryingConvolutionOperation &>(*call.operation);
+  const auto   layout = GetLayout(operation, call.image.Extents());
+  BlockRun(call, *layout, sums).Run();
 }
 
 } // namespace chunkwise

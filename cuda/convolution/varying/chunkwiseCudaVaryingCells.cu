@@ -269,32 +269,17 @@ MakeLayout(const VaryingConvolutionOperation & operation, const Coordinates & im
   return best;
 }
 
-std::string
-LayoutKey(const VaryingConvolutionOperation & operation, const Coordinates & image)
-{
-  const ConvolutionKernel & kernel = *operation.kernels[0];
-  std::string key = "cells " + ToString(image) + ToString(operation.nodes) + ToString(kernel.GetExtent()) +
-                    ToString(kernel.GetCenter()) + (operation.boundary.mode == BoundaryMode::Renormalized ? "r" : "") +
-                    (operation.order == VaryingOrder::ConvolveThenWeight ? "f" : "s");
-  char text[128];
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    std::snprintf(text, sizeof(text), " %a %a", operation.first[a], operation.spacing[a]);
-    key += operation.nodes[a] > 1 ? text : "";
-  }
-  return key;
-}
-
 std::shared_ptr<const CellLayout>
 GetLayout(const VaryingConvolutionOperation & operation, const Coordinates & image)
 {
   // Never destroyed: runs may outlive static destruction in other threads.
   static auto & cache = *new ResourceCache;
-  return std::static_pointer_cast<const CellLayout>(cache.GetOrMake(LayoutKey(operation, image), [&] {
-    const auto        layout = std::make_shared<CellLayout>(MakeLayout(operation, image));
-    const std::size_t intervals = layout->intervals[0].size() + layout->intervals[1].size();
-    return ResourceCache::Entry{ layout, sizeof(CellLayout) + intervals * sizeof(VaryingInterval) };
-  }));
+  return std::static_pointer_cast<const CellLayout>(
+    cache.GetOrMake(KeyOfVaryingLayout("cells ", operation, image), [&] {
+      const auto        layout = std::make_shared<CellLayout>(MakeLayout(operation, image));
+      const std::size_t intervals = layout->intervals[0].size() + layout->intervals[1].size();
+      return ResourceCache::Entry{ layout, sizeof(CellLayout) + intervals * sizeof(VaryingInterval) };
+    }));
 }
 
 /** The most cells that `extent` consecutive voxels of an axis can meet. */
@@ -458,8 +443,8 @@ private:
       std::int64_t       count = 0;
       m_Grid.axis[i] = GetTable<CellInterval>(
         m_Call,
-        LayoutKey(m_Operation, m_Image) + " of " + std::to_string(a) + BoundaryModeName(m_Operation.boundary.mode) +
-          " " + std::to_string(lower) + " " + std::to_string(upper),
+        KeyOfVaryingLayout("cells ", m_Operation, m_Image) + " of " + std::to_string(a) +
+          BoundaryModeName(m_Operation.boundary.mode) + " " + std::to_string(lower) + " " + std::to_string(upper),
         [&] { return CutChunk(m_Operation, m_Layout.intervals[i], a, lower, upper, m_Image[a]); });
       for (const VaryingInterval & interval : m_Layout.intervals[i])
       {
@@ -669,6 +654,22 @@ CellsOf(const VaryingConvolutionOperation & operation, const CellLayout & layout
 }
 
 } // namespace
+
+std::string
+KeyOfVaryingLayout(const char * what, const VaryingConvolutionOperation & operation, const Coordinates & image)
+{
+  const ConvolutionKernel & kernel = *operation.kernels[0];
+  std::string               key = what + ToString(image) + ToString(operation.nodes) + ToString(kernel.GetExtent()) +
+                    ToString(kernel.GetCenter()) + (operation.boundary.mode == BoundaryMode::Renormalized ? "r" : "") +
+                    (operation.order == VaryingOrder::ConvolveThenWeight ? "f" : "s");
+  char text[128];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    std::snprintf(text, sizeof(text), " %a %a", operation.first[a], operation.spacing[a]);
+    key += operation.nodes[a] > 1 ? text : "";
+  }
+  return key;
+}
 
 std::vector<VaryingInterval>
 CutVaryingAxis(const VaryingConvolutionOperation & operation, int a, std::int64_t n, std::int64_t most, int merged)

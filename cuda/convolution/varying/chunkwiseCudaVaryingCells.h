@@ -6,6 +6,7 @@
 #include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <cstdio>
+#include <string>
 #include <vector>
 
 // A convolution that varies along two axes, in float, all cells of a plane together: each cell is transformed once,
@@ -28,6 +29,11 @@ struct VaryingInterval
  */
 std::vector<VaryingInterval>
 CutVaryingAxis(const VaryingConvolutionOperation & operation, int a, std::int64_t n, std::int64_t most, int merged);
+
+/** A key of what the cut of an image depends on: its extent, the nodes, the kernels' shape, whether it is renormalized,
+ * and the order. */
+std::string
+KeyOfVaryingLayout(const char * what, const VaryingConvolutionOperation & operation, const Coordinates & image);
 
 /** Whether an image is computed so, by image and kernels alone. The rest of this file is for such images alone, and
  * for chunks of whole planes. */

@@ -258,20 +258,28 @@ public:
   void
   Run() const
   {
-    CheckCuda(cudaMemsetAsync(
-                m_Sums, 0, static_cast<std::size_t>(m_Call.output.box.NumberOfVoxels()) * sizeof(T), StreamOf(m_Call)),
-              "cudaMemsetAsync");
+    const std::size_t bytes = static_cast<std::size_t>(m_Call.output.box.NumberOfVoxels()) * sizeof(T);
     if constexpr (std::is_same<T, float>::value)
     {
       if (HasVaryingBlocks(m_Operation, m_Image, m_Call.inputs[0].kind))
       {
-        KernelCall call = m_Call;
+        // Where the output has dense numbers it has the sums, too.
+        const BufferView dense = DenseView(m_Call.output.data, PixelType::Float32, m_Call.output.box);
+        const bool       isDense = m_Call.output.kind == PixelType::Float32 && m_Call.output.stride == dense.stride;
+        T * const        sums = isDense ? static_cast<T *>(m_Call.output.data) : m_Sums;
+        KernelCall       call = m_Call;
         call.scratch = m_Scratch;
         call.scratchBytes = m_ScratchBytes;
-        RunVaryingBlocks(call, m_Sums);
-        return Finish(m_Call, m_Sums, m_Call.output.box);
+        Clear(sums, bytes);
+        RunVaryingBlocks(call, sums);
+        if (!isDense)
+        {
+          Finish(m_Call, m_Sums, m_Call.output.box);
+        }
+        return;
       }
     }
+    Clear(m_Sums, bytes);
     const Box         computed = AlignToTiles(m_Call.output.box, m_Operation.GetTile(m_Image), m_Call.image);
     const Coordinates steps = StepsOf(m_Operation, m_Image, m_Call.output.box.Extents());
     Box               part;
@@ -295,6 +303,12 @@ public:
   }
 
 private:
+  void
+  Clear(T * sums, std::size_t bytes) const
+  {
+    CheckCuda(cudaMemsetAsync(sums, 0, bytes, StreamOf(m_Call)), "cudaMemsetAsync");
+  }
+
   /** The part of `box` that begins at `at`, which moves on to the next one; false: there are no more. */
   static bool
   NextPart(const Box & box, const Coordinates & steps, Coordinates & at, Box & part)
