@@ -2,6 +2,7 @@
 #ifndef chunkwiseDifferenceOperation_h
 #define chunkwiseDifferenceOperation_h
 
+#include "chunkwiseInt128.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReducer.h"
 
@@ -52,13 +53,11 @@ DifferenceOf(TPixel a, TPixel b)
   }
   else if constexpr (toFloat)
   {
-    __extension__ using Wide = __int128;
-    return static_cast<TOut>(static_cast<Wide>(a) - static_cast<Wide>(b));
+    return static_cast<TOut>(static_cast<Int128>(a) - static_cast<Int128>(b));
   }
   else
   {
-    __extension__ using Wide = __int128;
-    return ClampInteger<TOut>(static_cast<Wide>(a) - static_cast<Wide>(b));
+    return ClampInteger<TOut>(static_cast<Int128>(a) - static_cast<Int128>(b));
   }
 }
 

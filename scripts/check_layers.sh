@@ -40,10 +40,24 @@ complain 'CUDA is included outside cuda/' <<END
 $(includes "$cuda" include src program examples)
 END
 
-# One folder has the code that differs between operating systems. The program's library of files is not ported.
+# One folder has the code that differs between operating systems. The program and its library of files run on POSIX alone; what
+# keeps them there is in these files, and no more.
+system='(windows|psapi|unistd|fcntl|pthread|dlfcn|sched|spawn|poll|dirent|glob|mach/mach)\.h|sys/'
 complain 'a header of one operating system is included outside src/platform' <<END
-$(includes '(windows|psapi|unistd|fcntl|pthread|dlfcn|sched|spawn|poll|dirent|mach/mach)\.h|sys/' include cuda examples/engine \
+$(includes "$system" include cuda examples/engine \
   $(find src -mindepth 1 -maxdepth 1 ! -name platform ! -name files ! -name formats ! -name dropin))
+END
+posix='program/(line/commandFiles|print/commandProgress|run/command(Batch|Run|Signals|Steps))
+  src/files/(fileDescriptor|fileFormatProcess|fileIdentity|fileJournal|fileOutput|fileState|itk/fileItk|zarr/fileZarr(Labels|Levels|Shard|Sink|Zip))
+  src/formats/format(DicomSummary|Program)'
+complain 'a file of the program or of its library of files needs POSIX, and is not among those that do' <<END
+$(includes "$system" program src/files src/formats | grep -vE "^($(echo $posix | tr ' ' '|'))\.(h|cxx):")
+END
+
+# One header has the integers of 128 bits, for compilers without them too.
+complain 'an integer of 128 bits is named by the compiler, not by chunkwiseInt128.h' <<END
+$(grep -rnE '__int128|__builtin_[a-z]+_overflow' include src cuda program benchmark --include='*.h' --include='*.hxx' --include='*.cxx' --include='*.cu' --include='*.cuh' |
+  grep -v '^include/chunkwiseInt128\.h:')
 END
 
 # The engine's own folders and headers know operations by their hooks alone (chunkwiseOperation.h): no concrete operation, no

@@ -4,6 +4,7 @@
 
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseInt128.h"
 #include "chunkwiseOperation.h"
 #include "chunkwiseReducer.h"
 #include "chunkwiseRoundUp.h"
@@ -16,8 +17,6 @@
 // the extents below the axis. Each pass crops its axis to the chunk's output.
 namespace chunkwise
 {
-
-__extension__ using Int128 = __int128;
 
 /** Shared memory that a block may ask for on every device that the module is built for. */
 constexpr std::size_t LargestSharedMemory = 64 * 1024;

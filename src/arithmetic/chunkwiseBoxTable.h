@@ -30,7 +30,7 @@ struct alignas(sizeof(TSquares) >= 8 ? 16 : 8) SumAndSquares
   }
 };
 
-__extension__ using BoxWide = unsigned __int128;
+using BoxWide = UInt128;
 
 template <typename TEntry>
 struct IsSumAndSquares : std::false_type
@@ -126,8 +126,7 @@ BoxSumOf(TSum sum)
   }
   else
   {
-    __extension__ using Signed = __int128;
-    return static_cast<Signed>(sum);
+    return static_cast<Int128>(sum);
   }
 }
 
@@ -201,8 +200,7 @@ FinishBox(const TEntry & entry, const TVoxels & voxels, BoxStatistic statistic)
     }
     else
     {
-      __extension__ using Signed = __int128;
-      using Squares = std::conditional_t<sizeof(entry.squares) <= 8, std::int64_t, Signed>;
+      using Squares = std::conditional_t<sizeof(entry.squares) <= 8, std::int64_t, Int128>;
       variance = VarianceOfSums(BoxSumOf(entry.sum), static_cast<Squares>(entry.squares), voxels.count);
     }
     return FinishVariance<TOut>(variance, statistic == BoxStatistic::StandardDeviation);

@@ -162,9 +162,8 @@ struct DomainVarianceRule
     }
     if (exact)
     {
-      __extension__ using Wide = __int128;
       return FinishVariance<TOut>(
-        VarianceOfSums(static_cast<std::int64_t>(sum), static_cast<Wide>(squares), static_cast<std::int64_t>(count)),
+        VarianceOfSums(static_cast<std::int64_t>(sum), static_cast<Int128>(squares), static_cast<std::int64_t>(count)),
         takesRoot);
     }
     const double variance = (squares - sum * (sum / count)) / count;

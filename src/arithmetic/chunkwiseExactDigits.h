@@ -2,7 +2,7 @@
 #ifndef chunkwiseExactDigits_h
 #define chunkwiseExactDigits_h
 
-#include "chunkwiseTypes.h"
+#include "chunkwiseInt128.h"
 
 // Sums without rounding, one source for every backend. A number is an integer times a power of two, so a sum of numbers
 // is an integer of some thousand bits. It is kept as digits: number i counts 2^(32 i). A digit has 64 bits, so that
@@ -10,9 +10,6 @@
 // last one has the sign. So equal sums have equal digits, in whatever order and parts they were added up.
 namespace chunkwise
 {
-
-__extension__ using Int128 = __int128;
-__extension__ using UInt128 = unsigned __int128;
 
 constexpr int DigitBits = 32;
 

@@ -14,11 +14,10 @@ namespace chunkwise
 template <typename TPixel>
 struct FootprintTypes
 {
-  __extension__ using Wide = __int128;
   static constexpr bool IsReal = static_cast<TPixel>(0.5) != static_cast<TPixel>(0);
   /** Whether the variance follows from exact sums. */
   static constexpr bool IsExact = MomentTypes<TPixel>::IsExact;
-  using Sum = std::conditional_t<IsReal, double, std::conditional_t<sizeof(TPixel) == 8, Wide, std::int64_t>>;
+  using Sum = std::conditional_t<IsReal, double, std::conditional_t<sizeof(TPixel) == 8, Int128, std::int64_t>>;
   /** The type of sums of exact squares, or of squares of deviations. */
   using Second = std::conditional_t<IsExact, typename MomentTypes<TPixel>::Second, double>;
 };

@@ -2,6 +2,7 @@
 #ifndef chunkwiseMoments_h
 #define chunkwiseMoments_h
 
+#include "chunkwiseInt128.h"
 #include "chunkwiseWindow.h"
 
 #include <cmath>
@@ -17,10 +18,9 @@ template <typename TPixel>
 struct MomentTypes
 {
   static constexpr bool IsExact = std::is_integral<TPixel>::value && sizeof(TPixel) <= 4;
-  __extension__ using Wide = __int128;
   using Real = std::conditional_t<std::is_same<TPixel, float>::value, float, double>;
   using First = std::conditional_t<IsExact, std::int64_t, Real>;
-  using Second = std::conditional_t<IsExact, std::conditional_t<sizeof(TPixel) == 4, Wide, std::int64_t>, Real>;
+  using Second = std::conditional_t<IsExact, std::conditional_t<sizeof(TPixel) == 4, Int128, std::int64_t>, Real>;
 };
 
 /** a - b, exact for integers before it is converted. */
@@ -34,8 +34,7 @@ Difference(TPixel a, TPixel b)
   }
   else
   {
-    __extension__ using Wide = __int128;
-    return static_cast<TReal>(static_cast<Wide>(a) - static_cast<Wide>(b));
+    return static_cast<TReal>(static_cast<Int128>(a) - static_cast<Int128>(b));
   }
 }
 
@@ -90,8 +89,7 @@ VarianceOfSums(std::int64_t sum, TSquares squares, std::int64_t count)
       return static_cast<double>(count * static_cast<std::int64_t>(squares) - sum * sum) / divisor;
     }
   }
-  __extension__ using Wide = __int128;
-  const Wide numerator = static_cast<Wide>(count) * static_cast<Wide>(squares) - static_cast<Wide>(sum) * sum;
+  const Int128 numerator = static_cast<Int128>(count) * static_cast<Int128>(squares) - static_cast<Int128>(sum) * sum;
   return static_cast<double>(numerator) / divisor;
 }
 

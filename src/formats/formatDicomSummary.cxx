@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseInt128.h"
 #include "formatServices.h"
 
 #include <algorithm>
@@ -95,7 +96,7 @@ public:
   }
 
 private:
-  using Wide = unsigned __int128;
+  using Wide = chunkwise::UInt128;
 
   struct Element
   {

@@ -47,7 +47,7 @@ CovarianceOf(Int128 n, Int128 x, Int128 y, Int128 xy)
   Int128     b = 0;
   Int128     difference = 0;
   const bool isTooLarge =
-    __builtin_mul_overflow(n, xy, &a) || __builtin_mul_overflow(x, y, &b) || __builtin_sub_overflow(a, b, &difference);
+    MultiplyOverflows(n, xy, a) || MultiplyOverflows(x, y, b) || SubtractOverflows(a, b, difference);
   const double count = ToDouble(n);
   return isTooLarge ? ToDouble(xy) / count - (ToDouble(x) / count) * (ToDouble(y) / count)
                     : ToDouble(difference) / count / count;

@@ -596,8 +596,7 @@ Measurements::Measurements(const MeasurementSettings & settings)
     voxels *= settings.extent[a];
     longest = std::max<Int128>(longest, settings.extent[a]);
     // So that sums of products of coordinates fit 127 bits.
-    if (voxels > std::numeric_limits<std::int64_t>::max() ||
-        longest > (std::numeric_limits<Int128>::max() / voxels) / longest / 4)
+    if (voxels > std::numeric_limits<std::int64_t>::max() || longest > (LargestInt128 / voxels) / longest / 4)
     {
       throw ParameterError("labels have an extent of " + ToString(settings.extent) +
                            ", too large for sums of their coordinates");

@@ -2,6 +2,7 @@
 #ifndef chunkwiseSlabForest_h
 #define chunkwiseSlabForest_h
 
+#include "chunkwiseInt128.h"
 #include "chunkwiseReconstructionKey.h"
 
 #include <algorithm>
@@ -28,8 +29,7 @@ public:
   std::uint32_t
   Divide(std::uint32_t number) const
   {
-    __extension__ using Wide = unsigned __int128;
-    return m_Factor ? static_cast<std::uint32_t>((static_cast<Wide>(m_Factor) * number) >> 64) : number;
+    return m_Factor ? static_cast<std::uint32_t>((static_cast<UInt128>(m_Factor) * number) >> 64) : number;
   }
 
 private:

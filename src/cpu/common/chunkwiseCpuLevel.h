@@ -5,15 +5,13 @@
 #include "ChunkwiseExport.h"
 #include "chunkwiseCpuMedianRow.h"
 #include "chunkwiseCpuRankTile.h"
+#include "chunkwiseInt128.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace chunkwise
 {
-
-/** Sums of 64-bit pixels need more than 64 bits. */
-__extension__ using Int128 = __int128;
 
 /** The accumulators, in the order of the tables below. */
 enum class Accumulator : int
