@@ -238,6 +238,7 @@ set(Chunkwise_CPU_SRCS
   cpu/statistics/chunkwiseCpuHistogram.cxx
   cpu/statistics/chunkwiseCpuStatistics.cxx
   cpu/thresholds/chunkwiseCpuLocalThreshold.cxx
+  cpu/thresholds/chunkwiseCpuMomentThreshold.cxx
   cpu/thresholds/chunkwiseCpuThreshold.cxx
   cpu/watershed/chunkwiseCpuWatershed.cxx
   cpu/table/chunkwiseCpuBoxStatistic.cxx

@@ -32,6 +32,8 @@ RegisterCudaLabelBoundary(KernelRegistry & registry);
 void
 RegisterCudaLocalThreshold(KernelRegistry & registry);
 void
+RegisterCudaMomentThreshold(KernelRegistry & registry);
+void
 RegisterCudaThreshold(KernelRegistry & registry);
 void
 RegisterCudaMean(KernelRegistry & registry);

@@ -43,6 +43,7 @@ public:
     RegisterCudaLabel(m_Kernels);
     RegisterCudaLabelBoundary(m_Kernels);
     RegisterCudaLocalThreshold(m_Kernels);
+    RegisterCudaMomentThreshold(m_Kernels);
     RegisterCudaThreshold(m_Kernels);
     RegisterCudaMeasure(m_Kernels);
     RegisterCudaMean(m_Kernels);

@@ -6,6 +6,8 @@
 #include "chunkwiseLocalThresholdOperation.h"
 #include "chunkwisePatchWeight.h"
 
+#include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace chunkwise
@@ -26,15 +28,15 @@ struct LocalThresholdRule
   TReal                contrast;
   TReal                level;
 
-  explicit LocalThresholdRule(const LocalThresholdOperation & operation)
-    : method(operation.method)
-    , k(static_cast<TReal>(operation.k))
-    , r(static_cast<TReal>(operation.r))
-    , offset(static_cast<TReal>(operation.offset))
-    , p(static_cast<TReal>(operation.p))
-    , q(static_cast<TReal>(operation.q))
-    , contrast(static_cast<TReal>(operation.contrast))
-    , level(static_cast<TReal>(operation.level))
+  explicit LocalThresholdRule(const LocalThresholdNumbers & numbers)
+    : method(numbers.method)
+    , k(static_cast<TReal>(numbers.k))
+    , r(static_cast<TReal>(numbers.r))
+    , offset(static_cast<TReal>(numbers.offset))
+    , p(static_cast<TReal>(numbers.p))
+    , q(static_cast<TReal>(numbers.q))
+    , contrast(static_cast<TReal>(numbers.contrast))
+    , level(static_cast<TReal>(numbers.level))
   {}
 
   CHUNKWISE_HOST_DEVICE TReal
@@ -70,6 +72,18 @@ struct LocalThresholdRule
     return method == LocalThresholdMethod::Bernsen ? voxel >= threshold : voxel > threshold;
   }
 };
+
+/** The threshold of a window from the sums of its voxels and of their squares, see MomentThresholdOperation. */
+CHUNKWISE_HOST_DEVICE inline float
+ThresholdOfSums(const LocalThresholdRule<float> & rule, double sum, double squares, double inverse)
+{
+  constexpr double ofRounding = 1.0 / (std::int64_t{ 1 } << 44);
+  const double     mean = sum * inverse;
+  const double     ofMean = mean * mean;
+  const double     variance = squares * inverse - ofMean;
+  return rule(static_cast<float>(mean),
+              std::sqrt(static_cast<float>(variance <= ofMean * ofRounding ? 0.0 : variance)));
+}
 
 } // namespace chunkwise
 

@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseRankOperation.h"
+#include "chunkwiseRealOf.h"
 #include "chunkwiseVarianceOperation.h"
 
 #include <cmath>
@@ -12,16 +13,28 @@
 namespace chunkwise
 {
 
-std::string
-LocalThresholdOperation::GetKey() const
+namespace
 {
-  std::string key = BoxCompositeOperation::GetKey() + " " + std::to_string(static_cast<int>(method)) +
-                    (masked ? " masked" : "") + (givesThresholds ? " thresholds" : "");
-  for (const double number : { k, r, offset, p, q, contrast, level })
+
+std::string
+KeyOf(const LocalThresholdNumbers & numbers)
+{
+  std::string key = " " + std::to_string(static_cast<int>(numbers.method));
+  for (const double number :
+       { numbers.k, numbers.r, numbers.offset, numbers.p, numbers.q, numbers.contrast, numbers.level })
   {
     key += " " + ExactText(number);
   }
   return key;
+}
+
+} // namespace
+
+std::string
+LocalThresholdOperation::GetKey() const
+{
+  return BoxCompositeOperation::GetKey() + (masked ? " masked" : "") + (givesThresholds ? " thresholds" : "") +
+         KeyOf(*this);
 }
 
 std::shared_ptr<const Operation>
@@ -40,6 +53,21 @@ LocalThresholdOperation::InMask(std::shared_ptr<const Operation> window) const
 
 std::vector<Stage>
 LocalThresholdOperation::GetStages() const
+{
+  const bool isOfMoments = method == LocalThresholdMethod::Niblack || method == LocalThresholdMethod::Sauvola ||
+                           method == LocalThresholdMethod::Phansalkar;
+  if (!isOfMoments || masked || !windows.empty() || UsesDouble(imageKind))
+  {
+    return GetStagesOfStatistics();
+  }
+  const auto moments = MakeBoxOperation<MomentThresholdOperation>();
+  static_cast<LocalThresholdNumbers &>(*moments) = *this;
+  moments->givesThresholds = givesThresholds;
+  return { { moments, { Stage::Input(0) }, StageKind::Output } };
+}
+
+std::vector<Stage>
+LocalThresholdOperation::GetStagesOfStatistics() const
 {
   std::vector<Stage>     stages;
   const std::vector<int> images =
@@ -123,6 +151,22 @@ LocalThresholdOperation::Validate(const Coordinates & image) const
   if (!(r > 0))
   {
     throw ParameterError("R: " + std::to_string(r) + "; it must be above 0");
+  }
+}
+
+std::string
+MomentThresholdOperation::GetKey() const
+{
+  return BoxOperation::GetKey() + (givesThresholds ? " thresholds" : "") + KeyOf(*this);
+}
+
+void
+MomentThresholdOperation::CheckKinds(const std::vector<PixelType> & inputs, PixelType) const
+{
+  if (UsesDouble(inputs.at(0)))
+  {
+    throw ParameterError("Input: it has voxels of " + std::string(PixelTypeName(inputs[0])) +
+                         "; thresholds in one go take float32 and integers of 8 and 16 bits");
   }
 }
 

@@ -18,8 +18,23 @@ enum class LocalThresholdMethod : std::int32_t
   Bernsen
 };
 
+/** What the formulas of local thresholds contain, see LocalThresholdOperation. */
+struct LocalThresholdNumbers
+{
+  LocalThresholdMethod method{ LocalThresholdMethod::Mean };
+  double               k{ 0.2 };
+  double               r{ 127.5 };
+  double               offset{ 0 };
+  double               p{ 2 };
+  double               q{ 10 };
+  double               contrast{ 15 };
+  double               level{ 128 };
+};
+
 /** 1 where a voxel is above a threshold that its window gives, 0 elsewhere; or that threshold. Kernel "localthreshold",
- * which ends with "localthreshold.levels.voxels", the thresholds, and "localthreshold.voxels", the comparison.
+ * which ends with "localthreshold.levels.voxels", the thresholds, and "localthreshold.voxels", the comparison; or
+ * MomentThresholdOperation does both, if the threshold follows from the mean and the standard deviation, there is no
+ * mask, and the image has float or 8- or 16-bit integers.
  *
  * Statistics of windows are kept as float for float, 8- and 16-bit integers, as double for the others, and each
  * operation is rounded to that type. With the mean m and the standard deviation s of the window, thresholds are
@@ -36,17 +51,11 @@ enum class LocalThresholdMethod : std::int32_t
  *
  * NaN is 0, as are voxels whose threshold is NaN. With a mask windows see only the voxels inside it, by the rules of
  * DomainOperation, and the result is 0 outside; thresholds are those of the window everywhere. */
-class Chunkwise_EXPORT LocalThresholdOperation : public BoxCompositeOperation
+class Chunkwise_EXPORT LocalThresholdOperation
+  : public BoxCompositeOperation
+  , public LocalThresholdNumbers
 {
 public:
-  LocalThresholdMethod method{ LocalThresholdMethod::Mean };
-  double               k{ 0.2 };
-  double               r{ 127.5 };
-  double               offset{ 0 };
-  double               p{ 2 };
-  double               q{ 10 };
-  double               contrast{ 15 };
-  double               level{ 128 };
   /** The weights of the Gaussian: see SeparableOperation. */
   std::vector<double> weights[MaxDimension];
   /** The second input is an image of integers: voxels are outside where it is 0. */
@@ -70,6 +79,9 @@ public:
   }
   std::vector<Stage>
   GetStages() const override;
+  /** The stages with one for each statistic of a window. */
+  std::vector<Stage>
+  GetStagesOfStatistics() const;
   /** Any output. */
   void
   CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
@@ -79,6 +91,32 @@ public:
 private:
   std::shared_ptr<const Operation>
   InMask(std::shared_ptr<const Operation> window) const;
+};
+
+/** A stage of LocalThresholdOperation: thresholds of Niblack, Sauvola or Phansalkar, or the classes by them, from the
+ * sums of windows in one go. Kernel "momentthreshold".
+ *
+ * Images of float and of 8- and 16-bit integers. The sums S of a window's voxels and Q of their squares are those of
+ * MeanOperation over images of double; the squares are exact. With its divisor n, rounded in double after each
+ * operation: i = 1 / n, m = S i, v = Q i - m m, and 0 in place of a v of at most 2^-44 m m, which rounding alone may
+ * make. The rules of LocalThresholdOperation get m and the root of v in float. */
+class Chunkwise_EXPORT MomentThresholdOperation
+  : public BoxOperation
+  , public LocalThresholdNumbers
+{
+public:
+  bool givesThresholds{ false };
+
+  std::string
+  GetName() const override
+  {
+    return "momentthreshold";
+  }
+  std::string
+  GetKey() const override;
+  /** Any output. */
+  void
+  CheckKinds(const std::vector<PixelType> & inputs, PixelType output) const override;
 };
 
 } // namespace chunkwise

@@ -34,6 +34,19 @@ As(const Pointer & window)
   return dynamic_cast<const TOperation *>(window.get());
 }
 
+/** The stages of a composite, one for each statistic of a window. */
+template <typename TComposite>
+std::vector<Stage>
+StagesOfStatistics(const TComposite & composite)
+{
+  return composite.GetStages();
+}
+std::vector<Stage>
+StagesOfStatistics(const LocalThresholdOperation & composite)
+{
+  return composite.GetStagesOfStatistics();
+}
+
 /** Makes operations over one box of one image. */
 class SidedWindows
 {
@@ -359,7 +372,7 @@ private:
     }
     const auto composite = std::make_shared<TComposite>(*given);
     composite->windows.clear();
-    for (const Stage & stage : given->GetStages())
+    for (const Stage & stage : StagesOfStatistics(*given))
     {
       if (stage.operation && stage.inputs.front() == Stage::Input())
       {

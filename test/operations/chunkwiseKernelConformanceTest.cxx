@@ -1194,6 +1194,35 @@ public:
   }
 
   void
+  TryMomentThresholds()
+  {
+    for (int trial = 0; trial < 60; ++trial)
+    {
+      const auto mode = AllModes[m_Random() % 4];
+      auto       operation = RandomBoxOperation<MomentThresholdOperation>(m_Random, mode, 3);
+      if (trial % 3 != 0)
+      {
+        const auto r = static_cast<std::int64_t>(1 + m_Random() % 12);
+        operation.radius = { { r, r, m_Random() % 3 ? r : 0, 0, 0 } };
+      }
+      const auto first = static_cast<int>(LocalThresholdMethod::Niblack);
+      operation.method = static_cast<LocalThresholdMethod>(first + trial % 3);
+      operation.givesThresholds = m_Random() % 2;
+      const PixelType kinds[] = {
+        PixelType::UInt8, PixelType::Int8, PixelType::UInt16, PixelType::Int16, PixelType::Float32
+      };
+      const Coordinates extent = RandomExtent(m_Random, 30);
+      operation.Validate(extent);
+      m_Conformance.Compare(m_Random,
+                            { operation,
+                              { kinds[trial % 5] },
+                              static_cast<PixelType>(m_Random() % NumberOfPixelTypes),
+                              extent,
+                              RandomChunk(m_Random, extent) });
+    }
+  }
+
+  void
   TryMasked()
   {
     for (int trial = 0; trial < 40; ++trial)
@@ -1695,6 +1724,7 @@ TrialsOfKernels()
     { "label", [](KernelTrials & t, KernelRole) { t.TryLabels(); } },
     { "labelboundary", [](KernelTrials & t, KernelRole) { t.TryBoundaries(); } },
     { "localthreshold", [](KernelTrials & t, KernelRole) { t.TryLocalThresholds(); } },
+    { "momentthreshold", [](KernelTrials & t, KernelRole) { t.TryMomentThresholds(); } },
     { "derivative", [](KernelTrials & t, KernelRole) { t.TryDerivatives(); } },
     { "distance", [](KernelTrials & t, KernelRole) { t.TryDistances(); } },
     { "bin", [](KernelTrials & t, KernelRole) { t.TryBins(); } },

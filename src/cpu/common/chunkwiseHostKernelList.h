@@ -36,6 +36,8 @@ RegisterHostLabelBoundary(KernelRegistry & registry);
 void
 RegisterHostLocalThreshold(KernelRegistry & registry);
 void
+RegisterHostMomentThreshold(KernelRegistry & registry);
+void
 RegisterHostResample(KernelRegistry & registry);
 void
 RegisterHostThreshold(KernelRegistry & registry);

@@ -35,6 +35,7 @@ GetRegistry()
     RegisterHostLabelBoundary(*registry);
     RegisterHostMeasure(*registry);
     RegisterHostLocalThreshold(*registry);
+    RegisterHostMomentThreshold(*registry);
     RegisterHostBin(*registry);
     RegisterHostRearrange(*registry);
     RegisterHostResample(*registry);
