@@ -13,6 +13,10 @@
 namespace chunkwise
 {
 
+/** Whether an operation finds components, which blocks can be joined by. */
+Chunkwise_EXPORT bool
+FindsComponents(const Operation & operation);
+
 /** The summary of a block, whose voxels the view has: how many components begin in each row, and which
  * ones lie on its faces. Throws ParameterError if the operation finds no components. */
 Chunkwise_EXPORT ChunkState

@@ -1266,6 +1266,7 @@ AddOperations(nb::module_ & module)
                    const OutOfCoreRunner * const runner = handle.operation->GetOutOfCoreRunner();
                    return runner && runner->KeepsStates();
                  })
+    .def_prop_ro("finds_components", [](const OperationHandle & handle) { return FindsComponents(*handle.operation); })
     .def_prop_ro("schedule", [](const OperationHandle & handle) { return ScheduleName(*handle.operation); })
     .def_prop_ro("runs_on_devices",
                  [](const OperationHandle & handle) {

@@ -170,20 +170,21 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     if not isinstance(x, da.Array):
         own = getattr(x, "shards", None) or getattr(x, "chunks", None) or shape
         sizes = normalise_chunks(shape, own if chunks is None or grid is not None else chunks)
-    if operation.name == "label" and any(len(each) > 1 for each in sizes or x.chunks):
+    if operation.finds_components and any(len(each) > 1 for each in sizes or x.chunks):
         if isinstance(x, da.Array):
             x = _without_empty(x if chunks is None else x.rechunk(chunks))
             sizes = [tuple(map(int, along)) for along in x.chunks]
         return _labels(filter, operation, x, sizes, shape, dtype, spacing, axes, options)
-    if operation.schedule in ("fixpoint", "passes") and any(len(each) > 1 for each in sizes or x.chunks):
+    in_rounds = operation.schedule in ("fixpoint", "passes")
+    if in_rounds and _has_rounds(filter, len(shape)) and any(len(each) > 1 for each in sizes or x.chunks):
         filter.check_kinds(operation, [kind] * (1 + len(given)), check_dtype(dtype), len(shape))
         x = x if isinstance(x, da.Array) else da.from_array(x, chunks=sizes)
         result = _by_rounds(filter, x, others, options)
         return result if chunks is None else result.rechunk(chunks)
     if grid is None:
-        # A voxel may depend on a whole axis: then a task gets that, and its result is cut.
+        # A voxel may depend on a whole axis, or on the whole image: then a task gets that, and its result is cut.
         cut = tuple(tuple(along) for along in normalise_chunks(shape, sizes or (x.chunks if chunks is None else chunks)))
-        whole = tuple((n,) if n and operation.needs_whole_axis(len(shape) - 1 - axis, turn(shape)) else along
+        whole = tuple((n,) if n and (in_rounds or operation.needs_whole_axis(len(shape) - 1 - axis, turn(shape))) else along
                       for axis, (n, along) in enumerate(zip(shape, cut)))
         if whole != cut:
             x, *rest = (each.rechunk(whole) if isinstance(each, da.Array) else each for each in (x, *others))
@@ -724,19 +725,29 @@ def _agreeing(marker: Any, reconstructed: Any, block: Any, elsewhere: Any) -> An
     return np.where(same, block, block.dtype.type(elsewhere)).astype(block.dtype)
 
 
+# What rounds of blocks know of a filter.
+_THRESHOLDS_OF_ROUNDS = {"low", "high"}
+_PARAMETERS_OF_ROUNDS = _THRESHOLDS_OF_ROUNDS | {
+    "fully_connected", "erosion", "height", "preserve_intensities", "radius", "element", "kernel", "foreground_value",
+    "background_value", "flat_is_maxima", "flat_is_minima"}
+
+
+def _has_rounds(filter: Filter, dimension: int) -> bool:
+    """Whether blocks can take turns at a filter; else one task gets the whole image."""
+    given = set(filter.parameters)
+    return bool(dimension <= 3 and given <= _PARAMETERS_OF_ROUNDS
+                and (filter._row.marker != "none" or given & _THRESHOLDS_OF_ROUNDS))
+
+
 def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The filters that are made of a reconstruction."""
+    """The filters that are made of a reconstruction, see _has_rounds."""
     row, given, wanted = filter._row, dict(filter.parameters), np.dtype(x.dtype)
-    full = bool(given.pop("fully_connected", False))
-    erosion = bool(given.pop("erosion", row.erosion))
-    height = given.pop("height", None)
-    preserves = bool(given.pop("preserve_intensities", False))
-    window = {key: given.pop(key) for key in ("radius", "element", "kernel") if key in given}
-    thresholds = tuple(sorted({given.pop(key) for key in ("low", "high") if key in given}))
-    for key in ("foreground_value", "background_value", "flat_is_maxima", "flat_is_minima"):
-        given.pop(key, None)
-    if (row.marker == "none" and not thresholds) or given or x.ndim > 3:
-        raise _core.ParameterError(f"{filter!r}: over several chunks it is not possible with Dask; one chunk is")
+    full = bool(given.get("fully_connected", False))
+    erosion = bool(given.get("erosion", row.erosion))
+    height = given.get("height")
+    preserves = bool(given.get("preserve_intensities", False))
+    window = {key: given[key] for key in ("radius", "element", "kernel") if key in given}
+    thresholds = tuple(sorted({given[key] for key in _THRESHOLDS_OF_ROUNDS if key in given}))
     if row.marker == "input":
         reconstructed = reconstruction(others[0], x, erosion, fully_connected=full, **options)
         # By erosion it may have what only the marker's type holds.

@@ -32,7 +32,25 @@ FILTERS = [
     filters.Convolve(kernel=np.arange(27.0).reshape(3, 3, 3)), filters.Mean(radius=3, axes=(1,)),
     filters.OpeningByReconstruction(radius=1), filters.Deconvolve(np.ones((3, 2, 4)), number_of_iterations=2),
     filters.Deconvolve(np.ones((3, 4)), number_of_iterations=2, axes=(1, 2)),
+    filters.OpeningByReconstruction(radius=1, axes=(1, 2)), filters.AreaOpening(area=40), filters.AreaClosing(area=9, axes=(0, 2)),
+    filters.AreaOpening(area=20) | filters.Median(radius=1), filters.HMaxima(height=5) | filters.Mean(radius=1),
 ]
+
+
+def test_what_needs_the_whole_image_is_lazy_and_reads_it_once(random):
+    reads = []
+
+    def read(block_info=None):
+        place = block_info[None]["array-location"]
+        reads.append(place)
+        return image[tuple(slice(int(a), int(b)) for a, b in place)]
+
+    image = make_image(random, SHAPE, "uint8")
+    x = da.map_blocks(read, chunks=random_chunks(random, SHAPE), dtype=image.dtype, meta=np.empty((0, 0, 0), "uint8"))
+    lazy = chunkwise.area_opening(x, area=30)
+    assert not reads and isinstance(lazy, da.Array) and lazy.chunks == x.chunks
+    assert np.array_equal(lazy.compute(scheduler="synchronous"), chunkwise.area_opening(image, area=30))
+    assert len(reads) == len(set(map(tuple, reads))) == x.npartitions
 
 
 @pytest.mark.parametrize("filter", FILTERS, ids=repr)
@@ -312,8 +330,6 @@ def test_what_cannot_be_done_is_said(random):
     x = da.from_array(make_image(random, (8, 8, 8), "float32"), chunks=4)
     with pytest.raises(ValueError, match="whole image"):
         chunkwise.wiener(x, radius=1, noise_variance="auto")
-    with pytest.raises(ValueError, match="not possible"):
-        chunkwise.opening_by_reconstruction(x, axes=(1, 2))
     with pytest.raises(ValueError, match="one kind"):
         chunkwise.h_maxima(x, height=1, output="float64")
     with pytest.raises(ValueError, match="radius"):

@@ -54,6 +54,12 @@ RunOnBlock(const LabelOperation & operation, const Kernel & kernel, const Buffer
 
 } // namespace
 
+bool
+FindsComponents(const Operation & operation)
+{
+  return dynamic_cast<const LabelOperation *>(&operation) != nullptr;
+}
+
 ChunkState
 SummariseLabels(const Operation & operation, const BufferView & block, Executor & executor)
 {
