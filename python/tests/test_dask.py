@@ -32,8 +32,8 @@ FILTERS = [
     filters.Convolve(kernel=np.arange(27.0).reshape(3, 3, 3)), filters.Mean(radius=3, axes=(1,)),
     filters.OpeningByReconstruction(radius=1), filters.Deconvolve(np.ones((3, 2, 4)), number_of_iterations=2),
     filters.Deconvolve(np.ones((3, 4)), number_of_iterations=2, axes=(1, 2)),
-    filters.OpeningByReconstruction(radius=1, axes=(1, 2)), filters.AreaOpening(area=40), filters.AreaClosing(area=9, axes=(0, 2)),
-    filters.AreaOpening(area=20) | filters.Median(radius=1), filters.HMaxima(height=5) | filters.Mean(radius=1),
+    filters.OpeningByReconstruction(radius=1, axes=(1, 2)), filters.AreaOpening(size=40), filters.AreaClosing(size=9, axes=(0, 2)),
+    filters.AreaOpening(size=20) | filters.Median(radius=1), filters.HMaxima(height=5) | filters.Mean(radius=1),
 ]
 
 
@@ -47,9 +47,9 @@ def test_what_needs_the_whole_image_is_lazy_and_reads_it_once(random):
 
     image = make_image(random, SHAPE, "uint8")
     x = da.map_blocks(read, chunks=random_chunks(random, SHAPE), dtype=image.dtype, meta=np.empty((0, 0, 0), "uint8"))
-    lazy = chunkwise.area_opening(x, area=30)
+    lazy = chunkwise.area_opening(x, size=30)
     assert not reads and isinstance(lazy, da.Array) and lazy.chunks == x.chunks
-    assert np.array_equal(lazy.compute(scheduler="synchronous"), chunkwise.area_opening(image, area=30))
+    assert np.array_equal(lazy.compute(scheduler="synchronous"), chunkwise.area_opening(image, size=30))
     assert len(reads) == len(set(map(tuple, reads))) == x.npartitions
 
 
