@@ -3,7 +3,9 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaPasses.cuh"
 #include "chunkwiseEntropyOperation.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseOrdinal.h"
+#include "chunkwiseRoundUp.h"
 #include "chunkwiseStatisticsOperation.h"
 
 #include <algorithm>
@@ -157,6 +159,43 @@ constexpr unsigned int FullHalf = 0x8000;
 constexpr int          ThreadsOfHalves = 1024;
 /** Images of fewer voxels take less time than the counters of all blocks do. */
 constexpr std::int64_t LeastForHalves = std::int64_t{ 1 } << 22;
+/** From so many voxels on blocks leave their counters in scratch memory, which one kernel adds up: as many atomic
+ * additions as all blocks have counters take longer. */
+constexpr std::int64_t LeastForStored = std::int64_t{ 1 } << 24;
+
+std::int64_t
+BytesOfHalves(int counters)
+{
+  return (static_cast<std::int64_t>(counters) + 1) / 2 * static_cast<std::int64_t>(sizeof(unsigned int));
+}
+
+/** The most blocks that leave their counters, on any device. */
+std::int64_t
+MostStoredBlocks()
+{
+  static const std::int64_t most = [] {
+    int devices = 0;
+    int largest = 1;
+    (void)cudaGetDeviceCount(&devices);
+    for (int device = 0; device < devices; ++device)
+    {
+      int processors = 0;
+      (void)cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+      largest = std::max(largest, processors);
+    }
+    return std::int64_t{ 2 } * largest;
+  }();
+  return most;
+}
+
+/** The scratch memory for counters of blocks, 0 where they leave none. */
+std::size_t
+StoredBytes(std::int64_t voxels, PixelType kind, std::size_t counters)
+{
+  return voxels < LeastForStored || PixelSize(kind) == 1 || counters <= MostSharedCounters
+           ? 0
+           : static_cast<std::size_t>(MostStoredBlocks() * BytesOfHalves(static_cast<int>(counters)));
+}
 
 constexpr int
 RoundsOfHalves(int voxelsOfPack)
@@ -204,13 +243,15 @@ struct HalfCounters
   }
 };
 
-/** Counts voxels in as many counters as a block has shared memory for if each has 16 bits. Between two barriers a block
- * counts less than FullHalf voxels, and who makes a counter reach that empties it before the next barrier: so a counter
- * is below FullHalf at every barrier, and never overflows. */
+/** Counts voxels in as many counters as a block has shared memory for if each has 16 bits. `stored`: memory for those
+ * of each block, or nullptr. Between two barriers a block counts less than FullHalf voxels, and who makes a counter
+ * reach that empties it before the next barrier: so a counter is below FullHalf at every barrier, and never overflows.
+ */
 template <typename TPixel, typename TRule>
 __global__ void
-__launch_bounds__(ThreadsOfHalves) CountInHalvesKernel(const TPixel * __restrict__ voxels, std::int64_t n, TRule rule,
-                                                       int counters, Counter * __restrict__ counts)
+__launch_bounds__(ThreadsOfHalves)
+  CountInHalvesKernel(const TPixel * __restrict__ voxels, std::int64_t n, TRule rule, int counters,
+                      Counter * __restrict__ counts, unsigned int * __restrict__ stored)
 {
   constexpr int PackBytes = 16;
   constexpr int VoxelsOfPack = PackBytes / sizeof(TPixel);
@@ -296,7 +337,43 @@ __launch_bounds__(ThreadsOfHalves) CountInHalvesKernel(const TPixel * __restrict
       atomicAdd(&counts[at], Counter{ 1 });
     }
   }
-  all.AddToAll();
+  if (!stored)
+  {
+    all.AddToAll();
+    return;
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < words; i += ThreadsOfHalves)
+  {
+    stored[static_cast<std::int64_t>(blockIdx.x) * words + i] = own[i];
+  }
+}
+
+/** Adds up what blocks have left; a thread has a word of each. */
+__global__ void
+__launch_bounds__(Threads)
+  AddHalvesKernel(const unsigned int * __restrict__ stored, int blocks, int counters, Counter * __restrict__ counts)
+{
+  const int words = (counters + 1) / 2;
+  const int i = static_cast<int>(blockIdx.x) * Threads + static_cast<int>(threadIdx.x);
+  if (i >= words)
+  {
+    return;
+  }
+  // Fewer than 2^16 blocks have less than FullHalf each.
+  unsigned int low = 0;
+  unsigned int high = 0;
+#pragma unroll 8
+  for (int block = 0; block < blocks; ++block)
+  {
+    const unsigned int word = stored[static_cast<std::int64_t>(block) * words + i];
+    low += word & ((1U << HalfBits) - 1);
+    high += word >> HalfBits;
+  }
+  counts[i] += low;
+  if (i + words < counters)
+  {
+    counts[i + words] += high;
+  }
 }
 
 /** Counts voxels in memory that all blocks share. Neighbours are mostly alike: lanes with the same counter add to it
@@ -325,9 +402,9 @@ __launch_bounds__(Threads)
 template <typename TPixel, typename TRule>
 bool
 LaunchInHalves(const TPixel * voxels, std::int64_t n, const TRule & rule, int counters, Counter * counts,
-               cudaStream_t stream)
+               unsigned int * stored, cudaStream_t stream)
 {
-  const std::int64_t bytes = (static_cast<std::int64_t>(counters) + 1) / 2 * sizeof(unsigned int);
+  const std::int64_t bytes = BytesOfHalves(counters);
   if (n < LeastForHalves || bytes > SharedMemoryOfDevice())
   {
     return false;
@@ -336,16 +413,24 @@ LaunchInHalves(const TPixel * voxels, std::int64_t n, const TRule & rule, int co
   CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
             "cudaFuncSetAttribute");
   const auto shared = static_cast<std::size_t>(bytes);
-  const auto blocks = BlocksAtOnce(reinterpret_cast<const void *>(kernel), ThreadsOfHalves, shared);
-  kernel<<<static_cast<unsigned int>(blocks), ThreadsOfHalves, shared, stream>>>(voxels, n, rule, counters, counts);
+  const auto blocks = static_cast<unsigned int>(
+    std::min(BlocksAtOnce(reinterpret_cast<const void *>(kernel), ThreadsOfHalves, shared), MostStoredBlocks()));
+  kernel<<<blocks, ThreadsOfHalves, shared, stream>>>(voxels, n, rule, counters, counts, stored);
   CheckLaunch("CountInHalvesKernel");
+  if (stored)
+  {
+    const int words = (counters + 1) / 2;
+    AddHalvesKernel<<<static_cast<unsigned int>((words + Threads - 1) / Threads), Threads, 0, stream>>>(
+      stored, static_cast<int>(blocks), counters, counts);
+    CheckLaunch("AddHalvesKernel");
+  }
   return true;
 }
 
-/** `values` is dense: the chunk's input, which has no halo, or what a stage made. */
+/** `values` is dense: the chunk's input, which has no halo, or what a stage made. `stored`: StoredBytes, or nullptr. */
 template <typename TRule>
 void
-LaunchCount(const KernelCall & call, const BufferView & values, const TRule & rule)
+LaunchCount(const KernelCall & call, const BufferView & values, const TRule & rule, unsigned int * stored)
 {
   const std::int64_t n = values.box.NumberOfVoxels();
   const auto         counters = static_cast<int>(call.sideOutBytes / sizeof(Counter));
@@ -362,7 +447,7 @@ LaunchCount(const KernelCall & call, const BufferView & values, const TRule & ru
     {
       if constexpr (!IsByte<Pixel>)
       {
-        if (LaunchInHalves(voxels, n, rule, counters, counts, StreamOf(call)))
+        if (LaunchInHalves(voxels, n, rule, counters, counts, stored, StreamOf(call)))
         {
           return;
         }
@@ -384,11 +469,30 @@ LaunchCount(const KernelCall & call, const BufferView & values, const TRule & ru
   });
 }
 
+std::size_t
+StoredBytesOf(const HistogramOperation & operation, PixelType kind, const Box & box)
+{
+  return StoredBytes(box.NumberOfVoxels(), kind, static_cast<std::size_t>(operation.bins) + 1);
+}
+
 void
 RunHistogram(const KernelCall & call)
 {
-  const auto & operation = static_cast<const HistogramOperation &>(*call.operation);
-  LaunchCount(call, RunStatisticsStage(call), BinRule(operation));
+  const auto &     operation = static_cast<const HistogramOperation &>(*call.operation);
+  const BufferView values = RunStatisticsStage(call);
+  ChunkShape       shape = ShapeOf(call);
+  shape.outputBox = call.writable;
+  char * const stored = static_cast<char *>(call.scratch) + RoundUp(StatisticsStageBytes(operation, shape));
+  const bool   stores = StoredBytesOf(operation, values.kind, call.writable) > 0;
+  LaunchCount(call, values, BinRule(operation), stores ? reinterpret_cast<unsigned int *>(stored) : nullptr);
+}
+
+std::size_t
+HistogramBytes(const Operation & operation, const ChunkShape & shape)
+{
+  const auto &    histogram = static_cast<const HistogramOperation &>(operation);
+  const PixelType kind = histogram.stage ? histogram.stageKind : shape.inputKinds[0];
+  return RoundUp(StatisticsStageBytes(operation, shape)) + StoredBytesOf(histogram, kind, shape.outputBox);
 }
 
 void
@@ -397,7 +501,7 @@ RunOrdinals(const KernelCall & call)
   const auto & operation = static_cast<const OrdinalsOperation &>(*call.operation);
   OrdinalRule  rule{ operation.bits, operation.shift, static_cast<int>(operation.prefixes.size()), {} };
   std::copy(operation.prefixes.begin(), operation.prefixes.end(), rule.prefixes);
-  LaunchCount(call, call.inputs[0], rule);
+  LaunchCount(call, call.inputs[0], rule, nullptr);
 }
 
 } // namespace
@@ -406,7 +510,7 @@ void
 RegisterCudaHistogram(KernelRegistry & registry)
 {
   KernelSet kernels;
-  kernels.summarize = { RunHistogram, StatisticsStageBytes, StatisticsCost };
+  kernels.summarize = { RunHistogram, HistogramBytes, StatisticsCost };
   registry.Register("histogram", kernels);
   kernels.summarize = {};
   kernels.summarize.run = RunOrdinals;
