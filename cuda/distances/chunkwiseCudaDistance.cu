@@ -295,11 +295,11 @@ struct DistanceSlab
 constexpr std::int32_t SeekNext = -2;
 
 /** Squared distances along the scan axis of the slices of a slab, which are the first ones of `numbers`. */
-template <typename T>
+template <typename T, typename TIndex>
 __global__ void
 ScanColumnsKernel(DistanceChunk chunk, DistanceSlab slab, const std::uint8_t * __restrict__ marks,
                   const std::int32_t * before, const std::int32_t * behind, DistanceWeight<T> weight, T beyond,
-                  T * __restrict__ numbers, std::int64_t * __restrict__ nearest)
+                  T * __restrict__ numbers, TIndex * __restrict__ nearest)
 {
   // Positions fit 31 bits: sides have them so.
   constexpr std::uint32_t none = 0xFFFFFFFFu;
@@ -378,7 +378,7 @@ ScanColumnsKernel(DistanceChunk chunk, DistanceSlab slab, const std::uint8_t * _
         // Nobody reads that of a voxel without a feature near.
         if (nearest && (square < beyond || ahead != 0))
         {
-          nearest[at] = nearer != none ? first + (toLast <= toNext ? last : next) * step : -1;
+          nearest[at] = static_cast<TIndex>(nearer != none ? first + (toLast <= toNext ? last : next) * step : -1);
         }
       }
     }
@@ -392,17 +392,17 @@ ScanColumnsKernel(DistanceChunk chunk, DistanceSlab slab, const std::uint8_t * _
 
 /** The lowest of what the voxels of a line have, with what they are away. `differs`: the mark of voxels that end runs
  * of equal voxels; 0: lines have no runs. */
-template <typename T>
+template <typename T, typename TIndex>
 __global__ void
 LineKernel(std::int64_t voxels, std::int64_t stride, std::int64_t length, std::uint8_t differs,
            const std::uint8_t * __restrict__ marks, DistanceWeight<T> weight, T beyond, const T * __restrict__ in,
-           const std::int64_t * __restrict__ nearestIn, T * __restrict__ out, std::int64_t * __restrict__ nearestOut)
+           const TIndex * __restrict__ nearestIn, T * __restrict__ out, TIndex * __restrict__ nearestOut)
 {
   for (std::int64_t i = FirstItem(); i < voxels; i += ItemStep())
   {
     const std::int64_t place = i / stride % length;
     T                  best = in[i];
-    std::int64_t       index = nearestIn && best < beyond ? nearestIn[i] : -1;
+    TIndex             index = nearestIn && best < beyond ? nearestIn[i] : static_cast<TIndex>(-1);
     bool               goesBack = true;
     bool               goesOn = true;
     for (std::int64_t k = 1; (goesBack && k <= place) || (goesOn && place + k < length); ++k)
@@ -430,7 +430,7 @@ LineKernel(std::int64_t voxels, std::int64_t stride, std::int64_t length, std::u
           if (sum < best || (nearestIn && sum == best && nearestIn[at] < index))
           {
             best = sum;
-            index = nearestIn ? nearestIn[at] : -1;
+            index = nearestIn ? nearestIn[at] : static_cast<TIndex>(-1);
           }
         }
       }
@@ -454,11 +454,11 @@ struct DistanceStore
   bool           isShort; ///< float roots of whole numbers that float has
 };
 
-template <typename T, typename TOut>
+template <typename T, typename TIndex, typename TOut>
 __global__ void
 StoreKernel(DistanceChunk chunk, DistanceView output, DistanceStore store, TOut foreground, TOut none,
             const std::uint8_t * __restrict__ marks, T beyond, const T * __restrict__ numbers,
-            const std::int64_t * __restrict__ nearest)
+            const TIndex * __restrict__ nearest)
 {
   constexpr bool givesReals = static_cast<TOut>(0.5) != TOut{ 0 };
   TOut * const   out = const_cast<TOut *>(static_cast<const TOut *>(output.data));
@@ -504,10 +504,10 @@ StoreKernel(DistanceChunk chunk, DistanceView output, DistanceStore store, TOut 
 }
 
 /** Labels, by their bits. */
-template <typename T, typename TBits>
+template <typename T, typename TIndex, typename TBits>
 __global__ void
 LabelKernel(DistanceChunk chunk, DistanceView input, DistanceView output, TBits background, T beyond,
-            const T * __restrict__ numbers, const std::int64_t * __restrict__ nearest,
+            const T * __restrict__ numbers, const TIndex * __restrict__ nearest,
             const std::uint64_t * __restrict__ before, const std::uint64_t * __restrict__ behind)
 {
   TBits * const out = const_cast<TBits *>(static_cast<const TBits *>(output.data));
@@ -522,7 +522,7 @@ LabelKernel(DistanceChunk chunk, DistanceView input, DistanceView output, TBits 
         bool         isBehind = false;
         std::int64_t fromRow = 0;
         std::int64_t fromColumn = 0;
-        std::int64_t rest = nearest[row0 + column];
+        std::int64_t rest = static_cast<std::int64_t>(nearest[row0 + column]);
 #pragma unroll
         for (int a = MaxDimension - 1; a >= 0; --a)
         {
@@ -581,6 +581,14 @@ ViewOf(const BufferView & view, const DistanceChunk & chunk)
 /** Voxels of a slab, unless even a slice has more. */
 constexpr std::int64_t VoxelsOfSlab = std::int64_t{ 1 } << 27;
 
+/** Indices of voxels have 32 bits, and one is left for none. */
+bool
+HasShortIndices(const DistanceOperation & operation)
+{
+  return operation.GetNumber() == DistanceNumber::Int32 &&
+         Box::FromExtent(operation.image).NumberOfVoxels() < std::int64_t{ UINT32_MAX };
+}
+
 /** Two images of a slab's numbers, and of indices, which take turns. */
 struct CudaDistanceScratch
 {
@@ -606,7 +614,7 @@ struct CudaDistanceScratch
     for (int i = 0; i < 2; ++i)
     {
       numbers[i] = take(voxels * size);
-      nearest[i] = take(operation.KeepsNearest() ? voxels * 8 : 0);
+      nearest[i] = take(operation.KeepsNearest() ? voxels * (HasShortIndices(operation) ? 4 : 8) : 0);
     }
   }
 
@@ -672,11 +680,13 @@ public:
     switch (m_Operation.GetNumber())
     {
       case DistanceNumber::Int32:
-        return this->RunIn<std::int32_t>(sides, static_cast<std::int32_t>(m_Operation.GetBeyond()));
+        return HasShortIndices(m_Operation)
+                 ? this->RunIn<std::int32_t, std::uint32_t>(sides, static_cast<std::int32_t>(m_Operation.GetBeyond()))
+                 : this->RunIn<std::int32_t, std::int64_t>(sides, static_cast<std::int32_t>(m_Operation.GetBeyond()));
       case DistanceNumber::Int64:
-        return this->RunIn<std::int64_t>(sides, m_Operation.GetBeyond());
+        return this->RunIn<std::int64_t, std::int64_t>(sides, m_Operation.GetBeyond());
       default:
-        return this->RunIn<double>(sides, m_Operation.GetBeyondAsDouble());
+        return this->RunIn<double, std::int64_t>(sides, m_Operation.GetBeyondAsDouble());
     }
   }
 
@@ -713,19 +723,20 @@ private:
   {
     return this->At<std::uint8_t>(m_Scratch.marks);
   }
-  std::int64_t *
+  template <typename TIndex>
+  TIndex *
   Nearest(int i) const
   {
-    return m_Operation.KeepsNearest() ? this->At<std::int64_t>(m_Scratch.nearest[i]) : nullptr;
+    return m_Operation.KeepsNearest() ? this->At<TIndex>(m_Scratch.nearest[i]) : nullptr;
   }
 
-  template <typename T>
+  template <typename T, typename TIndex>
   void
   RunIn(const void * sides, T beyond)
   {
     for (std::int64_t begin = 0; begin < m_Chunk.slices; begin += m_Scratch.slices)
     {
-      this->RunSlab<T>(begin, std::min(begin + m_Scratch.slices, m_Chunk.slices), sides, beyond);
+      this->RunSlab<T, TIndex>(begin, std::min(begin + m_Scratch.slices, m_Chunk.slices), sides, beyond);
     }
   }
 
@@ -739,7 +750,7 @@ private:
     return slab;
   }
 
-  template <typename T>
+  template <typename T, typename TIndex>
   void
   RunSlab(std::int64_t begin, std::int64_t end, const void * sides, T beyond)
   {
@@ -750,34 +761,36 @@ private:
                                static_cast<std::int32_t>(end),
                                this->At<std::int32_t>(m_Scratch.last),
                                this->At<std::int32_t>(m_Scratch.next) };
-    ScanColumnsKernel<T><<<BlocksFor(m_Planes.columns, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
-      m_Chunk,
-      ofScan,
-      this->Marks(),
-      before,
-      behind,
-      DistanceWeight<T>{ m_Operation.spacing[m_Chunk.scan] },
-      beyond,
-      this->At<T>(m_Scratch.numbers[0]),
-      this->Nearest(0));
+    ScanColumnsKernel<T, TIndex>
+      <<<BlocksFor(m_Planes.columns, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
+        m_Chunk,
+        ofScan,
+        this->Marks(),
+        before,
+        behind,
+        DistanceWeight<T>{ m_Operation.spacing[m_Chunk.scan] },
+        beyond,
+        this->At<T>(m_Scratch.numbers[0]),
+        this->Nearest<TIndex>(0));
     CheckLaunch("ScanColumnsKernel");
     const DistanceChunk        slab = this->MakeSlab(begin, end);
     const std::uint8_t * const marks = this->Marks() + begin * m_Chunk.rows * m_Chunk.columns;
     const DistanceRoots        roots = std::is_same<T, std::int32_t>::value ? this->FindRoots(slab) : DistanceRoots{};
+    const DistanceLabels       labels = bytes ? DistanceLabels{} : this->FindLabels(slab);
     int                        turn = 0;
-    if (this->ComputeLines(slab, marks, beyond, roots, turn))
+    if (this->ComputeLines<T, TIndex>(slab, marks, beyond, roots, labels, turn))
     {
       return;
     }
-    this->Store(slab, marks, beyond, turn, bytes);
+    this->Store<T, TIndex>(slab, marks, beyond, turn, bytes);
   }
 
   /** The axes of slices, one after the other. `turn`: the image of numbers, which others take in turn. Returns true if
-   * the last lines have stored `roots`. */
-  template <typename T>
+   * the last lines have stored `roots` or `labels`. */
+  template <typename T, typename TIndex>
   bool
   ComputeLines(const DistanceChunk & slab, const std::uint8_t * marks, T beyond, const DistanceRoots & roots,
-               int & turn)
+               const DistanceLabels & labels, int & turn)
   {
     const std::int64_t voxels = slab.volumes * slab.slices * slab.rows * slab.columns;
     bool               isStored = false;
@@ -786,29 +799,32 @@ private:
       {
         return;
       }
-      const DistanceRoots rootsOfLines = stride == 1 ? roots : DistanceRoots{};
-      DistanceLines       lines{};
+      const DistanceRoots  rootsOfLines = stride == 1 ? roots : DistanceRoots{};
+      const DistanceLabels labelsOfLines = stride == 1 ? labels : DistanceLabels{};
+      DistanceLines        lines{};
       lines.groups = stride == 1 ? 1 : voxels / (stride * length);
       lines.lines = stride == 1 ? voxels / length : stride;
       lines.ofGroup = stride * length;
       lines.ofLine = stride == 1 ? length : 1;
       lines.stride = stride;
       lines.length = static_cast<std::int32_t>(std::min<std::int64_t>(length, INT32_MAX));
-      if (m_Operation.to != DistanceTo::Others && LaunchDistanceLines<T>(StreamOf(m_Call),
-                                                                         lines,
-                                                                         m_Operation.spacing[axis],
-                                                                         beyond,
-                                                                         this->At<T>(m_Scratch.numbers[turn]),
-                                                                         this->Nearest(turn),
-                                                                         this->At<T>(m_Scratch.numbers[1 - turn]),
-                                                                         this->Nearest(1 - turn),
-                                                                         rootsOfLines))
+      if (m_Operation.to != DistanceTo::Others &&
+          LaunchDistanceLines<T, TIndex>(StreamOf(m_Call),
+                                         lines,
+                                         m_Operation.spacing[axis],
+                                         beyond,
+                                         this->At<T>(m_Scratch.numbers[turn]),
+                                         this->Nearest<TIndex>(turn),
+                                         this->At<T>(m_Scratch.numbers[1 - turn]),
+                                         this->Nearest<TIndex>(1 - turn),
+                                         rootsOfLines,
+                                         labelsOfLines))
       {
-        isStored = rootsOfLines.to != nullptr;
+        isStored = rootsOfLines.to != nullptr || labelsOfLines.to != nullptr;
         turn = 1 - turn;
         return;
       }
-      LineKernel<T><<<BlocksFor(voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
+      LineKernel<T, TIndex><<<BlocksFor(voxels, DistanceThreads), DistanceThreads, 0, StreamOf(m_Call)>>>(
         voxels,
         stride,
         length,
@@ -817,9 +833,9 @@ private:
         DistanceWeight<T>{ m_Operation.spacing[axis] },
         beyond,
         this->At<T>(m_Scratch.numbers[turn]),
-        this->Nearest(turn),
+        this->Nearest<TIndex>(turn),
         this->At<T>(m_Scratch.numbers[1 - turn]),
-        this->Nearest(1 - turn));
+        this->Nearest<TIndex>(1 - turn));
       CheckLaunch("LineKernel");
       turn = 1 - turn;
     };
@@ -828,12 +844,12 @@ private:
     return isStored;
   }
 
-  template <typename T>
+  template <typename T, typename TIndex>
   void
   Store(const DistanceChunk & slab, const std::uint8_t * marks, T beyond, int turn, const unsigned char * sides)
   {
-    const T * const            numbers = this->At<T>(m_Scratch.numbers[turn]);
-    const std::int64_t * const nearest = this->Nearest(turn);
+    const T * const      numbers = this->At<T>(m_Scratch.numbers[turn]);
+    const TIndex * const nearest = this->Nearest<TIndex>(turn);
     if (m_Operation.result == DistanceResult::Label)
     {
       this->StoreLabels(slab, numbers, nearest, beyond, sides);
@@ -851,7 +867,7 @@ private:
       store.limit = m_Operation.limit;
       store.isShort = std::is_same<Out, float>::value && m_Operation.result == DistanceResult::Root && !isReal &&
                       store.square == 1 && this->FitsFloat();
-      StoreKernel<T, Out><<<this->BlocksOfRows(slab), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
+      StoreKernel<T, TIndex, Out><<<this->BlocksOfRows(slab), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
         slab,
         ViewOf(m_Call.output, slab),
         store,
@@ -865,20 +881,56 @@ private:
     });
   }
 
+  /** Whether the voxels of a view are those of the chunk, one after the other as its numbers are. */
+  bool
+  IsDense(const BufferView & view) const
+  {
+    return view.box == m_Chunk.writable && m_Chunk.volumes == 1 && m_Chunk.x >= 0 && view.stride[m_Chunk.x] == 1 &&
+           (m_Chunk.y < 0 || view.stride[m_Chunk.y] == m_Chunk.columns) &&
+           (m_Chunk.slices == 1 || view.stride[m_Chunk.scan] == m_Chunk.rows * m_Chunk.columns);
+  }
+  std::int64_t
+  FirstOf(const DistanceChunk & slab) const
+  {
+    return (slab.begin - m_Chunk.begin) * slab.rows * slab.columns;
+  }
   /** The output, if lines along x can store roots there. */
   DistanceRoots
   FindRoots(const DistanceChunk & slab) const
   {
     const BufferView & output = m_Call.output;
-    const bool isWhole = output.kind == PixelType::Float32 && output.box == m_Chunk.writable && m_Chunk.volumes == 1 &&
-                         m_Chunk.x >= 0 && output.stride[m_Chunk.x] == 1 &&
-                         (m_Chunk.y < 0 || output.stride[m_Chunk.y] == m_Chunk.columns) &&
-                         (m_Chunk.slices == 1 || output.stride[m_Chunk.scan] == m_Chunk.rows * m_Chunk.columns);
-    const bool areRoots = m_Operation.result == DistanceResult::Root && m_Operation.to != DistanceTo::Contour &&
+    const bool         areRoots = m_Operation.result == DistanceResult::Root && m_Operation.to != DistanceTo::Contour &&
                           m_Operation.GetUnit() == 1 && this->FitsFloat();
-    const std::int64_t first = (slab.begin - m_Chunk.begin) * slab.rows * slab.columns;
-    return isWhole && areRoots ? DistanceRoots{ static_cast<float *>(output.data) + first, this->NoneOf<float>() }
-                               : DistanceRoots{};
+    return output.kind == PixelType::Float32 && this->IsDense(output) && areRoots
+             ? DistanceRoots{ static_cast<float *>(output.data) + this->FirstOf(slab), this->NoneOf<float>() }
+             : DistanceRoots{};
+  }
+  /** The same for labels of an image in one chunk, whose indices are places in the input. */
+  DistanceLabels
+  FindLabels(const DistanceChunk & slab) const
+  {
+    const BufferView & input = m_Call.inputs[0];
+    const BufferView & output = m_Call.output;
+    const bool         isWhole = m_Chunk.writable == Box::FromExtent(m_Operation.image);
+    const auto         bytes = static_cast<std::int64_t>(PixelSize(output.kind));
+    return m_Operation.result == DistanceResult::Label && isWhole && this->IsDense(input) && this->IsDense(output)
+             ? DistanceLabels{ input.data,
+                               static_cast<unsigned char *>(output.data) + this->FirstOf(slab) * bytes,
+                               static_cast<int>(bytes),
+                               this->GetBitsOfBackground() }
+             : DistanceLabels{};
+  }
+  /** In the output's type. */
+  std::uint64_t
+  GetBitsOfBackground() const
+  {
+    std::uint64_t bits = 0;
+    DispatchPixelType(m_Call.output.kind, [&](auto pixel) {
+      const auto value = m_Operation.background.As<decltype(pixel)>();
+      std::copy_n(
+        reinterpret_cast<const unsigned char *>(&value), sizeof(value), reinterpret_cast<unsigned char *>(&bits));
+    });
+    return bits;
   }
 
   /** The value of voxels without a feature within the limit. */
@@ -900,33 +952,26 @@ private:
                                                                                  : std::numeric_limits<TOut>::max();
   }
 
-  template <typename T>
+  template <typename T, typename TIndex>
   void
-  StoreLabels(const DistanceChunk & slab, const T * numbers, const std::int64_t * nearest, T beyond,
+  StoreLabels(const DistanceChunk & slab, const T * numbers, const TIndex * nearest, T beyond,
               const unsigned char * bytes)
   {
     DispatchSize(m_Call.output.kind, [&](auto bits) {
       using Bits = decltype(bits);
-      Bits background{};
-      DispatchPixelType(m_Call.output.kind, [&](auto pixel) {
-        const auto value = m_Operation.background.As<decltype(pixel)>();
-        std::copy_n(reinterpret_cast<const unsigned char *>(&value),
-                    std::min(sizeof(value), sizeof(background)),
-                    reinterpret_cast<unsigned char *>(&background));
-      });
       const auto values = [&](std::size_t side) {
         return bytes ? reinterpret_cast<const std::uint64_t *>(bytes + side + m_Planes.ValuesOffset()) : nullptr;
       };
-      LabelKernel<T, Bits>
-        <<<this->BlocksOfRows(slab), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(slab,
-                                                                                   ViewOf(m_Call.inputs[0], slab),
-                                                                                   ViewOf(m_Call.output, slab),
-                                                                                   background,
-                                                                                   beyond,
-                                                                                   numbers,
-                                                                                   nearest,
-                                                                                   values(0),
-                                                                                   values(m_Planes.SideBytes()));
+      LabelKernel<T, TIndex, Bits><<<this->BlocksOfRows(slab), this->ThreadsOfRows(), 0, StreamOf(m_Call)>>>(
+        slab,
+        ViewOf(m_Call.inputs[0], slab),
+        ViewOf(m_Call.output, slab),
+        static_cast<Bits>(this->GetBitsOfBackground()),
+        beyond,
+        numbers,
+        nearest,
+        values(0),
+        values(m_Planes.SideBytes()));
       CheckLaunch("LabelKernel");
     });
   }

@@ -166,11 +166,11 @@ LowestOfNeighbors(const TNumber * line, const DistanceWeight<TNumber> & weight, 
 /** LowestOfNeighbors for numbers whose voxels are asked for: of equal ones that whose feature has the lowest index
  * counts. `source` is the voxel of the lowest number, at first `place`; numbers from `beyond` on do not count. False
  * if voxels farther away than neighbors can be lower. */
-template <typename TNumber>
+template <typename TNumber, typename TIndex>
 __device__ __forceinline__ bool
 FindNearestNeighbor(const TNumber * line, const DistanceWeight<TNumber> & weight, std::int32_t length,
-                    std::int64_t stride, std::int32_t place, const std::int64_t * nearest, TNumber beyond,
-                    TNumber & best, std::int32_t & source)
+                    std::int64_t stride, std::int32_t place, const TIndex * nearest, TNumber beyond, TNumber & best,
+                    std::int32_t & source)
 {
   constexpr int together = 4;
   const auto    findHighest = [&best, beyond] { return HighestOfWarp(min(best, beyond - 1)); };
@@ -359,10 +359,10 @@ struct alignas(16) DistanceVector
 
 /** The least sum at a place of a line over the numbers from `begin` to `end`, and the number that it is of: of equal
  * ones that whose feature has the lowest index. */
-template <bool VHasNearest, typename TNumber>
+template <bool VHasNearest, typename TNumber, typename TIndex>
 __device__ __forceinline__ void
 FindLeastSum(const TNumber * numbers, std::int32_t begin, std::int32_t end, std::int32_t place,
-             const DistanceWeight<TNumber> & weight, const DistanceLines & lines, const std::int64_t * nearest,
+             const DistanceWeight<TNumber> & weight, const DistanceLines & lines, const TIndex * nearest,
              TNumber & best, std::int32_t & source)
 {
   using Vector = DistanceVector<TNumber>;
@@ -392,11 +392,11 @@ FindLeastSum(const TNumber * numbers, std::int32_t begin, std::int32_t end, std:
 
 /** The lowest number at the voxel of each thread of a warp, of the 32 voxels of a line from 32 `block` on, and the
  * voxel that it is of. `ranges` are found for the line when they are needed first. */
-template <bool VHasNearest, typename TNumber>
+template <bool VHasNearest, typename TNumber, typename TIndex>
 __device__ __forceinline__ void
 FindLowestOfBlock(const DistanceLines & lines, const DistanceWeight<TNumber> & weight, const TNumber * line,
-                  const std::int64_t * nearest, std::int32_t * ranges, bool & hasRanges, std::int32_t block,
-                  TNumber beyond, TNumber & best, std::int32_t & source)
+                  const TIndex * nearest, std::int32_t * ranges, bool & hasRanges, std::int32_t block, TNumber beyond,
+                  TNumber & best, std::int32_t & source)
 {
   const std::int32_t begin = block * DistanceWarp;
   const auto         place = begin + static_cast<std::int32_t>(threadIdx.x % DistanceWarp);
@@ -511,10 +511,10 @@ LoadDistances(const DistanceLines & lines, std::int64_t base, std::int32_t count
 }
 
 /** Stores the results of a voxel of lines that do not lie side by side. */
-template <bool VHasNearest, typename T, typename TNumber>
+template <bool VHasNearest, typename T, typename TNumber, typename TIndex>
 __device__ __forceinline__ void
 StoreStrided(const DistanceLines & lines, std::int64_t ofLine, std::int32_t at, TNumber best, std::int32_t source,
-             T beyond, T * out, const std::int64_t * nearestIn, std::int64_t * nearestOut)
+             T beyond, T * out, const TIndex * nearestIn, TIndex * nearestOut)
 {
   out[ofLine + at * lines.stride] = best < static_cast<TNumber>(beyond) ? static_cast<T>(best) : beyond;
   if constexpr (VHasNearest)
@@ -533,6 +533,39 @@ struct DistanceRoots
 {
   float * to{ nullptr };
   float   none{ 0 }; ///< of voxels without a feature near
+};
+/** The same for labels, which lie at the indices of features and go to the places of numbers; of 1, 2, 4 or 8 bytes. */
+struct DistanceLabels
+{
+  const void *  from{ nullptr };
+  void *        to{ nullptr };
+  int           bytes{ 0 };
+  std::uint64_t none{ 0 };
+
+  template <typename TIndex>
+  __device__ __forceinline__ void
+  Store(std::int64_t at, bool isNear, TIndex nearest) const
+  {
+    switch (bytes)
+    {
+      case 1:
+        return this->StoreAs<std::uint8_t>(at, isNear, nearest);
+      case 2:
+        return this->StoreAs<std::uint16_t>(at, isNear, nearest);
+      case 4:
+        return this->StoreAs<std::uint32_t>(at, isNear, nearest);
+      default:
+        return this->StoreAs<std::uint64_t>(at, isNear, nearest);
+    }
+  }
+
+private:
+  template <typename TBits, typename TIndex>
+  __device__ __forceinline__ void
+  StoreAs(std::int64_t at, bool isNear, TIndex nearest) const
+  {
+    static_cast<TBits *>(to)[at] = isNear ? static_cast<const TBits *>(from)[nearest] : static_cast<TBits>(none);
+  }
 };
 
 /** Whether groups of a line can be stored, to vectors in shared memory or where the line begins. */
@@ -572,11 +605,11 @@ StoreGroup(bool isStrided, const DistanceVector<std::uint32_t> & group, std::int
 }
 
 /** Stores the results of `count` lines whose voxels do not lie side by side; the first one begins at `base`. */
-template <bool VHasNearest, typename T, typename TNumber>
+template <bool VHasNearest, typename T, typename TNumber, typename TIndex>
 __device__ __forceinline__ void
 StoreTile(const DistanceLines & lines, std::int64_t base, std::int32_t count, const TNumber * results,
-          const std::int32_t * sources, T beyond, T * __restrict__ out, const std::int64_t * __restrict__ nearestIn,
-          std::int64_t * __restrict__ nearestOut)
+          const std::int32_t * sources, T beyond, T * __restrict__ out, const TIndex * __restrict__ nearestIn,
+          TIndex * __restrict__ nearestOut)
 {
   ForEachInTile(lines, count, [&](std::int32_t line, std::int32_t at) {
     const std::int32_t number = line * lines.pitch + at;
@@ -594,11 +627,11 @@ StoreTile(const DistanceLines & lines, std::int64_t base, std::int32_t count, co
 
 /** A warp computes a line at a time. `nearestIn` and `nearestOut` are the indices of the nearest features, or nullptr:
  * of those with the same distance the lowest index counts. */
-template <typename T, typename TNumber, bool VHasNearest>
+template <typename T, typename TNumber, bool VHasNearest, typename TIndex>
 __global__ void
 DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyond, const T * __restrict__ in,
-                    const std::int64_t * __restrict__ nearestIn, T * __restrict__ out,
-                    std::int64_t * __restrict__ nearestOut, DistanceRoots roots)
+                    const TIndex * __restrict__ nearestIn, T * __restrict__ out, TIndex * __restrict__ nearestOut,
+                    DistanceRoots roots, DistanceLabels labels)
 {
   extern __shared__ __align__(16) unsigned char shared[];
   auto * const                                  numbers = reinterpret_cast<TNumber *>(shared);
@@ -646,10 +679,10 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
             continue;
           }
         }
-        const std::int32_t   place = j * DistanceWarp + lane;
-        TNumber              best = NoNumber<TNumber>;
-        std::int32_t         source = -1;
-        const std::int64_t * nearest = VHasNearest ? nearestIn + ofLine : nullptr;
+        const std::int32_t place = j * DistanceWarp + lane;
+        TNumber            best = NoNumber<TNumber>;
+        std::int32_t       source = -1;
+        const TIndex *     nearest = VHasNearest ? nearestIn + ofLine : nullptr;
         FindLowestOfBlock<VHasNearest>(
           lines, weight, numbersOfLine, nearest, ranges, hasRanges, j, static_cast<TNumber>(beyond), best, source);
         if (place >= lines.length)
@@ -674,6 +707,14 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
             continue;
           }
         }
+        if constexpr (VHasNearest)
+        {
+          if (labels.to)
+          {
+            labels.Store(ofLine + place, isNear, isNear ? nearestIn[ofLine + source] : TIndex{ 0 });
+            continue;
+          }
+        }
         out[ofLine + place] = isNear ? static_cast<T>(best) : beyond;
         if (VHasNearest && isNear)
         {
@@ -691,11 +732,12 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
 }
 
 /** Launches the kernel; false if not even one line fits the memory of a block. `roots`: of lines whose voxels lie side
- * by side, without indices. */
-template <typename T>
+ * by side, without indices; `labels`: with indices. */
+template <typename T, typename TIndex>
 bool
 LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, double spacing, T beyond, const T * in,
-                    const std::int64_t * nearestIn, T * out, std::int64_t * nearestOut, const DistanceRoots & roots)
+                    const TIndex * nearestIn, T * out, TIndex * nearestOut, const DistanceRoots & roots,
+                    const DistanceLabels & labels)
 {
   constexpr int threads = 256;
   // The distance of lines in shared memory spreads them over its banks.
@@ -737,13 +779,13 @@ LaunchDistanceLines(cudaStream_t stream, DistanceLines lines, double spacing, T 
               "cudaFuncSetAttribute");
     const std::int64_t tiles = (lines.lines + lines.together - 1) / lines.together * lines.groups;
     kernel<<<BlocksFor(tiles, 1), threads, bytes(), stream>>>(
-      lines, weight, beyond, in, nearestIn, out, nearestOut, roots);
+      lines, weight, beyond, in, nearestIn, out, nearestOut, roots, labels);
     CheckLaunch("DistanceLinesKernel");
   };
   using Number = std::conditional_t<std::is_same<T, std::int32_t>::value, std::uint32_t, T>;
   const DistanceWeight<Number> weight{ spacing };
-  nearestIn ? launch(DistanceLinesKernel<T, Number, true>, weight)
-            : launch(DistanceLinesKernel<T, Number, false>, weight);
+  nearestIn ? launch(DistanceLinesKernel<T, Number, true, TIndex>, weight)
+            : launch(DistanceLinesKernel<T, Number, false, TIndex>, weight);
   return true;
 }
 
