@@ -11,7 +11,9 @@ namespace itk
  *
  * The result at a voxel is the lowest level, at least the voxel's value, at which the connected component of voxels
  * up to that level that has the voxel has the Size, or more. If no component is as large, it is the largest
- * value that paths from the voxel reach. NaN has no neighbors and stays.
+ * value that paths from the voxel reach. NaN has no neighbors and stays. The Attribute says how the size is measured:
+ * by the area, the longest side of the bounding box, the height, or the volume between the values of the component and
+ * the nearest value beside it.
  *
  * \par Boundary
  * Voxels at the edge have no neighbors beyond it.
@@ -25,7 +27,8 @@ namespace itk
  * Integers of 8 to 64 bits, float and double, to the same type.
  *
  * \par Memory
- * 4 bytes and a pixel a voxel beside input and output, and, for components on the border of tiles, up to some 150 more.
+ * 4 bytes and a pixel a voxel beside input and output, and, for components on the border of tiles, up to some 150 more
+ * (200 if the Attribute is another than the area).
  *
  * \par Streaming
  * A result depends on the whole image: the filter computes the largest possible region, whatever is requested.
