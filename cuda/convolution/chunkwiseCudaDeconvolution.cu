@@ -117,6 +117,28 @@ ComputeVoxels(const StepInputs<T> & in, const DeconvolutionParameters & paramete
       voxels[input][v] = i < end ? in.At(input, i) : T(0);
     }
   }
+  if constexpr (VStep == DeconvolutionStep::Ratio)
+  {
+    // What no voxel of the warp was measured for is 0, and adds nothing.
+    bool counts = false;
+#pragma unroll
+    for (int v = 0; v < Together; ++v)
+    {
+      counts = counts || (first + v * RowSum::Lanes < end && voxels[1][v] == voxels[1][v]);
+    }
+    if (!__any_sync(__activemask(), counts))
+    {
+#pragma unroll
+      for (int v = 0; v < Together; ++v)
+      {
+        if (first + v * RowSum::Lanes < end)
+        {
+          out[first + v * RowSum::Lanes] = T(0);
+        }
+      }
+      return;
+    }
+  }
   // Divisions of results have branches; terms have none, so that those of all voxels are pending at once.
   T results[Together];
 #pragma unroll

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseBoundedConvolution.h"
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseConvolutionTiles.h"
 #include "chunkwiseCudaConvolutionRows.h"
@@ -674,6 +675,37 @@ private:
   std::size_t  m_Most{ 0 };
 };
 
+/** What counts of an image's result. The rest is not stored: nobody reads it. */
+Box
+AskedOf(const ImageConvolutionOperation & operation, const Box & image)
+{
+  const auto * const bounded = dynamic_cast<const BoundedConvolution *>(&operation);
+  return bounded ? bounded->asked : image;
+}
+
+/** A block of a device's tiles. Along three axes a BoundedConvolution has no more input than is known, with lengths and
+ * places of tiles as ever. */
+ConvolutionBlock
+MakeTiledBlock(const ImageConvolutionOperation & operation, const Box & box, const Coordinates & image,
+               const Coordinates & tile)
+{
+  const ConvolutionBlock all(operation, box, image, tile);
+  const auto * const     bounded = dynamic_cast<const BoundedConvolution *>(&operation);
+  if (!bounded || !all.role[2].transformed)
+  {
+    return all;
+  }
+  ConvolutionBlock known(operation, box, image, &bounded->known);
+  for (int r = 0; r < MaxSpatialAxes; ++r)
+  {
+    known.role[r].length = all.role[r].length;
+  }
+  known.lastTile = all.lastTile;
+  const bool reachesAll = std::all_of(
+    known.role, known.role + MaxSpatialAxes, [](const auto & role) { return role.crop >= 0 && role.input > 0; });
+  return reachesAll ? known : all;
+}
+
 template <typename T>
 class DeviceConvolution
 {
@@ -733,7 +765,7 @@ private:
   Box
   KeptOf(const Box & block) const
   {
-    Box                kept = Intersect(block, m_Call.output.box);
+    Box                kept = Intersect(Intersect(block, m_Call.output.box), AskedOf(m_Operation, m_Call.image));
     const int          y = m_Block.role[1].axis;
     const std::int64_t lower = block.lower[y];
     kept.lower[y] -= (kept.lower[y] - lower) % 2;
@@ -1083,9 +1115,10 @@ Run(const KernelCall & call)
     return;
   }
   const ConvolutionTiles tiles = MakeTiles<T>(operation, image);
-  for (const Box & box : tiles.Cut(output))
+  const Box              asked = Intersect(output, AskedOf(operation, call.image));
+  for (const Box & box : asked.IsEmpty() ? std::vector<Box>() : tiles.Cut(asked))
   {
-    DeviceConvolution<T>(call, ConvolutionBlock(operation, box, image, tiles.GetDevice()), box).Run();
+    DeviceConvolution<T>(call, MakeTiledBlock(operation, box, image, tiles.GetDevice()), box).Run();
   }
 }
 

@@ -385,6 +385,8 @@ DeconvolutionOnDevices::Weigh(Monitor * monitor)
                   DeconvolutionStep::Known,
                   m_HasWeights ? std::vector<Image>{ Measured, Weights } : std::vector<Image>{ Measured },
                   Ratio);
+    // Later steps look at what H y is not asked for, too.
+    this->RunStep(part, DeconvolutionStep::Known, { Measured }, Blurred);
   });
   this->HandOn(Ratio);
   m_Images.ForEachPart(

@@ -8,7 +8,7 @@ namespace chunkwise
 {
 
 /** A convolution of an image that is 0 beyond `known`, whose result counts for nothing beyond `asked`. Kernels may take
- * shorter transforms then, and leave 0 beyond `asked`. */
+ * shorter transforms then, and leave 0 beyond `asked`, or what was there. */
 class BoundedConvolution : public ImageConvolutionOperation
 {
 public:
