@@ -13,6 +13,12 @@ else()
   set(CHUNKWISE_HAS_CUDA OFF)
 endif()
 
+# The engine opens modules by these names (chunkwiseLibraryFile.cxx); those of CMake differ on Windows and macOS.
+set(CHUNKWISE_MODULE_PREFIX lib)
+if(WIN32)
+  set(CHUNKWISE_MODULE_PREFIX "")
+endif()
+
 # The folder of the generated export header: ITK's macros write it themselves in the first two ways.
 if(CHUNKWISE_BUILD_MODE STREQUAL "Remote")
   set(CHUNKWISE_EXPORT_HEADER_DIR ${ITKCommon_BINARY_DIR})
