@@ -92,4 +92,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *BY_NAME, "dask", "ndimage", "skimage", "zarr"})
+    # Names that this file imports are hidden.
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__, *BY_NAME, "dask", "ndimage", "skimage", "zarr"})

@@ -19,6 +19,7 @@ OpenCudaBackend(std::string & reason)
     FindInModule("ChunkwiseCuda", "cuda", "CHUNKWISE_CUDA_MODULE", "chunkwiseMakeBackend", reason));
   if (!make)
   {
+    reason = "the CUDA backend cannot be opened; builds with CHUNKWISE_USE_CUDA=ON have it (" + reason + ")";
     return nullptr;
   }
   char                     text[512] = "";
