@@ -4,6 +4,7 @@
 #include "chunkwiseCudaPixels.cuh"
 #include "chunkwiseCudaResample.h"
 #include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseRearrangeOperation.h"
 #include "chunkwiseReducer.h"
@@ -487,7 +488,19 @@ RearrangeTurnedKernel(const T * __restrict__ in, const __grid_constant__ Arrange
   }
 }
 
-template <typename T>
+/** The axis of the result along which the image's rows lie. */
+int
+TurnedAxisOf(const RearrangeOperation & operation)
+{
+  int turned = 0;
+  while (operation.source[turned] != 0)
+  {
+    ++turned;
+  }
+  return turned;
+}
+
+template <typename T, bool VTurns>
 void
 RunRearrangeAs(const KernelCall & call, const RearrangeOperation & operation, const ArrangedVoxels & map)
 {
@@ -498,23 +511,23 @@ RunRearrangeAs(const KernelCall & call, const RearrangeOperation & operation, co
   });
   const auto * const in = static_cast<const T *>(call.inputs[0].data);
   const Voxels<T>    out = VoxelsOf<T>(call.output);
-  int                turned = 0;
-  while (operation.source[turned] != 0)
-  {
-    ++turned;
-  }
-  if (turned == 0)
+  if constexpr (!VTurns)
   {
     RearrangeKernel<T><<<BlocksOfRows(out.box), ThreadsOfRows(), 0, StreamOf(call)>>>(in, map, out, value);
-    return CheckLaunch("RearrangeKernel");
+    CheckLaunch("RearrangeKernel");
   }
-  const auto         tiles = [&](int a) { return (out.box.Extent(a) + TurnedTile - 1) / TurnedTile; };
-  const std::int64_t blocks =
-    out.box.NumberOfVoxels() / (out.box.Extent(0) * out.box.Extent(turned)) * tiles(0) * tiles(turned);
-  RearrangeTurnedKernel<T><<<BlocksFor(blocks, 1), ThreadsOfRows(), 0, StreamOf(call)>>>(in, map, out, turned, value);
-  CheckLaunch("RearrangeTurnedKernel");
+  else
+  {
+    const int          turned = TurnedAxisOf(operation);
+    const auto         tiles = [&](int a) { return (out.box.Extent(a) + TurnedTile - 1) / TurnedTile; };
+    const std::int64_t blocks =
+      out.box.NumberOfVoxels() / (out.box.Extent(0) * out.box.Extent(turned)) * tiles(0) * tiles(turned);
+    RearrangeTurnedKernel<T><<<BlocksFor(blocks, 1), ThreadsOfRows(), 0, StreamOf(call)>>>(in, map, out, turned, value);
+    CheckLaunch("RearrangeTurnedKernel");
+  }
 }
 
+template <bool VTurns>
 void
 RunRearrange(const KernelCall & call)
 {
@@ -530,14 +543,22 @@ RunRearrange(const KernelCall & call)
   switch (PixelSize(call.output.kind))
   {
     case 1:
-      return RunRearrangeAs<std::uint8_t>(call, operation, map);
+      return RunRearrangeAs<std::uint8_t, VTurns>(call, operation, map);
     case 2:
-      return RunRearrangeAs<std::uint16_t>(call, operation, map);
+      return RunRearrangeAs<std::uint16_t, VTurns>(call, operation, map);
     case 4:
-      return RunRearrangeAs<std::uint32_t>(call, operation, map);
+      return RunRearrangeAs<std::uint32_t, VTurns>(call, operation, map);
     default:
-      return RunRearrangeAs<std::uint64_t>(call, operation, map);
+      return RunRearrangeAs<std::uint64_t, VTurns>(call, operation, map);
   }
+}
+
+KernelChoice
+ChooseRearrange(const Operation & operation, const ChunkShape &)
+{
+  return TurnedAxisOf(static_cast<const RearrangeOperation &>(operation)) == 0
+           ? KernelChoice{ "rows", RunRearrange<false> }
+           : KernelChoice{ "turned tiles", RunRearrange<true> };
 }
 
 /** Medians and modes look at each voxel more than once. */
@@ -566,9 +587,7 @@ RegisterCudaGrids(KernelRegistry & registry)
   bin.run = RunBin;
   bin.cost = CostOfBin;
   registry.Register("bin", { bin });
-  Kernel rearrange;
-  rearrange.run = RunRearrange;
-  registry.Register("rearrange", { rearrange });
+  registry.Register("rearrange", { MakeChoosingKernel<ChooseRearrange>(false) });
 }
 
 } // namespace chunkwise

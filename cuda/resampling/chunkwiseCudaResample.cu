@@ -4,9 +4,11 @@
 #include "chunkwiseCudaResampleFilter.cuh"
 #include "chunkwiseCudaResampleTiles.cuh"
 #include "chunkwiseCudaTables.h"
+#include "chunkwiseKernelChoice.h"
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 namespace chunkwise
@@ -20,6 +22,12 @@ constexpr int ResampleAxes = ResampleOperation::Axes;
 constexpr std::int64_t WideThreads = 16384;
 /** Taps along each axis whose weights a thread holds. */
 constexpr int HeldTaps = 6;
+
+const ResampleOperation &
+OperationOf(const Operation & operation)
+{
+  return static_cast<const ResampleOperation &>(operation);
+}
 
 /** Calls f(voxel, offset of the image of the axes that has it, offset of the result) for the voxels of the output that
  * a thread computes. */
@@ -201,8 +209,9 @@ LaunchNearest(const KernelCall & call, const ResampleOperation & operation, TOut
 }
 
 void
-RunNearest(const KernelCall & call, const ResampleOperation & operation)
+RunNearest(const KernelCall & call)
 {
+  const ResampleOperation & operation = OperationOf(*call.operation);
   DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const auto value = operation.value.As<Pixel>();
@@ -324,32 +333,40 @@ CountTaps(const ResampleGrid & grid)
   return grid.axes[0].taps + grid.axes[1].taps + grid.axes[2].taps;
 }
 
-/** Bytes of the votes of all threads; 0 if each holds its own. */
+/** Whether more votes are cast than a thread holds. */
+bool
+HasWideVotes(const ResampleGrid & grid)
+{
+  return std::any_of(
+    std::begin(grid.axes), std::end(grid.axes), [](const ResampleOperation::Axis & axis) { return axis.taps > 2; });
+}
+
+/** Bytes of the votes of all threads. */
 std::size_t
 VoteBytes(const ResampleGrid & grid)
 {
-  std::int64_t all = 1;
-  bool         isWide = false;
-  for (const ResampleOperation::Axis & axis : grid.axes)
-  {
-    all *= axis.taps;
-    isWide = isWide || axis.taps > 2;
-  }
-  return isWide ? static_cast<std::size_t>(WideThreads * (CountTaps(grid) + 2 * all)) * sizeof(double) : 0;
+  const std::int64_t all = grid.axes[0].taps * grid.axes[1].taps * grid.axes[2].taps;
+  return static_cast<std::size_t>(WideThreads * (CountTaps(grid) + 2 * all)) * sizeof(double);
 }
 
-void
-RunMajority(const KernelCall & call, const ResampleOperation & operation)
+template <bool VWide>
+unsigned int
+BlocksOfVoxels(const ResampleSpace & space)
 {
-  const ResampleGrid  grid(operation);
-  const ResampleSpace space = MakeSpace(call, operation, call.inputs[0]);
-  const bool          isWide = VoteBytes(grid) > 0;
-  const unsigned int  blocks =
-    isWide ? static_cast<unsigned int>(WideThreads / (32 * RowsOfBlock)) : BlocksFor(space.CountRows(), RowsOfBlock);
+  return VWide ? static_cast<unsigned int>(WideThreads / (32 * RowsOfBlock))
+               : BlocksFor(space.CountRows(), RowsOfBlock);
+}
+
+template <bool VWide>
+void
+RunMajority(const KernelCall & call)
+{
+  const ResampleOperation & operation = OperationOf(*call.operation);
+  const ResampleGrid        grid(operation);
+  const ResampleSpace       space = MakeSpace(call, operation, call.inputs[0]);
   DispatchPixelType(call.output.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    (isWide ? ResampleMajorityKernel<Pixel, true>
-            : ResampleMajorityKernel<Pixel, false>)<<<blocks, ThreadsOfRows(), 0, StreamOf(call)>>>(
+    ResampleMajorityKernel<Pixel, VWide><<<BlocksOfVoxels<VWide>(space), ThreadsOfRows(), 0, StreamOf(call)>>>(
       grid,
       space,
       static_cast<const Pixel *>(call.inputs[0].data),
@@ -375,9 +392,10 @@ ExtentAfter(const ResampleOperation & operation, Coordinates input, const Coordi
 /** How a chunk is interpolated. */
 enum class ResampleWay
 {
-  Tiles,  ///< tiles whose input lies in shared memory
-  Passes, ///< a pass along each axis
-  Voxels
+  Tiles,     ///< tiles whose input lies in shared memory
+  Passes,    ///< a pass along each axis
+  Voxels,    ///< each voxel for itself
+  WideVoxels ///< the same, with weights in scratch
 };
 
 struct ResamplePlan
@@ -390,6 +408,7 @@ struct ResamplePlan
     , tile(theOperation, grid, pixelBytes)
     , way(tile.Fits()                                                                        ? ResampleWay::Tiles
           : theOperation.IsDiagonal() && GetTableBytes(theOperation, grid) <= MostTableBytes ? ResampleWay::Passes
+          : grid.GetMostTaps() > HeldTaps                                                    ? ResampleWay::WideVoxels
                                                                                              : ResampleWay::Voxels)
   {}
 
@@ -429,17 +448,16 @@ BytesOf(const Coordinates & extent)
 template <typename TReal>
 struct ResampleScratch
 {
-  ResampleScratch(const ResampleOperation & operation, const Coordinates & output)
+  ResampleScratch(const ResampleOperation & operation, const ResamplePlan & plan, const Coordinates & output)
   {
-    const ResamplePlan plan(operation, sizeof(TReal));
-    const Coordinates  input = operation.GetMostInput(output, operation.image);
+    const Coordinates input = operation.GetMostInput(output, operation.image);
     coefficients = plan.grid.isFiltered ? BytesOf<TReal>(input) : 0;
     if (plan.way == ResampleWay::Passes)
     {
       first = BytesOf<TReal>(ExtentAfter(operation, input, output, 1));
       second = BytesOf<TReal>(ExtentAfter(operation, input, output, 2));
     }
-    else if (plan.way == ResampleWay::Voxels && plan.grid.GetMostTaps() > HeldTaps)
+    else if (plan.way == ResampleWay::WideVoxels)
     {
       first = static_cast<std::size_t>(WideThreads * CountTaps(plan.grid)) * sizeof(TReal);
     }
@@ -619,88 +637,84 @@ RunPasses(const KernelCall & call, const ResampleOperation & operation, const Re
   }
 }
 
-template <typename TReal>
+template <ResampleWay VWay, typename TReal>
 void
-RunInterpolation(const KernelCall & call, const ResampleOperation & operation)
+RunInterpolation(const KernelCall & call)
 {
+  const ResampleOperation &    operation = OperationOf(*call.operation);
   const ResamplePlan           plan(operation, sizeof(TReal));
-  const ResampleScratch<TReal> sizes(operation, call.output.box.Extents());
+  const ResampleScratch<TReal> sizes(operation, plan, call.output.box.Extents());
   auto * const                 scratch = GetRestOfScratch(call, operation);
   auto * const                 coefficients = reinterpret_cast<TReal *>(scratch);
   auto * const                 rest = scratch + sizes.coefficients;
   const BufferView             from =
     plan.grid.isFiltered ? MakeCoefficients(call, operation, plan.grid, coefficients, reinterpret_cast<TReal *>(rest))
                                      : call.inputs[0];
-  if (plan.way == ResampleWay::Passes)
+  if constexpr (VWay == ResampleWay::Passes)
   {
     RunPasses<TReal>(call,
                      operation,
                      plan.grid,
                      from,
                      { reinterpret_cast<TReal *>(rest), reinterpret_cast<TReal *>(rest + sizes.first) });
-    return;
-  }
-  const ResampleSpace         space = MakeSpace(call, operation, from);
-  const ResampleSource<TReal> source{ from.data, from.kind, operation.value.As<TReal>() };
-  if (plan.way == ResampleWay::Tiles)
-  {
-    LaunchTiles(call, plan.grid, space, source, plan.tile);
-    return;
-  }
-  const bool         isWide = sizes.first > 0;
-  const unsigned int blocks =
-    isWide ? static_cast<unsigned int>(WideThreads / (32 * RowsOfBlock)) : BlocksFor(space.CountRows(), RowsOfBlock);
-  (isWide ? ResampleVoxelKernel<TReal, true>
-          : ResampleVoxelKernel<TReal, false>)<<<blocks, ThreadsOfRows(), 0, StreamOf(call)>>>(
-    plan.grid, space, source, call.output.data, call.output.kind, reinterpret_cast<TReal *>(rest));
-  CheckLaunch("ResampleVoxelKernel");
-}
-
-const ResampleOperation &
-OperationOf(const Operation & operation)
-{
-  return static_cast<const ResampleOperation &>(operation);
-}
-
-void
-RunResample(const KernelCall & call)
-{
-  const ResampleOperation & operation = OperationOf(*call.operation);
-  if (operation.IsOnVoxels())
-  {
-    RunNearest(call, operation);
-  }
-  else if (operation.interpolation == Interpolation::Label)
-  {
-    RunMajority(call, operation);
-  }
-  else if (ResampleOperation::UsesDoubles(call.inputs[0].kind, call.output.kind))
-  {
-    RunInterpolation<double>(call, operation);
   }
   else
   {
-    RunInterpolation<float>(call, operation);
+    const ResampleSpace         space = MakeSpace(call, operation, from);
+    const ResampleSource<TReal> source{ from.data, from.kind, operation.value.As<TReal>() };
+    if constexpr (VWay == ResampleWay::Tiles)
+    {
+      LaunchTiles(call, plan.grid, space, source, plan.tile);
+    }
+    else
+    {
+      constexpr bool isWide = VWay == ResampleWay::WideVoxels;
+      ResampleVoxelKernel<TReal, isWide><<<BlocksOfVoxels<isWide>(space), ThreadsOfRows(), 0, StreamOf(call)>>>(
+        plan.grid, space, source, call.output.data, call.output.kind, reinterpret_cast<TReal *>(rest));
+      CheckLaunch("ResampleVoxelKernel");
+    }
   }
 }
 
-std::size_t
-ScratchBytes(const Operation & theOperation, const ChunkShape & shape)
+template <typename TReal>
+KernelChoice
+ChooseInterpolation(const ResampleOperation & operation, const ChunkShape & shape)
 {
-  const ResampleOperation & operation = OperationOf(theOperation);
-  const Coordinates         output = shape.outputBox.Extents();
-  const std::size_t         ofField = FieldScratch(operation, output).bytes;
+  const ResamplePlan plan(operation, sizeof(TReal));
+  const Coordinates  output = shape.outputBox.Extents();
+  const std::size_t  scratch =
+    FieldScratch(operation, output).bytes + ResampleScratch<TReal>(operation, plan, output).bytes;
+  switch (plan.way)
+  {
+    case ResampleWay::Tiles:
+      return { "tiles", RunInterpolation<ResampleWay::Tiles, TReal>, scratch };
+    case ResampleWay::Passes:
+      return { "passes", RunInterpolation<ResampleWay::Passes, TReal>, scratch };
+    case ResampleWay::Voxels:
+      return { "voxels", RunInterpolation<ResampleWay::Voxels, TReal>, scratch };
+    default:
+      return { "wide voxels", RunInterpolation<ResampleWay::WideVoxels, TReal>, scratch };
+  }
+}
+
+KernelChoice
+ChooseResample(const Operation & anyOperation, const ChunkShape & shape)
+{
+  const ResampleOperation & operation = OperationOf(anyOperation);
+  const std::size_t         ofField = FieldScratch(operation, shape.outputBox.Extents()).bytes;
   if (operation.IsOnVoxels())
   {
-    return ofField;
+    return { "nearest", RunNearest, ofField };
   }
   if (operation.interpolation == Interpolation::Label)
   {
-    return ofField + VoteBytes(ResampleGrid(operation));
+    const ResampleGrid grid(operation);
+    return HasWideVotes(grid) ? KernelChoice{ "wide votes", RunMajority<true>, ofField + VoteBytes(grid) }
+                              : KernelChoice{ "votes", RunMajority<false>, ofField };
   }
-  return ofField + (ResampleOperation::UsesDoubles(shape.inputKinds[0], shape.outputKind)
-                      ? ResampleScratch<double>(operation, output).bytes
-                      : ResampleScratch<float>(operation, output).bytes);
+  return ResampleOperation::UsesDoubles(shape.inputKinds[0], shape.outputKind)
+           ? ChooseInterpolation<double>(operation, shape)
+           : ChooseInterpolation<float>(operation, shape);
 }
 
 /** Tables of passes; for doubles, as the shape does not say the output's kind. */
@@ -719,8 +733,7 @@ void
 RegisterCudaResample(KernelRegistry & registry)
 {
   KernelSet kernels;
-  kernels.compute.run = RunResample;
-  kernels.compute.scratchBytes = ScratchBytes;
+  kernels.compute = MakeChoosingKernel<ChooseResample>(false);
   kernels.tableBytes = TableBytes;
   registry.Register("resample", kernels);
 }

@@ -509,14 +509,20 @@ LaunchRows(const KernelCall & call, const RowsQuery & query, const RowsLaunch & 
   CheckLaunch("RowsKernel");
 }
 
-/** Queries boxes of one size. Returns false without launching if this variant does not support the request. */
-template <typename TEntry>
-bool
-QueryRows(const KernelCall & call, const BoxTable & table, const TEntry * entries)
+/** A query of boxes of one size, and the blocks that it is dealt to. */
+struct DealtRows
 {
-  const Box & output = call.output.box;
-  int         others[MaxSpatialAxes]{ 1, -1, -1 };
-  int         count = 0;
+  RowsQuery  query{};
+  RowsLaunch launch{}; ///< no threads: there is none
+  bool       keepsRows{ false };
+};
+
+template <typename TEntry>
+DealtRows
+MakeRows(const BoxTable & table, const Box & output)
+{
+  int others[MaxSpatialAxes]{ 1, -1, -1 };
+  int count = 0;
   for (int part = 0; part < table.count; ++part)
   {
     if (table.parts[part] > 0)
@@ -524,13 +530,14 @@ QueryRows(const KernelCall & call, const BoxTable & table, const TEntry * entrie
       others[count++] = table.parts[part];
     }
   }
+  DealtRows              dealt;
+  RowsQuery &            query = dealt.query;
   const int              march = others[0];
   constexpr std::int64_t limit = std::int64_t{ 1 } << 30;
   if (count > 2 || table.axes[0].extent >= limit || table.axes[march].extent >= limit)
   {
-    return false;
+    return dealt;
   }
-  RowsQuery query{};
   query.x = MakeQueryAxis<std::int32_t>(table, output, 0);
   query.march = MakeQueryAxis<std::int32_t>(table, output, march);
   query.march.stride = 1;
@@ -547,30 +554,37 @@ QueryRows(const KernelCall & call, const BoxTable & table, const TEntry * entrie
   }
   query.width = static_cast<std::int32_t>(table.axes[1].stride);
   // The rows of two axes alone are still in the L2 cache when they are read again.
-  const bool       keepsRows = count == 2;
-  const RowsLaunch launch = DealRows<TEntry>(query, output, keepsRows);
-  if (launch.threads == 0)
-  {
-    return false;
-  }
-  DispatchBoxOutput<TEntry>(call.output.kind, [&](auto out) {
-    using Out = decltype(out);
-    keepsRows ? LaunchRows<true, Out>(call, query, launch, entries)
-              : LaunchRows<false, Out>(call, query, launch, entries);
-  });
-  return true;
+  dealt.keepsRows = count == 2;
+  dealt.launch = DealRows<TEntry>(query, output, dealt.keepsRows);
+  return dealt;
 }
 
 } // namespace
 
 bool
+SupportsBoxRows(const BoxStatisticOperation & operation, const BoxTable & table, const Box & output, const Box & image,
+                PixelType input)
+{
+  bool supports = false;
+  DispatchBoxTypes(operation, image.Extents(), input, [&](auto, auto entry) {
+    supports = !operation.variable && MakeRows<decltype(entry)>(table, output).launch.threads > 0;
+  });
+  return supports;
+}
+
+void
 QueryBoxRows(const KernelCall & call, const BoxTable & table)
 {
-  bool isDone = false;
   DispatchBoxTypes(call, [&](auto, auto entry) {
-    isDone = QueryRows(call, table, static_cast<const decltype(entry) *>(call.scratch));
+    using Entry = decltype(entry);
+    const DealtRows     dealt = MakeRows<Entry>(table, call.output.box);
+    const Entry * const entries = static_cast<const Entry *>(call.scratch);
+    DispatchBoxOutput<Entry>(call.output.kind, [&](auto out) {
+      using Out = decltype(out);
+      dealt.keepsRows ? LaunchRows<true, Out>(call, dealt.query, dealt.launch, entries)
+                      : LaunchRows<false, Out>(call, dealt.query, dealt.launch, entries);
+    });
   });
-  return isDone;
 }
 
 } // namespace chunkwise

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaBoxStatistic.cuh"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseKernelChoice.h"
 
 namespace chunkwise
 {
@@ -10,16 +11,14 @@ namespace
 
 constexpr std::int64_t RowMultiple = 4;
 
+template <bool VInRows>
 void
 RunBoxStatistic(const KernelCall & call)
 {
   const auto &   operation = static_cast<const BoxStatisticOperation &>(*call.operation);
   const BoxTable table = MakeBoxTable(operation, call.output.box, call.image, RowMultiple);
   MakeBoxEntries(call, table);
-  if (operation.variable || !QueryBoxRows(call, table))
-  {
-    QueryBoxVoxels(call, table);
-  }
+  VInRows ? QueryBoxRows(call, table) : QueryBoxVoxels(call, table);
 }
 
 std::size_t
@@ -44,16 +43,24 @@ BoxStatisticCost(const Operation & operation, const ChunkShape & shape)
   return input + output + 2.0 * static_cast<double>(BoxStatisticScratch(operation, shape));
 }
 
+KernelChoice
+ChooseBoxStatistic(const Operation & anyOperation, const ChunkShape & shape)
+{
+  const auto &      operation = static_cast<const BoxStatisticOperation &>(anyOperation);
+  const BoxTable    table = MakeBoxTable(operation, shape.outputBox, shape.image, RowMultiple);
+  const std::size_t scratch = BoxStatisticScratch(operation, shape);
+  const double      cost = BoxStatisticCost(operation, shape);
+  return SupportsBoxRows(operation, table, shape.outputBox, shape.image, shape.inputKinds[0])
+           ? KernelChoice{ "rows", RunBoxStatistic<true>, scratch, cost }
+           : KernelChoice{ "voxels", RunBoxStatistic<false>, scratch, cost };
+}
+
 } // namespace
 
 void
 RegisterCudaBoxStatistic(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunBoxStatistic;
-  kernel.scratchBytes = BoxStatisticScratch;
-  kernel.cost = BoxStatisticCost;
-  registry.Register("boxstatistic", { kernel });
+  registry.Register("boxstatistic", { MakeChoosingKernel<ChooseBoxStatistic>(true) });
 }
 
 } // namespace chunkwise

@@ -14,12 +14,15 @@ namespace chunkwise
 void
 MakeBoxEntries(const KernelCall & call, const BoxTable & table);
 
-/** Stores the results of boxes of one size. Returns false without launching if this variant does not support the
- * request. */
+/** Whether QueryBoxRows stores the results of an output of these: boxes of one size that are no larger than rows of
+ * threads allow. */
 bool
+SupportsBoxRows(const BoxStatisticOperation & operation, const BoxTable & table, const Box & output, const Box & image,
+                PixelType input);
+void
 QueryBoxRows(const KernelCall & call, const BoxTable & table);
 
-/** Stores the results of any boxes. */
+/** The same of any boxes. */
 void
 QueryBoxVoxels(const KernelCall & call, const BoxTable & table);
 

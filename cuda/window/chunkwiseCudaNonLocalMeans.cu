@@ -3,6 +3,7 @@
 #include "chunkwiseCudaRealOutput.cuh"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseDomainVoxels.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwisePatchWeight.h"
 #include "chunkwiseRealOf.h"
@@ -750,69 +751,112 @@ GeometryOf(const NonLocalMeansOperation & operation, const Coordinates & image, 
   return geometry;
 }
 
-/** `given`: the voxels' weights if `VIsWeighed`. */
-template <bool VIsWeighed, typename TPixel, typename TReal>
-void
-LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxels<const TReal> & given,
-            const RealOutput & out, const PatchGeometry<TReal> & g, const PatchEmpty<TPixel> & empty)
+/** How a chunk is computed. */
+enum class PatchWay
+{
+  Staged,     ///< tiles whose voxels lie in shared memory, patches of radius 1
+  RadiusOne,  ///< deep tiles, patches of radius 1 along all three axes
+  RadiusTwo,  ///< the same of radius 2
+  DeepTiles,  ///< deep tiles, patches of any radius
+  FlatTiles,  ///< tiles of one plane
+  EveryVoxel, ///< each voxel for itself
+};
+
+/** The outputs of a tile along the third axis. */
+template <PatchWay VWay>
+constexpr int PatchDepth = VWay == PatchWay::Staged      ? 7
+                           : VWay == PatchWay::FlatTiles ? 1
+                                                         : 8;
+
+template <typename TReal>
+using StagedTile = StagedPatches<TReal, 1, PatchDepth<PatchWay::Staged>>;
+
+template <typename TReal>
+PatchWay
+FindPatchWay(const PatchGeometry<TReal> & g, bool isWeighed)
 {
   // The shared memory that every device has without asking.
   constexpr std::size_t mostShared = 48 << 10;
-  const auto            launch = [&](auto kernel, int depth, std::size_t staged = 0) {
-    AllowSharedMemory(kernel, PatchTileBytes(g, depth, VIsWeighed) + staged);
-    kernel<<<BlocksFor(CountPatchTiles(g, { PatchWidth, PatchHeight, depth }), 1),
-                        PatchWidth * PatchHeight,
-                        PatchTileBytes(g, depth, VIsWeighed) + staged,
-                        StreamOf(call)>>>(in, given, out, g, empty);
-  };
-  const auto isRadius = [&](int r) { return g.patch[0] == r && g.patch[1] == r && g.patch[2] == r; };
+  constexpr bool        isFloat = sizeof(TReal) == 4;
+  constexpr int         depth = PatchDepth<PatchWay::DeepTiles>;
+  const auto isRadius = [&](int r) { return isFloat && g.patch[0] == r && g.patch[1] == r && g.patch[2] == r; };
   // The weights that a tile sees are counted in 32 bits.
-  const int tile[3] = { PatchWidth, PatchHeight, 8 };
+  const int tile[3] = { PatchWidth, PatchHeight, depth };
   double    seen = 1;
   for (int i = 0; i < 3; ++i)
   {
     seen *= tile[i] + 2.0 * (g.search[i] + g.patch[i]);
   }
-  const bool isDeep =
-    g.out.Extent(g.axes[2]) >= 4 && PatchTileBytes(g, 8, VIsWeighed) <= mostShared && (!VIsWeighed || seen < (1 << 30));
-  if constexpr (sizeof(TReal) == 4)
+  if (g.out.Extent(g.axes[2]) >= 4 && PatchTileBytes(g, depth, isWeighed) <= mostShared &&
+      (!isWeighed || seen < (1 << 30)))
   {
-    if constexpr (!VIsWeighed)
+    const bool isNear = std::max({ g.search[0], g.search[1], g.search[2] }) <= StagedTile<TReal>::Search;
+    if (isRadius(1))
     {
-      constexpr int depth = 7;
-      using Staged = StagedPatches<TReal, 1, depth>;
-      if (isDeep && isRadius(1) && std::max({ g.search[0], g.search[1], g.search[2] }) <= Staged::Search)
-      {
-        return launch(TiledMeansKernel<TPixel, TReal, 1, depth, false, true>, depth, sizeof(Staged));
-      }
+      return isNear && !isWeighed ? PatchWay::Staged : PatchWay::RadiusOne;
     }
-    if (isDeep && isRadius(1))
-    {
-      return launch(TiledMeansKernel<TPixel, TReal, 1, 8, VIsWeighed>, 8);
-    }
-    if constexpr (!VIsWeighed)
-    {
-      if (isDeep && isRadius(2))
-      {
-        return launch(TiledMeansKernel<TPixel, TReal, 2, 8, VIsWeighed>, 8);
-      }
-    }
+    return isRadius(2) && !isWeighed ? PatchWay::RadiusTwo : PatchWay::DeepTiles;
   }
-  if (isDeep)
-  {
-    return launch(TiledMeansKernel<TPixel, TReal, -1, 8, VIsWeighed>, 8);
-  }
-  if constexpr (!VIsWeighed)
-  {
-    if (PatchTileBytes(g, 1, false) <= mostShared)
-    {
-      return launch(TiledMeansKernel<TPixel, TReal, -1, 1, false>, 1);
-    }
-  }
-  const unsigned int blocks = BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1);
-  NonLocalMeansKernel<VIsWeighed><<<blocks, 128, 0, StreamOf(call)>>>(in, given, out, g, empty);
+  return !isWeighed && PatchTileBytes(g, 1, false) <= mostShared ? PatchWay::FlatTiles : PatchWay::EveryVoxel;
 }
 
+PatchWay
+PatchWayOf(const NonLocalMeansOperation & operation, const ChunkShape & shape)
+{
+  const Coordinates image = shape.image.Extents();
+  return UsesDouble(shape.inputKinds[0])
+           ? FindPatchWay(GeometryOf<double>(operation, image, shape.outputBox), operation.isWeighed)
+           : FindPatchWay(GeometryOf<float>(operation, image, shape.outputBox), operation.isWeighed);
+}
+
+/** Whether FindPatchWay gives this way for such numbers. */
+template <PatchWay VWay, typename TReal, bool VIsWeighed>
+constexpr bool
+IsPatchWay()
+{
+  switch (VWay)
+  {
+    case PatchWay::Staged:
+    case PatchWay::RadiusTwo:
+      return sizeof(TReal) == 4 && !VIsWeighed;
+    case PatchWay::RadiusOne:
+      return sizeof(TReal) == 4;
+    case PatchWay::FlatTiles:
+      return !VIsWeighed;
+    default:
+      return true;
+  }
+}
+
+/** `given`: the voxels' weights if `VIsWeighed`. */
+template <PatchWay VWay, bool VIsWeighed, typename TPixel, typename TReal>
+void
+LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxels<const TReal> & given,
+            const RealOutput & out, const PatchGeometry<TReal> & g, const PatchEmpty<TPixel> & empty)
+{
+  if constexpr (VWay == PatchWay::EveryVoxel)
+  {
+    const unsigned int blocks = BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1);
+    NonLocalMeansKernel<VIsWeighed><<<blocks, 128, 0, StreamOf(call)>>>(in, given, out, g, empty);
+    CheckLaunch("NonLocalMeansKernel");
+  }
+  else if constexpr (IsPatchWay<VWay, TReal, VIsWeighed>())
+  {
+    constexpr int     depth = PatchDepth<VWay>;
+    constexpr bool    isStaged = VWay == PatchWay::Staged;
+    constexpr int     radius = isStaged || VWay == PatchWay::RadiusOne ? 1 : VWay == PatchWay::RadiusTwo ? 2 : -1;
+    const auto        kernel = TiledMeansKernel<TPixel, TReal, radius, depth, VIsWeighed, isStaged>;
+    const std::size_t shared = PatchTileBytes(g, depth, VIsWeighed) + (isStaged ? sizeof(StagedTile<TReal>) : 0);
+    AllowSharedMemory(kernel, shared);
+    kernel<<<BlocksFor(CountPatchTiles(g, { PatchWidth, PatchHeight, depth }), 1),
+             PatchWidth * PatchHeight,
+             shared,
+             StreamOf(call)>>>(in, given, out, g, empty);
+    CheckLaunch("TiledMeansKernel");
+  }
+}
+
+template <PatchWay VWay>
 void
 RunNonLocalMeans(const KernelCall & call)
 {
@@ -821,10 +865,11 @@ RunNonLocalMeans(const KernelCall & call)
   DispatchPixelType(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
-    char *           scratch = static_cast<char *>(call.scratch);
-    const auto       pixels = PadImage<Pixel>(call, boxes, operation.boundary, scratch);
-    const RealOutput out{ VoxelsOf<char>(call.output), call.output.kind };
-    const auto       geometry = GeometryOf<Real>(operation, call.image.Extents(), call.output.box);
+    char *                  scratch = static_cast<char *>(call.scratch);
+    const auto              pixels = PadImage<Pixel>(call, boxes, operation.boundary, scratch);
+    const RealOutput        out{ VoxelsOf<char>(call.output), call.output.kind };
+    const auto              geometry = GeometryOf<Real>(operation, call.image.Extents(), call.output.box);
+    const PatchEmpty<Pixel> empty(operation.emptyValue);
     if (operation.isWeighed)
     {
       KernelCall ofWeights = call;
@@ -832,13 +877,12 @@ RunNonLocalMeans(const KernelCall & call)
       WindowBoundary boundary = operation.boundary;
       boundary.constant = 1.0;
       const auto given = PadImage<Real>(ofWeights, boxes, boundary, scratch);
-      LaunchMeans<true>(call, pixels, given, out, geometry, PatchEmpty<Pixel>(operation.emptyValue));
+      LaunchMeans<VWay, true>(call, pixels, given, out, geometry, empty);
     }
     else
     {
-      LaunchMeans<false>(call, pixels, Voxels<const Real>{}, out, geometry, PatchEmpty<Pixel>(operation.emptyValue));
+      LaunchMeans<VWay, false>(call, pixels, Voxels<const Real>{}, out, geometry, empty);
     }
-    CheckLaunch("NonLocalMeansKernel");
   });
 }
 
@@ -868,16 +912,34 @@ CostOfNonLocalMeans(const Operation & operation, const ChunkShape & shape)
   return (8 + sides) * pairs * static_cast<double>(shape.outputBox.NumberOfVoxels());
 }
 
+KernelChoice
+ChooseNonLocalMeans(const Operation & operation, const ChunkShape & shape)
+{
+  const std::size_t scratch = ScratchOfNonLocalMeans(operation, shape);
+  const double      cost = CostOfNonLocalMeans(operation, shape);
+  switch (PatchWayOf(static_cast<const NonLocalMeansOperation &>(operation), shape))
+  {
+    case PatchWay::Staged:
+      return { "staged tiles", RunNonLocalMeans<PatchWay::Staged>, scratch, cost };
+    case PatchWay::RadiusOne:
+      return { "tiles of radius 1", RunNonLocalMeans<PatchWay::RadiusOne>, scratch, cost };
+    case PatchWay::RadiusTwo:
+      return { "tiles of radius 2", RunNonLocalMeans<PatchWay::RadiusTwo>, scratch, cost };
+    case PatchWay::DeepTiles:
+      return { "deep tiles", RunNonLocalMeans<PatchWay::DeepTiles>, scratch, cost };
+    case PatchWay::FlatTiles:
+      return { "flat tiles", RunNonLocalMeans<PatchWay::FlatTiles>, scratch, cost };
+    default:
+      return { "voxels", RunNonLocalMeans<PatchWay::EveryVoxel>, scratch, cost };
+  }
+}
+
 } // namespace
 
 void
 RegisterCudaNonLocalMeans(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunNonLocalMeans;
-  kernel.scratchBytes = ScratchOfNonLocalMeans;
-  kernel.cost = CostOfNonLocalMeans;
-  registry.Register("nonlocalmeans", { kernel });
+  registry.Register("nonlocalmeans", { MakeChoosingKernel<ChooseNonLocalMeans>(true) });
 }
 
 } // namespace chunkwise

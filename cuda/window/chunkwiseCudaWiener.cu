@@ -4,10 +4,14 @@
 #include "chunkwiseCudaVariance.cuh"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseDomainOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseWienerOperation.h"
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 namespace chunkwise
@@ -54,49 +58,91 @@ RunWienerVoxels(const KernelCall & call)
   });
 }
 
-/** Windows of float with a small radius: variances become results where they are computed, and are in no memory. */
-bool
+/** Windows of float with a small radius: variances become results where they are computed, and are in no memory. The
+ * means lie in the scratch, ahead of what their kernel, and then the windows, take. */
+struct FusedWiener
+{
+  std::shared_ptr<const Operation> mean;
+  ChunkShape                       ofMeans;
+  WindowBoxes                      boxes;
+  std::size_t                      bytesOfMeans;
+
+  FusedWiener(const WienerOperation & operation, const ChunkShape & shape)
+    : FusedWiener(operation, shape, operation.GetStages())
+  {}
+
+  bool
+  Supports(const WienerOperation & operation, const ChunkShape & shape) const
+  {
+    const std::int64_t rowStride =
+      std::max({ boxes.padded.Extent(0), shape.inputBox.Extent(0), shape.image.Extent(0) });
+    return operation.windows.empty() && shape.outputKind == PixelType::Float32 && boxes.radius[0] <= 2 &&
+           SupportsVarianceColumns(
+             { shape.inputKinds[0], shape.outputKind, false, boxes.radius, boxes.padded, shape.outputBox, rowStride });
+  }
+  const Kernel &
+  GetKernelOfMeans() const
+  {
+    return ofMeans.kernels->Get(mean->GetName(), "wiener");
+  }
+
+private:
+  FusedWiener(const WienerOperation & operation, const ChunkShape & shape, const std::vector<Stage> & stages)
+    : mean(stages[0].operation)
+    , ofMeans(shape)
+    , boxes(shape.outputBox, shape.image, RadiusOf(*stages[1].operation, shape.image), operation.boundary.mode)
+    , bytesOfMeans(RoundUp(static_cast<std::size_t>(shape.outputBox.NumberOfVoxels()) * sizeof(float)))
+  {
+    ofMeans.outputKind = PixelType::Float32;
+  }
+  static Coordinates
+  RadiusOf(const Operation & variance, const Box & image)
+  {
+    const auto * const box = dynamic_cast<const VarianceOperation *>(&variance);
+    return box ? box->EffectiveRadius(image.Extents()) : Coordinates{};
+  }
+};
+
+void
 RunFused(const KernelCall & call)
 {
-  const auto & operation = static_cast<const WienerOperation &>(*call.operation);
-  if (!operation.windows.empty())
-  {
-    return false;
-  }
-  const std::vector<Stage> stages = operation.GetStages();
-  const Operation &        mean = *stages[0].operation;
-  const Coordinates        radius =
-    static_cast<const VarianceOperation &>(*stages[1].operation).EffectiveRadius(call.image.Extents());
-  const bool isCube =
-    radius[0] == radius[1] && radius[0] == radius[2] && radius[3] == 0 && radius[4] == 0 && radius[0] > 0;
-  if (call.inputs[0].kind != PixelType::Float32 || call.output.kind != PixelType::Float32 || !isCube || radius[0] > 2)
-  {
-    return false;
-  }
-  const BufferView means = DenseView(call.scratch, PixelType::Float32, call.output.box);
-  const auto       bytes = RoundUp(static_cast<std::size_t>(means.box.NumberOfVoxels()) * sizeof(float));
-  // The scratch was sized for the stages one by one, which need one more image.
-  char *            scratch = static_cast<char *>(call.scratch) + bytes;
-  const WindowBoxes boxes(call.output.box, call.image, radius, operation.boundary.mode);
+  const auto &      operation = static_cast<const WienerOperation &>(*call.operation);
+  const FusedWiener fused(operation, ShapeOf(call));
+  const BufferView  means = DenseView(call.scratch, PixelType::Float32, call.output.box);
+  char *            scratch = static_cast<char *>(call.scratch) + fused.bytesOfMeans;
   KernelCall        ofMeans = call;
-  ofMeans.operation = &mean;
+  ofMeans.operation = fused.mean.get();
   ofMeans.output = means;
   ofMeans.writable = means.box;
   ofMeans.scratch = scratch;
-  ofMeans.scratchBytes = call.scratchBytes - bytes;
-  call.kernels->Get(mean.GetName(), operation.GetName()).run(ofMeans);
-  const auto pixels = PadImage<float>(call, boxes, operation.boundary, scratch);
-  return RunWienerColumns(
-    pixels, VoxelsOf<const float>(means), call.output, radius, static_cast<float>(operation.noise), StreamOf(call));
+  ofMeans.scratchBytes = call.scratchBytes - fused.bytesOfMeans;
+  fused.GetKernelOfMeans().run(ofMeans);
+  const auto pixels = PadImage<float>(call, fused.boxes, operation.boundary, scratch);
+  if (!RunWienerColumns(pixels,
+                        VoxelsOf<const float>(means),
+                        call.output,
+                        fused.boxes.radius,
+                        static_cast<float>(operation.noise),
+                        StreamOf(call)))
+  {
+    throw Error("wiener: windows that have no fused kernel");
+  }
 }
 
-void
-RunWiener(const KernelCall & call)
+KernelChoice
+ChooseWiener(const Operation & operation, const ChunkShape & shape)
 {
-  if (!RunFused(call))
+  const auto &      wiener = static_cast<const WienerOperation &>(operation);
+  const Kernel      stages = MakeCompositeKernel();
+  const double      cost = stages.cost(operation, shape);
+  const FusedWiener fused(wiener, shape);
+  if (!fused.Supports(wiener, shape))
   {
-    MakeCompositeKernel().run(call);
+    return { "stages", stages.run, stages.scratchBytes(operation, shape), cost };
   }
+  const std::size_t ofMeans = fused.GetKernelOfMeans().scratchBytes(*fused.mean, fused.ofMeans);
+  const std::size_t ofWindows = ContinuedBytes(fused.boxes, wiener.boundary.mode, sizeof(float));
+  return { "fused", RunFused, fused.bytesOfMeans + std::max(ofMeans, ofWindows), cost };
 }
 
 } // namespace
@@ -104,9 +150,7 @@ RunWiener(const KernelCall & call)
 void
 RegisterCudaWiener(KernelRegistry & registry)
 {
-  Kernel whole = MakeCompositeKernel();
-  whole.run = RunWiener;
-  registry.Register("wiener", { whole });
+  registry.Register("wiener", { MakeChoosingKernel<ChooseWiener>(true) });
   Kernel kernel;
   kernel.run = RunWienerVoxels;
   registry.Register("wiener.voxels", { kernel });

@@ -5,6 +5,7 @@
 #include "chunkwiseCudaVaryingBlocks.h"
 #include "chunkwiseCudaVaryingCells.h"
 #include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseKernelChoice.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseRoundUp.h"
 
@@ -185,17 +186,12 @@ struct VaryingLayout
   std::size_t weighted;
   std::size_t convolution;
 
-  VaryingLayout(const VaryingConvolutionOperation & operation, const Box & output, const Coordinates & image,
-                PixelType kind, const KernelRegistry * kernels)
+  VaryingLayout(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
   {
-    const auto bytes = [](std::int64_t voxels) { return RoundUp(static_cast<std::size_t>(voxels) * sizeof(T)); };
+    const auto        bytes = [](std::int64_t voxels) { return RoundUp(static_cast<std::size_t>(voxels) * sizeof(T)); };
+    const Box &       output = chunk.outputBox;
+    const Coordinates image = chunk.image.Extents();
     sums = bytes(output.NumberOfVoxels());
-    if (HasVaryingBlocks(operation, image, kind))
-    {
-      part = weighted = 0;
-      convolution = ScratchOfVaryingBlocks(operation, image);
-      return;
-    }
     const bool        spreads = operation.order == VaryingOrder::WeightThenConvolve;
     const Coordinates reach =
       operation.GetLargestReach(Box::FromExtent(StepsOf(operation, image, output.Extents())), image);
@@ -203,7 +199,7 @@ struct VaryingLayout
     ChunkShape      shape;
     shape.outputBox = Box::FromExtent(reach);
     shape.image = Box::FromExtent(image);
-    shape.inputKinds[0] = kind;
+    shape.inputKinds[0] = chunk.inputKinds[0];
     shape.numberOfInputs = 1;
     shape.outputKind = PixelTypeOf<T>();
     Coordinates padded = reach;
@@ -221,7 +217,7 @@ struct VaryingLayout
     shape.inputBox = shape.image;
     part = bytes(shape.outputBox.NumberOfVoxels());
     weighted = spreads ? bytes(Box::FromExtent(padded).NumberOfVoxels()) : 0;
-    const Kernel & kernel = NodeKernel(operation, kernels);
+    const Kernel & kernel = NodeKernel(operation, chunk.kernels);
     convolution = kernel.scratchBytes ? kernel.scratchBytes(node, shape) : 0;
   }
 
@@ -242,7 +238,7 @@ public:
     , m_Image(call.image.Extents())
     , m_Convolution(NodeKernel(m_Operation, call.kernels))
   {
-    const VaryingLayout<T> layout(m_Operation, call.output.box, m_Image, call.inputs[0].kind, call.kernels);
+    const VaryingLayout<T> layout(m_Operation, ShapeOf(call));
     char *                 scratch = static_cast<char *>(call.scratch);
     m_Sums = reinterpret_cast<T *>(scratch);
     m_Part = reinterpret_cast<T *>(scratch += layout.sums);
@@ -258,28 +254,7 @@ public:
   void
   Run() const
   {
-    const std::size_t bytes = static_cast<std::size_t>(m_Call.output.box.NumberOfVoxels()) * sizeof(T);
-    if constexpr (std::is_same<T, float>::value)
-    {
-      if (HasVaryingBlocks(m_Operation, m_Image, m_Call.inputs[0].kind))
-      {
-        // Where the output has dense numbers it has the sums, too.
-        const BufferView dense = DenseView(m_Call.output.data, PixelType::Float32, m_Call.output.box);
-        const bool       isDense = m_Call.output.kind == PixelType::Float32 && m_Call.output.stride == dense.stride;
-        T * const        sums = isDense ? static_cast<T *>(m_Call.output.data) : m_Sums;
-        KernelCall       call = m_Call;
-        call.scratch = m_Scratch;
-        call.scratchBytes = m_ScratchBytes;
-        Clear(sums, bytes);
-        RunVaryingBlocks(call, sums);
-        if (!isDense)
-        {
-          Finish(m_Call, m_Sums, m_Call.output.box);
-        }
-        return;
-      }
-    }
-    Clear(m_Sums, bytes);
+    ClearSums(m_Call, m_Sums);
     const Box         computed = AlignToTiles(m_Call.output.box, m_Operation.GetTile(m_Image), m_Call.image);
     const Coordinates steps = StepsOf(m_Operation, m_Image, m_Call.output.box.Extents());
     Box               part;
@@ -302,13 +277,15 @@ public:
     });
   }
 
-private:
-  void
-  Clear(T * sums, std::size_t bytes) const
+  /** Sums of the call's output begin as 0. */
+  static void
+  ClearSums(const KernelCall & call, T * sums)
   {
-    CheckCuda(cudaMemsetAsync(sums, 0, bytes, StreamOf(m_Call)), "cudaMemsetAsync");
+    const std::size_t bytes = static_cast<std::size_t>(call.output.box.NumberOfVoxels()) * sizeof(T);
+    CheckCuda(cudaMemsetAsync(sums, 0, bytes, StreamOf(call)), "cudaMemsetAsync");
   }
 
+private:
   /** The part of `box` that begins at `at`, which moves on to the next one; false: there are no more. */
   static bool
   NextPart(const Box & box, const Coordinates & steps, Coordinates & at, Box & part)
@@ -487,31 +464,61 @@ RunCells(const KernelCall & call)
   DeviceVarying<float>::Finish(call, sums, planes);
 }
 
-void
-RunVarying(const KernelCall & call)
+std::size_t
+BytesOfBlockSums(const Box & output)
 {
-  if (UsesDouble(call.inputs[0].kind))
-  {
-    return DeviceVarying<double>(call).Run();
-  }
-  const auto & operation = static_cast<const VaryingConvolutionOperation &>(*call.operation);
-  HasVaryingCells(operation, call.image.Extents(), call.inputs[0].kind) ? RunCells(call)
-                                                                        : DeviceVarying<float>(call).Run();
+  return RoundUp(static_cast<std::size_t>(output.NumberOfVoxels()) * sizeof(float));
 }
 
-std::size_t
-ScratchOfVarying(const Operation & operation, const ChunkShape & chunk)
+void
+RunBlocks(const KernelCall & call)
 {
-  const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
+  // An output of dense numbers has the sums, too.
+  const BufferView  dense = DenseView(call.output.data, PixelType::Float32, call.output.box);
+  const bool        isDense = call.output.kind == PixelType::Float32 && call.output.stride == dense.stride;
+  float * const     sums = static_cast<float *>(isDense ? call.output.data : call.scratch);
+  const std::size_t bytes = BytesOfBlockSums(call.output.box);
+  KernelCall        blocks = call;
+  blocks.scratch = static_cast<char *>(call.scratch) + bytes;
+  blocks.scratchBytes = call.scratchBytes - bytes;
+  DeviceVarying<float>::ClearSums(call, sums);
+  RunVaryingBlocks(blocks, sums);
+  if (!isDense)
+  {
+    DeviceVarying<float>::Finish(call, sums, call.output.box);
+  }
+}
+
+template <typename T>
+void
+RunParts(const KernelCall & call)
+{
+  DeviceVarying<T>(call).Run();
+}
+
+/** How an image is computed: all of its chunks in one way. */
+enum class VaryingWay
+{
+  Cells,        ///< all cells of a plane together
+  Blocks,       ///< blocks of three axes
+  Parts,        ///< node by node, by another operation's kernel
+  PartsOfDouble ///< the same in double
+};
+
+VaryingWay
+VaryingWayOf(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
+{
   const Coordinates image = chunk.image.Extents();
   const PixelType   kind = chunk.inputKinds[0];
   if (UsesDouble(kind))
   {
-    return VaryingLayout<double>(varying, chunk.outputBox, image, kind, chunk.kernels).Total();
+    return VaryingWay::PartsOfDouble;
   }
-  return HasVaryingCells(varying, image, kind)
-           ? BytesOfCellSums(varying, chunk) + ScratchOfVaryingCells(varying, WithWholePlanes(varying, chunk))
-           : VaryingLayout<float>(varying, chunk.outputBox, image, kind, chunk.kernels).Total();
+  if (HasVaryingCells(operation, image, kind))
+  {
+    return VaryingWay::Cells;
+  }
+  return HasVaryingBlocks(operation, image, kind) ? VaryingWay::Blocks : VaryingWay::Parts;
 }
 
 std::size_t
@@ -519,11 +526,12 @@ TableBytesOfVarying(const Operation & operation, const ChunkShape & chunk)
 {
   const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
   const Coordinates image = chunk.image.Extents();
-  if (HasVaryingCells(varying, image, chunk.inputKinds[0]))
+  const VaryingWay  way = VaryingWayOf(varying, chunk);
+  if (way == VaryingWay::Cells)
   {
     return TableBytesOfVaryingCells(varying, image);
   }
-  if (HasVaryingBlocks(varying, image, chunk.inputKinds[0]))
+  if (way == VaryingWay::Blocks)
   {
     return TableBytesOfVaryingBlocks(varying, image);
   }
@@ -554,20 +562,9 @@ TableBytesOfVarying(const Operation & operation, const ChunkShape & chunk)
 
 /** The nodes' parts cover the chunk about twice along each axis of the grid, each with its halo. */
 double
-CostOfVarying(const Operation & operation, const ChunkShape & chunk)
+CostOfParts(const VaryingConvolutionOperation & varying, const ChunkShape & chunk)
 {
-  const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
   const Coordinates image = chunk.image.Extents();
-  if (HasVaryingCells(varying, image, chunk.inputKinds[0]))
-  {
-    return CostOfVaryingCells(varying, WithWholePlanes(varying, chunk));
-  }
-  if (HasVaryingBlocks(varying, image, chunk.inputKinds[0]))
-  {
-    const double part =
-      static_cast<double>(chunk.outputBox.NumberOfVoxels()) / static_cast<double>(chunk.image.NumberOfVoxels());
-    return part * CostOfVaryingBlocks(varying, image) + 16 * static_cast<double>(chunk.outputBox.NumberOfVoxels());
-  }
   const Coordinates reach =
     varying.GetLargestReach(Box::FromExtent(StepsOf(varying, image, chunk.outputBox.Extents())), image);
   ChunkShape part = chunk;
@@ -587,15 +584,46 @@ CostOfVarying(const Operation & operation, const ChunkShape & chunk)
          16 * static_cast<double>(chunk.outputBox.NumberOfVoxels());
 }
 
+KernelChoice
+ChooseVarying(const Operation & operation, const ChunkShape & chunk)
+{
+  const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
+  const Coordinates image = chunk.image.Extents();
+  switch (VaryingWayOf(varying, chunk))
+  {
+    case VaryingWay::Cells:
+    {
+      const ChunkShape planes = WithWholePlanes(varying, chunk);
+      return { "cells",
+               RunCells,
+               BytesOfCellSums(varying, chunk) + ScratchOfVaryingCells(varying, planes),
+               CostOfVaryingCells(varying, planes) };
+    }
+    case VaryingWay::Blocks:
+    {
+      const auto voxels = static_cast<double>(chunk.outputBox.NumberOfVoxels());
+      return { "blocks",
+               RunBlocks,
+               BytesOfBlockSums(chunk.outputBox) + ScratchOfVaryingBlocks(varying, image),
+               voxels / static_cast<double>(chunk.image.NumberOfVoxels()) * CostOfVaryingBlocks(varying, image) +
+                 16 * voxels };
+    }
+    case VaryingWay::PartsOfDouble:
+      return {
+        "parts of double", RunParts<double>, VaryingLayout<double>(varying, chunk).Total(), CostOfParts(varying, chunk)
+      };
+    default:
+      return { "parts", RunParts<float>, VaryingLayout<float>(varying, chunk).Total(), CostOfParts(varying, chunk) };
+  }
+}
+
 } // namespace
 
 void
 RegisterCudaVaryingConvolution(KernelRegistry & registry)
 {
   KernelSet kernels;
-  kernels.compute.run = RunVarying;
-  kernels.compute.scratchBytes = ScratchOfVarying;
-  kernels.compute.cost = CostOfVarying;
+  kernels.compute = MakeChoosingKernel<ChooseVarying>(true);
   kernels.tableBytes = TableBytesOfVarying;
   registry.Register("convolution.varying", kernels);
 }
