@@ -33,7 +33,7 @@ FILTERS = [
     filters.OpeningByReconstruction(radius=1), filters.Deconvolve(np.ones((3, 2, 4)), number_of_iterations=2),
     filters.Deconvolve(np.ones((3, 4)), number_of_iterations=2, axes=(1, 2)),
     filters.OpeningByReconstruction(radius=1, axes=(1, 2)), filters.AreaOpening(size=40), filters.AreaClosing(size=9, axes=(0, 2)),
-    filters.AreaOpening(size=20) | filters.Median(radius=1), filters.HMaxima(height=5) | filters.Mean(radius=1),
+    filters.HMaxima(height=3, axes=(1, 2)),
 ]
 
 
