@@ -4,6 +4,7 @@
 
 #include "chunkwiseDeconvolutionRules.h"
 #include "chunkwiseGeometry.h"
+#include "chunkwiseMappedMemory.h"
 #include "chunkwiseSpool.h"
 
 #include <algorithm>
@@ -81,6 +82,7 @@ public:
     // The old memory goes first.
     m_Data.reset();
     m_Data.reset(new unsigned char[bytes]);
+    AdviseLargePages(m_Data.get(), bytes);
     m_Bytes = bytes;
   }
   void *
@@ -116,6 +118,7 @@ public:
     if (isInMemory)
     {
       m_Memory.reset(new unsigned char[view.NumberOfBytes()]);
+      AdviseLargePages(m_Memory.get(), view.NumberOfBytes());
     }
     else
     {

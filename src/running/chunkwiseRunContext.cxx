@@ -35,7 +35,14 @@ Tighter(std::size_t a, std::size_t b)
 } // namespace
 
 HostState::HostState()
-  : memory("host memory", "host", AllocateMapped, FreeMapped)
+  : memory(
+      "host memory", "host",
+      [](std::size_t bytes) {
+        void * const block = AllocateMapped(bytes);
+        AdviseLargePages(block, bytes);
+        return block;
+      },
+      FreeMapped)
   , tables(MostHostTableBytes)
 {}
 
