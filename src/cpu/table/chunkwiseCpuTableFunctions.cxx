@@ -5,6 +5,8 @@
 #include "chunkwiseCpuTable.h"
 #include "chunkwiseOrderedKey.h"
 
+#include <cstring>
+
 #if defined(__AVX2__)
 #  include <immintrin.h>
 #elif defined(__SSE2__)
@@ -32,22 +34,7 @@ struct Choice<false, TFirst, TSecond>
   using Type = TSecond;
 };
 
-/** One column of each of the StepGroups groups that a step of the loops below takes: of a block, or of a quarter. Its
- * members, and Widened(), Narrow(), and Load() and Store() of a step's voxels, are those of the instruction set.
- * Before(quarters), of the totals of groups, is the sum of the groups before each; `quarters` is the sum of the
- * quarters before the step, and then of the step's too. */
-template <typename T>
-struct Groups;
-
-#if defined(__AVX512F__)
-#  include "chunkwiseCpuTableGroupsAvx512.h"
-#elif defined(__AVX2__)
-#  include "chunkwiseCpuTableGroupsAvx2.h"
-#elif defined(__SSE2__)
-#  include "chunkwiseCpuTableGroupsSse2.h"
-#else
-#  include "chunkwiseCpuTableGroupsGeneric.h"
-#endif
+#include "chunkwiseCpuTableGroups.h"
 
 /** Columns of a step. */
 constexpr std::int64_t StepColumns = StepGroups * TableGroup;
