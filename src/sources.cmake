@@ -243,12 +243,12 @@ set(Chunkwise_CPU_SRCS
   cpu/watershed/chunkwiseCpuWatershed.cxx
   cpu/table/chunkwiseCpuBoxStatistic.cxx
   cpu/table/chunkwiseCpuSummedAreaTable.cxx
-  cpu/window/chunkwiseCpuDomain.cxx
   cpu/window/chunkwiseCpuEntropy.cxx
   cpu/window/chunkwiseCpuExtremum.cxx
   cpu/window/chunkwiseCpuFlatExtremum.cxx
   cpu/window/chunkwiseCpuFootprint.cxx
   cpu/window/chunkwiseCpuMarch.cxx
+  cpu/masked/chunkwiseCpuDomain.cxx
   cpu/masked/chunkwiseCpuMaskedExtremum.cxx
   cpu/masked/chunkwiseCpuMaskedGaussian.cxx
   cpu/masked/chunkwiseCpuMaskedMean.cxx

@@ -2,9 +2,9 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaMarch.cuh"
 #include "chunkwiseCudaPlanes.cuh"
+#include "chunkwiseCudaWideMeans.cuh"
 #include "chunkwiseKernelChoice.h"
 #include "chunkwiseOperations.h"
-#include "chunkwiseWideMean.h"
 #include "chunkwiseWindow.h"
 
 #include <type_traits>
@@ -41,13 +41,6 @@ struct WholeTaps
     const auto mean = static_cast<std::int32_t>(quotient);
     return ClampInteger<TOut>(sum < 0 ? -mean : mean);
   }
-};
-
-/** Flags that the kernels of a chunk set, in scratch memory that begins as 0. */
-struct WideFlags
-{
-  std::uint32_t overflows;     ///< a sum of floats is not finite
-  std::uint32_t hasLargeVoxel; ///< IsLargeFloat
 };
 
 template <typename TAcc>
@@ -188,85 +181,6 @@ WideMeanOf(const KernelCall & call)
   return mean;
 }
 
-/** The index of voxel number `voxel` of a box. */
-__device__ inline Coordinates
-IndexIn(const Box & box, std::int64_t voxel)
-{
-  Coordinates index = box.lower;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    index.axis[a] += voxel % box.Extent(a);
-    voxel /= box.Extent(a);
-  }
-  return index;
-}
-
-/** Looks for large voxels if a sum is not finite. */
-__global__ void
-FindLargeKernel(WideFlags * flags, BufferView in, Box box, float leastLarge)
-{
-  if (flags->overflows == 0)
-  {
-    return;
-  }
-  const std::int64_t count = box.NumberOfVoxels();
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t voxel = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; voxel < count;
-       voxel += step)
-  {
-    if (IsLargeFloat(static_cast<const float *>(in.data)[in.Offset(IndexIn(box, voxel))], leastLarge))
-    {
-      flags->hasLargeVoxel = 1;
-    }
-  }
-}
-
-/** Replaces results that are not finite, if a voxel is large. `isForced`: the constant is. */
-template <typename TOut>
-__global__ void
-AmendKernel(const WideFlags * flags, bool isForced, WideMean mean, BufferView out)
-{
-  if (flags->overflows == 0 || !(isForced || flags->hasLargeVoxel != 0))
-  {
-    return;
-  }
-  const std::int64_t count = out.box.NumberOfVoxels();
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t voxel = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; voxel < count;
-       voxel += step)
-  {
-    const Coordinates index = IndexIn(out.box, voxel);
-    TOut &            result = static_cast<TOut *>(out.data)[out.Offset(index)];
-    if (!(result - result == TOut(0)))
-    {
-      const double wide = mean.MeanAt(index);
-      // A mean that is NaN in double is NaN in float already.
-      if (wide == wide)
-      {
-        result = static_cast<TOut>(wide);
-      }
-    }
-  }
-}
-
-/** Both kernels return at once where all sums are finite. */
-template <typename TOut>
-void
-AmendMeans(const KernelCall & call, WideFlags * flags)
-{
-  const WideMean mean = WideMeanOf(call);
-  const float    leastLarge = mean.GetLeastLarge();
-  const Box      box = mean.GetReadBox(call.output.box);
-  const bool     isForced = mean.mode == BoundaryMode::Constant && IsLargeFloat(mean.constant, leastLarge);
-  // Few blocks: starting them is all that most chunks take.
-  const auto blocksFor = [](std::int64_t voxels) { return std::min(BlocksFor(voxels, 256), 1024U); };
-  FindLargeKernel<<<blocksFor(box.NumberOfVoxels()), 256, 0, StreamOf(call)>>>(flags, mean.in, box, leastLarge);
-  CheckLaunch("FindLargeKernel");
-  AmendKernel<TOut>
-    <<<blocksFor(call.output.box.NumberOfVoxels()), 256, 0, StreamOf(call)>>>(flags, isForced, mean, call.output);
-  CheckLaunch("AmendKernel");
-}
-
 /** The passes of a chunk; `accumulatorBytes` decide whether planes fit. */
 PassPlan
 PlanOf(const MeanOperation & operation, const ChunkShape & shape, std::size_t accumulatorBytes,
@@ -365,7 +279,8 @@ Run(const KernelCall & call)
     RunPassesOfMean<TIn, TAcc, TOut, isMarched>(call, plan, radius, flags);
     if (!static_cast<const MeanOperation &>(*call.operation).sums)
     {
-      AmendMeans<TOut>(call, flags);
+      const WideMean mean = WideMeanOf(call);
+      ReplaceOverflows<TOut>(call, flags, mean, mean);
     }
   }
   else

@@ -16,6 +16,12 @@ IsFiniteFloat(float value)
   return value - value == 0.0F;
 }
 
+CHUNKWISE_HOST_DEVICE inline bool
+IsLargeFloat(float value, float leastLarge)
+{
+  return IsFiniteFloat(value) && (value >= leastLarge || -value >= leastLarge);
+}
+
 /** Means of windows of float voxels in double. Kernels use them for the windows whose float sum is not finite; sums as
  * results stay what they are.
  *
@@ -110,6 +116,13 @@ struct WideMean
     return sum / static_cast<double>(this->DivisorAt(index));
   }
 
+  /** Whether the voxel is so large that sums may overflow. */
+  CHUNKWISE_HOST_DEVICE bool
+  IsLargeAt(const Coordinates & index, float leastLarge) const
+  {
+    return IsLargeFloat(static_cast<const float *>(in.data)[in.Offset(index)], leastLarge);
+  }
+
   /** Sums of finite voxels that are all smaller than this in magnitude do not overflow. */
   float
   GetLeastLarge() const
@@ -135,12 +148,6 @@ struct WideMean
     return box;
   }
 };
-
-CHUNKWISE_HOST_DEVICE inline bool
-IsLargeFloat(float value, float leastLarge)
-{
-  return IsFiniteFloat(value) && (value >= leastLarge || -value >= leastLarge);
-}
 
 } // namespace chunkwise
 

@@ -5,6 +5,7 @@
 #include "chunkwiseCudaMarch.cuh"
 #include "chunkwiseCudaMaskedMedians.h"
 #include "chunkwiseCudaVariance.cuh"
+#include "chunkwiseCudaWideMeans.cuh"
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
@@ -622,87 +623,17 @@ RunMarched(const KernelCall & call)
   }
 }
 
-/** Messages between kernels of a chunk, in scratch memory that begins as 0. */
-struct WideNote
-{
-  std::uint32_t isNotFinite; ///< a sum of floats
-  std::uint32_t hasLarge;    ///< WideMaskedMean::IsLargeAt
-};
-
-/** Looks for large voxels if a sum is not finite. */
-__global__ void
-FindLargeInMaskKernel(WideNote * note, WideMaskedMean mean, Box box, float leastLarge)
-{
-  if (note->isNotFinite == 0)
-  {
-    return;
-  }
-  const std::int64_t count = box.NumberOfVoxels();
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t voxel = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; voxel < count;
-       voxel += step)
-  {
-    if (mean.IsLargeAt(IndexIn(box, voxel), leastLarge))
-    {
-      note->hasLarge = 1;
-    }
-  }
-}
-
-/** Replaces results that are not finite, if a voxel is large. `isForced`: the constant is. */
-template <typename TOut>
-__global__ void
-AmendInMaskKernel(const WideNote * note, bool isForced, WideMaskedMean mean, BufferView out)
-{
-  if (note->isNotFinite == 0 || !(isForced || note->hasLarge != 0))
-  {
-    return;
-  }
-  const std::int64_t count = out.box.NumberOfVoxels();
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t voxel = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; voxel < count;
-       voxel += step)
-  {
-    const Coordinates index = IndexIn(out.box, voxel);
-    TOut &            result = static_cast<TOut *>(out.data)[out.Offset(index)];
-    if (!(result - result == TOut(0)))
-    {
-      const double wide = mean.MeanAt(index);
-      // A mean that is NaN in double is NaN in float already, or its window is empty.
-      if (wide == wide)
-      {
-        result = static_cast<TOut>(wide);
-      }
-    }
-  }
-}
-
-template <typename TOut>
-void
-AmendMeans(const KernelCall & call, WideNote * note)
-{
-  const WideMaskedMean mean(
-    MaskedDomainOf(*call.operation), call.inputs[0], call.inputs[call.numberOfInputs - 1], call.image);
-  const float leastLarge = mean.window.GetLeastLarge();
-  const Box   box = mean.window.GetReadBox(call.output.box);
-  const bool  isForced = mean.window.mode == BoundaryMode::Constant && IsLargeFloat(mean.window.constant, leastLarge);
-  // Few blocks: starting them is all that most chunks take.
-  const auto blocksFor = [](std::int64_t voxels) { return std::min(BlocksFor(voxels, 256), 1024U); };
-  FindLargeInMaskKernel<<<blocksFor(box.NumberOfVoxels()), 256, 0, StreamOf(call)>>>(note, mean, box, leastLarge);
-  CheckLaunch("FindLargeInMaskKernel");
-  AmendInMaskKernel<TOut>
-    <<<blocksFor(call.output.box.NumberOfVoxels()), 256, 0, StreamOf(call)>>>(note, isForced, mean, call.output);
-  CheckLaunch("AmendInMaskKernel");
-}
-
 /** Means, of which those whose sums overflow are taken in double afterwards. */
 void
 RunMeans(const KernelCall & call, void (*run)(const KernelCall &))
 {
-  auto * const note = reinterpret_cast<WideNote *>(WideMaskedMean::GetNote(call));
-  CheckCuda(cudaMemsetAsync(note, 0, sizeof(*note), StreamOf(call)), "cudaMemsetAsync");
+  auto * const flags = reinterpret_cast<WideFlags *>(WideMaskedMean::GetNote(call));
+  CheckCuda(cudaMemsetAsync(flags, 0, sizeof(*flags), StreamOf(call)), "cudaMemsetAsync");
   run(call);
-  call.output.kind == PixelType::Float32 ? AmendMeans<float>(call, note) : AmendMeans<double>(call, note);
+  const WideMaskedMean mean(
+    MaskedDomainOf(*call.operation), call.inputs[0], call.inputs[call.numberOfInputs - 1], call.image);
+  call.output.kind == PixelType::Float32 ? ReplaceOverflows<float>(call, flags, mean, mean.window)
+                                         : ReplaceOverflows<double>(call, flags, mean, mean.window);
 }
 
 void
