@@ -285,22 +285,23 @@ TEST_P(LocalThresholds, OfLongWindowsAreThoseOfTheDefinition)
   }
 }
 
-/** A window of equal voxels has no deviation, whatever sums are rounded to: no voxel is above its mean. */
+/** A window of equal voxels has no deviation, whatever sums are rounded to, not even a millionth of the mean. */
 TEST_P(LocalThresholds, OfEqualVoxelsAreTheirMean)
 {
   std::mt19937      random(34);
   LocalTrial<float> trial(
     random, LocalThresholdMethod::Niblack, BoundaryMode::Renormalized, false, { { 40, 21, 18, 1, 1 } });
   trial.parameters.Set("Radius", std::vector<std::int64_t>{ 7, 7, 7 });
-  trial.parameters.SetReal("K", 1);
+  trial.parameters.Set("Result", std::string("threshold"));
+  trial.parameters.SetReal("K", 1e6);
   for (const float value : { 0.0F, 1000.3F, -3e-5F, 7.7e18F })
   {
     std::fill(trial.voxels.begin(), trial.voxels.end(), value);
-    std::vector<std::uint8_t> classes;
-    ExecutionRequest          request = trial.Request(classes);
+    std::vector<float> thresholds;
+    ExecutionRequest   request = trial.Request(thresholds);
     request.backend = GetBackend();
     (void)GetManager().Execute(request);
-    EXPECT_EQ(std::count(classes.begin(), classes.end(), 0), trial.box.NumberOfVoxels()) << value;
+    EXPECT_EQ(std::count(thresholds.begin(), thresholds.end(), value), trial.box.NumberOfVoxels()) << value;
   }
 }
 
