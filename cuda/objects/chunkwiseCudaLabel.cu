@@ -1,20 +1,188 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
-#include "chunkwiseCudaLabelBundles.cuh"
 #include "chunkwiseCudaPasses.cuh"
 #include "chunkwiseLabelSummary.h"
 
 #include <algorithm>
 #include <cub/device/device_scan.cuh>
 
+// Labels of a chunk by union-find over runs of voxels within words of 32 bits. A run's parent is the run itself or an
+// earlier one; only roots are given to others, so that parents may be replaced by theirs at any time (J. Jaiganesh, M.
+// Burtscher, "A high-performance connected components implementation for GPUs", HPDC 2018).
 namespace chunkwise
 {
 
 namespace
 {
 
+constexpr int Threads = 256;
+constexpr int WordBits = 32;
 /** log2 of the runs that a tile may have: their arrays fit 64 KB of shared memory. */
 constexpr int TileBits = 13;
+
+using Word = std::uint32_t;
+
+template <typename TId>
+struct AtomicOf
+{
+  using Type = unsigned int;
+};
+template <>
+struct AtomicOf<std::uint64_t>
+{
+  using Type = unsigned long long;
+};
+
+/** A quotient of numbers that are not negative: in 32 bits where they allow it, which is far faster. */
+__device__ std::int64_t
+           Quotient(std::int64_t number, std::int64_t by)
+{
+  return ((number | by) >> 32) == 0 ? static_cast<std::uint32_t>(number) / static_cast<std::uint32_t>(by) : number / by;
+}
+
+/** The position of a row along axes 1 and up. */
+struct RowPlace
+{
+  std::int64_t at[MaxDimension];
+};
+
+/** A chunk and its arrays in scratch, see the kernels below. */
+template <typename TId>
+struct LabelChunk
+{
+  /** Marks the entry of a root that holds a label in place of a parent. */
+  static constexpr TId IsLabel = TId{ 1 } << (8 * sizeof(TId) - 1);
+
+  std::int64_t   extent[MaxDimension];
+  std::int64_t   words; ///< of a row
+  std::int64_t   rows;
+  bool           wraps[MaxDimension];
+  LabelNeighbors neighbors;
+  Word *         foreground;
+  Word *         links; ///< voxels that are linked to the one before
+  TId *          firstRuns;
+  TId *          parents;
+  TId *          rootsBefore; ///< of each word
+
+  __device__ std::int64_t
+             CountWords() const
+  {
+    return words * rows;
+  }
+  /** The first voxels of runs, which lie within a word. */
+  __device__ Word
+  StartsOf(std::int64_t at) const
+  {
+    return foreground[at] & ~(links[at] & ~Word{ 1 });
+  }
+  __device__ TId
+  RunOf(std::int64_t at, int i) const
+  {
+    const Word upTo = ~Word{ 0 } >> (WordBits - 1 - i);
+    return firstRuns[at] + static_cast<TId>(__popc(StartsOf(at) & upTo) - 1);
+  }
+  __device__ bool
+  IsForeground(std::int64_t row, std::int64_t x) const
+  {
+    return (foreground[row * words + x / WordBits] >> (x % WordBits) & 1) != 0;
+  }
+  __device__ TId
+  RunAt(std::int64_t row, std::int64_t x) const
+  {
+    return RunOf(row * words + x / WordBits, static_cast<int>(x % WordBits));
+  }
+  __device__ RowPlace
+  PlaceOf(std::int64_t row) const
+  {
+    RowPlace place{};
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      const std::int64_t rest = Quotient(row, extent[a]);
+      place.at[a] = row - rest * extent[a];
+      row = rest;
+    }
+    return place;
+  }
+  /** The number of a row beside another one; -1: there is none. */
+  __device__ std::int64_t
+             RowBeside(const RowPlace & place, const LabelRow & neighbor) const
+  {
+    std::int64_t other = 0;
+    std::int64_t stride = 1;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      std::int64_t at = place.at[a] + neighbor.offset[a];
+      if (at < 0 || at >= extent[a])
+      {
+        if (!wraps[a])
+        {
+          return -1;
+        }
+        at = at < 0 ? at + extent[a] : at - extent[a];
+      }
+      other += at * stride;
+      stride *= extent[a];
+    }
+    return other;
+  }
+
+  /** The root of a run; runs on the way are brought nearer to it. Other threads join roots meanwhile. */
+  __device__ TId
+  Find(TId run) const
+  {
+    TId parent = __ldcg(parents + run);
+    if (parent != run)
+    {
+      TId before = run;
+      for (TId next = __ldcg(parents + parent); next < parent; next = __ldcg(parents + parent))
+      {
+        __stcg(parents + before, next);
+        before = parent;
+        parent = next;
+      }
+    }
+    return parent;
+  }
+  /** The root of a run while no roots are joined. Only entries of non-roots may change meanwhile, and only to their
+   * root. */
+  __device__ TId
+  FindRoot(TId run) const
+  {
+    TId root = run;
+    for (TId next = __ldcg(parents + root); next != root; next = __ldcg(parents + root))
+    {
+      root = next;
+    }
+    return root;
+  }
+  __device__ void
+  Join(TId a, TId b) const
+  {
+    using Atomic = typename AtomicOf<TId>::Type;
+    a = Find(a);
+    b = Find(b);
+    while (a != b)
+    {
+      const TId large = a > b ? a : b;
+      const TId small = a > b ? b : a;
+      const TId found = static_cast<TId>(
+        atomicCAS(reinterpret_cast<Atomic *>(parents + large), static_cast<Atomic>(large), static_cast<Atomic>(small)));
+      if (found == large)
+      {
+        return;
+      }
+      a = Find(found);
+      b = Find(small);
+    }
+  }
+  /** The label of a run, when roots have theirs. */
+  __device__ TId
+  LabelOf(TId run) const
+  {
+    const TId parent = parents[run];
+    return ((parent & IsLabel) != 0 ? parent : parents[parent]) & ~IsLabel;
+  }
+};
 
 /** Calls f with a pixel of the kind, or, of integers, with an unsigned one of the same bits: whose values are told
  * apart and copied alike, for half of the code. */
@@ -33,6 +201,12 @@ DispatchBits(PixelType kind, TFunctor && f)
       f(pixel);
     }
   });
+}
+
+__device__ std::int64_t
+           ThreadNumber()
+{
+  return static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x;
 }
 
 /** The rule Foreground: all neighbors in the foreground are of one component. */
@@ -701,33 +875,6 @@ BlocksOf(std::int64_t threads)
 /** Words whose labels are written at once where entries of runs lie in the output. */
 constexpr std::int64_t WordsAtOnce = std::int64_t{ 1 } << 21;
 
-/** Whether rows of a foreground are joined in bundles: two along y, or two by two along y and z. */
-enum class Bundling
-{
-  None,
-  InPlanes,
-  InVolumes
-};
-
-/** Bundles take memory that large images, of 64-bit numbers, have not. */
-Bundling
-BundlingOf(const LabelOperation & operation)
-{
-  const LabelNeighbors neighbors = operation.GetNeighbors();
-  bool                 isWhole = operation.rule == LabelRule::Foreground && !operation.IsWide() && neighbors.links &&
-                 std::none_of(std::begin(operation.periodic), std::end(operation.periodic), [](bool is) { return is; });
-  for (int r = 0; r < neighbors.count; ++r)
-  {
-    const LabelRow & row = neighbors.rows[r];
-    isWhole = isWhole && row.shifts == 7 && row.offset[3] == 0 && row.offset[4] == 0;
-  }
-  const bool isInPlanes = neighbors.count == 1 && neighbors.rows[0].offset[1] != 0 && neighbors.rows[0].offset[2] == 0;
-  return !isWhole               ? Bundling::None
-         : neighbors.count == 4 ? Bundling::InVolumes
-         : isInPlanes           ? Bundling::InPlanes
-                                : Bundling::None;
-}
-
 /** Arrays in scratch. `isWhole`: the chunk is the whole region, whose labels no other chunk knows. */
 template <typename TId>
 struct LabelScratch
@@ -755,18 +902,6 @@ struct LabelScratch
                               : rows * (merges ? words * WordBits / 2 : box.Extent(0)),
                    sizeof(TId));
     scan = take(static_cast<std::int64_t>(ScanBytes()), 1);
-    bundling = BundlingOf(operation);
-    if (bundling != Bundling::None)
-    {
-      const std::int64_t depth = bundling == Bundling::InVolumes ? (box.Extent(2) + 1) / 2 : box.Extent(2);
-      const std::int64_t bundleWords =
-        rows / (box.Extent(1) * box.Extent(2)) * ((box.Extent(1) + 1) / 2) * depth * words;
-      bundleForeground = take(bundleWords, sizeof(Word));
-      bundleLinks = take(bundleWords, sizeof(Word));
-      bundleFirstRuns = take(bundleWords, sizeof(TId));
-      bundleParents = take(bundleWords * LabelBundles<TId>::MostRuns, sizeof(TId));
-      bundleLeasts = take(bundleWords * LabelBundles<TId>::MostRuns, sizeof(TId));
-    }
   }
   std::size_t
   ScanBytes() const
@@ -788,12 +923,6 @@ struct LabelScratch
   std::size_t  parents; ///< or, if these lie in the output, copies of some
   std::size_t  scan;
   bool         isInOutput;
-  Bundling     bundling;
-  std::size_t  bundleForeground{ 0 };
-  std::size_t  bundleLinks{ 0 };
-  std::size_t  bundleFirstRuns{ 0 };
-  std::size_t  bundleParents{ 0 };
-  std::size_t  bundleLeasts{ 0 };
 };
 
 /** One call of a kernel. */
@@ -986,53 +1115,6 @@ private:
                                                               alike);
     CheckLaunch("MakeWordsKernel");
     this->Scan(m_Chunk.firstRuns);
-    if (std::is_same<TAlike, AllAlike>::value && m_Scratch.bundling != Bundling::None)
-    {
-      this->JoinBundles();
-    }
-    else
-    {
-      this->JoinRuns<TPixel>(voxels, alike);
-    }
-    FindRootsKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
-    CheckLaunch("FindRootsKernel");
-    this->Scan(m_Chunk.rootsBefore);
-  }
-
-  /** Gives each run the first one of its component as its parent. */
-  void
-  JoinBundles()
-  {
-    LabelBundles<TId> bundles{};
-    bundles.shift2 = m_Scratch.bundling == Bundling::InVolumes ? 1 : 0;
-    bundles.runs = m_Chunk;
-    bundles.runs.extent[1] = (m_Chunk.extent[1] + 1) / 2;
-    bundles.runs.extent[2] = bundles.shift2 != 0 ? (m_Chunk.extent[2] + 1) / 2 : m_Chunk.extent[2];
-    bundles.runs.rows =
-      m_Chunk.rows / (m_Chunk.extent[1] * m_Chunk.extent[2]) * bundles.runs.extent[1] * bundles.runs.extent[2];
-    bundles.runs.foreground = this->At<Word>(m_Scratch.bundleForeground);
-    bundles.runs.links = this->At<Word>(m_Scratch.bundleLinks);
-    bundles.runs.firstRuns = this->At<TId>(m_Scratch.bundleFirstRuns);
-    bundles.runs.parents = this->At<TId>(m_Scratch.bundleParents);
-    bundles.leasts = this->At<TId>(m_Scratch.bundleLeasts);
-    const unsigned int blocks = BlocksOf(bundles.runs.words * bundles.runs.rows);
-    const unsigned int ofRows = BlocksOf(this->CountWords());
-    MakeBundlesKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, bundles);
-    CheckLaunch("MakeBundlesKernel");
-    JoinBundlesKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, bundles);
-    CheckLaunch("JoinBundlesKernel");
-    FindBundleRootsKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(bundles);
-    CheckLaunch("FindBundleRootsKernel");
-    FindLeastRunsKernel<<<ofRows, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, bundles);
-    CheckLaunch("FindLeastRunsKernel");
-    TakeLeastRunsKernel<<<ofRows, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, bundles);
-    CheckLaunch("TakeLeastRunsKernel");
-  }
-
-  template <typename TPixel, typename TAlike>
-  void
-  JoinRuns(const TPixel * voxels, const TAlike & alike)
-  {
     // Words say all of the foreground.
     using Read = std::conditional_t<std::is_same<TAlike, AllAlike>::value, unsigned char, TPixel>;
     const auto * const read = reinterpret_cast<const Read *>(voxels);
@@ -1054,8 +1136,11 @@ private:
     {
       joinInTiles(JoinInTilesKernel<WordBits, Read, TId, TAlike>, sizeof(TileOfRuns<TId, WordBits>));
     }
-    JoinKernel<<<BlocksOf(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(m_Chunk, tiles, read, alike);
+    JoinKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, tiles, read, alike);
     CheckLaunch("JoinKernel");
+    FindRootsKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
+    CheckLaunch("FindRootsKernel");
+    this->Scan(m_Chunk.rootsBefore);
   }
 
   const KernelCall &      m_Call;
