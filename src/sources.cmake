@@ -165,7 +165,6 @@ set(Chunkwise_ENGINE_SRCS
   watershed/chunkwiseAreaOperation.cxx
   watershed/chunkwiseAreaRunner.cxx
   watershed/chunkwiseSizedWatershed.cxx
-  watershed/chunkwiseSizedWatershedRunner.cxx
   watershed/chunkwiseWatershedBlocks.cxx
   watershed/chunkwiseWatershedFilters.cxx
   watershed/chunkwiseWatershedRunner.cxx

@@ -625,6 +625,36 @@ StoreTile(const DistanceLines & lines, std::int64_t base, std::int32_t count, co
   });
 }
 
+/** Stores the results of a voxel of lines that lie side by side. `source`: the voxel that its number is of. */
+template <bool VHasNearest, typename T, typename TNumber, typename TIndex>
+__device__ __forceinline__ void
+StoreVoxel(std::int64_t at, std::int64_t source, TNumber best, bool isNear, T beyond, T * __restrict__ out,
+           const TIndex * __restrict__ nearestIn, TIndex * __restrict__ nearestOut, const DistanceRoots & roots,
+           const DistanceLabels & labels)
+{
+  if constexpr (VHasNearest)
+  {
+    if (labels.to)
+    {
+      labels.Store(at, isNear, isNear ? nearestIn[source] : TIndex{ 0 });
+      return;
+    }
+    if (isNear)
+    {
+      nearestOut[at] = nearestIn[source];
+    }
+  }
+  else if constexpr (std::is_same<T, std::int32_t>::value)
+  {
+    if (roots.to)
+    {
+      roots.to[at] = isNear ? __fsqrt_rn(static_cast<float>(best)) : roots.none;
+      return;
+    }
+  }
+  out[at] = isNear ? static_cast<T>(best) : beyond;
+}
+
 /** A warp computes a line at a time. `nearestIn` and `nearestOut` are the indices of the nearest features, or nullptr:
  * of those with the same distance the lowest index counts. */
 template <typename T, typename TNumber, bool VHasNearest, typename TIndex>
@@ -699,27 +729,8 @@ DistanceLinesKernel(DistanceLines lines, DistanceWeight<TNumber> weight, T beyon
           }
           continue;
         }
-        if constexpr (std::is_same<T, std::int32_t>::value && !VHasNearest)
-        {
-          if (roots.to)
-          {
-            roots.to[ofLine + place] = isNear ? __fsqrt_rn(static_cast<float>(best)) : roots.none;
-            continue;
-          }
-        }
-        if constexpr (VHasNearest)
-        {
-          if (labels.to)
-          {
-            labels.Store(ofLine + place, isNear, isNear ? nearestIn[ofLine + source] : TIndex{ 0 });
-            continue;
-          }
-        }
-        out[ofLine + place] = isNear ? static_cast<T>(best) : beyond;
-        if (VHasNearest && isNear)
-        {
-          nearestOut[ofLine + place] = nearestIn[ofLine + source];
-        }
+        StoreVoxel<VHasNearest>(
+          ofLine + place, ofLine + source, best, isNear, beyond, out, nearestIn, nearestOut, roots, labels);
       }
       __syncwarp();
     }

@@ -49,10 +49,10 @@ public:
   std::uint64_t size{ 1 };
   /** The height of floating-point numbers. */
   double height{ 0 };
-  /** Of an extent: a component is large that has so many voxels along the first, or the second, or the third of
-   * `axes`. */
+  /** A component is large by its extent if it has so many voxels along the first, the second or the third of `axes`.
+   */
   std::array<std::uint64_t, MaxSpatialAxes> extents{ { 1, 1, 1 } };
-  /** Of a volume: differences of floating-point numbers are counted in units, values rounded down to these. */
+  /** Volumes of floating-point numbers are counted in units, values rounded down to these. */
   double unit{ 1 };
   bool   closing{ false };
   /** Finds, in place of results, the first voxels of the least components that are large enough, each in the raster

@@ -14,11 +14,11 @@ namespace chunkwise
 /** A component as its size is measured, beside its key and its number of voxels. */
 struct AreaMark
 {
-  /** Of an extent: the least coordinates of its voxels along the axes of neighbors. Else the first of its voxels, in
-   * the raster order of the image. */
+  /** The least coordinates of its voxels along the axes of neighbors, if extents count; else the first of its voxels,
+   * in the raster order of the image. */
   std::uint64_t first;
-  /** Of an extent: the largest coordinates. Of a height: the key of its voxel with the largest key. Of a volume: that
-   * between its voxels' values and its key; the size or more: it is not exact. */
+  /** For extents the largest coordinates; for heights the key of the voxel with the largest key; for volumes that
+   * between its voxels' values and its key, which is not exact from the size on. */
   std::uint64_t size;
 };
 

@@ -123,11 +123,11 @@ struct WatershedBasinChunk : public WatershedChunk<TId>
   bool          byVolume{ false };
   std::uint64_t size{ 1 };
   double        scale{ 1 };
-  // Of nodes; Outside: there is none.
+  // Arrays of nodes; Outside: there is none.
   std::uint64_t * spills{ nullptr };
   TId *           above{ nullptr };
   TId *           slots{ nullptr };
-  // Of slots: voxels below a key count.
+  // Arrays of slots, for which voxels below a key count.
   std::uint64_t * probes{ nullptr };
   std::uint64_t * voxelsBelow{ nullptr };
   std::uint64_t * lowSums{ nullptr }; ///< of how far they lie below the key, the lower 32 bits of each

@@ -251,7 +251,7 @@ SizedWatersheds::TryAnySizedWatershed(std::mt19937 & random, int trials)
     refused += t.refused;
   }
   EXPECT_LT(refused, trials / 4);
-  // Where the host has little memory, or the image many minima, the CPU finds them.
+  // The CPU finds minima if the host has little memory, or the image many of them.
   EXPECT_TRUE(IsOnDevice() ? onDevices > 2 * trials : onDevices == 0) << onDevices << " of " << 4 * trials;
 }
 
