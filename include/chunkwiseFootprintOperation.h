@@ -38,7 +38,7 @@ class Chunkwise_EXPORT FootprintOperation : public ElementOperation
 {
 public:
   /** How far a box reaches from its voxel to the lower and to the upper side. */
-  struct Sides
+  struct Chunkwise_EXPORT Sides
   {
     Coordinates lower{};
     Coordinates upper{};

@@ -26,7 +26,7 @@ struct BinExtreme
   Join(T a, T b)
   {
     const bool isBetter = VLargest ? b > a : b < a;
-    return isBetter | (b != b) ? b : a;
+    return (isBetter | (b != b)) ? b : a;
   }
 };
 
