@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import chunkwise
+from magicgui.widgets import Container, Label, ProgressBar, PushButton
 from napari.qt.threading import create_worker
-from qtpy.QtCore import Qt
+from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QSizePolicy
 
 #: How often progress is shown, and that moving a slider starts a preview, in milliseconds.
@@ -62,3 +63,65 @@ def tell(label: Any, text: str) -> None:
     label.value = text
     label.native.setTextFormat(Qt.TextFormat.PlainText)
     label.native.adjustSize()
+
+
+class RunWidget(Container):  # type: ignore[type-arg]
+    """Controls, and below them a run in the background: its buttons, progress and messages.
+
+    Subclasses have `run`, which calls `start`, and `_layers_changed`.
+    """
+
+    def __init__(self, napari_viewer: Any, widgets: list[Any]) -> None:
+        self._job: Job | None = None
+        self.run_button = PushButton(text="Run")
+        self.cancel_button = PushButton(text="Cancel", enabled=False)
+        self.progress = ProgressBar(label="", value=0, min=0, max=1000)
+        self.status = Label()
+        super().__init__(labels=True, widgets=[*widgets, self.run_button, self.cancel_button, self.progress, self.status])
+        self.min_width = 320
+        make_readable(self.status)
+        self.run_button.changed.connect(self.run)
+        self.cancel_button.changed.connect(self.cancel)
+        events = napari_viewer.layers.events
+        for event in (events.inserted, events.removed, events.reordered):
+            event.connect(self._layers_changed)
+        self._clock = QTimer()
+        self._clock.setInterval(INTERVAL)
+        self._clock.timeout.connect(self._show_progress)
+
+    def run(self, _: Any = None) -> None:
+        raise NotImplementedError
+
+    def _layers_changed(self, _: Any = None) -> None:
+        raise NotImplementedError
+
+    def start(self, work: Callable[[Callable[[float], None]], Any], show: Callable[[Any], None]) -> None:
+        """Does the work in a thread; `show` gets what it returns, unless it fails or is stopped."""
+
+        def done(found: Any, error: Exception | None) -> None:
+            self._job = None
+            self._clock.stop()
+            self.cancel_button.enabled, self.run_button.enabled = False, True
+            self.progress.value = 0 if error is not None else self.progress.max
+            if error is None:
+                show(found)
+            else:
+                self._tell("stopped" if isinstance(error, Cancelled) else str(error))
+
+        self._tell("")
+        self.progress.value = 0
+        self.cancel_button.enabled, self.run_button.enabled = True, False
+        self._job = Job(work, done)
+        self._clock.start()
+
+    def cancel(self, _: Any = None) -> None:
+        """Stops the run; nothing changes."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _tell(self, text: str) -> None:
+        tell(self.status, text)
+
+    def _show_progress(self) -> None:
+        if self._job is not None:
+            self.progress.value = int(self.progress.max * self._job.fraction)

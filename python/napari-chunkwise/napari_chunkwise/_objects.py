@@ -10,11 +10,10 @@ from typing import Any
 import chunkwise
 from chunkwise import _core
 from magicgui.types import FileDialogMode
-from magicgui.widgets import CheckBox, ComboBox, Container, FileEdit, Label, LineEdit, ProgressBar, PushButton
+from magicgui.widgets import CheckBox, ComboBox, Container, FileEdit, LineEdit
 from napari.layers import Image, Labels
-from qtpy.QtCore import QTimer
 
-from ._jobs import INTERVAL, Cancelled, Job, make_readable, tell
+from ._jobs import RunWidget
 from ._layers import data_of, geometry_of, is_lazy
 
 Progress = Callable[[float], None]
@@ -70,7 +69,7 @@ def _array_of(data: Any) -> Any:
     return dask.array.from_array(data)
 
 
-class ObjectsWidget(Container):  # type: ignore[type-arg]
+class ObjectsWidget(RunWidget):
     """Measures, selects and completes the objects of a labels layer.
 
     Parameters
@@ -81,7 +80,6 @@ class ObjectsWidget(Container):  # type: ignore[type-arg]
 
     def __init__(self, napari_viewer: Any) -> None:
         self._viewer = napari_viewer
-        self._job: Job | None = None
         self.layer_choice = ComboBox(label="Labels", choices=self._label_layers, nullable=True,
                                      tooltip="The layer whose labels are objects; it may be larger than memory")
         self.action = ComboBox(label="Action", choices=_ACTIONS, value="Measure")
@@ -99,28 +97,12 @@ class ObjectsWidget(Container):  # type: ignore[type-arg]
         self.remove_border = CheckBox(label="Remove objects at the border", value=False)
         self.keep_largest = LineEdit(label="Number of largest", tooltip="Keep only so many of the largest objects; all if empty")
         self.relabel = CheckBox(label="Renumber", value=False, tooltip="Number the kept objects 1, 2, ...")
-        self.run_button = PushButton(text="Run")
-        self.cancel_button = PushButton(text="Cancel", enabled=False)
-        self.progress = ProgressBar(label="", value=0, min=0, max=1000)
-        self.status = Label()
         self.measure_form: Container[Any] = Container(
             labels=True, widgets=[self.image_choice, self.all_columns, self.file, self.replace])
         self.keep_form: Container[Any] = Container(labels=True, visible=False, widgets=[
             self.min_size, self.max_size, self.where, self.remove_border, self.keep_largest, self.relabel])
-        super().__init__(labels=True, widgets=[
-            self.layer_choice, self.action, self.measure_form, self.keep_form, self.in_units, self.run_button, self.cancel_button,
-            self.progress, self.status])
-        self.min_width = 320
-        make_readable(self.status)
+        super().__init__(napari_viewer, [self.layer_choice, self.action, self.measure_form, self.keep_form, self.in_units])
         self.action.changed.connect(self._show_form)
-        self.run_button.changed.connect(self.run)
-        self.cancel_button.changed.connect(self.cancel)
-        events = napari_viewer.layers.events
-        for event in (events.inserted, events.removed, events.reordered):
-            event.connect(self._layers_changed)
-        self._clock = QTimer()
-        self._clock.setInterval(INTERVAL)
-        self._clock.timeout.connect(self._show_progress)
         self._layers_changed()
 
     def _label_layers(self, _: Any = None) -> list[tuple[str, Any]]:
@@ -190,35 +172,16 @@ class ObjectsWidget(Container):  # type: ignore[type-arg]
                 raise chunkwise.ParameterError("labels: there is no layer of labels")
             work = self._work(layer)
         except (chunkwise.Error, TypeError, ValueError) as error:
-            tell(self.status, str(error))
+            self._tell(str(error))
             return
 
-        def done(found: Any, error: Exception | None) -> None:
-            self._job = None
-            self._clock.stop()
-            self.cancel_button.enabled, self.run_button.enabled = False, True
-            self.progress.value = 0 if error is not None else self.progress.max
-            if error is not None:
-                tell(self.status, "stopped" if isinstance(error, Cancelled) else str(error))
-            elif action == "Measure":
+        def show(found: Any) -> None:
+            if action == "Measure":
                 layer.features = features_of(found)
-                tell(self.status, f"{len(found['label'])} objects measured" + (f", {path} written" if path is not None else ""))
+                self._tell(f"{len(found['label'])} objects measured" + (f", {path} written" if path is not None else ""))
             else:
                 self._viewer.layers.append(Labels(found, name=f"{layer.name} {action.lower()}", **geometry_of(layer),
                                                   metadata={**layer.metadata, "chunkwise": action}))
-                tell(self.status, f"{action}: done")
+                self._tell(f"{action}: done")
 
-        tell(self.status, "")
-        self.progress.value = 0
-        self.cancel_button.enabled, self.run_button.enabled = True, False
-        self._job = Job(work, done)
-        self._clock.start()
-
-    def cancel(self, _: Any = None) -> None:
-        """Stops the run; nothing changes."""
-        if self._job is not None:
-            self._job.cancel()
-
-    def _show_progress(self) -> None:
-        if self._job is not None:
-            self.progress.value = int(self.progress.max * self._job.fraction)
+        self.start(work, show)

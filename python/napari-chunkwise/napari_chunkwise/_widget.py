@@ -8,20 +8,20 @@ from typing import Any
 import chunkwise
 import numpy as np
 from chunkwise._table import ROWS
-from magicgui.widgets import CheckBox, ComboBox, Container, Label, ProgressBar, PushButton
+from magicgui.widgets import CheckBox, ComboBox, Container, Label
 from napari.layers import Image, Labels
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QSizePolicy
 
 from ._form import capitalized, filter_names, is_advanced, is_used, make_control, make_filter, page_of
-from ._jobs import INTERVAL, Cancelled, Job, make_readable, tell
+from ._jobs import INTERVAL, Cancelled, Job, RunWidget, make_readable
 from ._layers import (compute_part, compute_whole, contrast_of, data_of, geometry_of, is_lazy, visible_place)
 
 #: The color of links, which can be read in napari's dark and light themes.
 _LINK = "#3d8fd9"
 
 
-class FilterWidget(Container):  # type: ignore[type-arg]
+class FilterWidget(RunWidget):
     """Chunkwise's filters over an image layer.
 
     Parameters
@@ -32,7 +32,6 @@ class FilterWidget(Container):  # type: ignore[type-arg]
 
     def __init__(self, napari_viewer: Any) -> None:
         self._viewer = napari_viewer
-        self._job: Job | None = None
         self._preview_job: Job | None = None
         self._preview_is_due = False
         self._is_showing = False
@@ -50,31 +49,19 @@ class FilterWidget(Container):  # type: ignore[type-arg]
                                  tooltip="Lengths count the layer's scale; else they are in voxels")
         self.preview = CheckBox(label="Preview", value=False,
                                 tooltip="The visible slice, exactly as it will be in the result")
-        self.run_button = PushButton(text="Run")
-        self.cancel_button = PushButton(text="Cancel", enabled=False)
-        self.progress = ProgressBar(label="", value=0, min=0, max=1000)
-        self.status = Label()
-        super().__init__(widgets=[self.layer_choice, self.filter_choice, self.title, self.help, self.form, self.show_advanced,
-                                  self.advanced, self.in_units, self.preview, self.run_button, self.cancel_button, self.progress, self.status],
-                         labels=True)
-        self.min_width = 320
+        super().__init__(napari_viewer, [self.layer_choice, self.filter_choice, self.title, self.help, self.form,
+                                         self.show_advanced, self.advanced, self.in_units, self.preview])
         self.help.native.setOpenExternalLinks(True)
         policy = self.help.native.sizePolicy()
         policy.setHorizontalPolicy(QSizePolicy.Policy.Expanding)
         self.help.native.setSizePolicy(policy)
         make_readable(self.title)
-        make_readable(self.status)
         self.show_advanced.changed.connect(self._fold)
         self.filter_choice.changed.connect(self._make_form)
         for each in (self.layer_choice, self.in_units, self.preview):
             each.changed.connect(self._ask_for_preview)
         self._followed: Any = None
         self.layer_choice.changed.connect(self._follow)
-        self.run_button.changed.connect(self.run)
-        self.cancel_button.changed.connect(self.cancel)
-        events = napari_viewer.layers.events
-        for event in (events.inserted, events.removed, events.reordered):
-            event.connect(self._layers_changed)
         for event in (napari_viewer.dims.events.point, napari_viewer.dims.events.order, napari_viewer.dims.events.ndisplay):
             event.connect(self._ask_for_preview)
         # One preview for all that changes within an interval.
@@ -82,9 +69,6 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         self._soon.setSingleShot(True)
         self._soon.setInterval(INTERVAL)
         self._soon.timeout.connect(self._start_preview)
-        self._clock = QTimer()
-        self._clock.setInterval(INTERVAL)
-        self._clock.timeout.connect(self._show_progress)
         self._layers_changed()
         self._make_form()
 
@@ -202,9 +186,6 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         self._remove_preview()
         self._tell(str(error))
 
-    def _tell(self, text: str) -> None:
-        tell(self.status, text)
-
     def _start_preview(self) -> None:
         if self._preview_job is not None:
             # Its result is out of date.
@@ -290,14 +271,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
             same = tuple(result.shape) == shape
             return result, contrast_of(layer, np.asarray(result[place] if same and is_lazy(result) else result))
 
-        def done(found: Any, error: Exception | None) -> None:
-            self._job = None
-            self._clock.stop()
-            self.cancel_button.enabled, self.run_button.enabled = False, True
-            self.progress.value = 0 if error is not None else self.progress.max
-            if error is not None:
-                self._tell("stopped" if isinstance(error, Cancelled) else str(error))
-                return
+        def show(found: Any) -> None:
             result, limits = found
             self.preview.value = False
             lower = [(a - b) // 2 for a, b in zip(shape, result.shape)]
@@ -307,20 +281,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
                 metadata={**layer.metadata, "chunkwise": filter_of}))
             self._tell(filter_of)
 
-        self._tell("")
-        self.progress.value = 0
-        self.cancel_button.enabled, self.run_button.enabled = True, False
-        self._job = Job(work, done)
-        self._clock.start()
-
-    def cancel(self, _: Any = None) -> None:
-        """Stops the run; there is no new layer."""
-        if self._job is not None:
-            self._job.cancel()
-
-    def _show_progress(self) -> None:
-        if self._job is not None:
-            self.progress.value = int(self.progress.max * self._job.fraction)
+        self.start(work, show)
 
 
 class _Data:
