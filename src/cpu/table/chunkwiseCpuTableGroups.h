@@ -103,7 +103,7 @@ CHUNKWISE_ALWAYS_INLINE Lanes<T>
   return { { (TPick::At(I) < LanesIn<T> ? a[TPick::At(I) % LanesIn<T>] : b[TPick::At(I) % LanesIn<T>])... } };
 #endif
 }
-/** Lane i of the result is lane TPick::At(i) of `a` and `b`, one behind the other. */
+/** Lane i of the result is lane TPick::At(i) of `a` with `b` behind it. */
 template <typename T, typename TPick>
 CHUNKWISE_ALWAYS_INLINE Lanes<T>
                         Pick(const Lanes<T> & a, const Lanes<T> & b)
@@ -140,7 +140,7 @@ struct FirstOfOther
     return i == 0 ? 0 : N + i;
   }
 };
-/** Half VHalf of both, one behind the other. */
+/** Half VHalf of the first, and behind it that of the second. */
 template <int N, int VHalf>
 struct Halves
 {
@@ -252,8 +252,8 @@ struct Groups
   {
     return v[N - 1][L - 1];
   }
-  /** Of the totals of groups, the sum of the groups before each; `quarters` is the sum of the quarters before the step,
-   * and then of the step's too. */
+  /** These are totals of groups: gives the sum of the groups before each. `quarters` is the sum of the quarters before
+   * the step, and then of the step's too. */
   CHUNKWISE_ALWAYS_INLINE Groups
   Before(Quarters & quarters) const
   {
