@@ -675,12 +675,12 @@ private:
   std::size_t  m_Most{ 0 };
 };
 
-/** What counts of an image's result. The rest is not stored: nobody reads it. */
+/** What counts of a box of the result. The rest is not stored: nobody reads it. */
 Box
-AskedOf(const ImageConvolutionOperation & operation, const Box & image)
+AskedOf(const ImageConvolutionOperation & operation, const Box & box)
 {
   const auto * const bounded = dynamic_cast<const BoundedConvolution *>(&operation);
-  return bounded ? bounded->asked : image;
+  return bounded ? Intersect(box, bounded->asked) : box;
 }
 
 /** A block of a device's tiles. Along three axes a BoundedConvolution has no more input than is known, with lengths and
@@ -765,7 +765,7 @@ private:
   Box
   KeptOf(const Box & block) const
   {
-    Box                kept = Intersect(Intersect(block, m_Call.output.box), AskedOf(m_Operation, m_Call.image));
+    Box                kept = AskedOf(m_Operation, Intersect(block, m_Call.output.box));
     const int          y = m_Block.role[1].axis;
     const std::int64_t lower = block.lower[y];
     kept.lower[y] -= (kept.lower[y] - lower) % 2;
@@ -1115,7 +1115,7 @@ Run(const KernelCall & call)
     return;
   }
   const ConvolutionTiles tiles = MakeTiles<T>(operation, image);
-  const Box              asked = Intersect(output, AskedOf(operation, call.image));
+  const Box              asked = AskedOf(operation, output);
   for (const Box & box : asked.IsEmpty() ? std::vector<Box>() : tiles.Cut(asked))
   {
     DeviceConvolution<T>(call, MakeTiledBlock(operation, box, image, tiles.GetDevice()), box).Run();

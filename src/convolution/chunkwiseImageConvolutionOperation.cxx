@@ -293,11 +293,15 @@ ImageConvolutionOperation::Validate(const Coordinates & image) const
     throw ParameterError(std::string("TransformProvider: ") + TransformProviderName(transforms) +
                          " is asked for, but the method is direct, which takes no transforms");
   }
-  for (const double weight : kernel->GetWeights())
+  // The sum is not finite if a weight is not. Runs ask often.
+  if (!std::isfinite(kernel->GetSumOfMagnitudes()))
   {
-    if (!std::isfinite(weight))
+    for (const double weight : kernel->GetWeights())
     {
-      throw ParameterError("KernelImage: a weight is " + std::to_string(weight) + "; it must be finite");
+      if (!std::isfinite(weight))
+      {
+        throw ParameterError("KernelImage: a weight is " + std::to_string(weight) + "; it must be finite");
+      }
     }
   }
   if (boundary.mode == BoundaryMode::Renormalized && !kernel->GetWeights().empty() &&

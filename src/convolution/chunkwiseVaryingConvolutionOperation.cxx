@@ -113,7 +113,9 @@ VaryingConvolutionOperation::Validate(const Coordinates & image) const
                            ", the first one " + ToString(kernels[0]->GetExtent()) + " and " +
                            ToString(kernels[0]->GetCenter()));
     }
-    GetNodeOperation(node, order == VaryingOrder::WeightThenConvolve).Validate(image);
+    // Only the factors of the other order are those of flipped kernels, and to flip many takes long.
+    const bool flips = order == VaryingOrder::WeightThenConvolve && boundary.mode == BoundaryMode::Renormalized;
+    GetNodeOperation(node, flips).Validate(image);
   }
 }
 
