@@ -19,7 +19,7 @@ namespace
 /** The most that a device keeps between runs, or this part of its memory if that is more; a run of a device with little
  * memory begins without what was kept. */
 constexpr std::size_t MostTableBytes = std::size_t{ 512 } << 20;
-constexpr std::size_t PartForTables = 16;
+constexpr std::size_t PartForTables = 10;
 constexpr std::size_t MostHostTableBytes = std::size_t{ 256 } << 20;
 /** Tables that are made leave this part of a budget free, or as much as this, for others. */
 constexpr std::size_t ReservedPart = 16;

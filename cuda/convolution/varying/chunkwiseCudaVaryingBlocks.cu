@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace chunkwise
@@ -37,10 +39,12 @@ struct BlockLayout
 {
   int                          axis[Axes]{};
   const FixedRows *            rows{ nullptr };
-  const NodeColumns *          columns[2]{};
+  const NodeColumns *          longest[2]{};
   std::vector<VaryingInterval> intervals[Axes];
-  std::size_t                  together{ 1 }; ///< blocks along the first axis
-  double                       traffic{ 0 };  ///< of an image, in points
+  /** Of each interval along the second and the last axis: the shortest that serve it. */
+  std::vector<const NodeColumns *> columns[2];
+  std::size_t                      together{ 1 }; ///< blocks along the first axis
+  double                           traffic{ 0 };  ///< of an image, in points
 
   BlockLayout(const VaryingConvolutionOperation & operation, const Coordinates & image);
 
@@ -52,7 +56,31 @@ struct BlockLayout
   std::int64_t
   GetLength(int r) const
   {
-    return r == 0 ? rows->length : columns[r - 1]->fixed->length;
+    return r == 0 ? rows->length : longest[r - 1]->fixed->length;
+  }
+  /** The bytes of all kernels' transforms, each of all lengths that it is needed with. */
+  double
+  GetBytesOfSpectra() const
+  {
+    double bytes = static_cast<double>(intervals[0].size()) * static_cast<double>(GetLength(0) / 2) * sizeof(float2);
+    for (int r = 1; r < Axes; ++r)
+    {
+      std::set<std::pair<int, std::int64_t>> needed;
+      for (std::size_t i = 0; i < intervals[r].size(); ++i)
+      {
+        for (int node = 0; node < intervals[r][i].nodes; ++node)
+        {
+          needed.emplace(intervals[r][i].node + node, columns[r - 1][i]->fixed->length);
+        }
+      }
+      double points = 0;
+      for (const auto & one : needed)
+      {
+        points += static_cast<double>(one.second);
+      }
+      bytes *= points;
+    }
+    return bytes;
   }
   /** Complex numbers of a plane across the last axis, of one block. */
   std::int64_t
@@ -160,13 +188,21 @@ BlockLayout::BlockLayout(const VaryingConvolutionOperation & operation, const Co
       const std::int64_t length = one.fixed->length;
       if (r > 0 && length >= 2 * k[a])
       {
-        columns[r - 1] =
-          take(length, CutVaryingAxis(operation, a, image[a], length - (k[a] - 1), 1)) ? &one : columns[r - 1];
+        longest[r - 1] =
+          take(length, CutVaryingAxis(operation, a, image[a], length - (k[a] - 1), 1)) ? &one : longest[r - 1];
       }
     }
     if (intervals[r].empty())
     {
       return;
+    }
+    for (std::size_t i = 0; r > 0 && i < intervals[r].size(); ++i)
+    {
+      const std::int64_t least = intervals[r][i].upper - intervals[r][i].lower + k[a] - 1;
+      const auto &       all = GetNodeColumns();
+      columns[r - 1].push_back(&*std::find_if(all.begin(), all.end(), [&](const NodeColumns & one) {
+        return one.fixed->length >= std::max(least, 2 * k[a]);
+      }));
     }
   }
   // Rows of small images are shorter than any that are transformed fast.
@@ -223,11 +259,6 @@ public:
     , m_RowsBack(Twiddles(layout.rows->back))
   {
     m_Sums.output = DenseView(sums, PixelType::Float32, call.output.box);
-    for (int i = 0; i < 2; ++i)
-    {
-      m_There[i] = Twiddles(layout.columns[i]->fixed->there);
-      m_Back[i] = Twiddles(layout.columns[i]->fixed->back);
-    }
     for (int r = 0; r < Axes; ++r)
     {
       m_Weights[r] = GetNodeWeights<float>(call, layout.axis[r]);
@@ -242,13 +273,15 @@ public:
     // Tiles have one index along the other axes.
     for (const Box & tile : CutIntoTiles(m_Call.output.box, m_Operation.GetTile(m_Image), m_Call.image))
     {
-      for (const VaryingInterval & z : m_Layout.intervals[2])
+      for (std::size_t z = 0; z < m_Layout.intervals[2].size(); ++z)
       {
-        for (const VaryingInterval & y : m_Layout.intervals[1])
+        SetInterval(2, z);
+        for (std::size_t y = 0; y < m_Layout.intervals[1].size(); ++y)
         {
+          SetInterval(1, y);
           for (std::size_t first = 0; first < nodes.size(); first += m_Layout.together)
           {
-            RunBlocks(tile, first, std::min(first + m_Layout.together, nodes.size()), y, z);
+            RunBlocks(tile, first, std::min(first + m_Layout.together, nodes.size()));
           }
         }
       }
@@ -265,13 +298,27 @@ private:
     Box              kept;
   };
 
-  /** Adds what the nodes of these intervals contribute to a tile: [first, last) along the first axis. */
+  /** The interval along the second or the last axis. */
   void
-  RunBlocks(const Box & tile, std::size_t first, std::size_t last, const VaryingInterval & y, const VaryingInterval & z)
+  SetInterval(int r, std::size_t i)
+  {
+    const NodeColumns & columns = *m_Layout.columns[r - 1][i];
+    m_Nodes[r] = m_Layout.intervals[r][i];
+    m_Columns[r - 1] = &columns;
+    m_There[r - 1] = Twiddles(columns.fixed->there);
+    m_Back[r - 1] = Twiddles(columns.fixed->back);
+  }
+  std::int64_t
+  LengthOf(int r) const
+  {
+    return r == 0 ? m_Layout.rows->length : m_Columns[r - 1]->fixed->length;
+  }
+
+  /** Adds what the nodes [first, last) along the first axis and those of the intervals contribute to a tile. */
+  void
+  RunBlocks(const Box & tile, std::size_t first, std::size_t last)
   {
     const bool spreads = Spreads(m_Operation);
-    m_Nodes[1] = y;
-    m_Nodes[2] = z;
     m_Parts.clear();
     const ImageConvolutionOperation node = m_Operation.GetNodeOperation(0);
     for (std::size_t i = first; i < last; ++i)
@@ -279,7 +326,7 @@ private:
       const VaryingInterval & x = m_Layout.intervals[0][i];
       Box                     support = tile;
       int                     r = 0;
-      for (const VaryingInterval * const interval : { &x, &y, &z })
+      for (const VaryingInterval * const interval : { &x, &std::as_const(m_Nodes[1]), &std::as_const(m_Nodes[2]) })
       {
         support.lower[m_Layout.axis[r]] = interval->lower;
         support.upper[m_Layout.axis[r++]] = interval->upper;
@@ -294,7 +341,7 @@ private:
       bool hasInput = true;
       for (r = 0; r < Axes; ++r)
       {
-        part.block.role[r].length = m_Layout.GetLength(r);
+        part.block.role[r].length = LengthOf(r);
         hasInput = hasInput && part.block.role[r].input > 0;
       }
       if (hasInput)
@@ -306,9 +353,8 @@ private:
     {
       return;
     }
-    const std::int64_t half = m_Layout.GetLength(0) / 2;
-    m_Place =
-      Spectrum{ half, half * static_cast<std::int64_t>(m_Parts.size()), m_Layout.GetLength(1), m_Layout.GetLength(2) };
+    const std::int64_t half = LengthOf(0) / 2;
+    m_Place = Spectrum{ half, half * static_cast<std::int64_t>(m_Parts.size()), LengthOf(1), LengthOf(2) };
     m_Plane = m_Place.pitch * m_Place.rows;
     TransformRows(node);
     Multiply();
@@ -381,8 +427,8 @@ private:
     const auto & [node, block, reach, kept] = m_Parts[0];
     const int          y = m_Layout.axis[1];
     const int          z = m_Layout.axis[2];
-    const FixedColumns second = *m_Layout.columns[0]->fixed;
-    const NodeColumns  last = *m_Layout.columns[1];
+    const FixedColumns second = *m_Columns[0]->fixed;
+    const NodeColumns  last = *m_Columns[1];
     const bool         spreads = Spreads(m_Operation);
     const int          order = spreads ? 1 : 0;
     const std::int64_t from = block.role[1].crop + kept.lower[y] - reach.lower[y];
@@ -400,7 +446,7 @@ private:
       product.kernelLive = static_cast<int>(block.role[2].kernel);
       (void)this->FindSpectra(product, false);
     }
-    const auto terms = m_Layout.columns[0]->terms[order];
+    const auto terms = m_Columns[0]->terms[order];
     if (spreads)
     {
       terms(m_Stream, block.role[2].input, there, product.terms, m_Spectrum, m_Terms, m_There[0]);
@@ -455,15 +501,15 @@ private:
   const float2 *
   GetSpectra(int i, int j, bool whole) const
   {
-    std::string key =
-      "blocks of " + std::to_string(m_Layout.GetLength(0)) + " " + std::to_string(m_Layout.GetLength(1));
-    key += whole ? " " + std::to_string(m_Layout.GetLength(2)) : "";
+    std::string key = "blocks of " + std::to_string(LengthOf(0)) + " " + std::to_string(LengthOf(1));
+    key += whole ? " " + std::to_string(LengthOf(2)) : "";
     for (const Part & part : m_Parts)
     {
       key += ";" + m_Operation.kernels[static_cast<std::size_t>(NumberOf(part, i, j))]->GetKey();
     }
-    const std::size_t  ofBlock = whole ? m_Layout.GetSpectrumBytes() : m_Layout.GetKernelBytes(m_Operation);
-    const void * const kept = m_Call.tables->GetMade(key, m_Parts.size() * ofBlock, [&](void * memory) {
+    const std::int64_t planes = whole ? LengthOf(2) : m_Parts[0].block.role[2].kernel;
+    const std::size_t  bytes = static_cast<std::size_t>(planes * m_Plane) * sizeof(float2);
+    const void * const kept = m_Call.tables->GetMade(key, bytes, [&](void * memory) {
       MakeSpectra(i, j, whole, static_cast<float2 *>(memory));
       CheckCuda(cudaStreamSynchronize(m_Stream), "cudaStreamSynchronize");
     });
@@ -471,8 +517,8 @@ private:
     {
       return static_cast<const float2 *>(kept);
     }
-    float2 * const made =
-      m_Made + static_cast<std::size_t>(i * MostNodes + j) * m_Layout.together * (ofBlock / sizeof(float2));
+    float2 * const made = m_Made + static_cast<std::size_t>(i * MostNodes + j) * m_Layout.together *
+                                     (m_Layout.GetKernelBytes(m_Operation) / sizeof(float2));
     MakeSpectra(i, j, false, made);
     return made;
   }
@@ -488,11 +534,10 @@ private:
       m_Layout.rows->forward(
         m_Stream, MakeKernelSource<float>(m_Call, kernel, block), m_Place, planes, out + OffsetOf(p), m_RowsThere);
     }
-    m_Layout.columns[0]->fixed->forward(m_Stream, planes.count, ColumnsOf(block.role[1].kernel, 0, 0), out, m_There[0]);
+    m_Columns[0]->fixed->forward(m_Stream, planes.count, ColumnsOf(block.role[1].kernel, 0, 0), out, m_There[0]);
     if (whole)
     {
-      m_Layout.columns[1]->fixed->forward(
-        m_Stream, 1, ColumnSet{ m_Plane, m_Plane, 0, planes.count, 0, 0 }, out, m_There[1]);
+      m_Columns[1]->fixed->forward(m_Stream, 1, ColumnSet{ m_Plane, m_Plane, 0, planes.count, 0, 0 }, out, m_There[1]);
     }
   }
 
@@ -500,12 +545,10 @@ private:
   bool
   HasRoomForWhole() const
   {
-    const auto  nodes = static_cast<std::size_t>(m_Operation.nodes[m_Layout.axis[0]]);
     std::size_t free = 0;
     std::size_t total = 0;
     CheckCuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return m_Operation.kernels.size() / nodes * m_Layout.intervals[0].size() * m_Layout.GetSpectrumBytes() <=
-           total / 32;
+    return 20 * m_Layout.GetBytesOfSpectra() <= static_cast<double>(total);
   }
 
   const float2 *
@@ -533,6 +576,7 @@ private:
   Spectrum                            m_Place{}; ///< of all parts: rows of one follow those of the one before
   std::int64_t                        m_Plane{ 0 };
   VaryingInterval                     m_Nodes[Axes]{}; ///< along the second and the last axis
+  const NodeColumns *                 m_Columns[2]{};
 };
 
 } // namespace
@@ -561,6 +605,11 @@ TableBytesOfVaryingBlocks(const VaryingConvolutionOperation & operation, const C
   {
     const int a = layout->axis[r];
     sum += bytes(operation.nodes[a] * image[a]) + 2 * bytes(2 * layout->GetLength(r));
+  }
+  // Shorter columns have other twiddles.
+  for (const NodeColumns & columns : GetNodeColumns())
+  {
+    sum += 2 * bytes(2 * columns.fixed->length);
   }
   return sum;
 }
