@@ -10,7 +10,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <type_traits>
+#include <utility>
 
 namespace chunkwise
 {
@@ -410,11 +413,26 @@ LaunchInHalves(const TPixel * voxels, std::int64_t n, const TRule & rule, int co
     return false;
   }
   const auto kernel = CountInHalvesKernel<TPixel, TRule>;
-  CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-            "cudaFuncSetAttribute");
   const auto shared = static_cast<std::size_t>(bytes);
-  const auto blocks = static_cast<unsigned int>(
-    std::min(BlocksAtOnce(reinterpret_cast<const void *>(kernel), ThreadsOfHalves, shared), MostStoredBlocks()));
+  // Asked for once on a device: the answers take longer than the kernel.
+  static std::mutex                                       mutex;
+  static std::map<std::pair<int, std::int64_t>, unsigned> known;
+  int                                                     device = 0;
+  CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
+  unsigned int blocks = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    unsigned int &                    found = known[{ device, bytes }];
+    if (found == 0)
+    {
+      CheckCuda(cudaFuncSetAttribute(
+                  kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(SharedMemoryOfDevice())),
+                "cudaFuncSetAttribute");
+      found = static_cast<unsigned int>(
+        std::min(BlocksAtOnce(reinterpret_cast<const void *>(kernel), ThreadsOfHalves, shared), MostStoredBlocks()));
+    }
+    blocks = found;
+  }
   kernel<<<blocks, ThreadsOfHalves, shared, stream>>>(voxels, n, rule, counters, counts, stored);
   CheckLaunch("CountInHalvesKernel");
   if (stored)

@@ -22,8 +22,9 @@ struct MomentTile
   static constexpr int Threads = 128;
   static constexpr int Blocks = Threads / K; ///< of K columns
   static constexpr int Width = Blocks * K;
-  /** Blocks of threads that share a multiprocessor, as their registers allow. */
-  static constexpr int AtOnce = K <= 9 ? 4 : K <= 17 ? 3 : 2;
+  /** Blocks of threads that share a multiprocessor, as their registers allow: in planes, and along z. */
+  static constexpr int PlanesAtOnce = K <= 15 ? 4 : K <= 17 ? 3 : 2;
+  static constexpr int ColumnsAtOnce = K <= 9 ? 4 : K <= 17 ? 3 : 2;
   /** Lanes that pass along x begin an odd number of positions apart, on different banks. */
   static constexpr int Stride = Width + 32;
   static_assert(Width + K - 1 <= Stride, "a row of the stage has what the windows of a strip see");
@@ -319,7 +320,7 @@ struct MomentStrips
 
 template <int VRadius>
 __global__ void
-__launch_bounds__(MomentTile<VRadius>::Threads, MomentTile<VRadius>::AtOnce)
+__launch_bounds__(MomentTile<VRadius>::Threads, MomentTile<VRadius>::PlanesAtOnce)
   MomentPlanesKernel(const __grid_constant__ MomentPlanes planes, const __grid_constant__ MomentStrips<VRadius> strips)
 {
   using Tile = MomentTile<VRadius>;
@@ -406,7 +407,7 @@ private:
 /** Along z, a thread a column of the output; `segment` planes of it. */
 template <int VRadius>
 __global__ void
-__launch_bounds__(MomentTile<VRadius>::Threads, MomentTile<VRadius>::AtOnce)
+__launch_bounds__(MomentTile<VRadius>::Threads, MomentTile<VRadius>::ColumnsAtOnce)
   MomentColumnsKernel(const __grid_constant__ MomentPlanes planes, const __grid_constant__ MomentVerdict verdict,
                       std::int64_t segment)
 {
