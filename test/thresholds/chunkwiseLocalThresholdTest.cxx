@@ -305,7 +305,7 @@ TEST_P(LocalThresholds, OfEqualVoxelsAreTheirMean)
   }
 }
 
-/** What one voxel that is no number takes away are the windows that see it. */
+/** A voxel that is no number affects only the windows that see it. */
 TEST_P(LocalThresholds, SeeNaNAndInfinitiesInTheirWindowsAlone)
 {
   std::mt19937      random(35);
