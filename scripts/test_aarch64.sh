@@ -49,11 +49,11 @@ python3 -m venv "$build/tools"
 "$build/tools/bin/pip" install -q --disable-pip-version-check scikit-build-core nanobind auditwheel
 rm -rf "$build/dist"
 PATH=$build/tools/bin:$PATH _PYTHON_HOST_PLATFORM=linux-aarch64 "$build/tools/bin/pip" wheel -v --no-build-isolation --no-deps \
-  -w "$build/dist" -C "build-dir=$build/chunkwise" -C "cmake.define.CMAKE_TOOLCHAIN_FILE=$toolchain" \
-  -C "cmake.define.CHUNKWISE_TARGET_ROOT=$libraries" -C "cmake.define.Python_INCLUDE_DIR=$libraries/usr/include/python3.11" \
-  -C "cmake.define.GTest_DIR=$build/prefix/lib/cmake/GTest" -C cmake.define.CMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST \
-  -C cmake.define.CHUNKWISE_QUICK_BUILD=ON -C cmake.define.CHUNKWISE_BUILD_TESTING=ON -C cmake.define.CHUNKWISE_BUILD_PROGRAM=ON \
-  -C cmake.define.CHUNKWISE_BUILD_EXAMPLES=ON "$root"
+  -w "$build/dist" --config-settings="build-dir=$build/chunkwise" --config-settings="cmake.define.CMAKE_TOOLCHAIN_FILE=$toolchain" \
+  --config-settings="cmake.define.CHUNKWISE_TARGET_ROOT=$libraries" --config-settings="cmake.define.Python_INCLUDE_DIR=$libraries/usr/include/python3.11" \
+  --config-settings="cmake.define.GTest_DIR=$build/prefix/lib/cmake/GTest" --config-settings=cmake.define.CMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST \
+  --config-settings=cmake.define.CHUNKWISE_QUICK_BUILD=ON --config-settings=cmake.define.CHUNKWISE_BUILD_TESTING=ON --config-settings=cmake.define.CHUNKWISE_BUILD_PROGRAM=ON \
+  --config-settings=cmake.define.CHUNKWISE_BUILD_EXAMPLES=ON "$root"
 "$build/tools/bin/auditwheel" show "$build"/dist/*.whl
 
 # The package in a Python for ARM.
