@@ -258,6 +258,9 @@ MakeOperations()
   const auto local = MakeBox<LocalThresholdOperation>();
   local->method = LocalThresholdMethod::Sauvola;
   all.push_back(local);
+  const auto moments = MakeBox<MomentThresholdOperation>();
+  moments->method = LocalThresholdMethod::Niblack;
+  all.push_back(moments);
   all.push_back(std::make_shared<ReconstructionOperation>());
   const auto maxima = std::make_shared<ReconstructionOperation>();
   maxima->marker = ReconstructionMarker::Shifted;
