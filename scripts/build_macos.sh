@@ -16,7 +16,8 @@ if [ "$(cat "$build/zig/made-for" 2>/dev/null)" != "$tools" ]; then
   zig=$("$build/zig/bin/python3" -c 'import ziglang, os; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))')
   for command in cc c++ ar ranlib; do
     target=
-    case $command in c*) target=' -target aarch64-macos' ;; esac
+    # Without optimization zig's Clang checks for undefined behavior, with functions that shared libraries lack.
+    case $command in c*) target=' -target aarch64-macos -fno-sanitize=undefined' ;; esac
     printf '#!/bin/sh\nexec "%s" %s%s "$@"\n' "$zig" "$command" "$target" >"$build/zig/$command"
     chmod +x "$build/zig/$command"
   done
