@@ -4,7 +4,7 @@
 
 #include "chunkwiseCudaPasses.cuh"
 
-// Sums of k = 2 radius + 1 taps at a cost that does not grow with k: prefix and suffix sums of blocks of k positions
+// Sums of k taps, see TapsOf, at a cost that does not grow with k: prefix and suffix sums of blocks of k positions
 // that are aligned to the image, see MeanOperation. The sums do not depend on where a chunk begins.
 namespace chunkwise
 {
@@ -55,7 +55,7 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
   extern __shared__ __align__(16) unsigned char memory[];
   TAcc * const                                  slots = reinterpret_cast<TAcc *>(memory) + threadIdx.x;
   const int                                     threads = static_cast<int>(blockDim.x);
-  const int                                     k = static_cast<int>(2 * pass.radius + 1);
+  const int                                     k = static_cast<int>(TapsOf<TRule>(pass));
   const std::int64_t                            lines = pass.outer * pass.inner;
   const std::int64_t                            step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t q = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; q < lines; q += step)
@@ -66,7 +66,7 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
     const auto         storeLine = store.BeginLine(outerIndex, innerIndex);
     const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * segment;
     const std::int64_t end = begin + segment < pass.outCount ? begin + segment : pass.outCount;
-    const std::int64_t count = end - begin + 2 * pass.radius;
+    const std::int64_t count = end - begin + k - 1;
     const std::int64_t first = pass.outLower + begin - pass.radius;
     std::int64_t       offset = (outerIndex * pass.outCount + begin) * pass.inner + innerIndex;
     int                p = static_cast<int>(PositionInBlock(first, k));
@@ -88,7 +88,7 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
 #pragma unroll
       for (int s = 0; s < Together; ++s)
       {
-        before[s] = s < now && n + s >= 2 * pass.radius && p + s < k - 1 ? own[(s + 1) * threads] : TAcc(0);
+        before[s] = s < now && n + s >= k - 1 && p + s < k - 1 ? own[(s + 1) * threads] : TAcc(0);
       }
       if (held)
       {
@@ -121,11 +121,11 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
         prefix = s < now ? TRule::Join(prefix, values[s]) : prefix;
         sums[s] = p + s == k - 1 ? prefix : TRule::Join(before[s], prefix);
       }
-      const std::int64_t o = begin + n - 2 * pass.radius;
+      const std::int64_t o = begin + n - (k - 1);
 #pragma unroll
       for (int s = 0; s < Together; ++s)
       {
-        if (s < now && n + s >= 2 * pass.radius)
+        if (s < now && n + s >= k - 1)
         {
           storeLine(offset, pass.outLower + o + s, sums[s]);
           offset += pass.inner;
@@ -156,7 +156,7 @@ __global__ void
 BlockRowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out, int width, int rowsPerBlock)
 {
   extern __shared__ __align__(16) unsigned char memory[];
-  const int                                     k = static_cast<int>(2 * pass.radius + 1);
+  const int                                     k = static_cast<int>(TapsOf<TRule>(pass));
   const int                                     staged = width + k - 1;
   TAcc * const                                  values = reinterpret_cast<TAcc *>(memory);
   TAcc * const                                  suffixes = values + rowsPerBlock * staged;
@@ -240,7 +240,7 @@ template <typename TRule, typename TIn, typename TAcc, typename TStore>
 __global__ void
 DirectBlockKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store)
 {
-  const std::int64_t k = 2 * pass.radius + 1;
+  const std::int64_t k = TapsOf<TRule>(pass);
   const std::int64_t count = pass.outer * pass.outCount * pass.inner;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step)
@@ -276,7 +276,7 @@ template <typename TRule, typename TIn, typename TAcc, typename TStore>
 void
 LaunchBlockColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cudaStream_t stream)
 {
-  const std::int64_t k = 2 * pass.radius + 1;
+  const std::int64_t k = TapsOf<TRule>(pass);
   int                threads = 128;
   while (threads > 32 && k * threads * static_cast<std::int64_t>(sizeof(TAcc)) > 24 * 1024)
   {
@@ -301,7 +301,7 @@ template <typename TRule, typename TIn, typename TAcc>
 void
 LaunchBlockRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_t stream)
 {
-  const std::int64_t k = 2 * pass.radius + 1;
+  const std::int64_t k = TapsOf<TRule>(pass);
   const std::int64_t width = std::min<std::int64_t>(pass.outCount, std::max<std::int64_t>(512, 4 * k));
   const std::int64_t rowBytes = (2 * (width + k - 1) + width) * static_cast<std::int64_t>(sizeof(TAcc));
   if (rowBytes > SharedMemoryOfDevice())

@@ -17,6 +17,7 @@ namespace
 struct Maxima
 {
   static constexpr bool Weighted = false;
+  static constexpr int  Extra = 0;
 
   template <typename TPass, typename TIn>
   __device__ static auto
@@ -117,26 +118,7 @@ Run(const KernelCall & call)
         StepOf(call.inputs[0]));
     }
   }
-  const auto columns = [&](int i, const auto * in, const auto & store) {
-    2 * passes[i].radius + 1 > LongestDirectSum ? LaunchBlockColumns<Maxima>(passes[i], in, store, StreamOf(call))
-                                                : LaunchColumns<Maxima>(passes[i], in, store, StreamOf(call));
-  };
-  RunPasses<Maxima, TIn, Key>(
-    call,
-    plan,
-    flip,
-    finish,
-    [&](const TIn * in, Key * out) { LaunchPlanes<Maxima>(passes[0], passes[1], in, out, StreamOf(call)); },
-    [&](int i, const TIn * in, Key * out) {
-      if (plan.axes[i] != 0)
-      {
-        columns(i, in, StoreAccumulator<Key>{ out });
-        return;
-      }
-      2 * passes[i].radius + 1 > LongestDirectSum ? LaunchBlockRows<Maxima>(passes[i], in, out, StreamOf(call))
-                                                  : LaunchRows<Maxima>(passes[i], in, out, StreamOf(call));
-    },
-    [&](int i, const Key * in, const auto & store) { columns(i, in, store); });
+  RunSumPasses<Maxima, TIn>(call, plan, passes, flip, finish);
 }
 
 void

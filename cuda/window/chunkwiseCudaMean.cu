@@ -237,30 +237,7 @@ RunPassesOfMean(const KernelCall & call, const PassPlan & plan, const std::int64
         StepOf(call.inputs[0]));
     }
   }
-  const auto usesBlocks = [&](int i) { return 2 * passes[i].radius + 1 > LongestDirectSum; };
-  RunPasses<PlainSums, TIn, TAcc>(
-    call,
-    plan,
-    TAcc{},
-    finish,
-    [&](const TIn * in, TAcc * out) { LaunchPlanes<PlainSums>(passes[0], passes[1], in, out, StreamOf(call)); },
-    [&](int i, const TIn * in, TAcc * out) {
-      const StoreAccumulator<TAcc> store{ out };
-      if (plan.axes[i] == 0)
-      {
-        usesBlocks(i) ? LaunchBlockRows<PlainSums>(passes[i], in, out, StreamOf(call))
-                      : LaunchRows<PlainSums>(passes[i], in, out, StreamOf(call));
-      }
-      else
-      {
-        usesBlocks(i) ? LaunchBlockColumns<PlainSums>(passes[i], in, store, StreamOf(call))
-                      : LaunchColumns<PlainSums>(passes[i], in, store, StreamOf(call));
-      }
-    },
-    [&](int i, const TAcc * in, const auto & store) {
-      usesBlocks(i) ? LaunchBlockColumns<PlainSums>(passes[i], in, store, StreamOf(call))
-                    : LaunchColumns<PlainSums>(passes[i], in, store, StreamOf(call));
-    });
+  RunSumPasses<PlainSums, TIn>(call, plan, passes, TAcc{}, finish);
 }
 
 template <typename TIn, typename TAcc, typename TOut>

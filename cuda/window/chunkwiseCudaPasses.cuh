@@ -72,10 +72,12 @@ TapsOfWindow(std::int64_t i, std::int64_t radius, std::int64_t n)
 }
 
 /** How the taps of a window become its value. A rule's Load gives a voxel as an accumulator, Join combines the values
- * of two parts of a window, Add joins one tap, with its weight if the rule has weights. */
+ * of two parts of a window, Add joins one tap, with its weight if the rule has weights. Windows have 2 radius + 1 taps,
+ * and Extra more at the upper side. */
 struct PlainSums
 {
   static constexpr bool Weighted = false;
+  static constexpr int  Extra = 0;
 
   template <typename TPass, typename TIn>
   __device__ static auto
@@ -138,6 +140,14 @@ struct Pass
   const TAcc * weights; ///< PaddedTaps of them; nullptr: a sum
   const TAcc * norms;   ///< by NormRow; nullptr: none
 };
+
+/** The taps of a rule's windows. */
+template <typename TRule, typename TAcc>
+__host__ __device__ __forceinline__ std::int64_t
+                                    TapsOf(const Pass<TAcc> & pass)
+{
+  return 2 * pass.radius + 1 + TRule::Extra;
+}
 
 /** The value at image index `i` of a line whose position 0 is `line`, positions `stride` apart. */
 template <typename TRule, typename TAcc, typename TIn>
@@ -281,10 +291,10 @@ AccumulateLastTaps(TAcc (&sums)[Together], const TAcc (&before)[Together], const
   }
 }
 
-/** Together outputs, windows of an odd number of taps; the first window begins with the tap fetch(0, 0), and tap
- * Together b + s is fetch(b, s). Taps reach each output in ascending order; each tap is fetched once, and a weight
- * moves through the registers from output to output. A tap outside of a window does not take part, not even with a
- * weight of 0, since it may be infinite. */
+/** Together outputs of windows, the first of which begins with the tap fetch(0, 0); tap Together b + s is fetch(b, s).
+ * `taps` is odd, plus the rule's Extra. Taps reach each output in ascending order; each tap is fetched once, and a
+ * weight moves through the registers from output to output. A tap outside of a window does not take part, not even with
+ * a weight of 0, since it may be infinite. */
 template <typename TRule, typename TAcc, typename TFetch>
 __device__ __forceinline__ void
 AccumulateOutputs(TAcc (&sums)[Together], TAcc absent, const TAcc * weights, int taps, TFetch && fetch)
@@ -297,14 +307,14 @@ AccumulateOutputs(TAcc (&sums)[Together], TAcc absent, const TAcc * weights, int
   }
   switch (taps)
   {
-    case 1:
-      return AccumulateFewTaps<TRule, 1>(sums, weights, fetch);
-    case 3:
-      return AccumulateFewTaps<TRule, 3>(sums, weights, fetch);
-    case 5:
-      return AccumulateFewTaps<TRule, 5>(sums, weights, fetch);
-    case 7:
-      return AccumulateFewTaps<TRule, 7>(sums, weights, fetch);
+    case 1 + TRule::Extra:
+      return AccumulateFewTaps<TRule, 1 + TRule::Extra>(sums, weights, fetch);
+    case 3 + TRule::Extra:
+      return AccumulateFewTaps<TRule, 3 + TRule::Extra>(sums, weights, fetch);
+    case 5 + TRule::Extra:
+      return AccumulateFewTaps<TRule, 5 + TRule::Extra>(sums, weights, fetch);
+    case 7 + TRule::Extra:
+      return AccumulateFewTaps<TRule, 7 + TRule::Extra>(sums, weights, fetch);
     default:
       break;
   }
@@ -350,14 +360,14 @@ AccumulateOutputs(TAcc (&sums)[Together], TAcc absent, const TAcc * weights, int
   }
   switch (taps - blocks * R)
   {
-    case 1:
-      return AccumulateLastTaps<TRule, 1>(sums, w, weights, blocks, fetch);
-    case 3:
-      return AccumulateLastTaps<TRule, 3>(sums, w, weights, blocks, fetch);
-    case 5:
-      return AccumulateLastTaps<TRule, 5>(sums, w, weights, blocks, fetch);
+    case 1 - TRule::Extra:
+      return AccumulateLastTaps<TRule, 1 - TRule::Extra>(sums, w, weights, blocks, fetch);
+    case 3 - TRule::Extra:
+      return AccumulateLastTaps<TRule, 3 - TRule::Extra>(sums, w, weights, blocks, fetch);
+    case 5 - TRule::Extra:
+      return AccumulateLastTaps<TRule, 5 - TRule::Extra>(sums, w, weights, blocks, fetch);
     default:
-      return AccumulateLastTaps<TRule, 7>(sums, w, weights, blocks, fetch);
+      return AccumulateLastTaps<TRule, 7 - TRule::Extra>(sums, w, weights, blocks, fetch);
   }
 }
 
@@ -457,7 +467,7 @@ RingColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     threads = static_cast<int>(blockDim.x);
-  const int                                     taps = static_cast<int>(2 * pass.radius + 1);
+  const int                                     taps = static_cast<int>(TapsOf<TRule>(pass));
   TAcc * const                                  weights = reinterpret_cast<TAcc *>(memory);
   const int padded = TRule::Weighted ? (taps + Together - 1) / Together * Together : 0;
   // A ring for each warp, so that the distance of its rows is known here.
@@ -478,7 +488,7 @@ RingColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std
     const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * segment;
     const std::int64_t end = begin + segment < pass.outCount ? begin + segment : pass.outCount;
     const std::int64_t first = pass.outLower + begin - pass.radius;
-    const std::int64_t count = end - begin + 2 * pass.radius;
+    const std::int64_t count = end - begin + 2 * pass.radius + TRule::Extra;
     const std::int64_t rows = ((end - begin + Together - 1) / Together + slots - 1) * Together;
     std::int64_t       offset = (outerIndex * pass.outCount + begin) * pass.inner + innerIndex;
     TAcc               values[Together];
@@ -542,7 +552,7 @@ RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out,
   extern __shared__ __align__(16) unsigned char memory[];
   constexpr int                                 R = Together;
   const auto                                    padding = [](int i) { return i + i / R; };
-  const int                                     taps = static_cast<int>(2 * pass.radius + 1);
+  const int                                     taps = static_cast<int>(TapsOf<TRule>(pass));
   const int                                     width = threadsPerRow * R;
   const int                                     staged = width + taps - 1 + R;
   const int                                     rowStride = padding(staged) + 1;
@@ -568,7 +578,8 @@ RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out,
     const TIn * const  line = in + r * pass.inCount;
     if (active)
     {
-      const std::int64_t last = pass.outLower + (o + width < pass.outCount ? o + width : pass.outCount) + pass.radius;
+      const std::int64_t last =
+        pass.outLower + (o + width < pass.outCount ? o + width : pass.outCount) + pass.radius + TRule::Extra;
       for (int i = lane; i < staged; i += threadsPerRow)
       {
         const std::int64_t at = first + i - pass.inLower;
@@ -620,7 +631,7 @@ DirectKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store)
     const std::int64_t outerIndex = i / pass.inner / pass.outCount;
     const TIn * const  line = in + outerIndex * pass.inCount * pass.inner + innerIndex;
     TAcc               sum = pass.absent;
-    for (std::int64_t t = 0; t <= 2 * pass.radius; ++t)
+    for (std::int64_t t = 0; t <= 2 * pass.radius + TRule::Extra; ++t)
     {
       sum = TRule::Add(sum,
                        TRule::Weighted ? pass.weights[t] : TAcc(0),
@@ -698,9 +709,10 @@ template <typename TRule, typename TIn, typename TAcc, typename TStore>
 void
 LaunchColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cudaStream_t stream)
 {
-  const std::int64_t slots = (2 * pass.radius + Together - 1) / Together + 1;
+  const std::int64_t taps = TapsOf<TRule>(pass);
+  const std::int64_t slots = (taps - 1 + Together - 1) / Together + 1;
   const auto         bytes = [&](int threads) {
-    return (slots * Together * threads + (TRule::Weighted ? PaddedTaps(2 * pass.radius + 1) : 0)) *
+    return (slots * Together * threads + (TRule::Weighted ? PaddedTaps(taps) : 0)) *
            static_cast<std::int64_t>(sizeof(TAcc));
   };
   int threads = 128;
@@ -714,7 +726,7 @@ LaunchColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cud
     CheckLaunch("DirectKernel");
     return;
   }
-  const LineGrid grid(pass, threads, 2 * pass.radius);
+  const LineGrid grid(pass, threads, taps - 1);
   const auto     kernel = RingColumnKernel<TRule, TIn, TAcc, TStore>;
   AllowSharedMemory(kernel, static_cast<std::size_t>(bytes(threads)));
   kernel<<<grid.blocks, threads, static_cast<std::size_t>(bytes(threads)), stream>>>(
@@ -731,9 +743,9 @@ LaunchRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_t str
   const int     threadsPerRow = static_cast<int>(
     std::min<std::int64_t>(threads, std::max<std::int64_t>(1, (pass.outCount + Together - 1) / Together)));
   const int          rowsPerBlock = threads / threadsPerRow;
-  const std::int64_t staged = static_cast<std::int64_t>(threadsPerRow) * Together + 2 * pass.radius + Together;
+  const std::int64_t staged = static_cast<std::int64_t>(threadsPerRow) * Together + TapsOf<TRule>(pass) - 1 + Together;
   const std::int64_t bytes =
-    ((staged + staged / Together + 1) * rowsPerBlock + (TRule::Weighted ? PaddedTaps(2 * pass.radius + 1) : 0)) *
+    ((staged + staged / Together + 1) * rowsPerBlock + (TRule::Weighted ? PaddedTaps(TapsOf<TRule>(pass)) : 0)) *
     static_cast<std::int64_t>(sizeof(TAcc));
   if (bytes > static_cast<std::int64_t>(LargestSharedMemory))
   {

@@ -4,6 +4,8 @@
 
 #include "chunkwiseCudaBlockSums.cuh"
 
+#include <vector>
+
 // The passes along x and y in one kernel: a block marches down a strip of a plane, filters rows as they come, and keeps
 // the filtered rows of one window in shared memory. The image is read once and the result of both passes written once.
 namespace chunkwise
@@ -440,6 +442,43 @@ LaunchPlanes(const Pass<TAcc> & x, const Pass<TAcc> & y, const TIn * in, TAcc * 
   AllowSharedMemory(kernel, layout.bytes);
   kernel<<<BlocksFor(tiles, 1), StripWidth, layout.bytes, stream>>>(x, y, in, out, layout, static_cast<int>(segment));
   CheckLaunch("PlaneKernel");
+}
+
+/** One pass along x, tap by tap or by blocks. */
+template <typename TRule, typename TIn, typename TAcc>
+void
+LaunchSumRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_t stream)
+{
+  TapsOf<TRule>(pass) > LongestDirectSum ? LaunchBlockRows<TRule>(pass, in, out, stream)
+                                         : LaunchRows<TRule>(pass, in, out, stream);
+}
+/** The same along another axis. */
+template <typename TRule, typename TIn, typename TAcc, typename TStore>
+void
+LaunchSumColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cudaStream_t stream)
+{
+  TapsOf<TRule>(pass) > LongestDirectSum ? LaunchBlockColumns<TRule>(pass, in, store, stream)
+                                         : LaunchColumns<TRule>(pass, in, store, stream);
+}
+
+/** RunPasses of a rule without weights. */
+template <typename TRule, typename TIn, typename TAcc, typename TFinish>
+void
+RunSumPasses(const KernelCall & call, const PassPlan & plan, const std::vector<Pass<TAcc>> & passes, TAcc flip,
+             const TFinish & finish)
+{
+  const cudaStream_t stream = StreamOf(call);
+  RunPasses<TRule, TIn, TAcc>(
+    call,
+    plan,
+    flip,
+    finish,
+    [&](const TIn * in, TAcc * out) { LaunchPlanes<TRule>(passes[0], passes[1], in, out, stream); },
+    [&](int i, const TIn * in, TAcc * out) {
+      plan.axes[i] == 0 ? LaunchSumRows<TRule>(passes[i], in, out, stream)
+                        : LaunchSumColumns<TRule>(passes[i], in, StoreAccumulator<TAcc>{ out }, stream);
+    },
+    [&](int i, const TAcc * in, const auto & store) { LaunchSumColumns<TRule>(passes[i], in, store, stream); });
 }
 
 } // namespace chunkwise
