@@ -119,7 +119,7 @@ ComputeVoxels(const StepInputs<T> & in, const DeconvolutionParameters & paramete
   }
   if constexpr (VStep == DeconvolutionStep::Ratio)
   {
-    // What no voxel of the warp was measured for is 0, and adds nothing.
+    // The misfit is 0 if no voxel of the warp was measured.
     bool counts = false;
 #pragma unroll
     for (int v = 0; v < Together; ++v)

@@ -675,7 +675,7 @@ private:
   std::size_t  m_Most{ 0 };
 };
 
-/** What counts of a box of the result. The rest is not stored: nobody reads it. */
+/** The part of a box of the result, which may reach beyond the image, that is read later. The rest is not stored. */
 Box
 AskedOf(const ImageConvolutionOperation & operation, const Box & box)
 {

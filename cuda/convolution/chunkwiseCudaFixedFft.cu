@@ -263,6 +263,33 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   }
 }
 
+/** Adds every A-th voxel of half a row, which begins at `row` and is voxel `first` of the target, to the sums there,
+ * times its weight. All sums are asked for before the first one is stored. */
+template <int A, int B>
+__device__ __forceinline__ void
+AddToSums(const RowTarget & target, float * row, std::int64_t stride, int first, const float * values, float scale,
+          float constant)
+{
+  const unsigned int kept = static_cast<unsigned int>(target.count[0]);
+  float              sums[B];
+  float              weights[B];
+#pragma unroll
+  for (int q = 0; q < B; ++q)
+  {
+    const bool isKept = static_cast<unsigned int>(first + A * q) < kept;
+    sums[q] = isKept ? row[A * q * stride] : 0.0f;
+    weights[q] = isKept && target.weights ? __ldg(target.weights + first + A * q) : 1.0f;
+  }
+#pragma unroll
+  for (int q = 0; q < B; ++q)
+  {
+    if (static_cast<unsigned int>(first + A * q) < kept)
+    {
+      row[A * q * stride] = fmaf(fmaf(values[q], scale, constant), weights[q], sums[q]);
+    }
+  }
+}
+
 /** With `VGeneral` voxels may lie apart, and pixels be of any kind; whether there are factors is then seen at run time,
  * as each voxel chooses its kind there too. */
 template <int A, int B, int C, bool VGeneral, bool VFactors>
@@ -341,30 +368,8 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
     };
     if (VGeneral && target.adds)
     {
-      // All sums of a half are asked for before the first one is stored.
-      const auto add = [&](int begin, const float * values, float sign) {
-        float sums[B];
-        float weights[B];
-#pragma unroll
-        for (int q = 0; q < B; ++q)
-        {
-          const int  n = begin + A * q;
-          const bool isKept = static_cast<unsigned int>(first + n) < kept;
-          sums[q] = isKept ? row[n * stride] : 0.0f;
-          weights[q] = isKept && target.weights ? __ldg(target.weights + first + n) : 1.0f;
-        }
-#pragma unroll
-        for (int q = 0; q < B; ++q)
-        {
-          const int n = begin + A * q;
-          if (static_cast<unsigned int>(first + n) < kept)
-          {
-            row[n * stride] = fmaf(fmaf(sign * values[q], scale, constant), weights[q], sums[q]);
-          }
-        }
-      };
-      add(0, im, 1.0f);
-      add(M, re, -1.0f);
+      AddToSums<A, B>(target, row, stride, first, im, scale, constant);
+      AddToSums<A, B>(target, row + M * stride, stride, first + M, re, -scale, constant);
       return;
     }
 #pragma unroll

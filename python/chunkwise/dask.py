@@ -725,7 +725,7 @@ def _agreeing(marker: Any, reconstructed: Any, block: Any, elsewhere: Any) -> An
     return np.where(same, block, block.dtype.type(elsewhere)).astype(block.dtype)
 
 
-# What rounds of blocks know of a filter.
+# The parameters of a filter that rounds of blocks know.
 _THRESHOLDS_OF_ROUNDS = {"low", "high"}
 _PARAMETERS_OF_ROUNDS = _THRESHOLDS_OF_ROUNDS | {
     "fully_connected", "erosion", "height", "preserve_intensities", "radius", "element", "kernel", "foreground_value",

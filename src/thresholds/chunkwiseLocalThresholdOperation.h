@@ -18,7 +18,7 @@ enum class LocalThresholdMethod : std::int32_t
   Bernsen
 };
 
-/** What the formulas of local thresholds contain, see LocalThresholdOperation. */
+/** The numbers in the formulas of local thresholds, see LocalThresholdOperation. */
 struct LocalThresholdNumbers
 {
   LocalThresholdMethod method{ LocalThresholdMethod::Mean };

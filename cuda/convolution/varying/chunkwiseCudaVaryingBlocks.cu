@@ -41,7 +41,7 @@ struct BlockLayout
   const FixedRows *            rows{ nullptr };
   const NodeColumns *          longest[2]{};
   std::vector<VaryingInterval> intervals[Axes];
-  /** Of each interval along the second and the last axis: the shortest that serve it. */
+  /** The shortest columns that serve each interval along the second and the last axis. */
   std::vector<const NodeColumns *> columns[2];
   std::size_t                      together{ 1 }; ///< blocks along the first axis
   double                           traffic{ 0 };  ///< of an image, in points
@@ -400,7 +400,7 @@ private:
   {
     return { m_Place.pitch, m_Place.pitch, m_Plane, live, from, to };
   }
-  /** Where the rows of part `i` begin. */
+  /** The place of the first row of part `i`. */
   std::int64_t
   OffsetOf(std::size_t i) const
   {
