@@ -220,6 +220,7 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
                                        "sato",
                                        "0.25",
                                        "sampled",
+                                       "extent",
                                        "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" })
       {
         FilterParameters one = changed;
