@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <thread>
 
 namespace chunkwise
 {
@@ -359,8 +358,6 @@ public:
 private:
   /** So that the device need not wait for this thread, and a run can be stopped soon. */
   static constexpr std::size_t MostUnderWay = 2;
-  /** Some five milliseconds. */
-  static constexpr int TriesBeforeSleep = 10000;
 
   bool
   NextChunk(Chunk & chunk)
@@ -430,14 +427,8 @@ private:
   {
     for (; m_Finished < end; ++m_Finished)
     {
-      Device &          device = m_Worker.GetDevice();
-      const EventHandle event = m_Events[m_Finished % MostUnderWay].Get();
-      // The steps of an iteration wait for each other: a thread that sleeps wakes a tenth of a millisecond late.
-      for (int tries = 0; tries < TriesBeforeSleep && !m_Context.ShouldStop() && !device.Query(event); ++tries)
-      {
-        std::this_thread::yield();
-      }
-      AwaitEvent(device, event, [this] { return m_Context.ShouldStop(); });
+      AwaitEvent(
+        m_Worker.GetDevice(), m_Events[m_Finished % MostUnderWay].Get(), [this] { return m_Context.ShouldStop(); });
       const Box & box = m_Chunks[m_Finished].outputBox;
       if (IsFixpoint(m_Context.request))
       {
