@@ -6,6 +6,7 @@
 #include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseLocalThreshold.h"
+#include "chunkwiseRealOf.h"
 
 // The windows of MomentThresholdOperation with one radius along x, y and z that is known when this is compiled. Sums go
 // by groups of K positions that are aligned to the image, for longer windows MeanOperation's blocks. A thread has a
@@ -103,23 +104,20 @@ __device__ __forceinline__ std::int64_t
   return i - PositionInBlock(i, k);
 }
 
+/** Whether MomentThresholdOperation takes voxels of type T. */
+template <typename T>
+constexpr bool IsSmall = std::is_same<RealOf<T>, float>::value;
+
 template <typename TFunctor>
 __device__ __forceinline__ void
 DispatchSmallKind(PixelType kind, TFunctor && f)
 {
-  switch (kind)
-  {
-    case PixelType::UInt8:
-      return f(std::uint8_t{});
-    case PixelType::Int8:
-      return f(std::int8_t{});
-    case PixelType::UInt16:
-      return f(std::uint16_t{});
-    case PixelType::Int16:
-      return f(std::int16_t{});
-    default:
-      return f(float{});
-  }
+  DispatchKindOnDevice(kind, [&](auto pixel) {
+    if constexpr (IsSmall<decltype(pixel)>)
+    {
+      f(pixel);
+    }
+  });
 }
 
 /** Voxels of a kind, and a dense image of sums of the windows in their planes. */

@@ -76,23 +76,17 @@ FinishVoxels(const KernelCall & call, const double * sums, const double * square
   CheckLaunch("MomentVoxelsKernel");
 }
 
+/** Calls f with the types that MomentThresholdOperation takes. */
 template <typename TFunctor>
 void
 DispatchSmall(PixelType kind, TFunctor && f)
 {
-  switch (kind)
-  {
-    case PixelType::UInt8:
-      return f(std::uint8_t{});
-    case PixelType::Int8:
-      return f(std::int8_t{});
-    case PixelType::UInt16:
-      return f(std::uint16_t{});
-    case PixelType::Int16:
-      return f(std::int16_t{});
-    default:
-      return f(float{});
-  }
+  DispatchPixelType(kind, [&](auto pixel) {
+    if constexpr (IsSmall<decltype(pixel)>)
+    {
+      f(pixel);
+    }
+  });
 }
 
 /** Calls f(radius) for radii that have a kernel; otherwise false. */
