@@ -4,7 +4,6 @@
 
 #include "chunkwiseDeconvolutionRules.h"
 #include "chunkwiseGeometry.h"
-#include "chunkwiseMappedMemory.h"
 #include "chunkwiseSpool.h"
 
 #include <algorithm>
@@ -82,7 +81,6 @@ public:
     // The old memory goes first.
     m_Data.reset();
     m_Data.reset(new unsigned char[bytes]);
-    AdviseLargePages(m_Data.get(), bytes);
     m_Bytes = bytes;
   }
   void *
@@ -118,7 +116,6 @@ public:
     if (isInMemory)
     {
       m_Memory.reset(new unsigned char[view.NumberOfBytes()]);
-      AdviseLargePages(m_Memory.get(), view.NumberOfBytes());
     }
     else
     {

@@ -35,14 +35,7 @@ Tighter(std::size_t a, std::size_t b)
 } // namespace
 
 HostState::HostState()
-  : memory(
-      "host memory", "host",
-      [](std::size_t bytes) {
-        void * const block = AllocateMapped(bytes);
-        AdviseLargePages(block, bytes);
-        return block;
-      },
-      FreeMapped)
+  : memory("host memory", "host", AllocateMapped, FreeMapped)
   , tables(MostHostTableBytes)
 {}
 
