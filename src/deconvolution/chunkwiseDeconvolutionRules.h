@@ -152,6 +152,60 @@ DeconvolutionRatio(bool isRatio, T blurred, T measured, T weight, T background, 
                             : T(0);
 }
 
+/** 1 / b and the logarithm of a / b, for a >= 0 and b > 0 that are floats; of a = 0 it is some number. One division,
+ * and the error of the logarithm is that of DeconvolutionLog. */
+struct DeconvolutionShare
+{
+  double inverse;
+  double log;
+
+  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE
+  DeconvolutionShare(double a, double b)
+  {
+    constexpr double        number = 4503599627370496.0; // 2^52: its last bits count ones
+    constexpr std::uint64_t bitsOfNumber = std::uint64_t{ 0x433 } << 52;
+    constexpr std::uint64_t mantissa = (std::uint64_t{ 1 } << 52) - 1;
+    constexpr std::uint64_t one = std::uint64_t{ 1023 } << 52;
+    constexpr double        root = 1.4142135623730951;
+    std::uint64_t           bitsA = 0;
+    std::uint64_t           bitsB = 0;
+    memcpy(&bitsA, &a, sizeof(bitsA));
+    memcpy(&bitsB, &b, sizeof(bitsB));
+    const std::uint64_t exponentA = bitsA >> 52 & 0x7FF;
+    const std::uint64_t exponentB = bitsB >> 52 & 0x7FF;
+    const std::uint64_t bitsOfPartA = (bitsA & mantissa) | one;
+    const std::uint64_t bitsOfPartB = (bitsB & mantissa) | one;
+    const std::uint64_t bitsOfPower = (2046 - exponentB) << 52;
+    const std::uint64_t bitsOfExponent = (exponentA + 2048 - exponentB) | bitsOfNumber;
+    double              partA = 0;
+    double              partB = 0;
+    double              power = 0;
+    double              exponent = 0;
+    memcpy(&partA, &bitsOfPartA, sizeof(partA));
+    memcpy(&partB, &bitsOfPartB, sizeof(partB));
+    memcpy(&power, &bitsOfPower, sizeof(power));
+    memcpy(&exponent, &bitsOfExponent, sizeof(exponent));
+    // Their quotient is brought to [1 / root, root].
+    const bool isLarge = partA > root * partB;
+    const bool isSmall = root * partA < partB;
+    exponent = (exponent - (number + 2048)) + (isLarge ? 1.0 : isSmall ? -1.0 : 0.0);
+    partA = partA * (isLarge ? 0.5 : isSmall ? 2.0 : 1.0);
+    const double sum = partA + partB;
+    const double both = DeconvolutionQuotient(1, sum * partB);
+    inverse = both * sum * power;
+    // 2 atanh(s), s at most 0.172: a polynomial that is off by 1e-15.
+    const double s = (partA - partB) * (both * partB);
+    const double square = s * s;
+    double       series = 0.08310980720740418 * square;
+    series = (series + 0.09070091317822947) * square;
+    series = (series + 0.11111431299620796) * square;
+    series = (series + 0.1428571206718815) * square;
+    series = (series + 0.20000000005611174) * square;
+    series = (series + 0.3333333333333104) * square;
+    log = exponent * 0.69314718055994531 + (2 * s + 2 * s * series);
+  }
+};
+
 /** The terms of the sums over the measured voxels, of weight above 0. */
 struct DeconvolutionMisfit
 {
@@ -166,15 +220,24 @@ struct DeconvolutionMisfit
     const T      difference = measured - expected;
     const double e = expected;
     const double square = static_cast<double>(difference) * difference;
-    // Without branches, as in DeconvolutionQuotient.
-    constexpr bool   isFloat = sizeof(T) == 4;
-    constexpr double most = 3.4028234663852886e38;
-    const double     share = !isFloat ? 1 / e : e <= most ? DeconvolutionQuotient(1, e) : 0.0;
-    const double     positive = measured > 0 ? measured : 0;
-    const double     log = DeconvolutionLog(positive * share);
-    const double     entropy = positive > 0 ? positive * log : 0;
-    const double     ofRatio = weight * (entropy - positive + e);
-    const double     ofMisfit = weight * (square * share);
+    const double positive = measured > 0 ? measured : 0;
+    double       share = 0;
+    double       log = 0;
+    if constexpr (sizeof(T) == 4)
+    {
+      constexpr double         most = 3.4028234663852886e38;
+      const DeconvolutionShare of(positive, e);
+      share = e <= most ? of.inverse : 0.0;
+      log = of.log;
+    }
+    else
+    {
+      share = 1 / e;
+      log = DeconvolutionLog(positive * share);
+    }
+    const double entropy = positive > 0 ? positive * log : 0;
+    const double ofRatio = weight * (entropy - positive + e);
+    const double ofMisfit = weight * (square * share);
     divergence = !isRatio ? weight * square : e > 0 ? ofRatio : 0.0;
     misfit = !isRatio ? weight * square : e > 0 ? ofMisfit : 0.0;
   }
