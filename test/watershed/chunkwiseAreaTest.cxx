@@ -366,31 +366,42 @@ TEST_F(Areas, OfLargerImagesAreThoseOfTheDefinition)
 
 TEST_F(Areas, TakeTheMemoryThatTheySayIsEnough)
 {
-  Manager manager({});
-  auto    operation = std::make_shared<AreaOperation>();
-  operation->image = { { 40, 30, 20, 1, 1 } };
-  operation->size = 100;
-  std::mt19937             random(3);
-  AreaTrial<std::uint16_t> t(operation, RandomVoxels<std::uint16_t>(random, 24000));
-  const auto               executor = MakeThreadExecutor(2);
-  t.request.executor = executor.get();
-  t.Run(manager);
-  const std::vector<std::uint16_t> expected = t.output;
-  t.request.budgets.host = 1000;
-  try
+  Manager       manager({});
+  std::uint64_t ofArea = 0;
+  for (const AreaAttribute attribute :
+       { AreaAttribute::Area, AreaAttribute::Extent, AreaAttribute::Height, AreaAttribute::Volume })
   {
+    SCOPED_TRACE(static_cast<int>(attribute));
+    auto operation = std::make_shared<AreaOperation>();
+    operation->image = { { 40, 30, 20, 1, 1 } };
+    operation->size = 100;
+    operation->attribute = attribute;
+    operation->extents = { { 6, 7, 9 } };
+    std::mt19937             random(3);
+    AreaTrial<std::uint16_t> t(operation, RandomVoxels<std::uint16_t>(random, 24000));
+    const auto               executor = MakeThreadExecutor(2);
+    t.request.executor = executor.get();
     t.Run(manager);
-    ADD_FAILURE();
+    const std::vector<std::uint16_t> expected = t.output;
+    t.request.budgets.host = 1000;
+    try
+    {
+      t.Run(manager);
+      ADD_FAILURE();
+    }
+    catch (const BudgetError & error)
+    {
+      t.request.budgets.host = error.needed;
+      EXPECT_EQ(manager.MakePlanFor(t.request).deviceBytes, error.needed);
+    }
+    // Components that have marks take more.
+    ofArea = attribute == AreaAttribute::Area ? t.request.budgets.host : ofArea;
+    EXPECT_EQ(t.request.budgets.host > ofArea, attribute != AreaAttribute::Area);
+    t.Run(manager);
+    EXPECT_EQ(t.output, expected);
+    --t.request.budgets.host;
+    EXPECT_THROW(t.Run(manager), BudgetError);
   }
-  catch (const BudgetError & error)
-  {
-    t.request.budgets.host = error.needed;
-    EXPECT_EQ(manager.MakePlanFor(t.request).deviceBytes, error.needed);
-  }
-  t.Run(manager);
-  EXPECT_EQ(t.output, expected);
-  --t.request.budgets.host;
-  EXPECT_THROW(t.Run(manager), BudgetError);
 }
 
 /** Ascending values: all voxels before a plane are levels of the plane's component. */
